@@ -16,7 +16,7 @@ import (
 func TestConfigNamesAllThatIsWrong(t *testing.T) {
 	_, err := New(Config{Subscriptions: []pipeline.Subscription{
 		{URL: "example.com", Keywords: []string{"a"}, Sinks: []string{"x"}},
-		{URL: "http://example.com/", Sinks: []string{"x"}},
+		{URL: "http://example.com/", Keywords: []string{}, Sinks: []string{"x"}},
 	}, Checks: -1})
 	for _, want := range []string{"absolute URL", "at least one keyword", `no sink is named "x"`, "checks must not be negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

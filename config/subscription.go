@@ -100,7 +100,7 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 		name     string
 		values   []string
 		required bool
-	}{{"keywords", y.Keywords, true}, {"sinks", y.Sinks, true}, {"events", y.Events, false}} {
+	}{{"sinks", y.Sinks, true}, {"events", y.Events, false}} {
 		_, given := d.at[join(path, f.name)]
 		switch {
 		case !given && f.required:
@@ -108,6 +108,9 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 		case f.values != nil && len(f.values) == 0:
 			d.fail(join(path, f.name), "%s is empty; list at least one", join(path, f.name))
 		}
+	}
+	if y.Keywords != nil && len(y.Keywords) == 0 {
+		d.fail(path+".keywords", "%s.keywords is empty; list at least one, or leave keywords out to be notified of every change", path)
 	}
 	d.sinkNames(path+".sinks", y.Sinks, sinks)
 	var errs []error

@@ -16,16 +16,30 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// Warnings returns the settings of s that are valid but have no effect: stems or stop words
-// of a language that it names and that has none. Stemmers that a program registers are
-// not known here.
+// Warnings returns the settings of s that are valid but have no effect: how keywords are compared
+// where there are none, and stems or stop words of a language that it names and that has none.
+// Stemmers that a program registers are not known here.
 func Warnings(s pipeline.Subscription) []*pipeline.FieldError {
+	var all []*pipeline.FieldError
+	if len(s.Keywords) == 0 {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{
+			{"stem", s.Stem}, {"filter_stopwords", s.FilterStopwords}, {"ignore_case", s.IgnoreCase && !s.Stem},
+			{"ignore_diacritics", s.IgnoreDiacritics}, {"match", s.Match != ""},
+		} {
+			if f.set {
+				all = append(all, &pipeline.FieldError{Field: f.name, Reason: "has no effect without keywords: every change is reported as it stands"})
+			}
+		}
+		return all
+	}
 	if s.Language == "" {
 		return nil // it is detected, page by page
 	}
 	known := text.NewLanguages()
 	n := known.Normalizer(s.Language)
-	var all []*pipeline.FieldError
 	warn := func(field, what string, languages []string) {
 		all = append(all, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(
 			"has no effect: there are no %s for the language %q, only for %s", what, s.Language, strings.Join(languages, ", "))})

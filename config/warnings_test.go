@@ -9,14 +9,17 @@ import (
 )
 
 func TestWarnings(t *testing.T) {
+	const every = "has no effect without keywords: every change is reported as it stands"
+	words := []string{"a"}
 	for _, c := range []struct {
 		s    pipeline.Subscription
 		want []string
 	}{
-		{pipeline.Subscription{Stem: true, FilterStopwords: true}, nil},
-		{pipeline.Subscription{Language: "en-GB", Stem: true, FilterStopwords: true}, nil},
+		{pipeline.Subscription{Keywords: words, Stem: true, FilterStopwords: true}, nil},
+		{pipeline.Subscription{Keywords: words, Language: "en-GB", Stem: true, FilterStopwords: true}, nil},
 		{pipeline.Subscription{Language: "de"}, nil},
-		{pipeline.Subscription{Language: "ja", Stem: true, FilterStopwords: true}, []string{
+		{pipeline.Subscription{Stem: true, Match: pipeline.MatchTerms}, []string{every, every}},
+		{pipeline.Subscription{Keywords: words, Language: "ja", Stem: true, FilterStopwords: true}, []string{
 			`has no effect: there are no stems for the language "ja", only for ar, da, de, en, es, fi, fr, ga, hu, it, nl, no, pt, ro, ru, sv, ta, tr`,
 			`has no effect: there are no stop words for the language "ja", only for ar, bg, ca, ckb, cs, da, de, el, en, es, eu, fa, fi, fr, ga, gl, he, hi, hr, hu, hy, id, it, nl, no, pl, pt, ro, ru, sk, sv, ta, tr, uk`,
 		}},

@@ -148,8 +148,12 @@ func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages
 	documents := make(map[string]*lastChange)
 	watched := f.Keyword == ""
 	for _, s := range e.Page.Subscriptions {
-		for i, keyword := range s.Keywords {
-			if f.Keyword != "" && keyword != f.Keyword || slices.Contains(s.Keywords[:i], keyword) {
+		keywords := s.Keywords
+		if len(keywords) == 0 {
+			keywords = []string{""}
+		}
+		for i, keyword := range keywords {
+			if f.Keyword != "" && keyword != f.Keyword || slices.Contains(keywords[:i], keyword) {
 				continue
 			}
 			watched = true
@@ -211,6 +215,9 @@ func lastChangeOf(page Page, document string, languages *text.Languages, st flow
 			for _, m := range rec.Matches {
 				for _, k := range m.Keywords {
 					c.matched[[2]string{m.Client, k}] = true
+				}
+				if len(m.Keywords) == 0 {
+					c.matched[[2]string{m.Client, ""}] = true
 				}
 			}
 		}

@@ -266,7 +266,8 @@ const (
 	DeliveryElsewhere = "elsewhere" // another process owns the receiver
 )
 
-// Keyword says whether one keyword of a subscription matched in the last change of its document.
+// Keyword says whether one keyword of a subscription matched in the last change of its document. For a
+// subscription without keywords it says whether the change was reported; Keyword is empty then.
 type Keyword struct {
 	Client   string `json:"client"`
 	Document string `json:"document"`

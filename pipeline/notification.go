@@ -66,9 +66,11 @@ type Item struct {
 	Omitted   int  `json:"omitted,omitempty"`
 }
 
-// Diff is one keyword found in one difference.
+// Diff is one keyword found in one difference. For a subscription without keywords it is a text that
+// was added or removed.
 type Diff struct {
-	Event   Event  `json:"event"`
+	Event Event `json:"event"`
+	// Keyword is empty for a subscription without keywords.
 	Keyword string `json:"keyword"`
 	// Text is the exact text that was added or removed, with the keyword.
 	Text string `json:"text"`
@@ -76,6 +78,10 @@ type Diff struct {
 	Snippet string `json:"snippet"`
 	// Offset is where Text begins in the text of its version, in bytes.
 	Offset int `json:"offset"`
+	// Edit numbers the edits of the notification from 1 if the subscription has no keywords; else it
+	// is 0. A removed text and the added text in its place have the same number and follow each
+	// other.
+	Edit int `json:"edit,omitempty"`
 }
 
 // Receiver is whom a sink delivers to. The name of its sink is the key of its messages.

@@ -41,16 +41,18 @@ const (
 	maxClientLength  = 1000 // characters
 )
 
-// Subscription says which keywords a client watches in a document, and which sinks it is notified
-// by. A document and a client have at most one subscription.
+// Subscription says what a client watches in a document, keywords or every change, and which sinks
+// notify it. A document and a client have at most one subscription.
 type Subscription struct {
 	// URL is the page, as the client spells it. Notifications repeat this spelling.
 	URL string `json:"url"`
 	// Client names who is notified. Empty means "default".
 	Client string `json:"client"`
 	// Keywords are words or phrases of at most 16 tokens and MaxKeywordLength
-	// characters: at least one, and at most MaxKeywords.
-	Keywords []string `json:"keywords"`
+	// characters, at most MaxKeywords of them. If it is nil, the client is notified of every change
+	// of the document, with one Diff for each text that was added or removed. An empty list that
+	// is not nil is invalid.
+	Keywords []string `json:"keywords,omitempty"`
 	// Events are the events to report; none means both.
 	Events []Event `json:"events,omitempty"`
 	// Interval is how often the page is checked. 0 means DefaultInterval. With Never this
@@ -138,8 +140,8 @@ func (s Subscription) Validate() error {
 		bad("client", "a name of %d characters is too long; at most %d", n, maxClientLength)
 	}
 	switch n := len(s.Keywords); {
-	case n == 0:
-		bad("keywords", "at least one keyword is required")
+	case n == 0 && s.Keywords != nil:
+		bad("keywords", "the list is empty; name at least one keyword, or leave keywords out to be notified of every change")
 	case n > MaxKeywords:
 		bad("keywords", "%d keywords are too many; at most %d", n, MaxKeywords)
 	}

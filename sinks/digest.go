@@ -77,9 +77,17 @@ func digestOf(start time.Time, items []pendingRecord) pendingRecord {
 	n.ID = flow.DeriveID("digest", last.Addressed.Subscription, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, n.ID)
 	n.Type, n.Change = pipeline.NotificationTypeDigest, ""
 	n.Diffs, n.Items, n.Truncated, n.Omitted = []pipeline.Diff{}, nil, false, 0
+	edits := 0
 	for _, p := range items {
 		i := p.Addressed.Notification
-		n.Diffs = append(n.Diffs, i.Diffs...)
+		before := edits
+		for _, d := range i.Diffs {
+			if d.Edit > 0 {
+				d.Edit += before
+			}
+			edits = max(edits, d.Edit)
+			n.Diffs = append(n.Diffs, d)
+		}
 		n.Truncated = n.Truncated || i.Truncated
 		n.Omitted += i.Omitted
 		n.Items = append(n.Items, pipeline.Item{

@@ -92,7 +92,7 @@ func (r *results) explanation(e inspect.Explanation) {
 		if !k.Matched {
 			what = "did not match: " + k.Why
 		}
-		row := []string{k.Client, k.Keyword, "", what}
+		row := []string{k.Client, cmp.Or(k.Keyword, everyChange), "", what}
 		if several {
 			row[2] = "document " + k.Document
 		}
@@ -165,7 +165,11 @@ func (r *results) change(c inspect.Change, several bool) {
 	rows := make([][]string, 0, len(c.Matches))
 	for _, m := range c.Matches {
 		to := "by " + m.Sink
-		rows = append(rows, []string{m.Client, strings.Join(m.Keywords, ", "), to, r.delivery(m)})
+		keywords := strings.Join(m.Keywords, ", ")
+		if keywords == "" && c.Version > 0 {
+			keywords = everyChange
+		}
+		rows = append(rows, []string{m.Client, keywords, to, r.delivery(m)})
 	}
 	r.table("  ", rows)
 	if c.Omitted > 0 {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,7 +209,7 @@ func (r *results) page(p inspect.Page) {
 		if s.Language != "" {
 			document = strings.TrimSpace(document + fmt.Sprintf("  language: %s (%s)", s.Language, text.FromSubscription.Reason()))
 		}
-		subscriptions = append(subscriptions, []string{s.Client, strings.Join(s.Keywords, ", "), receiversOf(s), controls(s), document, followedFrom(s), originOf(s), state})
+		subscriptions = append(subscriptions, []string{s.Client, cmp.Or(strings.Join(s.Keywords, ", "), everyChange), receiversOf(s), controls(s), document, followedFrom(s), originOf(s), state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {
@@ -228,6 +229,9 @@ func originOf(s inspect.Subscription) string {
 	}
 	return "made by " + s.Origin
 }
+
+// everyChange stands in place of the keywords of a subscription without keywords.
+const everyChange = "every change"
 
 // receiversOf names the sinks of s, and its digest if it has one.
 func receiversOf(s inspect.Subscription) string {

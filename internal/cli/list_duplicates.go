@@ -134,8 +134,9 @@ func (s *suggestion) unite(sub pipeline.Subscription, best candidate) {
 		return
 	}
 	own := &s.Subscriptions[i]
+	every := len(sub.Keywords) == 0
 	moved.Keywords, moved.URL = own.Keywords, own.URL
-	if !reflect.DeepEqual(moved, *own) {
+	if !reflect.DeepEqual(moved, *own) || every != (len(own.Keywords) == 0) {
 		s.Differ = append(s.Differ, sub)
 		return
 	}
@@ -162,7 +163,7 @@ func compareTrue(a, b bool) int {
 type entry struct {
 	URL              string           `yaml:"url"`
 	Client           string           `yaml:"client,omitempty"`
-	Keywords         []string         `yaml:"keywords,flow"`
+	Keywords         []string         `yaml:"keywords,flow,omitempty"`
 	Events           []pipeline.Event `yaml:"events,flow,omitempty"`
 	Interval         string           `yaml:"interval,omitempty"`
 	Stem             bool             `yaml:"stem,omitempty"`

@@ -37,13 +37,15 @@ func (a *app) watch() *cobra.Command {
 		lang   string
 	)
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "watch URL KEYWORD...",
+		Use:   "watch URL [KEYWORD...]",
 		Short: "Watches one page and prints what changes",
 		Long: "Watches one page without a configuration and prints a notification for each change that adds or removes a keyword. " +
+			"Without a keyword it prints every change, with what was removed and what was added. " +
 			"The first check is the baseline: it prints what was read, and whether the keywords are on the page.\n\n" +
 			"With --data DIR and --checks 1 one line in a crontab suffices to watch a page: it prints nothing unless something " +
 			"happened. Processes with the same data directory wait for one another, for up to a minute." + exitCodes,
-		Example: `  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
+		Example: `  vokter-stream watch https://example.com/terms
+  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
   vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
   vokter-stream watch https://example.com/news Argus --select main --interval 5m
   vokter-stream watch --sitemap https://example.com/sitemap.xml Argus`,
@@ -66,21 +68,19 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		}
 		args = append([]string{flags.sitemap}, args...)
 	}
-	switch len(args) {
-	case 0:
-		return usage(cmd, "no URL and no keyword are given; write %s URL KEYWORD...", cmd.CommandPath())
-	case 1:
-		if flags.sitemap != "" {
-			return usage(cmd, "no keyword is given; write %s --sitemap %s KEYWORD...", cmd.CommandPath(), flags.sitemap)
-		}
-		return usage(cmd, "no keyword is given; write %s %s KEYWORD...", cmd.CommandPath(), args[0])
+	if len(args) == 0 {
+		return usage(cmd, "no URL is given; write %s URL, or %s URL KEYWORD...", cmd.CommandPath(), cmd.CommandPath())
 	}
 	if path, err := filepath.Abs(args[0]); err == nil && !strings.Contains(args[0], ":") {
 		if _, err := os.Stat(path); err == nil {
 			return usage(cmd, "%s is a path; write the file as a URL: %s", args[0], filesource.URL(path))
 		}
 	}
-	s, err := flags.subscription(cmd, args[0], args[1:])
+	var keywords []string // nil without arguments: every change
+	if len(args) > 1 {
+		keywords = args[1:]
+	}
+	s, err := flags.subscription(cmd, args[0], keywords)
 	if err != nil {
 		return err
 	}

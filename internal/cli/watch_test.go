@@ -54,6 +54,20 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestWatchEveryChange: without a keyword each change is printed as a difference that people can
+// read.
+func TestWatchEveryChange(t *testing.T) {
+	p := newPage(t, "<title>Shop</title><p>Price: €10 today</p>", "<title>Shop</title><p>Price: €12 today</p>",
+		"<title>Shop</title><p>Price: €12 today</p><p>new &#27;[2Jpaint</p>")
+	r := vs(t, "watch", "--allow", loopback, "--checks", "3", "--every", "0s", "--ignore-case", p.URL)
+	if r.code != 0 || !strings.Contains(r.stdout, "\n  ~ Price: €[-10-] {+12+} today\n") || !strings.Contains(r.stdout, "\n  + {+new [2Jpaint+}\n") {
+		t.Errorf("got %+v", r)
+	}
+	if want := "--ignore-case has no effect without keywords"; !strings.Contains(r.stderr, want) {
+		t.Errorf("got %s, want %q in it", r.stderr, want)
+	}
+}
+
 func TestWatchRefusedAddress(t *testing.T) {
 	p := newPage(t, "<p>x</p>")
 	r := vs(t, "watch", "--data", t.TempDir(), "--checks", "1", p.URL, "x")

@@ -37,7 +37,7 @@ func diffs(list []pipeline.Diff) []map[string]string {
 	out := make([]map[string]string, len(list))
 	for i, d := range list {
 		out[i] = map[string]string{
-			"event": string(d.Event), "keyword": clean(d.Keyword), "text": clean(d.Text), "snippet": clean(d.Snippet),
+			"event": string(d.Event), "keyword": clean(d.Keyword), "text": clean(d.Text), "snippet": clean(d.Snippet), "edit": number(uint64(d.Edit)),
 		}
 	}
 	return out
@@ -47,7 +47,7 @@ func diffs(list []pipeline.Diff) []map[string]string {
 func keywords(diffs []pipeline.Diff) []string {
 	var list []string
 	for _, d := range diffs {
-		if k := clean(d.Keyword); !slices.Contains(list, k) {
+		if k := clean(d.Keyword); k != "" && !slices.Contains(list, k) {
 			list = append(list, k)
 		}
 	}
@@ -161,6 +161,11 @@ func samples() []sample {
 			{Event: pipeline.Removed, Keyword: "refund", Text: "a full refund", Snippet: "... you get a full refund within ...", Offset: 90},
 		},
 	}
+	every := change
+	every.Diffs = []pipeline.Diff{
+		{Event: pipeline.Removed, Text: "10", Snippet: "Price: 10", Offset: 40, Edit: 1},
+		{Event: pipeline.Added, Text: "12", Snippet: "Price: 12", Offset: 40, Edit: 1},
+	}
 	timeout := change
 	timeout.Status, timeout.Reason, timeout.Diffs, timeout.Title, timeout.Version = pipeline.StatusTimeout, "answered 404 Not Found", nil, "", 0
 	digest := change
@@ -186,6 +191,7 @@ func samples() []sample {
 		{"a health event, which has no diffs", health},
 		{"a page that tries to break it", hostile(digest)},
 		{"the message of a test", test},
+		{"a subscription without keywords", every},
 	}
 }
 

@@ -27,8 +27,28 @@ type difference struct {
 	start, end int
 }
 
-// differences joins the diffs of one difference if one excerpt can show their keywords.
-func differences(diffs []pipeline.Diff, b Budget) []difference {
+// differences returns the diffs as lines. It joins those of one difference if one excerpt can show
+// their keywords, and those of one edit.
+func differences(diffs []pipeline.Diff, b Budget) []edit {
+	var lines []edit
+	for len(diffs) > 0 {
+		n := 0
+		for n < len(diffs) && diffs[n].Keyword != "" {
+			n++
+		}
+		for _, d := range found(diffs[:n], b) {
+			lines = append(lines, edit{d.line(), d.diffs})
+		}
+		for diffs = diffs[n:]; len(diffs) > 0 && diffs[0].Keyword == ""; {
+			e := editAt(diffs, b)
+			lines, diffs = append(lines, e), diffs[e.diffs:]
+		}
+	}
+	return lines
+}
+
+// found joins the diffs of one difference if one excerpt can show their keywords.
+func found(diffs []pipeline.Diff, b Budget) []difference {
 	type place struct {
 		event         pipeline.Event
 		offset        int
@@ -105,7 +125,11 @@ func (d *difference) cut(start, end int) []Span {
 		spans = append(spans, Span{Text: "... "})
 	}
 	style := func(i int) Span {
-		return Span{Keyword: i >= d.from && i < d.to, Changed: i >= d.at && i < d.until}
+		s := Span{Keyword: i >= d.from && i < d.to}
+		if i >= d.at && i < d.until {
+			s.Event = d.Event
+		}
+		return s
 	}
 	for i := start; i < end; {
 		s, j := style(i), i+1

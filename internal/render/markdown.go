@@ -24,8 +24,8 @@ func AsMarkdown(m Message, escape func(string) string) string {
 		parts = append(parts, Literal(m.Reason, escape))
 	}
 	for _, l := range m.Lines {
-		keywords := escape(strings.Join(l.Keywords, ", "))
-		parts = append(parts, `\`+l.Sign()+" "+keywords+"\n> "+guarded(l.Text())+snippet(l, escape))
+		_, what, _ := strings.Cut(l.Head(), " ")
+		parts = append(parts, `\`+l.Sign()+" "+escape(what)+"\n> "+guarded(first(l))+snippet(l, escape))
 	}
 	if len(m.Pages) > 0 {
 		var pages []string
@@ -64,51 +64,60 @@ func guarded(s string) string {
 	return Blank
 }
 
+// first returns the text of the first span of l.
+func first(l Line) string {
+	if len(l.Spans) == 0 {
+		return ""
+	}
+	return l.Spans[0].Text
+}
+
 // snippet is the snippet of l.
 func snippet(l Line, escape func(string) string) string {
 	var b strings.Builder
-	for spans := Spans(l); len(spans) > 0; {
+	for looks := Looks(l); len(looks) > 0; {
 		n, run := 0, ""
-		for ; n < len(spans) && spans[n].Changed == spans[0].Changed; n++ {
-			text := escape(spans[n].Text)
-			if spans[n].Keyword {
+		for ; n < len(looks) && looks[n].Struck == looks[0].Struck; n++ {
+			text := escape(looks[n].Text)
+			if looks[n].Bold {
 				text = mark("**", text)
 			}
 			run += text
 		}
-		if spans[0].Changed {
+		if looks[0].Struck {
 			run = mark("~~", run)
 		}
 		b.WriteString(run)
-		spans = spans[n:]
+		looks = looks[n:]
 	}
 	return b.String()
 }
 
 // mark puts mark around s, inside its outer blanks, because a mark beside a blank has no
 // effect.
-func mark(mark, s string) string {
-	core := strings.Trim(s, " ")
-	if core == "" {
-		return s
-	}
-	before, after, _ := strings.Cut(s, core)
-	return before + mark + core + mark + after
+func mark(mark, s string) string { return around(mark, s, mark) }
+
+// Look is a part of a snippet, with its format.
+type Look struct {
+	Text string
+	// Bold is a keyword. If the subscription has no keywords, it is what was added.
+	Bold bool
+	// Struck is what was removed.
+	Struck bool
 }
 
-// Spans returns the spans of l by their look: Changed is set only for removed text, and
-// adjacent spans of the same look are joined.
-func Spans(l Line) []Span {
-	var spans []Span
+// Looks returns the spans of l with their formats. Adjacent spans of one format are joined.
+func Looks(l Line) []Look {
+	var looks []Look
 	for _, s := range l.Spans {
-		s.Changed = s.Changed && l.Event == pipeline.Removed
-		if n := len(spans); n > 0 && spans[n-1].Changed == s.Changed && spans[n-1].Keyword == s.Keyword {
-			spans[n-1].Text += s.Text
+		next := Look{s.Text, s.Keyword || len(l.Keywords) == 0 && s.Event == pipeline.Added, s.Event == pipeline.Removed}
+		if n := len(looks); n > 0 && looks[n-1].Bold == next.Bold && looks[n-1].Struck == next.Struck {
+			looks[n-1].Text += next.Text
 			continue
 		}
-		spans = append(spans, s)
+		looks = append(looks, next)
 	}
-	return spans
+	return looks
 }
 
 var (

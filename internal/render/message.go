@@ -6,6 +6,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -40,8 +41,9 @@ type Message struct {
 
 // Line is one difference.
 type Line struct {
+	// Event is empty if text was replaced by other text.
 	Event pipeline.Event
-	// Keywords are the keywords that were found in it.
+	// Keywords are the keywords that were found in it. There are none if the subscription has none.
 	Keywords []string
 	// Spans are the parts of the snippet, in order. A part that was cut off is the span "...".
 	Spans []Span
@@ -52,8 +54,8 @@ type Span struct {
 	Text string
 	// Keyword says that it is part of the first keyword.
 	Keyword bool
-	// Changed says that it is part of what was added or removed; the rest is context.
-	Changed bool
+	// Event says that it is part of what was added or removed. It is empty for the context.
+	Event pipeline.Event
 }
 
 // Budget limits the size of a Message. Lengths are measured by Length.
@@ -112,14 +114,13 @@ func MessageOf(n pipeline.Notification, b Budget) Message {
 	left := b.Total - b.Length(m.Headline) - b.Length(m.Title) - b.Length(m.URL) - b.Length(m.Reason)
 	full := false
 	for _, d := range differences(n.Diffs, b) {
-		l := d.line()
-		left -= l.cost(b)
+		left -= d.line.cost(b)
 		full = full || b.Lines > 0 && len(m.Lines) == b.Lines || b.Total > 0 && left < 0
 		if full {
 			m.More += d.diffs
 			continue
 		}
-		m.Lines = append(m.Lines, l)
+		m.Lines = append(m.Lines, d.line)
 	}
 	return m
 }
@@ -127,10 +128,7 @@ func MessageOf(n pipeline.Notification, b Budget) Message {
 // cost returns the length of l in a budget.
 func (l Line) cost(b Budget) int {
 	n := b.LineCost + b.Length(string(l.Event)) + b.Length(strings.Join(l.Keywords, ", "))
-	for _, s := range l.Spans {
-		n += b.Length(s.Text)
-	}
-	return n
+	return n + b.Length(l.Text())
 }
 
 // headline says what was added and what was removed.
@@ -140,7 +138,7 @@ func headline(n pipeline.Notification) string {
 		var keywords []string
 		seen := make(map[string]bool)
 		for _, d := range n.Diffs {
-			if k := Short(Clean(d.Keyword), maxKeyword); d.Event == e && !seen[k] {
+			if k := Short(Clean(d.Keyword), maxKeyword); d.Event == e && d.Keyword != "" && !seen[k] {
 				seen[k] = true
 				keywords = append(keywords, k)
 			}
@@ -148,6 +146,9 @@ func headline(n pipeline.Notification) string {
 		if len(keywords) > 0 {
 			said = append(said, string(e)+": "+strings.Join(keywords, ", "))
 		}
+	}
+	if edits := changed(n.Diffs); edits != "" {
+		said = append(said, edits)
 	}
 	s := strings.Join(said, "; ")
 	if much := Collected(n); much != "" {
@@ -193,21 +194,53 @@ func (m Message) Left() string {
 	return ""
 }
 
-// Sign returns the sign of a line, "+" or "-".
+// Sign returns the sign of a line: "+", "-", or "~" if text was replaced.
 func (l Line) Sign() string {
-	if l.Event == pipeline.Removed {
+	switch l.Event {
+	case pipeline.Added:
+		return "+"
+	case pipeline.Removed:
 		return "-"
 	}
-	return "+"
+	return "~"
 }
 
-// Text returns the snippet without formats.
+// What returns what happened: "added", "removed", or "changed" if text was replaced.
+func (l Line) What() string { return cmp.Or(string(l.Event), "changed") }
+
+// Head returns the sign and the keywords, or what happened if there are no keywords.
+func (l Line) Head() string {
+	if len(l.Keywords) == 0 {
+		return l.Sign() + " " + l.What()
+	}
+	return l.Sign() + " " + strings.Join(l.Keywords, ", ")
+}
+
+// Text returns the snippet without formats. If there are no keywords, removed text stands in [-…-]
+// and added text in {+…+}.
 func (l Line) Text() string {
 	var b strings.Builder
 	for _, s := range l.Spans {
-		b.WriteString(s.Text)
+		switch {
+		case len(l.Keywords) > 0 || s.Event == "":
+			b.WriteString(s.Text)
+		case s.Event == pipeline.Removed:
+			b.WriteString(around("[-", s.Text, "-]"))
+		default:
+			b.WriteString(around("{+", s.Text, "+}"))
+		}
 	}
 	return b.String()
+}
+
+// around returns s with marks inside its outer blanks.
+func around(open, s, end string) string {
+	core := strings.Trim(s, " ")
+	if core == "" {
+		return s
+	}
+	before, after, _ := strings.Cut(s, core)
+	return before + open + core + end + after
 }
 
 // Plain returns m as plain text of several lines.
@@ -222,7 +255,11 @@ func (m Message) Plain() string {
 		lines = append(lines, "")
 	}
 	for _, l := range m.Lines {
-		lines = append(lines, l.Sign()+" "+strings.Join(l.Keywords, ", ")+": "+l.Text())
+		if len(l.Keywords) == 0 {
+			lines = append(lines, l.Sign()+" "+l.Text())
+		} else {
+			lines = append(lines, l.Head()+": "+l.Text())
+		}
 	}
 	lines = append(lines, m.Pages...)
 	if left := m.Left(); left != "" {

@@ -42,7 +42,7 @@ func TestPlain(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	l := MessageOf(message(), Budget{}).Lines[0]
-	want := []Span{{Text: "Zeus. "}, {Text: "Out", Keyword: true, Changed: true}, {Text: " of stock", Keyword: true}, {Text: "."}}
+	want := []Span{{Text: "Zeus. "}, {Text: "Out", Keyword: true, Event: pipeline.Added}, {Text: " of stock", Keyword: true}, {Text: "."}}
 	if fmt.Sprint(l.Spans) != fmt.Sprint(want) || l.Sign() != "+" {
 		t.Errorf("got %v, want %v", l.Spans, want)
 	}
@@ -212,12 +212,12 @@ func TestDigestSaysHowMuchItHolds(t *testing.T) {
 }
 
 func TestVisibleSpans(t *testing.T) {
-	spans := []Span{{Text: "a "}, {Text: "b", Changed: true}, {Text: "c", Keyword: true, Changed: true}, {Text: " d", Keyword: true}}
 	literal := func(s string) string { return s }
 	for event, want := range map[pipeline.Event]string{
 		pipeline.Added:   "\\+ k\n> a b**c d**",
 		pipeline.Removed: "\\- k\n> a ~~b**c**~~ **d**",
 	} {
+		spans := []Span{{Text: "a "}, {Text: "b", Event: event}, {Text: "c", Keyword: true, Event: event}, {Text: " d", Keyword: true}}
 		m := Message{Lines: []Line{{Event: event, Keywords: []string{"k"}, Spans: spans}}}
 		if got := AsMarkdown(m, literal); got != want {
 			t.Errorf("%s: got %q, want %q", event, got, want)

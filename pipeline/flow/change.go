@@ -83,6 +83,9 @@ type Difference struct {
 	// pipeline.Added, the old one for pipeline.Removed), in bytes.
 	Text   string `json:"text"`
 	Offset int    `json:"offset"`
+	// Edit numbers the edits of the change from 1. What was removed and what was added in its place
+	// have the same number. It is 0 in coarse groups.
+	Edit int `json:"edit,omitempty"`
 }
 
 // Group is a group of blocks that belong together, such as an edited paragraph in both versions, two
@@ -99,7 +102,9 @@ type Group struct {
 	// Moved, Old and New are such runs, without Tokens and Edits. All words of the runs count as
 	// changed, except those that the old and the new side have in common.
 	Coarse bool `json:"coarse,omitempty"`
-	// Differences are the edits as people read them; see ShownEdits.
+	// Differences are the edits as people read them, in order; in each, the removed text comes before
+	// the added one. Edits of a block at most three equal tokens apart are one. If text was removed
+	// and text was added in it, both texts contain these tokens.
 	Differences []Difference `json:"differences,omitempty"`
 }
 
@@ -125,8 +130,8 @@ type Window struct {
 // Span is the half-open range Span[0] <= i < Span[1].
 type Span [2]int
 
-// shownAsOne is the largest number of equal tokens between two edits that are shown as one.
-const shownAsOne = 3
+// ShownAsOne is the largest number of equal tokens between two edits that are shown as one.
+const ShownAsOne = 3
 
 // ShownEdits returns the edits of a block, or of a Window of it, for people: without empty ones, and
 // with those joined that are at most three equal tokens apart.
@@ -136,7 +141,7 @@ func ShownEdits(edits []Span) []Span {
 		last := len(shown) - 1
 		switch {
 		case e[0] == e[1]:
-		case last >= 0 && e[0]-shown[last][1] <= shownAsOne:
+		case last >= 0 && e[0]-shown[last][1] <= ShownAsOne:
 			shown[last][1] = e[1]
 		default:
 			shown = append(shown, e)

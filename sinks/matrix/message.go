@@ -27,8 +27,8 @@ func markup(m render.Message) string {
 	}
 	paragraph(m.Reason)
 	for _, l := range m.Lines {
-		b.WriteString("<p>" + l.Sign() + " " + render.HTML(strings.Join(l.Keywords, ", ")) + "</p><blockquote>")
-		for _, s := range render.Spans(l) {
+		b.WriteString("<p>" + render.HTML(l.Head()) + "</p><blockquote>")
+		for _, s := range render.Looks(l) {
 			b.WriteString(span(s))
 		}
 		b.WriteString("</blockquote>")
@@ -41,12 +41,12 @@ func markup(m render.Message) string {
 }
 
 // span returns s with its marks as HTML.
-func span(s render.Span) string {
+func span(s render.Look) string {
 	text := render.HTML(s.Text)
-	if s.Keyword {
+	if s.Bold {
 		text = "<strong>" + text + "</strong>"
 	}
-	if s.Changed {
+	if s.Struck {
 		text = "<del>" + text + "</del>"
 	}
 	return text

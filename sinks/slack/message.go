@@ -92,21 +92,23 @@ func head(m render.Message) slackgo.RichTextElement {
 
 // difference is one line and its snippet as a quotation.
 func difference(l render.Line) []slackgo.RichTextElement {
-	removed := l.Event == pipeline.Removed
-	sign := "➕ added "
-	if removed {
-		sign = "➖ removed "
+	sign := "✏️ "
+	switch l.Event {
+	case pipeline.Added:
+		sign = "➕ "
+	case pipeline.Removed:
+		sign = "➖ "
 	}
-	line := []slackgo.RichTextSectionElement{plainText(sign)}
+	line := []slackgo.RichTextSectionElement{plainText(sign + l.What() + " ")}
 	if keywords := render.Cut(strings.Join(l.Keywords, ", "), maxKeywords, render.UTF16); keywords != "" {
 		line = append(line, bold(keywords))
 	}
 	parts := []slackgo.RichTextElement{slackgo.NewRichTextSection(line...)}
 	var quoted []slackgo.RichTextSectionElement
-	for _, s := range l.Spans {
+	for _, s := range render.Looks(l) {
 		element := slackgo.NewRichTextSectionTextElement(s.Text, nil)
-		if strike := s.Changed && removed; s.Keyword || strike {
-			element.Style = &slackgo.RichTextSectionTextStyle{Bold: s.Keyword, Strike: strike}
+		if s.Bold || s.Struck {
+			element.Style = &slackgo.RichTextSectionTextStyle{Bold: s.Bold, Strike: s.Struck}
 		}
 		quoted = append(quoted, element)
 	}

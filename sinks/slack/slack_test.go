@@ -107,7 +107,7 @@ func TestStyles(t *testing.T) {
 	}
 	want := []string{
 		"*added: out of stock; removed: in stock", "\n", "Zeus & Co",
-		"➕ added ", "*out of stock", "Zeus. ", "*Out", "* of stock", ".",
+		"➕ added ", "*out of stock", "Zeus. ", "*Out of stock", ".",
 		"➖ removed ", "*in stock", "Zeus. ", "*~In", "* stock", ".",
 	}
 	if !slices.Equal(got, want) {

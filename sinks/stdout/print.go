@@ -86,9 +86,13 @@ func keywords(l render.Line) string { return strings.Join(l.Keywords, ", ") }
 
 // line prints l, with what follows the keywords in the column after pad.
 func (p printer) line(l render.Line, pad int) string {
-	color, changed := green, green
-	if l.Event == pipeline.Removed {
-		color, changed = red, red+strike
+	color := map[pipeline.Event]string{pipeline.Added: green, pipeline.Removed: red, "": yellow}[l.Event]
+	if len(l.Keywords) == 0 {
+		text, styleAt := l.Text(), func(int) string { return "" }
+		if p.color { // which stands for the marks of what was removed and added
+			text, styleAt = styled(l)
+		}
+		return "  " + p.style(l.Sign(), color+bold) + " " + p.paragraph(text, 4, styleAt) + "\n"
 	}
 	keywords := keywords(l)
 	head := "  " + p.style(l.Sign(), color+bold) + " " + p.style(keywords, color+bold)
@@ -98,23 +102,29 @@ func (p printer) line(l render.Line, pad int) string {
 	if p.width > 0 && p.width-indent < minColumn { // below the keywords
 		head, indent = head+"\n      ", 6
 	}
-	styleAt := func(i int) string {
+	text, styleAt := styled(l)
+	return head + p.paragraph(text, indent, styleAt) + "\n"
+}
+
+// styled returns the snippet of l and the style of each byte.
+func styled(l render.Line) (text string, styleAt func(int) string) {
+	for _, s := range l.Spans {
+		text += s.Text
+	}
+	return text, func(i int) string {
 		for _, s := range l.Spans {
-			if i < len(s.Text) {
-				style := ""
-				if s.Changed {
-					style = changed
-				}
-				if s.Keyword {
-					style += bold
-				}
-				return style
+			if i >= len(s.Text) {
+				i -= len(s.Text)
+				continue
 			}
-			i -= len(s.Text)
+			style := map[pipeline.Event]string{pipeline.Added: green, pipeline.Removed: red + strike, "": ""}[s.Event]
+			if s.Keyword || len(l.Keywords) == 0 && s.Event == pipeline.Added {
+				style += bold
+			}
+			return style
 		}
 		return ""
 	}
-	return head + p.paragraph(l.Text(), indent, styleAt) + "\n"
 }
 
 // paragraph prints s in lines that begin after indent columns where the width is known.

@@ -114,10 +114,10 @@ func formatted(m render.Message) []block {
 		}
 	}
 	for _, l := range m.Lines {
-		runs := []run{{Text: l.Sign() + " " + strings.Join(l.Keywords, ", ") + ": "}}
-		for _, s := range render.Spans(l) {
-			r := run{Text: s.Text, Struck: s.Changed}
-			if s.Keyword {
+		runs := []run{{Text: l.Head() + ": "}}
+		for _, s := range render.Looks(l) {
+			r := run{Text: s.Text, Struck: s.Struck}
+			if s.Bold {
 				r.Weight = bolder
 			}
 			runs = append(runs, r)

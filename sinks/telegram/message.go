@@ -85,7 +85,7 @@ func formatted(m render.Message) (string, []entity) {
 		w.put("\n\n" + inert(m.Reason))
 	}
 	for _, l := range m.Lines {
-		w.put("\n\n" + l.Sign() + " " + inert(strings.Join(l.Keywords, ", ")) + "\n")
+		w.put("\n\n" + inert(l.Head()) + "\n")
 		w.style(entity{Type: "blockquote"}, func() { w.snippet(l) })
 	}
 	for i, page := range m.Pages {
@@ -102,13 +102,13 @@ func formatted(m render.Message) (string, []entity) {
 
 // snippet writes the snippet of l, with the keyword bold and removed text struck through.
 func (w *writer) snippet(l render.Line) {
-	for _, s := range render.Spans(l) {
+	for _, s := range render.Looks(l) {
 		write := func() { w.put(inert(s.Text)) }
-		if s.Keyword {
+		if s.Bold {
 			bold := write
 			write = func() { w.style(entity{Type: "bold"}, bold) }
 		}
-		if s.Changed {
+		if s.Struck {
 			struck := write
 			write = func() { w.style(entity{Type: "strikethrough"}, struck) }
 		}

@@ -33,8 +33,19 @@ func compare(old, new *text.Doc, l limits) (groups []flow.Group, spent int64) {
 		return c.coarse(p), c.spent
 	}
 	w := &work{left: l.page}
-	for _, s := range c.sets(p) {
+	sets := c.sets(p)
+	number := 0 // of the last edit
+	for i, s := range sets {
 		g := c.group(s, w)
+		if i > 0 && inPlace(sets, i) {
+			number-- // the block that was removed before it has the same number
+		}
+		for k := range g.Differences {
+			g.Differences[k].Edit += number
+		}
+		if n := len(g.Differences); n > 0 {
+			number = g.Differences[n-1].Edit
+		}
 		if len(g.Old)+len(g.New) > 0 {
 			groups = append(groups, g)
 		}
@@ -62,13 +73,12 @@ func (c *comparison) group(s set, w *work) flow.Group {
 	for _, block := range a.blocks {
 		edits := blockEdits(inA[block.first:block.last])
 		g.Old = append(g.Old, windows(c.old, block.block, edits)...)
-		g.Differences = append(g.Differences, differences(c.old, block.block, edits, pipeline.Removed)...)
 	}
 	for _, block := range b.blocks {
 		edits := blockEdits(inB[block.first:block.last])
 		g.New = append(g.New, windows(c.new, block.block, edits)...)
-		g.Differences = append(g.Differences, differences(c.new, block.block, edits, pipeline.Added)...)
 	}
+	g.Differences = differences(c.old, c.new, a, b, kept)
 	return g
 }
 

@@ -105,7 +105,7 @@ func TestDiff(t *testing.T) {
 		{"a quarter", []string{"a b"}, []string{"a b c d e f g h"}, []string{"+c d e f g h"}},
 		{"smaller than a quarter, five kept", []string{"a b c d e"}, []string{"a b c d e " + long("z", 30)}, []string{"+" + long("z", 30)}},
 		{"moved and edited", []string{"Argus has a hundred eyes", "one two three", "four five six"},
-			[]string{"one two three", "four five six", "hundred eyes has Argus closed"}, []string{"-Argus has a +has Argus closed"}},
+			[]string{"one two three", "four five six", "hundred eyes has Argus closed"}, []string{"-Argus has a hundred eyes +hundred eyes has Argus closed"}},
 		{"three blocks, transitive", []string{"a b c d e f"}, []string{"a b c", "d e f"}, []string{"old: c^d"}},
 		{"a new passage while another went", []string{"Argus watches Io by day", "Hermes runs"}, []string{"Hermes runs", "Why did Argus fall asleep"},
 			[]string{"-Argus watches Io by day", "+Why did Argus fall asleep"}},
@@ -122,7 +122,7 @@ func TestDiff(t *testing.T) {
 		// The cases A1 and C1 of the original.
 		{"A1 and C1", []string{"is the of the 100-eyed giant in Greek mythology."},
 			[]string{"Argus Panoptes is the name of the 100-eyed giant in Norse mythology."},
-			[]string{"-Greek +Argus Panoptes is the name +Norse old: the^of"}},
+			[]string{"+Argus Panoptes is the name -Greek +Norse old: the^of"}},
 		{"completed phrase", []string{"the brown dog and fox"}, []string{"the brown dog and fox brown"}, []string{"+brown"}},
 		{"the offset of what follows", []string{"foo one"}, []string{"foo two"}, []string{"-one +two"}},
 		// Ends.
@@ -149,9 +149,9 @@ func TestDiffOffsets(t *testing.T) {
 	}
 	var got []string
 	for _, d := range groups[0].Differences {
-		got = append(got, fmt.Sprint(d.Event, " ", d.Text, " ", d.Offset))
+		got = append(got, fmt.Sprint(d.Event, " ", d.Text, " ", d.Offset, " ", d.Edit))
 	}
-	want := []string{"removed Greek 32", "added Argus Panoptes is the name 0", "added Norse 52"}
+	want := []string{"added Argus Panoptes is the name 0 1", "removed Greek 32 2", "added Norse 52 2"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -11,6 +11,8 @@ type set struct {
 	old, new []int
 	// moved says that the words are the same at another place; same that they did not move either.
 	moved, same bool
+	// behind is the new unit behind which the old ones of a set without new units were, or -1.
+	behind int
 }
 
 // sets returns the groups of the two texts in document order: by their first new unit, or if
@@ -36,17 +38,35 @@ func (c *comparison) sets(p pairs) []set {
 		}
 		behind[o] = last
 	}
+	for i, s := range out {
+		if len(s.new) == 0 {
+			out[i].behind = behind[s.old[0]]
+		}
+	}
 	place := func(s set) [3]int {
 		if len(s.new) > 0 {
 			return [3]int{s.new[0], 0, 0}
 		}
-		return [3]int{behind[s.old[0]], 1, s.old[0]}
+		return [3]int{s.behind, 1, s.old[0]}
 	}
 	slices.SortFunc(out, func(a, b set) int {
 		pa, pb := place(a), place(b)
 		return slices.Compare(pa[:], pb[:])
 	})
 	return out
+}
+
+// inPlace reports whether sets[i] is one new unit in place of one old unit, sets[i-1], with which it
+// has too little in common for one group.
+func inPlace(sets []set, i int) bool {
+	lone := func(units, others []int) bool { return len(units) == 1 && len(others) == 0 }
+	old, new := sets[i-1], sets[i]
+	if !lone(old.old, old.new) || !lone(new.new, new.old) || old.behind+1 != new.new[0] {
+		return false
+	}
+	severalOld := i > 1 && len(sets[i-2].new) == 0 && sets[i-2].behind == old.behind
+	severalNew := i+1 < len(sets) && len(sets[i+1].old) == 0 && sets[i+1].new[0] == new.new[0]+1
+	return !severalOld && !severalNew
 }
 
 // sameTokens reports whether the exact tokens of an old and a new unit are equal.

@@ -54,9 +54,9 @@ func TestTokensOfTheIndex(t *testing.T) {
 		new  []byte
 		want []flow.Difference
 	}{
-		{"read", one, one, []flow.Difference{{Event: pipeline.Removed, Text: "a b"}, {Event: pipeline.Added, Text: "a c"}}},
-		{"missing", nil, nil, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2}, {Event: pipeline.Added, Text: "c", Offset: 2}}},
-		{"foreign", foreign, foreign, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2}, {Event: pipeline.Added, Text: "c", Offset: 2}}},
+		{"read", one, one, []flow.Difference{{Event: pipeline.Removed, Text: "a b", Edit: 1}, {Event: pipeline.Added, Text: "a c", Edit: 1}}},
+		{"missing", nil, nil, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2, Edit: 1}, {Event: pipeline.Added, Text: "c", Offset: 2, Edit: 1}}},
+		{"foreign", foreign, foreign, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2, Edit: 1}, {Event: pipeline.Added, Text: "c", Offset: 2, Edit: 1}}},
 	} {
 		s.OldTokens, s.NewTokens = tc.old, tc.new
 		tx := &fakeTx{}
@@ -110,7 +110,7 @@ func TestProcessSnapshot(t *testing.T) {
 			Old: []flow.Window{{Text: "Zeus is in stock", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 10}, {11, 16}}, Edits: []flow.Span{{2, 3}}}},
 			New: []flow.Window{{Text: "Zeus is out of stock", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 11}, {12, 14}, {15, 20}}, Edits: []flow.Span{{2, 4}}}},
 			Differences: []flow.Difference{
-				{Event: pipeline.Removed, Text: "in", Offset: 8}, {Event: pipeline.Added, Text: "out of", Offset: 8},
+				{Event: pipeline.Removed, Text: "in", Offset: 8, Edit: 1}, {Event: pipeline.Added, Text: "out of", Offset: 8, Edit: 1},
 			},
 		}},
 		Size: flow.Size{Removed: 1, Added: 2, Old: 4, New: 5},

@@ -3,7 +3,6 @@ package diff
 import (
 	"unicode/utf8"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -149,16 +148,4 @@ func blockEdits(partner []int) []flow.Span {
 		edits = append(edits, flow.Span{from, i})
 	}
 	return edits
-}
-
-// differences returns the edits of block b of d as they are displayed.
-func differences(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) []flow.Difference {
-	shown := flow.ShownEdits(edits)
-	out := make([]flow.Difference, len(shown))
-	for i, e := range shown {
-		first := d.Blocks[b].First
-		start, end := d.Tokens[first+e[0]].Start, d.Tokens[first+e[1]-1].End
-		out[i] = flow.Difference{Event: event, Text: d.Content[start:end], Offset: start}
-	}
-	return out
 }

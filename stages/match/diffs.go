@@ -43,11 +43,11 @@ func assemble(s pipeline.Subscription, title string, found []finding) (diffs []p
 			kinds++
 		}
 	}
-	room := flow.MaxNotification - envelope - jsonSize(s.URL) - jsonSize(title) - jsonSize(s.Client)
+	room := roomFor(s, title)
 	kept := make(map[int]pipeline.Diff, min(len(reports), max(maxDiffs, kinds)))
 	keep := func(i int) bool {
 		d := reports[i].diff(s)
-		n := jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + len(`{"event":"removed","keyword":"","text":"","snippet":"","offset":},`) + len("1000000")
+		n := sizeOf(d)
 		if n > room && len(kept) > 0 {
 			return false
 		}
@@ -73,6 +73,16 @@ func assemble(s pipeline.Subscription, title string, found []finding) (diffs []p
 		}
 	}
 	return diffs, len(reports) - len(diffs) + more
+}
+
+// roomFor is how many bytes the diffs of a notification may take.
+func roomFor(s pipeline.Subscription, title string) int {
+	return flow.MaxNotification - envelope - jsonSize(s.URL) - jsonSize(title) - jsonSize(s.Client)
+}
+
+// sizeOf is how many bytes d takes at most in JSON.
+func sizeOf(d pipeline.Diff) int {
+	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + len(`{"event":"removed","keyword":"","text":"","snippet":"","offset":1000000,"edit":1000},`)
 }
 
 // wanted returns the hits of events that s wants, in the order of the text and without those

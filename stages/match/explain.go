@@ -32,7 +32,7 @@ func whole(content, language string) *flow.Change {
 
 // WhyNot says in one sentence, without a full stop, why the change did not match keyword for
 // the subscription of r. It gives the most specific reason; it is empty if the change does
-// match.
+// match. An empty keyword asks about a subscription without keywords.
 func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	n := e.change.Version
 	switch {
@@ -40,12 +40,15 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 		return fmt.Sprintf("the subscription began at version %d and matches later versions only; this is version %d", r.From, n)
 	case n > r.Until:
 		return fmt.Sprintf("the subscription ended with version %d; this is version %d", r.Until, n)
-	case len(text.Tokens(keyword)) == 0:
+	case keyword != "" && len(text.Tokens(keyword)) == 0:
 		return "it contains no word"
 	case len(e.change.Groups) == 0:
 		return "the two versions have the same words; only spacing, punctuation or markup changed"
 	}
 	s := r.Subscription.WithDefaults()
+	if keyword == "" {
+		return e.whyNothing(s)
+	}
 	s.Keywords = []string{keyword}
 	if e.find(e.change, s) != "" {
 		return ""
@@ -62,11 +65,39 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	return "its words are on the page, but no difference contains them as the subscription compares them"
 }
 
-// find returns the spelling with which c matches the keyword of s, and "" if it does not.
+// whyNothing returns why the change has no edit for s, a subscription without keywords.
+func (e *Explainer) whyNothing(s pipeline.Subscription) string {
+	s.Keywords = nil
+	if e.find(e.change, s) != "" {
+		return ""
+	}
+	if why := e.tooSmall(s); why != "" {
+		return why
+	}
+	s.MinChange = pipeline.MinChange{}
+	if len(s.Events) == 1 {
+		asked := s.Events[0]
+		both := s
+		if both.Events = nil; e.find(e.change, both) != "" {
+			return fmt.Sprintf("nothing was %s, and the subscription asks only for what is %s", asked, asked)
+		}
+	}
+	if s.Moved = true; e.find(e.change, s) != "" {
+		return "text only moved to another place; moved: true would report it"
+	}
+	return "the two versions have the same words; only the borders of paragraphs changed"
+}
+
+// find returns the spelling with which c matches the keyword of s, and "" if it does not. If s has
+// no keyword, it returns the first text that c reports.
 func (e *Explainer) find(c *flow.Change, s pipeline.Subscription) string {
 	m := NewMatcher([]Entry{{Subscription: s}}, e.languages)
-	if len(m.Match(c)) == 0 {
+	matches := m.Match(c)
+	if len(matches) == 0 {
 		return ""
+	}
+	if len(s.Keywords) == 0 {
+		return matches[0].Diffs[0].Text
 	}
 	for _, found := range m.index(c.Language).parts[0].match(c) {
 		for _, h := range found.list {

@@ -103,10 +103,10 @@ func (p *Processor) closed(st flow.State, at, analysis string, c *flow.Change, a
 		!f.mayTouch(c, p.cfg.Languages), nil
 }
 
-// storeFilter stores the filter of t, if t is large. One of an earlier stamp stays in place; it
-// is not used any more.
+// storeFilter stores the filter of t, if t is large and every subscription has keywords. One of an
+// earlier stamp stays in place; it is not used any more.
 func (t *table) storeFilter(st flow.State, at, analysis string) error {
-	if t.index.len() < leastFiltered {
+	if t.index.len() < leastFiltered || len(t.index.every) > 0 {
 		return nil
 	}
 	return put(st, at, t.index.filter(analysis, t.stamp))

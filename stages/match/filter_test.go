@@ -7,12 +7,33 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // evict removes the tables from memory.
 func (h house) evict() { h.p.cache = newCache(h.p.cache.limit) }
+
+// TestEveryChangeHasNoFilter: a large table with a subscription without keywords is read for each
+// change.
+func TestEveryChangeHasNoFilter(t *testing.T) {
+	const last = leastFiltered + 1
+	h := newHouse(t, Config{Cache: 1})
+	for i := range leastFiltered {
+		h.stamp(stamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i)))
+	}
+	h.says(changed(1, leastFiltered, "nothing of it"))
+	h.stamp(stamped(last, last, 0, flow.Forever))
+	for n := 2; n < 5; n++ {
+		h.evict()
+		c := changed(n, last, "nothing of it")
+		c.Groups[0].Differences = []flow.Difference{{Event: pipeline.Added, Text: "nothing of it", Offset: len("old "), Edit: 1}}
+		if got := h.says(c); !strings.Contains(got, fmt.Sprint("c", last)) {
+			t.Errorf("change %d notified %q, want the subscription without keywords", n, got)
+		}
+	}
+}
 
 func TestFilterSparesTheTable(t *testing.T) {
 	const last = leastFiltered

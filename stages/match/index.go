@@ -17,6 +17,8 @@ type index struct {
 	// parts are the keywords by language: that of the document (""), or the one that the
 	// subscription names.
 	parts []part
+	// every are the numbers of the entries without keywords, which match every change.
+	every []int32
 	// names are the names of the entries by number. The first ones, as they are read from the
 	// store, are ascending; numbers has the others.
 	names     []string
@@ -46,7 +48,11 @@ func (x *index) add(name string, s pipeline.Subscription) {
 		x.numbers[name] = e
 	}
 	x.names = append(x.names, name)
-	x.part(s.Language).add(e, s)
+	if len(s.Keywords) == 0 {
+		x.every = append(x.every, e)
+	} else {
+		x.part(s.Language).add(e, s)
+	}
 }
 
 // part returns the keywords of the subscriptions that name language, or with "" none.
@@ -81,9 +87,15 @@ func (x *index) len() int { return len(x.names) - len(x.removed) }
 // wasteful reports whether most entries are removed ones.
 func (x *index) wasteful() bool { return len(x.removed) > x.len()+1000 }
 
-// find returns what c matches, by the number of the subscription.
+// find returns what c matches, by the number of the subscription. A subscription without keywords
+// has no findings.
 func (x *index) find(c *flow.Change) map[int32][]finding {
 	found := map[int32][]finding{}
+	for _, e := range x.every {
+		if !x.removed[e] {
+			found[e] = nil
+		}
+	}
 	for _, part := range x.parts {
 		for p, hits := range part.match(c) {
 			for _, h := range part.patterns[p].subs {

@@ -30,7 +30,8 @@ type Match struct {
 	Omitted int
 }
 
-// Matcher finds the keywords of the subscriptions of one document in its changes. It is safe
+// Matcher finds the keywords of the subscriptions of one document in its changes. A subscription
+// without keywords matches every change. A Matcher is safe
 // for concurrent use. The result of Match depends only on its argument and on those of
 // NewMatcher.
 type Matcher struct {
@@ -74,9 +75,10 @@ func (m *Matcher) index(language string) *index {
 // them.
 func (m *Matcher) Match(c *flow.Change) []Match {
 	found := m.index(c.Language).find(c)
+	all := editsOf(c)
 	var out []Match
 	for _, e := range slices.Sorted(maps.Keys(found)) {
-		if diffs, omitted := diffsFor(c, m.entries[e].Subscription, found[e]); len(diffs) > 0 {
+		if diffs, omitted := diffsFor(c, all, m.entries[e].Subscription, found[e]); len(diffs) > 0 {
 			out = append(out, Match{m.entries[e].ID, diffs, omitted})
 		}
 	}
@@ -84,10 +86,14 @@ func (m *Matcher) Match(c *flow.Change) []Match {
 }
 
 // diffsFor returns the diffs of a notification of c for s, in which found was found, and how many
-// more there were. There are none where the change is smaller than s asks for.
-func diffsFor(c *flow.Change, s pipeline.Subscription, found []finding) (diffs []pipeline.Diff, omitted int) {
+// more there were. There are none where the change is smaller than s asks for. all are the edits of
+// c, for a subscription without keywords.
+func diffsFor(c *flow.Change, all *edits, s pipeline.Subscription, found []finding) (diffs []pipeline.Diff, omitted int) {
 	if !s.MinChange.Admits(c.Size.Changed(s.Moved), c.Size.Length()) {
 		return nil, 0
+	}
+	if len(s.Keywords) == 0 {
+		return all.of(s.WithDefaults(), c.Title)
 	}
 	return assemble(s.WithDefaults(), c.Title, found)
 }

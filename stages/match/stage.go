@@ -182,7 +182,7 @@ func (p *Processor) ended(tx flow.Tx, key string, e *flow.Ended, at *progress) (
 // stopped because they are enough for one transaction; all of a client are in one where pages
 // that link to this one are among them.
 func (p *Processor) notify(tx flow.Tx, st flow.State, c *flow.Change, t *table, at *progress) (done bool, err error) {
-	found := t.index.find(c)
+	found, edits := t.index.find(c), editsOf(c)
 	all, err := t.candidates(st, found)
 	if err != nil {
 		return false, err
@@ -204,7 +204,7 @@ func (p *Processor) notify(tx flow.Tx, st flow.State, c *flow.Change, t *table, 
 		if s == nil || c.Version <= s.From || c.Version > s.Until {
 			continue
 		}
-		diffs, omitted := diffsFor(c, s.Subscription, found[next.entry])
+		diffs, omitted := diffsFor(c, edits, s.Subscription, found[next.entry])
 		if len(diffs) == 0 {
 			continue
 		}

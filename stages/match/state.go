@@ -228,7 +228,8 @@ type Notified struct {
 	Notification string            `json:"notification"` // its ID
 	Client       string            `json:"client"`
 	Receiver     pipeline.Receiver `json:"receiver"`
-	// Keywords are the distinct keywords in it; only the first ones if there are very many.
+	// Keywords are the distinct keywords in it; only the first ones if there are very many. There
+	// are none if the subscription has none.
 	Keywords []string `json:"keywords,omitempty"`
 }
 
@@ -305,7 +306,7 @@ func (r *ChangeRecord) note(to pipeline.Receiver, n pipeline.Notification) {
 		if len(m.Keywords) == maxKeywords {
 			break
 		}
-		if !slices.Contains(m.Keywords, d.Keyword) {
+		if d.Keyword != "" && !slices.Contains(m.Keywords, d.Keyword) {
 			m.Keywords = append(m.Keywords, d.Keyword)
 		}
 	}

@@ -112,7 +112,7 @@ func TestCommandsOfOthers(t *testing.T) {
 		"again":          {page, flow.TypeSubscribe, subscribe("crm", "box"), 5},
 		"no such sink":   {page, flow.TypeSubscribe, subscribe("other", "nowhere"), 6},
 		"no selector":    {page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":["k"],"sinks":["box"],"select":[{"css":"p["}]}}`, page), 6},
-		"no keyword":     {page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"sinks":["box"]}}`, page), 3},
+		"no keyword":     {page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":[],"sinks":["box"]}}`, page), 3},
 		"no URL":         {page, flow.TypeSubscribe, `{"subscription":{"url":"example","keywords":["k"],"sinks":["box"]}}`, 1},
 		"no key":         {"", flow.TypeSubscribe, subscribe("other", "box"), 1},
 		"key of another": {page + "b", flow.TypeSubscribe, subscribe("other", "box"), 1},

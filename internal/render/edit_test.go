@@ -1,0 +1,77 @@
+package render
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// edited is a notification for a subscription without keywords.
+func edited(diffs ...pipeline.Diff) pipeline.Notification {
+	return pipeline.Notification{Status: pipeline.StatusOK, URL: "https://example.com/", ID: "N", Title: "Shop", Diffs: diffs}
+}
+
+func removed(edit int, text, snippet string) pipeline.Diff {
+	return pipeline.Diff{Event: pipeline.Removed, Text: text, Snippet: snippet, Edit: edit}
+}
+
+func added(edit int, text, snippet string) pipeline.Diff {
+	return pipeline.Diff{Event: pipeline.Added, Text: text, Snippet: snippet, Edit: edit}
+}
+
+func TestEdits(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("word ", 60))
+	for _, tt := range []struct {
+		name  string
+		diffs []pipeline.Diff
+		want  string // without the title and the URL
+	}{
+		{"replaced", []pipeline.Diff{removed(1, "10", "Price: 10 EUR"), added(1, "12", "Price: 12 EUR")},
+			"10 → 12|~ Price: [-10-] {+12+} EUR"},
+		{"words in common", []pipeline.Diff{removed(1, "x b y", "a x b y c"), added(1, "b z", "a b z c")},
+			"x b y → b z|~ a [-x-] b [-y-] {+z+} c"},
+		{"many words in common", []pipeline.Diff{removed(1, "1 a 2 b 3 c 4", "1 a 2 b 3 c 4"), added(1, "5 a 6 b 7 c 8", "5 a 6 b 7 c 8")},
+			"1 a 2 b 3 c 4 → 5 a 6 b 7 c 8|~ [-1 a 2 b 3 c 4-] {+5 a 6 b 7 c 8+}"},
+		{"added and removed", []pipeline.Diff{added(1, "new", "a new thing"), removed(2, "gone", "... is gone ...")},
+			"added: new; removed: gone|+ a {+new+} thing|- ... is [-gone-] ..."},
+		{"another edit", []pipeline.Diff{removed(1, "10", "10"), added(2, "12", "12")},
+			"removed: 10; added: 12|- [-10-]|+ {+12+}"},
+		{"too long for one line", []pipeline.Diff{removed(1, "old "+long, "old "+long), added(1, "new", "new")},
+			"old word word word word word word word word word word word ... → new|- [-old " + long[:len("word ")*41-1] + "-] ...|+ {+new+}"},
+		{"many edits", []pipeline.Diff{added(1, "a", "a"), added(2, "b", "b"), added(3, "c", "c"), added(4, "d", "d")},
+			"4 edits: added: a; added: b; added: c|+ {+a+}|+ {+b+}|+ {+c+}|+ {+d+}"},
+		{"in a digest with keywords", []pipeline.Diff{{Event: pipeline.Added, Keyword: "zeus", Text: "Zeus", Snippet: "Zeus here"}, added(1, "a", "a")},
+			"added: zeus; added: a|+ zeus: Zeus here|+ {+a+}"},
+	} {
+		got := strings.Split(MessageOf(edited(tt.diffs...), Budget{}).Plain(), "\n")
+		got = append(got[:1], got[4:]...)
+		if got := strings.Join(got, "|"); got != tt.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestEditsInMarkdown(t *testing.T) {
+	m := MessageOf(edited(removed(1, "10", "Price: 10 EUR"), added(1, "12", "Price: 12 EUR"), added(2, "new", "new")), Budget{})
+	want := "\\~ changed\n> Price: ~~10~~ **12** EUR\n\n\\+ added\n> **new**"
+	if got := AsMarkdown(m, func(s string) string { return s }); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestEditsFitTheirBudget: whatever an edit contains, a line is no longer than its budget.
+func TestEditsFitTheirBudget(t *testing.T) {
+	for _, n := range []int{1, 10, 60, 100, 230, 1000} {
+		for _, word := range []string{"ab ", "long", "日本"} {
+			a, b := strings.Repeat(word, n)+"x", strings.Repeat(word, n)+"y"
+			around := strings.Repeat("around ", n)
+			m := MessageOf(edited(removed(1, a, around+a+around), added(1, b, around+b+around)), Budget{Line: 200})
+			for _, l := range m.Lines {
+				if size := Runes(l.Text()); size > 200+len("[--]{++}")*2 || len(Looks(l)) > maxLooks {
+					t.Errorf("%d times %q: a line of %d characters in %d parts: %s", n, word, size, len(Looks(l)), l.Text())
+				}
+			}
+		}
+	}
+}

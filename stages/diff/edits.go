@@ -1,0 +1,141 @@
+package diff
+
+import (
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+)
+
+// passage is a run of tokens in one block of a sequence. It may be empty.
+type passage struct {
+	block    int // in sequence.blocks
+	from, to int // in sequence.symbols
+}
+
+func (p passage) empty() bool { return p.from == p.to }
+
+// place is where the sides of a group differ: what the old version has there and what the new one
+// has. One of them may be empty.
+type place struct {
+	old, new passage
+	// after is how many kept tokens separate it from the place before it, or -1 where the two
+	// cannot be shown as one.
+	after int
+}
+
+// places returns where a and b differ, in order, given the symbols that they keep. A
+// place does not cross the border of a block: removed and added blocks pair off in their order.
+func places(a, b sequence, kept []run) []place {
+	var out []place
+	i, j, after := 0, 0, -1
+	blockA, blockB := 0, 0
+	gap := func(endA, endB int) {
+		olds, news := pieces(a, &blockA, i, endA), pieces(b, &blockB, j, endB)
+		within := len(olds) == 1 && len(news) == 1
+		for k := range max(len(olds), len(news)) {
+			p := place{after: -1}
+			if k < len(olds) {
+				p.old = olds[k]
+			}
+			if k < len(news) {
+				p.new = news[k]
+			}
+			if p.old.empty() && p.new.empty() {
+				continue
+			}
+			if within {
+				p.after = after
+			}
+			out = append(out, p)
+		}
+		if after = -1; within {
+			after = 0
+		}
+	}
+	for _, r := range kept {
+		for k := range r.n {
+			x, y := r.a+k, r.b+k
+			if i < x || j < y {
+				gap(x, y)
+			}
+			switch {
+			case a.symbols[x] == border:
+				after = -1
+			case after >= 0:
+				after++
+			}
+			i, j = x+1, y+1
+		}
+	}
+	if i < len(a.symbols) || j < len(b.symbols) {
+		gap(len(a.symbols), len(b.symbols))
+	}
+	return out
+}
+
+// pieces returns the tokens of q.symbols[from:to] by block. The first block is *block, which
+// becomes the last one.
+func pieces(q sequence, block *int, from, to int) []passage {
+	for *block < len(q.blocks)-1 && q.blocks[*block].last < from {
+		*block++
+	}
+	var out []passage
+	for b := *block; b < len(q.blocks); b++ {
+		s := q.blocks[b]
+		part := passage{b, max(s.first, from), min(s.last, to)}
+		if part.from > part.to {
+			break
+		}
+		out = append(out, part)
+		*block = b
+		if to <= s.last {
+			break
+		}
+	}
+	return out
+}
+
+// shown joins places that are at most three kept tokens apart. If text was removed and text was
+// added in them, both sides then contain these tokens.
+func shown(all []place) []place {
+	var out []place
+	for len(all) > 0 {
+		n, joined := 1, all[0]
+		removed, added := !joined.old.empty(), !joined.new.empty()
+		for n < len(all) && all[n].after >= 0 && all[n].after <= flow.ShownAsOne {
+			joined.old.to, joined.new.to = all[n].old.to, all[n].new.to
+			removed, added = removed || !all[n].old.empty(), added || !all[n].new.empty()
+			n++
+		}
+		if !removed {
+			joined.old = passage{}
+		}
+		if !added {
+			joined.new = passage{}
+		}
+		out = append(out, joined)
+		all = all[n:]
+	}
+	return out
+}
+
+// differences returns the edits of a group as they are displayed, numbered from 1.
+func differences(old, new *text.Doc, a, b sequence, kept []run) []flow.Difference {
+	var out []flow.Difference
+	for i, p := range shown(places(a, b, kept)) {
+		if !p.old.empty() {
+			out = append(out, p.old.difference(old, a, pipeline.Removed, i+1))
+		}
+		if !p.new.empty() {
+			out = append(out, p.new.difference(new, b, pipeline.Added, i+1))
+		}
+	}
+	return out
+}
+
+func (p passage) difference(d *text.Doc, q sequence, event pipeline.Event, number int) flow.Difference {
+	s := q.blocks[p.block]
+	first := d.Blocks[s.block].First - s.first
+	start, end := d.Tokens[first+p.from].Start, d.Tokens[first+p.to-1].End
+	return flow.Difference{Event: event, Text: d.Content[start:end], Offset: start, Edit: number}
+}

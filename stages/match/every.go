@@ -1,0 +1,192 @@
+package match
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// maxCoarse is how many blocks of a side of a coarse group are listed one by one. The others are
+// only counted.
+const maxCoarse = 1000
+
+// edit is one place of a change: the removed text, the added text, or both.
+type edit struct {
+	number int // flow.Difference.Edit
+	sides  [2]*hit
+	moved  bool
+}
+
+// edits are all edits of a change, in the order of the text. They are found when a subscription
+// first asks for them.
+type edits struct {
+	change *flow.Change
+	list   []edit
+	// more are those that are only counted, by side.
+	more [2]number
+	// cached are the excerpts that subscriptions have asked for.
+	cached map[excerptOf]excerpt
+}
+
+// excerptOf is all of a subscription that decides which edits it is notified of.
+type excerptOf struct {
+	removed, added, moved bool
+	offset                int
+}
+
+// excerpt is the first edits that a notification may contain. omitted is how many more texts were
+// removed or added.
+type excerpt struct {
+	edits   [][]pipeline.Diff
+	omitted int
+}
+
+func editsOf(c *flow.Change) *edits { return &edits{change: c} }
+
+// read finds the edits.
+func (all *edits) read() {
+	if all.cached != nil {
+		return
+	}
+	all.cached = map[excerptOf]excerpt{}
+	c := all.change
+	for i := range c.Groups {
+		if g := &c.Groups[i]; g.Coarse || g.Moved {
+			all.addBlocks(i, g)
+		} else {
+			all.addDifferences(i, g)
+		}
+	}
+}
+
+// addBlocks adds each block of g, the group with that index, as an edit of its own.
+func (all *edits) addBlocks(group int, g *flow.Group) {
+	var n [2]int
+	for side, w := range eachWindow(g) {
+		if n[side]++; g.Coarse && n[side] > maxCoarse {
+			all.more[side].add(g.Moved, 1)
+			continue
+		}
+		if len(w.Tokens) > 0 {
+			e := edit{moved: g.Moved}
+			e.sides[side] = wholeHit(group, side, w.Window, flow.Span{0, len(w.Tokens)})
+			all.list = append(all.list, e)
+		}
+	}
+}
+
+// addDifferences adds the differences of g, the group with that index. What was removed and what was
+// added in its place is one edit.
+func (all *edits) addDifferences(group int, g *flow.Group) {
+	for _, d := range g.Differences {
+		side, windows := newer, g.New
+		if d.Event == pipeline.Removed {
+			side, windows = older, g.Old
+		}
+		h := difference(group, side, windows, d)
+		if n := len(all.list); n > 0 && d.Edit != 0 && all.list[n-1].number == d.Edit && all.list[n-1].sides[side] == nil {
+			all.list[n-1].sides[side] = h
+			continue
+		}
+		e := edit{number: d.Edit}
+		e.sides[side] = h
+		all.list = append(all.list, e)
+	}
+}
+
+// difference returns d as a hit in the window that contains it. A difference that no window
+// contains, because a word near it is very long, is shown without context.
+func difference(group, side int, windows []flow.Window, d flow.Difference) *hit {
+	end := d.Offset + len(d.Text)
+	i := slices.IndexFunc(windows, func(w flow.Window) bool { return w.Offset <= d.Offset && end <= w.Offset+len(w.Text) })
+	if i < 0 {
+		w := &flow.Window{Offset: d.Offset, Text: d.Text, Tokens: []flow.Span{{0, len(d.Text)}}, CutLeft: true, CutRight: true}
+		return wholeHit(group, side, w, flow.Span{0, 1})
+	}
+	w := &windows[i]
+	first, _ := slices.BinarySearchFunc(w.Tokens, d.Offset-w.Offset, func(t flow.Span, at int) int { return cmp.Compare(t[0], at) })
+	last, _ := slices.BinarySearchFunc(w.Tokens, end-w.Offset, func(t flow.Span, at int) int { return cmp.Compare(t[0], at) })
+	first = min(first, len(w.Tokens)-1)
+	return wholeHit(group, side, w, flow.Span{first, max(last, first+1)})
+}
+
+// wholeHit returns the tokens of w as a hit. If they are too long, their beginning is shown.
+func wholeHit(group, side int, w *flow.Window, tokens flow.Span) *hit {
+	return &hit{group: group, side: side, w: w, place: place{full: tokens, core: flow.Span{tokens[0], tokens[0] + 1}}}
+}
+
+// excerpt returns the edits of which a notification for s consists: only events that it asks for,
+// and none twice.
+func (all *edits) excerpt(s pipeline.Subscription) excerpt {
+	all.read()
+	of := excerptOf{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, *s.SnippetOffset}
+	if x, ok := all.cached[of]; ok {
+		return x
+	}
+	var x excerpt
+	wanted := [2]bool{older: of.removed, newer: of.added}
+	seen := map[[2]uint64]bool{}
+	room := maxDiffs
+	for _, e := range all.list {
+		if e.moved && !of.moved {
+			continue
+		}
+		var look [2]uint64
+		var sides []*hit
+		for side, h := range e.sides {
+			if h != nil && wanted[side] {
+				look[side] = h.sum(of.offset)
+				sides = append(sides, h)
+			}
+		}
+		if len(sides) == 0 || seen[look] {
+			continue
+		}
+		seen[look] = true
+		if room -= len(sides); room < 0 {
+			room = 0
+			x.omitted += len(sides)
+			continue
+		}
+		var diffs []pipeline.Diff
+		for _, h := range sides {
+			text := h.snippet(of.offset)
+			diffs = append(diffs, pipeline.Diff{Event: events[h.side], Text: h.text, Snippet: text, Offset: h.w.Offset + h.from, Edit: len(x.edits) + 1})
+		}
+		x.edits = append(x.edits, diffs)
+	}
+	for side, n := range all.more {
+		if !wanted[side] {
+			continue
+		}
+		if x.omitted += n.edited; of.moved {
+			x.omitted += n.moved
+		}
+	}
+	all.cached[of] = x
+	return x
+}
+
+// of returns the diffs of a notification for s, which has no keywords, and how many more there
+// were. title is that of the page.
+func (all *edits) of(s pipeline.Subscription, title string) (diffs []pipeline.Diff, omitted int) {
+	x := all.excerpt(s)
+	omitted = x.omitted
+	room := roomFor(s, title)
+	for i, e := range x.edits {
+		n := 0
+		for _, d := range e {
+			n += sizeOf(d)
+		}
+		if room -= n; room < 0 && i > 0 {
+			for _, left := range x.edits[i:] {
+				omitted += len(left)
+			}
+			return diffs, omitted
+		}
+		diffs = append(diffs, e...)
+	}
+	return diffs, omitted
+}
