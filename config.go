@@ -12,6 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	httpsource "github.com/vokter/vokter/sources/http"
+	"github.com/vokter/vokter/stages/index"
 )
 
 // Config says what a Router does. The zero value of every field is useful: it stands for the default
@@ -90,8 +91,13 @@ type Config struct {
 	Health []string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Versions is how many versions of each document are kept. Default 10.
-	Versions int
+	// KeepVersions is how many versions of each document are kept at most, up to MaxKeepVersions.
+	// Default 10.
+	KeepVersions int
+	// KeepFor is how long a version is kept after the next one has taken its place. The current
+	// version is always kept. Versions are dropped at the checks of their page. Default: as long as
+	// KeepVersions allows.
+	KeepFor time.Duration
 	// Checks makes Run end after that many checks of every page, once the notifications that
 	// follow are delivered. 0: Run goes on until its context is done.
 	Checks int
@@ -141,10 +147,17 @@ type Document struct {
 	// Interval is pipeline.Never for a page that is only pushed: it is fetched only where a
 	// subscription asks for that. Otherwise it is 0.
 	Interval pipeline.Duration
+	// KeepVersions and KeepFor take the place of those of Config for the documents of this page. 0
+	// means those of Config.
+	KeepVersions int
+	KeepFor      time.Duration
 	// Language is the language of the page, a BCP 47 tag, if what the page declares is missing or
 	// wrong. The Language of a subscription comes before it.
 	Language string
 }
+
+// MaxKeepVersions is the largest number of versions of a document that are kept.
+const MaxKeepVersions = index.MaxKeep
 
 // FetchConfig says how pages are fetched.
 type FetchConfig struct {
@@ -260,8 +273,8 @@ func (c Config) withDefaults() Config {
 	if c.Fetch.Rate == 0 {
 		c.Fetch.Rate = 1
 	}
-	if c.Versions == 0 {
-		c.Versions = 10
+	if c.KeepVersions == 0 {
+		c.KeepVersions = 10
 	}
 	if c.Drain == 0 {
 		c.Drain = 10 * time.Second

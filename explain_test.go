@@ -198,7 +198,7 @@ func TestExplainAfterFailures(t *testing.T) {
 func TestExplainWithoutTheOldVersion(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
 	cfg := watching(s, box, t.TempDir(), "out", "argus")
-	cfg.Versions = 1
+	cfg.KeepVersions = 1
 	runs(t, cfg)
 	s.set("<p>out</p>")
 	runs(t, cfg)

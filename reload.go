@@ -26,7 +26,7 @@ import (
 //
 // Reload returns one line for each subscription, sink and setting that changed. Some settings take
 // effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch,
-// Versions, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
+// KeepVersions, KeepFor, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
 // functions stay those of New, without a line. Checks that begin later use the new Readers, which
 // have no line either, since they have no names. Where cfg is invalid or cannot be stored, Reload
 // returns the reason; it may be called again.
@@ -193,7 +193,8 @@ func restarts(old, cfg *Config) []string {
 	later("min_free", old.MinFree == cfg.MinFree)
 	later("memory", old.Memory == cfg.Memory)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
-	later("versions", old.Versions == cfg.Versions)
+	later("keep_versions", old.KeepVersions == cfg.KeepVersions)
+	later("keep_for", old.KeepFor == cfg.KeepFor)
 	later("checks", old.Checks == cfg.Checks)
 	later("every", reflect.DeepEqual(old.Every, cfg.Every))
 	later("drain", old.Drain == cfg.Drain)
@@ -214,6 +215,8 @@ type wish struct {
 	keepOnly      bool // only keep changes, not the subscriptions
 	keepInterval  pipeline.Duration
 	language      string // of the page, if it is kept
+	keepVersions  int    // of its documents, if it is kept
+	keepFor       time.Duration
 	subscriptions []pipeline.Subscription
 }
 
@@ -246,6 +249,7 @@ func wishes(cfg *Config) []*wish {
 		w.keepOnly = len(cfg.Only) > 0
 		w.keep = w.keep || d.Keep
 		w.keepInterval, w.language = d.Interval, d.Language
+		w.keepVersions, w.keepFor = d.KeepVersions, d.KeepFor
 	}
 	return all
 }
@@ -254,6 +258,7 @@ func wishes(cfg *Config) []*wish {
 func (w *wish) command(cfg *Config) flow.ApplyCommand {
 	return flow.ApplyCommand{
 		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, Language: w.language, KeepOnly: w.keepOnly,
+		KeepVersions: w.keepVersions, KeepFor: pipeline.Duration(w.keepFor),
 		Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
 	}
 }

@@ -65,9 +65,9 @@ func (r *Router) build() (*stages, error) {
 		}
 	}
 	log, note := r.cfg.Logger, flow.Observer(r.tally.Note)
-	expireAfter, versions := r.cfg.Expire.After, r.cfg.Versions
+	expireAfter, versions, age := r.cfg.Expire.After, r.cfg.KeepVersions, r.cfg.KeepFor
 	if r.cfg.Mode == ModeCommands {
-		expireAfter, versions = -1, math.MaxInt // commands expire no page and delete no version
+		expireAfter, versions, age = -1, math.MaxInt, 0 // commands expire no page and delete no version
 	}
 	acceptable := func(s pipeline.Subscription) error { return r.live.Load().validate(s) }
 	if r.cfg.Mode == ModeCommands {
@@ -102,7 +102,7 @@ func (r *Router) build() (*stages, error) {
 		index: index.New(index.Config{
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(), Language: r.cfg.Language,
-			Keep: versions, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
+			Keep: versions, KeepFor: age, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
 			Logger: log, Observe: note, Memory: budget, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
 		diff:  diff.New(diff.Config{Logger: log, Observe: note, Memory: budget}),

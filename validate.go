@@ -144,6 +144,8 @@ func (c Config) validatePages() error {
 			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))
 		case dup:
 			errs = append(errs, fmt.Errorf("document %d (%s): it is document %d already; remove one", i+1, d.URL, j+1))
+		case d.KeepVersions < 0 || d.KeepFor < 0 || d.KeepVersions > MaxKeepVersions:
+			errs = append(errs, fmt.Errorf("document %d (%s): KeepVersions must be between 0 and %d, and KeepFor not negative", i+1, d.URL, MaxKeepVersions))
 		case !d.Keep:
 			errs = append(errs, fmt.Errorf("document %d (%s): without Keep it would do nothing; set Keep to true, or remove it", i+1, d.URL))
 		default:
@@ -227,7 +229,11 @@ func (c Config) validateNumbers() error {
 	notNegative("min free", c.MinFree < 0)
 	notNegative("memory", c.Memory < 0)
 	notNegative("every", c.Every != nil && *c.Every < 0)
-	notNegative("versions", c.Versions < 0)
+	notNegative("keep_versions", c.KeepVersions < 0)
+	notNegative("keep_for", c.KeepFor < 0)
+	if c.KeepVersions > MaxKeepVersions {
+		errs = append(errs, fmt.Errorf("keep_versions: %d is too much; at most %d", c.KeepVersions, MaxKeepVersions))
+	}
 	notNegative("drain", c.Drain < 0)
 	notNegative("a number of fetch", c.Fetch.Timeout < 0 || c.Fetch.MinInterval < 0 || c.Fetch.Concurrency < 0 || c.Fetch.Rate < 0 || c.Fetch.MaxBody < 0)
 	notNegative("a delay of delivery", c.Delivery.DeadAfter < 0 || c.Delivery.ExpireAfter < 0 || slices.ContainsFunc(c.Delivery.Retry, func(d time.Duration) bool { return d < 0 }))

@@ -27,6 +27,8 @@ type file struct {
 	Listen        listen                       `yaml:"listen"`
 	Rest          rest                         `yaml:"rest"`
 	Language      string                       `yaml:"language"`
+	KeepVersions  *int                         `yaml:"keep_versions"`
+	KeepFor       time.Duration                `yaml:"keep_for"`
 	Transport     transport                    `yaml:"transport"`
 	Allow         allow                        `yaml:"allow"`
 	Fetch         fetch                        `yaml:"fetch"`
@@ -75,6 +77,9 @@ type document struct {
 	Keep     bool      `yaml:"keep"`
 	Interval onlyNever `yaml:"interval"`
 	Language string    `yaml:"language"`
+	// KeepVersions and KeepFor take the place of those of the file.
+	KeepVersions *int          `yaml:"keep_versions"`
+	KeepFor      time.Duration `yaml:"keep_for"`
 }
 
 type subscription struct {
@@ -124,6 +129,7 @@ func (d *decoder) convert(f *file) *Config {
 		Memory:   int64(f.Memory),
 		Origin:   Origin,
 		Language: f.Language,
+		KeepFor:  f.KeepFor,
 		Fetch: vokter.FetchConfig{
 			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval, PDF: f.Fetch.PDF, Robots: f.Fetch.Robots,
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch, Files: f.Allow.Files,
@@ -146,6 +152,7 @@ func (d *decoder) convert(f *file) *Config {
 		d.fail("language", "language: %v", err)
 	}
 	d.sinkNames("health", f.Health, slices.Collect(maps.Keys(f.Sinks)))
+	c.KeepVersions = d.keepVersions("", f.KeepVersions)
 	if n := f.Fetch.PerHost.Concurrency; n != nil {
 		if c.Fetch.Concurrency = *n; *n < 1 {
 			d.fail("fetch.per_host.concurrency", "fetch.per_host.concurrency: must be at least 1, not %d", *n)
@@ -194,6 +201,18 @@ func isHostName(s string) bool {
 		strings.Trim(last, "0123456789") != ""
 }
 
+// keepVersions returns n, the setting keep_versions at path, or 0 if it was not given.
+func (d *decoder) keepVersions(path string, n *int) int {
+	if n == nil {
+		return 0
+	}
+	if *n < 1 || *n > vokter.MaxKeepVersions {
+		path = join(path, "keep_versions")
+		d.fail(path, "%s: %d is not between 1 and %d", path, *n, vokter.MaxKeepVersions)
+	}
+	return *n
+}
+
 func (d *decoder) documents(f *file) []vokter.Document {
 	seen := make(map[string]int)
 	var docs []vokter.Document
@@ -229,7 +248,8 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		if err := text.CheckLanguage(doc.Language); err != nil {
 			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
 		}
-		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: pipeline.Duration(doc.Interval)})
+		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: pipeline.Duration(doc.Interval),
+			KeepVersions: d.keepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor})
 	}
 	return docs
 }

@@ -36,6 +36,10 @@ type ApplyCommand struct {
 	KeepInterval pipeline.Duration `json:"keep_interval,omitempty"`
 	// Language is the language of the page where Keep is set, as a BCP 47 tag; empty if unknown.
 	Language string `json:"language,omitempty"`
+	// KeepVersions and KeepFor say, where Keep is set, which versions of the page's documents are
+	// kept; 0 means what the process that owns the page is configured for.
+	KeepVersions int               `json:"keep_versions,omitempty"`
+	KeepFor      pipeline.Duration `json:"keep_for,omitempty"`
 	// KeepOnly changes no subscription; Subscriptions is empty then.
 	KeepOnly      bool                    `json:"keep_only,omitempty"`
 	Subscriptions []pipeline.Subscription `json:"subscriptions"`

@@ -40,8 +40,8 @@ type rules struct {
 	Every *time.Duration
 	// FetchTimeout is how long a fetch may last.
 	FetchTimeout time.Duration
-	// Keep is how many versions of a document are stored, at least 1.
-	Keep int
+	// Keep says which versions of a document are stored: at least 1.
+	Keep retention
 	// ExpireAfter is how many checks in a row must fail before the page expires; 0 and less
 	// mean never.
 	ExpireAfter int
@@ -72,7 +72,9 @@ type replace struct {
 	// KeepInterval is pipeline.Never where Keep asks for no checks.
 	KeepInterval pipeline.Duration
 	// Language is the language of the page, if Origin keeps it and knows its language.
-	Language      string
+	Language string
+	// Retention says which versions are kept, if Origin keeps the page and says it.
+	Retention     retention
 	Subscriptions []pipeline.Subscription
 	// Resume also restarts expired subscriptions that are listed unchanged.
 	Resume bool

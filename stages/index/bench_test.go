@@ -44,7 +44,7 @@ func BenchmarkPageCodec(b *testing.B) {
 
 func BenchmarkApplyUnchanged(b *testing.B) {
 	p := benchPage()
-	ev := event{URL: page, Now: t0.Add(time.Second), Rules: rules{MinInterval: 10 * time.Second, Keep: 10}, Do: outcome{Outcome: flow.Outcome{
+	ev := event{URL: page, Now: t0.Add(time.Second), Rules: rules{MinInterval: 10 * time.Second, Keep: retention{Versions: 10}}, Do: outcome{Outcome: flow.Outcome{
 		Page: page, Incarnation: p.Incarnation, Check: p.Check, Kind: flow.OutcomeUnchanged, Against: p.BodyHash,
 	}}}
 	b.ReportAllocs()

@@ -39,7 +39,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	return &bench{
 		T: t, now: t0, subs: make(map[string]flow.Stamped), gone: make(map[string]ExpiredSubscription),
-		rules: rules{MinInterval: 10 * time.Second, FetchTimeout: 30 * time.Second, Keep: 3},
+		rules: rules{MinInterval: 10 * time.Second, FetchTimeout: 30 * time.Second, Keep: retention{Versions: 3}},
 	}
 }
 

@@ -168,7 +168,7 @@ func (a *application) read(d *Document, o flow.Outcome) {
 	}
 	previous := d.N
 	if d.TextHash == "" {
-		previous, d.Oldest = 0, d.N+1
+		previous, d.Oldest, d.Times = 0, d.N+1, nil
 	}
 	a.version(d, o, previous)
 }
@@ -198,9 +198,8 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 		v.Feed = &r
 	}
 	a.emit(v)
-	for ; d.N-d.Oldest >= uint64(max(a.Rules.Keep, 1)); d.Oldest++ {
-		a.emit(dropVersion{d.ID, d.Oldest})
-	}
+	d.Times = append(d.Times, o.Time.Unix())
+	a.dropOld(d)
 }
 
 // finish ends a check of which all parts arrived; o was the last.
@@ -223,6 +222,9 @@ func (a *application) finish(o flow.Outcome) {
 func (a *application) close(o flow.Outcome) {
 	p, open := &a.p, a.p.Open
 	p.Open = nil
+	for i := range p.Documents {
+		a.dropOld(&p.Documents[i])
+	}
 	a.record(o, open)
 	a.emit(checked{
 		Time: o.Time, Unchanged: open.Class == "" && len(open.Made) == 0,

@@ -94,6 +94,8 @@ type Page struct {
 	Unasked []string `cbor:"35,keyasint,omitempty"`
 	// Languages are the languages of the page, by the origins that keep the page and name one.
 	Languages map[string]string `cbor:"41,keyasint,omitempty"`
+	// Retentions say which versions are stored, by the origins that keep the page and say it.
+	Retentions map[string]retention `cbor:"43,keyasint,omitempty"`
 	// Pushes counts the times that this incarnation of the page was pushed. Seen holds hashes
 	// of the IDs of the last pushes, the latest last.
 	Pushes uint64 `cbor:"36,keyasint,omitempty"`
@@ -105,6 +107,13 @@ type Page struct {
 	Followed  int    `cbor:"38,keyasint,omitempty"`
 	Linking   int    `cbor:"39,keyasint,omitempty"`
 	LinksHash string `cbor:"40,keyasint,omitempty"`
+}
+
+// retention says which versions of a document are stored. 0 means that there is no such limit.
+type retention struct {
+	Versions int `cbor:"1,keyasint,omitempty"`
+	// For is how long a version is stored after the next one took its place.
+	For time.Duration `cbor:"2,keyasint,omitempty"`
 }
 
 // intervalCount is how many subscriptions have the same interval.
@@ -146,6 +155,9 @@ type Document struct {
 	Changes []madeVersion `cbor:"13,keyasint,omitempty"`
 	// Replaced counts the checks in a row that found the page replaced.
 	Replaced int `cbor:"15,keyasint,omitempty"`
+	// Times are when the stored versions were found, in seconds since 1970, the oldest first. Those
+	// of the oldest ones may be missing.
+	Times []int64 `cbor:"16,keyasint,omitempty"`
 }
 
 // madeVersion is the number of a version and the hash of its text.
@@ -201,6 +213,7 @@ func (p Page) clone() Page {
 	p.Documents = slices.Clone(p.Documents)
 	for i := range p.Documents {
 		p.Documents[i].Changes = slices.Clone(p.Documents[i].Changes)
+		p.Documents[i].Times = slices.Clone(p.Documents[i].Times)
 	}
 	p.Gone = maps.Clone(p.Gone)
 	p.Unreachable = slices.Clone(p.Unreachable)

@@ -45,8 +45,10 @@ type Config struct {
 	// requests of earlier epochs may be lost. Nil means that it owns all pages from the start.
 	// It must not block.
 	Epoch func(page string) uint64
-	// Keep is how many versions of a document are stored. Default 10.
-	Keep int
+	// Keep is how many versions of a document are stored. Default 10. KeepFor is how long a version
+	// is stored after the next one took its place. Default: as long as Keep allows.
+	Keep    int
+	KeepFor time.Duration
 	// ExpireAfter is how many checks in a row must fail before a page expires. Default 10;
 	// negative means never. With SelectorGone a check also fails if it finds none of the page's
 	// documents. SetExpiry changes both.
@@ -130,7 +132,7 @@ func New(cfg Config) *Stage {
 	}
 	s := &Stage{
 		cfg:   cfg,
-		rules: rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: cfg.Keep},
+		rules: rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: retention{cfg.Keep, cfg.KeepFor}},
 		run:   newRun(cfg.Checks),
 	}
 	s.SetExpiry(cfg.ExpireAfter, cfg.SelectorGone)

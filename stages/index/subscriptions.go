@@ -224,10 +224,12 @@ func (a *application) replaceKeep(r replace) {
 		a.keep(r.Origin)
 		a.p.keepEvery(r.Origin, r.KeepInterval)
 		a.p.keepIn(r.Origin, r.Language)
+		a.p.retainFor(r.Origin, r.Retention)
 	case r.Client == "":
 		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
 		a.p.keepEvery(r.Origin, 0)
 		a.p.keepIn(r.Origin, "")
+		a.p.retainFor(r.Origin, retention{})
 		a.forgetKept(r.Origin)
 	}
 }
@@ -264,7 +266,7 @@ func (a *application) live() {
 	a.p = Page{
 		URL: a.URL, Incarnation: a.Position, Due: a.Now,
 		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Records: a.p.Records,
-		Unasked: a.p.Unasked, Languages: a.p.Languages,
+		Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions,
 	}
 	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
 		a.p.Expiry = nil
@@ -306,6 +308,6 @@ func (a *application) over(e *Expiry) {
 		a.emit(clearPage{All: true})
 		return
 	}
-	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records, Unasked: p.Unasked, Languages: p.Languages}
+	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records, Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions}
 	a.emit(clearPage{})
 }
