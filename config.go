@@ -145,8 +145,8 @@ type Document struct {
 	// Keep watches the page while nobody subscribes to it. New refuses a Document without it.
 	Keep bool
 	// Interval is pipeline.Never for a page that is only pushed: it is fetched only where a
-	// subscription asks for that. Otherwise it is 0.
-	Interval pipeline.Duration
+	// subscription asks for that. Otherwise it is the zero Interval.
+	Interval pipeline.Interval
 	// KeepVersions and KeepFor take the place of those of Config for the documents of this page. 0
 	// means those of Config.
 	KeepVersions int

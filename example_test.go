@@ -47,7 +47,7 @@ func Example() {
 		Subscriptions: []pipeline.Subscription{{
 			URL: "https://example.com/item/7", Client: "shop",
 			Keywords: []string{"out of stock"}, IgnoreCase: true,
-			Interval: pipeline.Duration(5 * time.Minute), Sinks: []string{"log", "hook"},
+			Interval: pipeline.Every(5 * time.Minute), Sinks: []string{"log", "hook"},
 		}}, // more at any time: r.Subscribe(ctx, s), r.Cancel(ctx, url, client)
 	})
 	if err != nil {

@@ -26,7 +26,7 @@ func TestAFileIsCheckedWhenItIsWritten(t *testing.T) {
 	cfg := Config{
 		Dir: t.TempDir(), Sinks: map[string]pipeline.Sink{"box": box}, Fetch: FetchConfig{Files: []string{filepath.Dir(path)}, Rate: 1000},
 		Subscriptions: []pipeline.Subscription{{
-			URL: filesource.URL(path), Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Duration(24 * time.Hour),
+			URL: filesource.URL(path), Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Every(24 * time.Hour),
 		}},
 	}
 	checked := func(r *Router, times uint64) {
@@ -71,7 +71,7 @@ func TestAFolderIsFollowed(t *testing.T) {
 	r, stop := lives(t, Config{
 		Sinks: map[string]pipeline.Sink{"box": box}, Fetch: FetchConfig{Files: []string{folder}, Rate: 1000},
 		Subscriptions: []pipeline.Subscription{{
-			URL: filesource.URL(folder) + "/", Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Duration(24 * time.Hour),
+			URL: filesource.URL(folder) + "/", Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Every(24 * time.Hour),
 			Follow: &pipeline.Follow{Depth: 1},
 		}},
 	})

@@ -213,7 +213,7 @@ type wish struct {
 	url, client   string
 	keep          bool
 	keepOnly      bool // only keep changes, not the subscriptions
-	keepInterval  pipeline.Duration
+	keepInterval  pipeline.Interval
 	language      string // of the page, if it is kept
 	keepVersions  int    // of its documents, if it is kept
 	keepFor       time.Duration

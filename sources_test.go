@@ -129,7 +129,7 @@ func TestSourcesFeedTheRouter(t *testing.T) {
 			t.Errorf("New: %v, want what is wrong with the source", err)
 		}
 	}
-	cfg = Config{Documents: []Document{{URL: nowhere, Interval: pipeline.Duration(time.Hour)}}}
+	cfg = Config{Documents: []Document{{URL: nowhere, Interval: pipeline.Every(time.Hour)}}}
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "document 1") {
 		t.Errorf("New: %v, want that a document has no interval", err)
 	}

@@ -180,7 +180,7 @@ func benchmarkStart(b *testing.B, origin string) {
 		for c := range *startClients {
 			cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
 				URL: fmt.Sprintf("https://host-%d.example.com/page/%d", p%1000, p), Client: fmt.Sprintf("client %d", c),
-				Keywords: []string{"lost", "personal data"}, Interval: pipeline.Duration(24 * time.Hour), Sinks: []string{"none"},
+				Keywords: []string{"lost", "personal data"}, Interval: pipeline.Every(24 * time.Hour), Sinks: []string{"none"},
 			})
 		}
 	}

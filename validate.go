@@ -154,7 +154,7 @@ func (c Config) validatePages() error {
 		if err := text.CheckLanguage(d.Language); err != nil {
 			errs = append(errs, fmt.Errorf("document %d (%s): language: %w", i+1, d.URL, err))
 		}
-		if d.Interval != 0 && d.Interval != pipeline.Never {
+		if !d.Interval.IsZero() && d.Interval != pipeline.Never {
 			errs = append(errs, fmt.Errorf("document %d: its interval can only be Never; subscriptions say how often a page is fetched", i+1))
 		}
 	}

@@ -184,7 +184,7 @@ func TestLoad(t *testing.T) {
 		Documents: []vokter.Document{{URL: "https://example.com/feed", Keep: true}},
 		Subscriptions: []pipeline.Subscription{
 			{URL: "https://example.com/terms", Client: "legal", Keywords: []string{"privacy", "personal data"}, Stem: true, Language: "en",
-				Interval: pipeline.Duration(time.Hour), Sinks: []string{"ops", "team"}, Digest: &pipeline.Digest{Every: pipeline.Duration(time.Hour), Max: 20}, View: pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}},
+				Interval: pipeline.Every(time.Hour), Sinks: []string{"ops", "team"}, Digest: &pipeline.Digest{Every: pipeline.Duration(time.Hour), Max: 20}, View: pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}},
 			{URL: "HTTPS://Example.com:443/terms#top", Keywords: []string{"privacy"}, Events: []pipeline.Event{pipeline.Removed},
 				FilterStopwords: true, IgnoreCase: true, IgnoreDiacritics: true, Match: "phrase", Moved: true, Language: "en-GB",
 				SnippetOffset: &offset, MinChange: pipeline.MinChange{Share: 50}, Sinks: []string{"ops"}, Digest: &pipeline.Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, View: pipeline.View{
@@ -403,7 +403,7 @@ subscriptions: [{url: https://example.com/c, keywords: [a], sinks: [out], interv
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := c.Router.Documents; len(d) != 2 || d[0].Interval != pipeline.Never || d[1].Interval != 0 {
+	if d := c.Router.Documents; len(d) != 2 || d[0].Interval != pipeline.Never || !d[1].Interval.IsZero() {
 		t.Errorf("got documents %+v", d)
 	}
 	if s := c.Router.Subscriptions; len(s) != 1 || s[0].Interval != pipeline.Never {

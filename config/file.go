@@ -83,31 +83,32 @@ type document struct {
 }
 
 type subscription struct {
-	URL              string    `yaml:"url"`
-	Sitemap          string    `yaml:"sitemap"`
-	Client           string    `yaml:"client"`
-	Keywords         []string  `yaml:"keywords"`
-	Events           []string  `yaml:"events"`
-	Interval         interval  `yaml:"interval"`
-	Stem             bool      `yaml:"stem"`
-	FilterStopwords  bool      `yaml:"filter_stopwords"`
-	IgnoreCase       bool      `yaml:"ignore_case"`
-	IgnoreDiacritics bool      `yaml:"ignore_diacritics"`
-	Match            string    `yaml:"match"`
-	Moved            bool      `yaml:"moved"`
-	Language         string    `yaml:"language"`
-	SnippetOffset    *int      `yaml:"snippet_offset"`
-	Sinks            []string  `yaml:"sinks"`
-	Digest           *digest   `yaml:"digest"`
-	Follow           *follow   `yaml:"follow"`
-	Select           selectors `yaml:"select"`
-	Remove           selectors `yaml:"remove"`
-	Ignore           []string  `yaml:"ignore"`
-	Confirm          *int      `yaml:"confirm"`
-	FlipFlop         int       `yaml:"flip_flop"`
-	Replaced         bool      `yaml:"replaced"`
-	Items            bool      `yaml:"items"`
-	MinChange        minChange `yaml:"min_change"`
+	URL              string         `yaml:"url"`
+	Sitemap          string         `yaml:"sitemap"`
+	Client           string         `yaml:"client"`
+	Keywords         []string       `yaml:"keywords"`
+	Events           []string       `yaml:"events"`
+	Interval         interval       `yaml:"interval"`
+	Stem             bool           `yaml:"stem"`
+	FilterStopwords  bool           `yaml:"filter_stopwords"`
+	IgnoreCase       bool           `yaml:"ignore_case"`
+	IgnoreDiacritics bool           `yaml:"ignore_diacritics"`
+	Match            string         `yaml:"match"`
+	Moved            bool           `yaml:"moved"`
+	Language         string         `yaml:"language"`
+	SnippetOffset    *int           `yaml:"snippet_offset"`
+	Sinks            []string       `yaml:"sinks"`
+	Digest           *digest        `yaml:"digest"`
+	Quiet            pipeline.Quiet `yaml:"quiet"`
+	Follow           *follow        `yaml:"follow"`
+	Select           selectors      `yaml:"select"`
+	Remove           selectors      `yaml:"remove"`
+	Ignore           []string       `yaml:"ignore"`
+	Confirm          *int           `yaml:"confirm"`
+	FlipFlop         int            `yaml:"flip_flop"`
+	Replaced         bool           `yaml:"replaced"`
+	Items            bool           `yaml:"items"`
+	MinChange        minChange      `yaml:"min_change"`
 }
 
 type follow struct {
@@ -225,7 +226,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			d.fail(path, "%s has no url; add one such as url: https://example.com/page", path)
 		}
 		fetched := schemes
-		if doc.Interval == onlyNever(pipeline.Never) {
+		if doc.Interval {
 			fetched = nil // it is pushed
 		}
 		page, _ := pageurl.Canonical(doc.URL)
@@ -248,7 +249,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		if err := text.CheckLanguage(doc.Language); err != nil {
 			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
 		}
-		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: pipeline.Duration(doc.Interval),
+		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: doc.Interval.interval(),
 			KeepVersions: d.keepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor})
 	}
 	return docs

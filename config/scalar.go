@@ -111,35 +111,53 @@ func parseScalar(s string, v any) (err error) {
 	return err
 }
 
-// interval is a duration, or "never".
-type interval time.Duration
+// interval is a duration, two of them, a cron line, or "never".
+type interval pipeline.Interval
 
 func (i *interval) decodeYAML(d *decoder, n ast.Node, path string) {
 	s, ok := d.expanded(n)
-	if ok && s == "never" {
-		*i = interval(pipeline.Never)
+	if _, scalar := n.(ast.ScalarNode); !scalar {
+		d.failNode(n, `%s must be a duration such as 10s, 5m or 1h, two such as "10m to 24h", a cron line, or never, not %s`, path, describe(n))
 		return
 	}
-	var every time.Duration
-	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, "%s must be a duration such as 10s, 5m or 1h, or never, not %s", path, describe(n))
-	} else if ok {
-		if err := parseScalar(s, &every); err != nil {
-			d.failNode(n, "%s: %v", path, err)
-		}
+	if !ok {
+		return
 	}
-	*i = interval(every)
+	parsed, err := ParseInterval(s)
+	if err != nil {
+		d.failNode(n, "%s: %v", path, err)
+	}
+	*i = interval(parsed)
+}
+
+// ParseInterval reads an interval as pipeline.ParseInterval does. Its errors about a duration are those
+// of ParseDuration.
+func ParseInterval(s string) (pipeline.Interval, error) {
+	if s == "never" || len(strings.Fields(s)) > 1 {
+		return pipeline.ParseInterval(s)
+	}
+	var every time.Duration
+	err := parseScalar(s, &every)
+	return pipeline.Every(every), err
 }
 
 // onlyNever is "never".
-type onlyNever time.Duration
+type onlyNever bool
 
 func (o *onlyNever) decodeYAML(d *decoder, n ast.Node, path string) {
 	if s, ok := d.expanded(n); ok && s == "never" {
-		*o = onlyNever(pipeline.Never)
+		*o = true
 		return
 	}
 	d.failNode(n, "%s can only be never, for a page that is pushed and not fetched; how often a page is fetched is set in its subscriptions", path)
+}
+
+// interval returns Never, or the zero Interval.
+func (o onlyNever) interval() (i pipeline.Interval) {
+	if o {
+		i = pipeline.Never
+	}
+	return i
 }
 
 // failures is a number of failed checks, or "never".

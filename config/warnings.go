@@ -64,7 +64,7 @@ func (d *decoder) warnOf(f *file) {
 		d.warnAt(position{1, 1}, "there are neither subscriptions nor documents: nothing is watched")
 	}
 	for i, y := range f.Documents {
-		if pipeline.Duration(y.Interval) != pipeline.Never {
+		if !y.Interval {
 			d.warnOfPage(fmt.Sprintf("documents[%d].url", i), y.URL, f.Allow.Fetch)
 		}
 	}
@@ -84,9 +84,12 @@ func (d *decoder) warnOf(f *file) {
 			continue
 		}
 		d.warnOfPage(join(path, y.urlKey()), s.URL, f.Allow.Fetch)
-		if s.Interval > 0 && s.Interval < least {
-			at := path + ".interval"
-			d.warnAt(d.place(at), "%s: %s is raised to %s, which is fetch.min_interval", at, s.Interval, least)
+		at := path + ".interval"
+		if every := s.Interval.Every; every > 0 && every < least {
+			d.warnAt(d.place(at), "%s: %s is raised to %s, which is fetch.min_interval", at, every, least)
+		}
+		if gap := s.Interval.Cron.Gap(); gap > 0 && gap < least {
+			d.warnAt(d.place(at), "%s: it asks for a check %s after another one, and there are %s between two checks at least, which is fetch.min_interval", at, gap, least)
 		}
 	}
 }

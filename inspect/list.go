@@ -188,7 +188,7 @@ func load(page string, st flow.State) (info Page, ok bool, err error) {
 // nextCheck returns when the next check of p is due. It returns zero where a check is being made,
 // is due at once, or where none will be made.
 func nextCheck(p index.Page) time.Time {
-	at := p.Due
+	at := p.NextDue()
 	switch {
 	case !p.Fetched() || p.Open != nil:
 		return time.Time{}

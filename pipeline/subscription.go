@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	cron "github.com/netresearch/go-cron"
 	"golang.org/x/text/language"
 )
 
@@ -58,7 +57,7 @@ type Subscription struct {
 	// Interval is how often the page is checked. 0 means DefaultInterval. With Never this
 	// subscription causes no check: it is notified of changes that are pushed, or that checks for
 	// other subscriptions find.
-	Interval Duration `json:"interval,omitempty"`
+	Interval Interval `json:"interval,omitzero"`
 	// Stem matches lexical variants; it implies IgnoreCase.
 	Stem bool `json:"stem,omitempty"`
 	// FilterStopwords ignores stop words such as "the", in keywords and text.
@@ -82,6 +81,10 @@ type Subscription struct {
 	// Digest collects notifications and delivers them as one. Nil means that each is delivered at
 	// once. A timeout notification is always delivered at once.
 	Digest *Digest `json:"digest,omitempty"`
+	// Quiet are the hours of the day in which the client is not notified. Notifications that come in
+	// them are collected and delivered as one when they end, and so is a digest that would end in
+	// them. As with a digest, a timeout notification is delivered at once.
+	Quiet Quiet `json:"quiet,omitzero"`
 	// Follow says which linked pages are watched as well; nil means none. The other fields of the
 	// subscription hold for these pages, too.
 	Follow *Follow `json:"follow,omitempty"`
@@ -97,8 +100,8 @@ func (s Subscription) WithDefaults() Subscription {
 	if len(s.Events) == 0 {
 		s.Events = []Event{Added, Removed}
 	}
-	if s.Interval == 0 {
-		s.Interval = DefaultInterval
+	if s.Interval.IsZero() {
+		s.Interval.Every = DefaultInterval
 	}
 	if s.Match == "" {
 		s.Match = MatchPhrase
@@ -155,8 +158,14 @@ func (s Subscription) Validate() error {
 			bad(fmt.Sprintf("events[%d]", i), "%q is not an event; events are added and removed", string(e))
 		}
 	}
-	if s.Interval < 0 && s.Interval != Never {
-		bad("interval", "%v is negative; write a duration such as 10m, or never", s.Interval)
+	if err := s.Interval.Validate(); err != nil {
+		bad("interval", "%v", err)
+	}
+	if err := s.Quiet.Validate(); err != nil {
+		bad("quiet", "%v", err)
+	}
+	if s.Digest != nil && !s.Digest.Quiet.IsZero() {
+		bad("digest", "quiet hours are those of the subscription; set quiet there")
 	}
 	if s.Match != "" && s.Match != MatchPhrase && s.Match != MatchTerms {
 		bad("match", "%q is neither phrase nor terms", s.Match)
@@ -213,6 +222,20 @@ func (s Subscription) Validate() error {
 // Wants reports whether the client is notified of e.
 func (s Subscription) Wants(e Event) bool { return len(s.Events) == 0 || slices.Contains(s.Events, e) }
 
+// Collected returns how notifications are collected: as Digest says, and in the hours of Quiet. Nil
+// means that each is delivered at once.
+func (s Subscription) Collected() *Digest {
+	if s.Quiet.IsZero() {
+		return s.Digest
+	}
+	d := Digest{Max: maxDigestItems}
+	if s.Digest != nil {
+		d = *s.Digest
+	}
+	d.Quiet = s.Quiet
+	return &d
+}
+
 // Bounds of a Digest.
 const (
 	minDigest          = Duration(time.Second)
@@ -229,10 +252,13 @@ type Digest struct {
 	// Cron says when the digest is delivered: minute, hour, day of the month, month and day of the
 	// week, then the name of a time zone (UTC if there is none), such as
 	// "0 9 * * 1-5 Europe/Berlin". A notification waits for at most 31 days.
-	Cron string `json:"cron,omitempty"`
+	Cron Cron `json:"cron,omitempty"`
 	// Max is the largest number of notifications in a digest, up to 1000. 0 means 100. A full
 	// digest is delivered at once.
 	Max int `json:"max,omitempty"`
+	// Quiet are hours in which no digest is delivered. With Quiet alone, notifications are collected
+	// in these hours only. It comes from Subscription.Quiet.
+	Quiet Quiet `json:"quiet,omitzero"`
 }
 
 // ParseDigest reads a Digest without Max from a duration such as 1h, or from a line as in
@@ -240,7 +266,7 @@ type Digest struct {
 func ParseDigest(s string) (Digest, error) {
 	fields := strings.Fields(s)
 	if len(fields) > 1 {
-		return Digest{Cron: strings.Join(fields, " ")}, nil
+		return Digest{Cron: Cron(strings.Join(fields, " "))}, nil
 	}
 	every, err := time.ParseDuration(strings.TrimSpace(s))
 	if err != nil || every <= 0 {
@@ -252,7 +278,7 @@ func ParseDigest(s string) (Digest, error) {
 // String returns d in words, such as "every 1h0m0s" or "at 0 9 * * 1-5 Europe/Berlin".
 func (d Digest) String() string {
 	if d.Cron != "" {
-		return "at " + d.Cron
+		return "at " + string(d.Cron)
 	}
 	return "every " + d.Every.String()
 }
@@ -277,68 +303,35 @@ func (d Digest) Validate() error {
 	case d.Cron == "":
 		return nil
 	}
-	s, err := parseCron(d.Cron)
-	if err == nil && s.Next(time.Unix(0, 0)).IsZero() {
-		err = errors.New("there is no such day")
-	}
-	if err != nil {
-		return fmt.Errorf("%q: %w", d.Cron, err)
-	}
-	return nil
+	return d.Cron.Validate()
+}
+
+// Collects reports whether a notification that comes at t is collected.
+func (d Digest) Collects(t time.Time) bool {
+	return d.Every != 0 || d.Cron != "" || d.Quiet.End(t).After(t)
 }
 
 // End returns when a digest whose first notification came at start is delivered. It is start where
 // d is invalid, for example because this machine does not know the time zone.
 func (d Digest) End(start time.Time) time.Time {
 	latest := start.Add(time.Duration(min(max(d.Every, 0), maxDigest)))
-	if d.Cron == "" {
-		return latest
+	if d.Cron != "" {
+		next := d.Cron.Next(start)
+		if next.IsZero() {
+			return start
+		}
+		if latest = start.Add(time.Duration(maxDigest)); next.Before(latest) {
+			latest = next
+		}
 	}
-	s, err := parseCron(d.Cron)
-	if err != nil {
-		return start
-	}
-	latest = start.Add(time.Duration(maxDigest))
-	if next := s.Next(start).UTC(); next.After(start) && next.Before(latest) {
-		return next
-	}
-	return latest
+	return d.Quiet.End(latest)
 }
 
-var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
-
-// parseCron reads a line as in Digest.Cron.
-func parseCron(line string) (cron.Schedule, error) {
-	fields := strings.Fields(line)
-	zone := "UTC"
-	switch {
-	case len(fields) == 6:
-		zone = fields[5]
-	case len(fields) != 5:
-		return nil, fmt.Errorf("it has %d fields; a cron line has minute, hour, day of the month, month and day of the week, and perhaps a time zone", len(fields))
-	}
-	if strings.Contains(fields[0], "=") {
-		return nil, errors.New("the time zone stands last, by its name only, such as Europe/Berlin")
-	}
-	if _, err := time.LoadLocation(zone); err != nil || zone == "Local" {
-		return nil, fmt.Errorf("%q is no time zone that is known here; write one such as Europe/Berlin", zone)
-	}
-	return cronParser.Parse("CRON_TZ=" + zone + " " + strings.Join(fields[:5], " "))
-}
-
-// Duration is a time.Duration that is text in JSON, such as "10m0s", or "never" for Never.
+// Duration is a time.Duration that is text in JSON, such as "10m0s".
 type Duration time.Duration
 
-// Never is the interval of a subscription that causes no checks.
-const Never Duration = -1
-
-// String returns d as text, such as "10m0s" or "never".
-func (d Duration) String() string {
-	if d == Never {
-		return "never"
-	}
-	return time.Duration(d).String()
-}
+// String returns d as text, such as "10m0s".
+func (d Duration) String() string { return time.Duration(d).String() }
 
 // MarshalText returns d as String does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
@@ -346,13 +339,9 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText reads what String returns.
 func (d *Duration) UnmarshalText(b []byte) error {
 	s := strings.TrimSpace(string(b))
-	if s == "never" {
-		*d = Never
-		return nil
-	}
 	v, err := time.ParseDuration(s)
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration; write one such as 30s, 10m or 24h, or never for an interval without checks", s)
+		return fmt.Errorf("%q is not a duration; write one such as 30s, 10m or 24h", s)
 	}
 	*d = Duration(v)
 	return nil

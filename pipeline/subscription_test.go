@@ -10,7 +10,7 @@ import (
 
 func TestSubscriptionDefaults(t *testing.T) {
 	s := Subscription{Stem: true, FilterStopwords: true}.WithDefaults()
-	if s.Client != "default" || len(s.Events) != 2 || s.Interval != DefaultInterval || s.Match != MatchTerms || !s.IgnoreCase || *s.SnippetOffset != 50 {
+	if s.Client != "default" || len(s.Events) != 2 || s.Interval != Every(time.Duration(DefaultInterval)) || s.Match != MatchTerms || !s.IgnoreCase || *s.SnippetOffset != 50 {
 		t.Errorf("got %+v", s)
 	}
 	if m := (Subscription{}).WithDefaults().Match; m != MatchPhrase {
@@ -24,7 +24,7 @@ func TestSubscriptionDefaults(t *testing.T) {
 func TestSubscriptionValidate(t *testing.T) {
 	many := maxSnippetOffset + 1
 	err := Subscription{
-		URL: "nowhere", Events: []Event{"changed"}, Interval: -2, Match: "fuzzy", SnippetOffset: &many,
+		URL: "nowhere", Events: []Event{"changed"}, Interval: Every(-2), Match: "fuzzy", SnippetOffset: &many,
 		View: View{Ignore: []string{"("}, Confirm: -1},
 	}.Validate()
 	for _, field := range []string{"url", "keywords", "events[0]", "interval", "match", "snippet_offset", "sinks", "ignore[0]", "confirm"} {
@@ -137,7 +137,7 @@ func FuzzDigest(f *testing.F) {
 }
 
 func TestDurationsAreText(t *testing.T) {
-	s := Subscription{Interval: Duration(90 * time.Second), Digest: &Digest{Every: Duration(time.Hour)}}
+	s := Subscription{Interval: Every(90 * time.Second), Digest: &Digest{Every: Duration(time.Hour)}}
 	b, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -149,13 +149,13 @@ func TestDurationsAreText(t *testing.T) {
 	if err := json.Unmarshal(b, &fields); err != nil || fields.Interval != "1m30s" || fields.Digest.Every != "1h0m0s" {
 		t.Errorf("%s is %+v, %v", b, fields, err)
 	}
-	for text, want := range map[string]Duration{`"10m"`: Duration(10 * time.Minute), `"never"`: Never, `"0s"`: 0} {
+	for text, want := range map[string]Duration{`"10m"`: Duration(10 * time.Minute), `"0s"`: 0} {
 		var d Duration
 		if err := json.Unmarshal([]byte(text), &d); err != nil || d != want {
 			t.Errorf("%s is %v, %v; want %v", text, d, err, want)
 		}
 	}
-	for _, text := range []string{`600000000000`, `"600000000000"`, `"-1ns"`, `"ten minutes"`} {
+	for _, text := range []string{`600000000000`, `"600000000000"`, `"-1ns"`, `"ten minutes"`, `"never"`} {
 		var d Duration
 		if err := json.Unmarshal([]byte(text), &d); err == nil {
 			t.Errorf("%s is %v, want an error", text, d)

@@ -249,7 +249,7 @@ func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 		}
 	}
 	p := pendingRecord{Addressed: a, Trace: m.Header[flow.HeaderTrace]}
-	if a.Digest != nil {
+	if a.Digest != nil && a.Digest.Collects(w.now) {
 		if err := w.collect(p); err != nil {
 			return err
 		}

@@ -161,6 +161,23 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
+// parsed is a flag whose value parse reads. Name stands for the value in help texts.
+type parsed[T any] struct {
+	name  string
+	value *T
+	parse func(string) (T, error)
+}
+
+func (p *parsed[T]) Type() string   { return p.name }
+func (p *parsed[T]) String() string { return "" }
+func (p *parsed[T]) Set(s string) error {
+	v, err := p.parse(s)
+	if err == nil {
+		*p.value = v
+	}
+	return err
+}
+
 // size is a flag for a number of bytes.
 type size int64
 

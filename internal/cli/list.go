@@ -239,12 +239,18 @@ func receiversOf(s inspect.Subscription) string {
 	if s.Digest != nil {
 		to += " in digests " + s.Digest.String()
 	}
+	if !s.Quiet.IsZero() {
+		to += ", not at " + s.Quiet.String()
+	}
 	return to
 }
 
 // controls lists the settings of s that keep changes silent.
 func controls(s inspect.Subscription) string {
 	var set []string
+	if s.Interval.Cron != "" || s.Interval.Max > 0 {
+		set = append(set, "interval: "+s.Interval.String())
+	}
 	if s.MinChange != (pipeline.MinChange{}) {
 		set = append(set, "min_change: "+s.MinChange.String())
 	}

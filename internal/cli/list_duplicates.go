@@ -176,6 +176,7 @@ type entry struct {
 	SnippetOffset    *int             `yaml:"snippet_offset,omitempty"`
 	Sinks            []string         `yaml:"sinks,flow"`
 	Digest           any              `yaml:"digest,omitempty"`
+	Quiet            string           `yaml:"quiet,omitempty"`
 	Select           []any            `yaml:"select,omitempty"`
 	Remove           []any            `yaml:"remove,omitempty"`
 	Ignore           []string         `yaml:"ignore,omitempty"`
@@ -213,8 +214,11 @@ func entryOf(s pipeline.Subscription) entry {
 	if s.MinChange != bare.MinChange {
 		e.MinChange = s.MinChange.String()
 	}
+	if !s.Quiet.IsZero() {
+		e.Quiet = s.Quiet.String()
+	}
 	if d := s.Digest; d != nil {
-		every := cmp.Or(d.Cron, d.Every.String())
+		every := cmp.Or(string(d.Cron), d.Every.String())
 		e.Digest = every
 		if d.Max > 0 {
 			e.Digest = yaml.MapSlice{{Key: "every", Value: every}, {Key: "max", Value: d.Max}}

@@ -213,7 +213,8 @@ func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
 type subscriptionFlags struct {
 	client, language, match, sitemap                           string
 	events, selects, removes, ignores                          []string
-	interval                                                   time.Duration
+	interval                                                   pipeline.Interval
+	quiet                                                      pipeline.Quiet
 	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
 	replaced, items                                            bool
 	snippetOffset, confirm, flipFlop                           int
@@ -226,7 +227,8 @@ type subscriptionFlags struct {
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.client, "client", "default", "the `NAME` of the subscriber; it has one subscription per document")
 	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
-	fs.Var(&duration{&f.interval, 1}, "interval", "how often to check, as a `DURATION` (default 10m)")
+	fs.Var(&parsed[pipeline.Interval]{"INTERVAL", &f.interval, config.ParseInterval}, "interval", "how often to check, as an `INTERVAL`: 10m, or by how often the page changes \"10m to 24h\", or at the times of a cron line such as \"0 9 * * 1-5 Europe/Berlin\" (default 10m)")
+	fs.Var(&parsed[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected, and told when they end, such as \"22:00-07:00 Europe/Berlin\"")
 	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat; implies --ignore-case")
 	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
 	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "ignore upper and lower case")
@@ -255,7 +257,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 // subscription returns the subscription of the flags and arguments, or all mistakes in them.
 func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (pipeline.Subscription, error) {
 	s := pipeline.Subscription{
-		URL: url, Client: f.client, Keywords: keywords, Interval: pipeline.Duration(f.interval),
+		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
 		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items, Sitemap: f.sitemap != ""},
@@ -353,9 +355,11 @@ func flagOf(field string) string {
 // since an earlier run. A run with --checks logs only baselines.
 func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 	s := cfg.Subscriptions[0]
-	every := max(time.Duration(s.WithDefaults().Interval), pipeline.DefaultMinInterval)
+	interval := s.WithDefaults().Interval
+	interval.Every = max(interval.Every, pipeline.Duration(pipeline.DefaultMinInterval))
+	every := interval.String()
 	if cfg.Every != nil {
-		every = *cfg.Every
+		every = cfg.Every.String()
 	}
 	goesOn := cfg.Checks == 0
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {reading.Middleware(s, func(r reading.Reading) {

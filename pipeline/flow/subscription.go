@@ -33,7 +33,7 @@ type ApplyCommand struct {
 	// Keep keeps the page although it has no subscription. The page is checked every KeepInterval,
 	// unless that is Never.
 	Keep         bool              `json:"keep,omitempty"`
-	KeepInterval pipeline.Duration `json:"keep_interval,omitempty"`
+	KeepInterval pipeline.Interval `json:"keep_interval,omitzero"`
 	// Language is the language of the page where Keep is set, as a BCP 47 tag; empty if unknown.
 	Language string `json:"language,omitempty"`
 	// KeepVersions and KeepFor say, where Keep is set, which versions of the page's documents are

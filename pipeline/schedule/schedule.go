@@ -14,7 +14,22 @@ const (
 	Late = 15 * time.Second
 	// CatchUp is the longest time over which overdue pages are spread.
 	CatchUp = time.Minute
+	// Jitter is over how much time the checks of pages are spread that are due in the same minute.
+	Jitter = 50 * time.Second
 )
+
+// Adapt returns the time between two checks of a page, from the one before (0 if there is none) and
+// whether the last check found a change. It is between least and most. A change halves it, and each
+// check without one adds a quarter: so there are about four checks for each change of a page that
+// changes regularly.
+func Adapt(pace time.Duration, changed bool, least, most time.Duration) time.Duration {
+	if pace = min(pace, most); changed {
+		pace /= 2
+	} else {
+		pace += pace / 4
+	}
+	return min(max(pace, least), most)
+}
 
 // Offset returns the part of d that belongs to page: 0 <= Offset < d, evenly spread over
 // pages and always the same for one. It is 0 where d is not positive.

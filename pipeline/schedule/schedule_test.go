@@ -128,3 +128,28 @@ func TestOverdue(t *testing.T) {
 		t.Errorf("interval 10s: got %v, %v", got.Sub(t0), late)
 	}
 }
+
+// TestAdapt: a page that changes at regular times is checked a few times for each change, and the
+// bounds hold.
+func TestAdapt(t *testing.T) {
+	const least, most = time.Minute, 24 * time.Hour
+	for _, every := range []time.Duration{10 * time.Minute, time.Hour, 6 * time.Hour, 48 * time.Hour} {
+		pace, checks, changes := time.Duration(0), 0, 0
+		for now, last := time.Duration(0), time.Duration(0); now < 1000*every; now += pace {
+			changed := now/every != last/every
+			if last = now; changed {
+				changes++
+			}
+			checks++
+			if pace = Adapt(pace, changed, least, most); pace < least || pace > most {
+				t.Fatalf("the pace is %v", pace)
+			}
+		}
+		if per := float64(checks) / float64(changes); per < 2 || per > 6 {
+			t.Errorf("a page that changes every %v is checked %.1f times for each change", every, per)
+		}
+	}
+	if got := Adapt(math.MaxInt64, false, least, most); got != most {
+		t.Errorf("got %v", got)
+	}
+}

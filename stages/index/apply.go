@@ -70,7 +70,7 @@ type replace struct {
 	Origin, Client string
 	Keep           bool
 	// KeepInterval is pipeline.Never where Keep asks for no checks.
-	KeepInterval pipeline.Duration
+	KeepInterval pipeline.Interval
 	// Language is the language of the page, if Origin keeps it and knows its language.
 	Language string
 	// Retention says which versions are kept, if Origin keeps the page and says it.

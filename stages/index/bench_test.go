@@ -17,7 +17,7 @@ import (
 func benchPage() Page {
 	return Page{
 		URL: page, Incarnation: "STORE/documents/3/12345", Stamp: 4, Check: 1000, Asked: t0,
-		Intervals: []intervalCount{{pipeline.Duration(10 * time.Minute), 3}}, Due: t0.Add(10 * time.Minute), Paced: 10 * time.Minute, Phased: true,
+		Intervals: []intervalCount{{Every: pipeline.Duration(10 * time.Minute), N: 3}}, Due: t0.Add(10 * time.Minute), Paced: 10 * time.Minute, Phased: true,
 		Open: &Open{Deadline: t0.Add(3 * time.Minute), Parts: 1},
 		ETag: `"5e8b-60c1d2f3a4b5c"`, BodyHash: text.Hash("body"),
 		Documents: []Document{{ID: whole, N: 17, Oldest: 8, TextHash: text.Hash("text"), Subscriptions: 3}},

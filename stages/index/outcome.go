@@ -233,6 +233,9 @@ func (a *application) close(o flow.Outcome) {
 	})
 	p.Trouble = open.Class
 	a.spent = true
+	if open.Class == "" {
+		a.adapt(len(open.Made) > 0)
+	}
 	if a.judge(o, open) {
 		return
 	}

@@ -22,7 +22,8 @@ type Page struct {
 	Stamp uint64 `cbor:"3,keyasint,omitempty"`
 	// Keep lists the origins that keep the page without subscriptions, in order.
 	Keep []string `cbor:"4,keyasint,omitempty"`
-	// Intervals are those of the subscriptions, the shortest first.
+	// Intervals are those of the subscriptions: durations, the shortest first, and before them cron
+	// lines.
 	Intervals []intervalCount `cbor:"5,keyasint,omitempty"`
 	// Documents are sorted by ID.
 	Documents []Document `cbor:"6,keyasint,omitempty"`
@@ -51,6 +52,10 @@ type Page struct {
 	Wish      time.Duration `cbor:"17,keyasint,omitempty"`
 	Soon      bool          `cbor:"18,keyasint,omitempty"`
 	Bare      bool          `cbor:"19,keyasint,omitempty"`
+	// Cron is when the page must be checked next by the cron lines among Intervals, zero if that is
+	// not computed yet. Pace is the time between two checks that suits how often the page changes.
+	Cron time.Time     `cbor:"45,keyasint,omitzero"`
+	Pace time.Duration `cbor:"44,keyasint,omitempty"`
 
 	// ETag, LastModified and BodyHash are of the last body from which all documents were read.
 	// They are empty if another body was read since.
@@ -120,6 +125,8 @@ type retention struct {
 type intervalCount struct {
 	Every pipeline.Duration `cbor:"1,keyasint"`
 	N     int               `cbor:"2,keyasint"`
+	Max   pipeline.Duration `cbor:"3,keyasint,omitempty"`
+	Cron  pipeline.Cron     `cbor:"4,keyasint,omitempty"`
 }
 
 // Document is the state of one document of a page.
@@ -278,14 +285,20 @@ func (p *Page) drop(id string) {
 	}
 }
 
-// count adds n (1 or -1) subscriptions with the interval every, unless that is pipeline.Never.
-func (p *Page) count(every pipeline.Duration, n int) {
-	if every == pipeline.Never {
+// count adds n (1 or -1) subscriptions with that interval, unless it is pipeline.Never.
+func (p *Page) count(interval pipeline.Interval, n int) {
+	if interval == pipeline.Never {
 		return
 	}
-	i, ok := slices.BinarySearchFunc(p.Intervals, every, func(v intervalCount, e pipeline.Duration) int { return cmp.Compare(v.Every, e) })
+	if interval.Cron != "" {
+		p.Cron = time.Time{}
+	}
+	of := intervalCount{Every: interval.Every, Max: interval.Max, Cron: interval.Cron}
+	i, ok := slices.BinarySearchFunc(p.Intervals, of, func(a, b intervalCount) int {
+		return cmp.Or(cmp.Compare(a.Every, b.Every), cmp.Compare(a.Max, b.Max), cmp.Compare(a.Cron, b.Cron))
+	})
 	if !ok {
-		p.Intervals = slices.Insert(p.Intervals, i, intervalCount{Every: every})
+		p.Intervals = slices.Insert(p.Intervals, i, of)
 	}
 	if p.Intervals[i].N += n; p.Intervals[i].N <= 0 {
 		p.Intervals = slices.Delete(p.Intervals, i, i+1)
@@ -317,7 +330,7 @@ func (p *Page) Fetched() bool {
 }
 
 // keepEvery notes whether origin, which keeps the page, wants it to be fetched.
-func (p *Page) keepEvery(origin string, every pipeline.Duration) {
+func (p *Page) keepEvery(origin string, every pipeline.Interval) {
 	p.Unasked = slices.DeleteFunc(p.Unasked, func(o string) bool { return o == origin })
 	if every == pipeline.Never {
 		p.Unasked = append(p.Unasked, origin)

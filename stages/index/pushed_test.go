@@ -273,10 +273,10 @@ func TestAPushedPageFromIngestToSnapshot(t *testing.T) {
 func TestNothingIsOverdueThatIsOnlyPushed(t *testing.T) {
 	d := newDesk(t, Config{Checks: 1})
 	d.stage.Expect(page)
-	keep := func(every pipeline.Duration) {
+	keep := func(every pipeline.Interval) {
 		d.command(flow.TypeApply, flow.ApplyCommand{URL: page, Origin: "yaml", Keep: true, KeepInterval: every})
 	}
-	keep(0)
+	keep(pipeline.Interval{})
 	if d.request.Page != page || d.stage.Finished() {
 		t.Fatalf("got %+v, want a request to wait for", d.request)
 	}

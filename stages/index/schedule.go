@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -30,7 +31,8 @@ func (a *application) next() time.Time {
 		// A subscription with a shorter interval was added.
 		p.Due, p.Paced = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), interval
 	}
-	at := p.Due
+	a.setCron(interval)
+	at := p.NextDue()
 	switch {
 	case p.Soon || a.AtOnce && !a.spent:
 		at = a.Now
@@ -44,16 +46,90 @@ func (a *application) next() time.Time {
 	return latest(at, p.NotBefore)
 }
 
-// interval is the shortest interval of the subscriptions.
+// interval is the shortest interval of the subscriptions, or maxInterval if they have cron lines only.
 func (a *application) interval() time.Duration {
 	if a.Rules.Every != nil {
 		return min(max(*a.Rules.Every, 0), maxInterval)
 	}
-	every := time.Duration(pipeline.DefaultInterval)
-	if len(a.p.Intervals) > 0 {
-		every = time.Duration(a.p.Intervals[0].Every)
+	if len(a.p.Intervals) == 0 {
+		return min(max(time.Duration(pipeline.DefaultInterval), a.Rules.MinInterval), maxInterval)
+	}
+	every := maxInterval
+	for _, i := range a.p.Intervals {
+		switch {
+		case i.Cron != "":
+		case i.Max > 0:
+			every = min(every, min(max(a.p.Pace, time.Duration(i.Every)), time.Duration(i.Max)))
+		default:
+			every = min(every, time.Duration(i.Every))
+		}
 	}
 	return min(max(every, a.Rules.MinInterval), maxInterval)
+}
+
+// timed reports whether a subscription, or who keeps the page, asks for checks at an interval, and not
+// at the times of a cron line.
+func (p *Page) timed() bool {
+	return len(p.Intervals) == 0 || slices.ContainsFunc(p.Intervals, func(i intervalCount) bool { return i.Cron == "" })
+}
+
+// NextDue is when the page is due by its interval or by a cron line, whichever is first.
+func (p *Page) NextDue() time.Time {
+	if !p.Cron.IsZero() && (!p.timed() || p.Cron.Before(p.Due)) {
+		return p.Cron
+	}
+	return p.Due
+}
+
+// unknownCron is after how long a page is checked whose cron lines have no next time, because this
+// machine does not know their time zones.
+const unknownCron = 24 * time.Hour
+
+// setCron sets Page.Cron. A page that was never checked has none: it is checked at once.
+func (a *application) setCron(interval time.Duration) {
+	p := &a.p
+	if a.Rules.Every != nil || p.Asked.IsZero() {
+		p.Cron = time.Time{}
+		return
+	}
+	if !p.Cron.IsZero() {
+		return
+	}
+	for _, i := range p.Intervals {
+		if i.Cron == "" {
+			continue
+		}
+		at := i.Cron.Next(p.Asked)
+		if at.IsZero() {
+			at = p.Asked.Add(unknownCron)
+		}
+		if p.Cron.IsZero() || at.Before(p.Cron) {
+			p.Cron = at
+		}
+	}
+	if !p.Cron.IsZero() {
+		p.Cron = latest(p.Cron.Add(schedule.Offset(p.URL, schedule.Jitter)), p.Asked.Add(a.gap(interval)))
+	}
+}
+
+// adapt sets Page.Pace after a check that succeeded.
+func (a *application) adapt(changed bool) {
+	p := &a.p
+	var least, most time.Duration
+	for _, i := range p.Intervals {
+		if i.Max == 0 {
+			continue
+		}
+		if least == 0 || time.Duration(i.Every) < least {
+			least = time.Duration(i.Every)
+		}
+		most = max(most, time.Duration(i.Max))
+	}
+	if most == 0 {
+		p.Pace = 0
+		return
+	}
+	p.Pace = schedule.Adapt(p.Pace, changed, least, most)
 }
 
 // gap is the least time between two checks. An interval that the user forces (Rules.Every) is
@@ -72,6 +148,8 @@ func (a *application) reschedule(retryAfter time.Duration) {
 	case a.Rules.Every != nil:
 		// A forced interval sets no phase: all pages would have the same one.
 		p.Due, p.Phased = schedule.Next(p.Due, p.Asked, a.Now, interval, 0), false
+	case !p.timed():
+		p.Due, p.Phased = time.Time{}, false
 	case !p.Phased:
 		p.Due, p.Phased = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), true
 	default:
@@ -139,9 +217,13 @@ func (a *application) ask() {
 	}
 	r.KeepBody, r.Links, r.Robots = p.wantsBody(a.Now), p.keepsLinks(), p.onlyFollowed()
 	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody, Nonce: r.Nonce}
-	since := p.Asked
+	since, expected := p.Asked, a.interval()
+	if !p.Cron.IsZero() {
+		expected = min(expected, p.Cron.Sub(since))
+	}
+	p.Cron = time.Time{}
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
-	a.emit(ask{r, a.interval(), since, p.Open.Rebase})
+	a.emit(ask{r, expected, since, p.Open.Rebase})
 	a.emit(wakeAt{p.Open.Deadline, true})
 }
 
@@ -173,7 +255,7 @@ func (a *application) clamp() {
 	}
 	if back := p.Asked.Sub(a.Now); back > 0 {
 		// The clock went back by at least this much. Move the times that were set by it.
-		p.Asked = a.Now
+		p.Asked, p.Cron = a.Now, time.Time{}
 		for _, t := range []*time.Time{&p.Due, &p.Delayed, &p.NotBefore} {
 			if !t.IsZero() {
 				*t = t.Add(-back)

@@ -314,11 +314,12 @@ func TestTimesThatTheRulesSetAreLeft(t *testing.T) {
 	for range 300 {
 		b := newBench(t)
 		s := sub("c", pipeline.View{})
-		s.Interval = pipeline.Duration(rnd.Int64N(int64(2 * time.Hour)))
+		every := rnd.Int64N(int64(2 * time.Hour))
+		s.Interval = pipeline.Every(time.Duration(every))
 		b.do(subscribe{Origin: "api", Subscription: s})
 		b.read("A")
 		for range 20 {
-			b.now = b.now.Add(time.Duration(rnd.Int64N(int64(s.Interval/2 + 1))))
+			b.now = b.now.Add(time.Duration(rnd.Int64N(every/2 + 1)))
 			before := b.p
 			a := &application{event: event{URL: page, Now: b.now, Rules: b.rules}, p: before.clone()}
 			a.clamp()

@@ -357,7 +357,7 @@ func TestInvalidCommandsAreDecided(t *testing.T) {
 		"no token":         {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{"!!!"} }), flow.CodeKeywords},
 		"17 tokens":        {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Keywords = []string{strings.Repeat("a ", 17)} }), flow.CodeKeywords},
 		"an unknown event": {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Events = []pipeline.Event{"moved"} }), flow.CodeEvents},
-		"a bad interval":   {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval = -2 }), flow.CodeFormat},
+		"a bad interval":   {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Interval.Every = -2 }), flow.CodeFormat},
 		"no sink":          {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks = nil }), flow.CodeFormat},
 		"two mistakes":     {flow.TypeSubscribe, with(func(s *pipeline.Subscription) { s.Sinks, s.Keywords = nil, []string{strings.Repeat("a", 1001)} }), flow.CodeKeywords},
 		"no JSON object":   {flow.TypeSubscribe, "text", flow.CodeFormat},

@@ -227,7 +227,7 @@ func (a *application) replaceKeep(r replace) {
 		a.p.retainFor(r.Origin, r.Retention)
 	case r.Client == "":
 		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
-		a.p.keepEvery(r.Origin, 0)
+		a.p.keepEvery(r.Origin, pipeline.Interval{})
 		a.p.keepIn(r.Origin, "")
 		a.p.retainFor(r.Origin, retention{})
 		a.forgetKept(r.Origin)

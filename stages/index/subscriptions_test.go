@@ -343,7 +343,7 @@ func TestTheMostImpatientDecides(t *testing.T) {
 	b := newBench(t)
 	every := func(client string, d time.Duration) {
 		s := sub(client, pipeline.View{})
-		s.Interval = pipeline.Duration(d)
+		s.Interval = pipeline.Every(d)
 		b.do(subscribe{Origin: "api", Subscription: s})
 	}
 	gaps := func() time.Duration {
@@ -374,7 +374,7 @@ func TestTheMostImpatientDecides(t *testing.T) {
 	}
 	b.cancel("hasty")
 	b.cancel("fast")
-	if got, want := b.p.Intervals, []intervalCount{{pipeline.Duration(time.Hour), 1}}; !slices.Equal(got, want) {
+	if got, want := b.p.Intervals, []intervalCount{{Every: pipeline.Duration(time.Hour), N: 1}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

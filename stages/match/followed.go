@@ -30,9 +30,9 @@ func (r repeats) note(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notifica
 		return false
 	}
 	key := repeatKey{n.Client, to}
-	digest := s.Subscription.Digest
+	digest := s.Subscription.Collected()
 	if s.Followed != nil && slices.ContainsFunc(r[key], func(e sent) bool {
-		return slices.Equal(e.diffs, n.Diffs) && (e.digest == digest || e.digest != nil && digest != nil && *e.digest == *digest)
+		return slices.Equal(e.diffs, n.Diffs) && (e.digest == nil && digest == nil || e.digest != nil && digest != nil && *e.digest == *digest)
 	}) {
 		return true
 	}

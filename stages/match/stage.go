@@ -302,7 +302,7 @@ func (b *batch) add(c *flow.Change, s *flow.Stamped, diffs []pipeline.Diff, omit
 			continue
 		}
 		n.ID = flow.NotificationID(c.ID, s.Incarnation, to.Sink)
-		if err := b.send(s, to, n, s.Subscription.Digest); err != nil {
+		if err := b.send(s, to, n, s.Subscription.Collected()); err != nil {
 			return err
 		}
 	}

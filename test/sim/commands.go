@@ -148,7 +148,7 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 	}
 	sub := pipeline.Subscription{
 		URL: pick(r, s.spellings), Client: pick(r, clients), View: pick(r, views),
-		Interval: pipeline.Duration(pick(r, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute})),
+		Interval: pipeline.Every(pick(r, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute})),
 		Stem:     once(4), FilterStopwords: once(4), IgnoreCase: once(2), IgnoreDiacritics: once(4), Moved: once(4),
 	}
 	n := 1 + r.IntN(5)

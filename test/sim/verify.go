@@ -179,7 +179,7 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 		n := all[about{r.life.id, r.incarnation, s.Client, sink, v.n}]
 		if n == nil {
 			says := func(n *told) bool {
-				return reflect.DeepEqual(n.Digest, r.sub.Digest) && e.Check(n.reports(), n.Notification.Omitted, n.Notification.Truncated) == nil
+				return reflect.DeepEqual(n.Digest, r.sub.Collected()) && e.Check(n.reports(), n.Notification.Omitted, n.Notification.Truncated) == nil
 			}
 			if e.Must() && !r.cancelled && t.repeats(r, v, sink, all, says) {
 				w.stats.Unrepeated++
@@ -198,8 +198,8 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 		if t.repeats(r, v, sink, all, same) {
 			return fmt.Errorf("told twice: sink %s was told the same of another subscription", sink)
 		}
-		if !reflect.DeepEqual(n.Digest, r.sub.Digest) {
-			return fmt.Errorf("wrong: sink %s is told in the digest %v, want %v", sink, n.Digest, r.sub.Digest)
+		if !reflect.DeepEqual(n.Digest, r.sub.Collected()) {
+			return fmt.Errorf("wrong: sink %s is told in the digest %v, want %v", sink, n.Digest, r.sub.Collected())
 		}
 		w.stats.Diffs += len(n.Notification.Diffs)
 		if !e.May() {

@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	cron "github.com/netresearch/go-cron"
+)
+
+// Cron is a line with five fields: minute, hour, day of the month, month and day of the week. Then
+// follows the name of a time zone, such as "0 9 * * 1-5 Europe/Berlin"; without one it is UTC.
+//
+// Where the hour is given, a line names a time of day. On the day on which a zone skips an hour, a
+// time within it is that much later: 02:30 is 03:30. On the day on which a zone repeats an hour, a
+// time within it is the first one. A line whose hour begins with * goes on through both, every hour.
+type Cron string
+
+// crons holds lines that were parsed, because reading a time zone is slow.
+var crons = struct {
+	sync.Mutex
+	parsed map[Cron]cronLine
+}{parsed: make(map[Cron]cronLine)}
+
+// repeated is more than any zone's clock is ever set back.
+const repeated = 3 * time.Hour
+
+// maxCrons is how many lines are remembered.
+const maxCrons = 1000
+
+// cronLine is a parsed Cron.
+type cronLine struct {
+	schedule cron.Schedule
+	// zone is nil if schedule knows it. Otherwise schedule takes and returns times of day, as if
+	// they were in UTC.
+	zone *time.Location
+}
+
+var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+
+func (c Cron) parse() (cronLine, error) {
+	crons.Lock()
+	defer crons.Unlock()
+	if l, ok := crons.parsed[c]; ok {
+		return l, nil
+	}
+	fields := strings.Fields(string(c))
+	zone := "UTC"
+	switch {
+	case len(fields) == 6:
+		zone = fields[5]
+	case len(fields) != 5:
+		return cronLine{}, fmt.Errorf("it has %d fields; a cron line has minute, hour, day of the month, month and day of the week, and perhaps a time zone", len(fields))
+	}
+	if strings.Contains(fields[0], "=") {
+		return cronLine{}, errors.New("the time zone stands last, by its name only, such as Europe/Berlin")
+	}
+	location, err := loadZone(zone)
+	if err != nil {
+		return cronLine{}, err
+	}
+	l := cronLine{zone: location}
+	if strings.HasPrefix(fields[1], "*") {
+		l.zone = nil
+	} else {
+		zone = "UTC"
+	}
+	if l.schedule, err = cronParser.Parse("CRON_TZ=" + zone + " " + strings.Join(fields[:5], " ")); err != nil {
+		return cronLine{}, err
+	}
+	if l.schedule.Next(time.Unix(0, 0)).IsZero() {
+		return cronLine{}, errors.New("there is no such day")
+	}
+	if len(crons.parsed) >= maxCrons {
+		clear(crons.parsed)
+	}
+	crons.parsed[c] = l
+	return l, nil
+}
+
+// Validate returns why c cannot be used, or nil.
+func (c Cron) Validate() error {
+	if _, err := c.parse(); err != nil {
+		return fmt.Errorf("%q: %w", string(c), err)
+	}
+	return nil
+}
+
+// Next returns the first time of c after a time, in UTC. It is the zero time where c is invalid, for
+// example because this machine does not know its time zone.
+func (c Cron) Next(after time.Time) time.Time {
+	l, err := c.parse()
+	if err != nil {
+		return time.Time{}
+	}
+	if l.zone == nil {
+		return l.schedule.Next(after).UTC()
+	}
+	// Where an hour is repeated, a later instant can have an earlier time of day.
+	for day := asUTC(after.In(l.zone)).Add(-repeated); ; {
+		if day = l.schedule.Next(day); day.IsZero() {
+			return day
+		}
+		if t := inZone(day, l.zone); t.After(after) {
+			return t
+		}
+	}
+}
+
+// zones holds the time zones that were read, by their names.
+var zones sync.Map
+
+// loadZone returns the time zone with that name.
+func loadZone(name string) (*time.Location, error) {
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil && name != "Local" {
+		zones.Store(name, zone)
+		return zone, nil
+	}
+	return nil, fmt.Errorf("%q is no time zone that is known here; write one such as Europe/Berlin", name)
+}
+
+// asUTC returns the time in UTC that a clock in the zone of t shows at t.
+func asUTC(t time.Time) time.Time {
+	_, offset := t.Zone()
+	return t.UTC().Add(time.Duration(offset) * time.Second)
+}
+
+// inZone returns when a clock in zone shows what a clock in UTC shows at clock: the first time, if it
+// shows it twice. If it skips that, it is as much later as is skipped.
+func inZone(clock time.Time, zone *time.Location) time.Time {
+	offset := func(t time.Time) time.Duration {
+		_, o := t.In(zone).Zone()
+		return time.Duration(o) * time.Second
+	}
+	before, after := offset(clock.Add(-24*time.Hour)), offset(clock.Add(24*time.Hour))
+	if t := clock.Add(-before); offset(t) == before {
+		return t.UTC()
+	}
+	if t := clock.Add(-after); offset(t) == after {
+		return t.UTC()
+	}
+	return clock.Add(-before).UTC()
+}
+
+// maxGap is how many times Gap looks at.
+const maxGap = 200
+
+// Gap returns the least time between two of the next times of c. It is 0 where c is empty or invalid.
+func (c Cron) Gap() Duration {
+	if c == "" {
+		return 0
+	}
+	least := time.Duration(0)
+	for i, at := 0, c.Next(time.Now()); i < maxGap && !at.IsZero(); i++ {
+		next := c.Next(at)
+		if gap := next.Sub(at); !next.IsZero() && (least == 0 || gap < least) {
+			least = gap
+		}
+		at = next
+	}
+	return Duration(least)
+}
