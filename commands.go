@@ -422,6 +422,16 @@ func (r *Router) Explain(ctx context.Context, url string, f inspect.ExplainFilte
 	return e, r.unlessClosing(err)
 }
 
+// Deliveries returns the notifications of the last changes of the page of url with their
+// deliveries; see [inspect.Deliveries]. It waits until the Router runs, and fails once Run has ended.
+func (r *Router) Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error) {
+	if err := r.readable(ctx); err != nil {
+		return nil, err
+	}
+	c, err := inspect.Deliveries(r.transport, url, f)
+	return c, r.unlessClosing(err)
+}
+
 // Summary returns the counts of what the Router has done since Run started.
 func (r *Router) Summary() inspect.Summary {
 	s := r.tally.Summary()

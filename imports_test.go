@@ -53,7 +53,7 @@ var direction = []struct {
 	{pkg: "internal/compare", may: []string{"inspect", "internal/render", "pipeline"}},
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text", "internal/nearest"}},
-	{pkg: "internal/manage", may: []string{"inspect", "inspect/client", "pipeline/flow", "", "pipeline"}},
+	{pkg: "internal/manage", may: []string{"config", "inspect", "inspect/client", "pipeline/flow", "", "pipeline"}},
 	{pkg: "internal/mill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "test/beside", may: nil},
 	{pkg: "test/wasmtest", may: nil},

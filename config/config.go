@@ -30,6 +30,8 @@ type Config struct {
 	// Listen is the address of the HTTP listener, HOST:PORT; empty: there is none. Without a
 	// host it listens on every address of the machine.
 	Listen string
+	// API has the settings of the management API at Listen.
+	API API
 	// Rest has the settings of the REST API of the first server; nil means that it is off.
 	Rest *Rest
 	// Transport has the settings of the transport; nil means the local one. The caller opens it.
@@ -102,7 +104,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	sinks, sources := d.buildSinks(f, o.Registry, o.Logger), d.buildSources(f, o.Registry, o.Logger)
 	readers := d.buildReaders(f, o.Registry, o.Logger)
 	c := d.convert(f)
-	c.Rest = d.rest(f)
+	c.API, c.Rest = d.api(f), d.rest(f)
 	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
 	c.Options, c.Readers, c.Transport = d.options, d.readers, through
 	d.warnOf(f)

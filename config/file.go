@@ -25,6 +25,7 @@ type file struct {
 	MinFree       registry.Size                `yaml:"min_free"`
 	Memory        registry.Size                `yaml:"memory"`
 	Listen        listen                       `yaml:"listen"`
+	API           api                          `yaml:"api"`
 	Rest          rest                         `yaml:"rest"`
 	Language      string                       `yaml:"language"`
 	KeepVersions  *int                         `yaml:"keep_versions"`

@@ -66,18 +66,52 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	if err != nil {
 		return e, err
 	}
-	for _, c := range records {
-		if f.Clients != nil && c.Document != "" && !e.Page.subscribed(c.Document) {
-			continue
-		}
-		info, err := change(s, c, f)
-		if err != nil {
-			return e, err
-		}
-		e.Changes = append(e.Changes, info)
+	if e.Changes, err = changes(s, e.Page, records, f); err != nil {
+		return e, err
 	}
 	err = e.addKeywords(ctx, languages, st, records, f)
 	return e, err
+}
+
+// Deliveries returns the notifications of the last changes of the page of url with their
+// deliveries, the newest change first. The filter f selects clients and keywords. It fails like
+// [Explain].
+func Deliveries(s Store, url string, f ExplainFilter) ([]Change, error) {
+	page, err := pageurl.Canonical(url)
+	if err != nil {
+		return nil, err
+	}
+	if err := owned(s, page); err != nil {
+		return nil, err
+	}
+	p, ok, err := load(page, s.State(flow.GroupIndex, page))
+	if err != nil {
+		return nil, err
+	}
+	if !ok || !p.only(f.Client, f.Clients) {
+		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
+	}
+	records, err := match.History(s.State(flow.GroupMatch, page))
+	if err != nil {
+		return nil, err
+	}
+	return changes(s, p, records, f)
+}
+
+// changes returns the changes in records of page with the notifications that f selects.
+func changes(s Store, page Page, records []match.ChangeRecord, f ExplainFilter) ([]Change, error) {
+	all := []Change{}
+	for _, rec := range records {
+		if f.Clients != nil && rec.Document != "" && !page.subscribed(rec.Document) {
+			continue
+		}
+		c, err := change(s, rec, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }
 
 // change returns a change with the notifications that f selects and their deliveries.

@@ -107,6 +107,23 @@ func (c *Client) Explain(ctx context.Context, url string, f inspect.ExplainFilte
 	return e, c.get(ctx, "/explain", values("url", url, "client", f.Client, "keyword", f.Keyword), &e)
 }
 
+// Subscriptions returns the part of the list of subscriptions that f selects.
+func (c *Client) Subscriptions(ctx context.Context, f SubscriptionFilter) (s Subscriptions, err error) {
+	q := values("url", f.URL, "client", f.Client, "state", f.State, "origin", f.Origin, "cursor", f.Cursor)
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return s, c.get(ctx, "/subscriptions", q, &s)
+}
+
+// Deliveries returns the notifications of the last changes of the page of url, of one client or of
+// all, with their deliveries.
+func (c *Client) Deliveries(ctx context.Context, url, client string) ([]Delivery, error) {
+	var d Deliveries
+	err := c.get(ctx, "/deliveries", values("url", url, "client", client), &d)
+	return d.Deliveries, err
+}
+
 // Subscribe adds a subscription. It returns nil where the client has the same one already.
 func (c *Client) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	return c.post(ctx, "/subscriptions", s, new(Target))

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"time"
+
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -47,6 +49,29 @@ type Subscriptions struct {
 type Subscription struct {
 	Page string `json:"page"`
 	inspect.Subscription
+}
+
+// Deliveries are notifications with their deliveries.
+type Deliveries struct {
+	Deliveries []Delivery `json:"deliveries"`
+}
+
+// Delivery is one notification with its delivery. Change is the ID of the change, which made
+// Version of Document at Time; it is empty where the page expired.
+type Delivery struct {
+	Change   string    `json:"change,omitempty"`
+	Document string    `json:"document,omitempty"`
+	Version  uint64    `json:"version,omitempty"`
+	Time     time.Time `json:"time"`
+	inspect.Match
+}
+
+// SubscriptionFilter selects subscriptions. Empty fields select all. State is one of
+// inspect.StateActive, StatePaused and StateExpired. Cursor and Limit select a part.
+type SubscriptionFilter struct {
+	URL, Client, State, Origin string
+	Cursor                     string
+	Limit                      int
 }
 
 // PageRef names a page.

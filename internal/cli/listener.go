@@ -41,8 +41,9 @@ const (
 	maxScrapes = 4
 )
 
-// listenAt starts a listener at addr. It returns nil if addr is empty.
-func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string) (*listener, error) {
+// listenAt starts a listener at addr. It returns nil if addr is empty. access says who may use the
+// API besides users of the data directory; it may be nil.
+func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string, access *manage.Access) (*listener, error) {
 	if addr == "" {
 		return nil, nil
 	}
@@ -59,7 +60,7 @@ func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr str
 		return nil, fmt.Errorf("cannot listen at %s: %w; name another address", addr, err)
 	}
 	cfg.Logger.Info("listening", "address", on.Addr().String())
-	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token})
+	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: access})
 	if err != nil {
 		return nil, errors.Join(err, on.Close())
 	}

@@ -33,10 +33,13 @@ type reloader struct {
 	// hangups is nil where the process ignores them.
 	hangups <-chan os.Signal
 	// look has a value when the file is to be checked for changes.
-	look      <-chan time.Time
-	log       *slog.Logger
-	listen    string
-	rest      *config.Rest
+	look   <-chan time.Time
+	log    *slog.Logger
+	listen string
+	rest   *config.Rest
+	// api are the current settings of the management API, and access replaces them.
+	api       config.API
+	access    func(config.API) error
 	transport registry.Transport
 	// options are the digests of the current options of the sinks.
 	options map[string][sha256.Size]byte
@@ -157,6 +160,14 @@ func (r *reloader) reload(ctx context.Context) {
 	logWarnings(r.log, c)
 	if c.Listen != r.listen {
 		lines = append(lines, "listen changed: this takes effect with the next start")
+	}
+	if !reflect.DeepEqual(c.API, r.api) {
+		if err := r.access(c.API); err != nil {
+			r.log.Error("api cannot be changed", "err", err)
+		} else {
+			r.api = c.API
+			lines = append(lines, "api changed")
+		}
 	}
 	if !reflect.DeepEqual(c.Rest, r.rest) {
 		lines = append(lines, "rest changed: this takes effect with the next start")

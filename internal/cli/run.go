@@ -18,6 +18,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/manage"
 	transport "github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/rest"
@@ -88,7 +89,12 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	again := &reloader{
 		path: a.flags.config, files: files, load: load, options: c.Options, readers: c.Readers, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, rest: c.Rest, transport: c.Transport, used: used, seen: used,
 	}
-	sum, err := a.execute(cmd.Context(), c.Router, c.Listen, limits.summary, func(ctx context.Context, r *vokter.Router) {
+	access := new(manage.Access)
+	if err := access.Configure(c.API); err != nil {
+		return err
+	}
+	again.api, again.access = c.API, access.Configure
+	sum, err := a.execute(cmd.Context(), c.Router, listening{c.Listen, access}, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
 		again.retry = func(ctx context.Context, sink string) error {
 			_, err := r.Retry(ctx, vokter.RetryFilter{Sink: sink})
@@ -175,15 +181,21 @@ func (a *app) plugins() *registry.Registry {
 	return &r
 }
 
+// listening says where the listener is, and who may use its API. Without an address there is none.
+type listening struct {
+	addr   string
+	access *manage.Access
+}
+
 // execute runs the pipeline of cfg and writes the summary at its end. It starts an HTTP
-// listener at listen unless that is empty. It calls beside, unless that is nil, once the
+// listener at an address unless that is empty. It calls beside, unless that is nil, once the
 // pipeline works.
-func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFile string, beside func(context.Context, *vokter.Router)) (inspect.Summary, error) {
+func (a *app) execute(ctx context.Context, cfg vokter.Config, at listening, summaryFile string, beside func(context.Context, *vokter.Router)) (inspect.Summary, error) {
 	r, err := a.router(cfg)
 	if err != nil {
 		return inspect.Summary{}, err
 	}
-	err = runBeside(ctx, r, cfg, listen, beside)
+	err = runBeside(ctx, r, cfg, at, beside)
 	sum := r.Summary()
 	select {
 	case <-r.Running(): // if it did not start, the file keeps the earlier summary
@@ -196,12 +208,12 @@ func (a *app) execute(ctx context.Context, cfg vokter.Config, listen, summaryFil
 }
 
 // runBeside runs r with a listener, which starts first, and calls beside once r works.
-func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, listen string, beside func(context.Context, *vokter.Router)) error {
+func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, at listening, beside func(context.Context, *vokter.Router)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	l, err := listenAt(ctx, r, cfg, listen)
+	l, err := listenAt(ctx, r, cfg, at.addr, at.access)
 	if err != nil {
 		cancel()
 		if first := <-ended; first != nil { // for example a data directory that is in use

@@ -122,7 +122,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	}
 	warnOfWatch(cfg, log)
 	sayBaseline(&cfg, log)
-	run := func() (inspect.Summary, error) { return a.execute(ctx, cfg, "", limits.summary, nil) }
+	run := func() (inspect.Summary, error) { return a.execute(ctx, cfg, listening{}, limits.summary, nil) }
 	if limits.checks == 0 {
 		_, err := run()
 		return endedBy(ctx, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline"
@@ -81,7 +82,7 @@ type route struct {
 	method, path, id string
 	summary          string
 	description      string
-	scope            Scope
+	scope            config.Scope
 	// within is how long the handler may work; 0 means usually.
 	within time.Duration
 	// early says that the route works before the pipeline does.

@@ -8,12 +8,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect/client"
 )
 
 func (a *api) addBackup() {
 	huma.Register(a.API, route{
-		method: http.MethodGet, path: "/backup", id: "get-backup", scope: Admin, shared: true,
+		method: http.MethodGet, path: "/backup", id: "get-backup", scope: config.ScopeAdmin, shared: true,
 		summary: "Sends a consistent copy of the store as a tar stream", description: "A truncated one is useless. One backup is made at a time.",
 		responses: map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{mediaTar: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}},
 	}.operation(), func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -30,7 +31,7 @@ func (in *targetInput) check(ctx context.Context, withClient string) error {
 
 func (a *api) addCommands() {
 	addSilent(a, route{
-		method: http.MethodPost, path: "/cancel", id: "cancel-subscriptions", scope: Write, summary: "Ends the subscriptions of a client on a page",
+		method: http.MethodPost, path: "/cancel", id: "cancel-subscriptions", scope: config.ScopeWrite, summary: "Ends the subscriptions of a client on a page",
 		description: "Their pending notifications are dropped.",
 	}, func(ctx context.Context, in *targetInput) error {
 		if err := in.check(ctx, "is missing; name whose subscriptions are to end"); err != nil {
@@ -39,7 +40,7 @@ func (a *api) addCommands() {
 		return a.service.Cancel(ctx, in.Body.URL, in.Body.Client)
 	})
 	addSilent(a, route{
-		method: http.MethodPost, path: "/pause", id: "pause-subscriptions", scope: Write, summary: "Pauses the subscriptions of a client on a page",
+		method: http.MethodPost, path: "/pause", id: "pause-subscriptions", scope: config.ScopeWrite, summary: "Pauses the subscriptions of a client on a page",
 		description: "Until they are resumed, changes notify nobody and the page is not checked for them. If nobody else watches the page, its stored versions are deleted.",
 	}, func(ctx context.Context, in *targetInput) error {
 		if err := in.check(ctx, "is missing; name whose subscriptions are to pause"); err != nil {
@@ -49,7 +50,7 @@ func (a *api) addCommands() {
 	})
 	type checkInput struct{ Body client.PageRef }
 	addSilent(a, route{
-		method: http.MethodPost, path: "/check", id: "check-page", scope: Write, status: http.StatusAccepted, summary: "Checks a page now, whatever its interval",
+		method: http.MethodPost, path: "/check", id: "check-page", scope: config.ScopeWrite, status: http.StatusAccepted, summary: "Checks a page now, whatever its interval",
 		description: "The response does not wait for the check; the last checks of /explain show what it found. The waits that the host of the page asked for are kept.",
 	}, func(ctx context.Context, in *checkInput) error {
 		if err := checkURL("body.url", in.Body.URL); err != nil {
@@ -67,7 +68,7 @@ func (a *api) addCommands() {
 		return a.service.CheckNow(ctx, in.Body.URL)
 	})
 	addSilent(a, route{
-		method: http.MethodPost, path: "/resume", id: "resume-subscriptions", scope: Write, summary: "Restarts the expired and paused subscriptions of a client on a page",
+		method: http.MethodPost, path: "/resume", id: "resume-subscriptions", scope: config.ScopeWrite, summary: "Restarts the expired and paused subscriptions of a client on a page",
 		description: "Without a client it restarts those of all clients. The version that is then current is the baseline.",
 	}, func(ctx context.Context, in *targetInput) error {
 		if err := in.check(ctx, ""); err != nil {

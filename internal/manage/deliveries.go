@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -21,7 +22,7 @@ func (a *api) addDeliveries() {
 		Sinks  bool   `query:"sinks" doc:"Adds the configured sinks that no notification was ever meant for."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/receivers", id: "list-receivers", scope: Read, shared: true,
+		method: http.MethodGet, path: "/receivers", id: "list-receivers", scope: config.ScopeRead, shared: true,
 		summary: "Lists receivers with their state and how many notifications wait for them",
 	}, func(ctx context.Context, in *receiversInput) (client.Receivers, error) {
 		if err := in.check(); err != nil {
@@ -29,6 +30,31 @@ func (a *api) addDeliveries() {
 		}
 		l, err := a.service.List(ctx, inspect.ListFilter{URL: in.URL, Client: in.Client, Sinks: in.Sinks})
 		return client.Receivers{Receivers: append([]inspect.Receiver{}, l.Receivers...)}, err
+	})
+
+	type deliveriesInput struct {
+		URL    string `query:"url" required:"true" maxLength:"8192" doc:"The page."`
+		Client string `query:"client" doc:"Only notifications of this client."`
+		Sink   string `query:"sink" doc:"Only notifications to this sink."`
+		State  string `query:"state" enum:"pending,digest,delivered,dead,dropped,forgotten,elsewhere" doc:"Only notifications whose delivery is in this state."`
+	}
+	add(a, route{
+		method: http.MethodGet, path: "/deliveries", id: "list-deliveries", scope: config.ScopeRead,
+		summary: "Lists the notifications of the last changes of a page with their deliveries, the newest change first",
+	}, func(ctx context.Context, in *deliveriesInput) (client.Deliveries, error) {
+		d := client.Deliveries{Deliveries: []client.Delivery{}}
+		if err := checkURL("query.url", in.URL); err != nil {
+			return d, err
+		}
+		changes, err := a.service.Deliveries(ctx, in.URL, inspect.ExplainFilter{Client: in.Client, Clients: callerOf(ctx).Clients})
+		for _, c := range changes {
+			for _, m := range c.Matches {
+				if (in.Sink == "" || m.Sink == in.Sink) && (in.State == "" || m.Delivery == in.State) {
+					d.Deliveries = append(d.Deliveries, client.Delivery{Change: c.ID, Document: c.Document, Version: c.Version, Time: c.Time, Match: m})
+				}
+			}
+		}
+		return d, err
 	})
 
 	type deadInput struct {
@@ -40,7 +66,7 @@ func (a *api) addDeliveries() {
 		Messages bool      `query:"messages" doc:"Adds messages that could not be handled, such as pushed pages."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/dead-letters", id: "list-dead-letters", scope: Read,
+		method: http.MethodGet, path: "/dead-letters", id: "list-dead-letters", scope: config.ScopeRead,
 		summary: "Lists notifications that could not be delivered, the oldest first",
 	}, func(ctx context.Context, in *deadInput) (client.DeadLetters, error) {
 		return a.deadLetters(ctx, in.Part, in.OptionalPage, flow.DeadFilter{
@@ -50,7 +76,7 @@ func (a *api) addDeliveries() {
 
 	type retryInput struct{ Body vokter.RetryFilter }
 	add(a, route{
-		method: http.MethodPost, path: "/retry", id: "retry-deliveries", scope: Admin, shared: true, within: patience,
+		method: http.MethodPost, path: "/retry", id: "retry-deliveries", scope: config.ScopeAdmin, shared: true, within: patience,
 		summary: "Attempts pending notifications now", description: "Returns the receivers that have pending notifications, and does not wait for the attempts.",
 	}, func(ctx context.Context, in *retryInput) (r client.RetriedReceivers, err error) {
 		if in.Body.URL != "" {
@@ -64,7 +90,7 @@ func (a *api) addDeliveries() {
 
 	type replayInput struct{ Body flow.DeadFilter }
 	add(a, route{
-		method: http.MethodPost, path: "/replay", id: "replay-dead-letters", scope: Admin, shared: true, within: patience,
+		method: http.MethodPost, path: "/replay", id: "replay-dead-letters", scope: config.ScopeAdmin, shared: true, within: patience,
 		summary: "Delivers dead letters again", description: "Without fields it delivers all.",
 	}, func(ctx context.Context, in *replayInput) (r client.Replayed, err error) {
 		if in.Body.URL != "" {

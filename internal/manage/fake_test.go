@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline"
@@ -40,6 +41,11 @@ func (f *fake) List(_ context.Context, lf inspect.ListFilter) (inspect.Listing, 
 func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, string, error) {
 	f.asked = append(f.asked, lf)
 	return append([]inspect.Page{}, f.listing.Pages...), "", f.err
+}
+
+func (f *fake) Deliveries(_ context.Context, url string, ef inspect.ExplainFilter) ([]inspect.Change, error) {
+	f.asked = append(f.asked, url, ef)
+	return f.why.Changes, f.err
 }
 
 func (f *fake) Explain(_ context.Context, url string, ef inspect.ExplainFilter) (inspect.Explanation, error) {
@@ -112,9 +118,13 @@ func (f *fake) Running() <-chan struct{} {
 func (f *fake) Gauges() []flow.Gauge { return f.gauges }
 
 // newAPIOf returns the API of f with the token aToken.
-func newAPIOf(t *testing.T, f *fake, more Access) *API {
+func newAPIOf(t *testing.T, f *fake, more config.API) *API {
 	t.Helper()
-	a, err := New(f, Options{Process: client.Process{Data: "/var/lib/vokter"}, Token: aToken, Access: more})
+	access := new(Access)
+	if err := access.Configure(more); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(f, Options{Process: client.Process{Data: "/var/lib/vokter"}, Token: aToken, Access: access})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +134,7 @@ func newAPIOf(t *testing.T, f *fake, more Access) *API {
 // serve serves f and returns a client of it, and its URL.
 func serve(t *testing.T, f *fake) (*client.Client, string) {
 	t.Helper()
-	s := httptest.NewServer(newAPIOf(t, f, Access{}))
+	s := httptest.NewServer(newAPIOf(t, f, config.API{}))
 	t.Cleanup(s.Close)
 	c := client.New(s.URL, aToken)
 	t.Cleanup(c.Close)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 )
 
@@ -37,7 +38,7 @@ func (in DocumentInput) filter(ctx context.Context) (inspect.DocumentFilter, err
 
 func (a *api) addHistory() {
 	add(a, route{
-		method: http.MethodGet, path: "/versions", id: "list-versions", scope: Read,
+		method: http.MethodGet, path: "/versions", id: "list-versions", scope: config.ScopeRead,
 		summary: "Lists the stored versions of a document, the newest first, with how much changed and who was notified",
 	}, func(ctx context.Context, in *DocumentInput) (inspect.History, error) {
 		f, err := in.filter(ctx)
@@ -48,7 +49,7 @@ func (a *api) addHistory() {
 	})
 
 	add(a, route{
-		method: http.MethodGet, path: "/changes", id: "list-changes", scope: Read,
+		method: http.MethodGet, path: "/changes", id: "list-changes", scope: config.ScopeRead,
 		summary:     "Returns the changes between the stored versions of a document, the oldest first",
 		description: "The versions are compared again. A version that is a baseline, or in which no word changed, is no change.",
 	}, func(ctx context.Context, in *DocumentInput) (inspect.ChangeHistory, error) {
@@ -64,7 +65,7 @@ func (a *api) addHistory() {
 		Version uint64 `query:"version" maximum:"9007199254740991" doc:"The number of the version; without it the current one."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/text", id: "get-text", scope: Read, summary: "Returns the text of one version",
+		method: http.MethodGet, path: "/text", id: "get-text", scope: config.ScopeRead, summary: "Returns the text of one version",
 		description: "Offsets in notifications and changes are bytes of this text.",
 	}, func(ctx context.Context, in *textInput) (inspect.Text, error) {
 		f, err := in.filter(ctx)
@@ -81,7 +82,7 @@ func (a *api) addHistory() {
 		Context int    `query:"context" minimum:"-1" maximum:"100000" doc:"How many unchanged blocks around each change are returned; -1 returns all."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/diff", id: "compare-versions", scope: Read, summary: "Compares two versions side by side",
+		method: http.MethodGet, path: "/diff", id: "compare-versions", scope: config.ScopeRead, summary: "Compares two versions side by side",
 	}, func(ctx context.Context, in *diffInput) (inspect.Difference, error) {
 		f, err := in.filter(ctx)
 		if err != nil {
@@ -104,7 +105,7 @@ func (a *api) addHistory() {
 		Limit            int    `query:"limit" minimum:"0" maximum:"10000" doc:"How many occurrences are returned at most; 0 returns as many as possible."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/occurrences", id: "find-occurrences", scope: Read, summary: "Finds a term in the stored versions of a document",
+		method: http.MethodGet, path: "/occurrences", id: "find-occurrences", scope: config.ScopeRead, summary: "Finds a term in the stored versions of a document",
 	}, func(ctx context.Context, in *occurrencesInput) (inspect.Occurrences, error) {
 		f, err := in.filter(ctx)
 		if err != nil {

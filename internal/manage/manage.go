@@ -53,6 +53,8 @@ type Service interface {
 	Manager
 	// Pages returns a part of the pages of List, and where the list goes on.
 	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)
+	// Deliveries returns the notifications of the last changes of a page with their deliveries.
+	Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error)
 	// Ready returns nil while the pipeline works, and otherwise the reason why it does not.
 	Ready() error
 	// Running is closed when the pipeline has begun to work.

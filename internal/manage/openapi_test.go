@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect/client"
 )
 
@@ -69,12 +70,12 @@ func operations(t *testing.T) map[string]*huma.Operation {
 // methods, unknown parameters and fields, and large bodies.
 func TestEveryRoute(t *testing.T) {
 	f := &fake{}
-	tokens := []Token{{Name: "none", Hash: HashToken("NONE")}}
-	scopes := []Scope{Read, Write, Admin}
+	tokens := []config.Token{{Name: "none", Hash: config.HashToken("NONE")}}
+	scopes := []config.Scope{config.ScopeRead, config.ScopeWrite, config.ScopeAdmin}
 	for _, s := range scopes {
-		tokens = append(tokens, Token{Name: string(s), Hash: HashToken(string(s)), Scopes: []Scope{s}})
+		tokens = append(tokens, config.Token{Name: string(s), Hash: config.HashToken(string(s)), Scopes: []config.Scope{s}})
 	}
-	base := serveURL(t, newAPIOf(t, f, Access{Tokens: tokens}))
+	base := serveURL(t, newAPIOf(t, f, config.API{Tokens: tokens}))
 	for name, op := range operations(t) {
 		ask := func(method, query, body, token string) int {
 			t.Helper()

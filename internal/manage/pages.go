@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 )
@@ -43,7 +44,7 @@ func (p OptionalPage) check() error {
 
 func (a *api) addProcess() {
 	add(a, route{
-		method: http.MethodGet, path: "/process", id: "get-process", scope: Read, early: true,
+		method: http.MethodGet, path: "/process", id: "get-process", scope: config.ScopeRead, early: true,
 		summary: "Describes the process", description: "With a transport that processes share it also says which share of the lanes this process has.",
 	}, func(ctx context.Context, _ *struct{}) (client.Process, error) {
 		p := a.process
@@ -54,7 +55,7 @@ func (a *api) addProcess() {
 		return p, nil
 	})
 	huma.Register(a.API, route{
-		method: http.MethodGet, path: "/openapi.json", id: "get-openapi", scope: Read, early: true, summary: "Describes the API as an OpenAPI 3.1 document",
+		method: http.MethodGet, path: "/openapi.json", id: "get-openapi", scope: config.ScopeRead, early: true, summary: "Describes the API as an OpenAPI 3.1 document",
 		responses: map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{mediaJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}}},
 	}.operation(), func(context.Context, *struct{}) (*openAPI, error) {
 		b, err := a.document()
@@ -81,7 +82,7 @@ func (a *api) addPages() {
 		Tree     bool   `query:"tree" doc:"Adds the linked pages of subscriptions that follow links."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/pages", id: "list-pages", scope: Read,
+		method: http.MethodGet, path: "/pages", id: "list-pages", scope: config.ScopeRead,
 		summary:     "Lists pages with their state, their next check, documents and subscriptions",
 		description: "The pages are in the order of their URLs. Where several processes share the pages, each lists its own.",
 	}, func(ctx context.Context, in *pagesInput) (p client.Pages, err error) {
@@ -107,7 +108,7 @@ func (a *api) addPages() {
 		Keyword string `query:"keyword" doc:"Only this keyword."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/explain", id: "explain-page", scope: Read,
+		method: http.MethodGet, path: "/explain", id: "explain-page", scope: config.ScopeRead,
 		summary: "Says what the last checks of a page found, what followed from each, and why keywords did not match",
 	}, func(ctx context.Context, in *explainInput) (inspect.Explanation, error) {
 		if err := checkURL("query.url", in.URL); err != nil {

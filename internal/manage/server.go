@@ -11,13 +11,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect/client"
 )
 
@@ -34,59 +34,37 @@ type Options struct {
 	// Token is the token in the data directory, which may do everything. If it is empty there is
 	// none.
 	Token string
-	Access
-}
-
-// Access is the part of Options that can be replaced while the API is served.
-type Access struct {
-	// Tokens are the tokens of other callers.
-	Tokens []Token
-	// Origins are the web sites whose pages may use the API from a browser, such as
-	// https://vokter.example.com. There are none by default.
-	Origins []string
+	// Access are the other callers. Nil means that there are none.
+	Access *Access
 }
 
 // API is the handler of the API.
 type API struct {
-	api     *api
-	options Options
-	mux     *http.ServeMux
-	access  atomic.Pointer[access]
-}
-
-// access is an Access that is ready for use.
-type access struct {
-	callers callers
-	origins map[string]bool
-	browser *http.CrossOriginProtection
+	api    *api
+	mux    *http.ServeMux
+	own    []*caller
+	access *Access
 }
 
 // New returns the API of s below client.Prefix. Requests must carry a token as a bearer token. The
-// API refuses requests that a browser sends for another site than Options.Origins. On a loopback
-// address it refuses every Host other than a loopback address or localhost, because a web site
-// could let its own name point here. Until s is running only a few routes work.
+// API refuses requests that a browser sends for another web site, unless Access allows its origin.
+// On a loopback address it refuses every Host other than a loopback address or localhost, because
+// a web site could let its own name point here. Until s is running only a few routes work.
 func New(s Service, o Options) (*API, error) {
 	mux := http.NewServeMux()
-	a := &API{api: newAPI(mux, s, o.Process), options: o, mux: mux}
-	return a, a.Configure(o.Access)
-}
-
-// Configure replaces tokens and origins. Connections stay open; their next requests need a token
-// that is still valid.
-func (a *API) Configure(to Access) error {
-	tokens := to.Tokens
-	if a.options.Token != "" {
-		tokens = append([]Token{{Name: "data directory", Hash: HashToken(a.options.Token), Scopes: []Scope{Read, Write, Admin}}}, tokens...)
+	a := &API{api: newAPI(mux, s, o.Process), mux: mux, access: o.Access}
+	if o.Token != "" {
+		a.own = []*caller{newCaller(config.Token{
+			Name: "data directory", Hash: config.HashToken(o.Token), Scopes: []config.Scope{config.ScopeRead, config.ScopeWrite, config.ScopeAdmin},
+		})}
 	}
-	now := &access{callers: newCallers(tokens), origins: make(map[string]bool), browser: http.NewCrossOriginProtection()}
-	for _, o := range to.Origins {
-		if err := now.browser.AddTrustedOrigin(o); err != nil {
-			return err
-		}
-		now.origins[o] = true
+	if a.access == nil {
+		a.access = new(Access)
 	}
-	a.access.Store(now)
-	return nil
+	if a.access.now.Load() == nil {
+		return a, a.access.Configure(config.API{})
+	}
+	return a, nil
 }
 
 // Close refuses new backups, and waits until the current one has ended and removed its files.
@@ -98,7 +76,7 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w := newWriter(rw)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	now := a.access.Load()
+	now := a.access.now.Load()
 	if why := now.foreign(r); why != "" {
 		refuse(w, http.StatusForbidden, "", why)
 		return
@@ -113,7 +91,7 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	who, ok := now.authorized(w, r)
+	who, ok := a.authorized(w, r, slices.Concat(a.own, now.callers))
 	if !ok {
 		return
 	}
@@ -148,16 +126,16 @@ func (now *access) foreign(r *http.Request) string {
 	return ""
 }
 
-// authorized returns who sent r, or answers that it is refused.
-func (now *access) authorized(w *writer, r *http.Request) (*caller, bool) {
-	if len(now.callers) == 0 {
+// authorized returns which of callers sent r, or answers that it is refused.
+func (*API) authorized(w *writer, r *http.Request, callers []*caller) (*caller, bool) {
+	if len(callers) == 0 {
 		refuse(w, http.StatusForbidden, "", "the API is off: its token would be in the data directory, and this process has none; configure api.tokens")
 		return nil, false
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	var who *caller
 	if strings.EqualFold(scheme, "Bearer") {
-		who = now.callers.find(token)
+		who = find(callers, token)
 	}
 	if who == nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="vokter-stream"`)
@@ -167,7 +145,7 @@ func (now *access) authorized(w *writer, r *http.Request) (*caller, bool) {
 	}
 	if who.limit != nil && !who.limit.Allow() {
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, "", fmt.Sprintf("more than %s requests a second; wait a second", strconv.Itoa(who.Rate)))
+		refuse(w, http.StatusTooManyRequests, "", fmt.Sprintf("the token %q may send %.4g requests a second; wait a second", who.Name, who.Rate))
 		return nil, false
 	}
 	return who, true

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -133,7 +134,7 @@ func TestHosts(t *testing.T) {
 		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.ParseIP(c.at), Port: 9000}))
 		r.Host = c.host
 		r.Header.Set("Authorization", "Bearer "+aToken)
-		newAPIOf(t, &fake{}, Access{}).ServeHTTP(w, r)
+		newAPIOf(t, &fake{}, config.API{}).ServeHTTP(w, r)
 		if w.Code != c.want {
 			t.Errorf("%s at %s: got %d %s, want %d", c.host, c.at, w.Code, w.Body, c.want)
 		}
@@ -219,7 +220,7 @@ func TestEmptyLists(t *testing.T) {
 
 // TestAnswersOutliveTheLimitsOfTheServer serves with a limit that is over at once.
 func TestAnswersOutliveTheLimitsOfTheServer(t *testing.T) {
-	s := httptest.NewUnstartedServer(newAPIOf(t, &fake{copied: "a tar stream"}, Access{}))
+	s := httptest.NewUnstartedServer(newAPIOf(t, &fake{copied: "a tar stream"}, config.API{}))
 	s.Config.WriteTimeout = time.Nanosecond
 	s.Start()
 	defer s.Close()
@@ -260,7 +261,7 @@ func TestOneBackupAtATime(t *testing.T) {
 func TestCloseWaitsForBackups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
-		a := newAPIOf(t, &fake{copied: "a tar stream", copying: func() { <-end }}, Access{})
+		a := newAPIOf(t, &fake{copied: "a tar stream", copying: func() { <-end }}, config.API{})
 		backup := func() int {
 			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, client.Prefix+"/backup", nil)
 			r.Host = "127.0.0.1"

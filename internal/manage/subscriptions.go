@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline"
@@ -56,7 +57,7 @@ func (a *api) addSubscriptions() {
 		Origin string `query:"origin" doc:"Only subscriptions that were made this way: yaml by the configuration, api at run time."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/subscriptions", id: "list-subscriptions", scope: Read, summary: "Lists subscriptions with their state and origin",
+		method: http.MethodGet, path: "/subscriptions", id: "list-subscriptions", scope: config.ScopeRead, summary: "Lists subscriptions with their state and origin",
 		description: "They are in the order of their pages and clients.",
 	}, func(ctx context.Context, in *listInput) (client.Subscriptions, error) {
 		if err := in.check(); err != nil {
@@ -74,7 +75,7 @@ func (a *api) addSubscriptions() {
 		Body   client.Target
 	}
 	r := route{
-		method: http.MethodPost, path: "/subscriptions", id: "subscribe", scope: Write, summary: "Adds a subscription", status: http.StatusCreated,
+		method: http.MethodPost, path: "/subscriptions", id: "subscribe", scope: config.ScopeWrite, summary: "Adds a subscription", status: http.StatusCreated,
 		description: "The current version of the document is the baseline. A client has one subscription to a document: to add the same one again is answered with 200 " +
 			"and changes nothing, to add a different one with 409. Without client it is the client default.",
 		responses: map[string]*huma.Response{"200": {Description: "The client has this subscription already.", Content: map[string]*huma.MediaType{

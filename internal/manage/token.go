@@ -2,86 +2,62 @@ package manage
 
 import (
 	"context"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
-	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"slices"
-	"strings"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
+
+	"github.com/vokter/vokter/config"
 )
 
-// Scope is a group of routes that a token may use.
-type Scope string
+// Access is who may use the API. It can be replaced while the API is served.
+type Access struct{ now atomic.Pointer[access] }
 
-// The scopes. None includes another one.
-const (
-	Read  Scope = "read"  // pages, subscriptions, texts, notifications
-	Write Scope = "write" // subscribe, cancel, pause, resume, check
-	Admin Scope = "admin" // what concerns the whole process: backups, replays, receivers
-)
-
-// Token is a bearer token as the server knows it: only its hash.
-type Token struct {
-	// Name names the token in logs.
-	Name string
-	// Hash is the hash of the token as HashToken returns it.
-	Hash string
-	// Scopes are the scopes of the token.
-	Scopes []Scope
-	// Clients are the clients whose subscriptions the token can see and change. Nil means all.
-	Clients []string
-	// Sinks are the sinks that its subscriptions may name. Nil means all.
-	Sinks []string
-	// Rate is how many requests a second are answered, after a burst of as many. 0 means no limit.
-	Rate int
+// access is a config.API that is ready for use.
+type access struct {
+	callers []*caller
+	origins map[string]bool
+	browser *http.CrossOriginProtection
 }
 
-// hashPrefix begins a hash and names its function. A token has at least 128 random bits, so that a
-// slow function would protect nothing.
-const hashPrefix = "sha256:"
-
-// HashToken returns the hash of a token, as configurations hold it.
-func HashToken(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hashPrefix + hex.EncodeToString(sum[:])
-}
-
-// CheckHash returns an error where hash is not what HashToken returns.
-func CheckHash(hash string) error {
-	digits, ok := strings.CutPrefix(hash, hashPrefix)
-	if b, err := hex.DecodeString(digits); !ok || err != nil || len(b) != sha256.Size || strings.ToLower(digits) != digits {
-		return errors.New("is not the hash of a token; vokter-stream token new makes a token and its hash")
+// Configure replaces tokens and origins. Connections stay open; their next requests need a token
+// that is still valid.
+func (a *Access) Configure(c config.API) error {
+	now := &access{origins: make(map[string]bool), browser: http.NewCrossOriginProtection()}
+	for _, t := range c.Tokens {
+		now.callers = append(now.callers, newCaller(t))
 	}
+	for _, o := range c.CORS {
+		if err := now.browser.AddTrustedOrigin(o); err != nil {
+			return err
+		}
+		now.origins[o] = true
+	}
+	a.now.Store(now)
 	return nil
 }
 
 // caller is who sends a request: a token with its limit.
 type caller struct {
-	Token
-	limit *rate.Limiter
+	config.Token
+	limit *rate.Limiter // nil: no limit
 }
 
-// callers are the tokens of a server.
-type callers []*caller
-
-func newCallers(tokens []Token) callers {
-	var all callers
-	for _, t := range tokens {
-		c := &caller{Token: t}
-		if t.Rate > 0 {
-			c.limit = rate.NewLimiter(rate.Limit(t.Rate), t.Rate)
-		}
-		all = append(all, c)
+func newCaller(t config.Token) *caller {
+	c := &caller{Token: t}
+	if t.Rate > 0 {
+		c.limit = rate.NewLimiter(rate.Limit(t.Rate), max(1, int(math.Ceil(t.Rate))))
 	}
-	return all
+	return c
 }
 
 // find returns the caller with a token, or nil. It takes the same time for all tokens.
-func (all callers) find(token string) *caller {
-	hash := []byte(HashToken(token))
+func find(all []*caller, token string) *caller {
+	hash := []byte(config.HashToken(token))
 	var found *caller
 	for _, c := range all {
 		if subtle.ConstantTimeCompare(hash, []byte(c.Hash)) == 1 {
@@ -91,10 +67,10 @@ func (all callers) find(token string) *caller {
 	return found
 }
 
-// may returns an error where c has none of the given scopes.
+// may returns an error where c lacks one of the given scopes.
 func (c *caller) may(scopes []string) error {
 	for _, s := range scopes {
-		if !slices.Contains(c.Scopes, Scope(s)) {
+		if !slices.Contains(c.Scopes, config.Scope(s)) {
 			return fmt.Errorf("the token %q lacks the scope %s", c.Name, s)
 		}
 	}

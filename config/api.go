@@ -1,0 +1,159 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// API has the settings of the management API.
+type API struct {
+	// Tokens are the tokens that callers may send, besides the one in the data directory.
+	Tokens []Token
+	// CORS are the origins of web sites whose pages may use the API from a browser, such as
+	// https://vokter.example.com.
+	CORS []string
+}
+
+// Scope is a group of routes of the management API.
+type Scope string
+
+// The scopes. None includes another one.
+const (
+	ScopeRead  Scope = "read"  // pages, subscriptions, texts, notifications
+	ScopeWrite Scope = "write" // subscribe, cancel, pause, resume, check
+	ScopeAdmin Scope = "admin" // what concerns the whole process: backups, retries, replays
+)
+
+// Token is a token of the management API, of which only the hash is kept.
+type Token struct {
+	// Name names the token in messages.
+	Name string
+	// Hash is the hash of the token, as HashToken returns it.
+	Hash string
+	// Scopes say what may be done with it, at least one.
+	Scopes []Scope
+	// Clients are the clients whose subscriptions it can see and change. Nil means all.
+	Clients []string
+	// Sinks are the sinks that its new subscriptions may name. Nil means all.
+	Sinks []string
+	// Rate is how many requests a second are answered, on average. 0 means no limit.
+	Rate float64
+}
+
+const (
+	// hashPrefix begins a hash and names its function. A token is random, so that a slow function
+	// would protect nothing.
+	hashPrefix = "sha256:"
+	// minToken is the least length of a token, in characters.
+	minToken = 20
+	// defaultRate is the default of Token.Rate.
+	defaultRate = 100
+)
+
+// HashToken returns the hash of a token.
+func HashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hashPrefix + hex.EncodeToString(sum[:])
+}
+
+// checkHash returns an error where hash is not what HashToken returns.
+func checkHash(hash string) error {
+	digits, ok := strings.CutPrefix(hash, hashPrefix)
+	if b, err := hex.DecodeString(digits); !ok || err != nil || len(b) != sha256.Size || strings.ToLower(digits) != digits {
+		return errors.New("it is not the hash of a token; vokter-stream token new makes a token and its hash")
+	}
+	return nil
+}
+
+// api is the shape of the section "api".
+type api struct {
+	CORS   []string            `yaml:"cors"`
+	Tokens map[string]apiToken `yaml:"tokens"`
+}
+
+type apiToken struct {
+	Hash    string          `yaml:"hash"`
+	Token   registry.Secret `yaml:"token"`
+	Scopes  []string        `yaml:"scopes"`
+	Clients []string        `yaml:"clients"`
+	Sinks   []string        `yaml:"sinks"`
+	Rate    rate            `yaml:"rate"`
+}
+
+// api returns the settings in f.
+func (d *decoder) api(f *file) API {
+	if _, given := d.at["api"]; given && f.Listen == "" {
+		d.fail("api", "api: there is no listen, so that nobody reaches the API; add one such as listen: 127.0.0.1:9000")
+	}
+	a := API{CORS: f.API.CORS}
+	for i, origin := range a.CORS {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
+			d.fail(fmt.Sprintf("api.cors[%d]", i), "api.cors: %q is not an origin; write one such as https://vokter.example.com", origin)
+		}
+	}
+	owners := make(map[string]string)
+	for _, name := range slices.Sorted(maps.Keys(f.API.Tokens)) {
+		path := join("api.tokens", name)
+		t := d.apiToken(path, name, f.API.Tokens[name], slices.Collect(maps.Keys(f.Sinks)))
+		if other := owners[t.Hash]; other != "" && t.Hash != "" {
+			d.fail(path, "%s: it is the same token as %s; make another one with vokter-stream token new", path, other)
+		}
+		owners[t.Hash] = name
+		a.Tokens = append(a.Tokens, t)
+	}
+	return a
+}
+
+// apiToken checks the token t at path.
+func (d *decoder) apiToken(path, name string, t apiToken, sinks []string) Token {
+	given := func(key string) bool { _, ok := d.at[join(path, key)]; return ok }
+	out := Token{Name: name, Hash: t.Hash, Clients: t.Clients, Sinks: t.Sinks, Rate: defaultRate}
+	if t.Rate > 0 {
+		out.Rate = float64(t.Rate)
+	}
+	switch {
+	case given("hash") && !t.Token.IsZero():
+		d.fail(path, "%s: give hash or a token, not both", path)
+	case given("hash"):
+		if err := checkHash(t.Hash); err != nil {
+			d.fail(join(path, "hash"), "%s.hash: %v", path, err)
+		}
+	case t.Token.IsZero() && !d.broken[path]:
+		d.fail(path, "%s: it has no hash; write vokter-stream token new, or name a file with token_file", path)
+	case len(t.Token.Reveal()) < minToken:
+		d.fail(path, "%s: the token is too short to be safe; make one of at least %d characters with vokter-stream token new", path, minToken)
+	default:
+		out.Hash = HashToken(t.Token.Reveal())
+	}
+	if len(t.Scopes) == 0 {
+		d.fail(path, "%s: it has no scopes; add scopes: [read], or write and admin as well", path)
+	}
+	known := []string{string(ScopeRead), string(ScopeWrite), string(ScopeAdmin)}
+	for i, s := range t.Scopes {
+		if !slices.Contains(known, s) {
+			d.fail(fmt.Sprintf("%s.scopes[%d]", path, i), "%s.scopes: unknown scope %q; %s", path, s, nearest.Hint(s, known))
+		}
+		out.Scopes = append(out.Scopes, Scope(s))
+	}
+	if given("clients") && len(t.Clients) == 0 {
+		d.fail(join(path, "clients"), "%s.clients: it names nobody; leave it out for all clients", path)
+	}
+	if given("sinks") && len(t.Sinks) == 0 {
+		d.fail(join(path, "sinks"), "%s.sinks: it names no sink; leave it out for all sinks", path)
+	}
+	for i, s := range t.Sinks {
+		if !slices.Contains(sinks, s) {
+			d.fail(fmt.Sprintf("%s.sinks[%d]", path, i), "%s.sinks: no sink is named %q; %s", path, s, nearest.Hint(s, sinks))
+		}
+	}
+	return out
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"crypto/rand"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/nearest"
+)
+
+func (a *app) token() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Makes tokens of the management API",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage(cmd, "write %s new", cmd.CommandPath())
+			}
+			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbsOf(cmd)))
+		},
+	}
+	cmd.AddCommand(a.tokenNew())
+	return cmd
+}
+
+// madeToken is the JSON of a token.
+type madeToken struct {
+	Kind  string `json:"kind"`
+	Token string `json:"token"`
+	Hash  string `json:"hash"`
+}
+
+func (a *app) tokenNew() *cobra.Command {
+	return a.flags.with(&cobra.Command{
+		Use:   "new",
+		Short: "Prints a random token and its hash",
+		Long: "Prints a random token and its hash. Give the token to its user, and put the hash into the configuration, under api: tokens:. " +
+			"The token is kept nowhere.",
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			token := rand.Text()
+			out := a.results()
+			out.object(madeToken{"token", token, config.HashToken(token)})
+			out.text("token: %s", token)
+			out.text("hash:  %s", config.HashToken(token))
+			return out.end()
+		},
+	}, outputFlags)
+}
