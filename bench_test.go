@@ -2,7 +2,6 @@ package vokter_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,9 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -212,91 +209,4 @@ func (quiet) Infof(string, ...any)  {}
 func (quiet) Errorf(string, ...any) {}
 func (quiet) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...))
-}
-
-// parallel is how many requests are under way at once, on both sides of a comparison.
-const parallel = 8
-
-// BenchmarkUnchanged checks pages that do not change, by an equal body and by 304,
-// through the running Router over loopback, beside a bare client that fetches and
-// hashes. One op is one check.
-func BenchmarkUnchanged(b *testing.B) {
-	body := page(article(1))
-	for _, conditional := range []bool{false, true} {
-		name := map[bool]string{false: "200", true: "304"}[conditional]
-		handler := func(w http.ResponseWriter, r *http.Request) {
-			if conditional {
-				w.Header().Set("ETag", `"1"`)
-				if r.Header.Get("If-None-Match") == `"1"` {
-					w.WriteHeader(http.StatusNotModified)
-					return
-				}
-			}
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			w.Write(body)
-		}
-		b.Run(name+"/bare", func(b *testing.B) { bare(b, handler, conditional) })
-		b.Run(name+"/memory", func(b *testing.B) { unchanged(b, handler, "") })
-		b.Run(name+"/durable", func(b *testing.B) { unchanged(b, handler, b.TempDir()) })
-	}
-}
-
-// bare fetches and hashes with net/http alone.
-func bare(b *testing.B, handler http.HandlerFunc, conditional bool) {
-	site := httptest.NewServer(handler)
-	defer site.Close()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: parallel, DisableCompression: true}}
-	defer client.CloseIdleConnections()
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	b.ResetTimer()
-	var wg sync.WaitGroup
-	for range parallel {
-		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				req, _ := http.NewRequest(http.MethodGet, site.URL, nil)
-				req.Header.Set("Accept-Encoding", "gzip")
-				if conditional {
-					req.Header.Set("If-None-Match", `"1"`)
-				}
-				resp, err := client.Do(req)
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				h := sha256.New()
-				var r io.Reader = resp.Body
-				if resp.Header.Get("Content-Encoding") == "gzip" {
-					if r, err = gzip.NewReader(r); err != nil {
-						b.Error(err)
-						return
-					}
-				}
-				io.Copy(h, r)
-				h.Sum(nil)
-				resp.Body.Close()
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// unchanged makes b.N checks of unchanged pages, spread over several pages.
-func unchanged(b *testing.B, handler http.HandlerFunc, dir string) {
-	site := httptest.NewServer(handler)
-	defer site.Close()
-	const pages = 16
-	cfg := vokter.Config{
-		Dir:    dir,
-		Sinks:  map[string]pipeline.Sink{"none": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
-		Fetch:  vokter.FetchConfig{Concurrency: parallel, Rate: 1e9, Allow: loopback},
-		Checks: max(1, (b.N+pages-1)/pages), Every: &everyTime,
-	}
-	for i := range pages {
-		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
-			URL: fmt.Sprintf("%s/%d", site.URL, i), Keywords: []string{"nothing of this"}, Sinks: []string{"none"},
-		})
-	}
-	s := runOnce(b, cfg)
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(s.Checks), "ns/check")
 }
