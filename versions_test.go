@@ -1,8 +1,10 @@
 package vokter
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -178,4 +180,65 @@ func TestDocumentFilter(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestChangesAreThoseThatWerePublished compares the changes between stored versions, of a page and of
+// a feed, with what the pipeline published.
+func TestChangesAreThoseThatWerePublished(t *testing.T) {
+	feed := func(items string) string {
+		return `<?xml version="1.0"?><rss version="2.0"><channel><title>News</title><link>http://a.example/</link><description>d</description>` + items + `</channel></rss>`
+	}
+	item := func(id, title string) string {
+		return "<item><guid>" + id + "</guid><title>" + title + "</title></item>"
+	}
+	for name, c := range map[string]struct {
+		view   pipeline.View
+		bodies []string
+		added  string
+	}{
+		"page": {bodies: []string{"<p>a lantern</p><ul><li>one<li>two</ul>", "<p>a lantern</p><ul><li>one<li>two lanterns</ul>", "<p>a  lantern</p><ul><li>one<li>two lanterns</ul>", "<p>a lantern, lit</p>"}, added: "lit"},
+		"feed": {pipeline.View{Items: true}, []string{feed(item("1", "a lantern") + item("2", "a lamp")), feed(item("3", "a new lantern") + item("2", "a lamp"))}, "a new lantern"},
+	} {
+		s, box := newSite(t, ""), newMailbox()
+		cfg := watching(s, box, t.TempDir(), "lantern", "lit")
+		cfg.Subscriptions[0].View = c.view
+		var published []flow.Change
+		for _, body := range c.bodies {
+			s.set(body)
+			r, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Handle("probe", flow.TopicChanges, flow.ProcessorFunc(func(_ context.Context, _ flow.Tx, m flow.Message) error {
+				change, err := flow.ChangeFrom(m)
+				published = append(published, change)
+				return err
+			}))
+			if err := r.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		looks(t, cfg, func(r *Router) {
+			h, err := r.Changes(t.Context(), cfg.Subscriptions[0].URL, inspect.DocumentFilter{})
+			if err != nil || len(h.Changes) != len(published) || len(published) == 0 {
+				t.Fatalf("%s: got %+v, %v, published were %+v", name, h, err, published)
+			}
+			for i, got := range h.Changes {
+				want := published[i]
+				if !reflect.DeepEqual(got.Groups, want.Groups) || got.Version != want.Version || got.Previous != want.Previous || got.Size != want.Size ||
+					!got.Time.Equal(want.Time) || got.Title != want.Title || got.Language != want.Language || got.Check != want.Check {
+					t.Errorf("%s: got %+v, published was %+v", name, got, want)
+				}
+			}
+			d, err := r.Diff(t.Context(), cfg.Subscriptions[0].URL, inspect.DiffFilter{})
+			last := published[len(published)-1]
+			if err != nil || d.Size != last.Size {
+				t.Errorf("%s: the last difference is of size %+v, %v, published was %+v", name, d.Size, err, last.Size)
+			}
+		})
+		sent := box.take()
+		if last := sent[len(sent)-1]; !slices.ContainsFunc(last.Diffs, func(d pipeline.Diff) bool { return d.Text == c.added }) {
+			t.Errorf("%s: %q was not added in %+v", name, c.added, last.Diffs)
+		}
+	}
 }

@@ -212,10 +212,11 @@ type trialRun struct {
 	unknown, elsewhere int // subscriptions
 }
 
-// progress says on a terminal how many of all subscriptions were tried; 0 of 0 clears the line.
+// progress says on a terminal how many of all subscriptions were tried, in steps of one percent; 0 of
+// 0 clears the line.
 func (t *trialRun) progress(n, all int) {
 	switch {
-	case terminalColumns(t.stderr) == 0:
+	case terminalColumns(t.stderr) == 0 || all > 0 && n%max(all/100, 1) > 0:
 	case all == 0:
 		fmt.Fprint(t.stderr, "\r\x1b[K")
 	default:

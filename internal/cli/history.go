@@ -227,7 +227,11 @@ func notified(v inspect.Version) string {
 	var names []string
 	for _, m := range v.Matches[:min(len(v.Matches), maxNamed)] {
 		state := ""
-		if m.Delivery != inspect.DeliveryDelivered {
+		switch m.Delivery {
+		case inspect.DeliveryDelivered:
+		case inspect.DeliveryElsewhere:
+			state = ", by another process"
+		default:
 			state = ", " + m.Delivery
 		}
 		names = append(names, fmt.Sprintf("%s (%s%s)", m.Client, m.Sink, state))
