@@ -228,7 +228,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.client, "client", "default", "the `NAME` of the subscriber; it has one subscription per document")
 	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
 	fs.Var(&parsed[pipeline.Interval]{"INTERVAL", &f.interval, config.ParseInterval}, "interval", "how often to check, as an `INTERVAL`: 10m, or by how often the page changes \"10m to 24h\", or at the times of a cron line such as \"0 9 * * 1-5 Europe/Berlin\" (default 10m)")
-	fs.Var(&parsed[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected, and told when they end, such as \"22:00-07:00 Europe/Berlin\"")
+	fs.Var(&parsed[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected and not reported, such as \"22:00-07:00 Europe/Berlin\"")
 	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat; implies --ignore-case")
 	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
 	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "ignore upper and lower case")

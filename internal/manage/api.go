@@ -37,6 +37,8 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.MinChange](), reflect.TypeFor[minChange]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Duration](), reflect.TypeFor[duration]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Interval](), reflect.TypeFor[interval]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Quiet](), reflect.TypeFor[quiet]())
 	input := schemas.Schema(reflect.TypeFor[pipeline.Subscription](), true, "") // client and keywords have defaults
 	input = schemas.SchemaFromRef(input.Ref)
 	input.Required = []string{"url", "sinks"}

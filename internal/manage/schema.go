@@ -62,8 +62,38 @@ type duration struct{}
 // Schema implements huma.SchemaProvider.
 func (duration) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Description: "A duration such as 30s, 10m or 24h, or never.",
-		Type:        huma.TypeString, Pattern: `^(never|([0-9]{1,5}(h|m|s|ms))+)$`, Examples: []any{"10m0s"},
+		Description: "A duration such as 30s, 10m or 24h.",
+		Type:        huma.TypeString, Pattern: "^" + durationPattern + "$", Examples: []any{"10m0s"},
+	}
+}
+
+const durationPattern = `([0-9]{1,5}(h|m|s|ms))+`
+
+// interval is the schema of pipeline.Interval.
+type interval struct{}
+
+// Schema implements huma.SchemaProvider.
+func (interval) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: `A duration such as 10m; two such as "10m to 24h", the bounds of an interval that follows how often the page changes; ` +
+			`a cron line (minute, hour, day of the month, month, day of the week) with the name of a time zone, UTC if there is none; or never.`,
+		Type:     huma.TypeString,
+		Pattern:  "^(never|" + durationPattern + "( to " + durationPattern + `)?|[0-9A-Za-z*,/#?-]+( [0-9A-Za-z*,/#?-]+){4}( [A-Za-z0-9_+/-]+)?)$`,
+		Examples: []any{"10m0s", "10m0s to 24h0m0s", "0 9 * * 1-5 Europe/Berlin", "never"},
+	}
+}
+
+// quiet is the schema of pipeline.Quiet.
+type quiet struct{}
+
+// Schema implements huma.SchemaProvider.
+func (quiet) Schema(huma.Registry) *huma.Schema {
+	const clock = `([01][0-9]|2[0-3]):[0-5][0-9]`
+	return &huma.Schema{
+		Description: "Hours of each day: when they begin, when they end, and the name of their time zone, UTC if there is none.",
+		Type:        huma.TypeString,
+		Pattern:     "^" + clock + "-" + clock + `( [A-Za-z0-9_+/-]+)?$`,
+		Examples:    []any{"22:00-07:00 Europe/Berlin"},
 	}
 }
 
