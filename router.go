@@ -37,6 +37,7 @@ type Router struct {
 	branches  []branch
 	decisions *decisions
 	tally     *inspect.Tally
+	observers observers
 	started   atomic.Bool
 	running   chan struct{}
 	ended     chan struct{}

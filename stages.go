@@ -64,7 +64,7 @@ func (r *Router) build() (*stages, error) {
 			return nil, err
 		}
 	}
-	log, note := r.cfg.Logger, flow.Observer(r.tally.Note)
+	log, note := r.cfg.Logger, flow.Observer(r.note)
 	expireAfter, versions, age := r.cfg.Expire.After, r.cfg.KeepVersions, r.cfg.KeepFor
 	if r.cfg.Mode == ModeCommands {
 		expireAfter, versions, age = -1, math.MaxInt, 0 // commands expire no page and delete no version

@@ -8,7 +8,7 @@ import (
 
 func TestAPI(t *testing.T) {
 	hash := HashToken("0123456789abcdefghij")
-	c, err := Parse("c.yaml", []byte(`
+	_, err := Parse("c.yaml", []byte(`
 listen: 127.0.0.1:9000
 sinks: {hook: {stdout: {}}}
 api:
@@ -49,10 +49,11 @@ api:
 	if _, err := Parse("c.yaml", []byte(`api: {cors: [https://x.example.com]}`), Options{}); !strings.Contains(mistakes(err), "there is no listen") {
 		t.Errorf("without listen: got %v", err)
 	}
-	if c, err = Parse("c.yaml", []byte(`
+	c, err := Parse("c.yaml", []byte(`
 listen: 127.0.0.1:9000
 api: {tokens: {shop: {token: aaaaaaaaaaaaaaaaaaaaaaaaaa, scopes: [read], clients: [shop], rate: 5/s}}}
-`), Options{}); err != nil || len(c.API.Tokens) != 1 {
+`), Options{})
+	if err != nil || len(c.API.Tokens) != 1 {
 		t.Fatalf("got %+v, %v", c, err)
 	}
 	got := c.API.Tokens[0]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -72,6 +73,33 @@ type SubscriptionFilter struct {
 	URL, Client, State, Origin string
 	Cursor                     string
 	Limit                      int
+}
+
+// ChangeEvent is an event of Events: a document has a new version that differs from the one before.
+type ChangeEvent struct {
+	Page     string    `json:"page"`
+	Document string    `json:"document"`
+	ID       string    `json:"id"`
+	Version  uint64    `json:"version"`
+	Time     time.Time `json:"time"`
+}
+
+// NotificationEvent is an event of Events: a notification that will be delivered to a sink.
+type NotificationEvent struct {
+	Page         string                `json:"page"`
+	Document     string                `json:"document"`
+	Sink         string                `json:"sink"`
+	Notification pipeline.Notification `json:"notification"`
+}
+
+// PingEvent is the first event of Events, and comes again every 15 seconds.
+type PingEvent struct {
+	Time time.Time `json:"time"`
+}
+
+// DroppedEvent is the last event of Events for a client that reads too slowly.
+type DroppedEvent struct {
+	Reason string `json:"reason"`
 }
 
 // PageRef names a page.

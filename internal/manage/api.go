@@ -30,6 +30,8 @@ type api struct {
 	// copying holds a token while a backup is sent, and for ever after Close.
 	copying chan struct{}
 	closed  sync.Once
+	// streams holds a token for each stream of events.
+	streams chan struct{}
 }
 
 // newAPI adds the routes of s to mux.
@@ -43,7 +45,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	input = schemas.SchemaFromRef(input.Ref)
 	input.Required = []string{"url", "sinks"}
 	input.PrecomputeMessages()
-	a := &api{service: s, process: p, copying: make(chan struct{}, 1)}
+	a := &api{service: s, process: p, copying: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
 	a.API = humago.New(mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -68,6 +70,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	a.addCommands()
 	a.addDeliveries()
 	a.addBackup()
+	a.addEvents()
 	return a
 }
 

@@ -31,6 +31,8 @@ type fake struct {
 	// starting says that the pipeline has not begun to work.
 	starting bool
 	gauges   []flow.Gauge
+	// observer receives the observer of each request for events.
+	observer chan flow.Observer
 }
 
 func (f *fake) List(_ context.Context, lf inspect.ListFilter) (inspect.Listing, error) {
@@ -46,6 +48,11 @@ func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, 
 func (f *fake) Deliveries(_ context.Context, url string, ef inspect.ExplainFilter) ([]inspect.Change, error) {
 	f.asked = append(f.asked, url, ef)
 	return f.why.Changes, f.err
+}
+
+func (f *fake) Observe(o flow.Observer) (stop func()) {
+	f.observer <- o
+	return func() {}
 }
 
 func (f *fake) Explain(_ context.Context, url string, ef inspect.ExplainFilter) (inspect.Explanation, error) {

@@ -38,6 +38,8 @@ type Observation struct {
 	N int
 	// Time is when it happened; if a check caused it, the time of the check.
 	Time time.Time
+	// Addressed is the notification of KindNotification. It must not be changed.
+	Addressed *Addressed
 	// Text has details in words for the user, without secrets.
 	Text string
 }

@@ -336,7 +336,8 @@ func Preview(changes []flow.Change, s pipeline.Subscription, languages *text.Lan
 // send emits n, a notification of s, to one receiver and notes it in the record. With a digest,
 // the receiver collects it.
 func (b *batch) send(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notification, digest *pipeline.Digest) error {
-	out, err := flow.Addressed{Receiver: to, Document: s.Document, Subscription: s.Incarnation, Notification: n, Digest: digest}.Message()
+	addressed := &flow.Addressed{Receiver: to, Document: s.Document, Subscription: s.Incarnation, Notification: n, Digest: digest}
+	out, err := addressed.Message()
 	if err != nil {
 		return err
 	}
@@ -346,7 +347,7 @@ func (b *batch) send(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notificat
 	b.record.note(to, n)
 	b.tx.OnCommit(func() {
 		b.p.cfg.Observe.Note(flow.Observation{Kind: flow.KindNotification, Page: s.Page, Document: s.Document,
-			URL: n.URL, ID: out.ID, N: len(n.Diffs), Time: n.Time})
+			URL: n.URL, ID: out.ID, N: len(n.Diffs), Time: n.Time, Addressed: addressed})
 	})
 	return nil
 }

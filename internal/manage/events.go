@@ -1,0 +1,147 @@
+package manage
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/sse"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
+)
+
+// errSlow ends a stream whose client reads too slowly.
+var errSlow = fmt.Errorf("the client is more than %d events behind; connect again", buffered)
+
+const (
+	// buffered is how many events wait for a slow reader before it is dropped.
+	buffered = 256
+	// maxStreams is how many streams of events are open at once, so that connections remain for
+	// other requests.
+	maxStreams = 64
+	// pulse is the time between two events ping, which keep proxies from closing a stream.
+	pulse = 15 * time.Second
+)
+
+// EventsInput selects live events.
+type EventsInput struct {
+	OptionalPage
+	Client string `query:"client" doc:"Only notifications of this client, and no changes."`
+	Type   string `query:"type" enum:"change,notification" doc:"Only events of this type."`
+}
+
+func (a *api) addEvents() {
+	r := route{
+		method: http.MethodGet, path: "/events", id: "stream-events", scope: config.ScopeRead,
+		summary: "Streams changes and notifications as Server-Sent Events while they happen",
+		description: "The event ping comes at the start and every 15 seconds. What happened before is in /changes and /deliveries. A reader that is more than " +
+			"256 events behind gets the event dropped, and the stream ends. Where several processes share the pages, each streams what it handles.",
+	}
+	op := r.operation()
+	op.Middlewares = huma.Middlewares{a.streaming}
+	sse.Register(a.API, op, map[string]any{
+		"ping": client.PingEvent{}, "change": client.ChangeEvent{}, "notification": client.NotificationEvent{}, "dropped": client.DroppedEvent{},
+	}, a.stream)
+}
+
+// streaming refuses a stream of events where too many are open, and one about an invalid page.
+func (a *api) streaming(c huma.Context, next func(huma.Context)) {
+	if raw := c.Query("url"); raw != "" {
+		if _, err := pageurl.Canonical(raw); err != nil {
+			_ = huma.WriteErr(a.API, c, http.StatusUnprocessableEntity, "validation failed", &huma.ErrorDetail{Message: err.Error(), Location: "query.url"})
+			return
+		}
+	}
+	select {
+	case a.streams <- struct{}{}:
+		defer func() { <-a.streams }()
+		next(c)
+	default:
+		c.SetHeader("Retry-After", "5")
+		_ = huma.WriteErr(a.API, c, http.StatusServiceUnavailable, "too many streams of events are open; close one")
+	}
+}
+
+// stream sends events until the client goes away, or is too slow.
+func (a *api) stream(ctx context.Context, in *EventsInput, send sse.Sender) {
+	page := ""
+	if in.URL != "" {
+		page, _ = pageurl.Canonical(in.URL) // streaming checked it
+	}
+	events := make(chan flow.Observation, buffered)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := a.service.Observe(func(ob flow.Observation) {
+		if !in.selects(ob, page) {
+			return
+		}
+		select {
+		case events <- ob:
+		default:
+			cancel(errSlow)
+		}
+	})
+	defer stop()
+	if send.Data(client.PingEvent{Time: time.Now()}) != nil {
+		return
+	}
+	quiet := time.NewTicker(pulse)
+	defer quiet.Stop()
+	for {
+		select {
+		case ob := <-events:
+			if event := a.event(ctx, ob); event != nil && send.Data(event) != nil {
+				return
+			}
+			continue
+		case <-quiet.C:
+			if send.Data(client.PingEvent{Time: time.Now()}) != nil {
+				return
+			}
+			continue
+		case <-ctx.Done():
+		}
+		if context.Cause(ctx) == errSlow {
+			_ = send.Data(client.DroppedEvent{Reason: errSlow.Error()}) // the stream ends either way
+		}
+		return
+	}
+}
+
+// selects reports whether in selects ob; page is the canonical URL of in.URL.
+func (in *EventsInput) selects(ob flow.Observation, page string) bool {
+	switch {
+	case page != "" && ob.Page != page:
+		return false
+	case ob.Kind == flow.KindChange:
+		return in.Type != "notification" && in.Client == ""
+	case ob.Kind == flow.KindNotification && ob.Addressed != nil:
+		return in.Type != "change" && (in.Client == "" || ob.Addressed.Notification.Client == in.Client)
+	}
+	return false
+}
+
+// event returns what the caller may see of ob, or nil.
+func (a *api) event(ctx context.Context, ob flow.Observation) any {
+	who := callerOf(ctx)
+	if ob.Kind == flow.KindNotification {
+		if !who.owns(ob.Addressed.Notification.Client) {
+			return nil
+		}
+		return client.NotificationEvent{Page: ob.Page, Document: ob.Document, Sink: ob.Addressed.Receiver.Sink, Notification: ob.Addressed.Notification}
+	}
+	if who.Clients != nil {
+		pages, _, err := a.service.Pages(ctx, inspect.ListFilter{URL: ob.Page, Clients: who.Clients})
+		if err != nil || len(pages) == 0 || !slices.ContainsFunc(pages[0].Documents, func(d inspect.Document) bool { return d.ID == ob.Document }) {
+			return nil
+		}
+	}
+	return client.ChangeEvent{Page: ob.Page, Document: ob.Document, ID: ob.ID, Version: uint64(ob.N), Time: ob.Time}
+}

@@ -1,0 +1,49 @@
+package vokter
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// Observe calls o with what the stages of this process do, after the commit, until the returned
+// function is called. It is called from many goroutines and must not block. Calls that have begun
+// may end after that. A crash loses observations.
+func (r *Router) Observe(o flow.Observer) (stop func()) { return r.observers.add(o) }
+
+// note counts ob and passes it on.
+func (r *Router) note(ob flow.Observation) {
+	r.tally.Note(ob)
+	if all := r.observers.all.Load(); all != nil {
+		for _, o := range *all {
+			o.Note(ob)
+		}
+	}
+}
+
+// observers are functions that are called without a lock.
+type observers struct {
+	mu  sync.Mutex
+	by  map[*byte]flow.Observer
+	all atomic.Pointer[[]flow.Observer]
+}
+
+func (s *observers) add(o flow.Observer) (remove func()) {
+	key := new(byte)
+	s.change(func() { s.by[key] = o })
+	return func() { s.change(func() { delete(s.by, key) }) }
+}
+
+func (s *observers) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = make(map[*byte]flow.Observer)
+	}
+	f()
+	all := slices.Collect(maps.Values(s.by))
+	s.all.Store(&all)
+}
