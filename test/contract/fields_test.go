@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"encoding"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -76,7 +77,7 @@ func (w *walker) check(path, file string, node map[string]any, typ reflect.Type)
 		if node["contentEncoding"] != "base64" {
 			w.Errorf("%s: contentEncoding %v, want base64", path, node["contentEncoding"])
 		}
-	case typ == reflect.TypeFor[pipeline.Duration](), typ == reflect.TypeFor[pipeline.MinChange](), typ.Kind() == reflect.String:
+	case typ.Implements(reflect.TypeFor[encoding.TextMarshaler]()), typ == reflect.TypeFor[pipeline.MinChange](), typ.Kind() == reflect.String:
 		want = "string"
 	case typ.Kind() == reflect.Bool:
 		want = "boolean"
