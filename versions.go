@@ -47,7 +47,7 @@ func (r *Router) Occurrences(ctx context.Context, url, term string, f inspect.Oc
 	if err := r.readable(ctx); err != nil {
 		return inspect.Occurrences{Term: term, Versions: []uint64{}, Occurrences: []inspect.Occurrence{}}, err
 	}
-	o, err := inspect.FindOccurrences(ctx, r.transport, r.languages, url, term, f)
+	o, err := inspect.FindOccurrences(ctx, r.transport, r.stages.memory, r.languages, url, term, f)
 	return o, r.unlessClosing(err)
 }
 

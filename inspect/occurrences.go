@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/match"
 )
@@ -69,8 +70,9 @@ type Place struct {
 // word or a phrase. If its words may be in any order, each of them is an occurrence. The occurrences
 // of the newest version come first, in the order of its text. FindOccurrences fails like [Versions],
 // with a *flow.Refusal of CodeNotFound where a version is not stored, and with a
-// *pipeline.FieldError where term or a field of f is invalid.
-func FindOccurrences(ctx context.Context, s Store, languages *text.Languages, url, term string, f OccurrenceFilter) (Occurrences, error) {
+// *pipeline.FieldError where term or a field of f is invalid. Memory bounds the memory for large texts;
+// nil means no bound.
+func FindOccurrences(ctx context.Context, s Store, memory flow.Memory, languages *text.Languages, url, term string, f OccurrenceFilter) (Occurrences, error) {
 	out := Occurrences{Term: term, Versions: []uint64{}, Occurrences: []Occurrence{}}
 	sub := pipeline.Subscription{
 		URL: url, Sinks: []string{"none"}, Keywords: []string{term}, IgnoreCase: f.IgnoreCase, IgnoreDiacritics: f.IgnoreDiacritics, Stem: f.Stem,
@@ -103,6 +105,10 @@ func FindOccurrences(ctx context.Context, s Store, languages *text.Languages, ur
 		}
 		out.Versions = append(out.Versions, n)
 		times := make(map[occurrence]int)
+		free, err := memory.Take(ctx, comparing*int64(len(v.text)))
+		if err != nil {
+			return out, err
+		}
 		match.Occurrences(v.text, v.Language, term, sub, languages, func(o match.Occurrence) bool {
 			look := occurrence{text: o.Text, snippet: o.Snippet}
 			look.nth = times[look]
@@ -121,6 +127,7 @@ func FindOccurrences(ctx context.Context, s Store, languages *text.Languages, ur
 			at.Places = append(at.Places, Place{n, o.Position, o.Start, o.End})
 			return ctx.Err() == nil
 		})
+		free()
 	}
 	return out, nil
 }

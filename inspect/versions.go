@@ -78,7 +78,7 @@ type Text struct {
 }
 
 // comparedAgain is how many bytes of texts Versions compares again, to find out how much changed.
-const comparedAgain = 1 << 20
+const comparedAgain = 1 << 18
 
 // Versions returns the stored versions of a document of the page of url, with their notifications.
 // It fails where url is not a URL, with a *flow.Refusal of CodeNotFound where the page or the
