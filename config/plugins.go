@@ -115,6 +115,9 @@ func builder[B any](d *decoder, kind string, kindKey ast.Node, what string, look
 	return build, ok
 }
 
+// ValidSinkName reports whether a configuration can have a sink of this name.
+func ValidSinkName(name string) bool { return pluginName.MatchString(name) }
+
 // buildSinks builds the sinks of f.
 func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Sink {
 	sinks := make(map[string]pipeline.Sink, len(f.Sinks))

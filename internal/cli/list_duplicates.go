@@ -161,7 +161,7 @@ func compareTrue(a, b bool) int {
 
 // entry is a subscription as it stands in a configuration, without what is the default.
 type entry struct {
-	URL              string           `yaml:"url"`
+	URL              string           `yaml:"url,omitempty"`
 	Client           string           `yaml:"client,omitempty"`
 	Keywords         []string         `yaml:"keywords,flow,omitempty"`
 	Events           []pipeline.Event `yaml:"events,flow,omitempty"`
@@ -183,6 +183,19 @@ type entry struct {
 	Confirm          int              `yaml:"confirm,omitempty"`
 	FlipFlop         int              `yaml:"flip_flop,omitempty"`
 	MinChange        string           `yaml:"min_change,omitempty"`
+	Replaced         bool             `yaml:"replaced,omitempty"`
+	Items            bool             `yaml:"items,omitempty"`
+	Sitemap          string           `yaml:"sitemap,omitempty"`
+	Follow           *followEntry     `yaml:"follow,omitempty"`
+}
+
+// followEntry is the follow of an entry.
+type followEntry struct {
+	Depth    int      `yaml:"depth,omitempty"`
+	SameHost *bool    `yaml:"same_host,omitempty"`
+	MaxPages int      `yaml:"max_pages,omitempty"`
+	Include  []string `yaml:"include,flow,omitempty"`
+	Exclude  []string `yaml:"exclude,flow,omitempty"`
 }
 
 func entryOf(s pipeline.Subscription) entry {
@@ -192,6 +205,13 @@ func entryOf(s pipeline.Subscription) entry {
 		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, IgnoreCase: s.IgnoreCase && !s.Stem,
 		IgnoreDiacritics: s.IgnoreDiacritics, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
 		Select: selectorsOf(s.Select), Remove: selectorsOf(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
+		Replaced: s.Replaced, Items: s.Items,
+	}
+	if s.Sitemap {
+		e.URL, e.Sitemap = "", s.URL
+	}
+	if f := s.Follow; f != nil {
+		e.Follow = &followEntry{f.Depth, f.SameHost, f.MaxPages, f.Include, f.Exclude}
 	}
 	if s.Client != bare.Client {
 		e.Client = s.Client

@@ -18,7 +18,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{"", "no verb is given; to begin with, write one of\n  vokter-stream demo "},
 		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
-		{"import x", `unknown verb "import"; known are backup, cancel, check, completion, demo,`},
+		{"devour x", `unknown verb "devour"; known are backup, cancel, check, completion, demo,`},
 		{"man", "name one directory; write vokter-stream man DIR"},
 		{"watch", "no URL is given"},
 		{"watch example a", `"example" is not an absolute URL such as https://example.com/page`},

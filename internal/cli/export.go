@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/migrate"
+	filesource "github.com/vokter/vokter/sources/file"
+)
+
+func (a *app) exportVerb() *cobra.Command {
+	var client string
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "export (--data DIR | -c FILE)",
+		Short: "Writes all subscriptions as a configuration",
+		Long: "Writes all subscriptions, wherever they come from, as a configuration to standard output. They are those of the running process, or " +
+			"of a data directory that none uses. The configuration passes lint. It names the sinks, but has no settings of them: each is written as " +
+			"stdout. What cannot be written is listed on standard error.",
+		Example: `  vokter-stream export --data /var/lib/vokter > subscriptions.yaml`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.directory(cmd)
+			if err != nil {
+				return err
+			}
+			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+				l, err := m.List(ctx, inspect.ListFilter{Client: client})
+				if err != nil {
+					return err
+				}
+				if err := a.sayLanes(ctx, m); err != nil {
+					return err
+				}
+				return a.export(l)
+			})
+		},
+	}, outputFlags|directoryFlags|configFlags)
+	cmd.Flags().StringVar(&client, "client", "", "write the subscriptions of this `CLIENT` only")
+	return cmd
+}
+
+// export writes the subscriptions of l.
+func (a *app) export(l inspect.Listing) error {
+	var (
+		w    writer
+		lost []migrate.Lost
+	)
+	for _, p := range l.Pages {
+		for _, s := range p.Subscriptions {
+			if s.FollowedFrom != "" {
+				continue // the subscription that follows the links has it
+			}
+			name := fmt.Sprintf("%s for client %q", s.URL, s.Client)
+			lose := func(field, reason string) { lost = append(lost, migrate.Lost{Entry: name, Key: field, Advice: reason}) }
+			kept := slices.DeleteFunc(slices.Clone(s.Sinks), func(sink string) bool { return !config.ValidSinkName(sink) })
+			if len(kept) == 0 {
+				lose("sinks", "it is left out: its sink is no name of a sink in a configuration; make it again by the API that made it")
+				continue
+			}
+			s.Sinks = kept
+			if !fit(&s.Subscription, lose) {
+				continue
+			}
+			for _, sink := range kept {
+				if !slices.Contains(w.sinks, sink) {
+					w.sinks = append(w.sinks, sink)
+				}
+			}
+			if u, err := url.Parse(s.URL); err == nil && u.Scheme == filesource.Scheme && !slices.Contains(w.files, u.Path) {
+				w.files = append(w.files, u.Path)
+			}
+			comment := "from " + s.Origin
+			if s.State != inspect.StateActive {
+				comment += ", " + s.State
+				lose("state", "it is "+s.State+", and the configuration makes it active")
+			}
+			w.subscriptions = append(w.subscriptions, written{comment, entryOf(s.Subscription)})
+		}
+	}
+	if err := a.printLost(lost); err != nil {
+		return err
+	}
+	if len(w.subscriptions) == 0 {
+		return matchesNothing("there are no subscriptions to write")
+	}
+	slices.Sort(w.sinks)
+	text, err := w.configuration("Written by vokter-stream export.")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.stdout, text)
+	return err
+}

@@ -1,0 +1,407 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/migrate"
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/sinks/stdout"
+	httpsource "github.com/vokter/vokter/sources/http"
+)
+
+// importedSink is the sink of all subscriptions that import writes.
+const importedSink = "out"
+
+func (a *app) importVerb() *cobra.Command {
+	var from string
+	cmd := a.flags.with(&cobra.Command{
+		Use:   "import FILE",
+		Short: "Writes the watches of another program as a configuration",
+		Long: "Writes the watches of another program as a configuration to standard output: urls.yaml of urlwatch, the backup of changedetection.io " +
+			"(a zip, or url-watches.json), OPML, or a list of URLs, one a line; - is standard input. What cannot be carried over is listed on " +
+			"standard error: the entry, what of it, and what to do. The configuration passes lint. Its notifications go to standard output " +
+			"until you configure other sinks.",
+		Example: `  vokter-stream import ~/.config/urlwatch/urls.yaml > vokter.yaml
+  vokter-stream import changedetection-backup-1718000000.zip > vokter.yaml
+  vokter-stream lint -c vokter.yaml`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage(cmd, "name one file, or - for standard input; write %s FILE", cmd.CommandPath())
+			}
+			if from != "" && !slices.Contains(migrate.Formats, from) {
+				return usage(cmd, "--from: %q is no format; %s", from, nearest.Hint(from, migrate.Formats))
+			}
+			return a.importFile(args[0], from)
+		},
+	}, outputFlags)
+	cmd.Flags().StringVar(&from, "from", "", "the `FORMAT` of the file: "+strings.Join(migrate.Formats, ", ")+" (default what its contents suggest)")
+	return cmd
+}
+
+func (a *app) importFile(name, from string) error {
+	data, err := a.readImport(name)
+	if err != nil {
+		return err
+	}
+	found, err := migrate.Read(data, from)
+	if err != nil {
+		return fmt.Errorf("%s cannot be imported: %w", name, err)
+	}
+	w := newWriter(found)
+	text, err := w.configuration("Written by vokter-stream import from a file of the format " + found.Format + ".")
+	if err == nil && len(w.subscriptions) > 0 {
+		_, err = config.Parse("the result", []byte(text), config.Options{Registry: a.plugins()})
+	}
+	if err := a.printLost(found.Lost); err != nil {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("the result is no valid configuration: %w", err)
+	}
+	if len(w.subscriptions) == 0 {
+		return fmt.Errorf("nothing in %s can be imported", name)
+	}
+	if len(w.access) > 0 {
+		fmt.Fprintln(a.stderr, "The result has headers or cookies in access, which may be secrets: let only the user of the process read the file (chmod 600).")
+	}
+	fmt.Fprintf(a.stderr, "%s imported from %s; %s\n", count(len(w.subscriptions), "subscription"), name, lostCount(len(found.Lost)))
+	_, err = io.WriteString(a.stdout, text)
+	return err
+}
+
+// printLost lists on standard error what was lost.
+func (a *app) printLost(lost []migrate.Lost) error {
+	for _, l := range lost {
+		line := []byte(render.Clean(l.String()) + "\n")
+		if a.flags.format == stdout.FormatJSON {
+			var err error
+			if line, err = stdout.EncodeJSON(l); err != nil {
+				return err
+			}
+		}
+		if _, err := a.stderr.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lostCount(n int) string {
+	if n == 0 {
+		return "nothing was lost"
+	}
+	return count(n, "line") + " above say what needs a look"
+}
+
+// readImport reads the file called name, or standard input if name is "-".
+func (a *app) readImport(name string) ([]byte, error) {
+	in := a.stdin
+	if name != "-" {
+		info, err := os.Stat(name)
+		if err != nil {
+			return nil, &usageError{err: err}
+		}
+		if info.IsDir() {
+			return nil, &usageError{err: fmt.Errorf("%s is a directory; name a file in it", name)}
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, &usageError{err: err}
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, migrate.MaxFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
+	case len(data) > migrate.MaxFile:
+		return nil, fmt.Errorf("%s has more than %d MiB; of a zip only the JSON files are needed", name, migrate.MaxFile>>20)
+	}
+	return data, nil
+}
+
+// written is a subscription with the comment above it.
+type written struct {
+	comment string
+	entry   entry
+}
+
+// accessEntry is an entry of access.
+type accessEntry struct {
+	name    string
+	Pages   []string          `yaml:"pages,flow"`
+	Headers map[string]string `yaml:"headers,omitempty"`
+	Cookies map[string]string `yaml:"cookies,omitempty"`
+	Proxy   string            `yaml:"proxy,omitempty"`
+}
+
+// writer collects a configuration.
+type writer struct {
+	subscriptions []written
+	access        []accessEntry
+	sinks         []string
+	files         []string // that are watched
+}
+
+// newWriter returns a writer with the entries of found. It adds to found.Lost what a configuration
+// cannot have.
+func newWriter(found *migrate.Result) *writer {
+	w := &writer{sinks: []string{importedSink}}
+	lose := func(entry, key, format string, args ...any) {
+		found.Lost = append(found.Lost, migrate.Lost{Entry: entry, Key: key, Advice: fmt.Sprintf(format, args...)})
+	}
+	names := make(map[string]string) // of the entries, by their subscriptions
+	clients := make(map[string]int)  // of a document
+	pages := make(map[string]accessEntry)
+	for _, e := range found.Entries {
+		s := e.Subscription
+		s.Sinks = []string{importedSink}
+		if !fit(&s, func(field, reason string) { lose(e.Name, field, "%s", reason) }) {
+			continue
+		}
+		page, _ := pageurl.Canonical(s.URL) // fit has checked it
+		key, err := json.Marshal(s)
+		if err != nil {
+			lose(e.Name, "", "it is left out: %v", err)
+			continue
+		}
+		if name, same := names[string(key)]; same {
+			lose(e.Name, "", "it is left out: it is the same as %s", name)
+			continue
+		}
+		names[string(key)] = e.Name
+		document := flow.DocumentID(page, s.View)
+		if clients[document]++; clients[document] > 1 { // a client has one subscription to a document
+			s.Client = fmt.Sprintf("import-%d", clients[document])
+		}
+		w.addAccess(e, page, pages, lose)
+		comment := render.Clean(e.Name)
+		if e.Name == s.URL {
+			comment = ""
+		}
+		w.subscriptions = append(w.subscriptions, written{joined(append([]string{comment}, e.Notes...)), entryOf(s)})
+	}
+	return w
+}
+
+// joined returns the parts of a comment on one line.
+func joined(parts []string) string {
+	var all []string
+	for _, p := range parts {
+		if p = render.Clean(p); p != "" {
+			all = append(all, p)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// fit removes from s what is not valid, and reports each field. It returns false where the
+// subscription cannot be kept.
+func fit(s *pipeline.Subscription, lose func(field, reason string)) bool {
+	keywords := len(s.Keywords)
+	for range 1000 {
+		errs := config.CheckSubscription(*s)
+		if len(errs) == 0 {
+			if keywords > 0 && len(s.Keywords) == 0 {
+				lose("keywords", "no keyword is left, so every change is reported")
+			}
+			return true
+		}
+		bad := errs[0]
+		field, rest, _ := strings.Cut(bad.Field, "[")
+		var i int
+		if _, err := fmt.Sscanf(rest, "%d]", &i); err != nil { // the field has no index
+			i = firstBad(s, field)
+		}
+		switch {
+		case field == "select" && i < len(s.Select):
+			s.Select = slices.Delete(slices.Clone(s.Select), i, i+1)
+			if len(s.Select) == 0 {
+				bad.Reason += "; the whole page is watched"
+			}
+		case field == "remove" && i < len(s.Remove):
+			s.Remove = slices.Delete(slices.Clone(s.Remove), i, i+1)
+		case field == "ignore" && i < len(s.Ignore):
+			s.Ignore = slices.Delete(slices.Clone(s.Ignore), i, i+1)
+		case field == "keywords" && i < len(s.Keywords):
+			s.Keywords = slices.Delete(slices.Clone(s.Keywords), i, i+1)
+		case field == "interval":
+			s.Interval = pipeline.Interval{}
+		default:
+			lose(bad.Field, "the entry is left out: "+bad.Reason)
+			return false
+		}
+		lose(bad.Field, bad.Reason)
+	}
+	lose("", "the entry is left out: more than 1000 of its values are not valid")
+	return false
+}
+
+// firstBad returns the index of the first selector in a field of s that is not valid, or 0.
+func firstBad(s *pipeline.Subscription, field string) int {
+	all := s.Select
+	if field == "remove" {
+		all = s.Remove
+	}
+	return max(0, slices.IndexFunc(all, func(sel pipeline.Selector) bool {
+		one := pipeline.Subscription{URL: s.URL, Sinks: s.Sinks, View: pipeline.View{Select: []pipeline.Selector{sel}}}
+		if field == "remove" {
+			one.Select, one.Remove = nil, one.Select
+		}
+		return len(config.CheckSubscription(one)) > 0
+	}))
+}
+
+// addAccess adds the headers, cookies and proxy of e for page.
+func (w *writer) addAccess(e migrate.Entry, page string, pages map[string]accessEntry, lose func(entry, key, format string, args ...any)) {
+	if len(e.Headers)+len(e.Cookies) == 0 && e.Proxy == "" {
+		return
+	}
+	a := accessEntry{name: fmt.Sprintf("import-%d", len(w.access)+1), Pages: []string{page}, Headers: e.Headers, Cookies: e.Cookies, Proxy: e.Proxy}
+	for range 1000 {
+		bad := checkAccess(a)
+		if bad == nil {
+			break
+		}
+		kind, name, _ := strings.Cut(strings.TrimPrefix(bad.Field, a.name+"."), ".")
+		lose(e.Name, strings.Trim(kind+"."+name, "."), "%s", bad.Reason)
+		switch {
+		case kind == "headers" && hasKey(a.Headers, name):
+			a.Headers = without(a.Headers, name)
+		case kind == "cookies" && hasKey(a.Cookies, name):
+			a.Cookies = without(a.Cookies, name)
+		case kind == "headers" && len(a.Headers) > 0:
+			a.Headers = nil
+		case kind == "cookies" && len(a.Cookies) > 0:
+			a.Cookies = nil
+		case kind == "proxy" && a.Proxy != "":
+			a.Proxy = ""
+		default:
+			return
+		}
+	}
+	if len(a.Headers)+len(a.Cookies) == 0 && a.Proxy == "" {
+		return
+	}
+	if other, taken := pages[page]; taken {
+		if !reflect.DeepEqual(other.Headers, a.Headers) || !reflect.DeepEqual(other.Cookies, a.Cookies) || other.Proxy != a.Proxy {
+			lose(e.Name, "headers", "another entry has other headers, cookies or another proxy for this page, which is fetched once for all; they are left out")
+		}
+		return
+	}
+	pages[page] = a
+	w.access = append(w.access, a)
+}
+
+func hasKey(m map[string]string, name string) bool { _, ok := m[name]; return ok }
+
+func without(m map[string]string, name string) map[string]string {
+	left := make(map[string]string, len(m))
+	for k, v := range m {
+		if k != name {
+			left[k] = v
+		}
+	}
+	return left
+}
+
+// checkAccess returns the first mistake in a, or nil.
+func checkAccess(a accessEntry) *pipeline.FieldError {
+	secrets := func(m map[string]string) map[string]registry.Secret {
+		all := make(map[string]registry.Secret, len(m))
+		for k, v := range m {
+			all[k] = registry.NewSecret(v)
+		}
+		return all
+	}
+	of := httpsource.Access{Pages: a.Pages, Headers: secrets(a.Headers), Cookies: secrets(a.Cookies)}
+	if a.Proxy != "" {
+		of.Proxy = registry.NewSecret(a.Proxy)
+	}
+	err := httpsource.CheckAccess(map[string]httpsource.Access{a.name: of})
+	if err == nil {
+		return nil
+	}
+	if bad, ok := errors.AsType[*pipeline.FieldError](err); ok {
+		return bad
+	}
+	return &pipeline.FieldError{Field: "access", Reason: err.Error()}
+}
+
+// configuration returns the whole configuration as YAML, with a comment at its top.
+func (w *writer) configuration(comment string) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n# docs/configuration.md describes every key.\n", render.Clean(comment))
+	if len(w.access) > 0 {
+		all := make(yaml.MapSlice, 0, len(w.access))
+		for _, a := range w.access {
+			all = append(all, yaml.MapItem{Key: a.name, Value: a})
+		}
+		if err := section(&b, "access", all); err != nil {
+			return "", err
+		}
+	}
+	if len(w.files) > 0 {
+		if err := section(&b, "allow", map[string]any{"files": w.files}); err != nil {
+			return "", err
+		}
+	}
+	b.WriteString("# Configure your own sinks here: docs/sinks describes them.\n")
+	sinks := make(yaml.MapSlice, 0, len(w.sinks))
+	for _, name := range w.sinks {
+		sinks = append(sinks, yaml.MapItem{Key: name, Value: map[string]any{"stdout": map[string]any{}}})
+	}
+	if err := section(&b, "sinks", sinks); err != nil {
+		return "", err
+	}
+	b.WriteString("subscriptions:\n")
+	for _, s := range w.subscriptions {
+		if s.comment != "" {
+			fmt.Fprintf(&b, "  # %s\n", s.comment)
+		}
+		text, err := yaml.MarshalWithOptions([]entry{s.entry}, yaml.IndentSequence(true))
+		if err != nil {
+			return "", fmt.Errorf("%s as YAML: %w", cmp.Or(s.entry.URL, s.entry.Sitemap), err)
+		}
+		b.Write(text)
+	}
+	return literal(b.String()), nil
+}
+
+func section(b *strings.Builder, key string, value any) error {
+	text, err := yaml.Marshal(yaml.MapSlice{{Key: key, Value: value}})
+	b.Write(text)
+	return err
+}
+
+// literal returns YAML in which no variable is expanded, and that does not steer a terminal.
+func literal(text string) string {
+	text = strings.ReplaceAll(text, "${", "$${")
+	return strings.Map(func(c rune) rune {
+		if c != '\n' && render.Steers(c) {
+			return -1
+		}
+		return c
+	}, text)
+}

@@ -1,0 +1,119 @@
+package migrate
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"golang.org/x/net/html/charset"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
+)
+
+// list reads one URL a line. What follows a blank behind a URL are tags, as in the list of
+// changedetection.io. Empty lines and those that begin with # are skipped.
+func (r *Result) list(data []byte) error {
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		text := strings.TrimSpace(string(line))
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		url, tags, _ := strings.Cut(text, " ")
+		name := fmt.Sprintf("line %d", number)
+		if err := pageurl.Check(url, "http", "https"); err != nil {
+			r.lose(name, "", "it is left out: %v", err)
+			continue
+		}
+		e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}}
+		if tags = strings.TrimSpace(tags); tags != "" {
+			e.Notes = append(e.Notes, tags)
+		}
+		if err := r.add(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxOutline is how deep outlines may be nested.
+const maxOutline = 100
+
+// opml reads the feeds of an OPML file.
+func (r *Result) opml(data []byte) error {
+	in := xml.NewDecoder(bytes.NewReader(data))
+	in.CharsetReader = charset.NewReaderLabel
+	in.Strict = false // many programs write & as it is
+	in.Entity = xml.HTMLEntity
+	root := ""
+	var folders []string
+	for {
+		t, err := in.Token()
+		switch {
+		case errors.Is(err, io.EOF) && root != "opml":
+			return errors.New("the file is not OPML: it has no element <opml>; for a list of URLs give --from list")
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("the file is not OPML: %w", err)
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if root == "" {
+				root = strings.ToLower(t.Name.Local)
+			}
+			if !strings.EqualFold(t.Name.Local, "outline") {
+				continue
+			}
+			if len(folders) >= maxOutline {
+				return fmt.Errorf("the outlines are nested more than %d levels deep", maxOutline)
+			}
+			title, err := r.outline(t, folders)
+			if err != nil {
+				return err
+			}
+			folders = append(folders, title)
+		case xml.EndElement:
+			if strings.EqualFold(t.Name.Local, "outline") && len(folders) > 0 {
+				folders = folders[:len(folders)-1]
+			}
+		}
+	}
+}
+
+// outline reads an outline within folders and returns its title.
+func (r *Result) outline(t xml.StartElement, folders []string) (title string, err error) {
+	attributes := make(map[string]string)
+	for _, a := range t.Attr {
+		attributes[strings.ToLower(a.Name.Local)] = strings.TrimSpace(a.Value)
+	}
+	title = attributes["title"]
+	if title == "" {
+		title = attributes["text"]
+	}
+	url, feed := attributes["xmlurl"], true
+	if url == "" {
+		url, feed = attributes["url"], false
+	}
+	if url == "" {
+		return title, nil // a folder
+	}
+	name := title
+	if name == "" {
+		name = url
+	}
+	if err := pageurl.Check(url, "http", "https"); err != nil {
+		r.lose(name, "", "it is left out: %v", err)
+		return title, nil
+	}
+	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url, View: pipeline.View{Items: feed}}}
+	if path := strings.Join(folders, "/"); strings.Trim(path, "/") != "" {
+		e.Notes = append(e.Notes, "folder: "+path)
+	}
+	return title, r.add(e)
+}

@@ -1,0 +1,138 @@
+// Package migrate reads the files of other programs that watch pages: urlwatch's urls.yaml, the
+// backup of changedetection.io, OPML, and lists of URLs. It returns the subscriptions that come
+// closest, and what could not be carried over.
+package migrate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Formats of files.
+const (
+	FormatUrlwatch        = "urlwatch"
+	FormatChangedetection = "changedetection"
+	FormatOPML            = "opml"
+	FormatList            = "list"
+)
+
+// Formats are all formats.
+var Formats = []string{FormatUrlwatch, FormatChangedetection, FormatOPML, FormatList}
+
+// Bounds of files, in bytes, and of the entries in one.
+const (
+	MaxFile    = 256 << 20 // of a file, which may be a zip with the texts of all pages
+	maxText    = 16 << 20  // of a file that is not a zip, and of what is read from a zip in all
+	maxEntries = 100_000
+	maxMembers = 1_000_000
+)
+
+// Entry is a subscription and how its page is fetched. Its Sinks are empty.
+type Entry struct {
+	// Name names the entry in the file.
+	Name string
+	// Notes are what the file says about the entry that is only for people, such as its tags.
+	Notes        []string
+	Subscription pipeline.Subscription
+	// Headers and Cookies are sent with each request of the page.
+	Headers, Cookies map[string]string
+	// Username and Password are sent in basic authentication, unless both are empty.
+	Username, Password string
+	// Proxy is the URL of a proxy, or empty.
+	Proxy string
+}
+
+// Lost is something that could not be carried over.
+type Lost struct {
+	// Entry names the entry, Key what of it was lost. Key is empty where it is the whole entry.
+	Entry string `json:"entry"`
+	Key   string `json:"key,omitempty"`
+	// Advice says why, and what to do.
+	Advice string `json:"advice"`
+}
+
+func (l Lost) String() string {
+	if l.Key == "" {
+		return l.Entry + ": " + l.Advice
+	}
+	return l.Entry + ": " + l.Key + ": " + l.Advice
+}
+
+// Result is the contents of a file.
+type Result struct {
+	Format  string
+	Entries []Entry
+	Lost    []Lost
+}
+
+func (r *Result) lose(entry, key, format string, args ...any) {
+	r.Lost = append(r.Lost, Lost{entry, key, fmt.Sprintf(format, args...)})
+}
+
+// add adds an entry, unless there are too many.
+func (r *Result) add(e Entry) error {
+	if len(r.Entries) >= maxEntries {
+		return fmt.Errorf("the file has more than %d entries; split it", maxEntries)
+	}
+	r.Entries = append(r.Entries, e)
+	return nil
+}
+
+// Read reads a file in a format, or in the one that its contents suggest if format is empty.
+func Read(data []byte, format string) (*Result, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if format == "" {
+		format = guess(data)
+	}
+	zipped := bytes.HasPrefix(data, []byte("PK"))
+	if !zipped {
+		if len(data) > maxText {
+			return nil, fmt.Errorf("the file is larger than %d MiB; split it", maxText>>20)
+		}
+		if !utf8.Valid(data) && format != FormatOPML { // XML declares its encoding
+			return nil, errors.New("the file is not UTF-8; save it in that encoding")
+		}
+	}
+	r := &Result{Format: format}
+	var err error
+	switch format {
+	case FormatUrlwatch:
+		err = r.urlwatch(data)
+	case FormatChangedetection:
+		err = r.changedetection(data, zipped)
+	case FormatOPML:
+		err = r.opml(data)
+	case FormatList:
+		err = r.list(data)
+	default:
+		err = fmt.Errorf("%q is no format; formats are %s", format, strings.Join(Formats, ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// guess returns the format that data suggests.
+func guess(data []byte) string {
+	text := bytes.TrimSpace(data)
+	switch {
+	case bytes.HasPrefix(text, []byte("PK")), bytes.HasPrefix(text, []byte("{")):
+		return FormatChangedetection
+	case bytes.HasPrefix(text, []byte("<")):
+		return FormatOPML
+	}
+	for line := range bytes.Lines(text) {
+		for _, key := range []string{"url:", "navigate:", "command:", "kind:", "name:", "---", "- url:"} {
+			if bytes.HasPrefix(bytes.TrimSpace(line), []byte(key)) {
+				return FormatUrlwatch
+			}
+		}
+	}
+	return FormatList
+}

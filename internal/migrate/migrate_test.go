@@ -1,0 +1,224 @@
+package migrate
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+func read(t *testing.T, name string) *Result {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(data, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// lost returns what r lost as lines "ENTRY: KEY".
+func lost(r *Result) []string {
+	var all []string
+	for _, l := range r.Lost {
+		if l.Advice == "" {
+			panic("no advice about " + l.Key)
+		}
+		all = append(all, l.Entry+": "+l.Key)
+	}
+	return all
+}
+
+func compare(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s:\ngot  %+v\nwant %+v", what, got, want)
+	}
+}
+
+func TestUrlwatch(t *testing.T) {
+	r := read(t, "urls.yaml")
+	css := func(s string) []pipeline.Selector { return []pipeline.Selector{{CSS: s}} }
+	var views []pipeline.View
+	for _, e := range r.Entries {
+		views = append(views, e.Subscription.View)
+	}
+	compare(t, "views", views, []pipeline.View{
+		{Select: []pipeline.Selector{{XPath: `(//div[contains(@class,"release")]//h4)[1]/a`}}},
+		{Select: css("table.prices"), Remove: css("tr.ads"), Ignore: []string{"(?m)^.*(?:Updated at).*$", `\d+ visitors online`}},
+		{Select: []pipeline.Selector{{JQ: ".items[].title"}}},
+		{},
+		{Select: css(`[id="content"]`)},
+		{Select: css(`[class~="note \"quoted\""] p`)},
+		{}, {}, {}, {},
+		{Select: css("(((")}, // the caller checks it
+		{},
+	})
+	compare(t, "name", r.Entries[0].Name, "Releases of the tool")
+	compare(t, "notes", r.Entries[1].Notes, []string{"user_visible_url: https://example.com/prices?view=all"})
+	compare(t, "headers", r.Entries[2].Headers, map[string]string{"Authorization": "Token ${NOT_A_VARIABLE}", "Accept": "application/json"})
+	compare(t, "cookies", r.Entries[2].Cookies, map[string]string{"session": "abc: def"})
+	compare(t, "events", r.Entries[4].Subscription.Events, []pipeline.Event{pipeline.Added})
+	compare(t, "proxy", r.Entries[5].Proxy, "socks5h://proxy.example.com:1080")
+	compare(t, "lost", lost(r), []string{
+		"Price list: filter.keep_lines_containing", "Price list: ignore_cached", "Price list: max_tries", "Price list: timeout",
+		"https://example.com/form: data", "https://example.com/form: method", "https://example.com/form: ssl_no_verify",
+		"https://example.com/notice: filter.grepi", "https://example.com/notice: filter.shellpipe", "https://example.com/notice: filter.pdf2text",
+		"Disk space: command", "An app: navigate", "An app: wait_until", "https://example.com/off: enabled",
+		"example.com/without-scheme: url", "a # hash, a 'quote', an umlaut ü and {braces}: [x]: unheard_of",
+	})
+}
+
+func TestChangedetection(t *testing.T) {
+	r := read(t, "url-watches.json")
+	if len(r.Entries) != 3 {
+		t.Fatalf("%d entries", len(r.Entries))
+	}
+	old, item, again := r.Entries[0], r.Entries[1], r.Entries[2]
+	compare(t, "oldest first", old.Subscription.URL, "https://example.com/old")
+	compare(t, "old view", old.Subscription.View, pipeline.View{
+		Select: []pipeline.Selector{{CSS: "main"}}, Remove: []pipeline.Selector{{CSS: "footer"}}, Ignore: []string{"(?m)^.*(?:(?i)cookie banner).*$"},
+	})
+	compare(t, "default interval", old.Subscription.Interval, pipeline.Every(6*time.Hour))
+	compare(t, "item", item.Subscription, pipeline.Subscription{
+		URL: "https://example.com/shop/item", Keywords: []string{"in stock"}, IgnoreCase: true, Events: []pipeline.Event{pipeline.Added},
+		Interval: pipeline.Every(3*time.Hour + 30*time.Minute), View: pipeline.View{
+			Select: []pipeline.Selector{{CSS: ".price"}, {XPath: "//h1"}},
+			Remove: []pipeline.Selector{{CSS: "nav"}, {CSS: ".ads"}, {CSS: "footer"}},
+			Ignore: []string{"(?m)^.*(?:(?i)Visitors today).*$", `(?m)^.*(?:(?i)\d+ left).*$`, "(?m)^.*(?:(?i)cookie banner).*$"},
+		},
+	})
+	compare(t, "headers", item.Headers, map[string]string{"X-Api-Key": "s3cret"})
+	compare(t, "tags", item.Notes, []string{"tags: Shopping"})
+	compare(t, "interval of a watch without one", again.Subscription.Interval, pipeline.Every(6*time.Hour))
+	compare(t, "lost", lost(r), []string{
+		"settings: notification_urls", "https://example.com/old: extract_text", "https://example.com/old: text_should_not_be_present",
+		"An item: include_filters", "An item: ignore_text", "An item: trigger_text", "An item: fetch_backend", "An item: notification_urls", "An item: browser_steps",
+		"https://example.com/shop/item: method", "https://example.com/shop/item: processor", "https://example.com/shop/item: paused", "https://example.com/shop/item: body",
+		"https://example.com/{{ now }}: url",
+	})
+	for _, l := range r.Lost {
+		if strings.Contains(l.Advice, "TOKEN") || strings.Contains(l.Advice, "u:p") {
+			t.Errorf("shows a secret: %s", l)
+		}
+	}
+}
+
+// zipOf returns a zip of files, by names and contents in turn.
+func zipOf(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for i := 0; i < len(files); i += 2 {
+		w, err := z.Create(files[i])
+		if err == nil {
+			_, err = w.Write([]byte(files[i+1]))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestBackupsOfOldAndNewVersions(t *testing.T) {
+	watch := `{"url":"https://example.com/a","include_filters":["main"]}`
+	for name, data := range map[string][]byte{
+		"one file":              zipOf(t, "url-watches.json", `{"watching":{"1":`+watch+`}}`, "1/text.txt", "old text", "url-list.txt", "https://example.com/a"),
+		"in a folder":           zipOf(t, "datastore/url-watches.json", `{"watching":{"1":`+watch+`}}`),
+		"a file for each watch": zipOf(t, "changedetection.json", `{"settings":{}}`, "1/watch.json", watch),
+	} {
+		r, err := Read(data, "")
+		if err != nil || len(r.Entries) != 1 || r.Entries[0].Subscription.Select[0].CSS != "main" {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+func TestOPML(t *testing.T) {
+	r := read(t, "feeds.opml")
+	var got []string
+	for _, e := range r.Entries {
+		got = append(got, fmt.Sprint(e.Name, " ", e.Subscription.URL, " ", e.Subscription.Items, " ", e.Notes))
+	}
+	compare(t, "entries", got, []string{
+		"World & more https://example.com/world.rss true [folder: News]", "Town https://example.com/town.atom true [folder: News/Local]",
+		"A page https://example.com/page false []",
+	})
+	compare(t, "lost", lost(r), []string{"Broken: "})
+}
+
+func TestList(t *testing.T) {
+	r := read(t, "urls.txt")
+	var got []string
+	for _, e := range r.Entries {
+		got = append(got, fmt.Sprint(e.Name, " ", e.Subscription.URL, " ", e.Notes))
+	}
+	compare(t, "entries", got, []string{"line 2 https://example.com/a []", "line 3 https://example.com/b [news, prices]", "line 6 https://example.com/a []"})
+	compare(t, "lost", lost(r), []string{"line 5: "})
+}
+
+// TestHostileFiles holds that files that would take much memory or time are refused.
+func TestHostileFiles(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c <= 'j'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 10), ","))
+	}
+	for name, tt := range map[string]struct {
+		data   []byte
+		format string
+		want   string
+	}{
+		"aliases":            {[]byte(bomb + "url: https://example.com/\n"), FormatUrlwatch, "excessive aliasing"},
+		"many aliases":       {[]byte("url: &a x\nb: [" + strings.Repeat("*a,", maxAliases+1) + "]\n"), FormatUrlwatch, "more than 10000 aliases"},
+		"an alias to itself": {[]byte("url: &a [*a]\n"), FormatUrlwatch, "contains itself"},
+		"brackets":           {[]byte("url: " + strings.Repeat("[", 1_000_000)), FormatUrlwatch, "not YAML"},
+		"not YAML":           {[]byte("url: [\n"), FormatUrlwatch, "not YAML"},
+		"zip bomb":           {zipOf(t, "url-watches.json", strings.Repeat(" ", maxText+1)), "", "have more than 16 MiB"},
+		"zip bomb in parts":  {zipOf(t, "1/watch.json", "{}"+strings.Repeat(" ", maxText/2), "2/watch.json", "{}"+strings.Repeat(" ", maxText/2)), "", "have more than 16 MiB"},
+		"half a zip":         {zipOf(t, "url-watches.json", "{}")[:40], "", "no zip"},
+		"another zip":        {zipOf(t, "a.txt", "x"), "", `no "watching"`},
+		"another JSON":       {[]byte(`{"a":1}`), "", `no "watching"`},
+		"not JSON":           {[]byte(`{"watching":`), "", "not url-watches.json"},
+		"deep JSON":          {[]byte(`{"watching":` + strings.Repeat("[", 100_000)), "", "not url-watches.json"},
+		"deep outlines":      {[]byte("<opml>" + strings.Repeat("<outline>", maxOutline+1)), "", "levels deep"},
+		"another XML":        {[]byte("<rss></rss>"), "", "not OPML"},
+		"large":              {bytes.Repeat([]byte("x"), maxText+1), "", "larger than 16 MiB"},
+		"not UTF-8":          {[]byte("https://example.com/\xff"), "", "not UTF-8"},
+		"many entries":       {bytes.Repeat([]byte("http://a/\n"), maxEntries+1), "", "more than 100000 entries"},
+		"a format":           {[]byte("x"), "feed", `"feed" is no format`},
+	} {
+		if _, err := Read(tt.data, tt.format); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// FuzzRead holds that no file makes Read panic.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"urls.yaml", "url-watches.json", "feeds.opml", "urls.txt"} {
+		data, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Read(data, "")
+		if err == nil && r == nil {
+			t.Error("neither a result nor an error")
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package migrate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
+)
+
+// maxAliases bounds the aliases of a file; the decoder refuses those that grow too large.
+const maxAliases = 10_000
+
+// urlwatch reads urls.yaml of urlwatch or webchanges: a YAML document for each job.
+func (r *Result) urlwatch(data []byte) error {
+	in := yaml.NewDecoder(bytes.NewReader(data))
+	for number := 1; ; number++ {
+		var n yaml.Node
+		err := in.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("the file is not YAML: %w", err)
+		}
+		if n.Kind == 0 || len(n.Content) == 0 || n.Content[0].Tag == "!!null" {
+			continue
+		}
+		var job any
+		if aliases(&n) > maxAliases {
+			return fmt.Errorf("line %d: the document has more than %d aliases", n.Line, maxAliases)
+		}
+		if err := n.Decode(&job); err != nil {
+			return fmt.Errorf("the YAML document at line %d cannot be read: %w", n.Content[0].Line, err)
+		}
+		jobs, ok := job.([]any) // some files have one list of jobs
+		if !ok {
+			jobs = []any{job}
+		}
+		for _, j := range jobs {
+			fields, ok := j.(map[string]any)
+			if !ok {
+				r.lose(fmt.Sprintf("line %d", n.Content[0].Line), "", "it is left out, because it is no job: it has no keys such as url")
+				continue
+			}
+			if err := r.job(fields, n.Content[0].Line); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func aliases(n *yaml.Node) int {
+	count := 0
+	if n.Kind == yaml.AliasNode {
+		count++
+	}
+	for _, c := range n.Content {
+		count += aliases(c)
+	}
+	return count
+}
+
+// adviceOfKey are the keys of a job that cannot be carried over.
+var adviceOfKey = map[string]string{
+	"data":                      "a page is fetched by GET without a body; watch a URL that needs none",
+	"max_tries":                 "a failed check is repeated at the next interval; expire.after says after how many a page expires",
+	"ssl_no_verify":             "certificates are always verified; name the authority of this site as ca in access",
+	"ignore_cached":             "a page that did not change may be answered by 304; nothing is lost",
+	"timeout":                   "fetch.timeout holds for all pages",
+	"ignore_connection_errors":  "one failed check reports nothing; health says which sinks are told of pages that go on failing",
+	"ignore_http_error_codes":   "one failed check reports nothing; health says which sinks are told of pages that go on failing",
+	"ignore_timeout_errors":     "one failed check reports nothing; health says which sinks are told of pages that go on failing",
+	"ignore_too_many_redirects": "one failed check reports nothing; health says which sinks are told of pages that go on failing",
+	"no_redirect":               "redirects are followed",
+	"encoding":                  "the encoding is detected",
+	"diff_filter":               "filters of differences do not exist; events, keywords and min_change say what is reported",
+	"diff_tool":                 "differences are found by words",
+	"monospace":                 "use a template in the sink for the layout",
+	"markdown_padded_tables":    "use a template in the sink for the layout",
+	"compared_versions":         "write flip_flop for a page that alternates between texts",
+	"contextlines":              "write snippet_offset for more context",
+	"wait_until":                "JavaScript is not run",
+	"wait_for":                  "JavaScript is not run",
+	"wait_for_navigation":       "JavaScript is not run",
+	"wait_for_selector":         "JavaScript is not run",
+	"use_browser":               "JavaScript is not run; see whether the page has its text without it",
+	"user_data_dir":             "JavaScript is not run",
+	"switches":                  "JavaScript is not run",
+	"is_markdown":               "the type of a page is detected",
+	"treat_new_as_changed":      "the first version is the baseline, and notifies nobody",
+}
+
+// job reads one job, which begins at line.
+func (r *Result) job(fields map[string]any, line int) error {
+	url, isURL := text(fields["url"])
+	name, _ := text(fields["name"])
+	if name == "" {
+		if name = url; name == "" {
+			name = fmt.Sprintf("line %d", line)
+		}
+	}
+	if _, ok := fields["command"]; ok {
+		r.lose(name, "command", "it is left out: commands are not run; write their output to a file, and add a subscription to file:///PATH")
+		return nil
+	}
+	if !isURL {
+		if url, isURL = text(fields["navigate"]); isURL {
+			r.lose(name, "navigate", "the page is fetched without a browser, so JavaScript is not run; see whether it has its text without that")
+			if name == fmt.Sprintf("line %d", line) {
+				name = url
+			}
+		}
+	}
+	if err := pageurl.Check(url, "http", "https"); err != nil {
+		r.lose(name, "url", "the entry is left out: %v", err)
+		return nil
+	}
+	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		r.key(&e, key, fields[key])
+	}
+	return r.add(e)
+}
+
+// key reads one key of a job.
+func (r *Result) key(e *Entry, key string, value any) {
+	switch key {
+	case "url", "name", "navigate", "kind", "index_number", "guid":
+	case "filter":
+		r.filters(e, value)
+	case "note", "user_visible_url", "tags":
+		e.Notes = append(e.Notes, key+": "+short(value))
+	case "headers":
+		e.Headers = r.table(e, key, value)
+	case "cookies":
+		e.Cookies = r.table(e, key, value)
+	case "http_proxy", "https_proxy":
+		proxy, _ := text(value)
+		scheme, _, _ := strings.Cut(e.Subscription.URL, ":")
+		if key == scheme+"_proxy" {
+			e.Proxy = proxy
+		}
+	case "method":
+		if m, _ := text(value); !strings.EqualFold(m, "GET") {
+			r.lose(e.Name, key, "a page is fetched by GET; watch a URL that needs no %s", short(value))
+		}
+	case "additions_only", "deletions_only":
+		if truth(value) {
+			e.Subscription.Events = []pipeline.Event{map[string]pipeline.Event{"additions_only": pipeline.Added, "deletions_only": pipeline.Removed}[key]}
+		}
+	case "enabled":
+		if !truth(value) {
+			r.lose(e.Name, key, "it is off in urlwatch; remove the subscription if it is to stay off")
+		}
+	default:
+		advice, ok := adviceOfKey[key]
+		if !ok {
+			advice = "there is no such setting"
+		}
+		r.lose(e.Name, key, "%s", advice)
+	}
+}
+
+// table reads a mapping of texts. It does not quote the values, which may be secrets.
+func (r *Result) table(e *Entry, key string, value any) map[string]string {
+	m, ok := value.(map[string]any)
+	if !ok {
+		r.lose(e.Name, key, "it is no mapping of names and values")
+		return nil
+	}
+	all := make(map[string]string, len(m))
+	for name, v := range m {
+		s, ok := text(v)
+		if !ok {
+			r.lose(e.Name, key+"."+name, "its value is no text")
+			continue
+		}
+		all[name] = s
+	}
+	return all
+}
+
+// text returns a scalar as text.
+func text(value any) (string, bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case int, int64, uint64, float64, bool:
+		return fmt.Sprint(v), true
+	}
+	return "", false
+}
+
+// truth reads a boolean, which in YAML 1.1 has other spellings.
+func truth(value any) bool {
+	s, _ := text(value)
+	return slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(s))
+}
+
+// short returns value for a message.
+func short(value any) string {
+	s := strings.Join(strings.Fields(fmt.Sprint(value)), " ")
+	if r := []rune(s); len(r) > 60 {
+		s = string(r[:60]) + "..."
+	}
+	return s
+}
