@@ -66,7 +66,7 @@ func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr str
 	}
 	l := &listener{addr: on.Addr().String(), token: token, api: api, dir: cfg.Dir, server: &http.Server{
 		Handler: routes(r, api), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}}
 	go func() {
 		if err := l.server.Serve(netutil.LimitListener(on, maxConnections)); !errors.Is(err, http.ErrServerClosed) {

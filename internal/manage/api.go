@@ -45,6 +45,10 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	input = schemas.SchemaFromRef(input.Ref)
 	input.Required = []string{"url", "sinks"}
 	input.PrecomputeMessages()
+	nullable[pipeline.Subscription](schemas)
+	nullable[client.Target](schemas)
+	nullable[vokter.RetryFilter](schemas)
+	nullable[flow.DeadFilter](schemas)
 	a := &api{service: s, process: p, copying: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
 	a.API = humago.New(mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -71,6 +75,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	a.addDeliveries()
 	a.addBackup()
 	a.addEvents()
+	filled(a.OpenAPI())
 	return a
 }
 

@@ -33,7 +33,7 @@ func (a *api) addDeliveries() {
 	})
 
 	type deliveriesInput struct {
-		URL    string `query:"url" required:"true" maxLength:"8192" doc:"The page."`
+		URL    string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`
 		Client string `query:"client" doc:"Only notifications of this client."`
 		Sink   string `query:"sink" doc:"Only notifications to this sink."`
 		State  string `query:"state" enum:"pending,digest,delivered,dead,dropped,forgotten,elsewhere" doc:"Only notifications whose delivery is in this state."`

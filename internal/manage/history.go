@@ -24,7 +24,7 @@ type Historian interface {
 
 // DocumentInput chooses a document of a page.
 type DocumentInput struct {
-	URL      string `query:"url" required:"true" maxLength:"8192" doc:"The page."`
+	URL      string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`
 	Document string `query:"document" doc:"The ID of a document of the page, or the beginning of it. Needed only if the page has several."`
 	Client   string `query:"client" doc:"A client that watches the document, instead of its ID."`
 	Select   string `query:"select" doc:"A selector of the document, instead of its ID."`
@@ -93,7 +93,7 @@ func (a *api) addHistory() {
 
 	type occurrencesInput struct {
 		DocumentInput
-		Term             string `query:"term" required:"true" doc:"A word or phrase."`
+		Term             string `query:"term" required:"true" minLength:"1" doc:"A word or phrase."`
 		Version          uint64 `query:"version" maximum:"9007199254740991" doc:"Only this version; without it all stored ones."`
 		IgnoreCase       bool   `query:"ignore_case" doc:"As in a subscription."`
 		IgnoreDiacritics bool   `query:"ignore_diacritics" doc:"As in a subscription."`

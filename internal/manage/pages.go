@@ -14,7 +14,7 @@ import (
 
 // Part selects a part of a list.
 type Part struct {
-	Cursor string `query:"cursor" maxLength:"8192" doc:"The field next of the part before. Without it the list begins."`
+	Cursor string `query:"cursor" maxLength:"4096" doc:"The field next of the part before. Without it the list begins."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many entries are returned at most."`
 }
 
@@ -32,7 +32,7 @@ func cursor(key string) string { return base64.RawURLEncoding.EncodeToString([]b
 
 // OptionalPage selects a page by its URL, as a parameter that may be missing.
 type OptionalPage struct {
-	URL string `query:"url" maxLength:"8192" doc:"Only this page."`
+	URL string `query:"url" maxLength:"4096" doc:"Only this page."`
 }
 
 func (p OptionalPage) check() error {
@@ -103,7 +103,7 @@ func (a *api) addPages() {
 	})
 
 	type explainInput struct {
-		URL     string `query:"url" required:"true" maxLength:"8192" doc:"The page."`
+		URL     string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`
 		Client  string `query:"client" doc:"Only the subscriptions and notifications of this client."`
 		Keyword string `query:"keyword" doc:"Only this keyword."`
 	}

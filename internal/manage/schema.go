@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -67,7 +68,7 @@ func (duration) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-const durationPattern = `([0-9]{1,5}(h|m|s|ms))+`
+const durationPattern = `([0-9]{1,5}([.][0-9]{1,9})?(h|ms|m|s|µs|ns))+`
 
 // interval is the schema of pipeline.Interval.
 type interval struct{}
@@ -95,6 +96,35 @@ func (quiet) Schema(huma.Registry) *huma.Schema {
 		Pattern:     "^" + clock + "-" + clock + `( [A-Za-z0-9_+/-]+)?$`,
 		Examples:    []any{"22:00-07:00 Europe/Berlin"},
 	}
+}
+
+// filled says that parameters are not empty, as unclear demands.
+func filled(api *huma.OpenAPI) {
+	one := 1
+	for _, item := range api.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post} {
+			if op == nil {
+				continue
+			}
+			for _, p := range op.Parameters {
+				if p.Schema.Type == huma.TypeString && p.Schema.Enum == nil && p.Schema.Format == "" {
+					p.Schema.MinLength = &one
+				}
+			}
+		}
+	}
+}
+
+// nullable lets the optional fields of the schema of T be null, which means the same as to leave
+// them out.
+func nullable[T any](schemas huma.Registry) {
+	s := schemas.SchemaFromRef(schemas.Schema(reflect.TypeFor[T](), true, "").Ref)
+	for name, p := range s.Properties {
+		if !slices.Contains(s.Required, name) && p.Ref == "" && len(p.OneOf) == 0 {
+			p.Nullable = true
+		}
+	}
+	s.PrecomputeMessages()
 }
 
 func number(n float64) *float64 { return &n }

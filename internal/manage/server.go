@@ -162,7 +162,8 @@ func whole(w *writer, r *http.Request) error {
 	return supported(w.control.SetReadDeadline(time.Time{}))
 }
 
-// unclear returns what is wrong with the query of u: it is malformed, or a parameter is given twice.
+// unclear returns what is wrong with the query of u: it is malformed, or a parameter is empty or
+// given twice.
 func unclear(u *url.URL) string {
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -171,6 +172,9 @@ func unclear(u *url.URL) string {
 	for name, values := range q {
 		if len(values) > 1 {
 			return fmt.Sprintf("%s is given %d times", name, len(values))
+		}
+		if values[0] == "" {
+			return name + " is empty; leave the parameter out"
 		}
 	}
 	return ""
