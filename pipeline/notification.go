@@ -76,7 +76,8 @@ type Diff struct {
 	Text string `json:"text"`
 	// Snippet is Text in its context, with "..." where it is cut.
 	Snippet string `json:"snippet"`
-	// Offset is where Text begins in the text of its version, in bytes.
+	// Offset is where Text begins in the text of its version, in bytes: that of Notification.Version
+	// for Added, the version before for Removed. Router.Text returns these texts.
 	Offset int `json:"offset"`
 	// Edit numbers the edits of the notification from 1 if the subscription has no keywords; else it
 	// is 0. A removed text and the added text in its place have the same number and follow each

@@ -195,6 +195,18 @@ func TestKafkaShared(t *testing.T) {
 		}
 		return shared == 2 && know == 1
 	})
+	waitFor(t, "the owner of the page to know its history, and the other process to name the reason", func() bool {
+		know, elsewhere := 0, 0
+		for _, s := range []*setup{a, &b} {
+			switch r := vs(t, "history", a.page.URL, "--data", s.data); {
+			case strings.Contains(r.stdout, "version 1") && strings.Contains(r.stdout, "baseline"):
+				know++
+			case r.code == 1 && strings.Contains(r.stderr, "another process owns it"):
+				elsewhere++
+			}
+		}
+		return know == 1 && elsewhere == 1
+	})
 	// Either is asked to cancel; the owner does.
 	expect(t, 0, "does not watch", "cancel", a.page.URL, "--data", a.data, "--client", "legal")
 	for _, s := range []*started{first, second} {
