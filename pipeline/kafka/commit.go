@@ -42,7 +42,7 @@ type wakeOf struct {
 type batch struct {
 	layer     layer
 	out       []output
-	wakes     map[wakeOf]wake
+	wakes     map[wakeOf]mill.Wake
 	positions map[consumer]int64
 	own       map[string][]byte // records of the transport itself, by key
 	onCommit  []func()
@@ -57,7 +57,7 @@ type batch struct {
 }
 
 func newBatch() *batch {
-	return &batch{landed: make(chan struct{}), wakes: make(map[wakeOf]wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
+	return &batch{landed: make(chan struct{}), wakes: make(map[wakeOf]mill.Wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
 }
 
 // empty reports whether b holds no writes.
@@ -81,8 +81,8 @@ func (b *batch) records() map[string][]byte {
 	}
 	for w, at := range b.wakes {
 		var v []byte
-		if !at.at.IsZero() {
-			v = changelog.EncodeWake(at.at, at.atStart)
+		if !at.At.IsZero() {
+			v = changelog.EncodeWake(at.At, at.AtStart)
 		}
 		rs[changelog.Key(changelog.KindWake, w.group, w.topic, w.key)] = v
 	}
@@ -175,8 +175,8 @@ func (n *lease) merge(x *tx) error {
 	x.over = true
 	n.mu.Unlock()
 	queue := n.wakesOf(x.who)
-	for key, w := range moved {
-		queue.put(key, w)
+	for _, w := range moved {
+		queue.Set(w)
 	}
 	notify(n.signal)
 	if now {
@@ -200,15 +200,15 @@ func (n *lease) postpone(b *batch, x *tx, after []func()) {
 
 // moveWakes adds the wakes that x set or deleted to b and returns them by key. A wake that was
 // delivered and not set again is deleted.
-func moveWakes(b *batch, x *tx) map[string]wake {
+func moveWakes(b *batch, x *tx) map[string]mill.Wake {
 	moved := x.wakes
 	if x.w.kind == fromWake {
-		if _, again := moved[x.w.wake.key]; !again {
+		if _, again := moved[x.w.wake.Key]; !again {
 			moved = maps.Clone(moved)
 			if moved == nil {
-				moved = make(map[string]wake)
+				moved = make(map[string]mill.Wake)
 			}
-			moved[x.w.wake.key] = wake{}
+			moved[x.w.wake.Key] = mill.Wake{Key: x.w.wake.Key}
 		}
 	}
 	for key, w := range moved {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/internal/mill"
 )
 
 // Time limits of giving up a lane.
@@ -56,7 +58,7 @@ type lease struct {
 
 	// queues are the wakes by consumer; marked has the offset of our marker by topic.
 	queueMu sync.Mutex
-	queues  map[consumer]*wakes
+	queues  map[consumer]*mill.Wakes
 	marked  map[string]int64
 
 	// handling is done when handlers must return; abandoned is closed when nobody waits for them
@@ -75,7 +77,7 @@ func newLease(t *Transport, lane int) *lease {
 	n := &lease{
 		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
 		open: newBatch(), positions: make(map[consumer]int64), unlanded: make(map[place]<-chan struct{}),
-		queues: make(map[consumer]*wakes), marked: make(map[string]int64),
+		queues: make(map[consumer]*mill.Wakes), marked: make(map[string]int64),
 		runners: make(map[consumer]*runner), last: make(map[consumer]<-chan struct{}), abandoned: make(chan struct{}),
 	}
 	n.handling, n.cut = context.WithCancel(context.Background())
@@ -178,12 +180,12 @@ func (n *lease) endRunners() {
 }
 
 // wakesOf returns the wakes of who.
-func (n *lease) wakesOf(who consumer) *wakes {
+func (n *lease) wakesOf(who consumer) *mill.Wakes {
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
 	q := n.queues[who]
 	if q == nil {
-		q = newWakes()
+		q = mill.NewWakes()
 		n.queues[who] = q
 	}
 	return q
@@ -194,7 +196,7 @@ func (n *lease) waking() bool {
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
 	for _, q := range n.queues {
-		if q.waking() {
+		if q.Waking() {
 			return true
 		}
 	}
@@ -208,7 +210,7 @@ func (n *lease) mark() {
 	var ms []*sarama.ProducerMessage
 	var topics []string
 	for who, q := range n.queues {
-		if _, marked := n.marked[who.topic]; q.waking() && !marked {
+		if _, marked := n.marked[who.topic]; q.Waking() && !marked {
 			n.marked[who.topic] = math.MaxInt64
 			topics = append(topics, who.topic)
 			ms = append(ms, marker(n.t.cfg.Prefix+who.topic, n.lane, n.nonce))

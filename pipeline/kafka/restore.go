@@ -146,12 +146,12 @@ func (n *lease) load() error {
 		return err
 	}
 	for _, q := range n.queues {
-		q.restored()
+		q.Start()
 	}
 	if n.clock.Sub(n.t.cfg.Now()) > mill.SetBack {
 		n.t.log.Warn("the clock was set back: all that was scheduled is looked at once", "lane", n.lane, "from", n.clock, "to", n.t.cfg.Now().UTC())
 		for _, q := range n.queues {
-			q.wakeAll()
+			q.WakeAll()
 		}
 	}
 	return nil
@@ -168,9 +168,9 @@ func (n *lease) loadRecord(key string, value []byte) error {
 		n.positions[consumer{parts[0], parts[1]}] = offset
 		return err
 	case changelog.KindWake:
-		w := wake{key: parts[2]}
-		w.at, w.atStart, err = changelog.DecodeWake(value)
-		n.wakesOf(consumer{parts[0], parts[1]}).restore(w)
+		w := mill.Wake{Key: parts[2]}
+		w.At, w.AtStart, err = changelog.DecodeWake(value)
+		n.wakesOf(consumer{parts[0], parts[1]}).Set(w)
 		return err
 	case changelog.KindClock:
 		n.clock, err = changelog.DecodeTime(value)

@@ -25,7 +25,7 @@ type runner struct {
 	who    consumer
 	sub    *subscription
 	src    atomic.Pointer[source]
-	wakes  *wakes
+	wakes  *mill.Wakes
 	inbox  *inbox
 	signal chan struct{}
 	turn   int
@@ -125,9 +125,9 @@ func (r *runner) next() (w work, ok bool, until time.Time) {
 			if r.n.late(r.who) {
 				continue
 			}
-			var wk wake
-			if wk, ok, until = r.wakes.next(r.n.t.now()); ok {
-				return work{kind: fromWake, wake: wk, message: flow.WakeMessage(r.who.group, r.who.topic, wk.key, wk.at)}, true, until
+			var wk mill.Wake
+			if wk, ok, until = r.wakes.Next(r.n.t.now()); ok {
+				return work{kind: fromWake, wake: wk, message: flow.WakeMessage(r.who.group, r.who.topic, wk.Key, wk.At)}, true, until
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func (r *runner) idle(now time.Time) bool {
 	if r.busy.Load() || r.n.late(r.who) || src == nil || !r.inbox.empty() {
 		return false
 	}
-	if _, due, _ := r.wakes.next(now); due || r.wakes.waking() {
+	if _, due, _ := r.wakes.Next(now); due || r.wakes.Waking() {
 		return false
 	}
 	if !src.quiet() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
@@ -37,7 +38,7 @@ type work struct {
 	kind    kind
 	record  *sarama.ConsumerMessage // fromLog
 	message *flow.Message           // fromPost, fromWake
-	wake    wake                    // fromWake
+	wake    mill.Wake               // fromWake
 }
 
 // key returns the key of the message.
@@ -59,7 +60,7 @@ type tx struct {
 	over     bool
 	layer    layer
 	out      []output
-	wakes    map[string]wake // by key; the zero wake takes one back
+	wakes    map[string]mill.Wake // by key; a zero time removes the wake
 	onCommit []func()
 	sync     bool
 	moves    bool // it only moves its own record, unless that was done before
@@ -105,12 +106,9 @@ func (x *tx) collect(o ...output) bool {
 
 // WakeAt sets the wake of key; the zero time deletes it.
 func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
-	w := wake{at: at}
+	w := mill.Wake{Key: key, At: at}
 	for _, o := range opts {
-		w.atStart = w.atStart || o == flow.AtStart
-	}
-	if at.IsZero() {
-		w = wake{}
+		w.AtStart = w.AtStart || o == flow.AtStart
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -118,7 +116,7 @@ func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 		return
 	}
 	if x.wakes == nil {
-		x.wakes = make(map[string]wake)
+		x.wakes = make(map[string]mill.Wake)
 	}
 	x.wakes[key] = w
 }

@@ -42,7 +42,8 @@ func (t *Transport) checkClock() {
 		for _, tp := range t.allTopics() {
 			for _, c := range tp.consumers() {
 				for _, cur := range c.cursors {
-					cur.wakeAll()
+					cur.wakes.WakeAll()
+					cur.notify()
 				}
 			}
 		}
@@ -94,12 +95,7 @@ func (t *Transport) waking() bool {
 		}
 		for _, c := range consumers {
 			for _, cur := range c.cursors {
-				if !cur.wakeMu.TryLock() {
-					return true
-				}
-				waking := cur.waking()
-				cur.wakeMu.Unlock()
-				if waking {
+				if cur.wakes.Waking() {
 					return true
 				}
 			}
@@ -144,15 +140,16 @@ func (t *Transport) ring() {
 	t.alarm.at.Store(never)
 	t.alarm.mu.Unlock()
 	t.checkClock()
-	now, next := t.now().UnixNano(), never
+	now, next := t.now(), never
 	for _, tp := range t.allTopics() {
 		for _, c := range tp.consumers() {
 			for _, cur := range c.cursors {
-				switch at := cur.nextWake.Load(); {
-				case at <= now:
+				_, due, until := cur.wakes.Next(now)
+				switch {
+				case due:
 					cur.notify()
-				case at < next:
-					next = at
+				case !until.IsZero():
+					next = min(next, store.Nanoseconds(until))
 				}
 			}
 		}
@@ -170,41 +167,17 @@ func (t *Transport) stopAlarm() {
 	}
 }
 
-// begin lists the wakes that are also delivered at start. It runs when the group's first
-// subscription starts to serve the lane.
-func (c *cursor) begin() error {
+// begin makes the wakes that are also delivered at start be delivered. It runs when the group's
+// first subscription starts to serve the lane.
+func (c *cursor) begin() {
 	if c.started || c.c.asleep {
-		return nil
+		return
 	}
-	start, err := c.c.t.db.StartWakes(c.c.group, c.lane.topic.name, c.lane.index)
-	if err != nil {
-		return err
-	}
-	c.wakeMu.Lock()
-	defer c.wakeMu.Unlock()
 	c.started = true
 	c.lane.mu.Lock()
 	c.backlog = c.lane.head
 	c.lane.mu.Unlock()
-	c.starts(start)
-	return nil
-}
-
-// starts makes each of wakes be delivered once, whatever the time is. The caller holds
-// c.wakeMu.
-func (c *cursor) starts(wakes []store.Wake) {
-	c.start, c.starting = wakes, make(map[string]bool, len(wakes))
-	for _, w := range wakes {
-		c.starting[w.Key] = true
-	}
-}
-
-// wakeAll makes every wake be delivered once.
-func (c *cursor) wakeAll() {
-	c.wakeMu.Lock()
-	c.all = true
-	c.wakeMu.Unlock()
-	c.notify()
+	c.wakes.Start()
 }
 
 // late reports whether messages that were in the log at start are still unhandled. Wakes wait
@@ -215,82 +188,38 @@ func (c *cursor) late() bool {
 	return c.next < c.backlog
 }
 
-// takeWake returns a wake that is due, or one that is delivered at start.
-func (c *cursor) takeWake() (work, bool, error) {
+// takeWake returns a wake that is due, or one that is delivered regardless of the time.
+func (c *cursor) takeWake() (work, bool) {
 	if c.c.asleep || c.late() {
-		return work{}, false, nil
+		return work{}, false
 	}
-	c.wakeMu.Lock()
-	defer c.wakeMu.Unlock()
-	if c.all {
-		all, err := c.c.t.db.Wakes(c.c.group, c.lane.topic.name, c.lane.index)
-		if err != nil {
-			return work{}, false, err
-		}
-		c.all = false
-		c.starts(all)
+	w, ok, until := c.wakes.Next(c.c.t.cfg.Now())
+	if ok {
+		return work{kind: fromWake, wake: w, message: flow.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true
 	}
-	for len(c.start) > 0 {
-		if w := c.start[0]; c.starting[w.Key] {
-			return work{kind: fromWake, wake: w, message: flow.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
-		}
-		c.start = c.start[1:]
+	if !until.IsZero() {
+		c.c.t.arm(store.Nanoseconds(until)) // the clock may have been set back since the timer fired
 	}
-	at := c.nextWake.Load()
-	if at == never {
-		return work{}, false, nil
-	}
-	now := c.c.t.cfg.Now()
-	if at > now.UnixNano() {
-		c.c.t.arm(at) // the clock may have been set back since the timer fired
-		return work{}, false, nil
-	}
-	w, ok, err := c.c.t.db.NextWake(c.c.group, c.lane.topic.name, c.lane.index, c.floor)
-	if err != nil {
-		return work{}, false, err
-	}
-	if !ok {
-		c.nextWake.Store(never)
-		return work{}, false, nil
-	}
-	c.floor = w.At
-	c.nextWake.Store(w.At.UnixNano())
-	if w.At.After(now) {
-		c.c.t.arm(w.At.UnixNano())
-		return work{}, false, nil
-	}
-	return work{kind: fromWake, wake: w, message: flow.WakeMessage(c.c.group, c.c.topic.name, w.Key, w.At)}, true, nil
+	return work{}, false
 }
 
-// rescheduled records that an applied batch set key's wake to at, or removed it if at is zero.
-func (c *cursor) rescheduled(key string, at time.Time) {
-	c.wakeMu.Lock()
-	defer c.wakeMu.Unlock()
-	delete(c.starting, key)
-	if at.IsZero() {
-		return
+// setWake records w, which is stored, and sets the timer.
+func (c *cursor) setWake(w mill.Wake) {
+	if !w.At.IsZero() {
+		at := store.Nanoseconds(w.At)
+		w.At = time.Unix(0, at).UTC() // as it is read back from the store
+		defer c.c.t.arm(at)
 	}
-	if at.Before(c.floor) {
-		c.floor = at
-	}
-	if n := store.Nanoseconds(at); n < c.nextWake.Load() {
-		c.nextWake.Store(n)
-		c.c.t.arm(n)
-	}
+	c.wakes.Set(w)
 }
 
-// woken records that a wake was handled, so that the next look finds a later one or none.
-func (c *cursor) woken(w store.Wake) {
-	c.wakeMu.Lock()
-	defer c.wakeMu.Unlock()
-	delete(c.starting, w.Key)
-}
-
-// restore finds a cursor's first wake in the store.
+// restore reads the wakes of a cursor from the store.
 func (c *cursor) restore() error {
-	w, ok, err := c.c.t.db.NextWake(c.c.group, c.lane.topic.name, c.lane.index, time.Time{})
-	if err == nil && ok {
-		c.rescheduled("", w.At)
+	for w, err := range c.c.t.db.Wakes(c.c.group, c.lane.topic.name, c.lane.index) {
+		if err != nil {
+			return err
+		}
+		c.setWake(mill.Wake(w))
 	}
-	return err
+	return nil
 }

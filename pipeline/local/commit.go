@@ -3,6 +3,7 @@ package local
 import (
 	"slices"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -26,11 +27,11 @@ func (t *Transport) commit(x *tx, revoked <-chan struct{}) error {
 // for that.
 func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, err error) {
 	c := x.cur.c
-	wakes := len(x.wakes) > 0 || x.w.kind == fromWake
-	if wakes {
+	if len(x.wakes) > 0 || x.w.kind == fromWake {
 		c.wakes.Lock()
 		defer c.wakes.Unlock()
 	}
+	x.takeWake()
 	x.trimFrom, x.trimTo = x.cur.lane.trimmable()
 	lanes := lanesOf(x.out)
 	room := func(l *lane) bool {
@@ -41,7 +42,7 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 	}
 	defer unlock(lanes)
 	b := x.batch
-	if b == nil && (wakes || x.logged()) {
+	if b == nil && (len(x.wakes) > 0 || x.logged()) {
 		if b, err = t.db.NewBatch(false); err != nil {
 			return nil, err
 		}
@@ -50,7 +51,9 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 	wait = func() error { return nil }
 	if b != nil {
 		t.appendTo(b, x.out)
-		writeWakes(b, x)
+		for _, w := range x.wakes {
+			b.SetWake(c.group, c.topic.name, w.cur.lane.index, store.Wake(w.Wake))
+		}
 		t.saveClock(b)
 		t.position(b, x)
 		if wait, err = b.Apply(x.sync); err != nil {
@@ -59,23 +62,19 @@ func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, 
 	}
 	t.push(x.out)
 	for _, w := range x.wakes {
-		w.cur.rescheduled(w.key, w.at)
+		w.cur.setWake(w.Wake)
 	}
 	return wait, nil
 }
 
-// writeWakes writes the changes of wakes to b. It removes a delivered wake that was not set
-// again.
-func writeWakes(b *store.Batch, x *tx) {
-	c := x.cur.c
-	again := false
-	for _, w := range x.wakes {
-		b.SetWake(c.group, c.topic.name, w.cur.lane.index, w.key, w.at, w.atStart)
-		again = again || w.key == x.w.wake.Key
+// takeWake removes the wake that was delivered, unless x sets it again or it was set meanwhile.
+func (x *tx) takeWake() {
+	w := x.w.wake
+	if x.w.kind != fromWake || !x.cur.wakes.Get(w.Key).At.Equal(w.At) ||
+		slices.ContainsFunc(x.wakes, func(c wakeChange) bool { return c.Key == w.Key }) {
+		return
 	}
-	if x.w.kind == fromWake && !again {
-		b.TakeWake(c.group, c.topic.name, x.cur.lane.index, x.w.wake.Key, x.w.wake.At)
-	}
+	x.wakes = append(x.wakes, wakeChange{Wake: mill.Wake{Key: w.Key}, cur: x.cur})
 }
 
 // moves reports whether the commit of x stores a position.
@@ -109,8 +108,6 @@ func (t *Transport) handled(x *tx) {
 	case fromPost:
 		cur.held = nil
 		cur.posted.Add(-1)
-	case fromWake:
-		cur.woken(x.w.wake)
 	}
 	t.activity.Add(1)
 	t.retain(x.out)

@@ -32,11 +32,10 @@ type consumer struct {
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
 	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group)}
 	for _, l := range tp.lanes {
-		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan flow.Message, mill.InboxSize)}
+		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan flow.Message, mill.InboxSize), wakes: mill.NewWakes()}
 		if !tp.volatile || t.volatile {
 			cur.place = fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index)
 		}
-		cur.nextWake.Store(never)
 		c.cursors = append(c.cursors, cur)
 	}
 	return c
@@ -104,7 +103,7 @@ func (c *consumer) leave() {
 // readBytes is about how many bytes of a log are read back at once.
 const readBytes = 256 << 10
 
-// never is the nextWake of a lane without wakes.
+// never is later than every wake, in Unix nanoseconds.
 const never = int64(1<<63 - 1)
 
 // cursor is the position of a group in a lane, with its posted messages and wakes there.
@@ -122,20 +121,13 @@ type cursor struct {
 	inbox  chan flow.Message
 	posted atomic.Int64
 
-	// nextWake is a lower bound of the time of the earliest wake, in Unix nanoseconds.
-	nextWake atomic.Int64
-	wakeMu   sync.Mutex
-	floor    time.Time
-	starting map[string]bool
-	// all says that every wake is to be delivered once, because the clock was set back.
-	all bool
+	wakes *mill.Wakes
 
 	// run serves the lane. It is guarded by c.mu.
 	run *run
 
 	// The fields below are used by the goroutine of run only.
 	started bool
-	start   []store.Wake
 	// backlog is the offset after the last message that was in the log at start.
 	backlog uint64
 	held    *flow.Message
@@ -174,7 +166,7 @@ const (
 type work struct {
 	kind  kind
 	entry store.Entry // fromLog
-	wake  store.Wake  // fromWake
+	wake  mill.Wake   // fromWake
 	// message is nil if the log has only metadata. It must not be modified.
 	message *flow.Message
 }
@@ -191,8 +183,8 @@ func (c *cursor) take() (w work, ok bool, err error) {
 	if w, ok = c.takePost(); ok {
 		return w, true, nil
 	}
-	if w, ok, err = c.takeWake(); ok || err != nil {
-		return w, ok, err
+	if w, ok = c.takeWake(); ok {
+		return w, true, nil
 	}
 	if c.turn%2 == 0 {
 		return work{}, false, nil
@@ -267,7 +259,7 @@ func (c *cursor) readBack(limit uint64) (store.Entry, bool, error) {
 }
 
 // idle reports whether c has nothing to do. A message in flight does not count as consumed.
-func (c *cursor) idle(now int64) bool {
+func (c *cursor) idle(now time.Time) bool {
 	if !c.lane.mu.TryLock() {
 		return false
 	}
@@ -279,17 +271,6 @@ func (c *cursor) idle(now int64) bool {
 	if c.c.asleep {
 		return true
 	}
-	if c.nextWake.Load() <= now {
-		return false
-	}
-	if !c.wakeMu.TryLock() {
-		return false
-	}
-	defer c.wakeMu.Unlock()
-	return !c.waking()
-}
-
-// waking reports whether wakes are delivered whatever the time is. The caller holds c.wakeMu.
-func (c *cursor) waking() bool {
-	return len(c.starting) > 0 || c.all && c.nextWake.Load() != never
+	_, due, _ := c.wakes.Next(now)
+	return !due && !c.wakes.Waking()
 }

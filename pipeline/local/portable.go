@@ -130,7 +130,7 @@ func fill(db *store.DB, e *portable.Export) error {
 		}
 		lane := laneOf(r.Key, db.Lanes())
 		if r.IsWake() {
-			b.SetWake(r.Group, r.Topic, lane, r.Key, r.At, r.AtStart)
+			b.SetWake(r.Group, r.Topic, lane, store.Wake{Key: r.Key, At: r.At, AtStart: r.AtStart})
 		} else {
 			b.SetState(r.Group, lane, r.Key, r.Name, r.Value)
 		}

@@ -69,9 +69,7 @@ func (r *run) next() (work, bool, error) {
 		return work{}, false, nil
 	default:
 	}
-	if err := r.cur.begin(); err != nil {
-		return work{}, false, err
-	}
+	r.cur.begin()
 	return r.cur.take()
 }
 

@@ -169,7 +169,7 @@ func (t *Transport) Activity() uint64 { return t.activity.Load() }
 // not idle.
 func (t *Transport) Idle() bool {
 	before := t.activity.Load()
-	now := t.cfg.Now().UnixNano()
+	now := t.cfg.Now()
 	for _, tp := range t.allTopics() {
 		consumers, ok := tp.tryConsumers()
 		if !ok {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vokter/vokter/internal/mill"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -46,10 +47,8 @@ func (o output) logged() bool { return !o.lane.topic.volatile }
 
 // wakeChange is the change of a transaction to the wake of a key.
 type wakeChange struct {
-	cur     *cursor
-	key     string
-	at      time.Time
-	atStart bool
+	mill.Wake
+	cur *cursor
 }
 
 var _ flow.Tx = (*tx)(nil)
@@ -78,9 +77,9 @@ func (x *tx) collect(o ...output) bool {
 
 // WakeAt collects a change of key's wake.
 func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
-	w := wakeChange{cur: x.cur.c.cursors[x.t.laneOf(key)], key: key, at: at}
+	w := wakeChange{Wake: mill.Wake{Key: key, At: at}, cur: x.cur.c.cursors[x.t.laneOf(key)]}
 	for _, o := range opts {
-		w.atStart = w.atStart || o == flow.AtStart
+		w.AtStart = w.AtStart || o == flow.AtStart
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -88,7 +87,7 @@ func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 		return
 	}
 	for i := range x.wakes {
-		if x.wakes[i].key == key {
+		if x.wakes[i].Key == key {
 			x.wakes[i] = w
 			return
 		}

@@ -128,53 +128,18 @@ func (b *Batch) DeleteState(group string, lane int, key, name string) {
 	b.delete(b.d.stateKey(group, lane, key, name))
 }
 
-// SetWake sets the wake of key to at, or removes it if at is zero. StartWakes lists the wakes
-// with atStart. No other batch may write wakes of the same group and topic before b is
-// committed.
-func (b *Batch) SetWake(group, topic string, lane int, key string, at time.Time, atStart bool) {
-	back := b.d.wakeTimeKey(group, topic, lane, key)
-	old, ok, err := b.d.get(back)
-	if err != nil {
-		b.fail(err)
+// SetWake stores w, or removes the wake of w.Key if w.At is zero.
+func (b *Batch) SetWake(group, topic string, lane int, w Wake) {
+	k := b.d.wakeKey(group, topic, lane, w.Key)
+	if w.At.IsZero() {
+		b.delete(k)
 		return
 	}
-	if ok {
-		t, err := timeOf(old)
-		if err != nil {
-			b.fail(err)
-			return
-		}
-		b.delete(b.d.wakeKey(group, topic, lane, t, key))
-		if len(old) > 8 && (at.IsZero() || !atStart) {
-			b.delete(b.d.atStartKey(group, topic, lane, key))
-		}
-	}
-	if at.IsZero() {
-		if ok {
-			b.delete(back)
-		}
-		return
-	}
-	v := appendTime(nil, at)
-	b.set(b.d.wakeKey(group, topic, lane, at, key), nil)
-	if atStart {
-		b.set(b.d.atStartKey(group, topic, lane, key), v)
+	v := appendTime(nil, w.At)
+	if w.AtStart {
 		v = append(v, 1)
 	}
-	b.set(back, v)
-}
-
-// TakeWake removes the wake of key at exactly that time, because it was delivered.
-func (b *Batch) TakeWake(group, topic string, lane int, key string, at time.Time) {
-	old, ok, err := b.d.get(b.d.wakeTimeKey(group, topic, lane, key))
-	if err != nil {
-		b.fail(err)
-		return
-	}
-	if !ok || len(old) < 8 || string(old[:8]) != string(appendTime(nil, at)) {
-		return
-	}
-	b.SetWake(group, topic, lane, key, time.Time{}, false)
+	b.set(k, v)
 }
 
 // SetLastSeen stores at as the latest time of the clock.
@@ -184,7 +149,7 @@ func (b *Batch) SetLastSeen(at time.Time) {
 
 // DropGroup removes the positions and wakes that group has in topic.
 func (b *Batch) DropGroup(group, topic string) {
-	for _, kind := range []byte{kindPosition, kindWake, kindWakeTime, kindAtStart} {
+	for _, kind := range []byte{kindPosition, kindWake} {
 		p := b.d.stringsOf(kind, group, topic)
 		b.deleteRange(p, after(p))
 	}
@@ -233,7 +198,7 @@ func (b *Batch) Apply(sync bool) (wait func() error, err error) {
 
 // DropLane removes the states, positions, wakes and logs of a lane.
 func (b *Batch) DropLane(lane int) error {
-	for _, kind := range []byte{kindState, kindPosition, kindWake, kindWakeTime, kindAtStart, kindLog, kindBegin} {
+	for _, kind := range []byte{kindState, kindPosition, kindWake, kindLog, kindBegin} {
 		names := 2
 		switch kind {
 		case kindState, kindLog, kindBegin:

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -185,7 +186,7 @@ func TestPositionsAndGroups(t *testing.T) {
 		b.SetPosition("gg", "t", 2, 8)
 		b.SetState("g", 0, "k", "n", nil)
 		b.SetState("gg", 0, "k", "n", nil)
-		b.SetWake("g", "t", 1, "k", time.Unix(9, 0), true)
+		b.SetWake("g", "t", 1, Wake{"k", time.Unix(9, 0), true})
 	})
 	want := []Position{{"g", "t", 1, 6}, {"g", "u", 0, 7}, {"gg", "t", 2, 8}}
 	if got, err := d.Positions(); !slices.Equal(got, want) || err != nil {
@@ -195,8 +196,8 @@ func TestPositionsAndGroups(t *testing.T) {
 	if got, err := d.Positions(); !slices.Equal(got, want[1:]) || err != nil {
 		t.Errorf("Positions = %v, %v, want %v", got, err, want[1:])
 	}
-	if _, ok, err := d.NextWake("g", "t", 1, time.Time{}); ok || err != nil {
-		t.Errorf("a dropped group has a wake (%v)", err)
+	if ws := wakes(t, d, "g", "t", 1); len(ws) > 0 {
+		t.Errorf("a dropped group has the wakes %v", ws)
 	}
 	for g, want := range map[string]bool{"g": false, "gg": true} {
 		if _, ok, err := d.GetState(nil, g, 0, "k", "n"); ok != want || err != nil {
@@ -205,44 +206,46 @@ func TestPositionsAndGroups(t *testing.T) {
 	}
 }
 
+// wakes returns the wakes of a group in a lane.
+func wakes(t *testing.T, d *DB, group, topic string, lane int) (ws []Wake) {
+	t.Helper()
+	for w, err := range d.Wakes(group, topic, lane) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ws = append(ws, w)
+	}
+	return ws
+}
+
 func TestWakes(t *testing.T) {
 	d := open(t, Options{})
 	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
-	set := func(key string, s int64, start bool) {
-		commit(t, d, func(b *Batch) { b.SetWake("g", "t", 1, key, at(s), start) })
+	set := func(ws ...Wake) {
+		commit(t, d, func(b *Batch) {
+			for _, w := range ws {
+				b.SetWake("g", "t", 1, w)
+			}
+		})
 	}
-	next := func(from time.Time, key string, s int64) {
+	want := func(ws ...Wake) {
 		t.Helper()
-		w, ok, err := d.NextWake("g", "t", 1, from)
-		if ok != (key != "") || err != nil || (ok && w != (Wake{key, at(s)})) {
-			t.Errorf("NextWake(%v) = %v, %v, %v, want %s at %d", from, w, ok, err, key, s)
+		if got := wakes(t, d, "g", "t", 1); !slices.Equal(got, ws) {
+			t.Errorf("got %v, want %v", got, ws)
 		}
 	}
-	next(time.Time{}, "", 0)
-	set("late", 30, false)
-	set("early", 20, true)
-	next(time.Time{}, "early", 20)
-	next(at(21), "late", 30)
-	set("late", 10, true)
-	next(time.Time{}, "late", 10)
-	set("early", 40, false)
-	if got, err := d.StartWakes("g", "t", 1); !slices.Equal(got, []Wake{{"late", at(10)}}) || err != nil {
-		t.Errorf("StartWakes = %v, %v", got, err)
+	want()
+	set(Wake{"late", at(30), false}, Wake{"early", at(20), true})
+	want(Wake{"early", at(20), true}, Wake{"late", at(30), false})
+	set(Wake{"late", at(10), true}, Wake{"early", at(40), false})
+	want(Wake{"early", at(40), false}, Wake{"late", at(10), true})
+	set(Wake{Key: "late"}, Wake{Key: "nobody"})
+	want(Wake{"early", at(40), false})
+	for range d.Wakes("g", "t", 1) {
+		break
 	}
-	commit(t, d, func(b *Batch) { b.TakeWake("g", "t", 1, "late", at(11)) }) // it is not at 11
-	next(time.Time{}, "late", 10)
-	commit(t, d, func(b *Batch) { b.TakeWake("g", "t", 1, "late", at(10)) })
-	next(time.Time{}, "early", 40)
-	commit(t, d, func(b *Batch) { b.SetWake("g", "t", 1, "early", time.Time{}, false) })
-	next(time.Time{}, "", 0)
-	commit(t, d, func(b *Batch) {
-		b.SetWake("g", "t", 1, "first", time.Time{}.Add(1), false)
-		b.SetWake("g", "t", 1, "last", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), false)
-	})
-	next(time.Time{}, "first", 0)
-	if w, ok, err := d.NextWake("g", "t", 1, at(1)); w.Key != "last" || !ok || err != nil {
-		t.Errorf("a wake in the year 9999: %v, %v, %v", w, ok, err)
-	}
+	set(Wake{Key: "early"}, Wake{"first", time.Time{}.Add(1), false}, Wake{"last", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), false})
+	want(Wake{"first", at(0), false}, Wake{"last", time.Unix(0, math.MaxInt64-1).UTC(), false})
 }
 
 func TestStateKeys(t *testing.T) {

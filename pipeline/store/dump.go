@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"errors"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -24,10 +23,7 @@ type Kept struct {
 type Scheduled struct {
 	Group, Topic string
 	Lane         int
-	Key          string
-	At           time.Time
-	// AtStart says that it is also delivered when its group starts.
-	AtStart bool
+	Wake
 }
 
 // EachState calls f with the states of all groups, by group, lane, key and name, until f
@@ -54,7 +50,7 @@ func (d *DB) EachState(f func(Kept) error) error {
 // EachWake calls f with the wakes of all groups, by group, topic, lane and key, until f
 // returns an error, which it then returns.
 func (d *DB) EachWake(f func(Scheduled) error) error {
-	return d.scan(d.pebble, d.stringsOf(kindWakeTime), nil, func(k, v []byte) (bool, error) {
+	return d.scan(d.pebble, d.stringsOf(kindWake), nil, func(k, v []byte) (bool, error) {
 		group, k, err := cutString(k)
 		if err != nil {
 			return false, err
@@ -63,15 +59,14 @@ func (d *DB) EachWake(f func(Scheduled) error) error {
 		if err != nil {
 			return false, err
 		}
-		at, err := timeOf(v)
-		if err != nil {
-			return false, err
-		}
 		if len(k) < 2 {
 			return false, errKey
 		}
-		w := Scheduled{group, topic, int(binary.BigEndian.Uint16(k)), string(k[2:]), at, len(v) > 8 && v[8] == 1}
-		err = f(w)
+		w, err := wakeOf(k[2:], v)
+		if err != nil {
+			return false, err
+		}
+		err = f(Scheduled{group, topic, int(binary.BigEndian.Uint16(k)), w})
 		return err == nil, err
 	})
 }

@@ -19,7 +19,7 @@ func TestEach(t *testing.T) {
 	defer db.Close()
 	states := []Kept{{"", 0, "", "n", []byte{}}, {"g", 3, "k\x00", "a\x00b", []byte("1")}, {"g", 3, "k\x00", "b", []byte("2")}, {"g\x00", 1, "k", "n", []byte("3")}}
 	at := time.Unix(7, 8).UTC()
-	wakes := []Scheduled{{"g", "t", 0, "", at, true}, {"g", "t", 2, "k", at.Add(1), false}, {"h", "t\x00", 2, "k\x00", at, false}}
+	wakes := []Scheduled{{"g", "t", 0, Wake{"", at, true}}, {"g", "t", 2, Wake{"k", at.Add(1), false}}, {"h", "t\x00", 2, Wake{"k\x00", at, false}}}
 	b, err := db.NewBatch(false)
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestEach(t *testing.T) {
 		b.SetState(s.Group, s.Lane, s.Key, s.Name, s.Value)
 	}
 	for _, w := range wakes {
-		b.SetWake(w.Group, w.Topic, w.Lane, w.Key, w.At, w.AtStart)
+		b.SetWake(w.Group, w.Topic, w.Lane, w.Wake)
 	}
 	if err := b.Commit(false); err != nil {
 		t.Fatal(err)

@@ -131,9 +131,7 @@ const (
 	kindBegin    = 'b'
 	kindPosition = 'p'
 	kindState    = 's'
-	kindWake     = 'w'
-	kindWakeTime = 'r'
-	kindAtStart  = 'a'
+	kindWake     = 'r'
 	kindLastSeen = 'c'
 	// kindSpace begins all keys of a namespace with a name; see space.
 	kindSpace = 'n'
@@ -226,16 +224,8 @@ func (s space) stateKey(group string, lane int, key, name string) []byte {
 	return append(s.statePrefix(group, lane, key), name...)
 }
 
-func (s space) wakeKey(group, topic string, lane int, at time.Time, key string) []byte {
-	return append(appendTime(s.keyOf(kindWake, lane, group, topic), at), key...)
-}
-
-func (s space) wakeTimeKey(group, topic string, lane int, key string) []byte {
-	return append(s.keyOf(kindWakeTime, lane, group, topic), key...)
-}
-
-func (s space) atStartKey(group, topic string, lane int, key string) []byte {
-	return append(s.keyOf(kindAtStart, lane, group, topic), key...)
+func (s space) wakeKey(group, topic string, lane int, key string) []byte {
+	return append(s.keyOf(kindWake, lane, group, topic), key...)
 }
 
 // Nanoseconds returns t in Unix nanoseconds, moved into the range that a key can hold: the

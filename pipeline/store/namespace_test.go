@@ -15,7 +15,7 @@ func fill(t *testing.T, d *DB, value string) {
 		b.Trim("t", 0, 0, 7)
 		b.SetPosition("g", "t", 0, 7)
 		b.SetState("g", 0, "k", "n", []byte(value))
-		b.SetWake("g", "t", 0, "k", time.Unix(9, 0), true)
+		b.SetWake("g", "t", 0, Wake{"k", time.Unix(9, 0), true})
 	})
 }
 
@@ -66,8 +66,8 @@ func TestNamespaces(t *testing.T) {
 		if len(log) != 1 || log[0].Record.ID != "again "+n || err != nil {
 			t.Errorf("%q has the log %v, %v", n, log, err)
 		}
-		if w, ok, err := v.NextWake("g", "t", 0, time.Time{}); !ok || w.Key != "k" || err != nil {
-			t.Errorf("%q has the wake %v, %v, %v", n, w, ok, err)
+		if got, want := wakes(t, v, "g", "t", 0), []Wake{{"k", time.Unix(9, 0).UTC(), true}}; !slices.Equal(got, want) {
+			t.Errorf("%q has the wakes %v, want %v", n, got, want)
 		}
 	}
 }

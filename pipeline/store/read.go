@@ -175,53 +175,37 @@ func (d *DB) Positions() ([]Position, error) {
 	return out, err
 }
 
-// Wake is a scheduled message for a key.
+// Wake is the time at which a message for a key is due. A zero At means that there is none.
 type Wake struct {
 	Key string
 	At  time.Time
+	// AtStart says that the message is also delivered when its group starts.
+	AtStart bool
 }
 
-// NextWake returns the earliest wake at or after from. ok is false if there is none.
-func (d *DB) NextWake(group, topic string, lane int, from time.Time) (w Wake, ok bool, err error) {
-	prefix := d.keyOf(kindWake, lane, group, topic)
-	low := prefix
-	if !from.IsZero() {
-		low = appendTime(append([]byte(nil), prefix...), from)
+// Wakes yields the wakes of a group in a topic's lane, ordered by key. If the store fails, it ends
+// with an error.
+func (d *DB) Wakes(group, topic string, lane int) iter.Seq2[Wake, error] {
+	return func(yield func(Wake, error) bool) {
+		more := true
+		err := d.scan(d.pebble, d.keyOf(kindWake, lane, group, topic), nil, func(k, v []byte) (bool, error) {
+			w, err := wakeOf(k, v)
+			if err != nil {
+				return false, err
+			}
+			more = yield(w, nil)
+			return more, nil
+		})
+		if err != nil && more {
+			yield(Wake{}, err)
+		}
 	}
-	err = d.scan(d.pebble, prefix, low, func(k, _ []byte) (bool, error) {
-		at, err := timeOf(k)
-		if err != nil {
-			return false, err
-		}
-		w, ok = Wake{string(k[8:]), at}, true
-		return false, nil
-	})
-	return w, ok, err
 }
 
-// StartWakes returns the wakes that are also delivered at start, ordered by key.
-func (d *DB) StartWakes(group, topic string, lane int) ([]Wake, error) {
-	var out []Wake
-	err := d.scan(d.pebble, d.keyOf(kindAtStart, lane, group, topic), nil, func(k, v []byte) (bool, error) {
-		at, err := timeOf(v)
-		out = append(out, Wake{string(k), at})
-		return true, err
-	})
-	return out, err
-}
-
-// Wakes returns all wakes, ordered by time.
-func (d *DB) Wakes(group, topic string, lane int) ([]Wake, error) {
-	var out []Wake
-	err := d.scan(d.pebble, d.keyOf(kindWake, lane, group, topic), nil, func(k, _ []byte) (bool, error) {
-		at, err := timeOf(k)
-		if err != nil {
-			return false, err
-		}
-		out = append(out, Wake{string(k[8:]), at})
-		return true, nil
-	})
-	return out, err
+// wakeOf decodes a stored wake.
+func wakeOf(key, v []byte) (Wake, error) {
+	at, err := timeOf(v)
+	return Wake{Key: string(key), At: at, AtStart: len(v) > 8 && v[8] == 1}, err
 }
 
 // LastSeen returns the time that SetLastSeen stored last. ok is false if there is none.

@@ -1,0 +1,148 @@
+package mill
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Wake is the time at which a key is woken. A zero At means that it is not.
+type Wake struct {
+	Key string
+	At  time.Time
+	// AtStart says that the key is also woken once when its group starts.
+	AtStart bool
+}
+
+// Wakes are the wakes of a group in one lane of a topic, at most one for each key. They are in
+// memory: the transport stores them as well, and sets them again when it opens. It is safe for
+// concurrent use.
+type Wakes struct {
+	mu  sync.Mutex
+	all map[string]*entry
+	due byTime
+	// starting are the keys that are woken once regardless of the time, in order. A key whose
+	// entry says otherwise was set since.
+	starting []string
+	left     int // how many entries say so
+}
+
+// entry is a Wake with its place in Wakes.due.
+type entry struct {
+	Wake
+	place    int
+	starting bool
+}
+
+// NewWakes returns Wakes without any wake.
+func NewWakes() *Wakes { return &Wakes{all: make(map[string]*entry)} }
+
+// Set replaces the wake of w.Key, or removes it if w.At is zero.
+func (q *Wakes) Set(w Wake) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.all[w.Key]
+	if e != nil && e.starting {
+		e.starting = false
+		q.left--
+	}
+	switch {
+	case w.At.IsZero():
+		if e != nil {
+			delete(q.all, w.Key)
+			heap.Remove(&q.due, e.place)
+		}
+	case e == nil:
+		e = &entry{Wake: w}
+		q.all[w.Key] = e
+		heap.Push(&q.due, e)
+	default:
+		e.Wake = w
+		heap.Fix(&q.due, e.place)
+	}
+}
+
+// Get returns the wake of key; its At is zero if there is none.
+func (q *Wakes) Get(key string) Wake {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if e := q.all[key]; e != nil {
+		return e.Wake
+	}
+	return Wake{}
+}
+
+// Start makes each key whose wake is AtStart be woken once regardless of the time.
+func (q *Wakes) Start() { q.start(func(w Wake) bool { return w.AtStart }) }
+
+// WakeAll makes each key be woken once regardless of the time.
+func (q *Wakes) WakeAll() { q.start(func(Wake) bool { return true }) }
+
+func (q *Wakes) start(which func(Wake) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.starting, q.left = nil, 0
+	for key, e := range q.all {
+		if e.starting = e.starting || which(e.Wake); e.starting {
+			q.starting = append(q.starting, key)
+			q.left++
+		}
+	}
+	slices.SortFunc(q.starting, func(a, b string) int {
+		return cmp.Or(q.all[a].At.Compare(q.all[b].At), strings.Compare(a, b))
+	})
+}
+
+// Next returns the wake that is due at now, or regardless of the time. If there is none, until is
+// the time of the next one; zero if there is no wake. The wake stays until it is set again.
+func (q *Wakes) Next(now time.Time) (w Wake, ok bool, until time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.starting) > 0 {
+		if e := q.all[q.starting[0]]; e != nil && e.starting {
+			return e.Wake, true, time.Time{}
+		}
+		q.starting = q.starting[1:]
+	}
+	q.starting = nil
+	if len(q.due) == 0 {
+		return Wake{}, false, time.Time{}
+	}
+	first := q.due[0].Wake
+	return first, !first.At.After(now), first.At
+}
+
+// Waking reports whether keys are still to be woken regardless of the time.
+func (q *Wakes) Waking() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.left > 0
+}
+
+// byTime is a heap of entries, the earliest first.
+type byTime []*entry
+
+func (h byTime) Len() int           { return len(h) }
+func (h byTime) Less(i, j int) bool { return h[i].At.Before(h[j].At) }
+func (h byTime) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+func (h *byTime) Push(x any) {
+	e := x.(*entry)
+	e.place = len(*h)
+	*h = append(*h, e)
+}
+
+func (h *byTime) Pop() any {
+	old := *h
+	last := len(old) - 1
+	e := old[last]
+	old[last] = nil
+	*h = old[:last]
+	return e
+}

@@ -1,0 +1,70 @@
+package mill
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestWakesAgainstAList compares Wakes with a list that is searched each time.
+func TestWakesAgainstAList(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	for seed := range uint64(50) {
+		dice := rand.New(rand.NewPCG(seed, 0))
+		q, list, starting := NewWakes(), map[string]Wake{}, map[string]bool{}
+		for step := range 400 {
+			switch n := dice.IntN(100); {
+			case n == 0:
+				q.WakeAll()
+				for key := range list {
+					starting[key] = true
+				}
+			case n == 1:
+				q.Start()
+				for key, w := range list {
+					if w.AtStart {
+						starting[key] = true
+					}
+				}
+			default:
+				w := Wake{Key: fmt.Sprint(dice.IntN(20)), AtStart: dice.IntN(2) == 0}
+				delete(starting, w.Key)
+				delete(list, w.Key)
+				if dice.IntN(3) > 0 {
+					w.At = at(1 + dice.IntN(50))
+					list[w.Key] = w
+				}
+				q.Set(w)
+				if got := q.Get(w.Key); got != list[w.Key] {
+					t.Fatalf("seed %d, step %d: Get(%s) = %v, want %v", seed, step, w.Key, got, list[w.Key])
+				}
+			}
+			if q.Waking() != (len(starting) > 0) {
+				t.Fatalf("seed %d, step %d: Waking is %v", seed, step, q.Waking())
+			}
+			var first Wake // of those that are in question
+			for key, w := range list {
+				if len(starting) > 0 && !starting[key] {
+					continue
+				}
+				if first.At.IsZero() || w.At.Before(first.At) {
+					first = w
+				}
+			}
+			now := at(dice.IntN(60))
+			got, ok, until := q.Next(now)
+			wantOK := len(starting) > 0 || !first.At.IsZero() && !first.At.After(now)
+			switch {
+			case ok != wantOK:
+				t.Fatalf("seed %d, step %d: Next says %v, want %v", seed, step, ok, wantOK)
+			case ok && (list[got.Key] != got || !starting[got.Key] && len(starting) > 0):
+				t.Fatalf("seed %d, step %d: Next = %v, which is not set", seed, step, got)
+			case ok && len(starting) == 0 && !got.At.Equal(first.At):
+				t.Fatalf("seed %d, step %d: Next = %v, want one at %v", seed, step, got, first.At)
+			case !ok && !until.Equal(first.At):
+				t.Fatalf("seed %d, step %d: the next wake is at %v, want %v", seed, step, until, first.At)
+			}
+		}
+	}
+}
