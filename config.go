@@ -38,7 +38,8 @@ type Config struct {
 	// pages wait for each other; those of small pages never wait. A comparison that needs more
 	// than Memory runs alone. Default: a quarter of what the process may use, at least 64 MB and
 	// at most 1 GB. What it may use is the least of GOMEMLIMIT, the limit of its cgroup,
-	// RLIMIT_AS (on Linux) and the memory of the machine.
+	// RLIMIT_AS (on Linux) and the memory of the machine. The store of Dir may hold another eighth
+	// of Memory in memory, at least 10 MB: what was written last, and a cache of what was read.
 	Memory int64
 	// Transport replaces the embedded transport over Dir. Run starts it and closes it.
 	Transport flow.Transport
@@ -244,6 +245,9 @@ const defaultMinFree = 256_000_000
 
 // defaultMemory returns the default of Config.Memory for a process that may use limit bytes.
 func defaultMemory(limit int64) int64 { return min(max(limit/4, 64_000_000), 1_000_000_000) }
+
+// storeMemory returns how much memory the store may hold if comparisons may take budget bytes.
+func storeMemory(budget int64) int64 { return max(budget/8, 1) }
 
 func (c Config) withDefaults() Config {
 	if c.MinFree == 0 && (c.Dir != "" || c.Store != nil) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/store"
@@ -36,9 +37,10 @@ type StoreOption func(*store.Options)
 func StoreLogger(l *slog.Logger) StoreOption { return func(o *store.Options) { o.Logger = l } }
 
 // OpenStore opens the data directory dir and makes it if it does not exist. Empty: a store in
-// memory, which Close deletes. Errors say what to do.
+// memory, which Close deletes. It may hold an eighth of the default of Config.Memory in memory.
+// Errors say what to do.
 func OpenStore(dir string, opts ...StoreOption) (*Store, error) {
-	o := store.Options{Dir: dir, Migrations: Migrations()}
+	o := store.Options{Dir: dir, Memory: storeMemory(defaultMemory(memory.Limit())), Migrations: Migrations()}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -184,7 +186,7 @@ func (r *Router) open(ctx context.Context) error {
 		return r.startTransport(ctx)
 	}
 	c := local.Config{
-		Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: Migrations(),
+		Dir: r.cfg.Dir, Memory: storeMemory(r.cfg.Memory), MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: Migrations(),
 		Now: r.cfg.Now, Asleep: r.cfg.Mode.asleep(), KeepUndeclared: r.cfg.Mode != ModeAll, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
 	}
 	if r.cfg.Store != nil {

@@ -27,6 +27,9 @@ type Config struct {
 	// Lanes is the number of lanes of a new data directory, and so how many messages of a topic
 	// are handled at the same time. An existing directory keeps its number. 0 means 16.
 	Lanes int
+	// Memory is about how many bytes the store in Dir may hold in memory. 0 means 64 MiB; see
+	// store.Options.
+	Memory int64
 	// Bound is how many messages may wait in a lane for the slowest group before Publish
 	// blocks. 0 means 1024.
 	Bound int
@@ -107,7 +110,7 @@ func (c Config) validate() error {
 	switch {
 	case c.Store != nil && c.Dir != "":
 		return errors.New("local: Dir and Store are both set")
-	case c.Bound < 0 || c.MaxAge < 0 || c.MaxBytes < 0 || c.Grace < 0 || c.MaxPause < 0 || c.MinFree < 0:
+	case c.Bound < 0 || c.MaxAge < 0 || c.MaxBytes < 0 || c.Grace < 0 || c.MaxPause < 0 || c.MinFree < 0 || c.Memory < 0:
 		return errors.New("local: a limit is negative")
 	}
 	for name, t := range c.Topics {

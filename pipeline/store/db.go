@@ -42,9 +42,13 @@ type Options struct {
 	// Lanes is the number of lanes of a new store, from 1 to MaxLanes. 0 means DefaultLanes. An
 	// existing store keeps its number.
 	Lanes int
+	// Memory is about how many bytes the store may hold in memory: what was written last, before
+	// it is sorted into files, and a cache of what was read. The least is about 10 MiB. 0 means 64
+	// MiB. The memory is allocated when it is needed.
+	Memory int64
 	// MemTable is how many bytes of what was written last are gathered in memory before they
-	// are sorted into files; up to twice as many are held. 0 is 16 MiB: messages that are
-	// handled within that much never reach a file. The memory is taken as it is needed.
+	// are sorted into files; up to twice as many are held. 0 is an eighth of Memory, from 1 to 16
+	// MiB: messages that are handled within that much never reach a file.
 	MemTable uint64
 	// Logger gets Pebble's reports at level debug and its errors at level error. Nil discards
 	// them.
@@ -94,8 +98,20 @@ type core struct {
 	backups sync.Mutex // held by Backup
 }
 
-// defaultMemTable is Options.MemTable if it is 0.
-const defaultMemTable = 16 << 20
+// Bounds of what the store holds in memory.
+const (
+	defaultMemory = 64 << 20
+	leastMemTable = 1 << 20
+	mostMemTable  = 16 << 20
+	leastCache    = 8 << 20
+)
+
+// memory returns the sizes of the block cache and of a memtable.
+func (o Options) memory() (cache int64, memTable uint64) {
+	m := cmp.Or(o.Memory, defaultMemory)
+	memTable = cmp.Or(o.MemTable, uint64(min(max(m/8, leastMemTable), mostMemTable)))
+	return max(m-2*int64(memTable), leastCache), memTable
+}
 
 // meta is fixed when a store is made.
 type meta struct {
@@ -114,10 +130,12 @@ func Open(o Options) (*DB, error) {
 	c := &core{dir: o.Dir}
 	c.log = newLogger(o.logger(), o.Dir, c.sharing.fatal(o.OnFatal))
 	c.idle.L = &c.mu
+	cache, memTable := o.memory()
 	po := &pebble.Options{
 		FS:                 o.FS,
 		FormatMajorVersion: pebble.FormatTableFormatV6,
-		MemTableSize:       cmp.Or(o.MemTable, defaultMemTable),
+		CacheSize:          cache,
+		MemTableSize:       memTable,
 		Logger:             c.log,
 		// Pebble's default listener ends the process on corruption. Here the read returns an
 		// error.

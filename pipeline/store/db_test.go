@@ -328,3 +328,22 @@ func TestOpenInWrongPlaces(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// TestMemory: the cache and both memtables stay within Options.Memory, but for the least.
+func TestMemory(t *testing.T) {
+	for _, tt := range []struct {
+		o     Options
+		cache int64
+		table uint64
+	}{
+		{Options{}, 48 << 20, 8 << 20},
+		{Options{Memory: 1}, 8 << 20, 1 << 20},
+		{Options{Memory: 32 << 20}, 24 << 20, 4 << 20},
+		{Options{Memory: 1 << 30}, 992 << 20, 16 << 20},
+		{Options{MemTable: 64 << 20}, 8 << 20, 64 << 20},
+	} {
+		if cache, table := tt.o.memory(); cache != tt.cache || table != tt.table {
+			t.Errorf("%+v: %d and %d, want %d and %d", tt.o, cache, table, tt.cache, tt.table)
+		}
+	}
+}
