@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -81,7 +79,7 @@ func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) err
 	if err := checkDirectory(dir); err != nil {
 		return err
 	}
-	if err := sinkIn(cmd, f.Sink, slices.Collect(maps.Keys(c.Router.Sinks))); err != nil {
+	if err := sinkOf(cmd, f.Sink, c.Router); err != nil {
 		return err
 	}
 	if dry {

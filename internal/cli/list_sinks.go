@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/internal/manage"
@@ -70,6 +71,14 @@ func (a *app) checkSink(cmd *cobra.Command, m manage.Manager, name string) error
 		names = append(names, rc.Sink)
 	}
 	return sinkIn(cmd, name, names)
+}
+
+// sinkOf returns an error if cfg has no sink called name, the value of --sink.
+func sinkOf(cmd *cobra.Command, name string, cfg vokter.Config) error {
+	if cfg.SinkOf != nil && cfg.SinkOf(name) != nil {
+		return nil
+	}
+	return sinkIn(cmd, name, slices.Collect(maps.Keys(cfg.Sinks)))
 }
 
 // sinkIn returns an error if names does not contain name, the value of --sink.

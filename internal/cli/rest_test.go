@@ -79,3 +79,15 @@ func TestRestAPI(t *testing.T) {
 	}
 	stop(s)
 }
+
+// TestURLsOfClientsAreSinks holds that retry knows the sinks that the REST API makes.
+func TestURLsOfClientsAreSinks(t *testing.T) {
+	for more, want := range map[string]string{"": "no sink is named", "rest: {listen: 127.0.0.1:0}\n": "no such notification is pending"} {
+		s := newSetup(t, more)
+		s.check(t, "<p>Zeus.</p>")
+		r := vs(t, "retry", "-c", s.config, "--sink", "http://example.com/in")
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("with %q: got %+v", more, r)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -97,7 +96,7 @@ func (a *app) retryHere(cmd *cobra.Command, silent error, f vokter.RetryFilter) 
 	if err != nil {
 		return err
 	}
-	if err := sinkIn(cmd, f.Sink, slices.Collect(maps.Keys(c.Router.Sinks))); err != nil {
+	if err := sinkOf(cmd, f.Sink, c.Router); err != nil {
 		return err
 	}
 	cfg := c.Router
