@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -11,6 +12,7 @@ import (
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/index"
 )
@@ -90,6 +92,9 @@ type Config struct {
 	Expire ExpireConfig
 	// Health names the sinks, among Sinks, that get health events.
 	Health []string
+	// Changes names the sinks, among Sinks, that get the change record of each change of every
+	// document. They have to be pipeline.ChangeSinks.
+	Changes []string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// KeepVersions is how many versions of each document are kept at most, up to MaxKeepVersions.
@@ -155,6 +160,22 @@ type Document struct {
 	// Language is the language of the page, a BCP 47 tag, if what the page declares is missing or
 	// wrong. The Language of a subscription comes before it.
 	Language string
+	// Changes names the sinks, among Config.Sinks, that get the change records of the page, besides
+	// those of Config.Changes.
+	Changes []string
+}
+
+// changesOf returns the sinks that get the change records of a page, each once.
+func (c *Config) changesOf(page string) []string {
+	for _, d := range c.Documents {
+		if p, err := pageurl.Canonical(d.URL); err != nil || p != page || len(d.Changes) == 0 {
+			continue
+		}
+		all := slices.Concat(c.Changes, d.Changes)
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	return c.Changes
 }
 
 // MaxKeepVersions is the largest number of versions of a document that are kept.

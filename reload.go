@@ -20,7 +20,7 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// Reload applies the Subscriptions, Documents, Access, Sinks, Readers, Health, Delivery and Expire of cfg to
+// Reload applies the Subscriptions, Documents, Access, Sinks, Readers, Health, Changes, Delivery and Expire of cfg to
 // a running Router. A subscription that is missing in cfg is cancelled. One that differs is replaced,
 // with the current version as its baseline.
 //
@@ -151,6 +151,9 @@ func differences(old, cfg *Config) []string {
 	}
 	if !slices.Equal(old.Health, cfg.Health) {
 		add("health changed: %v", cfg.Health)
+	}
+	if !slices.Equal(old.Changes, cfg.Changes) {
+		add("changes changed: %v", cfg.Changes)
 	}
 	if !reflect.DeepEqual(old.Delivery, cfg.Delivery) {
 		add("delivery changed")

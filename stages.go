@@ -105,8 +105,11 @@ func (r *Router) build() (*stages, error) {
 			Keep: versions, KeepFor: age, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
 			Logger: log, Observe: note, Memory: budget, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
-		diff:  diff.New(diff.Config{Logger: log, Observe: note, Memory: budget}),
-		match: match.New(match.Config{Languages: r.languages, Logger: log, Observe: note, Memory: budget}),
+		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget}),
+		match: match.New(match.Config{
+			Languages: r.languages, Logger: log, Observe: note, Memory: budget,
+			Records: func(page string) []string { return r.live.Load().changesOf(page) },
+		}),
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,
 			SinkOf: r.cfg.SinkOf,

@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
 	filesource "github.com/vokter/vokter/sources/file"
 	httpsource "github.com/vokter/vokter/sources/http"
@@ -120,6 +121,25 @@ func (c Config) validateAccess() error {
 	return nil
 }
 
+// validateChanges returns why one of the sinks named in where cannot get change records.
+func (c Config) validateChanges(where string, names []string) error {
+	var errs []error
+	for i, name := range names {
+		s, ok := c.Sinks[name]
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("%s: no sink is named %q", where, name))
+		case slices.Contains(names[:i], name):
+			errs = append(errs, fmt.Errorf("%s: %q is listed twice", where, name))
+		default:
+			if err := registry.TakesChanges(s); err != nil {
+				errs = append(errs, fmt.Errorf("%s: sink %q: %w", where, name, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // hasSink reports whether a sink is named name.
 func (c Config) hasSink(name string) bool {
 	_, ok := c.Sinks[name]
@@ -185,6 +205,10 @@ func (c Config) validatePlugins() error {
 		if !c.hasSink(name) {
 			errs = append(errs, fmt.Errorf("health: no sink is named %q", name))
 		}
+	}
+	errs = append(errs, c.validateChanges("changes", c.Changes))
+	for i, d := range c.Documents {
+		errs = append(errs, c.validateChanges(fmt.Sprintf("document %d (%s): changes", i+1, d.URL), d.Changes))
 	}
 	if slices.Contains(c.Fetchers, nil) || slices.Contains(c.Readers, nil) || slices.Contains(c.Stemmers, nil) {
 		errs = append(errs, errors.New("a fetcher, reader or stemmer is nil"))

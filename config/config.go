@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"reflect"
@@ -106,6 +107,11 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	c := d.convert(f)
 	c.API, c.Rest = d.api(f), d.rest(f)
 	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
+	names := slices.Collect(maps.Keys(f.Sinks))
+	d.changeSinks("changes", f.Changes, names, sinks)
+	for i, doc := range f.Documents {
+		d.changeSinks(fmt.Sprintf("documents[%d].changes", i), doc.Changes, names, sinks)
+	}
 	c.Options, c.Readers, c.Transport = d.options, d.readers, through
 	d.warnOf(f)
 	if len(d.errs) == 0 { // mistakes that only the whole configuration shows

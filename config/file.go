@@ -37,6 +37,7 @@ type file struct {
 	Delivery      delivery                     `yaml:"delivery"`
 	Expire        expire                       `yaml:"expire"`
 	Health        []string                     `yaml:"health"`
+	Changes       []string                     `yaml:"changes"`
 	Documents     []document                   `yaml:"documents"`
 	Sources       map[string]sourceEntry       `yaml:"sources"`
 	Readers       map[string]readerEntry       `yaml:"readers"`
@@ -81,6 +82,7 @@ type document struct {
 	// KeepVersions and KeepFor take the place of those of the file.
 	KeepVersions *int          `yaml:"keep_versions"`
 	KeepFor      time.Duration `yaml:"keep_for"`
+	Changes      []string      `yaml:"changes"`
 }
 
 type subscription struct {
@@ -139,7 +141,7 @@ func (d *decoder) convert(f *file) *Config {
 		Access:   f.Access,
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
 		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), SelectorGone: f.Expire.SelectorGone},
-		Health:   f.Health,
+		Health:   f.Health, Changes: f.Changes,
 	}
 	for i, path := range f.Allow.Files {
 		if err := filesource.CheckAllow(path); err != nil {
@@ -251,7 +253,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
 		}
 		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: doc.Interval.interval(),
-			KeepVersions: d.keepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor})
+			KeepVersions: d.keepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor, Changes: doc.Changes})
 	}
 	return docs
 }

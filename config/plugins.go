@@ -175,6 +175,22 @@ func (d *decoder) sinkNames(path string, names, known []string) {
 	}
 }
 
+// changeSinks reports names of sinks at path that there are not, or that take no change records.
+func (d *decoder) changeSinks(path string, names, known []string, sinks map[string]pipeline.Sink) {
+	if names != nil && len(names) == 0 {
+		d.fail(path, "%s is empty; list at least one sink or remove the key", path)
+	}
+	d.sinkNames(path, names, known)
+	for i, name := range names {
+		if s := sinks[name]; s != nil {
+			if err := registry.TakesChanges(s); err != nil {
+				at := fmt.Sprintf("%s[%d]", path, i)
+				d.fail(at, "%s: sink %q: %v", at, name, err)
+			}
+		}
+	}
+}
+
 // pluginDecode returns the Decode for the options n of a plugin, which may be absent.
 func (d *decoder) pluginDecode(n ast.Node, path string) registry.Decode {
 	return func(config any) error {

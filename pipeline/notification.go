@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -17,6 +18,7 @@ const (
 	NotificationTypeHealth = "health" // a health event; only the sinks for health events get it
 	NotificationTypeDigest = "digest" // several notifications in one
 	NotificationTypeTest   = "test"   // sent by the command `sink test`
+	NotificationTypeChange = "change" // a change record; only a ChangeSink gets it
 )
 
 // Notification is what a sink delivers: all matches of one change of a document for one
@@ -48,6 +50,9 @@ type Notification struct {
 	// order. Diffs then has the diffs of all items; Time, Version, Title, Language and ContentType are those of
 	// the last item.
 	Items []Item `json:"items,omitempty"`
+	// Record is set if Type is NotificationTypeChange: the JSON of the change record
+	// vokter.change.v1. A sink delivers it in place of the notification.
+	Record json.RawMessage `json:"record,omitempty"`
 }
 
 // Item is one notification in a digest.

@@ -27,6 +27,14 @@ type Sink interface {
 	Deliver(ctx context.Context, n Notification) error
 }
 
+// ChangeSink is a Sink that also delivers change records, for other programs. Such a notification has
+// Type NotificationTypeChange and a Record.
+type ChangeSink interface {
+	Sink
+	// TakesChanges returns nil, or why the sink as it is configured cannot deliver change records.
+	TakesChanges() error
+}
+
 // SinkFunc is a function that is a Sink.
 type SinkFunc func(ctx context.Context, n Notification) error
 

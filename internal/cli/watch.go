@@ -76,11 +76,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 			return usage(cmd, "%s is a path; write the file as a URL: %s", args[0], filesource.URL(path))
 		}
 	}
-	var keywords []string // nil without arguments: every change
-	if len(args) > 1 {
-		keywords = args[1:]
-	}
-	s, err := flags.subscription(cmd, args[0], keywords)
+	s, err := flags.subscription(cmd, args[0], args[1:])
 	if err != nil {
 		return err
 	}
@@ -256,6 +252,9 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 
 // subscription returns the subscription of the flags and arguments, or all mistakes in them.
 func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (pipeline.Subscription, error) {
+	if len(keywords) == 0 {
+		keywords = nil // every change
+	}
 	s := pipeline.Subscription{
 		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,

@@ -27,6 +27,9 @@ type Change struct {
 	ContentType string    `json:"contentType,omitempty"` // of the page, a media type
 	Groups      []Group   `json:"groups"`
 	Size        Size      `json:"size,omitzero"`
+	// Truncated says that the record was too large for a sink: Groups have no Old and New, and only
+	// the first Differences. It is never set on TopicChanges.
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // Size is how much of a document changed, in tokens.

@@ -229,7 +229,10 @@ func CloudEvent(n pipeline.Notification) (Message, error) {
 	if n.Diffs == nil {
 		n.Diffs = []pipeline.Diff{}
 	}
-	body, err := json.Marshal(n)
+	body, err := []byte(n.Record), error(nil)
+	if n.Type != pipeline.NotificationTypeChange {
+		body, err = json.Marshal(n)
+	}
 	if err != nil {
 		return Message{}, failure.Permanent(fmt.Errorf("encoding the notification: %w", err))
 	}

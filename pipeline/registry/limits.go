@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -52,6 +53,16 @@ func TimeoutOf(s pipeline.Sink) time.Duration {
 		return max(t.Timeout(), 0)
 	}
 	return 0
+}
+
+// TakesChanges returns nil if s, or a sink that it wraps, delivers change records as it is
+// configured, and otherwise why not.
+func TakesChanges(s pipeline.Sink) error {
+	c, ok := find[pipeline.ChangeSink](s)
+	if !ok {
+		return errors.New("its kind takes no change records, which are for programs; name a kafka or a webhook sink")
+	}
+	return c.TakesChanges()
 }
 
 // CheckerOf returns s, or the first of the sinks that it wraps, that is a Checker; ok is false

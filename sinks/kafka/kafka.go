@@ -5,7 +5,7 @@
 // be in any network: what limits the networks of other sinks does not limit its brokers.
 //
 // The headers are ce_id (the ID of the notification), ce_type (vokter.notification.v1,
-// vokter.digest.v1 or vokter.health.v1), ce_source, ce_subject (the page, if it is about one),
+// vokter.digest.v1, vokter.health.v1, or vokter.change.v1 for a change record), ce_source, ce_subject (the page, if it is about one),
 // ce_time, ce_specversion and content-type.
 //
 // A notification is delivered once all in-sync replicas have it. The producer is idempotent
@@ -150,8 +150,8 @@ type Sink struct {
 }
 
 var (
-	_ pipeline.Sink = (*Sink)(nil)
-	_ io.Closer     = (*Sink)(nil)
+	_ pipeline.ChangeSink = (*Sink)(nil)
+	_ io.Closer           = (*Sink)(nil)
 )
 
 var errClosed = errors.New("kafka: the sink is closed")
@@ -194,6 +194,15 @@ const (
 	atOnce  = 100
 	allRoom = 1000
 )
+
+// TakesChanges returns an error if the changes of a document would be in several partitions. A change
+// record is the value of its Kafka record.
+func (s *Sink) TakesChanges() error {
+	if s.c.Key == KeyNotification {
+		return errors.New("key: notification spreads the changes of a document over all partitions, where they have no order; write key: page or key: document")
+	}
+	return nil
+}
 
 // Batch says that an attempt delivers waiting notifications at the same time: the producer
 // batches them.

@@ -2,7 +2,7 @@
 // AMQP, NATS, SQL, Redis and whatever else has one. It is for programs that embed a Router;
 // a configuration file has no way to name a publisher.
 //
-// The payload of a message is the documented JSON, its UUID is the ID of the notification,
+// The payload of a message is the documented JSON, or the change record that it carries, its UUID is the ID of the notification,
 // which is the same on every attempt, and its metadata are those of a CloudEvent
 // (https://cloudevents.io): ce_id, ce_type, ce_source, ce_subject, ce_time, ce_specversion and
 // content-type.
@@ -35,7 +35,7 @@ type Sink struct {
 	topic     string
 }
 
-var _ pipeline.Sink = (*Sink)(nil)
+var _ pipeline.ChangeSink = (*Sink)(nil)
 
 // New returns the sink of c, or an error that says what is missing.
 func New(c Config) (*Sink, error) {
@@ -44,6 +44,9 @@ func New(c Config) (*Sink, error) {
 	}
 	return &Sink{c.Publisher, c.Topic}, nil
 }
+
+// TakesChanges returns nil: a change record is the payload of its message.
+func (s *Sink) TakesChanges() error { return nil }
 
 // Batch says that an attempt delivers waiting notifications, one after the other.
 func (s *Sink) Batch() (notifications, atOnce int) { return 100, 1 }

@@ -47,6 +47,9 @@ func (w *Webhook) encode(ctx context.Context, n pipeline.Notification) ([]byte, 
 	if w.format == FormatCloudEvents {
 		return encodeEvent(n, w.mode, h)
 	}
+	if n.Type == pipeline.NotificationTypeChange {
+		return n.Record, h, nil
+	}
 	if w.format == FormatV1 {
 		b, err := encodeV1(n)
 		return b, h, err

@@ -73,7 +73,9 @@ type Config struct {
 	// {"status":"ok","url":U,"diffs":[{"action":"inserted","keyword":K,"snippet":S}]}, for
 	// receivers written for that; cloudevents is a CloudEvent 1.0 with the documented body as
 	// its data; its type is vokter.notification.v1, vokter.digest.v1, vokter.health.v1 or
-	// vokter.test.v1, after the type in the body. Default: documented.
+	// vokter.test.v1, after the type in the body. A change record is sent as it is, or with
+	// cloudevents as the data of a vokter.change.v1; v1 and body have no change records. For a
+	// subscription without keywords, v1 has an empty keyword in each diff. Default: documented.
 	Format string `yaml:"format"`
 	// Mode is how format: cloudevents is sent: structured has the whole event in the body;
 	// binary has its attributes in headers that begin with ce-, which signatures do not cover,
@@ -155,7 +157,18 @@ type Webhook struct {
 	post        outbound.Sender
 }
 
-var _ pipeline.Sink = (*Webhook)(nil)
+var _ pipeline.ChangeSink = (*Webhook)(nil)
+
+// TakesChanges returns an error if the webhook has a format that has no change records.
+func (w *Webhook) TakesChanges() error {
+	switch {
+	case !w.body.IsZero():
+		return errors.New("a template in body cannot make a change record; name a webhook without body")
+	case w.format == FormatV1:
+		return errors.New("format: v1 has no change records; name a webhook with format: documented or cloudevents")
+	}
+	return nil
+}
 
 // Batch says that an attempt delivers waiting notifications, one after the other.
 func (w *Webhook) Batch() (notifications, atOnce int) { return 100, 1 }

@@ -48,6 +48,9 @@ type Config struct {
 	Batch int
 	// Memory bounds the memory for reading large changes. Default: no bound.
 	Memory flow.Memory
+	// Records returns the names of the sinks that get the change records of a page. It must be safe
+	// for concurrent use. Default: none.
+	Records func(page string) []string
 }
 
 // Processor is the stage. It stores the stamped subscriptions of each page in the page's state.
@@ -76,6 +79,9 @@ func New(cfg Config) *Processor {
 	}
 	if cfg.Batch <= 0 {
 		cfg.Batch = 1000
+	}
+	if cfg.Records == nil {
+		cfg.Records = func(string) []string { return nil }
 	}
 	return &Processor{cfg: cfg, cache: newCache(cfg.Cache), run: rand.Text()}
 }
@@ -136,6 +142,9 @@ func (p *Processor) change(tx flow.Tx, key string, c *flow.Change, at *progress)
 		return false, err
 	}
 	if at.After == "" {
+		if err := p.record(tx, c); err != nil {
+			return false, err
+		}
 		at.Record = ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time, Size: c.Size}
 	}
 	if t == nil {
@@ -151,6 +160,29 @@ func (p *Processor) change(tx flow.Tx, key string, c *flow.Change, at *progress)
 		})
 	}
 	return true, remember(st, at.Record)
+}
+
+// record emits c as a change record for each sink that gets those of its page.
+func (p *Processor) record(tx flow.Tx, c *flow.Change) error {
+	to := p.cfg.Records(c.Page)
+	if len(to) == 0 {
+		return nil
+	}
+	n, err := c.Notification()
+	if err != nil {
+		return err
+	}
+	for _, sink := range to {
+		m, err := flow.Addressed{Receiver: pipeline.Receiver{Sink: sink}, Document: c.Document, Notification: n}.Message()
+		if err != nil {
+			return err
+		}
+		tx.Emit(m)
+		tx.OnCommit(func() {
+			p.cfg.Observe.Note(flow.Observation{Kind: flow.KindNotification, Page: c.Page, Document: c.Document, URL: c.URL, ID: m.ID, N: 1, Time: c.Time})
+		})
+	}
+	return nil
 }
 
 // ended notifies the clients of a page that expired, and deletes the state of the page's
