@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding"
+	"encoding/json"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // walker compares schemas with the types that make and read what they describe.
@@ -72,6 +74,9 @@ func (w *walker) check(path, file string, node map[string]any, typ reflect.Type)
 		if node["format"] != "date-time" {
 			w.Errorf("%s: format %v, want date-time", path, node["format"])
 		}
+	case typ == reflect.TypeFor[json.RawMessage](): // a change record
+		want = "object"
+		w.fields(path, file, node, reflect.TypeFor[flow.Change]())
 	case typ == reflect.TypeFor[[]byte]():
 		want = "string"
 		if node["contentEncoding"] != "base64" {
