@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Fetcher fetches pages of some URL schemes. It is safe for concurrent use.
+// Fetcher fetches pages of some URL schemes. It is safe for concurrent use. pipelinetest.TestFetcher
+// tests one.
 type Fetcher interface {
 	// Schemes returns the URL schemes that it fetches, in lower case.
 	Schemes() []string
