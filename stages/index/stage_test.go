@@ -366,7 +366,7 @@ func TestInvalidCommandsAreDecided(t *testing.T) {
 		"cancel nonsense":  {flow.TypeCancel, flow.CancelCommand{URL: "x"}, flow.CodeURL},
 		"cancel nothing":   {flow.TypeCancel, flow.CancelCommand{URL: page, Client: "c"}, flow.CodeNotFound},
 		"apply elsewhere":  {flow.TypeApply, flow.ApplyCommand{URL: page + "b"}, flow.CodeURL},
-		"a bad entry":      {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{{URL: page}}}, flow.CodeKeywords},
+		"a bad entry":      {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{{URL: page, Keywords: []string{"!!!"}, Sinks: []string{"s"}}}}, flow.CodeKeywords},
 		"a pair twice":     {flow.TypeApply, flow.ApplyCommand{URL: page, Subscriptions: []pipeline.Subscription{good, good}}, flow.CodeConflict},
 		"another's entry": {flow.TypeApply, flow.ApplyCommand{URL: page, Client: "c",
 			Subscriptions: []pipeline.Subscription{with(func(s *pipeline.Subscription) { s.Client = "d" }).Subscription}}, flow.CodeFormat},

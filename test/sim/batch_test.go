@@ -23,7 +23,16 @@ func TestCatchesBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			caughtIn(t, flow.GroupDelivery, input(alter("vokter.delivery.result.v1", c.alter)), false, c.want)
+			m := input(alter("vokter.delivery.result.v1", c.alter))
+			caught(t, c.want, func(seed uint64) Config {
+				broken := m()
+				return Config{Seed: 4*seed + crowdedSeed, Steps: 2000, Processes: 1, Wrap: func(g string, p flow.Processor) flow.Processor {
+					if g == flow.GroupDelivery {
+						return broken(p)
+					}
+					return p
+				}}
+			})
 		})
 	}
 }

@@ -160,12 +160,16 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 			sub.Keywords = append(sub.Keywords, k)
 		}
 	}
+	names := sinkNames
+	if w.crowded() {
+		names = []string{"flaky", picky}
+	}
 	for range 1 + r.IntN(2) {
-		if k := pick(r, sinkNames); !slices.Contains(sub.Sinks, k) {
+		if k := pick(r, names); !slices.Contains(sub.Sinks, k) {
 			sub.Sinks = append(sub.Sinks, k)
 		}
 	}
-	if once(2) {
+	if once(2) && !w.crowded() {
 		d := pick(r, settings)
 		sub.Digest = &d
 	}

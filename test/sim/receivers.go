@@ -90,6 +90,16 @@ func refuses(id string) error {
 	return nil
 }
 
+// crowdedSeed is the remainder by four of the seeds of crowded runs.
+const crowdedSeed = 3
+
+// crowded reports whether the run has few receivers, which mostly let attempts wait: notifications
+// pile up then and are offered several at once.
+func (w *world) crowded() bool { return w.cfg.Seed%4 == crowdedSeed }
+
+// idles reports whether the receivers let attempts wait for now.
+func (w *world) idles() bool { return w.crowded() && !w.calm && w.rng.IntN(4) > 0 }
+
 // stepAttempt ends one attempt of delivery's pool in p. Where the lane of its receiver is
 // not that of p any more, nobody takes note of it.
 func (w *world) stepAttempt(p *process) {

@@ -67,6 +67,9 @@ func (w *world) step() error {
 		}
 	case n < 350:
 		if p := w.busy(func(p *process) int { return len(p.attempts) }); p != nil {
+			if w.idles() {
+				return nil
+			}
 			w.stepAttempt(p)
 			return nil
 		}
@@ -115,6 +118,9 @@ func (w *world) work() error {
 		return w.commit(w.ownerOf(l), l)
 	case i < len(hs)+len(open)+checks:
 		return w.stepCheck(w.busy(func(p *process) int { return len(p.checks) }))
+	}
+	if w.idles() {
+		return nil
 	}
 	w.stepAttempt(w.busy(func(p *process) int { return len(p.attempts) }))
 	return nil

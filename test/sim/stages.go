@@ -34,7 +34,11 @@ func (w *world) build(p *process) {
 	if w.cfg.Late != 0 && expireAfter > 0 {
 		expireAfter += w.cfg.Late
 	}
-	matcher := match.New(match.Config{Batch: 2})
+	batch := 0 // the default, which no change of a simulated page exceeds
+	if w.cfg.Seed%3 == 0 {
+		batch = 2
+	}
+	matcher := match.New(match.Config{Batch: batch})
 	p.procs = map[consumerID]flow.Processor{
 		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Epoch: p.tenure}),
 		consumers[1]:     w.fetcher(p),
