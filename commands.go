@@ -395,10 +395,19 @@ func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 	return l, r.unlessClosing(err)
 }
 
-// Pages returns a part of the pages of List; see [inspect.Pages].
+// Pages returns a part of the pages of List; see [inspect.Pages]. Only one list is made at a time, to
+// leave processors to the stages.
 func (r *Router) Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error) {
 	if err := r.readable(ctx); err != nil {
 		return []inspect.Page{}, "", err
+	}
+	if f.URL == "" {
+		select {
+		case r.listing <- struct{}{}:
+			defer func() { <-r.listing }()
+		case <-ctx.Done():
+			return []inspect.Page{}, "", context.Cause(ctx)
+		}
 	}
 	pages, next, err = inspect.Pages(ctx, r.transport, f)
 	return pages, next, r.unlessClosing(err)

@@ -56,9 +56,9 @@ type Router struct {
 	stages *stages
 	// live is the part of the configuration that Reload replaces.
 	live atomic.Pointer[Config]
-	// explaining is held by Explain.
-	explaining chan struct{}
-	reloading  sync.Mutex
+	// explaining is held by Explain, listing by Pages.
+	explaining, listing chan struct{}
+	reloading           sync.Mutex
 	// asked holds the pages whose first check Run has asked for. It is guarded by reloading.
 	asked checkOnce
 	// recalls says that the process owns the lane of flow.HealthKey and has read since when an
@@ -91,7 +91,7 @@ func New(cfg Config) (*Router, error) {
 	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),
-		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}), explaining: make(chan struct{}, 1),
+		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}), explaining: make(chan struct{}, 1), listing: make(chan struct{}, 1),
 		asked: make(checkOnce),
 	}
 	r.live.Store(&cfg)

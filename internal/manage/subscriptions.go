@@ -127,7 +127,7 @@ func (a *api) subscriptions(ctx context.Context, p Part, f inspect.ListFilter, k
 		f.Limit = -1 // that page is done
 	}
 	for f.Limit >= 0 && len(out.Subscriptions) <= p.Limit {
-		f.Limit = p.Limit
+		f.Limit = p.Limit + 1
 		pages, next, err := a.service.Pages(ctx, f)
 		if err != nil {
 			return out, err

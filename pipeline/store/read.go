@@ -259,32 +259,61 @@ func (d *DB) LaneStateKeys(group string, lane int) iter.Seq2[string, error] {
 	return d.stateKeys(d.keyOf(kindState, lane, group), 0)
 }
 
+// keysAtOnce is how many keys stateKeys reads before it yields them.
+const keysAtOnce = 256
+
 // stateKeys yields the keys of states with prefix. Between prefix and key are skip bytes, the
-// lane. It seeks from one key to the next.
+// lane. It holds no iterator while it yields.
 func (d *DB) stateKeys(prefix []byte, skip int) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for from := prefix; from != nil; {
-			var key string
-			at := from
-			from = nil
-			err := d.scan(d.pebble, prefix, at, func(k, _ []byte) (bool, error) {
-				if len(k) < skip {
-					return false, errKey
-				}
-				var err error
-				if key, _, err = cutString(k[skip:]); err != nil {
-					return false, err
-				}
-				from = after(appendString(append(append([]byte(nil), prefix...), k[:skip]...), key))
-				return false, nil
-			})
-			if err != nil {
+			var keys []string
+			var err error
+			if keys, from, err = d.someKeys(prefix, from, skip); err != nil {
 				yield("", err)
 				return
 			}
-			if from != nil && !yield(key, nil) {
-				return
+			for _, key := range keys {
+				if !yield(key, nil) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// someKeys returns at most keysAtOnce keys of stateKeys, beginning at from, and where they go on:
+// nil after the last. It seeks from one key to the next.
+func (d *DB) someKeys(prefix, from []byte, skip int) (keys []string, next []byte, err error) {
+	if err := d.use(); err != nil {
+		return nil, nil, err
+	}
+	defer d.done()
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	if err != nil {
+		return nil, nil, d.readError(err)
+	}
+	defer func() {
+		if e := it.Close(); err == nil {
+			err = d.readError(e)
+		}
+	}()
+	for ok := it.First(); ok; ok = it.SeekGE(next) {
+		if len(keys) == keysAtOnce {
+			return keys, next, nil
+		}
+		k := it.Key()[len(prefix):]
+		if len(k) < skip {
+			return nil, nil, d.readError(errKey)
+		}
+		key, _, err := cutString(k[skip:])
+		if err != nil {
+			return nil, nil, d.readError(err)
+		}
+		keys = append(keys, key)
+		if next = after(appendString(append(append([]byte(nil), prefix...), k[:skip]...), key)); next == nil {
+			return keys, nil, nil
+		}
+	}
+	return keys, nil, d.readError(it.Error())
 }
