@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/vokter/vokter/config"
-	"github.com/vokter/vokter/rest"
+	"github.com/vokter/vokter/internal/rest"
 )
 
 // restServer serves the REST API of the first server. A nil restServer does nothing.

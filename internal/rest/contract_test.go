@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/rest"
 	"github.com/vokter/vokter/pipeline/registry"
-	"github.com/vokter/vokter/rest"
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
@@ -30,7 +30,7 @@ type step struct {
 
 func steps(t *testing.T, name string) []step {
 	t.Helper()
-	b, err := os.ReadFile("../test/contract/rest/" + name)
+	b, err := os.ReadFile("../../test/contract/rest/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vokter/vokter/internal/rest"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
-	"github.com/vokter/vokter/rest"
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
