@@ -40,7 +40,7 @@ func StoreLogger(l *slog.Logger) StoreOption { return func(o *store.Options) { o
 // memory, which Close deletes. It may hold an eighth of the default of Config.Memory in memory.
 // Errors say what to do.
 func OpenStore(dir string, opts ...StoreOption) (*Store, error) {
-	o := store.Options{Dir: dir, Memory: storeMemory(defaultMemory(memory.Limit())), Migrations: Migrations()}
+	o := store.Options{Dir: dir, Gather: local.Gather, Memory: storeMemory(defaultMemory(memory.Limit())), Migrations: Migrations()}
 	for _, opt := range opts {
 		opt(&o)
 	}

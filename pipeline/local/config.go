@@ -13,6 +13,10 @@ import (
 // ErrClosed is what a closed Transport and its publishers, subscribers and posters return.
 var ErrClosed = errors.New("local: the transport is closed")
 
+// Gather is how long a commit that need not be durable may stay in memory before it is written to
+// the disk with all others of its time. A crash may lose as much.
+const Gather = 5 * time.Second
+
 // Config configures a Transport. Its zero value means a transport in memory.
 type Config struct {
 	// Dir is the data directory. Open makes it if it does not exist. Empty: everything is kept

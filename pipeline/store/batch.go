@@ -39,6 +39,9 @@ func (b *Batch) Index() error {
 	if b.read || b.b == nil {
 		return nil
 	}
+	if err := b.d.settleGathered(); err != nil {
+		return err
+	}
 	indexed := b.d.pebble.NewIndexedBatch()
 	if !b.b.Empty() {
 		if err := indexed.Apply(b.b, nil); err != nil {
@@ -181,9 +184,9 @@ func (b *Batch) Apply(sync bool) (wait func() error, err error) {
 		return nil, ErrClosed
 	}
 	if !sync || !b.d.durable {
-		return func() error { return nil }, b.b.Commit(pebble.NoSync)
+		return func() error { return nil }, b.d.apply(b.b, false)
 	}
-	if err := b.d.pebble.ApplyNoSyncWait(b.b, pebble.Sync); err != nil {
+	if err := b.d.apply(b.b, true); err != nil {
 		return nil, err
 	}
 	return func() error {

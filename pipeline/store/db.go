@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -50,6 +51,10 @@ type Options struct {
 	// are sorted into files; up to twice as many are held. 0 is an eighth of Memory, from 1 to 16
 	// MiB: messages that are handled within that much never reach a file.
 	MemTable uint64
+	// Gather is how long a batch that was committed without sync may stay in memory only, where it
+	// is visible. Such batches are then written together, and earlier if another batch is. 0 means
+	// that each is written at once. It does not apply to a store in memory.
+	Gather time.Duration
 	// Logger gets Pebble's reports at level debug and its errors at level error. Nil discards
 	// them.
 	Logger *slog.Logger
@@ -93,6 +98,9 @@ type core struct {
 	idle   sync.Cond // open == 0
 	open   int       // operations, iterators and batches that use pebble
 	closed bool
+
+	gathered gathered
+	every    time.Duration // Options.Gather
 
 	sharing sharing
 	backups sync.Mutex // held by Backup
@@ -165,6 +173,9 @@ func Open(o Options) (*DB, error) {
 		return nil, openError(o.Dir, err)
 	}
 	c.pebble, c.durable = p, !po.DisableWAL
+	if c.durable {
+		c.every = o.Gather
+	}
 	if c.disk != nil {
 		fatal := func(err error) { c.log.Fatalf("%v", err) }
 		c.disk.fatal.Store(&fatal)
@@ -238,7 +249,7 @@ func (c *core) Close() error {
 		c.idle.Wait()
 	}
 	c.mu.Unlock()
-	return c.pebble.Close()
+	return errors.Join(c.settleGathered(), c.pebble.Close())
 }
 
 // use keeps the store open until done is called. Every use of pebble is between the two.

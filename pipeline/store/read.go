@@ -19,6 +19,13 @@ func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
 
 // getFrom returns a copy of the value of key.
 func (d *DB) getFrom(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
+	if r == pebble.Reader(d.pebble) {
+		if v, ok, known := d.gathered.get(key); known {
+			return v, ok, nil
+		}
+	} else if err := d.settleGathered(); err != nil {
+		return nil, false, d.readError(err)
+	}
 	v, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, false, nil
@@ -38,6 +45,9 @@ func (d *DB) scan(r pebble.Reader, prefix, from []byte, f func(k, v []byte) (mor
 	defer d.done()
 	if from == nil {
 		from = prefix
+	}
+	if err := d.settleGathered(); err != nil {
+		return d.readError(err)
 	}
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
 	if err != nil {
@@ -108,6 +118,9 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 	}
 	defer d.done()
 	prefix := d.keyOf(kindLog, lane, topic)
+	if err := d.settleGathered(); err != nil {
+		return 0, 0, d.readError(err)
+	}
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: d.logKey(topic, lane, begin), UpperBound: after(prefix)})
 	if err != nil {
 		return 0, 0, d.readError(err)
