@@ -3,6 +3,7 @@ package store_test
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -21,6 +22,12 @@ func TestStore(t *testing.T) {
 			return &site{dir: "data", fs: vfs.NewCrashableMem()}
 		})
 	})
+	t.Run("gathered", func(t *testing.T) {
+		f := pipelinetest.StoreFeatures{ErrClosed: store.ErrClosed}
+		pipelinetest.TestStore(t, f, func(*testing.T) pipelinetest.StoreSite {
+			return &site{dir: "data", fs: vfs.NewCrashableMem(), gather: time.Hour}
+		})
+	})
 	t.Run("namespace", func(t *testing.T) {
 		f := pipelinetest.StoreFeatures{ErrClosed: store.ErrClosed}
 		pipelinetest.TestStore(t, f, func(*testing.T) pipelinetest.StoreSite {
@@ -34,11 +41,12 @@ type site struct {
 	dir       string
 	fs        *vfs.MemFS
 	namespace string
+	gather    time.Duration
 }
 
 func (s *site) Open(t *testing.T) pipelinetest.Store {
 	t.Helper()
-	o := store.Options{Dir: s.dir}
+	o := store.Options{Dir: s.dir, Gather: s.gather}
 	if s.fs != nil {
 		o.FS = s.fs
 	}

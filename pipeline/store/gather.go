@@ -124,13 +124,17 @@ func (c *core) settleGathered() error {
 	return c.writeGathered()
 }
 
-// writeLater is settleGathered for the timer.
+// writeLater makes what was gathered durable, when its time has come.
 func (c *core) writeLater() {
 	if c.use() != nil {
 		return // Close writes it
 	}
 	defer c.done()
-	if err := c.settleGathered(); err != nil {
+	err := c.settleGathered()
+	if err == nil {
+		err = c.pebble.LogData(nil, pebble.Sync) // Pebble keeps unsynced writes back
+	}
+	if err != nil {
 		c.log.Errorf("writing what was gathered: %v", err) // the next commit tries again, and fails with it
 	}
 }
