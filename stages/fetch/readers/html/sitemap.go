@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -37,30 +38,46 @@ func Sitemap(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 	z := html.NewTokenizer(in)
 	z.SetMaxBuf(maxToken)
 	z.AllowCDATA(true)
-	known, loc := false, false
+	var root string
+	closed, loc := false, false // of the root and of the last element
 	for n := 1; !l.links.More; n++ {
 		if n%tokensPerCheck == 0 && ctx.Err() != nil {
 			return flow.Links{}, ctx.Err()
 		}
-		switch z.Next() {
+		switch tt := z.Next(); tt {
 		case html.ErrorToken:
+			if errors.Is(z.Err(), html.ErrBufferExceeded) { // the rest says whether it is larger as a whole
+				if _, err := io.Copy(io.Discard, in); err != nil {
+					return flow.Links{}, notSitemap(breaksOff(len(l.links.URLs), err.Error()))
+				}
+			}
 			switch {
 			case in.N <= 0:
 				return flow.Links{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the sitemap is larger than %d MiB decompressed", MaxSitemap>>20)}
+			case errors.Is(z.Err(), html.ErrBufferExceeded):
+				return flow.Links{}, notSitemap(fmt.Sprintf("a tag, text or comment in it is larger than %d MiB", maxToken>>20))
 			case z.Err() != io.EOF:
-				return flow.Links{}, notSitemap(fmt.Sprintf("it breaks off behind %d URLs: %v", len(l.links.URLs), z.Err()))
-			case !known:
+				return flow.Links{}, notSitemap(breaksOff(len(l.links.URLs), z.Err().Error()))
+			case root == "":
 				return flow.Links{}, notSitemap(noSitemap)
+			case !closed:
+				return flow.Links{}, notSitemap(breaksOff(len(l.links.URLs), "</"+root+"> is missing"))
 			}
 			return l.links, nil
 		case html.StartTagToken, html.SelfClosingTagToken:
-			name, _ := z.TagName()
-			if !known && string(name) != "urlset" && string(name) != "sitemapindex" {
-				return flow.Links{}, notSitemap(noSitemap)
+			tag, _ := z.TagName()
+			name := string(tag)
+			if root == "" {
+				if name != "urlset" && name != "sitemapindex" {
+					return flow.Links{}, notSitemap(noSitemap)
+				}
+				root, l.links.Index = name, name == "sitemapindex"
+				closed = tt == html.SelfClosingTagToken
 			}
-			l.links.Index = l.links.Index || !known && string(name) == "sitemapindex"
-			known, loc = true, string(name) == "loc"
+			loc = name == "loc"
 		case html.EndTagToken:
+			name, _ := z.TagName()
+			closed = closed || string(name) == root
 			loc = false
 		case html.TextToken:
 			if loc && l.base != nil {
@@ -69,6 +86,14 @@ func Sitemap(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 		}
 	}
 	return l.links, nil
+}
+
+// breaksOff says that a sitemap ends within its elements, behind so many URLs.
+func breaksOff(urls int, why string) string {
+	if urls == 1 {
+		return "it breaks off behind 1 URL: " + why
+	}
+	return fmt.Sprintf("it breaks off behind %d URLs: %s", urls, why)
 }
 
 const noSitemap = "it must be XML whose first element is urlset or sitemapindex"

@@ -58,12 +58,17 @@ func TestSitemapsThatCannotBeRead(t *testing.T) {
 		class string
 		want  string
 	}{
-		"feed":  {[]byte("<rss><loc>https://example.com/</loc></rss>"), pipeline.FailUnreadable, "urlset or sitemapindex"},
-		"text":  {[]byte("https://example.com/"), pipeline.FailUnreadable, "urlset or sitemapindex"},
-		"empty": {nil, pipeline.FailUnreadable, "urlset or sitemapindex"},
-		"cut":   {packed[:len(packed)-10], pipeline.FailUnreadable, "it breaks off behind 1 URLs"},
-		"magic": {packed[:5], pipeline.FailUnreadable, "gzip header"},
-		"bomb":  {gzipped(t, "<urlset>"+strings.Repeat("<!--"+strings.Repeat(" ", 1<<20)+"-->", MaxSitemap>>20)), pipeline.FailTooLarge, "larger than 50 MiB"},
+		"feed":             {[]byte("<rss><loc>https://example.com/</loc></rss>"), pipeline.FailUnreadable, "urlset or sitemapindex"},
+		"text":             {[]byte("https://example.com/"), pipeline.FailUnreadable, "urlset or sitemapindex"},
+		"empty":            {nil, pipeline.FailUnreadable, "urlset or sitemapindex"},
+		"cut":              {packed[:len(packed)-10], pipeline.FailUnreadable, "it breaks off behind 1 URL: unexpected EOF"},
+		"cut in a URL":     {[]byte("<urlset><url><loc>https://example.com/a</loc></url><url><loc>https://exam"), pipeline.FailUnreadable, "</urlset> is missing"},
+		"cut behind a URL": {[]byte("<urlset><url><loc>https://example.com/a</loc></url>"), pipeline.FailUnreadable, "it breaks off behind 1 URL: </urlset> is missing"},
+		"cut in its end":   {[]byte("<sitemapindex></sitemapindex"), pipeline.FailUnreadable, "it breaks off behind 0 URLs: </sitemapindex> is missing"},
+		"blanks":           {gzipped(t, "<urlset>"+strings.Repeat(" ", MaxSitemap+1)), pipeline.FailTooLarge, "larger than 50 MiB"},
+		"large text":       {[]byte("<urlset>" + strings.Repeat(" ", maxToken+1) + "</urlset>"), pipeline.FailUnreadable, "is larger than 16 MiB"},
+		"magic":            {packed[:5], pipeline.FailUnreadable, "gzip header"},
+		"bomb":             {gzipped(t, "<urlset>"+strings.Repeat("<!--"+strings.Repeat(" ", 1<<20)+"-->", MaxSitemap>>20)), pipeline.FailTooLarge, "larger than 50 MiB"},
 	} {
 		_, err := sitemap(t, of.body)
 		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != of.class || !strings.Contains(e.Reason, of.want) {
