@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
-	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/sinks"
 	filesource "github.com/vokter/vokter/sources/file"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
@@ -132,7 +132,7 @@ func (c Config) validateChanges(where string, names []string) error {
 		case slices.Contains(names[:i], name):
 			errs = append(errs, fmt.Errorf("%s: %q is listed twice", where, name))
 		default:
-			if err := registry.TakesChanges(s); err != nil {
+			if err := sinks.TakesChanges(s); err != nil {
 				errs = append(errs, fmt.Errorf("%s: sink %q: %w", where, name, err))
 			}
 		}

@@ -24,7 +24,7 @@ func TestSubscriptionDefaults(t *testing.T) {
 func TestSubscriptionValidate(t *testing.T) {
 	many := maxSnippetOffset + 1
 	err := Subscription{
-		URL: "nowhere", Events: []Event{"changed"}, Interval: Every(-2), Match: "fuzzy", SnippetOffset: &many,
+		URL: "nowhere", Keywords: []string{}, Events: []Event{"changed"}, Interval: Every(-2), Match: "fuzzy", SnippetOffset: &many,
 		View: View{Ignore: []string{"("}, Confirm: -1},
 	}.Validate()
 	for _, field := range []string{"url", "keywords", "events[0]", "interval", "match", "snippet_offset", "sinks", "ignore[0]", "confirm"} {

@@ -15,6 +15,10 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
+// TakesChanges returns nil if s, or a sink that it wraps, delivers change records as it is
+// configured, and otherwise why not.
+func TakesChanges(s pipeline.Sink) error { return registry.TakesChanges(s) }
+
 // settings can be replaced while Delivery runs.
 type settings struct {
 	sinks  map[string]pipeline.Sink
