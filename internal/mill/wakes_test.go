@@ -14,13 +14,13 @@ func TestWakesAgainstAList(t *testing.T) {
 		dice := rand.New(rand.NewPCG(seed, 0))
 		q, list, starting := NewWakes(), map[string]Wake{}, map[string]bool{}
 		for step := range 400 {
-			switch n := dice.IntN(100); {
-			case n == 0:
+			switch dice.IntN(100) {
+			case 0:
 				q.WakeAll()
 				for key := range list {
 					starting[key] = true
 				}
-			case n == 1:
+			case 1:
 				q.Start()
 				for key, w := range list {
 					if w.AtStart {
