@@ -45,7 +45,8 @@ func (r *results) duplicates(all []inspect.Duplicate) {
 			}
 			details := d.Document
 			details.Title, details.Language = "", "" // much the same in all rows
-			rows = append(rows, append(row, r.document(details, false)...))
+			several := slices.ContainsFunc(g.Documents, func(o inspect.DuplicateDocument) bool { return o.URL == d.URL && o.ID != d.ID })
+			rows = append(rows, append(row, r.document(details, several)...))
 		}
 		r.table("  ", rows)
 	}

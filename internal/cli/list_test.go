@@ -186,6 +186,58 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
+// TestDuplicatesOfOnePage has two documents of one page among the duplicates, one of them the whole page.
+func TestDuplicatesOfOnePage(t *testing.T) {
+	doc := func(url, id string, view pipeline.View) inspect.DuplicateDocument {
+		return inspect.DuplicateDocument{URL: url, Similarity: 1, Document: inspect.Document{ID: id, View: view, State: inspect.StateActive, Version: 1, Time: noon}}
+	}
+	got := printed(t, func(r *results) {
+		r.duplicates([]inspect.Duplicate{{Similarity: 1, Documents: []inspect.DuplicateDocument{
+			doc("https://example.com/a", "WHOLE", pipeline.View{}), doc("https://example.com/a", "PART", pipeline.View{Select: []pipeline.Selector{{CSS: "p"}}}),
+			doc("https://example.com/b", "OTHER", pipeline.View{}),
+		}}})
+	})
+	for _, want := range []string{"document WHOLE\n", "document PART\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "OTHER") {
+		t.Errorf("the only document of a page has its ID in\n%s", got)
+	}
+}
+
+// TestTree draws a tree in which last children have and have not children of their own.
+func TestTree(t *testing.T) {
+	page := func(path string) inspect.Page {
+		return inspect.Page{URL: "https://example.com" + path, State: inspect.StateActive}
+	}
+	root := page("/")
+	link := func(from, to string) inspect.LinkedPage {
+		return inspect.LinkedPage{URL: "https://example.com" + to, From: "https://example.com" + from}
+	}
+	root.Subscriptions = []inspect.Subscription{{Linked: []inspect.LinkedPage{link("/", "/a"), link("/", "/b"), link("/a", "/a1"), link("/a", "/a2"), link("/b", "/b1")}}}
+	got := printed(t, func(r *results) {
+		r.trees([]inspect.Page{root, page("/a"), page("/b"), page("/a1"), page("/a2"), page("/b1")})
+	})
+	var urls []string
+	for line := range strings.Lines(got) {
+		urls = append(urls, strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, "active")), "not checked yet")))
+	}
+	want := strings.ReplaceAll(`X/
+├ X/a
+│ ├ X/a1
+│ └ X/a2
+└ X/b
+  └ X/b1`, "X", "https://example.com")
+	for i, line := range strings.Split(want, "\n") {
+		want := strings.TrimSpace(line)
+		if i >= len(urls) || urls[i] != want {
+			t.Fatalf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
 func TestExplainText(t *testing.T) {
 	at := noon.Add(-time.Minute)
 	page := inspect.Page{URL: "https://example.com/", State: inspect.StateActive, Checks: 9, LastCheck: at}

@@ -1,10 +1,6 @@
 package cli
 
-import (
-	"strings"
-
-	"github.com/vokter/vokter/inspect"
-)
+import "github.com/vokter/vokter/inspect"
 
 // trees prints the pages that clients named, each with the linked pages that it watches.
 func (r *results) trees(all []inspect.Page) {
@@ -38,16 +34,20 @@ func (r *results) trees(all []inspect.Page) {
 		if !own {
 			continue // it is in the tree of another page
 		}
-		rows := [][]string{r.treeRow(p.URL, 0, p, true)}
-		var add func(from string, depth int)
-		add = func(from string, depth int) {
-			for _, l := range children[from] {
+		rows := [][]string{r.treeRow(p.URL, p, true)}
+		var add func(from, before string)
+		add = func(from, before string) { // before are the lines of the pages above
+			for i, l := range children[from] {
+				branch, below := "├ ", "│ "
+				if i == len(children[from])-1 {
+					branch, below = "└ ", "  "
+				}
 				linked, here := known[l.URL]
-				rows = append(rows, r.treeRow(l.URL, depth, linked, here))
-				add(l.URL, depth+1)
+				rows = append(rows, r.treeRow(before+branch+l.URL, linked, here))
+				add(l.URL, before+below)
 			}
 		}
-		add(p.URL, 1)
+		add(p.URL, "")
 		r.table("", rows, stateWidth)
 		for _, why := range bounded {
 			r.text("%*s  %s", stateWidth, "", why)
@@ -55,12 +55,8 @@ func (r *results) trees(all []inspect.Page) {
 	}
 }
 
-// treeRow returns the row of a page that is depth links away. here says that this process knows p.
-func (r *results) treeRow(url string, depth int, p inspect.Page, here bool) []string {
-	indented := url
-	if depth > 0 {
-		indented = strings.Repeat("│ ", depth-1) + "├ " + url
-	}
+// treeRow returns the row of p, whose URL is indented. here says that this process knows p.
+func (r *results) treeRow(indented string, p inspect.Page, here bool) []string {
 	switch {
 	case !here:
 		return []string{"", indented, "another process owns it, or it is not there yet"}

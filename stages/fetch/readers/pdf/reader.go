@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
@@ -56,8 +57,8 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &limited{cancel: cancel}
-	var complaint limited
-	args := append(slices.Clone(r.command), "-q", "-enc", "UTF-8", "-nopgbrk", "-", "-")
+	var complaint firstBytes
+	args := append(slices.Clone(r.command), "-enc", "UTF-8", "-nopgbrk", "-", "-")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = []string{}
 	cmd.WaitDelay = time.Second // for what it may have started
@@ -69,7 +70,7 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	case ctx.Err() != nil:
 		return pipeline.Text{}, ctx.Err()
 	case err != nil:
-		why, _, _ := strings.Cut(strings.ToValidUTF8(complaint.buf.String(), ""), "\n")
+		why := complaint.line()
 		if why == "" {
 			why = err.Error()
 		}
@@ -84,6 +85,29 @@ type limited struct {
 	buf    bytes.Buffer // not embedded: its ReadFrom knows no limit
 	full   bool
 	cancel func()
+}
+
+// maxComplaint is how many bytes of the messages of pdftotext are kept.
+const maxComplaint = 1000
+
+// firstBytes keeps the first maxComplaint bytes that are written to it.
+type firstBytes struct{ kept []byte }
+
+func (f *firstBytes) Write(p []byte) (int, error) {
+	f.kept = append(f.kept, p[:min(len(p), maxComplaint-len(f.kept))]...)
+	return len(p), nil
+}
+
+// line returns the first line that is not blank, without the characters that cannot be printed: it may
+// quote the page.
+func (f *firstBytes) line() string {
+	first, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(f.kept), "")), "\n")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, first))
 }
 
 var errFull = errors.New("too much output")

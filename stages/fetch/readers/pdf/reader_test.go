@@ -72,7 +72,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("select: got %q, %v", got.Content, err)
 	}
 	_, err = r.Read(t.Context(), pipeline.Raw{Body: []byte("%PDF-1.4\nnothing")}, pipeline.View{})
-	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailUnreadable || !strings.HasPrefix(e.Reason, "pdftotext cannot read the page") {
+	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailUnreadable || !strings.HasPrefix(e.Reason, "pdftotext cannot read the page: Syntax Error") {
 		t.Errorf("a damaged page: got %v", err)
 	}
 }
@@ -95,6 +95,28 @@ func TestProgramIsEnded(t *testing.T) {
 	cancel()
 	if _, err := r.Read(ctx, pipeline.Raw{Body: []byte("%PDF-")}, pipeline.View{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestComplaint has programs fail with messages that no terminal is to get, or that have no end.
+func TestComplaint(t *testing.T) {
+	for script, want := range map[string]string{
+		`printf '\n Syntax \033[31mError: \202 quoted\nmore\n' >&2; exit 3`: "pdftotext cannot read the page: Syntax [31mError:  quoted",
+		`printf 'a%.0s' $(seq 5000) >&2; exit 1`:                            "pdftotext cannot read the page: " + strings.Repeat("a", 200),
+		`exit 1`:                                                            "pdftotext cannot read the page: exit status 1",
+	} {
+		file := filepath.Join(t.TempDir(), "complains")
+		if err := os.WriteFile(file, []byte("#!/bin/sh\ncat >/dev/null\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r, err := New(file)
+		if err != nil {
+			t.Skip(err)
+		}
+		_, err = r.Read(t.Context(), pipeline.Raw{Body: []byte("%PDF-")}, pipeline.View{})
+		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Reason != want {
+			t.Errorf("%s: got %v, want %s", script, err, want)
+		}
 	}
 }
 

@@ -191,10 +191,12 @@ func skipEscape(css string, i int) int {
 }
 
 // compound is what a chain joins, such as "p.x:not(.y):has(b)". Cascadia tries :not and :has on
-// one element at a time and without a limit; here they are matchers of their own.
+// one element at a time and without a limit; here they are matchers of their own. It counts the siblings
+// of each element; here they are counted once.
 type compound struct {
 	plain cascadia.Matcher // the rest; nil matches every element
 	not   []*matcher
+	nth   []*nth
 	has   uint64 // the tests of ahead that must hold
 	ahead *lookahead
 }
@@ -205,7 +207,15 @@ func (c *compound) meet(n *html.Node, depth int, wanted bool) bool {
 	for _, m := range c.not {
 		wanted = !m.meet(n, depth) && wanted
 	}
-	return wanted && c.has&^c.ahead.found[n] == 0 && (c.plain == nil || c.plain.Match(n))
+	if !wanted || c.has&^c.ahead.found[n] != 0 || c.plain != nil && !c.plain.Match(n) {
+		return false
+	}
+	for _, p := range c.nth {
+		if !p.meet(n) {
+			return false
+		}
+	}
+	return true
 }
 
 // compounds parses compounds.
@@ -241,7 +251,23 @@ func (p compounds) parse(css string) (*compound, error) {
 				i = next
 				continue
 			}
-			next = end
+			argument := ""
+			if end < len(css) && css[end] == '(' {
+				closing := skipToken(css, end)
+				argument = css[end+1 : closing-1]
+				next = closing
+			} else {
+				next = end
+			}
+			place, err := newNth(name, argument, &p.ahead.counts)
+			if err != nil {
+				return nil, err
+			}
+			if place != nil {
+				c.nth = append(c.nth, place)
+				i = next
+				continue
+			}
 		}
 		plain.WriteString(css[i:next])
 		i = next

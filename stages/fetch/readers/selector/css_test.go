@@ -50,6 +50,24 @@ func same(a, b []*html.Node) bool {
 	return true
 }
 
+// TestManySiblings has selectors count 100,000 siblings. It ends at once only if that takes no square
+// of their number.
+func TestManySiblings(t *testing.T) {
+	const n = 100_000
+	root, err := html.Parse(strings.NewReader("<p>" + strings.Repeat("<b></b><i></i>", n/2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for css, want := range map[string]int{
+		"b:nth-child(3n)": (n + 2) / 6, "b:nth-last-child(5n)": n / 10, "i:nth-of-type(2n+1)": n / 4, "i:nth-last-of-type(even)": n / 4,
+		"b:nth-child(99999)": 1, "i:nth-last-of-type(50000)": 1, "b:only-of-type, i:only-child": 0,
+	} {
+		if got := matches(t, root, css); len(got) != want {
+			t.Errorf("%s: got %d matches, want %d", css, len(got), want)
+		}
+	}
+}
+
 // The matcher finds what cascadia finds.
 func TestMatcher(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -69,7 +87,9 @@ func TestMatcher(t *testing.T) {
 				if i > 0 {
 					css.WriteString(one(" ", " ", " > ", ">", "+", " ~ ", ", ", "  ", " /* > */ "))
 				}
-				css.WriteString(one("div", "p", "b", "*", ".a", ".b", "li:first-child", "i#x", "[class~='a']", `[id="x > y, z"]`, ":not(p)", "div:has(p, b)", "div:not(p b, div > b)", ":has(div > b, .a ~ p)", "p:haschild(b)", ":not(:has(b i)).a", ":has(:not(p))", "*:not(:not(b))", `\64 iv`, `.\61 `))
+				css.WriteString(one("div", "p", "b", "*", ".a", ".b", "li:first-child", "i#x", "[class~='a']", `[id="x > y, z"]`, ":not(p)", "div:has(p, b)", "div:not(p b, div > b)", ":has(div > b, .a ~ p)", "p:haschild(b)", ":not(:has(b i)).a", ":has(:not(p))", "*:not(:not(b))", `\64 iv`, `.\61 `,
+					"b:nth-child(2n+1)", ":nth-last-child(-n+2)", "p:nth-of-type(odd)", ":Nth-Last-Of-Type( 3n - 1 )", ":nth-child(2)", ":nth-last-child(+1)", ":nth-child(-3)", ":nth-child(0n+1)",
+					"div:only-child", ":only-of-type", "p:last-of-type", "b:first-of-type", ":last-child:not(:nth-child(EVEN))", "div:has(b:nth-child(n))"))
 			}
 			want := cascadia.QueryAll(root, must(cascadia.ParseGroup(css.String())))
 			if got := matches(t, root, css.String()); !same(got, want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -85,7 +86,7 @@ func newQuery(text string, remove bool) (q *query, err error) {
 			return jqMistake(text, err)
 		}
 		if err := (&jqChecker{}).query(parsed, true); err != nil {
-			return err
+			return eachOnce(err)
 		}
 		if remove {
 			if parsed, err = gojq.Parse("del(" + text + "\n)"); err != nil { // text may end with a comment
@@ -97,6 +98,17 @@ func newQuery(text string, remove bool) (q *query, err error) {
 		return err
 	})
 	return q, err
+}
+
+// eachOnce returns err, joined errors, without those that say what an earlier one says.
+func eachOnce(err error) error {
+	var all []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return errors.New(strings.Join(all, "\n"))
 }
 
 // jqMistake returns err, which is why text cannot be parsed, with the column in which it is.

@@ -263,10 +263,11 @@ func (s *Scope) Leave(n *html.Node) {
 const maxHas = 64
 
 // lookahead knows which elements hold what the arguments of :has match. It finds that out
-// before the elements are met: for each :has in one walk, whatever the page.
+// before the elements are met: for each :has in one walk, whatever the page. It also counts siblings.
 type lookahead struct {
-	tests []test
-	found map[*html.Node]uint64 // bit i: the element passes test i
+	tests  []test
+	found  map[*html.Node]uint64 // bit i: the element passes test i
+	counts siblingCounts
 }
 
 // test is one :has, or cascadia's :haschild.
@@ -286,7 +287,7 @@ func (l *lookahead) add(argument *matcher, child bool) (uint64, error) {
 
 // look runs the tests on the page.
 func (l *lookahead) look(ctx context.Context, root *html.Node) error {
-	l.found = make(map[*html.Node]uint64)
+	l.found, l.counts = make(map[*html.Node]uint64), siblingCounts{}
 	for i, t := range l.tests {
 		bit := uint64(1) << i
 		err := elements(ctx, root, func(n *html.Node, depth int) {

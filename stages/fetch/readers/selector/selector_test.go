@@ -231,6 +231,14 @@ func TestXPathEnds(t *testing.T) {
 	}
 }
 
+// TestMistakesAreNamedOnce has an expression make one mistake many times, and another one.
+func TestMistakesAreNamedOnce(t *testing.T) {
+	err := Validate(pipeline.View{Select: []pipeline.Selector{{JQ: ".items|tostring" + strings.Repeat(`|"\(.)\(.)"`, 20) + "|env"}}})
+	if err == nil || strings.Count(err.Error(), "texts are joined in the last step only") != 1 || strings.Count(err.Error(), "env is not supported") != 1 {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestJQEnds: an expression ends after so many instructions, or with its context.
 func TestJQEnds(t *testing.T) {
 	q, err := newQuery(".[] | select(. > 1)", false)
