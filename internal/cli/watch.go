@@ -358,7 +358,9 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 	interval.Every = max(interval.Every, pipeline.Duration(pipeline.DefaultMinInterval))
 	every := interval.String()
 	if cfg.Every != nil {
-		every = cfg.Every.String()
+		every = howLong(*cfg.Every)
+	} else if interval.Cron == "" && interval != pipeline.Never && interval.Max == 0 {
+		every = howLong(time.Duration(interval.Every))
 	}
 	goesOn := cfg.Checks == 0
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {reading.Middleware(s, func(r reading.Reading) {

@@ -48,6 +48,7 @@ func (w *world) live() {
 	w.awaitRefusal("s2")
 	w.send("u", page, "vokter.unknown.v1", "{}")
 	w.awaitHealth("the command of an unknown type", func(h pipeline.Health) bool { return h.Event == pipeline.HealthDeadLetter })
+	w.send("p1", page, flow.TypePause, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
 	w.send("c1", page, flow.TypeCancel, fmt.Sprintf(`{"url":%q,"client":"crm"}`, page))
 	w.awaitCount(flow.TypeWithdraw, "box", 1)
 
