@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
@@ -106,21 +107,40 @@ func (s *Stage) ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pus
 	}, func(err error) flow.Outcome { return Failed(req, p.Time, 0, err) })
 }
 
-// inTurn waits until reader may read one more page, and calls read with a limit of Timeout. If that
-// passes it returns the outcome that failed makes. It returns nil if ctx ends first.
+// quick is how long a page may be read before it makes room for others.
+const quick = time.Second
+
+// inTurn waits until reader may read one more page, and calls read with a limit of Timeout. A page that
+// is not read within quick begins again among the slow ones, so that these delay each other and no
+// other pages. If Timeout passes, inTurn returns the outcome that failed makes. It returns nil if ctx
+// ends first.
 func (s *Stage) inTurn(ctx context.Context, reader *entry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
-	select {
-	case reader.turns <- struct{}{}:
-		defer func() { <-reader.turns }()
-	case <-ctx.Done():
-		return nil
-	}
-	within, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	if outcomes := read(within); outcomes != nil || ctx.Err() != nil {
-		return outcomes
+	for _, turn := range []struct {
+		turns chan struct{}
+		limit time.Duration
+	}{{reader.turns, min(quick, s.cfg.Timeout)}, {reader.slow, s.cfg.Timeout}} {
+		if outcomes := inOneOf(ctx, turn.turns, turn.limit, read); outcomes != nil || ctx.Err() != nil {
+			return outcomes
+		}
+		if turn.limit == s.cfg.Timeout {
+			break
+		}
 	}
 	return []flow.Outcome{failed(&pipeline.FetchError{
 		Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout),
 	})}
+}
+
+// inOneOf takes one of turns and calls read with a limit. It returns nil if that passes, or if ctx ends
+// first.
+func inOneOf(ctx context.Context, turns chan struct{}, limit time.Duration, read func(context.Context) []flow.Outcome) []flow.Outcome {
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return read(ctx)
 }

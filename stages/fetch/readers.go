@@ -24,24 +24,30 @@ type Readers struct {
 type entry struct {
 	pipeline.Reader
 	turns chan struct{} // holds one for each page that is being read
+	slow  chan struct{} // the same for those that take long; see inTurn
 }
 
-// maxTurns is how many pages a reader that is not built in reads at once, at most.
+// maxTurns is how many pages a reader that is not built in reads at once, at most, and how many slow
+// ones any reader does.
 const maxTurns = 4
 
-// alone returns an entry of rd with turns of its own, so that pages which it reads slowly delay no
-// pages of other readers. If there are several processors, it leaves one of them to the others.
-func alone(rd pipeline.Reader) *entry {
-	return &entry{rd, make(chan struct{}, max(1, min(maxTurns, runtime.GOMAXPROCS(0)-1)))}
+// fewTurns returns turns for pages that may take long. If there are several processors, it leaves one
+// of them to the others.
+func fewTurns() chan struct{} {
+	return make(chan struct{}, max(1, min(maxTurns, runtime.GOMAXPROCS(0)-1)))
 }
 
+// alone returns an entry of rd with turns of its own, so that pages which it reads slowly delay no
+// pages of other readers.
+func alone(rd pipeline.Reader) *entry { return &entry{rd, fewTurns(), fewTurns()} }
+
 // NewReaders returns a registry whose built-in readers are rs. They take turns with each other:
-// as many pages are read at once as there are processors.
+// as many pages are read at once as there are processors, and fewer that take long.
 func NewReaders(rs ...pipeline.Reader) *Readers {
 	r := &Readers{builtin: make(map[string]*entry), registered: make(map[string]*entry)}
-	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	turns, slow := make(chan struct{}, runtime.GOMAXPROCS(0)), fewTurns()
 	for _, rd := range rs {
-		add(r.builtin, &entry{rd, turns})
+		add(r.builtin, &entry{rd, turns, slow})
 	}
 	r.byType = r.builtin
 	return r

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -78,3 +79,48 @@ func TestSlowReaderDelaysNoOther(t *testing.T) {
 type sleepy struct{ slow }
 
 func (sleepy) ContentTypes() []string { return []string{"text/x-slow"} }
+
+// TestSlowPagesDelayEachOther has more pages that take all of their time than can be read at once. They
+// end one after the other, while another page is read at once.
+func TestSlowPagesDelayEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Stage{cfg: Config{Timeout: 30 * time.Second}}
+		reader, err := NewReaders(lines{}).find("text/plain")
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := func(err error) flow.Outcome { return flow.Outcome{Kind: flow.OutcomeFailed, Reason: err.Error()} }
+		// reading returns a function that reads for so long, unless it is ended.
+		reading := func(d time.Duration) func(context.Context) []flow.Outcome {
+			return func(ctx context.Context) []flow.Outcome {
+				select {
+				case <-ctx.Done():
+					return nil
+				case <-time.After(d):
+					return []flow.Outcome{{Kind: flow.OutcomeRead}}
+				}
+			}
+		}
+		pages := 3 * cap(reader.turns)
+		ended := make(chan flow.Outcome, pages)
+		for range pages {
+			go func() { ended <- s.inTurn(t.Context(), reader, reading(time.Hour), failed)[0] }()
+		}
+		time.Sleep(3*quick + 1) // all have had a turn
+		start := time.Now()
+		if o := s.inTurn(t.Context(), reader, reading(quick/2), failed); o[0].Kind != flow.OutcomeRead || time.Since(start) != quick/2 {
+			t.Errorf("a page beside slow ones: got %+v after %v", o, time.Since(start))
+		}
+		if got := len(reader.slow); got != cap(reader.slow) {
+			t.Errorf("%d slow pages are being read, want %d", got, cap(reader.slow))
+		}
+		for range pages {
+			if o := <-ended; o.Reason != "reading the page took longer than 30s" {
+				t.Errorf("a slow page: got %+v", o)
+			}
+		}
+		if o := s.inTurn(t.Context(), reader, reading(5*quick), failed); o[0].Kind != flow.OutcomeRead {
+			t.Errorf("a page that takes longer than a quick one: got %+v", o)
+		}
+	})
+}

@@ -38,9 +38,12 @@ func readSitemap(o *flow.Outcome, doc flow.RequestDocument, l *flow.Links, err e
 		fail(o, err)
 		return
 	}
-	what := "pages"
+	what := "page"
 	if l.Index {
-		what = "sitemaps"
+		what = "sitemap"
+	}
+	if len(l.URLs) != 1 {
+		what += "s"
 	}
 	o.Title, o.Language, o.TextHash, o.ContentType = fmt.Sprintf("sitemap of %d %s", len(l.URLs), what), "en", text.Hash(o.Page), "application/xml"
 	if o.TextHash == doc.TextHash {
@@ -52,7 +55,7 @@ func readSitemap(o *flow.Outcome, doc flow.RequestDocument, l *flow.Links, err e
 
 // without returns an entry for pages that only their sitemaps can be read from. All other documents of
 // such a page fail with err.
-func without(err error) *entry { return &entry{unreadable{err}, make(chan struct{}, 1)} }
+func without(err error) *entry { return alone(unreadable{err}) }
 
 type unreadable struct{ err error }
 
