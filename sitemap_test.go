@@ -196,7 +196,7 @@ func TestASitemapOfOtherHostsIsReported(t *testing.T) {
 	cfg := mapping(m, box, t.TempDir(), nil)
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
 	runs(t, cfg)
-	if got := told(ops, pipeline.HealthFollowBounded); len(got) != 1 || !strings.Contains(got[0].Reason, "none of the 1 URLs") {
+	if got := told(ops, pipeline.HealthFollowBounded); len(got) != 1 || !strings.Contains(got[0].Reason, "none of the URLs that the sitemap lists (1)") {
 		t.Errorf("health events: %+v", got)
 	}
 }

@@ -368,7 +368,7 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 			return
 		}
 		if s.Sitemap {
-			log.Info(fmt.Sprintf("read a %s; the pages that it lists are watched, and their first texts are baselines", r.Title), "url", s.URL, "check_every", every)
+			log.Info(fmt.Sprintf("read a %s; %s", r.Title, watchedOf(r)), "url", s.URL, "check_every", every)
 			return
 		}
 		what := fmt.Sprintf("read %s", count(r.Words, "word"))
@@ -395,6 +395,29 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 			sayKeyword(log, k)
 		}
 	})}}
+}
+
+// watchedOf says how many pages of a sitemap are watched. The sitemaps of an index are read later.
+func watchedOf(r reading.Reading) string {
+	if strings.HasSuffix(r.Title, "sitemap") || strings.HasSuffix(r.Title, "sitemaps") {
+		return fmt.Sprintf("%s of its host will be read, and the pages that they list are watched", count(r.Linked, "sitemap"))
+	}
+	var what string
+	switch {
+	case r.Linked == 0:
+		what = "no page is watched"
+	case r.Linked == 1:
+		what = "1 of them is watched, and its first text is a baseline"
+	default:
+		what = fmt.Sprintf("%d of them are watched, and their first texts are baselines", r.Linked)
+	}
+	switch {
+	case r.Bounded != "":
+		what += ": " + r.Bounded
+	case r.Linked < r.Listed:
+		what += ": the others are not of its host, or --follow-include and --follow-exclude do not admit them"
+	}
+	return what
 }
 
 // sayKeyword logs whether the page contains k now.

@@ -30,6 +30,10 @@ type Reading struct {
 	// unknown or has no stemmer.
 	Unstemmed bool
 	Keywords  []Keyword
+	// Listed is how many URLs a sitemap has that this check read for the first time; otherwise 0. Linked
+	// is how many linked pages the subscription watches. Bounded may say why others are not watched.
+	Listed, Linked int
+	Bounded        string
 }
 
 // Keyword is a keyword of the subscription.
@@ -43,32 +47,53 @@ type Keyword struct {
 }
 
 // Middleware wraps the stage of flow.GroupIndex. It calls report once, after the first
-// check that leaves a version of the document of s.
+// check that leaves a version of the document of s. Where new links were found, it waits until the
+// stage knows which of them are watched.
 func Middleware(s pipeline.Subscription, report func(Reading)) flow.Middleware {
 	page, _ := pageurl.Canonical(s.URL) // a Router refuses an invalid URL
 	document := flow.DocumentID(page, s.View)
 	var reported atomic.Bool
+	var baseline atomic.Bool // of the report that waits for links
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			if m.Type != flow.TypeOutcome || m.Key != page || reported.Load() {
+			if m.Key != page || m.Type != flow.TypeOutcome && m.Type != flow.TypeLinks || reported.Load() {
 				return next.Process(ctx, tx, m)
 			}
-			before, _, err := current(tx.State(page), document)
+			before, err := load(tx.State(page), document)
 			if err == nil {
 				err = next.Process(ctx, tx, m)
 			}
 			if err != nil {
 				return err
 			}
-			n, v, err := current(tx.State(page), document)
-			if err != nil || n == 0 {
+			now, err := load(tx.State(page), document)
+			if err != nil || now.n == 0 {
 				return err
 			}
-			r, err := read(v, s)
+			if s.Sitemap && m.Type == flow.TypeOutcome && now.links != before.links {
+				tx.OnCommit(func() { baseline.Store(before.n == 0) })
+				return nil
+			}
+			if m.Type == flow.TypeLinks && !s.Sitemap {
+				return nil
+			}
+			r, err := read(now.version, s)
 			if err != nil {
 				return err
 			}
-			r.Baseline = before == 0
+			r.Baseline = before.n == 0 || baseline.Load()
+			linked, bounded, err := index.Tree(tx.State(page), flow.Stamped{Page: page, Document: document, Subscription: s.WithDefaults()})
+			if err != nil {
+				return err
+			}
+			r.Linked, r.Bounded = len(linked), bounded
+			if m.Type == flow.TypeLinks {
+				found, err := flow.LinksFoundFrom(m)
+				if err != nil {
+					return err
+				}
+				r.Listed = len(found.Links.URLs)
+			}
 			tx.OnCommit(func() {
 				if !reported.Swap(true) {
 					report(r)
@@ -79,22 +104,28 @@ func Middleware(s pipeline.Subscription, report func(Reading)) flow.Middleware {
 	}
 }
 
-// current returns the number of the current version of a document, and the version; 0 if there
-// is none.
-func current(st flow.State, document string) (uint64, index.StoredVersion, error) {
+// known is what is stored of a document: the number of its version, 0 if there is none, the version,
+// and the hash of the links of its page.
+type known struct {
+	n       uint64
+	version index.StoredVersion
+	links   string
+}
+
+func load(st flow.State, document string) (known, error) {
 	p, err := index.Load(st)
 	if err != nil {
-		return 0, index.StoredVersion{}, err
+		return known{}, err
 	}
 	d := p.Document(document)
 	if d == nil || d.TextHash == "" {
-		return 0, index.StoredVersion{}, nil
+		return known{}, nil
 	}
 	v, ok, err := index.LoadVersion(st, document, d.N)
 	if err != nil || !ok {
-		return 0, index.StoredVersion{}, err
+		return known{}, err
 	}
-	return d.N, v, nil
+	return known{d.N, v, p.LinksHash}, nil
 }
 
 func read(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {

@@ -265,7 +265,7 @@ func (t *tree) grow(now time.Time) treeChange {
 	case found.more && t.rules.sitemap:
 		t.Bounded = fmt.Sprintf("a sitemap lists more than %d URLs, or %d MiB of them, or sitemap indexes list each other; the other pages are not watched", flow.MaxSitemapLinks, flow.MaxSitemapLinksSize>>20)
 	case pages == 0 && found.listed > 0:
-		t.Bounded = fmt.Sprintf("none of the %d URLs that the sitemap lists may be watched: they must be of its host unless same_host is false, and include and exclude must admit them", found.listed)
+		t.Bounded = fmt.Sprintf("none of the URLs that the sitemap lists (%d) may be watched: they must be of its host unless same_host is false, and include and exclude must admit them", found.listed)
 	case full > 0:
 		t.Bounded = fmt.Sprintf("it links to more pages than max_pages: %d are watched, and at least %d are not; raise max_pages, or choose pages with include and exclude", pages, full)
 	case fast > 0:
