@@ -302,6 +302,9 @@ func (d *DB) someKeys(prefix, from []byte, skip int) (keys []string, next []byte
 		return nil, nil, err
 	}
 	defer d.done()
+	if err := d.settleGathered(); err != nil {
+		return nil, nil, d.readError(err)
+	}
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
 	if err != nil {
 		return nil, nil, d.readError(err)
