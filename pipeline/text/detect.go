@@ -97,7 +97,7 @@ const (
 // Detect returns the language that content, a pipeline.Text's Content, is written in, as a
 // BCP 47 primary subtag; "" where that is not clear. It reads the longest lines of the first
 // 64 KiB, up to 1,000 characters. A script that only one language uses decides from 4 letters
-// on: Greek, Thai, Hangul, Han, kana, Tamil and others. Languages that share a script are
+// on: Greek, Thai, Hangul, Han, kana, Tamil and others. Short texts in Hebrew letters are Hebrew. Languages that share a script are
 // told apart from 40 letters on: by their stop words, and where these are not clear by the
 // frequencies of three letters. In Latin letters only a sure result counts, since the fallback
 // is likely to be one of these languages.
@@ -150,6 +150,7 @@ var scripts = []struct {
 	{unicode.Han, "zh"}, {unicode.Hiragana, "ja"}, {unicode.Katakana, "ja"}, {unicode.Hangul, "ko"}, {unicode.Thai, "th"}, {unicode.Greek, "el"},
 	{unicode.Georgian, "ka"}, {unicode.Armenian, "hy"}, {unicode.Bengali, "bn"}, {unicode.Gujarati, "gu"}, {unicode.Gurmukhi, "pa"},
 	{unicode.Kannada, "kn"}, {unicode.Malayalam, "ml"}, {unicode.Oriya, "or"}, {unicode.Sinhala, "si"}, {unicode.Tamil, "ta"},
+	{unicode.Hebrew, "he"}, // or Yiddish, which is told apart in texts of minLetters
 	{unicode.Telugu, "te"}, {unicode.Lao, "lo"}, {unicode.Khmer, "km"}, {unicode.Myanmar, "my"},
 }
 
@@ -182,7 +183,7 @@ func byScript(s string) (code string, decided bool) {
 		counts["zh"] = 0
 	}
 	for code, n := range counts {
-		if n >= minScriptLetters && n*2 > letters {
+		if n >= minScriptLetters && n*2 > letters && (code != "he" || letters < minLetters) {
 			return code, true
 		}
 	}

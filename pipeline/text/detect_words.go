@@ -134,6 +134,10 @@ func notInWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) 
 const moreDanish = "begge bare blevet både da din fordi før hver hvem hvilke hvilken hvordan hvorfor ingen ja kan kom kun lige " +
 	"mellem mere nogen samme siden så uden ved"
 
+// moreDutch are frequent Dutch words that the Dutch list lacks. Without them short Dutch texts are not told
+// from Afrikaans. They are no stop words.
+const moreDutch = "elk elke wij jij jouw jullie waarbij hierbij daarbij tijd tijden tijdens vrij vijf zeven nieuwe kunt zult onze"
+
 // afrikaans are frequent words of Afrikaans, which has no list of stop words. Without them most of
 // its texts are taken for Dutch.
 const afrikaans = "aan al almal alle as baie by daar dat deur die dit een ek elke en enige gee geen haar het hierdie hom hulle hy is kan " +
@@ -141,15 +145,14 @@ const afrikaans = "aan al almal alle as baie by daar dat deur die dit een ek elk
 
 // languagesOfStopwords has the languages of each stop word: bit i is that of languageAt(i).
 var languagesOfStopwords = sync.OnceValue(func() map[string]uint64 {
+	more := map[string]string{"da": moreDanish, "nl": moreDutch}
 	languages := map[string]uint64{}
 	for i, b := range builtin {
 		for _, w := range builtinLanguages()[b.code].Stopwords {
 			languages[w] |= 1 << i
 		}
-		if b.code == "da" {
-			for w := range strings.FieldsSeq(moreDanish) {
-				languages[w] |= 1 << i
-			}
+		for w := range strings.FieldsSeq(more[b.code]) {
+			languages[w] |= 1 << i
 		}
 	}
 	for w := range strings.FieldsSeq(afrikaans) {
