@@ -141,19 +141,13 @@ func (p *prefixes) Set(s string) error {
 	return nil
 }
 
-// duration is a flag for a duration of at least least.
-type duration struct {
-	value *time.Duration
-	least time.Duration
-}
+// duration is a flag for a duration.
+type duration struct{ value *time.Duration }
 
 func (d *duration) Type() string   { return "DURATION" }
 func (d *duration) String() string { return "" }
 func (d *duration) Set(s string) error {
 	v, err := config.ParseDuration(s)
-	if err == nil && v < d.least {
-		err = fmt.Errorf("%q is too short; write a duration such as 10s, 5m or 1h", s)
-	}
 	if err != nil {
 		return err
 	}
@@ -204,7 +198,7 @@ type limitFlags struct {
 
 func (l *limitFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&l.checks, "checks", 0, "check every page `N` times (at most one request per second and host, unless configured), deliver the notifications, and exit")
-	fs.Var(&duration{&l.every, 0}, "every", "check every page after this `DURATION`, whatever its interval; 0s checks again at once")
+	fs.Var(&duration{&l.every}, "every", "check every page after this `DURATION`, whatever its interval; 0s checks again at once")
 	fs.StringVar(&l.summary, "summary", "", "at exit write the numbers of checks, versions, changes and notifications to `FILE`, as JSON")
 }
 
