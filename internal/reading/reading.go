@@ -92,7 +92,7 @@ func Middleware(s pipeline.Subscription, report func(Reading)) flow.Middleware {
 				if err != nil {
 					return err
 				}
-				r.Listed = len(found.Links.URLs)
+				r.Listed = len(found.URLs)
 			}
 			tx.OnCommit(func() {
 				if !reported.Swap(true) {

@@ -111,20 +111,19 @@ func (s *Stage) ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pus
 const quick = time.Second
 
 // inTurn waits until reader may read one more page, and calls read with a limit of Timeout. A page that
-// is not read within quick begins again among the slow ones, so that these delay each other and no
-// other pages. If Timeout passes, inTurn returns the outcome that failed makes. It returns nil if ctx
+// a built-in reader has not read within quick begins again among the slow ones, so that these delay
+// each other and no other pages. If Timeout passes, inTurn returns the outcome that failed makes. It returns nil if ctx
 // ends first.
 func (s *Stage) inTurn(ctx context.Context, reader *entry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
-	for _, turn := range []struct {
-		turns chan struct{}
-		limit time.Duration
-	}{{reader.turns, min(quick, s.cfg.Timeout)}, {reader.slow, s.cfg.Timeout}} {
-		if outcomes := inOneOf(ctx, turn.turns, turn.limit, read); outcomes != nil || ctx.Err() != nil {
+	turns := reader.turns
+	if reader.slow != nil && s.cfg.Timeout > quick {
+		if outcomes := inOneOf(ctx, turns, quick, read); outcomes != nil || ctx.Err() != nil {
 			return outcomes
 		}
-		if turn.limit == s.cfg.Timeout {
-			break
-		}
+		turns = reader.slow
+	}
+	if outcomes := inOneOf(ctx, turns, s.cfg.Timeout, read); outcomes != nil || ctx.Err() != nil {
+		return outcomes
 	}
 	return []flow.Outcome{failed(&pipeline.FetchError{
 		Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout),

@@ -24,11 +24,11 @@ type Readers struct {
 type entry struct {
 	pipeline.Reader
 	turns chan struct{} // holds one for each page that is being read
-	slow  chan struct{} // the same for those that take long; see inTurn
+	slow  chan struct{} // the same for those that take long, see inTurn; nil: these wait for turns too
 }
 
 // maxTurns is how many pages a reader that is not built in reads at once, at most, and how many slow
-// ones any reader does.
+// ones the built-in readers do.
 const maxTurns = 4
 
 // fewTurns returns turns for pages that may take long. If there are several processors, it leaves one
@@ -39,7 +39,7 @@ func fewTurns() chan struct{} {
 
 // alone returns an entry of rd with turns of its own, so that pages which it reads slowly delay no
 // pages of other readers.
-func alone(rd pipeline.Reader) *entry { return &entry{rd, fewTurns(), fewTurns()} }
+func alone(rd pipeline.Reader) *entry { return &entry{rd, fewTurns(), nil} }
 
 // NewReaders returns a registry whose built-in readers are rs. They take turns with each other:
 // as many pages are read at once as there are processors, and fewer that take long.
