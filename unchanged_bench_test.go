@@ -70,7 +70,7 @@ func BenchmarkUnchanged(b *testing.B) {
 				}
 				s.conditional = kind == "304"
 				cfg := watched(server.URL, dir, pages, (b.N+pages-1)/pages)
-				s.measure(b, func() int { return int(runOnce(b, cfg).Checks) })
+				s.measure(b, func() int { return runOnce(b, cfg).Checks })
 			})
 		}
 	}

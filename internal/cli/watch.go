@@ -403,10 +403,10 @@ func watchedOf(r reading.Reading) string {
 		return fmt.Sprintf("%s of its host will be read, and the pages that they list are watched", count(r.Linked, "sitemap"))
 	}
 	var what string
-	switch {
-	case r.Linked == 0:
+	switch r.Linked {
+	case 0:
 		what = "no page is watched"
-	case r.Linked == 1:
+	case 1:
 		what = "1 of them is watched, and its first text is a baseline"
 	default:
 		what = fmt.Sprintf("%d of them are watched, and their first texts are baselines", r.Linked)

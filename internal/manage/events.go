@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,8 +18,11 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// errSlow ends a stream whose client reads too slowly.
-var errSlow = fmt.Errorf("the client is more than %d events behind; connect again", buffered)
+// Why a stream ends.
+var (
+	errSlow    = fmt.Errorf("the client is more than %d events behind; connect again", buffered)
+	errRevoked = errors.New("the token was changed or removed")
+)
 
 const (
 	// buffered is how many events wait for a slow reader before it is dropped.
@@ -69,7 +73,7 @@ func (a *api) streaming(c huma.Context, next func(huma.Context)) {
 	}
 }
 
-// stream sends events until the client goes away, or is too slow.
+// stream sends events until the client goes away, is too slow, or its token is not valid any more.
 func (a *api) stream(ctx context.Context, in *EventsInput, send sse.Sender) {
 	page := ""
 	if in.URL != "" {
@@ -94,9 +98,13 @@ func (a *api) stream(ctx context.Context, in *EventsInput, send sse.Sender) {
 	}
 	quiet := time.NewTicker(pulse)
 	defer quiet.Stop()
+	who := callerOf(ctx)
 	for {
 		select {
 		case ob := <-events:
+			if who.isRevoked() {
+				break
+			}
 			if event := a.event(ctx, ob); event != nil && send.Data(event) != nil {
 				return
 			}
@@ -106,10 +114,14 @@ func (a *api) stream(ctx context.Context, in *EventsInput, send sse.Sender) {
 				return
 			}
 			continue
+		case <-who.revoked:
 		case <-ctx.Done():
 		}
-		if context.Cause(ctx) == errSlow {
-			_ = send.Data(client.DroppedEvent{Reason: errSlow.Error()}) // the stream ends either way
+		if who.isRevoked() {
+			cancel(errRevoked)
+		}
+		if why := context.Cause(ctx); errors.Is(why, errSlow) || errors.Is(why, errRevoked) {
+			_ = send.Data(client.DroppedEvent{Reason: why.Error()}) // the stream ends either way
 		}
 		return
 	}

@@ -3,11 +3,15 @@ package manage
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2/sse"
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
@@ -151,5 +155,36 @@ func TestStreamsAreFew(t *testing.T) {
 	}
 	if status, header, body := send(t, "GET", serveURL(t, a)+client.Prefix+"/events", "", nil); status != 503 || header.Get("Retry-After") == "" {
 		t.Errorf("got %d %s", status, body)
+	}
+}
+
+// TestRevokedTokensEndStreams changes one of two tokens while both have a stream.
+func TestRevokedTokensEndStreams(t *testing.T) {
+	tokens := []config.Token{
+		{Name: "a", Hash: config.HashToken("of a"), Scopes: []config.Scope{config.ScopeRead}, Clients: []string{"a"}},
+		{Name: "b", Hash: config.HashToken("of b"), Scopes: []config.Scope{config.ScopeRead}, Clients: []string{"b"}},
+	}
+	access := new(Access)
+	if err := access.Configure(config.API{Tokens: tokens}); err != nil {
+		t.Fatal(err)
+	}
+	callers := access.now.Load().callers
+	tokens[0].Clients = []string{"c"}
+	if err := access.Configure(config.API{Tokens: tokens}); err != nil {
+		t.Fatal(err)
+	}
+	if !callers[0].isRevoked() || callers[1].isRevoked() {
+		t.Errorf("revoked: %v, %v; want only the token that was changed", callers[0].isRevoked(), callers[1].isRevoked())
+	}
+	f := &fake{observer: make(chan flow.Observer, 1)}
+	a := newAPIOf(t, f, config.API{})
+	var said []string
+	send := func(m sse.Message) error {
+		said = append(said, fmt.Sprintf("%T", m.Data))
+		return nil
+	}
+	a.api.stream(context.WithValue(t.Context(), callerKey{}, callers[0]), &EventsInput{}, send)
+	if want := []string{"client.PingEvent", "client.DroppedEvent"}; !slices.Equal(said, want) {
+		t.Errorf("the stream of a revoked token says %v, want %v", said, want)
 	}
 }

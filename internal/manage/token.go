@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync/atomic"
 
@@ -25,11 +26,21 @@ type access struct {
 }
 
 // Configure replaces tokens and origins. Connections stay open; their next requests need a token
-// that is still valid.
+// that is still valid. Streams of events end whose token was changed or removed.
 func (a *Access) Configure(c config.API) error {
 	now := &access{origins: make(map[string]bool), browser: http.NewCrossOriginProtection()}
+	var before []*caller
+	if old := a.now.Load(); old != nil {
+		before = slices.Clone(old.callers)
+	}
 	for _, t := range c.Tokens {
-		now.callers = append(now.callers, newCaller(t))
+		same := slices.IndexFunc(before, func(c *caller) bool { return reflect.DeepEqual(c.Token, t) })
+		if same < 0 {
+			now.callers = append(now.callers, newCaller(t))
+			continue
+		}
+		now.callers = append(now.callers, before[same])
+		before = slices.Delete(before, same, same+1)
 	}
 	for _, o := range c.CORS {
 		if err := now.browser.AddTrustedOrigin(o); err != nil {
@@ -38,21 +49,35 @@ func (a *Access) Configure(c config.API) error {
 		now.origins[o] = true
 	}
 	a.now.Store(now)
+	for _, c := range before {
+		close(c.revoked)
+	}
 	return nil
 }
 
 // caller is who sends a request: a token with its limit.
 type caller struct {
 	config.Token
-	limit *rate.Limiter // nil: no limit
+	limit   *rate.Limiter // nil: no limit
+	revoked chan struct{} // closed when the token is changed or removed
 }
 
 func newCaller(t config.Token) *caller {
-	c := &caller{Token: t}
+	c := &caller{Token: t, revoked: make(chan struct{})}
 	if t.Rate > 0 {
 		c.limit = rate.NewLimiter(rate.Limit(t.Rate), max(1, int(math.Ceil(t.Rate))))
 	}
 	return c
+}
+
+// isRevoked reports whether the token was changed or removed.
+func (c *caller) isRevoked() bool {
+	select {
+	case <-c.revoked:
+		return true
+	default:
+		return false
+	}
 }
 
 // find returns the caller with a token, or nil. It takes the same time for all tokens.

@@ -124,7 +124,7 @@ func testFetcherMissing(t *testing.T, s FetcherSite) {
 	if err == nil {
 		_ = resp.Body.Close()
 	}
-	fetchError(t, err)
+	_ = fetchError(t, err)
 }
 
 func testFetcherBound(t *testing.T, s FetcherSite) {

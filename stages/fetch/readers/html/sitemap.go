@@ -56,7 +56,7 @@ func Sitemap(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 				return flow.Links{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the sitemap is larger than %d MiB decompressed", MaxSitemap>>20)}
 			case errors.Is(z.Err(), html.ErrBufferExceeded):
 				return flow.Links{}, notSitemap(fmt.Sprintf("a tag, text or comment in it is larger than %d MiB", maxToken>>20))
-			case z.Err() != io.EOF:
+			case !errors.Is(z.Err(), io.EOF):
 				return flow.Links{}, notSitemap(breaksOff(len(l.links.URLs), z.Err().Error()))
 			case root == "":
 				return flow.Links{}, notSitemap(noSitemap)
