@@ -277,11 +277,11 @@ func TestDigestOverRestarts(t *testing.T) {
 		t.Fatalf("changes %+v", e.Changes)
 	}
 	m := e.Changes[0].Matches[0]
-	if m.Delivery != inspect.DeliveryDigest || m.Digest != "" || m.Time.After(until) || m.Time.Before(until.Add(-time.Hour)) {
+	if m.Delivery != inspect.DeliveryDigest || m.Digest != "" || m.DeliveryTime.After(until) || m.DeliveryTime.Before(until.Add(-time.Hour)) {
 		t.Errorf("of the first change it says %+v", m)
 	}
 	l := listed(t, cfg, inspect.ListFilter{})
-	if len(l.Receivers) != 1 || l.Receivers[0].Collected != 1 || l.Receivers[0].Pending != 0 || !l.Receivers[0].NextDigest.Equal(m.Time) {
+	if len(l.Receivers) != 1 || l.Receivers[0].Collected != 1 || l.Receivers[0].Pending != 0 || !l.Receivers[0].NextDigest.Equal(m.DeliveryTime) {
 		t.Errorf("receivers %+v", l.Receivers)
 	}
 

@@ -97,7 +97,7 @@ func TestListAndExplain(t *testing.T) {
 		t.Errorf("change %+v, and the notification %+v", c, sent[0])
 	}
 	if m.Notification != sent[0].ID || m.Client != "default" || !slices.Equal(m.Keywords, []string{"out of stock"}) ||
-		m.Sink != "box" || m.Delivery != inspect.DeliveryDelivered || m.Attempts != 1 || m.Time.IsZero() {
+		m.Sink != "box" || m.Delivery != inspect.DeliveryDelivered || m.Attempts != 1 || m.DeliveryTime.IsZero() {
 		t.Errorf("match %+v", m)
 	}
 	if got := whys(e); !slices.Equal(got, []string{
@@ -166,7 +166,7 @@ func TestExplainAfterFailures(t *testing.T) {
 		t.Errorf("check %+v", c)
 	}
 	m := e.Changes[0].Matches[0]
-	if m.Delivery != inspect.DeliveryPending || m.Attempts != 1 || m.Reason != "the receiver is full" || m.Time.IsZero() {
+	if m.Delivery != inspect.DeliveryPending || m.Attempts != 1 || m.Reason != "the receiver is full" || m.DeliveryTime.IsZero() {
 		t.Errorf("match %+v", m)
 	}
 	if got := whys(e); !slices.Equal(got, []string{"out!"}) {

@@ -147,7 +147,7 @@ func (m *Match) addDelivery(s Store, to pipeline.Receiver) error {
 	if err != nil {
 		return err
 	}
-	m.Attempts, m.Reason, m.Time = known.Attempts, known.Reason, known.Time
+	m.Attempts, m.Reason, m.DeliveryTime = known.Attempts, known.Reason, known.Time
 	if known.State == sinks.RecordCollected {
 		m.Delivery = DeliveryDigest
 		return nil

@@ -245,12 +245,12 @@ type Match struct {
 	Keywords     []string `json:"keywords"`
 	Sink         string   `json:"sink"`
 	// Delivery is one of the Delivery constants. Attempts is how many attempts were made, and
-	// Reason why the last one failed. Time is when the notification was delivered or became a dead
+	// Reason why the last one failed. DeliveryTime is when it was delivered or became a dead
 	// letter, when the next attempt is due, or when its digest ends.
-	Delivery string    `json:"delivery"`
-	Attempts int       `json:"attempts"`
-	Reason   string    `json:"reason,omitempty"`
-	Time     time.Time `json:"delivery_time,omitzero"`
+	Delivery     string    `json:"delivery"`
+	Attempts     int       `json:"attempts"`
+	Reason       string    `json:"reason,omitempty"`
+	DeliveryTime time.Time `json:"delivery_time,omitzero"`
 	// Digest is the ID of the digest that has the notification or will have it.
 	Digest string `json:"digest,omitempty"`
 }

@@ -192,17 +192,17 @@ func (r *results) delivery(m inspect.Match) string {
 	}
 	switch m.Delivery {
 	case inspect.DeliveryDelivered:
-		return "delivered at " + when(m.Time, r.now) + tried
+		return "delivered at " + when(m.DeliveryTime, r.now) + tried
 	case inspect.DeliveryDigest:
-		return "waits in a digest until " + when(m.Time, r.now)
+		return "waits in a digest until " + when(m.DeliveryTime, r.now)
 	case inspect.DeliveryPending:
 		next := ""
-		if !m.Time.IsZero() {
-			next = ", tried next at " + when(m.Time, r.now)
+		if !m.DeliveryTime.IsZero() {
+			next = ", tried next at " + when(m.DeliveryTime, r.now)
 		}
 		return "not delivered yet" + tried + next + why
 	case inspect.DeliveryDead:
-		return "given up at " + when(m.Time, r.now) + tried + why + " (replay brings it back)"
+		return "given up at " + when(m.DeliveryTime, r.now) + tried + why + " (replay brings it back)"
 	case inspect.DeliveryDropped:
 		return "dropped, since the subscription was cancelled first"
 	case inspect.DeliveryForgotten:

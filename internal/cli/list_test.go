@@ -242,7 +242,7 @@ func TestExplainText(t *testing.T) {
 	at := noon.Add(-time.Minute)
 	page := inspect.Page{URL: "https://example.com/", State: inspect.StateActive, Checks: 9, LastCheck: at}
 	match := func(client, delivery string, attempts int, reason string) inspect.Match {
-		return inspect.Match{Client: client, Keywords: []string{"privacy"}, Sink: "ops", Delivery: delivery, Attempts: attempts, Reason: reason, Time: noon}
+		return inspect.Match{Client: client, Keywords: []string{"privacy"}, Sink: "ops", Delivery: delivery, Attempts: attempts, Reason: reason, DeliveryTime: noon}
 	}
 	got := printed(t, func(r *results) {
 		r.explanation(inspect.Explanation{
