@@ -223,7 +223,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		why := bad.Unwrap()
 		if _, number := errors.AsType[*strconv.NumError](why); number {
-			why = fmt.Errorf("%q is not %s", bad.GetValue(), map[string]string{"int": "a whole number", "bool": "true or false"}[bad.GetFlag().Value.Type()])
+			why = fmt.Errorf("%q is not %s", bad.GetValue(), map[string]string{"int": "a whole number", "uint64": "a whole number of at least 0", "bool": "true or false"}[bad.GetFlag().Value.Type()])
 		}
 		return usage(cmd, "--%s: %w", bad.GetFlag().Name, why)
 	}

@@ -71,6 +71,9 @@ func (a *app) tryOut(cmd *cobra.Command, args []string, f *backtestFlags) error 
 		}
 	}
 	given := cmd.Flags().Changed
+	if len(keywords) == 0 && (given("keywords") || given("keyword")) {
+		return usage(cmd, "there is no keyword in --keywords or --keyword; name one, or leave both out to try every change")
+	}
 	t := &trialRun{app: a, option: flagOption, languages: text.NewLanguages()}
 	switch {
 	case given("old") != given("new"):

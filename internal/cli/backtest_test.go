@@ -120,6 +120,8 @@ func TestTrialOfOptions(t *testing.T) {
 func TestTrialMistakes(t *testing.T) {
 	a := file(t, "a.html", "<p>a</p>")
 	expect(t, 2, "name a page and keywords, two files", "test")
+	expect(t, 2, "there is no keyword in", "test", "--old", a, "--new", a, "--keywords", ",, ,")
+	expect(t, 2, "there is no keyword in", "test", "--old", a, "--new", a, "--keyword", " ")
 	expect(t, 2, "name both files", "test", "--old", a, "--keywords", "x")
 	expect(t, 2, "leave --data and -c out", "test", "--old", a, "--new", a, "--keywords", "x", "--data", "d")
 	expect(t, 2, "write keywords as --keywords", "test", "https://example.com/", "x", "--data", "d")

@@ -131,6 +131,9 @@ func (a *app) grep() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if len(o.Occurrences) == 0 {
+					return matchesNothing(fmt.Sprintf("%q is %s", o.Term, noneOf(len(o.Versions))))
+				}
 				out := a.results()
 				out.occurrences(o, a.color(color))
 				return out.end()
@@ -242,11 +245,16 @@ func notified(v inspect.Version) string {
 	return "notified " + strings.Join(names, ", ")
 }
 
+// noneOf says that a term is in none of n stored versions.
+func noneOf(n int) string {
+	if n == 1 {
+		return "not in the one version that was searched"
+	}
+	return fmt.Sprintf("in none of the %d versions that were searched", n)
+}
+
 // occurrences prints o.
 func (r *results) occurrences(o inspect.Occurrences, color bool) {
-	if len(o.Occurrences) == 0 {
-		r.text("%q is in none of the %s that are stored", o.Term, count(len(o.Versions), "version"))
-	}
 	for _, found := range o.Occurrences {
 		r.object(occurrenceLine{"occurrence", found})
 		if r.json || len(found.Places) == 0 {

@@ -61,6 +61,8 @@ func TestHistoryVerbs(t *testing.T) {
 	expect(t, 0, "version 10  ", "history", s.page.URL, "-c", s.config)
 	expect(t, 0, "notified legal (hook)", "history", s.page.URL, "-c", s.config)
 	expect(t, 2, "versions are numbered from 1", "show", s.page.URL, "--version", "0", "-c", s.config)
+	expect(t, 1, `"zeus" is not in the one version`, "grep", s.page.URL, "zeus", "--version", "3", "-c", s.config)
+	expect(t, 2, `--version: "abc" is not a whole number of at least 0`, "show", s.page.URL, "--version", "abc", "-c", s.config)
 	expect(t, 1, "has no version 11; versions 1 to 10 are kept", "show", s.page.URL, "--version", "11", "-c", s.config)
 	expect(t, 1, "no version before version 1", "diff", s.page.URL, "--to", "1", "-c", s.config)
 	expect(t, 1, "is not watched", "history", s.page.URL+"/other", "-c", s.config)
@@ -69,7 +71,7 @@ func TestHistoryVerbs(t *testing.T) {
 	expect(t, 2, "neither always nor never", "grep", s.page.URL, "Hera", "--color", "red", "-c", s.config)
 	expect(t, 2, "name a page and a word", "grep", s.page.URL, "-c", s.config)
 	expect(t, 1, `"!" has no word in it`, "grep", s.page.URL, "!", "-c", s.config)
-	expect(t, 0, `"zeus" is in none of the 10 versions`, "grep", s.page.URL, "zeus", "-c", s.config)
+	expect(t, 1, `"zeus" is in none of the 10 versions`, "grep", s.page.URL, "zeus", "-c", s.config)
 }
 
 // TestHistoryVerbsOfARunningProcess reads ten versions over the API.

@@ -110,6 +110,9 @@ func lostCount(n int) string {
 	if n == 0 {
 		return "nothing was lost"
 	}
+	if n == 1 {
+		return "1 line above says what needs a look"
+	}
 	return count(n, "line") + " above say what needs a look"
 }
 

@@ -45,7 +45,11 @@ func TestImportedFilesPassLint(t *testing.T) {
 		if got := subscriptionsIn(t, r.stdout); len(got) != want.subscriptions {
 			t.Errorf("%s: %d subscriptions, want %d", name, len(got), want.subscriptions)
 		}
-		if summary := "; " + count(want.lost, "line") + " above say what needs a look\n"; !strings.HasSuffix(r.stderr, summary) {
+		summary := fmt.Sprintf("; %d lines above say what needs a look\n", want.lost)
+		if want.lost == 1 {
+			summary = "; 1 line above says what needs a look\n"
+		}
+		if !strings.HasSuffix(r.stderr, summary) {
 			t.Errorf("%s: got %s", name, r.stderr)
 		}
 	}
