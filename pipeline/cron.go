@@ -11,7 +11,8 @@ import (
 )
 
 // Cron is a line with five fields: minute, hour, day of the month, month and day of the week. Then
-// follows the name of a time zone, such as "0 9 * * 1-5 Europe/Berlin"; without one it is UTC.
+// follows the name of a time zone, such as "0 9 * * 1-5 Europe/Berlin"; without one it is UTC. Where
+// neither the day of the month nor that of the week is *, one of them suffices.
 //
 // Where the hour is given, a line names a time of day. On the day on which a zone skips an hour, a
 // time within it is that much later: 02:30 is 03:30. On the day on which a zone repeats an hour, a
@@ -38,7 +39,9 @@ type cronLine struct {
 	zone *time.Location
 }
 
-var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+// cronParser reads days as crontab(5) does: where both the day of the month and the day of the week
+// are given, one of them suffices.
+var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom)
 
 func (c Cron) parse() (cronLine, error) {
 	crons.Lock()

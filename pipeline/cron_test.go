@@ -149,3 +149,13 @@ func TestCollected(t *testing.T) {
 		t.Errorf("a digest from %v ends at %v", day, both.End(day))
 	}
 }
+
+// TestEitherDaySuffices holds what crontab(5) says: the first of the month, and every Monday.
+func TestEitherDaySuffices(t *testing.T) {
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for _, want := range []string{"11-23", "11-30", "12-01", "12-07"} {
+		if at = Cron("0 9 1 * 1").Next(at); at.Format("01-02") != want {
+			t.Errorf("got %v, want %s", at, want)
+		}
+	}
+}

@@ -316,11 +316,11 @@ func (d Digest) Collects(t time.Time) bool {
 func (d Digest) End(start time.Time) time.Time {
 	latest := start.Add(time.Duration(min(max(d.Every, 0), maxDigest)))
 	if d.Cron != "" {
-		next := d.Cron.Next(start)
-		if next.IsZero() {
+		if d.Cron.Validate() != nil {
 			return start
 		}
-		if latest = start.Add(time.Duration(maxDigest)); next.Before(latest) {
+		latest = start.Add(time.Duration(maxDigest))
+		if next := d.Cron.Next(start); !next.IsZero() && next.Before(latest) {
 			latest = next
 		}
 	}

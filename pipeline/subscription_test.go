@@ -124,6 +124,8 @@ func FuzzDigest(f *testing.F) {
 	f.Add("0 9 * * 1-5 Europe/Berlin")
 	f.Add("TZ=0")
 	f.Add("*/0 9-1 L * 7#5 ../../etc")
+	f.Add("3 1 9 9 3")
+	f.Add("0 0 * 2 3#5") // no such day for 28 years
 	f.Fuzz(func(t *testing.T, s string) {
 		d, err := ParseDigest(s)
 		if err != nil || d.Validate() != nil {
