@@ -24,6 +24,9 @@ import (
 // a running Router. A subscription that is missing in cfg is cancelled. One that differs is replaced,
 // with the current version as its baseline.
 //
+// Subscriptions that were refused because one made at run time stood in their way are tried again.
+// Those that are still refused have no line; the Logger gets a warning of each.
+//
 // Reload returns one line for each subscription, sink and setting that changed. Some settings take
 // effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch,
 // KeepVersions, KeepFor, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
@@ -48,7 +51,6 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if cfg.Origin != old.Origin {
 		return nil, fmt.Errorf("the origin of subscriptions is %q and cannot become %q while the Router runs", old.Origin, cfg.Origin)
 	}
-	lines := append(differences(old, &cfg), restarts(old, &cfg)...)
 	// Sinks come first, so that no notification names a sink that does not exist yet.
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.policy())
 	r.readers.Replace(cfg.Readers...)
@@ -57,18 +59,23 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	}
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)
-	if err := r.publish(ctx, old, &cfg); err != nil {
+	refused := r.stages.index.TakeRefused()
+	changes, err := r.changedSubscriptions(old, &cfg, refused)
+	if err == nil {
+		err = r.publish(ctx, old, &cfg, refused)
+	}
+	if err != nil {
 		r.halfway = true
 		return nil, err
 	}
 	r.halfway = false
 	r.live.Store(&cfg)
-	return lines, nil
+	return slices.Concat(changes, differences(old, &cfg), restarts(old, &cfg)), nil
 }
 
-// publish sends a command to each owned page for which cfg differs from old. Pages of lanes
-// gained later get their commands from applyOwned.
-func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
+// publish sends a command to each owned page for which cfg differs from old, and to those whose
+// last command was refused. Pages of lanes gained later get their commands from applyOwned.
+func (r *Router) publish(ctx context.Context, old, cfg *Config, refused map[string]bool) error {
 	if cfg.Mode != ModeAll {
 		return nil
 	}
@@ -82,7 +89,7 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config) error {
 	}
 	for _, w := range wishes(cfg) {
 		key := [2]string{w.url, w.client}
-		if was := before[key]; (was == nil || !reflect.DeepEqual(was, w)) && r.transport.Owns(w.url) {
+		if was := before[key]; (was == nil || refused[w.url] || !reflect.DeepEqual(was, w)) && r.transport.Owns(w.url) {
 			if err := b.send(ctx, w.url, flow.TypeApply, w.command(cfg)); err != nil {
 				return err
 			}
@@ -106,16 +113,36 @@ func (c *Config) policy() sinks.Policy {
 	return sinks.Policy{Retry: c.Delivery.Retry, DeadAfter: c.Delivery.DeadAfter, ExpireAfter: c.Delivery.ExpireAfter}
 }
 
-// differences describes the changes that take effect at once, one a line.
-func differences(old, cfg *Config) []string {
+// changedSubscriptions describes which subscriptions change, one a line. Those that will be
+// refused, because one that was made at run time stands in their way, are left out: the log says
+// so. A subscription to a page in refused that is not in force counts as added.
+func (r *Router) changedSubscriptions(old, cfg *Config, refused map[string]bool) ([]string, error) {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	was, is := subscriptionsByPair(old), subscriptionsByPair(cfg)
 	for _, k := range slices.Sorted(maps.Keys(is)) {
-		switch before, ok := was[k]; {
-		case !ok:
+		s := is[k]
+		page, _ := pageurl.Canonical(s.URL) // Validate has checked it.
+		before, ok := was[k]
+		same := ok && reflect.DeepEqual(before, s)
+		if same && !refused[page] {
+			continue
+		}
+		origin, paused := "", false
+		if r.transport.Owns(page) {
+			var err error
+			if origin, paused, err = index.Standing(r.transport.State(flow.GroupIndex, page), page, s); err != nil {
+				return nil, fmt.Errorf("reading page %s: %w", page, err)
+			}
+		}
+		switch {
+		case origin == flow.OriginAPI && cfg.Origin != flow.OriginAPI:
+		case !ok || refused[page] && origin == "":
 			add("subscription added: %s", k)
-		case !reflect.DeepEqual(before, is[k]):
+		case same:
+		case paused && !cfg.ResumeExpired:
+			add("subscription changed: %s; it stays paused until it is resumed", k)
+		default:
 			add("subscription changed: %s", k)
 		}
 	}
@@ -124,6 +151,13 @@ func differences(old, cfg *Config) []string {
 			add("subscription removed: %s", k)
 		}
 	}
+	return lines, nil
+}
+
+// differences describes the other changes that take effect at once, one a line.
+func differences(old, cfg *Config) []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if !reflect.DeepEqual(old.Documents, cfg.Documents) {
 		add("documents changed")
 	}

@@ -1,9 +1,13 @@
 package vokter
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,6 +53,66 @@ func TestReload(t *testing.T) {
 		l, err := r.List(t.Context(), inspect.ListFilter{})
 		return err == nil && len(l.Pages) == 0
 	})
+}
+
+// TestReloadTriesRefusedSubscriptionsAgain has a subscription made at run time in the way of one
+// of the configuration.
+func TestReloadTriesRefusedSubscriptionsAgain(t *testing.T) {
+	s, box, log := newSite(t, "<p>in stock</p>"), newMailbox(), &lockedBuffer{}
+	cfg := watching(s, box, t.TempDir(), "stock")
+	cfg.Checks, cfg.Logger = 0, slog.New(slog.NewTextHandler(log, nil))
+	entry := cfg.Subscriptions[0]
+	entry.Client = "rt"
+	cfg.Subscriptions = nil
+	r, stop := lives(t, cfg)
+	defer stop()
+	other := entry
+	other.Keywords = []string{"other"}
+	if err := r.Subscribe(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Subscriptions = []pipeline.Subscription{entry}
+	reload := func(want ...string) {
+		t.Helper()
+		if lines, err := r.Reload(t.Context(), cfg); err != nil || !slices.Equal(lines, want) {
+			t.Errorf("Reload: %q, %v; want %q", lines, err, want)
+		}
+	}
+	warned := func(n int) func() bool {
+		return func() bool {
+			return strings.Count(log.String(), `level=WARN msg="a subscription of the configuration is not in force"`) == n
+		}
+	}
+	reload()
+	waitFor(t, "a warning", warned(1))
+	reload()
+	waitFor(t, "a second warning", warned(2))
+	if err := r.Cancel(t.Context(), entry.URL, "rt"); err != nil {
+		t.Fatal(err)
+	}
+	reload(`subscription added: ` + s.URL + `/a for client "rt"`)
+	keywords := func(want, state string) func() bool {
+		return func() bool {
+			l, err := r.List(t.Context(), inspect.ListFilter{})
+			return err == nil && len(l.Pages) == 1 && len(l.Pages[0].Subscriptions) == 1 &&
+				slices.Equal(l.Pages[0].Subscriptions[0].Keywords, []string{want}) && l.Pages[0].Subscriptions[0].State == state
+		}
+	}
+	waitFor(t, "the subscription of the configuration", keywords("stock", inspect.StateActive))
+	reload()
+
+	// A paused one that is changed stays paused.
+	if err := r.Pause(t.Context(), entry.URL, "rt"); err != nil {
+		t.Fatal(err)
+	}
+	entry.Keywords = []string{"new"}
+	cfg.Subscriptions = []pipeline.Subscription{entry}
+	reload(`subscription changed: ` + s.URL + `/a for client "rt"; it stays paused until it is resumed`)
+	waitFor(t, "the paused subscription to change", keywords("new", inspect.StatePaused))
+	if err := r.Resume(t.Context(), entry.URL, "rt"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the subscription to resume", keywords("new", inspect.StateActive))
 }
 
 // TestReloadTellsOfTheNextStart: what does not take effect at once, and nothing of what did
@@ -122,4 +186,22 @@ func TestOnlyKeepsSubscriptionsOfAKeptPage(t *testing.T) {
 	if err != nil || len(l.Pages) != 1 || l.Pages[0].URL != page {
 		t.Errorf("got %+v, %v, want the page kept without subscriptions", l.Pages, err)
 	}
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

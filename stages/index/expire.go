@@ -10,7 +10,8 @@ import (
 )
 
 // ExpiredSubscription is a subscription that ended because its page or all of its receivers
-// expired, or because it was paused. It is stored until it is resumed, changed, added again or cancelled.
+// expired, or because it was paused. It is stored until it is resumed or cancelled; what
+// expired, also until it is changed or added again.
 type ExpiredSubscription struct {
 	// Stamped is the ended record; its End is flow.EndExpired, EndReceiver or EndPaused.
 	flow.Stamped

@@ -139,6 +139,12 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 			s.cfg.Decided(m.ID, nil)
 			return
 		}
+		if m.Type == flow.TypeApply {
+			s.refusals.add(m.Key)
+			s.cfg.Logger.Warn("a subscription of the configuration is not in force", "page", pageurl.Redacted(m.Key), "code", r.Code, "reason", r.Message)
+			s.cfg.Decided(m.ID, r)
+			return
+		}
 		s.cfg.Logger.Info("command refused", "page", pageurl.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
 		s.cfg.Decided(m.ID, r)
 	})

@@ -85,6 +85,8 @@ type Stage struct {
 
 	mu     sync.RWMutex
 	expiry expiryRules
+
+	refusals refusals
 }
 
 // expiryRules are the rules that change while the stage runs.

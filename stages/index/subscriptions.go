@@ -57,14 +57,23 @@ func (a *application) replace(r replace) {
 		case stands && e.Origin == flow.OriginAPI && r.Origin != flow.OriginAPI,
 			listed && x.End == flow.EndPaused && x.Origin == flow.OriginAPI && r.Origin != flow.OriginAPI:
 			// A list does not replace what was made at run time.
+			before := refusal
 			refusal = conflict(s)
-			refusal.Message += "; this subscription was made at run time and stays: cancel it there to use the other one"
+			refusal.Message += " by a subscription made at run time, which stays; cancel it and reload the configuration to use that of the configuration"
+			if before != nil {
+				refusal.Message = before.Message + "\n" + refusal.Message
+			}
 		case stands && e.Origin == r.Origin && same(e.Subscription, s):
 		case stands:
 			a.end(e, "")
 			a.add(s, r.Origin, e.Incarnation, succeed(e, s, e.Incarnation), nil)
 		case listed && !r.Resume && x.Origin == r.Origin && same(x.Subscription, s):
 			// It stays expired until it is changed or resumed.
+		case listed && !r.Resume && x.Origin == r.Origin && x.End == flow.EndPaused:
+			// It stays paused, and resumes with the new settings.
+			x.Former = succeed(x.Stamped, s, x.Incarnation)
+			x.Subscription = s
+			a.emit(listExpired{x})
 		default:
 			// The position of the command is not unique: it may list several subscriptions.
 			incarnation := fmt.Sprintf("%s/%d", a.Position, i)
