@@ -91,6 +91,7 @@ type halves struct {
 
 func (h *halves) Emit(m flow.Message) {
 	if h.out = append(h.out, m); len(h.out) == 1 {
+		h.Sync() // or a kill would lose the first half too, which waits to be written
 		h.OnCommit(h.publish)
 	}
 }
