@@ -51,6 +51,7 @@ func upstream(t *testing.T, brokers []string) pipelinetest.Upstream {
 	conf := sarama.NewConfig()
 	conf.Version = sarama.V2_8_0_0
 	conf.Producer.Return.Successes = true
+	conf.Metadata.Retry.Max, conf.Producer.Retry.Max = 60, 60 // a busy broker knows a new topic only after a while
 	admin, err := sarama.NewClusterAdmin(brokers, conf)
 	if err != nil {
 		t.Fatal(err)
