@@ -3,6 +3,7 @@ package match
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -38,13 +39,12 @@ func subscriber(i int) flow.Stamped {
 	return s
 }
 
+var manySubscribers = flag.Int("match.subscribers", 100_000, "the largest number of subscriptions in BenchmarkSubscribers")
+
 // BenchmarkSubscribers shows what a page with many subscriptions costs: a change that no keyword
 // is in, one more subscription before each change, and the start, which reads all of them.
 func BenchmarkSubscribers(b *testing.B) {
-	for _, n := range []int{1_000, 100_000, 1_000_000} {
-		if testing.Short() && n > 100_000 {
-			continue
-		}
+	for _, n := range []int{1_000, *manySubscribers} {
 		st := subscribers(b, n)
 		p := New(Config{})
 		ctx := context.Background()
