@@ -2,6 +2,7 @@ package store
 
 import (
 	"math/rand/v2"
+	"path"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,7 +27,12 @@ func (p *powerCut) fs() vfs.FS { return errorfs.Wrap(p.mem, p) }
 
 func (p *powerCut) String() string { return "power cut" }
 
-func (p *powerCut) MaybeError(errorfs.Op) error {
+func (p *powerCut) MaybeError(op errorfs.Op) error {
+	if strings.HasPrefix(path.Base(op.Path), "marker.") {
+		if err := p.syncDir(path.Dir(op.Path)); err != nil {
+			return err
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.on {
@@ -37,6 +43,18 @@ func (p *powerCut) MaybeError(errorfs.Op) error {
 		p.after = p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
 	}
 	return nil
+}
+
+// syncDir makes the entries of dir durable. Pebble writes and syncs a file and then moves a
+// marker to its name. File systems with a journal never keep the second entry without the
+// first. The one in memory does.
+func (p *powerCut) syncDir(dir string) error {
+	d, err := p.mem.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }
 
 // turn begins or ends the counting.
