@@ -61,6 +61,8 @@ type ListFilter struct {
 	Sketches bool `json:"sketches,omitempty"`
 	// Tree adds the linked pages of subscriptions that follow links.
 	Tree bool `json:"tree,omitempty"`
+	// Contains selects the pages whose URL contains this text. Case does not count.
+	Contains string `json:"contains,omitempty"`
 	// State selects the pages in this state, for example StateFailing.
 	State string `json:"state,omitempty"`
 	// Clients restricts the list to the subscriptions and documents of these clients. Nil means no

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -55,7 +56,7 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 			if err := ctx.Err(); err != nil {
 				return pages, "", context.Cause(ctx)
 			}
-			if url <= f.After && url != "" {
+			if url != "" && (url <= f.After || !f.contains(url)) {
 				continue
 			}
 			if pages, err = addPage(pages, url, st, f); err != nil {
@@ -67,7 +68,7 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 	}
 	for after := f.After; ; {
 		// Some of the keys are of pages that f does not select.
-		keys, err := nextKeys(ctx, s, after, max(f.Limit+1, minKeys))
+		keys, err := nextKeys(ctx, s, f, after, max(f.Limit+1, minKeys))
 		if err != nil {
 			return pages, "", err
 		}
@@ -92,8 +93,8 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 // minKeys is how many keys Pages looks for at least in one pass over all.
 const minKeys = 1000
 
-// nextKeys returns the n smallest keys of pages behind after, in order.
-func nextKeys(ctx context.Context, s Store, after string, n int) ([]string, error) {
+// nextKeys returns the n smallest keys of pages behind after that f.Contains selects, in order.
+func nextKeys(ctx context.Context, s Store, f ListFilter, after string, n int) ([]string, error) {
 	var keys []string
 	last := "" // no key behind it is needed any more, once it is set
 	cut := func() {
@@ -109,7 +110,7 @@ func nextKeys(ctx context.Context, s Store, after string, n int) ([]string, erro
 				return nil, err
 			}
 		}
-		if url <= after || last != "" && url >= last {
+		if url <= after || last != "" && url >= last || !f.contains(url) {
 			continue
 		}
 		if keys = append(keys, url); len(keys) >= 4*n {
@@ -121,6 +122,11 @@ func nextKeys(ctx context.Context, s Store, after string, n int) ([]string, erro
 	}
 	cut()
 	return keys, nil
+}
+
+// contains reports whether the URL of a page contains what f asks for. Case does not count.
+func (f ListFilter) contains(url string) bool {
+	return f.Contains == "" || strings.Contains(strings.ToLower(url), strings.ToLower(f.Contains))
 }
 
 // addPage appends the page with the state st to pages if f selects it.

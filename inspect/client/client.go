@@ -45,6 +45,12 @@ func New(server, token string) *Client {
 	}}
 }
 
+// Over returns a Client whose requests are answered by transport, which knows who asks. It serves a
+// program that has the API in its own process.
+func Over(transport http.RoundTripper) *Client {
+	return &Client{base: "http://localhost", http: &http.Client{Transport: transport}}
+}
+
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
@@ -71,16 +77,22 @@ func (c *Client) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 			break
 		}
 	}
+	var err error
+	if l.Receivers, err = c.Receivers(ctx, f); err != nil {
+		return inspect.Listing{}, err
+	}
+	return l, nil
+}
+
+// Receivers returns the receivers that the fields URL, Client and Sinks of f select.
+func (c *Client) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
 	var receivers Receivers
 	q := values("url", f.URL, "client", f.Client)
 	if f.Sinks {
 		q.Set("sinks", "true")
 	}
-	if err := c.get(ctx, "/receivers", q, &receivers); err != nil {
-		return inspect.Listing{}, err
-	}
-	l.Receivers = receivers.Receivers
-	return l, nil
+	err := c.get(ctx, "/receivers", q, &receivers)
+	return receivers.Receivers, err
 }
 
 // listLimit is how many pages List asks for at once.
@@ -89,7 +101,7 @@ const listLimit = 1000
 // Pages returns the part of the list of pages that f selects. Field After of f is the cursor Next
 // of the part before; it is empty for the first part. Field Sinks has no meaning.
 func (c *Client) Pages(ctx context.Context, f inspect.ListFilter) (p Pages, err error) {
-	q := values("url", f.URL, "client", f.Client, "cursor", f.After)
+	q := values("url", f.URL, "client", f.Client, "contains", f.Contains, "state", f.State, "cursor", f.After)
 	if f.Sketches {
 		q.Set("sketches", "true")
 	}
@@ -160,26 +172,30 @@ func (c *Client) Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retr
 
 // DeadLetters returns the dead letters that f selects, the oldest first.
 func (c *Client) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
-	q := values("sink", f.Sink, "client", f.Client, "url", f.URL)
+	found := []flow.DeadLetter{}
+	for cursor := ""; ; {
+		part, err := c.DeadLettersPart(ctx, f, cursor, listLimit)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, part.DeadLetters...)
+		if cursor = part.Next; cursor == "" {
+			return found, nil
+		}
+	}
+}
+
+// DeadLettersPart returns at most limit of the dead letters that f selects. Cursor is the field Next
+// of the part before; it is empty for the first part.
+func (c *Client) DeadLettersPart(ctx context.Context, f flow.DeadFilter, cursor string, limit int) (part DeadLetters, err error) {
+	q := values("sink", f.Sink, "client", f.Client, "url", f.URL, "cursor", cursor, "limit", strconv.Itoa(limit))
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.Format(time.RFC3339Nano))
 	}
 	if f.Messages {
 		q.Set("messages", "true")
 	}
-	q.Set("limit", strconv.Itoa(listLimit))
-	found := []flow.DeadLetter{}
-	for {
-		var part DeadLetters
-		if err := c.get(ctx, "/dead-letters", q, &part); err != nil {
-			return nil, err
-		}
-		found = append(found, part.DeadLetters...)
-		if part.Next == "" {
-			return found, nil
-		}
-		q.Set("cursor", part.Next)
-	}
+	return part, c.get(ctx, "/dead-letters", q, &part)
 }
 
 // Replay queues the dead letters that f selects for delivery again and returns how many.

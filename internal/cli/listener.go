@@ -19,11 +19,12 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/web"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // listener is the HTTP server of a Router. It serves /healthz, /readyz and /metrics to
-// everybody, and the API to requests with its token. It may start before the Router runs. A nil
+// everybody, the API to requests with its token, and the web page to users who log in with one. It may start before the Router runs. A nil
 // listener does nothing.
 type listener struct {
 	addr, token string
@@ -65,7 +66,7 @@ func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr str
 		return nil, errors.Join(err, on.Close())
 	}
 	l := &listener{addr: on.Addr().String(), token: token, api: api, dir: cfg.Dir, server: &http.Server{
-		Handler: routes(r, api), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		Handler: routes(r, api, web.New(web.Options{API: api, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}}
 	go func() {
@@ -103,8 +104,9 @@ type observed interface {
 	Gauges() []flow.Gauge
 }
 
-// routes returns the handler of /healthz, /readyz and /metrics. All other requests go to api.
-func routes(r observed, api http.Handler) http.Handler {
+// routes returns the handler of /healthz, /readyz and /metrics, and of api. All other requests go to
+// site.
+func routes(r observed, api, site http.Handler) http.Handler {
 	public := http.NewServeMux()
 	public.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	public.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -122,7 +124,8 @@ func routes(r observed, api http.Handler) http.Handler {
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		mux.Handle(path, public)
 	}
-	mux.Handle("/", api)
+	mux.Handle("/api/", api)
+	mux.Handle("/", site)
 	return mux
 }
 

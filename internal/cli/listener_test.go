@@ -42,7 +42,10 @@ type pipelineAt struct {
 func (r pipelineAt) Ready() error { return r.err }
 
 func TestRoutes(t *testing.T) {
-	api := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	answers := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	}
+	api, site := answers(http.StatusTeapot), answers(http.StatusLoopDetected)
 	starting := errors.New("starting: no broker answers")
 	ended := fmt.Errorf("%w: https://example.com/secret is broken", vokter.ErrStopped)
 	for _, c := range []struct {
@@ -54,10 +57,10 @@ func TestRoutes(t *testing.T) {
 		{nil, "GET", "/healthz", 200, "ok"}, {nil, "GET", "/readyz", 200, "ok"}, {nil, "HEAD", "/readyz", 200, ""}, {nil, "GET", "/metrics", 200, "vokter_ready"},
 		{nil, "POST", "/readyz", 405, ""}, {nil, "POST", "/metrics", 405, ""},
 		{starting, "GET", "/healthz", 200, "ok"}, {starting, "GET", "/readyz", 503, starting.Error()}, {ended, "GET", "/readyz", 503, vokter.ErrStopped.Error()},
-		{nil, "GET", "/", 418, ""}, {nil, "GET", "/metrics/", 418, ""}, {nil, "GET", "/api/v1/pages", 418, ""}, {nil, "GET", "/debug/pprof/", 418, ""},
+		{nil, "GET", "/", 508, ""}, {nil, "GET", "/metrics/", 508, ""}, {nil, "GET", "/api/v1/pages", 418, ""}, {nil, "GET", "/api/", 418, ""}, {nil, "GET", "/debug/pprof/", 508, ""},
 	} {
 		w := httptest.NewRecorder()
-		routes(pipelineAt{figures{{Name: "vokter_ready", Help: "Whether it is."}}, c.err}, api).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		routes(pipelineAt{figures{{Name: "vokter_ready", Help: "Whether it is."}}, c.err}, api, site).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
 		if w.Code != c.want || !strings.Contains(w.Body.String(), c.says) || strings.Contains(w.Body.String(), "https:") {
 			t.Errorf("%s %s with %v: got %d %s, want %d %s", c.method, c.path, c.err, w.Code, w.Body, c.want, c.says)
 		}

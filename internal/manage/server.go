@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -91,10 +90,15 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	who, ok := a.authorized(w, r, slices.Concat(a.own, now.callers))
+	who, ok := a.authorized(w, r, a.callers())
 	if !ok {
 		return
 	}
+	a.answer(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+}
+
+// answer answers a request whose context has its caller.
+func (a *API) answer(w *writer, r *http.Request) {
 	if err := whole(w, r); err != nil {
 		status, says := http.StatusBadRequest, "the body cannot be read"
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -109,12 +113,12 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "", why)
 		return
 	}
-	a.route(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	a.route(w, r)
 }
 
 // foreign returns why a request that a browser may have sent for another web site is refused.
 func (now *access) foreign(r *http.Request) string {
-	if atLoopback(r) && !local(r.Host) {
+	if Rebound(r) {
 		return "the Host of the request is not a loopback address; write 127.0.0.1 or localhost"
 	}
 	// A GET can be expensive, so it gets the same check as a POST.
@@ -135,7 +139,7 @@ func (*API) authorized(w *writer, r *http.Request, callers []*caller) (*caller, 
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	var who *caller
 	if strings.EqualFold(scheme, "Bearer") {
-		who = find(callers, token)
+		who = find(callers, config.HashToken(token))
 	}
 	if who == nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="vokter-stream"`)
@@ -143,12 +147,20 @@ func (*API) authorized(w *writer, r *http.Request, callers []*caller) (*caller, 
 			"send a token as Authorization: Bearer TOKEN: one that the configuration names, or the one in the file "+tokenFile+" of the data directory")
 		return nil, false
 	}
-	if who.limit != nil && !who.limit.Allow() {
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, "", fmt.Sprintf("the token %q may send %.4g requests a second; wait a second", who.Name, who.Rate))
+	if limited(w, who) {
 		return nil, false
 	}
 	return who, true
+}
+
+// limited reports whether who sent too many requests, which it answers.
+func limited(w *writer, who *caller) bool {
+	if who.limit == nil || who.limit.Allow() {
+		return false
+	}
+	w.Header().Set("Retry-After", "1")
+	refuse(w, http.StatusTooManyRequests, "", fmt.Sprintf("the token %q may send %.4g requests a second; wait a second", who.Name, who.Rate))
+	return true
 }
 
 // whole reads the body of r while the read timeout of the server holds, and then removes the
@@ -218,6 +230,10 @@ func refuse(w http.ResponseWriter, status int, kind, detail string) {
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n'))
 }
+
+// Rebound reports whether r arrived at a loopback address for a Host that is none: a web site may
+// have let its own name point there.
+func Rebound(r *http.Request) bool { return atLoopback(r) && !local(r.Host) }
 
 // atLoopback reports whether r arrived at a loopback address. It returns true if the address is
 // not known.

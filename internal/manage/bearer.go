@@ -1,0 +1,85 @@
+package manage
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+
+	"github.com/vokter/vokter/config"
+)
+
+// Bearer is the bearer of a valid token. Its handler answers requests to the API as if they carried
+// the token, for web pages in the same process.
+type Bearer struct {
+	api *API
+	who *caller
+}
+
+// Bearer returns the bearer of the token with this hash, or nil if no valid token has it. The hash
+// is what config.HashToken returns.
+func (a *API) Bearer(hash string) *Bearer {
+	if c := find(a.callers(), hash); c != nil {
+		return &Bearer{a, c}
+	}
+	return nil
+}
+
+// Named returns the bearer of the configured token with this name, or nil if there is none.
+func (a *API) Named(name string) *Bearer {
+	for _, c := range a.access.now.Load().callers {
+		if c.Name == name {
+			return &Bearer{a, c}
+		}
+	}
+	return nil
+}
+
+// callers returns who may use the API now.
+func (a *API) callers() []*caller { return slices.Concat(a.own, a.access.now.Load().callers) }
+
+// Name returns the name of the token.
+func (b *Bearer) Name() string { return b.who.Name }
+
+// May reports whether the token has a scope.
+func (b *Bearer) May(s config.Scope) bool { return slices.Contains(b.who.Scopes, s) }
+
+// Clients returns the clients that the token is for. Nil means all.
+func (b *Bearer) Clients() []string { return b.who.Clients }
+
+// ServeHTTP answers a request to the API.
+func (b *Bearer) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w := newWriter(rw)
+	if limited(w, b.who) {
+		return
+	}
+	b.api.answer(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, b.who)))
+}
+
+// RoundTrip answers a request to the API in this process, for a client.Client.
+func (b *Bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	w := &kept{status: http.StatusOK, header: make(http.Header)}
+	b.ServeHTTP(w, r)
+	return &http.Response{
+		StatusCode: w.status, Status: http.StatusText(w.status), Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor,
+		Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+	}, nil
+}
+
+// kept is a response in memory.
+type kept struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (k *kept) Header() http.Header         { return k.header }
+func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }
+func (k *kept) WriteHeader(status int)      { k.status = status }
+
+var _ http.RoundTripper = (*Bearer)(nil)

@@ -1,0 +1,74 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// actions are what the buttons do. Each asks the API and returns what to tell the user.
+var actions = map[string]func(*request) (string, error){
+	"check": func(r *request) (string, error) {
+		return "The page is checked now. What the check finds shows here when it is done.", r.api.CheckNow(r.Context(), r.form.Get("url"))
+	},
+	"pause": func(r *request) (string, error) {
+		return "Paused " + target(r) + ".", r.api.Pause(r.Context(), r.form.Get("url"), r.form.Get("client"))
+	},
+	"resume": func(r *request) (string, error) {
+		return "Resumed " + target(r) + ".", r.api.Resume(r.Context(), r.form.Get("url"), r.form.Get("client"))
+	},
+	"cancel": func(r *request) (string, error) {
+		if r.form.Get("sure") == "" {
+			return "", &pipeline.FieldError{Field: "sure", Reason: "mark the box to cancel a subscription; its pending notifications are dropped"}
+		}
+		return "Cancelled " + target(r) + ".", r.api.Cancel(r.Context(), r.form.Get("url"), r.form.Get("client"))
+	},
+	"retry": func(r *request) (string, error) {
+		done, err := r.api.Retry(r.Context(), vokter.RetryFilter{Sink: r.form.Get("sink")})
+		if err == nil && len(done) == 0 {
+			return "No notification waits for " + r.form.Get("sink") + ".", nil
+		}
+		waiting := 0
+		for _, d := range done {
+			waiting += d.Waiting
+		}
+		return fmt.Sprintf("%s is tried now, with %s.", r.form.Get("sink"), count(waiting, "notification")), err
+	},
+	"replay": func(r *request) (string, error) {
+		n, err := r.api.Replay(r.Context(), flow.DeadFilter{Sink: r.form.Get("sink")})
+		return fmt.Sprintf("%s delivered again.", count(n, "dead letter is", "dead letters are")), err
+	},
+}
+
+// target says which subscriptions an action is about.
+func target(r *request) string {
+	if c := r.form.Get("client"); c != "" {
+		return "the subscriptions of " + c
+	}
+	return "the subscriptions of all clients"
+}
+
+// act carries out the action of a form and sends the browser back.
+func act(r *request) (any, error) {
+	do := actions[r.PathValue("action")]
+	if do == nil {
+		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: "there is no such action"}
+	}
+	note, err := do(r)
+	if err != nil {
+		return nil, err
+	}
+	return nil, &redirect{local(r.form.Get("back")), note}
+}
+
+// count returns "1 page" or "2 pages".
+func count(n int, one string, many ...string) string {
+	word := one
+	if n != 1 {
+		word = strings.Join(append(many, one+"s")[:1], "")
+	}
+	return fmt.Sprintf("%d %s", n, word)
+}

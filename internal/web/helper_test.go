@@ -1,0 +1,228 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// fake is a pipeline with one page, whose text is hostile. It notes what it was asked to do.
+type fake struct {
+	manage.Service // panics for what no test asks
+	done           []string
+	filters        []inspect.ListFilter
+	err            error
+}
+
+const (
+	hostile = `<script>alert("` + "\u202e" + `")</script>`
+	pageURL = "https://example.com/?a=1&b=%3Cscript%3E"
+	aToken  = "a-token-for-all-clients"
+)
+
+var someTime = time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
+
+func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, string, error) {
+	f.filters = append(f.filters, lf)
+	return []inspect.Page{{
+		URL: pageURL, State: inspect.StateFailing, Reason: hostile, LastCheck: someTime, NextCheck: time.Now().Add(time.Hour),
+		Documents: []inspect.Document{{ID: "d1", Title: hostile, Time: someTime}},
+		Subscriptions: []inspect.Subscription{{Document: "d1", State: inspect.StateActive, Subscription: pipeline.Subscription{
+			URL: pageURL, Client: hostile, Keywords: []string{hostile, "tea"}, Sinks: []string{hostile},
+		}.WithDefaults()}},
+	}}, "next", f.err
+}
+
+func (f *fake) List(ctx context.Context, lf inspect.ListFilter) (inspect.Listing, error) {
+	pages, _, err := f.Pages(ctx, lf)
+	return inspect.Listing{Pages: pages, Receivers: []inspect.Receiver{{Sink: hostile, State: inspect.StateFailing, Reason: hostile, Dead: 1}}}, err
+}
+
+func (f *fake) match() inspect.Match {
+	return inspect.Match{Client: hostile, Keywords: []string{hostile}, Sink: hostile, Delivery: inspect.DeliveryDead, Reason: hostile}
+}
+
+func (f *fake) version(n uint64) inspect.Version {
+	return inspect.Version{N: n, Time: someTime, Title: hostile, Size: &flow.Size{Added: 1}, Matches: []inspect.Match{f.match()}}
+}
+
+func (f *fake) Versions(context.Context, string, inspect.DocumentFilter) (inspect.History, error) {
+	return inspect.History{URL: pageURL, Document: "d1", Versions: []inspect.Version{f.version(2), f.version(1)}}, f.err
+}
+
+func (f *fake) Text(_ context.Context, _ string, n uint64, _ inspect.DocumentFilter) (inspect.Text, error) {
+	return inspect.Text{URL: pageURL, Document: "d1", Version: f.version(n), Text: "green tea " + hostile}, f.err
+}
+
+func (f *fake) Diff(context.Context, string, inspect.DiffFilter) (inspect.Difference, error) {
+	return inspect.Difference{URL: pageURL, Document: "d1", From: f.version(1), To: f.version(2), Rows: []inspect.Row{
+		{Kind: inspect.RowSkipped, Skipped: 3},
+		{Kind: inspect.RowChanged,
+			Old: []inspect.Line{{Segments: []inspect.Segment{{Text: "green tea "}, {Text: hostile, Event: pipeline.Removed}}}},
+			New: []inspect.Line{{Segments: []inspect.Segment{{Text: "green tea "}, {Text: hostile, Event: pipeline.Added}}}}},
+	}}, f.err
+}
+
+func (f *fake) Occurrences(_ context.Context, _, term string, _ inspect.OccurrenceFilter) (inspect.Occurrences, error) {
+	o := inspect.Occurrences{}
+	if term == "tea" {
+		o.Occurrences = []inspect.Occurrence{{Text: "tea", Places: []inspect.Place{{Version: 2, Start: 6, End: 9}}}}
+	}
+	return o, f.err
+}
+
+func (f *fake) Explain(context.Context, string, inspect.ExplainFilter) (inspect.Explanation, error) {
+	return inspect.Explanation{
+		Page: inspect.Page{URL: pageURL}, Checks: []inspect.Check{{Time: someTime, Result: flow.OutcomeFailed, Reason: hostile}},
+		Changes:  []inspect.Change{{Version: 2, Matches: []inspect.Match{f.match()}}},
+		Keywords: []inspect.Keyword{{Client: hostile, Keyword: hostile, Why: hostile}},
+	}, f.err
+}
+
+func (f *fake) DeadLetters(context.Context, flow.DeadFilter) ([]flow.DeadLetter, error) {
+	return []flow.DeadLetter{{Reason: hostile, Time: someTime, Addressed: &flow.Addressed{
+		Receiver: pipeline.Receiver{Sink: hostile}, Notification: pipeline.Notification{URL: pageURL, Client: hostile, Diffs: []pipeline.Diff{{Keyword: hostile}}},
+	}}}, f.err
+}
+
+func (f *fake) note(format string, args ...any) error {
+	f.done = append(f.done, fmt.Sprintf(format, args...))
+	return f.err
+}
+
+func (f *fake) Cancel(_ context.Context, url, client string) error {
+	return f.note("cancel %s %s", url, client)
+}
+func (f *fake) Pause(_ context.Context, url, client string) error {
+	return f.note("pause %s %s", url, client)
+}
+func (f *fake) Resume(_ context.Context, url, client string) error {
+	return f.note("resume %s %s", url, client)
+}
+func (f *fake) CheckNow(_ context.Context, url string) error { return f.note("check %s", url) }
+
+func (f *fake) Retry(_ context.Context, x vokter.RetryFilter) ([]vokter.Retried, error) {
+	return []vokter.Retried{{Sink: x.Sink, Waiting: 2}}, f.note("retry %s", x.Sink)
+}
+
+func (f *fake) Replay(_ context.Context, x flow.DeadFilter) (int, error) {
+	return 1, f.note("replay %s", x.Sink)
+}
+
+func (f *fake) Ready() error         { return nil }
+func (f *fake) Gauges() []flow.Gauge { return nil }
+
+func (f *fake) Running() <-chan struct{} {
+	running := make(chan struct{})
+	close(running)
+	return running
+}
+
+// browser is a user with cookies at the web page of a fake.
+type browser struct {
+	*http.Client
+	base   string
+	access *manage.Access
+}
+
+// tokens are the tokens of the tests.
+var tokens = []config.Token{
+	{Name: "all", Hash: config.HashToken(aToken), Scopes: []config.Scope{config.ScopeRead, config.ScopeWrite, config.ScopeAdmin}},
+	{Name: "reader", Hash: config.HashToken("reader"), Scopes: []config.Scope{config.ScopeRead}},
+	{Name: "acme", Hash: config.HashToken("acme"), Scopes: []config.Scope{config.ScopeRead, config.ScopeWrite, config.ScopeAdmin}, Clients: []string{"acme"}},
+	{Name: "writer", Hash: config.HashToken("writer"), Scopes: []config.Scope{config.ScopeWrite}},
+}
+
+// open serves the web page of f, and logs in with token unless it is empty.
+func open(t *testing.T, f *fake, token string) *browser {
+	t.Helper()
+	b := &browser{Client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, access: new(manage.Access)}
+	if err := b.access.Configure(config.API{Tokens: tokens}); err != nil {
+		t.Fatal(err)
+	}
+	api, err := manage.New(f, manage.Options{Access: b.access})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(New(Options{API: api, Gauges: func() []flow.Gauge {
+		return []flow.Gauge{{Name: "vokter_store_bytes", Help: hostile, Labels: map[string]string{"sink": hostile}, Value: 2048}}
+	}}))
+	t.Cleanup(s.Close)
+	b.base = s.URL
+	if b.Jar, err = cookiejar.New(nil); err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		if r, _ := b.post(t, "/login", url.Values{"token": {token}}); r.StatusCode != http.StatusSeeOther {
+			t.Fatalf("login: got %s", r.Status)
+		}
+	}
+	return b
+}
+
+// get asks for a page, as a browser whose user typed its address.
+func (b *browser) get(t *testing.T, path string) (*http.Response, string) {
+	t.Helper()
+	return b.send(t, http.MethodGet, path, nil, map[string]string{"Sec-Fetch-Site": "none"})
+}
+
+// post sends a form, as a browser does that shows a page of the same site.
+func (b *browser) post(t *testing.T, path string, form url.Values) (*http.Response, string) {
+	t.Helper()
+	return b.send(t, http.MethodPost, path, form, map[string]string{"Origin": b.base})
+}
+
+func (b *browser) send(t *testing.T, method, path string, form url.Values, header map[string]string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, b.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for k, v := range header {
+		r.Header.Set(k, v)
+	}
+	if h := header["Host"]; h != "" {
+		r.Host = h
+	}
+	resp, err := b.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
+}
+
+// paths are requests to all routes that show something.
+func paths(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, r := range routes {
+		path, ok := strings.CutPrefix(r.pattern, "GET ")
+		if !ok {
+			continue
+		}
+		all = append(all, strings.TrimSuffix(path, "{$}")+"?url="+url.QueryEscape(pageURL))
+	}
+	return all
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// textView is the text of one version.
+type textView struct {
+	inspect.Text
+	Term     string
+	Keywords []string
+	Pieces   []piece
+	Found    int
+}
+
+func showText(r *request) (any, error) {
+	f := inspect.DocumentFilter{Document: r.form.Get("document")}
+	n, err := number(r, "version")
+	if err != nil {
+		return nil, err
+	}
+	v := textView{Term: strings.TrimSpace(r.form.Get("term"))}
+	if v.Text, err = r.api.Text(r.Context(), r.form.Get("url"), n, f); err != nil {
+		return nil, err
+	}
+	f.Document = v.Document
+	terms := []searched{{term: v.Term, f: inspect.OccurrenceFilter{IgnoreCase: true}}}
+	if v.Term == "" {
+		if terms, err = keywordsOf(r, v.URL, v.Document); err != nil {
+			return nil, err
+		}
+		for _, t := range terms {
+			v.Keywords = append(v.Keywords, t.term)
+		}
+	}
+	places, err := findAll(r, v.URL, v.Document, v.N, terms)
+	if err != nil {
+		return nil, err
+	}
+	v.Found = len(places)
+	v.Pieces = pieces(0, []inspect.Segment{{Text: v.Text.Text}}, places)
+	for i, p := range v.Pieces {
+		v.Pieces[i].Text = inspect.Plain(p.Text)
+	}
+	return v, nil
+}
+
+// diffView is the difference of two versions.
+type diffView struct {
+	inspect.Difference
+	Rows     []row
+	Versions []inspect.Version
+	Keywords []string
+	// Side says that the versions stand side by side, All that unchanged text is shown as well.
+	Side, All bool
+	// Earlier and Later are the numbers of the versions before and behind the two, or 0.
+	Earlier, Later uint64
+}
+
+// row is a row of a difference, of which each line has its pieces.
+type row struct {
+	Kind     string
+	Old, New [][]piece
+	Skipped  int
+}
+
+func showDiff(r *request) (any, error) {
+	f := inspect.DiffFilter{DocumentFilter: inspect.DocumentFilter{Document: r.form.Get("document")}, Context: 2}
+	v := diffView{Side: r.form.Get("view") == "side", All: r.form.Get("all") != ""}
+	if v.All {
+		f.Context = -1
+	}
+	var err error
+	if f.From, err = number(r, "from"); err != nil {
+		return nil, err
+	}
+	if f.To, err = number(r, "to"); err != nil {
+		return nil, err
+	}
+	if f.From > f.To && f.To > 0 {
+		f.From, f.To = f.To, f.From
+	}
+	if v.Difference, err = r.api.Diff(r.Context(), r.form.Get("url"), f); err != nil {
+		return nil, err
+	}
+	h, err := r.api.Versions(r.Context(), v.URL, inspect.DocumentFilter{Document: v.Document})
+	if err != nil {
+		return nil, err
+	}
+	v.Versions = h.Versions
+	for _, one := range h.Versions { // the newest first
+		if one.N > v.To.N {
+			v.Later = one.N
+		}
+		if one.N < v.From.N && v.Earlier == 0 {
+			v.Earlier = one.N
+		}
+	}
+	terms, err := keywordsOf(r, v.URL, v.Document)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range terms {
+		v.Keywords = append(v.Keywords, t.term)
+	}
+	old, err := findAll(r, v.URL, v.Document, v.From.N, terms)
+	if err != nil {
+		return nil, err
+	}
+	new, err := findAll(r, v.URL, v.Document, v.To.N, terms)
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range v.Difference.Rows {
+		v.Rows = append(v.Rows, row{x.Kind, lines(x.Old, old), lines(x.New, new), x.Skipped})
+	}
+	return v, nil
+}
+
+// number returns the version in the field name of the form, or 0 where it is missing.
+func number(r *request, name string) (uint64, error) {
+	text := r.form.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 53)
+	if err != nil {
+		return 0, &pipeline.FieldError{Field: name, Reason: "is not the number of a version"}
+	}
+	return n, nil
+}

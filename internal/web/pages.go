@@ -1,0 +1,136 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// perPage is how many entries a list shows at once.
+const perPage = 50
+
+// pagesView is the list of watched pages.
+type pagesView struct {
+	client.Pages
+	Search, State, Client string
+	States                []string
+	// First says that the list begins here.
+	First bool
+}
+
+func showPages(r *request) (any, error) {
+	v := pagesView{
+		Search: strings.TrimSpace(r.form.Get("q")), State: r.form.Get("state"), Client: strings.TrimSpace(r.form.Get("client")),
+		States: []string{inspect.StateActive, inspect.StateFailing, inspect.StatePaused, inspect.StateExpired},
+		First:  r.form.Get("cursor") == "",
+	}
+	var err error
+	v.Pages, err = r.api.Pages(r.Context(), inspect.ListFilter{
+		Contains: v.Search, State: v.State, Client: v.Client, After: r.form.Get("cursor"), Limit: perPage,
+	})
+	return v, err
+}
+
+// pageView is one watched page with the timeline of one of its documents.
+type pageView struct {
+	inspect.Page
+	// History has the versions of the document. It is nil where there is none, for the reason NoHistory.
+	History   *inspect.History
+	NoHistory string
+}
+
+func showPage(r *request) (any, error) {
+	p, err := page(r)
+	if err != nil {
+		return nil, err
+	}
+	v := pageView{Page: p}
+	document := r.form.Get("document")
+	if document == "" && len(p.Documents) > 0 {
+		document = p.Documents[0].ID
+	}
+	if document == "" {
+		v.NoHistory = "No version is stored."
+		return v, nil
+	}
+	h, err := r.api.Versions(r.Context(), p.URL, inspect.DocumentFilter{Document: document})
+	if err != nil {
+		v.NoHistory = sentence(err.Error())
+		return v, nil
+	}
+	v.History = &h
+	return v, nil
+}
+
+// page returns the page that r names.
+func page(r *request) (inspect.Page, error) {
+	url := strings.TrimSpace(r.form.Get("url"))
+	if url == "" {
+		return inspect.Page{}, &redirect{to: "/"}
+	}
+	found, err := r.api.Pages(r.Context(), inspect.ListFilter{URL: url})
+	if err != nil {
+		return inspect.Page{}, err
+	}
+	if len(found.Pages) == 0 {
+		return inspect.Page{}, &flow.Refusal{Code: flow.CodeNotFound, Message: url + " is not watched"}
+	}
+	return found.Pages[0], nil
+}
+
+// showWhy shows the last checks of a page and what became of its last changes.
+func showWhy(r *request) (any, error) {
+	return r.api.Explain(r.Context(), r.form.Get("url"), inspect.ExplainFilter{Client: r.form.Get("client")})
+}
+
+// gauge is a metric with its labels as text.
+type gauge struct {
+	Name, Labels, Help string
+	Value              float64
+}
+
+// processView is the state of the process.
+type processView struct {
+	client.Process
+	Gauges []gauge
+}
+
+func showProcess(r *request) (any, error) {
+	p, err := r.api.Process(r.Context())
+	v := processView{Process: p}
+	for _, g := range r.site.gauges() {
+		var labels []string
+		for name, value := range g.Labels {
+			labels = append(labels, name+" "+value)
+		}
+		slices.Sort(labels)
+		v.Gauges = append(v.Gauges, gauge{g.Name, strings.Join(labels, ", "), g.Help, g.Value})
+	}
+	slices.SortStableFunc(v.Gauges, func(a, b gauge) int { return cmp.Compare(a.Name+a.Labels, b.Name+b.Labels) })
+	return v, err
+}
+
+// receiversView is the list of receivers.
+type receiversView struct{ Receivers []inspect.Receiver }
+
+func showReceivers(r *request) (any, error) {
+	all, err := r.api.Receivers(r.Context(), inspect.ListFilter{Sinks: true})
+	return receiversView{all}, err
+}
+
+// deadLettersView is a part of the list of dead letters.
+type deadLettersView struct {
+	client.DeadLetters
+	Sink string
+}
+
+func showDeadLetters(r *request) (any, error) {
+	v := deadLettersView{Sink: r.form.Get("sink")}
+	var err error
+	v.DeadLetters, err = r.api.DeadLettersPart(r.Context(), flow.DeadFilter{Sink: v.Sink, Messages: true}, r.form.Get("cursor"), perPage)
+	return v, err
+}

@@ -1,0 +1,179 @@
+package web
+
+import (
+	"cmp"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/manage"
+)
+
+const (
+	// sessionCookie has the ID of a session, noteCookie what the last action did.
+	sessionCookie = "vokter_session"
+	noteCookie    = "vokter_note"
+	// lifetime is how long a session lasts.
+	lifetime = 30 * 24 * time.Hour
+	// maxSessions is how many sessions there are at once. The oldest one ends if there are more.
+	maxSessions = 1000
+)
+
+// sessions are the users who logged in. They are lost with the process.
+type sessions struct {
+	mu sync.Mutex
+	// byID has the sessions by the hash of their ID, so that no memory dump shows an ID.
+	byID map[[sha256.Size]byte]session
+}
+
+// session is one login. It holds the hash of the token, so that it ends with the token.
+type session struct {
+	token string
+	since time.Time
+}
+
+func newSessions() *sessions { return &sessions{byID: make(map[[sha256.Size]byte]session)} }
+
+// begin returns the ID of a new session.
+func (s *sessions) begin(token string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest [sha256.Size]byte
+	for key, one := range s.byID {
+		if time.Since(one.since) > lifetime {
+			delete(s.byID, key)
+		} else if before, ok := s.byID[oldest]; !ok || one.since.Before(before.since) {
+			oldest = key
+		}
+	}
+	if len(s.byID) >= maxSessions {
+		delete(s.byID, oldest)
+	}
+	id := rand.Text()
+	s.byID[sha256.Sum256([]byte(id))] = session{token, time.Now()}
+	return id
+}
+
+// token returns the hash of the token of a session, or "" if there is no such session.
+func (s *sessions) token(id string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.byID[sha256.Sum256([]byte(id))]
+	if !ok || time.Since(one.since) > lifetime {
+		return ""
+	}
+	return one.token
+}
+
+// end ends a session.
+func (s *sessions) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, sha256.Sum256([]byte(id)))
+}
+
+// known returns who sends r, or nil.
+func (s *Site) known(r *http.Request) *manage.Bearer {
+	c, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return nil
+	}
+	hash := s.sessions.token(c.Value)
+	if hash == "" {
+		return nil
+	}
+	return s.api.Bearer(hash)
+}
+
+// user returns who sends r, or sends the login page and returns nil.
+func (s *Site) user(w http.ResponseWriter, r *http.Request) *manage.Bearer {
+	if b := s.known(r); b != nil {
+		return b
+	}
+	switch {
+	case r.Method != http.MethodGet:
+		s.refuse(w, r, http.StatusUnauthorized, "The session has ended. Log in and try again.")
+	case r.Header.Get("Sec-Fetch-Site") == "cross-site":
+		// The browser keeps the cookie from a request that follows a link in a mail or a chat. It
+		// sends the cookie once this page asks for itself.
+		s.render(w, r, http.StatusOK, "again", view{Path: r.URL.Path, Data: r.URL.RequestURI()})
+	default:
+		s.render(w, r, http.StatusUnauthorized, "login", view{Path: r.URL.Path, Data: loginForm{Back: r.URL.RequestURI()}})
+	}
+	return nil
+}
+
+// loginForm is the form that asks for a token.
+type loginForm struct{ Back, Problem string }
+
+func (s *Site) showLogin(w http.ResponseWriter, r *http.Request) {
+	s.render(w, r, http.StatusOK, "login", view{Path: r.URL.Path, Data: loginForm{Back: "/"}})
+}
+
+// login begins a session.
+func (s *Site) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	back := local(r.PostFormValue("back"))
+	hash := config.HashToken(strings.TrimSpace(r.PostFormValue("token")))
+	if s.api.Bearer(hash) == nil {
+		s.render(w, r, http.StatusUnauthorized, "login", view{Path: r.URL.Path, Data: loginForm{back, "This token is not valid. A token of the data directory is replaced at each start."}})
+		return
+	}
+	http.SetCookie(w, cookie(r, sessionCookie, s.sessions.begin(hash), lifetime))
+	http.Redirect(w, r, back, http.StatusSeeOther)
+}
+
+// logout ends a session.
+func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(sessionCookie); err == nil {
+		s.sessions.end(c.Value)
+	}
+	http.SetCookie(w, cookie(r, sessionCookie, "", -time.Second))
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+// cookie returns a cookie that no script and no other web site can use.
+func cookie(r *http.Request, name, value string, age time.Duration) *http.Cookie {
+	return &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+	}
+}
+
+// local returns to if it is a page of this site, and otherwise the first page.
+func local(to string) string {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") {
+		return "/"
+	}
+	return to
+}
+
+// maxNote is the longest note, in bytes: a cookie has at most 4 KiB.
+const maxNote = 2000
+
+// setNote keeps a note for the next page.
+func setNote(w http.ResponseWriter, note string) {
+	note = note[:min(len(note), maxNote)]
+	http.SetCookie(w, &http.Cookie{
+		Name: noteCookie, Value: base64.RawURLEncoding.EncodeToString([]byte(note)), Path: "/", MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// takeNote returns the note for this page and removes it.
+func takeNote(w http.ResponseWriter, r *http.Request) string {
+	c, err := r.Cookie(noteCookie)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(w, &http.Cookie{Name: noteCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	b, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(cmp.Or(string(b), ""), "")
+}

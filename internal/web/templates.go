@@ -1,0 +1,219 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed assets/*
+var assetFiles embed.FS
+
+// templates are the pages by the names of their files. Each is in the layout of all.
+var templates = parseTemplates()
+
+func parseTemplates() map[string]*template.Template {
+	shared := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html"))
+	all := make(map[string]*template.Template)
+	files, _ := templateFiles.ReadDir("templates") // it is part of the program
+	for _, f := range files {
+		if name := strings.TrimSuffix(f.Name(), ".html"); name != "layout" {
+			all[name] = template.Must(template.Must(shared.Clone()).ParseFS(templateFiles, "templates/"+f.Name()))
+		}
+	}
+	return all
+}
+
+// functions are what the templates can call. None returns HTML: all text of pages is escaped.
+var functions = template.FuncMap{
+	"iso":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"clock":    func(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04 MST") },
+	"ago":      ago,
+	"query":    query,
+	"count":    count,
+	"sentence": sentence,
+	"short":    short,
+	"outside":  outside,
+	"words":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"settings": settings,
+	"asset":    func(name string) string { return "/assets/" + name + "?" + versions[name] },
+	"removed":  func(e pipeline.Event) bool { return e == pipeline.Removed },
+	"added":    func(e pipeline.Event) bool { return e == pipeline.Added },
+	"view":     viewText,
+	"changed":  changed,
+	"int":      func(n int64) int { return int(n) },
+	"last":     func(all []inspect.Version) int { return len(all) - 1 },
+	"layout":   func(side bool) string { return map[bool]string{true: "side"}[side] },
+	"tab":      newTab,
+	"target":   func(url, client, back string) any { return struct{ URL, Client, Back string }{url, client, back} },
+	"plain":    func(name string) string { return strings.ReplaceAll(strings.TrimPrefix(name, "vokter_"), "_", " ") },
+	"figure":   figure,
+}
+
+// tab is an entry of the navigation.
+type tab struct {
+	Path, Name string
+	Here       bool
+}
+
+func newTab(v view, path, name string) tab { return tab{path, name, v.Path == path} }
+
+// changed returns when the text of a page last changed.
+func changed(p inspect.Page) (last time.Time) {
+	for _, d := range p.Documents {
+		if d.Time.After(last) {
+			last = d.Time
+		}
+	}
+	return last
+}
+
+// figure returns the value of g with the unit that its name ends in.
+func figure(g gauge) string {
+	if strings.HasSuffix(g.Name, "_bytes") {
+		for _, unit := range []string{"bytes", "KiB", "MiB", "GiB"} {
+			if g.Value < 1024 || unit == "GiB" {
+				return fmt.Sprintf("%.4g %s", g.Value, unit)
+			}
+			g.Value /= 1024
+		}
+	}
+	if strings.HasSuffix(g.Name, "_seconds") {
+		return time.Duration(g.Value * float64(time.Second)).Round(time.Millisecond).String()
+	}
+	return strconv.FormatFloat(g.Value, 'f', -1, 64)
+}
+
+// query returns an URL with a query of pairs of names and values. Empty values are left out.
+func query(path string, pairs ...any) (string, error) {
+	if len(pairs)%2 != 0 {
+		return "", fmt.Errorf("query %s: a value is missing", path)
+	}
+	q := make(url.Values)
+	for i := 0; i < len(pairs); i += 2 {
+		if v := fmt.Sprint(pairs[i+1]); v != "" && v != "0" && v != "false" {
+			q.Set(fmt.Sprint(pairs[i]), v)
+		}
+	}
+	if len(q) == 0 {
+		return path, nil
+	}
+	return path + "?" + q.Encode(), nil
+}
+
+// ago says how far t is from now.
+func ago(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	d := time.Since(t)
+	form := "%s ago"
+	if d < 0 {
+		d, form = -d, "in %s"
+	}
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf(form, count(int(d/time.Second), "second"))
+	case d < time.Hour:
+		return fmt.Sprintf(form, count(int(d/time.Minute), "minute"))
+	case d < 48*time.Hour:
+		return fmt.Sprintf(form, count(int(d/time.Hour), "hour"))
+	}
+	return fmt.Sprintf(form, count(int(d/(24*time.Hour)), "day"))
+}
+
+// short returns the beginning of an ID.
+func short(id string) string { return id[:min(len(id), 8)] }
+
+// outside reports whether a browser can open the URL of a page.
+func outside(url string) bool {
+	return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")
+}
+
+// viewText says which part of a page v selects.
+func viewText(v pipeline.View) string {
+	var parts []string
+	for _, s := range v.Select {
+		parts = append(parts, s.String())
+	}
+	if len(v.Remove) > 0 {
+		parts = append(parts, fmt.Sprintf("without %d parts", len(v.Remove)))
+	}
+	if v.Items {
+		parts = append(parts, "items")
+	}
+	if len(parts) == 0 {
+		return "the whole page"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// settings returns the options of a subscription that differ from their defaults.
+func settings(s inspect.Subscription) []string {
+	var all []string
+	add := func(given bool, text string) {
+		if given {
+			all = append(all, text)
+		}
+	}
+	add(len(s.Events) == 1, "only "+strings.Join(eventsOf(s.Subscription), ""))
+	add(s.IgnoreCase && !s.Stem, "case ignored")
+	add(s.IgnoreDiacritics, "accents ignored")
+	add(s.Stem, "word stems")
+	add(s.FilterStopwords, "without stop words")
+	add(s.Moved, "moved text too")
+	add(s.Digest != nil, "digest")
+	add(s.Follow != nil, "follows links")
+	return all
+}
+
+func eventsOf(s pipeline.Subscription) []string {
+	var all []string
+	for _, e := range s.Events {
+		all = append(all, string(e))
+	}
+	return all
+}
+
+// versions are the hashes of the assets, by which browsers see that one changed.
+var versions = hashAssets()
+
+func hashAssets() map[string]string {
+	all := make(map[string]string)
+	files, _ := assetFiles.ReadDir("assets") // it is part of the program
+	for _, f := range files {
+		b, _ := assetFiles.ReadFile("assets/" + f.Name())
+		sum := sha256.Sum256(b)
+		all[f.Name()] = hex.EncodeToString(sum[:8])
+	}
+	return all
+}
+
+// assets serves the style sheet and the script, which are no secret.
+func assets() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := path.Base(r.URL.Path)
+		b, err := assetFiles.ReadFile("assets/" + name)
+		if err != nil {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, max-age=86400")
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(b))
+	})
+}

@@ -1,0 +1,277 @@
+// Package web is the web page of a running process: what is watched, what changed, and who was
+// notified. It is rendered on the server and works without scripts. It knows nothing but the
+// management API, which it asks in the name of the user who logged in: what a token may not see or
+// do there, it may not see or do here.
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// Options are what a Site needs.
+type Options struct {
+	// API answers all questions and carries out all actions.
+	API *manage.API
+	// Gauges returns the metrics of the process. Default: there are none.
+	Gauges func() []flow.Gauge
+	// Logger says which page could not be rendered. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Site is the handler of the web page.
+type Site struct {
+	api      *manage.API
+	log      *slog.Logger
+	gauges   func() []flow.Gauge
+	mux      *http.ServeMux
+	sessions *sessions
+	// browser refuses actions that another web site sent.
+	browser *http.CrossOriginProtection
+}
+
+// New returns the web page of the process whose API is o.API.
+func New(o Options) *Site {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Gauges == nil {
+		o.Gauges = func() []flow.Gauge { return nil }
+	}
+	s := &Site{api: o.API, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), browser: http.NewCrossOriginProtection()}
+	for _, r := range routes {
+		s.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.serve(w, req, r) })
+	}
+	s.mux.Handle("GET /assets/", assets())
+	s.mux.HandleFunc("GET /login", s.showLogin)
+	s.mux.HandleFunc("POST /login", s.login)
+	s.mux.HandleFunc("POST /logout", s.logout)
+	s.mux.HandleFunc("GET /events", s.events)
+	return s
+}
+
+// route is a page that needs a user.
+type route struct {
+	pattern string
+	// scope is what the token of the user must allow.
+	scope config.Scope
+	// template is the page, and show returns its data.
+	template string
+	show     func(*request) (any, error)
+}
+
+// routes are all pages that need a user, and all actions.
+var routes = []route{
+	{pattern: "GET /{$}", scope: config.ScopeRead, template: "pages", show: showPages},
+	{pattern: "GET /page", scope: config.ScopeRead, template: "page", show: showPage},
+	{pattern: "GET /text", scope: config.ScopeRead, template: "text", show: showText},
+	{pattern: "GET /diff", scope: config.ScopeRead, template: "diff", show: showDiff},
+	{pattern: "GET /why", scope: config.ScopeRead, template: "why", show: showWhy},
+	{pattern: "GET /process", scope: config.ScopeRead, template: "process", show: showProcess},
+	{pattern: "GET /receivers", scope: config.ScopeRead, template: "receivers", show: showReceivers},
+	{pattern: "GET /dead-letters", scope: config.ScopeRead, template: "deadletters", show: showDeadLetters},
+	{pattern: "POST /do/{action}", scope: config.ScopeRead, show: act},
+}
+
+// policy is the Content-Security-Policy of all pages.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP answers a request.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	switch {
+	case manage.Rebound(r):
+		s.refuse(w, r, http.StatusForbidden, "This address is not known here. Open the page at 127.0.0.1 or localhost.")
+	case s.foreign(r):
+		s.refuse(w, r, http.StatusForbidden, "The request comes from another web site. Open this page and try there.")
+	default:
+		if _, pattern := s.mux.Handler(r); pattern == "" && r.Method == http.MethodGet {
+			s.refuse(w, r, http.StatusNotFound, "There is no such page.")
+			return
+		}
+		s.mux.ServeHTTP(w, r)
+	}
+}
+
+// foreign reports whether another web site may have sent r to change something. A browser says
+// where a form comes from; who says nothing is refused as well.
+func (s *Site) foreign(r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return false
+	}
+	return s.browser.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == ""
+}
+
+// request is a request of a user.
+type request struct {
+	*http.Request
+	site   *Site
+	bearer *manage.Bearer
+	api    *client.Client
+	form   url.Values
+}
+
+// redirect is an error that sends the browser to another page, with a note on top of it.
+type redirect struct{ to, note string }
+
+func (r *redirect) Error() string { return "see " + r.to }
+
+// maxForm is the largest form, in bytes.
+const maxForm = 1 << 20
+
+// within is how long a page may take.
+const within = 30 * time.Second
+
+// serve answers a request to a page that needs a user.
+func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
+	bearer := s.user(w, r)
+	if bearer == nil {
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		s.refuse(w, r, http.StatusBadRequest, "The form cannot be read: "+err.Error())
+		return
+	}
+	if !bearer.May(to.scope) {
+		s.refuse(w, r, http.StatusForbidden, fmt.Sprintf("The token %q lacks the scope %s.", bearer.Name(), to.scope))
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), within)
+	defer cancel()
+	req := &request{Request: r.WithContext(ctx), site: s, bearer: bearer, api: client.Over(bearer), form: r.Form}
+	data, err := to.show(req)
+	if moved, ok := errors.AsType[*redirect](err); ok {
+		if moved.note != "" {
+			setNote(w, moved.note)
+		}
+		http.Redirect(w, r, moved.to, http.StatusSeeOther)
+		return
+	}
+	if err != nil {
+		s.refuse(w, r, statusOf(err), reason(err))
+		return
+	}
+	s.render(w, r, http.StatusOK, to.template, view{Bearer: bearer, Note: takeNote(w, r), Path: r.URL.Path, Data: data})
+}
+
+// statusOf returns the status of a page that shows err.
+func statusOf(err error) int {
+	refused, isRefusal := errors.AsType[*flow.Refusal](err)
+	problem, isProblem := errors.AsType[*client.Problem](err)
+	_, isField := errors.AsType[*pipeline.FieldError](err)
+	switch {
+	case isRefusal && refused.Code == flow.CodeNotFound:
+		return http.StatusNotFound
+	case isRefusal && refused.Code == flow.CodeConflict:
+		return http.StatusConflict
+	case errors.Is(err, inspect.ErrElsewhere):
+		return http.StatusMisdirectedRequest
+	case isField:
+		return http.StatusUnprocessableEntity
+	case isProblem && problem.Status >= 400:
+		return problem.Status
+	}
+	return http.StatusInternalServerError
+}
+
+// reason returns what err says, in words for the user.
+func reason(err error) string {
+	problem, ok := errors.AsType[*client.Problem](err)
+	if !ok || len(problem.Errors) == 0 {
+		return sentence(err.Error())
+	}
+	var all []string
+	for _, e := range problem.Errors {
+		_, field, ok := strings.Cut(e.Location, ".")
+		if !ok {
+			field = e.Location
+		}
+		all = append(all, sentence(strings.TrimPrefix(field+": "+e.Message, ": ")))
+	}
+	return strings.Join(all, " ")
+}
+
+// sentence returns text with a capital and a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	if !strings.Contains(".!?", text[len(text)-1:]) {
+		text += "."
+	}
+	if word, _, _ := strings.Cut(text, " "); strings.ContainsAny(word, ":/._") {
+		return text // a URL or the name of a field
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// view is what the templates see.
+type view struct {
+	// Bearer is the user, or nil before the login.
+	Bearer *manage.Bearer
+	// Path is the path of the page, Note is what the last action did.
+	Path, Note string
+	Data       any
+}
+
+// Write and Admin report what the user may do.
+func (v view) Write() bool { return v.Bearer != nil && v.Bearer.May(config.ScopeWrite) }
+
+// Admin reports whether the user may do what concerns the whole process.
+func (v view) Admin() bool {
+	return v.All() && v.Bearer.May(config.ScopeAdmin)
+}
+
+// All reports whether the user sees all clients.
+func (v view) All() bool { return v.Bearer != nil && v.Bearer.Clients() == nil }
+
+// render sends a page.
+func (s *Site) render(w http.ResponseWriter, r *http.Request, status int, name string, v view) {
+	var b bytes.Buffer
+	if err := templates[name].ExecuteTemplate(&b, "layout", v); err != nil {
+		s.log.Error("a web page cannot be rendered", "page", r.URL.Path, "error", err)
+		http.Error(w, "This page cannot be rendered; the log says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the client may have gone
+}
+
+// refuse sends a page that says why there is no other.
+func (s *Site) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
+	s.render(w, r, status, "error", view{Bearer: s.known(r), Path: r.URL.Path, Data: struct{ Title, Why string }{http.StatusText(status), why}})
+}
+
+// events streams changes and notifications of the API.
+func (s *Site) events(w http.ResponseWriter, r *http.Request) {
+	bearer := s.known(r)
+	if bearer == nil {
+		http.Error(w, "Log in first.", http.StatusUnauthorized)
+		return
+	}
+	to := r.Clone(r.Context())
+	to.URL.Path = client.Prefix + "/events"
+	bearer.ServeHTTP(w, to)
+}

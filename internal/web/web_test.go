@@ -1,0 +1,246 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestPagesNeedALogin: without a session no page shows anything and no action is carried out.
+func TestPagesNeedALogin(t *testing.T) {
+	f := new(fake)
+	b := open(t, f, "")
+	for _, path := range append(paths(t), "/events") {
+		r, body := b.get(t, path)
+		if r.StatusCode != http.StatusUnauthorized || strings.Contains(body, "tea") {
+			t.Errorf("%s: got %s %s", path, r.Status, body)
+		}
+	}
+	for action := range actions {
+		if r, _ := b.post(t, "/do/"+action, url.Values{"url": {pageURL}, "sure": {"yes"}}); r.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: got %s", action, r.Status)
+		}
+	}
+	if len(f.done)+len(f.filters) > 0 {
+		t.Errorf("the pipeline was asked: %v %v", f.done, f.filters)
+	}
+}
+
+// TestPageTextIsText: whatever a page, a client or a sink is called, no page has markup of it.
+func TestPageTextIsText(t *testing.T) {
+	b := open(t, new(fake), aToken)
+	u := url.QueryEscape(pageURL)
+	styled := regexp.MustCompile(`<[^>]* (style|on[a-z]+)=|<script>|javascript:`)
+	for _, path := range append(paths(t), "/text?version=2&url="+u, "/diff?view=side&all=yes&url="+u, "/?q="+url.QueryEscape(hostile), "/login", "/nowhere") {
+		r, body := b.get(t, path)
+		if r.StatusCode != http.StatusOK && path != "/nowhere" {
+			t.Errorf("%s: got %s %s", path, r.Status, body)
+		}
+		if found := styled.FindString(body); found != "" {
+			t.Errorf("%s: the page has %s", path, found)
+		}
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"} {
+			if !strings.Contains(r.Header.Get("Content-Security-Policy"), want) {
+				t.Errorf("%s: the policy lacks %s: %s", path, want, r.Header.Get("Content-Security-Policy"))
+			}
+		}
+		if !strings.Contains(body, `<main id="main"`) || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: got %v %s", path, r.Header, body)
+		}
+	}
+}
+
+// TestDifference: the words that differ and the keywords are marked, in both layouts.
+func TestDifference(t *testing.T) {
+	b := open(t, new(fake), aToken)
+	for _, layout := range []string{"", "side"} {
+		_, body := b.get(t, "/diff?url=https://example.com/&view="+layout)
+		for _, want := range []string{"green <mark>tea</mark> <del>&lt;script&gt;", "green <mark>tea</mark> <ins>&lt;script&gt;", "3 unchanged parts"} {
+			if !strings.Contains(body, want) {
+				t.Errorf("%q: %s is missing in %s", layout, want, body)
+			}
+		}
+	}
+}
+
+// TestOtherSites: a request that another web site sends changes nothing.
+func TestOtherSites(t *testing.T) {
+	f := new(fake)
+	b := open(t, f, aToken)
+	for name, header := range map[string]map[string]string{
+		"nothing is said": nil, "another origin": {"Origin": "https://evil.example"}, "no origin": {"Origin": "null"},
+		"another site": {"Sec-Fetch-Site": "cross-site", "Origin": b.base}, "a sibling": {"Sec-Fetch-Site": "same-site", "Origin": b.base},
+	} {
+		for _, path := range []string{"/do/check", "/do/pause", "/login", "/logout"} {
+			if r, _ := b.send(t, http.MethodPost, path, url.Values{"url": {pageURL}, "client": {"c"}}, header); r.StatusCode != http.StatusForbidden {
+				t.Errorf("%s, %s: got %s", name, path, r.Status)
+			}
+		}
+	}
+	if len(f.done) > 0 {
+		t.Errorf("it was carried out: %v", f.done)
+	}
+	if r, _ := b.send(t, http.MethodGet, "/", nil, map[string]string{"Host": "evil.example"}); r.StatusCode != http.StatusForbidden {
+		t.Errorf("a name that points here: got %s", r.Status)
+	}
+}
+
+// TestLinksFromOutside: who follows a link in a mail is asked again by the page itself, because the
+// browser sends no cookie of this strictness before.
+func TestLinksFromOutside(t *testing.T) {
+	b := open(t, new(fake), "")
+	r, body := b.send(t, http.MethodGet, "/diff?url=x&from=1", nil, map[string]string{"Sec-Fetch-Site": "cross-site"})
+	if r.StatusCode != http.StatusOK || !strings.Contains(body, `content="0; url=/diff?url=x&amp;from=1"`) {
+		t.Errorf("got %s %s", r.Status, body)
+	}
+}
+
+// TestActions: each button asks the API and returns to its page with a note.
+func TestActions(t *testing.T) {
+	f := new(fake)
+	b := open(t, f, aToken)
+	form := url.Values{"url": {pageURL}, "client": {"ann"}, "sink": {"ops"}, "sure": {"yes"}, "back": {"/page?url=x"}}
+	for _, action := range []string{"check", "pause", "resume", "cancel", "retry", "replay"} {
+		r, body := b.post(t, "/do/"+action, form)
+		if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != "/page?url=x" {
+			t.Fatalf("%s: got %s %s", action, r.Status, body)
+		}
+		if _, body := b.get(t, "/"); !strings.Contains(body, `role="status"`) {
+			t.Errorf("%s: there is no note in %s", action, body)
+		}
+		if _, body := b.get(t, "/"); strings.Contains(body, `role="status"`) {
+			t.Errorf("%s: the note stays", action)
+		}
+	}
+	want := []string{"check " + pageURL, "pause " + pageURL + " ann", "resume " + pageURL + " ann", "cancel " + pageURL + " ann", "retry ops", "replay ops"}
+	if !slices.Equal(f.done, want) {
+		t.Errorf("got %q, want %q", f.done, want)
+	}
+	form.Del("sure")
+	if r, _ := b.post(t, "/do/cancel", form); r.StatusCode != http.StatusUnprocessableEntity || len(f.done) != len(want) {
+		t.Errorf("a cancel that is not confirmed: got %s", r.Status)
+	}
+	form.Set("back", "//evil.example/")
+	if r, _ := b.post(t, "/do/check", form); r.Header.Get("Location") != "/" {
+		t.Errorf("an action leads to %s", r.Header.Get("Location"))
+	}
+	if r, _ := b.post(t, "/do/nothing", form); r.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown action: got %s", r.Status)
+	}
+}
+
+// TestTokens: a user may do what the token may do, and sees what it may see.
+func TestTokens(t *testing.T) {
+	f := new(fake)
+	reader := open(t, f, "reader")
+	form := url.Values{"url": {pageURL}, "client": {"ann"}, "sink": {"ops"}, "sure": {"yes"}}
+	for action := range actions {
+		if r, _ := reader.post(t, "/do/"+action, form); r.StatusCode != http.StatusForbidden {
+			t.Errorf("a reader, %s: got %s", action, r.Status)
+		}
+	}
+	if _, body := reader.get(t, "/page?url=https://example.com/"); strings.Contains(body, "/do/") {
+		t.Errorf("a reader sees buttons: %s", body)
+	}
+	acme := open(t, f, "acme")
+	f.filters = nil
+	if r, _ := acme.get(t, "/"); r.StatusCode != http.StatusOK || len(f.filters) != 1 || !slices.Equal(f.filters[0].Clients, []string{"acme"}) {
+		t.Errorf("a tenant: got %s, asked %+v", r.Status, f.filters)
+	}
+	for _, path := range []string{"/receivers"} {
+		if r, _ := acme.get(t, path); r.StatusCode != http.StatusForbidden {
+			t.Errorf("a tenant, %s: got %s", path, r.Status)
+		}
+	}
+	if _, body := acme.get(t, "/dead-letters"); !strings.Contains(body, "There is none") {
+		t.Errorf("a tenant sees dead letters of others: %s", body)
+	}
+	for _, action := range []string{"pause", "resume", "cancel", "retry", "replay"} {
+		if r, _ := acme.post(t, "/do/"+action, form); r.StatusCode < 400 {
+			t.Errorf("a tenant, %s for another client: got %s", action, r.Status)
+		}
+	}
+	if len(f.done) > 0 {
+		t.Errorf("it was carried out: %v", f.done)
+	}
+	writer := open(t, f, "writer")
+	if r, _ := writer.get(t, "/"); r.StatusCode != http.StatusForbidden {
+		t.Errorf("a token without read: got %s", r.Status)
+	}
+}
+
+// TestLogin: a session needs a valid token, is no token itself, and ends with the token or the logout.
+func TestLogin(t *testing.T) {
+	b := open(t, new(fake), "")
+	if r, body := b.post(t, "/login", url.Values{"token": {"wrong"}, "back": {"/page?url=x"}}); r.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "not valid") {
+		t.Errorf("a wrong token: got %s %s", r.Status, body)
+	}
+	for back, want := range map[string]string{"/page?url=x": "/page?url=x", "//evil.example": "/", "https://evil.example": "/", `/\evil.example`: "/", "": "/"} {
+		if r, _ := b.post(t, "/login", url.Values{"token": {aToken}, "back": {back}}); r.Header.Get("Location") != want {
+			t.Errorf("back to %q: got %q", back, r.Header.Get("Location"))
+		}
+	}
+	r, _ := b.post(t, "/login", url.Values{"token": {aToken}})
+	set := r.Header.Get("Set-Cookie")
+	if strings.Contains(set, aToken) || strings.Contains(set, config.HashToken(aToken)) || !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Strict") {
+		t.Errorf("the cookie is %s", set)
+	}
+	if r, _ := b.post(t, "/logout", nil); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("logout: got %s", r.Status)
+	}
+	if r, _ := b.send(t, http.MethodGet, "/", nil, map[string]string{"Cookie": strings.Split(set, ";")[0]}); r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("after the logout: got %s", r.Status)
+	}
+	b.post(t, "/login", url.Values{"token": {aToken}})
+	if r, _ := b.get(t, "/"); r.StatusCode != http.StatusOK {
+		t.Errorf("after the login: got %s", r.Status)
+	}
+	if err := b.access.Configure(config.API{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := b.get(t, "/"); r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("after the token was removed: got %s", r.Status)
+	}
+}
+
+// TestErrors: what the API refuses shows as a page with its status.
+func TestErrors(t *testing.T) {
+	b := open(t, &fake{err: inspect.ErrElsewhere}, aToken)
+	for _, path := range []string{"/?url=x", "/text?url=https://example.com/", "/diff?url=https://example.com/"} {
+		if r, body := b.get(t, path); r.StatusCode != http.StatusMisdirectedRequest || !strings.Contains(body, "nother process owns it") {
+			t.Errorf("%s: got %s %s", path, r.Status, body)
+		}
+	}
+	for _, path := range []string{"/text?url=no-url", "/diff?url=https://example.com/&from=x"} {
+		if r, _ := b.get(t, path); r.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s: got %s", path, r.Status)
+		}
+	}
+}
+
+func TestPieces(t *testing.T) {
+	segments := []inspect.Segment{{Text: "one two"}, {Text: " three", Event: pipeline.Added}}
+	for _, c := range []struct {
+		name   string
+		places []inspect.Place
+		want   []piece
+	}{
+		{"none", nil, []piece{{"one two", "", false}, {" three", pipeline.Added, false}}},
+		{"within", []inspect.Place{{Start: 14, End: 17}}, []piece{{"one ", "", false}, {"two", "", true}, {" three", pipeline.Added, false}}},
+		{"across", []inspect.Place{{Start: 14, End: 20}}, []piece{{"one ", "", false}, {"two", "", true}, {" th", pipeline.Added, true}, {"ree", pipeline.Added, false}}},
+		{"begins before", []inspect.Place{{Start: 5, End: 13}}, []piece{{"one", "", true}, {" two", "", false}, {" three", pipeline.Added, false}}},
+		{"elsewhere", []inspect.Place{{Start: 1, End: 3}, {Start: 30, End: 33}}, []piece{{"one two", "", false}, {" three", pipeline.Added, false}}},
+		{"ends behind", []inspect.Place{{Start: 18, End: 40}}, []piece{{"one two", "", false}, {" ", pipeline.Added, false}, {"three", pipeline.Added, true}}},
+	} {
+		if got := pieces(10, segments, c.places); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
+	}
+}
