@@ -441,6 +441,25 @@ func (r *Router) Deliveries(ctx context.Context, url string, f inspect.ExplainFi
 	return c, r.unlessClosing(err)
 }
 
+// moving is how old the list of recent changes may be where processes share the pages: changes of
+// pages that came from another process are not observed.
+const moving = time.Minute
+
+// Recent returns the newest changes of all pages, the newest first; see [inspect.Recent]. If there
+// may be more than f.Limit, next is the value of f.After with which the list goes on. Recent waits
+// until the Router runs, and fails once Run has ended.
+func (r *Router) Recent(ctx context.Context, f inspect.RecentFilter) (changes []inspect.RecentChange, next string, err error) {
+	if err := r.readable(ctx); err != nil {
+		return []inspect.RecentChange{}, "", err
+	}
+	maxAge := moving
+	if r.cfg.Transport == nil {
+		maxAge = 0
+	}
+	changes, next, err = r.recent.Changes(ctx, r.transport, f, maxAge)
+	return changes, next, r.unlessClosing(err)
+}
+
 // Summary returns the counts of what the Router has done since Run started.
 func (r *Router) Summary() inspect.Summary {
 	s := r.tally.Summary()

@@ -58,6 +58,7 @@ type Router struct {
 	live atomic.Pointer[Config]
 	// explaining is held by Explain, listing by Pages.
 	explaining, listing chan struct{}
+	recent              inspect.Recent
 	reloading           sync.Mutex
 	// asked holds the pages whose first check Run has asked for. It is guarded by reloading.
 	asked checkOnce

@@ -59,3 +59,14 @@ func decimal(n uint64) string {
 	}
 	return strconv.FormatUint(n, 10)
 }
+
+// Recent returns the part of the list of the last changes of all pages that f selects, the newest
+// first. Field After of f is the cursor Next of the part before; it is empty for the first part.
+// Field Clients has no meaning.
+func (c *Client) Recent(ctx context.Context, f inspect.RecentFilter) (r RecentChanges, err error) {
+	q := values("client", f.Client, "cursor", f.After)
+	if f.Limit > 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return r, c.get(ctx, "/recent", q, &r)
+}

@@ -52,6 +52,13 @@ type Subscription struct {
 	inspect.Subscription
 }
 
+// RecentChanges is a part of the list of the last changes of all pages, the newest first. Next is the
+// cursor of the following part; it is empty after the last one.
+type RecentChanges struct {
+	Changes []inspect.RecentChange `json:"changes"`
+	Next    string                 `json:"next,omitempty"`
+}
+
 // Deliveries are notifications with their deliveries.
 type Deliveries struct {
 	Deliveries []Delivery `json:"deliveries"`

@@ -50,6 +50,11 @@ func (f *fake) Deliveries(_ context.Context, url string, ef inspect.ExplainFilte
 	return f.why.Changes, f.err
 }
 
+func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
+	f.asked = append(f.asked, rf)
+	return []inspect.RecentChange{{URL: "https://example.com/", Change: inspect.Change{ID: "c1", Version: 2}}}, "", f.err
+}
+
 func (f *fake) Observe(o flow.Observer) (stop func()) {
 	f.observer <- o
 	return func() {}

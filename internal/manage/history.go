@@ -6,6 +6,7 @@ import (
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/inspect/client"
 )
 
 // Historian returns the stored versions of documents.
@@ -58,6 +59,25 @@ func (a *api) addHistory() {
 			return inspect.ChangeHistory{}, err
 		}
 		return a.service.Changes(ctx, in.URL, f)
+	})
+
+	type recentInput struct {
+		Part
+		Client string `query:"client" doc:"Only changes that notified this client, and only its notifications."`
+	}
+	add(a, route{
+		method: http.MethodGet, path: "/recent", id: "list-recent-changes", scope: config.ScopeRead,
+		summary:     "Lists the last changes of all pages with their notifications, the newest first",
+		description: "The newest 10,000 changes are remembered, and the last 20 of each page. Where several processes share the pages, each lists its own.",
+	}, func(ctx context.Context, in *recentInput) (out client.RecentChanges, err error) {
+		after, err := in.after()
+		if err != nil {
+			return out, err
+		}
+		next := ""
+		out.Changes, next, err = a.service.Recent(ctx, inspect.RecentFilter{Client: in.Client, Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit})
+		out.Next = cursor(next)
+		return out, err
 	})
 
 	type textInput struct {

@@ -55,6 +55,8 @@ type Service interface {
 	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)
 	// Deliveries returns the notifications of the last changes of a page with their deliveries.
 	Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error)
+	// Recent returns a part of the newest changes of all pages, and where the list goes on.
+	Recent(ctx context.Context, f inspect.RecentFilter) (changes []inspect.RecentChange, next string, err error)
 	// Observe calls o with what the pipeline does until stop is called.
 	Observe(o flow.Observer) (stop func())
 	// Ready returns nil while the pipeline works, and otherwise the reason why it does not.

@@ -99,6 +99,13 @@ func (f *fake) DeadLetters(context.Context, flow.DeadFilter) ([]flow.DeadLetter,
 	}}}, f.err
 }
 
+func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
+	f.filters = append(f.filters, inspect.ListFilter{Clients: rf.Clients, Client: rf.Client})
+	return []inspect.RecentChange{{URL: pageURL, Title: hostile, Change: inspect.Change{
+		ID: "change-1", Document: "d1", Version: 2, Time: someTime, Matches: []inspect.Match{f.match()},
+	}}}, "older", f.err
+}
+
 func (f *fake) note(format string, args ...any) error {
 	f.done = append(f.done, fmt.Sprintf(format, args...))
 	return f.err

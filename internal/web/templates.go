@@ -43,6 +43,7 @@ func parseTemplates() map[string]*template.Template {
 var functions = template.FuncMap{
 	"iso":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"clock":    func(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04 MST") },
+	"date":     func(t time.Time) string { return t.Format("Monday, 2 January 2006") },
 	"ago":      ago,
 	"query":    query,
 	"count":    count,
@@ -55,7 +56,7 @@ var functions = template.FuncMap{
 	"removed":  func(e pipeline.Event) bool { return e == pipeline.Removed },
 	"added":    func(e pipeline.Event) bool { return e == pipeline.Added },
 	"view":     viewText,
-	"changed":  changed,
+	"changed":  lastChange,
 	"int":      func(n int64) int { return int(n) },
 	"last":     func(all []inspect.Version) int { return len(all) - 1 },
 	"layout":   func(side bool) string { return map[bool]string{true: "side"}[side] },
@@ -73,8 +74,8 @@ type tab struct {
 
 func newTab(v view, path, name string) tab { return tab{path, name, v.Path == path} }
 
-// changed returns when the text of a page last changed.
-func changed(p inspect.Page) (last time.Time) {
+// lastChange returns when the text of a page last changed.
+func lastChange(p inspect.Page) (last time.Time) {
 	for _, d := range p.Documents {
 		if d.Time.After(last) {
 			last = d.Time

@@ -77,6 +77,7 @@ type route struct {
 // routes are all pages that need a user, and all actions.
 var routes = []route{
 	{pattern: "GET /{$}", scope: config.ScopeRead, template: "pages", show: showPages},
+	{pattern: "GET /changes", scope: config.ScopeRead, template: "changes", show: showChanges},
 	{pattern: "GET /page", scope: config.ScopeRead, template: "page", show: showPage},
 	{pattern: "GET /text", scope: config.ScopeRead, template: "text", show: showText},
 	{pattern: "GET /diff", scope: config.ScopeRead, template: "diff", show: showDiff},

@@ -1,5 +1,21 @@
-// The page works without this script. It adds the time zone of the reader.
+// All pages work without this script. It writes times in the time zone of the reader, and says on
+// the list of changes that there are new ones.
 "use strict";
+
 for (const t of document.querySelectorAll("time[datetime]")) {
-  t.title = new Date(t.dateTime).toLocaleString();
+  if (!("day" in t.dataset)) t.title = new Date(t.dateTime).toLocaleString();
+}
+
+const live = document.getElementById("live");
+if (live && window.EventSource && !location.search.includes("cursor=")) {
+  let n = 0;
+  new EventSource("/events?type=change").addEventListener("change", () => {
+    n++;
+    const show = document.createElement("a");
+    show.href = location.href;
+    show.textContent = n === 1 ? "1 new change" : n + " new changes";
+    live.replaceChildren(show);
+    live.hidden = false;
+    document.title = "(" + n + ") " + document.title.replace(/^\(\d+\) /, "");
+  });
 }

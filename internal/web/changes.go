@@ -1,0 +1,132 @@
+package web
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/inspect"
+)
+
+const (
+	// perFeed is how many changes the list of changes shows at once.
+	perFeed = 30
+	// excerptsFor is how long excerpts are made for one page; the changes behind them have only a link.
+	excerptsFor = 30 * time.Millisecond
+	// excerptRows is how many rows of a difference an excerpt has, and excerptSide is how much text it
+	// shows on each side of what changed, in bytes.
+	excerptRows = 4
+	excerptSide = 60
+	// excerptLine is the longest piece of text in an excerpt, in bytes.
+	excerptLine = 300
+)
+
+// changesView is a part of the list of changes of all pages.
+type changesView struct {
+	Days   []day
+	Client string
+	Next   string
+	First  bool
+}
+
+// day has the changes of one day.
+type day struct {
+	Date    time.Time
+	Changes []changed
+}
+
+// changed is a change with an excerpt.
+type changed struct {
+	inspect.RecentChange
+	Excerpt []row
+}
+
+func showChanges(r *request) (any, error) {
+	v := changesView{Client: strings.TrimSpace(r.form.Get("client")), First: r.form.Get("cursor") == ""}
+	found, err := r.api.Recent(r.Context(), inspect.RecentFilter{Client: v.Client, After: r.form.Get("cursor"), Limit: perFeed})
+	if err != nil {
+		return nil, err
+	}
+	v.Next = found.Next
+	until := time.Now().Add(excerptsFor)
+	for _, c := range found.Changes {
+		x := changed{RecentChange: c}
+		if time.Now().Before(until) {
+			x.Excerpt = excerpt(r, c)
+		}
+		date := c.Time.UTC().Truncate(24 * time.Hour)
+		if len(v.Days) == 0 || !v.Days[len(v.Days)-1].Date.Equal(date) {
+			v.Days = append(v.Days, day{Date: date})
+		}
+		last := &v.Days[len(v.Days)-1]
+		last.Changes = append(last.Changes, x)
+	}
+	return v, nil
+}
+
+// excerpt returns the first rows in which a version differs from the one before it, or nothing if one
+// of them is not stored any more.
+func excerpt(r *request, c inspect.RecentChange) []row {
+	d, err := r.api.Diff(r.Context(), c.URL, inspect.DiffFilter{DocumentFilter: inspect.DocumentFilter{Document: c.Document}, To: c.Version})
+	if err != nil {
+		return nil
+	}
+	var rows []row
+	for _, x := range d.Rows {
+		if x.Kind == inspect.RowKept || x.Kind == inspect.RowSkipped || x.Kind == inspect.RowMoved {
+			continue
+		}
+		if len(rows) == excerptRows {
+			rows = append(rows, row{Kind: inspect.RowSkipped})
+			break
+		}
+		one := row{Kind: x.Kind}
+		for _, p := range lines(x.Old, nil) {
+			one.Old = append(one.Old, shorten(p))
+		}
+		for _, p := range lines(x.New, nil) {
+			one.New = append(one.New, shorten(p))
+		}
+		one.Old, one.New = one.Old[:min(len(one.Old), excerptRows)], one.New[:min(len(one.New), excerptRows)]
+		rows = append(rows, one)
+	}
+	return rows
+}
+
+// shorten cuts the text around and within what changed.
+func shorten(all []piece) []piece {
+	out := make([]piece, len(all))
+	for i, p := range all {
+		limit := excerptLine
+		if p.Event == "" {
+			limit = excerptSide
+		}
+		switch {
+		case len(p.Text) <= 2*limit:
+		case i == 0 && p.Event == "":
+			p.Text = "… " + tail(p.Text, limit)
+		case i == len(all)-1 || p.Event != "":
+			p.Text = head(p.Text, limit) + " …"
+		default:
+			p.Text = head(p.Text, limit) + " … " + tail(p.Text, limit)
+		}
+		out[i] = p
+	}
+	return out
+}
+
+// head and tail return the first or last n bytes of s, without a part of a character.
+func head(s string, n int) string {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+func tail(s string, n int) string {
+	n = len(s) - n
+	for n < len(s) && !utf8.RuneStart(s[n]) {
+		n++
+	}
+	return s[n:]
+}
