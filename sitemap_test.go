@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"compress/gzip"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -23,6 +25,7 @@ type mapped struct {
 	gone  map[string]bool   // pages that left their sitemap
 	also  string            // a page that the first sitemap lists as well
 	index string            // in place of the index
+	date  map[string]string // the lastmod of a page
 }
 
 func newMapped(t *testing.T) *mapped {
@@ -66,7 +69,7 @@ func (m *mapped) urlset(from, to int) string {
 	b.WriteString("<urlset>")
 	for n := from; n < to; n++ {
 		if path := fmt.Sprintf("/p/%d", n); !m.gone[path] {
-			fmt.Fprintf(&b, "<url><loc>%s%s</loc></url>", m.URL, path)
+			fmt.Fprintf(&b, "<url><loc>%s%s</loc><lastmod>%s</lastmod></url>", m.URL, path, cmp.Or(m.date[path], "2026-01-01"))
 		}
 	}
 	return b.String() + "</urlset>"
@@ -138,11 +141,13 @@ func TestThePagesOfASitemapAreWatched(t *testing.T) {
 		t.Errorf("health events: %+v", got)
 	}
 
-	// While the index cannot be read, its pages stay.
-	m.pages(func() { m.index, m.words["/p/9"] = "<p>Argus is being maintained", "argus" })
-	runs(t, cfg)
-	if got := addresses(m, box.take()); got != "ok /p/9" {
-		t.Errorf("notifications: %q", got)
+	// While the index cannot be read, or lists nothing, its pages stay.
+	for page, index := range map[string]string{"/p/9": "<p>Argus is being maintained", "/p/10": "<urlset/>"} {
+		m.pages(func() { m.index, m.words[page] = index, "argus" })
+		runs(t, cfg)
+		if got := addresses(m, box.take()); got != "ok "+page {
+			t.Errorf("notifications: %q", got)
+		}
 	}
 	cfg.Subscriptions = nil
 	runs(t, cfg)
@@ -198,5 +203,44 @@ func TestASitemapOfOtherHostsIsReported(t *testing.T) {
 	runs(t, cfg)
 	if got := told(ops, pipeline.HealthFollowBounded); len(got) != 1 || !strings.Contains(got[0].Reason, "none of the URLs that the sitemap lists (1)") {
 		t.Errorf("health events: %+v", got)
+	}
+}
+
+// TestALaterLastmodIsCheckedAtOnce watches the pages of a sitemap once a day.
+func TestALaterLastmodIsCheckedAtOnce(t *testing.T) {
+	m, box := newMapped(t), newMailbox()
+	cfg := mapping(m, box, t.TempDir(), &pipeline.Follow{Include: []string{"/p/[1-4]$"}})
+	cfg.Subscriptions[0].URL = m.URL + "/one.xml"
+	cfg.Subscriptions[0].Interval = pipeline.Every(24 * time.Hour)
+	cfg.Checks, cfg.Every = 0, nil
+	r, stop := lives(t, cfg)
+	defer stop()
+	fetched := func(path string, n int) func() bool {
+		return func() bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.gets[path] == n
+		}
+	}
+	for _, path := range []string{"/p/1", "/p/2", "/p/3", "/p/4"} {
+		waitFor(t, "the first check of "+path, fetched(path, 1))
+	}
+	m.pages(func() {
+		m.words["/p/2"], m.words["/p/3"] = "argus", "argus"
+		m.date = map[string]string{"/p/1": "2026-02-01", "/p/2": "2999-01-01T12:00:00Z", "/p/3": "2999-02-01", "/p/4": "soon"}
+	})
+	if err := r.CheckNow(t.Context(), m.URL+"/one.xml"); err != nil {
+		t.Fatal(err)
+	}
+	<-box.came
+	<-box.came
+	if got := addresses(m, box.take()); got != "ok /p/2, ok /p/3" {
+		t.Errorf("notifications: %q", got)
+	}
+	if !fetched("/p/1", 0)() || !fetched("/p/4", 0)() {
+		t.Error("pages were checked that were not modified")
+	}
+	if _, more := m.pages(func() {}); more > 0 {
+		t.Errorf("%d pages were checked more than once", more)
 	}
 }

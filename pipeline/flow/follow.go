@@ -18,6 +18,9 @@ type Links struct {
 	// document. They are at most MaxLinks, of MaxLinksSize bytes in all, and those of a sitemap at most
 	// MaxSitemapLinks, of MaxSitemapLinksSize bytes in all.
 	URLs []string `json:"urls,omitempty"`
+	// Modified says when the pages of URLs were last modified, as a sitemap says it (lastmod): seconds
+	// since 1970, or 0 where it does not say. It is as long as URLs, or empty.
+	Modified []int64 `json:"modified,omitempty"`
 	// More says that the page has more links than that.
 	More bool `json:"more,omitempty"`
 	// Index says that the page is a sitemap index: URLs are sitemaps.
@@ -74,6 +77,30 @@ func (c FollowCommand) Message(cause string, at time.Time) Message {
 // FollowCommandFrom is the inverse of FollowCommand.Message.
 func FollowCommandFrom(m Message) (FollowCommand, error) {
 	return decode[FollowCommand](m, "command")
+}
+
+// ModifiedMessage asks for a check of page unless one was made at modified or later. Cause is the ID of
+// the message that it follows from, and at its time.
+func ModifiedMessage(page string, modified time.Time, cause string, at time.Time) Message {
+	return Message{
+		ID:    DeriveID("modified", cause, page),
+		Topic: TopicDocuments, Key: page, Type: TypeCheckNow, Subject: page, Time: at,
+		Header: map[string]string{headerContent: "application/json"}, Body: encode(CheckNow{After: modified}),
+	}
+}
+
+// CheckNow is the body of a message of TypeCheckNow, which may have none.
+type CheckNow struct {
+	// After is the time at or after which a check makes this one needless; zero if none does.
+	After time.Time `json:"after,omitzero"`
+}
+
+// CheckNowFrom returns the body of m, or the zero CheckNow if it has none.
+func CheckNowFrom(m Message) (CheckNow, error) {
+	if len(m.Body) == 0 {
+		return CheckNow{}, nil
+	}
+	return decode[CheckNow](m, "command")
 }
 
 // LinksFound reports the links of Page to the page Root, which follows links to it, or is it.

@@ -54,7 +54,7 @@ const (
 	TypePause     = "vokter.pause.v1"     // body: PauseCommand
 	TypeResume    = "vokter.resume.v1"    // body: ResumeCommand
 	TypeExpire    = "vokter.expire.v1"    // body: ExpireCommand
-	TypeCheckNow  = "vokter.check.v1"     // no body; subject: the page's URL
+	TypeCheckNow  = "vokter.check.v1"     // no body, or a CheckNow; subject: the page's URL
 	TypeOutcome   = "vokter.outcome.v1"   // see Outcome.Message
 	TypePushed    = "vokter.pushed.v1"    // see TakenMessage
 	TypeFollow    = "vokter.follow.v1"    // body: FollowCommand

@@ -122,7 +122,7 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 		o.Part, o.Document = i, doc.ID
 		if doc.View.Sitemap {
 			l, err := sitemap()
-			if readSitemap(&o, doc, l, err); err != nil {
+			if readSitemap(&o, doc, raw, l, err); err != nil {
 				failed = true
 			}
 			if ctx.Err() != nil {

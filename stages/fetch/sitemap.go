@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"mime"
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
@@ -30,9 +31,9 @@ func sitemapOf(ctx context.Context, raw pipeline.Raw) (*flow.Links, error) {
 	return &l, nil
 }
 
-// readSitemap reads doc, a sitemap that lists l or cannot be read because of err, into o. Its text is
+// readSitemap reads doc, the sitemap raw that lists l or cannot be read because of err, into o. Its text is
 // its URL. That never changes, so a sitemap has no changes of its own.
-func readSitemap(o *flow.Outcome, doc flow.RequestDocument, l *flow.Links, err error) {
+func readSitemap(o *flow.Outcome, doc flow.RequestDocument, raw pipeline.Raw, l *flow.Links, err error) {
 	o.Extractor = "sitemap/1"
 	if err != nil {
 		fail(o, err)
@@ -45,7 +46,8 @@ func readSitemap(o *flow.Outcome, doc flow.RequestDocument, l *flow.Links, err e
 	if len(l.URLs) != 1 {
 		what += "s"
 	}
-	o.Title, o.Language, o.TextHash, o.ContentType = fmt.Sprintf("sitemap of %d %s", len(l.URLs), what), "en", text.Hash(o.Page), "application/xml"
+	o.Title, o.Language, o.TextHash = fmt.Sprintf("sitemap of %d %s", len(l.URLs), what), "en", text.Hash(o.Page)
+	o.ContentType, _, _ = mime.ParseMediaType(raw.ContentType)
 	if o.TextHash == doc.TextHash {
 		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
 		return

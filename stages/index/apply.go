@@ -119,8 +119,9 @@ type expire struct {
 	Existing []flow.Stamped
 }
 
-// checkNow asks for a check that begins after this event. A run with a Budget ignores it.
-type checkNow struct{}
+// checkNow asks for a check that begins after this event, unless one began at After or later. A run with
+// a Budget ignores it.
+type checkNow struct{ After time.Time }
 
 // outcome is the result of a check, or one part of it.
 type outcome struct {
@@ -308,7 +309,9 @@ func apply(p Page, ev event) (Page, []output) {
 		if !a.exists() {
 			return p, nil
 		}
-		a.p.Soon = a.p.Soon || ev.Budget == nil
+		if do.After.IsZero() || a.p.Asked.Before(do.After) {
+			a.p.Soon = a.p.Soon || ev.Budget == nil
+		}
 	case outcome:
 		a.existing, a.replacements, a.feeds = do.Existing, do.Replacements, do.Feeds
 		if !a.outcome(do.Outcome) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -264,9 +265,30 @@ func (s *Stage) links(tx flow.Tx, m flow.Message) error {
 		if err := s.grow(tx, st, m, id, t, false); err != nil {
 			return err
 		}
+		if err := s.hurry(tx, st, m, id, t, found.Links); err != nil {
+			return err
+		}
 	}
 	if s.cfg.Checks > 0 { // after the pages that the report adds are expected
 		tx.OnCommit(func() { s.run.reported(m.ID) })
+	}
+	return nil
+}
+
+// hurry asks for a check of the pages of t that were modified since their last check, as the sitemap l
+// says. A limited run checks all pages anyway.
+func (s *Stage) hurry(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, l flow.Links) error {
+	noted, later := t.modified(l)
+	for _, url := range noted {
+		if err := storeTreePage(st, id, url, t.pages[url]); err != nil {
+			return err
+		}
+	}
+	if s.cfg.Checks > 0 {
+		return nil
+	}
+	for _, url := range later {
+		tx.Emit(flow.ModifiedMessage(url, time.Unix(t.pages[url].Modified, 0).UTC(), m.ID+"/"+id, s.cfg.Now()))
 	}
 	return nil
 }

@@ -295,7 +295,11 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, 
 	case flow.TypeWake:
 		return wake{}, nil, nil
 	case flow.TypeCheckNow:
-		return checkNow{}, nil, nil
+		c, err := flow.CheckNowFrom(m)
+		if err != nil {
+			return nil, malformed(err), nil
+		}
+		return checkNow{After: c.After}, nil, nil
 	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypePause, flow.TypeResume, flow.TypeExpire, flow.TypeFollow:
 		if m.Position == "" {
 			return nil, nil, failure.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))

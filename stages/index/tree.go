@@ -49,6 +49,9 @@ type treePage struct {
 	Sitemap bool `cbor:"6,keyasint,omitempty"`
 	Index   bool `cbor:"7,keyasint,omitempty"`
 	Listed  int  `cbor:"8,keyasint,omitempty"`
+	// Modified is the last time at which a sitemap said that the page was modified, in seconds since
+	// 1970.
+	Modified int64 `cbor:"9,keyasint,omitempty"`
 }
 
 // Bounds of the sitemaps of a tree. An index is not to list another one, but some do.
@@ -180,6 +183,25 @@ func (t *tree) candidates(urls []string) []string {
 		all = append(all, url)
 	}
 	return all
+}
+
+// modified notes when the pages of a sitemap were modified. It returns the pages of the tree for which it
+// noted a new time, and those of them for which it had noted an earlier one. The others are new, and are
+// checked anyway.
+func (t *tree) modified(l flow.Links) (noted, later []string) {
+	for i, at := range l.Modified[:min(len(l.Modified), len(l.URLs))] {
+		url := l.URLs[i]
+		p := t.pages[url]
+		if p == nil || url == t.root || at <= p.Modified {
+			continue
+		}
+		noted = append(noted, url)
+		if p.Modified > 0 {
+			later = append(later, url)
+		}
+		p.Modified = at
+	}
+	return noted, later
 }
 
 // treeChange is what grow changed.

@@ -103,29 +103,33 @@ func hasWord(list string, words ...string) bool {
 	return false
 }
 
-// add adds the page that href links to.
-func (l *linkFinder) add(href string) {
+// add adds the page that href links to, and returns its canonical URL, or "" if it is not followed.
+func (l *linkFinder) add(href string) string {
 	href = strings.TrimSpace(href)
 	if href == "" || href[0] == '#' || len(href) > maxLink {
-		return
+		return ""
 	}
 	u, err := l.base.Parse(href)
 	if err != nil || !l.follows(u.Scheme) || u.User != nil || binary(u.Path) && !l.links.Index {
-		return
+		return ""
 	}
 	dropSession(u)
 	page, err := pageurl.Canonical(u.String())
-	if err != nil || len(page) > maxLink || l.seen[page] {
-		return
+	if err != nil || len(page) > maxLink {
+		return ""
+	}
+	if l.seen[page] {
+		return page
 	}
 	size := len(page) + 5*strings.Count(page, "&") // JSON writes \u0026
 	if len(l.links.URLs) == l.most || l.size+size > l.mostSize {
 		l.links.More = true
-		return
+		return ""
 	}
 	l.seen[page] = true
 	l.size += size
 	l.links.URLs = append(l.links.URLs, page)
+	return page
 }
 
 // follows reports whether links to URLs of scheme are followed. Only files and folders can link to

@@ -1,12 +1,15 @@
 package html
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -21,8 +24,10 @@ const MaxSitemap = 50 << 20
 // Gzipped reports whether body is compressed with gzip.
 func Gzipped(body []byte) bool { return bytes.HasPrefix(body, []byte{0x1f, 0x8b}) }
 
-// Sitemap returns the URLs that the sitemap or sitemap index raw lists (https://www.sitemaps.org). Raw
-// may be compressed with gzip. Its error is a *pipeline.FetchError, or that of ctx.
+// Sitemap returns the URLs that the sitemap or sitemap index raw lists (https://www.sitemaps.org), with
+// the times at which they were modified. Raw is XML, or text with one URL a line, and may be compressed
+// with gzip. A sitemap that lists no page is an error: hardly any is meant to end all watches. The error
+// is a *pipeline.FetchError, or that of ctx.
 func Sitemap(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 	packed := bytes.NewReader(raw.Body)
 	in := &io.LimitedReader{R: packed, N: MaxSitemap + 1}
@@ -33,59 +38,161 @@ func Sitemap(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 		}
 		in.R = z
 	}
-	l := newLinkFinder(raw.URL)
+	l := sitemapFinder{linkFinder: newLinkFinder(raw.URL), in: in, modified: make(map[string]int64)}
 	l.most, l.mostSize = flow.MaxSitemapLinks, flow.MaxSitemapLinksSize
-	z := html.NewTokenizer(in)
-	z.SetMaxBuf(maxToken)
-	z.AllowCDATA(true)
-	var root string
-	closed, loc := false, false // of the root and of the last element
-	for n := 1; !l.links.More; n++ {
-		if n%tokensPerCheck == 0 && ctx.Err() != nil {
-			return flow.Links{}, ctx.Err()
-		}
-		switch tt := z.Next(); tt {
-		case html.ErrorToken:
-			if errors.Is(z.Err(), html.ErrBufferExceeded) { // the rest says whether it is larger as a whole
-				if _, err := io.Copy(io.Discard, in); err != nil {
-					return flow.Links{}, notSitemap(breaksOff(len(l.links.URLs), err.Error()))
-				}
-			}
-			switch {
-			case in.N <= 0:
-				return flow.Links{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the sitemap is larger than %d MiB decompressed", MaxSitemap>>20)}
-			case errors.Is(z.Err(), html.ErrBufferExceeded):
-				return flow.Links{}, notSitemap(fmt.Sprintf("a tag, text or comment in it is larger than %d MiB", maxToken>>20))
-			case !errors.Is(z.Err(), io.EOF):
-				return flow.Links{}, notSitemap(breaksOff(len(l.links.URLs), z.Err().Error()))
-			case root == "":
-				return flow.Links{}, notSitemap(noSitemap)
-			case !closed:
-				return flow.Links{}, notSitemap(breaksOff(len(l.links.URLs), "</"+root+"> is missing"))
-			}
-			return l.links, nil
-		case html.StartTagToken, html.SelfClosingTagToken:
-			tag, _ := z.TagName()
-			name := string(tag)
-			if root == "" {
-				if name != "urlset" && name != "sitemapindex" {
-					return flow.Links{}, notSitemap(noSitemap)
-				}
-				root, l.links.Index = name, name == "sitemapindex"
-				closed = tt == html.SelfClosingTagToken
-			}
-			loc = name == "loc"
-		case html.EndTagToken:
-			name, _ := z.TagName()
-			closed = closed || string(name) == root
-			loc = false
-		case html.TextToken:
-			if loc && l.base != nil {
-				l.add(string(z.Text()))
-			}
+	lines := bufio.NewReaderSize(in, 2*maxLink)
+	read := l.readXML
+	if beginsWithURL(lines) {
+		read = l.readText
+	}
+	if err := read(ctx, lines); err != nil {
+		return flow.Links{}, err
+	}
+	if len(l.links.URLs) == 0 {
+		return flow.Links{}, &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the sitemap lists no page"}
+	}
+	if len(l.modified) > 0 {
+		for _, url := range l.links.URLs {
+			l.links.Modified = append(l.links.Modified, l.modified[url])
 		}
 	}
 	return l.links, nil
+}
+
+// sitemapFinder collects the URLs of a sitemap.
+type sitemapFinder struct {
+	*linkFinder
+	in       *io.LimitedReader
+	modified map[string]int64 // by URL, in seconds since 1970
+}
+
+// readXML reads the elements of a sitemap or sitemap index.
+func (l *sitemapFinder) readXML(ctx context.Context, r *bufio.Reader) error {
+	z := html.NewTokenizer(r)
+	z.SetMaxBuf(maxToken)
+	z.AllowCDATA(true)
+	var root, within string // within is the element of the next text
+	closed := false         // the root
+	var page string         // loc and lastmod of the present entry
+	var modified int64
+	for n := 1; !l.links.More; n++ {
+		if n%tokensPerCheck == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		switch tt := z.Next(); tt {
+		case html.ErrorToken:
+			return l.end(z.Err(), root, closed)
+		case html.StartTagToken, html.SelfClosingTagToken:
+			tag, _ := z.TagName()
+			within = string(tag)
+			if root == "" {
+				if within != "urlset" && within != "sitemapindex" {
+					return notSitemap(noSitemap)
+				}
+				root, l.links.Index = within, within == "sitemapindex"
+				closed = tt == html.SelfClosingTagToken
+			}
+			if within == "url" || within == "sitemap" {
+				page, modified = "", 0
+			}
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			closed = closed || string(name) == root
+			within = ""
+		case html.TextToken:
+			switch {
+			case within == "loc" && l.base != nil:
+				page = l.add(string(z.Text()))
+			case within == "lastmod":
+				modified = lastModified(string(z.Text()))
+			default:
+				continue
+			}
+			if page != "" && modified > l.modified[page] {
+				l.modified[page] = modified
+			}
+		}
+	}
+	return nil
+}
+
+// end says whether the XML of a sitemap may end with err, the error of its tokenizer.
+func (l *sitemapFinder) end(err error, root string, closed bool) error {
+	if errors.Is(err, html.ErrBufferExceeded) { // the rest says whether it is larger as a whole
+		if _, err := io.Copy(io.Discard, l.in); err != nil {
+			return notSitemap(breaksOff(len(l.links.URLs), err.Error()))
+		}
+	}
+	switch {
+	case l.in.N <= 0:
+		return sitemapTooLarge()
+	case errors.Is(err, html.ErrBufferExceeded):
+		return notSitemap(fmt.Sprintf("a tag, text or comment in it is larger than %d MiB", maxToken>>20))
+	case !errors.Is(err, io.EOF):
+		return notSitemap(breaksOff(len(l.links.URLs), err.Error()))
+	case root == "":
+		return notSitemap(noSitemap)
+	case !closed:
+		return notSitemap(breaksOff(len(l.links.URLs), "</"+root+"> is missing"))
+	}
+	return nil
+}
+
+// lastModified returns the time of a lastmod in seconds since 1970, or 0 if it is none
+// (https://www.w3.org/TR/NOTE-datetime). A day is meant to its end: the page may have changed until
+// then.
+func lastModified(s string) int64 {
+	s = strings.TrimSpace(s)
+	if day, err := time.Parse(time.DateOnly, s); err == nil {
+		return max(day.AddDate(0, 0, 1).Unix(), 0)
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return max(t.Unix(), 0)
+		}
+	}
+	return 0
+}
+
+// beginsWithURL reports whether the first word of r is a URL. It consumes nothing.
+func beginsWithURL(r *bufio.Reader) bool {
+	b, _ := r.Peek(maxLink) // what there is
+	return isURL(strings.TrimSpace(strings.TrimPrefix(string(b), byteOrderMark)))
+}
+
+const byteOrderMark = "\ufeff"
+
+func isURL(s string) bool {
+	scheme, _, ok := strings.Cut(s, "://")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https") || strings.EqualFold(scheme, "file"))
+}
+
+// readText reads a sitemap with one URL a line.
+func (l *sitemapFinder) readText(ctx context.Context, r *bufio.Reader) error {
+	for n := 1; !l.links.More; n++ {
+		if n%tokensPerCheck == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		line, cut, err := r.ReadLine()
+		url := strings.TrimSpace(strings.TrimPrefix(string(line), byteOrderMark))
+		for cut && err == nil {
+			_, cut, err = r.ReadLine()
+		}
+		switch {
+		case l.in.N <= 0:
+			return sitemapTooLarge()
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return notSitemap(breaksOff(len(l.links.URLs), err.Error()))
+		case url == "":
+		case !isURL(url):
+			return notSitemap(fmt.Sprintf("line %d is no URL such as https://example.com/page", n))
+		case l.base != nil:
+			l.add(url) // no URL that is too long
+		}
+	}
+	return nil
 }
 
 // breaksOff says that a sitemap ends within its elements, behind so many URLs.
@@ -96,7 +203,11 @@ func breaksOff(urls int, why string) string {
 	return fmt.Sprintf("it breaks off behind %d URLs: %s", urls, why)
 }
 
-const noSitemap = "it must be XML whose first element is urlset or sitemapindex"
+const noSitemap = "it must be XML whose first element is urlset or sitemapindex, or text with one URL a line"
+
+func sitemapTooLarge() error {
+	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the sitemap is larger than %d MiB decompressed", MaxSitemap>>20)}
+}
 
 func notSitemap(why string) error {
 	return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page is no sitemap: " + why}

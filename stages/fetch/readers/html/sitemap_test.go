@@ -33,11 +33,12 @@ func sitemap(t *testing.T, body []byte) (flow.Links, error) {
 func TestSitemap(t *testing.T) {
 	body := `<?xml version="1.0"?><!-- made --><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 <url><loc> https://example.com/a?x=1&amp;y=2 </loc><lastmod>2026-11-21</lastmod><image:image><image:loc>https://example.com/no</image:loc></image:image></url>
-<url><loc><![CDATA[https://example.com/b]]></loc></url><url><loc>https://example.com/b#again</loc></url>
+<url><lastmod>2026-11-21T10:15+01:00</lastmod><loc><![CDATA[https://example.com/b]]></loc></url><url><lastmod>yesterday</lastmod><loc>https://example.com/b#again</loc></url>
 <url><loc>file:///etc/passwd</loc></url><url><loc>https://example.com/x.png</loc></url></urlset>`
 	for name, b := range map[string][]byte{"plain": []byte(body), "gzip": gzipped(t, body)} {
 		l, err := sitemap(t, b)
-		if want := "[https://example.com/a?x=1&y=2 https://example.com/b]"; err != nil || fmt.Sprint(l.URLs) != want || l.More || l.Index {
+		want, modified := "[https://example.com/a?x=1&y=2 https://example.com/b]", "[1795305600 1795252500]"
+		if err != nil || fmt.Sprint(l.URLs) != want || fmt.Sprint(l.Modified) != modified || l.More || l.Index {
 			t.Errorf("%s: got %+v, %v, want %s", name, l, err, want)
 		}
 	}
@@ -45,21 +46,33 @@ func TestSitemap(t *testing.T) {
 	if err != nil || !l.Index || fmt.Sprint(l.URLs) != "[https://example.com/1.xml.gz]" {
 		t.Errorf("index: got %+v, %v", l, err)
 	}
-	if l, err := sitemap(t, []byte("<urlset/>")); err != nil || len(l.URLs) != 0 {
-		t.Errorf("empty: got %+v, %v", l, err)
+	for name, b := range map[string][]byte{
+		"text":    []byte("\ufeff\n https://example.com/a?x=1&y=2\r\n\nHTTPS://example.com/b\nhttps://example.com/" + strings.Repeat("long", 4000) + "\nhttps://example.com/b"),
+		"gzipped": gzipped(t, "https://example.com/a?x=1&y=2\nhttps://example.com/b\n"),
+	} {
+		if l, err := sitemap(t, b); err != nil || fmt.Sprint(l.URLs) != "[https://example.com/a?x=1&y=2 https://example.com/b]" || l.Modified != nil {
+			t.Errorf("%s: got %+v, %v", name, l, err)
+		}
 	}
 }
 
 // TestSitemapsThatCannotBeRead holds what their errors say.
 func TestSitemapsThatCannotBeRead(t *testing.T) {
 	packed := gzipped(t, "<urlset>"+strings.Repeat("<url><loc>https://example.com/</loc></url>", 1000)+"</urlset>")
+	packedLines := gzipped(t, strings.Repeat("https://example.com/\n", 1000))
 	for name, of := range map[string]struct {
 		body  []byte
 		class string
 		want  string
 	}{
 		"feed":             {[]byte("<rss><loc>https://example.com/</loc></rss>"), pipeline.FailUnreadable, "urlset or sitemapindex"},
-		"text":             {[]byte("https://example.com/"), pipeline.FailUnreadable, "urlset or sitemapindex"},
+		"text":             {[]byte("see https://example.com/"), pipeline.FailUnreadable, "or text with one URL a line"},
+		"line":             {[]byte("https://example.com/\n\n<html>"), pipeline.FailUnreadable, "line 3 is no URL"},
+		"cut lines":        {packedLines[:len(packedLines)-10], pipeline.FailUnreadable, "unexpected EOF"},
+		"long lines":       {gzipped(t, "https://example.com/"+strings.Repeat("a", MaxSitemap)), pipeline.FailTooLarge, "larger than 50 MiB"},
+		"no pages":         {[]byte("<urlset/>"), pipeline.FailEmpty, "lists no page"},
+		"no sitemaps":      {[]byte("<sitemapindex></sitemapindex>"), pipeline.FailEmpty, "lists no page"},
+		"pictures":         {[]byte("<urlset><url><loc>https://example.com/a.png</loc></url></urlset>"), pipeline.FailEmpty, "lists no page"},
 		"empty":            {nil, pipeline.FailUnreadable, "urlset or sitemapindex"},
 		"cut":              {packed[:len(packed)-10], pipeline.FailUnreadable, "it breaks off behind 1 URL: unexpected EOF"},
 		"cut in a URL":     {[]byte("<urlset><url><loc>https://example.com/a</loc></url><url><loc>https://exam"), pipeline.FailUnreadable, "</urlset> is missing"},
