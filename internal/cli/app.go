@@ -38,6 +38,7 @@ const (
 // clock or transport.
 func Main(alter func(*vokter.Config)) int {
 	memory.Heed()
+	memory.Pace()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	var hangups chan os.Signal           // nil: SIGHUP is ignored

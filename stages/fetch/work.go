@@ -95,6 +95,7 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 		release(p.Body)
 		return []flow.Outcome{base}
 	}
+	p.Body = fit(p.Body)
 	readers := s.cfg.Readers.snapshot()
 	f, err := formatOf(j.req, p, readers)
 	if err != nil {
@@ -159,7 +160,7 @@ func tooLarge(most int64, status int) error {
 	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", most), Status: status}
 }
 
-// The memory of bodies that are already known is used again, if it is between these sizes, in bytes.
+// The memory of bodies that are not kept is used again, if it is between these sizes, in bytes.
 const (
 	minBuffer = 64 << 10
 	maxBuffer = 1 << 20
@@ -189,6 +190,17 @@ func release(body []byte) {
 	if n := cap(body); n >= minBuffer && n <= maxBuffer {
 		buffers.Put(bytes.NewBuffer(body))
 	}
+}
+
+// fit returns body in memory of its size where its buffer is much larger. Others need not wait for the
+// garbage collector to use that buffer again.
+func fit(body []byte) []byte {
+	if cap(body) < 2*len(body) {
+		return body
+	}
+	fitted := bytes.Clone(body)
+	release(body)
+	return fitted
 }
 
 // within adds the limit to a timeout's reason.

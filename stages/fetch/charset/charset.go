@@ -48,8 +48,11 @@ func Decode(body []byte, contentType string) []byte {
 	if isUTF8 && !ascii {
 		return body
 	}
-	good, bad := countUTF8(body)
 	name, enc := declared(body, contentType)
+	if ascii && name == "utf-8" {
+		return body
+	}
+	good, bad := countUTF8(body)
 	// A page in UTF-8 with some broken bytes is in UTF-8 still, one in Latin-1 is not.
 	if enc != nil && (!ascii || !plainASCII(name, body)) && (name != "utf-8" || good >= bad) {
 		return decode(body, enc)
