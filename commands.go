@@ -460,6 +460,74 @@ func (r *Router) Recent(ctx context.Context, f inspect.RecentFilter) (changes []
 	return changes, next, r.unlessClosing(err)
 }
 
+// maxPreviews is how many pages Preview fetches at once.
+const maxPreviews = 4
+
+// Preview fetches the page of s once and returns the text that s would watch, with the places of its
+// keywords. Nothing is stored, and s needs no sink. With source it also returns the body of the page. It
+// fails with all mistakes joined where s is invalid, and with a *pipeline.FetchError where the page
+// cannot be fetched or read, for example because a selector matches nothing. It waits until the Router
+// runs, and while other previews are made.
+func (r *Router) Preview(ctx context.Context, s pipeline.Subscription, source bool) (inspect.Preview, error) {
+	s.Sinks = []string{"none"}
+	s = s.WithDefaults()
+	if err := CheckSubscription(s); err != nil {
+		return inspect.Preview{}, err
+	}
+	page, err := pageurl.Canonical(s.URL)
+	if err != nil {
+		return inspect.Preview{}, err
+	}
+	if err := r.readable(ctx); err != nil {
+		return inspect.Preview{}, err
+	}
+	select {
+	case r.previewing <- struct{}{}:
+		defer func() { <-r.previewing }()
+	case <-ctx.Done():
+		return inspect.Preview{}, context.Cause(ctx)
+	}
+	o, err := r.stages.fetch.Preview(ctx, page, s.View)
+	if err != nil {
+		return inspect.Preview{}, err
+	}
+	return inspect.PreviewOf(o, s, r.languages, source)
+}
+
+// Change replaces the subscription of s.Client to a document of the page of s.URL by s, without a new
+// baseline where s watches the same document. Document is the ID of the document. Only a subscription
+// that was made at run time can be replaced. Change waits for the decision as Subscribe does, and fails
+// like Subscribe; it returns a *flow.Refusal where there is no such subscription.
+func (r *Router) Change(ctx context.Context, document string, s pipeline.Subscription) error {
+	s = s.WithDefaults()
+	if err := r.live.Load().validate(s); err != nil {
+		return err
+	}
+	pages, _, err := r.Pages(ctx, inspect.ListFilter{URL: s.URL, Client: s.Client})
+	if err != nil {
+		return err
+	}
+	all, found := []pipeline.Subscription{s}, false
+	for _, p := range pages {
+		for _, x := range p.Subscriptions {
+			switch {
+			case x.Document == document && x.Origin != OriginAPI:
+				return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("the subscription of %q comes from the configuration; change it there", s.Client)}
+			case x.Document == document && x.State != inspect.StateActive:
+				return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("the subscription of %q is %s; resume it first", s.Client, x.State)}
+			case x.Document == document:
+				found = true
+			case x.Origin == OriginAPI && x.State == inspect.StateActive && x.FollowedFrom == "":
+				all = append(all, x.Subscription)
+			}
+		}
+	}
+	if !found {
+		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", s.URL, s.Client)}
+	}
+	return r.command(ctx, s.URL, flow.TypeApply, flow.ApplyCommand{URL: s.URL, Origin: OriginAPI, Client: s.Client, Subscriptions: all})
+}
+
 // Summary returns the counts of what the Router has done since Run started.
 func (r *Router) Summary() inspect.Summary {
 	s := r.tally.Summary()

@@ -58,8 +58,10 @@ type Router struct {
 	live atomic.Pointer[Config]
 	// explaining is held by Explain, listing by Pages.
 	explaining, listing chan struct{}
-	recent              inspect.Recent
-	reloading           sync.Mutex
+	// previewing has a place for each Preview at work.
+	previewing chan struct{}
+	recent     inspect.Recent
+	reloading  sync.Mutex
 	// asked holds the pages whose first check Run has asked for. It is guarded by reloading.
 	asked checkOnce
 	// recalls says that the process owns the lane of flow.HealthKey and has read since when an
@@ -93,7 +95,8 @@ func New(cfg Config) (*Router, error) {
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),
 		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}), explaining: make(chan struct{}, 1), listing: make(chan struct{}, 1),
-		asked: make(checkOnce),
+		previewing: make(chan struct{}, maxPreviews),
+		asked:      make(checkOnce),
 	}
 	r.live.Store(&cfg)
 	return r, nil

@@ -141,6 +141,17 @@ func (c *Client) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	return c.post(ctx, "/subscriptions", s, new(Target))
 }
 
+// Change replaces the subscription of s.Client to a document, given by its ID, by s.
+func (c *Client) Change(ctx context.Context, document string, s pipeline.Subscription) error {
+	return c.post(ctx, "/subscriptions/change", Changed{document, s}, nil)
+}
+
+// Preview fetches the page of s once and returns the text that s would watch. With source it also
+// returns the body of the page.
+func (c *Client) Preview(ctx context.Context, s pipeline.Subscription, source bool) (p inspect.Preview, err error) {
+	return p, c.post(ctx, "/preview", PreviewRequest{s, source}, &p)
+}
+
 // Pause ends the subscriptions of client on the page of url until Resume restarts them.
 func (c *Client) Pause(ctx context.Context, url, client string) error {
 	return c.post(ctx, "/pause", Target{url, client}, nil)

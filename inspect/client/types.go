@@ -109,6 +109,19 @@ type DroppedEvent struct {
 	Reason string `json:"reason"`
 }
 
+// Changed replaces the subscription of its client to a document, given by its ID.
+type Changed struct {
+	Document     string                `json:"document"`
+	Subscription pipeline.Subscription `json:"subscription"`
+}
+
+// PreviewRequest asks for the text that a subscription would watch. Source asks for the body of the
+// page as well.
+type PreviewRequest struct {
+	Subscription pipeline.Subscription `json:"subscription"`
+	Source       bool                  `json:"source,omitempty"`
+}
+
 // PageRef names a page.
 type PageRef struct {
 	URL string `json:"url"`

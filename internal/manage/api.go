@@ -71,6 +71,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	a.addPages()
 	a.addHistory()
 	a.addSubscriptions()
+	a.addChanging()
 	a.addCommands()
 	a.addDeliveries()
 	a.addBackup()

@@ -50,6 +50,16 @@ func (f *fake) Deliveries(_ context.Context, url string, ef inspect.ExplainFilte
 	return f.why.Changes, f.err
 }
 
+func (f *fake) Preview(_ context.Context, s pipeline.Subscription, source bool) (inspect.Preview, error) {
+	f.asked = append(f.asked, "preview", s, source)
+	return inspect.Preview{URL: s.URL, Text: "words"}, f.err
+}
+
+func (f *fake) Change(_ context.Context, document string, s pipeline.Subscription) error {
+	f.asked = append(f.asked, "change", document, s)
+	return f.err
+}
+
 func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
 	f.asked = append(f.asked, rf)
 	return []inspect.RecentChange{{URL: "https://example.com/", Change: inspect.Change{ID: "c1", Version: 2}}}, "", f.err

@@ -55,6 +55,10 @@ type Service interface {
 	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)
 	// Deliveries returns the notifications of the last changes of a page with their deliveries.
 	Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error)
+	// Preview returns the page of s as it is now, with the text that s would watch.
+	Preview(ctx context.Context, s pipeline.Subscription, source bool) (inspect.Preview, error)
+	// Change replaces the subscription of s.Client to a document by s.
+	Change(ctx context.Context, document string, s pipeline.Subscription) error
 	// Recent returns a part of the newest changes of all pages, and where the list goes on.
 	Recent(ctx context.Context, f inspect.RecentFilter) (changes []inspect.RecentChange, next string, err error)
 	// Observe calls o with what the pipeline does until stop is called.

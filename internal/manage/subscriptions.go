@@ -84,10 +84,8 @@ func (a *api) addSubscriptions() {
 	}
 	huma.Register(a.API, r.operation(), func(ctx context.Context, in *subscribeInput) (*subscribeOutput, error) {
 		s := in.Body.WithDefaults()
-		if who := callerOf(ctx); !who.owns(s.Client) {
-			return nil, invalid(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not subscribe for this client", who.Name), Location: "body.client"})
-		} else if i := slices.IndexFunc(s.Sinks, func(sink string) bool { return !who.delivers(sink) }); i >= 0 {
-			return nil, invalid(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not use this sink", who.Name), Location: fmt.Sprintf("body.sinks[%d]", i)})
+		if err := mayMake(callerOf(ctx), s, "body."); err != nil {
+			return nil, err
 		}
 		created, err := bounded(ctx, a, r, in, func(ctx context.Context, _ *subscribeInput) (bool, error) { return Subscribe(ctx, a.service, s) })
 		if err != nil {
@@ -99,6 +97,45 @@ func (a *api) addSubscriptions() {
 		}
 		return out, nil
 	})
+}
+
+// addChanging adds the routes that replace and try a subscription.
+func (a *api) addChanging() {
+	type changeInput struct{ Body client.Changed }
+	addSilent(a, route{
+		method: http.MethodPost, path: "/subscriptions/change", id: "change-subscription", scope: config.ScopeWrite, summary: "Replaces a subscription",
+		description: "Where the new subscription watches the same document, there is no new baseline and the stored versions stay. A subscription of the " +
+			"configuration is changed there: 409.",
+	}, func(ctx context.Context, in *changeInput) error {
+		s := in.Body.Subscription.WithDefaults()
+		if err := mayMake(callerOf(ctx), s, "body.subscription."); err != nil {
+			return err
+		}
+		return a.service.Change(ctx, in.Body.Document, s)
+	})
+	type previewInput struct{ Body client.PreviewRequest }
+	add(a, route{
+		method: http.MethodPost, path: "/preview", id: "preview-subscription", scope: config.ScopeWrite, within: patience,
+		summary:     "Fetches a page once and returns the text that a subscription would watch",
+		description: "Nothing is stored, and the subscription may name any sinks. The places of its keywords are bytes of the text. At most 4 pages are fetched at once.",
+	}, func(ctx context.Context, in *previewInput) (inspect.Preview, error) {
+		p, err := a.service.Preview(ctx, in.Body.Subscription, in.Body.Source)
+		if failed, ok := errors.AsType[*pipeline.FetchError](err); ok {
+			return p, &huma.ErrorModel{Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity, Detail: failed.Reason}
+		}
+		return p, err
+	})
+}
+
+// mayMake returns a problem where who may not make the subscription s, which stands at location.
+func mayMake(who *caller, s pipeline.Subscription, location string) error {
+	if !who.owns(s.Client) {
+		return invalid(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not subscribe for this client", who.Name), Location: location + "client"})
+	}
+	if i := slices.IndexFunc(s.Sinks, func(sink string) bool { return !who.delivers(sink) }); i >= 0 {
+		return invalid(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not use this sink", who.Name), Location: fmt.Sprintf("%ssinks[%d]", location, i)})
+	}
+	return nil
 }
 
 // subscriptionKey orders subscriptions by page, client and document.

@@ -11,6 +11,7 @@ import (
 
 // actions are what the buttons do. Each asks the API and returns what to tell the user.
 var actions = map[string]func(*request) (string, error){
+	"subscribe": subscribe,
 	"check": func(r *request) (string, error) {
 		return "The page is checked now. What the check finds shows here when it is done.", r.api.CheckNow(r.Context(), r.form.Get("url"))
 	},

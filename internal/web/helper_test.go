@@ -99,6 +99,24 @@ func (f *fake) DeadLetters(context.Context, flow.DeadFilter) ([]flow.DeadLetter,
 	}}}, f.err
 }
 
+func (f *fake) Preview(_ context.Context, s pipeline.Subscription, _ bool) (inspect.Preview, error) {
+	return inspect.Preview{URL: s.URL, Title: hostile, Text: "green tea " + hostile, Places: []inspect.Place{{Start: 6, End: 9}}}, f.err
+}
+
+func (f *fake) Changes(context.Context, string, inspect.DocumentFilter) (inspect.ChangeHistory, error) {
+	return inspect.ChangeHistory{URL: pageURL, Changes: []flow.Change{{ID: "change-1", Version: 2, Time: someTime, Language: "en", Groups: []flow.Group{{
+		Coarse: true, Differences: []flow.Difference{{Event: pipeline.Added, Text: "green tea " + hostile}},
+	}}}}}, f.err
+}
+
+func (f *fake) Subscribe(_ context.Context, s pipeline.Subscription) error {
+	return f.note("subscribe %s %s %q %v %v %v %v", s.URL, s.Client, s.Keywords, s.Sinks, s.Interval, s.Select, s.IgnoreCase)
+}
+
+func (f *fake) Change(_ context.Context, document string, s pipeline.Subscription) error {
+	return f.note("change %s %s %q", document, s.Client, s.Keywords)
+}
+
 func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
 	f.filters = append(f.filters, inspect.ListFilter{Clients: rf.Clients, Client: rf.Client})
 	return []inspect.RecentChange{{URL: pageURL, Title: hostile, Change: inspect.Change{

@@ -78,6 +78,11 @@ func findAll(r *request, url, document string, n uint64, terms []searched) ([]in
 			all = append(all, o.Places...)
 		}
 	}
+	return tidy(all), nil
+}
+
+// tidy puts places into order and removes those that overlap an earlier one.
+func tidy(all []inspect.Place) []inspect.Place {
 	slices.SortFunc(all, func(a, b inspect.Place) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
@@ -88,7 +93,7 @@ func findAll(r *request, url, document string, n uint64, terms []searched) ([]in
 		}
 		end = p.End
 		return false
-	}), nil
+	})
 }
 
 // lines returns the pieces of each line.

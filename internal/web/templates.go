@@ -50,6 +50,8 @@ var functions = template.FuncMap{
 	"sentence": sentence,
 	"short":    short,
 	"outside":  outside,
+	"first":    func(all []pipeline.Diff) []pipeline.Diff { return all[:min(len(all), 5)] },
+	"every":    func(i pipeline.Interval) string { return brief(i.String()) },
 	"words":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"settings": settings,
 	"asset":    func(name string) string { return "/assets/" + name + "?" + versions[name] },
@@ -136,6 +138,18 @@ func ago(t time.Time) string {
 		return fmt.Sprintf(form, count(int(d/time.Hour), "hour"))
 	}
 	return fmt.Sprintf(form, count(int(d/(24*time.Hour)), "day"))
+}
+
+// brief writes the durations in an interval without zero minutes and seconds.
+func brief(interval string) string {
+	fields := strings.Fields(interval)
+	for i, f := range fields {
+		if d, err := time.ParseDuration(f); err == nil && d != 0 {
+			f = strings.Replace(f, "m0s", "m", 1)
+			fields[i] = strings.Replace(f, "h0m", "h", 1)
+		}
+	}
+	return strings.Join(fields, " ")
 }
 
 // short returns the beginning of an ID.

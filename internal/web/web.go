@@ -82,6 +82,7 @@ var routes = []route{
 	{pattern: "GET /text", scope: config.ScopeRead, template: "text", show: showText},
 	{pattern: "GET /diff", scope: config.ScopeRead, template: "diff", show: showDiff},
 	{pattern: "GET /why", scope: config.ScopeRead, template: "why", show: showWhy},
+	{pattern: "GET /subscribe", scope: config.ScopeWrite, template: "subscribe", show: showSubscribe},
 	{pattern: "GET /process", scope: config.ScopeRead, template: "process", show: showProcess},
 	{pattern: "GET /receivers", scope: config.ScopeRead, template: "receivers", show: showReceivers},
 	{pattern: "GET /dead-letters", scope: config.ScopeRead, template: "deadletters", show: showDeadLetters},

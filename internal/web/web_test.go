@@ -225,6 +225,55 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestSubscribe sends the form as a preview, and then to add and to change a subscription.
+func TestSubscribe(t *testing.T) {
+	f := new(fake)
+	b := open(t, f, aToken)
+	form := url.Values{
+		"url": {" " + pageURL}, "client": {"ann"}, "keywords": {"tea\r\n\r\ngreen tea\r\n"}, "interval": {"1h"}, "sink": {"ops", "mail, ops"},
+		"select": {"main\n//p"}, "ignore_case": {"yes"},
+	}
+	_, body := b.get(t, "/subscribe?"+form.Encode())
+	for _, want := range []string{"green <mark>tea</mark> &lt;script&gt;", "of the last 1 change", `value="yes" checked> Ignore case`, ">tea\ngreen tea</textarea>", `value="1h"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the preview lacks %s: %s", want, body)
+		}
+	}
+	if r, _ := b.post(t, "/do/subscribe", form); r.StatusCode != http.StatusSeeOther || !strings.HasPrefix(r.Header.Get("Location"), "/page?url=") {
+		t.Errorf("subscribe: got %s", r.Status)
+	}
+	form.Set("document", "d1")
+	if r, _ := b.post(t, "/do/subscribe", form); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("change: got %s", r.Status)
+	}
+	want := []string{`subscribe ` + pageURL + ` ann ["tea" "green tea"] [ops mail] 1h0m0s [main xpath://p] true`, `change d1 ann ["tea" "green tea"]`}
+	if !slices.Equal(f.done, want) {
+		t.Errorf("got %q, want %q", f.done, want)
+	}
+	for field, bad := range map[string]string{"interval": "often", "min_change": "much"} {
+		wrong := url.Values{"url": {pageURL}, "sink": {"ops"}}
+		wrong.Set(field, bad)
+		if r, _ := b.post(t, "/do/subscribe", wrong); r.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s %s: got %s", field, bad, r.Status)
+		}
+		if r, body := b.get(t, "/subscribe?"+wrong.Encode()); r.StatusCode != http.StatusOK || !strings.Contains(body, `role="alert"`) {
+			t.Errorf("%s %s: got %s %s", field, bad, r.Status, body)
+		}
+	}
+	if len(f.done) != 2 {
+		t.Errorf("it was carried out: %q", f.done)
+	}
+	form = url.Values{"url": {pageURL}, "client": {hostile}, "document": {"d1"}}
+	if _, body := b.get(t, "/subscribe?"+form.Encode()); !strings.Contains(body, "Change a subscription") || !strings.Contains(body, "\ntea</textarea>") {
+		t.Errorf("the form of a subscription is %s", body)
+	}
+	acme := open(t, f, "acme")
+	form = url.Values{"url": {pageURL}, "client": {"ann"}, "sink": {"ops"}}
+	if r, _ := acme.post(t, "/do/subscribe", form); r.StatusCode != http.StatusUnprocessableEntity || len(f.done) != 2 {
+		t.Errorf("a tenant, for another client: got %s", r.Status)
+	}
+}
+
 func TestPieces(t *testing.T) {
 	segments := []inspect.Segment{{Text: "one two"}, {Text: " three", Event: pipeline.Added}}
 	for _, c := range []struct {

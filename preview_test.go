@@ -1,0 +1,120 @@
+package vokter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// previewed runs a Router, which may fetch from the returned server.
+func previewed(t *testing.T, subs ...pipeline.Subscription) (*Router, *httptest.Server) {
+	t.Helper()
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<title>Shop</title><nav>Menu</nav><main><p>A lantern and a Lantern</p></main>")
+	}))
+	t.Cleanup(pages.Close)
+	for i := range subs {
+		subs[i].URL = pages.URL
+	}
+	r, err := New(Config{Sinks: map[string]pipeline.Sink{"phone": nobody{}}, Subscriptions: subs, Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	<-r.Running()
+	return r, pages
+}
+
+// nobody is a sink that delivers to nobody.
+type nobody struct{}
+
+func (nobody) Deliver(context.Context, pipeline.Notification) error { return nil }
+
+func TestPreview(t *testing.T) {
+	r, pages := previewed(t)
+	s := pipeline.Subscription{URL: pages.URL, Keywords: []string{"lantern"}, IgnoreCase: true}
+	s.Select = []pipeline.Selector{{CSS: "main"}}
+	p, err := r.Preview(t.Context(), s, true)
+	if err != nil || p.Title != "Shop" || strings.TrimSpace(p.Text) != "A lantern and a Lantern" || len(p.Places) != 2 || p.Text[p.Places[1].Start:p.Places[1].End] != "Lantern" || !strings.Contains(p.Source, "<nav>") {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if l, err := r.List(t.Context(), inspect.ListFilter{}); err != nil || len(l.Pages) > 0 {
+		t.Errorf("a preview left %+v, %v", l, err)
+	}
+	s.Select = []pipeline.Selector{{CSS: ".none"}}
+	var failed *pipeline.FetchError
+	if _, err := r.Preview(t.Context(), s, false); !errors.As(err, &failed) || failed.Class != pipeline.FailSelectorGone {
+		t.Errorf("a selector that matches nothing: got %v", err)
+	}
+	var field *pipeline.FieldError
+	s.Select = []pipeline.Selector{{CSS: "]["}}
+	if _, err := r.Preview(t.Context(), s, false); !errors.As(err, &field) {
+		t.Errorf("an invalid selector: got %v", err)
+	}
+	if _, err := r.Preview(t.Context(), pipeline.Subscription{URL: "http://169.254.169.254/"}, false); !errors.As(err, &failed) {
+		t.Errorf("an address that pages may not have: got %v", err)
+	}
+}
+
+// TestChange: a subscription that is replaced keeps its beginning; others stay.
+func TestChange(t *testing.T) {
+	r, pages := previewed(t, pipeline.Subscription{Client: "yaml", Sinks: []string{"phone"}})
+	sub := func(client string, keywords ...string) pipeline.Subscription {
+		return pipeline.Subscription{URL: pages.URL, Client: client, Keywords: keywords, Sinks: []string{"phone"}}
+	}
+	whole := sub("ann", "old")
+	part := sub("ann", "part")
+	part.Select = []pipeline.Selector{{CSS: "main"}}
+	for _, s := range []pipeline.Subscription{whole, part, sub("bob", "other")} {
+		if err := r.Subscribe(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := r.List(t.Context(), inspect.ListFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := flow.DocumentID(page.Pages[0].URL, pipeline.View{})
+	if err := r.Change(t.Context(), document, sub("ann", "new")); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	l, err := r.List(t.Context(), inspect.ListFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range l.Pages[0].Subscriptions {
+		got = append(got, fmt.Sprint(s.Client, s.Keywords, len(s.Select)))
+	}
+	for _, want := range []string{"ann[new] 0", "ann[part] 1", "bob[other] 0", "yaml[] 0"} {
+		if !strings.Contains(strings.Join(got, " "), want) {
+			t.Errorf("%s is missing in %v", want, got)
+		}
+	}
+	if len(got) != 4 {
+		t.Errorf("got %v", got)
+	}
+	var refused *flow.Refusal
+	if err := r.Change(t.Context(), document, sub("yaml", "new")); !errors.As(err, &refused) || refused.Code != flow.CodeConflict {
+		t.Errorf("a subscription of the configuration: got %v", err)
+	}
+	if err := r.Change(t.Context(), document, sub("carl", "new")); !errors.As(err, &refused) || refused.Code != flow.CodeNotFound {
+		t.Errorf("a subscription that there is not: got %v", err)
+	}
+}
