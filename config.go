@@ -223,6 +223,9 @@ type DeliveryConfig struct {
 	// ExpireAfter is how long a receiver may fail without a success before it expires: its
 	// subscriptions end. Default 120 h.
 	ExpireAfter time.Duration
+	// Receivers says how sinks get their notifications, by the name of the sink: grouped, not in
+	// quiet hours, or by another sink while this one fails. Default: each at once.
+	Receivers map[string]pipeline.Receiving
 }
 
 // ExpireConfig says when a page expires: its subscriptions end, and each of its clients gets one

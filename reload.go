@@ -110,7 +110,7 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config, refused map[stri
 
 // policy returns the settings of Delivery for package sinks.
 func (c *Config) policy() sinks.Policy {
-	return sinks.Policy{Retry: c.Delivery.Retry, DeadAfter: c.Delivery.DeadAfter, ExpireAfter: c.Delivery.ExpireAfter}
+	return sinks.Policy{Retry: c.Delivery.Retry, DeadAfter: c.Delivery.DeadAfter, ExpireAfter: c.Delivery.ExpireAfter, Receivers: c.Delivery.Receivers}
 }
 
 // changedSubscriptions describes which subscriptions change, one a line. Those that will be

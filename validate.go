@@ -201,6 +201,7 @@ func (c Config) validatePlugins() error {
 			}
 		}
 	}
+	errs = append(errs, c.validatePassing())
 	for _, name := range c.Health {
 		if !c.hasSink(name) {
 			errs = append(errs, fmt.Errorf("health: no sink is named %q", name))
@@ -226,6 +227,65 @@ func (c Config) validatePlugins() error {
 		errs = append(errs, errors.New("a Watermill middleware is nil"))
 	}
 	return errors.Join(errs...)
+}
+
+// validatePassing checks how sinks get their notifications and pass them on to others.
+func (c Config) validatePassing() error {
+	var errs []error
+	next := make(map[string][]string) // the sinks that a sink passes notifications on to
+	for _, name := range slices.Sorted(maps.Keys(c.Delivery.Receivers)) {
+		r := c.Delivery.Receivers[name]
+		if err := r.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("receiver %q: %w", name, err))
+		}
+		if !c.hasSink(name) {
+			errs = append(errs, fmt.Errorf("receiver %q: no sink has this name", name))
+		}
+		if r.Fallback != "" {
+			next[name] = []string{r.Fallback}
+		}
+	}
+	for name, sink := range c.Sinks {
+		if route, ok := sinks.RouteOf(sink); ok {
+			if _, both := c.Delivery.Receivers[name]; both {
+				errs = append(errs, fmt.Errorf("receiver %q: it is a route, which delivers nothing itself; set this at the sinks that it leads to", name))
+			}
+			next[name] = route.Targets()
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(next)) {
+		for _, to := range next[name] {
+			if !c.hasSink(to) {
+				errs = append(errs, fmt.Errorf("sink %q: no sink is named %q", name, to))
+			}
+		}
+		if loop := loopFrom(name, next); loop != nil {
+			errs = append(errs, fmt.Errorf("sink %q: it would pass notifications on to itself: %s", name, strings.Join(loop, " to ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// loopFrom returns the way from name back to itself, or nil if there is none.
+func loopFrom(name string, next map[string][]string) []string {
+	seen := make(map[string]bool)
+	var walk func(at string) []string
+	walk = func(at string) []string {
+		for _, to := range next[at] {
+			if to == name {
+				return []string{at, to}
+			}
+			if seen[to] {
+				continue
+			}
+			seen[to] = true
+			if rest := walk(to); rest != nil {
+				return append([]string{at}, rest...)
+			}
+		}
+		return nil
+	}
+	return walk(name)
 }
 
 // validSinkName reports whether name can be part of a receiver's ID, in which a blank ends it.

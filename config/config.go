@@ -102,10 +102,12 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
 	f.Allow.Files = append(f.Allow.Files, o.Files...)
 	through := d.buildTransport(f.Transport, o.Registry)
-	sinks, sources := d.buildSinks(f, o.Registry, o.Logger), d.buildSources(f, o.Registry, o.Logger)
+	sinks, receivers := d.buildSinks(f, o.Registry, o.Logger)
+	sources := d.buildSources(f, o.Registry, o.Logger)
 	readers := d.buildReaders(f, o.Registry, o.Logger)
 	c := d.convert(f)
 	c.API, c.Rest = d.api(f), d.rest(f)
+	c.Router.Delivery.Receivers = receivers
 	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
 	names := slices.Collect(maps.Keys(f.Sinks))
 	d.changeSinks("changes", f.Changes, names, sinks)

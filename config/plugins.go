@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -28,6 +28,26 @@ type sinkEntry struct {
 	// rate and timeout are those of a sink, 0 for what its kind has.
 	rate    rate
 	timeout time.Duration
+	// receiving says how a sink gets its notifications.
+	receiving receiving
+}
+
+// receiving are the keys of a sink beside its kind, its rate and its timeout. They are read together.
+type receiving struct {
+	GroupBy   registry.Texts `yaml:"group_by"`
+	GroupWait time.Duration  `yaml:"group_wait"`
+	Quiet     pipeline.Quiet `yaml:"quiet"`
+	Fallback  struct {
+		To    string        `yaml:"to"`
+		After time.Duration `yaml:"after"`
+	} `yaml:"fallback"`
+}
+
+// settings returns r as package pipeline has it.
+func (r receiving) settings() pipeline.Receiving {
+	return pipeline.Receiving{
+		GroupBy: r.GroupBy, GroupWait: r.GroupWait, Quiet: r.Quiet, Fallback: r.Fallback.To, FallbackAfter: r.Fallback.After,
+	}
 }
 
 func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
@@ -41,8 +61,16 @@ func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 			d.value(value, reflect.ValueOf(&s.rate).Elem(), join(path, key))
 		case key == "timeout":
 			d.value(value, reflect.ValueOf(&s.timeout).Elem(), join(path, key))
+		case key == "group_by":
+			d.value(value, reflect.ValueOf(&s.receiving.GroupBy).Elem(), join(path, key))
+		case key == "group_wait":
+			d.value(value, reflect.ValueOf(&s.receiving.GroupWait).Elem(), join(path, key))
+		case key == "quiet":
+			d.value(value, reflect.ValueOf(&s.receiving.Quiet).Elem(), join(path, key))
+		case key == "fallback":
+			d.value(value, reflect.ValueOf(&s.receiving.Fallback).Elem(), join(path, key))
 		case s.kind != "":
-			d.failNode(keyNode, "%s has a second key %q; a sink has one kind, here %s, and may have rate and timeout", path, key, s.kind)
+			d.failNode(keyNode, "%s has a second key %q; a sink has one kind, here %s, and may have %s", path, key, s.kind, strings.Join(besideKind, ", "))
 		default:
 			s.kind, s.kindKey, s.config = key, keyNode, value
 		}
@@ -51,6 +79,9 @@ func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 		d.failNode(n, "%s must be a kind of sink with its options, such as {stdout: {}}", path)
 	}
 }
+
+// besideKind are the keys that a sink may have beside its kind.
+var besideKind = []string{"rate", "timeout", "group_by", "group_wait", "quiet", "fallback"}
 
 // decode reads one kind of what, a sink or a source, and its options.
 func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what, example string) {
@@ -118,9 +149,9 @@ func builder[B any](d *decoder, kind string, kindKey ast.Node, what string, look
 // ValidSinkName reports whether a configuration can have a sink of this name.
 func ValidSinkName(name string) bool { return pluginName.MatchString(name) }
 
-// buildSinks builds the sinks of f.
-func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Sink {
-	sinks := make(map[string]pipeline.Sink, len(f.Sinks))
+// buildSinks builds the sinks of f, and returns how they get their notifications.
+func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) (sinks map[string]pipeline.Sink, receivers map[string]pipeline.Receiving) {
+	sinks = make(map[string]pipeline.Sink, len(f.Sinks))
 	for _, name := range slices.Sorted(maps.Keys(f.Sinks)) {
 		entry := f.Sinks[name]
 		path := d.pluginPath("sinks", "sink", name)
@@ -132,7 +163,7 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		path = join(path, entry.kind)
 		d.at[path] = positionOf(entry.kindKey)
 		d.digest.Reset()
-		_, _ = io.WriteString(d.digest, entry.kind+" "+entry.config.String())
+		_, _ = fmt.Fprintf(d.digest, "%s %s", entry.kind, entry.config.String())
 		decode := d.pluginDecode(entry.config, path)
 		sink, err := build(func(options any) error {
 			err := decode(options)
@@ -156,8 +187,44 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 			sink = registry.LimitTime(sink, entry.timeout)
 		}
 		sinks[name] = sink
+		if r := entry.receiving.settings(); !reflect.DeepEqual(r, pipeline.Receiving{}) {
+			if receivers == nil {
+				receivers = make(map[string]pipeline.Receiving)
+			}
+			receivers[name] = r
+		}
 	}
-	return sinks
+	d.checkPassing(f, sinks)
+	return sinks, receivers
+}
+
+// checkPassing reports what is wrong with how the sinks of f pass notifications on to others.
+func (d *decoder) checkPassing(f *file, sinks map[string]pipeline.Sink) {
+	known := slices.Collect(maps.Keys(f.Sinks))
+	for _, name := range slices.Sorted(maps.Keys(sinks)) {
+		entry, path := f.Sinks[name], join("sinks", name)
+		d.failEach(path, entry.receiving.settings().Validate())
+		_, fallback := d.at[join(path, "fallback")]
+		if to := entry.receiving.Fallback.To; to != "" {
+			d.sinkNames(join(path, "fallback.to"), []string{to}, known)
+		} else if fallback {
+			d.fail(join(path, "fallback"), "%s.fallback has no to; name the sink that gets the notifications", path)
+		}
+		route, ok := registry.RouteOf(sinks[name])
+		if !ok {
+			continue
+		}
+		for _, to := range route.Targets() {
+			if !slices.Contains(known, to) {
+				d.fail(join(path, entry.kind), "%s: no sink is named %q; %s", join(path, entry.kind), to, nearest.Hint(to, known))
+			}
+		}
+		for _, key := range besideKind {
+			if _, given := d.at[join(path, key)]; given {
+				d.fail(join(path, key), "%s: a route delivers nothing itself; set %s at the sinks that it leads to", path, key)
+			}
+		}
+	}
 }
 
 // sinkNames reports what is wrong with names, a list of sinks at path; known are those

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
@@ -129,28 +128,54 @@ func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 			Notification: m.Notification, Client: m.Client, Keywords: append([]string{}, m.Keywords...),
 			Sink: m.Receiver.Sink,
 		}
-		if err := info.addDelivery(s, m.Receiver); err != nil {
+		all, err := info.deliveries(s, maxPassed)
+		if err != nil {
 			return c, err
 		}
-		c.Matches = append(c.Matches, info)
+		c.Matches = append(c.Matches, all...)
 	}
 	return c, nil
 }
 
-// addDelivery fills in the state of the delivery of m to a receiver.
-func (m *Match) addDelivery(s Store, to pipeline.Receiver) error {
-	if !s.Owns(to.Sink) {
-		m.Delivery = DeliveryElsewhere
-		return nil
+// maxPassed is how often a notification is followed to another sink.
+const maxPassed = 10
+
+// deliveries returns m with the state of its delivery. Where its sink passed it on to others, it
+// returns one Match for each of them.
+func (m Match) deliveries(s Store, most int) ([]Match, error) {
+	to, err := m.addDelivery(s)
+	if err != nil || len(to) == 0 || most == 0 {
+		return []Match{m}, err
 	}
-	known, ok, err := sinks.Known(s.State(flow.GroupDelivery, to.Sink), m.Notification)
+	var all []Match
+	for _, next := range to {
+		passed := Match{
+			Notification: next.ID, Client: m.Client, Keywords: m.Keywords, Sink: next.Sink, Via: append(slices.Clone(m.Via), m.Sink),
+		}
+		more, err := passed.deliveries(s, most-1)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// addDelivery fills in the state of the delivery of m to its sink, and returns the sinks that the
+// notification was passed on to.
+func (m *Match) addDelivery(s Store) ([]sinks.Passed, error) {
+	if !s.Owns(m.Sink) {
+		m.Delivery = DeliveryElsewhere
+		return nil, nil
+	}
+	known, ok, err := sinks.Known(s.State(flow.GroupDelivery, m.Sink), m.Notification)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m.Attempts, m.Reason, m.DeliveryTime = known.Attempts, known.Reason, known.Time
 	if known.State == sinks.RecordCollected {
 		m.Delivery = DeliveryDigest
-		return nil
+		return nil, nil
 	}
 	m.Digest = known.In
 	switch {
@@ -162,10 +187,12 @@ func (m *Match) addDelivery(s Store, to pipeline.Receiver) error {
 		m.Delivery = DeliveryDead
 	case known.State == sinks.RecordDropped:
 		m.Delivery = DeliveryDropped
+	case known.State == sinks.RecordPassed:
+		m.Delivery = DeliveryUnrouted
 	default:
 		m.Delivery = DeliveryPending
 	}
-	return nil
+	return known.To(), nil
 }
 
 // Explaining a keyword reads a whole text several times. These limits leave processor time to the

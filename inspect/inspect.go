@@ -246,6 +246,9 @@ type Match struct {
 	Client       string   `json:"client"`
 	Keywords     []string `json:"keywords"`
 	Sink         string   `json:"sink"`
+	// Via are the sinks that passed the notification on to Sink, such as a route, the first one
+	// first. Notification is the ID that it has in Sink.
+	Via []string `json:"via,omitempty"`
 	// Delivery is one of the Delivery constants. Attempts is how many attempts were made, and
 	// Reason why the last one failed. DeliveryTime is when it was delivered or became a dead
 	// letter, when the next attempt is due, or when its digest ends.
@@ -264,6 +267,7 @@ const (
 	DeliveryDelivered = "delivered"
 	DeliveryDead      = "dead"      // given up; a replay delivers it again
 	DeliveryDropped   = "dropped"   // its subscription was cancelled before
+	DeliveryUnrouted  = "unrouted"  // no rule of the route Sink leads to a sink
 	DeliveryForgotten = "forgotten" // too long ago to be remembered
 	DeliveryElsewhere = "elsewhere" // another process owns the receiver
 )

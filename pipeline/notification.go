@@ -48,7 +48,8 @@ type Notification struct {
 	Health *Health `json:"health,omitempty"`
 	// Items are set if Type is NotificationTypeDigest: the notifications in the digest, in their
 	// order. Diffs then has the diffs of all items; Time, Version, Title, Language and ContentType are those of
-	// the last item.
+	// the last item. Where a sink groups the notifications of several pages, URL, Version, Title, Language and
+	// ContentType are empty, Client is empty unless all items have the same one, and each item has its own.
 	Items []Item `json:"items,omitempty"`
 	// Record is set if Type is NotificationTypeChange: the JSON of the change record
 	// vokter.change.v1. A sink delivers it in place of the notification.
@@ -58,7 +59,10 @@ type Notification struct {
 // Item is one notification in a digest.
 type Item struct {
 	// ID is the ID that the notification would have without the digest.
-	ID      string    `json:"id"`
+	ID string `json:"id"`
+	// URL and Client are set where a sink groups notifications.
+	URL     string    `json:"url,omitempty"`
+	Client  string    `json:"client,omitempty"`
 	Time    time.Time `json:"timestamp"` // of the check
 	Version uint64    `json:"version"`
 	Title   string    `json:"title,omitempty"`

@@ -35,6 +35,16 @@ type ChangeSink interface {
 	TakesChanges() error
 }
 
+// RoutingSink is a Sink that delivers nothing itself: it names the sinks that get a notification.
+type RoutingSink interface {
+	Sink
+	// Route returns the names of the sinks that get n at the time at, each once. It returns none
+	// where nobody is to get n.
+	Route(n Notification, at time.Time) []string
+	// Targets returns the names of all sinks that Route may return, each once.
+	Targets() []string
+}
+
 // SinkFunc is a function that is a Sink.
 type SinkFunc func(ctx context.Context, n Notification) error
 

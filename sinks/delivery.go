@@ -248,9 +248,9 @@ func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 			return w.drop(a)
 		}
 	}
-	p := pendingRecord{Addressed: a, Trace: m.Header[flow.HeaderTrace]}
-	if a.Digest != nil && a.Digest.Collects(w.now) {
-		if err := w.collect(p); err != nil {
+	p := pendingRecord{Addressed: a, Trace: m.Header[flow.HeaderTrace], Replayed: again}
+	if into, ok := w.windowFor(a, again); ok {
+		if err := w.collect(p, into); err != nil {
 			return err
 		}
 		return w.step(woken{At: w.now})
@@ -312,6 +312,10 @@ func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 		return err
 	}
 	w.marked = true
+	for _, sink := range w.others() {
+		wd.Receiver.Sink = sink
+		tx.Emit(wd.Message(w.now))
+	}
 	if err := w.discard(wd.Subscription); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 const maxDigestBytes = flow.MaxNotification
 
 // Windows summarises the windows of a receiver, which collect digests: one for each
-// subscription that wants digests and has something to report.
+// subscription that wants digests, and for each group of the receiver, that has something to report.
 type Windows struct {
 	// Open is how many windows there are, Items how many notifications they hold.
 	Open  int `json:"open,omitempty"`
@@ -28,7 +28,8 @@ type Windows struct {
 	Over string `json:"over,omitempty"`
 }
 
-// window is the digest of one subscription while it is collected. The zero window has no items.
+// window is the digest of one subscription, or a group, while it is collected. The zero window has
+// no items.
 type window struct {
 	// Digest is the setting that came with the last item.
 	Digest pipeline.Digest `json:"digest"`
@@ -38,9 +39,11 @@ type window struct {
 	// Items is the number of items, Bytes their stored size.
 	Items int `json:"items"`
 	Bytes int `json:"bytes"`
-	// Page and Client are those of the subscription.
+	// Page and Client are those of the subscription. A group has none.
 	Page   string `json:"page"`
 	Client string `json:"client"`
+	// Group says that it collects a group of the receiver, which may be of many subscriptions.
+	Group bool `json:"group,omitempty"`
 }
 
 // fits reports whether one more item of that size may be added.
@@ -116,10 +119,37 @@ const (
 	flushBytes = 2 << 20
 )
 
-// collect adds a notification to the window of its subscription.
-func (w *work) collect(p pendingRecord) error {
+// place is where a notification is collected.
+type place struct {
+	// window is the name of the window: the incarnation of a subscription, or that of a group.
+	window string
+	digest pipeline.Digest
+	group  bool
+}
+
+// windowFor returns where a is collected. ok is false if it is delivered at once. again says that
+// it is replayed.
+func (w *work) windowFor(a flow.Addressed, again bool) (into place, ok bool) {
+	switch {
+	case w.route != nil: // the sinks that it leads to collect
+		return place{}, false
+	case a.Digest != nil && a.Digest.Collects(w.now):
+		return place{window: a.Subscription, digest: *a.Digest}, true
+	case again:
+		return place{}, false
+	}
+	digest := w.receiving.Digest()
+	key, ok := w.receiving.Group(a.Notification)
+	if !ok || !digest.Collects(w.now) {
+		return place{}, false
+	}
+	return place{window: groupName(key), digest: digest, group: true}, true
+}
+
+// collect adds a notification to a window.
+func (w *work) collect(p pendingRecord, into place) error {
 	a := p.Addressed
-	win, err := w.st.window(a.Subscription)
+	win, err := w.st.window(into.window)
 	if err != nil {
 		return err
 	}
@@ -128,19 +158,21 @@ func (w *work) collect(p pendingRecord) error {
 		return err
 	}
 	if !win.fits(len(item)) {
-		if err := w.flush(a.Subscription, win); err != nil {
+		if err := w.flush(into.window, win); err != nil {
 			return err
 		}
 		win = window{}
 	}
 	before := win
-	win = win.add(*a.Digest, w.now, len(item))
-	win.Client = a.Notification.Client
-	win.Page = pageOf(a.Notification)
+	win = win.add(into.digest, w.now, len(item))
+	if win.Group = into.group; !win.Group {
+		win.Client = a.Notification.Client
+		win.Page = pageOf(a.Notification)
+	}
 	if err := errors.Join(
-		w.st.Set(itemName(a.Subscription, before.Items), item),
-		w.st.Set(nameKnown+a.Notification.ID, Record{State: RecordCollected, In: a.Subscription}.encode()),
-		w.st.setWindow(a.Subscription, before, win),
+		w.st.Set(itemName(into.window, before.Items), item),
+		w.st.Set(nameKnown+a.Notification.ID, Record{State: RecordCollected, In: into.window}.encode()),
+		w.st.setWindow(into.window, before, win),
 	); err != nil {
 		return err
 	}
@@ -156,21 +188,33 @@ func (w *work) collect(p pendingRecord) error {
 		ws.Due = win.Due
 	}
 	if win.full() || w.d.ending.Load() {
-		return w.flush(a.Subscription, win)
+		return w.flush(into.window, win)
 	}
 	return nil
 }
 
-// flush ends the window of a subscription. Its items become one pending notification, which
-// the next step gives up if the receiver is expired.
-func (w *work) flush(subscription string, win window) error {
+// flush ends the window of that name. Its items become one pending notification, which the next
+// step gives up if the receiver is expired.
+func (w *work) flush(name string, win window) error {
 	ends, over := w.q.endsWindows(), w.q.Windows.Over
-	items, err := w.take(subscription, win)
+	items, err := w.take(name, win)
 	if err != nil {
 		return err
 	}
-	digest := digestOf(win.Start, items)
+	var digest pendingRecord
+	if win.Group {
+		if items, err = w.stillWanted(items); err != nil || len(items) == 0 {
+			return err
+		}
+		digest = groupOf(name, win.Start, items)
+	} else {
+		digest = digestOf(win.Start, items)
+	}
 	for _, p := range items {
+		if p.Addressed.Notification.ID == digest.Addressed.Notification.ID {
+			continue // a group of one is the notification itself
+		}
+
 		if err := w.st.end(p.Addressed.Notification.ID, Record{
 			State: recordDigested, In: digest.Addressed.Notification.ID, Time: w.now,
 		}); err != nil {
@@ -288,7 +332,7 @@ func (w *work) flushAll() error {
 
 // flushBefore ends the windows whose items must be delivered before a, which goes into no
 // digest: that of its subscription or, if its page was given up, all windows of its client
-// for that page.
+// for that page and all groups.
 func (w *work) flushBefore(a flow.Addressed) error {
 	if w.q.Windows.Open == 0 {
 		return nil
@@ -308,7 +352,7 @@ func (w *work) flushBefore(a flow.Addressed) error {
 	}
 	page := pageOf(a.Notification)
 	for subscription, win := range sorted(open) {
-		same := subscription == a.Subscription || win.Page == page && win.Client == a.Notification.Client
+		same := subscription == a.Subscription || win.Group || win.Page == page && win.Client == a.Notification.Client
 		if win.Items == 0 || !same {
 			continue
 		}

@@ -1,6 +1,7 @@
 package sinks
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,10 +32,14 @@ type work struct {
 	measure bool
 	// expired are the pages that were sent an ExpireCommand.
 	expired map[string]bool
+	// receiving says how the receiver gets its notifications. route is set if it is a route.
+	receiving pipeline.Receiving
+	route     pipeline.RoutingSink
 }
 
 func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
-	w := &work{d: d, policy: d.live.Load().policy, tx: tx, key: key, now: d.cfg.Now().UTC(), st: state{tx.State(key)}}
+	w := &work{d: d, tx: tx, key: key, now: d.cfg.Now().UTC(), st: state{tx.State(key)}}
+	w.settle(d.live.Load())
 	var err error
 	w.q, err = w.st.queue()
 	w.marked = w.q.Markers > 0
@@ -123,6 +128,8 @@ func (w *work) do(act action) error {
 		return w.end(act.Seq, flow.KindDropped, Record{State: RecordDropped, Attempts: act.Attempts})
 	case dead:
 		return w.dead(act)
+	case pass:
+		return w.pass(act)
 	case tell:
 		return w.tell(act)
 	case wake:
@@ -232,7 +239,10 @@ func (w *work) dead(a dead) error {
 	letter := flow.DeadLetter{Reason: a.Reason, Time: w.now, Attempts: a.Attempts, Addressed: &p.Addressed}
 	w.tx.Emit(letter.Message(n.ID, w.key, n.URL))
 	if a.Expired {
-		w.expirePage(n)
+		w.expirePage(n, n.URL)
+		for _, i := range n.Items {
+			w.expirePage(n, i.URL)
+		}
 	}
 	return w.end(a.Seq, flow.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
 }
@@ -244,31 +254,34 @@ func (w *work) observe(kind string, a flow.Addressed, text string) {
 	if n.Type == pipeline.NotificationTypeHealth {
 		return
 	}
-	page, items := pageOf(n), n.Items
+	items := n.Items
 	if len(items) == 0 {
 		items = []pipeline.Item{{ID: n.ID, Diffs: len(n.Diffs)}}
 	}
 	w.tx.OnCommit(func() {
 		for _, i := range items {
+			url := cmp.Or(i.URL, n.URL)
 			w.d.cfg.Observe.Note(flow.Observation{
-				Kind: kind, Page: page, Document: a.Document, URL: n.URL, ID: i.ID, N: i.Diffs, Time: w.now, Text: text,
+				Kind: kind, Page: canonical(url), Document: a.Document, URL: url, ID: i.ID, N: i.Diffs, Time: w.now, Text: text,
 			})
 		}
 	})
 }
 
 // pageOf returns the canonical URL of n, or its URL if it has none.
-func pageOf(n pipeline.Notification) string {
-	page, err := pageurl.Canonical(n.URL)
+func pageOf(n pipeline.Notification) string { return canonical(n.URL) }
+
+func canonical(url string) string {
+	page, err := pageurl.Canonical(url)
 	if err != nil {
-		return n.URL
+		return url
 	}
 	return page
 }
 
 // log logs the changes of the receiver after the commit.
 func (w *work) log(before Queue, acts []action) {
-	gaveUp, dropped := 0, 0
+	gaveUp, dropped, passed := 0, 0, 0
 	atOnce := false // the failure does not go away without the operator
 	var reason, degraded string
 	for _, act := range acts {
@@ -278,6 +291,8 @@ func (w *work) log(before Queue, acts []action) {
 			reason = act.Reason
 		case drop:
 			dropped++
+		case pass:
+			passed++
 		case tell:
 			switch act.Event {
 			case pipeline.HealthReceiverDegraded:
@@ -291,6 +306,9 @@ func (w *work) log(before Queue, acts []action) {
 	w.tx.OnCommit(func() {
 		if dropped > 0 {
 			log.Info("notifications of cancelled subscriptions were dropped", "dropped", dropped)
+		}
+		if passed > 0 && w.route == nil {
+			log.Warn("notifications go to the fallback", "fallback", w.receiving.Fallback, "passed_on", passed, "reason", q.Reason)
 		}
 		if degraded != "" {
 			log.Warn("notifications arrive, but not as the configuration says", "reason", degraded)
@@ -354,10 +372,10 @@ func (w *work) tell(t tell) error {
 	return nil
 }
 
-// expirePage tells the stage that owns the page of n that its receiver has expired. The page
-// of each notification that is given up is told.
-func (w *work) expirePage(n pipeline.Notification) {
-	page, err := pageurl.Canonical(n.URL)
+// expirePage tells the stage that owns the page url of n that its receiver has expired. It is
+// called for each page of each notification that is given up.
+func (w *work) expirePage(n pipeline.Notification, url string) {
+	page, err := pageurl.Canonical(url)
 	if err != nil || n.Type == pipeline.NotificationTypeHealth || w.expired[page] {
 		return
 	}
@@ -370,7 +388,7 @@ func (w *work) expirePage(n pipeline.Notification) {
 		panic(fmt.Sprintf("sinks: expire: %v", err)) // every field is encodable
 	}
 	w.tx.Emit(flow.Message{
-		ID:    flow.DeriveID("expire", w.about(n.ID), strconv.FormatUint(w.q.Attempt, 10)),
+		ID:    flow.DeriveID("expire", w.about(n.ID), strconv.FormatUint(w.q.Attempt, 10), page),
 		Topic: flow.TopicDocuments, Key: page, Type: flow.TypeExpire, Subject: page, Time: w.now,
 		Header: map[string]string{"content-type": "application/json"}, Body: body,
 	})

@@ -18,7 +18,7 @@ func TestEverySinkRunsItsSuite(t *testing.T) {
 	}
 	kinds := 0
 	for _, e := range entries {
-		if !e.IsDir() || e.Name() == "testdata" {
+		if !e.IsDir() || e.Name() == "testdata" || e.Name() == "route" { // a route delivers nothing
 			continue
 		}
 		kinds++

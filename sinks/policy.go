@@ -81,6 +81,20 @@ type Policy struct {
 	// up or dropped, and cancelled subscriptions, are remembered; 0 means 7 days. It must be
 	// longer than the transport keeps notifications.
 	Remember time.Duration
+	// Receivers says how sinks get their notifications, by the name of the sink.
+	Receivers map[string]pipeline.Receiving
+
+	// passes says when pending notifications are passed on to other sinks.
+	passes passing
+}
+
+// passing says whether a receiver passes its notifications on to other sinks.
+type passing struct {
+	// always says that it is a route, which delivers nothing itself.
+	always bool
+	// fallback says that it has a fallback, which is used when it has failed for after.
+	fallback bool
+	after    time.Duration
 }
 
 func (p Policy) withDefaults() Policy {
@@ -108,8 +122,18 @@ func (p Policy) longest() time.Duration {
 // delay returns the time to the next attempt. It is that of the schedule, but ends when
 // DeadAfter ends, so that a last attempt is made, and is never shorter than the receiver asked
 // for.
+//
+// A receiver with a fallback is tried again at least every passing.after, so that it is used again
+// soon after it was repaired. Its notifications do not wait meanwhile, so all its failures count.
 func (p Policy) delay(q *Queue, o outcome, ev resulted) time.Duration {
-	d := p.Retry[min(q.Tries, len(p.Retry))-1]
+	tries := q.Tries
+	if p.passes.fallback {
+		tries = q.Failures
+	}
+	d := p.Retry[min(tries, len(p.Retry))-1]
+	if p.passes.fallback {
+		d = min(d, p.passes.after)
+	}
 	d += time.Duration((2*ev.Jitter - 1) * jitterShare * float64(d))
 	if left := q.First.Add(p.DeadAfter).Sub(ev.At); left > 0 {
 		d = min(d, left)
@@ -173,8 +197,12 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 			acts = append(acts, p.failed(&q, ev, withdrawn)...)
 		}
 	}
-	taken, more := q.clear(withdrawn)
+	_, result := ev.(resulted)
+	taken, more := q.clear(withdrawn, p.passesOn(q, at, result))
 	acts = append(acts, taken...)
+	if p.passes.fallback {
+		acts = q.rescue(acts)
+	}
 	q.clearLimit()
 	if len(acts) > 0 {
 		q.remember(at, p)
@@ -192,12 +220,56 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 		}
 		acts = append(acts, send{Seq: q.Head, Number: q.Attempt, Most: q.most(), Slow: q.Failures > 0})
 	}
-	return q, append(acts, q.wake(at, more))
+	return q, append(acts, p.wake(&q, at, more))
+}
+
+// passesOn reports whether all pending notifications go to other sinks at at. A receiver that has
+// failed for long enough but is due to be tried again is tried first: it may have been repaired
+// while the process stood still. result says that an attempt has just failed.
+func (p Policy) passesOn(q Queue, at time.Time, result bool) bool {
+	if p.passes.always {
+		return true
+	}
+	since := p.fallbackAt(q)
+	return !since.IsZero() && !at.Before(since) && (result || at.Before(q.Due))
+}
+
+// fallbackAt returns when the fallback of a receiver takes over; zero if it has none or does not
+// fail.
+func (p Policy) fallbackAt(q Queue) time.Time {
+	since := q.FailingSince
+	if since.IsZero() && q.Limited() {
+		since = later(q.LimitedSince, q.LastSuccess)
+	}
+	if !p.passes.fallback || since.IsZero() {
+		return time.Time{}
+	}
+	return since.Add(p.passes.after)
+}
+
+// rescue passes on the notifications that acts would give up.
+func (q *Queue) rescue(acts []action) []action {
+	kept := acts[:0]
+	for _, act := range acts {
+		switch act := act.(type) {
+		case dead:
+			kept = append(kept, pass{Seq: act.Seq, Attempts: act.Attempts, Reason: act.Reason})
+		case tell:
+			if act.Event == pipeline.HealthDeadLetter {
+				q.ToldDead = false
+				continue
+			}
+			kept = append(kept, act)
+		default:
+			kept = append(kept, act)
+		}
+	}
+	return kept
 }
 
 // wake returns when q needs the next event; more says that clear left something.
-func (q *Queue) wake(at time.Time, more bool) wake {
-	w := q.wakePending(at, more)
+func (p Policy) wake(q *Queue, at time.Time, more bool) wake {
+	w := p.wakePending(q, at, more)
 	switch {
 	case q.Windows.Open == 0:
 		return w
@@ -211,7 +283,7 @@ func (q *Queue) wake(at time.Time, more bool) wake {
 }
 
 // wakePending is wake without the digests.
-func (q *Queue) wakePending(at time.Time, more bool) wake {
+func (p Policy) wakePending(q *Queue, at time.Time, more bool) wake {
 	switch {
 	case q.Pending() == 0:
 		return wake{At: q.PruneAt}
@@ -220,25 +292,36 @@ func (q *Queue) wakePending(at time.Time, more bool) wake {
 	case more:
 		return wake{At: at, AtStart: true}
 	default:
-		return wake{At: q.Due, AtStart: true}
+		due := q.Due
+		if over := p.fallbackAt(*q); over.After(at) {
+			due = earlier(due, over)
+		}
+		return wake{At: due, AtStart: true}
 	}
 }
 
 // clear takes the notifications from the head of the queue that must not be tried: those
-// whose subscription was cancelled, and those below DropTo. more says that there are others.
-func (q *Queue) clear(withdrawn func(uint64) bool) (acts []action, more bool) {
+// whose subscription was cancelled, those below DropTo, and all if passOn says that they go to
+// other sinks. more says that there are others.
+func (q *Queue) clear(withdrawn func(uint64) bool, passOn bool) (acts []action, more bool) {
 	for n := 0; q.Pending() > 0 && !q.InFlight; n++ {
 		cancelled := withdrawn(q.Head)
-		if !cancelled && q.Head >= q.DropTo {
+		if !cancelled && !passOn && q.Head >= q.DropTo {
 			break
 		}
 		if n == dropBatch {
 			return acts, true
 		}
-		if cancelled {
+		switch {
+		case cancelled:
 			acts = append(acts, drop{Seq: q.Head, Attempts: q.Tries})
 			q.skip()
-		} else {
+		case passOn:
+			acts = append(acts, pass{Seq: q.Head, Attempts: q.Tries, Reason: q.Reason})
+			due, delay := q.Due, q.Delay
+			q.advance()
+			q.Due, q.Delay = due, delay
+		default:
 			acts = append(acts, q.giveUp(q.DropReason)...)
 		}
 	}
@@ -296,6 +379,11 @@ func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []act
 	var acts []action
 	switch {
 	case q.Expired():
+	case p.passes.fallback: // it never expires, because its notifications go elsewhere
+		if (q.Failures >= failingAfter || o.Tell || o.Class == failure.ClassGone) && !q.ToldFailing {
+			q.ToldFailing = true
+			acts = append(acts, q.tell(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
+		}
 	case o.Class == failure.ClassGone:
 		return q.expire(ev.At, "the receiver is gone: "+o.Reason)
 	case q.Failures-q.OldFailures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
@@ -308,7 +396,7 @@ func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []act
 	case withdrawn(q.Head): // clear drops it
 	case q.Expired():
 		return append(acts, q.giveUp("the receiver is expired: "+o.Reason)...)
-	case o.Class == failure.ClassPermanent:
+	case o.Class == failure.ClassPermanent, o.Class == failure.ClassGone:
 		return append(acts, q.giveUp(o.Reason)...)
 	case q.Refusals >= maxRefusals:
 		return append(acts, q.giveUp(fmt.Sprintf("refused %d times: %s", q.Refusals, o.Reason))...)
@@ -341,7 +429,7 @@ func (p Policy) limited(q *Queue, ev resulted, withdrawn func(uint64) bool) []ac
 	switch {
 	case withdrawn(q.Head): // clear drops it
 		return nil
-	case !q.Expired() && q.Failures-q.OldFailures+q.PutOff >= minFailures && ev.At.Sub(since) >= p.ExpireAfter:
+	case !q.Expired() && !p.passes.fallback && q.Failures-q.OldFailures+q.PutOff >= minFailures && ev.At.Sub(since) >= p.ExpireAfter:
 		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, ev.Outcome.Reason))
 	case q.Tries-q.OldTries+q.PutOff >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
 		return q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, ev.Outcome.Reason))

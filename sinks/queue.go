@@ -310,7 +310,7 @@ func (e lost) at() time.Time       { return e.At }
 func (e remembered) at() time.Time { return e.At }
 func (e pruned) at() time.Time     { return e.At }
 
-// action is what an event requires: send, done, dead, drop, tell, prune or wake.
+// action is what an event requires: send, done, dead, drop, pass, tell, prune or wake.
 type action interface{ action() }
 
 type (
@@ -341,6 +341,13 @@ type (
 		Seq      uint64
 		Attempts int
 	}
+	// pass passes the notification Seq on to other sinks: those of a route, or the fallback of a
+	// receiver that fails. Reason says why the last of Attempts attempts failed.
+	pass struct {
+		Seq      uint64
+		Attempts int
+		Reason   string
+	}
 	// tell emits a health event. The notification Seq caused it. Since is when the state
 	// began that the event reports, or whose end it reports. Count is how many attempts failed
 	// in a row. Expired says that a recovered receiver was expired.
@@ -367,6 +374,7 @@ func (send) action()  {}
 func (done) action()  {}
 func (dead) action()  {}
 func (drop) action()  {}
+func (pass) action()  {}
 func (tell) action()  {}
 func (prune) action() {}
 func (wake) action()  {}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -18,6 +19,7 @@ const (
 	RecordDropped   = "dropped"   // its subscription was cancelled first
 	RecordCollected = "collected" // waits in a digest
 	recordDigested  = "digested"  // became a part of a digest; Known never returns it
+	RecordPassed    = "passed"    // passed on to other sinks
 )
 
 // Record says what became of a notification.
@@ -33,10 +35,25 @@ type Record struct {
 	Time time.Time
 	// In is the ID of the digest that has it; while it is collected, the subscription.
 	In string
+	// to are the sinks that it was passed on to and the IDs that it has there, all separated by
+	// blanks, which names of sinks do not have.
+	to string
 }
 
+// To returns the sinks that the notification was passed on to.
+func (r Record) To() []Passed {
+	var all []Passed
+	for f := strings.Fields(r.to); len(f) >= 2; f = f[2:] {
+		all = append(all, Passed{f[0], f[1]})
+	}
+	return all
+}
+
+// Passed is a notification that was passed on to another sink.
+type Passed struct{ Sink, ID string }
+
 // recordStates are the states by their byte in a stored Record.
-var recordStates = []string{RecordPending, RecordDelivered, RecordDead, RecordDropped, RecordCollected, recordDigested}
+var recordStates = []string{RecordPending, RecordDelivered, RecordDead, RecordDropped, RecordCollected, recordDigested, RecordPassed}
 
 func (r Record) encode() []byte {
 	b := []byte{stateFormat, byte(slices.Index(recordStates, r.State))}
@@ -49,8 +66,8 @@ func (r Record) encode() []byte {
 	return append(b, r.tail()...)
 }
 
-// tail is the end of a stored Record, which has a reason or a digest, never both.
-func (r Record) tail() string { return r.Reason + r.In }
+// tail is the end of a stored Record, which has a reason, a digest or other sinks.
+func (r Record) tail() string { return r.Reason + r.In + r.to }
 
 func decodeRecord(b []byte) (Record, error) {
 	if len(b) < 2 || b[0] != stateFormat || int(b[1]) >= len(recordStates) {
@@ -67,10 +84,13 @@ func decodeRecord(b []byte) (Record, error) {
 		return Record{}, fmt.Errorf("it is damaged")
 	}
 	r.Attempts = int(attempts)
-	if r.State == RecordCollected || r.State == recordDigested {
-		r.In = string(b[n+m:])
-	} else {
-		r.Reason = string(b[n+m:])
+	switch tail := string(b[n+m:]); r.State {
+	case RecordCollected, recordDigested:
+		r.In = tail
+	case RecordPassed:
+		r.to = tail
+	default:
+		r.Reason = tail
 	}
 	if at != 0 {
 		r.Time = time.Unix(0, at).UTC()

@@ -19,6 +19,10 @@ import (
 // configured, and otherwise why not.
 func TakesChanges(s pipeline.Sink) error { return registry.TakesChanges(s) }
 
+// RouteOf returns s, or the first of the sinks that it wraps, that is a route; ok is false where
+// none is.
+func RouteOf(s pipeline.Sink) (r pipeline.RoutingSink, ok bool) { return registry.RouteOf(s) }
+
 // settings can be replaced while Delivery runs.
 type settings struct {
 	sinks  map[string]pipeline.Sink

@@ -35,6 +35,8 @@ const pruneBatch = 10_000
 type pendingRecord struct {
 	Addressed flow.Addressed `json:"addressed"`
 	Trace     string         `json:"trace,omitempty"`
+	// Replayed says that it was replayed: other sinks deliver it again, too.
+	Replayed bool `json:"replayed,omitempty"`
 
 	size int // bytes stored
 }

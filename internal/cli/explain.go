@@ -165,6 +165,9 @@ func (r *results) change(c inspect.Change, several bool) {
 	rows := make([][]string, 0, len(c.Matches))
 	for _, m := range c.Matches {
 		to := "by " + m.Sink
+		if len(m.Via) > 0 {
+			to += " via " + strings.Join(m.Via, ", ")
+		}
 		keywords := strings.Join(m.Keywords, ", ")
 		if keywords == "" && c.Version > 0 {
 			keywords = everyChange
@@ -205,6 +208,8 @@ func (r *results) delivery(m inspect.Match) string {
 		return "given up at " + when(m.DeliveryTime, r.now) + tried + why + " (replay brings it back)"
 	case inspect.DeliveryDropped:
 		return "dropped, since the subscription was cancelled first"
+	case inspect.DeliveryUnrouted:
+		return "passed on to nobody, since no rule of this route leads to a sink"
 	case inspect.DeliveryForgotten:
 		return "too long ago to be known"
 	case inspect.DeliveryElsewhere:

@@ -30,6 +30,7 @@ import (
 	"github.com/vokter/vokter/sinks/matrix"
 	"github.com/vokter/vokter/sinks/mattermost"
 	"github.com/vokter/vokter/sinks/ntfy"
+	"github.com/vokter/vokter/sinks/route"
 	"github.com/vokter/vokter/sinks/slack"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sinks/teams"
@@ -164,6 +165,7 @@ func (a *app) plugins() *registry.Registry {
 	var r registry.Registry
 	transport.Register(&r)
 	stdout.Register(&r, stdout.Config{Writer: a.stdout, Format: a.flags.format})
+	route.Register(&r)
 	slack.Register(&r)
 	webhook.Register(&r)
 	discord.Register(&r)

@@ -75,6 +75,27 @@ func (a *app) sinkTest() *cobra.Command {
 	return cmd
 }
 
+// behindRoutes returns names with the sinks that routes among them lead to in place of the routes,
+// each once. A route delivers nothing itself.
+func behindRoutes(names []string, sinks map[string]pipeline.Sink) []string {
+	var all []string
+	seen := make(map[string]bool)
+	for len(names) > 0 {
+		name := names[0]
+		names = names[1:]
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if route, ok := registry.RouteOf(sinks[name]); ok {
+			names = append(route.Targets(), names...)
+			continue
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
 func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 	c, err := a.load(cmd)
 	if err != nil {
@@ -101,7 +122,7 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 	reportBrokenPipes(a.stdout)
 	out := a.results()
 	var failed []error
-	for _, name := range names {
+	for _, name := range behindRoutes(names, sinks) {
 		line := testSink(cmd.Context(), name, sinks[name])
 		if line.Delivered {
 			line.Advice = a.offer(cmd.Context(), c.Router.Dir, name)

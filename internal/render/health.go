@@ -52,10 +52,10 @@ func ofHealth(h pipeline.Health, b Budget) Message {
 	}
 	for i, u := range h.URLs {
 		if i == maxPages {
-			m.Pages = append(m.Pages, fmt.Sprintf("... and %d more", len(h.URLs)-i))
+			m.Pages = append(m.Pages, Entry{Title: fmt.Sprintf("... and %d more", len(h.URLs)-i)})
 			break
 		}
-		m.Pages = append(m.Pages, Short(Page(u), maxTitle))
+		m.Pages = append(m.Pages, Entry{Title: Short(Page(u), maxTitle)})
 	}
 	return m
 }

@@ -30,7 +30,7 @@ func AsMarkdown(m Message, escape func(string) string) string {
 	if len(m.Pages) > 0 {
 		var pages []string
 		for _, page := range m.Pages {
-			pages = append(pages, Literal(page, escape))
+			pages = append(pages, Literal(page.String(), escape))
 		}
 		parts = append(parts, strings.Join(pages, "\n"))
 	}

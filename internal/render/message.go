@@ -33,8 +33,8 @@ type Message struct {
 	More int
 	// Reason says what happened and why, if Headline is not about differences.
 	Reason string
-	// Pages are some of the pages that a health event is about.
-	Pages []string
+	// Pages are the pages of a group, or some of the pages that a health event is about.
+	Pages []Entry
 	// Health says that this is a health event, Good that the event ends a fault.
 	Health, Good bool
 }
@@ -93,6 +93,9 @@ func MessageOf(n pipeline.Notification, b Budget) Message {
 	if n.Health != nil {
 		return ofHealth(*n.Health, b)
 	}
+	if grouped(n) {
+		return ofGroup(n, b)
+	}
 	m := Message{
 		Headline: Short(headline(n), maxHeadline), Title: Short(Clean(n.Title), maxTitle), URL: link(n.URL), More: n.Omitted,
 	}
@@ -131,8 +134,8 @@ func (l Line) cost(b Budget) int {
 	return n + b.Length(l.Text())
 }
 
-// headline says what was added and what was removed.
-func headline(n pipeline.Notification) string {
+// keywordsOf says which keywords were added and which were removed.
+func keywordsOf(n pipeline.Notification) string {
 	var said []string
 	for _, e := range []pipeline.Event{pipeline.Added, pipeline.Removed} {
 		var keywords []string
@@ -147,10 +150,18 @@ func headline(n pipeline.Notification) string {
 			said = append(said, string(e)+": "+strings.Join(keywords, ", "))
 		}
 	}
+	return strings.Join(said, "; ")
+}
+
+// headline says what was added and what was removed.
+func headline(n pipeline.Notification) string {
+	s := keywordsOf(n)
 	if edits := changed(n.Diffs); edits != "" {
-		said = append(said, edits)
+		if s != "" {
+			s += "; "
+		}
+		s += edits
 	}
-	s := strings.Join(said, "; ")
 	if much := Collected(n); much != "" {
 		s = much + "; " + s
 	}
@@ -261,7 +272,9 @@ func (m Message) Plain() string {
 			lines = append(lines, l.Head()+": "+l.Text())
 		}
 	}
-	lines = append(lines, m.Pages...)
+	for _, page := range m.Pages {
+		lines = append(lines, page.String())
+	}
 	if left := m.Left(); left != "" {
 		lines = append(lines, left)
 	}

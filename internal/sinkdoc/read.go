@@ -227,6 +227,9 @@ func (r *reader) field(p *pkg, s *ast.StructType, f *ast.Field, name string, kno
 		return []field{out}, nil
 	}
 	out.typ = "mapping"
+	if _, list := f.Type.(*ast.ArrayType); list {
+		out.typ = "list of mappings"
+	}
 	fields, err := r.fields(q, inner, name+".", known)
 	return append([]field{out}, fields...), err
 }
@@ -237,6 +240,8 @@ func (r *reader) structOf(p *pkg, s *ast.StructType, expr ast.Expr) (*pkg, *ast.
 	switch e := expr.(type) {
 	case *ast.StarExpr:
 		return r.structOf(p, s, e.X)
+	case *ast.ArrayType:
+		return r.structOf(p, s, e.Elt)
 	case *ast.StructType:
 		p.imports[e] = p.imports[s]
 		return p, e, nil

@@ -16,7 +16,7 @@ const (
 // words describe the Go types of fields for users.
 var words = map[string]string{
 	"string": "string", "bool": "true or false", "int": "whole number", "int64": "whole number",
-	"registry.Secret": secret, "registry.Template": templated, "registry.Texts": "string or list of strings", "time.Duration": "duration", "netip.Prefix": "network",
+	"registry.Secret": secret, "registry.Template": templated, "registry.Texts": "string or list of strings", "time.Duration": "duration", "netip.Prefix": "network", "pipeline.Quiet": "hours",
 }
 
 // typeName describes the type expr in p for users.

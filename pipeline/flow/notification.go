@@ -23,6 +23,22 @@ type Addressed struct {
 	Digest *pipeline.Digest `json:"digest,omitempty"`
 }
 
+// To returns a as it is passed on to another sink. A change of one subscription has the same ID in
+// a sink on whichever way it gets there, so that the sink gets it once.
+func (a Addressed) To(sink string) Addressed {
+	n := &a.Notification
+	switch {
+	case n.Health != nil:
+		n.ID = DeriveID("notification", n.Health.ID, sink)
+	case n.Change != "" && a.Subscription != "":
+		n.ID = NotificationID(n.Change, a.Subscription, sink)
+	default:
+		n.ID = DeriveID("passed on", n.ID, sink)
+	}
+	a.Receiver.Sink = sink
+	return a
+}
+
 // HeaderReplay marks a notification that is delivered although one with its ID was delivered before.
 // Its value is "1".
 const HeaderReplay = "vokter_replay"

@@ -65,6 +65,10 @@ func TakesChanges(s pipeline.Sink) error {
 	return c.TakesChanges()
 }
 
+// RouteOf returns s, or the first of the sinks that it wraps, that is a RoutingSink; ok is false
+// where none is.
+func RouteOf(s pipeline.Sink) (r pipeline.RoutingSink, ok bool) { return find[pipeline.RoutingSink](s) }
+
 // CheckerOf returns s, or the first of the sinks that it wraps, that is a Checker; ok is false
 // where none is.
 func CheckerOf(s pipeline.Sink) (c pipeline.Checker, ok bool) { return find[pipeline.Checker](s) }

@@ -34,7 +34,7 @@ func markup(m render.Message) string {
 		b.WriteString("</blockquote>")
 	}
 	for _, page := range m.Pages {
-		paragraph(page)
+		paragraph(page.String())
 	}
 	paragraph(m.Left())
 	return b.String()

@@ -85,7 +85,15 @@ func head(m render.Message) slackgo.RichTextElement {
 		elements = append(elements, plainText("\n"+m.Reason))
 	}
 	for _, page := range m.Pages {
-		elements = append(elements, plainText("\n"+page))
+		elements = append(elements, plainText("\n"))
+		if page.URL != "" {
+			elements = append(elements, slackgo.NewRichTextSectionLinkElement(page.URL, page.Title, nil))
+		} else {
+			elements = append(elements, plainText(page.Title))
+		}
+		if page.What != "" {
+			elements = append(elements, plainText(": "+page.What))
+		}
 	}
 	return slackgo.NewRichTextSection(elements...)
 }

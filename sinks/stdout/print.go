@@ -212,7 +212,7 @@ func (p printer) health(m render.Message) string {
 	}
 	body := p.note(sign, color, m.Reason)
 	for _, u := range m.Pages {
-		body += "    " + p.style(u, dim) + "\n"
+		body += "    " + p.style(u.String(), dim) + "\n"
 	}
 	return head + "\n" + body
 }

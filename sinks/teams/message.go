@@ -124,10 +124,11 @@ func formatted(m render.Message) []block {
 		}
 		blocks = append(blocks, paragraph(runs...))
 	}
-	for _, text := range append(m.Pages, m.Left()) {
-		if text != "" {
-			blocks = append(blocks, paragraph(run{Text: text}))
-		}
+	for _, page := range m.Pages {
+		blocks = append(blocks, paragraph(run{Text: page.String()}))
+	}
+	if left := m.Left(); left != "" {
+		blocks = append(blocks, paragraph(run{Text: left}))
 	}
 	return blocks
 }

@@ -92,7 +92,7 @@ func formatted(m render.Message) (string, []entity) {
 		if i == 0 {
 			w.put("\n")
 		}
-		w.put("\n" + inert(page))
+		w.put("\n" + inert(page.String()))
 	}
 	if left := m.Left(); left != "" {
 		w.put("\n\n" + left)
