@@ -97,8 +97,9 @@ const (
 // Detect returns the language that content, a pipeline.Text's Content, is written in, as a
 // BCP 47 primary subtag; "" where that is not clear. It reads the longest lines of the first
 // 64 KiB, up to 1,000 characters. A script that only one language uses decides from 4 letters
-// on: Greek, Thai, Hangul, Han, kana, Tamil and others. Short texts in Hebrew letters are Hebrew. Languages that share a script are
-// told apart from 40 letters on: by their stop words, and where these are not clear by the
+// on: Greek, Thai, Hangul, Han, kana, Tamil and others. Short texts in Hebrew letters are Hebrew, and those in
+// Cyrillic, Arabic or Devanagari are Russian, Arabic or Hindi unless their letters or words say otherwise. Other
+// languages that share a script are told apart from 40 letters on: by their stop words, and where these are not clear by the
 // frequencies of three letters. In Latin letters only a sure result counts, since the fallback
 // is likely to be one of these languages.
 func Detect(content string) string {
@@ -158,7 +159,8 @@ var scripts = []struct {
 // Chinese texts quote single Japanese words.
 const kanaShare = 5
 
-// byScript decides by the letters of s alone: the language is "" where s is too short. It
+// byScript decides by the script of s, in short texts also by its letters and words: the language is "" where
+// s is too short. It
 // does not decide where most of the letters belong to a script of several languages.
 func byScript(s string) (code string, decided bool) {
 	counts := map[string]int{}
@@ -187,7 +189,10 @@ func byScript(s string) (code string, decided bool) {
 			return code, true
 		}
 	}
-	return "", letters < minLetters
+	if letters < minLetters {
+		return shortText(s), true
+	}
+	return "", false
 }
 
 // foreignLetters are those of Cyrillic that an alphabet lacks. The detector alone takes short

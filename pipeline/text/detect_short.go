@@ -1,0 +1,114 @@
+package text
+
+import (
+	"strings"
+	"unicode"
+)
+
+// shared are the scripts of several languages of which one is by far the most frequent, of which the short
+// texts are taken unless their letters or words say otherwise.
+var shared = []struct {
+	table *unicode.RangeTable
+	code  func(s string) string
+}{
+	{unicode.Cyrillic, shortCyrillic}, {unicode.Arabic, shortArabic}, {unicode.Devanagari, shortDevanagari},
+}
+
+// shortText returns the language of s, a text of fewer than minLetters letters most of which belong to a
+// script of shared, or "" where its letters are those of a language that is none of ours.
+func shortText(s string) string {
+	letters := 0
+	counts := make([]int, len(shared))
+	for _, r := range s {
+		if !unicode.IsLetter(r) {
+			continue
+		}
+		letters++
+		for i, script := range shared {
+			if unicode.Is(script.table, r) {
+				counts[i]++
+			}
+		}
+	}
+	for i, n := range counts {
+		if n >= minScriptLetters && n*2 > letters {
+			return shared[i].code(strings.ToLower(s))
+		}
+	}
+	return ""
+}
+
+const russianLetters = "абвгдеёжзийклмнопрстуфхцчшщъыьэюя"
+
+// shortCyrillic tells Russian from Ukrainian by their letters, and from Bulgarian by its words, and by ъ
+// where Russian has none. Belarusian, Serbian, Macedonian, Kazakh and others are none of ours.
+func shortCyrillic(s string) string {
+	ukrainian := strings.ContainsAny(s, "іїєґ")
+	for _, r := range s {
+		if unicode.Is(unicode.Cyrillic, r) && unicode.IsLetter(r) && !strings.ContainsRune(russianLetters+"іїєґ", r) {
+			return ""
+		}
+	}
+	russian := strings.ContainsAny(s, "ыэё")
+	switch {
+	case ukrainian && russian: // Belarusian
+		return ""
+	case ukrainian:
+		return "uk"
+	case russian:
+		return "ru"
+	case hardSignAsVowel(s):
+		return "bg"
+	}
+	bulgarian := 0
+	for _, languages := range findStopwords(s).found {
+		bulgarian += hasLanguage(languages, "bg") - hasLanguage(languages, "ru")
+	}
+	if bulgarian > 0 {
+		return "bg"
+	}
+	return "ru"
+}
+
+// hardSignAsVowel reports whether an ъ in s stands before another letter than е, ё, ю and я, as in Bulgarian.
+func hardSignAsVowel(s string) bool {
+	var before rune
+	for _, r := range s {
+		if before == 'ъ' && unicode.IsLetter(r) && !strings.ContainsRune("еёюя", r) {
+			return true
+		}
+		before = r
+	}
+	return false
+}
+
+// shortArabic tells Persian and Sorani from Arabic by their letters. Urdu and others are none of ours.
+func shortArabic(s string) string {
+	switch {
+	case strings.ContainsAny(s, "ٹڈڑںےہھ"):
+		return ""
+	case strings.ContainsAny(s, "ەێۆڕڵڤ"):
+		return "ckb"
+	case strings.ContainsAny(s, "پچژگکی"):
+		return "fa"
+	}
+	return "ar"
+}
+
+// shortDevanagari tells Marathi from Hindi by a letter. Marathi is none of ours.
+func shortDevanagari(s string) string {
+	if strings.ContainsRune(s, 'ळ') {
+		return ""
+	}
+	return "hi"
+}
+
+// hasLanguage returns 1 if the language code is one of languages, and else 0.
+func hasLanguage(languages uint64, code string) int {
+	for i := range wordLanguages {
+		if languageAt(i) == code {
+			return int(languages >> i & 1)
+		}
+	}
+	return 0
+}
