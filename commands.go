@@ -282,7 +282,7 @@ func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 
 // letters calls found for each dead letter that f selects, with the key under which it is kept.
 func (r *Router) letters(ctx context.Context, f flow.DeadFilter, found func(key string, d flow.DeadLetter)) error {
-	for key, st := range r.transport.States(flow.GroupDead) {
+	for key, st := range r.transport.States(flow.GroupDead, "") {
 		for l, err := range sinks.Letters(st) {
 			if err != nil {
 				return err
@@ -361,7 +361,7 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 // about page (about any page if it is empty), and those that other processes own.
 func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 	tried := []Retried{}
-	for id, st := range r.transport.States(flow.GroupDelivery) {
+	for id, st := range r.transport.States(flow.GroupDelivery, "") {
 		if !r.transport.Owns(id) || sink != "" && id != sink {
 			continue
 		}
@@ -393,6 +393,15 @@ func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 	}
 	l, err := inspect.List(ctx, r.transport, f, slices.Collect(maps.Keys(r.live.Load().Sinks)))
 	return l, r.unlessClosing(err)
+}
+
+// Receivers returns receivers with their state; see [inspect.Receivers].
+func (r *Router) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
+	if err := r.readable(ctx); err != nil {
+		return []inspect.Receiver{}, err
+	}
+	found, err := inspect.Receivers(ctx, r.transport, f, slices.Collect(maps.Keys(r.live.Load().Sinks)))
+	return found, r.unlessClosing(err)
 }
 
 // Pages returns a part of the pages of List; see [inspect.Pages]. Only one list is made at a time, to

@@ -40,7 +40,7 @@ func TestWhoOnlyLooksKeepsTheGroupsOfOthers(t *testing.T) {
 		if err := r.open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, st := range r.transport.States("audit") {
+		for _, st := range r.transport.States("audit", "") {
 			for range st.Scan("") {
 				n++
 			}

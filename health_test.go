@@ -127,7 +127,7 @@ func (f fullTransport) Publish(ctx context.Context, _ ...flow.Message) error {
 	return errors.New("no room")
 }
 
-func (fullTransport) States(string) iter.Seq2[string, flow.State] {
+func (fullTransport) States(_, _ string) iter.Seq2[string, flow.State] {
 	return func(func(string, flow.State) bool) {}
 }
 

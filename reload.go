@@ -358,7 +358,7 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	only := r.only()
 	r.asked.forget(r.transport.Owns)
 	var asked []string
-	for page, state := range r.transport.States(flow.GroupIndex) {
+	for page, state := range r.transport.States(flow.GroupIndex, "") {
 		if !r.transport.Owns(page) {
 			continue
 		}

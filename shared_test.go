@@ -61,9 +61,9 @@ func (m *member) Gained() <-chan struct{} { return m.gained }
 func (m *member) String() string          { return "shared by " + m.name }
 func (m *member) Close() error            { return nil }
 
-func (m *member) States(group string) iter.Seq2[string, flow.State] {
+func (m *member) States(group, after string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {
-		for key, st := range m.Transport.States(group) {
+		for key, st := range m.Transport.States(group, after) {
 			if m.Owns(key) && !yield(key, st) {
 				return
 			}
@@ -173,7 +173,7 @@ func wanting(pages ...string) (all []pipeline.Subscription) {
 func known(t *testing.T, transport *local.Transport) []string {
 	t.Helper()
 	var pages []string
-	for page, st := range transport.States(flow.GroupIndex) {
+	for page, st := range transport.States(flow.GroupIndex, "") {
 		subs, err := index.Subscriptions(st)
 		if err != nil {
 			t.Fatal(err)

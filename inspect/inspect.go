@@ -19,9 +19,10 @@ import (
 type Store interface {
 	// State returns the committed state of a consumer group for one key.
 	State(group, key string) flow.State
-	// States iterates over the committed state of a consumer group, by key, in the lanes that
-	// this process owns.
-	States(group string) iter.Seq2[string, flow.State]
+	// States iterates over the committed state of a consumer group in the lanes that this process
+	// owns, in the order of the keys. It begins behind the key after; an empty after means at the
+	// beginning.
+	States(group, after string) iter.Seq2[string, flow.State]
 	// Owns reports whether this process owns the lane of key.
 	Owns(key string) bool
 }

@@ -32,9 +32,23 @@ func List(ctx context.Context, s Store, f ListFilter, configured []string) (List
 	return l, err
 }
 
+// Receivers returns the receivers of List. Without a URL or client in f it reads no page, so that it
+// leaves out receivers without a notification or dead letter that no sink of configured is.
+func Receivers(ctx context.Context, s Store, f ListFilter, configured []string) ([]Receiver, error) {
+	var pages []Page
+	if f.URL != "" || f.Client != "" {
+		var err error
+		if pages, _, err = Pages(ctx, s, f); err != nil {
+			return nil, err
+		}
+	}
+	return receivers(s, pages, f, configured)
+}
+
 // Pages returns the pages that f selects, in the order of their URLs, as List does. If there may be
 // more than f.Limit, next is the value of f.After with which the list goes on; otherwise it is
-// empty. One call reads the state of about as many pages as it returns, and the keys of all.
+// empty. With a Limit one call looks at 5,000 pages at most, so that it may return fewer pages than
+// there are, or none, with a next.
 func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next string, err error) {
 	pages = []Page{}
 	if f.URL != "" {
@@ -51,78 +65,27 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 		pages, err = addPage(pages, page, s.State(flow.GroupIndex, page), f)
 		return pages, "", err
 	}
-	if f.Limit <= 0 {
-		for url, st := range s.States(flow.GroupIndex) {
-			if err := ctx.Err(); err != nil {
-				return pages, "", context.Cause(ctx)
-			}
-			if url != "" && (url <= f.After || !f.contains(url)) {
-				continue
-			}
-			if pages, err = addPage(pages, url, st, f); err != nil {
-				return pages, "", err
-			}
+	looked, last := 0, "" // how many pages were looked at, and the last of them
+	for url, st := range s.States(flow.GroupIndex, f.After) {
+		if err := ctx.Err(); err != nil {
+			return pages, "", context.Cause(ctx)
 		}
-		slices.SortFunc(pages, func(a, b Page) int { return cmp.Compare(a.URL, b.URL) })
-		return pages, "", nil
-	}
-	for after := f.After; ; {
-		// Some of the keys are of pages that f does not select.
-		keys, err := nextKeys(ctx, s, f, after, max(f.Limit+1, minKeys))
-		if err != nil {
-			return pages, "", err
-		}
-		for _, url := range keys {
-			if len(pages) == f.Limit {
-				return pages, after, nil
-			}
-			if err := ctx.Err(); err != nil {
-				return pages, "", context.Cause(ctx)
-			}
-			if pages, err = addPage(pages, url, s.State(flow.GroupIndex, url), f); err != nil {
-				return pages, "", err
-			}
-			after = url
-		}
-		if len(keys) == 0 {
-			return pages, "", nil
-		}
-	}
-}
-
-// minKeys is how many keys Pages looks for at least in one pass over all.
-const minKeys = 1000
-
-// nextKeys returns the n smallest keys of pages behind after that f.Contains selects, in order.
-func nextKeys(ctx context.Context, s Store, f ListFilter, after string, n int) ([]string, error) {
-	var keys []string
-	last := "" // no key behind it is needed any more, once it is set
-	cut := func() {
-		slices.Sort(keys)
-		if len(keys) > n {
-			keys = keys[:n]
-			last = keys[n-1]
-		}
-	}
-	for url, st := range s.States(flow.GroupIndex) {
-		if url == "" { // the iteration failed
-			if _, err := index.Load(st); err != nil {
-				return nil, err
-			}
-		}
-		if url <= after || last != "" && url >= last || !f.contains(url) {
+		if url != "" && !f.contains(url) { // an empty one says that the iteration failed
 			continue
 		}
-		if keys = append(keys, url); len(keys) >= 4*n {
-			if err := ctx.Err(); err != nil {
-				return nil, context.Cause(ctx)
-			}
-			cut()
+		if f.Limit > 0 && (len(pages) == f.Limit || looked == maxLooked) {
+			return pages, last, nil
+		}
+		looked, last = looked+1, url
+		if pages, err = addPage(pages, url, st, f); err != nil {
+			return pages, "", err
 		}
 	}
-	cut()
-	return keys, nil
+	return pages, "", nil
 }
+
+// maxLooked is how many pages one call of Pages with a Limit looks at.
+const maxLooked = 5000
 
 // contains reports whether the URL of a page contains what f asks for. Case does not count.
 func (f ListFilter) contains(url string) bool {
@@ -131,6 +94,11 @@ func (f ListFilter) contains(url string) bool {
 
 // addPage appends the page with the state st to pages if f selects it.
 func addPage(pages []Page, url string, st flow.State, f ListFilter) ([]Page, error) {
+	if f.State != "" {
+		if p, err := index.Load(st); err != nil || !mayBe(p, f.State) {
+			return pages, err
+		}
+	}
 	p, ok, err := load(url, st)
 	if err == nil && f.Sketches {
 		err = p.addSketches(st)
@@ -164,6 +132,18 @@ func (p *Page) only(client string, clients []string) bool {
 // subscribed reports whether a subscription in p is to the document with this ID.
 func (p *Page) subscribed(document string) bool {
 	return slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool { return s.Document == document })
+}
+
+// mayBe reports whether a page may be in a state. It needs no more than p to say so.
+func mayBe(p index.Page, state string) bool {
+	failing := p.Failures > 0 || p.Busy > 0
+	switch state {
+	case StateFailing:
+		return p.Incarnation != "" && failing
+	case StateActive:
+		return p.Incarnation != "" && !failing
+	}
+	return p.Incarnation == ""
 }
 
 // load returns the page with the state st. It returns ok false where the page is neither watched
@@ -378,13 +358,13 @@ func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Rece
 		}
 	}
 	if all {
-		for id, st := range s.States(flow.GroupDelivery) {
+		for id, st := range s.States(flow.GroupDelivery, "") {
 			if _, err := sinks.Load(st); err != nil {
 				return nil, err
 			}
 			known[id] = true
 		}
-		for id, st := range s.States(flow.GroupDead) {
+		for id, st := range s.States(flow.GroupDead, "") {
 			for l, err := range sinks.Letters(st) {
 				if err != nil {
 					return nil, err

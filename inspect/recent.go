@@ -141,7 +141,7 @@ func (r *Recent) refresh(ctx context.Context, s Store, maxAge time.Duration) err
 
 // load reads the changes of all pages.
 func (r *Recent) load(ctx context.Context, s Store) error {
-	for page, st := range s.States(flow.GroupMatch) {
+	for page, st := range s.States(flow.GroupMatch, "") {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}

@@ -71,10 +71,10 @@ var groupOf = map[string]string{
 
 func (s *store) State(group, key string) flow.State { return s.groups[group].Begin().State(key) }
 
-func (s *store) States(group string) iter.Seq2[string, flow.State] {
+func (s *store) States(group, after string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {
 		for _, key := range s.groups[group].Keys() {
-			if s.Owns(key) && !yield(key, s.State(group, key)) {
+			if (after == "" || key > after) && s.Owns(key) && !yield(key, s.State(group, key)) {
 				return
 			}
 		}

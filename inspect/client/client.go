@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,11 +78,23 @@ func (c *Client) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 			break
 		}
 	}
+	all := f
+	all.Sinks = true // a subscription may name a sink that no notification was ever meant for
 	var err error
-	if l.Receivers, err = c.Receivers(ctx, f); err != nil {
+	if l.Receivers, err = c.Receivers(ctx, all); err != nil {
 		return inspect.Listing{}, err
 	}
+	if !f.Sinks {
+		l.Receivers = slices.DeleteFunc(l.Receivers, func(r inspect.Receiver) bool { return !r.Used && !named(l.Pages, r.Sink) })
+	}
 	return l, nil
+}
+
+// named reports whether a subscription in pages is delivered to sink.
+func named(pages []inspect.Page, sink string) bool {
+	return slices.ContainsFunc(pages, func(p inspect.Page) bool {
+		return slices.ContainsFunc(p.Subscriptions, func(s inspect.Subscription) bool { return slices.Contains(s.Sinks, sink) })
+	})
 }
 
 // Receivers returns the receivers that the fields URL, Client and Sinks of f select.

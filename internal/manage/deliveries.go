@@ -23,13 +23,14 @@ func (a *api) addDeliveries() {
 	}
 	add(a, route{
 		method: http.MethodGet, path: "/receivers", id: "list-receivers", scope: config.ScopeRead, shared: true,
-		summary: "Lists receivers with their state and how many notifications wait for them",
+		summary:     "Lists receivers with their state and how many notifications wait for them",
+		description: "Without url and client these are the receivers with notifications or dead letters.",
 	}, func(ctx context.Context, in *receiversInput) (client.Receivers, error) {
 		if err := in.check(); err != nil {
 			return client.Receivers{}, err
 		}
-		l, err := a.service.List(ctx, inspect.ListFilter{URL: in.URL, Client: in.Client, Sinks: in.Sinks})
-		return client.Receivers{Receivers: append([]inspect.Receiver{}, l.Receivers...)}, err
+		found, err := a.service.Receivers(ctx, inspect.ListFilter{URL: in.URL, Client: in.Client, Sinks: in.Sinks})
+		return client.Receivers{Receivers: append([]inspect.Receiver{}, found...)}, err
 	})
 
 	type deliveriesInput struct {

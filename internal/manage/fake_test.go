@@ -70,6 +70,11 @@ func (f *fake) Observe(o flow.Observer) (stop func()) {
 	return func() {}
 }
 
+func (f *fake) Receivers(_ context.Context, lf inspect.ListFilter) ([]inspect.Receiver, error) {
+	f.asked = append(f.asked, lf)
+	return f.listing.Receivers, f.err
+}
+
 func (f *fake) Explain(_ context.Context, url string, ef inspect.ExplainFilter) (inspect.Explanation, error) {
 	f.asked = append(f.asked, url, ef)
 	return f.why, f.err

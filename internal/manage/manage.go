@@ -53,6 +53,8 @@ type Service interface {
 	Manager
 	// Pages returns a part of the pages of List, and where the list goes on.
 	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)
+	// Receivers returns receivers with their state.
+	Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error)
 	// Deliveries returns the notifications of the last changes of a page with their deliveries.
 	Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error)
 	// Preview returns the page of s as it is now, with the text that s would watch.

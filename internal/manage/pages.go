@@ -85,7 +85,7 @@ func (a *api) addPages() {
 	add(a, route{
 		method: http.MethodGet, path: "/pages", id: "list-pages", scope: config.ScopeRead,
 		summary:     "Lists pages with their state, their next check, documents and subscriptions",
-		description: "The pages are in the order of their URLs. Where several processes share the pages, each lists its own.",
+		description: "The pages are in the order of their URLs. A part may have fewer than limit, or none, and still have a next. Where several processes share the pages, each lists its own.",
 	}, func(ctx context.Context, in *pagesInput) (p client.Pages, err error) {
 		if err := in.check(); err != nil {
 			return p, err

@@ -52,6 +52,11 @@ func (f *fake) List(ctx context.Context, lf inspect.ListFilter) (inspect.Listing
 	return inspect.Listing{Pages: pages, Receivers: []inspect.Receiver{{Sink: hostile, State: inspect.StateFailing, Reason: hostile, Dead: 1}}}, err
 }
 
+func (f *fake) Receivers(ctx context.Context, lf inspect.ListFilter) ([]inspect.Receiver, error) {
+	l, err := f.List(ctx, lf)
+	return l.Receivers, err
+}
+
 func (f *fake) match() inspect.Match {
 	return inspect.Match{Client: hostile, Keywords: []string{hostile}, Sink: hostile, Delivery: inspect.DeliveryDead, Reason: hostile}
 }

@@ -28,11 +28,14 @@ func showPages(r *request) (any, error) {
 		States: []string{inspect.StateActive, inspect.StateFailing, inspect.StatePaused, inspect.StateExpired},
 		First:  r.form.Get("cursor") == "",
 	}
-	var err error
-	v.Pages, err = r.api.Pages(r.Context(), inspect.ListFilter{
-		Contains: v.Search, State: v.State, Client: v.Client, After: r.form.Get("cursor"), Limit: perPage,
-	})
-	return v, err
+	f := inspect.ListFilter{Contains: v.Search, State: v.State, Client: v.Client, After: r.form.Get("cursor"), Limit: perPage}
+	for {
+		var err error
+		if v.Pages, err = r.api.Pages(r.Context(), f); err != nil || len(v.Pages.Pages) > 0 || v.Next == "" {
+			return v, err
+		}
+		f.After = v.Next // a part without a selected page
+	}
 }
 
 // pageView is one watched page with the timeline of one of its documents.

@@ -49,9 +49,9 @@ type Transport interface {
 
 	// State returns the committed state of group for key. Writing to it fails.
 	State(group, key string) State
-	// States iterates over the committed state of group, by key, in the lanes that this process
-	// owns.
-	States(group string) iter.Seq2[string, State]
+	// States iterates over the committed state of group in the lanes that this process owns, in the
+	// order of the keys. It begins behind the key after; an empty after means at the beginning.
+	States(group, after string) iter.Seq2[string, State]
 	// BackupTo writes a consistent copy of the store to w. It returns an error of
 	// errors.ErrUnsupported where the state is not kept in a store of this process.
 	BackupTo(w io.Writer) error

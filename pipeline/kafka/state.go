@@ -11,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
+	"github.com/vokter/vokter/pipeline/store"
 )
 
 var (
@@ -103,58 +104,57 @@ func (t *Transport) State(group, key string) flow.State {
 	return flow.FailedState(errNotOwned)
 }
 
-// States yields the keys for which group has state in the lanes of this process, each with its
-// acknowledged state, in no particular order. A failure of the store ends it with an empty key
-// and a state whose reads fail.
-func (t *Transport) States(group string) iter.Seq2[string, flow.State] {
+// States yields the keys behind after for which group has state in the lanes of this process, each
+// with its acknowledged state, in order. A failure of the store ends it with an empty key and a
+// state whose reads fail.
+func (t *Transport) States(group, after string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {
+		leases := make(map[int]*lease)
 		for lane := range t.owned {
-			n := t.lease(lane)
-			if n == nil {
-				continue
-			}
-			for key, st := range n.states(group) {
-				if !yield(key, st) {
-					return
-				}
+			if n := t.lease(lane); n != nil {
+				leases[lane] = n
 			}
 		}
+		t.statesOf(leases, group, after)(yield)
 	}
 }
 
-// states yields the keys and states of group in the lane of n.
-func (n *lease) states(group string) iter.Seq2[string, flow.State] {
+// statesOf is States of the lanes of leases.
+func (t *Transport) statesOf(leases map[int]*lease, group, after string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {
-		fresh := n.merged(group)
-		for key, err := range n.t.cache.LaneStateKeys(group, n.lane) {
+		var lists []iter.Seq2[string, error]
+		fresh := make(map[string]bool) // with writes that are not in the copies of the lanes yet
+		for lane, n := range leases {
+			n.merged(group, fresh)
+			lists = append(lists, t.cache.LaneStateKeys(group, lane, after))
+		}
+		lists = append(lists, func(yield func(string, error) bool) {
+			for _, key := range slices.Sorted(maps.Keys(fresh)) {
+				if (after == "" || key > after) && !yield(key, nil) {
+					return
+				}
+			}
+		})
+		for key, err := range store.MergeKeys(lists...) {
 			if err != nil {
 				yield("", flow.FailedState(err))
 				return
 			}
-			st := &state{lease: n, place: place{group, key}}
-			if fresh[key] {
-				delete(fresh, key)
-				if !some(st) {
-					continue
-				}
+			st := &state{lease: leases[client.PartitionOf(key, t.lanes)], place: place{group, key}}
+			if fresh[key] && !some(st) {
+				continue
 			}
 			if !yield(key, st) {
 				return
 			}
 		}
-		for key := range fresh {
-			if st := (&state{lease: n, place: place{group, key}}); some(st) && !yield(key, st) {
-				return
-			}
-		}
 	}
 }
 
-// merged returns the keys of group with writes that are not in the copy of the lane yet.
-func (n *lease) merged(group string) map[string]bool {
+// merged adds the keys of group with writes that are not in the copy of the lane yet to keys.
+func (n *lease) merged(group string, keys map[string]bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	keys := make(map[string]bool)
 	for _, b := range []*batch{n.open, n.flight} {
 		if b == nil {
 			continue
@@ -165,7 +165,6 @@ func (n *lease) merged(group string) map[string]bool {
 			}
 		}
 	}
-	return keys
 }
 
 // some reports whether st has any value.

@@ -90,7 +90,7 @@ func (x *tx) EmitAll(m flow.Message) {
 
 // Neighbours yields the keys and states of group in the message's lane.
 func (x *tx) Neighbours(group string) iter.Seq2[string, flow.State] {
-	return x.lease.states(group)
+	return x.lease.t.statesOf(map[int]*lease{x.lease.lane: x.lease}, group, "")
 }
 
 // collect adds outputs; it returns false if the transaction is over.

@@ -186,7 +186,7 @@ func (x *tx) EmitAll(m flow.Message) {
 // Neighbours yields the keys in the lane of x's message for which group keeps state. If the
 // store fails, it ends like Transport.States.
 func (x *tx) Neighbours(group string) iter.Seq2[string, flow.State] {
-	return x.t.views(group, x.t.db.LaneStateKeys(group, x.cur.lane.index))
+	return x.t.views(group, x.t.db.LaneStateKeys(group, x.cur.lane.index, ""))
 }
 
 var errReadOnly = errors.New("local: this state can only be read")
@@ -301,11 +301,11 @@ func (t *Transport) State(group, key string) flow.State {
 	return &state{t: t, group: group, lane: t.laneOf(key), key: key}
 }
 
-// States yields the keys for which group keeps state, in no particular order, each with its
-// committed state. It does not read the values. If the store fails, the last pair is an empty
+// States yields the keys behind after for which group keeps state, in order, each with its committed
+// state. It does not read the values. If the store fails, the last pair is an empty
 // key and a state whose reads fail.
-func (t *Transport) States(group string) iter.Seq2[string, flow.State] {
-	return t.views(group, t.db.StateKeys(group))
+func (t *Transport) States(group, after string) iter.Seq2[string, flow.State] {
+	return t.views(group, t.db.StateKeys(group, after))
 }
 
 // views yields keys, each with the committed state that group keeps for it.

@@ -220,7 +220,7 @@ func testStateViews(t *testing.T, _ Features, s Site) {
 	})
 	settle(t, tr, nil)
 	var got []string
-	for key, st := range tr.States("g") {
+	for key, st := range tr.States("g", "") {
 		got = append(got, key)
 		if v := get(t, st, "1"); v != key {
 			t.Errorf("the state of %q holds %q", key, v)
@@ -240,10 +240,10 @@ func testStateViews(t *testing.T, _ Features, s Site) {
 	if !slices.Equal(got, keys) {
 		t.Errorf("States yields %q, want %q", got, keys)
 	}
-	for key := range tr.States("other") {
+	for key := range tr.States("other", "") {
 		t.Errorf("another group has state for %q", key)
 	}
-	for range tr.States("g") {
+	for range tr.States("g", "") {
 		break
 	}
 }

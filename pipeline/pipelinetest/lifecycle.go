@@ -145,7 +145,7 @@ func testDroppedGroup(t *testing.T, _ Features, s Site) {
 		t.Fatal(err)
 	}
 	tr = s.Open(t, Config{Bound: 2, Topics: map[string]Topic{"in": {Groups: []string{"a", "c"}}}})
-	for key := range tr.States("b") {
+	for key := range tr.States("b", "") {
 		t.Errorf("the dropped group keeps state for %q", key)
 	}
 	if got := get(t, tr.State("a", "k"), "last"); got != "k.2" {

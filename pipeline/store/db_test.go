@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -260,7 +261,7 @@ func TestStateKeys(t *testing.T) {
 		b.SetState("h", 0, "other", "n", nil)
 	})
 	var got []string
-	for k, err := range d.StateKeys("g") {
+	for k, err := range d.StateKeys("g", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +272,7 @@ func TestStateKeys(t *testing.T) {
 	}
 	for lane, want := range map[int][]string{0: want[:4], 3: want[4:], 4: nil, 0xffff: nil} {
 		var got []string
-		for k, err := range d.LaneStateKeys("g", lane) {
+		for k, err := range d.LaneStateKeys("g", lane, "") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -279,6 +280,32 @@ func TestStateKeys(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("LaneStateKeys of %d = %q, want %q", lane, got, want)
+		}
+	}
+}
+
+// TestStateKeysGoOnBehindAKey holds that the keys of all lanes are one list, which can be read in parts.
+func TestStateKeysGoOnBehindAKey(t *testing.T) {
+	d := open(t, Options{})
+	var want []string
+	commit(t, d, func(b *Batch) {
+		for i := range 1000 {
+			key := fmt.Sprintf("%04d", i)
+			want = append(want, key)
+			b.SetState("g", i*7%d.Lanes(), key, "n", nil)
+			b.SetState("g", i*7%d.Lanes(), key, "o", nil)
+		}
+	})
+	for after, want := range map[string][]string{"": want, "0": want, "0499": want[500:], "0499\x00": want[500:], "0998": want[999:], "0999": nil} {
+		var got []string
+		for k, err := range d.StateKeys("g", after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, k)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("behind %q: %d keys, want %d", after, len(got), len(want))
 		}
 	}
 }

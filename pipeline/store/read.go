@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+	"container/heap"
 	"encoding/binary"
 	"errors"
 	"iter"
@@ -261,28 +263,28 @@ func (d *DB) reader(b *Batch) pebble.Reader {
 	return b.b
 }
 
-// StateKeys yields the keys for which group keeps state, ordered by lane and key. It does not
-// read the values. If the store fails, it ends with an error.
-func (d *DB) StateKeys(group string) iter.Seq2[string, error] {
-	return d.stateKeys(d.stringsOf(kindState, group), 2)
+// StateKeys yields the keys behind after for which group keeps state, in order; an empty after means
+// all. It does not read the values. If the store fails, it ends with an error.
+func (d *DB) StateKeys(group, after string) iter.Seq2[string, error] {
+	lanes := make([]iter.Seq2[string, error], d.Lanes())
+	for lane := range lanes {
+		lanes[lane] = d.LaneStateKeys(group, lane, after)
+	}
+	return MergeKeys(lanes...)
 }
 
-// LaneStateKeys is StateKeys of one lane.
-func (d *DB) LaneStateKeys(group string, lane int) iter.Seq2[string, error] {
-	return d.stateKeys(d.keyOf(kindState, lane, group), 0)
-}
-
-// keysAtOnce is how many keys stateKeys reads before it yields them.
-const keysAtOnce = 256
-
-// stateKeys yields the keys of states with prefix. Between prefix and key are skip bytes, the
-// lane. It holds no iterator while it yields.
-func (d *DB) stateKeys(prefix []byte, skip int) iter.Seq2[string, error] {
+// LaneStateKeys is StateKeys of one lane. It holds no iterator while it yields.
+func (d *DB) LaneStateKeys(group string, lane int, behind string) iter.Seq2[string, error] {
+	prefix := d.keyOf(kindState, lane, group)
 	return func(yield func(string, error) bool) {
-		for from := prefix; from != nil; {
+		from := prefix
+		if behind != "" {
+			from = after(appendString(bytes.Clone(prefix), behind))
+		}
+		for n := leastKeys; from != nil; n = min(2*n, mostKeys) {
 			var keys []string
 			var err error
-			if keys, from, err = d.someKeys(prefix, from, skip); err != nil {
+			if keys, from, err = d.someKeys(prefix, from, n); err != nil {
 				yield("", err)
 				return
 			}
@@ -295,9 +297,15 @@ func (d *DB) stateKeys(prefix []byte, skip int) iter.Seq2[string, error] {
 	}
 }
 
-// someKeys returns at most keysAtOnce keys of stateKeys, beginning at from, and where they go on:
+// LaneStateKeys reads at first leastKeys before it yields them, then more each time, up to mostKeys.
+const (
+	leastKeys = 16
+	mostKeys  = 256
+)
+
+// someKeys returns at most n keys of the states with prefix, beginning at from, and where they go on:
 // nil after the last. It seeks from one key to the next.
-func (d *DB) someKeys(prefix, from []byte, skip int) (keys []string, next []byte, err error) {
+func (d *DB) someKeys(prefix, from []byte, n int) (keys []string, next []byte, err error) {
 	if err := d.use(); err != nil {
 		return nil, nil, err
 	}
@@ -315,21 +323,82 @@ func (d *DB) someKeys(prefix, from []byte, skip int) (keys []string, next []byte
 		}
 	}()
 	for ok := it.First(); ok; ok = it.SeekGE(next) {
-		if len(keys) == keysAtOnce {
+		if len(keys) == n {
 			return keys, next, nil
 		}
-		k := it.Key()[len(prefix):]
-		if len(k) < skip {
-			return nil, nil, d.readError(errKey)
-		}
-		key, _, err := cutString(k[skip:])
+		key, _, err := cutString(it.Key()[len(prefix):])
 		if err != nil {
 			return nil, nil, d.readError(err)
 		}
 		keys = append(keys, key)
-		if next = after(appendString(append(append([]byte(nil), prefix...), k[:skip]...), key)); next == nil {
+		if next = after(appendString(bytes.Clone(prefix), key)); next == nil {
 			return keys, nil, nil
 		}
 	}
 	return keys, nil, d.readError(it.Error())
+}
+
+// MergeKeys yields the keys of all lists, which are in order, in order and each once. It ends with
+// the first error.
+func MergeKeys(lists ...iter.Seq2[string, error]) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		heads := make(keyHeap, 0, len(lists))
+		for _, l := range lists {
+			next, stop := iter.Pull2(l)
+			defer stop()
+			if key, err, ok := next(); ok {
+				heads = append(heads, keyHead{key, err, next})
+			}
+		}
+		heap.Init(&heads)
+		last, any := "", false
+		for len(heads) > 0 {
+			h := &heads[0]
+			if h.err != nil {
+				yield("", h.err)
+				return
+			}
+			if key := h.key; !any || key != last {
+				if !yield(key, nil) {
+					return
+				}
+				last, any = key, true
+			}
+			var ok bool
+			if h.key, h.err, ok = h.next(); ok {
+				heap.Fix(&heads, 0)
+			} else {
+				heap.Pop(&heads)
+			}
+		}
+	}
+}
+
+// keyHead is the next key of a list, or its error.
+type keyHead struct {
+	key  string
+	err  error
+	next func() (string, error, bool)
+}
+
+// keyHeap has the least key first, and errors before keys.
+type keyHeap []keyHead
+
+func (h keyHeap) Len() int      { return len(h) }
+func (h keyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h keyHeap) Less(i, j int) bool {
+	if h[i].err != nil || h[j].err != nil {
+		return h[i].err != nil
+	}
+	return h[i].key < h[j].key
+}
+
+// Push implements heap.Interface.
+func (h *keyHeap) Push(x any) { *h = append(*h, x.(keyHead)) }
+
+// Pop implements heap.Interface.
+func (h *keyHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
 }
