@@ -98,6 +98,34 @@ func TestCExample(t *testing.T) {
 	}
 }
 
+// TestRustExample: the example in Rust does the same.
+func TestRustExample(t *testing.T) {
+	if _, err := exec.LookPath("rustc"); err != nil {
+		t.Skip("there is no rustc; install Rust, and then its target with: rustup target add wasm32-wasip1")
+	}
+	path := filepath.Join(t.TempDir(), "gettext.wasm")
+	source := filepath.Join(examples, "wasm-reader-rust", "gettext.rs")
+	if out, err := exec.Command("rustc", "--target", "wasm32-wasip1", "-O", "--edition", "2021", "-D", "warnings", "-o", path, source).CombinedOutput(); err != nil {
+		if bytes.Contains(out, []byte("target may not be installed")) || bytes.Contains(out, []byte("could not find specification for target")) {
+			t.Skip("rustc has no library for WebAssembly; install it with: rustup target add wasm32-wasip1")
+		}
+		t.Fatalf("%v: %s", err, out)
+	}
+	r := reader(t, read(t, path), Config{Types: []string{"text/x-gettext-translation"}})
+	page := pipeline.Raw{Body: []byte("msgid \"\"\nmsgstr \"Language: pt_BR\\n\"\n\n#: main.c:1\nmsgid \"Good \\\"morning\\\"\"\nmsgstr \"Bom \"\n\"dia\"\n")}
+	pipelinetest.TestReader(t, r, pipelinetest.ReaderPages{
+		Samples: []pipeline.Raw{page},
+		Broken:  []pipeline.Raw{{Body: []byte("msgid \"\"\nmsgstr \"x\n")}, {Body: []byte("<html>")}, {Body: []byte("msgstr \"x\"")}, {Body: []byte("msgid \"\xff\"")}},
+		Large: func(n int) pipeline.Raw {
+			return pipeline.Raw{Body: bytes.Repeat([]byte("msgid \"a\"\nmsgstr \"b\"\n"), n/21)}
+		},
+	})
+	want := pipeline.Text{Language: "pt-BR", Content: "\x02Good \"morning\"\nBom dia\n\x03"}
+	if got, err := r.Read(t.Context(), page, pipeline.View{}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+}
+
 func read(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
