@@ -33,6 +33,8 @@ type Config struct {
 	Listen string
 	// API has the settings of the management API at Listen.
 	API API
+	// Web has the settings of the web page at Listen.
+	Web Web
 	// Rest has the settings of the REST API of the first server; nil means that it is off.
 	Rest *Rest
 	// Transport has the settings of the transport; nil means the local one. The caller opens it.
@@ -106,7 +108,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	sources := d.buildSources(f, o.Registry, o.Logger)
 	readers := d.buildReaders(f, o.Registry, o.Logger)
 	c := d.convert(f)
-	c.API, c.Rest = d.api(f), d.rest(f)
+	c.API, c.Web, c.Rest = d.api(f), d.web(f), d.rest(f)
 	c.Router.Delivery.Receivers = receivers
 	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
 	names := slices.Collect(maps.Keys(f.Sinks))

@@ -25,7 +25,9 @@ type file struct {
 	MinFree       registry.Size                `yaml:"min_free"`
 	Memory        registry.Size                `yaml:"memory"`
 	Listen        listen                       `yaml:"listen"`
+	PublicURL     string                       `yaml:"public_url"`
 	API           api                          `yaml:"api"`
+	Web           web                          `yaml:"web"`
 	Rest          rest                         `yaml:"rest"`
 	Language      string                       `yaml:"language"`
 	KeepVersions  *int                         `yaml:"keep_versions"`

@@ -42,10 +42,17 @@ const (
 	maxScrapes = 4
 )
 
-// listenAt starts a listener at addr. It returns nil if addr is empty. access says who may use the
-// API besides users of the data directory; it may be nil.
-func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr string, access *manage.Access) (*listener, error) {
-	if addr == "" {
+// listening says where a listener is, who may use its API besides users of the data directory, and how
+// its web page is. Without an address there is none. access and web may be nil.
+type listening struct {
+	addr   string
+	access *manage.Access
+	web    *web.Settings
+}
+
+// start starts the listener. It returns nil if there is none.
+func (at listening) start(ctx context.Context, r *vokter.Router, cfg vokter.Config) (*listener, error) {
+	if at.addr == "" {
 		return nil, nil
 	}
 	data, token := "", ""
@@ -56,17 +63,17 @@ func listenAt(ctx context.Context, r *vokter.Router, cfg vokter.Config, addr str
 		}
 		token = manage.NewToken()
 	}
-	on, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	on, err := new(net.ListenConfig).Listen(ctx, "tcp", at.addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen at %s: %w; name another address", addr, err)
+		return nil, fmt.Errorf("cannot listen at %s: %w; name another address", at.addr, err)
 	}
 	cfg.Logger.Info("listening", "address", on.Addr().String())
-	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: access})
+	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: at.access})
 	if err != nil {
 		return nil, errors.Join(err, on.Close())
 	}
 	l := &listener{addr: on.Addr().String(), token: token, api: api, dir: cfg.Dir, server: &http.Server{
-		Handler: routes(r, api, web.New(web.Options{API: api, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		Handler: routes(r, api, web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}}
 	go func() {

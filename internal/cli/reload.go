@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/web"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -38,8 +39,11 @@ type reloader struct {
 	listen string
 	rest   *config.Rest
 	// api are the current settings of the management API, and access replaces them.
-	api       config.API
-	access    func(config.API) error
+	api    config.API
+	access func(config.API) error
+	// web are the current settings of the web page, which site has.
+	web       config.Web
+	site      *web.Settings
 	transport registry.Transport
 	// options are the digests of the current options of the sinks.
 	options map[string][sha256.Size]byte
@@ -168,6 +172,11 @@ func (r *reloader) reload(ctx context.Context) {
 			r.api = c.API
 			lines = append(lines, "api changed")
 		}
+	}
+	if !reflect.DeepEqual(c.Web, r.web) {
+		r.site.Configure(c.Web)
+		r.web = c.Web
+		lines = append(lines, "web changed")
 	}
 	if !reflect.DeepEqual(c.Rest, r.rest) {
 		lines = append(lines, "rest changed: this takes effect with the next start")

@@ -20,6 +20,7 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/rest"
+	"github.com/vokter/vokter/internal/web"
 	transport "github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/discord"
@@ -95,7 +96,10 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 		return err
 	}
 	again.api, again.access = c.API, access.Configure
-	sum, err := a.execute(cmd.Context(), c.Router, listening{c.Listen, access}, limits.summary, func(ctx context.Context, r *vokter.Router) {
+	site := new(web.Settings)
+	site.Configure(c.Web)
+	again.web, again.site = c.Web, site
+	sum, err := a.execute(cmd.Context(), c.Router, listening{c.Listen, access, site}, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
 		again.retry = func(ctx context.Context, sink string) error {
 			_, err := r.Retry(ctx, vokter.RetryFilter{Sink: sink})
@@ -183,12 +187,6 @@ func (a *app) plugins() *registry.Registry {
 	return &r
 }
 
-// listening says where the listener is, and who may use its API. Without an address there is none.
-type listening struct {
-	addr   string
-	access *manage.Access
-}
-
 // execute runs the pipeline of cfg and writes the summary at its end. It starts an HTTP
 // listener at an address unless that is empty. It calls beside, unless that is nil, once the
 // pipeline works.
@@ -215,7 +213,7 @@ func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, at list
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	l, err := listenAt(ctx, r, cfg, at.addr, at.access)
+	l, err := at.start(ctx, r, cfg)
 	if err != nil {
 		cancel()
 		if first := <-ended; first != nil { // for example a data directory that is in use

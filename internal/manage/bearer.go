@@ -36,6 +36,12 @@ func (a *API) Named(name string) *Bearer {
 	return nil
 }
 
+// Reader returns a bearer who may look at what concerns clients, or at everything if clients is nil.
+// Name stands for the bearer in messages.
+func (a *API) Reader(name string, clients []string) *Bearer {
+	return &Bearer{a, newCaller(config.Token{Name: name, Scopes: []config.Scope{config.ScopeRead}, Clients: clients})}
+}
+
 // callers returns who may use the API now.
 func (a *API) callers() []*caller { return slices.Concat(a.own, a.access.now.Load().callers) }
 

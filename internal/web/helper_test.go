@@ -165,8 +165,9 @@ func (f *fake) Running() <-chan struct{} {
 // browser is a user with cookies at the web page of a fake.
 type browser struct {
 	*http.Client
-	base   string
-	access *manage.Access
+	base     string
+	access   *manage.Access
+	settings *Settings
 }
 
 // tokens are the tokens of the tests.
@@ -180,7 +181,7 @@ var tokens = []config.Token{
 // open serves the web page of f, and logs in with token unless it is empty.
 func open(t *testing.T, f *fake, token string) *browser {
 	t.Helper()
-	b := &browser{Client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, access: new(manage.Access)}
+	b := &browser{Client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, access: new(manage.Access), settings: new(Settings)}
 	if err := b.access.Configure(config.API{Tokens: tokens}); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func open(t *testing.T, f *fake, token string) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(New(Options{API: api, Gauges: func() []flow.Gauge {
+	s := httptest.NewServer(New(Options{API: api, Settings: b.settings, Gauges: func() []flow.Gauge {
 		return []flow.Gauge{{Name: "vokter_store_bytes", Help: hostile, Labels: map[string]string{"sink": hostile}, Value: 2048}}
 	}}))
 	t.Cleanup(s.Close)

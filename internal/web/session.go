@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -79,6 +80,9 @@ func (s *sessions) end(id string) {
 
 // known returns who sends r, or nil.
 func (s *Site) known(r *http.Request) *manage.Bearer {
+	if user := s.settings.proxied(r); user != "" {
+		return s.api.Named(user)
+	}
 	c, err := r.Cookie(sessionCookie)
 	if err != nil {
 		return nil
@@ -92,16 +96,20 @@ func (s *Site) known(r *http.Request) *manage.Bearer {
 
 // user returns who sends r, or sends the login page and returns nil.
 func (s *Site) user(w http.ResponseWriter, r *http.Request) *manage.Bearer {
-	if b := s.known(r); b != nil {
-		return b
-	}
-	switch {
-	case r.Method != http.MethodGet:
-		s.refuse(w, r, http.StatusUnauthorized, "The session has ended. Log in and try again.")
-	case r.Header.Get("Sec-Fetch-Site") == "cross-site":
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Method == http.MethodGet {
 		// The browser keeps the cookie from a request that follows a link in a mail or a chat. It
 		// sends the cookie once this page asks for itself.
 		s.render(w, r, http.StatusOK, "again", view{Path: r.URL.Path, Data: r.URL.RequestURI()})
+		return nil
+	}
+	if b := s.known(r); b != nil {
+		return b
+	}
+	switch user := s.settings.proxied(r); {
+	case user != "":
+		s.refuse(w, r, http.StatusForbidden, fmt.Sprintf("The configuration has no token with the name %q, by which the proxy calls you; add it under api: tokens:.", user))
+	case r.Method != http.MethodGet:
+		s.refuse(w, r, http.StatusUnauthorized, "The session has ended. Log in and try again.")
 	default:
 		s.render(w, r, http.StatusUnauthorized, "login", view{Path: r.URL.Path, Data: loginForm{Back: r.URL.RequestURI()}})
 	}
@@ -141,7 +149,7 @@ func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 func cookie(r *http.Request, name, value string, age time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+		Secure: secure(r),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vokter/vokter/config"
@@ -27,6 +28,8 @@ import (
 type Options struct {
 	// API answers all questions and carries out all actions.
 	API *manage.API
+	// Settings are the settings, which may be replaced later. Default: there are none.
+	Settings *Settings
 	// Gauges returns the metrics of the process. Default: there are none.
 	Gauges func() []flow.Gauge
 	// Logger says which page could not be rendered. Default: nothing is logged.
@@ -37,11 +40,14 @@ type Options struct {
 type Site struct {
 	api      *manage.API
 	log      *slog.Logger
+	settings *Settings
 	gauges   func() []flow.Gauge
 	mux      *http.ServeMux
 	sessions *sessions
 	// browser refuses actions that another web site sent.
 	browser *http.CrossOriginProtection
+	// feeding is held while a feed is made.
+	feeding sync.Mutex
 }
 
 // New returns the web page of the process whose API is o.API.
@@ -52,7 +58,10 @@ func New(o Options) *Site {
 	if o.Gauges == nil {
 		o.Gauges = func() []flow.Gauge { return nil }
 	}
-	s := &Site{api: o.API, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), browser: http.NewCrossOriginProtection()}
+	if o.Settings == nil {
+		o.Settings = new(Settings)
+	}
+	s := &Site{api: o.API, settings: o.Settings, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), browser: http.NewCrossOriginProtection()}
 	for _, r := range routes {
 		s.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.serve(w, req, r) })
 	}
@@ -61,6 +70,7 @@ func New(o Options) *Site {
 	s.mux.HandleFunc("POST /login", s.login)
 	s.mux.HandleFunc("POST /logout", s.logout)
 	s.mux.HandleFunc("GET /events", s.events)
+	s.mux.HandleFunc("GET /feeds/{secret}/{format}", s.feed)
 	return s
 }
 
@@ -102,8 +112,8 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	switch {
-	case manage.Rebound(r):
-		s.refuse(w, r, http.StatusForbidden, "This address is not known here. Open the page at 127.0.0.1 or localhost.")
+	case manage.Rebound(r) && !s.settings.public(r):
+		s.refuse(w, r, http.StatusForbidden, "This address is not known here. Open the page at 127.0.0.1 or localhost, or set public_url in the configuration.")
 	case s.foreign(r):
 		s.refuse(w, r, http.StatusForbidden, "The request comes from another web site. Open this page and try there.")
 	default:
