@@ -60,6 +60,13 @@ func (r *Router) Cancel(ctx context.Context, url, client string) error {
 	return r.command(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client})
 }
 
+// CancelTo is Cancel of only those subscriptions that Subscribe made and that are delivered to sink
+// alone. It keeps a client that proves itself by nothing else than the name of its sink from ending
+// other subscriptions.
+func (r *Router) CancelTo(ctx context.Context, url, client, sink string) error {
+	return r.command(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client, Sink: sink})
+}
+
 // Pause ends the subscriptions of client on the page of url until Resume restarts them. Meanwhile
 // they are listed as paused: changes notify nobody, and the page is not checked for them. If nobody
 // else watches the page, its stored versions are deleted. Notifications of earlier changes are still

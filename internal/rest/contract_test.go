@@ -12,6 +12,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/internal/rest"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/webhook"
 )
@@ -64,6 +65,58 @@ func replay(t *testing.T, base, name string) {
 		if resp.StatusCode != s.Status || resp.Header.Get("Content-Type") != s.ContentType || string(body) != s.Answer {
 			t.Errorf("%s: %s\ngot  %d %s %s\nwant %d %s %s", s.Name, s.Body, resp.StatusCode, resp.Header.Get("Content-Type"), body, s.Status, s.ContentType, s.Answer)
 		}
+	}
+}
+
+// TestOnlySubscriptionsMadeHereAreCancelled holds that a request cannot end a subscription of the
+// configuration, or one with other sinks, by the name of its client.
+func TestOnlySubscriptionsMadeHereAreCancelled(t *testing.T) {
+	const page, hook = "http://127.0.0.1:9/doc", "http://127.0.0.1:9/a"
+	receivers, err := rest.NewReceivers(webhook.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := vokter.Config{
+		SinkOf: receivers.SinkOf, Sinks: map[string]pipeline.Sink{"ops": receivers.SinkOf("http://127.0.0.1:9/ops")},
+		Subscriptions: []pipeline.Subscription{{URL: page, Client: hook, Keywords: []string{"argus"}, Sinks: []string{hook}, Interval: pipeline.Never}},
+	}
+	r, err := vokter.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	<-r.Running()
+	const other = "http://127.0.0.1:9/other"
+	if err := r.Subscribe(ctx, pipeline.Subscription{URL: other, Client: hook, Keywords: []string{"argus"}, Sinks: []string{"ops"}, Interval: pipeline.Never}); err != nil {
+		t.Fatal(err)
+	}
+	h := rest.New(r, rest.Options{})
+	send := func(path, body string) int {
+		req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/vokter/v1/"+path, strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		return w.Code
+	}
+	for _, url := range []string{page, other} {
+		if got := send("cancel", `{"documentUrl":"`+url+`","clientUrl":"`+hook+`"}`); got != http.StatusNotFound {
+			t.Errorf("a subscription that was not made here is cancelled: %s: %d", url, got)
+		}
+	}
+	const mine = "http://127.0.0.1:9/mine"
+	if got := send("subscribe", `{"documentUrl":"`+mine+`","clientUrl":"`+hook+`","keywords":["argus"]}`); got != http.StatusOK {
+		t.Fatalf("subscribe: %d", got)
+	}
+	if got := send("cancel", `{"documentUrl":"`+mine+`","clientUrl":"`+hook+`"}`); got != http.StatusOK {
+		t.Errorf("cancel: %d", got)
 	}
 }
 

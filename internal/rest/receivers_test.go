@@ -73,7 +73,7 @@ func TestReceiversAreWebhooksToTheirNames(t *testing.T) {
 type service struct{ err error }
 
 func (s service) Subscribe(context.Context, pipeline.Subscription) error { return s.err }
-func (s service) Cancel(context.Context, string, string) error           { return s.err }
+func (s service) CancelTo(context.Context, string, string, string) error { return s.err }
 
 func TestRefusals(t *testing.T) {
 	const body = `{"documentUrl":"http://example.com/","clientUrl":"http://example.com/in","keywords":["argus"]}`

@@ -34,9 +34,9 @@ type Service interface {
 	// Subscribe adds a subscription. It returns a *flow.Refusal where the client already has one to
 	// the document, and *pipeline.FieldErrors where it is invalid.
 	Subscribe(ctx context.Context, s pipeline.Subscription) error
-	// Cancel ends the subscriptions of client on the page of url. It returns a *flow.Refusal where
-	// there are none.
-	Cancel(ctx context.Context, url, client string) error
+	// CancelTo ends the subscriptions of client on the page of url that Subscribe made and that are
+	// delivered to sink alone. It returns a *flow.Refusal where there are none.
+	CancelTo(ctx context.Context, url, client, sink string) error
 }
 
 // Options configure the API.
@@ -158,7 +158,8 @@ func (h *handler) cancel(ctx context.Context, f fields) answer {
 	if bad != nil {
 		return *bad
 	}
-	return h.answer(h.service.Cancel(ctx, url, client), notWatched)
+	// Others of the same client, such as those of the configuration, were not made by this API.
+	return h.answer(h.service.CancelTo(ctx, url, client, client), notWatched)
 }
 
 // answer returns the answer for the result of a command, where refused is that of a *flow.Refusal.

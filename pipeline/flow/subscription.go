@@ -21,6 +21,9 @@ type SubscribeCommand struct {
 type CancelCommand struct {
 	URL    string `json:"url"`
 	Client string `json:"client"`
+	// Sink restricts the command to the subscriptions of OriginAPI that are delivered to this sink
+	// alone.
+	Sink string `json:"sink,omitempty"`
 }
 
 // ApplyCommand replaces the subscriptions of Origin on the page of URL by Subscriptions: new ones

@@ -148,6 +148,10 @@ func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (ac
 	if err != nil {
 		return nil, nil, err
 	}
+	if c.Sink != "" {
+		es = slices.DeleteFunc(es, func(s flow.Stamped) bool { return !madeFor(c.Sink, s) })
+		xs = slices.DeleteFunc(xs, func(x ExpiredSubscription) bool { return !madeFor(c.Sink, x.Stamped) })
+	}
 	do := cancel{Client: client, Existing: es}
 	for _, x := range xs {
 		if x.Followed == nil {
@@ -168,6 +172,11 @@ func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (ac
 		}
 	}
 	return do, nil, nil
+}
+
+// madeFor reports whether s was made at run time and is delivered to sink alone.
+func madeFor(sink string, s flow.Stamped) bool {
+	return s.Origin == flow.OriginAPI && slices.Equal(s.Subscription.Sinks, []string{sink})
 }
 
 func pauseCommand(st flow.State, p Page, page string, c flow.PauseCommand) (action, *flow.Refusal, error) {
