@@ -72,7 +72,8 @@ func TestRoundTrip(t *testing.T) {
 		return f
 	}
 	check("what was asked", f.asked, []any{
-		limited(lf), lf, limited(inspect.ListFilter{}), inspect.ListFilter{Sinks: true}, limited(inspect.ListFilter{Sketches: true}), inspect.ListFilter{}, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
+		limited(lf), inspect.ListFilter{URL: lf.URL, Client: lf.Client, Sinks: true}, limited(inspect.ListFilter{}), inspect.ListFilter{Sinks: true},
+		limited(inspect.ListFilter{Sketches: true}), inspect.ListFilter{Sinks: true}, "https://example.com/a", inspect.ExplainFilter{Client: "shop", Keyword: "out of stock"}, listed, filter,
 		"cancel", "https://example.com/a", "shop", "resume", "https://example.com/a", "",
 		vokter.RetryFilter{Sink: "ops", URL: "https://example.com/a"},
 	}, nil)

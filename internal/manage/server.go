@@ -105,6 +105,8 @@ func (a *API) answer(w *writer, r *http.Request) {
 			status, says = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit)
 		} else if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 			status, says = http.StatusRequestTimeout, "the body arrives too slowly"
+		} else if errors.Is(err, errRepeated) {
+			says = err.Error()
 		}
 		refuse(w, status, "", says)
 		return
@@ -170,9 +172,15 @@ func whole(w *writer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if name := repeatedField(b); name != "" {
+		return fmt.Errorf("%w %q", errRepeated, name)
+	}
 	r.Body = io.NopCloser(bytes.NewReader(b))
 	return supported(w.control.SetReadDeadline(time.Time{}))
 }
+
+// errRepeated says that an object of a body has a field twice, of which one would be ignored.
+var errRepeated = errors.New("an object of the body has this field twice:")
 
 // unclear returns what is wrong with the query of u: it is malformed, or a parameter is empty or
 // given twice.
