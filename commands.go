@@ -550,28 +550,3 @@ func (r *Router) Summary() inspect.Summary {
 	s.Pending = int(r.waiting.Load())
 	return s
 }
-
-// Gauges returns the metrics of the Router and its transport, which docs/metrics.md describes. It
-// returns at once, also before and after Run. A metric whose value is not known yet is left out.
-func (r *Router) Gauges() []flow.Gauge {
-	ready := 0.0
-	if r.Ready() == nil {
-		ready = 1
-	}
-	all := append([]flow.Gauge{
-		{Name: "vokter_ready", Help: "1 while the pipeline is at work, and otherwise 0; /readyz says why.", Value: ready},
-	}, r.tally.Counts().Gauges()...)
-	select {
-	case <-r.running:
-		due, parked := r.stages.delivery.Backlog(0)
-		all = append(all,
-			flow.Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},
-			flow.Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)})
-		return append(all, r.transport.Gauges()...)
-	default:
-		if given := r.cfg.Transport; given != nil { // the embedded transport is opened by Run and may not exist yet
-			all = append(all, given.Gauges()...)
-		}
-		return all
-	}
-}

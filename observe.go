@@ -17,6 +17,7 @@ func (r *Router) Observe(o flow.Observer) (stop func()) { return r.observers.add
 // note counts ob and passes it on.
 func (r *Router) note(ob flow.Observation) {
 	r.tally.Note(ob)
+	r.meter.Note(ob)
 	r.recent.Note(ob)
 	if all := r.observers.all.Load(); all != nil {
 		for _, o := range *all {

@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/warm"
@@ -37,9 +38,14 @@ type Router struct {
 	branches  []branch
 	decisions *decisions
 	tally     *inspect.Tally
+	meter     inspect.Meter
 	observers observers
 	started   atomic.Bool
 	running   chan struct{}
+	// began is when Run began; only Run uses it.
+	began time.Time
+	// startTook is how long the start took, in nanoseconds; 0 before its end.
+	startTook atomic.Int64
 	ended     chan struct{}
 	workers   *warm.Pool
 	failure   atomic.Pointer[error]
@@ -99,6 +105,7 @@ func New(cfg Config) (*Router, error) {
 		asked:      make(checkOnce),
 	}
 	r.live.Store(&cfg)
+	r.meter.Sinks = r.sinkNames
 	return r, nil
 }
 
@@ -151,6 +158,7 @@ func (r *Router) Run(ctx context.Context) (err error) {
 	if r.started.Swap(true) {
 		return errors.New("vokter: Run was called before")
 	}
+	r.began = time.Now()
 	defer func() {
 		r.stopped(err)
 		close(r.ended)

@@ -115,6 +115,7 @@ func (r *Router) work(ctx context.Context, s *stages, w *handlers, broken <-chan
 			return err
 		}
 	}
+	r.startTook.Store(int64(time.Since(r.began)))
 	running()
 	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.transport.String())
 	var gained <-chan struct{}

@@ -318,6 +318,10 @@ func TestGauges(t *testing.T) {
 		seen[g.Value] = g.Name
 	}
 	for i := range v.NumField() {
+		switch v.Type().Field(i).Name {
+		case "Failed", "Delivered", "Dead": // a Meter has them
+			continue
+		}
 		if seen[float64(i+1)] == "" {
 			t.Errorf("no gauge shows %s", v.Type().Field(i).Name)
 		}

@@ -186,6 +186,16 @@ func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 // Waiting counts the notifications that Backlog counts, without those in digests.
 func (d *Delivery) Waiting() int { return d.pool.waiting(d.cfg.Owned) }
 
+// Oldest returns for how long the pending notification has been tried that is tried for longest. It
+// is 0 where no notification is. Receivers of another process do not count.
+func (d *Delivery) Oldest() time.Duration {
+	first := d.pool.oldest(d.cfg.Owned)
+	if first.IsZero() {
+		return 0
+	}
+	return max(d.cfg.Now().Sub(first), 0)
+}
+
 // EndDigests ends all digests now, and every later one as soon as it begins. It is for a process
 // that ends and does not keep its state. It returns when it has posted a wake for each receiver,
 // or ctx is done. It misses a digest that a concurrent transaction begins: call it again when
@@ -372,6 +382,11 @@ func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 			return err
 		}
 		ev.Degraded = cmp.Or(ev.Degraded, said.Degraded)
+	}
+	if !r.Delivered && r.Class != failure.ClassCanceled {
+		tx.OnCommit(func() {
+			d.cfg.Observe.Note(flow.Observation{Kind: flow.KindAttempt, Time: w.now, Sink: w.key, Class: r.Class.String()})
+		})
 	}
 	return w.step(ev)
 }

@@ -255,14 +255,18 @@ func (w *work) observe(kind string, a flow.Addressed, text string) {
 		return
 	}
 	items := n.Items
+	var after time.Duration
 	if len(items) == 0 {
+		if kind == flow.KindDelivered {
+			after = w.now.Sub(n.Time)
+		}
 		items = []pipeline.Item{{ID: n.ID, Diffs: len(n.Diffs)}}
 	}
 	w.tx.OnCommit(func() {
 		for _, i := range items {
 			url := cmp.Or(i.URL, n.URL)
 			w.d.cfg.Observe.Note(flow.Observation{
-				Kind: kind, Page: canonical(url), Document: a.Document, URL: url, ID: i.ID, N: i.Diffs, Time: w.now, Text: text,
+				Kind: kind, Page: canonical(url), Document: a.Document, URL: url, ID: i.ID, N: i.Diffs, Time: w.now, Sink: w.key, After: after, Text: text,
 			})
 		}
 	})

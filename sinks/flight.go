@@ -43,7 +43,8 @@ type flight struct {
 // entry is what this process knows of one receiver that has pending notifications or digests.
 type entry struct {
 	pending int
-	due     time.Time
+	// first is when the first attempt of the oldest pending notification began; zero before it.
+	first, due time.Time
 	// collected counts the notifications in digests, the first of which ends at ends.
 	collected int
 	ends      time.Time
@@ -85,7 +86,7 @@ func (fs *flights) commit(receiver string, q Queue) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	old := fs.receivers[receiver]
-	e := entry{pending: q.Pending(), due: q.Due, collected: q.Windows.Items, ends: q.Windows.Due, next: old.next}
+	e := entry{pending: q.Pending(), first: q.First, due: q.Due, collected: q.Windows.Items, ends: q.Windows.Due, next: old.next}
 	if e.current = old.current; e.next != nil && e.next.Number == q.Attempt {
 		e.current, e.next = e.next, nil
 	}
@@ -182,6 +183,20 @@ func (fs *flights) waiting(owned func(receiver string) bool) int {
 		}
 	}
 	return n
+}
+
+// oldest returns when the first attempt of the pending notification began that is tried for
+// longest. It is zero where no attempt has begun.
+func (fs *flights) oldest(owned func(receiver string) bool) time.Time {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	var oldest time.Time
+	for receiver, e := range fs.receivers {
+		if !e.first.IsZero() && e.pending > 0 && owned(receiver) && (oldest.IsZero() || e.first.Before(oldest)) {
+			oldest = e.first
+		}
+	}
+	return oldest
 }
 
 // backlog counts the notifications that may be delivered until a time, and the others.

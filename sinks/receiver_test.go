@@ -30,7 +30,7 @@ func TestReceiverThatComesBack(t *testing.T) {
 		var delivered []string
 		r := newRig(t, txtest.New(), Config{
 			Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Retry: []time.Duration{300 * time.Millisecond}},
-			Observe: func(o flow.Observation) { delivered = append(delivered, o.Kind+" "+o.ID) },
+			Observe: func(o flow.Observation) { delivered = append(delivered, o.Kind+" "+o.Sink+" "+o.ID+o.Class) },
 		})
 		r.notify("a", "first")
 		synctest.Wait()
@@ -41,7 +41,7 @@ func TestReceiverThatComesBack(t *testing.T) {
 		if got, want := s.got(), "[first first first first second third]"; got != want {
 			t.Errorf("attempts %s, want %s", got, want)
 		}
-		if got, want := fmt.Sprint(delivered), "[delivered first delivered second delivered third]"; got != want {
+		if got, want := fmt.Sprint(delivered), "[attempt a retry attempt a retry attempt a retry delivered a first delivered a second delivered a third]"; got != want {
 			t.Errorf("observed %s, want %s", got, want)
 		}
 		if got, want := fmt.Sprint(r.events()), "[a receiver_failing a receiver_recovered]"; got != want {

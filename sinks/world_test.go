@@ -196,6 +196,9 @@ func committed(p *pool) map[string]entry {
 
 // end takes the first of a receiver's queue out.
 func (w *world) end(o flow.Observation) {
+	if o.Kind == flow.KindAttempt {
+		return
+	}
 	var key string
 	for _, m := range w.sent {
 		if m.ID == o.ID {

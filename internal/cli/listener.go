@@ -4,20 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/inspect/metrics"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/web"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -126,7 +125,7 @@ func routes(r observed, api, site http.Handler) http.Handler {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
-	public.Handle("GET /metrics", metrics(r))
+	public.Handle("GET /metrics", metricsOf(r))
 	mux := http.NewServeMux()
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		mux.Handle(path, public)
@@ -136,38 +135,10 @@ func routes(r observed, api, site http.Handler) http.Handler {
 	return mux
 }
 
-// metrics serves the gauges of r in the text format of Prometheus.
-func metrics(r interface{ Gauges() []flow.Gauge }) http.Handler {
+// metricsOf serves the gauges of r, and figures of the Go runtime and of the process, in the text
+// format of Prometheus.
+func metricsOf(r observed) http.Handler {
 	all := prometheus.NewRegistry()
-	all.MustRegister(collector(r.Gauges))
+	all.MustRegister(metrics.Collector(r.Gauges), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
-}
-
-// collector is a prometheus.Collector of the gauges that it returns.
-type collector func() []flow.Gauge
-
-var _ prometheus.Collector = collector(nil)
-
-// Describe sends nothing, because the set of metrics depends on the transport.
-func (collector) Describe(chan<- *prometheus.Desc) {}
-
-// Collect sends the current values.
-func (c collector) Collect(out chan<- prometheus.Metric) {
-	for _, g := range c() {
-		kind := prometheus.GaugeValue
-		if strings.HasSuffix(g.Name, "_total") {
-			kind = prometheus.CounterValue
-		}
-		names := slices.Sorted(maps.Keys(g.Labels))
-		values := make([]string, 0, len(names))
-		for _, n := range names {
-			values = append(values, g.Labels[n])
-		}
-		desc := prometheus.NewDesc(g.Name, g.Help, names, nil)
-		m, err := prometheus.NewConstMetric(desc, kind, g.Value, values...)
-		if err != nil {
-			m = prometheus.NewInvalidMetric(desc, err)
-		}
-		out <- m
-	}
 }

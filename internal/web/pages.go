@@ -106,6 +106,9 @@ func showProcess(r *request) (any, error) {
 	p, err := r.api.Process(r.Context())
 	v := processView{Process: p}
 	for _, g := range r.site.gauges() {
+		if g.Histogram != nil || g.Value == 0 && len(g.Labels) > 0 {
+			continue // it is for graphs
+		}
 		var labels []string
 		for name, value := range g.Labels {
 			labels = append(labels, name+" "+value)

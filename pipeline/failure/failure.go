@@ -35,6 +35,29 @@ const (
 	ClassLimited
 )
 
+// String returns the name of c in one word.
+func (c Class) String() string {
+	switch c {
+	case ClassRetry:
+		return "retry"
+	case ClassPermanent:
+		return "permanent"
+	case ClassGone:
+		return "gone"
+	case ClassNotYet:
+		return "not_yet"
+	case ClassCanceled:
+		return "canceled"
+	case ClassRefused:
+		return "refused"
+	case ClassBroken:
+		return "broken"
+	case ClassLimited:
+		return "limited"
+	}
+	return "unknown"
+}
+
 type classified struct {
 	error
 	class Class

@@ -18,7 +18,8 @@ const (
 	KindChange       = "change"       // two versions differ; N is the new one's number
 	KindFiltered     = "filtered"     // a filter showed that a change touches no keyword, so its subscriptions were not read
 	KindNotification = "notification" // a notification was made; N is how many diffs it holds
-	KindDelivered    = "delivered"    // a receiver has a notification
+	KindDelivered    = "delivered"    // a receiver has a notification; After is how long after the check
+	KindAttempt      = "attempt"      // an attempt to deliver failed; only Sink, Class and Time are set
 	KindDead         = "dead"         // a notification became a dead letter; Text is the reason
 	KindUnhandled    = "unhandled"    // another message became a dead letter; only URL, ID and Text, the reason, are set
 	KindDropped      = "dropped"      // a notification is not delivered, because its subscription was cancelled
@@ -40,6 +41,15 @@ type Observation struct {
 	Time time.Time
 	// Addressed is the notification of KindNotification. It must not be changed.
 	Addressed *Addressed
+	// Sink is the receiver of a notification that was delivered, given up or dropped, or of a failed
+	// attempt.
+	Sink string
+	// Class is the class of KindFailed, such as pipeline.FailTimeout, or of KindAttempt, as
+	// failure.Class.String writes it.
+	Class string
+	// After is the time from the check that saw the change to the delivery. It is zero for items of
+	// digests, which wait on purpose.
+	After time.Duration
 	// Text has details in words for the user, without secrets.
 	Text string
 }
@@ -66,6 +76,15 @@ type Gauge struct {
 	// Labels distinguish figures with one Name, which all have the same label names.
 	Labels map[string]string
 	Value  float64
+	// Histogram, if it is not nil, has the distribution of observed values; Value is their sum.
+	Histogram *Histogram
+}
+
+// Histogram is the distribution of observed values.
+type Histogram struct {
+	Count uint64
+	// Buckets has, for each upper bound, the number of values up to it.
+	Buckets map[float64]uint64
 }
 
 // Gauges of a transport whose lanes are shared with other processes.
@@ -78,6 +97,12 @@ const (
 	GaugeLanesRestoring = "vokter_lanes_restoring"
 	// GaugeRestored is the number of records of state that were read to restore lanes.
 	GaugeRestored = "vokter_restored_records_total"
+	// GaugeRestores is the number of lanes whose state was restored, GaugeRestoreSeconds how long that
+	// took in all, in seconds.
+	GaugeRestores       = "vokter_lanes_restored_total"
+	GaugeRestoreSeconds = "vokter_lane_restore_seconds_total"
+	// GaugeStoreBytes is the size of the store on disk, or of the copies of the state on disk.
+	GaugeStoreBytes = "vokter_store_bytes"
 	// GaugeLag is the number of messages that a group is behind the end of a topic, in the lanes that
 	// this process owns. Its labels are group and topic. It is an upper bound, because offsets have
 	// gaps.

@@ -29,6 +29,7 @@ const (
 // take makes this process the owner of lane: it fences the previous owner and restores the
 // state of the lane.
 func (t *Transport) take(ctx context.Context, lane int) (*lease, error) {
+	began := time.Now()
 	n := newLease(t, lane)
 	t.own(n)
 	err := t.fill(ctx, n)
@@ -45,6 +46,8 @@ func (t *Transport) take(ctx context.Context, lane int) (*lease, error) {
 		}
 		return nil, fmt.Errorf("taking lane %d: %w", lane, err)
 	}
+	t.counts.lanes.Add(1)
+	t.counts.restoring.Add(uint64(time.Since(began)))
 	return n, nil
 }
 

@@ -26,6 +26,8 @@ const (
 // counts are the counters behind Gauges.
 type counts struct {
 	commits, failed, restored atomic.Uint64
+	// lanes counts the lanes that were restored, restoring how long that took, in nanoseconds.
+	lanes, restoring atomic.Uint64
 }
 
 // Ready returns nil while this process handles the messages of all lanes that are assigned to
@@ -167,6 +169,9 @@ func (t *Transport) Gauges() []flow.Gauge {
 		{Name: flow.GaugeRestored, Help: "Records of state that were read to restore lanes.", Value: float64(t.counts.restored.Load())},
 		{Name: flow.GaugeTransactions, Help: "Transactions that were committed.", Value: float64(t.counts.commits.Load())},
 		{Name: flow.GaugeTransactionsFailed, Help: "Transactions that failed; their messages are handled again.", Value: float64(t.counts.failed.Load())},
+		{Name: flow.GaugeRestores, Help: "Lanes whose state was restored.", Value: float64(t.counts.lanes.Load())},
+		{Name: flow.GaugeRestoreSeconds, Help: "Time that restoring lanes took in all, in seconds.", Value: time.Duration(t.counts.restoring.Load()).Seconds()},
+		{Name: flow.GaugeStoreBytes, Help: "Size of the copies of the state on disk, in bytes.", Value: float64(t.cache.Size())},
 	}
 	lags := make(map[consumer]int64)
 	for lane := range t.owned {

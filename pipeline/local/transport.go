@@ -205,8 +205,10 @@ func (t *Transport) Tail(ctx context.Context, _ string) (<-chan flow.Message, er
 	return none, nil
 }
 
-// Gauges returns nil: the Router has all gauges.
-func (t *Transport) Gauges() []flow.Gauge { return nil }
+// Gauges returns the size of the store. The Router has all other gauges.
+func (t *Transport) Gauges() []flow.Gauge {
+	return []flow.Gauge{{Name: flow.GaugeStoreBytes, Help: "Size of the store on disk, in bytes.", Value: float64(t.db.Size())}}
+}
 
 // Shortage is the error of Ready while the disk of the data directory has too little room. It
 // ends when there is room again.

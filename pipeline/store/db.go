@@ -236,6 +236,16 @@ func (d *DB) Dir() string { return d.dir }
 // Lanes is the number of lanes that the store was made with.
 func (d *DB) Lanes() int { return d.meta.Lanes }
 
+// Size returns the size of the store on disk, in bytes, with all its namespaces. It is 0 where
+// nothing is kept on disk, and after Close.
+func (d *DB) Size() int64 {
+	if d.disk == nil || d.use() != nil {
+		return 0
+	}
+	defer d.done()
+	return int64(d.pebble.Metrics().DiskSpaceUsage())
+}
+
 // Close waits for operations in progress, flushes the log and closes the store for all
 // namespaces. Batches that were not committed are lost. A second Close does nothing.
 func (c *core) Close() error {

@@ -261,7 +261,7 @@ func (s *Stage) checked(page string, p Page, c checked) {
 	switch {
 	case c.DeadLink: // this is no failure of the run
 	case c.Class != "":
-		ob.Kind, ob.Text = flow.KindFailed, cmp.Or(c.Reason, c.Class)
+		ob.Kind, ob.Class, ob.Text = flow.KindFailed, c.Class, cmp.Or(c.Reason, c.Class)
 		s.cfg.Observe.Note(ob)
 	case c.Unchanged:
 		ob.Kind = flow.KindUnchanged

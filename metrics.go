@@ -1,0 +1,42 @@
+package vokter
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// sinkNames returns the names of the configured sinks.
+func (r *Router) sinkNames() []string { return slices.Collect(maps.Keys(r.live.Load().Sinks)) }
+
+// Gauges returns the metrics of the Router and its transport, which docs/metrics.md describes. It
+// returns at once, also before and after Run. A metric whose value is not known yet is left out.
+func (r *Router) Gauges() []flow.Gauge {
+	ready := 0.0
+	if r.Ready() == nil {
+		ready = 1
+	}
+	all := append([]flow.Gauge{
+		{Name: "vokter_ready", Help: "1 while the pipeline is at work, and otherwise 0; /readyz says why.", Value: ready},
+	}, r.tally.Counts().Gauges()...)
+	all = append(all, r.meter.Gauges()...)
+	if took := r.startTook.Load(); took > 0 {
+		all = append(all, flow.Gauge{Name: "vokter_start_seconds", Help: "How long the process took from its start until the pipeline was at work, in seconds.", Value: time.Duration(took).Seconds()})
+	}
+	select {
+	case <-r.running:
+		due, parked := r.stages.delivery.Backlog(0)
+		all = append(all,
+			flow.Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},
+			flow.Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)},
+			flow.Gauge{Name: "vokter_oldest_pending_seconds", Help: "Time since the first attempt to deliver the notification that is tried for longest, in seconds; 0 if none is.", Value: r.stages.delivery.Oldest().Seconds()})
+		return append(all, r.transport.Gauges()...)
+	default:
+		if given := r.cfg.Transport; given != nil { // the embedded transport is opened by Run and may not exist yet
+			all = append(all, given.Gauges()...)
+		}
+		return all
+	}
+}
