@@ -141,7 +141,7 @@ func (a *app) opened(ctx context.Context, cfg vokter.Config, silent error, do fu
 	case err := <-ended:
 		switch {
 		case errors.Is(err, vokter.ErrInUse) && errors.Is(silent, manage.ErrNoAddress):
-			return r, fmt.Errorf("%w; to be reached while it runs it needs listen: in its configuration, such as 127.0.0.1:9000 (%w)", err, silent)
+			return r, fmt.Errorf("%w; a process can be asked while it runs if it was started by run with listen: in its configuration, such as 127.0.0.1:9000; this one was not", err)
 		case errors.Is(err, vokter.ErrInUse):
 			return r, fmt.Errorf("%w, which cannot be asked: %w", err, silent)
 		}

@@ -113,7 +113,7 @@ func TestRunInUse(t *testing.T) {
 	second := file(t, "d.yaml", fmt.Sprintf("data: %s\nlisten: %s\n", dir, addr))
 	summary := filepath.Join(t.TempDir(), "s.json")
 	r := process(t, "run", "-c", second, "--summary", summary)
-	if r.code != 1 || !strings.Contains(r.stderr, "in use by another process") {
+	if r.code != 1 || !strings.Contains(r.stderr, fmt.Sprintf("in use by another process (process %d)", os.Getpid())) {
 		t.Errorf("got %+v", r)
 	}
 	if _, err := os.Stat(summary); !os.IsNotExist(err) {

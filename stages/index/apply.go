@@ -240,7 +240,8 @@ type checked struct {
 	Class, Reason string
 	// Before is the page's Trouble before this check.
 	Before string
-	// DeadLink says that the page was never read and is watched only because others link to it.
+	// DeadLink says that the page was never read, or is a file that is missing, and is watched only because
+	// others link to it.
 	DeadLink bool
 }
 

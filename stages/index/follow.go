@@ -189,10 +189,11 @@ func (p *Page) onlyFollowed() bool {
 	return p.Followed > 0 && p.Followed == n && len(p.Keep) == 0
 }
 
-// deadLink reports whether p has no version and is watched only because other pages link to it. That
-// is a mistake of these pages, and no news. A sitemap that cannot be read hides pages, so it is news.
+// deadLink reports whether p has no version, or is a file that is missing, and is watched only because other pages link to it. That
+// is a mistake of these pages, and no news. A sitemap that cannot be read hides pages, so it is news. A file
+// that was removed from a folder is no news either: its watch ends when the folder is read again.
 func (p *Page) deadLink() bool {
-	return p.onlyFollowed() && !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" || d.View.Sitemap })
+	return p.onlyFollowed() && (p.Trouble == pipeline.FailMissing || !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" || d.View.Sitemap }))
 }
 
 // storeLinks stores the links of a page and reports them to the roots of the trees that it is in.

@@ -226,12 +226,13 @@ func (a *application) close(o flow.Outcome) {
 		a.dropOld(&p.Documents[i])
 	}
 	a.record(o, open)
+	before := p.Trouble
+	p.Trouble = open.Class
 	a.emit(checked{
 		Time: o.Time, Unchanged: open.Class == "" && len(open.Made) == 0,
-		Class: open.Class, Reason: open.Reason, Before: p.Trouble,
+		Class: open.Class, Reason: open.Reason, Before: before,
 		DeadLink: p.deadLink(),
 	})
-	p.Trouble = open.Class
 	a.spent = true
 	if open.Class == "" {
 		a.adapt(len(open.Made) > 0)
