@@ -55,6 +55,9 @@ type Config struct {
 	// concurrent use, return at once, and know the same names after a restart. These sinks are not
 	// closed, and Reload keeps the SinkOf of New. Default: Sinks has all.
 	SinkOf func(name string) pipeline.Sink
+	// PublicURL is the address of a web page about the Router, such as https://vokter.example.com, to
+	// which notifications link. Vokter-stream serves such a page. Default: there are no links.
+	PublicURL string
 	// Subscriptions are all subscriptions of Origin. At its start the Router adds those that are
 	// new, changes those that differ, and cancels those of Origin that are in the data directory
 	// but not here. Router.Subscribe adds more at any time.

@@ -115,7 +115,7 @@ func (r *Router) build() (*stages, error) {
 			SinkOf: r.cfg.SinkOf,
 			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
 			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
-			Logger: log, Observe: note,
+			Logger: log, Observe: note, Link: r.link,
 		}),
 		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
 		health: &healthStage{

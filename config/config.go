@@ -109,6 +109,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	readers := d.buildReaders(f, o.Registry, o.Logger)
 	c := d.convert(f)
 	c.API, c.Web, c.Rest = d.api(f), d.web(f), d.rest(f)
+	c.Router.PublicURL = c.Web.PublicURL
 	c.Router.Delivery.Receivers = receivers
 	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
 	names := slices.Collect(maps.Keys(f.Sinks))

@@ -39,6 +39,9 @@ type Notification struct {
 	// ContentType is the media type of the page, such as "text/html".
 	ContentType string `json:"contentType,omitempty"`
 	Change      string `json:"change,omitempty"`
+	// Link is the address of the web page about the change. It is set when the notification is
+	// delivered, if the address of the web page is known.
+	Link string `json:"link,omitempty"`
 	// Truncated says that some diffs did not fit; Omitted is how many.
 	Truncated bool `json:"truncated,omitempty"`
 	Omitted   int  `json:"omitted,omitempty"`

@@ -271,6 +271,10 @@ func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt, i int) (
 		}
 		e.said = h.end()
 	}()
-	e.err = s.Deliver(pipeline.WithAttempt(ctx, h), a.Notifications[i])
+	n := a.Notifications[i]
+	if p.cfg.Link != nil {
+		n.Link = p.cfg.Link(h.document, n)
+	}
+	e.err = s.Deliver(pipeline.WithAttempt(ctx, h), n)
 	return e
 }

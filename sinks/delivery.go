@@ -50,6 +50,9 @@ type Config struct {
 	// AttemptTimeout ends an attempt of a sink without a timeout of its own;
 	// pipeline.DefaultTimeout by default.
 	AttemptTimeout time.Duration
+	// Link returns the address of a web page about a notification of a document, or "". Default: there
+	// is none.
+	Link func(document string, n pipeline.Notification) string
 	// Now is the clock, time.Now by default.
 	Now func() time.Time
 	// Jitter returns numbers in [0, 1) that spread retries; by default random ones. It must

@@ -24,7 +24,7 @@ func data(n pipeline.Notification) map[string]any {
 	all := diffs(n.Diffs)
 	return map[string]any{
 		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": moment(n.Time), "version": number(n.Version),
-		"headline": m.Headline, "details": strings.TrimSpace(Below(MessageOf(n, shown))), "title": m.Title, "url": cmp.Or(m.URL, Page(n.URL)), "host": host(m.URL), "reason": m.Reason,
+		"headline": m.Headline, "details": strings.TrimSpace(Below(MessageOf(n, shown))), "title": m.Title, "url": cmp.Or(m.URL, Page(n.URL)), "host": host(m.URL), "link": m.Link, "reason": m.Reason,
 		"client": clean(n.Client), "language": clean(n.Language), "truncated": truth(n.Truncated), "omitted": number(uint64(n.Omitted)),
 		"keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
 	}

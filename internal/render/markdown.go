@@ -37,6 +37,9 @@ func AsMarkdown(m Message, escape func(string) string) string {
 	if left := m.Left(); left != "" {
 		parts = append(parts, left)
 	}
+	if m.Link != "" {
+		parts = append(parts, "["+linked+"](<"+strings.ReplaceAll(Target.Replace(m.Link), "&", "&amp;")+">)")
+	}
 	return strings.Join(parts, "\n\n")
 }
 

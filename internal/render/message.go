@@ -27,6 +27,8 @@ type Message struct {
 	// URL is the page's http or https URL without user information. It is empty if there is
 	// none.
 	URL string
+	// Link is the address of a web page about the change, or empty.
+	Link string
 	// Lines are the differences, at most as many as the budget allows.
 	Lines []Line
 	// More is how many diffs are in no line, including those that the notification left out.
@@ -90,6 +92,28 @@ func MessageOf(n pipeline.Notification, b Budget) Message {
 	if b.Line == 0 {
 		b.Line = defaultLine
 	}
+	about := link(n.Link)
+	if b.Total > 0 && about != "" {
+		b.Total = max(b.Total-b.Length(about)-b.Length(linked)-2, 1)
+	}
+	m := messageOf(n, b)
+	m.Link = about
+	return m
+}
+
+// linked stands before the address of the web page.
+const linked = "What changed"
+
+// Linked returns the line with the address of the web page, or "".
+func (m Message) Linked() string {
+	if m.Link == "" {
+		return ""
+	}
+	return linked + ": " + m.Link
+}
+
+// messageOf is MessageOf without the link.
+func messageOf(n pipeline.Notification, b Budget) Message {
 	if n.Health != nil {
 		return ofHealth(*n.Health, b)
 	}
@@ -277,6 +301,9 @@ func (m Message) Plain() string {
 	}
 	if left := m.Left(); left != "" {
 		lines = append(lines, left)
+	}
+	if more := m.Linked(); more != "" {
+		lines = append(lines, more)
 	}
 	return strings.Join(lines, "\n")
 }

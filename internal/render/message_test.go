@@ -281,3 +281,24 @@ func TestWrap(t *testing.T) {
 		}
 	}
 }
+
+// TestLinked: the address of the web page is in every layout, however small the budget is.
+func TestLinked(t *testing.T) {
+	const at = "https://vokter.example.com/diff?url=https%3A%2F%2Fexample.com%2F&to=2"
+	n := pipeline.Notification{Status: pipeline.StatusOK, URL: "https://example.com/", Title: "Shop", Link: at, Diffs: []pipeline.Diff{
+		{Event: pipeline.Added, Keyword: "lantern", Text: "lantern", Snippet: strings.Repeat("a lantern ", 50)},
+	}}
+	for _, total := range []int{0, 400, 1} {
+		m := MessageOf(n, Budget{Total: total})
+		if !strings.HasSuffix(m.Plain(), "\nWhat changed: "+at) {
+			t.Errorf("%d: got %s", total, m.Plain())
+		}
+		if got := AsMarkdown(m, func(s string) string { return s }); !strings.HasSuffix(got, "[What changed](<"+strings.ReplaceAll(at, "&", "&amp;")+">)") {
+			t.Errorf("%d: got %s", total, got)
+		}
+	}
+	n.Link = "javascript:alert(1)"
+	if m := MessageOf(n, Budget{}); m.Link != "" || strings.Contains(m.Plain(), "What changed") {
+		t.Errorf("got %s", m.Plain())
+	}
+}

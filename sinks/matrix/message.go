@@ -37,6 +37,9 @@ func markup(m render.Message) string {
 		paragraph(page.String())
 	}
 	paragraph(m.Left())
+	if m.Link != "" {
+		b.WriteString(`<p><a href="` + render.HTML(m.Link) + `">What changed</a></p>`)
+	}
 	return b.String()
 }
 

@@ -58,6 +58,9 @@ func blocksOf(m render.Message) []slackgo.Block {
 		}
 		blocks = append(blocks, richText(slackgo.NewRichTextSection(foot...)))
 	}
+	if m.Link != "" && render.UTF16(m.Link) <= maxLink {
+		blocks = append(blocks, richText(slackgo.NewRichTextSection(slackgo.NewRichTextSectionLinkElement(m.Link, "What changed", nil))))
+	}
 	return blocks
 }
 

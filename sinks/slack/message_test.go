@@ -185,3 +185,12 @@ func BenchmarkDeliver(b *testing.B) {
 		})
 	}
 }
+
+// TestLink: the address of the web page is a link below the differences.
+func TestLink(t *testing.T) {
+	const at = "https://vokter.example.com/diff?to=2"
+	b, err := json.Marshal(blocksOf(render.Message{Headline: "added: tea", Link: at}))
+	if err != nil || !strings.Contains(string(b), `"url":"`+at+`","text":"What changed"`) {
+		t.Errorf("got %s, %v", b, err)
+	}
+}

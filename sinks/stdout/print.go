@@ -78,6 +78,9 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	if left := m.Left(); left != "" {
 		b.WriteString("  " + p.style("... "+left, dim) + "\n")
 	}
+	if m.Link != "" {
+		b.WriteString("  " + p.style(m.Link, dim) + "\n")
+	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
 }

@@ -130,6 +130,9 @@ func formatted(m render.Message) []block {
 	if left := m.Left(); left != "" {
 		blocks = append(blocks, paragraph(run{Text: left}))
 	}
+	if more := m.Linked(); more != "" {
+		blocks = append(blocks, paragraph(run{Text: more}))
+	}
 	return blocks
 }
 

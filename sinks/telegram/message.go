@@ -97,6 +97,10 @@ func formatted(m render.Message) (string, []entity) {
 	if left := m.Left(); left != "" {
 		w.put("\n\n" + left)
 	}
+	if m.Link != "" {
+		w.put("\n\n")
+		w.style(entity{Type: "text_link", URL: m.Link}, func() { w.put("What changed") })
+	}
 	return w.text.String(), w.entities[:min(len(w.entities), maxEntities)]
 }
 
