@@ -89,6 +89,7 @@ func (r *Router) build() (*stages, error) {
 	fetchers = append(fetchers, r.cfg.Fetchers...)
 	fetching := fetch.New(fetch.Config{
 		Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
+		Poster: r.transport.Poster(flow.GroupIndex, flow.TopicDocuments), Owned: r.transport.Owns,
 		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
 		UserAgent: r.cfg.Fetch.UserAgent, Robots: r.cfg.Fetch.Robots, OfflineSince: offline,
 		Room: r.transport.Room, Now: r.cfg.Now,

@@ -31,6 +31,11 @@ type Config struct {
 	// Unsynced takes the outcomes that may be lost in a crash: those without news, and failed
 	// checks. Default: Publisher.
 	Unsynced flow.Publisher
+	// Poster takes the outcomes of checks that found nothing new, which most checks have, of pages that
+	// this process owns. They are then in no log. Nil means that Unsynced takes them.
+	Poster flow.Poster
+	// Owned says whether this process owns a page now; nil means all. It must not block.
+	Owned func(page string) bool
 	// Fetchers fetch pages. The last one of a scheme is used. Required.
 	Fetchers []pipeline.Fetcher
 	// Readers read them. Required.
@@ -70,6 +75,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Unsynced == nil {
 		c.Unsynced = c.Publisher
+	}
+	if c.Owned == nil {
+		c.Owned = func(string) bool { return true }
 	}
 	if c.Timeout <= 0 {
 		c.Timeout = 30 * time.Second

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -44,9 +45,31 @@ func (s *Stage) work(ctx context.Context, j *job) {
 	if o := outcomes[0]; o.Class == pipeline.FailBusy && j.busy == nil {
 		pause = o.RetryAfter
 	}
-	if err := s.publisher(outcomes).Publish(ctx, ms...); err != nil && ctx.Err() == nil {
+	if err := s.send(ctx, outcomes, ms); err != nil && ctx.Err() == nil {
 		s.cfg.Logger.Error("the outcome of a check was lost; the page will be asked for again", "host", j.host.name, "err", err)
 	}
+}
+
+// send passes the outcomes of a check, in the messages ms, on to the owner of the page.
+func (s *Stage) send(ctx context.Context, outcomes []flow.Outcome, ms []flow.Message) error {
+	if s.cfg.Poster == nil || slices.ContainsFunc(outcomes, logged) || !s.cfg.Owned(outcomes[0].Page) {
+		return s.publisher(outcomes).Publish(ctx, ms...)
+	}
+	for i, m := range ms {
+		err := s.cfg.Poster.Post(ctx, m)
+		if errors.Is(err, flow.ErrMoved) {
+			return s.cfg.Unsynced.Publish(ctx, ms[i:]...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// logged reports whether o must go through the log: it has news, or is too large to wait in memory.
+func logged(o flow.Outcome) bool {
+	return o.Kind != flow.OutcomeUnchanged || o.Body != nil || o.Links != nil
 }
 
 // publisher returns where outcomes go. A new text must not be lost, since the page may have changed

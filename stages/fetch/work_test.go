@@ -2,6 +2,8 @@ package fetch
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // drawn counts what is read of bodies, by page.
@@ -132,4 +135,56 @@ func TestTricklingBodies(t *testing.T) {
 			t.Errorf("got %d outcomes and %d places taken, idle %v; one that had to wait says nothing", len(got), len(b.places), b.Idle())
 		}
 	})
+}
+
+// posted is a Poster that keeps what it gets, and refuses where err says so.
+type posted struct {
+	outbox
+	refuse error
+}
+
+func (p *posted) Post(ctx context.Context, m flow.Message) error {
+	if p.refuse != nil {
+		return p.refuse
+	}
+	return p.Publish(ctx, m)
+}
+
+// TestWhatIsPosted: outcomes without news of pages that this process owns are posted; all others, and
+// those of pages that went to another process meanwhile, are published.
+func TestWhatIsPosted(t *testing.T) {
+	known := request("http://a.example/", 1)
+	sum := sha256.Sum256([]byte("hello\n"))
+	known.BodyHash = hex.EncodeToString(sum[:])
+	keep := request("http://a.example/", 1)
+	keep.Documents[0].TextHash, keep.KeepBody = text.Hash("hello"), true
+	tests := map[string]struct {
+		request                   flow.Request
+		moved, foreign            bool
+		posted, unsynced, durable int
+	}{
+		"nothing new":                     {request: known, posted: 1},
+		"a text":                          {request: request("http://a.example/", 1), durable: 1},
+		"no new text, but a body":         {request: keep, unsynced: 1},
+		"a failure":                       {request: request("ftp://a.example/", 1), unsynced: 1},
+		"the page of another process":     {request: known, foreign: true, unsynced: 1},
+		"the page went while it was read": {request: known, moved: true, unsynced: 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				post, unsynced := &posted{}, &outbox{}
+				if tt.moved {
+					post.refuse = flow.ErrMoved
+				}
+				b := start(t, Config{Poster: post, Unsynced: unsynced, Owned: func(string) bool { return !tt.foreign }},
+					func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) { return answer("hello\n") })
+				b.ask(t, tt.request)
+				synctest.Wait()
+				if p, u, d := len(post.take()), len(unsynced.take()), len(b.out.take()); p != tt.posted || u != tt.unsynced || d != tt.durable {
+					t.Errorf("%d posted, %d published without sync, %d with; want %d, %d and %d", p, u, d, tt.posted, tt.unsynced, tt.durable)
+				}
+			})
+		})
+	}
 }
