@@ -34,12 +34,35 @@ func (a *app) directory(cmd *cobra.Command) (string, error) {
 	return dir, checkDirectory(dir)
 }
 
+// errMissing says that a data directory does not exist yet.
+var errMissing = errors.New("does not exist")
+
+// startable is directory, but also accepts a directory that the first run of the configuration would
+// make.
+func (a *app) startable(cmd *cobra.Command) (string, error) {
+	dir, err := a.directory(cmd)
+	if !errors.Is(err, errMissing) {
+		return dir, err
+	}
+	if a.flags.config == "" {
+		return "", &usageError{err: fmt.Errorf("%w; name the configuration with -c FILE, so that it is made, or start the pipeline first: vokter-stream run -c FILE", err)}
+	}
+	c, failed := a.load(cmd)
+	switch {
+	case failed != nil:
+		return "", failed
+	case c.Transport != nil:
+		return "", &usageError{err: fmt.Errorf("%w, and the state is kept in Kafka; start the pipeline first: vokter-stream run -c %s", err, a.flags.config)}
+	}
+	return dir, nil
+}
+
 // checkDirectory returns an error if dir holds no store. Opening it would create one.
 func checkDirectory(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &usageError{err: fmt.Errorf("the data directory %s does not exist", dir)}
+		return &usageError{err: fmt.Errorf("the data directory %s %w", dir, errMissing)}
 	case err != nil:
 		why := err
 		if pe, ok := errors.AsType[*fs.PathError](err); ok {

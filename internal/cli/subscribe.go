@@ -37,7 +37,7 @@ func (a *app) subscribe() *cobra.Command {
 				return err
 			}
 			s.Sinks = sinks
-			dir, err := a.directory(cmd)
+			dir, err := a.startable(cmd)
 			if err != nil {
 				return err
 			}

@@ -159,3 +159,19 @@ func TestGoneAndReplayed(t *testing.T) {
 	expect(t, 0, "active   sink hook", "list", "--data", s.data)
 	expect(t, 0, "no dead letters", "replay", "-c", s.config, "--dry-run")
 }
+
+// TestSubscribeBeforeTheFirstRun holds that a configuration is enough to subscribe.
+func TestSubscribeBeforeTheFirstRun(t *testing.T) {
+	dir := t.TempDir()
+	file, data := filepath.Join(dir, "v.yaml"), filepath.Join(dir, "data")
+	if err := os.WriteFile(file, []byte("data: "+data+"\nsinks: {out: {stdout: {}}}\ndocuments: [{url: https://example.com/b, keep: true}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, 2, "does not exist; name the configuration with -c FILE", "subscribe", "https://example.com/a", "cats", "--sink", "out", "--data", data)
+	expect(t, 0, "client default watches https://example.com/a", "subscribe", "https://example.com/a", "cats", "--sink", "out", "-c", file)
+	r := vs(t, "subscribe", "https://example.com/a", "cats", "--sink", "out", "-c", file)
+	if r.code != 0 || !strings.Contains(r.stdout, "already") || r.stderr != "" {
+		t.Errorf("the same again: got %+v", r)
+	}
+	expect(t, 0, "cats  to out  made at run time", "list", "-v", "-c", file)
+}

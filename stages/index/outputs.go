@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,7 +146,11 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 			s.cfg.Decided(m.ID, r)
 			return
 		}
-		s.cfg.Logger.Info("command refused", "page", pageurl.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
+		level := slog.LevelInfo
+		if r.Code == flow.CodeConflict && awaited(m) {
+			level = slog.LevelDebug // the sender is answered, and may just have asked twice
+		}
+		s.cfg.Logger.Log(context.Background(), level, "command refused", "page", pageurl.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
 		s.cfg.Decided(m.ID, r)
 	})
 }
