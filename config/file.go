@@ -105,6 +105,8 @@ type subscription struct {
 	Sinks            []string       `yaml:"sinks"`
 	Digest           *digest        `yaml:"digest"`
 	Quiet            pipeline.Quiet `yaml:"quiet"`
+	Severity         string         `yaml:"severity"`
+	Channel          string         `yaml:"channel"`
 	Follow           *follow        `yaml:"follow"`
 	Select           selectors      `yaml:"select"`
 	Remove           selectors      `yaml:"remove"`

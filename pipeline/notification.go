@@ -29,13 +29,16 @@ type Notification struct {
 	URL   string `json:"url"`
 	Diffs []Diff `json:"diffs"` // never null
 	// ID is the same on every attempt; receivers drop what they have seen.
-	ID       string    `json:"id"`
-	Type     string    `json:"type"`      // one of the NotificationType constants
-	Time     time.Time `json:"timestamp"` // of the check
-	Client   string    `json:"client"`
-	Version  uint64    `json:"version,omitempty"`
-	Title    string    `json:"title,omitempty"`
-	Language string    `json:"language,omitempty"`
+	ID     string    `json:"id"`
+	Type   string    `json:"type"`      // one of the NotificationType constants
+	Time   time.Time `json:"timestamp"` // of the check
+	Client string    `json:"client"`
+	// Severity and Channel are those of the subscription.
+	Severity string `json:"severity,omitempty"`
+	Channel  string `json:"channel,omitempty"`
+	Version  uint64 `json:"version,omitempty"`
+	Title    string `json:"title,omitempty"`
+	Language string `json:"language,omitempty"`
 	// ContentType is the media type of the page, such as "text/html".
 	ContentType string `json:"contentType,omitempty"`
 	Change      string `json:"change,omitempty"`
@@ -52,7 +55,7 @@ type Notification struct {
 	// Items are set if Type is NotificationTypeDigest: the notifications in the digest, in their
 	// order. Diffs then has the diffs of all items; Time, Version, Title, Language and ContentType are those of
 	// the last item. Where a sink groups the notifications of several pages, URL, Version, Title, Language and
-	// ContentType are empty, Client is empty unless all items have the same one, and each item has its own.
+	// ContentType are empty, Client is empty unless all items have the same one, Severity is the highest, and each item has its own.
 	Items []Item `json:"items,omitempty"`
 	// Record is set if Type is NotificationTypeChange: the JSON of the change record
 	// vokter.change.v1. A sink delivers it in place of the notification.
@@ -63,13 +66,14 @@ type Notification struct {
 type Item struct {
 	// ID is the ID that the notification would have without the digest.
 	ID string `json:"id"`
-	// URL and Client are set where a sink groups notifications.
-	URL     string    `json:"url,omitempty"`
-	Client  string    `json:"client,omitempty"`
-	Time    time.Time `json:"timestamp"` // of the check
-	Version uint64    `json:"version"`
-	Title   string    `json:"title,omitempty"`
-	Change  string    `json:"change"`
+	// URL, Client and Severity are set where a sink groups notifications.
+	URL      string    `json:"url,omitempty"`
+	Client   string    `json:"client,omitempty"`
+	Severity string    `json:"severity,omitempty"`
+	Time     time.Time `json:"timestamp"` // of the check
+	Version  uint64    `json:"version"`
+	Title    string    `json:"title,omitempty"`
+	Change   string    `json:"change"`
 	// Diffs is how many of Notification.Diffs belong to the item. They follow those of the items
 	// before it.
 	Diffs int `json:"diffs"`

@@ -99,6 +99,7 @@ func (r Receiving) Group(n Notification) (key []string, ok bool) {
 	if n.Type != NotificationType || n.Status != StatusOK {
 		return nil, false
 	}
+	key = append(key, n.Channel)
 	for _, by := range r.GroupBy {
 		switch by {
 		case GroupByHost:
@@ -107,6 +108,8 @@ func (r Receiving) Group(n Notification) (key []string, ok bool) {
 			key = append(key, n.URL)
 		case GroupByClient:
 			key = append(key, n.Client)
+		case GroupBySeverity:
+			key = append(key, n.Severity)
 		case GroupByKeyword:
 			key = append(key, strings.Join(n.Keywords(), "\x00"))
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/language"
@@ -28,6 +29,16 @@ const (
 	MatchTerms  = "terms"  // all in the same change of a paragraph, in any order
 )
 
+// Values of Subscription.Severity, the least severe first.
+const (
+	SeverityInfo     = "info"
+	SeverityWarning  = "warning"
+	SeverityCritical = "critical"
+)
+
+// Severities lists the values of Subscription.Severity, the least severe first.
+func Severities() []string { return []string{SeverityInfo, SeverityWarning, SeverityCritical} }
+
 // Defaults and bounds of a subscription.
 const (
 	DefaultInterval      = Duration(10 * time.Minute)
@@ -38,6 +49,7 @@ const (
 
 	maxSnippetOffset = 500
 	maxClientLength  = 1000 // characters
+	maxChannelLength = 100  // characters
 )
 
 // Subscription says what a client watches in a document, keywords or every change, and which sinks
@@ -85,6 +97,12 @@ type Subscription struct {
 	// them are collected and delivered as one when they end, and so is a digest that would end in
 	// them. As with a digest, a timeout notification is delivered at once.
 	Quiet Quiet `json:"quiet,omitzero"`
+	// Severity is SeverityInfo, SeverityWarning or SeverityCritical. Sinks that know priorities use
+	// it, and routes can depend on it. Empty means that it is not stated.
+	Severity string `json:"severity,omitempty"`
+	// Channel is where a sink for many channels delivers to, such as "#legal" of Slack. Empty means
+	// the channel of the sink. Other sinks ignore it.
+	Channel string `json:"channel,omitempty"`
 	// Follow says which linked pages are watched as well; nil means none. The other fields of the
 	// subscription hold for these pages, too.
 	Follow *Follow `json:"follow,omitempty"`
@@ -166,6 +184,12 @@ func (s Subscription) Validate() error {
 	}
 	if s.Digest != nil && !s.Digest.Quiet.IsZero() {
 		bad("digest", "quiet hours are those of the subscription; set quiet there")
+	}
+	if s.Severity != "" && !slices.Contains(Severities(), s.Severity) {
+		bad("severity", "%q is not a severity; write info, warning or critical", s.Severity)
+	}
+	if n := utf8.RuneCountInString(s.Channel); n > maxChannelLength || strings.ContainsFunc(s.Channel, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		bad("channel", `%.50q is not a channel; write its ID such as C0123456789, or its name such as "#legal"`, s.Channel)
 	}
 	if s.Match != "" && s.Match != MatchPhrase && s.Match != MatchTerms {
 		bad("match", "%q is neither phrase nor terms", s.Match)

@@ -2,9 +2,11 @@ package sinks
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -109,12 +111,17 @@ func groupOf(name string, start time.Time, items []pendingRecord) pendingRecord 
 	first := items[0].Addressed
 	n := &digest.Addressed.Notification
 	n.ID = flow.DeriveID("group", name, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, items[len(items)-1].Addressed.Notification.ID)
+	severities := pipeline.Severities()
 	for i, p := range items {
-		n.Items[i].URL, n.Items[i].Client = p.Addressed.Notification.URL, p.Addressed.Notification.Client
-		if p.Addressed.Notification.Client != first.Notification.Client {
+		of := p.Addressed.Notification
+		n.Items[i].URL, n.Items[i].Client, n.Items[i].Severity = of.URL, of.Client, of.Severity
+		if slices.Index(severities, of.Severity) > slices.Index(severities, n.Severity) {
+			n.Severity = of.Severity
+		}
+		if of.Client != first.Notification.Client {
 			n.Client = ""
 		}
-		if p.Addressed.Notification.URL != first.Notification.URL {
+		if of.URL != first.Notification.URL {
 			n.URL, n.Version, n.Title, n.Language, n.ContentType = "", 0, "", "", ""
 		}
 		if p.Addressed.Subscription != first.Subscription {

@@ -242,6 +242,12 @@ func receiversOf(s inspect.Subscription) string {
 	if !s.Quiet.IsZero() {
 		to += ", not at " + s.Quiet.String()
 	}
+	if s.Channel != "" {
+		to += ", channel " + s.Channel
+	}
+	if s.Severity != "" {
+		to += ", " + s.Severity
+	}
 	return to
 }
 

@@ -178,6 +178,8 @@ type entry struct {
 	Sinks            []string         `yaml:"sinks,flow"`
 	Digest           any              `yaml:"digest,omitempty"`
 	Quiet            string           `yaml:"quiet,omitempty"`
+	Severity         string           `yaml:"severity,omitempty"`
+	Channel          string           `yaml:"channel,omitempty"`
 	Select           []any            `yaml:"select,omitempty"`
 	Remove           []any            `yaml:"remove,omitempty"`
 	Ignore           []string         `yaml:"ignore,omitempty"`
@@ -206,7 +208,7 @@ func entryOf(s pipeline.Subscription) entry {
 		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, IgnoreCase: s.IgnoreCase && !s.Stem,
 		IgnoreDiacritics: s.IgnoreDiacritics, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
 		Select: selectorsOf(s.Select), Remove: selectorsOf(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
-		Replaced: s.Replaced, Items: s.Items,
+		Replaced: s.Replaced, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
 	}
 	if s.Sitemap {
 		e.URL, e.Sitemap = "", s.URL

@@ -207,7 +207,7 @@ func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
 
 // subscriptionFlags are the flags for the fields of a subscription.
 type subscriptionFlags struct {
-	client, language, match, sitemap                           string
+	client, language, match, sitemap, severity, channel        string
 	events, selects, removes, ignores                          []string
 	interval                                                   pipeline.Interval
 	quiet                                                      pipeline.Quiet
@@ -225,6 +225,8 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
 	fs.Var(&parsed[pipeline.Interval]{"INTERVAL", &f.interval, config.ParseInterval}, "interval", "how often to check, as an `INTERVAL`: 10m, or by how often the page changes \"10m to 24h\", or at the times of a cron line such as \"0 9 * * 1-5 Europe/Berlin\" (default 10m)")
 	fs.Var(&parsed[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected and not reported, such as \"22:00-07:00 Europe/Berlin\"")
+	fs.StringVar(&f.severity, "severity", "", "how severe a change is, for sinks that know priorities: info, warning or critical (`SEVERITY`)")
+	fs.StringVar(&f.channel, "channel", "", "the `CHANNEL` of a sink for many channels, such as \"#legal\" of Slack")
 	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat; implies --ignore-case")
 	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
 	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "ignore upper and lower case")
@@ -258,6 +260,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	s := pipeline.Subscription{
 		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
+		Severity: f.severity, Channel: f.channel,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
 		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items, Sitemap: f.sitemap != ""},
 	}

@@ -25,7 +25,7 @@ func data(n pipeline.Notification) map[string]any {
 	return map[string]any{
 		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": moment(n.Time), "version": number(n.Version),
 		"headline": m.Headline, "details": strings.TrimSpace(Below(MessageOf(n, shown))), "title": m.Title, "url": cmp.Or(m.URL, Page(n.URL)), "host": host(m.URL), "link": m.Link, "reason": m.Reason,
-		"client": clean(n.Client), "language": clean(n.Language), "truncated": truth(n.Truncated), "omitted": number(uint64(n.Omitted)),
+		"client": clean(n.Client), "severity": n.Severity, "channel": clean(n.Channel), "language": clean(n.Language), "truncated": truth(n.Truncated), "omitted": number(uint64(n.Omitted)),
 		"keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
 	}
 }
@@ -60,7 +60,7 @@ func items(list []pipeline.Item, all []map[string]string) []map[string]any {
 	for i, item := range list {
 		n := min(max(item.Diffs, 0), len(all))
 		out[i] = map[string]any{
-			"id": item.ID, "timestamp": moment(item.Time), "version": number(item.Version), "title": clean(item.Title), "url": address(item.URL), "client": clean(item.Client),
+			"id": item.ID, "timestamp": moment(item.Time), "version": number(item.Version), "title": clean(item.Title), "url": address(item.URL), "client": clean(item.Client), "severity": item.Severity,
 			"change": item.Change, "diffs": all[:n], "truncated": truth(item.Truncated), "omitted": number(uint64(item.Omitted)),
 		}
 		all = all[n:]

@@ -34,7 +34,7 @@ func grouped(n pipeline.Notification) bool { return n.URL == "" && len(n.Items) 
 // ofGroup returns the Message of a notification of several pages: an entry for each. All pages are
 // named, as long as the budget has room for their names; what happened on each is cut first.
 func ofGroup(n pipeline.Notification, b Budget) Message {
-	m := Message{Headline: Short(groupHeadline(n), maxHeadline)}
+	m := Message{Headline: stressed(n, Short(groupHeadline(n), maxHeadline)), Severity: n.Severity}
 	each := 0 // for one entry
 	if b.Total > 0 {
 		each = max((b.Total-b.Length(m.Headline)-maxFoot)/len(n.Items)-b.LineCost, leastEntry)

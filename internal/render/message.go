@@ -37,6 +37,8 @@ type Message struct {
 	Reason string
 	// Pages are the pages of a group, or some of the pages that a health event is about.
 	Pages []Entry
+	// Severity is that of the subscription: info, warning, critical or empty.
+	Severity string
 	// Health says that this is a health event, Good that the event ends a fault.
 	Health, Good bool
 }
@@ -120,8 +122,13 @@ func messageOf(n pipeline.Notification, b Budget) Message {
 	if grouped(n) {
 		return ofGroup(n, b)
 	}
+	return ofPage(n, b)
+}
+
+// ofPage returns the Message of what happened on one page.
+func ofPage(n pipeline.Notification, b Budget) Message {
 	m := Message{
-		Headline: Short(headline(n), maxHeadline), Title: Short(Clean(n.Title), maxTitle), URL: link(n.URL), More: n.Omitted,
+		Headline: stressed(n, Short(headline(n), maxHeadline)), Severity: n.Severity, Title: Short(Clean(n.Title), maxTitle), URL: link(n.URL), More: n.Omitted,
 	}
 	if m.Title == "" {
 		m.Title = Short(Page(n.URL), maxTitle)
@@ -150,6 +157,14 @@ func messageOf(n pipeline.Notification, b Budget) Message {
 		m.Lines = append(m.Lines, d.line)
 	}
 	return m
+}
+
+// stressed returns a headline that says so where a notification is critical.
+func stressed(n pipeline.Notification, headline string) string {
+	if n.Severity == pipeline.SeverityCritical {
+		return "CRITICAL: " + headline
+	}
+	return headline
 }
 
 // cost returns the length of l in a budget.

@@ -39,6 +39,12 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 	l := render.MessageOf(n, budget)
 	m := gomail.NewMsg()
 	m.FromMailAddress(e.from)
+	switch n.Severity {
+	case pipeline.SeverityCritical:
+		m.SetImportance(gomail.ImportanceHigh)
+	case pipeline.SeverityInfo:
+		m.SetImportance(gomail.ImportanceLow)
+	}
 	m.ToMailAddress(e.to...)
 	m.Subject(e.subject(ctx, n, l))
 	m.SetDateWithValue(e.now())

@@ -36,7 +36,8 @@ type Config struct {
 	// Token is the token of the application, such as AWTpRwsk0bnC5Ji. Required.
 	Token registry.Secret `yaml:"token"`
 	// Priority is the priority of the messages, from 1 to 10. Gotify's app makes a sound from 4
-	// on, and comes to the front from 8 on. Default: 5.
+	// on, and comes to the front from 8 on. What is critical by the severity of its subscription has at least 8, what is
+	// info at most 3. Default: 5.
 	Priority int `yaml:"priority"`
 	// Template is the template of the text below the title, instead of the built-in layout:
 	// plain text, cut at 16,000 characters.
@@ -119,8 +120,21 @@ func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	var x extras
 	x.Display.ContentType, x.Notification.Click.URL, x.Ours.ID = "text/plain", m.URL, n.ID
-	body := outbound.JSON(message{Title: render.Title(m), Message: render.Cut(text, maxText, render.Runes), Priority: s.priority, Extras: x})
+	body := outbound.JSON(message{Title: render.Title(m), Message: render.Cut(text, maxText, render.Runes), Priority: s.priorityOf(n), Extras: x})
 	return s.endpoint.Send(ctx, http.MethodPost, s.url, s.header, body, s.verdict)
+}
+
+// priorityOf returns the priority of n: that of the sink, but at least urgent for what is critical
+// and at most silent for what is only for information.
+func (s *Gotify) priorityOf(n pipeline.Notification) int {
+	const silent, urgent = 3, 8
+	switch n.Severity {
+	case pipeline.SeverityCritical:
+		return max(s.priority, urgent)
+	case pipeline.SeverityInfo:
+		return min(s.priority, silent)
+	}
+	return s.priority
 }
 
 // verdict classifies the answer of Gotify, which has the ID of the message or an error.

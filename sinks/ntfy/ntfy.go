@@ -22,6 +22,7 @@
 package ntfy
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -50,8 +51,9 @@ type Config struct {
 	Username string `yaml:"username"`
 	// Password is the password of Username.
 	Password registry.Secret `yaml:"password"`
-	// Priority is the priority of the messages, from 1 (no sound) to 5 (a long sound). Default:
-	// the server's, which is 3.
+	// Priority is the priority of the messages, from 1 (no sound) to 5 (a long sound). What
+	// is critical by the severity of its subscription has 5, what is info at most 2. Default: the
+	// server's, which is 3.
 	Priority int `yaml:"priority"`
 	// Tags are shown below the message. The name of an emoji, such as eyes, is shown as that
 	// emoji before the title. At most 10, of 40 characters each. Default: none.
@@ -178,6 +180,19 @@ type message struct {
 	Priority int      `json:"priority,omitempty"`
 }
 
+// priorityOf returns the priority of n: that of the sink, but 5 for what is critical and at most 2,
+// without a sound, for what is only for information.
+func (s *Ntfy) priorityOf(n pipeline.Notification) int {
+	const silent, urgent = 2, 5
+	switch n.Severity {
+	case pipeline.SeverityCritical:
+		return urgent
+	case pipeline.SeverityInfo:
+		return min(cmp.Or(s.priority, silent), silent)
+	}
+	return s.priority
+}
+
 // Deliver publishes n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)
@@ -186,7 +201,7 @@ func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
 		text = render.Below(m)
 	}
 	body := outbound.JSON(message{
-		Topic: s.topic, Title: render.Title(m), Message: render.Cut(text, maxText, render.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priority,
+		Topic: s.topic, Title: render.Title(m), Message: render.Cut(text, maxText, render.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priorityOf(n),
 	})
 	return s.endpoint.Send(ctx, http.MethodPost, s.server, s.header, body, s.verdict)
 }

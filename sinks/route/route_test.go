@@ -23,6 +23,7 @@ func TestRules(t *testing.T) {
 		{When: Conditions{Host: registry.Texts{"*.shop.example.com", "shop.example.com"}, Keyword: registry.Texts{"sold out"}}, To: registry.Texts{"pager", "chat"}},
 		{When: Conditions{Client: registry.Texts{"legal-*"}}, To: registry.Texts{"mail", "chat"}, Continue: true},
 		{When: Conditions{Client: registry.Texts{"noisy"}}},
+		{When: Conditions{Severity: registry.Texts{"critical"}}, To: registry.Texts{"pager"}},
 		{When: Conditions{Time: quiet(t, "18:00-08:00 Europe/Berlin"), Days: registry.Texts{"mon", "tue"}}, To: registry.Texts{"chat", "night"}},
 	}})
 	if err != nil {
@@ -54,6 +55,9 @@ func TestRules(t *testing.T) {
 		if got := strings.Join(r.Route(n, c.at), " "); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+	}
+	if got := r.Route(pipeline.Notification{Severity: pipeline.SeverityCritical}, noon); len(got) != 1 || got[0] != "pager" {
+		t.Errorf("what is critical goes to %v", got)
 	}
 	if err := r.Deliver(t.Context(), pipeline.Notification{}); err == nil || !strings.Contains(err.Error(), "rest, pager, chat") {
 		t.Errorf("a delivery: %v", err)

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,11 +128,12 @@ type thread struct {
 // postAsBot posts m to the channel, within the thread of its document if there is one.
 func (s *Slack) postAsBot(ctx context.Context, m message) error {
 	attempt := pipeline.AttemptFrom(ctx)
+	channel := cmp.Or(m.channel, s.channel)
 	if !s.thread || attempt.Document() == "" {
-		_, err := s.call(ctx, m, place{channel: s.channel}, false)
+		_, err := s.call(ctx, m, place{channel: channel}, false)
 		return err
 	}
-	if t, ok := s.noted(attempt); ok {
+	if t, ok := s.noted(attempt, channel); ok {
 		err := s.reply(ctx, attempt, m, t)
 		_, locked := errors.AsType[*threadError](err)
 		// A channel that is gone may have left its name to another one.
@@ -140,9 +142,9 @@ func (s *Slack) postAsBot(ctx context.Context, m message) error {
 		}
 		attempt.SetNote("")
 	}
-	p, err := s.call(ctx, m, place{channel: s.channel}, false)
+	p, err := s.call(ctx, m, place{channel: channel}, false)
 	if err == nil {
-		s.note(attempt, s.begun(p))
+		s.note(attempt, s.begun(p, channel))
 	}
 	return err
 }
@@ -155,7 +157,7 @@ func (s *Slack) reply(ctx context.Context, attempt pipeline.Attempt, m message, 
 	case err != nil:
 		return err
 	case p.thread == "":
-		s.note(attempt, s.begun(p))
+		s.note(attempt, s.begun(p, t.For))
 	case !t.Replied:
 		t.Replied = true
 		s.note(attempt, t)
@@ -164,18 +166,18 @@ func (s *Slack) reply(ctx context.Context, attempt pipeline.Attempt, m message, 
 }
 
 // begun returns the thread that begins with p.
-func (s *Slack) begun(p posted) thread {
-	return thread{For: s.channel, Channel: p.channel, TS: p.ts, Since: s.post.Now().Unix()}
+func (s *Slack) begun(p posted, channel string) thread {
+	return thread{For: channel, Channel: p.channel, TS: p.ts, Since: s.post.Now().Unix()}
 }
 
 // noted returns the thread to answer in.
-func (s *Slack) noted(attempt pipeline.Attempt) (t thread, ok bool) {
+func (s *Slack) noted(attempt pipeline.Attempt, channel string) (t thread, ok bool) {
 	note := attempt.Note()
 	if note == "" || json.Unmarshal([]byte(note), &t) != nil {
 		return t, false
 	}
 	age := s.post.Now().Sub(time.Unix(t.Since, 0))
-	return t, t.For == s.channel && t.Channel != "" && t.TS != "" && age < threadFor
+	return t, t.For == channel && t.Channel != "" && t.TS != "" && age < threadFor
 }
 
 func (s *Slack) note(attempt pipeline.Attempt, t thread) {

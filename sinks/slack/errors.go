@@ -3,6 +3,7 @@ package slack
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -63,10 +64,31 @@ var hints = map[string]string{
 	"no_service":        "make a new webhook",
 }
 
+// ofChannels are the error codes that are about one channel of the workspace.
+var ofChannels = map[string]bool{
+	"channel_not_found": true, "is_archived": true, "channel_is_archived": true, "not_in_channel": true, "restricted_action": true,
+	"restricted_action_read_only_channel": true, "restricted_action_non_threadable_channel": true, "posting_to_general_channel_denied": true,
+}
+
+// channelError says that the bot cannot post to one channel.
+type channelError struct{ error }
+
+// Unwrap returns the error itself.
+func (e *channelError) Unwrap() error { return e.error }
+
+// ofChannel reports whether err is about one channel and not about the sink.
+func ofChannel(err error) bool {
+	_, ok := errors.AsType[*channelError](err)
+	return ok
+}
+
 // wordError classifies err by the error code word in a.
 func wordError(a *outbound.Answer, err error, word string) error {
 	if hint := hints[word]; hint != "" {
 		err = fmt.Errorf("%w: %s", err, hint)
+	}
+	if ofChannels[word] {
+		err = &channelError{err}
 	}
 	switch kindOf(word) {
 	case kindReceiver:

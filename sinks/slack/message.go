@@ -37,6 +37,8 @@ var budget = render.Budget{
 type message struct {
 	// id is the ID of the notification. It is empty if it must not be sent.
 	id string
+	// channel is where a bot posts it; empty for the channel of the sink.
+	channel string
 	// text is what notifications and screen readers show, escaped.
 	text string
 	// markup says that text is mrkdwn.

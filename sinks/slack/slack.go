@@ -37,7 +37,8 @@ type Config struct {
 	// chat:write, and the bot must be a member of the channel.
 	Token registry.Secret `yaml:"token"`
 	// Channel is the channel to which the bot posts: its ID, such as C0123456789, or its name,
-	// such as "#alerts". The ID stays the same when the channel is renamed.
+	// such as "#alerts". The ID stays the same when the channel is renamed. The channel of a
+	// subscription takes its place, so that one sink serves many channels.
 	Channel string `yaml:"channel"`
 	// Thread is whether each document has a thread, a new one each day: what it has to say
 	// after the first message of the thread comes as a reply to that. The first reply is shown
@@ -158,15 +159,21 @@ func (s *Slack) Rate() (perSecond float64, burst int) { return 1, 3 }
 // Where Slack refuses the message because of how it is made, it is posted as plain text.
 func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {
 	l := render.MessageOf(n, budget)
-	m := message{id: n.ID, text: fallback(l), blocks: blocksOf(l)}
+	m := message{id: n.ID, channel: n.Channel, text: fallback(l), blocks: blocksOf(l)}
 	if text, ok := s.templated(ctx, n); ok {
-		m = message{id: n.ID, text: text, markup: true}
+		m.text, m.blocks, m.markup = text, nil, true
+	}
+	if n.Channel != "" && s.hook != nil {
+		pipeline.AttemptFrom(ctx).Degraded("posted to the channel of the webhook: a channel of a subscription needs a sink with a token")
 	}
 	err := s.send(ctx, m)
+	if n.Channel != "" && ofChannel(err) { // others go on
+		return failure.Permanent(fmt.Errorf("channel %s: %s", n.Channel, err.Error()))
+	}
 	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
 		return err
 	}
-	if again := s.send(ctx, message{text: fallback(l)}); again != nil {
+	if again := s.send(ctx, message{channel: n.Channel, text: fallback(l)}); again != nil {
 		return fmt.Errorf("%s; and as plain text: %w", err.Error(), again) // the class is that of again
 	}
 	pipeline.AttemptFrom(ctx).Degraded("posted without its layout, since Slack " + err.Error())
