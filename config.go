@@ -9,6 +9,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -120,6 +122,10 @@ type Config struct {
 	Drain time.Duration
 	// Logger gets log records. Default: nothing is logged.
 	Logger *slog.Logger
+	// TracerProvider gets a span of each check, each attempt to deliver, and the handling of each
+	// message between them, all of one trace for what follows from one check. Messages carry the
+	// trace as the header traceparent. Default: no spans are made.
+	TracerProvider trace.TracerProvider
 	// OnFatal is called with the reason just before Run ends because the store failed. Default:
 	// nothing is called.
 	OnFatal func(error)

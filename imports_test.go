@@ -16,7 +16,7 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/warm"}, watermill: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/span", "internal/warm"}, watermill: true},
 	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/text", "stages", "sinks"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
@@ -38,9 +38,9 @@ var direction = []struct {
 	{pkg: "pipeline/kafka/internal/offline", may: []string{"pipeline/flow", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/portable", "pipeline/store"}},
 	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/testcert", "pipeline/store"}, watermill: true},
 	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "pipeline/schedule"}},
-	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/warm"}},
+	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/span", "internal/warm"}},
 	{pkg: "stages/fetch/readers/wasm", may: []string{"pipeline", "pipeline/registry", "stages/fetch"}},
-	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/outbound", "internal/render"}},
+	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/outbound", "internal/span", "internal/render"}},
 	{pkg: "sinks/kafka", may: []string{"pipeline/flow", "pipeline", "internal/outbound", "pipeline/kafka/cluster", "pipeline/registry"}},
 	{pkg: "sinks/watermill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "sinks/stdout", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
@@ -67,6 +67,7 @@ var direction = []struct {
 	{pkg: "test/slackfake", may: nil},
 	{pkg: "internal/reading", may: []string{"pipeline/flow", "internal/nearest", "pipeline", "pipeline/text", "stages"}},
 	{pkg: "internal/memory", may: nil},
+	{pkg: "internal/span", may: []string{"pipeline/flow"}},
 	{pkg: "internal/warm", may: nil},
 	{pkg: "internal/inflight", may: nil},
 	{pkg: "test/recorded", may: nil},

@@ -10,6 +10,9 @@ import (
 	"runtime/debug"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
@@ -167,18 +170,29 @@ func genuine(next flow.Processor) flow.Processor {
 }
 
 // tracing gives every message that next emits the trace of the message that caused it. Where
-// that message has none, a new trace begins, whose ID is derived from the ID of the message.
-func tracing(next flow.Processor) flow.Processor {
-	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-		parent := m.Header[flow.HeaderTrace]
-		if len(parent) > maxTrace {
-			parent = "" // it could make the emitted messages too large to be published
-		}
-		if parent == "" && m.ID != "" {
-			parent = flow.TraceParent(m.ID)
-		}
-		return next.Process(ctx, &tracedTx{tx, parent}, m)
-	})
+// that message has none, a new trace begins. With a tracer the handling of the message is a span of the
+// trace. Without one the ID of a new trace is derived from the ID of the message.
+func tracing(group string, tracer span.Tracer) flow.Middleware {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			parent := m.Header[flow.HeaderTrace]
+			if len(parent) > maxTrace {
+				parent = "" // it could make the emitted messages too large to be published
+			}
+			if tracer.On() {
+				var end func(error)
+				ctx, parent, end = tracer.Start(ctx, group+" "+m.Topic, parent,
+					attribute.String("vokter.message.type", quoted(m.Type)), attribute.String("vokter.page", quoted(pageurl.Redacted(m.Subject))))
+				err := next.Process(ctx, &tracedTx{tx, parent}, m)
+				end(err)
+				return err
+			}
+			if parent == "" && m.ID != "" {
+				parent = flow.TraceParent(m.ID)
+			}
+			return next.Process(ctx, &tracedTx{tx, parent}, m)
+		})
+	}
 }
 
 // tracedTx adds a trace to every message emitted through it.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
@@ -50,7 +51,7 @@ func handle(ctx context.Context, p flow.Processor) (out []flow.Message, pauses [
 	}
 	now := func() time.Time { return time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) }
 	s := txtest.New()
-	p = tracing(deadLettering("g", log, now)(retrying(log, sleep)(recovering(log)(p))))
+	p = tracing("g", span.Tracer{})(deadLettering("g", log, now)(retrying(log, sleep)(recovering(log)(p))))
 	err = s.Handle(ctx, p, flow.Message{ID: "m", Topic: "in", Key: "k", Type: "x", Body: []byte("body")})
 	return s.Take(), pauses, err
 }
@@ -142,7 +143,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 			m.Header = map[string]string{flow.HeaderTrace: c.in}
 		}
 		s := txtest.New()
-		if err := s.Handle(t.Context(), tracing(emit(h)), m); err != nil {
+		if err := s.Handle(t.Context(), tracing("g", span.Tracer{})(emit(h)), m); err != nil {
 			t.Fatal(err)
 		}
 		out := s.Take()

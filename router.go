@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -39,6 +40,7 @@ type Router struct {
 	decisions *decisions
 	tally     *inspect.Tally
 	meter     inspect.Meter
+	tracer    span.Tracer
 	observers observers
 	started   atomic.Bool
 	running   chan struct{}
@@ -105,7 +107,7 @@ func New(cfg Config) (*Router, error) {
 		asked:      make(checkOnce),
 	}
 	r.live.Store(&cfg)
-	r.meter.Sinks = r.sinkNames
+	r.meter.Sinks, r.tracer = r.sinkNames, span.New(cfg.TracerProvider)
 	return r, nil
 }
 

@@ -92,7 +92,7 @@ func (r *Router) build() (*stages, error) {
 		Poster: r.transport.Poster(flow.GroupIndex, flow.TopicDocuments), Owned: r.transport.Owns,
 		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
 		UserAgent: r.cfg.Fetch.UserAgent, Robots: r.cfg.Fetch.Robots, OfflineSince: offline,
-		Room: r.transport.Room, Now: r.cfg.Now,
+		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer,
 	})
 	budget := memory.NewBudget(r.cfg.Memory).Take
 	return &stages{
@@ -116,7 +116,7 @@ func (r *Router) build() (*stages, error) {
 			SinkOf: r.cfg.SinkOf,
 			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
 			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
-			Logger: log, Observe: note, Link: r.link,
+			Logger: log, Observe: note, Link: r.link, Tracer: r.tracer,
 		}),
 		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
 		health: &healthStage{
@@ -173,7 +173,7 @@ func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandle
 	p = deadLettering(group, log, r.cfg.Now)(p)
 	p = r.hazards.forgetting(group)(p)
 	p = r.breaking(group)(p)
-	p = tracing(p)
+	p = tracing(group, r.tracer)(p)
 	undecodable := deadLettering(group, log, r.cfg.Now)
 	handle := func(msg *message.Message) error {
 		ctx := msg.Context()

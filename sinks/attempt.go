@@ -12,9 +12,12 @@ import (
 	"time"
 	"unicode"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -263,6 +266,14 @@ func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt, i int) (
 	if s == nil {
 		return ending{err: fmt.Errorf("no sink named %q is configured", a.Receiver.Sink)}
 	}
+	var attributes []attribute.KeyValue
+	if p.cfg.Tracer.On() {
+		attributes = []attribute.KeyValue{
+			attribute.String("vokter.sink", pageurl.Redacted(a.Receiver.Sink)), attribute.String("vokter.page", pageurl.Redacted(a.Notifications[i].URL)),
+			attribute.String("vokter.notification", a.Notifications[i].ID),
+		}
+	}
+	ctx, _, end := p.cfg.Tracer.Start(ctx, "deliver", a.contexts[i].trace, attributes...)
 	h := &handle{document: a.contexts[i].document, note: a.contexts[i].note}
 	defer func() {
 		if r := recover(); r != nil {
@@ -270,6 +281,7 @@ func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt, i int) (
 			e.err = fmt.Errorf("the sink panicked: %v", r)
 		}
 		e.said = h.end()
+		end(e.err)
 	}()
 	n := a.Notifications[i]
 	if p.cfg.Link != nil {

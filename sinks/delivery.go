@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -63,6 +64,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Observe is called for each notification that was delivered, given up or dropped.
 	Observe flow.Observer
+	// Tracer gets a span of each attempt to deliver a notification.
+	Tracer span.Tracer
 	// Hand replaces the pool, for callers that make the attempts themselves. It must not block.
 	// The result goes back to Process as the message that Attempt.Result returns.
 	Hand func(Attempt)

@@ -191,6 +191,11 @@ func (a *app) plugins() *registry.Registry {
 // listener at an address unless that is empty. It calls beside, unless that is nil, once the
 // pipeline works.
 func (a *app) execute(ctx context.Context, cfg vokter.Config, at listening, summaryFile string, beside func(context.Context, *vokter.Router)) (inspect.Summary, error) {
+	stopTraces, err := traces(ctx, &cfg)
+	if err != nil {
+		return inspect.Summary{}, &usageError{err: err}
+	}
+	defer stopTraces()
 	r, err := a.router(cfg)
 	if err != nil {
 		return inspect.Summary{}, err

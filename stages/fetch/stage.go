@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
@@ -68,6 +69,8 @@ type Config struct {
 	Robots bool
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
+	// Tracer gets a span of each check.
+	Tracer span.Tracer
 	// Logger gets what happens. Default: nothing is logged.
 	Logger *slog.Logger
 }

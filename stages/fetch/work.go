@@ -13,8 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
@@ -25,7 +28,13 @@ func (s *Stage) work(ctx context.Context, j *job) {
 	if tracked(j) {
 		s.health.tracker.begin(j.host.name)
 	}
-	outcomes := s.check(ctx, j)
+	var attributes []attribute.KeyValue
+	if s.cfg.Tracer.On() {
+		attributes = []attribute.KeyValue{attribute.String("vokter.page", pageurl.Redacted(j.req.Page))}
+	}
+	traced, trace, end := s.cfg.Tracer.Start(ctx, "check", j.trace, attributes...)
+	outcomes := s.check(traced, j)
+	end(failureOf(outcomes))
 	if ctx.Err() != nil {
 		outcomes = nil
 	}
@@ -38,8 +47,8 @@ func (s *Stage) work(ctx context.Context, j *job) {
 	ms := make([]flow.Message, len(outcomes))
 	for i, o := range outcomes {
 		ms[i] = o.Message()
-		if j.trace != "" {
-			ms[i].Header[flow.HeaderTrace] = j.trace
+		if trace != "" {
+			ms[i].Header[flow.HeaderTrace] = trace
 		}
 	}
 	if o := outcomes[0]; o.Class == pipeline.FailBusy && j.busy == nil {
@@ -70,6 +79,14 @@ func (s *Stage) send(ctx context.Context, outcomes []flow.Outcome, ms []flow.Mes
 // logged reports whether o must go through the log: it has news, or is too large to wait in memory.
 func logged(o flow.Outcome) bool {
 	return o.Kind != flow.OutcomeUnchanged || o.Body != nil || o.Links != nil
+}
+
+// failureOf returns the failure of a check as an error, or nil.
+func failureOf(outcomes []flow.Outcome) error {
+	if len(outcomes) == 0 || outcomes[0].Kind != flow.OutcomeFailed {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", outcomes[0].Class, outcomes[0].Reason)
 }
 
 // publisher returns where outcomes go. A new text must not be lost, since the page may have changed
