@@ -117,6 +117,9 @@ func shorten(all []piece) []piece {
 
 // head and tail return the first or last n bytes of s, without a part of a character.
 func head(s string, n int) string {
+	if n >= len(s) {
+		return s
+	}
 	for n > 0 && !utf8.RuneStart(s[n]) {
 		n--
 	}
@@ -124,7 +127,7 @@ func head(s string, n int) string {
 }
 
 func tail(s string, n int) string {
-	n = len(s) - n
+	n = max(0, len(s)-n)
 	for n < len(s) && !utf8.RuneStart(s[n]) {
 		n++
 	}

@@ -26,6 +26,7 @@ type fake struct {
 	done           []string
 	filters        []inspect.ListFilter
 	err            error
+	source         string // of the page
 }
 
 const (
@@ -105,7 +106,7 @@ func (f *fake) DeadLetters(context.Context, flow.DeadFilter) ([]flow.DeadLetter,
 }
 
 func (f *fake) Preview(_ context.Context, s pipeline.Subscription, _ bool) (inspect.Preview, error) {
-	return inspect.Preview{URL: s.URL, Title: hostile, Text: "green tea " + hostile, Places: []inspect.Place{{Start: 6, End: 9}}}, f.err
+	return inspect.Preview{URL: s.URL, Title: hostile, Text: "green tea " + hostile, Places: []inspect.Place{{Start: 6, End: 9}}, ContentType: "text/html", Source: f.source}, f.err
 }
 
 func (f *fake) Changes(context.Context, string, inspect.DocumentFilter) (inspect.ChangeHistory, error) {

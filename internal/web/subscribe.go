@@ -89,10 +89,8 @@ func showSubscribe(r *request) (any, error) {
 		return v, nil
 	}
 	v.Preview = &previewView{Preview: p}
-	content := p.Text
-	if v.Preview.Cut = len(content) > maxPreview; v.Preview.Cut {
-		content = head(content, maxPreview)
-	}
+	content := head(p.Text, maxPreview)
+	v.Preview.Cut = len(content) < len(p.Text)
 	v.Preview.Pieces = pieces(0, []inspect.Segment{{Text: content}}, tidy(p.Places))
 	for i, x := range v.Preview.Pieces {
 		v.Preview.Pieces[i].Text = inspect.Plain(x.Text)

@@ -48,6 +48,7 @@ type Site struct {
 	browser *http.CrossOriginProtection
 	// feeding is held while a feed is made.
 	feeding sync.Mutex
+	sources sources
 }
 
 // New returns the web page of the process whose API is o.API.
@@ -93,6 +94,8 @@ var routes = []route{
 	{pattern: "GET /diff", scope: config.ScopeRead, template: "diff", show: showDiff},
 	{pattern: "GET /why", scope: config.ScopeRead, template: "why", show: showWhy},
 	{pattern: "GET /subscribe", scope: config.ScopeWrite, template: "subscribe", show: showSubscribe},
+	{pattern: "GET /pick", scope: config.ScopeWrite, template: "pick", show: showPick},
+	{pattern: "GET /pick/frame", scope: config.ScopeWrite, show: showFrame},
 	{pattern: "GET /process", scope: config.ScopeRead, template: "process", show: showProcess},
 	{pattern: "GET /receivers", scope: config.ScopeRead, template: "receivers", show: showReceivers},
 	{pattern: "GET /dead-letters", scope: config.ScopeRead, template: "deadletters", show: showDeadLetters},
@@ -100,7 +103,7 @@ var routes = []route{
 }
 
 // policy is the Content-Security-Policy of all pages.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // ServeHTTP answers a request.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -182,6 +185,10 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
 	}
 	if err != nil {
 		s.refuse(w, r, statusOf(err), reason(err))
+		return
+	}
+	if f, ok := data.(frame); ok {
+		f.send(w)
 		return
 	}
 	s.render(w, r, http.StatusOK, to.template, view{Bearer: bearer, Note: takeNote(w, r), Path: r.URL.Path, Data: data})

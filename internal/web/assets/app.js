@@ -19,3 +19,23 @@ if (live && window.EventSource && !location.search.includes("cursor=")) {
     document.title = "(" + n + ") " + document.title.replace(/^\(\d+\) /, "");
   });
 }
+
+// A click on a part of the watched page does what the link in front of the part does. Nothing of that
+// page runs: this script only listens.
+const frame = document.querySelector("iframe.picker");
+if (frame) {
+  const listen = () => {
+    frame.contentDocument?.addEventListener("click", (event) => {
+      for (let part = event.target; part; part = part.parentElement) {
+        const link = part.matches(".pick") ? part : part.querySelector(":scope > .pick");
+        if (link) {
+          event.preventDefault();
+          location.href = link.getAttribute("href");
+          return;
+        }
+      }
+    });
+  };
+  frame.addEventListener("load", listen);
+  if (frame.contentDocument?.readyState === "complete") listen();
+}

@@ -1,0 +1,312 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// pickView is the selector picker: a watched page in a frame, and what the chosen selector matches.
+type pickView struct {
+	URL, Select string
+	// Frame is the address of the page in the frame, and Use that of the form of a subscription. Both have
+	// the fields of the form that the picker was opened from.
+	Frame, Use string
+	// Problem says why there is no page, or what is wrong with the selector.
+	Problem string
+	Shown   bool
+	Chosen  *inspect.Preview
+	Text    string
+}
+
+func showPick(r *request) (any, error) {
+	v := pickView{URL: strings.TrimSpace(r.form.Get("url")), Select: strings.TrimSpace(r.form.Get("select"))}
+	r.form.Set("url", v.URL)
+	v.Frame, v.Use = "/pick/frame?"+r.form.Encode(), "/subscribe?"+r.form.Encode()
+	if v.URL == "" {
+		return v, nil
+	}
+	if _, err := r.source(v.URL); err != nil {
+		v.Problem = reason(err)
+		return v, nil
+	}
+	v.Shown = true
+	if v.Select == "" {
+		return v, nil
+	}
+	p, err := r.api.Preview(r.Context(), pipeline.Subscription{URL: v.URL, View: pipeline.View{Select: selectorsOf(linesOf(r.form, "select"), nil)}}, false)
+	if err != nil {
+		v.Problem = reason(err)
+		return v, nil
+	}
+	v.Chosen = &p
+	v.Text = inspect.Plain(head(p.Text, maxPreview))
+	return v, nil
+}
+
+// framePolicy is the Content-Security-Policy of a watched page in its frame: nothing runs, nothing is
+// loaded but our style sheet, and a link can lead the whole window to the picker, if the user follows it.
+const framePolicy = "default-src 'none'; style-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; " +
+	"sandbox allow-same-origin allow-top-navigation-by-user-activation"
+
+// frame is the watched page of the picker, as text in harmless elements.
+type frame struct{ page string }
+
+func showFrame(r *request) (any, error) {
+	source, err := r.source(r.form.Get("url"))
+	if err != nil {
+		return nil, err
+	}
+	page, err := harmless(source, r.form)
+	return frame{page}, err
+}
+
+// send writes f as a page of its own.
+func (f frame) send(w http.ResponseWriter) {
+	w.Header().Set("Content-Security-Policy", framePolicy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write([]byte(f.page)) // the client may have gone
+}
+
+// sources are the pages that pickers show now, so that each is fetched once.
+type sources struct {
+	mu  sync.Mutex
+	all []source // the newest last
+}
+
+type source struct {
+	user, url, body string
+	at              time.Time
+}
+
+const (
+	maxSources = 16
+	sourceAge  = 5 * time.Minute
+)
+
+var errNoSource = errors.New("this page cannot be shown here: it is not HTML, or too large; write a selector by hand")
+
+// source returns the HTML of a page.
+func (r *request) source(url string) (string, error) {
+	s, user := &r.site.sources, r.bearer.Name()
+	s.mu.Lock()
+	for _, x := range s.all {
+		if x.user == user && x.url == url && time.Since(x.at) < sourceAge {
+			s.mu.Unlock()
+			return x.body, nil
+		}
+	}
+	s.mu.Unlock()
+	p, err := r.api.Preview(r.Context(), pipeline.Subscription{URL: url}, true)
+	if err != nil {
+		return "", err
+	}
+	media, _, err := mime.ParseMediaType(p.ContentType)
+	if err != nil || media != "text/html" && media != "application/xhtml+xml" || p.Source == "" {
+		return "", errNoSource
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(x source) bool { return time.Since(x.at) >= sourceAge || x.user == user && x.url == url })
+	s.all = append(s.all, source{user, url, p.Source, time.Now()})
+	s.all = s.all[max(0, len(s.all)-maxSources):]
+	return p.Source, nil
+}
+
+// shownAs are the elements that are shown, and as which. All others are left out; only their content is
+// shown. No attribute of the page is kept.
+var shownAs = map[atom.Atom]string{
+	atom.H1: "h1", atom.H2: "h2", atom.H3: "h3", atom.H4: "h4", atom.H5: "h5", atom.H6: "h6",
+	atom.Main: "div", atom.Article: "div", atom.Section: "div", atom.Header: "div", atom.Footer: "div", atom.Nav: "div", atom.Aside: "div", atom.Div: "div",
+	atom.Form: "div", atom.Fieldset: "div", atom.Figure: "div", atom.Figcaption: "div", atom.Address: "div", atom.Details: "div", atom.Summary: "div", atom.Dialog: "div",
+	atom.P: "p", atom.Blockquote: "blockquote", atom.Pre: "pre", atom.Ul: "ul", atom.Ol: "ol", atom.Li: "li", atom.Dl: "dl", atom.Dt: "dt", atom.Dd: "dd",
+	atom.Table: "table", atom.Thead: "thead", atom.Tbody: "tbody", atom.Tfoot: "tfoot", atom.Tr: "tr", atom.Td: "td", atom.Th: "th", atom.Caption: "caption",
+	atom.Span: "span", atom.Strong: "strong", atom.B: "b", atom.Em: "em", atom.I: "i", atom.Code: "code", atom.A: "span", atom.Button: "span", atom.Label: "span",
+	atom.Small: "small", atom.Time: "span", atom.Data: "span", atom.Br: "br", atom.Hr: "hr",
+}
+
+// hidden are the elements whose content is not text of the page.
+var hidden = map[atom.Atom]bool{
+	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Head: true, atom.Iframe: true, atom.Object: true, atom.Svg: true, atom.Math: true,
+	atom.Select: true, atom.Textarea: true, atom.Audio: true, atom.Video: true, atom.Canvas: true, atom.Noembed: true, atom.Noframes: true,
+}
+
+// inline are the elements that can be chosen only if they have a class or an ID.
+var inline = map[atom.Atom]bool{
+	atom.Span: true, atom.Strong: true, atom.B: true, atom.Em: true, atom.I: true, atom.Code: true, atom.A: true, atom.Button: true, atom.Label: true, atom.Small: true,
+	atom.Time: true, atom.Data: true,
+}
+
+// common are the elements that a page has many of sooner or later, so that their name alone is no selector.
+var common = map[atom.Atom]bool{
+	atom.Div: true, atom.P: true, atom.Span: true, atom.A: true, atom.Li: true, atom.Ul: true, atom.Td: true, atom.Tr: true, atom.B: true, atom.Strong: true, atom.I: true, atom.Em: true,
+}
+
+// structure are the elements of tables and breaks, where no link can stand.
+var structure = map[atom.Atom]bool{
+	atom.Table: true, atom.Thead: true, atom.Tbody: true, atom.Tfoot: true, atom.Tr: true, atom.Ul: true, atom.Ol: true, atom.Dl: true, atom.Br: true, atom.Hr: true,
+}
+
+const (
+	// maxFrame is how long the page in the frame gets, in bytes, and maxDeep is how many elements are in
+	// each other.
+	maxFrame = 2 << 20
+	maxDeep  = 200
+	// maxClasses is how many classes of an element a selector may use.
+	maxClasses = 20
+)
+
+// picker writes a page for the frame.
+type picker struct {
+	b      strings.Builder
+	form   url.Values
+	names  map[string]int // how many elements have a name that a selector can use
+	chosen map[*html.Node]bool
+}
+
+// harmless returns the page of source as text in harmless elements. Each part has a link that chooses it,
+// to the picker with the fields in form.
+func harmless(source string, form url.Values) (string, error) {
+	root, err := html.Parse(strings.NewReader(source))
+	if err != nil {
+		return "", err
+	}
+	p := &picker{form: url.Values{}, names: make(map[string]int), chosen: make(map[*html.Node]bool)}
+	for name, values := range form {
+		p.form[name] = values
+	}
+	for n := range root.Descendants() {
+		for _, name := range names(n) {
+			p.names[name]++
+		}
+	}
+	if s, err := cascadia.ParseGroup(strings.Join(linesOf(form, "select"), ", ")); err == nil {
+		for _, n := range cascadia.QueryAll(root, s) {
+			p.chosen[n] = true
+		}
+	}
+	p.b.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The watched page</title><link rel="stylesheet" href="/assets/frame.css?` +
+		versions["frame.css"] + `"></head><body>`)
+	p.write(root, 0)
+	p.b.WriteString("</body></html>")
+	return p.b.String(), nil
+}
+
+// write writes n with its content.
+func (p *picker) write(n *html.Node, deep int) {
+	if p.b.Len() > maxFrame || deep > maxDeep {
+		return
+	}
+	if n.Type == html.TextNode {
+		p.b.WriteString(html.EscapeString(n.Data))
+		return
+	}
+	if n.Type == html.ElementNode && (hidden[n.DataAtom] || n.Namespace != "") {
+		return
+	}
+	as := ""
+	if n.Type == html.ElementNode {
+		as = shownAs[n.DataAtom]
+	}
+	if as != "" {
+		p.b.WriteString("<" + as)
+		if p.chosen[n] {
+			p.b.WriteString(` class="chosen"`)
+		}
+		p.b.WriteString(">")
+		if to := p.selector(n); to != "" {
+			p.form.Set("select", to)
+			fmt.Fprintf(&p.b, `<a class="pick" target="_top" href="/pick?%s" title="%s" aria-label="Choose %s">+</a>`,
+				html.EscapeString(p.form.Encode()), html.EscapeString(to), html.EscapeString(to))
+		}
+	}
+	for c := range n.ChildNodes() {
+		p.write(c, deep+1)
+	}
+	if as != "" && as != "br" && as != "hr" {
+		p.b.WriteString("</" + as + ">")
+	}
+}
+
+// identifier is what a selector can use of a page without an escape.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,60}$`)
+
+// names returns what a selector can call n, the best first.
+func names(n *html.Node) []string {
+	if n.Type != html.ElementNode {
+		return nil
+	}
+	var all, classes []string
+	for _, a := range n.Attr {
+		switch a.Key {
+		case "id":
+			if identifier.MatchString(a.Val) {
+				all = append(all, "#"+a.Val)
+			}
+		case "class":
+			for _, c := range strings.Fields(a.Val) {
+				if name := n.Data + "." + c; identifier.MatchString(c) && !slices.Contains(classes, name) && len(classes) < maxClasses {
+					classes = append(classes, name)
+				}
+			}
+		}
+	}
+	if all = append(all, classes...); !common[n.DataAtom] {
+		all = append(all, n.Data)
+	}
+	return all
+}
+
+// selector returns a CSS selector that matches n alone, or "" if n cannot be chosen.
+func (p *picker) selector(n *html.Node) string {
+	own := names(n)
+	if structure[n.DataAtom] || inline[n.DataAtom] && !slices.ContainsFunc(own, func(name string) bool { return name != n.Data }) || !hasText(n, 0) {
+		return ""
+	}
+	var path []string
+	for at := n; at != nil && at.Type == html.ElementNode; at = at.Parent {
+		for _, name := range names(at) {
+			if p.names[name] == 1 {
+				return strings.Join(append([]string{name}, path...), " > ")
+			}
+		}
+		nth := 1
+		for s := at.PrevSibling; s != nil; s = s.PrevSibling {
+			if s.Type == html.ElementNode && s.Data == at.Data {
+				nth++
+			}
+		}
+		path = append([]string{fmt.Sprintf("%s:nth-of-type(%d)", at.Data, nth)}, path...)
+	}
+	return strings.Join(path, " > ")
+}
+
+// hasText reports whether a text in n is not blank.
+func hasText(n *html.Node, deep int) bool {
+	if n.Type == html.TextNode {
+		return strings.TrimSpace(n.Data) != ""
+	}
+	if deep > maxDeep || hidden[n.DataAtom] {
+		return false
+	}
+	for c := range n.ChildNodes() {
+		if hasText(c, deep+1) {
+			return true
+		}
+	}
+	return false
+}
