@@ -29,8 +29,8 @@ var direction = []struct {
 	{pkg: "pipeline/registry", may: []string{"pipeline", "pipeline/flow"}},
 	{pkg: "pipeline/store", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "pipeline/portable", may: []string{"pipeline", "pipeline/store"}},
-	{pkg: "pipeline/local", may: []string{"pipeline/flow", "internal/mill", "pipeline", "pipeline/portable", "pipeline/store"}, watermill: true},
-	{pkg: "pipeline/kafka", may: []string{"pipeline/flow", "internal/mill", "pipeline", "pipeline/kafka/cluster", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/kafka/internal/offline", "pipeline/portable", "pipeline/registry", "pipeline/store"}, watermill: true},
+	{pkg: "pipeline/local", may: []string{"pipeline/flow", "internal/engine", "pipeline", "pipeline/portable", "pipeline/store"}, watermill: true},
+	{pkg: "pipeline/kafka", may: []string{"pipeline/flow", "internal/engine", "pipeline", "pipeline/kafka/cluster", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/kafka/internal/offline", "pipeline/portable", "pipeline/registry", "pipeline/store"}, watermill: true},
 	{pkg: "pipeline/kafka/cluster", may: []string{"pipeline", "pipeline/kafka/internal/client", "pipeline/registry"}},
 	{pkg: "pipeline/kafka/internal/client", may: nil},
 	{pkg: "pipeline/kafka/internal/changelog", may: []string{"pipeline", "pipeline/store"}},
@@ -57,7 +57,7 @@ var direction = []struct {
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text", "internal/nearest"}},
 	{pkg: "internal/manage", may: []string{"config", "inspect", "inspect/client", "pipeline/flow", "", "pipeline"}},
 	{pkg: "internal/web", may: []string{"", "config", "inspect", "inspect/client", "internal/manage", "pipeline", "pipeline/flow", "pipeline/text"}},
-	{pkg: "internal/mill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
+	{pkg: "internal/engine", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "test/beside", may: nil},
 	{pkg: "test/wasmtest", may: nil},
 	{pkg: "internal/nearest", may: nil},
@@ -73,12 +73,12 @@ var direction = []struct {
 	{pkg: "test/recorded", may: nil},
 	{pkg: "test/contract", may: nil}, // its tests use the root
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},
-	{pkg: "test/txtest", may: []string{"pipeline/flow", "pipeline"}},
+	{pkg: "test/txtest", may: []string{"internal/engine", "pipeline/flow", "pipeline"}},
 	{pkg: "test/campaign", may: nil},
 	{pkg: "test/campaign/stream", may: []string{"", "internal/cli", "pipeline/flow", "pipeline/local"}, watermill: true},
 	{pkg: "test/oracle", may: nil},
 	{pkg: "test/chattest", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
-	{pkg: "test/sim", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages", "sinks", "test/oracle", "test/txtest"}},
+	{pkg: "test/sim", may: []string{"internal/engine", "pipeline/flow", "pipeline", "pipeline/text", "stages", "sinks", "test/oracle", "test/txtest"}},
 }
 
 // prefixes whose listing in may covers everything below them.

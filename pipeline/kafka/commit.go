@@ -9,7 +9,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -40,9 +40,9 @@ type wakeOf struct {
 
 // batch collects the writes of one transaction of a lane.
 type batch struct {
-	layer     layer
+	writes    engine.Writes
 	out       []output
-	wakes     map[wakeOf]mill.Wake
+	wakes     map[wakeOf]engine.Wake
 	positions map[consumer]int64
 	own       map[string][]byte // records of the transport itself, by key
 	onCommit  []func()
@@ -57,26 +57,26 @@ type batch struct {
 }
 
 func newBatch() *batch {
-	return &batch{landed: make(chan struct{}), wakes: make(map[wakeOf]mill.Wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
+	return &batch{landed: make(chan struct{}), wakes: make(map[wakeOf]engine.Wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
 }
 
 // empty reports whether b holds no writes.
 func (b *batch) empty() bool {
-	return len(b.layer.states)+len(b.out)+len(b.wakes)+len(b.positions)+len(b.own) == 0
+	return b.writes.Empty() && len(b.out)+len(b.wakes)+len(b.positions)+len(b.own) == 0
 }
 
 // full reports whether b should be committed without waiting for more messages.
 func (b *batch) full() bool {
-	return b.messages >= fullMessages && b.urgent || b.bytes+b.layer.bytes >= fullBytes
+	return b.messages >= fullMessages && b.urgent || b.bytes+b.writes.Bytes() >= fullBytes
 }
 
 // records returns the state records of b by key; a nil value is a tombstone.
 func (b *batch) records() map[string][]byte {
 	rs := make(map[string][]byte, len(b.positions)+len(b.wakes)+len(b.own))
 	maps.Copy(rs, b.own)
-	for p, names := range b.layer.states {
+	for p, names := range b.writes.All() {
 		for name, value := range names {
-			rs[changelog.Key(changelog.KindState, p.group, p.key, name)] = value
+			rs[changelog.Key(changelog.KindState, p.Group, p.Key, name)] = value
 		}
 	}
 	for w, at := range b.wakes {
@@ -118,24 +118,20 @@ var (
 	errFenced = fmt.Errorf("kafka: the producer can write no more: %w", sarama.ErrProducerFenced)
 )
 
-// merge adds the writes of x to the open batch. Later messages read them, and they are
-// committed together with the position of the message. If nobody waits for them, they are
-// committed with the next transaction, or lost together with the position.
-func (n *lease) merge(x *tx) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return errOver
-	}
+// merge adds what the handler of who did with w to the open batch. Later messages read it, and it is
+// committed together with the position of the message. If nobody waits for it, it is committed with
+// the next transaction, or lost together with the position. If moves is set, e moves w to another
+// lane, and only the first group to read it does that.
+func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], moves bool) error {
 	var logged, hints []output
-	for _, o := range x.out {
+	for _, o := range e.Out {
 		if n.t.topicOf(o.topic).Ephemeral {
 			hints = append(hints, o)
 		} else {
 			logged = append(logged, o)
 		}
 	}
-	after := x.onCommit
+	after := e.OnCommit
 	if len(hints) > 0 {
 		after = append([]func(){func() { n.t.hint(hints) }}, after...)
 	}
@@ -148,37 +144,38 @@ func (n *lease) merge(x *tx) error {
 	if b.began.IsZero() {
 		b.began = time.Now()
 	}
-	if x.moves && !n.first(b, x) {
+	if moves && !n.first(who.topic, w.Offset) {
 		logged, after = nil, nil
 	}
-	b.layer.merge(&x.layer)
+	b.writes.Merge(e.Writes)
 	b.out = append(b.out, logged...)
 	for _, o := range logged {
 		b.bytes += o.size()
 	}
-	moved := moveWakes(b, x)
-	if x.w.kind == fromLog {
-		n.positions[x.who] = x.w.record.Offset + 1
-		b.positions[x.who] = x.w.record.Offset + 1
+	for _, wake := range e.Wakes {
+		b.wakes[wakeOf{who, wake.Key}] = wake
+	}
+	if w.Kind == engine.FromLog {
+		n.positions[who] = w.Offset + 1
+		b.positions[who] = w.Offset + 1
 	}
 	b.messages++
-	b.urgent = b.urgent || x.sync || len(logged) > 0
+	b.urgent = b.urgent || e.Sync || len(logged) > 0
 	now := false
-	switch {
+	switch at := (engine.Place{Group: who.group, Key: w.Key()}); {
 	case b.urgent:
-		n.postpone(b, x, after)
+		n.postpone(b, at, after)
 	case n.flight != nil: // keeps the order of the messages
-		n.postpone(n.flight, x, after)
+		n.postpone(n.flight, at, after)
 	default:
 		now = true
 	}
-	x.over = true
 	n.mu.Unlock()
-	queue := n.wakesOf(x.who)
-	for _, w := range moved {
-		queue.Set(w)
+	queue := n.wakesOf(who)
+	for _, wake := range e.Wakes {
+		queue.Set(wake)
 	}
-	notify(n.signal)
+	engine.Notify(n.signal)
 	if now {
 		for _, f := range after {
 			f()
@@ -188,33 +185,30 @@ func (n *lease) merge(x *tx) error {
 	return nil
 }
 
-// postpone runs after once b is committed. The next message of the same key waits for that, so
-// that a handler can rely on the OnCommit functions of its previous message. n.mu is held.
-func (n *lease) postpone(b *batch, x *tx, after []func()) {
+// postpone runs after once b is committed. The next message of the same group and key waits for
+// that, so that a handler can rely on the OnCommit functions of its previous message. n.mu is held.
+func (n *lease) postpone(b *batch, at engine.Place, after []func()) {
 	if len(after) == 0 {
 		return
 	}
 	b.onCommit = append(b.onCommit, after...)
-	n.unlanded[place{x.who.group, x.w.key()}] = b.landed
+	n.unlanded[at] = b.landed
 }
 
-// moveWakes adds the wakes that x set or deleted to b and returns them by key. A wake that was
-// delivered and not set again is deleted.
-func moveWakes(b *batch, x *tx) map[string]mill.Wake {
-	moved := x.wakes
-	if x.w.kind == fromWake {
-		if _, again := moved[x.w.wake.Key]; !again {
-			moved = maps.Clone(moved)
-			if moved == nil {
-				moved = make(map[string]mill.Wake)
-			}
-			moved[x.w.wake.Key] = mill.Wake{Key: x.w.wake.Key}
-		}
+// mover is the group under which a lane stores the position up to which the misplaced records
+// of a topic were moved, so that each is moved once although several groups read it.
+const mover = "\x00mover"
+
+// first reports whether the record of topic at offset was not moved yet, and stores that it is. n.mu
+// is held.
+func (n *lease) first(topic string, offset int64) bool {
+	who := consumer{mover, topic}
+	if n.positions[who] > offset {
+		return false
 	}
-	for key, w := range moved {
-		b.wakes[wakeOf{x.who, key}] = w
-	}
-	return moved
+	n.positions[who] = offset + 1
+	n.open.positions[who] = offset + 1
+	return true
 }
 
 // commitLoop commits batches until a transaction fails or finish is closed. On finish it
@@ -342,7 +336,7 @@ func (n *lease) landed(b *batch) {
 		b.onCommit = nil
 		if len(after) == 0 {
 			n.flight = nil
-			maps.DeleteFunc(n.unlanded, func(_ place, landed <-chan struct{}) bool { return landed == b.landed })
+			maps.DeleteFunc(n.unlanded, func(_ engine.Place, landed <-chan struct{}) bool { return landed == b.landed })
 			n.mu.Unlock()
 			close(b.landed)
 			return
@@ -359,7 +353,7 @@ func (n *lease) landed(b *batch) {
 // is held.
 func (n *lease) saveClock(b *batch, last bool) {
 	now := n.t.now()
-	if !last && now.Sub(n.clock).Abs() < mill.SaveEvery || n.t.clock.Behind(now) {
+	if !last && now.Sub(n.clock).Abs() < engine.SaveEvery || n.t.clock.Behind(now) {
 		return
 	}
 	n.clock = now

@@ -10,6 +10,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -239,7 +240,7 @@ func (t *Transport) gain() {
 			return
 		}
 	}
-	notify(t.gained)
+	engine.Notify(t.gained)
 }
 
 // works reports whether this process handles the messages of lane.

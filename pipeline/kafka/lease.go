@@ -11,7 +11,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 )
 
 // Time limits of giving up a lane.
@@ -50,15 +50,17 @@ type lease struct {
 	// open collects writes; flight is being committed, and nil if no transaction is running.
 	open, flight *batch
 	positions    map[consumer]int64
+	// sources read the topics.
+	sources map[consumer]*source
 	// unlanded has a channel for each key with pending OnCommit functions, closed when they have
 	// run.
-	unlanded map[place]<-chan struct{}
+	unlanded map[engine.Place]<-chan struct{}
 	// clock is the latest time in the state topic.
 	clock time.Time
 
 	// queues are the wakes by consumer; marked has the offset of our marker by topic.
 	queueMu sync.Mutex
-	queues  map[consumer]*mill.Wakes
+	queues  map[consumer]*engine.Wakes
 	marked  map[string]int64
 
 	// handling is done when handlers must return; abandoned is closed when nobody waits for them
@@ -69,16 +71,15 @@ type lease struct {
 
 	runMu   sync.Mutex
 	running bool
-	runners map[consumer]*runner
-	last    map[consumer]<-chan struct{} // closed when the last runner has ended
+	seats   map[consumer]*engine.Seat[output]
 }
 
 func newLease(t *Transport, lane int) *lease {
 	n := &lease{
 		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
-		open: newBatch(), positions: make(map[consumer]int64), unlanded: make(map[place]<-chan struct{}),
-		queues: make(map[consumer]*mill.Wakes), marked: make(map[string]int64),
-		runners: make(map[consumer]*runner), last: make(map[consumer]<-chan struct{}), abandoned: make(chan struct{}),
+		open: newBatch(), positions: make(map[consumer]int64), sources: make(map[consumer]*source), unlanded: make(map[engine.Place]<-chan struct{}),
+		queues: make(map[consumer]*engine.Wakes), marked: make(map[string]int64),
+		seats: make(map[consumer]*engine.Seat[output]), abandoned: make(chan struct{}),
 	}
 	n.handling, n.cut = context.WithCancel(context.Background())
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
@@ -135,29 +136,20 @@ func (n *lease) runAll() {
 	}
 }
 
-// run starts a runner for the subscription that serves who in this lane, if there is one, and
-// stops the runner of another subscription.
+// run makes the subscription that is to serve who in this lane serve it, if there is one.
 func (n *lease) run(who consumer) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
+	if !n.running {
+		return
+	}
 	sub := n.t.subscription(who, n.lane) // under the lock: a closed one must not be used
-	old := n.runners[who]
-	if !n.running || old != nil && old.sub == sub || old == nil && sub == nil {
-		return
+	seat := n.seats[who]
+	if seat == nil {
+		seat = new(engine.Seat[output])
+		n.seats[who] = seat
 	}
-	if old != nil {
-		old.stop()
-		delete(n.runners, who)
-	}
-	if sub == nil {
-		n.last[who] = old.done
-		return
-	}
-	r := newRunner(n, who, sub)
-	r.prev = n.last[who]
-	n.runners[who], n.last[who] = r, r.done
-	sub.runs.Add(1)
-	go r.loop()
+	seat.Give(sub, func() *engine.Runner[output] { return n.runner(who) })
 }
 
 // endRunners stops all runners and waits for their handlers for a limited time. That includes
@@ -165,27 +157,34 @@ func (n *lease) run(who consumer) {
 func (n *lease) endRunners() {
 	n.runMu.Lock()
 	n.running = false
-	for _, r := range n.runners {
-		r.stop()
+	for _, seat := range n.seats {
+		seat.Give(nil, nil)
 	}
 	n.runMu.Unlock()
 	cut := time.AfterFunc(finishFor, n.cut)
 	defer cut.Stop()
 	abandon := time.AfterFunc(2*finishFor, func() { close(n.abandoned) })
 	defer abandon.Stop()
-	for _, ended := range n.last { // run does not change it any more
-		<-ended
+	for _, seat := range n.seats { // run does not change it any more
+		seat.Wait()
 	}
 	n.cut()
 }
 
+// ended reports whether n accepts no more writes.
+func (n *lease) ended() bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.closed != nil
+}
+
 // wakesOf returns the wakes of who.
-func (n *lease) wakesOf(who consumer) *mill.Wakes {
+func (n *lease) wakesOf(who consumer) *engine.Wakes {
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
 	q := n.queues[who]
 	if q == nil {
-		q = mill.NewWakes()
+		q = engine.NewWakes()
 		n.queues[who] = q
 	}
 	return q
@@ -256,7 +255,7 @@ func (n *lease) hanging() time.Duration {
 func (n *lease) crowded() <-chan struct{} {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
-	if n.flight == nil || n.open.bytes+n.open.layer.bytes < crowdedBytes {
+	if n.flight == nil || n.open.bytes+n.open.writes.Bytes() < crowdedBytes {
 		return nil
 	}
 	return n.flight.landed

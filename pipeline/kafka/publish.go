@@ -11,7 +11,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 	"github.com/vokter/vokter/pipeline/store"
@@ -40,13 +40,8 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	if len(out) == 0 {
 		return nil
 	}
-	if p, ok := flow.TxFrom(ctx); ok {
-		if x, ok := p.(*tx); ok && x.lease.t == t {
-			if !x.collect(out...) {
-				return errOver
-			}
-			return nil
-		}
+	if joined, err := engine.Join(ctx, outputs{t}, out); joined {
+		return err
 	}
 	if t.ctx.Err() != nil {
 		return ErrClosed
@@ -181,7 +176,7 @@ func (t *Transport) hint(out []output) {
 	t.hintMu.Lock()
 	t.hints = append(t.hints, out...)
 	t.hintMu.Unlock()
-	notify(t.hintSignal)
+	engine.Notify(t.hintSignal)
 }
 
 // hintLoop publishes the outputs that hint received, until the Transport is closed.
@@ -219,7 +214,7 @@ func (t *Transport) hintLoop() {
 		t.hintMu.Lock()
 		t.hints = append(again, t.hints[len(out):]...)
 		if len(t.hints) > 0 {
-			notify(t.hintSignal)
+			engine.Notify(t.hintSignal)
 		}
 		t.hintMu.Unlock()
 	}
@@ -246,7 +241,7 @@ func unsent(out []output, ms []*sarama.ProducerMessage, err error) (again []outp
 // Transport are published with its commit, others at once, all messages of a call or none. Its
 // Close does not affect other publishers.
 func (t *Transport) Publisher() message.Publisher {
-	return mill.NewPublisher(func(topic string, msgs []*message.Message) error {
+	return engine.NewPublisher(func(topic string, msgs []*message.Message) error {
 		if !t.ready.Load() {
 			return ErrClosed
 		}

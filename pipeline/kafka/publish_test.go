@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -27,7 +28,7 @@ func TestPublishedStays(t *testing.T) {
 func TestPostedStays(t *testing.T) {
 	posted := &flow.Message{ID: "1", Type: "test.v1", Header: map[string]string{"attempt": "first"}}
 	for range 2 {
-		x := &tx{w: work{kind: fromPost, message: posted}}
+		x := engine.NewTx(nil, outputs{}, "g", "in", engine.Work{Kind: engine.FromPost, Message: posted})
 		m, err := x.Message()
 		if err != nil || m.Header["attempt"] != "first" {
 			t.Errorf("got %v", m.Header)

@@ -10,7 +10,10 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
@@ -39,6 +42,39 @@ func outputOf(m flow.Message, lanes int) output {
 		key = m.ID
 	}
 	return output{topic: m.Topic, lane: client.PartitionOf(key, lanes), key: m.Key, message: &m}
+}
+
+// outputs makes outputs of messages.
+type outputs struct{ t *Transport }
+
+var _ engine.Outputs[output] = outputs{}
+
+func (p outputs) Lanes() int { return p.t.lanes }
+
+func (p outputs) Output(m flow.Message) output { return outputOf(m, p.t.lanes) }
+
+func (p outputs) OutputTo(m flow.Message, lane int) output {
+	o := outputOf(m, p.t.lanes)
+	o.lane = lane
+	return o
+}
+
+// Fits returns a permanent error if an output or a value is larger than a record may be: it would
+// make every transaction of the lane fail.
+func (outputs) Fits(e *engine.Effects[output]) error {
+	for _, o := range e.Out {
+		if n := o.size(); n > admin.MaxRecord || n > client.MaxMessage && o.packed() > client.MaxMessage-client.MaxMessage/8 {
+			return failure.Permanent(fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is compressed", o.topic, n, admin.MaxRecord, client.MaxMessage))
+		}
+	}
+	for p, names := range e.Writes.All() {
+		for name, value := range names {
+			if n := len(value) + len(p.Key) + len(name) + recordOverhead; n > client.MaxMessage {
+				return failure.Permanent(fmt.Errorf("the value %q of %q takes %d bytes, and a record at most %d", name, p.Key, n, client.MaxMessage))
+			}
+		}
+	}
+	return nil
 }
 
 // outputOfWatermill is outputOf for a message that was published with Watermill's interface.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -139,7 +139,7 @@ func (r *restoration) percent() int64 {
 // load reads positions, wakes and the clock of n's lane from its copy.
 func (n *lease) load() error {
 	var failure error
-	err := n.t.cache.ScanState(nil, changelog.OwnGroup, n.lane, changelog.OwnKey, "", func(name string, value []byte) bool {
+	err := n.t.cache.ScanState(changelog.OwnGroup, n.lane, changelog.OwnKey, "", func(name string, value []byte) bool {
 		if name != changelog.OwnAt {
 			failure = n.loadRecord(name, value)
 		}
@@ -151,7 +151,7 @@ func (n *lease) load() error {
 	for _, q := range n.queues {
 		q.Start()
 	}
-	if n.clock.Sub(n.t.cfg.Now()) > mill.SetBack {
+	if n.clock.Sub(n.t.cfg.Now()) > engine.SetBack {
 		n.t.log.Warn("the clock was set back: all that was scheduled is looked at once", "lane", n.lane, "from", n.clock, "to", n.t.cfg.Now().UTC())
 		for _, q := range n.queues {
 			q.WakeAll()
@@ -171,7 +171,7 @@ func (n *lease) loadRecord(key string, value []byte) error {
 		n.positions[consumer{parts[0], parts[1]}] = offset
 		return err
 	case changelog.KindWake:
-		w := mill.Wake{Key: parts[2]}
+		w := engine.Wake{Key: parts[2]}
 		w.At, w.AtStart, err = changelog.DecodeWake(value)
 		n.wakesOf(consumer{parts[0], parts[1]}).Set(w)
 		return err
@@ -225,7 +225,7 @@ func (t *Transport) dropIfStale(lane int) error {
 
 // write commits the writes of f to the copy of the state.
 func (t *Transport) write(f func(b *store.Batch) error) error {
-	b, err := t.cache.NewBatch(false)
+	b, err := t.cache.NewBatch()
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (t *Transport) copiedTo(lane int) (int64, error) {
 // copyEnd returns the offset at which the copy of lane ends and when it was written; the zero
 // time if there is no copy.
 func (t *Transport) copyEnd(lane int) (end int64, at time.Time, err error) {
-	v, ok, err := t.cache.GetState(nil, changelog.OwnGroup, lane, changelog.OwnKey, changelog.OwnAt)
+	v, ok, err := t.cache.GetState(changelog.OwnGroup, lane, changelog.OwnKey, changelog.OwnAt)
 	if err != nil || !ok || len(v) < 16 {
 		return 0, time.Time{}, err
 	}
@@ -263,7 +263,7 @@ func (t *Transport) copyEnd(lane int) (end int64, at time.Time, err error) {
 // copiedHere reports whether the copy of lane was made of topics with the present prefix. Their
 // IDs are checked by load.
 func (t *Transport) copiedHere(lane int) (bool, error) {
-	v, ok, err := t.cache.GetState(nil, changelog.OwnGroup, lane, changelog.OwnKey, changelog.Key(changelog.KindTopics))
+	v, ok, err := t.cache.GetState(changelog.OwnGroup, lane, changelog.OwnKey, changelog.Key(changelog.KindTopics))
 	if err != nil || !ok {
 		return false, err
 	}

@@ -4,336 +4,183 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
+	"strconv"
 	"time"
 
 	"github.com/IBM/sarama"
-	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// maxSleep is how long a runner sleeps at most, so that it notices a clock that was set.
-const maxSleep = time.Second
+var errMoved = fmt.Errorf("kafka: %w", flow.ErrMoved)
 
-// runner delivers the messages of a consumer in a lane to a subscription, one at a time.
-type runner struct {
-	n      *lease
-	who    consumer
-	sub    *subscription
-	src    atomic.Pointer[source]
-	wakes  *mill.Wakes
-	inbox  *inbox
-	signal chan struct{}
-	turn   int
+// tx is the transaction of one attempt to handle one message. Its writes become part of a
+// transaction of the lane when the message is acknowledged.
+type tx = engine.Tx[output]
 
-	// stopping is closed when no more messages may be delivered, prev when the previous runner
-	// has ended.
-	stopping, done chan struct{}
-	prev           <-chan struct{}
-	stopOnce       sync.Once
-	// ctx is the parent of the contexts of messages.
-	ctx    context.Context
-	cancel context.CancelFunc
-	busy   atomic.Bool
+// reading is a consumer in a lane, for one runner.
+type reading struct {
+	n   *lease
+	who consumer
+	src *source
 }
 
-func newRunner(n *lease, who consumer, sub *subscription) *runner {
-	r := &runner{
-		n: n, who: who, sub: sub, signal: make(chan struct{}, 1),
-		stopping: make(chan struct{}), done: make(chan struct{}),
+var (
+	_ engine.Log               = (*reading)(nil)
+	_ engine.Committer[output] = (*reading)(nil)
+)
+
+// runner returns the runner of who in the lane of n.
+func (n *lease) runner(who consumer) *engine.Runner[output] {
+	t := n.t
+	r := &reading{n: n, who: who}
+	return &engine.Runner[output]{
+		Group: who.group, Topic: who.topic, Log: r, Committer: r, Reader: n, Outputs: outputs{t},
+		Wakes: n.wakesOf(who), Inbox: t.inbox(who, n.lane), Now: t.checkedNow, Bare: t.bare, MaxPause: t.cfg.MaxPause,
+		Broken: func(err error) {
+			if !n.ended() && n.handling.Err() == nil {
+				t.outage("passing on a message that no handler gets failed; retrying", err)
+			}
+		},
+		Closing: t.ctx.Done(), Cutting: n.handling, Abandoned: n.abandoned, Signal: make(chan struct{}, 1),
 	}
-	r.wakes = n.wakesOf(who)
-	r.inbox = n.t.inbox(who, n.lane)
-	r.ctx, r.cancel = context.WithCancel(sub.ctx)
-	return r
 }
 
-func (r *runner) stop() { r.stopOnce.Do(func() { close(r.stopping) }) }
-
-func (r *runner) loop() {
-	defer r.sub.runs.Done()
-	defer close(r.done)
-	defer r.cancel()
-	defer context.AfterFunc(r.n.handling, r.cancel)()
-	if r.prev != nil {
-		<-r.prev
-	}
-	r.n.mu.RLock()
+// Begin starts to read the topic from the position of the consumer.
+func (r *reading) Begin(signal chan struct{}) (end func()) {
+	r.n.mu.Lock()
+	defer r.n.mu.Unlock()
 	from, ok := r.n.positions[r.who]
-	r.n.mu.RUnlock()
 	if !ok {
 		from = sarama.OffsetOldest
 	}
-	src := newSource(r.n.t, r.who, r.n.lane, from, r.signal)
-	r.src.Store(src)
-	defer src.close()
-	r.inbox.serve(r.signal)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-r.stopping:
-			return
-		case <-r.n.t.ctx.Done(): // Close has begun, and is about to stop all runners
-			return
-		default:
-		}
-		w, ok, until := r.next()
-		if ok {
-			r.busy.Store(true)
-			over := !r.deliver(w)
-			r.busy.Store(false)
-			if over {
-				return
-			}
-			continue
-		}
-		sleep := maxSleep
-		if !until.IsZero() {
-			sleep = min(max(until.Sub(r.n.t.now()), 0), maxSleep)
-		}
-		timer.Reset(sleep)
-		select {
-		case <-r.signal:
-		case <-timer.C:
-		case <-r.stopping:
-			return
-		}
-	}
+	r.src = newSource(r.n.t, r.who, r.n.lane, from, signal)
+	r.n.sources[r.who] = r.src
+	return r.src.close
 }
 
-// next returns the next message to handle. If there is none, until is the time of the next
-// wake. The topic, posted messages and wakes take turns, so that none starves the others.
-func (r *runner) next() (w work, ok bool, until time.Time) {
-	r.n.t.checkClock()
-	r.turn++
-	for i := range 3 {
-		switch (r.turn + i) % 3 {
-		case 0:
-			if m := r.src.Load().peek(); m != nil {
-				return work{kind: fromLog, record: m}, true, until
-			}
-		case 1:
-			if p := r.inbox.peek(); p != nil {
-				return work{kind: fromPost, message: p}, true, until
-			}
-		case 2:
-			if r.n.late(r.who) {
-				continue
-			}
-			var wk mill.Wake
-			if wk, ok, until = r.wakes.Next(r.n.t.now()); ok {
-				return work{kind: fromWake, wake: wk, message: flow.WakeMessage(r.who.group, r.who.topic, wk.Key, wk.At)}, true, until
-			}
+// Peek returns the next record that a handler gets. It passes on the others: markers, and records in
+// a lane that is not the one of their key.
+func (r *reading) Peek() (engine.Work, bool, error) {
+	for m := r.src.peek(); m != nil; m = r.src.peek() {
+		if markerOf(m) == "" && !r.misplaced(m) {
+			return r.work(m), true, nil
 		}
+		if err := r.pass(m); err != nil {
+			return engine.Work{}, false, err
+		}
+		r.src.pop()
 	}
-	return work{}, false, until
+	return engine.Work{}, false, nil
 }
 
-// deliver delivers w, again and again if it is rejected, until its writes are merged. It returns
-// false if the runner must stop before that; w is then delivered again later.
-func (r *runner) deliver(w work) bool {
-	if !r.settled(w.key()) || !r.await(r.n.crowded()) {
-		return false
+// work returns m as a message to handle.
+func (r *reading) work(m *sarama.ConsumerMessage) engine.Work {
+	w := engine.Work{
+		Kind: engine.FromLog, Offset: m.Offset, Body: m.Value,
+		Position: r.n.t.lineage + "/" + r.who.topic + "/" + strconv.Itoa(r.n.lane) + "/" + strconv.FormatInt(m.Offset, 10),
 	}
-	for pause := mill.FirstPause; ; pause = min(2*pause, r.n.t.cfg.MaxPause) {
-		x := &tx{lease: r.n, who: r.who, w: w}
-		done, over := r.try(x)
-		x.close()
-		if done {
-			r.handled(w)
-		}
-		if done || over {
-			return done
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-r.stopping:
-			timer.Stop()
-			return false
-		}
-	}
+	w.ID, w.Meta = received(m)
+	return w
 }
 
-// settled waits until the OnCommit functions of earlier messages of key have run. It returns
-// false if the runner must stop before that.
-func (r *runner) settled(key string) bool {
+// Late reports whether the wakes still wait for the messages in front of the marker.
+func (r *reading) Late() bool { return r.n.late(r.who) }
+
+// Admit waits until the OnCommit functions of earlier messages of the key have run, and while too
+// much waits for the running transaction.
+func (r *reading) Admit(w engine.Work) <-chan struct{} {
 	r.n.mu.RLock()
-	landed := r.n.unlanded[place{r.who.group, key}]
+	landed := r.n.unlanded[engine.Place{Group: r.who.group, Key: w.Key()}]
 	r.n.mu.RUnlock()
-	return r.await(landed)
+	if landed != nil {
+		return landed
+	}
+	return r.n.crowded()
 }
 
-// await waits until landed, which may be nil, is closed. It returns false if the runner must
-// stop before that.
-func (r *runner) await(landed <-chan struct{}) bool {
-	if landed == nil {
-		return true
-	}
-	select {
-	case <-landed:
-		return true
-	case <-r.stopping:
-		return false
-	case <-r.n.ctx.Done():
-		return false
-	}
-}
-
-// try delivers the message of x once, waits for its acknowledgement and merges its writes.
-func (r *runner) try(x *tx) (done, over bool) {
-	if done, over, ours := r.pass(x); ours {
-		return done, over
-	}
-	ctx, cancel := context.WithCancel(r.ctx)
-	defer cancel()
-	msg := r.message(ctx, x)
-	select {
-	case r.sub.out <- msg:
-	case <-r.stopping:
-		return false, true
-	}
-	select {
-	case <-msg.Acked():
-	case <-msg.Nacked():
-		return false, false
-	case <-r.sub.abandoned:
-		return false, true
-	case <-r.n.abandoned:
-		return false, true
-	}
+// Commit merges the writes of x into the next transaction of the lane.
+func (r *reading) Commit(ctx context.Context, x *tx, _ <-chan struct{}) (done, over bool) {
+	t := r.n.t
 	if err := x.Fits(); err != nil {
-		r.n.t.outage("the writes of a handler are too large to be committed; its message is delivered again and again", err)
+		t.outage("the writes of a handler are too large to be committed; its message is delivered again and again", err)
 		return false, false
 	}
-	if err := r.n.t.ensureAll(ctx, x.outputs()); err != nil {
-		if ctx.Err() != nil {
-			return false, true
+	err := x.Commit(func(e *engine.Effects[output]) error {
+		if err := t.ensureAll(ctx, e.Out); err != nil {
+			return err
 		}
-		r.n.t.outage("creating a topic that a handler publishes to failed; retrying", err)
+		return r.n.merge(r.who, x.Work, e, false)
+	})
+	switch {
+	case err == nil:
+	case ctx.Err() != nil, r.n.ended():
+		return false, true
+	default:
+		t.outage("creating a topic that a handler publishes to failed; retrying", err)
 		return false, false
 	}
-	if err := r.n.merge(x); err != nil {
-		return false, true // the lease is over
+	if x.Work.Kind == engine.FromLog {
+		r.src.pop()
 	}
 	return true, false
 }
 
-// pass processes records that no handler gets: markers, and records in a lane that is not the
-// one of their key.
-func (r *runner) pass(x *tx) (done, over, ours bool) {
-	if x.w.kind != fromLog {
-		return false, false, false
-	}
-	m := x.w.record
+// misplaced reports whether m is in a lane that is not the one of its key.
+func (r *reading) misplaced(m *sarama.ConsumerMessage) bool {
+	return len(m.Key) > 0 && !r.n.t.topicOf(r.who.topic).AnyLane && client.PartitionOf(string(m.Key), r.n.t.lanes) != r.n.lane
+}
+
+// pass moves the consumer behind m, and moves m to the lane of its key unless that was done before.
+func (r *reading) pass(m *sarama.ConsumerMessage) error {
+	w, e := r.work(m), &engine.Effects[output]{Writes: new(engine.Writes)}
 	if markerOf(m) != "" {
-		done = r.n.merge(x) == nil
-		return done, !done, true
+		return r.n.merge(r.who, w, e, false)
 	}
-	topic := r.n.t.topicOf(r.who.topic)
-	if len(m.Key) == 0 || topic.AnyLane {
-		return false, false, false
+	e.Out = []output{r.moved(m, w)}
+	if err := r.n.t.ensureAll(r.n.handling, e.Out); err != nil {
+		return fmt.Errorf("moving a misplaced message: %w", err)
 	}
-	lane := client.PartitionOf(string(m.Key), r.n.t.lanes)
-	if lane == r.n.lane {
-		return false, false, false
-	}
-	x.moveTo(lane)
-	if err := r.n.t.ensureAll(r.ctx, x.outputs()); err != nil {
-		if r.ctx.Err() != nil {
-			return false, true, true
-		}
-		r.n.t.outage("moving a misplaced message failed; retrying", err)
-		return false, false, true
-	}
-	done = r.n.merge(x) == nil
-	return done, !done, true
+	return r.n.merge(r.who, w, e, true)
 }
 
-// message returns the Watermill message of x, whose context carries the transaction. It has no
-// metadata if the transport is bare.
-func (r *runner) message(ctx context.Context, x *tx) *message.Message {
-	ctx = flow.WithTx(ctx, x)
-	bare := r.n.t.bare
-	if p := x.w.message; p != nil {
-		m := message.NewMessageWithContext(ctx, p.ID, p.Body)
-		if !bare {
-			m.Metadata = p.Metadata()
-		}
-		return m
+// moved returns m, which w is, as an output to the lane of its key. A record that is too large to
+// publish, since its writer compressed it, goes to the dead letters.
+func (r *reading) moved(m *sarama.ConsumerMessage, w engine.Work) output {
+	t, to := r.n.t, client.PartitionOf(string(m.Key), r.n.t.lanes)
+	o := forwarded(m, r.who.topic, to)
+	n := o.size()
+	if n <= client.MaxMessage {
+		return o
 	}
-	if bare {
-		return message.NewMessageWithContext(ctx, uuidOf(x.w.record), x.w.record.Value)
+	id := cmp.Or(o.uuid, flow.DeriveID("misplaced", w.Position))
+	t.log.Error("kafka: a message could not be moved to the partition of its key and goes to the dead letters: let its writer partition as Kafka's Java client does, or send less",
+		"topic", r.who.topic, "position", w.Position, "id", id, "bytes", n)
+	d := flow.DeadLetter{
+		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", r.n.lane, to, n, client.MaxMessage),
+		Time:   t.now(), Attempts: 1, Topic: r.who.topic, Headers: o.meta,
 	}
-	uuid, meta := received(x.w.record)
-	m := message.NewMessageWithContext(ctx, uuid, x.w.record.Value)
-	m.Metadata = meta
-	return m
+	return outputOf(d.Message(id, string(m.Key), o.meta["ce_subject"]), t.lanes)
 }
 
-// handled removes w from its queue.
-func (r *runner) handled(w work) {
-	switch w.kind {
-	case fromLog:
-		r.src.Load().pop()
-	case fromPost:
-		r.inbox.pop()
-	}
-}
-
-// idle reports whether r has nothing to do, as far as this process knows.
-func (r *runner) idle(now time.Time) bool {
-	src := r.src.Load()
-	if r.busy.Load() || r.n.late(r.who) || src == nil || !r.inbox.empty() {
+// quiet reports whether r, the runner of who in the lane of n, has nothing to do, as far as this
+// process knows.
+func (n *lease) quiet(who consumer, r *engine.Runner[output], now time.Time) bool {
+	src := n.source(who)
+	if r.Busy() || n.late(who) || src == nil || !r.Inbox.Empty() {
 		return false
 	}
-	if _, due, _ := r.wakes.Next(now); due || r.wakes.Waking() {
+	if _, due, _ := r.Wakes.Next(now); due || r.Wakes.Waking() {
 		return false
 	}
-	if !src.quiet() {
-		return false
-	}
-	return r.n.position(r.who) >= r.n.t.head(r.who.topic, r.n.lane)
+	return src.quiet() && n.position(who) >= n.t.head(who.topic, n.lane)
 }
 
-// mover is the group under which a lane stores the position up to which the misplaced records
-// of a topic were moved, so that each is moved once although several groups read it.
-const mover = "\x00mover"
-
-// moveTo makes x move its record to lane, which is the one of its key, unless that has been done
-// before. A record that is too large to publish, since its writer compressed it, goes to the
-// dead letters.
-func (x *tx) moveTo(lane int) {
-	m := x.w.record
-	o := forwarded(m, x.who.topic, lane)
-	x.mu.Lock()
-	x.moves = true
-	x.mu.Unlock()
-	if n := o.size(); n > client.MaxMessage {
-		id := cmp.Or(o.uuid, flow.DeriveID("misplaced", x.position()))
-		x.lease.t.log.Error("kafka: a message could not be moved to the partition of its key and goes to the dead letters: let its writer partition as Kafka's Java client does, or send less",
-			"topic", x.who.topic, "position", x.position(), "id", id, "bytes", n)
-		d := flow.DeadLetter{
-			Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", x.lease.lane, lane, n, client.MaxMessage),
-			Time:   x.lease.t.now(), Attempts: 1, Topic: x.who.topic, Headers: o.meta,
-		}
-		o = outputOf(d.Message(id, string(m.Key), o.meta["ce_subject"]), x.lease.t.lanes)
-	}
-	x.collect(o)
-}
-
-// first reports whether x is the first to move its record, and records that. n.mu is held.
-func (n *lease) first(b *batch, x *tx) bool {
-	who := consumer{mover, x.who.topic}
-	if n.positions[who] > x.w.record.Offset {
-		return false
-	}
-	n.positions[who] = x.w.record.Offset + 1
-	b.positions[who] = x.w.record.Offset + 1
-	return true
+// source returns what reads the topic of who; nil if nothing does.
+func (n *lease) source(who consumer) *source {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.sources[who]
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
@@ -143,7 +144,7 @@ func (s *source) add(m *sarama.ConsumerMessage) {
 		s.paused = true
 	}
 	s.mu.Unlock()
-	notify(s.signal)
+	engine.Notify(s.signal)
 }
 
 // peek returns the next record, or nil.
@@ -188,13 +189,6 @@ func (s *source) end() int64 {
 		return 0
 	}
 	return s.reader.HighWaterMarkOffset()
-}
-
-func notify(signal chan struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
-	}
 }
 
 // groupReader reads topics for one group. A consumer of Sarama can read a partition only once,

@@ -116,13 +116,13 @@ func (n *lease) idle() bool {
 	now := n.t.now()
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
-	for _, r := range n.runners {
-		if !r.idle(now) {
+	for who, seat := range n.seats {
+		if seat.Runner != nil && !n.quiet(who, seat.Runner, now) {
 			return false
 		}
 	}
 	for _, who := range n.t.declared() {
-		if n.runners[who] == nil && n.position(who) < n.t.head(who.topic, n.lane) {
+		if seat := n.seats[who]; (seat == nil || seat.Runner == nil) && n.position(who) < n.t.head(who.topic, n.lane) {
 			return false
 		}
 	}
@@ -192,8 +192,8 @@ func (t *Transport) Gauges() []flow.Gauge {
 func (n *lease) lags(by map[consumer]int64) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
-	for who, r := range n.runners {
-		if src := r.src.Load(); src != nil {
+	for who, seat := range n.seats {
+		if src := n.source(who); seat.Runner != nil && src != nil {
 			by[who] += max(src.end()-n.position(who), 0)
 		}
 	}

@@ -1,15 +1,13 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
@@ -20,76 +18,49 @@ import (
 // grace period of a closing subscription is over. Close closes the subscriptions of this
 // subscriber and returns when their channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
-	return mill.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
+	return engine.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
 		if t.ctx.Err() != nil {
 			return nil, nil, ErrClosed
 		}
 		if err := t.ensure(ctx, topic); err != nil {
 			return nil, nil, err
 		}
-		s, err := t.attach(ctx, consumer{group, topic})
+		s, end, err := t.attach(ctx, consumer{group, topic})
 		if err != nil {
 			return nil, nil, err
 		}
-		return s.out, s.close, nil
+		return s.Out, end, nil
 	}, ErrClosed)
 }
 
-// subscription is one channel of messages.
-type subscription struct {
-	t   *Transport
-	who consumer
-	out chan *message.Message
-	// ctx is the parent of the contexts of messages.
-	ctx    context.Context
-	cancel context.CancelFunc
-	// runs counts the runners that serve it.
-	runs sync.WaitGroup
-	// abandoned is closed when messages in flight are no longer waited for.
-	abandoned chan struct{}
-	once      sync.Once
+// attach adds a subscription of who and assigns its part of the lanes to it. End ends it: no more
+// messages are delivered, and those in flight may be finished within the grace period.
+func (t *Transport) attach(ctx context.Context, who consumer) (s *engine.Subscription, end func(), err error) {
+	s = engine.NewSubscription(ctx)
+	end = func() { s.Close(func() { t.detach(who, s) }, t.grace, finishFor) }
+	t.subsMu.Lock()
+	if t.ctx.Err() != nil { // under the lock: Close closes only the subscriptions that it finds
+		t.subsMu.Unlock()
+		return nil, nil, ErrClosed
+	}
+	t.subs[who] = append(t.subs[who], s)
+	t.ends[s] = end
+	t.subsMu.Unlock()
+	t.reassign(who)
+	s.CloseWith(ctx, end)
+	return s, end, nil
 }
 
-// attach adds a subscription of who and assigns its part of the lanes to it.
-func (t *Transport) attach(ctx context.Context, who consumer) (*subscription, error) {
-	s := &subscription{t: t, who: who, out: make(chan *message.Message), abandoned: make(chan struct{})}
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+// detach takes the lanes of s away.
+func (t *Transport) detach(who consumer, s *engine.Subscription) {
 	t.subsMu.Lock()
-	closed := t.ctx.Err() != nil // under the lock: Close closes only the subscriptions that it finds
-	if !closed {
-		t.subs[who] = append(t.subs[who], s)
+	delete(t.ends, s)
+	t.subs[who] = slices.DeleteFunc(t.subs[who], func(o *engine.Subscription) bool { return o == s })
+	if len(t.subs[who]) == 0 {
+		delete(t.subs, who)
 	}
 	t.subsMu.Unlock()
-	if closed {
-		s.cancel()
-		return nil, ErrClosed
-	}
 	t.reassign(who)
-	unwatch := context.AfterFunc(ctx, s.close)
-	context.AfterFunc(s.ctx, func() { unwatch() })
-	return s, nil
-}
-
-// close ends the subscription. No more messages are delivered; those in flight may be finished
-// within the grace period.
-func (s *subscription) close() {
-	s.once.Do(func() {
-		t := s.t
-		t.subsMu.Lock()
-		t.subs[s.who] = slices.DeleteFunc(t.subs[s.who], func(o *subscription) bool { return o == s })
-		if len(t.subs[s.who]) == 0 {
-			delete(t.subs, s.who)
-		}
-		t.subsMu.Unlock()
-		t.reassign(s.who)
-		cancel := time.AfterFunc(t.grace, s.cancel)
-		abandon := time.AfterFunc(t.grace+finishFor, func() { close(s.abandoned) })
-		s.runs.Wait()
-		cancel.Stop()
-		abandon.Stop()
-		s.cancel()
-		close(s.out)
-	})
 }
 
 // reassign spreads the lanes over the subscriptions of who.
@@ -105,7 +76,7 @@ func (t *Transport) reassign(who consumer) {
 }
 
 // subscription returns the subscription that gets a lane of a consumer, or nil.
-func (t *Transport) subscription(who consumer, lane int) *subscription {
+func (t *Transport) subscription(who consumer, lane int) *engine.Subscription {
 	t.subsMu.Lock()
 	defer t.subsMu.Unlock()
 	subs := t.subs[who]
@@ -145,112 +116,21 @@ func (p *poster) Post(ctx context.Context, m flow.Message) error {
 		return ErrClosed
 	}
 	m.Topic, m.Time = p.who.topic, m.Time.Round(0).UTC()
-	key := m.Key
-	if key == "" {
-		key = m.ID
-	}
-	b := p.t.inbox(p.who, client.PartitionOf(key, p.t.lanes))
-	for {
-		wait, err := b.add(&m)
-		if wait == nil || err != nil {
-			p.t.activity.Add(1)
-			return err
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return fmt.Errorf("posting into a full inbox: %w", context.Cause(ctx))
-		case <-p.t.ctx.Done():
-			return ErrClosed
-		}
-	}
+	b := p.t.inbox(p.who, client.PartitionOf(cmp.Or(m.Key, m.ID), p.t.lanes))
+	err := b.Post(ctx, &m, p.t.ctx.Done(), ErrClosed)
+	p.t.activity.Add(1)
+	return err
 }
-
-// inbox holds the messages that were posted to a consumer in a lane. They are dropped when the
-// lane goes to another process, whose owner starts that work again.
-type inbox struct {
-	mu     sync.Mutex
-	queue  []*flow.Message
-	signal chan struct{}
-	room   chan struct{} // closed when there is room; nil while nobody waits
-	// moved is set when this process has lost the lane.
-	moved bool
-}
-
-// add appends m. If there is no room, wait is closed when there may be.
-func (b *inbox) add(m *flow.Message) (wait <-chan struct{}, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.moved {
-		return nil, errMoved
-	}
-	if len(b.queue) >= mill.InboxSize {
-		if b.room == nil {
-			b.room = make(chan struct{})
-		}
-		return b.room, nil
-	}
-	b.queue = append(b.queue, m)
-	if b.signal != nil {
-		notify(b.signal)
-	}
-	return nil, nil
-}
-
-// serve makes signal receive a token for new messages.
-func (b *inbox) serve(signal chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.signal, b.moved = signal, false
-	notify(signal)
-}
-
-// clear drops all messages because the lane moved.
-func (b *inbox) clear() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.queue, b.signal, b.moved = nil, nil, true
-	b.release()
-}
-
-// release wakes those who wait for room. b.mu is held.
-func (b *inbox) release() {
-	if b.room != nil {
-		close(b.room)
-		b.room = nil
-	}
-}
-
-func (b *inbox) peek() *flow.Message {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
-		return nil
-	}
-	return b.queue[0]
-}
-
-func (b *inbox) pop() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.queue) > 0 {
-		b.queue[0] = nil
-		b.queue = b.queue[1:]
-	}
-	b.release()
-}
-
-func (b *inbox) empty() bool { return b.peek() == nil }
 
 // inbox returns the inbox of a consumer in a lane.
-func (t *Transport) inbox(who consumer, lane int) *inbox {
+func (t *Transport) inbox(who consumer, lane int) *engine.Inbox {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.inboxes[who]
 	if all == nil {
-		all = make([]*inbox, t.lanes)
+		all = make([]*engine.Inbox, t.lanes)
 		for i := range all {
-			all[i] = new(inbox)
+			all[i] = new(engine.Inbox)
 		}
 		t.inboxes[who] = all
 	}
@@ -262,7 +142,7 @@ func (t *Transport) clearInboxes(lane int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, all := range t.inboxes {
-		all[lane].clear()
+		all[lane].Clear(errMoved)
 	}
 }
 
@@ -272,7 +152,7 @@ func (t *Transport) posted() bool {
 	defer t.mu.Unlock()
 	for _, all := range t.inboxes {
 		for _, b := range all {
-			if !b.empty() {
+			if !b.Empty() {
 				return true
 			}
 		}

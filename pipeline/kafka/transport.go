@@ -14,7 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +24,7 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -74,17 +76,18 @@ type Transport struct {
 	member   string // the ID of this process in the consumer group; empty before the first assignment
 	topics   map[string]flow.Topic
 	info     admin.Info
-	inboxes  map[consumer][]*inbox
+	inboxes  map[consumer][]*engine.Inbox
 	readers  map[string]*groupReader
 	restores map[int]*restoration
 	gained   chan struct{}
 	away     outage
-	clock    mill.Clock
+	clock    engine.Clock
 
 	openMu sync.Mutex // held while a reader is created, which may wait for brokers
 
 	subsMu sync.Mutex
-	subs   map[consumer][]*subscription
+	subs   map[consumer][]*engine.Subscription
+	ends   map[*engine.Subscription]func() // how each is closed
 
 	headMu sync.Mutex
 	heads  map[topicLane]int64
@@ -113,8 +116,8 @@ func New(c Config) (*Transport, error) {
 	}
 	t := &Transport{
 		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]flow.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
-		inboxes: make(map[consumer][]*inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
-		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), subs: make(map[consumer][]*subscription), heads: make(map[topicLane]int64),
+		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
+		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), subs: make(map[consumer][]*engine.Subscription), ends: make(map[*engine.Subscription]func()), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -250,14 +253,9 @@ func (t *Transport) Close() error {
 func (t *Transport) close() error {
 	t.cancel()
 	t.subsMu.Lock()
-	var ends []func()
-	for _, subs := range t.subs {
-		for _, s := range subs {
-			ends = append(ends, s.close)
-		}
-	}
+	ends := slices.Collect(maps.Values(t.ends))
 	t.subsMu.Unlock()
-	mill.EndAll(ends)
+	engine.EndAll(ends)
 	var errs []error
 	if t.group != nil {
 		t.leave()

@@ -1,133 +1,136 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"slices"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// commit commits the effects of x together with the position of its message. It returns
-// errRevoked if revoked is closed while it waits for room.
-func (t *Transport) commit(x *tx, revoked <-chan struct{}) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	wait, err := t.applyTx(x, revoked)
-	if err != nil {
+// errRevoked says that a commit was abandoned because the subscription ends.
+var errRevoked = errors.New("local: the subscription ends")
+
+// Admit returns nil: the functions of OnCommit have run when Commit returns.
+func (c *cursor) Admit(engine.Work) <-chan struct{} { return nil }
+
+// Commit commits the effects of x together with the position of its message, and then runs its
+// OnCommit functions.
+func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan struct{}) (done, over bool) {
+	var effects engine.Effects[output]
+	var trimmed uint64
+	err := x.Commit(func(e *engine.Effects[output]) (err error) {
+		effects = *e
+		trimmed, err = c.commit(x.Work, e, stopping)
 		return err
+	})
+	switch {
+	case errors.Is(err, errRevoked):
+		return false, true
+	case err != nil:
+		c.failed("a commit failed", err)
+		return false, false
 	}
-	if err := wait(); err != nil {
-		return err
-	}
-	x.over = true
-	return nil
-}
-
-// applyTx makes the effects of x visible. When wait returns nil they are durable, if x asked
-// for that.
-func (t *Transport) applyTx(x *tx, revoked <-chan struct{}) (wait func() error, err error) {
-	c := x.cur.c
-	if len(x.wakes) > 0 || x.w.kind == fromWake {
-		c.wakes.Lock()
-		defer c.wakes.Unlock()
-	}
-	x.takeWake()
-	x.trimFrom, x.trimTo = x.cur.lane.trimmable()
-	lanes := lanesOf(x.out)
-	room := func(l *lane) bool {
-		return l.topic.feedback && !x.cur.lane.topic.entry || !l.full(t.cfg.Bound)
-	}
-	if err := t.lockWithRoom(lanes, room, revoked, nil); err != nil {
-		return nil, err
-	}
-	defer unlock(lanes)
-	b := x.batch
-	if b == nil && (len(x.wakes) > 0 || x.logged()) {
-		if b, err = t.db.NewBatch(false); err != nil {
-			return nil, err
-		}
-		x.batch = b
-	}
-	wait = func() error { return nil }
-	if b != nil {
-		t.appendTo(b, x.out)
-		for _, w := range x.wakes {
-			b.SetWake(c.group, c.topic.name, w.cur.lane.index, store.Wake(w.Wake))
-		}
-		t.saveClock(b)
-		t.position(b, x)
-		if wait, err = b.Apply(x.sync); err != nil {
-			return nil, err
-		}
-	}
-	t.push(x.out)
-	for _, w := range x.wakes {
-		w.cur.setWake(w.Wake)
-	}
-	return wait, nil
-}
-
-// takeWake removes the wake that was delivered, unless x sets it again or it was set meanwhile.
-func (x *tx) takeWake() {
-	w := x.w.wake
-	if x.w.kind != fromWake || !x.cur.wakes.Get(w.Key).At.Equal(w.At) ||
-		slices.ContainsFunc(x.wakes, func(c wakeChange) bool { return c.Key == w.Key }) {
-		return
-	}
-	x.wakes = append(x.wakes, wakeChange{Wake: mill.Wake{Key: w.Key}, cur: x.cur})
-}
-
-// moves reports whether the commit of x stores a position.
-func (x *tx) moves() bool { return x.w.kind == fromLog && !x.cur.lane.topic.volatile }
-
-// logged reports whether the commit of x stores a position or messages.
-func (x *tx) logged() bool { return x.moves() || slices.ContainsFunc(x.out, output.logged) }
-
-// position writes the position after x's message to b, and trims the log if that is due.
-func (t *Transport) position(b *store.Batch, x *tx) {
-	if !x.moves() {
-		return
-	}
-	c, l := x.cur.c, x.cur.lane
-	b.SetPosition(c.group, c.topic.name, l.index, x.w.entry.Offset+1)
-	if x.trimTo > x.trimFrom {
-		b.Trim(c.topic.name, l.index, x.trimFrom, x.trimTo)
-	}
-}
-
-// handled runs x's OnCommit functions and moves on from its message, after the commit.
-func (t *Transport) handled(x *tx) {
-	for _, f := range x.onCommit {
+	for _, f := range effects.OnCommit {
 		f()
 	}
-	cur := x.cur
-	switch x.w.kind {
-	case fromLog:
-		cur.lane.advance(cur, x.w.entry.Offset+1, x.w.entry.Record.Size(), t.cfg.Bound)
-		cur.lane.trimmed(x.trimTo)
-	case fromPost:
-		cur.held = nil
-		cur.posted.Add(-1)
+	t := c.c.t
+	if x.Work.Kind == engine.FromLog {
+		c.lane.advance(c, c.at.Offset+1, c.at.Record.Size(), t.cfg.Bound)
+		c.lane.trimmed(trimmed)
 	}
 	t.activity.Add(1)
-	t.retain(x.out)
+	t.retain(effects.Out)
+	return true, false
+}
+
+// commit makes e visible, and durable if the handler asked for that. It returns up to where it
+// trimmed the log, 0 if it did not.
+func (c *cursor) commit(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}) (trimmed uint64, err error) {
+	if len(e.Wakes) > 0 {
+		c.c.wakes.Lock()
+		defer c.c.wakes.Unlock()
+	}
+	from, to := c.lane.trimmable()
+	b, wait, err := c.apply(w, e, stopping, from, to)
+	if b != nil {
+		defer b.Close()
+	}
+	if err == nil {
+		err = wait()
+	}
+	return to, err
+}
+
+// apply makes e visible, and trims the log of c between two offsets. It is durable, if the handler
+// asked for that, when wait returns.
+func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}, from, to uint64) (b *store.Batch, wait func() error, err error) {
+	t, own := c.c.t, c.lane
+	lanes := lanesOf(e.Out)
+	room := func(l *laneLog) bool { return l.topic.feedback && !own.topic.entry || !l.full(t.cfg.Bound) }
+	if err := t.lockWithRoom(lanes, room, stopping, nil); err != nil {
+		return nil, nil, err
+	}
+	defer unlock(lanes)
+	wait = func() error { return nil }
+	moves := w.Kind == engine.FromLog && !own.topic.volatile
+	if moves || len(e.Wakes) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.logged) {
+		if b, err = t.db.NewBatch(); err != nil {
+			return nil, nil, err
+		}
+		t.writeState(b, e.Writes)
+		t.appendTo(b, e.Out)
+		for _, w := range e.Wakes {
+			b.SetWake(c.c.group, own.topic.name, own.index, store.Wake(w))
+		}
+		t.saveClock(b)
+		if moves {
+			b.SetPosition(c.c.group, own.topic.name, own.index, c.at.Offset+1)
+			if to > from {
+				b.Trim(own.topic.name, own.index, from, to)
+			}
+		}
+		if wait, err = b.Apply(e.Sync); err != nil {
+			return b, nil, err
+		}
+	}
+	t.push(e.Out)
+	for _, w := range e.Wakes {
+		c.setWake(w)
+	}
+	return b, wait, nil
+}
+
+// writeState writes changes of state to b.
+func (t *Transport) writeState(b *store.Batch, writes *engine.Writes) {
+	for p, names := range writes.All() {
+		lane := t.laneOf(p.Key)
+		for name, value := range names {
+			if value == nil {
+				b.DeleteState(p.Group, lane, p.Key, name)
+			} else {
+				b.SetState(p.Group, lane, p.Key, name, value)
+			}
+		}
+	}
 }
 
 // lanesOf returns the lanes of out in locking order.
-func lanesOf(out []output) []*lane {
-	var lanes []*lane
+func lanesOf(out []output) []*laneLog {
+	var lanes []*laneLog
 	for _, o := range out {
 		if !slices.Contains(lanes, o.lane) {
 			lanes = append(lanes, o.lane)
 		}
 	}
-	slices.SortFunc(lanes, func(a, b *lane) int { return a.order - b.order })
+	slices.SortFunc(lanes, func(a, b *laneLog) int { return a.order - b.order })
 	return lanes
 }
 
 // lockWithRoom waits until all lanes have room and locks them. It returns errRevoked if one of
 // the channels is closed before.
-func (t *Transport) lockWithRoom(lanes []*lane, room func(*lane) bool, cancel, stop <-chan struct{}) error {
+func (t *Transport) lockWithRoom(lanes []*laneLog, room func(*laneLog) bool, cancel, stop <-chan struct{}) error {
 	for {
 		var wait <-chan struct{}
 		for _, l := range lanes {
@@ -150,7 +153,7 @@ func (t *Transport) lockWithRoom(lanes []*lane, room func(*lane) bool, cancel, s
 	}
 }
 
-func unlock(lanes []*lane) {
+func unlock(lanes []*laneLog) {
 	for _, l := range lanes {
 		l.mu.Unlock()
 	}
@@ -159,7 +162,7 @@ func unlock(lanes []*lane) {
 // appendTo writes the logged messages of out to b, each at the next offset of its lane. The
 // caller holds the locks of the lanes.
 func (t *Transport) appendTo(b *store.Batch, out []output) {
-	ahead := make(map[*lane]uint64, 1)
+	ahead := make(map[*laneLog]uint64, 1)
 	for _, o := range out {
 		if !o.logged() {
 			continue

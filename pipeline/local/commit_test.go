@@ -133,9 +133,10 @@ func transactionOf(m *message.Message) flow.Tx {
 
 // positionOf returns the place of a message in its log.
 func positionOf(m *message.Message) string {
-	tx, ok := transactionOf(m).(*tx)
-	if !ok {
+	tx := transactionOf(m)
+	if tx == nil {
 		return ""
 	}
-	return tx.position()
+	got, _ := tx.Message()
+	return got.Position
 }

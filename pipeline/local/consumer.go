@@ -3,12 +3,11 @@ package local
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/vokter/vokter/internal/mill"
-	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -26,13 +25,13 @@ type consumer struct {
 	wakes sync.Mutex
 
 	mu   sync.Mutex
-	subs []*subscription
+	subs []*engine.Subscription
 }
 
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
 	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group)}
 	for _, l := range tp.lanes {
-		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), inbox: make(chan flow.Message, mill.InboxSize), wakes: mill.NewWakes()}
+		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), wakes: engine.NewWakes()}
 		if !tp.volatile || t.volatile {
 			cur.place = fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index)
 		}
@@ -42,7 +41,7 @@ func newConsumer(t *Transport, group string, tp *topic) *consumer {
 }
 
 // attach gives s its share of the lanes.
-func (c *consumer) attach(s *subscription) {
+func (c *consumer) attach(s *engine.Subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := len(c.subs) == 0
@@ -51,43 +50,40 @@ func (c *consumer) attach(s *subscription) {
 }
 
 // detach takes the lanes of s away. s may finish the messages in flight.
-func (c *consumer) detach(s *subscription) {
+func (c *consumer) detach(s *engine.Subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.subs = slices.DeleteFunc(c.subs, func(o *subscription) bool { return o == s })
+	c.subs = slices.DeleteFunc(c.subs, func(o *engine.Subscription) bool { return o == s })
 	c.assign(false)
 }
 
-// assign divides the lanes among the subscriptions. A lane that moves is served by its new
-// owner once the old one has finished. The caller holds c.mu.
+// assign divides the lanes among the subscriptions. First says that there was none before. The
+// caller holds c.mu.
 func (c *consumer) assign(first bool) {
 	for i, cur := range c.cursors {
-		var owner *subscription
+		var owner *engine.Subscription
 		if len(c.subs) > 0 {
 			owner = c.subs[i%len(c.subs)]
 		}
-		old := cur.run
-		if old != nil && old.sub == owner {
-			continue
-		}
-		if old == nil && owner == nil {
-			continue
-		}
-		if old != nil && old.sub != nil {
-			close(old.revoke)
-		}
-		if owner == nil {
-			cur.run = &run{cur: cur, done: old.done}
-			continue
-		}
-		r := &run{cur: cur, sub: owner, first: first, revoke: make(chan struct{}), done: make(chan struct{})}
-		if old != nil {
-			r.prev = old.done
-		}
-		cur.run = r
-		owner.runs.Add(1)
-		go r.loop()
+		cur.seat.Give(owner, func() *engine.Runner[output] { return cur.runner(first) })
 	}
+}
+
+// runner returns the runner of a lane.
+func (c *cursor) runner(first bool) *engine.Runner[output] {
+	t := c.c.t
+	return &engine.Runner[output]{
+		Group: c.c.group, Topic: c.c.topic.name, Log: tenure{c, first}, Committer: c,
+		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox,
+		Now: t.checkedNow, Bare: t.bare.Load(), MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
+		Broken: func(err error) { c.failed("reading a lane failed", err) },
+	}
+}
+
+// failed reports a failure of the store.
+func (c *cursor) failed(text string, err error) {
+	c.c.t.log.Error(text, "group", c.c.group, "topic", c.lane.topic.name, "lane", c.lane.index, "error", err)
+	c.c.t.broken(err)
 }
 
 // leave removes the cursors of a consumer that could not be registered from their lanes.
@@ -103,13 +99,10 @@ func (c *consumer) leave() {
 // readBytes is about how many bytes of a log are read back at once.
 const readBytes = 256 << 10
 
-// never is later than every wake, in Unix nanoseconds.
-const never = int64(1<<63 - 1)
-
 // cursor is the position of a group in a lane, with its posted messages and wakes there.
 type cursor struct {
 	c    *consumer
-	lane *lane
+	lane *laneLog
 	// place is the beginning of the positions of its messages. It is empty if they have none.
 	place string
 	// next is the offset of the next message to consume, guarded by lane.mu.
@@ -117,22 +110,43 @@ type cursor struct {
 	// signal holds a token when there may be something to do.
 	signal chan struct{}
 
-	// inbox holds posted messages. posted counts them and the one that is being handled.
-	inbox  chan flow.Message
-	posted atomic.Int64
+	inbox engine.Inbox
+	wakes *engine.Wakes
 
-	wakes *mill.Wakes
+	// seat has the runner of the lane. It is guarded by c.mu.
+	seat engine.Seat[output]
 
-	// run serves the lane. It is guarded by c.mu.
-	run *run
-
-	// The fields below are used by the goroutine of run only.
+	// The fields below are used by the goroutine of the runner only.
 	started bool
 	// backlog is the offset after the last message that was in the log at start.
 	backlog uint64
-	held    *flow.Message
 	page    []store.Entry
-	turn    int
+	// at is the message that Peek returned.
+	at store.Entry
+}
+
+// tenure is the log of a cursor for one runner.
+type tenure struct {
+	*cursor
+	first bool // of the group's first subscription
+}
+
+var _ engine.Log = tenure{}
+
+// Begin makes the wakes that are also delivered at start be delivered, if the group's first
+// subscription starts to serve the lane.
+func (c tenure) Begin(chan struct{}) (end func()) {
+	if c.first {
+		c.started = false
+	}
+	if !c.started && !c.c.asleep {
+		c.started = true
+		c.lane.mu.Lock()
+		c.backlog = c.lane.head
+		c.lane.mu.Unlock()
+		c.wakes.Start()
+	}
+	return func() {}
 }
 
 // join makes the lane keep its messages for c. The caller holds lane.mu.
@@ -146,76 +160,46 @@ func (c *cursor) join() {
 }
 
 // notify signals that there may be something to do.
-func (c *cursor) notify() {
-	select {
-	case c.signal <- struct{}{}:
-	default:
-	}
-}
+func (c *cursor) notify() { engine.Notify(c.signal) }
 
-// kind is the origin of a piece of work.
-type kind int
-
-const (
-	fromLog kind = iota
-	fromPost
-	fromWake
-)
-
-// work is one message to handle.
-type work struct {
-	kind  kind
-	entry store.Entry // fromLog
-	wake  mill.Wake   // fromWake
-	// message is nil if the log has only metadata. It must not be modified.
-	message *flow.Message
-}
-
-// take returns the next piece of work, and false if there is none. Logs, posted messages and
-// wakes take turns, so that none starves the others.
-func (c *cursor) take() (w work, ok bool, err error) {
-	c.turn++
-	if c.turn%2 == 0 {
-		if w, ok, err = c.takeLog(); ok || err != nil {
-			return w, ok, err
-		}
-	}
-	if w, ok = c.takePost(); ok {
-		return w, true, nil
-	}
-	if w, ok = c.takeWake(); ok {
-		return w, true, nil
-	}
-	if c.turn%2 == 0 {
-		return work{}, false, nil
-	}
-	return c.takeLog()
-}
-
-func (c *cursor) takePost() (work, bool) {
-	if c.held != nil {
-		return work{kind: fromPost, message: c.held}, true
-	}
-	select {
-	case m := <-c.inbox:
-		c.held = &m
-		return work{kind: fromPost, message: c.held}, true
-	default:
-		return work{}, false
-	}
-}
-
-func (c *cursor) takeLog() (work, bool, error) {
+// Peek returns the next message of the log.
+func (c *cursor) Peek() (engine.Work, bool, error) {
 	for {
 		e, limit, ok := c.inTail()
-		if ok || limit == 0 {
-			return work{kind: fromLog, entry: e, message: e.Record.Message}, ok, nil
+		if !ok && limit == 0 {
+			return engine.Work{}, false, nil
 		}
-		e, ok, err := c.readBack(limit)
-		if ok || err != nil {
-			return work{kind: fromLog, entry: e}, ok, err
+		if !ok {
+			var err error
+			if e, ok, err = c.readBack(limit); err != nil {
+				return engine.Work{}, false, err
+			}
+		}
+		if ok {
+			c.at = e
+			return c.work(e), true, nil
 		}
 	}
+}
+
+// work returns the message of e.
+func (c *cursor) work(e store.Entry) engine.Work {
+	w := engine.Work{Kind: engine.FromLog, Offset: int64(e.Offset), Message: e.Record.Message, ID: e.Record.ID, Meta: e.Record.Meta, Body: e.Record.Payload}
+	if c.place != "" {
+		w.Position = c.place + strconv.FormatUint(e.Offset, 10)
+	}
+	return w
+}
+
+// Late reports whether messages that were in the log at start are still unhandled. Wakes wait
+// for them, because the result of work that seems lost may be among them.
+func (c *cursor) Late() bool {
+	if c.c.asleep {
+		return true
+	}
+	c.lane.mu.Lock()
+	defer c.lane.mu.Unlock()
+	return c.next < c.backlog
 }
 
 // inTail returns the next message from the tail in memory. If the message is only in the store,
@@ -265,7 +249,7 @@ func (c *cursor) idle(now time.Time) bool {
 	}
 	behind := c.next < c.lane.head
 	c.lane.mu.Unlock()
-	if behind || c.posted.Load() > 0 {
+	if behind || !c.inbox.Empty() {
 		return false
 	}
 	if c.c.asleep {

@@ -18,8 +18,8 @@ const (
 	trimBytes    = 4 << 20
 )
 
-// lane is one of the parallel logs of a topic.
-type lane struct {
+// laneLog is one of the parallel logs of a topic.
+type laneLog struct {
 	topic *topic
 	index int
 	// order is the rank of the lane when several are locked.
@@ -54,7 +54,7 @@ type mark struct {
 
 // min returns the position of the slowest group, or low if there are no groups. The caller
 // holds l.mu.
-func (l *lane) min() uint64 {
+func (l *laneLog) min() uint64 {
 	if len(l.cursors) == 0 {
 		return l.low
 	}
@@ -67,12 +67,12 @@ func (l *lane) min() uint64 {
 
 // full reports whether the lane holds bound messages that a group has not consumed. The caller
 // holds l.mu.
-func (l *lane) full(bound int) bool {
+func (l *laneLog) full(bound int) bool {
 	return len(l.cursors) > 0 && l.head-l.min() >= uint64(bound)
 }
 
 // ready returns the offset before which messages may be delivered. The caller holds l.mu.
-func (l *lane) ready() uint64 {
+func (l *laneLog) ready() uint64 {
 	if len(l.unsynced) > 0 {
 		return l.unsynced[0]
 	}
@@ -80,7 +80,7 @@ func (l *lane) ready() uint64 {
 }
 
 // synced records that the message at offset is durable.
-func (l *lane) synced(offset uint64) {
+func (l *laneLog) synced(offset uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.ready()
@@ -96,7 +96,7 @@ func (l *lane) synced(offset uint64) {
 }
 
 // waitRoom returns a channel that is closed when there may be room. The caller holds l.mu.
-func (l *lane) waitRoom() <-chan struct{} {
+func (l *laneLog) waitRoom() <-chan struct{} {
 	if l.room == nil {
 		l.room = make(chan struct{})
 	}
@@ -105,7 +105,7 @@ func (l *lane) waitRoom() <-chan struct{} {
 
 // push appends r, of size bytes, at offset l.head and notifies the consumers. The caller holds
 // l.mu.
-func (l *lane) push(r store.Record, size int) {
+func (l *laneLog) push(r store.Record, size int) {
 	if l.topic.ephemeral && len(l.cursors) == 0 {
 		return // the message has no reader
 	}
@@ -124,17 +124,17 @@ func (l *lane) push(r store.Record, size int) {
 }
 
 // drop removes the oldest message of the tail.
-func (l *lane) drop() {
+func (l *laneLog) drop() {
 	l.tailBytes -= l.tail[0].Record.Size()
 	l.tail[0] = store.Entry{}
 	l.tail = l.tail[1:]
 }
 
 // tailFrom returns the offset of the first message of the tail.
-func (l *lane) tailFrom() uint64 { return l.head - uint64(len(l.tail)) }
+func (l *laneLog) tailFrom() uint64 { return l.head - uint64(len(l.tail)) }
 
 // keep records the last message of a lane without groups.
-func (l *lane) keep(at time.Time, size int) {
+func (l *laneLog) keep(at time.Time, size int) {
 	if n := len(l.kept); n == 0 || l.kept[n-1].entries == 64 {
 		l.kept = append(l.kept, mark{})
 	}
@@ -146,7 +146,7 @@ func (l *lane) keep(at time.Time, size int) {
 }
 
 // advance moves the position of c past one message of size bytes, to next.
-func (l *lane) advance(c *cursor, next uint64, size, bound int) {
+func (l *laneLog) advance(c *cursor, next uint64, size, bound int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.min()
@@ -170,7 +170,7 @@ func (l *lane) advance(c *cursor, next uint64, size, bound int) {
 
 // trimmable returns the range of messages to trim now. It is empty if the range is not worth a
 // tombstone.
-func (l *lane) trimmable() (from, to uint64) {
+func (l *laneLog) trimmable() (from, to uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m := l.min(); m >= l.low+trimMessages || l.consumed >= trimBytes {
@@ -180,7 +180,7 @@ func (l *lane) trimmable() (from, to uint64) {
 }
 
 // trimmed records that the log begins at to.
-func (l *lane) trimmed(to uint64) {
+func (l *laneLog) trimmed(to uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if to > l.low {
@@ -217,8 +217,8 @@ func (t *Transport) retainTopic(tp *topic) {
 }
 
 // oldest returns the lane with the oldest kept message, or nil if none is kept.
-func oldest(tp *topic) *lane {
-	var found *lane
+func oldest(tp *topic) *laneLog {
+	var found *laneLog
 	var at mark
 	for _, l := range tp.lanes {
 		l.mu.Lock()
@@ -231,7 +231,7 @@ func oldest(tp *topic) *lane {
 }
 
 // trimKept removes the oldest marks of a lane without groups for which drop is true.
-func (t *Transport) trimKept(l *lane, drop func(mark) bool) {
+func (t *Transport) trimKept(l *laneLog, drop func(mark) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	to := l.low
@@ -256,8 +256,8 @@ func (t *Transport) trimKept(l *lane, drop func(mark) bool) {
 }
 
 // trimStored removes messages before offset to from the store. The caller holds l.mu.
-func (t *Transport) trimStored(l *lane, to uint64) error {
-	b, err := t.db.NewBatch(false)
+func (t *Transport) trimStored(l *laneLog, to uint64) error {
+	b, err := t.db.NewBatch()
 	if err != nil {
 		return err
 	}

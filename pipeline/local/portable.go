@@ -115,7 +115,7 @@ func Import(c Config, e *portable.Export) error {
 }
 
 func fill(db *store.DB, e *portable.Export) error {
-	b, err := db.NewBatch(false)
+	b, err := db.NewBatch()
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func fill(db *store.DB, e *portable.Export) error {
 		if err := b.Commit(false); err != nil {
 			return err
 		}
-		if b, err = db.NewBatch(false); err != nil {
+		if b, err = db.NewBatch(); err != nil {
 			return err
 		}
 	}

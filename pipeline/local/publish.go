@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -22,19 +23,40 @@ func (t *Transport) laneOf(key string) int { return laneOf(key, t.lanes) }
 // format.
 func laneOf(key string, lanes int) int { return int(xxhash.Sum64String(key) % uint64(lanes)) }
 
-// output returns m with its lane: that of its key, or of its ID if it has no key.
-func (t *Transport) output(m flow.Message) output {
-	m.Header = maps.Clone(m.Header)
-	m.Time = m.Time.Round(0).UTC() // as a message that is read back from the log has it
-	return t.outputOf(m.Topic, m.Key, store.Record{ID: m.ID, Message: &m, Payload: m.Body})
+// output is a message with the lane that it goes to.
+type output struct {
+	lane *laneLog
+	rec  store.Record
+	size int
 }
 
-func (t *Transport) outputOf(topicName, key string, r store.Record) output {
-	if key == "" {
-		key = r.ID
-	}
-	r.Time = t.cfg.Now()
-	return output{lane: t.topic(topicName).lanes[t.laneOf(key)], rec: r, size: r.Size()}
+// logged reports whether o is stored.
+func (o output) logged() bool { return !o.lane.topic.volatile }
+
+// outputs makes outputs of messages.
+type outputs struct{ t *Transport }
+
+var _ engine.Outputs[output] = outputs{}
+
+func (p outputs) Lanes() int { return p.t.lanes }
+
+func (p outputs) Output(m flow.Message) output {
+	return p.OutputTo(m, p.t.laneOf(cmp.Or(m.Key, m.ID)))
+}
+
+func (p outputs) OutputTo(m flow.Message, lane int) output {
+	m.Header = maps.Clone(m.Header)
+	m.Time = m.Time.Round(0).UTC() // as a message that is read back from the log has it
+	return p.of(m.Topic, lane, store.Record{ID: m.ID, Message: &m, Payload: m.Body})
+}
+
+// Fits returns nil: the store takes values of any size.
+func (outputs) Fits(*engine.Effects[output]) error { return nil }
+
+// of returns r as an output to a lane of a topic.
+func (p outputs) of(topic string, lane int, r store.Record) output {
+	r.Time = p.t.cfg.Now()
+	return output{lane: p.t.topic(topic).lanes[lane], rec: r, size: r.Size()}
 }
 
 // Publish publishes all of ms, or none, and returns once they are durable (but see
@@ -48,7 +70,7 @@ func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 func (t *Transport) publish(ctx context.Context, sync bool, ms []flow.Message) error {
 	out := make([]output, len(ms))
 	for i, m := range ms {
-		out[i] = t.output(m)
+		out[i] = outputs{t}.Output(m)
 	}
 	return t.send(ctx, sync, out)
 }
@@ -58,13 +80,8 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	if len(out) == 0 {
 		return nil
 	}
-	if p, ok := flow.TxFrom(ctx); ok {
-		if x, ok := p.(*tx); ok && x.t == t {
-			if !x.collect(out...) {
-				return errOver
-			}
-			return nil
-		}
+	if joined, err := engine.Join(ctx, outputs{t}, out); joined {
+		return err
 	}
 	if t.closed() {
 		return ErrClosed
@@ -88,7 +105,7 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 // applyPublished makes out visible. It is durable when wait returns nil.
 func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output) (wait func() error, err error) {
 	lanes := lanesOf(out)
-	err = t.lockWithRoom(lanes, func(l *lane) bool { return !l.full(t.cfg.Bound) }, ctx.Done(), t.ctx.Done())
+	err = t.lockWithRoom(lanes, func(l *laneLog) bool { return !l.full(t.cfg.Bound) }, ctx.Done(), t.ctx.Done())
 	if err != nil {
 		if t.closed() {
 			return nil, ErrClosed
@@ -100,7 +117,7 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 		t.push(out)
 		return func() error { return nil }, nil
 	}
-	b, err := t.db.NewBatch(false)
+	b, err := t.db.NewBatch()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +143,7 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 // holdBack hides out, which is about to be pushed, from the consumers until the functions that
 // it returns are called. The caller holds the locks of the lanes.
 func holdBack(out []output) []func() {
-	ahead := make(map[*lane]uint64, 1)
+	ahead := make(map[*laneLog]uint64, 1)
 	var release []func()
 	for _, o := range out {
 		if o.logged() {
@@ -153,11 +170,11 @@ func (u unsynced) Publish(ctx context.Context, ms ...flow.Message) error {
 // this Transport is published with its commit. Others are published at once and durably, those
 // of one call together. Close closes only this publisher.
 func (t *Transport) Publisher() message.Publisher {
-	return mill.NewPublisher(func(topic string, msgs []*message.Message) error {
+	return engine.NewPublisher(func(topic string, msgs []*message.Message) error {
 		var out []output
 		for _, m := range msgs {
-			out = append(out, t.outputOf(topic, m.Metadata[flow.HeaderKey],
-				store.Record{ID: m.UUID, Meta: maps.Clone(m.Metadata), Payload: m.Payload}))
+			key := cmp.Or(m.Metadata[flow.HeaderKey], m.UUID)
+			out = append(out, outputs{t}.of(topic, t.laneOf(key), store.Record{ID: m.UUID, Meta: maps.Clone(m.Metadata), Payload: m.Payload}))
 		}
 		return t.send(msgs[0].Context(), true, out)
 	}, ErrClosed)
@@ -190,22 +207,7 @@ func (p *poster) Post(ctx context.Context, m flow.Message) error {
 		return err
 	}
 	m.Topic, m.Time = p.topic, m.Time.Round(0).UTC()
-	key := m.Key
-	if key == "" {
-		key = m.ID
-	}
-	cur := c.cursors[p.t.laneOf(key)]
-	cur.posted.Add(1)
+	cur := c.cursors[p.t.laneOf(cmp.Or(m.Key, m.ID))]
 	p.t.activity.Add(1)
-	select {
-	case cur.inbox <- m:
-		cur.notify()
-		return nil
-	case <-ctx.Done():
-		cur.posted.Add(-1)
-		return fmt.Errorf("posting into a full inbox: %w", context.Cause(ctx))
-	case <-p.t.ctx.Done():
-		cur.posted.Add(-1)
-		return ErrClosed
-	}
+	return cur.inbox.Post(ctx, &m, p.t.ctx.Done(), ErrClosed)
 }

@@ -67,7 +67,7 @@ func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position
 			declared[share{g, name}], groups[g] = true, true
 		}
 	}
-	b, err := t.db.NewBatch(false)
+	b, err := t.db.NewBatch()
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (t *Transport) restoreTopic(tp *topic) error {
 }
 
 // restoreKept finds the kept messages of a lane without groups.
-func (t *Transport) restoreKept(l *lane) error {
+func (t *Transport) restoreKept(l *laneLog) error {
 	end := l.head
 	for from := l.low; from < end; {
 		page, err := t.db.ReadLog(l.topic.name, l.index, from, end, readBytes)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 )
 
 // topic is a named set of lanes.
@@ -22,7 +22,7 @@ type topic struct {
 	// volatile says that the store has no logs and positions of the topic, ephemeral that no
 	// messages are kept for groups that subscribe later.
 	volatile, ephemeral bool
-	lanes               []*lane
+	lanes               []*laneLog
 	// kept is the size of the messages that a topic without groups keeps, in bytes.
 	kept atomic.Int64
 
@@ -49,7 +49,7 @@ func (t *Transport) topic(name string) *topic {
 		ephemeral: declared.Ephemeral, groups: map[string]*consumer{},
 	}
 	for i := range t.lanes {
-		tp.lanes = append(tp.lanes, &lane{topic: tp, index: i, order: len(t.topics)*t.lanes + i})
+		tp.lanes = append(tp.lanes, &laneLog{topic: tp, index: i, order: len(t.topics)*t.lanes + i})
 	}
 	t.topics[name] = tp
 	return tp
@@ -109,7 +109,7 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 
 // register stores the first position of c.
 func (t *Transport) register(c *consumer) error {
-	b, err := t.db.NewBatch(false)
+	b, err := t.db.NewBatch()
 	if err != nil {
 		return err
 	}
@@ -129,63 +129,34 @@ const abandonAfter = time.Second
 // Config.Grace. Close closes the subscriptions of this subscriber, and returns when their
 // channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
-	return mill.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
-		s, err := t.subscribe(ctx, group, topic)
+	return engine.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
+		s, end, err := t.subscribe(ctx, group, topic)
 		if err != nil {
 			return nil, nil, err
 		}
-		return s.out, s.close, nil
+		return s.Out, end, nil
 	}, ErrClosed)
 }
 
-// subscription is one channel.
-type subscription struct {
-	c   *consumer
-	out chan *message.Message
-	// ctx is the parent of the contexts of messages.
-	ctx    context.Context
-	cancel context.CancelFunc
-	// runs serve its lanes.
-	runs sync.WaitGroup
-	// abandoned is closed when the subscription stops waiting for messages in flight.
-	abandoned chan struct{}
-	once      sync.Once
-}
-
-func (t *Transport) subscribe(ctx context.Context, group, topic string) (*subscription, error) {
+func (t *Transport) subscribe(ctx context.Context, group, topic string) (*engine.Subscription, func(), error) {
 	t.subsMu.Lock()
 	defer t.subsMu.Unlock()
 	if t.closed() {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
 	c, err := t.consumer(group, t.topic(topic))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &subscription{c: c, out: make(chan *message.Message), abandoned: make(chan struct{})}
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	t.subs[s] = struct{}{}
-	c.attach(s)
-	unwatch := context.AfterFunc(ctx, s.close)
-	context.AfterFunc(s.ctx, func() { unwatch() })
-	return s, nil
-}
-
-// close ends the subscription. It delivers no further messages. Handlers of messages in flight
-// may finish within Config.Grace.
-func (s *subscription) close() {
-	s.once.Do(func() {
-		t := s.c.t
-		s.c.detach(s)
-		cancel := time.AfterFunc(t.cfg.Grace, s.cancel)
-		abandon := time.AfterFunc(t.cfg.Grace+abandonAfter, func() { close(s.abandoned) })
-		s.runs.Wait()
-		cancel.Stop()
-		abandon.Stop()
-		s.cancel()
-		close(s.out)
+	s := engine.NewSubscription(ctx)
+	end := func() {
+		s.Close(func() { c.detach(s) }, t.cfg.Grace, abandonAfter)
 		t.subsMu.Lock()
 		delete(t.subs, s)
 		t.subsMu.Unlock()
-	})
+	}
+	t.subs[s] = end
+	c.attach(s)
+	s.CloseWith(ctx, end)
+	return s, end, nil
 }

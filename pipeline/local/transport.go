@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/vokter/vokter/internal/mill"
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
@@ -32,7 +32,6 @@ type Transport struct {
 	// bare says that Watermill's messages need no metadata.
 	bare     atomic.Bool
 	activity atomic.Uint64
-	alarm    alarm
 	clock    clock
 	// room is nil where the disk is not watched.
 	room *store.Room
@@ -45,7 +44,7 @@ type Transport struct {
 	topics map[string]*topic
 
 	subsMu sync.Mutex
-	subs   map[*subscription]struct{}
+	subs   map[*engine.Subscription]func() // how each is closed
 }
 
 // Open opens the transport in c.Dir. Its errors say what to do.
@@ -57,9 +56,8 @@ func Open(c Config) (*Transport, error) {
 	t := &Transport{
 		cfg: c, log: c.Logger, db: c.Store,
 		volatile: c.Store == nil && c.Dir == "",
-		topics:   map[string]*topic{}, subs: map[*subscription]struct{}{},
+		topics:   map[string]*topic{}, subs: map[*engine.Subscription]func(){},
 	}
-	t.alarm.at.Store(never)
 	t.room = newRoom(c)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if err := t.openStore(); err != nil {
@@ -69,7 +67,6 @@ func Open(c Config) (*Transport, error) {
 	t.lanes = t.db.Lanes()
 	if err := errors.Join(t.restoreClock(), t.restore()); err != nil {
 		t.cancel()
-		t.stopAlarm()
 		return nil, errors.Join(err, t.closeStore())
 	}
 	t.checkClock()
@@ -142,12 +139,11 @@ func (t *Transport) Close() error {
 	defer t.room.Stop() // only now, since commits may wait for it
 	t.subsMu.Lock()
 	var ends []func()
-	for s := range t.subs {
-		ends = append(ends, s.close)
+	for _, end := range t.subs {
+		ends = append(ends, end)
 	}
 	t.subsMu.Unlock()
-	mill.EndAll(ends)
-	t.stopAlarm()
+	engine.EndAll(ends)
 	return errors.Join(t.keepClock(), t.closeStore())
 }
 

@@ -226,7 +226,7 @@ func testStateViews(t *testing.T, _ Features, s Site) {
 			t.Errorf("the state of %q holds %q", key, v)
 		}
 		if v, ok, err := st.Get("2"); len(v) != 0 || !ok || err != nil {
-			t.Errorf("an empty value is %q, %v, %v", v, ok, err)
+			t.Errorf("an empty value of %q is %q, %v, %v", key, v, ok, err)
 		}
 		if err := st.Set("1", nil); err == nil {
 			t.Error("a view can be written to")

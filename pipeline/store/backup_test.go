@@ -16,7 +16,7 @@ import (
 // put commits entry i of a sequence, durably, in each of two namespaces.
 func put(d *DB, i uint64) error {
 	for _, n := range []string{"", "other"} {
-		b, err := d.Namespace(n).NewBatch(false)
+		b, err := d.Namespace(n).NewBatch()
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func counted(t *testing.T, d *DB) uint64 {
 				if e.Offset != n[space] || e.Record.ID != fmt.Sprint(e.Offset) {
 					t.Fatalf("after %d entries comes %d, %q", n[space], e.Offset, e.Record.ID)
 				}
-				if _, ok, err := v.GetState(nil, "g", 0, e.Record.ID, "n"); !ok || err != nil {
+				if _, ok, err := v.GetState("g", 0, e.Record.ID, "n"); !ok || err != nil {
 					t.Fatalf("entry %d is without its state: %v", e.Offset, err)
 				}
 				n[space]++

@@ -11,46 +11,18 @@ import (
 // Batch collects writes that are committed together. It must not be used by two goroutines at
 // the same time, and must be closed. After a successful commit it is empty.
 type Batch struct {
-	d *DB
-	b *pebble.Batch
-	// read says that the batch is indexed, so that its own writes can be read through it.
-	read bool
-	err  error
-	rec  []byte
+	d   *DB
+	b   *pebble.Batch
+	err error
+	rec []byte
 }
 
-// NewBatch returns an empty batch. The reads of an indexed one see its own writes.
-func (d *DB) NewBatch(indexed bool) (*Batch, error) {
+// NewBatch returns an empty batch.
+func (d *DB) NewBatch() (*Batch, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	b := &Batch{d: d, read: indexed}
-	if indexed {
-		b.b = d.pebble.NewIndexedBatch()
-	} else {
-		b.b = d.pebble.NewBatch()
-	}
-	return b, nil
-}
-
-// Index makes b indexed: reads through it see its own writes. It must not be called during a
-// read through b.
-func (b *Batch) Index() error {
-	if b.read || b.b == nil {
-		return nil
-	}
-	if err := b.d.settleGathered(); err != nil {
-		return err
-	}
-	indexed := b.d.pebble.NewIndexedBatch()
-	if !b.b.Empty() {
-		if err := indexed.Apply(b.b, nil); err != nil {
-			return errors.Join(err, indexed.Close())
-		}
-	}
-	old := b.b
-	b.b, b.read = indexed, true
-	return old.Close()
+	return &Batch{d: d, b: d.pebble.NewBatch()}, nil
 }
 
 // Close drops writes that were not committed. A second Close does nothing.
@@ -222,7 +194,7 @@ func (b *Batch) dropLane(kind byte, names, lane int) error {
 	for from := prefix; from != nil; {
 		at := from
 		from = nil
-		err := b.d.scan(b.d.pebble, prefix, at, func(k, _ []byte) (bool, error) {
+		err := b.d.scan(prefix, at, func(k, _ []byte) (bool, error) {
 			parts, rest := make([]string, names), k
 			for i := range parts {
 				var err error

@@ -60,7 +60,7 @@ func (s *site) Open(t *testing.T) pipelinetest.Store {
 		if name == s.namespace {
 			continue
 		}
-		b, err := db.Namespace(name).NewBatch(false)
+		b, err := db.Namespace(name).NewBatch()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func (s *site) Open(t *testing.T) pipelinetest.Store {
 		}
 	}
 	db = db.Namespace(s.namespace)
-	b, err := db.NewBatch(false)
+	b, err := db.NewBatch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,15 +94,15 @@ func (s *site) Crash(random *rand.Rand) {
 type kv struct{ db *store.DB }
 
 func (k kv) Get(name string) ([]byte, bool, error) {
-	return k.db.GetState(nil, "group", 3, "key", name)
+	return k.db.GetState("group", 3, "key", name)
 }
 
 func (k kv) Scan(prefix string, f func(string, []byte) bool) error {
-	return k.db.ScanState(nil, "group", 3, "key", prefix, f)
+	return k.db.ScanState("group", 3, "key", prefix, f)
 }
 
 func (k kv) Apply(sync bool, ops ...pipelinetest.Op) error {
-	b, err := k.db.NewBatch(len(ops)%2 == 0)
+	b, err := k.db.NewBatch()
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func open(t *testing.T, o Options) *DB {
 
 func commit(t *testing.T, d *DB, f func(b *Batch)) {
 	t.Helper()
-	b, err := d.NewBatch(false)
+	b, err := d.NewBatch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestPositionsAndGroups(t *testing.T) {
 		t.Errorf("a dropped group has the wakes %v", ws)
 	}
 	for g, want := range map[string]bool{"g": false, "gg": true} {
-		if _, ok, err := d.GetState(nil, g, 0, "k", "n"); ok != want || err != nil {
+		if _, ok, err := d.GetState(g, 0, "k", "n"); ok != want || err != nil {
 			t.Errorf("state of %s: %v, %v, want %v", g, ok, err, want)
 		}
 	}

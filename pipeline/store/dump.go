@@ -29,7 +29,7 @@ type Scheduled struct {
 // EachState calls f with the states of all groups, by group, lane, key and name, until f
 // returns an error, which it then returns.
 func (d *DB) EachState(f func(Kept) error) error {
-	return d.scan(d.pebble, d.stringsOf(kindState), nil, func(k, v []byte) (bool, error) {
+	return d.scan(d.stringsOf(kindState), nil, func(k, v []byte) (bool, error) {
 		group, k, err := cutString(k)
 		if err != nil {
 			return false, err
@@ -50,7 +50,7 @@ func (d *DB) EachState(f func(Kept) error) error {
 // EachWake calls f with the wakes of all groups, by group, topic, lane and key, until f
 // returns an error, which it then returns.
 func (d *DB) EachWake(f func(Scheduled) error) error {
-	return d.scan(d.pebble, d.stringsOf(kindWake), nil, func(k, v []byte) (bool, error) {
+	return d.scan(d.stringsOf(kindWake), nil, func(k, v []byte) (bool, error) {
 		group, k, err := cutString(k)
 		if err != nil {
 			return false, err

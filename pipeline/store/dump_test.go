@@ -20,7 +20,7 @@ func TestEach(t *testing.T) {
 	states := []Kept{{"", 0, "", "n", []byte{}}, {"g", 3, "k\x00", "a\x00b", []byte("1")}, {"g", 3, "k\x00", "b", []byte("2")}, {"g\x00", 1, "k", "n", []byte("3")}}
 	at := time.Unix(7, 8).UTC()
 	wakes := []Scheduled{{"g", "t", 0, Wake{"", at, true}}, {"g", "t", 2, Wake{"k", at.Add(1), false}}, {"h", "t\x00", 2, Wake{"k\x00", at, false}}}
-	b, err := db.NewBatch(false)
+	b, err := db.NewBatch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestEach(t *testing.T) {
 func TestFill(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	write := func(db *DB) error {
-		b, err := db.NewBatch(false)
+		b, err := db.NewBatch()
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func TestFill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, ok, err := db.GetState(nil, "g", 0, "k", "n"); string(v) != "v" || !ok || err != nil || db.Lanes() != 3 {
+	if v, ok, err := db.GetState("g", 0, "k", "n"); string(v) != "v" || !ok || err != nil || db.Lanes() != 3 {
 		t.Errorf("got %q, %v, %v", v, ok, err)
 	}
 	if err := db.Close(); err != nil {

@@ -162,7 +162,7 @@ func TestReadErrors(t *testing.T) {
 	mem := filled(t)
 	d := open(t, Options{Dir: "/data", FS: errorfs.Wrap(mem, f)})
 	f.on.Store(true)
-	_, _, get := d.GetState(nil, "g", 0, "30", "n")
+	_, _, get := d.GetState("g", 0, "30", "n")
 	_, scan := d.ReadLog("t", 0, 20, 30, 100)
 	for what, err := range map[string]error{"get": get, "scan": scan} {
 		class, _ := failure.ClassOf(err)

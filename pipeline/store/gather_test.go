@@ -21,7 +21,7 @@ func killedNow(mem *vfs.MemFS) *vfs.MemFS {
 func content(t *testing.T, d *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := d.ScanState(nil, "g", 1, "k", "", func(name string, v []byte) bool {
+	err := d.ScanState("g", 1, "k", "", func(name string, v []byte) bool {
 		all["state "+name] = string(v)
 		return true
 	})
@@ -83,7 +83,7 @@ func TestGatheredAgainstWritten(t *testing.T) {
 				synced = n
 			}
 			for _, db := range []*DB{d, plain} {
-				b, err := db.NewBatch(dice.IntN(2) == 0)
+				b, err := db.NewBatch()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -96,8 +96,8 @@ func TestGatheredAgainstWritten(t *testing.T) {
 			}
 			for i := range 8 {
 				name := fmt.Sprint(i)
-				got, ok, err := d.GetState(nil, "g", 1, "k", name)
-				want, wantOK, _ := plain.GetState(nil, "g", 1, "k", name)
+				got, ok, err := d.GetState("g", 1, "k", name)
+				want, wantOK, _ := plain.GetState("g", 1, "k", name)
 				if ok != wantOK || string(got) != string(want) || err != nil {
 					t.Fatalf("seed %d, commit %d: state %s is %q, %v, %v, want %q, %v", seed, n, name, got, ok, err, want, wantOK)
 				}
@@ -138,7 +138,7 @@ func TestGatheredIsWritten(t *testing.T) {
 			lazily(t, d, "k", []byte("v"))
 			write(t, d)
 			after := open(t, Options{Dir: "data", FS: killedNow(mem)})
-			if _, ok, err := after.GetState(nil, "g", 1, "k", "n"); ok == (name == "nobody") || err != nil {
+			if _, ok, err := after.GetState("g", 1, "k", "n"); ok == (name == "nobody") || err != nil {
 				t.Errorf("the value is there: %v, %v", ok, err)
 			}
 		})
@@ -148,7 +148,7 @@ func TestGatheredIsWritten(t *testing.T) {
 // lazily commits a value without sync.
 func lazily(t *testing.T, d *DB, key string, value []byte) {
 	t.Helper()
-	b, err := d.NewBatch(false)
+	b, err := d.NewBatch()
 	if err != nil {
 		t.Fatal(err)
 	}

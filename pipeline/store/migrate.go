@@ -79,7 +79,7 @@ func (m *migrator) run(s Migration) error {
 func (m *migrator) group(d *DB, s Migration) error {
 	prefix := d.stringsOf(kindState, s.Group)
 	for from := prefix; from != nil; {
-		b, err := d.NewBatch(false)
+		b, err := d.NewBatch()
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (m *migrator) group(d *DB, s Migration) error {
 // continue, or nil at the end.
 func (m *migrator) batch(d *DB, b *Batch, s Migration, prefix, from []byte) (next []byte, err error) {
 	room := migrateBatch
-	err = d.scan(d.pebble, prefix, from, func(k, v []byte) (bool, error) {
+	err = d.scan(prefix, from, func(k, v []byte) (bool, error) {
 		if room <= 0 {
 			next = append(append([]byte(nil), prefix...), k...)
 			return false, nil

@@ -62,15 +62,15 @@ func checkNew(t *testing.T, d *DB) {
 	for _, n := range []string{"", "other"} {
 		v := d.Namespace(n)
 		for i := range oldValues {
-			got, _, err := v.GetState(nil, "g", i%3, fmt.Sprint("key", i/2), fmt.Sprint("name", i))
+			got, _, err := v.GetState("g", i%3, fmt.Sprint("key", i/2), fmt.Sprint("name", i))
 			if want := "1 " + text(i) + text(i); string(got) != want || err != nil {
 				t.Fatalf("value %d has %d bytes, %.10q, want %d, %.10q (%v)", i, len(got), got, len(want), want, err)
 			}
 		}
-		if got, ok, err := v.GetState(nil, "g", 1, "key", "gone"); ok || err != nil {
+		if got, ok, err := v.GetState("g", 1, "key", "gone"); ok || err != nil {
 			t.Errorf("what was to go is %q, %v", got, err)
 		}
-		if got, _, err := v.GetState(nil, "h", 1, "key", "name"); string(got) != "0 h" || err != nil {
+		if got, _, err := v.GetState("h", 1, "key", "name"); string(got) != "0 h" || err != nil {
 			t.Errorf("the other group's value is %q, %v", got, err)
 		}
 	}

@@ -24,7 +24,7 @@ func (d *DB) Namespaces() ([]string, error) {
 	for next := []byte{kindSpace}; next != nil; {
 		from := next
 		next = nil
-		err := d.scan(d.pebble, []byte{kindSpace}, from, func(k, _ []byte) (bool, error) {
+		err := d.scan([]byte{kindSpace}, from, func(k, _ []byte) (bool, error) {
 			name, _, err := cutString(k)
 			if err != nil {
 				return false, err

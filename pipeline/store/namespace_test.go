@@ -58,7 +58,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	for _, n := range names {
 		v := d.Namespace(n)
-		value, _, err := v.GetState(nil, "g", 0, "k", "n")
+		value, _, err := v.GetState("g", 0, "k", "n")
 		if string(value) != "again "+n || err != nil {
 			t.Errorf("%q holds %q, %v", n, value, err)
 		}

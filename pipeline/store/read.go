@@ -11,24 +11,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
+// get returns a copy of the value of key.
 func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
 	if err := d.use(); err != nil {
 		return nil, false, err
 	}
 	defer d.done()
-	return d.getFrom(d.pebble, key)
-}
-
-// getFrom returns a copy of the value of key.
-func (d *DB) getFrom(r pebble.Reader, key []byte) (value []byte, ok bool, err error) {
-	if r == pebble.Reader(d.pebble) {
-		if v, ok, known := d.gathered.get(key); known {
-			return v, ok, nil
-		}
-	} else if err := d.settleGathered(); err != nil {
-		return nil, false, d.readError(err)
+	if v, ok, known := d.gathered.get(key); known {
+		return v, ok, nil
 	}
-	v, closer, err := r.Get(key)
+	v, closer, err := d.pebble.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -38,9 +30,9 @@ func (d *DB) getFrom(r pebble.Reader, key []byte) (value []byte, ok bool, err er
 	return append(make([]byte, 0, len(v)), v...), true, closer.Close()
 }
 
-// scan calls f with the entries of r whose keys begin with prefix. k is the rest of the key. k
+// scan calls f with the entries whose keys begin with prefix. k is the rest of the key. k
 // and v are valid until f returns.
-func (d *DB) scan(r pebble.Reader, prefix, from []byte, f func(k, v []byte) (more bool, err error)) (err error) {
+func (d *DB) scan(prefix, from []byte, f func(k, v []byte) (more bool, err error)) (err error) {
 	if err := d.use(); err != nil {
 		return err
 	}
@@ -51,7 +43,7 @@ func (d *DB) scan(r pebble.Reader, prefix, from []byte, f func(k, v []byte) (mor
 	if err := d.settleGathered(); err != nil {
 		return d.readError(err)
 	}
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
 	if err != nil {
 		return d.readError(err)
 	}
@@ -87,7 +79,7 @@ type Entry struct {
 func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entry, error) {
 	var out []Entry
 	prefix := d.keyOf(kindLog, lane, topic)
-	err := d.scan(d.pebble, prefix, d.logKey(topic, lane, from), func(k, v []byte) (bool, error) {
+	err := d.scan(prefix, d.logKey(topic, lane, from), func(k, v []byte) (bool, error) {
 		if len(k) != 8 {
 			return false, errKey
 		}
@@ -145,7 +137,7 @@ func (d *DB) Topics() ([]string, error) {
 		for next != nil {
 			from := next
 			next = nil
-			err := d.scan(d.pebble, d.stringsOf(kind), from, func(k, _ []byte) (bool, error) {
+			err := d.scan(d.stringsOf(kind), from, func(k, _ []byte) (bool, error) {
 				topic, _, err := cutString(k)
 				if err != nil {
 					return false, err
@@ -175,7 +167,7 @@ type Position struct {
 // Positions returns the positions of all groups.
 func (d *DB) Positions() ([]Position, error) {
 	var out []Position
-	err := d.scan(d.pebble, d.stringsOf(kindPosition), nil, func(k, v []byte) (bool, error) {
+	err := d.scan(d.stringsOf(kindPosition), nil, func(k, v []byte) (bool, error) {
 		group, rest, err := cutString(k)
 		if err != nil {
 			return false, err
@@ -203,7 +195,7 @@ type Wake struct {
 func (d *DB) Wakes(group, topic string, lane int) iter.Seq2[Wake, error] {
 	return func(yield func(Wake, error) bool) {
 		more := true
-		err := d.scan(d.pebble, d.keyOf(kindWake, lane, group, topic), nil, func(k, v []byte) (bool, error) {
+		err := d.scan(d.keyOf(kindWake, lane, group, topic), nil, func(k, v []byte) (bool, error) {
 			w, err := wakeOf(k, v)
 			if err != nil {
 				return false, err
@@ -233,34 +225,18 @@ func (d *DB) LastSeen() (at time.Time, ok bool, err error) {
 	return at, true, err
 }
 
-// GetState returns a copy of the value of name. ok is false if there is none. With a nil b it
-// reads committed values, with an indexed b also the writes of b.
-func (d *DB) GetState(b *Batch, group string, lane int, key, name string) (value []byte, ok bool, err error) {
-	if err := d.use(); err != nil {
-		return nil, false, err
-	}
-	defer d.done()
-	return d.getFrom(d.reader(b), d.stateKey(group, lane, key, name))
+// GetState returns a copy of the value of name. ok is false if there is none.
+func (d *DB) GetState(group string, lane int, key, name string) (value []byte, ok bool, err error) {
+	return d.get(d.stateKey(group, lane, key, name))
 }
 
 // ScanState calls f with the names of key that begin with prefix, in order, and a copy
-// of each value, until f returns false. See GetState for b.
-func (d *DB) ScanState(b *Batch, group string, lane int, key, prefix string, f func(name string, value []byte) bool) error {
-	if err := d.use(); err != nil {
-		return err
-	}
-	defer d.done()
+// of each value, until f returns false.
+func (d *DB) ScanState(group string, lane int, key, prefix string, f func(name string, value []byte) bool) error {
 	p := append(d.statePrefix(group, lane, key), prefix...)
-	return d.scan(d.reader(b), p, nil, func(k, v []byte) (bool, error) {
+	return d.scan(p, nil, func(k, v []byte) (bool, error) {
 		return f(prefix+string(k), append(make([]byte, 0, len(v)), v...)), nil
 	})
-}
-
-func (d *DB) reader(b *Batch) pebble.Reader {
-	if b == nil || b.b == nil || !b.read {
-		return d.pebble
-	}
-	return b.b
 }
 
 // StateKeys yields the keys behind after for which group keeps state, in order; an empty after means

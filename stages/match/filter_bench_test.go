@@ -91,7 +91,7 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 	b.Cleanup(func() { _ = db.Close() })
 	r, langs := rand.New(rand.NewPCG(1, 2)), text.NewLanguages()
 	for i := range documents {
-		batch, err := db.NewBatch(false)
+		batch, err := db.NewBatch()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -126,7 +126,7 @@ type benchState struct {
 var _ flow.State = benchState{}
 
 func (s benchState) Get(name string) ([]byte, bool, error) {
-	return s.db.GetState(nil, flow.GroupMatch, 0, s.key, name)
+	return s.db.GetState(flow.GroupMatch, 0, s.key, name)
 }
 
 func (s benchState) Set(name string, value []byte) error {
@@ -138,7 +138,7 @@ func (s benchState) Delete(string) error { return errors.ErrUnsupported }
 
 func (s benchState) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	return func(yield func(string, flow.Value) bool) {
-		err := s.db.ScanState(nil, flow.GroupMatch, 0, s.key, prefix, func(name string, v []byte) bool {
+		err := s.db.ScanState(flow.GroupMatch, 0, s.key, prefix, func(name string, v []byte) bool {
 			return yield(name, flow.Value{Bytes: v})
 		})
 		if err != nil {

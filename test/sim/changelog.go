@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/vokter/vokter/internal/engine"
 )
 
 // recordID names a record of the state topic: kind 's' is a value, by group, key and name;
@@ -66,7 +68,7 @@ func (l *lane) changes() []stateRecord {
 		r := stateRecord{recordID: id}
 		switch id.kind {
 		case 's':
-			v, ok := l.state[place{id.a, id.b}][id.c]
+			v, ok, _ := l.state.Value(engine.Place{Group: id.a, Key: id.b}, id.c)
 			r.value, r.gone = v, !ok
 		case 'w':
 			w, ok := l.wakes[wakeID{consumerID{id.a, id.b}, id.c}]
@@ -81,14 +83,9 @@ func (l *lane) changes() []stateRecord {
 
 // take makes r part of the copy.
 func (l *lane) take(r stateRecord) {
-	switch p := (place{r.a, r.b}); {
-	case r.kind == 's' && r.gone:
-		delete(l.state[p], r.c)
+	switch {
 	case r.kind == 's':
-		if l.state[p] == nil {
-			l.state[p] = make(map[string][]byte)
-		}
-		l.state[p][r.c] = r.value
+		l.state.Set(engine.Place{Group: r.a, Key: r.b}, r.c, r.value) // nil if it is gone
 	case r.kind == 'w' && r.gone:
 		delete(l.wakes, wakeID{consumerID{r.a, r.b}, r.c})
 	case r.kind == 'w':

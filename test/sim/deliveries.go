@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
@@ -13,8 +14,8 @@ import (
 // letters returns the notifications that are dead letters of a sink; nil where none is.
 func (w *world) letters(sink string) map[string]bool {
 	var ids map[string]bool
-	x := w.t.begin(w.holder(sink), consumerID{flow.GroupDead, flow.TopicDead}, sink)
-	for l, err := range sinks.Letters(x.State(sink)) {
+	dead := engine.View(w.holder(sink), engine.Place{Group: flow.GroupDead, Key: sink})
+	for l, err := range sinks.Letters(dead) {
 		if err != nil {
 			panic("sim: letters: " + err.Error()) // what was stored can be read
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/index"
@@ -42,7 +43,7 @@ func (w *world) record(h handleable, x *tx) error {
 func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message, follows: make(map[string]string)}
 	if h.waker {
-		p, err := index.Load(x.State(h.message.Key))
+		p, err := index.Load(engine.View(h.l, x.place()))
 		if err != nil {
 			return err
 		}

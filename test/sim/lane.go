@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/txtest"
 )
 
 // undoing is what takes back the changes that are not durable, in their order.
@@ -45,9 +46,6 @@ type wake struct {
 	behind int
 }
 
-// place is where a group keeps state for a key.
-type place struct{ group, key string }
-
 // ledger is what was done in a lane, for the comparison with what must have been: history is what index did, by page, and books what delivery did, by receiver.
 type ledger struct {
 	history map[string][]entry
@@ -70,7 +68,7 @@ func (l ledger) copy() ledger {
 // On Kafka it is a copy of what the state topic holds, and what came since lies over it.
 type lane struct {
 	id    int
-	state map[place]map[string][]byte
+	state txtest.Memory
 	pos   map[consumerID]int // the next message to handle
 	wakes map[wakeID]wake
 	ledger
@@ -107,7 +105,7 @@ func newLane(id int, undo *undoing) *lane {
 
 // clear forgets what the copy knows.
 func (l *lane) clear() {
-	l.state = make(map[place]map[string][]byte)
+	l.state = make(txtest.Memory)
 	l.pos = make(map[consumerID]int)
 	l.wakes = make(map[wakeID]wake)
 	l.at = 0
@@ -116,9 +114,7 @@ func (l *lane) clear() {
 // copy returns a copy of what l knows, which shares nothing that is written to.
 func (l *lane) copy(undo *undoing) *lane {
 	c := newLane(l.id, undo)
-	for p, values := range l.state {
-		c.state[p] = maps.Clone(values)
-	}
+	c.state = l.state.Clone()
 	c.pos, c.wakes, c.ledger = maps.Clone(l.pos), maps.Clone(l.wakes), l.ledger.copy()
 	c.tenure, c.at, c.synced = l.tenure, l.at, l.synced
 	return c
@@ -133,31 +129,17 @@ func (l *lane) touch(id recordID, lazy bool) {
 // apply makes what x wrote and asked for part of l, and the position behind at where the
 // message came from there; at is negative where it came from no log.
 func (l *lane) apply(x *tx, at int, lazy bool) {
-	p := place{x.c.group, x.key}
-	for name, v := range x.wrote {
-		values := l.state[p]
-		if values == nil {
-			values = make(map[string][]byte)
-			l.state[p] = values
+	for p, names := range x.did.Writes.All() {
+		for name, v := range names {
+			old, _, _ := l.state.Value(p, name)
+			l.undo.add(func() { l.state.Set(p, name, old) })
+			l.state.Set(p, name, v)
+			l.touch(recordID{'s', p.Group, p.Key, name}, lazy)
 		}
-		old, was := values[name]
-		l.undo.add(func() {
-			if was {
-				values[name] = old
-			} else {
-				delete(values, name)
-			}
-		})
-		if v == nil {
-			delete(values, name)
-		} else {
-			values[name] = *v
-		}
-		l.touch(recordID{'s', p.group, p.key, name}, lazy)
 	}
-	for key, w := range x.woken {
-		id := wakeID{x.c, key}
-		l.setWake(id, w)
+	for _, w := range x.did.Wakes {
+		id := wakeID{x.c, w.Key}
+		l.setWake(id, wake{at: w.At, atStart: w.AtStart})
 		l.touch(recordID{'w', id.group, id.topic, id.key}, lazy)
 	}
 	if at >= 0 {
@@ -199,18 +181,6 @@ func (l *lane) start(now time.Time, behind func(consumerID) int) {
 			l.wakes[id] = wake{start.Add(-24 * time.Hour), true, behind(id.consumerID)} // at once, whatever the clock does
 		}
 	}
-}
-
-// keys lists the keys for which group keeps state, in order.
-func (l *lane) keys(group string) []string {
-	var keys []string
-	for p, values := range l.state {
-		if p.group == group && len(values) > 0 {
-			keys = append(keys, p.key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // laned is a message on its way, and the lane that it goes to.

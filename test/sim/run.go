@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
@@ -296,7 +297,7 @@ func (w *world) flushAll() (bool, error) {
 func (w *world) undelivered() (int, error) {
 	n := 0
 	for _, sink := range sinkNames {
-		q, err := sinks.Load(w.t.begin(w.holder(sink), deliveryConsumer, sink).State(sink))
+		q, err := sinks.Load(engine.View(w.holder(sink), engine.Place{Group: deliveryConsumer.group, Key: sink}))
 		if err != nil {
 			return 0, err
 		}

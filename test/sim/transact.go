@@ -22,14 +22,14 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 	p, l := h.p, h.l
 	var logged []laned
 	var hints []flow.Message
-	for _, o := range x.out {
+	for _, o := range x.did.Out {
 		if ephemeral[o.Topic] {
 			hints = append(hints, o.Message)
 		} else {
 			logged = append(logged, o)
 		}
 	}
-	lazy := !x.synced && len(logged) == 0
+	lazy := !x.did.Sync && len(logged) == 0
 	at := -1
 	if h.fromLog {
 		at = h.at

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -262,7 +263,7 @@ func (t *truth) final() error {
 		return fmt.Errorf("%s was looked at %d times since all is calm", t.url, s.looked())
 	}
 	for _, group := range []string{flow.GroupIndex, flow.GroupDiff, flow.GroupMatch} {
-		if n := len(t.w.holder(t.url).state[place{group, t.url}]); n > 0 && t.over() {
+		if n := len(t.w.holder(t.url).state[engine.Place{Group: group, Key: t.url}]); n > 0 && t.over() {
 			return fmt.Errorf("%s is watched by nobody, but %s keeps %d values", t.url, group, n)
 		}
 	}

@@ -1,147 +1,97 @@
 package sim
 
 import (
-	"fmt"
 	"iter"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // tx is the transaction of one message.
 type tx struct {
-	t     *transport
-	l     *lane
-	c     consumerID
-	key   string
-	wrote map[string]*[]byte // by name; nil is deleted
-	out   []laned
-	woken map[string]wake // by key; the zero wake is taken back
-	after []func()
-	synced,
+	*engine.Tx[laned]
+	t   *transport
+	c   consumerID
+	key string
+	// foreign says that it touched another key.
 	foreign bool
+
+	// did is what it does, from the end of the handler on.
+	did engine.Effects[laned]
 }
 
 var _ flow.Tx = (*tx)(nil)
 
-// begin opens a transaction for a message of key at consumer c.
-func (t *transport) begin(l *lane, c consumerID, key string) *tx {
-	return &tx{t: t, l: l, c: c, key: key, wrote: make(map[string]*[]byte), woken: make(map[string]wake)}
+// begin opens a transaction for h in its lane.
+func (t *transport) begin(h handleable) *tx {
+	w := engine.Work{Kind: engine.FromLog, Message: &h.message, Position: h.message.Position}
+	if h.waker {
+		w.Kind, w.Wake = engine.FromWake, engine.Wake{Key: h.message.Key}
+	}
+	return &tx{Tx: engine.NewTx(h.l, t, h.c.group, h.c.topic, w), t: t, c: h.c, key: h.message.Key}
+}
+
+// end ends the transaction, whose effects are then to be committed.
+func (x *tx) end() error {
+	return x.Commit(func(e *engine.Effects[laned]) error {
+		x.did = *e
+		return nil
+	})
 }
 
 func (x *tx) State(key string) flow.State {
-	if key != x.key {
-		x.foreign = true
-	}
-	return &txState{x, x.l.state[place{x.c.group, key}]}
-}
-
-func (x *tx) Emit(m flow.Message) { x.out = append(x.out, laned{m, x.t.lane(m.Key)}) }
-func (x *tx) OnCommit(f func())   { x.after = append(x.after, f) }
-func (x *tx) Sync()               { x.synced = true }
-func (x *tx) Fits() error         { return nil }
-
-// Message and Reset are not called: each attempt has a transaction of its own, and its message
-// beside it.
-func (x *tx) Message() (flow.Message, error) { panic("sim: Message is not used") }
-func (x *tx) Reset()                         { panic("sim: Reset is not used") }
-
-func (x *tx) EmitAll(m flow.Message) {
-	id := m.ID
-	for lane := range x.t.lanes {
-		m.ID, m.Key = flow.DeriveID("lane", id, strconv.Itoa(lane)), ""
-		x.out = append(x.out, laned{m, lane})
-	}
-}
-
-func (x *tx) Neighbours(group string) iter.Seq2[string, flow.State] {
-	return func(yield func(string, flow.State) bool) {
-		for _, key := range x.l.keys(group) {
-			if !yield(key, &txState{committed: x.l.state[place{group, key}]}) {
-				return
-			}
-		}
-	}
+	x.foreign = x.foreign || key != x.key
+	return x.Tx.State(key)
 }
 
 func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
-	if key != x.key {
-		x.foreign = true
-	}
-	x.woken[key] = wake{at: at.UTC(), atStart: !at.IsZero() && slices.Contains(opts, flow.AtStart)}
+	x.foreign = x.foreign || key != x.key
+	x.Tx.WakeAt(key, at.UTC(), opts...)
+}
+
+// place is where the group keeps state for the key.
+func (x *tx) place() engine.Place { return engine.Place{Group: x.c.group, Key: x.key} }
+
+// wrote returns the values that are written, by name; nil is deleted.
+func (x *tx) wrote() map[string][]byte {
+	return x.Effects().Writes.Under(x.place(), "", make(map[string][]byte))
 }
 
 // emitted returns what x emits.
 func (x *tx) emitted() []flow.Message {
 	var ms []flow.Message
-	for _, o := range x.out {
+	for _, o := range x.did.Out {
 		ms = append(ms, o.Message)
 	}
 	return ms
 }
 
-// txState is a state as a transaction sees it; x is nil where it can only be read.
-type txState struct {
-	x         *tx
-	committed map[string][]byte
+var _ engine.Outputs[laned] = (*transport)(nil)
+
+// Lanes returns how many lanes there are.
+func (t *transport) Lanes() int { return t.lanes }
+
+// Output returns m with the lane of its key.
+func (t *transport) Output(m flow.Message) laned { return laned{m, t.lane(m.Key)} }
+
+// OutputTo returns m with a lane.
+func (t *transport) OutputTo(m flow.Message, lane int) laned { return laned{m, lane} }
+
+// Fits returns nil: a lane takes everything.
+func (t *transport) Fits(*engine.Effects[laned]) error { return nil }
+
+var _ engine.Reader = (*lane)(nil)
+
+// Value, Values and Keys read what the lane knows now.
+func (l *lane) Value(p engine.Place, name string) ([]byte, bool, error) {
+	return l.state.Value(p, name)
 }
 
-func (s *txState) wrote() map[string]*[]byte {
-	if s.x == nil {
-		return nil
-	}
-	return s.x.wrote
+// Values reads the values at p.
+func (l *lane) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
+	return l.state.Values(p, prefix)
 }
 
-func (s *txState) Get(name string) ([]byte, bool, error) {
-	if v, ok := s.wrote()[name]; ok {
-		if v == nil {
-			return nil, false, nil
-		}
-		return slices.Clone(*v), true, nil
-	}
-	v, ok := s.committed[name]
-	return slices.Clone(v), ok, nil
-}
-
-func (s *txState) Set(name string, value []byte) error {
-	if name == "" || s.x == nil {
-		return fmt.Errorf("state: %q cannot be set", name)
-	}
-	v := slices.Clone(value)
-	s.x.wrote[name] = &v
-	return nil
-}
-
-func (s *txState) Delete(name string) error {
-	if s.x == nil {
-		return fmt.Errorf("state: %q cannot be deleted", name)
-	}
-	s.x.wrote[name] = nil
-	return nil
-}
-
-func (s *txState) Scan(prefix string) iter.Seq2[string, flow.Value] {
-	names := make(map[string]bool)
-	for n := range s.committed {
-		names[n] = true
-	}
-	for n, v := range s.wrote() {
-		names[n] = v != nil
-	}
-	return func(yield func(string, flow.Value) bool) {
-		for _, n := range slices.Sorted(maps.Keys(names)) {
-			if !names[n] || !strings.HasPrefix(n, prefix) {
-				continue
-			}
-			v, _, _ := s.Get(n)
-			if !yield(n, flow.Value{Bytes: v}) {
-				return
-			}
-		}
-	}
-}
+// Keys lists the keys of group.
+func (l *lane) Keys(group, after string) iter.Seq2[string, error] { return l.state.Keys(group, after) }

@@ -43,7 +43,7 @@ type world struct {
 	shuttling *shuttle
 
 	// overlapping is what a handler wrote that has not committed yet, while another runs.
-	overlapping map[string]*[]byte
+	overlapping map[string][]byte
 
 	// act counts what is done. Handled is when the message was handled, and followed as which
 	// act, whose commit is followed up.
@@ -173,10 +173,7 @@ func (w *world) ready() []handleable {
 // handle lets a consumer handle one message: all that follows from it is committed, or
 // nothing is.
 func (w *world) handle(h handleable) error {
-	x := w.t.begin(h.l, h.c, h.message.Key)
-	if h.waker {
-		x.woken[h.message.Key] = wake{} // it comes once, unless it is set again
-	}
+	x := w.t.begin(h)
 	err := w.process(h, x)
 	if class, _ := failure.ClassOf(err); err != nil && class == failure.ClassNotYet {
 		w.stats.Waits++
@@ -187,8 +184,9 @@ func (w *world) handle(h handleable) error {
 	if err != nil {
 		return fmt.Errorf("%v: %s of %s: %w", h.c, h.message.Type, h.message.Key, err)
 	}
+	wrote := x.wrote()
 	for name := range w.overlapping {
-		if _, both := x.wrote[name]; both {
+		if _, both := wrote[name]; both {
 			return fmt.Errorf("%v: %s of %s writes %q, as another handler does at the same time", h.c, h.message.Type, h.message.Key, name)
 		}
 	}
@@ -205,10 +203,13 @@ func (w *world) handle(h handleable) error {
 			return err
 		}
 	}
+	if err := x.end(); err != nil {
+		return err
+	}
 	w.waited = 0
 	w.tracef("%d: %v %s %s%s", h.p.name, h.c, h.message.Type, h.message.Key, describe(x.emitted()))
 	if w.kafka() {
-		return errors.Join(w.merge(h, x, x.after), w.broken)
+		return errors.Join(w.merge(h, x, x.did.OnCommit), w.broken)
 	}
 	return w.commitLocal(h, x)
 }
@@ -220,14 +221,14 @@ func (w *world) commitLocal(h handleable, x *tx) error {
 		at = h.at
 	}
 	h.l.apply(x, at, false)
-	for _, o := range x.out {
+	for _, o := range x.did.Out {
 		w.t.append(o)
 	}
 	w.act++
 	if err := w.record(h, x); err != nil {
 		return err
 	}
-	if x.synced {
+	if x.did.Sync {
 		w.t.undo.settle()
 	}
 	if !h.fromLog && !h.waker {
@@ -244,7 +245,7 @@ func (w *world) commitLocal(h handleable, x *tx) error {
 		return nil
 	}
 	w.handled, w.followed = w.now, w.act
-	for _, f := range x.after {
+	for _, f := range x.did.OnCommit {
 		f()
 	}
 	return w.broken
@@ -269,7 +270,7 @@ func (w *world) meanwhile(h handleable, x *tx) (alive bool, err error) {
 		if other.l != h.l || other.c.group != h.c.group || other.c.topic == h.c.topic || other.message.Key != h.message.Key {
 			continue
 		}
-		w.overlapping = x.wrote
+		w.overlapping = x.wrote()
 		err := w.handle(other)
 		w.overlapping = nil
 		return h.p.lanes[h.l.id] == h.l && h.l.tenure == tenure, err

@@ -3,7 +3,6 @@
 package txtest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -20,7 +20,7 @@ import (
 // concurrent use.
 type Store struct {
 	mu      sync.Mutex
-	states  map[string]map[string][]byte
+	states  Memory
 	wakes   map[string]Wake
 	emitted []flow.Message
 	writes  int
@@ -35,7 +35,7 @@ type Wake struct {
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{states: make(map[string]map[string][]byte), wakes: make(map[string]Wake)}
+	return &Store{states: make(Memory), wakes: make(map[string]Wake)}
 }
 
 // Beside makes other what the group of that name keeps in the same lane, for transactions
@@ -49,16 +49,19 @@ func (s *Store) Beside(group string, other *Store) {
 	s.others[group] = other
 }
 
+// group returns what the group of that name keeps; the empty name is the group of s.
 func (s *Store) group(name string) *Store {
+	if name == "" {
+		return s
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.others[name]
+	return cmp.Or(s.others[name], New())
 }
 
 // Handle gives m to p in a transaction of its own, which it commits where p returns nil.
 func (s *Store) Handle(ctx context.Context, p flow.Processor, m flow.Message) error {
-	tx := s.Begin()
-	tx.message = m
+	tx := s.begin(m.Topic, engine.Work{Kind: engine.FromPost, Message: &m, Position: m.Position})
 	if err := p.Process(flow.WithTx(ctx, tx), tx, m); err != nil {
 		return err
 	}
@@ -67,32 +70,57 @@ func (s *Store) Handle(ctx context.Context, p flow.Processor, m flow.Message) er
 }
 
 // Begin opens a transaction. One that is not committed leaves no trace.
-func (s *Store) Begin() *Tx {
-	tx := &Tx{store: s}
-	tx.Reset()
-	return tx
+func (s *Store) Begin() *Tx { return s.begin("", engine.Work{Kind: engine.FromPost}) }
+
+func (s *Store) begin(topic string, w engine.Work) *Tx {
+	return &Tx{engine.NewTx(reader{s}, oneLane{}, "", topic, w), s}
+}
+
+// apply makes e visible.
+func (s *Store) apply(e *engine.Effects[flow.Message]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, names := range e.Writes.All() {
+		for name, value := range names {
+			s.writes++
+			s.states.Set(p, name, value)
+		}
+	}
+	for _, w := range e.Wakes {
+		if w.At.IsZero() {
+			delete(s.wakes, w.Key)
+		} else {
+			s.wakes[w.Key] = Wake{At: w.At, AtStart: w.AtStart}
+		}
+	}
+	s.emitted = append(s.emitted, e.Out...)
 }
 
 // Value returns what is committed under name for key.
 func (s *Store) Value(key, name string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v, ok := s.states[key][name]
-	return bytes.Clone(v), ok
+	v, ok, _ := s.states.Value(engine.Place{Key: key}, name) // memory does not fail
+	return v, ok
 }
 
 // Names returns the names committed for key, in order.
 func (s *Store) Names(key string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.states[key]))
+	return slices.Sorted(maps.Keys(s.states[engine.Place{Key: key}]))
 }
 
 // Keys returns the keys that have state, in order.
 func (s *Store) Keys() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.states))
+	var keys []string
+	for p := range s.states {
+		keys = append(keys, p.Key)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // Take returns the messages emitted since the last call, in order.

@@ -125,7 +125,7 @@ func TestApply(t *testing.T) {
 		{Key(KindClock), nil},
 		{Key(KindFence), []byte("nonce")},
 	} {
-		b, err := db.NewBatch(false)
+		b, err := db.NewBatch()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestApply(t *testing.T) {
 	} {
 		got := make(map[string]string)
 		for _, of := range [][2]string{{"g", "k"}, {OwnGroup, OwnKey}} {
-			err := db.ScanState(nil, of[0], lane, of[1], "", func(name string, value []byte) bool {
+			err := db.ScanState(of[0], lane, of[1], "", func(name string, value []byte) bool {
 				got[of[0]+"/"+of[1]+"/"+name] = string(value)
 				return true
 			})
@@ -151,7 +151,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("lane %d: got %q, want %q", lane, got, want)
 		}
 	}
-	b, err := db.NewBatch(false)
+	b, err := db.NewBatch()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func (x *exporter) alone(of place, lane int) error {
 			continue
 		}
 		found := false
-		err := x.s.cache.ScanState(nil, of.group, other, of.key, "", func(string, []byte) bool {
+		err := x.s.cache.ScanState(of.group, other, of.key, "", func(string, []byte) bool {
 			found = true
 			return false
 		})

@@ -190,7 +190,7 @@ func (s *session) copyLane(ctx context.Context, reader sarama.Consumer, lane int
 
 // write puts records into the copy of lane.
 func (s *session) write(lane int, records map[string][]byte) error {
-	b, err := s.cache.NewBatch(false)
+	b, err := s.cache.NewBatch()
 	if err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (s *session) kept(each func(lane int, who consumer, w wake) error) (kept, e
 	for lane := range s.lanes {
 		k.positions[lane] = make(map[consumer]int64)
 		var failure error
-		err := s.cache.ScanState(nil, changelog.OwnGroup, lane, changelog.OwnKey, "", func(name string, value []byte) bool {
+		err := s.cache.ScanState(changelog.OwnGroup, lane, changelog.OwnKey, "", func(name string, value []byte) bool {
 			failure = k.add(lane, name, value, each)
 			return failure == nil
 		})

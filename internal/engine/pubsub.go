@@ -1,12 +1,12 @@
-// Package mill has what the transports share: their Watermill publishers and subscribers, and a
-// clock that notices when it is set back.
-package mill
+// Package engine is the engine that the transports share. A lane has one handler for each group and
+// topic, which gets messages one at a time. What the handler does is collected in a transaction, and
+// the transport commits it together with the position of the message.
+package engine
 
 import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -105,11 +105,3 @@ func EndAll(ends []func()) {
 	}
 	wg.Wait()
 }
-
-const (
-	// InboxSize is how many posted messages a lane holds before Post blocks.
-	InboxSize = 256
-	// FirstPause is the pause after the first rejection of a message. Each further pause is
-	// twice as long.
-	FirstPause = 5 * time.Millisecond
-)

@@ -1,4 +1,4 @@
-package mill
+package engine
 
 import (
 	"sync"

@@ -1,9 +1,19 @@
 package kafka
 
-import "time"
+import (
+	"time"
+
+	"github.com/vokter/vokter/internal/engine"
+)
 
 // now returns the wall-clock time and records that it was seen.
 func (t *Transport) now() time.Time { return t.clock.See(t.cfg.Now()) }
+
+// checkedNow is now, but first it looks whether the clock was set back.
+func (t *Transport) checkedNow() time.Time {
+	t.checkClock()
+	return t.now()
+}
 
 // checkClock makes every wake come once if the clock was set back.
 func (t *Transport) checkClock() {
@@ -27,7 +37,9 @@ func (n *lease) wakeAll() {
 	n.queueMu.Unlock()
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
-	for _, r := range n.runners {
-		notify(r.signal)
+	for _, seat := range n.seats {
+		if seat.Runner != nil {
+			engine.Notify(seat.Runner.Signal)
+		}
 	}
 }

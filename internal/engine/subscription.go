@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+)
+
+// Subscription is one channel of messages, which runners fill.
+type Subscription struct {
+	Out chan *message.Message
+	// ctx is the parent of the contexts of messages.
+	ctx    context.Context
+	cancel context.CancelFunc
+	runs   sync.WaitGroup
+	// abandoned is closed when the subscription stops waiting for messages in flight.
+	abandoned chan struct{}
+	once      sync.Once
+}
+
+// NewSubscription returns a subscription whose messages have the values of ctx.
+func NewSubscription(ctx context.Context) *Subscription {
+	s := &Subscription{Out: make(chan *message.Message), abandoned: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	return s
+}
+
+// CloseWith calls end when ctx is done, unless the subscription was closed before.
+func (s *Subscription) CloseWith(ctx context.Context, end func()) {
+	unwatch := context.AfterFunc(ctx, end)
+	context.AfterFunc(s.ctx, func() { unwatch() })
+}
+
+// Close ends the subscription. Leave makes the transport stop its runners. Handlers of messages in
+// flight have the time grace until their contexts are cancelled, and then the time after to return.
+// All calls return when the channel is closed.
+func (s *Subscription) Close(leave func(), grace, after time.Duration) {
+	s.once.Do(func() {
+		leave()
+		cancel := time.AfterFunc(grace, s.cancel)
+		abandon := time.AfterFunc(grace+after, func() { close(s.abandoned) })
+		s.runs.Wait()
+		cancel.Stop()
+		abandon.Stop()
+		s.cancel()
+		close(s.Out)
+	})
+}
+
+// Seat is the place of the runner that serves a lane for a group. The zero Seat is free. Its users
+// hold a lock.
+type Seat[O any] struct {
+	// Runner is the one that serves the lane; nil if there is none.
+	Runner *Runner[O]
+	last   <-chan struct{} // closed when the last runner has ended
+}
+
+// Give makes sub serve the lane from now on, by the runner that start returns; a nil sub leaves the
+// lane without one. The runner of another subscription is stopped, and its successor begins when it
+// has ended.
+func (s *Seat[O]) Give(sub *Subscription, start func() *Runner[O]) {
+	old := s.Runner
+	if old == nil && sub == nil || old != nil && old.Sub == sub {
+		return
+	}
+	if old != nil {
+		close(old.stopping)
+		s.Runner = nil
+	}
+	if sub == nil {
+		return
+	}
+	r := start()
+	r.Sub, r.prev, r.done, r.stopping = sub, s.last, make(chan struct{}), make(chan struct{})
+	s.Runner, s.last = r, r.done
+	sub.runs.Add(1)
+	go r.loop()
+}
+
+// Wait waits until the last runner has ended.
+func (s *Seat[O]) Wait() {
+	if s.last != nil {
+		<-s.last
+	}
+}

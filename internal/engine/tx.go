@@ -1,0 +1,244 @@
+package engine
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// Kind is where a message to handle comes from.
+type Kind int
+
+// The kinds of work.
+const (
+	FromLog Kind = iota
+	FromPost
+	FromWake
+)
+
+// Work is one message to handle.
+type Work struct {
+	Kind Kind
+	// Offset and Position say where the message is in its log. They are set only FromLog.
+	Offset   int64
+	Position string
+	// Message is the message. It is nil if the log has only the ID, the metadata and the body. None
+	// of them may be modified.
+	Message *flow.Message
+	ID      string
+	Meta    map[string]string
+	Body    []byte
+	// Wake is set only FromWake.
+	Wake Wake
+}
+
+// Key returns the key of the message.
+func (w Work) Key() string {
+	if w.Message != nil {
+		return w.Message.Key
+	}
+	return w.Meta[flow.HeaderKey]
+}
+
+// Effects are what the commit of a transaction does. O is an output as the backend writes it.
+type Effects[O any] struct {
+	Writes *Writes
+	Out    []O
+	// Wakes has at most one wake for each key. A zero At removes the wake.
+	Wakes    []Wake
+	OnCommit []func()
+	Sync     bool
+}
+
+// Outputs makes outputs of messages. It is comparable: two are equal if they belong to the same
+// transport.
+type Outputs[O any] interface {
+	// Lanes returns how many lanes each topic has.
+	Lanes() int
+	// Output returns m as an output to the lane of its key, or of its ID if it has no key.
+	Output(m flow.Message) O
+	// OutputTo returns m as an output to a lane.
+	OutputTo(m flow.Message, lane int) O
+	// Fits returns nil, or why a transaction with these effects can never be committed.
+	Fits(e *Effects[O]) error
+}
+
+// Tx is the transaction of one attempt to handle one message. It collects in memory what the
+// handler does, for the backend to commit, and is safe for concurrent use.
+type Tx[O any] struct {
+	Group, Topic string
+	Work         Work
+	reader       Reader
+	outputs      Outputs[O]
+
+	overlay
+	effects Effects[O]
+}
+
+// NewTx returns a transaction of group, which handles w of topic.
+func NewTx[O any](r Reader, outputs Outputs[O], group, topic string, w Work) *Tx[O] {
+	return &Tx[O]{Group: group, Topic: topic, Work: w, reader: r, outputs: outputs}
+}
+
+// Join makes out part of the transaction of ctx. Joined is false if ctx has none of a transport
+// with outputs.
+func Join[O any](ctx context.Context, outputs Outputs[O], out []O) (joined bool, err error) {
+	p, _ := flow.TxFrom(ctx)
+	x, ok := p.(*Tx[O])
+	if !ok || x.outputs != outputs {
+		return false, nil
+	}
+	if !x.Collect(out...) {
+		return true, ErrOver
+	}
+	return true, nil
+}
+
+// Message returns the message that is handled. Its header is a copy.
+func (x *Tx[O]) Message() (flow.Message, error) {
+	w, p := x.Work, x.Work.Message
+	switch {
+	case p == nil:
+		return flow.Received(x.Topic, w.ID, w.Position, w.Meta, w.Body)
+	case p.ID == "" || p.Type == "":
+		return flow.Received(x.Topic, p.ID, w.Position, p.Metadata(), p.Body)
+	}
+	m := *p
+	m.Header = maps.Clone(p.Header)
+	m.Topic, m.Position = x.Topic, w.Position
+	return m, nil
+}
+
+// State returns the state of the group for key.
+func (x *Tx[O]) State(key string) flow.State {
+	return &state{reader: x.reader, overlay: &x.overlay, place: Place{x.Group, key}}
+}
+
+// Neighbours yields the keys for which group keeps state in the lane, each with its committed
+// state.
+func (x *Tx[O]) Neighbours(group string) iter.Seq2[string, flow.State] {
+	return Views(group, x.reader.Keys(group, ""), x.reader)
+}
+
+// Emit collects m.
+func (x *Tx[O]) Emit(m flow.Message) { x.Collect(x.outputs.Output(m)) }
+
+// EmitAll collects a copy of m for each lane.
+func (x *Tx[O]) EmitAll(m flow.Message) {
+	id := m.ID
+	for i := range x.outputs.Lanes() {
+		m.ID, m.Key = flow.DeriveID("lane", id, strconv.Itoa(i)), ""
+		x.Collect(x.outputs.OutputTo(m, i))
+	}
+}
+
+// Collect adds out. It returns false if the transaction is over.
+func (x *Tx[O]) Collect(out ...O) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return false
+	}
+	x.effects.Out = append(x.effects.Out, out...)
+	return true
+}
+
+// WakeAt collects a change of key's wake.
+func (x *Tx[O]) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.over {
+		x.setWake(Wake{Key: key, At: at, AtStart: !at.IsZero() && slices.Contains(opts, flow.AtStart)})
+	}
+}
+
+func (x *Tx[O]) setWake(w Wake) {
+	e := &x.effects
+	if i := e.wake(w.Key); i >= 0 {
+		e.Wakes[i] = w
+		return
+	}
+	e.Wakes = append(e.Wakes, w)
+}
+
+// wake returns the index of key's wake, or -1.
+func (e *Effects[O]) wake(key string) int {
+	return slices.IndexFunc(e.Wakes, func(w Wake) bool { return w.Key == key })
+}
+
+// OnCommit collects f.
+func (x *Tx[O]) OnCommit(f func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.over {
+		x.effects.OnCommit = append(x.effects.OnCommit, f)
+	}
+}
+
+// Sync asks for a durable commit.
+func (x *Tx[O]) Sync() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.effects.Sync = true
+}
+
+// Fits returns nil, or why the transaction can never be committed.
+func (x *Tx[O]) Fits() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.outputs.Fits(x.all())
+}
+
+// Reset drops all that the attempt did so far.
+func (x *Tx[O]) Reset() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.drop()
+}
+
+// Close ends the transaction without a commit. A handler that uses it afterwards gets ErrOver.
+func (x *Tx[O]) Close() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	x.drop()
+}
+
+func (x *Tx[O]) drop() { x.writes, x.effects = Writes{}, Effects[O]{} }
+
+// all returns what the transaction has collected. The caller holds x.mu.
+func (x *Tx[O]) all() *Effects[O] {
+	x.effects.Writes = &x.writes
+	return &x.effects
+}
+
+// Effects returns what the transaction has collected so far.
+func (x *Tx[O]) Effects() Effects[O] {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return *x.all()
+}
+
+// Commit calls commit with what the transaction has collected, and ends it if commit succeeds. A
+// wake that was delivered is removed, unless the handler set it again. Commit must not use the
+// transaction otherwise.
+func (x *Tx[O]) Commit(commit func(*Effects[O]) error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return ErrOver
+	}
+	if w := x.Work.Wake; x.Work.Kind == FromWake && x.effects.wake(w.Key) < 0 {
+		x.setWake(Wake{Key: w.Key})
+	}
+	if err := commit(x.all()); err != nil {
+		return err
+	}
+	x.over = true
+	return nil
+}
