@@ -1,0 +1,177 @@
+// Package browser fetches pages that need a browser: it opens them in Chromium and returns the
+// document as its scripts left it.
+//
+// Each page gets a process of its own, with a new profile. It knows nothing of other pages, and ends
+// with the check. All its connections pass a proxy in this process, which connects to public and
+// allowed addresses only and bounds their number and their bytes.
+package browser
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/net/html"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// shellWords is how many words a page with scripts has at least that Auto takes for a document.
+const shellWords = 50
+
+// Fetcher fetches pages over http and https: those of Config.Pages as they say, all others with Plain.
+// It is safe for concurrent use.
+type Fetcher struct {
+	config Config
+	plain  pipeline.Fetcher
+	pages  atomic.Pointer[map[string]Page]
+	tabs   chan struct{}
+}
+
+var _ pipeline.Fetcher = (*Fetcher)(nil)
+
+// New returns a Fetcher that fetches pages without a browser with plain. c must be one that Check
+// accepts.
+func New(c Config, plain pipeline.Fetcher) *Fetcher {
+	c = c.withDefaults()
+	f := &Fetcher{config: c, plain: plain, tabs: make(chan struct{}, c.Tabs)}
+	f.SetPages(c.Pages)
+	return f
+}
+
+// SetPages replaces Config.Pages for the fetches that begin later.
+func (f *Fetcher) SetPages(pages map[string]Page) { f.pages.Store(&pages) }
+
+// Schemes returns those of the fetcher without a browser.
+func (f *Fetcher) Schemes() []string { return f.plain.Schemes() }
+
+// access is Response.Access of pages that the browser opened.
+const access = "browser"
+
+// Fetch fetches r. If ctx is cancelled it returns the error of ctx. A page from the browser has no
+// validators: each check opens it.
+func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	page := (*f.pages.Load())[r.URL]
+	if r.Page != "" && r.Page != r.URL { // robots.txt
+		return f.plain.Fetch(ctx, r)
+	}
+	switch page.Mode {
+	case Rendered:
+		return f.render(ctx, r, page.Steps)
+	case Auto:
+		return f.auto(ctx, r)
+	}
+	return f.plain.Fetch(ctx, r)
+}
+
+// auto fetches r, and opens it in the browser where it is a shell.
+func (f *Fetcher) auto(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	resp, err := f.plain.Fetch(ctx, r)
+	if err != nil || resp.Status != http.StatusOK || !isHTML(resp.Header.Get("Content-Type")) {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil {
+		return pipeline.Response{}, err
+	}
+	if isShell(body) {
+		return f.render(ctx, r, nil)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// isHTML reports whether contentType is that of a page with elements.
+func isHTML(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (kind == "text/html" || kind == "application/xhtml+xml")
+}
+
+// isShell reports whether page has scripts and hardly any words.
+func isShell(page []byte) bool {
+	scripts, words, hidden := false, 0, ""
+	for t := html.NewTokenizer(bytes.NewReader(page)); ; {
+		switch t.Next() {
+		case html.ErrorToken:
+			return scripts && words < shellWords
+		case html.StartTagToken:
+			name, _ := t.TagName()
+			switch string(name) {
+			case "script", "style", "template", "noscript", "title":
+				if hidden == "" {
+					hidden = string(name)
+				}
+				scripts = scripts || string(name) == "script"
+			}
+		case html.EndTagToken:
+			if name, _ := t.TagName(); string(name) == hidden {
+				hidden = ""
+			}
+		case html.TextToken:
+			if hidden == "" {
+				words += len(strings.Fields(string(t.Text())))
+			}
+		}
+		if words >= shellWords {
+			return false
+		}
+	}
+}
+
+// render opens r in the browser.
+func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []Step) (pipeline.Response, error) {
+	path, err := f.config.Find()
+	if err != nil {
+		return pipeline.Response{}, unavailable(err)
+	}
+	if !f.config.NoSandbox && os.Geteuid() == 0 {
+		return pipeline.Response{}, unavailable(errRoot)
+	}
+	select {
+	case f.tabs <- struct{}{}:
+		defer func() { <-f.tabs }()
+	case <-ctx.Done():
+		return pipeline.Response{}, failed(ctx, "no tab of the browser became free")
+	}
+	limited, cancel := context.WithTimeout(ctx, f.config.Timeout)
+	defer cancel()
+	doc, err := f.open(limited, path, r, steps)
+	if err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return pipeline.Response{}, context.Canceled
+		}
+		return pipeline.Response{}, err
+	}
+	if !isHTML(doc.mime) {
+		return f.plain.Fetch(ctx, r)
+	}
+	return pipeline.Response{
+		URL: doc.url, Status: http.StatusOK, Access: access,
+		Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}},
+		Body:   io.NopCloser(strings.NewReader(doc.html)),
+	}, nil
+}
+
+// errRoot says why the sandbox cannot work.
+var errRoot = errors.New("Chromium's sandbox does not work for the user root; run this program as another user, or set browser.no_sandbox: true if pages are trusted")
+
+// unavailable is the error of a check that the browser could not begin. It is not the fault of the
+// page: like an answer of a busy host, it ends no subscription.
+func unavailable(err error) error {
+	return &pipeline.FetchError{Class: pipeline.FailBusy, Reason: err.Error(), Err: err}
+}
+
+// failed is the error of a page that took too long, or context.Canceled.
+func failed(ctx context.Context, reason string) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return context.Canceled
+	}
+	return &pipeline.FetchError{Class: pipeline.FailTimeout, Reason: reason, Err: ctx.Err()}
+}

@@ -1,0 +1,320 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+	httpsource "github.com/vokter/vokter/sources/http"
+)
+
+// website is a page at /, and what the browser asked of it and its neighbours.
+type website struct {
+	*httptest.Server
+	asked atomic.Int64
+}
+
+func newWebsite(t *testing.T, handler func(w http.ResponseWriter, r *http.Request)) *website {
+	t.Helper()
+	s := &website{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked.Add(1)
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		handler(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// fetcher returns a Fetcher with a browser that may open this server alone, as page says. It skips
+// the test where there is no browser.
+func (s *website) fetcher(t *testing.T, page Page, change func(*Config)) *Fetcher {
+	t.Helper()
+	addr, err := netip.ParseAddrPort(strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{
+		Pages: map[string]Page{s.URL + "/": page}, NoSandbox: os.Geteuid() == 0, Timeout: 20 * time.Second,
+		Allow: []netip.Prefix{netip.PrefixFrom(addr.Addr(), 32)}, UserAgent: "vokter/test",
+	}
+	if change != nil {
+		change(&c)
+	}
+	if _, err := c.Find(); err != nil && c.Path == "" {
+		t.Skip(err)
+	}
+	return New(c, httpsource.New(httpsource.Config{Allow: c.Allow}))
+}
+
+func get(t *testing.T, f *Fetcher, url string) (string, error) {
+	t.Helper()
+	resp, err := f.Fetch(t.Context(), pipeline.FetchRequest{URL: url})
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+// class returns the class of a failed fetch.
+func class(err error) string {
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
+		return e.Class
+	}
+	return fmt.Sprintf("%T %v", err, err)
+}
+
+// TestScripts renders a page whose price comes by a request of its script.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	s := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/price":
+			if !strings.Contains(r.UserAgent(), "Chrome") || !strings.HasSuffix(r.UserAgent(), " vokter/test") {
+				t.Errorf("user agent %q", r.UserAgent())
+			}
+			io.WriteString(w, "95.00 EUR")
+		default:
+			io.WriteString(w, `<!doctype html><html lang="en"><p id="p">…</p><script>fetch("/price").then(r=>r.text()).then(x=>{p.textContent=x})</script>`)
+		}
+	})
+	for _, mode := range []Mode{Rendered, Auto} {
+		body, err := get(t, s.fetcher(t, Page{Mode: mode}, nil), s.URL+"/")
+		if err != nil || !strings.Contains(body, "95.00 EUR") || !strings.Contains(body, `lang="en"`) {
+			t.Errorf("%s: %v, %s", mode, err, body)
+		}
+	}
+	if body, err := get(t, s.fetcher(t, Page{}, nil), s.URL+"/"); err != nil || strings.Contains(body, "95.00") {
+		t.Errorf("without the browser: %v, %s", err, body)
+	}
+}
+
+// TestSteps logs in by a form and opens what is behind it. Each check logs in again.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	s := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
+		_, err := r.Cookie("session")
+		switch {
+		case r.Method == http.MethodPost:
+			if r.FormValue("user") == "ann" && r.FormValue("pass") == "tops3cret" {
+				http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
+			}
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+		case err == nil:
+			io.WriteString(w, `<p id="inside">Members pay 80.00 EUR.</p>`)
+		default:
+			io.WriteString(w, `<form method="post"><input name="user"><input name="pass" type="password"><button>Go</button></form>`)
+		}
+	})
+	steps := []Step{
+		{Fill: &Fill{"input[name=user]", registry.NewSecret("ann")}}, {Fill: &Fill{"input[name=pass]", registry.NewSecret("tops3cret")}},
+		{Click: "button"}, {WaitFor: "#inside"}, {Scroll: 1},
+	}
+	f := s.fetcher(t, Page{Mode: Rendered, Steps: steps}, nil)
+	for range 2 {
+		if body, err := get(t, f, s.URL+"/"); err != nil || !strings.Contains(body, "80.00 EUR") {
+			t.Fatalf("%v, %s", err, body)
+		}
+	}
+	steps[1].Fill.Value = registry.NewSecret("wrong")
+	_, err := get(t, s.fetcher(t, Page{Mode: Rendered, Steps: steps}, func(c *Config) { c.Timeout = 4 * time.Second }), s.URL+"/")
+	if class(err) != pipeline.FailTimeout || !strings.Contains(err.Error(), "step 4 (wait_for #inside)") {
+		t.Errorf("an element that does not appear: %v", err)
+	}
+}
+
+// TestHostilePages ends those that ask for too much, and only those.
+func TestHostilePages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, page string
+		want       string // class, or text
+		bounds     func(*Config)
+	}{
+		{name: "many tabs", page: `<p>here</p><script>for(let i=0;i<500;i++)window.open("/x"+i)</script>`, want: "here"},
+		{name: "never loads", page: `<p>here</p><img src="/hang">`, want: pipeline.FailTimeout, bounds: func(c *Config) { c.Timeout = 3 * time.Second }},
+		{name: "script without end", page: `<p>here</p><script>for(;;);</script>`, want: pipeline.FailTimeout, bounds: func(c *Config) { c.Timeout = 3 * time.Second }},
+		{name: "memory", page: `<p>here</p><script>a=[];for(;;)a.push(new Uint8Array(1<<20).fill(7))</script>`, want: pipeline.FailTooLarge, bounds: func(c *Config) { c.Memory = 400 << 20 }},
+		{name: "many requests", page: `<p>here</p><script>for(let i=0;i<1000;i++)fetch("/x"+i)</script>`, want: pipeline.FailTooLarge},
+		{name: "dialogs", page: `<p>here</p><script>alert(1);confirm(2);document.querySelector("p").textContent="after them"</script>`, want: "after them"},
+		{name: "large", page: `<p id="p"></p><script>p.textContent="x".repeat(11<<20)</script>`, want: pipeline.FailTooLarge},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			hang := make(chan struct{})
+			s := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case "/hang":
+					select {
+					case <-hang:
+					case <-r.Context().Done():
+					}
+				case "/":
+					io.WriteString(w, c.page)
+				default:
+					io.WriteString(w, "<p>another</p>")
+				}
+			})
+			defer close(hang)
+			body, err := get(t, s.fetcher(t, Page{Mode: Rendered}, c.bounds), s.URL+"/")
+			if err != nil && class(err) != c.want || err == nil && !strings.Contains(body, c.want) {
+				t.Errorf("%v, %.200s; want %s", err, body, c.want)
+			}
+		})
+	}
+}
+
+// TestForbiddenAddresses neither connects to private addresses for a page, nor to one that a
+// watched page redirects to, nor opens files.
+func TestForbiddenAddresses(t *testing.T) {
+	t.Parallel()
+	var connected atomic.Int64
+	private, err := net.Listen("tcp", "127.0.0.2:0")
+	if err != nil {
+		t.Skip("there is no second loopback address: ", err)
+	}
+	defer private.Close()
+	go func() {
+		for {
+			c, err := private.Accept()
+			if err != nil {
+				return
+			}
+			connected.Add(1)
+			c.Close()
+		}
+	}()
+	inner := private.Addr().String()
+	s := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			fmt.Fprintf(w, `<p>here</p><p id="q"></p><script>
+				for (const u of ["http://%[1]s/","https://%[1]s/","ws://%[1]s/","http://169.254.169.254/latest/meta-data/","file:///etc/passwd"])
+					try { u.startsWith("ws") ? new WebSocket(u) : fetch(u,{mode:"no-cors"}).then(()=>q.textContent+="reac"+"hed "+u,()=>0) } catch(e) {}
+				new RTCPeerConnection({iceServers:[{urls:"turn:%[1]s?transport=tcp",username:"a",credential:"b"}]}).createDataChannel("x")
+			</script><iframe src="http://%[1]s/"></iframe><iframe src="file:///etc/passwd"></iframe><link rel="preconnect" href="http://%[1]s">`, inner)
+		}
+	})
+	body, err := get(t, s.fetcher(t, Page{Mode: Rendered}, nil), s.URL+"/")
+	if err != nil || !strings.Contains(body, "here") || strings.Contains(body, "reached") {
+		t.Errorf("%v, %s", err, body)
+	}
+	away := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+inner+"/", http.StatusFound)
+	})
+	if _, err := get(t, away.fetcher(t, Page{Mode: Rendered}, nil), away.URL+"/"); err == nil {
+		t.Error("a redirect to a private address was followed")
+	}
+	f := s.fetcher(t, Page{Mode: Rendered}, nil)
+	f.SetPages(map[string]Page{"http://" + inner + "/": {Mode: Rendered}})
+	if _, err := get(t, f, "http://"+inner+"/"); class(err) != pipeline.FailAddress {
+		t.Errorf("a page with a private address: %v", err)
+	}
+	if n := connected.Load(); n > 0 {
+		t.Errorf("there were %d connections to a private address", n)
+	}
+}
+
+// TestAnswers returns the status of the page as the fetcher without a browser does.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	s := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/gone":
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, "<p>gone</p>")
+		case "/busy":
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case "/data":
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"price":1}`)
+		default:
+			http.Redirect(w, r, "/gone", http.StatusFound)
+		}
+	})
+	f := s.fetcher(t, Page{}, nil)
+	f.SetPages(map[string]Page{s.URL + "/gone": {Mode: Rendered}, s.URL + "/busy": {Mode: Rendered}, s.URL + "/data": {Mode: Rendered}, s.URL + "/": {Mode: Rendered}})
+	if _, err := get(t, f, s.URL+"/gone"); class(err) != pipeline.FailStatus || !strings.Contains(err.Error(), "404") {
+		t.Errorf("404: %v", err)
+	}
+	_, err := get(t, f, s.URL+"/busy")
+	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailBusy || e.RetryAfter != 7*time.Second {
+		t.Errorf("429: %v", err)
+	}
+	if body, err := get(t, f, s.URL+"/data"); err != nil || body != `{"price":1}` {
+		t.Errorf("JSON: %v, %s", err, body)
+	}
+	no := errors.New("no")
+	_, err = f.Fetch(t.Context(), pipeline.FetchRequest{URL: s.URL + "/", Redirect: func(context.Context, string) error { return no }})
+	if err == nil {
+		t.Error("a redirect that is not permitted was followed")
+	}
+}
+
+// TestUnavailable says what to do where the browser cannot be started, and that it is not the page's fault.
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	s := newWebsite(t, func(http.ResponseWriter, *http.Request) {})
+	f := s.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Path, c.NoSandbox = "/nonexistent/chromium", true })
+	if _, err := get(t, f, s.URL+"/"); class(err) != pipeline.FailBusy || !strings.Contains(err.Error(), "/nonexistent/chromium") {
+		t.Errorf("a missing browser: %v", err)
+	}
+	f = s.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Path, c.NoSandbox = "/bin/false", true })
+	if _, err := get(t, f, s.URL+"/"); class(err) != pipeline.FailBusy || !strings.Contains(err.Error(), "/bin/false did not start") {
+		t.Errorf("a browser that ends at once: %v", err)
+	}
+	if s.asked.Load() > 0 {
+		t.Error("the page was asked for")
+	}
+}
+
+func TestShell(t *testing.T) {
+	long := strings.Repeat("word ", shellWords)
+	for page, want := range map[string]bool{
+		`<div id="root"></div><script src="app.js"></script>`:                    true,
+		`<script>` + long + `</script><noscript>` + long + `</noscript>Loading…`: true,
+		`<p>` + long + `</p><script></script>`:                                   false,
+		`<p>short</p>`:                                                           false,
+		``:                                                                       false,
+	} {
+		if got := isShell([]byte(page)); got != want {
+			t.Errorf("%.60q: %v, want %v", page, got, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for want, p := range map[string]Page{
+		`fetch: "chrome" is not known; write http, browser or auto`:                 {Mode: "chrome"},
+		"steps: they need the browser; add fetch: browser":                          {Mode: Auto, Steps: []Step{{Scroll: 1}}},
+		"steps[0]: it has 0 of wait_for, click, fill and scroll; write exactly one": {Mode: Rendered, Steps: []Step{{}}},
+		"steps[0]: it has 2 of wait_for, click, fill and scroll; write exactly one": {Mode: Rendered, Steps: []Step{{Click: "a", Scroll: 2}}},
+		`steps[0].click: "a[" is not a CSS selector`:                                {Mode: Rendered, Steps: []Step{{Click: "a["}}},
+		"steps[0].fill: it has no select; add the CSS selector of the field":        {Mode: Rendered, Steps: []Step{{Fill: &Fill{}}}},
+		"steps[0].scroll: 51 is not between 1 and 50 screens":                       {Mode: Rendered, Steps: []Step{{Scroll: 51}}},
+	} {
+		if err := p.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := (Page{Mode: Rendered, Steps: []Step{{WaitFor: "#a"}}}).Check(); err != nil {
+		t.Error(err)
+	}
+	if err := (Config{Tabs: 65, Memory: 1, Timeout: time.Millisecond}).Check(); err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Error(err)
+	}
+}

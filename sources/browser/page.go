@@ -1,0 +1,374 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// When a loaded page counts as complete.
+const (
+	// quietFor is how long a page must have no open request.
+	quietFor = 500 * time.Millisecond
+	// quietWithin is how long a page may take to become quiet. One that never does is read as it is.
+	quietWithin = 5 * time.Second
+	// memoryEvery is how often the memory of the browser is measured.
+	memoryEvery = 250 * time.Millisecond
+)
+
+// document is a page that the browser has opened.
+type document struct {
+	url, mime, html string
+}
+
+// tab is one page in a browser of its own.
+type tab struct {
+	f     *Fetcher
+	r     pipeline.FetchRequest
+	ctx   context.Context // chromedp's
+	end   context.CancelCauseFunc
+	proxy *proxy
+	frame cdp.FrameID // of the page itself
+	doing string      // for the reason of a timeout
+
+	mu     sync.Mutex
+	open   map[network.RequestID]bool
+	asked  int
+	answer *network.Response // of the page itself
+	change chan struct{}     // of open
+}
+
+// open opens r with the browser at path, does the steps and reads the page.
+func (f *Fetcher) open(ctx context.Context, path string, r pipeline.FetchRequest, steps []Step) (*document, error) {
+	bounded, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	p, err := newProxy(f.config.Allow, end)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer p.close()
+	var output tail
+	allocated, wait := chromedp.NewExecAllocator(bounded, f.options(path, p.addr, &output)...)
+	defer wait()
+	page, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {}), chromedp.WithLogf(func(string, ...any) {}))
+	defer cancel()
+	t := &tab{f: f, r: r, ctx: page, end: end, proxy: p, doing: "the browser to start", open: make(map[network.RequestID]bool), change: make(chan struct{}, 1)}
+	if err := chromedp.Do(page); err != nil {
+		if bounded.Err() != nil {
+			return nil, t.why(ctx, bounded, err)
+		}
+		return nil, unavailable(fmt.Errorf("the browser %s did not start: %s", path, cmp.Or(output.String(), err.Error())))
+	}
+	if process := chromedp.FromContext(page).Browser.Process(); process != nil {
+		defer killGroup(process.Pid)
+		measured, stop := context.WithCancel(bounded)
+		defer stop()
+		go t.measure(measured, process.Pid)
+	}
+	doc, err := t.read(steps)
+	if err != nil {
+		return nil, t.why(ctx, bounded, err)
+	}
+	return doc, nil
+}
+
+// options are those of the process of one page.
+func (f *Fetcher) options(path, proxy string, output io.Writer) []chromedp.ExecAllocatorOption {
+	return append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) { ownGroup(cmd) }),
+		chromedp.CombinedOutput(output),
+		chromedp.ProxyServer("http://"+proxy),
+		// By default loopback goes past the proxy.
+		chromedp.Flag("proxy-bypass-list", "<-loopback>"),
+		// What does not go through an HTTP proxy would go past it.
+		chromedp.Flag("disable-quic", true),
+		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		chromedp.Flag("no-sandbox", f.config.NoSandbox),
+		chromedp.Flag("disable-popup-blocking", false),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("mute-audio", true),
+		chromedp.WindowSize(1280, 1024),
+	)
+}
+
+// read opens the page, does the steps and returns what there is then.
+func (t *tab) read(steps []Step) (*document, error) {
+	t.doing = "the page to load"
+	if err := t.prepare(); err != nil {
+		return nil, err
+	}
+	err := chromedp.Do(t.ctx, chromedp.Navigate(t.r.URL))
+	t.mu.Lock()
+	answer := t.answer
+	t.mu.Unlock()
+	if answer != nil { // without a body it is an error as well
+		if failed := refuse(answer); failed != nil {
+			return nil, failed
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if answer == nil {
+		return nil, &pipeline.FetchError{Class: pipeline.FailNetwork, Reason: "the browser got no page"}
+	}
+	doc := &document{mime: answer.MimeType}
+	if !isHTML(doc.mime) {
+		return doc, nil
+	}
+	t.settle()
+	for i, s := range steps {
+		t.doing = fmt.Sprintf("step %d (%.100s)", i+1, s)
+		if err := t.do(s); err != nil {
+			return nil, err
+		}
+		t.settle()
+	}
+	t.doing = "the page to be read"
+	if doc.url, err = chromedp.Run(t.ctx, chromedp.Location()); err != nil {
+		return nil, err
+	}
+	doc.html, err = chromedp.Run(t.ctx, chromedp.Evaluate[string](fmt.Sprintf("document.documentElement.outerHTML.slice(0, %d)", t.f.config.MaxBody+1)))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(doc.html)) > t.f.config.MaxBody {
+		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page is larger than %d bytes", t.f.config.MaxBody)}
+	}
+	return doc, nil
+}
+
+// refuse returns the error for a page whose status is not a success, or nil.
+func refuse(resp *network.Response) error {
+	status := int(resp.Status)
+	switch {
+	case status == http.StatusTooManyRequests:
+		e := &pipeline.FetchError{Class: pipeline.FailBusy, Status: status, Reason: "HTTP status 429 Too Many Requests"}
+		for name, value := range resp.Headers {
+			if strings.EqualFold(name, "Retry-After") {
+				e.RetryAfter, _ = outbound.RetryAfter(fmt.Sprint(value), time.Now())
+			}
+		}
+		return e
+	case status < 200 || status > 299:
+		return &pipeline.FetchError{Class: pipeline.FailStatus, Status: status, Reason: strings.TrimSpace(fmt.Sprintf("HTTP status %d %s", status, http.StatusText(status)))}
+	}
+	return nil
+}
+
+// prepare makes the tab listen, and forbids what a watched page does not need.
+func (t *tab) prepare() error {
+	own := chromedp.FromContext(t.ctx).Target.TargetID
+	t.frame = cdp.FrameID(own) // a tab and its first frame have one ID
+	if err := chromedp.Listen(t.ctx, t.heard); err != nil {
+		return err
+	}
+	err := chromedp.ListenBrowser(t.ctx, func(event any) {
+		if e, ok := event.(*target.EventTargetCreated); ok && e.TargetInfo.Type == "page" && e.TargetInfo.TargetID != own {
+			go chromedp.CallBrowser(t.ctx, target.CloseTarget, target.CloseTargetParams{TargetID: e.TargetInfo.TargetID})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	_, err = chromedp.CallBrowser(t.ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny})
+	if err != nil || t.f.config.UserAgent == "" {
+		return err
+	}
+	version, err := chromedp.CallBrowser(t.ctx, cdpbrowser.GetVersion, struct{}{})
+	if err != nil {
+		return err
+	}
+	_, err = chromedp.Call(t.ctx, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: version.UserAgent + " " + t.f.config.UserAgent})
+	return err
+}
+
+// heard handles an event of the tab. It must not wait.
+func (t *tab) heard(event any) {
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		t.count(e.RequestID, true)
+		if e.RedirectResponse != nil && e.Type == network.ResourceTypeDocument && string(e.RequestID) == string(e.LoaderID) && t.r.Redirect != nil {
+			go func() {
+				if err := t.r.Redirect(t.ctx, e.Request.URL); err != nil {
+					t.end(err)
+				}
+			}()
+		}
+	case *network.EventResponseReceived:
+		if string(e.RequestID) == string(e.LoaderID) && e.FrameID == t.frame {
+			t.mu.Lock()
+			t.answer = e.Response
+			t.mu.Unlock()
+		}
+	case *network.EventLoadingFinished:
+		t.count(e.RequestID, false)
+	case *network.EventLoadingFailed:
+		t.count(e.RequestID, false)
+	case *cdppage.EventJavascriptDialogOpening:
+		go chromedp.Call(t.ctx, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{})
+	}
+}
+
+// count notes that a request began or ended.
+func (t *tab) count(id network.RequestID, begins bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !begins {
+		delete(t.open, id)
+	} else if t.asked++; t.asked > maxConnections {
+		t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 requests"})
+	} else {
+		t.open[id] = true
+	}
+	select {
+	case t.change <- struct{}{}:
+	default:
+	}
+}
+
+// settle waits until the page has had no open request for quietFor, and at most quietWithin.
+func (t *tab) settle() {
+	latest := time.NewTimer(quietWithin)
+	defer latest.Stop()
+	quiet := time.NewTimer(quietFor)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-t.ctx.Done():
+			return
+		case <-latest.C:
+			return
+		case <-quiet.C:
+			return
+		case <-t.change:
+			t.mu.Lock()
+			busy := len(t.open) > 0
+			t.mu.Unlock()
+			if busy {
+				quiet.Stop()
+			} else {
+				quiet.Reset(quietFor)
+			}
+		}
+	}
+}
+
+// do does one step.
+func (t *tab) do(s Step) error {
+	switch {
+	case s.WaitFor != "":
+		return chromedp.Do(t.ctx, chromedp.WaitVisible(chromedp.CSS(s.WaitFor)))
+	case s.Click != "":
+		return chromedp.Do(t.ctx, chromedp.Click(chromedp.CSS(s.Click), chromedp.NodeVisible))
+	case s.Fill != nil:
+		return chromedp.Do(t.ctx, chromedp.SendKeys(chromedp.CSS(s.Fill.Select), s.Fill.Value.Reveal(), chromedp.NodeVisible))
+	}
+	for range s.Scroll {
+		if err := chromedp.Do(t.ctx, chromedp.Evaluate[chromedp.Void]("window.scrollBy(0, window.innerHeight)")); err != nil {
+			return err
+		}
+		t.settle()
+	}
+	return nil
+}
+
+// why returns the reason why the page failed: a bound that it passed, the time, the network, or err.
+func (t *tab) why(ctx, bounded context.Context, err error) error {
+	if cause := context.Cause(bounded); cause != nil && ctx.Err() == nil {
+		return cause // of the proxy, of Redirect, or of the memory
+	}
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
+		return e
+	}
+	if ctx.Err() != nil {
+		return failed(ctx, fmt.Sprintf("the browser waited too long for %s", t.doing))
+	}
+	host := ""
+	if u, parseErr := url.Parse(t.r.URL); parseErr == nil {
+		host = u.Hostname()
+	}
+	if refused, ok := errors.AsType[*outbound.AddressError](t.proxy.failure(host)); ok {
+		return &pipeline.FetchError{Class: pipeline.FailAddress, Reason: refused.Error(), Err: refused}
+	}
+	return &pipeline.FetchError{Class: classOf(err), Reason: "the browser failed at " + t.doing + ": " + strings.TrimPrefix(err.Error(), "page load error "), Err: err}
+}
+
+// classOf returns the class of an error of Chromium's network. The names are those of
+// net/base/net_error_list.h.
+func classOf(err error) string {
+	text := err.Error()
+	for part, class := range map[string]string{
+		"ERR_NAME_": pipeline.FailDNS, "ERR_CONNECTION_REFUSED": pipeline.FailRefused, "ERR_CERT_": pipeline.FailTLS, "ERR_SSL_": pipeline.FailTLS,
+		"ERR_TOO_MANY_REDIRECTS": pipeline.FailRedirect, "ERR_TIMED_OUT": pipeline.FailTimeout,
+	} {
+		if strings.Contains(text, part) {
+			return class
+		}
+	}
+	return pipeline.FailNetwork
+}
+
+// measure ends the page when its browser, whose first process is pid, uses too much memory.
+func (t *tab) measure(ctx context.Context, pid int) {
+	every := time.NewTicker(memoryEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			if used := memoryOf(pid); used > int64(t.f.config.Memory) {
+				t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page needs more than the %d MiB of memory of browser.memory", t.f.config.Memory>>20)})
+				killGroup(pid)
+				return
+			}
+		}
+	}
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	if over := len(t.text) - 4096; over > 0 {
+		t.text = t.text[over:]
+	}
+	return len(b), nil
+}
+
+// String returns the last line that says something.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return fmt.Sprintf("%.300s", strings.TrimSpace(lines[len(lines)-1]))
+}

@@ -1,0 +1,222 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vokter/vokter/internal/outbound"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Bounds of one page.
+const (
+	// maxConnections is how many connections and requests in clear a page may ask for.
+	maxConnections = 500
+	// maxBytes is how many bytes a page may receive and send, all connections together.
+	maxBytes = 100 << 20
+)
+
+// proxy is what one page reaches the network through: a proxy on loopback that connects to public and
+// allowed addresses. It bounds the connections and the bytes.
+type proxy struct {
+	server *http.Server
+	addr   string
+	dialer outbound.Dialer
+	client *http.Client
+	exceed context.CancelCauseFunc // ends the page
+
+	asked atomic.Int64
+	bytes atomic.Int64
+
+	mu      sync.Mutex
+	tunnels map[net.Conn]bool
+	closed  bool
+	errs    map[string]error // of connections, by host
+	refused int              // for their addresses
+}
+
+// errExceeded are the causes of a page that asked for too much.
+var (
+	errConnections = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 connections"}
+	errBytes       = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page moved more than 100 MiB"}
+)
+
+// newProxy starts a proxy. exceed is called with the reason when a page passes its bounds.
+func newProxy(allow []netip.Prefix, exceed context.CancelCauseFunc) (*proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c := outbound.Config{Allow: allow, ResponseHeaderTimeout: -1, KeepCompressed: true, MaxIdleConnsPerHost: 6, DialTimeout: 10 * time.Second}
+	p := &proxy{
+		addr: l.Addr().String(), dialer: outbound.NewDialer(c), client: outbound.NewClient(c), exceed: exceed,
+		tunnels: make(map[net.Conn]bool), errs: make(map[string]error),
+	}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second}
+	go p.server.Serve(l)
+	return p, nil
+}
+
+// close ends the proxy with its connections.
+func (p *proxy) close() {
+	p.server.Close()
+	p.client.CloseIdleConnections()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for c := range p.tunnels {
+		c.Close()
+	}
+}
+
+// failure returns why the connection to host failed, or nil.
+func (p *proxy) failure(host string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.errs[host]
+}
+
+// blocked returns how many connections were refused for their addresses.
+func (p *proxy) blocked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
+}
+
+// note remembers why the connection to host failed.
+func (p *proxy) note(host string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, address := errors.AsType[*outbound.AddressError](err); address {
+		p.refused++
+	}
+	if len(p.errs) < maxConnections {
+		p.errs[host] = err
+	}
+}
+
+// ServeHTTP connects to the host of a CONNECT request, and forwards any other request.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.asked.Add(1) > maxConnections {
+		p.exceed(errConnections)
+		panic(http.ErrAbortHandler)
+	}
+	if r.Method == http.MethodConnect {
+		p.tunnel(w, r)
+		return
+	}
+	if !r.URL.IsAbs() || r.URL.Scheme != "http" {
+		http.Error(w, "this is a proxy for http and https", http.StatusBadRequest)
+		return
+	}
+	out := r.Clone(r.Context())
+	out.RequestURI = ""
+	out.Header.Del("Proxy-Connection")
+	out.Body = struct {
+		io.Reader
+		io.Closer
+	}{p.counted(r.Body), r.Body}
+	resp, err := p.client.Do(out)
+	if err != nil {
+		p.note(r.URL.Hostname(), err)
+		panic(http.ErrAbortHandler) // the browser gets no answer, and so no page of ours
+	}
+	defer resp.Body.Close()
+	for name, values := range resp.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(resp.StatusCode)
+	// Parts of an answer that streams are passed on as they come.
+	_, _ = io.Copy(flushing{w, http.NewResponseController(w)}, p.counted(resp.Body))
+}
+
+// tunnel passes bytes between the browser and the host that it asks for.
+func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+	defer cancel()
+	host, _, _ := net.SplitHostPort(r.Host)
+	out, err := p.dialer.DialContext(ctx, "tcp", r.Host)
+	if err != nil {
+		p.note(host, err)
+		http.Error(w, "no connection", http.StatusBadGateway)
+		return
+	}
+	defer out.Close()
+	in, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	if !p.add(in, out) {
+		return
+	}
+	defer p.remove(in, out)
+	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(out, p.counted(buffered))
+		out.Close()
+	}()
+	_, _ = io.Copy(in, p.counted(out))
+	in.Close()
+	<-done
+}
+
+// add remembers the connections of a tunnel until remove. It returns false once the proxy is closed.
+func (p *proxy) add(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		p.tunnels[c] = true
+	}
+	return !p.closed
+}
+
+func (p *proxy) remove(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		delete(p.tunnels, c)
+	}
+}
+
+// counted returns r, whose bytes count.
+func (p *proxy) counted(r io.Reader) io.Reader { return countedReader{r, p} }
+
+type countedReader struct {
+	r io.Reader
+	p *proxy
+}
+
+func (c countedReader) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	if c.p.bytes.Add(int64(n)) > maxBytes {
+		c.p.exceed(errBytes)
+		return 0, errBytes
+	}
+	return n, err
+}
+
+// flushing flushes after each write.
+type flushing struct {
+	w http.ResponseWriter
+	c *http.ResponseController
+}
+
+func (f flushing) Write(b []byte) (int, error) {
+	n, err := f.w.Write(b)
+	if err == nil {
+		err = f.c.Flush()
+	}
+	return n, err
+}
