@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/sources/browser"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/index"
 )
@@ -91,6 +92,9 @@ type Config struct {
 	// Access says, by names of its own, how the built-in fetcher reaches hosts and pages that ask
 	// for headers, cookies, a login, a proxy or a client certificate.
 	Access map[string]httpsource.Access
+	// Browser says which pages are opened in a browser, and how. Allow, UserAgent and MaxBody are those
+	// of Fetch.
+	Browser browser.Config
 	// Delivery says how notifications are delivered.
 	Delivery DeliveryConfig
 	// Expire says when the subscriptions of a failing page end.

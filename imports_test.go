@@ -16,7 +16,7 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/span", "internal/warm"}, watermill: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/browser", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/span", "internal/warm"}, watermill: true},
 	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/text", "stages", "sinks"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
@@ -47,7 +47,7 @@ var direction = []struct {
 	{pkg: "sources", may: []string{"pipeline", "pipeline/registry", "internal/outbound"}},
 	{pkg: "sources/watermill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "sources/kafka", may: []string{"pipeline/flow", "pipeline", "pipeline/kafka/cluster", "pipeline/registry"}},
-	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "sources/file", "sources/http", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
+	{pkg: "config", may: []string{"pipeline/flow", "", "pipeline", "pipeline/text", "pipeline/registry", "sources/browser", "sources/file", "sources/http", "stages/fetch/readers/selector", "internal/outbound", "internal/nearest", "internal/render"}},
 	{pkg: "internal/rest", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "pipeline/text", "internal/outbound", "sinks"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
 	{pkg: "internal/cli", may: []string{"inspect", "inspect/client", "inspect/metrics", "pipeline/flow", "", "config", "internal/rest", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "stages/fetch/readers/wasm", "internal/outbound", "internal/render", "internal/nearest", "internal/reading", "internal/compare", "internal/migrate", "internal/web", "pipeline/text"}},

@@ -20,7 +20,7 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// Reload applies the Subscriptions, Documents, Access, Sinks, Readers, Health, Changes, Delivery and Expire of cfg to
+// Reload applies the Subscriptions, Documents, Access, Browser.Pages, Sinks, Readers, Health, Changes, Delivery and Expire of cfg to
 // a running Router. A subscription that is missing in cfg is cancelled. One that differs is replaced,
 // with the current version as its baseline.
 //
@@ -28,7 +28,7 @@ import (
 // Those that are still refused have no line; the Logger gets a warning of each.
 //
 // Reload returns one line for each subscription, sink and setting that changed. Some settings take
-// effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch,
+// effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch, Browser,
 // KeepVersions, KeepFor, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
 // functions stay those of New, without a line. Checks that begin later use the new Readers, which
 // have no line either, since they have no names. Where cfg is invalid or cannot be stored, Reload
@@ -57,6 +57,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.stages.pages.SetAccess(cfg.Access); err != nil {
 		return nil, err // a file of a certificate changed since Validate
 	}
+	r.stages.tabs.SetPages(cfg.Browser.Pages)
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)
 	refused := r.stages.index.TakeRefused()
@@ -183,6 +184,16 @@ func differences(old, cfg *Config) []string {
 			add("access removed: %s", name)
 		}
 	}
+	for _, page := range slices.Sorted(maps.Keys(cfg.Browser.Pages)) {
+		if !reflect.DeepEqual(old.Browser.Pages[page], cfg.Browser.Pages[page]) {
+			add("fetch changed: %s", page)
+		}
+	}
+	for _, page := range slices.Sorted(maps.Keys(old.Browser.Pages)) {
+		if _, ok := cfg.Browser.Pages[page]; !ok {
+			add("fetch changed: %s", page)
+		}
+	}
 	if !slices.Equal(old.Health, cfg.Health) {
 		add("health changed: %v", cfg.Health)
 	}
@@ -230,6 +241,7 @@ func restarts(old, cfg *Config) []string {
 	later("min_free", old.MinFree == cfg.MinFree)
 	later("memory", old.Memory == cfg.Memory)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
+	later("browser", old.Browser.SameProcess(cfg.Browser))
 	later("keep_versions", old.KeepVersions == cfg.KeepVersions)
 	later("keep_for", old.KeepFor == cfg.KeepFor)
 	later("checks", old.Checks == cfg.Checks)

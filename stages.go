@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks"
+	"github.com/vokter/vokter/sources/browser"
 	filesource "github.com/vokter/vokter/sources/file"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/diff"
@@ -27,6 +29,7 @@ import (
 // stages are the processors of one Run.
 type stages struct {
 	pages    *httpsource.Fetcher // the built-in fetcher
+	tabs     *browser.Fetcher    // around pages
 	files    *filesource.Fetcher // nil where no files may be read
 	fetch    *fetch.Stage
 	index    *index.Stage
@@ -80,7 +83,11 @@ func (r *Router) build() (*stages, error) {
 	if err := pages.SetAccess(r.live.Load().Access); err != nil {
 		return nil, err // a file of a certificate changed since Validate
 	}
-	fetchers := []pipeline.Fetcher{pages}
+	rendering := r.cfg.Browser
+	rendering.Allow, rendering.MaxBody = r.cfg.Fetch.Allow, r.cfg.Fetch.MaxBody
+	rendering.UserAgent = cmp.Or(r.cfg.Fetch.UserAgent, httpsource.DefaultUserAgent(Version()))
+	tabs := browser.New(rendering, pages)
+	fetchers := []pipeline.Fetcher{tabs}
 	var files *filesource.Fetcher
 	if r.cfg.builtInFiles() {
 		files = filesource.New(filesource.Config{Allow: r.cfg.Fetch.Files, MaxBody: r.cfg.Fetch.MaxBody, Logger: log})
@@ -98,6 +105,7 @@ func (r *Router) build() (*stages, error) {
 	return &stages{
 		memory: budget,
 		pages:  pages,
+		tabs:   tabs,
 		files:  files,
 		fetch:  fetching,
 		index: index.New(index.Config{

@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/sources/browser"
 	filesource "github.com/vokter/vokter/sources/file"
 	httpsource "github.com/vokter/vokter/sources/http"
 )
@@ -36,6 +37,7 @@ type file struct {
 	Allow         allow                        `yaml:"allow"`
 	Fetch         fetch                        `yaml:"fetch"`
 	Access        map[string]httpsource.Access `yaml:"access"`
+	Browser       browser.Config               `yaml:"browser"`
 	Delivery      delivery                     `yaml:"delivery"`
 	Expire        expire                       `yaml:"expire"`
 	Health        []string                     `yaml:"health"`
@@ -85,6 +87,9 @@ type document struct {
 	KeepVersions *int          `yaml:"keep_versions"`
 	KeepFor      time.Duration `yaml:"keep_for"`
 	Changes      []string      `yaml:"changes"`
+	// Fetch and Steps say how the page is fetched.
+	Fetch browser.Mode   `yaml:"fetch"`
+	Steps []browser.Step `yaml:"steps"`
 }
 
 type subscription struct {
@@ -116,6 +121,8 @@ type subscription struct {
 	Replaced         bool           `yaml:"replaced"`
 	Items            bool           `yaml:"items"`
 	MinChange        minChange      `yaml:"min_change"`
+	Fetch            browser.Mode   `yaml:"fetch"`
+	Steps            []browser.Step `yaml:"steps"`
 }
 
 type follow struct {
@@ -143,6 +150,7 @@ func (d *decoder) convert(f *file) *Config {
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch, Files: f.Allow.Files,
 		},
 		Access:   f.Access,
+		Browser:  d.browser(f),
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
 		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), SelectorGone: f.Expire.SelectorGone},
 		Health:   f.Health, Changes: f.Changes,

@@ -23,6 +23,7 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/sinks/stdout"
+	"github.com/vokter/vokter/sources/browser"
 	httpsource "github.com/vokter/vokter/sources/http"
 )
 
@@ -203,7 +204,11 @@ func newWriter(found *migrate.Result) *writer {
 		if e.Name == s.URL {
 			comment = ""
 		}
-		w.subscriptions = append(w.subscriptions, written{joined(append([]string{comment}, e.Notes...)), entryOf(s)})
+		y := entryOf(s)
+		if e.Browser {
+			y.Fetch = string(browser.Rendered)
+		}
+		w.subscriptions = append(w.subscriptions, written{joined(append([]string{comment}, e.Notes...)), y})
 	}
 	return w
 }

@@ -189,6 +189,7 @@ type entry struct {
 	Replaced         bool             `yaml:"replaced,omitempty"`
 	Items            bool             `yaml:"items,omitempty"`
 	Sitemap          string           `yaml:"sitemap,omitempty"`
+	Fetch            string           `yaml:"fetch,omitempty"`
 	Follow           *followEntry     `yaml:"follow,omitempty"`
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks/stdout"
+	"github.com/vokter/vokter/sources/browser"
 	filesource "github.com/vokter/vokter/sources/file"
 )
 
@@ -32,9 +33,7 @@ func (a *app) watch() *cobra.Command {
 	var (
 		s      subscriptionFlags
 		limits limitFlags
-		free   size
-		pdf    bool
-		lang   string
+		how    watchFlags
 	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "watch URL [KEYWORD...]",
@@ -50,18 +49,45 @@ func (a *app) watch() *cobra.Command {
   vokter-stream watch https://example.com/news Argus --select main --interval 5m
   vokter-stream watch --sitemap https://example.com/sitemap.xml Argus`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.watchPage(cmd, args, &s, &limits, free, pdf, lang)
+			return a.watchPage(cmd, args, &s, &limits, how)
 		},
 	}, outputFlags|pipelineFlags)
-	cmd.Flags().Var(&free, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
-	cmd.Flags().BoolVar(&pdf, "pdf", false, "read a page in PDF, with the program pdftotext")
-	cmd.Flags().StringVar(&lang, "fallback-language", text.DefaultLanguage, "the `TAG` of the language of a page that declares none, if none is detected")
+	cmd.Flags().Var(&how.free, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
+	cmd.Flags().BoolVar(&how.pdf, "pdf", false, "read a page in PDF, with the program pdftotext")
+	cmd.Flags().StringVar(&how.lang, "fallback-language", text.DefaultLanguage, "the `TAG` of the language of a page that declares none, if none is detected")
+	cmd.Flags().StringVar((*string)(&how.fetch), "fetch", string(browser.HTTP), "`HOW` the page is fetched: http, browser (in Chromium, with its scripts), or auto (in Chromium where it has hardly any text)")
+	cmd.Flags().BoolVar(&how.noSandbox, "no-sandbox", false, "open the page without Chromium's sandbox, which the user root needs")
 	s.add(cmd.Flags())
 	limits.add(cmd.Flags())
 	return cmd
 }
 
-func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, free size, pdf bool, lang string) error {
+// watchFlags are the flags of watch besides those of the subscription.
+type watchFlags struct {
+	free      size
+	pdf       bool
+	lang      string // of pages whose language nothing tells
+	fetch     browser.Mode
+	noSandbox bool
+}
+
+// rendering says in cfg how url is fetched. It returns an error where that cannot work.
+func (f watchFlags) rendering(cfg *vokter.Config, url string) error {
+	page := browser.Page{Mode: f.fetch}
+	if err := page.Check(); err != nil {
+		return fmt.Errorf("--%w", err)
+	}
+	cfg.Browser = browser.Config{NoSandbox: f.noSandbox, Pages: map[string]browser.Page{url: page}}
+	if f.fetch == browser.HTTP {
+		return nil
+	}
+	if err := cfg.Browser.Ready(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, how watchFlags) error {
 	if cmd.Flags().Changed("sitemap") {
 		if flags.sitemap == "" {
 			return usage(cmd, "--sitemap is empty; name a sitemap, such as --sitemap https://example.com/sitemap.xml")
@@ -80,7 +106,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if err != nil {
 		return err
 	}
-	if err := text.CheckLanguage(lang); err != nil {
+	if err := text.CheckLanguage(how.lang); err != nil {
 		return usage(cmd, "--fallback-language: %v", err)
 	}
 	cluster, err := a.flags.cluster(cmd, nil)
@@ -97,11 +123,14 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	}
 	out := mandatory{printed, cancel}
 	cfg := vokter.Config{
-		Dir: a.flags.data, MinFree: int64(free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
+		Dir: a.flags.data, MinFree: int64(how.free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
 		Sinks:         map[string]pipeline.Sink{printer: watching{out, s.URL, cancel}},
 		Subscriptions: []pipeline.Subscription{s},
-		Language:      lang,
-		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, Files: a.flags.allowFiles, PDF: pdf},
+		Language:      how.lang,
+		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, Files: a.flags.allowFiles, PDF: how.pdf},
+	}
+	if err := how.rendering(&cfg, s.URL); err != nil {
+		return usage(cmd, "%v", err)
 	}
 	if path, _, err := filesource.Path(s.URL); err == nil { // who names a file may read it
 		cfg.Fetch.Files = append(cfg.Fetch.Files, path)

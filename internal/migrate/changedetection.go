@@ -196,8 +196,8 @@ func (w watch) empty(name string) bool {
 // adviceOfField are the fields of a watch that cannot be carried over.
 var adviceOfField = []struct{ field, advice string }{
 	{"body", "a page is fetched by GET without a body; watch a URL that needs none"},
-	{"browser_steps", "a page is fetched without a browser; a login form can be an entry of access"},
-	{"webdriver_js_execute_code", "JavaScript is not run"},
+	{"browser_steps", "write them as steps of the subscription; a login form can also be an entry of access"},
+	{"webdriver_js_execute_code", "only the scripts of the page are run; see steps"},
 	{"text_should_not_be_present", "a subscription does not depend on other text; see events and ignore"},
 	{"trigger_text_regex", "keywords are words, not regular expressions"},
 	{"conditions", "conditions do not exist; see keywords, events and min_change"},
@@ -234,7 +234,7 @@ func (r *Result) watch(w watch, b *backup) error {
 	r.watchTrigger(&e, w)
 	w.get("headers", &e.Headers)
 	if backend := w.text("fetch_backend"); strings.Contains(backend, "webdriver") || strings.HasPrefix(backend, "extra_browser") {
-		r.lose(name, "fetch_backend", "the page is fetched without a browser, so JavaScript is not run; see whether it has its text without that")
+		e.Browser = true
 	}
 	if m := w.text("method"); m != "" && m != "GET" {
 		r.lose(name, "method", "a page is fetched by GET; watch a URL that needs no %s", short(m))

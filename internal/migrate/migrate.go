@@ -45,6 +45,8 @@ type Entry struct {
 	Username, Password string
 	// Proxy is the URL of a proxy, or empty.
 	Proxy string
+	// Browser says that the page is opened in a browser.
+	Browser bool
 }
 
 // Lost is something that could not be carried over.

@@ -73,7 +73,7 @@ func TestUrlwatch(t *testing.T) {
 		"Price list: filter.keep_lines_containing", "Price list: ignore_cached", "Price list: max_tries", "Price list: timeout",
 		"https://example.com/form: data", "https://example.com/form: method", "https://example.com/form: ssl_no_verify",
 		"https://example.com/notice: filter.grepi", "https://example.com/notice: filter.shellpipe", "https://example.com/notice: filter.pdf2text",
-		"Disk space: command", "An app: navigate", "An app: wait_until", "https://example.com/off: enabled",
+		"Disk space: command", "An app: wait_until", "https://example.com/off: enabled",
 		"example.com/without-scheme: url", "a # hash, a 'quote', an umlaut ü and {braces}: [x]: unheard_of",
 	})
 }
@@ -102,7 +102,7 @@ func TestChangedetection(t *testing.T) {
 	compare(t, "interval of a watch without one", again.Subscription.Interval, pipeline.Every(6*time.Hour))
 	compare(t, "lost", lost(r), []string{
 		"settings: notification_urls", "https://example.com/old: extract_text", "https://example.com/old: text_should_not_be_present",
-		"An item: include_filters", "An item: ignore_text", "An item: trigger_text", "An item: fetch_backend", "An item: notification_urls", "An item: browser_steps",
+		"An item: include_filters", "An item: ignore_text", "An item: trigger_text", "An item: notification_urls", "An item: browser_steps",
 		"https://example.com/shop/item: method", "https://example.com/shop/item: processor", "https://example.com/shop/item: paused", "https://example.com/shop/item: body",
 		"https://example.com/{{ now }}: url",
 	})

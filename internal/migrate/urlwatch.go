@@ -91,7 +91,6 @@ var adviceOfKey = map[string]string{
 	"wait_for":                  "JavaScript is not run",
 	"wait_for_navigation":       "JavaScript is not run",
 	"wait_for_selector":         "JavaScript is not run",
-	"use_browser":               "JavaScript is not run; see whether the page has its text without it",
 	"user_data_dir":             "JavaScript is not run",
 	"switches":                  "JavaScript is not run",
 	"is_markdown":               "the type of a page is detected",
@@ -111,9 +110,10 @@ func (r *Result) job(fields map[string]any, line int) error {
 		r.lose(name, "command", "it is left out: commands are not run; write their output to a file, and add a subscription to file:///PATH")
 		return nil
 	}
+	rendered := fields["use_browser"] == true
 	if !isURL {
 		if url, isURL = text(fields["navigate"]); isURL {
-			r.lose(name, "navigate", "the page is fetched without a browser, so JavaScript is not run; see whether it has its text without that")
+			rendered = true
 			if name == fmt.Sprintf("line %d", line) {
 				name = url
 			}
@@ -123,7 +123,7 @@ func (r *Result) job(fields map[string]any, line int) error {
 		r.lose(name, "url", "the entry is left out: %v", err)
 		return nil
 	}
-	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}}
+	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}, Browser: rendered}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		r.key(&e, key, fields[key])
 	}
@@ -133,7 +133,7 @@ func (r *Result) job(fields map[string]any, line int) error {
 // key reads one key of a job.
 func (r *Result) key(e *Entry, key string, value any) {
 	switch key {
-	case "url", "name", "navigate", "kind", "index_number", "guid":
+	case "url", "name", "navigate", "use_browser", "kind", "index_number", "guid":
 	case "filter":
 		r.filters(e, value)
 	case "note", "user_visible_url", "tags":

@@ -3,11 +3,10 @@ package browser
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
+	"os"
 	"os/exec"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/andybalholm/cascadia"
@@ -99,13 +98,13 @@ type Config struct {
 	// containers. A page that breaks out of the renderer has the rights of this process then.
 	NoSandbox bool `yaml:"no_sandbox"`
 	// Pages says by URL how pages are fetched. Pages that are not in it are fetched with one request.
-	Pages map[string]Page `yaml:"-"`
+	Pages map[string]Page
 	// Allow lists networks that the browser may connect to besides public addresses.
-	Allow []netip.Prefix `yaml:"-"`
+	Allow []netip.Prefix
 	// UserAgent is appended to the browser's own.
-	UserAgent string `yaml:"-"`
+	UserAgent string
 	// MaxBody is the size of the largest page, in bytes. 0 means 10 MiB.
-	MaxBody int64 `yaml:"-"`
+	MaxBody int64
 }
 
 // withDefaults returns c with the defaults of fields that are not set.
@@ -224,10 +223,25 @@ func (c Config) Find() (string, error) {
 	return "", errMissing
 }
 
-// NeedsBrowser returns the URLs of Pages that are opened in the browser, sorted.
-func (c Config) NeedsBrowser() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Pages)), func(url string) bool {
-		m := c.Pages[url].Mode
-		return m != Rendered && m != Auto
-	})
+// errRoot says why the sandbox cannot work.
+var errRoot = errors.New("the sandbox of Chromium does not work for the user root; run as another user, or switch it off with no_sandbox if the pages are trusted")
+
+// Ready returns why no page can be opened: the browser is missing, or it cannot run as this user.
+func (c Config) Ready() error {
+	_, err := c.ready()
+	return err
 }
+
+// ready returns the program of the browser.
+func (c Config) ready() (path string, err error) {
+	if path, err = c.Find(); err != nil {
+		return "", err
+	}
+	if !c.NoSandbox && os.Geteuid() == 0 {
+		return "", errRoot
+	}
+	return path, nil
+}
+
+// NeedsBrowser reports whether the browser may be needed for p.
+func (p Page) NeedsBrowser() bool { return p.Mode == Rendered || p.Mode == Auto }

@@ -13,13 +13,13 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 
 	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // shellWords is how many words a page with scripts has at least that Auto takes for a document.
@@ -46,7 +46,15 @@ func New(c Config, plain pipeline.Fetcher) *Fetcher {
 }
 
 // SetPages replaces Config.Pages for the fetches that begin later.
-func (f *Fetcher) SetPages(pages map[string]Page) { f.pages.Store(&pages) }
+func (f *Fetcher) SetPages(pages map[string]Page) {
+	canonical := make(map[string]Page, len(pages))
+	for raw, p := range pages {
+		if page, err := pageurl.Canonical(raw); err == nil { // another one is never fetched
+			canonical[page] = p
+		}
+	}
+	f.pages.Store(&canonical)
+}
 
 // Schemes returns those of the fetcher without a browser.
 func (f *Fetcher) Schemes() []string { return f.plain.Schemes() }
@@ -127,18 +135,18 @@ func isShell(page []byte) bool {
 
 // render opens r in the browser.
 func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []Step) (pipeline.Response, error) {
-	path, err := f.config.Find()
+	path, err := f.config.ready()
 	if err != nil {
 		return pipeline.Response{}, unavailable(err)
-	}
-	if !f.config.NoSandbox && os.Geteuid() == 0 {
-		return pipeline.Response{}, unavailable(errRoot)
 	}
 	select {
 	case f.tabs <- struct{}{}:
 		defer func() { <-f.tabs }()
 	case <-ctx.Done():
-		return pipeline.Response{}, failed(ctx, "no tab of the browser became free")
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return pipeline.Response{}, context.Canceled
+		}
+		return pipeline.Response{}, unavailable(errTabs)
 	}
 	limited, cancel := context.WithTimeout(ctx, f.config.Timeout)
 	defer cancel()
@@ -159,8 +167,8 @@ func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []S
 	}, nil
 }
 
-// errRoot says why the sandbox cannot work.
-var errRoot = errors.New("Chromium's sandbox does not work for the user root; run this program as another user, or set browser.no_sandbox: true if pages are trusted")
+// errTabs says that other pages took too long.
+var errTabs = errors.New("no tab of the browser became free in time; allow more with browser.tabs")
 
 // unavailable is the error of a check that the browser could not begin. It is not the fault of the
 // page: like an answer of a busy host, it ends no subscription.

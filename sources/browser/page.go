@@ -61,7 +61,7 @@ type tab struct {
 func (f *Fetcher) open(ctx context.Context, path string, r pipeline.FetchRequest, steps []Step) (*document, error) {
 	bounded, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	p, err := newProxy(f.config.Allow, end)
+	p, err := newProxy(bounded, f.config.Allow, end)
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -187,7 +187,9 @@ func (t *tab) prepare() error {
 	}
 	err := chromedp.ListenBrowser(t.ctx, func(event any) {
 		if e, ok := event.(*target.EventTargetCreated); ok && e.TargetInfo.Type == "page" && e.TargetInfo.TargetID != own {
-			go chromedp.CallBrowser(t.ctx, target.CloseTarget, target.CloseTargetParams{TargetID: e.TargetInfo.TargetID})
+			go func() {
+				_, _ = chromedp.CallBrowser(t.ctx, target.CloseTarget, target.CloseTargetParams{TargetID: e.TargetInfo.TargetID})
+			}()
 		}
 	})
 	if err != nil {
@@ -228,7 +230,9 @@ func (t *tab) heard(event any) {
 	case *network.EventLoadingFailed:
 		t.count(e.RequestID, false)
 	case *cdppage.EventJavascriptDialogOpening:
-		go chromedp.Call(t.ctx, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{})
+		go func() {
+			_, _ = chromedp.Call(t.ctx, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{})
+		}()
 	}
 }
 

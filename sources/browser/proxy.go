@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -39,7 +38,6 @@ type proxy struct {
 	tunnels map[net.Conn]bool
 	closed  bool
 	errs    map[string]error // of connections, by host
-	refused int              // for their addresses
 }
 
 // errExceeded are the causes of a page that asked for too much.
@@ -49,8 +47,8 @@ var (
 )
 
 // newProxy starts a proxy. exceed is called with the reason when a page passes its bounds.
-func newProxy(allow []netip.Prefix, exceed context.CancelCauseFunc) (*proxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func newProxy(ctx context.Context, allow []netip.Prefix, exceed context.CancelCauseFunc) (*proxy, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +58,7 @@ func newProxy(allow []netip.Prefix, exceed context.CancelCauseFunc) (*proxy, err
 		tunnels: make(map[net.Conn]bool), errs: make(map[string]error),
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second}
-	go p.server.Serve(l)
+	go func() { _ = p.server.Serve(l) }() // until close
 	return p, nil
 }
 
@@ -83,20 +81,10 @@ func (p *proxy) failure(host string) error {
 	return p.errs[host]
 }
 
-// blocked returns how many connections were refused for their addresses.
-func (p *proxy) blocked() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refused
-}
-
 // note remembers why the connection to host failed.
 func (p *proxy) note(host string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, address := errors.AsType[*outbound.AddressError](err); address {
-		p.refused++
-	}
 	if len(p.errs) < maxConnections {
 		p.errs[host] = err
 	}
