@@ -118,3 +118,29 @@ func TestChange(t *testing.T) {
 		t.Errorf("a subscription that there is not: got %v", err)
 	}
 }
+
+// broken is a sink whose receiver refuses everything.
+type broken struct{}
+
+func (broken) Deliver(_ context.Context, n pipeline.Notification) error {
+	return fmt.Errorf("refused %s", n.Type)
+}
+
+func TestTestSink(t *testing.T) {
+	r, err := New(Config{Sinks: map[string]pipeline.Sink{"phone": nobody{}, "bad": broken{}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-ended
+	}()
+	for sink, want := range map[string]string{"phone": "<nil>", "bad": "refused test", "phon": `no sink is named "phon"; did you mean "phone"`} {
+		if got := fmt.Sprint(r.TestSink(t.Context(), sink)); !strings.Contains(got, want) {
+			t.Errorf("%s: got %s, want %s", sink, got, want)
+		}
+	}
+}

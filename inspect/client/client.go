@@ -194,6 +194,11 @@ func (c *Client) Retry(ctx context.Context, f vokter.RetryFilter) ([]vokter.Retr
 	return done.Receivers, err
 }
 
+// TestSink sends a test message through a sink.
+func (c *Client) TestSink(ctx context.Context, sink string) (t SinkTest, err error) {
+	return t, c.post(ctx, "/sinks/test", SinkRef{sink}, &t)
+}
+
 // DeadLetters returns the dead letters that f selects, the oldest first.
 func (c *Client) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
 	found := []flow.DeadLetter{}

@@ -122,6 +122,17 @@ type PreviewRequest struct {
 	Source       bool                  `json:"source,omitempty"`
 }
 
+// SinkRef names a sink.
+type SinkRef struct {
+	Sink string `json:"sink"`
+}
+
+// SinkTest says whether the test message of a sink was delivered, and why not.
+type SinkTest struct {
+	Delivered bool   `json:"delivered"`
+	Reason    string `json:"reason,omitempty"`
+}
+
 // PageRef names a page.
 type PageRef struct {
 	URL string `json:"url"`

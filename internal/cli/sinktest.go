@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -17,13 +16,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/nearest"
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -225,7 +224,7 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 		err = c.Check(attempt)
 	}
 	if err == nil {
-		err = s.Deliver(attempt, testMessage(began))
+		err = s.Deliver(attempt, vokter.TestNotification(began))
 	}
 	line := sinkTestLine{Kind: "sink_test", Sink: name, Delivered: err == nil, Took: pipeline.Duration(time.Since(began))}
 	line.Answer, line.Reason = at.said()
@@ -242,19 +241,6 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 // timeoutOf returns how long an attempt of s may take.
 func timeoutOf(s pipeline.Sink) time.Duration {
 	return cmp.Or(registry.TimeoutOf(s), pipeline.DefaultTimeout)
-}
-
-// testMessage returns the notification of a test. Each of its parts says that it is a test,
-// because not every receiver shows all parts.
-func testMessage(now time.Time) pipeline.Notification {
-	return pipeline.Notification{
-		Status: pipeline.StatusOK, URL: "https://example.com/vokter-test", ID: flow.DeriveID("test", rand.Text()),
-		Type: pipeline.NotificationTypeTest, Time: now.UTC(), Client: "test", Title: "Test message of vokter-stream", Language: "en",
-		Diffs: []pipeline.Diff{
-			{Event: pipeline.Added, Keyword: "test", Text: "this is a test, no page changed", Snippet: "Here stands what was added: this is a test, no page changed ...", Offset: 28},
-			{Event: pipeline.Removed, Keyword: "test", Text: "the text before the test", Snippet: "Here stands what was removed: the text before the test ...", Offset: 30},
-		},
-	}
 }
 
 // advised returns the reason of err, with which a test failed, and advice. answer is the last

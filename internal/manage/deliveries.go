@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -87,6 +88,21 @@ func (a *api) addDeliveries() {
 		}
 		r.Receivers, err = a.service.Retry(ctx, in.Body)
 		return r, err
+	})
+
+	type testInput struct{ Body client.SinkRef }
+	add(a, route{
+		method: http.MethodPost, path: "/sinks/test", id: "test-sink", scope: config.ScopeAdmin, shared: true, within: patience,
+		summary: "Sends a test message through a sink", description: "Once, whatever waits for the sink. The message says that it is a test.",
+	}, func(ctx context.Context, in *testInput) (client.SinkTest, error) {
+		err := a.service.TestSink(ctx, in.Body.Sink)
+		if _, ok := errors.AsType[*flow.Refusal](err); ok || a.service.Ready() != nil && err != nil {
+			return client.SinkTest{}, err
+		}
+		if err != nil {
+			return client.SinkTest{Reason: err.Error()}, nil
+		}
+		return client.SinkTest{Delivered: true}, nil
 	})
 
 	type replayInput struct{ Body flow.DeadFilter }

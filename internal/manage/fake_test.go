@@ -60,6 +60,11 @@ func (f *fake) Change(_ context.Context, document string, s pipeline.Subscriptio
 	return f.err
 }
 
+func (f *fake) TestSink(_ context.Context, sink string) error {
+	f.asked = append(f.asked, "test", sink)
+	return f.err
+}
+
 func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
 	f.asked = append(f.asked, rf)
 	return []inspect.RecentChange{{URL: "https://example.com/", Change: inspect.Change{ID: "c1", Version: 2}}}, "", f.err

@@ -61,6 +61,8 @@ type Service interface {
 	Preview(ctx context.Context, s pipeline.Subscription, source bool) (inspect.Preview, error)
 	// Change replaces the subscription of s.Client to a document by s.
 	Change(ctx context.Context, document string, s pipeline.Subscription) error
+	// TestSink sends a test message through a sink.
+	TestSink(ctx context.Context, sink string) error
 	// Recent returns a part of the newest changes of all pages, and where the list goes on.
 	Recent(ctx context.Context, f inspect.RecentFilter) (changes []inspect.RecentChange, next string, err error)
 	// Observe calls o with what the pipeline does until stop is called.

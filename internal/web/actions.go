@@ -38,6 +38,13 @@ var actions = map[string]func(*request) (string, error){
 		}
 		return fmt.Sprintf("%s is tried now, with %s.", r.form.Get("sink"), count(waiting, "notification")), err
 	},
+	"test": func(r *request) (string, error) {
+		t, err := r.api.TestSink(r.Context(), r.form.Get("sink"))
+		if err == nil && !t.Delivered {
+			return "The test message of " + r.form.Get("sink") + " was not delivered: " + sentence(t.Reason), nil
+		}
+		return "The test message of " + r.form.Get("sink") + " is delivered.", err
+	},
 	"replay": func(r *request) (string, error) {
 		n, err := r.api.Replay(r.Context(), flow.DeadFilter{Sink: r.form.Get("sink")})
 		return fmt.Sprintf("%s delivered again.", count(n, "dead letter is", "dead letters are")), err

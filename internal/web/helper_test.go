@@ -123,6 +123,8 @@ func (f *fake) Change(_ context.Context, document string, s pipeline.Subscriptio
 	return f.note("change %s %s %q", document, s.Client, s.Keywords)
 }
 
+func (f *fake) TestSink(_ context.Context, sink string) error { return f.note("test %s", sink) }
+
 func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
 	f.filters = append(f.filters, inspect.ListFilter{Clients: rf.Clients, Client: rf.Client})
 	return []inspect.RecentChange{{URL: pageURL, Title: hostile, Change: inspect.Change{

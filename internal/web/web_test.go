@@ -110,7 +110,7 @@ func TestActions(t *testing.T) {
 	f := new(fake)
 	b := open(t, f, aToken)
 	form := url.Values{"url": {pageURL}, "client": {"ann"}, "sink": {"ops"}, "sure": {"yes"}, "back": {"/page?url=x"}}
-	for _, action := range []string{"check", "pause", "resume", "cancel", "retry", "replay"} {
+	for _, action := range []string{"check", "pause", "resume", "cancel", "retry", "test", "replay"} {
 		r, body := b.post(t, "/do/"+action, form)
 		if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != "/page?url=x" {
 			t.Fatalf("%s: got %s %s", action, r.Status, body)
@@ -122,7 +122,7 @@ func TestActions(t *testing.T) {
 			t.Errorf("%s: the note stays", action)
 		}
 	}
-	want := []string{"check " + pageURL, "pause " + pageURL + " ann", "resume " + pageURL + " ann", "cancel " + pageURL + " ann", "retry ops", "replay ops"}
+	want := []string{"check " + pageURL, "pause " + pageURL + " ann", "resume " + pageURL + " ann", "cancel " + pageURL + " ann", "retry ops", "test ops", "replay ops"}
 	if !slices.Equal(f.done, want) {
 		t.Errorf("got %q, want %q", f.done, want)
 	}
@@ -165,7 +165,7 @@ func TestTokens(t *testing.T) {
 	if _, body := acme.get(t, "/dead-letters"); !strings.Contains(body, "There is none") {
 		t.Errorf("a tenant sees dead letters of others: %s", body)
 	}
-	for _, action := range []string{"pause", "resume", "cancel", "retry", "replay"} {
+	for _, action := range []string{"pause", "resume", "cancel", "retry", "test", "replay"} {
 		if r, _ := acme.post(t, "/do/"+action, form); r.StatusCode < 400 {
 			t.Errorf("a tenant, %s for another client: got %s", action, r.Status)
 		}

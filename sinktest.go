@@ -1,0 +1,44 @@
+package vokter
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// TestSink sends a test message through the sink called name, once and beside the notifications that
+// wait for it. It returns the error of the sink, and a *flow.Refusal where there is no such sink. It
+// waits until the Router runs.
+func (r *Router) TestSink(ctx context.Context, name string) error {
+	if err := r.readable(ctx); err != nil {
+		return err
+	}
+	all := r.live.Load().Sinks
+	s := all[name]
+	if s == nil {
+		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", name, nearest.Hint(name, slices.Sorted(maps.Keys(all))))}
+	}
+	ctx, cancel := context.WithTimeout(ctx, pipeline.DefaultTimeout)
+	defer cancel()
+	return s.Deliver(ctx, TestNotification(r.cfg.Now()))
+}
+
+// TestNotification returns the notification that a test of a sink sends. Each of its parts says that it is a test,
+// because not every receiver shows all parts.
+func TestNotification(now time.Time) pipeline.Notification {
+	return pipeline.Notification{
+		Status: pipeline.StatusOK, URL: "https://example.com/vokter-test", ID: flow.DeriveID("test", rand.Text()),
+		Type: pipeline.NotificationTypeTest, Time: now.UTC(), Client: "test", Title: "Test message of vokter-stream", Language: "en",
+		Diffs: []pipeline.Diff{
+			{Event: pipeline.Added, Keyword: "test", Text: "this is a test, no page changed", Snippet: "Here stands what was added: this is a test, no page changed ...", Offset: 28},
+			{Event: pipeline.Removed, Keyword: "test", Text: "the text before the test", Snippet: "Here stands what was removed: the text before the test ...", Offset: 30},
+		},
+	}
+}
