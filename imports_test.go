@@ -68,6 +68,7 @@ var direction = []struct {
 	{pkg: "internal/reading", may: []string{"pipeline/flow", "internal/nearest", "pipeline", "pipeline/text", "stages"}},
 	{pkg: "internal/memory", may: nil},
 	{pkg: "internal/span", may: []string{"pipeline/flow"}},
+	{pkg: "deploy", may: nil}, // tests of its files
 	{pkg: "internal/warm", may: nil},
 	{pkg: "internal/inflight", may: nil},
 	{pkg: "test/recorded", may: nil},

@@ -368,3 +368,24 @@ type remote struct {
 
 func (r remote) Error() string { return r.words }
 func (r remote) Unwrap() error { return r.error }
+
+// Ready returns nil while the process is at work, and otherwise an error that says why it is not.
+func (c *Client) Ready(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	reason, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it is not at work: %s", strings.TrimSpace(string(reason)))
+	}
+	return nil
+}

@@ -187,7 +187,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version(),
 		a.list(), a.explain(), a.backtest(), a.history(), a.show(), a.diff(), a.grep(), a.tokens(), a.importVerb(), a.exportVerb(), a.token(),
 		a.subscribe(), a.cancel(), a.pause(), a.resume(), a.check(),
-		a.replay(), a.skip(), a.retry(), a.backup(), a.state(), a.sink(), a.manual(), a.tryVerb())
+		a.health(), a.replay(), a.skip(), a.retry(), a.backup(), a.state(), a.sink(), a.manual(), a.tryVerb())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

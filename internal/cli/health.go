@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vokter/vokter/internal/manage"
+)
+
+// healthTimeout is how long health waits for an answer.
+const healthTimeout = 5 * time.Second
+
+func (a *app) health() *cobra.Command {
+	return a.flags.with(&cobra.Command{
+		Use:   "health (--data DIR | -c FILE)",
+		Short: "Says whether a process runs on a data directory and is at work",
+		Long: "Asks the process that runs on a data directory whether it is at work, for the health check of a container. It waits at " +
+			"most 5 seconds. The process needs listen: in its configuration.\n\n" +
+			"It ends with 0 if the process is at work. Otherwise it ends with 1 and says why not: no process runs, or what the " +
+			"process waits for, such as brokers or room on the disk.",
+		Example: "  vokter-stream health --data ./data",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.directory(cmd)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
+			defer cancel()
+			running, err := processOf(ctx, dir)
+			if errors.Is(err, manage.ErrNoAddress) {
+				return fmt.Errorf("no process runs on %s, or it has not started yet, or its configuration has no listen", dir)
+			}
+			if err != nil {
+				return fmt.Errorf("the process on %s does not answer: %w", dir, err)
+			}
+			defer running.Close()
+			if err := running.Ready(ctx); err != nil {
+				return fmt.Errorf("the process on %s answers: %w", dir, err)
+			}
+			out := a.results()
+			out.text("ok")
+			return out.end()
+		},
+	}, outputFlags|directoryFlags|configFlags)
+}
