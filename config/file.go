@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,6 +91,8 @@ type document struct {
 	// Fetch and Steps say how the page is fetched.
 	Fetch browser.Mode   `yaml:"fetch"`
 	Steps []browser.Step `yaml:"steps"`
+	// Tags are added to those of the subscriptions of the file to the page.
+	Tags []string `yaml:"tags"`
 }
 
 type subscription struct {
@@ -123,6 +126,7 @@ type subscription struct {
 	MinChange        minChange      `yaml:"min_change"`
 	Fetch            browser.Mode   `yaml:"fetch"`
 	Steps            []browser.Step `yaml:"steps"`
+	Tags             []string       `yaml:"tags"`
 }
 
 type follow struct {
@@ -258,6 +262,9 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			continue
 		}
 		seen[page] = i
+		if len(doc.Tags) > 0 && reflect.DeepEqual(doc, document{URL: doc.URL, Tags: doc.Tags}) {
+			continue // it only names tags
+		}
 		if !doc.Keep {
 			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: "must be true, since an entry without it does nothing; write keep: true or remove the entry"})
 		}

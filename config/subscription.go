@@ -25,10 +25,19 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 	known := slices.Collect(maps.Keys(f.Sinks))
 	type pair struct{ document, client string }
 	seen := make(map[pair]int)
+	tags := make(map[string][]string) // of the documents, by page
+	for _, doc := range f.Documents {
+		if page, err := pageurl.Canonical(doc.URL); err == nil {
+			tags[page] = doc.Tags
+		}
+	}
 	all := make([]pipeline.Subscription, 0, len(f.Subscriptions))
 	for i, y := range f.Subscriptions {
 		path := fmt.Sprintf("subscriptions[%d]", i)
 		s := y.subscription()
+		if page, err := pageurl.Canonical(s.URL); err == nil {
+			s.Tags = withTags(s.Tags, tags[page])
+		}
 		d.checkSubscription(y, s, path, known, f.Allow.Files)
 		all = append(all, s)
 		page, err := pageurl.Canonical(s.URL)
@@ -54,6 +63,7 @@ func (y subscription) subscription() pipeline.Subscription {
 		Severity: y.Severity, Channel: y.Channel,
 		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Items: y.Items, Sitemap: y.Sitemap != ""},
 	}
+	s.Tags = y.Tags
 	for _, e := range y.Events {
 		s.Events = append(s.Events, pipeline.Event(e))
 	}
@@ -71,6 +81,17 @@ func (y subscription) subscription() pipeline.Subscription {
 		}
 	}
 	return s
+}
+
+// withTags returns the tags of a subscription and those of its document, each once.
+func withTags(tags, more []string) []string {
+	tags = slices.Clip(tags)
+	for _, t := range more {
+		if !slices.Contains(tags, t) {
+			tags = append(tags, t)
+		}
+	}
+	return tags
 }
 
 // urlKey is the key that names the page of y.

@@ -54,8 +54,10 @@ const (
 type ListFilter struct {
 	URL    string `json:"url,omitempty"`
 	Client string `json:"client,omitempty"`
+	// Tag selects the subscriptions with this tag, and the pages that have one.
+	Tag string `json:"tag,omitempty"`
 	// Sinks adds the configured sinks that no notification was ever meant for. It has an effect
-	// only where URL and Client are empty.
+	// only where URL, Client and Tag are empty.
 	Sinks bool `json:"sinks,omitempty"`
 	// Sketches adds the sketches of the documents, 513 bytes each. Listing.Duplicates then finds
 	// similar texts too.

@@ -16,7 +16,7 @@ import (
 )
 
 // List returns the pages that are watched or expired, as far as f selects them, and their
-// receivers. Without a URL or client in f it adds all other receivers with notifications or dead
+// receivers. Without a URL, client or tag in f it adds all other receivers with notifications or dead
 // letters, and with f.Sinks the sinks named in configured.
 //
 // The pipeline may run meanwhile: each page is as it was at some moment during the call. Pages and
@@ -32,11 +32,11 @@ func List(ctx context.Context, s Store, f ListFilter, configured []string) (List
 	return l, err
 }
 
-// Receivers returns the receivers of List. Without a URL or client in f it reads no page, so that it
+// Receivers returns the receivers of List. Without a URL, client or tag in f it reads no page, so that it
 // leaves out receivers without a notification or dead letter that no sink of configured is.
 func Receivers(ctx context.Context, s Store, f ListFilter, configured []string) ([]Receiver, error) {
 	var pages []Page
-	if f.URL != "" || f.Client != "" {
+	if f.URL+f.Client+f.Tag != "" {
 		var err error
 		if pages, _, err = Pages(ctx, s, f); err != nil {
 			return nil, err
@@ -106,7 +106,7 @@ func addPage(pages []Page, url string, st flow.State, f ListFilter) ([]Page, err
 	if err == nil && f.Tree {
 		err = p.addTrees(st)
 	}
-	if err != nil || !ok || !p.only(f.Client, f.Clients) || f.State != "" && p.State != f.State {
+	if err != nil || !ok || !p.only(f.Client, f.Clients) || !p.tagged(f.Tag) || f.State != "" && p.State != f.State {
 		return pages, err
 	}
 	return append(pages, p), nil
@@ -126,6 +126,16 @@ func (p *Page) only(client string, clients []string) bool {
 		p.Keep = nil
 		p.Documents = slices.DeleteFunc(p.Documents, func(d Document) bool { return !p.subscribed(d.ID) })
 	}
+	return len(p.Subscriptions) > 0
+}
+
+// tagged removes the subscriptions without tag, unless it is empty. It reports whether p is still
+// selected.
+func (p *Page) tagged(tag string) bool {
+	if tag == "" {
+		return true
+	}
+	p.Subscriptions = slices.DeleteFunc(p.Subscriptions, func(s Subscription) bool { return !slices.Contains(s.Tags, tag) })
 	return len(p.Subscriptions) > 0
 }
 
@@ -343,7 +353,7 @@ func (p *Page) addTrees(st flow.State) error {
 // receivers returns the receivers that the subscriptions of pages name. Where f selects all pages
 // it adds those with notifications or dead letters, and with f.Sinks those of the configured sinks.
 func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Receiver, error) {
-	all := f.URL == "" && f.Client == "" && f.Clients == nil
+	all := f.URL+f.Client+f.Tag == "" && f.Clients == nil
 	known := make(map[string]bool)
 	for _, p := range pages {
 		for _, sub := range p.Subscriptions {

@@ -19,6 +19,8 @@ const MaxRecent = 10_000
 type RecentFilter struct {
 	// Client selects the changes that notified this client, and only its notifications.
 	Client string `json:"client,omitempty"`
+	// Tag selects the changes of the documents that a subscription with this tag watches.
+	Tag string `json:"tag,omitempty"`
 	// Clients restricts the changes to documents that these clients watch, and the notifications to
 	// theirs. Nil means no restriction.
 	Clients []string `json:"clients,omitempty"`
@@ -167,11 +169,11 @@ func (x recent) change(s Store, f RecentFilter) (RecentChange, bool, error) {
 		return RecentChange{}, false, nil
 	}
 	p, ok, err := load(x.page, s.State(flow.GroupIndex, x.page))
-	if err != nil || !ok || !p.only("", f.Clients) {
+	if err != nil || !ok || !p.only("", f.Clients) || !p.tagged(f.Tag) {
 		return RecentChange{}, false, err
 	}
 	at := slices.IndexFunc(p.Documents, func(d Document) bool { return d.ID == x.document })
-	if at < 0 {
+	if at < 0 || f.Tag != "" && !p.subscribed(x.document) {
 		return RecentChange{}, false, nil
 	}
 	c := RecentChange{URL: x.page, Title: p.Documents[at].Title, Change: Change{

@@ -59,6 +59,10 @@ func TestRecent(t *testing.T) {
 	expect(inspect.RecentFilter{Client: "sales"}, "2.2/1")
 	expect(inspect.RecentFilter{Client: "legal"})
 	expect(inspect.RecentFilter{Clients: []string{"legal"}}, "1.3/0", "1.2/0")
+	expect(inspect.RecentFilter{Tag: "team-sales"}, "2.3/0", "2.2/1")
+	if l := s.list(inspect.ListFilter{Tag: "team-sales"}); len(l.Pages) != 1 || l.Pages[0].URL != two {
+		t.Errorf("pages of the tag: %+v", l.Pages)
+	}
 	if _, _, err := recent.Changes(t.Context(), s, inspect.RecentFilter{}, time.Nanosecond); err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func (s *store) subscribe(url, client string, keywords ...string) {
 		s.t.Fatal(err)
 	}
 	b, err := json.Marshal(flow.SubscribeCommand{Origin: flow.OriginAPI, Subscription: pipeline.Subscription{
-		URL: url, Client: client, Keywords: keywords, Sinks: []string{"phone"},
+		URL: url, Client: client, Tags: []string{"team-" + client}, Keywords: keywords, Sinks: []string{"phone"},
 		Events: []pipeline.Event{pipeline.Added, pipeline.Removed},
 	}})
 	if err != nil {

@@ -103,6 +103,9 @@ type Subscription struct {
 	// Channel is where a sink for many channels delivers to, such as "#legal" of Slack. Empty means
 	// the channel of the sink. Other sinks ignore it.
 	Channel string `json:"channel,omitempty"`
+	// Tags are words by which subscriptions are grouped: lists are filtered by them, and
+	// notifications carry them. At most MaxTags of at most 50 characters, without blanks and commas.
+	Tags []string `json:"tags,omitempty"`
 	// Follow says which linked pages are watched as well; nil means none. The other fields of the
 	// subscription hold for these pages, too.
 	Follow *Follow `json:"follow,omitempty"`
@@ -213,6 +216,7 @@ func (s Subscription) Validate() error {
 			bad("digest", "%v", err)
 		}
 	}
+	checkTags(s.Tags, bad)
 	if err := s.MinChange.Validate(); err != nil {
 		bad("min_change", "%v", err)
 	}

@@ -112,8 +112,14 @@ func groupOf(name string, start time.Time, items []pendingRecord) pendingRecord 
 	n := &digest.Addressed.Notification
 	n.ID = flow.DeriveID("group", name, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, items[len(items)-1].Addressed.Notification.ID)
 	severities := pipeline.Severities()
+	n.Tags = nil
 	for i, p := range items {
 		of := p.Addressed.Notification
+		for _, tag := range of.Tags {
+			if !slices.Contains(n.Tags, tag) {
+				n.Tags = append(n.Tags, tag)
+			}
+		}
 		n.Items[i].URL, n.Items[i].Client, n.Items[i].Severity = of.URL, of.Client, of.Severity
 		if slices.Index(severities, of.Severity) > slices.Index(severities, n.Severity) {
 			n.Severity = of.Severity

@@ -100,7 +100,7 @@ func named(pages []inspect.Page, sink string) bool {
 // Receivers returns the receivers that the fields URL, Client and Sinks of f select.
 func (c *Client) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
 	var receivers Receivers
-	q := values("url", f.URL, "client", f.Client)
+	q := values("url", f.URL, "client", f.Client, "tag", f.Tag)
 	if f.Sinks {
 		q.Set("sinks", "true")
 	}
@@ -114,7 +114,7 @@ const listLimit = 1000
 // Pages returns the part of the list of pages that f selects. Field After of f is the cursor Next
 // of the part before; it is empty for the first part. Field Sinks has no meaning.
 func (c *Client) Pages(ctx context.Context, f inspect.ListFilter) (p Pages, err error) {
-	q := values("url", f.URL, "client", f.Client, "contains", f.Contains, "state", f.State, "cursor", f.After)
+	q := values("url", f.URL, "client", f.Client, "tag", f.Tag, "contains", f.Contains, "state", f.State, "cursor", f.After)
 	if f.Sketches {
 		q.Set("sketches", "true")
 	}
@@ -134,7 +134,7 @@ func (c *Client) Explain(ctx context.Context, url string, f inspect.ExplainFilte
 
 // Subscriptions returns the part of the list of subscriptions that f selects.
 func (c *Client) Subscriptions(ctx context.Context, f SubscriptionFilter) (s Subscriptions, err error) {
-	q := values("url", f.URL, "client", f.Client, "state", f.State, "origin", f.Origin, "cursor", f.Cursor)
+	q := values("url", f.URL, "client", f.Client, "tag", f.Tag, "state", f.State, "origin", f.Origin, "cursor", f.Cursor)
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}

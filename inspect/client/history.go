@@ -64,7 +64,7 @@ func decimal(n uint64) string {
 // first. Field After of f is the cursor Next of the part before; it is empty for the first part.
 // Field Clients has no meaning.
 func (c *Client) Recent(ctx context.Context, f inspect.RecentFilter) (r RecentChanges, err error) {
-	q := values("client", f.Client, "cursor", f.After)
+	q := values("client", f.Client, "tag", f.Tag, "cursor", f.After)
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}

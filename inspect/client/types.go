@@ -77,9 +77,9 @@ type Delivery struct {
 // SubscriptionFilter selects subscriptions. Empty fields select all. State is one of
 // inspect.StateActive, StatePaused and StateExpired. Cursor and Limit select a part.
 type SubscriptionFilter struct {
-	URL, Client, State, Origin string
-	Cursor                     string
-	Limit                      int
+	URL, Client, Tag, State, Origin string
+	Cursor                          string
+	Limit                           int
 }
 
 // ChangeEvent is an event of Events: a document has a new version that differs from the one before.

@@ -50,7 +50,7 @@ func (a *app) list() *cobra.Command {
 			}
 			f.Sinks, f.Sketches = sinks, duplicates && !suggest
 			var configured []string // empty where a running process answers: it knows its sinks
-			if f.Sinks && f.URL == "" && f.Client == "" && !f.Sketches && !f.Tree {
+			if f.Sinks && f.URL+f.Client+f.Tag == "" && !f.Sketches && !f.Tree {
 				if configured, err = a.configuredSinks(cmd); err != nil {
 					return err
 				}
@@ -82,7 +82,7 @@ func (a *app) list() *cobra.Command {
 						return matchesNothing("no two pages have the same text, or a similar one")
 					}
 					out.duplicates(all)
-				case f.URL+f.Client != "" && len(l.Pages) == 0:
+				case f.URL+f.Client+f.Tag != "" && len(l.Pages) == 0:
 					return matchesNothing("no page is watched" + selected(f))
 				case sinks:
 					out.sinks(l.Receivers)
@@ -102,6 +102,7 @@ func (a *app) list() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.URL, "url", "", "only the page of this `URL`")
 	fs.StringVar(&f.Client, "client", "", "only what the client `NAME` watches")
+	fs.StringVar(&f.Tag, "tag", "", "only subscriptions with this `TAG`, and the pages that have one")
 	fs.BoolVarP(&verbose, "verbose", "v", false, "also the documents and subscriptions of each page")
 	fs.BoolVar(&sinks, "sinks", false, "only the sinks: the health of each, its pending notifications, its last success and error")
 	fs.BoolVar(&f.Tree, "tree", false, "which linked pages each page watches, and through which page")
@@ -148,6 +149,9 @@ func selected(f inspect.ListFilter) string {
 	}
 	if f.Client != "" {
 		s += fmt.Sprintf(" for client %q", f.Client)
+	}
+	if f.Tag != "" {
+		s += fmt.Sprintf(" with the tag %q", f.Tag)
 	}
 	return s
 }
@@ -247,6 +251,9 @@ func receiversOf(s inspect.Subscription) string {
 	}
 	if s.Severity != "" {
 		to += ", " + s.Severity
+	}
+	if len(s.Tags) > 0 {
+		to += ", tags: " + strings.Join(s.Tags, ", ")
 	}
 	return to
 }

@@ -186,6 +186,7 @@ type entry struct {
 	Confirm          int              `yaml:"confirm,omitempty"`
 	FlipFlop         int              `yaml:"flip_flop,omitempty"`
 	MinChange        string           `yaml:"min_change,omitempty"`
+	Tags             []string         `yaml:"tags,flow,omitempty"`
 	Replaced         bool             `yaml:"replaced,omitempty"`
 	Items            bool             `yaml:"items,omitempty"`
 	Sitemap          string           `yaml:"sitemap,omitempty"`
@@ -211,6 +212,7 @@ func entryOf(s pipeline.Subscription) entry {
 		Select: selectorsOf(s.Select), Remove: selectorsOf(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
 		Replaced: s.Replaced, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
 	}
+	e.Tags = s.Tags
 	if s.Sitemap {
 		e.URL, e.Sitemap = "", s.URL
 	}

@@ -247,6 +247,7 @@ type subscriptionFlags struct {
 	followDepth, followMaxPages                                int
 	followSameHost                                             bool
 	followInclude, followExclude                               []string
+	tags                                                       []string
 }
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
@@ -269,6 +270,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.selects, "select", nil, "the `SELECTOR` of what to watch: CSS, xpath://h1, jq:.items[].title, /json/pointer, lines:10-20, re:REGEXP, or a range {from: CSS, to: CSS} (repeatable)")
 	fs.StringArrayVar(&f.removes, "remove", nil, "the `SELECTOR` of what to leave out (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
+	fs.StringSliceVar(&f.tags, "tag", nil, "a `TAG` of the subscription, by which lists are filtered and which notifications carry (repeatable)")
 	fs.StringVar(&f.sitemap, "sitemap", "", "watch the pages that the sitemap or sitemap index at `URL` lists, in place of one page")
 	fs.IntVar(&f.followDepth, "follow-depth", 0, "also watch the pages that are up to `N` links away (default none)")
 	fs.IntVar(&f.followMaxPages, "follow-max-pages", pipeline.DefaultFollowPages, "watch at most `N` linked pages; with --sitemap the default is 1000")
@@ -293,6 +295,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
 		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items, Sitemap: f.sitemap != ""},
 	}
+	s.Tags = f.tags
 	for _, e := range f.events {
 		s.Events = append(s.Events, pipeline.Event(e))
 	}
@@ -371,6 +374,9 @@ func (f *subscriptionFlags) follow(cmd *cobra.Command) (*pipeline.Follow, *pipel
 // asFlag returns the message of fe with the name of the flag or argument.
 func asFlag(fe *pipeline.FieldError) string {
 	name, _, _ := strings.Cut(fe.Field, "[")
+	if name == "tags" {
+		name = "tag"
+	}
 	if name == "url" || name == "keywords" { // arguments
 		return fe.Reason
 	}

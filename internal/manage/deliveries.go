@@ -20,17 +20,18 @@ func (a *api) addDeliveries() {
 	type receiversInput struct {
 		OptionalPage
 		Client string `query:"client" doc:"Only receivers of subscriptions of this client."`
+		Tag    string `query:"tag" doc:"Only receivers of subscriptions with this tag."`
 		Sinks  bool   `query:"sinks" doc:"Adds the configured sinks that no notification was ever meant for."`
 	}
 	add(a, route{
 		method: http.MethodGet, path: "/receivers", id: "list-receivers", scope: config.ScopeRead, shared: true,
 		summary:     "Lists receivers with their state and how many notifications wait for them",
-		description: "Without url and client these are the receivers with notifications or dead letters.",
+		description: "Without url, client and tag these are the receivers with notifications or dead letters.",
 	}, func(ctx context.Context, in *receiversInput) (client.Receivers, error) {
 		if err := in.check(); err != nil {
 			return client.Receivers{}, err
 		}
-		found, err := a.service.Receivers(ctx, inspect.ListFilter{URL: in.URL, Client: in.Client, Sinks: in.Sinks})
+		found, err := a.service.Receivers(ctx, inspect.ListFilter{URL: in.URL, Client: in.Client, Tag: in.Tag, Sinks: in.Sinks})
 		return client.Receivers{Receivers: append([]inspect.Receiver{}, found...)}, err
 	})
 

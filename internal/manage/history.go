@@ -64,6 +64,7 @@ func (a *api) addHistory() {
 	type recentInput struct {
 		Part
 		Client string `query:"client" doc:"Only changes that notified this client, and only its notifications."`
+		Tag    string `query:"tag" doc:"Only changes of documents that a subscription with this tag watches."`
 	}
 	add(a, route{
 		method: http.MethodGet, path: "/recent", id: "list-recent-changes", scope: config.ScopeRead,
@@ -75,7 +76,7 @@ func (a *api) addHistory() {
 			return out, err
 		}
 		next := ""
-		out.Changes, next, err = a.service.Recent(ctx, inspect.RecentFilter{Client: in.Client, Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit})
+		out.Changes, next, err = a.service.Recent(ctx, inspect.RecentFilter{Client: in.Client, Tag: in.Tag, Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit})
 		out.Next = cursor(next)
 		return out, err
 	})

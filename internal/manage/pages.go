@@ -77,6 +77,7 @@ func (a *api) addPages() {
 		Part
 		OptionalPage
 		Client   string `query:"client" doc:"Only subscriptions of this client, and pages that have one."`
+		Tag      string `query:"tag" doc:"Only subscriptions with this tag, and pages that have one."`
 		Contains string `query:"contains" maxLength:"4096" doc:"Only pages whose URL contains this text. Case does not count."`
 		State    string `query:"state" enum:"active,failing,paused,expired" doc:"Only pages in this state."`
 		Sketches bool   `query:"sketches" doc:"Adds a sketch of each document, by which similar texts are found."`
@@ -96,7 +97,7 @@ func (a *api) addPages() {
 		}
 		next := ""
 		p.Pages, next, err = a.service.Pages(ctx, inspect.ListFilter{
-			URL: in.URL, Client: in.Client, Contains: in.Contains, State: in.State, Sketches: in.Sketches, Tree: in.Tree,
+			URL: in.URL, Client: in.Client, Tag: in.Tag, Contains: in.Contains, State: in.State, Sketches: in.Sketches, Tree: in.Tree,
 			Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit,
 		})
 		p.Next = cursor(next)

@@ -53,6 +53,7 @@ func (a *api) addSubscriptions() {
 		Part
 		OptionalPage
 		Client string `query:"client" doc:"Only subscriptions of this client."`
+		Tag    string `query:"tag" doc:"Only subscriptions with this tag."`
 		State  string `query:"state" enum:"active,paused,expired" doc:"Only subscriptions in this state."`
 		Origin string `query:"origin" doc:"Only subscriptions that were made this way: yaml by the configuration, api at run time."`
 	}
@@ -63,7 +64,7 @@ func (a *api) addSubscriptions() {
 		if err := in.check(); err != nil {
 			return client.Subscriptions{}, err
 		}
-		f := inspect.ListFilter{URL: in.URL, Client: in.Client, Clients: callerOf(ctx).Clients}
+		f := inspect.ListFilter{URL: in.URL, Client: in.Client, Tag: in.Tag, Clients: callerOf(ctx).Clients}
 		return a.subscriptions(ctx, in.Part, f, func(s inspect.Subscription) bool {
 			return (in.State == "" || s.State == in.State) && (in.Origin == "" || s.Origin == in.Origin)
 		})

@@ -26,7 +26,7 @@ func data(n pipeline.Notification) map[string]any {
 		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": moment(n.Time), "version": number(n.Version),
 		"headline": m.Headline, "details": strings.TrimSpace(Below(MessageOf(n, shown))), "title": m.Title, "url": cmp.Or(m.URL, Page(n.URL)), "host": host(m.URL), "link": m.Link, "reason": m.Reason,
 		"client": clean(n.Client), "severity": n.Severity, "channel": clean(n.Channel), "language": clean(n.Language), "truncated": truth(n.Truncated), "omitted": number(uint64(n.Omitted)),
-		"keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
+		"tags": cleaned(n.Tags), "keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
 	}
 }
 
@@ -52,6 +52,15 @@ func keywords(diffs []pipeline.Diff) []string {
 		}
 	}
 	return list
+}
+
+// cleaned returns texts as a template may have them.
+func cleaned(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = clean(t)
+	}
+	return out
 }
 
 // items returns the items of a digest, each with its diffs from all.

@@ -279,7 +279,7 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended, at *progre
 		at.After = next.place
 		n := pipeline.Notification{
 			Status: pipeline.StatusTimeout, URL: s.Subscription.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationType,
-			Time: e.Expiry.Time, Client: client, Reason: reason, Severity: s.Subscription.Severity, Channel: s.Subscription.Channel,
+			Time: e.Expiry.Time, Client: client, Tags: s.Subscription.Tags, Reason: reason, Severity: s.Subscription.Severity, Channel: s.Subscription.Channel,
 		}
 		for _, to := range s.Subscription.Receivers() {
 			if told[to] {
@@ -346,7 +346,7 @@ func notificationOf(c *flow.Change, s pipeline.Subscription, diffs []pipeline.Di
 	return pipeline.Notification{
 		Status: pipeline.StatusOK, URL: s.URL, Diffs: diffs, Type: pipeline.NotificationType, Time: c.Time,
 		Client: s.WithDefaults().Client, Severity: s.Severity, Channel: s.Channel, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
-		Truncated: omitted > 0, Omitted: omitted,
+		Tags: s.Tags, Truncated: omitted > 0, Omitted: omitted,
 	}
 }
 
