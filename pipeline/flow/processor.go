@@ -85,6 +85,10 @@ type State interface {
 	Scan(prefix string) iter.Seq2[string, Value]
 }
 
+// Hot begins the names of values that change much more often than others of their key. A store keeps
+// them together, so that it need not rewrite the others when it sorts its files.
+const Hot = "\x00"
+
 // FailedState returns a State all of whose methods fail with err.
 func FailedState(err error) State { return failedState{err} }
 

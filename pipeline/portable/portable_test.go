@@ -146,7 +146,7 @@ func TestManifestIsChecked(t *testing.T) {
 	}
 	for old, changed := range map[string][2]string{
 		`"format": 1`:       {`"format": 2`, "newer version"},
-		`"state_format": 1`: {`"state_format": 2`, "newer version"},
+		`"state_format": 2`: {`"state_format": 3`, "newer version"},
 		`"format": 1,`:      {`"format": 0,`, "is damaged"},
 		`"001.jsonl.zst"`:   {`"../001.jsonl.zst"`, "is damaged"},
 		`{`:                 {``, "is damaged"},
@@ -161,17 +161,17 @@ func TestManifestIsChecked(t *testing.T) {
 }
 
 // TestMigration: values of an older format are converted to the current one, or the export is refused.
-// Format 0 is made up.
+// The older format is made up.
 func TestMigration(t *testing.T) {
-	dir := exported(t, 0, []Record{
+	dir := exported(t, store.Format-1, []Record{
 		{Group: "g", Key: "k", Name: "changed", Value: []byte("old")},
 		{Group: "g", Key: "k", Name: "dropped", Value: []byte("old")},
 		{Group: "other", Key: "k", Name: "changed", Value: []byte("old")},
 	})
-	if _, err := read(dir, nil); err == nil || !strings.Contains(err.Error(), "cannot bring to format 1") {
+	if _, err := read(dir, nil); err == nil || !strings.Contains(err.Error(), "cannot bring to format 2") {
 		t.Errorf("without a migration: got %v", err)
 	}
-	got, err := read(dir, map[int][]store.Migration{0: {{Group: "g", Convert: func(key, name string, value []byte) ([]byte, error) {
+	got, err := read(dir, map[int][]store.Migration{store.Format - 1: {{Group: "g", Convert: func(key, name string, value []byte) ([]byte, error) {
 		if name == "dropped" {
 			return nil, nil
 		}
@@ -184,7 +184,7 @@ func TestMigration(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
-	fails := map[int][]store.Migration{0: {{Group: "g", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("no") }}}}
+	fails := map[int][]store.Migration{store.Format - 1: {{Group: "g", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("no") }}}}
 	if _, err := read(dir, fails); err == nil || !strings.Contains(err.Error(), `state "changed" of key "k": no`) {
 		t.Errorf("got %v", err)
 	}

@@ -132,8 +132,10 @@ func (b *Batch) DropGroup(group, topic string) {
 
 // DropState removes all state of group.
 func (b *Batch) DropState(group string) {
-	p := b.d.stringsOf(kindState, group)
-	b.deleteRange(p, after(p))
+	for _, kind := range stateKinds {
+		p := b.d.stringsOf(kind, group)
+		b.deleteRange(p, after(p))
+	}
 }
 
 // Commit makes the writes of b visible, and with sync durable, before it returns.
@@ -173,10 +175,10 @@ func (b *Batch) Apply(sync bool) (wait func() error, err error) {
 
 // DropLane removes the states, positions, wakes and logs of a lane.
 func (b *Batch) DropLane(lane int) error {
-	for _, kind := range []byte{kindState, kindPosition, kindWake, kindLog, kindBegin} {
+	for _, kind := range []byte{kindHot, kindState, kindPosition, kindWake, kindLog, kindBegin} {
 		names := 2
 		switch kind {
-		case kindState, kindLog, kindBegin:
+		case kindHot, kindState, kindLog, kindBegin:
 			names = 1
 		}
 		if err := b.dropLane(kind, names, lane); err != nil {

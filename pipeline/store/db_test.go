@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func open(t *testing.T, o Options) *DB {
@@ -82,7 +84,7 @@ func TestOpenErrors(t *testing.T) {
 		"in use":    {Options{Dir: used}, []string{used, "in use by this process"}},
 		"a file":    {Options{Dir: file}, []string{file, "is a file"}},
 		"in a file": {Options{Dir: filepath.Join(file, "data")}, []string{file, "is a file"}},
-		"newer":     {Options{Dir: newer}, []string{newer, "newer version", "format 2"}},
+		"newer":     {Options{Dir: newer}, []string{newer, "newer version", "format 3"}},
 		"lanes":     {Options{Lanes: -1}, []string{"-1 lanes"}},
 	}
 	for name, test := range tests {
@@ -372,5 +374,68 @@ func TestMemory(t *testing.T) {
 		if cache, table := tt.o.memory(); cache != tt.cache || table != tt.table {
 			t.Errorf("%+v: %d and %d, want %d and %d", tt.o, cache, table, tt.cache, tt.table)
 		}
+	}
+}
+
+// TestHotStates: values with hot names are stored apart, and are read, listed and removed with the others.
+func TestHotStates(t *testing.T) {
+	d := open(t, Options{})
+	commit(t, d, func(b *Batch) {
+		b.SetState("g", 0, "both", "cold", []byte("1"))
+		b.SetState("g", 0, "both", flow.Hot+"a", []byte("2"))
+		b.SetState("g", 0, "both", flow.Hot+"b", []byte("3"))
+		b.SetState("g", 0, "hot", flow.Hot+"a", []byte("4"))
+		b.SetState("g", 1, "moved", flow.Hot+"a", []byte("5"))
+		b.SetState("h", 0, "other", flow.Hot+"a", []byte("6"))
+	})
+	if v, ok, err := d.GetState("g", 0, "both", flow.Hot+"a"); string(v) != "2" || !ok || err != nil {
+		t.Errorf("GetState = %q, %v, %v", v, ok, err)
+	}
+	for prefix, want := range map[string][]string{
+		"": {flow.Hot + "a", flow.Hot + "b", "cold"}, flow.Hot: {flow.Hot + "a", flow.Hot + "b"}, flow.Hot + "b": {flow.Hot + "b"}, "c": {"cold"},
+	} {
+		for n := 1; n <= len(want); n++ {
+			var got []string
+			err := d.ScanState("g", 0, "both", prefix, func(name string, _ []byte) bool {
+				got = append(got, name)
+				return len(got) < n
+			})
+			if !slices.Equal(got, want[:n]) || err != nil {
+				t.Errorf("%d names with prefix %q are %q, %v", n, prefix, got, err)
+			}
+		}
+	}
+	holds := func(want ...string) {
+		t.Helper()
+		var keys, all []string
+		for key, err := range d.StateKeys("g", "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, key)
+		}
+		err := d.EachState(func(k Kept) error {
+			if k.Group == "g" && !slices.Contains(all, k.Key) {
+				all = append(all, k.Key)
+			}
+			return nil
+		})
+		if slices.Sort(all); !slices.Equal(keys, want) || !slices.Equal(all, want) || err != nil {
+			t.Errorf("the keys are %q and %q, want %q (%v)", keys, all, want, err)
+		}
+	}
+	holds("both", "hot", "moved")
+	commit(t, d, func(b *Batch) { b.DeleteState("g", 0, "hot", flow.Hot+"a") })
+	holds("both", "moved")
+	commit(t, d, func(b *Batch) {
+		if err := b.DropLane(1); err != nil {
+			t.Error(err)
+		}
+	})
+	holds("both")
+	commit(t, d, func(b *Batch) { b.DropState("g") })
+	holds()
+	if _, ok, err := d.GetState("h", 0, "other", flow.Hot+"a"); !ok || err != nil {
+		t.Errorf("the state of another group is gone (%v)", err)
 	}
 }

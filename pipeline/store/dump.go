@@ -26,23 +26,29 @@ type Scheduled struct {
 	Wake
 }
 
-// EachState calls f with the states of all groups, by group, lane, key and name, until f
-// returns an error, which it then returns.
+// EachState calls f with the states of all groups until f returns an error, which it then returns.
+// Those with hot names come first. Both kinds come by group, lane, key and name.
 func (d *DB) EachState(f func(Kept) error) error {
-	return d.scan(d.stringsOf(kindState), nil, func(k, v []byte) (bool, error) {
+	for _, kind := range stateKinds {
+		if err := d.eachState(kind, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachState is EachState of one kind.
+func (d *DB) eachState(kind byte, f func(Kept) error) error {
+	return d.scan(d.stringsOf(kind), nil, func(k, v []byte) (bool, error) {
 		group, k, err := cutString(k)
 		if err != nil {
 			return false, err
 		}
-		if len(k) < 2 {
-			return false, errKey
-		}
-		lane := int(binary.BigEndian.Uint16(k))
-		key, name, err := cutString(k[2:])
+		lane, key, name, err := cutState(k)
 		if err != nil {
 			return false, err
 		}
-		err = f(Kept{group, lane, key, string(name), append(make([]byte, 0, len(v)), v...)})
+		err = f(Kept{group, lane, key, name, append(make([]byte, 0, len(v)), v...)})
 		return err == nil, err
 	})
 }

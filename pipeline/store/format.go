@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -130,6 +131,7 @@ const (
 	kindLog      = 'l'
 	kindBegin    = 'b'
 	kindPosition = 'p'
+	kindHot      = 'h' // before kindState, as all other kinds that are written often
 	kindState    = 's'
 	kindWake     = 'r'
 	kindLastSeen = 'c'
@@ -214,14 +216,36 @@ func (s space) positionKey(group, topic string, lane int) []byte {
 	return s.keyOf(kindPosition, lane, group, topic)
 }
 
-// statePrefix returns the prefix of all names of key. The lane comes before the key, so that
-// the state of a lane is one range.
-func (s space) statePrefix(group string, lane int, key string) []byte {
-	return appendString(s.keyOf(kindState, lane, group), key)
+// stateKinds are the kinds of the keys of states, in the order of their names. Values that change often are
+// behind keys of a kind of their own. They would otherwise lie between the large values of all pages,
+// and a compaction would write those again each time.
+var stateKinds = [...]byte{kindHot, kindState}
+
+// kindOf returns the kind of the state with that name. The names of kindHot are the first in order.
+func kindOf(name string) byte {
+	if strings.HasPrefix(name, flow.Hot) {
+		return kindHot
+	}
+	return kindState
+}
+
+// statePrefix returns the prefix of all names of key of a kind. The lane comes before the key, so that
+// the state of a lane is one range of each kind.
+func (s space) statePrefix(kind byte, group string, lane int, key string) []byte {
+	return appendString(s.keyOf(kind, lane, group), key)
 }
 
 func (s space) stateKey(group string, lane int, key, name string) []byte {
-	return append(s.statePrefix(group, lane, key), name...)
+	return append(s.statePrefix(kindOf(name), group, lane, key), name...)
+}
+
+// cutState is the inverse of stateKey behind the group.
+func cutState(b []byte) (lane int, key, name string, err error) {
+	if len(b) < 2 {
+		return 0, "", "", errKey
+	}
+	key, rest, err := cutString(b[2:])
+	return int(binary.BigEndian.Uint16(b)), key, string(rest), err
 }
 
 func (s space) wakeKey(group, topic string, lane int, key string) []byte {

@@ -68,16 +68,18 @@ func (m *migrator) run(s Migration) error {
 		return err
 	}
 	for _, n := range append([]string{""}, names...) {
-		if err := m.group(m.d.Namespace(n), s); err != nil {
-			return err
+		for _, kind := range stateKinds {
+			if err := m.group(m.d.Namespace(n), kind, s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// group converts the group of s in d's namespace.
-func (m *migrator) group(d *DB, s Migration) error {
-	prefix := d.stringsOf(kindState, s.Group)
+// group converts the states of a kind of the group of s in d's namespace.
+func (m *migrator) group(d *DB, kind byte, s Migration) error {
+	prefix := d.stringsOf(kind, s.Group)
 	for from := prefix; from != nil; {
 		b, err := d.NewBatch()
 		if err != nil {
@@ -109,7 +111,7 @@ func (m *migrator) batch(d *DB, b *Batch, s Migration, prefix, from []byte) (nex
 		}
 		room -= len(k) + len(v)
 		m.seen++
-		key, name, err := splitState(k)
+		_, key, name, err := cutState(k)
 		if err != nil {
 			return false, err
 		}
@@ -131,15 +133,6 @@ func (m *migrator) batch(d *DB, b *Batch, s Migration, prefix, from []byte) (nex
 		return true, nil
 	})
 	return next, err
-}
-
-// splitState parses the part of a state's key that follows the group.
-func splitState(k []byte) (key, name string, err error) {
-	if len(k) < 2 {
-		return "", "", errKey
-	}
-	key, rest, err := cutString(k[2:])
-	return key, string(rest), err
 }
 
 // writeMeta durably stores the metadata of the store, and its format.

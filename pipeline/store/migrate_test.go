@@ -14,10 +14,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// doubling is a made-up migration of group g from format 0, which never was, to format 1: the
+// doubling is a made-up migration of group g from the format before the present one: the
 // value "0 x" becomes "1 xx", and "0 gone" is removed. It calls each before each value.
 func doubling(each func()) map[int][]Migration {
-	return map[int][]Migration{0: {{Group: "g", Convert: func(key, name string, v []byte) ([]byte, error) {
+	return map[int][]Migration{storeFormat - 1: {{Group: "g", Convert: func(key, name string, v []byte) ([]byte, error) {
 		each()
 		switch s := string(v); {
 		case s == "0 gone":
@@ -33,7 +33,7 @@ func doubling(each func()) map[int][]Migration {
 
 const oldValues = 20
 
-// makeOld makes d a store of format 0 with values of groups g, which fill several
+// makeOld makes d a store of the previous format with values of groups g, which fill several
 // batches, and h in two namespaces, and closes it.
 func makeOld(t *testing.T, d *DB) {
 	t.Helper()
@@ -46,7 +46,7 @@ func makeOld(t *testing.T, d *DB) {
 			b.SetState("h", 1, "key", "name", []byte("0 h"))
 		})
 	}
-	if err := d.writeMeta(0); err != nil {
+	if err := d.writeMeta(storeFormat - 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {
@@ -84,10 +84,10 @@ func TestMigration(t *testing.T) {
 	d := open(t, Options{Dir: dir, Lanes: 5})
 	id := d.ID()
 	makeOld(t, d)
-	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "format 0") || !strings.Contains(err.Error(), "use the version of Vokter that wrote it") {
+	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "format 1") || !strings.Contains(err.Error(), "use the version of Vokter that wrote it") {
 		t.Errorf("without a migration: %v", err)
 	}
-	failing := map[int][]Migration{0: {{Group: "h", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("odd") }}}}
+	failing := map[int][]Migration{storeFormat - 1: {{Group: "h", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("odd") }}}}
 	if _, err := Open(Options{Dir: dir, Migrations: failing}); err == nil || !strings.Contains(err.Error(), `state "name" of key "key" in group h: odd`) {
 		t.Errorf("a migration that fails: %v", err)
 	}
@@ -98,7 +98,7 @@ func TestMigration(t *testing.T) {
 	if d.ID() != id || d.Lanes() != 5 {
 		t.Errorf("ID %s and %d lanes, want %s and 5", d.ID(), d.Lanes(), id)
 	}
-	for _, want := range []string{"from=0 to=1", fmt.Sprintf("values=%d changed=%[1]d", 2*oldValues+2)} {
+	for _, want := range []string{"from=1 to=2", fmt.Sprintf("values=%d changed=%[1]d", 2*oldValues+2)} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())
 		}
@@ -119,8 +119,8 @@ func TestMigrationGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	makeOld(t, open(t, Options{Dir: dir}))
 	m := doubling(func() {})
-	convert, seen, again := m[0][0].Convert, 0, 0
-	m[0][0].Convert = func(key, name string, v []byte) ([]byte, error) {
+	convert, seen, again := m[storeFormat-1][0].Convert, 0, 0
+	m[storeFormat-1][0].Convert = func(key, name string, v []byte) ([]byte, error) {
 		if seen++; seen == 2*oldValues {
 			return nil, errors.New("odd")
 		}

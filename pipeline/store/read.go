@@ -233,10 +233,21 @@ func (d *DB) GetState(group string, lane int, key, name string) (value []byte, o
 // ScanState calls f with the names of key that begin with prefix, in order, and a copy
 // of each value, until f returns false.
 func (d *DB) ScanState(group string, lane int, key, prefix string, f func(name string, value []byte) bool) error {
-	p := append(d.statePrefix(group, lane, key), prefix...)
-	return d.scan(p, nil, func(k, v []byte) (bool, error) {
-		return f(prefix+string(k), append(make([]byte, 0, len(v)), v...)), nil
-	})
+	more := true
+	for _, kind := range stateKinds {
+		if !more || prefix != "" && kind != kindOf(prefix) {
+			continue
+		}
+		p := append(d.statePrefix(kind, group, lane, key), prefix...)
+		err := d.scan(p, nil, func(k, v []byte) (bool, error) {
+			more = f(prefix+string(k), append(make([]byte, 0, len(v)), v...))
+			return more, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // StateKeys yields the keys behind after for which group keeps state, in order; an empty after means
@@ -250,8 +261,16 @@ func (d *DB) StateKeys(group, after string) iter.Seq2[string, error] {
 }
 
 // LaneStateKeys is StateKeys of one lane. It holds no iterator while it yields.
-func (d *DB) LaneStateKeys(group string, lane int, behind string) iter.Seq2[string, error] {
-	prefix := d.keyOf(kindState, lane, group)
+func (d *DB) LaneStateKeys(group string, lane int, after string) iter.Seq2[string, error] {
+	var lists [len(stateKinds)]iter.Seq2[string, error]
+	for i, kind := range stateKinds {
+		lists[i] = d.kindKeys(d.keyOf(kind, lane, group), after)
+	}
+	return MergeKeys(lists[:]...)
+}
+
+// kindKeys yields the keys of the states with prefix, those of one kind in a lane.
+func (d *DB) kindKeys(prefix []byte, behind string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		from := prefix
 		if behind != "" {
@@ -273,7 +292,7 @@ func (d *DB) LaneStateKeys(group string, lane int, behind string) iter.Seq2[stri
 	}
 }
 
-// LaneStateKeys reads at first leastKeys before it yields them, then more each time, up to mostKeys.
+// kindKeys reads at first leastKeys before it yields them, then more each time, up to mostKeys.
 const (
 	leastKeys = 16
 	mostKeys  = 256

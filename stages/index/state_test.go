@@ -100,7 +100,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	got := slices.DeleteFunc(d.store.Names(page), func(name string) bool { return strings.HasPrefix(name, historyName) })
-	if want := []string{"exp/" + whole + "/a", "exp/" + whole + "/b", "page"}; !slices.Equal(got, want) {
+	if want := []string{pageName, "exp/" + whole + "/a", "exp/" + whole + "/b"}; !slices.Equal(got, want) {
 		t.Errorf("got names %q, want %q", got, want)
 	}
 	if _, ok := d.store.Wake(page); ok {
@@ -164,7 +164,7 @@ func TestAReceiverExpiresThroughItsCommands(t *testing.T) {
 		t.Errorf("got %v, want %v", d.types(), want)
 	}
 	expire("b")
-	if got, want := d.store.Names(page), []string{"exp/" + whole + "/one", "exp/" + whole + "/two", "page"}; !slices.Equal(got, want) {
+	if got, want := d.store.Names(page), []string{pageName, "exp/" + whole + "/one", "exp/" + whole + "/two"}; !slices.Equal(got, want) {
 		t.Errorf("got names %q, want %q", got, want)
 	}
 	if xs, err := Expired(d.state()); err != nil || xs[1].Reason != "410 Gone" || xs[1].End != flow.EndReceiver {
@@ -247,9 +247,9 @@ func (t badTx) State(key string) flow.State { return badState{t.Tx.State(key), t
 
 func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 	for bad, m := range map[string]flow.Message{
-		"page": {Type: flow.TypeWake},
-		"sub/": {Type: flow.TypeExpire, Body: []byte(`{"url":"` + page + `","receiver":"s"}`)},
-		"exp/": {Type: flow.TypeResume, Body: []byte(`{"url":"` + page + `"}`)},
+		pageName: {Type: flow.TypeWake},
+		"sub/":   {Type: flow.TypeExpire, Body: []byte(`{"url":"` + page + `","receiver":"s"}`)},
+		"exp/":   {Type: flow.TypeResume, Body: []byte(`{"url":"` + page + `"}`)},
 	} {
 		d := newDesk(t, Config{ExpireAfter: 1})
 		d.subscribe("a")
