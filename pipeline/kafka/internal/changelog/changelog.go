@@ -19,7 +19,7 @@ import (
 )
 
 // stateFormat is the first byte of the keys in the state topic.
-const stateFormat = 1
+const stateFormat = 2
 
 // Kinds of records, the second byte of their keys.
 const (
@@ -60,7 +60,7 @@ func Split(key string) (kind byte, parts []string, err error) {
 		return 0, nil, errRecord
 	}
 	if k[0] != stateFormat {
-		return 0, nil, failure.Broken(fmt.Errorf("kafka: the state topic was written by a newer version of Vokter (format %d, this one knows %d): use that version", k[0], stateFormat))
+		return 0, nil, failure.Broken(fmt.Errorf("kafka: the state topic was written by another version of Vokter (format %d, this one knows %d): use that version", k[0], stateFormat))
 	}
 	kind, k = k[1], k[2:]
 	for len(k) > 0 {
