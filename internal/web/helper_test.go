@@ -27,6 +27,7 @@ type fake struct {
 	filters        []inspect.ListFilter
 	err            error
 	source         string // of the page
+	long           string // a very long word in texts
 }
 
 const (
@@ -41,7 +42,7 @@ func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, 
 	f.filters = append(f.filters, lf)
 	return []inspect.Page{{
 		URL: pageURL, State: inspect.StateFailing, Reason: hostile, LastCheck: someTime, NextCheck: time.Now().Add(time.Hour),
-		Documents: []inspect.Document{{ID: "d1", Title: hostile, Time: someTime}},
+		Documents: []inspect.Document{{ID: "d1", Title: hostile + f.long, Time: someTime}},
 		Subscriptions: []inspect.Subscription{{Document: "d1", State: inspect.StateActive, Subscription: pipeline.Subscription{
 			URL: pageURL, Client: hostile, Keywords: []string{hostile, "tea"}, Sinks: []string{hostile},
 		}.WithDefaults()}},
@@ -71,15 +72,15 @@ func (f *fake) Versions(context.Context, string, inspect.DocumentFilter) (inspec
 }
 
 func (f *fake) Text(_ context.Context, _ string, n uint64, _ inspect.DocumentFilter) (inspect.Text, error) {
-	return inspect.Text{URL: pageURL, Document: "d1", Version: f.version(n), Text: "green tea " + hostile}, f.err
+	return inspect.Text{URL: pageURL, Document: "d1", Version: f.version(n), Text: "green tea " + hostile + f.long}, f.err
 }
 
 func (f *fake) Diff(context.Context, string, inspect.DiffFilter) (inspect.Difference, error) {
 	return inspect.Difference{URL: pageURL, Document: "d1", From: f.version(1), To: f.version(2), Rows: []inspect.Row{
 		{Kind: inspect.RowSkipped, Skipped: 3},
 		{Kind: inspect.RowChanged,
-			Old: []inspect.Line{{Segments: []inspect.Segment{{Text: "green tea "}, {Text: hostile, Event: pipeline.Removed}}}},
-			New: []inspect.Line{{Segments: []inspect.Segment{{Text: "green tea "}, {Text: hostile, Event: pipeline.Added}}}}},
+			Old: []inspect.Line{{Segments: []inspect.Segment{{Text: "green tea "}, {Text: hostile + f.long, Event: pipeline.Removed}}}},
+			New: []inspect.Line{{Segments: []inspect.Segment{{Text: "green tea "}, {Text: hostile + f.long, Event: pipeline.Added}}}}},
 	}}, f.err
 }
 
