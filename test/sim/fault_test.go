@@ -21,6 +21,7 @@ func TestFaults(t *testing.T) {
 		"a transaction without positions":                          NoPosition,
 		"a position ahead of state that waits":                     LostLazies,
 		"a transaction without the state of what waited before it": LazyLeftBehind,
+		"a batch that is acknowledged before it is written":        EarlyAck,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@ const (
 	NoPosition                      // positions are not part of the transaction
 	LostLazies                      // the position of what waits moves, its state does not
 	LazyLeftBehind                  // a transaction has the position of what waits, not its state
+	EarlyAck                        // messages are acknowledged before the batch of what they caused is written
 )
 
 // kafka reports whether the lanes are shared over Kafka.

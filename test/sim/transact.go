@@ -68,7 +68,7 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 			f()
 		}
 	}
-	if w.cfg.Fault == LostLazies && lazy && at >= 0 {
+	if at >= 0 && (w.cfg.Fault == LostLazies && lazy || w.cfg.Fault == EarlyAck && !lazy) {
 		w.t.states[l.id].append(stateRecord{recordID: recordID{'p', x.c.group, x.c.topic, ""}, pos: at + 1}, w.steps)
 	}
 	if l.rest != nil && b.n >= earlyMessages {
