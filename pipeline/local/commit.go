@@ -48,10 +48,6 @@ func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan
 // commit makes e visible, and durable if the handler asked for that. It returns up to where it
 // trimmed the log, 0 if it did not.
 func (c *cursor) commit(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}) (trimmed uint64, err error) {
-	if len(e.Wakes) > 0 {
-		c.c.wakes.Lock()
-		defer c.c.wakes.Unlock()
-	}
 	from, to := c.lane.trimmable()
 	b, wait, err := c.apply(w, e, stopping, from, to)
 	if b != nil {

@@ -21,8 +21,6 @@ type consumer struct {
 	// asleep says that wakes are not delivered, idle that this Transport does not consume for
 	// the group.
 	asleep, idle bool
-	// wakes is held while a batch that changes wakes is built and applied.
-	wakes sync.Mutex
 
 	mu   sync.Mutex
 	subs []*engine.Subscription
