@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,8 +69,10 @@ func TestAFolderIsFollowed(t *testing.T) {
 		}
 	}
 	write("a.md", "one text\n")
+	var log lockedBuffer
 	r, stop := lives(t, Config{
 		Sinks: map[string]pipeline.Sink{"box": box}, Fetch: FetchConfig{Files: []string{folder}, Rate: 1000},
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Subscriptions: []pipeline.Subscription{{
 			URL: filesource.URL(folder) + "/", Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Every(24 * time.Hour),
 			Follow: &pipeline.Follow{Depth: 1},
@@ -90,7 +93,17 @@ func TestAFolderIsFollowed(t *testing.T) {
 	checked("b.md")
 	write("b.md", "a new file\nArgus too\n")
 	<-box.came
+	if err := os.Remove(filepath.Join(folder, "a.md")); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the end of the watch of a.md", func() bool {
+		p, err := index.Load(r.transport.State(flow.GroupIndex, filesource.URL(filepath.Join(folder, "a.md"))))
+		return err == nil && p.Incarnation == ""
+	})
 	stop()
+	if s := log.String(); s != "" {
+		t.Errorf("the log warns of a file that was removed: %s", s)
+	}
 	for i, n := range box.take() {
 		if want := filesource.URL(filepath.Join(folder, []string{"a.md", "b.md"}[i])); n.URL != want || len(n.Diffs) != 1 {
 			t.Errorf("got %d diffs of %s, want 1 of %s", len(n.Diffs), n.URL, want)
