@@ -15,7 +15,6 @@ func TestWatchSaysWhatOfASitemapIsWatched(t *testing.T) {
 		"X/a X/b":                  "read a sitemap of 2 pages; 2 of them are watched, and their first texts are baselines",
 		"X/a X/b https://h.test/c": "read a sitemap of 3 pages; 2 of them are watched, and their first texts are baselines: the others are not of its host",
 		"https://h.test/c":         "read a sitemap of 1 page; no page is watched: none of the URLs that the sitemap lists (1) may be watched: they must be of its host",
-		"":                         "read a sitemap of 0 pages; no page is watched",
 	} {
 		t.Run(urls, func(t *testing.T) {
 			t.Parallel() // hosts are asked once a second
