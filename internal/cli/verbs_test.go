@@ -117,7 +117,7 @@ func TestInUseWithoutAListener(t *testing.T) {
 	run.await(t, &run.err, "msg=running")
 	for _, args := range [][]string{{"list"}, {"cancel", s.page.URL}, {"backup", filepath.Join(t.TempDir(), "b")}, {"replay", "-c", s.config}} {
 		r := vs(t, append(args, "--data", s.data)...)
-		if r.code != 1 || !strings.Contains(r.stderr, "in use by") || !strings.Contains(r.stderr, "it needs listen:") {
+		if r.code != 1 || !strings.Contains(r.stderr, "in use by") || !strings.Contains(r.stderr, "run with listen:") {
 			t.Errorf("%v: got %+v", args, r)
 		}
 	}
