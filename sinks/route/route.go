@@ -1,5 +1,5 @@
 // Package route passes notifications on to other sinks, by rules: who is told depends on the host
-// of the page, the client, the keyword, the severity and the time of day. It delivers nothing
+// of the page, the client, the keyword, the tags, the severity and the time of day. It delivers nothing
 // itself.
 //
 // The rules are tried in their order. The first one that applies decides, unless it says
@@ -53,6 +53,8 @@ type Conditions struct {
 	Client registry.Texts `yaml:"client"`
 	// Keyword has keywords as subscriptions write them, of which one was found.
 	Keyword registry.Texts `yaml:"keyword"`
+	// Tag has tags of subscriptions, of which one must have been given.
+	Tag registry.Texts `yaml:"tag"`
 	// Severity has severities of subscriptions: info, warning or critical.
 	Severity registry.Texts `yaml:"severity"`
 	// Time has hours of the day, such as 08:00-18:00 Europe/Berlin.
@@ -169,13 +171,14 @@ var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
 // always reports whether c has no conditions.
 func (c Conditions) always() bool {
-	return len(c.Host)+len(c.Client)+len(c.Keyword)+len(c.Severity)+len(c.Days) == 0 && c.Time.IsZero()
+	return len(c.Host)+len(c.Client)+len(c.Keyword)+len(c.Tag)+len(c.Severity)+len(c.Days) == 0 && c.Time.IsZero()
 }
 
 // hold reports whether all conditions hold for n at the time at.
 func (c Conditions) hold(n pipeline.Notification, at time.Time) bool {
 	return one(c.Host, hosts(n), match) && one(c.Client, []string{n.Client}, match) &&
 		one(c.Keyword, n.Keywords(), func(want, is string) bool { return want == is }) &&
+		one(c.Tag, n.Tags, func(want, is string) bool { return want == is }) &&
 		(len(c.Severity) == 0 || slices.Contains(c.Severity, n.Severity)) &&
 		(c.Time.IsZero() || c.Time.End(at).After(at)) && c.today(at)
 }

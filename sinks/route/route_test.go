@@ -24,12 +24,13 @@ func TestRules(t *testing.T) {
 		{When: Conditions{Client: registry.Texts{"legal-*"}}, To: registry.Texts{"mail", "chat"}, Continue: true},
 		{When: Conditions{Client: registry.Texts{"noisy"}}},
 		{When: Conditions{Severity: registry.Texts{"critical"}}, To: registry.Texts{"pager"}},
+		{When: Conditions{Tag: registry.Texts{"prices", "stock"}}, To: registry.Texts{"shop"}},
 		{When: Conditions{Time: quiet(t, "18:00-08:00 Europe/Berlin"), Days: registry.Texts{"mon", "tue"}}, To: registry.Texts{"chat", "night"}},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(r.Targets(), " "); got != "rest pager chat mail night" {
+	if got := strings.Join(r.Targets(), " "); got != "rest pager chat mail shop night" {
 		t.Errorf("it leads to %s", got)
 	}
 	noon := time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) // a Monday
@@ -55,6 +56,9 @@ func TestRules(t *testing.T) {
 		if got := strings.Join(r.Route(n, c.at), " "); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+	}
+	if got := r.Route(pipeline.Notification{Tags: []string{"news", "stock"}}, noon); len(got) != 1 || got[0] != "shop" {
+		t.Errorf("what has a tag goes to %v", got)
 	}
 	if got := r.Route(pipeline.Notification{Severity: pipeline.SeverityCritical}, noon); len(got) != 1 || got[0] != "pager" {
 		t.Errorf("what is critical goes to %v", got)
