@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/inspect/metrics"
 	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/internal/slackapp"
 	"github.com/vokter/vokter/internal/web"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -42,11 +44,12 @@ const (
 )
 
 // listening says where a listener is, who may use its API besides users of the data directory, and how
-// its web page is. Without an address there is none. access and web may be nil.
+// its web page is. Without an address there is none. access, web and slack may be nil.
 type listening struct {
 	addr   string
 	access *manage.Access
 	web    *web.Settings
+	slack  *slackapp.Settings
 }
 
 // start starts the listener. It returns nil if there is none.
@@ -72,7 +75,7 @@ func (at listening) start(ctx context.Context, r *vokter.Router, cfg vokter.Conf
 		return nil, errors.Join(err, on.Close())
 	}
 	l := &listener{addr: on.Addr().String(), token: token, api: api, dir: cfg.Dir, server: &http.Server{
-		Handler: routes(r, api, web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		Handler: routes(r, api, at.acting(r, cfg.Logger), web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}}
 	go func() {
@@ -81,6 +84,14 @@ func (at listening) start(ctx context.Context, r *vokter.Router, cfg vokter.Conf
 		}
 	}()
 	return l, nil
+}
+
+// acting returns the handler of the requests of Slack.
+func (at listening) acting(r *vokter.Router, log *slog.Logger) http.Handler {
+	if at.slack == nil {
+		return http.NotFoundHandler()
+	}
+	return slackapp.New(at.slack, r, log)
 }
 
 // announce writes the address and the token to the data directory, which the Router must own by
@@ -110,9 +121,9 @@ type observed interface {
 	Gauges() []flow.Gauge
 }
 
-// routes returns the handler of /healthz, /readyz and /metrics, and of api. All other requests go to
+// routes returns the handler of /healthz, /readyz and /metrics, of api, and of the requests of Slack, acting. All other requests go to
 // site.
-func routes(r observed, api, site http.Handler) http.Handler {
+func routes(r observed, api, acting, site http.Handler) http.Handler {
 	public := http.NewServeMux()
 	public.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	public.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -131,6 +142,7 @@ func routes(r observed, api, site http.Handler) http.Handler {
 		mux.Handle(path, public)
 	}
 	mux.Handle("/api/", api)
+	mux.Handle(slackapp.Path, acting)
 	mux.Handle("/", site)
 	return mux
 }

@@ -60,7 +60,7 @@ func TestRoutes(t *testing.T) {
 		{nil, "GET", "/", 508, ""}, {nil, "GET", "/metrics/", 508, ""}, {nil, "GET", "/api/v1/pages", 418, ""}, {nil, "GET", "/api/", 418, ""}, {nil, "GET", "/debug/pprof/", 508, ""},
 	} {
 		w := httptest.NewRecorder()
-		routes(pipelineAt{figures{{Name: "vokter_ready", Help: "Whether it is."}}, c.err}, api, site).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		routes(pipelineAt{figures{{Name: "vokter_ready", Help: "Whether it is."}}, c.err}, api, http.NotFoundHandler(), site).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
 		if w.Code != c.want || !strings.Contains(w.Body.String(), c.says) || strings.Contains(w.Body.String(), "https:") {
 			t.Errorf("%s %s with %v: got %d %s, want %d %s", c.method, c.path, c.err, w.Code, w.Body, c.want, c.says)
 		}

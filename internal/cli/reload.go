@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/internal/slackapp"
 	"github.com/vokter/vokter/internal/web"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -42,8 +43,10 @@ type reloader struct {
 	api    config.API
 	access func(config.API) error
 	// web are the current settings of the web page, which site has.
-	web       config.Web
-	site      *web.Settings
+	web  config.Web
+	site *web.Settings
+	// slack are the sinks in which people can act; nil where there is no listener.
+	slack     *slackapp.Settings
 	transport registry.Transport
 	// options are the digests of the current options of the sinks.
 	options map[string][sha256.Size]byte
@@ -161,6 +164,9 @@ func (r *reloader) reload(ctx context.Context) {
 		return
 	}
 	r.failed = content{}
+	if r.slack != nil {
+		r.slack.Configure(c.Router.Sinks)
+	}
 	logWarnings(r.log, c)
 	if c.Listen != r.listen {
 		lines = append(lines, "listen changed: this takes effect with the next start")

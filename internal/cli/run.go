@@ -20,6 +20,7 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/rest"
+	"github.com/vokter/vokter/internal/slackapp"
 	"github.com/vokter/vokter/internal/web"
 	transport "github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -99,7 +100,10 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	site := new(web.Settings)
 	site.Configure(c.Web)
 	again.web, again.site = c.Web, site
-	sum, err := a.execute(cmd.Context(), c.Router, listening{c.Listen, access, site}, limits.summary, func(ctx context.Context, r *vokter.Router) {
+	slackApps := new(slackapp.Settings)
+	slackApps.Configure(c.Router.Sinks)
+	again.slack = slackApps
+	sum, err := a.execute(cmd.Context(), c.Router, listening{c.Listen, access, site, slackApps}, limits.summary, func(ctx context.Context, r *vokter.Router) {
 		again.apply, again.look = r.Reload, a.look
 		again.retry = func(ctx context.Context, sink string) error {
 			_, err := r.Retry(ctx, vokter.RetryFilter{Sink: sink})

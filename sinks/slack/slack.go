@@ -47,6 +47,10 @@ type Config struct {
 	// APIURL is where the methods of Slack's API are, for tests and gateways. Default:
 	// https://slack.com/api/. It goes with a token.
 	APIURL string `yaml:"api_url"`
+	// SigningSecret is the signing secret of the app. With it each notification has buttons, and
+	// the command /vokter works: see docs/slack.md. Default: none, and nobody can act in Slack. It
+	// needs a token.
+	SigningSecret registry.Secret `yaml:"signing_secret"`
 	// WebhookURL is the URL of an incoming webhook, such as
 	// https://hooks.slack.com/services/T000/B000/XXXX, which belongs to one channel. It is a
 	// secret: everybody who has it can post.
@@ -62,7 +66,7 @@ type Config struct {
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Slack, error) {
-	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread}
+	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread, signing: c.SigningSecret.Reveal()}
 	var bad outbound.Mistakes
 	s.post, s.template = bad.Sender(c.Connection), bad.Template("template", c.Template)
 	s.post.Now, s.post.BodyDecides = time.Now, true
@@ -84,6 +88,7 @@ func New(c Config) (*Slack, error) {
 func (s *Slack) asBot(c Config, bad *outbound.Mistakes) {
 	s.send = s.postAsBot
 	s.post.Secrets.Add(s.token)
+	s.post.Secrets.Add(s.signing)
 	if !strings.HasPrefix(s.token, "xoxb-") && !strings.HasPrefix(s.token, "xoxe.xoxb-") {
 		bad.Addf("token", "this is not the token of a bot, which begins with xoxb-")
 	} else {
@@ -114,6 +119,9 @@ func (s *Slack) asWebhook(c Config, bad *outbound.Mistakes) {
 	}
 	if c.Thread {
 		bad.Addf("thread", "threads need a token, since a webhook does not tell which message it posted")
+	}
+	if !c.SigningSecret.IsZero() {
+		bad.Addf("signing_secret", "buttons and commands need a token; a webhook_url has neither")
 	}
 	if c.APIURL != "" {
 		bad.Addf("api_url", "it goes with a token, not with a webhook_url")
@@ -148,6 +156,8 @@ type Slack struct {
 	token   string
 	channel string
 	thread  bool
+	// signing is the signing secret of the app, or empty.
+	signing string
 	// hook is the URL of a webhook.
 	hook *url.URL
 }
@@ -162,6 +172,9 @@ func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := message{id: n.ID, channel: n.Channel, text: fallback(l), blocks: blocksOf(l)}
 	if text, ok := s.templated(ctx, n); ok {
 		m.text, m.blocks, m.markup = text, nil, true
+	}
+	if buttons := s.buttons(n, l); len(buttons) > 0 && len(m.blocks) > 0 {
+		m.blocks = append(m.blocks, buttons...)
 	}
 	if n.Channel != "" && s.hook != nil {
 		pipeline.AttemptFrom(ctx).Degraded("posted to the channel of the webhook: a channel of a subscription needs a sink with a token")

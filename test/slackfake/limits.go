@@ -80,7 +80,44 @@ type block struct {
 	ID       string      `json:"block_id"`
 	Text     *textObject `json:"text"`
 	Fields   []textObject
-	Elements []element
+	Elements json.RawMessage
+}
+
+// button is one of an actions block.
+type button struct {
+	Type     string
+	ActionID string `json:"action_id"`
+	Text     textObject
+	Value    string
+	URL      string
+	Style    string
+}
+
+// The limits of a button.
+const (
+	maxButtons     = 25
+	maxButtonText  = 75
+	maxButtonValue = 2000
+	maxButtonURL   = 3000
+)
+
+// checkButtons returns how long the texts of the buttons in raw are, and whether they are allowed.
+func checkButtons(raw json.RawMessage) (int, bool) {
+	var all []button
+	if json.Unmarshal(raw, &all) != nil || len(all) == 0 || len(all) > maxButtons {
+		return 0, false
+	}
+	total, ids := 0, make(map[string]bool)
+	for _, b := range all {
+		n, ok := b.Text.check(maxButtonText)
+		style := b.Style == "" || b.Style == "primary" || b.Style == "danger"
+		if !ok || b.Type != "button" || b.Text.Type != "plain_text" || len(b.Value) > maxButtonValue || len(b.URL) > maxButtonURL || ids[b.ActionID] || !style {
+			return 0, false
+		}
+		ids[b.ActionID] = true
+		total += n
+	}
+	return total, true
 }
 
 type textObject struct{ Type, Text string }
@@ -96,13 +133,21 @@ type element struct {
 
 // check returns how long the texts of b are, and whether it is allowed.
 func (b block) check() (int, bool) {
+	var elements []element
+	if b.Type == "rich_text" || b.Type == "context" {
+		if json.Unmarshal(b.Elements, &elements) != nil {
+			return 0, false
+		}
+	}
 	switch b.Type {
 	case "divider":
 		return 0, true
+	case "actions":
+		return checkButtons(b.Elements)
 	case "rich_text":
-		return sum(b.Elements, element.checkPart)
+		return sum(elements, element.checkPart)
 	case "context":
-		return sum(b.Elements, func(e element) (int, bool) {
+		return sum(elements, func(e element) (int, bool) {
 			return textObject{e.Type, e.Text}.check(maxTextObject)
 		})
 	case "header":

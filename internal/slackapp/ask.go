@@ -1,0 +1,218 @@
+package slackapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+// ask is what a person in Slack asks for.
+type ask struct {
+	// Channel and ChannelName name the channel, User the person.
+	Channel, ChannelName, User string
+	// ResponseURL takes the answer.
+	ResponseURL string
+	// what is asked for, for the log. do carries it out and returns what is said about it; nil
+	// means that there is nothing to do.
+	what string
+	do   func(ctx context.Context, s Service, a app) string
+}
+
+// parse reads the body of a request: the form of a command, or of a button, whose field payload is
+// JSON.
+func parse(body []byte) (*ask, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return nil, errors.New("the body is no form")
+	}
+	if form.Has("payload") {
+		return parsePayload(form.Get("payload"))
+	}
+	if form.Get("command") == "" {
+		return &ask{}, nil // Slack asks whether the address works
+	}
+	k := &ask{Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name"), User: form.Get("user_id"), ResponseURL: form.Get("response_url")}
+	k.what = form.Get("text")
+	k.command(strings.Fields(k.what))
+	return k, nil
+}
+
+// payload is the part of the JSON of a pressed button that matters here.
+type payload struct {
+	Type string `json:"type"`
+	User struct {
+		ID string `json:"id"`
+	} `json:"user"`
+	Channel struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"channel"`
+	ResponseURL string `json:"response_url"`
+	Actions     []struct {
+		ID    string `json:"action_id"`
+		Value string `json:"value"`
+	} `json:"actions"`
+}
+
+// parsePayload reads the JSON of a pressed button.
+func parsePayload(text string) (*ask, error) {
+	var p payload
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return nil, errors.New("the payload is no JSON")
+	}
+	if p.Type != "block_actions" || len(p.Actions) == 0 {
+		return &ask{}, nil
+	}
+	k := &ask{Channel: p.Channel.ID, ChannelName: p.Channel.Name, User: p.User.ID, ResponseURL: p.ResponseURL}
+	action := p.Actions[0]
+	var target registry.ActionTarget
+	switch action.ID {
+	case registry.ActionPause, registry.ActionCancel:
+		if err := json.Unmarshal([]byte(action.Value), &target); err != nil || target.URL == "" {
+			return nil, errors.New("the button names no subscription")
+		}
+		k.what = action.ID + " " + target.URL
+		k.button(action.ID, target)
+	}
+	return k, nil
+}
+
+// button sets what a button does to the subscriptions of its target, if they notify the channel.
+func (k *ask) button(action string, t registry.ActionTarget) {
+	k.do = func(ctx context.Context, s Service, a app) string {
+		if refusal := k.mayAct(ctx, s, a, t); refusal != "" {
+			return refusal
+		}
+		if action == registry.ActionCancel {
+			return outcome(s.Cancel(ctx, t.URL, t.Client), "Cancelled: %s is not watched any more for this channel.", t.URL)
+		}
+		return outcome(s.Pause(ctx, t.URL, t.Client), "Paused: changes of %s notify nobody here until you write `/vokter resume %s`.", t.URL, t.URL)
+	}
+}
+
+// mayAct returns why the channel may not act on the subscriptions of t, or "". All of the client on
+// the page must notify it, since commands apply to all of them.
+func (k *ask) mayAct(ctx context.Context, s Service, a app, t registry.ActionTarget) string {
+	pages, _, err := s.Pages(ctx, inspect.ListFilter{URL: t.URL, Client: t.Client})
+	if err != nil {
+		return "That did not work: " + err.Error()
+	}
+	n := 0
+	for _, p := range pages {
+		for _, sub := range p.Subscriptions {
+			if n++; !a.notifies(sub.Subscription, k.Channel, k.ChannelName) {
+				return "Refused: this subscription does not notify this channel alone. Use the channel that it notifies, or the web page."
+			}
+		}
+	}
+	if n == 0 {
+		return "There is no such subscription any more."
+	}
+	return ""
+}
+
+const usage = "Write `/vokter watch URL WORD` to be notified here when the word or phrase is added to the page or removed from it; without a word, of every change. " +
+	"`/vokter pause URL`, `/vokter resume URL` and `/vokter cancel URL` act on what this channel watches, and `/vokter list` lists it."
+
+// command sets what the words behind /vokter do. Subscriptions of a channel have a client of their
+// own.
+func (k *ask) command(words []string) {
+	client := "slack-" + k.Channel
+	verb, target := "", ""
+	if len(words) > 0 {
+		verb = strings.ToLower(words[0])
+	}
+	if len(words) > 1 {
+		target = plainURL(words[1])
+	}
+	k.do = func(ctx context.Context, s Service, a app) string {
+		if verb == "list" {
+			return list(ctx, s, client)
+		}
+		if target == "" {
+			return usage
+		}
+		switch verb {
+		case "watch":
+			sub := pipeline.Subscription{URL: target, Client: client, Sinks: []string{a.name}, Channel: k.Channel}
+			if len(words) > 2 {
+				sub.Keywords = []string{strings.Join(words[2:], " ")}
+			}
+			what := "every change"
+			if len(sub.Keywords) > 0 {
+				what = fmt.Sprintf("%q", sub.Keywords[0])
+			}
+			return outcome(s.Subscribe(ctx, sub), "Watching %s for %s. Invite the bot to this channel if it is not in it yet.", target, what)
+		case "cancel":
+			return outcome(s.Cancel(ctx, target, client), "Cancelled: %s is not watched any more for this channel.", target)
+		case "pause":
+			return outcome(s.Pause(ctx, target, client), "Paused: changes of %s notify nobody here until you write `/vokter resume %s`.", target, target)
+		case "resume":
+			return k.resume(ctx, s, a, target)
+		}
+		return usage
+	}
+}
+
+// resume restarts what this channel watches on a page, whichever client it is of: a button may have
+// paused it.
+func (k *ask) resume(ctx context.Context, s Service, a app, page string) string {
+	pages, _, err := s.Pages(ctx, inspect.ListFilter{URL: page})
+	if err != nil {
+		return "That did not work: " + err.Error()
+	}
+	for _, p := range pages {
+		for _, sub := range p.Subscriptions {
+			if sub.State == inspect.StatePaused && a.notifies(sub.Subscription, k.Channel, k.ChannelName) {
+				client := sub.WithDefaults().Client
+				if refusal := k.mayAct(ctx, s, a, registry.ActionTarget{URL: page, Client: client}); refusal != "" {
+					return refusal
+				}
+				return outcome(s.Resume(ctx, page, client), "Resumed: %s is watched again.", page)
+			}
+		}
+	}
+	return "Nothing that notifies this channel is paused there."
+}
+
+// maxListed bounds the pages in an answer.
+const maxListed = 30
+
+// list says what a client watches.
+func list(ctx context.Context, s Service, client string) string {
+	pages, _, err := s.Pages(ctx, inspect.ListFilter{Clients: []string{client}, Limit: maxListed})
+	if err != nil {
+		return "That did not work: " + err.Error()
+	}
+	if len(pages) == 0 {
+		return "This channel watches nothing by `/vokter watch`."
+	}
+	var lines []string
+	for _, p := range pages {
+		lines = append(lines, "• "+p.URL+" ("+p.State+")")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// outcome says what was done, or why it was not.
+func outcome(err error, format string, args ...any) string {
+	if err != nil {
+		return "That did not work: " + err.Error()
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// plainURL returns a URL that Slack may have written as <URL|text>.
+func plainURL(s string) string {
+	if rest, ok := strings.CutPrefix(s, "<"); ok {
+		s, _, _ = strings.Cut(strings.TrimSuffix(rest, ">"), "|")
+	}
+	return strings.ReplaceAll(s, "&amp;", "&")
+}

@@ -1,0 +1,76 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/registry"
+)
+
+var _ registry.ActingSink = (*Slack)(nil)
+
+// maxValue is the largest value of a button, in characters.
+const maxValue = 2000
+
+// SigningSecret returns the secret with which Slack signs requests, or "".
+func (s *Slack) SigningSecret() string { return s.signing }
+
+// Home returns the channel of the sink.
+func (s *Slack) Home() string { return s.channel }
+
+// Answer shows text to the person whose request named raw, a response_url of Slack.
+func (s *Slack) Answer(ctx context.Context, raw, text string) error {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return errors.New("its response_url is no URL")
+	}
+	if api, err := url.Parse(s.api); err != nil || u.Host != answers && u.Host != api.Host {
+		return fmt.Errorf("its response_url is not at %s", answers)
+	}
+	body, err := json.Marshal(map[string]any{"response_type": "ephemeral", "replace_original": false, "text": escape.Replace(text), "unfurl_links": false})
+	if err != nil {
+		return err
+	}
+	a, err := s.post.Do(ctx, http.MethodPost, u, http.Header{"Content-Type": {"application/json"}}, body)
+	if err != nil {
+		return err
+	}
+	return a.Err()
+}
+
+// answers is the host at which Slack takes answers.
+const answers = "hooks.slack.com"
+
+// buttons returns the buttons of n, or nil where it has none: it is about no subscription of one
+// page, or nobody can act.
+func (s *Slack) buttons(n pipeline.Notification, m render.Message) []slackgo.Block {
+	if s.signing == "" || n.Health != nil || n.URL == "" || n.Client == "" || n.Type == pipeline.NotificationTypeTest || n.Status != pipeline.StatusOK {
+		return nil
+	}
+	value, err := json.Marshal(registry.ActionTarget{URL: n.URL, Client: n.Client})
+	if err != nil || render.UTF16(string(value)) > maxValue {
+		return nil
+	}
+	label := func(text string) *slackgo.TextBlockObject {
+		return slackgo.NewTextBlockObject(slackgo.PlainTextType, text, false, false)
+	}
+	pause := slackgo.NewButtonBlockElement(registry.ActionPause, string(value), label("Pause"))
+	cancel := slackgo.NewButtonBlockElement(registry.ActionCancel, string(value), label("Cancel")).WithStyle(slackgo.StyleDanger)
+	cancel.Confirm = slackgo.NewConfirmationBlockObject(label("Cancel"), label("Stop watching this page for this channel?"), label("Stop watching"), label("Keep it"))
+	elements := []slackgo.BlockElement{pause, cancel}
+	if strings.HasPrefix(m.Link, "http") {
+		open := slackgo.NewButtonBlockElement(registry.ActionOpen, "", label("Show the difference"))
+		open.URL = m.Link
+		elements = []slackgo.BlockElement{open, pause, cancel}
+	}
+	return []slackgo.Block{slackgo.NewActionBlock("", elements...)}
+}
