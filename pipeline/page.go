@@ -29,8 +29,9 @@ type View struct {
 	// challenge or an unrendered shell in place of the document, until it has stood for 20 checks in
 	// a row. Such a check fails with FailReplaced.
 	Replaced bool `json:"replaced,omitempty"`
-	// Items makes the document the items of an RSS, Atom or JSON feed: a change is a new item, or a
-	// difference within one. Items that leave the feed, move in it or come back are no change.
+	// Items makes the document the items of an RSS, Atom or JSON feed, or the elements of an array in
+	// JSON: a change is a new item, or a difference within one. Items that leave, move or come back
+	// are no change.
 	Items bool `json:"items,omitempty"`
 	// Sitemap says that the page is a sitemap or a sitemap index (https://www.sitemaps.org), perhaps
 	// compressed with gzip. A subscription with it watches the pages that the sitemap lists, as

@@ -128,8 +128,9 @@ type Text struct {
 	Title   string
 	// Language is the language that the page declares, a BCP 47 tag, or empty.
 	Language string
-	// Items are the items of a feed (RSS, Atom, JSON Feed) in the order of Content. They are not nil
-	// for a feed without items, and nil for a page that is no feed.
+	// Items are the items of a feed (RSS, Atom, JSON Feed), or with View.Items the elements of an array
+	// in JSON, in the order of Content. They are not nil for a feed or array without items, and nil for
+	// a page that is neither.
 	Items []FeedItem
 }
 

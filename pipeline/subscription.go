@@ -229,8 +229,8 @@ func (s Subscription) Validate() error {
 			bad("follow", "links are found in pages that are fetched; set an interval other than never")
 		}
 	}
-	if s.Items && slices.ContainsFunc(s.Select, func(sel Selector) bool { return sel.JQ != "" || sel.Lines != "" || sel.Regexp != "" }) {
-		bad("items", "items are those of an RSS, Atom or JSON feed, and jq:, lines: and re: select no items; remove items, or these selectors")
+	if s.Items && slices.ContainsFunc(s.Select, func(sel Selector) bool { return sel.Lines != "" || sel.Regexp != "" }) {
+		bad("items", "items are those of a feed or of an array in JSON, and lines: and re: select no items; remove items, or these selectors")
 	}
 	if s.Sitemap && s.Items {
 		bad("items", "a sitemap lists pages and is no feed; subscribe to the feed by its url")

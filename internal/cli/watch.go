@@ -279,7 +279,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.followExclude, "follow-exclude", nil, "follow no links whose URL matches the regular expression `RE` (repeatable)")
 	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
 	fs.BoolVar(&f.replaced, "replaced", false, "take an error page, a login wall, a challenge or an empty shell in place of the page for a failed check")
-	fs.BoolVar(&f.items, "items", false, "watch the items of a feed (RSS, Atom, JSON Feed): report each new or changed item once, and none that leave")
+	fs.BoolVar(&f.items, "items", false, "watch the items of a feed (RSS, Atom, JSON Feed) or of a JSON array: report each new or changed item once, and none that leave")
 	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
 }
 

@@ -19,9 +19,9 @@ const maxItems = 5000
 func onlyItems(ctx context.Context, t pipeline.Text, ignored []string) (pipeline.Text, error) {
 	switch {
 	case t.Items == nil:
-		return t, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page is no RSS, Atom or JSON feed, so it has no items; name the address of the feed, or watch the page without items"}
+		return t, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page is no RSS, Atom or JSON feed and no array in JSON, so it has no items; name the address of the feed, select the array of a JSON document, or watch the page without items"}
 	case len(t.Items) > maxItems:
-		return t, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the feed has more than 5,000 items"}
+		return t, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page has more than 5,000 items"}
 	}
 	var content strings.Builder
 	out := make([]pipeline.FeedItem, 0, len(t.Items))

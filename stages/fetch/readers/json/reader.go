@@ -54,9 +54,13 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		return pipeline.Text{}, selector.Unreadable(err)
 	}
 	var w writer
-	if query.All() {
+	var elements []pipeline.FeedItem
+	switch {
+	case view.Items && (len(view.Select) > 0 || isArray(raw)):
+		elements, err = chooseItems(ctx, raw, query, &w)
+	case query.All():
 		err = scan(ctx, raw, &w)
-	} else {
+	default:
 		err = choose(ctx, raw, query, &w)
 	}
 	if err != nil {
@@ -66,7 +70,10 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		return pipeline.Text{}, blocks.TooLarge()
 	}
 	t := pipeline.Text{Content: w.Content(), Title: blocks.Line(w.title), Language: blocks.LanguageTag(raw.ContentLanguage)}
-	if w.feed.isFeed() {
+	switch {
+	case elements != nil:
+		t.Items = elements
+	case w.feed.isFeed():
 		t.Items = append([]pipeline.FeedItem{}, w.feed.items...)
 	}
 	return t, nil
@@ -74,15 +81,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 
 // choose writes what query names in raw.
 func choose(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w *writer) error {
-	var t tree
-	if err := scan(ctx, raw, &t); err != nil {
-		return err
-	}
-	doc := any(t.found)
-	if !isSequence(raw) {
-		doc = t.found[0]
-	}
-	found, err := query.Find(ctx, doc)
+	found, err := find(ctx, raw, query)
 	if err != nil {
 		return err
 	}
@@ -98,6 +97,73 @@ func choose(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w *writ
 		}
 	}
 	return nil
+}
+
+// chooseItems writes what query names in raw as items: the elements of an array if it names only
+// that, otherwise each value. The items it returns are not nil.
+func chooseItems(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w *writer) ([]pipeline.FeedItem, error) {
+	found, err := find(ctx, raw, query)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 1 {
+		if elements, ok := found[0].([]any); ok {
+			found = elements
+		}
+	}
+	items := make([]pipeline.FeedItem, 0, len(found))
+	for _, v := range found {
+		w.Break()
+		start := w.Len()
+		w.begin("", true)
+		if err := w.value(ctx, v); err != nil {
+			return nil, err
+		}
+		w.end(true)
+		if w.Len() > start {
+			items = append(items, pipeline.FeedItem{ID: identity(v), Start: start, End: w.Len()})
+		}
+	}
+	return items, nil
+}
+
+// find returns the values that query names in raw.
+func find(ctx context.Context, raw pipeline.Raw, query *selector.JSON) ([]any, error) {
+	var t tree
+	if err := scan(ctx, raw, &t); err != nil {
+		return nil, err
+	}
+	doc := any(t.found)
+	if !isSequence(raw) {
+		doc = t.found[0]
+	}
+	return query.Find(ctx, doc)
+}
+
+// isArray reports whether raw is an array, or a sequence of documents.
+func isArray(raw pipeline.Raw) bool {
+	body := bytes.TrimLeft(bytes.TrimPrefix(raw.Body, []byte("\ufeff")), " \t\r\n")
+	return isSequence(raw) || bytes.HasPrefix(body, []byte("["))
+}
+
+// identities are the members that an element of an array is known by. The first one counts that it has.
+var identities = []string{"id", "guid", "uuid", "key", "url", "link"}
+
+// identity returns what v, an element of an array, is known by, or nothing.
+func identity(v any) string {
+	object, _ := v.(map[string]any)
+	for _, name := range identities {
+		switch id := object[name].(type) {
+		case string:
+			if id != "" {
+				return id
+			}
+		case nil, bool, map[string]any, []any:
+		default:
+			return string(literal(id))
+		}
+	}
+	return ""
 }
 
 func isSequence(raw pipeline.Raw) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -139,6 +140,39 @@ func BenchmarkBare(b *testing.B) {
 		d.UseNumber()
 		for _, err := d.Token(); err == nil; {
 			_, err = d.Token()
+		}
+	}
+}
+
+func TestItems(t *testing.T) {
+	const offers = `{"page": 1, "offers": [{"name": "Lamp", "id": 7}, {"name": "Chair", "url": "/chair"}, {"name": "Shelf", "id": null}]}`
+	all := []string{"7 \x02id: 7\nname: Lamp\n\x03", "/chair \x02name: Chair\nurl: /chair\n\x03", " \x02id: null\nname: Shelf\n\x03"}
+	for _, c := range []struct {
+		body, sel string
+		want      []string
+	}{
+		{offers, "/offers", all},
+		{offers, "jq:.offers", all},
+		{offers, "jq:.offers[]", all},
+		{offers, "jq:.offers[0]", all[:1]},
+		{offers, "jq:.offers[].name", []string{" \x02Lamp\n\x03", " \x02Chair\n\x03", " \x02Shelf\n\x03"}},
+		{`{"offers": []}`, "/offers", []string{}},
+		{` [{"id": "a"}, 5]`, "", []string{"a \x02id: a\n\x03", " \x025\n\x03"}},
+		{offers, "", nil},
+		{`{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "a"}]}`, "", []string{"a \x02id: a\n\x03"}},
+	} {
+		v := view(c.sel, "")
+		v.Items = true
+		text, err := New().Read(t.Context(), page(c.body), v)
+		var got []string
+		if text.Items != nil {
+			got = []string{}
+		}
+		for _, i := range text.Items {
+			got = append(got, i.ID+" "+text.Content[i.Start:i.End])
+		}
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q of %s: got %q, %v, want %q", c.sel, c.body, got, err, c.want)
 		}
 	}
 }
