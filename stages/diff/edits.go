@@ -136,6 +136,8 @@ func differences(old, new *text.Doc, a, b sequence, kept []run) []flow.Differenc
 func (p passage) difference(d *text.Doc, q sequence, event pipeline.Event, number int) flow.Difference {
 	s := q.blocks[p.block]
 	first := d.Blocks[s.block].First - s.first
-	start, end := d.Tokens[first+p.from].Start, d.Tokens[first+p.to-1].End
+	block := d.Blocks[s.block]
+	start, end := text.WholeWords(d.Content[block.Start:block.End], d.Tokens[first+p.from].Start-block.Start, d.Tokens[first+p.to-1].End-block.Start)
+	start, end = start+block.Start, end+block.Start
 	return flow.Difference{Event: event, Text: d.Content[start:end], Offset: start, Edit: number}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // maxDiffs is how many diffs a notification has at most, unless it has more keywords than that.
@@ -169,7 +170,7 @@ type hit struct {
 
 // render computes the text: the difference, extended to the first and the last token of the
 // keyword. If it is too long, it is cut around the keyword, between tokens. If the words of the
-// keyword are themselves too far apart, it shows these alone.
+// keyword are themselves too far apart, it shows these alone. Words are shown as people write them.
 func (h *hit) render() {
 	if h.text != "" {
 		return
@@ -190,6 +191,7 @@ func (h *hit) render() {
 		full = cut
 	}
 	h.from, h.to = h.w.Tokens[full[0]][0], h.w.Tokens[full[1]-1][1]
+	h.from, h.to = text.WholeWords(h.w.Text, h.from, h.to)
 	h.text = h.w.Text[h.from:h.to]
 	if len(h.text) > maxText && len(h.tokens) > 1 {
 		h.text = h.apart()
@@ -251,6 +253,9 @@ func (h *hit) before(offset int) string {
 	if t, ok := h.inToken(at); ok {
 		at = t[0]
 	}
+	if at < h.from {
+		at, _ = text.WholeWords(h.w.Text, at, h.from)
+	}
 	if at <= len(ellipsis)+1 && !h.w.CutLeft {
 		at = 0 // what would be left out is no longer than the mark that says so
 	}
@@ -269,6 +274,9 @@ func (h *hit) behind(offset int) string {
 	}
 	if t, ok := h.inToken(at); ok {
 		at = t[1]
+	}
+	if at > h.to {
+		_, at = text.WholeWords(h.w.Text, h.to, at)
 	}
 	if end-at <= len(ellipsis)+1 && !h.w.CutRight {
 		at = end

@@ -98,6 +98,21 @@ func TestSnippet(t *testing.T) {
 	}
 }
 
+// TestTextHasWholeWords checks that a text does not end within a word as people write it.
+func TestTextHasWholeWords(t *testing.T) {
+	for _, c := range []struct{ old, new, keyword, want string }{
+		{"그는 배운다", "그는 한국어를 배운다", "한국", "한국어를"},
+		{"un verre", "un verre de l'eau", "eau", "de l'eau"},
+		{"Price and more", "Price &m; and more", "m", "&m;"},
+	} {
+		ch, _ := changeOf(64, pairOf{old: c.old, new: c.new})
+		d := one(t, ch, kw(c.keyword)).Diffs[0]
+		if d.Text != c.want || d.Offset != strings.Index(c.new, c.want) {
+			t.Errorf("%q: got %q at %d, want %q", c.new, d.Text, d.Offset, c.want)
+		}
+	}
+}
+
 func TestOffset(t *testing.T) {
 	ch, _ := changeOf(2, pairOf{old: "one", new: "one zeus"}, pairOf{old: "a b c d e old stuff", new: "a b c d e new stuff"})
 	m := one(t, ch, kw("old stuff", "new"))
