@@ -266,7 +266,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			continue // it only names tags
 		}
 		if !doc.Keep {
-			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: "must be true, since an entry without it does nothing; write keep: true or remove the entry"})
+			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: d.whyKeep(path)})
 		}
 		if err := text.CheckLanguage(doc.Language); err != nil {
 			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
@@ -275,6 +275,21 @@ func (d *decoder) documents(f *file) []vokter.Document {
 			KeepVersions: d.keepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor, Changes: doc.Changes})
 	}
 	return docs
+}
+
+// whyKeep returns why the entry of documents at path needs keep: true, by the settings that it has.
+func (d *decoder) whyKeep(path string) string {
+	var given []string
+	for _, name := range []string{"keep_versions", "keep_for", "changes", "language", "interval", "fetch", "steps"} {
+		if _, ok := d.at[join(path, name)]; ok {
+			given = append(given, name)
+		}
+	}
+	if len(given) == 0 {
+		return "must be true, since an entry without it does nothing; write keep: true or remove the entry"
+	}
+	names := strings.Join(given, ", ")
+	return fmt.Sprintf("must be true for %s to hold; add keep: true, which also watches the page while nobody subscribes to it, or remove %s", names, names)
 }
 
 // checkFile returns why page, where it is a file, cannot be read with what allow.files permits.

@@ -32,7 +32,9 @@ documents:
 		"keep_versions: 1001": "keep_versions: 1001 is not between 1 and 1000",
 		"keep_for: 90d":       "write 2160h",
 		"keep_for: 0s":        "must be longer than 0",
-		"documents: [{url: https://example.com/a, keep: true, keep_versions: -1}]": "documents[0].keep_versions: -1 is not between 1 and 1000",
+		"documents: [{url: https://example.com/a, keep: true, keep_versions: -1}]":  "documents[0].keep_versions: -1 is not between 1 and 1000",
+		"documents: [{url: https://example.com/a, keep_versions: 5, changes: [x]}]": "documents[0].keep: must be true for keep_versions, changes to hold; add keep: true",
+		"documents: [{url: https://example.com/a, keep: false}]":                    "an entry without it does nothing",
 	} {
 		if _, err := Parse("f", []byte(text), options(nil)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
