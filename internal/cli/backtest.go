@@ -137,6 +137,15 @@ func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url st
 		return err
 	}
 	t.files = true
+	var unused []string
+	for _, name := range []string{"confirm", "flip-flop", "follow-depth"} {
+		if cmd.Flags().Changed(name) {
+			unused = append(unused, "--"+name)
+		}
+	}
+	if len(unused) > 0 {
+		fmt.Fprintf(a.stderr, "vokter-stream: two files are two checks of one page, so this test ignores %s\n", strings.Join(unused, ", "))
+	}
 	h := inspect.ChangeHistory{URL: page, Versions: 2}
 	if ok {
 		h.Changes = []flow.Change{c}

@@ -131,6 +131,18 @@ func TestTrialMistakes(t *testing.T) {
 	expect(t, 0, "No notification: the files have the same words.", "test", "--old", a, "--new", a, "--keywords", "x")
 }
 
+// TestTrialOfFilesSaysWhatItIgnores names the flags that need more than two checks of one page.
+func TestTrialOfFilesSaysWhatItIgnores(t *testing.T) {
+	a, b := file(t, "a.html", "<p>a</p>"), file(t, "b.html", "<p>a cat</p>")
+	r := vs(t, "test", "--old", a, "--new", b, "--keywords", "cat", "--confirm", "2", "--flip-flop", "2", "--follow-depth", "1")
+	if r.code != 0 || !strings.Contains(r.stderr, "ignores --confirm, --flip-flop, --follow-depth\n") || !strings.Contains(r.stdout, "1 notification") {
+		t.Errorf("got %+v", r)
+	}
+	if r := vs(t, "test", "--old", a, "--new", b, "--keywords", "cat"); r.code != 0 || r.stderr != "" {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // TestTrialOfHistory tries subscriptions on the versions of a stopped data directory.
 func TestTrialOfHistory(t *testing.T) {
 	s := newSetup(t, "  - {url: \"https://example.com/never\", keywords: [x], sinks: [out], interval: 1000h}\n")
