@@ -57,6 +57,7 @@ func (a *app) watch() *cobra.Command {
 	cmd.Flags().StringVar(&how.lang, "fallback-language", text.DefaultLanguage, "the `TAG` of the language of a page that declares none, if none is detected")
 	cmd.Flags().StringVar((*string)(&how.fetch), "fetch", string(browser.HTTP), "`HOW` the page is fetched: http, browser (in Chromium, with its scripts), or auto (in Chromium where it has hardly any text)")
 	cmd.Flags().BoolVar(&how.noSandbox, "no-sandbox", false, "open the page without Chromium's sandbox, which the user root needs")
+	how.access.add(cmd.Flags())
 	s.add(cmd.Flags())
 	limits.add(cmd.Flags())
 	return cmd
@@ -69,6 +70,7 @@ type watchFlags struct {
 	lang      string // of pages whose language nothing tells
 	fetch     browser.Mode
 	noSandbox bool
+	access    accessFlags
 }
 
 // rendering says in cfg how url is fetched. It returns an error where that cannot work.
@@ -130,6 +132,9 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, Files: a.flags.allowFiles, PDF: how.pdf},
 	}
 	if err := how.rendering(&cfg, s.URL); err != nil {
+		return usage(cmd, "%v", err)
+	}
+	if cfg.Access, err = how.access.settings(s.URL); err != nil {
 		return usage(cmd, "%v", err)
 	}
 	if path, _, err := filesource.Path(s.URL); err == nil { // who names a file may read it
