@@ -127,6 +127,18 @@ type subscription struct {
 	Fetch            browser.Mode   `yaml:"fetch"`
 	Steps            []browser.Step `yaml:"steps"`
 	Tags             []string       `yaml:"tags"`
+	Value            *value         `yaml:"value"`
+	Below            amount         `yaml:"below"`
+	Above            amount         `yaml:"above"`
+	ChangesBy        amount         `yaml:"changes_by"`
+	Becomes          string         `yaml:"becomes"`
+}
+
+type value struct {
+	Select  selectors `yaml:"select"`
+	Offer   string    `yaml:"offer"`
+	Pattern string    `yaml:"pattern"`
+	Word    bool      `yaml:"word"`
 }
 
 type follow struct {

@@ -252,7 +252,21 @@ func (m *minChange) decodeYAML(d *decoder, n ast.Node, path string) {
 	*m = minChange(parsed)
 }
 
+// amount is a number, or a share such as 5%. The subscription checks which.
+type amount string
+
+func (a *amount) decodeYAML(d *decoder, n ast.Node, path string) {
+	if _, scalar := n.(ast.ScalarNode); !scalar {
+		d.failNode(n, "%s must be a number such as 100, not %s", path, describe(n))
+		return
+	}
+	if s, ok := d.expanded(n); ok {
+		*a = amount(s)
+	}
+}
+
 var (
+	_ yamlDecoder = (*amount)(nil)
 	_ yamlDecoder = (*minChange)(nil)
 	_ yamlDecoder = (*interval)(nil)
 	_ yamlDecoder = (*onlyNever)(nil)

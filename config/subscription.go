@@ -64,6 +64,11 @@ func (y subscription) subscription() pipeline.Subscription {
 		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Items: y.Items, Sitemap: y.Sitemap != ""},
 	}
 	s.Tags = y.Tags
+	s.Condition = pipeline.Condition{Below: pipeline.Amount(y.Below), Above: pipeline.Amount(y.Above), ChangesBy: pipeline.Amount(y.ChangesBy), Becomes: y.Becomes}
+	if v := y.Value; v != nil {
+		s.Value = &pipeline.Value{Offer: v.Offer, Pattern: v.Pattern, Word: v.Word}
+		s.Select = append(slices.Clip(s.Select), v.Select...)
+	}
 	for _, e := range y.Events {
 		s.Events = append(s.Events, pipeline.Event(e))
 	}

@@ -55,6 +55,9 @@ type Version struct {
 	// ContentType is the media type of the page.
 	ContentType string `json:"contentType,omitempty"`
 	TextHash    string `json:"text_hash"`
+	// Value is the text if the document is a value: a number with its unit, such as "95.00 EUR", or a
+	// word.
+	Value string `json:"value,omitempty"`
 	// Bytes is the size of the text.
 	Bytes int64 `json:"bytes"`
 	// Size is how much changed since the version before, in tokens. It is nil for a baseline, and
@@ -111,6 +114,13 @@ func Versions(ctx context.Context, s Store, url string, f DocumentFilter) (Histo
 		version, err := versionOf(n, v)
 		if err != nil {
 			return h, err
+		}
+		if d.View.Value != nil {
+			content, err := unpack(v, n)
+			if err != nil {
+				return h, err
+			}
+			version.Value = strings.TrimSpace(content)
 		}
 		if err := version.addChange(s, records, d); err != nil {
 			return h, err

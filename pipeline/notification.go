@@ -45,6 +45,8 @@ type Notification struct {
 	// Link is the address of the web page about the change. It is set when the notification is
 	// delivered, if the address of the web page is known.
 	Link string `json:"link,omitempty"`
+	// Value is set if the subscription is to a value.
+	Value *ValueChange `json:"value,omitempty"`
 	// Tags are those of the subscription.
 	Tags []string `json:"tags,omitempty"`
 	// Truncated says that some diffs did not fit; Omitted is how many.

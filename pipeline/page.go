@@ -37,6 +37,8 @@ type View struct {
 	// compressed with gzip. A subscription with it watches the pages that the sitemap lists, as
 	// Subscription.Follow says. The sitemap itself has a text that never changes.
 	Sitemap bool `json:"sitemap,omitempty"`
+	// Value makes the document a single value, such as a price. Nil means that it is a text.
+	Value *Value `json:"value,omitempty"`
 }
 
 // MaxFlipFlop is the largest value of View.FlipFlop.
@@ -110,7 +112,7 @@ func (s Selector) String() string {
 
 // IsZero reports whether v is the whole page, taken as it is.
 func (v View) IsZero() bool {
-	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced && !v.Items && !v.Sitemap
+	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced && !v.Items && !v.Sitemap && v.Value == nil
 }
 
 // Bounds of View.Ignore. A regular expression is compiled to a program: the time that a match

@@ -111,6 +111,8 @@ type Subscription struct {
 	Follow *Follow `json:"follow,omitempty"`
 	// View is the part of the page that is watched.
 	View
+	// Condition says which changes of View.Value are reported.
+	Condition
 }
 
 // WithDefaults returns s with the defaults in place of zero fields.
@@ -217,6 +219,7 @@ func (s Subscription) Validate() error {
 		}
 	}
 	checkTags(s.Tags, bad)
+	s.checkValue(bad)
 	if err := s.MinChange.Validate(); err != nil {
 		bad("min_change", "%v", err)
 	}

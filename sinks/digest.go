@@ -78,7 +78,7 @@ func digestOf(start time.Time, items []pendingRecord) pendingRecord {
 	first, last := items[0].Addressed, items[len(items)-1]
 	n := last.Addressed.Notification
 	n.ID = flow.DeriveID("digest", last.Addressed.Subscription, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, n.ID)
-	n.Type, n.Change = pipeline.NotificationTypeDigest, ""
+	n.Type, n.Change, n.Value = pipeline.NotificationTypeDigest, "", nil
 	n.Diffs, n.Items, n.Truncated, n.Omitted = []pipeline.Diff{}, nil, false, 0
 	edits := 0
 	for _, p := range items {

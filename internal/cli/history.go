@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,7 +37,10 @@ func (a *app) onDocument(cmd *cobra.Command, args []string, do func(ctx context.
 }
 
 func (a *app) history() *cobra.Command {
-	var f inspect.DocumentFilter
+	var (
+		f     inspect.DocumentFilter
+		asCSV bool
+	)
 	cmd := a.flags.with(&cobra.Command{
 		Use:   "history URL (--data DIR | -c FILE)",
 		Short: "Lists the stored versions of a page",
@@ -47,6 +53,9 @@ func (a *app) history() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if asCSV {
+					return a.historyCSV(h)
+				}
 				out := a.results()
 				out.history(h)
 				return out.end()
@@ -54,7 +63,34 @@ func (a *app) history() *cobra.Command {
 		},
 	}, outputFlags|directoryFlags|configFlags)
 	addDocumentFlags(cmd.Flags(), &f)
+	cmd.Flags().BoolVar(&asCSV, "csv", false, "write the versions as CSV, the oldest first: version, time, value, unit, title")
 	return cmd
+}
+
+// historyCSV writes the versions of h, the oldest first.
+func (a *app) historyCSV(h inspect.History) error {
+	w := csv.NewWriter(a.stdout)
+	if err := w.Write([]string{"version", "time", "value", "unit", "title"}); err != nil {
+		return err
+	}
+	for _, v := range slices.Backward(h.Versions) {
+		value, unit := v.Value, ""
+		if h.View.Value != nil && !h.View.Value.Text() {
+			value, unit, _ = strings.Cut(v.Value, " ")
+		}
+		cells := []string{strconv.FormatUint(v.N, 10), v.Time.UTC().Format(time.RFC3339), value, unit, v.Title}
+		for i := 2; i < len(cells); i++ {
+			cells[i] = render.Clean(cells[i])
+			if cells[i] != "" && strings.ContainsAny(cells[i][:1], "=+@\t") {
+				cells[i] = "'" + cells[i] // a spreadsheet would take it for a formula
+			}
+		}
+		if err := w.Write(cells); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
 }
 
 func (a *app) show() *cobra.Command {
@@ -178,6 +214,9 @@ func (r *results) history(h inspect.History) {
 		if len(h.View.Select) > 0 {
 			what = "select " + fmt.Sprint(h.View.Select)
 		}
+		if v := h.View.Value; v != nil {
+			what = strings.TrimSpace("value " + strings.Join([]string{v.Offer, strings.Trim(fmt.Sprint(h.View.Select), "[]"), v.Pattern}, " "))
+		}
 		r.text("  document %s (%s)", h.Document, what)
 	}
 	if len(h.Versions) == 0 {
@@ -186,7 +225,11 @@ func (r *results) history(h inspect.History) {
 	rows := make([][]string, 0, len(h.Versions))
 	for _, v := range h.Versions {
 		r.object(historyLine{"version", v})
-		rows = append(rows, []string{fmt.Sprintf("version %d", v.N), when(v.Time, r.now), checkName(v.Check), howMuch(v), notified(v)})
+		change := howMuch(v)
+		if h.View.Value != nil {
+			change = render.Clean(v.Value)
+		}
+		rows = append(rows, []string{fmt.Sprintf("version %d", v.N), when(v.Time, r.now), checkName(v.Check), change, notified(v)})
 	}
 	r.table("  ", rows)
 }

@@ -267,6 +267,15 @@ func controls(s inspect.Subscription) string {
 	if s.MinChange != (pipeline.MinChange{}) {
 		set = append(set, "min_change: "+s.MinChange.String())
 	}
+	if v := s.Value; v != nil {
+		what := strings.Fields(strings.Join([]string{"value:", v.Offer, v.Pattern, strings.Trim(fmt.Sprint(s.Select), "[]")}, " "))
+		set = append(set, strings.Join(what, " "))
+	}
+	for _, c := range [][2]string{{"below", string(s.Below)}, {"above", string(s.Above)}, {"changes_by", string(s.ChangesBy)}, {"becomes", s.Becomes}} {
+		if c[1] != "" {
+			set = append(set, c[0]+": "+c[1])
+		}
+	}
 	if s.Confirm > 1 {
 		set = append(set, fmt.Sprintf("confirm: %d", s.Confirm))
 	}

@@ -187,11 +187,24 @@ type entry struct {
 	FlipFlop         int              `yaml:"flip_flop,omitempty"`
 	MinChange        string           `yaml:"min_change,omitempty"`
 	Tags             []string         `yaml:"tags,flow,omitempty"`
+	Value            *valueEntry      `yaml:"value,omitempty"`
+	Below            string           `yaml:"below,omitempty"`
+	Above            string           `yaml:"above,omitempty"`
+	ChangesBy        string           `yaml:"changes_by,omitempty"`
+	Becomes          string           `yaml:"becomes,omitempty"`
 	Replaced         bool             `yaml:"replaced,omitempty"`
 	Items            bool             `yaml:"items,omitempty"`
 	Sitemap          string           `yaml:"sitemap,omitempty"`
 	Fetch            string           `yaml:"fetch,omitempty"`
 	Follow           *followEntry     `yaml:"follow,omitempty"`
+}
+
+// valueEntry is the value of an entry.
+type valueEntry struct {
+	Select  []any  `yaml:"select,omitempty"`
+	Offer   string `yaml:"offer,omitempty"`
+	Pattern string `yaml:"pattern,omitempty"`
+	Word    bool   `yaml:"word,omitempty"`
 }
 
 // followEntry is the follow of an entry.
@@ -213,6 +226,10 @@ func entryOf(s pipeline.Subscription) entry {
 		Replaced: s.Replaced, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
 	}
 	e.Tags = s.Tags
+	e.Below, e.Above, e.ChangesBy, e.Becomes = string(s.Below), string(s.Above), string(s.ChangesBy), s.Becomes
+	if v := s.Value; v != nil {
+		e.Value, e.Select = &valueEntry{e.Select, v.Offer, v.Pattern, v.Word}, nil
+	}
 	if s.Sitemap {
 		e.URL, e.Sitemap = "", s.URL
 	}

@@ -253,6 +253,9 @@ type subscriptionFlags struct {
 	followSameHost                                             bool
 	followInclude, followExclude                               []string
 	tags                                                       []string
+	values                                                     []string
+	value                                                      pipeline.Value
+	below, above, changesBy, becomes                           string
 }
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
@@ -276,6 +279,14 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.removes, "remove", nil, "the `SELECTOR` of what to leave out (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
 	fs.StringSliceVar(&f.tags, "tag", nil, "a `TAG` of the subscription, by which lists are filtered and which notifications carry (repeatable)")
+	fs.StringArrayVar(&f.values, "value", nil, "watch a number or word: the `SELECTOR` of where it stands")
+	fs.StringVar(&f.value.Offer, "offer", "", "watch a value that the page declares (schema.org): `WHAT` is price, currency or availability")
+	fs.StringVar(&f.value.Pattern, "value-pattern", "", "watch what the one group of the regular expression `RE` matches in the text, as a value")
+	fs.BoolVar(&f.value.Word, "value-word", false, "the value is a word and not a number")
+	fs.StringVar(&f.below, "below", "", "report a value when it falls below `N`")
+	fs.StringVar(&f.above, "above", "", "report a value when it rises above `N`")
+	fs.StringVar(&f.changesBy, "changes-by", "", "report a value when it changes by at least `N`, such as 10 or 5%")
+	fs.StringVar(&f.becomes, "becomes", "", "report a value when it becomes this `WORD`")
 	fs.StringVar(&f.sitemap, "sitemap", "", "watch the pages that the sitemap or sitemap index at `URL` lists, in place of one page")
 	fs.IntVar(&f.followDepth, "follow-depth", 0, "also watch the pages that are up to `N` links away (default none)")
 	fs.IntVar(&f.followMaxPages, "follow-max-pages", pipeline.DefaultFollowPages, "watch at most `N` linked pages; with --sitemap the default is 1000")
@@ -321,7 +332,6 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	if s.Follow = follow; err != nil {
 		wrong = append(wrong, err)
 	}
-	wrong = append(wrong, config.CheckSubscription(s)...)
 	if f.confirm == 0 { // to the vocabulary 0 is "not given"
 		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: "must be at least 1, not 0"})
 	}
@@ -339,6 +349,14 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		wrong = append(wrong, &pipeline.FieldError{Field: "events", Reason: "name added, removed or both"})
 	}
 	s.Select, s.Remove = parse("select", f.selects), parse("remove", f.removes)
+	s.Condition = pipeline.Condition{Below: pipeline.Amount(f.below), Above: pipeline.Amount(f.above), ChangesBy: pipeline.Amount(f.changesBy), Becomes: f.becomes}
+	if len(f.values) > 0 || f.value != (pipeline.Value{}) {
+		v := f.value
+		s.Value, s.Select = &v, append(s.Select, parse("value", f.values)...)
+	}
+	if len(wrong) == 0 {
+		wrong = config.CheckSubscription(s)
+	}
 	if len(wrong) == 0 {
 		return s, nil
 	}
@@ -379,8 +397,11 @@ func (f *subscriptionFlags) follow(cmd *cobra.Command) (*pipeline.Follow, *pipel
 // asFlag returns the message of fe with the name of the flag or argument.
 func asFlag(fe *pipeline.FieldError) string {
 	name, _, _ := strings.Cut(fe.Field, "[")
-	if name == "tags" {
+	switch name {
+	case "tags":
 		name = "tag"
+	case "value.offer":
+		name = "offer"
 	}
 	if name == "url" || name == "keywords" { // arguments
 		return fe.Reason

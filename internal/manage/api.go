@@ -38,6 +38,7 @@ type api struct {
 func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.MinChange](), reflect.TypeFor[minChange]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Amount](), reflect.TypeFor[amount]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Duration](), reflect.TypeFor[duration]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Interval](), reflect.TypeFor[interval]())
 	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Quiet](), reflect.TypeFor[quiet]())

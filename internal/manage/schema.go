@@ -57,6 +57,20 @@ func (minChange) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
+// amount is the schema of pipeline.Amount.
+type amount struct{}
+
+// Schema implements huma.SchemaProvider.
+func (amount) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: "A decimal number, as text where its digits must stay as they are. changes_by may end with a percent sign.",
+		OneOf: []*huma.Schema{
+			{Type: huma.TypeNumber},
+			{Type: huma.TypeString, Pattern: `^-?[0-9]{1,30}([.][0-9]{1,30})?%?$`},
+		},
+	}
+}
+
 // duration is the schema of pipeline.Duration.
 type duration struct{}
 

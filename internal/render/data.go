@@ -26,7 +26,7 @@ func data(n pipeline.Notification) map[string]any {
 		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": moment(n.Time), "version": number(n.Version),
 		"headline": m.Headline, "details": strings.TrimSpace(Below(MessageOf(n, shown))), "title": m.Title, "url": cmp.Or(m.URL, Page(n.URL)), "host": host(m.URL), "link": m.Link, "reason": m.Reason,
 		"client": clean(n.Client), "severity": n.Severity, "channel": clean(n.Channel), "language": clean(n.Language), "truncated": truth(n.Truncated), "omitted": number(uint64(n.Omitted)),
-		"tags": cleaned(n.Tags), "keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
+		"tags": cleaned(n.Tags), "value": valueOf(n.Value), "keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
 	}
 }
 
@@ -52,6 +52,14 @@ func keywords(diffs []pipeline.Diff) []string {
 		}
 	}
 	return list
+}
+
+// valueOf returns the data of v. All its values are empty if v is nil.
+func valueOf(v *pipeline.ValueChange) map[string]string {
+	if v == nil {
+		v = &pipeline.ValueChange{}
+	}
+	return map[string]string{"name": v.Name, "old": clean(v.Old), "new": clean(v.New), "unit": clean(v.Unit), "condition": clean(v.Condition)}
 }
 
 // cleaned returns texts as a template may have them.

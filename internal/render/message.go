@@ -147,7 +147,11 @@ func ofPage(n pipeline.Notification, b Budget) Message {
 	}
 	left := b.Total - b.Length(m.Headline) - b.Length(m.Title) - b.Length(m.URL) - b.Length(m.Reason)
 	full := false
-	for _, d := range differences(n.Diffs, b) {
+	all := n.Diffs
+	if n.Value != nil && len(n.Items) == 0 {
+		all = nil // the headline says it
+	}
+	for _, d := range differences(all, b) {
 		left -= d.line.cost(b)
 		full = full || b.Lines > 0 && len(m.Lines) == b.Lines || b.Total > 0 && left < 0
 		if full {
@@ -194,6 +198,9 @@ func keywordsOf(n pipeline.Notification) string {
 
 // headline says what was added and what was removed.
 func headline(n pipeline.Notification) string {
+	if n.Value != nil && len(n.Items) == 0 {
+		return Clean(n.Value.String())
+	}
 	s := keywordsOf(n)
 	if edits := changed(n.Diffs); edits != "" {
 		if s != "" {

@@ -320,6 +320,9 @@ func DocumentID(page string, v pipeline.View) string {
 	if v.Replaced {
 		parts = append(parts, "replaced")
 	}
+	if v.Value != nil {
+		parts = append(parts, "value", v.Value.Offer, v.Value.Pattern, fmt.Sprint(v.Value.Word))
+	}
 	if v.Items {
 		parts = append(parts, "items")
 	}

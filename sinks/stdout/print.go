@@ -66,6 +66,9 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	if m.Reason != "" {
 		b.WriteString(p.note("!", yellow, m.Reason))
 	}
+	if n.Value != nil && len(n.Items) == 0 {
+		b.WriteString(p.note("~", yellow, m.Headline))
+	}
 	width := 0
 	for _, l := range m.Lines {
 		if w := render.Columns(keywords(l)); w <= maxPad {

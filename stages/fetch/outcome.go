@@ -280,6 +280,11 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 			return t, by, err
 		}
 	}
+	if view.Value != nil {
+		if err = guard(func() (err error) { t.Content, err = valueOf(*view.Value, raw, t); return err }); err != nil {
+			return t, by, err
+		}
+	}
 	switch {
 	case strings.Trim(t.Content, blocks.Borders+" ") == "":
 		return t, by, &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}

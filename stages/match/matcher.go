@@ -89,6 +89,11 @@ func (m *Matcher) Match(c *flow.Change) []Match {
 // more there were. There are none where the change is smaller than s asks for. all are the edits of
 // c, for a subscription without keywords.
 func diffsFor(c *flow.Change, all *edits, s pipeline.Subscription, found []finding) (diffs []pipeline.Diff, omitted int) {
+	if s.Value != nil {
+		if _, ok := s.ValueChange(valuesOf(c)); !ok {
+			return nil, 0
+		}
+	}
 	if !s.MinChange.Admits(c.Size.Changed(s.Moved), c.Size.Length()) {
 		return nil, 0
 	}

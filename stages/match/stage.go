@@ -343,11 +343,29 @@ func (b *batch) add(c *flow.Change, s *flow.Stamped, diffs []pipeline.Diff, omit
 
 // notificationOf returns the notification of c for s, without an ID.
 func notificationOf(c *flow.Change, s pipeline.Subscription, diffs []pipeline.Diff, omitted int) pipeline.Notification {
-	return pipeline.Notification{
+	n := pipeline.Notification{
 		Status: pipeline.StatusOK, URL: s.URL, Diffs: diffs, Type: pipeline.NotificationType, Time: c.Time,
 		Client: s.WithDefaults().Client, Severity: s.Severity, Channel: s.Channel, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
 		Tags: s.Tags, Truncated: omitted > 0, Omitted: omitted,
 	}
+	if s.Value != nil {
+		v, _ := s.ValueChange(valuesOf(c))
+		n.Value = &v
+	}
+	return n
+}
+
+// valuesOf returns the old and the new text of a document that is a value: one short line.
+func valuesOf(c *flow.Change) (before, after string) {
+	for _, g := range c.Groups {
+		for _, w := range g.Old {
+			before += w.Text
+		}
+		for _, w := range g.New {
+			after += w.Text
+		}
+	}
+	return before, after
 }
 
 // Preview returns the notifications of changes for s, in their order, as the stage makes them. Their

@@ -1,0 +1,67 @@
+package fetch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// TestOffer: an offer is found in the forms in which shops declare it.
+func TestOffer(t *testing.T) {
+	ld := func(json string) string { return `<script type="application/ld+json">` + json + `</script>` }
+	const want = "95.00 EUR/InStock"
+	for name, body := range map[string]string{
+		"product":   ld(`{"@type":"Product","name":"x","offers":{"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"https://schema.org/InStock"}}`),
+		"graph":     ld(`{"@graph":[{"@type":"WebSite"},{"@type":["Product","Thing"],"offers":[{"@type":"http://schema.org/Offer","price":"95.00","priceCurrency":"eur","availability":"InStock"}]}]}`),
+		"aggregate": ld(`[{"@type":"Product","offers":{"@type":"AggregateOffer","lowPrice":"95.00","highPrice":"99.00","priceCurrency":"EUR","availability":"schema:InStock"}}]`),
+		"spec":      ld(`{"@type":"Offer","availability":"https://schema.org/InStock","priceSpecification":{"@type":"PriceSpecification","price":"95.00","priceCurrency":"EUR"}}`),
+		"second":    ld(`{broken`) + ld(`{"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"InStock"}`),
+		"microdata": `<div itemscope itemtype="https://schema.org/Product"><div itemprop="offers" itemscope itemtype="https://schema.org/Offer">
+			<span itemprop="price" content="95.00">€95</span><meta itemprop="priceCurrency" content="EUR"><link itemprop="availability" href="https://schema.org/InStock"></div></div>`,
+	} {
+		raw := pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte("<html><body>" + body)}
+		price, err := valueOf(pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+		stock, err2 := valueOf(pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{})
+		if got := strings.TrimSpace(price) + "/" + strings.TrimSpace(stock); got != want || err != nil || err2 != nil {
+			t.Errorf("%s: got %q (%v, %v), want %q", name, got, err, err2, want)
+		}
+	}
+}
+
+// TestHostileOffers: what is no offer costs little and is a failed check.
+func TestHostileOffers(t *testing.T) {
+	for name, body := range map[string]string{
+		"none":    "<p>95 EUR",
+		"deep":    `<script type="application/ld+json">` + strings.Repeat(`{"@graph":[`, 100_000) + `</script>`,
+		"nested":  `<script type="application/ld+json">` + strings.Repeat(`{"@graph":[`, 4000) + strings.Repeat(`]}`, 4000) + `</script>`,
+		"wide":    `<script type="application/ld+json">[` + strings.Repeat(`{"@graph":[]},`, 100_000) + `1]</script>`,
+		"types":   `<script type="application/ld+json">{"@type":{"@type":1},"offers":[1,"x",null,{"@type":"Offer","price":{"a":[]}}]}</script>`,
+		"divs":    strings.Repeat("<div itemscope itemtype=x>", 20_000),
+		"no text": `<div itemscope itemtype="https://schema.org/Offer"></div>`,
+	} {
+		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
+		_, err := valueOf(pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+		if f, ok := errors.AsType[*pipeline.FetchError](err); !ok || f.Class != pipeline.FailSelectorGone {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestValueOf: a pattern and words.
+func TestValueOf(t *testing.T) {
+	for _, tt := range []struct {
+		v          pipeline.Value
+		text, want string
+	}{
+		{pipeline.Value{}, "now 1.299,00 €", "1299.00 EUR\n"},
+		{pipeline.Value{Pattern: `only (\S+) left`}, "10 EUR, only 3 left", "3\n"},
+		{pipeline.Value{Word: true}, " In \n stock\x1b[31m ", "In stock[31m\n"},
+	} {
+		got, err := valueOf(tt.v, pipeline.Raw{}, pipeline.Text{Content: tt.text, Language: "de"})
+		if got != tt.want || err != nil {
+			t.Errorf("%+v: got %q, %v, want %q", tt.v, got, err, tt.want)
+		}
+	}
+}
