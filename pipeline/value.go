@@ -128,7 +128,7 @@ func (c ValueChange) String() string {
 func (s Subscription) ValueChange(before, after string) (change ValueChange, ok bool) {
 	c := ValueChange{Name: s.Value.Name(), Old: strings.TrimSpace(before), New: strings.TrimSpace(after)}
 	if s.Value.Text() {
-		c.Condition, ok = s.Condition.ofWords(c.Old, c.New)
+		c.Condition, ok = s.ofWords(c.Old, c.New)
 		return c, ok
 	}
 	oldUnit := ""
@@ -139,7 +139,7 @@ func (s Subscription) ValueChange(before, after string) (change ValueChange, ok 
 	if !good || !good2 {
 		return c, false
 	}
-	if c.Condition, ok = s.Condition.ofNumbers(x, y); s.Condition.none() && oldUnit != c.Unit {
+	if c.Condition, ok = s.ofNumbers(x, y); s.none() && oldUnit != c.Unit {
 		ok = true
 	}
 	if oldUnit != c.Unit && oldUnit != "" {
