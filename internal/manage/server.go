@@ -173,14 +173,14 @@ func whole(w *writer, r *http.Request) error {
 		return err
 	}
 	if name := repeatedField(b); name != "" {
-		return fmt.Errorf("%w %q", errRepeated, name)
+		return fmt.Errorf("%w: %q", errRepeated, name)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(b))
 	return supported(w.control.SetReadDeadline(time.Time{}))
 }
 
 // errRepeated says that an object of a body has a field twice, of which one would be ignored.
-var errRepeated = errors.New("an object of the body has this field twice:")
+var errRepeated = errors.New("an object of the body has this field twice")
 
 // unclear returns what is wrong with the query of u: it is malformed, or a parameter is empty or
 // given twice.
