@@ -40,8 +40,9 @@ func triedOf(t *testing.T, r result) tried {
 	for line := range strings.Lines(r.stdout) {
 		var o struct {
 			pipeline.Notification
-			Option, Value string
-			More, Fewer   int
+			Option      string
+			Setting     string `json:"value"` // in place of that of the Notification
+			More, Fewer int
 		}
 		if err := json.Unmarshal([]byte(line), &o); err != nil {
 			t.Fatalf("%v in %s", err, line)
@@ -52,7 +53,7 @@ func triedOf(t *testing.T, r result) tried {
 				out.diffs = append(out.diffs, fmt.Sprintf("%s %s: %s", d.Event, d.Keyword, d.Text))
 			}
 		case "option":
-			out.options[o.Option+"="+o.Value] = [2]int{o.More, o.Fewer}
+			out.options[o.Option+"="+o.Setting] = [2]int{o.More, o.Fewer}
 		default:
 			if err := json.Unmarshal([]byte(line), &out.summary); err != nil {
 				t.Fatal(err)
