@@ -222,6 +222,34 @@ func TestResultOfAnEarlierTenureIsLost(t *testing.T) {
 	}
 }
 
+// TestNotificationAfterALostResult: after a rebalance the messages of the log come before the wakes of the
+// start. The first of them must repeat an attempt whose result was posted in the earlier epoch, since it
+// replaces the wake that would.
+func TestNotificationAfterALostResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := txtest.New()
+		s := &recorder{}
+		var epoch uint64
+		d := NewDelivery(Config{
+			Sinks: map[string]pipeline.Sink{"a": s}, Poster: posting(func(flow.Message) error { return nil }),
+			Epoch: func(string) uint64 { return epoch },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = d.Run(ctx) }()
+		for _, id := range []string{"x", "y"} {
+			if err := store.Handle(t.Context(), d, notification(t, "a", "", id)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			epoch++
+		}
+		cancel()
+		if got, want := s.got(), "[x x]"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
 // TestResultRefusedDuringATransaction: the process loses a receiver while it handles a message
 // for it. The commit must not bring back an attempt whose result nobody gets.
 func TestResultRefusedDuringATransaction(t *testing.T) {

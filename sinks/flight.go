@@ -113,11 +113,12 @@ func (fs *flights) close(f *flight) {
 }
 
 // find returns the flight with this number that is current, or next in this epoch; nil if
-// there is none. fs.mu is held.
+// there is none. A result that was posted in another epoch is lost, and its flight is not found. fs.mu
+// is held.
 func (fs *flights) find(receiver string, number, epoch uint64) *flight {
 	e := fs.receivers[receiver]
 	switch {
-	case e.current != nil && e.current.Number == number:
+	case e.current != nil && e.current.Number == number && (e.current.phase != phaseAnswered || e.current.epoch == epoch):
 		return e.current
 	case e.next != nil && e.next.Number == number && e.next.epoch == epoch:
 		return e.next
@@ -132,13 +133,12 @@ func (fs *flights) knows(receiver string, number, epoch uint64) bool {
 	return fs.find(receiver, number, epoch) != nil
 }
 
-// pending reports whether the result of the attempt is still to come. One that was posted in
-// another epoch is lost.
+// pending reports whether the result of the attempt is still to come.
 func (fs *flights) pending(receiver string, number uint64, now time.Time, epoch uint64) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f := fs.find(receiver, number, epoch)
-	return f != nil && (f.phase != phaseAnswered || f.epoch == epoch && now.Sub(f.posted) < postedFor)
+	return f != nil && (f.phase != phaseAnswered || now.Sub(f.posted) < postedFor)
 }
 
 // answered notes that the result of an attempt was posted.
