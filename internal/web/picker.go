@@ -174,7 +174,8 @@ const (
 type picker struct {
 	b      strings.Builder
 	form   url.Values
-	names  map[string]int // how many elements have a name that a selector can use
+	names  map[string]int     // how many elements have a name that a selector can use
+	nth    map[*html.Node]int // the number of an element among its siblings of the same type, from 1
 	chosen map[*html.Node]bool
 }
 
@@ -185,11 +186,13 @@ func harmless(source string, form url.Values) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p := &picker{form: url.Values{}, names: make(map[string]int), chosen: make(map[*html.Node]bool)}
+	p := &picker{form: url.Values{}, names: make(map[string]int), nth: make(map[*html.Node]int), chosen: make(map[*html.Node]bool)}
 	for name, values := range form {
 		p.form[name] = values
 	}
+	p.count(root)
 	for n := range root.Descendants() {
+		p.count(n)
 		for _, name := range names(n) {
 			p.names[name]++
 		}
@@ -204,6 +207,18 @@ func harmless(source string, form url.Values) (string, error) {
 	p.write(root, 0)
 	p.b.WriteString("</body></html>")
 	return p.b.String(), nil
+}
+
+// count numbers the children of n, each among its siblings of the same type. To count them for each
+// element that can be chosen would take quadratic time.
+func (p *picker) count(n *html.Node) {
+	of := make(map[string]int)
+	for c := range n.ChildNodes() {
+		if c.Type == html.ElementNode {
+			of[c.Data]++
+			p.nth[c] = of[c.Data]
+		}
+	}
 }
 
 // write writes n with its content.
@@ -284,13 +299,7 @@ func (p *picker) selector(n *html.Node) string {
 				return strings.Join(append([]string{name}, path...), " > ")
 			}
 		}
-		nth := 1
-		for s := at.PrevSibling; s != nil; s = s.PrevSibling {
-			if s.Type == html.ElementNode && s.Data == at.Data {
-				nth++
-			}
-		}
-		path = append([]string{fmt.Sprintf("%s:nth-of-type(%d)", at.Data, nth)}, path...)
+		path = append([]string{fmt.Sprintf("%s:nth-of-type(%d)", at.Data, p.nth[at])}, path...)
 	}
 	return strings.Join(path, " > ")
 }

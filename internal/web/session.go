@@ -21,8 +21,9 @@ const (
 	noteCookie    = "vokter_note"
 	// lifetime is how long a session lasts.
 	lifetime = 30 * 24 * time.Hour
-	// maxSessions is how many sessions there are at once. The oldest one ends if there are more.
-	maxSessions = 1000
+	// maxSessions is how many sessions one token has at once. Its oldest one ends if there are more, so
+	// that nobody logs out others.
+	maxSessions = 50
 )
 
 // sessions are the users who logged in. They are lost with the process.
@@ -45,14 +46,18 @@ func (s *sessions) begin(token string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var oldest [sha256.Size]byte
+	count := 0
 	for key, one := range s.byID {
-		if time.Since(one.since) > lifetime {
+		switch {
+		case time.Since(one.since) > lifetime:
 			delete(s.byID, key)
-		} else if before, ok := s.byID[oldest]; !ok || one.since.Before(before.since) {
-			oldest = key
+		case one.token == token:
+			if count++; count == 1 || one.since.Before(s.byID[oldest].since) {
+				oldest = key
+			}
 		}
 	}
-	if len(s.byID) >= maxSessions {
+	if count >= maxSessions {
 		delete(s.byID, oldest)
 	}
 	id := rand.Text()
