@@ -308,7 +308,7 @@ func (t *tab) why(ctx, bounded context.Context, err error) error {
 		return e
 	}
 	if ctx.Err() != nil {
-		return failed(ctx, fmt.Sprintf("the browser waited too long for %s", t.doing))
+		return failed(ctx, fmt.Sprintf("the browser waited too long for %s; browser.timeout is %v", t.doing, t.f.config.Timeout))
 	}
 	host := ""
 	if u, parseErr := url.Parse(t.r.URL); parseErr == nil {

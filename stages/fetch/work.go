@@ -182,7 +182,7 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 	}
 	resp, err := f.Fetch(ctx, r)
 	if err != nil {
-		return Page{}, within(err, s.cfg.Timeout)
+		return Page{}, within(ctx, err, s.cfg.Timeout)
 	}
 	defer resp.Body.Close()
 	p = Page{URL: resp.URL, Status: resp.Status, Header: resp.Header, Access: resp.Access}
@@ -193,7 +193,7 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 	if int64(len(p.Body)) > most {
 		return p, tooLarge(most, resp.Status)
 	}
-	return p, within(err, s.cfg.Timeout)
+	return p, within(ctx, err, s.cfg.Timeout)
 }
 
 func tooLarge(most int64, status int) error {
@@ -243,9 +243,9 @@ func fit(body []byte) []byte {
 	return fitted
 }
 
-// within adds the limit to a timeout's reason.
-func within(err error, limit time.Duration) error {
-	if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Class == pipeline.FailTimeout {
+// within adds the limit to the reason of a timeout, unless a Fetcher ended the fetch before that limit.
+func within(ctx context.Context, err error, limit time.Duration) error {
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Class == pipeline.FailTimeout && ctx.Err() != nil {
 		c := *e
 		c.Reason += fmt.Sprintf(" (%v)", limit)
 		return &c
