@@ -132,7 +132,7 @@ func TestSteps(t *testing.T) {
 	}
 	steps[1].Fill.Value = registry.NewSecret("wrong")
 	_, err := get(t, s.fetcher(t, Page{Mode: Rendered, Steps: steps}, func(c *Config) { c.Timeout = 8 * time.Second }), s.URL+"/")
-	if class(err) != pipeline.FailTimeout || !strings.Contains(err.Error(), "step 4 (wait_for #inside)") {
+	if class(err) != pipeline.FailTimeout || !strings.Contains(err.Error(), "step 4 (wait_for #inside); browser.timeout is 8s") {
 		t.Errorf("an element that does not appear: %v", err)
 	}
 }

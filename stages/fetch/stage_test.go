@@ -250,10 +250,13 @@ func TestTimeout(t *testing.T) {
 				resp.Body = io.NopCloser(endless{ctx})
 				return resp, nil
 			}
+			if strings.HasSuffix(r.URL, "own") {
+				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailTimeout, Reason: "it took longer than 4s"}
+			}
 			<-ctx.Done()
 			return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailTimeout, Reason: "a.example did not answer in time"}
 		})
-		b.ask(t, request("http://a.example/", 1), request("http://b.example/body", 1))
+		b.ask(t, request("http://a.example/", 1), request("http://b.example/body", 1), request("http://c.example/own", 1))
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
 		got := b.out.take()
@@ -262,6 +265,9 @@ func TestTimeout(t *testing.T) {
 		}
 		if o := got["http://b.example/body"]; o.Class != pipeline.FailTimeout {
 			t.Errorf("got %+v", o)
+		}
+		if o := got["http://c.example/own"]; o.Class != pipeline.FailTimeout || o.Reason != "it took longer than 4s" {
+			t.Errorf("the limit of a Fetcher: got %+v", o)
 		}
 	})
 }
