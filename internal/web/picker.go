@@ -98,7 +98,8 @@ const (
 	sourceAge  = 5 * time.Minute
 )
 
-var errNoSource = errors.New("this page cannot be shown here: it is not HTML, or too large; write a selector by hand")
+// errNoSource is the error of a page that the picker does not show.
+var errNoSource = errors.New("this page cannot be shown here; write a selector by hand")
 
 // source returns the HTML of a page.
 func (r *request) source(url string) (string, error) {
@@ -117,7 +118,7 @@ func (r *request) source(url string) (string, error) {
 	}
 	media, _, err := mime.ParseMediaType(p.ContentType)
 	if err != nil || media != "text/html" && media != "application/xhtml+xml" || p.Source == "" {
-		return "", errNoSource
+		return "", fmt.Errorf("%w: it is not HTML, or it is too large", errNoSource)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -129,4 +129,7 @@ func TestPicker(t *testing.T) {
 	if r, body := plain.get(t, "/pick?"+q); r.StatusCode != http.StatusOK || !strings.Contains(body, "write a selector by hand") {
 		t.Errorf("a page that is not HTML: got %s %s", r.Status, body)
 	}
+	if r, body := plain.get(t, "/pick/frame?"+q); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, "write a selector by hand") {
+		t.Errorf("the frame of a page that is not HTML: got %s %s", r.Status, body)
+	}
 }

@@ -206,7 +206,7 @@ func statusOf(err error) int {
 		return http.StatusConflict
 	case errors.Is(err, inspect.ErrElsewhere):
 		return http.StatusMisdirectedRequest
-	case isField:
+	case isField, errors.Is(err, errNoSource):
 		return http.StatusUnprocessableEntity
 	case isProblem && problem.Status >= 400:
 		return problem.Status
