@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -71,8 +72,35 @@ func showFrame(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := harmless(source, r.form)
+	done, err := r.site.frames.begin(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	page, err := harmless(r.Context(), source, r.form)
 	return frame{page}, err
+}
+
+// frames has one element for each page that is parsed now for a picker.
+type frames chan struct{}
+
+// maxFrames is how many pages are parsed at once.
+const maxFrames = 2
+
+var errBusy = errors.New("other pages are being prepared; try again in a moment")
+
+// begin waits until a page may be parsed. The caller calls done afterwards. It returns errBusy if ctx
+// ends before.
+func (f frames) begin(ctx context.Context) (done func(), err error) {
+	if ctx.Err() != nil {
+		return nil, errBusy
+	}
+	select {
+	case f <- struct{}{}:
+		return func() { <-f }, nil
+	case <-ctx.Done():
+		return nil, errBusy
+	}
 }
 
 // send writes f as a page of its own.
@@ -119,6 +147,15 @@ func (r *request) source(url string) (string, error) {
 	media, _, err := mime.ParseMediaType(p.ContentType)
 	if err != nil || media != "text/html" && media != "application/xhtml+xml" || p.Source == "" {
 		return "", fmt.Errorf("%w: it is not HTML, or it is too large", errNoSource)
+	}
+	done, err := r.site.frames.begin(r.Context())
+	if err != nil {
+		return "", err
+	}
+	_, err = parse(p.Source)
+	done()
+	if err != nil {
+		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,45 +204,83 @@ const (
 	// each other.
 	maxFrame = 2 << 20
 	maxDeep  = 200
+	// maxElements is how many elements a page in the frame may have. A selector such as :nth-of-type(2)
+	// takes quadratic time where all are siblings.
+	maxElements = 20_000
 	// maxClasses is how many classes of an element a selector may use.
 	maxClasses = 20
 )
 
 // picker writes a page for the frame.
 type picker struct {
+	ctx    context.Context // of the request
 	b      strings.Builder
 	form   url.Values
-	names  map[string]int     // how many elements have a name that a selector can use
-	nth    map[*html.Node]int // the number of an element among its siblings of the same type, from 1
+	names  map[*html.Node][]string // what a selector can call an element
+	having map[string]int          // how many elements have a name
+	nth    map[*html.Node]int      // the number of an element among its siblings of the same type, from 1
 	chosen map[*html.Node]bool
 }
 
-// harmless returns the page of source as text in harmless elements. Each part has a link that chooses it,
-// to the picker with the fields in form.
-func harmless(source string, form url.Values) (string, error) {
+// parse returns the tree of an HTML page, or an error that says why the picker does not show the page.
+func parse(source string) (*html.Node, error) {
 	root, err := html.Parse(strings.NewReader(source))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoSource, err)
+	}
+	count := 0
+	for n := range root.Descendants() {
+		if n.Type == html.ElementNode {
+			count++
+		}
+	}
+	if count > maxElements {
+		return nil, fmt.Errorf("%w: it has %d elements; at most %d can be shown", errNoSource, count, maxElements)
+	}
+	return root, nil
+}
+
+// harmless returns the page of source as text in harmless elements. Each part has a link that chooses it,
+// to the picker with the fields in form. It returns an error if ctx ends before.
+func harmless(ctx context.Context, source string, form url.Values) (string, error) {
+	root, err := parse(source)
 	if err != nil {
 		return "", err
 	}
-	p := &picker{form: url.Values{}, names: make(map[string]int), nth: make(map[*html.Node]int), chosen: make(map[*html.Node]bool)}
+	p := &picker{
+		ctx: ctx, form: url.Values{}, names: make(map[*html.Node][]string), having: make(map[string]int),
+		nth: make(map[*html.Node]int), chosen: make(map[*html.Node]bool),
+	}
 	for name, values := range form {
 		p.form[name] = values
 	}
+	chosen, err := cascadia.ParseGroup(strings.Join(linesOf(form, "select"), ", "))
+	if err != nil {
+		chosen = nil // the picker shows what is wrong with it
+	}
 	p.count(root)
 	for n := range root.Descendants() {
-		p.count(n)
-		for _, name := range names(n) {
-			p.names[name]++
+		if ctx.Err() != nil {
+			return "", errBusy
 		}
-	}
-	if s, err := cascadia.ParseGroup(strings.Join(linesOf(form, "select"), ", ")); err == nil {
-		for _, n := range cascadia.QueryAll(root, s) {
+		p.count(n)
+		p.names[n] = names(n)
+		for _, name := range p.names[n] {
+			p.having[name]++
+		}
+		if n.Type == html.ElementNode && chosen.Match(n) {
 			p.chosen[n] = true
 		}
 	}
 	p.b.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The watched page</title><link rel="stylesheet" href="/assets/frame.css?` +
 		versions["frame.css"] + `"></head><body>`)
 	p.write(root, 0)
+	if ctx.Err() != nil {
+		return "", errBusy
+	}
+	if p.b.Len() > maxFrame {
+		p.b.WriteString("<p>The page is longer than can be shown here. Write a selector by hand for what is missing.</p>")
+	}
 	p.b.WriteString("</body></html>")
 	return p.b.String(), nil
 }
@@ -224,7 +299,7 @@ func (p *picker) count(n *html.Node) {
 
 // write writes n with its content.
 func (p *picker) write(n *html.Node, deep int) {
-	if p.b.Len() > maxFrame || deep > maxDeep {
+	if p.b.Len() > maxFrame || deep > maxDeep || p.ctx.Err() != nil {
 		return
 	}
 	if n.Type == html.TextNode {
@@ -289,14 +364,14 @@ func names(n *html.Node) []string {
 
 // selector returns a CSS selector that matches n alone, or "" if n cannot be chosen.
 func (p *picker) selector(n *html.Node) string {
-	own := names(n)
+	own := p.names[n]
 	if structure[n.DataAtom] || inline[n.DataAtom] && !slices.ContainsFunc(own, func(name string) bool { return name != n.Data }) || !hasText(n, 0) {
 		return ""
 	}
 	var path []string
 	for at := n; at != nil && at.Type == html.ElementNode; at = at.Parent {
-		for _, name := range names(at) {
-			if p.names[name] == 1 {
+		for _, name := range p.names[at] {
+			if p.having[name] == 1 {
 				return strings.Join(append([]string{name}, path...), " > ")
 			}
 		}

@@ -1,11 +1,14 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
@@ -21,7 +24,7 @@ const watched = `<!doctype html><html><head><title>x</title><style>p{}</style><m
 // TestHarmless: nothing of the watched page is left but its text and plain elements, and each link chooses
 // exactly the element that it stands in.
 func TestHarmless(t *testing.T) {
-	page, err := harmless(watched, url.Values{"url": {"https://example.com/"}, "select": {"p.price"}, "keywords": {`"><script>`}})
+	page, err := harmless(t.Context(), watched, url.Values{"url": {"https://example.com/"}, "select": {"p.price"}, "keywords": {`"><script>`}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,18 +79,50 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// TestHarmlessIsBounded: a page with very many elements, or very deep ones, does not take much. With
-// quadratic work the last one would outlast the tests.
+// TestHarmlessIsBounded: a page with too many elements, or too deep ones, is refused with the reason, and
+// one that gets too long ends with a note.
 func TestHarmlessIsBounded(t *testing.T) {
-	for _, source := range []string{
-		strings.Repeat("<p>x</p>", 200_000), strings.Repeat("<div>", 100_000) + "x", strings.Repeat("<p class='a b c d e f'>", 100_000),
-		strings.Repeat("<z></z>", 400_000) + "<div>" + strings.Repeat("<p>t", 20_000) + "</div>",
+	form := url.Values{"url": {"https://example.com/"}, "select": {"p:nth-of-type(2)"}}
+	for _, c := range []struct{ source, says string }{
+		{strings.Repeat("<z></z>", maxElements) + "<p>text", "at most 20000 can be shown"},
+		{strings.Repeat("<div>", 1000) + "x", "write a selector by hand"},
 	} {
-		page, err := harmless(source, url.Values{"url": {"https://example.com/"}})
-		if err == nil && len(page) > 2*maxFrame {
-			t.Errorf("the page has %d bytes", len(page))
+		if _, err := harmless(t.Context(), c.source, form); !errors.Is(err, errNoSource) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("got %v, want that %s", err, c.says)
 		}
 	}
+	page, err := harmless(t.Context(), strings.Repeat("<p>text", maxElements-10), form)
+	if err != nil || len(page) > maxFrame+4096 || !strings.Contains(page, "longer than can be shown") || strings.Count(page, `class="chosen"`) != 1 {
+		t.Errorf("the page has %d bytes, %v", len(page), err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := harmless(ended, watched, form); !errors.Is(err, errBusy) {
+		t.Errorf("the request has ended: got %v", err)
+	}
+}
+
+// TestFramesAtOnce: only so many pages are parsed at once.
+func TestFramesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		f := make(frames, maxFrames)
+		for range maxFrames - 1 {
+			f <- struct{}{}
+		}
+		done, err := f.begin(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.begin(ctx); !errors.Is(err, errBusy) || ctx.Err() == nil {
+			t.Errorf("one more page: got %v", err)
+		}
+		done()
+		if _, err := f.begin(t.Context()); err != nil {
+			t.Errorf("after one is done: got %v", err)
+		}
+	})
 }
 
 // TestSessionsOfOneToken: logging in very often ends the sessions of that token, and no others.
@@ -124,6 +159,10 @@ func TestPicker(t *testing.T) {
 		if r, _ := reader.get(t, path); r.StatusCode != http.StatusForbidden {
 			t.Errorf("a reader, %s: got %s", path, r.Status)
 		}
+	}
+	large := open(t, &fake{source: strings.Repeat("<z></z>", maxElements+1)}, aToken)
+	if r, body := large.get(t, "/pick?"+q); r.StatusCode != http.StatusOK || !strings.Contains(body, "at most 20000 can be shown") {
+		t.Errorf("a page with too many elements: got %s %s", r.Status, body)
 	}
 	plain := open(t, new(fake), aToken)
 	if r, body := plain.get(t, "/pick?"+q); r.StatusCode != http.StatusOK || !strings.Contains(body, "write a selector by hand") {

@@ -49,6 +49,7 @@ type Site struct {
 	// feeding is held while a feed is made.
 	feeding sync.Mutex
 	sources sources
+	frames  frames
 }
 
 // New returns the web page of the process whose API is o.API.
@@ -62,7 +63,7 @@ func New(o Options) *Site {
 	if o.Settings == nil {
 		o.Settings = new(Settings)
 	}
-	s := &Site{api: o.API, settings: o.Settings, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), browser: http.NewCrossOriginProtection()}
+	s := &Site{api: o.API, settings: o.Settings, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), frames: make(frames, maxFrames), browser: http.NewCrossOriginProtection()}
 	for _, r := range routes {
 		s.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.serve(w, req, r) })
 	}
@@ -208,6 +209,8 @@ func statusOf(err error) int {
 		return http.StatusMisdirectedRequest
 	case isField, errors.Is(err, errNoSource):
 		return http.StatusUnprocessableEntity
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable
 	case isProblem && problem.Status >= 400:
 		return problem.Status
 	}
