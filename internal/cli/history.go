@@ -168,7 +168,11 @@ func (a *app) grep() *cobra.Command {
 					return err
 				}
 				if len(o.Occurrences) == 0 {
-					return matchesNothing(fmt.Sprintf("%q is %s", o.Term, noneOf(len(o.Versions))))
+					hint := ""
+					if !f.IgnoreCase && !f.Stem {
+						hint = "; --ignore-case and --stem find more"
+					}
+					return matchesNothing(fmt.Sprintf("%q is %s%s", o.Term, noneOf(len(o.Versions)), hint))
 				}
 				out := a.results()
 				out.occurrences(o, a.color(color))

@@ -71,7 +71,7 @@ func TestHistoryVerbs(t *testing.T) {
 	expect(t, 2, "neither always nor never", "grep", s.page.URL, "Hera", "--color", "red", "-c", s.config)
 	expect(t, 2, "name a page and a word", "grep", s.page.URL, "-c", s.config)
 	expect(t, 1, `"!" has no word in it`, "grep", s.page.URL, "!", "-c", s.config)
-	expect(t, 1, `"zeus" is in none of the 10 versions`, "grep", s.page.URL, "zeus", "-c", s.config)
+	expect(t, 1, `"zeus" is in none of the 10 versions that were searched; --ignore-case and --stem find more`, "grep", s.page.URL, "zeus", "-c", s.config)
 }
 
 // TestHistoryVerbsOfARunningProcess reads ten versions over the API.
