@@ -67,13 +67,18 @@ func (r *Router) CancelTo(ctx context.Context, url, client, sink string) error {
 	return r.command(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client, Sink: sink})
 }
 
-// Pause ends the subscriptions of client on the page of url until Resume restarts them. Meanwhile
-// they are listed as paused: changes notify nobody, and the page is not checked for them. If nobody
-// else watches the page, its stored versions are deleted. Notifications of earlier changes are still
-// delivered. An empty client means "default". Pause waits for the decision as Subscribe does. It
-// returns a *flow.Refusal where client has no subscription there, and nil where it is paused already.
-func (r *Router) Pause(ctx context.Context, url, client string) error {
-	return r.command(ctx, url, flow.TypePause, flow.PauseCommand{URL: url, Client: client})
+// Pause ends the subscriptions of client on the page of url until the time until, or until Resume
+// restarts them if that is earlier or until is zero. Meanwhile they are listed as paused: changes
+// notify nobody, and the page is not checked for them. If nobody else watches the page, its stored
+// versions are deleted. Notifications of earlier changes are still delivered. For subscriptions that
+// are paused already, until replaces the end of the pause. An empty client means "default". Pause waits
+// for the decision as Subscribe does. It returns a *pipeline.FieldError where until has passed, and a
+// *flow.Refusal where client has no subscription there.
+func (r *Router) Pause(ctx context.Context, url, client string, until time.Time) error {
+	if !until.IsZero() && !until.After(r.cfg.Now()) {
+		return &pipeline.FieldError{Field: "until", Reason: until.Format(time.RFC3339) + " has passed; name a later time, or leave it out to pause until a resume"}
+	}
+	return r.command(ctx, url, flow.TypePause, flow.PauseCommand{URL: url, Client: client, Until: until})
 }
 
 // CheckNow makes the page of url due now, whatever its schedule; the waits that its host asked for

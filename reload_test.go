@@ -102,7 +102,7 @@ func TestReloadTriesRefusedSubscriptionsAgain(t *testing.T) {
 	reload()
 
 	// A paused one that is changed stays paused.
-	if err := r.Pause(t.Context(), entry.URL, "rt"); err != nil {
+	if err := r.Pause(t.Context(), entry.URL, "rt", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	entry.Keywords = []string{"new"}

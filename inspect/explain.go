@@ -315,7 +315,10 @@ func (c *lastChange) whyNot(s Subscription, keyword string) string {
 	case c.matched[[2]string{s.Client, keyword}]:
 		return ""
 	case s.State == StatePaused:
-		return "the subscription is paused"
+		if s.PausedUntil.IsZero() {
+			return "the subscription is paused"
+		}
+		return "the subscription is paused until " + s.PausedUntil.UTC().Format(time.RFC3339)
 	case s.State == StateExpired:
 		return "the subscription expired: " + s.Reason
 	case c.explainer == nil:

@@ -92,6 +92,9 @@ type Page struct {
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	// PausedUntil is when the first subscription of a page in StatePaused is resumed; zero where no
+	// pause has an end.
+	PausedUntil time.Time `json:"paused_until,omitzero"`
 	// Keep lists the origins that watch the page without a subscription.
 	Keep []string `json:"keep,omitempty"`
 	// Pushed says that the page is never fetched, only pushed. Checks is 0 then, and LastCheck is
@@ -140,6 +143,8 @@ type Subscription struct {
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	// PausedUntil is when a paused subscription is resumed; zero where its pause has no end.
+	PausedUntil time.Time `json:"paused_until,omitzero"`
 	// From is the version that was current when the subscription began. Only later versions notify
 	// it.
 	From uint64 `json:"from"`

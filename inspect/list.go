@@ -250,6 +250,11 @@ func (p *Page) addExpiry(page index.Page, st flow.State) error {
 	p.State = StateExpired
 	if page.Expiry == nil && !slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool { return s.State != StatePaused }) {
 		p.State = StatePaused
+		for _, s := range p.Subscriptions {
+			if !s.PausedUntil.IsZero() && (p.PausedUntil.IsZero() || s.PausedUntil.Before(p.PausedUntil)) {
+				p.PausedUntil = s.PausedUntil
+			}
+		}
 	}
 	if e := page.Expiry; e != nil {
 		p.Since, p.Reason, p.Failures, p.Keep = e.Time, e.Reason, e.Failures, e.Keep
@@ -317,7 +322,7 @@ func (p *Page) addSubscriptions(st flow.State) error {
 		s := subscription(x.Stamped, StateExpired)
 		s.Since, s.Reason = x.Time, x.Reason
 		if x.End == flow.EndPaused {
-			s.State, s.Reason = StatePaused, ""
+			s.State, s.Reason, s.PausedUntil = StatePaused, "", x.PausedUntil
 		}
 		p.Subscriptions = append(p.Subscriptions, s)
 	}

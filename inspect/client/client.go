@@ -165,9 +165,10 @@ func (c *Client) Preview(ctx context.Context, s pipeline.Subscription, source bo
 	return p, c.post(ctx, "/preview", PreviewRequest{s, source}, &p)
 }
 
-// Pause ends the subscriptions of client on the page of url until Resume restarts them.
-func (c *Client) Pause(ctx context.Context, url, client string) error {
-	return c.post(ctx, "/pause", Target{url, client}, nil)
+// Pause ends the subscriptions of client on the page of url until the time until, or until Resume
+// restarts them if that is earlier or until is zero.
+func (c *Client) Pause(ctx context.Context, url, client string, until time.Time) error {
+	return c.post(ctx, "/pause", Pause{Target{url, client}, until}, nil)
 }
 
 // CheckNow makes the page of url due now, and does not wait for the check.

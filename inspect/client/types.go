@@ -166,6 +166,12 @@ type Target struct {
 	Client string `json:"client,omitempty"`
 }
 
+// Pause names subscriptions and says until when they pause; without Until they pause until a resume.
+type Pause struct {
+	Target
+	Until time.Time `json:"until,omitzero" doc:"When they are resumed, as 2026-05-01T12:00:00Z. Left out: when /resume restarts them."`
+}
+
 // Problem is an error response as RFC 9457 describes it.
 type Problem struct {
 	// Type is one of the Problem constants, or empty where Status says everything.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -204,7 +205,7 @@ func (r *results) page(p inspect.Page) {
 	for _, s := range p.Subscriptions {
 		state := ""
 		if s.State != inspect.StateActive {
-			state = strings.TrimSuffix(fmt.Sprintf("%s since %s: %s", s.State, when(s.Since, r.now), s.Reason), ": ")
+			state = strings.TrimSuffix(fmt.Sprintf("%s since %s%s: %s", s.State, when(s.Since, r.now), r.until(s.PausedUntil), s.Reason), ": ")
 		}
 		document := ""
 		if len(p.Documents) > 1 {
@@ -296,7 +297,15 @@ func controls(s inspect.Subscription) string {
 
 // since says since when p is not active, and why.
 func (r *results) since(p inspect.Page) string {
-	return strings.TrimSuffix(fmt.Sprintf("since %s: %s", when(p.Since, r.now), r.failed(p)), ": ")
+	return strings.TrimSuffix(fmt.Sprintf("since %s%s: %s", when(p.Since, r.now), r.until(p.PausedUntil), r.failed(p)), ": ")
+}
+
+// until says when a pause ends, if it does by itself.
+func (r *results) until(end time.Time) string {
+	if end.IsZero() {
+		return ""
+	}
+	return ", until " + when(end, r.now)
 }
 
 // failed says why p is not active.

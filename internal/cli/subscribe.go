@@ -70,26 +70,47 @@ func (a *app) subscribe() *cobra.Command {
 }
 
 func (a *app) pause() *cobra.Command {
-	var client string
+	var (
+		client string
+		length time.Duration
+	)
 	cmd := a.flags.with(&cobra.Command{
-		Use:   "pause URL (--data DIR | -c FILE)",
-		Short: "Pauses the subscriptions of a client on a page until resume",
-		Long: "Pauses the subscriptions of a client on a page until resume. Meanwhile changes notify nobody, and the page is not checked for them. " +
-			"Notifications of earlier changes are still delivered. If nobody else watches the page, its stored versions are deleted.",
+		Use:   "pause URL [--for DURATION] (--data DIR | -c FILE)",
+		Short: "Pauses the subscriptions of a client on a page",
+		Long: "Pauses the subscriptions of a client on a page until resume or, with --for, until that time has passed. Meanwhile changes notify nobody, " +
+			"and the page is not checked for them. Notifications of earlier changes are still delivered. If nobody else watches the page, its stored " +
+			"versions are deleted. For subscriptions that are paused already, the end of the pause is replaced.",
+		Example: `  vokter-stream pause https://example.com/ --for 24h --data DIR
+  vokter-stream pause https://example.com/ --client legal -c FILE`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
-				if err := m.Pause(ctx, url, client); err != nil {
+				var until time.Time
+				if length > 0 {
+					until = time.Now().Add(length).UTC().Truncate(time.Second)
+				}
+				if err := m.Pause(ctx, url, client, until); err != nil {
 					return err
 				}
 				out := a.results()
-				out.object(doneLine{"paused", url, client})
-				out.text("client %s is not notified of %s until it is resumed", client, url)
+				out.object(pausedLine{doneLine{"paused", url, client}, until})
+				if until.IsZero() {
+					out.text("client %s is not notified of %s until it is resumed", client, url)
+				} else {
+					out.text("client %s is not notified of %s until %s", client, url, when(until, out.now))
+				}
 				return out.end()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
 	cmd.Flags().StringVar(&client, "client", "default", "the `NAME` of the client")
+	cmd.Flags().Var(&duration{&length}, "for", "how long the pause lasts, such as 24h (default: until resume)")
 	return cmd
+}
+
+// pausedLine is the JSON of a pause.
+type pausedLine struct {
+	doneLine
+	Until time.Time `json:"until,omitzero"`
 }
 
 // checkedLine is the JSON of a check that was asked for.

@@ -15,15 +15,16 @@ import (
 // targetInput is the body of a command about the subscriptions of a client on a page.
 type targetInput struct{ Body client.Target }
 
-// check returns a problem where the target is invalid, or is not the caller's.
-func (in *targetInput) check(ctx context.Context, withClient string) error {
-	if err := checkURL("body.url", in.Body.URL); err != nil {
+// checkTarget returns a problem where t is invalid, or is not the caller's. withClient says what to do
+// where t names no client; it is empty where none is needed.
+func checkTarget(ctx context.Context, t client.Target, withClient string) error {
+	if err := checkURL("body.url", t.URL); err != nil {
 		return err
 	}
-	if in.Body.Client == "" && withClient != "" {
+	if t.Client == "" && withClient != "" {
 		return invalid(&huma.ErrorDetail{Message: withClient, Location: "body.client"})
 	}
-	if who := callerOf(ctx); !who.owns(in.Body.Client) {
+	if who := callerOf(ctx); !who.owns(t.Client) {
 		return &flow.Refusal{Code: flow.CodeNotFound, Message: "there is no such subscription"}
 	}
 	return nil
@@ -34,19 +35,20 @@ func (a *api) addCommands() {
 		method: http.MethodPost, path: "/cancel", id: "cancel-subscriptions", scope: config.ScopeWrite, summary: "Ends the subscriptions of a client on a page",
 		description: "Their pending notifications are dropped.",
 	}, func(ctx context.Context, in *targetInput) error {
-		if err := in.check(ctx, "is missing; name whose subscriptions are to end"); err != nil {
+		if err := checkTarget(ctx, in.Body, "is missing; name whose subscriptions are to end"); err != nil {
 			return err
 		}
 		return a.service.Cancel(ctx, in.Body.URL, in.Body.Client)
 	})
+	type pauseInput struct{ Body client.Pause }
 	addSilent(a, route{
 		method: http.MethodPost, path: "/pause", id: "pause-subscriptions", scope: config.ScopeWrite, summary: "Pauses the subscriptions of a client on a page",
-		description: "Until they are resumed, changes notify nobody and the page is not checked for them. If nobody else watches the page, its stored versions are deleted.",
-	}, func(ctx context.Context, in *targetInput) error {
-		if err := in.check(ctx, "is missing; name whose subscriptions are to pause"); err != nil {
+		description: "Until they are resumed, or until the given time, changes notify nobody and the page is not checked for them. The time also replaces the end of a pause. If nobody else watches the page, its stored versions are deleted.",
+	}, func(ctx context.Context, in *pauseInput) error {
+		if err := checkTarget(ctx, in.Body.Target, "is missing; name whose subscriptions are to pause"); err != nil {
 			return err
 		}
-		return a.service.Pause(ctx, in.Body.URL, in.Body.Client)
+		return a.service.Pause(ctx, in.Body.URL, in.Body.Client, in.Body.Until)
 	})
 	type checkInput struct{ Body client.PageRef }
 	addSilent(a, route{
@@ -71,7 +73,7 @@ func (a *api) addCommands() {
 		method: http.MethodPost, path: "/resume", id: "resume-subscriptions", scope: config.ScopeWrite, summary: "Restarts the expired and paused subscriptions of a client on a page",
 		description: "Without a client it restarts those of all clients. The version that is then current is the baseline.",
 	}, func(ctx context.Context, in *targetInput) error {
-		if err := in.check(ctx, ""); err != nil {
+		if err := checkTarget(ctx, in.Body, ""); err != nil {
 			return err
 		}
 		return a.service.Resume(ctx, in.Body.URL, in.Body.Client)

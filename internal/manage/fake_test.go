@@ -95,8 +95,8 @@ func (f *fake) Subscribe(_ context.Context, s pipeline.Subscription) error {
 	return f.err
 }
 
-func (f *fake) Pause(_ context.Context, url, client string) error {
-	f.asked = append(f.asked, "pause", url, client)
+func (f *fake) Pause(_ context.Context, url, client string, until time.Time) error {
+	f.asked = append(f.asked, "pause", url, client, until)
 	return f.err
 }
 

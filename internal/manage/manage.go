@@ -5,6 +5,7 @@ package manage
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
@@ -25,8 +26,9 @@ type Manager interface {
 	Cancel(ctx context.Context, url, client string) error
 	// Subscribe adds a subscription. The current version of its document is the baseline.
 	Subscribe(ctx context.Context, s pipeline.Subscription) error
-	// Pause ends the subscriptions of client on the page of url until Resume restarts them.
-	Pause(ctx context.Context, url, client string) error
+	// Pause ends the subscriptions of client on the page of url until the time until, or until Resume
+	// restarts them if that is earlier or until is zero.
+	Pause(ctx context.Context, url, client string, until time.Time) error
 	// CheckNow makes the page of url due now.
 	CheckNow(ctx context.Context, url string) error
 	// Resume restarts the expired and paused subscriptions of client on the page of url, or those of all

@@ -110,6 +110,10 @@ func TestTenants(t *testing.T) {
 		{"POST", "/subscriptions", `{"url":"https://example.com/c","client":"a","keywords":["l"],"sinks":["sink-a"],"interval":"never"}`, 409, ""},
 		{"POST", "/pause", `{"url":"https://example.com/a","client":"a"}`, 204, ""},
 		{"GET", "/subscriptions?state=paused", "", 200, "https://example.com/a"},
+		{"POST", "/pause", `{"url":"https://example.com/a","client":"a","until":"2001-01-01T00:00:00Z"}`, 422, "2001-01-01T00:00:00Z has passed"},
+		{"POST", "/pause", `{"url":"https://example.com/a","client":"a","until":"tomorrow"}`, 422, "until"},
+		{"POST", "/pause", `{"url":"https://example.com/a","client":"a","until":"2125-01-01T00:00:00Z"}`, 204, ""},
+		{"GET", "/subscriptions?state=paused", "", 200, `"paused_until":"2125-01-01T00:00:00Z"`},
 		{"POST", "/cancel", `{"url":"https://example.com/both","client":"a"}`, 204, ""},
 		{"GET", "/pages?url=https://example.com/both", "", 200, `{"pages":[]}`},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
@@ -25,22 +26,25 @@ type ask struct {
 	do   func(ctx context.Context, s Service, a app) string
 }
 
-// parse reads the body of a request: the form of a command, or of a button, whose field payload is
-// JSON.
-func parse(body []byte) (*ask, error) {
+// muteFor is how long the button mutes.
+const muteFor = 24 * time.Hour
+
+// parse reads the body of a request that came at the time now: the form of a command, or of a button,
+// whose field payload is JSON.
+func parse(body []byte, now time.Time) (*ask, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, errors.New("the body is no form")
 	}
 	if form.Has("payload") {
-		return parsePayload(form.Get("payload"))
+		return parsePayload(form.Get("payload"), now)
 	}
 	if form.Get("command") == "" {
 		return &ask{}, nil // Slack asks whether the address works
 	}
 	k := &ask{Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name"), User: form.Get("user_id"), ResponseURL: form.Get("response_url")}
 	k.what = form.Get("text")
-	k.command(strings.Fields(k.what))
+	k.command(strings.Fields(k.what), now)
 	return k, nil
 }
 
@@ -62,7 +66,7 @@ type payload struct {
 }
 
 // parsePayload reads the JSON of a pressed button.
-func parsePayload(text string) (*ask, error) {
+func parsePayload(text string, now time.Time) (*ask, error) {
 	var p payload
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return nil, errors.New("the payload is no JSON")
@@ -74,18 +78,18 @@ func parsePayload(text string) (*ask, error) {
 	action := p.Actions[0]
 	var target registry.ActionTarget
 	switch action.ID {
-	case registry.ActionPause, registry.ActionCancel:
+	case registry.ActionMute, registry.ActionCancel:
 		if err := json.Unmarshal([]byte(action.Value), &target); err != nil || target.URL == "" {
 			return nil, errors.New("the button names no subscription")
 		}
 		k.what = action.ID + " " + target.URL
-		k.button(action.ID, target)
+		k.button(action.ID, target, now)
 	}
 	return k, nil
 }
 
 // button sets what a button does to the subscriptions of its target, if they notify the channel.
-func (k *ask) button(action string, t registry.ActionTarget) {
+func (k *ask) button(action string, t registry.ActionTarget, now time.Time) {
 	k.do = func(ctx context.Context, s Service, a app) string {
 		if refusal := k.mayAct(ctx, s, a, t); refusal != "" {
 			return refusal
@@ -93,7 +97,7 @@ func (k *ask) button(action string, t registry.ActionTarget) {
 		if action == registry.ActionCancel {
 			return outcome(s.Cancel(ctx, t.URL, t.Client), "Cancelled: %s is not watched any more for this channel.", t.URL)
 		}
-		return outcome(s.Pause(ctx, t.URL, t.Client), "Paused: changes of %s notify nobody here until you write `/vokter resume %s`.", t.URL, t.URL)
+		return paused(ctx, s, t.URL, t.Client, now.Add(muteFor))
 	}
 }
 
@@ -119,11 +123,12 @@ func (k *ask) mayAct(ctx context.Context, s Service, a app, t registry.ActionTar
 }
 
 const usage = "Write `/vokter watch URL WORD` to be notified here when the word or phrase is added to the page or removed from it; without a word, of every change. " +
-	"`/vokter pause URL`, `/vokter resume URL` and `/vokter cancel URL` act on what this channel watches, and `/vokter list` lists it."
+	"`/vokter pause URL 24h`, `/vokter resume URL` and `/vokter cancel URL` act on what this channel watches; without a time a pause lasts until you resume it. " +
+	"`/vokter list` lists what the channel watches."
 
 // command sets what the words behind /vokter do. Subscriptions of a channel have a client of their
 // own.
-func (k *ask) command(words []string) {
+func (k *ask) command(words []string, now time.Time) {
 	client := "slack-" + k.Channel
 	verb, target := "", ""
 	if len(words) > 0 {
@@ -153,12 +158,32 @@ func (k *ask) command(words []string) {
 		case "cancel":
 			return outcome(s.Cancel(ctx, target, client), "Cancelled: %s is not watched any more for this channel.", target)
 		case "pause":
-			return outcome(s.Pause(ctx, target, client), "Paused: changes of %s notify nobody here until you write `/vokter resume %s`.", target, target)
+			var until time.Time
+			if len(words) > 2 {
+				length, err := time.ParseDuration(words[2])
+				if err != nil || length <= 0 {
+					return fmt.Sprintf("%q is no duration. Write how long, such as `/vokter pause %s 24h`, or nothing to pause until you resume it.", words[2], target)
+				}
+				until = now.Add(length)
+			}
+			return paused(ctx, s, target, client, until)
 		case "resume":
 			return k.resume(ctx, s, a, target)
 		}
 		return usage
 	}
+}
+
+// paused pauses the subscriptions of client on page until the time until, or until a resume if that is
+// zero, and says so.
+func paused(ctx context.Context, s Service, page, client string, until time.Time) string {
+	until = until.UTC().Truncate(time.Second)
+	err := s.Pause(ctx, page, client, until)
+	if until.IsZero() {
+		return outcome(err, "Paused: changes of %s notify nobody here until you write `/vokter resume %s`.", page, page)
+	}
+	return outcome(err, "Paused until %s: changes of %s notify nobody here before that, unless you write `/vokter resume %s`.",
+		until.Format("2006-01-02 15:04 UTC"), page, page)
 }
 
 // resume restarts what this channel watches on a page, whichever client it is of: a button may have

@@ -26,7 +26,7 @@ import (
 type Service interface {
 	Subscribe(ctx context.Context, s pipeline.Subscription) error
 	Cancel(ctx context.Context, url, client string) error
-	Pause(ctx context.Context, url, client string) error
+	Pause(ctx context.Context, url, client string, until time.Time) error
 	Resume(ctx context.Context, url, client string) error
 	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)
 }
@@ -104,12 +104,13 @@ type Handler struct {
 	service  Service
 	log      *slog.Logger
 	now      func() time.Time
+	seen     *seen
 	busy     chan struct{}
 }
 
 // New returns a handler of the paths below Path.
 func New(settings *Settings, service Service, log *slog.Logger) *Handler {
-	return &Handler{settings: settings, service: service, log: log, now: time.Now, busy: make(chan struct{}, atOnce)}
+	return &Handler{settings: settings, service: service, log: log, now: time.Now, seen: newSeen(time.Now()), busy: make(chan struct{}, atOnce)}
 }
 
 // ServeHTTP checks that a request is signed by Slack, answers it, and carries it out afterwards. The
@@ -130,12 +131,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the request is too large, or broke off", http.StatusBadRequest)
 		return
 	}
-	if err := verify(a.SigningSecret(), r.Header, body, h.now()); err != nil {
+	signature, signed, err := verify(a.SigningSecret(), r.Header, body, h.now())
+	if err == nil {
+		err = h.seen.add(signature, signed, h.now())
+	}
+	if err != nil {
 		h.log.Warn("a request for Slack's buttons was refused", "sink", a.name, "reason", err)
-		http.Error(w, err.Error(), http.StatusUnauthorized)
+		status := http.StatusUnauthorized
+		if errors.Is(err, errTooMany) {
+			status = http.StatusServiceUnavailable
+		}
+		http.Error(w, err.Error(), status)
 		return
 	}
-	ask, err := parse(body)
+	ask, err := parse(body, h.now())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -146,6 +155,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case h.busy <- struct{}{}:
 	default:
+		h.seen.remove(signature)
 		http.Error(w, "too many requests at once; try again", http.StatusServiceUnavailable)
 		return
 	}
@@ -161,26 +171,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 }
 
-// verify returns why a request is not one that Slack signed with secret within the last five
-// minutes: https://docs.slack.dev/authentication/verifying-requests-from-slack.
-func verify(secret string, header http.Header, body []byte, now time.Time) error {
+// verify returns the signature of a request and when it was made, or why it is not one that Slack
+// signed with secret within the last five minutes:
+// https://docs.slack.dev/authentication/verifying-requests-from-slack.
+func verify(secret string, header http.Header, body []byte, now time.Time) (signature string, signed time.Time, err error) {
 	at := header.Get("X-Slack-Request-Timestamp")
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if err != nil {
-		return errors.New("the request has no timestamp of Slack")
+		return "", signed, errors.New("the request has no timestamp of Slack")
 	}
-	if age := now.Sub(time.Unix(seconds, 0)); age > maxAge || age < -maxAge {
-		return errors.New("the timestamp of the request differs from the clock of this machine by more than five minutes")
+	signed = time.Unix(seconds, 0)
+	if age := now.Sub(signed); age > maxAge || age < -maxAge {
+		return "", signed, errors.New("the timestamp of the request differs from the clock of this machine by more than five minutes")
 	}
 	given, err := hex.DecodeString(strings.TrimPrefix(header.Get("X-Slack-Signature"), "v0="))
 	if err != nil || !strings.HasPrefix(header.Get("X-Slack-Signature"), "v0=") {
-		return errors.New("the request has no signature of Slack")
+		return "", signed, errors.New("the request has no signature of Slack")
 	}
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte("v0:" + at + ":"))
 	mac.Write(body)
 	if !hmac.Equal(mac.Sum(nil), given) {
-		return errors.New("the signature of the request is wrong; check the signing secret")
+		return "", signed, errors.New("the signature of the request is wrong; check the signing secret")
 	}
-	return nil
+	return string(given), signed, nil
 }

@@ -52,7 +52,7 @@ func TestVerify(t *testing.T) {
 		{"half a signature", docSecret, docTimestamp, docSignature[:20], docBody, 0, "no signature"},
 	} {
 		h := http.Header{"X-Slack-Request-Timestamp": {c.timestamp}, "X-Slack-Signature": {c.signature}}
-		err := verify(c.secret, h, []byte(c.body), at.Add(c.late))
+		_, _, err := verify(c.secret, h, []byte(c.body), at.Add(c.late))
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
@@ -77,7 +77,12 @@ func (s *service) Subscribe(_ context.Context, sub pipeline.Subscription) error 
 	return s.err
 }
 func (s *service) Cancel(_ context.Context, u, c string) error { return s.note("cancel %s %s", u, c) }
-func (s *service) Pause(_ context.Context, u, c string) error  { return s.note("pause %s %s", u, c) }
+func (s *service) Pause(_ context.Context, u, c string, until time.Time) error {
+	if until.IsZero() {
+		return s.note("pause %s %s", u, c)
+	}
+	return s.note("pause %s %s until %s", u, c, until.Format(time.RFC3339))
+}
 func (s *service) Resume(_ context.Context, u, c string) error { return s.note("resume %s %s", u, c) }
 func (s *service) Pages(context.Context, inspect.ListFilter) ([]inspect.Page, string, error) {
 	return s.pages, "", nil
@@ -119,6 +124,7 @@ func newRig() *rig {
 	settings.Configure(map[string]pipeline.Sink{"chat": r.chat, "off": &chat{}, "team": team{}})
 	r.h = New(settings, r.service, slog.New(slog.DiscardHandler))
 	r.h.now = func() time.Time { return r.now }
+	r.h.seen = newSeen(r.now)
 	return r
 }
 
@@ -175,11 +181,11 @@ func TestButtons(t *testing.T) {
 		pages                              []inspect.Page
 		want, said                         string
 	}{
-		{"pause", registry.ActionPause, "C1", "general", watched("", "chat"), "pause " + page + " team", "Paused"},
+		{"mute", registry.ActionMute, "C1", "general", watched("", "chat"), "pause " + page + " team until 2027-01-16T08:00:00Z", "Paused until 2027-01-16 08:00 UTC"},
 		{"cancel", registry.ActionCancel, "C1", "general", watched("", "chat"), "cancel " + page + " team", "Cancelled"},
-		{"through a route", registry.ActionPause, "C1", "general", watched("", "mail", "team"), "pause " + page + " team", "Paused"},
-		{"a channel of the subscription", registry.ActionPause, "C7", "legal", watched("C7", "chat"), "pause " + page + " team", "Paused"},
-		{"another channel", registry.ActionPause, "C9", "random", watched("C7", "chat"), "", "Refused"},
+		{"through a route", registry.ActionCancel, "C1", "general", watched("", "mail", "team"), "cancel " + page + " team", "Cancelled"},
+		{"a channel of the subscription", registry.ActionCancel, "C7", "legal", watched("C7", "chat"), "cancel " + page + " team", "Cancelled"},
+		{"another channel", registry.ActionMute, "C9", "random", watched("C7", "chat"), "", "Refused"},
 		{"another sink", registry.ActionCancel, "C1", "general", watched("", "mail"), "", "Refused"},
 		{"nothing there", registry.ActionCancel, "C1", "general", nil, "", "no such subscription"},
 	} {
@@ -220,6 +226,7 @@ func TestCommands(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"cancel " + page: "cancel " + page + " slack-C2147483705", "pause " + page: "pause " + page + " slack-C2147483705",
+		"pause " + page + " 3h": "pause " + page + " slack-C2147483705 until 2027-01-15T11:00:00Z",
 	} {
 		r := newRig()
 		r.send("/slack/chat", slash(text))
@@ -236,6 +243,10 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	r := newRig()
+	r.send("/slack/chat", slash("pause "+page+" tomorrow"))
+	if said := <-r.answers; !strings.Contains(said, `"tomorrow" is no duration`) || len(r.asked) > 0 {
+		t.Errorf("said %q", said)
+	}
 	r.err = errors.New("url: it is not public")
 	r.send("/slack/chat", slash("watch ftp://x y"))
 	if said := <-r.answers; said != "That did not work: url: it is not public" {
@@ -285,4 +296,67 @@ func TestRefusedRequests(t *testing.T) {
 	if len(r.asked)+len(r.subs) > 0 {
 		t.Error("something was done")
 	}
+}
+
+// TestRepeatedRequests: whoever recorded a request of Slack cannot send it again, to this sink or
+// another one with the same secret, nor to the next process.
+func TestRepeatedRequests(t *testing.T) {
+	r := newRig()
+	r.h.settings.Configure(map[string]pipeline.Sink{"chat": r.chat, "same": r.chat})
+	body := slash("cancel " + page)
+	if code := r.send("/slack/chat", body); code != http.StatusOK {
+		t.Fatalf("answered %d", code)
+	}
+	<-r.answers
+	for _, path := range []string{"/slack/chat", "/slack/same"} {
+		if code := r.send(path, body); code != http.StatusUnauthorized {
+			t.Errorf("%s: the repeated request was answered %d", path, code)
+		}
+	}
+	if len(r.asked) != 1 {
+		t.Errorf("it was carried out %d times", len(r.asked))
+	}
+	r.now = r.now.Add(time.Second)
+	if code := r.send("/slack/chat", body); code != http.StatusOK {
+		t.Errorf("the same request of a second later was answered %d", code)
+	}
+	<-r.answers
+	r.h.seen = newSeen(r.now.Add(time.Minute)) // as a new process
+	if code := r.send("/slack/chat", body); code != http.StatusUnauthorized {
+		t.Errorf("after a restart it was answered %d", code)
+	}
+}
+
+// TestSeenIsBounded: when too many requests came, further ones are refused until some are too old.
+func TestSeenIsBounded(t *testing.T) {
+	now := time.Unix(1800000000, 0)
+	s := newSeen(now)
+	for i := range maxSeen {
+		if err := s.add(strconv.Itoa(i), now, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.add("one more", now, now); !errors.Is(err, errTooMany) {
+		t.Errorf("got %v", err)
+	}
+	later := now.Add(maxAge + time.Second)
+	if err := s.add("one more", later, later); err != nil || len(s.until) != 1 {
+		t.Errorf("got %v, and %d are remembered", err, len(s.until))
+	}
+}
+
+// TestBusyRequestsCanBeRepeated: what was not carried out is not remembered.
+func TestBusyRequestsCanBeRepeated(t *testing.T) {
+	r := newRig()
+	for range atOnce {
+		r.h.busy <- struct{}{}
+	}
+	if code := r.send("/slack/chat", slash("list")); code != http.StatusServiceUnavailable {
+		t.Fatalf("answered %d", code)
+	}
+	<-r.h.busy
+	if code := r.send("/slack/chat", slash("list")); code != http.StatusOK {
+		t.Errorf("then answered %d", code)
+	}
+	<-r.answers
 }

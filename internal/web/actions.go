@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
@@ -16,7 +17,15 @@ var actions = map[string]func(*request) (string, error){
 		return "The page is checked now. What the check finds shows here when it is done.", r.api.CheckNow(r.Context(), r.form.Get("url"))
 	},
 	"pause": func(r *request) (string, error) {
-		return "Paused " + target(r) + ".", r.api.Pause(r.Context(), r.form.Get("url"), r.form.Get("client"))
+		var until time.Time
+		if s := r.form.Get("for"); s != "" {
+			length, err := time.ParseDuration(s)
+			if err != nil || length <= 0 {
+				return "", &pipeline.FieldError{Field: "for", Reason: "must be a duration such as 24h"}
+			}
+			until = time.Now().Add(length).UTC().Truncate(time.Second)
+		}
+		return "Paused " + target(r) + ".", r.api.Pause(r.Context(), r.form.Get("url"), r.form.Get("client"), until)
 	},
 	"resume": func(r *request) (string, error) {
 		return "Resumed " + target(r) + ".", r.api.Resume(r.Context(), r.form.Get("url"), r.form.Get("client"))

@@ -141,7 +141,10 @@ func (f *fake) note(format string, args ...any) error {
 func (f *fake) Cancel(_ context.Context, url, client string) error {
 	return f.note("cancel %s %s", url, client)
 }
-func (f *fake) Pause(_ context.Context, url, client string) error {
+func (f *fake) Pause(_ context.Context, url, client string, until time.Time) error {
+	if !until.IsZero() {
+		return f.note("pause %s %s for %v", url, client, time.Until(until).Round(time.Minute))
+	}
 	return f.note("pause %s %s", url, client)
 }
 func (f *fake) Resume(_ context.Context, url, client string) error {

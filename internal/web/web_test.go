@@ -126,6 +126,15 @@ func TestActions(t *testing.T) {
 	if !slices.Equal(f.done, want) {
 		t.Errorf("got %q, want %q", f.done, want)
 	}
+	form.Set("for", "24h")
+	if r, body := b.post(t, "/do/pause", form); r.StatusCode != http.StatusSeeOther || f.done[len(f.done)-1] != "pause "+pageURL+" ann for 24h0m0s" {
+		t.Errorf("pause for a day: got %s %s, did %q", r.Status, body, f.done)
+	}
+	form.Set("for", "x")
+	if r, _ := b.post(t, "/do/pause", form); r.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("pause for x: got %s", r.Status)
+	}
+	want = f.done
 	form.Del("sure")
 	if r, _ := b.post(t, "/do/cancel", form); r.StatusCode != http.StatusUnprocessableEntity || len(f.done) != len(want) {
 		t.Errorf("a cancel that is not confirmed: got %s", r.Status)

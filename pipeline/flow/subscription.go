@@ -52,18 +52,21 @@ type ApplyCommand struct {
 
 // ResumeCommand restarts expired and paused subscriptions of the page of URL, each with a new baseline: those
 // of Client, or all if Client is empty. If Receiver is set, only those that expired with that
-// receiver.
+// receiver. If Due is set, only those whose pause has an end that has passed.
 type ResumeCommand struct {
 	URL      string `json:"url"`
 	Client   string `json:"client,omitempty"`
 	Receiver string `json:"receiver,omitempty"` // the name of a sink
+	Due      bool   `json:"due,omitempty"`
 }
 
 // PauseCommand ends the subscriptions of Client on the page of URL until a ResumeCommand restarts
-// them. Meanwhile they are listed as paused, notify nobody, and cause no check.
+// them, or until the time Until if it is not zero. Meanwhile they are listed as paused, notify nobody,
+// and cause no check. For those that are paused already it replaces the end of the pause.
 type PauseCommand struct {
-	URL    string `json:"url"`
-	Client string `json:"client"`
+	URL    string    `json:"url"`
+	Client string    `json:"client"`
+	Until  time.Time `json:"until,omitzero"`
 }
 
 // RetryCommand attempts the pending notifications of a receiver now, instead of when its next

@@ -24,7 +24,7 @@ func ActingOf(s pipeline.Sink) (a ActingSink, ok bool) { return find[ActingSink]
 
 // IDs of the buttons of a notification.
 const (
-	ActionPause  = "vokter_pause"
+	ActionMute   = "vokter_mute"
 	ActionCancel = "vokter_cancel"
 	ActionOpen   = "vokter_open" // a link, which does nothing here
 )

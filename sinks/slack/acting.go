@@ -63,14 +63,14 @@ func (s *Slack) buttons(n pipeline.Notification, m render.Message) []slackgo.Blo
 	label := func(text string) *slackgo.TextBlockObject {
 		return slackgo.NewTextBlockObject(slackgo.PlainTextType, text, false, false)
 	}
-	pause := slackgo.NewButtonBlockElement(registry.ActionPause, string(value), label("Pause"))
+	mute := slackgo.NewButtonBlockElement(registry.ActionMute, string(value), label("Mute for a day"))
 	cancel := slackgo.NewButtonBlockElement(registry.ActionCancel, string(value), label("Cancel")).WithStyle(slackgo.StyleDanger)
 	cancel.Confirm = slackgo.NewConfirmationBlockObject(label("Cancel"), label("Stop watching this page for this channel?"), label("Stop watching"), label("Keep it"))
-	elements := []slackgo.BlockElement{pause, cancel}
+	elements := []slackgo.BlockElement{mute, cancel}
 	if strings.HasPrefix(m.Link, "http") {
 		open := slackgo.NewButtonBlockElement(registry.ActionOpen, "", label("Show the difference"))
 		open.URL = m.Link
-		elements = []slackgo.BlockElement{open, pause, cancel}
+		elements = []slackgo.BlockElement{open, mute, cancel}
 	}
 	return []slackgo.Block{slackgo.NewActionBlock("", elements...)}
 }

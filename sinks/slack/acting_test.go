@@ -29,7 +29,7 @@ func TestButtonsOfANotification(t *testing.T) {
 	}
 	same := func(*pipeline.Notification) {}
 	got := post(with, same)
-	for _, want := range []string{`"vokter_pause"`, `"vokter_cancel"`, `"vokter_open"`, `"url":"https://vokter.example.com/diff?to=2"`, `\"client\":\"default\"`} {
+	for _, want := range []string{`"vokter_mute"`, `"vokter_cancel"`, `"vokter_open"`, `"url":"https://vokter.example.com/diff?to=2"`, `\"client\":\"default\"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is missing in %s", want, got)
 		}
@@ -41,11 +41,11 @@ func TestButtonsOfANotification(t *testing.T) {
 		"a test":         post(with, func(n *pipeline.Notification) { n.Type = pipeline.NotificationTypeTest }),
 		"a long URL":     post(with, func(n *pipeline.Notification) { n.URL += strings.Repeat("x", maxValue) }),
 	} {
-		if strings.Contains(got, "vokter_pause") {
+		if strings.Contains(got, "vokter_mute") {
 			t.Errorf("%s has buttons", name)
 		}
 	}
-	if got := post(with, func(n *pipeline.Notification) { n.Link = "" }); strings.Contains(got, "vokter_open") || !strings.Contains(got, "vokter_pause") {
+	if got := post(with, func(n *pipeline.Notification) { n.Link = "" }); strings.Contains(got, "vokter_open") || !strings.Contains(got, "vokter_mute") {
 		t.Errorf("without a web page: %s", got)
 	}
 }

@@ -94,9 +94,11 @@ type cancel struct {
 	Root     string
 }
 
-// pause ends a client's subscriptions on the page until they are resumed.
+// pause ends a client's subscriptions on the page until Until, or until they are resumed if that is
+// zero.
 type pause struct {
 	Client string
+	Until  time.Time
 	// Existing are the client's current subscriptions, without those that follow links to the page.
 	// Expired are its expired and paused ones.
 	Existing []flow.Stamped
@@ -105,9 +107,11 @@ type pause struct {
 
 // resume restarts expired and paused subscriptions of the page: those of Client, or all if it is empty. If
 // Receiver is set, the name of a sink that works again, only those are restarted that ended
-// because of that sink; if there are none, nothing happens.
+// because of that sink; if there are none, nothing happens. With Due, only those are restarted whose
+// pause ended by now.
 type resume struct {
 	Client, Receiver string
+	Due              bool
 	// Expired are the expired subscriptions of the page.
 	Expired []ExpiredSubscription
 }
@@ -224,6 +228,9 @@ type healthEvent struct{ pipeline.Health }
 // decide answers the command that is being handled; a nil Refusal means that it was accepted.
 type decide struct{ Refusal *flow.Refusal }
 
+// resumeDue sends the page a ResumeCommand for the pauses that end at the time At.
+type resumeDue struct{ At time.Time }
+
 // wakeAt sets the time of the page's next wake. With AtStart a wake also comes when the process
 // starts.
 type wakeAt struct {
@@ -273,6 +280,7 @@ func (listExpired) output()  {}
 func (dropExpired) output()  {}
 func (healthEvent) output()  {}
 func (decide) output()       {}
+func (resumeDue) output()    {}
 func (wakeAt) output()       {}
 func (checked) output()      {}
 func (ended) output()        {}
@@ -323,9 +331,10 @@ func apply(p Page, ev event) (Page, []output) {
 			return p, nil
 		}
 	case wake:
-		if !a.exists() {
+		if !a.exists() && p.PauseEnd.IsZero() {
 			return p, nil
 		}
+		a.endPauses()
 		a.giveUp()
 	}
 	a.settle()

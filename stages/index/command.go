@@ -189,7 +189,7 @@ func pauseCommand(st flow.State, p Page, page string, c flow.PauseCommand) (acti
 		return nil, nil, err
 	}
 	xs, err := expired(st, p, client)
-	return pause{Client: client, Existing: es, Expired: xs}, nil, err
+	return pause{Client: client, Until: c.Until.UTC().Round(0), Existing: es, Expired: xs}, nil, err
 }
 
 func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (action, *flow.Refusal, error) {
@@ -197,7 +197,7 @@ func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (ac
 		return nil, r, nil
 	}
 	xs, err := expired(st, p, "")
-	return resume{Client: c.Client, Receiver: c.Receiver, Expired: xs}, nil, err
+	return resume{Client: c.Client, Receiver: c.Receiver, Due: c.Due, Expired: xs}, nil, err
 }
 
 func expireCommand(st flow.State, page string, c flow.ExpireCommand) (action, *flow.Refusal, error) {

@@ -22,6 +22,8 @@ type ExpiredSubscription struct {
 	// empty if receivers were the cause.
 	Reason string `json:"reason,omitempty"`
 	Class  string `json:"class,omitempty"`
+	// PausedUntil is when a paused subscription is resumed; zero if its pause has no end.
+	PausedUntil time.Time `json:"paused_until,omitzero"`
 }
 
 // Expiry says when and why a page expired.
@@ -144,7 +146,8 @@ func (p *Page) unreachable(s pipeline.Subscription) bool {
 	})
 }
 
-// pause ends a client's subscriptions and lists them as paused.
+// pause ends a client's subscriptions and lists them as paused. It also sets the end of the pause of
+// those that are paused already.
 func (a *application) pause(p pause) {
 	paused := slices.ContainsFunc(p.Expired, func(x ExpiredSubscription) bool { return x.End == flow.EndPaused })
 	if len(p.Existing) == 0 && !paused {
@@ -155,9 +158,16 @@ func (a *application) pause(p pause) {
 		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: why}})
 		return
 	}
-	for _, e := range p.Existing {
-		a.list(ExpiredSubscription{Stamped: a.end(e, flow.EndPaused), Time: a.Now, Reason: "paused"})
+	for _, x := range p.Expired {
+		if x.End == flow.EndPaused {
+			x.PausedUntil = p.Until
+			a.emit(listExpired{x})
+		}
 	}
+	for _, e := range p.Existing {
+		a.list(ExpiredSubscription{Stamped: a.end(e, flow.EndPaused), Time: a.Now, Reason: "paused", PausedUntil: p.Until})
+	}
+	a.pausesUntil(p.Until)
 	a.tidy()
 	a.emit(decide{})
 }
@@ -172,7 +182,11 @@ func (a *application) resume(r resume) bool {
 	}
 	for i, x := range r.Expired {
 		if r.Client != "" && x.Subscription.Client != r.Client ||
-			r.Receiver != "" && (x.End != flow.EndReceiver || !names(x.Subscription, r.Receiver)) {
+			r.Receiver != "" && (x.End != flow.EndReceiver || !names(x.Subscription, r.Receiver)) ||
+			r.Due && !x.over(a.Now) {
+			if r.Due {
+				a.pausesUntil(x.PausedUntil)
+			}
 			continue
 		}
 		a.unlist(x)
@@ -180,7 +194,7 @@ func (a *application) resume(r resume) bool {
 		a.add(x.Subscription, x.Origin, incarnation, succeed(x.Stamped, x.Subscription, incarnation), x.Followed)
 		resumed = true
 	}
-	if r.Client == "" && r.Receiver == "" && p.Expiry != nil {
+	if r.Client == "" && r.Receiver == "" && !r.Due && p.Expiry != nil {
 		for _, origin := range slices.Clone(p.Expiry.Keep) {
 			a.keep(origin)
 			resumed = true
@@ -189,10 +203,35 @@ func (a *application) resume(r resume) bool {
 	switch {
 	case resumed:
 		a.emit(decide{})
+	case r.Due:
+		return !p.PauseEnd.IsZero() // the next pause ends later
 	case r.Receiver == "":
 		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: "no subscription to this page is expired or paused"}})
 	}
 	return resumed || r.Receiver == ""
+}
+
+// over reports whether x was paused until now, or until an earlier time.
+func (x *ExpiredSubscription) over(now time.Time) bool {
+	return x.End == flow.EndPaused && !x.PausedUntil.IsZero() && !x.PausedUntil.After(now)
+}
+
+// pausesUntil sets Page.PauseEnd where a pause ends at until, and no other one earlier.
+func (a *application) pausesUntil(until time.Time) {
+	if end := &a.p.PauseEnd; !until.IsZero() && (end.IsZero() || until.Before(*end)) {
+		*end = until
+	}
+}
+
+// endPauses asks for the resumption of the subscriptions whose pause ends now. A command does that,
+// because it has a position in the log, after which the new records are named.
+func (a *application) endPauses() {
+	end := a.p.PauseEnd
+	if end.IsZero() || end.After(a.Now) {
+		return
+	}
+	a.p.PauseEnd = time.Time{} // the command sets that of the remaining ones
+	a.emit(resumeDue{end})
 }
 
 // list adds x to the expired subscriptions.

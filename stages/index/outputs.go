@@ -76,6 +76,11 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 		tx.Emit(flow.HealthMessage(o.Health))
 	case decide:
 		s.decide(tx, m, o.Refusal)
+	case resumeDue:
+		return emitJSON(tx, flow.Message{
+			ID:    flow.DeriveID("resume", m.Key, o.At.Format(time.RFC3339Nano)),
+			Topic: flow.TopicDocuments, Key: m.Key, Type: flow.TypeResume, Subject: m.Key, Time: s.cfg.Now(),
+		}, flow.ResumeCommand{URL: m.Key, Due: true})
 	case wakeAt:
 		if o.AtStart {
 			tx.WakeAt(m.Key, o.Time, flow.AtStart)

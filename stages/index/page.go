@@ -83,6 +83,10 @@ type Page struct {
 	Unreachable []string `cbor:"29,keyasint,omitempty"`
 	Expiry      *Expiry  `cbor:"30,keyasint,omitempty"`
 
+	// PauseEnd is when the first of the paused subscriptions is to be resumed, zero if none is. It may
+	// be too early, if that one was resumed or cancelled before.
+	PauseEnd time.Time `cbor:"46,keyasint,omitzero"`
+
 	// Body is the number of the stored body, 0 for none: the number of the check that read it,
 	// or for a pushed page one that no check has. Rebase says that the next request must carry
 	// that body.

@@ -166,6 +166,9 @@ func (a *application) settle() {
 	p := &a.p
 	switch {
 	case !a.exists():
+		if !p.PauseEnd.IsZero() {
+			a.setWake(p.PauseEnd, false)
+		}
 		return
 	case !p.Fetched():
 		a.rest()
@@ -175,14 +178,14 @@ func (a *application) settle() {
 		if a.Lost {
 			at = a.Now // replaces the wake at the start, which would give the request up
 		}
-		a.emit(wakeAt{at, true})
+		a.setWake(at, true)
 		return
 	case a.held():
-		a.emit(wakeAt{a.Now.Add(heldWake), true})
+		a.setWake(a.Now.Add(heldWake), true)
 		return
 	}
 	if at := a.next(); at.After(a.Now) {
-		a.emit(wakeAt{at, false})
+		a.setWake(at, false)
 		return
 	}
 	a.ask()
@@ -224,7 +227,7 @@ func (a *application) ask() {
 	p.Cron = time.Time{}
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
 	a.emit(ask{r, expected, since, p.Open.Rebase})
-	a.emit(wakeAt{p.Open.Deadline, true})
+	a.setWake(p.Open.Deadline, true)
 }
 
 // giveUp forgets a lost request, so that another is made. Only wakes do that: the wake at the
@@ -242,7 +245,16 @@ func (a *application) giveUp() {
 func (a *application) rest() {
 	p := &a.p
 	p.Open, p.Soon, p.Bare, p.Rebase, p.Delayed = nil, false, false, false, time.Time{}
-	a.emit(wakeAt{})
+	a.setWake(time.Time{}, false)
+}
+
+// setWake sets the page's next wake to at, or to the end of a pause if that is earlier. The zero time
+// means that the page itself needs no wake.
+func (a *application) setWake(at time.Time, atStart bool) {
+	if end := a.p.PauseEnd; !end.IsZero() && (at.IsZero() || end.Before(at)) {
+		at = end
+	}
+	a.emit(wakeAt{at, atStart})
 }
 
 // clamp corrects times that lie further in the future than the rules ever set them. They do if

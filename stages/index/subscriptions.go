@@ -276,6 +276,7 @@ func (a *application) live() {
 		URL: a.URL, Incarnation: a.Position, Due: a.Now,
 		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Records: a.p.Records,
 		Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions,
+		PauseEnd: a.p.PauseEnd,
 	}
 	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
 		a.p.Expiry = nil
@@ -317,6 +318,9 @@ func (a *application) over(e *Expiry) {
 		a.emit(clearPage{All: true})
 		return
 	}
-	a.p = Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records, Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions}
+	a.p = Page{
+		URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records,
+		Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions, PauseEnd: p.PauseEnd,
+	}
 	a.emit(clearPage{})
 }
