@@ -19,6 +19,10 @@ const MaxRecent = 10_000
 type RecentFilter struct {
 	// Client selects the changes that notified this client, and only its notifications.
 	Client string `json:"client,omitempty"`
+	// Sink and Delivery select the changes with a notification to this sink, whose delivery is in this
+	// state (one of the Delivery constants), and only these notifications.
+	Sink     string `json:"sink,omitempty"`
+	Delivery string `json:"delivery,omitempty"`
 	// Tag selects the changes of the documents that a subscription with this tag watches.
 	Tag string `json:"tag,omitempty"`
 	// Clients restricts the changes to documents that these clients watch, and the notifications to
@@ -191,6 +195,9 @@ func (x recent) change(s Store, f RecentFilter) (RecentChange, bool, error) {
 		if f.Clients != nil {
 			c.Omitted = 0
 		}
+		c.Matches = slices.DeleteFunc(c.Matches, func(m Match) bool {
+			return f.Sink != "" && m.Sink != f.Sink || f.Delivery != "" && m.Delivery != f.Delivery
+		})
 	}
-	return c, f.Client == "" || len(c.Matches) > 0, nil
+	return c, f.Client+f.Sink+f.Delivery == "" || len(c.Matches) > 0, nil
 }

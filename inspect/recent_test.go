@@ -58,6 +58,9 @@ func TestRecent(t *testing.T) {
 	}
 	expect(inspect.RecentFilter{Client: "sales"}, "2.2/1")
 	expect(inspect.RecentFilter{Client: "legal"})
+	expect(inspect.RecentFilter{Sink: "phone", Delivery: inspect.DeliveryDelivered}, "2.2/1")
+	expect(inspect.RecentFilter{Sink: "mail"})
+	expect(inspect.RecentFilter{Delivery: inspect.DeliveryDead})
 	expect(inspect.RecentFilter{Clients: []string{"legal"}}, "1.3/0", "1.2/0")
 	expect(inspect.RecentFilter{Tag: "team-sales"}, "2.3/0", "2.2/1")
 	if l := s.list(inspect.ListFilter{Tag: "team-sales"}); len(l.Pages) != 1 || l.Pages[0].URL != two {

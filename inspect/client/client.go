@@ -141,12 +141,16 @@ func (c *Client) Subscriptions(ctx context.Context, f SubscriptionFilter) (s Sub
 	return s, c.get(ctx, "/subscriptions", q, &s)
 }
 
-// Deliveries returns the notifications of the last changes of the page of url, of one client or of
-// all, with their deliveries.
-func (c *Client) Deliveries(ctx context.Context, url, client string) ([]Delivery, error) {
-	var d Deliveries
-	err := c.get(ctx, "/deliveries", values("url", url, "client", client), &d)
-	return d.Deliveries, err
+// Deliveries returns the notifications of the last changes with their deliveries, the newest first:
+// those of one page, or, if page is empty, the part of all that f selects as for [Client.Recent]. Field
+// Tag of f has no meaning.
+func (c *Client) Deliveries(ctx context.Context, page string, f inspect.RecentFilter) (d Deliveries, err error) {
+	f.Tag = ""
+	q := recentQuery(f)
+	if page != "" {
+		q.Set("url", page)
+	}
+	return d, c.get(ctx, "/deliveries", q, &d)
 }
 
 // Subscribe adds a subscription. It returns nil where the client has the same one already.

@@ -64,9 +64,13 @@ func decimal(n uint64) string {
 // first. Field After of f is the cursor Next of the part before; it is empty for the first part.
 // Field Clients has no meaning.
 func (c *Client) Recent(ctx context.Context, f inspect.RecentFilter) (r RecentChanges, err error) {
-	q := values("client", f.Client, "tag", f.Tag, "cursor", f.After)
+	return r, c.get(ctx, "/recent", recentQuery(f), &r)
+}
+
+func recentQuery(f inspect.RecentFilter) url.Values {
+	q := values("client", f.Client, "sink", f.Sink, "state", f.Delivery, "tag", f.Tag, "cursor", f.After)
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
-	return r, c.get(ctx, "/recent", q, &r)
+	return q
 }

@@ -59,14 +59,17 @@ type RecentChanges struct {
 	Next    string                 `json:"next,omitempty"`
 }
 
-// Deliveries are notifications with their deliveries.
+// Deliveries are notifications with their deliveries. Next is the cursor of the following part; it
+// is empty after the last one, and for the deliveries of one page.
 type Deliveries struct {
 	Deliveries []Delivery `json:"deliveries"`
+	Next       string     `json:"next,omitempty"`
 }
 
-// Delivery is one notification with its delivery. Change is the ID of the change, which made
-// Version of Document at Time; it is empty where the page expired.
+// Delivery is one notification with its delivery. Change is the ID of the change of the page URL,
+// which made Version of Document at Time; it is empty where the page expired.
 type Delivery struct {
+	URL      string    `json:"url"`
 	Change   string    `json:"change,omitempty"`
 	Document string    `json:"document,omitempty"`
 	Version  uint64    `json:"version,omitempty"`

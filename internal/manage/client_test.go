@@ -79,6 +79,30 @@ func TestRoundTrip(t *testing.T) {
 	}, nil)
 }
 
+// TestDeliveries lists the deliveries of all pages and of one.
+func TestDeliveries(t *testing.T) {
+	f := &fake{}
+	c, _ := serve(t, f)
+	filter := inspect.RecentFilter{Client: "shop", Sink: "ops", Delivery: inspect.DeliveryDead, Limit: 2}
+	d, err := c.Deliveries(t.Context(), "", filter)
+	want := client.Delivery{URL: "https://example.com/", Change: "c1", Version: 2, Match: inspect.Match{Notification: "n1", Sink: "ops", Delivery: inspect.DeliveryDead}}
+	if err != nil || len(d.Deliveries) != 1 || !reflect.DeepEqual(d.Deliveries[0], want) || d.Next == "" {
+		t.Errorf("got %+v, %v, want %+v", d, err, want)
+	}
+	next := filter
+	next.After = d.Next
+	if _, err := c.Deliveries(t.Context(), "", next); err != nil {
+		t.Error(err)
+	}
+	next.After = "more"
+	if d, err := c.Deliveries(t.Context(), "https://example.com/", filter); err != nil || d.Next != "" {
+		t.Errorf("of one page: got %+v, %v", d, err)
+	}
+	if want := []any{filter, next, "https://example.com/", inspect.ExplainFilter{Client: "shop"}}; !reflect.DeepEqual(f.asked, want) {
+		t.Errorf("the pipeline was asked %+v, want %+v", f.asked, want)
+	}
+}
+
 // TestErrorsKeepTheirMeaning checks that a client sees what a Router would have returned.
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	for _, want := range []error{

@@ -36,24 +36,30 @@ func (a *api) addDeliveries() {
 	})
 
 	type deliveriesInput struct {
-		URL    string `query:"url" required:"true" minLength:"1" maxLength:"4096" doc:"The page."`
+		Part
+		OptionalPage
 		Client string `query:"client" doc:"Only notifications of this client."`
 		Sink   string `query:"sink" doc:"Only notifications to this sink."`
-		State  string `query:"state" enum:"pending,digest,delivered,dead,dropped,forgotten,elsewhere" doc:"Only notifications whose delivery is in this state."`
+		State  string `query:"state" enum:"pending,digest,delivered,dead,dropped,unrouted,forgotten,elsewhere" doc:"Only notifications whose delivery is in this state."`
 	}
 	add(a, route{
 		method: http.MethodGet, path: "/deliveries", id: "list-deliveries", scope: config.ScopeRead,
-		summary: "Lists the notifications of the last changes of a page with their deliveries, the newest change first",
+		summary: "Lists the notifications of the last changes with their deliveries, the newest change first",
+		description: "With url it lists those of one page, and all of them at once. Without url it lists those of the changes in /recent, and limit counts changes. " +
+			"Where several processes share the pages, each lists its own.",
 	}, func(ctx context.Context, in *deliveriesInput) (client.Deliveries, error) {
 		d := client.Deliveries{Deliveries: []client.Delivery{}}
-		if err := checkURL("query.url", in.URL); err != nil {
+		if err := in.check(); err != nil {
 			return d, err
+		}
+		if in.URL == "" {
+			return a.recentDeliveries(ctx, in.Part, inspect.RecentFilter{Client: in.Client, Sink: in.Sink, Delivery: in.State})
 		}
 		changes, err := a.service.Deliveries(ctx, in.URL, inspect.ExplainFilter{Client: in.Client, Clients: callerOf(ctx).Clients})
 		for _, c := range changes {
 			for _, m := range c.Matches {
 				if (in.Sink == "" || m.Sink == in.Sink) && (in.State == "" || m.Delivery == in.State) {
-					d.Deliveries = append(d.Deliveries, client.Delivery{Change: c.ID, Document: c.Document, Version: c.Version, Time: c.Time, Match: m})
+					d.Deliveries = append(d.Deliveries, delivery(in.URL, c, m))
 				}
 			}
 		}
@@ -119,6 +125,28 @@ func (a *api) addDeliveries() {
 		r.Replayed, err = a.service.Replay(ctx, in.Body)
 		return r, err
 	})
+}
+
+// recentDeliveries returns the deliveries of a part of the last changes of all pages.
+func (a *api) recentDeliveries(ctx context.Context, p Part, f inspect.RecentFilter) (client.Deliveries, error) {
+	d := client.Deliveries{Deliveries: []client.Delivery{}}
+	after, err := p.after()
+	if err != nil {
+		return d, err
+	}
+	f.Clients, f.After, f.Limit = callerOf(ctx).Clients, after, p.Limit
+	changes, next, err := a.service.Recent(ctx, f)
+	for _, c := range changes {
+		for _, m := range c.Matches {
+			d.Deliveries = append(d.Deliveries, delivery(c.URL, c.Change, m))
+		}
+	}
+	d.Next = cursor(next)
+	return d, err
+}
+
+func delivery(url string, c inspect.Change, m inspect.Match) client.Delivery {
+	return client.Delivery{URL: url, Change: c.ID, Document: c.Document, Version: c.Version, Time: c.Time, Match: m}
 }
 
 // deadLetters returns a part of the dead letters that f selects and the caller may see.

@@ -64,6 +64,8 @@ func (a *api) addHistory() {
 	type recentInput struct {
 		Part
 		Client string `query:"client" doc:"Only changes that notified this client, and only its notifications."`
+		Sink   string `query:"sink" doc:"Only changes with a notification to this sink, and only these notifications."`
+		State  string `query:"state" enum:"pending,digest,delivered,dead,dropped,unrouted,forgotten,elsewhere" doc:"Only changes with a notification whose delivery is in this state, and only these notifications."`
 		Tag    string `query:"tag" doc:"Only changes of documents that a subscription with this tag watches."`
 	}
 	add(a, route{
@@ -76,7 +78,9 @@ func (a *api) addHistory() {
 			return out, err
 		}
 		next := ""
-		out.Changes, next, err = a.service.Recent(ctx, inspect.RecentFilter{Client: in.Client, Tag: in.Tag, Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit})
+		out.Changes, next, err = a.service.Recent(ctx, inspect.RecentFilter{
+			Client: in.Client, Sink: in.Sink, Delivery: in.State, Tag: in.Tag, Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit,
+		})
 		out.Next = cursor(next)
 		return out, err
 	})

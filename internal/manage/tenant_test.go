@@ -94,6 +94,7 @@ func TestTenants(t *testing.T) {
 		{"GET", "/occurrences?term=words&url=https://example.com/b", "", 404, "is not watched"},
 		{"GET", "/dead-letters?client=b", "", 200, `{"dead_letters":[]}`},
 		{"GET", "/deliveries?url=https://example.com/b", "", 404, "is not watched"},
+		{"GET", "/deliveries", "", 200, `{"deliveries":[]}`},
 		{"GET", "/receivers", "", 403, "some clients only"},
 		{"GET", "/backup", "", 403, "some clients only"},
 		{"POST", "/retry", `{}`, 403, "some clients only"},
