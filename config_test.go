@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -22,6 +23,27 @@ func TestConfigNamesAllThatIsWrong(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want %q in it", err, want)
 		}
+	}
+}
+
+// oneChannel is a sink that belongs to one channel.
+type oneChannel struct{ pipeline.SinkFunc }
+
+func (oneChannel) TakesChannel() error { return errors.New("it belongs to one channel") }
+
+// TestChannelOfASubscription: a channel is refused where a sink would post elsewhere.
+func TestChannelOfASubscription(t *testing.T) {
+	s := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"a"}, Sinks: []string{"chat"}, Channel: "#legal"}
+	cfg := Config{Sinks: map[string]pipeline.Sink{"chat": oneChannel{}}, Subscriptions: []pipeline.Subscription{s}}
+	want := `channel: the sink "chat" cannot deliver to #legal: it belongs to one channel`
+	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("New: %v, want %q in it", err, want)
+	}
+	cfg.Subscriptions = nil
+	r, stop := lives(t, cfg)
+	defer stop()
+	if err := r.Subscribe(t.Context(), s); err == nil || err.Error() != want {
+		t.Errorf("Subscribe: %v, want %q", err, want)
 	}
 }
 

@@ -111,6 +111,11 @@ func (c Config) validate(s pipeline.Subscription) error {
 			errs = append(errs, &pipeline.FieldError{Field: "sinks", Reason: fmt.Sprintf("no sink is named %q", name)})
 		}
 	}
+	if s.Channel != "" {
+		if err := sinks.TakeChannel(c.Sinks, s.Sinks, s.Channel); err != nil {
+			errs = append(errs, &pipeline.FieldError{Field: "channel", Reason: err.Error()})
+		}
+	}
 	return errors.Join(errs...)
 }
 

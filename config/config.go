@@ -112,6 +112,14 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	c.Router.PublicURL = c.Web.PublicURL
 	c.Router.Delivery.Receivers = receivers
 	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
+	for i, s := range c.Router.Subscriptions {
+		if s.Channel != "" {
+			path := fmt.Sprintf("subscriptions[%d].channel", i)
+			if err := registry.TakeChannel(sinks, s.Sinks, s.Channel); err != nil {
+				d.fail(path, "%s: %v", path, err)
+			}
+		}
+	}
 	names := slices.Collect(maps.Keys(f.Sinks))
 	d.changeSinks("changes", f.Changes, names, sinks)
 	for i, doc := range f.Documents {

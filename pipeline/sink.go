@@ -35,6 +35,14 @@ type ChangeSink interface {
 	TakesChanges() error
 }
 
+// ChannelSink is a Sink of a kind that can serve many channels.
+type ChannelSink interface {
+	Sink
+	// TakesChannel returns nil if the sink, as it is configured, delivers to the channel that a
+	// subscription names, and otherwise why not.
+	TakesChannel() error
+}
+
 // RoutingSink is a Sink that delivers nothing itself: it names the sinks that get a notification.
 type RoutingSink interface {
 	Sink

@@ -19,6 +19,11 @@ import (
 // configured, and otherwise why not.
 func TakesChanges(s pipeline.Sink) error { return registry.TakesChanges(s) }
 
+// TakeChannel returns why a subscription to the sinks named names, of all, cannot name channel, or nil.
+func TakeChannel(all map[string]pipeline.Sink, names []string, channel string) error {
+	return registry.TakeChannel(all, names, channel)
+}
+
 // RouteOf returns s, or the first of the sinks that it wraps, that is a route; ok is false where
 // none is.
 func RouteOf(s pipeline.Sink) (r pipeline.RoutingSink, ok bool) { return registry.RouteOf(s) }

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -63,6 +64,30 @@ func TakesChanges(s pipeline.Sink) error {
 		return errors.New("its kind takes no change records, which are for programs; name a kafka or a webhook sink")
 	}
 	return c.TakesChanges()
+}
+
+// TakeChannel returns why a subscription to the sinks named names cannot name channel, or nil: one of
+// the sinks, or one to which a route among them leads, has a channel that cannot be replaced. all are
+// the sinks that there are.
+func TakeChannel(all map[string]pipeline.Sink, names []string, channel string) error {
+	return takeChannel(all, names, channel, len(all))
+}
+
+// takeChannel is TakeChannel; most bounds how far routes are followed.
+func takeChannel(all map[string]pipeline.Sink, names []string, channel string, most int) error {
+	for _, name := range names {
+		if c, ok := find[pipeline.ChannelSink](all[name]); ok {
+			if err := c.TakesChannel(); err != nil {
+				return fmt.Errorf("the sink %q cannot deliver to %s: %w", name, channel, err)
+			}
+		}
+		if route, ok := RouteOf(all[name]); ok && most > 0 {
+			if err := takeChannel(all, route.Targets(), channel, most-1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // RouteOf returns s, or the first of the sinks that it wraps, that is a RoutingSink; ok is false

@@ -96,3 +96,40 @@ func TestLimitedSinkIsValidated(t *testing.T) {
 		}
 	}
 }
+
+// lead is a route to some sinks.
+type lead struct {
+	hasty
+	to []string
+}
+
+func (l lead) Route(pipeline.Notification, time.Time) []string { return l.to }
+func (l lead) Targets() []string                               { return l.to }
+
+// posted is a sink of one channel, or of many.
+type posted struct {
+	hasty
+	bound error
+}
+
+func (p posted) TakesChannel() error { return p.bound }
+
+// TestTakeChannel: a sink of one channel is found behind routes, and routes in a circle end.
+func TestTakeChannel(t *testing.T) {
+	all := map[string]pipeline.Sink{
+		"bot": posted{}, "hook": LimitRate(posted{bound: errors.New("bound")}, 1, 1), "mail": hasty{},
+		"good": lead{to: []string{"bot", "mail"}}, "bad": lead{to: []string{"good", "hook"}}, "circle": lead{to: []string{"circle"}},
+	}
+	for name, want := range map[string]string{
+		"bot": "", "mail": "", "good": "", "circle": "", "none": "",
+		"hook": `the sink "hook" cannot deliver to #legal: bound`, "bad": `the sink "hook" cannot deliver to #legal: bound`,
+	} {
+		got := ""
+		if err := TakeChannel(all, []string{"mail", name}, "#legal"); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

@@ -70,4 +70,9 @@ func TestChannelOfAWebhook(t *testing.T) {
 	if len(seen.degraded) != 1 {
 		t.Errorf("degraded for %q", seen.degraded)
 	}
+	for way, s := range ways(fake, "C1") {
+		if err := s.TakesChannel(); (err == nil) != (way != "webhook") {
+			t.Errorf("%s: a subscription with a channel: %v", way, err)
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -144,6 +145,8 @@ func Register(r *registry.Registry) {
 // defaultAPI is where the methods of Slack's API are.
 const defaultAPI = "https://slack.com/api/"
 
+var _ pipeline.ChannelSink = (*Slack)(nil)
+
 // Slack is a channel of Slack to which notifications are posted.
 type Slack struct {
 	post     outbound.Sender
@@ -160,6 +163,14 @@ type Slack struct {
 	signing string
 	// hook is the URL of a webhook.
 	hook *url.URL
+}
+
+// TakesChannel returns an error for a webhook, which belongs to one channel.
+func (s *Slack) TakesChannel() error {
+	if s.hook != nil {
+		return errors.New("its webhook_url belongs to one channel; give it the token of a bot in place of that, or leave the channel out")
+	}
+	return nil
 }
 
 // Rate is what Slack allows a channel: one message a second, and a few at once.
