@@ -32,6 +32,7 @@ type Fetcher struct {
 	plain  pipeline.Fetcher
 	pages  atomic.Pointer[map[string]Page]
 	tabs   chan struct{}
+	counts counter
 }
 
 var _ pipeline.Fetcher = (*Fetcher)(nil)
@@ -41,7 +42,9 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 func New(c Config, plain pipeline.Fetcher) *Fetcher {
 	c = c.withDefaults()
 	f := &Fetcher{config: c, plain: plain, tabs: make(chan struct{}, c.Tabs)}
+	f.counts.Ended = make(map[Limit]int)
 	f.SetPages(c.Pages)
+	sweep()
 	return f
 }
 
@@ -139,15 +142,10 @@ func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []S
 	if err != nil {
 		return pipeline.Response{}, unavailable(err)
 	}
-	select {
-	case f.tabs <- struct{}{}:
-		defer func() { <-f.tabs }()
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return pipeline.Response{}, context.Canceled
-		}
-		return pipeline.Response{}, unavailable(errTabs)
+	if err := f.wait(ctx); err != nil {
+		return pipeline.Response{}, err
 	}
+	defer f.release()
 	limited, cancel := context.WithTimeout(ctx, f.config.Timeout)
 	defer cancel()
 	doc, err := f.open(limited, path, r, steps)
@@ -155,6 +153,7 @@ func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []S
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return pipeline.Response{}, context.Canceled
 		}
+		f.counts.failed(err)
 		return pipeline.Response{}, err
 	}
 	if !isHTML(doc.mime) {
@@ -167,8 +166,31 @@ func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []S
 	}, nil
 }
 
-// errTabs says that other pages took too long.
-var errTabs = errors.New("no tab of the browser became free in time; allow more with browser.tabs")
+// wait waits until a page may be opened. Then release must be called.
+func (f *Fetcher) wait(ctx context.Context) error {
+	f.counts.add(func(s *Stats) { s.Waiting++ })
+	defer f.counts.add(func(s *Stats) { s.Waiting-- })
+	select {
+	case f.tabs <- struct{}{}:
+		f.counts.add(func(s *Stats) { s.Open++ })
+		return nil
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return context.Canceled
+		}
+		f.counts.failed(errTabs)
+		return errTabs
+	}
+}
+
+// release ends what wait began.
+func (f *Fetcher) release() {
+	<-f.tabs
+	f.counts.add(func(s *Stats) { s.Open-- })
+}
+
+// errTabs says that other pages took too long. It is not the fault of the page.
+var errTabs = &pipeline.FetchError{Class: pipeline.FailBusy, Reason: "no tab of the browser became free in time; allow more with browser.tabs", Err: LimitTabs}
 
 // unavailable is the error of a check that the browser could not begin. It is not the fault of the
 // page: like an answer of a busy host, it ends no subscription.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -143,15 +144,16 @@ func TestHostilePages(t *testing.T) {
 	for _, c := range []struct {
 		name, page string
 		want       string // class, or text
+		limit      Limit  // that ends it
 		bounds     func(*Config)
 	}{
 		{name: "many tabs", page: `<p>here</p><script>for(let i=0;i<500;i++)window.open("/x"+i)</script>`, want: "here"},
-		{name: "never loads", page: `<p>here</p><img src="/hang">`, want: pipeline.FailTimeout, bounds: func(c *Config) { c.Timeout = 3 * time.Second }},
-		{name: "script without end", page: `<p>here</p><script>for(;;);</script>`, want: pipeline.FailTimeout, bounds: func(c *Config) { c.Timeout = 3 * time.Second }},
-		{name: "memory", page: `<p>here</p><script>a=[];for(;;)a.push(new Uint8Array(1<<20).fill(7))</script>`, want: pipeline.FailTooLarge, bounds: func(c *Config) { c.Memory = 400 << 20 }},
-		{name: "many requests", page: `<p>here</p><script>for(let i=0;i<1000;i++)fetch("/x"+i)</script>`, want: pipeline.FailTooLarge},
+		{name: "never loads", page: `<p>here</p><img src="/hang">`, want: pipeline.FailTimeout, limit: LimitTimeout, bounds: func(c *Config) { c.Timeout = 3 * time.Second }},
+		{name: "script without end", page: `<p>here</p><script>for(;;);</script>`, want: pipeline.FailTimeout, limit: LimitTimeout, bounds: func(c *Config) { c.Timeout = 3 * time.Second }},
+		{name: "memory", page: `<p>here</p><script>a=[];for(;;)a.push(new Uint8Array(1<<20).fill(7))</script>`, want: pipeline.FailTooLarge, limit: LimitMemory, bounds: func(c *Config) { c.Memory = 400 << 20 }},
+		{name: "many requests", page: `<p>here</p><script>for(let i=0;i<1000;i++)fetch("/x"+i)</script>`, want: pipeline.FailTooLarge, limit: LimitRequests},
 		{name: "dialogs", page: `<p>here</p><script>alert(1);confirm(2);document.querySelector("p").textContent="after them"</script>`, want: "after them"},
-		{name: "large", page: `<p id="p"></p><script>p.textContent="x".repeat(11<<20)</script>`, want: pipeline.FailTooLarge},
+		{name: "large", page: `<p id="p"></p><script>p.textContent="x".repeat(11<<20)</script>`, want: pipeline.FailTooLarge, limit: LimitSize},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -170,7 +172,17 @@ func TestHostilePages(t *testing.T) {
 				}
 			})
 			defer close(hang)
-			body, err := get(t, s.fetcher(t, Page{Mode: Rendered}, c.bounds), s.URL+"/")
+			f := s.fetcher(t, Page{Mode: Rendered}, c.bounds)
+			body, err := get(t, f, s.URL+"/")
+			stats := f.Stats()
+			for _, l := range Limits {
+				if n := stats.Ended[l]; n != 0 && l != c.limit || n != 1 && l == c.limit {
+					t.Errorf("the limit %s counts %d pages", l, n)
+				}
+			}
+			if stats.Opened != 1 || stats.Open != 0 || stats.Waiting != 0 || stats.Memory != 0 {
+				t.Errorf("afterwards it counts %+v", stats)
+			}
 			if err != nil && class(err) != c.want || err == nil && !strings.Contains(body, c.want) {
 				t.Errorf("%v, %.200s; want %s", err, body, c.want)
 			}
@@ -279,6 +291,46 @@ func TestUnavailable(t *testing.T) {
 	}
 	if s.asked.Load() > 0 {
 		t.Error("the page was asked for")
+	}
+}
+
+// TestNothingIsLeft: while a page is open it is counted, one more waits, and afterwards no file of the
+// browser is there, which is killed at the end.
+func TestNothingIsLeft(t *testing.T) {
+	dir := temporary(t)
+	asked, hang := make(chan struct{}, 2), make(chan struct{})
+	s := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			asked <- struct{}{}
+			<-hang
+		}
+		io.WriteString(w, "<p>here</p>")
+	})
+	f := s.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Tabs = 1 })
+	done := make(chan error, 2)
+	for range 2 {
+		go func() { _, err := get(t, f, s.URL+"/"); done <- err }()
+	}
+	<-asked
+	for s := f.Stats(); s.Waiting != 1 || s.Memory == 0 && runtime.GOOS == "linux"; s = f.Stats() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if s := f.Stats(); s.Open != 1 || s.Opened != 1 || len(files(t, dir)) != 1 {
+		t.Errorf("while a page is open: %+v, %q", s, files(t, dir))
+	}
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := f.Fetch(short, pipeline.FetchRequest{URL: s.URL + "/"}); class(err) != pipeline.FailBusy || f.Stats().Ended[LimitTabs] != 1 {
+		t.Errorf("without a tab: %v, %+v", err, f.Stats())
+	}
+	close(hang)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if s := f.Stats(); s.Open != 0 || s.Waiting != 0 || s.Opened != 2 || s.Memory != 0 || len(files(t, dir)) != 0 {
+		t.Errorf("afterwards: %+v, %q", s, files(t, dir))
 	}
 }
 

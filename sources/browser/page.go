@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -66,8 +67,14 @@ func (f *Fetcher) open(ctx context.Context, path string, r pipeline.FetchRequest
 		return nil, unavailable(err)
 	}
 	defer p.close()
+	profile, err := newProfile()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer profile.remove()
+	f.counts.add(func(s *Stats) { s.Opened++ })
 	var output tail
-	allocated, wait := chromedp.NewExecAllocator(bounded, f.options(path, p.addr, &output)...)
+	allocated, wait := chromedp.NewExecAllocator(bounded, f.options(path, p.addr, profile, &output)...)
 	defer wait()
 	page, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {}), chromedp.WithLogf(func(string, ...any) {}))
 	defer cancel()
@@ -81,8 +88,10 @@ func (f *Fetcher) open(ctx context.Context, path string, r pipeline.FetchRequest
 	if process := chromedp.FromContext(page).Browser.Process(); process != nil {
 		defer killGroup(process.Pid)
 		measured, stop := context.WithCancel(bounded)
+		var measuring sync.WaitGroup
+		measuring.Go(func() { t.measure(measured, process.Pid) })
+		defer measuring.Wait()
 		defer stop()
-		go t.measure(measured, process.Pid)
 	}
 	doc, err := t.read(steps)
 	if err != nil {
@@ -92,11 +101,13 @@ func (f *Fetcher) open(ctx context.Context, path string, r pipeline.FetchRequest
 }
 
 // options are those of the process of one page.
-func (f *Fetcher) options(path, proxy string, output io.Writer) []chromedp.ExecAllocatorOption {
+func (f *Fetcher) options(path, proxy string, profile *profile, output io.Writer) []chromedp.ExecAllocatorOption {
 	return append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) { ownGroup(cmd) }),
 		chromedp.CombinedOutput(output),
+		chromedp.UserDataDir(filepath.Join(profile.dir, "data")),
+		chromedp.Env(profile.env()...),
 		chromedp.ProxyServer("http://"+proxy),
 		// By default loopback goes past the proxy.
 		chromedp.Flag("proxy-bypass-list", "<-loopback>"),
@@ -155,7 +166,7 @@ func (t *tab) read(steps []Step) (*document, error) {
 		return nil, err
 	}
 	if int64(len(doc.html)) > t.f.config.MaxBody {
-		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page is larger than %d bytes", t.f.config.MaxBody)}
+		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page is larger than %d bytes", t.f.config.MaxBody), Err: LimitSize}
 	}
 	return doc, nil
 }
@@ -243,7 +254,7 @@ func (t *tab) count(id network.RequestID, begins bool) {
 	if !begins {
 		delete(t.open, id)
 	} else if t.asked++; t.asked > maxConnections {
-		t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 requests"})
+		t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 requests", Err: LimitRequests})
 	} else {
 		t.open[id] = true
 	}
@@ -339,13 +350,21 @@ func classOf(err error) string {
 func (t *tab) measure(ctx context.Context, pid int) {
 	every := time.NewTicker(memoryEvery)
 	defer every.Stop()
+	var last int64
+	count := func(used int64) {
+		t.f.counts.add(func(s *Stats) { s.Memory += used - last })
+		last = used
+	}
+	defer count(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-every.C:
-			if used := memoryOf(pid); used > int64(t.f.config.Memory) {
-				t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page needs more than the %d MiB of memory of browser.memory", t.f.config.Memory>>20)})
+			used := memoryOf(pid)
+			count(used)
+			if used > int64(t.f.config.Memory) {
+				t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page needs more than the %d MiB of memory of browser.memory", t.f.config.Memory>>20), Err: LimitMemory})
 				killGroup(pid)
 				return
 			}

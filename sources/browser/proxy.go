@@ -42,8 +42,8 @@ type proxy struct {
 
 // errExceeded are the causes of a page that asked for too much.
 var (
-	errConnections = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 connections"}
-	errBytes       = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page moved more than 100 MiB"}
+	errConnections = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 connections", Err: LimitConnections}
+	errBytes       = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page moved more than 100 MiB", Err: LimitTraffic}
 )
 
 // newProxy starts a proxy. exceed is called with the reason when a page passes its bounds.

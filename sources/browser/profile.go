@@ -1,0 +1,88 @@
+package browser
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// profileName is how the names of profiles begin. A profile that is being made has another name, so
+// that sweep finds locked ones only.
+const profileName = "vokter-browser-"
+
+// maxSocketDir is how long the name of a directory is in which Chromium can make its socket.
+const maxSocketDir = 60
+
+// profile is the directory of one browser: what it stores of its page, and its temporary files. The
+// file lock in it is locked for as long as the browser is used.
+type profile struct {
+	dir  string
+	lock *os.File
+}
+
+// newProfile makes an empty profile.
+func newProfile() (*profile, error) {
+	dir, err := os.MkdirTemp("", ".new-"+profileName)
+	if err != nil {
+		return nil, err
+	}
+	p := &profile{dir: dir}
+	if p.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|os.O_EXCL, 0o600); err != nil {
+		p.remove()
+		return nil, err
+	}
+	if !lock(p.lock) {
+		p.remove()
+		return nil, errors.New("the profile of the browser cannot be locked")
+	}
+	named := filepath.Join(filepath.Dir(dir), profileName+filepath.Base(dir)[len(".new-"+profileName):])
+	if err := os.Rename(dir, named); err != nil {
+		p.remove()
+		return nil, err
+	}
+	p.dir = named
+	return p, nil
+}
+
+// env is the environment of the browser: on its own it would leave temporary files behind.
+func (p *profile) env() []string {
+	if len(p.dir) > maxSocketDir {
+		return nil
+	}
+	return []string{"TMPDIR=" + p.dir}
+}
+
+// remove removes the profile. Processes of the browser may still be ending and make files.
+func (p *profile) remove() {
+	if p.lock != nil {
+		defer p.lock.Close()
+	}
+	for range 50 {
+		if os.RemoveAll(p.dir) == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// sweep removes the profiles that processes of this user left behind because they were killed.
+func sweep() {
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), profileName+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range found {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !isOwn(info) {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if lock(f) {
+			_ = os.RemoveAll(dir) // what is left is removed at the next start
+		}
+		f.Close()
+	}
+}
