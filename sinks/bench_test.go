@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -106,15 +107,18 @@ func BenchmarkThousandReceivers(b *testing.B) {
 	arrived.Wait()
 
 	arrived.Add(b.N)
+	used := processor(b)
 	b.ResetTimer()
 	publish(b, tr, "r", receivers, receivers, receivers+b.N)
 	arrived.Wait()
 	b.StopTimer()
 	ours := float64(b.N) / b.Elapsed().Seconds()
+	b.ReportMetric(float64((processor(b)-used).Microseconds())/float64(b.N), "cpu-us/delivery")
 
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
 	defer client.CloseIdleConnections()
 	arrived.Add(b.N)
+	used = processor(b)
 	start := time.Now()
 	var next atomic.Int64
 	var posts sync.WaitGroup
@@ -137,6 +141,7 @@ func BenchmarkThousandReceivers(b *testing.B) {
 	}
 	posts.Wait()
 	bare := float64(b.N) / time.Since(start).Seconds()
+	b.ReportMetric(float64((processor(b)-used).Microseconds())/float64(b.N), "bare-cpu-us/delivery")
 	b.ReportMetric(ours, "deliveries/s")
 	b.ReportMetric(bare, "bare/s")
 	b.ReportMetric(ours/bare, "ratio")
@@ -275,6 +280,15 @@ func BenchmarkInFlight(b *testing.B) {
 		c.Close()
 	}
 	l.Close()
+}
+
+// processor is the processor time that the process has used.
+func processor(b *testing.B) time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Error(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // memory is what the process uses of heap and stacks, in bytes.

@@ -53,7 +53,7 @@ type Tx interface {
 	// It returns before this group handles the next message of the key, and must not block.
 	OnCommit(f func())
 	// Sync makes the commit durable before the functions of OnCommit are called and the next message
-	// is handled: for handlers that report the commit to somebody outside.
+	// of the key is handled: for handlers that report the commit to somebody outside.
 	Sync()
 	// Reset drops everything that was written, emitted and scheduled, so that the handler can be
 	// called again.

@@ -12,19 +12,27 @@ import (
 // errRevoked says that a commit was abandoned because the subscription ends.
 var errRevoked = errors.New("local: the subscription ends")
 
-// Admit returns nil: the functions of OnCommit have run when Commit returns.
-func (c *cursor) Admit(engine.Work) <-chan struct{} { return nil }
+// Admit makes a message wait for the OnCommit functions of the previous one of its key.
+func (c *cursor) Admit(w engine.Work) <-chan struct{} { return c.landings.admit(w.Key()) }
 
-// Commit commits the effects of x together with the position of its message, and then runs its
-// OnCommit functions.
+// Commit makes the effects of x visible, together with the position of its message. Its OnCommit
+// functions run at once, or, where the handler asked for a durable commit, when it is durable; they
+// follow those of all earlier commits.
 func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan struct{}) (done, over bool) {
-	var effects engine.Effects[output]
-	var trimmed uint64
+	t := c.c.t
+	l := &landing{key: x.Work.Key()}
+	var out []output
 	err := x.Commit(func(e *engine.Effects[output]) (err error) {
-		effects = *e
-		trimmed, err = c.commit(x.Work, e, stopping)
+		out, l.after = e.Out, e.OnCommit
+		from, to := c.lane.trimmable()
+		if l.batch, l.wait, err = c.apply(x.Work, e, stopping, from, to); err == nil {
+			c.lane.trimmed(to)
+		}
 		return err
 	})
+	if err != nil && l.batch != nil {
+		err = errors.Join(err, l.batch.Close())
+	}
 	switch {
 	case errors.Is(err, errRevoked):
 		return false, true
@@ -32,36 +40,39 @@ func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan
 		c.failed("a commit failed", err)
 		return false, false
 	}
-	for _, f := range effects.OnCommit {
-		f()
-	}
-	t := c.c.t
-	if x.Work.Kind == engine.FromLog {
-		c.lane.advance(c, c.at.Offset+1, c.at.Record.Size(), t.cfg.Bound)
-		c.lane.trimmed(trimmed)
-	}
-	t.activity.Add(1)
-	t.retain(effects.Out)
+	c.land(x.Work, l)
+	t.retain(out)
 	return true, false
 }
 
-// commit makes e visible, and durable if the handler asked for that. It returns up to where it
-// trimmed the log, 0 if it did not.
-func (c *cursor) commit(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}) (trimmed uint64, err error) {
-	from, to := c.lane.trimmable()
-	b, wait, err := c.apply(w, e, stopping, from, to)
-	if b != nil {
-		defer b.Close()
+// land moves on behind a message whose commit was applied.
+func (c *cursor) land(w engine.Work, l *landing) {
+	t := c.c.t
+	if l.wait != nil || !c.landings.none() {
+		c.landings.add(l, func() { t.activity.Add(1) })
+		c.advance(w)
+		return
 	}
-	if err == nil {
-		err = wait()
+	if l.batch != nil {
+		_ = l.batch.Close()
 	}
-	return to, err
+	for _, f := range l.after {
+		f()
+	}
+	c.advance(w)
+	t.activity.Add(1)
 }
 
-// apply makes e visible, and trims the log of c between two offsets. It is durable, if the handler
-// asked for that, when wait returns.
-func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}, from, to uint64) (b *store.Batch, wait func() error, err error) {
+// advance moves on behind a message of the log.
+func (c *cursor) advance(w engine.Work) {
+	if w.Kind == engine.FromLog {
+		c.lane.advance(c, c.at.Offset+1, c.at.Record.Size(), c.c.t.cfg.Bound)
+	}
+}
+
+// apply makes e visible, and trims the log of c between two offsets. If the handler asked for a
+// durable commit and that takes time, it is durable when wait returns; otherwise wait is nil.
+func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}, from, to uint64) (b *store.Batch, wait func(), err error) {
 	t, own := c.c.t, c.lane
 	lanes := lanesOf(e.Out)
 	room := func(l *laneLog) bool { return l.topic.feedback && !own.topic.entry || !l.full(t.cfg.Bound) }
@@ -69,7 +80,6 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 		return nil, nil, err
 	}
 	defer unlock(lanes)
-	wait = func() error { return nil }
 	moves := w.Kind == engine.FromLog && !own.topic.volatile
 	if moves || len(e.Wakes) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.logged) {
 		if b, err = t.db.NewBatch(); err != nil {

@@ -1,8 +1,14 @@
 package local
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -13,39 +19,59 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// TestNothingIsHandledBeforeItIsDurable: what a handler does about a message can be seen
-// outside, also by a host that is asked with a new validator.
-func TestNothingIsHandledBeforeItIsDurable(t *testing.T) {
-	syncs := make(chan chan struct{}, 1) // holds what the next sync is to wait for
-	began := make(chan struct{})
+// slowDisk is a store with one lane whose next write to the disk can be held up.
+type slowDisk struct {
+	*store.DB
+	holds chan chan struct{} // what the next sync waits for
+	began chan struct{}      // has a token when a sync is held up
+	syncs atomic.Int64
+}
+
+func newSlowDisk(t *testing.T) *slowDisk {
+	t.Helper()
+	d := &slowDisk{holds: make(chan chan struct{}, 1), began: make(chan struct{}, 1)}
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
 		log := strings.HasSuffix(op.Path, ".log")
 		if log && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo) {
+			d.syncs.Add(1)
 			select {
-			case hold := <-syncs:
-				close(began)
+			case hold := <-d.holds:
+				d.began <- struct{}{}
 				<-hold
 			default:
 			}
 		}
 		return nil
 	}))
-	db, err := store.Open(store.Options{Dir: "data", FS: fs, Lanes: 1})
-	if err != nil {
+	var err error
+	if d.DB, err = store.Open(store.Options{Dir: "data", FS: fs, Lanes: 1, Gather: Gather}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { db.Close() })
-	tr := open(t, Config{Store: db})
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// hold holds up the next sync until the function is called.
+func (d *slowDisk) hold() (release func()) {
+	c := make(chan struct{})
+	d.holds <- c
+	return sync.OnceFunc(func() { close(c) })
+}
+
+// TestNothingIsHandledBeforeItIsDurable: what a handler does about a message can be seen
+// outside, also by a host that is asked with a new validator.
+func TestNothingIsHandledBeforeItIsDurable(t *testing.T) {
+	db := newSlowDisk(t)
+	tr := open(t, Config{Store: db.DB})
 	c, err := tr.consumer("g", tr.topic("in"))
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	hold := make(chan struct{})
-	syncs <- hold
+	release := db.hold()
 	published := make(chan error, 1)
 	go func() { published <- tr.Publish(t.Context(), text("in", "k", "1", 1)) }()
-	<-began
+	<-db.began
 	if err := tr.Unsynced().Publish(t.Context(), text("in", "k", "2", 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +81,7 @@ func TestNothingIsHandledBeforeItIsDurable(t *testing.T) {
 	if tr.Idle() {
 		t.Error("idle, though two messages wait")
 	}
-	close(hold)
+	release()
 	if err := <-published; err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +92,117 @@ func TestNothingIsHandledBeforeItIsDurable(t *testing.T) {
 			t.Errorf("got %s, want %s", m.UUID, want)
 		}
 		m.Ack()
+	}
+}
+
+// TestALaneGoesOnWhileTheDiskWrites: it handles messages of other keys while a commit waits for the
+// disk. The OnCommit functions run when that commit is durable, all in the order of the messages,
+// and the next message of its key, Idle and the end of the subscription wait for them. One more
+// write to the disk serves all that were handled meanwhile.
+func TestALaneGoesOnWhileTheDiskWrites(t *testing.T) {
+	db := newSlowDisk(t)
+	tr := open(t, Config{Store: db.DB})
+	const others = 20
+	ms := []flow.Message{text("in", "first", "0", 1)}
+	for i := range others {
+		ms = append(ms, text("in", fmt.Sprint("k", i), fmt.Sprint(i+1), 1))
+	}
+	ms = append(ms, text("in", "first", "again", 1), text("in", fmt.Sprint("k", others-1), "last", 1))
+	if err := tr.Publish(t.Context(), ms...); err != nil {
+		t.Fatal(err)
+	}
+	in := subscribe(t, tr, "g", "in")
+	release := db.hold()
+	defer release()
+	before := db.syncs.Load()
+	var mu sync.Mutex
+	var committed []string
+	take := func(want string, sync bool) {
+		t.Helper()
+		m := <-in
+		if m.UUID != want {
+			t.Fatalf("got message %s, want %s", m.UUID, want)
+		}
+		tx := transactionOf(m)
+		tx.OnCommit(func() {
+			mu.Lock()
+			defer mu.Unlock()
+			committed = append(committed, want)
+		})
+		if sync {
+			tx.Sync()
+		}
+		m.Ack()
+	}
+	take("0", true)
+	<-db.began
+	var want []string
+	for i := range others {
+		take(fmt.Sprint(i+1), i%2 == 0)
+	}
+	for i := range others + 1 {
+		want = append(want, fmt.Sprint(i))
+	}
+	select {
+	case m := <-in:
+		t.Fatalf("message %s is handled before the last commit of its key is durable", m.UUID)
+	case <-time.After(10 * time.Millisecond):
+	}
+	mu.Lock()
+	if len(committed) > 0 {
+		t.Errorf("the OnCommit functions of %q ran before the commits are durable", committed)
+	}
+	mu.Unlock()
+	if tr.Idle() {
+		t.Error("idle, though commits wait for the disk")
+	}
+	release()
+	take("again", false)
+	take("last", false) // when all before are durable
+	mu.Lock()
+	if got := committed[:min(len(committed), len(want))]; !slices.Equal(got, want) {
+		t.Errorf("the OnCommit functions ran in the order %q, want %q", committed, want)
+	}
+	mu.Unlock()
+	if n := db.syncs.Load() - before; n != 2 {
+		t.Errorf("%d writes to the disk, want 2", n)
+	}
+}
+
+// TestASubscriptionEndsWhenItsCommitsAreDurable: whoever serves the lane next finds them done.
+func TestASubscriptionEndsWhenItsCommitsAreDurable(t *testing.T) {
+	db := newSlowDisk(t)
+	tr := open(t, Config{Store: db.DB})
+	if err := tr.Publish(t.Context(), text("in", "k", "1", 1), text("in", "l", "2", 1)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	in, err := tr.Subscriber("g").Subscribe(ctx, "in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := db.hold()
+	defer release()
+	var done atomic.Bool
+	m := <-in
+	transactionOf(m).Sync()
+	transactionOf(m).OnCommit(func() { done.Store(true) })
+	m.Ack()
+	<-db.began
+	m = <-in // the lane goes on
+	end()
+	m.Nack()
+	select {
+	case _, open := <-in:
+		t.Fatalf("the subscription ended (%v) before the commit is durable", !open)
+	case <-time.After(10 * time.Millisecond):
+	}
+	release()
+	for m := range in {
+		m.Nack()
+	}
+	if !done.Load() {
+		t.Error("the subscription ended before the OnCommit function ran")
 	}
 }
 

@@ -110,6 +110,8 @@ type cursor struct {
 
 	inbox engine.Inbox
 	wakes *engine.Wakes
+	// landings are the commits that wait for the disk.
+	landings landings
 
 	// seat has the runner of the lane. It is guarded by c.mu.
 	seat engine.Seat[output]
@@ -132,7 +134,7 @@ type tenure struct {
 var _ engine.Log = tenure{}
 
 // Begin makes the wakes that are also delivered at start be delivered, if the group's first
-// subscription starts to serve the lane.
+// subscription starts to serve the lane. End waits until all commits are durable.
 func (c tenure) Begin(chan struct{}) (end func()) {
 	if c.first {
 		c.started = false
@@ -144,7 +146,7 @@ func (c tenure) Begin(chan struct{}) (end func()) {
 		c.lane.mu.Unlock()
 		c.wakes.Start()
 	}
-	return func() {}
+	return c.landings.settle
 }
 
 // join makes the lane keep its messages for c. The caller holds lane.mu.
@@ -247,7 +249,7 @@ func (c *cursor) idle(now time.Time) bool {
 	}
 	behind := c.next < c.lane.head
 	c.lane.mu.Unlock()
-	if behind || !c.inbox.Empty() {
+	if behind || !c.inbox.Empty() || !c.landings.none() {
 		return false
 	}
 	if c.c.asleep {

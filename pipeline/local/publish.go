@@ -127,16 +127,18 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 		return nil, errors.Join(err, b.Close())
 	}
 	var waiting []func()
-	if sync {
+	if synced != nil {
 		waiting = holdBack(out)
 	}
 	t.push(out)
 	return func() error {
-		err := synced()
+		if synced != nil {
+			synced()
+		}
 		for _, release := range waiting {
 			release()
 		}
-		return errors.Join(err, b.Close())
+		return b.Close()
 	}, nil
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/binary"
-	"errors"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -144,32 +143,33 @@ func (b *Batch) Commit(sync bool) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(wait(), b.Close())
+	if wait != nil {
+		wait()
+	}
+	return b.Close()
 }
 
 // Apply makes the writes of b visible. With sync they are durable when wait returns; if that is
-// impossible the process ends. Without sync wait does nothing. Batches become durable in the
-// order in which they were applied. The caller closes b after wait.
-func (b *Batch) Apply(sync bool) (wait func() error, err error) {
+// impossible the process ends. Wait is nil if there is nothing to wait for: without sync, and in
+// memory. Batches become durable in the order in which they were applied. The caller closes b after
+// wait.
+func (b *Batch) Apply(sync bool) (wait func(), err error) {
 	if b.err != nil {
 		return nil, b.err
 	}
 	if b.b == nil {
 		return nil, ErrClosed
 	}
-	if !sync || !b.d.durable {
-		return func() error { return nil }, b.d.apply(b.b, false)
-	}
-	if err := b.d.apply(b.b, true); err != nil {
+	n, err := b.d.apply(b.b)
+	if err != nil || !sync || !b.d.durable {
 		return nil, err
 	}
-	return func() error {
-		if err := b.b.SyncWait(); err != nil {
+	return func() {
+		if err := b.d.sync(n); err != nil {
 			// The writes are visible but will never be durable. Effects of them would be
 			// repeated after a restart.
 			b.d.log.Fatalf("%v", err)
 		}
-		return nil
 	}, nil
 }
 

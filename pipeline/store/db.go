@@ -52,8 +52,8 @@ type Options struct {
 	// MiB: messages that are handled within that much never reach a file.
 	MemTable uint64
 	// Gather is how long a batch that was committed without sync may stay in memory only, where it
-	// is visible. Such batches are then written together, and earlier if another batch is. 0 means
-	// that each is written at once. It does not apply to a store in memory.
+	// is visible. Such batches are then written together, and earlier if one is committed with sync. 0
+	// means that each is written at once. It does not apply to a store in memory.
 	Gather time.Duration
 	// Logger gets Pebble's reports at level debug and its errors at level error. Nil discards
 	// them.
@@ -100,6 +100,7 @@ type core struct {
 	closed bool
 
 	gathered gathered
+	syncing  syncing
 	every    time.Duration // Options.Gather
 
 	sharing sharing

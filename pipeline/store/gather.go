@@ -14,11 +14,12 @@ import (
 // gatherBytes is how many bytes are gathered at most, and half of the largest batch that is.
 const gatherBytes = 2 << 20
 
-// gathered are the writes of batches that were committed without sync and are not in Pebble yet.
-// They are written in one batch, so that a value that is replaced soon is written once, and a
-// message that is soon handled is not written at all. They are written before every other batch
-// and before every scan, and at the latest Options.Gather after the first of them. So a crash
-// loses the last batches only, each of them whole, as it does with Pebble's own unsynced writes.
+// gathered are the writes of batches that were applied and are not in Pebble yet. They are written in
+// one batch, so that a value that is replaced soon is written once, a message that is soon handled is
+// not written at all, and one write to the disk serves all that wait for it. They are written when a
+// batch is to be durable, before every scan, and at the latest Options.Gather after the first of
+// them. So a crash loses the last batches only, each of them whole, as it does with Pebble's own
+// unsynced writes.
 type gathered struct {
 	mu     sync.RWMutex
 	values map[string][]byte // nil for a deleted key
@@ -26,6 +27,18 @@ type gathered struct {
 	ranges []keyRange
 	bytes  int
 	timer  *time.Timer
+	// applied counts the batches that were applied.
+	applied uint64
+}
+
+// syncing makes batches durable in groups: while one write to the disk is under way, those that
+// wait for the next one gather, and one of them makes it for all.
+type syncing struct {
+	mu sync.Mutex
+	// synced is how many of the applied batches are known to be durable.
+	synced uint64
+	// writing is closed when the write that is under way ends; nil while there is none.
+	writing chan struct{}
 }
 
 type keyRange struct{ from, to []byte }
@@ -47,6 +60,10 @@ func (g *gathered) get(key []byte) (value []byte, ok, known bool) {
 // gather adds b. The caller holds g.mu.
 func (c *core) gather(b *pebble.Batch) error {
 	g := &c.gathered
+	if g.values == nil {
+		g.values = make(map[string][]byte)
+		g.timer = time.AfterFunc(c.every, c.writeLater)
+	}
 	for r := b.Reader(); ; {
 		kind, key, value, ok, err := r.Next()
 		if err != nil || !ok {
@@ -78,37 +95,70 @@ func (g *gathered) remove(r keyRange) {
 	g.ranges = append(g.ranges, r)
 }
 
-// apply makes b visible.
-func (c *core) apply(b *pebble.Batch, sync bool) error {
-	if c.every == 0 {
-		return c.applyNow(b, sync)
-	}
+// apply makes b visible. It returns its number, for sync.
+func (c *core) apply(b *pebble.Batch) (n uint64, err error) {
 	g := &c.gathered
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if sync || b.Len() > gatherBytes/2 {
-		if err := c.writeGathered(); err != nil {
-			return err
+	switch {
+	case c.every == 0:
+		err = b.Commit(pebble.NoSync)
+	case b.Len() > gatherBytes/2:
+		if err = c.writeGathered(); err == nil {
+			err = b.Commit(pebble.NoSync)
 		}
-		return c.applyNow(b, sync)
-	}
-	if g.bytes+b.Len() > gatherBytes {
-		if err := c.writeGathered(); err != nil {
-			return err
+	default:
+		if g.bytes+b.Len() > gatherBytes {
+			err = c.writeGathered()
+		}
+		if err == nil {
+			err = c.gather(b)
 		}
 	}
-	if g.values == nil {
-		g.values = make(map[string][]byte)
-		g.timer = time.AfterFunc(c.every, c.writeLater)
+	if err != nil {
+		return 0, err
 	}
-	return c.gather(b)
+	g.applied++
+	return g.applied, nil
 }
 
-func (c *core) applyNow(b *pebble.Batch, sync bool) error {
-	if sync {
-		return c.pebble.ApplyNoSyncWait(b, pebble.Sync)
+// sync makes the first n batches durable that were applied.
+func (c *core) sync(n uint64) error {
+	s := &c.syncing
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.synced < n {
+		if s.writing != nil {
+			wait := s.writing
+			s.mu.Unlock()
+			<-wait
+			s.mu.Lock()
+			continue
+		}
+		s.writing = make(chan struct{})
+		s.mu.Unlock()
+		upTo, err := c.syncApplied()
+		s.mu.Lock()
+		close(s.writing)
+		s.writing = nil
+		if err != nil {
+			return err
+		}
+		s.synced = upTo
 	}
-	return b.Commit(pebble.NoSync)
+	return nil
+}
+
+// syncApplied makes all batches durable that were applied, and returns how many these are.
+func (c *core) syncApplied() (n uint64, err error) {
+	c.gathered.mu.Lock()
+	n = c.gathered.applied
+	err = c.writeGathered()
+	c.gathered.mu.Unlock()
+	if err == nil {
+		err = c.pebble.LogData(nil, pebble.Sync) // the log is in order: with this, all before is durable
+	}
+	return n, err
 }
 
 // settleGathered writes what was gathered to Pebble. The caller keeps the store open.
@@ -130,11 +180,7 @@ func (c *core) writeLater() {
 		return // Close writes it
 	}
 	defer c.done()
-	err := c.settleGathered()
-	if err == nil {
-		err = c.pebble.LogData(nil, pebble.Sync) // Pebble keeps unsynced writes back
-	}
-	if err != nil {
+	if _, err := c.syncApplied(); err != nil {
 		c.log.Errorf("writing what was gathered: %v", err) // the next commit tries again, and fails with it
 	}
 }

@@ -1,0 +1,111 @@
+package local
+
+import (
+	"sync"
+
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// maxLanding is how many commits of a lane wait for the disk before it handles further messages.
+const maxLanding = 128
+
+// landing is a commit that is visible and not durable yet, or that follows such a commit.
+type landing struct {
+	key   string
+	batch *store.Batch // nil if nothing was written
+	wait  func()       // nil if the handler did not ask for a durable commit
+	after []func()     // the OnCommit functions
+	// done is closed when the commit is durable and its functions have run.
+	done chan struct{}
+}
+
+// landings are the commits of a group in a lane that wait for the disk, in order. The lane handles
+// messages of other keys meanwhile, so that one write to the disk serves many of its commits.
+type landings struct {
+	mu   sync.Mutex
+	open []*landing
+	// last is the last one of each key.
+	last map[string]*landing
+}
+
+// none reports whether no commit waits.
+func (ls *landings) none() bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return len(ls.open) == 0
+}
+
+// admit returns nil if a message of key may be handled, and otherwise a channel that is closed when
+// to ask again.
+func (ls *landings) admit(key string) <-chan struct{} {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l := ls.last[key]; l != nil {
+		return l.done
+	}
+	if len(ls.open) >= maxLanding {
+		return ls.open[0].done
+	}
+	return nil
+}
+
+// add appends l. The first one is waited for by a goroutine, which goes on to the ones behind it
+// and ends with the last.
+func (ls *landings) add(l *landing, landed func()) {
+	l.done = make(chan struct{})
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.open = append(ls.open, l)
+	if ls.last == nil {
+		ls.last = make(map[string]*landing)
+	}
+	ls.last[l.key] = l
+	if len(ls.open) == 1 {
+		go ls.land(l, landed)
+	}
+}
+
+// land waits for l and the ones behind it, and calls landed after each.
+func (ls *landings) land(l *landing, landed func()) {
+	for l != nil {
+		if l.wait != nil {
+			l.wait()
+		}
+		if l.batch != nil {
+			_ = l.batch.Close()
+		}
+		for _, f := range l.after {
+			f()
+		}
+		landed()
+		l = ls.remove(l)
+	}
+}
+
+// remove removes l, the oldest, and returns the next one.
+func (ls *landings) remove(l *landing) (next *landing) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.open[0] = nil
+	if ls.open = ls.open[1:]; len(ls.open) > 0 {
+		next = ls.open[0]
+	}
+	if ls.last[l.key] == l {
+		delete(ls.last, l.key)
+	}
+	close(l.done)
+	return next
+}
+
+// settle waits until no commit waits. Nothing is added meanwhile.
+func (ls *landings) settle() {
+	ls.mu.Lock()
+	var last *landing
+	if n := len(ls.open); n > 0 {
+		last = ls.open[n-1]
+	}
+	ls.mu.Unlock()
+	if last != nil {
+		<-last.done
+	}
+}
