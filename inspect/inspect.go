@@ -128,6 +128,8 @@ type Document struct {
 	// ContentType is the media type of the page.
 	ContentType string `json:"contentType,omitempty"`
 	TextHash    string `json:"text_hash,omitempty"`
+	// Value is the text of the current version if the document is a value, such as "95.00 EUR".
+	Value string `json:"value,omitempty"`
 	// Sketch is the packed text.Sketch of the text, where ListFilter asks for it and the text is not
 	// short. See Listing.Duplicates.
 	Sketch []byte `json:"sketch,omitempty"`

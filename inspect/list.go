@@ -302,6 +302,13 @@ func document(d index.Document, st flow.State) (Document, error) {
 	}
 	doc.Version, doc.Time, doc.Title, doc.ContentType = d.N, v.Time, v.Title, v.ContentType
 	doc.Language, doc.LanguageFrom = v.Language, v.LanguageFrom
+	if d.View.Value != nil {
+		content, err := unpack(v, d.N)
+		if err != nil {
+			return doc, err
+		}
+		doc.Value = strings.TrimSpace(content)
+	}
 	return doc, nil
 }
 

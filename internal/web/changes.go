@@ -23,10 +23,10 @@ const (
 
 // changesView is a part of the list of changes of all pages.
 type changesView struct {
-	Days   []day
-	Client string
-	Next   string
-	First  bool
+	Days        []day
+	Client, Tag string
+	Next        string
+	First       bool
 }
 
 // day has the changes of one day.
@@ -42,8 +42,8 @@ type changed struct {
 }
 
 func showChanges(r *request) (any, error) {
-	v := changesView{Client: strings.TrimSpace(r.form.Get("client")), First: r.form.Get("cursor") == ""}
-	found, err := r.api.Recent(r.Context(), inspect.RecentFilter{Client: v.Client, After: r.form.Get("cursor"), Limit: perFeed})
+	v := changesView{Client: strings.TrimSpace(r.form.Get("client")), Tag: strings.TrimSpace(r.form.Get("tag")), First: r.form.Get("cursor") == ""}
+	found, err := r.api.Recent(r.Context(), inspect.RecentFilter{Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: perFeed})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -61,6 +62,7 @@ type jsonItem struct {
 // feed serves a feed to who knows its secret.
 func (s *Site) feed(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.settings.feed(r.PathValue("secret"))
+	by := strings.TrimSpace(r.URL.Query().Get("tag"))
 	format := r.PathValue("format")
 	if !ok || format != "atom.xml" && format != "feed.json" {
 		s.refuse(w, r, http.StatusNotFound, "There is no such page.")
@@ -76,13 +78,13 @@ func (s *Site) feed(w http.ResponseWriter, r *http.Request) {
 	}
 	bearer := s.api.Reader("feed "+f.Name, clients)
 	req := &request{Request: r.WithContext(ctx), site: s, bearer: bearer, api: client.Over(bearer)}
-	found, err := req.api.Recent(ctx, inspect.RecentFilter{Client: f.Client, Limit: inFeed})
+	found, err := req.api.Recent(ctx, inspect.RecentFilter{Client: f.Client, Tag: by, Limit: inFeed})
 	if err != nil {
 		http.Error(w, reason(err), statusOf(err))
 		return
 	}
 	base := s.settings.base(r)
-	tag := config.HashToken(fmt.Sprint(base, format, len(found.Changes)))
+	tag := config.HashToken(fmt.Sprint(base, format, by, len(found.Changes)))
 	for _, c := range found.Changes {
 		tag = config.HashToken(tag + c.ID)
 	}
@@ -95,7 +97,7 @@ func (s *Site) feed(w http.ResponseWriter, r *http.Request) {
 	}
 	if format == "atom.xml" {
 		w.Header().Set("Content-Type", "application/atom+xml; charset=utf-8")
-		b, err := xml.Marshal(atomOf(req, f, found.Changes, base))
+		b, err := xml.Marshal(atomOf(req, f, by, found.Changes, base))
 		if err == nil {
 			_, err = w.Write(append([]byte(xml.Header), b...))
 		}
@@ -105,23 +107,30 @@ func (s *Site) feed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/feed+json; charset=utf-8")
-	if err := json.NewEncoder(w).Encode(jsonOf(req, f, found.Changes, base)); err != nil {
+	if err := json.NewEncoder(w).Encode(jsonOf(req, f, by, found.Changes, base)); err != nil {
 		s.log.Debug("a feed was not sent", "feed", f.Name, "error", err)
 	}
 }
 
-// titleOf returns the title of a feed.
-func titleOf(f config.Feed) string {
+// titleOf returns the title of a feed, or of its changes with a tag.
+func titleOf(f config.Feed, tag string) string {
+	title := "Vokter: all changes"
 	if f.Client != "" {
-		return "Vokter: " + f.Client
+		title = "Vokter: " + f.Client
 	}
-	return "Vokter: all changes"
+	if tag != "" {
+		title += ", " + tag
+	}
+	return title
 }
 
-func atomOf(r *request, f config.Feed, changes []inspect.RecentChange, base string) atomFeed {
+func atomOf(r *request, f config.Feed, tag string, changes []inspect.RecentChange, base string) atomFeed {
 	out := atomFeed{
-		ID: "urn:vokter:feed:" + f.Name, Title: titleOf(f), Author: "Vokter", Updated: time.Unix(0, 0).UTC().Format(time.RFC3339),
-		Links: []atomLink{{"alternate", base + "/changes"}},
+		ID: "urn:vokter:feed:" + f.Name, Title: titleOf(f, tag), Author: "Vokter", Updated: time.Unix(0, 0).UTC().Format(time.RFC3339),
+		Links: []atomLink{{"alternate", changesAt(base, tag)}},
+	}
+	if tag != "" {
+		out.ID += ":tag:" + url.QueryEscape(tag)
 	}
 	for i, c := range changes {
 		at := c.Time.UTC().Format(time.RFC3339)
@@ -136,8 +145,8 @@ func atomOf(r *request, f config.Feed, changes []inspect.RecentChange, base stri
 	return out
 }
 
-func jsonOf(r *request, f config.Feed, changes []inspect.RecentChange, base string) jsonFeed {
-	out := jsonFeed{Version: "https://jsonfeed.org/version/1.1", Title: titleOf(f), Home: base + "/changes", Items: []jsonItem{}}
+func jsonOf(r *request, f config.Feed, tag string, changes []inspect.RecentChange, base string) jsonFeed {
+	out := jsonFeed{Version: "https://jsonfeed.org/version/1.1", Title: titleOf(f, tag), Home: changesAt(base, tag), Items: []jsonItem{}}
 	for _, c := range changes {
 		out.Items = append(out.Items, jsonItem{
 			ID: "urn:vokter:change:" + c.ID, URL: difference(base, c), ExternalURL: c.URL, Title: headline(c),
@@ -145,6 +154,12 @@ func jsonOf(r *request, f config.Feed, changes []inspect.RecentChange, base stri
 		})
 	}
 	return out
+}
+
+// changesAt returns the address of the list of changes with a tag, or of all.
+func changesAt(base, tag string) string {
+	to, _ := query("/changes", "tag", tag) // the pair is complete
+	return base + to
 }
 
 // headline says which page changed, and which keywords it touched.

@@ -55,6 +55,11 @@ func TestFeeds(t *testing.T) {
 		t.Errorf("the feed of a client asked for %+v", f.filters)
 	}
 	tag := r.Header.Get("ETag")
+	r, body = b.get(t, "/feeds/"+feedSecret+"/atom.xml?tag=spring+sale")
+	if !strings.Contains(body, "<id>urn:vokter:feed:acme:tag:spring+sale</id><title>Vokter: acme, spring sale</title>") || !strings.Contains(body, "/changes?tag=spring+sale") || r.Header.Get("ETag") == tag ||
+		!slices.ContainsFunc(f.filters, func(x inspect.ListFilter) bool { return x.Tag == "spring sale" && x.Client == "acme" }) {
+		t.Errorf("the changes with a tag: got %s %+v", body, f.filters)
+	}
 	if r, _ := b.send(t, http.MethodGet, "/feeds/"+feedSecret+"/atom.xml", nil, map[string]string{"If-None-Match": tag}); r.StatusCode != http.StatusNotModified {
 		t.Errorf("the same feed: got %s", r.Status)
 	}

@@ -26,8 +26,9 @@ type fake struct {
 	done           []string
 	filters        []inspect.ListFilter
 	err            error
-	source         string // of the page
-	long           string // a very long word in texts
+	source         string           // of the page
+	long           string           // a very long word in texts
+	history        *inspect.History // of the document, if it is a value
 }
 
 const (
@@ -40,11 +41,15 @@ var someTime = time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
 
 func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, string, error) {
 	f.filters = append(f.filters, lf)
+	value := ""
+	if f.history != nil {
+		value = f.history.Versions[0].Value
+	}
 	return []inspect.Page{{
 		URL: pageURL, State: inspect.StateFailing, Reason: hostile, LastCheck: someTime, NextCheck: time.Now().Add(time.Hour),
-		Documents: []inspect.Document{{ID: "d1", Title: hostile + f.long, Time: someTime}},
+		Documents: []inspect.Document{{ID: "d1", Title: hostile + f.long, Time: someTime, Value: value}},
 		Subscriptions: []inspect.Subscription{{Document: "d1", State: inspect.StateActive, Subscription: pipeline.Subscription{
-			URL: pageURL, Client: hostile, Keywords: []string{hostile, "tea"}, Sinks: []string{hostile},
+			URL: pageURL, Client: hostile, Keywords: []string{hostile, "tea"}, Sinks: []string{hostile}, Tags: []string{hostile, "shop"},
 		}.WithDefaults()}},
 	}}, "next", f.err
 }
@@ -68,6 +73,9 @@ func (f *fake) version(n uint64) inspect.Version {
 }
 
 func (f *fake) Versions(context.Context, string, inspect.DocumentFilter) (inspect.History, error) {
+	if f.history != nil {
+		return *f.history, f.err
+	}
 	return inspect.History{URL: pageURL, Document: "d1", Versions: []inspect.Version{f.version(2), f.version(1)}}, f.err
 }
 
@@ -117,7 +125,14 @@ func (f *fake) Changes(context.Context, string, inspect.DocumentFilter) (inspect
 }
 
 func (f *fake) Subscribe(_ context.Context, s pipeline.Subscription) error {
-	return f.note("subscribe %s %s %q %v %v %v %v", s.URL, s.Client, s.Keywords, s.Sinks, s.Interval, s.Select, s.IgnoreCase)
+	said := fmt.Sprintf("subscribe %s %s %q %v %v %v %v", s.URL, s.Client, s.Keywords, s.Sinks, s.Interval, s.Select, s.IgnoreCase)
+	if len(s.Tags) > 0 {
+		said += fmt.Sprintf(" tags %q", s.Tags)
+	}
+	if s.Value != nil {
+		said += fmt.Sprintf(" %s %+v", s.Value.Name(), s.Condition)
+	}
+	return f.note("%s", said)
 }
 
 func (f *fake) Change(_ context.Context, document string, s pipeline.Subscription) error {
@@ -127,7 +142,7 @@ func (f *fake) Change(_ context.Context, document string, s pipeline.Subscriptio
 func (f *fake) TestSink(_ context.Context, sink string) error { return f.note("test %s", sink) }
 
 func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
-	f.filters = append(f.filters, inspect.ListFilter{Clients: rf.Clients, Client: rf.Client})
+	f.filters = append(f.filters, inspect.ListFilter{Clients: rf.Clients, Client: rf.Client, Tag: rf.Tag, State: rf.Delivery, Contains: rf.Sink})
 	return []inspect.RecentChange{{URL: pageURL, Title: hostile, Change: inspect.Change{
 		ID: "change-1", Document: "d1", Version: 2, Time: someTime, Matches: []inspect.Match{f.match()},
 	}}}, "older", f.err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
@@ -16,19 +17,19 @@ const perPage = 50
 // pagesView is the list of watched pages.
 type pagesView struct {
 	client.Pages
-	Search, State, Client string
-	States                []string
+	Search, State, Client, Tag string
+	States                     []string
 	// First says that the list begins here.
 	First bool
 }
 
 func showPages(r *request) (any, error) {
 	v := pagesView{
-		Search: strings.TrimSpace(r.form.Get("q")), State: r.form.Get("state"), Client: strings.TrimSpace(r.form.Get("client")),
+		Search: strings.TrimSpace(r.form.Get("q")), State: r.form.Get("state"), Client: strings.TrimSpace(r.form.Get("client")), Tag: strings.TrimSpace(r.form.Get("tag")),
 		States: []string{inspect.StateActive, inspect.StateFailing, inspect.StatePaused, inspect.StateExpired},
 		First:  r.form.Get("cursor") == "",
 	}
-	f := inspect.ListFilter{Contains: v.Search, State: v.State, Client: v.Client, After: r.form.Get("cursor"), Limit: perPage}
+	f := inspect.ListFilter{Contains: v.Search, State: v.State, Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: perPage}
 	for {
 		var err error
 		if v.Pages, err = r.api.Pages(r.Context(), f); err != nil || len(v.Pages.Pages) > 0 || v.Next == "" {
@@ -44,6 +45,8 @@ type pageView struct {
 	// History has the versions of the document. It is nil where there is none, for the reason NoHistory.
 	History   *inspect.History
 	NoHistory string
+	// Curve draws the values of History, if they are numbers.
+	Curve *curve
 }
 
 func showPage(r *request) (any, error) {
@@ -54,7 +57,8 @@ func showPage(r *request) (any, error) {
 	v := pageView{Page: p}
 	document := r.form.Get("document")
 	if document == "" && len(p.Documents) > 0 {
-		document = p.Documents[0].ID
+		first := max(0, slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.View.Value != nil && !d.View.Value.Text() }))
+		document = p.Documents[first].ID // one with a curve, if there is one
 	}
 	if document == "" {
 		v.NoHistory = "No version is stored."
@@ -65,7 +69,7 @@ func showPage(r *request) (any, error) {
 		v.NoHistory = sentence(err.Error())
 		return v, nil
 	}
-	v.History = &h
+	v.History, v.Curve = &h, curveOf(h, p.Subscriptions, time.Now())
 	return v, nil
 }
 
@@ -126,6 +130,25 @@ type receiversView struct{ Receivers []inspect.Receiver }
 func showReceivers(r *request) (any, error) {
 	all, err := r.api.Receivers(r.Context(), inspect.ListFilter{Sinks: true})
 	return receiversView{all}, err
+}
+
+// deliveriesView is a part of the list of notifications of all pages.
+type deliveriesView struct {
+	client.Deliveries
+	Sink, State, Client string
+	States              []string
+	First               bool
+}
+
+func showDeliveries(r *request) (any, error) {
+	v := deliveriesView{
+		Sink: strings.TrimSpace(r.form.Get("sink")), State: r.form.Get("state"), Client: strings.TrimSpace(r.form.Get("client")),
+		States: []string{inspect.DeliveryPending, inspect.DeliveryDigest, inspect.DeliveryDelivered, inspect.DeliveryDead, inspect.DeliveryDropped, inspect.DeliveryUnrouted},
+		First:  r.form.Get("cursor") == "",
+	}
+	var err error
+	v.Deliveries, err = r.api.Deliveries(r.Context(), "", inspect.RecentFilter{Client: v.Client, Sink: v.Sink, Delivery: v.State, After: r.form.Get("cursor"), Limit: perPage})
+	return v, err
 }
 
 // deadLettersView is a part of the list of dead letters.

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -131,6 +132,38 @@ var options = []struct {
 	{"moved", "Text that only moved too", func(s *pipeline.Subscription) *bool { return &s.Moved }},
 }
 
+// values are the values that a form offers. One that has a pattern stays as it is.
+var values = []struct {
+	Name, Label string
+	value       pipeline.Value
+}{
+	{"price", "the price that the page declares", pipeline.Value{Offer: pipeline.OfferPrice}},
+	{"availability", "the availability that the page declares", pipeline.Value{Offer: pipeline.OfferAvailability}},
+	{"number", "the first number in the parts below", pipeline.Value{}},
+	{"word", "the words of the parts below", pipeline.Value{Word: true}},
+}
+
+// otherValue is the value of a form that keeps the value of the subscription that it changes.
+const otherValue = "other"
+
+// Values returns the values to choose from.
+func (v subscribeView) Values() []option {
+	var all []option
+	known := v.Sub.Value == nil
+	for _, x := range values {
+		on := v.Sub.Value != nil && *v.Sub.Value == x.value
+		known = known || on
+		all = append(all, option{x.Name, x.Label, on})
+	}
+	if !known {
+		all = append(all, option{otherValue, "as it is: " + strings.ToLower(v.Sub.Value.Name()), true})
+	}
+	return all
+}
+
+// TagList returns the tags, separated by commas.
+func (v subscribeView) TagList() string { return strings.Join(v.Sub.Tags, ", ") }
+
 // option is a box to mark.
 type option struct {
 	Name, Label string
@@ -224,6 +257,28 @@ func subscriptionOf(r *request) (pipeline.Subscription, error) {
 		}
 	}
 	s.Match = ""
+	s.Tags = nil
+	for tag := range strings.SplitSeq(r.form.Get("tags"), ",") {
+		if tag = strings.TrimSpace(tag); tag != "" && !slices.Contains(s.Tags, tag) {
+			s.Tags = append(s.Tags, tag)
+		}
+	}
+	if chosen := r.form.Get("value"); chosen != otherValue {
+		s.Value = nil
+		for _, x := range values {
+			if x.Name == chosen {
+				s.Value = &x.value
+			}
+		}
+	}
+	s.Condition = pipeline.Condition{Becomes: strings.TrimSpace(r.form.Get("becomes"))}
+	for name, to := range map[string]*pipeline.Amount{"below": &s.Below, "above": &s.Above, "changes_by": &s.ChangesBy} {
+		text := strings.TrimSpace(r.form.Get(name))
+		if text != "" && !pipeline.IsNumber(strings.TrimSuffix(text, "%")) {
+			return s, &pipeline.FieldError{Field: name, Reason: fmt.Sprintf("%.50q is not a number; write one such as 100 or 99.90", text)}
+		}
+		*to = pipeline.Amount(text)
+	}
 	var err error
 	if s.MinChange, err = pipeline.ParseMinChange(cmp.Or(strings.TrimSpace(r.form.Get("min_change")), "0")); err != nil {
 		return s, &pipeline.FieldError{Field: "min_change", Reason: err.Error()}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,6 +55,8 @@ var functions = template.FuncMap{
 	"every":    func(i pipeline.Interval) string { return brief(i.String()) },
 	"words":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"settings": settings,
+	"tags":     tagsOf,
+	"when":     whenOf,
 	"asset":    func(name string) string { return "/assets/" + name + "?" + versions[name] },
 	"removed":  func(e pipeline.Event) bool { return e == pipeline.Removed },
 	"added":    func(e pipeline.Event) bool { return e == pipeline.Added },
@@ -172,6 +175,9 @@ func viewText(v pipeline.View) string {
 	if v.Items {
 		parts = append(parts, "items")
 	}
+	if v.Value != nil {
+		parts = append([]string{strings.ToLower(v.Value.Name())}, parts...)
+	}
 	if len(parts) == 0 {
 		return "the whole page"
 	}
@@ -193,7 +199,38 @@ func settings(s inspect.Subscription) []string {
 	add(s.FilterStopwords, "without stop words")
 	add(s.Moved, "moved text too")
 	add(s.Digest != nil, "digest")
+	add(s.Below != "", "below "+string(s.Below))
+	add(s.Above != "", "above "+string(s.Above))
+	add(s.ChangesBy != "", "changes by "+string(s.ChangesBy))
+	add(s.Becomes != "", "becomes "+s.Becomes)
+	add(s.Severity != "", "severity "+s.Severity)
 	add(s.Follow != nil, "follows links")
+	return all
+}
+
+// whenOf says what the time of a delivery in this state is.
+func whenOf(state string) string {
+	switch state {
+	case inspect.DeliveryPending:
+		return "Next attempt"
+	case inspect.DeliveryDigest:
+		return "Digest"
+	case inspect.DeliveryDead:
+		return "Given up"
+	}
+	return "Delivered"
+}
+
+// tagsOf returns the tags of subscriptions, each once.
+func tagsOf(subscriptions []inspect.Subscription) []string {
+	var all []string
+	for _, s := range subscriptions {
+		for _, t := range s.Tags {
+			if !slices.Contains(all, t) {
+				all = append(all, t)
+			}
+		}
+	}
 	return all
 }
 

@@ -99,6 +99,7 @@ var routes = []route{
 	{pattern: "GET /pick/frame", scope: config.ScopeWrite, show: showFrame},
 	{pattern: "GET /process", scope: config.ScopeRead, template: "process", show: showProcess},
 	{pattern: "GET /receivers", scope: config.ScopeRead, template: "receivers", show: showReceivers},
+	{pattern: "GET /deliveries", scope: config.ScopeRead, template: "deliveries", show: showDeliveries},
 	{pattern: "GET /dead-letters", scope: config.ScopeRead, template: "deadletters", show: showDeadLetters},
 	{pattern: "POST /do/{action}", scope: config.ScopeRead, show: act},
 }

@@ -305,3 +305,50 @@ func TestPieces(t *testing.T) {
 		}
 	}
 }
+
+// TestTagsAndDeliveries: lists are filtered by tag, tags are shown, and the deliveries of all pages are
+// selected by sink, state and client, part by part.
+func TestTagsAndDeliveries(t *testing.T) {
+	f := new(fake)
+	b := open(t, f, aToken)
+	last := func() inspect.ListFilter { return f.filters[len(f.filters)-1] }
+	_, body := b.get(t, "/?tag=shop")
+	if last().Tag != "shop" || !strings.Contains(body, `<bdi class="chip tag">shop</bdi>`) || !strings.Contains(body, "cursor=bmV4dA&amp;tag=shop") {
+		t.Errorf("the list: got %+v %s", last(), body)
+	}
+	if _, body := b.get(t, "/changes?tag=shop"); last().Tag != "shop" && f.filters[0].Tag != "shop" || !strings.Contains(body, "&amp;tag=shop") {
+		t.Errorf("the changes: got %+v %s", last(), body)
+	}
+	if _, body := b.get(t, "/page?url="+url.QueryEscape(pageURL)); !strings.Contains(body, `href="/?tag=shop"`) {
+		t.Errorf("a page: got %s", body)
+	}
+	_, body = b.get(t, "/deliveries?sink=ops&state=dead&client=ann")
+	if got := last(); got.Contains != "ops" || got.State != "dead" || got.Client != "ann" {
+		t.Errorf("the deliveries were asked with %+v", got)
+	}
+	for _, want := range []string{`<span class="state dead">dead</span>`, "/diff?document=d1&amp;to=2&amp;url=", "client=ann&amp;cursor=", "&amp;sink=ops&amp;state=dead"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the deliveries: %s is missing in %s", want, body)
+		}
+	}
+	if r, _ := b.get(t, "/deliveries?state=wrong"); r.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("an unknown state: got %s", r.Status)
+	}
+}
+
+// TestValueForm: the form makes a subscription to a value with conditions and tags.
+func TestValueForm(t *testing.T) {
+	f := new(fake)
+	b := open(t, f, aToken)
+	form := url.Values{"url": {"https://shop.example.com/"}, "client": {"ann"}, "sink": {"ops"}, "value": {"price"}, "below": {" 100 "}, "tags": {"shop, ,lamps,shop"}}
+	if r, body := b.post(t, "/do/subscribe", form); r.StatusCode != http.StatusSeeOther {
+		t.Fatalf("got %s %s", r.Status, body)
+	}
+	if want := `subscribe https://shop.example.com/ ann [] [ops] 10m0s [] false tags ["shop" "lamps"] Price {Below:100 Above: ChangesBy: Becomes:}`; f.done[0] != want {
+		t.Errorf("got %s, want %s", f.done[0], want)
+	}
+	form.Set("below", "a hundred")
+	if r, body := b.post(t, "/do/subscribe", form); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, "is not a number") {
+		t.Errorf("got %s %s", r.Status, body)
+	}
+}
