@@ -244,7 +244,12 @@ func (d *DB) Size() int64 {
 		return 0
 	}
 	defer d.done()
-	return int64(d.pebble.Metrics().DiskSpaceUsage())
+	m := d.pebble.Metrics()
+	used := m.DiskSpaceUsage()
+	if open := m.WAL.Size; open > m.WAL.PhysicalSize { // which leaves out the log that is being written
+		used += open - m.WAL.PhysicalSize
+	}
+	return int64(used)
 }
 
 // Close waits for operations in progress, flushes the log and closes the store for all

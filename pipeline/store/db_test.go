@@ -46,6 +46,23 @@ func commit(t *testing.T, d *DB, f func(b *Batch)) {
 	}
 }
 
+// TestSizeHasTheLog: what was committed is on disk at first in the log alone.
+func TestSizeHasTheLog(t *testing.T) {
+	d := open(t, Options{Dir: t.TempDir()})
+	const size = 100_000
+	before := d.Size()
+	commit(t, d, func(b *Batch) {
+		noise := make([]byte, size)
+		for i := range noise {
+			noise[i] = byte(i * i >> 3)
+		}
+		b.SetState("group", 0, "key", "name", noise)
+	})
+	if grown := d.Size() - before; grown < size || grown > 2*size {
+		t.Errorf("the size grew by %d bytes, want about %d", grown, size)
+	}
+}
+
 func TestOpenKeepsWhatWasFixed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "on", "the", "way")
 	d := open(t, Options{Dir: dir, Lanes: 5})
