@@ -82,9 +82,48 @@ func TestAlertsNameMetrics(t *testing.T) {
 	}
 }
 
+// TestAlertsAreTried: alerts_test.yaml, which promtool runs, has a case for each alert in which it is
+// silent, and one in which it fires.
+func TestAlertsAreTried(t *testing.T) {
+	var rules struct {
+		Groups []struct{ Rules []struct{ Alert string } }
+	}
+	var tried struct {
+		Tests []struct {
+			Cases []struct {
+				Alert string `yaml:"alertname"`
+				Fires []any  `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		}
+	}
+	for path, v := range map[string]any{"prometheus/alerts.yaml": &rules, "prometheus/alerts_test.yaml": &tried} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(b, v); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	silent, fires := make(map[string]bool), make(map[string]bool)
+	for _, test := range tried.Tests {
+		for _, c := range test.Cases {
+			silent[c.Alert] = silent[c.Alert] || len(c.Fires) == 0
+			fires[c.Alert] = fires[c.Alert] || len(c.Fires) > 0
+		}
+	}
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			if !silent[r.Alert] || !fires[r.Alert] {
+				t.Errorf("%s: silent %t, fires %t; try both in alerts_test.yaml", r.Alert, silent[r.Alert], fires[r.Alert])
+			}
+		}
+	}
+}
+
 // TestYAML: the files of Docker and Kubernetes can be read.
 func TestYAML(t *testing.T) {
-	for _, path := range []string{"docker/compose.yaml", "docker/compose.kafka.yaml", "kubernetes/embedded.yaml", "kubernetes/kafka.yaml", "prometheus/prometheus.yaml", "vokter.yaml"} {
+	for _, path := range []string{"docker/compose.yaml", "docker/compose.kafka.yaml", "kubernetes/embedded.yaml", "kubernetes/kafka.yaml", "prometheus/prometheus.yaml", "prometheus/alerts_test.yaml", "vokter.yaml"} {
 		f, err := os.Open(path)
 		if err != nil {
 			t.Fatal(err)
