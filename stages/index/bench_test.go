@@ -16,9 +16,12 @@ import (
 
 func benchPage() Page {
 	return Page{
-		URL: page, Incarnation: "STORE/documents/3/12345", Stamp: 4, Check: 1000, Asked: t0,
-		Intervals: []intervalCount{{Every: pipeline.Duration(10 * time.Minute), N: 3}}, Due: t0.Add(10 * time.Minute), Paced: 10 * time.Minute, Phased: true,
-		Open: &Open{Deadline: t0.Add(3 * time.Minute), Parts: 1},
+		URL: page, Incarnation: "STORE/documents/3/12345", Stamp: 4,
+		Intervals: []intervalCount{{Every: pipeline.Duration(10 * time.Minute), N: 3}},
+		Progress: Progress{
+			Check: 1000, Asked: t0, Due: t0.Add(10 * time.Minute), Paced: 10 * time.Minute, Phased: true,
+			Open: &Open{Deadline: t0.Add(3 * time.Minute), Parts: 1},
+		},
 		ETag: `"5e8b-60c1d2f3a4b5c"`, BodyHash: text.Hash("body"),
 		Documents: []Document{{ID: whole, N: 17, Oldest: 8, TextHash: text.Hash("text"), Subscriptions: 3}},
 	}
@@ -29,11 +32,11 @@ func BenchmarkPageCodec(b *testing.B) {
 	b.ReportAllocs()
 	size := 0
 	for b.Loop() {
-		v, err := encode(p)
+		v, err := encode(p.stored(1))
 		if err != nil {
 			b.Fatal(err)
 		}
-		var q Page
+		var q storedProgress
 		if err := decode(v, &q); err != nil {
 			b.Fatal(err)
 		}
@@ -120,11 +123,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	tx := c.store.Begin()
 	p := benchPage()
 	p.Open = nil
-	v, err := encode(p)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := tx.State(page).Set(pageName, v); err != nil {
+	if err := new(cache).store(tx.State(page), page, loaded{}, p); err != nil {
 		b.Fatal(err)
 	}
 	tx.WakeAt(page, c.now.Add(time.Hour))

@@ -33,30 +33,6 @@ type Page struct {
 	Gone  map[string]uint64 `cbor:"7,keyasint,omitempty"`
 	Floor uint64            `cbor:"8,keyasint,omitempty"`
 
-	// Check is the number of the last requested check, and Asked the time of the request. Open
-	// is the state of that check while it is outstanding.
-	Check uint64    `cbor:"9,keyasint,omitempty"`
-	Asked time.Time `cbor:"10,keyasint,omitzero"`
-	Open  *Open     `cbor:"11,keyasint,omitempty"`
-
-	// Due is when the page must be checked next, computed from the interval Paced. Phased says
-	// that the page has a phase of its own, so that pages with the same interval spread over
-	// time. Delayed replaces a Due that has passed. The host asked for no check before
-	// NotBefore; Wish is how long it asked for. Soon requests a check as soon as possible, Bare
-	// one without any hash or validator.
-	Due       time.Time     `cbor:"12,keyasint,omitzero"`
-	Paced     time.Duration `cbor:"13,keyasint,omitempty"`
-	Phased    bool          `cbor:"14,keyasint,omitempty"`
-	Delayed   time.Time     `cbor:"15,keyasint,omitzero"`
-	NotBefore time.Time     `cbor:"16,keyasint,omitzero"`
-	Wish      time.Duration `cbor:"17,keyasint,omitempty"`
-	Soon      bool          `cbor:"18,keyasint,omitempty"`
-	Bare      bool          `cbor:"19,keyasint,omitempty"`
-	// Cron is when the page must be checked next by the cron lines among Intervals, zero if that is
-	// not computed yet. Pace is the time between two checks that suits how often the page changes.
-	Cron time.Time     `cbor:"45,keyasint,omitzero"`
-	Pace time.Duration `cbor:"44,keyasint,omitempty"`
-
 	// ETag, LastModified and BodyHash are of the last body from which all documents were read.
 	// They are empty if another body was read since.
 	ETag         string `cbor:"20,keyasint,omitempty"`
@@ -64,17 +40,6 @@ type Page struct {
 	BodyHash     string `cbor:"22,keyasint,omitempty"`
 	// Access is Response.Access of that body.
 	Access string `cbor:"42,keyasint,omitempty"`
-
-	// Failures counts the checks in a row that failed and count for expiry. Trouble is the
-	// class of the last check's failure, of the page or of one of its documents; empty if it
-	// succeeded.
-	Failures int    `cbor:"23,keyasint,omitempty"`
-	Trouble  string `cbor:"24,keyasint,omitempty"`
-	// Busy counts the checks in a row for which the host was too busy. FailedSince is the time
-	// of the first of Failures; Failing says that a failing event was published.
-	Busy        int       `cbor:"25,keyasint,omitempty"`
-	FailedSince time.Time `cbor:"26,keyasint,omitzero"`
-	Failing     bool      `cbor:"27,keyasint,omitempty"`
 
 	// Expired is how many expired subscriptions are stored. Unreachable lists the names of the
 	// expired receivers, sorted. Expiry describes how the last incarnation expired. It is
@@ -95,9 +60,6 @@ type Page struct {
 	// BodyAt is when a body was last stored, or found too large to be stored.
 	BodyAt time.Time `cbor:"33,keyasint,omitzero"`
 
-	// Records is how many checks were ever recorded in the history, over all incarnations.
-	Records uint64 `cbor:"34,keyasint,omitempty"`
-
 	// Unasked lists the origins that keep the page, or kept it before it expired, without
 	// requesting checks. It is sorted.
 	Unasked []string `cbor:"35,keyasint,omitempty"`
@@ -116,6 +78,50 @@ type Page struct {
 	Followed  int    `cbor:"38,keyasint,omitempty"`
 	Linking   int    `cbor:"39,keyasint,omitempty"`
 	LinksHash string `cbor:"40,keyasint,omitempty"`
+
+	Progress `cbor:"-"`
+}
+
+// Progress is what each check of a page changes. It is stored apart from the rest of the page,
+// which stays as it is at most checks.
+type Progress struct {
+	// Check is the number of the last requested check, and Asked the time of the request. Open
+	// is the state of that check while it is outstanding.
+	Check uint64
+	Asked time.Time
+	Open  *Open
+
+	// Due is when the page must be checked next, computed from the interval Paced. Phased says
+	// that the page has a phase of its own, so that pages with the same interval spread over
+	// time. Delayed replaces a Due that has passed. The host asked for no check before
+	// NotBefore; Wish is how long it asked for. Soon requests a check as soon as possible, Bare
+	// one without any hash or validator.
+	Due       time.Time
+	Paced     time.Duration
+	Phased    bool
+	Delayed   time.Time
+	NotBefore time.Time
+	Wish      time.Duration
+	Soon      bool
+	Bare      bool
+	// Cron is when the page must be checked next by the cron lines among Intervals, zero if that is
+	// not computed yet. Pace is the time between two checks that suits how often the page changes.
+	Cron time.Time
+	Pace time.Duration
+
+	// Failures counts the checks in a row that failed and count for expiry. Trouble is the
+	// class of the last check's failure, of the page or of one of its documents; empty if it
+	// succeeded.
+	Failures int
+	Trouble  string
+	// Busy counts the checks in a row for which the host was too busy. FailedSince is the time
+	// of the first of Failures; Failing says that a failing event was published.
+	Busy        int
+	FailedSince time.Time
+	Failing     bool
+
+	// Records is how many checks were ever recorded in the history, over all incarnations.
+	Records uint64
 }
 
 // retention says which versions of a document are stored. 0 means that there is no such limit.

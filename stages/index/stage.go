@@ -8,7 +8,6 @@
 package index
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -193,16 +192,11 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		return s.links(tx, m)
 	}
 	st := tx.State(m.Key)
-	stored, ok, err := st.Get(pageName)
+	was, err := s.cache.load(st, m.Key)
 	if err != nil {
 		return err
 	}
-	var before Page
-	if ok {
-		if before, err = s.cache.page(m.Key, stored); err != nil {
-			return err
-		}
-	}
+	before := was.page
 	rules := s.rulesNow()
 	do, refusal, err := s.action(ctx, tx, before, m, rules)
 	if err != nil {
@@ -241,6 +235,9 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if err := s.execute(ctx, tx, m, page, o); err != nil {
 			return err
 		}
+		if _, ok := o.(clearPage); ok {
+			was = loaded{}
+		}
 	}
 	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > askFor {
 		tx.OnCommit(func() { s.held(m.Key, page) })
@@ -248,12 +245,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	if page.URL == "" || len(out) == 0 {
 		return nil
 	}
-	b, err := encode(page)
-	if err != nil || bytes.Equal(b, stored) {
-		return err
-	}
-	s.cache.put(m.Key, b, page)
-	return st.Set(pageName, b)
+	return s.cache.store(st, m.Key, was, page)
 }
 
 // budget is how many more checks of page this run may accept; nil means any number. A page that is

@@ -225,7 +225,7 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 		}
 	}
 	want := []string{
-		historyName + "01", historyName + "02", historyName + "03", pageName, "sub/" + whole + "/c", "tok/" + whole,
+		historyName + "01", historyName + "02", historyName + "03", progressName, pageName, "sub/" + whole + "/c", "tok/" + whole,
 		"v/" + whole + "/00000000000000000002", "v/" + whole + "/00000000000000000003",
 	}
 	if got := d.store.Names(page); !slices.Equal(got, want) {
@@ -413,9 +413,9 @@ func TestWhatCannotBeHandledIsClassified(t *testing.T) {
 		"a broken outcome":    {nil, flow.Message{ID: "2", Key: page, Type: flow.TypeOutcome, Position: "p"}, failure.ClassPermanent},
 		"a posted subscribe":  {nil, flow.Message{ID: "3", Key: page, Type: flow.TypeSubscribe}, failure.ClassPermanent},
 		"a posted resume":     {nil, flow.Message{ID: "4", Key: page, Type: flow.TypeResume}, failure.ClassPermanent},
-		"a newer page":        {map[string][]byte{pageName: {9}}, flow.Message{ID: "5", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
-		"a damaged page":      {map[string][]byte{pageName: {format, 0xff}}, flow.Message{ID: "6", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
-		"an empty page value": {map[string][]byte{pageName: {}}, flow.Message{ID: "7", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
+		"a newer page":        {map[string][]byte{progressName: {9}}, flow.Message{ID: "5", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
+		"a damaged page":      {map[string][]byte{progressName: {format, 0xff}}, flow.Message{ID: "6", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
+		"an empty page value": {map[string][]byte{progressName: {}}, flow.Message{ID: "7", Key: page, Type: flow.TypeWake}, failure.ClassBroken},
 		"a damaged subscription": {map[string][]byte{"sub/d/c": {format, '{'}},
 			flow.Message{ID: "8", Key: page, Type: flow.TypeExpire, Position: "p", Body: []byte(`{"url":"` + page + `","receiver":"s"}`)}, failure.ClassBroken},
 	} {

@@ -1,13 +1,11 @@
 package index
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -20,18 +18,19 @@ import (
 
 // Names in the state of a page.
 const (
-	pageName          = flow.Hot + "page"
-	subscriptionsName = "sub/"          // sub/<document>/<client>, or see nameOf
-	versionsName      = "v/"            // v/<document>/<n, 20 digits>
-	tokensName        = "tok/"          // tok/<document>: the tokens of the current version
-	sketchName        = "sim/"          // sim/<document>: the text.Sketch of the current version, unless it is short
-	itemsName         = "itm/"          // itm/<document>: feed.Seen
-	expiredNames      = "exp/"          // exp/<document>/<client>, or see nameOf
-	historyName       = flow.Hot + "h/" // h/<number of the record mod historySize, 2 digits>
-	bodyName          = "body"          // the last body that contains current texts
-	linksName         = "links"         // the links of the page, if somebody follows them
-	treesName         = "tree/"         // tree/<ID of a subscription that follows links>
-	treePagesName     = "link/"         // link/<ID of a subscription that follows links>/<page>
+	pageName          = "page"            // the Page without its Progress
+	progressName      = flow.Hot + "page" // storedProgress
+	subscriptionsName = "sub/"            // sub/<document>/<client>, or see nameOf
+	versionsName      = "v/"              // v/<document>/<n, 20 digits>
+	tokensName        = "tok/"            // tok/<document>: the tokens of the current version
+	sketchName        = "sim/"            // sim/<document>: the text.Sketch of the current version, unless it is short
+	itemsName         = "itm/"            // itm/<document>: feed.Seen
+	expiredNames      = "exp/"            // exp/<document>/<client>, or see nameOf
+	historyName       = flow.Hot + "h/"   // h/<number of the record mod historySize, 2 digits>
+	bodyName          = "body"            // the last body that contains current texts
+	linksName         = "links"           // the links of the page, if somebody follows them
+	treesName         = "tree/"           // tree/<ID of a subscription that follows links>
+	treePagesName     = "link/"           // link/<ID of a subscription that follows links>/<page>
 )
 
 func subscriptionName(document, client string) string {
@@ -93,17 +92,6 @@ func decode(b []byte, v any) error {
 		return failure.Broken(fmt.Errorf("index: a stored value is damaged: %w", err))
 	}
 	return nil
-}
-
-// Load returns the page whose state st is: the zero Page if there is none, a Page without
-// Incarnation if it expired. A value that cannot be decoded is a Broken error.
-func Load(st flow.State) (Page, error) {
-	var p Page
-	b, ok, err := st.Get(pageName)
-	if err != nil || !ok {
-		return p, err
-	}
-	return p, decode(b, &p)
 }
 
 // StoredVersion is one version of a document as it is stored.
@@ -242,54 +230,6 @@ func decodeJSON[T any](b []byte) (v T, err error) {
 	return v, nil
 }
 
-// cached is how many decoded pages the cache holds.
-const cached = 4096
-
-// cache holds decoded pages. Each look-up compares the stored bytes, so an entry from a
-// transaction that failed does no harm.
-type cache struct {
-	mu    sync.Mutex
-	pages map[string]decoded
-}
-
-type decoded struct {
-	stored []byte
-	page   Page
-}
-
-// page decodes the stored page with the given URL. Callers must not change what it returns,
-// except a clone of it.
-func (c *cache) page(url string, stored []byte) (Page, error) {
-	c.mu.Lock()
-	d, ok := c.pages[url]
-	c.mu.Unlock()
-	if ok && bytes.Equal(d.stored, stored) {
-		return d.page, nil
-	}
-	var p Page
-	if err := decode(stored, &p); err != nil {
-		return p, err
-	}
-	c.put(url, stored, p)
-	return p, nil
-}
-
-// put adds p, which stored decodes to.
-func (c *cache) put(url string, stored []byte, p Page) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pages == nil {
-		c.pages = make(map[string]decoded)
-	}
-	if _, ok := c.pages[url]; !ok && len(c.pages) >= cached {
-		for other := range c.pages { // any will do
-			delete(c.pages, other)
-			break
-		}
-	}
-	c.pages[url] = decoded{stored, p}
-}
-
 // historySize is how many checks of a page are in its history.
 const historySize = 20
 
@@ -297,7 +237,7 @@ const historySize = 20
 type CheckRecord struct {
 	// Check is the check's number; 0 for a pushed page.
 	Check uint64    `cbor:"1,keyasint"`
-	Time  time.Time `cbor:"2,keyasint"`
+	Time  time.Time `cbor:"2,keyasint,omitzero"`
 	// Result is flow.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class is that of the first
 	// failure of the page or of one of its documents. Reason says why it failed, or why a new
 	// text is not a version yet.
@@ -314,14 +254,17 @@ type CheckRecord struct {
 }
 
 // storedRecord is a record as it is stored. Records are sorted by N, because clocks are set
-// back and check numbers begin at 1 in each incarnation.
+// back and check numbers begin at 1 in each incarnation. Nanos is the time, in place of Time.
 type storedRecord struct {
 	CheckRecord
-	N uint64 `cbor:"11,keyasint"`
+	N     uint64 `cbor:"11,keyasint"`
+	Nanos int64  `cbor:"12,keyasint"`
 }
 
 func storeRecord(st flow.State, r record) error {
-	b, err := encode(storedRecord(r))
+	stored := storedRecord{r.CheckRecord, r.N, nanos(r.Time)}
+	stored.Time = time.Time{}
+	b, err := encode(stored)
 	if err != nil {
 		return err
 	}
@@ -356,6 +299,7 @@ func History(st flow.State) ([]CheckRecord, error) {
 	rs := make([]CheckRecord, len(stored))
 	for i, r := range stored {
 		rs[i] = r.CheckRecord
+		rs[i].Time = fromNanos(r.Nanos)
 	}
 	return rs, nil
 }

@@ -20,24 +20,39 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// storedPage is how a page stands in the store, by format 1.
-const storedPage = `01b3017568747470733a2f2f6578616d706c652e636f6d2f61027753544f52452f646f63756d656e74732f332f3132333435030404816479616d6c0581a2011b0000008bb2c9700002030681a501781a394439324d54565435454d4a324c54384a5043454b42494d46380411050806784039383264396533656239393666353539653633336634643139346465663337363164393039663561336236343764316138353166656164363763333263396431090307a1617803091903e80a74323032362d30352d30315431323a30303a30305a0ba20174323032362d30352d30315431323a30333a30305a02010c74323032362d30352d30315431323a31303a30305a0d1b0000008bb2c970000ef51074323032362d30352d30315431333a30303a30305a111b0000034630b8a000147422356538622d3630633164326633613462356322167840323330643833353864633865383839306234633538646565623632393132656532663230333537616539326135636338363162393865363866653331616362351707181866737461747573`
+// storedPage is how a page stands in the store, by format 1, and storedPageProgress its progress.
+const (
+	storedPage         = `01a9017568747470733a2f2f6578616d706c652e636f6d2f61027753544f52452f646f63756d656e74732f332f3132333435030404816479616d6c0581a2011b0000008bb2c9700002030681a501781a394439324d54565435454d4a324c54384a5043454b42494d46380411050806784039383264396533656239393666353539653633336634643139346465663337363164393039663561336236343764316138353166656164363763333263396431090307a1617803147422356538622d363063316432663361346235632216784032333064383335386463386538383930623463353864656562363239313265653266323033353761653932613563633836316239386536386665333161636235`
+	storedPageProgress = `01ab011bd76dd6e8804731da021903e8031b18ab6f4053a9800004a20174323032362d30352d30315431323a30333a30305a0201051b18ab6fcc0672f000061b0000008bb2c9700007f5091b18ab7286846220000a1b0000034630b8a0000f071066737461747573`
+)
 
 // TestPageFormat: a page that was stored can be read, and fields that are empty take no bytes.
 func TestPageFormat(t *testing.T) {
+	st := txtest.New().Begin().State(page)
 	want := benchPage()
 	want.Keep, want.Gone = []string{"yaml"}, map[string]uint64{"x": 3}
 	want.Failures, want.Trouble, want.NotBefore, want.Wish = 7, "status", t0.Add(time.Hour), time.Hour
-	b, err := hex.DecodeString(storedPage)
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range []struct{ name, stored string }{{pageName, storedPage}, {progressName, storedPageProgress}} {
+		b, err := hex.DecodeString(c.stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := st.Set(c.name, b); err != nil {
+			t.Fatal(err)
+		}
 	}
-	var got Page
-	if err := decode(b, &got); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := Load(st); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v (%v), want %+v", got, err, want)
 	}
-	if again, err := encode(want); err != nil || !bytes.Equal(again, b) {
-		t.Errorf("got %x (%v), want %s", again, err, storedPage)
+	again := txtest.New().Begin().State(page)
+	if err := new(cache).store(again, page, loaded{}, want); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{pageName, progressName} {
+		want, _, _ := st.Get(name)
+		if got, _, err := again.Get(name); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: got %x (%v)", name, got, err)
+		}
 	}
 }
 
@@ -100,7 +115,7 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	got := slices.DeleteFunc(d.store.Names(page), func(name string) bool { return strings.HasPrefix(name, historyName) })
-	if want := []string{pageName, "exp/" + whole + "/a", "exp/" + whole + "/b"}; !slices.Equal(got, want) {
+	if want := []string{progressName, "exp/" + whole + "/a", "exp/" + whole + "/b", pageName}; !slices.Equal(got, want) {
 		t.Errorf("got names %q, want %q", got, want)
 	}
 	if _, ok := d.store.Wake(page); ok {
@@ -164,7 +179,7 @@ func TestAReceiverExpiresThroughItsCommands(t *testing.T) {
 		t.Errorf("got %v, want %v", d.types(), want)
 	}
 	expire("b")
-	if got, want := d.store.Names(page), []string{pageName, "exp/" + whole + "/one", "exp/" + whole + "/two"}; !slices.Equal(got, want) {
+	if got, want := d.store.Names(page), []string{progressName, "exp/" + whole + "/one", "exp/" + whole + "/two", pageName}; !slices.Equal(got, want) {
 		t.Errorf("got names %q, want %q", got, want)
 	}
 	if xs, err := Expired(d.state()); err != nil || xs[1].Reason != "410 Gone" || xs[1].End != flow.EndReceiver {
@@ -247,9 +262,9 @@ func (t badTx) State(key string) flow.State { return badState{t.Tx.State(key), t
 
 func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 	for bad, m := range map[string]flow.Message{
-		pageName: {Type: flow.TypeWake},
-		"sub/":   {Type: flow.TypeExpire, Body: []byte(`{"url":"` + page + `","receiver":"s"}`)},
-		"exp/":   {Type: flow.TypeResume, Body: []byte(`{"url":"` + page + `"}`)},
+		progressName: {Type: flow.TypeWake},
+		"sub/":       {Type: flow.TypeExpire, Body: []byte(`{"url":"` + page + `","receiver":"s"}`)},
+		"exp/":       {Type: flow.TypeResume, Body: []byte(`{"url":"` + page + `"}`)},
 	} {
 		d := newDesk(t, Config{ExpireAfter: 1})
 		d.subscribe("a")
@@ -265,31 +280,45 @@ func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 
 func TestCacheBelievesWhatIsStored(t *testing.T) {
 	var c cache
-	page := func(check uint64) (Page, []byte) {
-		p := Page{URL: "http://a.example/", Incarnation: "i", Check: check}
-		b, err := encode(p)
+	stored := txtest.New()
+	store := func(stamp uint64) *txtest.Tx {
+		t.Helper()
+		tx := stored.Begin()
+		p := Page{URL: page, Incarnation: "i", Stamp: stamp, Progress: Progress{Check: stamp, Asked: t0}}
+		was, err := c.load(tx.State(page), page)
+		if err == nil {
+			err = c.store(tx.State(page), page, was, p)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p, b
+		return tx
 	}
-	first, firstStored := page(1)
-	second, secondStored := page(2)
-	c.put(first.URL, firstStored, first)
-	c.put(second.URL, secondStored, second) // by a transaction that was dropped
-	for _, want := range []struct {
-		page   Page
-		stored []byte
-	}{{first, firstStored}, {second, secondStored}, {first, append([]byte(nil), firstStored...)}} {
-		if got, err := c.page(first.URL, want.stored); err != nil || !reflect.DeepEqual(got, want.page) {
-			t.Errorf("got %+v, %v; want %+v", got, err, want.page)
+	expect := func(want uint64) {
+		t.Helper()
+		for _, c := range []*cache{&c, new(cache)} {
+			got, err := c.load(stored.Begin().State(page), page)
+			if err != nil || got.page.Stamp != want || got.page.Check != want || !got.page.Asked.Equal(t0) {
+				t.Errorf("got %+v, %v; want stamp %d", got.page, err, want)
+			}
 		}
 	}
-	if _, err := c.page(first.URL, []byte{format, 0xff}); err == nil {
+	store(1).Commit()
+	expect(1)
+	store(2) // is never committed
+	expect(1)
+	store(3).Commit()
+	expect(3)
+
+	tx := stored.Begin()
+	if err := tx.State(page).Set(pageName, []byte{format, 0xff}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := new(cache).load(tx.State(page), page); err == nil {
 		t.Error("a damaged value is a page")
 	}
 	for i := range cached + 10 {
-		c.put(fmt.Sprint(i), firstStored, first)
+		c.put(fmt.Sprint(i), 1, Page{})
 	}
 	if len(c.pages) != cached {
 		t.Errorf("%d pages are remembered, want %d", len(c.pages), cached)

@@ -273,9 +273,8 @@ func (a *application) live() {
 		return
 	}
 	a.p = Page{
-		URL: a.URL, Incarnation: a.Position, Due: a.Now,
-		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Records: a.p.Records,
-		Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions,
+		URL: a.URL, Incarnation: a.Position, Progress: Progress{Due: a.Now, Records: a.p.Records},
+		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions,
 		PauseEnd: a.p.PauseEnd,
 	}
 	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
@@ -319,7 +318,7 @@ func (a *application) over(e *Expiry) {
 		return
 	}
 	a.p = Page{
-		URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Records: p.Records,
+		URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Progress: Progress{Records: p.Records},
 		Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions, PauseEnd: p.PauseEnd,
 	}
 	a.emit(clearPage{})

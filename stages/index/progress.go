@@ -1,0 +1,178 @@
+package index
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// storedProgress is a Progress as it is stored. Times are in nanoseconds since 1970, 0 for none. Sum
+// is the checksum of the rest of the page as it is stored.
+type storedProgress struct {
+	Sum         uint64        `cbor:"1,keyasint"`
+	Check       uint64        `cbor:"2,keyasint,omitempty"`
+	Asked       int64         `cbor:"3,keyasint,omitempty"`
+	Open        *Open         `cbor:"4,keyasint,omitempty"`
+	Due         int64         `cbor:"5,keyasint,omitempty"`
+	Paced       time.Duration `cbor:"6,keyasint,omitempty"`
+	Phased      bool          `cbor:"7,keyasint,omitempty"`
+	Delayed     int64         `cbor:"8,keyasint,omitempty"`
+	NotBefore   int64         `cbor:"9,keyasint,omitempty"`
+	Wish        time.Duration `cbor:"10,keyasint,omitempty"`
+	Soon        bool          `cbor:"11,keyasint,omitempty"`
+	Bare        bool          `cbor:"12,keyasint,omitempty"`
+	Cron        int64         `cbor:"13,keyasint,omitempty"`
+	Pace        time.Duration `cbor:"14,keyasint,omitempty"`
+	Failures    int           `cbor:"15,keyasint,omitempty"`
+	Trouble     string        `cbor:"16,keyasint,omitempty"`
+	Busy        int           `cbor:"17,keyasint,omitempty"`
+	FailedSince int64         `cbor:"18,keyasint,omitempty"`
+	Failing     bool          `cbor:"19,keyasint,omitempty"`
+	Records     uint64        `cbor:"20,keyasint,omitempty"`
+}
+
+func (p Progress) stored(sum uint64) storedProgress {
+	return storedProgress{
+		Sum: sum, Check: p.Check, Asked: nanos(p.Asked), Open: p.Open, Due: nanos(p.Due), Paced: p.Paced, Phased: p.Phased,
+		Delayed: nanos(p.Delayed), NotBefore: nanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: nanos(p.Cron), Pace: p.Pace,
+		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: nanos(p.FailedSince), Failing: p.Failing, Records: p.Records,
+	}
+}
+
+func (p storedProgress) progress() Progress {
+	return Progress{
+		Check: p.Check, Asked: fromNanos(p.Asked), Open: p.Open, Due: fromNanos(p.Due), Paced: p.Paced, Phased: p.Phased,
+		Delayed: fromNanos(p.Delayed), NotBefore: fromNanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: fromNanos(p.Cron), Pace: p.Pace,
+		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: fromNanos(p.FailedSince), Failing: p.Failing, Records: p.Records,
+	}
+}
+
+// nanos returns t in nanoseconds since 1970, or 0 if t is zero. Nanoseconds reach until 2262; a
+// later t counts as then.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.IsZero():
+		return 0
+	case t.Year() > 2261:
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+func fromNanos(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}
+
+// Load returns the page whose state st is: the zero Page if there is none, a Page without
+// Incarnation if it expired. A value that cannot be decoded is a Broken error.
+func Load(st flow.State) (Page, error) {
+	l, err := new(cache).load(st, "")
+	return l.page, err
+}
+
+// cached is how many pages the cache holds.
+const cached = 4096
+
+// cache holds pages without their progress. An entry counts only if it has the checksum that the
+// stored progress names, so an entry from a transaction that failed does no harm.
+type cache struct {
+	mu    sync.Mutex
+	pages map[string]decoded
+}
+
+type decoded struct {
+	sum  uint64
+	page Page
+}
+
+// loaded is a page as it was loaded. It has no progress if nothing is stored of the page.
+type loaded struct {
+	page     Page
+	progress []byte
+	sum      uint64
+}
+
+// load returns the page of url whose state st is. Callers must not change it, except a clone of it.
+func (c *cache) load(st flow.State, url string) (l loaded, err error) {
+	var ok bool
+	if l.progress, ok, err = st.Get(progressName); err != nil || !ok {
+		return loaded{}, err
+	}
+	var stored storedProgress
+	if err := decode(l.progress, &stored); err != nil {
+		return l, err
+	}
+	l.sum = stored.Sum
+	l.page, err = c.rest(st, url, stored.Sum)
+	l.page.Progress = stored.progress()
+	return l, err
+}
+
+// rest returns the page with this checksum without its progress.
+func (c *cache) rest(st flow.State, url string, sum uint64) (p Page, err error) {
+	c.mu.Lock()
+	d, ok := c.pages[url]
+	c.mu.Unlock()
+	if ok && d.sum == sum {
+		return d.page, nil
+	}
+	b, _, err := st.Get(pageName)
+	if err != nil {
+		return p, err
+	}
+	if xxhash.Sum64(b) != sum {
+		return p, failure.Broken(fmt.Errorf("index: a stored page is damaged: it is not the one that its progress names"))
+	}
+	if err := decode(b, &p); err != nil {
+		return p, err
+	}
+	c.put(url, sum, p)
+	return p, nil
+}
+
+// put adds p, which has the checksum sum.
+func (c *cache) put(url string, sum uint64, p Page) {
+	p.Progress = Progress{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pages == nil {
+		c.pages = make(map[string]decoded)
+	}
+	if _, ok := c.pages[url]; !ok && len(c.pages) >= cached {
+		for other := range c.pages { // any will do
+			delete(c.pages, other)
+			break
+		}
+	}
+	c.pages[url] = decoded{sum, p}
+}
+
+// store stores p of url as far as it differs from before.
+func (c *cache) store(st flow.State, url string, before loaded, p Page) error {
+	rest, err := encode(p)
+	if err != nil {
+		return err
+	}
+	sum := xxhash.Sum64(rest)
+	progress, err := encode(p.stored(sum))
+	if err != nil || bytes.Equal(before.progress, progress) {
+		return err
+	}
+	if before.progress == nil || before.sum != sum {
+		c.put(url, sum, p)
+		if err := st.Set(pageName, rest); err != nil {
+			return err
+		}
+	}
+	return st.Set(progressName, progress)
+}
