@@ -81,7 +81,7 @@ func Load(st flow.State) (Page, error) {
 }
 
 // cached is how many pages the cache holds.
-const cached = 4096
+const cached = 16384
 
 // cache holds pages without their progress. An entry counts only if it has the checksum that the
 // stored progress names, so an entry from a transaction that failed does no harm.
