@@ -34,9 +34,23 @@ type Attempt struct {
 	contexts []attemptContext
 }
 
-// attemptContext belongs to one notification of an attempt. note is what an earlier attempt
-// noted about its document.
-type attemptContext struct{ document, note, subscription, trace string }
+// attemptContext belongs to one notification of an attempt, which is pending under the number seq.
+// note is what an earlier attempt noted about its document.
+type attemptContext struct {
+	seq                                 uint64
+	document, note, subscription, trace string
+}
+
+// addressed returns the notification that is pending under the number seq. Ok is false if a does not
+// have it.
+func (a *Attempt) addressed(seq uint64) (n flow.Addressed, ok bool) {
+	for i, c := range a.contexts {
+		if c.seq == seq {
+			return flow.Addressed{Receiver: a.Receiver, Document: c.document, Subscription: c.subscription, Notification: a.Notifications[i]}, true
+		}
+	}
+	return flow.Addressed{}, false
+}
 
 // has reports whether one of the Notifications is of a subscription.
 func (a Attempt) has(subscription string) bool {

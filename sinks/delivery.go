@@ -279,6 +279,7 @@ func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 	if err := w.st.add(w.q.Next, p); err != nil {
 		return err
 	}
+	w.added, w.addedAs = &p, w.q.Next
 	return w.step(enqueued{At: w.now})
 }
 
@@ -382,6 +383,7 @@ func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 		return failure.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
 	}
 	tx.Sync()
+	w.attempt = d.pool.attemptOf(m.Key, r.Attempt, d.cfg.Epoch(m.Key))
 	ev := resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.outcome, Jitter: d.cfg.Jitter()}
 	for i, said := range append(r.Before, r.said) {
 		if err := w.keepNote(w.q.Head+uint64(i), said.Note); err != nil {

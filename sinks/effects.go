@@ -28,6 +28,11 @@ type work struct {
 	opened Queue
 	// marked says that there are markers. Without it, none is read.
 	marked bool
+	// added is the notification that the message brought, if it is pending; its number is addedAs.
+	// attempt is the one whose result is handled. Neither is read from the state again.
+	added   *pendingRecord
+	addedAs uint64
+	attempt *Attempt
 	// measure says that Windows.Due must be read from the state again.
 	measure bool
 	// expired are the pages that were sent an ExpireCommand.
@@ -111,6 +116,7 @@ func (w *work) apply(ev event) error {
 		if err != nil {
 			return err
 		}
+		w.q.Noted = notes
 		pruned.Left = pruned.Left || notes
 	}
 	pruned.At = w.now
@@ -158,12 +164,12 @@ func (w *work) withdrawn(seq uint64) (bool, error) {
 // a power failure the pipeline could make another one with the same ID.
 func (w *work) send(s send) error {
 	w.tx.Sync()
-	p, err := w.st.pending(s.Seq)
+	p, err := w.pending(s.Seq)
 	if err != nil {
 		return err
 	}
 	a := Attempt{Receiver: p.Addressed.Receiver, Number: s.Number}
-	if err := w.include(&a, p); err != nil {
+	if err := w.include(&a, s.Seq, p); err != nil {
 		return err
 	}
 	if err := w.fill(&a, s.Seq+1, s.Most); err != nil {
@@ -182,14 +188,25 @@ const (
 	maxBatchBytes = 1 << 20
 )
 
-// include adds a pending notification to an attempt.
-func (w *work) include(a *Attempt, p pendingRecord) error {
-	note, err := w.st.noteOf(p.Addressed.Document, w.now.Add(-w.policy.withDefaults().Remember))
-	if err != nil {
-		return err
+// pending returns the notification that is pending under the number seq.
+func (w *work) pending(seq uint64) (pendingRecord, error) {
+	if w.added != nil && w.addedAs == seq {
+		return *w.added, nil
+	}
+	return w.st.pending(seq)
+}
+
+// include adds a notification, which is pending under the number seq, to an attempt.
+func (w *work) include(a *Attempt, seq uint64, p pendingRecord) error {
+	note := ""
+	if w.q.Noted {
+		var err error
+		if note, err = w.st.noteOf(p.Addressed.Document, w.now.Add(-w.policy.withDefaults().Remember)); err != nil {
+			return err
+		}
 	}
 	a.Notifications = append(a.Notifications, p.Addressed.Notification)
-	a.contexts = append(a.contexts, attemptContext{p.Addressed.Document, note, p.Addressed.Subscription, p.Trace})
+	a.contexts = append(a.contexts, attemptContext{seq, p.Addressed.Document, note, p.Addressed.Subscription, p.Trace})
 	return nil
 }
 
@@ -211,7 +228,7 @@ func (w *work) fill(a *Attempt, seq uint64, most int) error {
 		if bytes += p.size; bytes > maxBatchBytes {
 			return nil
 		}
-		if err := w.include(a, p); err != nil {
+		if err := w.include(a, seq, p); err != nil {
 			return err
 		}
 	}
@@ -220,13 +237,21 @@ func (w *work) fill(a *Attempt, seq uint64, most int) error {
 
 // end removes a pending notification and records what became of it.
 func (w *work) end(seq uint64, kind string, r Record) error {
-	p, err := w.st.pending(seq)
-	if err != nil {
-		return err
+	var a flow.Addressed
+	tried := false
+	if w.attempt != nil {
+		a, tried = w.attempt.addressed(seq)
 	}
-	w.observe(kind, p.Addressed, r.Reason)
+	if !tried {
+		p, err := w.st.pending(seq)
+		if err != nil {
+			return err
+		}
+		a = p.Addressed
+	}
+	w.observe(kind, a, r.Reason)
 	r.Time = w.now
-	return errors.Join(w.st.Delete(pendingName(seq)), w.st.end(p.Addressed.Notification.ID, r))
+	return errors.Join(w.st.Delete(pendingName(seq)), w.st.end(a.Notification.ID, r))
 }
 
 // dead gives up a notification.
@@ -306,8 +331,12 @@ func (w *work) log(before Queue, acts []action) {
 			}
 		}
 	}
-	q, now, log := w.q, w.now, w.d.cfg.Logger.With("sink", w.key)
+	if before.healthy() && w.q.healthy() && gaveUp+dropped+passed == 0 && degraded == "" {
+		return
+	}
+	q, now := w.q, w.now
 	w.tx.OnCommit(func() {
+		log := w.d.cfg.Logger.With("sink", w.key)
 		if dropped > 0 {
 			log.Info("notifications of cancelled subscriptions were dropped", "dropped", dropped)
 		}
@@ -348,6 +377,7 @@ func (w *work) keepNote(seq uint64, text *string) error {
 		return err
 	}
 	w.q.remember(w.now, w.policy.withDefaults())
+	w.q.Noted = true
 	return w.st.setNote(p.Addressed.Document, strings.ToValidUTF8(*text, ""), w.now)
 }
 

@@ -133,6 +133,16 @@ func (fs *flights) knows(receiver string, number, epoch uint64) bool {
 	return fs.find(receiver, number, epoch) != nil
 }
 
+// attemptOf returns an attempt that this process makes or made, or nil.
+func (fs *flights) attemptOf(receiver string, number, epoch uint64) *Attempt {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f := fs.find(receiver, number, epoch); f != nil {
+		return &f.Attempt
+	}
+	return nil
+}
+
 // pending reports whether the result of the attempt is still to come.
 func (fs *flights) pending(receiver string, number uint64, now time.Time, epoch uint64) bool {
 	fs.mu.Lock()

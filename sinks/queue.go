@@ -78,6 +78,8 @@ type Queue struct {
 	DropTo     uint64 `json:"drop_to,omitempty"`
 	DropReason string `json:"drop_reason,omitempty"`
 
+	// Noted says that there may be notes about documents.
+	Noted bool `json:"noted,omitempty"`
 	// Markers counts the cancelled subscriptions that are remembered.
 	Markers int `json:"markers,omitempty"`
 	// PruneAt is when old records are next removed; zero means that there are none.
@@ -95,6 +97,9 @@ func (q Queue) Limited() bool { return !q.LimitedSince.IsZero() }
 
 // Expired reports whether the receiver is expired.
 func (q Queue) Expired() bool { return !q.ExpiredSince.IsZero() }
+
+// healthy reports whether the receiver takes all that it is sent.
+func (q Queue) healthy() bool { return q.Failures == 0 && !q.Limited() && !q.Expired() }
 
 // endsWindows reports whether all digests must be given up now: the receiver is expired, and
 // nothing else is pending.
