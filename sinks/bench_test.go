@@ -15,8 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/local"
+	"github.com/vokter/vokter/pipeline/store"
 	"github.com/vokter/vokter/sinks"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -92,8 +97,27 @@ func (p chanPoster) Post(ctx context.Context, m flow.Message) error {
 }
 
 // BenchmarkThousandReceivers takes notifications from the log to 1,000 webhooks, and posts
-// the same bodies with a bare client: ratio is the rate of the one to that of the other.
+// the same bodies with a bare client: ratio is the rate of the one to that of the other. It does so on
+// the disk of the machine, and on one that takes 5 ms longer for each write that is synced.
 func BenchmarkThousandReceivers(b *testing.B) {
+	b.Run("disk", func(b *testing.B) { thousandReceivers(b, local.Config{Dir: b.TempDir()}) })
+	b.Run("slow", func(b *testing.B) {
+		fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			if op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo {
+				time.Sleep(5 * time.Millisecond)
+			}
+			return nil
+		}))
+		db, err := store.Open(store.Options{Dir: b.TempDir(), FS: fs, Gather: local.Gather})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { db.Close() })
+		thousandReceivers(b, local.Config{Store: db})
+	})
+}
+
+func thousandReceivers(b *testing.B, cfg local.Config) {
 	const receivers, atOnce = 1000, 128
 	var arrived sync.WaitGroup
 	r := newReceiver(b, func() { arrived.Done() })
@@ -101,7 +125,7 @@ func BenchmarkThousandReceivers(b *testing.B) {
 	for i := range receivers {
 		to[fmt.Sprint("r", i)] = hook(b, fmt.Sprint(r.URL, "/", i))
 	}
-	tr := deliver(b, to)
+	tr := deliverOver(b, to, cfg)
 	arrived.Add(receivers)
 	publish(b, tr, "r", receivers, 0, receivers) // connects
 	arrived.Wait()

@@ -84,11 +84,16 @@ func newHole(tb testing.TB) (url string, open *atomic.Int64) {
 // deliver runs a Delivery over the embedded transport in a directory, and returns what
 // publishes to it.
 func deliver(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
-	tr, err := local.Open(local.Config{Dir: tb.TempDir(), Topics: map[string]local.Topic{
+	return deliverOver(tb, to, local.Config{Dir: tb.TempDir()})
+}
+
+func deliverOver(tb testing.TB, to map[string]pipeline.Sink, cfg local.Config) *local.Transport {
+	cfg.Topics = map[string]local.Topic{
 		flow.TopicNotifications: {Groups: []string{flow.GroupDelivery}},
 		flow.TopicDead:          {Feedback: true},
 		flow.TopicHealth:        {Feedback: true},
-	}})
+	}
+	tr, err := local.Open(cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
