@@ -30,6 +30,17 @@ func (r *Router) Text(ctx context.Context, url string, n uint64, f inspect.Docum
 	return t, r.unlessClosing(err)
 }
 
+// Screenshot returns the picture of the page that is stored with version n of a document of the page of
+// url; 0 means the current version. It fails like Text, and with a *flow.Refusal of CodeNotFound where
+// there is no picture.
+func (r *Router) Screenshot(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Screenshot, error) {
+	if err := r.readable(ctx); err != nil {
+		return inspect.Screenshot{}, err
+	}
+	s, err := inspect.VersionScreenshot(r.transport, url, n, f)
+	return s, r.unlessClosing(err)
+}
+
 // Diff compares two stored versions of a document of the page of url; see [inspect.Diff]. It fails
 // like Text.
 func (r *Router) Diff(ctx context.Context, url string, f inspect.DiffFilter) (inspect.Difference, error) {

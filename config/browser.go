@@ -46,6 +46,9 @@ func (d *decoder) browser(f *file) browser.Config {
 // warnOfBrowser warns where the pages of c that need the browser cannot be opened.
 func (d *decoder) warnOfBrowser(c browser.Config) {
 	needed := slices.ContainsFunc(slices.Collect(maps.Values(c.Pages)), browser.Page.NeedsBrowser)
+	if c.Screenshots && !needed {
+		d.warnAt(d.place("browser.screenshots"), "no page has screenshots, because none is opened in the browser; add fetch: browser to a subscription or document")
+	}
 	if err := c.Ready(); needed && err != nil {
 		d.warnAt(d.place("browser"), "the checks of pages with fetch: browser or auto will fail: %v", err)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,13 +20,13 @@ func browserFile(top string, fields ...string) []byte {
 
 func TestBrowser(t *testing.T) {
 	steps := "steps: [{fill: {select: '#p', value: tops3cret}}, {scroll: 2}]"
-	c, err := Parse("c.yaml", browserFile("browser: {tabs: 3, memory: 512MiB, timeout: 20s}", "fetch: browser, "+steps), options(nil))
+	c, err := Parse("c.yaml", browserFile("browser: {tabs: 3, memory: 512MiB, timeout: 20s, screenshots: true}", "fetch: browser, "+steps), options(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := c.Router.Browser
 	p := b.Pages["https://example.com/"]
-	if b.Tabs != 3 || b.Memory != 512<<20 || p.Mode != browser.Rendered || len(p.Steps) != 2 || p.Steps[0].Fill.Value != registry.NewSecret("tops3cret") && p.Steps[0].Fill.Value.Reveal() != "tops3cret" {
+	if b.Tabs != 3 || !b.Screenshots || b.Memory != 512<<20 || p.Mode != browser.Rendered || len(p.Steps) != 2 || p.Steps[0].Fill.Value != registry.NewSecret("tops3cret") && p.Steps[0].Fill.Value.Reveal() != "tops3cret" {
 		t.Errorf("got %+v", b)
 	}
 	for want, fields := range map[string][]string{
@@ -41,6 +42,19 @@ func TestBrowser(t *testing.T) {
 		}
 		if _, err := Parse("c.yaml", browserFile(top, fields...), options(nil)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestScreenshotsWithoutBrowser warns that no page is opened in the browser.
+func TestScreenshotsWithoutBrowser(t *testing.T) {
+	for fetch, want := range map[string]bool{"http": true, "browser": false, "auto": false} {
+		c, err := Parse("c.yaml", browserFile("browser: {screenshots: true}", "fetch: "+fetch), options(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(fmt.Sprint(c.Warnings), "no page has screenshots"); got != want {
+			t.Errorf("fetch: %s: got %v", fetch, c.Warnings)
 		}
 	}
 }

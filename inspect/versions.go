@@ -1,8 +1,10 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +62,8 @@ type Version struct {
 	Value string `json:"value,omitempty"`
 	// Bytes is the size of the text.
 	Bytes int64 `json:"bytes"`
+	// Screenshot says that a picture of the page is stored with the version.
+	Screenshot bool `json:"screenshot,omitempty"`
 	// Size is how much changed since the version before, in tokens. It is nil for a baseline, and
 	// where the change is forgotten and the texts are too large to compare them again.
 	Size *flow.Size `json:"size,omitempty"`
@@ -162,6 +166,38 @@ func VersionText(s Store, url string, n uint64, f DocumentFilter) (Text, error) 
 	return t, t.addChange(s, records, d)
 }
 
+// Screenshot is a picture of a page, as it was when a version of a document of it was found.
+type Screenshot struct {
+	URL      string `json:"url"`
+	Document string `json:"document"`
+	Version  uint64 `json:"version"`
+	// ContentType is image/webp, image/jpeg or image/png.
+	ContentType string `json:"content_type"`
+	Image       []byte `json:"image"`
+}
+
+// VersionScreenshot returns the picture of the page that is stored with version n of a document; 0 means
+// the current version. It fails like [VersionText], and with a *flow.Refusal of CodeNotFound where the
+// version has no picture.
+func VersionScreenshot(s Store, url string, n uint64, f DocumentFilter) (Screenshot, error) {
+	d, err := openDocument(s, url, f)
+	if err != nil {
+		return Screenshot{}, err
+	}
+	if n == 0 {
+		n = d.N
+	}
+	image, ok, err := index.LoadScreenshot(d.state, d.ID, n)
+	if err != nil {
+		return Screenshot{}, err
+	}
+	kind := http.DetectContentType(image)
+	if !ok || kind != "image/webp" && kind != "image/jpeg" && kind != "image/png" {
+		return Screenshot{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("version %d of %s has no screenshot", n, d.page.URL)}
+	}
+	return Screenshot{URL: d.page.URL, Document: d.ID, Version: n, ContentType: kind, Image: bytes.Clone(image)}, nil
+}
+
 // Plain returns the text of a version without the marks of list items and table rows. Each becomes
 // a line break, so that all offsets stay the same.
 func Plain(content string) string {
@@ -178,7 +214,7 @@ func versionOf(n uint64, v index.StoredVersion) (Version, error) {
 	out := Version{
 		N: n, Time: v.Time, Check: v.Check, Baseline: v.Previous == 0, Title: v.Title,
 		Language: v.Language, LanguageFrom: v.LanguageFrom, ContentType: v.ContentType, TextHash: v.TextHash,
-		Bytes: flow.UnpackedSize(v.Packed), Matches: []Match{},
+		Bytes: flow.UnpackedSize(v.Packed), Screenshot: v.Screenshot, Matches: []Match{},
 	}
 	if out.Bytes == 0 { // small packed texts do not say it
 		content, err := unpack(v, n)

@@ -50,10 +50,16 @@ type Response struct {
 	// Access identifies the settings of the Fetcher with which the page was fetched, such as headers
 	// or a login, without revealing them. It is stored. Empty where there are none.
 	Access string
+	// Screenshot is a picture of the page as PNG, JPEG or WebP, of at most MaxScreenshot bytes. It is
+	// stored with the versions that the page makes. Empty where there is none.
+	Screenshot []byte
 	// Body is the decompressed body, never nil. A Read beyond the size limit fails with a
 	// *FetchError of class FailTooLarge.
 	Body io.ReadCloser
 }
+
+// MaxScreenshot is how large a Response.Screenshot can be, in bytes. A larger one is not stored.
+const MaxScreenshot = 256 << 10
 
 // Raw is a page as a Reader gets it.
 type Raw struct {

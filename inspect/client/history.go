@@ -23,6 +23,12 @@ func (c *Client) Text(ctx context.Context, url string, n uint64, f inspect.Docum
 	return t, c.get(ctx, "/text", documentValues(url, f, "version", decimal(n)), &t)
 }
 
+// Screenshot returns the picture of the page that is stored with version n of a document of the page of
+// url, or with the current one for 0.
+func (c *Client) Screenshot(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (s inspect.Screenshot, err error) {
+	return s, c.get(ctx, "/screenshot", documentValues(url, f, "version", decimal(n)), &s)
+}
+
 // Diff compares two versions of a document of the page of url.
 func (c *Client) Diff(ctx context.Context, url string, f inspect.DiffFilter) (d inspect.Difference, err error) {
 	q := documentValues(url, f.DocumentFilter, "from", decimal(f.From), "to", decimal(f.To))

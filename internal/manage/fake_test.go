@@ -190,6 +190,11 @@ func (f *fake) Text(_ context.Context, url string, n uint64, df inspect.Document
 	return inspect.Text{URL: url, Text: "words", Version: inspect.Version{N: n}}, f.err
 }
 
+func (f *fake) Screenshot(_ context.Context, url string, n uint64, df inspect.DocumentFilter) (inspect.Screenshot, error) {
+	f.asked = append(f.asked, url, n, df)
+	return inspect.Screenshot{URL: url, Version: n, ContentType: "image/webp", Image: []byte("RIFF")}, f.err
+}
+
 func (f *fake) Diff(_ context.Context, url string, df inspect.DiffFilter) (inspect.Difference, error) {
 	f.asked = append(f.asked, url, df)
 	return inspect.Difference{URL: url, Rows: []inspect.Row{{Kind: inspect.RowSkipped, Skipped: 2}}}, f.err

@@ -100,6 +100,17 @@ func (a *api) addHistory() {
 		return a.service.Text(ctx, in.URL, in.Version, f)
 	})
 
+	add(a, route{
+		method: http.MethodGet, path: "/screenshot", id: "get-screenshot", scope: config.ScopeRead, summary: "Returns the picture of the page that is stored with one version",
+		description: "Versions with a picture have the field screenshot. The image is in base64.",
+	}, func(ctx context.Context, in *textInput) (inspect.Screenshot, error) {
+		f, err := in.filter(ctx)
+		if err != nil {
+			return inspect.Screenshot{}, err
+		}
+		return a.service.Screenshot(ctx, in.URL, in.Version, f)
+	})
+
 	type diffInput struct {
 		DocumentInput
 		From    uint64 `query:"from" maximum:"9007199254740991" doc:"The number of the older version; without it the one before to."`

@@ -27,6 +27,9 @@ func TestHistoryRoundTrip(t *testing.T) {
 	if x, err := c.Text(t.Context(), page, 4, document); err != nil || x.Text != "words" || x.N != 4 {
 		t.Errorf("text: %+v, %v", x, err)
 	}
+	if s, err := c.Screenshot(t.Context(), page, 4, document); err != nil || s.Version != 4 || s.ContentType != "image/webp" || string(s.Image) != "RIFF" {
+		t.Errorf("screenshot: %+v, %v", s, err)
+	}
 	if d, err := c.Diff(t.Context(), page, different); err != nil || len(d.Rows) != 1 || d.Rows[0].Skipped != 2 {
 		t.Errorf("diff: %+v, %v", d, err)
 	}

@@ -59,6 +59,9 @@ type Service interface {
 	Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error)
 	// Deliveries returns the notifications of the last changes of a page with their deliveries.
 	Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error)
+	// Screenshot returns the picture of the page of url that is stored with version n of a document, or
+	// with the current one for 0.
+	Screenshot(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Screenshot, error)
 	// Preview returns the page of s as it is now, with the text that s would watch.
 	Preview(ctx context.Context, s pipeline.Subscription, source bool) (inspect.Preview, error)
 	// Change replaces the subscription of s.Client to a document by s.

@@ -88,6 +88,7 @@ func TestTenants(t *testing.T) {
 		{"GET", "/explain?url=https://example.com/both", "", 200, "secret of a"},
 		{"GET", "/versions?url=https://example.com/b", "", 404, "is not watched"},
 		{"GET", "/versions?url=https://example.com/both&client=b", "", 404, ""},
+		{"GET", "/screenshot?url=https://example.com/b", "", 404, "is not watched"},
 		{"GET", "/text?url=https://example.com/b", "", 404, "is not watched"},
 		{"GET", "/diff?url=https://example.com/b", "", 404, "is not watched"},
 		{"GET", "/changes?url=https://example.com/b", "", 404, "is not watched"},

@@ -69,7 +69,7 @@ func (f *fake) match() inspect.Match {
 }
 
 func (f *fake) version(n uint64) inspect.Version {
-	return inspect.Version{N: n, Time: someTime, Title: hostile, Size: &flow.Size{Added: 1}, Matches: []inspect.Match{f.match()}}
+	return inspect.Version{N: n, Time: someTime, Title: hostile, Screenshot: n == 2, Size: &flow.Size{Added: 1}, Matches: []inspect.Match{f.match()}}
 }
 
 func (f *fake) Versions(context.Context, string, inspect.DocumentFilter) (inspect.History, error) {
@@ -81,6 +81,11 @@ func (f *fake) Versions(context.Context, string, inspect.DocumentFilter) (inspec
 
 func (f *fake) Text(_ context.Context, _ string, n uint64, _ inspect.DocumentFilter) (inspect.Text, error) {
 	return inspect.Text{URL: pageURL, Document: "d1", Version: f.version(n), Text: "green tea " + hostile + f.long}, f.err
+}
+
+func (f *fake) Screenshot(_ context.Context, _ string, n uint64, df inspect.DocumentFilter) (inspect.Screenshot, error) {
+	f.filters = append(f.filters, inspect.ListFilter{Clients: df.Clients})
+	return inspect.Screenshot{URL: pageURL, Version: n, ContentType: "image/webp", Image: []byte(hostile)}, f.err
 }
 
 func (f *fake) Diff(context.Context, string, inspect.DiffFilter) (inspect.Difference, error) {
@@ -175,8 +180,9 @@ func (f *fake) Replay(_ context.Context, x flow.DeadFilter) (int, error) {
 	return 1, f.note("replay %s", x.Sink)
 }
 
-func (f *fake) Ready() error         { return nil }
-func (f *fake) Gauges() []flow.Gauge { return nil }
+func (f *fake) Observe(flow.Observer) (stop func()) { return func() {} }
+func (f *fake) Ready() error                        { return nil }
+func (f *fake) Gauges() []flow.Gauge                { return nil }
 
 func (f *fake) Running() <-chan struct{} {
 	running := make(chan struct{})
@@ -266,13 +272,13 @@ func (b *browser) send(t *testing.T, method, path string, form url.Values, heade
 	return resp, string(body)
 }
 
-// paths are requests to all routes that show something.
+// paths are requests to all routes that show a page.
 func paths(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, r := range routes {
 		path, ok := strings.CutPrefix(r.pattern, "GET ")
-		if !ok {
+		if !ok || path == "/screenshot" {
 			continue
 		}
 		all = append(all, strings.TrimSuffix(path, "{$}")+"?url="+url.QueryEscape(pageURL))

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -132,4 +133,25 @@ func number(r *request, name string) (uint64, error) {
 		return 0, &pipeline.FieldError{Field: name, Reason: "is not the number of a version"}
 	}
 	return n, nil
+}
+
+// screenshot is a picture of a watched page.
+type screenshot struct{ inspect.Screenshot }
+
+func showScreenshot(r *request) (any, error) {
+	n, err := number(r, "version")
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.api.Screenshot(r.Context(), r.form.Get("url"), n, inspect.DocumentFilter{Document: r.form.Get("document")})
+	return screenshot{s}, err
+}
+
+// send sends the picture with the type that its bytes have, and lets nothing in it run.
+func (s screenshot) send(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox; frame-ancestors 'none'")
+	h.Set("Content-Type", s.ContentType)
+	h.Set("Content-Disposition", "inline")
+	_, _ = w.Write(s.Image) // the client may have gone
 }

@@ -66,6 +66,7 @@ var functions = template.FuncMap{
 	"last":     func(all []inspect.Version) int { return len(all) - 1 },
 	"layout":   func(side bool) string { return map[bool]string{true: "side"}[side] },
 	"tab":      newTab,
+	"shot":     newShot,
 	"target":   func(url, client, back string) any { return struct{ URL, Client, Back string }{url, client, back} },
 	"plain":    func(name string) string { return strings.ReplaceAll(strings.TrimPrefix(name, "vokter_"), "_", " ") },
 	"figure":   figure,
@@ -78,6 +79,16 @@ type tab struct {
 }
 
 func newTab(v view, path, name string) tab { return tab{path, name, v.Path == path} }
+
+// shot is a version with its screenshot, before or after a change.
+type shot struct {
+	URL, Document, When string
+	inspect.Version
+}
+
+func newShot(url, document string, v inspect.Version, when string) shot {
+	return shot{url, document, when, v}
+}
 
 // lastChange returns when the text of a page last changed.
 func lastChange(p inspect.Page) (last time.Time) {

@@ -93,6 +93,7 @@ var routes = []route{
 	{pattern: "GET /page", scope: config.ScopeRead, template: "page", show: showPage},
 	{pattern: "GET /text", scope: config.ScopeRead, template: "text", show: showText},
 	{pattern: "GET /diff", scope: config.ScopeRead, template: "diff", show: showDiff},
+	{pattern: "GET /screenshot", scope: config.ScopeRead, show: showScreenshot},
 	{pattern: "GET /why", scope: config.ScopeRead, template: "why", show: showWhy},
 	{pattern: "GET /subscribe", scope: config.ScopeWrite, template: "subscribe", show: showSubscribe},
 	{pattern: "GET /pick", scope: config.ScopeWrite, template: "pick", show: showPick},
@@ -148,6 +149,9 @@ type request struct {
 	form   url.Values
 }
 
+// sender is the answer of a route without a template.
+type sender interface{ send(w http.ResponseWriter) }
+
 // redirect is an error that sends the browser to another page, with a note on top of it.
 type redirect struct{ to, note string }
 
@@ -189,8 +193,8 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
 		s.refuse(w, r, statusOf(err), reason(err))
 		return
 	}
-	if f, ok := data.(frame); ok {
-		f.send(w)
+	if sent, ok := data.(sender); ok {
+		sent.send(w)
 		return
 	}
 	s.render(w, r, http.StatusOK, to.template, view{Bearer: bearer, Note: takeNote(w, r), Path: r.URL.Path, Data: data})

@@ -352,3 +352,27 @@ func TestValueForm(t *testing.T) {
 		t.Errorf("got %s %s", r.Status, body)
 	}
 }
+
+// TestScreenshots: the difference shows the pictures of both versions, and each is served as a picture in
+// which nothing runs, to users who may see the page.
+func TestScreenshots(t *testing.T) {
+	f := new(fake)
+	b := open(t, f, "acme")
+	_, body := b.get(t, "/diff?url="+url.QueryEscape(pageURL))
+	for _, want := range []string{"Before: version 1 has no screenshot", `<img src="/screenshot?document=d1&amp;url=https%3A%2F%2Fexample.com%2F%3Fa%3D1%26b%3D%253Cscript%253E&amp;version=2"`} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%s is missing in %s", want, body)
+		}
+	}
+	r, body := b.get(t, "/screenshot?url=https://example.com/&version=2")
+	if h := r.Header; r.StatusCode != http.StatusOK || h.Get("Content-Type") != "image/webp" || h.Get("X-Content-Type-Options") != "nosniff" ||
+		!strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none'; sandbox") || body != hostile {
+		t.Errorf("got %s %v %s", r.Status, h, body)
+	}
+	if got := f.filters[len(f.filters)-1].Clients; !slices.Equal(got, []string{"acme"}) {
+		t.Errorf("the picture was asked for as %v", got)
+	}
+	if r, _ := open(t, f, "").get(t, "/screenshot?url=https://example.com/&version=2"); r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without a login: got %s", r.Status)
+	}
+}

@@ -150,6 +150,9 @@ type Outcome struct {
 	Items []string `json:"items,omitempty"`
 	// Packed is the Content of the text, packed with PackText. It is in the body of the message.
 	Packed []byte `json:"-"`
+	// Screenshot is a picture of the page, only if Kind is OutcomeRead. It follows Rebased in the body
+	// of the message.
+	Screenshot []byte `json:"-"`
 	// Body is the body of the page, only on the last part, and only if a part is OutcomeRead or
 	// Request.KeepBody is set, and if it is small enough to store. It follows Packed in the body of
 	// the message.
@@ -215,21 +218,22 @@ type outcomeHeader struct {
 }
 
 // frames has the sizes of the parts of the body of the message, in bytes: Outcome.Packed,
-// Body.Packed and Rebased.Packed. Body and Rebased here have no Packed.
+// Body.Packed, Rebased.Packed and Outcome.Screenshot. Body and Rebased here have no Packed.
 type frames struct {
 	Packed      int      `json:"packed"`
 	Body        *Body    `json:"body,omitempty"`
 	BodySize    int      `json:"body_size,omitempty"`
 	Rebased     *Rebased `json:"rebased,omitempty"`
 	RebasedSize int      `json:"rebased_size,omitempty"`
+	Screenshot  int      `json:"screenshot,omitempty"`
 }
 
 // frames returns the division of the body of the message, or nil if it is Packed alone.
 func (o Outcome) frames() *frames {
-	if o.Body == nil && o.Rebased == nil {
+	if o.Body == nil && o.Rebased == nil && o.Screenshot == nil {
 		return nil
 	}
-	f := &frames{Packed: len(o.Packed)}
+	f := &frames{Packed: len(o.Packed), Screenshot: len(o.Screenshot)}
 	if o.Body != nil {
 		b := *o.Body
 		f.Body, f.BodySize, b.Packed = &b, len(b.Packed), nil
@@ -247,7 +251,7 @@ func (o Outcome) joined() (Outcome, []byte) {
 	if f == nil {
 		return o, o.Packed
 	}
-	body := make([]byte, 0, f.Packed+f.BodySize+f.RebasedSize)
+	body := make([]byte, 0, f.Packed+f.BodySize+f.RebasedSize+f.Screenshot)
 	body = append(body, o.Packed...)
 	if o.Body != nil {
 		body = append(body, o.Body.Packed...)
@@ -255,6 +259,7 @@ func (o Outcome) joined() (Outcome, []byte) {
 	if o.Rebased != nil {
 		body = append(body, o.Rebased.Packed...)
 	}
+	body = append(body, o.Screenshot...)
 	o, err := outcomeHeader{o, f}.cut(body)
 	if err != nil {
 		panic("pipeline: " + err.Error()) // cannot happen: the buffer has the sum of the sizes
@@ -282,6 +287,7 @@ func (h outcomeHeader) cut(body []byte) (Outcome, error) {
 	}
 	o.Packed, o.Body, o.Rebased = take(f.Packed), f.Body, f.Rebased
 	bodyPacked, rebasedPacked := take(f.BodySize), take(f.RebasedSize)
+	o.Screenshot = take(f.Screenshot)
 	if o.Body != nil {
 		o.Body.Packed = bodyPacked
 	}

@@ -97,7 +97,8 @@ func TestOutcomeParts(t *testing.T) {
 		{"text", Outcome{Packed: []byte("text")}, "text"},
 		{"body", Outcome{Packed: []byte("text"), Body: body}, "textthe body"},
 		{"rebased", Outcome{Packed: []byte("text"), Rebased: rebased}, "textthe text"},
-		{"all", Outcome{Packed: []byte("text"), Body: body, Rebased: rebased}, "textthe bodythe text"},
+		{"all", Outcome{Packed: []byte("text"), Body: body, Rebased: rebased, Screenshot: []byte("the picture")}, "textthe bodythe textthe picture"},
+		{"picture", Outcome{Packed: []byte("text"), Screenshot: []byte("the picture")}, "textthe picture"},
 		{"body of an unchanged text", Outcome{Body: body}, "the body"},
 		{"failed", Outcome{Packed: []byte("text"), Rebased: &Rebased{Failed: "why"}}, "text"},
 	} {
@@ -126,7 +127,7 @@ func TestOutcomeParts(t *testing.T) {
 		if len(tc.o.Packed) > 0 && near.Packed != nil && &near.Packed[0] != &m.Body[0] {
 			t.Errorf("%s: the text was copied", tc.name)
 		}
-		if tc.o.Body == nil && tc.o.Rebased == nil {
+		if tc.o.Body == nil && tc.o.Rebased == nil && tc.o.Screenshot == nil {
 			continue
 		}
 		for _, other := range [][]byte{nil, append(bytes.Clone(m.Body), 0), m.Body[:len(m.Body)-1]} {

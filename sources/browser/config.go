@@ -97,6 +97,8 @@ type Config struct {
 	// NoSandbox switches off Chromium's sandbox, which does not work for the user root, nor in many
 	// containers. A page that breaks out of the renderer has the rights of this process then.
 	NoSandbox bool `yaml:"no_sandbox"`
+	// Screenshots stores a picture of the page with each version that a page from the browser makes.
+	Screenshots bool `yaml:"screenshots"`
 	// Pages says by URL how pages are fetched. Pages that are not in it are fetched with one request.
 	Pages map[string]Page
 	// Allow lists networks that the browser may connect to besides public addresses.

@@ -162,7 +162,7 @@ func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []S
 	return pipeline.Response{
 		URL: doc.url, Status: http.StatusOK, Access: access,
 		Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}},
-		Body:   io.NopCloser(strings.NewReader(doc.html)),
+		Body:   io.NopCloser(strings.NewReader(doc.html)), Screenshot: doc.screenshot,
 	}, nil
 }
 

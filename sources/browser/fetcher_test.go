@@ -105,6 +105,41 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// TestScreenshots takes a picture of a page if the settings say so. A page full of noise
+// has one of less quality.
+func TestScreenshots(t *testing.T) {
+	t.Parallel()
+	s := newWebsite(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `<p>Noise</p><canvas id="c" width="600" height="1500"></canvas><script>
+			const x = c.getContext("2d"), d = x.createImageData(600, 1500), a = new Uint32Array(d.data.buffer);
+			for (let i = 0, n = 1; i < a.length; i++) { n = n * 1664525 + 1013904223 | 0; a[i] = n | 0xff000000 }
+			x.putImageData(d, 0, 0)</script>`)
+	})
+	for _, on := range []bool{false, true} {
+		f := s.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Screenshots = on })
+		resp, err := f.Fetch(t.Context(), pipeline.FetchRequest{URL: s.URL + "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		switch kind := http.DetectContentType(resp.Screenshot); {
+		case !on && resp.Screenshot != nil:
+			t.Errorf("without the setting there is a picture of %d bytes", len(resp.Screenshot))
+		case on && (kind != "image/webp" || len(resp.Screenshot) > pipeline.MaxScreenshot):
+			t.Errorf("got %d bytes of %s", len(resp.Screenshot), kind)
+		}
+	}
+	plain := newWebsite(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<h1>Price 95 EUR</h1>") })
+	resp, err := plain.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Screenshots = true }).Fetch(t.Context(), pipeline.FetchRequest{URL: plain.URL + "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if kind := http.DetectContentType(resp.Screenshot); kind != "image/webp" {
+		t.Errorf("got %d bytes of %s", len(resp.Screenshot), kind)
+	}
+}
+
 // TestSteps logs in by a form and opens what is behind it. Each check logs in again.
 func TestSteps(t *testing.T) {
 	t.Parallel()

@@ -36,9 +36,16 @@ const (
 	memoryEvery = 250 * time.Millisecond
 )
 
+// The size of the window in pixels.
+const (
+	windowWidth  = 1280
+	windowHeight = 1024
+)
+
 // document is a page that the browser has opened.
 type document struct {
 	url, mime, html string
+	screenshot      []byte
 }
 
 // tab is one page in a browser of its own.
@@ -120,7 +127,7 @@ func (f *Fetcher) options(path, proxy string, profile *profile, output io.Writer
 		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-gpu", true),
 		chromedp.Flag("mute-audio", true),
-		chromedp.WindowSize(1280, 1024),
+		chromedp.WindowSize(windowWidth, windowHeight),
 	)
 }
 
@@ -167,6 +174,9 @@ func (t *tab) read(steps []Step) (*document, error) {
 	}
 	if int64(len(doc.html)) > t.f.config.MaxBody {
 		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page is larger than %d bytes", t.f.config.MaxBody), Err: LimitSize}
+	}
+	if t.f.config.Screenshots {
+		doc.screenshot = t.screenshot()
 	}
 	return doc, nil
 }

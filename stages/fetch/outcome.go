@@ -42,6 +42,8 @@ type Page struct {
 	Header http.Header
 	// Access is Response.Access.
 	Access string
+	// Screenshot is Response.Screenshot.
+	Screenshot []byte
 	// Body is the decompressed body; empty with 304.
 	Body []byte
 	// Time is when the fetch began, and Took how long it lasted.
@@ -95,7 +97,13 @@ func readAs(ctx context.Context, base flow.Outcome, req flow.Request, p Page, f 
 	if err != nil {
 		return []flow.Outcome{unread(base, err)}
 	}
-	return readParts(ctx, base, req, raw, f.reader, readers)
+	parts := readParts(ctx, base, req, raw, f.reader, readers)
+	for i := range parts {
+		if parts[i].Kind == flow.OutcomeRead {
+			parts[i].Screenshot = p.Screenshot
+		}
+	}
+	return parts
 }
 
 // unread is the outcome of a page that nothing can read. Its body is not remembered, so that the

@@ -186,6 +186,9 @@ func (s *Stage) get(ctx context.Context, req flow.Request, large *place) (p Page
 	}
 	defer resp.Body.Close()
 	p = Page{URL: resp.URL, Status: resp.Status, Header: resp.Header, Access: resp.Access}
+	if len(resp.Screenshot) <= pipeline.MaxScreenshot {
+		p.Screenshot = resp.Screenshot
+	}
 	if resp.Status == http.StatusNotModified {
 		return p, nil
 	}

@@ -172,6 +172,8 @@ type version struct {
 	// Packed is the text, packed with flow.PackText; Extractor names what extracted it.
 	Packed    []byte
 	Extractor string
+	// Screenshot is a picture of the page, or nil.
+	Screenshot []byte
 	// Feed is set if the document has View.Items.
 	Feed *reading
 	// Language holds what may decide the language besides the text. In its Text is what was
@@ -198,6 +200,12 @@ type record struct {
 	// N is one more than that of the record before. It grows even if the clock is set back or
 	// the page begins a new incarnation.
 	N uint64
+}
+
+// dropScreenshot deletes the picture of version N of a document, if there is one.
+type dropScreenshot struct {
+	Document string
+	N        uint64
 }
 
 // dropVersion deletes version N of a document.
@@ -266,25 +274,26 @@ type ended struct {
 // history; with All, these too.
 type clearPage struct{ All bool }
 
-func (ask) output()          {}
-func (version) output()      {}
-func (rebase) output()       {}
-func (keepBody) output()     {}
-func (dropBody) output()     {}
-func (record) output()       {}
-func (dropVersion) output()  {}
-func (dropDocument) output() {}
-func (stamp) output()        {}
-func (withdraw) output()     {}
-func (listExpired) output()  {}
-func (dropExpired) output()  {}
-func (healthEvent) output()  {}
-func (decide) output()       {}
-func (resumeDue) output()    {}
-func (wakeAt) output()       {}
-func (checked) output()      {}
-func (ended) output()        {}
-func (clearPage) output()    {}
+func (ask) output()            {}
+func (version) output()        {}
+func (rebase) output()         {}
+func (keepBody) output()       {}
+func (dropBody) output()       {}
+func (record) output()         {}
+func (dropScreenshot) output() {}
+func (dropVersion) output()    {}
+func (dropDocument) output()   {}
+func (stamp) output()          {}
+func (withdraw) output()       {}
+func (listExpired) output()    {}
+func (dropExpired) output()    {}
+func (healthEvent) output()    {}
+func (decide) output()         {}
+func (resumeDue) output()      {}
+func (wakeAt) output()         {}
+func (checked) output()        {}
+func (ended) output()          {}
+func (clearPage) output()      {}
 
 // apply returns the page after ev and the outputs to carry out, in order. It is a pure
 // function: it does not change what p and ev hold. If the page ended, the returned Page has no

@@ -179,6 +179,7 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 	d.N++
 	d.TextHash, d.Body = o.TextHash, 0
 	d.Replaced = 0
+	d.Screenshots = d.Screenshots || len(o.Screenshot) > 0
 	d.changed(previous)
 	a.stands(d, o)
 	if a.p.Open.Made == nil {
@@ -190,7 +191,7 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
 			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, ContentType: o.ContentType, TextHash: o.TextHash,
 		},
-		Packed: o.Packed, Extractor: o.Extractor,
+		Packed: o.Packed, Extractor: o.Extractor, Screenshot: o.Screenshot,
 		Language: text.LanguageChoice{Document: a.p.language(), Page: o.Language, Text: o.PageLanguage},
 	}
 	if d.View.Items {

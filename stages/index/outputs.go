@@ -49,8 +49,13 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 		return storeRecord(st, o)
 	case dropVersion:
 		return st.Delete(versionName(o.Document, o.N))
+	case dropScreenshot:
+		return st.Delete(screenshotName(o.Document, o.N))
 	case dropDocument:
 		if err := clearNames(st, versionsName+o.Document+"/"); err != nil {
+			return err
+		}
+		if err := clearNames(st, screenshotsName+o.Document+"/"); err != nil {
 			return err
 		}
 		if err := st.Delete(itemsName + o.Document); err != nil {
@@ -207,6 +212,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	stored := StoredVersion{
 		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title, ContentType: snap.ContentType,
 		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: v.Packed, Previous: snap.Previous,
+		Screenshot: len(v.Screenshot) > 0,
 	}
 	if v.Feed != nil && snap.Previous > 0 {
 		stored.Base = flow.PackText(snap.Old)
@@ -217,6 +223,11 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	}
 	if err := st.Set(versionName(snap.Document, snap.N), b); err != nil {
 		return err
+	}
+	if stored.Screenshot {
+		if err := st.Set(screenshotName(snap.Document, snap.N), v.Screenshot); err != nil {
+			return err
+		}
 	}
 	tx.Emit(snap.Message())
 	tx.OnCommit(func() {

@@ -175,6 +175,8 @@ type Document struct {
 	// Times are when the stored versions were found, in seconds since 1970, the oldest first. Those
 	// of the oldest ones may be missing.
 	Times []int64 `cbor:"16,keyasint,omitempty"`
+	// Screenshots says that stored versions may have pictures of the page.
+	Screenshots bool `cbor:"17,keyasint,omitempty"`
 }
 
 // madeVersion is the number of a version and the hash of its text.

@@ -60,6 +60,9 @@ func (a *application) dropOld(d *Document) {
 	r := a.p.retention(a.Rules.Keep)
 	for d.Oldest < d.N && (d.N-d.Oldest >= uint64(max(r.Versions, 1)) || r.For > 0 && d.replacedFor(d.Oldest, a.Now) >= r.For) {
 		a.emit(dropVersion{d.ID, d.Oldest})
+		if d.Screenshots {
+			a.emit(dropScreenshot{d.ID, d.Oldest})
+		}
 		d.Oldest++
 	}
 	if extra := len(d.Times) - int(d.N-d.Oldest+1); extra > 0 {

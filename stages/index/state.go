@@ -22,6 +22,7 @@ const (
 	progressName      = flow.Hot + "page" // storedProgress
 	subscriptionsName = "sub/"            // sub/<document>/<client>, or see nameOf
 	versionsName      = "v/"              // v/<document>/<n, 20 digits>
+	screenshotsName   = "pic/"            // pic/<document>/<n, 20 digits>: the picture of the page with a version
 	tokensName        = "tok/"            // tok/<document>: the tokens of the current version
 	sketchName        = "sim/"            // sim/<document>: the text.Sketch of the current version, unless it is short
 	itemsName         = "itm/"            // itm/<document>: feed.Seen
@@ -52,6 +53,10 @@ func treePageName(id, page string) string { return treePagesName + id + "/" + pa
 
 func versionName(document string, n uint64) string {
 	return fmt.Sprintf("%s%s/%020d", versionsName, document, n)
+}
+
+func screenshotName(document string, n uint64) string {
+	return fmt.Sprintf("%s%s/%020d", screenshotsName, document, n)
 }
 
 // format is the first byte of every stored value.
@@ -115,6 +120,14 @@ type StoredVersion struct {
 	// Base is, for a feed whose items are watched, the text that it was compared with in place of
 	// the text of Previous, packed with flow.PackText.
 	Base []byte `cbor:"11,keyasint,omitempty"`
+	// Screenshot says that a picture of the page is stored with it.
+	Screenshot bool `cbor:"12,keyasint,omitempty"`
+}
+
+// LoadScreenshot returns the picture of the page that is stored with version n of a document of the
+// page whose state st is; ok is false if there is none.
+func LoadScreenshot(st flow.State, document string, n uint64) (image []byte, ok bool, err error) {
+	return st.Get(screenshotName(document, n))
 }
 
 // OldText returns the text that v, a version of a document of the page whose state st is, was
