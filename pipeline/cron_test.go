@@ -159,3 +159,33 @@ func TestEitherDaySuffices(t *testing.T) {
 		}
 	}
 }
+
+// TestQuietHoursNeverEndEarly: in each zone, whatever its clock does, the hours end later than any time
+// in them, and within a day and the hours by which clocks are changed.
+func TestQuietHoursNeverEndEarly(t *testing.T) {
+	for _, name := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "Pacific/Apia", "America/Sao_Paulo"} {
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, hours := range []string{"22:00-07:00", "01:00-02:30", "02:00-03:00", "23:30-00:15", "03:00-01:59"} {
+			q, err := ParseQuiet(hours + " " + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := time.Date(2011, 12, 25, 0, 0, 0, 0, time.UTC); at.Year() < 2013; at = at.Add(23 * time.Minute) {
+				clock := at.In(zone)
+				now := clock.Hour()*60 + clock.Minute()
+				within := q.From <= now && now < q.To
+				if q.From > q.To {
+					within = now >= q.From || now < q.To
+				}
+				end := q.End(at)
+				if within != end.After(at) || end.Before(at) || end.Sub(at) > 27*time.Hour {
+					t.Errorf("%v at %v: they end at %v", q, clock, end.In(zone))
+					break
+				}
+			}
+		}
+	}
+}

@@ -6,16 +6,12 @@ import (
 	"time"
 )
 
-const (
-	// maxSeen bounds the requests that are remembered. Only requests with a valid signature count.
-	maxSeen = 10_000
-	// patienceOfSlack is how long Slack waits for an answer: what it signed earlier before the start of
-	// this process can only be a repetition.
-	patienceOfSlack = 3 * time.Second
-)
+// maxSeen bounds the requests that are remembered. Only requests with a valid signature count.
+const maxSeen = 10_000
 
 var (
 	errRepeated = errors.New("the request was received before; Slack sends each request once")
+	errEarlier  = errors.New("the request was signed before this process started, and perhaps carried out by the one before; do it again")
 	errTooMany  = errors.New("too many requests within a few minutes; try again later")
 )
 
@@ -33,8 +29,8 @@ func newSeen(start time.Time) *seen { return &seen{start: start, until: make(map
 
 // add remembers a valid signature that was made at the time signed. It fails if that is known already.
 func (s *seen) add(signature string, signed, now time.Time) error {
-	if signed.Before(s.start.Add(-patienceOfSlack).Truncate(time.Second)) {
-		return errRepeated // perhaps a process before this one received it
+	if signed.Before(s.start.Truncate(time.Second)) {
+		return errEarlier
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
