@@ -278,7 +278,7 @@ func (c Config) validatePassing() error {
 			}
 		}
 		if loop := loopFrom(name, next); loop != nil {
-			errs = append(errs, fmt.Errorf("sink %q: it would pass notifications on to itself: %s", name, strings.Join(loop, " to ")))
+			errs = append(errs, &pipeline.FieldError{Field: "sinks." + name, Reason: "it would pass notifications on to itself: " + strings.Join(loop, " to ")})
 		}
 	}
 	return errors.Join(errs...)

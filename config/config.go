@@ -6,6 +6,7 @@ package config
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
@@ -129,7 +131,11 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	d.warnOf(f)
 	if len(d.errs) == 0 { // mistakes that only the whole configuration shows
 		for _, err := range leaves(c.Router.Validate()) {
-			d.failAt(position{1, 1}, "%v", err)
+			at := position{1, 1}
+			if field, ok := errors.AsType[*pipeline.FieldError](err); ok && strings.HasPrefix(field.Field, "sinks.") {
+				at = d.place(field.Field)
+			}
+			d.failAt(at, "%v", err)
 		}
 	}
 	d.warned.sort()

@@ -52,7 +52,7 @@ func TestReceivingMistakes(t *testing.T) {
 		"chat: {fake: {url: x}, fallback: {after: 1m}}":                                        "sinks.chat.fallback",
 		"chat: {fake: {url: x}, fallback: {to: mail}}":                                         "sinks.chat.fallback.after: 0s is not between",
 		"chat: {fake: {url: x}, quiet: at night}":                                              "quiet hours",
-		"chat: {fake: {url: x}, fallback: {to: chat, after: 1m}}":                              "pass notifications on to itself: chat to chat",
+		"chat: {fake: {url: x}, fallback: {to: chat, after: 1m}}":                              "c.yaml:4:9: sinks.chat: it would pass notifications on to itself: chat to chat",
 		"chat: {fake: {url: x}, fallback: {to: team, after: 1m}}\n  team: {route: {to: chat}}": "pass notifications on to itself: chat to team to chat",
 		"team: {route: {to: chta}}":                                                            `sinks.team.route: no sink is named "chta"`,
 		"team: {route: {}}":                                                                    "sinks.team.route.to: the route leads nowhere",
