@@ -73,6 +73,7 @@ var direction = []struct {
 	{pkg: "internal/warm", may: nil},
 	{pkg: "internal/inflight", may: nil},
 	{pkg: "test/recorded", may: nil},
+	{pkg: "test/pictures", may: nil},
 	{pkg: "test/contract", may: nil}, // its tests use the root
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "test/txtest", may: []string{"internal/engine", "pipeline/flow", "pipeline"}},
