@@ -143,7 +143,8 @@ type changing struct {
 	words    []string
 	watch    *stopwatch
 	mu       sync.Mutex
-	requests map[string]int
+	requests map[string]int // of each page, from a number on that spreads the changes
+	all      int
 }
 
 func (c *changing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +153,8 @@ func (c *changing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.requests[url] == 0 {
 		c.requests[url] = 1 + len(c.requests)%c.every
 	}
-	warm := c.requests[url] > c.every // or it is still the start
+	c.all++
+	warm := c.all > 5*len(c.requests) // or it is still the start
 	version := c.requests[url] / c.every
 	c.requests[url]++
 	c.mu.Unlock()
@@ -191,9 +193,10 @@ func reaction(b *testing.B, pages, every int) {
 	}))
 	defer receiver.Close()
 	cfg := vokter.Config{
-		Dir:        b.TempDir(),
-		Sinks:      make(map[string]pipeline.Sink),
-		Fetch:      vokter.FetchConfig{Concurrency: 16, Rate: 1e9, MinInterval: time.Second, Allow: loopback},
+		Dir:   b.TempDir(),
+		Sinks: make(map[string]pipeline.Sink),
+		// The rate spreads the checks over the second.
+		Fetch:      vokter.FetchConfig{Concurrency: 16, Rate: 1.2 * float64(pages), MinInterval: time.Second, Allow: loopback},
 		Middleware: make(map[string][]flow.Middleware),
 	}
 	for _, step := range steps[:4] {
