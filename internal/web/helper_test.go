@@ -29,6 +29,7 @@ type fake struct {
 	source         string           // of the page
 	long           string           // a very long word in texts
 	history        *inspect.History // of the document, if it is a value
+	pausedUntil    time.Time        // of the page and its subscription
 }
 
 const (
@@ -44,6 +45,11 @@ func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, 
 	value := ""
 	if f.history != nil {
 		value = f.history.Versions[0].Value
+	}
+	if !f.pausedUntil.IsZero() {
+		return []inspect.Page{{URL: pageURL, State: inspect.StatePaused, PausedUntil: f.pausedUntil, Subscriptions: []inspect.Subscription{{
+			State: inspect.StatePaused, PausedUntil: f.pausedUntil, Subscription: pipeline.Subscription{URL: pageURL, Client: "ann"}.WithDefaults(),
+		}}}}, "", f.err
 	}
 	return []inspect.Page{{
 		URL: pageURL, State: inspect.StateFailing, Reason: hostile, LastCheck: someTime, NextCheck: time.Now().Add(time.Hour),

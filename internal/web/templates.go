@@ -51,6 +51,7 @@ var functions = template.FuncMap{
 	"sentence": sentence,
 	"short":    short,
 	"outside":  outside,
+	"rests":    rests,
 	"first":    func(all []pipeline.Diff) []pipeline.Diff { return all[:min(len(all), 5)] },
 	"every":    func(i pipeline.Interval) string { return brief(i.String()) },
 	"words":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
@@ -165,6 +166,9 @@ func brief(interval string) string {
 	}
 	return strings.Join(fields, " ")
 }
+
+// rests reports whether a page in this state is not checked.
+func rests(state string) bool { return state == inspect.StatePaused || state == inspect.StateExpired }
 
 // short returns the beginning of an ID.
 func short(id string) string { return id[:min(len(id), 8)] }

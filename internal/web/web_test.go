@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
@@ -102,6 +103,16 @@ func TestLinksFromOutside(t *testing.T) {
 	r, body := b.send(t, http.MethodGet, "/diff?url=x&from=1", nil, map[string]string{"Sec-Fetch-Site": "cross-site"})
 	if r.StatusCode != http.StatusOK || !strings.Contains(body, `content="0; url=/diff?url=x&amp;from=1"`) {
 		t.Errorf("got %s %s", r.Status, body)
+	}
+}
+
+// TestPausedPage: it says when it goes on, and offers no check, which would be refused.
+func TestPausedPage(t *testing.T) {
+	b := open(t, &fake{pausedUntil: time.Now().Add(24*time.Hour + time.Minute)}, aToken)
+	_, body := b.get(t, "/page?url="+url.QueryEscape(pageURL))
+	if !regexp.MustCompile(`Resumes <time [^>]*>in 24 hours</time>`).MatchString(body) || !strings.Contains(body, "<dt>Next check</dt><dd>none</dd>") ||
+		strings.Contains(body, "/do/check") || strings.Contains(body, "/do/pause") || !strings.Contains(body, "/do/resume") {
+		t.Errorf("got %s", body)
 	}
 }
 
