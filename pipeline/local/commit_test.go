@@ -44,7 +44,7 @@ func newSlowDisk(t *testing.T) *slowDisk {
 		return nil
 	}))
 	var err error
-	if d.DB, err = store.Open(store.Options{Dir: "data", FS: fs, Lanes: 1, Gather: Gather}); err != nil {
+	if d.DB, err = store.Open(store.Options{Dir: "data", FS: fs, Lanes: 1, Gather: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Close() })
