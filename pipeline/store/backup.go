@@ -97,7 +97,7 @@ func (d *DB) checkpoint(to string) error {
 		return err
 	}
 	defer d.done()
-	if err := errors.Join(d.settleGathered(), d.beginManifest()); err != nil {
+	if err := errors.Join(d.settleGathered(nil), d.beginManifest()); err != nil {
 		return err
 	}
 	if err := d.pebble.Checkpoint(to, pebble.WithFlushedWAL()); err != nil {

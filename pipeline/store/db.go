@@ -265,7 +265,7 @@ func (c *core) Close() error {
 		c.idle.Wait()
 	}
 	c.mu.Unlock()
-	return errors.Join(c.settleGathered(), c.pebble.Close())
+	return errors.Join(c.settleGathered(nil), c.pebble.Close())
 }
 
 // use keeps the store open until done is called. Every use of pebble is between the two.

@@ -25,7 +25,9 @@ type gathered struct {
 	values map[string][]byte // nil for a deleted key
 	// ranges were deleted before values were set.
 	ranges []keyRange
-	bytes  int
+	// kinds are the first bytes of the keys in values and ranges: the kinds of keys, or kindSpace.
+	kinds [256]bool
+	bytes int
 	timer  *time.Timer
 	// applied counts the batches that were applied.
 	applied uint64
@@ -70,6 +72,9 @@ func (c *core) gather(b *pebble.Batch) error {
 			return err
 		}
 		g.bytes += len(key) + len(value)
+		if len(key) > 0 {
+			g.kinds[key[0]] = true
+		}
 		switch kind {
 		case pebble.InternalKeyKindSet:
 			g.values[string(key)] = append(make([]byte, 0, len(value)), value...)
@@ -161,12 +166,15 @@ func (c *core) syncApplied() (n uint64, err error) {
 	return n, err
 }
 
-// settleGathered writes what was gathered to Pebble. The caller keeps the store open.
-func (c *core) settleGathered() error {
-	c.gathered.mu.RLock()
-	none := c.gathered.values == nil
-	c.gathered.mu.RUnlock()
-	if none {
+// settleGathered writes what was gathered to Pebble before a scan of keys that begin with prefix. If
+// nothing gathered is of their kind, it stays gathered: the scan does not see it anyway. The caller
+// keeps the store open.
+func (c *core) settleGathered(prefix []byte) error {
+	g := &c.gathered
+	g.mu.RLock()
+	seen := g.values != nil && (len(prefix) == 0 || g.kinds[prefix[0]])
+	g.mu.RUnlock()
+	if !seen {
 		return nil
 	}
 	c.gathered.mu.Lock()
@@ -214,5 +222,6 @@ func (c *core) writeGathered() error {
 	}
 	g.timer.Stop()
 	g.values, g.ranges, g.bytes, g.timer = nil, nil, 0, nil
+	g.kinds = [256]bool{}
 	return nil
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // killedNow returns what a store on mem leaves when its process is killed: all that was written,
@@ -142,6 +145,57 @@ func TestGatheredIsWritten(t *testing.T) {
 				t.Errorf("the value is there: %v, %v", ok, err)
 			}
 		})
+	}
+}
+
+// TestGatheredStays: a scan of keys of another kind leaves it gathered, also in a namespace. A scan of its kind
+// shows it.
+func TestGatheredStays(t *testing.T) {
+	for _, space := range []string{"", "other"} {
+		d := open(t, Options{Dir: "data", FS: vfs.NewCrashableMem(), Gather: time.Hour})
+		n := d.Namespace(space)
+		b, err := n.NewBatch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.SetState("g", 1, "k", flow.Hot+"n", []byte("v"))
+		b.SetState("g", 1, "k", flow.Hot+"gone", []byte("v"))
+		b.SetWake("g", "t", 1, Wake{Key: "k", At: time.Unix(1, 0)})
+		b.DropGroup("g", "gone")
+		if err := b.Commit(false); err != nil {
+			t.Fatal(err)
+		}
+		names := func(d *DB, prefix string) (all []string) {
+			t.Helper()
+			err := d.ScanState("g", 1, "k", prefix, func(name string, _ []byte) bool {
+				all = append(all, name)
+				return true
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		if got := names(d, "sub/"); got != nil {
+			t.Errorf("namespace %q: names that were never set: %q", space, got)
+		}
+		if d.gathered.values == nil {
+			t.Errorf("namespace %q: a scan of another kind wrote what was gathered", space)
+		}
+		if got, want := names(n, flow.Hot), []string{flow.Hot + "gone", flow.Hot + "n"}; !slices.Equal(got, want) {
+			t.Errorf("namespace %q: got the names %q, want %q", space, got, want)
+		}
+		b, err = n.NewBatch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.DropState("g")
+		if err := b.Commit(false); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(n, ""); got != nil {
+			t.Errorf("namespace %q: names after all were removed: %q", space, got)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func (d *DB) scan(prefix, from []byte, f func(k, v []byte) (more bool, err error
 	if from == nil {
 		from = prefix
 	}
-	if err := d.settleGathered(); err != nil {
+	if err := d.settleGathered(prefix); err != nil {
 		return d.readError(err)
 	}
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
@@ -112,7 +112,7 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 	}
 	defer d.done()
 	prefix := d.keyOf(kindLog, lane, topic)
-	if err := d.settleGathered(); err != nil {
+	if err := d.settleGathered(prefix); err != nil {
 		return 0, 0, d.readError(err)
 	}
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: d.logKey(topic, lane, begin), UpperBound: after(prefix)})
@@ -305,7 +305,7 @@ func (d *DB) someKeys(prefix, from []byte, n int) (keys []string, next []byte, e
 		return nil, nil, err
 	}
 	defer d.done()
-	if err := d.settleGathered(); err != nil {
+	if err := d.settleGathered(prefix); err != nil {
 		return nil, nil, d.readError(err)
 	}
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
