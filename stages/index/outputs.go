@@ -20,7 +20,9 @@ import (
 // execute carries out one output of apply. m is the message that caused it, p the page after
 // it.
 func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page, o output) error {
-	st := tx.State(m.Key)
+	// Functions capture this key, not m and p, which each call would then allocate.
+	key := m.Key
+	st := tx.State(key)
 	switch o := o.(type) {
 	case ask:
 		epoch := s.cfg.Epoch(o.Request.Page)
@@ -93,12 +95,14 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 			tx.WakeAt(m.Key, o.Time)
 		}
 	case checked:
-		tx.OnCommit(func() { s.checked(m.Key, p, o) })
+		document := p.onlyDocument()
+		tx.OnCommit(func() { s.checked(key, document, o) })
 	case taken:
-		tx.OnCommit(func() { s.taken(m.Key, p, o) })
+		document := p.onlyDocument()
+		tx.OnCommit(func() { s.taken(key, document, o) })
 	case ended:
 		tx.WakeAt(m.Key, noWake)
-		tx.OnCommit(func() { s.ended(m.Key, o) })
+		tx.OnCommit(func() { s.ended(key, o) })
 		return emitJSON(tx, flow.Message{
 			ID:    flow.DeriveID("ended", m.Key, o.Incarnation),
 			Topic: flow.TopicSnapshots, Key: m.Key, Type: flow.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
@@ -271,13 +275,10 @@ func clearNames(st flow.State, prefix string, but ...string) error {
 // noWake cancels a wake.
 var noWake time.Time
 
-// checked logs and reports a complete check of page; p is the page after it.
-func (s *Stage) checked(page string, p Page, c checked) {
+// checked logs and reports a complete check of page; document is its only one, if it has one.
+func (s *Stage) checked(page, document string, c checked) {
 	s.run.done(page)
-	ob := flow.Observation{Kind: flow.KindCheck, Page: page, URL: page, Time: c.Time}
-	if len(p.Documents) == 1 {
-		ob.Document = p.Documents[0].ID
-	}
+	ob := flow.Observation{Kind: flow.KindCheck, Page: page, Document: document, URL: page, Time: c.Time}
 	s.cfg.Observe.Note(ob)
 	switch {
 	case c.DeadLink: // this is no failure of the run
@@ -310,12 +311,13 @@ func (s *Stage) ended(page string, e ended) {
 	s.cfg.Observe.Note(ob)
 }
 
-// held logs and reports that page will not be checked again in this limited run.
-func (s *Stage) held(page string, p Page) {
+// held logs and reports that page will not be checked again in this limited run, since its host asked
+// to be left alone.
+func (s *Stage) held(page string, until time.Time) {
 	if !s.run.hold(page) {
 		return
 	}
-	reason := "the host asked to be left alone until " + p.NotBefore.UTC().Format(time.RFC3339)
+	reason := "the host asked to be left alone until " + until.UTC().Format(time.RFC3339)
 	s.cfg.Logger.Warn("page will not be checked again in this run", "page", page, "reason", reason)
 	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
 }

@@ -260,6 +260,14 @@ func (p *Page) Document(id string) *Document {
 	return &p.Documents[i]
 }
 
+// onlyDocument returns the ID of the document of p, or "" if p has none or several.
+func (p *Page) onlyDocument() string {
+	if len(p.Documents) != 1 {
+		return ""
+	}
+	return p.Documents[0].ID
+}
+
 func (p *Page) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(p.Documents, id, func(d Document, id string) int { return cmp.Compare(d.ID, id) })
 }

@@ -119,13 +119,18 @@ func (c *cache) load(st flow.State, url string) (l loaded, err error) {
 }
 
 // rest returns the page with this checksum without its progress.
-func (c *cache) rest(st flow.State, url string, sum uint64) (p Page, err error) {
+func (c *cache) rest(st flow.State, url string, sum uint64) (Page, error) {
 	c.mu.Lock()
 	d, ok := c.pages[url]
 	c.mu.Unlock()
 	if ok && d.sum == sum {
 		return d.page, nil
 	}
+	return c.read(st, url, sum)
+}
+
+// read is rest for a page that is not in the cache.
+func (c *cache) read(st flow.State, url string, sum uint64) (p Page, err error) {
 	b, _, err := st.Get(pageName)
 	if err != nil {
 		return p, err

@@ -213,10 +213,6 @@ func (s *Stage) ignored(tx flow.Tx, kind string, m flow.Message) {
 }
 
 // taken reports that page was pushed; p is the page after it.
-func (s *Stage) taken(page string, p Page, t taken) {
-	ob := flow.Observation{Kind: flow.KindPushed, Page: page, URL: page, Time: t.Time}
-	if len(p.Documents) == 1 {
-		ob.Document = p.Documents[0].ID
-	}
-	s.cfg.Observe.Note(ob)
+func (s *Stage) taken(page, document string, t taken) {
+	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindPushed, Page: page, Document: document, URL: page, Time: t.Time})
 }

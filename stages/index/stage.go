@@ -225,11 +225,12 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	})
 	// A list without subscriptions, or with expired ones only, leaves no page to wait for.
 	none := page.Incarnation == "" && (m.Type == flow.TypeApply || m.Type == flow.TypeCheckNow || m.Type == flow.TypeFollow)
+	key, watched := m.Key, page.Incarnation != ""
 	if page.Incarnation != before.Incarnation || none {
-		tx.OnCommit(func() { s.run.lives(m.Key, page.Incarnation != "") })
+		tx.OnCommit(func() { s.run.lives(key, watched) })
 	}
-	if page.Incarnation != "" && !page.Fetched() {
-		tx.OnCommit(func() { s.run.rest(m.Key) })
+	if watched && !page.Fetched() {
+		tx.OnCommit(func() { s.run.rest(key) })
 	}
 	for _, o := range out {
 		if err := s.execute(ctx, tx, m, page, o); err != nil {
@@ -240,7 +241,8 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		}
 	}
 	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > askFor {
-		tx.OnCommit(func() { s.held(m.Key, page) })
+		until := page.NotBefore
+		tx.OnCommit(func() { s.held(key, until) })
 	}
 	if page.URL == "" || len(out) == 0 {
 		return nil
