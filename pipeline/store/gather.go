@@ -17,7 +17,7 @@ const gatherBytes = 2 << 20
 // gathered are the writes of batches that were applied and are not in Pebble yet. They are written in
 // one batch, so that a value that is replaced soon is written once, a message that is soon handled is
 // not written at all, and one write to the disk serves all that wait for it. They are written when a
-// batch is to be durable, before every scan, and at the latest Options.Gather after the first of
+// batch is to be durable, before a scan of keys of their kind, and at the latest Options.Gather after the first of
 // them. So a crash loses the last batches only, each of them whole, as it does with Pebble's own
 // unsynced writes.
 type gathered struct {
@@ -28,7 +28,7 @@ type gathered struct {
 	// kinds are the first bytes of the keys in values and ranges: the kinds of keys, or kindSpace.
 	kinds [256]bool
 	bytes int
-	timer  *time.Timer
+	timer *time.Timer
 	// applied counts the batches that were applied.
 	applied uint64
 }
