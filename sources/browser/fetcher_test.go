@@ -49,7 +49,7 @@ func (s *website) fetcher(t *testing.T, page Page, change func(*Config)) *Fetche
 		t.Fatal(err)
 	}
 	c := Config{
-		Pages: map[string]Page{s.URL + "/": page}, NoSandbox: os.Geteuid() == 0, Timeout: 20 * time.Second,
+		Pages: map[string]Page{s.URL + "/": page}, NoSandbox: os.Geteuid() == 0, Timeout: time.Minute,
 		Allow: []netip.Prefix{netip.PrefixFrom(addr.Addr(), 32)}, UserAgent: "vokter/test",
 	}
 	if change != nil {
