@@ -149,6 +149,7 @@ func TestKafkaRuns(t *testing.T) {
 
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
 	addr := run.ready(t, s.data)
+	waitFor(t, "the end of the start", func() bool { return slices.Contains(scrape(t, addr), "vokter_start_seconds") })
 	if got, want := scrape(t, addr), documented(t, true); !slices.Equal(got, want) {
 		t.Errorf("got %q, want the metrics of docs/metrics.md: %q", got, want)
 	}
