@@ -188,7 +188,7 @@ type madeVersion struct {
 // Open is the state of an outstanding check.
 type Open struct {
 	// Deadline is the time after which the request counts as lost.
-	Deadline time.Time `cbor:"1,keyasint"`
+	Deadline time.Time `cbor:"-"`
 	// Parts is how many documents were requested; Got has a bit for each part that arrived.
 	Parts int    `cbor:"2,keyasint"`
 	Got   []byte `cbor:"3,keyasint,omitempty"`

@@ -36,17 +36,26 @@ type storedProgress struct {
 	FailedSince int64         `cbor:"18,keyasint,omitempty"`
 	Failing     bool          `cbor:"19,keyasint,omitempty"`
 	Records     uint64        `cbor:"20,keyasint,omitempty"`
+	Deadline    int64         `cbor:"21,keyasint,omitempty"` // of Open
 }
 
 func (p Progress) stored(sum uint64) storedProgress {
+	var deadline int64
+	if p.Open != nil {
+		deadline = nanos(p.Open.Deadline)
+	}
 	return storedProgress{
-		Sum: sum, Check: p.Check, Asked: nanos(p.Asked), Open: p.Open, Due: nanos(p.Due), Paced: p.Paced, Phased: p.Phased,
+		Deadline: deadline,
+		Sum:      sum, Check: p.Check, Asked: nanos(p.Asked), Open: p.Open, Due: nanos(p.Due), Paced: p.Paced, Phased: p.Phased,
 		Delayed: nanos(p.Delayed), NotBefore: nanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: nanos(p.Cron), Pace: p.Pace,
 		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: nanos(p.FailedSince), Failing: p.Failing, Records: p.Records,
 	}
 }
 
 func (p storedProgress) progress() Progress {
+	if p.Open != nil {
+		p.Open.Deadline = fromNanos(p.Deadline)
+	}
 	return Progress{
 		Check: p.Check, Asked: fromNanos(p.Asked), Open: p.Open, Due: fromNanos(p.Due), Paced: p.Paced, Phased: p.Phased,
 		Delayed: fromNanos(p.Delayed), NotBefore: fromNanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: fromNanos(p.Cron), Pace: p.Pace,

@@ -175,6 +175,10 @@ func (s *Stage) rulesNow() rules {
 	return r
 }
 
+// nonceSize is how many characters of 5 bits the nonce of a request has. It only has to differ from those of
+// the few requests with the same page, incarnation and number.
+const nonceSize = 13
+
 // Process handles one message of TopicDocuments or a wake. An invalid command is no error: its
 // sender is answered with a HealthRefused event. If the store cannot be read, or holds a value
 // that this program does not understand, the error is Broken.
@@ -221,7 +225,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	}
 	page, out := apply(before, event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
-		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before, s.cfg.Epoch(m.Key)), Nonce: rand.Text(), Do: do,
+		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: !s.run.asked(before, s.cfg.Epoch(m.Key)), Nonce: rand.Text()[:nonceSize], Do: do,
 	})
 	// A list without subscriptions, or with expired ones only, leaves no page to wait for.
 	none := page.Incarnation == "" && (m.Type == flow.TypeApply || m.Type == flow.TypeCheckNow || m.Type == flow.TypeFollow)

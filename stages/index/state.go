@@ -254,7 +254,7 @@ type CheckRecord struct {
 	// Result is flow.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class is that of the first
 	// failure of the page or of one of its documents. Reason says why it failed, or why a new
 	// text is not a version yet.
-	Result string `cbor:"3,keyasint"`
+	Result string `cbor:"3,keyasint,omitempty"`
 	Class  string `cbor:"4,keyasint,omitempty"`
 	Reason string `cbor:"5,keyasint,omitempty"`
 	// Offline says that the failure does not count, since no host could be reached.
@@ -267,7 +267,8 @@ type CheckRecord struct {
 }
 
 // storedRecord is a record as it is stored. Records are sorted by N, because clocks are set
-// back and check numbers begin at 1 in each incarnation. Nanos is the time, in place of Time.
+// back and check numbers begin at 1 in each incarnation. Nanos is the time, in place of Time. The Result of
+// most checks, flow.OutcomeUnchanged, is left out.
 type storedRecord struct {
 	CheckRecord
 	N     uint64 `cbor:"11,keyasint"`
@@ -277,6 +278,9 @@ type storedRecord struct {
 func storeRecord(st flow.State, r record) error {
 	stored := storedRecord{r.CheckRecord, r.N, nanos(r.Time)}
 	stored.Time = time.Time{}
+	if stored.Result == flow.OutcomeUnchanged {
+		stored.Result = ""
+	}
 	b, err := encode(stored)
 	if err != nil {
 		return err
@@ -312,7 +316,7 @@ func History(st flow.State) ([]CheckRecord, error) {
 	rs := make([]CheckRecord, len(stored))
 	for i, r := range stored {
 		rs[i] = r.CheckRecord
-		rs[i].Time = fromNanos(r.Nanos)
+		rs[i].Time, rs[i].Result = fromNanos(r.Nanos), cmp.Or(r.Result, flow.OutcomeUnchanged)
 	}
 	return rs, nil
 }
