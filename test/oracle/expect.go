@@ -41,6 +41,9 @@ func (c *Change) Expect(s Subscription, lang *Language) *Expectation {
 		return e
 	}
 	seen := make(map[string]bool)
+	if len(s.Keywords) == 0 {
+		e.every()
+	}
 	for _, spelling := range s.Keywords {
 		if seen[spelling] {
 			continue

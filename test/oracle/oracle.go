@@ -23,6 +23,7 @@ type Page []Block
 
 // Subscription is what a client wants to hear, with all defaults filled in.
 type Subscription struct {
+	// Keywords is empty where every change is reported.
 	Keywords         []string
 	Added, Removed   bool
 	IgnoreCase       bool
@@ -51,6 +52,8 @@ type Report struct {
 	Snippet string
 	// Offset is where Text begins in the text of its version, in bytes.
 	Offset int
+	// Edit numbers the edits of a notification of every change from 1. It is 0 for keywords.
+	Edit int
 }
 
 // The events.

@@ -114,6 +114,14 @@ func TestExpect(t *testing.T) {
 		{"a moved block counts on demand", page("argus sees all things", "two words here", "three words here"),
 			page("two words here", "three words here", "argus sees all things"), both(Subscription{Moved: true, Min: MinChange{Tokens: 4}}, "argus"),
 			[]string{"added argus", "removed argus"}},
+		{"every change", page("a b c", "d e"), page("a x c", "d e"), both(plain), []string{"added ", "removed "}},
+		{"every change that only adds", page("a b c", "d e"), page("a b c x", "d e"), both(plain), []string{"added "}},
+		{"every change of two blocks that merge", page("a b c", "d e"), page("a b c d e"), both(plain), nil},
+		{"every change of a moved block", page("a b c", "d e"), page("d e", "a b c"), both(plain), nil},
+		{"every change and move", page("a b c", "d e", "f g"), page("d e", "f g", "a b c"), both(Subscription{Moved: true}), []string{"added ", "removed "}},
+		{"every change of other letters", page("a b c"), page("a B c"), both(plain), []string{"added ", "removed "}},
+		{"every added text", page("a b c"), page("a x c"), Subscription{Added: true}, []string{"added "}},
+		{"every change of three tokens", page("a b c"), page("a x c"), both(Subscription{Min: MinChange{Tokens: 3}}), nil},
 		{"doubt", page("p q", "x y", "p q"), page("p q"), both(plain, "p"), []string{"maybe added p", "maybe removed p"}},
 	} {
 		if c.want == nil {
@@ -128,15 +136,15 @@ func TestExpect(t *testing.T) {
 func TestCheck(t *testing.T) {
 	old, new := page("Zeus is in stock today."), page("Zeus is out of stock today.")
 	e := Compare(old, new).Expect(Subscription{Keywords: []string{"out of stock", "in"}, Added: true, Removed: true}, nil)
-	out := Report{Added, "out of stock", "out of stock", "Zeus is out of stock today.", 8}
-	in := Report{Removed, "in", "in", "Zeus is in stock today.", 8}
+	out := Report{Added, "out of stock", "out of stock", "Zeus is out of stock today.", 8, 0}
+	in := Report{Removed, "in", "in", "Zeus is in stock today.", 8, 0}
 	if err := e.Check([]Report{out, in}, 0, false); err != nil {
 		t.Fatalf("right reports: %v", err)
 	}
 	change := func(r Report, f func(*Report)) Report { f(&r); return r }
 	for name, rs := range map[string][]Report{
 		"missed":          {out},
-		"invented":        {out, in, {Added, "in", "stock", "stock", 15}},
+		"invented":        {out, in, {Added, "in", "stock", "stock", 15, 0}},
 		"twice":           {out, in, in},
 		"wrong text":      {change(out, func(r *Report) { r.Text = "out of stack" }), in},
 		"wrong offset":    {change(out, func(r *Report) { r.Offset = 9 }), in},
@@ -165,6 +173,35 @@ func TestCheck(t *testing.T) {
 	} {
 		if err := e.Check(c.reports, c.omitted, c.full); (err == nil) != c.want {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCheckEveryChange(t *testing.T) {
+	old, new := page("ten to five today", "one two three four five and six"), page("ten past nine today", "one two three four five or six")
+	e := Compare(old, new).Expect(Subscription{Added: true, Removed: true}, nil)
+	right := []Report{
+		{Removed, "", "to five", "ten to five today", 4, 1}, {Added, "", "past nine", "ten past nine today", 4, 1},
+		{Removed, "", "and", "four five and six", 42, 2}, {Added, "", "or", "four five or six", 44, 2},
+	}
+	if err := e.Check(right, 0, false); err != nil {
+		t.Fatalf("right reports: %v", err)
+	}
+	for name, f := range map[string]func(rs []Report) []Report{
+		"an edit missed":     func(rs []Report) []Report { return rs[:2] },
+		"a text missed":      func(rs []Report) []Report { return rs[:3] },
+		"half of a text":     func(rs []Report) []Report { rs[0].Text = "to"; return rs },
+		"a text that stayed": func(rs []Report) []Report { return append(rs, Report{Added, "", "six", "or six", 47, 3}) },
+		"an edit twice": func(rs []Report) []Report {
+			return append(rs, Report{Removed, "", "and", "four five and six", 42, 3}, Report{Added, "", "or", "four five or six", 44, 3})
+		},
+		"no number":       func(rs []Report) []Report { rs[2].Edit, rs[3].Edit = 0, 0; return rs },
+		"one number":      func(rs []Report) []Report { rs[2].Edit, rs[3].Edit = 1, 1; return rs },
+		"the other order": func(rs []Report) []Report { rs[0], rs[1] = rs[1], rs[0]; return rs },
+		"a keyword":       func(rs []Report) []Report { rs[0].Keyword = "five"; return rs },
+	} {
+		if err := e.Check(f(slices.Clone(right)), 0, false); err == nil {
+			t.Errorf("%s: accepted", name)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n p
 	}
 	d := &digest{notification: n}
 	want := pipeline.Notification{ID: n.ID, Status: pipeline.StatusOK, Type: pipeline.NotificationTypeDigest, Diffs: []pipeline.Diff{}}
-	most := 0
+	most, edits := 0, 0 // edits of the items are numbered on
 	for _, i := range n.Items {
 		item := byID[i.ID]
 		if item == nil || item.Digest == nil || item.Receiver.Sink != sink || len(d.items) > 0 && item.Subscription != d.items[0].Subscription {
@@ -52,7 +52,15 @@ func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n p
 		d.items = append(d.items, item)
 		x := item.Notification
 		want.URL, want.Client, want.Time, want.Version, want.Title, want.Language, want.ContentType = x.URL, x.Client, x.Time, x.Version, x.Title, x.Language, x.ContentType
-		want.Diffs = append(want.Diffs, x.Diffs...)
+		for _, diff := range x.Diffs {
+			if diff.Edit > 0 {
+				diff.Edit += edits
+			}
+			want.Diffs = append(want.Diffs, diff)
+		}
+		if n := len(want.Diffs); n > 0 && len(x.Diffs) > 0 {
+			edits = want.Diffs[n-1].Edit
+		}
 		want.Truncated = want.Truncated || x.Truncated
 		want.Omitted += x.Omitted
 		want.Items = append(want.Items, pipeline.Item{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -300,6 +301,13 @@ func TestCatches(t *testing.T) {
 	notification := func(f func(n *pipeline.Notification)) func(*flow.Message) {
 		return alter(flow.TypeNotification, func(a *flow.Addressed) { f(&a.Notification) })
 	}
+	everyChange := func(f func(n *pipeline.Notification)) func(*flow.Message) {
+		return notification(func(n *pipeline.Notification) {
+			if len(n.Diffs) > 0 && n.Diffs[0].Keyword == "" {
+				f(n)
+			}
+		})
+	}
 	stamp := func(f func(s *flow.Stamped)) mutation { return input(alter(flow.TypeStamp, f)) }
 	for _, c := range []struct {
 		name  string
@@ -357,6 +365,26 @@ func TestCatches(t *testing.T) {
 		{"a diff twice", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
 			n.Diffs = append(n.Diffs, n.Diffs[0])
 		})), "reported twice"},
+		{"an edit too few", flow.GroupMatch, emitted(everyChange(func(n *pipeline.Notification) {
+			last := n.Diffs[len(n.Diffs)-1].Edit
+			n.Diffs = slices.DeleteFunc(n.Diffs, func(d pipeline.Diff) bool { return d.Edit == last && last > 1 })
+		})), "must be reported"},
+		{"what replaces a text not told", flow.GroupMatch, emitted(everyChange(func(n *pipeline.Notification) {
+			n.Diffs = slices.DeleteFunc(n.Diffs, func(d pipeline.Diff) bool { return d.Event == pipeline.Added && d.Edit > 1 })
+		})), "must be reported"},
+		{"edits without numbers", flow.GroupMatch, emitted(everyChange(func(n *pipeline.Notification) {
+			for i := range n.Diffs {
+				n.Diffs[i].Edit = 0
+			}
+		})), "edit 0, want 1"},
+		{"every move taken for a change", flow.GroupMatch, stamp(func(s *flow.Stamped) {
+			s.Subscription.Moved = s.Subscription.Moved || len(s.Subscription.Keywords) == 0
+		}), ""},
+		{"every change told to nobody", flow.GroupMatch, stamp(func(s *flow.Stamped) {
+			if len(s.Subscription.Keywords) == 0 {
+				s.Subscription.Keywords = []string{"nothing of it stands there"}
+			}
+		}), "missed"},
 		{"an empty notification", flow.GroupMatch, output(empties), ""},
 
 		{"a busy host counted", flow.GroupIndex, found(func(o *flow.Outcome) {
