@@ -47,7 +47,7 @@ func Receivers(ctx context.Context, s Store, f ListFilter, configured []string) 
 
 // Pages returns the pages that f selects, in the order of their URLs, as List does. If there may be
 // more than f.Limit, next is the value of f.After with which the list goes on; otherwise it is
-// empty. With a Limit one call looks at 5,000 pages at most, so that it may return fewer pages than
+// empty. With a Limit one call looks at 400 to 4,000 pages at most, so that it may return fewer pages than
 // there are, or none, with a next.
 func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next string, err error) {
 	pages = []Page{}
@@ -65,18 +65,20 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 		pages, err = addPage(pages, page, s.State(flow.GroupIndex, page), f)
 		return pages, "", err
 	}
-	looked, last := 0, "" // how many pages were looked at, and the last of them
+	looked, last := 0, "" // what was looked at, and the last page of it
 	for url, st := range s.States(flow.GroupIndex, f.After) {
 		if err := ctx.Err(); err != nil {
 			return pages, "", context.Cause(ctx)
 		}
-		if url != "" && !f.contains(url) { // an empty one says that the iteration failed
-			continue
-		}
-		if f.Limit > 0 && (len(pages) == f.Limit || looked == maxLooked) {
+		if f.Limit > 0 && (len(pages) == f.Limit || looked >= maxLooked) {
 			return pages, last, nil
 		}
-		looked, last = looked+1, url
+		last = url
+		if url != "" && !f.contains(url) { // an empty one says that the iteration failed
+			looked++
+			continue
+		}
+		looked += costOfPage
 		if pages, err = addPage(pages, url, st, f); err != nil {
 			return pages, "", err
 		}
@@ -84,8 +86,12 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 	return pages, "", nil
 }
 
-// maxLooked is how many pages one call of Pages with a Limit looks at.
-const maxLooked = 5000
+// maxLooked is how many URLs one call of Pages with a Limit looks at. A page whose URL matches costs as
+// much as costOfPage URLs, because its state is read.
+const (
+	maxLooked  = 4000
+	costOfPage = 10
+)
 
 // contains reports whether the URL of a page contains what f asks for. Case does not count.
 func (f ListFilter) contains(url string) bool {

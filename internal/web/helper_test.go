@@ -8,6 +8,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ type fake struct {
 	manage.Service // panics for what no test asks
 	done           []string
 	filters        []inspect.ListFilter
+	more           int // if it is not 0, the list of pages goes on, and only its part of this number has pages
 	err            error
 	source         string           // of the page
 	long           string           // a very long word in texts
@@ -51,13 +53,20 @@ func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, 
 			State: inspect.StatePaused, PausedUntil: f.pausedUntil, Subscription: pipeline.Subscription{URL: pageURL, Client: "ann"}.WithDefaults(),
 		}}}}, "", f.err
 	}
-	return []inspect.Page{{
+	pages := []inspect.Page{{
 		URL: pageURL, State: inspect.StateFailing, Reason: hostile, LastCheck: someTime, NextCheck: time.Now().Add(time.Hour),
 		Documents: []inspect.Document{{ID: "d1", Title: hostile + f.long, Time: someTime, Value: value}},
 		Subscriptions: []inspect.Subscription{{Document: "d1", State: inspect.StateActive, Subscription: pipeline.Subscription{
 			URL: pageURL, Client: hostile, Keywords: []string{hostile, "tea"}, Sinks: []string{hostile}, Tags: []string{hostile, "shop"},
 		}.WithDefaults()}},
-	}}, "next", f.err
+	}}
+	if f.more > 0 && lf.Limit > 0 {
+		if f.more--; f.more > 0 {
+			return nil, "next", f.err
+		}
+		return slices.Repeat(pages, lf.Limit), "next", f.err
+	}
+	return pages, "", f.err
 }
 
 func (f *fake) List(ctx context.Context, lf inspect.ListFilter) (inspect.Listing, error) {

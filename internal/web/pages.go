@@ -14,6 +14,9 @@ import (
 // perPage is how many entries a list shows at once.
 const perPage = 50
 
+// searchFor is how long one list looks for pages that match. A link goes on behind the last one.
+const searchFor = 20 * time.Millisecond
+
 // pagesView is the list of watched pages.
 type pagesView struct {
 	client.Pages
@@ -23,6 +26,9 @@ type pagesView struct {
 	First bool
 }
 
+// Full reports whether the list has as many pages as it can.
+func (v pagesView) Full() bool { return len(v.Pages.Pages) >= perPage }
+
 func showPages(r *request) (any, error) {
 	v := pagesView{
 		Search: strings.TrimSpace(r.form.Get("q")), State: r.form.Get("state"), Client: strings.TrimSpace(r.form.Get("client")), Tag: strings.TrimSpace(r.form.Get("tag")),
@@ -30,12 +36,16 @@ func showPages(r *request) (any, error) {
 		First:  r.form.Get("cursor") == "",
 	}
 	f := inspect.ListFilter{Contains: v.Search, State: v.State, Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: perPage}
-	for {
-		var err error
-		if v.Pages, err = r.api.Pages(r.Context(), f); err != nil || len(v.Pages.Pages) > 0 || v.Next == "" {
+	for until := time.Now().Add(searchFor); ; {
+		part, err := r.api.Pages(r.Context(), f)
+		if err != nil {
 			return v, err
 		}
-		f.After = v.Next // a part without a selected page
+		v.Next = part.Next
+		v.Pages.Pages = append(v.Pages.Pages, part.Pages...)
+		if f.After, f.Limit = v.Next, perPage-len(v.Pages.Pages); v.Next == "" || f.Limit <= 0 || time.Now().After(until) {
+			return v, nil
+		}
 	}
 }
 

@@ -182,7 +182,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("a tenant, %s: got %s", path, r.Status)
 		}
 	}
-	if _, body := acme.get(t, "/dead-letters"); !strings.Contains(body, "There is none") {
+	if _, body := acme.get(t, "/dead-letters"); !strings.Contains(body, "There are no dead letters.") {
 		t.Errorf("a tenant sees dead letters of others: %s", body)
 	}
 	for _, action := range []string{"pause", "resume", "cancel", "retry", "test", "replay"} {
@@ -320,13 +320,18 @@ func TestPieces(t *testing.T) {
 // TestTagsAndDeliveries: lists are filtered by tag, tags are shown, and the deliveries of all pages are
 // selected by sink, state and client, part by part.
 func TestTagsAndDeliveries(t *testing.T) {
-	f := new(fake)
+	f := &fake{more: 3}
 	b := open(t, f, aToken)
 	last := func() inspect.ListFilter { return f.filters[len(f.filters)-1] }
 	_, body := b.get(t, "/?tag=shop")
-	if last().Tag != "shop" || !strings.Contains(body, `<bdi class="chip tag">shop</bdi>`) || !strings.Contains(body, "cursor=bmV4dA&amp;tag=shop") {
+	if last().Tag != "shop" || !strings.Contains(body, `<bdi class="chip tag">shop</bdi>`) || !strings.Contains(body, `cursor=bmV4dA&amp;tag=shop">More pages`) || last().After == "" || strings.Contains(body, "data-further") {
 		t.Errorf("the list: got %+v %s", last(), body)
 	}
+	f.more = 1 << 30
+	if _, body := b.get(t, "/?tag=rare"); !strings.Contains(body, "No page matches so far.") || !strings.Contains(body, "data-further") || !strings.Contains(body, ">Look further</a>") {
+		t.Errorf("a list without a match so far: got %s", body)
+	}
+	f.more = 0
 	if _, body := b.get(t, "/changes?tag=shop"); last().Tag != "shop" && f.filters[0].Tag != "shop" || !strings.Contains(body, "&amp;tag=shop") {
 		t.Errorf("the changes: got %+v %s", last(), body)
 	}

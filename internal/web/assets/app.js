@@ -1,10 +1,14 @@
-// All pages work without this script. It writes times in the time zone of the reader, and says on
-// the list of changes that there are new ones.
+// All pages work without this script. It writes times in the time zone of the reader, goes on with a
+// search, and says on the list of changes that there are new ones.
 "use strict";
 
 for (const t of document.querySelectorAll("time[datetime]")) {
   if (!("day" in t.dataset)) t.title = new Date(t.dateTime).toLocaleString();
 }
+
+// A list without a match so far goes on with the pages that were not looked through yet.
+const further = document.querySelector("a[data-further]");
+if (further) location.replace(further.href);
 
 const live = document.getElementById("live");
 if (live && window.EventSource && !location.search.includes("cursor=")) {
