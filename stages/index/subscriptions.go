@@ -106,7 +106,7 @@ func (a *application) replace(r replace) {
 		// withdrawn with the last of them.
 		a.withdraw(x.Stamped, func(to pipeline.Receiver) bool {
 			for _, other := range expired { // what stays
-				if other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.Sink) {
+				if other.End != flow.EndPaused && other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.Sink) {
 					return true
 				}
 			}

@@ -28,7 +28,13 @@ func (w *world) command() {
 		}
 		return
 	}
-	switch w.rng.IntN(12) {
+	switch w.rng.IntN(13) {
+	case 12:
+		c := flow.PauseCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)}
+		if w.rng.IntN(2) == 0 {
+			c.Until = w.now.Add(pick(w.rng, []time.Duration{time.Minute, 10 * time.Minute, 3 * time.Hour}))
+		}
+		w.send(s, flow.TypePause, c)
 	case 0, 1:
 		w.send(s, flow.TypeCancel, flow.CancelCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)})
 	case 2, 3, 4:

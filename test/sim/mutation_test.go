@@ -430,6 +430,16 @@ func TestCatches(t *testing.T) {
 		{"a list that begins anew what expired", flow.GroupIndex,
 			input(alter(flow.TypeApply, func(c *flow.ApplyCommand) { c.Resume = true })), ""},
 		{"a resume that does nothing", flow.GroupIndex, ignored(flow.TypeResume), ""},
+		{"a pause that does nothing", flow.GroupIndex, ignored(flow.TypePause), ""},
+		{"a pause whose end is forgotten", flow.GroupIndex,
+			input(alter(flow.TypePause, func(c *flow.PauseCommand) { c.Until = time.Time{} })), "was paused until"},
+		{"a pause that ends too early", flow.GroupIndex,
+			input(alter(flow.TypeResume, func(c *flow.ResumeCommand) { c.Due = false })), ""},
+		{"a paused subscription that is told", flow.GroupMatch, stamp(func(s *flow.Stamped) {
+			if s.End == flow.EndPaused {
+				s.Until = flow.Forever
+			}
+		}), ""},
 		{"a baseline that is none", flow.GroupIndex, output(later), "comes after"},
 		{"an expired receiver whose subscriptions stay", flow.GroupIndex, ignored(flow.TypeExpire), ""},
 		{"a health event told twice", flow.GroupIndex, output(nth(1, flow.TypeHealth, twice)), "health events"},

@@ -70,7 +70,7 @@ func TestSeeds(t *testing.T) {
 		"duplicates": total.Duplicates, "notifications": total.Notifications, "dead letters": total.Dead, "repeats": total.Repeats,
 		"expired pages": total.Expiries, "timeouts": total.Timeouts, "withdrawn notifications": total.Withdrawn, "replays": total.Replays,
 		"health events of receivers": total.Health, "checks offline": total.Offline, "jumps of the clock": total.Jumps,
-		"moved lanes": total.Moves, "frozen processes": total.Freezes, "wiped disks": total.Wipes, "copies made anew": total.Rebuilds,
+		"paused subscriptions": total.Pauses, "ends of pauses": total.Resumed, "moved lanes": total.Moves, "frozen processes": total.Freezes, "wiped disks": total.Wipes, "copies made anew": total.Rebuilds,
 		"compactions": total.Compactions, "outages": total.Outages, "fenced owners": total.Fenced, "unknown commits": total.Unknown,
 		"messages without a transaction": total.Lazy, "lost messages": total.Lost, "pages changed and changed back while they move": total.Shuttles,
 		"refused commands": total.Refused, "pages that return after moves": total.Returns, "deliveries by earlier owners": total.Stale,

@@ -89,6 +89,14 @@ type record struct {
 	cancelled bool
 	// receiver says that it expired with its receivers, not with its page.
 	receiver bool
+	// paused says that it is paused, until the time pausedUntil if that is not zero.
+	paused      bool
+	pausedUntil time.Time
+}
+
+// over reports whether r was paused until now, or until an earlier time.
+func (r *record) over(now time.Time) bool {
+	return r.paused && !r.pausedUntil.IsZero() && !r.pausedUntil.After(now)
 }
 
 // timeout is that a client must be told at some receivers that a page was given up.
@@ -155,7 +163,7 @@ func (t *truth) entry(e entry) error {
 		if err := t.outcome(e, d); err != nil {
 			return err
 		}
-	} else if !t.idle(m) {
+	} else if !t.idle(m, e.now) {
 		t.clamp(e.now)
 		if m.Type == flow.TypeWake && t.request != nil && t.givenUp(e) {
 			t.request = nil // what is left of it
@@ -184,7 +192,9 @@ func (t *truth) command(m flow.Message, e entry, d *deeds) error {
 	case flow.TypeApply:
 		return read(m, func(c flow.ApplyCommand) { t.apply(c, m.Position, d) })
 	case flow.TypeResume:
-		return read(m, func(c flow.ResumeCommand) { t.resume(c, m.Position, d) })
+		return read(m, func(c flow.ResumeCommand) { t.resume(c, m.Position, e.now, d) })
+	case flow.TypePause:
+		return read(m, func(c flow.PauseCommand) { t.pause(c, d) })
 	case flow.TypeExpire:
 		return read(m, func(c flow.ExpireCommand) { t.expireReceiver(c) })
 	case flow.TypeFollow:

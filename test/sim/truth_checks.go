@@ -267,6 +267,11 @@ func (t *truth) final() error {
 			return fmt.Errorf("%s is watched by nobody, but %s keeps %d values", t.url, group, n)
 		}
 	}
+	for pair, r := range t.expired {
+		if r.over(t.w.now) {
+			return fmt.Errorf("%s: subscription %s was paused until %s, and is paused at %s", t.url, pair, r.pausedUntil.Format(time.DateTime), t.w.now.Format(time.DateTime))
+		}
+	}
 	for _, l := range t.docs {
 		text, ok := s.body.render(l.view)
 		if !ok {

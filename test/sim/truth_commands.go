@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -72,7 +73,8 @@ func (r *record) withdraw(d *deeds, keep func(sink string) bool) {
 }
 
 func (t *truth) subscribe(c flow.SubscribeCommand, position string, d *deeds) {
-	if t.subs[t.pair(c.Subscription)] != nil {
+	pair := t.pair(c.Subscription)
+	if x := t.expired[pair]; t.subs[pair] != nil || x != nil && x.paused {
 		t.w.stats.Refused++
 		d.tell(pipeline.HealthRefused, "")
 		return
@@ -134,11 +136,16 @@ func (t *truth) apply(c flow.ApplyCommand, position string, d *deeds) {
 		r, x := t.subs[t.pair(s)], t.expired[t.pair(s)]
 		switch {
 		case r != nil && r.origin == "api" && c.Origin != "api": // it was made at run time
+		case x != nil && x.paused && x.origin == "api" && c.Origin != "api":
 		case r != nil && r.origin == c.Origin && equal(r.sub, s):
 		case r != nil:
 			t.stopped = t.stop(t.pair(s))
 			t.add(s, c.Origin, r.incarnation, position, nil)
 		case x != nil && x.origin == c.Origin && equal(x.sub, s) && !c.Resume:
+		case x != nil && x.origin == c.Origin && x.paused && !c.Resume: // it resumes with the new settings
+			changed := *x
+			changed.sub, changed.before = s, x
+			t.expired[t.pair(s)] = &changed
 		default:
 			t.add(s, c.Origin, fmt.Sprintf("%s/%d", position, i), position, nil)
 		}
@@ -165,7 +172,7 @@ func (t *truth) apply(c flow.ApplyCommand, position string, d *deeds) {
 	stay := make(map[[2]string]bool) // clients that keep something expired, and at which sinks
 	for pair, r := range t.expired {
 		for _, sink := range r.sub.Sinks {
-			if !left(pair, r) {
+			if !left(pair, r) && !r.paused {
 				stay[[2]string{r.sub.Client, sink}] = true
 			}
 		}
@@ -187,13 +194,20 @@ func equal(a, b pipeline.Subscription) bool {
 
 // idle reports whether m is about a receiver that means nothing to the page: then it is as
 // if it had not come.
-func (t *truth) idle(m flow.Message) bool {
+func (t *truth) idle(m flow.Message, now time.Time) bool {
 	idle := false
 	switch m.Type {
 	case flow.TypeFollow:
 		_ = read(m, func(c flow.FollowCommand) { idle = t.follows(c) }) // command reads it again
 	case flow.TypeResume:
 		_ = read(m, func(c flow.ResumeCommand) { // command reads it again
+			if c.Due {
+				idle = true
+				for _, r := range t.expired {
+					idle = idle && (!r.paused || r.pausedUntil.IsZero())
+				}
+				return
+			}
 			idle = c.Receiver != "" && !t.unreachable[c.Receiver]
 			for _, r := range t.expired {
 				idle = idle && (!r.receiver || !slices.Contains(r.sub.Sinks, c.Receiver))
@@ -216,8 +230,34 @@ func (t *truth) lost(r *record) bool {
 	return !slices.ContainsFunc(r.sub.Sinks, func(sink string) bool { return !t.unreachable[sink] })
 }
 
-// resume begins anew what expired: of a client, of all, or because a receiver answers again.
-func (t *truth) resume(c flow.ResumeCommand, position string, d *deeds) {
+// pause ends the subscriptions of a client until they are resumed. Those that are paused already
+// get the new end.
+func (t *truth) pause(c flow.PauseCommand, d *deeds) {
+	found := false
+	for _, r := range t.expired {
+		if r.sub.Client == c.Client && r.paused {
+			r.pausedUntil = c.Until
+			found = true
+		}
+	}
+	for pair, r := range t.subs {
+		if r.sub.Client == c.Client && r.followed == nil {
+			t.stop(pair)
+			r.paused, r.pausedUntil = true, c.Until
+			t.expired[pair] = r
+			t.w.stats.Pauses++
+			found = true
+		}
+	}
+	if !found {
+		d.tell(pipeline.HealthRefused, "")
+	}
+	t.tidy()
+}
+
+// resume begins anew what expired or was paused: of a client, of all, because a receiver answers again,
+// or what was paused until now.
+func (t *truth) resume(c flow.ResumeCommand, position string, now time.Time, d *deeds) {
 	resumed := false
 	delete(t.unreachable, c.Receiver)
 	var pairs []string
@@ -227,13 +267,17 @@ func (t *truth) resume(c flow.ResumeCommand, position string, d *deeds) {
 	slices.Sort(pairs) // of document and client, as they are listed
 	for i, pair := range pairs {
 		r := t.expired[pair]
-		if c.Client != "" && r.sub.Client != c.Client || c.Receiver != "" && (!r.receiver || !slices.Contains(r.sub.Sinks, c.Receiver)) {
+		if c.Client != "" && r.sub.Client != c.Client || c.Receiver != "" && (!r.receiver || !slices.Contains(r.sub.Sinks, c.Receiver)) ||
+			c.Due && !r.over(now) {
 			continue
+		}
+		if r.paused {
+			t.w.stats.Resumed++
 		}
 		t.add(r.sub, r.origin, fmt.Sprintf("%s/%d", position, i), position, r.followed)
 		resumed = true
 	}
-	if c.Client == "" && c.Receiver == "" {
+	if c.Client == "" && c.Receiver == "" && !c.Due {
 		for origin := range t.expiredKeep {
 			delete(t.expiredKeep, origin)
 			t.begin(pipeline.View{}, position)
@@ -241,7 +285,7 @@ func (t *truth) resume(c flow.ResumeCommand, position string, d *deeds) {
 			resumed = true
 		}
 	}
-	if !resumed && c.Receiver == "" {
+	if !resumed && c.Receiver == "" && !c.Due {
 		d.tell(pipeline.HealthRefused, "")
 	}
 }
