@@ -23,6 +23,8 @@ type entry struct {
 	follows      map[string]string // tree and page: what the page was told
 	// waits is the number of the check that is outstanding after a wake, 0 for none.
 	waits uint64
+	// dropped says that index handled a message of the page before and dropped it.
+	dropped bool
 }
 
 // record remembers what was done, until it is taken back.
@@ -42,6 +44,7 @@ func (w *world) record(h handleable, x *tx) error {
 // recordIndex remembers what index did.
 func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message, follows: make(map[string]string)}
+	e.dropped = w.dropped[h.message.Key]
 	if h.waker {
 		p, err := index.Load(engine.View(h.l, x.place()))
 		if err != nil {

@@ -243,12 +243,16 @@ func (t *truth) clamp(now time.Time) {
 
 // givenUp reports whether the outstanding request is given up by the wake e: it must be at
 // its deadline, and where the process that made it is gone. A process that had its lane
-// before, and has it again, cannot always tell.
+// before, and has it again, cannot always tell; nor can one that dropped a later request before the
+// transaction of this one was committed.
 func (t *truth) givenUp(e entry) bool {
 	if !e.now.Before(t.deadline) {
 		return true
 	}
-	return e.tenure != t.asked.tenure && (!t.w.kafka() || e.waits != t.request.Check)
+	if !t.w.kafka() {
+		return e.tenure != t.asked.tenure
+	}
+	return (e.tenure != t.asked.tenure || e.dropped) && e.waits != t.request.Check
 }
 
 // patience is how long index waits for an outcome: until the fetch must have begun, as long

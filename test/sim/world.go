@@ -69,7 +69,8 @@ type world struct {
 	subscriptionOf map[string]string
 	// broughtBack is how often a digest was brought back.
 	broughtBack map[string]int
-	broken      error // what was noticed where it could not be returned
+	dropped     map[string]bool // pages of which index dropped a message after it handled it
+	broken      error           // what was noticed where it could not be returned
 	replays     int
 }
 
@@ -80,6 +81,7 @@ func newWorld(cfg Config) *world {
 	w := &world{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), now: start,
 		latest: start, incarnations: make(map[string]string), subscriptionOf: make(map[string]string),
+		dropped: make(map[string]bool),
 	}
 	w.expireAfter = pick(w.rng, []int{10, 10, 5, -1})
 	w.policy = pick(w.rng, []policy{{72 * time.Hour, 5 * 24 * time.Hour}, {20 * time.Minute, time.Hour}})
@@ -195,6 +197,9 @@ func (w *world) handle(h handleable) error {
 	}
 	if w.chance(30) {
 		w.stats.Nacks++
+		if h.c.group == flow.GroupIndex {
+			w.dropped[h.message.Key] = true
+		}
 		w.tracef("%v %s of %s is dropped after it was handled", h.c, h.message.Type, h.message.Key)
 		return nil
 	}
