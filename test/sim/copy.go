@@ -30,6 +30,7 @@ func (w *world) copyOf(name string) *world {
 	c.receivers = &r
 	c.late, c.seen = slices.Clone(w.late), slices.Clone(w.seen)
 	c.incarnations, c.subscriptionOf = maps.Clone(w.incarnations), maps.Clone(w.subscriptionOf)
+	c.dropped = maps.Clone(w.dropped)
 	p := &process{w: &c, lanes: make(map[int]*lane)}
 	for _, l := range w.processes[0].owned() {
 		p.lanes[l.id] = l.copy(c.t.undo)

@@ -56,7 +56,7 @@ type ledger struct {
 func (l ledger) copy() ledger {
 	c := ledger{make(map[string][]entry, len(l.history)), maps.Clone(l.books)}
 	for page, es := range l.history {
-		c.history[page] = slices.Clip(es)
+		c.history[page] = slices.Clone(es) // a power cut lets the other one overwrite its end
 	}
 	if c.books == nil {
 		c.books = make(map[string]book)
