@@ -112,46 +112,51 @@ type loaded struct {
 }
 
 // load returns the page of url whose state st is. Callers must not change it, except a clone of it.
+// Who reads beside the lane of the page may get the progress of one commit and the rest of the
+// next. Such a reader reads again until they belong together.
 func (c *cache) load(st flow.State, url string) (l loaded, err error) {
-	var ok bool
-	if l.progress, ok, err = st.Get(progressName); err != nil || !ok {
-		return loaded{}, err
+	for {
+		before := l.progress
+		var ok bool
+		if l.progress, ok, err = st.Get(progressName); err != nil || !ok {
+			return loaded{}, err
+		}
+		var stored storedProgress
+		if err := decode(l.progress, &stored); err != nil {
+			return l, err
+		}
+		l.sum = stored.Sum
+		if l.page, ok, err = c.rest(st, url, stored.Sum); err != nil {
+			return l, err
+		}
+		if ok {
+			l.page.Progress = stored.progress()
+			return l, nil
+		}
+		if bytes.Equal(before, l.progress) {
+			return l, failure.Broken(fmt.Errorf("index: a stored page is damaged: it is not the one that its progress names"))
+		}
 	}
-	var stored storedProgress
-	if err := decode(l.progress, &stored); err != nil {
-		return l, err
-	}
-	l.sum = stored.Sum
-	l.page, err = c.rest(st, url, stored.Sum)
-	l.page.Progress = stored.progress()
-	return l, err
 }
 
-// rest returns the page with this checksum without its progress.
-func (c *cache) rest(st flow.State, url string, sum uint64) (Page, error) {
+// rest returns the page with this checksum without its progress. It returns false if another one is
+// stored.
+func (c *cache) rest(st flow.State, url string, sum uint64) (p Page, ok bool, err error) {
 	c.mu.Lock()
 	d, ok := c.pages[url]
 	c.mu.Unlock()
 	if ok && d.sum == sum {
-		return d.page, nil
+		return d.page, true, nil
 	}
-	return c.read(st, url, sum)
-}
-
-// read is rest for a page that is not in the cache.
-func (c *cache) read(st flow.State, url string, sum uint64) (p Page, err error) {
-	b, _, err := st.Get(pageName)
-	if err != nil {
-		return p, err
-	}
-	if xxhash.Sum64(b) != sum {
-		return p, failure.Broken(fmt.Errorf("index: a stored page is damaged: it is not the one that its progress names"))
+	b, ok, err := st.Get(pageName)
+	if err != nil || !ok || xxhash.Sum64(b) != sum {
+		return p, false, err
 	}
 	if err := decode(b, &p); err != nil {
-		return p, err
+		return p, false, err
 	}
 	c.put(url, sum, p)
-	return p, nil
+	return p, true, nil
 }
 
 // put adds p, which has the checksum sum.

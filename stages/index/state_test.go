@@ -324,3 +324,45 @@ func TestCacheBelievesWhatIsStored(t *testing.T) {
 		t.Errorf("%d pages are remembered, want %d", len(c.pages), cached)
 	}
 }
+
+// between is a State during which commits happen: each reading of the progress is of an earlier one
+// of these states, the last one for good.
+type between struct {
+	flow.State
+	progress *[][]byte
+}
+
+func (s between) Get(name string) ([]byte, bool, error) {
+	if earlier := *s.progress; name == progressName && len(earlier) > 0 {
+		*s.progress = earlier[1:]
+		return earlier[0], true, nil
+	}
+	return s.State.Get(name)
+}
+
+// TestLoadBesideCommits: a page whose progress was read before a commit is read again, and one whose
+// parts never belong together is damaged.
+func TestLoadBesideCommits(t *testing.T) {
+	st := txtest.New().Begin().State(page)
+	var progress [][]byte
+	for stamp := range uint64(3) {
+		if err := new(cache).store(st, page, loaded{}, Page{URL: page, Incarnation: "i", Stamp: stamp}); err != nil {
+			t.Fatal(err)
+		}
+		b, _, err := st.Get(progressName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		progress = append(progress, b)
+	}
+	earlier := progress[:2]
+	if p, err := Load(between{st, &earlier}); err != nil || p.Stamp != 2 {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if err := st.Set(progressName, progress[0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(st); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("got %v", err)
+	}
+}
