@@ -65,7 +65,7 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 		pages, err = addPage(pages, page, s.State(flow.GroupIndex, page), f)
 		return pages, "", err
 	}
-	looked, last := 0, "" // what was looked at, and the last page of it
+	looked, last := 0, "" // how many pages were read, and the URL of the last one
 	for url, st := range s.States(flow.GroupIndex, f.After) {
 		if err := ctx.Err(); err != nil {
 			return pages, "", context.Cause(ctx)

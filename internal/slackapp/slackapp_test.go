@@ -345,7 +345,7 @@ func TestSeenIsBounded(t *testing.T) {
 	}
 }
 
-// TestBusyRequestsCanBeRepeated: what was not carried out is not remembered.
+// TestBusyRequestsCanBeRepeated sends a request again that was refused because too many ran at once.
 func TestBusyRequestsCanBeRepeated(t *testing.T) {
 	r := newRig()
 	for range atOnce {

@@ -119,8 +119,8 @@ func curveOf(h inspect.History, subscriptions []inspect.Subscription, now time.T
 	return c
 }
 
-// levelsOf returns the numbers between low and high with which subscriptions to a document compare its
-// value, and what they are.
+// levelsOf returns the bounds (such as "below 100") of the subscriptions to a document that lie between low
+// and high: the text of each, by its number.
 func levelsOf(subscriptions []inspect.Subscription, document string, low, high float64) map[float64]string {
 	all := make(map[float64]string)
 	add := func(word string, a pipeline.Amount) {

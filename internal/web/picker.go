@@ -256,7 +256,7 @@ func harmless(ctx context.Context, source string, form url.Values) (string, erro
 	}
 	chosen, err := cascadia.ParseGroup(strings.Join(linesOf(form, "select"), ", "))
 	if err != nil {
-		chosen = nil // the picker shows what is wrong with it
+		chosen = nil // mark nothing; the form shows the error
 	}
 	p.count(root)
 	for n := range root.Descendants() {

@@ -46,7 +46,7 @@ func commit(t *testing.T, d *DB, f func(b *Batch)) {
 	}
 }
 
-// TestSizeHasTheLog: what was committed is on disk at first in the log alone.
+// TestSizeHasTheLog checks that Size counts the write-ahead log, which alone holds a new commit.
 func TestSizeHasTheLog(t *testing.T) {
 	d := open(t, Options{Dir: t.TempDir()})
 	const size = 100_000

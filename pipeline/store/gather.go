@@ -166,9 +166,9 @@ func (c *core) syncApplied() (n uint64, err error) {
 	return n, err
 }
 
-// settleGathered writes what was gathered to Pebble before a scan of keys that begin with prefix. If
-// nothing gathered is of their kind, it stays gathered: the scan does not see it anyway. The caller
-// keeps the store open.
+// settleGathered writes the gathered commits to Pebble before a scan of the keys that begin with prefix.
+// It does nothing when no gathered commit has a key of that kind, since the scan would not see it. The
+// caller keeps the store open.
 func (c *core) settleGathered(prefix []byte) error {
 	g := &c.gathered
 	g.mu.RLock()

@@ -14,8 +14,8 @@ const profileName = "vokter-browser-"
 // maxSocketDir is how long the name of a directory is in which Chromium can make its socket.
 const maxSocketDir = 60
 
-// profile is the directory of one browser: what it stores of its page, and its temporary files. The
-// file lock in it is locked for as long as the browser is used.
+// profile is the directory of one browser process: its cookies, its cache and its temporary files. The
+// process that uses it holds the lock on the file "lock" in it.
 type profile struct {
 	dir  string
 	lock *os.File
@@ -81,7 +81,7 @@ func sweep() {
 			continue
 		}
 		if lock(f) {
-			_ = os.RemoveAll(dir) // what is left is removed at the next start
+			_ = os.RemoveAll(dir) // the next start tries again if this fails
 		}
 		f.Close()
 	}

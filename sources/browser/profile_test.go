@@ -20,7 +20,7 @@ func temporary(t *testing.T) string {
 	return dir
 }
 
-// files returns the names of what is in dir.
+// files returns the names of the entries of dir.
 func files(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	all, err := os.ReadDir(dir)

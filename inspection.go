@@ -1,0 +1,137 @@
+package vokter
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
+)
+
+// List returns the pages and receivers that f selects; see [inspect.List]. It waits until the
+// Router runs, and fails once Run has ended.
+func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
+	if err := r.readable(ctx); err != nil {
+		return inspect.Listing{Pages: []inspect.Page{}, Receivers: []inspect.Receiver{}}, err
+	}
+	l, err := inspect.List(ctx, r.transport, f, slices.Collect(maps.Keys(r.live.Load().Sinks)))
+	return l, r.unlessClosing(err)
+}
+
+// Receivers returns receivers with their state; see [inspect.Receivers].
+func (r *Router) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
+	if err := r.readable(ctx); err != nil {
+		return []inspect.Receiver{}, err
+	}
+	found, err := inspect.Receivers(ctx, r.transport, f, slices.Collect(maps.Keys(r.live.Load().Sinks)))
+	return found, r.unlessClosing(err)
+}
+
+// Pages returns a part of the pages of List; see [inspect.Pages]. Only one list is made at a time, to
+// leave processors to the stages.
+func (r *Router) Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error) {
+	if err := r.readable(ctx); err != nil {
+		return []inspect.Page{}, "", err
+	}
+	if f.URL == "" {
+		select {
+		case r.listing <- struct{}{}:
+			defer func() { <-r.listing }()
+		case <-ctx.Done():
+			return []inspect.Page{}, "", context.Cause(ctx)
+		}
+	}
+	pages, next, err = inspect.Pages(ctx, r.transport, f)
+	return pages, next, r.unlessClosing(err)
+}
+
+// Explain returns what the last checks of the page of url found, what happened to its last changes,
+// and why keywords did not match; see [inspect.Explain]. It waits until the Router runs, and fails
+// once Run has ended. Only one call works at a time, to leave processors to the stages.
+func (r *Router) Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error) {
+	none := inspect.Explanation{Checks: []inspect.Check{}, Changes: []inspect.Change{}, Keywords: []inspect.Keyword{}}
+	if err := r.readable(ctx); err != nil {
+		return none, err
+	}
+	select {
+	case r.explaining <- struct{}{}:
+		defer func() { <-r.explaining }()
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+	e, err := inspect.Explain(ctx, r.transport, r.languages, url, f)
+	return e, r.unlessClosing(err)
+}
+
+// Deliveries returns the notifications of the last changes of the page of url with their
+// deliveries; see [inspect.Deliveries]. It waits until the Router runs, and fails once Run has ended.
+func (r *Router) Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error) {
+	if err := r.readable(ctx); err != nil {
+		return nil, err
+	}
+	c, err := inspect.Deliveries(r.transport, url, f)
+	return c, r.unlessClosing(err)
+}
+
+// moving is how old the list of recent changes may be where processes share the pages: changes of
+// pages that came from another process are not observed.
+const moving = time.Minute
+
+// Recent returns the newest changes of all pages, the newest first; see [inspect.Recent]. If there
+// may be more than f.Limit, next is the value of f.After with which the list goes on. Recent waits
+// until the Router runs, and fails once Run has ended.
+func (r *Router) Recent(ctx context.Context, f inspect.RecentFilter) (changes []inspect.RecentChange, next string, err error) {
+	if err := r.readable(ctx); err != nil {
+		return []inspect.RecentChange{}, "", err
+	}
+	maxAge := moving
+	if r.cfg.Transport == nil {
+		maxAge = 0
+	}
+	changes, next, err = r.recent.Changes(ctx, r.transport, f, maxAge)
+	return changes, next, r.unlessClosing(err)
+}
+
+// maxPreviews is how many pages Preview fetches at once.
+const maxPreviews = 4
+
+// Preview fetches the page of s once and returns the text that s would watch, with the places of its
+// keywords. Nothing is stored, and s needs no sink. With source it also returns the body of the page. It
+// fails with all mistakes joined where s is invalid, and with a *pipeline.FetchError where the page
+// cannot be fetched or read, for example because a selector matches nothing. It waits until the Router
+// runs, and while other previews are made.
+func (r *Router) Preview(ctx context.Context, s pipeline.Subscription, source bool) (inspect.Preview, error) {
+	s.Sinks = []string{"none"}
+	s = s.WithDefaults()
+	if err := CheckSubscription(s); err != nil {
+		return inspect.Preview{}, err
+	}
+	page, err := pageurl.Canonical(s.URL)
+	if err != nil {
+		return inspect.Preview{}, err
+	}
+	if err := r.readable(ctx); err != nil {
+		return inspect.Preview{}, err
+	}
+	select {
+	case r.previewing <- struct{}{}:
+		defer func() { <-r.previewing }()
+	case <-ctx.Done():
+		return inspect.Preview{}, context.Cause(ctx)
+	}
+	o, err := r.stages.fetch.Preview(ctx, page, s.View)
+	if err != nil {
+		return inspect.Preview{}, err
+	}
+	return inspect.PreviewOf(o, s, r.languages, source)
+}
+
+// Summary returns the counts of what the Router has done since Run started.
+func (r *Router) Summary() inspect.Summary {
+	s := r.tally.Summary()
+	s.Pending = int(r.waiting.Load())
+	return s
+}

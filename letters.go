@@ -1,0 +1,181 @@
+package vokter
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/sinks"
+)
+
+// DeadLetters returns the dead letters that f selects, the oldest first. Those of messages that
+// could not be handled come without their bodies and without headers that may hold passwords.
+func (r *Router) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
+	if err := r.readable(ctx); err != nil {
+		return nil, err
+	}
+	var found []flow.DeadLetter
+	err := r.letters(ctx, f, func(_ string, d flow.DeadLetter) {
+		found = append(found, d.Listed())
+	})
+	slices.SortStableFunc(found, func(a, b flow.DeadLetter) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverOf(a), receiverOf(b)))
+	})
+	return found, r.unlessClosing(err)
+}
+
+// receiverOf returns the ID of the receiver of d, or an empty string if it has none.
+func receiverOf(d flow.DeadLetter) string {
+	if d.Addressed == nil {
+		return ""
+	}
+	return d.Addressed.Receiver.Sink
+}
+
+// Replay queues the notifications among the dead letters that f selects for delivery again, and
+// returns how many there are. They keep their IDs. A receiver may get an ID that it already has,
+// because a replay ignores the record of delivered IDs. When Replay returns, its commands are
+// durable. An expired receiver is active again after its first successful delivery.
+func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
+	if err := r.readable(ctx); err != nil {
+		return 0, err
+	}
+	if err := r.transport.Ready(); err != nil {
+		return 0, err
+	}
+	f.Messages = false // they are not notifications
+	body, err := json.Marshal(flow.ReplayCommand{Filter: f})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	var commands []flow.Message
+	err = r.letters(ctx, f, func(key string, _ flow.DeadLetter) {
+		n++
+		if len(commands) == 0 || commands[len(commands)-1].Key != key {
+			commands = append(commands, flow.Message{
+				ID: rand.Text(), Topic: flow.TopicDead, Key: key, Type: flow.TypeReplay, Time: r.cfg.Now(),
+				Header: map[string]string{"content-type": "application/json"}, Body: body,
+			})
+		}
+	})
+	if err == nil && n > 0 {
+		err = r.transport.Publish(ctx, commands...)
+	}
+	if err != nil {
+		return 0, r.unlessClosing(err)
+	}
+	return n, nil
+}
+
+// letters calls found for each dead letter that f selects, with the key under which it is kept.
+func (r *Router) letters(ctx context.Context, f flow.DeadFilter, found func(key string, d flow.DeadLetter)) error {
+	for key, st := range r.transport.States(flow.GroupDead, "") {
+		for l, err := range sinks.Letters(st) {
+			if err != nil {
+				return err
+			}
+			if f.Selects(l.DeadLetter) {
+				found(key, l.DeadLetter)
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RetryFilter selects the receivers for Retry. Empty fields select all.
+type RetryFilter struct {
+	Sink string `json:"sink,omitempty"`
+	// URL selects the receivers with a pending notification about this page.
+	URL string `json:"url,omitempty"`
+}
+
+// Retried is a receiver whose pending notifications are attempted again.
+type Retried struct {
+	Sink string `json:"sink"`
+	// Waiting is how many of the pending notifications the filter selects. Those collected for a
+	// digest do not count: they wait for the end of the digest.
+	Waiting int `json:"waiting"`
+	// Elsewhere says that another process owns the receiver and was asked to retry. Waiting is 0
+	// then, because only the owner knows the number.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+}
+
+// Retry attempts the pending notifications of the receivers that f selects at once, instead of when
+// their next attempt is due. Use it when a receiver works again. Each receiver gets its
+// notifications in order, the oldest first. Retry returns these receivers and does not wait for the
+// attempts. It fails where f.URL is not a URL, with a *flow.Refusal where f.Sink does not exist,
+// and where the command cannot be stored.
+func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
+	page := ""
+	if f.URL != "" {
+		var err error
+		if page, err = pageurl.Canonical(f.URL); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readable(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.transport.Ready(); err != nil {
+		return nil, err
+	}
+	tried, err := r.toRetry(f.Sink, page)
+	if err != nil {
+		return nil, r.unlessClosing(err)
+	}
+	body, err := json.Marshal(flow.RetryCommand{Page: page})
+	if err != nil {
+		return nil, err
+	}
+	commands := make([]flow.Message, 0, len(tried))
+	for _, t := range tried {
+		commands = append(commands, flow.Message{
+			ID: rand.Text(), Topic: flow.TopicNotifications, Key: t.Sink,
+			Type: flow.TypeRetry, Subject: page, Time: r.cfg.Now(),
+			Header: map[string]string{"content-type": "application/json"}, Body: body,
+		})
+	}
+	if len(commands) > 0 {
+		err = r.transport.Publish(ctx, commands...)
+	}
+	return tried, r.unlessClosing(err)
+}
+
+// toRetry returns the receivers of a sink (of all sinks if it is empty) with a pending notification
+// about page (about any page if it is empty), and those that other processes own.
+func (r *Router) toRetry(sink, page string) ([]Retried, error) {
+	tried := []Retried{}
+	for id, st := range r.transport.States(flow.GroupDelivery, "") {
+		if !r.transport.Owns(id) || sink != "" && id != sink {
+			continue
+		}
+		n, err := sinks.Waiting(st, page)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			tried = append(tried, Retried{Sink: id, Waiting: n})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.live.Load().Sinks)) {
+		if !r.transport.Owns(name) && (sink == "" || sink == name) {
+			tried = append(tried, Retried{Sink: name, Elsewhere: true})
+		}
+	}
+	if len(tried) == 0 && sink != "" && !r.live.Load().hasSink(sink) {
+		names := slices.Sorted(maps.Keys(r.live.Load().Sinks))
+		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", sink, nearest.Hint(sink, names))}
+	}
+	return tried, nil
+}
