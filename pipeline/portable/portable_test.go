@@ -3,6 +3,7 @@ package portable
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -145,11 +146,11 @@ func TestManifestIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for old, changed := range map[string][2]string{
-		`"format": 1`:       {`"format": 2`, "newer version"},
-		`"state_format": 3`: {`"state_format": 4`, "newer version"},
-		`"format": 1,`:      {`"format": 0,`, "is damaged"},
-		`"001.jsonl.zst"`:   {`"../001.jsonl.zst"`, "is damaged"},
-		`{`:                 {``, "is damaged"},
+		`"format": 1`: {`"format": 2`, "newer version"},
+		fmt.Sprintf(`"state_format": %d`, store.Format): {fmt.Sprintf(`"state_format": %d`, store.Format+1), "newer version"},
+		`"format": 1,`:    {`"format": 0,`, "is damaged"},
+		`"001.jsonl.zst"`: {`"../001.jsonl.zst"`, "is damaged"},
+		`{`:               {``, "is damaged"},
 	} {
 		if err := os.WriteFile(file, bytes.Replace(b, []byte(old), []byte(changed[0]), 1), 0o600); err != nil {
 			t.Fatal(err)

@@ -101,7 +101,7 @@ func TestOpenErrors(t *testing.T) {
 		"in use":    {Options{Dir: used}, []string{used, "in use by this process"}},
 		"a file":    {Options{Dir: file}, []string{file, "is a file"}},
 		"in a file": {Options{Dir: filepath.Join(file, "data")}, []string{file, "is a file"}},
-		"newer":     {Options{Dir: newer}, []string{newer, "newer version", "format 4"}},
+		"newer":     {Options{Dir: newer}, []string{newer, "newer version", fmt.Sprint("format ", storeFormat+1)}},
 		"lanes":     {Options{Lanes: -1}, []string{"-1 lanes"}},
 	}
 	for name, test := range tests {

@@ -84,7 +84,7 @@ func TestMigration(t *testing.T) {
 	d := open(t, Options{Dir: dir, Lanes: 5})
 	id := d.ID()
 	makeOld(t, d)
-	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "format 2") || !strings.Contains(err.Error(), "use the version of Vokter that wrote it") {
+	if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), fmt.Sprint("format ", storeFormat-1)) || !strings.Contains(err.Error(), "use the version of Vokter that wrote it") {
 		t.Errorf("without a migration: %v", err)
 	}
 	failing := map[int][]Migration{storeFormat - 1: {{Group: "h", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("odd") }}}}
@@ -98,7 +98,7 @@ func TestMigration(t *testing.T) {
 	if d.ID() != id || d.Lanes() != 5 {
 		t.Errorf("ID %s and %d lanes, want %s and 5", d.ID(), d.Lanes(), id)
 	}
-	for _, want := range []string{"from=2 to=3", fmt.Sprintf("values=%d changed=%[1]d", 2*oldValues+2)} {
+	for _, want := range []string{fmt.Sprintf("from=%d to=%d", storeFormat-1, storeFormat), fmt.Sprintf("values=%d changed=%[1]d", 2*oldValues+2)} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())
 		}

@@ -237,12 +237,14 @@ func (a *application) endPauses() {
 // list adds x to the expired subscriptions.
 func (a *application) list(x ExpiredSubscription) {
 	a.p.Expired++
+	a.p.countOrigin(x.Origin, 1)
 	a.emit(listExpired{x})
 }
 
 // unlist removes x from the expired subscriptions.
 func (a *application) unlist(x ExpiredSubscription) {
 	a.p.Expired--
+	a.p.countOrigin(x.Origin, -1)
 	a.emit(dropExpired{nameOf(x.Stamped)})
 }
 
@@ -258,29 +260,29 @@ func expiredSubscription(st flow.State, document, client string) (*ExpiredSubscr
 }
 
 // Origins returns the origins, sorted, that subscribe to the page whose state st is or keep it;
-// those of expired subscriptions too.
+// also those whose subscriptions, or whose keeping, expired. It reads one value, because a start does
+// so for every page.
 func Origins(st flow.State) ([]string, error) {
-	p, err := Load(st)
-	if err != nil {
+	b, ok, err := st.Get(pageName)
+	if err != nil || !ok {
 		return nil, err
 	}
-	origins := slices.Clone(p.Keep)
+	var p struct { // the part of Page that says it
+		Keep    []string      `cbor:"4,keyasint"`
+		Origins []originCount `cbor:"47,keyasint"`
+		Expiry  *struct {
+			Keep []string `cbor:"5,keyasint"`
+		} `cbor:"30,keyasint"`
+	}
+	if err := decode(b, &p); err != nil {
+		return nil, err
+	}
+	origins := p.Keep
 	if p.Expiry != nil {
 		origins = append(origins, p.Expiry.Keep...)
 	}
-	standing, err := Subscriptions(st)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range standing {
-		origins = append(origins, s.Origin)
-	}
-	expired, err := Expired(st)
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range expired {
-		origins = append(origins, x.Origin)
+	for _, o := range p.Origins {
+		origins = append(origins, o.Name)
 	}
 	slices.Sort(origins)
 	return slices.Compact(origins), nil

@@ -138,6 +138,9 @@ func normal(p Page) Page {
 	if len(p.Intervals) == 0 {
 		p.Intervals = nil
 	}
+	if len(p.Origins) == 0 {
+		p.Origins = nil
+	}
 	if len(p.Documents) == 0 {
 		p.Documents = nil
 	}

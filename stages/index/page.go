@@ -25,6 +25,8 @@ type Page struct {
 	// Intervals are those of the subscriptions: durations, the shortest first, and before them cron
 	// lines.
 	Intervals []intervalCount `cbor:"5,keyasint,omitempty"`
+	// Origins are those of the subscriptions, the expired ones among them, sorted by name.
+	Origins []originCount `cbor:"47,keyasint,omitempty"`
 	// Documents are sorted by ID.
 	Documents []Document `cbor:"6,keyasint,omitempty"`
 	// Gone holds the last version number of each document that was removed, Floor the highest
@@ -139,6 +141,12 @@ type intervalCount struct {
 	Cron  pipeline.Cron     `cbor:"4,keyasint,omitempty"`
 }
 
+// originCount is how many subscriptions have the same origin.
+type originCount struct {
+	Name string `cbor:"1,keyasint"`
+	N    int    `cbor:"2,keyasint"`
+}
+
 // Document is the state of one document of a page.
 type Document struct {
 	ID   string        `cbor:"1,keyasint"`
@@ -229,6 +237,7 @@ const maxGone = 32
 func (p Page) clone() Page {
 	p.Keep = slices.Clone(p.Keep)
 	p.Intervals = slices.Clone(p.Intervals)
+	p.Origins = slices.Clone(p.Origins)
 	p.Documents = slices.Clone(p.Documents)
 	for i := range p.Documents {
 		p.Documents[i].Changes = slices.Clone(p.Documents[i].Changes)
@@ -322,6 +331,17 @@ func (p *Page) count(interval pipeline.Interval, n int) {
 	}
 	if p.Intervals[i].N += n; p.Intervals[i].N <= 0 {
 		p.Intervals = slices.Delete(p.Intervals, i, i+1)
+	}
+}
+
+// countOrigin adds n (1 or -1) subscriptions of that origin.
+func (p *Page) countOrigin(name string, n int) {
+	i, ok := slices.BinarySearchFunc(p.Origins, name, func(o originCount, name string) int { return cmp.Compare(o.Name, name) })
+	if !ok {
+		p.Origins = slices.Insert(p.Origins, i, originCount{Name: name})
+	}
+	if p.Origins[i].N += n; p.Origins[i].N <= 0 {
+		p.Origins = slices.Delete(p.Origins, i, i+1)
 	}
 }
 

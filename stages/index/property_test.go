@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -344,6 +345,20 @@ func (c *chaos) counted() {
 	if n != len(c.subs) || asked != n || p.Expired != len(c.gone) {
 		c.Errorf("got %d subscriptions, %d intervals and %d expired; want %d and %d", n, asked, p.Expired, len(c.subs), len(c.gone))
 	}
+	origins := make(map[string]int)
+	for _, s := range c.subs {
+		origins[s.Origin]++
+	}
+	for _, x := range c.gone {
+		origins[x.Origin]++
+	}
+	counted := make(map[string]int)
+	for _, o := range p.Origins {
+		counted[o.Name] = o.N
+	}
+	if !maps.Equal(counted, origins) {
+		c.Errorf("got %v subscriptions by their origins, want %v", counted, origins)
+	}
 	for name, x := range c.gone {
 		if x.End != flow.EndExpired && x.End != flow.EndReceiver || x.Until == flow.Forever || x.Time.IsZero() {
 			c.Errorf("%s: got %+v listed", name, x)
@@ -351,7 +366,7 @@ func (c *chaos) counted() {
 	}
 	switch {
 	case p.Incarnation != "":
-	case !reflect.DeepEqual(*p, Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: p.Expiry, Progress: Progress{Records: p.Records}}):
+	case !reflect.DeepEqual(*p, Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: p.Expiry, Origins: p.Origins, Progress: Progress{Records: p.Records}}):
 		c.Errorf("got %+v of a page that nobody watches", *p)
 	case p.URL != "" && p.Expired == 0 && (p.Expiry == nil || len(p.Expiry.Keep) == 0):
 		c.Errorf("got %+v kept for nothing", *p)

@@ -153,6 +153,7 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string, f
 	d := p.begin(s.View)
 	d.Subscriptions++
 	p.count(s.Interval, 1)
+	p.countOrigin(origin, 1)
 	p.Stamp++
 	r := flow.Stamped{
 		Page: p.URL, PageIncarnation: p.Incarnation, Document: d.ID, Incarnation: incarnation,
@@ -170,6 +171,7 @@ func (a *application) end(e flow.Stamped, why string) flow.Stamped {
 	d := p.Document(e.Document)
 	d.Subscriptions--
 	p.count(e.Subscription.Interval, -1)
+	p.countOrigin(e.Origin, -1)
 	p.Stamp++
 	e.Stamp, e.Until, e.End = p.Stamp, d.N, why
 	a.emit(stamp{e})
@@ -275,7 +277,7 @@ func (a *application) live() {
 	a.p = Page{
 		URL: a.URL, Incarnation: a.Position, Progress: Progress{Due: a.Now, Records: a.p.Records},
 		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions,
-		PauseEnd: a.p.PauseEnd,
+		PauseEnd: a.p.PauseEnd, Origins: a.p.Origins,
 	}
 	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
 		a.p.Expiry = nil
@@ -320,6 +322,7 @@ func (a *application) over(e *Expiry) {
 	a.p = Page{
 		URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Progress: Progress{Records: p.Records},
 		Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions, PauseEnd: p.PauseEnd,
+		Origins: p.Origins,
 	}
 	a.emit(clearPage{})
 }
