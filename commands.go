@@ -64,11 +64,10 @@ func (r *Router) CancelTo(ctx context.Context, url, client, sink string) error {
 
 // Pause ends the subscriptions of client on the page of url until the time until, or until Resume
 // restarts them if that is earlier or until is zero. Meanwhile they are listed as paused: changes
-// notify nobody, and the page is not checked for them. If nobody else watches the page, its stored
-// versions are deleted. Notifications of earlier changes are still delivered. For subscriptions that
-// are paused already, until replaces the end of the pause. An empty client means "default". Pause waits
-// for the decision as Subscribe does. It returns a *pipeline.FieldError where until has passed, and a
-// *flow.Refusal where client has no subscription there.
+// notify nobody, and the page is not checked for them. Its stored versions stay. Notifications of earlier
+// changes are still delivered. For subscriptions that are paused already, until replaces the end of the
+// pause. An empty client means "default". Pause waits for the decision as Subscribe does. It returns a
+// *pipeline.FieldError where until has passed, and a *flow.Refusal where client has no subscription there.
 func (r *Router) Pause(ctx context.Context, url, client string, until time.Time) error {
 	if !until.IsZero() && !until.After(r.cfg.Now()) {
 		return &pipeline.FieldError{Field: "until", Reason: until.Format(time.RFC3339) + " has passed; name a later time, or leave it out to pause until a resume"}
@@ -102,8 +101,9 @@ func (r *Router) CheckNow(ctx context.Context, url string) error {
 }
 
 // Resume restarts the expired and paused subscriptions of client on the page of url, each with the
-// version that is then current as its baseline: the next one, if nobody else watched the page. An empty client means all clients, unlike in Cancel. It waits for the
-// decision as Subscribe does, and returns a *flow.Refusal where no such subscription is expired.
+// version that is then current as its baseline: what the next check finds, if nobody else watched the
+// page. An empty client means all clients, unlike in Cancel. It waits for the decision as Subscribe does,
+// and returns a *flow.Refusal where no such subscription is expired.
 func (r *Router) Resume(ctx context.Context, url, client string) error {
 	return r.command(ctx, url, flow.TypeResume, flow.ResumeCommand{URL: url, Client: client})
 }

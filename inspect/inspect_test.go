@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -108,6 +109,30 @@ func TestPageThatExpired(t *testing.T) {
 	e := s.explain(page, inspect.ExplainFilter{})
 	if len(e.Changes) != 1 || !strings.Contains(e.Changes[0].Expired, "404") || len(e.Changes[0].Matches) != 1 || e.Changes[0].Matches[0].Delivery != inspect.DeliveryDelivered {
 		t.Errorf("got changes %+v, want the end of the page, which was delivered", e.Changes)
+	}
+}
+
+// TestPageThatIsPaused: the page is listed as paused, and its versions can be read, also with a token
+// for its client.
+func TestPageThatIsPaused(t *testing.T) {
+	s := newStore(t)
+	s.subscribe(page, "ann", "sold out")
+	s.read("in stock")
+	body, err := json.Marshal(flow.PauseCommand{URL: page, Client: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.send(flow.Message{ID: "pause", Topic: flow.TopicDocuments, Key: page, Type: flow.TypePause, Body: body, Time: s.now})
+	p, _ := only(t, s.list(inspect.ListFilter{State: inspect.StatePaused}))
+	if p.State != inspect.StatePaused || p.Pushed || !p.NextCheck.IsZero() || len(p.Documents) != 1 || p.Documents[0].Version != 1 || p.Checks != 1 {
+		t.Errorf("got page %+v, want it paused, with its document", p)
+	}
+	if l := s.list(inspect.ListFilter{State: inspect.StateActive}); len(l.Pages) > 0 {
+		t.Errorf("got the active pages %+v, want none", l.Pages)
+	}
+	text, err := inspect.VersionText(s, page, 0, inspect.DocumentFilter{Clients: []string{"ann"}})
+	if err != nil || text.N != 1 || text.Text != "in stock" {
+		t.Errorf("got %+v (%v), want version 1", text, err)
 	}
 }
 

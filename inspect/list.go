@@ -155,11 +155,11 @@ func mayBe(p index.Page, state string) bool {
 	failing := p.Failures > 0 || p.Busy > 0
 	switch state {
 	case StateFailing:
-		return p.Incarnation != "" && failing
+		return p.Incarnation != "" && !p.Rests() && failing
 	case StateActive:
-		return p.Incarnation != "" && !failing
+		return p.Incarnation != "" && !p.Rests() && !failing
 	}
-	return p.Incarnation == ""
+	return p.Incarnation == "" || p.Rests()
 }
 
 // load returns the page with the state st. It returns ok false where the page is neither watched
@@ -170,15 +170,21 @@ func load(page string, st flow.State) (info Page, ok bool, err error) {
 		return info, false, err
 	}
 	info = Page{
-		URL: page, State: StateActive, Keep: p.Keep, Pushed: p.Incarnation != "" && !p.Fetched(), Checks: p.Check, LastCheck: p.Asked, NextCheck: nextCheck(p),
+		URL: page, State: StateActive, Keep: p.Keep, Pushed: p.Incarnation != "" && !p.Fetched() && !p.Rests(), Checks: p.Check, LastCheck: p.Asked, NextCheck: nextCheck(p),
 		Failures: p.Failures, Documents: []Document{}, Subscriptions: []Subscription{},
 	}
 	if err := info.addSubscriptions(st); err != nil {
 		return info, false, err
 	}
 	switch {
+	case p.Rests():
+		if err = info.addDocuments(p, st); err == nil {
+			err = info.addExpiry(p, st)
+		}
 	case p.Incarnation != "":
-		err = info.addDocuments(p, st)
+		if err = info.addDocuments(p, st); err == nil {
+			err = info.addFailures(p, st)
+		}
 	case p.Expiry != nil || len(info.Subscriptions) > 0:
 		err = info.addExpiry(p, st)
 	default:
@@ -205,7 +211,7 @@ func nextCheck(p index.Page) time.Time {
 	return at
 }
 
-// addDocuments fills in the documents and the failures of a page that is watched.
+// addDocuments fills in the documents of a page that is watched or paused.
 func (p *Page) addDocuments(page index.Page, st flow.State) error {
 	for _, d := range page.Documents {
 		doc, err := document(d, st)
@@ -214,6 +220,11 @@ func (p *Page) addDocuments(page index.Page, st flow.State) error {
 		}
 		p.Documents = append(p.Documents, doc)
 	}
+	return nil
+}
+
+// addFailures fills in the failures of a page that is watched.
+func (p *Page) addFailures(page index.Page, st flow.State) error {
 	failing := page.Failures > 0 || page.Busy > 0
 	if !failing && page.Open == nil && page.Fetched() {
 		return nil
@@ -251,9 +262,9 @@ func (p *Page) lastOf(checks []index.CheckRecord) {
 	}
 }
 
-// addExpiry fills in why and when the page expired, or the last of its subscriptions.
+// addExpiry fills in why and when the page expired or was paused, or the last of its subscriptions.
 func (p *Page) addExpiry(page index.Page, st flow.State) error {
-	p.State = StateExpired
+	p.State, p.Failures = StateExpired, 0
 	if page.Expiry == nil && !slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool { return s.State != StatePaused }) {
 		p.State = StatePaused
 		for _, s := range p.Subscriptions {

@@ -48,7 +48,8 @@ type Version struct {
 	// Check is the number of the check that found it, 0 for a pushed page.
 	Check uint64 `json:"check"`
 	// Baseline says that the version was compared with nothing, so that it notified nobody. It is
-	// the first one of its document, or the first one after the rules that extract texts changed.
+	// the first one of its document, or the first one after a pause or after the rules that extract texts
+	// changed.
 	Baseline bool   `json:"baseline,omitempty"`
 	Title    string `json:"title,omitempty"`
 	// Language is a BCP 47 tag, and LanguageFrom says what decided it.
@@ -293,7 +294,7 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	if p.Incarnation == "" {
 		return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
 	}
-	subs, err := index.Subscriptions(st)
+	subs, err := subscribed(st)
 	if err != nil {
 		return storedDocument{}, err
 	}
@@ -320,6 +321,21 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	}
 	return storedDocument{}, &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s has %d documents; choose one by its client, a selector or its ID: %s",
 		page, len(chosen), describe(chosen, subs))}
+}
+
+// subscribed returns the subscriptions of the page whose state st is, also those that are paused.
+func subscribed(st flow.State) ([]flow.Stamped, error) {
+	subs, err := index.Subscriptions(st)
+	if err != nil {
+		return nil, err
+	}
+	expired, err := index.Expired(st)
+	for _, x := range expired {
+		if x.End == flow.EndPaused {
+			subs = append(subs, x.Stamped)
+		}
+	}
+	return subs, err
 }
 
 // chooses reports whether f selects d. subs are the subscriptions of its page.

@@ -78,8 +78,8 @@ func (a *app) pause() *cobra.Command {
 		Use:   "pause URL [--for DURATION] (--data DIR | -c FILE)",
 		Short: "Pauses the subscriptions of a client on a page",
 		Long: "Pauses the subscriptions of a client on a page until resume or, with --for, until that time has passed. Meanwhile changes notify nobody, " +
-			"and the page is not checked for them. Notifications of earlier changes are still delivered. If nobody else watches the page, its stored " +
-			"versions are deleted. For subscriptions that are paused already, the end of the pause is replaced.",
+			"and the page is not checked for them. Notifications of earlier changes are still delivered, and the stored versions stay. " +
+			"What changes during the pause is not reported later. For subscriptions that are paused already, the end of the pause is replaced.",
 		Example: `  vokter-stream pause https://example.com/ --for 24h --data DIR
   vokter-stream pause https://example.com/ --client legal -c FILE`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -43,7 +43,7 @@ func (a *api) addCommands() {
 	type pauseInput struct{ Body client.Pause }
 	addSilent(a, route{
 		method: http.MethodPost, path: "/pause", id: "pause-subscriptions", scope: config.ScopeWrite, summary: "Pauses the subscriptions of a client on a page",
-		description: "Until they are resumed, or until the given time, changes notify nobody and the page is not checked for them. The time also replaces the end of a pause. If nobody else watches the page, its stored versions are deleted.",
+		description: "Until they are resumed, or until the given time, changes notify nobody and the page is not checked for them. The time also replaces the end of a pause. The stored versions stay.",
 	}, func(ctx context.Context, in *pauseInput) error {
 		if err := checkTarget(ctx, in.Body.Target, "is missing; name whose subscriptions are to pause"); err != nil {
 			return err

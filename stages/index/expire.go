@@ -238,6 +238,7 @@ func (a *application) endPauses() {
 func (a *application) list(x ExpiredSubscription) {
 	a.p.Expired++
 	a.p.countOrigin(x.Origin, 1)
+	a.countPaused(x, 1)
 	a.emit(listExpired{x})
 }
 
@@ -245,7 +246,16 @@ func (a *application) list(x ExpiredSubscription) {
 func (a *application) unlist(x ExpiredSubscription) {
 	a.p.Expired--
 	a.p.countOrigin(x.Origin, -1)
+	a.countPaused(x, -1)
 	a.emit(dropExpired{nameOf(x.Stamped)})
+}
+
+// countPaused adds n (1 or -1) to the paused subscriptions of the document of x, unless x is not paused
+// or the incarnation of the page ended in which it was.
+func (a *application) countPaused(x ExpiredSubscription, n int) {
+	if x.End == flow.EndPaused && x.PageIncarnation == a.p.Incarnation {
+		a.p.Document(x.Document).Paused += n
+	}
 }
 
 // Expired returns the expired subscriptions of the page whose state st is, sorted by document

@@ -104,8 +104,8 @@ func (a *application) part(o flow.Outcome) {
 	// Texts change one by one; until all have, no body hash stands for them.
 	p.forgetBody()
 	d := p.Document(o.Document)
-	if d == nil || o.Check > 0 && o.Check <= d.Since {
-		open.Reached = true // it was removed, added again, or pushed since the request
+	if d == nil || p.rests(d) || o.Check > 0 && o.Check <= d.Since {
+		open.Reached = true // it was removed, added again, paused, or pushed since the request
 		return
 	}
 	switch o.Kind {
@@ -148,11 +148,15 @@ func (a *application) read(d *Document, o flow.Outcome) {
 		if !a.readFeed(d, o) {
 			return
 		}
-	} else if !a.comparable(d, o) {
+	} else if !d.Rested && !a.comparable(d, o) {
 		return
 	}
 	if o.TextHash == d.TextHash {
 		a.stands(d, o)
+		return
+	}
+	if d.Rested && d.TextHash != "" {
+		a.version(d, o, 0)
 		return
 	}
 	if a.flips(d, o) {

@@ -163,8 +163,13 @@ type Document struct {
 	// confirmed as a version yet.
 	Candidate string `cbor:"7,keyasint,omitempty"`
 	Stood     int    `cbor:"8,keyasint,omitempty"`
-	// Subscriptions is how many there are.
+	// Subscriptions is how many there are, without those that are paused. Paused is how many of this
+	// incarnation of the page are paused: their document stays, with its versions.
 	Subscriptions int `cbor:"9,keyasint,omitempty"`
+	Paused        int `cbor:"18,keyasint,omitempty"`
+	// Rested says that all subscriptions were paused and the page was not read since. If the next text
+	// differs, it becomes a baseline: what changed during the pause is not reported.
+	Rested bool `cbor:"19,keyasint,omitempty"`
 	// GoneSince is since when its selectors match nothing, its text is empty or its page looks
 	// replaced; zero if the document is on the page. GoneClass is the class of that failure.
 	GoneSince time.Time `cbor:"10,keyasint,omitzero"`
@@ -281,13 +286,17 @@ func (p *Page) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(p.Documents, id, func(d Document, id string) int { return cmp.Compare(d.ID, id) })
 }
 
-// begin returns the document of v and adds it if it is new.
+// begin returns the document of v and adds it if it is new. A new document, and one that rested, is
+// read as soon as possible.
 func (p *Page) begin(v pipeline.View) *Document {
 	id := flow.DocumentID(p.URL, v)
 	i, ok := p.find(id)
 	if !ok {
 		d := Document{ID: id, View: v, Since: p.Check, N: max(p.Floor, p.Gone[id])}
 		p.Documents = slices.Insert(p.Documents, i, d)
+		p.Soon = true
+	} else if d := &p.Documents[i]; d.Rested && d.Subscriptions == 0 {
+		d.Since = p.Check // the outstanding request may have been made before the pause
 		p.Soon = true
 	}
 	return &p.Documents[i]
@@ -348,6 +357,14 @@ func (p *Page) countOrigin(name string, n int) {
 // keeps reports whether d stays on the page without subscriptions.
 func (p *Page) keeps(d *Document) bool { return len(p.Keep) > 0 && d.View.IsZero() }
 
+// rests reports whether all subscriptions of d are paused, so that d is not read.
+func (p *Page) rests(d *Document) bool { return d.Subscriptions == 0 && !p.keeps(d) }
+
+// Rests reports whether all documents of p rest: p stays as it is until a subscription is resumed.
+func (p *Page) Rests() bool {
+	return p.Incarnation != "" && !slices.ContainsFunc(p.Documents, func(d Document) bool { return !p.rests(&d) })
+}
+
 // forgetBody notes that an equal body no longer means equal texts.
 func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash, p.Access = "", "", "", "" }
 
@@ -355,7 +372,7 @@ func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash, p.Access = "",
 // with the given number covers, and equal links where they are needed.
 func (p *Page) standsFor(check uint64) bool {
 	for i := range p.Documents {
-		if d := &p.Documents[i]; d.Since < check && (d.TextHash == "" || d.Candidate != "") {
+		if d := &p.Documents[i]; !p.rests(d) && d.Since < check && (d.TextHash == "" || d.Candidate != "" || d.Rested) {
 			return false
 		}
 	}

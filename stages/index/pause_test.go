@@ -36,7 +36,7 @@ func TestPauseWithAnEnd(t *testing.T) {
 	b.pauseUntil("week", week)
 	b.pauseUntil("day", day)
 	b.pauseUntil("ever", time.Time{})
-	if w := one[wakeAt](b); b.p.Incarnation != "" || !w.Time.Equal(day) {
+	if w := one[wakeAt](b); !b.p.Rests() || !w.Time.Equal(day) {
 		t.Fatalf("got %+v and a wake at %v, want a page that rests until %v", b.p, w.Time, day)
 	}
 	b.woken(day.Add(-time.Minute))
@@ -117,7 +117,94 @@ func TestPauseEndsInTheNextProcess(t *testing.T) {
 		t.Fatalf("got %+v, want one command", d.out)
 	}
 	d.handle(d.out[0])
-	if subs, err := Subscriptions(d.state()); err != nil || len(subs) != 1 || d.request.Check != 1 {
+	if subs, err := Subscriptions(d.state()); err != nil || len(subs) != 1 || d.request.Check != 2 {
 		t.Errorf("got %+v (%v) and the request %+v", subs, err, d.request)
+	}
+}
+
+// TestPauseKeepsVersions: while all subscriptions are paused the page is not read, and its versions
+// stay. A text that is new after the pause is a baseline; what changes later is compared with it.
+func TestPauseKeepsVersions(t *testing.T) {
+	b := newBench(t)
+	view := pipeline.View{Confirm: 2, FlipFlop: 3}
+	read := func(text string) { b.text(flow.DocumentID(page, view), text, 0, 1) }
+	b.subscribe("a", view)
+	read("A")
+	for _, text := range []string{"B", "B"} {
+		b.due()
+		read(text)
+	}
+	last := b.due().Check // it is outstanding when the pause begins
+	b.pause("a")
+	none[dropDocument](b)
+	none[ended](b)
+	if d := b.p.Documents[0]; !b.p.Rests() || b.p.Open != nil || d.N != 2 || d.TextHash != "text:B" {
+		t.Fatalf("got %+v, want a page that rests with version 2", b.p)
+	}
+	b.do(checkNow{})
+	none[ask](b)
+
+	b.resume("a", "")
+	r := one[ask](b).Request
+	if r.Check <= last || r.BodyHash != "" || r.ETag != "" {
+		t.Errorf("got the request %+v, want a new one without the hash of a body", r)
+	}
+	read("C") // needs no second check, as a first version does
+	if v := one[version](b); v.Snapshot.N != 3 || v.Snapshot.Previous != 0 {
+		t.Errorf("got %+v, want the baseline 3", v.Snapshot)
+	}
+	for _, text := range []string{"B", "B"} { // no flip-flop: nobody was told of it since the baseline
+		b.due()
+		read(text)
+	}
+	if v := one[version](b); v.Snapshot.N != 4 || v.Snapshot.Previous != 3 {
+		t.Errorf("got %+v, want version 4 after 3", v.Snapshot)
+	}
+}
+
+// TestPauseWithoutAChange: where the page is the same after the pause, the next change is compared
+// with the version from before it.
+func TestPauseWithoutAChange(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("a", pipeline.View{})
+	b.read("A")
+	b.pause("a")
+	b.resume("a", "")
+	b.read("A")
+	none[version](b)
+	b.due()
+	b.read("B")
+	if v := one[version](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 1 {
+		t.Errorf("got %+v, want version 2 after 1", v.Snapshot)
+	}
+}
+
+// TestPauseOfOneDocument: the others are checked without it, and equal bodies say nothing about it
+// when it is resumed.
+func TestPauseOfOneDocument(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("a", pipeline.View{})
+	b.read("A")
+	b.subscribe("b", main)
+	b.text(whole, "A", 0, 2)
+	b.text(flow.DocumentID(page, main), "A", 1, 2)
+	b.pause("b")
+	b.due()
+	if r := one[ask](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
+		t.Fatalf("got %+v, want a request without the paused document", r)
+	}
+	b.read("B")
+	b.resume("b", "")
+	if r := one[ask](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
+		t.Fatalf("got %+v, want a request of both documents without the hash of a body", r)
+	}
+	b.text(flow.DocumentID(page, main), "B", 0, 2)
+	if v := one[version](b); v.Snapshot.Document == whole || v.Snapshot.Previous != 0 {
+		t.Errorf("got %+v, want a baseline of the resumed document", v.Snapshot)
+	}
+	b.pause("b")
+	b.cancel("b")
+	if got := one[dropDocument](b).Document; got == whole {
+		t.Errorf("document %s is dropped, want the cancelled one", got)
 	}
 }

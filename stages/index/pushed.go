@@ -130,6 +130,9 @@ func (p *Page) number(o flow.Outcome) uint64 {
 func (p *Page) request() flow.Request {
 	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation}
 	for _, d := range p.Documents {
+		if p.rests(&d) {
+			continue
+		}
 		r.Documents = append(r.Documents, flow.RequestDocument{ID: d.ID, View: d.View, TextHash: d.TextHash})
 	}
 	return r
@@ -158,7 +161,7 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (a
 	}
 	do := pushedPage{ID: page.ID}
 	switch {
-	case p.Incarnation == "":
+	case p.Incarnation == "" || p.Rests():
 		s.ignored(tx, flow.KindUnwatched, m)
 		return do, nil
 	case p.hasSeen(page.ID):

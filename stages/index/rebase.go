@@ -50,7 +50,7 @@ func (a *application) comparable(d *Document, o flow.Outcome) bool {
 
 // stands notes that the body of o contains the current text of d.
 func (a *application) stands(d *Document, o flow.Outcome) {
-	d.Candidate, d.Stood, d.Replaced = "", 0, 0
+	d.Candidate, d.Stood, d.Replaced, d.Rested = "", 0, 0, false
 	if o.Extractor != "" {
 		d.Extractor = o.Extractor
 	}

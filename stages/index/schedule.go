@@ -212,6 +212,9 @@ func (a *application) ask() {
 		r.ETag, r.LastModified, r.BodyHash, r.Access = p.ETag, p.LastModified, p.BodyHash, p.Access
 	}
 	for _, d := range p.Documents {
+		if p.rests(&d) {
+			continue
+		}
 		rd := flow.RequestDocument{ID: d.ID, View: d.View}
 		if !p.Bare {
 			rd.TextHash = d.TextHash
@@ -241,9 +244,11 @@ func (a *application) giveUp() {
 	a.p.Open, a.p.Soon, a.p.Bare, a.p.Rebase = nil, true, o.Bare, o.Rebase
 }
 
-// rest clears the schedule of a page that is not fetched.
+// rest clears the schedule of a page that is not fetched. If it is fetched later, its first check is
+// not late.
 func (a *application) rest() {
 	p := &a.p
+	p.Asked = time.Time{}
 	p.Open, p.Soon, p.Bare, p.Rebase, p.Delayed = nil, false, false, false, time.Time{}
 	a.setWake(time.Time{}, false)
 }

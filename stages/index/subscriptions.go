@@ -284,7 +284,8 @@ func (a *application) live() {
 	}
 }
 
-// tidy removes documents that nobody watches any more. If none is left, the page ends.
+// tidy removes documents that nobody watches any more. If none is left, the page ends. A document all
+// of whose subscriptions are paused stays with its versions, and is not read.
 func (a *application) tidy() {
 	a.dropLinks()
 	p := &a.p
@@ -296,7 +297,12 @@ func (a *application) tidy() {
 		return
 	}
 	for _, d := range slices.Clone(p.Documents) {
-		if d.Subscriptions == 0 && !p.keeps(&d) {
+		switch {
+		case !p.rests(&d):
+		case d.Paused > 0:
+			rested := p.Document(d.ID)
+			rested.Rested, rested.Candidate, rested.Stood = true, "", 0
+		default:
 			p.drop(d.ID)
 			a.emit(dropDocument{d.ID})
 		}

@@ -50,6 +50,9 @@ func (w *world) verifyChanges(truths []*truth) error {
 // verifyChanges takes the changes of l from the beginning of all of its document.
 func (l *life) verifyChanges(published []flow.Change) ([]flow.Change, error) {
 	for i := 1; i < len(l.versions); i++ {
+		if l.versions[i].baseline {
+			continue
+		}
 		n := l.versions[i].n
 		if len(published) > 0 && published[0].Version == n {
 			if c := published[0]; c.Previous != l.versions[i-1].n {

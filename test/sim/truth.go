@@ -19,6 +19,7 @@ type truth struct {
 	incarnation string // of the page; empty for none
 	keep        map[string]bool
 	docs        map[string]*life // that are watched now
+	resting     map[string]*life // that only paused subscriptions watch
 	subs        map[string]*record
 	last        map[string]uint64 // by document: the last version in this life of the page
 	stopped     *record           // what the next record follows
@@ -61,9 +62,11 @@ type life struct {
 	// candidate is a text that was seen stood times in a row and is no version yet.
 	candidate string
 	stood     int
-	gone      bool // it was told that its selector matches nothing, or that its page is replaced
-	walls     int  // checks in a row that found its page replaced
-	looked    int  // at which step it was last looked at
+	// rested says that it rested and was not seen since: the next text is a baseline.
+	rested bool
+	gone   bool // it was told that its selector matches nothing, or that its page is replaced
+	walls  int  // checks in a row that found its page replaced
+	looked int  // at which step it was last looked at
 }
 
 type version struct {
@@ -72,6 +75,8 @@ type version struct {
 	language string
 	snapshot flow.Snapshot
 	tenure   int // in which its text was accepted
+	// baseline says that it is compared with nothing, because the document rested before.
+	baseline bool
 }
 
 // record is a subscription with the same options throughout: it hears version n if
@@ -141,7 +146,7 @@ func (w *world) truthOf(url string) (*truth, error) {
 func (t *truth) end() {
 	t.incarnation, t.request, t.check, t.bare, t.linksKnown = "", nil, 0, false, false
 	t.failures, t.busy, t.failing = 0, 0, false
-	t.keep, t.docs = make(map[string]bool), make(map[string]*life)
+	t.keep, t.docs, t.resting = make(map[string]bool), make(map[string]*life), make(map[string]*life)
 	t.subs, t.last = make(map[string]*record), make(map[string]uint64)
 	if len(t.expired)+len(t.expiredKeep) == 0 {
 		t.unreachable = make(map[string]bool)

@@ -30,6 +30,10 @@ func (t *truth) begin(v pipeline.View, position string) *life {
 		t.w.stats.Pages++
 	}
 	id := flow.DocumentID(t.url, v)
+	if l := t.resting[id]; l != nil {
+		delete(t.resting, id)
+		l.since, t.docs[id] = t.check, l
+	}
 	if t.docs[id] == nil {
 		t.docs[id] = &life{id: id, page: t.incarnation, view: v, since: t.check, n: t.last[id]}
 		t.lives = append(t.lives, t.docs[id])
@@ -104,7 +108,8 @@ func (t *truth) cancel(c flow.CancelCommand, d *deeds) {
 	t.tidy()
 }
 
-// tidy ends the documents that nobody watches, and with the last one the page.
+// tidy ends the documents that nobody watches, and with the last one the page. Those whose subscriptions
+// are paused rest.
 func (t *truth) tidy() {
 	t.linksKnown = t.linksKnown && t.linking(true)
 	for id, l := range t.docs {
@@ -113,11 +118,26 @@ func (t *truth) tidy() {
 			used = used || r.life == l
 		}
 		if !used {
-			t.last[id] = l.n
 			delete(t.docs, id)
+			t.resting[id] = l
+			l.rested, l.candidate, l.stood = true, "", 0
 		}
 	}
-	if len(t.docs) == 0 {
+	for id, l := range t.resting {
+		paused := false
+		for _, r := range t.expired {
+			paused = paused || r.paused && r.life == l
+		}
+		if !paused {
+			t.last[id] = l.n
+			delete(t.resting, id)
+		}
+	}
+	switch {
+	case len(t.docs) > 0:
+	case len(t.resting) > 0:
+		t.request, t.bare = nil, false // it is not looked at until a resume
+	default:
 		t.end()
 	}
 }

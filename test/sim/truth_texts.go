@@ -12,18 +12,20 @@ func (t *truth) saw(l *life, text rendering, e entry) (int, error) {
 	look := text.visible()
 	if len(l.versions) > 0 {
 		if look == l.versions[len(l.versions)-1].text.visible() {
-			l.candidate, l.stood = "", 0
+			l.candidate, l.stood, l.rested = "", 0, false
 			return 0, nil
 		}
-		if l.knows(look) {
-			l.candidate, l.stood = "", 0
-			return 0, nil
-		}
-		if look != l.candidate {
-			l.candidate, l.stood = look, 0
-		}
-		if l.stood++; l.stood < l.view.Confirm {
-			return 0, nil
+		if !l.rested {
+			if l.knows(look) {
+				l.candidate, l.stood = "", 0
+				return 0, nil
+			}
+			if look != l.candidate {
+				l.candidate, l.stood = look, 0
+			}
+			if l.stood++; l.stood < l.view.Confirm {
+				return 0, nil
+			}
 		}
 	}
 	l.candidate, l.stood = "", 0
@@ -33,13 +35,18 @@ func (t *truth) saw(l *life, text rendering, e entry) (int, error) {
 	return 1, t.told(l, text, e)
 }
 
-// knows reports whether l does not make a version of look, because it is one of its last changes. The
-// first version was no change.
+// knows reports whether l does not make a version of look, because it is one of its last changes. A
+// baseline was no change, and none before it counts.
 func (l *life) knows(look string) bool {
 	if l.view.FlipFlop == 0 || len(l.versions) == 0 {
 		return false
 	}
 	changes := l.versions[1:]
+	for i, v := range l.versions {
+		if v.baseline {
+			changes = l.versions[i+1:]
+		}
+	}
 	changes = changes[max(len(changes)-l.view.FlipFlop, 0):]
 	return slices.ContainsFunc(changes, func(v version) bool { return v.text.visible() == look })
 }
@@ -81,28 +88,29 @@ func words(text rendering) int {
 func (t *truth) told(l *life, text rendering, e entry) error {
 	s := e.snapshots[0]
 	previous, old := uint64(0), ""
-	if len(l.versions) > 0 {
+	baseline := len(l.versions) > 0 && l.rested
+	if len(l.versions) > 0 && !baseline {
 		previous, old = l.n, l.versions[len(l.versions)-1].text.content
 	}
 	switch {
 	case s.Page != t.url || s.Incarnation != t.incarnation || s.Document != l.id:
 		return fmt.Errorf("version %d of %s %s %s, want of %s %s %s", s.N, s.Page, s.Incarnation, s.Document, t.url, t.incarnation, l.id)
-	case previous > 0 && s.N != l.n+1 || s.N <= l.n:
+	case len(l.versions) > 0 && s.N != l.n+1 || s.N <= l.n:
 		return fmt.Errorf("document %s: version %d after %d", l.id, s.N, l.n)
 	case s.Previous != previous:
 		return fmt.Errorf("document %s: version %d comes after %d, want %d", l.id, s.N, s.Previous, previous)
 	case s.Old != old || s.New != text.content:
 		return fmt.Errorf("document %s: version %d has texts %q and %q, want %q and %q", l.id, s.N, s.Old, s.New, old, text.content)
 	}
-	if previous == 0 {
+	if len(l.versions) == 0 {
 		for _, r := range t.subs { // what was before is of another life
 			if r.life == l {
 				r.from = s.N - 1
 			}
 		}
 	}
-	l.n = s.N
-	l.versions = append(l.versions, version{s.N, text, s.Language, s, e.tenure})
+	l.n, l.rested = s.N, false
+	l.versions = append(l.versions, version{s.N, text, s.Language, s, e.tenure, baseline})
 	t.returns(l)
 	t.w.stats.Versions++
 	return nil

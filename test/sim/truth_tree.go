@@ -256,7 +256,7 @@ func (t *truth) silent() bool {
 			return false
 		}
 	}
-	for _, l := range t.docs {
+	for _, l := range slices.AppendSeq(slices.Collect(maps.Values(t.docs)), maps.Values(t.resting)) {
 		if len(l.versions) > 0 {
 			return false
 		}

@@ -119,6 +119,9 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 func (w *world) compare(t *truth, all map[about]*told) error {
 	for _, l := range t.lives {
 		for i := 1; i < len(l.versions); i++ {
+			if l.versions[i].baseline {
+				continue
+			}
 			change := oracle.Compare(l.versions[i-1].text.page, l.versions[i].text.page)
 			w.stats.Changes++
 			if change.Doubtful() {
