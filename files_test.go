@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -128,5 +129,48 @@ func TestFilesMustBePermitted(t *testing.T) {
 	cfg.Fetch.Files = []string{"/etc"}
 	if err := cfg.Validate(); err != nil {
 		t.Errorf("with /etc permitted: %v", err)
+	}
+}
+
+// TestFilesAreCheckedOnce: the files of a new configuration are read once. Those that are watched
+// already are checked at the start, since they may have changed while nothing ran.
+func TestFilesAreCheckedOnce(t *testing.T) {
+	folder, dir := t.TempDir(), t.TempDir()
+	cfg := Config{Dir: dir, Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetch: FetchConfig{Files: []string{folder}}}
+	var pages []string
+	for i := range 3 * batchSize {
+		path := filepath.Join(folder, fmt.Sprintf("%d.md", i))
+		if err := os.WriteFile(path, []byte("one text\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, filesource.URL(path))
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
+			URL: filesource.URL(path), Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Every(24 * time.Hour),
+		})
+	}
+	for start := range uint64(2) {
+		r, stop := lives(t, cfg)
+		defer stop()
+		for _, page := range pages {
+			waitFor(t, "a check", func() bool {
+				p, err := index.Load(r.transport.State(flow.GroupIndex, page))
+				return err == nil && p.Records > start && p.Open == nil
+			})
+		}
+		r.reloading.Lock() // until all commands of the start are published
+		asked := len(r.asked)
+		r.reloading.Unlock()
+		if start == 1 && asked != len(pages) {
+			t.Errorf("the second start asked for checks of %d pages, want all %d", asked, len(pages))
+		}
+		for _, page := range pages {
+			if err := r.Cancel(t.Context(), page, "another"); err == nil { // it is decided after the commands before it
+				t.Fatal("a subscription that does not exist was cancelled")
+			}
+			if p, err := index.Load(r.transport.State(flow.GroupIndex, page)); err != nil || p.Check != start+1 {
+				t.Fatalf("start %d: %s was checked %d times (%v)", start+1, page, p.Check, err)
+			}
+		}
+		stop()
 	}
 }

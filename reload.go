@@ -354,6 +354,7 @@ func (r *Router) apply(ctx context.Context, s *stages) error {
 
 // applyAll is apply for cfg. The caller holds r.reloading.
 func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
+	start := r.cfg.Now().UTC() // a page that is first checked after it needs no second check
 	wanted := make(map[string]bool)
 	b := &batch{transport: r.transport, now: r.cfg.Now}
 	for _, w := range wishes(cfg) {
@@ -394,7 +395,7 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 		}
 		if (now || s.files != nil && strings.HasPrefix(page, filesource.Scheme+":")) && !r.asked[page] {
 			s.index.Expect(page)
-			if err := b.send(ctx, page, flow.TypeCheckNow, nil); err != nil {
+			if err := b.send(ctx, page, flow.TypeCheckNow, flow.CheckNow{After: start}); err != nil {
 				return err
 			}
 			asked = append(asked, page)
