@@ -324,37 +324,52 @@ func (s *Stage) held(page string, until time.Time) {
 
 // languageOf returns the language of the version in snap, and what decided it. last is the previous
 // version. Where neither the user nor the page names the language, it is detected in the text. A
-// detected language stands until most of the text is new.
+// detected language stands until most of the text is new. Where none was detected, the next versions
+// that change few words are not searched again, but every redetectEvery-th version is.
 func languageOf(snap flow.Snapshot, choice text.LanguageChoice, last StoredVersion) (string, text.LanguageSource) {
 	page := choice.Text
 	choice.Text = ""
 	if language, from := choice.Language(); from != text.FromFallback {
 		return language, from
 	}
-	if snap.Previous > 0 && last.LanguageFrom == text.FromText {
+	switch {
+	case snap.Previous == 0:
+	case last.LanguageFrom == text.FromText:
 		choice.Text = last.Language
-		if !mostlyNew(snap.Old, snap.New) {
+		if !differ(snap.Old, snap.New, mostlyNew) {
 			return choice.Language()
 		}
+	case last.LanguageFrom == text.FromFallback && snap.N%redetectEvery != 0 && !differ(snap.Old, snap.New, hardlyNew):
+		choice.Text = page
+		return choice.Language()
 	}
 	choice.Text = cmp.Or(text.Detect(snap.New), page, choice.Text)
 	return choice.Language()
 }
 
-// buckets is how many counters mostlyNew has for words. Words that share a counter can make two
-// texts look more similar than they are, never less.
+const (
+	// mostlyNew and hardlyNew are shares of the words of two versions, in per cent.
+	mostlyNew = 30
+	hardlyNew = 5
+	// redetectEvery bounds how long small changes can turn a text without a language into one with a
+	// language before that is detected.
+	redetectEvery = 16
+)
+
+// buckets is how many counters differ has for words. Words that share a counter can make two texts
+// look more similar than they are, never less.
 const buckets = 4096
 
-// mostlyNew estimates whether more than 30 % of the words of old and new occur in only one of
-// them. Then the language is detected again.
-func mostlyNew(old, new string) bool {
+// differ estimates whether more than share per cent of the words of old and new occur in only one of
+// them.
+func differ(old, new string, share int) bool {
 	var t [buckets]int32
 	words := tally(&t, old, -1) + tally(&t, new, 1)
-	differ := 0
-	for _, n := range t {
-		differ += int(max(n, -n))
+	n := 0
+	for _, count := range t {
+		n += int(max(count, -count))
 	}
-	return differ*10 > words*3
+	return n*100 > words*share
 }
 
 // tally adds n to the counter of each word of s and returns how many words there are. Words are
