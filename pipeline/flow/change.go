@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -124,14 +125,67 @@ type Window struct {
 	CutLeft  bool `json:"cut_left,omitempty"`
 	CutRight bool `json:"cut_right,omitempty"`
 	// Tokens are the tokens of Text: start and end in bytes within Text.
-	Tokens []Span `json:"tokens,omitempty"`
+	Tokens Spans `json:"tokens,omitempty"`
 	// Edits are the runs of tokens that only this version has, as indexes [start, end) into Tokens. An
 	// empty run is a place where only the other version has tokens.
-	Edits []Span `json:"edits,omitempty"`
+	Edits Spans `json:"edits,omitempty"`
 }
 
 // Span is the half-open range Span[0] <= i < Span[1].
 type Span [2]int
+
+// Spans is a list of spans. In JSON it is a list of pairs of numbers.
+type Spans []Span
+
+// UnmarshalJSON reads the JSON form of s. Most of a change are such pairs, which reflection reads
+// slowly.
+func (s *Spans) UnmarshalJSON(b []byte) error {
+	if spans, ok := parseSpans(b); ok {
+		*s = spans
+		return nil
+	}
+	return json.Unmarshal(b, (*[]Span)(s))
+}
+
+// parseSpans reads a list of pairs as encoding/json writes it: without white space, and of numbers
+// that are not negative. It returns false for every other form.
+func parseSpans(b []byte) (Spans, bool) {
+	if len(b) < 2 || b[0] != '[' || b[len(b)-1] != ']' {
+		return nil, false
+	}
+	spans := make(Spans, 0, bytes.Count(b, []byte("["))-1)
+	for b = b[1:]; b[0] != ']'; {
+		if len(spans) > 0 {
+			if b[0] != ',' {
+				return nil, false
+			}
+			b = b[1:]
+		}
+		var span Span
+		for i, open := range []byte("[,") {
+			if b[0] != open {
+				return nil, false
+			}
+			digits := 0
+			for b = b[1:]; '0' <= b[0] && b[0] <= '9' && digits < maxDigits; b = b[1:] {
+				span[i] = span[i]*10 + int(b[0]-'0')
+				digits++
+			}
+			if digits == 0 {
+				return nil, false
+			}
+		}
+		if b[0] != ']' || len(b) == 1 {
+			return nil, false
+		}
+		b = b[1:]
+		spans = append(spans, span)
+	}
+	return spans, len(b) == 1
+}
+
+// maxDigits is the length of the longest number that parseSpans reads; no int overflows with it.
+const maxDigits = 9
 
 // ShownAsOne is the largest number of equal tokens between two edits that are shown as one.
 const ShownAsOne = 3
