@@ -119,7 +119,7 @@ func (o output) packed() int {
 
 // packer compresses as the producers do.
 var packer = sync.OnceValue(func() *zstd.Encoder {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		panic(fmt.Sprintf("kafka: zstd: %v", err)) // the options are constant
 	}

@@ -92,7 +92,7 @@ func (c Config) ProducerConfig() (*sarama.Config, error) {
 	p := &conf.Producer
 	p.Idempotent, p.RequiredAcks = true, sarama.WaitForAll
 	p.Retry.Max, p.Retry.Backoff = 240, 250*time.Millisecond
-	p.Compression = sarama.CompressionZSTD
+	p.Compression, p.CompressionLevel = sarama.CompressionZSTD, 1 // most records are packed already
 	p.MaxMessageBytes = client.MaxMessage
 	p.Partitioner = sarama.NewManualPartitioner
 	p.Return.Successes, p.Return.Errors = true, true
