@@ -91,7 +91,7 @@ type apiToken struct {
 
 // api returns the settings in f.
 func (d *decoder) api(f *file) API {
-	if _, given := d.at["api"]; given && f.Listen == "" {
+	if _, given := d.at.get("api"); given && f.Listen == "" {
 		d.fail("api", "api: there is no listen, so that nobody reaches the API; add one such as listen: 127.0.0.1:9000")
 	}
 	a := API{CORS: f.API.CORS}
@@ -115,7 +115,7 @@ func (d *decoder) api(f *file) API {
 
 // apiToken checks the token t at path.
 func (d *decoder) apiToken(path, name string, t apiToken, sinks []string) Token {
-	given := func(key string) bool { _, ok := d.at[join(path, key)]; return ok }
+	given := func(key string) bool { _, ok := d.at.get(join(path, key)); return ok }
 	out := Token{Name: name, Hash: t.Hash, Clients: t.Clients, Sinks: t.Sinks, Rate: defaultRate}
 	if t.Rate > 0 {
 		out.Rate = float64(t.Rate)

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -83,6 +82,11 @@ func Load(path string, o Options) (*Config, error) {
 // Parse reads a configuration from data; name stands for the file in errors. Its
 // error is of type Errors and holds all mistakes.
 func Parse(name string, data []byte, o Options) (*Config, error) {
+	return parseIn(pieceSize, name, data, o)
+}
+
+// parseIn is Parse with the size of the pieces of a large file.
+func parseIn(size int, name string, data []byte, o Options) (*Config, error) {
 	if o.Registry == nil {
 		o.Registry = new(registry.Registry)
 	}
@@ -95,13 +99,7 @@ func Parse(name string, data []byte, o Options) (*Config, error) {
 	if o.Named == nil {
 		o.Named = func(string) {}
 	}
-	d := newDecoder(name, o.LookupEnv)
-	d.try, d.named = o.TryTemplate, o.Named
-	f := new(file)
-	if body := d.parse(data); body != nil {
-		ast.Walk(d, body)
-		d.value(body, reflect.ValueOf(f).Elem(), "")
-	}
+	d, f := decode(name, data, o, size)
 	f.Allow.Fetch = append(f.Allow.Fetch, o.Allow...)
 	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
 	f.Allow.Files = append(f.Allow.Files, o.Files...)
@@ -153,8 +151,8 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 		lookup = func(string) (string, bool) { return "", false }
 	}
 	return &decoder{
-		file: file, lookup: lookup, anchors: make(map[string]ast.Node),
-		at: map[string]position{"": {1, 1}}, broken: make(map[string]bool), wrong: make(map[position]bool), shown: make(map[string]string),
+		file: file, lookup: lookup, anchors: make(map[string]ast.Node), keys: make(map[string]position),
+		at: newPlaces(), broken: make(map[string]bool), wrong: make(map[position]bool), shown: make(map[string]string),
 		options: make(map[string][sha256.Size]byte), digest: sha256.New(), named: func(string) {},
 	}
 }

@@ -374,7 +374,14 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("c.yaml", data, options(testEnv))
+		inPieces, again := parseIn(1, "c.yaml", data, options(testEnv))
+		if fmt.Sprint(again) != fmt.Sprint(err) {
+			t.Errorf("as a whole: %v\nin pieces: %v", err, again)
+		}
 		if err == nil {
+			if !reflect.DeepEqual(inPieces.Router.Subscriptions, c.Router.Subscriptions) || fmt.Sprint(inPieces.Warnings) != fmt.Sprint(c.Warnings) {
+				t.Errorf("as a whole: %+v %v\nin pieces: %+v %v", c.Router.Subscriptions, c.Warnings, inPieces.Router.Subscriptions, inPieces.Warnings)
+			}
 			if err := c.Router.Validate(); err != nil {
 				t.Errorf("the router refuses what Parse accepts: %v", err)
 			}

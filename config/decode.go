@@ -32,10 +32,13 @@ type position struct{ line, column int }
 type decoder struct {
 	file    string
 	source  []string // the lines of the file
+	size    sizes
+	keys    map[string]position // of the file itself
 	lookup  func(string) (string, bool)
 	try     func(template string) error // nil: templates are not executed
 	anchors map[string]ast.Node
-	at      map[string]position
+	again   bool // an anchor is defined again
+	at      places
 	broken  map[string]bool              // paths that hold no mapping where one must be
 	wrong   map[position]bool            // where errs are
 	named   func(path string)            // is called with the files that the configuration names
@@ -102,7 +105,7 @@ func (d *decoder) fail(path, format string, args ...any) {
 // place returns where path stands, or what holds it where path itself is missing.
 func (d *decoder) place(path string) position {
 	for {
-		if p, ok := d.at[path]; ok || path == "" {
+		if p, ok := d.at.get(path); ok || path == "" {
 			return p
 		}
 		path = parent(path)
@@ -134,7 +137,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	}
 	d.depth++
 	defer func() { d.depth-- }()
-	d.at[path] = positionOf(n)
+	d.at.set(path, positionOf(n))
 	if _, null := n.(*ast.NullNode); null {
 		if commentIn(d.sourceLine(positionOf(n).line)) > 0 {
 			d.failNode(n, "%s has no value: %s", path, commentHint)
@@ -236,28 +239,28 @@ func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
 
 // structure fills the struct v from a mapping.
 func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
-	fields := fieldsOf(v)
-	known := make([]string, 0, len(fields))
-	for name, f := range fields {
-		known = append(known, name)
-		if inFile[f.Type()] {
-			known = append(known, name+"_file")
-		}
-	}
-	slices.Sort(known)
+	fields := fieldsOf(v.Type())
 	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
 		if f, ok := fields[key]; ok {
-			d.value(value, f, join(path, key))
+			d.value(value, v.FieldByIndex(f.Index), join(path, key))
 			return
 		}
-		if slices.Contains(known, key) {
-			d.fromFile(value, fields[key[:len(key)-len("_file")]], join(path, key))
+		if name, inOwn := strings.CutSuffix(key, "_file"); inOwn && inFile[fields[name].Type] {
+			d.fromFile(value, v.FieldByIndex(fields[name].Index), join(path, key))
 			return
 		}
+		var known []string
+		for name, f := range fields {
+			known = append(known, name)
+			if inFile[f.Type] {
+				known = append(known, name+"_file")
+			}
+		}
+		slices.Sort(known)
 		// The key that was probably meant is not reported as missing too.
 		if meant, _ := nearest.Name(key, known); nearest.Likely(key, meant) {
-			if _, given := d.at[join(path, meant)]; !given {
-				d.at[join(path, meant)] = positionOf(keyNode)
+			if _, given := d.at.get(join(path, meant)); !given {
+				d.at.set(join(path, meant), positionOf(keyNode))
 			}
 		}
 		where := ""
@@ -290,7 +293,10 @@ func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode
 		d.failNode(n, "%s is nested too deeply", what)
 		return
 	}
-	seen := make(map[string]position, len(m.Values))
+	seen := d.keys // a file may be decoded in pieces
+	if path != "" {
+		seen = make(map[string]position, len(m.Values))
+	}
 	for _, entry := range m.Values {
 		key, ok := keyText(entry.Key)
 		if !ok {

@@ -253,7 +253,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 		if d.broken[path] {
 			continue
 		}
-		if _, given := d.at[path+".url"]; !given {
+		if _, given := d.at.get(path + ".url"); !given {
 			d.fail(path, "%s has no url; add one such as url: https://example.com/page", path)
 		}
 		fetched := schemes
@@ -293,7 +293,7 @@ func (d *decoder) documents(f *file) []vokter.Document {
 func (d *decoder) whyKeep(path string) string {
 	var given []string
 	for _, name := range []string{"keep_versions", "keep_for", "changes", "language", "interval", "fetch", "steps"} {
-		if _, ok := d.at[join(path, name)]; ok {
+		if _, ok := d.at.get(join(path, name)); ok {
 			given = append(given, name)
 		}
 	}
@@ -313,4 +313,4 @@ func checkFile(page string, files []string) error {
 }
 
 // line is where entry i of list begins.
-func (d *decoder) line(i int, list string) int { return d.at[fmt.Sprintf("%s[%d]", list, i)].line }
+func (d *decoder) line(i int, list string) int { return d.place(fmt.Sprintf("%s[%d]", list, i)).line }

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -140,11 +141,11 @@ func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
 		return
 	}
 	direct := strings.TrimSuffix(path, "_file")
-	if _, both := d.at[direct]; both {
+	if _, both := d.at.get(direct); both {
 		d.failNode(n, "both %s and %s are set; keep one", direct, path)
 		return
 	}
-	d.at[direct] = positionOf(n) // what is wrong with the value stands here
+	d.at.set(direct, positionOf(n)) // what is wrong with the value stands here
 	d.named(name)
 	b, err := readFile(name)
 	if err != nil {
@@ -198,7 +199,11 @@ func (d *decoder) resolve(n ast.Node) ast.Node {
 // Visit collects the anchors of a file.
 func (d *decoder) Visit(n ast.Node) ast.Visitor {
 	if a, ok := n.(*ast.AnchorNode); ok && a.Name != nil {
-		d.anchors[a.Name.GetToken().Value] = a.Value
+		name := a.Name.GetToken().Value
+		if _, defined := d.anchors[name]; defined {
+			d.again = true
+		}
+		d.anchors[name] = a.Value
 	}
 	return d
 }
@@ -254,24 +259,25 @@ func clip(s string) string {
 	return s
 }
 
-// fieldsOf returns the settable fields of the struct v by the names of their yaml
-// tags; embedded structs without a tag are part of v.
-func fieldsOf(v reflect.Value) map[string]reflect.Value {
-	fields := make(map[string]reflect.Value)
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		switch {
-		case name == "" && f.Anonymous && f.Type.Kind() == reflect.Struct:
-			for k, w := range fieldsOf(v.Field(i)) {
-				fields[k] = w
-			}
-		case name != "" && name != "-" && f.IsExported():
-			fields[name] = v.Field(i)
+// fieldsOf returns the settable fields of the struct type t by the names of their yaml
+// tags; embedded structs without a tag are part of t. The index of a field is that of
+// reflect.Value.FieldByIndex.
+func fieldsOf(t reflect.Type) map[string]reflect.StructField {
+	if known, ok := fieldsByType.Load(t); ok {
+		return known.(map[string]reflect.StructField)
+	}
+	fields := make(map[string]reflect.StructField)
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("yaml"), ","); name != "" && name != "-" && f.IsExported() {
+			fields[name] = f
 		}
 	}
+	fieldsByType.Store(t, fields)
 	return fields
 }
+
+// fieldsByType has the results of fieldsOf, because a file may have many values of a type.
+var fieldsByType sync.Map
 
 // expand replaces ${NAME} by the value of the variable NAME, and ${NAME:-default} by its value or, if
 // the variable is unset or empty, by default. "$${" is a literal "${"; any other "$" is kept. The

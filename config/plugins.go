@@ -161,7 +161,7 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 		}
 		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
 		path = join(path, entry.kind)
-		d.at[path] = positionOf(entry.kindKey)
+		d.at.set(path, positionOf(entry.kindKey))
 		d.digest.Reset()
 		_, _ = fmt.Fprintf(d.digest, "%s %s", entry.kind, entry.config.String())
 		decode := d.pluginDecode(entry.config, path)
@@ -204,7 +204,7 @@ func (d *decoder) checkPassing(f *file, sinks map[string]pipeline.Sink) {
 	for _, name := range slices.Sorted(maps.Keys(sinks)) {
 		entry, path := f.Sinks[name], join("sinks", name)
 		d.failEach(path, entry.receiving.settings().Validate())
-		_, fallback := d.at[join(path, "fallback")]
+		_, fallback := d.at.get(join(path, "fallback"))
 		if to := entry.receiving.Fallback.To; to != "" {
 			d.sinkNames(join(path, "fallback.to"), []string{to}, known)
 		} else if fallback {
@@ -220,7 +220,7 @@ func (d *decoder) checkPassing(f *file, sinks map[string]pipeline.Sink) {
 			}
 		}
 		for _, key := range besideKind {
-			if _, given := d.at[join(path, key)]; given {
+			if _, given := d.at.get(join(path, key)); given {
 				d.fail(join(path, key), "%s: a route delivers nothing itself; set %s at the sinks that it leads to", path, key)
 			}
 		}
@@ -314,7 +314,7 @@ func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger
 			continue
 		}
 		path = join(path, entry.kind)
-		d.at[path] = positionOf(entry.kindKey)
+		d.at.set(path, positionOf(entry.kindKey))
 		source, err := build(d.pluginDecode(entry.config, path), registry.Env{Logger: log.With("source", name)})
 		if err != nil {
 			d.failEach(path, err)
@@ -377,7 +377,7 @@ func (d *decoder) transport(name string, nameNode, options ast.Node, path string
 		return nil
 	}
 	settings := defaults()
-	d.at[at] = positionOf(nameNode)
+	d.at.set(at, positionOf(nameNode))
 	if options != nil {
 		d.value(options, reflect.ValueOf(settings).Elem(), at)
 	}

@@ -35,7 +35,7 @@ type rest struct {
 
 // rest returns the settings in f, or nil if it has no section "rest".
 func (d *decoder) rest(f *file) *Rest {
-	if _, given := d.at["rest"]; !given || d.broken["rest"] {
+	if _, given := d.at.get("rest"); !given || d.broken["rest"] {
 		return nil
 	}
 	r := f.Rest
@@ -46,7 +46,7 @@ func (d *decoder) rest(f *file) *Rest {
 		d.fail("rest.format", "rest.format: %q is no format; write documented or v1", r.Format)
 	}
 	local, valid := isLoopback(string(r.Listen)), checkListen(string(r.Listen)) == nil
-	switch _, given := d.at["rest.listen"]; {
+	switch _, given := d.at.get("rest.listen"); {
 	case !given:
 		d.fail("rest", "rest has no listen; add one such as listen: 127.0.0.1:9001")
 	case !valid: // reported when it was read

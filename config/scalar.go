@@ -196,7 +196,7 @@ func (g *digest) decodeYAML(d *decoder, n ast.Node, path string) {
 	}
 	before := len(d.errs)
 	d.structure(n, reflect.ValueOf(&m).Elem(), path)
-	_, given := d.at[join(path, "every")]
+	_, given := d.at.get(join(path, "every"))
 	switch {
 	case len(d.errs) > before:
 		return

@@ -112,8 +112,8 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 	if d.broken[path] {
 		return
 	}
-	_, url := d.at[path+".url"]
-	_, sitemap := d.at[path+".sitemap"]
+	_, url := d.at.get(path + ".url")
+	_, sitemap := d.at.get(path + ".sitemap")
 	switch {
 	case url && sitemap:
 		d.fail(path+".sitemap", "%s has both url and sitemap; keep url to watch that page, or sitemap to watch the pages that the sitemap lists", path)
@@ -128,7 +128,7 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 		values   []string
 		required bool
 	}{{"sinks", y.Sinks, true}, {"events", y.Events, false}} {
-		_, given := d.at[join(path, f.name)]
+		_, given := d.at.get(join(path, f.name))
 		switch {
 		case !given && f.required:
 			d.fail(path, "%s has no %s; add at least one", path, f.name)

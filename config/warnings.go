@@ -59,7 +59,7 @@ func (d *decoder) warnAt(p position, format string, args ...any) {
 
 // warnOf collects the warnings about f.
 func (d *decoder) warnOf(f *file) {
-	_, subscribes := d.at["rest"] // its clients do
+	_, subscribes := d.at.get("rest") // its clients do
 	if len(f.Subscriptions) == 0 && len(f.Documents) == 0 && !subscribes {
 		d.warnAt(position{1, 1}, "there are neither subscriptions nor documents: nothing is watched")
 	}
@@ -129,13 +129,13 @@ func (d *decoder) warnOfPage(path, raw string, allow []netip.Prefix) {
 // warnOfReceiver warns of a URL in the options of a sink at path that cannot be reached. It
 // does not show the URL, which may be secret. What a proxy reaches is not known here.
 func (d *decoder) warnOfReceiver(path string, options reflect.Value, allow []netip.Prefix) {
-	fields := fieldsOf(options)
-	if proxy, ok := fields["proxy"]; ok && !proxy.IsZero() {
+	fields := fieldsOf(options.Type())
+	if proxy, ok := fields["proxy"]; ok && !options.FieldByIndex(proxy.Index).IsZero() {
 		return
 	}
-	for name, v := range fields {
+	for name, f := range fields {
 		var raw string
-		switch p := v.Addr().Interface().(type) {
+		switch p := options.FieldByIndex(f.Index).Addr().Interface().(type) {
 		case *string:
 			raw = *p
 		case *registry.Secret:

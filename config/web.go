@@ -59,7 +59,7 @@ type webFeed struct {
 // web returns the settings in f.
 func (d *decoder) web(f *file) Web {
 	for _, key := range []string{"web", "public_url"} {
-		if _, given := d.at[key]; given && f.Listen == "" {
+		if _, given := d.at.get(key); given && f.Listen == "" {
 			d.fail(key, "%s: there is no listen, so that nobody reaches the web page; add one such as listen: 127.0.0.1:9000", key)
 		}
 	}

@@ -20,14 +20,39 @@ import (
 
 // parse returns the body of data, or nil where there is none.
 func (d *decoder) parse(data []byte) ast.Node {
+	data, ok := d.open(data)
+	if !ok {
+		return nil
+	}
+	return d.body(data, 0)
+}
+
+// open makes data the source of d, and returns it without a byte order mark. It reports data that is
+// not UTF-8 or too large, and returns false then.
+func (d *decoder) open(data []byte) ([]byte, bool) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // Windows' editors write it
 	if i := invalidUTF8(data); i >= 0 {
 		line := data[bytes.LastIndexByte(data[:i], '\n')+1 : i]
 		d.failAt(position{bytes.Count(data[:i], []byte("\n")) + 1, utf8.RuneCount(line) + 1}, "the file is not UTF-8; save it in that encoding")
-		return nil
+		return nil, false
 	}
 	d.source = strings.Split(string(data), "\n")
-	tokens, ok := d.scan(data)
+	signs := 0
+	for _, c := range data {
+		if strings.IndexByte("[]{},:-?*&!'\"#\n", c) >= 0 {
+			signs++ // every token has at least one beside it
+		}
+	}
+	if signs > maxSigns {
+		d.failAt(position{1, 1}, "the configuration is too large: it has more than %d signs such as : and -; split it among several processes", maxSigns)
+		return nil, false
+	}
+	return data, true
+}
+
+// body returns the body of data, which stands behind so many lines of the source; nil where there is none.
+func (d *decoder) body(data []byte, lines int) ast.Node {
+	tokens, ok := d.scan(data, lines)
 	if !ok {
 		return nil
 	}
@@ -127,31 +152,21 @@ const (
 	maxKeyPairs = 50_000_000
 )
 
-// scan splits data into tokens. It reports what is too large or nested too deeply, and returns
-// false then.
-func (d *decoder) scan(data []byte) (token.Tokens, bool) {
-	signs := 0
-	for _, c := range data {
-		if strings.IndexByte("[]{},:-?*&!'\"#\n", c) >= 0 {
-			signs++ // every token has at least one beside it
-		}
-	}
-	if signs > maxSigns {
-		d.failAt(position{1, 1}, "the configuration is too large: it has more than %d signs such as : and -; split it among several processes", maxSigns)
-		return nil, false
-	}
+// scan splits data, which stands behind so many lines of the source, into tokens. It reports what there
+// is too much of, or what is nested too deeply, and returns false then.
+func (d *decoder) scan(data []byte, lines int) (token.Tokens, bool) {
 	var s scanner.Scanner
 	s.Init(string(data))
 	var all token.Tokens
-	var size sizes
 	for {
 		next, err := s.Scan()
 		if errors.Is(err, io.EOF) {
 			return all, true
 		}
 		for _, t := range next {
+			t.Position.Line += lines
 			all.Add(t)
-			if why := size.add(t); why != "" {
+			if why := d.size.add(t); why != "" {
 				d.failAt(position{t.Position.Line, t.Position.Column}, "%s", why)
 				return nil, false
 			}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// pieceSize is the size of the pieces in which a file is parsed, in bytes. The nodes of a file take a
+// hundred times its size.
+const pieceSize = 64 << 10
+
+// decode decodes data, the contents of the file with that name. It parses long lists of subscriptions in
+// pieces of about size bytes, so that the nodes of one piece at a time are in memory. A file in which that
+// finds mistakes is decoded again as a whole: a piece may be the wrong one.
+func decode(name string, data []byte, o Options, size int) (*decoder, *file) {
+	begin := func() (*decoder, *file) {
+		d := newDecoder(name, o.LookupEnv)
+		d.try, d.named = o.TryTemplate, o.Named
+		return d, new(file)
+	}
+	d, f := begin()
+	text, ok := d.open(data)
+	if !ok {
+		return d, f
+	}
+	if len(text) > size {
+		if head, items, tail := split(text, size); len(items) > 0 {
+			if d.pieces(f, head, items, tail) {
+				return d, f
+			}
+			d, f = begin()
+			text, _ = d.open(data)
+		}
+	}
+	if body := d.body(text, 0); body != nil {
+		ast.Walk(d, body)
+		d.value(body, reflect.ValueOf(f).Elem(), "")
+	}
+	return d, f
+}
+
+// pieces decodes a file that was split. It returns false where it finds a mistake, or an anchor that is
+// defined twice, since an alias in the file would mean the last of them.
+func (d *decoder) pieces(f *file, head []byte, items [][]byte, tail []byte) bool {
+	lines := 0
+	next := func(piece []byte) ast.Node {
+		body := d.body(piece, lines)
+		lines += bytes.Count(piece, []byte("\n"))
+		if body != nil {
+			ast.Walk(d, body)
+		}
+		return body
+	}
+	whole := reflect.ValueOf(f).Elem()
+	body := next(head)
+	if body == nil {
+		return false
+	}
+	d.value(body, whole, "")
+	at, _ := d.at.get("")
+	for i, piece := range items {
+		seq, ok := next(piece).(*ast.SequenceNode)
+		if !ok || len(d.errs) > 0 {
+			return false
+		}
+		d.depth = 2 // the file, and the list
+		n := len(f.Subscriptions)
+		if i == 0 {
+			f.Subscriptions = slices.Grow(f.Subscriptions, len(items)*len(seq.Values))
+		}
+		f.Subscriptions = append(f.Subscriptions, make([]subscription, len(seq.Values))...)
+		for i, item := range seq.Values {
+			d.value(item, reflect.ValueOf(&f.Subscriptions[n+i]).Elem(), fmt.Sprintf("subscriptions[%d]", n+i))
+		}
+		d.depth = 0
+	}
+	if len(tail) > 0 {
+		if body = next(tail); body == nil {
+			return false
+		}
+		d.value(body, whole, "")
+		d.at.set("", at)
+	}
+	return len(d.errs) == 0 && !d.again
+}
+
+// split splits a file with a long list of subscriptions, each of which begins with a line of its own, at
+// such lines: the head ends with the first of them, and the tail is what follows the list. Pieces are about
+// size bytes long. It returns no items where there is no such list, or a short one.
+//
+// It looks at the beginnings of lines only. Where one of them is the inside of a value, a piece is not YAML.
+func split(text []byte, size int) (head []byte, items [][]byte, tail []byte) {
+	key := []byte("subscriptions:")
+	begin := 0
+	if bytes.Count(text, []byte("\r")) != bytes.Count(text, []byte("\r\n")) {
+		return nil, nil, nil // lines that end otherwise
+	}
+	if !bytes.HasPrefix(text, key) {
+		if begin = bytes.Index(text, append([]byte("\n"), key...)) + 1; begin == 0 {
+			return nil, nil, nil
+		}
+	}
+	var mark []byte // how an item of the list begins
+	from, first := 0, true
+	for at := begin + len(key); at < len(text); {
+		end := bytes.IndexByte(text[at:], '\n')
+		if end < 0 {
+			end = len(text) - at - 1
+		}
+		line := text[at : at+end+1]
+		indent := len(line) - len(bytes.TrimLeft(line, " "))
+		content := bytes.TrimSpace(line)
+		switch {
+		case at == begin+len(key): // the rest of the line of the key
+			if len(content) > 0 && content[0] != '#' {
+				return nil, nil, nil
+			}
+		case len(content) == 0 || content[0] == '#':
+		case mark == nil:
+			if !bytes.HasPrefix(line[indent:], []byte("- ")) {
+				return nil, nil, nil
+			}
+			mark = line[:indent+2]
+		case bytes.HasPrefix(line, mark):
+			if at-from >= size || first {
+				if first {
+					head = text[:at]
+				} else {
+					items = append(items, text[from:at])
+				}
+				from, first = at, false
+			}
+		case indent < len(mark)-1: // the next key of the file
+			if first || line[0] == '-' || line[0] == '.' { // or another document
+				return nil, nil, nil
+			}
+			return head, append(items, text[from:at]), text[at:]
+		}
+		at += end + 1
+	}
+	if first {
+		return nil, nil, nil
+	}
+	return head, append(items, text[from:]), nil
+}
