@@ -160,7 +160,7 @@ func topology(branches []branch) map[string]local.Topic {
 		// reads the results. A handler that waited for room in them could wait for itself.
 		// Requests are kept in memory only, because index sends them again after every start.
 		flow.TopicRequests:  {Feedback: true, Ephemeral: true},
-		flow.TopicDocuments: {Feedback: true},
+		flow.TopicDocuments: {Feedback: true, Timed: []string{flow.GroupIndex}},
 		flow.TopicDead:      {Feedback: true},
 		flow.TopicHealth:    {Feedback: true},
 		flow.TopicSweeps:    {Feedback: true},

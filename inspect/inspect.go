@@ -215,10 +215,14 @@ type Explanation struct {
 	Omitted  int       `json:"keywords_omitted,omitempty"`
 }
 
-// Check is one check of a page.
+// Check is one check of a page, or several in a row that found nothing new in the same way.
 type Check struct {
+	// Check is the number of the check, the last one if there are several. Time is when it was made.
 	Check uint64    `json:"check"`
 	Time  time.Time `json:"time"`
+	// Since is when the first of several checks was made, and Repeats is how many followed it.
+	Since   time.Time `json:"since,omitzero"`
+	Repeats int       `json:"repeats,omitempty"`
 	// Result is flow.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class and Reason say why a
 	// check failed. Reason also says why a text that was read did not become a version.
 	Result string `json:"result"`

@@ -69,7 +69,7 @@ func (r *results) explanation(e inspect.Explanation) {
 	rows := make([][]string, 0, len(e.Checks))
 	for _, c := range e.Checks {
 		r.object(checkLine{"check", c})
-		rows = append(rows, []string{when(c.Time, r.now), checkName(c.Check), found(c, several)})
+		rows = append(rows, []string{when(c.Time, r.now), checkName(c.Check), found(c, several, r.now)})
 	}
 	r.table("  ", rows)
 	for _, c := range e.Changes {
@@ -102,7 +102,7 @@ func (r *results) explanation(e inspect.Explanation) {
 }
 
 // found describes the result of c. It names the documents if the page has several.
-func found(c inspect.Check, several bool) string {
+func found(c inspect.Check, several bool, now time.Time) string {
 	var parts []string
 	switch c.Result {
 	case flow.OutcomeFailed:
@@ -131,6 +131,9 @@ func found(c inspect.Check, several bool) string {
 	}
 	if c.Took > 0 {
 		facts = append(facts, time.Duration(c.Took).Round(time.Millisecond).String())
+	}
+	if c.Repeats > 0 {
+		parts = append(parts, fmt.Sprintf("as in the %s before it, since %s", count(c.Repeats, "check"), when(c.Since, now)))
 	}
 	s := strings.Join(parts, ", ")
 	if len(facts) > 0 {

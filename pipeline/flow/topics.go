@@ -107,6 +107,11 @@ func WakeMessage(group, topic, key string, at time.Time) *Message {
 type Topic struct {
 	// Groups are the consumer groups that consume it.
 	Groups []string
+	// Timed are those of Groups that keep the wakes of this topic in their state, so that a wake needs no
+	// write of its own. For each key, the value WakeName begins with the wake that the last transaction
+	// asked for (see AppendWake). The transport reads these values when it starts. The group must not ask
+	// for wakes on another topic.
+	Timed []string
 	// Feedback says that a handler may publish to this topic what an earlier handler of the same
 	// cycle consumes. So that a cycle cannot deadlock, handlers never wait for room in it.
 	Feedback bool

@@ -152,8 +152,10 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 	for _, o := range logged {
 		b.bytes += o.size()
 	}
-	for _, wake := range e.Wakes {
-		b.wakes[wakeOf{who, wake.Key}] = wake
+	if !n.t.timed(who) {
+		for _, wake := range e.Wakes {
+			b.wakes[wakeOf{who, wake.Key}] = wake
+		}
 	}
 	if w.Kind == engine.FromLog {
 		n.positions[who] = w.Offset + 1

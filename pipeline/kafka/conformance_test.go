@@ -73,7 +73,7 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 		kc.Topics = map[string]flow.Topic{}
 	}
 	for name, tp := range c.Topics {
-		kc.Topics[name] = flow.Topic{Groups: tp.Groups, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
+		kc.Topics[name] = flow.Topic{Groups: tp.Groups, Timed: tp.Timed, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
 	}
 	tr, err := kafka.Open(context.Background(), kc)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -145,7 +146,7 @@ func (n *lease) load() error {
 		}
 		return failure == nil
 	})
-	if err = errors.Join(err, failure); err != nil {
+	if err = errors.Join(err, failure, n.loadTimed()); err != nil {
 		return err
 	}
 	for _, q := range n.queues {
@@ -155,6 +156,26 @@ func (n *lease) load() error {
 		n.t.log.Warn("the clock was set back: all that was scheduled is looked at once", "lane", n.lane, "from", n.clock, "to", n.t.cfg.Now().UTC())
 		for _, q := range n.queues {
 			q.WakeAll()
+		}
+	}
+	return nil
+}
+
+// loadTimed reads the wakes that groups keep in their state.
+func (n *lease) loadTimed() error {
+	for topic, declared := range n.t.declaredTopics() {
+		for _, group := range declared.Timed {
+			q := n.wakesOf(consumer{group, topic})
+			for kv, err := range n.t.cache.WakeStates(group, n.lane) {
+				w := engine.Wake{Key: kv.Key}
+				if err == nil {
+					w.At, w.AtStart, _, err = flow.CutWake(kv.Value)
+				}
+				if err != nil {
+					return err
+				}
+				q.Set(w)
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -118,11 +119,29 @@ func (c *cursor) setWake(w engine.Wake) {
 
 // restore reads the wakes of a cursor from the store.
 func (c *cursor) restore() error {
+	if c.c.timed {
+		return c.restoreTimed()
+	}
 	for w, err := range c.c.t.db.Wakes(c.c.group, c.lane.topic.name, c.lane.index) {
 		if err != nil {
 			return err
 		}
 		c.setWake(engine.Wake(w))
+	}
+	return nil
+}
+
+// restoreTimed reads the wakes that the group keeps in its state.
+func (c *cursor) restoreTimed() error {
+	for kv, err := range c.c.t.db.WakeStates(c.c.group, c.lane.index) {
+		w := engine.Wake{Key: kv.Key}
+		if err == nil {
+			w.At, w.AtStart, _, err = flow.CutWake(kv.Value)
+		}
+		if err != nil {
+			return err
+		}
+		c.setWake(w)
 	}
 	return nil
 }

@@ -81,13 +81,17 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 	}
 	defer unlock(lanes)
 	moves := w.Kind == engine.FromLog && !own.topic.volatile
-	if moves || len(e.Wakes) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.logged) {
+	stored := e.Wakes
+	if c.c.timed {
+		stored = nil
+	}
+	if moves || len(stored) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.logged) {
 		if b, err = t.db.NewBatch(); err != nil {
 			return nil, nil, err
 		}
 		t.writeState(b, e.Writes)
 		t.appendTo(b, e.Out)
-		for _, w := range e.Wakes {
+		for _, w := range stored {
 			b.SetWake(c.c.group, own.topic.name, own.index, store.Wake(w))
 		}
 		t.saveClock(b)

@@ -74,7 +74,7 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 		lc.Topics = map[string]local.Topic{}
 	}
 	for name, tp := range c.Topics {
-		lc.Topics[name] = local.Topic{Groups: tp.Groups, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
+		lc.Topics[name] = local.Topic{Groups: tp.Groups, Timed: tp.Timed, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
 	}
 	var db *store.DB
 	if s.fs != nil {

@@ -21,13 +21,15 @@ type consumer struct {
 	// asleep says that wakes are not delivered, idle that this Transport does not consume for
 	// the group.
 	asleep, idle bool
+	// timed says that the group keeps its wakes in its state; see flow.Topic.
+	timed bool
 
 	mu   sync.Mutex
 	subs []*engine.Subscription
 }
 
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
-	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group)}
+	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group), timed: slices.Contains(t.cfg.Topics[tp.name].Timed, group)}
 	for _, l := range tp.lanes {
 		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), wakes: engine.NewWakes()}
 		if !tp.volatile || t.volatile {

@@ -23,6 +23,7 @@ type Config struct {
 // Topic declares a topic.
 type Topic struct {
 	Groups    []string
+	Timed     []string
 	Feedback  bool
 	Ephemeral bool
 }
@@ -93,6 +94,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"WakeInThePast", testWakeInThePast},
 		{"WakeSurvivesReopen", testWakeSurvivesReopen},
 		{"WakeAtStart", testWakeAtStart},
+		{"WakesInState", testWakesInState},
 		{"ClockSetAhead", testClockSetAhead},
 		{"ClockSetBack", testClockSetBack},
 		{"ClockSetBackBetween", testClockSetBackBetween},
@@ -147,6 +149,6 @@ var bounds = map[string]bool{"PublishBlocksAtTheBound": true, "CloseUnblocksPubl
 
 // reopens lists the tests that open a second transport on what the first one left.
 var reopens = map[string]bool{
-	"WakeSurvivesReopen": true, "WakeAtStart": true, "Post": true, "HandlersMayFinish": true,
+	"WakeSurvivesReopen": true, "WakeAtStart": true, "WakesInState": true, "Post": true, "HandlersMayFinish": true,
 	"SurvivesReopen": true, "DroppedGroup": true, "ClockSetBackBetween": true, "BrokenReads": true,
 }

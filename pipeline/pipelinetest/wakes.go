@@ -263,6 +263,62 @@ func testWakeAtStart(t *testing.T, f Features, s Site) {
 	noMoreSoon(t, tr, wakes)
 }
 
+// testWakesInState closes a transport whose group keeps its wakes in its state: those that stand there
+// come after the next start, and no others.
+func testWakesInState(t *testing.T, f Features, s Site) {
+	c := Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}, Timed: []string{"g"}}}}
+	var soon time.Time
+	far := time.Now().Add(240 * time.Hour).Truncate(time.Microsecond)
+	set := func(tx flow.Tx, key string, at time.Time, opts ...flow.WakeOption) error {
+		tx.WakeAt(key, at, opts...)
+		return tx.State(key).Set(flow.WakeName, append(flow.AppendWake(nil, at, len(opts) > 0), "and more"...))
+	}
+	tr := s.Open(t, c)
+	handled := make(chan struct{}, 10)
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		tx.OnCommit(func() { handled <- struct{}{} })
+		switch {
+		case m.Type == flow.TypeWake:
+			return errors.New("not before reopening")
+		case m.Key == "gone" && m.ID == "again":
+			return set(tx, m.Key, time.Time{})
+		case m.Key == "soon":
+			return set(tx, m.Key, soon)
+		case m.Key == "start":
+			return set(tx, m.Key, far, flow.AtStart)
+		}
+		return set(tx, m.Key, far)
+	})
+	publish(t, tr, text("in", "start", "1"), text("in", "far", "2"), text("in", "gone", "3"), text("in", "gone", "again"))
+	for range 4 {
+		await(t, handled, "the commit")
+	}
+	soon = time.Now().Add(f.delay()).Truncate(time.Microsecond)
+	publish(t, tr, text("in", "soon", "5")) // the last, because its wake may come before the close
+	await(t, handled, "the last commit")
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tr = s.Open(t, c)
+	wakes := make(chan woken, 10)
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type != flow.TypeWake {
+			return nil
+		}
+		tx.OnCommit(func() { wakes <- woken{key: m.Key, at: m.Time} })
+		return set(tx, m.Key, time.Time{})
+	})
+	got := map[string]time.Time{}
+	for range 2 {
+		w := await(t, wakes, "a wake from the state")
+		got[w.key] = w.at
+	}
+	if len(got) != 2 || !got["soon"].Equal(soon) || !got["start"].Equal(far) {
+		t.Errorf("got the wakes %v, want those of soon and start", got)
+	}
+	noMoreSoon(t, tr, wakes)
+}
+
 // noMoreSoon checks that no wake comes though everything else does.
 func noMoreSoon(t *testing.T, tr flow.Transport, wakes <-chan woken) {
 	t.Helper()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // get returns a copy of the value of key.
@@ -248,6 +250,31 @@ func (d *DB) ScanState(group string, lane int, key, prefix string, f func(name s
 		}
 	}
 	return nil
+}
+
+// WakeStates yields the values of group in a lane that are named flow.WakeName, by key and in order. If
+// the store fails, it ends with an error.
+func (d *DB) WakeStates(group string, lane int) iter.Seq2[KeyValue, error] {
+	return func(yield func(KeyValue, error) bool) {
+		more := true
+		err := d.scan(d.keyOf(kindHot, lane, group), nil, func(k, v []byte) (bool, error) {
+			key, name, err := cutString(k)
+			if err != nil || string(name) != flow.WakeName {
+				return true, err
+			}
+			more = yield(KeyValue{key, v}, nil)
+			return more, nil
+		})
+		if err != nil && more {
+			yield(KeyValue{}, err)
+		}
+	}
+}
+
+// KeyValue is a value of a key. The value must not be kept.
+type KeyValue struct {
+	Key   string
+	Value []byte
 }
 
 // StateKeys yields the keys behind after for which group keeps state, in order; an empty after means

@@ -116,7 +116,7 @@ func encodePage(p Page) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	progress, err := encode(p.stored(xxhash.Sum64(rest)))
+	progress, err := encodeProgress(p.Progress, xxhash.Sum64(rest))
 	return slices.Concat([]byte{byte(len(rest) >> 8), byte(len(rest))}, rest, progress), err
 }
 

@@ -283,8 +283,25 @@ func (a *application) record(o flow.Outcome, open *Open) {
 			r.Result = flow.OutcomeRead
 		}
 	}
-	a.p.Records++
-	a.emit(record{r, a.p.Records})
+	p := &a.p
+	if p.Quiet != nil && p.Quiet.repeats(r) {
+		if r.Since = p.Quiet.Since; r.Since.IsZero() {
+			r.Since = p.Quiet.Time
+		}
+		r.Repeats = p.Quiet.Repeats + 1
+		p.Quiet = &r
+		return
+	}
+	if p.Quiet != nil {
+		a.emit(record{*p.Quiet, p.Records})
+		p.Quiet = nil
+	}
+	p.Records++
+	if r.quiet() {
+		p.Quiet = &r
+		return
+	}
+	a.emit(record{r, p.Records})
 }
 
 // waiting says which text is not confirmed as a version yet; empty if there is none.

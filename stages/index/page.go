@@ -122,8 +122,14 @@ type Progress struct {
 	FailedSince time.Time
 	Failing     bool
 
-	// Records is how many checks were ever recorded in the history, over all incarnations.
+	// Wake is the last wake that the page asked for.
+	Wake wakeAt
+
+	// Records is how many records of checks the history ever had, over all incarnations. Quiet is the
+	// last one if that found nothing new. It is added to as long as checks find nothing new, and is stored
+	// with the others after that.
 	Records uint64
+	Quiet   *CheckRecord
 }
 
 // retention says which versions of a document are stored. 0 means that there is no such limit.

@@ -13,7 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// storedProgress is a Progress as it is stored. Times are in nanoseconds since 1970, 0 for none. Sum
+// storedProgress is a Progress without its Wake as it is stored. Times are in nanoseconds since 1970, 0 for none. Sum
 // is the checksum of the rest of the page as it is stored.
 type storedProgress struct {
 	Sum         uint64        `cbor:"1,keyasint"`
@@ -37,6 +37,7 @@ type storedProgress struct {
 	Failing     bool          `cbor:"19,keyasint,omitempty"`
 	Records     uint64        `cbor:"20,keyasint,omitempty"`
 	Deadline    int64         `cbor:"21,keyasint,omitempty"` // of Open
+	Quiet       *storedRecord `cbor:"22,keyasint,omitempty"`
 }
 
 func (p Progress) stored(sum uint64) storedProgress {
@@ -44,9 +45,14 @@ func (p Progress) stored(sum uint64) storedProgress {
 	if p.Open != nil {
 		deadline = nanos(p.Open.Deadline)
 	}
+	var quiet *storedRecord
+	if p.Quiet != nil {
+		r := p.Quiet.stored(0)
+		quiet = &r
+	}
 	return storedProgress{
-		Deadline: deadline,
-		Sum:      sum, Check: p.Check, Asked: nanos(p.Asked), Open: p.Open, Due: nanos(p.Due), Paced: p.Paced, Phased: p.Phased,
+		Deadline: deadline, Quiet: quiet,
+		Sum: sum, Check: p.Check, Asked: nanos(p.Asked), Open: p.Open, Due: nanos(p.Due), Paced: p.Paced, Phased: p.Phased,
 		Delayed: nanos(p.Delayed), NotBefore: nanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: nanos(p.Cron), Pace: p.Pace,
 		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: nanos(p.FailedSince), Failing: p.Failing, Records: p.Records,
 	}
@@ -56,11 +62,51 @@ func (p storedProgress) progress() Progress {
 	if p.Open != nil {
 		p.Open.Deadline = fromNanos(p.Deadline)
 	}
+	var quiet *CheckRecord
+	if p.Quiet != nil {
+		r := p.Quiet.record()
+		quiet = &r
+	}
 	return Progress{
+		Quiet: quiet,
 		Check: p.Check, Asked: fromNanos(p.Asked), Open: p.Open, Due: fromNanos(p.Due), Paced: p.Paced, Phased: p.Phased,
 		Delayed: fromNanos(p.Delayed), NotBefore: fromNanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: fromNanos(p.Cron), Pace: p.Pace,
 		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: fromNanos(p.FailedSince), Failing: p.Failing, Records: p.Records,
 	}
+}
+
+// encodeProgress returns p as it is stored. Sum is the checksum of the rest of the page.
+func encodeProgress(p Progress, sum uint64) ([]byte, error) {
+	b, err := encode(p.stored(sum))
+	if err != nil {
+		return nil, err
+	}
+	return append(flow.AppendWake(make([]byte, 0, len(b)+16), p.Wake.Time, p.Wake.AtStart), b...), nil
+}
+
+// decodeProgress is the inverse of encodeProgress.
+func decodeProgress(b []byte) (p Progress, sum uint64, err error) {
+	at, atStart, b, err := flow.CutWake(b)
+	if err != nil {
+		return p, 0, failure.Broken(fmt.Errorf("index: a stored value is damaged: %w", err))
+	}
+	var stored storedProgress
+	if err := decode(b, &stored); err != nil {
+		return p, 0, err
+	}
+	p = stored.progress()
+	p.Wake = wakeAt{at, atStart}
+	return p, stored.Sum, nil
+}
+
+// loadProgress returns the Progress of the page whose state st is; the zero one if nothing is stored.
+func loadProgress(st flow.State) (p Progress, err error) {
+	b, ok, err := st.Get(progressName)
+	if err != nil || !ok {
+		return p, err
+	}
+	p, _, err = decodeProgress(b)
+	return p, err
 }
 
 // nanos returns t in nanoseconds since 1970, or 0 if t is zero. Nanoseconds reach until 2262; a
@@ -121,16 +167,15 @@ func (c *cache) load(st flow.State, url string) (l loaded, err error) {
 		if l.progress, ok, err = st.Get(progressName); err != nil || !ok {
 			return loaded{}, err
 		}
-		var stored storedProgress
-		if err := decode(l.progress, &stored); err != nil {
+		var p Progress
+		if p, l.sum, err = decodeProgress(l.progress); err != nil {
 			return l, err
 		}
-		l.sum = stored.Sum
-		if l.page, ok, err = c.rest(st, url, stored.Sum); err != nil {
+		if l.page, ok, err = c.rest(st, url, l.sum); err != nil {
 			return l, err
 		}
 		if ok {
-			l.page.Progress = stored.progress()
+			l.page.Progress = p
 			return l, nil
 		}
 		if bytes.Equal(before, l.progress) {
@@ -183,7 +228,7 @@ func (c *cache) store(st flow.State, url string, before loaded, p Page) error {
 		return err
 	}
 	sum := xxhash.Sum64(rest)
-	progress, err := encode(p.stored(sum))
+	progress, err := encodeProgress(p.Progress, sum)
 	if err != nil || bytes.Equal(before.progress, progress) {
 		return err
 	}

@@ -366,7 +366,7 @@ func (c *chaos) counted() {
 	}
 	switch {
 	case p.Incarnation != "":
-	case !reflect.DeepEqual(*p, Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: p.Expiry, Origins: p.Origins, Progress: Progress{Records: p.Records}}):
+	case !reflect.DeepEqual(*p, Page{URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: p.Expiry, Origins: p.Origins, Progress: Progress{Records: p.Records, Quiet: p.Quiet}}):
 		c.Errorf("got %+v of a page that nobody watches", *p)
 	case p.URL != "" && p.Expired == 0 && (p.Expiry == nil || len(p.Expiry.Keep) == 0):
 		c.Errorf("got %+v kept for nothing", *p)

@@ -166,8 +166,8 @@ func (a *application) settle() {
 	p := &a.p
 	switch {
 	case !a.exists():
-		if !p.PauseEnd.IsZero() {
-			a.setWake(p.PauseEnd, false)
+		if !p.PauseEnd.IsZero() || !p.Wake.Time.IsZero() {
+			a.setWake(time.Time{}, false)
 		}
 		return
 	case !p.Fetched():
@@ -259,7 +259,8 @@ func (a *application) setWake(at time.Time, atStart bool) {
 	if end := a.p.PauseEnd; !end.IsZero() && (at.IsZero() || end.Before(at)) {
 		at = end
 	}
-	a.emit(wakeAt{at, atStart})
+	a.p.Wake = wakeAt{at, atStart}
+	a.emit(a.p.Wake)
 }
 
 // clamp corrects times that lie further in the future than the rules ever set them. They do if

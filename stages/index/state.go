@@ -18,20 +18,20 @@ import (
 
 // Names in the state of a page.
 const (
-	pageName          = "page"            // the Page without its Progress
-	progressName      = flow.Hot + "page" // storedProgress
-	subscriptionsName = "sub/"            // sub/<document>/<client>, or see nameOf
-	versionsName      = "v/"              // v/<document>/<n, 20 digits>
-	screenshotsName   = "pic/"            // pic/<document>/<n, 20 digits>: the picture of the page with a version
-	tokensName        = "tok/"            // tok/<document>: the tokens of the current version
-	sketchName        = "sim/"            // sim/<document>: the text.Sketch of the current version, unless it is short
-	itemsName         = "itm/"            // itm/<document>: feed.Seen
-	expiredNames      = "exp/"            // exp/<document>/<client>, or see nameOf
-	historyName       = flow.Hot + "h/"   // h/<number of the record mod historySize, 2 digits>
-	bodyName          = "body"            // the last body that contains current texts
-	linksName         = "links"           // the links of the page, if somebody follows them
-	treesName         = "tree/"           // tree/<ID of a subscription that follows links>
-	treePagesName     = "link/"           // link/<ID of a subscription that follows links>/<page>
+	pageName          = "page"          // the Page without its Progress
+	progressName      = flow.WakeName   // the page's wake and its storedProgress
+	subscriptionsName = "sub/"          // sub/<document>/<client>, or see nameOf
+	versionsName      = "v/"            // v/<document>/<n, 20 digits>
+	screenshotsName   = "pic/"          // pic/<document>/<n, 20 digits>: the picture of the page with a version
+	tokensName        = "tok/"          // tok/<document>: the tokens of the current version
+	sketchName        = "sim/"          // sim/<document>: the text.Sketch of the current version, unless it is short
+	itemsName         = "itm/"          // itm/<document>: feed.Seen
+	expiredNames      = "exp/"          // exp/<document>/<client>, or see nameOf
+	historyName       = flow.Hot + "h/" // h/<number of the record mod historySize, 2 digits>
+	bodyName          = "body"          // the last body that contains current texts
+	linksName         = "links"         // the links of the page, if somebody follows them
+	treesName         = "tree/"         // tree/<ID of a subscription that follows links>
+	treePagesName     = "link/"         // link/<ID of a subscription that follows links>/<page>
 )
 
 func subscriptionName(document, client string) string {
@@ -243,14 +243,18 @@ func decodeJSON[T any](b []byte) (v T, err error) {
 	return v, nil
 }
 
-// historySize is how many checks of a page are in its history.
+// historySize is how many records are in the history of a page.
 const historySize = 20
 
-// CheckRecord is the result of one check.
+// CheckRecord is the result of one check, or of several in a row that found nothing new in the same way.
 type CheckRecord struct {
-	// Check is the check's number; 0 for a pushed page.
+	// Check is the number of the check, the last one if there are several; 0 for a pushed page. Time is
+	// when it was made.
 	Check uint64    `cbor:"1,keyasint"`
 	Time  time.Time `cbor:"2,keyasint,omitzero"`
+	// Since is when the first of several checks was made, and Repeats is how many followed it.
+	Since   time.Time `cbor:"13,keyasint,omitzero"`
+	Repeats int       `cbor:"14,keyasint,omitempty"`
 	// Result is flow.OutcomeRead, OutcomeUnchanged or OutcomeFailed. Class is that of the first
 	// failure of the page or of one of its documents. Reason says why it failed, or why a new
 	// text is not a version yet.
@@ -266,22 +270,43 @@ type CheckRecord struct {
 	Versions map[string]uint64 `cbor:"10,keyasint,omitempty"`
 }
 
+// quiet reports whether a check found nothing new and nothing to say.
+func (r *CheckRecord) quiet() bool {
+	return r.Result == flow.OutcomeUnchanged && r.Class == "" && r.Reason == "" && !r.Offline && len(r.Versions) == 0
+}
+
+// repeats reports whether other, a later check, found nothing new in the same way as r.
+func (r *CheckRecord) repeats(other CheckRecord) bool {
+	return r.quiet() && other.quiet() && r.Status == other.Status && r.Bytes == other.Bytes
+}
+
 // storedRecord is a record as it is stored. Records are sorted by N, because clocks are set
-// back and check numbers begin at 1 in each incarnation. Nanos is the time, in place of Time. The Result of
-// most checks, flow.OutcomeUnchanged, is left out.
+// back and check numbers begin at 1 in each incarnation. Nanos and SinceNanos are in place of Time and
+// Since. The Result of most checks, flow.OutcomeUnchanged, is left out.
 type storedRecord struct {
 	CheckRecord
-	N     uint64 `cbor:"11,keyasint"`
-	Nanos int64  `cbor:"12,keyasint"`
+	N          uint64 `cbor:"11,keyasint,omitempty"`
+	Nanos      int64  `cbor:"12,keyasint"`
+	SinceNanos int64  `cbor:"15,keyasint,omitempty"`
+}
+
+func (r CheckRecord) stored(n uint64) storedRecord {
+	s := storedRecord{r, n, nanos(r.Time), nanos(r.Since)}
+	s.Time, s.Since = time.Time{}, time.Time{}
+	if s.Result == flow.OutcomeUnchanged {
+		s.Result = ""
+	}
+	return s
+}
+
+func (s storedRecord) record() CheckRecord {
+	r := s.CheckRecord
+	r.Time, r.Since, r.Result = fromNanos(s.Nanos), fromNanos(s.SinceNanos), cmp.Or(r.Result, flow.OutcomeUnchanged)
+	return r
 }
 
 func storeRecord(st flow.State, r record) error {
-	stored := storedRecord{r.CheckRecord, r.N, nanos(r.Time)}
-	stored.Time = time.Time{}
-	if stored.Result == flow.OutcomeUnchanged {
-		stored.Result = ""
-	}
-	b, err := encode(stored)
+	b, err := encode(r.stored(r.N))
 	if err != nil {
 		return err
 	}
@@ -299,6 +324,10 @@ var recordNames = func() (names [historySize]string) {
 // History returns the last checks of the page whose state st is, in the reverse order of their
 // making. It includes checks of earlier incarnations, and of a page that expired.
 func History(st flow.State) ([]CheckRecord, error) {
+	p, err := loadProgress(st)
+	if err != nil {
+		return nil, err
+	}
 	var stored []storedRecord
 	for name, v := range st.Scan(historyName) {
 		if v.Err != nil {
@@ -313,10 +342,15 @@ func History(st flow.State) ([]CheckRecord, error) {
 	slices.SortFunc(stored, func(a, b storedRecord) int {
 		return cmp.Compare(b.N, a.N)
 	})
-	rs := make([]CheckRecord, len(stored))
-	for i, r := range stored {
-		rs[i] = r.CheckRecord
-		rs[i].Time, rs[i].Result = fromNanos(r.Nanos), cmp.Or(r.Result, flow.OutcomeUnchanged)
+	if len(stored) == historySize && p.Quiet != nil {
+		stored = stored[:historySize-1] // the next record takes the place of the oldest
+	}
+	rs := make([]CheckRecord, 0, historySize)
+	if p.Quiet != nil {
+		rs = append(rs, *p.Quiet)
+	}
+	for _, r := range stored {
+		rs = append(rs, r.record())
 	}
 	return rs, nil
 }

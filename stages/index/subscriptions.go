@@ -275,7 +275,7 @@ func (a *application) live() {
 		return
 	}
 	a.p = Page{
-		URL: a.URL, Incarnation: a.Position, Progress: Progress{Due: a.Now, Records: a.p.Records},
+		URL: a.URL, Incarnation: a.Position, Progress: Progress{Due: a.Now, Records: a.p.Records, Quiet: a.p.Quiet},
 		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions,
 		PauseEnd: a.p.PauseEnd, Origins: a.p.Origins,
 	}
@@ -326,7 +326,7 @@ func (a *application) over(e *Expiry) {
 		return
 	}
 	a.p = Page{
-		URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Progress: Progress{Records: p.Records},
+		URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Progress: Progress{Records: p.Records, Quiet: p.Quiet},
 		Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions, PauseEnd: p.PauseEnd,
 		Origins: p.Origins,
 	}

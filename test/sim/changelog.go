@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // recordID names a record of the state topic: kind 's' is a value, by group, key and name;
@@ -86,6 +87,9 @@ func (l *lane) take(r stateRecord) {
 	switch {
 	case r.kind == 's':
 		l.state.Set(engine.Place{Group: r.a, Key: r.b}, r.c, r.value) // nil if it is gone
+		if r.a == timed.group && r.c == flow.WakeName {
+			l.restoreWake(r.b, r.value)
+		}
 	case r.kind == 'w' && r.gone:
 		delete(l.wakes, wakeID{consumerID{r.a, r.b}, r.c})
 	case r.kind == 'w':
@@ -94,6 +98,16 @@ func (l *lane) take(r stateRecord) {
 		l.pos[consumerID{r.a, r.b}] = r.pos
 	}
 	l.at = r.offset + 1
+}
+
+// restoreWake restores the wake of key from the value that begins with it.
+func (l *lane) restoreWake(key string, value []byte) {
+	id := wakeID{timed, key}
+	if w, err := keptWake(value); err == nil && !w.at.IsZero() {
+		l.wakes[id] = w
+	} else {
+		delete(l.wakes, id)
+	}
 }
 
 // missing returns what the copy in l lacks of g.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
@@ -43,6 +44,9 @@ func (w *world) record(h handleable, x *tx) error {
 
 // recordIndex remembers what index did.
 func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
+	if err := w.agree(h, x); err != nil {
+		return err
+	}
 	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message, follows: make(map[string]string)}
 	e.dropped = w.dropped[h.message.Key]
 	if h.waker {
@@ -88,6 +92,27 @@ func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 	l := h.l
 	l.history[page] = append(l.history[page], e)
 	l.undo.add(func() { l.history[page] = l.history[page][:len(l.history[page])-1] })
+	return nil
+}
+
+// agree fails unless the wake that x asks for is the one that its state has.
+func (w *world) agree(h handleable, x *tx) error {
+	value, _, err := h.l.state.Value(x.place(), flow.WakeName)
+	if err != nil {
+		return err
+	}
+	kept, err := keptWake(value)
+	if err != nil {
+		return err
+	}
+	for _, a := range x.did.Wakes {
+		if a.Key == x.key && (!kept.at.Equal(a.At) || kept.atStart != a.AtStart) {
+			return fmt.Errorf("index asked for a wake of %s at %v, and its state has one at %v", x.key, a.At, kept.at)
+		}
+	}
+	if _, wrote := x.wrote()[flow.WakeName]; wrote && len(x.did.Wakes) == 0 && !kept.at.IsZero() {
+		return fmt.Errorf("index wrote a wake of %s at %v and did not ask for it", x.key, kept.at)
+	}
 	return nil
 }
 

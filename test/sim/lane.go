@@ -34,6 +34,17 @@ type consumerID struct{ group, topic string }
 
 func (c consumerID) String() string { return c.group + "<" + c.topic }
 
+// timed is the consumer that keeps its wakes in its state.
+var timed = consumerID{flow.GroupIndex, flow.TopicDocuments}
+
+// keptWake returns the wake that stands in value; it is zero without a value.
+func keptWake(value []byte) (w wake, err error) {
+	if value != nil {
+		w.at, w.atStart, _, err = flow.CutWake(value)
+	}
+	return w, err
+}
+
 type wakeID struct {
 	consumerID
 	key string
@@ -140,7 +151,9 @@ func (l *lane) apply(x *tx, at int, lazy bool) {
 	for _, w := range x.did.Wakes {
 		id := wakeID{x.c, w.Key}
 		l.setWake(id, wake{at: w.At, atStart: w.AtStart})
-		l.touch(recordID{'w', id.group, id.topic, id.key}, lazy)
+		if x.c != timed {
+			l.touch(recordID{'w', id.group, id.topic, id.key}, lazy)
+		}
 	}
 	if at >= 0 {
 		old := l.pos[x.c]
