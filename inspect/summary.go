@@ -54,14 +54,21 @@ type DocumentSummary struct {
 // Tally counts the observations of the stages. It is safe for concurrent use.
 type Tally struct {
 	mu    sync.Mutex
-	total Counts
+	total [kinds]int
 	pages map[string]*pageTally
 }
 
+// pageTally is kept small, since there is one for each page.
 type pageTally struct {
-	Counts
-	lastError string
-	documents map[string]*Counts
+	// The checks are the page's, whatever documents it has.
+	checks, unchanged, failed, pushed uint32
+	lastError                         string
+	documents                         []documentTally
+}
+
+type documentTally struct {
+	id string
+	n  [kinds]uint32
 }
 
 // NewTally returns a Tally with all counts at zero.
@@ -71,7 +78,10 @@ func NewTally() *Tally { return &Tally{pages: make(map[string]*pageTally)} }
 func (t *Tally) Note(o flow.Observation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	count(&t.total, o.Kind)
+	kind := slices.Index(counted[:], o.Kind)
+	if kind >= 0 {
+		t.total[kind]++
+	}
 	if o.Page == "" {
 		return
 	}
@@ -83,58 +93,57 @@ func (t *Tally) Note(o flow.Observation) {
 	}
 	p := t.pages[o.Page]
 	if p == nil {
-		p = &pageTally{documents: make(map[string]*Counts)}
+		p = new(pageTally)
 		t.pages[o.Page] = p
 	}
+	d := p.document(o.Document)
 	switch o.Kind {
 	case flow.KindCheck:
 		p.lastError = ""
-	case flow.KindFailed, flow.KindHeld:
+		p.checks++
+	case flow.KindUnchanged:
+		p.unchanged++
+	case flow.KindFailed:
 		p.lastError = o.Text
-	}
-	d := p.documents[o.Document]
-	if d == nil && o.Document != "" {
-		d = new(Counts)
-		p.documents[o.Document] = d
-	}
-	switch o.Kind {
-	case flow.KindCheck, flow.KindUnchanged, flow.KindFailed, flow.KindPushed:
-		count(&p.Counts, o.Kind) // A check is the page's, whatever documents it has.
+		p.failed++
+	case flow.KindPushed:
+		p.pushed++
+	case flow.KindHeld:
+		p.lastError = o.Text
 	default:
-		if d != nil {
-			count(d, o.Kind)
+		if d != nil && kind >= 0 {
+			d.n[kind]++
 		}
 	}
 }
 
-func count(c *Counts, kind string) {
-	switch kind {
-	case flow.KindCheck:
-		c.Checks++
-	case flow.KindUnchanged:
-		c.Unchanged++
-	case flow.KindFailed:
-		c.Failed++
-	case flow.KindVersion:
-		c.Versions++
-	case flow.KindChange:
-		c.Changes++
-	case flow.KindFiltered:
-		c.Filtered++
-	case flow.KindNotification:
-		c.Notifications++
-	case flow.KindDelivered:
-		c.Delivered++
-	case flow.KindDead:
-		c.Dead++
-	case flow.KindPushed:
-		c.Pushed++
-	case flow.KindUnwatched:
-		c.Unwatched++
-	case flow.KindRepeated:
-		c.Repeated++
-	case flow.KindUnhandled:
-		c.Unhandled++
+// document returns the tally of the document with that ID, which may be new; nil if id is empty.
+func (p *pageTally) document(id string) *documentTally {
+	if id == "" {
+		return nil
+	}
+	for i := range p.documents {
+		if p.documents[i].id == id {
+			return &p.documents[i]
+		}
+	}
+	p.documents = append(p.documents, documentTally{id: id})
+	return &p.documents[len(p.documents)-1]
+}
+
+const kinds = 13
+
+// counted are the kinds of the observations that are counted, those of most observations first.
+var counted = [kinds]string{
+	flow.KindCheck, flow.KindUnchanged, flow.KindFailed, flow.KindVersion, flow.KindChange, flow.KindFiltered, flow.KindNotification,
+	flow.KindDelivered, flow.KindDead, flow.KindPushed, flow.KindUnwatched, flow.KindRepeated, flow.KindUnhandled,
+}
+
+// countsOf returns the counts n, which are in the order of counted.
+func countsOf[N int | uint32](n [kinds]N) Counts {
+	return Counts{
+		Checks: int(n[0]), Unchanged: int(n[1]), Failed: int(n[2]), Versions: int(n[3]), Changes: int(n[4]), Filtered: int(n[5]), Notifications: int(n[6]),
+		Delivered: int(n[7]), Dead: int(n[8]), Pushed: int(n[9]), Unwatched: int(n[10]), Repeated: int(n[11]), Unhandled: int(n[12]),
 	}
 }
 
@@ -142,21 +151,21 @@ func count(c *Counts, kind string) {
 func (t *Tally) Counts() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.total
+	return countsOf(t.total)
 }
 
 // Summary returns the counts for all pages and for each document.
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Summary{Counts: t.total, Documents: []DocumentSummary{}}
+	s := Summary{Counts: countsOf(t.total), Documents: []DocumentSummary{}}
 	for url, p := range t.pages {
 		if len(p.documents) == 0 {
-			p.documents[flow.DocumentID(url, pipeline.View{})] = new(Counts)
+			p.document(flow.DocumentID(url, pipeline.View{}))
 		}
-		for id, d := range p.documents {
-			ds := DocumentSummary{URL: url, Document: id, Counts: *d, LastError: p.lastError}
-			ds.Checks, ds.Unchanged, ds.Failed, ds.Pushed = p.Checks, p.Unchanged, p.Failed, p.Pushed
+		for _, d := range p.documents {
+			ds := DocumentSummary{URL: url, Document: d.id, Counts: countsOf(d.n), LastError: p.lastError}
+			ds.Checks, ds.Unchanged, ds.Failed, ds.Pushed = int(p.checks), int(p.unchanged), int(p.failed), int(p.pushed)
 			s.Documents = append(s.Documents, ds)
 		}
 	}
