@@ -80,19 +80,18 @@ func (r *Router) Deliveries(ctx context.Context, url string, f inspect.ExplainFi
 // pages that came from another process are not observed.
 const moving = time.Minute
 
-// Recent returns the newest changes of all pages, the newest first; see [inspect.Recent]. If there
-// may be more than f.Limit, next is the value of f.After with which the list goes on. Recent waits
-// until the Router runs, and fails once Run has ended.
-func (r *Router) Recent(ctx context.Context, f inspect.RecentFilter) (changes []inspect.RecentChange, next string, err error) {
+// Recent returns the newest changes of all pages, the newest first; see [inspect.Recent.Changes]. If there
+// may be more than f.Limit, it says so. Recent waits until the Router runs, and fails once Run has ended.
+func (r *Router) Recent(ctx context.Context, f inspect.RecentFilter) (inspect.RecentChanges, error) {
 	if err := r.readable(ctx); err != nil {
-		return []inspect.RecentChange{}, "", err
+		return inspect.RecentChanges{Changes: []inspect.RecentChange{}}, err
 	}
 	maxAge := moving
 	if r.cfg.Transport == nil {
 		maxAge = 0
 	}
-	changes, next, err = r.recent.Changes(ctx, r.transport, f, maxAge)
-	return changes, next, r.unlessClosing(err)
+	found, err := r.recent.Changes(ctx, r.transport, f, maxAge)
+	return found, r.unlessClosing(err)
 }
 
 // maxPreviews is how many pages Preview fetches at once.

@@ -68,7 +68,7 @@ type Router struct {
 	explaining, listing chan struct{}
 	// previewing has a place for each Preview at work.
 	previewing chan struct{}
-	recent     inspect.Recent
+	recent     *inspect.Recent
 	reloading  sync.Mutex
 	// asked holds the pages whose first check Run has asked for. It is guarded by reloading.
 	asked checkOnce
@@ -105,6 +105,7 @@ func New(cfg Config) (*Router, error) {
 		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}), explaining: make(chan struct{}, 1), listing: make(chan struct{}, 1),
 		previewing: make(chan struct{}, maxPreviews),
 		asked:      make(checkOnce),
+		recent:     inspect.NewRecent(),
 	}
 	r.live.Store(&cfg)
 	r.meter.Sinks, r.tracer = r.sinkNames, span.New(cfg.TracerProvider)

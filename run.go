@@ -39,7 +39,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	fetching, stopFetching := context.WithCancel(alive)
 	defer stopFetching()
 	var g sync.WaitGroup
-	broken := make(chan error, 6) // one for each start below
+	broken := make(chan error, 7) // one for each start below
 	start := func(name string, run func() error) {
 		g.Go(func() {
 			if err := run(); err != nil && !errors.Is(err, context.Canceled) {
@@ -62,6 +62,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	defer stopHandling()
 	start("router", func() error { return w.run(handling) })
 	start("decisions", hear)
+	start("recent changes", func() error { return r.recent.Run(alive, r.transport) })
 
 	err = r.work(ctx, s, w, broken)
 	stopFetching()

@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,9 @@ type RecentFilter struct {
 	// first. A Limit of 0 means all.
 	After string `json:"after,omitempty"`
 	Limit int    `json:"limit,omitempty"`
+	// Partial does without the changes that are not read yet, where that takes long: the first call after
+	// a start reads the state of all pages.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // RecentChange is a change of a page.
@@ -43,14 +47,50 @@ type RecentChange struct {
 	Change
 }
 
-// Recent finds the newest changes of all pages. It reads the whole state once, and then learns of
-// changes as an observer. It is safe for concurrent use.
-type Recent struct {
-	reading sync.Mutex // held while the state is read
+// RecentChanges is a part of the newest changes of all pages, the newest first.
+type RecentChanges struct {
+	Changes []RecentChange
+	// Next is the value of RecentFilter.After with which the list goes on. It is empty at the end.
+	Next string
+	// Partial says that changes are missing, because the state is still being read. It is only set with
+	// RecentFilter.Partial.
+	Partial bool
+}
 
-	mu   sync.Mutex
-	read time.Time // when the state was last read
-	all  []recent  // the newest first
+// Recent finds the newest changes of all pages. It reads the whole state when it is first asked, and
+// learns of later changes as an observer. NewRecent makes one. It is safe for concurrent use.
+type Recent struct {
+	asked chan reading
+	ended chan struct{} // closed at the end of Run
+
+	mu     sync.Mutex
+	noting bool      // since the state was first asked for
+	read   time.Time // when the state was last read; zero if it was not
+	all    []recent  // the newest first
+}
+
+// reading asks for the state to be read. The result goes to done, which has room for it.
+type reading struct {
+	at   time.Time
+	done chan error
+}
+
+// NewRecent returns a Recent whose Run was not called yet.
+func NewRecent() *Recent {
+	return &Recent{asked: make(chan reading), ended: make(chan struct{})}
+}
+
+// Run reads the state of s when Changes needs it, until ctx is done. It is called once.
+func (r *Recent) Run(ctx context.Context, s Store) error {
+	defer close(r.ended)
+	for {
+		select {
+		case x := <-r.asked:
+			x.done <- r.load(ctx, s, x.at)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // recent is a change and where it is.
@@ -76,7 +116,7 @@ func (r *Recent) Note(o flow.Observation) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.read.IsZero() {
+	if r.noting {
 		r.add(recent{o.Page, o.Document, o.ID, uint64(o.N), o.Time})
 	}
 }
@@ -90,63 +130,110 @@ func (r *Recent) add(x recent) {
 	r.all = slices.Insert(r.all[:min(len(r.all), MaxRecent-1)], i, x)
 }
 
-// Changes returns the changes that f selects, the newest first. If there may be more than f.Limit,
-// next is the value of f.After with which the list goes on; otherwise it is empty. The first call
-// reads the state of all pages that had a change. A further call reads it again if it is older than
-// maxAge, for a transport whose pages move between processes; 0 means never.
-func (r *Recent) Changes(ctx context.Context, s Store, f RecentFilter, maxAge time.Duration) (found []RecentChange, next string, err error) {
-	found = []RecentChange{}
-	if err := r.refresh(ctx, s, maxAge); err != nil {
-		return found, "", err
+// merge adds xs.
+func (r *Recent) merge(xs []recent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := slices.Concat(r.all, xs)
+	slices.SortFunc(all, newest)
+	all = slices.CompactFunc(all, func(a, b recent) bool { return newest(a, b) == 0 })
+	r.all = slices.Clone(all[:min(len(all), MaxRecent)])
+}
+
+// maxLookedChanges is how many changes one call of Changes with a Limit looks at.
+const maxLookedChanges = 400
+
+// patience is how long Changes waits for the state to be read, with RecentFilter.Partial.
+const patience = 20 * time.Millisecond
+
+// Changes returns the changes that f selects. With a Limit one call looks at 400 changes at most, so that
+// it may return fewer than there are, or none, with a Next. The first call has Run read the state. A
+// further call has it read again if it is older than maxAge, for a transport whose pages move between
+// processes; 0 means never.
+func (r *Recent) Changes(ctx context.Context, s Store, f RecentFilter, maxAge time.Duration) (RecentChanges, error) {
+	found := RecentChanges{Changes: []RecentChange{}}
+	var err error
+	if found.Partial, err = r.refresh(ctx, f.Partial, maxAge); err != nil {
+		return found, err
 	}
 	r.mu.Lock()
 	all := slices.Clone(r.all)
 	r.mu.Unlock()
+	looked := 0
 	for i, x := range all {
 		if f.After != "" && x.key() >= f.After {
 			continue
 		}
-		if f.Limit > 0 && len(found) == f.Limit {
-			return found, all[i-1].key(), nil
+		if f.Limit > 0 && (len(found.Changes) == f.Limit || looked == maxLookedChanges) {
+			found.Next = all[i-1].key()
+			return found, nil
 		}
+		looked++
 		if err := ctx.Err(); err != nil {
-			return found, "", context.Cause(ctx)
+			return found, context.Cause(ctx)
 		}
 		c, ok, err := x.change(s, f)
 		if err != nil {
-			return found, "", err
+			return found, err
 		}
 		if ok {
-			found = append(found, c)
+			found.Changes = append(found.Changes, c)
 		}
 	}
-	return found, "", nil
+	return found, nil
 }
 
-// refresh reads the state unless that was done.
-func (r *Recent) refresh(ctx context.Context, s Store, maxAge time.Duration) error {
-	r.reading.Lock()
-	defer r.reading.Unlock()
+// refresh has Run read the state unless that was done. With partial it does not wait long for it, and
+// returns true where the state was never read.
+func (r *Recent) refresh(ctx context.Context, partial bool, maxAge time.Duration) (bool, error) {
 	r.mu.Lock()
-	fresh := !r.read.IsZero() && (maxAge == 0 || time.Since(r.read) < maxAge)
-	if !fresh && r.read.IsZero() {
-		r.read = time.Unix(0, 0) // from now on changes are noted
-	}
+	never := r.read.IsZero()
+	fresh := !never && (maxAge == 0 || time.Since(r.read) < maxAge)
+	r.noting = true // before the state is read, so that no change is missed
 	r.mu.Unlock()
 	if fresh {
-		return nil
+		return false, nil
 	}
-	err := r.load(ctx, s)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.read = time.Now(); err != nil {
-		r.read = time.Time{}
+	var late <-chan time.Time
+	if partial {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		late = timer.C
 	}
-	return err
+	x := reading{time.Now(), make(chan error, 1)}
+	select {
+	case r.asked <- x:
+	case <-late: // the state is being read for somebody else
+		return never, nil
+	case <-r.ended:
+		return false, errEnded
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	select {
+	case err := <-x.done:
+		return false, err
+	case <-late:
+		return never, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
 }
 
-// load reads the changes of all pages.
-func (r *Recent) load(ctx context.Context, s Store) error {
+var errEnded = errors.New("the changes of all pages cannot be read: the pipeline is stopping")
+
+// mergedAt is how many changes load collects before it merges them.
+const mergedAt = 5000
+
+// load reads the changes of all pages, unless that was done since asked.
+func (r *Recent) load(ctx context.Context, s Store, asked time.Time) error {
+	r.mu.Lock()
+	done := r.read.After(asked)
+	r.mu.Unlock()
+	if done {
+		return nil
+	}
+	var found []recent
 	for page, st := range s.States(flow.GroupMatch, "") {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -155,14 +242,20 @@ func (r *Recent) load(ctx context.Context, s Store) error {
 		if err != nil {
 			return err
 		}
-		r.mu.Lock()
 		for _, c := range records {
 			if c.Expired == "" {
-				r.add(recent{page, c.Document, c.ID, c.Version, c.Time})
+				found = append(found, recent{page, c.Document, c.ID, c.Version, c.Time})
 			}
 		}
-		r.mu.Unlock()
+		if len(found) >= mergedAt {
+			r.merge(found)
+			found = found[:0]
+		}
 	}
+	r.merge(found)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = time.Now()
 	return nil
 }
 

@@ -78,5 +78,8 @@ func recentQuery(f inspect.RecentFilter) url.Values {
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
+	if f.Partial {
+		q.Set("partial", "true")
+	}
 	return q
 }

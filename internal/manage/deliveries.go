@@ -38,9 +38,10 @@ func (a *api) addDeliveries() {
 	type deliveriesInput struct {
 		Part
 		OptionalPage
-		Client string `query:"client" doc:"Only notifications of this client."`
-		Sink   string `query:"sink" doc:"Only notifications to this sink."`
-		State  string `query:"state" enum:"pending,digest,delivered,dead,dropped,unrouted,forgotten,elsewhere" doc:"Only notifications whose delivery is in this state."`
+		Client  string `query:"client" doc:"Only notifications of this client."`
+		Sink    string `query:"sink" doc:"Only notifications to this sink."`
+		State   string `query:"state" enum:"pending,digest,delivered,dead,dropped,unrouted,forgotten,elsewhere" doc:"Only notifications whose delivery is in this state."`
+		Partial bool   `query:"partial" doc:"As in /recent."`
 	}
 	add(a, route{
 		method: http.MethodGet, path: "/deliveries", id: "list-deliveries", scope: config.ScopeRead,
@@ -53,7 +54,7 @@ func (a *api) addDeliveries() {
 			return d, err
 		}
 		if in.URL == "" {
-			return a.recentDeliveries(ctx, in.Part, inspect.RecentFilter{Client: in.Client, Sink: in.Sink, Delivery: in.State})
+			return a.recentDeliveries(ctx, in.Part, inspect.RecentFilter{Client: in.Client, Sink: in.Sink, Delivery: in.State, Partial: in.Partial})
 		}
 		changes, err := a.service.Deliveries(ctx, in.URL, inspect.ExplainFilter{Client: in.Client, Clients: callerOf(ctx).Clients})
 		for _, c := range changes {
@@ -135,13 +136,13 @@ func (a *api) recentDeliveries(ctx context.Context, p Part, f inspect.RecentFilt
 		return d, err
 	}
 	f.Clients, f.After, f.Limit = callerOf(ctx).Clients, after, p.Limit
-	changes, next, err := a.service.Recent(ctx, f)
-	for _, c := range changes {
+	found, err := a.service.Recent(ctx, f)
+	for _, c := range found.Changes {
 		for _, m := range c.Matches {
 			d.Deliveries = append(d.Deliveries, delivery(c.URL, c.Change, m))
 		}
 	}
-	d.Next = cursor(next)
+	d.Next, d.Partial = cursor(found.Next), found.Partial
 	return d, err
 }
 

@@ -65,9 +65,11 @@ func (f *fake) TestSink(_ context.Context, sink string) error {
 	return f.err
 }
 
-func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
+func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) (inspect.RecentChanges, error) {
 	f.asked = append(f.asked, rf)
-	return []inspect.RecentChange{{URL: "https://example.com/", Change: inspect.Change{ID: "c1", Version: 2, Matches: []inspect.Match{{Notification: "n1", Sink: "ops", Delivery: inspect.DeliveryDead}}}}}, "more", f.err
+	return inspect.RecentChanges{Next: "more", Partial: rf.Partial, Changes: []inspect.RecentChange{{
+		URL: "https://example.com/", Change: inspect.Change{ID: "c1", Version: 2, Matches: []inspect.Match{{Notification: "n1", Sink: "ops", Delivery: inspect.DeliveryDead}}},
+	}}}, f.err
 }
 
 func (f *fake) Observe(o flow.Observer) (stop func()) {

@@ -63,26 +63,25 @@ func (a *api) addHistory() {
 
 	type recentInput struct {
 		Part
-		Client string `query:"client" doc:"Only changes that notified this client, and only its notifications."`
-		Sink   string `query:"sink" doc:"Only changes with a notification to this sink, and only these notifications."`
-		State  string `query:"state" enum:"pending,digest,delivered,dead,dropped,unrouted,forgotten,elsewhere" doc:"Only changes with a notification whose delivery is in this state, and only these notifications."`
-		Tag    string `query:"tag" doc:"Only changes of documents that a subscription with this tag watches."`
+		Client  string `query:"client" doc:"Only changes that notified this client, and only its notifications."`
+		Sink    string `query:"sink" doc:"Only changes with a notification to this sink, and only these notifications."`
+		State   string `query:"state" enum:"pending,digest,delivered,dead,dropped,unrouted,forgotten,elsewhere" doc:"Only changes with a notification whose delivery is in this state, and only these notifications."`
+		Tag     string `query:"tag" doc:"Only changes of documents that a subscription with this tag watches."`
+		Partial bool   `query:"partial" doc:"Answers at once, also while the changes from before the start of the process are still being read. The field partial then says that some are missing."`
 	}
 	add(a, route{
 		method: http.MethodGet, path: "/recent", id: "list-recent-changes", scope: config.ScopeRead,
 		summary:     "Lists the last changes of all pages with their notifications, the newest first",
-		description: "The newest 10,000 changes are remembered, and the last 20 of each page. Where several processes share the pages, each lists its own.",
+		description: "The newest 10,000 changes are remembered, and the last 20 of each page. The first call after a start reads the state of all pages. With a filter a part may have fewer changes than limit, or none, and a next. Where several processes share the pages, each lists its own.",
 	}, func(ctx context.Context, in *recentInput) (out client.RecentChanges, err error) {
 		after, err := in.after()
 		if err != nil {
 			return out, err
 		}
-		next := ""
-		out.Changes, next, err = a.service.Recent(ctx, inspect.RecentFilter{
-			Client: in.Client, Sink: in.Sink, Delivery: in.State, Tag: in.Tag, Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit,
+		found, err := a.service.Recent(ctx, inspect.RecentFilter{
+			Client: in.Client, Sink: in.Sink, Delivery: in.State, Tag: in.Tag, Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit, Partial: in.Partial,
 		})
-		out.Next = cursor(next)
-		return out, err
+		return client.RecentChanges{Changes: found.Changes, Next: cursor(found.Next), Partial: found.Partial}, err
 	})
 
 	type textInput struct {

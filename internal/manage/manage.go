@@ -69,7 +69,7 @@ type Service interface {
 	// TestSink sends a test message through a sink.
 	TestSink(ctx context.Context, sink string) error
 	// Recent returns a part of the newest changes of all pages, and where the list goes on.
-	Recent(ctx context.Context, f inspect.RecentFilter) (changes []inspect.RecentChange, next string, err error)
+	Recent(ctx context.Context, f inspect.RecentFilter) (inspect.RecentChanges, error)
 	// Observe calls o with what the pipeline does until stop is called.
 	Observe(o flow.Observer) (stop func())
 	// Ready returns nil while the pipeline works, and otherwise the reason why it does not.

@@ -27,6 +27,7 @@ type changesView struct {
 	Client, Tag string
 	Next        string
 	First       bool
+	Partial     bool
 }
 
 // day has the changes of one day.
@@ -43,11 +44,11 @@ type changed struct {
 
 func showChanges(r *request) (any, error) {
 	v := changesView{Client: strings.TrimSpace(r.form.Get("client")), Tag: strings.TrimSpace(r.form.Get("tag")), First: r.form.Get("cursor") == ""}
-	found, err := r.api.Recent(r.Context(), inspect.RecentFilter{Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: perFeed})
+	found, err := r.api.Recent(r.Context(), inspect.RecentFilter{Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: perFeed, Partial: true})
 	if err != nil {
 		return nil, err
 	}
-	v.Next = found.Next
+	v.Next, v.Partial = found.Next, found.Partial
 	until := time.Now().Add(excerptsFor)
 	for _, c := range found.Changes {
 		x := changed{RecentChange: c}

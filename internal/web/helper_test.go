@@ -31,6 +31,7 @@ type fake struct {
 	source         string           // of the page
 	long           string           // a very long word in texts
 	history        *inspect.History // of the document, if it is a value
+	partial        bool             // of the changes
 	pausedUntil    time.Time        // of the page and its subscription
 }
 
@@ -161,11 +162,11 @@ func (f *fake) Change(_ context.Context, document string, s pipeline.Subscriptio
 
 func (f *fake) TestSink(_ context.Context, sink string) error { return f.note("test %s", sink) }
 
-func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) ([]inspect.RecentChange, string, error) {
+func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) (inspect.RecentChanges, error) {
 	f.filters = append(f.filters, inspect.ListFilter{Clients: rf.Clients, Client: rf.Client, Tag: rf.Tag, State: rf.Delivery, Contains: rf.Sink})
-	return []inspect.RecentChange{{URL: pageURL, Title: hostile, Change: inspect.Change{
+	return inspect.RecentChanges{Next: "older", Partial: f.partial, Changes: []inspect.RecentChange{{URL: pageURL, Title: hostile, Change: inspect.Change{
 		ID: "change-1", Document: "d1", Version: 2, Time: someTime, Matches: []inspect.Match{f.match()},
-	}}}, "older", f.err
+	}}}}, f.err
 }
 
 func (f *fake) note(format string, args ...any) error {

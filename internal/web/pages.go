@@ -157,7 +157,7 @@ func showDeliveries(r *request) (any, error) {
 		First:  r.form.Get("cursor") == "",
 	}
 	var err error
-	v.Deliveries, err = r.api.Deliveries(r.Context(), "", inspect.RecentFilter{Client: v.Client, Sink: v.Sink, Delivery: v.State, After: r.form.Get("cursor"), Limit: perPage})
+	v.Deliveries, err = r.api.Deliveries(r.Context(), "", inspect.RecentFilter{Client: v.Client, Sink: v.Sink, Delivery: v.State, After: r.form.Get("cursor"), Limit: perPage, Partial: true})
 	return v, err
 }
 

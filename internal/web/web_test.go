@@ -335,6 +335,13 @@ func TestTagsAndDeliveries(t *testing.T) {
 	if _, body := b.get(t, "/changes?tag=shop"); last().Tag != "shop" && f.filters[0].Tag != "shop" || !strings.Contains(body, "&amp;tag=shop") {
 		t.Errorf("the changes: got %+v %s", last(), body)
 	}
+	f.partial = true
+	for _, path := range []string{"/changes?tag=shop", "/deliveries?sink=ops"} {
+		if _, body := b.get(t, path); !strings.Contains(body, "still being read") || !strings.Contains(body, `<a href="`+path+`">Show the list again</a>`) {
+			t.Errorf("%s while the state is read: got %s", path, body)
+		}
+	}
+	f.partial = false
 	if _, body := b.get(t, "/page?url="+url.QueryEscape(pageURL)); !strings.Contains(body, `href="/?tag=shop"`) {
 		t.Errorf("a page: got %s", body)
 	}
