@@ -37,7 +37,7 @@ var direction = []struct {
 	{pkg: "pipeline/kafka/internal/admin", may: []string{"pipeline/flow", "pipeline/kafka/cluster", "pipeline/kafka/internal/client"}},
 	{pkg: "pipeline/kafka/internal/offline", may: []string{"pipeline/flow", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/portable", "pipeline/store"}},
 	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/testcert", "pipeline/store"}, watermill: true},
-	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "pipeline/schedule"}},
+	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "pipeline/schedule", "internal/bounded"}},
 	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/span", "internal/warm"}},
 	{pkg: "stages/fetch/readers/wasm", may: []string{"pipeline", "pipeline/registry", "stages/fetch"}},
 	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/outbound", "internal/span", "internal/render"}},
@@ -71,6 +71,7 @@ var direction = []struct {
 	{pkg: "internal/span", may: []string{"pipeline/flow"}},
 	{pkg: "deploy", may: nil}, // tests of its files
 	{pkg: "internal/warm", may: nil},
+	{pkg: "internal/bounded", may: nil},
 	{pkg: "internal/inflight", may: nil},
 	{pkg: "test/recorded", may: nil},
 	{pkg: "test/pictures", may: nil},

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/vokter/vokter/internal/bounded"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -135,20 +135,21 @@ func Load(st flow.State) (Page, error) {
 	return l.page, err
 }
 
-// cached is how many pages the cache holds.
-const cached = 16384
+// cachedBytes is about how many bytes of pages the cache holds.
+const cachedBytes = 32 << 20
 
 // cache holds pages without their progress. An entry counts only if it has the checksum that the
-// stored progress names, so an entry from a transaction that failed does no harm.
+// stored progress names, so an entry from a transaction that failed does no harm. The zero cache holds none.
 type cache struct {
-	mu    sync.Mutex
-	pages map[string]decoded
+	pages *bounded.Cache[string, decoded]
 }
 
 type decoded struct {
 	sum  uint64
 	page Page
 }
+
+func newCache() *cache { return &cache{bounded.New[string, decoded](cachedBytes)} }
 
 // loaded is a page as it was loaded. It has no progress if nothing is stored of the page.
 type loaded struct {
@@ -187,11 +188,10 @@ func (c *cache) load(st flow.State, url string) (l loaded, err error) {
 // rest returns the page with this checksum without its progress. It returns false if another one is
 // stored.
 func (c *cache) rest(st flow.State, url string, sum uint64) (p Page, ok bool, err error) {
-	c.mu.Lock()
-	d, ok := c.pages[url]
-	c.mu.Unlock()
-	if ok && d.sum == sum {
-		return d.page, true, nil
+	if c.pages != nil {
+		if d, ok := c.pages.Get(url); ok && d.sum == sum {
+			return d.page, true, nil
+		}
 	}
 	b, ok, err := st.Get(pageName)
 	if err != nil || !ok || xxhash.Sum64(b) != sum {
@@ -200,25 +200,17 @@ func (c *cache) rest(st flow.State, url string, sum uint64) (p Page, ok bool, er
 	if err := decode(b, &p); err != nil {
 		return p, false, err
 	}
-	c.put(url, sum, p)
+	c.put(url, sum, p, len(b))
 	return p, true, nil
 }
 
-// put adds p, which has the checksum sum.
-func (c *cache) put(url string, sum uint64, p Page) {
-	p.Progress = Progress{}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// put adds p, which has the checksum sum and is stored in so many bytes.
+func (c *cache) put(url string, sum uint64, p Page, stored int) {
 	if c.pages == nil {
-		c.pages = make(map[string]decoded)
+		return
 	}
-	if _, ok := c.pages[url]; !ok && len(c.pages) >= cached {
-		for other := range c.pages { // any will do
-			delete(c.pages, other)
-			break
-		}
-	}
-	c.pages[url] = decoded{sum, p}
+	p.Progress = Progress{}
+	c.pages.Put(url, decoded{sum, p}, int64(1000+2*stored))
 }
 
 // store stores p of url as far as it differs from before.
@@ -233,7 +225,7 @@ func (c *cache) store(st flow.State, url string, before loaded, p Page) error {
 		return err
 	}
 	if before.progress == nil || before.sum != sum {
-		c.put(url, sum, p)
+		c.put(url, sum, p, len(rest))
 		if err := st.Set(pageName, rest); err != nil {
 			return err
 		}

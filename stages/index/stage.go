@@ -80,7 +80,7 @@ type Stage struct {
 	cfg   Config
 	rules rules
 	run   *run
-	cache cache
+	cache *cache
 
 	mu     sync.RWMutex
 	expiry expiryRules
@@ -135,6 +135,7 @@ func New(cfg Config) *Stage {
 		cfg:   cfg,
 		rules: rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: retention{cfg.Keep, cfg.KeepFor}},
 		run:   newRun(cfg.Checks),
+		cache: newCache(),
 	}
 	s.SetExpiry(cfg.ExpireAfter, cfg.SelectorGone)
 	return s

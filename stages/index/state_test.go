@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -280,7 +281,7 @@ func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 }
 
 func TestCacheBelievesWhatIsStored(t *testing.T) {
-	var c cache
+	c := *newCache()
 	stored := txtest.New()
 	store := func(stamp uint64) *txtest.Tx {
 		t.Helper()
@@ -318,12 +319,41 @@ func TestCacheBelievesWhatIsStored(t *testing.T) {
 	if _, err := new(cache).load(tx.State(page), page); err == nil {
 		t.Error("a damaged value is a page")
 	}
-	for i := range cached + 10 {
-		c.put(fmt.Sprint(i), 1, Page{})
+}
+
+// TestSizeOfCachedPages compares what pages say with the memory that they take.
+func TestSizeOfCachedPages(t *testing.T) {
+	const n = 5000
+	stored, c := txtest.New(), newCache()
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
 	}
-	if len(c.pages) != cached {
-		t.Errorf("%d pages are remembered, want %d", len(c.pages), cached)
+	tx := stored.Begin()
+	for i := range n {
+		url := fmt.Sprint("https://example.com/", i)
+		p := Page{URL: url, Incarnation: "a", Intervals: []intervalCount{{N: 1}}, Origins: []originCount{{"api", 1}}, ETag: url, BodyHash: url + url}
+		p.begin(pipeline.View{}).TextHash = url + url
+		if err := new(cache).store(tx.State(url), url, loaded{}, p); err != nil {
+			t.Fatal(err)
+		}
 	}
+	tx.Commit()
+	before := heap()
+	for i := range n {
+		url := fmt.Sprint("https://example.com/", i)
+		if _, err := c.load(stored.Begin().State(url), url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := heap() - before
+	if said := c.pages.Bytes(); said < took/2 || said > took*2 {
+		t.Errorf("%d pages of %d bytes say %d", n, took, said)
+	}
+	runtime.KeepAlive(c)
+	runtime.KeepAlive(stored)
 }
 
 // between is a State during which commits happen: each reading of the progress is of an earlier one

@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vokter/vokter/internal/bounded"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
 // evict removes the tables from memory.
-func (h house) evict() { h.p.cache = newCache(h.p.cache.limit) }
+func (h house) evict() { h.p.cache = bounded.New[docKey, *table](h.p.cfg.Cache) }
 
 // TestEveryChangeHasNoFilter: a large table with a subscription without keywords is read for each
 // change.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/vokter/vokter/internal/bounded"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -86,7 +87,7 @@ func BenchmarkSubscribers(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/build", n), func(b *testing.B) {
 			var size float64
 			for b.Loop() {
-				p.cache = newCache(0)
+				p.cache = bounded.New[docKey, *table](0)
 				before := heap()
 				t := newTable(docKey{"inc", "doc", "en"}, 1, 0, p.cfg.Languages)
 				if err := t.load(st.Begin().State(page)); err != nil || t.index.len() < n {

@@ -25,6 +25,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/vokter/vokter/internal/bounded"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -40,9 +41,9 @@ type Config struct {
 	// Observe gets, after the commit, an observation flow.KindNotification for each notification
 	// and flow.KindFiltered for each change that did without its subscriptions.
 	Observe flow.Observer
-	// Cache is how many indexed subscriptions are kept in memory, besides those of the current
-	// document. Default 200,000, about 100 MB.
-	Cache int
+	// Cache is about how many bytes of indexed subscriptions are kept in memory, besides those of the
+	// current document. Those that are not used for a minute or two are not kept. Default 64 MiB.
+	Cache int64
 	// Batch is how many notifications of a change one transaction emits at most. Where a change has
 	// more, further transactions follow. Default 1000.
 	Batch int
@@ -59,7 +60,7 @@ type Config struct {
 // stamp.
 type Processor struct {
 	cfg   Config
-	cache *cache
+	cache *bounded.Cache[docKey, *table]
 	run   string // identifies this Processor in filters; see analysis
 }
 
@@ -75,7 +76,7 @@ func New(cfg Config) *Processor {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Cache <= 0 {
-		cfg.Cache = 200_000
+		cfg.Cache = 64 << 20
 	}
 	if cfg.Batch <= 0 {
 		cfg.Batch = 1000
@@ -83,7 +84,7 @@ func New(cfg Config) *Processor {
 	if cfg.Records == nil {
 		cfg.Records = func(string) []string { return nil }
 	}
-	return &Processor{cfg: cfg, cache: newCache(cfg.Cache), run: rand.Text()}
+	return &Processor{cfg: cfg, cache: bounded.New[docKey, *table](cfg.Cache), run: rand.Text()}
 }
 
 // memoryFor is how many bytes of memory it takes to handle a message, for each byte of its
@@ -206,7 +207,9 @@ func (p *Processor) ended(tx flow.Tx, key string, e *flow.Ended, at *progress) (
 	if err := forget(st, e.Incarnation); err != nil {
 		return false, err
 	}
-	tx.OnCommit(func() { p.cache.drop(e.Incarnation) })
+	tx.OnCommit(func() {
+		p.cache.Delete(func(k docKey) bool { return k.incarnation == e.Incarnation })
+	})
 	return true, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -212,8 +213,8 @@ func TestEnded(t *testing.T) {
 			t.Errorf("%q is left", n)
 		}
 	}
-	if h.p.cache.used.Len() != 0 || h.p.cache.size != 0 {
-		t.Errorf("%d tables of weight %d are left in memory", h.p.cache.used.Len(), h.p.cache.size)
+	if n := h.p.cache.Bytes(); n != 0 {
+		t.Errorf("tables of %d bytes are left in memory", n)
 	}
 	c := changed(1, 1, "argus")
 	c.Incarnation = "inc2"
@@ -291,21 +292,20 @@ func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 	}
 }
 
-func TestCacheIsBounded(t *testing.T) {
-	c := newCache(25)
-	key := func(i int) docKey { return docKey{"inc", fmt.Sprint(i), "en"} }
-	empty := func(stamp uint64) *table { return newTable(docKey{"inc", "doc", "en"}, stamp, 0, text.NewLanguages()) }
-	for i := range 4 {
-		c.put(key(i), empty(1))
-		c.put(key(0), c.take(key(0))) // keeps the first in use
+// TestSizeOfATable compares what a table says with the memory that it takes.
+func TestSizeOfATable(t *testing.T) {
+	const n = 20_000
+	before := heap()
+	table := newTable(docKey{"inc", "doc", "en"}, 1, 0, text.NewLanguages())
+	for i := range n {
+		s := stamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "and one of all")
+		table.add(fmt.Sprintf("%08d/client", i), &s)
 	}
-	if len(c.items) != 2 || c.size != 20 || c.take(key(3)) == nil || c.take(key(1)) != nil {
-		t.Errorf("%d tables of weight %d are left", len(c.items), c.size)
+	took := heap() - before
+	if said := table.size(); said < took/2 || said > took*2 {
+		t.Errorf("a table of %d bytes says %d", took, said)
 	}
-	c.put(key(0), empty(2))
-	if got := c.take(key(0)); got == nil || got.stamp != 2 || c.size != 0 || c.take(key(0)) != nil {
-		t.Errorf("replacing and taking a table gives %v and weight %d", got, c.size)
-	}
+	runtime.KeepAlive(table)
 }
 
 // TestMemoryIsAskedFor: a change is read once there is memory for it, which is given back.

@@ -1,9 +1,7 @@
 package match
 
 import (
-	"container/list"
 	"strings"
-	"sync"
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
@@ -111,76 +109,17 @@ func (t *table) expire(st flow.State, version uint64) error {
 	return nil
 }
 
-// cache holds the most recently used tables. The records as of a stamp are the same at each
+// docKey is the key of a table in the cache. The records as of a stamp are the same at each
 // attempt, so a table that a transaction which failed has made or advanced does no harm.
-type cache struct {
-	limit int
-
-	mu    sync.Mutex
-	size  int
-	used  *list.List // of *cached, the latest first
-	items map[docKey]*list.Element
-}
-
 type docKey struct{ incarnation, document, language string }
 
-type cached struct {
-	key docKey
-	*table
-}
-
-func newCache(limit int) *cache {
-	return &cache{limit: limit, used: list.New(), items: map[docKey]*list.Element{}}
-}
-
-// weight is more than 0 for an empty table, so that tables without subscriptions are bounded
-// too.
-func (t *table) weight() int { return len(t.index.names) + 10 }
-
-// take removes the table of k, if there is one, and returns it.
-func (c *cache) take(k docKey) *table {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := c.items[k]
-	if e == nil {
-		return nil
+// size is about how many bytes t takes.
+func (t *table) size() int64 {
+	n := 1<<10 + 100*len(t.index.names)
+	for _, p := range t.index.parts {
+		n += 180 * len(p.patterns)
 	}
-	c.remove(e)
-	return e.Value.(*cached).table
-}
-
-// put adds t and evicts the least recently used tables. t itself stays, however large it is. It
-// must not be changed as long as it is in the cache.
-func (c *cache) put(k docKey, t *table) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(c.items[k])
-	c.items[k] = c.used.PushFront(&cached{k, t})
-	c.size += t.weight()
-	for c.size > c.limit && c.used.Len() > 1 {
-		c.remove(c.used.Back())
-	}
-}
-
-func (c *cache) remove(e *list.Element) {
-	if e == nil {
-		return
-	}
-	c.used.Remove(e)
-	v := e.Value.(*cached)
-	c.size -= v.weight()
-	delete(c.items, v.key)
-}
-
-// drop removes the tables of an incarnation.
-func (c *cache) drop(incarnation string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for k, e := range c.items {
-		if k.incarnation == incarnation {
-			c.remove(e)
-		}
-	}
+	return int64(n)
 }
 
 // table returns the subscriptions of c's document as of the stamp applied. It returns nil where
@@ -188,9 +127,8 @@ func (c *cache) drop(incarnation string) {
 func (p *Processor) table(st flow.State, c *flow.Change, applied uint64) (*table, error) {
 	generation := p.cfg.Languages.Generation()
 	k := docKey{c.Incarnation, c.Document, c.Language}
-	t := p.cache.take(k)
-	ok := t != nil && t.generation == generation
-	if ok {
+	t, ok := p.cache.Take(k) // nobody else gets it while it is changed
+	if ok = ok && t.generation == generation; ok {
 		var err error
 		if ok, err = t.advance(st, c.Incarnation, applied); err != nil {
 			return nil, err
@@ -213,6 +151,6 @@ func (p *Processor) table(st flow.State, c *flow.Change, applied uint64) (*table
 	if err := t.expire(st, c.Version); err != nil {
 		return nil, err
 	}
-	p.cache.put(k, t)
+	p.cache.Put(k, t, t.size())
 	return t, nil
 }
