@@ -70,3 +70,25 @@ func (t *Transport) HangOnce(release <-chan struct{}, answering bool) (late <-ch
 	}
 	return ended
 }
+
+// PausesAfter returns after how many records of size bytes a source that nobody reads from pauses its
+// partition. It tries at most limit.
+func PausesAfter(size, limit int) int {
+	r := new(pausing)
+	s := &source{reader: r, signal: make(chan struct{}, 1)}
+	for i := range limit {
+		s.add(&sarama.ConsumerMessage{Offset: int64(i), Value: make([]byte, size)})
+		if r.paused {
+			return i + 1
+		}
+	}
+	return limit
+}
+
+// pausing is a partition of which only Pause is used.
+type pausing struct {
+	sarama.PartitionConsumer
+	paused bool
+}
+
+func (p *pausing) Pause() { p.paused = true }

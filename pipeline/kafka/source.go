@@ -14,10 +14,12 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// Limits of reading a partition ahead.
+// Limits of reading a partition ahead. A partition that was paused is read again with the next fetch
+// of its group. Where the other partitions have no records, that begins only when the brokers end
+// the present one after Consumer.MaxWaitTime, 100 ms. What was read ahead should last as long.
 const (
-	aheadMessages = 64
-	aheadBytes    = 8 << 20
+	aheadMessages = 512
+	aheadBytes    = 2 << 20
 	// reopenAfter is the pause before a failed read is retried.
 	reopenAfter = 500 * time.Millisecond
 	// quietAfter is how long a partition must be without records to count as read to its end: the

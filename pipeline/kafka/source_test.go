@@ -1,0 +1,22 @@
+package kafka_test
+
+import (
+	"testing"
+
+	"github.com/vokter/vokter/pipeline/kafka"
+)
+
+// Many small messages, such as requests for the pages of one host, are read without a pause, since a
+// pause lasts up to 100 ms.
+func TestReadingAhead(t *testing.T) {
+	for name, c := range map[string]struct{ size, least, most int }{
+		"small":  {1 << 10, 500, 1000},
+		"usual":  {10 << 10, 150, 250},
+		"large":  {1 << 20, 1, 4},
+		"larger": {5 << 20, 1, 1},
+	} {
+		if got := kafka.PausesAfter(c.size, 10_000); got < c.least || got > c.most {
+			t.Errorf("%s: paused after %d records of %d bytes, want %d to %d", name, got, c.size, c.least, c.most)
+		}
+	}
+}
