@@ -78,6 +78,8 @@ type Item struct {
 	Version  uint64    `json:"version"`
 	Title    string    `json:"title,omitempty"`
 	Change   string    `json:"change"`
+	// Value is the change of the value, if the subscription is to a value.
+	Value *ValueChange `json:"value,omitempty"`
 	// Diffs is how many of Notification.Diffs belong to the item. They follow those of the items
 	// before it.
 	Diffs int `json:"diffs"`

@@ -94,7 +94,7 @@ func digestOf(start time.Time, items []pendingRecord) pendingRecord {
 		n.Truncated = n.Truncated || i.Truncated
 		n.Omitted += i.Omitted
 		n.Items = append(n.Items, pipeline.Item{
-			ID: i.ID, Time: i.Time, Version: i.Version, Title: i.Title, Change: i.Change, Diffs: len(i.Diffs), Truncated: i.Truncated, Omitted: i.Omitted,
+			ID: i.ID, Time: i.Time, Version: i.Version, Title: i.Title, Change: i.Change, Value: i.Value, Diffs: len(i.Diffs), Truncated: i.Truncated, Omitted: i.Omitted,
 		})
 	}
 	last.Addressed.Notification, last.Addressed.Digest = n, nil

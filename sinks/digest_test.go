@@ -85,6 +85,11 @@ func (k *deliveryFixture) handle(ms ...flow.Message) {
 	}
 }
 
+// priced returns a change of the value of the notification id.
+func priced(id string) *pipeline.ValueChange {
+	return &pipeline.ValueChange{Name: "Price", Old: "1", New: fmt.Sprint(len(id) + 1)}
+}
+
 // item is a notification to "r" of a subscription, with n diffs.
 func (k *deliveryFixture) item(subscription, id string, d *pipeline.Digest, n int) flow.Message {
 	k.Helper()
@@ -96,7 +101,7 @@ func (k *deliveryFixture) item(subscription, id string, d *pipeline.Digest, n in
 		Receiver: pipeline.Receiver{Sink: "r"}, Subscription: subscription, Document: "doc", Digest: d,
 		Notification: pipeline.Notification{
 			Status: pipeline.StatusOK, ID: id, URL: "https://Example.com", Client: "c", Type: pipeline.NotificationType, Time: k.now,
-			Version: uint64(len(id)), Title: "Title " + id, Change: "change-" + id, Diffs: diffs,
+			Version: uint64(len(id)), Title: "Title " + id, Change: "change-" + id, Value: priced(id), Diffs: diffs,
 		},
 	}.Message()
 	if err != nil {
@@ -179,8 +184,8 @@ func TestDigest(t *testing.T) {
 			{Event: pipeline.Added, Keyword: "a", Text: "a0"}, {Event: pipeline.Added, Keyword: "a", Text: "a1"}, {Event: pipeline.Added, Keyword: "bb", Text: "bb0"},
 		},
 		Items: []pipeline.Item{
-			{ID: "a", Time: t0, Version: 1, Title: "Title a", Change: "change-a", Diffs: 2},
-			{ID: "bb", Time: t0.Add(40 * time.Minute), Version: 2, Title: "Title bb", Change: "change-bb", Diffs: 1},
+			{ID: "a", Time: t0, Version: 1, Title: "Title a", Change: "change-a", Value: priced("a"), Diffs: 2},
+			{ID: "bb", Time: t0.Add(40 * time.Minute), Version: 2, Title: "Title bb", Change: "change-bb", Value: priced("bb"), Diffs: 1},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {

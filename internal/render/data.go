@@ -78,7 +78,7 @@ func items(list []pipeline.Item, all []map[string]string) []map[string]any {
 		n := min(max(item.Diffs, 0), len(all))
 		out[i] = map[string]any{
 			"id": item.ID, "timestamp": moment(item.Time), "version": number(item.Version), "title": clean(item.Title), "url": address(item.URL), "client": clean(item.Client), "severity": item.Severity,
-			"change": item.Change, "diffs": all[:n], "truncated": truth(item.Truncated), "omitted": number(uint64(item.Omitted)),
+			"change": item.Change, "value": valueOf(item.Value), "diffs": all[:n], "truncated": truth(item.Truncated), "omitted": number(uint64(item.Omitted)),
 		}
 		all = all[n:]
 	}

@@ -70,7 +70,7 @@ func entryOf(item pipeline.Item, diffs []pipeline.Diff, b Budget, most int) Entr
 	if e.Title == "" {
 		e.Title = Short(name, maxTitle)
 	}
-	what := headline(pipeline.Notification{Diffs: diffs, Status: pipeline.StatusOK})
+	what := headline(pipeline.Notification{Diffs: diffs, Value: item.Value, Status: pipeline.StatusOK})
 	if all := differences(diffs, b); len(all) > 0 && len(all[0].line.Keywords) > 0 {
 		what += ": " + all[0].line.Text()
 	}

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,11 +148,7 @@ func ofPage(n pipeline.Notification, b Budget) Message {
 	}
 	left := b.Total - b.Length(m.Headline) - b.Length(m.Title) - b.Length(m.URL) - b.Length(m.Reason)
 	full := false
-	all := n.Diffs
-	if n.Value != nil && len(n.Items) == 0 {
-		all = nil // the headline says it
-	}
-	for _, d := range differences(all, b) {
+	for _, d := range edits(n, b) {
 		left -= d.line.cost(b)
 		full = full || b.Lines > 0 && len(m.Lines) == b.Lines || b.Total > 0 && left < 0
 		if full {
@@ -161,6 +158,29 @@ func ofPage(n pipeline.Notification, b Budget) Message {
 		m.Lines = append(m.Lines, d.line)
 	}
 	return m
+}
+
+// edits returns what is told of n, each in a line. The change of a value is one line of a digest; alone
+// it is the headline.
+func edits(n pipeline.Notification, b Budget) []edit {
+	switch {
+	case n.Value != nil:
+		return nil
+	case !slices.ContainsFunc(n.Items, func(i pipeline.Item) bool { return i.Value != nil }):
+		return differences(n.Diffs, b)
+	}
+	var all []edit
+	diffs := n.Diffs
+	for _, i := range n.Items {
+		of := diffs[:min(max(i.Diffs, 0), len(diffs))]
+		diffs = diffs[len(of):]
+		if i.Value == nil {
+			all = append(all, differences(of, b)...)
+			continue
+		}
+		all = append(all, edit{Line{Spans: []Span{{Text: Short(Clean(i.Value.String()), b.Line)}}}, 1})
+	}
+	return all
 }
 
 // stressed returns a headline that says so where a notification is critical.
@@ -198,11 +218,15 @@ func keywordsOf(n pipeline.Notification) string {
 
 // headline says what was added and what was removed.
 func headline(n pipeline.Notification) string {
-	if n.Value != nil && len(n.Items) == 0 {
+	if n.Value != nil {
 		return Clean(n.Value.String())
 	}
 	s := keywordsOf(n)
-	if edits := changed(n.Diffs); edits != "" {
+	if k := len(n.Items); k > 0 && n.Items[0].Value != nil && n.Items[k-1].Value != nil {
+		whole := *n.Items[k-1].Value
+		whole.Old, whole.Condition = n.Items[0].Value.Old, ""
+		s = Clean(whole.String())
+	} else if edits := changed(n.Diffs); edits != "" {
 		if s != "" {
 			s += "; "
 		}
@@ -353,7 +377,13 @@ func Collected(n pipeline.Notification) string {
 	if n.Type != pipeline.NotificationTypeDigest {
 		return ""
 	}
-	return plural(len(n.Diffs), "change") + " of " + plural(len(n.Items), "check")
+	changes := len(n.Diffs)
+	for _, i := range n.Items {
+		if i.Value != nil {
+			changes += 1 - i.Diffs
+		}
+	}
+	return plural(max(changes, 0), "change") + " of " + plural(len(n.Items), "check")
 }
 
 func plural(n int, what string) string {

@@ -302,3 +302,36 @@ func TestLinked(t *testing.T) {
 		t.Errorf("got %s", m.Plain())
 	}
 }
+
+// TestDigestOfValues: each change of the value is a line as in a notification of its own, and the
+// headline has the first and the last value.
+func TestDigestOfValues(t *testing.T) {
+	n := pipeline.Notification{
+		Status: pipeline.StatusOK, Type: pipeline.NotificationTypeDigest, URL: "https://shop.example.com/lamp", Title: "Lamp",
+		Diffs: []pipeline.Diff{
+			{Event: pipeline.Removed, Text: "120.00", Snippet: "120.00 EUR", Edit: 1}, {Event: pipeline.Added, Text: "95.00", Snippet: "95.00 EUR", Edit: 1},
+			{Event: pipeline.Removed, Text: "101.00", Snippet: "101.00 EUR", Edit: 2}, {Event: pipeline.Added, Text: "99.00", Snippet: "99.00 EUR", Edit: 2},
+		},
+		Items: []pipeline.Item{
+			{Diffs: 2, Value: &pipeline.ValueChange{Name: "Price", Old: "120.00", New: "95.00", Unit: "EUR", Condition: "below 100"}},
+			{Diffs: 2, Value: &pipeline.ValueChange{Name: "Price", Old: "101.00", New: "99.00", Unit: "EUR", Condition: "below 100"}},
+		},
+	}
+	want := `2 changes of 2 checks; Price 120.00 -> 99.00 EUR
+Lamp
+https://shop.example.com/lamp
+
+~ Price 120.00 -> 95.00 EUR (below 100)
+~ Price 101.00 -> 99.00 EUR (below 100)`
+	if got := MessageOf(n, Budget{}).Plain(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	got, ok := NewTemplate(`{{range .items}}{{.value.old}} to {{.value.new}}; {{end}}`).Render(t.Context(), n)
+	if want := "120.00 to 95.00; 101.00 to 99.00;"; !ok || got != want {
+		t.Errorf("a template: got %q, want %q", got, want)
+	}
+	n.URL, n.Items[0].URL, n.Items[1].URL = "", "https://shop.example.com/lamp", "https://shop.example.com/desk"
+	if got := MessageOf(n, Budget{}).Plain(); !strings.Contains(got, "shop.example.com/desk): Price 101.00 -> 99.00 EUR (below 100)") {
+		t.Errorf("a group: got\n%s", got)
+	}
+}

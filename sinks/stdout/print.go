@@ -66,7 +66,7 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	if m.Reason != "" {
 		b.WriteString(p.note("!", yellow, m.Reason))
 	}
-	if n.Value != nil && len(n.Items) == 0 {
+	if n.Value != nil {
 		b.WriteString(p.note("~", yellow, m.Headline))
 	}
 	width := 0
