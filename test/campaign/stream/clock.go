@@ -1,19 +1,19 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"time"
 )
 
-// clock returns a clock that differs from the machine's by the duration in file, which is read
-// again every 100 ms.
+// clock returns the clock that file describes. The file is read again every 100 ms.
 func clock(file string) func() time.Time {
 	var (
-		mu     sync.Mutex
-		read   time.Time
-		offset time.Duration
+		mu   sync.Mutex
+		read time.Time
+		s    setting
 	)
 	return func() time.Time {
 		mu.Lock()
@@ -21,12 +21,50 @@ func clock(file string) func() time.Time {
 		now := time.Now()
 		if now.Sub(read) >= 100*time.Millisecond {
 			read = now
-			if b, err := os.ReadFile(file); err == nil { // the earlier offset stays
-				if d, err := time.ParseDuration(strings.TrimSpace(string(b))); err == nil {
-					offset = d
+			if b, err := os.ReadFile(file); err == nil { // otherwise the earlier setting stays
+				if next, err := parseSetting(string(b)); err == nil {
+					s = next
 				}
 			}
 		}
-		return now.Add(offset).Round(0)
+		return s.at(now)
 	}
+}
+
+// setting says how a clock differs from the machine's.
+type setting struct {
+	offset time.Duration
+	// rate is how many times as fast as the machine's clock it runs from since on; 0 means as fast.
+	rate  int
+	since time.Time
+}
+
+// parseSetting reads the text of a clock file: "OFFSET" is a duration, such as 2h, that is added to
+// the machine's clock. With "OFFSET RATE SINCE" the clock also runs RATE times as fast as the machine's
+// from SINCE on, which is in milliseconds since 1970.
+func parseSetting(text string) (setting, error) {
+	var s setting
+	fields := strings.Fields(text)
+	if len(fields) != 1 && len(fields) != 3 {
+		return s, fmt.Errorf("clock: want OFFSET or OFFSET RATE SINCE, not %q", text)
+	}
+	var err error
+	if s.offset, err = time.ParseDuration(fields[0]); err != nil || len(fields) == 1 {
+		return s, err
+	}
+	var since int64
+	if _, err := fmt.Sscan(fields[1]+" "+fields[2], &s.rate, &since); err != nil || s.rate < 1 {
+		return s, fmt.Errorf("clock: %q has no RATE of at least 1 and SINCE: %w", text, err)
+	}
+	s.since = time.UnixMilli(since)
+	return s, nil
+}
+
+// at returns what the clock shows when the machine's shows now.
+func (s setting) at(now time.Time) time.Time {
+	now = now.Round(0)
+	if fast := now.Sub(s.since); s.rate > 1 && fast > 0 {
+		now = s.since.Add(fast * time.Duration(s.rate))
+	}
+	return now.Add(s.offset)
 }

@@ -11,7 +11,7 @@ import (
 
 func main() { os.Exit(cli.Main(alter)) }
 
-// alter does what the environment asks for: VOKTER_CLOCK_FILE names a file with the offset of
+// alter does what the environment asks for: VOKTER_CLOCK_FILE names a file with the setting of
 // the clock, VOKTER_SABOTAGE=1 breaks the transactions of a Router that does all of its work.
 func alter(cfg *vokter.Config) {
 	if file := os.Getenv("VOKTER_CLOCK_FILE"); file != "" {
