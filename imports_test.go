@@ -80,6 +80,8 @@ var direction = []struct {
 	{pkg: "test/txtest", may: []string{"internal/engine", "pipeline/flow", "pipeline"}},
 	{pkg: "test/campaign", may: nil},
 	{pkg: "test/campaign/stream", may: []string{"", "internal/cli", "pipeline/flow", "pipeline/local"}, watermill: true},
+	{pkg: "test/day", may: nil},
+	{pkg: "test/peers", may: nil},
 	{pkg: "test/oracle", may: nil},
 	{pkg: "test/chattest", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "test/sim", may: []string{"internal/engine", "pipeline/flow", "pipeline", "pipeline/text", "stages", "sinks", "test/oracle", "test/txtest"}},
