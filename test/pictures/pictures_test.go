@@ -34,7 +34,10 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks/slack"
+	"github.com/vokter/vokter/stages/diff"
+	"github.com/vokter/vokter/stages/match"
 	"github.com/vokter/vokter/test/slackfake"
 )
 
@@ -70,6 +73,9 @@ func TestSlackMessage(t *testing.T) {
 			t.Errorf("%s is missing in %s", want, got)
 		}
 	}
+	if bytes.Contains(got, []byte("<b>notice period</b>")) {
+		t.Errorf("a keyword that stays in the text is reported: %s", got)
+	}
 }
 
 // makePictures makes the pictures of the web page and of a Slack message.
@@ -103,7 +109,7 @@ func makePictures(t *testing.T) {
 	for _, p := range []struct {
 		file, path    string
 		width, height int64
-	}{{"web.png", "/page?url=" + url.QueryEscape(lamp), 1000, 840}, {"slack.png", "/slack", 760, 330}} {
+	}{{"web.png", "/page?url=" + url.QueryEscape(lamp), 1000, 840}, {"slack.png", "/slack", 760, 280}} {
 		if err := chromedp.Do(ctx, chromedp.EmulateViewport(p.width, p.height), chromedp.Navigate(s.URL+p.path)); err != nil {
 			t.Fatal(err)
 		}
@@ -215,6 +221,23 @@ func (b block) Says() string {
 // Has reports whether the text has a style, such as bold, and whether the button does, such as danger.
 func (b block) Has(style string) bool { return strings.Contains(string(b.Style), `"`+style+`"`) }
 
+// notified is what a client is notified of when the terms of a service change.
+func notified(t *testing.T) pipeline.Notification {
+	t.Helper()
+	const terms = "https://example.com/terms"
+	s := pipeline.Subscription{URL: terms, Client: "legal", Keywords: []string{"30 days", "personal data", "notice period"}, Sinks: []string{"slack"}}.WithDefaults()
+	change, ok := diff.ChangeOf(flow.Snapshot{
+		Page: terms, Document: flow.DocumentID(terms, s.View), N: 7, Previous: 6, Time: time.Date(2026, 1, 31, 9, 41, 0, 0, time.UTC), Title: "Terms of service", Language: "en",
+		Old: "The notice period is 30 days for both parties.\nWe share usage with selected partners.\n",
+		New: "The notice period is 14 days for both parties.\nWe share personal data & usage with <selected> partners.\n",
+	})
+	all := match.Preview([]flow.Change{change}, s, text.NewLanguages())
+	if !ok || len(all) != 1 {
+		t.Fatalf("got %+v, want one notification", all)
+	}
+	return all[0]
+}
+
 // slackPage is a page that shows, as Slack does, what the sink posts of a notification.
 func slackPage(t *testing.T) []byte {
 	t.Helper()
@@ -226,17 +249,9 @@ func slackPage(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const terms = "https://example.com/terms"
-	err = sink.Deliver(t.Context(), pipeline.Notification{
-		Status: pipeline.StatusOK, Type: pipeline.NotificationType, ID: "N1", URL: terms, Client: "legal", Title: "Terms of service",
-		Time: time.Date(2026, 1, 31, 9, 41, 0, 0, time.UTC), Version: 7, Link: "https://vokter.example.com/diff?url=" + url.QueryEscape(terms),
-		Diffs: []pipeline.Diff{
-			{Event: pipeline.Removed, Keyword: "notice period", Text: "30", Snippet: "The notice period is 30 days for both parties."},
-			{Event: pipeline.Added, Keyword: "notice period", Text: "14", Snippet: "The notice period is 14 days for both parties."},
-			{Event: pipeline.Added, Keyword: "personal data", Text: "personal data", Snippet: "We share personal data & usage with <selected> partners."},
-		},
-	})
-	if err != nil {
+	n := notified(t)
+	n.Link = "https://vokter.example.com/diff?url=" + url.QueryEscape(n.URL)
+	if err := sink.Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	var blocks []block
