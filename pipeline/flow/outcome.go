@@ -35,6 +35,9 @@ type Request struct {
 	Rebase *Body `json:"rebase,omitempty"`
 	// KeepBody asks for the body even if it has no new text.
 	KeepBody bool `json:"keep_body,omitempty"`
+	// Packed is the body of a pushed page, packed as by PackBody: its message carries it so. It is nil
+	// for a page that is fetched.
+	Packed []byte `json:"-"`
 	// Links asks for the links of the page.
 	Links bool `json:"links,omitempty"`
 	// Robots says that the page is watched only because others link to it, so robots.txt of its host

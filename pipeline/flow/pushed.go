@@ -112,7 +112,7 @@ type taken struct {
 }
 
 // TakenMessage returns p as a message on TopicDocuments, without p.Header. p.Body is as in
-// pipeline.Raw.
+// pipeline.Raw. The body of the message is packed as by PackBody.
 func TakenMessage(p pipeline.Pushed) (Message, error) {
 	page, err := pageurl.Canonical(p.URL)
 	if err != nil {

@@ -157,7 +157,7 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 	}
 	last := &parts[len(parts)-1]
 	if wanted {
-		last.Body = keep(raw)
+		last.Body = keep(raw, req.Packed)
 	}
 	switch {
 	case !req.Links:
@@ -359,8 +359,12 @@ func cut(s string, n int) string {
 }
 
 // keep returns raw in the form in which the owner of the page stores it, or nil if it is too large.
-func keep(raw pipeline.Raw) *flow.Body {
-	packed, ok := flow.PackBody(raw.Body)
+// Packed is its packed body, or nil if it was not packed yet.
+func keep(raw pipeline.Raw, packed []byte) *flow.Body {
+	ok := len(packed) <= flow.MaxStoredBody
+	if packed == nil {
+		packed, ok = flow.PackBody(raw.Body)
+	}
 	if !ok {
 		return nil
 	}

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,6 +87,13 @@ func TestReadPushed(t *testing.T) {
 	p.Body = []byte("seen at 11\n")
 	if os = s.ReadPushed(t.Context(), req, p); os[0].Kind != flow.OutcomeRead || os[1].Kind != flow.OutcomeUnchanged {
 		t.Errorf("got %+v, want one text and one that stands", os)
+	}
+	for _, size := range []int{10, flow.MaxStoredBody, flow.MaxStoredBody + 1} { // the packed body is kept as it came, unless it is too large
+		req.Packed = make([]byte, size)
+		body := s.ReadPushed(t.Context(), req, p)[1].Body
+		if kept := body != nil && slices.Equal(body.Packed, req.Packed); kept != (size <= flow.MaxStoredBody) {
+			t.Errorf("%d bytes: kept %v", size, kept)
+		}
 	}
 	p.ContentType = "application/pdf" // its reader went meanwhile
 	if os = s.ReadPushed(t.Context(), req, p); len(os) != 1 || os[0].Class != pipeline.FailType {

@@ -171,7 +171,7 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (a
 		return nil, failure.Permanent(errors.New("this program does not read pushed pages"))
 	}
 	st, r := tx.State(m.Key), p.request()
-	r.KeepBody = p.wantsBody(s.cfg.Now())
+	r.KeepBody, r.Packed = p.wantsBody(s.cfg.Now()), m.Body
 	if do.Outcomes, err = s.read(ctx, r, page); err != nil {
 		return nil, err
 	}
