@@ -312,7 +312,8 @@ func (w *wish) command(cfg *Config) flow.ApplyCommand {
 	}
 }
 
-// batch collects commands and publishes them together.
+// batch collects commands and publishes them together. They are durable after flush, which waits for the disk
+// once: a crash before that loses the last of them, and the next start sends all of them again.
 type batch struct {
 	transport flow.Transport
 	now       func() time.Time
@@ -327,13 +328,17 @@ func (b *batch) send(ctx context.Context, url, typ string, body any) error {
 	if err != nil {
 		return err
 	}
-	b.messages = append(b.messages, m)
-	if len(b.messages) < batchSize {
-		return nil
+	if len(b.messages) == batchSize { // flush has at least one left
+		if err := b.transport.Unsynced().Publish(ctx, b.messages...); err != nil {
+			return err
+		}
+		b.messages = b.messages[:0]
 	}
-	return b.flush(ctx)
+	b.messages = append(b.messages, m)
+	return nil
 }
 
+// flush publishes the rest.
 func (b *batch) flush(ctx context.Context) error {
 	if len(b.messages) == 0 {
 		return nil

@@ -145,6 +145,46 @@ func TestStartsThatEnd(t *testing.T) {
 	}
 }
 
+// waiting counts what is published durably.
+type waiting struct {
+	flow.Transport
+	commands, waits atomic.Int64
+}
+
+func (w *waiting) Publish(ctx context.Context, ms ...flow.Message) error {
+	if len(ms) > 0 && ms[0].Type == flow.TypeApply {
+		w.commands.Add(int64(len(ms)))
+		w.waits.Add(1)
+	}
+	return w.Transport.Publish(ctx, ms...)
+}
+
+// TestStartWaitsOnceForTheDisk: the commands of a long list are durable when the Router is at work, and do not
+// wait for the disk one batch after the other.
+func TestStartWaitsOnceForTheDisk(t *testing.T) {
+	for _, pages := range []int{1, batchSize, 2*batchSize + 1} {
+		w := &waiting{Transport: sharedTransport(t)}
+		cfg := Config{Transport: w, Fetchers: []pipeline.Fetcher{&calm{}}, Sinks: map[string]pipeline.Sink{"box": newMailbox()}}
+		for i := range pages {
+			cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
+				URL: fmt.Sprint("https://example.com/", i), Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Every(24 * time.Hour),
+			})
+		}
+		r, stop := lives(t, cfg)
+		if got := w.waits.Load(); got != 1 || w.commands.Load() == 0 {
+			t.Errorf("%d pages: the start waited %d times for the disk, with %d commands", pages, got, w.commands.Load())
+		}
+		waitFor(t, "all pages", func() bool {
+			n := 0
+			for range r.transport.States(flow.GroupIndex, "") {
+				n++
+			}
+			return n == pages
+		})
+		stop()
+	}
+}
+
 var (
 	startPages   = flag.Int("start.pages", 200, "pages in the store of BenchmarkStart")
 	startClients = flag.Int("start.clients", 10, "subscriptions of each of its pages")
