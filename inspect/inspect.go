@@ -25,6 +25,8 @@ type Store interface {
 	States(group, after string) iter.Seq2[string, flow.State]
 	// Owns reports whether this process owns the lane of key.
 	Owns(key string) bool
+	// Owner names the process that owns the lane of key; "" if that is not known.
+	Owner(key string) string
 }
 
 // ErrElsewhere is the error for a page that this process does not own: another process owns it, or
@@ -36,8 +38,20 @@ func owned(s Store, page string) error {
 	if s.Owns(page) {
 		return nil
 	}
+	if owner := s.Owner(page); owner != "" {
+		return &elsewhere{page, owner}
+	}
 	return fmt.Errorf("%s: %w", page, ErrElsewhere)
 }
+
+// elsewhere is ErrElsewhere where the owner is known.
+type elsewhere struct{ page, owner string }
+
+func (e *elsewhere) Error() string {
+	return fmt.Sprintf("%s: another process owns it: %s; ask that one", e.page, e.owner)
+}
+
+func (e *elsewhere) Is(target error) bool { return target == ErrElsewhere }
 
 // The states of pages, documents, subscriptions and receivers in a Listing.
 const (

@@ -273,6 +273,10 @@ func TestWhatCannotBeExplained(t *testing.T) {
 	if err := explain(page, ""); !errors.Is(err, inspect.ErrElsewhere) {
 		t.Errorf("a page that another process owns: got %v, want ErrElsewhere", err)
 	}
+	s.owner = "vokter-web2-4711 at 10.0.0.2"
+	if err := explain(page, ""); !errors.Is(err, inspect.ErrElsewhere) || err.Error() != page+": another process owns it: vokter-web2-4711 at 10.0.0.2; ask that one" {
+		t.Errorf("a page that a known process owns: got %v", err)
+	}
 	if _, err := inspect.List(t.Context(), s, inspect.ListFilter{URL: page}, nil); !errors.Is(err, inspect.ErrElsewhere) {
 		t.Errorf("a page that another process owns: got %v, want ErrElsewhere", err)
 	}

@@ -35,8 +35,9 @@ type store struct {
 	request flow.Request
 	// fail is the error of the next attempts to deliver.
 	fail error
-	// foreign are the keys that another process owns.
+	// foreign are the keys that another process owns, and owner is its name.
 	foreign map[string]bool
+	owner   string
 	n       int
 }
 
@@ -82,6 +83,13 @@ func (s *store) States(group, after string) iter.Seq2[string, flow.State] {
 }
 
 func (s *store) Owns(key string) bool { return !s.foreign[key] }
+
+func (s *store) Owner(key string) string {
+	if s.foreign[key] {
+		return s.owner
+	}
+	return ""
+}
 
 // send lets the stages handle m, and all messages that follow from it.
 func (s *store) send(m flow.Message) {

@@ -58,6 +58,9 @@ type Transport interface {
 
 	// Owns reports whether this process handles the messages of key now.
 	Owns(key string) bool
+	// Owner names, for people, the process that handles the messages of key. It is empty where that is not
+	// known, or none does at the moment. It may ask a broker and wait for seconds.
+	Owner(key string) string
 	// Epoch returns a number that changes each time this process becomes the owner of the lane of
 	// key. Messages that it posted or requests that it made in an earlier epoch may be lost. The
 	// epoch is always 0 where the process owns all lanes.

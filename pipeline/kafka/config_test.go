@@ -97,7 +97,7 @@ func TestConfigurations(t *testing.T) {
 		if err := conf.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if conf.ClientID != "vokter" || conf.Consumer.IsolationLevel != sarama.ReadCommitted || conf.Metadata.AllowAutoTopicCreation {
+		if !strings.HasPrefix(conf.ClientID, "vokter") || conf.Consumer.IsolationLevel != sarama.ReadCommitted || conf.Metadata.AllowAutoTopicCreation {
 			t.Errorf("%s: got client %q, isolation %d, topics made unasked: %t", name, conf.ClientID, conf.Consumer.IsolationLevel, conf.Metadata.AllowAutoTopicCreation)
 		}
 	}

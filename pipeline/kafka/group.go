@@ -65,6 +65,7 @@ func (c Config) groupConfig() (*sarama.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	conf.ClientID = memberName()
 	conf.Consumer.Group.InstanceId = c.InstanceID
 	return conf, nil
 }

@@ -188,6 +188,9 @@ func (t *Transport) Idle() bool {
 // Owns returns true: no other process can have the store open.
 func (t *Transport) Owns(string) bool { return true }
 
+// Owner returns "": the Transport has no other process.
+func (t *Transport) Owner(string) string { return "" }
+
 // Epoch returns 0: lanes never move.
 func (t *Transport) Epoch(string) uint64 { return 0 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// ClientID identifies Vokter in the logs, metrics and quotas of the brokers.
+// ClientID identifies Vokter in the logs, metrics and quotas of the brokers. The names of the members of
+// the consumer group begin with it.
 const ClientID = "vokter"
 
 // Sarama returns the configuration that all connections have in common. It can be used as it is

@@ -1,0 +1,41 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"regexp"
+	"testing"
+
+	"github.com/IBM/sarama"
+)
+
+// assignment is what a member of a consumer group is assigned, as Kafka encodes it.
+func assignment(topic string, partitions ...int32) []byte {
+	b := binary.BigEndian.AppendUint16(nil, 0)
+	b = binary.BigEndian.AppendUint32(b, 1)
+	b = append(binary.BigEndian.AppendUint16(b, uint16(len(topic))), topic...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(partitions)))
+	for _, p := range partitions {
+		b = binary.BigEndian.AppendUint32(b, uint32(p))
+	}
+	return binary.BigEndian.AppendUint32(b, 0)
+}
+
+func TestOwner(t *testing.T) {
+	name := "web-2"
+	groups := []*sarama.GroupDescription{{Members: map[string]*sarama.GroupMemberDescription{
+		"a": {ClientId: "vokter-one-17", ClientHost: "/10.0.0.1", MemberAssignment: assignment("lanes", 0, 2)},
+		"b": {ClientId: "vokter-two-18", ClientHost: "/10.0.0.2", GroupInstanceId: &name, MemberAssignment: assignment("lanes", 1)},
+		"c": {ClientId: "vokter-three-19", ClientHost: "/10.0.0.3"},
+	}}}
+	for partition, want := range map[int32]string{2: "vokter-one-17 at 10.0.0.1", 1: "web-2, vokter-two-18 at 10.0.0.2", 3: ""} {
+		if got := ownerOf(groups, "lanes", partition); got != want {
+			t.Errorf("partition %d: got %q, want %q", partition, got, want)
+		}
+	}
+	if got := ownerOf(groups, "other", 0); got != "" {
+		t.Errorf("another topic: got %q", got)
+	}
+	if got := memberName(); !regexp.MustCompile(`^vokter-[A-Za-z0-9._-]+-[0-9]+$`).MatchString(got) {
+		t.Errorf("the name of the process is %q", got)
+	}
+}
