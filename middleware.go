@@ -78,7 +78,7 @@ func (r *Router) breaking(group string) flow.Middleware {
 func letterOf(group string, m flow.Message, err error, now time.Time) flow.DeadLetter {
 	d := flow.DeadLetter{
 		Reason: err.Error(), Time: now, Attempts: 1,
-		Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Body,
+		Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Encoded(),
 	}
 	if e, ok := errors.AsType[*exhausted](err); ok {
 		d.Attempts = e.attempts

@@ -237,7 +237,7 @@ func (r *Runner[O]) message(ctx context.Context, x *Tx[O]) *message.Message {
 	if p := w.Message; p != nil {
 		m := message.NewMessageWithContext(ctx, p.ID, p.Body)
 		if !r.Bare {
-			m.Metadata = p.Metadata()
+			m.Metadata, m.Payload = p.Metadata(), p.Encoded()
 		}
 		return m
 	}

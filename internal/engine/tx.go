@@ -106,7 +106,7 @@ func (x *Tx[O]) Message() (flow.Message, error) {
 	case p == nil:
 		return flow.Received(x.Topic, w.ID, w.Position, w.Meta, w.Body)
 	case p.ID == "" || p.Type == "":
-		return flow.Received(x.Topic, p.ID, w.Position, p.Metadata(), p.Body)
+		return flow.Received(x.Topic, p.ID, w.Position, p.Metadata(), p.Encoded())
 	}
 	m := *p
 	m.Header = maps.Clone(p.Header)

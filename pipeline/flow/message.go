@@ -44,7 +44,7 @@ type Message struct {
 	Time time.Time
 	// Header has further headers by lower-case name.
 	Header map[string]string
-	// Body is the payload: JSON on public topics.
+	// Body is the payload: JSON on public topics. See Encoded.
 	Body []byte
 	// Position is the place of a received message in its log, "STORE/topic/lane/offset". It is never
 	// used twice in a store. The transport sets it; wakes and posted messages have none.
@@ -52,6 +52,14 @@ type Message struct {
 
 	// value is the decoded message, for consumers in the same process; nil if it is not known.
 	value any
+}
+
+// Encoded returns the payload of m. It makes that of a Request.Message, which has no Body.
+func (m Message) Encoded() []byte {
+	if r, ok := m.value.(Request); ok && m.Body == nil {
+		return encode(r)
+	}
+	return m.Body
 }
 
 // deferred is a value that is encoded into a header when the message leaves the process. Where

@@ -71,27 +71,21 @@ type RequestDocument struct {
 	TextHash string `json:"text_hash,omitempty"`
 }
 
-// Message returns r as a message on TopicRequests with the time at.
+// Message returns r as a message on TopicRequests with the time at. Its body is made by
+// Message.Encoded, because most requests do not leave the process.
 func (r Request) Message(at time.Time) Message {
 	r.NotAfter = r.NotAfter.Round(0).UTC()
-	b := encode(r)
 	return Message{
 		ID:    DeriveID("request", r.Page, r.Incarnation, strconv.FormatUint(r.Check, 10)),
 		Topic: TopicRequests, Key: pageurl.Host(r.Page), Type: TypeRequest, Subject: r.Page, Time: at,
-		Header: map[string]string{headerContent: "application/json"}, Body: b, value: requested{r, b},
+		Header: map[string]string{headerContent: "application/json"}, value: r,
 	}
-}
-
-// requested is a request with its encoding.
-type requested struct {
-	Request
-	body []byte
 }
 
 // RequestFrom is the inverse of Request.Message. The caller must not change the request.
 func RequestFrom(m Message) (Request, error) {
-	if v, ok := m.value.(requested); ok && len(m.Body) == len(v.body) && &m.Body[0] == &v.body[0] {
-		return v.Request, nil
+	if r, ok := m.value.(Request); ok && m.Body == nil {
+		return r, nil
 	}
 	return decode[Request](m, "request")
 }

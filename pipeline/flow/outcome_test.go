@@ -65,7 +65,7 @@ func TestRequestTravels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	far, err := RequestFrom(Message{ID: m.ID, Type: m.Type, Body: m.Body})
+	far, err := RequestFrom(Message{ID: m.ID, Type: m.Type, Body: m.Encoded()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,12 +73,11 @@ func TestRequestTravels(t *testing.T) {
 		t.Errorf("in the process %+v, behind the wire %+v", near, far)
 	}
 	r.Check = 4
-	m.Body = r.Message(time.Now()).Body
+	m.Body = r.Message(time.Now()).Encoded()
 	if got, err := RequestFrom(m); err != nil || got.Check != 4 {
 		t.Errorf("with another body: check %d, %v; want 4", got.Check, err)
 	}
-	m.Body = nil
-	if _, err := RequestFrom(m); err == nil {
+	if _, err := RequestFrom(Message{ID: m.ID, Type: m.Type}); err == nil {
 		t.Error("no body is a request")
 	}
 }

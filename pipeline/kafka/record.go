@@ -36,7 +36,7 @@ type output struct {
 
 // outputOf returns m as an output to the lane of its key, or of its ID if it has no key.
 func outputOf(m flow.Message, lanes int) output {
-	m.Header = maps.Clone(m.Header)
+	m.Header, m.Body = maps.Clone(m.Header), m.Encoded()
 	key := m.Key
 	if key == "" {
 		key = m.ID

@@ -47,7 +47,11 @@ func (p outputs) Output(m flow.Message) output {
 func (p outputs) OutputTo(m flow.Message, lane int) output {
 	m.Header = maps.Clone(m.Header)
 	m.Time = m.Time.Round(0).UTC() // as a message that is read back from the log has it
-	return p.of(m.Topic, lane, store.Record{ID: m.ID, Message: &m, Payload: m.Body})
+	r := store.Record{ID: m.ID, Message: &m, Payload: m.Body}
+	if !p.t.topic(m.Topic).volatile {
+		r.Payload = m.Encoded()
+	}
+	return p.of(m.Topic, lane, r)
 }
 
 // Fits returns nil: the store takes values of any size.

@@ -1,8 +1,10 @@
 package index
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -269,6 +271,28 @@ func (p Page) clone() Page {
 		p.Open = &o
 	}
 	return p
+}
+
+// sameRest reports whether p and o differ in their Progress alone.
+func (p *Page) sameRest(o *Page) bool {
+	return p.URL == o.URL && p.Incarnation == o.Incarnation && p.Stamp == o.Stamp &&
+		slices.Equal(p.Keep, o.Keep) && slices.Equal(p.Intervals, o.Intervals) && slices.Equal(p.Origins, o.Origins) &&
+		slices.EqualFunc(p.Documents, o.Documents, Document.same) &&
+		maps.Equal(p.Gone, o.Gone) && p.Floor == o.Floor &&
+		p.ETag == o.ETag && p.LastModified == o.LastModified && p.BodyHash == o.BodyHash && p.Access == o.Access &&
+		p.Expired == o.Expired && slices.Equal(p.Unreachable, o.Unreachable) && reflect.DeepEqual(p.Expiry, o.Expiry) &&
+		p.PauseEnd.Equal(o.PauseEnd) && p.Body == o.Body && p.Rebase == o.Rebase && p.BodyAt.Equal(o.BodyAt) &&
+		slices.Equal(p.Unasked, o.Unasked) && maps.Equal(p.Languages, o.Languages) && maps.Equal(p.Retentions, o.Retentions) &&
+		p.Pushes == o.Pushes && bytes.Equal(p.Seen, o.Seen) &&
+		p.Followed == o.Followed && p.Linking == o.Linking && p.LinksHash == o.LinksHash
+}
+
+// same reports whether d and o are equal. The ID names the View.
+func (d Document) same(o Document) bool {
+	return d.ID == o.ID && d.Since == o.Since && d.N == o.N && d.Oldest == o.Oldest && d.TextHash == o.TextHash &&
+		d.Candidate == o.Candidate && d.Stood == o.Stood && d.Subscriptions == o.Subscriptions && d.Paused == o.Paused && d.Rested == o.Rested &&
+		d.GoneSince.Equal(o.GoneSince) && d.GoneClass == o.GoneClass && d.Extractor == o.Extractor && d.Body == o.Body &&
+		slices.Equal(d.Changes, o.Changes) && d.Replaced == o.Replaced && slices.Equal(d.Times, o.Times) && d.Screenshots == o.Screenshots
 }
 
 // Document returns the document with the given ID, or nil.

@@ -138,27 +138,25 @@ func Load(st flow.State) (Page, error) {
 // cachedBytes is about how many bytes of pages the cache holds.
 const cachedBytes = 32 << 20
 
-// cache holds pages without their progress. An entry counts only if it has the checksum that the
-// stored progress names, so an entry from a transaction that failed does no harm. The zero cache holds none.
+// cache holds pages as they were stored or loaded last. An entry counts only if the stored progress is
+// its own, or names its checksum, so an entry from a transaction that failed does no harm. The zero cache
+// holds none.
 type cache struct {
-	pages *bounded.Cache[string, decoded]
+	pages *bounded.Cache[string, loaded]
 }
 
-type decoded struct {
-	sum  uint64
-	page Page
-}
+func newCache() *cache { return &cache{bounded.New[string, loaded](cachedBytes)} }
 
-func newCache() *cache { return &cache{bounded.New[string, decoded](cachedBytes)} }
-
-// loaded is a page as it was loaded. It has no progress if nothing is stored of the page.
+// loaded is a page with its progress as it is stored, and the checksum and size of the rest. It has no
+// progress if nothing is stored of the page. Nobody changes the page, except a clone of it.
 type loaded struct {
 	page     Page
 	progress []byte
 	sum      uint64
+	size     int
 }
 
-// load returns the page of url whose state st is. Callers must not change it, except a clone of it.
+// load returns the page of url whose state st is.
 // Who reads beside the lane of the page may get the progress of one commit and the rest of the
 // next. Such a reader reads again until they belong together.
 func (c *cache) load(st flow.State, url string) (l loaded, err error) {
@@ -168,15 +166,22 @@ func (c *cache) load(st flow.State, url string) (l loaded, err error) {
 		if l.progress, ok, err = st.Get(progressName); err != nil || !ok {
 			return loaded{}, err
 		}
+		known, ok := c.get(url)
+		if ok && bytes.Equal(known.progress, l.progress) {
+			return known, nil
+		}
 		var p Progress
 		if p, l.sum, err = decodeProgress(l.progress); err != nil {
 			return l, err
 		}
-		if l.page, ok, err = c.rest(st, url, l.sum); err != nil {
+		if ok && known.sum == l.sum {
+			l.page, l.size = known.page, known.size
+		} else if l.page, l.size, ok, err = rest(st, l.sum); err != nil {
 			return l, err
 		}
 		if ok {
 			l.page.Progress = p
+			c.put(url, l)
 			return l, nil
 		}
 		if bytes.Equal(before, l.progress) {
@@ -187,48 +192,47 @@ func (c *cache) load(st flow.State, url string) (l loaded, err error) {
 
 // rest returns the page with this checksum without its progress. It returns false if another one is
 // stored.
-func (c *cache) rest(st flow.State, url string, sum uint64) (p Page, ok bool, err error) {
-	if c.pages != nil {
-		if d, ok := c.pages.Get(url); ok && d.sum == sum {
-			return d.page, true, nil
-		}
-	}
+func rest(st flow.State, sum uint64) (p Page, size int, ok bool, err error) {
 	b, ok, err := st.Get(pageName)
 	if err != nil || !ok || xxhash.Sum64(b) != sum {
-		return p, false, err
+		return p, 0, false, err
 	}
-	if err := decode(b, &p); err != nil {
-		return p, false, err
-	}
-	c.put(url, sum, p, len(b))
-	return p, true, nil
+	err = decode(b, &p)
+	return p, len(b), err == nil, err
 }
 
-// put adds p, which has the checksum sum and is stored in so many bytes.
-func (c *cache) put(url string, sum uint64, p Page, stored int) {
+func (c *cache) get(url string) (loaded, bool) {
 	if c.pages == nil {
-		return
+		return loaded{}, false
 	}
-	p.Progress = Progress{}
-	c.pages.Put(url, decoded{sum, p}, int64(1000+2*stored))
+	return c.pages.Get(url)
+}
+
+func (c *cache) put(url string, l loaded) {
+	if c.pages != nil {
+		c.pages.Put(url, l, int64(1000+2*l.size))
+	}
 }
 
 // store stores p of url as far as it differs from before.
 func (c *cache) store(st flow.State, url string, before loaded, p Page) error {
-	rest, err := encode(p)
-	if err != nil {
-		return err
-	}
-	sum := xxhash.Sum64(rest)
-	progress, err := encodeProgress(p.Progress, sum)
-	if err != nil || bytes.Equal(before.progress, progress) {
-		return err
-	}
-	if before.progress == nil || before.sum != sum {
-		c.put(url, sum, p, len(rest))
-		if err := st.Set(pageName, rest); err != nil {
+	after := loaded{page: p, sum: before.sum, size: before.size}
+	if before.progress == nil || !p.sameRest(&before.page) {
+		rest, err := encode(p)
+		if err != nil {
 			return err
 		}
+		after.sum, after.size = xxhash.Sum64(rest), len(rest)
+		if before.progress == nil || before.sum != after.sum {
+			if err := st.Set(pageName, rest); err != nil {
+				return err
+			}
+		}
 	}
-	return st.Set(progressName, progress)
+	var err error
+	if after.progress, err = encodeProgress(p.Progress, after.sum); err != nil || bytes.Equal(before.progress, after.progress) {
+		return err
+	}
+	c.put(url, after)
+	return st.Set(progressName, after.progress)
 }

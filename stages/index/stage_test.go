@@ -109,7 +109,7 @@ func (d *desk) decided(m flow.Message, before int, out []flow.Message) []flow.Me
 func body[T any](d *desk, m flow.Message) T {
 	d.Helper()
 	var v T
-	if err := json.Unmarshal(m.Body, &v); err != nil {
+	if err := json.Unmarshal(m.Encoded(), &v); err != nil {
 		d.Fatalf("%s: %v", m.Type, err)
 	}
 	return v

@@ -397,3 +397,59 @@ func TestLoadBesideCommits(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestSameRest changes each field of a page and of its document, which sameRest must notice.
+func TestSameRest(t *testing.T) {
+	full := benchPage()
+	full.Expiry, full.Gone = &Expiry{Class: "status"}, map[string]uint64{"x": 3}
+	other := full.clone()
+	other.Progress = Progress{Check: 7}
+	if !full.sameRest(&other) {
+		t.Error("pages that differ in their progress have another rest")
+	}
+	fields := func(v reflect.Value, skip string, differs func() bool) {
+		for i := range v.NumField() {
+			f, name := v.Field(i), v.Type().Field(i).Name
+			if name == skip {
+				continue
+			}
+			was := reflect.New(f.Type()).Elem()
+			was.Set(f)
+			alterValue(f)
+			if !differs() {
+				t.Errorf("sameRest does not compare %s.%s", v.Type().Name(), name)
+			}
+			f.Set(was)
+		}
+	}
+	other = full.clone()
+	differs := func() bool { return !full.sameRest(&other) }
+	fields(reflect.ValueOf(&other).Elem(), "Progress", differs)
+	fields(reflect.ValueOf(&other.Documents[0]).Elem(), "View", differs)
+}
+
+// alterValue changes what v holds.
+func alterValue(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(v.String() + "x")
+	case reflect.Bool:
+		v.SetBool(!v.Bool())
+	case reflect.Int, reflect.Int64:
+		v.SetInt(v.Int() + 1)
+	case reflect.Uint64:
+		v.SetUint(v.Uint() + 1)
+	case reflect.Slice:
+		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
+	case reflect.Map:
+		all := reflect.MakeMap(v.Type())
+		all.SetMapIndex(reflect.ValueOf("another"), reflect.Zero(v.Type().Elem()))
+		v.Set(all)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Struct:
+		v.Set(reflect.ValueOf(time.Unix(1, 0)))
+	default:
+		panic(v.Kind())
+	}
+}

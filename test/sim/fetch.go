@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -120,8 +119,8 @@ const headerSeen = "sim_seen"
 // fetcher is the handler of requests: it stores the request in the pool.
 func (w *world) fetcher(p *process) flow.Processor {
 	return flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
-		var r flow.Request
-		if err := json.Unmarshal(m.Body, &r); err != nil {
+		r, err := flow.RequestFrom(m)
+		if err != nil {
 			return err
 		}
 		tx.OnCommit(func() { p.checks = append(p.checks, &check{request: r}) })

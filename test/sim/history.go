@@ -133,7 +133,7 @@ func (e *entry) collectFollow(m flow.Message) error {
 // collect adds the body of m to all.
 func collect[T any](m flow.Message, all *[]T) error {
 	var v T
-	err := json.Unmarshal(m.Body, &v)
+	err := json.Unmarshal(m.Encoded(), &v)
 	*all = append(*all, v)
 	return err
 }
@@ -142,7 +142,7 @@ func collect[T any](m flow.Message, all *[]T) error {
 func (w *world) recordMatch(out []flow.Message) error {
 	for _, m := range out {
 		var a flow.Addressed
-		if err := json.Unmarshal(m.Body, &a); err != nil {
+		if err := json.Unmarshal(m.Encoded(), &a); err != nil {
 			return err
 		}
 		w.subscriptionOf[m.ID] = a.Subscription

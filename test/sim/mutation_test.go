@@ -211,7 +211,7 @@ func alter[T any](kind string, f func(*T)) func(m *flow.Message) {
 			return
 		}
 		var v T
-		if err := json.Unmarshal(m.Body, &v); err != nil {
+		if err := json.Unmarshal(m.Encoded(), &v); err != nil {
 			panic(err)
 		}
 		f(&v)

@@ -70,7 +70,7 @@ func (t *transport) append(o laned) {
 	if len(log[lane])%2 == 0 {
 		m = wire(m)
 	}
-	m.Header, m.Body = maps.Clone(m.Header), slices.Clone(m.Body)
+	m.Header, m.Body = maps.Clone(m.Header), slices.Clone(m.Encoded())
 	m.Time = m.Time.UTC()
 	m.Position = fmt.Sprintf("%s/%s/%d/%d", t.store, m.Topic, lane, len(log[lane]))
 	log[lane] = append(log[lane], m)
@@ -82,7 +82,7 @@ func (t *transport) append(o laned) {
 // wire returns m as it is read from a log after a restart: what it remembers of how it was
 // made is gone. A transport may hand out messages of both kinds.
 func wire(m flow.Message) flow.Message {
-	w, err := flow.FromMetadata(m.Metadata(), m.Body)
+	w, err := flow.FromMetadata(m.Metadata(), m.Encoded())
 	if err != nil {
 		panic("sim: " + err.Error()) // what was published can be read
 	}
