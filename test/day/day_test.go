@@ -93,3 +93,24 @@ func TestParse(t *testing.T) {
 		t.Error("a value that is no number was accepted")
 	}
 }
+
+func TestOverdue(t *testing.T) {
+	w := &world{o: options{pages: 100, hosts: 100}, began: time.UnixMilli(0), pages: make([]page, 100)}
+	for _, c := range []struct {
+		page         int
+		asked, again time.Duration
+		want         bool
+	}{
+		{30, time.Hour, 3 * time.Hour, false},
+		{31, time.Hour, 3*time.Hour + time.Minute, true},
+		{2, time.Hour, 3*time.Hour + time.Minute, false}, // its host hangs in the third hour
+		{52, time.Hour, 4*time.Hour + time.Minute, true}, // so does this one
+		{troubled / 2, time.Hour, 20 * time.Hour, false}, // its host is dead
+	} {
+		w.pages[c.page].asked = w.began.Add(c.asked)
+		w.late(c.page, w.began.Add(c.again))
+		if got := w.pages[c.page].overdue; got != c.want {
+			t.Errorf("page %d, asked for after %v and %v: overdue %v, want %v", c.page, c.asked, c.again, got, c.want)
+		}
+	}
+}

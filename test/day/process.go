@@ -46,8 +46,9 @@ func start(ctx context.Context, o options, dir string, w *world, b *inbox) (*pro
 	var s strings.Builder
 	s.WriteString("listen: 127.0.0.1:0\nallow: {fetch: [127.0.0.1/32], sinks: [127.0.0.1/32]}\n")
 	// A request takes machine time: one that hangs for a second hangs for minutes of the simulated
-	// time. So both limits are short.
-	fmt.Fprintf(&s, "fetch: {timeout: 1s, per_host: {concurrency: %d, rate: 1000/s}}\n", max(2, 16*o.rate/144))
+	// time. So the limits are short. Those of a fetch and of its delays, about two minutes of simulated
+	// time, must not be passed, since the process would take it for lost and ask again.
+	fmt.Fprintf(&s, "fetch: {timeout: 500ms, per_host: {concurrency: %d, rate: 1000/s}}\n", max(2, 16*o.rate/144))
 	fmt.Fprintf(&s, "health: [%s]\nsinks:\n  %s: {webhook: {url: %q}}\n", owner, owner, b.url(owner))
 	for n := range o.receivers {
 		fmt.Fprintf(&s, "  hook-%d: {webhook: {url: %q}, timeout: 1s}\n", n, b.url(fmt.Sprint(n)))

@@ -125,7 +125,7 @@ func counts(of map[string]int) string {
 func (r *report) faults() (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if r.pages.overdue > 0 {
-		fault("%d pages were overdue", r.pages.overdue)
+		fault("%d pages were overdue: %s", r.pages.overdue, strings.Join(r.pages.first, "; "))
 	}
 	if n := r.shown(); n > 0 {
 		fault("vokter_overdue_pages showed %.0f", n)

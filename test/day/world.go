@@ -27,6 +27,7 @@ type world struct {
 	unread  int // pages, except those of dead hosts, that were not read yet
 	hung    int // requests that got no answer
 	longest time.Duration
+	overdue []string // the first checks that were overdue
 }
 
 // page is what is known of one page.
@@ -84,7 +85,7 @@ func (w *world) dead(h int) bool { return h%troubled == troubled/2 }
 
 // hangs reports whether host h does not answer now. w.mu is held.
 func (w *world) hangs(h int, now time.Time) bool {
-	if w.dead(h) || w.calm || w.began.IsZero() {
+	if w.dead(h) || w.began.IsZero() || w.calm && now.After(w.calmed) {
 		return w.dead(h)
 	}
 	return h%troubled == int(now.Sub(w.began)/time.Hour)%troubled
@@ -140,8 +141,18 @@ func (w *world) look(n, known int) (version int, hangs bool) {
 	return p.version, false
 }
 
+// hanged reports whether host h hung at a time between from and to. w.mu is held.
+func (w *world) hanged(h int, from, to time.Time) bool {
+	for t := from; t.Before(to); t = t.Add(time.Hour) {
+		if w.hangs(h, t) {
+			return true
+		}
+	}
+	return w.hangs(h, to)
+}
+
 // late notes for how long page n was not asked for. It is overdue when its check is late by more
-// than one interval. w.mu is held.
+// than one interval, or by more than two if its host hung meanwhile. w.mu is held.
 func (w *world) late(n int, now time.Time) {
 	p := &w.pages[n]
 	if w.began.IsZero() || w.dead(w.host(n)) {
@@ -149,8 +160,17 @@ func (w *world) late(n int, now time.Time) {
 	}
 	gap := now.Sub(later(p.asked, w.began))
 	w.longest = max(w.longest, gap)
-	if gap > 2*interval {
-		p.overdue = true
+	most := 2 * interval
+	if w.hanged(w.host(n), later(p.asked, w.began), now) {
+		most += interval // a check may have failed before the host has read the request
+	}
+	if gap <= most {
+		return
+	}
+	p.overdue = true
+	if len(w.overdue) < 10 {
+		w.overdue = append(w.overdue, fmt.Sprintf("page %d of host %d, not asked for from %v to %v",
+			n, w.host(n), p.asked.Sub(w.began).Round(time.Second), now.Sub(w.began).Round(time.Second)))
 	}
 }
 
@@ -211,6 +231,7 @@ type pagesVerdict struct {
 	untaken       int // pages whose last version was never taken
 	// longest is the longest time between two requests for a page whose host is not dead.
 	longest time.Duration
+	first   []string // the first overdue checks
 }
 
 func (w *world) verdict() pagesVerdict {
@@ -227,7 +248,7 @@ func (w *world) verdict() pagesVerdict {
 			v.untaken++
 		}
 	}
-	v.longest = w.longest
+	v.longest, v.first = w.longest, w.overdue
 	return v
 }
 
