@@ -1,13 +1,11 @@
-// Command peers measures what a check of an unchanged page costs, through vokter-stream and through
-// other programs that watch pages. It serves pages of 8 KB that answer 304 to a conditional request,
-// lets each program read all of them once, and then measures the processor time of the whole process,
-// user and system, over some further passes. It prints one row of a Markdown table for each program
-// and number of pages.
+// Command peers measures the processor time of a check that finds nothing new, of the whole process:
+// vokter-stream, a bare client that asks for the same pages at the same pace, and other programs that
+// watch pages. All of them ask a server in this process, whose pages of 8 KB answer 304. It needs Linux.
 //
-// The programs are not part of this module. Install those that you want to compare, for example
+//	go run ./test/peers
+//	go run ./test/peers --pages 1000 --urlwatch PATH --changedetection PATH
 //
-//	python3 -m venv peers && peers/bin/pip install urlwatch changedetection.io
-//	go run ./test/peers --urlwatch peers/bin/urlwatch --changedetection peers/bin/changedetection.io
+// The paths are those of the programs after pip install urlwatch changedetection.io.
 package main
 
 import (
@@ -16,142 +14,130 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-type options struct {
-	pages                             []int
-	passes                            int
-	vokter, urlwatch, changedetection string
+// measurement says what is measured.
+type measurement struct {
+	dir  string // a directory for the files of a program
+	site *site
+	// pages is how many pages are watched, and rate how many checks a second those programs make that
+	// have a schedule. Window is how long each is measured.
+	pages  int
+	rate   float64
+	window time.Duration
+}
+
+// interval is how often each page is checked.
+func (m measurement) interval() time.Duration {
+	return time.Duration(float64(m.pages) / m.rate * float64(time.Second))
+}
+
+// cost is what a number of checks took.
+type cost struct {
+	checks  int64
+	elapsed time.Duration
+	cpu     time.Duration
+	written int64 // bytes that reached the disk; -1 if that is not known
+}
+
+// program is one that is measured.
+type program struct {
+	name string
+	run  func(ctx context.Context, m measurement) (cost, error)
 }
 
 func main() {
-	var o options
-	pages := flag.String("pages", "1000,10000", "numbers of pages, separated by commas")
-	flag.IntVar(&o.passes, "passes", 3, "how often each page is checked while the time is measured")
-	flag.StringVar(&o.vokter, "vokter", "", "a binary of cmd/vokter-stream, instead of building one")
-	flag.StringVar(&o.urlwatch, "urlwatch", "", "the program urlwatch; without it there is no such row")
-	flag.StringVar(&o.changedetection, "changedetection", "", "the program changedetection.io; without it there is no such row")
+	pages := flag.String("pages", "1000,10000", "how many pages are watched: numbers separated by commas")
+	rate := flag.Float64("rate", 1000, "checks a second, of the programs that have a schedule")
+	window := flag.Duration("for", time.Minute, "how long each program is measured, after two checks of each page")
+	binary := flag.String("vokter", "", "the vokter-stream to measure, instead of building one")
+	urlwatch := flag.String("urlwatch", "", "path of urlwatch")
+	changedetection := flag.String("changedetection", "", "path of changedetection.io")
+	bare := flag.String("bare", "", "be the bare client of the pages at this URL; the command runs itself so")
 	flag.Parse()
-	if err := o.parse(*pages); err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(2)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := compare(ctx, o); err != nil {
+	numbers, err := numbersIn(*pages)
+	switch {
+	case err != nil:
+	case *rate <= 0 || *window <= 0:
+		err = errors.New("--rate and --for must be positive")
+	case *bare != "":
+		err = ask(ctx, *bare, numbers[0], *rate)
+	case runtime.GOOS != "linux":
+		err = errors.New("the processor time of other processes is read from /proc, which only Linux has")
+	default:
+		programs := []program{{"bare client", bareClient}, {"vokter-stream", vokterStream(*binary)}}
+		if *urlwatch != "" {
+			programs = append(programs, program{"urlwatch", runUrlwatch(*urlwatch)})
+		}
+		if *changedetection != "" {
+			programs = append(programs, program{"changedetection.io", runChangedetection(*changedetection)})
+		}
+		err = compare(ctx, programs, numbers, measurement{rate: *rate, window: *window})
+	}
+	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
 }
 
-func (o *options) parse(pages string) error {
-	if o.passes < 1 {
-		return errors.New("--passes must be at least 1")
-	}
-	for _, s := range strings.Split(pages, ",") {
-		n, err := strconv.Atoi(s)
+// numbersIn parses numbers of pages.
+func numbersIn(list string) (numbers []int, err error) {
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil || n < 1 {
-			return fmt.Errorf("--pages: %q is not a number of pages", s)
+			return nil, fmt.Errorf("--pages: %q is not a number of pages", s)
 		}
-		o.pages = append(o.pages, n)
+		numbers = append(numbers, n)
 	}
-	return nil
+	return numbers, nil
 }
 
-// compare measures all programs with each number of pages.
-func compare(ctx context.Context, o options) error {
-	root, err := os.MkdirTemp("", "peers")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(root)
-	if o.vokter == "" {
-		o.vokter = filepath.Join(root, "vokter-stream")
-		if b, err := exec.CommandContext(ctx, "go", "build", "-o", o.vokter, "github.com/vokter/vokter/cmd/vokter-stream").CombinedOutput(); err != nil {
-			return fmt.Errorf("building: %w\n%s", err, b)
-		}
-	}
-	s, err := newSite()
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	fmt.Println("| program | pages | processor time of a check | time of a pass | answers 304, 200 |")
-	fmt.Println("|---|---|---|---|---|")
-	for _, p := range o.programs() {
-		for _, n := range o.pages {
-			r, err := measure(ctx, s, p, n, o.passes, filepath.Join(root, fmt.Sprint(p.name, n)))
+// compare measures the programs one after the other with each number of pages, and prints a table.
+func compare(ctx context.Context, programs []program, numbers []int, m measurement) error {
+	m.site = newSite()
+	defer m.site.Close()
+	fmt.Printf("%g checks a second where there is a schedule, over %v.\n\n", m.rate, m.window)
+	fmt.Println("| program | pages | checks a second | processor time of a check | beside the bare client | bytes written by a check |")
+	fmt.Println("|---|---|---|---|---|---|")
+	for _, m.pages = range numbers {
+		var bare float64
+		for _, p := range programs {
+			c, err := measure(ctx, p, m)
 			if err != nil {
-				return fmt.Errorf("%s with %d pages: %w", p.name, n, err)
+				return fmt.Errorf("%s with %d pages: %w", p.name, m.pages, err)
 			}
-			fmt.Println(r)
+			each := float64(c.cpu.Microseconds()) / float64(c.checks)
+			if bare == 0 {
+				bare = each
+			}
+			written := "not known"
+			if c.written >= 0 {
+				written = fmt.Sprint(c.written / c.checks)
+			}
+			fmt.Printf("| %s | %d | %.0f | %.3f ms | %.1f | %s |\n", p.name, m.pages, float64(c.checks)/c.elapsed.Seconds(), each/1000, each/bare, written)
 		}
 	}
 	return nil
 }
 
-// result is what some passes of a program over its pages cost.
-type result struct {
-	name           string
-	pages, passes  int
-	cpu, took      time.Duration
-	unchanged, all int // answers
-}
-
-func (r result) String() string {
-	checks := r.pages * r.passes
-	return fmt.Sprintf("| %s | %d | %.2f ms | %.1f s | %d, %d |", r.name, r.pages,
-		r.cpu.Seconds()*1000/float64(checks), r.took.Seconds()/float64(r.passes), r.unchanged, r.all-r.unchanged)
-}
-
-// measure lets p read the pages once, and measures further passes.
-func measure(ctx context.Context, s *site, p program, pages, passes int, dir string) (result, error) {
-	r := result{name: p.name, pages: pages, passes: passes}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return r, err
+func measure(ctx context.Context, p program, m measurement) (cost, error) {
+	var err error
+	if m.dir, err = os.MkdirTemp("", "peers"); err != nil {
+		return cost{}, err
 	}
-	urls := make([]string, pages)
-	for n := range urls {
-		urls[n] = s.url(n)
+	defer os.RemoveAll(m.dir)
+	m.site.reset()
+	c, err := p.run(ctx, m)
+	if err == nil && c.checks == 0 {
+		err = fmt.Errorf("it made no check in %v", m.window)
 	}
-	first, err := p.first(dir, urls)
-	if err != nil {
-		return r, err
-	}
-	if _, err := run(ctx, first); err != nil {
-		return r, err
-	}
-	if _, all := s.count(); all < pages {
-		return r, fmt.Errorf("only %d requests came in the first pass", all)
-	}
-	began := time.Now()
-	for _, args := range p.again(dir, passes) {
-		cpu, err := run(ctx, args)
-		if err != nil {
-			return r, err
-		}
-		r.cpu += cpu
-	}
-	r.took = time.Since(began)
-	if r.unchanged, r.all = s.count(); r.all < pages*passes {
-		return r, fmt.Errorf("only %d requests came in %d passes", r.all, passes)
-	}
-	return r, nil
-}
-
-// run runs a command to its end and returns the processor time of it and of what it started.
-func run(ctx context.Context, c command) (time.Duration, error) {
-	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
-	cmd.Env = append(os.Environ(), c.env...)
-	if b, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%s: %w\n%s", c.args[0], err, b[max(0, len(b)-2000):])
-	}
-	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
+	return c, err
 }

@@ -2,54 +2,48 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 )
 
-// site serves pages of 8 KB that never change, and counts its answers.
+// site serves pages that do not change, and counts the answers.
 type site struct {
-	server *http.Server
-	addr   string
-	body   []byte
-
-	unchanged, all atomic.Int64
+	*httptest.Server
+	body    string
+	answers atomic.Int64
+	// full counts the answers with a body.
+	full atomic.Int64
 }
 
-func newSite() (*site, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
+func newSite() *site {
+	var b strings.Builder
+	b.WriteString("<!doctype html><html lang=en><title>A page</title><body>\n")
+	for i := 0; b.Len() < 8000; i++ {
+		fmt.Fprintf(&b, "<p>Paragraph %d says that nothing is new today.</p>\n", i)
 	}
-	s := &site{addr: l.Addr().String()}
-	var body strings.Builder
-	body.WriteString("<!doctype html><html lang=en><title>A page</title>\n")
-	for n := 0; body.Len() < 8000; n++ {
-		fmt.Fprintf(&body, "<p>Paragraph %d of a page about the weather in the mountains, which never changes.</p>\n", n)
-	}
-	s.body = []byte(body.String())
-	s.server = &http.Server{Handler: s}
-	go s.server.Serve(l) //nolint:errcheck // It ends with Close.
-	return s, nil
+	s := &site{body: b.String()}
+	s.Server = httptest.NewServer(s)
+	return s
 }
 
-func (s *site) close()           { s.server.Close() }
-func (s *site) url(n int) string { return fmt.Sprintf("http://%s/%d", s.addr, n) }
+// page returns the URL of the page with a number.
+func (s *site) page(n int) string { return fmt.Sprintf("%s/%d", s.URL, n) }
+
+func (s *site) reset() {
+	s.answers.Store(0)
+	s.full.Store(0)
+}
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.all.Add(1)
+	s.answers.Add(1)
 	w.Header().Set("ETag", `"1"`)
 	if r.Header.Get("If-None-Match") == `"1"` {
-		s.unchanged.Add(1)
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	s.full.Add(1)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Write(s.body) //nolint:errcheck // Who went away asks again.
-}
-
-// count returns how many requests came since the last count, and how many of them got 304.
-func (s *site) count() (unchanged, all int) {
-	return int(s.unchanged.Swap(0)), int(s.all.Swap(0))
+	fmt.Fprint(w, s.body)
 }
