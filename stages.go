@@ -102,6 +102,7 @@ func (r *Router) build() (*stages, error) {
 		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer,
 	})
 	budget := memory.NewBudget(r.cfg.Memory).Take
+	made := newMadeChanges()
 	return &stages{
 		memory: budget,
 		pages:  pages,
@@ -114,9 +115,9 @@ func (r *Router) build() (*stages, error) {
 			Keep: versions, KeepFor: age, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
 			Logger: log, Observe: note, Memory: budget, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
-		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget}),
+		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget, Made: made.add}),
 		match: match.New(match.Config{
-			Languages: r.languages, Logger: log, Observe: note, Memory: budget,
+			Languages: r.languages, Logger: log, Observe: note, Memory: budget, Made: made.take,
 			Records: func(page string) []string { return r.live.Load().changesOf(page) },
 		}),
 		delivery: sinks.NewDelivery(sinks.Config{

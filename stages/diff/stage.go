@@ -45,6 +45,10 @@ type Config struct {
 	Observe flow.Observer
 	// Memory bounds the memory for comparing large texts. Default: no bound.
 	Memory flow.Memory
+	// Made gets each change and the message that carries it, before the message is emitted, and about
+	// how many bytes of memory the change keeps in use. The change is not modified afterwards.
+	// Default: none.
+	Made func(c *flow.Change, m flow.Message, bytes int64)
 }
 
 // Processor is the stage: it turns the snapshots of flow.TopicSnapshots into changes on
@@ -57,6 +61,9 @@ var _ flow.Processor = (*Processor)(nil)
 func New(cfg Config) *Processor {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Made == nil {
+		cfg.Made = func(*flow.Change, flow.Message, int64) {}
 	}
 	return &Processor{cfg}
 }
@@ -97,6 +104,7 @@ func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) er
 	if err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
+	p.cfg.Made(&c, out, int64(len(s.Old)+len(s.New)+2*len(out.Body)))
 	tx.Emit(out)
 	tx.OnCommit(func() {
 		p.cfg.Logger.Debug("change", "url", c.URL, "version", c.Version, "groups", len(c.Groups), "id", c.ID)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -237,5 +238,41 @@ func TestMemoryIsAskedFor(t *testing.T) {
 	tx, err = &fakeTx{}, refusal
 	if got := p.Process(t.Context(), tx, s.Message()); !errors.Is(got, refusal) || len(tx.emitted) > 0 {
 		t.Errorf("%d messages and %v, want the refusal alone", len(tx.emitted), got)
+	}
+}
+
+// A change that is handed on in memory is the one that its message carries.
+func TestMadeChangesAreThoseOfTheirMessages(t *testing.T) {
+	var made []*flow.Change
+	p := New(Config{Made: func(c *flow.Change, m flow.Message, bytes int64) {
+		if made = append(made, c); bytes < int64(len(m.Body)) {
+			t.Errorf("%d bytes for a change whose message has %d", bytes, len(m.Body))
+		}
+	}})
+	tx := &fakeTx{}
+	for seed := range uint64(200) {
+		old, new := randomPair(rand.New(rand.NewPCG(seed, 4)))
+		if err := p.Process(context.Background(), tx, snapshot(content(old...), content(new...)).Message()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(made) == 0 || len(made) != len(tx.emitted) {
+		t.Fatalf("%d changes and %d messages", len(made), len(tx.emitted))
+	}
+	for i, m := range tx.emitted {
+		got, err := flow.ChangeFrom(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range made[i].Groups { // absent in JSON, and no different to those who read them
+			for _, w := range slices.Concat(g.Old, g.New) {
+				if len(w.Tokens) == 0 || len(w.Edits) == 0 {
+					t.Fatalf("a window without tokens or edits: %+v", w)
+				}
+			}
+		}
+		if !reflect.DeepEqual(got, *made[i]) {
+			t.Errorf("got  %+v\nwant %+v", got, *made[i])
+		}
 	}
 }

@@ -107,7 +107,7 @@ func (p *Processor) inOrder(tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	work, err := decode(m)
+	work, err := p.decode(m)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (p *Processor) resume(tx flow.Tx, key string) error {
 	if err != nil {
 		return err
 	}
-	work, err := decode(m)
+	work, err := p.decode(m)
 	if err != nil {
 		return err
 	}
@@ -164,10 +164,13 @@ type work struct {
 	ended  *flow.Ended
 }
 
-func decode(m flow.Message) (w work, err error) {
+func (p *Processor) decode(m flow.Message) (w work, err error) {
 	if m.Type == flow.TypeEnded {
 		w.ended, err = bodyOf[flow.Ended](m)
 		return w, err
+	}
+	if w.change = p.cfg.Made(m); w.change != nil {
+		return w, nil
 	}
 	if w.change, err = bodyOf[flow.Change](m); err != nil {
 		return w, err

@@ -49,6 +49,9 @@ type Config struct {
 	Batch int
 	// Memory bounds the memory for reading large changes. Default: no bound.
 	Memory flow.Memory
+	// Made returns the change that a message carries, if it is still in memory because this process
+	// made it, and otherwise nil. The stage does not modify the change. Default: none.
+	Made func(m flow.Message) *flow.Change
 	// Records returns the names of the sinks that get the change records of a page. It must be safe
 	// for concurrent use. Default: none.
 	Records func(page string) []string
@@ -80,6 +83,9 @@ func New(cfg Config) *Processor {
 	}
 	if cfg.Batch <= 0 {
 		cfg.Batch = 1000
+	}
+	if cfg.Made == nil {
+		cfg.Made = func(flow.Message) *flow.Change { return nil }
 	}
 	if cfg.Records == nil {
 		cfg.Records = func(string) []string { return nil }

@@ -333,3 +333,17 @@ func TestMemoryIsAskedFor(t *testing.T) {
 		t.Errorf("got %v, want the refusal", err)
 	}
 }
+
+// A change that is still in memory is not decoded.
+func TestMadeChange(t *testing.T) {
+	var made *flow.Change
+	h := newHouse(t, Config{Made: func(flow.Message) *flow.Change { return made }})
+	h.stamp(stamped(1, 1, 0, flow.Forever, "late"))
+	if got := h.says(changed(2, 1, "soon")); got != "" {
+		t.Errorf("got %q for a word that nobody asked for", got)
+	}
+	made = changed(3, 1, "late")
+	if got := h.says(changed(3, 1, "soon")); got == "" {
+		t.Error("the change in memory was not used")
+	}
+}

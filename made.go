@@ -1,0 +1,44 @@
+package vokter
+
+import (
+	"bytes"
+
+	"github.com/vokter/vokter/internal/bounded"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// madeBytes is how much memory the changes of a Router take that were made and not matched yet.
+const madeBytes = 8 << 20
+
+// madeChanges hands changes from the stage diff to the stage match where both run in this process, so
+// that match need not decode them. A change that is missing, because another process made it or
+// because there were too many, is decoded from its message, which the log has in any case.
+type madeChanges struct {
+	cache *bounded.Cache[string, madeChange]
+}
+
+type madeChange struct {
+	change *flow.Change
+	body   []byte
+}
+
+func newMadeChanges() *madeChanges {
+	return &madeChanges{bounded.New[string, madeChange](madeBytes)}
+}
+
+// add keeps c, which m carries and which takes so many bytes of memory.
+func (h *madeChanges) add(c *flow.Change, m flow.Message, bytes int64) {
+	if bytes <= madeBytes/2 {
+		h.cache.Put(m.ID, madeChange{c, m.Body}, bytes)
+	}
+}
+
+// take returns the change that m carries, once, or nil. The body of m must be the one that the
+// change was encoded to: middleware and other programs may have written another one.
+func (h *madeChanges) take(m flow.Message) *flow.Change {
+	made, ok := h.cache.Take(m.ID)
+	if !ok || m.Type != flow.TypeChange || !bytes.Equal(m.Body, made.body) {
+		return nil
+	}
+	return made.change
+}
