@@ -140,7 +140,12 @@ func builder[B any](d *decoder, kind string, kindKey ast.Node, what string, look
 	if kind == "" {
 		return build, false
 	}
-	if build, ok = lookUp(kind); !ok {
+	build, ok = lookUp(kind)
+	switch {
+	case ok:
+	case kind == "type" || kind == "kind":
+		d.failNode(kindKey, "the key must be the kind of the %s, with its settings below it; %s", what, nearest.Hint(kind, kinds()))
+	default:
 		d.failNode(kindKey, "unknown kind of %s%s; %s", what, shownKey(kind), nearest.Hint(kind, kinds()))
 	}
 	return build, ok
