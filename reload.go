@@ -362,7 +362,9 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 	start := r.cfg.Now().UTC() // a page that is first checked after it needs no second check
 	wanted := make(map[string]bool)
 	b := &batch{transport: r.transport, now: r.cfg.Now}
-	for _, w := range wishes(cfg) {
+	all := wishes(cfg)
+	for i, w := range all {
+		all[i] = nil // there may be many, and each is needed once
 		wanted[w.url] = true
 		if !r.transport.Owns(w.url) {
 			continue
