@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"runtime"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/local"
+	"github.com/vokter/vokter/stages/index"
 )
 
 // starting is a Transport that is over nothing until its Start ends.
@@ -182,6 +185,72 @@ func TestStartWaitsOnceForTheDisk(t *testing.T) {
 			return n == pages
 		})
 		stop()
+	}
+}
+
+// slow is a Transport whose pass over the pages goes on once one of them was checked.
+type slow struct {
+	flow.Transport
+	checked <-chan struct{}
+	waited  atomic.Bool
+}
+
+func (s *slow) States(group, after string) iter.Seq2[string, flow.State] {
+	return func(yield func(string, flow.State) bool) {
+		for key, st := range s.Transport.States(group, after) {
+			if !yield(key, st) {
+				return
+			}
+			if group == flow.GroupIndex && !s.waited.Swap(true) {
+				<-s.checked
+			}
+		}
+	}
+}
+
+// noted serves pages and says that one was fetched.
+type noted struct {
+	calm
+	fetched chan struct{}
+}
+
+func (n *noted) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+	select {
+	case n.fetched <- struct{}{}:
+	default:
+	}
+	return n.calm.Fetch(ctx, r)
+}
+
+// TestChecksGoOnDuringTheStart: pages that are due are checked while the start still reads pages.
+func TestChecksGoOnDuringTheStart(t *testing.T) {
+	const page = "https://example.com/"
+	dir := t.TempDir()
+	run := func(cfg Config, later time.Duration) (*slow, func()) {
+		now := func() time.Time { return time.Now().Add(later) }
+		opened, err := local.Open(local.Config{Dir: dir, Topics: topology(nil), Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fetcher := &noted{fetched: make(chan struct{}, 1)}
+		s := &slow{Transport: opened, checked: fetcher.fetched}
+		cfg.Transport, cfg.Now, cfg.Fetchers, cfg.Sinks = s, now, []pipeline.Fetcher{fetcher}, map[string]pipeline.Sink{"box": newMailbox()}
+		cfg.Fetch.MinInterval = time.Millisecond
+		_, stop := lives(t, cfg)
+		return s, stop
+	}
+	first, stop := run(Config{Origin: "others", Subscriptions: []pipeline.Subscription{
+		{URL: page, Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Every(100 * time.Millisecond)},
+	}}, 0)
+	waitFor(t, "a check", func() bool {
+		p, err := index.Load(first.State(flow.GroupIndex, page))
+		return err == nil && p.Records > 0
+	})
+	stop()
+	second, stop := run(Config{Origin: "mine"}, time.Hour)
+	defer stop()
+	if !second.waited.Load() {
+		t.Error("the start read no page")
 	}
 }
 
