@@ -95,22 +95,26 @@ func TestParse(t *testing.T) {
 }
 
 func TestOverdue(t *testing.T) {
-	w := &world{o: options{pages: 100, hosts: 100}, began: time.UnixMilli(0), pages: make([]page, 100)}
-	for _, c := range []struct {
-		page         int
-		asked, again time.Duration
-		want         bool
-	}{
-		{30, time.Hour, 3 * time.Hour, false},
-		{31, time.Hour, 3*time.Hour + time.Minute, true},
-		{2, time.Hour, 3*time.Hour + time.Minute, false}, // its host hangs in the third hour
-		{52, time.Hour, 4*time.Hour + time.Minute, true}, // so does this one
-		{troubled / 2, time.Hour, 20 * time.Hour, false}, // its host is dead
-	} {
-		w.pages[c.page].asked = w.began.Add(c.asked)
-		w.late(c.page, w.began.Add(c.again))
-		if got := w.pages[c.page].overdue; got != c.want {
-			t.Errorf("page %d, asked for after %v and %v: overdue %v, want %v", c.page, c.asked, c.again, got, c.want)
+	c := &clock{}
+	w := &world{o: options{pages: 100, hosts: 100}, clock: c, began: c.now().Add(-6 * time.Hour), pages: make([]page, 100), addrs: make([]string, 100)}
+	for _, n := range []int{1, 2, 3, troubled / 2} {
+		w.pages[n].asked = c.now().Add(-3 * time.Hour)
+	}
+	w.pages[1].asked = c.now().Add(-100 * time.Minute)
+	w.pages[3].asked = c.now().Add(-90 * time.Minute)
+	log := &tail{failed: w.failed}
+	for _, part := range []string{"level=WARN msg=\"check fai", "led\" page=" + w.url(3) + " class=timeout\nmsg=other page=" + w.url(2) + "\n"} {
+		if _, err := log.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if gap := c.now().Sub(w.pages[3].asked); gap > time.Minute || w.unseen != 1 {
+		t.Errorf("a failed check was noted %v ago, and %d were unread, want it now and 1", gap, w.unseen)
+	}
+	for n, want := range map[int]bool{1: false, 2: true, 3: false, troubled / 2: false} { // the last one's host is dead
+		w.late(n, c.now())
+		if got := w.pages[n].overdue; got != want {
+			t.Errorf("page %d: overdue %v, want %v", n, got, want)
 		}
 	}
 }

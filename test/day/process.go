@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -61,7 +62,7 @@ func start(ctx context.Context, o options, dir string, w *world, b *inbox) (*pro
 	if err := os.WriteFile(config, []byte(s.String()), 0o600); err != nil {
 		return nil, err
 	}
-	p := &process{data: filepath.Join(dir, "data"), log: &tail{}, ended: make(chan struct{})}
+	p := &process{data: filepath.Join(dir, "data"), log: &tail{failed: w.failed}, ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, o.binary, "run", "-c", config, "--data", p.data)
 	p.cmd.Env = append(os.Environ(), "VOKTER_CLOCK_FILE="+w.clock.file)
 	p.cmd.Stderr = p.log
@@ -205,18 +206,35 @@ func parse(r io.Reader) (sample, error) {
 	return s, lines.Err()
 }
 
-// tail keeps the last lines that the process wrote.
-type tail struct{ b bytes.Buffer }
+// tail keeps the last lines that the process wrote, and calls failed for each page of which they say that
+// a check failed.
+type tail struct {
+	failed func(url string)
+	b      bytes.Buffer
+	line   []byte // the part of a line that was written
+}
 
 // kept is how much a tail keeps, in bytes.
 const kept = 16 << 10
+
+var failure = regexp.MustCompile(`msg="check failed" page=(\S+)`)
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.b.Write(b)
 	if n := t.b.Len() - kept; n > 0 {
 		t.b.Next(n)
 	}
-	return len(b), nil
+	t.line = append(t.line, b...)
+	for {
+		line, rest, ended := bytes.Cut(t.line, []byte("\n"))
+		if !ended {
+			return len(b), nil
+		}
+		if f := failure.FindSubmatch(line); f != nil {
+			t.failed(string(f[1]))
+		}
+		t.line = rest
+	}
 }
 
 func (t *tail) String() string { return t.b.String() }

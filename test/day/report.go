@@ -87,8 +87,8 @@ func (r *report) String() string {
 	seconds := r.o.length.Seconds() / float64(r.o.rate)
 	fmt.Fprintf(&s, "seed %d: %d pages on %d hosts, %d receivers, %v of simulated time in %.0f s\n",
 		r.o.seed, r.o.pages, r.o.hosts, r.o.receivers, r.o.length, seconds)
-	fmt.Fprintf(&s, "checks: %.0f, %.0f a second, %.0f of them failed, %d requests hung; %.2f ms of processor time each\n",
-		r.checks, r.checks/seconds, r.failed, r.pages.hung, 1000*r.cpu/r.checks)
+	fmt.Fprintf(&s, "checks: %.0f, %.0f a second, %.0f of them failed, %d requests hung, %d failed unread; %.2f ms of processor time each\n",
+		r.checks, r.checks/seconds, r.failed, r.pages.hung, r.pages.unseen, 1000*r.cpu/r.checks)
 	fmt.Fprintf(&s, "overdue pages: %d (the metric showed %.0f at most); the longest time between two checks: %v\n",
 		r.pages.overdue, r.shown(), r.pages.longest.Round(time.Minute))
 	fmt.Fprintf(&s, "changes: %d told of %d due; %d attempts refused or stalled, %d repeated, %d wrong, %.0f dead letters\n",

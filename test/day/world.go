@@ -22,10 +22,10 @@ type world struct {
 	dice    *rand.Rand
 	began   time.Time // zero during the first reads
 	calm    bool      // no page changes, and no host hangs but those that hang for ever
-	calmed  time.Time
 	pages   []page
 	unread  int // pages, except those of dead hosts, that were not read yet
 	hung    int // requests that got no answer
+	unseen  int // checks that failed before their request was read here
 	longest time.Duration
 	overdue []string // the first checks that were overdue
 }
@@ -85,7 +85,7 @@ func (w *world) dead(h int) bool { return h%troubled == troubled/2 }
 
 // hangs reports whether host h does not answer now. w.mu is held.
 func (w *world) hangs(h int, now time.Time) bool {
-	if w.dead(h) || w.began.IsZero() || w.calm && now.After(w.calmed) {
+	if w.dead(h) || w.calm || w.began.IsZero() {
 		return w.dead(h)
 	}
 	return h%troubled == int(now.Sub(w.began)/time.Hour)%troubled
@@ -141,18 +141,8 @@ func (w *world) look(n, known int) (version int, hangs bool) {
 	return p.version, false
 }
 
-// hanged reports whether host h hung at a time between from and to. w.mu is held.
-func (w *world) hanged(h int, from, to time.Time) bool {
-	for t := from; t.Before(to); t = t.Add(time.Hour) {
-		if w.hangs(h, t) {
-			return true
-		}
-	}
-	return w.hangs(h, to)
-}
-
 // late notes for how long page n was not asked for. It is overdue when its check is late by more
-// than one interval, or by more than two if its host hung meanwhile. w.mu is held.
+// than one interval. w.mu is held.
 func (w *world) late(n int, now time.Time) {
 	p := &w.pages[n]
 	if w.began.IsZero() || w.dead(w.host(n)) {
@@ -160,11 +150,7 @@ func (w *world) late(n int, now time.Time) {
 	}
 	gap := now.Sub(later(p.asked, w.began))
 	w.longest = max(w.longest, gap)
-	most := 2 * interval
-	if w.hanged(w.host(n), later(p.asked, w.began), now) {
-		most += interval // a check may have failed before the host has read the request
-	}
-	if gap <= most {
+	if gap <= 2*interval {
 		return
 	}
 	p.overdue = true
@@ -172,6 +158,23 @@ func (w *world) late(n int, now time.Time) {
 		w.overdue = append(w.overdue, fmt.Sprintf("page %d of host %d, not asked for from %v to %v",
 			n, w.host(n), p.asked.Sub(w.began).Round(time.Second), now.Sub(w.began).Round(time.Second)))
 	}
+}
+
+// failed notes that the process says that its check of a page failed. On a busy machine such a request can
+// reach its timeout before it is read here.
+func (w *world) failed(url string) {
+	now := w.clock.now()
+	n, err := strconv.Atoi(url[strings.LastIndex(url, "/")+1:])
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil || n < 0 || n >= len(w.pages) || w.url(n) != url || w.pages[n].asked.IsZero() {
+		return
+	}
+	w.late(n, now)
+	if now.Sub(w.pages[n].asked) > interval/2 {
+		w.unseen++
+	}
+	w.pages[n].asked = now
 }
 
 func later(a, b time.Time) time.Time {
@@ -199,7 +202,7 @@ func (w *world) begin() {
 func (w *world) settle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.calm, w.calmed = true, w.clock.now()
+	w.calm = true
 }
 
 // settled reports whether the last version of each page was taken.
@@ -227,8 +230,8 @@ func (w *world) due() []int {
 
 // pagesVerdict is what the page server saw.
 type pagesVerdict struct {
-	overdue, hung int
-	untaken       int // pages whose last version was never taken
+	overdue, hung, unseen int
+	untaken               int // pages whose last version was never taken
 	// longest is the longest time between two requests for a page whose host is not dead.
 	longest time.Duration
 	first   []string // the first overdue checks
@@ -238,7 +241,7 @@ func (w *world) verdict() pagesVerdict {
 	now := w.clock.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	v := pagesVerdict{hung: w.hung}
+	v := pagesVerdict{hung: w.hung, unseen: w.unseen}
 	for n, p := range w.pages {
 		w.late(n, now)
 		if w.pages[n].overdue {
