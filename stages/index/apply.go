@@ -301,6 +301,11 @@ func (clearPage) output()      {}
 // page did not change.
 func apply(p Page, ev event) (Page, []output) {
 	a := &application{event: ev, p: p.clone()}
+	for i := range p.Documents {
+		if d := &p.Documents[i]; p.rests(d) {
+			a.resting = append(a.resting, d.ID)
+		}
+	}
 	a.clamp()
 	switch do := ev.Do.(type) {
 	case subscribe:
@@ -355,6 +360,8 @@ type application struct {
 	event
 	p   Page
 	out []output
+	// resting are the IDs of the documents that rested before the event.
+	resting []string
 	// spent says that this event completed a check.
 	spent bool
 	// feeds are those of the event, and reading is the last of them that was compared.

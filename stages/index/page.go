@@ -316,17 +316,13 @@ func (p *Page) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(p.Documents, id, func(d Document, id string) int { return cmp.Compare(d.ID, id) })
 }
 
-// begin returns the document of v and adds it if it is new. A new document, and one that rested, is
-// read as soon as possible.
+// begin returns the document of v and adds it if it is new. A new document is read as soon as possible.
 func (p *Page) begin(v pipeline.View) *Document {
 	id := flow.DocumentID(p.URL, v)
 	i, ok := p.find(id)
 	if !ok {
 		d := Document{ID: id, View: v, Since: p.Check, N: max(p.Floor, p.Gone[id])}
 		p.Documents = slices.Insert(p.Documents, i, d)
-		p.Soon = true
-	} else if d := &p.Documents[i]; d.Rested && d.Subscriptions == 0 {
-		d.Since = p.Check // the outstanding request may have been made before the pause
 		p.Soon = true
 	}
 	return &p.Documents[i]

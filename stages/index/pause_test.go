@@ -208,3 +208,37 @@ func TestPauseOfOneDocument(t *testing.T) {
 		t.Errorf("document %s is dropped, want the cancelled one", got)
 	}
 }
+
+// TestRestEndsOnce: what another origin asks of a paused document ends its rest. A subscription that is
+// made before the next outcome does not make that one void.
+func TestRestEndsOnce(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("a", pipeline.View{})
+	b.read("A")
+	b.pause("a")
+	b.replace("yaml", true)
+	one[ask](b)
+	b.subscribe("b", pipeline.View{})
+	b.read("B")
+	if v := one[version](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 0 {
+		t.Errorf("got %+v, want the baseline 2", v.Snapshot)
+	}
+}
+
+// TestReplacedAfterARest: a subscription that is replaced before its document was read again ends no
+// second rest.
+func TestReplacedAfterARest(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("a", pipeline.View{})
+	b.read("A")
+	b.pause("a")
+	b.replace("yaml", false, sub("b", pipeline.View{}))
+	one[ask](b)
+	changed := sub("b", pipeline.View{})
+	changed.Keywords = []string{"another"}
+	b.replace("yaml", false, changed)
+	b.read("B")
+	if v := one[version](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 0 {
+		t.Errorf("got %+v, want the baseline 2", v.Snapshot)
+	}
+}

@@ -150,7 +150,7 @@ func (a *application) cancel(c cancel) {
 func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) {
 	a.live()
 	p := &a.p
-	d := p.begin(s.View)
+	d := a.begin(s.View)
 	d.Subscriptions++
 	p.count(s.Interval, 1)
 	p.countOrigin(origin, 1)
@@ -262,11 +262,22 @@ func (a *application) forgetKept(origin string) {
 func (a *application) keep(origin string) {
 	a.live()
 	a.forgetKept(origin)
+	a.begin(pipeline.View{})
 	if !slices.Contains(a.p.Keep, origin) {
 		a.p.Keep = append(a.p.Keep, origin)
 		slices.Sort(a.p.Keep)
 	}
-	a.p.begin(pipeline.View{})
+}
+
+// begin returns the document of v as Page.begin does. One that rested before this event is read as soon as
+// possible.
+func (a *application) begin(v pipeline.View) *Document {
+	d := a.p.begin(v)
+	if slices.Contains(a.resting, d.ID) {
+		d.Since = a.p.Check // the outstanding request may have been made before the pause
+		a.p.Soon = true
+	}
+	return d
 }
 
 // live begins an incarnation of the page if there is none.
