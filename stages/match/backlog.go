@@ -34,9 +34,12 @@ type backlog struct {
 
 // progress is how far the notifications of a change are.
 type progress struct {
-	After   string       `json:"after"` // the place of the last subscription done; see candidate
-	Matched int          `json:"matched"`
-	Record  ChangeRecord `json:"record"`
+	After string `json:"after"` // the place of the last subscription done; see candidate
+	// ByClient says that the places begin with clients. It stays as the first batch found it, although
+	// subscriptions come and go meanwhile.
+	ByClient bool         `json:"by_client,omitempty"`
+	Matched  int          `json:"matched"`
+	Record   ChangeRecord `json:"record"`
 }
 
 // waiting is a message in a backlog.
@@ -221,8 +224,9 @@ func behind(all []candidate, after string) []candidate {
 
 // candidates returns the subscriptions of t that are in found, in the order in which they are
 // notified: by name. Where some are there because other pages link to this one, the order is by
-// client, and the subscriptions that a client made come before these.
-func (t *table) candidates(st flow.State, found map[int32][]finding) ([]candidate, error) {
+// client, and the subscriptions that a client made come before these. It decides that if nothing was done
+// before at.
+func (t *table) candidates(st flow.State, found map[int32][]finding, at *progress) ([]candidate, error) {
 	all := make([]candidate, 0, len(found))
 	followed := false
 	for _, e := range slices.Sorted(maps.Keys(found)) { // so that most names are in order
@@ -230,8 +234,11 @@ func (t *table) candidates(st flow.State, found map[int32][]finding) ([]candidat
 		all = append(all, candidate{place: n, entry: e})
 		followed = followed || t.followed[n]
 	}
+	if at.After == "" {
+		at.ByClient = followed
+	}
 	for i := range all {
-		if !followed {
+		if !at.ByClient {
 			break
 		}
 		c := &all[i]

@@ -120,6 +120,29 @@ func TestBacklogKeepsClients(t *testing.T) {
 	}
 }
 
+// TestBacklogKeepsItsOrder: a page links to this one when some clients were notified of a change. The others
+// get theirs, and nobody gets it twice.
+func TestBacklogKeepsItsOrder(t *testing.T) {
+	const n = 23
+	h := newHouse(t, Config{Batch: 10})
+	for i := range n {
+		s := stamped(i, i+1, 0, flow.Forever, "argus")
+		s.Subscription.Sinks = []string{"hook"}
+		h.stamp(s)
+	}
+	got := h.told(body(flow.TypeChange, changed(1, n, "argus")))
+	late := stamped(n, n+1, 1, flow.Forever, "argus")
+	late.Subscription.Sinks, late.Followed = []string{"hook"}, &flow.Followed{}
+	h.stamp(late)
+	for len(h.named(backlogName)) > 0 {
+		got = append(got, h.told(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})...)
+	}
+	slices.Sort(got)
+	if all := len(got); all != n || len(slices.Compact(got)) != n {
+		t.Errorf("%d notifications of %d clients", all, n)
+	}
+}
+
 // TestTableAdvances compares a Processor that keeps its tables with one that reads them before
 // each change, while subscriptions come, change and end.
 func TestTableAdvances(t *testing.T) {

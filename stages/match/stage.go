@@ -224,7 +224,7 @@ func (p *Processor) ended(tx flow.Tx, key string, e *flow.Ended, at *progress) (
 // that link to this one are among them.
 func (p *Processor) notify(tx flow.Tx, st flow.State, c *flow.Change, t *table, at *progress) (done bool, err error) {
 	found, edits := t.index.find(c), editsOf(c)
-	all, err := t.candidates(st, found)
+	all, err := t.candidates(st, found, at)
 	if err != nil {
 		return false, err
 	}
