@@ -145,7 +145,7 @@ func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
 		d.failNode(n, "both %s and %s are set; keep one", direct, path)
 		return
 	}
-	d.at.set(direct, positionOf(n)) // what is wrong with the value stands here
+	d.at.set(direct, positionOf(n)) // errors about the value name the line of the file option
 	d.named(name)
 	b, err := readFile(name)
 	if err != nil {

@@ -88,11 +88,12 @@ func (d *decoder) pieces(f *file, head []byte, items [][]byte, tail []byte) bool
 	return len(d.errs) == 0 && !d.again
 }
 
-// split splits a file with a long list of subscriptions, each of which begins with a line of its own, at
-// such lines: the head ends with the first of them, and the tail is what follows the list. Pieces are about
-// size bytes long. It returns no items where there is no such list, or a short one.
+// split divides a file with a long list of subscriptions, each on lines of its own. The head ends behind
+// the first subscription, and the tail begins behind the last one. The items are between them, each about
+// size bytes of whole subscriptions. There are none if the file has no such list, or only a short one.
 //
-// It looks at the beginnings of lines only. Where one of them is the inside of a value, a piece is not YAML.
+// split reads only the beginning of each line. A line within a quoted or block value can look like a
+// subscription; then the piece that it begins is not valid YAML.
 func split(text []byte, size int) (head []byte, items [][]byte, tail []byte) {
 	key := []byte("subscriptions:")
 	begin := 0

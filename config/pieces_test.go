@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestPieces reads files as a whole and in the smallest pieces. A piece must never change what is read, nor
-// which mistakes are found and where.
+// TestPieces reads each file twice: whole, and in the smallest pieces. Both must give the same configuration
+// and the same mistakes at the same positions.
 func TestPieces(t *testing.T) {
 	const head = "keep_versions: 3 # of each\nsubscriptions: # all of them\n"
 	item := func(n int) string {

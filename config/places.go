@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// places are the positions of what was read, by its path. Those within an entry of a list are together: a file
-// may have a hundred thousand entries with the same keys.
+// places holds the position of each key that was read, by its path. It groups the keys of a list entry,
+// because a file may have a hundred thousand entries with the same keys.
 type places struct {
 	of      map[string]position // paths outside of lists
 	entries map[string][]place  // by the path of an entry, such as subscriptions[0]

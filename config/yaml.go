@@ -50,7 +50,7 @@ func (d *decoder) open(data []byte) ([]byte, bool) {
 	return data, true
 }
 
-// body returns the body of data, which stands behind so many lines of the source; nil where there is none.
+// body returns the body of data, or nil if it has none. The source has so many lines before data.
 func (d *decoder) body(data []byte, lines int) ast.Node {
 	tokens, ok := d.scan(data, lines)
 	if !ok {
@@ -152,8 +152,8 @@ const (
 	maxKeyPairs = 50_000_000
 )
 
-// scan splits data, which stands behind so many lines of the source, into tokens. It reports what there
-// is too much of, or what is nested too deeply, and returns false then.
+// scan splits data into tokens. The source has so many lines before data. If data exceeds a bound of size
+// or nesting, scan reports that and returns false.
 func (d *decoder) scan(data []byte, lines int) (token.Tokens, bool) {
 	var s scanner.Scanner
 	s.Init(string(data))

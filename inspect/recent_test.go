@@ -89,7 +89,7 @@ func (s slowStore) States(group, after string) iter.Seq2[string, flow.State] {
 	return s.store.States(group, after)
 }
 
-// TestRecentIsPartial: who does not want to wait gets what is known while the state is read.
+// TestRecentIsPartial asks with Partial while the state is still being read, and gets the changes known so far.
 func TestRecentIsPartial(t *testing.T) {
 	s, recent := slowStore{newStore(t), make(chan struct{})}, inspect.NewRecent()
 	s.stages[flow.TopicSnapshots] = diff.New(diff.Config{Observe: recent.Note})

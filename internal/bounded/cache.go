@@ -1,4 +1,4 @@
-// Package bounded has a cache that is bounded in bytes and lets go of what is not used.
+// Package bounded has a cache with a limit in bytes. It removes values that nobody used for a minute or two.
 package bounded
 
 import (
@@ -20,7 +20,7 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries map[K]*entry[V] // nil if there is none
 	bytes   int64
-	// uses counts the uses of all values, and before is what it was when they were last looked through.
+	// uses counts the uses of all values. The last sweep set before to it.
 	uses, before uint64
 }
 
@@ -127,7 +127,7 @@ func (c *Cache[K, V]) sweep() {
 	}
 	c.before = c.uses
 	if len(c.entries) == 0 {
-		c.entries = nil // a map keeps the room of what it once held
+		c.entries = nil // deleting entries does not shrink a map
 		return
 	}
 	time.AfterFunc(Unused, c.sweep)

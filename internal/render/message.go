@@ -160,8 +160,8 @@ func ofPage(n pipeline.Notification, b Budget) Message {
 	return m
 }
 
-// edits returns what is told of n, each in a line. The change of a value is one line of a digest; alone
-// it is the headline.
+// edits returns the lines of n, one for each difference. The change of a value is the headline of a
+// notification, and a line in a digest.
 func edits(n pipeline.Notification, b Budget) []edit {
 	switch {
 	case n.Value != nil:

@@ -156,7 +156,8 @@ type loaded struct {
 	size     int
 }
 
-// load returns the page of url whose state st is.
+// load returns the page of url whose state st is. Nobody may change it, except a clone of it.
+//
 // Who reads beside the lane of the page may get the progress of one commit and the rest of the
 // next. Such a reader reads again until they belong together.
 func (c *cache) load(st flow.State, url string) (l loaded, err error) {

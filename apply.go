@@ -1,0 +1,263 @@
+package vokter
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	filesource "github.com/vokter/vokter/sources/file"
+	"github.com/vokter/vokter/stages/index"
+)
+
+// wish holds all that a Config asks of one page.
+type wish struct {
+	url, client   string
+	keep          bool
+	keepOnly      bool // only keep changes, not the subscriptions
+	keepInterval  pipeline.Interval
+	language      string // of the page, if it is kept
+	keepVersions  int    // of its documents, if it is kept
+	keepFor       time.Duration
+	subscriptions []pipeline.Subscription
+}
+
+// wishes returns one wish for each page of cfg, in the order of cfg. With Config.Only there is
+// one for each page and client, so that a run with some subscriptions leaves those of other
+// clients as they are.
+func wishes(cfg *Config) []*wish {
+	type key struct{ page, client string }
+	by := make(map[key]*wish)
+	var all []*wish
+	at := func(url, client string) *wish {
+		page, _ := pageurl.Canonical(url) // Validate has checked it.
+		k := key{page: page}
+		if len(cfg.Only) > 0 {
+			k.client = client
+		}
+		if by[k] == nil {
+			by[k] = &wish{url: page, client: k.client}
+			all = append(all, by[k])
+		}
+		return by[k]
+	}
+	for _, s := range cfg.Subscriptions {
+		s = s.WithDefaults()
+		w := at(s.URL, s.Client)
+		w.subscriptions = append(w.subscriptions, s)
+	}
+	for _, d := range cfg.Documents {
+		w := at(d.URL, "")
+		w.keepOnly = len(cfg.Only) > 0
+		w.keep = w.keep || d.Keep
+		w.keepInterval, w.language = d.Interval, d.Language
+		w.keepVersions, w.keepFor = d.KeepVersions, d.KeepFor
+	}
+	return all
+}
+
+// command returns the command that makes w the whole configuration of its page.
+func (w *wish) command(cfg *Config) flow.ApplyCommand {
+	return flow.ApplyCommand{
+		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, Language: w.language, KeepOnly: w.keepOnly,
+		KeepVersions: w.keepVersions, KeepFor: pipeline.Duration(w.keepFor),
+		Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
+	}
+}
+
+// batch collects commands and publishes them together. They are durable after flush, which waits for the disk
+// once: a crash before that loses the last of them, and the next start sends all of them again.
+type batch struct {
+	transport flow.Transport
+	now       func() time.Time
+	messages  []flow.Message
+}
+
+// batchSize is how many commands are published together.
+const batchSize = 256
+
+func (b *batch) send(ctx context.Context, url, typ string, body any) error {
+	m, err := newCommand(url, typ, body, b.now())
+	if err != nil {
+		return err
+	}
+	if len(b.messages) == batchSize { // flush has at least one left
+		if err := b.transport.Unsynced().Publish(ctx, b.messages...); err != nil {
+			return err
+		}
+		b.messages = b.messages[:0]
+	}
+	b.messages = append(b.messages, m)
+	return nil
+}
+
+// flush publishes the rest.
+func (b *batch) flush(ctx context.Context) error {
+	if len(b.messages) == 0 {
+		return nil
+	}
+	err := b.transport.Publish(ctx, b.messages...)
+	b.messages = b.messages[:0]
+	return err
+}
+
+// apply sends commands to the owned pages: the wishes of the current Config, and the end of
+// subscriptions of its origin that it no longer has. With Config.Checks or Config.Every it also
+// asks for the first check.
+func (r *Router) apply(ctx context.Context, s *stages) error {
+	r.reloading.Lock() // Reload must not publish a newer Config in between
+	defer r.reloading.Unlock()
+	return r.applyAll(ctx, s, r.live.Load())
+}
+
+// applyAll is apply for cfg. The caller holds r.reloading.
+func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
+	start := r.cfg.Now().UTC() // a page that is first checked after it needs no second check
+	wanted := make(map[string]bool)
+	b := &batch{transport: r.transport, now: r.cfg.Now}
+	all := wishes(cfg)
+	for i, w := range all {
+		all[i] = nil // there may be many, and each is needed once
+		wanted[w.url] = true
+		if !r.transport.Owns(w.url) {
+			continue
+		}
+		s.index.Expect(w.url)
+		if err := b.send(ctx, w.url, flow.TypeApply, w.command(cfg)); err != nil {
+			return err
+		}
+	}
+	now := cfg.Checks > 0 || cfg.Every != nil
+	only := r.only()
+	r.asked.forget(r.transport.Owns)
+	var asked []string
+	for page, state := range r.transport.States(flow.GroupIndex, "") {
+		if !r.transport.Owns(page) {
+			continue
+		}
+		if only != nil && !only(page) {
+			if followed, err := index.FollowedFrom(state, only); err != nil {
+				return fmt.Errorf("reading page %s: %w", page, err)
+			} else if !followed {
+				continue
+			}
+		}
+		if !wanted[page] {
+			origins, err := index.Origins(state)
+			if err != nil {
+				return fmt.Errorf("reading page %s: %w", page, err)
+			}
+			if slices.Contains(origins, cfg.Origin) {
+				if err := b.send(ctx, page, flow.TypeApply, (&wish{url: page}).command(cfg)); err != nil {
+					return err
+				}
+			}
+		}
+		if (now || s.files != nil && strings.HasPrefix(page, filesource.Scheme+":")) && !r.asked[page] {
+			s.index.Expect(page)
+			if err := b.send(ctx, page, flow.TypeCheckNow, flow.CheckNow{After: start}); err != nil {
+				return err
+			}
+			asked = append(asked, page)
+		}
+	}
+	if err := b.flush(ctx); err != nil {
+		return err
+	}
+	for _, page := range asked {
+		r.asked[page] = true
+	}
+	return nil
+}
+
+// fileChanged asks for a check of the page of a file that changed. It returns false where the
+// page is not watched here any more.
+func (r *Router) fileChanged(ctx context.Context, page string) bool {
+	state, err := index.Load(r.transport.State(flow.GroupIndex, page))
+	if err == nil && (state.Incarnation == "" || !r.transport.Owns(page)) {
+		return false
+	}
+	b := &batch{transport: r.transport, now: r.cfg.Now}
+	if err == nil {
+		err = b.send(ctx, page, flow.TypeCheckNow, nil)
+	}
+	if err == nil {
+		err = b.flush(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.cfg.Logger.Warn("a file that changed is not checked before its interval is over", "page", page, "err", err)
+	}
+	return true
+}
+
+// applyAgain is the pause after the configuration could not be applied to the pages of a shared
+// transport.
+const applyAgain = 5 * time.Second
+
+// applyFirst applies the configuration. With a shared transport it first waits until the
+// process owns lanes.
+func (r *Router) applyFirst(ctx context.Context, s *stages) error {
+	gained := r.transport.Gained()
+	if gained == nil {
+		return r.apply(ctx, s)
+	}
+	select {
+	case <-gained:
+		return r.applyOwned(ctx, s)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// applyOwned applies the configuration to the pages that are owned now. All processes have the
+// same configuration, so each page gets it from its owner. A failure is tried again: it is
+// likely during a rebalance.
+func (r *Router) applyOwned(ctx context.Context, s *stages) error {
+	for {
+		err := r.takeOver(s)
+		if err == nil {
+			err = r.apply(ctx, s)
+		}
+		if class, _ := failure.ClassOf(err); err == nil || ctx.Err() != nil || class == failure.ClassBroken {
+			return err
+		}
+		r.cfg.Logger.Warn("the configuration could not be applied to all pages; trying again", "after", applyAgain, "error", err)
+		if err := sleepContext(ctx, applyAgain); err != nil {
+			return err
+		}
+	}
+}
+
+// takeOver tells fetch since when an earlier process was offline, if it still was when it last
+// reported. It does so when the process gains the lane of flow.HealthKey, which keeps that
+// state.
+func (r *Router) takeOver(s *stages) error {
+	recalled := r.recalls
+	if r.recalls = r.transport.Owns(flow.HealthKey); !r.recalls || recalled {
+		return nil
+	}
+	since, err := getTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline)
+	if err != nil {
+		r.recalls = false
+		return err
+	}
+	if !since.IsZero() {
+		s.fetch.TakeOver(since)
+	}
+	return nil
+}
+
+// checkOnce holds the pages whose first check this run asked for, because of Config.Checks or
+// Config.Every. Router.reloading guards it.
+type checkOnce map[string]bool
+
+// forget removes the pages that are no longer owned.
+func (c checkOnce) forget(owned func(page string) bool) {
+	maps.DeleteFunc(c, func(page string, _ bool) bool { return !owned(page) })
+}
