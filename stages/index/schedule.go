@@ -18,6 +18,10 @@ const (
 	// heldWake is when a page wakes again that may not be checked in this run. The next run
 	// wakes it when it starts anyway.
 	heldWake = time.Hour
+	// step is to what the times of checks are rounded up, so that the checks of a step are requested
+	// together. Checks that come one by one cost more: a processor that falls asleep after each has to
+	// be woken for the next.
+	step = 50 * time.Millisecond
 	// maxRetryAfter bounds how long a host may keep us away with Retry-After.
 	maxRetryAfter = 24 * time.Hour
 	// maxInterval keeps schedules within what time.Duration can hold.
@@ -185,10 +189,16 @@ func (a *application) settle() {
 		return
 	}
 	if at := a.next(); at.After(a.Now) {
-		a.setWake(at, false)
+		a.setWake(stepped(at, a.interval()), false)
 		return
 	}
 	a.ask()
+}
+
+// stepped rounds the time of a check up to a step, or to a twentieth of its interval if that is less.
+func stepped(at time.Time, interval time.Duration) time.Time {
+	by := max(min(step, interval/20), 1)
+	return at.Add(by - 1).Truncate(by)
 }
 
 // held reports whether this run makes no more requests for the page.

@@ -36,6 +36,31 @@ func TestALostRequestIsAskedAgain(t *testing.T) {
 	}
 }
 
+// TestChecksComeInSteps: a page wakes at a step, at most one step after it is due, and its next check is
+// due by its phase as before.
+func TestChecksComeInSteps(t *testing.T) {
+	b := newBench(t)
+	b.subscribe("c", pipeline.View{})
+	b.read("A")
+	for range 3 {
+		due := b.p.NextDue()
+		w := one[wakeAt](b)
+		if late := w.Time.Sub(due); late < 0 || late >= step || w.Time.UnixNano()%int64(step) != 0 {
+			t.Errorf("the page wakes at %v, want a multiple of %v at %v or soon after", w.Time, step, due)
+		}
+		b.now = w.Time
+		b.do(wake{})
+		one[ask](b)
+		b.unchanged()
+		if next := b.p.NextDue(); next != due.Add(b.p.Paced) {
+			t.Errorf("the next check is due at %v, want %v", next, due.Add(b.p.Paced))
+		}
+	}
+	if got, want := stepped(time.Unix(7, 1), 100*time.Millisecond), time.Unix(7, 5e6); !got.Equal(want) {
+		t.Errorf("a check each 100 ms is at %v, want %v", got, want)
+	}
+}
+
 func TestAWakeTooEarlyDoesNothing(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
