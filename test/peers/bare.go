@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,44 +24,57 @@ func bareClient(ctx context.Context, m measurement) (cost, error) {
 }
 
 // ask asks for each page in turn, with the validator of its last answer, over kept connections and
-// evenly at a rate, until ctx is done.
+// evenly at a rate, until ctx is done. It hashes the bodies.
 func ask(ctx context.Context, url string, pages int, rate float64) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
+	c := &asker{url: url, tags: make([]string, pages), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}}
 	every := time.Duration(connections / rate * float64(time.Second))
 	ended := make(chan error, connections)
 	for first := range connections {
-		go func() { ended <- askEach(ctx, client, url, first, pages, every) }()
+		go func() { ended <- c.each(ctx, first, every) }()
 	}
 	return <-ended
 }
 
-// askEach asks for every page with a number first, first+connections and so on.
-func askEach(ctx context.Context, client *http.Client, url string, first, pages int, every time.Duration) error {
+// asker asks for the pages of a site.
+type asker struct {
+	url    string
+	client *http.Client
+	tags   []string // the last validator of each page, by number
+}
+
+// each asks for every page with a number first, first+connections and so on.
+func (c *asker) each(ctx context.Context, first int, every time.Duration) error {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
-	for n := first; ; n = (n + connections) % pages {
+	for n := first; ; {
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
 			return nil
 		}
-		if err := askFor(ctx, client, fmt.Sprintf("%s/%d", url, n)); err != nil {
+		if err := c.one(ctx, n); err != nil {
 			return err
+		}
+		if n += connections; n >= len(c.tags) {
+			n = first
 		}
 	}
 }
 
-func askFor(ctx context.Context, client *http.Client, url string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func (c *asker) one(ctx context.Context, n int) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%d", c.url, n), nil)
 	if err != nil {
 		return err
 	}
-	r.Header.Set("If-None-Match", `"1"`)
-	res, err := client.Do(r)
+	if tag := c.tags[n]; tag != "" {
+		r.Header.Set("If-None-Match", tag)
+	}
+	res, err := c.client.Do(r)
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
-	_, err = io.Copy(io.Discard, res.Body)
+	c.tags[n] = res.Header.Get("ETag")
+	_, err = io.Copy(sha256.New(), res.Body)
 	return err
 }

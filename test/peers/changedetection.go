@@ -88,7 +88,7 @@ func (d detector) prepare(ctx context.Context, m measurement) error {
 	if err != nil {
 		return err
 	}
-	m.site.reset()
+	m.site.reset(m.pages)
 	return os.WriteFile(file, b, 0o600)
 }
 

@@ -1,9 +1,11 @@
-// Command peers measures the processor time of a check that finds nothing new, of the whole process:
-// vokter-stream, a bare client that asks for the same pages at the same pace, and other programs that
-// watch pages. All of them ask a server in this process, whose pages of 8 KB answer 304. It needs Linux.
+// Command peers measures the processor time of a check, of the whole process: vokter-stream, a bare
+// client that asks for the same pages at the same pace, and other programs that watch pages. All of them
+// ask a server in this process for pages of 8 KB that do not change and answer 304. It needs Linux.
 //
 //	go run ./test/peers
 //	go run ./test/peers --pages 1000 --urlwatch PATH --changedetection PATH
+//	go run ./test/peers --pages 1000 --validators=false # equal bodies instead of 304
+//	go run ./test/peers --pages 1000 --changed 10       # every tenth answer is a new version
 //
 // The paths are those of the programs after pip install urlwatch changedetection.io.
 package main
@@ -56,6 +58,8 @@ func main() {
 	pages := flag.String("pages", "1000,10000", "how many pages are watched: numbers separated by commas")
 	rate := flag.Float64("rate", 1000, "checks a second, of the programs that have a schedule")
 	window := flag.Duration("for", time.Minute, "how long each program is measured, after two checks of each page")
+	validators := flag.Bool("validators", true, "pages have an ETag, so that an unchanged one answers 304; otherwise it answers with its body")
+	changed := flag.Int64("changed", 0, "how many of 100 answers are a new version of their page, at most 50")
 	binary := flag.String("vokter", "", "the vokter-stream to measure, instead of building one")
 	urlwatch := flag.String("urlwatch", "", "path of urlwatch")
 	changedetection := flag.String("changedetection", "", "path of changedetection.io")
@@ -68,6 +72,8 @@ func main() {
 	case err != nil:
 	case *rate <= 0 || *window <= 0:
 		err = errors.New("--rate and --for must be positive")
+	case *changed < 0 || *changed > 50:
+		err = errors.New("--changed must be between 0 and 50")
 	case *bare != "":
 		err = ask(ctx, *bare, numbers[0], *rate)
 	case runtime.GOOS != "linux":
@@ -80,7 +86,9 @@ func main() {
 		if *changedetection != "" {
 			programs = append(programs, program{"changedetection.io", runChangedetection(*changedetection)})
 		}
-		err = compare(ctx, programs, numbers, measurement{rate: *rate, window: *window})
+		m := measurement{site: newSite(*validators, *changed), rate: *rate, window: *window}
+		defer m.site.Close()
+		err = compare(ctx, programs, numbers, m)
 	}
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
@@ -102,8 +110,6 @@ func numbersIn(list string) (numbers []int, err error) {
 
 // compare measures the programs one after the other with each number of pages, and prints a table.
 func compare(ctx context.Context, programs []program, numbers []int, m measurement) error {
-	m.site = newSite()
-	defer m.site.Close()
 	fmt.Printf("%g checks a second where there is a schedule, over %v.\n\n", m.rate, m.window)
 	fmt.Println("| program | pages | checks a second | processor time of a check | beside the bare client | bytes written by a check |")
 	fmt.Println("|---|---|---|---|---|---|")
@@ -134,7 +140,7 @@ func measure(ctx context.Context, p program, m measurement) (cost, error) {
 		return cost{}, err
 	}
 	defer os.RemoveAll(m.dir)
-	m.site.reset()
+	m.site.reset(m.pages)
 	c, err := p.run(ctx, m)
 	if err == nil && c.checks == 0 {
 		err = fmt.Errorf("it made no check in %v", m.window)

@@ -14,7 +14,7 @@ func TestMeasure(t *testing.T) {
 	case runtime.GOOS != "linux":
 		t.Skip("it reads /proc")
 	}
-	m := measurement{site: newSite(), pages: 20, rate: 20, window: time.Second}
+	m := measurement{site: newSite(true, 0), pages: 20, rate: 20, window: time.Second}
 	defer m.site.Close()
 	c, err := measure(t.Context(), program{"vokter-stream", vokterStream("")}, m)
 	if err != nil {

@@ -76,7 +76,7 @@ func steady(ctx context.Context, m measurement, cmd *exec.Cmd) (c cost, err erro
 		return c, err
 	}
 	defer p.end()
-	for m.site.answers.Load() < 2*int64(m.pages) {
+	for m.site.settled.Load() < int64(m.pages) {
 		if err := p.wait(ctx, poll); err != nil {
 			return c, err
 		}
