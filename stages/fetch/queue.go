@@ -84,8 +84,8 @@ func newQueue(l limits, now func() time.Time) *queue {
 }
 
 // add queues j. It replaces a waiting request for the same page, since requests come in the order in
-// which they were made. A request that is being fetched already is ignored. It returns false if the
-// queue is full.
+// which they were made. A request that is being fetched already is ignored. It returns false if there
+// is no room: a host may have at most as many waiting requests as there is room left for others.
 func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,11 +97,11 @@ func (q *queue) add(j *job) bool {
 		old.req, old.trace = j.req, j.trace
 		return true
 	}
-	if len(q.queued) >= q.waiting {
+	name, free := pageurl.Host(j.req.Page), q.waiting-len(q.queued)
+	h := q.hosts[name]
+	if free == 0 || h != nil && h.jobs.Len() >= free {
 		return false
 	}
-	name := pageurl.Host(j.req.Page)
-	h := q.hosts[name]
 	if h == nil {
 		h = &host{name: name, limiter: rate.NewLimiter(q.rate, q.burst), pos: -1}
 		q.hosts[name] = h

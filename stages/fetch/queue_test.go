@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -59,5 +60,24 @@ func TestRateWhenTheClockIsSetBack(t *testing.T) {
 	now = now.Add(2 * time.Second)
 	if jobs, after, _ := q.take(); len(jobs) != 1 {
 		t.Errorf("after two seconds %d jobs may be taken, and others after %v", len(jobs), after)
+	}
+}
+
+// One host cannot take the room of others: it gets half of it, the next one half of the rest.
+func TestOneHostLeavesRoomForOthers(t *testing.T) {
+	q := newQueue(limits{perHost: 1, rate: 1, burst: 1, inFlight: 10, waiting: 100}, time.Now)
+	for _, host := range []struct {
+		name string
+		want int
+	}{{"a", 50}, {"b", 25}, {"c", 13}, {"a", 0}} {
+		got := 0
+		for i := range 100 {
+			if q.add(&job{req: flow.Request{Page: fmt.Sprintf("http://%s.example/%d/%d", host.name, i, host.want)}}) {
+				got++
+			}
+		}
+		if got != host.want {
+			t.Errorf("%d requests of host %s have room, want %d", got, host.name, host.want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -50,8 +51,8 @@ type Config struct {
 	// InFlight is how many requests there are at once in all. Default 512. A host gets more
 	// than one of them only while half of them are free.
 	InFlight int
-	// Queue is how many requests may wait. When it is full a new request is dropped, and its owner
-	// sends it again. Default 65,536.
+	// Queue is how many requests may wait, of one host at most as many as there is room left for
+	// others. Without room a new request is dropped, and its owner sends it again. Default 131,072.
 	Queue int
 	// MaxBody bounds a decoded body in bytes, whatever Fetcher it comes from. Default 10 MiB.
 	MaxBody int64
@@ -95,7 +96,7 @@ func (c Config) withDefaults() Config {
 		c.InFlight = 512
 	}
 	if c.Queue <= 0 {
-		c.Queue = 1 << 16
+		c.Queue = 1 << 17
 	}
 	if c.MaxBody <= 0 {
 		c.MaxBody = 10 << 20
@@ -127,6 +128,9 @@ type Stage struct {
 	running  chan struct{} // held by Run
 	health   *health
 	robots   *robots
+	// dropped counts the requests that were dropped since full logged it.
+	dropped atomic.Int64
+	full    rate.Sometimes
 }
 
 var _ flow.Processor = (*Stage)(nil)
@@ -137,6 +141,7 @@ func New(c Config) *Stage {
 	s := &Stage{
 		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(c.OfflineSince),
 		small: smallBody(c.InFlight), places: newPlaces(c.MaxBody), sitemaps: newPlaces(max(c.MaxBody, html.MaxSitemap)),
+		full: rate.Sometimes{First: 1, Interval: time.Minute},
 		queue: newQueue(limits{
 			perHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),
 			inFlight: c.InFlight, waiting: c.Queue,
@@ -183,10 +188,18 @@ func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	trace := m.Header[flow.HeaderTrace]
 	tx.OnCommit(func() {
 		if !s.queue.add(&job{req: req, trace: trace}) {
-			s.cfg.Logger.Warn("too many requests wait; one was dropped and will be asked for again", "host", pageurl.Host(req.Page))
+			s.drop(req.Page)
 		}
 	})
 	return nil
+}
+
+// drop counts a request for which the queue has no room, and says so at most once a minute.
+func (s *Stage) drop(page string) {
+	s.dropped.Add(1)
+	s.full.Do(func() {
+		s.cfg.Logger.Warn("too many requests wait; those that were dropped will be made again in a few minutes", "dropped", s.dropped.Swap(0), "host", pageurl.Host(page))
+	})
 }
 
 // Idle reports whether nothing waits, is being fetched or being published.

@@ -181,7 +181,7 @@ func TestDuplicatesAndLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var asked atomic.Int32
-		b := start(t, Config{Concurrency: 1, Rate: 1000, Queue: 2}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+		b := start(t, Config{Concurrency: 1, Rate: 1000, Queue: 4}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
 			asked.Add(1)
 			<-release
 			return answer("x")
