@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,10 +64,12 @@ func benchBare(b *testing.B, bs []string) float64 {
 	push := pusher(b, bs, prefix+"in")
 	push(0, benchPages)
 	out.reach(benchPages)
+	used := processor(b)
 	b.ResetTimer()
 	push(benchPages, b.N)
 	out.reach(int64(benchPages + b.N))
 	b.StopTimer()
+	b.ReportMetric((processor(b)-used).Seconds()*1000/float64(b.N), "cpu-ms/change")
 	return rate(b, b.N, "changes", 0)
 }
 
@@ -93,12 +96,13 @@ func benchChanges(b *testing.B, bs []string, processes int, transactions bool, b
 	push := pusher(b, bs, prefix+flow.TopicIngest)
 	push(0, 2*benchPages) // each page has changed once
 	out.reach(benchPages)
-	before := commits(transports)
+	before, used := commits(transports), processor(b)
 	b.ResetTimer()
 	push(2*benchPages, b.N)
 	out.reach(int64(benchPages + b.N))
 	b.StopTimer()
 	rate(b, b.N, "changes", base)
+	b.ReportMetric((processor(b)-used).Seconds()*1000/float64(b.N), "cpu-ms/change")
 	b.ReportMetric(float64(b.N)/float64(max(commits(transports)-before, 1)), "changes/transaction")
 }
 
@@ -145,6 +149,16 @@ func shared(b *testing.B, transports []*kafka.Transport) {
 		}
 		settled = settled && sum == testLanes
 	}
+}
+
+// processor is the processor time that the process has used.
+func processor(b *testing.B) time.Duration {
+	b.Helper()
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 func commits(transports []*kafka.Transport) (n uint64) {
