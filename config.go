@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -14,7 +13,6 @@ import (
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/sources/browser"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/index"
@@ -176,19 +174,6 @@ type Document struct {
 	// Changes names the sinks, among Config.Sinks, that get the change records of the page, besides
 	// those of Config.Changes.
 	Changes []string
-}
-
-// changesOf returns the sinks that get the change records of a page, each once.
-func (c *Config) changesOf(page string) []string {
-	for _, d := range c.Documents {
-		if p, err := pageurl.Canonical(d.URL); err != nil || p != page || len(d.Changes) == 0 {
-			continue
-		}
-		all := slices.Concat(c.Changes, d.Changes)
-		slices.Sort(all)
-		return slices.Compact(all)
-	}
-	return c.Changes
 }
 
 // MaxKeepVersions is the largest number of versions of a document that are kept.

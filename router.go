@@ -64,6 +64,8 @@ type Router struct {
 	stages *stages
 	// live is the part of the configuration that Reload replaces.
 	live atomic.Pointer[Config]
+	// records says who gets the change records of a page, by the Config that it was made of.
+	records atomic.Pointer[changeSinks]
 	// explaining is held by Explain, listing by Pages.
 	explaining, listing chan struct{}
 	// previewing has a place for each Preview at work.

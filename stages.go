@@ -118,7 +118,7 @@ func (r *Router) build() (*stages, error) {
 		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget, Made: made.add}),
 		match: match.New(match.Config{
 			Languages: r.languages, Logger: log, Observe: note, Memory: budget, Made: made.take,
-			Records: func(page string) []string { return r.live.Load().changesOf(page) },
+			Records: r.changeSinks,
 		}),
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,
