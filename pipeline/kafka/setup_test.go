@@ -7,15 +7,18 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// TestMain lets more tests run at once than there are processors: they mostly wait for brokers.
+// TestMain lets more tests run at once than there are processors: they mostly wait for brokers. Memory is
+// collected as often as in the program, since benchmarks speak of that.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
+	memory.Pace()
 	os.Exit(m.Run())
 }
 

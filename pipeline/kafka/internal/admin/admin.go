@@ -102,7 +102,7 @@ func (c Config) ProducerConfig() (*sarama.Config, error) {
 // collectFor is how long a transactional producer collects records before it sends them. Without it Sarama
 // sends the first record of a transaction at once, alone, and then what arrived during that request, and so
 // on: nine requests in place of one or two.
-const collectFor = time.Millisecond
+const collectFor = 2 * time.Millisecond
 
 // TxnConfig returns the configuration of the transactional producer that id names.
 // Another producer with the same id fences it.
