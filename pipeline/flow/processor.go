@@ -85,9 +85,16 @@ type State interface {
 	Scan(prefix string) iter.Seq2[string, Value]
 }
 
-// Hot begins the names of values that change much more often than others of their key. A store keeps
-// them together, so that it need not rewrite the others when it sorts its files.
-const Hot = "\x00"
+// Names of values may begin so. A store keeps the values with each of these prefixes together, in files
+// without the large values of all keys. To a stage they are the same state.
+const (
+	// Hot is for values that change much more often than others of their key: the store need not
+	// rewrite the others when it sorts its files.
+	Hot = "\x00"
+	// Small is for values that are read much more often than others of their key: a block that the store
+	// reads has those of many keys.
+	Small = "\x01"
+)
 
 // FailedState returns a State all of whose methods fail with err.
 func FailedState(err error) State { return failedState{err} }

@@ -394,22 +394,25 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestHotStates: values with hot names are stored apart, and are read, listed and removed with the others.
-func TestHotStates(t *testing.T) {
+// TestStatesApart: values with hot and small names are stored apart, and are read, listed and removed with
+// the others.
+func TestStatesApart(t *testing.T) {
 	d := open(t, Options{})
 	commit(t, d, func(b *Batch) {
 		b.SetState("g", 0, "both", "cold", []byte("1"))
 		b.SetState("g", 0, "both", flow.Hot+"a", []byte("2"))
 		b.SetState("g", 0, "both", flow.Hot+"b", []byte("3"))
 		b.SetState("g", 0, "hot", flow.Hot+"a", []byte("4"))
+		b.SetState("g", 0, "both", flow.Small+"c", []byte("7"))
 		b.SetState("g", 1, "moved", flow.Hot+"a", []byte("5"))
+		b.SetState("g", 1, "moved too", flow.Small+"a", []byte("8"))
 		b.SetState("h", 0, "other", flow.Hot+"a", []byte("6"))
 	})
 	if v, ok, err := d.GetState("g", 0, "both", flow.Hot+"a"); string(v) != "2" || !ok || err != nil {
 		t.Errorf("GetState = %q, %v, %v", v, ok, err)
 	}
 	for prefix, want := range map[string][]string{
-		"": {flow.Hot + "a", flow.Hot + "b", "cold"}, flow.Hot: {flow.Hot + "a", flow.Hot + "b"}, flow.Hot + "b": {flow.Hot + "b"}, "c": {"cold"},
+		"": {flow.Hot + "a", flow.Hot + "b", flow.Small + "c", "cold"}, flow.Hot: {flow.Hot + "a", flow.Hot + "b"}, flow.Hot + "b": {flow.Hot + "b"}, flow.Small: {flow.Small + "c"}, "c": {"cold"},
 	} {
 		for n := 1; n <= len(want); n++ {
 			var got []string
@@ -441,9 +444,9 @@ func TestHotStates(t *testing.T) {
 			t.Errorf("the keys are %q and %q, want %q (%v)", keys, all, want, err)
 		}
 	}
-	holds("both", "hot", "moved")
+	holds("both", "hot", "moved", "moved too")
 	commit(t, d, func(b *Batch) { b.DeleteState("g", 0, "hot", flow.Hot+"a") })
-	holds("both", "moved")
+	holds("both", "moved", "moved too")
 	commit(t, d, func(b *Batch) {
 		if err := b.DropLane(1); err != nil {
 			t.Error(err)

@@ -27,7 +27,7 @@ type Scheduled struct {
 }
 
 // EachState calls f with the states of all groups until f returns an error, which it then returns.
-// Those with hot names come first. Both kinds come by group, lane, key and name.
+// Those with hot names come first, then those with small ones. Each kind comes by group, lane, key and name.
 func (d *DB) EachState(f func(Kept) error) error {
 	for _, kind := range stateKinds {
 		if err := d.eachState(kind, f); err != nil {

@@ -132,6 +132,7 @@ const (
 	kindBegin    = 'b'
 	kindPosition = 'p'
 	kindHot      = 'h' // before kindState, as all other kinds that are written often
+	kindSmall    = 'q'
 	kindState    = 's'
 	kindWake     = 'r'
 	kindLastSeen = 'c'
@@ -216,15 +217,18 @@ func (s space) positionKey(group, topic string, lane int) []byte {
 	return s.keyOf(kindPosition, lane, group, topic)
 }
 
-// stateKinds are the kinds of the keys of states, in the order of their names. Values that change often are
-// behind keys of a kind of their own. They would otherwise lie between the large values of all pages,
-// and a compaction would write those again each time.
-var stateKinds = [...]byte{kindHot, kindState}
+// stateKinds are the kinds of the keys of states, in the order of their names. Values that change often,
+// and small ones that are read often, are behind keys of kinds of their own. They would otherwise lie
+// between the large values of all pages, and a compaction or a read would have to pass those each time.
+var stateKinds = [...]byte{kindHot, kindSmall, kindState}
 
-// kindOf returns the kind of the state with that name. The names of kindHot are the first in order.
+// kindOf returns the kind of the state with that name.
 func kindOf(name string) byte {
-	if strings.HasPrefix(name, flow.Hot) {
+	switch {
+	case strings.HasPrefix(name, flow.Hot):
 		return kindHot
+	case strings.HasPrefix(name, flow.Small):
+		return kindSmall
 	}
 	return kindState
 }

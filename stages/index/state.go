@@ -18,20 +18,20 @@ import (
 
 // Names in the state of a page.
 const (
-	pageName          = "page"          // the Page without its Progress
-	progressName      = flow.WakeName   // the page's wake and its storedProgress
-	subscriptionsName = "sub/"          // sub/<document>/<client>, or see nameOf
-	versionsName      = "v/"            // v/<document>/<n, 20 digits>
-	screenshotsName   = "pic/"          // pic/<document>/<n, 20 digits>: the picture of the page with a version
-	tokensName        = "tok/"          // tok/<document>: the tokens of the current version
-	sketchName        = "sim/"          // sim/<document>: the text.Sketch of the current version, unless it is short
-	itemsName         = "itm/"          // itm/<document>: feed.Seen
-	expiredNames      = "exp/"          // exp/<document>/<client>, or see nameOf
-	historyName       = flow.Hot + "h/" // h/<number of the record mod historySize, 2 digits>
-	bodyName          = "body"          // the last body that contains current texts
-	linksName         = "links"         // the links of the page, if somebody follows them
-	treesName         = "tree/"         // tree/<ID of a subscription that follows links>
-	treePagesName     = "link/"         // link/<ID of a subscription that follows links>/<page>
+	pageName          = flow.Small + "page" // the Page without its Progress
+	progressName      = flow.WakeName       // the page's wake and its storedProgress
+	subscriptionsName = "sub/"              // sub/<document>/<client>, or see nameOf
+	versionsName      = "v/"                // v/<document>/<n, 20 digits>
+	screenshotsName   = "pic/"              // pic/<document>/<n, 20 digits>: the picture of the page with a version
+	tokensName        = "tok/"              // tok/<document>: the tokens of the current version
+	sketchName        = "sim/"              // sim/<document>: the text.Sketch of the current version, unless it is short
+	itemsName         = "itm/"              // itm/<document>: feed.Seen
+	expiredNames      = "exp/"              // exp/<document>/<client>, or see nameOf
+	historyName       = flow.Small + "h/"   // h/<number of the record mod historySize, 2 digits>
+	bodyName          = "body"              // the last body that contains current texts
+	linksName         = "links"             // the links of the page, if somebody follows them
+	treesName         = "tree/"             // tree/<ID of a subscription that follows links>
+	treePagesName     = "link/"             // link/<ID of a subscription that follows links>/<page>
 )
 
 func subscriptionName(document, client string) string {
@@ -335,7 +335,7 @@ func History(st flow.State) ([]CheckRecord, error) {
 		}
 		var r storedRecord
 		if err := decode(v.Bytes, &r); err != nil {
-			return nil, fmt.Errorf("%s: %w", strings.TrimPrefix(name, flow.Hot), err)
+			return nil, fmt.Errorf("%s: %w", strings.TrimPrefix(name, flow.Small), err)
 		}
 		stored = append(stored, r)
 	}

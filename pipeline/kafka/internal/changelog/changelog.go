@@ -19,7 +19,7 @@ import (
 )
 
 // stateFormat is the first byte of the keys in the state topic.
-const stateFormat = 4
+const stateFormat = 5
 
 // Kinds of records, the second byte of their keys.
 const (

@@ -24,13 +24,13 @@ func TestKey(t *testing.T) {
 		parts []string
 		want  string // empty: not compared
 	}{
-		"fence":       {KindFence, nil, "\x04f"},
-		"topics":      {KindTopics, nil, "\x04t"},
-		"clock":       {KindClock, nil, "\x04c"},
-		"position":    {KindPosition, []string{"g", "in"}, "\x04p\x01g\x02in"},
-		"state":       {KindState, []string{"g", "key", "name"}, "\x04s\x01g\x03key\x04name"},
-		"wake":        {KindWake, []string{"g", "in", "key"}, "\x04w\x01g\x02in\x03key"},
-		"empty parts": {KindState, []string{"", "", ""}, "\x04s\x00\x00\x00"},
+		"fence":       {KindFence, nil, "\x05f"},
+		"topics":      {KindTopics, nil, "\x05t"},
+		"clock":       {KindClock, nil, "\x05c"},
+		"position":    {KindPosition, []string{"g", "in"}, "\x05p\x01g\x02in"},
+		"state":       {KindState, []string{"g", "key", "name"}, "\x05s\x01g\x03key\x04name"},
+		"wake":        {KindWake, []string{"g", "in", "key"}, "\x05w\x01g\x02in\x03key"},
+		"empty parts": {KindState, []string{"", "", ""}, "\x05s\x00\x00\x00"},
 		"long part":   {KindState, []string{"g", long, "n"}, ""},
 		"no text":     {KindState, []string{"\x00", "\xff\x01", "\n"}, ""},
 	} {
@@ -51,15 +51,15 @@ func TestKey(t *testing.T) {
 func TestSplitRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ key, want string }{
 		"empty":            {"", "malformed"},
-		"format alone":     {"\x04", "malformed"},
-		"newer format":     {"\x05s\x01g\x01k\x01n", "written by another version of Vokter (format 5, this one knows 4)"},
-		"unknown kind":     {"\x04x", "unknown kind 'x'"},
+		"format alone":     {"\x05", "malformed"},
+		"newer format":     {"\x06s\x01g\x01k\x01n", "written by another version of Vokter (format 6, this one knows 5)"},
+		"unknown kind":     {"\x05x", "unknown kind 'x'"},
 		"too few parts":    {Key(KindState, "g", "k"), "malformed"},
 		"too many parts":   {Key(KindPosition, "g", "in", "more"), "malformed"},
 		"fence with parts": {Key(KindFence, "g"), "malformed"},
-		"part is cut":      {"\x04p\x01g\x09in", "malformed"},
-		"length is cut":    {"\x04p\x01g\x80", "malformed"},
-		"endless length":   {"\x04p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
+		"part is cut":      {"\x05p\x01g\x09in", "malformed"},
+		"length is cut":    {"\x05p\x01g\x80", "malformed"},
+		"endless length":   {"\x05p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Split(test.key)
@@ -156,7 +156,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := Apply(b, 1, "\x04x", nil); err == nil || !b.Empty() {
+	if err := Apply(b, 1, "\x05x", nil); err == nil || !b.Empty() {
 		t.Errorf("an unknown record: got %v, and something to write: %t", err, !b.Empty())
 	}
 }
