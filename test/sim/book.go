@@ -36,6 +36,8 @@ type book struct {
 	failing, dead, expired bool
 	tried                  map[string]try // by notification that waits
 	attempt                uint64         // the one in flight
+	by                     *process       // which makes it
+	elsewhere              bool           // another process handled messages meanwhile, and may have given it up
 	withdrawn              map[string]int // by subscription: as which act
 }
 
@@ -52,7 +54,7 @@ func (b book) clone() book {
 }
 
 // recordDelivery holds what delivery told of a receiver against its book.
-func (w *world) recordDelivery(h handleable, out []flow.Message) error {
+func (w *world) recordDelivery(h handleable, x *tx, out []flow.Message) error {
 	key := h.message.Key
 	before := h.l.books[key]
 	b := before.clone()
@@ -60,6 +62,9 @@ func (w *world) recordDelivery(h handleable, out []flow.Message) error {
 		b.tried, b.withdrawn = make(map[string]try), make(map[string]int)
 	}
 	b.clamp(w.now)
+	if b.attempt != 0 && h.p != b.by {
+		b.elsewhere = true
+	}
 	var told, want []pipeline.HealthEvent
 	for _, m := range out {
 		if m.Type != flow.TypeHealth {
@@ -78,6 +83,8 @@ func (w *world) recordDelivery(h handleable, out []flow.Message) error {
 		if err := read(h.message, func(x flow.Withdraw) { b.withdrawn[x.Subscription] = w.act }); err != nil {
 			return err
 		}
+	case !h.fromLog && !h.waker && b.elsewhere && len(x.did.Writes.Under(x.place(), "", make(map[string][]byte))) == 0:
+		// The result of an attempt that was given up counts for nothing.
 	case !h.fromLog && !h.waker:
 		want = b.attempted(h.p.inbox[h.posted], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))
 	}
@@ -256,7 +263,7 @@ func (w *world) hand(p *process, a sinks.Attempt) {
 	if b.attempt != 0 {
 		b.sure = 0 // one was lost, and counts from when it first began
 	}
-	b.attempt = a.Number
+	b.attempt, b.by, b.elsewhere = a.Number, p, false
 	b.moves(w.handled)
 	before := l.books[receiver]
 	l.books[receiver] = b

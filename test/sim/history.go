@@ -37,7 +37,7 @@ func (w *world) record(h handleable, x *tx) error {
 	case flow.GroupMatch:
 		return w.recordMatch(out)
 	case flow.GroupDelivery:
-		return w.recordDelivery(h, out)
+		return w.recordDelivery(h, x, out)
 	}
 	return nil
 }
