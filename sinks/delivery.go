@@ -174,7 +174,7 @@ func (d *Delivery) Run(ctx context.Context) error {
 // gets that result within a minute, a wake repeats the attempt.
 func (d *Delivery) Posted(a Attempt) {
 	id := a.Receiver.Sink
-	d.pool.answered(id, a.Number, d.cfg.Now(), d.cfg.Epoch(id))
+	d.pool.attempts.HandOn(id, a.Number, d.cfg.Epoch(id), d.cfg.Now())
 }
 
 // Idle reports whether no attempt runs, waits to begin, or has a result that was not posted
@@ -383,7 +383,9 @@ func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 		return failure.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
 	}
 	tx.Sync()
-	w.attempt = d.pool.attemptOf(m.Key, r.Attempt, d.cfg.Epoch(m.Key))
+	if l, ok := d.pool.attempts.Find(m.Key, r.Attempt, d.cfg.Epoch(m.Key)); ok {
+		w.attempt = &l.Value.Attempt
+	}
 	ev := resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.outcome, Jitter: d.cfg.Jitter()}
 	for i, said := range append(r.Before, r.said) {
 		if err := w.keepNote(w.q.Head+uint64(i), said.Note); err != nil {
@@ -406,7 +408,7 @@ func (d *Delivery) wake(tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	missing := w.q.InFlight && !d.pool.pending(m.Key, w.q.Attempt, w.now, d.cfg.Epoch(m.Key))
+	missing := w.q.InFlight && !d.pool.comes(m.Key, w.q.Attempt, d.cfg.Epoch(m.Key), w.now)
 	flush := w.flushDue
 	if d.ending.Load() {
 		flush = w.flushAll

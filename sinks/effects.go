@@ -48,8 +48,10 @@ func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
 	var err error
 	w.q, err = w.st.queue()
 	w.marked = w.q.Markers > 0
-	if w.q.InFlight && !d.pool.knows(key, w.q.Attempt, d.cfg.Epoch(key)) {
-		w.q.lose() // it went down with an earlier process
+	if w.q.InFlight {
+		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, d.cfg.Epoch(key)); !ok {
+			w.q.lose() // it went down with an earlier process
+		}
 	}
 	w.opened = w.q
 	if err == nil {
@@ -93,7 +95,7 @@ func (w *work) apply(ev event) error {
 	}
 	w.q = q
 	// This comes before the hand-over of an attempt, which must be known before it ends.
-	w.tx.OnCommit(func() { w.d.pool.commit(w.key, w.q) })
+	w.tx.OnCommit(func() { w.d.pool.note(w.key, w.q) })
 	w.log(before, acts)
 	var forget *prune
 	for _, act := range acts {
@@ -175,8 +177,8 @@ func (w *work) send(s send) error {
 	if err := w.fill(&a, s.Seq+1, s.Most); err != nil {
 		return err
 	}
-	f := &flight{Attempt: a, slow: s.Slow, epoch: w.d.cfg.Epoch(w.key)}
-	w.d.pool.begin(f)
+	f := &flight{Attempt: a, slow: s.Slow}
+	w.d.pool.attempts.Begin(w.key, s.Number, w.d.cfg.Epoch(w.key), f)
 	w.tx.OnCommit(func() { w.d.hand(f) })
 	return nil
 }

@@ -224,7 +224,7 @@ func (p *pool) wanted(f *flight) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := f.Receiver.Sink
-	if p.receivers[id].current == f && (!f.owned || p.cfg.Owned(id)) {
+	if p.makes(f) && (!f.owned || p.cfg.Owned(id)) {
 		return true
 	}
 	p.lost(f)
@@ -250,7 +250,7 @@ func (p *pool) post(f *flight, ends []ending) {
 		err := p.cfg.Poster.Post(ctx, m)
 		switch {
 		case err == nil:
-			p.answered(m.Key, f.Number, p.cfg.Now(), epoch)
+			p.attempts.HandOn(m.Key, f.Number, epoch, p.cfg.Now())
 			return
 		case errors.Is(err, flow.ErrMoved):
 			p.mu.Lock()
@@ -308,8 +308,9 @@ func (h *holding) release() {
 func (p *pool) recall(receiver string, number uint64, subscription string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := p.receivers[receiver].current
-	if f == nil || f.Number != number || f.phase != phaseHeld && f.phase != phaseQueued || !f.has(subscription) {
+	l, ok := p.attempts.Committed(receiver)
+	f := l.Value
+	if !ok || f.Number != number || f.phase != phaseHeld && f.phase != phaseQueued || !f.has(subscription) {
 		return
 	}
 	f.recalled = true

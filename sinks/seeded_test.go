@@ -285,6 +285,6 @@ func (w *world) flush() {
 
 // comes reports whether Delivery waits for the result of an attempt for key.
 func (w *world) comes(key string) bool {
-	f := w.d.pool.receivers[key].current
-	return f != nil && w.d.pool.pending(key, f.Number, w.now, 0)
+	l, ok := w.d.pool.attempts.Committed(key)
+	return ok && w.d.pool.comes(key, l.ID, 0, w.now)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/internal/lease"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -159,11 +160,11 @@ func (w *world) isWithdrawn(id string) bool { return w.withdrawn[w.sub[id]] && !
 // the commit.
 func (w *world) handle(m flow.Message) {
 	for w.r.IntN(5) == 0 {
-		before := committed(w.d.pool)
+		before, attempts := committed(w.d.pool)
 		if err := w.d.Process(w.t.Context(), w.store.Begin(), m); err != nil {
 			w.fatalf("%s: %v", m.Type, err)
 		}
-		if !maps.Equal(committed(w.d.pool), before) {
+		if after, now := committed(w.d.pool); !maps.Equal(after, before) || !maps.Equal(now, attempts) {
 			w.fatalf("%s: a transaction that was not committed left a trace", m.Type)
 		}
 	}
@@ -184,14 +185,10 @@ func (w *world) handle(m flow.Message) {
 }
 
 // committed returns what a pool knows, without the attempts of transactions that may be undone.
-func committed(p *pool) map[string]entry {
-	all := make(map[string]entry)
-	for receiver, e := range p.receivers {
-		if e.next = nil; e != (entry{}) {
-			all[receiver] = e
-		}
-	}
-	return all
+func committed(p *pool) (map[string]entry, map[string]lease.Lease[uint64, *flight]) {
+	attempts := make(map[string]lease.Lease[uint64, *flight])
+	p.attempts.Each(func(receiver string, l lease.Lease[uint64, *flight]) { attempts[receiver] = l })
+	return maps.Clone(p.receivers), attempts
 }
 
 // end takes the first of a receiver's queue out.

@@ -25,9 +25,8 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 	st := tx.State(key)
 	switch o := o.(type) {
 	case ask:
-		epoch := s.cfg.Epoch(o.Request.Page)
-		s.run.makes(o.Request.Page, o.Request.Nonce, epoch)
-		tx.OnCommit(func() { s.run.ask(o, s.cfg.Steady(), epoch) })
+		s.run.requests.Begin(key, o.Request.Nonce, s.cfg.Epoch(key), o.Interval)
+		tx.OnCommit(func() { s.run.requests.CommitHandedOn(key, o.Request.Nonce, s.cfg.Steady()) })
 		if !o.Since.IsZero() && s.cfg.Now().Sub(o.Since) > tooLate(o.Interval) {
 			tx.OnCommit(func() { s.run.delayed(o.Request.Page, s.cfg.Steady()) })
 		}

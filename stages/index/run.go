@@ -5,17 +5,20 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/vokter/vokter/internal/lease"
 )
 
-// run is what one process knows of its pages and does not store. Except made and told, it
-// changes after commits only. One commit may cover several messages of a page.
+// run is what one process knows of its pages and does not store. Except told and requests that
+// begin, it changes after commits only. One commit may cover several messages of a page.
 type run struct {
 	limit int
+	// requests are the unanswered requests of this process, by page and nonce, with the interval
+	// of the page. Since is when the page was first requested without an answer, by Config.Steady.
+	requests lease.Table[string, time.Duration]
 
 	mu       sync.Mutex
-	requests map[string]outstanding // of this process, by page
-	made     map[string]made        // the last request for each page, which may yet be undone
-	counts   map[string]int         // accepted checks by page, where there is a limit
+	counts   map[string]int // accepted checks by page, where there is a limit
 	expected map[string]bool
 	waiting  map[string]bool // expected pages that Finished waits for
 	told     map[string]bool // pages with a command in this run, if there is a limit
@@ -25,30 +28,9 @@ type run struct {
 	late    map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
 }
 
-// request identifies a request.
-type request struct {
-	incarnation string
-	check       uint64
-}
-
-// made identifies a request by its nonce and by the epoch in which it was made.
-type made struct {
-	nonce string
-	epoch uint64
-}
-
-// outstanding is an unanswered request. since is when the page was first requested without an
-// answer, by Config.Steady; interval is that of the page.
-type outstanding struct {
-	request
-	made
-	since    time.Time
-	interval time.Duration
-}
-
 func newRun(limit int) *run {
 	return &run{
-		limit: limit, requests: make(map[string]outstanding), made: make(map[string]made), counts: make(map[string]int),
+		limit: limit, counts: make(map[string]int),
 		expected: make(map[string]bool), waiting: make(map[string]bool),
 		told: make(map[string]bool), late: make(map[string]time.Time),
 	}
@@ -90,17 +72,6 @@ func (r *run) atOnce(page string) bool {
 	return r.limit > 0 && r.counts[page] == 0
 }
 
-// ask notes a request that was committed at now, by Config.Steady.
-func (r *run) ask(a ask, now time.Time, epoch uint64) {
-	q := a.Request
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if o, ok := r.requests[q.Page]; ok && o.incarnation == q.Incarnation {
-		now = o.since
-	}
-	r.requests[q.Page] = outstanding{request{q.Incarnation, q.Check}, made{q.Nonce, epoch}, now, a.Interval}
-}
-
 // delayed notes that page was requested too late, at now by Config.Steady.
 func (r *run) delayed(page string, now time.Time) {
 	r.mu.Lock()
@@ -108,42 +79,24 @@ func (r *run) delayed(page string, now time.Time) {
 	r.late[page] = now
 }
 
-// makes notes a request for page before its commit.
-func (r *run) makes(page, nonce string, epoch uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.made[page] = made{nonce, epoch}
-}
-
-// asked reports whether this process made the outstanding request of p in this epoch. A request
-// of an earlier epoch may be lost with the process that was to fetch it.
-func (r *run) asked(p Page, epoch uint64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// lost reports whether the outstanding request of p, if any, was not made by this process in this
+// epoch.
+func (s *Stage) lost(p Page) bool {
 	if p.Open == nil {
 		return false
 	}
-	// If the transaction of the last request failed, the committed one is outstanding.
-	this := made{p.Open.Nonce, epoch}
-	return r.made[p.URL] == this || r.requests[p.URL].made == this
-}
-
-// over forgets the last committed request for page. A request that was made since then stays.
-func (r *run) over(page string) {
-	if r.made[page] == r.requests[page].made {
-		delete(r.made, page)
-	}
-	delete(r.requests, page)
+	_, ok := s.run.requests.Find(p.URL, p.Open.Nonce, s.cfg.Epoch(p.URL))
+	return !ok
 }
 
 // done notes that a check of page is complete and counted.
 func (r *run) done(page string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.over(page)
+	r.requests.End(page)
 	if r.limit <= 0 {
 		return
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.counts[page]++; r.counts[page] >= r.limit {
 		delete(r.waiting, page)
 	}
@@ -151,11 +104,11 @@ func (r *run) done(page string) {
 
 // lives notes that an incarnation of page began or ended.
 func (r *run) lives(page string, begins bool) {
+	r.requests.End(page)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case !begins:
-		r.over(page)
 		delete(r.waiting, page)
 		delete(r.late, page)
 	case r.expected[page] && r.counts[page] < r.limit:
@@ -229,17 +182,13 @@ func (s *Stage) Overdue() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.prune(now)
+	r.requests.Keep(s.cfg.Owned)
 	var pages []string
-	for page, o := range r.requests {
-		if !s.cfg.Owned(page) {
-			delete(r.requests, page)
-			delete(r.made, page)
-			continue
-		}
-		if now.Sub(o.since) > max(2*o.interval, overdueAfter) {
+	r.requests.Each(func(page string, l lease.Lease[string, time.Duration]) {
+		if now.Sub(l.Since) > max(2*l.Value, overdueAfter) {
 			pages = append(pages, page)
 		}
-	}
+	})
 	slices.Sort(pages)
 	return pages
 }
@@ -265,11 +214,11 @@ func (s *Stage) Late() int {
 	defer r.mu.Unlock()
 	r.prune(now)
 	n := len(r.late)
-	for page, o := range r.requests {
-		if _, counted := r.late[page]; !counted && s.cfg.Owned(page) && now.Sub(o.since) > tooLate(o.interval) {
+	r.requests.Each(func(page string, l lease.Lease[string, time.Duration]) {
+		if _, counted := r.late[page]; !counted && s.cfg.Owned(page) && now.Sub(l.Since) > tooLate(l.Value) {
 			n++
 		}
-	}
+	})
 	return n
 }
 
@@ -280,8 +229,8 @@ func (r *run) prune(now time.Time) {
 
 // rest notes that page is not fetched any more.
 func (r *run) rest(page string) {
+	r.requests.End(page)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over(page)
 	delete(r.waiting, page)
 }

@@ -294,7 +294,7 @@ func TestAnUnchangedCheckIsTwoSmallWrites(t *testing.T) {
 	if got := d.store.Writes(); got != 0 || len(d.out) != 0 {
 		t.Errorf("a duplicate: got %d writes and %v", got, d.types())
 	}
-	if got := len(d.stage.run.requests); got != 0 {
+	if got := d.stage.run.requests.Len(); got != 0 {
 		t.Errorf("got %d requests remembered, want none outstanding", got)
 	}
 	if want := []string{"version", "check", "check", "unchanged"}; !slices.Equal(d.notes, want) {

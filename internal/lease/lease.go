@@ -1,0 +1,174 @@
+// Package lease remembers which work this process has begun: the checks that it requested, the
+// attempts to deliver that it makes.
+package lease
+
+import (
+	"maps"
+	"sync"
+	"time"
+)
+
+// Lease is work that this process has begun for a key.
+type Lease[ID comparable, V any] struct {
+	// ID distinguishes the work from earlier and later work for the same key.
+	ID    ID
+	Value V
+	// Since is when the work was handed on; zero before. A lease that replaces one which did
+	// not end keeps its time.
+	Since time.Time
+	// epoch is the one in which the work began or, after that, was handed on.
+	epoch uint64
+}
+
+// HandedOn reports whether others have the work, or its result, and not this process.
+func (l Lease[ID, V]) HandedOn() bool { return !l.Since.IsZero() }
+
+// Table holds the leases of one process, in memory. The stored state of a key says which work is
+// under way, and Table whether this process began it, so that its result will come. After a
+// restart the table is empty, and nobody waits for what a dead process has begun.
+//
+// A key has at most two leases: that of its committed state, and one that an open transaction
+// begins. A transaction calls Begin; Commit or End follows after its commit.
+//
+//   - If the transaction is undone, the committed lease stands. What the transaction has begun is
+//     not found by a later one, because the work has another ID or the epoch is another.
+//   - One commit may cover several messages of a key. Each of them finds what the messages before
+//     it have begun, and Commit or End is called for each of them, in order.
+//   - The epoch of a key changes when this process gets the key again, after another process had
+//     it. Work that others have is void in another epoch: the message about it went to the process
+//     that had the key. Committed work that this process does itself goes on, and its result
+//     counts.
+//
+// The zero Table is empty. It is safe for concurrent use.
+type Table[ID comparable, V any] struct {
+	mu   sync.Mutex
+	keys map[string]leases[ID, V]
+}
+
+// leases are those of one key; each may be nil.
+type leases[ID comparable, V any] struct {
+	committed, begun *Lease[ID, V]
+}
+
+// Begin notes, before the commit, that the transaction begins the work id in epoch.
+func (t *Table[ID, V]) Begin(key string, id ID, epoch uint64, v V) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.keys == nil {
+		t.keys = make(map[string]leases[ID, V])
+	}
+	ls := t.keys[key]
+	ls.begun = &Lease[ID, V]{ID: id, Value: v, epoch: epoch}
+	t.keys[key] = ls
+}
+
+// Commit notes that by the committed state of key the work id is under way, in this process or
+// another. It changes nothing if that was so before.
+func (t *Table[ID, V]) Commit(key string, id ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.commit(key, id)
+}
+
+// CommitHandedOn is Commit for work that others do from the start. They have it since a time, or
+// since the time of the lease that it replaces.
+func (t *Table[ID, V]) CommitHandedOn(key string, id ID, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old := t.keys[key].committed; old != nil && old.HandedOn() {
+		since = old.Since
+	}
+	t.commit(key, id)
+	if l := t.keys[key].committed; l != nil {
+		l.Since = since
+	}
+}
+
+// commit is Commit. t.mu is held.
+func (t *Table[ID, V]) commit(key string, id ID) {
+	ls := t.keys[key]
+	if ls.begun != nil && ls.begun.ID == id {
+		ls = leases[ID, V]{committed: ls.begun}
+	}
+	if ls.committed != nil && ls.committed.ID != id {
+		ls.committed = nil
+	}
+	t.set(key, ls)
+}
+
+// End notes that by the committed state of key no work is under way.
+func (t *Table[ID, V]) End(key string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ls := t.keys[key]
+	ls.committed = nil
+	t.set(key, ls)
+}
+
+// set stores the leases of key. t.mu is held.
+func (t *Table[ID, V]) set(key string, ls leases[ID, V]) {
+	if ls.committed == nil && ls.begun == nil {
+		delete(t.keys, key)
+		return
+	}
+	t.keys[key] = ls
+}
+
+// HandOn notes that others have the result of the committed work id since a time, in epoch.
+func (t *Table[ID, V]) HandOn(key string, id ID, epoch uint64, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.keys[key].committed; l != nil && l.ID == id {
+		l.Since, l.epoch = since, epoch
+	}
+}
+
+// Find returns the work id if this process has begun it and its result may still come. ok is
+// false otherwise.
+func (t *Table[ID, V]) Find(key string, id ID, epoch uint64) (l Lease[ID, V], ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ls := t.keys[key]
+	switch c, b := ls.committed, ls.begun; {
+	case c != nil && c.ID == id && (!c.HandedOn() || c.epoch == epoch):
+		return *c, true
+	case b != nil && b.ID == id && b.epoch == epoch:
+		return *b, true
+	}
+	return l, false
+}
+
+// Committed returns the lease of the committed state of key. ok is false if there is none.
+func (t *Table[ID, V]) Committed(key string) (l Lease[ID, V], ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.keys[key].committed; c != nil {
+		return *c, true
+	}
+	return l, false
+}
+
+// Each calls f for each committed lease. f must not use the table.
+func (t *Table[ID, V]) Each(f func(key string, l Lease[ID, V])) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, ls := range t.keys {
+		if ls.committed != nil {
+			f(key, *ls.committed)
+		}
+	}
+}
+
+// Keep forgets all keys but the owned ones. owned must not use the table.
+func (t *Table[ID, V]) Keep(owned func(key string) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.keys, func(key string, _ leases[ID, V]) bool { return !owned(key) })
+}
+
+// Len returns how many keys have a lease.
+func (t *Table[ID, V]) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.keys)
+}
