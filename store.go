@@ -17,7 +17,7 @@ import (
 
 // Migrations returns the steps that bring a store of an older format to the current one, by the
 // older format. A program that opens a store itself, or imports state, passes them on. There are
-// none: store.Format is still 1.
+// none yet: no release wrote an older format.
 func Migrations() map[int][]store.Migration { return nil }
 
 // ErrInUse says that another Router or Store, in this process or another, has the data

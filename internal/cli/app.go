@@ -51,13 +51,8 @@ func Main(alter func(*vokter.Config)) int {
 	return a.run(ctx, os.Args[1:])
 }
 
-// Run runs the command line args until it has finished or ctx is done, and returns the exit
-// code. Results go to stdout, everything else to stderr. On a hangup the verb run reads its
-// configuration again; the other verbs end.
-func Run(ctx context.Context, hangups chan os.Signal, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return newApp(hangups, stdin, stdout, stderr).run(ctx, args)
-}
-
+// newApp returns a run of the program. Results go to stdout, everything else to stderr. On a hangup the
+// verb run reads its configuration again; the other verbs end.
 func newApp(hangups chan os.Signal, stdin io.Reader, stdout, stderr io.Writer) *app {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, pace: time.Second}
 	a.executable, _ = os.Executable() // without it templates are tried in this process
