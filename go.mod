@@ -30,6 +30,7 @@ require (
 	github.com/itchyny/gojq v0.12.20
 	github.com/klauspost/compress v1.20.3
 	github.com/kljensen/snowball v0.10.0
+	github.com/ncruces/go-dns v1.3.4
 	github.com/netresearch/go-cron v0.9.1
 	github.com/prometheus/client_golang v1.23.0
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3

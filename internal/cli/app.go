@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"runtime"
@@ -22,6 +23,7 @@ import (
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/internal/nearest"
+	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
@@ -39,6 +41,9 @@ const (
 func Main(alter func(*vokter.Config)) int {
 	memory.Heed()
 	memory.Pace()
+	if system := runtime.GOOS; system != "darwin" && system != "windows" { // these keep answers themselves
+		net.DefaultResolver = outbound.CachingResolver(net.DefaultResolver)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	var hangups chan os.Signal           // nil: SIGHUP is ignored
