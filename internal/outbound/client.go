@@ -64,6 +64,9 @@ type Config struct {
 	// should be at least the number of concurrent requests to a host: other connections are
 	// closed after each request.
 	MaxIdleConnsPerHost int
+	// IdleConnTimeout is how long an idle connection is kept. 0 means 30 s: a request that is sent
+	// just when the server closes its connection fails, unless it can be repeated.
+	IdleConnTimeout time.Duration
 }
 
 // Dialer makes connections.
@@ -118,7 +121,7 @@ func NewClient(c Config) *http.Client {
 		DisableCompression:     c.KeepCompressed,
 		MaxIdleConns:           512,
 		MaxIdleConnsPerHost:    orDefault(c.MaxIdleConnsPerHost, maxIdlePerHost),
-		IdleConnTimeout:        idleConnTimeout,
+		IdleConnTimeout:        orDefault(c.IdleConnTimeout, idleConnTimeout),
 		ResponseHeaderTimeout:  max(orDefault(c.ResponseHeaderTimeout, defaultResponseHeaderTimeout), 0),
 		MaxResponseHeaderBytes: maxResponseHeaderBytes,
 		ForceAttemptHTTP2:      true,

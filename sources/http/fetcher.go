@@ -34,6 +34,9 @@ const (
 	maxRetryAfter = outbound.MaxRetryAfter
 
 	dialTimeout = 10 * time.Second
+	// idleConnTimeout keeps the connections of pages that are checked each minute. A request for a page
+	// can be repeated if the server closes its connection at that moment.
+	idleConnTimeout = 90 * time.Second
 )
 
 // Config configures a Fetcher. The zero Config is right for the public internet.
@@ -98,7 +101,7 @@ func New(c Config) *Fetcher {
 func (f *Fetcher) outbound(c outbound.Config) outbound.Config {
 	c.Allow, c.Resolver, c.CheckRedirect = f.config.Allow, f.config.Resolver, outbound.Redirects(maxRedirects)
 	c.DialTimeout, c.ResponseHeaderTimeout, c.KeepCompressed = dialTimeout, -1, true
-	c.MaxIdleConnsPerHost = f.config.Concurrency
+	c.MaxIdleConnsPerHost, c.IdleConnTimeout = f.config.Concurrency, idleConnTimeout
 	if c.RootCAs == nil {
 		c.RootCAs = f.config.RootCAs
 	}
