@@ -121,11 +121,7 @@ func thousandReceivers(b *testing.B, cfg local.Config) {
 	const receivers, atOnce = 1000, 128
 	var arrived sync.WaitGroup
 	r := newReceiver(b, func() { arrived.Done() })
-	to := make(map[string]pipeline.Sink)
-	for i := range receivers {
-		to[fmt.Sprint("r", i)] = hook(b, fmt.Sprint(r.URL, "/", i))
-	}
-	tr := deliverOver(b, to, cfg)
+	tr := deliverOver(b, hooks(b, r.URL, "r", receivers), cfg)
 	arrived.Add(receivers)
 	publish(b, tr, "r", receivers, 0, receivers) // connects
 	arrived.Wait()

@@ -36,6 +36,28 @@ func hook(t testing.TB, rawURL any) pipeline.Sink {
 	return w
 }
 
+// hooks returns n webhooks, to the paths /0, /1 and so on of a server, which share their connections
+// as those of a configuration do. They are named prefix0, prefix1 and so on.
+func hooks(tb testing.TB, server, prefix string, n int) map[string]pipeline.Sink {
+	tb.Helper()
+	var kinds registry.Registry
+	webhook.Register(&kinds)
+	build, _ := kinds.LookupSink("webhook")
+	env := registry.Env{AllowSinks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	all := make(map[string]pipeline.Sink, n)
+	for i := range n {
+		s, err := build(func(to any) error {
+			to.(*webhook.Config).URL = registry.NewSecret(fmt.Sprint(server, "/", i))
+			return nil
+		}, env)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all[fmt.Sprint(prefix, i)] = s
+	}
+	return all
+}
+
 // receiver takes posts and counts them.
 type receiver struct {
 	*httptest.Server

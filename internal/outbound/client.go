@@ -30,7 +30,7 @@ const (
 
 	tlsHandshakeTimeout = 5 * time.Second
 	idleConnTimeout     = 30 * time.Second
-	maxIdlePerHost      = 2
+	maxIdle             = 512
 	pingTimeout         = 15 * time.Second
 )
 
@@ -60,8 +60,8 @@ type Config struct {
 	Resolver *net.Resolver
 	// KeepCompressed leaves Content-Encoding to the caller.
 	KeepCompressed bool
-	// MaxIdleConnsPerHost is how many idle connections to one host are kept. 0 means 2. It
-	// should be at least the number of concurrent requests to a host: other connections are
+	// MaxIdleConnsPerHost is how many idle connections to one host are kept, of 512 in all. 0 means
+	// 512. It should be at least the number of concurrent requests to a host: other connections are
 	// closed after each request.
 	MaxIdleConnsPerHost int
 	// IdleConnTimeout is how long an idle connection is kept. 0 means 30 s: a request that is sent
@@ -119,8 +119,8 @@ func NewClient(c Config) *http.Client {
 		TLSClientConfig:        c.TLS(),
 		TLSHandshakeTimeout:    tlsHandshakeTimeout,
 		DisableCompression:     c.KeepCompressed,
-		MaxIdleConns:           512,
-		MaxIdleConnsPerHost:    orDefault(c.MaxIdleConnsPerHost, maxIdlePerHost),
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    orDefault(c.MaxIdleConnsPerHost, maxIdle),
 		IdleConnTimeout:        orDefault(c.IdleConnTimeout, idleConnTimeout),
 		ResponseHeaderTimeout:  max(orDefault(c.ResponseHeaderTimeout, defaultResponseHeaderTimeout), 0),
 		MaxResponseHeaderBytes: maxResponseHeaderBytes,

@@ -244,25 +244,28 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 	srv.Start()
 	defer srv.Close()
-	c := NewClient(Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxIdleConnsPerHost: parallel})
-	defer c.CloseIdleConnections()
-	for range 3 {
-		all.Add(parallel)
-		var done sync.WaitGroup
-		for range parallel {
-			done.Go(func() {
-				resp, err := c.Get(srv.URL)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				resp.Body.Close()
-			})
+	for _, idle := range []int{parallel, 0} {
+		opened.Store(0)
+		c := NewClient(Config{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MaxIdleConnsPerHost: idle})
+		for range 3 {
+			all.Add(parallel)
+			var done sync.WaitGroup
+			for range parallel {
+				done.Go(func() {
+					resp, err := c.Get(srv.URL)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					resp.Body.Close()
+				})
+			}
+			done.Wait()
 		}
-		done.Wait()
-	}
-	if got := opened.Load(); got != parallel {
-		t.Errorf("%d rounds of %d requests at once opened %d connections, want %d", 3, parallel, got, parallel)
+		if got := opened.Load(); got != parallel {
+			t.Errorf("with MaxIdleConnsPerHost %d, %d rounds of %d requests at once opened %d connections, want %d", idle, 3, parallel, got, parallel)
+		}
+		c.CloseIdleConnections()
 	}
 }
 

@@ -87,18 +87,18 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 		return nil, s.failure(ctx, err, wrote.Load())
 	}
 	defer resp.Body.Close()
-	limit := drainFor
-	if s.BodyDecides {
-		limit = readFor
-	}
-	defer time.AfterFunc(limit, func() { cancel(errSlow) }).Stop()
 	now := time.Now
 	if s.Now != nil {
 		now = s.Now
 	}
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
 	// After a change of protocol the context would not end the read.
-	if a.Status != http.StatusSwitchingProtocols {
+	if a.Status != http.StatusSwitchingProtocols && resp.Body != http.NoBody {
+		limit := drainFor
+		if s.BodyDecides {
+			limit = readFor
+		}
+		defer time.AfterFunc(limit, func() { cancel(errSlow) }).Stop()
 		if a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
 			a.Broken = s.Secrets.Wrap("the answer broke off", cmp.Or(ctx.Err(), context.Cause(reading), err))
 		}
