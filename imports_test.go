@@ -40,7 +40,7 @@ var direction = []struct {
 	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "pipeline/schedule", "internal/bounded", "internal/lease"}},
 	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/span", "internal/warm"}},
 	{pkg: "stages/fetch/readers/wasm", may: []string{"pipeline", "pipeline/registry", "stages/fetch"}},
-	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/lease", "internal/outbound", "internal/span", "internal/render"}},
+	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/lease", "internal/warm", "internal/outbound", "internal/span", "internal/render"}},
 	{pkg: "sinks/kafka", may: []string{"pipeline/flow", "pipeline", "internal/outbound", "pipeline/kafka/cluster", "pipeline/registry"}},
 	{pkg: "sinks/watermill", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "sinks/stdout", may: []string{"pipeline", "pipeline/registry", "internal/render"}},

@@ -251,6 +251,9 @@ func (p *pool) concurrently(ctx context.Context, s pipeline.Sink, a Attempt, fro
 // distinct returns how many Notifications in a row, beginning with number from, are of
 // different documents, at most limit.
 func (a Attempt) distinct(from, limit int) int {
+	if limit == 1 {
+		return 1
+	}
 	seen := make(map[string]bool)
 	for _, c := range a.contexts[from:] {
 		if seen[c.document] || len(seen) == limit {

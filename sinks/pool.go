@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vokter/vokter/internal/warm"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -42,6 +43,8 @@ type pool struct {
 	live *liveSettings
 
 	ctx     context.Context // of run; nil before it
+	posting context.Context // of the results: done postGrace after ctx
+	workers *warm.Pool      // calls attempt
 	stopped bool
 	used    [slowSlot + 1]int
 	// queued are the flights that wait for a slot, in order.
@@ -128,7 +131,11 @@ func (p *pool) dispatch() {
 			p.queued[s] = p.queued[s][1:]
 			f.phase = phaseRunning
 			p.used[in]++
-			p.wg.Go(func() { p.attempt(f, in) })
+			p.wg.Add(1)
+			p.workers.Go(func() {
+				defer p.wg.Done()
+				p.attempt(f, in)
+			})
 		}
 	}
 }
@@ -152,11 +159,15 @@ func (p *pool) run(ctx context.Context) error {
 		p.mu.Unlock()
 		return errors.New("sinks: Run was called twice")
 	}
-	p.ctx = ctx
+	posting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	p.ctx, p.posting, p.workers = ctx, posting, warm.New(p.cfg.Fast)
+	defer p.workers.Close()
 	p.dispatch()
 	p.mu.Unlock()
 
 	<-ctx.Done()
+	defer time.AfterFunc(postGrace, cancel).Stop()
 	p.mu.Lock()
 	p.stopped = true
 	for f := range p.open {
@@ -240,14 +251,10 @@ func (p *pool) closed(f *flight) {
 // post posts the result of f to its lane. A lost result means a second delivery, so it goes on
 // for postGrace after the pool was stopped.
 func (p *pool) post(f *flight, ends []ending) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(p.ctx))
-	defer cancel()
-	stop := context.AfterFunc(p.ctx, func() { time.AfterFunc(postGrace, cancel) })
-	defer stop()
 	m := f.result(ends, f.ready)
-	for ctx.Err() == nil {
+	for p.posting.Err() == nil {
 		epoch := p.cfg.Epoch(m.Key) // before Post: the epoch may end right after it
-		err := p.cfg.Poster.Post(ctx, m)
+		err := p.cfg.Poster.Post(p.posting, m)
 		switch {
 		case err == nil:
 			p.attempts.HandOn(m.Key, f.Number, epoch, p.cfg.Now())
