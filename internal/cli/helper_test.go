@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/pipeline"
 )
@@ -53,9 +54,17 @@ type result struct {
 func vs(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, err buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &err}
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &err, alter: hasty}
 	code := a.run(t.Context(), args)
 	return result{code, out.String(), err.String()}
+}
+
+// hasty lets a host be asked without a pause. It is asked once a second otherwise, and all pages of the tests
+// are on one host.
+func hasty(c *vokter.Config) {
+	if c.Fetch.Rate == 0 {
+		c.Fetch.Rate = 1000
+	}
 }
 
 // started is a run of the program in the background.
@@ -74,7 +83,7 @@ func start(t *testing.T, args ...string) *started {
 func startApp(t *testing.T, a *app, args ...string) *started {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &started{stop: cancel, ended: make(chan int, 1)}
-	a.stdin, a.stdout, a.stderr = strings.NewReader(""), &s.out, &s.err
+	a.stdin, a.stdout, a.stderr, a.alter = strings.NewReader(""), &s.out, &s.err, hasty
 	go func() { s.ended <- a.run(ctx, args) }()
 	t.Cleanup(cancel)
 	return s
