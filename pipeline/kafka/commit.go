@@ -131,6 +131,7 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 			logged = append(logged, o)
 		}
 	}
+	timed := n.t.timed(who) // takes t.mu, which is never taken under n.mu
 	after := e.OnCommit
 	if len(hints) > 0 {
 		after = append([]func(){func() { n.t.hint(hints) }}, after...)
@@ -152,7 +153,7 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 	for _, o := range logged {
 		b.bytes += o.size()
 	}
-	if !n.t.timed(who) {
+	if !timed {
 		for _, wake := range e.Wakes {
 			b.wakes[wakeOf{who, wake.Key}] = wake
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,26 +45,27 @@ func (t *Transport) Ready() error {
 		return err
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.member == "" {
+	member, assigned, restores := t.member, slices.Sorted(maps.Keys(t.assigned)), maps.Clone(t.restores)
+	t.mu.Unlock() // a lease must not be asked under t.mu: it may hold its own lock and wait for t.mu
+	if member == "" {
 		return fmt.Errorf("kafka: waiting for lanes in the consumer group %s", t.cfg.Group)
 	}
 	var left []string
-	for lane := range t.assigned {
+	for _, lane := range assigned {
 		if n := t.lease(lane); n != nil {
 			if d := n.hanging(); d > slowCommit {
 				return fmt.Errorf("kafka: a transaction of lane %d has not ended for %v", lane, d.Round(time.Second))
 			}
 			continue
 		}
-		if r := t.restores[lane]; r != nil {
+		if r := restores[lane]; r != nil {
 			left = append(left, fmt.Sprintf("lane %d: %d %%", lane, r.percent()))
 		} else {
 			left = append(left, fmt.Sprintf("lane %d", lane))
 		}
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("kafka: restoring the state of %d of %d lanes (%s)", len(left), len(t.assigned), strings.Join(left[:min(len(left), 4)], ", "))
+		return fmt.Errorf("kafka: restoring the state of %d of %d lanes (%s)", len(left), len(assigned), strings.Join(left[:min(len(left), 4)], ", "))
 	}
 	return nil
 }

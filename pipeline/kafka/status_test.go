@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -267,4 +268,40 @@ func needed() []kfake.ACL {
 	give(kmsg.ACLResourceTypeGroup, "p", kmsg.ACLOperationRead)
 	give(kmsg.ACLResourceTypeTransactionalId, "p-", kmsg.ACLOperationWrite)
 	return all
+}
+
+// TestReadyWhileLanesWork: to ask whether the process is ready stops no lane. Each held a lock that the other
+// waited for.
+func TestReadyWhileLanesWork(t *testing.T) {
+	t.Parallel()
+	tr := opened(t, testConfig(kafkatest.Start(t)))
+	<-tr.Gained()
+	n, who := tr.lease(0), consumer{"g", "in"}
+	ended, asked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asked)
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				if err := tr.Ready(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	go func() {
+		defer close(ended)
+		for range 300_000 {
+			if err := n.merge(who, engine.Work{Kind: engine.FromWake}, &engine.Effects[output]{Writes: new(engine.Writes)}, false); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	select {
+	case <-asked:
+	case <-time.After(time.Minute):
+		t.Fatal("the lane and the question whether it is ready wait for each other")
+	}
 }
