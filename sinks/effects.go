@@ -46,7 +46,7 @@ func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
 	w := &work{d: d, tx: tx, key: key, now: d.cfg.Now().UTC(), st: state{tx.State(key)}}
 	w.settle(d.live.Load())
 	var err error
-	w.q, err = w.st.queue()
+	_, err = w.st.read(nameQueue, &w.q)
 	w.marked = w.q.Markers > 0
 	if w.q.InFlight {
 		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, d.cfg.Epoch(key)); !ok {
@@ -289,11 +289,12 @@ func (w *work) observe(kind string, a flow.Addressed, text string) {
 		}
 		items = []pipeline.Item{{ID: n.ID, Diffs: len(n.Diffs)}}
 	}
+	main, document := n.URL, a.Document // without the rest of a, which is large
 	w.tx.OnCommit(func() {
 		for _, i := range items {
-			url := cmp.Or(i.URL, n.URL)
+			url := cmp.Or(i.URL, main)
 			w.d.cfg.Observe.Note(flow.Observation{
-				Kind: kind, Page: canonical(url), Document: a.Document, URL: url, ID: i.ID, N: i.Diffs, Time: w.now, Sink: w.key, After: after, Text: text,
+				Kind: kind, Page: canonical(url), Document: document, URL: url, ID: i.ID, N: i.Diffs, Time: w.now, Sink: w.key, After: after, Text: text,
 			})
 		}
 	})
@@ -310,63 +311,75 @@ func canonical(url string) string {
 	return page
 }
 
+// happened counts what a message did to the notifications of a receiver.
+type happened struct {
+	gaveUp, dropped, passed int
+	// reason says why notifications were given up, degraded why they arrive in another way.
+	reason, degraded string
+	// atOnce says that the failure does not go away without the operator.
+	atOnce bool
+}
+
 // log logs the changes of the receiver after the commit.
 func (w *work) log(before Queue, acts []action) {
-	gaveUp, dropped, passed := 0, 0, 0
-	atOnce := false // the failure does not go away without the operator
-	var reason, degraded string
+	var h happened
 	for _, act := range acts {
 		switch act := act.(type) {
 		case dead:
-			gaveUp++
-			reason = act.Reason
+			h.gaveUp++
+			h.reason = act.Reason
 		case drop:
-			dropped++
+			h.dropped++
 		case pass:
-			passed++
+			h.passed++
 		case tell:
 			switch act.Event {
 			case pipeline.HealthReceiverDegraded:
-				degraded = act.Reason
+				h.degraded = act.Reason
 			case pipeline.HealthReceiverFailing:
-				atOnce = w.q.Failures < failingAfter
+				h.atOnce = w.q.Failures < failingAfter
 			}
 		}
 	}
-	if before.healthy() && w.q.healthy() && gaveUp+dropped+passed == 0 && degraded == "" {
+	if before.healthy() && w.q.healthy() && h.gaveUp+h.dropped+h.passed == 0 && h.degraded == "" {
 		return
 	}
-	q, now := w.q, w.now
-	w.tx.OnCommit(func() {
+	w.tx.OnCommit(w.logged(h, before, w.q))
+}
+
+// logged returns the function that logs h, with the queue before and after the message. Most messages
+// need none, so that only this function copies the queues.
+func (w *work) logged(h happened, before, q Queue) func() {
+	return func() {
 		log := w.d.cfg.Logger.With("sink", w.key)
-		if dropped > 0 {
-			log.Info("notifications of cancelled subscriptions were dropped", "dropped", dropped)
+		if h.dropped > 0 {
+			log.Info("notifications of cancelled subscriptions were dropped", "dropped", h.dropped)
 		}
-		if passed > 0 && w.route == nil {
-			log.Warn("notifications go to the fallback", "fallback", w.receiving.Fallback, "passed_on", passed, "reason", q.Reason)
+		if h.passed > 0 && w.route == nil {
+			log.Warn("notifications go to the fallback", "fallback", w.receiving.Fallback, "passed_on", h.passed, "reason", q.Reason)
 		}
-		if degraded != "" {
-			log.Warn("notifications arrive, but not as the configuration says", "reason", degraded)
+		if h.degraded != "" {
+			log.Warn("notifications arrive, but not as the configuration says", "reason", h.degraded)
 		}
 		switch {
 		case q.Limited() && !before.Limited():
 			log.Warn("a receiver limits how much it takes: what waits follows as it allows", "reason", q.LimitReason, "waiting", q.Pending(), "next", q.Due)
 		case !q.Limited() && before.Limited():
-			log.Info("nothing waits for the limit of a receiver any more", "limited_for", now.Sub(before.LimitedSince), "put_off", before.Limits)
+			log.Info("nothing waits for the limit of a receiver any more", "limited_for", w.now.Sub(before.LimitedSince), "put_off", before.Limits)
 		}
 		switch {
 		case before.Failures > 0 && q.Failures == 0:
-			log.Info("a receiver takes notifications again", "failed_for", now.Sub(before.FailingSince), "attempts", before.Failures)
+			log.Info("a receiver takes notifications again", "failed_for", w.now.Sub(before.FailingSince), "attempts", before.Failures)
 		case q.Expired() && !before.Expired():
-			log.Error("a receiver is expired: mend it, then resume its subscriptions and replay what was given up", "reason", q.ExpiredReason, "dead", gaveUp)
-		case gaveUp > 0:
-			log.Error("notifications were given up", "dead", gaveUp, "reason", reason)
-		case q.Failures > before.Failures && q.Reason != before.Reason && atOnce:
+			log.Error("a receiver is expired: mend it, then resume its subscriptions and replay what was given up", "reason", q.ExpiredReason, "dead", h.gaveUp)
+		case h.gaveUp > 0:
+			log.Error("notifications were given up", "dead", h.gaveUp, "reason", h.reason)
+		case q.Failures > before.Failures && q.Reason != before.Reason && h.atOnce:
 			log.Error("a receiver has to be mended: its notifications wait, and are tried again", "reason", q.Reason, "next", q.Due)
 		case q.Failures > before.Failures && q.Reason != before.Reason:
 			log.Warn("a delivery failed and will be tried again", "reason", q.Reason, "next", q.Due)
 		}
-	})
+	}
 }
 
 // keepNote stores the note that the attempt in flight has set for a pending notification.
