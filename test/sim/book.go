@@ -39,6 +39,13 @@ type book struct {
 	by                     *process       // which makes it
 	elsewhere              bool           // another process handled messages meanwhile, and may have given it up
 	withdrawn              map[string]int // by subscription: as which act
+	quiet                  map[string]hush
+}
+
+// hush is why a notification must not be tried: it came in quiet hours.
+type hush struct {
+	hours pipeline.Quiet
+	until time.Time
 }
 
 // try is what became of a notification so far.
@@ -49,7 +56,7 @@ type try struct {
 }
 
 func (b book) clone() book {
-	b.tried, b.withdrawn = maps.Clone(b.tried), maps.Clone(b.withdrawn)
+	b.tried, b.withdrawn, b.quiet = maps.Clone(b.tried), maps.Clone(b.withdrawn), maps.Clone(b.quiet)
 	return b
 }
 
@@ -59,9 +66,12 @@ func (w *world) recordDelivery(h handleable, x *tx, out []flow.Message) error {
 	before := h.l.books[key]
 	b := before.clone()
 	if b.tried == nil {
-		b.tried, b.withdrawn = make(map[string]try), make(map[string]int)
+		b.tried, b.withdrawn, b.quiet = make(map[string]try), make(map[string]int), make(map[string]hush)
 	}
 	b.clamp(w.now)
+	if err := b.hushed(w, h.message); err != nil {
+		return err
+	}
 	if b.attempt != 0 && h.p != b.by {
 		b.elsewhere = true
 	}
@@ -111,6 +121,37 @@ func (w *world) recordDelivery(h handleable, x *tx, out []flow.Message) error {
 	h.l.books[key] = b
 	h.l.undo.add(func() { h.l.books[key] = before })
 	return nil
+}
+
+// hushed notes which notifications must wait for the end of quiet hours. A clock that was set back to a
+// time before them ends them as well. Other digests may end in quiet hours: when they are full, or when
+// delivery handles late that they were due.
+func (b *book) hushed(w *world, m flow.Message) error {
+	maps.DeleteFunc(b.quiet, func(_ string, x hush) bool { return !x.until.After(w.now) || !x.hours.End(w.now).After(w.now) })
+	if m.Type != flow.TypeNotification {
+		return nil
+	}
+	return read(m, func(a flow.Addressed) {
+		if a.Digest == nil || always(a.Digest) {
+			return
+		}
+		if until := a.Digest.Quiet.End(w.now); until.After(w.now) {
+			b.quiet[a.Notification.ID] = hush{a.Digest.Quiet, until}
+			w.stats.Hushed++
+		}
+	})
+}
+
+// silent reports whether all that n tells came in quiet hours that go on.
+func (b *book) silent(n pipeline.Notification) bool {
+	if len(n.Items) == 0 {
+		_, ok := b.quiet[n.ID]
+		return ok
+	}
+	return !slices.ContainsFunc(n.Items, func(i pipeline.Item) bool {
+		_, ok := b.quiet[i.ID]
+		return !ok
+	})
 }
 
 // clamp takes back times that a clock set back has made impossible.
@@ -199,7 +240,6 @@ func (b *book) putOff(a answer, now time.Time, policy policy, told bool) []pipel
 	if b.limited.IsZero() {
 		b.limited = now
 	}
-	b.sure++
 	t := b.tried[a.notification]
 	t.putOff++
 	b.tried[a.notification] = t
@@ -253,6 +293,9 @@ func (w *world) hand(p *process, a sinks.Attempt) {
 		}
 		if act, ok := b.withdrawn[w.subscriptionOf[of]]; ok && act < w.followed {
 			w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried although its subscription was cancelled", n.ID, receiver))
+		}
+		if b.silent(n) {
+			w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried in quiet hours", n.ID, receiver))
 		}
 		t := b.tried[n.ID]
 		if t.first.IsZero() {

@@ -134,6 +134,11 @@ func TestCatches(t *testing.T) {
 		}), ""},
 		{"what was collected for a cancelled client told", flow.GroupDelivery, broken(tap{clings: true}, of(flow.TypeWithdraw)), ""},
 		{"a dead letter lost", flow.GroupDead, broken(tap{drops: "l/"}, of(flow.TypeDeadLetter)), ""},
+		{"quiet hours that are not heeded", flow.GroupDelivery, input(alter(flow.TypeNotification, func(a *flow.Addressed) {
+			if a.Digest != nil {
+				a.Digest.Quiet = pipeline.Quiet{}
+			}
+		})), "in quiet hours"},
 		{"what is brought back taken for known", flow.GroupDelivery, input(func(m *flow.Message) {
 			m.Header = maps.Clone(m.Header)
 			delete(m.Header, flow.HeaderReplay)

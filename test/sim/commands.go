@@ -143,6 +143,12 @@ func (w *world) send(s *site, kind string, body any) {
 	}
 }
 
+// intervals are how often subscriptions want pages to be checked.
+var intervals = []pipeline.Interval{
+	pipeline.Every(10 * time.Second), pipeline.Every(time.Minute), pipeline.Every(5 * time.Minute), pipeline.Every(20 * time.Minute),
+	{Cron: "*/10 * * * *"}, {Cron: "0 */2 * * * Europe/Berlin"},
+}
+
 // subscription returns one with options of all kinds.
 func (w *world) subscription(s *site) pipeline.Subscription {
 	r := w.rng
@@ -154,7 +160,7 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 	}
 	sub := pipeline.Subscription{
 		URL: pick(r, s.spellings), Client: pick(r, clients), View: pick(r, views),
-		Interval: pipeline.Every(pick(r, []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 20 * time.Minute})),
+		Interval: pick(r, intervals),
 		Stem:     once(4), FilterStopwords: once(4), IgnoreCase: once(2), IgnoreDiacritics: once(4), Moved: once(4),
 	}
 	n := 1 + r.IntN(5)
@@ -181,6 +187,9 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 	if once(2) && !w.crowded() {
 		d := pick(r, settings)
 		sub.Digest = &d
+	}
+	if once(3) && !w.crowded() {
+		sub.Quiet = pick(r, quietHours)
 	}
 	if w.linked && once(3) {
 		all := false

@@ -52,7 +52,7 @@ func (w *world) verifyDeliveries(byID map[string]*told) error {
 			items, replayed = d.items, w.broughtBack[id]
 		case n == nil || n.Receiver.Sink != g.sink:
 			return fmt.Errorf("step %d: %s took %s, which nobody told it", g.step, g.sink, id)
-		case n.Digest != nil:
+		case always(n.Digest):
 			return fmt.Errorf("step %d: %s took %s, which belongs into a digest", g.step, g.sink, id)
 		case !reflect.DeepEqual(n.Notification, g.notification):
 			return fmt.Errorf("step %d: %s took %s with other content: %+v, want %+v", g.step, g.sink, id, g.notification, n.Notification)
@@ -67,6 +67,9 @@ func (w *world) verifyDeliveries(byID map[string]*told) error {
 			continue // brought back out of order, or told by who had lost the lane
 		}
 		for _, n := range items {
+			if n.replayed > 0 {
+				continue // and was collected again, in quiet hours
+			}
 			end := line{n.Notification.Client, w.incarnationOf(n), g.sink, ""}
 			if n.Notification.Status == pipeline.StatusTimeout {
 				over[end] = true
@@ -118,9 +121,8 @@ func (w *world) verifyEnds(byID map[string]*told, ds digests, taken map[string]i
 	}
 	for item, n := range byID {
 		sink, id, replayed := n.Receiver.Sink, item, n.replayed
-		if n.Digest != nil {
-			id = ds.of[item]
-			replayed = w.broughtBack[id]
+		if in := ds.of[item]; in != "" || always(n.Digest) {
+			id, replayed = in, w.broughtBack[in]
 		}
 		refused := sink == picky && refuses(id) != nil
 		_, withdrawn := w.stands(sink).books[sink].withdrawn[n.Subscription]

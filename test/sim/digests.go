@@ -13,6 +13,12 @@ var settings = []pipeline.Digest{
 	{Every: pipeline.Duration(10 * time.Minute)}, {Every: pipeline.Duration(3 * time.Hour), Max: 3}, {Cron: "*/30 * * * * Europe/Berlin"}, {Every: pipeline.Duration(20 * 24 * time.Hour), Max: 5},
 }
 
+// quietHours are those of subscriptions.
+var quietHours = []pipeline.Quiet{{From: 22 * 60, To: 7 * 60, Zone: "Europe/Berlin"}, {From: 8 * 60, To: 20 * 60}}
+
+// always reports whether d collects outside of quiet hours, too.
+func always(d *pipeline.Digest) bool { return d != nil && (d.Every != 0 || d.Cron != "") }
+
 // digest is one that a receiver was offered, or that became a dead letter.
 type digest struct {
 	notification pipeline.Notification

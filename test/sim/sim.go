@@ -49,6 +49,7 @@ type Stats struct {
 	Returns, Stale                          int // pages that are again as they were, after moves; deliveries by earlier owners
 	Batched                                 int // notifications that were delivered behind others in one attempt
 	Digests, Merged                         int // digests, and those with several items
+	Hushed                                  int // notifications that came in quiet hours
 	Trees, Linked, Leaves                   int // subscriptions with follow, pages that began for them, and those watched in the end
 	Walls, Replaced                         int // checks that found a challenge, and those where it was taken for no text
 	Pauses, Resumed                         int // of subscriptions
@@ -73,7 +74,7 @@ func (s *Stats) Add(o Stats) {
 		{&s.Restored, o.Restored}, {&s.Compactions, o.Compactions}, {&s.Outages, o.Outages},
 		{&s.Transactions, o.Transactions}, {&s.Fenced, o.Fenced}, {&s.Unknown, o.Unknown},
 		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused}, {&s.Returns, o.Returns}, {&s.Stale, o.Stale}, {&s.Batched, o.Batched},
-		{&s.Digests, o.Digests}, {&s.Merged, o.Merged},
+		{&s.Digests, o.Digests}, {&s.Merged, o.Merged}, {&s.Hushed, o.Hushed},
 		{&s.Trees, o.Trees}, {&s.Linked, o.Linked}, {&s.Leaves, o.Leaves}, {&s.Unrepeated, o.Unrepeated},
 		{&s.Pauses, o.Pauses}, {&s.Resumed, o.Resumed}, {&s.Walls, o.Walls}, {&s.Replaced, o.Replaced},
 	} {

@@ -75,7 +75,7 @@ func TestSeeds(t *testing.T) {
 		"messages without a transaction": total.Lazy, "lost messages": total.Lost, "pages changed and changed back while they move": total.Shuttles,
 		"refused commands": total.Refused, "pages that return after moves": total.Returns, "deliveries by earlier owners": total.Stale,
 		"notifications in batches": total.Batched,
-		"digests of several items": total.Merged, "subscriptions that follow links": total.Trees, "pages that began because of a link": total.Linked,
+		"digests of several items": total.Merged, "notifications in quiet hours": total.Hushed, "subscriptions that follow links": total.Trees, "pages that began because of a link": total.Linked,
 		"linked pages in the end": total.Leaves,
 		"challenges":              total.Walls, "replaced pages": total.Replaced,
 	} {
