@@ -12,7 +12,6 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -166,15 +165,11 @@ func (n *lease) loadTimed() error {
 	for topic, declared := range n.t.declaredTopics() {
 		for _, group := range declared.Timed {
 			q := n.wakesOf(consumer{group, topic})
-			for kv, err := range n.t.cache.WakeStates(group, n.lane) {
-				w := engine.Wake{Key: kv.Key}
-				if err == nil {
-					w.At, w.AtStart, _, err = flow.CutWake(kv.Value)
-				}
+			for w, err := range n.t.cache.WakeStates(group, n.lane) {
 				if err != nil {
 					return err
 				}
-				q.Set(w)
+				q.Set(engine.Wake(w))
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -117,31 +116,18 @@ func (c *cursor) setWake(w engine.Wake) {
 	c.wakes.Set(w)
 }
 
-// restore reads the wakes of a cursor from the store.
+// restore reads the wakes of a cursor from the store. A group that is timed keeps them in its state.
 func (c *cursor) restore() error {
+	db, group := c.c.t.db, c.c.group
+	wakes := db.Wakes(group, c.lane.topic.name, c.lane.index)
 	if c.c.timed {
-		return c.restoreTimed()
+		wakes = db.WakeStates(group, c.lane.index)
 	}
-	for w, err := range c.c.t.db.Wakes(c.c.group, c.lane.topic.name, c.lane.index) {
+	for w, err := range wakes {
 		if err != nil {
 			return err
 		}
 		c.setWake(engine.Wake(w))
-	}
-	return nil
-}
-
-// restoreTimed reads the wakes that the group keeps in its state.
-func (c *cursor) restoreTimed() error {
-	for kv, err := range c.c.t.db.WakeStates(c.c.group, c.lane.index) {
-		w := engine.Wake{Key: kv.Key}
-		if err == nil {
-			w.At, w.AtStart, _, err = flow.CutWake(kv.Value)
-		}
-		if err != nil {
-			return err
-		}
-		c.setWake(w)
 	}
 	return nil
 }

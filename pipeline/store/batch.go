@@ -38,39 +38,26 @@ func (b *Batch) Close() error {
 // Empty reports whether nothing was written to b.
 func (b *Batch) Empty() bool { return b.b == nil || b.b.Empty() }
 
-func (b *Batch) fail(err error) {
-	if b.err == nil {
-		b.err = err
-	}
-}
-
 func (b *Batch) set(k, v []byte) {
-	if b.b == nil {
-		b.fail(ErrClosed)
-		return
-	}
-	if err := b.b.Set(k, v, nil); err != nil {
-		b.fail(err)
-	}
+	b.write(func(p *pebble.Batch) error { return p.Set(k, v, nil) })
 }
 
 func (b *Batch) delete(k []byte) {
-	if b.b == nil {
-		b.fail(ErrClosed)
-		return
-	}
-	if err := b.b.Delete(k, nil); err != nil {
-		b.fail(err)
-	}
+	b.write(func(p *pebble.Batch) error { return p.Delete(k, nil) })
 }
 
 func (b *Batch) deleteRange(from, to []byte) {
-	if b.b == nil {
-		b.fail(ErrClosed)
-		return
+	b.write(func(p *pebble.Batch) error { return p.DeleteRange(from, to, nil) })
+}
+
+// write calls f, and keeps the first error for the commit.
+func (b *Batch) write(f func(*pebble.Batch) error) {
+	err := ErrClosed
+	if b.b != nil {
+		err = f(b.b)
 	}
-	if err := b.b.DeleteRange(from, to, nil); err != nil {
-		b.fail(err)
+	if err != nil && b.err == nil {
+		b.err = err
 	}
 }
 

@@ -19,26 +19,7 @@ func (d *DB) Namespace(name string) *DB {
 
 // Namespaces returns the sorted names of the namespaces that hold data, without the default
 // one.
-func (d *DB) Namespaces() ([]string, error) {
-	var out []string
-	for next := []byte{kindSpace}; next != nil; {
-		from := next
-		next = nil
-		err := d.scan([]byte{kindSpace}, from, func(k, _ []byte) (bool, error) {
-			name, _, err := cutString(k)
-			if err != nil {
-				return false, err
-			}
-			out = append(out, name)
-			next = after([]byte(spaceOf(name)))
-			return false, nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
+func (d *DB) Namespaces() ([]string, error) { return d.firstStrings([]byte{kindSpace}) }
 
 // User has the callbacks of the user of a namespace.
 type User struct {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -32,6 +33,16 @@ func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
 	return append(make([]byte, 0, len(v)), v...), true, closer.Close()
 }
 
+// iterate returns an iterator over the keys that begin with prefix, from the key from on. The caller
+// keeps the store open until it has closed the iterator.
+func (d *DB) iterate(prefix, from []byte) (*pebble.Iterator, error) {
+	if err := d.settleGathered(prefix); err != nil {
+		return nil, d.readError(err)
+	}
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	return it, d.readError(err)
+}
+
 // scan calls f with the entries whose keys begin with prefix. k is the rest of the key. k
 // and v are valid until f returns.
 func (d *DB) scan(prefix, from []byte, f func(k, v []byte) (more bool, err error)) (err error) {
@@ -42,12 +53,9 @@ func (d *DB) scan(prefix, from []byte, f func(k, v []byte) (more bool, err error
 	if from == nil {
 		from = prefix
 	}
-	if err := d.settleGathered(prefix); err != nil {
-		return d.readError(err)
-	}
-	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	it, err := d.iterate(prefix, from)
 	if err != nil {
-		return d.readError(err)
+		return err
 	}
 	defer func() {
 		if e := it.Close(); err == nil {
@@ -114,12 +122,9 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 	}
 	defer d.done()
 	prefix := d.keyOf(kindLog, lane, topic)
-	if err := d.settleGathered(prefix); err != nil {
-		return 0, 0, d.readError(err)
-	}
-	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: d.logKey(topic, lane, begin), UpperBound: after(prefix)})
+	it, err := d.iterate(prefix, d.logKey(topic, lane, begin))
 	if err != nil {
-		return 0, 0, d.readError(err)
+		return 0, 0, err
 	}
 	end = begin
 	if it.Last() {
@@ -130,33 +135,42 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 	return begin, end, d.readError(errors.Join(it.Error(), it.Close()))
 }
 
-// Topics lists the topics that have a log, in order.
+// Topics lists the topics that have a log, in order of their names.
 func (d *DB) Topics() ([]string, error) {
-	seen := map[string]bool{}
-	var out []string
-	for _, kind := range []byte{kindLog, kindBegin} {
-		next := d.stringsOf(kind)
-		for next != nil {
-			from := next
-			next = nil
-			err := d.scan(d.stringsOf(kind), from, func(k, _ []byte) (bool, error) {
-				topic, _, err := cutString(k)
-				if err != nil {
-					return false, err
-				}
-				if !seen[topic] {
-					seen[topic] = true
-					out = append(out, topic)
-				}
-				next = after(d.stringsOf(kind, topic))
-				return false, nil
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
+	logs, err := d.firstStrings(d.stringsOf(kindLog))
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	trimmed, err := d.firstStrings(d.stringsOf(kindBegin))
+	if err != nil {
+		return nil, err
+	}
+	all := append(logs, trimmed...)
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// firstStrings returns the strings that follow prefix in keys, in order and each once. It seeks from
+// one to the next.
+func (d *DB) firstStrings(prefix []byte) ([]string, error) {
+	var all []string
+	for from := prefix; from != nil; {
+		next := []byte(nil)
+		err := d.scan(prefix, from, func(k, _ []byte) (bool, error) {
+			s, _, err := cutString(k)
+			if err != nil {
+				return false, err
+			}
+			all = append(all, s)
+			next = after(appendString(bytes.Clone(prefix), s))
+			return false, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		from = next
+	}
+	return all, nil
 }
 
 // Position is the position of a group in a topic's lane.
@@ -195,12 +209,21 @@ type Wake struct {
 // Wakes yields the wakes of a group in a topic's lane, ordered by key. If the store fails, it ends
 // with an error.
 func (d *DB) Wakes(group, topic string, lane int) iter.Seq2[Wake, error] {
+	return d.wakes(d.keyOf(kindWake, lane, group, topic), func(k, v []byte) (Wake, bool, error) {
+		w, err := wakeOf(k, v)
+		return w, true, err
+	})
+}
+
+// wakes yields the wakes that decode finds in the entries whose keys begin with prefix. Decode gets the
+// rest of the key.
+func (d *DB) wakes(prefix []byte, decode func(k, v []byte) (w Wake, ok bool, err error)) iter.Seq2[Wake, error] {
 	return func(yield func(Wake, error) bool) {
 		more := true
-		err := d.scan(d.keyOf(kindWake, lane, group, topic), nil, func(k, v []byte) (bool, error) {
-			w, err := wakeOf(k, v)
-			if err != nil {
-				return false, err
+		err := d.scan(prefix, nil, func(k, v []byte) (bool, error) {
+			w, ok, err := decode(k, v)
+			if err != nil || !ok {
+				return true, err
 			}
 			more = yield(w, nil)
 			return more, nil
@@ -252,29 +275,18 @@ func (d *DB) ScanState(group string, lane int, key, prefix string, f func(name s
 	return nil
 }
 
-// WakeStates yields the values of group in a lane that are named flow.WakeName, by key and in order. If
-// the store fails, it ends with an error.
-func (d *DB) WakeStates(group string, lane int) iter.Seq2[KeyValue, error] {
-	return func(yield func(KeyValue, error) bool) {
-		more := true
-		err := d.scan(d.keyOf(kindHot, lane, group), nil, func(k, v []byte) (bool, error) {
-			key, name, err := cutString(k)
-			if err != nil || string(name) != flow.WakeName {
-				return true, err
-			}
-			more = yield(KeyValue{key, v}, nil)
-			return more, nil
-		})
-		if err != nil && more {
-			yield(KeyValue{}, err)
+// WakeStates yields the wakes that group keeps in its state in a lane, under flow.WakeName, ordered by
+// key. If the store fails, it ends with an error.
+func (d *DB) WakeStates(group string, lane int) iter.Seq2[Wake, error] {
+	return d.wakes(d.keyOf(kindHot, lane, group), func(k, v []byte) (w Wake, ok bool, err error) {
+		key, name, err := cutString(k)
+		if err != nil || string(name) != flow.WakeName {
+			return Wake{}, false, err
 		}
-	}
-}
-
-// KeyValue is a value of a key. The value must not be kept.
-type KeyValue struct {
-	Key   string
-	Value []byte
+		w.Key = key
+		w.At, w.AtStart, _, err = flow.CutWake(v)
+		return w, true, err
+	})
 }
 
 // StateKeys yields the keys behind after for which group keeps state, in order; an empty after means
@@ -332,12 +344,9 @@ func (d *DB) someKeys(prefix, from []byte, n int) (keys []string, next []byte, e
 		return nil, nil, err
 	}
 	defer d.done()
-	if err := d.settleGathered(prefix); err != nil {
-		return nil, nil, d.readError(err)
-	}
-	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	it, err := d.iterate(prefix, from)
 	if err != nil {
-		return nil, nil, d.readError(err)
+		return nil, nil, err
 	}
 	defer func() {
 		if e := it.Close(); err == nil {
