@@ -55,12 +55,11 @@ func (p *publisher) Close() error {
 	return nil
 }
 
-// Subscribe opens a subscription to topic that ends with ctx. It returns the channel, and a
-// function that ends the subscription and returns when the channel is closed.
-type Subscribe func(ctx context.Context, topic string) (out <-chan *message.Message, end func(), err error)
+// Subscribe opens a subscription to topic, which is closed when ctx is done.
+type Subscribe func(ctx context.Context, topic string) (*Subscription, error)
 
 // NewSubscriber returns a Watermill subscriber that opens its subscriptions with subscribe. Close
-// ends all of them. After that Subscribe fails with closed.
+// closes all of them. After that Subscribe fails with closed.
 func NewSubscriber(subscribe Subscribe, closed error) message.Subscriber {
 	return &subscriber{subscribe: subscribe, closed: closed}
 }
@@ -71,7 +70,7 @@ type subscriber struct {
 
 	mu   sync.Mutex
 	over bool
-	ends []func()
+	subs []*Subscription
 }
 
 func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
@@ -80,28 +79,19 @@ func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	if s.over {
 		return nil, s.closed
 	}
-	out, end, err := s.subscribe(ctx, topic)
+	sub, err := s.subscribe(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
-	s.ends = append(s.ends, end)
-	return out, nil
+	s.subs = append(WithoutEnded(s.subs), sub)
+	return sub.Out, nil
 }
 
 func (s *subscriber) Close() error {
 	s.mu.Lock()
 	s.over = true
-	ends := s.ends
+	subs := s.subs
 	s.mu.Unlock()
-	EndAll(ends)
+	CloseAll(subs)
 	return nil
-}
-
-// EndAll calls all ends concurrently and waits for them.
-func EndAll(ends []func()) {
-	var wg sync.WaitGroup
-	for _, end := range ends {
-		wg.Go(end)
-	}
-	wg.Wait()
 }

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -17,28 +19,18 @@ type Subscription struct {
 	runs   sync.WaitGroup
 	// abandoned is closed when the subscription stops waiting for messages in flight.
 	abandoned chan struct{}
-	once      sync.Once
+	end       func()
+	ended     atomic.Bool
 }
 
-// NewSubscription returns a subscription whose messages have the values of ctx.
-func NewSubscription(ctx context.Context) *Subscription {
+// NewSubscription returns a subscription whose messages have the values of ctx. When it is closed,
+// leave makes the transport stop its runners. Handlers of messages in flight then have the time grace
+// until their contexts are cancelled, and after that the time after to return.
+func NewSubscription(ctx context.Context, leave func(*Subscription), grace, after time.Duration) *Subscription {
 	s := &Subscription{Out: make(chan *message.Message), abandoned: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	return s
-}
-
-// CloseWith calls end when ctx is done, unless the subscription was closed before.
-func (s *Subscription) CloseWith(ctx context.Context, end func()) {
-	unwatch := context.AfterFunc(ctx, end)
-	context.AfterFunc(s.ctx, func() { unwatch() })
-}
-
-// Close ends the subscription. Leave makes the transport stop its runners. Handlers of messages in
-// flight have the time grace until their contexts are cancelled, and then the time after to return.
-// All calls return when the channel is closed.
-func (s *Subscription) Close(leave func(), grace, after time.Duration) {
-	s.once.Do(func() {
-		leave()
+	s.end = sync.OnceFunc(func() {
+		leave(s)
 		cancel := time.AfterFunc(grace, s.cancel)
 		abandon := time.AfterFunc(grace+after, func() { close(s.abandoned) })
 		s.runs.Wait()
@@ -46,7 +38,30 @@ func (s *Subscription) Close(leave func(), grace, after time.Duration) {
 		abandon.Stop()
 		s.cancel()
 		close(s.Out)
+		s.ended.Store(true)
 	})
+	return s
+}
+
+// CloseWith closes the subscription when ctx is done.
+func (s *Subscription) CloseWith(ctx context.Context) {
+	unwatch := context.AfterFunc(ctx, s.end)
+	context.AfterFunc(s.ctx, func() { unwatch() })
+}
+
+// CloseAll closes subscriptions, all at the same time. It returns when their channels are closed, also
+// where another call closes them.
+func CloseAll(all []*Subscription) {
+	var wg sync.WaitGroup
+	for _, s := range all {
+		wg.Go(s.end)
+	}
+	wg.Wait()
+}
+
+// WithoutEnded removes the subscriptions whose channels are closed from all.
+func WithoutEnded(all []*Subscription) []*Subscription {
+	return slices.DeleteFunc(all, func(s *Subscription) bool { return s.ended.Load() })
 }
 
 // Seat is the place of the runner that serves a lane for a group. The zero Seat is free. Its users

@@ -95,7 +95,7 @@ func TestSubscribeWhileClosing(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := tr.attach(t.Context(), consumer{"g", "in"}); !errors.Is(err, ErrClosed) {
+	if _, err := tr.attach(t.Context(), consumer{"g", "in"}); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v, want %v", err, ErrClosed)
 	}
 }

@@ -18,43 +18,35 @@ import (
 // grace period of a closing subscription is over. Close closes the subscriptions of this
 // subscriber and returns when their channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
-	return engine.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
+	return engine.NewSubscriber(func(ctx context.Context, topic string) (*engine.Subscription, error) {
 		if t.ctx.Err() != nil {
-			return nil, nil, ErrClosed
+			return nil, ErrClosed
 		}
 		if err := t.ensure(ctx, topic); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		s, end, err := t.attach(ctx, consumer{group, topic})
-		if err != nil {
-			return nil, nil, err
-		}
-		return s.Out, end, nil
+		return t.attach(ctx, consumer{group, topic})
 	}, ErrClosed)
 }
 
-// attach adds a subscription of who and assigns its part of the lanes to it. End ends it: no more
-// messages are delivered, and those in flight may be finished within the grace period.
-func (t *Transport) attach(ctx context.Context, who consumer) (s *engine.Subscription, end func(), err error) {
-	s = engine.NewSubscription(ctx)
-	end = func() { s.Close(func() { t.detach(who, s) }, t.grace, finishFor) }
+// attach adds a subscription of who and assigns its part of the lanes to it.
+func (t *Transport) attach(ctx context.Context, who consumer) (*engine.Subscription, error) {
+	s := engine.NewSubscription(ctx, func(s *engine.Subscription) { t.detach(who, s) }, t.grace, finishFor)
 	t.subsMu.Lock()
 	if t.ctx.Err() != nil { // under the lock: Close closes only the subscriptions that it finds
 		t.subsMu.Unlock()
-		return nil, nil, ErrClosed
+		return nil, ErrClosed
 	}
 	t.subs[who] = append(t.subs[who], s)
-	t.ends[s] = end
 	t.subsMu.Unlock()
 	t.reassign(who)
-	s.CloseWith(ctx, end)
-	return s, end, nil
+	s.CloseWith(ctx)
+	return s, nil
 }
 
 // detach takes the lanes of s away.
 func (t *Transport) detach(who consumer, s *engine.Subscription) {
 	t.subsMu.Lock()
-	delete(t.ends, s)
 	t.subs[who] = slices.DeleteFunc(t.subs[who], func(o *engine.Subscription) bool { return o == s })
 	if len(t.subs[who]) == 0 {
 		delete(t.subs, who)

@@ -87,7 +87,6 @@ type Transport struct {
 
 	subsMu sync.Mutex
 	subs   map[consumer][]*engine.Subscription
-	ends   map[*engine.Subscription]func() // how each is closed
 
 	headMu sync.Mutex
 	heads  map[topicLane]int64
@@ -117,7 +116,7 @@ func New(c Config) (*Transport, error) {
 	t := &Transport{
 		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]flow.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
 		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
-		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), subs: make(map[consumer][]*engine.Subscription), ends: make(map[*engine.Subscription]func()), heads: make(map[topicLane]int64),
+		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), subs: make(map[consumer][]*engine.Subscription), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -253,9 +252,9 @@ func (t *Transport) Close() error {
 func (t *Transport) close() error {
 	t.cancel()
 	t.subsMu.Lock()
-	ends := slices.Collect(maps.Values(t.ends))
+	subs := slices.Concat(slices.Collect(maps.Values(t.subs))...)
 	t.subsMu.Unlock()
-	engine.EndAll(ends)
+	engine.CloseAll(subs)
 	var errs []error
 	if t.group != nil {
 		t.leave()

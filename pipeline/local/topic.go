@@ -129,34 +129,24 @@ const abandonAfter = time.Second
 // Config.Grace. Close closes the subscriptions of this subscriber, and returns when their
 // channels are closed.
 func (t *Transport) Subscriber(group string) message.Subscriber {
-	return engine.NewSubscriber(func(ctx context.Context, topic string) (<-chan *message.Message, func(), error) {
-		s, end, err := t.subscribe(ctx, group, topic)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s.Out, end, nil
+	return engine.NewSubscriber(func(ctx context.Context, topic string) (*engine.Subscription, error) {
+		return t.subscribe(ctx, group, topic)
 	}, ErrClosed)
 }
 
-func (t *Transport) subscribe(ctx context.Context, group, topic string) (*engine.Subscription, func(), error) {
+func (t *Transport) subscribe(ctx context.Context, group, topic string) (*engine.Subscription, error) {
 	t.subsMu.Lock()
 	defer t.subsMu.Unlock()
 	if t.closed() {
-		return nil, nil, ErrClosed
+		return nil, ErrClosed
 	}
 	c, err := t.consumer(group, t.topic(topic))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	s := engine.NewSubscription(ctx)
-	end := func() {
-		s.Close(func() { c.detach(s) }, t.cfg.Grace, abandonAfter)
-		t.subsMu.Lock()
-		delete(t.subs, s)
-		t.subsMu.Unlock()
-	}
-	t.subs[s] = end
+	s := engine.NewSubscription(ctx, c.detach, t.cfg.Grace, abandonAfter)
+	t.subs = append(engine.WithoutEnded(t.subs), s)
 	c.attach(s)
-	s.CloseWith(ctx, end)
-	return s, end, nil
+	s.CloseWith(ctx)
+	return s, nil
 }

@@ -44,7 +44,7 @@ type Transport struct {
 	topics map[string]*topic
 
 	subsMu sync.Mutex
-	subs   map[*engine.Subscription]func() // how each is closed
+	subs   []*engine.Subscription
 }
 
 // Open opens the transport in c.Dir. Its errors say what to do.
@@ -56,7 +56,7 @@ func Open(c Config) (*Transport, error) {
 	t := &Transport{
 		cfg: c, log: c.Logger, db: c.Store,
 		volatile: c.Store == nil && c.Dir == "",
-		topics:   map[string]*topic{}, subs: map[*engine.Subscription]func(){},
+		topics:   map[string]*topic{},
 	}
 	t.room = newRoom(c)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -138,12 +138,9 @@ func (t *Transport) Close() error {
 	t.cancel()
 	defer t.room.Stop() // only now, since commits may wait for it
 	t.subsMu.Lock()
-	var ends []func()
-	for _, end := range t.subs {
-		ends = append(ends, end)
-	}
+	subs := t.subs
 	t.subsMu.Unlock()
-	engine.EndAll(ends)
+	engine.CloseAll(subs)
 	return errors.Join(t.keepClock(), t.closeStore())
 }
 
