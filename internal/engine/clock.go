@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,21 +14,40 @@ const (
 	SaveEvery = 10 * time.Second
 )
 
-// Clock remembers the latest time of a wall clock, to notice when that is set back: wakes that
-// were scheduled before would come too late. The zero Clock has seen no time. It is safe for
-// concurrent use.
+// Clock is the clock of a transport. It remembers the latest time, to notice when the wall clock is
+// set back: wakes that were scheduled before would come too late. It has seen no time at first. It is
+// safe for concurrent use.
 type Clock struct {
+	// Wall returns the time of the wall clock.
+	Wall func() time.Time
+	// WakeAll makes every wake be delivered once regardless of the time.
+	WakeAll func()
+	Log     *slog.Logger
+
 	high     atomic.Int64 // in Unix nanoseconds
 	checking sync.Mutex
 }
 
-// See records the time now, and returns it.
-func (c *Clock) See(now time.Time) time.Time {
+// Now returns the time of the wall clock and remembers it.
+func (c *Clock) Now() time.Time {
+	now := c.Wall()
+	c.See(now)
+	return now
+}
+
+// CheckedNow is Now, but first it looks whether the clock was set back.
+func (c *Clock) CheckedNow() time.Time {
+	c.Check()
+	return c.Now()
+}
+
+// See remembers the time now.
+func (c *Clock) See(now time.Time) {
 	n := now.UnixNano()
 	for {
 		high := c.high.Load()
 		if n <= high || c.high.CompareAndSwap(high, n) {
-			return now
+			return
 		}
 	}
 }
@@ -37,9 +57,10 @@ func (c *Clock) Behind(now time.Time) bool {
 	return c.high.Load()-now.UnixNano() > int64(SetBack)
 }
 
-// Check calls wake with the latest time if now is Behind, and then makes now the latest time. It
-// does nothing while another call of Check calls wake.
-func (c *Clock) Check(now time.Time, wake func(from time.Time)) {
+// Check calls WakeAll if the wall clock was set back, and then makes its time the latest one. It
+// does nothing while another call of Check calls WakeAll.
+func (c *Clock) Check() {
+	now := c.Wall()
 	if !c.Behind(now) || !c.checking.TryLock() {
 		return
 	}
@@ -48,6 +69,7 @@ func (c *Clock) Check(now time.Time, wake func(from time.Time)) {
 	if !c.Behind(now) {
 		return
 	}
-	wake(time.Unix(0, high))
-	c.high.CompareAndSwap(high, now.UnixNano()) // after wake: until then no commit may store now
+	c.Log.Warn("the clock was set back: all that was scheduled is looked at once", "from", time.Unix(0, high).UTC(), "to", now.UTC())
+	c.WakeAll()
+	c.high.CompareAndSwap(high, now.UnixNano()) // after WakeAll: until then no commit may store now
 }

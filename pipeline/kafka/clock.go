@@ -1,31 +1,14 @@
 package kafka
 
-import (
-	"time"
+import "github.com/vokter/vokter/internal/engine"
 
-	"github.com/vokter/vokter/internal/engine"
-)
-
-// now returns the wall-clock time and records that it was seen.
-func (t *Transport) now() time.Time { return t.clock.See(t.cfg.Now()) }
-
-// checkedNow is now, but first it looks whether the clock was set back.
-func (t *Transport) checkedNow() time.Time {
-	t.checkClock()
-	return t.now()
-}
-
-// checkClock makes every wake come once if the clock was set back.
-func (t *Transport) checkClock() {
-	now := t.cfg.Now()
-	t.clock.Check(now, func(from time.Time) {
-		t.log.Warn("the clock was set back: all that was scheduled is looked at once", "from", from.UTC(), "to", now.UTC())
-		for lane := range t.owned {
-			if n := t.lease(lane); n != nil {
-				n.wakeAll()
-			}
+// wakeAll makes every wake come once regardless of the time.
+func (t *Transport) wakeAll() {
+	for lane := range t.owned {
+		if n := t.lease(lane); n != nil {
+			n.wakeAll()
 		}
-	})
+	}
 }
 
 // wakeAll makes every wake of n come once regardless of the time.

@@ -355,7 +355,7 @@ func (n *lease) landed(b *batch) {
 // a clock that was set back still makes wakes come, so that a restart detects that again. n.mu
 // is held.
 func (n *lease) saveClock(b *batch, last bool) {
-	now := n.t.now()
+	now := n.t.clock.Now()
 	if !last && now.Sub(n.clock).Abs() < engine.SaveEvery || n.t.clock.Behind(now) {
 		return
 	}

@@ -38,7 +38,7 @@ func (n *lease) runner(who consumer) *engine.Runner[output] {
 	r := &reading{n: n, who: who}
 	return &engine.Runner[output]{
 		Group: who.group, Topic: who.topic, Log: r, Committer: r, Reader: n, Outputs: outputs{t},
-		Wakes: n.wakesOf(who), Inbox: t.inbox(who, n.lane), Now: t.checkedNow, Bare: t.bare, MaxPause: t.cfg.MaxPause,
+		Wakes: n.wakesOf(who), Inbox: t.inbox(who, n.lane), Now: t.clock.CheckedNow, Bare: t.bare, MaxPause: t.cfg.MaxPause,
 		Broken: func(err error) {
 			if !n.ended() && n.handling.Err() == nil {
 				t.outage("passing on a message that no handler gets failed; retrying", err)
@@ -160,7 +160,7 @@ func (r *reading) moved(m *sarama.ConsumerMessage, w engine.Work) output {
 		"topic", r.who.topic, "position", w.Position, "id", id, "bytes", n)
 	d := flow.DeadLetter{
 		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", r.n.lane, to, n, client.MaxMessage),
-		Time:   t.now(), Attempts: 1, Topic: r.who.topic, Headers: o.meta,
+		Time:   t.clock.Now(), Attempts: 1, Topic: r.who.topic, Headers: o.meta,
 	}
 	return outputOf(d.Message(id, string(m.Key), o.meta["ce_subject"]), t.lanes)
 }

@@ -116,7 +116,7 @@ func (n *lease) idle() bool {
 	if busy {
 		return false
 	}
-	now := n.t.now()
+	now := n.t.clock.Now()
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
 	for who, seat := range n.seats {

@@ -193,6 +193,7 @@ func (t *Transport) wire(w flow.Wiring) {
 	if w.Grace > 0 {
 		t.grace = w.Grace
 	}
+	t.clock.Wall, t.clock.WakeAll, t.clock.Log = t.cfg.Now, t.wakeAll, t.log
 	t.cfg.MinFree, t.onFatal, t.bare = w.MinFree, w.OnFatal, w.Bare
 	for name, topic := range w.Topics {
 		t.topics[name] = topic

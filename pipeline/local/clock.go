@@ -15,9 +15,6 @@ type clock struct {
 	saved atomic.Int64 // in Unix nanoseconds
 }
 
-// now returns the time of the wall clock, and records it in t.clock.
-func (t *Transport) now() time.Time { return t.clock.See(t.cfg.Now()) }
-
 // restoreClock reads when the store was last used.
 func (t *Transport) restoreClock() error {
 	if t.volatile {
@@ -32,26 +29,16 @@ func (t *Transport) restoreClock() error {
 	return nil
 }
 
-// checkedNow is now, but first it looks whether the clock was set back.
-func (t *Transport) checkedNow() time.Time {
-	t.checkClock()
-	return t.now()
-}
-
-// checkClock delivers every wake once if the clock was set back.
-func (t *Transport) checkClock() {
-	now := t.cfg.Now()
-	t.clock.Check(now, func(from time.Time) {
-		t.log.Warn("the clock was set back: all that was scheduled is looked at once", "from", from.UTC(), "to", now.UTC())
-		for _, tp := range t.allTopics() {
-			for _, c := range tp.consumers() {
-				for _, cur := range c.cursors {
-					cur.wakes.WakeAll()
-					cur.notify()
-				}
+// wakeAll delivers every wake once.
+func (t *Transport) wakeAll() {
+	for _, tp := range t.allTopics() {
+		for _, c := range tp.consumers() {
+			for _, cur := range c.cursors {
+				cur.wakes.WakeAll()
+				cur.notify()
 			}
 		}
-	})
+	}
 }
 
 // saveClock writes the current time to b, unless the store has a recent one.
@@ -59,7 +46,7 @@ func (t *Transport) saveClock(b *store.Batch) {
 	if t.volatile {
 		return
 	}
-	now := t.now()
+	now := t.clock.Now()
 	d := now.Sub(time.Unix(0, t.clock.saved.Load())).Abs()
 	if d < engine.SaveEvery || t.clock.Behind(now) || t.waking() {
 		return

@@ -75,7 +75,7 @@ func (c *cursor) runner(first bool) *engine.Runner[output] {
 	return &engine.Runner[output]{
 		Group: c.c.group, Topic: c.c.topic.name, Log: tenure{c, first}, Committer: c,
 		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox,
-		Now: t.checkedNow, Bare: t.bare.Load(), MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
+		Now: t.clock.CheckedNow, Bare: t.bare.Load(), MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
 		Broken: func(err error) { c.failed("reading a lane failed", err) },
 	}
 }

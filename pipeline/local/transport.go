@@ -58,6 +58,7 @@ func Open(c Config) (*Transport, error) {
 		volatile: c.Store == nil && c.Dir == "",
 		topics:   map[string]*topic{},
 	}
+	t.clock.Wall, t.clock.WakeAll, t.clock.Log = c.Now, t.wakeAll, c.Logger
 	t.room = newRoom(c)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if err := t.openStore(); err != nil {
@@ -69,7 +70,7 @@ func Open(c Config) (*Transport, error) {
 		t.cancel()
 		return nil, errors.Join(err, t.closeStore())
 	}
-	t.checkClock()
+	t.clock.Check()
 	t.room.Start()
 	return t, nil
 }
