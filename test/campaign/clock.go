@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// clock is the clock of one directory's process: it differs from the machine's by what
-// stands in a file that the program in test/campaign/stream reads again and again.
+// clock is the clock of one directory's processes: it differs from the machine's by what
+// stands in a file that the program in test/campaign/stream reads again every 100 ms.
 type clock struct {
 	file   string
 	offset time.Duration
@@ -24,19 +24,29 @@ const (
 	latest   = 60 * 24 * time.Hour
 )
 
-// jump sets the clock forth or back by d. It reports whether it did: not where that is out
-// of bounds.
+// notice is how long before a jump all processes have read of it.
+const notice = 150 * time.Millisecond
+
+// jump sets the clock forth or back by d, for all processes at the same moment: the clocks of machines
+// differ by seconds, and what one requests of another two hours before the other's time is not done. It
+// reports whether it did: not where that is out of bounds.
 func (c *clock) jump(d time.Duration) (bool, error) {
-	if to := c.offset + d; to < earliest || to > latest {
+	to := c.offset + d
+	if to < earliest || to > latest {
 		return false, nil
 	}
-	c.offset += d
-	return true, c.write()
+	at := time.Now().Add(notice).Truncate(time.Millisecond)
+	if err := c.write(fmt.Sprint(c.offset, " ", to, " ", at.UnixMilli())); err != nil {
+		return false, err
+	}
+	c.offset = to
+	time.Sleep(time.Until(at))
+	return true, nil
 }
 
-func (c *clock) write() error {
+func (c *clock) write(setting string) error {
 	next := filepath.Join(filepath.Dir(c.file), ".clock")
-	if err := os.WriteFile(next, []byte(c.offset.String()), 0o600); err != nil {
+	if err := os.WriteFile(next, []byte(setting), 0o600); err != nil {
 		return fmt.Errorf("the clock: %w", err)
 	}
 	return os.Rename(next, c.file)

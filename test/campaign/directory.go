@@ -66,7 +66,7 @@ func newDirectory(o options, n int, dir string, did *tally) (*directory, error) 
 		}
 		d.wanted = append(d.wanted, w)
 	}
-	return d, d.clock.write()
+	return d, d.clock.write(d.clock.offset.String())
 }
 
 func (d *directory) close() {
