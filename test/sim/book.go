@@ -132,6 +132,9 @@ func (b *book) hushed(w *world, m flow.Message) error {
 		return nil
 	}
 	return read(m, func(a flow.Addressed) {
+		for _, i := range a.Notification.Items {
+			delete(b.quiet, i.ID) // who brings a digest back wants it now
+		}
 		if a.Digest == nil || always(a.Digest) {
 			return
 		}
