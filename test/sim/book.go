@@ -46,6 +46,7 @@ type book struct {
 type hush struct {
 	hours pipeline.Quiet
 	until time.Time
+	of    flow.Addressed
 }
 
 // try is what became of a notification so far.
@@ -135,11 +136,18 @@ func (b *book) hushed(w *world, m flow.Message) error {
 		for _, i := range a.Notification.Items {
 			delete(b.quiet, i.ID) // who brings a digest back wants it now
 		}
-		if a.Digest == nil || always(a.Digest) {
+		if a.Digest == nil { // it passes, and what was collected before it goes first
+			maps.DeleteFunc(b.quiet, func(_ string, x hush) bool {
+				return x.of.Subscription == a.Subscription ||
+					a.Notification.Status == pipeline.StatusTimeout && x.of.Notification.Client == a.Notification.Client
+			})
+			return
+		}
+		if always(a.Digest) {
 			return
 		}
 		if until := a.Digest.Quiet.End(w.now); until.After(w.now) {
-			b.quiet[a.Notification.ID] = hush{a.Digest.Quiet, until}
+			b.quiet[a.Notification.ID] = hush{a.Digest.Quiet, until, a}
 			w.stats.Hushed++
 		}
 	})
