@@ -162,11 +162,10 @@ func (b *Batch) Apply(sync bool) (wait func(), err error) {
 
 // DropLane removes the states, positions, wakes and logs of a lane.
 func (b *Batch) DropLane(lane int) error {
-	for _, kind := range []byte{kindHot, kindSmall, kindState, kindPosition, kindWake, kindLog, kindBegin} {
-		names := 2
-		switch kind {
-		case kindHot, kindSmall, kindState, kindLog, kindBegin:
-			names = 1
+	for _, kind := range append(stateKinds[:], kindLog, kindBegin, kindPosition, kindWake) {
+		names := 1
+		if kind == kindPosition || kind == kindWake {
+			names = 2
 		}
 		if err := b.dropLane(kind, names, lane); err != nil {
 			return err

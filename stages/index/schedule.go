@@ -18,9 +18,9 @@ const (
 	// heldWake is when a page wakes again that may not be checked in this run. The next run
 	// wakes it when it starts anyway.
 	heldWake = time.Hour
-	// step is to what the times of checks are rounded up, so that the checks of a step are requested
-	// together. Checks that come one by one cost more: a processor that falls asleep after each has to
-	// be woken for the next.
+	// step is the unit to which the time of a check is rounded up, so that all checks of a step are
+	// requested together. Single checks cost more: a processor that falls asleep after each has to be
+	// woken for the next.
 	step = 50 * time.Millisecond
 	// maxRetryAfter bounds how long a host may keep us away with Retry-After.
 	maxRetryAfter = 24 * time.Hour

@@ -12,7 +12,7 @@ import (
 // site serves pages of 8 KB, and counts the answers.
 type site struct {
 	*httptest.Server
-	before, after string // what stands around the version of a page
+	before, after string // the parts of a body in front of the version number and behind it
 	// validators says that a page has an ETag, so that a check of a version that is known is answered by
 	// 304.
 	validators bool

@@ -136,7 +136,7 @@ func (b *book) hushed(w *world, m flow.Message) error {
 		for _, i := range a.Notification.Items {
 			delete(b.quiet, i.ID) // who brings a digest back wants it now
 		}
-		if a.Digest == nil { // it passes, and what was collected before it goes first
+		if a.Digest == nil { // delivery sends it at once, and sends the digests that were collected before it first
 			maps.DeleteFunc(b.quiet, func(_ string, x hush) bool {
 				return x.of.Subscription == a.Subscription ||
 					a.Notification.Status == pipeline.StatusTimeout && x.of.Notification.Client == a.Notification.Client
