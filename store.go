@@ -15,11 +15,6 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// Migrations returns the steps that bring a store of an older format to the current one, by the
-// older format. A program that opens a store itself, or imports state, passes them on. There are
-// none yet: no release wrote an older format.
-func Migrations() map[int][]store.Migration { return nil }
-
 // ErrInUse says that another Router or Store, in this process or another, has the data
 // directory open.
 var ErrInUse = store.ErrInUse
@@ -33,14 +28,14 @@ type Store struct {
 // StoreOption alters how OpenStore opens a store.
 type StoreOption func(*store.Options)
 
-// StoreLogger makes the store log to l: upgrades of its format, and failures of its disk.
+// StoreLogger makes the store log failures of its disk to l.
 func StoreLogger(l *slog.Logger) StoreOption { return func(o *store.Options) { o.Logger = l } }
 
 // OpenStore opens the data directory dir and makes it if it does not exist. Empty: a store in
 // memory, which Close deletes. It may hold an eighth of the default of Config.Memory in memory.
 // Errors say what to do.
 func OpenStore(dir string, opts ...StoreOption) (*Store, error) {
-	o := store.Options{Dir: dir, Gather: local.Gather, Memory: storeMemory(defaultMemory(memory.Limit())), Migrations: Migrations()}
+	o := store.Options{Dir: dir, Gather: local.Gather, Memory: storeMemory(defaultMemory(memory.Limit()))}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -186,7 +181,7 @@ func (r *Router) open(ctx context.Context) error {
 		return r.startTransport(ctx)
 	}
 	c := local.Config{
-		Dir: r.cfg.Dir, Memory: storeMemory(r.cfg.Memory), MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2, Migrations: Migrations(),
+		Dir: r.cfg.Dir, Memory: storeMemory(r.cfg.Memory), MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2,
 		Now: r.cfg.Now, Asleep: r.cfg.Mode.asleep(), KeepUndeclared: r.cfg.Mode != ModeAll, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
 	}
 	if r.cfg.Store != nil {

@@ -124,7 +124,7 @@ func (p place) cluster(log *slog.Logger) kafka.Config {
 }
 
 func (p place) directory(log *slog.Logger) local.Config {
-	return local.Config{Dir: p.dir, Topics: vokter.Topology(), Logger: log, Now: p.now, Migrations: vokter.Migrations()}
+	return local.Config{Dir: p.dir, Topics: vokter.Topology(), Logger: log, Now: p.now}
 }
 
 func (a *app) exportState(cmd *cobra.Command, args []string, leave bool) error {
@@ -172,7 +172,7 @@ func (a *app) importState(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	e, err := portable.Open(args[0], vokter.Migrations())
+	e, err := portable.Open(args[0])
 	if err != nil {
 		return &usageError{err: err}
 	}

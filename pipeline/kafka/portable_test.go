@@ -47,7 +47,7 @@ func movable(t *testing.T) (*portable.Export, []portable.Record) {
 	if _, err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e, err := portable.Open(dir, nil)
+	e, err := portable.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func exportOf(t *testing.T, c Config, leave bool) (*portable.Export, []string, e
 	if _, err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e, err := portable.Open(dir, nil)
+	e, err := portable.Open(dir)
 	return e, left, err
 }
 

@@ -66,8 +66,6 @@ type Config struct {
 	Now func() time.Time
 	// Logger gets messages for operators. Nil discards them.
 	Logger *slog.Logger
-	// Migrations convert the store in Dir to the current format; see store.Options.
-	Migrations map[int][]store.Migration
 	// OnBroken is called when the store cannot be read, from any goroutine and possibly more
 	// than once. Its argument is a failure.Broken error that says what to do. Messages that
 	// could not be handled are retried, and are redelivered after the next start.

@@ -16,12 +16,12 @@ const fillBatch = 4 << 20
 // Export writes the state and wakes of all groups of the store in c.Dir to w. No process may
 // use the store. Messages are not exported: if one of c.Topics waits for a group, Export fails.
 // With leave it exports all the same, and returns what it left behind, one line for each group
-// and topic. c.Migrations convert a store of an older format first. The caller closes w.
+// and topic. The caller closes w.
 func Export(c Config, w *portable.Writer, leave bool) (left []string, err error) {
 	if c.Dir == "" {
 		return nil, errors.New("local: only a store in a directory can be exported")
 	}
-	db, err := store.Open(store.Options{Dir: c.Dir, Logger: c.Logger, Migrations: c.Migrations})
+	db, err := store.Open(store.Options{Dir: c.Dir, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func TestMove(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Fatal(left, err)
 	}
-	x, err := portable.Open(e, nil)
+	x, err := portable.Open(e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestImportOfDamage(t *testing.T) {
 	if err := os.Truncate(filepath.Join(e, "001.jsonl.zst"), 20); err != nil {
 		t.Fatal(err)
 	}
-	x, err := portable.Open(e, nil)
+	x, err := portable.Open(e)
 	if err != nil {
 		t.Fatal(err)
 	}

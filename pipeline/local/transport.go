@@ -101,7 +101,7 @@ func (t *Transport) openStore() error {
 		}
 		var err error
 		db, err = store.Open(store.Options{
-			Dir: t.cfg.Dir, Lanes: t.cfg.Lanes, Memory: t.cfg.Memory, Gather: Gather, Logger: t.log, OnFatal: t.cfg.OnFatal, Migrations: t.cfg.Migrations,
+			Dir: t.cfg.Dir, Lanes: t.cfg.Lanes, Memory: t.cfg.Memory, Gather: Gather, Logger: t.log, OnFatal: t.cfg.OnFatal,
 		})
 		if err != nil {
 			return err

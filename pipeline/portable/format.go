@@ -92,6 +92,9 @@ func readManifest(dir string) (m Manifest, err error) {
 	case m.StateFormat > store.Format:
 		return m, fmt.Errorf("the state in %s was written by a newer version of Vokter (format %d, this one knows %d): use that version",
 			dir, m.StateFormat, store.Format)
+	case m.StateFormat >= 0 && m.StateFormat < store.Format:
+		return m, fmt.Errorf("the state in %s was written by an older version of Vokter (format %d, this one needs %d): use that version",
+			dir, m.StateFormat, store.Format)
 	case m.Format < 1 || m.StateFormat < 0:
 		return m, damaged(dir, manifestName, fmt.Errorf("format %d, state_format %d", m.Format, m.StateFormat))
 	}

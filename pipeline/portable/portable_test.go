@@ -45,8 +45,8 @@ func exported(t *testing.T, stateFormat int, all []Record) string {
 }
 
 // read returns all that is in the export in dir.
-func read(dir string, migrations map[int][]store.Migration) (all []Record, err error) {
-	e, err := Open(dir, migrations)
+func read(dir string) (all []Record, err error) {
+	e, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +62,12 @@ func read(dir string, migrations map[int][]store.Migration) (all []Record, err e
 // TestRoundTrip: what was added comes back, by group, any bytes in keys, names and values.
 func TestRoundTrip(t *testing.T) {
 	dir := exported(t, store.Format, records)
-	got, err := read(dir, nil)
+	got, err := read(dir)
 	want := []Record{records[0], records[2], records[3], records[1], records[4]}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
-	e, err := Open(dir, nil)
+	e, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestNoExport(t *testing.T) {
 		if err := w.Add(records[0]); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), "is no export of state") {
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "is no export of state") {
 			t.Errorf("while it is written: got %v", err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*")); len(left) != 1 {
@@ -132,7 +132,7 @@ func TestDamagedExport(t *testing.T) {
 		if err = errors.Join(err, os.WriteFile(file, b, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := read(dir, nil); err == nil || !strings.Contains(err.Error(), "is damaged (001.jsonl.zst: ") {
+		if _, err := read(dir); err == nil || !strings.Contains(err.Error(), "is damaged (001.jsonl.zst: ") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -147,7 +147,8 @@ func TestManifestIsChecked(t *testing.T) {
 	}
 	for old, changed := range map[string][2]string{
 		`"format": 1`: {`"format": 2`, "newer version"},
-		fmt.Sprintf(`"state_format": %d`, store.Format): {fmt.Sprintf(`"state_format": %d`, store.Format+1), "newer version"},
+		fmt.Sprintf(`"state_format": %d`, store.Format):  {fmt.Sprintf(`"state_format": %d`, store.Format+1), "newer version"},
+		fmt.Sprintf(`"state_format": %d,`, store.Format): {fmt.Sprintf(`"state_format": %d,`, store.Format-1), "older version"},
 		`"format": 1,`:    {`"format": 0,`, "is damaged"},
 		`"001.jsonl.zst"`: {`"../001.jsonl.zst"`, "is damaged"},
 		`{`:               {``, "is damaged"},
@@ -155,39 +156,9 @@ func TestManifestIsChecked(t *testing.T) {
 		if err := os.WriteFile(file, bytes.Replace(b, []byte(old), []byte(changed[0]), 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(dir, nil); err == nil || !strings.Contains(err.Error(), changed[1]) {
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), changed[1]) {
 			t.Errorf("%s: got %v, want %q", changed[0], err, changed[1])
 		}
-	}
-}
-
-// TestMigration: values of an older format are converted to the current one, or the export is refused.
-// The older format is made up.
-func TestMigration(t *testing.T) {
-	dir := exported(t, store.Format-1, []Record{
-		{Group: "g", Key: "k", Name: "changed", Value: []byte("old")},
-		{Group: "g", Key: "k", Name: "dropped", Value: []byte("old")},
-		{Group: "other", Key: "k", Name: "changed", Value: []byte("old")},
-	})
-	if _, err := read(dir, nil); err == nil || !strings.Contains(err.Error(), "cannot bring to format") {
-		t.Errorf("without a migration: got %v", err)
-	}
-	got, err := read(dir, map[int][]store.Migration{store.Format - 1: {{Group: "g", Convert: func(key, name string, value []byte) ([]byte, error) {
-		if name == "dropped" {
-			return nil, nil
-		}
-		return append(value, " "+key+" new"...), nil
-	}}}})
-	want := []Record{
-		{Group: "g", Key: "k", Name: "changed", Value: []byte("old k new")},
-		{Group: "other", Key: "k", Name: "changed", Value: []byte("old")},
-	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
-	}
-	fails := map[int][]store.Migration{store.Format - 1: {{Group: "g", Convert: func(string, string, []byte) ([]byte, error) { return nil, errors.New("no") }}}}
-	if _, err := read(dir, fails); err == nil || !strings.Contains(err.Error(), `state "changed" of key "k": no`) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -230,14 +201,14 @@ func TestBombs(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "001.jsonl.zst"), file.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := read(dir, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := read(dir); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, manifestName), make([]byte, maxManifest+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(dir, nil); err == nil || !strings.Contains(err.Error(), "is longer than") {
+	if _, err := read(dir); err == nil || !strings.Contains(err.Error(), "is longer than") {
 		t.Errorf("a large manifest: got %v", err)
 	}
 }

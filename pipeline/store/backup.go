@@ -84,7 +84,7 @@ func (d *DB) settle() error {
 		return err
 	}
 	d.meta.ID = rand.Text()
-	if err := d.writeMeta(storeFormat); err != nil {
+	if err := d.writeMeta(); err != nil {
 		return err
 	}
 	return errors.Join(d.disk.Remove(name), syncDir(d.disk, d.dir))
@@ -113,7 +113,7 @@ func (d *DB) beginManifest() error {
 	if d.manifest.Load() {
 		return nil
 	}
-	if err := d.writeMeta(storeFormat); err != nil {
+	if err := d.writeMeta(); err != nil {
 		return err
 	}
 	return d.pebble.Flush()

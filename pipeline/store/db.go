@@ -61,9 +61,6 @@ type Options struct {
 	// OnFatal is called with the error just before the process ends because Pebble cannot
 	// continue, for example on a full disk. It may be nil.
 	OnFatal func(error)
-	// Migrations are the conversions from each older format to the next one, by the older
-	// format. Open fails for a store of an older format that is missing here.
-	Migrations map[int][]Migration
 }
 
 func (o Options) logger() *slog.Logger {
@@ -205,6 +202,9 @@ func (d *DB) readMeta(o Options) error {
 		case v[0] > storeFormat:
 			return fmt.Errorf("%s was written by a newer version of Vokter (format %d, this one knows %d): "+
 				"use that version, or another directory", o.Dir, v[0], storeFormat)
+		case v[0] < storeFormat:
+			return fmt.Errorf("%s was written by an older version of Vokter (format %d, this one needs %d): "+
+				"use that version, or another directory", o.Dir, v[0], storeFormat)
 		}
 		if err := json.Unmarshal(v[1:], &d.meta); err != nil {
 			return openError(o.Dir, err)
@@ -212,19 +212,25 @@ func (d *DB) readMeta(o Options) error {
 		if d.meta.Lanes < 1 || d.meta.Lanes > MaxLanes {
 			return openError(o.Dir, fmt.Errorf("store: %d lanes", d.meta.Lanes))
 		}
-		if err := d.migrate(o, int(v[0])); err != nil {
-			return fmt.Errorf("the store in %s cannot be used: %w; use the version of Vokter that wrote it, or a backup", o.Dir, err)
-		}
 		return nil
 	}
 	if d.disk.holds(".sst") {
 		return damageError(o.Dir, "", errors.New("what it says of itself is missing"))
 	}
 	d.meta = meta{ID: rand.Text(), Lanes: o.Lanes}
-	if err := d.writeMeta(storeFormat); err != nil {
+	if err := d.writeMeta(); err != nil {
 		return openError(o.Dir, err)
 	}
 	return nil
+}
+
+// writeMeta durably stores the metadata of the store, and its format.
+func (d *DB) writeMeta() error {
+	b, err := json.Marshal(d.meta)
+	if err != nil {
+		return err
+	}
+	return d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), d.writeOptions(true))
 }
 
 // ID is the random ID that this namespace of the store got when the store was made: 26

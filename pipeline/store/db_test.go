@@ -86,13 +86,15 @@ func TestOpenErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	newer := t.TempDir()
-	d := open(t, Options{Dir: newer})
-	if err := d.pebble.Set([]byte{kindMeta}, []byte{storeFormat + 1}, pebble.Sync); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
+	newer, older := t.TempDir(), t.TempDir()
+	for dir, format := range map[string]byte{newer: storeFormat + 1, older: storeFormat - 1} {
+		d := open(t, Options{Dir: dir})
+		if err := d.pebble.Set([]byte{kindMeta}, []byte{format}, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	tests := map[string]struct {
 		o    Options
@@ -101,6 +103,7 @@ func TestOpenErrors(t *testing.T) {
 		"in use":    {Options{Dir: used}, []string{used, "in use by this process"}},
 		"a file":    {Options{Dir: file}, []string{file, "is a file"}},
 		"in a file": {Options{Dir: filepath.Join(file, "data")}, []string{file, "is a file"}},
+		"older":     {Options{Dir: older}, []string{older, "older version", fmt.Sprint("format ", storeFormat-1)}},
 		"newer":     {Options{Dir: newer}, []string{newer, "newer version", fmt.Sprint("format ", storeFormat+1)}},
 		"lanes":     {Options{Lanes: -1}, []string{"-1 lanes"}},
 	}

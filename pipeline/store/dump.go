@@ -8,7 +8,7 @@ import (
 )
 
 // Format is the version of the keys, and of the values of the stages' state, that this code
-// writes. Options.Migrations convert older values.
+// writes.
 const Format = storeFormat
 
 // Kept is a value of a group's state.

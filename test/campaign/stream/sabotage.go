@@ -7,7 +7,6 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 )
@@ -22,7 +21,7 @@ var _ flow.Transport = (*sabotaged)(nil)
 func (s *sabotaged) Start(ctx context.Context, w flow.Wiring) error {
 	if s.Transport == nil {
 		t, err := local.Open(local.Config{
-			Dir: w.Dir, MinFree: w.MinFree, Topics: w.Topics, Grace: w.Grace, Migrations: vokter.Migrations(),
+			Dir: w.Dir, MinFree: w.MinFree, Topics: w.Topics, Grace: w.Grace,
 			Now: w.Now, Logger: w.Logger, OnFatal: w.OnFatal, OnBroken: w.OnBroken,
 		})
 		if err != nil {
