@@ -183,22 +183,20 @@ func tracing(group string, tracer span.Tracer) flow.Middleware {
 				var end func(error)
 				ctx, parent, end = tracer.Start(ctx, group+" "+m.Topic, parent,
 					attribute.String("vokter.message.type", quoted(m.Type)), attribute.String("vokter.page", quoted(pageurl.Redacted(m.Subject))))
-				err := next.Process(ctx, &tracedTx{tx, parent}, m)
+				err := next.Process(ctx, &tracedTx{Tx: tx, parent: parent}, m)
 				end(err)
 				return err
 			}
-			if parent == "" && m.ID != "" {
-				parent = flow.TraceParent(m.ID)
-			}
-			return next.Process(ctx, &tracedTx{tx, parent}, m)
+			return next.Process(ctx, &tracedTx{Tx: tx, parent: parent, id: m.ID}, m)
 		})
 	}
 }
 
-// tracedTx adds a trace to every message emitted through it.
+// tracedTx adds a trace to every message emitted through it: parent, or one that begins with the
+// message id if there is no parent.
 type tracedTx struct {
 	flow.Tx
-	parent string
+	parent, id string
 }
 
 func (t *tracedTx) Emit(m flow.Message) { t.Tx.Emit(t.traced(m)) }
@@ -208,12 +206,15 @@ func (t *tracedTx) EmitAll(m flow.Message) { t.Tx.EmitAll(t.traced(m)) }
 
 // traced returns m with the trace, unless it has one.
 func (t *tracedTx) traced(m flow.Message) flow.Message {
-	if t.parent != "" && m.Header[flow.HeaderTrace] == "" {
-		h := make(map[string]string, len(m.Header)+1)
-		maps.Copy(h, m.Header)
-		h[flow.HeaderTrace] = t.parent
-		m.Header = h
+	if m.Header[flow.HeaderTrace] != "" || t.parent == "" && t.id == "" {
+		return m
 	}
+	h := make(map[string]string, len(m.Header)+1)
+	maps.Copy(h, m.Header)
+	if h[flow.HeaderTrace] = t.parent; t.parent == "" {
+		h[flow.HeaderTrace] = flow.TraceParent(t.id)
+	}
+	m.Header = h
 	return m
 }
 

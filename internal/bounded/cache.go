@@ -63,7 +63,14 @@ func (c *Cache[K, V]) Take(k K) (v V, ok bool) {
 func (c *Cache[K, V]) Put(k K, v V, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.entries[k]; e != nil {
+	e := c.entries[k]
+	if e != nil && c.bytes+bytes-e.bytes <= c.limit {
+		c.uses++
+		c.bytes += bytes - e.bytes
+		*e = entry[V]{v, bytes, c.uses}
+		return
+	}
+	if e != nil {
 		c.remove(k, e)
 	}
 	if c.entries == nil {

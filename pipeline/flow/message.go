@@ -273,14 +273,13 @@ var idEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 // DeriveID hashes parts into an ID of 128 bits, 26 characters of [0-9A-V]. Equal lists of parts
 // give equal IDs. The lists ("ab", "c") and ("a", "bc") give different IDs.
 func DeriveID(parts ...string) string {
-	h := sha256.New()
-	var n [8]byte
+	b := make([]byte, 0, 256)
 	for _, p := range parts {
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		h.Write(n[:])
-		h.Write([]byte(p))
+		b = binary.BigEndian.AppendUint64(b, uint64(len(p)))
+		b = append(b, p...)
 	}
-	return idEncoding.EncodeToString(h.Sum(nil)[:16])
+	sum := sha256.Sum256(b)
+	return idEncoding.EncodeToString(sum[:16])
 }
 
 // ChangeID returns the ID of the change that made version n of a document. Lineage is the store

@@ -78,9 +78,12 @@ func (r Request) Message(at time.Time) Message {
 	return Message{
 		ID:    DeriveID("request", r.Page, r.Incarnation, strconv.FormatUint(r.Check, 10)),
 		Topic: TopicRequests, Key: pageurl.Host(r.Page), Type: TypeRequest, Subject: r.Page, Time: at,
-		Header: map[string]string{headerContent: "application/json"}, value: r,
+		value: r,
 	}
 }
+
+// attribute returns the header of a message whose body is r.
+func (Request) attribute() (name, value string) { return headerContent, "application/json" }
 
 // RequestFrom is the inverse of Request.Message. The caller must not change the request.
 func RequestFrom(m Message) (Request, error) {
@@ -187,7 +190,7 @@ func (o Outcome) Message() Message {
 	return Message{
 		ID:    DeriveID("outcome", o.Page, o.Incarnation, strconv.FormatUint(o.Check, 10), strconv.Itoa(o.Part), o.BodyHash, o.Kind),
 		Topic: TopicDocuments, Key: o.Page, Type: TypeOutcome, Subject: o.Page, Time: o.Time,
-		Header: map[string]string{}, Body: body, value: o,
+		Body: body, value: o,
 	}
 }
 

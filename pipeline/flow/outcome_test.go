@@ -43,7 +43,7 @@ func TestOutcomeTravels(t *testing.T) {
 	}
 
 	o.Kind, o.Status = OutcomeFailed, 500
-	m.Header[headerOutcome] = o.Message().Metadata()[headerOutcome]
+	m.Header = map[string]string{headerOutcome: o.Message().Metadata()[headerOutcome]}
 	if got, err := OutcomeFrom(m); err != nil || got.Status != 500 {
 		t.Errorf("with another header: status %d, %v; want 500", got.Status, err)
 	}

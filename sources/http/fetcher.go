@@ -239,6 +239,9 @@ func (f *Fetcher) refuse(resp *http.Response, conditional bool) error {
 }
 
 func withoutUser(u *url.URL) string {
+	if u.User == nil {
+		return u.String()
+	}
 	c := *u
 	c.User = nil
 	return c.String()

@@ -48,7 +48,7 @@ func (s *Stage) work(ctx context.Context, j *job) {
 	for i, o := range outcomes {
 		ms[i] = o.Message()
 		if trace != "" {
-			ms[i].Header[flow.HeaderTrace] = trace
+			ms[i].Header = map[string]string{flow.HeaderTrace: trace}
 		}
 	}
 	if o := outcomes[0]; o.Class == pipeline.FailBusy && j.busy == nil {

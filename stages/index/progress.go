@@ -77,11 +77,7 @@ func (p storedProgress) progress() Progress {
 
 // encodeProgress returns p as it is stored. Sum is the checksum of the rest of the page.
 func encodeProgress(p Progress, sum uint64) ([]byte, error) {
-	b, err := encode(p.stored(sum))
-	if err != nil {
-		return nil, err
-	}
-	return append(flow.AppendWake(make([]byte, 0, len(b)+16), p.Wake.Time, p.Wake.AtStart), b...), nil
+	return appendEncoded(flow.AppendWake(make([]byte, 0, 256), p.Wake.Time, p.Wake.AtStart), p.stored(sum))
 }
 
 // decodeProgress is the inverse of encodeProgress.

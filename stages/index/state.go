@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -62,8 +63,8 @@ func screenshotName(document string, n uint64) string {
 // format is the first byte of every stored value.
 const format = 1
 
-var encoding = func() cbor.EncMode {
-	m, err := cbor.EncOptions{Time: cbor.TimeRFC3339NanoUTC, Sort: cbor.SortBytewiseLexical}.EncMode()
+var encoding = func() cbor.UserBufferEncMode {
+	m, err := cbor.EncOptions{Time: cbor.TimeRFC3339NanoUTC, Sort: cbor.SortBytewiseLexical}.UserBufferEncMode()
 	if err != nil {
 		panic(err) // the options are constant
 	}
@@ -81,12 +82,15 @@ var decoding = func() cbor.DecMode {
 
 // encode fails with a permanent error: the message asks to store what no value can hold, such
 // as a time after the year 9999.
-func encode(v any) ([]byte, error) {
-	b, err := encoding.Marshal(v)
-	if err != nil {
+func encode(v any) ([]byte, error) { return appendEncoded(make([]byte, 0, 512), v) }
+
+// appendEncoded appends what encode returns to b.
+func appendEncoded(b []byte, v any) ([]byte, error) {
+	buf := bytes.NewBuffer(append(b, format))
+	if err := encoding.MarshalToBuffer(v, buf); err != nil {
 		return nil, failure.Permanent(fmt.Errorf("index: storing: %w", err))
 	}
-	return append([]byte{format}, b...), nil
+	return buf.Bytes(), nil
 }
 
 func decode(b []byte, v any) error {
