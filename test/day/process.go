@@ -52,11 +52,11 @@ func start(ctx context.Context, o options, dir string, w *world, b *inbox) (*pro
 	fmt.Fprintf(&s, "fetch: {timeout: 500ms, per_host: {concurrency: %d, rate: 1000/s}}\n", max(2, 16*o.rate/144))
 	fmt.Fprintf(&s, "health: [%s]\nsinks:\n  %s: {webhook: {url: %q}}\n", owner, owner, b.url(owner))
 	for n := range o.receivers {
-		fmt.Fprintf(&s, "  hook-%d: {webhook: {url: %q}, timeout: 1s}\n", n, b.url(fmt.Sprint(n)))
+		fmt.Fprintf(&s, "  hook%d: {webhook: {url: %q}, timeout: 1s}\n", n, b.url(fmt.Sprint(n)))
 	}
 	s.WriteString("subscriptions:\n")
 	for n := range o.pages {
-		fmt.Fprintf(&s, "  - {url: %q, keywords: [marker], interval: %v, sinks: [hook-%s]}\n", w.url(n), interval, b.receiver(n))
+		fmt.Fprintf(&s, "  - {url: %q, keywords: [marker], interval: %v, sinks: [hook%s]}\n", w.url(n), interval, b.receiver(n))
 	}
 	config := filepath.Join(dir, "day.yaml")
 	if err := os.WriteFile(config, []byte(s.String()), 0o600); err != nil {
