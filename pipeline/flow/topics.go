@@ -2,6 +2,7 @@ package flow
 
 import (
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -109,8 +110,9 @@ type Topic struct {
 	Groups []string
 	// Timed are those of Groups that keep the wakes of this topic in their state, so that a wake needs no
 	// write of its own. For each key, the value WakeName begins with the wake that the last transaction
-	// asked for (see AppendWake). The transport reads these values when it starts. The group must not ask
-	// for wakes on another topic.
+	// asked for (see AppendWake). The transport reads these values when it starts. A key for which the
+	// group keeps any value has this one, so the transport need not look for keys elsewhere. The group
+	// must not ask for wakes on another topic.
 	Timed []string
 	// Feedback says that a handler may publish to this topic what an earlier handler of the same
 	// cycle consumes. So that a cycle cannot deadlock, handlers never wait for room in it.
@@ -149,4 +151,15 @@ type Wiring struct {
 	OnBroken func(error)
 	// OnFatal is called just before the process ends because the disk fails.
 	OnFatal func(error)
+}
+
+// KeyName returns the name of a value that each key has for which group keeps state, and "" if there is
+// no such name.
+func KeyName(topics map[string]Topic, group string) string {
+	for _, t := range topics {
+		if slices.Contains(t.Timed, group) {
+			return WakeName
+		}
+	}
+	return ""
 }

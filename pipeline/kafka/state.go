@@ -129,7 +129,7 @@ func (n *lease) Keys(group, after string) iter.Seq2[string, error] {
 				}
 			}
 		}
-		for key, err := range store.MergeKeys(n.t.cache.LaneStateKeys(group, n.lane, after), fresh) {
+		for key, err := range store.MergeKeys(n.t.cache.LaneStateKeys(group, n.lane, flow.KeyName(n.t.declaredTopics(), group), after), fresh) {
 			if merged[key] && !n.some(engine.Place{Group: group, Key: key}) {
 				continue
 			}

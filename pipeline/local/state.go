@@ -26,7 +26,7 @@ func (r reader) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Val
 }
 
 func (r reader) Keys(group, after string) iter.Seq2[string, error] {
-	return r.t.db.LaneStateKeys(group, r.lane, after)
+	return r.t.db.LaneStateKeys(group, r.lane, flow.KeyName(r.t.cfg.Topics, group), after)
 }
 
 // State returns the committed state of group for key. It is read-only.
@@ -38,5 +38,5 @@ func (t *Transport) State(group, key string) flow.State {
 // state. It does not read the values. If the store fails, the last pair is an empty
 // key and a state whose reads fail.
 func (t *Transport) States(group, after string) iter.Seq2[string, flow.State] {
-	return engine.Views(group, t.db.StateKeys(group, after), reader{t: t})
+	return engine.Views(group, t.db.StateKeys(group, flow.KeyName(t.cfg.Topics, group), after), reader{t: t})
 }

@@ -283,7 +283,7 @@ func TestStateKeys(t *testing.T) {
 		b.SetState("h", 0, "other", "n", nil)
 	})
 	var got []string
-	for k, err := range d.StateKeys("g", "") {
+	for k, err := range d.StateKeys("g", "", "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestStateKeys(t *testing.T) {
 	}
 	for lane, want := range map[int][]string{0: want[:4], 3: want[4:], 4: nil, 0xffff: nil} {
 		var got []string
-		for k, err := range d.LaneStateKeys("g", lane, "") {
+		for k, err := range d.LaneStateKeys("g", lane, "", "") {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -302,6 +302,37 @@ func TestStateKeys(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("LaneStateKeys of %d = %q, want %q", lane, got, want)
+		}
+	}
+}
+
+// TestStateKeysWithAName holds that only the keys are listed that have a value with the name, and that the
+// list can be read in parts.
+func TestStateKeysWithAName(t *testing.T) {
+	d := open(t, Options{})
+	var want []string
+	commit(t, d, func(b *Batch) {
+		for i := range 600 {
+			key := fmt.Sprintf("%04d", i)
+			b.SetState("g", i%d.Lanes(), key, "text", nil)
+			b.SetState("g", i%d.Lanes(), key, flow.Hot+"other", nil)
+			b.SetState("h", i%d.Lanes(), key, flow.WakeName, nil)
+			if i%2 == 0 {
+				want = append(want, key)
+				b.SetState("g", i%d.Lanes(), key, flow.WakeName, nil)
+			}
+		}
+	})
+	for after, want := range map[string][]string{"": want, "0299": want[150:], "0300": want[151:], "0598": nil} {
+		var got []string
+		for k, err := range d.StateKeys("g", flow.WakeName, after) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, k)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("behind %q: %d keys, want %d", after, len(got), len(want))
 		}
 	}
 }
@@ -320,7 +351,7 @@ func TestStateKeysGoOnBehindAKey(t *testing.T) {
 	})
 	for after, want := range map[string][]string{"": want, "0": want, "0499": want[500:], "0499\x00": want[500:], "0998": want[999:], "0999": nil} {
 		var got []string
-		for k, err := range d.StateKeys("g", after) {
+		for k, err := range d.StateKeys("g", "", after) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -431,7 +462,7 @@ func TestStatesApart(t *testing.T) {
 	holds := func(want ...string) {
 		t.Helper()
 		var keys, all []string
-		for key, err := range d.StateKeys("g", "") {
+		for key, err := range d.StateKeys("g", "", "") {
 			if err != nil {
 				t.Fatal(err)
 			}

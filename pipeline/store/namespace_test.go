@@ -33,7 +33,7 @@ func TestNamespaces(t *testing.T) {
 	if p, err := d.Positions(); len(p) > 0 || err != nil {
 		t.Errorf("the default namespace has positions %v, %v", p, err)
 	}
-	for key := range d.StateKeys("g", "") {
+	for key := range d.StateKeys("g", "", "") {
 		t.Errorf("the default namespace has state of %q", key)
 	}
 	fill(t, d, "in ")

@@ -289,27 +289,31 @@ func (d *DB) WakeStates(group string, lane int) iter.Seq2[Wake, error] {
 	})
 }
 
-// StateKeys yields the keys behind after for which group keeps state, in order; an empty after means
-// all. It does not read the values. If the store fails, it ends with an error.
-func (d *DB) StateKeys(group, after string) iter.Seq2[string, error] {
+// StateKeys yields the keys behind after for which group keeps a value with this name, or any value if
+// name is empty, in order; an empty after means all. It does not read the values. If the store fails, it
+// ends with an error.
+func (d *DB) StateKeys(group, name, after string) iter.Seq2[string, error] {
 	lanes := make([]iter.Seq2[string, error], d.Lanes())
 	for lane := range lanes {
-		lanes[lane] = d.LaneStateKeys(group, lane, after)
+		lanes[lane] = d.LaneStateKeys(group, lane, name, after)
 	}
 	return MergeKeys(lanes...)
 }
 
 // LaneStateKeys is StateKeys of one lane. It holds no iterator while it yields.
-func (d *DB) LaneStateKeys(group string, lane int, after string) iter.Seq2[string, error] {
+func (d *DB) LaneStateKeys(group string, lane int, name, after string) iter.Seq2[string, error] {
+	if name != "" {
+		return d.kindKeys(d.keyOf(kindOf(name), lane, group), name, after)
+	}
 	var lists [len(stateKinds)]iter.Seq2[string, error]
 	for i, kind := range stateKinds {
-		lists[i] = d.kindKeys(d.keyOf(kind, lane, group), after)
+		lists[i] = d.kindKeys(d.keyOf(kind, lane, group), "", after)
 	}
 	return MergeKeys(lists[:]...)
 }
 
 // kindKeys yields the keys of the states with prefix, those of one kind in a lane.
-func (d *DB) kindKeys(prefix []byte, behind string) iter.Seq2[string, error] {
+func (d *DB) kindKeys(prefix []byte, name, behind string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		from := prefix
 		if behind != "" {
@@ -318,7 +322,7 @@ func (d *DB) kindKeys(prefix []byte, behind string) iter.Seq2[string, error] {
 		for n := leastKeys; from != nil; n = min(2*n, mostKeys) {
 			var keys []string
 			var err error
-			if keys, from, err = d.someKeys(prefix, from, n); err != nil {
+			if keys, from, err = d.someKeys(prefix, name, from, n); err != nil {
 				yield("", err)
 				return
 			}
@@ -338,8 +342,9 @@ const (
 )
 
 // someKeys returns at most n keys of the states with prefix, beginning at from, and where they go on:
-// nil after the last. It seeks from one key to the next.
-func (d *DB) someKeys(prefix, from []byte, n int) (keys []string, next []byte, err error) {
+// nil after the last. It seeks from one key to the next, which may have many values behind it. The value
+// with a name is mostly the only one of its kind, so it steps over those.
+func (d *DB) someKeys(prefix []byte, name string, from []byte, n int) (keys []string, next []byte, err error) {
 	if err := d.use(); err != nil {
 		return nil, nil, err
 	}
@@ -353,17 +358,26 @@ func (d *DB) someKeys(prefix, from []byte, n int) (keys []string, next []byte, e
 			err = d.readError(e)
 		}
 	}()
-	for ok := it.First(); ok; ok = it.SeekGE(next) {
+	for ok := it.First(); ok; {
 		if len(keys) == n {
 			return keys, next, nil
 		}
-		key, _, err := cutString(it.Key()[len(prefix):])
+		key, rest, err := cutString(it.Key()[len(prefix):])
 		if err != nil {
 			return nil, nil, d.readError(err)
+		}
+		if name != "" && string(rest) != name {
+			ok = it.Next()
+			continue
 		}
 		keys = append(keys, key)
 		if next = after(appendString(bytes.Clone(prefix), key)); next == nil {
 			return keys, nil, nil
+		}
+		if name != "" {
+			ok = it.Next()
+		} else {
+			ok = it.SeekGE(next)
 		}
 	}
 	return keys, nil, d.readError(it.Error())
