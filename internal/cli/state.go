@@ -29,8 +29,6 @@ type stateLine struct {
 	// Place is the data directory, or the cluster and its prefix.
 	Place  string   `json:"place"`
 	States int      `json:"states"`
-	Wakes  int      `json:"wakes"`
-	Groups int      `json:"groups"`
 	Left   []string `json:"left_behind,omitempty"`
 }
 
@@ -192,13 +190,12 @@ func (a *app) importState(cmd *cobra.Command, args []string) error {
 
 // moved prints what was exported or imported.
 func (r *results) moved(l stateLine, m portable.Manifest) {
-	l.States, l.Wakes = m.Totals()
-	l.Groups = len(m.Groups)
+	l.States = m.States()
 	r.object(l)
 	for _, left := range l.Left {
 		r.text("left behind: messages %s", left)
 	}
-	what := count(l.States, "state") + " and " + count(l.Wakes, "wake") + " of " + count(l.Groups, "group")
+	what := count(l.States, "value") + " of state"
 	if l.Kind == "state_import" {
 		r.text("imported %s into %s: %s", l.Directory, l.Place, what)
 		return

@@ -99,7 +99,7 @@ func TestStateMistakes(t *testing.T) {
 	e := exported(t, "--data", data)
 	expect(t, 1, "is not empty", "state", "import", e, "--data", data)
 	found := objects(t, vs(t, "state", "import", e, "--data", none, "--format", "json"))
-	if l := found["state_import"]; len(l) != 1 || l[0]["directory"] != e || l[0]["place"] != none || l[0]["groups"] == 0.0 {
+	if l := found["state_import"]; len(l) != 1 || l[0]["directory"] != e || l[0]["place"] != none || l[0]["states"] == 0.0 {
 		t.Errorf("got %v", found)
 	}
 }

@@ -153,7 +153,7 @@ func (x *Tx[O]) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.over {
-		x.setWake(Wake{Key: key, At: at, AtStart: !at.IsZero() && slices.Contains(opts, flow.AtStart)})
+		x.setWake(Wake{Key: key, At: flow.WakeTime(at), AtStart: !at.IsZero() && slices.Contains(opts, flow.AtStart)})
 	}
 }
 

@@ -91,7 +91,7 @@ func TestCommitEndsTheTransaction(t *testing.T) {
 			t.Errorf("outputs %v, want %v", e.Out, want)
 		}
 		// The wake that was delivered goes, since the handler did not set it again.
-		if want := []engine.Wake{{Key: "other", At: time.Unix(3, 0)}, {Key: "k"}}; !slices.Equal(e.Wakes, want) {
+		if want := []engine.Wake{{Key: "other", At: time.Unix(3, 0).UTC()}, {Key: "k"}}; !slices.Equal(e.Wakes, want) {
 			t.Errorf("wakes %v, want %v", e.Wakes, want)
 		}
 		return nil

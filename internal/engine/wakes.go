@@ -3,11 +3,24 @@ package engine
 import (
 	"cmp"
 	"container/heap"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/vokter/vokter/pipeline/flow"
 )
+
+// WakeGroup names the group in whose state a transport keeps the wakes that group asked for on topic: for
+// each key the value flow.WakeName. Groups of flow.Topic.Timed keep them in their own state.
+func WakeGroup(group, topic string) string { return group + "\x00" + topic }
+
+// CutWakeGroup is the inverse of WakeGroup. Ok is false for the names of other groups.
+func CutWakeGroup(name string) (group, topic string, ok bool) {
+	group, topic, ok = strings.Cut(name, "\x00")
+	return group, topic, ok && group != ""
+}
 
 // Wake is the time at which a key is woken. A zero At means that it is not.
 type Wake struct {
@@ -15,6 +28,14 @@ type Wake struct {
 	At  time.Time
 	// AtStart says that the key is also woken once when its group starts.
 	AtStart bool
+}
+
+// Value returns the value that keeps w; nil if w removes the wake.
+func (w Wake) Value() []byte {
+	if w.At.IsZero() {
+		return nil
+	}
+	return flow.AppendWake(nil, w.At, w.AtStart)
 }
 
 // Wakes are the wakes of a group in one lane of a topic, at most one for each key. They are in
@@ -63,6 +84,18 @@ func (q *Wakes) Set(w Wake) {
 		e.Wake = w
 		heap.Fix(&q.due, e.place)
 	}
+}
+
+// Restore sets the wakes that values hold, by key; see flow.WakeName.
+func (q *Wakes) Restore(values iter.Seq2[string, flow.Value]) error {
+	for key, v := range values {
+		at, atStart, _, err := flow.CutWake(v.Bytes)
+		if v.Err != nil || err != nil {
+			return cmp.Or(v.Err, err)
+		}
+		q.Set(Wake{Key: key, At: at, AtStart: atStart})
+	}
+	return nil
 }
 
 // Get returns the wake of key; its At is zero if there is none.

@@ -10,6 +10,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -32,17 +33,10 @@ const (
 // consumer is a consumer group that reads a topic.
 type consumer struct{ group, topic string }
 
-// wakeOf identifies a wake.
-type wakeOf struct {
-	consumer
-	key string
-}
-
 // batch collects the writes of one transaction of a lane.
 type batch struct {
 	writes    engine.Writes
 	out       []output
-	wakes     map[wakeOf]engine.Wake
 	positions map[consumer]int64
 	own       map[string][]byte // records of the transport itself, by key
 	onCommit  []func()
@@ -57,12 +51,12 @@ type batch struct {
 }
 
 func newBatch() *batch {
-	return &batch{landed: make(chan struct{}), wakes: make(map[wakeOf]engine.Wake), positions: make(map[consumer]int64), own: make(map[string][]byte)}
+	return &batch{landed: make(chan struct{}), positions: make(map[consumer]int64), own: make(map[string][]byte)}
 }
 
 // empty reports whether b holds no writes.
 func (b *batch) empty() bool {
-	return b.writes.Empty() && len(b.out)+len(b.wakes)+len(b.positions)+len(b.own) == 0
+	return b.writes.Empty() && len(b.out)+len(b.positions)+len(b.own) == 0
 }
 
 // full reports whether b should be committed without waiting for more messages.
@@ -72,19 +66,12 @@ func (b *batch) full() bool {
 
 // records returns the state records of b by key; a nil value is a tombstone.
 func (b *batch) records() map[string][]byte {
-	rs := make(map[string][]byte, len(b.positions)+len(b.wakes)+len(b.own))
+	rs := make(map[string][]byte, len(b.positions)+len(b.own))
 	maps.Copy(rs, b.own)
 	for p, names := range b.writes.All() {
 		for name, value := range names {
 			rs[changelog.Key(changelog.KindState, p.Group, p.Key, name)] = value
 		}
-	}
-	for w, at := range b.wakes {
-		var v []byte
-		if !at.At.IsZero() {
-			v = changelog.EncodeWake(at.At, at.AtStart)
-		}
-		rs[changelog.Key(changelog.KindWake, w.group, w.topic, w.key)] = v
 	}
 	for c, offset := range b.positions {
 		rs[changelog.Key(changelog.KindPosition, c.group, c.topic)] = changelog.EncodeOffset(offset)
@@ -155,7 +142,7 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 	}
 	if !timed {
 		for _, wake := range e.Wakes {
-			b.wakes[wakeOf{who, wake.Key}] = wake
+			b.writes.Set(engine.Place{Group: engine.WakeGroup(who.group, who.topic), Key: wake.Key}, flow.WakeName, wake.Value())
 		}
 	}
 	if w.Kind == engine.FromLog {

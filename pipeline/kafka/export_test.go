@@ -7,6 +7,8 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
@@ -33,7 +35,7 @@ func StateRecord(prefix string, lanes int, group, key, name string, value []byte
 
 // WakeRecord is a record that sets the wake that group has for key in topic.
 func WakeRecord(prefix string, lanes int, group, topic, key string, at time.Time) *sarama.ProducerMessage {
-	return record(prefix, lanes, key, changelog.Key(changelog.KindWake, group, topic, key), changelog.EncodeWake(at, false))
+	return StateRecord(prefix, lanes, engine.WakeGroup(group, topic), key, flow.WakeName, engine.Wake{At: at}.Value())
 }
 
 func record(prefix string, lanes int, key, as string, value []byte) *sarama.ProducerMessage {

@@ -11,6 +11,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -31,7 +32,7 @@ func movable(t *testing.T) (*portable.Export, []portable.Record) {
 	var all []portable.Record
 	for _, key := range []string{"", "a", "b", "c\xff", "d"} {
 		all = append(all, portable.Record{Group: "g", Key: key, Name: "n", Value: []byte("of " + key)},
-			portable.Record{Group: "g", Topic: "in", Key: key, At: at, AtStart: key < "c"})
+			portable.Record{Group: engine.WakeGroup("g", "in"), Key: key, Name: flow.WakeName, Value: engine.Wake{At: at, AtStart: key < "c"}.Value()})
 	}
 	dir := filepath.Join(t.TempDir(), "e")
 	w, err := portable.Create(dir, "")
@@ -91,7 +92,7 @@ func all(t *testing.T, e *portable.Export) []portable.Record {
 }
 
 func sortRecords(all []portable.Record) {
-	slices.SortFunc(all, func(a, b portable.Record) int { return strings.Compare(a.Key+a.Topic, b.Key+b.Topic) })
+	slices.SortFunc(all, func(a, b portable.Record) int { return strings.Compare(a.Key+a.Group, b.Key+b.Group) })
 }
 
 // TestMove: what was imported is there for a process, and is exported again as it was, with
@@ -148,7 +149,7 @@ func TestMove(t *testing.T) {
 			t.Fatal(left, err)
 		}
 		for i := range want {
-			if want[i].Key == "a" && !want[i].IsWake() {
+			if want[i].Key == "a" && want[i].Group == "g" {
 				want[i].Value = []byte("altered")
 			}
 		}

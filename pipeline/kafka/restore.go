@@ -12,6 +12,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -136,7 +137,7 @@ func (r *restoration) percent() int64 {
 	return 100 * (r.at.Load() - r.from) / max(r.end-r.from, 1)
 }
 
-// load reads positions, wakes and the clock of n's lane from its copy.
+// load reads the positions, the clock and the wakes of n's lane from its copy.
 func (n *lease) load() error {
 	var failure error
 	err := n.t.cache.ScanState(changelog.OwnGroup, n.lane, changelog.OwnKey, "", func(name string, value []byte) bool {
@@ -145,7 +146,7 @@ func (n *lease) load() error {
 		}
 		return failure == nil
 	})
-	if err = errors.Join(err, failure, n.loadTimed()); err != nil {
+	if err = errors.Join(err, failure, n.loadWakes()); err != nil {
 		return err
 	}
 	for _, q := range n.queues {
@@ -160,17 +161,26 @@ func (n *lease) load() error {
 	return nil
 }
 
-// loadTimed reads the wakes that groups keep in their state.
-func (n *lease) loadTimed() error {
+// loadWakes reads the wakes, which groups of flow.Topic.Timed keep in their own state.
+func (n *lease) loadWakes() error {
+	groups, err := n.t.cache.HotGroups()
+	if err != nil {
+		return err
+	}
+	kept := make(map[consumer]string)
+	for _, name := range groups {
+		if group, topic, ok := engine.CutWakeGroup(name); ok {
+			kept[consumer{group, topic}] = name
+		}
+	}
 	for topic, declared := range n.t.declaredTopics() {
 		for _, group := range declared.Timed {
-			q := n.wakesOf(consumer{group, topic})
-			for w, err := range n.t.cache.WakeStates(group, n.lane) {
-				if err != nil {
-					return err
-				}
-				q.Set(engine.Wake(w))
-			}
+			kept[consumer{group, topic}] = group
+		}
+	}
+	for who, in := range kept {
+		if err := n.wakesOf(who).Restore(n.t.cache.Hot(in, n.lane, flow.WakeName)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -185,11 +195,6 @@ func (n *lease) loadRecord(key string, value []byte) error {
 	case changelog.KindPosition:
 		offset, err := changelog.DecodeOffset(value)
 		n.positions[consumer{parts[0], parts[1]}] = offset
-		return err
-	case changelog.KindWake:
-		w := engine.Wake{Key: parts[2]}
-		w.At, w.AtStart, err = changelog.DecodeWake(value)
-		n.wakesOf(consumer{parts[0], parts[1]}).Set(w)
 		return err
 	case changelog.KindClock:
 		n.clock, err = changelog.DecodeTime(value)

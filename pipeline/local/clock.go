@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -95,26 +96,7 @@ func (t *Transport) waking() bool {
 	return false
 }
 
-// setWake records w, which is stored.
-func (c *cursor) setWake(w engine.Wake) {
-	if !w.At.IsZero() {
-		w.At = time.Unix(0, store.Nanoseconds(w.At)).UTC() // as it is read back from the store
-	}
-	c.wakes.Set(w)
-}
-
-// restore reads the wakes of a cursor from the store. A group that is timed keeps them in its state.
+// restore reads the wakes of a cursor from the store.
 func (c *cursor) restore() error {
-	db, group := c.c.t.db, c.c.group
-	wakes := db.Wakes(group, c.lane.topic.name, c.lane.index)
-	if c.c.timed {
-		wakes = db.WakeStates(group, c.lane.index)
-	}
-	for w, err := range wakes {
-		if err != nil {
-			return err
-		}
-		c.setWake(engine.Wake(w))
-	}
-	return nil
+	return c.wakes.Restore(c.c.t.db.Hot(c.c.wakeGroup(), c.lane.index, flow.WakeName))
 }

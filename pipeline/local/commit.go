@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -92,7 +93,7 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 		t.writeState(b, e.Writes)
 		t.appendTo(b, e.Out)
 		for _, w := range stored {
-			b.SetWake(c.c.group, own.topic.name, own.index, store.Wake(w))
+			setState(b, c.c.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
 		}
 		t.saveClock(b)
 		if moves {
@@ -107,7 +108,7 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 	}
 	t.push(e.Out)
 	for _, w := range e.Wakes {
-		c.setWake(w)
+		c.wakes.Set(w)
 	}
 	return b, wait, nil
 }
@@ -117,12 +118,17 @@ func (t *Transport) writeState(b *store.Batch, writes *engine.Writes) {
 	for p, names := range writes.All() {
 		lane := t.laneOf(p.Key)
 		for name, value := range names {
-			if value == nil {
-				b.DeleteState(p.Group, lane, p.Key, name)
-			} else {
-				b.SetState(p.Group, lane, p.Key, name, value)
-			}
+			setState(b, p.Group, lane, p.Key, name, value)
 		}
+	}
+}
+
+// setState stores value under name; a nil value deletes.
+func setState(b *store.Batch, group string, lane int, key, name string, value []byte) {
+	if value == nil {
+		b.DeleteState(group, lane, key, name)
+	} else {
+		b.SetState(group, lane, key, name, value)
 	}
 }
 

@@ -40,6 +40,14 @@ func newConsumer(t *Transport, group string, tp *topic) *consumer {
 	return c
 }
 
+// wakeGroup is the group in whose state the wakes of c are.
+func (c *consumer) wakeGroup() string {
+	if c.timed {
+		return c.group
+	}
+	return engine.WakeGroup(c.group, c.topic.name)
+}
+
 // attach gives s its share of the lanes.
 func (c *consumer) attach(s *engine.Subscription) {
 	c.mu.Lock()

@@ -13,7 +13,7 @@ import (
 // fillBatch is about how many bytes Import writes in one batch.
 const fillBatch = 4 << 20
 
-// Export writes the state and wakes of all groups of the store in c.Dir to w. No process may
+// Export writes the state of all groups of the store in c.Dir to w. No process may
 // use the store. Messages are not exported: if one of c.Topics waits for a group, Export fails.
 // With leave it exports all the same, and returns what it left behind, one line for each group
 // and topic. The caller closes w.
@@ -50,14 +50,8 @@ func export(db *store.DB, c Config, w *portable.Writer) error {
 	w.Describe(portable.Manifest{
 		StateFormat: store.Format, Transport: "local", Lineage: db.ID(), Time: c.withDefaults().Now().UTC(), Clock: clock,
 	})
-	err = db.EachState(func(s store.Kept) error {
+	return db.EachState(func(s store.Kept) error {
 		return w.Add(portable.Record{Group: s.Group, Key: s.Key, Name: s.Name, Value: s.Value})
-	})
-	if err != nil {
-		return err
-	}
-	return db.EachWake(func(s store.Scheduled) error {
-		return w.Add(portable.Record{Group: s.Group, Topic: s.Topic, Key: s.Key, At: s.At, AtStart: s.AtStart})
 	})
 }
 
@@ -128,12 +122,7 @@ func fill(db *store.DB, e *portable.Export) error {
 		if err != nil {
 			return err
 		}
-		lane := laneOf(r.Key, db.Lanes())
-		if r.IsWake() {
-			b.SetWake(r.Group, r.Topic, lane, store.Wake{Key: r.Key, At: r.At, AtStart: r.AtStart})
-		} else {
-			b.SetState(r.Group, lane, r.Key, r.Name, r.Value)
-		}
+		b.SetState(r.Group, laneOf(r.Key, db.Lanes()), r.Key, r.Name, r.Value)
 		if size += len(r.Key) + len(r.Name) + len(r.Value); size < fillBatch {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -81,7 +82,8 @@ func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position
 		if !dropped[s] {
 			dropped[s] = true
 			t.log.Warn("dropping a consumer group that is not declared any more", "group", p.Group, "topic", p.Topic)
-			b.DropGroup(p.Group, p.Topic)
+			b.DropPositions(p.Group, p.Topic)
+			b.DropState(engine.WakeGroup(p.Group, p.Topic))
 		}
 		if !groups[p.Group] && !states[p.Group] {
 			states[p.Group] = true

@@ -71,11 +71,7 @@ func (e *Export) group(g Group, yield func(Record, error) bool) (more bool, err 
 		if err != nil {
 			return false, err
 		}
-		if r.IsWake() {
-			read.Wakes++
-		} else {
-			read.States++
-		}
+		read.States++
 		if !yield(r, nil) {
 			return false, nil
 		}
@@ -86,7 +82,7 @@ func (e *Export) group(g Group, yield func(Record, error) bool) (more bool, err 
 	case err != nil:
 		return false, err
 	case read != g:
-		return false, fmt.Errorf("it holds %d states and %d wakes, not %d and %d", read.States, read.Wakes, g.States, g.Wakes)
+		return false, fmt.Errorf("it holds %d values, not %d", read.States, g.States)
 	}
 	return true, nil
 }

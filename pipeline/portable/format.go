@@ -45,18 +45,17 @@ type Manifest struct {
 type Group struct {
 	Group string `json:"group"`
 	File  string `json:"file"`
-	// States and Wakes are how many lines of each kind are in the file.
+	// States is how many lines are in the file.
 	States int `json:"states"`
-	Wakes  int `json:"wakes"`
 }
 
-// Totals are how many states and wakes all groups have.
-func (m Manifest) Totals() (states, wakes int) {
+// States is how many values all groups have.
+func (m Manifest) States() int {
+	n := 0
 	for _, g := range m.Groups {
-		states += g.States
-		wakes += g.Wakes
+		n += g.States
 	}
-	return states, wakes
+	return n
 }
 
 // Unhandled returns the error that messages wait, so that nothing can be exported. waiting has
@@ -111,42 +110,26 @@ func damaged(dir, name string, err error) error {
 	return fmt.Errorf("the export in %s is damaged (%s: %w): export again", dir, name, err)
 }
 
-// Record is one value of a group's state, or one of its wakes.
+// Record is one value of a group's state.
 type Record struct {
 	// Group and Key are those that the record belongs to.
 	Group, Key string
-	// Name and Value are set for a state. Name is not empty.
+	// Name is not empty.
 	Name  string
 	Value []byte
-	// Topic, At and AtStart are set for a wake; see flow.Tx.WakeAt. At is not zero.
-	Topic   string
-	At      time.Time
-	AtStart bool
 }
-
-// IsWake reports whether r is a wake.
-func (r Record) IsWake() bool { return !r.At.IsZero() }
 
 // line is a Record in a file.
 type line struct {
-	Topic   bytesText `json:"topic,omitzero"`
-	Key     bytesText `json:"key"`
-	Name    bytesText `json:"name,omitzero"`
-	Value   []byte    `json:"value,omitempty"`
-	At      time.Time `json:"at,omitzero"`
-	AtStart bool      `json:"at_start,omitempty"`
+	Key   bytesText `json:"key"`
+	Name  bytesText `json:"name,omitzero"`
+	Value []byte    `json:"value,omitempty"`
 }
 
-var errLine = errors.New("a line is neither a state nor a wake")
+var errLine = errors.New("a line is no value of a state")
 
 func lineOf(r Record) line {
-	l := line{Key: bytesText(r.Key)}
-	if r.IsWake() {
-		l.Topic, l.At, l.AtStart = bytesText(r.Topic), r.At.UTC(), r.AtStart
-	} else {
-		l.Name, l.Value = bytesText(r.Name), r.Value
-	}
-	return l
+	return line{Key: bytesText(r.Key), Name: bytesText(r.Name), Value: r.Value}
 }
 
 // parseLine reads one line of the file of group.
@@ -165,14 +148,11 @@ func parseLine(group string, b []byte) (Record, error) {
 
 // record is the inverse of lineOf.
 func (l line) record(group string) (Record, error) {
-	if l.At.IsZero() == (l.Name == "") {
+	if l.Name == "" {
 		return Record{}, errLine
 	}
-	r := Record{Group: group, Key: string(l.Key), Topic: string(l.Topic), At: l.At, AtStart: l.AtStart}
-	if !r.IsWake() {
-		r.Name, r.Value = string(l.Name), append([]byte{}, l.Value...) // an empty value is a value
-	}
-	return r, nil
+	value := append([]byte{}, l.Value...) // an empty value is a value
+	return Record{Group: group, Key: string(l.Key), Name: string(l.Name), Value: value}, nil
 }
 
 // bytesText holds any bytes. In JSON it is a string if they are UTF-8, and otherwise an object.

@@ -88,11 +88,7 @@ func (w *Writer) Add(r Record) error {
 	if err != nil {
 		return err
 	}
-	if r.IsWake() {
-		g.Wakes++
-	} else {
-		g.States++
-	}
+	g.States++
 	return g.json.Encode(lineOf(r))
 }
 

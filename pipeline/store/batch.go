@@ -89,31 +89,15 @@ func (b *Batch) DeleteState(group string, lane int, key, name string) {
 	b.delete(b.d.stateKey(group, lane, key, name))
 }
 
-// SetWake stores w, or removes the wake of w.Key if w.At is zero.
-func (b *Batch) SetWake(group, topic string, lane int, w Wake) {
-	k := b.d.wakeKey(group, topic, lane, w.Key)
-	if w.At.IsZero() {
-		b.delete(k)
-		return
-	}
-	v := appendTime(nil, w.At)
-	if w.AtStart {
-		v = append(v, 1)
-	}
-	b.set(k, v)
-}
-
 // SetLastSeen stores at as the latest time of the clock.
 func (b *Batch) SetLastSeen(at time.Time) {
 	b.set(b.d.stringsOf(kindLastSeen), appendTime(nil, at))
 }
 
-// DropGroup removes the positions and wakes that group has in topic.
-func (b *Batch) DropGroup(group, topic string) {
-	for _, kind := range []byte{kindPosition, kindWake} {
-		p := b.d.stringsOf(kind, group, topic)
-		b.deleteRange(p, after(p))
-	}
+// DropPositions removes the positions that group has in topic.
+func (b *Batch) DropPositions(group, topic string) {
+	p := b.d.stringsOf(kindPosition, group, topic)
+	b.deleteRange(p, after(p))
 }
 
 // DropState removes all state of group.
@@ -160,11 +144,11 @@ func (b *Batch) Apply(sync bool) (wait func(), err error) {
 	}, nil
 }
 
-// DropLane removes the states, positions, wakes and logs of a lane.
+// DropLane removes the states, positions and logs of a lane.
 func (b *Batch) DropLane(lane int) error {
-	for _, kind := range append(stateKinds[:], kindLog, kindBegin, kindPosition, kindWake) {
+	for _, kind := range append(stateKinds[:], kindLog, kindBegin, kindPosition) {
 		names := 1
-		if kind == kindPosition || kind == kindWake {
+		if kind == kindPosition {
 			names = 2
 		}
 		if err := b.dropLane(kind, names, lane); err != nil {

@@ -31,7 +31,7 @@ const (
 )
 
 // storeFormat is the version of the keys and values that this code writes.
-const storeFormat = 5
+const storeFormat = 6
 
 // Options configures Open.
 type Options struct {

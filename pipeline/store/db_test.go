@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -209,18 +208,14 @@ func TestPositionsAndGroups(t *testing.T) {
 		b.SetPosition("gg", "t", 2, 8)
 		b.SetState("g", 0, "k", "n", nil)
 		b.SetState("gg", 0, "k", "n", nil)
-		b.SetWake("g", "t", 1, Wake{"k", time.Unix(9, 0), true})
 	})
 	want := []Position{{"g", "t", 1, 6}, {"g", "u", 0, 7}, {"gg", "t", 2, 8}}
 	if got, err := d.Positions(); !slices.Equal(got, want) || err != nil {
 		t.Errorf("Positions = %v, %v, want %v", got, err, want)
 	}
-	commit(t, d, func(b *Batch) { b.DropGroup("g", "t"); b.DropState("g") })
+	commit(t, d, func(b *Batch) { b.DropPositions("g", "t"); b.DropState("g") })
 	if got, err := d.Positions(); !slices.Equal(got, want[1:]) || err != nil {
 		t.Errorf("Positions = %v, %v, want %v", got, err, want[1:])
-	}
-	if ws := wakes(t, d, "g", "t", 1); len(ws) > 0 {
-		t.Errorf("a dropped group has the wakes %v", ws)
 	}
 	for g, want := range map[string]bool{"g": false, "gg": true} {
 		if _, ok, err := d.GetState(g, 0, "k", "n"); ok != want || err != nil {
@@ -229,46 +224,42 @@ func TestPositionsAndGroups(t *testing.T) {
 	}
 }
 
-// wakes returns the wakes of a group in a lane.
-func wakes(t *testing.T, d *DB, group, topic string, lane int) (ws []Wake) {
-	t.Helper()
-	for w, err := range d.Wakes(group, topic, lane) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		ws = append(ws, w)
-	}
-	return ws
-}
-
-func TestWakes(t *testing.T) {
+// TestHot: the values of one hot name are listed by key, and nothing else.
+func TestHot(t *testing.T) {
 	d := open(t, Options{})
-	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
-	set := func(ws ...Wake) {
-		commit(t, d, func(b *Batch) {
-			for _, w := range ws {
-				b.SetWake("g", "t", 1, w)
-			}
-		})
-	}
-	want := func(ws ...Wake) {
+	name := flow.Hot + "n"
+	commit(t, d, func(b *Batch) {
+		b.SetState("g", 1, "k2", name, []byte("2"))
+		b.SetState("g", 1, "k1", name, []byte("1"))
+		b.SetState("g", 1, "k1", flow.Hot+"other", nil)
+		b.SetState("g", 1, "k1", "n", nil)
+		b.SetState("g", 2, "k3", name, nil)
+		b.SetState("h", 1, "k4", name, nil)
+		b.SetState("not hot", 1, "k4", "n", nil)
+	})
+	got := func() (all []string) {
 		t.Helper()
-		if got := wakes(t, d, "g", "t", 1); !slices.Equal(got, ws) {
-			t.Errorf("got %v, want %v", got, ws)
+		for key, v := range d.Hot("g", 1, name) {
+			if v.Err != nil {
+				t.Fatal(v.Err)
+			}
+			all = append(all, key+"="+string(v.Bytes))
 		}
+		return all
 	}
-	want()
-	set(Wake{"late", at(30), false}, Wake{"early", at(20), true})
-	want(Wake{"early", at(20), true}, Wake{"late", at(30), false})
-	set(Wake{"late", at(10), true}, Wake{"early", at(40), false})
-	want(Wake{"early", at(40), false}, Wake{"late", at(10), true})
-	set(Wake{Key: "late"}, Wake{Key: "nobody"})
-	want(Wake{"early", at(40), false})
-	for range d.Wakes("g", "t", 1) {
-		break
+	if all, want := got(), []string{"k1=1", "k2=2"}; !slices.Equal(all, want) {
+		t.Errorf("got %q, want %q", all, want)
 	}
-	set(Wake{Key: "early"}, Wake{"first", time.Time{}.Add(1), false}, Wake{"last", time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), false})
-	want(Wake{"first", at(0), false}, Wake{"last", time.Unix(0, math.MaxInt64-1).UTC(), false})
+	for range d.Hot("g", 1, name) {
+		break // the rest is not yielded
+	}
+	if groups, err := d.HotGroups(); err != nil || !slices.Equal(groups, []string{"g", "h"}) {
+		t.Errorf("HotGroups = %q, %v", groups, err)
+	}
+	commit(t, d, func(b *Batch) { b.DropState("g") })
+	if all := got(); len(all) > 0 {
+		t.Errorf("a dropped group has %q", all)
+	}
 }
 
 func TestStateKeys(t *testing.T) {

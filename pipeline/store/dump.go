@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -17,13 +16,6 @@ type Kept struct {
 	Lane      int
 	Key, Name string
 	Value     []byte
-}
-
-// Scheduled is a wake.
-type Scheduled struct {
-	Group, Topic string
-	Lane         int
-	Wake
 }
 
 // EachState calls f with the states of all groups until f returns an error, which it then returns.
@@ -49,30 +41,6 @@ func (d *DB) eachState(kind byte, f func(Kept) error) error {
 			return false, err
 		}
 		err = f(Kept{group, lane, key, name, append(make([]byte, 0, len(v)), v...)})
-		return err == nil, err
-	})
-}
-
-// EachWake calls f with the wakes of all groups, by group, topic, lane and key, until f
-// returns an error, which it then returns.
-func (d *DB) EachWake(f func(Scheduled) error) error {
-	return d.scan(d.stringsOf(kindWake), nil, func(k, v []byte) (bool, error) {
-		group, k, err := cutString(k)
-		if err != nil {
-			return false, err
-		}
-		topic, k, err := cutString(k)
-		if err != nil {
-			return false, err
-		}
-		if len(k) < 2 {
-			return false, errKey
-		}
-		w, err := wakeOf(k[2:], v)
-		if err != nil {
-			return false, err
-		}
-		err = f(Scheduled{group, topic, int(binary.BigEndian.Uint16(k)), w})
 		return err == nil, err
 	})
 }

@@ -7,10 +7,9 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 )
 
-// TestEach: the states and wakes of all groups are listed as they were written.
+// TestEach: the states of all groups are listed as they were written.
 func TestEach(t *testing.T) {
 	db, err := Open(Options{Lanes: 4})
 	if err != nil {
@@ -18,17 +17,12 @@ func TestEach(t *testing.T) {
 	}
 	defer db.Close()
 	states := []Kept{{"", 0, "", "n", []byte{}}, {"g", 3, "k\x00", "a\x00b", []byte("1")}, {"g", 3, "k\x00", "b", []byte("2")}, {"g\x00", 1, "k", "n", []byte("3")}}
-	at := time.Unix(7, 8).UTC()
-	wakes := []Scheduled{{"g", "t", 0, Wake{"", at, true}}, {"g", "t", 2, Wake{"k", at.Add(1), false}}, {"h", "t\x00", 2, Wake{"k\x00", at, false}}}
 	b, err := db.NewBatch()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range states {
 		b.SetState(s.Group, s.Lane, s.Key, s.Name, s.Value)
-	}
-	for _, w := range wakes {
-		b.SetWake(w.Group, w.Topic, w.Lane, w.Wake)
 	}
 	if err := b.Commit(false); err != nil {
 		t.Fatal(err)
@@ -37,15 +31,8 @@ func TestEach(t *testing.T) {
 	if err := db.EachState(func(s Kept) error { gotStates = append(gotStates, s); return nil }); err != nil || !reflect.DeepEqual(gotStates, states) {
 		t.Errorf("got %v, %v, want %v", gotStates, err, states)
 	}
-	var gotWakes []Scheduled
-	if err := db.EachWake(func(w Scheduled) error { gotWakes = append(gotWakes, w); return nil }); err != nil || !reflect.DeepEqual(gotWakes, wakes) {
-		t.Errorf("got %v, %v, want %v", gotWakes, err, wakes)
-	}
 	stop := errors.New("stop")
 	if err := db.EachState(func(Kept) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("got %v, want %v", err, stop)
-	}
-	if err := db.EachWake(func(Scheduled) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want %v", err, stop)
 	}
 }

@@ -134,7 +134,6 @@ const (
 	kindHot      = 'h' // before kindState, as all other kinds that are written often
 	kindSmall    = 'q'
 	kindState    = 's'
-	kindWake     = 'r'
 	kindLastSeen = 'c'
 	// kindSpace begins all keys of a namespace with a name; see space.
 	kindSpace = 'n'
@@ -250,10 +249,6 @@ func cutState(b []byte) (lane int, key, name string, err error) {
 	}
 	key, rest, err := cutString(b[2:])
 	return int(binary.BigEndian.Uint16(b)), key, string(rest), err
-}
-
-func (s space) wakeKey(group, topic string, lane int, key string) []byte {
-	return append(s.keyOf(kindWake, lane, group, topic), key...)
 }
 
 // Nanoseconds returns t in Unix nanoseconds, moved into the range that a key can hold: the

@@ -160,8 +160,7 @@ func TestGatheredStays(t *testing.T) {
 		}
 		b.SetState("g", 1, "k", flow.Hot+"n", []byte("v"))
 		b.SetState("g", 1, "k", flow.Hot+"gone", []byte("v"))
-		b.SetWake("g", "t", 1, Wake{Key: "k", At: time.Unix(1, 0)})
-		b.DropGroup("g", "gone")
+		b.DropPositions("g", "gone")
 		if err := b.Commit(false); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // fill puts one of everything into d.
@@ -15,7 +16,7 @@ func fill(t *testing.T, d *DB, value string) {
 		b.Trim("t", 0, 0, 7)
 		b.SetPosition("g", "t", 0, 7)
 		b.SetState("g", 0, "k", "n", []byte(value))
-		b.SetWake("g", "t", 0, Wake{"k", time.Unix(9, 0), true})
+		b.SetState("g", 0, "k", flow.Hot+"n", nil)
 	})
 }
 
@@ -47,7 +48,7 @@ func TestNamespaces(t *testing.T) {
 		if v.ID() != d.Namespace(n).ID() || strings.Contains(v.ID(), "/") {
 			t.Errorf("the ID of %q is %q", n, v.ID())
 		}
-		commit(t, v, func(b *Batch) { b.DropGroup("g", "t"); b.DropState("g") })
+		commit(t, v, func(b *Batch) { b.DropPositions("g", "t"); b.DropState("g") })
 		if p, err := v.Positions(); len(p) > 0 || err != nil {
 			t.Errorf("%q still has positions %v, %v", n, p, err)
 		}
@@ -66,8 +67,8 @@ func TestNamespaces(t *testing.T) {
 		if len(log) != 1 || log[0].Record.ID != "again "+n || err != nil {
 			t.Errorf("%q has the log %v, %v", n, log, err)
 		}
-		if got, want := wakes(t, v, "g", "t", 0), []Wake{{"k", time.Unix(9, 0).UTC(), true}}; !slices.Equal(got, want) {
-			t.Errorf("%q has the wakes %v, want %v", n, got, want)
+		if groups, err := v.HotGroups(); !slices.Equal(groups, []string{"g"}) || err != nil {
+			t.Errorf("%q has the groups %q, %v", n, groups, err)
 		}
 	}
 }

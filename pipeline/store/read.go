@@ -198,48 +198,6 @@ func (d *DB) Positions() ([]Position, error) {
 	return out, err
 }
 
-// Wake is the time at which a message for a key is due. A zero At means that there is none.
-type Wake struct {
-	Key string
-	At  time.Time
-	// AtStart says that the message is also delivered when its group starts.
-	AtStart bool
-}
-
-// Wakes yields the wakes of a group in a topic's lane, ordered by key. If the store fails, it ends
-// with an error.
-func (d *DB) Wakes(group, topic string, lane int) iter.Seq2[Wake, error] {
-	return d.wakes(d.keyOf(kindWake, lane, group, topic), func(k, v []byte) (Wake, bool, error) {
-		w, err := wakeOf(k, v)
-		return w, true, err
-	})
-}
-
-// wakes yields the wakes that decode finds in the entries whose keys begin with prefix. Decode gets the
-// rest of the key.
-func (d *DB) wakes(prefix []byte, decode func(k, v []byte) (w Wake, ok bool, err error)) iter.Seq2[Wake, error] {
-	return func(yield func(Wake, error) bool) {
-		more := true
-		err := d.scan(prefix, nil, func(k, v []byte) (bool, error) {
-			w, ok, err := decode(k, v)
-			if err != nil || !ok {
-				return true, err
-			}
-			more = yield(w, nil)
-			return more, nil
-		})
-		if err != nil && more {
-			yield(Wake{}, err)
-		}
-	}
-}
-
-// wakeOf decodes a stored wake.
-func wakeOf(key, v []byte) (Wake, error) {
-	at, err := timeOf(v)
-	return Wake{Key: string(key), At: at, AtStart: len(v) > 8 && v[8] == 1}, err
-}
-
 // LastSeen returns the time that SetLastSeen stored last. ok is false if there is none.
 func (d *DB) LastSeen() (at time.Time, ok bool, err error) {
 	v, ok, err := d.get(d.stringsOf(kindLastSeen))
@@ -275,19 +233,26 @@ func (d *DB) ScanState(group string, lane int, key, prefix string, f func(name s
 	return nil
 }
 
-// WakeStates yields the wakes that group keeps in its state in a lane, under flow.WakeName, ordered by
-// key. If the store fails, it ends with an error.
-func (d *DB) WakeStates(group string, lane int) iter.Seq2[Wake, error] {
-	return d.wakes(d.keyOf(kindHot, lane, group), func(k, v []byte) (w Wake, ok bool, err error) {
-		key, name, err := cutString(k)
-		if err != nil || string(name) != flow.WakeName {
-			return Wake{}, false, err
+// Hot yields the values of name, which begins with flow.Hot, that group keeps in a lane, ordered by key. A
+// value is valid until the loop goes on. If the store fails, the last pair has an Err.
+func (d *DB) Hot(group string, lane int, name string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
+		more := true
+		err := d.scan(d.keyOf(kindHot, lane, group), nil, func(k, v []byte) (bool, error) {
+			key, rest, err := cutString(k)
+			if err == nil && string(rest) == name {
+				more = yield(key, flow.Value{Bytes: v})
+			}
+			return more, err
+		})
+		if err != nil && more {
+			yield("", flow.Value{Err: err})
 		}
-		w.Key = key
-		w.At, w.AtStart, _, err = flow.CutWake(v)
-		return w, true, err
-	})
+	}
 }
+
+// HotGroups lists the groups that keep values whose names begin with flow.Hot, in order.
+func (d *DB) HotGroups() ([]string, error) { return d.firstStrings(d.stringsOf(kindHot)) }
 
 // StateKeys yields the keys behind after for which group keeps a value with this name, or any value if
 // name is empty, in order; an empty after means all. It does not read the values. If the store fails, it

@@ -10,7 +10,7 @@ import (
 )
 
 // recordID names a record of the state topic: kind 's' is a value, by group, key and name;
-// 'w' a wake, by group, topic and key; 'p' a position, by group and topic.
+// 'p' a position, by group and topic.
 type recordID struct {
 	kind    byte
 	a, b, c string
@@ -26,7 +26,6 @@ type stateRecord struct {
 	offset, step int
 	gone         bool // it is a tombstone
 	value        []byte
-	wake         wake
 	pos          int
 }
 
@@ -71,9 +70,6 @@ func (l *lane) changes() []stateRecord {
 		case 's':
 			v, ok, _ := l.state.Value(engine.Place{Group: id.a, Key: id.b}, id.c)
 			r.value, r.gone = v, !ok
-		case 'w':
-			w, ok := l.wakes[wakeID{consumerID{id.a, id.b}, id.c}]
-			r.wake, r.gone = wake{at: w.at, atStart: w.atStart}, !ok
 		case 'p':
 			r.pos = l.pos[consumerID{id.a, id.b}]
 		}
@@ -84,25 +80,24 @@ func (l *lane) changes() []stateRecord {
 
 // take makes r part of the copy.
 func (l *lane) take(r stateRecord) {
-	switch {
-	case r.kind == 's':
+	switch r.kind {
+	case 's':
 		l.state.Set(engine.Place{Group: r.a, Key: r.b}, r.c, r.value) // nil if it is gone
-		if r.a == timed.group && r.c == flow.WakeName {
-			l.restoreWake(r.b, r.value)
+		if r.c == flow.WakeName {
+			l.restoreWake(r.a, r.b, r.value)
 		}
-	case r.kind == 'w' && r.gone:
-		delete(l.wakes, wakeID{consumerID{r.a, r.b}, r.c})
-	case r.kind == 'w':
-		l.wakes[wakeID{consumerID{r.a, r.b}, r.c}] = r.wake
-	case r.kind == 'p':
+	case 'p':
 		l.pos[consumerID{r.a, r.b}] = r.pos
 	}
 	l.at = r.offset + 1
 }
 
-// restoreWake restores the wake of key from the value that begins with it.
-func (l *lane) restoreWake(key string, value []byte) {
+// restoreWake restores the wake of key from the value that begins with it, in the state of a group.
+func (l *lane) restoreWake(in, key string, value []byte) {
 	id := wakeID{timed, key}
+	if group, topic, ok := engine.CutWakeGroup(in); ok {
+		id.consumerID = consumerID{group, topic}
+	}
 	if w, err := keptWake(value); err == nil && !w.at.IsZero() {
 		l.wakes[id] = w
 	} else {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/txtest"
 )
@@ -142,17 +143,13 @@ func (l *lane) touch(id recordID, lazy bool) {
 func (l *lane) apply(x *tx, at int, lazy bool) {
 	for p, names := range x.did.Writes.All() {
 		for name, v := range names {
-			old, _, _ := l.state.Value(p, name)
-			l.undo.add(func() { l.state.Set(p, name, old) })
-			l.state.Set(p, name, v)
-			l.touch(recordID{'s', p.Group, p.Key, name}, lazy)
+			l.set(p, name, v, lazy)
 		}
 	}
 	for _, w := range x.did.Wakes {
-		id := wakeID{x.c, w.Key}
-		l.setWake(id, wake{at: w.At, atStart: w.AtStart})
+		l.setWake(wakeID{x.c, w.Key}, wake{at: w.At, atStart: w.AtStart})
 		if x.c != timed {
-			l.touch(recordID{'w', id.group, id.topic, id.key}, lazy)
+			l.set(engine.Place{Group: engine.WakeGroup(x.c.group, x.c.topic), Key: w.Key}, flow.WakeName, w.Value(), lazy)
 		}
 	}
 	if at >= 0 {
@@ -161,6 +158,14 @@ func (l *lane) apply(x *tx, at int, lazy bool) {
 		l.undo.add(func() { l.pos[x.c] = old })
 		l.touch(recordID{'p', x.c.group, x.c.topic, ""}, lazy)
 	}
+}
+
+// set stores a value; nil deletes.
+func (l *lane) set(p engine.Place, name string, v []byte, lazy bool) {
+	old, _, _ := l.state.Value(p, name)
+	l.undo.add(func() { l.state.Set(p, name, old) })
+	l.state.Set(p, name, v)
+	l.touch(recordID{'s', p.Group, p.Key, name}, lazy)
 }
 
 // setWake sets a wake, or takes it back where w.at is zero.

@@ -1,5 +1,5 @@
 // Package changelog is the format of the topic "state", whose records hold, for each lane, the
-// state, the positions and the wakes of the consumer groups. A process keeps a copy of its lanes
+// state and the positions of the consumer groups. A process keeps a copy of its lanes
 // in Pebble, to which Apply writes.
 package changelog
 
@@ -19,7 +19,7 @@ import (
 )
 
 // stateFormat is the first byte of the keys in the state topic.
-const stateFormat = 5
+const stateFormat = 6
 
 // Kinds of records, the second byte of their keys.
 const (
@@ -28,7 +28,6 @@ const (
 	KindClock    = 'c' // value: the latest time seen, 8 bytes
 	KindPosition = 'p' // group, topic. Value: the next offset to handle, as a uvarint
 	KindState    = 's' // group, key, name. Value: as the group wrote it
-	KindWake     = 'w' // group, topic, key. Value: the time, 8 bytes, and 1 where it also comes at start
 )
 
 // The copy of a lane keeps the transport's own records as the state of a reserved group.
@@ -71,7 +70,7 @@ func Split(key string) (kind byte, parts []string, err error) {
 		parts = append(parts, string(k[w:w+int(n)]))
 		k = k[w+int(n):]
 	}
-	want, known := map[byte]int{KindFence: 0, KindTopics: 0, KindClock: 0, KindPosition: 2, KindState: 3, KindWake: 3}[kind]
+	want, known := map[byte]int{KindFence: 0, KindTopics: 0, KindClock: 0, KindPosition: 2, KindState: 3}[kind]
 	if !known {
 		return 0, nil, failure.Broken(fmt.Errorf("kafka: the state topic holds a record of the unknown kind %q: use the version of Vokter that wrote it", kind))
 	}
@@ -104,21 +103,6 @@ func DecodeOffset(b []byte) (int64, error) {
 		return 0, errRecord
 	}
 	return int64(n), nil
-}
-
-// EncodeWake encodes a wake.
-func EncodeWake(at time.Time, atStart bool) []byte {
-	b := EncodeTime(at)
-	if atStart {
-		b = append(b, 1)
-	}
-	return b
-}
-
-// DecodeWake is the inverse of EncodeWake.
-func DecodeWake(b []byte) (at time.Time, atStart bool, err error) {
-	at, err = DecodeTime(b)
-	return at, len(b) > 8 && b[8] == 1, err
 }
 
 // Apply writes a record of the state topic to b, for the copy of its lane. A nil value is a

@@ -24,13 +24,12 @@ func TestKey(t *testing.T) {
 		parts []string
 		want  string // empty: not compared
 	}{
-		"fence":       {KindFence, nil, "\x05f"},
-		"topics":      {KindTopics, nil, "\x05t"},
-		"clock":       {KindClock, nil, "\x05c"},
-		"position":    {KindPosition, []string{"g", "in"}, "\x05p\x01g\x02in"},
-		"state":       {KindState, []string{"g", "key", "name"}, "\x05s\x01g\x03key\x04name"},
-		"wake":        {KindWake, []string{"g", "in", "key"}, "\x05w\x01g\x02in\x03key"},
-		"empty parts": {KindState, []string{"", "", ""}, "\x05s\x00\x00\x00"},
+		"fence":       {KindFence, nil, "\x06f"},
+		"topics":      {KindTopics, nil, "\x06t"},
+		"clock":       {KindClock, nil, "\x06c"},
+		"position":    {KindPosition, []string{"g", "in"}, "\x06p\x01g\x02in"},
+		"state":       {KindState, []string{"g", "key", "name"}, "\x06s\x01g\x03key\x04name"},
+		"empty parts": {KindState, []string{"", "", ""}, "\x06s\x00\x00\x00"},
 		"long part":   {KindState, []string{"g", long, "n"}, ""},
 		"no text":     {KindState, []string{"\x00", "\xff\x01", "\n"}, ""},
 	} {
@@ -51,15 +50,15 @@ func TestKey(t *testing.T) {
 func TestSplitRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ key, want string }{
 		"empty":            {"", "malformed"},
-		"format alone":     {"\x05", "malformed"},
-		"newer format":     {"\x06s\x01g\x01k\x01n", "written by another version of Vokter (format 6, this one knows 5)"},
-		"unknown kind":     {"\x05x", "unknown kind 'x'"},
+		"format alone":     {"\x06", "malformed"},
+		"newer format":     {"\x07s\x01g\x01k\x01n", "written by another version of Vokter (format 7, this one knows 6)"},
+		"unknown kind":     {"\x06x", "unknown kind 'x'"},
 		"too few parts":    {Key(KindState, "g", "k"), "malformed"},
 		"too many parts":   {Key(KindPosition, "g", "in", "more"), "malformed"},
 		"fence with parts": {Key(KindFence, "g"), "malformed"},
-		"part is cut":      {"\x05p\x01g\x09in", "malformed"},
-		"length is cut":    {"\x05p\x01g\x80", "malformed"},
-		"endless length":   {"\x05p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
+		"part is cut":      {"\x06p\x01g\x09in", "malformed"},
+		"length is cut":    {"\x06p\x01g\x80", "malformed"},
+		"endless length":   {"\x06p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Split(test.key)
@@ -79,23 +78,16 @@ func TestValues(t *testing.T) {
 		if got, err := DecodeTime(EncodeTime(want)); err != nil || !got.Equal(want) {
 			t.Errorf("time %v: got %v, %v", want, got, err)
 		}
-		for _, start := range []bool{false, true} {
-			if got, atStart, err := DecodeWake(EncodeWake(want, start)); err != nil || !got.Equal(want) || atStart != start {
-				t.Errorf("wake %v, at start %t: got %v, %t, %v", want, start, got, atStart, err)
-			}
-		}
 	}
 	for _, want := range []int64{0, 1, 127, 128, math.MaxInt64} {
 		if got, err := DecodeOffset(EncodeOffset(want)); err != nil || got != want {
 			t.Errorf("offset %d: got %d, %v", want, got, err)
 		}
 	}
-	short := EncodeTime(at)[:7]
-	_, errTime := DecodeTime(short)
-	_, _, errWake := DecodeWake(short)
+	_, errTime := DecodeTime(EncodeTime(at)[:7])
 	_, errOffset := DecodeOffset(nil)
 	_, errCut := DecodeOffset([]byte{0x80})
-	for _, err := range []error{errTime, errWake, errOffset, errCut} {
+	for _, err := range []error{errTime, errOffset, errCut} {
 		if !errors.Is(err, errRecord) {
 			t.Errorf("got %v for a value that is cut, want %v", err, errRecord)
 		}
@@ -156,7 +148,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := Apply(b, 1, "\x05x", nil); err == nil || !b.Empty() {
+	if err := Apply(b, 1, "\x06x", nil); err == nil || !b.Empty() {
 		t.Errorf("an unknown record: got %v, and something to write: %t", err, !b.Empty())
 	}
 }

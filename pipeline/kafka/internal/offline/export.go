@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,7 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 	if err := s.takeAll(ctx, w.Scratch()); err != nil {
 		return nil, err
 	}
-	x := &exporter{s: s, w: w, wakes: make(map[wakeOf]int)}
-	k, err := s.kept(x.wake)
+	k, err := s.kept()
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +42,7 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 	w.Describe(portable.Manifest{
 		StateFormat: store.Format, Transport: "kafka", Lineage: s.lineage, Time: s.Now().UTC(), Clock: k.clock,
 	})
-	x.lanes = s.lanes
-	if k.topics.Lanes != 0 {
-		x.lanes = k.topics.Lanes
-	}
+	x := &exporter{s: s, w: w, lanes: cmp.Or(k.topics.Lanes, s.lanes)}
 	if err := s.cache.EachState(x.state); err != nil {
 		return nil, err
 	}
@@ -80,19 +77,8 @@ type exporter struct {
 	// lanes is the number of lanes when the state was written.
 	lanes int
 	// of is the group and key of the last state, in lane.
-	of    place
-	lane  int
-	wakes map[wakeOf]int // their lanes
-}
-
-// wake writes a wake.
-func (x *exporter) wake(lane int, who consumer, w wake) error {
-	of := wakeOf{who, w.key}
-	if other, ok := x.wakes[of]; ok {
-		return twice(place{who.group, w.key}, other, lane)
-	}
-	x.wakes[of] = lane
-	return x.w.Add(portable.Record{Group: who.group, Topic: who.topic, Key: w.key, At: w.at, AtStart: w.atStart})
+	of   place
+	lane int
 }
 
 // state writes a value.
@@ -129,14 +115,9 @@ func (x *exporter) alone(of place, lane int) error {
 			return err
 		}
 		if found {
-			return twice(of, lane, other)
+			return fmt.Errorf("kafka: group %s keeps something for the key %q in lane %d and in lane %d, so that it cannot be moved: "+
+				"give its messages keys, and let them be handled in the lanes of these", of.group, of.key, min(lane, other), max(lane, other))
 		}
 	}
 	return nil
-}
-
-// twice returns the error for a key with state in two lanes.
-func twice(of place, a, b int) error {
-	return fmt.Errorf("kafka: group %s keeps something for the key %q in lane %d and in lane %d, so that it cannot be moved: "+
-		"give its messages keys, and let them be handled in the lanes of these", of.group, of.key, min(a, b), max(a, b))
 }

@@ -126,11 +126,8 @@ func (f *filling) all(ctx context.Context, e *portable.Export) error {
 		if err != nil {
 			return err
 		}
-		key, value := changelog.Key(changelog.KindState, r.Group, r.Key, r.Name), r.Value
-		if r.IsWake() {
-			key, value = changelog.Key(changelog.KindWake, r.Group, r.Topic, r.Key), changelog.EncodeWake(r.At, r.AtStart)
-		}
-		if err := f.add(ctx, client.PartitionOf(r.Key, f.s.lanes), key, value); err != nil {
+		key := changelog.Key(changelog.KindState, r.Group, r.Key, r.Name)
+		if err := f.add(ctx, client.PartitionOf(r.Key, f.s.lanes), key, r.Value); err != nil {
 			return err
 		}
 	}

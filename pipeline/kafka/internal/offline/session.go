@@ -45,20 +45,10 @@ type Config struct {
 	MemTable uint64
 }
 
-// consumer is a group that reads a topic; wakeOf identifies a wake, and place the state of a group
-// for a key.
+// consumer is a group that reads a topic, and place the state of a group for a key.
 type (
 	consumer struct{ group, topic string }
-	wakeOf   struct {
-		consumer
-		key string
-	}
-	place struct{ group, key string }
-	wake  struct {
-		key     string
-		at      time.Time
-		atStart bool
-	}
+	place    struct{ group, key string }
 )
 
 // session owns all lanes to read or write their state while no process uses them.
@@ -283,14 +273,14 @@ type kept struct {
 	positions []map[consumer]int64 // by lane
 }
 
-// kept reads the state of the transport in all lanes, and calls each with every wake.
-func (s *session) kept(each func(lane int, who consumer, w wake) error) (kept, error) {
+// kept reads the state of the transport in all lanes.
+func (s *session) kept() (kept, error) {
 	k := kept{positions: make([]map[consumer]int64, s.lanes)}
 	for lane := range s.lanes {
 		k.positions[lane] = make(map[consumer]int64)
 		var failure error
 		err := s.cache.ScanState(changelog.OwnGroup, lane, changelog.OwnKey, "", func(name string, value []byte) bool {
-			failure = k.add(lane, name, value, each)
+			failure = k.add(lane, name, value)
 			return failure == nil
 		})
 		if err = errors.Join(err, failure); err != nil {
@@ -300,7 +290,7 @@ func (s *session) kept(each func(lane int, who consumer, w wake) error) (kept, e
 	return k, nil
 }
 
-func (k *kept) add(lane int, key string, value []byte, each func(int, consumer, wake) error) error {
+func (k *kept) add(lane int, key string, value []byte) error {
 	kind, parts, err := changelog.Split(key)
 	if err != nil {
 		return err
@@ -308,11 +298,6 @@ func (k *kept) add(lane int, key string, value []byte, each func(int, consumer, 
 	switch kind {
 	case changelog.KindPosition:
 		k.positions[lane][consumer{parts[0], parts[1]}], err = changelog.DecodeOffset(value)
-	case changelog.KindWake:
-		w := wake{key: parts[2]}
-		if w.at, w.atStart, err = changelog.DecodeWake(value); err == nil {
-			err = each(lane, consumer{parts[0], parts[1]}, w)
-		}
 	case changelog.KindClock:
 		var at time.Time
 		if at, err = changelog.DecodeTime(value); at.After(k.clock) {
