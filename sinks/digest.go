@@ -280,7 +280,8 @@ func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
 }
 
 // flushDue ends the windows that are due, or all if the receiver is expired, as many as fit
-// into one transaction.
+// into one transaction. A window that became due while the process was not running may be looked at
+// in quiet hours: it waits for their end.
 func (w *work) flushDue() error {
 	by, ws := w.now, w.q.Windows
 	switch {
@@ -302,6 +303,14 @@ func (w *work) flushDue() error {
 			return err
 		case win.Items == 0:
 			return damaged(nameWindow+subscription, errors.New("it is missing"))
+		}
+		if end := win.Digest.Quiet.End(w.now); end.After(w.now) && !by.IsZero() {
+			after := win
+			after.Due = end
+			if err := w.st.setWindow(subscription, win, after); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := w.flush(subscription, win); err != nil {
 			return err

@@ -346,3 +346,20 @@ func TestMissedDigests(t *testing.T) {
 		t.Errorf("took %s", got)
 	}
 }
+
+// TestDigestThatFellDueMeanwhile: a digest that fell due while nothing ran waits for the end of quiet
+// hours that have begun since.
+func TestDigestThatFellDueMeanwhile(t *testing.T) {
+	k := newDeliveryFixture(t)
+	digest, minute := hourly(0), k.now.Hour()*60+k.now.Minute()
+	digest.Quiet = pipeline.Quiet{From: (minute + 120) % (24 * 60), To: (minute + 180) % (24 * 60)}
+	k.handle(k.item("s", "a", digest, 1))
+	k.tick(150 * time.Minute)
+	if len(k.tried) > 0 {
+		t.Fatal("an attempt was made in the quiet hours")
+	}
+	k.tick(30 * time.Minute)
+	if got := k.took(); got != "[a]" {
+		t.Errorf("took %q after the quiet hours, want the digest", got)
+	}
+}

@@ -125,8 +125,7 @@ func (w *world) recordDelivery(h handleable, x *tx, out []flow.Message) error {
 }
 
 // hushed notes which notifications must wait for the end of quiet hours. A clock that was set back to a
-// time before them ends them as well. Other digests may end in quiet hours: when they are full, or when
-// delivery handles late that they were due.
+// time before them ends them as well. Other digests may end in quiet hours when they are full.
 func (b *book) hushed(w *world, m flow.Message) error {
 	maps.DeleteFunc(b.quiet, func(_ string, x hush) bool { return !x.until.After(w.now) || !x.hours.End(w.now).After(w.now) })
 	if m.Type != flow.TypeNotification {
