@@ -33,7 +33,7 @@ var direction = []struct {
 	{pkg: "pipeline/kafka", may: []string{"pipeline/flow", "internal/engine", "pipeline", "pipeline/kafka/cluster", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/kafka/internal/offline", "pipeline/portable", "pipeline/registry", "pipeline/store"}, watermill: true},
 	{pkg: "pipeline/kafka/cluster", may: []string{"pipeline", "pipeline/kafka/internal/client", "pipeline/registry"}},
 	{pkg: "pipeline/kafka/internal/client", may: nil},
-	{pkg: "pipeline/kafka/internal/changelog", may: []string{"pipeline", "pipeline/store"}},
+	{pkg: "pipeline/kafka/internal/changelog", may: []string{"pipeline", "pipeline/kafka/internal/admin", "pipeline/store"}},
 	{pkg: "pipeline/kafka/internal/admin", may: []string{"pipeline/flow", "pipeline/kafka/cluster", "pipeline/kafka/internal/client"}},
 	{pkg: "pipeline/kafka/internal/offline", may: []string{"pipeline/flow", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/portable", "pipeline/store"}},
 	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/testcert", "pipeline/store"}, watermill: true},

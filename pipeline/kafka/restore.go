@@ -12,6 +12,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
@@ -19,13 +20,8 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// Limits of restoring a lane from its copy and the state topic.
-const (
-	// trustFor is how old a copy may be: the state topic keeps tombstones for 7 days.
-	trustFor = 6 * 24 * time.Hour
-	// restoreBatch is how many records are written to the copy in one batch.
-	restoreBatch = 500
-)
+// trustFor is how old the copy of a lane may be: the state topic keeps tombstones for 7 days.
+const trustFor = 6 * 24 * time.Hour
 
 // take makes this process the owner of lane: it fences the previous owner and restores the
 // state of the lane.
@@ -62,7 +58,7 @@ func (t *Transport) fill(ctx context.Context, n *lease) error {
 	if n.txns, err = client.Do(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() }); err != nil {
 		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
-	fence := produced(t.cfg.Prefix, n.lane, nil, map[string][]byte{changelog.Key(changelog.KindFence): []byte(n.nonce)})
+	fence := changelog.Fence(t.cfg.Prefix+admin.TopicState, n.lane, n.nonce)
 	if err := n.inTime(ctx, func() error { return client.Transact(n.txns, fence) }); err != nil {
 		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
@@ -93,43 +89,21 @@ func (t *Transport) restore(ctx context.Context, n *lease, end int64) error {
 			return err
 		}
 	}
-	r := &restoration{t: t, n: n, end: end}
-	r.at.Store(max(from, 0))
-	r.from = max(from, 0)
+	r := &restoration{from: max(from, 0), end: end}
+	r.at.Store(r.from)
 	t.restoring(n.lane, r)
 	defer t.restoring(n.lane, nil)
-	return changelog.Read(ctx, pc, r.add)
+	return changelog.Copy(ctx, pc, n.nonce, func(records map[string][]byte, read int, next int64) error {
+		r.at.Store(next)
+		t.counts.restored.Add(uint64(read))
+		return t.copied(n, records, next)
+	})
 }
 
-// restoration collects records of the state topic and writes them to the copy in batches.
+// restoration is how far a lane is restored, in offsets of the state topic.
 type restoration struct {
-	t         *Transport
-	n         *lease
 	from, end int64
 	at        atomic.Int64
-	batch     map[string][]byte
-	bytes     int
-}
-
-// add takes one record and reports whether it is the fence.
-func (r *restoration) add(m *sarama.ConsumerMessage) (done bool, err error) {
-	if r.batch == nil {
-		r.batch = make(map[string][]byte)
-	}
-	key := string(m.Key)
-	done = changelog.IsFence(m, r.n.nonce)
-	r.batch[key] = m.Value
-	r.bytes += len(m.Value)
-	r.at.Store(m.Offset)
-	r.t.counts.restored.Add(1)
-	if !done && len(r.batch) < restoreBatch && r.bytes < fullBytes {
-		return false, nil
-	}
-	if err := r.t.copied(r.n, r.batch, m.Offset+1); err != nil {
-		return false, err
-	}
-	r.batch, r.bytes = nil, 0
-	return done, nil
 }
 
 // percent is the part of the offsets that was read.
@@ -137,16 +111,21 @@ func (r *restoration) percent() int64 {
 	return 100 * (r.at.Load() - r.from) / max(r.end-r.from, 1)
 }
 
-// load reads the positions, the clock and the wakes of n's lane from its copy.
+// load reads the positions, the clock and the wakes of n's lane from its copy, and checks that it was made
+// of these topics.
 func (n *lease) load() error {
-	var failure error
-	err := n.t.cache.ScanState(changelog.OwnGroup, n.lane, changelog.OwnKey, "", func(name string, value []byte) bool {
-		if name != changelog.OwnAt {
-			failure = n.loadRecord(name, value)
-		}
-		return failure == nil
-	})
-	if err = errors.Join(err, failure, n.loadWakes()); err != nil {
+	own, err := changelog.ReadOwn(n.t.cache, n.lane)
+	if err != nil {
+		return err
+	}
+	if err := admin.CheckKnown(own.Topics, n.t.known()); err != nil {
+		return failure.Broken(err)
+	}
+	for who, offset := range own.Positions {
+		n.positions[consumer{who.Group, who.Topic}] = offset
+	}
+	n.clock = own.Clock
+	if err := n.loadWakes(); err != nil {
 		return err
 	}
 	for _, q := range n.queues {
@@ -182,25 +161,6 @@ func (n *lease) loadWakes() error {
 		if err := n.wakesOf(who).Restore(n.t.cache.Hot(in, n.lane, flow.WakeName)); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (n *lease) loadRecord(key string, value []byte) error {
-	kind, parts, err := changelog.Split(key)
-	if err != nil {
-		return err
-	}
-	switch kind {
-	case changelog.KindPosition:
-		offset, err := changelog.DecodeOffset(value)
-		n.positions[consumer{parts[0], parts[1]}] = offset
-		return err
-	case changelog.KindClock:
-		n.clock, err = changelog.DecodeTime(value)
-		return err
-	case changelog.KindTopics:
-		return n.t.remembered(value)
 	}
 	return nil
 }

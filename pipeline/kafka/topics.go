@@ -10,7 +10,6 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
@@ -122,15 +121,6 @@ func (t *Transport) known() admin.Info {
 		info.IDs[name] = id
 	}
 	return info
-}
-
-// remembered compares the topics with those of the previous owner of a lane.
-func (t *Transport) remembered(value []byte) error {
-	var before admin.Info
-	if err := json.Unmarshal(value, &before); err != nil {
-		return failure.Broken(fmt.Errorf("kafka: the record of the topics in the state topic is damaged: %w", err))
-	}
-	return failure.Broken(admin.CheckKnown(before, t.known()))
 }
 
 // remember adds a record of the topics to b for the next owner of the lane.

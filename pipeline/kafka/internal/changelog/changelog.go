@@ -4,7 +4,6 @@
 package changelog
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,15 +27,6 @@ const (
 	KindClock    = 'c' // value: the latest time seen, 8 bytes
 	KindPosition = 'p' // group, topic. Value: the next offset to handle, as a uvarint
 	KindState    = 's' // group, key, name. Value: as the group wrote it
-)
-
-// The copy of a lane keeps the transport's own records as the state of a reserved group.
-const (
-	OwnGroup = "\x00kafka"
-	OwnKey   = "lane"
-	// OwnAt is the name of the value that holds the offset of the state topic up to which the
-	// copy is complete, and when that was written.
-	OwnAt = "\x00at"
 )
 
 // errRecord is Broken, like the other errors about records: retries do not fix it.
@@ -105,28 +95,6 @@ func DecodeOffset(b []byte) (int64, error) {
 	return int64(n), nil
 }
 
-// Apply writes a record of the state topic to b, for the copy of its lane. A nil value is a
-// tombstone.
-func Apply(b *store.Batch, lane int, key string, value []byte) error {
-	kind, parts, err := Split(key)
-	if err != nil {
-		return err
-	}
-	group, of, name := OwnGroup, OwnKey, key
-	switch kind {
-	case KindFence:
-		return nil
-	case KindState:
-		group, of, name = parts[0], parts[1], parts[2]
-	}
-	if value == nil {
-		b.DeleteState(group, lane, of, name)
-	} else {
-		b.SetState(group, lane, of, name, value)
-	}
-	return nil
-}
-
 // HeaderMarker is the header of markers: records that only mark a position in a topic, and that
 // handlers do not get. Its value names the writer.
 const HeaderMarker = "vokter_marker"
@@ -145,29 +113,7 @@ func Messages(topic string, lane int, state map[string][]byte) []*sarama.Produce
 	return ms
 }
 
-// Read passes the records of pc to add until add is done or fails. When ctx is done it returns
-// the cause.
-func Read(ctx context.Context, pc sarama.PartitionConsumer, add func(*sarama.ConsumerMessage) (done bool, err error)) error {
-	for {
-		select {
-		case m, ok := <-pc.Messages():
-			if !ok {
-				return errors.New("the records of the state topic ended early")
-			}
-			if done, err := add(m); err != nil || done {
-				return err
-			}
-		case err := <-pc.Errors():
-			if err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// IsFence reports whether m is the fence that was written with nonce.
-func IsFence(m *sarama.ConsumerMessage, nonce string) bool {
-	return string(m.Key) == Key(KindFence) && string(m.Value) == nonce
+// Fence returns the record that makes its writer the owner of a lane; nonce names the writer.
+func Fence(topic string, lane int, nonce string) []*sarama.ProducerMessage {
+	return Messages(topic, lane, map[string][]byte{Key(KindFence): []byte(nonce)})
 }

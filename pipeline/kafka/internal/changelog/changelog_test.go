@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/IBM/sarama/mocks"
 
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -181,34 +183,17 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestIsFence(t *testing.T) {
-	for name, test := range map[string]struct {
-		key, value string
-		want       bool
-	}{
-		"ours":          {Key(KindFence), "nonce", true},
-		"another's":     {Key(KindFence), "other", false},
-		"not a fence":   {Key(KindClock), "nonce", false},
-		"without value": {Key(KindFence), "", false},
-	} {
-		if got := IsFence(&sarama.ConsumerMessage{Key: []byte(test.key), Value: []byte(test.value)}, "nonce"); got != test.want {
-			t.Errorf("%s: got %t", name, got)
-		}
-	}
-}
-
-// TestRead ends with the record that is the last one, an error of add or of the brokers, the
-// end of the partition, or the context.
-func TestRead(t *testing.T) {
+// TestCopy ends with our fence, and no other record, or with an error of write or of the brokers, the end
+// of the partition, or the context.
+func TestCopy(t *testing.T) {
 	failed, over := errors.New("failed"), errors.New("over")
 	for name, test := range map[string]struct {
 		prepare func(pc *mocks.PartitionConsumer, cancel context.CancelCauseFunc)
-		add     error // of the second record
+		write   error
 		want    string
-		read    int
 	}{
-		"last record": {want: "", read: 3},
-		"add fails":   {add: failed, want: "failed", read: 2},
+		"our fence":   {},
+		"write fails": {write: failed, want: "failed"},
 		"brokers fail": {prepare: func(pc *mocks.PartitionConsumer, _ context.CancelCauseFunc) {
 			pc.YieldError(sarama.ErrOffsetOutOfRange)
 		}, want: "outside the range"},
@@ -218,9 +203,10 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := mocks.NewConsumer(t, nil)
 			expected := c.ExpectConsumePartition("state", 0, 0)
+			position := Key(KindPosition, "g", "in")
 			if test.prepare == nil {
-				for _, key := range []string{"a", "b", "c"} {
-					expected.YieldMessage(&sarama.ConsumerMessage{Key: []byte(key)})
+				for _, r := range [][2]string{{position, "1"}, {Key(KindFence), "other"}, {Key(KindFence), ""}, {Key(KindClock), "nonce"}, {position, "2"}, {Key(KindFence), "nonce"}, {"behind it", ""}} {
+					expected.YieldMessage(&sarama.ConsumerMessage{Key: []byte(r[0]), Value: []byte(r[1])})
 				}
 			}
 			pc, err := c.ConsumePartition("state", 0, 0)
@@ -232,19 +218,58 @@ func TestRead(t *testing.T) {
 			if test.prepare != nil {
 				test.prepare(expected, cancel)
 			}
-			read := 0
-			err = Read(ctx, pc, func(m *sarama.ConsumerMessage) (bool, error) {
-				if read++; read == 2 && test.add != nil {
-					return false, test.add
+			err = Copy(ctx, pc, "nonce", func(records map[string][]byte, read int, next int64) error {
+				if len(records) != 3 || read != 6 || next == 0 || string(records[position]) != "2" {
+					t.Errorf("got %q of %d records, up to %d", records, read, next)
 				}
-				return string(m.Key) == "c", nil
+				return test.write
 			})
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
-			if read != test.read {
-				t.Errorf("%d records were read, want %d", read, test.read)
-			}
 		})
+	}
+}
+
+// TestReadOwn reads what Apply wrote.
+func TestReadOwn(t *testing.T) {
+	db, err := store.Open(store.Options{Lanes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	at := time.Unix(9, 1).UTC()
+	put := func(records map[string][]byte) {
+		t.Helper()
+		b, err := db.NewBatch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range records {
+			if err := Apply(b, 1, key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.SetState(OwnGroup, 1, OwnKey, OwnAt, []byte("anything"))
+		if err := b.Commit(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(map[string][]byte{
+		Key(KindPosition, "g", "in"): EncodeOffset(7), Key(KindPosition, "h", "in"): EncodeOffset(8), Key(KindClock): EncodeTime(at),
+		Key(KindTopics): []byte(`{"lanes":2,"ids":{"in":"1"}}`), Key(KindState, "g", "k", "n"): []byte("v"),
+	})
+	want := Own{
+		Positions: map[Consumer]int64{{"g", "in"}: 7, {"h", "in"}: 8}, Clock: at, Topics: admin.Info{Lanes: 2, IDs: map[string]string{"in": "1"}},
+	}
+	if own, err := ReadOwn(db, 1); err != nil || !reflect.DeepEqual(own, want) {
+		t.Errorf("got %+v, %v, want %+v", own, err, want)
+	}
+	if own, err := ReadOwn(db, 0); err != nil || len(own.Positions) > 0 || !own.Clock.IsZero() || own.Topics.Lanes != 0 {
+		t.Errorf("another lane has %+v, %v", own, err)
+	}
+	put(map[string][]byte{Key(KindTopics): []byte("{")})
+	if _, err := ReadOwn(db, 1); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("got %v for a damaged record", err)
 	}
 }

@@ -4,7 +4,6 @@ package offline
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,9 +26,6 @@ const (
 	agreeEvery = 100 * time.Millisecond
 	// fenceFor is how long fencing may take: longer than the producer retries.
 	fenceFor = 3 * time.Minute
-	// restoreBatch records or restoreBytes are written to the copy in one batch.
-	restoreBatch = 500
-	restoreBytes = 4 << 20
 )
 
 var errFence = fmt.Errorf("kafka: the brokers did not end a transaction within %v", fenceFor)
@@ -45,11 +41,8 @@ type Config struct {
 	MemTable uint64
 }
 
-// consumer is a group that reads a topic, and place the state of a group for a key.
-type (
-	consumer struct{ group, topic string }
-	place    struct{ group, key string }
-)
+// place is the state of a group for a key.
+type place struct{ group, key string }
 
 // session owns all lanes to read or write their state while no process uses them.
 type session struct {
@@ -144,10 +137,9 @@ func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) er
 	}
 	s.producers = append(s.producers, p)
 	nonce := rand.Text()
-	fence := changelog.Messages(s.state(), lane, map[string][]byte{changelog.Key(changelog.KindFence): []byte(nonce)})
 	limited, cancel := context.WithTimeoutCause(ctx, fenceFor, errFence)
 	defer cancel()
-	if err := client.Run(limited, func() error { return client.Transact(p, fence) }); err != nil {
+	if err := client.Run(limited, func() error { return client.Transact(p, changelog.Fence(s.state(), lane, nonce)) }); err != nil {
 		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	if err := s.copyLane(ctx, reader, lane, nonce); err != nil {
@@ -163,19 +155,7 @@ func (s *session) copyLane(ctx context.Context, reader sarama.Consumer, lane int
 		return err
 	}
 	defer client.ClosePartition(pc)
-	records, size := make(map[string][]byte), 0
-	return changelog.Read(ctx, pc, func(m *sarama.ConsumerMessage) (bool, error) {
-		records[string(m.Key)] = m.Value
-		size += len(m.Value)
-		fence := changelog.IsFence(m, nonce)
-		if !fence && len(records) < restoreBatch && size < restoreBytes {
-			return false, nil
-		}
-		err := s.write(lane, records)
-		clear(records)
-		size = 0
-		return fence, err
-	})
+	return changelog.Copy(ctx, pc, nonce, func(records map[string][]byte, _ int, _ int64) error { return s.write(lane, records) })
 }
 
 // write puts records into the copy of lane.
@@ -270,48 +250,28 @@ type kept struct {
 	// topics are those of the previous owners; zero if no lane had an owner.
 	topics    admin.Info
 	clock     time.Time
-	positions []map[consumer]int64 // by lane
+	positions []map[changelog.Consumer]int64 // by lane
 }
 
 // kept reads the state of the transport in all lanes.
-func (s *session) kept() (kept, error) {
-	k := kept{positions: make([]map[consumer]int64, s.lanes)}
+func (s *session) kept() (k kept, err error) {
 	for lane := range s.lanes {
-		k.positions[lane] = make(map[consumer]int64)
-		var failure error
-		err := s.cache.ScanState(changelog.OwnGroup, lane, changelog.OwnKey, "", func(name string, value []byte) bool {
-			failure = k.add(lane, name, value)
-			return failure == nil
-		})
-		if err = errors.Join(err, failure); err != nil {
+		own, err := changelog.ReadOwn(s.cache, lane)
+		if err != nil {
 			return k, err
 		}
+		k.positions = append(k.positions, own.Positions)
+		if own.Clock.After(k.clock) {
+			k.clock = own.Clock
+		}
+		if own.Topics.Lanes == 0 {
+			continue
+		}
+		k.topics.Lanes = own.Topics.Lanes
+		if k.topics.IDs == nil {
+			k.topics.IDs = make(map[string]string)
+		}
+		maps.Copy(k.topics.IDs, own.Topics.IDs)
 	}
 	return k, nil
-}
-
-func (k *kept) add(lane int, key string, value []byte) error {
-	kind, parts, err := changelog.Split(key)
-	if err != nil {
-		return err
-	}
-	switch kind {
-	case changelog.KindPosition:
-		k.positions[lane][consumer{parts[0], parts[1]}], err = changelog.DecodeOffset(value)
-	case changelog.KindClock:
-		var at time.Time
-		if at, err = changelog.DecodeTime(value); at.After(k.clock) {
-			k.clock = at
-		}
-	case changelog.KindTopics:
-		var info admin.Info
-		if err = json.Unmarshal(value, &info); err == nil && info.Lanes != 0 {
-			k.topics.Lanes = info.Lanes
-			if k.topics.IDs == nil {
-				k.topics.IDs = make(map[string]string)
-			}
-			maps.Copy(k.topics.IDs, info.IDs)
-		}
-	}
-	return err
 }

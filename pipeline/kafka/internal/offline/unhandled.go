@@ -39,7 +39,7 @@ func (s *session) unhandled(ctx context.Context, k kept, topics map[string]admin
 			for lane := range stands.Partitions {
 				var from int64
 				if !again && lane < len(k.positions) {
-					from = k.positions[lane][consumer{group, name}]
+					from = k.positions[lane][changelog.Consumer{Group: group, Topic: name}]
 				}
 				waits, err := s.waits(ctx, full, int32(lane), from)
 				if err != nil {

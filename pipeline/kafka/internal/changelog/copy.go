@@ -1,0 +1,124 @@
+package changelog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
+	"github.com/vokter/vokter/pipeline/store"
+)
+
+// The copy of a lane keeps the transport's own records as the state of a reserved group.
+const (
+	OwnGroup = "\x00kafka"
+	OwnKey   = "lane"
+	// OwnAt is the name of the value that holds the offset of the state topic up to which the
+	// copy is complete, and when that was written.
+	OwnAt = "\x00at"
+)
+
+// Copy reads pc up to the fence with nonce, and passes the records to write in batches: the last value
+// of each key, how many records were read for the batch, and the offset behind them. It returns the
+// cause of ctx when ctx is done.
+func Copy(ctx context.Context, pc sarama.PartitionConsumer, nonce string, write func(records map[string][]byte, read int, next int64) error) error {
+	const most, mostBytes = 500, 4 << 20 // of one batch
+	records, read, bytes := make(map[string][]byte), 0, 0
+	for {
+		select {
+		case m, ok := <-pc.Messages():
+			if !ok {
+				return errors.New("the records of the state topic ended early")
+			}
+			records[string(m.Key)] = m.Value
+			read++
+			bytes += len(m.Value)
+			fence := string(m.Key) == Key(KindFence) && string(m.Value) == nonce
+			if !fence && len(records) < most && bytes < mostBytes {
+				continue
+			}
+			if err := write(records, read, m.Offset+1); err != nil || fence {
+				return err
+			}
+			clear(records)
+			read, bytes = 0, 0
+		case err := <-pc.Errors():
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Apply writes a record of the state topic to b, for the copy of its lane. A nil value is a
+// tombstone.
+func Apply(b *store.Batch, lane int, key string, value []byte) error {
+	kind, parts, err := Split(key)
+	if err != nil {
+		return err
+	}
+	group, of, name := OwnGroup, OwnKey, key
+	switch kind {
+	case KindFence:
+		return nil
+	case KindState:
+		group, of, name = parts[0], parts[1], parts[2]
+	}
+	if value == nil {
+		b.DeleteState(group, lane, of, name)
+	} else {
+		b.SetState(group, lane, of, name, value)
+	}
+	return nil
+}
+
+// Consumer is a consumer group that reads a topic.
+type Consumer struct{ Group, Topic string }
+
+// Own is what the copy of a lane has of the transport's own records.
+type Own struct {
+	// Positions are the next offsets to handle.
+	Positions map[Consumer]int64
+	// Clock is the latest time seen; zero if there is none.
+	Clock time.Time
+	// Topics are those that the last owner knew; zero if there was none.
+	Topics admin.Info
+}
+
+// ReadOwn reads the transport's own records from the copy of a lane.
+func ReadOwn(copied *store.DB, lane int) (Own, error) {
+	own := Own{Positions: make(map[Consumer]int64)}
+	var failed error
+	err := copied.ScanState(OwnGroup, lane, OwnKey, "", func(name string, value []byte) bool {
+		if name != OwnAt {
+			failed = own.add(name, value)
+		}
+		return failed == nil
+	})
+	return own, errors.Join(err, failed)
+}
+
+func (o *Own) add(key string, value []byte) error {
+	kind, parts, err := Split(key)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case KindPosition:
+		o.Positions[Consumer{parts[0], parts[1]}], err = DecodeOffset(value)
+	case KindClock:
+		o.Clock, err = DecodeTime(value)
+	case KindTopics:
+		if err := json.Unmarshal(value, &o.Topics); err != nil {
+			return failure.Broken(fmt.Errorf("kafka: the record of the topics in the state topic is damaged: %w", err))
+		}
+	}
+	return err
+}
