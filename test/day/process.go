@@ -77,7 +77,7 @@ func start(ctx context.Context, o options, dir string, w *world, b *inbox) (*pro
 		close(p.ended)
 	}()
 	address := func() bool { _, err := p.address(); return err == nil }
-	if err := p.await(ctx, time.Minute, "the listener", address); err != nil {
+	if err := p.await(ctx, o.first, "the listener", address); err != nil { // it is announced when all subscriptions are sent
 		p.kill()
 		return nil, fmt.Errorf("%w\n%s", err, p.log)
 	}
