@@ -226,7 +226,7 @@ func TestADigestThatFailsStaysTheSame(t *testing.T) {
 }
 
 func TestWhatEndsADigestEarly(t *testing.T) {
-	large := 256 << 10 / 60 // diffs of which each takes more than 60 bytes
+	large := 256 << 10 / 40 // diffs of which each takes more than 40 bytes
 	for _, c := range []struct {
 		name string
 		send func(k *deliveryFixture)

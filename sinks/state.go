@@ -1,32 +1,32 @@
 package sinks
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"strings"
 	"time"
 
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Names in the state of a receiver. Every value begins with the byte stateFormat.
 const (
-	nameQueue   = "queue" // the Queue, as JSON
-	namePending = "p/"    // + sequence number: a pendingRecord, as JSON
+	nameQueue   = "queue" // the Queue
+	namePending = "p/"    // + sequence number: a pendingRecord
 	nameKnown   = "d/"    // + notification ID: its Record
 	nameEnded   = "t/"    // + time in nanoseconds + "/" + ID: when it was delivered, given up or dropped
 	nameMarker  = "x/"    // + incarnation of a cancelled subscription
-	nameMarked  = "m/"    // + time in nanoseconds + "/" + incarnation: a marker, as JSON
-	nameWindow  = "gw/"   // + incarnation of a subscription: its window, as JSON
-	nameItem    = "gi/"   // + incarnation + "/" + number in the window: a pendingRecord, as JSON
-	nameNote    = "n/"    // + document: the note of a sink, as JSON
+	nameMarked  = "m/"    // + time in nanoseconds + "/" + incarnation: a marker
+	nameWindow  = "gw/"   // + incarnation of a subscription: its window
+	nameItem    = "gi/"   // + incarnation + "/" + number in the window: a pendingRecord
+	nameNote    = "n/"    // + document: the note of a sink
 	nameEnd     = "ge/"   // + time in nanoseconds + "/" + incarnation: when its window ends
 )
 
-const stateFormat = 1
+const stateFormat = 2
 
 // pruneBatch limits the IDs, and the markers, that one transaction removes.
 const pruneBatch = 10_000
@@ -327,18 +327,15 @@ func (s state) write(name string, v any) error {
 }
 
 func encode(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
+	b, err := stored.Encode(stateFormat, v)
 	if err != nil {
-		return nil, failure.Permanent(fmt.Errorf("delivery: %w", err))
+		return nil, fmt.Errorf("delivery: %w", err)
 	}
-	return append([]byte{stateFormat}, b...), nil
+	return b, nil
 }
 
 func decode(name string, b []byte, v any) error {
-	if len(b) == 0 || b[0] != stateFormat {
-		return damaged(name, errors.New("its format is not known"))
-	}
-	if err := json.Unmarshal(b[1:], v); err != nil {
+	if err := stored.Decode(b, stateFormat, v); err != nil {
 		return damaged(name, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/vokter/vokter/internal/bounded"
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -77,7 +78,11 @@ func (p storedProgress) progress() Progress {
 
 // encodeProgress returns p as it is stored. Sum is the checksum of the rest of the page.
 func encodeProgress(p Progress, sum uint64) ([]byte, error) {
-	return appendEncoded(flow.AppendWake(make([]byte, 0, 256), p.Wake.Time, p.Wake.AtStart), p.stored(sum))
+	b, err := stored.Append(flow.AppendWake(make([]byte, 0, 256), p.Wake.Time, p.Wake.AtStart), format, p.stored(sum))
+	if err != nil {
+		return nil, fmt.Errorf("index: %w", err)
+	}
+	return b, nil
 }
 
 // decodeProgress is the inverse of encodeProgress.
@@ -86,13 +91,13 @@ func decodeProgress(b []byte) (p Progress, sum uint64, err error) {
 	if err != nil {
 		return p, 0, failure.Broken(fmt.Errorf("index: a stored value is damaged: %w", err))
 	}
-	var stored storedProgress
-	if err := decode(b, &stored); err != nil {
+	var s storedProgress
+	if err := decode(b, &s); err != nil {
 		return p, 0, err
 	}
-	p = stored.progress()
+	p = s.progress()
 	p.Wake = wakeAt{at, atStart}
-	return p, stored.Sum, nil
+	return p, s.Sum, nil
 }
 
 // loadProgress returns the Progress of the page whose state st is; the zero one if nothing is stored.

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -63,42 +61,17 @@ func screenshotName(document string, n uint64) string {
 // format is the first byte of every stored value.
 const format = 1
 
-var encoding = func() cbor.UserBufferEncMode {
-	m, err := cbor.EncOptions{Time: cbor.TimeRFC3339NanoUTC, Sort: cbor.SortBytewiseLexical}.UserBufferEncMode()
+func encode(v any) ([]byte, error) {
+	b, err := stored.Encode(format, v)
 	if err != nil {
-		panic(err) // the options are constant
+		return nil, fmt.Errorf("index: %w", err)
 	}
-	return m
-}()
-
-// decoding reads back whatever encoding wrote: a host may put any byte into its ETag.
-var decoding = func() cbor.DecMode {
-	m, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid}.DecMode()
-	if err != nil {
-		panic(err) // the options are constant
-	}
-	return m
-}()
-
-// encode fails with a permanent error: the message asks to store what no value can hold, such
-// as a time after the year 9999.
-func encode(v any) ([]byte, error) { return appendEncoded(make([]byte, 0, 512), v) }
-
-// appendEncoded appends what encode returns to b.
-func appendEncoded(b []byte, v any) ([]byte, error) {
-	buf := bytes.NewBuffer(append(b, format))
-	if err := encoding.MarshalToBuffer(v, buf); err != nil {
-		return nil, failure.Permanent(fmt.Errorf("index: storing: %w", err))
-	}
-	return buf.Bytes(), nil
+	return b, nil
 }
 
 func decode(b []byte, v any) error {
-	if len(b) == 0 || b[0] != format {
-		return failure.Broken(fmt.Errorf("index: a stored value has a format that this program does not know"))
-	}
-	if err := decoding.Unmarshal(b[1:], v); err != nil {
-		return failure.Broken(fmt.Errorf("index: a stored value is damaged: %w", err))
+	if err := stored.Decode(b, format, v); err != nil {
+		return fmt.Errorf("index: %w", err)
 	}
 	return nil
 }

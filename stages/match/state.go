@@ -1,15 +1,13 @@
 package match
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/fxamacker/cbor/v2"
-
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -153,37 +151,18 @@ func deleteAll(st flow.State, names []string) error {
 	return nil
 }
 
-var encoding = func() cbor.EncMode {
-	m, err := cbor.EncOptions{Time: cbor.TimeRFC3339NanoUTC}.EncMode()
-	if err != nil {
-		panic(err) // the options contradict each other
-	}
-	return m
-}()
-
-var decoding = func() cbor.DecMode {
-	m, err := cbor.DecOptions{UTF8: cbor.UTF8DecodeInvalid}.DecMode()
-	if err != nil {
-		panic(err) // the options contradict each other
-	}
-	return m
-}()
-
 func put(st flow.State, at string, v any) error {
-	b, err := encoding.Marshal(v)
+	b, err := stored.Encode(format, v)
 	if err != nil {
-		return failure.Permanent(fmt.Errorf("state: %w", err))
+		return fmt.Errorf("match: %w", err)
 	}
-	return st.Set(at, append([]byte{format}, b...))
+	return st.Set(at, b)
 }
 
 // get decodes a value. If it cannot, the store is damaged or newer than this program.
 func get(value []byte, into any) error {
-	if len(value) == 0 || value[0] != format {
-		return failure.Broken(errors.New("state: a value is not in a format that this version knows"))
-	}
-	if err := decoding.Unmarshal(value[1:], into); err != nil {
-		return failure.Broken(fmt.Errorf("state: %w", err))
+	if err := stored.Decode(value, format, into); err != nil {
+		return fmt.Errorf("match: %w", err)
 	}
 	return nil
 }
