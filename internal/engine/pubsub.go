@@ -4,8 +4,8 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -55,43 +55,25 @@ func (p *publisher) Close() error {
 	return nil
 }
 
-// Subscribe opens a subscription to topic, which is closed when ctx is done.
-type Subscribe func(ctx context.Context, topic string) (*Subscription, error)
-
-// NewSubscriber returns a Watermill subscriber that opens its subscriptions with subscribe. Close
-// closes all of them. After that Subscribe fails with closed.
-func NewSubscriber(subscribe Subscribe, closed error) message.Subscriber {
-	return &subscriber{subscribe: subscribe, closed: closed}
+// Poster is a flow.Poster to the inboxes of a consumer.
+type Poster struct {
+	Topic string
+	// Inbox returns the inbox of the lane of key, or why nothing can be posted.
+	Inbox func(key string) (*Inbox, error)
+	// Over is closed when the transport is, and Closed is the error from then on.
+	Over   <-chan struct{}
+	Closed error
 }
 
-type subscriber struct {
-	subscribe Subscribe
-	closed    error
+var _ flow.Poster = Poster{}
 
-	mu   sync.Mutex
-	over bool
-	subs []*Subscription
-}
-
-func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		return nil, s.closed
-	}
-	sub, err := s.subscribe(ctx, topic)
+// Post puts m into the inbox of its lane. It blocks while there is no room, until ctx is done or the
+// transport is closed.
+func (p Poster) Post(ctx context.Context, m flow.Message) error {
+	in, err := p.Inbox(cmp.Or(m.Key, m.ID))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.subs = append(WithoutEnded(s.subs), sub)
-	return sub.Out, nil
-}
-
-func (s *subscriber) Close() error {
-	s.mu.Lock()
-	s.over = true
-	subs := s.subs
-	s.mu.Unlock()
-	CloseAll(subs)
-	return nil
+	m.Topic, m.Time = p.Topic, m.Time.Round(0).UTC()
+	return in.Post(ctx, &m, p.Over, p.Closed)
 }

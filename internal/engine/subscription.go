@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,12 +20,13 @@ type Subscription struct {
 	abandoned chan struct{}
 	end       func()
 	ended     atomic.Bool
+	by        *subscriber
 }
 
-// NewSubscription returns a subscription whose messages have the values of ctx. When it is closed,
+// newSubscription returns a subscription whose messages have the values of ctx. When it is closed,
 // leave makes the transport stop its runners. Handlers of messages in flight then have the time grace
 // until their contexts are cancelled, and after that the time after to return.
-func NewSubscription(ctx context.Context, leave func(*Subscription), grace, after time.Duration) *Subscription {
+func newSubscription(ctx context.Context, leave func(*Subscription), grace, after time.Duration) *Subscription {
 	s := &Subscription{Out: make(chan *message.Message), abandoned: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.end = sync.OnceFunc(func() {
@@ -41,27 +41,6 @@ func NewSubscription(ctx context.Context, leave func(*Subscription), grace, afte
 		s.ended.Store(true)
 	})
 	return s
-}
-
-// CloseWith closes the subscription when ctx is done.
-func (s *Subscription) CloseWith(ctx context.Context) {
-	unwatch := context.AfterFunc(ctx, s.end)
-	context.AfterFunc(s.ctx, func() { unwatch() })
-}
-
-// CloseAll closes subscriptions, all at the same time. It returns when their channels are closed, also
-// where another call closes them.
-func CloseAll(all []*Subscription) {
-	var wg sync.WaitGroup
-	for _, s := range all {
-		wg.Go(s.end)
-	}
-	wg.Wait()
-}
-
-// WithoutEnded removes the subscriptions whose channels are closed from all.
-func WithoutEnded(all []*Subscription) []*Subscription {
-	return slices.DeleteFunc(all, func(s *Subscription) bool { return s.ended.Load() })
 }
 
 // Seat is the place of the runner that serves a lane for a group. The zero Seat is free. Its users

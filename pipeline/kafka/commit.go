@@ -31,7 +31,7 @@ const (
 )
 
 // consumer is a consumer group that reads a topic.
-type consumer struct{ group, topic string }
+type consumer = engine.Consumer
 
 // batch collects the writes of one transaction of a lane.
 type batch struct {
@@ -74,7 +74,7 @@ func (b *batch) records() map[string][]byte {
 		}
 	}
 	for c, offset := range b.positions {
-		rs[changelog.Key(changelog.KindPosition, c.group, c.topic)] = changelog.EncodeOffset(offset)
+		rs[changelog.Key(changelog.KindPosition, c.Group, c.Topic)] = changelog.EncodeOffset(offset)
 	}
 	return rs
 }
@@ -132,7 +132,7 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 	if b.began.IsZero() {
 		b.began = time.Now()
 	}
-	if moves && !n.first(who.topic, w.Offset) {
+	if moves && !n.first(who.Topic, w.Offset) {
 		logged, after = nil, nil
 	}
 	b.writes.Merge(e.Writes)
@@ -142,7 +142,7 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 	}
 	if !timed {
 		for _, wake := range e.Wakes {
-			b.writes.Set(engine.Place{Group: engine.WakeGroup(who.group, who.topic), Key: wake.Key}, flow.WakeName, wake.Value())
+			b.writes.Set(engine.Place{Group: engine.WakeGroup(who.Group, who.Topic), Key: wake.Key}, flow.WakeName, wake.Value())
 		}
 	}
 	if w.Kind == engine.FromLog {
@@ -152,7 +152,7 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 	b.messages++
 	b.urgent = b.urgent || e.Sync || len(logged) > 0
 	now := false
-	switch at := (engine.Place{Group: who.group, Key: w.Key()}); {
+	switch at := (engine.Place{Group: who.Group, Key: w.Key()}); {
 	case b.urgent:
 		n.postpone(b, at, after)
 	case n.flight != nil: // keeps the order of the messages
@@ -192,7 +192,7 @@ const mover = "\x00mover"
 // first reports whether the record of topic at offset was not moved yet, and stores that it is. n.mu
 // is held.
 func (n *lease) first(topic string, offset int64) bool {
-	who := consumer{mover, topic}
+	who := consumer{Group: mover, Topic: topic}
 	if n.positions[who] > offset {
 		return false
 	}

@@ -131,7 +131,7 @@ func (n *lease) fail(err error) {
 
 // runAll starts a runner for each subscribed consumer.
 func (n *lease) runAll() {
-	for _, who := range n.t.consumers() {
+	for _, who := range n.t.subs.Consumers() {
 		n.run(who)
 	}
 }
@@ -143,7 +143,7 @@ func (n *lease) run(who consumer) {
 	if !n.running {
 		return
 	}
-	sub := n.t.subscription(who, n.lane) // under the lock: a closed one must not be used
+	sub := n.t.subs.Of(who, n.lane) // under the lock: a closed one must not be used
 	seat := n.seats[who]
 	if seat == nil {
 		seat = new(engine.Seat[output])
@@ -209,10 +209,10 @@ func (n *lease) mark() {
 	var ms []*sarama.ProducerMessage
 	var topics []string
 	for who, q := range n.queues {
-		if _, marked := n.marked[who.topic]; q.Waking() && !marked {
-			n.marked[who.topic] = math.MaxInt64
-			topics = append(topics, who.topic)
-			ms = append(ms, marker(n.t.cfg.Prefix+who.topic, n.lane, n.nonce))
+		if _, marked := n.marked[who.Topic]; q.Waking() && !marked {
+			n.marked[who.Topic] = math.MaxInt64
+			topics = append(topics, who.Topic)
+			ms = append(ms, marker(n.t.cfg.Prefix+who.Topic, n.lane, n.nonce))
 		}
 	}
 	n.queueMu.Unlock()
@@ -236,7 +236,7 @@ func (n *lease) late(who consumer) bool {
 	at := n.position(who)
 	n.queueMu.Lock()
 	defer n.queueMu.Unlock()
-	end, marked := n.marked[who.topic]
+	end, marked := n.marked[who.Topic]
 	return marked && n.queues[who] != nil && at <= end
 }
 

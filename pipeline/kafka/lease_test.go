@@ -22,7 +22,7 @@ func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 	c := testConfig(kafkatest.Start(t))
 	c.Lanes, c.Topics = 2, map[string]flow.Topic{"in": {Groups: []string{"g"}}}
 	tr = opened(t, c)
-	tr.grace = time.Millisecond
+	tr.subs.Grace = time.Millisecond
 	<-tr.Gained()
 	first = tr.Subscriber("g")
 	ms, err := first.Subscribe(t.Context(), "in")
@@ -81,21 +81,5 @@ func TestLeaseEndsAfterLanesMoved(t *testing.T) {
 				t.Fatal("the lanes are not taken again")
 			}
 		}
-	}
-}
-
-// TestSubscribeWhileClosing subscribes when Close has seen the subscriptions that there are.
-func TestSubscribeWhileClosing(t *testing.T) {
-	t.Parallel()
-	c := testConfig(kafkatest.Start(t))
-	tr, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.attach(t.Context(), consumer{"g", "in"}); !errors.Is(err, ErrClosed) {
-		t.Errorf("got %v, want %v", err, ErrClosed)
 	}
 }

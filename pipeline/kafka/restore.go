@@ -121,10 +121,7 @@ func (n *lease) load() error {
 	if err := admin.CheckKnown(own.Topics, n.t.known()); err != nil {
 		return failure.Broken(err)
 	}
-	for who, offset := range own.Positions {
-		n.positions[consumer{who.Group, who.Topic}] = offset
-	}
-	n.clock = own.Clock
+	n.positions, n.clock = own.Positions, own.Clock
 	if err := n.loadWakes(); err != nil {
 		return err
 	}
@@ -149,12 +146,12 @@ func (n *lease) loadWakes() error {
 	kept := make(map[consumer]string)
 	for _, name := range groups {
 		if group, topic, ok := engine.CutWakeGroup(name); ok {
-			kept[consumer{group, topic}] = name
+			kept[consumer{Group: group, Topic: topic}] = name
 		}
 	}
 	for topic, declared := range n.t.declaredTopics() {
 		for _, group := range declared.Timed {
-			kept[consumer{group, topic}] = group
+			kept[consumer{Group: group, Topic: topic}] = group
 		}
 	}
 	for who, in := range kept {

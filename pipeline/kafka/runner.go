@@ -37,7 +37,7 @@ func (n *lease) runner(who consumer) *engine.Runner[output] {
 	t := n.t
 	r := &reading{n: n, who: who}
 	return &engine.Runner[output]{
-		Group: who.group, Topic: who.topic, Log: r, Committer: r, Reader: n, Outputs: outputs{t},
+		Group: who.Group, Topic: who.Topic, Log: r, Committer: r, Reader: n, Outputs: outputs{t},
 		Wakes: n.wakesOf(who), Inbox: t.inbox(who, n.lane), Now: t.clock.CheckedNow, Bare: t.bare, MaxPause: t.cfg.MaxPause,
 		Broken: func(err error) {
 			if !n.ended() && n.handling.Err() == nil {
@@ -80,7 +80,7 @@ func (r *reading) Peek() (engine.Work, bool, error) {
 func (r *reading) work(m *sarama.ConsumerMessage) engine.Work {
 	w := engine.Work{
 		Kind: engine.FromLog, Offset: m.Offset, Body: m.Value,
-		Position: r.n.t.lineage + "/" + r.who.topic + "/" + strconv.Itoa(r.n.lane) + "/" + strconv.FormatInt(m.Offset, 10),
+		Position: r.n.t.lineage + "/" + r.who.Topic + "/" + strconv.Itoa(r.n.lane) + "/" + strconv.FormatInt(m.Offset, 10),
 	}
 	w.ID, w.Meta = received(m)
 	return w
@@ -93,7 +93,7 @@ func (r *reading) Late() bool { return r.n.late(r.who) }
 // much waits for the running transaction.
 func (r *reading) Admit(w engine.Work) <-chan struct{} {
 	r.n.mu.RLock()
-	landed := r.n.unlanded[engine.Place{Group: r.who.group, Key: w.Key()}]
+	landed := r.n.unlanded[engine.Place{Group: r.who.Group, Key: w.Key()}]
 	r.n.mu.RUnlock()
 	if landed != nil {
 		return landed
@@ -130,7 +130,7 @@ func (r *reading) Commit(ctx context.Context, x *tx, _ <-chan struct{}) (done, o
 
 // misplaced reports whether m is in a lane that is not the one of its key.
 func (r *reading) misplaced(m *sarama.ConsumerMessage) bool {
-	return len(m.Key) > 0 && !r.n.t.topicOf(r.who.topic).AnyLane && client.PartitionOf(string(m.Key), r.n.t.lanes) != r.n.lane
+	return len(m.Key) > 0 && !r.n.t.topicOf(r.who.Topic).AnyLane && client.PartitionOf(string(m.Key), r.n.t.lanes) != r.n.lane
 }
 
 // pass moves the consumer behind m, and moves m to the lane of its key unless that was done before.
@@ -150,17 +150,17 @@ func (r *reading) pass(m *sarama.ConsumerMessage) error {
 // publish, since its writer compressed it, goes to the dead letters.
 func (r *reading) moved(m *sarama.ConsumerMessage, w engine.Work) output {
 	t, to := r.n.t, client.PartitionOf(string(m.Key), r.n.t.lanes)
-	o := forwarded(m, r.who.topic, to)
+	o := forwarded(m, r.who.Topic, to)
 	n := o.size()
 	if n <= client.MaxMessage {
 		return o
 	}
 	id := cmp.Or(o.uuid, flow.DeriveID("misplaced", w.Position))
 	t.log.Error("kafka: a message could not be moved to the partition of its key and goes to the dead letters: let its writer partition as Kafka's Java client does, or send less",
-		"topic", r.who.topic, "position", w.Position, "id", id, "bytes", n)
+		"topic", r.who.Topic, "position", w.Position, "id", id, "bytes", n)
 	d := flow.DeadLetter{
 		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", r.n.lane, to, n, client.MaxMessage),
-		Time:   t.clock.Now(), Attempts: 1, Topic: r.who.topic, Headers: o.meta,
+		Time:   t.clock.Now(), Attempts: 1, Topic: r.who.Topic, Headers: o.meta,
 	}
 	return outputOf(d.Message(id, string(m.Key), o.meta["ce_subject"]), t.lanes)
 }
@@ -175,7 +175,7 @@ func (n *lease) quiet(who consumer, r *engine.Runner[output], now time.Time) boo
 	if _, due, _ := r.Wakes.Next(now); due || r.Wakes.Waking() {
 		return false
 	}
-	return src.quiet() && n.position(who) >= n.t.head(who.topic, n.lane)
+	return src.quiet() && n.position(who) >= n.t.head(who.Topic, n.lane)
 }
 
 // source returns what reads the topic of who; nil if nothing does.

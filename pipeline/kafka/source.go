@@ -75,19 +75,19 @@ func (s *source) loop(ctx context.Context) {
 
 // read reads until ctx is done or reading fails.
 func (s *source) read(ctx context.Context) error {
-	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return s.t.reader(s.who.group) }, nil)
+	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return s.t.reader(s.who.Group) }, nil)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	from := s.from
 	s.mu.Unlock()
-	pc, err := client.OpenPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
+	pc, err := client.OpenPartition(ctx, c, s.t.cfg.Prefix+s.who.Topic, s.lane, from)
 	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
 		if from, err = s.again(ctx, from); err != nil {
 			return err
 		}
-		pc, err = client.OpenPartition(ctx, c, s.t.cfg.Prefix+s.who.topic, s.lane, from)
+		pc, err = client.OpenPartition(ctx, c, s.t.cfg.Prefix+s.who.Topic, s.lane, from)
 	}
 	if err != nil {
 		return err
@@ -122,12 +122,12 @@ func (s *source) read(ctx context.Context) error {
 // again returns the offset to continue with in a partition without a record at offset from.
 func (s *source) again(ctx context.Context, from int64) (int64, error) {
 	end, err := client.Do(ctx, func() (int64, error) {
-		return s.t.client.GetOffset(s.t.cfg.Prefix+s.who.topic, int32(s.lane), sarama.OffsetNewest)
+		return s.t.client.GetOffset(s.t.cfg.Prefix+s.who.Topic, int32(s.lane), sarama.OffsetNewest)
 	}, nil)
 	if err != nil {
 		return 0, err
 	}
-	log := s.t.log.With("topic", s.who.topic, "group", s.who.group, "lane", s.lane, "offset", from)
+	log := s.t.log.With("topic", s.who.Topic, "group", s.who.Group, "lane", s.lane, "offset", from)
 	if from > end {
 		log.Error("the brokers lost records that were already handled; continuing with new ones: check whether a leader was elected that was not in sync", "end", end)
 		return end, nil

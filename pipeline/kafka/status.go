@@ -125,7 +125,7 @@ func (n *lease) idle() bool {
 		}
 	}
 	for _, who := range n.t.declared() {
-		if seat := n.seats[who]; (seat == nil || seat.Runner == nil) && n.position(who) < n.t.head(who.topic, n.lane) {
+		if seat := n.seats[who]; (seat == nil || seat.Runner == nil) && n.position(who) < n.t.head(who.Topic, n.lane) {
 			return false
 		}
 	}
@@ -146,7 +146,7 @@ func (t *Transport) declared() []consumer {
 	var all []consumer
 	for name, topic := range t.topics {
 		for _, g := range topic.Groups {
-			all = append(all, consumer{g, name})
+			all = append(all, consumer{Group: g, Topic: name})
 		}
 	}
 	return all
@@ -185,7 +185,7 @@ func (t *Transport) Gauges() []flow.Gauge {
 	for who, lag := range lags {
 		gauges = append(gauges, flow.Gauge{
 			Name: flow.GaugeLag, Help: "Upper bound of how many messages a group is behind the end of a topic, in the lanes of this process.",
-			Labels: map[string]string{"group": who.group, "topic": who.topic}, Value: float64(lag),
+			Labels: map[string]string{"group": who.Group, "topic": who.Topic}, Value: float64(lag),
 		})
 	}
 	return gauges

@@ -276,7 +276,7 @@ func TestReadyWhileLanesWork(t *testing.T) {
 	t.Parallel()
 	tr := opened(t, testConfig(kafkatest.Start(t)))
 	<-tr.Gained()
-	n, who := tr.lease(0), consumer{"g", "in"}
+	n, who := tr.lease(0), consumer{Group: "g", Topic: "in"}
 	ended, asked := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(asked)

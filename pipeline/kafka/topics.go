@@ -32,7 +32,7 @@ func (t *Transport) topicOf(name string) flow.Topic {
 
 // timed reports whether who keeps its wakes in its state; see flow.Topic.
 func (t *Transport) timed(who consumer) bool {
-	return slices.Contains(t.topicOf(who.topic).Timed, who.group)
+	return slices.Contains(t.topicOf(who.Topic).Timed, who.Group)
 }
 
 // ensure creates topic if it was not declared at Start. It gives up with the cause of ctx when

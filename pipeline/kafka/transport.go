@@ -14,9 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,7 +37,6 @@ type Transport struct {
 	cfg     Config
 	log     *slog.Logger
 	base    *sarama.Config
-	grace   time.Duration
 	bare    bool // Watermill messages need no metadata
 	onFatal func(error)
 
@@ -85,8 +82,7 @@ type Transport struct {
 
 	openMu sync.Mutex // held while a reader is created, which may wait for brokers
 
-	subsMu sync.Mutex
-	subs   map[consumer][]*engine.Subscription
+	subs engine.Subscriptions
 
 	headMu sync.Mutex
 	heads  map[topicLane]int64
@@ -114,11 +110,12 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: c, log: c.Logger, base: base, grace: defaultGrace, topics: make(map[string]flow.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
+		cfg: c, log: c.Logger, base: base, topics: make(map[string]flow.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
 		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
-		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), subs: make(map[consumer][]*engine.Subscription), heads: make(map[topicLane]int64),
+		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
 	}
+	t.subs.Open, t.subs.Assign, t.subs.Grace, t.subs.After, t.subs.Closed = t.openConsumer, t.reassign, defaultGrace, finishFor, ErrClosed
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.life, t.die = context.WithCancel(context.Background())
 	return t, nil
@@ -191,7 +188,7 @@ func (t *Transport) wire(w flow.Wiring) {
 		t.cfg.OnBroken = w.OnBroken
 	}
 	if w.Grace > 0 {
-		t.grace = w.Grace
+		t.subs.Grace = w.Grace
 	}
 	t.clock.Wall, t.clock.WakeAll, t.clock.Log = t.cfg.Now, t.wakeAll, t.log
 	t.cfg.MinFree, t.onFatal, t.bare = w.MinFree, w.OnFatal, w.Bare
@@ -252,10 +249,7 @@ func (t *Transport) Close() error {
 
 func (t *Transport) close() error {
 	t.cancel()
-	t.subsMu.Lock()
-	subs := slices.Concat(slices.Collect(maps.Values(t.subs))...)
-	t.subsMu.Unlock()
-	engine.CloseAll(subs)
+	t.subs.Close()
 	var errs []error
 	if t.group != nil {
 		t.leave()

@@ -24,8 +24,7 @@ type consumer struct {
 	// timed says that the group keeps its wakes in its state; see flow.Topic.
 	timed bool
 
-	mu   sync.Mutex
-	subs []*engine.Subscription
+	mu sync.Mutex // held while the lanes are divided
 }
 
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
@@ -46,35 +45,6 @@ func (c *consumer) wakeGroup() string {
 		return c.group
 	}
 	return engine.WakeGroup(c.group, c.topic.name)
-}
-
-// attach gives s its share of the lanes.
-func (c *consumer) attach(s *engine.Subscription) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := len(c.subs) == 0
-	c.subs = append(c.subs, s)
-	c.assign(first)
-}
-
-// detach takes the lanes of s away. s may finish the messages in flight.
-func (c *consumer) detach(s *engine.Subscription) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.subs = slices.DeleteFunc(c.subs, func(o *engine.Subscription) bool { return o == s })
-	c.assign(false)
-}
-
-// assign divides the lanes among the subscriptions. First says that there was none before. The
-// caller holds c.mu.
-func (c *consumer) assign(first bool) {
-	for i, cur := range c.cursors {
-		var owner *engine.Subscription
-		if len(c.subs) > 0 {
-			owner = c.subs[i%len(c.subs)]
-		}
-		cur.seat.Give(owner, func() *engine.Runner[output] { return cur.runner(first) })
-	}
 }
 
 // runner returns the runner of a lane.

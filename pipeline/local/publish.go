@@ -194,26 +194,15 @@ var (
 // Poster returns a Poster to the handler of a group and topic. Posted messages are in no log. A
 // limited number of them waits in each lane until the group subscribes.
 func (t *Transport) Poster(group, topic string) flow.Poster {
-	return &poster{t, group, topic}
-}
-
-type poster struct {
-	t            *Transport
-	group, topic string
-}
-
-var _ flow.Poster = (*poster)(nil)
-
-func (p *poster) Post(ctx context.Context, m flow.Message) error {
-	if p.t.closed() {
-		return ErrClosed
-	}
-	c, err := p.t.consumer(p.group, p.t.topic(p.topic))
-	if err != nil {
-		return err
-	}
-	m.Topic, m.Time = p.topic, m.Time.Round(0).UTC()
-	cur := c.cursors[p.t.laneOf(cmp.Or(m.Key, m.ID))]
-	p.t.activity.Add(1)
-	return cur.inbox.Post(ctx, &m, p.t.ctx.Done(), ErrClosed)
+	return engine.Poster{Topic: topic, Over: t.ctx.Done(), Closed: ErrClosed, Inbox: func(key string) (*engine.Inbox, error) {
+		if t.closed() {
+			return nil, ErrClosed
+		}
+		c, err := t.consumer(group, t.topic(topic))
+		if err != nil {
+			return nil, err
+		}
+		t.activity.Add(1)
+		return &c.cursors[t.laneOf(key)].inbox, nil
+	}}
 }

@@ -128,25 +128,24 @@ const abandonAfter = time.Second
 // subscription is closed, the context of a message in flight is cancelled only after
 // Config.Grace. Close closes the subscriptions of this subscriber, and returns when their
 // channels are closed.
-func (t *Transport) Subscriber(group string) message.Subscriber {
-	return engine.NewSubscriber(func(ctx context.Context, topic string) (*engine.Subscription, error) {
-		return t.subscribe(ctx, group, topic)
-	}, ErrClosed)
+func (t *Transport) Subscriber(group string) message.Subscriber { return t.subs.Subscriber(group) }
+
+// openConsumer makes sure that c exists.
+func (t *Transport) openConsumer(_ context.Context, c engine.Consumer) error {
+	_, err := t.consumer(c.Group, t.topic(c.Topic))
+	return err
 }
 
-func (t *Transport) subscribe(ctx context.Context, group, topic string) (*engine.Subscription, error) {
-	t.subsMu.Lock()
-	defer t.subsMu.Unlock()
-	if t.closed() {
-		return nil, ErrClosed
-	}
-	c, err := t.consumer(group, t.topic(topic))
+// assign divides the lanes of a topic among the subscriptions of a group.
+func (t *Transport) assign(to engine.Consumer) {
+	c, err := t.consumer(to.Group, t.topic(to.Topic))
 	if err != nil {
-		return nil, err
+		return // it exists since openConsumer
 	}
-	s := engine.NewSubscription(ctx, c.detach, t.cfg.Grace, abandonAfter)
-	t.subs = append(engine.WithoutEnded(t.subs), s)
-	c.attach(s)
-	s.CloseWith(ctx)
-	return s, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := !slices.ContainsFunc(c.cursors, func(cur *cursor) bool { return cur.seat.Runner != nil })
+	for i, cur := range c.cursors {
+		cur.seat.Give(t.subs.Of(to, i), func() *engine.Runner[output] { return cur.runner(first) })
+	}
 }

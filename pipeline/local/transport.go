@@ -43,8 +43,7 @@ type Transport struct {
 	mu     sync.RWMutex
 	topics map[string]*topic
 
-	subsMu sync.Mutex
-	subs   []*engine.Subscription
+	subs engine.Subscriptions
 }
 
 // Open opens the transport in c.Dir. Its errors say what to do.
@@ -59,6 +58,7 @@ func Open(c Config) (*Transport, error) {
 		topics:   map[string]*topic{},
 	}
 	t.clock.Wall, t.clock.WakeAll, t.clock.Log = c.Now, t.wakeAll, c.Logger
+	t.subs.Open, t.subs.Assign, t.subs.Grace, t.subs.After, t.subs.Closed = t.openConsumer, t.assign, c.Grace, abandonAfter, ErrClosed
 	t.room = newRoom(c)
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if err := t.openStore(); err != nil {
@@ -138,10 +138,7 @@ func (t *Transport) closeStore() error {
 func (t *Transport) Close() error {
 	t.cancel()
 	defer t.room.Stop() // only now, since commits may wait for it
-	t.subsMu.Lock()
-	subs := t.subs
-	t.subsMu.Unlock()
-	engine.CloseAll(subs)
+	t.subs.Close()
 	return errors.Join(t.keepClock(), t.closeStore())
 }
 

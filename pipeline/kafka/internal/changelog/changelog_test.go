@@ -14,6 +14,7 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/IBM/sarama/mocks"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/store"
@@ -260,7 +261,7 @@ func TestReadOwn(t *testing.T) {
 		Key(KindTopics): []byte(`{"lanes":2,"ids":{"in":"1"}}`), Key(KindState, "g", "k", "n"): []byte("v"),
 	})
 	want := Own{
-		Positions: map[Consumer]int64{{"g", "in"}: 7, {"h", "in"}: 8}, Clock: at, Topics: admin.Info{Lanes: 2, IDs: map[string]string{"in": "1"}},
+		Positions: map[engine.Consumer]int64{{Group: "g", Topic: "in"}: 7, {Group: "h", Topic: "in"}: 8}, Clock: at, Topics: admin.Info{Lanes: 2, IDs: map[string]string{"in": "1"}},
 	}
 	if own, err := ReadOwn(db, 1); err != nil || !reflect.DeepEqual(own, want) {
 		t.Errorf("got %+v, %v, want %+v", own, err, want)

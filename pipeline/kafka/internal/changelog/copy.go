@@ -9,6 +9,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/store"
@@ -79,13 +80,10 @@ func Apply(b *store.Batch, lane int, key string, value []byte) error {
 	return nil
 }
 
-// Consumer is a consumer group that reads a topic.
-type Consumer struct{ Group, Topic string }
-
 // Own is what the copy of a lane has of the transport's own records.
 type Own struct {
 	// Positions are the next offsets to handle.
-	Positions map[Consumer]int64
+	Positions map[engine.Consumer]int64
 	// Clock is the latest time seen; zero if there is none.
 	Clock time.Time
 	// Topics are those that the last owner knew; zero if there was none.
@@ -94,7 +92,7 @@ type Own struct {
 
 // ReadOwn reads the transport's own records from the copy of a lane.
 func ReadOwn(copied *store.DB, lane int) (Own, error) {
-	own := Own{Positions: make(map[Consumer]int64)}
+	own := Own{Positions: make(map[engine.Consumer]int64)}
 	var failed error
 	err := copied.ScanState(OwnGroup, lane, OwnKey, "", func(name string, value []byte) bool {
 		if name != OwnAt {
@@ -112,7 +110,7 @@ func (o *Own) add(key string, value []byte) error {
 	}
 	switch kind {
 	case KindPosition:
-		o.Positions[Consumer{parts[0], parts[1]}], err = DecodeOffset(value)
+		o.Positions[engine.Consumer{Group: parts[0], Topic: parts[1]}], err = DecodeOffset(value)
 	case KindClock:
 		o.Clock, err = DecodeTime(value)
 	case KindTopics:

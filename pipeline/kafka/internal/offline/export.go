@@ -8,6 +8,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
@@ -77,7 +78,7 @@ type exporter struct {
 	// lanes is the number of lanes when the state was written.
 	lanes int
 	// of is the group and key of the last state, in lane.
-	of   place
+	of   engine.Place
 	lane int
 }
 
@@ -86,7 +87,7 @@ func (x *exporter) state(v store.Kept) error {
 	if v.Group == changelog.OwnGroup {
 		return nil
 	}
-	if of := (place{v.Group, v.Key}); of != x.of || v.Lane != x.lane {
+	if of := (engine.Place{Group: v.Group, Key: v.Key}); of != x.of || v.Lane != x.lane {
 		x.of, x.lane = of, v.Lane
 		if err := x.alone(of, v.Lane); err != nil {
 			return err
@@ -98,8 +99,8 @@ func (x *exporter) state(v store.Kept) error {
 // alone returns an error if a group has state for one key in several lanes. That happens if the
 // group handles messages in the lanes in which they arrive; after an import a key has only one
 // state.
-func (x *exporter) alone(of place, lane int) error {
-	if lane == client.PartitionOf(of.key, x.lanes) {
+func (x *exporter) alone(of engine.Place, lane int) error {
+	if lane == client.PartitionOf(of.Key, x.lanes) {
 		return nil // a state in another lane is found when that lane is exported
 	}
 	for other := range x.s.lanes {
@@ -107,7 +108,7 @@ func (x *exporter) alone(of place, lane int) error {
 			continue
 		}
 		found := false
-		err := x.s.cache.ScanState(of.group, other, of.key, "", func(string, []byte) bool {
+		err := x.s.cache.ScanState(of.Group, other, of.Key, "", func(string, []byte) bool {
 			found = true
 			return false
 		})
@@ -116,7 +117,7 @@ func (x *exporter) alone(of place, lane int) error {
 		}
 		if found {
 			return fmt.Errorf("kafka: group %s keeps something for the key %q in lane %d and in lane %d, so that it cannot be moved: "+
-				"give its messages keys, and let them be handled in the lanes of these", of.group, of.key, min(lane, other), max(lane, other))
+				"give its messages keys, and let them be handled in the lanes of these", of.Group, of.Key, min(lane, other), max(lane, other))
 		}
 	}
 	return nil

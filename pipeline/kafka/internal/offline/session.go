@@ -13,6 +13,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
@@ -40,9 +41,6 @@ type Config struct {
 	// MemTable is how many bytes the copy of the state keeps in memory.
 	MemTable uint64
 }
-
-// place is the state of a group for a key.
-type place struct{ group, key string }
 
 // session owns all lanes to read or write their state while no process uses them.
 type session struct {
@@ -250,7 +248,7 @@ type kept struct {
 	// topics are those of the previous owners; zero if no lane had an owner.
 	topics    admin.Info
 	clock     time.Time
-	positions []map[changelog.Consumer]int64 // by lane
+	positions []map[engine.Consumer]int64 // by lane
 }
 
 // kept reads the state of the transport in all lanes.

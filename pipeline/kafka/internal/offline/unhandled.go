@@ -10,6 +10,7 @@ import (
 
 	"github.com/IBM/sarama"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 )
@@ -39,7 +40,7 @@ func (s *session) unhandled(ctx context.Context, k kept, topics map[string]admin
 			for lane := range stands.Partitions {
 				var from int64
 				if !again && lane < len(k.positions) {
-					from = k.positions[lane][changelog.Consumer{Group: group, Topic: name}]
+					from = k.positions[lane][engine.Consumer{Group: group, Topic: name}]
 				}
 				waits, err := s.waits(ctx, full, int32(lane), from)
 				if err != nil {

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+)
+
+// Consumer is a consumer group that reads a topic.
+type Consumer struct{ Group, Topic string }
+
+// Subscriptions are those of a transport. The subscriptions of a consumer share the lanes. Its fields are
+// set before the first subscription.
+type Subscriptions struct {
+	// Open prepares the transport for a consumer.
+	Open func(ctx context.Context, c Consumer) error
+	// Assign makes the subscription that Of returns serve a lane, for all lanes of the transport. It is
+	// called when the subscriptions of c have changed.
+	Assign func(c Consumer)
+	// Grace is how long handlers may go on when a subscription is closed, until their contexts are
+	// cancelled, and After how long they may take then.
+	Grace, After time.Duration
+	// Closed is the error of Subscribe after Close.
+	Closed error
+
+	mu   sync.Mutex
+	over bool
+	// serving are the subscriptions that get lanes; all has those that are being closed as well.
+	serving map[Consumer][]*Subscription
+	all     []*Subscription
+}
+
+// Subscriber returns a Watermill subscriber of group. Its Close closes its subscriptions and returns when
+// their channels are closed. After that Subscribe fails.
+func (s *Subscriptions) Subscriber(group string) message.Subscriber {
+	return &subscriber{s: s, group: group}
+}
+
+type subscriber struct {
+	s     *Subscriptions
+	group string
+	over  bool // guarded by s.mu
+}
+
+// Subscribe opens a subscription, which is closed when ctx is done.
+func (b *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	c, s := Consumer{b.group, topic}, b.s
+	if s.closed(b) {
+		return nil, s.Closed
+	}
+	if err := s.Open(ctx, c); err != nil {
+		return nil, err
+	}
+	sub := newSubscription(ctx, func(sub *Subscription) { s.leave(c, sub) }, s.Grace, s.After)
+	sub.by = b
+	if !s.add(c, sub) {
+		return nil, s.Closed
+	}
+	s.Assign(c)
+	unwatch := context.AfterFunc(ctx, sub.end)
+	context.AfterFunc(sub.ctx, func() { unwatch() })
+	return sub.Out, nil
+}
+
+// Close closes the subscriptions of b.
+func (b *subscriber) Close() error {
+	b.s.mu.Lock()
+	b.over = true
+	b.s.mu.Unlock()
+	b.s.closeAll(func(sub *Subscription) bool { return sub.by == b })
+	return nil
+}
+
+// Close closes all subscriptions and returns when their channels are closed.
+func (s *Subscriptions) Close() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.closeAll(func(*Subscription) bool { return true })
+}
+
+// closeAll closes subscriptions, all at the same time.
+func (s *Subscriptions) closeAll(which func(*Subscription) bool) {
+	s.mu.Lock()
+	all := slices.Clone(s.all)
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, sub := range all {
+		if which(sub) {
+			wg.Go(sub.end)
+		}
+	}
+	wg.Wait()
+}
+
+// closed reports whether b can open no more subscriptions.
+func (s *Subscriptions) closed(b *subscriber) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over || b.over
+}
+
+// add adds sub, unless it is too late for that.
+func (s *Subscriptions) add(c Consumer, sub *Subscription) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || sub.by.over {
+		return false
+	}
+	if s.serving == nil {
+		s.serving = make(map[Consumer][]*Subscription)
+	}
+	s.serving[c] = append(s.serving[c], sub)
+	s.all = append(slices.DeleteFunc(s.all, func(o *Subscription) bool { return o.ended.Load() }), sub)
+	return true
+}
+
+// leave takes the lanes of sub away.
+func (s *Subscriptions) leave(c Consumer, sub *Subscription) {
+	s.mu.Lock()
+	s.serving[c] = slices.DeleteFunc(s.serving[c], func(o *Subscription) bool { return o == sub })
+	if len(s.serving[c]) == 0 {
+		delete(s.serving, c)
+	}
+	s.mu.Unlock()
+	s.Assign(c)
+}
+
+// Of returns the subscription that is to serve a lane for c; nil if there is none.
+func (s *Subscriptions) Of(c Consumer, lane int) *Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	subs := s.serving[c]
+	if len(subs) == 0 {
+		return nil
+	}
+	return subs[lane%len(subs)]
+}
+
+// Consumers returns the consumers that have subscriptions.
+func (s *Subscriptions) Consumers() []Consumer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.serving))
+}
