@@ -31,12 +31,11 @@ func benchBrokers(b *testing.B) []string {
 
 // BenchmarkHandler consumes and publishes one for one over 8 partitions: with Watermill's
 // own subscriber and publisher, which keep no state, and with a Transport whose handler
-// writes as much state, without and with transactions.
+// writes as much state.
 func BenchmarkHandler(b *testing.B) {
 	bs := benchBrokers(b)
 	b.Run("watermill-kafka", func(b *testing.B) { benchWatermill(b, bs) })
-	b.Run("transport/without", func(b *testing.B) { benchTransport(b, bs, false) })
-	b.Run("transport/with", func(b *testing.B) { benchTransport(b, bs, true) })
+	b.Run("transport", func(b *testing.B) { benchTransport(b, bs) })
 }
 
 func openBench(b *testing.B, bs []string, prefix, dir string) *kafka.Transport {
@@ -68,12 +67,9 @@ func fill(b *testing.B, tr *kafka.Transport, n int) {
 	}
 }
 
-func benchTransport(b *testing.B, bs []string, transactions bool) {
+func benchTransport(b *testing.B, bs []string) {
 	tr := openBench(b, bs, benchPrefix(b, bs), b.TempDir())
 	defer tr.Close()
-	if !transactions {
-		tr.WithoutTransactions()
-	}
 	fill(b, tr, b.N)
 	var left atomic.Int64
 	left.Store(int64(b.N))

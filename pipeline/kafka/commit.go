@@ -281,9 +281,7 @@ func (n *lease) commit(last bool) error {
 // transact publishes ms in one transaction. One that takes too long counts as failed: the next
 // lease finds out whether it was committed.
 func (n *lease) transact(ms []*sarama.ProducerMessage) error {
-	return n.inTime(context.Background(), func() error {
-		return n.t.transact(n.txns, n.t.cfg.Prefix+admin.TopicState, ms)
-	})
+	return n.inTime(context.Background(), func() error { return client.Transact(n.txns, ms) })
 }
 
 // inTime returns the result of f, which uses n's producer. It returns early with the cause of

@@ -7,9 +7,13 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
@@ -88,7 +92,12 @@ func TestStuckTransaction(t *testing.T) {
 }
 
 func stuck(t *testing.T, answering bool) {
-	brokers, prefix := brokers(t), "stuck-"+rand.Text()+"."
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	brokers, prefix := cluster.ListenAddrs(), "stuck-"+rand.Text()+"."
 	tr, err := kafka.New(kafka.Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -99,23 +108,36 @@ func stuck(t *testing.T, answering bool) {
 		goOn()
 		_ = tr.Close()
 	})
-	late := tr.HangOnce(release, answering)
+	tr.GiveUpSoon(answering)
 	err = tr.Start(context.Background(), flow.Wiring{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	<-tr.Gained() // the lanes are taken: further transactions commit messages
+	var hung atomic.Bool
+	woken := make(chan struct{})
+	cluster.ControlKey(int16(kmsg.EndTxn), func(kmsg.Request) (kmsg.Response, error, bool) {
+		if hung.CompareAndSwap(false, true) {
+			cluster.SleepControl(func() { <-release })
+			close(woken)
+		}
+		return nil, nil, false
+	})
 	count(t, tr, "g", "in")
-	for i := range testLanes * 4 {
-		key := string(rune('a' + i))
+	publish := func(key string) {
+		t.Helper()
 		if err := tr.Publish(context.Background(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	handled := func() {
+	for i := range testLanes * 4 {
+		publish(string(rune('a' + i)))
+	}
+	handled := func(n int) {
 		t.Helper()
-		got := results(t, brokers, prefix, testLanes*4)
-		if len(got) != testLanes*4 {
-			t.Errorf("%d keys were handled, want %d", len(got), testLanes*4)
+		got := results(t, brokers, prefix, n)
+		if len(got) != n {
+			t.Errorf("%d keys were handled, want %d", len(got), n)
 		}
 		for key, v := range got {
 			if v != key+" " {
@@ -123,12 +145,14 @@ func stuck(t *testing.T, answering bool) {
 			}
 		}
 	}
-	handled()
-	goOn()
-	if err := <-late; err == nil {
-		t.Error("the transaction that hung was committed")
+	handled(testLanes * 4)
+	if !hung.Load() {
+		t.Fatal("no transaction hung")
 	}
-	handled()
+	goOn()
+	<-woken
+	publish("last") // its transaction ends behind the one that hung
+	handled(testLanes*4 + 1)
 }
 
 // TestStateLost deletes the topic of the state while nothing runs, and leaves the others.

@@ -1,8 +1,6 @@
 package kafka
 
 import (
-	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -12,14 +10,6 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
-
-// WithoutTransactions makes t publish what it commits with a plain producer, for benchmarks
-// that show what transactions cost.
-func (t *Transport) WithoutTransactions() {
-	t.transact = func(_ sarama.SyncProducer, _ string, ms []*sarama.ProducerMessage) error {
-		return t.plain.SendMessages(ms)
-	}
-}
 
 // Restored is how many records of state were read.
 func (t *Transport) Restored() uint64 { return t.counts.restored.Load() }
@@ -42,35 +32,14 @@ func record(prefix string, lanes int, key, as string, value []byte) *sarama.Prod
 	return produced(prefix, client.PartitionOf(key, lanes), nil, map[string][]byte{as: value})[0]
 }
 
-// HangOnce makes the next transaction hang until release is closed, when all of it was written
-// and before it is committed, which is noticed soon: while brokers answer only, or always. What
-// becomes of it then goes to the channel that is returned. It is to be called before there is
-// any.
-func (t *Transport) HangOnce(release <-chan struct{}, answering bool) (late <-chan error) {
+// GiveUpSoon makes t take a transaction for stuck when it does not end soon: while brokers answer only, or
+// always.
+func (t *Transport) GiveUpSoon(answering bool) {
 	if answering {
 		t.answeredFor = time.Millisecond
 	} else {
 		t.transactFor = time.Millisecond
 	}
-	ended := make(chan error, 1)
-	var hung atomic.Bool
-	t.transact = func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error {
-		if !hung.CompareAndSwap(false, true) {
-			return transact(p, stateTopic, ms)
-		}
-		held := p.(*client.Producer)
-		err := held.Use(func() error { // it is not closed meanwhile, as none is that waits for brokers
-			raw := held.SyncProducer
-			if err := errors.Join(raw.BeginTxn(), raw.SendMessages(ms)); err != nil {
-				return err
-			}
-			<-release
-			return raw.CommitTxn()
-		})
-		ended <- err
-		return err
-	}
-	return ended
 }
 
 // PausesAfter returns after how many records of size bytes a source that nobody reads from pauses its

@@ -37,8 +37,7 @@ const (
 
 // BenchmarkChanges counts the changes that other programs read, read committed, while
 // changed pages of about benchBody bytes are pushed through topic ingest: through the whole
-// pipeline with one and with three processes, and with one that commits without
-// transactions. Beside it a bare handler of watermill-kafka consumes and publishes the same
+// pipeline with one and with three processes. Beside it a bare handler of watermill-kafka consumes and publishes the same
 // pages over as many partitions. The processes are Routers in one program that share
 // nothing: each has connections, a consumer and a copy of the state of its own, but they
 // share the processors that one has.
@@ -46,9 +45,8 @@ func BenchmarkChanges(b *testing.B) {
 	bs := benchBrokers(b)
 	var bare float64
 	b.Run("watermill-kafka", func(b *testing.B) { bare = benchBare(b, bs) })
-	b.Run("pipeline/1", func(b *testing.B) { benchChanges(b, bs, 1, true, bare) })
-	b.Run("pipeline/1/without", func(b *testing.B) { benchChanges(b, bs, 1, false, bare) })
-	b.Run("pipeline/3", func(b *testing.B) { benchChanges(b, bs, 3, true, bare) })
+	b.Run("pipeline/1", func(b *testing.B) { benchChanges(b, bs, 1, bare) })
+	b.Run("pipeline/3", func(b *testing.B) { benchChanges(b, bs, 3, bare) })
 }
 
 func benchBare(b *testing.B, bs []string) float64 {
@@ -81,16 +79,13 @@ func benchBare(b *testing.B, bs []string) float64 {
 	return rate(b, b.N, "changes", 0)
 }
 
-func benchChanges(b *testing.B, bs []string, processes int, transactions bool, base float64) {
+func benchChanges(b *testing.B, bs []string, processes int, base float64) {
 	prefix := benchPrefix(b, bs)
 	var transports []*kafka.Transport
 	for range processes {
 		tr, err := kafka.New(kafka.Config{Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1})
 		if err != nil {
 			b.Fatal(err)
-		}
-		if !transactions {
-			tr.WithoutTransactions()
 		}
 		cfg := vokter.Config{Transport: tr, Dir: b.TempDir()}
 		for i := range benchPages {

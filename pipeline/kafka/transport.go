@@ -56,9 +56,7 @@ type Transport struct {
 	stopConsuming context.CancelFunc
 	owned         []slot
 	ready         atomic.Bool
-	// transact commits the records of a lane; benchmarks replace it.
-	transact func(p sarama.SyncProducer, stateTopic string, ms []*sarama.ProducerMessage) error
-	// transactFor and answeredFor are how long that may take; tests shorten them.
+	// transactFor and answeredFor are how long a transaction may take; tests shorten them.
 	transactFor, answeredFor time.Duration
 
 	// ctx is done when Close begins, life when all acknowledged messages are committed.
@@ -110,7 +108,7 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: c, log: c.Logger, base: base, topics: make(map[string]flow.Topic), transact: transact, transactFor: transactFor, answeredFor: answeredFor,
+		cfg: c, log: c.Logger, base: base, topics: make(map[string]flow.Topic), transactFor: transactFor, answeredFor: answeredFor,
 		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
 		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
@@ -284,9 +282,4 @@ func (t *Transport) close() error {
 	}
 	t.room.Stop() // last, since commits may wait for it
 	return errors.Join(errs...)
-}
-
-// transact publishes ms, outputs and state, in one transaction of p.
-func transact(p sarama.SyncProducer, _ string, ms []*sarama.ProducerMessage) error {
-	return client.Transact(p, ms)
 }
