@@ -14,7 +14,6 @@ import (
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // Publish writes ms to their topics, all or none, and returns once all in-sync replicas have
@@ -46,9 +45,7 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	if t.ctx.Err() != nil {
 		return ErrClosed
 	}
-	if err := t.room.Wait(ctx, t.ctx.Done()); errors.Is(err, store.ErrClosed) {
-		return ErrClosed
-	} else if err != nil {
+	if err := t.room.Wait(ctx, t.ctx.Done(), ErrClosed); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

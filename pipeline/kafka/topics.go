@@ -68,9 +68,7 @@ func (t *Transport) ensure(ctx context.Context, topic string) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for name, id := range info.IDs {
-		t.info.IDs[name] = id
-	}
+	maps.Copy(t.info.IDs, info.IDs)
 	t.topics[topic] = flow.Topic{}
 	return nil
 }
@@ -116,11 +114,7 @@ func (t *Transport) topicsNow() (admin.Info, error) {
 func (t *Transport) known() admin.Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	info := admin.Info{Lanes: t.info.Lanes, IDs: make(map[string]string, len(t.info.IDs))}
-	for name, id := range t.info.IDs {
-		info.IDs[name] = id
-	}
-	return info
+	return admin.Info{Lanes: t.info.Lanes, IDs: maps.Clone(t.info.IDs)}
 }
 
 // remember adds a record of the topics to b for the next owner of the lane.

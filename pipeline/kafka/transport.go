@@ -226,11 +226,7 @@ func (t *Transport) openCache() error {
 		return fmt.Errorf("kafka: the copy of the state in %s has %d lanes and the topics have %d: remove that directory, it is restored from the topics",
 			t.cfg.Dir, db.Lanes(), t.lanes)
 	}
-	user := store.User{Broken: t.broken}
-	if t.room != nil {
-		user.DiskFull = t.room.DiskFull
-	}
-	if t.free, err = db.Enter(user); err != nil {
+	if t.free, err = db.Enter(store.User{Broken: t.broken, DiskFull: t.room.DiskFull}); err != nil {
 		return err
 	}
 	t.room.Start()

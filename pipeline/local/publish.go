@@ -90,9 +90,7 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	if t.closed() {
 		return ErrClosed
 	}
-	if err := t.room.Wait(ctx, t.ctx.Done()); errors.Is(err, store.ErrClosed) {
-		return ErrClosed
-	} else if err != nil {
+	if err := t.room.Wait(ctx, t.ctx.Done(), ErrClosed); err != nil {
 		return err
 	}
 	wait, err := t.applyPublished(ctx, sync, out)

@@ -94,7 +94,7 @@ func (t *Transport) String() string {
 
 // openStore opens the store, unless it is given, and enters its namespace.
 func (t *Transport) openStore() error {
-	db, user := t.cfg.Store, store.User{Broken: t.cfg.OnBroken}
+	db, user := t.cfg.Store, store.User{Broken: t.cfg.OnBroken, DiskFull: t.room.DiskFull}
 	if db == nil {
 		if err := t.room.Opens(); err != nil {
 			return err
@@ -108,9 +108,6 @@ func (t *Transport) openStore() error {
 		}
 	} else {
 		user.Fatal = t.cfg.OnFatal
-	}
-	if t.room != nil {
-		user.DiskFull = t.room.DiskFull
 	}
 	t.db = db.Namespace(t.cfg.Namespace)
 	leave, err := t.db.Enter(user)

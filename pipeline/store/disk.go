@@ -260,9 +260,9 @@ func (r *Room) watch() {
 // DiskFull is called by the store when the disk is full for a write. It returns when there is
 // room, and the store then retries the write. It must not return earlier, because a second
 // failure ends the process. While the store is being opened it returns at once, and opening
-// fails.
+// fails. A nil Room does not wait.
 func (r *Room) DiskFull() {
-	if !r.watched.Load() {
+	if r == nil || !r.watched.Load() {
 		return
 	}
 	r.mu.Lock()
@@ -304,9 +304,8 @@ func (r *Room) Again() <-chan struct{} {
 	return r.back
 }
 
-// Wait waits for room. It returns the cause of ctx when ctx is done, and ErrClosed when done is
-// closed.
-func (r *Room) Wait(ctx context.Context, done <-chan struct{}) error {
+// Wait waits for room. It returns the cause of ctx when ctx is done, and closed when done is closed.
+func (r *Room) Wait(ctx context.Context, done <-chan struct{}, closed error) error {
 	for {
 		back := r.Again()
 		if back == nil {
@@ -315,7 +314,7 @@ func (r *Room) Wait(ctx context.Context, done <-chan struct{}) error {
 		select {
 		case <-back:
 		case <-done:
-			return ErrClosed
+			return closed
 		case <-ctx.Done():
 			if err := r.Err(); err != nil {
 				return err

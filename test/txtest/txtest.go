@@ -21,21 +21,15 @@ import (
 type Store struct {
 	mu      sync.Mutex
 	states  Memory
-	wakes   map[string]Wake
+	wakes   map[string]engine.Wake
 	emitted []flow.Message
 	writes  int
 	others  map[string]*Store
 }
 
-// Wake is a wake that was asked for.
-type Wake struct {
-	At      time.Time
-	AtStart bool
-}
-
 // New returns an empty Store.
 func New() *Store {
-	return &Store{states: make(Memory), wakes: make(map[string]Wake)}
+	return &Store{states: make(Memory), wakes: make(map[string]engine.Wake)}
 }
 
 // Beside makes other what the group of that name keeps in the same lane, for transactions
@@ -90,7 +84,7 @@ func (s *Store) apply(e *engine.Effects[flow.Message]) {
 		if w.At.IsZero() {
 			delete(s.wakes, w.Key)
 		} else {
-			s.wakes[w.Key] = Wake{At: w.At, AtStart: w.AtStart}
+			s.wakes[w.Key] = w
 		}
 	}
 	s.emitted = append(s.emitted, e.Out...)
@@ -142,7 +136,7 @@ func (s *Store) Writes() int {
 }
 
 // Wake returns the wake that is set for key.
-func (s *Store) Wake(key string) (Wake, bool) {
+func (s *Store) Wake(key string) (engine.Wake, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, ok := s.wakes[key]
@@ -151,16 +145,16 @@ func (s *Store) Wake(key string) (Wake, bool) {
 
 // Due takes the wakes that are due at now and returns their messages, earliest first.
 func (s *Store) Due(now time.Time) []flow.Message {
-	return s.takeWakes(func(w Wake) bool { return !w.At.After(now) })
+	return s.takeWakes(func(w engine.Wake) bool { return !w.At.After(now) })
 }
 
 // Start takes the wakes that come when a consumer starts at now: those that are due
 // and those with AtStart.
 func (s *Store) Start(now time.Time) []flow.Message {
-	return s.takeWakes(func(w Wake) bool { return w.AtStart || !w.At.After(now) })
+	return s.takeWakes(func(w engine.Wake) bool { return w.AtStart || !w.At.After(now) })
 }
 
-func (s *Store) takeWakes(due func(Wake) bool) []flow.Message {
+func (s *Store) takeWakes(due func(engine.Wake) bool) []flow.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var keys []string
