@@ -25,7 +25,10 @@ func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan
 	var out []output
 	err := x.Commit(func(e *engine.Effects[output]) (err error) {
 		out, l.after = e.Out, e.OnCommit
-		from, to := c.lane.trimmable()
+		var from, to uint64
+		if c.moves(x.Work) {
+			from, to = c.lane.trimmable()
+		}
 		if l.batch, l.wait, err = c.apply(x.Work, e, stopping, from, to); err == nil {
 			c.lane.trimmed(to)
 		}
@@ -71,6 +74,11 @@ func (c *cursor) advance(w engine.Work) {
 	}
 }
 
+// moves reports whether the commit of w stores the position of the group.
+func (c *cursor) moves(w engine.Work) bool {
+	return w.Kind == engine.FromLog && !c.lane.topic.volatile
+}
+
 // apply makes e visible, and trims the log of c between two offsets. If the handler asked for a
 // durable commit and that takes time, it is durable when wait returns; otherwise wait is nil.
 func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}, from, to uint64) (b *store.Batch, wait func(), err error) {
@@ -81,7 +89,7 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 		return nil, nil, err
 	}
 	defer unlock(lanes)
-	moves := w.Kind == engine.FromLog && !own.topic.volatile
+	moves := c.moves(w)
 	stored := e.Wakes
 	if c.c.timed {
 		stored = nil
