@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -92,6 +93,13 @@ func (b *Inbox) peek() *flow.Message {
 		return nil
 	}
 	return b.queue[0]
+}
+
+// holds reports whether a message for key waits.
+func (b *Inbox) holds(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.queue, func(m *flow.Message) bool { return m.Key == key })
 }
 
 // pop removes the oldest message.

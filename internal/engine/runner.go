@@ -138,7 +138,8 @@ func (r *Runner[O]) loop() {
 
 // next returns the next message to handle. If there is none, sleep is how long to wait for the next
 // wake, 0 if there is no wake. The log, posted messages and wakes take turns, so that none starves
-// the others.
+// the others. A wake that is due waits for the posted messages of its key: one of them may be the
+// result that the wake would take for lost.
 func (r *Runner[O]) next() (w Work, ok bool, sleep time.Duration, err error) {
 	now := r.Now()
 	r.turn++
@@ -158,6 +159,8 @@ func (r *Runner[O]) next() (w Work, ok bool, sleep time.Duration, err error) {
 			case !due && until.IsZero():
 			case r.Log.Late():
 				sleep = maxSleep
+			case due && r.Inbox.holds(wake.Key):
+				return Work{Kind: FromPost, Message: r.Inbox.peek()}, true, 0, nil
 			case due:
 				return Work{Kind: FromWake, Wake: wake, Message: flow.WakeMessage(r.Group, r.Topic, wake.Key, wake.At)}, true, 0, nil
 			default:

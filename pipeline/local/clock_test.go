@@ -180,3 +180,44 @@ func TestStartWakeTakenBack(t *testing.T) {
 		}
 	})
 }
+
+// TestAPostedMessageComesBeforeTheWakeOfItsKey: the lane is held up for longer than the time after
+// which a wake takes a result for lost. The result was posted meanwhile, so it comes first, whatever
+// turn it is.
+func TestAPostedMessageComesBeforeTheWakeOfItsKey(t *testing.T) {
+	for before := range 4 {
+		synctest.Test(t, func(t *testing.T) {
+			tr := open(t, Config{Store: memory(t)})
+			in := subscribe(t, tr, "g", "in")
+			publish := func(key string) {
+				if err := tr.Publish(t.Context(), text("in", key, key, 0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range before {
+				publish("earlier")
+				(<-in).Ack()
+			}
+			publish("k")
+			m := <-in
+			transactionOf(m).WakeAt("k", time.Now().Add(time.Minute))
+			m.Ack()
+			publish("other")
+			m = <-in
+			if err := tr.Poster("g", "in").Post(t.Context(), text("in", "k", "result", 0)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			m.Ack()
+			var got []string
+			for range 2 {
+				m := <-in
+				got = append(got, m.Metadata["ce_type"])
+				m.Ack()
+			}
+			if want := []string{"test.v1", flow.TypeWake}; !slices.Equal(got, want) {
+				t.Errorf("after %d messages came %v, want %v", before, got, want)
+			}
+		})
+	}
+}
