@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/vokter/vokter/pipeline/failure"
@@ -147,6 +148,8 @@ func Open(o Options) (*DB, error) {
 		// error.
 		EventListener: &pebble.EventListener{DataCorruption: c.corrupt, BackgroundError: c.background, ManifestCreated: c.manifestCreated},
 	}
+	// Most tables lack the key that is looked for. All levels inherit it.
+	po.Levels[0].FilterPolicy = bloom.FilterPolicy(10)
 	switch {
 	case o.Dir == "":
 		po.FS, po.DisableWAL = vfs.NewMem(), true
