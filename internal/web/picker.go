@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/internal/htmltree"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -152,7 +153,7 @@ func (r *request) source(url string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = parse(p.Source)
+	_, err = parse(r.Context(), p.Source)
 	done()
 	if err != nil {
 		return "", err
@@ -223,8 +224,8 @@ type picker struct {
 }
 
 // parse returns the tree of an HTML page, or an error that says why the picker does not show the page.
-func parse(source string) (*html.Node, error) {
-	root, err := html.Parse(strings.NewReader(source))
+func parse(ctx context.Context, source string) (*html.Node, error) {
+	root, err := htmltree.Parse(ctx, []byte(source))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoSource, err)
 	}
@@ -243,7 +244,7 @@ func parse(source string) (*html.Node, error) {
 // harmless returns the page of source as text in harmless elements. Each part has a link that chooses it,
 // to the picker with the fields in form. It returns an error if ctx ends before.
 func harmless(ctx context.Context, source string, form url.Values) (string, error) {
-	root, err := parse(source)
+	root, err := parse(ctx, source)
 	if err != nil {
 		return "", err
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/publicsuffix"
 
+	"github.com/vokter/vokter/internal/htmltree"
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pageurl"
@@ -103,7 +104,7 @@ func (f *Fetcher) withSession(ctx context.Context, a *access, r pipeline.FetchRe
 		return pipeline.Response{}, err
 	}
 	resp, err := f.get(ctx, a.client, r)
-	if !s.ended(&resp, err) {
+	if !s.ended(ctx, &resp, err) {
 		s.allow(r.URL)
 		return resp, err
 	}
@@ -119,7 +120,7 @@ func (f *Fetcher) withSession(ctx context.Context, a *access, r pipeline.FetchRe
 	if _, err := s.open(ctx, f, a, number); err != nil {
 		return pipeline.Response{}, err
 	}
-	if resp, err = f.get(ctx, a.client, r); !s.ended(&resp, err) {
+	if resp, err = f.get(ctx, a.client, r); !s.ended(ctx, &resp, err) {
 		return resp, err
 	}
 	if resp.Body != nil {
@@ -140,7 +141,7 @@ func deniedError(err error) error {
 }
 
 // ended reports whether the answer to a fetch shows that the session has ended.
-func (s *session) ended(resp *pipeline.Response, err error) bool {
+func (s *session) ended(ctx context.Context, resp *pipeline.Response, err error) bool {
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || s.isLogin(resp.URL)
 	}
@@ -165,7 +166,7 @@ func (s *session) ended(resp *pipeline.Response, err error) bool {
 	if err != nil {
 		return false
 	}
-	doc, err := html.Parse(bytes.NewReader(start))
+	doc, err := htmltree.Parse(ctx, start)
 	return err == nil && cascadia.Query(doc, s.check) == nil
 }
 
@@ -319,7 +320,7 @@ func (f *Fetcher) start(ctx context.Context, resp *http.Response) (*html.Node, e
 	if err != nil {
 		return nil, err
 	}
-	doc, err := html.Parse(bytes.NewReader(text))
+	doc, err := htmltree.Parse(ctx, text)
 	if err != nil {
 		return nil, nil
 	}

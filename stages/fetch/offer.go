@@ -1,8 +1,9 @@
 package fetch
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/text/currency"
 
+	"github.com/vokter/vokter/internal/htmltree"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -24,13 +26,18 @@ const (
 )
 
 // offerOf returns the first offer with a price that the page declares as JSON-LD, or else as microdata.
-func offerOf(raw pipeline.Raw) (offer, error) {
+func offerOf(ctx context.Context, raw pipeline.Raw) (offer, error) {
 	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType != "text/html" && mediaType != "application/xhtml+xml" {
 		return offer{}, noValue("only HTML declares offers, and the page is " + mediaType)
 	}
-	root, err := html.Parse(bytes.NewReader(raw.Body))
-	if err != nil {
-		return offer{}, noValue("the page cannot be read as HTML")
+	root, err := htmltree.Parse(ctx, raw.Body)
+	switch {
+	case ctx.Err() != nil:
+		return offer{}, ctx.Err()
+	case errors.Is(err, htmltree.ErrTooLarge):
+		return offer{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: err.Error() + " to look for an offer"}
+	case err != nil:
+		return offer{}, noValue("the page is nested too deeply to look for an offer (more than 512 elements)")
 	}
 	var inMicrodata offer
 	item := (*html.Node)(nil) // the Offer in microdata

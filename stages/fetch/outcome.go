@@ -289,7 +289,7 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 		}
 	}
 	if view.Value != nil {
-		if err = guard(func() (err error) { t.Content, err = valueOf(*view.Value, raw, t); return err }); err != nil {
+		if err = guard(func() (err error) { t.Content, err = valueOf(ctx, *view.Value, raw, t); return err }); err != nil {
 			return t, by, err
 		}
 	}

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,10 +10,10 @@ import (
 )
 
 // valueOf returns the text of a document that is a value: t is the text that its view selects.
-func valueOf(v pipeline.Value, raw pipeline.Raw, t pipeline.Text) (string, error) {
+func valueOf(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text) (string, error) {
 	content, unit := strings.TrimSpace(t.Content), ""
 	if v.Offer != "" {
-		found, err := offerOf(raw)
+		found, err := offerOf(ctx, raw)
 		if err != nil {
 			return "", err
 		}

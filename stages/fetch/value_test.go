@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,8 +23,8 @@ func TestOffer(t *testing.T) {
 			<span itemprop="price" content="95.00">€95</span><meta itemprop="priceCurrency" content="EUR"><link itemprop="availability" href="https://schema.org/InStock"></div></div>`,
 	} {
 		raw := pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte("<html><body>" + body)}
-		price, err := valueOf(pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
-		stock, err2 := valueOf(pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{})
+		price, err := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+		stock, err2 := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{})
 		if got := strings.TrimSpace(price) + "/" + strings.TrimSpace(stock); got != want || err != nil || err2 != nil {
 			t.Errorf("%s: got %q (%v, %v), want %q", name, got, err, err2, want)
 		}
@@ -42,7 +43,7 @@ func TestHostileOffers(t *testing.T) {
 		"no text": `<div itemscope itemtype="https://schema.org/Offer"></div>`,
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
-		_, err := valueOf(pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+		_, err := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
 		if f, ok := errors.AsType[*pipeline.FetchError](err); !ok || f.Class != pipeline.FailSelectorGone {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -59,9 +60,24 @@ func TestValueOf(t *testing.T) {
 		{pipeline.Value{Pattern: `only (\S+) left`}, "10 EUR, only 3 left", "3\n"},
 		{pipeline.Value{Word: true}, " In \n stock\x1b[31m ", "In stock[31m\n"},
 	} {
-		got, err := valueOf(tt.v, pipeline.Raw{}, pipeline.Text{Content: tt.text, Language: "de"})
+		got, err := valueOf(t.Context(), tt.v, pipeline.Raw{}, pipeline.Text{Content: tt.text, Language: "de"})
 		if got != tt.want || err != nil {
 			t.Errorf("%+v: got %q, %v, want %q", tt.v, got, err, tt.want)
 		}
+	}
+}
+
+// TestOfferOfABomb: a small page whose tree would take all memory is refused before it is parsed.
+func TestOfferOfABomb(t *testing.T) {
+	var page strings.Builder
+	page.WriteString("<p>")
+	for i := range 400 {
+		fmt.Fprintf(&page, "<font a=%d>", i)
+	}
+	page.WriteString(strings.Repeat("<p>x", 2000))
+	raw := pipeline.Raw{ContentType: "text/html", Body: []byte(page.String())}
+	_, err := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailTooLarge {
+		t.Errorf("got %v, want the class %s", err, pipeline.FailTooLarge)
 	}
 }
