@@ -34,6 +34,8 @@ type robots struct {
 	agent string                                                                 // the product token, by which robots.txt names this program
 	get   func(ctx context.Context, url, page string) (pipeline.Response, error) // page is what url is needed for
 	now   func() time.Time
+	// timeout is how long a robots.txt may take.
+	timeout time.Duration
 
 	mu    sync.Mutex
 	hosts map[string]*robotsHost // by scheme, host and port
@@ -49,10 +51,10 @@ type robotsHost struct {
 	err    error                 // why
 }
 
-func newRobots(agent string, now func() time.Time, get func(ctx context.Context, url, page string) (pipeline.Response, error)) *robots {
+func newRobots(agent string, now func() time.Time, timeout time.Duration, get func(ctx context.Context, url, page string) (pipeline.Response, error)) *robots {
 	token, _, _ := strings.Cut(strings.TrimSpace(agent), "/")
 	token, _, _ = strings.Cut(token, " ")
-	return &robots{agent: token, get: get, now: now, hosts: make(map[string]*robotsHost)}
+	return &robots{agent: token, get: get, now: now, timeout: timeout, hosts: make(map[string]*robotsHost)}
 }
 
 // allow returns nil if robots.txt of the host allows to fetch page, and otherwise a
@@ -118,10 +120,13 @@ func (r *robots) host(name string) *robotsHost {
 	return h
 }
 
-// read fetches robots.txt into h, whose lock is held. It fails only if ctx ends.
+// read fetches robots.txt into h, whose lock is held. It fails only if ctx is canceled. A robots.txt
+// that takes too long cannot be reached, also if that is because the time of the page is over.
 func (r *robots) read(ctx context.Context, h *robotsHost, address, page string) error {
-	rules, err := r.fetch(ctx, address, page)
-	if ctx.Err() != nil {
+	inTime, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	rules, err := r.fetch(inTime, address, page)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
 	now := r.now()

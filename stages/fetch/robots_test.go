@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -16,12 +17,17 @@ import (
 type robotsSite struct {
 	body string
 	err  error
+	hang bool // until the request ends
 	gets int
 	now  time.Time
 }
 
-func (s *robotsSite) get(context.Context, string, string) (pipeline.Response, error) {
+func (s *robotsSite) get(ctx context.Context, _, _ string) (pipeline.Response, error) {
 	s.gets++
+	if s.hang {
+		<-ctx.Done()
+		return pipeline.Response{}, ctx.Err()
+	}
 	if s.err != nil {
 		return pipeline.Response{}, s.err
 	}
@@ -30,7 +36,7 @@ func (s *robotsSite) get(context.Context, string, string) (pipeline.Response, er
 
 func newRobotsSite(body string) (*robotsSite, *robots) {
 	s := &robotsSite{body: body, now: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
-	return s, newRobots("vokter/1.0 (+https://example.com)", func() time.Time { return s.now }, s.get)
+	return s, newRobots("vokter/1.0 (+https://example.com)", func() time.Time { return s.now }, time.Second, s.get)
 }
 
 // class is the class of the error of a check, or "".
@@ -123,6 +129,43 @@ func TestRobotsThatCannotBeRead(t *testing.T) {
 	check(pipeline.FailNetwork)
 	s.now = s.now.Add(robotsGone)
 	check("")
+}
+
+// TestRobotsThatHang: the host takes connections and does not answer. The copy that was read last holds,
+// and only one request in ten minutes waits for another, also where a redirect leads to the host.
+func TestRobotsThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r := newRobotsSite("User-agent: *\nDisallow: /no\n")
+		allow := func(ctx context.Context, page, want string) {
+			t.Helper()
+			if err := r.allow(ctx, "http://example.com"+page); class(err) != want {
+				t.Errorf("got %v, want class %q", err, want)
+			}
+		}
+		allow(t.Context(), "/yes", "")
+		s.hang, s.now = true, s.now.Add(robotsFresh)
+		for range 3 {
+			allow(t.Context(), "/yes", "")
+			allow(t.Context(), "/no", pipeline.FailRobots)
+		}
+		if s.gets != 2 {
+			t.Errorf("robots.txt was asked for %d times", s.gets)
+		}
+		s.now = s.now.Add(robotsAgain)
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		allow(short, "/yes", "")
+		allow(t.Context(), "/yes", "")
+		if s.gets != 3 {
+			t.Errorf("robots.txt was asked for %d times", s.gets)
+		}
+		s.now = s.now.Add(robotsAgain)
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		if err := r.allow(stopped, "http://example.com/yes"); !errors.Is(err, context.Canceled) {
+			t.Errorf("after the stop: got %v", err)
+		}
+	})
 }
 
 func TestRobotsSizeIsBounded(t *testing.T) {

@@ -152,7 +152,7 @@ func New(c Config) *Stage {
 			s.fetchers[scheme] = f
 		}
 	}
-	s.robots = newRobots(c.UserAgent, c.Now, func(ctx context.Context, url, page string) (pipeline.Response, error) {
+	s.robots = newRobots(c.UserAgent, c.Now, c.Timeout, func(ctx context.Context, url, page string) (pipeline.Response, error) {
 		scheme, _, _ := strings.Cut(url, ":")
 		f := s.fetchers[scheme]
 		if f == nil {

@@ -112,7 +112,7 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 		return []flow.Outcome{failed(j.busy)}
 	}
 	if j.req.Robots || s.cfg.Robots {
-		if err := s.allowed(ctx, j.req.Page); err != nil {
+		if err := s.robots.allow(ctx, j.req.Page); err != nil {
 			return []flow.Outcome{failed(err)}
 		}
 	}
@@ -147,13 +147,6 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 	return s.inTurn(ctx, f.reader, func(ctx context.Context) []flow.Outcome {
 		return readAs(ctx, base, j.req, p, f, readers)
 	}, failed)
-}
-
-// allowed returns why robots.txt of its host forbids to fetch page, or nil.
-func (s *Stage) allowed(ctx context.Context, page string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
-	defer cancel()
-	return s.robots.allow(ctx, page)
 }
 
 // get fetches the page of req with its body. A body that is not small takes large first.
