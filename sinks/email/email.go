@@ -7,7 +7,7 @@
 // another need a sink each. If the server says that the address of a recipient is wrong (an
 // enhanced status code such as 5.1.1), the sink leaves that recipient out, and a health event
 // (receiver_degraded) names it once a day. Replay sends to all recipients, under the same
-// Message-ID.
+// Message-ID; within a week of a message that some of them got, to the others only.
 //
 // If the server says that the addresses of all recipients are wrong, the receiver expires, and
 // its notifications are kept for replay. A message that the server refuses after reading it is
