@@ -143,15 +143,19 @@ func (l *sitemapFinder) end(err error, root string, closed bool) error {
 // then.
 func lastModified(s string) int64 {
 	s = strings.TrimSpace(s)
-	if day, err := time.Parse(time.DateOnly, s); err == nil {
-		return max(day.AddDate(0, 0, 1).Unix(), 0)
+	at, err := time.Parse(time.DateOnly, s)
+	if err == nil {
+		at = at.AddDate(0, 0, 1)
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return max(t.Unix(), 0)
+		if err != nil {
+			at, err = time.Parse(layout, s)
 		}
 	}
-	return 0
+	if err != nil || flow.CheckTime(at) != nil { // the end of 9999, for example
+		return 0
+	}
+	return max(at.Unix(), 0)
 }
 
 // beginsWithURL reports whether the first word of r is a URL. It consumes nothing.

@@ -56,6 +56,18 @@ func TestSitemap(t *testing.T) {
 	}
 }
 
+// TestLastModified: what no message can hold is no time.
+func TestLastModified(t *testing.T) {
+	for s, want := range map[string]int64{
+		"1969-01-01": 0, "0000-01-01": 0, "9999-12-30": 253402214400, "9999-12-31": 0,
+		"9999-12-31T23:59:59Z": 253402300799, "9999-12-31T23:59:59-01:00": 0, "9999-12-31T23:59-01:00": 0, "never": 0,
+	} {
+		if got := lastModified(s); got != want {
+			t.Errorf("%s: got %d, want %d", s, got, want)
+		}
+	}
+}
+
 // TestSitemapsThatCannotBeRead holds what their errors say.
 func TestSitemapsThatCannotBeRead(t *testing.T) {
 	packed := gzipped(t, "<urlset>"+strings.Repeat("<url><loc>https://example.com/</loc></url>", 1000)+"</urlset>")
