@@ -113,6 +113,7 @@ func TestTenants(t *testing.T) {
 		{"POST", "/pause", `{"url":"https://example.com/a","client":"a"}`, 204, ""},
 		{"GET", "/subscriptions?state=paused", "", 200, "https://example.com/a"},
 		{"POST", "/pause", `{"url":"https://example.com/a","client":"a","until":"2001-01-01T00:00:00Z"}`, 422, "2001-01-01T00:00:00Z has passed"},
+		{"POST", "/pause", `{"url":"https://example.com/a","client":"a","until":"9999-12-31T23:00:00-05:00"}`, 422, "in the year 10000"},
 		{"POST", "/pause", `{"url":"https://example.com/a","client":"a","until":"tomorrow"}`, 422, "until"},
 		{"POST", "/pause", `{"url":"https://example.com/a","client":"a","until":"2125-01-01T00:00:00Z"}`, 204, ""},
 		{"GET", "/subscriptions?state=paused", "", 200, `"paused_until":"2125-01-01T00:00:00Z"`},

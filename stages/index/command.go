@@ -183,6 +183,9 @@ func pauseCommand(st flow.State, p Page, page string, c flow.PauseCommand) (acti
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
+	if err := flow.CheckTime(c.Until); err != nil {
+		return nil, &flow.Refusal{Code: flow.CodeFormat, Message: "until: " + err.Error()}, nil
+	}
 	client := pipeline.Subscription{Client: c.Client}.WithDefaults().Client
 	es, err := existing(st, p, client)
 	if err != nil {

@@ -53,6 +53,7 @@ func TestRefusalsAnswerWhoeverSentTheCommand(t *testing.T) {
 	}{
 		"nothing to cancel":  {page, flow.TypeCancel, `{"url":"` + page + `","client":"c"}`, flow.CodeNotFound, "c", `client "c"`},
 		"nothing to resume":  {page, flow.TypeResume, `{"url":"` + page + `"}`, flow.CodeNotFound, "", "no subscription to this page is expired or paused"},
+		"a late end":         {page, flow.TypePause, `{"url":"` + page + `","until":"9999-12-31T23:00:00-05:00"}`, flow.CodeFormat, "default", "in the year 10000"},
 		"a misspelt option":  {page, flow.TypeSubscribe, strings.Replace(good, "keywords", "keyword", 1), flow.CodeFormat, "default", `unknown field "keyword"`},
 		"two objects":        {page, flow.TypeSubscribe, good + good, flow.CodeFormat, "", "there is more behind"},
 		"no body":            {page, flow.TypeSubscribe, "", flow.CodeFormat, "", "cannot be read"},
