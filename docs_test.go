@@ -95,3 +95,23 @@ func TestDocumentationIsLinked(t *testing.T) {
 		}
 	}
 }
+
+// TestReadmeProgram: the program of the README is the first example, which is compiled. Only
+// the line breaks differ.
+func TestReadmeProgram(t *testing.T) {
+	words := func(path string) string {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(string(b)), " ")
+	}
+	_, program, ok := strings.Cut(words("README.md"), "```go ")
+	program, _, closed := strings.Cut(program, "```")
+	if !ok || !closed {
+		t.Fatal("README.md shows no program")
+	}
+	if !strings.Contains(words("example_test.go"), program) {
+		t.Error("the program of README.md is not in example_test.go")
+	}
+}

@@ -35,7 +35,7 @@ func (a *app) directory(cmd *cobra.Command) (string, error) {
 }
 
 // errMissing says that a data directory does not exist yet.
-var errMissing = errors.New("does not exist")
+var errMissing = errors.New("does not exist yet: the first run or watch with it makes it")
 
 // startable is directory, but also accepts a directory that the first run of the configuration would
 // make.
@@ -45,7 +45,7 @@ func (a *app) startable(cmd *cobra.Command) (string, error) {
 		return dir, err
 	}
 	if a.flags.config == "" {
-		return "", &usageError{err: fmt.Errorf("%w; name the configuration with -c FILE, so that it is made, or start the pipeline first: vokter-stream run -c FILE", err)}
+		return "", &usageError{err: fmt.Errorf("%w; name the configuration with -c FILE, so that it is made now", err)}
 	}
 	c, failed := a.load(cmd)
 	switch {

@@ -167,7 +167,7 @@ func TestSubscribeBeforeTheFirstRun(t *testing.T) {
 	if err := os.WriteFile(file, []byte("data: "+data+"\nsinks: {out: {stdout: {}}}\ndocuments: [{url: https://example.com/b, keep: true}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 2, "does not exist; name the configuration with -c FILE", "subscribe", "https://example.com/a", "cats", "--sink", "out", "--data", data)
+	expect(t, 2, "makes it; name the configuration with -c FILE", "subscribe", "https://example.com/a", "cats", "--sink", "out", "--data", data)
 	expect(t, 0, "client default watches https://example.com/a", "subscribe", "https://example.com/a", "cats", "--sink", "out", "-c", file)
 	r := vs(t, "subscribe", "https://example.com/a", "cats", "--sink", "out", "-c", file)
 	if r.code != 0 || !strings.Contains(r.stdout, "already") || r.stderr != "" {

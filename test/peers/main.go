@@ -63,7 +63,7 @@ func main() {
 	binary := flag.String("vokter", "", "the vokter-stream to measure, instead of building one")
 	urlwatch := flag.String("urlwatch", "", "path of urlwatch")
 	changedetection := flag.String("changedetection", "", "path of changedetection.io")
-	bare := flag.String("bare", "", "be the bare client of the pages at this URL; the command runs itself so")
+	bare := flag.String("bare", "", "the `URL` of the pages to request as the bare client; the command starts itself with it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
