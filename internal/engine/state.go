@@ -53,20 +53,6 @@ func Views(group string, keys iter.Seq2[string, error], r Reader) iter.Seq2[stri
 	}
 }
 
-// Scan yields what scan, which a store has, calls its function with.
-func Scan(scan func(f func(name string, value []byte) (more bool)) error) iter.Seq2[string, flow.Value] {
-	return func(yield func(string, flow.Value) bool) {
-		more := true
-		err := scan(func(name string, value []byte) bool {
-			more = yield(name, flow.Value{Bytes: value})
-			return more
-		})
-		if err != nil && more {
-			yield("", flow.Value{Err: err})
-		}
-	}
-}
-
 // overlay holds the writes of a transaction. It is safe for concurrent use.
 type overlay struct {
 	mu     sync.Mutex

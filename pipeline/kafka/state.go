@@ -111,10 +111,7 @@ func (n *lease) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Val
 		}
 		changes = n.open.writes.Under(p, prefix, changes)
 		n.mu.RUnlock()
-		copied := engine.Scan(func(f func(string, []byte) bool) error {
-			return n.t.cache.ScanState(p.Group, n.lane, p.Key, prefix, f)
-		})
-		engine.Over(changes, copied)(yield)
+		engine.Over(changes, n.t.cache.ScanState(p.Group, n.lane, p.Key, prefix))(yield)
 	}
 }
 

@@ -20,9 +20,7 @@ func (r reader) Value(p engine.Place, name string) (value []byte, ok bool, err e
 }
 
 func (r reader) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
-	return engine.Scan(func(f func(string, []byte) bool) error {
-		return r.t.db.ScanState(p.Group, r.t.laneOf(p.Key), p.Key, prefix, f)
-	})
+	return r.t.db.ScanState(p.Group, r.t.laneOf(p.Key), p.Key, prefix)
 }
 
 func (r reader) Keys(group, after string) iter.Seq2[string, error] {

@@ -8,11 +8,10 @@ import (
 )
 
 // Batch collects writes that are committed together. It must not be used by two goroutines at
-// the same time, and must be closed. After a successful commit it is empty.
+// the same time, and must be closed. A successful commit closes it.
 type Batch struct {
 	d   *DB
 	b   *pebble.Batch
-	err error
 	rec []byte
 }
 
@@ -38,28 +37,10 @@ func (b *Batch) Close() error {
 // Empty reports whether nothing was written to b.
 func (b *Batch) Empty() bool { return b.b == nil || b.b.Empty() }
 
-func (b *Batch) set(k, v []byte) {
-	b.write(func(p *pebble.Batch) error { return p.Set(k, v, nil) })
-}
-
-func (b *Batch) delete(k []byte) {
-	b.write(func(p *pebble.Batch) error { return p.Delete(k, nil) })
-}
-
-func (b *Batch) deleteRange(from, to []byte) {
-	b.write(func(p *pebble.Batch) error { return p.DeleteRange(from, to, nil) })
-}
-
-// write calls f, and keeps the first error for the commit.
-func (b *Batch) write(f func(*pebble.Batch) error) {
-	err := ErrClosed
-	if b.b != nil {
-		err = f(b.b)
-	}
-	if err != nil && b.err == nil {
-		b.err = err
-	}
-}
+// Pebble's own batches return no errors before they are committed.
+func (b *Batch) set(k, v []byte)             { _ = b.b.Set(k, v, nil) }
+func (b *Batch) delete(k []byte)             { _ = b.b.Delete(k, nil) }
+func (b *Batch) deleteRange(from, to []byte) { _ = b.b.DeleteRange(from, to, nil) }
 
 // Append writes r at offset to the log of a topic's lane.
 func (b *Batch) Append(topic string, lane int, offset uint64, r Record) {
@@ -91,7 +72,7 @@ func (b *Batch) DeleteState(group string, lane int, key, name string) {
 
 // SetLastSeen stores at as the latest time of the clock.
 func (b *Batch) SetLastSeen(at time.Time) {
-	b.set(b.d.stringsOf(kindLastSeen), appendTime(nil, at))
+	b.set(b.d.stringsOf(kindLastSeen), binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano())))
 }
 
 // DropPositions removes the positions that group has in topic.
@@ -125,9 +106,6 @@ func (b *Batch) Commit(sync bool) error {
 // memory. Batches become durable in the order in which they were applied. The caller closes b after
 // wait.
 func (b *Batch) Apply(sync bool) (wait func(), err error) {
-	if b.err != nil {
-		return nil, b.err
-	}
 	if b.b == nil {
 		return nil, ErrClosed
 	}
@@ -144,43 +122,16 @@ func (b *Batch) Apply(sync bool) (wait func(), err error) {
 	}, nil
 }
 
-// DropLane removes the states, positions and logs of a lane.
+// DropLane removes the states of a lane.
 func (b *Batch) DropLane(lane int) error {
-	for _, kind := range append(stateKinds[:], kindLog, kindBegin, kindPosition) {
-		names := 1
-		if kind == kindPosition {
-			names = 2
-		}
-		if err := b.dropLane(kind, names, lane); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// dropLane removes the keys of kind of a lane. In the key the lane follows as many strings as
-// names says. So there is one range for each combination of strings; dropLane seeks from one to
-// the next.
-func (b *Batch) dropLane(kind byte, names, lane int) error {
-	prefix := b.d.stringsOf(kind)
-	for from := prefix; from != nil; {
-		at := from
-		from = nil
-		err := b.d.scan(prefix, at, func(k, _ []byte) (bool, error) {
-			parts, rest := make([]string, names), k
-			for i := range parts {
-				var err error
-				if parts[i], rest, err = cutString(rest); err != nil {
-					return false, err
-				}
-			}
-			p := b.d.keyOf(kind, lane, parts...)
-			b.deleteRange(p, after(p))
-			from = after(b.d.stringsOf(kind, parts...))
-			return false, nil
-		})
+	for _, kind := range stateKinds {
+		groups, err := b.d.firstStrings(b.d.stringsOf(kind))
 		if err != nil {
 			return err
+		}
+		for _, group := range groups {
+			p := b.d.keyOf(kind, lane, group)
+			b.deleteRange(p, after(p))
 		}
 	}
 	return nil

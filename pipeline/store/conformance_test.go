@@ -98,7 +98,12 @@ func (k kv) Get(name string) ([]byte, bool, error) {
 }
 
 func (k kv) Scan(prefix string, f func(string, []byte) bool) error {
-	return k.db.ScanState("group", 3, "key", prefix, f)
+	for name, v := range k.db.ScanState("group", 3, "key", prefix) {
+		if v.Err != nil || !f(name, v.Bytes) {
+			return v.Err
+		}
+	}
+	return nil
 }
 
 func (k kv) Apply(sync bool, ops ...pipelinetest.Op) error {

@@ -441,12 +441,16 @@ func TestStatesApart(t *testing.T) {
 	} {
 		for n := 1; n <= len(want); n++ {
 			var got []string
-			err := d.ScanState("g", 0, "both", prefix, func(name string, _ []byte) bool {
-				got = append(got, name)
-				return len(got) < n
-			})
-			if !slices.Equal(got, want[:n]) || err != nil {
-				t.Errorf("%d names with prefix %q are %q, %v", n, prefix, got, err)
+			for name, v := range d.ScanState("g", 0, "both", prefix) {
+				if v.Err != nil {
+					t.Fatal(v.Err)
+				}
+				if got = append(got, name); len(got) == n {
+					break
+				}
+			}
+			if !slices.Equal(got, want[:n]) {
+				t.Errorf("%d names with prefix %q are %q", n, prefix, got)
 			}
 		}
 	}

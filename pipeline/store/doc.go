@@ -9,10 +9,9 @@
 //	l topic lane offset                   → record
 //	b topic lane                          → offset of the oldest message kept
 //	p group topic lane                    → offset of the next message to consume
-//	s group lane key name                 → value, as the stage wrote it
-//	w group topic lane time key           → nothing
-//	r group topic lane key                → time of the key's wake
-//	a group topic lane key                → time of the key's wake, if it also comes at start
+//	h group lane key name                 → value, as the stage wrote it, that changes often
+//	q group lane key name                 → value that is small and read often
+//	s group lane key name                 → any other value
 //	c                                     → the latest time of the clock of its user
 //	n namespace …                         → any of these but m, in a namespace with a name
 package store

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"maps"
-	"math"
 	"strings"
 	"time"
 
@@ -249,31 +248,6 @@ func cutState(b []byte) (lane int, key, name string, err error) {
 	}
 	key, rest, err := cutString(b[2:])
 	return int(binary.BigEndian.Uint16(b)), key, string(rest), err
-}
-
-// Nanoseconds returns t in Unix nanoseconds, moved into the range that a key can hold: the
-// years 1970 to 2262.
-func Nanoseconds(t time.Time) int64 {
-	switch s := t.Unix(); {
-	case s < 0:
-		return 0
-	case s >= math.MaxInt64/int64(time.Second):
-		return math.MaxInt64 - 1
-	default:
-		return t.UnixNano()
-	}
-}
-
-// appendTime appends t so that keys sort by time.
-func appendTime(b []byte, t time.Time) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(Nanoseconds(t)))
-}
-
-func timeOf(b []byte) (time.Time, error) {
-	if len(b) < 8 {
-		return time.Time{}, errKey
-	}
-	return time.Unix(0, int64(binary.BigEndian.Uint64(b))).UTC(), nil
 }
 
 // after returns the least key that sorts after all keys with prefix. prefix must contain a byte

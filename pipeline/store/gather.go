@@ -202,19 +202,13 @@ func (c *core) writeGathered() error {
 	b := c.pebble.NewBatchWithSize(g.bytes + g.bytes/4)
 	defer b.Close()
 	for _, r := range g.ranges {
-		if err := b.DeleteRange(r.from, r.to, nil); err != nil {
-			return err
-		}
+		_ = b.DeleteRange(r.from, r.to, nil)
 	}
 	for k, v := range g.values {
-		var err error
 		if v == nil {
-			err = b.Delete([]byte(k), nil)
+			_ = b.Delete([]byte(k), nil)
 		} else {
-			err = b.Set([]byte(k), v, nil)
-		}
-		if err != nil {
-			return err
+			_ = b.Set([]byte(k), v, nil)
 		}
 	}
 	if err := b.Commit(pebble.NoSync); err != nil {

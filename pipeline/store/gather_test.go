@@ -24,12 +24,11 @@ func killedNow(mem *vfs.MemFS) *vfs.MemFS {
 func content(t *testing.T, d *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	err := d.ScanState("g", 1, "k", "", func(name string, v []byte) bool {
-		all["state "+name] = string(v)
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
+	for name, v := range d.ScanState("g", 1, "k", "") {
+		if v.Err != nil {
+			t.Fatal(v.Err)
+		}
+		all["state "+name] = string(v.Bytes)
 	}
 	begin, end, err := d.Bounds("t", 1)
 	if err != nil {
@@ -166,12 +165,11 @@ func TestGatheredStays(t *testing.T) {
 		}
 		names := func(d *DB, prefix string) (all []string) {
 			t.Helper()
-			err := d.ScanState("g", 1, "k", prefix, func(name string, _ []byte) bool {
+			for name, v := range d.ScanState("g", 1, "k", prefix) {
+				if v.Err != nil {
+					t.Fatal(v.Err)
+				}
 				all = append(all, name)
-				return true
-			})
-			if err != nil {
-				t.Fatal(err)
 			}
 			return all
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"container/heap"
 	"encoding/binary"
 	"errors"
@@ -33,49 +34,46 @@ func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
 	return append(make([]byte, 0, len(v)), v...), true, closer.Close()
 }
 
-// iterate returns an iterator over the keys that begin with prefix, from the key from on. The caller
-// keeps the store open until it has closed the iterator.
-func (d *DB) iterate(prefix, from []byte) (*pebble.Iterator, error) {
-	if err := d.settleGathered(prefix); err != nil {
-		return nil, d.readError(err)
-	}
-	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
-	return it, d.readError(err)
-}
-
-// scan calls f with the entries whose keys begin with prefix. k is the rest of the key. k
-// and v are valid until f returns.
-func (d *DB) scan(prefix, from []byte, f func(k, v []byte) (more bool, err error)) (err error) {
+// iterate calls f with an iterator over the keys that begin with prefix, from the key from on. A failure
+// of the iterator is a readError; what f returns comes before it.
+func (d *DB) iterate(prefix, from []byte, f func(*pebble.Iterator) error) error {
 	if err := d.use(); err != nil {
 		return err
 	}
 	defer d.done()
+	if err := d.settleGathered(prefix); err != nil {
+		return d.readError(err)
+	}
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	if err != nil {
+		return d.readError(err)
+	}
+	err = f(it)
+	return cmp.Or(err, d.readError(errors.Join(it.Error(), it.Close())))
+}
+
+// scan calls f with the entries whose keys begin with prefix. k is the rest of the key. k
+// and v are valid until f returns.
+func (d *DB) scan(prefix, from []byte, f func(k, v []byte) (more bool, err error)) error {
 	if from == nil {
 		from = prefix
 	}
-	it, err := d.iterate(prefix, from)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := it.Close(); err == nil {
-			err = d.readError(e)
+	return d.iterate(prefix, from, func(it *pebble.Iterator) error {
+		for ok := it.First(); ok; ok = it.Next() {
+			v, err := it.ValueAndErr()
+			if err != nil {
+				return d.readError(err)
+			}
+			more, err := f(it.Key()[len(prefix):], v)
+			if errors.Is(err, errKey) || errors.Is(err, errRecord) {
+				return d.readError(err)
+			}
+			if err != nil || !more {
+				return err
+			}
 		}
-	}()
-	for ok := it.First(); ok; ok = it.Next() {
-		v, err := it.ValueAndErr()
-		if err != nil {
-			return d.readError(err)
-		}
-		more, err := f(it.Key()[len(prefix):], v)
-		if errors.Is(err, errKey) || errors.Is(err, errRecord) {
-			return d.readError(err)
-		}
-		if err != nil || !more {
-			return err
-		}
-	}
-	return d.readError(it.Error())
+		return nil
+	})
 }
 
 // Entry is a record and its offset.
@@ -117,22 +115,15 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 		}
 		begin = binary.BigEndian.Uint64(v)
 	}
-	if err := d.use(); err != nil {
-		return 0, 0, err
-	}
-	defer d.done()
-	prefix := d.keyOf(kindLog, lane, topic)
-	it, err := d.iterate(prefix, d.logKey(topic, lane, begin))
-	if err != nil {
-		return 0, 0, err
-	}
 	end = begin
-	if it.Last() {
-		if k := it.Key()[len(prefix):]; len(k) == 8 {
-			end = binary.BigEndian.Uint64(k) + 1
+	prefix := d.keyOf(kindLog, lane, topic)
+	err = d.iterate(prefix, d.logKey(topic, lane, begin), func(it *pebble.Iterator) error {
+		if it.Last() && len(it.Key()) == len(prefix)+8 {
+			end = binary.BigEndian.Uint64(it.Key()[len(prefix):]) + 1
 		}
-	}
-	return begin, end, d.readError(errors.Join(it.Error(), it.Close()))
+		return nil
+	})
+	return begin, end, err
 }
 
 // Topics lists the topics that have a log, in order of their names.
@@ -204,8 +195,10 @@ func (d *DB) LastSeen() (at time.Time, ok bool, err error) {
 	if err != nil || !ok {
 		return time.Time{}, false, err
 	}
-	at, err = timeOf(v)
-	return at, true, err
+	if len(v) != 8 {
+		return time.Time{}, false, d.readError(errKey)
+	}
+	return time.Unix(0, int64(binary.BigEndian.Uint64(v))).UTC(), true, nil
 }
 
 // GetState returns a copy of the value of name. ok is false if there is none.
@@ -213,24 +206,26 @@ func (d *DB) GetState(group string, lane int, key, name string) (value []byte, o
 	return d.get(d.stateKey(group, lane, key, name))
 }
 
-// ScanState calls f with the names of key that begin with prefix, in order, and a copy
-// of each value, until f returns false.
-func (d *DB) ScanState(group string, lane int, key, prefix string, f func(name string, value []byte) bool) error {
-	more := true
-	for _, kind := range stateKinds {
-		if !more || prefix != "" && kind != kindOf(prefix) {
-			continue
-		}
-		p := append(d.statePrefix(kind, group, lane, key), prefix...)
-		err := d.scan(p, nil, func(k, v []byte) (bool, error) {
-			more = f(prefix+string(k), append(make([]byte, 0, len(v)), v...))
-			return more, nil
-		})
-		if err != nil {
-			return err
+// ScanState yields the names of key that begin with prefix, in order, and a copy of each value. If the
+// store fails, the last pair has an Err.
+func (d *DB) ScanState(group string, lane int, key, prefix string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
+		more := true
+		for _, kind := range stateKinds {
+			if !more || prefix != "" && kind != kindOf(prefix) {
+				continue
+			}
+			p := append(d.statePrefix(kind, group, lane, key), prefix...)
+			err := d.scan(p, nil, func(k, v []byte) (bool, error) {
+				more = yield(prefix+string(k), flow.Value{Bytes: append(make([]byte, 0, len(v)), v...)})
+				return more, nil
+			})
+			if err != nil && more {
+				yield("", flow.Value{Err: err})
+				return
+			}
 		}
 	}
-	return nil
 }
 
 // Hot yields the values of name, which begins with flow.Hot, that group keeps in a lane, ordered by key. A
@@ -310,42 +305,31 @@ const (
 // nil after the last. It seeks from one key to the next, which may have many values behind it. The value
 // with a name is mostly the only one of its kind, so it steps over those.
 func (d *DB) someKeys(prefix []byte, name string, from []byte, n int) (keys []string, next []byte, err error) {
-	if err := d.use(); err != nil {
-		return nil, nil, err
-	}
-	defer d.done()
-	it, err := d.iterate(prefix, from)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if e := it.Close(); err == nil {
-			err = d.readError(e)
+	err = d.iterate(prefix, from, func(it *pebble.Iterator) error {
+		for ok := it.First(); ok; {
+			if len(keys) == n {
+				return nil
+			}
+			key, rest, err := cutString(it.Key()[len(prefix):])
+			if err != nil {
+				return d.readError(err)
+			}
+			if name != "" && string(rest) != name {
+				ok = it.Next()
+				continue
+			}
+			keys = append(keys, key)
+			next = after(appendString(bytes.Clone(prefix), key))
+			if name != "" {
+				ok = it.Next()
+			} else {
+				ok = it.SeekGE(next)
+			}
 		}
-	}()
-	for ok := it.First(); ok; {
-		if len(keys) == n {
-			return keys, next, nil
-		}
-		key, rest, err := cutString(it.Key()[len(prefix):])
-		if err != nil {
-			return nil, nil, d.readError(err)
-		}
-		if name != "" && string(rest) != name {
-			ok = it.Next()
-			continue
-		}
-		keys = append(keys, key)
-		if next = after(appendString(bytes.Clone(prefix), key)); next == nil {
-			return keys, nil, nil
-		}
-		if name != "" {
-			ok = it.Next()
-		} else {
-			ok = it.SeekGE(next)
-		}
-	}
-	return keys, nil, d.readError(it.Error())
+		next = nil
+		return nil
+	})
+	return keys, next, err
 }
 
 // MergeKeys yields the keys of all lists, which are in order, in order and each once. It ends with

@@ -137,12 +137,5 @@ func (s benchState) Set(name string, value []byte) error {
 func (s benchState) Delete(string) error { return errors.ErrUnsupported }
 
 func (s benchState) Scan(prefix string) iter.Seq2[string, flow.Value] {
-	return func(yield func(string, flow.Value) bool) {
-		err := s.db.ScanState(flow.GroupMatch, 0, s.key, prefix, func(name string, v []byte) bool {
-			return yield(name, flow.Value{Bytes: v})
-		})
-		if err != nil {
-			yield("", flow.Value{Err: err})
-		}
-	}
+	return s.db.ScanState(flow.GroupMatch, 0, s.key, prefix)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline/failure"
-	"github.com/vokter/vokter/pipeline/store"
 )
 
 // stateFormat is the first byte of the keys in the state topic.
@@ -72,7 +71,7 @@ func Split(key string) (kind byte, parts []string, err error) {
 
 // EncodeTime encodes a time with nanoseconds; a time before 1970 becomes 1970.
 func EncodeTime(at time.Time) []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(store.Nanoseconds(at)))
+	return binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano()))
 }
 
 // DecodeTime is the inverse of EncodeTime.

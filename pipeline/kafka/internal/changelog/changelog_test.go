@@ -134,12 +134,11 @@ func TestApply(t *testing.T) {
 	} {
 		got := make(map[string]string)
 		for _, of := range [][2]string{{"g", "k"}, {OwnGroup, OwnKey}} {
-			err := db.ScanState(of[0], lane, of[1], "", func(name string, value []byte) bool {
-				got[of[0]+"/"+of[1]+"/"+name] = string(value)
-				return true
-			})
-			if err != nil {
-				t.Fatal(err)
+			for name, v := range db.ScanState(of[0], lane, of[1], "") {
+				if v.Err != nil {
+					t.Fatal(v.Err)
+				}
+				got[of[0]+"/"+of[1]+"/"+name] = string(v.Bytes)
 			}
 		}
 		if !maps.Equal(got, want) {

@@ -93,14 +93,18 @@ type Own struct {
 // ReadOwn reads the transport's own records from the copy of a lane.
 func ReadOwn(copied *store.DB, lane int) (Own, error) {
 	own := Own{Positions: make(map[engine.Consumer]int64)}
-	var failed error
-	err := copied.ScanState(OwnGroup, lane, OwnKey, "", func(name string, value []byte) bool {
-		if name != OwnAt {
-			failed = own.add(name, value)
+	for name, v := range copied.ScanState(OwnGroup, lane, OwnKey, "") {
+		if v.Err != nil {
+			return own, v.Err
 		}
-		return failed == nil
-	})
-	return own, errors.Join(err, failed)
+		if name == OwnAt {
+			continue
+		}
+		if err := own.add(name, v.Bytes); err != nil {
+			return own, err
+		}
+	}
+	return own, nil
 }
 
 func (o *Own) add(key string, value []byte) error {

@@ -107,15 +107,10 @@ func (x *exporter) alone(of engine.Place, lane int) error {
 		if other == lane {
 			continue
 		}
-		found := false
-		err := x.s.cache.ScanState(of.Group, other, of.Key, "", func(string, []byte) bool {
-			found = true
-			return false
-		})
-		if err != nil {
-			return err
-		}
-		if found {
+		for _, v := range x.s.cache.ScanState(of.Group, other, of.Key, "") {
+			if v.Err != nil {
+				return v.Err
+			}
 			return fmt.Errorf("kafka: group %s keeps something for the key %q in lane %d and in lane %d, so that it cannot be moved: "+
 				"give its messages keys, and let them be handled in the lanes of these", of.Group, of.Key, min(lane, other), max(lane, other))
 		}
