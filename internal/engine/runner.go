@@ -221,11 +221,10 @@ func (r *Runner[O]) try(x *Tx[O]) (done, over bool) {
 
 // rest waits for *pause and doubles it. It returns false if the runner must stop.
 func (r *Runner[O]) rest(pause *time.Duration) bool {
-	timer := time.NewTimer(min(*pause, r.MaxPause))
-	defer timer.Stop()
+	after := time.After(min(*pause, r.MaxPause))
 	*pause = min(*pause*2, r.MaxPause)
 	select {
-	case <-timer.C:
+	case <-after:
 		return true
 	case <-r.stopping:
 		return false

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,31 +116,17 @@ func (c Config) Validate() error {
 // withDefaults returns c with its defaults, except for Replication, which depends on the number
 // of brokers.
 func (c Config) withDefaults() Config {
-	if c.Prefix == "" {
-		c.Prefix = DefaultPrefix
+	c.Prefix = cmp.Or(c.Prefix, DefaultPrefix)
+	c.Lanes = cmp.Or(c.Lanes, defaultLanes)
+	c.Group = cmp.Or(c.Group, strings.TrimSuffix(c.Prefix, "."), strings.TrimSuffix(DefaultPrefix, "."))
+	c.MaxPause = cmp.Or(c.MaxPause, time.Second)
+	if c.InstanceID != "" {
+		c.SessionTimeout = cmp.Or(c.SessionTimeout, staticSessionTimeout)
 	}
-	if c.Lanes == 0 {
-		c.Lanes = defaultLanes
-	}
-	if c.Group == "" {
-		if c.Group = strings.TrimSuffix(c.Prefix, "."); c.Group == "" {
-			c.Group = strings.TrimSuffix(DefaultPrefix, ".")
-		}
-	}
-	if c.MaxPause == 0 {
-		c.MaxPause = time.Second
-	}
-	if c.SessionTimeout == 0 {
-		c.SessionTimeout = cluster.DefaultSessionTimeout
-		if c.InstanceID != "" {
-			c.SessionTimeout = staticSessionTimeout
-		}
-	}
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, cluster.DefaultSessionTimeout)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }

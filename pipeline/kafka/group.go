@@ -204,12 +204,10 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 		default:
 			t.outage(what, err)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
-		case <-timer.C:
+		case <-time.After(wait):
 		}
 	}
 }

@@ -96,15 +96,15 @@ func (n *lease) serve(ctx context.Context) error {
 	n.running = true
 	n.runMu.Unlock()
 	n.t.begin(n)
-	n.runAll()
+	for _, who := range n.t.subs.Consumers() {
+		n.run(who)
+	}
 	<-n.ctx.Done()
 	n.endRunners()
 	close(n.finish)
-	timer := time.NewTimer(commitFor)
-	defer timer.Stop()
 	select {
 	case <-n.committed:
-	case <-timer.C:
+	case <-time.After(commitFor):
 	}
 	n.mu.Lock()
 	if n.closed == nil {
@@ -127,13 +127,6 @@ func (n *lease) fail(err error) {
 	}
 	n.mu.Unlock()
 	n.cancel(err)
-}
-
-// runAll starts a runner for each subscribed consumer.
-func (n *lease) runAll() {
-	for _, who := range n.t.subs.Consumers() {
-		n.run(who)
-	}
 }
 
 // run makes the subscription that is to serve who in this lane serve it, if there is one.

@@ -23,10 +23,7 @@ var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 // memberName returns the client ID of this process in the consumer group: it names the host and the
 // process, so that others can say which process owns a lane.
 func memberName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = ""
-	}
+	host, _ := os.Hostname()
 	return fmt.Sprintf("%s-%s-%d", cluster.ClientID, cmp.Or(notInName.ReplaceAllString(host, "-"), "host"), os.Getpid())
 }
 

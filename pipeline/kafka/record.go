@@ -2,7 +2,9 @@ package kafka
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"sync"
 
@@ -24,24 +26,28 @@ const headerUUID = "_watermill_message_uuid"
 
 // output is a message to be published to a lane.
 type output struct {
-	topic string // without the prefix
-	lane  int
-	key   string
-	// Either message is set, or uuid, meta and payload of a Watermill message.
+	topic   string // without the prefix
+	lane    int
+	key     string
+	payload []byte
+	// Either message is set, or uuid and meta of a Watermill message.
 	message *flow.Message
 	uuid    string
 	meta    message.Metadata
-	payload []byte
+}
+
+// headers yields the headers of o, the key among them.
+func (o output) headers() iter.Seq2[string, string] {
+	if o.message != nil {
+		return o.message.Attributes()
+	}
+	return maps.All(o.meta)
 }
 
 // outputOf returns m as an output to the lane of its key, or of its ID if it has no key.
 func outputOf(m flow.Message, lanes int) output {
 	m.Header, m.Body = maps.Clone(m.Header), m.Encoded()
-	key := m.Key
-	if key == "" {
-		key = m.ID
-	}
-	return output{topic: m.Topic, lane: client.PartitionOf(key, lanes), key: m.Key, message: &m}
+	return output{topic: m.Topic, lane: client.PartitionOf(cmp.Or(m.Key, m.ID), lanes), key: m.Key, payload: m.Body, message: &m}
 }
 
 // outputs makes outputs of messages.
@@ -80,11 +86,7 @@ func (outputs) Fits(e *engine.Effects[output]) error {
 // outputOfWatermill is outputOf for a message that was published with Watermill's interface.
 func outputOfWatermill(topic string, m *message.Message, lanes int) output {
 	o := output{topic: topic, key: m.Metadata[flow.HeaderKey], uuid: m.UUID, meta: maps.Clone(m.Metadata), payload: m.Payload}
-	key := o.key
-	if key == "" {
-		key = m.UUID
-	}
-	o.lane = client.PartitionOf(key, lanes)
+	o.lane = client.PartitionOf(cmp.Or(o.key, m.UUID), lanes)
 	return o
 }
 
@@ -93,16 +95,8 @@ const recordOverhead = 512
 
 // size is how many bytes o takes in a topic at most, without compression.
 func (o output) size() int {
-	n := recordOverhead + len(o.key) + len(o.uuid)
-	if o.message != nil {
-		n += len(o.message.Body)
-		for name, value := range o.message.Attributes() {
-			n += len(name) + len(value) + 8
-		}
-		return n
-	}
-	n += len(o.payload)
-	for name, value := range o.meta {
+	n := recordOverhead + len(o.key) + len(o.uuid) + len(o.payload)
+	for name, value := range o.headers() {
 		n += len(name) + len(value) + 8
 	}
 	return n
@@ -110,11 +104,7 @@ func (o output) size() int {
 
 // packed is about how many bytes o takes when it is compressed.
 func (o output) packed() int {
-	body := o.payload
-	if o.message != nil {
-		body = o.message.Body
-	}
-	return o.size() - len(body) + len(packer().EncodeAll(body, nil))
+	return o.size() - len(o.payload) + len(packer().EncodeAll(o.payload, nil))
 }
 
 // packer compresses as the producers do.
@@ -137,19 +127,10 @@ func (o output) record(prefix string) *sarama.ProducerMessage {
 			r.Headers = append(r.Headers, sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
 		}
 	}
-	if o.message != nil {
-		for name, value := range o.message.Attributes() {
-			add(name, value)
-		}
-		if o.message.Body != nil {
-			r.Value = sarama.ByteEncoder(o.message.Body)
-		}
-		return r
-	}
-	for name, value := range o.meta {
+	for name, value := range o.headers() {
 		add(name, value)
 	}
-	if o.uuid != o.meta["ce_id"] {
+	if o.message == nil && o.uuid != o.meta["ce_id"] {
 		add(headerUUID, o.uuid)
 	}
 	if o.payload != nil {
@@ -158,13 +139,14 @@ func (o output) record(prefix string) *sarama.ProducerMessage {
 	return r
 }
 
-// received returns the UUID and the metadata of a record for a handler.
+// received returns the UUID and the metadata of a record for a handler. The UUID of a record of another
+// program is its ce_id.
 func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 	meta = make(message.Metadata, len(r.Headers)+1)
 	for _, h := range r.Headers {
 		meta[string(h.Key)] = string(h.Value)
 	}
-	uuid = uuidOf(r)
+	uuid = cmp.Or(meta[headerUUID], meta["ce_id"])
 	delete(meta, headerUUID)
 	if len(r.Key) > 0 {
 		meta[flow.HeaderKey] = string(r.Key)
@@ -174,26 +156,10 @@ func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 	return uuid, meta
 }
 
-// uuidOf returns the UUID of the Watermill message in r; for records of other programs its ce_id.
-func uuidOf(r *sarama.ConsumerMessage) (uuid string) {
-	for _, h := range r.Headers {
-		switch string(h.Key) {
-		case headerUUID:
-			return string(h.Value)
-		case "ce_id":
-			uuid = string(h.Value)
-		}
-	}
-	return uuid
-}
-
 // forwarded returns r as an output to lane.
 func forwarded(r *sarama.ConsumerMessage, topic string, lane int) output {
 	o := output{topic: topic, lane: lane, key: string(r.Key), payload: r.Value}
 	o.uuid, o.meta = received(r)
-	if o.uuid == "" {
-		o.uuid = o.meta["ce_id"]
-	}
 	return o
 }
 

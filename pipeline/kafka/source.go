@@ -193,16 +193,8 @@ func (s *source) end() int64 {
 	return s.reader.HighWaterMarkOffset()
 }
 
-// groupReader reads topics for one group. A consumer of Sarama can read a partition only once,
-// and fetches all its partitions over one connection.
-type groupReader struct {
-	client   sarama.Client
-	consumer sarama.Consumer
-}
-
-func (r *groupReader) close() error { return errors.Join(r.consumer.Close(), r.client.Close()) }
-
-// reader returns the consumer that reads topics for group. It may wait for brokers.
+// reader returns the consumer that reads topics for group. A consumer of Sarama can read a partition only
+// once, and fetches all its partitions over one connection. It may wait for brokers.
 func (t *Transport) reader(group string) (sarama.Consumer, error) {
 	t.openMu.Lock()
 	defer t.openMu.Unlock()
@@ -210,17 +202,12 @@ func (t *Transport) reader(group string) (sarama.Consumer, error) {
 	r := t.readers[group]
 	t.mu.Unlock()
 	if r != nil {
-		return r.consumer, nil
+		return r, nil
 	}
-	client, err := sarama.NewClient(t.cfg.Brokers, t.base)
+	r, err := sarama.NewConsumer(t.cfg.Brokers, t.base)
 	if err != nil {
 		return nil, err
 	}
-	c, err := sarama.NewConsumerFromClient(client)
-	if err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
-	r = &groupReader{client, c}
 	t.mu.Lock()
 	closed := t.life.Err() != nil
 	if !closed {
@@ -228,12 +215,12 @@ func (t *Transport) reader(group string) (sarama.Consumer, error) {
 	}
 	t.mu.Unlock()
 	if closed {
-		return nil, errors.Join(ErrClosed, r.close())
+		return nil, errors.Join(ErrClosed, r.Close())
 	}
-	return c, nil
+	return r, nil
 }
 
-func (t *Transport) takeReaders() map[string]*groupReader {
+func (t *Transport) takeReaders() map[string]sarama.Consumer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := t.readers
@@ -251,13 +238,9 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 	if err := t.ensure(ctx, topic); err != nil {
 		return nil, err
 	}
-	client, err := patiently(ctx, t, func() (sarama.Client, error) { return sarama.NewClient(t.cfg.Brokers, t.base) })
+	c, err := patiently(ctx, t, func() (sarama.Consumer, error) { return sarama.NewConsumer(t.cfg.Brokers, t.base) })
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
-	}
-	c, err := sarama.NewConsumerFromClient(client)
-	if err != nil {
-		return nil, fmt.Errorf("kafka: %w", errors.Join(err, client.Close()))
 	}
 	out := make(chan flow.Message)
 	var parts []sarama.PartitionConsumer
@@ -269,7 +252,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 			for _, pc := range parts {
 				_ = pc.Close()
 			}
-			return nil, fmt.Errorf("kafka: %w", errors.Join(err, c.Close(), client.Close()))
+			return nil, fmt.Errorf("kafka: %w", errors.Join(err, c.Close()))
 		}
 		parts = append(parts, pc)
 	}
@@ -280,7 +263,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 	go func() {
 		readers.Wait()
 		close(out)
-		_, _ = c.Close(), client.Close()
+		_ = c.Close()
 	}()
 	return out, nil
 }

@@ -319,8 +319,8 @@ func (o *outage) present(now time.Time) (since time.Time, reason error) {
 	if o.waits != nil {
 		return o.since, o.waits
 	}
-	if err := o.denied(); err != nil {
-		return o.deniedAt, err
+	if o.missing != "" {
+		return o.deniedAt, fmt.Errorf("rights are missing: allow %s", o.missing)
 	}
 	for _, tr := range o.troubles {
 		if now.Sub(tr.last) <= recent && (reason == nil || tr.first.Before(since)) {
@@ -328,14 +328,6 @@ func (o *outage) present(now time.Time) (since time.Time, reason error) {
 		}
 	}
 	return since, reason
-}
-
-// denied returns an error that names the missing rights, or nil. o.mu is held.
-func (o *outage) denied() error {
-	if o.missing == "" {
-		return nil
-	}
-	return fmt.Errorf("rights are missing: allow %s", o.missing)
 }
 
 // patiently retries f while it fails for brokers that are not available yet: one that has just

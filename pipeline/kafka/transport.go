@@ -72,7 +72,7 @@ type Transport struct {
 	topics   map[string]flow.Topic
 	info     admin.Info
 	inboxes  map[consumer][]*engine.Inbox
-	readers  map[string]*groupReader
+	readers  map[string]sarama.Consumer
 	restores map[int]*restoration
 	gained   chan struct{}
 	away     outage
@@ -109,7 +109,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t := &Transport{
 		cfg: c, log: c.Logger, base: base, topics: make(map[string]flow.Topic), transactFor: transactFor, answeredFor: answeredFor,
-		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]*groupReader), restores: make(map[int]*restoration),
+		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]sarama.Consumer), restores: make(map[int]*restoration),
 		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), heads: make(map[topicLane]int64),
 		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
 	}
@@ -254,7 +254,7 @@ func (t *Transport) close() error {
 		<-t.watched
 	}
 	for _, r := range t.takeReaders() {
-		errs = append(errs, r.close())
+		errs = append(errs, r.Close())
 	}
 	if t.restorer != nil {
 		errs = append(errs, t.restorer.Close())

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -81,29 +82,17 @@ type Config struct {
 type Topic = flow.Topic
 
 func (c Config) withDefaults() Config {
-	if c.Bound == 0 {
-		c.Bound = 1024
-	}
-	if c.MaxAge == 0 {
-		c.MaxAge = 7 * 24 * time.Hour
-	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 64 << 20
-	}
-	if c.Grace == 0 {
-		c.Grace = 10 * time.Second
-	}
-	if c.MaxPause == 0 {
-		c.MaxPause = time.Second
-	}
+	c.Bound = cmp.Or(c.Bound, 1024)
+	c.MaxAge = cmp.Or(c.MaxAge, 7*24*time.Hour)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 64<<20)
+	c.Grace = cmp.Or(c.Grace, 10*time.Second)
+	c.MaxPause = cmp.Or(c.MaxPause, time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.OnBroken == nil {
 		c.OnBroken = func(error) {}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }

@@ -64,13 +64,6 @@ type Options struct {
 	OnFatal func(error)
 }
 
-func (o Options) logger() *slog.Logger {
-	if o.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return o.Logger
-}
-
 // DB is an open store, seen from one of its namespaces. It is safe for concurrent use.
 type DB struct {
 	*core
@@ -128,14 +121,12 @@ type meta struct {
 
 // Open opens the store in o.Dir, and creates it if there is none. Errors say what to do.
 func Open(o Options) (*DB, error) {
-	if o.Lanes == 0 {
-		o.Lanes = DefaultLanes
-	}
+	o.Lanes = cmp.Or(o.Lanes, DefaultLanes)
 	if o.Lanes < 1 || o.Lanes > MaxLanes {
 		return nil, fmt.Errorf("store: %d lanes are not between 1 and %d", o.Lanes, MaxLanes)
 	}
 	c := &core{dir: o.Dir}
-	c.log = newLogger(o.logger(), o.Dir, c.sharing.fatal(o.OnFatal))
+	c.log = newLogger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), o.Dir, c.sharing.fatal(o.OnFatal))
 	c.idle.L = &c.mu
 	cache, memTable := o.memory()
 	po := &pebble.Options{

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -36,18 +35,7 @@ func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]strin
 		return nil, err
 	}
 	defer connected.Close()
-	type report struct {
-		lines []string
-		err   error
-	}
-	r, err := client.Do(ctx, func() (report, error) {
-		lines, err := c.check(connected, topics)
-		return report{lines, err}, nil
-	}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return r.lines, r.err
+	return client.Do(ctx, func() ([]string, error) { return c.check(connected, topics) }, nil)
 }
 
 func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]string, error) {
@@ -79,7 +67,7 @@ func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]str
 		}
 		for _, spec := range found.missing {
 			lines = append(lines, fmt.Sprintf("topic %s: missing; a start makes it with %d partitions, replication %d, %s",
-				spec.Name, found.lanes, replicas, settingsText(spec, replicas)))
+				spec.Name, found.lanes, replicas, strings.Join(settingLines(spec, replicas), ", ")))
 		}
 		alone = alone || replicas == 1
 		if replicas > len(brokers) {
@@ -112,13 +100,14 @@ func addresses(brokers []*sarama.Broker) string {
 	return strings.Join(all, ", ")
 }
 
-func settingsText(spec Spec, replicas int) string {
-	settings := creationSettings(spec, replicas)
+// settingLines lists the settings of a new topic as name=value, in order.
+func settingLines(spec Spec, replicas int) []string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		all = append(all, name+"="+settings[name])
+	for name, value := range creationSettings(spec, replicas) {
+		all = append(all, name+"="+value)
 	}
-	return strings.Join(all, ", ")
+	slices.Sort(all)
+	return all
 }
 
 // MissingRights names the rights that a Transport with topics needs and that the brokers deny to

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -102,10 +103,7 @@ func (c Config) unequal(spec Spec, partitions, lanes int) error {
 
 // missing returns the error for topics that do not exist while c.NoCreate is set.
 func (c Config) missing(topics []Spec, lanes int) error {
-	replicas := c.Replication
-	if replicas == 0 {
-		replicas = defaultReplication
-	}
+	replicas := cmp.Or(c.Replication, defaultReplication)
 	var names, commands []string
 	for _, spec := range topics {
 		names = append(names, spec.Name)
@@ -240,9 +238,8 @@ func (c Config) deleteCommand(topic string) string {
 func (c Config) createCommand(spec Spec, partitions, replicas int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "kafka-topics %s --create --topic %s --partitions %d --replication-factor %d", c.Bootstrap(), spec.Name, partitions, replicas)
-	settings := creationSettings(spec, replicas)
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		fmt.Fprintf(&b, " --config %s=%s", name, settings[name])
+	for _, setting := range settingLines(spec, replicas) {
+		b.WriteString(" --config " + setting)
 	}
 	return b.String()
 }

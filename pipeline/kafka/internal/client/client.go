@@ -62,12 +62,10 @@ func Run(ctx context.Context, f func() error) error {
 func Within(limit time.Duration, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case err := <-done:
 		return err
-	case <-timer.C:
+	case <-time.After(limit):
 		return nil
 	}
 }
