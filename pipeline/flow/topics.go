@@ -124,8 +124,6 @@ type Topic struct {
 	// sender sends them again after a start. While the process runs they are delivered as others
 	// are, after the commit that publishes them. Without a consumer group they are dropped.
 	Ephemeral bool
-	// AnyLane says that a message is handled in the lane of its publisher, whatever its key is.
-	AnyLane bool
 }
 
 // Wiring is what a Router gives its Transport at the start.

@@ -198,20 +198,7 @@ func (t *Transport) dropIfStale(lane int) error {
 	if err != nil || at.IsZero() || t.cfg.Now().Sub(at) < keepFor {
 		return err
 	}
-	return t.write(func(b *store.Batch) error { return b.DropLane(lane) })
-}
-
-// write commits the writes of f to the copy of the state.
-func (t *Transport) write(f func(b *store.Batch) error) error {
-	b, err := t.cache.NewBatch()
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	if err := f(b); err != nil {
-		return err
-	}
-	return b.Commit(false)
+	return t.cache.Write(false, func(b *store.Batch) error { return b.DropLane(lane) })
 }
 
 // copiedTo returns the offset of the state topic at which the copy of lane ends, or
@@ -257,10 +244,8 @@ func (t *Transport) copiedHere(lane int) (bool, error) {
 // to. It fails if n is not the current lease of the lane.
 func (t *Transport) copied(n *lease, records map[string][]byte, to int64) error {
 	return t.whileOwned(n, func(b *store.Batch) error {
-		for key, value := range records {
-			if err := changelog.Apply(b, n.lane, key, value); err != nil {
-				return err
-			}
+		if err := changelog.Apply(b, n.lane, records); err != nil {
+			return err
 		}
 		if to >= 0 {
 			v := binary.BigEndian.AppendUint64(nil, uint64(to))
@@ -283,5 +268,5 @@ func (t *Transport) whileOwned(n *lease, f func(b *store.Batch) error) error {
 	if l.lease != n {
 		return errMoved
 	}
-	return t.write(f)
+	return t.cache.Write(false, f)
 }

@@ -130,7 +130,7 @@ func (r *reading) Commit(ctx context.Context, x *tx, _ <-chan struct{}) (done, o
 
 // misplaced reports whether m is in a lane that is not the one of its key.
 func (r *reading) misplaced(m *sarama.ConsumerMessage) bool {
-	return len(m.Key) > 0 && !r.n.t.topicOf(r.who.Topic).AnyLane && client.PartitionOf(string(m.Key), r.n.t.lanes) != r.n.lane
+	return len(m.Key) > 0 && client.PartitionOf(string(m.Key), r.n.t.lanes) != r.n.lane
 }
 
 // pass moves the consumer behind m, and moves m to the lane of its key unless that was done before.

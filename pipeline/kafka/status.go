@@ -124,9 +124,12 @@ func (n *lease) idle() bool {
 			return false
 		}
 	}
-	for _, who := range n.t.declared() {
-		if seat := n.seats[who]; (seat == nil || seat.Runner == nil) && n.position(who) < n.t.head(who.Topic, n.lane) {
-			return false
+	for name, topic := range n.t.declaredTopics() {
+		for _, group := range topic.Groups {
+			who := consumer{Group: group, Topic: name}
+			if seat := n.seats[who]; (seat == nil || seat.Runner == nil) && n.position(who) < n.t.head(name, n.lane) {
+				return false
+			}
 		}
 	}
 	return true
@@ -137,19 +140,6 @@ func (n *lease) position(who consumer) int64 {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	return n.positions[who]
-}
-
-// declared returns the consumers of all declared topics.
-func (t *Transport) declared() []consumer {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var all []consumer
-	for name, topic := range t.topics {
-		for _, g := range topic.Groups {
-			all = append(all, consumer{Group: g, Topic: name})
-		}
-	}
-	return all
 }
 
 // Gauges returns metrics about the lanes of this process.

@@ -58,22 +58,15 @@ func (t *Transport) saveClock(b *store.Batch) {
 
 // keepClock stores the current time when the Transport closes.
 func (t *Transport) keepClock() error {
-	if t.volatile {
+	t.clock.saved.Store(0)
+	err := t.db.Write(false, func(b *store.Batch) error {
+		t.saveClock(b)
 		return nil
-	}
-	b, err := t.db.NewBatch()
+	})
 	if errors.Is(err, store.ErrClosed) {
 		return nil // the owner of the store closed it first
 	}
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	t.clock.saved.Store(0)
-	if t.saveClock(b); b.Empty() {
-		return nil
-	}
-	return b.Commit(false)
+	return err
 }
 
 // waking reports whether wakes are, or may be, delivered whatever the time is, because the

@@ -57,12 +57,7 @@ func (c *cursor) land(w engine.Work, l *landing) {
 		c.advance(w)
 		return
 	}
-	if l.batch != nil {
-		_ = l.batch.Close()
-	}
-	for _, f := range l.after {
-		f()
-	}
+	l.finish()
 	c.advance(w)
 	t.activity.Add(1)
 }

@@ -19,6 +19,16 @@ type landing struct {
 	done chan struct{}
 }
 
+// finish runs the functions of a commit that is durable, or need not be.
+func (l *landing) finish() {
+	if l.batch != nil {
+		_ = l.batch.Close()
+	}
+	for _, f := range l.after {
+		f()
+	}
+}
+
 // landings are the commits of a group in a lane that wait for the disk, in order. The lane handles
 // messages of other keys meanwhile, so that one write to the disk serves many of its commits.
 type landings struct {
@@ -71,12 +81,7 @@ func (ls *landings) land(l *landing, landed func()) {
 		if l.wait != nil {
 			l.wait()
 		}
-		if l.batch != nil {
-			_ = l.batch.Close()
-		}
-		for _, f := range l.after {
-			f()
-		}
+		l.finish()
 		landed()
 		l = ls.remove(l)
 	}

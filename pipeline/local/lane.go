@@ -257,11 +257,8 @@ func (t *Transport) trimKept(l *laneLog, drop func(mark) bool) {
 
 // trimStored removes messages before offset to from the store. The caller holds l.mu.
 func (t *Transport) trimStored(l *laneLog, to uint64) error {
-	b, err := t.db.NewBatch()
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	b.Trim(l.topic.name, l.index, l.low, to)
-	return b.Commit(false)
+	return t.db.Write(false, func(b *store.Batch) error {
+		b.Trim(l.topic.name, l.index, l.low, to)
+		return nil
+	})
 }

@@ -113,7 +113,11 @@ func fill(db *store.DB, e *portable.Export) error {
 	if err != nil {
 		return err
 	}
-	defer func() { b.Close() }()
+	defer func() {
+		if b != nil {
+			_ = b.Close()
+		}
+	}()
 	if !e.Clock.IsZero() {
 		b.SetLastSeen(e.Clock)
 	}

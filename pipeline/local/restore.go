@@ -68,33 +68,28 @@ func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position
 			declared[share{g, name}], groups[g] = true, true
 		}
 	}
-	b, err := t.db.NewBatch()
-	if err != nil {
-		return nil, err
-	}
-	defer b.Close()
 	dropped, states := map[share]bool{}, map[string]bool{}
-	positions = slices.DeleteFunc(positions, func(p store.Position) bool {
-		s := share{p.Group, p.Topic}
-		if declared[s] {
-			return false
-		}
-		if !dropped[s] {
-			dropped[s] = true
-			t.log.Warn("dropping a consumer group that is not declared any more", "group", p.Group, "topic", p.Topic)
-			b.DropPositions(p.Group, p.Topic)
-			b.DropState(engine.WakeGroup(p.Group, p.Topic))
-		}
-		if !groups[p.Group] && !states[p.Group] {
-			states[p.Group] = true
-			b.DropState(p.Group)
-		}
-		return true
+	err := t.db.Write(true, func(b *store.Batch) error {
+		positions = slices.DeleteFunc(positions, func(p store.Position) bool {
+			s := share{p.Group, p.Topic}
+			if declared[s] {
+				return false
+			}
+			if !dropped[s] {
+				dropped[s] = true
+				t.log.Warn("dropping a consumer group that is not declared any more", "group", p.Group, "topic", p.Topic)
+				b.DropPositions(p.Group, p.Topic)
+				b.DropState(engine.WakeGroup(p.Group, p.Topic))
+			}
+			if !groups[p.Group] && !states[p.Group] {
+				states[p.Group] = true
+				b.DropState(p.Group)
+			}
+			return true
+		})
+		return nil
 	})
-	if b.Empty() {
-		return positions, nil
-	}
-	return positions, b.Commit(true)
+	return positions, err
 }
 
 // restorePosition restores the position of a group.

@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/store"
 )
 
 // topic is a named set of lanes.
@@ -109,15 +110,12 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 
 // register stores the first position of c.
 func (t *Transport) register(c *consumer) error {
-	b, err := t.db.NewBatch()
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	for i, cur := range c.cursors {
-		b.SetPosition(c.group, c.topic.name, i, cur.next)
-	}
-	return b.Commit(true)
+	return t.db.Write(true, func(b *store.Batch) error {
+		for i, cur := range c.cursors {
+			b.SetPosition(c.group, c.topic.name, i, cur.next)
+		}
+		return nil
+	})
 }
 
 // abandonAfter is how long handlers may run after their contexts were cancelled.

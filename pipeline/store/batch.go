@@ -23,6 +23,19 @@ func (d *DB) NewBatch() (*Batch, error) {
 	return &Batch{d: d, b: d.pebble.NewBatch()}, nil
 }
 
+// Write commits what f writes, if it writes anything and returns nil.
+func (d *DB) Write(sync bool, f func(b *Batch) error) error {
+	b, err := d.NewBatch()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := f(b); err != nil || b.Empty() {
+		return err
+	}
+	return b.Commit(sync)
+}
+
 // Close drops writes that were not committed. A second Close does nothing.
 func (b *Batch) Close() error {
 	if b.b == nil {

@@ -124,7 +124,7 @@ func TestApply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(Apply(b, 1, r.key, r.value), b.Commit(false), b.Close()); err != nil {
+		if err := errors.Join(Apply(b, 1, map[string][]byte{r.key: r.value}), b.Commit(false), b.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := Apply(b, 1, "\x06x", nil); err == nil || !b.Empty() {
+	if err := Apply(b, 1, map[string][]byte{"\x06x": nil}); err == nil || !b.Empty() {
 		t.Errorf("an unknown record: got %v, and something to write: %t", err, !b.Empty())
 	}
 }
@@ -245,10 +245,8 @@ func TestReadOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for key, value := range records {
-			if err := Apply(b, 1, key, value); err != nil {
-				t.Fatal(err)
-			}
+		if err := Apply(b, 1, records); err != nil {
+			t.Fatal(err)
 		}
 		b.SetState(OwnGroup, 1, OwnKey, OwnAt, []byte("anything"))
 		if err := b.Commit(false); err != nil {

@@ -58,9 +58,18 @@ func Copy(ctx context.Context, pc sarama.PartitionConsumer, nonce string, write 
 	}
 }
 
-// Apply writes a record of the state topic to b, for the copy of its lane. A nil value is a
+// Apply writes records of the state topic to b, for the copy of their lane. A nil value is a
 // tombstone.
-func Apply(b *store.Batch, lane int, key string, value []byte) error {
+func Apply(b *store.Batch, lane int, records map[string][]byte) error {
+	for key, value := range records {
+		if err := apply(b, lane, key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func apply(b *store.Batch, lane int, key string, value []byte) error {
 	kind, parts, err := Split(key)
 	if err != nil {
 		return err

@@ -97,8 +97,7 @@ func (x *exporter) state(v store.Kept) error {
 }
 
 // alone returns an error if a group has state for one key in several lanes. That happens if the
-// group handles messages in the lanes in which they arrive; after an import a key has only one
-// state.
+// group keeps state for other keys than those of its messages; after an import a key has only one state.
 func (x *exporter) alone(of engine.Place, lane int) error {
 	if lane == client.PartitionOf(of.Key, x.lanes) {
 		return nil // a state in another lane is found when that lane is exported

@@ -158,17 +158,7 @@ func (s *session) copyLane(ctx context.Context, reader sarama.Consumer, lane int
 
 // write puts records into the copy of lane.
 func (s *session) write(lane int, records map[string][]byte) error {
-	b, err := s.cache.NewBatch()
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	for key, value := range records {
-		if err := changelog.Apply(b, lane, key, value); err != nil {
-			return err
-		}
-	}
-	return b.Commit(false)
+	return s.cache.Write(false, func(b *store.Batch) error { return changelog.Apply(b, lane, records) })
 }
 
 // newest returns the ends of the partitions of the state topic.
