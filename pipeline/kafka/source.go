@@ -271,11 +271,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 // tail forwards the messages of pc until ctx is done.
 func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic string, out chan<- flow.Message) {
 	errs := pc.Errors()
-	defer func() {
-		pc.AsyncClose()
-		for range pc.Messages() {
-		}
-	}()
+	defer client.ClosePartition(pc)
 	for {
 		select {
 		case r, ok := <-pc.Messages():

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -32,13 +33,9 @@ func (t *Transport) restoreClock() error {
 
 // wakeAll delivers every wake once.
 func (t *Transport) wakeAll() {
-	for _, tp := range t.allTopics() {
-		for _, c := range tp.consumers() {
-			for _, cur := range c.cursors {
-				cur.wakes.WakeAll()
-				cur.notify()
-			}
-		}
+	for _, cur := range t.allCursors() {
+		cur.wakes.WakeAll()
+		cur.notify()
 	}
 }
 
@@ -69,24 +66,10 @@ func (t *Transport) keepClock() error {
 	return err
 }
 
-// waking reports whether wakes are, or may be, delivered whatever the time is, because the
-// clock was set back. Until they are delivered the store keeps that fact, so that a crash does
-// not delay them.
+// waking reports whether wakes are delivered whatever the time is, because the clock was set back.
+// Until they are delivered the store keeps that fact, so that a crash does not delay them.
 func (t *Transport) waking() bool {
-	for _, tp := range t.allTopics() {
-		consumers, ok := tp.tryConsumers()
-		if !ok {
-			return true
-		}
-		for _, c := range consumers {
-			for _, cur := range c.cursors {
-				if cur.wakes.Waking() {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.allCursors(), func(c *cursor) bool { return c.wakes.Waking() })
 }
 
 // restore reads the wakes of a cursor from the store.

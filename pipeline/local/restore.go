@@ -99,7 +99,7 @@ func (t *Transport) restorePosition(p store.Position) {
 	if c == nil {
 		c = newConsumer(t, p.Group, tp)
 		c.idle = t.cfg.KeepUndeclared && !slices.Contains(t.cfg.Topics[p.Topic].Groups, p.Group)
-		tp.groups[p.Group] = c
+		t.add(c)
 		for _, cur := range c.cursors {
 			cur.next = cur.lane.low
 			cur.join()

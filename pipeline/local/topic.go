@@ -67,20 +67,19 @@ func (t *Transport) allTopics() []*topic {
 	return out
 }
 
-// consumers lists the groups of tp.
-func (tp *topic) consumers() []*consumer {
-	tp.mu.Lock()
-	defer tp.mu.Unlock()
-	return slices.Collect(maps.Values(tp.groups))
+// add adds c to its topic. The caller holds c.topic.mu.
+func (t *Transport) add(c *consumer) {
+	c.topic.groups[c.group] = c
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cursors = append(t.cursors, c.cursors...)
 }
 
-// tryConsumers is consumers, but fails if their lock is held.
-func (tp *topic) tryConsumers() (groups []*consumer, ok bool) {
-	if !tp.mu.TryLock() {
-		return nil, false
-	}
-	defer tp.mu.Unlock()
-	return slices.Collect(maps.Values(tp.groups)), true
+// allCursors lists the cursors of all groups.
+func (t *Transport) allCursors() []*cursor {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.cursors
 }
 
 // consumer returns the consumer of group in a topic. A new group begins at the oldest message
@@ -104,7 +103,7 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 			return nil, err
 		}
 	}
-	tp.groups[group] = c
+	t.add(c)
 	return c, nil
 }
 

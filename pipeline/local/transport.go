@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -42,6 +43,8 @@ type Transport struct {
 
 	mu     sync.RWMutex
 	topics map[string]*topic
+	// cursors are those of all groups; none is ever removed.
+	cursors []*cursor
 
 	subs engine.Subscriptions
 }
@@ -158,23 +161,8 @@ func (t *Transport) Activity() uint64 { return t.activity.Load() }
 func (t *Transport) Idle() bool {
 	before := t.activity.Load()
 	now := t.cfg.Now()
-	for _, tp := range t.allTopics() {
-		consumers, ok := tp.tryConsumers()
-		if !ok {
-			return false
-		}
-		for _, c := range consumers {
-			if c.idle {
-				continue
-			}
-			for _, cur := range c.cursors {
-				if !cur.idle(now) {
-					return false
-				}
-			}
-		}
-	}
-	return t.activity.Load() == before
+	busy := slices.ContainsFunc(t.allCursors(), func(c *cursor) bool { return !c.c.idle && !c.idle(now) })
+	return !busy && t.activity.Load() == before
 }
 
 // Owns returns true: no other process can have the store open.

@@ -121,22 +121,4 @@ const closeFor = time.Second
 
 // ClosePartition closes pc and waits for that, since a partition can have only one reader. It
 // waits for closeFor at most, because Sarama may look for brokers first.
-func ClosePartition(pc sarama.PartitionConsumer) {
-	pc.AsyncClose()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for range pc.Errors() { // closed behind Messages, which sarama empties itself
-		}
-	}()
-	go func() {
-		for range pc.Messages() {
-		}
-	}()
-	timer := time.NewTimer(closeFor)
-	defer timer.Stop()
-	select {
-	case <-ended:
-	case <-timer.C:
-	}
-}
+func ClosePartition(pc sarama.PartitionConsumer) { _ = Within(closeFor, pc.Close) }
