@@ -262,6 +262,45 @@ func TestHot(t *testing.T) {
 	}
 }
 
+// TestPanicInALoop checks that a loop over the values of a store may panic: the store can still be
+// used, and closed.
+func TestPanicInALoop(t *testing.T) {
+	d := open(t, Options{Dir: t.TempDir()})
+	commit(t, d, func(b *Batch) {
+		b.SetState("group", 0, "key", "name", []byte("1"))
+		b.SetState("group", 0, "key", flow.Hot+"name", []byte("2"))
+	})
+	for name, loop := range map[string]func(){
+		"ScanState": func() {
+			for range d.ScanState("group", 0, "key", "") {
+				panic("a")
+			}
+		},
+		"Hot": func() {
+			for range d.Hot("group", 0, flow.Hot+"name") {
+				panic("a")
+			}
+		},
+		"StateKeys": func() {
+			for range d.StateKeys("group", "", "") {
+				panic("a")
+			}
+		},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s yielded nothing", name)
+				}
+			}()
+			loop()
+		}()
+	}
+	if v, ok, err := d.GetState("group", 0, "key", "name"); string(v) != "1" || !ok || err != nil {
+		t.Errorf("afterwards GetState is %q, %v, %v", v, ok, err)
+	}
+}
+
 func TestStateKeys(t *testing.T) {
 	d := open(t, Options{})
 	want := []string{"", "a", "a\x00", "b"}

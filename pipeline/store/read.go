@@ -35,8 +35,9 @@ func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
 }
 
 // iterate calls f with an iterator over the keys that begin with prefix, from the key from on. A failure
-// of the iterator is a readError; what f returns comes before it.
-func (d *DB) iterate(prefix, from []byte, f func(*pebble.Iterator) error) error {
+// of the iterator is a readError; what f returns comes before it. The iterator is closed even if f panics:
+// an open one keeps files that were deleted, and the store could not be closed.
+func (d *DB) iterate(prefix, from []byte, f func(*pebble.Iterator) error) (err error) {
 	if err := d.use(); err != nil {
 		return err
 	}
@@ -48,8 +49,8 @@ func (d *DB) iterate(prefix, from []byte, f func(*pebble.Iterator) error) error 
 	if err != nil {
 		return d.readError(err)
 	}
-	err = f(it)
-	return cmp.Or(err, d.readError(errors.Join(it.Error(), it.Close())))
+	defer func() { err = cmp.Or(err, d.readError(it.Close())) }()
+	return f(it)
 }
 
 // scan calls f with the entries whose keys begin with prefix. k is the rest of the key. k
