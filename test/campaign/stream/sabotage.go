@@ -81,6 +81,9 @@ func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	return out, nil
 }
 
+// gap is the time between the two halves. With a tenth of it twelve kills over Kafka once hit none.
+const gap = 40 * time.Millisecond
+
 // halves is a transaction that publishes its outputs after its commit.
 type halves struct {
 	flow.Tx
@@ -105,7 +108,7 @@ func (h *halves) Reset() {
 }
 
 func (h *halves) publish() {
-	time.Sleep(3 * time.Millisecond)
+	time.Sleep(gap)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_ = h.to.Publish(ctx, h.out...) // an error loses the outputs, as a kill would
