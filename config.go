@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/vokter/vokter/internal/memory"

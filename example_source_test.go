@@ -1,8 +1,6 @@
 package vokter_test
 
 import (
-	"github.com/vokter/vokter/pipeline"
-
 	"bufio"
 	"context"
 	"fmt"
@@ -10,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
 )
 
 // tickets is a source of one's own: it hands over the lines of a feed, one after the other,

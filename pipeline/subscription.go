@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"github.com/vokter/vokter/pipeline/pageurl"
-
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/language"
+
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // Event says whether a keyword was added to a page or removed from it.

@@ -1,13 +1,13 @@
 package registry
 
 import (
-	"github.com/vokter/vokter/pipeline"
-
 	"context"
 	"errors"
 	"math"
 	"testing"
 	"time"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 type hasty struct {

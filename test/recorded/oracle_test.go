@@ -1,12 +1,11 @@
 package recorded
 
 import (
-	"github.com/vokter/vokter/pipeline"
-
 	"strings"
 	"testing"
 	"unicode"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/test/oracle"
 )
 

@@ -1,8 +1,6 @@
 package recorded
 
 import (
-	"github.com/vokter/vokter/pipeline"
-
 	"context"
 	"flag"
 	"net/netip"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/pipeline"
 )
 
 var (
