@@ -72,7 +72,7 @@ func (d storedDocument) change(ctx context.Context, memory flow.Memory, n uint64
 	}
 	c, ok = diff.ChangeOf(flow.Snapshot{
 		Page: d.page.URL, Document: d.ID, N: n, Previous: v.Previous, Check: v.Check, Time: v.Time,
-		Language: v.Language, Title: v.Title, ContentType: v.ContentType, Old: old, New: content,
+		Language: v.Language, Title: v.Title, ContentType: v.ContentType, Value: d.View.Value != nil, Old: old, New: content,
 	})
 	return c, ok, context.Cause(ctx)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/stages/diff"
 )
 
@@ -99,7 +98,7 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 	if out.To, err = versionOf(f.To, to.StoredVersion); err != nil {
 		return out, err
 	}
-	out.Rows, out.Size = diff.Rows(text.Analyze(old), text.Analyze(to.text))
+	out.Rows, out.Size = diff.Rows(d.analyze(old), d.analyze(to.text))
 	if f.Context >= 0 {
 		out.Rows = diff.Around(out.Rows, f.Context)
 	}

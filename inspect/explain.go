@@ -260,9 +260,10 @@ type lastChange struct {
 // lastChangeOf compares the current version of a document with the one before it.
 func lastChangeOf(page Page, document string, languages *text.Languages, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
 	c := &lastChange{matched: make(map[[2]string]bool)}
+	value := false
 	for _, d := range page.Documents {
 		if d.ID == document {
-			c.version = d.Version
+			c.version, value = d.Version, d.View.Value != nil
 		}
 	}
 	if c.version == 0 {
@@ -302,7 +303,7 @@ func lastChangeOf(page Page, document string, languages *text.Languages, st flow
 	default:
 		change, _ := diff.ChangeOf(flow.Snapshot{
 			Page: page.URL, Document: document, N: c.version, Previous: c.version - 1, Language: stands.Language,
-			Title: stands.Title, Old: before.text, New: stands.text,
+			Title: stands.Title, Value: value, Old: before.text, New: stands.text,
 		})
 		c.explainer = match.NewExplainer(&change, before.text, stands.text, languages)
 	}

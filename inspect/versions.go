@@ -263,7 +263,7 @@ func (v *Version) compareAgain(d storedDocument, stored index.StoredVersion, roo
 	if err != nil {
 		return err
 	}
-	_, size := diff.Rows(text.Analyze(old), text.Analyze(content))
+	_, size := diff.Rows(d.analyze(old), d.analyze(content))
 	v.Size = &size
 	return nil
 }
@@ -275,6 +275,14 @@ type storedDocument struct {
 	state flow.State
 	// clients is that of the DocumentFilter.
 	clients []string
+}
+
+// analyze reads content, a text of d, as it is compared.
+func (d storedDocument) analyze(content string) *text.Doc {
+	if d.View.Value != nil {
+		return text.AnalyzeValue(content)
+	}
+	return text.Analyze(content)
 }
 
 // openDocument returns the document that f chooses on the page of url.

@@ -46,7 +46,7 @@ func Compare(ctx context.Context, page string, old, new File, view pipeline.View
 	language, _ := text.LanguageChoice{Page: after.Language, Text: text.Detect(is)}.Language()
 	c, ok = diff.ChangeOf(flow.Snapshot{
 		Page: page, Document: flow.DocumentID(page, view), N: 2, Previous: 1, Time: new.Time,
-		Language: language, Title: after.Title, ContentType: after.ContentType, Old: was, New: is,
+		Language: language, Title: after.Title, ContentType: after.ContentType, Value: view.Value != nil, Old: was, New: is,
 	})
 	return c, ok, nil
 }

@@ -33,6 +33,8 @@ type Snapshot struct {
 	// ContentType is the media type of the page.
 	ContentType string `json:"content_type,omitempty"`
 	TextHash    string `json:"text_hash"`
+	// Value says that the document is a pipeline.Value, whose whole text is compared as one token.
+	Value bool `json:"value,omitempty"`
 	// Old and New are the Content of both texts. OldTokens and NewTokens are their tokens, packed by
 	// text.PackTokens; if they are missing, diff tokenises the texts. All four are packed together
 	// as the body of the message.

@@ -60,6 +60,14 @@ func Analyze(content string) *Doc {
 	return d
 }
 
+// AnalyzeValue is Analyze for a document that is a pipeline.Value: each block is one token. So a value that
+// changes only by a sign or a symbol, such as from "-5" to "5", changes by a token.
+func AnalyzeValue(content string) *Doc {
+	d := &Doc{Content: content}
+	d.layOut(func(start, end int) { d.Tokens = append(d.Tokens, Token{start, end}) })
+	return d
+}
+
 // layOut finds the blocks and units of d.Content. It calls tokens for each stretch between
 // marks, in order; tokens extends d.Tokens by those of content[start:end].
 func (d *Doc) layOut(tokens func(start, end int)) {

@@ -121,6 +121,9 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 		return flow.Change{}, false
 	}
 	old, new := text.AnalyzePacked(s.Old, s.OldTokens), text.AnalyzePacked(s.New, s.NewTokens)
+	if s.Value {
+		old, new = text.AnalyzeValue(s.Old), text.AnalyzeValue(s.New)
+	}
 	groups := Diff(old, new)
 	return flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),

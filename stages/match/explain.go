@@ -71,6 +71,13 @@ func (e *Explainer) whyNothing(s pipeline.Subscription) string {
 	if e.find(e.change, s) != "" {
 		return ""
 	}
+	if s.Value != nil {
+		s.Condition = pipeline.Condition{}
+		if v, ok := s.ValueChange(valuesOf(e.change)); ok {
+			return fmt.Sprintf("the value changed from %s to %s, which meets no condition of the subscription", v.Old, strings.TrimSpace(v.New+" "+v.Unit))
+		}
+		return "the value is the same number, written in another way"
+	}
 	if why := e.tooSmall(s); why != "" {
 		return why
 	}
