@@ -100,6 +100,19 @@ func TestCatches(t *testing.T) {
 				s.Subscription.Keywords = []string{"nothing of it stands there"}
 			}
 		}), "missed"},
+		{"a value compared word by word", flow.GroupDiff, input(func(m *flow.Message) {
+			if s, err := flow.SnapshotFrom(*m); err == nil && m.Type == flow.TypeSnapshot {
+				s.Value = false
+				as := s.Message()
+				m.Header, m.Body = as.Header, as.Body
+			}
+		}), ""},
+		{"a condition of a value not heeded", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.Condition = pipeline.Condition{} }), ""},
+		{"another value told", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+			if n.Value != nil {
+				n.Value.New = n.Value.Old
+			}
+		})), "wrong"},
 		{"an empty notification", flow.GroupMatch, output(empties), ""},
 
 		{"a busy host counted", flow.GroupIndex, found(func(o *flow.Outcome) {

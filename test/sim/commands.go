@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -68,7 +69,10 @@ func (w *world) command() {
 		w.sendAgain(s)
 	case 8: // two programs at once
 		first, second := w.subscription(s), w.subscription(s)
-		second.URL, second.Client, second.View = first.URL, first.Client, first.View
+		for !reflect.DeepEqual(second.View, first.View) {
+			second = w.subscription(s)
+		}
+		second.URL, second.Client = first.URL, first.Client
 		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: first, Origin: "api"})
 		if w.rng.IntN(3) == 0 {
 			w.send(s, flow.TypeCancel, flow.CancelCommand{URL: first.URL, Client: first.Client})
@@ -205,6 +209,9 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 	if once(2) {
 		n := r.IntN(120)
 		sub.SnippetOffset = &n
+	}
+	if sub.Value != nil {
+		valued(r, &sub)
 	}
 	w.wish = sub
 	return sub

@@ -70,7 +70,7 @@ func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n p
 		want.Truncated = want.Truncated || x.Truncated
 		want.Omitted += x.Omitted
 		want.Items = append(want.Items, pipeline.Item{
-			ID: x.ID, Time: x.Time, Version: x.Version, Title: x.Title, Change: x.Change, Diffs: len(x.Diffs), Truncated: x.Truncated, Omitted: x.Omitted,
+			ID: x.ID, Time: x.Time, Version: x.Version, Title: x.Title, Change: x.Change, Value: x.Value, Diffs: len(x.Diffs), Truncated: x.Truncated, Omitted: x.Omitted,
 		})
 		most = max(most, item.Digest.Items())
 	}

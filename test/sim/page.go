@@ -16,6 +16,7 @@ type body struct {
 	nodes []node
 	links []string // URLs of other sites
 	wall  bool     // a challenge in place of the page
+	level level
 }
 
 // node is a paragraph, a list item or a table row.
@@ -34,6 +35,8 @@ var views = []pipeline.View{
 	{Remove: []pipeline.Selector{{CSS: ".ad"}}, FlipFlop: 2},
 	{Confirm: 2},
 	{Replaced: true},
+	{Select: []pipeline.Selector{{CSS: ".level"}}, Value: &pipeline.Value{}},
+	{Select: []pipeline.Selector{{CSS: ".mood"}}, Value: &pipeline.Value{Word: true}},
 }
 
 // rendering is the text of a document, as a reader extracts it and as the oracle sees it.
@@ -42,6 +45,7 @@ type rendering struct {
 	title   string
 	page    oracle.Page
 	wall    bool
+	level   level // of a document that is a value
 }
 
 // visible is what makes two texts the same version.
@@ -56,6 +60,9 @@ func (d rendering) visible() string {
 
 // render returns the text of view; ok is false where its selector matches nothing.
 func (p body) render(view pipeline.View) (d rendering, ok bool) {
+	if view.Value != nil {
+		return p.renderValue(*view.Value)
+	}
 	var b strings.Builder
 	var items []int
 	next := 0
@@ -126,7 +133,7 @@ func newNode(r *rand.Rand) node {
 }
 
 func newBody(r *rand.Rand) body {
-	p := body{title: phrase(r, 3)}
+	p := body{title: phrase(r, 3), level: newLevel(r)}
 	for range 3 + r.IntN(7) {
 		p.nodes = append(p.nodes, newNode(r))
 	}
@@ -146,6 +153,9 @@ func (p body) edit(r *rand.Rand) body {
 	p = p.clone()
 	for range 1 + r.IntN(3) {
 		p.editOnce(r)
+	}
+	if r.IntN(2) == 0 {
+		p.level = newLevel(r)
 	}
 	return p
 }

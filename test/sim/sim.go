@@ -53,6 +53,7 @@ type Stats struct {
 	Trees, Linked, Leaves                   int // subscriptions with follow, pages that began for them, and those watched in the end
 	Walls, Replaced                         int // checks that found a challenge, and those where it was taken for no text
 	Pauses, Resumed                         int // of subscriptions
+	Values                                  int // changes of values that were told
 	Unrepeated                              int // notifications that another one of the same change made superfluous
 }
 
@@ -75,7 +76,7 @@ func (s *Stats) Add(o Stats) {
 		{&s.Transactions, o.Transactions}, {&s.Fenced, o.Fenced}, {&s.Unknown, o.Unknown},
 		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused}, {&s.Returns, o.Returns}, {&s.Stale, o.Stale}, {&s.Batched, o.Batched},
 		{&s.Digests, o.Digests}, {&s.Merged, o.Merged}, {&s.Hushed, o.Hushed},
-		{&s.Trees, o.Trees}, {&s.Linked, o.Linked}, {&s.Leaves, o.Leaves}, {&s.Unrepeated, o.Unrepeated},
+		{&s.Trees, o.Trees}, {&s.Linked, o.Linked}, {&s.Leaves, o.Leaves}, {&s.Unrepeated, o.Unrepeated}, {&s.Values, o.Values},
 		{&s.Pauses, o.Pauses}, {&s.Resumed, o.Resumed}, {&s.Walls, o.Walls}, {&s.Replaced, o.Replaced},
 	} {
 		*p.to += p.from

@@ -77,6 +77,7 @@ func TestSeeds(t *testing.T) {
 		"notifications in batches": total.Batched,
 		"digests of several items": total.Merged, "notifications in quiet hours": total.Hushed, "subscriptions that follow links": total.Trees, "pages that began because of a link": total.Linked,
 		"linked pages in the end": total.Leaves,
+		"changes of values":       total.Values,
 		"challenges":              total.Walls, "replaced pages": total.Replaced,
 	} {
 		if n == 0 {

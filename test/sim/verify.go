@@ -129,7 +129,13 @@ func (w *world) compare(t *truth, all map[about]*told) error {
 			}
 			for _, r := range t.records {
 				if v := l.versions[i]; r.life == l && r.from < v.n && v.n <= r.until {
-					if err := w.compareRecord(t, r, v, change, all); err != nil {
+					err := error(nil)
+					if l.view.Value != nil {
+						err = w.compareValue(t, r, l.versions[i-1], v, all)
+					} else {
+						err = w.compareRecord(t, r, v, change, all)
+					}
+					if err != nil {
 						return fmt.Errorf("version %d of document %s, client %s: %w\nsubscription: %s\nold: %q\nnew: %q", v.n, l.id, r.sub.Client, err, asJSON(r.sub),
 							l.versions[i-1].text.content, v.text.content)
 					}
