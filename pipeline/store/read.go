@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"encoding/binary"
 	"errors"
 	"iter"
@@ -336,64 +335,43 @@ func (d *DB) someKeys(prefix []byte, name string, from []byte, n int) (keys []st
 // MergeKeys yields the keys of all lists, which are in order, in order and each once. It ends with
 // the first error.
 func MergeKeys(lists ...iter.Seq2[string, error]) iter.Seq2[string, error] {
+	type head struct {
+		next      func() (string, error, bool)
+		key       string
+		more, old bool // there is a key; it was yielded
+	}
 	return func(yield func(string, error) bool) {
-		heads := make(keyHeap, 0, len(lists))
-		for _, l := range lists {
+		heads := make([]head, len(lists))
+		for i, l := range lists {
 			next, stop := iter.Pull2(l)
 			defer stop()
-			if key, err, ok := next(); ok {
-				heads = append(heads, keyHead{key, err, next})
-			}
+			heads[i] = head{next: next, old: true}
 		}
-		heap.Init(&heads)
-		last, any := "", false
-		for len(heads) > 0 {
-			h := &heads[0]
-			if h.err != nil {
-				yield("", h.err)
+		for {
+			var least *head
+			for i := range heads {
+				h := &heads[i]
+				if h.old {
+					var err error
+					if h.key, err, h.more = h.next(); err != nil {
+						yield("", err)
+						return
+					}
+				}
+				if h.more && (least == nil || h.key < least.key) {
+					least = h
+				}
+			}
+			if least == nil {
 				return
 			}
-			if key := h.key; !any || key != last {
-				if !yield(key, nil) {
-					return
-				}
-				last, any = key, true
+			key := least.key
+			for i := range heads {
+				heads[i].old = heads[i].more && heads[i].key == key
 			}
-			var ok bool
-			if h.key, h.err, ok = h.next(); ok {
-				heap.Fix(&heads, 0)
-			} else {
-				heap.Pop(&heads)
+			if !yield(key, nil) {
+				return
 			}
 		}
 	}
-}
-
-// keyHead is the next key of a list, or its error.
-type keyHead struct {
-	key  string
-	err  error
-	next func() (string, error, bool)
-}
-
-// keyHeap has the least key first, and errors before keys.
-type keyHeap []keyHead
-
-func (h keyHeap) Len() int      { return len(h) }
-func (h keyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h keyHeap) Less(i, j int) bool {
-	if h[i].err != nil || h[j].err != nil {
-		return h[i].err != nil
-	}
-	return h[i].key < h[j].key
-}
-
-// Push implements heap.Interface.
-func (h *keyHeap) Push(x any) { *h = append(*h, x.(keyHead)) }
-
-// Pop implements heap.Interface.
-func (h *keyHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }
