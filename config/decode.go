@@ -48,6 +48,7 @@ type decoder struct {
 	shown   map[string]string            // values of variables, and how messages show them
 	nodes   int
 	depth   int
+	cut     bool // the rest of the file was not read, so that what seems to be missing is no mistake
 	errs    Errors
 	warned  Errors
 }
@@ -63,6 +64,9 @@ func (d *decoder) failAt(p position, format string, args ...any) {
 
 // report adds e. It names variables in place of their values, which may be secret.
 func (d *decoder) report(e *Error) {
+	if d.cut {
+		return
+	}
 	e.Message = d.hide(e.Message)
 	d.errs = append(d.errs, e)
 	d.wrong[position{e.Line, e.Column}] = true

@@ -172,6 +172,7 @@ func (d *decoder) resolve(n ast.Node) ast.Node {
 		if d.nodes++; d.nodes > maxNodes {
 			if d.nodes == maxNodes+1 {
 				d.failNode(n, "the configuration is too large: with its aliases resolved it has more than %d values", maxNodes)
+				d.cut = true
 			}
 			return nil
 		}

@@ -140,3 +140,11 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		walk(reflect.StructOf([]reflect.StructField{{Name: "X", Type: f.Type, Tag: f.Tag}}), "")
 	}
 }
+
+// TestTooManyAliases: a file that aliases make too large has this one mistake.
+func TestTooManyAliases(t *testing.T) {
+	_, err := Parse("c.yaml", []byte(amplified()), options(nil))
+	if errs, ok := err.(Errors); !ok || len(errs) != 1 {
+		t.Errorf("got %d mistakes: %.300v", len(errs), err)
+	}
+}
