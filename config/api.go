@@ -103,6 +103,9 @@ func (d *decoder) api(f *file) API {
 	owners := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(f.API.Tokens)) {
 		path := join("api.tokens", name)
+		if d.broken[path] {
+			continue
+		}
 		t := d.apiToken(path, name, f.API.Tokens[name], slices.Collect(maps.Keys(f.Sinks)))
 		if other := owners[t.Hash]; other != "" && t.Hash != "" {
 			d.fail(path, "%s: it is the same token as %s; make another one with vokter-stream token new", path, other)
@@ -127,7 +130,7 @@ func (d *decoder) apiToken(path, name string, t apiToken, sinks []string) Token 
 		if err := checkHash(t.Hash); err != nil {
 			d.fail(join(path, "hash"), "%s.hash: %v", path, err)
 		}
-	case t.Token.IsZero() && !d.broken[path]:
+	case t.Token.IsZero():
 		d.fail(path, "%s: it has no hash; write vokter-stream token new, or name a file with token_file", path)
 	case len(t.Token.Reveal()) < minToken:
 		d.fail(path, "%s: the token is too short to be safe; make one of at least %d characters with vokter-stream token new", path, minToken)

@@ -39,7 +39,7 @@ type decoder struct {
 	anchors map[string]ast.Node
 	again   bool // an anchor is defined again
 	at      places
-	broken  map[string]bool              // paths that hold no mapping where one must be
+	broken  map[string]bool              // paths whose keys are not known
 	wrong   map[position]bool            // where errs are
 	named   func(path string)            // is called with the files that the configuration names
 	options map[string][sha256.Size]byte // digests of the options of sinks
@@ -302,6 +302,11 @@ func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode
 		seen = make(map[string]position, len(m.Values))
 	}
 	for _, entry := range m.Values {
+		if _, merge := entry.Key.(*ast.MergeKeyNode); merge {
+			d.failNode(entry.Key, "%s has a merge key (<<), which is not supported; write its keys out, with aliases such as KEY: *NAME for their values", what)
+			d.broken[path] = true // its keys are not known
+			continue
+		}
 		key, ok := keyText(entry.Key)
 		if !ok {
 			d.failNode(entry.Key, "a key of %s must be a plain word", what)

@@ -75,7 +75,7 @@ func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 			s.kind, s.kindKey, s.config = key, keyNode, value
 		}
 	})
-	if s.kind == "" {
+	if s.kind == "" && !d.broken[path] {
 		d.failNode(n, "%s must be a kind of sink with its options, such as {stdout: {}}", path)
 	}
 }

@@ -83,8 +83,11 @@ func (d *decoder) web(f *file) Web {
 	owners := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(f.Web.Feeds)) {
 		path, feed := join("web.feeds", name), f.Web.Feeds[name]
+		if d.broken[path] {
+			continue
+		}
 		switch secret := feed.Secret.Reveal(); {
-		case secret == "" && !d.broken[path]:
+		case secret == "":
 			d.fail(path, "%s: it has no secret; add one, or secret_file, of at least %d characters; vokter-stream token new makes some", path, minToken)
 		case len(secret) < minToken || url.PathEscape(secret) != secret:
 			d.fail(path, "%s: the secret stands in an address and must not be guessed; use at least %d letters and digits, such as vokter-stream token new makes", path, minToken)
