@@ -14,10 +14,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 )
@@ -203,9 +205,15 @@ func (es Errors) sort() {
 	})
 }
 
-// oneLine keeps a message from breaking the form of one mistake per line.
+// oneLine keeps a message from breaking the form of one mistake per line, and from steering a terminal.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return strings.Map(func(r rune) rune {
+		if render.Steers(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
 }
 
 var (

@@ -59,7 +59,7 @@ type yamlDecoder interface {
 }
 
 func (d *decoder) failAt(p position, format string, args ...any) {
-	d.report(&Error{d.file, p.line, p.column, oneLine(fmt.Sprintf(format, args...))})
+	d.report(&Error{d.file, p.line, p.column, fmt.Sprintf(format, args...)})
 }
 
 // report adds e. It names variables in place of their values, which may be secret.
@@ -67,7 +67,7 @@ func (d *decoder) report(e *Error) {
 	if d.cut {
 		return
 	}
-	e.Message = d.hide(e.Message)
+	e.Message = oneLine(d.hide(e.Message))
 	d.errs = append(d.errs, e)
 	d.wrong[position{e.Line, e.Column}] = true
 }

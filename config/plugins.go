@@ -290,7 +290,7 @@ func (d *decoder) failEach(path string, err error) {
 			at, err = join(path, fe.Field), errors.New(fe.Reason)
 		}
 		if p := d.place(at); !d.wrong[p] {
-			found = append(found, &Error{d.file, p.line, p.column, oneLine(fmt.Sprintf("%s: %v", at, err))})
+			found = append(found, &Error{d.file, p.line, p.column, fmt.Sprintf("%s: %v", at, err)})
 		}
 	}
 	for _, e := range found {

@@ -54,7 +54,7 @@ func Warnings(s pipeline.Subscription) []*pipeline.FieldError {
 }
 
 func (d *decoder) warnAt(p position, format string, args ...any) {
-	d.warned = append(d.warned, &Error{d.file, p.line, p.column, d.hide(fmt.Sprintf(format, args...))})
+	d.warned = append(d.warned, &Error{d.file, p.line, p.column, oneLine(d.hide(fmt.Sprintf(format, args...)))})
 }
 
 // warnOf collects the warnings about f.

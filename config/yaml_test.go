@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // TestBounds: what would take the parser hours or gigabytes is refused before it is parsed.
@@ -146,5 +147,23 @@ func TestTooManyAliases(t *testing.T) {
 	_, err := Parse("c.yaml", []byte(amplified()), options(nil))
 	if errs, ok := err.(Errors); !ok || len(errs) != 1 {
 		t.Errorf("got %d mistakes: %.300v", len(errs), err)
+	}
+}
+
+// TestNoControlCharacters: no message steers a terminal, and none of them shows a variable with such
+// characters.
+func TestNoControlCharacters(t *testing.T) {
+	o := options(nil)
+	o.LookupEnv = func(string) (string, bool) { return "hunter2\x1bsecret\nhunter2", true }
+	for _, line := range []string{
+		`select: "\e[31mx"`, `select: "re:(\e[31m"`, `select: "xpath:\e[31m("`, `select: "jq:\e[31m"`, `select: ":\e[31m"`, `select: "lines:\e"`,
+		`remove: {from: "\e[31m", to: "a"}`, `ignore: ["(\e[31m"]`, `follow: {include: ["(\e[31m"]}`, `value: {pattern: "(\e[31m"}`, `value: {select: "a\e"}`,
+		`url: "https://example.com/\e"`, `interval: "\e"`, `"\e": x`, `quiet: "\e"`, `channel: "\e"`, `tags: ["\e"]`,
+		`select: "${X}"`, `select: "re:(${X}"`, `ignore: ["(${X}"]`, `follow: {exclude: ["(${X}"]}`,
+	} {
+		_, err := Parse("c.yaml", []byte("sinks: {out: {fake: {url: x}}}\nsubscriptions: [{sitemap: \"https://example.com/s\", sinks: [out], "+line+"}]"), o)
+		if err == nil || strings.ContainsFunc(strings.ReplaceAll(err.Error(), "\n", ""), unicode.IsControl) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: got %q", line, err)
+		}
 	}
 }

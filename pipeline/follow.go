@@ -79,7 +79,7 @@ func (f Follow) check(bad func(field, format string, args ...any)) {
 			case p == "":
 				bad(field, "a regular expression must not be empty; it would match every URL")
 			case err != nil:
-				bad(field, "%v", err)
+				bad(field, "%s", visible(err))
 			}
 		}
 	}

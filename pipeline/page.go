@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -150,16 +152,26 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+		return nil, fmt.Errorf("%q is not a regular expression: %s", pattern, visible(err))
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+		return nil, fmt.Errorf("%q is not a regular expression: %s", pattern, visible(err))
 	}
 	if n := len(program.Inst); n > maxProgram {
 		return nil, fmt.Errorf("%q is too large: it compiles to %d instructions, and at most %d are possible; write * or + in place of large counts such as {1,30}", pattern, n, maxProgram)
 	}
 	return regexp.Compile(pattern)
+}
+
+// visible returns the text of err, quoted if it has characters that would not be seen, such as those
+// that steer a terminal: errors of other packages repeat what the user wrote.
+func visible(err error) string {
+	s := err.Error()
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // MaxText is the largest size of the text of a document, in bytes.

@@ -107,7 +107,7 @@ func (l *selection) css(field, css string) (*matcher, error) {
 	}
 	m, err := newMatcher(css, &l.ahead)
 	if err != nil {
-		return nil, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q cannot be used: %v", css, err)}
+		return nil, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q cannot be used: %s", css, visible(err))}
 	}
 	return m, nil
 }

@@ -5,7 +5,9 @@ package selector
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
@@ -69,7 +71,17 @@ func isText(end string) bool { return pipeline.ParseSelector(end).Regexp != "" }
 
 // unusable is the reason why expr, which the user wrote, cannot be used.
 func unusable(field, what, expr string, err error) error {
-	return &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not %s: %v", expr, what, err)}
+	return &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not %s: %s", expr, what, visible(err))}
+}
+
+// visible returns the text of err, quoted if it has characters that would not be seen, such as those
+// that steer a terminal: errors of the parsers repeat what the user wrote.
+func visible(err error) string {
+	s := err.Error()
+	if strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // Unreadable is the failed check of a page whose view is wrong.
