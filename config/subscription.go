@@ -142,7 +142,7 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 	d.sinkNames(path+".sinks", y.Sinks, sinks)
 	var errs []error
 	if y.Confirm != nil && *y.Confirm == 0 { // to the vocabulary 0 is "not given"
-		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: "must be at least 1, not 0"})
+		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxConfirm)})
 	}
 	if f := y.Follow; f != nil {
 		if f.Depth != nil && *f.Depth == 0 {

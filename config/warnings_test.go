@@ -42,7 +42,7 @@ func TestConfirmZero(t *testing.T) {
 subscriptions: [{url: "https://example.com/", keywords: [a], sinks: [out], confirm: 0}]
 `
 	_, err := Parse("c.yaml", []byte(text), options(nil))
-	if want := "c.yaml:2:85: subscriptions[0].confirm: must be at least 1, not 0"; err == nil || err.Error() != want {
+	if want := "c.yaml:2:85: subscriptions[0].confirm: 0 is not between 1 and 1000"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

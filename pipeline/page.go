@@ -20,8 +20,8 @@ type View struct {
 	Remove []Selector `json:"remove,omitempty"`
 	// Ignore blanks text that matches one of these regular expressions (RE2).
 	Ignore []string `json:"ignore,omitempty"`
-	// Confirm is in how many checks in a row a new text must be found before it is a version. 0 and
-	// 1 mean at once.
+	// Confirm is in how many checks in a row a new text must be found before it is a version, at most
+	// MaxConfirm. 0 and 1 mean at once.
 	Confirm int `json:"confirm,omitempty"`
 	// FlipFlop keeps a page that alternates between texts silent: a text is no new version if it
 	// is one of the last FlipFlop texts that changed the document. 0 means that every new text is
@@ -43,8 +43,11 @@ type View struct {
 	Value *Value `json:"value,omitempty"`
 }
 
-// MaxFlipFlop is the largest value of View.FlipFlop.
-const MaxFlipFlop = 50
+// Bounds of a View.
+const (
+	MaxConfirm  = 1000 // the largest value of View.Confirm
+	MaxFlipFlop = 50   // the largest value of View.FlipFlop
+)
 
 // Selector names a part of a page. Exactly one of its fields is set, or From and perhaps To.
 // Which of them can match depends on the page's type; one of another type matches nothing.

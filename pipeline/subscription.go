@@ -241,8 +241,8 @@ func (s Subscription) Validate() error {
 	if s.Sitemap && s.Interval == Never {
 		bad("sitemap", "the pages of a sitemap are found when it is fetched; set an interval other than never")
 	}
-	if s.Confirm < 0 {
-		bad("confirm", "must be at least 1, not %d", s.Confirm)
+	if s.Confirm < 0 || s.Confirm > MaxConfirm {
+		bad("confirm", "%d is not between 1 and %d", s.Confirm, MaxConfirm)
 	}
 	if s.FlipFlop != 0 && (s.FlipFlop < 2 || s.FlipFlop > MaxFlipFlop) {
 		bad("flip_flop", "must be between 2 and %d, not %d; 0 turns it off, and 2 is enough for a page that alternates between two texts", MaxFlipFlop, s.FlipFlop)

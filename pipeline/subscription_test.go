@@ -33,8 +33,14 @@ func TestSubscriptionValidate(t *testing.T) {
 		}
 	}
 	good := Subscription{URL: "https://example.com", Keywords: []string{"a"}, Sinks: []string{"s"}, Interval: Never}
+	good.Confirm = MaxConfirm
 	if err := good.Validate(); err != nil {
 		t.Errorf("Validate: %v", err)
+	}
+	bad := good
+	bad.Confirm++
+	if err, want := bad.Validate(), "confirm: 1001 is not between 1 and 1000"; err == nil || err.Error() != want {
+		t.Errorf("Validate: %v, want %s", err, want)
 	}
 	if !good.Wants(Added) || !good.Wants(Removed) || (Subscription{Events: []Event{Added}}).Wants(Removed) {
 		t.Error("no events means both, and otherwise only those named")

@@ -333,7 +333,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		wrong = append(wrong, err)
 	}
 	if f.confirm == 0 { // to the vocabulary 0 is "not given"
-		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: "must be at least 1, not 0"})
+		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxConfirm)})
 	}
 	parse := func(flag string, list []string) (out []pipeline.Selector) {
 		for _, css := range list {
