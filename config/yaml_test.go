@@ -158,7 +158,7 @@ func TestNoControlCharacters(t *testing.T) {
 	for _, line := range []string{
 		`select: "\e[31mx"`, `select: "re:(\e[31m"`, `select: "xpath:\e[31m("`, `select: "jq:\e[31m"`, `select: ":\e[31m"`, `select: "lines:\e"`,
 		`remove: {from: "\e[31m", to: "a"}`, `ignore: ["(\e[31m"]`, `follow: {include: ["(\e[31m"]}`, `value: {pattern: "(\e[31m"}`, `value: {select: "a\e"}`,
-		`url: "https://example.com/\e"`, `interval: "\e"`, `"\e": x`, `quiet: "\e"`, `channel: "\e"`, `tags: ["\e"]`,
+		`url: "https://example.com/\e"`, `interval: "\e"`, `"\e": x`, `quiet: "\e"`, `client: "a\u009b31m"`, `channel: "\e"`, `tags: ["\e"]`,
 		`select: "${X}"`, `select: "re:(${X}"`, `ignore: ["(${X}"]`, `follow: {exclude: ["(${X}"]}`,
 	} {
 		_, err := Parse("c.yaml", []byte("sinks: {out: {fake: {url: x}}}\nsubscriptions: [{sitemap: \"https://example.com/s\", sinks: [out], "+line+"}]"), o)

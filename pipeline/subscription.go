@@ -164,6 +164,8 @@ func (s Subscription) Validate() error {
 	}
 	if n := utf8.RuneCountInString(s.Client); n > maxClientLength {
 		bad("client", "a name of %d characters is too long; at most %d", n, maxClientLength)
+	} else if strings.ContainsFunc(s.Client, unicode.IsControl) {
+		bad("client", "%q has a control character; write a name without it", s.Client)
 	}
 	switch n := len(s.Keywords); {
 	case n == 0 && s.Keywords != nil:

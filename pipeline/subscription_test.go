@@ -39,8 +39,13 @@ func TestSubscriptionValidate(t *testing.T) {
 	}
 	bad := good
 	bad.Confirm++
-	if err, want := bad.Validate(), "confirm: 1001 is not between 1 and 1000"; err == nil || err.Error() != want {
-		t.Errorf("Validate: %v, want %s", err, want)
+	bad.Client, bad.Channel, bad.Tags = "\x00\x1b[31m", "\x1b", []string{"\x1b"}
+	for _, want := range []string{
+		"confirm: 1001 is not between 1 and 1000", `client: "\x00\x1b[31m" has a control character`, `channel: "\x1b" is not a channel`, `tags[0]: "\x1b" has a blank`,
+	} {
+		if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Validate: %v, want %s", err, want)
+		}
 	}
 	if !good.Wants(Added) || !good.Wants(Removed) || (Subscription{Events: []Event{Added}}).Wants(Removed) {
 		t.Error("no events means both, and otherwise only those named")
