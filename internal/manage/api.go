@@ -63,7 +63,8 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 				}},
 			},
 		},
-		Formats:                      map[string]huma.Format{mediaJSON: huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		Formats:                      map[string]huma.Format{mediaJSON: jsonFormat, "json": jsonFormat},
+		Transformers:                 []huma.Transformer{withoutLong},
 		DefaultFormat:                mediaJSON,
 		RejectUnknownQueryParameters: true,
 	})
@@ -147,13 +148,17 @@ func addSilent[I any](a *api, r route, do func(context.Context, *I) error) {
 }
 
 // bounded calls do with a bound of time and returns its error as a problem.
-func bounded[I, O any](ctx context.Context, a *api, r route, in *I, do func(context.Context, *I) (O, error)) (O, error) {
+func bounded[I, O any](ctx context.Context, a *api, r route, input *I, do func(context.Context, *I) (O, error)) (O, error) {
 	within := cmp.Or(r.within, usually)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the request took longer than %v; ask for less, or ask again", within))
 	defer cancel()
-	out, err := do(ctx, in)
+	out, err := do(ctx, input)
 	if err != nil {
-		return out, a.problem(err)
+		in := "body"
+		if r.method == http.MethodGet {
+			in = "query"
+		}
+		return out, a.problem(in, err)
 	}
 	return out, nil
 }
@@ -192,8 +197,8 @@ func (a *api) running() error {
 	}
 }
 
-// problem returns err as a response.
-func (a *api) problem(err error) error {
+// problem returns err as a response. Its fields are in that part of the request: body or query.
+func (a *api) problem(in string, err error) error {
 	var known huma.StatusError
 	if errors.As(err, &known) {
 		return err
@@ -209,7 +214,7 @@ func (a *api) problem(err error) error {
 	case isRefusal:
 		status = http.StatusUnprocessableEntity
 	case isField:
-		return invalid(fieldErrors(err)...)
+		return invalid(fieldErrors(in, err)...)
 	case errors.Is(err, inspect.ErrElsewhere):
 		status, kind = http.StatusMisdirectedRequest, client.ProblemElsewhere
 	case errors.Is(err, vokter.ErrBusy):
@@ -232,18 +237,18 @@ func invalid(fields ...*huma.ErrorDetail) error {
 }
 
 // fieldErrors returns the pipeline.FieldErrors that are joined in err.
-func fieldErrors(err error) []*huma.ErrorDetail {
+func fieldErrors(in string, err error) []*huma.ErrorDetail {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*huma.ErrorDetail
 		for _, e := range joined.Unwrap() {
-			all = append(all, fieldErrors(e)...)
+			all = append(all, fieldErrors(in, e)...)
 		}
 		return all
 	}
 	if f, ok := errors.AsType[*pipeline.FieldError](err); ok {
-		return []*huma.ErrorDetail{{Message: f.Reason, Location: "body." + f.Field}}
+		return []*huma.ErrorDetail{{Message: f.Reason, Location: in + "." + f.Field}}
 	}
-	return []*huma.ErrorDetail{{Message: err.Error(), Location: "body"}}
+	return []*huma.ErrorDetail{{Message: err.Error(), Location: in}}
 }
 
 // checkURL returns a problem if raw is not the URL of a page. Location says where it stands.

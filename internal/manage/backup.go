@@ -42,7 +42,7 @@ func (a *api) backup(ctx context.Context, to http.ResponseWriter) {
 	case w.began:
 		panic(http.ErrAbortHandler) // so that the client sees that the response is incomplete
 	default:
-		p := a.problem(err)
+		p := a.problem("query", err)
 		if h, ok := errors.AsType[huma.HeadersError](p); ok {
 			for name, values := range h.GetHeaders() {
 				to.Header()[name] = values

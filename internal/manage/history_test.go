@@ -3,10 +3,12 @@ package manage
 import (
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
+	"github.com/vokter/vokter/pipeline"
 )
 
 // TestHistoryRoundTrip asks for versions, texts, differences and occurrences over HTTP.
@@ -73,5 +75,9 @@ func TestHistoryRefusesMistakes(t *testing.T) {
 	}
 	if len(f.asked) > 0 {
 		t.Errorf("asked for %+v", f.asked)
+	}
+	f.err = &pipeline.FieldError{Field: "term", Reason: "has no word"}
+	if status, _, b := send(t, "GET", base+client.Prefix+"/occurrences?url=https://example.com/&term=-", "", nil); status != 422 || !strings.Contains(string(b), `"location":"query.term"`) {
+		t.Errorf("a term without words: %d %s", status, b)
 	}
 }

@@ -173,7 +173,7 @@ func whole(w *writer, r *http.Request) error {
 		return err
 	}
 	if name := repeatedField(b); name != "" {
-		return fmt.Errorf("%w: %q", errRepeated, name)
+		return fmt.Errorf("%w: %.100q", errRepeated, name)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(b))
 	return supported(w.control.SetReadDeadline(time.Time{}))
