@@ -290,11 +290,14 @@ func TestParseDuration(t *testing.T) {
 		}
 	}
 	for s, want := range map[string]string{
-		"10":   `"10" has no unit; write 10s, 10m or 10h`,
-		"-1s":  `"-1s" is negative; write a duration such as 10s, 5m or 1h`,
-		"2d":   `"2d": days are not a unit here; write 48h`,
-		"soon": `"soon" is not a duration; write a number and a unit such as 10s, 5m or 1h`,
-		"":     `"" is not a duration; write a number and a unit such as 10s, 5m or 1h`,
+		"10":                         `"10" has no unit; write 10s, 10m or 10h`,
+		"-1s":                        `"-1s" is negative; write a duration such as 10s, 5m or 1h`,
+		"2d":                         `"2d": days are not a unit here; write 48h`,
+		"soon":                       `"soon" is not a duration; write a number and a unit such as 10s, 5m or 1h`,
+		"999999999h":                 `"999999999h" is too long; the longest duration is 2562047h`,
+		"99999999999999999999h1.9s":  `"99999999999999999999h1.9s" is too long; the longest duration is 2562047h`,
+		"99999999999999999999 hours": `"99999999999999999999 hours" is not a duration; write a number and a unit such as 10s, 5m or 1h`,
+		"":                           `"" is not a duration; write a number and a unit such as 10s, 5m or 1h`,
 	} {
 		if _, err := ParseDuration(s); err == nil || err.Error() != want {
 			t.Errorf("ParseDuration(%q): got %v, want %s", s, err, want)

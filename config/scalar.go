@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"reflect"
 	"strconv"
@@ -33,6 +34,15 @@ func ParseDuration(s string) (time.Duration, error) {
 		if days, err := strconv.Atoi(n); err == nil && days >= 0 && days < 100_000 {
 			return 0, fmt.Errorf("%q: days are not a unit here; write %dh", s, days*24)
 		}
+	}
+	zeros := strings.Map(func(r rune) rune {
+		if '1' <= r && r <= '9' {
+			return '0'
+		}
+		return r
+	}, s)
+	if _, err := time.ParseDuration(zeros); err == nil { // its numbers alone are wrong
+		return 0, fmt.Errorf("%q is too long; the longest duration is %dh", s, math.MaxInt64/time.Hour)
 	}
 	return 0, fmt.Errorf("%q is not a duration; write a number and a unit such as 10s, 5m or 1h", s)
 }
