@@ -118,6 +118,8 @@ func readFile(path string) ([]byte, error) {
 		return nil, cannotRead(path, err)
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
+	case info.Mode()&fs.ModeNamedPipe != 0 && !isOpen(path):
+		return nil, fmt.Errorf("%s is a named pipe, and to open it may take for ever; name a file, or /dev/stdin", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -132,6 +134,11 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFile>>20)
 	}
 	return b, nil
+}
+
+// isOpen reports whether path names a file that the process has open already, as a shell's <(...) does.
+func isOpen(path string) bool {
+	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 }
 
 func cannotRead(path string, err error) error {

@@ -3,8 +3,10 @@ package config
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode"
 )
@@ -147,6 +149,28 @@ func TestTooManyAliases(t *testing.T) {
 	_, err := Parse("c.yaml", []byte(amplified()), options(nil))
 	if errs, ok := err.(Errors); !ok || len(errs) != 1 {
 		t.Errorf("got %d mistakes: %.300v", len(errs), err)
+	}
+}
+
+// TestPipes: a pipe is read that is open already, and no other one.
+func TestPipes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip(err)
+	}
+	if _, err := Load(path, options(nil)); err == nil || !strings.Contains(err.Error(), "is a named pipe") {
+		t.Errorf("got %v", err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	_, _ = w.WriteString("listen: 127.0.0.1:9000\n")
+	_ = w.Close()
+	c, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd()), options(nil))
+	if err != nil || c.Listen != "127.0.0.1:9000" {
+		t.Errorf("got %+v, %v", c, err)
 	}
 }
 
