@@ -193,8 +193,16 @@ func (h *hit) render() {
 	h.from, h.to = h.w.Tokens[full[0]][0], h.w.Tokens[full[1]-1][1]
 	h.from, h.to = text.WholeWords(h.w.Text, h.from, h.to)
 	h.text = h.w.Text[h.from:h.to]
-	if len(h.text) > maxText && len(h.tokens) > 1 {
+	switch {
+	case len(h.text) <= maxText:
+	case len(h.tokens) > 1:
 		h.text = h.apart()
+	default: // one very long word, or two with a very long rule between them
+		h.to = h.from + maxText
+		for !utf8.RuneStart(h.w.Text[h.to]) {
+			h.to--
+		}
+		h.text = h.w.Text[h.from:h.to]
 	}
 }
 
@@ -288,11 +296,16 @@ func (h *hit) behind(offset int) string {
 	return s + " " + ellipsis
 }
 
-// inToken returns the token that contains the position at, if at is not at its border.
-func (h *hit) inToken(at int) (flow.Span, bool) {
+// longWord is the length in bytes from which a word may be cut in a snippet.
+const longWord = 100
+
+// inToken returns the token that contains the position at, if at is not at its border and the token may
+// not be cut.
+func (h *hit) inToken(at int) (t flow.Span, ok bool) {
 	i, _ := slices.BinarySearchFunc(h.w.Tokens, at, func(t flow.Span, at int) int { return t[1] - at })
-	if i < len(h.w.Tokens) && h.w.Tokens[i][0] < at && at < h.w.Tokens[i][1] {
-		return h.w.Tokens[i], true
+	if i == len(h.w.Tokens) {
+		return t, false
 	}
-	return flow.Span{}, false
+	t = h.w.Tokens[i]
+	return t, t[0] < at && at < t[1] && t[1]-t[0] < longWord
 }

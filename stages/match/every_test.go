@@ -140,3 +140,32 @@ func TestWhyNoChange(t *testing.T) {
 		}
 	}
 }
+
+// TestVeryLongWords: a word of any length makes neither a text nor a snippet long, and leaves room for
+// other diffs.
+func TestVeryLongWords(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef", 20_000)
+	rule := strings.Repeat("=", 300_000)
+	for name, tt := range map[string]struct {
+		keywords []string
+		added    []string
+		want     []string // how the texts begin
+	}{
+		"beside a keyword":         {[]string{"argus", "zeus"}, []string{"argus " + long + " x", "x " + long + " argus", "zeus"}, []string{"argus", "argus", "zeus"}},
+		"a word alone":             {nil, []string{long, strings.Repeat("é", 100_001), "zeus"}, []string{"0123", "éé", "zeus"}},
+		"a rule between two words": {[]string{"argus panoptes"}, []string{"argus " + rule + " panoptes"}, []string{"argus ==="}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := compared(lines("base"), lines(append([]string{"base"}, tt.added...)...))
+			found := match.NewMatcher([]match.Entry{{ID: "s", Subscription: pipeline.Subscription{Keywords: tt.keywords}}}, text.NewLanguages()).Match(c)
+			if len(found) != 1 || len(found[0].Diffs) != len(tt.want) || found[0].Omitted > 0 {
+				t.Fatalf("got %d matches, want 1 with %d diffs", len(found), len(tt.want))
+			}
+			for i, d := range found[0].Diffs {
+				if !strings.HasPrefix(d.Text, tt.want[i]) || len(d.Text) > 2048 || len(d.Snippet) > 3000 || !strings.Contains(d.Snippet, d.Text) {
+					t.Errorf("got a text of %d bytes, %.20q, in a snippet of %d; want %q", len(d.Text), d.Text, len(d.Snippet), tt.want[i])
+				}
+			}
+		})
+	}
+}
