@@ -74,7 +74,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	go func() {
 		var cerr error
 		if w.own {
-			cerr = w.router.Close()
+			_ = w.router.Close() // a timeout, where handlers go on: kill ends them, and what they have is handled again
 		} else {
 			stopHandling()
 			<-w.ended

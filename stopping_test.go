@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -277,4 +279,36 @@ func (f *pagesFetcher) Fetch(context.Context, pipeline.FetchRequest) (pipeline.R
 		URL: "https://example.com/", Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}},
 		Body: io.NopCloser(strings.NewReader(body)),
 	}, nil
+}
+
+// TestAStopCancelsHandlers: a handler that goes on longer than a stop lets it is cancelled, which is
+// no error, since its message is handled again at the next start.
+func TestAStopCancelsHandlers(t *testing.T) {
+	t.Parallel() // it waits for half of closeTimeout
+	s := newSite(t, "<p>Zeus.</p>")
+	cfg := watching(s, newMailbox(), t.TempDir(), "argus")
+	busy := make(chan struct{}, 1)
+	cfg.Checks, cfg.Drain = 0, time.Millisecond
+	cfg.WatermillMiddleware = []message.HandlerMiddleware{func(message.HandlerFunc) message.HandlerFunc {
+		return func(m *message.Message) ([]*message.Message, error) {
+			select {
+			case busy <- struct{}{}:
+			default:
+			}
+			<-m.Context().Done()
+			return nil, context.Cause(m.Context())
+		}
+	}}
+	r, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	<-busy
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
 }
