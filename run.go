@@ -39,7 +39,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	fetching, stopFetching := context.WithCancel(alive)
 	defer stopFetching()
 	var g sync.WaitGroup
-	broken := make(chan error, 7) // one for each start below
+	broken := make(chan error, 8) // one for each start below
 	start := func(name string, run func() error) {
 		g.Go(func() {
 			if err := run(); err != nil && !errors.Is(err, context.Canceled) {
@@ -54,6 +54,9 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 			start("files", func() error { return s.files.Notify(fetching, r.fileChanged) })
 		}
 		start("sources", func() error { return r.feed(fetching) })
+		if r.cfg.Checks > 0 {
+			start("checks", func() error { return r.needRoom(fetching) })
+		}
 	}
 	if r.cfg.Mode != ModeCommands {
 		start("delivery", func() error { return s.delivery.Run(alive) })
@@ -148,6 +151,35 @@ func (r *Router) work(ctx context.Context, s *stages, w *handlers, broken <-chan
 		case <-look:
 			if s.index.Finished() {
 				return nil
+			}
+		}
+	}
+}
+
+// roomWait is how long a run of Config.Checks waits for room on the disk.
+const roomWait = time.Minute
+
+// needRoom returns an error once the disk has had too little room for roomWait. It ends with ctx.
+func (r *Router) needRoom(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		again := r.transport.Room()
+		if again == nil {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again:
+		case <-time.After(roomWait):
+			if err := r.transport.Ready(); err != nil {
+				return err
 			}
 		}
 	}

@@ -312,3 +312,24 @@ func TestAStopCancelsHandlers(t *testing.T) {
 		t.Errorf("Run returned %v", err)
 	}
 }
+
+// TestChecksOnAFullDiskEnd: they are not waited for without end where nothing can be stored.
+func TestChecksOnAFullDiskEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full, err := local.Open(local.Config{Topics: topology(nil), MinFree: 1 << 20, Free: func(string) (int64, error) { return 1000, nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := Config{
+			Transport: full, Checks: 1, Sinks: map[string]pipeline.Sink{"box": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
+			Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Sinks: []string{"box"}}},
+		}
+		r, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "has 1000 bytes free and needs 1048576: make room on it, or lower min_free") {
+			t.Errorf("got %v, want what to do", err)
+		}
+	})
+}

@@ -141,7 +141,7 @@ func (s *Shortage) Error() string {
 			"see to its quota and its inodes; nothing new is taken in meanwhile", s.Dir, s.Free)
 	}
 	return fmt.Sprintf("the disk of the data directory %s has %d bytes free and needs %d: "+
-		"make room on it; nothing new is taken in meanwhile", s.Dir, s.Free, s.Need)
+		"make room on it, or lower min_free; nothing new is taken in meanwhile", s.Dir, s.Free, s.Need)
 }
 
 // Room watches the free space on the disk of a store. A nil *Room always has room.
