@@ -33,12 +33,15 @@ func plainDigits(s string) string {
 
 var numeral = regexp.MustCompile(`-?(?:[0-9]{1,3}(?: [0-9]{3})+(?:[.,][0-9]+)?(?:[^0-9]|$)|[0-9]+(?:[.,'][0-9]+)*)`)
 
+// bare is a decimal point without a digit before it.
+var bare = regexp.MustCompile(`(^|[^\pL\pN.,'])([.,][0-9])`)
+
 // number finds the first number in s and returns it with a decimal point and without marks between its
 // digits, such as "1299.00". unit is the currency beside it, if there is one. tag is the language of the
 // page, which may decide whether "1.299" is a little more than one. ok is false if there is no number, or
 // one that cannot be read.
 func number(s, tag string) (n, unit string, ok bool) {
-	s = plainDigits(s)
+	s = bare.ReplaceAllString(plainDigits(s), "${1}0$2")
 	at := numeral.FindStringIndex(s)
 	if at == nil {
 		return "", "", false

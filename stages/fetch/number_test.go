@@ -32,6 +32,11 @@ func TestNumber(t *testing.T) {
 		{"1.299", "", "1299", ""},        // nothing is known: groups of three
 		{"1.299 €", "en", "1299", "EUR"}, // a price has no three decimal places
 		{"1.299 KWD", "en", "1.299", "KWD"},
+		{"$.99", "en", "0.99", "USD"},
+		{"€ ,50", "de", "0.50", "EUR"},
+		{"-.5", "en", "-0.5", ""},
+		{"now .299 off", "de", "0.299", ""},
+		{"v.2 of 10", "en", "2", ""},
 		{"120 EUR, was 150", "en", "120", "EUR"},
 	} {
 		n, unit, ok := number(tt.in, tt.tag)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"mime"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -25,7 +25,8 @@ const (
 	maxOfferText  = 200
 )
 
-// offerOf returns the first offer with a price that the page declares as JSON-LD, or else as microdata.
+// offerOf returns the first offer with a price that the page declares as JSON-LD, or else as microdata. If
+// none has a price, it returns the first one.
 func offerOf(ctx context.Context, raw pipeline.Raw) (offer, error) {
 	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType != "text/html" && mediaType != "application/xhtml+xml" {
 		return offer{}, noValue("only HTML declares offers, and the page is " + mediaType)
@@ -40,18 +41,20 @@ func offerOf(ctx context.Context, raw pipeline.Raw) (offer, error) {
 		return offer{}, noValue("the page is nested too deeply to look for an offer (more than 512 elements)")
 	}
 	var inMicrodata offer
+	w := walker{left: maxOfferNodes}
 	item := (*html.Node)(nil) // the Offer in microdata
 	for n := range root.Descendants() {
 		if n.Type != html.ElementNode {
 			continue
 		}
 		if n.Data == "script" && mediaTypeOf(attributeOf(n, "type")) == "application/ld+json" && n.FirstChild != nil {
-			w := walker{left: maxOfferNodes}
 			var v any
-			if json.Unmarshal([]byte(n.FirstChild.Data), &v) == nil {
-				w.find(v, 0)
+			d := json.NewDecoder(strings.NewReader(n.FirstChild.Data))
+			d.UseNumber()
+			if d.Decode(&v) == nil {
+				w.find(v, nil, 0)
 			}
-			if w.found.Price != "" || w.found.Availability != "" {
+			if w.found.Price != "" {
 				return w.found, nil
 			}
 		}
@@ -60,7 +63,12 @@ func offerOf(ctx context.Context, raw pipeline.Raw) (offer, error) {
 			inMicrodata = microdata(n)
 		}
 	}
-	if item == nil {
+	switch {
+	case inMicrodata.Price != "":
+		return inMicrodata, nil
+	case w.found != offer{}:
+		return w.found, nil
+	case item == nil:
 		return offer{}, noValue("the page declares no offer (schema.org, as JSON-LD or microdata)")
 	}
 	return inMicrodata, nil
@@ -91,30 +99,38 @@ func isOffer(kind string) bool {
 	return false
 }
 
-// walker finds the first offer in a JSON-LD value.
+// walker finds the first offer with a price in JSON-LD values, or the first one without.
 type walker struct {
 	found offer
 	left  int // how many nodes are still read
 }
 
-func (w *walker) find(v any, depth int) {
+// find looks into v, which is a part of the offer of, unless that is nil.
+func (w *walker) find(v any, of *offer, depth int) {
 	if w.left--; w.left < 0 || depth > maxOfferDepth || w.found.Price != "" {
 		return
 	}
 	switch v := v.(type) {
 	case []any:
 		for _, x := range v {
-			w.find(x, depth+1)
+			w.find(x, of, depth+1)
 		}
 	case map[string]any:
-		if isOffer(typeOf(v)) {
-			w.take(v)
+		whole := of == nil && isOffer(typeOf(v))
+		if whole {
+			of = &offer{}
+		}
+		if of != nil && isOffer(typeOf(v)) {
+			of.take(v)
 		}
 		// The keys of an offer come first, in a fixed order: a map has none.
 		for _, key := range []string{"@graph", "mainEntity", "itemOffered", "offers", "priceSpecification", "hasVariant", "model"} {
 			if x, ok := v[key]; ok {
-				w.find(x, depth+1)
+				w.find(x, of, depth+1)
 			}
+		}
+		if whole && (of.Price != "" || w.found == offer{}) {
+			w.found = *of
 		}
 	}
 }
@@ -135,28 +151,33 @@ func typeOf(v map[string]any) string {
 	return ""
 }
 
-// take takes what w has not found yet from v.
-func (w *walker) take(v map[string]any) {
+// take takes what o does not say yet from v.
+func (o *offer) take(v map[string]any) {
 	for _, f := range []struct {
 		to   *string
 		keys []string
-	}{{&w.found.Price, []string{"price", "lowPrice"}}, {&w.found.Currency, []string{"priceCurrency"}}, {&w.found.Availability, []string{"availability"}}} {
+	}{{&o.Price, []string{"price", "lowPrice"}}, {&o.Currency, []string{"priceCurrency"}}, {&o.Availability, []string{"availability"}}} {
 		for _, key := range f.keys {
 			if *f.to == "" {
 				*f.to = scalar(v[key])
 			}
 		}
 	}
-	w.found = w.found.tidy()
+	*o = o.tidy()
 }
 
-// scalar returns a text or a number as it is written.
+// scalar returns a text, or a number as it is written but without an exponent.
 func scalar(v any) string {
 	switch v := v.(type) {
 	case string:
 		return cut(strings.TrimSpace(v), maxOfferText)
-	case float64:
-		return fmt.Sprint(json.Number(strings.TrimSuffix(fmt.Sprintf("%.10g", v), ".0")))
+	case json.Number:
+		if !strings.ContainsAny(v.String(), "eE") {
+			return cut(v.String(), maxOfferText)
+		}
+		if x, err := v.Float64(); err == nil {
+			return strconv.FormatFloat(x, 'f', -1, 64)
+		}
 	case map[string]any:
 		return scalar(v["@value"])
 	}

@@ -19,6 +19,10 @@ func TestOffer(t *testing.T) {
 		"aggregate": ld(`[{"@type":"Product","offers":{"@type":"AggregateOffer","lowPrice":"95.00","highPrice":"99.00","priceCurrency":"EUR","availability":"schema:InStock"}}]`),
 		"spec":      ld(`{"@type":"Offer","availability":"https://schema.org/InStock","priceSpecification":{"@type":"PriceSpecification","price":"95.00","priceCurrency":"EUR"}}`),
 		"second":    ld(`{broken`) + ld(`{"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"InStock"}`),
+		"number":    ld(`{"@type":"Offer","price":95.00,"priceCurrency":"EUR","availability":"InStock"}`),
+		"two":       ld(`[{"@type":"Offer","availability":"SoldOut"},{"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"InStock"}]`),
+		"empty": ld(`{"@type":"Offer","price":"","availability":"SoldOut"}`) +
+			`<p itemscope itemtype="https://schema.org/Offer"><meta itemprop=price content="95.00"><meta itemprop=priceCurrency content=EUR><meta itemprop=availability content=InStock>`,
 		"microdata": `<div itemscope itemtype="https://schema.org/Product"><div itemprop="offers" itemscope itemtype="https://schema.org/Offer">
 			<span itemprop="price" content="95.00">€95</span><meta itemprop="priceCurrency" content="EUR"><link itemprop="availability" href="https://schema.org/InStock"></div></div>`,
 	} {
@@ -27,6 +31,20 @@ func TestOffer(t *testing.T) {
 		stock, err2 := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{})
 		if got := strings.TrimSpace(price) + "/" + strings.TrimSpace(stock); got != want || err != nil || err2 != nil {
 			t.Errorf("%s: got %q (%v, %v), want %q", name, got, err, err2, want)
+		}
+	}
+}
+
+// TestPriceAsNumber: JSON has numbers in forms that a shop does not show.
+func TestPriceAsNumber(t *testing.T) {
+	for price, want := range map[string]string{
+		"12500000000": "12500000000", "12500000001": "12500000001", "1234567890.55": "1234567890.55", "0.00001234": "0.00001234",
+		"1.25e10": "12500000000", "1e-5": "0.00001", "99.90": "99.90", `".99"`: "0.99", "1e400": "", "1e300": "",
+	} {
+		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(`<script type="application/ld+json">{"@type":"Offer","price":` + price + `}</script>`)}
+		got, err := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "vi"})
+		if got = strings.TrimSpace(got); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: got %q, %v, want %q", price, got, err, want)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package index
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -110,16 +109,13 @@ func loadProgress(st flow.State) (p Progress, err error) {
 	return p, err
 }
 
-// nanos returns t in nanoseconds since 1970, or 0 if t is zero. Nanoseconds reach until 2262; a
-// later t counts as then.
+// nanos returns t in nanoseconds since 1970, or 0 if t is zero. A t before 1970 or after 2262 counts as
+// then.
 func nanos(t time.Time) int64 {
-	switch {
-	case t.IsZero():
+	if t.IsZero() {
 		return 0
-	case t.Year() > 2261:
-		return math.MaxInt64
 	}
-	return t.UnixNano()
+	return flow.WakeTime(t).UnixNano()
 }
 
 func fromNanos(n int64) time.Time {

@@ -289,7 +289,7 @@ func (c *chaos) watch() {
 			}
 			c.fetch(o, false)
 		case checked:
-			k := c.before.Incarnation + fmt.Sprint(c.before.Check)
+			k := fmt.Sprint(c.before.Incarnation, " ", c.before.Check)
 			if c.checked[k] {
 				c.Errorf("check %s counted twice", k)
 			}

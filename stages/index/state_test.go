@@ -453,3 +453,14 @@ func alterValue(v reflect.Value) {
 		panic(v.Kind())
 	}
 }
+
+// TestTimesOfRecords: a time that nanoseconds since 1970 do not hold, of a page that was pushed, is not
+// taken for another one.
+func TestTimesOfRecords(t *testing.T) {
+	for year, want := range map[int]int{1500: 1970, 1970: 1970, 2026: 2026, 9999: 2262} {
+		r := CheckRecord{Time: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)}
+		if got := r.stored(1).record().Time.Year(); got != want {
+			t.Errorf("the year %d: got %d, want %d", year, got, want)
+		}
+	}
+}
