@@ -62,6 +62,9 @@ type FollowCommand struct {
 	Subscription pipeline.Subscription `json:"subscription"`
 	// End ends the subscription that an earlier command began.
 	End bool `json:"end,omitempty"`
+	// Kept says that notifications of earlier changes are still delivered after the End, because the
+	// subscription that follows links was paused or expired, and not cancelled.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // Message returns c as a message on TopicDocuments with the time at. Cause is the ID of the message

@@ -82,12 +82,18 @@ func (a *application) follow(f follow) bool {
 	e, x := f.Existing, f.Expired
 	switch {
 	case f.End:
+		why := flow.EndCancelled
+		if f.Kept {
+			why = flow.EndPaused
+		}
 		if e != nil {
-			a.end(*e, flow.EndCancelled)
+			a.end(*e, why)
 		}
 		if x != nil {
 			a.unlist(*x)
-			a.withdraw(x.Stamped, nil)
+			if !f.Kept {
+				a.withdraw(x.Stamped, nil)
+			}
 		}
 		if e == nil && x == nil {
 			return false
@@ -306,7 +312,7 @@ func (s *Stage) plant(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped)
 		if t == nil {
 			return nil
 		}
-		return s.fell(tx, st, m, id, t)
+		return s.fell(tx, st, m, id, t, r.Until != flow.Forever && r.End != flow.EndCancelled)
 	}
 	if t == nil {
 		t = newTree(r.Page, treeState{Subscription: r.Subscription}, nil)
@@ -320,11 +326,11 @@ func (s *Stage) plant(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped)
 	return s.grow(tx, st, m, id, t, true)
 }
 
-// fell ends a tree.
-func (s *Stage) fell(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree) error {
+// fell ends a tree. Kept is that of the FollowCommands.
+func (s *Stage) fell(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, kept bool) error {
 	for _, url := range slices.Sorted(maps.Keys(t.pages)) {
 		if url != t.root {
-			s.endFollow(tx, m, id, t, url)
+			s.endFollow(tx, m, id, t, url, kept)
 		}
 	}
 	if err := clearNames(st, treePagesName+id+"/"); err != nil {
@@ -338,7 +344,7 @@ func (s *Stage) fell(tx flow.Tx, st flow.State, m flow.Message, id string, t *tr
 func (s *Stage) grow(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, changed bool) error {
 	c := t.grow(s.cfg.Now().UTC())
 	for _, url := range c.Ended {
-		s.endFollow(tx, m, id, t, url)
+		s.endFollow(tx, m, id, t, url, false)
 		if err := st.Delete(treePageName(id, url)); err != nil {
 			return err
 		}
@@ -386,8 +392,8 @@ func (s *Stage) tellFollow(tx flow.Tx, m flow.Message, id string, t *tree, url s
 }
 
 // endFollow tells a page that t does not watch it any more.
-func (s *Stage) endFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string) {
-	c := flow.FollowCommand{URL: url, Followed: flow.Followed{Root: t.root, ID: id}, End: true}
+func (s *Stage) endFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string, kept bool) {
+	c := flow.FollowCommand{URL: url, Followed: flow.Followed{Root: t.root, ID: id}, End: true, Kept: kept}
 	tx.Emit(c.Message(m.ID, s.cfg.Now()))
 }
 

@@ -189,6 +189,7 @@ func TestCatches(t *testing.T) {
 		{"a linked page that does not begin", flow.GroupIndex, ignored(flow.TypeFollow), ""},
 		{"links that are not reported", flow.GroupIndex, output(nth(2, flow.TypeLinks, drop)), "pages are watched, want"},
 		{"a linked page that nobody ends", flow.GroupIndex, input(alter(flow.TypeFollow, func(c *flow.FollowCommand) { c.End = false })), ""},
+		{"a pause that drops what waits about linked pages", flow.GroupIndex, input(alter(flow.TypeFollow, func(c *flow.FollowCommand) { c.Kept = false })), "withdrawn"},
 		{"a change that is told for each tree", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Followed = nil }), ""},
 		{"a challenge taken for a text", flow.GroupIndex, found(unmarked), ""},
 	} {

@@ -121,6 +121,8 @@ func (e *entry) collectFollow(m flow.Message) error {
 	c, err := flow.FollowCommandFrom(m)
 	command := beginFollow
 	switch {
+	case c.Kept:
+		command = keepFollow
 	case c.End:
 		command = endFollow
 	case c.Links:

@@ -80,6 +80,7 @@ func (h *hierarchy) reach(links func(url string) []string) ([]string, map[string
 // Commands that a root sends to a page.
 const (
 	endFollow    = "end"
+	keepFollow   = "end, and deliver what waits"
 	beginFollow  = "begin"
 	expandFollow = "begin, and report links"
 )
@@ -157,9 +158,13 @@ func (t *truth) grows(now time.Time, d *deeds) {
 		if r := t.subs[pair]; r != nil && r.sub.Follow != nil {
 			continue
 		}
+		end := endFollow
+		if t.expired[pair] != nil {
+			end = keepFollow
+		}
 		for url := range h.pages {
 			if url != h.root {
-				d.follow(h, url, endFollow)
+				d.follow(h, url, end)
 			}
 		}
 		delete(t.trees, pair)
@@ -206,13 +211,14 @@ func (t *truth) followed(c flow.FollowCommand, position string, d *deeds) {
 	switch {
 	case c.End:
 		if r != nil {
-			t.stop(pair).cancelled = true
-			r.withdraw(d, nil)
+			t.stop(pair).cancelled = !c.Kept
 		}
-		if x != nil {
-			delete(t.expired, pair)
-			x.withdraw(d, nil)
+		for _, ended := range []*record{r, x} {
+			if ended != nil && !c.Kept {
+				ended.withdraw(d, nil)
+			}
 		}
+		delete(t.expired, pair)
 		t.tidy()
 	case r == nil && x != nil && equal(x.sub, c.Subscription):
 		x.followed = &c.Followed // what expired stays so until it is changed or resumed
