@@ -60,7 +60,12 @@ func (s *Store) BackupTo(w io.Writer) error { return s.db.BackupTo(w) }
 
 // UnpackBackup unpacks a backup of BackupTo into dir, which must be empty or missing. A
 // truncated archive is refused and leaves nothing behind. Errors say what to do.
-func UnpackBackup(r io.Reader, dir string) error { return store.Unpack(r, dir) }
+func UnpackBackup(r io.Reader, dir string) error {
+	if err := store.Unpack(r, dir); err != nil {
+		return fmt.Errorf("nothing was restored: %w", err)
+	}
+	return nil
+}
 
 // errNotStarted says that the Router was stopped before its transport had started.
 var errNotStarted = errors.New("vokter: ended before it had started")

@@ -94,7 +94,7 @@ cookies: {a: "1; b=2", c: "ok"}
 
 func TestImportMistakes(t *testing.T) {
 	expect(t, exitUsage, "name one file", "import")
-	expect(t, exitUsage, "no such file", "import", "missing.yaml")
+	expect(t, exitUsage, "does not exist", "import", "missing.yaml")
 	expect(t, exitUsage, "is a directory", "import", t.TempDir())
 	expect(t, exitUsage, `did you mean "opml"?`, "import", "--from", "opm", "x")
 	expect(t, exitFailed, "cannot be imported: the file is not YAML", "import", file(t, "urls.yaml", "url: ["))

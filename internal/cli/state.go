@@ -299,6 +299,8 @@ func copyStore(ctx context.Context, m manage.Manager, dir string) error {
 	err := vokter.UnpackBackup(r, dir)
 	if err == nil {
 		_, err = io.Copy(io.Discard, r) // an error may come at the very end
+	} else {
+		err = fmt.Errorf("no backup was made: %w", errors.Unwrap(err)) // it says that nothing was restored
 	}
 	_ = r.CloseWithError(err)
 	if perr := <-packed; perr != nil && (err == nil || !errors.Is(perr, err)) {

@@ -162,7 +162,7 @@ func TestFailedCopy(t *testing.T) {
 	}{
 		"refused":   {sending{err: busy}, busy.Error()},
 		"broke off": {sending{part: "half", err: cut}, cut.Error()},
-		"no tar":    {sending{part: strings.Repeat("no archive ", 1000)}, "nothing was restored: this is no backup of a store: archive/tar: invalid tar header"},
+		"no tar":    {sending{part: strings.Repeat("no archive ", 1000)}, "no backup was made: this is no backup of a store: archive/tar: invalid tar header"},
 	} {
 		if err := copyStore(t.Context(), &c.m, filepath.Join(top, "b")); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)

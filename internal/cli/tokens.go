@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 
@@ -118,6 +120,17 @@ func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error 
 // maxPage is the largest page that tokens reads, in bytes.
 const maxPage = 10 << 20
 
+// cannotOpen returns err, an error of opening the file called name, in words for its user.
+func cannotOpen(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the file %s does not exist", name)
+	}
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = pe.Err
+	}
+	return fmt.Errorf("the file %s cannot be read: %w", name, err)
+}
+
 // readAll reads the file called name, or standard input if name is "-". More than maxPage bytes
 // are an error.
 func (a *app) readAll(name string) ([]byte, error) {
@@ -125,7 +138,7 @@ func (a *app) readAll(name string) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, err
+			return nil, cannotOpen(name, err)
 		}
 		defer f.Close()
 		in = f

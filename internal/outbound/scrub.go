@@ -48,7 +48,17 @@ func reason(err error) string {
 		}
 		return fmt.Sprintf("%s: %v", e.Op, cause)
 	}
-	return err.Error()
+	// net/http has no types for these.
+	switch text := err.Error(); {
+	case text == "EOF", text == "unexpected EOF":
+		return "the connection was closed"
+	case strings.Contains(text, "headers exceeded"), strings.Contains(text, "header list larger"):
+		return "the header of the answer is larger than 64 KB"
+	case strings.Contains(text, "malformed HTTP"), strings.Contains(text, "malformed MIME header"):
+		return "what answers does not speak HTTP"
+	default:
+		return text
+	}
 }
 
 // Scrubber removes secrets from texts, also in the forms that they have in URLs, base64 and

@@ -129,6 +129,23 @@ func TestReasonsAreShort(t *testing.T) {
 	}
 }
 
+// TestReasonsOfBrokenAnswers: they are said in words for the operator.
+func TestReasonsOfBrokenAnswers(t *testing.T) {
+	for answer, want := range map[string]string{
+		"\x1b[31mpwn\x00\r\n\r\n":                                            "no answer: what answers does not speak HTTP",
+		"HTTP/1.1 aaaa aaaa\r\n\r\n":                                         "no answer: what answers does not speak HTTP",
+		"HTTP/1.1 200 OK\r\nx\r\n\r\n":                                       "no answer: what answers does not speak HTTP",
+		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 100_000) + "\r\n\r\n": "no answer: the header of the answer is larger than 64 KB",
+	} {
+		if _, err := ask(t.Context(), t, answer); err == nil || err.Error() != want {
+			t.Errorf("%.40q: got %v, want %s", answer, err, want)
+		}
+	}
+	if got, want := reason(io.EOF), "the connection was closed"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestParseURL(t *testing.T) {
 	for raw, ok := range map[string]bool{
 		"https://example.com": true, "http://[::1]:8080/x": true, "http://example.com:/": true, "HTTPS://EXAMPLE.COM/": true,

@@ -63,7 +63,7 @@ func packFile(f vfs.FS, dir, name string, out *tar.Writer) error {
 // and still is after an error or a crash. A truncated archive is always an error. Errors say
 // what to do.
 func Unpack(r io.Reader, dir string) error {
-	err := whole(vfs.Default, absolute(dir), func(to string) error {
+	return whole(vfs.Default, absolute(dir), func(to string) error {
 		if err := os.Mkdir(to, 0o750); err != nil {
 			return err
 		}
@@ -78,10 +78,6 @@ func Unpack(r io.Reader, dir string) error {
 		}
 		return mark(vfs.Default, to)
 	})
-	if err != nil {
-		return fmt.Errorf("nothing was restored: %w", err)
-	}
-	return nil
 }
 
 // unpack writes the files before the mark to dir.
