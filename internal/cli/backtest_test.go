@@ -126,7 +126,7 @@ func TestTrialMistakes(t *testing.T) {
 	expect(t, 2, "name both files", "test", "--old", a, "--keywords", "x")
 	expect(t, 2, "leave --data and -c out", "test", "--old", a, "--new", a, "--keywords", "x", "--data", "d")
 	expect(t, 2, "write keywords as --keywords", "test", "https://example.com/", "x", "--data", "d")
-	expect(t, 1, "no such file", "test", "--old", a, "--new", a+"x", "--keywords", "x")
+	expect(t, 1, "does not exist", "test", "--old", a, "--new", a+"x", "--keywords", "x")
 	expect(t, 2, "no data directory is given", "test", "https://example.com/", "--keywords", "x")
 	expect(t, 2, "--events", "test", "--old", a, "--new", a, "--keywords", "x", "--events", "changed")
 	expect(t, 0, "No notification: the files have the same words.", "test", "--old", a, "--new", a, "--keywords", "x")
