@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/internal/render"
+	"github.com/vokter/vokter/pipeline"
 )
 
 // reason returns the text of a network error without parts that differ between attempts, such
@@ -48,17 +50,33 @@ func reason(err error) string {
 		}
 		return fmt.Sprintf("%s: %v", e.Op, cause)
 	}
-	// net/http has no types for these.
-	switch text := err.Error(); {
-	case text == "EOF", text == "unexpected EOF":
-		return "the connection was closed"
-	case strings.Contains(text, "headers exceeded"), strings.Contains(text, "header list larger"):
-		return "the header of the answer is larger than 64 KB"
-	case strings.Contains(text, "malformed HTTP"), strings.Contains(text, "malformed MIME header"):
-		return "what answers does not speak HTTP"
-	default:
+	if _, text := BadAnswer(err, "the other side"); text != "" {
 		return text
 	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "the connection was closed"
+	}
+	return err.Error()
+}
+
+// BadAnswer returns the class of a check and the reason if err is an error of Go's HTTP client about
+// an answer that it cannot read, and empty texts otherwise. The reason calls the other side who and
+// quotes nothing of the answer.
+func BadAnswer(err error, who string) (class, reason string) {
+	switch text := err.Error(); { // the client has no types for them
+	case strings.Contains(text, "headers exceeded"), strings.Contains(text, "header list larger"):
+		return pipeline.FailTooLarge, "the response's header is larger than 64 KB"
+	case strings.Contains(text, "Location header"):
+		return pipeline.FailRedirect, "a redirect leads to something that is no URL"
+	case strings.Contains(text, "malformed HTTP"), strings.Contains(text, "malformed MIME header"):
+		return pipeline.FailNetwork, who + " answered with something that is not HTTP"
+	case strings.Contains(text, "Content-Length"):
+		return pipeline.FailNetwork, who + " answered with an invalid Content-Length"
+	case strings.Contains(text, "chunked encoding"), strings.Contains(text, "chunked line"),
+		strings.Contains(text, "chunk length"), strings.Contains(text, "header line too long"):
+		return pipeline.FailNetwork, who + " answered with a damaged chunk"
+	}
+	return "", ""
 }
 
 // Scrubber removes secrets from texts, also in the forms that they have in URLs, base64 and

@@ -159,6 +159,8 @@ func (s *Sender) failure(ctx context.Context, err error, sent bool) error {
 		if errors.Is(err, context.DeadlineExceeded) {
 			what = "no answer in time"
 		}
+	} else if class, _ := BadAnswer(err, ""); class != "" {
+		what = "no valid answer"
 	}
 	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	err = s.Secrets.Wrap(what, err)

@@ -129,20 +129,36 @@ func TestReasonsAreShort(t *testing.T) {
 	}
 }
 
-// TestReasonsOfBrokenAnswers: they are said in words for the operator.
+// TestReasonsOfBrokenAnswers: the reasons are plain sentences, which quote nothing of the answer.
 func TestReasonsOfBrokenAnswers(t *testing.T) {
-	for answer, want := range map[string]string{
-		"\x1b[31mpwn\x00\r\n\r\n":                                            "no answer: what answers does not speak HTTP",
-		"HTTP/1.1 aaaa aaaa\r\n\r\n":                                         "no answer: what answers does not speak HTTP",
-		"HTTP/1.1 200 OK\r\nx\r\n\r\n":                                       "no answer: what answers does not speak HTTP",
-		"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 100_000) + "\r\n\r\n": "no answer: the header of the answer is larger than 64 KB",
+	const ok = "HTTP/1.1 200 OK\r\n"
+	for name, c := range map[string]struct{ answer, want string }{
+		"no HTTP":        {"\x1b[31mpwn\x00\r\n\r\n", "no valid answer: the other side answered with something that is not HTTP"},
+		"status":         {"HTTP/1.1 aaaa\r\n\r\n", "no valid answer: the other side answered with something that is not HTTP"},
+		"header":         {ok + "pwn\r\n\r\n", "no valid answer: the other side answered with something that is not HTTP"},
+		"long header":    {ok + "X: " + strings.Repeat("x", 100<<10) + "\r\n\r\n", "no valid answer: the response's header is larger than 64 KB"},
+		"location":       {"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: :pwn\r\n\r\n", "no valid answer: a redirect leads to something that is no URL"},
+		"content-length": {ok + "Content-Length: -5\r\n\r\n", "no valid answer: the other side answered with an invalid Content-Length"},
+		"chunk":          {ok + "Transfer-Encoding: chunked\r\n\r\npwn\r\n", "the answer broke off: the other side answered with a damaged chunk"},
 	} {
-		if _, err := ask(t.Context(), t, answer); err == nil || err.Error() != want {
-			t.Errorf("%.40q: got %v, want %s", answer, err, want)
+		a, err := ask(t.Context(), t, c.answer)
+		if err == nil {
+			err = a.Broken
+		}
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
-	if got, want := reason(io.EOF), "the connection was closed"; got != want {
-		t.Errorf("got %q, want %q", got, want)
+	s := local(t)
+	closing := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // what is left unread would reset the connection
+		panic(http.ErrAbortHandler)
+	}))
+	defer closing.Close()
+	u, _ := url.Parse(closing.URL)
+	_, err := s.Do(t.Context(), http.MethodPost, u, nil, []byte("x"))
+	if err == nil || err.Error() != "no answer: the connection was closed" {
+		t.Errorf("closed: got %v", err)
 	}
 }
 

@@ -289,13 +289,8 @@ func reasonOf(ctx context.Context, err error, host string) (class, reason string
 	if reason, ok := tlsReason(err, host); ok {
 		return pipeline.FailTLS, reason
 	}
-	switch text := err.Error(); {
-	case strings.Contains(text, "headers exceeded"), strings.Contains(text, "header list larger"):
-		return pipeline.FailTooLarge, "the response's header is larger than 64 KB"
-	case strings.Contains(text, "Location header"):
-		return pipeline.FailRedirect, "a redirect leads to something that is no URL"
-	case strings.Contains(text, "malformed HTTP"), strings.Contains(text, "malformed MIME header"):
-		return pipeline.FailNetwork, host + " answered with something that is not HTTP"
+	if class, reason := outbound.BadAnswer(err, host); class != "" {
+		return class, reason
 	}
 	switch {
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
