@@ -53,10 +53,10 @@ func reason(err error) string {
 	if _, text := BadAnswer(err, "the other side"); text != "" {
 		return text
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return "the connection was closed"
+	if text := err.Error(); text != io.EOF.Error() && text != io.ErrUnexpectedEOF.Error() {
+		return text
 	}
-	return err.Error()
+	return "the connection was closed"
 }
 
 // BadAnswer returns the class of a check and the reason if err is an error of Go's HTTP client about

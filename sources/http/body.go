@@ -130,7 +130,10 @@ func (b *body) failure(err error) error {
 	if _, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		return err
 	}
-	if b.in != nil && b.in.err == nil && b.ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if b.in != nil && b.in.err == nil && b.ctx.Err() == nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) { // a body that ends with its connection may have been cut
+			return &pipeline.FetchError{Class: pipeline.FailNetwork, Reason: "the page's compressed data ends too early", Err: err}
+		}
 		return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page's compression is damaged", Err: err}
 	}
 	if b.in != nil && b.in.err != nil {

@@ -151,6 +151,18 @@ func TestFailures(t *testing.T) {
 			z := gzipped([]byte("vokter"))
 			z[len(z)-6] ^= 1 // the checksum
 			w.Write(z)
+		case "/cutgzip":
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Length", "100")
+			w.Write(gzipped([]byte("vokter"))[:20])
+		case "/length":
+			c, _, _ := http.NewResponseController(w).Hijack()
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n")
+			c.Close()
+		case "/chunk":
+			c, _, _ := http.NewResponseController(w).Hijack()
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhunter2\r\n")
+			c.Close()
 		case "/half":
 			w.Header().Set("Content-Length", "100")
 			io.WriteString(w, "half")
@@ -194,7 +206,10 @@ func TestFailures(t *testing.T) {
 		{secret + "/header", pipeline.FailTooLarge, "the response's header is larger than 64 KB", 0, 0},
 		{secret + "/compress", pipeline.FailUnreadable, `the page is encoded as "compress", which was not asked for`, 0, 0},
 		{secret + "/nogzip", pipeline.FailUnreadable, "the page's compression is damaged", 0, 0},
-		{secret + "/halfgzip", pipeline.FailNetwork, "127.0.0.1 closed the connection before the page was complete", 0, 0},
+		{secret + "/halfgzip", pipeline.FailNetwork, "the page's compressed data ends too early", 0, 0},
+		{secret + "/cutgzip", pipeline.FailNetwork, "127.0.0.1 closed the connection before the page was complete", 0, 0},
+		{secret + "/length", pipeline.FailNetwork, "127.0.0.1 answered with an invalid Content-Length", 0, 0},
+		{secret + "/chunk", pipeline.FailNetwork, "127.0.0.1 answered with a damaged chunk", 0, 0},
 		{secret + "/badgzip", pipeline.FailUnreadable, "the page's compression is damaged", 0, 0},
 		{secret + "/half", pipeline.FailNetwork, "127.0.0.1 closed the connection before the page was complete", 0, 0},
 		{secret + "/large", pipeline.FailTooLarge, "the page is larger than 10 MiB", 0, 0},
