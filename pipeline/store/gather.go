@@ -103,11 +103,18 @@ func (g *gathered) remove(r keyRange) {
 // apply makes b visible. It returns its number, for sync.
 func (c *core) apply(b *pebble.Batch) (n uint64, err error) {
 	g := &c.gathered
+	if c.every == 0 {
+		if err := b.Commit(pebble.NoSync); err != nil { // it may wait for the disk; who reads must not
+			return 0, err
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.applied++
+		return g.applied, nil
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case c.every == 0:
-		err = b.Commit(pebble.NoSync)
 	case b.Len() > gatherBytes/2:
 		if err = c.writeGathered(); err == nil {
 			err = b.Commit(pebble.NoSync)
