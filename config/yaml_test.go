@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -147,7 +148,7 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 // TestTooManyAliases: a file that aliases make too large has this one mistake.
 func TestTooManyAliases(t *testing.T) {
 	_, err := Parse("c.yaml", []byte(amplified()), options(nil))
-	if errs, ok := err.(Errors); !ok || len(errs) != 1 {
+	if errs, ok := errors.AsType[Errors](err); !ok || len(errs) != 1 {
 		t.Errorf("got %d mistakes: %.300v", len(errs), err)
 	}
 }
