@@ -319,7 +319,7 @@ func benchmarkStart(b *testing.B, origin string) {
 }
 
 // start runs cfg until during returns.
-func start(b *testing.B, cfg Config, during func(r *Router)) {
+func start(b testing.TB, cfg Config, during func(r *Router)) {
 	r, err := New(cfg)
 	if err != nil {
 		b.Fatal(err)

@@ -299,18 +299,7 @@ func TestAStopCancelsHandlers(t *testing.T) {
 			return nil, context.Cause(m.Context())
 		}
 	}}
-	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	<-busy
-	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("Run returned %v", err)
-	}
+	start(t, cfg, func(*Router) { <-busy })
 }
 
 // TestChecksOnAFullDiskEnd: they are not waited for without end where nothing can be stored.

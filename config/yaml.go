@@ -16,6 +16,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/scanner"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/vokter/vokter/internal/render"
 )
 
 // parse returns the body of data, or nil where there is none.
@@ -112,10 +114,8 @@ func (d *decoder) syntax(err error) {
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("the file %s does not exist", path)
 	case err != nil:
-		return nil, cannotRead(path, err)
+		return nil, render.FileError(path, err)
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
 	case info.Mode()&fs.ModeNamedPipe != 0 && !isOpen(path):
@@ -123,13 +123,13 @@ func readFile(path string) ([]byte, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, cannotRead(path, err)
+		return nil, render.FileError(path, err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // a device or a pipe does not tell its size
 	switch {
 	case err != nil:
-		return nil, cannotRead(path, err)
+		return nil, render.FileError(path, err)
 	case len(b) > maxFile:
 		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFile>>20)
 	}
@@ -139,13 +139,6 @@ func readFile(path string) ([]byte, error) {
 // isOpen reports whether path names a file that the process has open already, as a shell's <(...) does.
 func isOpen(path string) bool {
 	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
-}
-
-func cannotRead(path string, err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err
-	}
-	return fmt.Errorf("the file %s cannot be read: %w", path, err)
 }
 
 // Bounds of a file, checked before it is parsed: the parser's time and memory grow with the

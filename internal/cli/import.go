@@ -123,14 +123,14 @@ func (a *app) readImport(name string) ([]byte, error) {
 	if name != "-" {
 		info, err := os.Stat(name)
 		if err != nil {
-			return nil, &usageError{err: cannotOpen(name, err)}
+			return nil, &usageError{err: render.FileError(name, err)}
 		}
 		if info.IsDir() {
 			return nil, &usageError{err: fmt.Errorf("%s is a directory; name a file in it", name)}
 		}
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, &usageError{err: cannotOpen(name, err)}
+			return nil, &usageError{err: render.FileError(name, err)}
 		}
 		defer f.Close()
 		in = f

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strconv"
 
@@ -13,6 +11,7 @@ import (
 	"golang.org/x/text/language"
 
 	"github.com/vokter/vokter/internal/reading"
+	"github.com/vokter/vokter/internal/render"
 	filesource "github.com/vokter/vokter/sources/file"
 )
 
@@ -120,17 +119,6 @@ func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error 
 // maxPage is the largest page that tokens reads, in bytes.
 const maxPage = 10 << 20
 
-// cannotOpen returns err, an error of opening the file called name, in words for its user.
-func cannotOpen(name string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the file %s does not exist", name)
-	}
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		err = pe.Err
-	}
-	return fmt.Errorf("the file %s cannot be read: %w", name, err)
-}
-
 // readAll reads the file called name, or standard input if name is "-". More than maxPage bytes
 // are an error.
 func (a *app) readAll(name string) ([]byte, error) {
@@ -138,7 +126,7 @@ func (a *app) readAll(name string) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, cannotOpen(name, err)
+			return nil, render.FileError(name, err)
 		}
 		defer f.Close()
 		in = f

@@ -116,11 +116,12 @@ func (w *walker) find(v any, of *offer, depth int) {
 			w.find(x, of, depth+1)
 		}
 	case map[string]any:
-		whole := of == nil && isOffer(typeOf(v))
+		declared := isOffer(typeOf(v))
+		whole := declared && of == nil
 		if whole {
 			of = &offer{}
 		}
-		if of != nil && isOffer(typeOf(v)) {
+		if declared {
 			of.take(v)
 		}
 		// The keys of an offer come first, in a fixed order: a map has none.
