@@ -77,7 +77,7 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	go func() {
 		var cerr error
 		if w.own {
-			_ = w.router.Close() // a timeout, where handlers go on: kill ends them, and what they have is handled again
+			_ = w.router.Close() // it fails when handlers go on too long; kill cancels them, and their messages are handled again
 		} else {
 			stopHandling()
 			<-w.ended

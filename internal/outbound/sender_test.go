@@ -151,7 +151,7 @@ func TestReasonsOfBrokenAnswers(t *testing.T) {
 	}
 	s := local(t)
 	closing := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // what is left unread would reset the connection
+		_, _ = io.Copy(io.Discard, r.Body) // an unread request would reset the connection
 		panic(http.ErrAbortHandler)
 	}))
 	defer closing.Close()

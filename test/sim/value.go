@@ -46,7 +46,7 @@ var (
 	ofWords   = []pipeline.Condition{{}, {}, {Becomes: "fine"}, {Becomes: "★★"}}
 )
 
-// valued makes s, which has a Value, one that only asks for what is possible then.
+// valued gives s, a subscription to a value, a condition, and removes the options that a value does not allow.
 func valued(r *rand.Rand, s *pipeline.Subscription) {
 	s.Keywords, s.Events, s.MinChange = nil, nil, pipeline.MinChange{}
 	s.Condition = pick(r, ofNumbers)
@@ -110,7 +110,7 @@ func valueChange(s pipeline.Subscription, before, after level) *pipeline.ValueCh
 	return nil
 }
 
-// compareValue holds what one subscription to a value was told of one change against what it must be told.
+// compareValue checks the notifications of one change to one subscription to a value.
 func (w *world) compareValue(t *truth, r *record, before, v version, all map[about]*told) error {
 	want := valueChange(r.sub, before.text.level, v.text.level)
 	w.stats.Expectations++
