@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -128,109 +129,113 @@ func fromNanos(n int64) time.Time {
 // Load returns the page whose state st is: the zero Page if there is none, a Page without
 // Incarnation if it expired. A value that cannot be decoded is a Broken error.
 func Load(st flow.State) (Page, error) {
-	l, err := new(cache).load(st, "")
+	l, err := load(st)
+	if l == nil {
+		return Page{}, err
+	}
 	return l.page, err
 }
 
-// cachedBytes is about how many bytes of pages the cache holds.
-const cachedBytes = 32 << 20
-
-// cache holds pages as they were stored or loaded last. An entry counts only if the stored progress is
-// its own, or names its checksum, so an entry from a transaction that failed does no harm. The zero cache
-// holds none.
-type cache struct {
-	pages *bounded.Cache[string, loaded]
-}
-
-func newCache() *cache { return &cache{bounded.New[string, loaded](cachedBytes)} }
-
-// loaded is a page with its progress as it is stored, and the checksum and size of the rest. It has no
-// progress if nothing is stored of the page. Nobody changes the page, except a clone of it.
+// loaded is a page with its progress as it is stored, and the checksum and size of the rest. Nobody changes
+// the page, except a clone of it.
 type loaded struct {
 	page     Page
 	progress []byte
 	sum      uint64
 	size     int
+	// epoch is the one in which the page was stored. Committed says that this is committed.
+	epoch     uint64
+	committed atomic.Bool
 }
 
-// load returns the page of url whose state st is. Nobody may change it, except a clone of it.
+// load returns the page whose state st is, or nil if nothing is stored of it.
 //
 // Who reads beside the lane of the page may get the progress of one commit and the rest of the
 // next. Such a reader reads again until they belong together.
-func (c *cache) load(st flow.State, url string) (l loaded, err error) {
-	for {
-		before := l.progress
-		var ok bool
-		if l.progress, ok, err = st.Get(progressName); err != nil || !ok {
-			return loaded{}, err
+func load(st flow.State) (*loaded, error) {
+	for read := []byte(nil); ; {
+		progress, ok, err := st.Get(progressName)
+		if err != nil || !ok {
+			return nil, err
 		}
-		known, ok := c.get(url)
-		if ok && bytes.Equal(known.progress, l.progress) {
-			return known, nil
+		p, sum, err := decodeProgress(progress)
+		if err != nil {
+			return nil, err
 		}
-		var p Progress
-		if p, l.sum, err = decodeProgress(l.progress); err != nil {
-			return l, err
+		l, err := rest(st, sum)
+		if err != nil {
+			return nil, err
 		}
-		if ok && known.sum == l.sum {
-			l.page, l.size = known.page, known.size
-		} else if l.page, l.size, ok, err = rest(st, l.sum); err != nil {
-			return l, err
-		}
-		if ok {
-			l.page.Progress = p
-			c.put(url, l)
+		if l != nil {
+			l.page.Progress, l.progress = p, progress
 			return l, nil
 		}
-		if bytes.Equal(before, l.progress) {
-			return l, failure.Broken(fmt.Errorf("index: a stored page is damaged: it is not the one that its progress names"))
+		if bytes.Equal(read, progress) {
+			return nil, failure.Broken(fmt.Errorf("index: a stored page is damaged: it is not the one that its progress names"))
 		}
+		read = progress
 	}
 }
 
-// rest returns the page with this checksum without its progress. It returns false if another one is
-// stored.
-func rest(st flow.State, sum uint64) (p Page, size int, ok bool, err error) {
+// rest returns the page with this checksum without its progress, or nil if another one is stored.
+func rest(st flow.State, sum uint64) (*loaded, error) {
 	b, ok, err := st.Get(pageName)
 	if err != nil || !ok || xxhash.Sum64(b) != sum {
-		return p, 0, false, err
+		return nil, err
 	}
-	err = decode(b, &p)
-	return p, len(b), err == nil, err
+	l := &loaded{sum: sum, size: len(b)}
+	return l, decode(b, &l.page)
 }
 
-func (c *cache) get(url string) (loaded, bool) {
-	if c.pages == nil {
-		return loaded{}, false
-	}
-	return c.pages.Get(url)
+// cachedBytes is about how many bytes of pages the cache holds.
+const cachedBytes = 32 << 20
+
+// cache holds pages as they were stored last, so that a lane need not read them again. An entry counts
+// once it is committed, and while this process owns the lane: in another epoch, another process may
+// have stored the page since.
+type cache struct {
+	pages *bounded.Cache[string, *loaded]
 }
 
-func (c *cache) put(url string, l loaded) {
-	if c.pages != nil {
-		c.pages.Put(url, l, int64(1000+2*l.size))
+func newCache() *cache { return &cache{bounded.New[string, *loaded](cachedBytes)} }
+
+// load returns the page of tx in this epoch, or nil if nothing is stored of it. Nobody may change it,
+// except a clone of it.
+func (c *cache) load(tx flow.Tx, url string, epoch uint64) (*loaded, error) {
+	if l, ok := c.pages.Get(url); ok && l.epoch == epoch && l.committed.Load() {
+		return l, nil
 	}
+	return load(tx.State(url))
 }
 
-// store stores p of url as far as it differs from before.
-func (c *cache) store(st flow.State, url string, before loaded, p Page) error {
-	after := loaded{page: p, sum: before.sum, size: before.size}
-	if before.progress == nil || !p.sameRest(&before.page) {
+// drop forgets the page of url.
+func (c *cache) drop(url string) { c.pages.Take(url) }
+
+// store stores p of url as far as it differs from before, which is nil if nothing is stored.
+func (c *cache) store(tx flow.Tx, url string, epoch uint64, before *loaded, p Page) error {
+	st, after := tx.State(url), &loaded{page: p, epoch: epoch}
+	if before != nil && p.sameRest(&before.page) {
+		after.sum, after.size = before.sum, before.size
+	} else {
 		rest, err := encode(p)
 		if err != nil {
 			return err
 		}
 		after.sum, after.size = xxhash.Sum64(rest), len(rest)
-		if before.progress == nil || before.sum != after.sum {
+		if before == nil || before.sum != after.sum {
 			if err := st.Set(pageName, rest); err != nil {
 				return err
 			}
 		}
 	}
 	var err error
-	if after.progress, err = encodeProgress(p.Progress, after.sum); err != nil || bytes.Equal(before.progress, after.progress) {
+	if after.progress, err = encodeProgress(p.Progress, after.sum); err != nil {
 		return err
 	}
-	c.put(url, after)
+	if before != nil && bytes.Equal(before.progress, after.progress) {
+		return nil
+	}
+	c.pages.Put(url, after, int64(1000+2*after.size))
+	tx.OnCommit(func() { after.committed.Store(true) })
 	return st.Set(progressName, after.progress)
 }

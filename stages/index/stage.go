@@ -196,12 +196,15 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	if m.Type == flow.TypeLinks {
 		return s.links(tx, m)
 	}
-	st := tx.State(m.Key)
-	was, err := s.cache.load(st, m.Key)
+	epoch := s.cfg.Epoch(m.Key)
+	was, err := s.cache.load(tx, m.Key, epoch)
 	if err != nil {
 		return err
 	}
-	before := was.page
+	var before Page
+	if was != nil {
+		before = was.page
+	}
 	rules := s.rulesNow()
 	do, refusal, err := s.action(ctx, tx, before, m, rules)
 	if err != nil {
@@ -211,7 +214,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		s.decide(tx, m, refusal)
 		return nil
 	}
-	budget, err := s.budget(st, before, m.Key, do)
+	budget, err := s.budget(tx.State(m.Key), before, m.Key, do)
 	if err != nil {
 		return err
 	}
@@ -242,7 +245,8 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			return err
 		}
 		if _, ok := o.(clearPage); ok {
-			was = loaded{}
+			was = nil
+			s.cache.drop(m.Key)
 		}
 	}
 	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > askFor {
@@ -252,7 +256,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	if page.URL == "" || len(out) == 0 {
 		return nil
 	}
-	return s.cache.store(st, m.Key, was, page)
+	return s.cache.store(tx, m.Key, epoch, was, page)
 }
 
 // budget is how many more checks of page this run may accept; nil means any number. A page that is

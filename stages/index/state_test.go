@@ -46,8 +46,9 @@ func TestPageFormat(t *testing.T) {
 	if got, err := Load(st); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v (%v), want %+v", got, err, want)
 	}
-	again := txtest.New().Begin().State(page)
-	if err := new(cache).store(again, page, loaded{}, want); err != nil {
+	tx := txtest.New().Begin()
+	again := tx.State(page)
+	if err := newCache().store(tx, page, 1, nil, want); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{pageName, progressName} {
@@ -273,6 +274,7 @@ func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 		d.fail(pipeline.FailDNS)
 		d.subscribe("b")
 		m.ID, m.Key, m.Position = "m", page, "S/9"
+		d.stage.cache.drop(page)
 		err := d.stage.Process(context.Background(), badTx{d.store.Begin(), bad}, m)
 		if class, _ := failure.ClassOf(err); class != failure.ClassBroken || !errors.Is(err, errDisk) {
 			t.Errorf("%s: got %v", bad, err)
@@ -280,43 +282,51 @@ func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 	}
 }
 
-func TestCacheBelievesWhatIsStored(t *testing.T) {
-	c := *newCache()
+// TestCacheBelievesWhatIsCommitted: a page that was stored, but not committed or in another epoch, is
+// read from the state.
+func TestCacheBelievesWhatIsCommitted(t *testing.T) {
+	c := newCache()
 	stored := txtest.New()
 	store := func(stamp uint64) *txtest.Tx {
 		t.Helper()
 		tx := stored.Begin()
-		p := Page{URL: page, Incarnation: "i", Stamp: stamp, Progress: Progress{Check: stamp, Asked: t0}}
-		was, err := c.load(tx.State(page), page)
+		was, err := c.load(tx, page, 1)
 		if err == nil {
-			err = c.store(tx.State(page), page, was, p)
+			err = c.store(tx, page, 1, was, Page{URL: page, Incarnation: "i", Stamp: stamp, Progress: Progress{Check: stamp, Asked: t0}})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		return tx
 	}
-	expect := func(want uint64) {
+	expect := func(epoch, want uint64) {
 		t.Helper()
-		for _, c := range []*cache{&c, new(cache)} {
-			got, err := c.load(stored.Begin().State(page), page)
-			if err != nil || got.page.Stamp != want || got.page.Check != want || !got.page.Asked.Equal(t0) {
-				t.Errorf("got %+v, %v; want stamp %d", got.page, err, want)
-			}
+		got, err := c.load(stored.Begin(), page, epoch)
+		if err != nil || got.page.Stamp != want || got.page.Check != want || !got.page.Asked.Equal(t0) {
+			t.Errorf("got %+v, %v; want stamp %d", got, err, want)
+		}
+		if p, err := Load(stored.Begin().State(page)); err != nil || p.Stamp != want {
+			t.Errorf("stored is %+v, %v; want stamp %d", p, err, want)
 		}
 	}
 	store(1).Commit()
-	expect(1)
+	expect(1, 1)
 	store(2) // is never committed
-	expect(1)
+	expect(1, 1)
 	store(3).Commit()
-	expect(3)
+	expect(1, 3)
+
+	elsewhere := *c
+	c = newCache() // of another process, which owns the lane meanwhile
+	store(4).Commit()
+	*c = elsewhere
+	expect(2, 4)
 
 	tx := stored.Begin()
 	if err := tx.State(page).Set(pageName, []byte{format, 0xff}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := new(cache).load(tx.State(page), page); err == nil {
+	if _, err := Load(tx.State(page)); err == nil {
 		t.Error("a damaged value is a page")
 	}
 }
@@ -336,7 +346,7 @@ func TestSizeOfCachedPages(t *testing.T) {
 		url := fmt.Sprint("https://example.com/", i)
 		p := Page{URL: url, Incarnation: "a", Intervals: []intervalCount{{N: 1}}, Origins: []originCount{{"api", 1}}, ETag: url, BodyHash: url + url}
 		p.begin(pipeline.View{}).TextHash = url + url
-		if err := new(cache).store(tx.State(url), url, loaded{}, p); err != nil {
+		if err := newCache().store(tx, url, 1, nil, p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -344,7 +354,11 @@ func TestSizeOfCachedPages(t *testing.T) {
 	before := heap()
 	for i := range n {
 		url := fmt.Sprint("https://example.com/", i)
-		if _, err := c.load(stored.Begin().State(url), url); err != nil {
+		p, err := Load(stored.Begin().State(url))
+		if err == nil {
+			err = c.store(stored.Begin(), url, 1, nil, p)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -374,10 +388,11 @@ func (s between) Get(name string) ([]byte, bool, error) {
 // TestLoadBesideCommits: a page whose progress was read before a commit is read again, and one whose
 // parts never belong together is damaged.
 func TestLoadBesideCommits(t *testing.T) {
-	st := txtest.New().Begin().State(page)
+	tx := txtest.New().Begin()
+	st := tx.State(page)
 	var progress [][]byte
 	for stamp := range uint64(3) {
-		if err := new(cache).store(st, page, loaded{}, Page{URL: page, Incarnation: "i", Stamp: stamp}); err != nil {
+		if err := newCache().store(tx, page, 1, nil, Page{URL: page, Incarnation: "i", Stamp: stamp}); err != nil {
 			t.Fatal(err)
 		}
 		b, _, err := st.Get(progressName)
