@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"runtime/debug"
 	"time"
 
@@ -175,7 +174,7 @@ func genuine(next flow.Processor) flow.Processor {
 func tracing(group string, tracer span.Tracer) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			parent := m.Header[flow.HeaderTrace]
+			parent := m.Trace
 			if len(parent) > maxTrace {
 				parent = "" // it could make the emitted messages too large to be published
 			}
@@ -206,15 +205,12 @@ func (t *tracedTx) EmitAll(m flow.Message) { t.Tx.EmitAll(t.traced(m)) }
 
 // traced returns m with the trace, unless it has one.
 func (t *tracedTx) traced(m flow.Message) flow.Message {
-	if m.Header[flow.HeaderTrace] != "" || t.parent == "" && t.id == "" {
+	if m.Trace != "" || t.parent == "" && t.id == "" {
 		return m
 	}
-	h := make(map[string]string, len(m.Header)+1)
-	maps.Copy(h, m.Header)
-	if h[flow.HeaderTrace] = t.parent; t.parent == "" {
-		h[flow.HeaderTrace] = flow.TraceParent(t.id)
+	if m.Trace = t.parent; t.parent == "" {
+		m.Trace = flow.TraceParent(t.id)
 	}
-	m.Header = h
 	return m
 }
 

@@ -122,10 +122,10 @@ func TestPanicIsPermanent(t *testing.T) {
 }
 
 func TestTraceIsPassedOn(t *testing.T) {
-	emit := func(h map[string]string) flow.Processor {
+	emit := func(trace string) flow.Processor {
 		return flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, _ flow.Message) error {
-			tx.Emit(flow.Message{ID: "o", Topic: "t", Header: h})
-			tx.EmitAll(flow.Message{ID: "o", Topic: "t", Header: h})
+			tx.Emit(flow.Message{ID: "o", Topic: "t", Trace: trace})
+			tx.EmitAll(flow.Message{ID: "o", Topic: "t", Trace: trace})
 			return nil
 		})
 	}
@@ -134,16 +134,9 @@ func TestTraceIsPassedOn(t *testing.T) {
 		{"", "", flow.TraceParent("m")},
 		{"00-aa-bb-01", "00-cc-dd-01", "00-cc-dd-01"},
 	} {
-		h := map[string]string{"a": "b"}
-		if c.own != "" {
-			h[flow.HeaderTrace] = c.own
-		}
-		m := flow.Message{ID: "m", Key: "k"}
-		if c.in != "" {
-			m.Header = map[string]string{flow.HeaderTrace: c.in}
-		}
+		m := flow.Message{ID: "m", Key: "k", Trace: c.in}
 		s := txtest.New()
-		if err := s.Handle(t.Context(), tracing("g", span.Tracer{})(emit(h)), m); err != nil {
+		if err := s.Handle(t.Context(), tracing("g", span.Tracer{})(emit(c.own)), m); err != nil {
 			t.Fatal(err)
 		}
 		out := s.Take()
@@ -151,8 +144,8 @@ func TestTraceIsPassedOn(t *testing.T) {
 			t.Fatalf("emitted %v, want a message and its copy in the only lane", out)
 		}
 		for _, m := range out {
-			if got := m.Header; got[flow.HeaderTrace] != c.want || got["a"] != "b" {
-				t.Errorf("in %q own %q: headers %v, want trace %q", c.in, c.own, got, c.want)
+			if m.Trace != c.want {
+				t.Errorf("in %q own %q: trace %q, want %q", c.in, c.own, m.Trace, c.want)
 			}
 		}
 	}

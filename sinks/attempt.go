@@ -98,15 +98,11 @@ func (a Attempt) result(ends []ending, ready time.Time) flow.Message {
 		panic("sinks: result: " + err.Error()) // every field is encodable
 	}
 	first := a.Notifications[0]
-	m := flow.Message{
+	return flow.Message{
 		ID:    flow.DeriveID("delivery", first.ID, strconv.FormatUint(a.Number, 10)),
 		Topic: flow.TopicNotifications, Key: a.Receiver.Sink, Type: typeResult,
-		Subject: first.URL, Body: body,
+		Subject: first.URL, Trace: a.contexts[len(ends)-1].trace, Body: body,
 	}
-	if trace := a.contexts[len(ends)-1].trace; trace != "" {
-		m.Header = map[string]string{flow.HeaderTrace: trace}
-	}
-	return m
 }
 
 // outcome says how an attempt ended.

@@ -264,7 +264,7 @@ func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 			return w.drop(a)
 		}
 	}
-	p := pendingRecord{Addressed: a, Trace: m.Header[flow.HeaderTrace], Replayed: again}
+	p := pendingRecord{Addressed: a, Trace: m.Trace, Replayed: again}
 	if into, ok := w.windowFor(a, again); ok {
 		if err := w.collect(p, into); err != nil {
 			return err

@@ -323,11 +323,11 @@ func TestTraceReachesTheResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Header[flow.HeaderTrace] = "00-1-2-01"
+	m.Trace = "00-1-2-01"
 	if err := store.Handle(t.Context(), d, m); err != nil {
 		t.Fatal(err)
 	}
-	if got := got.Result(nil).Header[flow.HeaderTrace]; got != "00-1-2-01" {
+	if got := got.Result(nil).Trace; got != "00-1-2-01" {
 		t.Errorf("got the trace %q", got)
 	}
 }

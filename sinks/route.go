@@ -57,9 +57,7 @@ func (w *work) pass(act pass) error {
 		if err != nil {
 			return err
 		}
-		if p.Trace != "" {
-			m.Header[flow.HeaderTrace] = p.Trace
-		}
+		m.Trace = p.Trace
 		if p.Replayed {
 			m.Header[flow.HeaderReplay] = "1"
 		}

@@ -125,49 +125,100 @@ func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	}
 }
 
-// Writes are changes of state that the store does not have yet. The zero Writes has none. It is
-// not safe for concurrent use.
+// Write is a change of state: the value of Name at Place is Value, or deleted if that is nil.
+type Write struct {
+	Place Place
+	Name  string
+	Value []byte
+}
+
+// Writes are changes of state that the store does not have yet, at most one for each place and name. The
+// zero Writes has none. It is not safe for concurrent use.
 type Writes struct {
-	// places has the values by name; a nil value deletes.
-	places map[Place]map[string][]byte
+	few    []Write                     // all of them, up to fewWrites
+	places map[Place]map[string][]byte // all of them, if there are more
 	bytes  int
 }
+
+// fewWrites is up to how many writes are in a list, which takes less than maps do.
+const fewWrites = 8
 
 // Set stores value under name at p; a nil value deletes. It keeps value, without a copy.
 func (w *Writes) Set(p Place, name string, value []byte) {
 	if w.places == nil {
-		w.places = make(map[Place]map[string][]byte, 1)
+		if i := w.find(p, name); i >= 0 {
+			w.bytes += len(value) - len(w.few[i].Value)
+			w.few[i].Value = value
+			return
+		}
+		if len(w.few) < fewWrites {
+			w.bytes += len(value)
+			w.few = append(w.few, Write{p, name, value})
+			return
+		}
+		w.places = make(map[Place]map[string][]byte)
+		for _, o := range w.few {
+			w.put(o)
+		}
+		w.few = nil
 	}
-	names := w.places[p]
-	if names == nil {
-		names = make(map[string][]byte)
-		w.places[p] = names
+	w.bytes += len(value) - len(w.places[p][name])
+	w.put(Write{p, name, value})
+}
+
+// put adds o to the maps.
+func (w *Writes) put(o Write) {
+	if w.places[o.Place] == nil {
+		w.places[o.Place] = make(map[string][]byte)
 	}
-	w.bytes += len(value) - len(names[name])
-	names[name] = value
+	w.places[o.Place][o.Name] = o.Value
+}
+
+// find returns the index of a write in the list, or -1.
+func (w *Writes) find(p Place, name string) int {
+	return slices.IndexFunc(w.few, func(o Write) bool { return o.Name == name && o.Place == p })
 }
 
 // Get returns what was written under name at p: nil if it was deleted. Ok is false if nothing was
 // written.
 func (w *Writes) Get(p Place, name string) (value []byte, ok bool) {
-	value, ok = w.places[p][name]
-	return value, ok
+	if w.places != nil {
+		value, ok = w.places[p][name]
+		return value, ok
+	}
+	if i := w.find(p, name); i >= 0 {
+		return w.few[i].Value, true
+	}
+	return nil, false
 }
 
 // Merge applies a copy of the writes of other to w.
 func (w *Writes) Merge(other *Writes) {
-	for p, names := range other.places {
-		for name, value := range names {
-			w.Set(p, name, bytes.Clone(value))
+	for o := range other.All() {
+		w.Set(o.Place, o.Name, bytes.Clone(o.Value))
+	}
+}
+
+// All yields the writes.
+func (w *Writes) All() iter.Seq[Write] {
+	return func(yield func(Write) bool) {
+		for _, o := range w.few {
+			if !yield(o) {
+				return
+			}
+		}
+		for p, names := range w.places {
+			for name, value := range names {
+				if !yield(Write{p, name, value}) {
+					return
+				}
+			}
 		}
 	}
 }
 
-// All yields the places that were written to, each with the values by name; nil was deleted.
-func (w *Writes) All() iter.Seq2[Place, map[string][]byte] { return maps.All(w.places) }
-
 // Empty reports whether nothing was written.
-func (w *Writes) Empty() bool { return len(w.places) == 0 }
+func (w *Writes) Empty() bool { return len(w.few)+len(w.places) == 0 }
 
 // Bytes is the size of the values.
 func (w *Writes) Bytes() int { return w.bytes }
@@ -175,13 +226,22 @@ func (w *Writes) Bytes() int { return w.bytes }
 // Under adds the writes at p whose names begin with prefix to changes, and returns it. It makes
 // changes if that is nil and there are any.
 func (w *Writes) Under(p Place, prefix string, changes map[string][]byte) map[string][]byte {
-	for name, value := range w.places[p] {
-		if strings.HasPrefix(name, prefix) {
-			if changes == nil {
-				changes = make(map[string][]byte)
-			}
-			changes[name] = value
+	add := func(name string, value []byte) {
+		if !strings.HasPrefix(name, prefix) {
+			return
 		}
+		if changes == nil {
+			changes = make(map[string][]byte)
+		}
+		changes[name] = value
+	}
+	for _, o := range w.few {
+		if o.Place == p {
+			add(o.Name, o.Value)
+		}
+	}
+	for name, value := range w.places[p] {
+		add(name, value)
 	}
 	return changes
 }

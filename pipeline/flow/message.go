@@ -42,6 +42,9 @@ type Message struct {
 	Subject string
 	// Time is when the event that the message reports happened. On the wire it is ce_time.
 	Time time.Time
+	// Trace is the W3C trace context, which messages that follow from this one share. On the wire it is
+	// HeaderTrace.
+	Trace string
 	// Header has further headers by lower-case name.
 	Header map[string]string
 	// Body is the payload: JSON on public topics. See Encoded.
@@ -77,8 +80,7 @@ const (
 	headerContent = "content-type"
 	// HeaderKey carries Message.Key to the transport, which may send the key of the record instead.
 	HeaderKey = "vokter_key"
-	// HeaderTrace is the W3C trace context. It is copied from a message to the messages that
-	// follow from it.
+	// HeaderTrace carries Message.Trace.
 	HeaderTrace = "traceparent"
 )
 
@@ -91,7 +93,7 @@ const (
 
 // Metadata returns the headers of m on the wire.
 func (m Message) Metadata() map[string]string {
-	h := make(map[string]string, len(m.Header)+7)
+	h := make(map[string]string, len(m.Header)+8)
 	maps.Insert(h, m.Attributes())
 	return h
 }
@@ -112,7 +114,7 @@ func (m Message) Attributes() iter.Seq2[string, string] {
 		}
 		_ = yield(headerSpec, "1.0") && yield(headerID, m.ID) && yield(headerType, m.Type) &&
 			yield(headerSource, cmp.Or(m.Source, SourceVokter)) && yield(HeaderKey, m.Key) &&
-			(m.Subject == "" || yield(headerSubject, m.Subject)) &&
+			(m.Subject == "" || yield(headerSubject, m.Subject)) && (m.Trace == "" || yield(HeaderTrace, m.Trace)) &&
 			(m.Time.IsZero() || yield(headerTime, m.Time.UTC().Format(time.RFC3339Nano)))
 	}
 }
@@ -137,7 +139,7 @@ func decode[T any](m Message, what string) (v T, err error) {
 // attribute reports whether a header carries an attribute that has a field of its own.
 func attribute(name string) bool {
 	switch name {
-	case headerSpec, headerID, headerType, headerSource, headerSubject, headerTime, HeaderKey:
+	case headerSpec, headerID, headerType, headerSource, headerSubject, headerTime, HeaderKey, HeaderTrace:
 		return true
 	}
 	return false
@@ -148,7 +150,7 @@ func attribute(name string) bool {
 func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 	m := Message{
 		ID: meta[headerID], Key: meta[HeaderKey], Type: meta[headerType],
-		Subject: meta[headerSubject], Body: body,
+		Subject: meta[headerSubject], Trace: meta[HeaderTrace], Body: body,
 	}
 	if s := meta[headerSource]; s != SourceVokter {
 		m.Source = cmp.Or(s, sourceUnknown)

@@ -15,7 +15,8 @@ func TestMetadataRoundTrip(t *testing.T) {
 	m := Message{
 		ID: "id", Key: "http://example.com/", Type: TypeChange, Subject: "http://example.com/ä?q=%20",
 		Time:   time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC),
-		Header: map[string]string{HeaderTrace: TraceParent("x"), "content-type": "application/json"}, Body: []byte("{}"),
+		Trace:  TraceParent("x"),
+		Header: map[string]string{"content-type": "application/json"}, Body: []byte("{}"),
 	}
 	meta := m.Metadata()
 	for name, want := range map[string]string{"ce_specversion": "1.0", "ce_id": "id", "ce_type": TypeChange, "ce_source": SourceVokter, "ce_time": "2026-05-01T12:00:00.123456789Z"} {

@@ -196,11 +196,8 @@ func (o Outcome) Message() Message {
 
 // OutcomeFrom is the inverse of Outcome.Message.
 func OutcomeFrom(m Message) (Outcome, error) {
-	header, ok := m.Header[headerOutcome]
-	var h outcomeHeader
-	if o, made := m.value.(Outcome); made && !ok {
-		h = outcomeHeader{o, o.frames()}
-	} else if err := json.Unmarshal([]byte(header), &h); err != nil {
+	h, err := headerOf(m)
+	if err != nil {
 		return Outcome{}, failure.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
 	o, err := h.cut(m.Body)
@@ -208,6 +205,16 @@ func OutcomeFrom(m Message) (Outcome, error) {
 		return Outcome{}, failure.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
 	return o, nil
+}
+
+func headerOf(m Message) (outcomeHeader, error) {
+	header, ok := m.Header[headerOutcome]
+	if o, made := m.value.(Outcome); made && !ok {
+		return outcomeHeader{o, o.frames()}, nil
+	}
+	h := new(outcomeHeader)
+	err := json.Unmarshal([]byte(header), h)
+	return *h, err
 }
 
 // outcomeHeader is an outcome in its header. Frames says how the body of the message is divided;

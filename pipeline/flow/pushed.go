@@ -39,7 +39,7 @@ func PushedMessage(p pipeline.Pushed) Message {
 	if err != nil {
 		key = p.URL // PushedFrom reports the error
 	}
-	return Message{ID: p.ID, Topic: TopicIngest, Key: key, Type: TypePage, Subject: p.URL, Time: p.Time, Header: h, Body: body}
+	return Message{ID: p.ID, Topic: TopicIngest, Key: key, Type: TypePage, Subject: p.URL, Time: p.Time, Trace: h[HeaderTrace], Header: h, Body: body}
 }
 
 // FromIngest is FromMetadata for TopicIngest, where any program may write. It reads the names of

@@ -18,7 +18,7 @@ func TestPushedOverTheWire(t *testing.T) {
 		Header: map[string]string{HeaderTrace: "t"},
 	}
 	m := PushedMessage(p)
-	if m.Key != "https://example.com/" || m.Topic != TopicIngest || m.Header[HeaderTrace] != "t" {
+	if m.Key != "https://example.com/" || m.Topic != TopicIngest || m.Trace != "t" {
 		t.Errorf("got %+v, want the page as the key", m)
 	}
 	m, err := FromIngest(m.Metadata(), m.Body, "S/ingest/0/1")

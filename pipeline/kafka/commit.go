@@ -68,10 +68,8 @@ func (b *batch) full() bool {
 func (b *batch) records() map[string][]byte {
 	rs := make(map[string][]byte, len(b.positions)+len(b.own))
 	maps.Copy(rs, b.own)
-	for p, names := range b.writes.All() {
-		for name, value := range names {
-			rs[changelog.Key(changelog.KindState, p.Group, p.Key, name)] = value
-		}
+	for w := range b.writes.All() {
+		rs[changelog.Key(changelog.KindState, w.Place.Group, w.Place.Key, w.Name)] = w.Value
 	}
 	for c, offset := range b.positions {
 		rs[changelog.Key(changelog.KindPosition, c.Group, c.Topic)] = changelog.EncodeOffset(offset)

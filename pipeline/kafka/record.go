@@ -73,11 +73,9 @@ func (outputs) Fits(e *engine.Effects[output]) error {
 			return failure.Permanent(fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is compressed", o.topic, n, admin.MaxRecord, client.MaxMessage))
 		}
 	}
-	for p, names := range e.Writes.All() {
-		for name, value := range names {
-			if n := len(value) + len(p.Key) + len(name) + recordOverhead; n > client.MaxMessage {
-				return failure.Permanent(fmt.Errorf("the value %q of %q takes %d bytes, and a record at most %d", name, p.Key, n, client.MaxMessage))
-			}
+	for w := range e.Writes.All() {
+		if n := len(w.Value) + len(w.Place.Key) + len(w.Name) + recordOverhead; n > client.MaxMessage {
+			return failure.Permanent(fmt.Errorf("the value %q of %q takes %d bytes, and a record at most %d", w.Name, w.Place.Key, n, client.MaxMessage))
 		}
 	}
 	return nil

@@ -146,9 +146,9 @@ func (n *lease) merged(group string) map[string]bool {
 		if b == nil {
 			continue
 		}
-		for p := range b.writes.All() {
-			if p.Group == group {
-				keys[p.Key] = true
+		for w := range b.writes.All() {
+			if w.Place.Group == group {
+				keys[w.Place.Key] = true
 			}
 		}
 	}

@@ -118,11 +118,8 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 
 // writeState writes changes of state to b.
 func (t *Transport) writeState(b *store.Batch, writes *engine.Writes) {
-	for p, names := range writes.All() {
-		lane := t.laneOf(p.Key)
-		for name, value := range names {
-			setState(b, p.Group, lane, p.Key, name, value)
-		}
+	for w := range writes.All() {
+		setState(b, w.Place.Group, t.laneOf(w.Place.Key), w.Place.Key, w.Name, w.Value)
 	}
 }
 

@@ -74,7 +74,7 @@ func (o *outbox) Publish(_ context.Context, ms ...flow.Message) error {
 			return err
 		}
 		call = append(call, out)
-		o.trace = append(o.trace, m.Header[flow.HeaderTrace])
+		o.trace = append(o.trace, m.Trace)
 	}
 	o.calls = append(o.calls, call)
 	return o.err
@@ -132,7 +132,7 @@ func (b *bench) ask(t *testing.T, reqs ...flow.Request) {
 			t.Fatal(err)
 		}
 		m := flow.Message{ID: fmt.Sprint(r.Page, r.Check), Type: flow.TypeRequest, Key: pageurl.Host(r.Page), Body: body,
-			Header: map[string]string{flow.HeaderTrace: "trace-" + r.Page}}
+			Trace: "trace-" + r.Page}
 		if err := b.store.Handle(t.Context(), b.Stage, m); err != nil {
 			t.Fatal(err)
 		}

@@ -185,7 +185,7 @@ func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	if req.Page == "" || len(req.Documents) == 0 {
 		return failure.Permanent(fmt.Errorf("fetch: request %s names no page or no document", m.ID))
 	}
-	trace := m.Header[flow.HeaderTrace]
+	trace := m.Trace
 	tx.OnCommit(func() {
 		if !s.queue.add(&job{req: req, trace: trace}) {
 			s.drop(req.Page)

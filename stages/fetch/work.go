@@ -47,9 +47,7 @@ func (s *Stage) work(ctx context.Context, j *job) {
 	ms := make([]flow.Message, len(outcomes))
 	for i, o := range outcomes {
 		ms[i] = o.Message()
-		if trace != "" {
-			ms[i].Header = map[string]string{flow.HeaderTrace: trace}
-		}
+		ms[i].Trace = trace
 	}
 	if o := outcomes[0]; o.Class == pipeline.FailBusy && j.busy == nil {
 		pause = o.RetryAfter

@@ -123,7 +123,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	tx := c.store.Begin()
 	p := benchPage()
 	p.Open = nil
-	if err := newCache().store(tx, page, 0, nil, p); err != nil {
+	if err := newCache().store(tx, page, 0, nil, &p); err != nil {
 		b.Fatal(err)
 	}
 	tx.WakeAt(page, c.now.Add(time.Hour))

@@ -25,19 +25,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 	st := tx.State(key)
 	switch o := o.(type) {
 	case ask:
-		s.run.requests.Begin(key, o.Request.Nonce, s.cfg.Epoch(key), o.Interval)
-		tx.OnCommit(func() { s.run.requests.CommitHandedOn(key, o.Request.Nonce, s.cfg.Steady()) })
-		if !o.Since.IsZero() && s.cfg.Now().Sub(o.Since) > tooLate(o.Interval) {
-			tx.OnCommit(func() { s.run.delayed(o.Request.Page, s.cfg.Steady()) })
-		}
-		if o.Rebase {
-			body, err := loadBody(st)
-			if err != nil {
-				return err
-			}
-			o.Request.Rebase = body
-		}
-		tx.Emit(o.Request.Message(s.cfg.Now()))
+		return s.ask(tx, st, o)
 	case version:
 		return s.version(ctx, tx, st, o)
 	case rebase:
@@ -112,6 +100,23 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page,
 		}
 		return clearNames(st, "", expiredNames, historyName)
 	}
+	return nil
+}
+
+// ask publishes a request.
+func (s *Stage) ask(tx flow.Tx, st flow.State, o ask) (err error) {
+	page, nonce := o.Request.Page, o.Request.Nonce // what the functions capture, and not o
+	s.run.requests.Begin(page, nonce, s.cfg.Epoch(page), o.Interval)
+	tx.OnCommit(func() { s.run.requests.CommitHandedOn(page, nonce, s.cfg.Steady()) })
+	if !o.Since.IsZero() && s.cfg.Now().Sub(o.Since) > tooLate(o.Interval) {
+		tx.OnCommit(func() { s.run.delayed(page, s.cfg.Steady()) })
+	}
+	if o.Rebase {
+		if o.Request.Rebase, err = loadBody(st); err != nil {
+			return err
+		}
+	}
+	tx.Emit(o.Request.Message(s.cfg.Now()))
 	return nil
 }
 

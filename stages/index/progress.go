@@ -78,7 +78,7 @@ func (p storedProgress) progress() Progress {
 
 // encodeProgress returns p as it is stored. Sum is the checksum of the rest of the page.
 func encodeProgress(p Progress, sum uint64) ([]byte, error) {
-	b, err := stored.Append(flow.AppendWake(make([]byte, 0, 256), p.Wake.Time, p.Wake.AtStart), format, p.stored(sum))
+	b, err := stored.Append(flow.AppendWake(make([]byte, 0, 160), p.Wake.Time, p.Wake.AtStart), format, p.stored(sum))
 	if err != nil {
 		return nil, fmt.Errorf("index: %w", err)
 	}
@@ -212,12 +212,12 @@ func (c *cache) load(tx flow.Tx, url string, epoch uint64) (*loaded, error) {
 func (c *cache) drop(url string) { c.pages.Take(url) }
 
 // store stores p of url as far as it differs from before, which is nil if nothing is stored.
-func (c *cache) store(tx flow.Tx, url string, epoch uint64, before *loaded, p Page) error {
-	st, after := tx.State(url), &loaded{page: p, epoch: epoch}
+func (c *cache) store(tx flow.Tx, url string, epoch uint64, before *loaded, p *Page) error {
+	st, after := tx.State(url), &loaded{page: *p, epoch: epoch}
 	if before != nil && p.sameRest(&before.page) {
 		after.sum, after.size = before.sum, before.size
 	} else {
-		rest, err := encode(p)
+		rest, err := encode(&after.page)
 		if err != nil {
 			return err
 		}

@@ -256,7 +256,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	if page.URL == "" || len(out) == 0 {
 		return nil
 	}
-	return s.cache.store(tx, m.Key, epoch, was, page)
+	return s.cache.store(tx, m.Key, epoch, was, &page)
 }
 
 // budget is how many more checks of page this run may accept; nil means any number. A page that is

@@ -48,7 +48,7 @@ func TestPageFormat(t *testing.T) {
 	}
 	tx := txtest.New().Begin()
 	again := tx.State(page)
-	if err := newCache().store(tx, page, 1, nil, want); err != nil {
+	if err := newCache().store(tx, page, 1, nil, &want); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{pageName, progressName} {
@@ -292,7 +292,7 @@ func TestCacheBelievesWhatIsCommitted(t *testing.T) {
 		tx := stored.Begin()
 		was, err := c.load(tx, page, 1)
 		if err == nil {
-			err = c.store(tx, page, 1, was, Page{URL: page, Incarnation: "i", Stamp: stamp, Progress: Progress{Check: stamp, Asked: t0}})
+			err = c.store(tx, page, 1, was, &Page{URL: page, Incarnation: "i", Stamp: stamp, Progress: Progress{Check: stamp, Asked: t0}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -346,7 +346,7 @@ func TestSizeOfCachedPages(t *testing.T) {
 		url := fmt.Sprint("https://example.com/", i)
 		p := Page{URL: url, Incarnation: "a", Intervals: []intervalCount{{N: 1}}, Origins: []originCount{{"api", 1}}, ETag: url, BodyHash: url + url}
 		p.begin(pipeline.View{}).TextHash = url + url
-		if err := newCache().store(tx, url, 1, nil, p); err != nil {
+		if err := newCache().store(tx, url, 1, nil, &p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -356,7 +356,7 @@ func TestSizeOfCachedPages(t *testing.T) {
 		url := fmt.Sprint("https://example.com/", i)
 		p, err := Load(stored.Begin().State(url))
 		if err == nil {
-			err = c.store(stored.Begin(), url, 1, nil, p)
+			err = c.store(stored.Begin(), url, 1, nil, &p)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -392,7 +392,7 @@ func TestLoadBesideCommits(t *testing.T) {
 	st := tx.State(page)
 	var progress [][]byte
 	for stamp := range uint64(3) {
-		if err := newCache().store(tx, page, 1, nil, Page{URL: page, Incarnation: "i", Stamp: stamp}); err != nil {
+		if err := newCache().store(tx, page, 1, nil, &Page{URL: page, Incarnation: "i", Stamp: stamp}); err != nil {
 			t.Fatal(err)
 		}
 		b, _, err := st.Get(progressName)

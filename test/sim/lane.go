@@ -141,10 +141,8 @@ func (l *lane) touch(id recordID, lazy bool) {
 // apply makes what x wrote and asked for part of l, and the position behind at where the
 // message came from there; at is negative where it came from no log.
 func (l *lane) apply(x *tx, at int, lazy bool) {
-	for p, names := range x.did.Writes.All() {
-		for name, v := range names {
-			l.set(p, name, v, lazy)
-		}
+	for w := range x.did.Writes.All() {
+		l.set(w.Place, w.Name, w.Value, lazy)
 	}
 	for _, w := range x.did.Wakes {
 		l.setWake(wakeID{x.c, w.Key}, wake{at: w.At, atStart: w.AtStart})

@@ -74,11 +74,9 @@ func (s *Store) begin(topic string, w engine.Work) *Tx {
 func (s *Store) apply(e *engine.Effects[flow.Message]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p, names := range e.Writes.All() {
-		for name, value := range names {
-			s.writes++
-			s.states.Set(p, name, value)
-		}
+	for w := range e.Writes.All() {
+		s.writes++
+		s.states.Set(w.Place, w.Name, w.Value)
 	}
 	for _, w := range e.Wakes {
 		if w.At.IsZero() {
