@@ -183,6 +183,9 @@ func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandle
 	p = r.hazards.forgetting(group)(p)
 	p = r.breaking(group)(p)
 	p = tracing(group, r.tracer)(p)
+	if group == flow.GroupIndex && r.handsOver() {
+		p = handingOver(r.transport.Owns, r.stages.fetch.Take)(p)
+	}
 	undecodable := deadLettering(group, log, r.cfg.Now)
 	handle := func(msg *message.Message) error {
 		ctx := msg.Context()

@@ -175,23 +175,44 @@ func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	if m.Topic == flow.TopicIngest {
 		return s.take(tx, m)
 	}
+	j, err := jobOf(m)
+	if err != nil {
+		return err
+	}
+	tx.OnCommit(func() { s.add(j) })
+	return nil
+}
+
+// Take queues a request that index hands over in this process. It does not block.
+func (s *Stage) Take(m flow.Message) {
+	j, err := jobOf(m)
+	if err != nil {
+		s.cfg.Logger.Error("a request was dropped; it will be made again", "id", m.ID, "err", err)
+		return
+	}
+	s.add(j)
+}
+
+// jobOf returns the request in m as a job.
+func jobOf(m flow.Message) (*job, error) {
 	if m.Type != flow.TypeRequest {
-		return m.UnknownType(flow.GroupFetch)
+		return nil, m.UnknownType(flow.GroupFetch)
 	}
 	req, err := flow.RequestFrom(m)
 	if err != nil {
-		return fmt.Errorf("fetch: %w", err)
+		return nil, fmt.Errorf("fetch: %w", err)
 	}
 	if req.Page == "" || len(req.Documents) == 0 {
-		return failure.Permanent(fmt.Errorf("fetch: request %s names no page or no document", m.ID))
+		return nil, failure.Permanent(fmt.Errorf("fetch: request %s names no page or no document", m.ID))
 	}
-	trace := m.Trace
-	tx.OnCommit(func() {
-		if !s.queue.add(&job{req: req, trace: trace}) {
-			s.drop(req.Page)
-		}
-	})
-	return nil
+	return &job{req: req, trace: m.Trace}, nil
+}
+
+// add queues j, or drops it if there is no room.
+func (s *Stage) add(j *job) {
+	if !s.queue.add(j) {
+		s.drop(j.req.Page)
+	}
 }
 
 // drop counts a request for which the queue has no room, and says so at most once a minute.

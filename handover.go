@@ -1,0 +1,40 @@
+package vokter
+
+import (
+	"context"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// handsOver reports whether index hands requests over to fetch without their topic. It does not where the
+// program may look at them: with middleware of its own around fetch, or a consumer of that topic.
+func (r *Router) handsOver() bool {
+	return r.cfg.Mode == ModeAll && r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0 && len(r.cfg.Middleware[flow.GroupFetch]) == 0 &&
+		!slices.ContainsFunc(r.branches, func(b branch) bool { return b.topic == flow.TopicRequests })
+}
+
+// handingOver gives requests to take, after the commit, if owns says that this process handles their key.
+// Others are published.
+func handingOver(owns func(key string) bool, take func(flow.Message)) flow.Middleware {
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			return next.Process(ctx, &handoverTx{tx, owns, take}, m)
+		})
+	}
+}
+
+// handoverTx is a transaction whose requests do not leave the process.
+type handoverTx struct {
+	flow.Tx
+	owns func(key string) bool
+	take func(flow.Message)
+}
+
+func (t *handoverTx) Emit(m flow.Message) {
+	if m.Topic != flow.TopicRequests || !t.owns(m.Key) {
+		t.Tx.Emit(m)
+		return
+	}
+	t.OnCommit(func() { t.take(m) })
+}
