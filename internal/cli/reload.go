@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"os"
@@ -77,24 +78,21 @@ func (f *fileSet) add(path string) { f.paths[path] = true }
 // contentOf returns the content of path and the files that it names. It reads no pipes, because
 // what is read from a pipe is gone the next time.
 func contentOf(path string, named *fileSet) content {
-	b, err := plainFile(path)
+	main, err := digestOf(path)
 	if err != nil {
 		return content{err: err.Error()}
 	}
 	sum := sha256.New()
-	add := func(path string, b []byte, err error) {
-		one := sha256.Sum256(b)
-		fmt.Fprintf(sum, "%s %x %v\n", path, one, err)
-	}
-	add(path, b, nil)
+	fmt.Fprintf(sum, "%s %x\n", path, main)
 	for _, path := range slices.Sorted(maps.Keys(named.paths)) {
-		b, err := plainFile(path)
-		add(path, b, err)
+		one, err := digestOf(path)
+		fmt.Fprintf(sum, "%s %x %v\n", path, one, err)
 	}
 	return content{sum: [sha256.Size]byte(sum.Sum(nil))}
 }
 
-func plainFile(path string) ([]byte, error) {
+// digestOf returns the digest of a regular file.
+func digestOf(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -102,7 +100,14 @@ func plainFile(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New(path + " is not a regular file, so it cannot be read again")
 	}
-	return os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return sum.Sum(nil), err
 }
 
 // run reloads until ctx is done.
