@@ -10,9 +10,16 @@ import (
 // Batch collects writes that are committed together. It must not be used by two goroutines at
 // the same time, and must be closed. A successful commit closes it.
 type Batch struct {
-	d   *DB
-	b   *pebble.Batch
-	rec []byte
+	d      *DB
+	writes []write
+	bytes  int
+	over   bool // committed or closed
+}
+
+// write sets key to value, or deletes it if value is nil, or deletes the keys of a range.
+type write struct {
+	key, value []byte
+	deleted    keyRange
 }
 
 // NewBatch returns an empty batch.
@@ -20,7 +27,7 @@ func (d *DB) NewBatch() (*Batch, error) {
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	return &Batch{d: d, b: d.pebble.NewBatch()}, nil
+	return &Batch{d: d}, nil
 }
 
 // Write commits what f writes, if it writes anything and returns nil.
@@ -38,27 +45,45 @@ func (d *DB) Write(sync bool, f func(b *Batch) error) error {
 
 // Close drops writes that were not committed. A second Close does nothing.
 func (b *Batch) Close() error {
-	if b.b == nil {
-		return nil
+	if !b.over {
+		b.over, b.writes = true, nil
+		b.d.done()
 	}
-	err := b.b.Close()
-	b.b = nil
-	b.d.done()
-	return err
+	return nil
 }
 
 // Empty reports whether nothing was written to b.
-func (b *Batch) Empty() bool { return b.b == nil || b.b.Empty() }
+func (b *Batch) Empty() bool { return len(b.writes) == 0 }
 
-// Pebble's own batches return no errors before they are committed.
-func (b *Batch) set(k, v []byte)             { _ = b.b.Set(k, v, nil) }
-func (b *Batch) delete(k []byte)             { _ = b.b.Delete(k, nil) }
-func (b *Batch) deleteRange(from, to []byte) { _ = b.b.DeleteRange(from, to, nil) }
+// set, delete and deleteRange keep the slices that they get.
+func (b *Batch) set(k, v []byte)             { b.add(write{key: k, value: v}) }
+func (b *Batch) delete(k []byte)             { b.add(write{key: k}) }
+func (b *Batch) deleteRange(from, to []byte) { b.add(write{deleted: keyRange{from, to}}) }
+
+func (b *Batch) add(w write) {
+	b.writes = append(b.writes, w)
+	b.bytes += len(w.key) + len(w.value) + len(w.deleted.from) + len(w.deleted.to)
+}
+
+// pebble returns the writes as a batch of Pebble, which returns no errors before it is committed.
+func (b *Batch) pebble() *pebble.Batch {
+	p := b.d.pebble.NewBatchWithSize(b.bytes + b.bytes/4)
+	for _, w := range b.writes {
+		switch {
+		case w.key == nil:
+			_ = p.DeleteRange(w.deleted.from, w.deleted.to, nil)
+		case w.value == nil:
+			_ = p.Delete(w.key, nil)
+		default:
+			_ = p.Set(w.key, w.value, nil)
+		}
+	}
+	return p
+}
 
 // Append writes r at offset to the log of a topic's lane.
 func (b *Batch) Append(topic string, lane int, offset uint64, r Record) {
-	b.rec = appendRecord(b.rec[:0], r)
-	b.set(b.d.logKey(topic, lane, offset), b.rec)
+	b.set(b.d.logKey(topic, lane, offset), appendRecord(make([]byte, 0, r.Size()), r))
 }
 
 // Trim removes the offsets from <= offset < to from the log of a topic's lane, and stores that
@@ -75,7 +100,7 @@ func (b *Batch) SetPosition(group, topic string, lane int, offset uint64) {
 
 // SetState stores value under name. Group, lane, key and name are any strings.
 func (b *Batch) SetState(group string, lane int, key, name string, value []byte) {
-	b.set(b.d.stateKey(group, lane, key, name), value)
+	b.set(b.d.stateKey(group, lane, key, name), append(make([]byte, 0, len(value)), value...))
 }
 
 // DeleteState removes name.
@@ -119,10 +144,10 @@ func (b *Batch) Commit(sync bool) error {
 // memory. Batches become durable in the order in which they were applied. The caller closes b after
 // wait.
 func (b *Batch) Apply(sync bool) (wait func(), err error) {
-	if b.b == nil {
+	if b.over {
 		return nil, ErrClosed
 	}
-	n, err := b.d.apply(b.b)
+	n, err := b.d.apply(b)
 	if err != nil || !sync || !b.d.durable {
 		return nil, err
 	}

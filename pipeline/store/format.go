@@ -143,13 +143,13 @@ var errKey = errors.New("store: malformed key")
 // appendString appends s so that keys sort like their strings and no encoded string is a prefix
 // of another: 0x00 becomes 0x00 0xff, and 0x00 0x01 ends the string.
 func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		b = append(b, s[i])
-		if s[i] == 0 {
-			b = append(b, 0xff)
+	for {
+		before, after, found := strings.Cut(s, "\x00")
+		if b = append(b, before...); !found {
+			return append(b, 0, 1)
 		}
+		b, s = append(b, 0, 0xff), after
 	}
-	return append(b, 0, 1)
 }
 
 // cutString is the inverse of appendString; rest is what follows.

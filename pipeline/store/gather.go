@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -60,31 +59,21 @@ func (g *gathered) get(key []byte) (value []byte, ok, known bool) {
 }
 
 // gather adds b. The caller holds g.mu.
-func (c *core) gather(b *pebble.Batch) error {
+func (c *core) gather(b *Batch) {
 	g := &c.gathered
 	if g.values == nil {
 		g.values = make(map[string][]byte)
 		g.timer = time.AfterFunc(c.every, c.writeLater)
 	}
-	for r := b.Reader(); ; {
-		kind, key, value, ok, err := r.Next()
-		if err != nil || !ok {
-			return err
+	g.bytes += b.bytes
+	for _, w := range b.writes {
+		if w.key == nil {
+			g.kinds[w.deleted.from[0]] = true
+			g.remove(w.deleted)
+			continue
 		}
-		g.bytes += len(key) + len(value)
-		if len(key) > 0 {
-			g.kinds[key[0]] = true
-		}
-		switch kind {
-		case pebble.InternalKeyKindSet:
-			g.values[string(key)] = append(make([]byte, 0, len(value)), value...)
-		case pebble.InternalKeyKindDelete:
-			g.values[string(key)] = nil
-		case pebble.InternalKeyKindRangeDelete:
-			g.remove(keyRange{bytes.Clone(key), bytes.Clone(value)})
-		default:
-			return errors.New("store: a batch has a write of an unknown kind")
-		}
+		g.kinds[w.key[0]] = true
+		g.values[string(w.key)] = w.value
 	}
 }
 
@@ -101,10 +90,10 @@ func (g *gathered) remove(r keyRange) {
 }
 
 // apply makes b visible. It returns its number, for sync.
-func (c *core) apply(b *pebble.Batch) (n uint64, err error) {
+func (c *core) apply(b *Batch) (n uint64, err error) {
 	g := &c.gathered
 	if c.every == 0 {
-		if err := b.Commit(pebble.NoSync); err != nil { // it may wait for the disk; who reads must not
+		if err := c.commit(b.pebble()); err != nil { // it may wait for the disk; who reads must not
 			return 0, err
 		}
 		g.mu.Lock()
@@ -115,16 +104,16 @@ func (c *core) apply(b *pebble.Batch) (n uint64, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case b.Len() > gatherBytes/2:
+	case b.bytes > gatherBytes/2:
 		if err = c.writeGathered(); err == nil {
-			err = b.Commit(pebble.NoSync)
+			err = c.commit(b.pebble())
 		}
 	default:
-		if g.bytes+b.Len() > gatherBytes {
+		if g.bytes+b.bytes > gatherBytes {
 			err = c.writeGathered()
 		}
 		if err == nil {
-			err = c.gather(b)
+			c.gather(b)
 		}
 	}
 	if err != nil {
@@ -132,6 +121,12 @@ func (c *core) apply(b *pebble.Batch) (n uint64, err error) {
 	}
 	g.applied++
 	return g.applied, nil
+}
+
+// commit makes b visible and closes it.
+func (c *core) commit(b *pebble.Batch) error {
+	defer b.Close()
+	return b.Commit(pebble.NoSync)
 }
 
 // sync makes the first n batches durable that were applied.
@@ -207,7 +202,6 @@ func (c *core) writeGathered() error {
 		return nil
 	}
 	b := c.pebble.NewBatchWithSize(g.bytes + g.bytes/4)
-	defer b.Close()
 	for _, r := range g.ranges {
 		_ = b.DeleteRange(r.from, r.to, nil)
 	}
@@ -218,7 +212,7 @@ func (c *core) writeGathered() error {
 			_ = b.Set([]byte(k), v, nil)
 		}
 	}
-	if err := b.Commit(pebble.NoSync); err != nil {
+	if err := c.commit(b); err != nil {
 		return err
 	}
 	g.timer.Stop()
