@@ -65,17 +65,10 @@ type site struct {
 
 func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
-	kc := kafka.Config{
-		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Replication: 1, Dir: s.dir, Now: c.Now, SessionTimeout: 6 * time.Second,
+	tr, err := kafka.Open(context.Background(), kafka.Config{
+		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Replication: 1, Dir: s.dir, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second,
 		Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	}
-	if c.Topics != nil {
-		kc.Topics = map[string]flow.Topic{}
-	}
-	for name, tp := range c.Topics {
-		kc.Topics[name] = flow.Topic{Groups: tp.Groups, Timed: tp.Timed, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
-	}
-	tr, err := kafka.Open(context.Background(), kc)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

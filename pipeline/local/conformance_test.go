@@ -69,13 +69,7 @@ func (s *site) String() string { return "a disk that fails" }
 
 func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
-	lc := local.Config{Dir: s.dir, Lanes: testLanes, Bound: c.Bound, Now: c.Now, Grace: time.Second, MaxPause: 10 * time.Millisecond}
-	if c.Topics != nil {
-		lc.Topics = map[string]local.Topic{}
-	}
-	for name, tp := range c.Topics {
-		lc.Topics[name] = local.Topic{Groups: tp.Groups, Timed: tp.Timed, Feedback: tp.Feedback, Ephemeral: tp.Ephemeral}
-	}
+	lc := local.Config{Dir: s.dir, Lanes: testLanes, Bound: c.Bound, Topics: c.Topics, Now: c.Now, Grace: time.Second, MaxPause: 10 * time.Millisecond}
 	var db *store.DB
 	if s.fs != nil {
 		var err error

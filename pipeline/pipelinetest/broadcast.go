@@ -26,7 +26,7 @@ func lanePlace(t *testing.T, position string) string {
 // testEmitAll emits one message into all lanes, at the second attempt, and from two messages
 // the same one: the copies' IDs follow from its ID.
 func testEmitAll(t *testing.T, f Features, s Site) {
-	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "all": {Groups: []string{"h"}, Feedback: true}}})
+	tr := s.Open(t, Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "all": {Groups: []string{"h"}, Feedback: true}}})
 	var mu sync.Mutex
 	ids := map[string][]string{} // by lane
 	consume(t, tr, "h", "all", func(_ context.Context, _ flow.Tx, m flow.Message) error {

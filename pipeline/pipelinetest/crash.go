@@ -28,7 +28,7 @@ type ledger struct {
 
 const ledgerKeys = 5
 
-var ledgerConfig = Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "out": {Groups: []string{"h"}}}}
+var ledgerConfig = Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {Groups: []string{"h"}}}}
 
 func ledgerKey(i int) string { return fmt.Sprint("key", i%ledgerKeys) }
 

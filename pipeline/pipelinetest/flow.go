@@ -24,7 +24,7 @@ func blocked(t *testing.T, tr flow.Transport, m flow.Message) bool {
 
 func testPublishBlocks(t *testing.T, _ Features, s Site) {
 	const bound = 8
-	tr := s.Open(t, Config{Bound: bound, Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
+	tr := s.Open(t, Config{Bound: bound, Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}}})
 	ms := numbered("in", "k", bound+2)
 	for _, m := range ms[:bound] {
 		publish(t, tr, m)
@@ -59,7 +59,7 @@ func testPublishBlocks(t *testing.T, _ Features, s Site) {
 }
 
 func testCloseUnblocksPublish(t *testing.T, _ Features, s Site) {
-	tr := s.Open(t, Config{Bound: 1, Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
+	tr := s.Open(t, Config{Bound: 1, Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}}})
 	publish(t, tr, text("in", "k", "1"))
 	if !blocked(t, tr, text("in", "k", "2")) {
 		t.Fatal("a full lane does not block")
@@ -80,7 +80,7 @@ func testCloseUnblocksPublish(t *testing.T, _ Features, s Site) {
 // testCommitWaitsForRoom has a handler that emits into a full lane: it must wait, except
 // where the topic closes a circle.
 func testCommitWaitsForRoom(t *testing.T, _ Features, s Site) {
-	tr := s.Open(t, Config{Bound: 1, Topics: map[string]Topic{
+	tr := s.Open(t, Config{Bound: 1, Topics: map[string]flow.Topic{
 		"in": {Groups: []string{"g"}}, "out": {Groups: []string{"h"}}, "back": {Groups: []string{"h"}, Feedback: true},
 	}})
 	publish(t, tr, text("out", "k", "0"))
@@ -114,7 +114,7 @@ func testCommitWaitsForRoom(t *testing.T, _ Features, s Site) {
 }
 
 func testIdle(t *testing.T, _ Features, s Site) {
-	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
+	tr := s.Open(t, Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}}})
 	if !tr.Idle() {
 		t.Error("a new transport is not idle")
 	}

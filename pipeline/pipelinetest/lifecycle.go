@@ -136,7 +136,7 @@ func testDroppedGroup(t *testing.T, _ Features, s Site) {
 		}
 	}
 	var seen journal
-	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"a", "b"}}}})
+	tr := s.Open(t, Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}}})
 	consume(t, tr, "a", "in", handled("a", &seen))
 	consume(t, tr, "b", "in", handled("b", &seen))
 	publish(t, tr, numbered("in", "k", 3)...)
@@ -144,7 +144,7 @@ func testDroppedGroup(t *testing.T, _ Features, s Site) {
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tr = s.Open(t, Config{Bound: 2, Topics: map[string]Topic{"in": {Groups: []string{"a", "c"}}}})
+	tr = s.Open(t, Config{Bound: 2, Topics: map[string]flow.Topic{"in": {Groups: []string{"a", "c"}}}})
 	for key := range tr.States("b", "") {
 		t.Errorf("the dropped group keeps state for %q", key)
 	}

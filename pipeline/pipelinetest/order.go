@@ -172,7 +172,7 @@ func testHeldUntilSubscribed(t *testing.T, _ Features, s Site) {
 }
 
 func testSeveralGroups(t *testing.T, _ Features, s Site) {
-	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"a", "b"}}}})
+	tr := s.Open(t, Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}}})
 	ms := numbered("in", "k", 20)
 	publish(t, tr, ms...)
 	var seen journal

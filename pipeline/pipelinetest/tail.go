@@ -16,7 +16,7 @@ func testTail(t *testing.T, f Features, s Site) {
 	if !f.Shared {
 		t.Skip("no other process publishes on this transport")
 	}
-	tr := s.Open(t, Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "told": {Feedback: true, Ephemeral: true}}})
+	tr := s.Open(t, Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "told": {Feedback: true, Ephemeral: true}}})
 	publish(t, tr, text("told", "k", "too early"))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

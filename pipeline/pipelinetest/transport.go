@@ -13,19 +13,11 @@ import (
 // Config is the configuration of a flow.Transport under test.
 type Config struct {
 	// Topics declares the consumer groups of each topic. Nil declares nothing.
-	Topics map[string]Topic
+	Topics map[string]flow.Topic
 	// Bound is how many messages may wait in a lane. 0 means the transport's default.
 	Bound int
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
-}
-
-// Topic declares a topic.
-type Topic struct {
-	Groups    []string
-	Timed     []string
-	Feedback  bool
-	Ephemeral bool
 }
 
 // Site is a place where transports keep their data, one transport at a time.

@@ -266,7 +266,7 @@ func testWakeAtStart(t *testing.T, f Features, s Site) {
 // testWakesInState closes a transport whose group keeps its wakes in its state: those that stand there
 // come after the next start, and no others.
 func testWakesInState(t *testing.T, f Features, s Site) {
-	c := Config{Topics: map[string]Topic{"in": {Groups: []string{"g"}, Timed: []string{"g"}}}}
+	c := Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}, Timed: []string{"g"}}}}
 	var soon time.Time
 	far := time.Now().Add(240 * time.Hour).Truncate(time.Microsecond)
 	set := func(tx flow.Tx, key string, at time.Time, opts ...flow.WakeOption) error {
