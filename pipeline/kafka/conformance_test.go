@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -89,25 +87,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// keyed gives messages their payload as key: Watermill's suite demands order among
-// messages of equal payload, and has no notion of a key.
-type keyed struct{ message.Publisher }
-
-func (k keyed) Publish(topic string, msgs ...*message.Message) error {
-	var out []*message.Message
-	for _, m := range msgs {
-		c := m.CopyWithContext()
-		c.Metadata.Set(flow.HeaderKey, string(m.Payload))
-		out = append(out, c)
-	}
-	return k.Publisher.Publish(topic, out...)
-}
-
-// TestWatermill runs Watermill's own suite with 8 lanes. The suite skips three of its
-// tests: TestReconnect restarts a broker that it runs itself;
-// TestNewSubscriberReceivesOldMessages is for systems where a group without a position
-// starts at the beginning each time, while here it continues. Everything else must run
-// and pass.
+// TestWatermill runs Watermill's own suite with 8 lanes.
 func TestWatermill(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, brokers []string) {
@@ -124,13 +104,7 @@ func TestWatermill(t *testing.T) {
 			}
 		})
 		<-tr.Gained()
-		group := func(_ *testing.T, group string) (message.Publisher, message.Subscriber) {
-			return keyed{tr.Publisher()}, tr.Subscriber(group)
-		}
-		features := tests.Features{ConsumerGroups: true, GuaranteedOrder: true, Persistent: true}
-		tests.TestPubSub(t, features, func(t *testing.T) (message.Publisher, message.Subscriber) {
-			return group(t, "g")
-		}, group)
+		pipelinetest.TestWatermill(t, tr)
 	}
 	t.Run("kfake", func(t *testing.T) { run(t, brokers(t)) })
 	t.Run("real", func(t *testing.T) { run(t, realBrokers(t)) })

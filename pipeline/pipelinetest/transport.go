@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
+
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -143,4 +146,30 @@ var bounds = map[string]bool{"PublishBlocksAtTheBound": true, "CloseUnblocksPubl
 var reopens = map[string]bool{
 	"WakeSurvivesReopen": true, "WakeAtStart": true, "WakesInState": true, "Post": true, "HandlersMayFinish": true,
 	"SurvivesReopen": true, "DroppedGroup": true, "ClockSetBackBetween": true, "BrokenReads": true,
+}
+
+// TestWatermill runs Watermill's own suite on tr. The suite skips three of its tests: TestReconnect
+// restarts a broker that it runs itself; TestNewSubscriberReceivesOldMessages is for systems where a
+// group without a position begins anew each time, while here it continues, and what all groups
+// consumed may be gone. Everything else must run and pass.
+func TestWatermill(t *testing.T, tr flow.Transport) {
+	group := func(_ *testing.T, group string) (message.Publisher, message.Subscriber) {
+		return keyed{tr.Publisher()}, tr.Subscriber(group)
+	}
+	features := tests.Features{ConsumerGroups: true, GuaranteedOrder: true, Persistent: true}
+	tests.TestPubSub(t, features, func(t *testing.T) (message.Publisher, message.Subscriber) { return group(t, "g") }, group)
+}
+
+// keyed gives messages their payload as key: Watermill's suite demands order among
+// messages of equal payload, and has no notion of a key.
+type keyed struct{ message.Publisher }
+
+func (k keyed) Publish(topic string, msgs ...*message.Message) error {
+	var out []*message.Message
+	for _, m := range msgs {
+		c := m.CopyWithContext()
+		c.Metadata.Set(flow.HeaderKey, string(m.Payload))
+		out = append(out, c)
+	}
+	return k.Publisher.Publish(topic, out...)
 }
