@@ -16,13 +16,12 @@ import (
 // put commits entry i of a sequence, durably, in each of two namespaces.
 func put(d *DB, i uint64) error {
 	for _, n := range []string{"", "other"} {
-		b, err := d.Namespace(n).NewBatch()
+		err := d.Namespace(n).Write(true, func(b *Batch) error {
+			b.Append("t", 0, i, Record{ID: fmt.Sprint(i), Payload: make([]byte, 1000)})
+			b.SetState("g", 0, fmt.Sprint(i), "n", []byte("value"))
+			return nil
+		})
 		if err != nil {
-			return err
-		}
-		b.Append("t", 0, i, Record{ID: fmt.Sprint(i), Payload: make([]byte, 1000)})
-		b.SetState("g", 0, fmt.Sprint(i), "n", []byte("value"))
-		if err := b.Commit(true); err != nil {
 			return err
 		}
 	}

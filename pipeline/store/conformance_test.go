@@ -60,27 +60,25 @@ func (s *site) Open(t *testing.T) pipelinetest.Store {
 		if name == s.namespace {
 			continue
 		}
-		b, err := db.Namespace(name).NewBatch()
+		err := db.Namespace(name).Write(false, func(b *store.Batch) error {
+			b.SetState("group", 3, "key", "neighbour", []byte("x"))
+			return nil
+		})
 		if err != nil {
-			t.Fatal(err)
-		}
-		b.SetState("group", 3, "key", "neighbour", []byte("x"))
-		if err := b.Commit(false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	db = db.Namespace(s.namespace)
-	b, err := db.NewBatch()
+	err = db.Write(true, func(b *store.Batch) error {
+		for _, key := range []string{"", "ke", "key\x00", "keyz", "\xff"} {
+			b.SetState("group", 3, key, "neighbour", []byte("x"))
+		}
+		b.SetState("grou", 3, "key", "neighbour", []byte("x"))
+		b.SetState("group", 2, "key", "neighbour", []byte("x"))
+		b.SetState("group", 4, "key", "neighbour", []byte("x"))
+		return nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range []string{"", "ke", "key\x00", "keyz", "\xff"} {
-		b.SetState("group", 3, key, "neighbour", []byte("x"))
-	}
-	b.SetState("grou", 3, "key", "neighbour", []byte("x"))
-	b.SetState("group", 2, "key", "neighbour", []byte("x"))
-	b.SetState("group", 4, "key", "neighbour", []byte("x"))
-	if err := b.Commit(true); err != nil {
 		t.Fatal(err)
 	}
 	return kv{db}
@@ -107,19 +105,16 @@ func (k kv) Scan(prefix string, f func(string, []byte) bool) error {
 }
 
 func (k kv) Apply(sync bool, ops ...pipelinetest.Op) error {
-	b, err := k.db.NewBatch()
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	for _, op := range ops {
-		if op.Delete {
-			b.DeleteState("group", 3, "key", op.Name)
-		} else {
-			b.SetState("group", 3, "key", op.Name, op.Value)
+	return k.db.Write(sync, func(b *store.Batch) error {
+		for _, op := range ops {
+			if op.Delete {
+				b.DeleteState("group", 3, "key", op.Name)
+			} else {
+				b.SetState("group", 3, "key", op.Name, op.Value)
+			}
 		}
-	}
-	return b.Commit(sync)
+		return nil
+	})
 }
 
 func (k kv) Close() error { return k.db.Close() }

@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -32,15 +31,15 @@ func open(t *testing.T, o Options) *DB {
 	return d
 }
 
+// commit commits what f writes, durably.
 func commit(t *testing.T, d *DB, f func(b *Batch)) {
 	t.Helper()
-	b, err := d.NewBatch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	f(b)
-	if err := b.Commit(true); err != nil {
+	write(t, d, true, f)
+}
+
+func write(t *testing.T, d *DB, sync bool, f func(b *Batch)) {
+	t.Helper()
+	if err := d.Write(sync, func(b *Batch) error { f(b); return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -81,10 +80,6 @@ func TestOpenKeepsWhatWasFixed(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	used := t.TempDir()
 	open(t, Options{Dir: used})
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	newer, older := t.TempDir(), t.TempDir()
 	for dir, format := range map[string]byte{newer: storeFormat + 1, older: storeFormat - 1} {
 		d := open(t, Options{Dir: dir})
@@ -99,12 +94,10 @@ func TestOpenErrors(t *testing.T) {
 		o    Options
 		want []string
 	}{
-		"in use":    {Options{Dir: used}, []string{used, "in use by this process"}},
-		"a file":    {Options{Dir: file}, []string{file, "is a file"}},
-		"in a file": {Options{Dir: filepath.Join(file, "data")}, []string{file, "is a file"}},
-		"older":     {Options{Dir: older}, []string{older, "older version", fmt.Sprint("format ", storeFormat-1)}},
-		"newer":     {Options{Dir: newer}, []string{newer, "newer version", fmt.Sprint("format ", storeFormat+1)}},
-		"lanes":     {Options{Lanes: -1}, []string{"-1 lanes"}},
+		"in use": {Options{Dir: used}, []string{used, "in use by this process"}},
+		"older":  {Options{Dir: older}, []string{older, "older version", fmt.Sprint("format ", storeFormat-1)}},
+		"newer":  {Options{Dir: newer}, []string{newer, "newer version", fmt.Sprint("format ", storeFormat+1)}},
+		"lanes":  {Options{Lanes: -1}, []string{"-1 lanes"}},
 	}
 	for name, test := range tests {
 		_, err := Open(test.o)
@@ -114,47 +107,6 @@ func TestOpenErrors(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestRecordRoundTrip(t *testing.T) {
-	want := Record{Time: time.UnixMilli(1234567890123).UTC(), ID: "id", Meta: map[string]string{"a": "", "": "b", "c\x00": "d"}, Payload: []byte("body")}
-	got, err := parseRecord(appendRecord(nil, want))
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("parseRecord = %+v, %v, want %+v", got, err, want)
-	}
-}
-
-func FuzzParseRecord(f *testing.F) {
-	f.Add(appendRecord(nil, Record{ID: "id", Meta: map[string]string{"a": "b"}, Payload: []byte("p")}))
-	f.Add([]byte{recordFormat, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := parseRecord(b)
-		if err != nil {
-			return
-		}
-		again, err := parseRecord(appendRecord(nil, r))
-		if err != nil || !reflect.DeepEqual(again, r) {
-			t.Errorf("%+v came back as %+v (%v)", r, again, err)
-		}
-	})
-}
-
-func FuzzKeys(f *testing.F) {
-	f.Add("a", "a\x00")
-	f.Add("", "\xff")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		ka, kb := appendString(nil, a), appendString(nil, b)
-		if got, want := slices.Compare(ka, kb), strings.Compare(a, b); got != want {
-			t.Errorf("keys of %q and %q compare as %d, want %d", a, b, got, want)
-		}
-		if a != b && strings.HasPrefix(string(ka), string(kb)) {
-			t.Errorf("the key of %q begins with that of %q", a, b)
-		}
-		s, rest, err := cutString(append(ka, "rest"...))
-		if s != a || string(rest) != "rest" || err != nil {
-			t.Errorf("cutString of %q = %q, %q, %v", a, s, rest, err)
-		}
-	})
 }
 
 func TestLog(t *testing.T) {
@@ -301,6 +253,18 @@ func TestPanicInALoop(t *testing.T) {
 	}
 }
 
+// keysOf lists what keys yields.
+func keysOf(t *testing.T, keys iter.Seq2[string, error]) (all []string) {
+	t.Helper()
+	for k, err := range keys {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
 func TestStateKeys(t *testing.T) {
 	d := open(t, Options{})
 	want := []string{"", "a", "a\x00", "b"}
@@ -312,25 +276,12 @@ func TestStateKeys(t *testing.T) {
 		b.SetState("g", 3, "\xff", "n", nil)
 		b.SetState("h", 0, "other", "n", nil)
 	})
-	var got []string
-	for k, err := range d.StateKeys("g", "", "") {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, k)
-	}
-	if want = append(want, "\xff"); !slices.Equal(got, want) {
+	want = append(want, "\xff")
+	if got := keysOf(t, d.StateKeys("g", "", "")); !slices.Equal(got, want) {
 		t.Errorf("StateKeys = %q, want %q", got, want)
 	}
 	for lane, want := range map[int][]string{0: want[:4], 3: want[4:], 4: nil, 0xffff: nil} {
-		var got []string
-		for k, err := range d.LaneStateKeys("g", lane, "", "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, k)
-		}
-		if !slices.Equal(got, want) {
+		if got := keysOf(t, d.LaneStateKeys("g", lane, "", "")); !slices.Equal(got, want) {
 			t.Errorf("LaneStateKeys of %d = %q, want %q", lane, got, want)
 		}
 	}
@@ -354,14 +305,7 @@ func TestStateKeysWithAName(t *testing.T) {
 		}
 	})
 	for after, want := range map[string][]string{"": want, "0299": want[150:], "0300": want[151:], "0598": nil} {
-		var got []string
-		for k, err := range d.StateKeys("g", flow.WakeName, after) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, k)
-		}
-		if !slices.Equal(got, want) {
+		if got := keysOf(t, d.StateKeys("g", flow.WakeName, after)); !slices.Equal(got, want) {
 			t.Errorf("behind %q: %d keys, want %d", after, len(got), len(want))
 		}
 	}
@@ -380,14 +324,7 @@ func TestStateKeysGoOnBehindAKey(t *testing.T) {
 		}
 	})
 	for after, want := range map[string][]string{"": want, "0": want, "0499": want[500:], "0499\x00": want[500:], "0998": want[999:], "0999": nil} {
-		var got []string
-		for k, err := range d.StateKeys("g", "", after) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, k)
-		}
-		if !slices.Equal(got, want) {
+		if got := keysOf(t, d.StateKeys("g", "", after)); !slices.Equal(got, want) {
 			t.Errorf("behind %q: %d keys, want %d", after, len(got), len(want))
 		}
 	}
@@ -429,8 +366,8 @@ func TestOpenInWrongPlaces(t *testing.T) {
 		plain:                     "a part of this path is a file",
 		filepath.Join(plain, "d"): "a part of this path is a file",
 	} {
-		if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", dir, err, want)
+		if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: got %v, want it and %q", dir, err, want)
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(plain), ".*"))
@@ -495,13 +432,8 @@ func TestStatesApart(t *testing.T) {
 	}
 	holds := func(want ...string) {
 		t.Helper()
-		var keys, all []string
-		for key, err := range d.StateKeys("g", "", "") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			keys = append(keys, key)
-		}
+		var all []string
+		keys := keysOf(t, d.StateKeys("g", "", ""))
 		err := d.EachState(func(k Kept) error {
 			if k.Group == "g" && !slices.Contains(all, k.Key) {
 				all = append(all, k.Key)

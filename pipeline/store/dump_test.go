@@ -11,22 +11,13 @@ import (
 
 // TestEach: the states of all groups are listed as they were written.
 func TestEach(t *testing.T) {
-	db, err := Open(Options{Lanes: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := open(t, Options{Lanes: 4})
 	states := []Kept{{"", 0, "", "n", []byte{}}, {"g", 3, "k\x00", "a\x00b", []byte("1")}, {"g", 3, "k\x00", "b", []byte("2")}, {"g\x00", 1, "k", "n", []byte("3")}}
-	b, err := db.NewBatch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range states {
-		b.SetState(s.Group, s.Lane, s.Key, s.Name, s.Value)
-	}
-	if err := b.Commit(false); err != nil {
-		t.Fatal(err)
-	}
+	commit(t, db, func(b *Batch) {
+		for _, s := range states {
+			b.SetState(s.Group, s.Lane, s.Key, s.Name, s.Value)
+		}
+	})
 	var gotStates []Kept
 	if err := db.EachState(func(s Kept) error { gotStates = append(gotStates, s); return nil }); err != nil || !reflect.DeepEqual(gotStates, states) {
 		t.Errorf("got %v, %v, want %v", gotStates, err, states)
@@ -40,22 +31,17 @@ func TestEach(t *testing.T) {
 // TestFill: a directory gets all that is written, or nothing.
 func TestFill(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
-	write := func(db *DB) error {
-		b, err := db.NewBatch()
-		if err != nil {
-			return err
-		}
-		b.SetState("g", 0, "k", "n", []byte("v"))
-		return b.Commit(false)
+	state := func(db *DB) error {
+		return db.Write(false, func(b *Batch) error { b.SetState("g", 0, "k", "n", []byte("v")); return nil })
 	}
 	stop := errors.New("stop")
-	if err := Fill(Options{Dir: dir}, func(db *DB) error { return errors.Join(write(db), stop) }); !errors.Is(err, stop) {
+	if err := Fill(Options{Dir: dir}, func(db *DB) error { return errors.Join(state(db), stop) }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want %v", err, stop)
 	}
 	if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 0 {
 		t.Errorf("after an error: %v, %v", left, err)
 	}
-	if err := Fill(Options{Dir: dir, Lanes: 3}, write); err != nil {
+	if err := Fill(Options{Dir: dir, Lanes: 3}, state); err != nil {
 		t.Fatal(err)
 	}
 	db, err := Open(Options{Dir: dir})
@@ -68,7 +54,7 @@ func TestFill(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Fill(Options{Dir: dir}, write); err == nil || !strings.Contains(err.Error(), "is not empty") {
+	if err := Fill(Options{Dir: dir}, state); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("in a directory with a store: got %v", err)
 	}
 }

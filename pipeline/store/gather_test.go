@@ -85,16 +85,11 @@ func TestGatheredAgainstWritten(t *testing.T) {
 				synced = n
 			}
 			for _, db := range []*DB{d, plain} {
-				b, err := db.NewBatch()
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, w := range writes {
-					w(b)
-				}
-				if err := b.Commit(sync); err != nil {
-					t.Fatal(err)
-				}
+				write(t, db, sync, func(b *Batch) {
+					for _, w := range writes {
+						w(b)
+					}
+				})
 			}
 			for i := range 8 {
 				name := fmt.Sprint(i)
@@ -153,16 +148,11 @@ func TestGatheredStays(t *testing.T) {
 	for _, space := range []string{"", "other"} {
 		d := open(t, Options{Dir: "data", FS: vfs.NewCrashableMem(), Gather: time.Hour})
 		n := d.Namespace(space)
-		b, err := n.NewBatch()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.SetState("g", 1, "k", flow.Hot+"n", []byte("v"))
-		b.SetState("g", 1, "k", flow.Hot+"gone", []byte("v"))
-		b.DropPositions("g", "gone")
-		if err := b.Commit(false); err != nil {
-			t.Fatal(err)
-		}
+		write(t, n, false, func(b *Batch) {
+			b.SetState("g", 1, "k", flow.Hot+"n", []byte("v"))
+			b.SetState("g", 1, "k", flow.Hot+"gone", []byte("v"))
+			b.DropPositions("g", "gone")
+		})
 		names := func(d *DB, prefix string) (all []string) {
 			t.Helper()
 			for name, v := range d.ScanState("g", 1, "k", prefix) {
@@ -182,14 +172,7 @@ func TestGatheredStays(t *testing.T) {
 		if got, want := names(n, flow.Hot), []string{flow.Hot + "gone", flow.Hot + "n"}; !slices.Equal(got, want) {
 			t.Errorf("namespace %q: got the names %q, want %q", space, got, want)
 		}
-		b, err = n.NewBatch()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.DropState("g")
-		if err := b.Commit(false); err != nil {
-			t.Fatal(err)
-		}
+		write(t, n, false, func(b *Batch) { b.DropState("g") })
 		if got := names(n, ""); got != nil {
 			t.Errorf("namespace %q: names after all were removed: %q", space, got)
 		}
@@ -199,14 +182,7 @@ func TestGatheredStays(t *testing.T) {
 // lazily commits a value without sync.
 func lazily(t *testing.T, d *DB, key string, value []byte) {
 	t.Helper()
-	b, err := d.NewBatch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.SetState("g", 1, key, "n", value)
-	if err := b.Commit(false); err != nil {
-		t.Fatal(err)
-	}
+	write(t, d, false, func(b *Batch) { b.SetState("g", 1, key, "n", value) })
 }
 
 // TestGatherTimer: the first batch sets a timer.

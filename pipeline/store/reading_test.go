@@ -49,18 +49,18 @@ func TestReadsDoNotWaitForWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer leave()
-	write := func(name string, size int) {
+	set := func(name string, size int) {
 		if err := d.Write(false, func(b *Batch) error { b.SetState("group", 0, "key", name, make([]byte, size)); return nil }); err != nil {
 			t.Error(err)
 		}
 	}
-	write("small", 10)
+	set("small", 10)
 	full.Store(true)
 	wrote, read := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(wrote)
 		for range 8 { // more than the buffers of the log take
-			write("large", 900<<10)
+			set("large", 900<<10)
 		}
 	}()
 	<-waits

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRecordRoundTrip(t *testing.T) {
+	want := Record{Time: time.UnixMilli(1234567890123).UTC(), ID: "id", Meta: map[string]string{"a": "", "": "b", "c\x00": "d"}, Payload: []byte("body")}
+	got, err := parseRecord(appendRecord(nil, want))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("parseRecord = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func FuzzParseRecord(f *testing.F) {
+	f.Add(appendRecord(nil, Record{ID: "id", Meta: map[string]string{"a": "b"}, Payload: []byte("p")}))
+	f.Add([]byte{recordFormat, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parseRecord(b)
+		if err != nil {
+			return
+		}
+		again, err := parseRecord(appendRecord(nil, r))
+		if err != nil || !reflect.DeepEqual(again, r) {
+			t.Errorf("%+v came back as %+v (%v)", r, again, err)
+		}
+	})
+}
+
+func FuzzKeys(f *testing.F) {
+	f.Add("a", "a\x00")
+	f.Add("", "\xff")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		ka, kb := appendString(nil, a), appendString(nil, b)
+		if got, want := slices.Compare(ka, kb), strings.Compare(a, b); got != want {
+			t.Errorf("keys of %q and %q compare as %d, want %d", a, b, got, want)
+		}
+		if a != b && strings.HasPrefix(string(ka), string(kb)) {
+			t.Errorf("the key of %q begins with that of %q", a, b)
+		}
+		s, rest, err := cutString(append(ka, "rest"...))
+		if s != a || string(rest) != "rest" || err != nil {
+			t.Errorf("cutString of %q = %q, %q, %v", a, s, rest, err)
+		}
+	})
+}
