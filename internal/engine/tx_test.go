@@ -71,8 +71,8 @@ func TestStateSeesItsWrites(t *testing.T) {
 		t.Error("a value without a name is stored")
 	}
 	x.Reset()
-	if got := names(t, st, "a"); len(got) != 3 {
-		t.Errorf("after Reset the transaction reads %q", got)
+	if got, want := names(t, st, "a"), []string{"a2=old", "a4=old", "a6=old"}; !slices.Equal(got, want) {
+		t.Errorf("after Reset the transaction reads %q, want %q", got, want)
 	}
 }
 

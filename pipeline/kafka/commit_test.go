@@ -155,34 +155,6 @@ func stuck(t *testing.T, answering bool) {
 	handled(testLanes*4 + 1)
 }
 
-// TestStateLost deletes the topic of the state while nothing runs, and leaves the others.
-func TestStateLost(t *testing.T) {
-	t.Parallel()
-	brokers, prefix := brokers(t), "lost-"+rand.Text()+"."
-	topics := map[string]flow.Topic{"in": {Groups: []string{"g"}}, flow.TopicChanges: {}}
-	tr := open(t, brokers, prefix, "", topics)
-	if err := tr.Publish(context.Background(), flow.Message{ID: "1", Topic: flow.TopicChanges, Key: "k", Type: "test.v1"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c := sarama.NewConfig()
-	c.Version = sarama.V2_8_0_0
-	admin, err := sarama.NewClusterAdmin(brokers, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	if err := admin.DeleteTopic(prefix + "state"); err != nil {
-		t.Fatal(err)
-	}
-	_, err = kafka.Open(context.Background(), kafka.Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1, Topics: topics})
-	if err == nil || !strings.Contains(err.Error(), prefix+"state is missing or empty") {
-		t.Errorf("Open: %v, want a refusal that names the topic", err)
-	}
-}
-
 // TestLargeRecord emits a message that is larger than the brokers take, but packs well.
 func TestLargeRecord(t *testing.T) {
 	t.Parallel()

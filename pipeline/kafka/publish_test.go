@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -21,19 +20,6 @@ func TestPublishedStays(t *testing.T) {
 	m.Metadata.Set("for", "b")
 	if o.meta["for"] != "a" {
 		t.Errorf("topic a gets the metadata of %s", o.meta["for"])
-	}
-}
-
-// TestPostedStays changes the headers of a posted message in one attempt to handle it.
-func TestPostedStays(t *testing.T) {
-	posted := &flow.Message{ID: "1", Type: "test.v1", Header: map[string]string{"attempt": "first"}}
-	for range 2 {
-		x := engine.NewTx(nil, outputs{}, "g", "in", engine.Work{Kind: engine.FromPost, Message: posted})
-		m, err := x.Message()
-		if err != nil || m.Header["attempt"] != "first" {
-			t.Errorf("got %v", m.Header)
-		}
-		m.Header["attempt"] = "another"
 	}
 }
 

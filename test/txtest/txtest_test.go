@@ -3,7 +3,6 @@ package txtest
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -47,41 +46,5 @@ func TestNothingOfAFailedAttemptRemains(t *testing.T) {
 	}
 	if got := s.Due(time.Unix(1, 0)); len(got) != 0 {
 		t.Errorf("got wakes %v a second time", got)
-	}
-}
-
-func TestAStateSeesItsOwnWrites(t *testing.T) {
-	s := New()
-	tx := s.Begin()
-	for _, n := range []string{"a/2", "a/1", "b"} {
-		if err := tx.State("k").Set(n, []byte(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tx.Commit()
-	tx = s.Begin()
-	st := tx.State("k")
-	if err := st.Delete("a/1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := st.Set("a/3", nil); err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for n := range st.Scan("a/") {
-		got = append(got, n)
-	}
-	if want := []string{"a/2", "a/3"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if _, ok, _ := st.Get("a/1"); ok {
-		t.Error("got a deleted value")
-	}
-	if got, want := s.Names("k"), []string{"a/1", "a/2", "b"}; !slices.Equal(got, want) {
-		t.Errorf("committed: got %v, want %v", got, want)
-	}
-	tx.Reset()
-	if _, ok, _ := tx.State("k").Get("a/1"); !ok {
-		t.Error("Reset kept a deletion")
 	}
 }
