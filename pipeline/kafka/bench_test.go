@@ -1,4 +1,4 @@
-package kafka_test
+package kafka
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // benchBody is the size of what is consumed, written and published for each message.
@@ -23,10 +23,10 @@ const benchBody = 8 << 10
 
 // benchBrokers are real ones where VOKTER_KAFKA names them.
 func benchBrokers(b *testing.B) []string {
-	if list := os.Getenv("VOKTER_KAFKA"); strings.Contains(list, ":") {
+	if list := os.Getenv(kafkatest.RealEnv); strings.Contains(list, ":") {
 		return strings.Split(list, ",")
 	}
-	return brokers(b)
+	return kafkatest.Start(b)
 }
 
 // BenchmarkHandler consumes and publishes one for one over 8 partitions: with Watermill's
@@ -38,9 +38,9 @@ func BenchmarkHandler(b *testing.B) {
 	b.Run("transport", func(b *testing.B) { benchTransport(b, bs) })
 }
 
-func openBench(b *testing.B, bs []string, prefix, dir string) *kafka.Transport {
+func openBench(b *testing.B, bs []string, prefix, dir string) *Transport {
 	b.Helper()
-	tr, err := kafka.Open(context.Background(), kafka.Config{
+	tr, err := Open(context.Background(), Config{
 		Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1, Dir: dir,
 		Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}},
 	})
@@ -52,7 +52,7 @@ func openBench(b *testing.B, bs []string, prefix, dir string) *kafka.Transport {
 }
 
 // fill publishes n messages of as many keys.
-func fill(b *testing.B, tr *kafka.Transport, n int) {
+func fill(b *testing.B, tr *Transport, n int) {
 	b.Helper()
 	body := make([]byte, benchBody)
 	_, _ = rand.Read(body)
@@ -101,7 +101,7 @@ func benchTransport(b *testing.B, bs []string) {
 	<-done
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
-	b.ReportMetric(float64(b.N)/float64(max(tr.Commits(), 1)), "messages/transaction")
+	b.ReportMetric(float64(b.N)/float64(max(tr.counts.commits.Load(), 1)), "messages/transaction")
 }
 
 func benchWatermill(b *testing.B, bs []string) {
@@ -174,25 +174,9 @@ func benchPrefix(b *testing.B, bs []string) string {
 	b.Helper()
 	prefix := "bench-" + rand.Text() + "."
 	b.Cleanup(func() {
-		admin, err := sarama.NewClusterAdmin(bs, sarama.NewConfig())
-		if err != nil {
-			b.Errorf("deleting what was made: %v", err)
-			return
-		}
-		defer admin.Close()
-		topics, err := admin.ListTopics()
-		if err != nil {
-			b.Errorf("deleting what was made: %v", err)
-		}
-		for name := range topics {
-			if strings.HasPrefix(name, prefix) {
-				if err := admin.DeleteTopic(name); err != nil {
-					b.Errorf("deleting %s: %v", name, err)
-				}
-			}
-		}
+		kafkatest.DeleteTopics(b, bs, prefix)
 		// The group of a Transport; the bare handler's ends with its last member.
-		_ = admin.DeleteConsumerGroup(strings.TrimSuffix(prefix, "."))
+		_ = kafkatest.Admin(b, bs).DeleteConsumerGroup(strings.TrimSuffix(prefix, "."))
 	})
 	return prefix
 }

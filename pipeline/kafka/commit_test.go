@@ -1,10 +1,8 @@
-package kafka_test
+package kafka
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,11 +10,10 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // TestFencedLanes takes the transactional IDs of all lanes away, as another process does that
@@ -24,30 +21,18 @@ import (
 // taken back before sarama would tell, which is after a minute.
 func TestFencedLanes(t *testing.T) {
 	t.Parallel()
-	brokers, name := brokers(t), "fenced-"+rand.Text()
-	var mu sync.Mutex
-	var logged strings.Builder
-	tr, err := kafka.Open(context.Background(), kafka.Config{
-		Brokers: brokers, Prefix: name + ".", Lanes: testLanes, Replication: 1,
-		Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}},
-		Logger: slog.New(slog.NewTextHandler(writer(func(b []byte) {
-			mu.Lock()
-			defer mu.Unlock()
-			logged.Write(b)
-		}), nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tr.Close() })
+	c := testConfig(kafkatest.Start(t))
+	var logged kafkatest.Log
+	c.Lanes, c.Logger, c.Topics = testLanes, logged.Logger(), map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}
+	tr := opened(t, c)
 	count(t, tr, "g", "in")
 	<-tr.Gained()
 	for lane := range testLanes {
-		c := sarama.NewConfig()
-		c.Version, c.Net.MaxOpenRequests = sarama.V2_8_0_0, 1
-		c.Producer.Idempotent, c.Producer.RequiredAcks, c.Producer.Return.Successes = true, sarama.WaitForAll, true
-		c.Producer.Transaction.ID = fmt.Sprint(name, "-", lane)
-		p, err := sarama.NewSyncProducer(brokers, c)
+		conf, err := c.admin().TxnConfig(fmt.Sprintf("%s-%d", c.Group, lane))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := sarama.NewSyncProducer(c.Brokers, conf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +44,7 @@ func TestFencedLanes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := results(t, brokers, name+".", testLanes*4)
+	got := results(t, c.Brokers, c.Prefix, testLanes*4)
 	if len(got) != testLanes*4 {
 		t.Errorf("%d keys were handled, want %d", len(got), testLanes*4)
 	}
@@ -68,18 +53,7 @@ func TestFencedLanes(t *testing.T) {
 			t.Errorf("%s: handled %q, want once", key, v)
 		}
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if want := "another producer has its transactional ID now"; !strings.Contains(logged.String(), want) {
-		t.Errorf("logged %s\nwithout %q", logged.String(), want)
-	}
-}
-
-type writer func([]byte)
-
-func (w writer) Write(b []byte) (int, error) {
-	w(b)
-	return len(b), nil
+	kafkatest.Mention(t, logged.String(), "another producer has its transactional ID now")
 }
 
 // TestStuckTransaction has a producer whose transaction does not end: its lane is taken again, and
@@ -92,13 +66,9 @@ func TestStuckTransaction(t *testing.T) {
 }
 
 func stuck(t *testing.T, answering bool) {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
-	brokers, prefix := cluster.ListenAddrs(), "stuck-"+rand.Text()+"."
-	tr, err := kafka.New(kafka.Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1})
+	cluster := kafkatest.Cluster(t)
+	brokers, prefix := cluster.ListenAddrs(), kafkatest.Prefix()
+	tr, err := New(Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +78,11 @@ func stuck(t *testing.T, answering bool) {
 		goOn()
 		_ = tr.Close()
 	})
-	tr.GiveUpSoon(answering)
+	if answering {
+		tr.answeredFor = time.Millisecond
+	} else {
+		tr.transactFor = time.Millisecond
+	}
 	err = tr.Start(context.Background(), flow.Wiring{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
 	if err != nil {
 		t.Fatal(err)
@@ -158,9 +132,8 @@ func stuck(t *testing.T, answering bool) {
 // TestLargeRecord emits a message that is larger than the brokers take, but packs well.
 func TestLargeRecord(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, brokers []string) {
-		prefix := "big-" + rand.Text() + "."
-		tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}})
+	onBoth(t, func(t *testing.T, c Config) {
+		tr := sharing(t, c.Brokers, c.Prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}})
 		body := []byte(strings.Repeat("in stock, out of stock, ", 15<<20/24))
 		ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
 		if err != nil {
@@ -179,10 +152,8 @@ func TestLargeRecord(t *testing.T) {
 		if err := tr.Publish(context.Background(), flow.Message{ID: "x", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
 			t.Fatal(err)
 		}
-		if got := results(t, brokers, prefix, 1); got["k"] != string(body) {
+		if got := results(t, c.Brokers, c.Prefix, 1); got["k"] != string(body) {
 			t.Errorf("got %d bytes, want %d", len(got["k"]), len(body))
 		}
-	}
-	t.Run("kfake", func(t *testing.T) { run(t, brokers(t)) })
-	t.Run("real", func(t *testing.T) { run(t, realBrokers(t)) })
+	})
 }

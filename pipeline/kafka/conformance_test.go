@@ -1,4 +1,4 @@
-package kafka_test
+package kafka
 
 import (
 	"context"
@@ -6,53 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
-
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/kafkatest"
 )
-
-const testLanes = 8
-
-// brokers returns those of an in-process cluster.
-func brokers(t testing.TB) []string {
-	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	return c.ListenAddrs()
-}
-
-// realBrokers returns those that VOKTER_KAFKA names.
-func realBrokers(t *testing.T) []string {
-	t.Helper()
-	list := os.Getenv("VOKTER_KAFKA")
-	if list == "" {
-		t.Skip("VOKTER_KAFKA does not name the brokers of a Kafka cluster")
-	}
-	return strings.Split(list, ",")
-}
 
 func TestTransport(t *testing.T) {
 	t.Parallel()
 	f := pipelinetest.Features{Lanes: testLanes, Unbounded: true, Shared: true}
-	run := func(t *testing.T, brokers []string) {
+	onBoth(t, func(t *testing.T, c Config) {
 		pipelinetest.TestTransport(t, f, func(t *testing.T) pipelinetest.Site {
 			t.Parallel()
-			return &site{brokers: brokers, prefix: "test-" + rand.Text() + ".", dir: t.TempDir()}
+			return &site{brokers: c.Brokers, prefix: c.Prefix + rand.Text() + ".", dir: t.TempDir()}
 		})
-	}
-	t.Run("kfake", func(t *testing.T) { run(t, brokers(t)) })
-	t.Run("real", func(t *testing.T) { run(t, realBrokers(t)) })
+	})
 }
 
 // site opens transports on topics of its own.
@@ -63,57 +34,33 @@ type site struct {
 
 func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
-	tr, err := kafka.Open(context.Background(), kafka.Config{
-		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Replication: 1, Dir: s.dir, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second,
-		Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+	tr := opened(t, Config{
+		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Dir: s.dir, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second, Logger: warnings(t),
 	})
 	<-tr.Gained()
 	return tr
 }
 
-// testWriter writes log lines to the test's log.
-type testWriter struct{ t *testing.T }
-
-func (w testWriter) Write(b []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(b)))
-	return len(b), nil
+// warnings returns a logger of warnings to the log of t.
+func warnings(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // TestWatermill runs Watermill's own suite with 8 lanes.
 func TestWatermill(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, brokers []string) {
-		tr, err := kafka.Open(context.Background(), kafka.Config{
-			Brokers: brokers, Prefix: "mill-" + rand.Text() + ".", Lanes: testLanes, Replication: 1, SessionTimeout: 6 * time.Second, MaxPause: 10 * time.Millisecond,
-			Logger: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := tr.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+	onBoth(t, func(t *testing.T, c Config) {
+		c.Lanes, c.SessionTimeout, c.MaxPause, c.Logger = testLanes, 6*time.Second, 10*time.Millisecond, warnings(t)
+		tr := opened(t, c)
 		<-tr.Gained()
 		pipelinetest.TestWatermill(t, tr)
-	}
-	t.Run("kfake", func(t *testing.T) { run(t, brokers(t)) })
-	t.Run("real", func(t *testing.T) { run(t, realBrokers(t)) })
+	})
 }
 
 // TestNotStarted uses a transport that was never started: it refuses, and closes.
 func TestNotStarted(t *testing.T) {
 	t.Parallel()
-	tr, err := kafka.New(kafka.Config{Brokers: []string{"127.0.0.1:1"}})
+	tr, err := New(Config{Brokers: []string{"127.0.0.1:1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +71,8 @@ func TestNotStarted(t *testing.T) {
 	for name, err := range map[string]error{
 		"Publish": tr.Publish(ctx, m), "Post": tr.Poster("g", "in").Post(ctx, m), "Subscribe": subscribed, "Tail": tailed,
 	} {
-		if !errors.Is(err, kafka.ErrClosed) {
-			t.Errorf("%s: %v, want %v", name, err, kafka.ErrClosed)
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v, want %v", name, err, ErrClosed)
 		}
 	}
 	for range 2 {
@@ -139,9 +86,9 @@ func TestNotStarted(t *testing.T) {
 // and several: they get an error, and nothing panics.
 func TestCloseWhilePublishing(t *testing.T) {
 	t.Parallel()
-	brokers := brokers(t)
+	brokers := kafkatest.Start(t)
 	for range 4 {
-		tr := open(t, brokers, "closing-"+rand.Text()+".", "", map[string]flow.Topic{"in": {}})
+		tr := sharing(t, brokers, kafkatest.Prefix(), "", map[string]flow.Topic{"in": {}})
 		var begun, ended sync.WaitGroup
 		for g := range 16 {
 			begun.Add(1)
@@ -154,7 +101,7 @@ func TestCloseWhilePublishing(t *testing.T) {
 						ms = append(ms, flow.Message{ID: ms[0].ID + "b", Topic: "in", Key: "b", Type: "test.v1"})
 					}
 					if err := tr.Publish(context.Background(), ms...); err != nil {
-						if !errors.Is(err, kafka.ErrClosed) {
+						if !errors.Is(err, ErrClosed) {
 							t.Error(err)
 						}
 						return

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/test/kafkatest"
@@ -28,11 +27,7 @@ func TestLeave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(cluster.Close)
+			cluster := kafkatest.Cluster(t)
 			var logged kafkatest.Log
 			c := testConfig(cluster.ListenAddrs())
 			c.Logger = logged.Logger()

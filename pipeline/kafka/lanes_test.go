@@ -1,4 +1,4 @@
-package kafka_test
+package kafka
 
 import (
 	"context"
@@ -6,40 +6,26 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/test/kafkatest"
 )
-
-// open opens a transport that shares the lanes of prefix.
-func open(t *testing.T, brokers []string, prefix, dir string, topics map[string]flow.Topic) *kafka.Transport {
-	t.Helper()
-	tr, err := kafka.Open(context.Background(), kafka.Config{
-		Brokers: brokers, Prefix: prefix, Lanes: testLanes, Replication: 1, Dir: dir, SessionTimeout: 6 * time.Second, Topics: topics,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tr.Close() })
-	return tr
-}
 
 // TestLanesMove publishes numbered messages while processes come and go, orderly and with
 // disks that are kept, lost, or out of date: every message is handled once, in order, on top
 // of the state that the one before it left.
 func TestLanesMove(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, brokers []string) {
-		prefix, kept := "move-"+rand.Text()+".", t.TempDir()
+	onBoth(t, func(t *testing.T, c Config) {
+		kept := t.TempDir()
 		topics := map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}
 		const keys, rounds = 16, 12
-		first := open(t, brokers, prefix, kept, topics)
+		first := sharing(t, c.Brokers, c.Prefix, kept, topics)
 		count(t, first, "g", "in")
-		publish := func(tr *kafka.Transport, round int) {
+		publish := func(tr *Transport, round int) {
 			for k := range keys {
 				key := fmt.Sprint("k", k)
 				m := flow.Message{ID: fmt.Sprintf("%s.%d", key, round), Topic: "in", Key: key, Type: "test.v1"}
@@ -48,14 +34,14 @@ func TestLanesMove(t *testing.T) {
 				}
 			}
 		}
-		live := []*kafka.Transport{first}
+		live := []*Transport{first}
 		for round := range rounds {
 			publish(live[0], round)
 			dir := ""
 			if round%3 == 2 {
 				dir = t.TempDir()
 			}
-			next := open(t, brokers, prefix, dir, topics)
+			next := sharing(t, c.Brokers, c.Prefix, dir, topics)
 			count(t, next, "g", "in")
 			live = append(live, next)
 			if len(live) > 2 {
@@ -65,7 +51,7 @@ func TestLanesMove(t *testing.T) {
 				live = live[1:]
 			}
 		}
-		got := results(t, brokers, prefix, keys*rounds)
+		got := results(t, c.Brokers, c.Prefix, keys*rounds)
 		for k := range keys {
 			key, want := fmt.Sprint("k", k), ""
 			for round := range rounds {
@@ -75,29 +61,18 @@ func TestLanesMove(t *testing.T) {
 				t.Errorf("%s: handled %q, want %q", key, got[key], want)
 			}
 		}
-	}
-	t.Run("kfake", func(t *testing.T) { run(t, brokers(t)) })
-	t.Run("real", func(t *testing.T) { run(t, realBrokers(t)) })
+	})
 }
 
 // TestForeignPartitioner puts messages into lanes that are not their keys': they are moved
 // to the right ones, once, though two groups read the topic.
 func TestForeignPartitioner(t *testing.T) {
 	t.Parallel()
-	brokers, prefix := brokers(t), "foreign-"+rand.Text()+"."
-	tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}, "out": {}})
+	brokers, prefix := kafkatest.Start(t), kafkatest.Prefix()
+	tr := sharing(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}, "out": {}})
 	count(t, tr, "a", "in")
 	count(t, tr, "b", "in")
-	p := intoLanes(t, brokers)
-	header := func(k, v string) sarama.RecordHeader { return sarama.RecordHeader{Key: []byte(k), Value: []byte(v)} }
-	for lane := range int32(testLanes) {
-		_, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: prefix + "in", Partition: lane, Key: sarama.StringEncoder("k"), Headers: []sarama.RecordHeader{
-			header("ce_id", fmt.Sprint("m", lane)), header("ce_type", "test.v1"),
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	misplace(t, brokers, prefix+"in", func(int) string { return "" })
 	results(t, brokers, prefix, 2*testLanes)
 	for _, group := range []string{"a", "b"} {
 		v, _, err := tr.State(group, "k").Get("n")
@@ -116,7 +91,7 @@ func TestForeignPartitioner(t *testing.T) {
 // find out, and the lane continues.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	tr := open(t, brokers(t), "large-"+rand.Text()+".", "", nil)
+	tr := sharing(t, kafkatest.Start(t), kafkatest.Prefix(), "", nil)
 	fits := make(chan error, 10)
 	ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
 	if err != nil {
@@ -159,14 +134,7 @@ func TestTooLarge(t *testing.T) {
 // a program does that packs its messages and has a partitioner of its own.
 func misplace(t *testing.T, brokers []string, topic string, body func(lane int) string) {
 	t.Helper()
-	c := sarama.NewConfig()
-	c.Version, c.Producer.Partitioner, c.Producer.Return.Successes = sarama.V2_8_0_0, sarama.NewManualPartitioner, true
-	c.Producer.Compression, c.Producer.MaxMessageBytes = sarama.CompressionGZIP, 20<<20
-	p, err := sarama.NewSyncProducer(brokers, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := intoLanes(t, brokers)
 	header := func(k, v string) sarama.RecordHeader { return sarama.RecordHeader{Key: []byte(k), Value: []byte(v)} }
 	for lane := range int32(testLanes) {
 		_, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: lane, Key: sarama.StringEncoder("k"), Value: sarama.StringEncoder(body(int(lane))), Headers: []sarama.RecordHeader{
@@ -182,18 +150,18 @@ func misplace(t *testing.T, brokers []string, topic string, body func(lane int) 
 // moved again.
 func TestMisplacedOnce(t *testing.T) {
 	t.Parallel()
-	brokers, prefix := brokers(t), "misplaced-"+rand.Text()+"."
+	brokers, prefix := kafkatest.Start(t), kafkatest.Prefix()
 	topics := func(groups ...string) map[string]flow.Topic {
 		return map[string]flow.Topic{"in": {Groups: groups}, "out": {}}
 	}
-	before := open(t, brokers, prefix, "", topics("b"))
+	before := sharing(t, brokers, prefix, "", topics("b"))
 	count(t, before, "b", "in")
 	misplace(t, brokers, prefix+"in", func(int) string { return "" })
 	results(t, brokers, prefix, testLanes)
 	if err := before.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tr := open(t, brokers, prefix, "", topics("a", "b"))
+	tr := sharing(t, brokers, prefix, "", topics("a", "b"))
 	for _, group := range []string{"a", "b"} {
 		count(t, tr, group, "in")
 	}
@@ -213,8 +181,8 @@ func TestMisplacedOnce(t *testing.T) {
 // they go to the dead letters, and what is behind them is handled.
 func TestMisplacedHuge(t *testing.T) {
 	t.Parallel()
-	brokers, prefix := brokers(t), "misplaced-"+rand.Text()+"."
-	tr := open(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}, flow.TopicDead: {}})
+	brokers, prefix := kafkatest.Start(t), kafkatest.Prefix()
+	tr := sharing(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}, flow.TopicDead: {}})
 	own := -1
 	misplace(t, brokers, prefix+"in", func(int) string { return strings.Repeat("x", 7<<20) })
 	misplace(t, brokers, prefix+"in", func(int) string { return "behind" })

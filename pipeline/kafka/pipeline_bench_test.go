@@ -1,4 +1,4 @@
-package kafka_test
+package kafka
 
 import (
 	"bytes"
@@ -21,7 +21,6 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/kafka"
 )
 
 const (
@@ -81,9 +80,9 @@ func benchBare(b *testing.B, bs []string) float64 {
 
 func benchChanges(b *testing.B, bs []string, processes int, base float64) {
 	prefix := benchPrefix(b, bs)
-	var transports []*kafka.Transport
+	var transports []*Transport
 	for range processes {
-		tr, err := kafka.New(kafka.Config{Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1})
+		tr, err := New(Config{Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -134,7 +133,7 @@ func start(b *testing.B, cfg vokter.Config) *vokter.Router {
 }
 
 // shared returns once the transports share all lanes and each has some.
-func shared(b *testing.B, transports []*kafka.Transport) {
+func shared(b *testing.B, transports []*Transport) {
 	b.Helper()
 	for settled := false; !settled; time.Sleep(10 * time.Millisecond) {
 		settled = true
@@ -164,9 +163,9 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-func commits(transports []*kafka.Transport) (n uint64) {
+func commits(transports []*Transport) (n uint64) {
 	for _, t := range transports {
-		n += t.Commits()
+		n += t.counts.commits.Load()
 	}
 	return n
 }
@@ -316,9 +315,9 @@ func benchChecks(b *testing.B, bs []string, conditional bool, base float64) {
 			URL: fmt.Sprintf("%s/%d", site.URL, i), Keywords: []string{"nothing of this"}, Sinks: []string{"none"},
 		})
 	}
-	var transports []*kafka.Transport
+	var transports []*Transport
 	if bs != nil {
-		tr, err := kafka.New(kafka.Config{Brokers: bs, Prefix: benchPrefix(b, bs), Lanes: testLanes, Replication: 1})
+		tr, err := New(Config{Brokers: bs, Prefix: benchPrefix(b, bs), Lanes: testLanes, Replication: 1})
 		if err != nil {
 			b.Fatal(err)
 		}

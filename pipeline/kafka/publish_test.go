@@ -6,10 +6,10 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // TestPublishedStays changes a message of Watermill once it was published.
@@ -26,11 +26,7 @@ func TestPublishedStays(t *testing.T) {
 // TestHintsAreSentAgain: a request that the brokers did not take is not forgotten.
 func TestHintsAreSentAgain(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
+	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]flow.Topic{flow.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
 	tr := opened(t, c)

@@ -1,4 +1,4 @@
-package kafka_test
+package kafka
 
 import (
 	"crypto/rand"
@@ -8,7 +8,10 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 var restoreDocuments = flag.Int("restore.documents", 500, "documents in the state of BenchmarkRestore")
@@ -71,7 +74,7 @@ func restore(b *testing.B, bs []string, prefix, dir string) int {
 	tr := openBench(b, bs, prefix, dir)
 	b.StopTimer()
 	defer b.StartTimer()
-	read := tr.Restored()
+	read := tr.counts.restored.Load()
 	if err := tr.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -99,15 +102,19 @@ func keep(b *testing.B, bs []string, prefix string) (records int) {
 		records += len(ms)
 		ms = ms[:0]
 	}
-	at := time.Now().Add(24 * time.Hour)
+	state := func(group, key, name string, value []byte) {
+		record := map[string][]byte{changelog.Key(changelog.KindState, group, key, name): value}
+		ms = append(ms, produced(prefix, client.PartitionOf(key, testLanes), nil, record)...)
+	}
+	wake := engine.Wake{At: time.Now().Add(24 * time.Hour)}.Value()
 	for i := range *restoreDocuments {
 		url := benchURL(i)
 		for name, size := range restoreNames {
 			value := make([]byte, size)
 			_, _ = rand.Read(value)
-			ms = append(ms, kafka.StateRecord(prefix, testLanes, "g", url, name, value))
+			state("g", url, name, value)
 		}
-		ms = append(ms, kafka.WakeRecord(prefix, testLanes, "g", "in", url, at))
+		state(engine.WakeGroup("g", "in"), url, flow.WakeName, wake)
 		if len(ms) >= 500 {
 			send()
 		}

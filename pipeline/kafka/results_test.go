@@ -1,4 +1,4 @@
-package kafka_test
+package kafka
 
 import (
 	"context"
@@ -9,12 +9,11 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/kafka"
 )
 
 // count makes group count the messages of each key of topic, as state, and emit what it
 // counted to the topic "out".
-func count(t *testing.T, tr *kafka.Transport, group, topic string) {
+func count(t *testing.T, tr *Transport, group, topic string) {
 	t.Helper()
 	ms, err := tr.Subscriber(group).Subscribe(context.Background(), topic)
 	if err != nil {
@@ -104,11 +103,12 @@ func results(t *testing.T, brokers []string, prefix string, n int) map[string]st
 	return last
 }
 
-// intoLanes returns a producer whose messages name their partitions.
+// intoLanes returns a producer whose messages name their partitions. It packs them.
 func intoLanes(t *testing.T, brokers []string) sarama.SyncProducer {
 	t.Helper()
 	c := sarama.NewConfig()
 	c.Version, c.Producer.Partitioner, c.Producer.Return.Successes = sarama.V2_8_0_0, sarama.NewManualPartitioner, true
+	c.Producer.Compression, c.Producer.MaxMessageBytes = sarama.CompressionGZIP, 20<<20
 	p, err := sarama.NewSyncProducer(brokers, c)
 	if err != nil {
 		t.Fatal(err)

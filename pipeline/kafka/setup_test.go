@@ -4,10 +4,12 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/memory"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
@@ -21,6 +23,9 @@ func TestMain(m *testing.M) {
 	memory.Pace()
 	os.Exit(m.Run())
 }
+
+// testLanes is how many lanes most tests share among processes.
+const testLanes = 8
 
 // onBoth runs test on a fake cluster, and on a real one where there is one.
 func onBoth(t *testing.T, test func(t *testing.T, c Config)) {
@@ -46,6 +51,12 @@ func opened(t *testing.T, c Config) *Transport {
 		}
 	})
 	return tr
+}
+
+// sharing returns a transport that shares the lanes of prefix.
+func sharing(t *testing.T, brokers []string, prefix, dir string, topics map[string]flow.Topic) *Transport {
+	t.Helper()
+	return opened(t, Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, Dir: dir, SessionTimeout: 6 * time.Second, Topics: topics})
 }
 
 func testAdmin(t *testing.T, c Config) sarama.ClusterAdmin {

@@ -25,11 +25,7 @@ import (
 // warning.
 func TestBrokersAway(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster := kafkatest.Cluster(t)
 	var logged kafkatest.Log
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics, c.Logger = movedTopics, logged.Logger()
@@ -56,11 +52,7 @@ func TestBrokersAway(t *testing.T) {
 // away: each call ends with its context, also while another call makes a topic.
 func TestPublishToNewTopicWhileAway(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
+	cluster := kafkatest.Cluster(t)
 	tr, err := Open(t.Context(), testConfig(cluster.ListenAddrs()))
 	if err != nil {
 		t.Fatal(err)
@@ -87,11 +79,7 @@ func TestPublishToNewTopicWhileAway(t *testing.T) {
 // is no reason to give up.
 func TestTailWaits(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
+	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]flow.Topic{flow.TopicDecisions: {Ephemeral: true}}
 	tr := opened(t, c)

@@ -20,15 +20,21 @@ import (
 // RealEnv names the environment variable that lists the brokers of a real Kafka, with commas.
 const RealEnv = "VOKTER_KAFKA"
 
-// Start starts a fake cluster, which ends with the test, and returns its brokers.
-func Start(t *testing.T, opts ...kfake.Opt) []string {
+// Cluster starts a fake cluster of one broker, which ends with the test.
+func Cluster(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return c.ListenAddrs()
+	return c
+}
+
+// Start is Cluster for tests that need only its brokers.
+func Start(t testing.TB, opts ...kfake.Opt) []string {
+	t.Helper()
+	return Cluster(t, opts...).ListenAddrs()
 }
 
 // Prefix returns a prefix for topics that no other test has.
@@ -48,12 +54,14 @@ func OnBoth(t *testing.T, test func(t *testing.T, brokers []string, prefix strin
 			t.Skipf("%s names no brokers", RealEnv)
 		}
 		brokers, prefix := strings.Split(list, ","), Prefix()
-		t.Cleanup(func() { deleteTopics(t, brokers, prefix) })
+		t.Cleanup(func() { DeleteTopics(t, brokers, prefix) })
 		test(t, brokers, prefix)
 	})
 }
 
-func deleteTopics(t *testing.T, brokers []string, prefix string) {
+// DeleteTopics deletes the topics whose names begin with prefix.
+func DeleteTopics(t testing.TB, brokers []string, prefix string) {
+	t.Helper()
 	admin := Admin(t, brokers)
 	topics, err := admin.ListTopics()
 	if err != nil {
@@ -69,7 +77,7 @@ func deleteTopics(t *testing.T, brokers []string, prefix string) {
 }
 
 // Admin returns an admin of the cluster, which is closed after the test.
-func Admin(t *testing.T, brokers []string) sarama.ClusterAdmin {
+func Admin(t testing.TB, brokers []string) sarama.ClusterAdmin {
 	t.Helper()
 	conf := sarama.NewConfig()
 	conf.Version = sarama.V2_8_0_0
