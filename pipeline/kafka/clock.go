@@ -13,16 +13,12 @@ func (t *Transport) wakeAll() {
 
 // wakeAll makes every wake of n come once regardless of the time.
 func (n *lease) wakeAll() {
-	n.queueMu.Lock()
-	for _, q := range n.queues {
-		q.WakeAll()
-	}
-	n.queueMu.Unlock()
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
-	for _, seat := range n.seats {
-		if seat.Runner != nil {
-			engine.Notify(seat.Runner.Signal)
+	for _, c := range n.allCursors() {
+		c.wakes.WakeAll()
+		if r := c.seat.Runner; r != nil {
+			engine.Notify(r.Signal)
 		}
 	}
 }

@@ -103,11 +103,11 @@ var (
 	errFenced = fmt.Errorf("kafka: the producer can write no more: %w", sarama.ErrProducerFenced)
 )
 
-// merge adds what the handler of who did with w to the open batch. Later messages read it, and it is
+// merge adds what the handler of c did with w to the open batch. Later messages read it, and it is
 // committed together with the position of the message. If nobody waits for it, it is committed with
 // the next transaction, or lost together with the position. If moves is set, e moves w to another
 // lane, and only the first group to read it does that.
-func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], moves bool) error {
+func (n *lease) merge(c *cursor, w engine.Work, e *engine.Effects[output], moves bool) error {
 	var logged, hints []output
 	for _, o := range e.Out {
 		if n.t.topicOf(o.topic).Ephemeral {
@@ -116,8 +116,7 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 			logged = append(logged, o)
 		}
 	}
-	timed := n.t.timed(who) // takes t.mu, which is never taken under n.mu
-	after := e.OnCommit
+	who, after := c.who, e.OnCommit
 	if len(hints) > 0 {
 		after = append([]func(){func() { n.t.hint(hints) }}, after...)
 	}
@@ -138,7 +137,7 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 	for _, o := range logged {
 		b.bytes += o.size()
 	}
-	if !timed {
+	if !c.timed {
 		for _, wake := range e.Wakes {
 			b.writes.Set(engine.Place{Group: engine.WakeGroup(who.Group, who.Topic), Key: wake.Key}, flow.WakeName, wake.Value())
 		}
@@ -159,9 +158,8 @@ func (n *lease) merge(who consumer, w engine.Work, e *engine.Effects[output], mo
 		now = true
 	}
 	n.mu.Unlock()
-	queue := n.wakesOf(who)
 	for _, wake := range e.Wakes {
-		queue.Set(wake)
+		c.wakes.Set(wake)
 	}
 	engine.Notify(n.signal)
 	if now {

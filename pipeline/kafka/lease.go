@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,18 +51,17 @@ type lease struct {
 	// open collects writes; flight is being committed, and nil if no transaction is running.
 	open, flight *batch
 	positions    map[consumer]int64
-	// sources read the topics.
-	sources map[consumer]*source
 	// unlanded has a channel for each key with pending OnCommit functions, closed when they have
 	// run.
 	unlanded map[engine.Place]<-chan struct{}
 	// clock is the latest time in the state topic.
 	clock time.Time
 
-	// queues are the wakes by consumer; marked has the offset of our marker by topic.
-	queueMu sync.Mutex
-	queues  map[consumer]*engine.Wakes
-	marked  map[string]int64
+	// cursors are those of the consumers that have a runner or wakes; marked has the offset of our marker
+	// by topic.
+	cursorMu sync.Mutex
+	cursors  map[consumer]*cursor
+	marked   map[string]int64
 
 	// handling is done when handlers must return; abandoned is closed when nobody waits for them
 	// any longer.
@@ -69,17 +69,15 @@ type lease struct {
 	cut       context.CancelFunc
 	abandoned chan struct{}
 
-	runMu   sync.Mutex
+	runMu   sync.Mutex // guards the seats of the cursors, too
 	running bool
-	seats   map[consumer]*engine.Seat[output]
 }
 
 func newLease(t *Transport, lane int) *lease {
 	n := &lease{
 		t: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finish: make(chan struct{}), committed: make(chan struct{}),
-		open: newBatch(), positions: make(map[consumer]int64), sources: make(map[consumer]*source), unlanded: make(map[engine.Place]<-chan struct{}),
-		queues: make(map[consumer]*engine.Wakes), marked: make(map[string]int64),
-		seats: make(map[consumer]*engine.Seat[output]), abandoned: make(chan struct{}),
+		open: newBatch(), positions: make(map[consumer]int64), unlanded: make(map[engine.Place]<-chan struct{}),
+		cursors: make(map[consumer]*cursor), marked: make(map[string]int64), abandoned: make(chan struct{}),
 	}
 	n.handling, n.cut = context.WithCancel(context.Background())
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
@@ -137,12 +135,8 @@ func (n *lease) run(who consumer) {
 		return
 	}
 	sub := n.t.subs.Of(who, n.lane) // under the lock: a closed one must not be used
-	seat := n.seats[who]
-	if seat == nil {
-		seat = new(engine.Seat[output])
-		n.seats[who] = seat
-	}
-	seat.Give(sub, func() *engine.Runner[output] { return n.runner(who) })
+	c := n.cursor(who)
+	c.seat.Give(sub, c.runner)
 }
 
 // endRunners stops all runners and waits for their handlers for a limited time. That includes
@@ -150,16 +144,17 @@ func (n *lease) run(who consumer) {
 func (n *lease) endRunners() {
 	n.runMu.Lock()
 	n.running = false
-	for _, seat := range n.seats {
-		seat.Give(nil, nil)
+	cursors := n.allCursors() // run gives no further one a runner
+	for _, c := range cursors {
+		c.seat.Give(nil, nil)
 	}
 	n.runMu.Unlock()
 	cut := time.AfterFunc(finishFor, n.cut)
 	defer cut.Stop()
 	abandon := time.AfterFunc(2*finishFor, func() { close(n.abandoned) })
 	defer abandon.Stop()
-	for _, seat := range n.seats { // run does not change it any more
-		seat.Wait()
+	for _, c := range cursors {
+		c.seat.Wait()
 	}
 	n.cut()
 }
@@ -171,44 +166,25 @@ func (n *lease) ended() bool {
 	return n.closed != nil
 }
 
-// wakesOf returns the wakes of who.
-func (n *lease) wakesOf(who consumer) *engine.Wakes {
-	n.queueMu.Lock()
-	defer n.queueMu.Unlock()
-	q := n.queues[who]
-	if q == nil {
-		q = engine.NewWakes()
-		n.queues[who] = q
-	}
-	return q
-}
-
 // waking reports whether wakes are pending that come whatever the time is.
 func (n *lease) waking() bool {
-	n.queueMu.Lock()
-	defer n.queueMu.Unlock()
-	for _, q := range n.queues {
-		if q.Waking() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.allCursors(), func(c *cursor) bool { return c.wakes.Waking() })
 }
 
 // mark writes a marker to each topic whose wakes come at the start. These wakes wait until the
 // marker is read, because results of the work that they repeat may be in front of it.
 func (n *lease) mark() {
-	n.queueMu.Lock()
+	n.cursorMu.Lock()
 	var ms []*sarama.ProducerMessage
 	var topics []string
-	for who, q := range n.queues {
-		if _, marked := n.marked[who.Topic]; q.Waking() && !marked {
+	for who, c := range n.cursors {
+		if _, marked := n.marked[who.Topic]; c.wakes.Waking() && !marked {
 			n.marked[who.Topic] = math.MaxInt64
 			topics = append(topics, who.Topic)
 			ms = append(ms, marker(n.t.cfg.Prefix+who.Topic, n.lane, n.nonce))
 		}
 	}
-	n.queueMu.Unlock()
+	n.cursorMu.Unlock()
 	if len(ms) == 0 {
 		return
 	}
@@ -216,21 +192,11 @@ func (n *lease) mark() {
 		n.fail(fmt.Errorf("marking where the topics end: %w", err))
 		return
 	}
-	n.queueMu.Lock()
-	defer n.queueMu.Unlock()
+	n.cursorMu.Lock()
+	defer n.cursorMu.Unlock()
 	for i, topic := range topics {
 		n.marked[topic] = ms[i].Offset
 	}
-}
-
-// late reports whether the wakes of who still wait for the messages in front of the marker. The
-// marker itself may have been deleted since.
-func (n *lease) late(who consumer) bool {
-	at := n.position(who)
-	n.queueMu.Lock()
-	defer n.queueMu.Unlock()
-	end, marked := n.marked[who.Topic]
-	return marked && n.queues[who] != nil && at <= end
 }
 
 // hanging returns how long the current transaction has been running; 0 if there is none.

@@ -125,13 +125,14 @@ func (n *lease) load() error {
 	if err := n.loadWakes(); err != nil {
 		return err
 	}
-	for _, q := range n.queues {
-		q.Start()
+	cursors := n.allCursors()
+	for _, c := range cursors {
+		c.wakes.Start()
 	}
 	if n.clock.Sub(n.t.cfg.Now()) > engine.SetBack {
 		n.t.log.Warn("the clock was set back: all that was scheduled is looked at once", "lane", n.lane, "from", n.clock, "to", n.t.cfg.Now().UTC())
-		for _, q := range n.queues {
-			q.WakeAll()
+		for _, c := range cursors {
+			c.wakes.WakeAll()
 		}
 	}
 	return nil
@@ -155,7 +156,7 @@ func (n *lease) loadWakes() error {
 		}
 	}
 	for who, in := range kept {
-		if err := n.wakesOf(who).Restore(n.t.cache.Hot(in, n.lane, flow.WakeName)); err != nil {
+		if err := n.cursor(who).wakes.Restore(n.t.cache.Hot(in, n.lane, flow.WakeName)); err != nil {
 			return err
 		}
 	}

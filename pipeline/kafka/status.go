@@ -119,15 +119,14 @@ func (n *lease) idle() bool {
 	now := n.t.clock.Now()
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
-	for who, seat := range n.seats {
-		if seat.Runner != nil && !n.quiet(who, seat.Runner, now) {
+	for _, c := range n.allCursors() {
+		if c.seat.Runner != nil && !c.quiet(now) {
 			return false
 		}
 	}
 	for name, topic := range n.t.declaredTopics() {
 		for _, group := range topic.Groups {
-			who := consumer{Group: group, Topic: name}
-			if seat := n.seats[who]; (seat == nil || seat.Runner == nil) && n.position(who) < n.t.head(name, n.lane) {
+			if c := n.cursor(consumer{Group: group, Topic: name}); c.seat.Runner == nil && c.behind() {
 				return false
 			}
 		}
@@ -185,9 +184,9 @@ func (t *Transport) Gauges() []flow.Gauge {
 func (n *lease) lags(by map[consumer]int64) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
-	for who, seat := range n.seats {
-		if src := n.source(who); seat.Runner != nil && src != nil {
-			by[who] += max(src.end()-n.position(who), 0)
+	for _, c := range n.allCursors() {
+		if src := c.source(); c.seat.Runner != nil && src != nil {
+			by[c.who] += max(src.end()-n.position(c.who), 0)
 		}
 	}
 }

@@ -264,7 +264,8 @@ func TestReadyWhileLanesWork(t *testing.T) {
 	t.Parallel()
 	tr := opened(t, testConfig(kafkatest.Start(t)))
 	<-tr.Gained()
-	n, who := tr.lease(0), consumer{Group: "g", Topic: "in"}
+	n := tr.lease(0)
+	c := n.cursor(consumer{Group: "g", Topic: "in"})
 	ended, asked := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(asked)
@@ -282,7 +283,7 @@ func TestReadyWhileLanesWork(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for range 300_000 {
-			if err := n.merge(who, engine.Work{Kind: engine.FromWake}, &engine.Effects[output]{Writes: new(engine.Writes)}, false); err != nil {
+			if err := n.merge(c, engine.Work{Kind: engine.FromWake}, &engine.Effects[output]{Writes: new(engine.Writes)}, false); err != nil {
 				t.Error(err)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -28,11 +27,6 @@ func (t *Transport) topicOf(name string) flow.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.topics[name]
-}
-
-// timed reports whether who keeps its wakes in its state; see flow.Topic.
-func (t *Transport) timed(who consumer) bool {
-	return slices.Contains(t.topicOf(who.Topic).Timed, who.Group)
 }
 
 // ensure creates topic if it was not declared at Start. It gives up with the cause of ctx when
