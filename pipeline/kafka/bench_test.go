@@ -40,10 +40,10 @@ func BenchmarkHandler(b *testing.B) {
 
 func openBench(b *testing.B, bs []string, prefix, dir string) *Transport {
 	b.Helper()
-	tr, err := Open(context.Background(), Config{
-		Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1, Dir: dir,
+	tr, err := start(context.Background(), Config{
+		Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1,
 		Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}},
-	})
+	}, flow.Wiring{Dir: dir})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -49,24 +49,16 @@ type Config struct {
 	// TLS configures encryption, SASL the login of this process.
 	TLS  cluster.TLS  `yaml:"tls"`
 	SASL cluster.SASL `yaml:"sasl"`
-	// Dir is the directory of the copy of the state, which saves a start from reading all state
-	// from the brokers. Empty: the copy is in memory.
-	Dir string
-	// MinFree is how many bytes must be free on the disk of Dir; with less, publishers outside of
-	// transactions wait. 0: there is no limit. Start replaces it.
-	MinFree int64
 	// MaxPause is the longest pause before a rejected message is delivered again. Pauses begin at
 	// 5 ms and double. 0 is 1 s.
 	MaxPause time.Duration
-	// Topics declares the topics and their consumer groups; Start replaces it.
+	// Topics declares the topics and their consumer groups for Export and Import. A Transport gets
+	// them by Start.
 	Topics map[string]flow.Topic
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Logger receives log messages for operators; nil discards them.
 	Logger *slog.Logger
-	// OnBroken is called when the Transport cannot continue, with an error that says what to do.
-	// It may be called more than once and from any goroutine. Start replaces it.
-	OnBroken func(error)
 }
 
 // DefaultPrefix is the default of Config.Prefix.

@@ -34,8 +34,8 @@ type site struct {
 
 func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
-	tr := opened(t, Config{
-		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Dir: s.dir, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second, Logger: warnings(t),
+	tr := openedIn(t, s.dir, Config{
+		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second, Logger: warnings(t),
 	})
 	<-tr.Gained()
 	return tr

@@ -60,7 +60,7 @@ func (c *cursor) runner() *engine.Runner[output] {
 	n, t := c.n, c.n.t
 	return &engine.Runner[output]{
 		Group: c.who.Group, Topic: c.who.Topic, Log: c, Committer: c, Reader: n, Outputs: outputs{t},
-		Wakes: c.wakes, Inbox: t.inbox(c.who, n.lane), Now: t.clock.CheckedNow, Bare: t.bare, MaxPause: t.cfg.MaxPause,
+		Wakes: c.wakes, Inbox: t.inbox(c.who, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare, MaxPause: t.cfg.MaxPause,
 		Broken: func(err error) {
 			if !n.ended() && n.handling.Err() == nil {
 				t.outage("passing on a message that no handler gets failed; retrying", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
@@ -31,7 +32,7 @@ func TestLeave(t *testing.T) {
 			var logged kafkatest.Log
 			c := testConfig(cluster.ListenAddrs())
 			c.Logger = logged.Logger()
-			tr, err := Open(t.Context(), c)
+			tr, err := start(t.Context(), c, flow.Wiring{})
 			if err != nil {
 				t.Fatal(err)
 			}

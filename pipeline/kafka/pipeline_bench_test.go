@@ -90,7 +90,7 @@ func benchChanges(b *testing.B, bs []string, processes int, base float64) {
 		for i := range benchPages {
 			cfg.Documents = append(cfg.Documents, vokter.Document{URL: benchURL(i), Keep: true, Interval: pipeline.Never})
 		}
-		start(b, cfg)
+		startRouter(b, cfg)
 		transports = append(transports, tr)
 	}
 	shared(b, transports)
@@ -108,8 +108,8 @@ func benchChanges(b *testing.B, bs []string, processes int, base float64) {
 	b.ReportMetric(float64(b.N)/float64(max(commits(transports)-before, 1)), "changes/transaction")
 }
 
-// start runs a Router until the end of b.
-func start(b *testing.B, cfg vokter.Config) *vokter.Router {
+// startRouter runs a Router until the end of b.
+func startRouter(b *testing.B, cfg vokter.Config) *vokter.Router {
 	b.Helper()
 	r, err := vokter.New(cfg)
 	if err != nil {
@@ -323,7 +323,7 @@ func benchChecks(b *testing.B, bs []string, conditional bool, base float64) {
 		}
 		cfg.Transport, transports = tr, append(transports, tr)
 	}
-	start(b, cfg)
+	startRouter(b, cfg)
 	requests.reach(4 * benchChecked) // the first version of each is stored
 	before, from := commits(transports), requests.n.Load()
 	b.ResetTimer()

@@ -111,7 +111,7 @@ func TestMove(t *testing.T) {
 		if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "holds state: "+vacant) {
 			t.Errorf("the second time: got %v", err)
 		}
-		tr, err := Open(t.Context(), c)
+		tr, err := start(t.Context(), c, flow.Wiring{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestFailedImport(t *testing.T) {
 	})
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
-	tr, err := Open(t.Context(), c)
+	tr, err := start(t.Context(), c, flow.Wiring{})
 	if err != nil {
 		t.Fatal(err)
 	}

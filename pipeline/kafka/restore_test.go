@@ -15,9 +15,9 @@ import (
 )
 
 // handleOne publishes a message for k, handles it, and returns what was kept for k before.
-func handleOne(t *testing.T, c Config) (before string) {
+func handleOne(t *testing.T, dir string, c Config) (before string) {
 	t.Helper()
-	tr, err := Open(t.Context(), c)
+	tr, err := start(t.Context(), c, flow.Wiring{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,14 +46,14 @@ func handleOne(t *testing.T, c Config) (before string) {
 func TestCopyOfOtherTopics(t *testing.T) {
 	t.Parallel()
 	a := testConfig(kafkatest.Start(t))
-	a.Topics, a.Dir = movedTopics, t.TempDir()
-	b := a
+	a.Topics = movedTopics
+	b, dir := a, t.TempDir()
 	b.Prefix, b.Group = "b.", "b"
 	for _, step := range []struct {
 		c    Config
 		want string
 	}{{a, ""}, {a, "of " + a.Prefix}, {b, ""}, {b, "of b."}, {a, "of " + a.Prefix}} {
-		if got := handleOne(t, step.c); got != step.want {
+		if got := handleOne(t, dir, step.c); got != step.want {
 			t.Errorf("with %s: got %q, want %q", step.c.Prefix, got, step.want)
 		}
 	}
@@ -63,12 +63,13 @@ func TestCopyOfOtherTopics(t *testing.T) {
 func TestCopyRefused(t *testing.T) {
 	t.Parallel()
 	a := testConfig(kafkatest.Start(t))
-	a.Topics, a.Dir = movedTopics, t.TempDir()
-	handleOne(t, a)
-	dir := filepath.Join(a.Dir, "kafka")
+	a.Topics = movedTopics
+	top := t.TempDir()
+	handleOne(t, top, a)
+	dir := filepath.Join(top, "kafka")
 	b := a
 	b.Prefix, b.Group, b.Lanes = "b.", "b", 4
-	if _, err := Open(t.Context(), b); err == nil || !strings.Contains(err.Error(), "the copy of the state in "+dir+" has 3 lanes and the topics have 4: remove that directory") {
+	if _, err := start(t.Context(), b, flow.Wiring{Dir: top}); err == nil || !strings.Contains(err.Error(), "the copy of the state in "+dir+" has 3 lanes and the topics have 4: remove that directory") {
 		t.Errorf("got %v", err)
 	}
 	manifests, err := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
@@ -78,13 +79,13 @@ func TestCopyRefused(t *testing.T) {
 	if err := os.Truncate(manifests[len(manifests)-1], 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), a); err == nil || !strings.Contains(err.Error(), "the store in "+dir+" is damaged") {
+	if _, err := start(t.Context(), a, flow.Wiring{Dir: top}); err == nil || !strings.Contains(err.Error(), "the store in "+dir+" is damaged") {
 		t.Errorf("got %v", err)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if got := handleOne(t, a); got != "of "+a.Prefix {
+	if got := handleOne(t, top, a); got != "of "+a.Prefix {
 		t.Errorf("without its copy: got %q", got)
 	}
 }
@@ -94,7 +95,7 @@ func TestTopicMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
-	handleOne(t, c)
+	handleOne(t, "", c)
 	if err := testAdmin(t, c).DeleteTopic(c.Prefix + "in"); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestStateOfANewerVersion(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
-	handleOne(t, c)
+	handleOne(t, "", c)
 	conf, err := c.admin().ProducerConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -139,13 +140,12 @@ func TestStateOfANewerVersion(t *testing.T) {
 func brokenText(t *testing.T, c Config) string {
 	t.Helper()
 	broken := make(chan error, 16)
-	c.OnBroken = func(err error) {
+	tr, err := start(t.Context(), c, flow.Wiring{OnBroken: func(err error) {
 		select {
 		case broken <- err:
 		default:
 		}
-	}
-	tr, err := Open(t.Context(), c)
+	}})
 	if err != nil {
 		return err.Error()
 	}
@@ -165,7 +165,7 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]flow.Topic{flow.TopicChanges: {}}
-	tr, err := Open(t.Context(), c)
+	tr, err := start(t.Context(), c, flow.Wiring{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := refuseOffsets(cluster, 2) // sarama asks twice each time
-	tr, err = Open(t.Context(), c)
+	tr, err = start(t.Context(), c, flow.Wiring{})
 	if err == nil {
 		_ = tr.Close()
 	}

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"os"
 	"testing"
@@ -38,10 +40,29 @@ func testConfig(brokers []string) Config {
 	return Config{Brokers: brokers, Prefix: kafkatest.Prefix(), Lanes: 3}.withDefaults()
 }
 
+// start starts a transport of c and its topics.
+func start(ctx context.Context, c Config, w flow.Wiring) (*Transport, error) {
+	tr, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	w.Topics = c.Topics
+	if err := tr.Start(ctx, w); err != nil {
+		return nil, errors.Join(err, tr.Close())
+	}
+	return tr, nil
+}
+
 // opened returns a transport that is closed behind the test.
 func opened(t *testing.T, c Config) *Transport {
 	t.Helper()
-	tr, err := Open(t.Context(), c)
+	return openedIn(t, "", c)
+}
+
+// openedIn is opened with a directory for the copy of the state.
+func openedIn(t *testing.T, dir string, c Config) *Transport {
+	t.Helper()
+	tr, err := start(t.Context(), c, flow.Wiring{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +77,7 @@ func opened(t *testing.T, c Config) *Transport {
 // sharing returns a transport that shares the lanes of prefix.
 func sharing(t *testing.T, brokers []string, prefix, dir string, topics map[string]flow.Topic) *Transport {
 	t.Helper()
-	return opened(t, Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, Dir: dir, SessionTimeout: 6 * time.Second, Topics: topics})
+	return openedIn(t, dir, Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, SessionTimeout: 6 * time.Second, Topics: topics})
 }
 
 func testAdmin(t *testing.T, c Config) sarama.ClusterAdmin {

@@ -29,7 +29,7 @@ func TestBrokersAway(t *testing.T) {
 	var logged kafkatest.Log
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics, c.Logger = movedTopics, logged.Logger()
-	tr, err := Open(t.Context(), c)
+	tr, err := start(t.Context(), c, flow.Wiring{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestBrokersAway(t *testing.T) {
 func TestPublishToNewTopicWhileAway(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Cluster(t)
-	tr, err := Open(t.Context(), testConfig(cluster.ListenAddrs()))
+	tr, err := start(t.Context(), testConfig(cluster.ListenAddrs()), flow.Wiring{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestMissingRights(t *testing.T) {
 			var logged kafkatest.Log
 			c.SASL.User, c.Logger = "vokter", logged.Logger()
 			c.Topics = map[string]flow.Topic{"snapshots": {Groups: []string{"g"}}, "health": {}}
-			tr, err := Open(t.Context(), c)
+			tr, err := start(t.Context(), c, flow.Wiring{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -206,8 +206,8 @@ func (t *Transport) deny(missing string) {
 
 // broken reports that the Transport cannot continue.
 func (t *Transport) broken(err error) {
-	if t.cfg.OnBroken != nil {
-		t.cfg.OnBroken(err)
+	if t.wiring.OnBroken != nil {
+		t.wiring.OnBroken(err)
 		return
 	}
 	t.log.Error("kafka: the transport cannot continue", "error", err)

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -34,13 +35,12 @@ var _ flow.Transport = (*Transport)(nil)
 // Transport carries messages between the stages of several processes. It is safe for
 // concurrent use. Start begins its work.
 type Transport struct {
-	cfg     Config
-	log     *slog.Logger
-	base    *sarama.Config
-	bare    bool // Watermill messages need no metadata
-	onFatal func(error)
+	cfg  Config
+	log  *slog.Logger
+	base *sarama.Config
 
 	// The following fields are set by Start, before ready.
+	wiring   flow.Wiring
 	lanes    int
 	lineage  string
 	cache    *store.DB
@@ -62,8 +62,7 @@ type Transport struct {
 	// ctx is done when Close begins, life when all acknowledged messages are committed.
 	ctx, life   context.Context
 	cancel, die context.CancelFunc
-	ended       sync.Once
-	failed      error // of Close
+	end         func() error // close, once
 
 	making   chan struct{} // holds a token while a topic is created
 	mu       sync.Mutex
@@ -116,6 +115,7 @@ func New(c Config) (*Transport, error) {
 	t.subs.Open, t.subs.Assign, t.subs.Grace, t.subs.After, t.subs.Closed = t.openConsumer, t.reassign, defaultGrace, finishFor, ErrClosed
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.life, t.die = context.WithCancel(context.Background())
+	t.end = sync.OnceValue(t.close)
 	return t, nil
 }
 
@@ -152,20 +152,6 @@ func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	return t.join(ctx)
 }
 
-// Open is New and Start for programs without a Router. It uses Config.Topics, and waits for
-// brokers until ctx is done.
-func Open(ctx context.Context, c Config) (*Transport, error) {
-	t, err := New(c)
-	if err != nil {
-		return nil, err
-	}
-	err = t.Start(ctx, flow.Wiring{Topics: c.Topics, Dir: c.Dir, Now: c.Now, Logger: c.Logger, OnBroken: c.OnBroken, MinFree: c.MinFree})
-	if err != nil {
-		return nil, errors.Join(err, t.Close())
-	}
-	return t, nil
-}
-
 // String names the brokers and topics, for logs.
 func (t *Transport) String() string {
 	return fmt.Sprintf("Kafka at %s, topics %s*", strings.Join(t.cfg.Brokers, ","), t.cfg.Prefix)
@@ -173,26 +159,18 @@ func (t *Transport) String() string {
 
 // wire takes over the settings of w.
 func (t *Transport) wire(w flow.Wiring) {
-	if w.Dir != "" {
-		t.cfg.Dir = filepath.Join(w.Dir, "kafka")
-	}
+	t.wiring = w
 	if w.Now != nil {
 		t.cfg.Now = w.Now
 	}
 	if w.Logger != nil {
 		t.cfg.Logger, t.log = w.Logger, w.Logger
 	}
-	if w.OnBroken != nil {
-		t.cfg.OnBroken = w.OnBroken
-	}
 	if w.Grace > 0 {
 		t.subs.Grace = w.Grace
 	}
 	t.clock.Wall, t.clock.WakeAll, t.clock.Log = t.cfg.Now, t.wakeAll, t.log
-	t.cfg.MinFree, t.onFatal, t.bare = w.MinFree, w.OnFatal, w.Bare
-	for name, topic := range w.Topics {
-		t.topics[name] = topic
-	}
+	maps.Copy(t.topics, w.Topics)
 }
 
 // connect waits for brokers, creates missing topics and checks all of them.
@@ -213,18 +191,22 @@ const memTable = 64 << 20
 // openCache opens the copy of the state. It refuses a copy with another number of lanes. That the
 // copy is of the same topics is checked when a lane is loaded.
 func (t *Transport) openCache() error {
-	t.room = store.NewRoom(t.cfg.Dir, t.cfg.MinFree, nil, t.log)
+	dir := t.wiring.Dir
+	if dir != "" {
+		dir = filepath.Join(dir, "kafka")
+	}
+	t.room = store.NewRoom(dir, t.wiring.MinFree, nil, t.log)
 	if err := t.room.Opens(); err != nil {
 		return err
 	}
-	db, err := store.Open(store.Options{Dir: t.cfg.Dir, Lanes: t.lanes, MemTable: memTable, Logger: t.log, OnFatal: t.onFatal})
+	db, err := store.Open(store.Options{Dir: dir, Lanes: t.lanes, MemTable: memTable, Logger: t.log, OnFatal: t.wiring.OnFatal})
 	if err != nil {
 		return err
 	}
 	t.cache = db
 	if db.Lanes() != t.lanes {
 		return fmt.Errorf("kafka: the copy of the state in %s has %d lanes and the topics have %d: remove that directory, it is restored from the topics",
-			t.cfg.Dir, db.Lanes(), t.lanes)
+			dir, db.Lanes(), t.lanes)
 	}
 	if t.free, err = db.Enter(store.User{Broken: t.broken, DiskFull: t.room.DiskFull}); err != nil {
 		return err
@@ -236,10 +218,7 @@ func (t *Transport) openCache() error {
 // Close stops all consumers, commits acknowledged messages and leaves the consumer group. Messages
 // that were not acknowledged are delivered again by the next owner of their lane. Close may be
 // called twice.
-func (t *Transport) Close() error {
-	t.ended.Do(func() { t.failed = t.close() })
-	return t.failed
-}
+func (t *Transport) Close() error { return t.end() }
 
 func (t *Transport) close() error {
 	t.cancel()
@@ -265,11 +244,7 @@ func (t *Transport) close() error {
 	if t.plain != nil {
 		errs = append(errs, client.Within(commitFor, t.plain.Close))
 	}
-	if t.admin != nil {
-		errs = append(errs, t.admin.Close()) // and its client
-	} else if t.client != nil {
-		errs = append(errs, t.client.Close())
-	}
+	errs = append(errs, admin.Connection{Client: t.client, Admin: t.admin}.Close())
 	if t.free != nil {
 		t.free()
 	}
