@@ -3,8 +3,6 @@ package engine
 import (
 	"context"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 )
@@ -18,29 +16,9 @@ type Subscription struct {
 	runs   sync.WaitGroup
 	// abandoned is closed when the subscription stops waiting for messages in flight.
 	abandoned chan struct{}
-	end       func()
-	ended     atomic.Bool
-	by        *subscriber
-}
-
-// newSubscription returns a subscription whose messages have the values of ctx. When it is closed,
-// leave makes the transport stop its runners. Handlers of messages in flight then have the time grace
-// until their contexts are cancelled, and after that the time after to return.
-func newSubscription(ctx context.Context, leave func(*Subscription), grace, after time.Duration) *Subscription {
-	s := &Subscription{Out: make(chan *message.Message), abandoned: make(chan struct{})}
-	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	s.end = sync.OnceFunc(func() {
-		leave(s)
-		cancel := time.AfterFunc(grace, s.cancel)
-		abandon := time.AfterFunc(grace+after, func() { close(s.abandoned) })
-		s.runs.Wait()
-		cancel.Stop()
-		abandon.Stop()
-		s.cancel()
-		close(s.Out)
-		s.ended.Store(true)
-	})
-	return s
+	// end closes the subscription; see Subscriptions.end.
+	end func()
+	by  *subscriber
 }
 
 // Seat is the place of the runner that serves a lane for a group. The zero Seat is free. Its users

@@ -31,7 +31,7 @@ type Subscriptions struct {
 	over bool
 	// serving are the subscriptions that get lanes; all has those that are being closed as well.
 	serving map[Consumer][]*Subscription
-	all     []*Subscription
+	all     map[*Subscription]bool
 }
 
 // Subscriber returns a Watermill subscriber of group. Its Close closes its subscriptions and returns when
@@ -55,8 +55,9 @@ func (b *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	if err := s.Open(ctx, c); err != nil {
 		return nil, err
 	}
-	sub := newSubscription(ctx, func(sub *Subscription) { s.leave(c, sub) }, s.Grace, s.After)
-	sub.by = b
+	sub := &Subscription{Out: make(chan *message.Message), abandoned: make(chan struct{}), by: b}
+	sub.ctx, sub.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	sub.end = sync.OnceFunc(func() { s.end(c, sub) })
 	if !s.add(c, sub) {
 		return nil, s.Closed
 	}
@@ -86,7 +87,7 @@ func (s *Subscriptions) Close() {
 // closeAll closes subscriptions, all at the same time.
 func (s *Subscriptions) closeAll(which func(*Subscription) bool) {
 	s.mu.Lock()
-	all := slices.Clone(s.all)
+	all := slices.Collect(maps.Keys(s.all))
 	s.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, sub := range all {
@@ -112,11 +113,27 @@ func (s *Subscriptions) add(c Consumer, sub *Subscription) bool {
 		return false
 	}
 	if s.serving == nil {
-		s.serving = make(map[Consumer][]*Subscription)
+		s.serving, s.all = make(map[Consumer][]*Subscription), make(map[*Subscription]bool)
 	}
 	s.serving[c] = append(s.serving[c], sub)
-	s.all = append(slices.DeleteFunc(s.all, func(o *Subscription) bool { return o.ended.Load() }), sub)
+	s.all[sub] = true
 	return true
+}
+
+// end makes the runners of sub stop and closes its channel. Handlers of messages in flight have the time
+// Grace until their contexts are cancelled, and then the time After to return.
+func (s *Subscriptions) end(c Consumer, sub *Subscription) {
+	s.leave(c, sub)
+	cancel := time.AfterFunc(s.Grace, sub.cancel)
+	abandon := time.AfterFunc(s.Grace+s.After, func() { close(sub.abandoned) })
+	sub.runs.Wait()
+	cancel.Stop()
+	abandon.Stop()
+	sub.cancel()
+	close(sub.Out)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, sub)
 }
 
 // leave takes the lanes of sub away.
