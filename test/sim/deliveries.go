@@ -14,7 +14,7 @@ import (
 // letters returns the notifications that are dead letters of a sink; nil where none is.
 func (w *world) letters(sink string) map[string]bool {
 	var ids map[string]bool
-	dead := engine.View(w.holder(sink), engine.Place{Group: flow.GroupDead, Key: sink})
+	dead := engine.View(w.holder(sink).state, engine.Place{Group: flow.GroupDead, Key: sink})
 	for l, err := range sinks.Letters(dead) {
 		if err != nil {
 			panic("sim: letters: " + err.Error()) // what was stored can be read

@@ -50,7 +50,7 @@ func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message, follows: make(map[string]string)}
 	e.dropped = w.dropped[h.message.Key]
 	if h.waker {
-		p, err := index.Load(engine.View(h.l, x.place()))
+		p, err := index.Load(engine.View(h.l.state, x.place()))
 		if err != nil {
 			return err
 		}

@@ -297,7 +297,7 @@ func (w *world) flushAll() (bool, error) {
 func (w *world) undelivered() (int, error) {
 	n := 0
 	for _, sink := range sinkNames {
-		q, err := sinks.Load(engine.View(w.holder(sink), engine.Place{Group: deliveryConsumer.group, Key: sink}))
+		q, err := sinks.Load(engine.View(w.holder(sink).state, engine.Place{Group: deliveryConsumer.group, Key: sink}))
 		if err != nil {
 			return 0, err
 		}

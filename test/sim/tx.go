@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"iter"
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
@@ -29,7 +28,7 @@ func (t *transport) begin(h handleable) *tx {
 	if h.waker {
 		w.Kind, w.Wake = engine.FromWake, engine.Wake{Key: h.message.Key}
 	}
-	return &tx{Tx: engine.NewTx(h.l, t, h.c.group, h.c.topic, w), t: t, c: h.c, key: h.message.Key}
+	return &tx{Tx: engine.NewTx(h.l.state, t, h.c.group, h.c.topic, w), t: t, c: h.c, key: h.message.Key}
 }
 
 // end ends the transaction, whose effects are then to be committed.
@@ -80,18 +79,3 @@ func (t *transport) OutputTo(m flow.Message, lane int) laned { return laned{m, l
 
 // Fits returns nil: a lane takes everything.
 func (t *transport) Fits(*engine.Effects[laned]) error { return nil }
-
-var _ engine.Reader = (*lane)(nil)
-
-// Value, Values and Keys read what the lane knows now.
-func (l *lane) Value(p engine.Place, name string) ([]byte, bool, error) {
-	return l.state.Value(p, name)
-}
-
-// Values reads the values at p.
-func (l *lane) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
-	return l.state.Values(p, prefix)
-}
-
-// Keys lists the keys of group.
-func (l *lane) Keys(group, after string) iter.Seq2[string, error] { return l.state.Keys(group, after) }
