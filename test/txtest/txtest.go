@@ -5,10 +5,8 @@ package txtest
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,7 +19,7 @@ import (
 type Store struct {
 	mu      sync.Mutex
 	states  Memory
-	wakes   map[string]engine.Wake
+	wakes   *engine.Wakes
 	emitted []flow.Message
 	writes  int
 	others  map[string]*Store
@@ -29,7 +27,7 @@ type Store struct {
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{states: make(Memory), wakes: make(map[string]engine.Wake)}
+	return &Store{states: make(Memory), wakes: engine.NewWakes()}
 }
 
 // Beside makes other what the group of that name keeps in the same lane, for transactions
@@ -79,11 +77,7 @@ func (s *Store) apply(e *engine.Effects[flow.Message]) {
 		s.states.Set(w.Place, w.Name, w.Value)
 	}
 	for _, w := range e.Wakes {
-		if w.At.IsZero() {
-			delete(s.wakes, w.Key)
-		} else {
-			s.wakes[w.Key] = w
-		}
+		s.wakes.Set(w)
 	}
 	s.emitted = append(s.emitted, e.Out...)
 }
@@ -135,40 +129,26 @@ func (s *Store) Writes() int {
 
 // Wake returns the wake that is set for key.
 func (s *Store) Wake(key string) (engine.Wake, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, ok := s.wakes[key]
-	return w, ok
+	w := s.wakes.Get(key)
+	return w, !w.At.IsZero()
 }
 
 // Due takes the wakes that are due at now and returns their messages, earliest first.
 func (s *Store) Due(now time.Time) []flow.Message {
-	return s.takeWakes(func(w engine.Wake) bool { return !w.At.After(now) })
-}
-
-// Start takes the wakes that come when a consumer starts at now: those that are due
-// and those with AtStart.
-func (s *Store) Start(now time.Time) []flow.Message {
-	return s.takeWakes(func(w engine.Wake) bool { return w.AtStart || !w.At.After(now) })
-}
-
-func (s *Store) takeWakes(due func(engine.Wake) bool) []flow.Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var keys []string
-	for key, w := range s.wakes {
-		if due(w) {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, func(a, b string) int {
-		return cmp.Or(s.wakes[a].At.Compare(s.wakes[b].At), strings.Compare(a, b))
-	})
 	var ms []flow.Message
-	for _, key := range keys {
-		w := s.wakes[key]
-		delete(s.wakes, key)
-		ms = append(ms, flow.Message{ID: fmt.Sprintf("wake %s %d", key, w.At.UnixNano()), Key: key, Type: flow.TypeWake, Time: w.At})
+	for {
+		w, due, _ := s.wakes.Next(now)
+		if !due {
+			return ms
+		}
+		s.wakes.Set(engine.Wake{Key: w.Key})
+		ms = append(ms, *flow.WakeMessage("", "", w.Key, w.At))
 	}
-	return ms
+}
+
+// Start takes the wakes that come when a consumer starts at now: those with AtStart, and then
+// those that are due.
+func (s *Store) Start(now time.Time) []flow.Message {
+	s.wakes.Start()
+	return s.Due(now)
 }
