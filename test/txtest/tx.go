@@ -49,25 +49,24 @@ func (oneLane) OutputTo(m flow.Message, _ int) flow.Message { return m }
 
 func (oneLane) Fits(*engine.Effects[flow.Message]) error { return nil }
 
-// reader reads the state of a Store, under the empty group, and of those beside it.
+// reader reads what a Store keeps.
 type reader struct{ s *Store }
 
 func (r reader) Value(p engine.Place, name string) ([]byte, bool, error) {
-	v, ok := r.s.group(p.Group).Value(p.Key, name)
-	return v, ok, nil
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return r.s.states.Value(p, name)
 }
 
 func (r reader) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
-	s := r.s.group(p.Group)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	values := Memory{{}: maps.Clone(s.states[engine.Place{Key: p.Key}])} // the loop may access s
-	return values.Values(engine.Place{}, prefix)
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	values := Memory{p: maps.Clone(r.s.states[p])} // the loop may access the Store
+	return values.Values(p, prefix)
 }
 
 func (r reader) Keys(group, after string) iter.Seq2[string, error] {
-	s := r.s.group(group)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.states.Keys("", after)
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return r.s.states.Keys(group, after)
 }

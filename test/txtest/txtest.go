@@ -3,7 +3,6 @@
 package txtest
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -18,11 +17,10 @@ import (
 // concurrent use.
 type Store struct {
 	mu      sync.Mutex
-	states  Memory
+	states  Memory // of the group under the empty name, and of those beside it
 	wakes   *engine.Wakes
 	emitted []flow.Message
 	writes  int
-	others  map[string]*Store
 }
 
 // New returns an empty Store.
@@ -30,25 +28,14 @@ func New() *Store {
 	return &Store{states: make(Memory), wakes: engine.NewWakes()}
 }
 
-// Beside makes other what the group of that name keeps in the same lane, for transactions
+// Beside makes what other keeps now that of the group of that name in the same lane, for transactions
 // that look there.
 func (s *Store) Beside(group string, other *Store) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.others == nil {
-		s.others = make(map[string]*Store)
+	for p, values := range other.states {
+		s.states[engine.Place{Group: group, Key: p.Key}] = maps.Clone(values)
 	}
-	s.others[group] = other
-}
-
-// group returns what the group of that name keeps; the empty name is the group of s.
-func (s *Store) group(name string) *Store {
-	if name == "" {
-		return s
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return cmp.Or(s.others[name], New())
 }
 
 // Handle gives m to p in a transaction of its own, which it commits where p returns nil.
@@ -103,7 +90,9 @@ func (s *Store) Keys() []string {
 	defer s.mu.Unlock()
 	var keys []string
 	for p := range s.states {
-		keys = append(keys, p.Key)
+		if p.Group == "" { // not beside it
+			keys = append(keys, p.Key)
+		}
 	}
 	slices.Sort(keys)
 	return keys
