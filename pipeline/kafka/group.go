@@ -79,10 +79,7 @@ func (t *Transport) consumeGroup(ctx context.Context) {
 			continue
 		}
 		t.groupFailed(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(reopenAfter):
-		}
+		_ = client.Sleep(ctx, reopenAfter) // the loop ends with ctx
 	}
 }
 
@@ -121,10 +118,7 @@ func (t *Transport) leave() {
 		if err = client.Run(ctx, func() error { return t.leaveAs(member) }); ctx.Err() != nil || !client.Away(err) {
 			break
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(takeAgain):
-		}
+		_ = client.Sleep(ctx, takeAgain) // the next attempt fails when ctx is done
 	}
 	if err != nil {
 		t.log.Warn("kafka: leaving the consumer group failed; other processes get the lanes of this one when its session has timed out",
@@ -204,10 +198,8 @@ func (t *Transport) hold(ctx context.Context, lane int) error {
 		default:
 			t.outage(what, err)
 		}
-		select {
-		case <-ctx.Done():
+		if client.Sleep(ctx, wait) != nil {
 			return nil
-		case <-time.After(wait):
 		}
 	}
 }

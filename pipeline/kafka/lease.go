@@ -171,6 +171,27 @@ func (n *lease) waking() bool {
 	return slices.ContainsFunc(n.allCursors(), func(c *cursor) bool { return c.wakes.Waking() })
 }
 
+// wakeAll makes every wake come once regardless of the time.
+func (t *Transport) wakeAll() {
+	for lane := range t.owned {
+		if n := t.lease(lane); n != nil {
+			n.wakeAll()
+		}
+	}
+}
+
+// wakeAll makes every wake of n come once regardless of the time.
+func (n *lease) wakeAll() {
+	n.runMu.Lock()
+	defer n.runMu.Unlock()
+	for _, c := range n.allCursors() {
+		c.wakes.WakeAll()
+		if r := c.seat.Runner; r != nil {
+			engine.Notify(r.Signal)
+		}
+	}
+}
+
 // mark writes a marker to each topic whose wakes come at the start. These wakes wait until the
 // marker is read, because results of the work that they repeat may be in front of it.
 func (n *lease) mark() {

@@ -50,13 +50,9 @@ func (t *Transport) take(ctx context.Context, lane int) (*lease, error) {
 
 // fill fences the previous owner of n's lane and updates the copy of the lane up to the fence.
 func (t *Transport) fill(ctx context.Context, n *lease) error {
-	c, err := t.cfg.admin().TxnConfig(fmt.Sprintf("%s-%d", t.cfg.Group, n.lane))
-	if err != nil {
+	var err error
+	if n.txns, err = t.cfg.admin().Fencer(ctx, n.lane); err != nil {
 		return err
-	}
-	open := func() (sarama.SyncProducer, error) { return client.NewProducer(t.cfg.Brokers, c) }
-	if n.txns, err = client.Do(ctx, open, func(p sarama.SyncProducer) { _ = p.Close() }); err != nil {
-		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	fence := changelog.Fence(t.cfg.Prefix+admin.TopicState, n.lane, n.nonce)
 	if err := n.inTime(ctx, func() error { return client.Transact(n.txns, fence) }); err != nil {

@@ -66,10 +66,7 @@ func (s *source) loop(ctx context.Context) {
 		if err := s.read(ctx); err != nil && ctx.Err() == nil {
 			s.t.outage("reading topics failed; retrying", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(reopenAfter):
-		}
+		_ = client.Sleep(ctx, reopenAfter) // the loop ends with ctx
 	}
 }
 

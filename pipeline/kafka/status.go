@@ -328,10 +328,8 @@ func patiently[T any](ctx context.Context, t *Transport, f func() (T, error)) (T
 			return v, err
 		}
 		t.outage("the brokers are not available yet; retrying", err)
-		select {
-		case <-ctx.Done():
-			return v, context.Cause(ctx)
-		case <-time.After(probeEvery):
+		if err := client.Sleep(ctx, probeEvery); err != nil {
+			return v, err
 		}
 	}
 }

@@ -55,10 +55,8 @@ func (c Config) Await(ctx context.Context, log *slog.Logger, waiting func(reason
 			since = time.Now()
 			log.Warn("kafka: " + reason.Error() + "; waiting")
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(probeEvery):
+		if err := client.Sleep(ctx, probeEvery); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -57,10 +57,7 @@ func (c Config) Connect(ctx context.Context, topics map[string]flow.Topic, waiti
 			break
 		}
 		waiting(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryEvery):
-		}
+		_ = client.Sleep(ctx, retryEvery) // the next attempt fails when ctx is done
 	}
 	waiting(nil)
 	return conn, err
@@ -103,6 +100,21 @@ func (c Config) ProducerConfig() (*sarama.Config, error) {
 // sends the first record of a transaction at once, alone, and then what arrived during that request, and so
 // on: nine requests in place of one or two.
 const collectFor = 2 * time.Millisecond
+
+// Fencer opens the transactional producer of a lane, which fences that of the previous owner. When ctx is
+// done it returns the cause.
+func (c Config) Fencer(ctx context.Context, lane int) (sarama.SyncProducer, error) {
+	conf, err := c.TxnConfig(fmt.Sprintf("%s-%d", c.Group, lane))
+	if err != nil {
+		return nil, err
+	}
+	open := func() (sarama.SyncProducer, error) { return client.NewProducer(c.Brokers, conf) }
+	p, err := client.Do(ctx, open, func(late sarama.SyncProducer) { _ = late.Close() })
+	if err != nil {
+		return nil, fmt.Errorf("fencing the previous owner: %w", err)
+	}
+	return p, nil
+}
 
 // TxnConfig returns the configuration of the transactional producer that id names.
 // Another producer with the same id fences it.

@@ -184,10 +184,8 @@ func await(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec) (map[st
 		if len(late) == 0 {
 			return have, nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("kafka: topics are not ready yet: %s: %w", strings.Join(late, ", "), context.Cause(ctx))
-		case <-time.After(leaderPoll):
+		if err := client.Sleep(ctx, leaderPoll); err != nil {
+			return nil, fmt.Errorf("kafka: topics are not ready yet: %s: %w", strings.Join(late, ", "), err)
 		}
 	}
 }

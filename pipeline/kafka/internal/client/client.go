@@ -57,6 +57,16 @@ func Run(ctx context.Context, f func() error) error {
 	return err
 }
 
+// Sleep waits for d. If ctx is done before, it returns the cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Within returns the result of f, or nil if f takes longer than limit. In that case f continues in
 // the background: closing a connection may wait for unreachable brokers.
 func Within(limit time.Duration, f func() error) error {

@@ -124,14 +124,9 @@ func (s *session) takeAll(ctx context.Context, dir string) (err error) {
 
 // take fences the owner of lane and copies the lane's state.
 func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) error {
-	conf, err := s.TxnConfig(fmt.Sprintf("%s-%d", s.Group, lane))
+	p, err := s.Fencer(ctx, lane)
 	if err != nil {
 		return err
-	}
-	open := func() (sarama.SyncProducer, error) { return client.NewProducer(s.Brokers, conf) }
-	p, err := client.Do(ctx, open, func(late sarama.SyncProducer) { _ = late.Close() })
-	if err != nil {
-		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	s.producers = append(s.producers, p)
 	nonce := rand.Text()
@@ -198,10 +193,8 @@ func (s *session) agreed(ctx context.Context, topic string, f func() error) erro
 		if !errors.Is(err, sarama.ErrNotLeaderForPartition) && !errors.Is(err, sarama.ErrUnknownTopicOrPartition) && !client.Away(err) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if client.Sleep(ctx, agreeEvery) != nil {
 			return err
-		case <-time.After(agreeEvery):
 		}
 		if err := s.conn.Client.RefreshMetadata(topic); err != nil && !client.Away(err) {
 			return err
