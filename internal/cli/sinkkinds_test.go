@@ -19,6 +19,8 @@ import (
 	"github.com/emersion/go-smtp"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // testedKind is how a kind of sink that talks HTTP is tested.
@@ -107,12 +109,7 @@ func TestSinkTestOfExec(t *testing.T) {
 }
 
 func TestSinkTestOfKafka(t *testing.T) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "alerts"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	broker := c.ListenAddrs()[0]
+	broker := kafkatest.Start(t, kfake.SeedTopics(1, "alerts"))[0]
 	conf := file(t, "c.yaml", fmt.Sprintf("sinks: {log: {kafka: {brokers: [%q], topic: alerts}}}\n", broker))
 	if got := vs(t, "sink", "test", "log", "-c", conf); got.code != 0 || !strings.HasPrefix(got.stdout, "log: delivered") {
 		t.Errorf("got %+v", got)

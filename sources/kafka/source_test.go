@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -19,28 +18,12 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 	"github.com/vokter/vokter/sources/kafka"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// realEnv names the brokers of a real Kafka for tests.
-const realEnv = "VOKTER_KAFKA"
-
 func TestSource(t *testing.T) {
-	t.Run("kfake", func(t *testing.T) {
-		pipelinetest.TestSource(t, func(t *testing.T) pipelinetest.Upstream {
-			c, err := kfake.NewCluster(kfake.NumBrokers(1))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(c.Close)
-			return upstream(t, c.ListenAddrs())
-		})
-	})
-	t.Run("kafka", func(t *testing.T) {
-		brokers := os.Getenv(realEnv)
-		if brokers == "" {
-			t.Skipf("%s names no brokers", realEnv)
-		}
-		pipelinetest.TestSource(t, func(t *testing.T) pipelinetest.Upstream { return upstream(t, strings.Split(brokers, ",")) })
+	kafkatest.OnBoth(t, func(t *testing.T, brokers []string, _ string) {
+		pipelinetest.TestSource(t, func(t *testing.T) pipelinetest.Upstream { return upstream(t, brokers) })
 	})
 }
 
@@ -150,11 +133,7 @@ func TestEndsWhileConnecting(t *testing.T) {
 
 // TestEndsWhileBrokersAreSilent has a broker that stops answering a member of the group.
 func TestEndsWhileBrokersAreSilent(t *testing.T) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "pages"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := kafkatest.Cluster(t, kfake.SeedTopics(2, "pages"))
 	silent, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once // a busy machine may send another heartbeat
 	c.ControlKey(int16(kmsg.Heartbeat), func(kmsg.Request) (kmsg.Response, error, bool) {

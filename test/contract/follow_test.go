@@ -16,6 +16,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // linkedPages is how many pages a linkedSite has.
@@ -169,7 +170,7 @@ func (s *linkedSite) start(brokers []string, prefix string) (owns func(n int) bo
 
 // TestFollowOnKafka: a tree of linked pages reaches over all lanes and processes. Each change of each page
 // is told once, also after a process left and another one came, and pages end with the links to them.
-func TestFollowOnKafka(t *testing.T) { onKafka(t, followOnKafka) }
+func TestFollowOnKafka(t *testing.T) { kafkatest.OnBoth(t, followOnKafka) }
 
 func followOnKafka(t *testing.T, brokers []string, prefix string) {
 	s := newLinkedSite(t)

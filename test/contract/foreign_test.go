@@ -9,6 +9,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // program is a program of somebody else, whose producer chooses partitions in its own way.
@@ -53,7 +54,7 @@ func command(id, typ string) map[string]string {
 
 // TestProgramsOfOthersOnKafka: of two that ask for the same one is refused, wherever their
 // records arrive; and no record stops anything.
-func TestProgramsOfOthersOnKafka(t *testing.T) { onKafka(t, programsOfOthers) }
+func TestProgramsOfOthersOnKafka(t *testing.T) { kafkatest.OnBoth(t, programsOfOthers) }
 
 func programsOfOthers(t *testing.T, brokers []string, prefix string) {
 	const pages = 6 // in several partitions

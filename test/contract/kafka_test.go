@@ -3,40 +3,14 @@ package contract
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/IBM/sarama"
-	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka"
+	"github.com/vokter/vokter/test/kafkatest"
 )
-
-// onKafka runs test with an in-process broker, and with a real one where there is one. What
-// is made under prefix is deleted behind it.
-func onKafka(t *testing.T, test func(t *testing.T, brokers []string, prefix string)) {
-	prefix := "contract-" + strings.ToLower(rand.Text()) + "."
-	t.Run("kfake", func(t *testing.T) {
-		cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(cluster.Close)
-		test(t, cluster.ListenAddrs(), prefix)
-	})
-	t.Run("kafka", func(t *testing.T) {
-		list := os.Getenv("VOKTER_KAFKA")
-		if list == "" {
-			t.Skip("VOKTER_KAFKA names no brokers")
-		}
-		brokers := strings.Split(list, ",")
-		defer deleteTopics(t, brokers, prefix)
-		test(t, brokers, prefix)
-	})
-}
 
 // newWorldOnKafka returns a world whose topics have so many partitions.
 func newWorldOnKafka(t *testing.T, brokers []string, prefix string, partitions int, topics []string) *world {
@@ -49,7 +23,7 @@ func newWorldOnKafka(t *testing.T, brokers []string, prefix string, partitions i
 }
 
 // TestRecordsInKafka: what stands in the topics is what the Router published.
-func TestRecordsInKafka(t *testing.T) { onKafka(t, recordsInKafka) }
+func TestRecordsInKafka(t *testing.T) { kafkatest.OnBoth(t, recordsInKafka) }
 
 func recordsInKafka(t *testing.T, brokers []string, prefix string) {
 	w := newWorldOnKafka(t, brokers, prefix, 1, watched)
@@ -96,28 +70,6 @@ func recordsInKafka(t *testing.T, brokers []string, prefix string) {
 			readsAsCloudEvent(t, r, m)
 			return len(want) > 0
 		})
-	}
-}
-
-// deleteTopics deletes what was made under prefix.
-func deleteTopics(t *testing.T, brokers []string, prefix string) {
-	t.Helper()
-	admin, err := sarama.NewClusterAdmin(brokers, sarama.NewConfig())
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer admin.Close()
-	topics, err := admin.ListTopics()
-	if err != nil {
-		t.Error(err)
-	}
-	for name := range topics {
-		if strings.HasPrefix(name, prefix) {
-			if err := admin.DeleteTopic(name); err != nil {
-				t.Error(err)
-			}
-		}
 	}
 }
 

@@ -122,6 +122,15 @@ func Mention(t *testing.T, text string, wants ...string) {
 	}
 }
 
+// Refused fails t unless there is an error that contains each of wants.
+func Refused(t *testing.T, err error, wants ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("got no error")
+	}
+	Mention(t, err.Error(), wants...)
+}
+
 // Silent returns the address of a broker that takes a connection, calls connected and says
 // nothing until the test ends.
 func Silent(t testing.TB, connected func()) string {

@@ -102,11 +102,7 @@ func TestConnectGivesUpOnASilentBroker(t *testing.T) {
 
 // The first address answers; the one that the cluster names does not.
 func TestConnectNamesAnAddressThatDoesNotAnswer(t *testing.T) {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
+	cluster := kafkatest.Cluster(t)
 	cluster.ControlKey(3, func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		resp := req.ResponseKind().(*kmsg.MetadataResponse)
@@ -115,11 +111,8 @@ func TestConnectNamesAnAddressThatDoesNotAnswer(t *testing.T) {
 		resp.Brokers, resp.ControllerID = []kmsg.MetadataResponseBroker{b}, 1
 		return resp, nil, true
 	})
-	err = tryConnect(t, Config{Brokers: cluster.ListenAddrs()})
-	if err == nil {
-		t.Fatal("got no error")
-	}
-	kafkatest.Mention(t, err.Error(), "it waits: the broker at 127.0.0.1:1, its advertised address, does not answer: connection refused")
+	err := tryConnect(t, Config{Brokers: cluster.ListenAddrs()})
+	kafkatest.Refused(t, err, "it waits: the broker at 127.0.0.1:1, its advertised address, does not answer: connection refused")
 }
 
 func TestConnectWithTLS(t *testing.T) {
@@ -206,11 +199,7 @@ func TestConnectFailsAtOnceWhereTheLoginIsRefused(t *testing.T) {
 		33: "the brokers do not take PLAIN: choose another sasl.mechanism",
 		34: "the brokers ask for no login at this port: remove sasl",
 	} {
-		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.Superuser("PLAIN", "vokter", "secret"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(cluster.Close)
+		cluster := kafkatest.Cluster(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "vokter", "secret"))
 		cluster.Control(func(req kmsg.Request) (kmsg.Response, error, bool) {
 			cluster.KeepControl()
 			switch resp := req.ResponseKind().(type) {
@@ -227,11 +216,8 @@ func TestConnectFailsAtOnceWhereTheLoginIsRefused(t *testing.T) {
 		})
 		c := Config{Brokers: cluster.ListenAddrs()}
 		c.SASL = SASL{Mechanism: "PLAIN", User: "vokter", Password: registry.NewSecret("wrong-secret")}
-		err = tryConnect(t, c)
-		if err == nil {
-			t.Fatal("got no error")
-		}
-		kafkatest.Mention(t, err.Error(), want)
+		err := tryConnect(t, c)
+		kafkatest.Refused(t, err, want)
 		if strings.Contains(err.Error(), "wrong-secret") || strings.Contains(err.Error(), "it waits") {
 			t.Errorf("got %v, want the reason at once and no secret", err)
 		}

@@ -17,11 +17,7 @@ import (
 // together. Where the machine is busy a transaction may take more requests, so the best of many counts.
 func TestTransactionIsOneRequest(t *testing.T) {
 	t.Parallel()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "a", "b", "c"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Close)
+	cluster := kafkatest.Cluster(t, kfake.SeedTopics(1, "a", "b", "c"))
 	var requests atomic.Int32
 	cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
