@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -70,9 +69,4 @@ func (t *Transport) keepClock() error {
 // Until they are delivered the store keeps that fact, so that a crash does not delay them.
 func (t *Transport) waking() bool {
 	return slices.ContainsFunc(t.allCursors(), func(c *cursor) bool { return c.wakes.Waking() })
-}
-
-// restore reads the wakes of a cursor from the store.
-func (c *cursor) restore() error {
-	return c.wakes.Restore(c.c.t.db.Hot(c.c.wakeGroup(), c.lane.index, flow.WakeName))
 }

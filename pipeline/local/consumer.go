@@ -64,16 +64,6 @@ func (c *cursor) failed(text string, err error) {
 	c.c.t.broken(err)
 }
 
-// leave removes the cursors of a consumer that could not be registered from their lanes.
-func (c *consumer) leave() {
-	for _, cur := range c.cursors {
-		l := cur.lane
-		l.mu.Lock()
-		l.cursors = slices.DeleteFunc(l.cursors, func(o *cursor) bool { return o == cur })
-		l.mu.Unlock()
-	}
-}
-
 // readBytes is about how many bytes of a log are read back at once.
 const readBytes = 256 << 10
 
@@ -129,9 +119,12 @@ func (c tenure) Begin(chan struct{}) (end func()) {
 	return c.landings.settle
 }
 
-// join makes the lane keep its messages for c. The caller holds lane.mu.
+// join makes the lane keep its messages for c, which begins at the oldest one.
 func (c *cursor) join() {
 	l := c.lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.next = l.low
 	l.cursors = append(l.cursors, c)
 	for _, m := range l.kept {
 		l.topic.kept.Add(-m.bytes)

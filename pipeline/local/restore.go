@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -101,7 +102,6 @@ func (t *Transport) restorePosition(p store.Position) {
 		c.idle = t.cfg.KeepUndeclared && !slices.Contains(t.cfg.Topics[p.Topic].Groups, p.Group)
 		t.add(c)
 		for _, cur := range c.cursors {
-			cur.next = cur.lane.low
 			cur.join()
 		}
 	}
@@ -126,7 +126,7 @@ func (t *Transport) restoreTopic(tp *topic) error {
 			}
 		}
 		for _, cur := range l.cursors {
-			if err := cur.restore(); err != nil {
+			if err := cur.wakes.Restore(t.db.Hot(cur.c.wakeGroup(), l.index, flow.WakeName)); err != nil {
 				return err
 			}
 		}

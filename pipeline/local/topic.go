@@ -91,17 +91,13 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 		return c, nil
 	}
 	c := newConsumer(t, group, tp)
-	for i, l := range tp.lanes {
-		l.mu.Lock()
-		c.cursors[i].next = l.low
-		c.cursors[i].join()
-		l.mu.Unlock()
-	}
 	if !tp.volatile {
 		if err := t.register(c); err != nil {
-			c.leave()
 			return nil, err
 		}
+	}
+	for _, cur := range c.cursors {
+		cur.join()
 	}
 	t.add(c)
 	return c, nil
@@ -110,8 +106,10 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 // register stores the first position of c.
 func (t *Transport) register(c *consumer) error {
 	return t.db.Write(true, func(b *store.Batch) error {
-		for i, cur := range c.cursors {
-			b.SetPosition(c.group, c.topic.name, i, cur.next)
+		for _, l := range c.topic.lanes {
+			l.mu.Lock()
+			b.SetPosition(c.group, c.topic.name, l.index, l.low)
+			l.mu.Unlock()
 		}
 		return nil
 	})
