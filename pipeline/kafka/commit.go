@@ -35,11 +35,10 @@ type consumer = engine.Consumer
 
 // batch collects the writes of one transaction of a lane.
 type batch struct {
-	writes    engine.Writes
-	out       []output
-	positions map[consumer]int64
-	own       map[string][]byte // records of the transport itself, by key
-	onCommit  []func()
+	writes   engine.Writes
+	out      []output
+	own      map[string][]byte // records of the transport itself, by key
+	onCommit []func()
 	// urgent makes the batch commit soon, because somebody waits for it.
 	urgent   bool
 	messages int
@@ -51,12 +50,12 @@ type batch struct {
 }
 
 func newBatch() *batch {
-	return &batch{landed: make(chan struct{}), positions: make(map[consumer]int64), own: make(map[string][]byte)}
+	return &batch{landed: make(chan struct{}), own: make(map[string][]byte)}
 }
 
 // empty reports whether b holds no writes.
 func (b *batch) empty() bool {
-	return b.writes.Empty() && len(b.out)+len(b.positions)+len(b.own) == 0
+	return b.writes.Empty() && len(b.out)+len(b.own) == 0
 }
 
 // full reports whether b should be committed without waiting for more messages.
@@ -66,13 +65,9 @@ func (b *batch) full() bool {
 
 // records returns the state records of b by key; a nil value is a tombstone.
 func (b *batch) records() map[string][]byte {
-	rs := make(map[string][]byte, len(b.positions)+len(b.own))
-	maps.Copy(rs, b.own)
+	rs := maps.Clone(b.own)
 	for w := range b.writes.All() {
 		rs[changelog.Key(changelog.KindState, w.Place.Group, w.Place.Key, w.Name)] = w.Value
-	}
-	for c, offset := range b.positions {
-		rs[changelog.Key(changelog.KindPosition, c.Group, c.Topic)] = changelog.EncodeOffset(offset)
 	}
 	return rs
 }
@@ -143,8 +138,7 @@ func (n *lease) merge(c *cursor, w engine.Work, e *engine.Effects[output], moves
 		}
 	}
 	if w.Kind == engine.FromLog {
-		n.positions[who] = w.Offset + 1
-		b.positions[who] = w.Offset + 1
+		n.move(who, w.Offset+1)
 	}
 	b.messages++
 	b.urgent = b.urgent || e.Sync || len(logged) > 0
@@ -192,9 +186,14 @@ func (n *lease) first(topic string, offset int64) bool {
 	if n.positions[who] > offset {
 		return false
 	}
-	n.positions[who] = offset + 1
-	n.open.positions[who] = offset + 1
+	n.move(who, offset+1)
 	return true
+}
+
+// move makes offset the next one of who. n.mu is held.
+func (n *lease) move(who consumer, offset int64) {
+	n.positions[who] = offset
+	n.open.own[changelog.Key(changelog.KindPosition, who.Group, who.Topic)] = changelog.EncodeOffset(offset)
 }
 
 // commitLoop commits batches until a transaction fails or finish is closed. On finish it
