@@ -142,12 +142,8 @@ func benchWatermill(b *testing.B, bs []string) {
 // gets and a publisher.
 func openBare(b *testing.B, bs []string, prefix string) (ms <-chan *message.Message, pub message.Publisher) {
 	b.Helper()
-	c := sarama.NewConfig()
-	c.Version = sarama.V2_8_0_0
+	c := kafkatest.Config()
 	c.Consumer.Offsets.Initial = sarama.OffsetOldest
-	c.Consumer.IsolationLevel = sarama.ReadCommitted
-	c.Producer.RequiredAcks = sarama.WaitForAll
-	c.Producer.Return.Successes = true
 	pub, err := watermillkafka.NewPublisher(watermillkafka.PublisherConfig{
 		Brokers: bs, Marshaler: watermillkafka.DefaultMarshaler{}, OverwriteSaramaConfig: c,
 	}, watermill.NopLogger{})
@@ -218,10 +214,7 @@ func (c *counter) reach(n int64) {
 // counting counts the records that programs of others see in topic: read committed.
 func counting(b *testing.B, bs []string, topic string) *counter {
 	b.Helper()
-	c := sarama.NewConfig()
-	c.Version = sarama.V2_8_0_0
-	c.Consumer.IsolationLevel = sarama.ReadCommitted
-	consumer, err := sarama.NewConsumer(bs, c)
+	consumer, err := sarama.NewConsumer(bs, kafkatest.Config())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 const (
@@ -195,10 +196,7 @@ func benchText(page, v int) []byte {
 // them, page by page in turn and keyed by their URLs.
 func pusher(b *testing.B, bs []string, topic string) (push func(first, n int)) {
 	b.Helper()
-	c := sarama.NewConfig()
-	c.Version = sarama.V2_8_0_0
-	c.Producer.RequiredAcks = sarama.WaitForAll
-	c.Producer.Return.Successes = true
+	c := kafkatest.Config()
 	c.Producer.Partitioner = sarama.NewMurmur2Partitioner
 	p, err := sarama.NewSyncProducer(bs, c)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 var restoreDocuments = flag.Int("restore.documents", 500, "documents in the state of BenchmarkRestore")
@@ -84,10 +85,7 @@ func restore(b *testing.B, bs []string, prefix, dir string) int {
 // keep writes the state of so many documents, and returns how many records it has.
 func keep(b *testing.B, bs []string, prefix string) (records int) {
 	b.Helper()
-	c := sarama.NewConfig()
-	c.Version = sarama.V2_8_0_0
-	c.Producer.RequiredAcks = sarama.WaitForAll
-	c.Producer.Return.Successes = true
+	c := kafkatest.Config()
 	c.Producer.Partitioner = sarama.NewManualPartitioner
 	p, err := sarama.NewSyncProducer(bs, c)
 	if err != nil {

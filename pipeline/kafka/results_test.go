@@ -9,6 +9,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/kafkatest"
 )
 
 // count makes group count the messages of each key of topic, as state, and emit what it
@@ -45,9 +46,7 @@ func count(t *testing.T, tr *Transport, group, topic string) {
 // returns the last one of each key.
 func results(t *testing.T, brokers []string, prefix string, n int) map[string]string {
 	t.Helper()
-	c := sarama.NewConfig()
-	c.Version, c.Consumer.IsolationLevel = sarama.V2_8_0_0, sarama.ReadCommitted
-	consumer, err := sarama.NewConsumer(brokers, c)
+	consumer, err := sarama.NewConsumer(brokers, kafkatest.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +105,8 @@ func results(t *testing.T, brokers []string, prefix string, n int) map[string]st
 // intoLanes returns a producer whose messages name their partitions. It packs them.
 func intoLanes(t *testing.T, brokers []string) sarama.SyncProducer {
 	t.Helper()
-	c := sarama.NewConfig()
-	c.Version, c.Producer.Partitioner, c.Producer.Return.Successes = sarama.V2_8_0_0, sarama.NewManualPartitioner, true
-	c.Producer.Compression, c.Producer.MaxMessageBytes = sarama.CompressionGZIP, 20<<20
+	c := kafkatest.Config()
+	c.Producer.Partitioner, c.Producer.Compression, c.Producer.MaxMessageBytes = sarama.NewManualPartitioner, sarama.CompressionGZIP, 20<<20
 	p, err := sarama.NewSyncProducer(brokers, c)
 	if err != nil {
 		t.Fatal(err)

@@ -76,12 +76,18 @@ func DeleteTopics(t testing.TB, brokers []string, prefix string) {
 	}
 }
 
+// Config returns the configuration of a client that reads what is committed, and publishes to all replicas.
+func Config() *sarama.Config {
+	c := sarama.NewConfig()
+	c.Version, c.Consumer.IsolationLevel = sarama.V2_8_0_0, sarama.ReadCommitted
+	c.Producer.RequiredAcks, c.Producer.Return.Successes = sarama.WaitForAll, true
+	return c
+}
+
 // Admin returns an admin of the cluster, which is closed after the test.
 func Admin(t testing.TB, brokers []string) sarama.ClusterAdmin {
 	t.Helper()
-	conf := sarama.NewConfig()
-	conf.Version = sarama.V2_8_0_0
-	admin, err := sarama.NewClusterAdmin(brokers, conf)
+	admin, err := sarama.NewClusterAdmin(brokers, Config())
 	if err != nil {
 		t.Fatal(err)
 	}
