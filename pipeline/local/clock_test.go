@@ -38,8 +38,7 @@ func TestAsleep(t *testing.T) {
 		if msg.UUID != id {
 			t.Fatalf("message %s, want %s and no wake", msg.UUID, id)
 		}
-		tx, _ := flow.TxFrom(msg.Context())
-		tx.WakeAt("k", now.Add(time.Hour), flow.AtStart)
+		transactionOf(msg).WakeAt("k", now.Add(time.Hour), flow.AtStart)
 		msg.Ack()
 	}
 
@@ -76,8 +75,7 @@ func TestWakesAtStartComeBehindTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := <-subscribe(t, tr, "g", "in")
-	tx, _ := flow.TxFrom(m.Context())
-	tx.WakeAt("k", time.Now().Add(time.Hour), flow.AtStart)
+	transactionOf(m).WakeAt("k", time.Now().Add(time.Hour), flow.AtStart)
 	m.Ack()
 	for !tr.Idle() {
 		time.Sleep(time.Millisecond)
@@ -123,8 +121,7 @@ func TestFarWakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			m := <-ch
-			tx, _ := flow.TxFrom(m.Context())
-			tx.WakeAt(fmt.Sprint(i), start.Add(d))
+			transactionOf(m).WakeAt(fmt.Sprint(i), start.Add(d))
 			m.Ack()
 		}
 		slices.Sort(delays)
@@ -148,8 +145,7 @@ func TestStartWakeTakenBack(t *testing.T) {
 		tr := open(t, Config{})
 		handle := func(ch <-chan *message.Message, f func(tx flow.Tx)) {
 			m := <-ch
-			tx, _ := flow.TxFrom(m.Context())
-			f(tx)
+			f(transactionOf(m))
 			m.Ack()
 			synctest.Wait()
 		}

@@ -63,8 +63,7 @@ func TestShortage(t *testing.T) {
 			go func() { published <- p.Publish(context.Background(), text("in", "k", fmt.Sprint(i), 0)) }()
 		}
 		msg := <-in
-		tx, _ := flow.TxFrom(msg.Context())
-		tx.Emit(text("out", "k", "handled", 0))
+		transactionOf(msg).Emit(text("out", "k", "handled", 0))
 		msg.Ack()
 		if msg := <-out; msg.UUID != "handled" || !msg.Ack() {
 			t.Errorf("got %s", msg.UUID)

@@ -242,7 +242,7 @@ func TestSharedLanes(t *testing.T) {
 				var n int
 				fmt.Sscan(m.UUID, &n)
 				key := m.Metadata[flow.HeaderKey]
-				tx, _ := flow.TxFrom(m.Context())
+				tx := transactionOf(m)
 				tx.OnCommit(func() {
 					mu.Lock()
 					got[key] = append(got[key], n)
@@ -287,7 +287,7 @@ func TestCloseIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := <-ch
-		tx, _ := flow.TxFrom(m.Context())
+		tx := transactionOf(m)
 		if err := tx.State("k").Set("a", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -356,7 +356,7 @@ func TestSyncTx(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := <-ch
-		tx, _ := flow.TxFrom(m.Context())
+		tx := transactionOf(m)
 		if err := tx.State("k").Set("a", nil); err != nil {
 			t.Fatal(err)
 		}

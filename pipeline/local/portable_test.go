@@ -31,7 +31,7 @@ func keep(t *testing.T, tr *Transport, at time.Time, keys ...string) {
 			t.Fatal(err)
 		}
 		msg := <-in
-		tx, _ := flow.TxFrom(msg.Context())
+		tx := transactionOf(msg)
 		if err := tx.State(key).Set("n", []byte("of "+key)); err != nil {
 			t.Fatal(err)
 		}
@@ -102,8 +102,7 @@ func TestMove(t *testing.T) {
 		m := <-woken
 		key := m.Metadata[flow.HeaderKey]
 		got = append(got, key)
-		tx, _ := flow.TxFrom(m.Context())
-		if v, _, err := tx.State(key).Get("n"); string(v) != "of "+key || err != nil || m.Metadata["ce_type"] != flow.TypeWake {
+		if v, _, err := transactionOf(m).State(key).Get("n"); string(v) != "of "+key || err != nil || m.Metadata["ce_type"] != flow.TypeWake {
 			t.Errorf("%q: got %q, %v, by %v", key, v, err, m.Metadata)
 		}
 		m.Ack()

@@ -5,8 +5,6 @@ import (
 	"testing/synctest"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-
-	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // TestPublishedStays publishes one message of Watermill twice in a transaction, with other
@@ -50,7 +48,7 @@ func TestEntryWaitsForRoom(t *testing.T) {
 			}
 		}
 		msg := <-subscribe(t, tr, "g", "in")
-		tx, _ := flow.TxFrom(msg.Context())
+		tx := transactionOf(msg)
 		tx.Emit(text("back", "k", "2", 1))
 		committed := false
 		tx.OnCommit(func() { committed = true })

@@ -35,7 +35,7 @@ func TestEphemeral(t *testing.T) {
 	in := subscribe(t, tr, "g", "in")
 	for i := range messages {
 		msg := <-in
-		tx, _ := flow.TxFrom(msg.Context())
+		tx := transactionOf(msg)
 		tx.Emit(text("asked", "k", fmt.Sprint("asked", i), tailBytes/4))
 		if i == 3 { // it comes again
 			msg.Nack()
@@ -54,7 +54,7 @@ func TestEphemeral(t *testing.T) {
 		if at := positionOf(msg); at != "" {
 			t.Errorf("%s has the position %s, which will come again", msg.UUID, at)
 		}
-		tx, _ := flow.TxFrom(msg.Context())
+		tx := transactionOf(msg)
 		if err := tx.State("k").Set("handled", []byte(msg.UUID)); err != nil {
 			t.Fatal(err)
 		}

@@ -42,8 +42,7 @@ func TestNamespaces(t *testing.T) {
 		if flow.Lineage(position) != tr.db.ID() {
 			t.Errorf("the lineage of %s is not %s", position, tr.db.ID())
 		}
-		tx, _ := flow.TxFrom(msg.Context())
-		if err := tx.State("k").Set("n", []byte(name)); err != nil {
+		if err := transactionOf(msg).State("k").Set("n", []byte(name)); err != nil {
 			t.Fatal(err)
 		}
 		msg.Ack()
