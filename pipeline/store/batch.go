@@ -11,13 +11,13 @@ import (
 // the same time, and must be closed. A successful commit closes it.
 type Batch struct {
 	d      *DB
-	writes []write
+	writes []operation
 	bytes  int
 	over   bool // committed or closed
 }
 
-// write sets key to value, or deletes it if value is nil, or deletes the keys of a range.
-type write struct {
+// operation sets key to value, or deletes it if value is nil, or deletes the keys of a range.
+type operation struct {
 	key, value []byte
 	deleted    keyRange
 }
@@ -56,11 +56,11 @@ func (b *Batch) Close() error {
 func (b *Batch) Empty() bool { return len(b.writes) == 0 }
 
 // set, delete and deleteRange keep the slices that they get.
-func (b *Batch) set(k, v []byte)             { b.add(write{key: k, value: v}) }
-func (b *Batch) delete(k []byte)             { b.add(write{key: k}) }
-func (b *Batch) deleteRange(from, to []byte) { b.add(write{deleted: keyRange{from, to}}) }
+func (b *Batch) set(k, v []byte)             { b.add(operation{key: k, value: v}) }
+func (b *Batch) delete(k []byte)             { b.add(operation{key: k}) }
+func (b *Batch) deleteRange(from, to []byte) { b.add(operation{deleted: keyRange{from, to}}) }
 
-func (b *Batch) add(w write) {
+func (b *Batch) add(w operation) {
 	b.writes = append(b.writes, w)
 	b.bytes += len(w.key) + len(w.value) + len(w.deleted.from) + len(w.deleted.to)
 }
