@@ -71,6 +71,7 @@ func AnalyzeValue(content string) *Doc {
 // layOut finds the blocks and units of d.Content. It calls tokens for each stretch between
 // marks, in order; tokens extends d.Tokens by those of content[start:end].
 func (d *Doc) layOut(tokens func(start, end int)) {
+	d.Blocks = make([]Block, 0, strings.Count(d.Content, string(pipeline.BlockEnd))+1)
 	var items []Unit // by their ends, thus inner before outer
 	var open []int   // the first block of each open item
 	eachBlock(d.Content, func(start, end int) {
@@ -96,6 +97,7 @@ func (d *Doc) layOut(tokens func(start, end int)) {
 
 // units groups the blocks by the outermost of items that are short enough.
 func (d *Doc) units(items []Unit) {
+	d.Units = make([]Unit, 0, len(d.Blocks))
 	// last[b] is where the longest unit that begins with block b ends. An item that holds
 	// another comes behind it in items, so the outer overwrites the inner.
 	last := make([]int, len(d.Blocks))
@@ -116,15 +118,13 @@ func (d *Doc) units(items []Unit) {
 	}
 }
 
-const marks = string(pipeline.BlockEnd) + string(pipeline.ItemStart) + string(pipeline.ItemEnd)
-
 // eachBlock calls block for every stretch of content between marks, empty ones left
 // out, and mark for every mark, in order.
 func eachBlock(content string, block func(start, end int), mark func(byte)) {
 	for start := 0; start < len(content); {
-		end := len(content)
-		if i := strings.IndexAny(content[start:], marks); i >= 0 {
-			end = start + i
+		end := start
+		for end < len(content) && !isMark(content[end]) {
+			end++
 		}
 		if start < end {
 			block(start, end)
@@ -136,28 +136,33 @@ func eachBlock(content string, block func(start, end int), mark func(byte)) {
 	}
 }
 
+func isMark(c byte) bool {
+	return c <= pipeline.BlockEnd && (c == pipeline.BlockEnd || c == pipeline.ItemStart || c == pipeline.ItemEnd)
+}
+
 // Visible returns what a reader sees of content, a pipeline.Text's Content: the blocks,
 // joined by "\n", without marks. Blocks without text are left out.
-func Visible(content string) string {
-	var b strings.Builder
-	b.Grow(len(content))
+func Visible(content string) string { return string(visible(content)) }
+
+func visible(content string) []byte {
+	b := make([]byte, 0, len(content))
 	eachBlock(content, func(start, end int) {
 		s := content[start:end]
 		if strings.TrimSpace(s) == "" {
 			return
 		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
+		if len(b) > 0 {
+			b = append(b, '\n')
 		}
-		b.WriteString(s)
+		b = append(b, s...)
 	}, func(byte) {})
-	return b.String()
+	return b
 }
 
 // Hash is the hash of a text by which versions are told apart, whatever its marks:
 // SHA-256 of Visible(content), in hexadecimal.
 func Hash(content string) string {
-	h := sha256.Sum256([]byte(Visible(content)))
+	h := sha256.Sum256(visible(content))
 	return hex.EncodeToString(h[:])
 }
 

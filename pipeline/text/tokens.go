@@ -67,8 +67,30 @@ func appendTokens(ts []Token, s string, from, to int) []Token {
 
 // appendValid appends the tokens of s, which is valid UTF-8 and begins at offset.
 func appendValid(ts []Token, s string, offset int) []Token {
-	it := words.FromString(s)
+	var it *words.Iterator[string]
+	for at := 0; at < len(s); {
+		if ts, at = appendPlain(ts, s, at, offset); at == len(s) {
+			break
+		}
+		if it == nil {
+			it = segmenter()
+		}
+		next := nextPlain(s, at)
+		ts = appendSegments(ts, it, s[at:next], offset+at)
+		at = next
+	}
+	return ts
+}
+
+func segmenter() *words.Iterator[string] {
+	it := words.FromString("")
 	it.Joiners(joiners)
+	return it
+}
+
+// appendSegments is appendValid with the segmenter alone.
+func appendSegments(ts []Token, it *words.Iterator[string], s string, offset int) []Token {
+	it.SetText(s)
 	taken := 0 // s[:taken] belongs to tokens or is passed over
 	for it.Next() {
 		start, end := it.Start(), it.End()
@@ -121,8 +143,7 @@ func simple(s string) bool {
 					return false
 				}
 			}
-		case r >= '\u00C0' && r <= '\u024F' && r != '×' && r != '÷':
-		case r >= '\u0400' && r <= '\u0481', r >= '\u048A' && r <= '\u052F':
+		case plainLetter(r):
 		case r >= '\u05D0' && r <= '\u05EA', r >= '\u0620' && r <= '\u064A' && r != tatweel:
 		default:
 			return false
