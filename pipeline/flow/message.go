@@ -69,6 +69,17 @@ func (m Message) Encoded() []byte {
 // Header has that name, the header wins.
 type deferred interface{ attribute() (name, value string) }
 
+// holder is a value that takes memory beside the Body of its message.
+type holder interface{ held() int }
+
+// Held returns how many bytes of memory m takes beside its attributes, its headers and its Body.
+func (m Message) Held() int {
+	if h, ok := m.value.(holder); ok {
+		return h.held()
+	}
+	return 0
+}
+
 // Names of the headers that carry a Message's attributes.
 const (
 	headerSpec    = "ce_specversion"

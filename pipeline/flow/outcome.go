@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -150,6 +151,8 @@ type Outcome struct {
 	Items []string `json:"items,omitempty"`
 	// Packed is the Content of the text, packed with PackText. It is in the body of the message.
 	Packed []byte `json:"-"`
+	// Text is that Content, in the process that read it. In any other it is empty.
+	Text string `json:"-"`
 	// Screenshot is a picture of the page, only if Kind is OutcomeRead. It follows Rebased in the body
 	// of the message.
 	Screenshot []byte `json:"-"`
@@ -183,6 +186,17 @@ func (o Outcome) attribute() (name, value string) {
 	return headerOutcome, string(h)
 }
 
+// held is how much memory o takes beside the body of its message.
+func (o Outcome) held() int { return len(o.Text) }
+
+// Content returns the Content of the text.
+func (o Outcome) Content() (string, error) {
+	if o.Text != "" {
+		return o.Text, nil
+	}
+	return UnpackText(o.Packed)
+}
+
 // Message returns o as a message on TopicDocuments. It is encoded only when it leaves the process.
 func (o Outcome) Message() Message {
 	o.Time = o.Time.Round(0).UTC()
@@ -201,6 +215,9 @@ func OutcomeFrom(m Message) (Outcome, error) {
 		return Outcome{}, failure.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
 	o, err := h.cut(m.Body)
+	if !bytes.Equal(o.Packed, h.Packed) {
+		o.Text = ""
+	}
 	if err = cmp.Or(err, CheckTime(o.Time)); err != nil {
 		return Outcome{}, failure.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}

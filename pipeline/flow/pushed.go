@@ -124,7 +124,7 @@ func TakenMessage(p pipeline.Pushed) (Message, error) {
 	}
 	return Message{
 		ID: DeriveID("pushed", page, p.ID), Topic: TopicDocuments, Key: page, Type: TypePushed, Subject: page, Time: p.Time,
-		Header: map[string]string{headerPushed: string(h)}, Body: zstdEncoder.EncodeAll(p.Body, nil),
+		Header: map[string]string{headerPushed: string(h)}, Body: packBytes(p.Body),
 	}, nil
 }
 

@@ -1,15 +1,14 @@
 package flow
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
@@ -36,31 +35,66 @@ type Snapshot struct {
 	// Value says that the document is a pipeline.Value, whose whole text is compared as one token.
 	Value bool `json:"value,omitempty"`
 	// Old and New are the Content of both texts. OldTokens and NewTokens are their tokens, packed by
-	// text.PackTokens; if they are missing, diff tokenises the texts. All four are packed together
-	// as the body of the message.
+	// text.PackTokens; if they are missing, diff tokenises the texts. All four are the body of the
+	// message.
 	Old       string `json:"-"`
 	New       string `json:"-"`
 	OldTokens []byte `json:"-"`
 	NewTokens []byte `json:"-"`
+	// OldPacked and NewPacked are the texts as PackText packs them, where the maker of the snapshot has
+	// them: Old may then be missing. SnapshotFrom does not set them.
+	OldPacked []byte `json:"-"`
+	NewPacked []byte `json:"-"`
+	// Analysis is what the process that made the snapshot knows of New, a *text.Doc. It is nil in any
+	// other process.
+	Analysis Analysis `json:"-"`
+}
+
+// Analysis is a text with its words.
+type Analysis interface {
+	// Bytes is how much memory it takes beside the text.
+	Bytes() int
 }
 
 const headerSnapshot = "vokter_snapshot"
 
-// Message returns s as a message on TopicSnapshots.
+// attribute returns the header of s.
+func (s Snapshot) attribute() (name, value string) { return headerSnapshot, string(encode(s)) }
+
+// held is how much memory s takes beside the body of its message.
+func (s Snapshot) held() int {
+	if s.Analysis == nil {
+		return len(s.New)
+	}
+	return len(s.New) + s.Analysis.Bytes()
+}
+
+// Message returns s as a message on TopicSnapshots. Its header is encoded only when it leaves the
+// process.
 func (s Snapshot) Message() Message {
-	h := encode(s)
+	s.Time = s.Time.Round(0).UTC()
+	if s.OldPacked == nil {
+		s.OldPacked = PackText(s.Old)
+	}
+	if s.NewPacked == nil {
+		s.NewPacked = PackText(s.New)
+	}
 	return Message{
-		ID:    DeriveID("snapshot", s.Document, s.Incarnation, fmt.Sprint(s.N)),
+		ID:    DeriveID("snapshot", s.Document, s.Incarnation, strconv.FormatUint(s.N, 10)),
 		Topic: TopicSnapshots, Key: s.Page, Type: TypeSnapshot, Subject: s.Page, Time: s.Time,
-		Header: map[string]string{headerSnapshot: string(h)}, Body: s.pack(),
+		Body: s.joined(), value: s,
 	}
 }
 
 // SnapshotFrom is the inverse of Snapshot.Message.
 func SnapshotFrom(m Message) (Snapshot, error) {
-	var s Snapshot
-	if err := json.Unmarshal([]byte(m.Header[headerSnapshot]), &s); err != nil {
-		return s, failure.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
+	header, ok := m.Header[headerSnapshot]
+	s, made := m.value.(Snapshot)
+	if !made || ok {
+		s = Snapshot{}
+		if err := json.Unmarshal([]byte(header), &s); err != nil {
+			return s, failure.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
+		}
 	}
 	if err := s.unpack(m.Body); err != nil {
 		return s, failure.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
@@ -68,83 +102,65 @@ func SnapshotFrom(m Message) (Snapshot, error) {
 	return s, nil
 }
 
-// pack compresses both texts and their tokens together: two similar texts take little more than
-// one of them.
-func (s Snapshot) pack() []byte {
-	buf := make([]byte, 0, 3*binary.MaxVarintLen64+len(s.Old)+len(s.New)+len(s.OldTokens)+len(s.NewTokens))
-	buf = binary.AppendUvarint(buf, uint64(len(s.Old)))
-	buf = binary.AppendUvarint(buf, uint64(len(s.New)))
-	buf = binary.AppendUvarint(buf, uint64(len(s.OldTokens)))
-	buf = append(append(buf, s.Old...), s.New...)
-	buf = append(append(buf, s.OldTokens...), s.NewTokens...)
-	return zstdEncoder.EncodeAll(buf, nil)
+// joined returns the body of the message: the texts, each packed as it is stored, and their tokens.
+// Packing both texts together would take less room, but much longer.
+func (s Snapshot) joined() []byte {
+	b := make([]byte, 0, 3*binary.MaxVarintLen64+len(s.OldPacked)+len(s.NewPacked)+len(s.OldTokens)+len(s.NewTokens))
+	b = binary.AppendUvarint(b, uint64(len(s.OldPacked)))
+	b = binary.AppendUvarint(b, uint64(len(s.NewPacked)))
+	b = binary.AppendUvarint(b, uint64(len(s.OldTokens)))
+	b = append(append(b, s.OldPacked...), s.NewPacked...)
+	return append(append(b, s.OldTokens...), s.NewTokens...)
 }
 
-// unpack is the inverse of pack.
-func (s *Snapshot) unpack(packed []byte) error {
-	buf, err := zstdDecoder.DecodeAll(packed, nil)
-	if err != nil {
-		return fmt.Errorf("unpacking two texts: %w", err)
-	}
+// cut returns the parts of a body that joined made.
+func cut(body []byte) (parts [4][]byte, err error) {
 	var lengths [3]uint64
 	for i := range lengths {
-		n, k := binary.Uvarint(buf)
+		n, k := binary.Uvarint(body)
 		if k <= 0 {
-			return errTexts
+			return parts, errTexts
 		}
-		lengths[i], buf = n, buf[k:]
+		lengths[i], body = n, body[k:]
 	}
-	var parts [3][]byte
 	for i, n := range lengths {
-		if n > uint64(len(buf)) {
-			return errTexts
+		if n > uint64(len(body)) {
+			return parts, errTexts
 		}
-		parts[i], buf = buf[:n], buf[n:]
+		parts[i], body = body[:n:n], body[n:]
 	}
-	s.Old, s.New, s.OldTokens, s.NewTokens = string(parts[0]), string(parts[1]), parts[2], buf
+	parts[3] = body
+	return parts, nil
+}
+
+// unpack reads body, the body of the message. What s holds of New stays if body has the same text.
+func (s *Snapshot) unpack(body []byte) error {
+	parts, err := cut(body)
+	if err != nil {
+		return err
+	}
+	if s.New == "" || !bytes.Equal(s.NewPacked, parts[1]) {
+		s.Analysis = nil
+		if s.New, err = UnpackText(parts[1]); err != nil {
+			return err
+		}
+	}
+	if s.Old, err = UnpackText(parts[0]); err != nil {
+		return err
+	}
+	s.OldTokens, s.NewTokens = parts[2], parts[3]
+	s.OldPacked, s.NewPacked = nil, nil
 	return nil
 }
 
 var errTexts = errors.New("unpacking two texts: a length is wrong")
 
-// The coders are safe for concurrent use with EncodeAll and DecodeAll.
-var (
-	zstdEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
-	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderConcurrency(0))
-)
-
-// PackText compresses a text.
-func PackText(text string) []byte { return zstdEncoder.EncodeAll([]byte(text), nil) }
-
-// PackBody compresses the body of a page; UnpackText is the inverse. ok is false if it is too large
-// to store: more than MaxStoredBody bytes packed, or more than twice MaxText unpacked.
-func PackBody(body []byte) (packed []byte, ok bool) {
-	if len(body) > 2*pipeline.MaxText {
-		return nil, false
-	}
-	packed = zstdEncoder.EncodeAll(body, nil)
-	return packed, len(packed) <= MaxStoredBody
-}
-
-// UnpackText is the inverse of PackText.
-func UnpackText(packed []byte) (string, error) {
-	b, err := zstdDecoder.DecodeAll(packed, nil)
+// SnapshotSize returns how many bytes the texts of a snapshot and their tokens take, of which body is
+// the body of the message. It is 0 if body is damaged.
+func SnapshotSize(body []byte) int64 {
+	parts, err := cut(body)
 	if err != nil {
-		return "", fmt.Errorf("unpacking a text: %w", err)
-	}
-	return string(b), nil
-}
-
-// maxUnpacked is the largest unpacked size of anything: two texts with their tokens, which take no
-// more bytes than the text.
-const maxUnpacked = 4*pipeline.MaxText + 64
-
-// UnpackedSize returns the unpacked size of a packed text, body or snapshot in bytes, or 0 if its
-// zstd frame does not say it.
-func UnpackedSize(packed []byte) int64 {
-	var h zstd.Header
-	if h.Decode(packed) != nil || !h.HasFCS {
 		return 0
 	}
-	return int64(min(h.FrameContentSize, maxUnpacked))
+	return UnpackedSize(parts[0]) + UnpackedSize(parts[1]) + int64(len(parts[2])+len(parts[3]))
 }

@@ -123,11 +123,11 @@ func TestStateOfANewerVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	newer := &sarama.ProducerMessage{Topic: c.Prefix + admin.TopicState, Key: sarama.StringEncoder("\x07s"), Value: sarama.StringEncoder("x")}
+	newer := &sarama.ProducerMessage{Topic: c.Prefix + admin.TopicState, Key: sarama.StringEncoder("\x08s"), Value: sarama.StringEncoder("x")}
 	if _, _, err := p.SendMessage(newer); err != nil {
 		t.Fatal(err)
 	}
-	const want = "the state topic was written by another version of Vokter (format 7, this one knows 6): use that version"
+	const want = "the state topic was written by another version of Vokter (format 8, this one knows 7): use that version"
 	if text := brokenText(t, c); !strings.Contains(text, want) {
 		t.Errorf("got %s", text)
 	}

@@ -32,7 +32,7 @@ const (
 )
 
 // storeFormat is the version of the keys and values that this code writes.
-const storeFormat = 6
+const storeFormat = 7
 
 // Options configures Open.
 type Options struct {

@@ -32,11 +32,11 @@ func (r Record) meta() iter.Seq2[string, string] {
 	return maps.All(r.Meta)
 }
 
-// Size is about how many bytes r takes.
+// Size is about how many bytes of memory r takes.
 func (r Record) Size() int {
 	n := len(r.ID) + len(r.Payload) + 32
 	if m := r.Message; m != nil {
-		n += 256 + len(m.ID) + len(m.Key) + len(m.Type) + len(m.Subject)
+		n += 256 + len(m.ID) + len(m.Key) + len(m.Type) + len(m.Subject) + m.Held()
 		for k, v := range m.Header {
 			n += len(k) + len(v) + 8
 		}

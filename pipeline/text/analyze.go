@@ -47,6 +47,12 @@ type Block struct {
 // single block, or the outermost list item or table row of at most MaxItem tokens.
 type Unit struct{ FirstBlock, LastBlock int }
 
+// Bytes is how much memory d takes beside its Content.
+func (d *Doc) Bytes() int {
+	const word = 8
+	return word * (2*cap(d.Tokens) + 5*cap(d.Blocks) + 2*cap(d.Units))
+}
+
 // Text returns token i as it stands in the text.
 func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i].End] }
 

@@ -87,7 +87,7 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 const memoryFor = 128
 
 func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) error {
-	free, err := p.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(m.Body))
+	free, err := p.cfg.Memory.Take(ctx, memoryFor*flow.SnapshotSize(m.Body))
 	if err != nil {
 		return err
 	}
@@ -120,10 +120,7 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	if s.Previous == 0 {
 		return flow.Change{}, false
 	}
-	old, new := text.AnalyzePacked(s.Old, s.OldTokens), text.AnalyzePacked(s.New, s.NewTokens)
-	if s.Value {
-		old, new = text.AnalyzeValue(s.Old), text.AnalyzeValue(s.New)
-	}
+	old, new := analyses(s)
 	groups := Diff(old, new)
 	return flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
@@ -131,6 +128,18 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
 		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups, Size: sizeOf(old, new, groups),
 	}, len(groups) > 0
+}
+
+// analyses returns both texts with their tokens.
+func analyses(s flow.Snapshot) (old, new *text.Doc) {
+	if s.Value {
+		return text.AnalyzeValue(s.Old), text.AnalyzeValue(s.New)
+	}
+	new, ok := s.Analysis.(*text.Doc)
+	if !ok || new.Content != s.New {
+		new = text.AnalyzePacked(s.New, s.NewTokens)
+	}
+	return text.AnalyzePacked(s.Old, s.OldTokens), new
 }
 
 // passOn forwards m, which says that a page ended, to flow.TopicChanges.

@@ -256,7 +256,7 @@ func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pip
 		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
 		return nil
 	}
-	o.Kind, o.Packed = flow.OutcomeRead, flow.PackText(t.Content)
+	o.Kind, o.Text, o.Packed = flow.OutcomeRead, t.Content, flow.PackText(t.Content)
 	if o.Language == "" && len(doc.View.Select) > 0 && text.Detect(t.Content) == "" {
 		// A line such as "Closed" is in the language of its page.
 		page := whole()

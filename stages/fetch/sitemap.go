@@ -52,7 +52,7 @@ func readSitemap(o *flow.Outcome, doc flow.RequestDocument, raw pipeline.Raw, l 
 		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
 		return
 	}
-	o.Kind, o.Packed = flow.OutcomeRead, flow.PackText(o.Page)
+	o.Kind, o.Text, o.Packed = flow.OutcomeRead, o.Page, flow.PackText(o.Page)
 }
 
 // without returns an entry for pages that only their sitemaps can be read from. All other documents of

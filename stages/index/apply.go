@@ -167,10 +167,10 @@ type ask struct {
 
 // version stores a version and publishes its snapshot.
 type version struct {
-	// Snapshot is complete except for the texts and the language.
+	// Snapshot is complete except for the language, the text before it and the tokens. Its New is
+	// missing where another process read the text.
 	Snapshot flow.Snapshot
-	// Packed is the text, packed with flow.PackText; Extractor names what extracted it.
-	Packed    []byte
+	// Extractor names what extracted the text.
 	Extractor string
 	// Screenshot is a picture of the page, or nil.
 	Screenshot []byte

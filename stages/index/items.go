@@ -167,7 +167,7 @@ func splitItems(content string) []string {
 // readFeed compares a new text of the feed d with what is remembered of it. It returns false if
 // the text is no news.
 func (a *application) readFeed(d *Document, o flow.Outcome) bool {
-	content, err := flow.UnpackText(o.Packed)
+	content, err := o.Content()
 	r, ok := a.feeds[d.ID].read(content, o.Items, d.readByOther(o))
 	if err != nil || !ok {
 		a.p.Open.fail(pipeline.FailUnreadable, "the items of the feed came without their identities")

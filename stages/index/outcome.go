@@ -194,9 +194,9 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 		Snapshot: flow.Snapshot{
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
 			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, ContentType: o.ContentType, TextHash: o.TextHash,
-			Value: d.View.Value != nil,
+			Value: d.View.Value != nil, New: o.Text, NewPacked: o.Packed,
 		},
-		Packed: o.Packed, Extractor: o.Extractor, Screenshot: o.Screenshot,
+		Extractor: o.Extractor, Screenshot: o.Screenshot,
 		Language: text.LanguageChoice{Document: a.p.language(), Page: o.Language, Text: o.PageLanguage},
 	}
 	if d.View.Items {

@@ -178,15 +178,18 @@ const memoryFor = 64
 
 // version stores a version with its tokens and sketch, and publishes its snapshot.
 func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v version) error {
-	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(v.Packed))
+	snap := v.Snapshot
+	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(snap.NewPacked))
 	if err != nil {
 		return err
 	}
 	defer free()
-	snap := v.Snapshot
-	if snap.New, err = flow.UnpackText(v.Packed); err != nil {
-		return failure.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
+	if snap.New == "" {
+		if snap.New, err = flow.UnpackText(snap.NewPacked); err != nil {
+			return failure.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
+		}
 	}
+	v.Language.Fallback = s.fallback()
 	var last StoredVersion
 	if snap.Previous > 0 {
 		var ok bool
@@ -196,13 +199,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 		if !ok {
 			return failure.Broken(fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page))
 		}
-		if snap.Old, err = flow.UnpackText(last.Packed); err != nil {
-			return failure.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
-		}
-		if v.Feed != nil {
-			snap.Old = v.Feed.base
-			snap.OldTokens = text.PackTokens(text.Analyze(snap.Old))
-		} else if snap.OldTokens, _, err = st.Get(tokensName + snap.Document); err != nil {
+		if err := setOld(&snap, st, v, last); err != nil {
 			return err
 		}
 	}
@@ -211,19 +208,20 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 			return err
 		}
 	}
-	if snap.NewTokens, err = storeAnalysis(st, snap.Document, text.Analyze(snap.New)); err != nil {
+	analysis := text.Analyze(snap.New)
+	if snap.NewTokens, err = storeAnalysis(st, snap.Document, analysis); err != nil {
 		return err
 	}
-	v.Language.Fallback = s.fallback()
+	snap.Analysis = analysis
 	language, from := languageOf(snap, v.Language, last)
 	snap.Language = language
 	stored := StoredVersion{
 		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title, ContentType: snap.ContentType,
-		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: v.Packed, Previous: snap.Previous,
+		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: snap.NewPacked, Previous: snap.Previous,
 		Screenshot: len(v.Screenshot) > 0,
 	}
 	if v.Feed != nil && snap.Previous > 0 {
-		stored.Base = flow.PackText(snap.Old)
+		stored.Base = snap.OldPacked
 	}
 	b, err := encode(stored)
 	if err != nil {
@@ -243,6 +241,26 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 			Kind: flow.KindVersion, Page: snap.Page, Document: snap.Document, URL: snap.Page, N: int(snap.N), Time: snap.Time,
 		})
 	})
+	return nil
+}
+
+// setOld sets the text that snap is compared with, and its tokens. Last is the version before it. The text is
+// unpacked only where it tells the language.
+func setOld(snap *flow.Snapshot, st flow.State, v version, last StoredVersion) (err error) {
+	if v.Feed != nil {
+		snap.Old, snap.OldPacked = v.Feed.base, flow.PackText(v.Feed.base)
+		snap.OldTokens = text.PackTokens(text.Analyze(snap.Old))
+		return nil
+	}
+	snap.OldPacked = last.Packed
+	if snap.OldTokens, _, err = st.Get(tokensName + snap.Document); err != nil {
+		return err
+	}
+	if detected(v.Language) {
+		if snap.Old, err = flow.UnpackText(last.Packed); err != nil {
+			return failure.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
+		}
+	}
 	return nil
 }
 
@@ -324,6 +342,13 @@ func (s *Stage) held(page string, until time.Time) {
 	reason := "the host asked to be left alone until " + until.UTC().Format(time.RFC3339)
 	s.cfg.Logger.Warn("page will not be checked again in this run", "page", page, "reason", reason)
 	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
+}
+
+// detected reports whether the language is detected in the texts: neither the user nor the page names it.
+func detected(choice text.LanguageChoice) bool {
+	choice.Text = ""
+	_, from := choice.Language()
+	return from == text.FromFallback
 }
 
 // languageOf returns the language of the version in snap, and what decided it. last is the previous

@@ -128,7 +128,7 @@ func (s *Stage) replacementOf(ctx context.Context, st flow.State, d *Document, o
 	if err != nil {
 		return "", failure.Broken(fmt.Errorf("index: version %d of document %s: %w", d.N, d.ID, err))
 	}
-	new, err := flow.UnpackText(o.Packed)
+	new, err := o.Content()
 	if err != nil {
 		return "", failure.Permanent(fmt.Errorf("check %d of %s: %w", o.Check, o.Page, err))
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // stateFormat is the first byte of the keys in the state topic.
-const stateFormat = 6
+const stateFormat = 7
 
 // Kinds of records, the second byte of their keys.
 const (

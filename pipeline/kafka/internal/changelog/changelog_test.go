@@ -27,12 +27,12 @@ func TestKey(t *testing.T) {
 		parts []string
 		want  string // empty: not compared
 	}{
-		"fence":       {KindFence, nil, "\x06f"},
-		"topics":      {KindTopics, nil, "\x06t"},
-		"clock":       {KindClock, nil, "\x06c"},
-		"position":    {KindPosition, []string{"g", "in"}, "\x06p\x01g\x02in"},
-		"state":       {KindState, []string{"g", "key", "name"}, "\x06s\x01g\x03key\x04name"},
-		"empty parts": {KindState, []string{"", "", ""}, "\x06s\x00\x00\x00"},
+		"fence":       {KindFence, nil, "\x07f"},
+		"topics":      {KindTopics, nil, "\x07t"},
+		"clock":       {KindClock, nil, "\x07c"},
+		"position":    {KindPosition, []string{"g", "in"}, "\x07p\x01g\x02in"},
+		"state":       {KindState, []string{"g", "key", "name"}, "\x07s\x01g\x03key\x04name"},
+		"empty parts": {KindState, []string{"", "", ""}, "\x07s\x00\x00\x00"},
 		"long part":   {KindState, []string{"g", long, "n"}, ""},
 		"no text":     {KindState, []string{"\x00", "\xff\x01", "\n"}, ""},
 	} {
@@ -53,15 +53,15 @@ func TestKey(t *testing.T) {
 func TestSplitRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ key, want string }{
 		"empty":            {"", "malformed"},
-		"format alone":     {"\x06", "malformed"},
-		"newer format":     {"\x07s\x01g\x01k\x01n", "written by another version of Vokter (format 7, this one knows 6)"},
-		"unknown kind":     {"\x06x", "unknown kind 'x'"},
+		"format alone":     {"\x07", "malformed"},
+		"newer format":     {"\x08s\x01g\x01k\x01n", "written by another version of Vokter (format 8, this one knows 7)"},
+		"unknown kind":     {"\x07x", "unknown kind 'x'"},
 		"too few parts":    {Key(KindState, "g", "k"), "malformed"},
 		"too many parts":   {Key(KindPosition, "g", "in", "more"), "malformed"},
 		"fence with parts": {Key(KindFence, "g"), "malformed"},
-		"part is cut":      {"\x06p\x01g\x09in", "malformed"},
-		"length is cut":    {"\x06p\x01g\x80", "malformed"},
-		"endless length":   {"\x06p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
+		"part is cut":      {"\x07p\x01g\x09in", "malformed"},
+		"length is cut":    {"\x07p\x01g\x80", "malformed"},
+		"endless length":   {"\x07p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := Split(test.key)
@@ -150,7 +150,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := Apply(b, 1, map[string][]byte{"\x06x": nil}); err == nil || !b.Empty() {
+	if err := Apply(b, 1, map[string][]byte{"\x07x": nil}); err == nil || !b.Empty() {
 		t.Errorf("an unknown record: got %v, and something to write: %t", err, !b.Empty())
 	}
 }

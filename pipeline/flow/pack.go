@@ -1,0 +1,86 @@
+package flow
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// The coders are safe for concurrent use with EncodeAll and DecodeAll.
+var (
+	zstdEncoder, _ = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true))
+	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderConcurrency(0))
+)
+
+// scratch is memory that is used again: what is packed takes a fraction of the memory that packing it
+// takes.
+type scratch struct{ in, out []byte }
+
+// maxScratch is the largest memory that is kept for that, in bytes.
+const maxScratch = 1 << 20
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+func (s *scratch) release() {
+	if cap(s.in)+cap(s.out) <= maxScratch {
+		scratches.Put(s)
+	}
+}
+
+// PackText compresses a text.
+func PackText(text string) []byte {
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	s.in = append(s.in[:0], text...)
+	return s.pack(s.in)
+}
+
+// pack compresses b, which may be s.in.
+func (s *scratch) pack(b []byte) []byte {
+	s.out = zstdEncoder.EncodeAll(b, s.out[:0])
+	return bytes.Clone(s.out)
+}
+
+func packBytes(b []byte) []byte {
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	return s.pack(b)
+}
+
+// PackBody compresses the body of a page; UnpackText is the inverse. ok is false if it is too large
+// to store: more than MaxStoredBody bytes packed, or more than twice MaxText unpacked.
+func PackBody(body []byte) (packed []byte, ok bool) {
+	if len(body) > 2*pipeline.MaxText {
+		return nil, false
+	}
+	packed = packBytes(body)
+	return packed, len(packed) <= MaxStoredBody
+}
+
+// UnpackText is the inverse of PackText.
+func UnpackText(packed []byte) (string, error) {
+	s := scratches.Get().(*scratch)
+	defer s.release()
+	var err error
+	if s.out, err = zstdDecoder.DecodeAll(packed, s.out[:0]); err != nil {
+		return "", fmt.Errorf("unpacking a text: %w", err)
+	}
+	return string(s.out), nil
+}
+
+// maxUnpacked bounds the unpacked size of anything: twice that of the largest body.
+const maxUnpacked = 4*pipeline.MaxText + 64
+
+// UnpackedSize returns the unpacked size of a packed text or body in bytes, or 0 if its zstd frame does
+// not say it.
+func UnpackedSize(packed []byte) int64 {
+	var h zstd.Header
+	if h.Decode(packed) != nil || !h.HasFCS {
+		return 0
+	}
+	return int64(min(h.FrameContentSize, maxUnpacked))
+}
