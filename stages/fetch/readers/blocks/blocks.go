@@ -42,6 +42,8 @@ var ascii = func() (t [utf8.RuneSelf]byte) {
 	return t
 }()
 
+func isPlain(c byte) bool { return c < utf8.RuneSelf && ascii[c] == plain }
+
 // Text appends s to the current block.
 func (b *Builder) Text(s []byte) {
 	for i := 0; i < len(s); {
@@ -66,7 +68,7 @@ func (b *Builder) Text(s []byte) {
 			i++
 		default:
 			start := i
-			for i < len(s) && s[i] < utf8.RuneSelf && ascii[s[i]] == plain {
+			for i < len(s) && (isPlain(s[i]) || s[i] == ' ' && i+1 < len(s) && isPlain(s[i+1])) {
 				i++
 			}
 			b.separate()
@@ -171,13 +173,22 @@ func (b *Builder) Border(mark byte) {
 func (b *Builder) Len() int { return len(b.buf) }
 
 // Content ends what is open and returns the text.
-func (b *Builder) Content() string {
+func (b *Builder) Content() string { return b.ContentBehind("") }
+
+// ContentBehind is Content with another text before it.
+func (b *Builder) ContentBehind(before string) string {
 	b.Break()
 	for b.items > 0 {
 		b.ItemEnd()
 	}
-	return string(b.buf)
+	return before + string(b.buf)
 }
+
+// Reuse makes b, which is empty, use memory. Nothing else may use it until the text is read.
+func (b *Builder) Reuse(memory []byte) { b.buf = memory[:0] }
+
+// Memory returns the memory of the text so far, for Reuse.
+func (b *Builder) Memory() []byte { return b.buf }
 
 // Line returns s as one line: white space collapsed, marks and control characters dropped.
 func Line(s string) string {

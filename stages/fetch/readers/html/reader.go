@@ -145,11 +145,13 @@ func (e *emitter) full() bool { return e.body.Len()+e.title.Len() > pipeline.Max
 // result returns the text. withTitle makes the title its first block.
 func (e *emitter) result(withTitle bool) pipeline.Text {
 	title := e.title.Content()
-	content := e.body.Content()
+	t := pipeline.Text{Title: strings.TrimSuffix(title, "\n")}
 	if withTitle {
-		content = title + content
+		t.Content = e.body.ContentBehind(title)
+	} else {
+		t.Content = e.body.Content()
 	}
-	return pipeline.Text{Content: content, Title: strings.TrimSuffix(title, "\n")}
+	return t
 }
 
 // expandSelfClosing writes <x/> as <x></x>, which in XHTML mean the same and in HTML do

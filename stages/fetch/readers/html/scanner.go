@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -47,8 +48,20 @@ type open struct {
 
 func (s *scanner) visible() bool { return s.hidden < 0 }
 
+// maxReused is the largest memory of a text that is used again for another page, in bytes.
+const maxReused = 1 << 20
+
+var texts = sync.Pool{New: func() any { return new([]byte) }}
+
 func scan(ctx context.Context, body []byte) (pipeline.Text, error) {
 	s := &scanner{counts: make(map[atom.Atom]int), hidden: -1}
+	memory := texts.Get().(*[]byte)
+	s.body.Reuse(*memory)
+	defer func() {
+		if *memory = s.body.Memory(); cap(*memory) <= maxReused {
+			texts.Put(memory)
+		}
+	}()
 	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxToken)
 	for n := 1; ; n++ {
