@@ -83,7 +83,7 @@ func (b *Batch) pebble() *pebble.Batch {
 
 // Append writes r at offset to the log of a topic's lane.
 func (b *Batch) Append(topic string, lane int, offset uint64, r Record) {
-	b.set(b.d.logKey(topic, lane, offset), appendRecord(make([]byte, 0, r.Size()), r))
+	b.set(b.d.logKey(topic, lane, offset), appendRecord(make([]byte, 0, len(r.Payload)+512), r))
 }
 
 // Trim removes the offsets from <= offset < to from the log of a topic's lane, and stores that

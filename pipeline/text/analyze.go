@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -53,6 +54,25 @@ func (d *Doc) Bytes() int {
 	return word * (2*cap(d.Tokens) + 5*cap(d.Blocks) + 2*cap(d.Units))
 }
 
+// maxReused is the largest memory that Release keeps, in bytes.
+const maxReused = 1 << 20
+
+var docs = sync.Pool{New: func() any { return new(Doc) }}
+
+// newDoc returns the Doc of content without tokens, blocks and units.
+func newDoc(content string) *Doc {
+	d := docs.Get().(*Doc)
+	*d = Doc{Content: content, Tokens: d.Tokens[:0], Blocks: d.Blocks[:0], Units: d.Units[:0]}
+	return d
+}
+
+// Release gives the memory of d to a later text. Nobody may use d any more.
+func (d *Doc) Release() {
+	if d.Content = ""; d.Bytes() <= maxReused {
+		docs.Put(d)
+	}
+}
+
 // Text returns token i as it stands in the text.
 func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i].End] }
 
@@ -61,15 +81,21 @@ func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i
 // takes any string: a mark ends a block too, an item end without a start is passed over, and
 // what is open at the end ends there.
 func Analyze(content string) *Doc {
-	d := &Doc{Content: content, Tokens: make([]Token, 0, len(content)/6+1)}
+	d := newDoc(content)
+	d.Tokens = slices.Grow(d.Tokens, roomFor(content))
 	d.layOut(func(start, end int) { d.Tokens = appendTokens(d.Tokens, content, start, end) })
 	return d
+}
+
+// roomFor returns about how many words content has: nearly all stand behind a space or a mark.
+func roomFor(content string) int {
+	return max(strings.Count(content, " ")+strings.Count(content, string(pipeline.BlockEnd)), len(content)/8) + 1
 }
 
 // AnalyzeValue is Analyze for a document that is a pipeline.Value: each block is one token. So a value that
 // changes only by a sign or a symbol, such as from "-5" to "5", changes by a token.
 func AnalyzeValue(content string) *Doc {
-	d := &Doc{Content: content}
+	d := newDoc(content)
 	d.layOut(func(start, end int) { d.Tokens = append(d.Tokens, Token{start, end}) })
 	return d
 }
@@ -77,7 +103,7 @@ func AnalyzeValue(content string) *Doc {
 // layOut finds the blocks and units of d.Content. It calls tokens for each stretch between
 // marks, in order; tokens extends d.Tokens by those of content[start:end].
 func (d *Doc) layOut(tokens func(start, end int)) {
-	d.Blocks = make([]Block, 0, strings.Count(d.Content, string(pipeline.BlockEnd))+1)
+	d.Blocks = slices.Grow(d.Blocks, strings.Count(d.Content, string(pipeline.BlockEnd))+1)
 	var items []Unit // by their ends, thus inner before outer
 	var open []int   // the first block of each open item
 	eachBlock(d.Content, func(start, end int) {
@@ -103,7 +129,7 @@ func (d *Doc) layOut(tokens func(start, end int)) {
 
 // units groups the blocks by the outermost of items that are short enough.
 func (d *Doc) units(items []Unit) {
-	d.Units = make([]Unit, 0, len(d.Blocks))
+	d.Units = slices.Grow(d.Units, len(d.Blocks))
 	// last[b] is where the longest unit that begins with block b ends. An item that holds
 	// another comes behind it in items, so the outer overwrites the inner.
 	last := make([]int, len(d.Blocks))
@@ -148,10 +174,11 @@ func isMark(c byte) bool {
 
 // Visible returns what a reader sees of content, a pipeline.Text's Content: the blocks,
 // joined by "\n", without marks. Blocks without text are left out.
-func Visible(content string) string { return string(visible(content)) }
+func Visible(content string) string { return string(appendVisible(nil, content)) }
 
-func visible(content string) []byte {
-	b := make([]byte, 0, len(content))
+// appendVisible appends the visible text to b, which is empty.
+func appendVisible(b []byte, content string) []byte {
+	b = slices.Grow(b, len(content))
 	eachBlock(content, func(start, end int) {
 		s := content[start:end]
 		if strings.TrimSpace(s) == "" {
@@ -168,9 +195,16 @@ func visible(content string) []byte {
 // Hash is the hash of a text by which versions are told apart, whatever its marks:
 // SHA-256 of Visible(content), in hexadecimal.
 func Hash(content string) string {
-	h := sha256.Sum256(visible(content))
+	b := hashed.Get().(*[]byte)
+	*b = appendVisible((*b)[:0], content)
+	h := sha256.Sum256(*b)
+	if cap(*b) <= maxReused {
+		hashed.Put(b)
+	}
 	return hex.EncodeToString(h[:])
 }
+
+var hashed = sync.Pool{New: func() any { return new([]byte) }}
 
 // packedFormat is the first byte of packed tokens. It takes another value whenever they are
 // packed in another way, and whenever Tokens finds other tokens in the same text: tokens that
@@ -211,11 +245,11 @@ func AnalyzePacked(content string, packed []byte) *Doc {
 // unpack returns the Doc of content with the tokens of packed; ok is false where they cannot be
 // its tokens.
 func unpack(content string, packed []byte) (d *Doc, ok bool) {
-	tokens, ok := unpackTokens(packed, len(content))
+	d = newDoc(content)
+	tokens, ok := unpackTokens(d.Tokens, packed, len(content))
 	if !ok {
 		return nil, false
 	}
-	d = &Doc{Content: content}
 	next := 0
 	d.layOut(func(start, end int) {
 		for ; next < len(tokens) && tokens[next].Start < end; next++ {
@@ -226,9 +260,9 @@ func unpack(content string, packed []byte) (d *Doc, ok bool) {
 	return d, ok && next == len(tokens)
 }
 
-// unpackTokens returns the tokens of packed, in order and within a text of size bytes; ok is
+// unpackTokens appends the tokens of packed to tokens, which is empty, in order and within a text of size bytes; ok is
 // false where they are not.
-func unpackTokens(packed []byte, size int) (tokens []Token, ok bool) {
+func unpackTokens(tokens []Token, packed []byte, size int) (_ []Token, ok bool) {
 	if len(packed) == 0 || packed[0] != packedFormat {
 		return nil, false
 	}

@@ -121,6 +121,7 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 		return flow.Change{}, false
 	}
 	old, new := analyses(s)
+	defer old.Release()
 	groups := Diff(old, new)
 	return flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
