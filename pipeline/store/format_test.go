@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func TestRecordRoundTrip(t *testing.T) {
@@ -47,4 +49,13 @@ func FuzzKeys(f *testing.F) {
 			t.Errorf("cutString of %q = %q, %q, %v", a, s, rest, err)
 		}
 	})
+}
+
+// TestSizeOfRecord: a record takes the memory that its message holds, too, so that a lane keeps few large ones.
+func TestSizeOfRecord(t *testing.T) {
+	m := flow.Snapshot{Page: "p", New: strings.Repeat("word ", 10_000)}.Message()
+	size := Record{Message: &m, Payload: m.Body}.Size()
+	if least := len(m.Body) + 50_000; size < least || size > least+1000 {
+		t.Errorf("a record with a text of 50,000 bytes takes %d", size)
+	}
 }
