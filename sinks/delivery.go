@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vokter/vokter/internal/committed"
 	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
@@ -128,6 +129,8 @@ type Delivery struct {
 	live liveSettings
 	pool *pool
 	hand func(*flight)
+	// queues are the queues of receivers as they were stored last.
+	queues *committed.Cache[Queue]
 	// ending says that no digest is collected any more; see EndDigests.
 	ending atomic.Bool
 }
@@ -137,7 +140,7 @@ var _ flow.Processor = (*Delivery)(nil)
 // NewDelivery returns a Delivery that makes no attempts until Run is called.
 func NewDelivery(cfg Config) *Delivery {
 	cfg.setDefaults()
-	d := &Delivery{cfg: cfg, live: liveSettings{users: make(map[*settings]int)}}
+	d := &Delivery{cfg: cfg, live: liveSettings{users: make(map[*settings]int)}, queues: committed.New[Queue](cachedQueues)}
 	d.Reconfigure(cfg.Sinks, cfg.Policy)
 	d.pool = newPool(&d.cfg, &d.live)
 	d.hand = d.pool.hand

@@ -26,6 +26,7 @@ type work struct {
 	q      Queue
 	// opened is the Queue before the message.
 	opened Queue
+	epoch  uint64
 	// marked says that there are markers. Without it, none is read.
 	marked bool
 	// added is the notification that the message brought, if it is pending; its number is addedAs.
@@ -42,22 +43,25 @@ type work struct {
 	route     pipeline.RoutingSink
 }
 
+// cachedQueues is about how many bytes of queues Delivery.queues holds.
+const cachedQueues = 16 << 20
+
 func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
-	w := &work{d: d, tx: tx, key: key, now: d.cfg.Now().UTC(), st: state{tx.State(key)}}
+	w := &work{d: d, tx: tx, key: key, now: d.cfg.Now().Round(0).UTC(), st: state{tx.State(key)}}
 	w.settle(d.live.Load())
+	w.epoch = d.cfg.Epoch(key)
 	var err error
-	_, err = w.st.read(nameQueue, &w.q)
+	if w.q, err = d.loadQueue(w.st, key, w.epoch); err != nil {
+		return w, err
+	}
 	w.marked = w.q.Markers > 0
 	if w.q.InFlight {
-		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, d.cfg.Epoch(key)); !ok {
+		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, w.epoch); !ok {
 			w.q.lose() // it went down with an earlier process
 		}
 	}
 	w.opened = w.q
-	if err == nil {
-		err = w.clampWindows()
-	}
-	return w, err
+	return w, w.clampWindows()
 }
 
 // step applies ev, the last event of the message, and stores the queue.
@@ -72,13 +76,32 @@ func (w *work) step(ev event) error {
 	if err := w.apply(ev); err != nil {
 		return err
 	}
-	switch {
-	case w.q == w.opened:
+	if w.q == w.opened {
 		return nil
-	case w.q.blank():
+	}
+	return w.storeQueue()
+}
+
+// loadQueue returns the queue in the state st of a receiver.
+func (d *Delivery) loadQueue(st state, receiver string, epoch uint64) (q Queue, err error) {
+	if q, ok := d.queues.Get(receiver, epoch); ok {
+		return q, nil
+	}
+	_, err = st.read(nameQueue, &q)
+	return q, err
+}
+
+// storeQueue stores the queue, or deletes one that says nothing.
+func (w *work) storeQueue() error {
+	q := w.q
+	if q.blank() {
+		q = Queue{}
+	}
+	w.d.queues.Put(w.tx, w.key, w.epoch, q, int64(1<<10+len(q.Reason)+len(q.PastReason)+len(q.LimitReason)+len(q.ExpiredReason)))
+	if w.q.blank() {
 		return w.st.Delete(nameQueue)
 	}
-	return w.st.write(nameQueue, w.q)
+	return w.st.write(nameQueue, q)
 }
 
 // apply applies ev to the queue and carries out the actions that follow.

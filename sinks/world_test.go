@@ -160,11 +160,11 @@ func (w *world) isWithdrawn(id string) bool { return w.withdrawn[w.sub[id]] && !
 // the commit.
 func (w *world) handle(m flow.Message) {
 	for w.r.IntN(5) == 0 {
-		before, attempts := committed(w.d.pool)
+		before, attempts := knownTo(w.d.pool)
 		if err := w.d.Process(w.t.Context(), w.store.Begin(), m); err != nil {
 			w.fatalf("%s: %v", m.Type, err)
 		}
-		if after, now := committed(w.d.pool); !maps.Equal(after, before) || !maps.Equal(now, attempts) {
+		if after, now := knownTo(w.d.pool); !maps.Equal(after, before) || !maps.Equal(now, attempts) {
 			w.fatalf("%s: a transaction that was not committed left a trace", m.Type)
 		}
 	}
@@ -184,8 +184,8 @@ func (w *world) handle(m flow.Message) {
 	w.emitted(m.Key, tx.Emitted())
 }
 
-// committed returns what a pool knows, without the attempts of transactions that may be undone.
-func committed(p *pool) (map[string]entry, map[string]lease.Lease[uint64, *flight]) {
+// knownTo returns what a pool knows, without the attempts of transactions that may be undone.
+func knownTo(p *pool) (map[string]entry, map[string]lease.Lease[uint64, *flight]) {
 	attempts := make(map[string]lease.Lease[uint64, *flight])
 	p.attempts.Each(func(receiver string, l lease.Lease[uint64, *flight]) { attempts[receiver] = l })
 	return maps.Clone(p.receivers), attempts

@@ -3,12 +3,11 @@ package index
 import (
 	"bytes"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/vokter/vokter/internal/bounded"
+	"github.com/vokter/vokter/internal/committed"
 	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -143,9 +142,6 @@ type loaded struct {
 	progress []byte
 	sum      uint64
 	size     int
-	// epoch is the one in which the page was stored. Committed says that this is committed.
-	epoch     uint64
-	committed atomic.Bool
 }
 
 // load returns the page whose state st is, or nil if nothing is stored of it.
@@ -190,30 +186,25 @@ func rest(st flow.State, sum uint64) (*loaded, error) {
 // cachedBytes is about how many bytes of pages the cache holds.
 const cachedBytes = 32 << 20
 
-// cache holds pages as they were stored last, so that a lane need not read them again. An entry counts
-// once it is committed, and while this process owns the lane: in another epoch, another process may
-// have stored the page since.
+// cache holds pages as they were stored last.
 type cache struct {
-	pages *bounded.Cache[string, *loaded]
+	*committed.Cache[*loaded]
 }
 
-func newCache() *cache { return &cache{bounded.New[string, *loaded](cachedBytes)} }
+func newCache() cache { return cache{committed.New[*loaded](cachedBytes)} }
 
 // load returns the page of tx in this epoch, or nil if nothing is stored of it. Nobody may change it,
 // except a clone of it.
-func (c *cache) load(tx flow.Tx, url string, epoch uint64) (*loaded, error) {
-	if l, ok := c.pages.Get(url); ok && l.epoch == epoch && l.committed.Load() {
+func (c cache) load(tx flow.Tx, url string, epoch uint64) (*loaded, error) {
+	if l, ok := c.Get(url, epoch); ok {
 		return l, nil
 	}
 	return load(tx.State(url))
 }
 
-// drop forgets the page of url.
-func (c *cache) drop(url string) { c.pages.Take(url) }
-
 // store stores p of url as far as it differs from before, which is nil if nothing is stored.
-func (c *cache) store(tx flow.Tx, url string, epoch uint64, before *loaded, p *Page) error {
-	st, after := tx.State(url), &loaded{page: *p, epoch: epoch}
+func (c cache) store(tx flow.Tx, url string, epoch uint64, before *loaded, p *Page) error {
+	st, after := tx.State(url), &loaded{page: *p}
 	if before != nil && p.sameRest(&before.page) {
 		after.sum, after.size = before.sum, before.size
 	} else {
@@ -235,7 +226,6 @@ func (c *cache) store(tx flow.Tx, url string, epoch uint64, before *loaded, p *P
 	if before != nil && bytes.Equal(before.progress, after.progress) {
 		return nil
 	}
-	c.pages.Put(url, after, int64(1000+2*after.size))
-	tx.OnCommit(func() { after.committed.Store(true) })
+	c.Put(tx, url, epoch, after, int64(1000+2*after.size))
 	return st.Set(progressName, after.progress)
 }

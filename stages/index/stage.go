@@ -80,7 +80,7 @@ type Stage struct {
 	cfg   Config
 	rules rules
 	run   *run
-	cache *cache
+	cache cache
 
 	mu     sync.RWMutex
 	expiry expiryRules
@@ -246,7 +246,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		}
 		if _, ok := o.(clearPage); ok {
 			was = nil
-			s.cache.drop(m.Key)
+			s.cache.Drop(m.Key)
 		}
 	}
 	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > askFor {

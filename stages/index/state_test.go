@@ -274,7 +274,7 @@ func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 		d.fail(pipeline.FailDNS)
 		d.subscribe("b")
 		m.ID, m.Key, m.Position = "m", page, "S/9"
-		d.stage.cache.drop(page)
+		d.stage.cache.Drop(page)
 		err := d.stage.Process(context.Background(), badTx{d.store.Begin(), bad}, m)
 		if class, _ := failure.ClassOf(err); class != failure.ClassBroken || !errors.Is(err, errDisk) {
 			t.Errorf("%s: got %v", bad, err)
@@ -316,10 +316,10 @@ func TestCacheBelievesWhatIsCommitted(t *testing.T) {
 	store(3).Commit()
 	expect(1, 3)
 
-	elsewhere := *c
+	here := c
 	c = newCache() // of another process, which owns the lane meanwhile
 	store(4).Commit()
-	*c = elsewhere
+	c = here
 	expect(2, 4)
 
 	tx := stored.Begin()
@@ -363,7 +363,7 @@ func TestSizeOfCachedPages(t *testing.T) {
 		}
 	}
 	took := heap() - before
-	if said := c.pages.Bytes(); said < took/2 || said > took*2 {
+	if said := c.Bytes(); said < took/2 || said > took*2 {
 		t.Errorf("%d pages of %d bytes say %d", n, took, said)
 	}
 	runtime.KeepAlive(c)

@@ -1,0 +1,53 @@
+// Package committed keeps values of state in memory as the last transaction stored them, so that the
+// lane that owns them need not read and decode them again.
+package committed
+
+import (
+	"sync/atomic"
+
+	"github.com/vokter/vokter/internal/bounded"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// Cache holds values by key. A value counts once its transaction is committed, and only in the epoch in
+// which it was stored: in another one, another process may have stored the key since. It relies on
+// Tx.OnCommit, whose functions run before the next message of the key is handled. It is safe for
+// concurrent use with different keys.
+type Cache[V any] struct {
+	values *bounded.Cache[string, *entry[V]]
+}
+
+type entry[V any] struct {
+	value     V
+	epoch     uint64
+	committed atomic.Bool
+}
+
+// New returns an empty Cache for values of so many bytes in total.
+func New[V any](limit int64) *Cache[V] {
+	return &Cache[V]{bounded.New[string, *entry[V]](limit)}
+}
+
+// Get returns the value of key, which nobody may change. It returns false if what is stored must be
+// read.
+func (c *Cache[V]) Get(key string, epoch uint64) (v V, ok bool) {
+	e, ok := c.values.Get(key)
+	if !ok || e.epoch != epoch || !e.committed.Load() {
+		return v, false
+	}
+	return e.value, true
+}
+
+// Put sets the value of key, which tx stores in this epoch and which takes so many bytes. Until tx is
+// committed, and if it never is, there is no value.
+func (c *Cache[V]) Put(tx flow.Tx, key string, epoch uint64, v V, bytes int64) {
+	e := &entry[V]{value: v, epoch: epoch}
+	c.values.Put(key, e, bytes)
+	tx.OnCommit(func() { e.committed.Store(true) })
+}
+
+// Drop removes the value of key.
+func (c *Cache[V]) Drop(key string) { c.values.Take(key) }
+
+// Bytes returns how many bytes the values take.
+func (c *Cache[V]) Bytes() int64 { return c.values.Bytes() }
