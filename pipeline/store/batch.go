@@ -16,11 +16,12 @@ type Batch struct {
 	over   bool // committed or closed
 }
 
-// operation sets key to value, or deletes it if value is nil, or deletes the keys of a range.
-type operation struct {
-	key, value []byte
-	deleted    keyRange
-}
+// operation sets key to value, or deletes it if value is nil. With end it deletes the keys from key on
+// and before end.
+type operation struct{ key, value, end []byte }
+
+// usual is how many operations most batches have at most.
+const usual = 12
 
 // NewBatch returns an empty batch.
 func (d *DB) NewBatch() (*Batch, error) {
@@ -58,11 +59,14 @@ func (b *Batch) Empty() bool { return len(b.writes) == 0 }
 // set, delete and deleteRange keep the slices that they get.
 func (b *Batch) set(k, v []byte)             { b.add(operation{key: k, value: v}) }
 func (b *Batch) delete(k []byte)             { b.add(operation{key: k}) }
-func (b *Batch) deleteRange(from, to []byte) { b.add(operation{deleted: keyRange{from, to}}) }
+func (b *Batch) deleteRange(from, to []byte) { b.add(operation{key: from, end: to}) }
 
 func (b *Batch) add(w operation) {
+	if b.writes == nil {
+		b.writes = make([]operation, 0, usual)
+	}
 	b.writes = append(b.writes, w)
-	b.bytes += len(w.key) + len(w.value) + len(w.deleted.from) + len(w.deleted.to)
+	b.bytes += len(w.key) + len(w.value) + len(w.end)
 }
 
 // pebble returns the writes as a batch of Pebble, which returns no errors before it is committed.
@@ -70,8 +74,8 @@ func (b *Batch) pebble() *pebble.Batch {
 	p := b.d.pebble.NewBatchWithSize(b.bytes + b.bytes/4)
 	for _, w := range b.writes {
 		switch {
-		case w.key == nil:
-			_ = p.DeleteRange(w.deleted.from, w.deleted.to, nil)
+		case w.end != nil:
+			_ = p.DeleteRange(w.key, w.end, nil)
 		case w.value == nil:
 			_ = p.Delete(w.key, nil)
 		default:

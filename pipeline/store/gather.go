@@ -67,12 +67,11 @@ func (c *core) gather(b *Batch) {
 	}
 	g.bytes += b.bytes
 	for _, w := range b.writes {
-		if w.key == nil {
-			g.kinds[w.deleted.from[0]] = true
-			g.remove(w.deleted)
+		g.kinds[w.key[0]] = true
+		if w.end != nil {
+			g.remove(keyRange{w.key, w.end})
 			continue
 		}
-		g.kinds[w.key[0]] = true
 		g.values[string(w.key)] = w.value
 	}
 }
