@@ -180,7 +180,11 @@ func TestGauges(t *testing.T) {
 		t.Errorf("before Run: %v", got)
 	}
 	r, _, _ := startSharing(t)
-	got = values(r)
+	// The notification may arrive before the stages in front have counted what led to it.
+	waitFor(t, "all stages have counted", func() bool {
+		got = values(r)
+		return got["vokter_versions_total"] >= 2 && got["vokter_changes_total"] >= 1 && got["vokter_notifications_total"] >= 1
+	})
 	for name, want := range map[string]float64{
 		"vokter_ready": 1, "vokter_overdue_pages": 0, "vokter_versions_total": 2, "vokter_changes_total": 1, "vokter_notifications_total": 1,
 		"vokter_checks_failed_total": 0, "vokter_lanes": 32,
