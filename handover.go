@@ -14,7 +14,7 @@ func (r *Router) handsOver() bool {
 		!slices.ContainsFunc(r.branches, func(b branch) bool { return b.topic == flow.TopicRequests })
 }
 
-// handingOver gives requests to take, after the commit, if owns says that this process handles their key.
+// handingOver gives a request to take after the commit, if this process owns its key when it is emitted.
 // Others are published.
 func handingOver(owns func(key string) bool, take func(flow.Message)) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {

@@ -71,7 +71,7 @@ func (w *work) step(ev event) error {
 		if err != nil {
 			return err
 		}
-		w.q.Windows.Due = due
+		w.q.Windows.Due = due.UTC()
 	}
 	if err := w.apply(ev); err != nil {
 		return err

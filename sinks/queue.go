@@ -185,8 +185,8 @@ func (q *Queue) heldUntil(ready time.Time) {
 	if !ready.After(q.Began) {
 		return
 	}
-	if q.Began = ready; q.Tries == 0 {
-		q.First = ready
+	if q.Began = ready.UTC(); q.Tries == 0 {
+		q.First = q.Began
 	}
 }
 

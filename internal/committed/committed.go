@@ -9,14 +9,16 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Cache holds values by key. A value counts once its transaction is committed, and only in the epoch in
-// which it was stored: in another one, another process may have stored the key since. It relies on
+// Cache holds values by key. A value counts once its transaction is committed. When the epoch changes,
+// another process may have stored the key meanwhile, so older values no longer count. It relies on
 // Tx.OnCommit, whose functions run before the next message of the key is handled. It is safe for
 // concurrent use with different keys.
 type Cache[V any] struct {
 	values *bounded.Cache[string, *entry[V]]
 }
 
+// entry is what one Put set. A Put of a transaction that is retried or fails leaves an entry that is never
+// committed, and the commit of an entry that was replaced changes nothing.
 type entry[V any] struct {
 	value     V
 	epoch     uint64

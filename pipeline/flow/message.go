@@ -91,7 +91,7 @@ const (
 	headerContent = "content-type"
 	// HeaderKey carries Message.Key to the transport, which may send the key of the record instead.
 	HeaderKey = "vokter_key"
-	// HeaderTrace carries Message.Trace.
+	// HeaderTrace carries Message.Trace. In Message.Header it has no effect.
 	HeaderTrace = "traceparent"
 )
 

@@ -41,8 +41,8 @@ type Snapshot struct {
 	New       string `json:"-"`
 	OldTokens []byte `json:"-"`
 	NewTokens []byte `json:"-"`
-	// OldPacked and NewPacked are the texts as PackText packs them, where the maker of the snapshot has
-	// them: Old may then be missing. SnapshotFrom does not set them.
+	// OldPacked and NewPacked are the texts as PackText packs them. Message packs a text that is not packed,
+	// so Old may be missing where OldPacked is set. SnapshotFrom does not set them.
 	OldPacked []byte `json:"-"`
 	NewPacked []byte `json:"-"`
 	// Analysis is what the process that made the snapshot knows of New, a *text.Doc. It is nil in any
@@ -79,14 +79,22 @@ func (s Snapshot) Message() Message {
 	if s.NewPacked == nil {
 		s.NewPacked = PackText(s.New)
 	}
+	body := s.joined()
+	// What body has is not kept twice. NewPacked says to which text New belongs.
+	parts, err := cut(body)
+	if err != nil {
+		panic("flow: " + err.Error()) // cannot happen: joined made it
+	}
+	s.Old, s.OldPacked, s.NewPacked, s.OldTokens, s.NewTokens = "", nil, parts[1], nil, nil
 	return Message{
 		ID:    DeriveID("snapshot", s.Document, s.Incarnation, strconv.FormatUint(s.N, 10)),
 		Topic: TopicSnapshots, Key: s.Page, Type: TypeSnapshot, Subject: s.Page, Time: s.Time,
-		Body: s.joined(), value: s,
+		Body: body, value: s,
 	}
 }
 
-// SnapshotFrom is the inverse of Snapshot.Message.
+// SnapshotFrom is the inverse of Snapshot.Message. Its error is permanent; that of an old text which cannot be
+// unpacked is Broken, since that text is stored as it is.
 func SnapshotFrom(m Message) (Snapshot, error) {
 	header, ok := m.Header[headerSnapshot]
 	s, made := m.value.(Snapshot)
@@ -97,7 +105,7 @@ func SnapshotFrom(m Message) (Snapshot, error) {
 		}
 	}
 	if err := s.unpack(m.Body); err != nil {
-		return s, failure.Permanent(fmt.Errorf("snapshot %s: %w", m.ID, err))
+		return s, fmt.Errorf("snapshot %s: %w", m.ID, err)
 	}
 	return s, nil
 }
@@ -137,16 +145,16 @@ func cut(body []byte) (parts [4][]byte, err error) {
 func (s *Snapshot) unpack(body []byte) error {
 	parts, err := cut(body)
 	if err != nil {
-		return err
+		return failure.Permanent(err)
 	}
 	if s.New == "" || !bytes.Equal(s.NewPacked, parts[1]) {
 		s.Analysis = nil
 		if s.New, err = UnpackText(parts[1]); err != nil {
-			return err
+			return failure.Permanent(err)
 		}
 	}
 	if s.Old, err = UnpackText(parts[0]); err != nil {
-		return err
+		return failure.Broken(fmt.Errorf("the text before it: %w", err))
 	}
 	s.OldTokens, s.NewTokens = parts[2], parts[3]
 	s.OldPacked, s.NewPacked = nil, nil

@@ -27,7 +27,8 @@ type cursor struct {
 	timed bool
 	// seat is guarded by n.runMu.
 	seat engine.Seat[output]
-	// src reads the topic. It is nil until a runner has begun. Only the runner may read it without n.mu.
+	// src reads the topic. It is nil until a runner has begun, and closed between two runners. Only the
+	// runner may read it without n.mu.
 	src *source
 }
 

@@ -57,7 +57,7 @@ type lease struct {
 	// clock is the latest time in the state topic.
 	clock time.Time
 
-	// cursors are those of the consumers that have a runner or wakes; marked has the offset of our marker
+	// cursors are those of the consumers that were asked for; marked has the offset of our marker
 	// by topic.
 	cursorMu sync.Mutex
 	cursors  map[consumer]*cursor

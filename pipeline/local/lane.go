@@ -110,7 +110,7 @@ func (l *laneLog) push(r store.Record, size int) {
 		return // the message has no reader
 	}
 	l.tail = append(l.tail, store.Entry{Offset: l.head, Record: r})
-	l.tailBytes += size
+	l.tailBytes += r.Memory()
 	l.head++
 	for !l.topic.volatile && l.tailBytes > tailBytes && len(l.tail) > 1 {
 		l.drop()
@@ -125,7 +125,7 @@ func (l *laneLog) push(r store.Record, size int) {
 
 // drop removes the oldest message of the tail.
 func (l *laneLog) drop() {
-	l.tailBytes -= l.tail[0].Record.Size()
+	l.tailBytes -= l.tail[0].Record.Memory()
 	l.tail[0] = store.Entry{}
 	l.tail = l.tail[1:]
 }

@@ -32,11 +32,19 @@ func (r Record) meta() iter.Seq2[string, string] {
 	return maps.All(r.Meta)
 }
 
-// Size is about how many bytes of memory r takes.
+// Memory is about how many bytes of memory r takes.
+func (r Record) Memory() int {
+	if r.Message != nil {
+		return r.Size() + r.Message.Held()
+	}
+	return r.Size()
+}
+
+// Size is about how many bytes r takes in a log.
 func (r Record) Size() int {
 	n := len(r.ID) + len(r.Payload) + 32
 	if m := r.Message; m != nil {
-		n += 256 + len(m.ID) + len(m.Key) + len(m.Type) + len(m.Subject) + m.Held()
+		n += 256 + len(m.ID) + len(m.Key) + len(m.Type) + len(m.Subject)
 		for k, v := range m.Header {
 			n += len(k) + len(v) + 8
 		}

@@ -47,8 +47,8 @@ func nextPlain(s string, at int) int {
 	}
 }
 
-// plainEnd returns where the letters and digits end that s has from at on, as far as they make no word with
-// what is not such a letter. The letters are those of ASCII, of Latin as Europe writes it, and of Cyrillic.
+// plainEnd returns where the run of letters and digits ends that begins at s[at]. The letters are those of
+// ASCII, of Latin as Europe writes it, and of Cyrillic. Callers look at what follows the run.
 func plainEnd(s string, at int) int {
 	for at < len(s) {
 		c := s[at]

@@ -121,7 +121,7 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 		return flow.Change{}, false
 	}
 	old, new := analyses(s)
-	defer old.Release()
+	defer old.Release() // not new, which the message may share with later deliveries of it
 	groups := Diff(old, new)
 	return flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),

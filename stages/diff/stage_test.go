@@ -193,6 +193,8 @@ func TestProcessEnded(t *testing.T) {
 func TestProcessRefuses(t *testing.T) {
 	broken := snapshot("a", "b").Message()
 	broken.Body = []byte("no zstd")
+	damaged := snapshot("", "b")
+	damaged.OldPacked = []byte("no zstd")
 	for name, c := range map[string]struct {
 		m    flow.Message
 		want failure.Class
@@ -202,6 +204,7 @@ func TestProcessRefuses(t *testing.T) {
 		"a wake":          {flow.Message{Type: flow.TypeWake}, failure.ClassBroken},
 		"no header":       {flow.Message{ID: "2", Type: flow.TypeSnapshot}, failure.ClassPermanent},
 		"broken texts":    {broken, failure.ClassPermanent},
+		"a stored text":   {damaged.Message(), failure.ClassBroken},
 		"ended, no JSON":  {flow.Message{ID: "3", Type: flow.TypeEnded, Body: []byte("{")}, failure.ClassPermanent},
 		"ended, no body.": {flow.Message{ID: "4", Type: flow.TypeEnded}, failure.ClassPermanent},
 	} {

@@ -83,9 +83,10 @@ func newQueue(l limits, now func() time.Time) *queue {
 	}
 }
 
-// add queues j. It replaces a waiting request for the same page, since requests come in the order in
-// which they were made. A request that is being fetched already is ignored. It returns false if there
-// is no room: a host may have at most as many waiting requests as there is room left for others.
+// add queues j. It replaces a waiting request for the same page, unless that was made later: requests come
+// through their topic and from within the process. A request that is being fetched already is ignored. It
+// returns false if there is no room: a host may have at most as many waiting requests as there is room left
+// for others.
 func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -94,6 +95,9 @@ func (q *queue) add(j *job) bool {
 		return true
 	}
 	if old := q.queued[j.req.Page]; old != nil {
+		if j.req.NotAfter.Before(old.req.NotAfter) { // their numbers do not tell: a process that was killed leaves some to be given again
+			return true
+		}
 		old.req, old.trace = j.req, j.trace
 		return true
 	}

@@ -42,6 +42,31 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
+// TestLaterRequestStays: of two requests for a page that wait, the one that was made later is fetched,
+// whatever the order in which they come.
+func TestLaterRequestStays(t *testing.T) {
+	now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
+	request := func(check uint64, made time.Duration, nonce string) flow.Request {
+		return flow.Request{Page: "http://example.com/", Check: check, NotAfter: now.Add(time.Hour + made), Nonce: nonce}
+	}
+	for name, c := range map[string]struct{ first, second flow.Request }{
+		"the later one first":            {request(2, time.Second, "wanted"), request(1, 0, "")},
+		"the later one last":             {request(1, 0, ""), request(2, time.Second, "wanted")},
+		"a number that was given before": {request(2, 0, ""), request(1, time.Second, "wanted")},
+		"at the same time":               {request(1, 0, ""), request(1, 0, "wanted")},
+	} {
+		q := newQueue(limits{perHost: 1, rate: 1000, burst: 100, inFlight: 10, waiting: 10}, func() time.Time { return now })
+		for _, r := range []flow.Request{c.first, c.second} {
+			if !q.add(&job{req: r}) {
+				t.Fatal("there is no room")
+			}
+		}
+		if jobs, _, _ := q.take(); len(jobs) != 1 || jobs[0].req.Nonce != "wanted" {
+			t.Errorf("%s: got %+v", name, jobs)
+		}
+	}
+}
+
 // A host at the limit of its rate is asked again when that allows it, also where the clock is
 // set back meanwhile.
 func TestRateWhenTheClockIsSetBack(t *testing.T) {
