@@ -30,8 +30,8 @@ func New[V any](limit int64) *Cache[V] {
 	return &Cache[V]{bounded.New[string, *entry[V]](limit)}
 }
 
-// Get returns the value of key, which nobody may change. It returns false if what is stored must be
-// read.
+// Get returns the value of key, which nobody may change. It returns false if the caller must read the
+// state.
 func (c *Cache[V]) Get(key string, epoch uint64) (v V, ok bool) {
 	e, ok := c.values.Get(key)
 	if !ok || e.epoch != epoch || !e.committed.Load() {

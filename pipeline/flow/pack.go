@@ -16,8 +16,8 @@ var (
 	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderConcurrency(0))
 )
 
-// scratch is memory that is used again: what is packed takes a fraction of the memory that packing it
-// takes.
+// scratch is memory for packing, which is used again. Packing a text takes several times the memory of its
+// result.
 type scratch struct{ in, out []byte }
 
 // maxScratch is the largest memory that is kept for that, in bytes.
