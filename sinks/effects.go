@@ -98,7 +98,7 @@ func (w *work) storeQueue() error {
 		q = Queue{}
 	}
 	w.d.queues.Put(w.tx, w.key, w.epoch, q, int64(1<<10+len(q.Reason)+len(q.PastReason)+len(q.LimitReason)+len(q.ExpiredReason)))
-	if w.q.blank() {
+	if q.blank() {
 		return w.st.Delete(nameQueue)
 	}
 	return w.st.write(nameQueue, q)

@@ -38,7 +38,7 @@ func TestPlainWords(t *testing.T) {
 		}
 		samePlain(t, b.String())
 	}
-	for c := rune(1); c < 0x3000; c++ { // every letter of a plain word, and what is none
+	for c := rune(1); c < 0x3000; c++ { // with every letter of plain words, and many other characters
 		if utf8.ValidRune(c) {
 			samePlain(t, "a"+string(c)+"b "+string(c)+" c"+string(c)+". "+string(c)+"1, d")
 		}

@@ -81,11 +81,11 @@ func (r *run) delayed(page string, now time.Time) {
 
 // lost reports whether the outstanding request of p, if any, was not made by this process in this
 // epoch.
-func (s *Stage) lost(p Page) bool {
+func (s *Stage) lost(p Page, epoch uint64) bool {
 	if p.Open == nil {
 		return false
 	}
-	_, ok := s.run.requests.Find(p.URL, p.Open.Nonce, s.cfg.Epoch(p.URL))
+	_, ok := s.run.requests.Find(p.URL, p.Open.Nonce, epoch)
 	return !ok
 }
 

@@ -229,7 +229,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	}
 	page, out := apply(before, event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
-		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: s.lost(before), Nonce: rand.Text()[:nonceSize], Do: do,
+		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: s.lost(before, epoch), Nonce: rand.Text()[:nonceSize], Do: do,
 	})
 	// A list without subscriptions, or with expired ones only, leaves no page to wait for.
 	none := page.Incarnation == "" && (m.Type == flow.TypeApply || m.Type == flow.TypeCheckNow || m.Type == flow.TypeFollow)
