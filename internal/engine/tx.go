@@ -77,12 +77,15 @@ type Tx[O any] struct {
 	outputs      Outputs[O]
 
 	overlay
+	own     state // of the key that Work is for, which most handlers use alone
 	effects Effects[O]
 }
 
 // NewTx returns a transaction of group, which handles w of topic.
 func NewTx[O any](r Reader, outputs Outputs[O], group, topic string, w Work) *Tx[O] {
-	return &Tx[O]{Group: group, Topic: topic, Work: w, reader: r, outputs: outputs}
+	x := &Tx[O]{Group: group, Topic: topic, Work: w, reader: r, outputs: outputs}
+	x.own = state{r, &x.overlay, Place{group, w.Key()}}
+	return x
 }
 
 // Join makes out part of the transaction of ctx. Joined is false if ctx has none of a transport
@@ -116,6 +119,9 @@ func (x *Tx[O]) Message() (flow.Message, error) {
 
 // State returns the state of the group for key.
 func (x *Tx[O]) State(key string) flow.State {
+	if key == x.own.place.Key {
+		return &x.own
+	}
 	return &state{reader: x.reader, overlay: &x.overlay, place: Place{x.Group, key}}
 }
 
@@ -171,13 +177,20 @@ func (e *Effects[O]) wake(key string) int {
 	return slices.IndexFunc(e.Wakes, func(w Wake) bool { return w.Key == key })
 }
 
+// usualOnCommit is how many functions of OnCommit most transactions have at most.
+const usualOnCommit = 8
+
 // OnCommit collects f.
 func (x *Tx[O]) OnCommit(f func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.over {
-		x.effects.OnCommit = append(x.effects.OnCommit, f)
+	if x.over {
+		return
 	}
+	if x.effects.OnCommit == nil {
+		x.effects.OnCommit = make([]func(), 0, usualOnCommit)
+	}
+	x.effects.OnCommit = append(x.effects.OnCommit, f)
 }
 
 // Sync asks for a durable commit.

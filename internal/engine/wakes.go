@@ -82,6 +82,7 @@ func (q *Wakes) Set(w Wake) {
 		heap.Push(&q.due, e)
 	default:
 		e.Wake = w
+		q.due[e.place].at = w.At.UnixNano()
 		heap.Fix(&q.due, e.place)
 	}
 }
@@ -155,11 +156,17 @@ func (q *Wakes) Waking() bool {
 	return q.left > 0
 }
 
-// byTime is a heap of entries, the earliest first.
-type byTime []*entry
+// byTime is a heap of entries, the earliest first. The times stand in it, so that comparing them reads no
+// entries.
+type byTime []dueEntry
+
+type dueEntry struct {
+	at int64 // Wake.At in nanoseconds since 1970
+	*entry
+}
 
 func (h byTime) Len() int           { return len(h) }
-func (h byTime) Less(i, j int) bool { return h[i].At.Before(h[j].At) }
+func (h byTime) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h byTime) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].place, h[j].place = i, j
@@ -168,14 +175,14 @@ func (h byTime) Swap(i, j int) {
 func (h *byTime) Push(x any) {
 	e := x.(*entry)
 	e.place = len(*h)
-	*h = append(*h, e)
+	*h = append(*h, dueEntry{e.At.UnixNano(), e})
 }
 
 func (h *byTime) Pop() any {
 	old := *h
 	last := len(old) - 1
-	e := old[last]
-	old[last] = nil
+	e := old[last].entry
+	old[last] = dueEntry{}
 	*h = old[:last]
 	return e
 }

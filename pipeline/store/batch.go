@@ -21,7 +21,7 @@ type Batch struct {
 type operation struct{ key, value, end []byte }
 
 // usual is how many operations most batches have at most.
-const usual = 12
+const usual = 4
 
 // NewBatch returns an empty batch.
 func (d *DB) NewBatch() (*Batch, error) {
