@@ -296,10 +296,10 @@ func (ended) output()          {}
 func (clearPage) output()      {}
 
 // apply returns the page after ev and the outputs to carry out, in order. It is a pure
-// function: it does not change what p and ev hold. If the page ended, the returned Page has no
+// function: it changes neither p nor what ev holds. If the page ended, the returned Page has no
 // Incarnation; if nothing of it is stored, it is the zero Page. If there are no outputs, the
 // page did not change.
-func apply(p Page, ev event) (Page, []output) {
+func apply(p *Page, ev event) (*Page, []output) {
 	a := &application{event: ev, p: p.clone()}
 	for i := range p.Documents {
 		if d := &p.Documents[i]; p.rests(d) {
@@ -358,7 +358,7 @@ func apply(p Page, ev event) (Page, []output) {
 // application is one call of apply.
 type application struct {
 	event
-	p   Page
+	p   *Page
 	out []output
 	// resting are the IDs of the documents that rested before the event.
 	resting []string

@@ -52,7 +52,7 @@ func BenchmarkApplyUnchanged(b *testing.B) {
 	}}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, out := apply(p, ev); len(out) == 0 {
+		if _, out := apply(&p, ev); len(out) == 0 {
 			b.Fatal("dropped")
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 // command decodes a command and loads the subscriptions that it is about. An invalid command
 // results in a refusal; an error comes from the store. acceptable is that of Config.
-func command(st flow.State, p Page, m flow.Message, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
+func command(st flow.State, p *Page, m flow.Message, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
 	switch m.Type {
 	case flow.TypeSubscribe:
 		var c flow.SubscribeCommand
@@ -80,7 +80,7 @@ func malformed(err error) *flow.Refusal {
 	return &flow.Refusal{Code: flow.CodeFormat, Message: fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
-func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
+func subscribeCommand(st flow.State, p *Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
 	s := c.Subscription.WithDefaults()
 	if r := refuse(page, s); r != nil {
 		return nil, r, nil
@@ -100,7 +100,7 @@ func subscribeCommand(st flow.State, p Page, page string, c flow.SubscribeComman
 	return do, nil, err
 }
 
-func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (action, *flow.Refusal, error) {
+func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -135,7 +135,7 @@ func applyCommand(st flow.State, p Page, page string, c flow.ApplyCommand) (acti
 	return do, nil, err
 }
 
-func cancelCommand(st flow.State, p Page, page string, c flow.CancelCommand) (action, *flow.Refusal, error) {
+func cancelCommand(st flow.State, p *Page, page string, c flow.CancelCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -179,7 +179,7 @@ func madeFor(sink string, s flow.Stamped) bool {
 	return s.Origin == flow.OriginAPI && slices.Equal(s.Subscription.Sinks, []string{sink})
 }
 
-func pauseCommand(st flow.State, p Page, page string, c flow.PauseCommand) (action, *flow.Refusal, error) {
+func pauseCommand(st flow.State, p *Page, page string, c flow.PauseCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -195,7 +195,7 @@ func pauseCommand(st flow.State, p Page, page string, c flow.PauseCommand) (acti
 	return pause{Client: client, Until: c.Until.UTC().Round(0), Existing: es, Expired: xs}, nil, err
 }
 
-func resumeCommand(st flow.State, p Page, page string, c flow.ResumeCommand) (action, *flow.Refusal, error) {
+func resumeCommand(st flow.State, p *Page, page string, c flow.ResumeCommand) (action, *flow.Refusal, error) {
 	if r := refuseURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
@@ -212,7 +212,7 @@ func expireCommand(st flow.State, page string, c flow.ExpireCommand) (action, *f
 }
 
 // existing returns the current subscriptions of the page, or of one client.
-func existing(st flow.State, p Page, client string) ([]flow.Stamped, error) {
+func existing(st flow.State, p *Page, client string) ([]flow.Stamped, error) {
 	if client == "" {
 		return Subscriptions(st)
 	}
@@ -230,7 +230,7 @@ func existing(st flow.State, p Page, client string) ([]flow.Stamped, error) {
 }
 
 // expired returns the expired subscriptions of the page, or of one client.
-func expired(st flow.State, p Page, client string) ([]ExpiredSubscription, error) {
+func expired(st flow.State, p *Page, client string) ([]ExpiredSubscription, error) {
 	if p.Expired == 0 {
 		return nil, nil
 	}

@@ -58,7 +58,7 @@ func (p *Page) mayExpire(o flow.Outcome, r rules) bool {
 // judge counts the complete check open, whose last outcome is o, as reached or failed. It
 // reports whether the page expired.
 func (a *application) judge(o flow.Outcome, open *Open) bool {
-	p := &a.p
+	p := a.p
 	switch {
 	case open.Reached:
 		if p.Failing {
@@ -100,7 +100,7 @@ func (a *application) judge(o flow.Outcome, open *Open) bool {
 // expirePage ends the page and all of its subscriptions, because the check open, made at the
 // time at, failed.
 func (a *application) expirePage(at time.Time, open *Open) {
-	p := &a.p
+	p := a.p
 	e := &Expiry{Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Keep: p.Keep}
 	if p.Expiry != nil {
 		e.Keep = append(e.Keep, p.Expiry.Keep...)
@@ -122,7 +122,7 @@ func (a *application) expireReceiver(e expire) bool {
 	if !slices.ContainsFunc(e.Existing, addressed) {
 		return false
 	}
-	p := &a.p
+	p := a.p
 	i, marked := slices.BinarySearch(p.Unreachable, e.Receiver)
 	if !marked {
 		p.Unreachable = slices.Insert(p.Unreachable, i, e.Receiver)
@@ -175,7 +175,7 @@ func (a *application) pause(p pause) {
 // resume restarts expired and paused subscriptions: of one client or of all, or because a receiver works
 // again. It reports whether it changed or decided anything.
 func (a *application) resume(r resume) bool {
-	p, resumed := &a.p, false
+	p, resumed := a.p, false
 	if i, ok := slices.BinarySearch(p.Unreachable, r.Receiver); ok {
 		p.Unreachable = slices.Delete(p.Unreachable, i, i+1)
 		resumed = true

@@ -35,7 +35,7 @@ func (tellLinks) output() {}
 
 // followCommand decodes a command of the root of a tree, and loads the subscription that it is
 // about.
-func followCommand(st flow.State, p Page, page string, m flow.Message) (action, *flow.Refusal, error) {
+func followCommand(st flow.State, p *Page, page string, m flow.Message) (action, *flow.Refusal, error) {
 	c, err := flow.FollowCommandFrom(m)
 	if err != nil {
 		return nil, malformed(err), nil
@@ -139,7 +139,7 @@ func follows(s pipeline.Subscription) bool { return s.Follow != nil || s.Sitemap
 
 // countFollow adds n (1 or -1) to the counts of what s asks of its page beside checks.
 func (a *application) countFollow(s flow.Stamped, n int) {
-	p := &a.p
+	p := a.p
 	if s.Followed != nil {
 		p.Followed += n
 	}
@@ -162,7 +162,7 @@ func (p *Page) keepsLinks() bool { return p.Linking > 0 || p.Followed > 0 }
 
 // dropLinks deletes the stored links if nobody needs them any more.
 func (a *application) dropLinks() {
-	if p := &a.p; !p.keepsLinks() && p.LinksHash != "" {
+	if p := a.p; !p.keepsLinks() && p.LinksHash != "" {
 		p.LinksHash = ""
 		a.emit(keepLinks{})
 	}
@@ -171,7 +171,7 @@ func (a *application) dropLinks() {
 // linked notes the links that a check found. A page that looks replaced keeps its links: the pages that
 // it links to would end otherwise, and lose what changes until it is back.
 func (a *application) linked(o flow.Outcome) {
-	p := &a.p
+	p := a.p
 	if o.Links == nil || !p.keepsLinks() || p.Open.Replaced {
 		return
 	}
@@ -399,7 +399,7 @@ func (s *Stage) endFollow(tx flow.Tx, m flow.Message, id string, t *tree, url st
 
 // followedFrom reports whether the page whose state st is is followed from a page for which root is
 // true.
-func followedFrom(st flow.State, p Page, root func(page string) bool) (bool, error) {
+func followedFrom(st flow.State, p *Page, root func(page string) bool) (bool, error) {
 	if p.Followed == 0 {
 		return false, nil
 	}
@@ -417,7 +417,7 @@ func FollowedFrom(st flow.State, root func(page string) bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return followedFrom(st, p, root)
+	return followedFrom(st, &p, root)
 }
 
 // LinkedPage is a page that is watched because other pages link to it.

@@ -57,9 +57,10 @@ func (b *bench) do(a action) []output {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.p, b.out = apply(b.p, event{
+	next, out := apply(&before, event{
 		URL: page, Now: b.now, Position: fmt.Sprintf("S/%d", b.n), Rules: b.rules, Budget: b.budget, Lost: b.lost, Nonce: fmt.Sprint(b.n), Do: a,
 	})
+	b.p, b.out = *next, out
 	for _, o := range b.out {
 		switch o := o.(type) {
 		case stamp:

@@ -47,7 +47,7 @@ func loadFeed(st flow.State, d Document) (feed, error) {
 }
 
 // loadFeeds loads the feeds that the outcomes os are compared with, by document.
-func loadFeeds(st flow.State, p Page, os ...flow.Outcome) (map[string]feed, error) {
+func loadFeeds(st flow.State, p *Page, os ...flow.Outcome) (map[string]feed, error) {
 	var feeds map[string]feed
 	for _, o := range os {
 		d := p.Document(o.Document)

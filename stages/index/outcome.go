@@ -75,7 +75,7 @@ func (o *Open) fail(class, reason string) {
 
 // whole handles an outcome about the page as a whole.
 func (a *application) whole(o flow.Outcome) bool {
-	p, open := &a.p, a.p.Open
+	p, open := a.p, a.p.Open
 	switch o.Kind {
 	case flow.OutcomeUnchanged:
 		if open.Bare {
@@ -100,7 +100,7 @@ func (a *application) whole(o flow.Outcome) bool {
 
 // part handles an outcome about one document.
 func (a *application) part(o flow.Outcome) {
-	p, open := &a.p, a.p.Open
+	p, open := a.p, a.p.Open
 	// Texts change one by one; until all have, no body hash stands for them.
 	p.forgetBody()
 	d := p.Document(o.Document)
@@ -226,7 +226,7 @@ func (a *application) finish(o flow.Outcome) {
 
 // close ends the outstanding check; o was its last outcome.
 func (a *application) close(o flow.Outcome) {
-	p, open := &a.p, a.p.Open
+	p, open := a.p, a.p.Open
 	p.Open = nil
 	for i := range p.Documents {
 		a.dropOld(&p.Documents[i])
@@ -284,7 +284,7 @@ func (a *application) record(o flow.Outcome, open *Open) {
 			r.Result = flow.OutcomeRead
 		}
 	}
-	p := &a.p
+	p := a.p
 	if p.Quiet != nil && p.Quiet.repeats(r) {
 		if r.Since = p.Quiet.Since; r.Since.IsZero() {
 			r.Since = p.Quiet.Time

@@ -19,7 +19,7 @@ import (
 
 // execute carries out one output of apply. m is the message that caused it, p the page after
 // it.
-func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p Page, o output) error {
+func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page, o output) error {
 	// Functions capture this key, not m and p, which each call would then allocate.
 	key := m.Key
 	st := tx.State(key)

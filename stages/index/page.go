@@ -246,31 +246,30 @@ type Open struct {
 // maxGone bounds Page.Gone.
 const maxGone = 32
 
-// clone returns a copy of p. The copy shares nothing with p that apply changes.
-func (p Page) clone() Page {
-	p.Keep = slices.Clone(p.Keep)
-	p.Intervals = slices.Clone(p.Intervals)
-	p.Origins = slices.Clone(p.Origins)
-	p.Documents = slices.Clone(p.Documents)
-	for i := range p.Documents {
-		p.Documents[i].Changes = slices.Clone(p.Documents[i].Changes)
-		p.Documents[i].Times = slices.Clone(p.Documents[i].Times)
+// clone returns a copy of p. The copy shares nothing with p that apply changes in place.
+func (p *Page) clone() *Page {
+	c := *p
+	c.Keep = slices.Clone(c.Keep)
+	c.Documents = slices.Clone(c.Documents)
+	for i := range c.Documents {
+		c.Documents[i].Changes = slices.Clone(c.Documents[i].Changes)
+		c.Documents[i].Times = slices.Clone(c.Documents[i].Times)
 	}
-	p.Gone = maps.Clone(p.Gone)
-	p.Unreachable = slices.Clone(p.Unreachable)
-	p.Unasked = slices.Clone(p.Unasked)
-	if p.Expiry != nil {
-		e := *p.Expiry
+	c.Gone = maps.Clone(c.Gone)
+	c.Unreachable = slices.Clone(c.Unreachable)
+	c.Unasked = slices.Clone(c.Unasked)
+	if c.Expiry != nil {
+		e := *c.Expiry
 		e.Keep = slices.Clone(e.Keep)
-		p.Expiry = &e
+		c.Expiry = &e
 	}
-	if p.Open != nil {
-		o := *p.Open
+	if c.Open != nil {
+		o := *c.Open
 		o.Got = slices.Clone(o.Got)
 		o.Standing, o.Made = slices.Clone(o.Standing), maps.Clone(o.Made)
-		p.Open = &o
+		c.Open = &o
 	}
-	return p
+	return &c
 }
 
 // sameRest reports whether p and o differ in their Progress alone.
@@ -358,6 +357,7 @@ func (p *Page) count(interval pipeline.Interval, n int) {
 		p.Cron = time.Time{}
 	}
 	of := intervalCount{Every: interval.Every, Max: interval.Max, Cron: interval.Cron}
+	p.Intervals = slices.Clone(p.Intervals)
 	i, ok := slices.BinarySearchFunc(p.Intervals, of, func(a, b intervalCount) int {
 		return cmp.Or(cmp.Compare(a.Every, b.Every), cmp.Compare(a.Max, b.Max), cmp.Compare(a.Cron, b.Cron))
 	})
@@ -371,6 +371,7 @@ func (p *Page) count(interval pipeline.Interval, n int) {
 
 // countOrigin adds n (1 or -1) subscriptions of that origin.
 func (p *Page) countOrigin(name string, n int) {
+	p.Origins = slices.Clone(p.Origins)
 	i, ok := slices.BinarySearchFunc(p.Origins, name, func(o originCount, name string) int { return cmp.Compare(o.Name, name) })
 	if !ok {
 		p.Origins = slices.Insert(p.Origins, i, originCount{Name: name})

@@ -132,13 +132,13 @@ func Load(st flow.State) (Page, error) {
 	if l == nil {
 		return Page{}, err
 	}
-	return l.page, err
+	return *l.page, err
 }
 
 // loaded is a page with its progress as it is stored, and the checksum and size of the rest. Nobody changes
 // the page, except a clone of it.
 type loaded struct {
-	page     Page
+	page     *Page
 	progress []byte
 	sum      uint64
 	size     int
@@ -179,8 +179,8 @@ func rest(st flow.State, sum uint64) (*loaded, error) {
 	if err != nil || !ok || xxhash.Sum64(b) != sum {
 		return nil, err
 	}
-	l := &loaded{sum: sum, size: len(b)}
-	return l, decode(b, &l.page)
+	l := &loaded{page: new(Page), sum: sum, size: len(b)}
+	return l, decode(b, l.page)
 }
 
 // cachedBytes is about how many bytes of pages the cache holds.
@@ -202,13 +202,14 @@ func (c cache) load(tx flow.Tx, url string, epoch uint64) (*loaded, error) {
 	return load(tx.State(url))
 }
 
-// store stores p of url as far as it differs from before, which is nil if nothing is stored.
+// store stores p of url as far as it differs from before, which is nil if nothing is stored. Nobody may change p
+// afterwards.
 func (c cache) store(tx flow.Tx, url string, epoch uint64, before *loaded, p *Page) error {
-	st, after := tx.State(url), &loaded{page: *p}
-	if before != nil && p.sameRest(&before.page) {
+	st, after := tx.State(url), &loaded{page: p}
+	if before != nil && p.sameRest(before.page) {
 		after.sum, after.size = before.sum, before.size
 	} else {
-		rest, err := encode(&after.page)
+		rest, err := encode(p)
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (p *Page) remember(id string) {
 // pushed handles a pushed page and reports whether it counts. It is like a check that nobody
 // requested, except that it says nothing about whether the page can be reached.
 func (a *application) pushed(do pushedPage) bool {
-	p := &a.p
+	p := a.p
 	if !a.exists() || p.hasSeen(do.ID) || len(do.Outcomes) == 0 {
 		return false
 	}
@@ -93,7 +93,7 @@ func (a *application) pushed(do pushedPage) bool {
 // overtake excludes the documents that os found from the outstanding check, if there is one:
 // the check may see an older page.
 func (a *application) overtake(os []flow.Outcome) {
-	p := &a.p
+	p := a.p
 	if p.Open == nil {
 		return
 	}
@@ -154,7 +154,7 @@ func (p *Page) othersMade(os []flow.Outcome) bool {
 }
 
 // push reads the pushed page in m, if anybody watches it.
-func (s *Stage) push(ctx context.Context, tx flow.Tx, p Page, m flow.Message) (action, error) {
+func (s *Stage) push(ctx context.Context, tx flow.Tx, p *Page, m flow.Message) (action, error) {
 	page, err := flow.TakenFrom(m)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func (d *Document) readByOther(o flow.Outcome) bool {
 // first: another request carries it, and its answer replaces the current text. If that is
 // impossible, the text of o becomes a new baseline.
 func (a *application) comparable(d *Document, o flow.Outcome) bool {
-	p, open := &a.p, a.p.Open
+	p, open := a.p, a.p.Open
 	if d.TextHash == "" || o.TextHash == d.TextHash || !d.readByOther(o) {
 		return true
 	}
@@ -60,7 +60,7 @@ func (a *application) stands(d *Document, o flow.Outcome) {
 // again requests the page once more, with the stored body. The check that o completes does not
 // count.
 func (a *application) again(o flow.Outcome) {
-	p := &a.p
+	p := a.p
 	a.record(o, p.Open)
 	p.Open, p.Soon, p.Bare, p.Rebase = nil, true, true, true
 }
@@ -77,7 +77,7 @@ func (p *Page) wantsBody(now time.Time) bool { return now.Sub(p.BodyAt).Abs() >=
 // texts. If it is too large to be stored, the stored one is deleted, unless that contains
 // current texts.
 func (a *application) keepBody(o flow.Outcome) {
-	p, open := &a.p, a.p.Open
+	p, open := a.p, a.p.Open
 	if len(open.Standing) > 0 && (o.Body != nil || open.KeepBody) {
 		p.BodyAt = a.Now
 	}

@@ -91,7 +91,7 @@ func common(a, b *text.Doc) (n int) {
 
 // replacements returns for each document of p with View.Replaced why its new text in os looks
 // replaced, by ID. It loads the current texts.
-func (s *Stage) replacements(ctx context.Context, st flow.State, p Page, os ...flow.Outcome) (map[string]string, error) {
+func (s *Stage) replacements(ctx context.Context, st flow.State, p *Page, os ...flow.Outcome) (map[string]string, error) {
 	var found map[string]string
 	for _, o := range os {
 		d := p.Document(o.Document)

@@ -81,7 +81,7 @@ func (r *run) delayed(page string, now time.Time) {
 
 // lost reports whether the outstanding request of p, if any, was not made by this process in this
 // epoch.
-func (s *Stage) lost(p Page, epoch uint64) bool {
+func (s *Stage) lost(p *Page, epoch uint64) bool {
 	if p.Open == nil {
 		return false
 	}

@@ -30,7 +30,7 @@ const (
 
 // next is when to request the next check.
 func (a *application) next() time.Time {
-	p, interval := &a.p, a.interval()
+	p, interval := a.p, a.interval()
 	if interval < p.Paced {
 		// A subscription with a shorter interval was added.
 		p.Due, p.Paced = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), interval
@@ -91,7 +91,7 @@ const unknownCron = 24 * time.Hour
 
 // setCron sets Page.Cron. A page that was never checked has none: it is checked at once.
 func (a *application) setCron(interval time.Duration) {
-	p := &a.p
+	p := a.p
 	if a.Rules.Every != nil || p.Asked.IsZero() {
 		p.Cron = time.Time{}
 		return
@@ -118,7 +118,7 @@ func (a *application) setCron(interval time.Duration) {
 
 // adapt sets Page.Pace after a check that succeeded.
 func (a *application) adapt(changed bool) {
-	p := &a.p
+	p := a.p
 	var least, most time.Duration
 	for _, i := range p.Intervals {
 		if i.Max == 0 {
@@ -147,7 +147,7 @@ func (a *application) gap(interval time.Duration) time.Duration {
 
 // reschedule sets when the page is due again, after a complete check.
 func (a *application) reschedule(retryAfter time.Duration) {
-	p, interval := &a.p, a.interval()
+	p, interval := a.p, a.interval()
 	switch {
 	case a.Rules.Every != nil:
 		// A forced interval sets no phase: all pages would have the same one.
@@ -167,7 +167,7 @@ func (a *application) reschedule(retryAfter time.Duration) {
 
 // settle requests a check if one is due, and sets the wake.
 func (a *application) settle() {
-	p := &a.p
+	p := a.p
 	switch {
 	case !a.exists():
 		if !p.PauseEnd.IsZero() || !p.Wake.Time.IsZero() {
@@ -215,7 +215,7 @@ func (a *application) held() bool {
 
 // ask makes a request with a new number.
 func (a *application) ask() {
-	p := &a.p
+	p := a.p
 	p.Check++
 	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(askFor)}
 	if !p.Bare && p.standsFor(p.Check) {
@@ -257,7 +257,7 @@ func (a *application) giveUp() {
 // rest clears the schedule of a page that is not fetched. If it is fetched later, its first check is
 // not late.
 func (a *application) rest() {
-	p := &a.p
+	p := a.p
 	p.Asked = time.Time{}
 	p.Open, p.Soon, p.Bare, p.Rebase, p.Delayed = nil, false, false, false, time.Time{}
 	a.setWake(time.Time{}, false)
@@ -277,7 +277,7 @@ func (a *application) setWake(at time.Time, atStart bool) {
 // the clock was set back: without this a page would not be checked for as long as the clock was
 // ahead.
 func (a *application) clamp() {
-	p := &a.p
+	p := a.p
 	if !a.exists() {
 		return
 	}

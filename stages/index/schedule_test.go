@@ -222,7 +222,7 @@ func TestAtOnce(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
-	p, out := apply(b.p, event{URL: page, Now: b.now.Add(time.Second), Rules: b.rules, AtOnce: true, Do: wake{}})
+	p, out := apply(&b.p, event{URL: page, Now: b.now.Add(time.Second), Rules: b.rules, AtOnce: true, Do: wake{}})
 	if len(all[ask](out)) != 1 || p.Check != 2 {
 		t.Errorf("got %+v, want a request at once", out)
 	}

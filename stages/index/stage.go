@@ -201,7 +201,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	var before Page
+	before := new(Page)
 	if was != nil {
 		before = was.page
 	}
@@ -256,12 +256,12 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	if page.URL == "" || len(out) == 0 {
 		return nil
 	}
-	return s.cache.store(tx, m.Key, epoch, was, &page)
+	return s.cache.store(tx, m.Key, epoch, was, page)
 }
 
 // budget is how many more checks of page this run may accept; nil means any number. A page that is
 // followed from a page of Config.Only is checked, too.
-func (s *Stage) budget(st flow.State, p Page, page string, do action) (*int, error) {
+func (s *Stage) budget(st flow.State, p *Page, page string, do action) (*int, error) {
 	begun, ok := do.(follow)
 	if s.cfg.Only != nil && !s.cfg.Only(page) && (!ok || !s.cfg.Only(begun.Root)) {
 		followed, err := followedFrom(st, p, s.cfg.Only)
@@ -273,7 +273,7 @@ func (s *Stage) budget(st flow.State, p Page, page string, do action) (*int, err
 }
 
 // action decodes m and loads the state that apply needs for it.
-func (s *Stage) action(ctx context.Context, tx flow.Tx, p Page, m flow.Message, rules rules) (action, *flow.Refusal, error) {
+func (s *Stage) action(ctx context.Context, tx flow.Tx, p *Page, m flow.Message, rules rules) (action, *flow.Refusal, error) {
 	st := tx.State(m.Key)
 	switch m.Type {
 	case flow.TypeOutcome:

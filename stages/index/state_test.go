@@ -419,7 +419,7 @@ func TestSameRest(t *testing.T) {
 	full.Expiry, full.Gone = &Expiry{Class: "status"}, map[string]uint64{"x": 3}
 	other := full.clone()
 	other.Progress = Progress{Check: 7}
-	if !full.sameRest(&other) {
+	if !full.sameRest(other) {
 		t.Error("pages that differ in their progress have another rest")
 	}
 	fields := func(v reflect.Value, skip string, differs func() bool) {
@@ -438,8 +438,8 @@ func TestSameRest(t *testing.T) {
 		}
 	}
 	other = full.clone()
-	differs := func() bool { return !full.sameRest(&other) }
-	fields(reflect.ValueOf(&other).Elem(), "Progress", differs)
+	differs := func() bool { return !full.sameRest(other) }
+	fields(reflect.ValueOf(other).Elem(), "Progress", differs)
 	fields(reflect.ValueOf(&other.Documents[0]).Elem(), "View", differs)
 }
 

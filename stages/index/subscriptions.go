@@ -149,7 +149,7 @@ func (a *application) cancel(c cancel) {
 // set if s is part of a tree.
 func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) {
 	a.live()
-	p := &a.p
+	p := a.p
 	d := a.begin(s.View)
 	d.Subscriptions++
 	p.count(s.Interval, 1)
@@ -167,7 +167,7 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string, f
 // end ends the record e. why is one of the flow.End constants, or empty if another record of
 // the same subscription follows. It returns the ended record.
 func (a *application) end(e flow.Stamped, why string) flow.Stamped {
-	p := &a.p
+	p := a.p
 	d := p.Document(e.Document)
 	d.Subscriptions--
 	p.count(e.Subscription.Interval, -1)
@@ -247,7 +247,7 @@ func (a *application) replaceKeep(r replace) {
 
 // forgetKept forgets that origin kept the page before the page expired.
 func (a *application) forgetKept(origin string) {
-	p := &a.p
+	p := a.p
 	if p.Expiry == nil {
 		return
 	}
@@ -285,7 +285,7 @@ func (a *application) live() {
 	if a.exists() {
 		return
 	}
-	a.p = Page{
+	*a.p = Page{
 		URL: a.URL, Incarnation: a.Position, Progress: Progress{Due: a.Now, Records: a.p.Records, Quiet: a.p.Quiet},
 		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions,
 		PauseEnd: a.p.PauseEnd, Origins: a.p.Origins,
@@ -299,7 +299,7 @@ func (a *application) live() {
 // of whose subscriptions are paused stays with its versions, and is not read.
 func (a *application) tidy() {
 	a.dropLinks()
-	p := &a.p
+	p := a.p
 	if !a.exists() {
 		if p.URL != "" && !p.leaves(p.Expiry) {
 			a.emit(ended{}) // of no incarnation: later stages forget the page
@@ -330,13 +330,13 @@ func (p *Page) leaves(e *Expiry) bool { return p.Expired > 0 || e != nil && len(
 
 // over clears the page, except what is stored of an expired page.
 func (a *application) over(e *Expiry) {
-	p := &a.p
+	p := a.p
 	if !p.leaves(e) {
-		a.p = Page{}
+		*a.p = Page{}
 		a.emit(clearPage{All: true})
 		return
 	}
-	a.p = Page{
+	*a.p = Page{
 		URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Progress: Progress{Records: p.Records, Quiet: p.Quiet},
 		Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions, PauseEnd: p.PauseEnd,
 		Origins: p.Origins,
