@@ -129,6 +129,7 @@ func TestTrialMistakes(t *testing.T) {
 	expect(t, 1, "does not exist", "test", "--old", a, "--new", a+"x", "--keywords", "x")
 	expect(t, 2, "no data directory is given", "test", "https://example.com/", "--keywords", "x")
 	expect(t, 2, "--events", "test", "--old", a, "--new", a, "--keywords", "x", "--events", "changed")
+	expect(t, 2, "--below: it is a condition on a value; name the value with --offer, --value or --value-pattern", "test", "--old", a, "--new", a, "--below", "3")
 	expect(t, 0, "No notification: the files have the same words.", "test", "--old", a, "--new", a, "--keywords", "x")
 }
 

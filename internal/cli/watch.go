@@ -354,6 +354,11 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		v := f.value
 		s.Value, s.Select = &v, append(s.Select, parse("value", f.values)...)
 	}
+	for _, condition := range []string{"below", "above", "changes-by", "becomes"} {
+		if s.Value == nil && cmd.Flags().Changed(condition) {
+			wrong = append(wrong, &pipeline.FieldError{Field: condition, Reason: "it is a condition on a value; name the value with --offer, --value or --value-pattern"})
+		}
+	}
 	if len(wrong) == 0 {
 		wrong = config.CheckSubscription(s)
 	}
