@@ -38,7 +38,8 @@ func (a *app) backtest() *cobra.Command {
 		Use:   "test [URL] (--old F --new F | --data DIR | -c FILE)",
 		Short: "Shows what a subscription would have reported",
 		Long: "Shows what a subscription would have reported, and what each other option would have changed: of two files, which stand for two versions of a " +
-			"page, or of the stored versions of a page. With -c and without keywords it tries the subscriptions of the configuration. It sends nothing.",
+			"page, or of the stored versions of a page. With -c and without keywords or settings it tries the subscriptions of the configuration, " +
+			"with --client those of a client. It sends nothing.",
 		Example: `  vokter-stream test --old a.html --new b.html --keywords "cats,1000,fox brown"
   vokter-stream test https://example.com/terms --keywords privacy --data d
   vokter-stream test -c vokter.yaml`,
@@ -83,8 +84,12 @@ func (a *app) tryOut(cmd *cobra.Command, args []string, f *backtestFlags) error 
 			return usage(cmd, "two files need no data directory; leave --data and -c out")
 		}
 		return a.tryFiles(cmd, t, f, url, keywords)
-	case given("config") && !given("keywords") && !given("keyword"):
-		return a.tryConfiguration(cmd, t, url)
+	case given("config") && !given("keywords") && !given("keyword") && !f.subscription.settings(cmd):
+		client := ""
+		if given("client") {
+			client = f.subscription.client
+		}
+		return a.tryConfiguration(cmd, t, url, client)
 	case url == "":
 		return usage(cmd, "name a page and keywords, two files with --old and --new, or a configuration with -c; write %s URL --keywords KEYWORDS --data DIR", cmd.CommandPath())
 	}
@@ -156,9 +161,9 @@ func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url st
 	return t.end()
 }
 
-// tryConfiguration tries the subscriptions of the configuration, or those to the page of url, on the
-// stored versions.
-func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url string) error {
+// tryConfiguration tries the subscriptions of the configuration on the stored versions. If url or
+// client is set, it tries only those to this page, or of this client.
+func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url, client string) error {
 	c, err := a.load(cmd)
 	if err != nil {
 		return err
@@ -175,12 +180,17 @@ func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url string) erro
 	}
 	var subs []pipeline.Subscription
 	for _, s := range c.Router.Subscriptions {
-		if p, err := pageurl.Canonical(s.URL); page == "" || err == nil && p == page {
+		p, err := pageurl.Canonical(s.URL)
+		if (page == "" || err == nil && p == page) && (client == "" || s.WithDefaults().Client == client) {
 			subs = append(subs, s)
 		}
 	}
 	if len(subs) == 0 {
-		return fmt.Errorf("%s has no subscription to %s; write --keywords to try others", a.flags.config, cmp.Or(url, "any page"))
+		whose := ""
+		if client != "" {
+			whose = fmt.Sprintf(" for client %q", client)
+		}
+		return fmt.Errorf("%s has no subscription to %s%s; write --keywords to try others", a.flags.config, cmp.Or(url, "any page"), whose)
 	}
 	t.option = func(option, value string) string { return option + ": " + value }
 	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {

@@ -165,6 +165,11 @@ func TestTrialOfHistory(t *testing.T) {
 	}
 	expect(t, 0, "ignore_case: false      4 fewer", "test", s.page.URL, "-c", s.config)
 	expect(t, 1, "has no subscription to https://example.com/other", "test", "https://example.com/other", "-c", s.config)
+	expect(t, 0, "4 notifications", "test", "-c", s.config, "--client", "legal")
+	expect(t, 1, `has no subscription to any page for client "nobody"`, "test", "-c", s.config, "--client", "nobody")
+	expect(t, 0, "4 notifications with 16 differences", "test", s.page.URL, "-c", s.config, "--ignore-case") // every change
+	expect(t, 2, "--below: ", "test", s.page.URL, "-c", s.config, "--below", "3")
+	expect(t, 2, "name a page and keywords", "test", "-c", s.config, "--stem")
 	expect(t, 0, "2 notifications with 3 differences, of 4 changes between 5 versions of 1 document", "test", s.page.URL, "--keywords", "Lamp 3,4", "--data", s.data)
 	expect(t, 1, "is not watched", "test", s.page.URL+"/x", "--keywords", "x", "--data", s.data)
 	expect(t, 1, "it has ", "test", s.page.URL, "--keywords", "x", "--select", "main", "--data", s.data)

@@ -372,6 +372,14 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	return s, usage(cmd, "%s", strings.Join(lines, "\n"))
 }
 
+// settings reports whether a flag of a subscription was given, other than --client.
+func (f *subscriptionFlags) settings(cmd *cobra.Command) (given bool) {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(subscriptionFlags).add(all)
+	cmd.Flags().Visit(func(x *pflag.Flag) { given = given || x.Name != "client" && all.Lookup(x.Name) != nil })
+	return given
+}
+
 // follow returns which linked pages the flags ask for; nil means none.
 func (f *subscriptionFlags) follow(cmd *cobra.Command) (*pipeline.Follow, *pipeline.FieldError) {
 	given := cmd.Flags().Changed
