@@ -51,7 +51,7 @@ func TestResumeOfASink(t *testing.T) {
 	expect(t, 0, "no subscription is expired", "resume", "--all", "--data", s.data)
 }
 
-// TestUnknownSink gives retry, replay and resume the name of a sink that does not exist. All of
+// TestUnknownSink gives retry, replay, resume and subscribe the name of a sink that does not exist. All of
 // them refuse it in the same words, whether a process runs or not.
 func TestUnknownSink(t *testing.T) {
 	s := newSetup(t, "listen: 127.0.0.1:0\n")
@@ -63,6 +63,8 @@ func TestUnknownSink(t *testing.T) {
 			expect(t, 2, want, verb, "--sink", "hock", "-c", s.config)
 		}
 		expect(t, 2, want, "resume", "--sink", "hock", "--data", s.data)
+		expect(t, 2, want, "subscribe", "https://example.com/", "--sink", "hock", "-c", s.config)
+		expect(t, 2, want, "subscribe", "https://example.com/", "--sink", "hock", "--data", s.data)
 	}
 	refused("retry", "replay", "resume")
 	start(t, "run", "-c", s.config, "--allow", loopback).listening(t, s.data)

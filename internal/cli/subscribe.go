@@ -42,11 +42,9 @@ func (a *app) subscribe() *cobra.Command {
 				return err
 			}
 			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
-				if _, stopped := m.(*vokter.Router); stopped { // it does not know the sinks
-					for _, name := range sinks {
-						if err := a.checkSink(cmd, m, name); err != nil {
-							return err
-						}
+				for _, name := range sinks {
+					if err := a.checkSink(cmd, m, name); err != nil {
+						return err
 					}
 				}
 				created, err := manage.Subscribe(ctx, m, s)
