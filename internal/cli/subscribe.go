@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 func (a *app) subscribe() *cobra.Command {
@@ -125,7 +127,7 @@ func (a *app) check() *cobra.Command {
 	return a.flags.with(&cobra.Command{
 		Use:   "check URL (--data DIR | -c FILE)",
 		Short: "Checks a page now",
-		Long: "Checks a page now, whatever its interval, and prints what the check found. The waits that its host asked for are kept. " +
+		Long: "Checks a page now, whatever its interval, and prints what the check found. The exit code is 1 if it failed. The waits that its host asked for are kept. " +
 			"If no process runs the data directory, the page is checked when one starts.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error { return a.checkNow(ctx, m, url) })
@@ -160,6 +162,9 @@ func (a *app) checkNow(ctx context.Context, m manage.Manager, url string) error 
 			return err
 		case c.Check > before.Check:
 			out.object(checkedLine{"checked", url, c})
+			if c.Result == flow.OutcomeFailed {
+				return cmp.Or(out.end(), fmt.Errorf("%s: %s", url, outcomeOf(c)))
+			}
 			out.text("%s: %s", url, outcomeOf(c))
 			return out.end()
 		}

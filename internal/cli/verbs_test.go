@@ -160,6 +160,20 @@ func TestGoneAndReplayed(t *testing.T) {
 	expect(t, 0, "no dead letters", "replay", "-c", s.config, "--dry-run")
 }
 
+// TestCheckNow checks a page while a process runs. The exit code says whether the check failed.
+func TestCheckNow(t *testing.T) {
+	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	start(t, "run", "-c", s.config, "--allow", loopback, "--every", "1h").listening(t, s.data)
+	waitFor(t, "the first check", func() bool { return strings.Contains(vs(t, "history", s.page.URL, "-c", s.config).stdout, "baseline") })
+	expect(t, 0, "found no change", "check", s.page.URL, "-c", s.config)
+	s.page.set(http.StatusNotFound, "")
+	expect(t, 1, "check 3, failed: HTTP status 404 Not Found", "check", s.page.URL, "-c", s.config)
+	r := vs(t, "check", s.page.URL, "-c", s.config, "--format", "json")
+	if r.code != 1 || !strings.Contains(r.stdout, `"result":"failed"`) {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // TestSubscribeBeforeTheFirstRun holds that a configuration is enough to subscribe.
 func TestSubscribeBeforeTheFirstRun(t *testing.T) {
 	dir := t.TempDir()
