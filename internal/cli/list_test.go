@@ -68,7 +68,7 @@ func TestListText(t *testing.T) {
 			{Sink: "team", State: inspect.StateFailing, Reason: "answered 503", Since: noon.Add(-time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour), Pending: 12, Dead: 1},
 		})
 	})
-	want := `active   https://example.com/terms
+	want := `failing  https://example.com/terms
          12 checks, the last 11:59:00, the next 12:09:00
          version 3 of 27 Feb 12:00  "Terms [2Jof service"  language: en (declared by the page)  document D1
          version 1 of 11:00:00                                                                  document D2  its selector matches nothing, or its text is empty
@@ -379,7 +379,7 @@ func TestListShowsWhatKeepsAPageSilent(t *testing.T) {
 		r.page(page)
 		r.pages([]inspect.Page{page}, false)
 	})
-	want := `active   https://example.com/
+	want := `failing  https://example.com/
          not checked yet
          no version yet  document D  its page looks replaced by an error page, a login wall or an empty page
          a  k  to s  min_change: 2.5%, confirm: 2, flip_flop: 3, replaced: true
