@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -61,6 +62,10 @@ type (
 func (r *results) explanation(e inspect.Explanation) {
 	r.page(e.Page)
 	several := len(e.Page.Documents) > 1
+	views := make(map[string]pipeline.View)
+	for _, d := range e.Page.Documents {
+		views[d.ID] = d.View
+	}
 	r.text("")
 	r.text("Checks")
 	if len(e.Checks) == 0 {
@@ -75,7 +80,7 @@ func (r *results) explanation(e inspect.Explanation) {
 	for _, c := range e.Changes {
 		r.object(changeLine{"change", c})
 		r.text("")
-		r.change(c, several)
+		r.change(c, several, views[c.Document])
 	}
 	if len(e.Changes) == 0 {
 		r.text("")
@@ -92,7 +97,7 @@ func (r *results) explanation(e inspect.Explanation) {
 		if !k.Matched {
 			what = "did not match: " + k.Why
 		}
-		row := []string{k.Client, cmp.Or(k.Keyword, everyChange), "", what}
+		row := []string{k.Client, wanted(k.Keyword, views[k.Document]), "", what}
 		if several {
 			row[2] = "document " + k.Document
 		}
@@ -151,7 +156,7 @@ func checkName(check uint64) string {
 }
 
 // change prints c and the notifications that it caused.
-func (r *results) change(c inspect.Change, several bool) {
+func (r *results) change(c inspect.Change, several bool, v pipeline.View) {
 	version := fmt.Sprintf("Version %d", c.Version)
 	if several {
 		version += " of document " + c.Document
@@ -173,7 +178,7 @@ func (r *results) change(c inspect.Change, several bool) {
 		}
 		keywords := strings.Join(m.Keywords, ", ")
 		if keywords == "" && c.Version > 0 {
-			keywords = everyChange
+			keywords = wanted("", v)
 		}
 		rows = append(rows, []string{m.Client, keywords, to, r.delivery(m)})
 	}

@@ -223,7 +223,7 @@ func (r *results) page(p inspect.Page) {
 		if s.Language != "" {
 			document = strings.TrimSpace(document + fmt.Sprintf("  language: %s (%s)", s.Language, text.FromSubscription.Reason()))
 		}
-		subscriptions = append(subscriptions, []string{s.Client, cmp.Or(strings.Join(s.Keywords, ", "), everyChange), receiversOf(s), controls(s), document, followedFrom(s), originOf(s), state})
+		subscriptions = append(subscriptions, []string{s.Client, wanted(strings.Join(s.Keywords, ", "), s.View), receiversOf(s), controls(s), document, followedFrom(s), originOf(s), state})
 	}
 	r.table(indent, subscriptions)
 	if len(p.Keep) > 0 {
@@ -244,8 +244,13 @@ func originOf(s inspect.Subscription) string {
 	return "made by " + s.Origin
 }
 
-// everyChange stands in place of the keywords of a subscription without keywords.
-const everyChange = "every change"
+// wanted says what a subscription to a view reports. Without keywords it is every change, or the value.
+func wanted(keywords string, v pipeline.View) string {
+	if keywords == "" && v.Value != nil {
+		return "the value"
+	}
+	return cmp.Or(keywords, "every change")
+}
 
 // receiversOf names the sinks of s, and its digest if it has one.
 func receiversOf(s inspect.Subscription) string {

@@ -366,6 +366,28 @@ func TestHowPushedPagesAreShown(t *testing.T) {
 	}
 }
 
+// TestExplainValue holds that a subscription to a value is not said to report every change.
+func TestExplainValue(t *testing.T) {
+	v := pipeline.View{Value: &pipeline.Value{Offer: pipeline.OfferPrice}}
+	got := printed(t, func(r *results) {
+		r.explanation(inspect.Explanation{
+			Page: inspect.Page{
+				URL: "https://example.com/", State: inspect.StateActive, Documents: []inspect.Document{{ID: "D", State: inspect.StateActive, View: v}},
+				Subscriptions: []inspect.Subscription{{State: inspect.StateActive, Subscription: pipeline.Subscription{
+					Client: "shop", Sinks: []string{"s"}, View: v, Condition: pipeline.Condition{Below: "100"},
+				}}},
+			},
+			Changes:  []inspect.Change{{Document: "D", Version: 2, Check: 7, Time: noon, Matches: []inspect.Match{{Client: "shop", Sink: "s", Delivery: inspect.DeliveryDelivered}}}},
+			Keywords: []inspect.Keyword{{Client: "shop", Document: "D", Version: 2, Matched: true}},
+		})
+	})
+	for _, want := range []string{"shop  the value  to s  value: price, below: 100\n", "shop  the value  by s  delivered", "shop  the value  matched\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant %q in it", got, want)
+		}
+	}
+}
+
 func TestListShowsWhatKeepsAPageSilent(t *testing.T) {
 	page := inspect.Page{
 		URL: "https://example.com/", State: inspect.StateActive,
