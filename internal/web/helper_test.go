@@ -33,6 +33,7 @@ type fake struct {
 	history        *inspect.History // of the document, if it is a value
 	partial        bool             // of the changes
 	pausedUntil    time.Time        // of the page and its subscription
+	missing        string           // the state of a second document, which is not on the page
 }
 
 const (
@@ -61,6 +62,9 @@ func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, 
 			URL: pageURL, Client: hostile, Keywords: []string{hostile, "tea"}, Sinks: []string{hostile}, Tags: []string{hostile, "shop"},
 		}.WithDefaults()}},
 	}}
+	if f.missing != "" {
+		pages[0].Documents = append(pages[0].Documents, inspect.Document{ID: "d2", State: f.missing, View: pipeline.View{Value: &pipeline.Value{Offer: pipeline.OfferPrice}}})
+	}
 	if f.more > 0 && lf.Limit > 0 {
 		if f.more--; f.more > 0 {
 			return nil, "next", f.err

@@ -65,6 +65,7 @@ var functions = template.FuncMap{
 	"removed": func(e pipeline.Event) bool { return e == pipeline.Removed },
 	"added":   func(e pipeline.Event) bool { return e == pipeline.Added },
 	"view":    viewText,
+	"missing": missing,
 	"changed": lastChange,
 	"int":     func(n int64) int { return int(n) },
 	"last":    func(all []inspect.Version) int { return len(all) - 1 },
@@ -200,6 +201,19 @@ func viewText(v pipeline.View) string {
 		return "the whole page"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// missing says why d is not on its page, or nothing if it is.
+func missing(d inspect.Document) string {
+	switch {
+	case d.State == inspect.StateSelectorGone && d.View.Value != nil:
+		return viewText(d.View) + ": no value is found on the page."
+	case d.State == inspect.StateSelectorGone:
+		return viewText(d.View) + ": a selector matches nothing, or the text is empty."
+	case d.State == inspect.StatePageReplaced:
+		return viewText(d.View) + ": the page looks replaced by an error page, a login wall or an empty page."
+	}
+	return ""
 }
 
 // settings returns the options of a subscription that differ from their defaults.

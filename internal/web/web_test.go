@@ -106,6 +106,21 @@ func TestLinksFromOutside(t *testing.T) {
 	}
 }
 
+// TestMissing: a document that is not on its page shows why, in the list and on the page.
+func TestMissing(t *testing.T) {
+	for state, want := range map[string]string{
+		inspect.StateSelectorGone: "price: no value is found on the page.",
+		inspect.StatePageReplaced: "price: the page looks replaced by an error page",
+	} {
+		b := open(t, &fake{missing: state}, aToken)
+		for _, path := range []string{"/", "/page?url=" + url.QueryEscape(pageURL)} {
+			if _, body := b.get(t, path); strings.Count(body, want) != 1 {
+				t.Errorf("%s: got %s, want %q once", path, body, want)
+			}
+		}
+	}
+}
+
 // TestPausedPage: it says when it goes on, and offers no check, which would be refused.
 func TestPausedPage(t *testing.T) {
 	b := open(t, &fake{pausedUntil: time.Now().Add(24*time.Hour + time.Minute)}, aToken)
