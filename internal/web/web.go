@@ -286,9 +286,17 @@ func (s *Site) render(w http.ResponseWriter, r *http.Request, status int, name s
 	_, _ = w.Write(b.Bytes()) // the client may have gone
 }
 
-// refuse sends a page that says why there is no other.
+// maxQuery is the longest query of a link, in bytes.
+const maxQuery = 8 << 10
+
+// refuse sends a page that says why there is no other. It links to the filled form if r sent that of
+// a subscription.
 func (s *Site) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
-	s.render(w, r, status, "error", view{Bearer: s.known(r), Path: r.URL.Path, Data: struct{ Title, Why string }{http.StatusText(status), why}})
+	form := ""
+	if q := r.PostForm.Encode(); r.URL.Path == "/do/subscribe" && q != "" && len(q) <= maxQuery {
+		form = "/subscribe?" + q
+	}
+	s.render(w, r, status, "error", view{Bearer: s.known(r), Path: r.URL.Path, Data: struct{ Title, Why, Form string }{http.StatusText(status), why, form}})
 }
 
 // events streams changes and notifications of the API.

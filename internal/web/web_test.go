@@ -291,8 +291,9 @@ func TestSubscribe(t *testing.T) {
 	for field, bad := range map[string]string{"interval": "often", "min_change": "much"} {
 		wrong := url.Values{"url": {pageURL}, "sink": {"ops"}}
 		wrong.Set(field, bad)
-		if r, _ := b.post(t, "/do/subscribe", wrong); r.StatusCode != http.StatusUnprocessableEntity {
-			t.Errorf("%s %s: got %s", field, bad, r.Status)
+		back := `<a href="/subscribe?` + strings.ReplaceAll(wrong.Encode(), "&", "&amp;") + `">Back to the form</a>`
+		if r, body := b.post(t, "/do/subscribe", wrong); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, back) {
+			t.Errorf("%s %s: got %s %s", field, bad, r.Status, body)
 		}
 		if r, body := b.get(t, "/subscribe?"+wrong.Encode()); r.StatusCode != http.StatusOK || !strings.Contains(body, `role="alert"`) {
 			t.Errorf("%s %s: got %s %s", field, bad, r.Status, body)
