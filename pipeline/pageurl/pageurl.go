@@ -18,7 +18,7 @@ import (
 func Canonical(raw string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
-		return "", fmt.Errorf("%q is not a URL", Redacted(raw))
+		return "", fmt.Errorf("%q is not a URL such as https://example.com/page", Redacted(raw))
 	}
 	if u.Scheme == "" || (u.Host == "" && u.Scheme != "file") || u.Opaque != "" {
 		return "", fmt.Errorf("%q is not an absolute URL such as https://example.com/page", Redacted(raw))
