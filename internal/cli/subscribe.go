@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,7 +89,15 @@ func (a *app) pause() *cobra.Command {
 				if length > 0 {
 					until = time.Now().Add(length).UTC().Truncate(time.Second)
 				}
+				subs, err := subscriptions(ctx, m, url)
+				if err != nil {
+					return err
+				}
 				if err := m.Pause(ctx, url, client, until); err != nil {
+					watches := func(s inspect.Subscription) bool { return s.Client == client }
+					if notFound(err) && len(subs) > 0 && !slices.ContainsFunc(subs, watches) {
+						return fmt.Errorf("client %q does not watch %s; name one that does with --client: %s", client, url, clientsOf(subs))
+					}
 					return err
 				}
 				out := a.results()

@@ -174,6 +174,16 @@ func TestCheckNow(t *testing.T) {
 	}
 }
 
+// TestOfAnotherClient names the clients of a page to who asks for one that does not watch it.
+func TestOfAnotherClient(t *testing.T) {
+	s := newSetup(t, "")
+	s.check(t, "<p>Zeus. In stock.</p>")
+	for _, verb := range []string{"pause", "cancel"} {
+		expect(t, 1, `client "default" does not watch `+s.page.URL+`; name one that does with --client: "legal"`, verb, s.page.URL, "-c", s.config)
+	}
+	expect(t, 0, "client legal is not notified", "pause", s.page.URL, "--client", "legal", "-c", s.config)
+}
+
 // TestSubscribeBeforeTheFirstRun holds that a configuration is enough to subscribe.
 func TestSubscribeBeforeTheFirstRun(t *testing.T) {
 	dir := t.TempDir()
