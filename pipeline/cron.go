@@ -71,7 +71,7 @@ func (c Cron) parse() (cronLine, error) {
 		zone = "UTC"
 	}
 	if l.schedule, err = cronParser.Parse("CRON_TZ=" + zone + " " + strings.Join(fields[:5], " ")); err != nil {
-		return cronLine{}, err
+		return cronLine{}, wrongField(fields[:5], err)
 	}
 	if l.schedule.Next(time.Unix(0, 0)).IsZero() {
 		return cronLine{}, errors.New("there is no such day")
@@ -81,6 +81,20 @@ func (c Cron) parse() (cronLine, error) {
 	}
 	crons.parsed[c] = l
 	return l, nil
+}
+
+// wrongField returns an error about the first field that cannot be used, or err.
+func wrongField(fields []string, err error) error {
+	for i, what := range []string{
+		"minute (0 to 59)", "hour (0 to 23)", "day of the month (1 to 31)", "month (1 to 12, or jan to dec)", "day of the week (0 to 7, or sun to sat)",
+	} {
+		line := []string{"*", "*", "*", "*", "*"}
+		line[i] = fields[i]
+		if _, err := cronParser.Parse(strings.Join(line, " ")); err != nil {
+			return fmt.Errorf("%q is no %s, and no list, range or step of them", fields[i], what)
+		}
+	}
+	return err
 }
 
 // Validate returns why c cannot be used, or nil.

@@ -223,8 +223,9 @@ func verbsOf(root *cobra.Command) []string {
 func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		why := bad.Unwrap()
-		if _, number := errors.AsType[*strconv.NumError](why); number {
-			why = fmt.Errorf("%q is not %s", bad.GetValue(), map[string]string{"int": "a whole number", "uint64": "a whole number of at least 0", "bool": "true or false"}[bad.GetFlag().Value.Type()])
+		kind := map[string]string{"int": "a whole number", "uint64": "a whole number of at least 0", "bool": "true or false"}[bad.GetFlag().Value.Type()]
+		if _, number := errors.AsType[*strconv.NumError](why); number && kind != "" {
+			why = fmt.Errorf("%q is not %s", bad.GetValue(), kind)
 		}
 		return usage(cmd, "--%s: %w", bad.GetFlag().Name, why)
 	}

@@ -113,6 +113,7 @@ func TestUsage(t *testing.T) {
 			}
 		})
 	}
+	expect(t, 2, `"mo-fri" is no day of the week (0 to 7, or sun to sat)`, "watch", "https://example.com/", "--interval", "0 9 * * mo-fri")
 }
 
 func TestAllMistakesOfWatch(t *testing.T) {
