@@ -448,10 +448,14 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 			log.Info(fmt.Sprintf("read a %s; %s", r.Title, watchedOf(r)), "url", s.URL, "check_every", every)
 			return
 		}
-		what := fmt.Sprintf("read %s", count(r.Words, "word"))
-		if r.Title != "" {
-			what = fmt.Sprintf("read %q, %s", r.Title, count(r.Words, "word"))
+		what := count(r.Words, "word")
+		if s.Value != nil {
+			what = strings.ToLower(s.Value.Name()) + " " + r.Value
 		}
+		if r.Title != "" {
+			what = fmt.Sprintf("%q, %s", r.Title, what)
+		}
+		what = "read " + what
 		if r.Baseline {
 			what += ": this is the baseline"
 		}

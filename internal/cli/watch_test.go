@@ -54,6 +54,12 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestWatchValue: the first check says which value it read.
+func TestWatchValue(t *testing.T) {
+	p := newPage(t, `<title>Lamp</title><p class="price">1.299,00 €</p>`)
+	expect(t, 0, "read \\\"Lamp\\\", value 1299.00 EUR: this is the baseline", "watch", p.URL, "--value", ".price", "--below", "1000", "--allow", loopback, "--checks", "1")
+}
+
 // TestWatchEveryChange: without a keyword each change is printed as a difference that people can
 // read.
 func TestWatchEveryChange(t *testing.T) {

@@ -4,6 +4,7 @@ package reading
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -20,6 +21,8 @@ import (
 type Reading struct {
 	Title string
 	Words int
+	// Value is the text of a document that is a single value, such as "95.00 EUR".
+	Value string
 	// Language is the language in which keywords are compared, a BCP 47 tag, and From says what
 	// decided it.
 	Language string
@@ -140,6 +143,9 @@ func read(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {
 	languages := text.NewLanguages()
 	doc := text.Analyze(content)
 	r := Reading{Title: v.Title, Words: len(doc.Tokens), Language: language, From: from, Unstemmed: s.Stem && !languages.Normalizer(language).HasStemmer()}
+	if s.Value != nil {
+		r.Value = strings.TrimSpace(content)
+	}
 	var words map[string]bool
 	for _, keyword := range s.Keywords {
 		k := Keyword{Keyword: keyword, Found: match.Count(content, language, keyword, s, languages)}
