@@ -385,6 +385,8 @@ func describe(documents []index.Document, subs []flow.Stamped) string {
 			for _, s := range d.View.Select {
 				what += " " + s.String()
 			}
+		} else if v := d.View.Value; v != nil {
+			what = strings.TrimSpace("value " + v.Offer)
 		} else if !d.View.IsZero() {
 			what = "the page with other settings"
 		}

@@ -184,6 +184,14 @@ func TestOfAnotherClient(t *testing.T) {
 	expect(t, 0, "client legal is not notified", "pause", s.page.URL, "--client", "legal", "-c", s.config)
 }
 
+// TestDocumentsToChoose says what the documents of a page are, where one of them is a value.
+func TestDocumentsToChoose(t *testing.T) {
+	s := newSetup(t, "")
+	expect(t, 0, "client shop watches", "subscribe", s.page.URL, "--offer", "price", "--client", "shop", "--sink", "hook", "-c", s.config)
+	s.check(t, `<p>Zeus. In stock.</p><script type="application/ld+json">{"@context": "https://schema.org", "@type": "Offer", "price": "49"}</script>`)
+	expect(t, 1, "(value price; client shop)", "history", s.page.URL, "-c", s.config)
+}
+
 // TestSubscribeBeforeTheFirstRun holds that a configuration is enough to subscribe.
 func TestSubscribeBeforeTheFirstRun(t *testing.T) {
 	dir := t.TempDir()
