@@ -37,7 +37,7 @@ func diffs(list []pipeline.Diff) []map[string]string {
 	out := make([]map[string]string, len(list))
 	for i, d := range list {
 		out[i] = map[string]string{
-			"event": string(d.Event), "keyword": clean(d.Keyword), "text": clean(d.Text), "snippet": clean(d.Snippet), "edit": number(uint64(d.Edit)),
+			"event": string(d.Event), "keyword": clean(d.Keyword), "text": clean(d.Text), "snippet": clean(d.Snippet), "row": clean(d.Row), "edit": number(uint64(d.Edit)),
 		}
 	}
 	return out

@@ -18,13 +18,13 @@ type edit struct {
 
 // editAt returns the edit at the beginning of diffs, which have no keyword. If removed text and the
 // added text in its place both fit into a line, it is the whole edit, else the first diff of it.
-func editAt(diffs []pipeline.Diff, b Budget) edit {
+func editAt(diffs []pipeline.Diff, r rows, b Budget) edit {
 	if isReplaced(diffs) {
-		if spans := replaced(diffs[0], diffs[1], b); spans != nil {
+		if spans := replaced(diffs[0], diffs[1], r, b); spans != nil {
 			return edit{Line{Spans: spans}, 2}
 		}
 	}
-	d := difference{Diff: diffs[0]}
+	d := difference{Diff: diffs[0], row: r.before(diffs[0])}
 	d.snippet, d.at, d.until = excerpt(d.Diff)
 	d.cutWithin(b)
 	return edit{d.line(), 1}
@@ -45,13 +45,14 @@ func excerpt(d pipeline.Diff) (snippet string, from, to int) {
 	return snippet, from, from + len(changed)
 }
 
-// replaced returns the spans of a line with the text of removed, that of added and what is around
-// that, or nil if both texts are too long for one line.
-func replaced(removed, added pipeline.Diff, b Budget) []Span {
+// replaced returns the spans of a line with the text of removed, that of added, what is around
+// that and the row, or nil if both texts are too long for one line.
+func replaced(removed, added pipeline.Diff, r rows, b Budget) []Span {
 	snippet, from, to := excerpt(added)
 	before, after := snippet[:from], snippet[to:]
 	changed := compared(strings.Fields(Clean(removed.Text)), strings.Fields(snippet[from:to]))
-	room := b.Line
+	row := r.before(added)
+	room := b.Line - b.Length(row)
 	for _, s := range changed {
 		room -= b.Length(s.Text)
 	}
@@ -59,7 +60,7 @@ func replaced(removed, added pipeline.Diff, b Budget) []Span {
 		return nil
 	}
 	before, after = end(before, room/2, b.Length), Cut(after, room/2, b.Length)
-	return slices.DeleteFunc(slices.Concat([]Span{{Text: before}}, changed, []Span{{Text: after}}), func(s Span) bool { return s.Text == "" })
+	return slices.DeleteFunc(slices.Concat([]Span{{Text: row + before}}, changed, []Span{{Text: after}}), func(s Span) bool { return s.Text == "" })
 }
 
 // end returns s, or a mark and the end of s if s is longer than limit.
@@ -164,7 +165,7 @@ const maxEdits = 3
 // changed describes the edits among diffs for a headline, such as "10 → 12; added: argus".
 func changed(diffs []pipeline.Diff) string {
 	var said []string
-	n := 0
+	r, n := rowsOf(diffs), 0
 	for len(diffs) > 0 {
 		d, text := 1, ""
 		switch {
@@ -172,9 +173,9 @@ func changed(diffs []pipeline.Diff) string {
 			diffs = diffs[1:]
 			continue
 		case isReplaced(diffs):
-			d, text = 2, short(diffs[0])+" → "+short(diffs[1])
+			d, text = 2, r.before(diffs[1])+short(diffs[0])+" → "+short(diffs[1])
 		default:
-			text = string(diffs[0].Event) + ": " + short(diffs[0])
+			text = string(diffs[0].Event) + ": " + r.before(diffs[0]) + short(diffs[0])
 		}
 		if diffs, n = diffs[d:], n+1; n <= maxEdits {
 			said = append(said, text)

@@ -22,11 +22,21 @@ func added(edit int, text, snippet string) pipeline.Diff {
 
 func TestEdits(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 60))
+	in := func(row string, d pipeline.Diff) pipeline.Diff {
+		d.Row = row
+		return d
+	}
 	for _, tt := range []struct {
 		name  string
 		diffs []pipeline.Diff
 		want  string // without the title and the URL
 	}{
+		{"in rows", []pipeline.Diff{in("Lamp", removed(1, "4", "4 left")), in("Lamp", added(1, "7", "7 left")), in("Lantern", added(2, "new", "... new ..."))},
+			"Lamp · 4 → 7; added: Lantern · new|~ Lamp · [-4-] {+7+} left|+ Lantern · ... {+new+} ..."},
+		{"in a new row", []pipeline.Diff{added(1, "Lamp", "Lamp"), in("Lamp", added(2, "7", "7 left"))},
+			"added: Lamp; added: 7|+ {+Lamp+}|+ {+7+} left"},
+		{"a keyword in a row", []pipeline.Diff{{Event: pipeline.Added, Keyword: "left", Text: "7", Snippet: "7 left", Row: "Lamp\n 3"}},
+			"added: left|+ left: Lamp 3 · 7 left"},
 		{"replaced", []pipeline.Diff{removed(1, "10", "Price: 10 EUR"), added(1, "12", "Price: 12 EUR")},
 			"10 → 12|~ Price: [-10-] {+12+} EUR"},
 		{"words in common", []pipeline.Diff{removed(1, "x b y", "a x b y c"), added(1, "b z", "a b z c")},

@@ -20,6 +20,7 @@ type difference struct {
 	// snippet is the text from which the excerpt is cut. The first keyword is snippet[from:to],
 	// the changed text snippet[at:until]. A range is empty if it is not visible.
 	snippet   string
+	row       string // stands before the excerpt
 	from, to  int
 	at, until int
 	// spans are the excerpt, snippet[start:end].
@@ -31,16 +32,17 @@ type difference struct {
 // their keywords, and those of one edit.
 func differences(diffs []pipeline.Diff, b Budget) []edit {
 	var lines []edit
+	r := rowsOf(diffs)
 	for len(diffs) > 0 {
 		n := 0
 		for n < len(diffs) && diffs[n].Keyword != "" {
 			n++
 		}
-		for _, d := range found(diffs[:n], b) {
+		for _, d := range found(diffs[:n], r, b) {
 			lines = append(lines, edit{d.line(), d.diffs})
 		}
 		for diffs = diffs[n:]; len(diffs) > 0 && diffs[0].Keyword == ""; {
-			e := editAt(diffs, b)
+			e := editAt(diffs, r, b)
 			lines, diffs = append(lines, e), diffs[e.diffs:]
 		}
 	}
@@ -48,11 +50,12 @@ func differences(diffs []pipeline.Diff, b Budget) []edit {
 }
 
 // found joins the diffs of one difference if one excerpt can show their keywords.
-func found(diffs []pipeline.Diff, b Budget) []difference {
+func found(diffs []pipeline.Diff, r rows, b Budget) []difference {
 	type place struct {
 		event         pipeline.Event
 		offset        int
 		text, snippet string
+		row           string
 	}
 	found := make([]difference, 0, len(diffs))
 	at := make(map[place][]int) // which of found stand there
@@ -69,7 +72,7 @@ func found(diffs []pipeline.Diff, b Budget) []difference {
 		keyword, changed := Clean(d.Keyword), Clean(d.Text)
 		start := strings.Index(snippet, changed)
 		from, to := find(snippet, words, keyword, max(start, 0))
-		p := place{d.Event, d.Offset, d.Text, d.Snippet}
+		p := place{d.Event, d.Offset, d.Text, d.Snippet, d.Row}
 		i := slices.IndexFunc(at[p], func(i int) bool {
 			return from == to || from >= found[i].start && to <= found[i].end
 		})
@@ -77,7 +80,7 @@ func found(diffs []pipeline.Diff, b Budget) []difference {
 			i = at[p][i]
 		} else {
 			i = len(found)
-			next := difference{Diff: d, snippet: snippet, from: from, to: to}
+			next := difference{Diff: d, snippet: snippet, row: r.before(d), from: from, to: to}
 			if start >= 0 {
 				next.at, next.until = start, start+len(changed)
 			}
@@ -98,7 +101,7 @@ func (d *difference) line() Line {
 	return Line{Event: d.Event, Keywords: d.found, Spans: d.spans}
 }
 
-// cutWithin cuts an excerpt of at most b.Line, dots included, around the keyword, or around the
+// cutWithin cuts an excerpt of at most b.Line, dots and row included, around the keyword, or around the
 // changed text if the keyword is not visible.
 func (d *difference) cutWithin(b Budget) {
 	focus := d.at
@@ -121,6 +124,9 @@ func (d *difference) cutWithin(b Budget) {
 // cut returns the excerpt from start to end.
 func (d *difference) cut(start, end int) []Span {
 	spans := make([]Span, 0, usualSpans)
+	if d.row != "" {
+		spans = append(spans, Span{Text: d.row})
+	}
 	if start > 0 {
 		spans = append(spans, Span{Text: "... "})
 	}

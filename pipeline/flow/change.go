@@ -124,6 +124,9 @@ type Window struct {
 	// CutLeft and CutRight say that the block continues beyond Text.
 	CutLeft  bool `json:"cut_left,omitempty"`
 	CutRight bool `json:"cut_right,omitempty"`
+	// Row is the beginning of the table row or list item of at most 40 tokens in which the block stands: its
+	// first block, up to 100 bytes of it. It is empty if the block is that one, or stands in none.
+	Row string `json:"row,omitempty"`
 	// Tokens are the tokens of Text: start and end in bytes within Text.
 	Tokens Spans `json:"tokens,omitempty"`
 	// Edits are the runs of tokens that only this version has, as indexes [start, end) into Tokens. An

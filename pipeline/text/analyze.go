@@ -76,6 +76,16 @@ func (d *Doc) Release() {
 // Text returns token i as it stands in the text.
 func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i].End] }
 
+// Row returns the first block of the table row or list item in which block b stands, if both are in one
+// unit. It is empty if b is that block.
+func (d *Doc) Row(b int) string {
+	first := d.Units[d.Blocks[b].Unit].FirstBlock
+	if first == b {
+		return ""
+	}
+	return d.Content[d.Blocks[first].Start:d.Blocks[first].End]
+}
+
 // Analyze reads content, a pipeline.Text's Content: blocks end with pipeline.BlockEnd,
 // list items and table rows stand between pipeline.ItemStart and pipeline.ItemEnd. It
 // takes any string: a mark ends a block too, an item end without a start is passed over, and

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"strings"
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -39,7 +40,7 @@ func windows(d *text.Doc, b int, edits []flow.Span) []flow.Window {
 	}
 	out := make([]flow.Window, len(views))
 	for i, v := range views {
-		out[i] = v.window(d, block)
+		out[i] = v.window(d, b)
 	}
 	return out
 }
@@ -81,10 +82,16 @@ func behind(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	return token, offset
 }
 
-func (v view) window(d *text.Doc, block text.Block) flow.Window {
+// maxRow is the size of a flow.Window.Row, in bytes.
+const maxRow = 100
+
+// window returns v, which is in block b of d.
+func (v view) window(d *text.Doc, b int) flow.Window {
+	block := d.Blocks[b]
 	w := flow.Window{
 		Offset:  v.start,
 		Text:    d.Content[v.start:v.end],
+		Row:     flow.Clipped(strings.TrimSpace(d.Row(b)), maxRow),
 		CutLeft: v.start > block.Start, CutRight: v.end < block.End,
 		Tokens: make([]flow.Span, 0, v.last-v.first),
 		Edits:  make([]flow.Span, 0, len(v.edits)),
@@ -104,7 +111,7 @@ func whole(d *text.Doc, q sequence) []flow.Window {
 	for i, s := range q.blocks {
 		b := d.Blocks[s.block]
 		v := view{b.First, b.Last, b.Start, b.End, []flow.Span{{b.First, b.Last}}}
-		out[i] = v.window(d, b)
+		out[i] = v.window(d, s.block)
 	}
 	return out
 }

@@ -51,6 +51,27 @@ func TestWindowReachesTheBorder(t *testing.T) {
 	}
 }
 
+func TestRows(t *testing.T) {
+	item := func(blocks ...string) string { return "\x02" + strings.Join(blocks, "\n") + "\n\x03" }
+	long := numbered("w", 45)
+	for name, tt := range map[string]struct{ old, new, want string }{
+		"another cell":    {item("lamp", "4"), item("lamp", "7"), "lamp"},
+		"the first cell":  {item("lamp", "4"), item("torch", "4"), ""},
+		"a new row":       {"a b\n", "a b\n" + item(" Lamp ", "7"), "Lamp"},
+		"no row":          {"lamp\n4\n", "lamp\n7\n", ""},
+		"a long row":      {item("lamp", long, "4"), item("lamp", long, "7"), ""},
+		"a long cell":     {item(strings.Repeat("é", 60), "4"), item(strings.Repeat("é", 60), "7"), strings.Repeat("é", 50) + "…"},
+		"an inner list":   {item("fruit", item("pears", "4")), item("fruit", item("pears", "7")), "fruit"},
+		"a line of words": {item("lamp", "4 "+numbered("w", 10)), item("lamp", "7 "+numbered("w", 10)), "lamp"},
+	} {
+		groups := Diff(analyze(tt.old), analyze(tt.new))
+		windows := groups[len(groups)-1].New
+		if got := windows[len(windows)-1].Row; got != tt.want {
+			t.Errorf("%s: got the row %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 func TestWindowOfLongWords(t *testing.T) {
 	long := strings.Repeat("é", 300)
 	side := strings.TrimSpace(strings.Repeat(long+" ", 10))

@@ -83,7 +83,7 @@ func roomFor(s pipeline.Subscription, title string) int {
 
 // sizeOf is how many bytes d takes at most in JSON.
 func sizeOf(d pipeline.Diff) int {
-	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + len(`{"event":"removed","keyword":"","text":"","snippet":"","offset":1000000,"edit":1000},`)
+	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + jsonSize(d.Row) + len(`{"event":"removed","keyword":"","text":"","snippet":"","row":"","offset":1000000,"edit":1000},`)
 }
 
 // wanted returns the hits of events that s wants, in the order of the text and without those
@@ -131,7 +131,7 @@ func wanted(s pipeline.Subscription, found []finding) (reports []report, more in
 
 func (r report) diff(s pipeline.Subscription) pipeline.Diff {
 	return pipeline.Diff{
-		Event: events[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: r.snippet(*s.SnippetOffset),
+		Event: events[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: r.snippet(*s.SnippetOffset), Row: r.w.Row,
 		Offset: r.w.Offset + r.from,
 	}
 }
@@ -233,7 +233,7 @@ func (h *hit) snippet(offset int) string {
 
 var seed = maphash.MakeSeed()
 
-// sum is a hash of the text and the snippet. It does not store them, since most hits of a
+// sum is a hash of the text, the snippet and the row. It does not store them, since most hits of a
 // change with very many hits are only counted.
 func (h *hit) sum(offset int) uint64 {
 	if s, ok := h.sums[offset]; ok {
@@ -242,7 +242,7 @@ func (h *hit) sum(offset int) uint64 {
 	h.render()
 	var sum maphash.Hash
 	sum.SetSeed(seed)
-	for _, part := range []string{h.text, "\x00", h.before(offset), h.text, h.behind(offset)} {
+	for _, part := range []string{h.w.Row, "\x00", h.text, "\x00", h.before(offset), h.text, h.behind(offset)} {
 		_, _ = sum.WriteString(part) // it never fails
 	}
 	if h.sums == nil {

@@ -153,7 +153,7 @@ func (all *edits) excerpt(s pipeline.Subscription) excerpt {
 		var diffs []pipeline.Diff
 		for _, h := range sides {
 			text := h.snippet(of.offset)
-			diffs = append(diffs, pipeline.Diff{Event: events[h.side], Text: h.text, Snippet: text, Offset: h.w.Offset + h.from, Edit: len(x.edits) + 1})
+			diffs = append(diffs, pipeline.Diff{Event: events[h.side], Text: h.text, Snippet: text, Row: h.w.Row, Offset: h.w.Offset + h.from, Edit: len(x.edits) + 1})
 		}
 		x.edits = append(x.edits, diffs)
 	}

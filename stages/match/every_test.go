@@ -26,7 +26,11 @@ func compared(old, new string) *flow.Change {
 func matched(c *flow.Change, s pipeline.Subscription) (said []string, omitted int) {
 	for _, m := range match.NewMatcher([]match.Entry{{ID: "s", Subscription: s}}, text.NewLanguages()).Match(c) {
 		for _, d := range m.Diffs {
-			said = append(said, fmt.Sprintf("%d %s %q in %q at %d", d.Edit, d.Event, d.Text, d.Snippet, d.Offset))
+			line := fmt.Sprintf("%d %s %q in %q at %d", d.Edit, d.Event, d.Text, d.Snippet, d.Offset)
+			if d.Row != "" {
+				line += " of " + d.Row
+			}
+			said = append(said, line)
 		}
 		omitted += m.Omitted
 	}
@@ -65,7 +69,10 @@ func TestEveryChange(t *testing.T) {
 			`1 removed "stock" in "in stock" at 3`, `1 added "transit" in "in transit" at 3`}},
 		{"blocks that merge", pipeline.Subscription{}, lines("one two three", "four five six"), lines("one two three four five six"), nil},
 		{"cells of a row", pipeline.Subscription{}, "\x02lamp\n10\n5 left\n\x03", "\x02lamp\n12\n7 left\n\x03", []string{
-			`1 removed "10" in "10" at 6`, `1 added "12" in "12" at 6`, `2 removed "5" in "5 left" at 9`, `2 added "7" in "7 left" at 9`}},
+			`1 removed "10" in "10" at 6 of lamp`, `1 added "12" in "12" at 6 of lamp`, `2 removed "5" in "5 left" at 9 of lamp`, `2 added "7" in "7 left" at 9 of lamp`}},
+		{"the same in two rows", pipeline.Subscription{Events: []pipeline.Event{pipeline.Added}},
+			"\x02lamp\n5 left\n\x03\x02torch\n5 left\n\x03", "\x02lamp\n7 left\n\x03\x02torch\n7 left\n\x03", []string{
+				`1 added "7" in "7 left" at 6 of lamp`, `2 added "7" in "7 left" at 21 of torch`}},
 	} {
 		if got, omitted := matched(compared(tt.old, tt.new), tt.sub); !slices.Equal(got, tt.want) || omitted != 0 {
 			t.Errorf("%s: got\n  %s\nwant\n  %s", tt.name, strings.Join(got, "\n  "), strings.Join(tt.want, "\n  "))

@@ -115,6 +115,9 @@ func (e *Expectation) checkReport(r Report) error {
 	if !strings.Contains(flat(p), strings.Join(strings.Fields(inner), " ")) {
 		return fmt.Errorf("snippet %q is not in its version", r.Snippet)
 	}
+	if want := rowOf(p, b); !strings.HasPrefix(want, strings.TrimSuffix(r.Row, "…")) || (r.Row == "") != (want == "") {
+		return fmt.Errorf("text %q is in the row %q, want %q", r.Text, r.Row, want)
+	}
 	if e.reading.Terms && len(e.reading.Keywords) > 0 || !c.exact {
 		return nil
 	}

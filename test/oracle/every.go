@@ -94,7 +94,7 @@ func checkEdits(reports []Report) error {
 		}
 		look := ""
 		for _, r := range reports[i : i+n] {
-			look += fmt.Sprintf("%s %q %q ", r.Event, r.Text, r.Snippet)
+			look += fmt.Sprintf("%s %q %q %q ", r.Event, r.Text, r.Snippet, r.Row)
 		}
 		if seen[look] {
 			return fmt.Errorf("two edits look the same: %s", look)

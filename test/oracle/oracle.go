@@ -54,6 +54,8 @@ type Report struct {
 	Offset int
 	// Edit numbers the edits of a notification of every change from 1. It is 0 for keywords.
 	Edit int
+	// Row is the beginning of the first block of the row or list item that holds Text, or empty.
+	Row string
 }
 
 // The events.

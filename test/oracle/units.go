@@ -1,6 +1,9 @@
 package oracle
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // longestItem is the most tokens that a list item or table row may have to count as
 // one block.
@@ -54,6 +57,16 @@ func units(p Page) []unit {
 		us[i].exact = join(us[i].tokens, func(s string) string { return s })
 	}
 	return us
+}
+
+// rowOf returns the text of the first block of the unit that holds block b of p, or "" if that is b.
+func rowOf(p Page, b int) string {
+	for _, u := range units(p) {
+		if first := u.tokens[0].block; first != b && slices.ContainsFunc(u.tokens, func(t token) bool { return t.block == b }) {
+			return strings.TrimSpace(p[first].Text)
+		}
+	}
+	return ""
 }
 
 func join(ts []token, f func(string) string) string {

@@ -75,7 +75,7 @@ func reports(n pipeline.Notification, before, after extraction) []oracle.Report 
 		if d.Event == pipeline.Removed {
 			e = before
 		}
-		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joined(d.Text), Snippet: joined(d.Snippet), Offset: -1}
+		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joined(d.Text), Snippet: joined(d.Snippet), Row: joined(d.Row), Offset: -1}
 		nearest := -1
 		for i, b := range e.page() {
 			for at := 0; at <= len(b.Text); at++ {

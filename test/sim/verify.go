@@ -237,7 +237,7 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 func (n *told) reports() []oracle.Report {
 	var rs []oracle.Report
 	for _, d := range n.Notification.Diffs {
-		rs = append(rs, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Offset: d.Offset, Edit: d.Edit})
+		rs = append(rs, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Row: d.Row, Offset: d.Offset, Edit: d.Edit})
 	}
 	return rs
 }
