@@ -1,0 +1,328 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// TestState tests the properties of state on which the transports rely, in each kind of store.
+func TestState(t *testing.T) {
+	tests := map[string]func(*testing.T, *site){
+		"MissingIsNotEmpty":       testMissing,
+		"ScanIsExactAndOrdered":   testScan,
+		"ScanSeesOneMoment":       testScanMoment,
+		"BrokenOffScan":           testBrokenOffScan,
+		"CallerOwnsBytes":         testCallerOwnsBytes,
+		"BatchesAreAtomic":        testBatches,
+		"ErrClosed":               testErrClosed,
+		"LargeValueSurvivesCrash": testLargeValue,
+		"RandomBatchesAndCrashes": testRandomBatches,
+	}
+	for kind, s := range map[string]site{
+		"memory": {}, "crashable": {dir: "data"}, "gathered": {dir: "data", gather: time.Hour}, "namespace": {dir: "data", namespace: "name"},
+	} {
+		for name, test := range tests {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				s := s
+				s.fs = vfs.NewCrashableMem()
+				test(t, &s)
+			})
+		}
+	}
+}
+
+// site opens stores in dir on fs, one after the other, or in memory without a dir.
+type site struct {
+	dir       string
+	fs        *vfs.MemFS
+	namespace string
+	gather    time.Duration
+}
+
+// open opens a store and returns the state of one key in it. Beside that key there are neighbours that its scans
+// must not see.
+func (s *site) open(t *testing.T) state {
+	t.Helper()
+	db := open(t, Options{Dir: s.dir, FS: s.fs, Gather: s.gather})
+	for _, name := range []string{"", "nam", "name", "name\x00", "name\xff", "other"} {
+		if name != s.namespace {
+			write(t, db.Namespace(name), false, func(b *Batch) { b.SetState("group", 3, "key", "neighbour", []byte("x")) })
+		}
+	}
+	db = db.Namespace(s.namespace)
+	commit(t, db, func(b *Batch) {
+		for _, key := range []string{"", "ke", "key\x00", "keyz", "\xff"} {
+			b.SetState("group", 3, key, "neighbour", []byte("x"))
+		}
+		b.SetState("grou", 3, "key", "neighbour", []byte("x"))
+		b.SetState("group", 2, "key", "neighbour", []byte("x"))
+		b.SetState("group", 4, "key", "neighbour", []byte("x"))
+	})
+	return state{db}
+}
+
+// crash makes the next store find the data that a power cut now might leave.
+func (s *site) crash(random *rand.Rand) {
+	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
+}
+
+// state is that of one key.
+type state struct{ db *DB }
+
+func (s state) get(name string) ([]byte, bool, error) { return s.db.GetState("group", 3, "key", name) }
+
+func (s state) scan(prefix string, f func(name string, value []byte) bool) error {
+	for name, v := range s.db.ScanState("group", 3, "key", prefix) {
+		if v.Err != nil || !f(name, v.Bytes) {
+			return v.Err
+		}
+	}
+	return nil
+}
+
+// op sets a name, or deletes it if the value is nil.
+type op struct {
+	name  string
+	value []byte
+}
+
+func (s state) apply(sync bool, ops ...op) error {
+	return s.db.Write(sync, func(b *Batch) error {
+		for _, o := range ops {
+			if o.value == nil {
+				b.DeleteState("group", 3, "key", o.name)
+			} else {
+				b.SetState("group", 3, "key", o.name, o.value)
+			}
+		}
+		return nil
+	})
+}
+
+func (s state) mustApply(t *testing.T, sync bool, ops ...op) {
+	t.Helper()
+	if err := s.apply(sync, ops...); err != nil {
+		t.Fatalf("Write: %v", err)
+	}
+}
+
+// contents returns the values by name, and the names in the order of the scan.
+func (s state) contents(t *testing.T, prefix string) (values map[string]string, names []string) {
+	t.Helper()
+	values = map[string]string{}
+	if err := s.scan(prefix, func(name string, v []byte) bool { values[name], names = string(v), append(names, name); return true }); err != nil {
+		t.Fatalf("ScanState(%q): %v", prefix, err)
+	}
+	return values, names
+}
+
+// awkward are names that break sloppy key formats.
+var awkward = []string{"a", "a\x00", "a\x00\x01", "a\x00\xff", "ab", "a\xff", "a\xff\xff", "b", "\x00", "\xff", "\xff\xff", "\xff\xff\x00", "ü"}
+
+func testMissing(t *testing.T, at *site) {
+	s := at.open(t)
+	s.mustApply(t, true, op{"empty", []byte{}}, op{"full", []byte("x")}, op{"gone", []byte{}}, op{"gone", nil}, op{"never", nil})
+	for name, want := range map[string]string{"empty": "", "full": "x"} {
+		if v, ok, err := s.get(name); string(v) != want || !ok || err != nil {
+			t.Errorf("%s is %q, %v, %v", name, v, ok, err)
+		}
+	}
+	for _, name := range []string{"gone", "never", "other", "ful", "fulll"} {
+		if v, ok, err := s.get(name); ok || err != nil {
+			t.Errorf("%s is %q, %v, %v", name, v, ok, err)
+		}
+	}
+}
+
+func testScan(t *testing.T, at *site) {
+	s := at.open(t)
+	for _, name := range awkward {
+		s.mustApply(t, false, op{name, []byte("value of " + name)})
+	}
+	for _, prefix := range append([]string{"", "c", "\x00\x00"}, awkward...) {
+		var want []string
+		for _, name := range awkward {
+			if strings.HasPrefix(name, prefix) {
+				want = append(want, name)
+			}
+		}
+		slices.Sort(want)
+		if _, got := s.contents(t, prefix); !slices.Equal(got, want) {
+			t.Errorf("the names with prefix %q are %q, want %q", prefix, got, want)
+		}
+	}
+	for _, name := range awkward {
+		if v, ok, err := s.get(name); string(v) != "value of "+name || !ok || err != nil {
+			t.Errorf("%q is %q, %v, %v", name, v, ok, err)
+		}
+	}
+}
+
+func testScanMoment(t *testing.T, at *site) {
+	s := at.open(t)
+	s.mustApply(t, false, op{"a", []byte("1")}, op{"b", []byte("1")}, op{"c", []byte("1")})
+	var got []string
+	err := s.scan("", func(name string, v []byte) bool {
+		if name == "a" {
+			s.mustApply(t, false, op{"aa", []byte("2")}, op{"b", []byte("2")}, op{"c", nil})
+		}
+		got = append(got, name+string(v))
+		return true
+	})
+	if want := []string{"a1", "b1", "c1"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("a scan during a write saw %v (%v), want %v", got, err, want)
+	}
+}
+
+func testBrokenOffScan(t *testing.T, at *site) {
+	s := at.open(t)
+	s.mustApply(t, false, op{"a", []byte{}}, op{"b", []byte{}})
+	for range 3 {
+		calls := 0
+		if err := s.scan("", func(string, []byte) bool { calls++; return false }); err != nil || calls != 1 {
+			t.Errorf("a scan that was broken off: %d calls, %v", calls, err)
+		}
+	}
+	if err := s.db.Close(); err != nil {
+		t.Errorf("Close after scans that were broken off: %v", err)
+	}
+}
+
+func testCallerOwnsBytes(t *testing.T, at *site) {
+	s := at.open(t)
+	v := []byte("value")
+	s.mustApply(t, false, op{"a", v}, op{"b", v})
+	clear(v)
+	got, _, _ := s.get("a")
+	clear(got)
+	err := s.scan("", func(_ string, v []byte) bool {
+		if string(v) != "value" {
+			t.Errorf("a scanned value became %q", v)
+		}
+		clear(v)
+		return true
+	})
+	if got, _, getErr := s.get("a"); string(got) != "value" || err != nil || getErr != nil {
+		t.Errorf("a stored value became %q (%v, %v)", got, err, getErr)
+	}
+}
+
+// testBatches writes equal values in pairs from several goroutines while others look for a pair that is not equal.
+func testBatches(t *testing.T, at *site) {
+	s := at.open(t)
+	s.mustApply(t, false, op{"x", []byte{}}, op{"y", []byte{}})
+	stop := make(chan struct{})
+	var writers, readers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			for i := range 200 {
+				v := fmt.Appendf(nil, "%d.%d", w, i)
+				if err := s.apply(i%50 == 0, op{"x", v}, op{"y", v}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	readers.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			var values []string
+			err := s.scan("", func(_ string, v []byte) bool { values = append(values, string(v)); return true })
+			if err != nil || len(values) != 2 || values[0] != values[1] {
+				t.Errorf("half a batch is visible: %q (%v)", values, err)
+				return
+			}
+		}
+	})
+	writers.Wait()
+	close(stop)
+	readers.Wait()
+}
+
+func testErrClosed(t *testing.T, at *site) {
+	s := at.open(t)
+	for range 2 {
+		if err := s.db.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	_, _, get := s.get("a")
+	for what, err := range map[string]error{
+		"GetState": get, "ScanState": s.scan("", func(string, []byte) bool { return true }), "Write": s.apply(true, op{"a", nil}),
+	} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after Close: %v, want %v", what, err, ErrClosed)
+		}
+	}
+}
+
+func testLargeValue(t *testing.T, at *site) {
+	if at.dir == "" {
+		t.Skip("nothing outlives Close")
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	want := make([]byte, 1<<20)
+	for i := range want {
+		want[i] = byte(random.Uint32())
+	}
+	at.open(t).mustApply(t, true, op{"large", want})
+	at.crash(random)
+	if got, ok, err := at.open(t).get("large"); !bytes.Equal(got, want) || !ok || err != nil {
+		t.Errorf("a synced value of 1 MiB came back with %d bytes (%v, %v)", len(got), ok, err)
+	}
+}
+
+// testRandomBatches compares a store with a map. After a crash it holds what the map held at some moment not before
+// the last sync.
+func testRandomBatches(t *testing.T, at *site) {
+	const seed = 20261121
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := at.open(t)
+	now := map[string]string{}
+	since := []map[string]string{maps.Clone(now)} // what the store may hold after a crash
+	for i := range 300 {
+		var ops []op
+		for range 1 + random.IntN(5) {
+			o := op{name: awkward[random.IntN(len(awkward))]}
+			if random.IntN(3) == 0 {
+				delete(now, o.name)
+			} else {
+				o.value = []byte(strings.Repeat(fmt.Sprint(i, "."), random.IntN(300)))
+				now[o.name] = string(o.value)
+			}
+			ops = append(ops, o)
+		}
+		sync := random.IntN(4) == 0
+		s.mustApply(t, sync, ops...)
+		if sync {
+			since = nil
+		}
+		since = append(since, maps.Clone(now))
+		if random.IntN(15) == 0 && at.dir != "" {
+			at.crash(random)
+			s = at.open(t)
+			now, _ = s.contents(t, "")
+			if !slices.ContainsFunc(since, func(m map[string]string) bool { return maps.Equal(m, now) }) {
+				t.Fatalf("seed %d, batch %d: after a crash the store holds none of the %d states that it may", seed, i, len(since))
+			}
+			since = []map[string]string{maps.Clone(now)}
+		}
+		if got, _ := s.contents(t, ""); !maps.Equal(got, now) {
+			t.Fatalf("seed %d, batch %d: %q, want %q", seed, i, got, now)
+		}
+	}
+}
