@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// New makes a certificate for an address, which is its own authority, and
-// valid between two times. The pool trusts it.
+// New makes a certificate for host, which is an address or a name. It is its own authority, may be that of a
+// server or a client, and is valid between two times. The pool trusts it.
 func New(t testing.TB, host string, from, until time.Time) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -24,9 +24,14 @@ func New(t testing.TB, host string, from, until time.Time) (tls.Certificate, *x5
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: from, NotAfter: until, IPAddresses: []net.IP{net.ParseIP(host)},
+		NotBefore: from, NotAfter: until,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -38,5 +43,5 @@ func New(t testing.TB, host string, from, until time.Time) (tls.Certificate, *x5
 	}
 	pool := x509.NewCertPool()
 	pool.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, pool
 }

@@ -2,17 +2,22 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/kafkatest"
+	"github.com/vokter/vokter/test/testcert"
 )
 
 func TestValidate(t *testing.T) {
@@ -21,9 +26,7 @@ func TestValidate(t *testing.T) {
 	if err := os.WriteFile(garbage, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ca := newAuthority(t)
-	caFile := ca.file(t)
-	cert, key := ca.issue(t, "127.0.0.1").files(t)
+	cert, key, _ := certificate(t, "127.0.0.1")
 	with := func(f func(*Config)) Config {
 		c := Config{Brokers: []string{"127.0.0.1:9092"}}
 		f(&c)
@@ -38,14 +41,14 @@ func TestValidate(t *testing.T) {
 		{name: "least", config: with(func(*Config) {})},
 		{name: "most", config: Config{
 			Brokers: []string{"a.example:9092", "[::1]:9092"},
-			TLS:     TLS{Enable: true, CA: caFile, Cert: cert, Key: key, ServerName: "x", Insecure: true},
+			TLS:     TLS{Enable: true, CA: cert, Cert: cert, Key: key, ServerName: "x", Insecure: true},
 			SASL:    SASL{Mechanism: "SCRAM-SHA-512", User: "u", Password: registry.NewSecret("p")},
 		}},
 		{name: "no brokers", want: "brokers", says: "at least one"},
 		{name: "no port", config: Config{Brokers: []string{"kafka-1"}}, want: "brokers[0]", says: `"kafka-1" is not HOST:PORT`},
 		{name: "no host", config: Config{Brokers: []string{":9092"}}, want: "brokers[0]", says: "HOST:PORT"},
 		{name: "bad port", config: Config{Brokers: []string{"kafka-1:99999"}}, want: "brokers[0]", says: `"99999" is not a port`},
-		{name: "TLS off", config: with(func(c *Config) { c.TLS.CA = caFile }), want: "tls.enable", says: "set it to true"},
+		{name: "TLS off", config: with(func(c *Config) { c.TLS.CA = cert }), want: "tls.enable", says: "set it to true"},
 		{name: "no such CA", config: with(func(c *Config) { c.TLS = TLS{Enable: true, CA: filepath.Join(dir, "none")} }), want: "tls.ca", says: "no such file"},
 		{name: "no PEM", config: with(func(c *Config) { c.TLS = TLS{Enable: true, CA: garbage} }), want: "tls.ca", says: "no certificate in PEM"},
 		{name: "no key", config: with(func(c *Config) { c.TLS = TLS{Enable: true, Cert: cert} }), want: "tls.key"},
@@ -72,6 +75,25 @@ func TestValidate(t *testing.T) {
 			kafkatest.Mention(t, err.Error(), tt.says)
 		})
 	}
+}
+
+// certificate makes a certificate for host. It returns the PEM files of the certificate, which is its own
+// authority, and of its key.
+func certificate(t *testing.T, host string) (cert, key string, pair tls.Certificate) {
+	t.Helper()
+	pair, _ = testcert.New(t, host, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: der}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key, pair
 }
 
 func TestProducerForTopicsOfOthers(t *testing.T) {

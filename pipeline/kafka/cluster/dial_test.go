@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -116,28 +117,32 @@ func TestConnectNamesAnAddressThatDoesNotAnswer(t *testing.T) {
 }
 
 func TestConnectWithTLS(t *testing.T) {
-	ours, other := newAuthority(t), newAuthority(t)
-	brokers := kafkatest.Start(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{ours.issue(t, "127.0.0.1").pair(t)}}))
-	named := kafkatest.Start(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{ours.issue(t, "kafka.test").pair(t)}}))
+	ours, _, pair := certificate(t, "127.0.0.1")
+	other, _, _ := certificate(t, "127.0.0.1")
+	elsewhere, _, elsewherePair := certificate(t, "kafka.test")
+	client, key, clientPair := certificate(t, "client")
+	clients := x509.NewCertPool()
+	clients.AddCert(clientPair.Leaf)
+	brokers := kafkatest.Start(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}))
+	named := kafkatest.Start(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{elsewherePair}}))
 	strict := kafkatest.Start(t, kfake.TLS(&tls.Config{
-		Certificates: []tls.Certificate{ours.issue(t, "127.0.0.1").pair(t)}, ClientCAs: ours.pool(), ClientAuth: tls.RequireAndVerifyClientCert,
+		Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert,
 	}))
-	cert, key := ours.issue(t, "client").files(t)
 	for _, tt := range []struct {
 		name    string
 		brokers []string
 		tls     TLS
 		want    string // what the error says; empty: none
 	}{
-		{"trusted", brokers, TLS{Enable: true, CA: ours.file(t)}, ""},
-		{"not trusted", brokers, TLS{Enable: true, CA: other.file(t)}, "name the authority's certificate in tls.ca"},
+		{"trusted", brokers, TLS{Enable: true, CA: ours}, ""},
+		{"not trusted", brokers, TLS{Enable: true, CA: other}, "name the authority's certificate in tls.ca"},
 		{"insecure", brokers, TLS{Enable: true, Insecure: true}, ""},
-		{"another name", named, TLS{Enable: true, CA: ours.file(t)}, "tls.server_name"},
-		{"another name, given", named, TLS{Enable: true, CA: ours.file(t), ServerName: "kafka.test"}, ""},
-		{"client", strict, TLS{Enable: true, CA: ours.file(t), Cert: cert, Key: key}, ""},
-		{"no client", strict, TLS{Enable: true, CA: ours.file(t)}, "check tls.cert and tls.key"},
+		{"another name", named, TLS{Enable: true, CA: elsewhere}, "tls.server_name"},
+		{"another name, given", named, TLS{Enable: true, CA: elsewhere, ServerName: "kafka.test"}, ""},
+		{"client", strict, TLS{Enable: true, CA: ours, Cert: client, Key: key}, ""},
+		{"no client", strict, TLS{Enable: true, CA: ours}, "check tls.cert and tls.key"},
 		{"no TLS here", brokers, TLS{}, "the port is for TLS (tls.enable)"},
-		{"no TLS there", answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), TLS{Enable: true, CA: ours.file(t)}, "switch tls.enable off"},
+		{"no TLS there", answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), TLS{Enable: true, CA: ours}, "switch tls.enable off"},
 		{"an alert", answering(t, "\x15\x03\x03\x00\x02\x02\x46"), TLS{}, "switch tls.enable on"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
