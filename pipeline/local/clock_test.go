@@ -25,15 +25,8 @@ func TestAsleep(t *testing.T) {
 		})
 		return tr, subscribe(t, tr, "g", "in")
 	}
-	stop := func(tr *Transport) {
-		if err := tr.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
 	schedule := func(tr *Transport, in <-chan *message.Message, id string) {
-		if err := tr.Publish(t.Context(), text("in", "k", id, 1)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", id, 1))
 		msg := <-in
 		if msg.UUID != id {
 			t.Fatalf("message %s, want %s and no wake", msg.UUID, id)
@@ -44,7 +37,7 @@ func TestAsleep(t *testing.T) {
 
 	tr, in := start(now)
 	schedule(tr, in, "1")
-	stop(tr)
+	mustClose(t, tr)
 
 	tr, in = start(now.Add(2*time.Hour), "g")
 	schedule(tr, in, "2")
@@ -52,7 +45,7 @@ func TestAsleep(t *testing.T) {
 	for !tr.Idle() {
 		time.Sleep(time.Millisecond) // the last commit
 	}
-	stop(tr)
+	mustClose(t, tr)
 
 	tr, in = start(now)
 	msg := <-in
@@ -60,38 +53,29 @@ func TestAsleep(t *testing.T) {
 	if msg.Metadata["ce_type"] != flow.TypeWake {
 		t.Errorf("%v, want the wake of the start", msg.Metadata)
 	}
-	stop(tr)
+	mustClose(t, tr)
 }
 
 // TestWakesAtStartComeBehindTheLog: what came of the work that a wake at start takes for
 // dead may be in the log already, and is handled first.
 func TestWakesAtStartComeBehindTheLog(t *testing.T) {
 	c := Config{Store: memory(t), Topics: map[string]Topic{"in": {Groups: []string{"g"}}}}
-	tr, err := Open(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Publish(t.Context(), text("in", "k", "first", 1)); err != nil {
-		t.Fatal(err)
-	}
+	tr := open(t, c)
+	publish(t, tr, text("in", "k", "first", 1))
 	m := <-subscribe(t, tr, "g", "in")
 	transactionOf(m).WakeAt("k", time.Now().Add(time.Hour), flow.AtStart)
 	m.Ack()
 	for !tr.Idle() {
 		time.Sleep(time.Millisecond)
 	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 
 	tr = open(t, c)
 	const n = 5
 	var want, got []string
 	for i := range n {
 		want = append(want, fmt.Sprint(i))
-		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 1)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", fmt.Sprint(i), 1))
 	}
 	want = append(want, flow.TypeWake)
 	in := subscribe(t, tr, "g", "in")
@@ -117,9 +101,7 @@ func TestFarWakes(t *testing.T) {
 		start := time.Now()
 		delays := []time.Duration{49 * time.Hour, 5 * time.Hour, 30 * time.Second, 90 * time.Minute}
 		for i, d := range delays {
-			if err := tr.Publish(t.Context(), text("in", fmt.Sprint(i), fmt.Sprint(i), 0)); err != nil {
-				t.Fatal(err)
-			}
+			publish(t, tr, text("in", fmt.Sprint(i), fmt.Sprint(i), 0))
 			m := <-ch
 			transactionOf(m).WakeAt(fmt.Sprint(i), start.Add(d))
 			m.Ack()
@@ -185,20 +167,15 @@ func TestAPostedMessageComesBeforeTheWakeOfItsKey(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			tr := open(t, Config{Store: memory(t)})
 			in := subscribe(t, tr, "g", "in")
-			publish := func(key string) {
-				if err := tr.Publish(t.Context(), text("in", key, key, 0)); err != nil {
-					t.Fatal(err)
-				}
-			}
 			for range before {
-				publish("earlier")
+				publish(t, tr, text("in", "earlier", "earlier", 0))
 				(<-in).Ack()
 			}
-			publish("k")
+			publish(t, tr, text("in", "k", "k", 0))
 			m := <-in
 			transactionOf(m).WakeAt("k", time.Now().Add(time.Minute))
 			m.Ack()
-			publish("other")
+			publish(t, tr, text("in", "other", "other", 0))
 			m = <-in
 			if err := tr.Poster("g", "in").Post(t.Context(), text("in", "k", "result", 0)); err != nil {
 				t.Fatal(err)

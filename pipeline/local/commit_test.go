@@ -108,9 +108,7 @@ func TestALaneGoesOnWhileTheDiskWrites(t *testing.T) {
 		ms = append(ms, text("in", fmt.Sprint("k", i), fmt.Sprint(i+1), 1))
 	}
 	ms = append(ms, text("in", "first", "again", 1), text("in", fmt.Sprint("k", others-1), "last", 1))
-	if err := tr.Publish(t.Context(), ms...); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, tr, ms...)
 	in := subscribe(t, tr, "g", "in")
 	release := db.hold()
 	defer release()
@@ -173,9 +171,7 @@ func TestALaneGoesOnWhileTheDiskWrites(t *testing.T) {
 func TestASubscriptionEndsWhenItsCommitsAreDurable(t *testing.T) {
 	db := newSlowDisk(t)
 	tr := open(t, Config{Store: db.DB})
-	if err := tr.Publish(t.Context(), text("in", "k", "1", 1), text("in", "l", "2", 1)); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, tr, text("in", "k", "1", 1), text("in", "l", "2", 1))
 	ctx, end := context.WithCancel(t.Context())
 	in, err := tr.Subscriber("g").Subscribe(ctx, "in")
 	if err != nil {
@@ -210,17 +206,12 @@ func TestASubscriptionEndsWhenItsCommitsAreDurable(t *testing.T) {
 // of them published with Watermill's interface.
 func TestBare(t *testing.T) {
 	for _, bare := range []bool{true, false} {
-		tr, err := Open(Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := open(t, Config{})
 		if err := tr.Start(t.Context(), flow.Wiring{Bare: bare}); err != nil {
 			t.Fatal(err)
 		}
 		header := map[string]string{"a": "1"}
-		if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: "in", Key: "k", Type: "x", Header: header, Body: []byte("b")}); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, flow.Message{ID: "1", Topic: "in", Key: "k", Type: "x", Header: header, Body: []byte("b")})
 		header["a"] = "the publisher's own"
 		plain := message.NewMessage("2", nil)
 		plain.Metadata.Set("a", "2")
@@ -228,10 +219,7 @@ func TestBare(t *testing.T) {
 		if err := tr.Publisher().Publish("in", plain); err != nil {
 			t.Fatal(err)
 		}
-		in, err := tr.Subscriber("g").Subscribe(t.Context(), "in")
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := subscribe(t, tr, "g", "in")
 
 		wm := <-in
 		m, err := transactionOf(wm).Message()
@@ -256,9 +244,6 @@ func TestBare(t *testing.T) {
 			t.Errorf("bare %t: got metadata %v", bare, wm.Metadata)
 		}
 		wm.Ack()
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 }
 

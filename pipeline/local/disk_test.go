@@ -44,9 +44,7 @@ func TestShortage(t *testing.T) {
 		d.free.Store(1000)
 		tr := watched(t, &d, &log)
 		in, out := subscribe(t, tr, "g", "in"), subscribe(t, tr, "g", "out")
-		if err := tr.Publish(t.Context(), text("in", "k", "before", 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", "before", 0))
 		if err, room := tr.Ready(), tr.Room(); err != nil || room != nil {
 			t.Fatalf("with enough room: %v, %v", err, room)
 		}
@@ -108,9 +106,7 @@ func TestShortageEndsWithClose(t *testing.T) {
 		published := make(chan error, 1)
 		go func() { published <- tr.Publish(context.Background(), text("in", "k", "1", 0)) }()
 		synctest.Wait()
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, tr)
 		if err := <-published; !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}

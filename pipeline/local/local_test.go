@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -23,12 +24,24 @@ func open(t *testing.T, c Config) *Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	t.Cleanup(func() { mustClose(t, tr) })
 	return tr
+}
+
+// mustClose closes c, which must not fail.
+func mustClose(t *testing.T, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// publish publishes ms.
+func publish(t *testing.T, tr *Transport, ms ...flow.Message) {
+	t.Helper()
+	if err := tr.Publish(t.Context(), ms...); err != nil {
+		t.Fatalf("Publish: %v", err)
+	}
 }
 
 func subscribe(t *testing.T, tr *Transport, group, topic string) <-chan *message.Message {
@@ -70,9 +83,7 @@ func TestReadBack(t *testing.T) {
 	tr := open(t, Config{Store: db, Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
 	const n = 300
 	for i := range n {
-		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 10<<10)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", fmt.Sprint(i), 10<<10))
 	}
 	l := tr.topic("in").lanes[0]
 	if len(l.tail) == n || l.tailBytes > tailBytes {
@@ -96,9 +107,7 @@ func TestTrimmed(t *testing.T) {
 	tr := open(t, c)
 	const n = 3*trimMessages + 10
 	for i := range n {
-		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 1)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", fmt.Sprint(i), 1))
 	}
 	drain := func(group string) {
 		ch := subscribe(t, tr, group, "in")
@@ -111,9 +120,7 @@ func TestTrimmed(t *testing.T) {
 		t.Errorf("%d of %d messages are left while a group has consumed none", got, n)
 	}
 	drain("b")
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	if got := len(stored(t, db, "in")); got > trimMessages+10 {
 		t.Errorf("%d of %d messages are left after all groups consumed them", got, n)
 	}
@@ -121,9 +128,7 @@ func TestTrimmed(t *testing.T) {
 	if got := len(stored(t, db, "in")); got != 0 {
 		t.Errorf("%d messages are left after reopening", got)
 	}
-	if err := tr.Publish(t.Context(), text("in", "k", "next", 1)); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, tr, text("in", "k", "next", 1))
 	if got := stored(t, db, "in"); len(got) != 1 || got[0].Offset != n {
 		t.Errorf("the next message is %v, want offset %d", got, n)
 	}
@@ -136,9 +141,7 @@ func TestTrimmedBetweenPosts(t *testing.T) {
 	tr := open(t, Config{Store: db, Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
 	in := subscribe(t, tr, "g", "in")
 	for i := range 5*trimMessages + 1 {
-		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 1)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", fmt.Sprint(i), 1))
 		(<-in).Ack()
 		if i%trimMessages != trimMessages-1 {
 			continue
@@ -152,9 +155,7 @@ func TestTrimmedBetweenPosts(t *testing.T) {
 		}
 		m.Ack()
 	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	left := 0
 	for i := range uint64(5*trimMessages + 1) {
 		page, err := db.ReadLog("in", 0, i, i+1, 1<<30)
@@ -182,9 +183,7 @@ func TestRetention(t *testing.T) {
 	tr := open(t, c)
 	fill := func(n int) {
 		for range n {
-			if err := tr.Publish(t.Context(), text("dead", "k", "id", 10<<10)); err != nil {
-				t.Fatal(err)
-			}
+			publish(t, tr, text("dead", "k", "id", 10<<10))
 		}
 	}
 	size := func() (bytes int) {
@@ -197,9 +196,7 @@ func TestRetention(t *testing.T) {
 	if got := size(); got > 1<<20 || got < 1<<18 {
 		t.Errorf("%d bytes are kept, want up to 1 MiB", got)
 	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	tr = open(t, c)
 	if got := tr.topic("dead").kept.Load(); got != int64(size()) {
 		t.Errorf("reopened with %d bytes on the books, %d in the store", got, size())
@@ -256,9 +253,7 @@ func TestSharedLanes(t *testing.T) {
 	reader(context.Background())
 	for i := range each {
 		for k := range keys {
-			if err := tr.Publish(t.Context(), text("in", fmt.Sprint(k), fmt.Sprint(i), 0)); err != nil {
-				t.Fatal(err)
-			}
+			publish(t, tr, text("in", fmt.Sprint(k), fmt.Sprint(i), 0))
 		}
 		if i%20 == 0 {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -283,9 +278,7 @@ func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := open(t, Config{Grace: time.Minute})
 		ch := subscribe(t, tr, "g", "in")
-		if err := tr.Publish(t.Context(), text("in", "k", "1", 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", "1", 0))
 		m := <-ch
 		tx := transactionOf(m)
 		if err := tx.State("k").Set("a", nil); err != nil {
@@ -297,9 +290,7 @@ func TestCloseIsBounded(t *testing.T) {
 			<-m.Context().Done()
 			cancelled <- time.Since(start)
 		}()
-		if err := tr.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		mustClose(t, tr)
 		if told, took := <-cancelled, time.Since(start); told != time.Minute || took != time.Minute+abandonAfter {
 			t.Errorf("the handler was cancelled after %v and abandoned after %v", told, took)
 		}
@@ -320,9 +311,7 @@ func TestRejectionPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := open(t, Config{})
 		ch := subscribe(t, tr, "g", "in")
-		if err := tr.Publish(t.Context(), text("in", "k", "1", 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", "1", 0))
 		start := time.Now()
 		var at []time.Duration
 		for range 12 {
@@ -347,14 +336,9 @@ func TestSyncTx(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := Open(Config{Store: db})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tr := open(t, Config{Store: db})
 		ch := subscribe(t, tr, "g", "in")
-		if err := tr.Publish(t.Context(), text("in", "k", "1", 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", "1", 0))
 		m := <-ch
 		tx := transactionOf(m)
 		if err := tx.State("k").Set("a", nil); err != nil {
@@ -369,12 +353,8 @@ func TestSyncTx(t *testing.T) {
 		}
 		m.Ack()
 		after := <-clone
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, tr)
+		mustClose(t, db)
 		db, err = store.Open(store.Options{Dir: "data", FS: after})
 		if err != nil {
 			t.Fatal(err)
@@ -387,12 +367,8 @@ func TestSyncTx(t *testing.T) {
 		if ok == !tr.Idle() {
 			t.Errorf("sync %v: state there: %v, but message consumed: %v", sync, ok, tr.Idle())
 		}
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, tr)
+		mustClose(t, db)
 	}
 }
 

@@ -27,9 +27,7 @@ func keep(t *testing.T, tr *Transport, at time.Time, keys ...string) {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		if err := tr.Publish(t.Context(), text("in", key, key, 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", key, key, 0))
 		msg := <-in
 		tx := transactionOf(msg)
 		if err := tx.State(key).Set("n", []byte("of "+key)); err != nil {
@@ -68,12 +66,8 @@ func TestMove(t *testing.T) {
 	tr := open(t, Config{Dir: dir, Lanes: 3, Topics: moving})
 	keys := []string{"a", "b", "c", "d\xff"}
 	keep(t, tr, at, keys...)
-	if err := tr.Publish(t.Context(), text("asked", "k", "hint", 0)); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, tr, text("asked", "k", "hint", 0))
+	mustClose(t, tr)
 	e, left, err := exportOf(t, dir, false)
 	if err != nil || len(left) > 0 {
 		t.Fatal(left, err)
@@ -124,12 +118,8 @@ func TestExportWaits(t *testing.T) {
 	if _, _, err := exportOf(t, dir, false); err == nil || !strings.Contains(err.Error(), "in use by this process") {
 		t.Errorf("of a store that is used: got %v", err)
 	}
-	if err := tr.Publish(t.Context(), text("in", "k", "1", 0), text("in", "l", "2", 0)); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, tr, text("in", "k", "1", 0), text("in", "l", "2", 0))
+	mustClose(t, tr)
 	e, _, err := exportOf(t, dir, false)
 	if err == nil || !strings.Contains(err.Error(), "messages wait to be handled (2 of in for g): start the pipeline") {
 		t.Errorf("got %v", err)
@@ -149,9 +139,7 @@ func TestExportOfNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep(t, open(t, Config{Store: db, Namespace: "a", Topics: moving}), time.Unix(1<<32, 0), "k")
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, db)
 	if _, _, err := exportOf(t, dir, false); err == nil || !strings.Contains(err.Error(), `(["a"])`) {
 		t.Errorf("got %v, want an error that names the Routers", err)
 	}
@@ -162,9 +150,7 @@ func TestImportOfDamage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	tr := open(t, Config{Dir: dir, Topics: moving})
 	keep(t, tr, time.Unix(1<<32, 0), "k")
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	e, _, err := exportOf(t, dir, false)
 	if err != nil {
 		t.Fatal(err)

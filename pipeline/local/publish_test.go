@@ -13,9 +13,7 @@ func TestPublishedStays(t *testing.T) {
 	tr := open(t, Config{Lanes: 1})
 	in := subscribe(t, tr, "g", "in")
 	got := map[string]<-chan *message.Message{"a": subscribe(t, tr, "g", "a"), "b": subscribe(t, tr, "g", "b")}
-	if err := tr.Publish(t.Context(), text("in", "k", "1", 1)); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, tr, text("in", "k", "1", 1))
 	m := <-in
 	pub, out := tr.Publisher(), message.NewMessage("2", nil)
 	out.SetContext(m.Context())
@@ -43,9 +41,7 @@ func TestEntryWaitsForRoom(t *testing.T) {
 			"in": {Groups: []string{"g"}, Entry: true}, "back": {Groups: []string{"h"}, Feedback: true},
 		}})
 		for _, topic := range []string{"back", "in"} {
-			if err := tr.Publish(t.Context(), text(topic, "k", "1", 1)); err != nil {
-				t.Fatal(err)
-			}
+			publish(t, tr, text(topic, "k", "1", 1))
 		}
 		msg := <-subscribe(t, tr, "g", "in")
 		tx := transactionOf(msg)
@@ -68,9 +64,6 @@ func TestEntryWaitsForRoom(t *testing.T) {
 		if !committed {
 			t.Error("it still waits, though there is room")
 		}
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -87,9 +80,7 @@ func TestPostSurvivesUnsubscribing(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if err := sub.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, sub)
 		if tr.Idle() {
 			t.Error("idle though a posted message was not handled")
 		}

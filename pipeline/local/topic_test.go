@@ -14,12 +14,8 @@ func TestEphemeral(t *testing.T) {
 	db := memory(t)
 	topics := map[string]Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}}, "out": {Groups: []string{"g"}}}
 	first := open(t, Config{Store: db, Topics: topics})
-	if err := first.Publish(t.Context(), text("asked", "k", "of the time before", 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	publish(t, first, text("asked", "k", "of the time before", 1))
+	mustClose(t, first)
 
 	topics["asked"] = Topic{Groups: []string{"g"}, Feedback: true, Ephemeral: true}
 	tr := open(t, Config{Store: db, Topics: topics})
@@ -28,9 +24,7 @@ func TestEphemeral(t *testing.T) {
 	}
 	const messages = 20
 	for i := range messages {
-		if err := tr.Publish(t.Context(), text("in", "k", fmt.Sprint(i), 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", fmt.Sprint(i), 0))
 	}
 	in := subscribe(t, tr, "g", "in")
 	for i := range messages {
@@ -72,9 +66,7 @@ func TestEphemeral(t *testing.T) {
 	if got := stored(t, db, "asked"); len(got) != 0 {
 		t.Errorf("%d messages of an ephemeral topic are stored", len(got))
 	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 
 	tr = open(t, Config{Store: db, Topics: topics})
 	if !tr.Idle() {
@@ -92,9 +84,7 @@ func TestEphemeralWithoutGroups(t *testing.T) {
 		c.Topics = map[string]Topic{"told": {Ephemeral: true, Feedback: true}, "kept": {}}
 		tr := open(t, c)
 		for i := range 10 {
-			if err := tr.Publish(t.Context(), text("told", "k", fmt.Sprint("early", i), 0), text("kept", "k", "kept", 0)); err != nil {
-				t.Fatal(err)
-			}
+			publish(t, tr, text("told", "k", fmt.Sprint("early", i), 0), text("kept", "k", "kept", 0))
 		}
 		l := tr.topic("told").lanes[tr.laneOf("k")]
 		if n := len(l.tail) + len(l.kept); n > 0 || tr.topic("told").kept.Load() > 0 {
@@ -104,9 +94,7 @@ func TestEphemeralWithoutGroups(t *testing.T) {
 			t.Error("a topic that is not ephemeral is not kept")
 		}
 		told := subscribe(t, tr, "g", "told")
-		if err := tr.Publish(t.Context(), text("told", "k", "late", 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("told", "k", "late", 0))
 		msg := <-told
 		if msg.UUID != "late" {
 			t.Errorf("got %s, want late", msg.UUID)

@@ -27,9 +27,7 @@ func TestNamespaces(t *testing.T) {
 	a := open(t, Config{Store: db, Namespace: "a", Topics: topics})
 	b := open(t, Config{Store: db, Namespace: "b", Topics: topics})
 	for name, tr := range map[string]*Transport{"in a": a, "in b": b} {
-		if err := tr.Publish(t.Context(), text("t", "k", name, 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("t", "k", name, 0))
 	}
 	positions := map[string]bool{}
 	for name, tr := range map[string]*Transport{"in a": a, "in b": b} {
@@ -50,11 +48,8 @@ func TestNamespaces(t *testing.T) {
 	if len(positions) != 2 {
 		t.Errorf("the first messages of both stand at %v", positions)
 	}
-	for _, tr := range []*Transport{a, b} {
-		if err := tr.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	mustClose(t, a)
+	mustClose(t, b)
 	a = open(t, Config{Store: db, Namespace: "a", Topics: map[string]Topic{"t": {Groups: []string{"other"}}}})
 	b = open(t, Config{Store: db, Namespace: "b", Topics: topics})
 	if _, ok, err := a.State("g", "k").Get("n"); ok || err != nil {
@@ -73,9 +68,7 @@ func TestNamespaceIsUsedOnce(t *testing.T) {
 		t.Errorf("got %v, want an error that names the namespace", err)
 	}
 	open(t, Config{Store: db})
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, first)
 	open(t, Config{Store: db, Namespace: "a"})
 }
 
@@ -118,19 +111,13 @@ func TestOnBroken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := Open(Config{Store: db, Bound: 1 << 20, MaxPause: time.Millisecond, OnBroken: told})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return tr, db
+		return open(t, Config{Store: db, Bound: 1 << 20, MaxPause: time.Millisecond, OnBroken: told}), db
 	}
 	// The second opening writes the log of the first one into a table.
 	tr, db := openOn(mem, nil)
 	subscribe(t, tr, "g", "in")
 	for range 40 {
-		if err := tr.Publish(t.Context(), text("in", "k", "id", readBytes/20)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("in", "k", "id", readBytes/20))
 	}
 	if err := errors.Join(tr.Close(), db.Close()); err != nil {
 		t.Fatal(err)
@@ -173,9 +160,7 @@ func TestBackup(t *testing.T) {
 	topics := map[string]Topic{"t": {Groups: []string{"g"}}}
 	tr := open(t, Config{Dir: filepath.Join(top, "data"), Lanes: 1, Topics: topics})
 	for _, id := range []string{"done", "open"} {
-		if err := tr.Publish(t.Context(), text("t", "k", id, 0)); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, text("t", "k", id, 0))
 	}
 	ch := subscribe(t, tr, "g", "t")
 	(<-ch).Ack()
