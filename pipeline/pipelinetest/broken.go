@@ -51,9 +51,7 @@ func testBrokenReads(t *testing.T, _ Features, s Site) {
 		settle(t, tr, nil)
 	}
 	stop()
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	tr = s.Open(t, Config{})
 	b.Break(true)
 	consume(t, tr, "g", "in", add)

@@ -106,9 +106,7 @@ func testClockSetBack(t *testing.T, f Features, s Site) {
 func testClockSetBackBetween(t *testing.T, _ Features, s Site) {
 	c := &setClock{}
 	reopen := func(tr flow.Transport) flow.Transport {
-		if err := tr.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, tr)
 		return s.Open(t, Config{Now: c.now})
 	}
 	tr := s.Open(t, Config{Now: c.now})

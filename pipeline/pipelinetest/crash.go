@@ -137,9 +137,7 @@ func (l *ledger) check(t *testing.T, s Site) {
 			t.Errorf("%s was accepted and is lost", id)
 		}
 	}
-	if err := tr.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	mustClose(t, tr)
 }
 
 // checkOrder checks that what was accepted of a key stands in the order in which it was.

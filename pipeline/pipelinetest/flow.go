@@ -66,9 +66,7 @@ func testCloseUnblocksPublish(t *testing.T, _ Features, s Site) {
 	}
 	published := make(chan error, 1)
 	go func() { published <- tr.Publish(context.Background(), text("in", "k", "3")) }()
-	if err := tr.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	mustClose(t, tr)
 	if err := await(t, published, "the end of Publish"); err == nil {
 		t.Error("Publish into a full lane returned nil at Close")
 	}

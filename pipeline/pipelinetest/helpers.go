@@ -3,6 +3,7 @@ package pipelinetest
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -70,6 +71,14 @@ func handle(t *testing.T, topic string, msg *message.Message, h handler) error {
 		t.Errorf("the transaction has message %s of %s, Watermill's is %s of %s", m.ID, m.Topic, msg.UUID, topic)
 	}
 	return h(msg.Context(), tx, m)
+}
+
+// mustClose closes c, which must not fail.
+func mustClose(t *testing.T, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
 }
 
 // await receives from ch.

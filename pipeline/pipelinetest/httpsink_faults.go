@@ -115,9 +115,7 @@ func gzipBomb(t *testing.T) string {
 	if _, err := z.Write(make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, z)
 	return b.String()
 }
 

@@ -46,9 +46,7 @@ func testPost(t *testing.T, _ Features, s Site) {
 	if got, want := seen.of("k"), []string{"p1", "m1", "p2", "p2", "p2", "m2"}; !slices.Equal(got, want) {
 		t.Errorf("came as %v, want %v", got, want)
 	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	if err := p.Post(context.Background(), text("in", "k", "p3")); err == nil {
 		t.Error("a closed transport takes posted messages")
 	}
@@ -120,9 +118,7 @@ func testSurvivesReopen(t *testing.T, _ Features, s Site) {
 			l.publish(t, tr, fmt.Sprintf("r%d.%d", round, i))
 		}
 		await(t, enough, "25 steps")
-		if err := tr.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, tr)
 	}
 	l.check(t, s)
 }
@@ -141,9 +137,7 @@ func testDroppedGroup(t *testing.T, _ Features, s Site) {
 	consume(t, tr, "b", "in", handled("b", &seen))
 	publish(t, tr, numbered("in", "k", 3)...)
 	settle(t, tr, nil)
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	tr = s.Open(t, Config{Bound: 2, Topics: map[string]flow.Topic{"in": {Groups: []string{"a", "c"}}}})
 	for key := range tr.States("b", "") {
 		t.Errorf("the dropped group keeps state for %q", key)

@@ -112,9 +112,7 @@ func testOrderSurvivesRejection(t *testing.T, _ Features, s Site) {
 func testPublisherCloseIsPrivate(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	a, b := tr.Publisher(), tr.Publisher()
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, a)
 	if err := a.Publish("in", message.NewMessage("a", nil)); err == nil {
 		t.Error("a closed publisher publishes")
 	}

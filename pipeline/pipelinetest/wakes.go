@@ -205,9 +205,7 @@ func testWakeSurvivesReopen(t *testing.T, f Features, s Site) {
 	})
 	publish(t, tr, text("in", "k", "1"))
 	await(t, set, "the commit")
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	tr = s.Open(t, Config{})
 	wakes, _ := sleeper(t, tr, nil)
 	if w := await(t, wakes, "the wake"); w.key != "k" || !w.at.Equal(at) || w.came.Before(at) {
@@ -242,9 +240,7 @@ func testWakeAtStart(t *testing.T, f Features, s Site) {
 	if len(wakes) > 0 {
 		t.Errorf("%+v came though nothing was restarted", <-wakes)
 	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	tr = s.Open(t, Config{})
 	wakes, stop := sleeper(t, tr, plan)
 	var got []string
@@ -296,9 +292,7 @@ func testWakesInState(t *testing.T, f Features, s Site) {
 	soon = time.Now().Add(f.delay()).Truncate(time.Microsecond)
 	publish(t, tr, text("in", "soon", "5")) // the last, because its wake may come before the close
 	await(t, handled, "the last commit")
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	tr = s.Open(t, c)
 	wakes := make(chan woken, 10)
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
