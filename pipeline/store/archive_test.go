@@ -18,9 +18,7 @@ func sent(t *testing.T, n uint64) []byte {
 	dir := t.TempDir()
 	d := open(t, Options{Dir: dir})
 	for i := range n {
-		if err := put(d, i); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, d, i)
 		if i > 0 {
 			continue
 		}
@@ -113,9 +111,7 @@ func TestStrangeArchive(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, w)
 		// tar.Writer makes no sparse files, whose size is not that of what follows: forge one.
 		forged := bytes.Replace(b.Bytes(), []byte("VENDOR.abc.size"), []byte("GNU.sparse.size"), 1)
 		if name == "sparse" && bytes.Equal(forged, b.Bytes()) {
@@ -157,9 +153,7 @@ func TestArchiveOfNoStore(t *testing.T) {
 		if err := c.write(out); err != nil {
 			t.Fatal(err)
 		}
-		if err := out.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, out)
 		err := Unpack(&b, filepath.Join(top, "restored"))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)

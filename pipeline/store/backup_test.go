@@ -28,6 +28,14 @@ func put(d *DB, i uint64) error {
 	return nil
 }
 
+// mustPut is put for tests.
+func mustPut(t *testing.T, d *DB, i uint64) {
+	t.Helper()
+	if err := put(d, i); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // counted returns how many entries of the sequence both namespaces hold: its first, each
 // with its state.
 func counted(t *testing.T, d *DB) uint64 {
@@ -66,9 +74,7 @@ func TestBackup(t *testing.T) {
 	d := open(t, Options{Dir: filepath.Join(top, "data"), Lanes: 3})
 	id := d.ID()
 	for i := range uint64(100) {
-		if err := put(d, i); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, d, i)
 	}
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
@@ -108,14 +114,10 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%s holds %d entries and %d lanes, want at least %d and 3", dir, n, c.Lanes(), last)
 		}
 		last = n
-		if err := put(c, n); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, c, n)
 		before := c.ID()
 		ids[before], ids[c.Namespace("other").ID()] = true, true
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, c)
 		if c = open(t, Options{Dir: dir}); c.ID() != before || counted(t, c) != n+1 {
 			t.Errorf("%s opened again has the ID %s, was %s, and %d entries", dir, c.ID(), before, counted(t, c))
 		}
@@ -160,9 +162,7 @@ func TestBackupErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed := open(t, Options{Dir: filepath.Join(top, "closed")})
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, closed)
 	for name, test := range map[string]struct {
 		d    *DB
 		dir  string
@@ -197,9 +197,7 @@ func TestBackupOntoAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer leave()
-	if err := put(d, 0); err != nil {
-		t.Fatal(err)
-	}
+	mustPut(t, d, 0)
 	err = d.Backup("/other/backup")
 	if err == nil || !strings.Contains(err.Error(), "copying into /other/backup failed: no space left on device; make room") {
 		t.Errorf("got %v", err)
@@ -207,9 +205,7 @@ func TestBackupOntoAFullDisk(t *testing.T) {
 	if names, err := fs.List("/other"); len(names) > 0 || err != nil {
 		t.Errorf("left behind: %q, %v", names, err)
 	}
-	if err := put(d, 1); err != nil {
-		t.Error(err)
-	}
+	mustPut(t, d, 1)
 }
 
 // TestBackupPowerCut cuts the power before each of the operations on the disk that a
@@ -220,9 +216,7 @@ func TestBackupPowerCut(t *testing.T) {
 		p := &powerCut{mem: vfs.NewCrashableMem(), at: at}
 		d := open(t, Options{Dir: "/data", FS: p.fs()})
 		for i := range uint64(5) {
-			if err := put(d, i); err != nil {
-				t.Fatal(err)
-			}
+			mustPut(t, d, i)
 		}
 		p.turn(true)
 		if err := d.Backup("/backups/b"); err != nil {
@@ -282,9 +276,7 @@ func TestBackupAtOnce(t *testing.T) {
 			t.Errorf("%s has %d entries, want 100", dir, n)
 		}
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, d)
 	if d = open(t, Options{Dir: "/data", FS: mem}); d.ID() != id || counted(t, d) != 100 {
 		t.Errorf("the original has the ID %s, was %s, and %d entries", d.ID(), id, counted(t, d))
 	}
@@ -295,9 +287,7 @@ func TestBackupIsVerified(t *testing.T) {
 	for _, lost := range []string{"MANIFEST-", ".sst", ".log"} {
 		fs := &losing{FS: vfs.NewMem(), dir: "/other", part: lost}
 		d := open(t, Options{Dir: "/data", FS: fs})
-		if err := put(d, 0); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, d, 0)
 		if lost == ".sst" {
 			if err := d.pebble.Flush(); err != nil {
 				t.Fatal(err)
@@ -315,8 +305,6 @@ func TestBackupIsVerified(t *testing.T) {
 		if err := d.BackupTo(&sent); err == nil || sent.Len() > 0 {
 			t.Errorf("without %s: %d bytes were sent, %v", lost, sent.Len(), err)
 		}
-		if err := put(d, 1); err != nil {
-			t.Error(err)
-		}
+		mustPut(t, d, 1)
 	}
 }

@@ -20,25 +20,17 @@ func filled(t *testing.T) *vfs.MemFS {
 	mem := vfs.NewMem()
 	d := open(t, Options{Dir: "/data", FS: mem})
 	for i := range uint64(50) {
-		if err := put(d, i); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, d, i)
 	}
 	if err := d.pebble.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, d)
 	d = open(t, Options{Dir: "/data", FS: mem})
 	for i := range uint64(50) {
-		if err := put(d, 50+i); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, d, 50+i)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, d)
 	return mem
 }
 
@@ -74,9 +66,7 @@ func edit(t *testing.T, fs vfs.FS, name string, f func([]byte) []byte) {
 	if _, err := file.Write(f(b)); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, file)
 }
 
 func read(t *testing.T, fs vfs.FS, name string) []byte {
@@ -108,28 +98,31 @@ func scribble(part float64) func([]byte) []byte {
 	}
 }
 
-// TestDamage: Open, or the first read, says what is damaged and what to do, and nothing is
-// made over it.
+// TestDamage: Open, or the first read, says each time what is damaged and what to do, and nothing is made over it. Only
+// where the damage is within a table does a start come as far as to move the log into another; nothing is lost by
+// that.
 func TestDamage(t *testing.T) {
 	for name, c := range map[string]struct {
-		file string
-		f    func([]byte) []byte // nil: the file is gone
-		want string
+		file  string
+		f     func([]byte) []byte // nil: the file is gone
+		want  string
+		moved bool
 	}{
-		"table":            {"*.sst", scribble(0.2), ".sst: "},
-		"table's index":    {"*.sst", scribble(0.99), "pebble: "},
-		"table gone":       {"*.sst", nil, "file does not exist"},
-		"table cut":        {"*.sst", func(b []byte) []byte { return b[:len(b)-1] }, "object size mismatch"},
-		"table longer":     {"*.sst", func(b []byte) []byte { return append(b, 0) }, "object size mismatch"},
-		"manifest":         {"MANIFEST-*", scribble(0.1), "malformed manifest"},
-		"manifest gone":    {"MANIFEST-*", nil, "MANIFEST-"},
-		"marker gone":      {"marker.manifest.*", nil, "its file marker.manifest.* is missing"},
-		"format gone":      {"marker.format-version.*", nil, "its file marker.format-version.* is missing"},
-		"within the log":   {"*.log", scribble(0.5), "replaying WAL"},
-		"log's first page": {"*.log", scribble(0.001), "replaying WAL"},
+		"table":            {"*.sst", scribble(0.2), ".sst: ", true},
+		"table's index":    {"*.sst", scribble(0.99), "pebble: ", true},
+		"table gone":       {"*.sst", nil, "file does not exist", false},
+		"table cut":        {"*.sst", func(b []byte) []byte { return b[:len(b)-1] }, "object size mismatch", false},
+		"table longer":     {"*.sst", func(b []byte) []byte { return append(b, 0) }, "object size mismatch", false},
+		"manifest":         {"MANIFEST-*", scribble(0.1), "malformed manifest", false},
+		"manifest gone":    {"MANIFEST-*", nil, "MANIFEST-", false},
+		"marker gone":      {"marker.manifest.*", nil, "its file marker.manifest.* is missing", false},
+		"format gone":      {"marker.format-version.*", nil, "its file marker.format-version.* is missing", false},
+		"within the log":   {"*.log", scribble(0.5), "replaying WAL", false},
+		"log's first page": {"*.log", scribble(0.001), "replaying WAL", false},
 	} {
 		mem := filled(t)
 		file := last(t, mem, c.file)
+		whole := read(t, mem, file)
 		if c.f == nil {
 			if err := mem.Remove(file); err != nil {
 				t.Fatal(err)
@@ -137,27 +130,40 @@ func TestDamage(t *testing.T) {
 		} else {
 			edit(t, mem, file, c.f)
 		}
-		var log bytes.Buffer
-		d, err := Open(Options{Dir: "/data", FS: mem, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
-		if err == nil {
-			_, err = d.ReadLog("t", 0, 0, 1000, 1<<20)
-			if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
-				t.Errorf("%s: a read gave %v", name, err)
-			}
-			if err := d.Close(); err != nil {
-				t.Errorf("%s: Close: %v", name, err)
+		before := readAll(t, mem)
+		for range 3 {
+			log, err := openDamaged(t, mem)
+			for _, want := range []string{"the store in /data is damaged (", c.want, "): restore a backup, and keep this directory"} {
+				if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(log+err.Error(), want) {
+					t.Errorf("%s: %v, want %q\n%s", name, err, want, log)
+				}
 			}
 		}
-		said := log.String()
-		if err != nil {
-			said += err.Error()
+		if got := !maps.Equal(readAll(t, mem), before); got != c.moved {
+			t.Errorf("%s: changed %v, want %v", name, got, c.moved)
 		}
-		for _, want := range []string{"the store in /data is damaged (", c.want, "): restore a backup, and keep this directory"} {
-			if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(said, want) {
-				t.Errorf("%s: %v, want %q\n%s", name, err, want, log.String())
+		if c.moved { // repaired, it has everything
+			edit(t, mem, file, func([]byte) []byte { return whole })
+			if n := counted(t, open(t, Options{Dir: "/data", FS: mem})); n != 100 {
+				t.Errorf("%s: repaired it has %d entries, want 100", name, n)
 			}
 		}
 	}
+}
+
+// openDamaged returns what a store logs, and why it cannot be opened or read.
+func openDamaged(t *testing.T, fs vfs.FS) (log string, err error) {
+	t.Helper()
+	var out bytes.Buffer
+	d, err := Open(Options{Dir: "/data", FS: fs, Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err == nil {
+		_, err = d.ReadLog("t", 0, 0, 1000, 1<<20)
+		if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
+			t.Errorf("a read gave %v", err)
+		}
+		mustClose(t, d)
+	}
+	return out.String(), err
 }
 
 // TestOnlyTheFormatIsLeft: no store is made where one was.
@@ -180,48 +186,6 @@ func TestOnlyTheFormatIsLeft(t *testing.T) {
 	}
 	if _, err := Open(Options{Dir: "/data", FS: mem}); err == nil || !strings.Contains(err.Error(), "marker.manifest.* is missing") {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestFailedStart: what a start that failed leaves. Only where the damage is within a table
-// did it come as far as to move the log into another; nothing is lost by that.
-func TestFailedStart(t *testing.T) {
-	for name, c := range map[string]struct {
-		file  string
-		f     func([]byte) []byte
-		moved bool
-	}{
-		"table cut":          {"*.sst", func(b []byte) []byte { return b[:len(b)-1] }, false},
-		"table's index":      {"*.sst", scribble(0.99), true},
-		"manifest":           {"MANIFEST-*", scribble(0.1), false},
-		"within the log":     {"*.log", scribble(0.5), false},
-		"the format is gone": {"marker.format-version.*", nil, false},
-	} {
-		mem := filled(t)
-		file := last(t, mem, c.file)
-		whole := readAll(t, mem)
-		if c.f == nil {
-			if err := mem.Remove(file); err != nil {
-				t.Fatal(err)
-			}
-		} else {
-			edit(t, mem, file, c.f)
-		}
-		before := readAll(t, mem)
-		for range 3 {
-			if _, err := Open(Options{Dir: "/data", FS: mem}); err == nil {
-				t.Fatalf("%s: it was opened", name)
-			}
-		}
-		if got := !maps.Equal(readAll(t, mem), before); got != c.moved {
-			t.Errorf("%s: changed %v, want %v", name, got, c.moved)
-		}
-		if c.moved { // repaired, it has everything
-			edit(t, mem, file, func([]byte) []byte { return []byte(whole[file]) })
-			if n := counted(t, open(t, Options{Dir: "/data", FS: mem})); n != 100 {
-				t.Errorf("%s: repaired it has %d entries, want 100", name, n)
-			}
-		}
 	}
 }
 

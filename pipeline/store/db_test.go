@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -23,12 +24,16 @@ func open(t *testing.T, o Options) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
+	t.Cleanup(func() { mustClose(t, d) })
 	return d
+}
+
+// mustClose closes c, which must not fail.
+func mustClose(t *testing.T, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
 }
 
 // commit commits what f writes, durably.
@@ -65,9 +70,7 @@ func TestOpenKeepsWhatWasFixed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "on", "the", "way")
 	d := open(t, Options{Dir: dir, Lanes: 5})
 	id := d.ID()
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, d)
 	d = open(t, Options{Dir: dir, Lanes: 7})
 	if d.ID() != id || d.Lanes() != 5 {
 		t.Errorf("reopened with ID %s and %d lanes, want %s and 5", d.ID(), d.Lanes(), id)
@@ -86,9 +89,7 @@ func TestOpenErrors(t *testing.T) {
 		if err := d.pebble.Set([]byte{kindMeta}, []byte{format}, pebble.Sync); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustClose(t, d)
 	}
 	tests := map[string]struct {
 		o    Options

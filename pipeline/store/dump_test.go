@@ -44,16 +44,11 @@ func TestFill(t *testing.T) {
 	if err := Fill(Options{Dir: dir, Lanes: 3}, state); err != nil {
 		t.Fatal(err)
 	}
-	db, err := Open(Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := open(t, Options{Dir: dir})
 	if v, ok, err := db.GetState("g", 0, "k", "n"); string(v) != "v" || !ok || err != nil || db.Lanes() != 3 {
 		t.Errorf("got %q, %v, %v", v, ok, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, db)
 	if err := Fill(Options{Dir: dir}, state); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("in a directory with a store: got %v", err)
 	}

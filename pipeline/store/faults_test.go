@@ -133,9 +133,7 @@ func TestFilesCannotBeMade(t *testing.T) {
 	f.on.Store(true)
 	var n uint64
 	for err = nil; err == nil; n++ {
-		if err := put(d, n); err != nil {
-			t.Fatal(err)
-		}
+		mustPut(t, d, n)
 		select {
 		case err = <-told:
 		default:
@@ -147,9 +145,7 @@ func TestFilesCannotBeMade(t *testing.T) {
 		t.Errorf("told %v", err)
 	}
 	f.on.Store(false)
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	mustClose(t, d)
 	if got := counted(t, open(t, Options{Dir: "/data", FS: mem})); got != n {
 		t.Errorf("%d entries of %d", got, n)
 	}

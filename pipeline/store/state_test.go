@@ -256,9 +256,7 @@ func testBatches(t *testing.T, at *site) {
 func testErrClosed(t *testing.T, at *site) {
 	s := at.open(t)
 	for range 2 {
-		if err := s.db.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		mustClose(t, s.db)
 	}
 	_, _, get := s.get("a")
 	for what, err := range map[string]error{
