@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -28,31 +27,13 @@ func TestFencedLanes(t *testing.T) {
 	count(t, tr, "g", "in")
 	<-tr.Gained()
 	for lane := range testLanes {
-		conf, err := c.admin().TxnConfig(fmt.Sprintf("%s-%d", c.Group, lane))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := sarama.NewSyncProducer(c.Brokers, conf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
+		txnProducer(t, c, fmt.Sprintf("%s-%d", c.Group, lane))
 	}
 	for i := range testLanes * 4 {
 		key := fmt.Sprint("k", i)
-		if err := tr.Publish(context.Background(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, "in", key, key)
 	}
-	got := results(t, c.Brokers, c.Prefix, testLanes*4)
-	if len(got) != testLanes*4 {
-		t.Errorf("%d keys were handled, want %d", len(got), testLanes*4)
-	}
-	for key, v := range got {
-		if v != key+" " {
-			t.Errorf("%s: handled %q, want once", key, v)
-		}
-	}
+	handledOnce(t, c.Brokers, c.Prefix, testLanes*4)
 	kafkatest.Mention(t, logged.String(), "another producer has its transactional ID now")
 }
 
@@ -98,35 +79,32 @@ func stuck(t *testing.T, answering bool) {
 		return nil, nil, false
 	})
 	count(t, tr, "g", "in")
-	publish := func(key string) {
-		t.Helper()
-		if err := tr.Publish(context.Background(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	for i := range testLanes * 4 {
-		publish(string(rune('a' + i)))
+		key := string(rune('a' + i))
+		publish(t, tr, "in", key, key)
 	}
-	handled := func(n int) {
-		t.Helper()
-		got := results(t, brokers, prefix, n)
-		if len(got) != n {
-			t.Errorf("%d keys were handled, want %d", len(got), n)
-		}
-		for key, v := range got {
-			if v != key+" " {
-				t.Errorf("%s: handled %q, want once", key, v)
-			}
-		}
-	}
-	handled(testLanes * 4)
+	handledOnce(t, brokers, prefix, testLanes*4)
 	if !hung.Load() {
 		t.Fatal("no transaction hung")
 	}
 	goOn()
 	<-woken
-	publish("last") // its transaction ends behind the one that hung
-	handled(testLanes*4 + 1)
+	publish(t, tr, "in", "last", "last") // its transaction ends behind the one that hung
+	handledOnce(t, brokers, prefix, testLanes*4+1)
+}
+
+// handledOnce fails t unless one message of each of n keys was handled, once.
+func handledOnce(t *testing.T, brokers []string, prefix string, n int) {
+	t.Helper()
+	got := results(t, brokers, prefix, n)
+	if len(got) != n {
+		t.Errorf("%d keys were handled, want %d", len(got), n)
+	}
+	for key, v := range got {
+		if v != key+" " {
+			t.Errorf("%s: handled %q, want once", key, v)
+		}
+	}
 }
 
 // TestLargeRecord emits a message that is larger than the brokers take, but packs well.
@@ -135,10 +113,7 @@ func TestLargeRecord(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		tr := sharing(t, c.Brokers, c.Prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}})
 		body := []byte(strings.Repeat("in stock, out of stock, ", 15<<20/24))
-		ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ms := subscribed(t, tr, "g", "in")
 		go func() {
 			for m := range ms {
 				tx, _ := flow.TxFrom(m.Context())
@@ -149,9 +124,7 @@ func TestLargeRecord(t *testing.T) {
 				m.Ack()
 			}
 		}()
-		if err := tr.Publish(context.Background(), flow.Message{ID: "x", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, "in", "k", "x")
 		if got := results(t, c.Brokers, c.Prefix, 1); got["k"] != string(body) {
 			t.Errorf("got %d bytes, want %d", len(got["k"]), len(body))
 		}

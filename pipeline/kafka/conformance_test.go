@@ -111,9 +111,7 @@ func TestCloseWhilePublishing(t *testing.T) {
 			})
 		}
 		begun.Wait()
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
+		mustClose(t, tr)
 		ended.Wait()
 	}
 }

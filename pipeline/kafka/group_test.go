@@ -8,7 +8,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
@@ -32,10 +31,7 @@ func TestLeave(t *testing.T) {
 			var logged kafkatest.Log
 			c := testConfig(cluster.ListenAddrs())
 			c.Logger = logged.Logger()
-			tr, err := start(t.Context(), c, flow.Wiring{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			tr := opened(t, c)
 			<-tr.Gained()
 			var asked atomic.Int32
 			cluster.ControlKey(int16(kmsg.LeaveGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {
@@ -50,9 +46,7 @@ func TestLeave(t *testing.T) {
 				resp.ErrorCode = test.code
 				return resp, nil, true
 			})
-			if err := tr.Close(); err != nil {
-				t.Error(err)
-			}
+			mustClose(t, tr)
 			if test.want != "" {
 				kafkatest.Mention(t, logged.String(), test.want)
 				return

@@ -25,18 +25,12 @@ func TestLanesMove(t *testing.T) {
 		const keys, rounds = 16, 12
 		first := sharing(t, c.Brokers, c.Prefix, kept, topics)
 		count(t, first, "g", "in")
-		publish := func(tr *Transport, round int) {
-			for k := range keys {
-				key := fmt.Sprint("k", k)
-				m := flow.Message{ID: fmt.Sprintf("%s.%d", key, round), Topic: "in", Key: key, Type: "test.v1"}
-				if err := tr.Publish(context.Background(), m); err != nil {
-					t.Error(err)
-				}
-			}
-		}
 		live := []*Transport{first}
 		for round := range rounds {
-			publish(live[0], round)
+			for k := range keys {
+				key := fmt.Sprint("k", k)
+				publish(t, live[0], "in", key, fmt.Sprintf("%s.%d", key, round))
+			}
 			dir := ""
 			if round%3 == 2 {
 				dir = t.TempDir()
@@ -45,9 +39,7 @@ func TestLanesMove(t *testing.T) {
 			count(t, next, "g", "in")
 			live = append(live, next)
 			if len(live) > 2 {
-				if err := live[0].Close(); err != nil {
-					t.Error(err)
-				}
+				mustClose(t, live[0])
 				live = live[1:]
 			}
 		}
@@ -93,10 +85,7 @@ func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := sharing(t, kafkatest.Start(t), kafkatest.Prefix(), "", nil)
 	fits := make(chan error, 10)
-	ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ms := subscribed(t, tr, "g", "in")
 	huge := make([]byte, 7<<20)
 	_, _ = rand.Read(huge) // does not pack
 	go func() {
@@ -116,10 +105,7 @@ func TestTooLarge(t *testing.T) {
 		}
 	}()
 	for id, want := range map[string]bool{"emits": false, "writes": false, "neither": true} {
-		m := flow.Message{ID: id, Topic: "in", Key: "k", Type: "test.v1"}
-		if err := tr.Publish(context.Background(), m); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, "in", "k", id)
 		err := <-fits
 		if class, _ := failure.ClassOf(err); (err == nil) != want || err != nil && class != failure.ClassPermanent {
 			t.Errorf("%s: %v", id, err)
@@ -158,9 +144,7 @@ func TestMisplacedOnce(t *testing.T) {
 	count(t, before, "b", "in")
 	misplace(t, brokers, prefix+"in", func(int) string { return "" })
 	results(t, brokers, prefix, testLanes)
-	if err := before.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, before)
 	tr := sharing(t, brokers, prefix, "", topics("a", "b"))
 	for _, group := range []string{"a", "b"} {
 		count(t, tr, group, "in")
@@ -186,14 +170,7 @@ func TestMisplacedHuge(t *testing.T) {
 	own := -1
 	misplace(t, brokers, prefix+"in", func(int) string { return strings.Repeat("x", 7<<20) })
 	misplace(t, brokers, prefix+"in", func(int) string { return "behind" })
-	dead, err := tr.Subscriber("d").Subscribe(context.Background(), flow.TopicDead)
-	if err != nil {
-		t.Fatal(err)
-	}
-	handled, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dead, handled := subscribed(t, tr, "d", flow.TopicDead), subscribed(t, tr, "g", "in")
 	var small, letters int
 	for small < testLanes || letters < testLanes-1 {
 		select {

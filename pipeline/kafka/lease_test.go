@@ -31,16 +31,12 @@ func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 	}
 	for i := range 16 {
 		key := fmt.Sprint("k", i)
-		if err := tr.Publish(t.Context(), flow.Message{ID: key, Topic: "in", Key: key, Type: "test.v1"}); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, tr, "in", key, key)
 	}
 	for range tr.lanes {
 		<-ms
 	}
-	if _, err := tr.Subscriber("g").Subscribe(t.Context(), "in"); err != nil {
-		t.Fatal(err)
-	}
+	subscribed(t, tr, "g", "in")
 	return tr, first
 }
 

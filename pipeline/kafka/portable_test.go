@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -77,6 +76,13 @@ func exportOf(t *testing.T, c Config, leave bool) (*portable.Export, []string, e
 	return e, left, err
 }
 
+// exportRefused fails t unless exporting what c keeps fails with an error that contains want.
+func exportRefused(t *testing.T, c Config, want string) {
+	t.Helper()
+	_, _, err := exportOf(t, c, false)
+	kafkatest.Refused(t, err, want)
+}
+
 // all is what e holds, in an order that does not change.
 func all(t *testing.T, e *portable.Export) []portable.Record {
 	t.Helper()
@@ -101,24 +107,15 @@ func TestMove(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
 		c.Topics = movedTopics
-		if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), "there is no topic "+c.Prefix+"state") {
-			t.Errorf("of nothing: got %v", err)
-		}
+		exportRefused(t, c, "there is no topic "+c.Prefix+"state")
 		e, want := movable(t)
 		if err := Import(t.Context(), c, e); err != nil {
 			t.Fatal(err)
 		}
-		if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "holds state: "+vacant) {
-			t.Errorf("the second time: got %v", err)
-		}
-		tr, err := start(t.Context(), c, flow.Wiring{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		in := subscribed(t, tr)
-		if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: "in", Key: "a", Type: "test.v1"}); err != nil {
-			t.Fatal(err)
-		}
+		kafkatest.Refused(t, Import(t.Context(), c, e), "holds state: "+vacant)
+		tr := opened(t, c)
+		in := subscribed(t, tr, "g", "in")
+		publish(t, tr, "in", "a", "1")
 		woken := map[string]bool{}
 		for handled := false; !handled || len(woken) < 3; {
 			m := <-in
@@ -138,12 +135,8 @@ func TestMove(t *testing.T) {
 			tx.WakeAt(key, time.Unix(1<<32, 7).UTC(), flow.AtStart)
 			m.Ack()
 		}
-		if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), "processes work in the consumer group "+c.Group) {
-			t.Errorf("while a process works: got %v", err)
-		}
-		if err := tr.Close(); err != nil {
-			t.Fatal(err)
-		}
+		exportRefused(t, c, "processes work in the consumer group "+c.Group)
+		mustClose(t, tr)
 		again, left, err := exportOf(t, c, false)
 		if err != nil || len(left) > 0 {
 			t.Fatal(left, err)
@@ -163,13 +156,19 @@ func TestMove(t *testing.T) {
 	})
 }
 
-func subscribed(t *testing.T, tr *Transport) <-chan *message.Message {
+// txnProducer returns the transactional producer that id names.
+func txnProducer(t *testing.T, c Config, id string) sarama.SyncProducer {
 	t.Helper()
-	in, err := tr.Subscriber("g").Subscribe(t.Context(), "in")
+	conf, err := c.admin().TxnConfig(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return in
+	p, err := sarama.NewSyncProducer(c.Brokers, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
 }
 
 // TestExportWaits: a message that waits is a refusal, one of a transaction that was given up
@@ -182,15 +181,7 @@ func TestExportWaits(t *testing.T) {
 		if err := Import(t.Context(), c, e); err != nil {
 			t.Fatal(err)
 		}
-		conf, err := c.admin().TxnConfig(c.Group + "-test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := sarama.NewSyncProducer(c.Brokers, conf)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
+		p := txnProducer(t, c, c.Group+"-test")
 		for _, end := range []func() error{p.AbortTxn, p.CommitTxn} {
 			if _, left, err := exportOf(t, c, false); err != nil || len(left) > 0 {
 				t.Fatalf("while nothing waits: %v, %v", left, err)
@@ -211,9 +202,7 @@ func TestExportWaits(t *testing.T) {
 			}
 		}
 		want := "in 1 of 3 partitions of " + c.Prefix + "in for g"
-		if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), "messages wait to be handled ("+want+")") {
-			t.Errorf("got %v", err)
-		}
+		exportRefused(t, c, "messages wait to be handled ("+want+")")
 		if _, left, err := exportOf(t, c, true); err != nil || !slices.Equal(left, []string{want}) {
 			t.Errorf("left behind: got %q, %v", left, err)
 		}
@@ -228,9 +217,7 @@ func TestFailedImport(t *testing.T) {
 		c.Topics = movedTopics
 		e, want := movable(t)
 		e.Groups[0].States++ // which its file does not hold
-		if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "nothing was imported: the export in") {
-			t.Errorf("of a damaged export: got %v", err)
-		}
+		kafkatest.Refused(t, Import(t.Context(), c, e), "nothing was imported: the export in")
 		e.Groups[0].States--
 		if err := Import(t.Context(), c, e); err != nil {
 			t.Fatal(err)
@@ -246,23 +233,12 @@ func TestFailedImport(t *testing.T) {
 	})
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
-	tr, err := start(t.Context(), c, flow.Wiring{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := opened(t, c)
 	e, _ := movable(t)
-	if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "processes work") {
-		t.Errorf("while a process works: got %v", err)
-	}
-	if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: "in", Key: "a", Type: "test.v1"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := Import(t.Context(), c, e); err == nil || !strings.Contains(err.Error(), "topic "+c.Prefix+"in was used: "+vacant) {
-		t.Errorf("into topics that were used: got %v", err)
-	}
+	kafkatest.Refused(t, Import(t.Context(), c, e), "processes work")
+	publish(t, tr, "in", "a", "1")
+	mustClose(t, tr)
+	kafkatest.Refused(t, Import(t.Context(), c, e), "topic "+c.Prefix+"in was used: "+vacant)
 }
 
 // TestKeysInTwoLanes: what is kept for one key in two lanes cannot be one state elsewhere.
@@ -274,21 +250,11 @@ func TestKeysInTwoLanes(t *testing.T) {
 	if err := Import(t.Context(), c, e); err != nil {
 		t.Fatal(err)
 	}
-	conf, err := c.admin().TxnConfig(c.Group + "-test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := sarama.NewSyncProducer(c.Brokers, conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := txnProducer(t, c, c.Group+"-test")
 	other := (client.PartitionOf("a", 3) + 1) % 3
 	another := produced(c.Prefix, other, nil, map[string][]byte{changelog.Key(changelog.KindState, "g", "a", "n"): []byte("another")})
 	if err := client.Transact(p, another); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), `group g keeps something for the key "a" in lane `) {
-		t.Errorf("got %v", err)
-	}
+	exportRefused(t, c, `group g keeps something for the key "a" in lane `)
 }

@@ -30,10 +30,7 @@ func TestHintsAreSentAgain(t *testing.T) {
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]flow.Topic{flow.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
 	tr := opened(t, c)
-	got, err := tr.Subscriber("g").Subscribe(t.Context(), flow.TopicRequests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := subscribed(t, tr, "g", flow.TopicRequests)
 	var refusals atomic.Int32
 	cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()

@@ -3,7 +3,6 @@ package kafka
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,14 +16,9 @@ import (
 // handleOne publishes a message for k, handles it, and returns what was kept for k before.
 func handleOne(t *testing.T, dir string, c Config) (before string) {
 	t.Helper()
-	tr, err := start(t.Context(), c, flow.Wiring{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := subscribed(t, tr)
-	if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: "in", Key: "k", Type: "test.v1"}); err != nil {
-		t.Fatal(err)
-	}
+	tr := openedIn(t, dir, c)
+	in := subscribed(t, tr, "g", "in")
+	publish(t, tr, "in", "k", "1")
 	m := <-in
 	tx, _ := flow.TxFrom(m.Context())
 	v, _, err := tx.State("k").Get("n")
@@ -35,9 +29,7 @@ func handleOne(t *testing.T, dir string, c Config) (before string) {
 		t.Fatal(err)
 	}
 	m.Ack()
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustClose(t, tr)
 	return string(v)
 }
 
@@ -69,9 +61,8 @@ func TestCopyRefused(t *testing.T) {
 	dir := filepath.Join(top, "kafka")
 	b := a
 	b.Prefix, b.Group, b.Lanes = "b.", "b", 4
-	if _, err := start(t.Context(), b, flow.Wiring{Dir: top}); err == nil || !strings.Contains(err.Error(), "the copy of the state in "+dir+" has 3 lanes and the topics have 4: remove that directory") {
-		t.Errorf("got %v", err)
-	}
+	_, err := start(t.Context(), b, flow.Wiring{Dir: top})
+	kafkatest.Refused(t, err, "the copy of the state in "+dir+" has 3 lanes and the topics have 4: remove that directory")
 	manifests, err := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
 	if err != nil || len(manifests) == 0 {
 		t.Fatal(manifests, err)
@@ -79,9 +70,8 @@ func TestCopyRefused(t *testing.T) {
 	if err := os.Truncate(manifests[len(manifests)-1], 3); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := start(t.Context(), a, flow.Wiring{Dir: top}); err == nil || !strings.Contains(err.Error(), "the store in "+dir+" is damaged") {
-		t.Errorf("got %v", err)
-	}
+	_, err = start(t.Context(), a, flow.Wiring{Dir: top})
+	kafkatest.Refused(t, err, "the store in "+dir+" is damaged")
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -99,9 +89,7 @@ func TestTopicMadeAgain(t *testing.T) {
 	if err := testAdmin(t, c).DeleteTopic(c.Prefix + "in"); err != nil {
 		t.Fatal(err)
 	}
-	if text := brokenText(t, c); !strings.Contains(text, "topic "+c.Prefix+"in was deleted and made again since the last run") || !strings.Contains(text, "state export DIR") {
-		t.Errorf("got %s", text)
-	}
+	kafkatest.Mention(t, brokenText(t, c), "topic "+c.Prefix+"in was deleted and made again since the last run", "state export DIR")
 	// Its state can be saved all the same.
 	if e, left, err := exportOf(t, c, false); err != nil || len(left) > 0 || len(all(t, e)) != 1 {
 		t.Errorf("got %v, %v", left, err)
@@ -114,26 +102,13 @@ func TestStateOfANewerVersion(t *testing.T) {
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	handleOne(t, "", c)
-	conf, err := c.admin().ProducerConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := sarama.NewSyncProducer(c.Brokers, conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
 	newer := &sarama.ProducerMessage{Topic: c.Prefix + admin.TopicState, Key: sarama.StringEncoder("\x08s"), Value: sarama.StringEncoder("x")}
-	if _, _, err := p.SendMessage(newer); err != nil {
+	if _, _, err := intoLanes(t, c.Brokers).SendMessage(newer); err != nil {
 		t.Fatal(err)
 	}
 	const want = "the state topic was written by another version of Vokter (format 8, this one knows 7): use that version"
-	if text := brokenText(t, c); !strings.Contains(text, want) {
-		t.Errorf("got %s", text)
-	}
-	if _, _, err := exportOf(t, c, false); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("export: got %v", err)
-	}
+	kafkatest.Mention(t, brokenText(t, c), want)
+	exportRefused(t, c, want)
 }
 
 // brokenText is why a Transport of c cannot go on.
@@ -165,27 +140,15 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]flow.Topic{flow.TopicChanges: {}}
-	tr, err := start(t.Context(), c, flow.Wiring{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Publish(t.Context(), flow.Message{ID: "1", Topic: flow.TopicChanges, Key: "k", Type: "test.v1"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.Close(); err != nil {
-		t.Fatal(err)
-	}
+	tr := opened(t, c)
+	publish(t, tr, flow.TopicChanges, "k", "1")
+	mustClose(t, tr)
 	if err := testAdmin(t, c).DeleteTopic(c.Prefix + admin.TopicState); err != nil {
 		t.Fatal(err)
 	}
 	asked := refuseOffsets(cluster, 2) // sarama asks twice each time
-	tr, err = start(t.Context(), c, flow.Wiring{})
-	if err == nil {
-		_ = tr.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), admin.TopicState+" is missing or empty") {
-		t.Errorf("Open: %v, want a refusal that names the topic", err)
-	}
+	_, err := start(t.Context(), c, flow.Wiring{})
+	kafkatest.Refused(t, err, admin.TopicState+" is missing or empty")
 	if n := asked.Load(); n < 3 {
 		t.Errorf("the brokers were asked %d times only", n)
 	}

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"crypto/rand"
 	"testing"
 	"time"
@@ -16,10 +15,7 @@ import (
 // counted to the topic "out".
 func count(t *testing.T, tr *Transport, group, topic string) {
 	t.Helper()
-	ms, err := tr.Subscriber(group).Subscribe(context.Background(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ms := subscribed(t, tr, group, topic)
 	go func() {
 		for m := range ms {
 			go func() {

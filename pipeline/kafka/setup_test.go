@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/memory"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -66,12 +68,34 @@ func openedIn(t *testing.T, dir string, c Config) *Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := tr.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { mustClose(t, tr) })
 	return tr
+}
+
+// mustClose closes c, which must not fail.
+func mustClose(t *testing.T, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// publish publishes a message.
+func publish(t *testing.T, tr *Transport, topic, key, id string) {
+	t.Helper()
+	if err := tr.Publish(context.Background(), flow.Message{ID: id, Topic: topic, Key: key, Type: "test.v1"}); err != nil {
+		t.Fatalf("Publish: %v", err)
+	}
+}
+
+// subscribed returns what group gets of topic.
+func subscribed(t *testing.T, tr *Transport, group, topic string) <-chan *message.Message {
+	t.Helper()
+	ms, err := tr.Subscriber(group).Subscribe(context.Background(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ms
 }
 
 // sharing returns a transport that shares the lanes of prefix.
