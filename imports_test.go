@@ -63,7 +63,7 @@ var direction = []struct {
 	{pkg: "test/wasmtest", may: nil},
 	{pkg: "internal/nearest", may: nil},
 	{pkg: "test/testcert", may: nil},
-	{pkg: "test/kafkatest", may: nil},
+	{pkg: "test/kafkatest", may: []string{"pipeline"}},
 	{pkg: "internal/sinkdoc", may: nil},
 	{pkg: "test/slackfake", may: nil},
 	{pkg: "internal/reading", may: []string{"pipeline/flow", "internal/nearest", "pipeline", "pipeline/text", "stages"}},

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/test/kafkatest"
 )
@@ -39,20 +37,7 @@ func TestValidate(t *testing.T) {
 		{name: "instance", config: with(func(c *Config) { c.InstanceID = "ä" }), want: "instance_id"},
 		{name: "session", config: with(func(c *Config) { c.SessionTimeout = time.Millisecond }), want: "session_timeout", says: "at least 500ms"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			err := tt.config.Validate()
-			if tt.want == "" {
-				if err != nil {
-					t.Errorf("got %v, want no error", err)
-				}
-				return
-			}
-			field, ok := errors.AsType[*pipeline.FieldError](err)
-			if !ok || field.Field != tt.want || strings.Contains(err.Error(), "\n") {
-				t.Fatalf("got %v, want one mistake in %s", err, tt.want)
-			}
-			kafkatest.Mention(t, err.Error(), tt.says)
-		})
+		t.Run(tt.name, func(t *testing.T) { kafkatest.Mistake(t, tt.config.Validate(), tt.want, tt.says) })
 	}
 }
 

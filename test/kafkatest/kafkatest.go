@@ -15,6 +15,8 @@ import (
 
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // RealEnv names the environment variable that lists the brokers of a real Kafka, with commas.
@@ -135,6 +137,22 @@ func Refused(t *testing.T, err error, wants ...string) {
 		t.Fatal("got no error")
 	}
 	Mention(t, err.Error(), wants...)
+}
+
+// Mistake fails t unless err is one mistake in field that contains want. An empty field means that there is none.
+func Mistake(t *testing.T, err error, field, want string) {
+	t.Helper()
+	if field == "" {
+		if err != nil {
+			t.Errorf("got %v, want no error", err)
+		}
+		return
+	}
+	mistake, ok := errors.AsType[*pipeline.FieldError](err)
+	if !ok || mistake.Field != field || strings.Contains(err.Error(), "\n") {
+		t.Fatalf("got %v, want one mistake in %s", err, field)
+	}
+	Mention(t, err.Error(), want)
 }
 
 // Silent returns the address of a broker that takes a connection, calls connected and says

@@ -8,13 +8,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/test/kafkatest"
 	"github.com/vokter/vokter/test/testcert"
@@ -60,20 +58,7 @@ func TestValidate(t *testing.T) {
 		{name: "no user", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", Password: registry.NewSecret("p")} }), want: "sasl.user"},
 		{name: "no password", config: with(func(c *Config) { c.SASL = SASL{Mechanism: "PLAIN", User: "u"} }), want: "sasl.password"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			err := tt.config.Validate()
-			if tt.want == "" {
-				if err != nil {
-					t.Errorf("got %v, want no error", err)
-				}
-				return
-			}
-			field, ok := errors.AsType[*pipeline.FieldError](err)
-			if !ok || field.Field != tt.want || strings.Contains(err.Error(), "\n") {
-				t.Fatalf("got %v, want one mistake in %s", err, tt.want)
-			}
-			kafkatest.Mention(t, err.Error(), tt.says)
-		})
+		t.Run(tt.name, func(t *testing.T) { kafkatest.Mistake(t, tt.config.Validate(), tt.want, tt.says) })
 	}
 }
 
