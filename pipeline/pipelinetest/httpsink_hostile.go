@@ -11,56 +11,69 @@ import (
 	"unicode/utf8"
 )
 
-// receiver is a server that decodes what it gets.
+// receiver decodes the requests that a server gets.
 type receiver struct {
-	url string
-
 	mu   sync.Mutex
-	seen []received
+	seen []Arrived
+	held func() // called by the next request, which is not taken; nil takes it
 }
 
-type received struct {
-	id     string
-	texts  []string
-	header http.Header
-}
-
-func newReceiver(t *testing.T, s *httpSuite) *receiver {
+// fake returns a sink and a server that accepts what the sink sends.
+func (s *httpSuite) fake(t *testing.T) SinkFake {
 	t.Helper()
-	r := &receiver{}
-	r.url = serve(t, func(w http.ResponseWriter, req *http.Request) {
-		r.take(t, s, req)
+	var r receiver
+	url := serve(t, func(w http.ResponseWriter, req *http.Request) {
+		if held := r.hold(nil); held != nil {
+			held()
+			return
+		}
+		r.take(t, s.Decode, req)
 		s.Accept(w, req)
 	})
-	return r
+	return SinkFake{
+		Sink: s.sink(t, url), Got: r.arrived, Secrets: secrets, ForPeople: s.ForPeople,
+		Hold: func() (<-chan struct{}, func()) {
+			began, over := make(chan struct{}), make(chan struct{})
+			r.hold(func() { close(began); <-over })
+			return began, func() { close(over) }
+		},
+	}
 }
 
-func (r *receiver) take(t *testing.T, s *httpSuite, req *http.Request) {
+// hold sets what the next request calls, and returns what it would have called.
+func (r *receiver) hold(held func()) (before func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, r.held = r.held, held
+	return before
+}
+
+// take decodes a request. Where the protocol has no place for an ID, that is the first text.
+func (r *receiver) take(t *testing.T, decode func(http.Header, []byte) (string, []string, error), req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		t.Errorf("reading a request: %v", err)
 		return
 	}
-	id, texts, err := s.Decode(req.Header, body)
+	id, texts, err := decode(req.Header, body)
 	if err != nil {
 		t.Errorf("decoding a request: %v", err)
 	}
 	if id == "" && len(texts) > 0 {
-		id = texts[0] // where IDs matter the text is the same
+		id = texts[0]
+	}
+	if req.Header.Get("X-Injected") != "" {
+		t.Errorf("%.40q became a header", texts)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen = append(r.seen, received{id, texts, req.Header})
+	r.seen = append(r.seen, Arrived{id, texts})
 }
 
-func (r *receiver) ids() []string {
+func (r *receiver) arrived() []Arrived {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var ids []string
-	for _, s := range r.seen {
-		ids = append(ids, s.id)
-	}
-	return ids
+	return slices.Clone(r.seen)
 }
 
 // hostile is text that pages could hold.
@@ -68,34 +81,6 @@ var hostile = []string{
 	"<!channel> <@U123> <http://evil.example|bank.example>", "</script><script>alert(1)</script>", "{{.}} {{range 9}}{{end}}",
 	"%s %d %!x(MISSING) %", "a+b&c=d;e", "X-Header: a\r\nX-Injected: b\r\n\r\nbody", "nul\x00bell\x07", "turn\u202Earound\u2066",
 	"\xff\xfe invalid \xc3", "\u2028\u2029", `quote " and \ and '`, "*bold* _it_ ~s~ `code` :emoji: #channel @here", "data:\x1b[31mred",
-}
-
-func (s *httpSuite) hostileText(t *testing.T) {
-	if s.Decode == nil {
-		t.Skip("the sink does not say how to read what it sends")
-	}
-	r := newReceiver(t, s)
-	sink := s.sink(t, r.url)
-	texts := append(slices.Clone(hostile), strings.Repeat("0123456789ä😀", 1<<16))
-	for _, text := range texts {
-		n := notification("H", text)
-		n.Title, n.URL, n.Client, n.Diffs[0].Keyword = text, text, text, text
-		if err := deliver(t.Context(), t, sink, n); err != nil {
-			t.Fatalf("%.40q: %v", text, err)
-		}
-	}
-	same := sameText
-	if s.ForPeople {
-		same = readableText
-	}
-	for i, got := range r.seen {
-		if len(got.texts) != 1 || !same(got.texts[0], texts[i]) {
-			t.Errorf("%.40q arrived as %.40q", texts[i], got.texts)
-		}
-		if got.header.Get("X-Injected") != "" {
-			t.Errorf("%.40q became a header", texts[i])
-		}
-	}
 }
 
 // sameText reports whether got is the text of a page as it is, in valid UTF-8.

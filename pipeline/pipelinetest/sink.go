@@ -53,6 +53,8 @@ type SinkFault struct {
 // sinkSuite is what all the tests of a sink share.
 type sinkSuite struct {
 	make func(t *testing.T) SinkFake
+	// large is the size of the largest text, in bytes.
+	large int
 }
 
 // TestSink tests that a sink without HTTP keeps the contract of pipeline.Sink: what counts as
@@ -60,7 +62,10 @@ type sinkSuite struct {
 // errors, concurrent deliveries, and page text that arrives as data. newFake makes a sink and
 // its receiver for one test, and cleans up with t.Cleanup. Sinks over HTTP use TestHTTPSink.
 func TestSink(t *testing.T, newFake func(t *testing.T) SinkFake) {
-	s := &sinkSuite{newFake}
+	(&sinkSuite{make: newFake, large: 1 << 17}).run(t)
+}
+
+func (s *sinkSuite) run(t *testing.T) {
 	t.Run("SameNotificationTwice", s.twice)
 	t.Run("HostileText", s.hostileText)
 	t.Run("Faults", s.faults)
@@ -143,7 +148,7 @@ func (s *sinkSuite) hostileText(t *testing.T) {
 	if f.ForPeople {
 		same = readableText
 	}
-	for i, text := range append(slices.Clone(hostile), strings.Repeat("0123456789ä😀", 1<<13)) {
+	for i, text := range append(slices.Clone(hostile), strings.Repeat("0123456789ä😀", s.large/16)) {
 		n := notification("H", text)
 		n.Title, n.URL, n.Client, n.Diffs[0].Keyword = text, text, text, text
 		if err := f.deliver(t.Context(), t, n); err != nil {
