@@ -34,9 +34,6 @@ func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan
 		}
 		return err
 	})
-	if err != nil && l.batch != nil {
-		err = errors.Join(err, l.batch.Close())
-	}
 	switch {
 	case errors.Is(err, errRevoked):
 		return false, true
@@ -106,7 +103,8 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 			}
 		}
 		if wait, err = b.Apply(e.Sync); err != nil {
-			return b, nil, err
+			b.Close()
+			return nil, nil, err
 		}
 	}
 	t.push(e.Out)

@@ -22,7 +22,7 @@ type landing struct {
 // finish runs the functions of a commit that is durable, or need not be.
 func (l *landing) finish() {
 	if l.batch != nil {
-		_ = l.batch.Close()
+		l.batch.Close()
 	}
 	for _, f := range l.after {
 		f()

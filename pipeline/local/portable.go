@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -108,35 +109,28 @@ func Import(c Config, e *portable.Export) error {
 	return nil
 }
 
+// fill writes the content of e to db.
 func fill(db *store.DB, e *portable.Export) error {
-	b, err := db.NewBatch()
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if b != nil {
-			_ = b.Close()
-		}
-	}()
-	if !e.Clock.IsZero() {
-		b.SetLastSeen(e.Clock)
-	}
-	size := 0
-	for r, err := range e.Records() {
+	next, stop := iter.Pull2(e.Records())
+	defer stop()
+	for more := true; more; {
+		err := db.Write(false, func(b *store.Batch) error {
+			for size := 0; size < fillBatch; {
+				r, err, ok := next()
+				if more = ok; err != nil || !ok {
+					return err
+				}
+				b.SetState(r.Group, laneOf(r.Key, db.Lanes()), r.Key, r.Name, r.Value)
+				size += len(r.Key) + len(r.Name) + len(r.Value)
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		b.SetState(r.Group, laneOf(r.Key, db.Lanes()), r.Key, r.Name, r.Value)
-		if size += len(r.Key) + len(r.Name) + len(r.Value); size < fillBatch {
-			continue
-		}
-		size = 0
-		if err := b.Commit(false); err != nil {
-			return err
-		}
-		if b, err = db.NewBatch(); err != nil {
-			return err
-		}
 	}
-	return b.Commit(false)
+	if e.Clock.IsZero() {
+		return nil
+	}
+	return db.Write(false, func(b *store.Batch) error { b.SetLastSeen(e.Clock); return nil })
 }

@@ -3,7 +3,6 @@ package local
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -97,15 +96,13 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	if err != nil {
 		return err
 	}
-	if err := wait(); err != nil {
-		return err
-	}
+	wait()
 	t.retain(out)
 	return nil
 }
 
-// applyPublished makes out visible. It is durable when wait returns nil.
-func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output) (wait func() error, err error) {
+// applyPublished makes out visible. It is durable when wait returns.
+func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output) (wait func(), err error) {
 	lanes := lanesOf(out)
 	err = t.lockWithRoom(lanes, func(l *laneLog) bool { return !l.full(t.cfg.Bound) }, ctx.Done(), t.ctx.Done())
 	if err != nil {
@@ -117,7 +114,7 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 	defer unlock(lanes)
 	if !slices.ContainsFunc(out, output.logged) {
 		t.push(out)
-		return func() error { return nil }, nil
+		return func() {}, nil
 	}
 	b, err := t.db.NewBatch()
 	if err != nil {
@@ -126,21 +123,21 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 	t.appendTo(b, out)
 	synced, err := b.Apply(sync)
 	if err != nil {
-		return nil, errors.Join(err, b.Close())
+		b.Close()
+		return nil, err
 	}
-	var waiting []func()
-	if synced != nil {
-		waiting = holdBack(out)
+	if synced == nil {
+		t.push(out)
+		return b.Close, nil
 	}
+	waiting := holdBack(out)
 	t.push(out)
-	return func() error {
-		if synced != nil {
-			synced()
-		}
+	return func() {
+		synced()
 		for _, release := range waiting {
 			release()
 		}
-		return b.Close()
+		b.Close()
 	}, nil
 }
 

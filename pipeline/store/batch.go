@@ -45,12 +45,11 @@ func (d *DB) Write(sync bool, f func(b *Batch) error) error {
 }
 
 // Close drops writes that were not committed. A second Close does nothing.
-func (b *Batch) Close() error {
+func (b *Batch) Close() {
 	if !b.over {
 		b.over, b.writes = true, nil
 		b.d.done()
 	}
-	return nil
 }
 
 // Empty reports whether nothing was written to b.
@@ -140,7 +139,8 @@ func (b *Batch) Commit(sync bool) error {
 	if wait != nil {
 		wait()
 	}
-	return b.Close()
+	b.Close()
+	return nil
 }
 
 // Apply makes the writes of b visible. With sync they are durable when wait returns; if that is

@@ -109,7 +109,7 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 			t.add(strings.TrimPrefix(at, t.prefix), &s)
 		}
 		err = errors.Join(err, put(st, name(filtered, "inc", "doc"), t.index.filter(text.Version, 1)))
-		if err := errors.Join(err, batch.Commit(false), batch.Close()); err != nil {
+		if err := errors.Join(err, batch.Commit(false)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -97,14 +97,21 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestApply puts records into the copy of a lane: the last one of a key counts, a tombstone
-// deletes, a fence leaves nothing, and other lanes are not touched.
-func TestApply(t *testing.T) {
+// memory returns a store of two lanes in memory.
+func memory(t *testing.T) *store.DB {
+	t.Helper()
 	db, err := store.Open(store.Options{Lanes: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// TestApply puts records into the copy of a lane: the last one of a key counts, a tombstone
+// deletes, a fence leaves nothing, and other lanes are not touched.
+func TestApply(t *testing.T) {
+	db := memory(t)
 	position := Key(KindPosition, "g", "in")
 	for _, r := range []struct {
 		key   string
@@ -120,11 +127,8 @@ func TestApply(t *testing.T) {
 		{Key(KindClock), nil},
 		{Key(KindFence), []byte("nonce")},
 	} {
-		b, err := db.NewBatch()
+		err := db.Write(false, func(b *store.Batch) error { return Apply(b, 1, map[string][]byte{r.key: r.value}) })
 		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(Apply(b, 1, map[string][]byte{r.key: r.value}), b.Commit(false), b.Close()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,13 +149,15 @@ func TestApply(t *testing.T) {
 			t.Errorf("lane %d: got %q, want %q", lane, got, want)
 		}
 	}
-	b, err := db.NewBatch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	if err := Apply(b, 1, map[string][]byte{"\x07x": nil}); err == nil || !b.Empty() {
-		t.Errorf("an unknown record: got %v, and something to write: %t", err, !b.Empty())
+	err := db.Write(false, func(b *store.Batch) error {
+		err := Apply(b, 1, map[string][]byte{"\x07x": nil})
+		if !b.Empty() {
+			t.Error("there is something to write of an unknown record")
+		}
+		return err
+	})
+	if err == nil {
+		t.Error("an unknown record: got no error")
 	}
 }
 
@@ -233,23 +239,15 @@ func TestCopy(t *testing.T) {
 
 // TestReadOwn reads what Apply wrote.
 func TestReadOwn(t *testing.T) {
-	db, err := store.Open(store.Options{Lanes: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := memory(t)
 	at := time.Unix(9, 1).UTC()
 	put := func(records map[string][]byte) {
 		t.Helper()
-		b, err := db.NewBatch()
+		err := db.Write(false, func(b *store.Batch) error {
+			b.SetState(OwnGroup, 1, OwnKey, OwnAt, []byte("anything"))
+			return Apply(b, 1, records)
+		})
 		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Apply(b, 1, records); err != nil {
-			t.Fatal(err)
-		}
-		b.SetState(OwnGroup, 1, OwnKey, OwnAt, []byte("anything"))
-		if err := b.Commit(false); err != nil {
 			t.Fatal(err)
 		}
 	}
