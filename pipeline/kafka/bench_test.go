@@ -71,9 +71,7 @@ func benchTransport(b *testing.B, bs []string) {
 	tr := openBench(b, bs, benchPrefix(b, bs), b.TempDir())
 	defer tr.Close()
 	fill(b, tr, b.N)
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	done := make(chan struct{})
+	handled := newCounter()
 	ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
 	if err != nil {
 		b.Fatal(err)
@@ -89,18 +87,14 @@ func benchTransport(b *testing.B, bs []string) {
 					return
 				}
 				tx.Emit(flow.Message{ID: m.UUID, Topic: "out", Key: key, Type: "test.v1", Body: m.Payload})
-				tx.OnCommit(func() {
-					if left.Add(-1) == 0 {
-						close(done)
-					}
-				})
+				tx.OnCommit(handled.add)
 				m.Ack()
 			}()
 		}
 	}()
-	<-done
+	handled.reach(int64(b.N))
 	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+	rate(b, b.N, "messages", 0)
 	b.ReportMetric(float64(b.N)/float64(max(tr.counts.commits.Load(), 1)), "messages/transaction")
 }
 
@@ -114,18 +108,14 @@ func benchWatermill(b *testing.B, bs []string) {
 	ms, pub := openBare(b, bs, prefix)
 	first := <-ms // the group has met
 	b.ResetTimer()
-	done := make(chan struct{})
-	var left atomic.Int64
-	left.Store(int64(b.N))
+	handled := newCounter()
 	handle := func(m *message.Message) {
 		if err := pub.Publish(prefix+"out", message.NewMessage(m.UUID, m.Payload)); err != nil {
 			m.Nack()
 			return
 		}
 		m.Ack()
-		if left.Add(-1) == 0 {
-			close(done)
-		}
+		handled.add()
 	}
 	go handle(first)
 	go func() {
@@ -133,9 +123,9 @@ func benchWatermill(b *testing.B, bs []string) {
 			go handle(m)
 		}
 	}()
-	<-done
+	handled.reach(int64(b.N))
 	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+	rate(b, b.N, "messages", 0)
 }
 
 // openBare consumes prefix's topic "in" with Watermill's own subscriber, and returns what it

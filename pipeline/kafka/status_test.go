@@ -161,40 +161,17 @@ func TestWatchedWhileTheDiskIsFull(t *testing.T) {
 func TestMissingRights(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		without sarama.Acl
-		on      sarama.Resource
+		without sarama.AclOperation
+		kind    sarama.AclResourceType
+		on      string
 		want    string
 	}{
-		"reading one topic": {
-			sarama.Acl{Operation: sarama.AclOperationRead},
-			sarama.Resource{ResourceType: sarama.AclResourceTopic, ResourceName: "p.snapshots"},
-			"allow Read on the topic p.snapshots",
-		},
-		"reading the state": {
-			sarama.Acl{Operation: sarama.AclOperationRead},
-			sarama.Resource{ResourceType: sarama.AclResourceTopic, ResourceName: "p.state"},
-			"allow Read on the topic p.state",
-		},
-		"writing": {
-			sarama.Acl{Operation: sarama.AclOperationWrite},
-			sarama.Resource{ResourceType: sarama.AclResourceTopic, ResourceName: "p.snapshots"},
-			"allow Write on the topic p.snapshots",
-		},
-		"the group": {
-			sarama.Acl{Operation: sarama.AclOperationRead},
-			sarama.Resource{ResourceType: sarama.AclResourceGroup, ResourceName: "p"},
-			"allow Read on the group p",
-		},
-		"the transactional IDs": {
-			sarama.Acl{Operation: sarama.AclOperationAll},
-			sarama.Resource{ResourceType: sarama.AclResourceTransactionalID, ResourceName: "p-0"},
-			"allow Write on the transactional IDs that begin with p-",
-		},
-		"seeing the group": {
-			sarama.Acl{Operation: sarama.AclOperationDescribe},
-			sarama.Resource{ResourceType: sarama.AclResourceGroup, ResourceName: "p"},
-			"allow Read on the group p",
-		},
+		"reading one topic":     {sarama.AclOperationRead, sarama.AclResourceTopic, "p.snapshots", "allow Read on the topic p.snapshots"},
+		"reading the state":     {sarama.AclOperationRead, sarama.AclResourceTopic, "p.state", "allow Read on the topic p.state"},
+		"writing":               {sarama.AclOperationWrite, sarama.AclResourceTopic, "p.snapshots", "allow Write on the topic p.snapshots"},
+		"the group":             {sarama.AclOperationRead, sarama.AclResourceGroup, "p", "allow Read on the group p"},
+		"the transactional IDs": {sarama.AclOperationAll, sarama.AclResourceTransactionalID, "p-0", "allow Write on the transactional IDs that begin with p-"},
+		"seeing the group":      {sarama.AclOperationDescribe, sarama.AclResourceGroup, "p", "allow Read on the group p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -202,9 +179,9 @@ func TestMissingRights(t *testing.T) {
 				kfake.User("PLAIN", "vokter", "secret", needed()...))
 			c := Config{Brokers: brokers, Prefix: "p.", Lanes: 2, SASL: cluster.SASL{Mechanism: "PLAIN", User: "admin", Password: registry.NewSecret("secret")}}.withDefaults()
 			admin := testAdmin(t, c)
-			test.without.Principal, test.without.Host, test.without.PermissionType = "User:vokter", "*", sarama.AclPermissionDeny
-			test.on.ResourcePatternType = sarama.AclPatternLiteral
-			if err := admin.CreateACLs([]*sarama.ResourceAcls{{Resource: test.on, Acls: []*sarama.Acl{&test.without}}}); err != nil {
+			denied := sarama.Acl{Principal: "User:vokter", Host: "*", Operation: test.without, PermissionType: sarama.AclPermissionDeny}
+			on := sarama.Resource{ResourceType: test.kind, ResourceName: test.on, ResourcePatternType: sarama.AclPatternLiteral}
+			if err := admin.CreateACLs([]*sarama.ResourceAcls{{Resource: on, Acls: []*sarama.Acl{&denied}}}); err != nil {
 				t.Fatal(err)
 			}
 			var logged kafkatest.Log
@@ -226,13 +203,12 @@ func TestMissingRights(t *testing.T) {
 				t.Errorf("%d lines about it, want 1: %s", n, logged.String())
 			}
 			lines, err := Check(t.Context(), c, c.Topics)
-			if told := strings.Contains(strings.Join(lines, " "), test.want); err != nil || told != (test.on.ResourceType == sarama.AclResourceTopic) {
+			if told := strings.Contains(strings.Join(lines, " "), test.want); err != nil || told != (test.kind == sarama.AclResourceTopic) {
 				t.Errorf("Check: %q, %v, want topics named", lines, err)
 			}
-			name := test.on.ResourceName
 			_, err = admin.DeleteACL(sarama.AclFilter{
-				ResourceType: test.on.ResourceType, ResourceName: &name, ResourcePatternTypeFilter: sarama.AclPatternLiteral,
-				Operation: test.without.Operation, PermissionType: sarama.AclPermissionDeny,
+				ResourceType: test.kind, ResourceName: &test.on, ResourcePatternTypeFilter: sarama.AclPatternLiteral,
+				Operation: test.without, PermissionType: sarama.AclPermissionDeny,
 			}, false)
 			if err != nil {
 				t.Fatal(err)
