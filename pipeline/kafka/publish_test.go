@@ -4,24 +4,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/kafkatest"
 )
-
-// TestPublishedStays changes a message of Watermill once it was published.
-func TestPublishedStays(t *testing.T) {
-	m := message.NewMessage("1", nil)
-	m.Metadata.Set("for", "a")
-	o := outputOfWatermill("a", m, 1)
-	m.Metadata.Set("for", "b")
-	if o.meta["for"] != "a" {
-		t.Errorf("topic a gets the metadata of %s", o.meta["for"])
-	}
-}
 
 // TestHintsAreSentAgain: a request that the brokers did not take is not forgotten.
 func TestHintsAreSentAgain(t *testing.T) {

@@ -19,11 +19,7 @@ import (
 func testCommitIsAtomic(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	publish(t, tr, text("in", "k", "1"))
-	var out journal
-	consume(t, tr, "h", "out", func(_ context.Context, _ flow.Tx, m flow.Message) error {
-		out.add("out", m.ID)
-		return nil
-	})
+	out := record(t, tr, "h", "out")
 	wrote, end := make(chan struct{}), make(chan struct{})
 	committed := make(chan string, 2)
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
@@ -96,11 +92,8 @@ func scribble(t *testing.T, tx flow.Tx) {
 // testDropped runs attempt until it succeeds; all that it did before must be gone.
 func testDropped(t *testing.T, s Site, attempt func(n int, tx flow.Tx) error) {
 	tr := s.Open(t, Config{})
-	var in, out journal
-	consume(t, tr, "h", "out", func(_ context.Context, _ flow.Tx, m flow.Message) error {
-		out.add("out", m.ID)
-		return nil
-	})
+	var in journal
+	out := record(t, tr, "h", "out")
 	publish(t, tr, text("in", "k", "set"), text("in", "k", "try"))
 	attempts := 0
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
@@ -154,13 +147,16 @@ func testResetDropsAll(t *testing.T, _ Features, s Site) {
 	})
 }
 
-// testPublisherJoinsTransaction publishes with Watermill's interface from a handler.
+// testPublisherJoinsTransaction publishes with Watermill's interface from a handler, which changes its message then.
 func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	pub := tr.Publisher()
 	publish(t, tr, text("in", "k", "1"))
 	var out journal
 	consume(t, tr, "h", "out", func(_ context.Context, _ flow.Tx, m flow.Message) error {
+		if m.Type != "test.v1" {
+			t.Errorf("what was published has the type %s, which was set afterwards", m.Type)
+		}
 		out.add("out", m.ID)
 		return nil
 	})
@@ -174,6 +170,7 @@ func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
 		if err := pub.Publish("out", wm); err != nil {
 			return err
 		}
+		wm.Metadata.Set("ce_type", "changed.v1")
 		if attempts < 3 {
 			return errors.New("rejected")
 		}

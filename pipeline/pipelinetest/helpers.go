@@ -177,3 +177,14 @@ func (j *journal) of(key string) []string {
 	defer j.mu.Unlock()
 	return append([]string(nil), j.ids[key]...)
 }
+
+// record makes group consume topic, and remembers the messages under the name of the topic.
+func record(t *testing.T, tr flow.Transport, group, topic string) *journal {
+	t.Helper()
+	j := &journal{}
+	consume(t, tr, group, topic, func(_ context.Context, _ flow.Tx, m flow.Message) error {
+		j.add(topic, m.ID)
+		return nil
+	})
+	return j
+}
