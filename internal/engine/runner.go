@@ -20,8 +20,9 @@ const (
 	maxSleep = time.Second
 )
 
-// Log is the log of a lane as one group reads it. Its methods are called by one goroutine.
-type Log interface {
+// Lane is the log of a lane as one group reads it, and commits what the group does. Its methods are called
+// by one goroutine.
+type Lane[O any] interface {
 	// Begin prepares for reading; end undoes that. Signal is where a token announces that there may
 	// be a message.
 	Begin(signal chan struct{}) (end func())
@@ -30,10 +31,6 @@ type Log interface {
 	Peek() (w Work, ok bool, err error)
 	// Late reports whether wakes must still wait for messages of the log.
 	Late() bool
-}
-
-// Committer commits the transactions of a group in a lane.
-type Committer[O any] interface {
 	// Admit returns nil if w may be handled now, and otherwise a channel that is closed when to ask
 	// again.
 	Admit(w Work) (wait <-chan struct{})
@@ -41,6 +38,8 @@ type Committer[O any] interface {
 	// then the message does not come again. Over says that the runner has to stop, for example
 	// because stopping was closed while Commit waited. Otherwise the message is handled again.
 	Commit(ctx context.Context, x *Tx[O], stopping <-chan struct{}) (done, over bool)
+	// Broken is called when the log cannot be read.
+	Broken(err error)
 }
 
 // Runner delivers the messages of a group in a lane to a subscription, one at a time: those of the
@@ -48,8 +47,7 @@ type Committer[O any] interface {
 type Runner[O any] struct {
 	Group, Topic string
 	Sub          *Subscription
-	Log          Log
-	Committer    Committer[O]
+	Lane         Lane[O]
 	Reader       Reader
 	Outputs      Outputs[O]
 	Wakes        *Wakes
@@ -60,8 +58,6 @@ type Runner[O any] struct {
 	Bare bool
 	// MaxPause is the longest pause before a message is delivered again.
 	MaxPause time.Duration
-	// Broken is called when the log cannot be read.
-	Broken func(error)
 	// Closing is closed when the transport begins to close. Cutting is done when handlers must
 	// return, and Abandoned is closed when nobody waits for them any longer; both may be nil.
 	Closing   <-chan struct{}
@@ -92,7 +88,7 @@ func (r *Runner[O]) loop() {
 	if r.prev != nil {
 		<-r.prev
 	}
-	defer r.Log.Begin(r.Signal)()
+	defer r.Lane.Begin(r.Signal)()
 	r.Inbox.serve(r.Signal)
 	timer := time.NewTimer(maxSleep)
 	defer timer.Stop()
@@ -107,7 +103,7 @@ func (r *Runner[O]) loop() {
 		w, ok, sleep, err := r.next()
 		switch {
 		case err != nil:
-			r.Broken(err)
+			r.Lane.Broken(err)
 			if !r.rest(&pause) {
 				return
 			}
@@ -146,7 +142,7 @@ func (r *Runner[O]) next() (w Work, ok bool, sleep time.Duration, err error) {
 	for i := range 3 {
 		switch (r.turn + i) % 3 {
 		case 0:
-			if w, ok, err = r.Log.Peek(); ok || err != nil {
+			if w, ok, err = r.Lane.Peek(); ok || err != nil {
 				return w, ok, 0, err
 			}
 		case 1:
@@ -157,7 +153,7 @@ func (r *Runner[O]) next() (w Work, ok bool, sleep time.Duration, err error) {
 			wake, due, until := r.Wakes.Next(now)
 			switch {
 			case !due && until.IsZero():
-			case r.Log.Late():
+			case r.Lane.Late():
 				sleep = maxSleep
 			case due && r.Inbox.holds(wake.Key):
 				return Work{Kind: FromPost, Message: r.Inbox.peek()}, true, 0, nil
@@ -174,7 +170,7 @@ func (r *Runner[O]) next() (w Work, ok bool, sleep time.Duration, err error) {
 // deliver delivers w, again and again if it is rejected, until it is committed. It returns false if
 // the runner must stop before that; w is then delivered again later.
 func (r *Runner[O]) deliver(w Work) bool {
-	for wait := r.Committer.Admit(w); wait != nil; wait = r.Committer.Admit(w) {
+	for wait := r.Lane.Admit(w); wait != nil; wait = r.Lane.Admit(w) {
 		select {
 		case <-wait:
 		case <-r.stopping:
@@ -216,7 +212,7 @@ func (r *Runner[O]) try(x *Tx[O]) (done, over bool) {
 	case <-r.Abandoned:
 		return false, true
 	}
-	return r.Committer.Commit(ctx, x, r.stopping)
+	return r.Lane.Commit(ctx, x, r.stopping)
 }
 
 // rest waits for *pause and doubles it. It returns false if the runner must stop.

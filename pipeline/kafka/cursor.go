@@ -32,10 +32,7 @@ type cursor struct {
 	src *source
 }
 
-var (
-	_ engine.Log               = (*cursor)(nil)
-	_ engine.Committer[output] = (*cursor)(nil)
-)
+var _ engine.Lane[output] = (*cursor)(nil)
 
 // cursor returns the cursor of who.
 func (n *lease) cursor(who consumer) *cursor {
@@ -60,14 +57,16 @@ func (n *lease) allCursors() []*cursor {
 func (c *cursor) runner() *engine.Runner[output] {
 	n, t := c.n, c.n.t
 	return &engine.Runner[output]{
-		Group: c.who.Group, Topic: c.who.Topic, Log: c, Committer: c, Reader: n, Outputs: outputs{t},
+		Group: c.who.Group, Topic: c.who.Topic, Lane: c, Reader: n, Outputs: outputs{t},
 		Wakes: c.wakes, Inbox: t.inbox(c.who, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare, MaxPause: t.cfg.MaxPause,
-		Broken: func(err error) {
-			if !n.ended() && n.handling.Err() == nil {
-				t.outage("passing on a message that no handler gets failed; retrying", err)
-			}
-		},
 		Closing: t.ctx.Done(), Cutting: n.handling, Abandoned: n.abandoned, Signal: make(chan struct{}, 1),
+	}
+}
+
+// Broken reports that pass failed, except when the lane is given up.
+func (c *cursor) Broken(err error) {
+	if !c.n.ended() && c.n.handling.Err() == nil {
+		c.n.t.outage("passing on a message that no handler gets failed; retrying", err)
 	}
 }
 

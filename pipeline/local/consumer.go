@@ -51,12 +51,14 @@ func (c *consumer) wakeGroup() string {
 func (c *cursor) runner(first bool) *engine.Runner[output] {
 	t := c.c.t
 	return &engine.Runner[output]{
-		Group: c.c.group, Topic: c.c.topic.name, Log: tenure{c, first}, Committer: c,
+		Group: c.c.group, Topic: c.c.topic.name, Lane: tenure{c, first},
 		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox,
 		Now: t.clock.CheckedNow, Bare: t.bare.Load(), MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
-		Broken: func(err error) { c.failed("reading a lane failed", err) },
 	}
 }
+
+// Broken reports that the log cannot be read.
+func (c *cursor) Broken(err error) { c.failed("reading a lane failed", err) }
 
 // failed reports a failure of the store.
 func (c *cursor) failed(text string, err error) {
@@ -95,13 +97,13 @@ type cursor struct {
 	at store.Entry
 }
 
-// tenure is the log of a cursor for one runner.
+// tenure is a cursor as one runner uses it.
 type tenure struct {
 	*cursor
 	first bool // of the group's first subscription
 }
 
-var _ engine.Log = tenure{}
+var _ engine.Lane[output] = tenure{}
 
 // Begin makes the wakes that are also delivered at start be delivered, if the group's first
 // subscription starts to serve the lane. End waits until all commits are durable.
