@@ -76,7 +76,9 @@ func (c *cursor) moves(w engine.Work) bool {
 func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}, from, to uint64) (b *store.Batch, wait func(), err error) {
 	t, own := c.c.t, c.lane
 	lanes := lanesOf(e.Out)
-	room := func(l *laneLog) bool { return l.topic.feedback && !own.topic.entry || !l.full(t.cfg.Bound) }
+	room := func(l *laneLog) bool {
+		return l.topic.declared.Feedback && !own.topic.declared.Entry || !l.full(t.cfg.Bound)
+	}
 	if err := t.lockWithRoom(lanes, room, stopping, nil); err != nil {
 		return nil, nil, err
 	}
@@ -90,7 +92,9 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 		if b, err = t.db.NewBatch(); err != nil {
 			return nil, nil, err
 		}
-		t.writeState(b, e.Writes)
+		for w := range e.Writes.All() {
+			setState(b, w.Place.Group, t.laneOf(w.Place.Key), w.Place.Key, w.Name, w.Value)
+		}
 		t.appendTo(b, e.Out)
 		for _, w := range stored {
 			setState(b, c.c.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
@@ -112,13 +116,6 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 		c.wakes.Set(w)
 	}
 	return b, wait, nil
-}
-
-// writeState writes changes of state to b.
-func (t *Transport) writeState(b *store.Batch, writes *engine.Writes) {
-	for w := range writes.All() {
-		setState(b, w.Place.Group, t.laneOf(w.Place.Key), w.Place.Key, w.Name, w.Value)
-	}
 }
 
 // setState stores value under name; a nil value deletes.

@@ -28,7 +28,7 @@ type consumer struct {
 }
 
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
-	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group), timed: slices.Contains(t.cfg.Topics[tp.name].Timed, group)}
+	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group), timed: slices.Contains(tp.declared.Timed, group)}
 	for _, l := range tp.lanes {
 		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), wakes: engine.NewWakes()}
 		if !tp.volatile || t.volatile {

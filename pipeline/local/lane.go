@@ -106,7 +106,7 @@ func (l *laneLog) waitRoom() <-chan struct{} {
 // push appends r, of size bytes, at offset l.head and notifies the consumers. The caller holds
 // l.mu.
 func (l *laneLog) push(r store.Record, size int) {
-	if l.topic.ephemeral && len(l.cursors) == 0 {
+	if l.topic.declared.Ephemeral && len(l.cursors) == 0 {
 		return // the message has no reader
 	}
 	l.tail = append(l.tail, store.Entry{Offset: l.head, Record: r})

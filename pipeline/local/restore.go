@@ -48,7 +48,7 @@ func (t *Transport) restore() error {
 			}
 		}
 	}
-	for _, tp := range t.allTopics() {
+	for _, tp := range t.topics {
 		if err := t.restoreTopic(tp); err != nil {
 			return err
 		}
@@ -99,11 +99,8 @@ func (t *Transport) restorePosition(p store.Position) {
 	c := tp.groups[p.Group]
 	if c == nil {
 		c = newConsumer(t, p.Group, tp)
-		c.idle = t.cfg.KeepUndeclared && !slices.Contains(t.cfg.Topics[p.Topic].Groups, p.Group)
+		c.idle = t.cfg.KeepUndeclared && !slices.Contains(tp.declared.Groups, p.Group)
 		t.add(c)
-		for _, cur := range c.cursors {
-			cur.join()
-		}
 	}
 	l := tp.lanes[p.Lane]
 	c.cursors[p.Lane].next = p.Offset

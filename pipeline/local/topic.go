@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,14 +15,12 @@ import (
 
 // topic is a named set of lanes.
 type topic struct {
-	name     string
-	feedback bool
-	// entry is Topic.Entry: handlers of the topic wait for room in every topic.
-	entry bool
-	// volatile says that the store has no logs and positions of the topic, ephemeral that no
-	// messages are kept for groups that subscribe later.
-	volatile, ephemeral bool
-	lanes               []*laneLog
+	name string
+	// declared is what the configuration says of the topic.
+	declared Topic
+	// volatile says that the store has no logs and positions of the topic.
+	volatile bool
+	lanes    []*laneLog
 	// kept is the size of the messages that a topic without groups keeps, in bytes.
 	kept atomic.Int64
 
@@ -45,10 +42,7 @@ func (t *Transport) topic(name string) *topic {
 		return tp
 	}
 	declared := t.cfg.Topics[name]
-	tp = &topic{
-		name: name, feedback: declared.Feedback, entry: declared.Entry, volatile: t.volatile || declared.Ephemeral,
-		ephemeral: declared.Ephemeral, groups: map[string]*consumer{},
-	}
+	tp = &topic{name: name, declared: declared, volatile: t.volatile || declared.Ephemeral, groups: map[string]*consumer{}}
 	for i := range t.lanes {
 		tp.lanes = append(tp.lanes, &laneLog{topic: tp, index: i, order: len(t.topics)*t.lanes + i})
 	}
@@ -56,19 +50,11 @@ func (t *Transport) topic(name string) *topic {
 	return tp
 }
 
-// allTopics lists the topics by name.
-func (t *Transport) allTopics() []*topic {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var out []*topic
-	for _, name := range slices.Sorted(maps.Keys(t.topics)) {
-		out = append(out, t.topics[name])
-	}
-	return out
-}
-
-// add adds c to its topic. The caller holds c.topic.mu.
+// add adds c to its topic, whose lanes keep their messages for it from then on. The caller holds c.topic.mu.
 func (t *Transport) add(c *consumer) {
+	for _, cur := range c.cursors {
+		cur.join()
+	}
 	c.topic.groups[c.group] = c
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,9 +81,6 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 		if err := t.register(c); err != nil {
 			return nil, err
 		}
-	}
-	for _, cur := range c.cursors {
-		cur.join()
 	}
 	t.add(c)
 	return c, nil
