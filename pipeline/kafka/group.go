@@ -48,8 +48,8 @@ func (t *Transport) join(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("kafka: joining the consumer group %s: %w", t.cfg.Group, err)
 	}
-	var consuming context.Context
-	consuming, t.stopConsuming = context.WithCancel(t.life)
+	consuming, stopConsuming := context.WithCancel(t.life)
+	t.onClose(func() error { t.leave(stopConsuming); return nil })
 	go t.consumeGroup(consuming)
 	go func() {
 		for err := range t.group.Errors() { // closed by Close of the group
@@ -101,12 +101,12 @@ var errLeave = errors.New("kafka: the brokers did not end the membership in time
 // leaveFor is over. Sarama asks the brokers only once, and not while it takes part in a
 // rebalance: leave then asks again by itself, since the brokers otherwise count this process
 // as a member until its session times out.
-func (t *Transport) leave() {
+func (t *Transport) leave(stopConsuming func()) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveFor, errLeave)
 	defer cancel()
 	closing, stop := context.WithTimeoutCause(ctx, closeGroupFor, errLeave)
 	defer stop()
-	t.stopConsuming()
+	stopConsuming()
 	err := client.Run(closing, t.group.Close)
 	t.mu.Lock()
 	member := t.member

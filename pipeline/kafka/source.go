@@ -217,12 +217,17 @@ func (t *Transport) reader(group string) (sarama.Consumer, error) {
 	return r, nil
 }
 
-func (t *Transport) takeReaders() map[string]sarama.Consumer {
+// closeReaders closes the consumers. There will be no others, since life is over.
+func (t *Transport) closeReaders() error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	all := t.readers
 	t.readers = nil
-	return all
+	t.mu.Unlock()
+	var errs []error
+	for _, r := range all {
+		errs = append(errs, r.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Tail delivers what any process publishes to topic from now on, in order within each lane. The

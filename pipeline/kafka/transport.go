@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,17 +46,14 @@ type Transport struct {
 	lineage  string
 	cache    *store.DB
 	room     *store.Room // nil if the disk is not watched
-	free     func()      // releases the cache
 	client   sarama.Client
 	admin    sarama.ClusterAdmin
 	plain    sarama.SyncProducer
-	together *together
+	together together
 	restorer sarama.Consumer
 	group    sarama.ConsumerGroup
-	// stopConsuming ends the session of group.
-	stopConsuming context.CancelFunc
-	owned         []slot
-	ready         atomic.Bool
+	owned    []slot
+	ready    atomic.Bool
 	// transactFor and answeredFor are how long a transaction may take; tests shorten them.
 	transactFor, answeredFor time.Duration
 
@@ -63,6 +61,8 @@ type Transport struct {
 	ctx, life   context.Context
 	cancel, die context.CancelFunc
 	end         func() error // close, once
+	// closers undo the steps of Start, in order.
+	closers []func() error
 
 	making   chan struct{} // holds a token while a topic is created
 	mu       sync.Mutex
@@ -116,6 +116,7 @@ func New(c Config) (*Transport, error) {
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.life, t.die = context.WithCancel(context.Background())
 	t.end = sync.OnceValue(t.close)
+	t.together.t = t
 	return t, nil
 }
 
@@ -141,13 +142,16 @@ func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	if t.plain, err = patiently(ctx, t, func() (sarama.SyncProducer, error) { return client.NewProducer(t.cfg.Brokers, c) }); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
-	t.together = &together{t: t}
+	t.onClose(func() error { return client.Within(commitFor, t.plain.Close) })
+	t.onClose(func() error { return client.Within(commitFor, t.together.close) })
 	if t.restorer, err = patiently(ctx, t, func() (sarama.Consumer, error) { return sarama.NewConsumer(t.cfg.Brokers, t.base) }); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
+	t.onClose(t.restorer.Close)
 	t.owned = make([]slot, t.lanes)
 	go t.hintLoop()
 	go t.watch()
+	t.onClose(t.stopWatching)
 	t.ready.Store(true)
 	return t.join(ctx)
 }
@@ -176,6 +180,7 @@ func (t *Transport) wire(w flow.Wiring) {
 // connect waits for brokers, creates missing topics and checks all of them.
 func (t *Transport) connect(ctx context.Context) error {
 	conn, err := t.cfg.admin().Connect(ctx, t.topics, t.waiting)
+	t.onClose(conn.Close)
 	t.client, t.admin, t.info = conn.Client, conn.Admin, conn.Topics
 	if err != nil {
 		return err
@@ -199,18 +204,22 @@ func (t *Transport) openCache() error {
 	if err := t.room.Opens(); err != nil {
 		return err
 	}
+	t.onClose(func() error { t.room.Stop(); return nil }) // after the cache, whose commits may wait for it
 	db, err := store.Open(store.Options{Dir: dir, Lanes: t.lanes, MemTable: memTable, Logger: t.log, OnFatal: t.wiring.OnFatal})
 	if err != nil {
 		return err
 	}
 	t.cache = db
+	t.onClose(db.Close)
 	if db.Lanes() != t.lanes {
 		return fmt.Errorf("kafka: the copy of the state in %s has %d lanes and the topics have %d: remove that directory, it is restored from the topics",
 			dir, db.Lanes(), t.lanes)
 	}
-	if t.free, err = db.Enter(store.User{Broken: t.broken, DiskFull: t.room.DiskFull}); err != nil {
+	leave, err := db.Enter(store.User{Broken: t.broken, DiskFull: t.room.DiskFull})
+	if err != nil {
 		return err
 	}
+	t.onClose(func() error { leave(); return nil })
 	t.room.Start()
 	return nil
 }
@@ -222,35 +231,22 @@ func (t *Transport) Close() error { return t.end() }
 
 func (t *Transport) close() error {
 	t.cancel()
+	defer t.die()
 	t.subs.Close()
 	var errs []error
-	if t.group != nil {
-		t.leave()
+	for _, f := range slices.Backward(t.closers) {
+		errs = append(errs, f())
 	}
-	t.die()
-	if t.ready.Load() {
-		<-t.hinted
-		<-t.watched
-	}
-	for _, r := range t.takeReaders() {
-		errs = append(errs, r.Close())
-	}
-	if t.restorer != nil {
-		errs = append(errs, t.restorer.Close())
-	}
-	if t.together != nil {
-		errs = append(errs, client.Within(commitFor, t.together.close))
-	}
-	if t.plain != nil {
-		errs = append(errs, client.Within(commitFor, t.plain.Close))
-	}
-	errs = append(errs, admin.Connection{Client: t.client, Admin: t.admin}.Close())
-	if t.free != nil {
-		t.free()
-	}
-	if t.cache != nil {
-		errs = append(errs, t.cache.Close())
-	}
-	t.room.Stop() // last, since commits may wait for it
 	return errors.Join(errs...)
+}
+
+// onClose makes Close call f, before what undoes the earlier steps.
+func (t *Transport) onClose(f func() error) { t.closers = append(t.closers, f) }
+
+// stopWatching ends what uses connections in the background.
+func (t *Transport) stopWatching() error {
+	t.die()
+	<-t.hinted
+	<-t.watched
+	return t.closeReaders()
 }
