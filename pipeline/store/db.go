@@ -224,7 +224,7 @@ func (d *DB) writeMeta() error {
 	if err != nil {
 		return err
 	}
-	return d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), d.writeOptions(true))
+	return d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), &pebble.WriteOptions{Sync: d.durable})
 }
 
 // ID is the random ID that this namespace of the store got when the store was made: 26
@@ -292,13 +292,6 @@ func (c *core) manifestCreated(info pebble.ManifestCreateInfo) {
 	if info.Err == nil {
 		c.manifest.Store(true)
 	}
-}
-
-func (c *core) writeOptions(sync bool) *pebble.WriteOptions {
-	if sync && c.durable {
-		return pebble.Sync
-	}
-	return pebble.NoSync
 }
 
 // prepare creates the directory dir, and verifies that files can be created in it.

@@ -22,27 +22,23 @@ type Kept struct {
 // Those with hot names come first, then those with small ones. Each kind comes by group, lane, key and name.
 func (d *DB) EachState(f func(Kept) error) error {
 	for _, kind := range stateKinds {
-		if err := d.eachState(kind, f); err != nil {
+		err := d.scan(d.stringsOf(kind), nil, func(k, v []byte) (bool, error) {
+			group, k, err := cutString(k)
+			if err != nil {
+				return false, err
+			}
+			lane, key, name, err := cutState(k)
+			if err != nil {
+				return false, err
+			}
+			err = f(Kept{group, lane, key, name, append(make([]byte, 0, len(v)), v...)})
+			return err == nil, err
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// eachState is EachState of one kind.
-func (d *DB) eachState(kind byte, f func(Kept) error) error {
-	return d.scan(d.stringsOf(kind), nil, func(k, v []byte) (bool, error) {
-		group, k, err := cutString(k)
-		if err != nil {
-			return false, err
-		}
-		lane, key, name, err := cutState(k)
-		if err != nil {
-			return false, err
-		}
-		err = f(Kept{group, lane, key, name, append(make([]byte, 0, len(v)), v...)})
-		return err == nil, err
-	})
 }
 
 // Fill creates a store in o.Dir with the content that fill writes. o.Dir must be empty or

@@ -148,12 +148,9 @@ func (s *session) copyLane(ctx context.Context, reader sarama.Consumer, lane int
 		return err
 	}
 	defer client.ClosePartition(pc)
-	return changelog.Copy(ctx, pc, nonce, func(records map[string][]byte, _ int, _ int64) error { return s.write(lane, records) })
-}
-
-// write puts records into the copy of lane.
-func (s *session) write(lane int, records map[string][]byte) error {
-	return s.cache.Write(false, func(b *store.Batch) error { return changelog.Apply(b, lane, records) })
+	return changelog.Copy(ctx, pc, nonce, func(records map[string][]byte, _ int, _ int64) error {
+		return s.cache.Write(false, func(b *store.Batch) error { return changelog.Apply(b, lane, records) })
+	})
 }
 
 // newest returns the ends of the partitions of the state topic.
