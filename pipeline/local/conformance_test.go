@@ -20,30 +20,20 @@ import (
 const testLanes = 8
 
 func TestTransport(t *testing.T) {
-	f := pipelinetest.Features{Lanes: testLanes}
-	t.Run("volatile", func(t *testing.T) {
-		f := f
-		f.Bubble, f.Volatile = true, true
-		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site { return &site{} })
-	})
-	t.Run("crashable", func(t *testing.T) {
-		f := f
-		f.Bubble = true
-		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site {
-			return &crashable{site{dir: "data", fs: vfs.NewCrashableMem()}}
-		})
-	})
-	t.Run("namespace", func(t *testing.T) {
-		f := f
-		f.Bubble = true
-		pipelinetest.TestTransport(t, f, func(*testing.T) pipelinetest.Site {
-			return &crashable{site{dir: "data", fs: vfs.NewCrashableMem(), namespace: "name"}}
-		})
-	})
-	t.Run("disk", func(t *testing.T) {
-		f.At = func(dir string) pipelinetest.Site { return &site{dir: dir} }
-		pipelinetest.TestTransport(t, f, func(t *testing.T) pipelinetest.Site { return f.At(t.TempDir()) })
-	})
+	bubble := pipelinetest.Features{Lanes: testLanes, Bubble: true}
+	volatile := pipelinetest.Features{Lanes: testLanes, Bubble: true, Volatile: true}
+	disk := pipelinetest.Features{Lanes: testLanes, At: func(dir string) pipelinetest.Site { return &site{dir: dir} }}
+	for name, test := range map[string]struct {
+		f    pipelinetest.Features
+		site func(t *testing.T) pipelinetest.Site
+	}{
+		"volatile":  {volatile, func(*testing.T) pipelinetest.Site { return &site{} }},
+		"crashable": {bubble, func(*testing.T) pipelinetest.Site { return newCrashable("") }},
+		"namespace": {bubble, func(*testing.T) pipelinetest.Site { return newCrashable("name") }},
+		"disk":      {disk, func(t *testing.T) pipelinetest.Site { return disk.At(t.TempDir()) }},
+	} {
+		t.Run(name, func(t *testing.T) { pipelinetest.TestTransport(t, test.f, test.site) })
+	}
 }
 
 // site opens transports in dir on fs; on the real file system if fs is nil, and in memory
@@ -110,6 +100,10 @@ var (
 	_ pipelinetest.Crasher = (*crashable)(nil)
 	_ pipelinetest.Breaker = (*crashable)(nil)
 )
+
+func newCrashable(namespace string) *crashable {
+	return &crashable{site{dir: "data", fs: vfs.NewCrashableMem(), namespace: namespace}}
+}
 
 func (c *crashable) Break(broken bool) { c.broken.Store(broken) }
 
