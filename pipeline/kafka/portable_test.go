@@ -54,6 +54,15 @@ func movable(t *testing.T) (*portable.Export, []portable.Record) {
 	return e, all
 }
 
+// imported imports a movable export.
+func imported(t *testing.T, c Config) {
+	t.Helper()
+	e, _ := movable(t)
+	if err := Import(t.Context(), c, e); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // exportOf exports what c keeps.
 func exportOf(t *testing.T, c Config, leave bool) (*portable.Export, []string, error) {
 	t.Helper()
@@ -177,10 +186,7 @@ func TestExportWaits(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
 		c.Topics = movedTopics
-		e, _ := movable(t)
-		if err := Import(t.Context(), c, e); err != nil {
-			t.Fatal(err)
-		}
+		imported(t, c)
 		p := txnProducer(t, c, c.Group+"-test")
 		for _, end := range []func() error{p.AbortTxn, p.CommitTxn} {
 			if _, left, err := exportOf(t, c, false); err != nil || len(left) > 0 {
@@ -246,10 +252,7 @@ func TestKeysInTwoLanes(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
-	e, _ := movable(t)
-	if err := Import(t.Context(), c, e); err != nil {
-		t.Fatal(err)
-	}
+	imported(t, c)
 	p := txnProducer(t, c, c.Group+"-test")
 	other := (client.PartitionOf("a", 3) + 1) % 3
 	another := produced(c.Prefix, other, nil, map[string][]byte{changelog.Key(changelog.KindState, "g", "a", "n"): []byte("another")})
