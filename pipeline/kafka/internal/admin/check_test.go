@@ -22,9 +22,7 @@ func TestCheck(t *testing.T) {
 		if have, err := Describe(admin, c.Specs(wired)); err != nil || len(have) != 0 {
 			t.Fatalf("got %d topics and %v, want none to be made", len(have), err)
 		}
-		if _, err := Ensure(t.Context(), admin, c, c.Specs(wired)); err != nil {
-			t.Fatal(err)
-		}
+		ensured(t, admin, c, c.Specs(wired))
 		c.Lanes = 9
 		lines, err = Check(t.Context(), c, wired)
 		if err != nil {

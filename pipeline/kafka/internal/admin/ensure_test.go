@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -34,22 +35,36 @@ func both(t *testing.T, test func(t *testing.T, c Config)) {
 	kafkatest.OnBoth(t, func(t *testing.T, brokers []string, prefix string) { test(t, testConfig(brokers, prefix)) })
 }
 
+// ensured is Ensure where nothing is wrong.
+func ensured(t *testing.T, admin sarama.ClusterAdmin, c Config, specs []Spec) Info {
+	t.Helper()
+	info, err := Ensure(t.Context(), admin, c, specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// described is Describe where nothing is wrong.
+func described(t *testing.T, admin sarama.ClusterAdmin, specs []Spec) map[string]Standing {
+	t.Helper()
+	have, err := Describe(admin, specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return have
+}
+
 // What is made has the settings that we ask for, and the next start is content with it.
 func TestEnsureMakesTopics(t *testing.T) {
 	both(t, func(t *testing.T, c Config) {
 		admin := kafkatest.Admin(t, c.Brokers)
 		specs := c.Specs(wired)
-		info, err := Ensure(t.Context(), admin, c, specs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := ensured(t, admin, c, specs)
 		if info.Lanes != 3 || len(info.IDs) != len(specs) {
 			t.Errorf("got %d lanes and %d IDs, want 3 and %d", info.Lanes, len(info.IDs), len(specs))
 		}
-		have, err := Describe(admin, specs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		have := described(t, admin, specs)
 		for _, spec := range specs {
 			s := have[spec.Name]
 			if s.Partitions != 3 || s.leaderless != 0 || s.ID != info.IDs[spec.Name] {
@@ -63,10 +78,7 @@ func TestEnsureMakesTopics(t *testing.T) {
 			}
 		}
 		c.Lanes, c.NoCreate = 8, true // what stands counts
-		again, err := Ensure(t.Context(), admin, c, specs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := ensured(t, admin, c, specs)
 		if err := CheckKnown(info, again); err != nil || again.Lanes != 3 {
 			t.Errorf("got %v with %d lanes, want the topics of before with 3", err, again.Lanes)
 		}
@@ -90,9 +102,7 @@ func TestEnsureRefuses(t *testing.T) {
 	both(t, func(t *testing.T, c Config) {
 		admin := kafkatest.Admin(t, c.Brokers)
 		specs := c.Specs(wired)
-		if _, err := Ensure(t.Context(), admin, c, specs); err != nil {
-			t.Fatal(err)
-		}
+		ensured(t, admin, c, specs)
 		alter(t, admin, c.Prefix+"state", cleanupPolicy, "delete")
 		alter(t, admin, c.Prefix+"documents", maxMessageBytes, "1000000")
 		if err := admin.CreatePartitions(c.Prefix+"requests", 4, nil, false); err != nil {
@@ -122,14 +132,8 @@ func alter(t *testing.T, admin sarama.ClusterAdmin, topic, setting, value string
 // until waits for what a broker learns of the controller a little later.
 func until(t *testing.T, admin sarama.ClusterAdmin, specs []Spec, good func(have map[string]Standing) bool) {
 	t.Helper()
-	for {
-		have, err := Describe(admin, specs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if good(have) {
-			return
-		}
+	for !good(described(t, admin, specs)) {
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -239,10 +243,7 @@ func TestEnsureWaitsForIDs(t *testing.T) {
 		}
 	}
 	specs := c.Specs(wired)
-	info, err := Ensure(t.Context(), admin, c, specs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := ensured(t, admin, c, specs)
 	for _, spec := range specs {
 		if id := info.IDs[spec.Name]; id == "" || id == (sarama.Uuid{}).String() {
 			t.Errorf("%s: got ID %q", spec.Name, id)
@@ -254,20 +255,13 @@ func TestEnsureSeesThatATopicIsAnother(t *testing.T) {
 	both(t, func(t *testing.T, c Config) {
 		admin := kafkatest.Admin(t, c.Brokers)
 		specs := c.Specs(wired)
-		before, err := Ensure(t.Context(), admin, c, specs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := ensured(t, admin, c, specs)
 		if err := admin.DeleteTopic(c.Prefix + "documents"); err != nil {
 			t.Fatal(err)
 		}
 		until(t, admin, specs, func(have map[string]Standing) bool { return have[c.Prefix+"documents"].ID == "" })
-		now, err := Ensure(t.Context(), admin, c, specs)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = CheckKnown(before, now)
-		kafkatest.Refused(t, err, "topic "+c.Prefix+"documents was deleted and made again")
+		now := ensured(t, admin, c, specs)
+		kafkatest.Refused(t, CheckKnown(before, now), "topic "+c.Prefix+"documents was deleted and made again")
 	})
 }
 
@@ -290,13 +284,8 @@ func TestReplication(t *testing.T) {
 		c := testConfig(kafkatest.Start(t, kfake.NumBrokers(tt.brokers)), kafkatest.Prefix())
 		c.Replication = tt.asked
 		admin := kafkatest.Admin(t, c.Brokers)
-		if _, err := Ensure(t.Context(), admin, c, c.Specs(wired)); err != nil {
-			t.Fatal(err)
-		}
-		have, err := Describe(admin, c.Specs(wired))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ensured(t, admin, c, c.Specs(wired))
+		have := described(t, admin, c.Specs(wired))
 		if got := have[c.Prefix+"state"]; got.replicas != tt.want || got.settings[minInsync] != tt.inSync {
 			t.Errorf("%d brokers, %d asked: got replication %d, in sync %s; want %d, %s", tt.brokers, tt.asked, got.replicas, got.settings[minInsync], tt.want, tt.inSync)
 		}
