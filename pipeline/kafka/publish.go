@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -62,10 +61,8 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 			return err
 		}
 		// Sarama gives up after a minute.
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("publishing: %w", context.Cause(ctx))
-		case <-time.After(probeEvery):
+		if err := client.Sleep(ctx, probeEvery); err != nil {
+			return fmt.Errorf("publishing: %w", err)
 		}
 	}
 }
@@ -200,9 +197,7 @@ func (t *Transport) hintLoop() {
 		if err != nil {
 			t.outage("publishing a request failed; retrying", client.SendError(err))
 			again = unsent(out, ms, err)
-			select {
-			case <-time.After(reopenAfter):
-			case <-t.life.Done():
+			if client.Sleep(t.life, reopenAfter) != nil {
 				return
 			}
 		} else {
