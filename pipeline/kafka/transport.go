@@ -210,16 +210,16 @@ func (t *Transport) openCache() error {
 		return err
 	}
 	t.cache = db
+	leave, err := db.Enter(store.User{Broken: t.broken, DiskFull: t.room.DiskFull})
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	t.onClose(func() error { leave(); return nil }) // after the cache, which asks DiskFull while it closes
 	t.onClose(db.Close)
 	if db.Lanes() != t.lanes {
 		return fmt.Errorf("kafka: the copy of the state in %s has %d lanes and the topics have %d: remove that directory, it is restored from the topics",
 			dir, db.Lanes(), t.lanes)
 	}
-	leave, err := db.Enter(store.User{Broken: t.broken, DiskFull: t.room.DiskFull})
-	if err != nil {
-		return err
-	}
-	t.onClose(func() error { leave(); return nil })
 	t.room.Start()
 	return nil
 }

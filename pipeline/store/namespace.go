@@ -58,11 +58,11 @@ func (d *DB) Enter(u User) (leave func(), err error) {
 	if s.broken != nil && u.Broken != nil {
 		go u.Broken(s.broken)
 	}
-	return func() {
+	return sync.OnceFunc(func() { // a later call would end what another user began
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.users, d.name)
-	}, nil
+	}), nil
 }
 
 func (d *DB) inUse() error {

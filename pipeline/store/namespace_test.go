@@ -116,4 +116,8 @@ func TestUsers(t *testing.T) {
 	if _, err := d.Enter(User{}); err != nil {
 		t.Errorf("entering again: %v", err)
 	}
+	leave() // again, which concerns the next user no more
+	if _, err := d.Enter(User{}); err == nil {
+		t.Error("a namespace has two users")
+	}
 }
