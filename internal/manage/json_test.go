@@ -40,6 +40,7 @@ func TestFieldsOfBodies(t *testing.T) {
 		`{"url":"https://example.com/","sinks":["a"],"confirm":9223372036854775808}`:  `"confirm: the number 9223372036854775808 is too large, or not written as a whole number"`,
 		`{"url":"https://example.com/","sinks":["a"],"confirm":1e2}`:                  `"confirm: the number 1e2 is too large, or not written as a whole number"`,
 		`{"url":"https://example.com/","sinks":["a"],"confirm":"x"}`:                  `"value":"x"`,
+		`{"url":"https://example.com/","sinks":["a"],"interval":"soon"}`:              `expected string to be a duration such as 10m, bounds such as`,
 		`{"url":` + strings.Repeat(`[`, 250_000) + strings.Repeat(`]`, 250_000) + `}`: `"location":"body"`,
 		`{"url":` + strings.Repeat(`[`, 5_000) + strings.Repeat(`]`, 5_000) + `}`:     `"location":"body.url"`,
 		`{"url":"` + strings.Repeat(`x`, 500_000):                                     `"location":"body"`,

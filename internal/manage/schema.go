@@ -79,6 +79,7 @@ func (duration) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: "A duration such as 30s, 10m or 24h.",
 		Type:        huma.TypeString, Pattern: "^" + durationPattern + "$", Examples: []any{"10m0s"},
+		PatternDescription: "a duration such as 30s, 10m or 24h",
 	}
 }
 
@@ -92,9 +93,10 @@ func (interval) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: `A duration such as 10m; two such as "10m to 24h", the bounds of an interval that follows how often the page changes; ` +
 			`a cron line (minute, hour, day of the month, month, day of the week) with the name of a time zone, UTC if there is none; or never.`,
-		Type:     huma.TypeString,
-		Pattern:  "^(never|" + durationPattern + "( to " + durationPattern + `)?|[0-9A-Za-z*,/#?-]+( [0-9A-Za-z*,/#?-]+){4}( [A-Za-z0-9_+/-]+)?)$`,
-		Examples: []any{"10m0s", "10m0s to 24h0m0s", "0 9 * * 1-5 Europe/Berlin", "never"},
+		Type:               huma.TypeString,
+		Pattern:            "^(never|" + durationPattern + "( to " + durationPattern + `)?|[0-9A-Za-z*,/#?-]+( [0-9A-Za-z*,/#?-]+){4}( [A-Za-z0-9_+/-]+)?)$`,
+		PatternDescription: `a duration such as 10m, bounds such as "10m to 24h", a cron line such as "0 9 * * 1-5 Europe/Berlin", or "never"`,
+		Examples:           []any{"10m0s", "10m0s to 24h0m0s", "0 9 * * 1-5 Europe/Berlin", "never"},
 	}
 }
 
@@ -105,10 +107,11 @@ type quiet struct{}
 func (quiet) Schema(huma.Registry) *huma.Schema {
 	const clock = `([01][0-9]|2[0-3]):[0-5][0-9]`
 	return &huma.Schema{
-		Description: "Hours of each day: when they begin, when they end, and the name of their time zone, UTC if there is none.",
-		Type:        huma.TypeString,
-		Pattern:     "^" + clock + "-" + clock + `( [A-Za-z0-9_+/-]+)?$`,
-		Examples:    []any{"22:00-07:00 Europe/Berlin"},
+		Description:        "Hours of each day: when they begin, when they end, and the name of their time zone, UTC if there is none.",
+		Type:               huma.TypeString,
+		Pattern:            "^" + clock + "-" + clock + `( [A-Za-z0-9_+/-]+)?$`,
+		PatternDescription: `hours such as "22:00-07:00 Europe/Berlin"`,
+		Examples:           []any{"22:00-07:00 Europe/Berlin"},
 	}
 }
 
