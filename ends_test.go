@@ -96,6 +96,13 @@ func TestASelectorThatIsGoneNeverExpires(t *testing.T) {
 	if got := told(ops, pipeline.HealthSelectorGone); len(got) != 1 {
 		t.Errorf("%d selector_gone events, want 1", len(got))
 	}
+	for state, want := range map[string]int{inspect.StateFailing: 1, inspect.StateActive: 0} {
+		if got := listed(t, cfg, inspect.ListFilter{State: state}).Pages; len(got) != want {
+			t.Errorf("%d pages are %s, want %d", len(got), state, want)
+		} else if want == 1 && (got[0].State != state || got[0].Since.IsZero() || !strings.Contains(got[0].Reason, "main")) {
+			t.Errorf("got %s since %v: %q", got[0].State, got[0].Since, got[0].Reason)
+		}
+	}
 	s.set("<main>out of stock</main>")
 	cfg.Checks = 1
 	runs(t, cfg)

@@ -152,14 +152,18 @@ func (p *Page) subscribed(document string) bool {
 
 // mayBe reports whether a page may be in a state. It needs no more than p to say so.
 func mayBe(p index.Page, state string) bool {
-	failing := p.Failures > 0 || p.Busy > 0
 	switch state {
 	case StateFailing:
-		return p.Incarnation != "" && !p.Rests() && failing
+		return p.Incarnation != "" && !p.Rests() && failing(p)
 	case StateActive:
-		return p.Incarnation != "" && !p.Rests() && !failing
+		return p.Incarnation != "" && !p.Rests() && !failing(p)
 	}
 	return p.Incarnation == "" || p.Rests()
+}
+
+// failing reports whether the last check of p failed, or did not find one of its documents.
+func failing(p index.Page) bool {
+	return p.Failures > 0 || p.Busy > 0 || slices.ContainsFunc(p.Documents, func(d index.Document) bool { return !d.GoneSince.IsZero() })
 }
 
 // load returns the page with the state st. It returns ok false where the page is neither watched
@@ -225,8 +229,7 @@ func (p *Page) addDocuments(page index.Page, st flow.State) error {
 
 // addFailures fills in the failures of a page that is watched.
 func (p *Page) addFailures(page index.Page, st flow.State) error {
-	failing := page.Failures > 0 || page.Busy > 0
-	if !failing && page.Open == nil && page.Fetched() {
+	if !failing(page) && page.Open == nil && page.Fetched() {
 		return nil
 	}
 	checks, err := index.History(st)
@@ -236,7 +239,7 @@ func (p *Page) addFailures(page index.Page, st flow.State) error {
 	if page.Open != nil || !page.Fetched() {
 		p.lastOf(checks)
 	}
-	if !failing {
+	if !failing(page) {
 		return nil
 	}
 	p.State, p.Since = StateFailing, page.FailedSince

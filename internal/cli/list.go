@@ -168,27 +168,14 @@ func (r *results) pages(all []inspect.Page, verbose bool) {
 	rows := make([][]string, 0, len(all))
 	for _, p := range all {
 		what := r.checks(p)
-		if p.State != inspect.StateActive {
-			what = r.since(p)
-		} else if i := firstGone(p); i >= 0 {
+		if i := slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive }); i >= 0 && p.Failures == 0 {
 			what = absent(p.Documents[i].State, "a selector", "the text", "the page") + "; " + what
+		} else if p.State != inspect.StateActive {
+			what = r.since(p)
 		}
-		rows = append(rows, []string{stateOf(p), p.URL, count(len(p.Subscriptions), "subscription"), what})
+		rows = append(rows, []string{p.State, p.URL, count(len(p.Subscriptions), "subscription"), what})
 	}
 	r.table("", rows, stateWidth)
-}
-
-// firstGone returns the index of the first document that is not on its page, or -1.
-func firstGone(p inspect.Page) int {
-	return slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive })
-}
-
-// stateOf returns the state of p, which is failing where one of its documents is not on it.
-func stateOf(p inspect.Page) string {
-	if p.State == inspect.StateActive && firstGone(p) >= 0 {
-		return inspect.StateFailing
-	}
-	return p.State
 }
 
 func (r *results) page(p inspect.Page) {
@@ -199,7 +186,7 @@ func (r *results) page(p inspect.Page) {
 	for _, s := range p.Subscriptions {
 		r.object(subscriptionLine{"subscription", p.URL, s})
 	}
-	r.text("%-*s  %s", stateWidth, stateOf(p), p.URL)
+	r.text("%-*s  %s", stateWidth, p.State, p.URL)
 	const indent = "         "
 	if p.State != inspect.StateActive {
 		r.text(indent+"%s", r.since(p))

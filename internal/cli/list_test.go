@@ -39,7 +39,7 @@ func samplePages() []inspect.Page {
 	}
 	return []inspect.Page{
 		{
-			URL: "https://example.com/terms", State: inspect.StateActive, Checks: 12, LastCheck: ago(time.Minute), NextCheck: noon.Add(9 * time.Minute), Keep: []string{"yaml"},
+			URL: "https://example.com/terms", State: inspect.StateFailing, Reason: "main matches nothing", Since: ago(time.Hour), Checks: 12, LastCheck: ago(time.Minute), NextCheck: noon.Add(9 * time.Minute), Keep: []string{"yaml"},
 			Documents: []inspect.Document{
 				{ID: "D1", State: inspect.StateActive, Version: 3, Time: ago(48 * time.Hour), Title: "Terms \x1b[2Jof service", Language: "en", LanguageFrom: text.FromPage, TextHash: "h"},
 				{ID: "D2", State: inspect.StateSelectorGone, View: main, Version: 1, Time: ago(time.Hour), TextHash: "i"},
@@ -69,6 +69,7 @@ func TestListText(t *testing.T) {
 		})
 	})
 	want := `failing  https://example.com/terms
+         since 11:00:00: main matches nothing
          12 checks, the last 11:59:00, the next 12:09:00
          version 3 of 27 Feb 12:00  "Terms [2Jof service"  language: en (declared by the page)  document D1
          version 1 of 11:00:00                                                                  document D2  its selector matches nothing, or its text is empty
@@ -96,7 +97,7 @@ failing  sink team  12 pending  1 dead letter  since 11:00:00, 4 attempts: answe
 // TestListPages is a line for each page.
 func TestListPages(t *testing.T) {
 	pages := samplePages()
-	pages[2].Documents[0].State = inspect.StateSelectorGone
+	pages[2].State, pages[2].Documents[0].State = inspect.StateFailing, inspect.StateSelectorGone
 	got := printed(t, func(r *results) { r.pages(pages, false) })
 	want := `failing  https://example.com/terms  2 subscriptions  a selector matches nothing, or the text is empty; 12 checks, the last 11:59:00, the next 12:09:00
 expired  https://example.com/gone   1 subscription   since 09:00:00: 10 checks in a row failed: the server answered 500
@@ -390,7 +391,7 @@ func TestExplainValue(t *testing.T) {
 
 func TestListShowsWhatKeepsAPageSilent(t *testing.T) {
 	page := inspect.Page{
-		URL: "https://example.com/", State: inspect.StateActive,
+		URL: "https://example.com/", State: inspect.StateFailing, Since: noon,
 		Documents: []inspect.Document{{ID: "D", State: inspect.StatePageReplaced, View: pipeline.View{Replaced: true}}},
 		Subscriptions: []inspect.Subscription{{State: inspect.StateActive, Subscription: pipeline.Subscription{
 			Client: "a", Keywords: []string{"k"}, Sinks: []string{"s"}, MinChange: pipeline.MinChange{Share: 250},
@@ -402,6 +403,7 @@ func TestListShowsWhatKeepsAPageSilent(t *testing.T) {
 		r.pages([]inspect.Page{page}, false)
 	})
 	want := `failing  https://example.com/
+         since 12:00:00
          not checked yet
          no version yet  document D  its page looks replaced by an error page, a login wall or an empty page
          a  k  to s  min_change: 2.5%, confirm: 2, flip_flop: 3, replaced: true
