@@ -194,6 +194,12 @@ func (a *app) root() *cobra.Command {
 		switch c.Name() {
 		case "help":
 			c.Use, c.Short, c.Long = "help VERB", "Shows the help of a verb", ""
+			c.Args = func(_ *cobra.Command, args []string) error {
+				if verb, _, _ := root.Find(args); verb == root && len(args) > 0 {
+					return root.RunE(root, args)
+				}
+				return nil
+			}
 		case "completion":
 			c.Short = "Writes a script that completes command lines in a shell"
 		}

@@ -18,6 +18,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{"", "no verb is given; to begin with, write one of\n  vokter-stream demo "},
 		{"lnt", `unknown verb "lnt"; did you mean "lint"?`},
+		{"help lnt", `unknown verb "lnt"; did you mean "lint"?`},
 		{"devour x", `unknown verb "devour"; known are backup, cancel, check, completion, demo,`},
 		{"man", "name one directory; write vokter-stream man DIR"},
 		{"watch", "no URL is given"},
