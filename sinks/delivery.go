@@ -40,7 +40,7 @@ type Config struct {
 	// must not block.
 	Owned func(receiver string) bool
 	// Epoch returns a number that changes each time that this process gets a receiver. A result
-	// that was posted in an earlier epoch is lost. nil means that the process keeps all
+	// that was posted in an earlier epoch is posted again. nil means that the process keeps all
 	// receivers. It must not block.
 	Epoch func(receiver string) uint64
 	// Policy says when attempts are repeated and when notifications are given up.
@@ -386,9 +386,7 @@ func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 		return failure.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
 	}
 	tx.Sync()
-	if l, ok := d.pool.attempts.Find(m.Key, r.Attempt, d.cfg.Epoch(m.Key)); ok {
-		w.attempt = &l.Value.Attempt
-	}
+	w.attempt = d.pool.made(m.Key, r.Attempt, w.epoch)
 	ev := resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.outcome, Jitter: d.cfg.Jitter()}
 	for i, said := range append(r.Before, r.said) {
 		if err := w.keepNote(w.q.Head+uint64(i), said.Note); err != nil {

@@ -33,7 +33,7 @@ type work struct {
 	// attempt is the one whose result is handled. Neither is read from the state again.
 	added   *pendingRecord
 	addedAs uint64
-	attempt *Attempt
+	attempt Attempt
 	// measure says that Windows.Due must be read from the state again.
 	measure bool
 	// expired are the pages that were sent an ExpireCommand.
@@ -56,7 +56,7 @@ func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
 	}
 	w.marked = w.q.Markers > 0
 	if w.q.InFlight {
-		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, w.epoch); !ok {
+		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, w.epoch); !ok && !d.pool.postAgain(key, w.q) {
 			w.q.lose() // it went down with an earlier process
 		}
 	}
@@ -200,7 +200,7 @@ func (w *work) send(s send) error {
 	if err := w.fill(&a, s.Seq+1, s.Most); err != nil {
 		return err
 	}
-	f := &flight{Attempt: a, slow: s.Slow}
+	f := &flight{Attempt: a, slow: s.Slow, began: w.q.Began}
 	w.d.pool.attempts.Begin(w.key, s.Number, w.d.cfg.Epoch(w.key), f)
 	w.tx.OnCommit(func() { w.d.hand(f) })
 	return nil
@@ -262,11 +262,7 @@ func (w *work) fill(a *Attempt, seq uint64, most int) error {
 
 // end removes a pending notification and records what became of it.
 func (w *work) end(seq uint64, kind string, r Record) error {
-	var a flow.Addressed
-	tried := false
-	if w.attempt != nil {
-		a, tried = w.attempt.addressed(seq)
-	}
+	a, tried := w.attempt.addressed(seq)
 	if !tried {
 		p, err := w.st.pending(seq)
 		if err != nil {

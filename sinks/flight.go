@@ -7,6 +7,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/vokter/vokter/internal/lease"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // phase is how far a flight has come. A flight never goes back.
@@ -30,6 +31,10 @@ type flight struct {
 	owned bool
 	// recalled says that a subscription was cancelled before the sink was called.
 	recalled bool
+	// began is Queue.Began of the attempt.
+	began time.Time
+	// answer is the result, once the sink has returned. Its ID is empty before that.
+	answer flow.Message
 	// ready is when the rate of the sink lets the attempt begin; zero in phaseBegun.
 	ready time.Time
 	// timer ends phaseHeld. reservation is the flight's share of the rate.
@@ -53,7 +58,8 @@ type entry struct {
 // that the pool took over, until their result was posted or nobody waits for it.
 type flights struct {
 	// attempts are those that this process makes, by receiver and number. An attempt is handed on
-	// when its result is posted.
+	// when its result is posted. The result is kept until it is committed: if the epoch ends before
+	// that, it is posted again.
 	attempts lease.Table[uint64, *flight]
 
 	mu        sync.Mutex
@@ -104,6 +110,24 @@ func (fs *flights) close(f *flight) {
 func (fs *flights) comes(receiver string, number, epoch uint64, now time.Time) bool {
 	l, ok := fs.attempts.Find(receiver, number, epoch)
 	return ok && (!l.HandedOn() || now.Sub(l.Since) < postedFor)
+}
+
+// made returns an attempt that this process made; the zero Attempt if it does not have it.
+func (fs *flights) made(receiver string, number, epoch uint64) Attempt {
+	l, ok := fs.attempts.Find(receiver, number, epoch)
+	if !ok {
+		return Attempt{}
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return l.Value.Attempt
+}
+
+// lighten frees the notifications of f, whose result waits until its receiver comes back.
+func (fs *flights) lighten(f *flight) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f.Notifications, f.contexts = nil, nil
 }
 
 // lost notes that nobody gets the result of f. The next wake repeats the attempt. fs.mu is

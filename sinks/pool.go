@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -193,7 +194,7 @@ func (p *pool) attempt(f *flight, s slot) {
 	}
 	if f.recalled {
 		h.release()
-		p.post(f, []ending{{err: context.Canceled}})
+		p.answer(f, []ending{{err: context.Canceled}})
 		return
 	}
 	if s == fastSlot {
@@ -225,7 +226,7 @@ func (p *pool) attempt(f *flight, s slot) {
 		last.err = errors.New("the sink gave up: " + last.err.Error())
 	}
 	if len(ends) > 0 {
-		p.post(f, ends)
+		p.answer(f, ends)
 	}
 }
 
@@ -248,10 +249,43 @@ func (p *pool) closed(f *flight) {
 	p.close(f)
 }
 
+// answer keeps the result of f and posts it.
+func (p *pool) answer(f *flight, ends []ending) {
+	p.mu.Lock()
+	f.answer = f.result(ends, f.ready)
+	p.mu.Unlock()
+	p.post(f)
+}
+
+// postAgain posts the result of the attempt in flight of q again, if this process has it and it was
+// posted in an earlier epoch or refused. Where another process had the receiver since, q has another
+// attempt.
+func (p *pool) postAgain(receiver string, q Queue) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, ok := p.attempts.Committed(receiver)
+	f := l.Value
+	if !ok || p.stopped || l.ID != q.Attempt || !f.began.Equal(q.Began) || f.answer.ID == "" {
+		return false
+	}
+	p.attempts.TakeBack(receiver, q.Attempt)
+	p.open[f] = struct{}{}
+	p.wg.Add(1)
+	p.workers.Go(func() {
+		defer p.wg.Done()
+		defer p.closed(f)
+		p.post(f)
+	})
+	return true
+}
+
+// noEpoch is the epoch of results that were refused.
+const noEpoch = math.MaxUint64
+
 // post posts the result of f to its lane. A lost result means a second delivery, so it goes on
 // for postGrace after the pool was stopped.
-func (p *pool) post(f *flight, ends []ending) {
-	m := f.result(ends, f.ready)
+func (p *pool) post(f *flight) {
+	m := f.answer
 	for p.posting.Err() == nil {
 		epoch := p.cfg.Epoch(m.Key) // before Post: the epoch may end right after it
 		err := p.cfg.Poster.Post(p.posting, m)
@@ -260,12 +294,14 @@ func (p *pool) post(f *flight, ends []ending) {
 			p.attempts.HandOn(m.Key, f.Number, epoch, p.cfg.Now())
 			return
 		case errors.Is(err, flow.ErrMoved):
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.lost(f)
-			return
+			p.attempts.HandOn(m.Key, f.Number, noEpoch, p.cfg.Now()) // postAgain posts it when the receiver comes back
+			if !p.cfg.Owned(m.Key) {
+				p.lighten(f)
+				return
+			}
+		default:
+			p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", f.Receiver.Sink, "err", err)
 		}
-		p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", f.Receiver.Sink, "err", err)
 		select {
 		case <-time.After(postPause):
 		case <-p.ctx.Done():

@@ -123,6 +123,12 @@ func (t *Table[ID, V]) HandOn(key string, id ID, epoch uint64, since time.Time) 
 	}
 }
 
+// TakeBack notes that others have lost the result of the committed work id, and that this process
+// hands it on again.
+func (t *Table[ID, V]) TakeBack(key string, id ID) {
+	t.HandOn(key, id, 0, time.Time{})
+}
+
 // Find returns the work id if this process has begun it and its result may still come. ok is
 // false otherwise.
 func (t *Table[ID, V]) Find(key string, id ID, epoch uint64) (l Lease[ID, V], ok bool) {
