@@ -3,6 +3,7 @@ package fetch
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"golang.org/x/text/currency"
@@ -47,7 +48,7 @@ func number(s, tag string) (n, unit string, ok bool) {
 		return "", "", false
 	}
 	found := strings.TrimRightFunc(s[at[0]:at[1]], func(r rune) bool { return r < '0' || r > '9' })
-	unit = unitOf(s[:at[0]], s[at[0]+len(found):])
+	unit = unitOf(s[:at[0]], found, s[at[0]+len(found):])
 	sign := ""
 	if rest, negative := strings.CutPrefix(found, "-"); negative {
 		found = rest
@@ -153,10 +154,27 @@ var symbols = []struct{ sign, code string }{
 	{"₫", "VND"}, {"฿", "THB"}, {"zł", "PLN"}, {"Kč", "CZK"}, {"руб", "RUB"}, {"$", "USD"},
 }
 
-var code = regexp.MustCompile(`\b[A-Z]{3}\b`)
+// tenders are the codes of the currencies in use, without those that are words. Others stand for countries and
+// labels more often, such as "BEL 2" and "BAN 3".
+var tenders = sync.OnceValue(func() map[string]bool {
+	codes := make(map[string]bool)
+	for u := currency.Query(); u.Next(); {
+		codes[u.Unit().String()] = true
+	}
+	delete(codes, "ALL")
+	delete(codes, "TOP")
+	return codes
+})
 
-// unitOf returns the code of the currency in the text before or behind a number, or "".
-func unitOf(before, behind string) string {
+var (
+	code = regexp.MustCompile(`\b[A-Z]{3}\b`)
+	// wordBefore and wordBehind match a currency that is also a word, directly beside a number.
+	wordBefore, wordBehind = regexp.MustCompile(`\b(ALL|TOP) *$`), regexp.MustCompile(`^ *(ALL|TOP)\b`)
+)
+
+// unitOf returns the code of the currency in the text before or behind a number, or "". "TOP 10" and "ALL 20"
+// are labels; "TOP 10.50" and "20 ALL" are amounts.
+func unitOf(before, number, behind string) string {
 	if len(before) > 20 {
 		before = before[len(before)-20:]
 	}
@@ -165,8 +183,8 @@ func unitOf(before, behind string) string {
 	}
 	for _, near := range []string{behind, before} {
 		for _, c := range code.FindAllString(near, -1) {
-			if u, err := currency.ParseISO(c); err == nil {
-				return u.String()
+			if tenders()[c] {
+				return c
 			}
 		}
 	}
@@ -176,6 +194,12 @@ func unitOf(before, behind string) string {
 				return s.code
 			}
 		}
+	}
+	if m := wordBehind.FindStringSubmatch(behind); m != nil {
+		return m[1]
+	}
+	if m := wordBefore.FindStringSubmatch(before); m != nil && strings.ContainsAny(number, ".,' ") {
+		return m[1]
 	}
 	return ""
 }

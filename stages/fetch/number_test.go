@@ -38,6 +38,19 @@ func TestNumber(t *testing.T) {
 		{"now .299 off", "de", "0.299", ""},
 		{"v.2 of 10", "en", "2", ""},
 		{"120 EUR, was 150", "en", "120", "EUR"},
+		{"$20 CAD", "en", "20", "CAD"},
+		{"TOP 10", "en", "10", ""}, // words, and currencies of Tonga and Albania
+		{"ALL 20", "en", "20", ""},
+		{"$20 off ALL hats", "en", "20", "USD"},
+		{"TOP €19.99", "de", "19.99", "EUR"},
+		{"20 of ALL", "en", "20", ""},
+		{"TOP 10.50", "en", "10.50", "TOP"},
+		{"ALL 1,200", "en", "1200", "ALL"},
+		{"1.200 ALL", "sq", "1200", "ALL"},
+		{"500ALL", "sq", "500", "ALL"},
+		{"NEW 5", "en", "5", ""},
+		{"BEL 2", "en", "2", ""}, // Belgium, and a franc that is no more
+		{"CFA 500 XOF", "fr", "500", "XOF"},
 	} {
 		n, unit, ok := number(tt.in, tt.tag)
 		if !ok || n != tt.want || unit != tt.unit {
