@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/inspect/client"
@@ -36,12 +35,8 @@ type listener struct {
 	dir string
 }
 
-const (
-	// maxConnections limits open connections, so that file descriptors remain for fetching.
-	maxConnections = 256
-	// maxScrapes limits concurrent scrapes, so that processor time remains for the pipeline.
-	maxScrapes = 4
-)
+// maxScrapes limits concurrent scrapes, so that processor time remains for the pipeline.
+const maxScrapes = 4
 
 // listening says where a listener is, who may use its API besides users of the data directory, and how
 // its web page is. Without an address there is none. access, web and slack may be nil.
@@ -78,8 +73,9 @@ func (at listening) start(ctx context.Context, r *vokter.Router, cfg vokter.Conf
 		Handler: routes(r, api, at.acting(r, cfg.Logger), web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}}
+	on = limitConnections(l.server, on, maxConnections, silentFor)
 	go func() {
-		if err := l.server.Serve(netutil.LimitListener(on, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := l.server.Serve(on); !errors.Is(err, http.ErrServerClosed) {
 			cfg.Logger.Error("the listener failed", "error", err)
 		}
 	}()

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// maxConnections limits the open connections of a server, so that file descriptors remain for fetching.
+	maxConnections = 256
+	// silentFor is for how long a connection is left alone that sends no request, however many others come.
+	silentFor = 100 * time.Millisecond
+)
+
+// crowd is a listener that limits the open connections of an HTTP server. Where there are too many, it closes
+// the one that has waited for longest without a whole request, so that silent connections keep nobody out.
+// If all have requests, the next one waits.
+type crowd struct {
+	net.Listener
+	limit   int
+	patient time.Duration
+
+	mu     sync.Mutex
+	room   sync.Cond
+	closed bool
+	// open says since when the open connections have waited for a request; zero for those that have one.
+	open map[net.Conn]time.Time
+}
+
+// limitConnections limits the connections that server accepts from on. A silent one is closed only after it was
+// patient for so long. Serve the result.
+func limitConnections(server *http.Server, on net.Listener, limit int, patient time.Duration) net.Listener {
+	c := &crowd{Listener: on, limit: limit, patient: patient, open: make(map[net.Conn]time.Time)}
+	c.room.L = &c.mu
+	server.ConnState = c.changed
+	return c
+}
+
+func (c *crowd) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.open) >= c.limit && !c.closed {
+		c.makeRoom()
+	}
+	c.open[conn] = time.Now()
+	return conn, nil
+}
+
+// makeRoom closes the connection that has been silent for longest, or waits until something has changed. c.mu is
+// held.
+func (c *crowd) makeRoom() {
+	var oldest net.Conn
+	for conn, since := range c.open {
+		if !since.IsZero() && (oldest == nil || since.Before(c.open[oldest])) {
+			oldest = conn
+		}
+	}
+	if oldest != nil {
+		left := c.patient - time.Since(c.open[oldest])
+		if left <= 0 {
+			delete(c.open, oldest)
+			_ = oldest.Close()
+			return
+		}
+		defer time.AfterFunc(left, c.room.Broadcast).Stop()
+	}
+	c.room.Wait()
+}
+
+// changed is called when the state of a connection changes. It becomes active with a whole request.
+func (c *crowd) changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, open := c.open[conn]; !open {
+		return // makeRoom has closed it
+	}
+	switch state {
+	case http.StateActive:
+		c.open[conn] = time.Time{}
+	case http.StateIdle:
+		c.open[conn] = time.Now()
+	case http.StateClosed, http.StateHijacked:
+		delete(c.open, conn)
+	}
+	c.room.Broadcast()
+}
+
+// Close closes the listener.
+func (c *crowd) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.room.Broadcast()
+	return c.Listener.Close()
+}

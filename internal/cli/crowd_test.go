@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// crowded serves h to at most limit connections, until the test ends. It returns its address.
+func crowded(t *testing.T, limit int, patient time.Duration, h http.HandlerFunc) string {
+	t.Helper()
+	on, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: h}
+	on = limitConnections(server, on, limit, patient)
+	served := make(chan error)
+	go func() { served <- server.Serve(on) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return on.Addr().String()
+}
+
+// TestSilentConnectionsKeepNobodyOut fills a server with connections without a whole request, which never
+// time out.
+func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+	const limit = 4
+	addr := crowded(t, limit, 0, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	var silent []net.Conn
+	for range 3 * limit {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		silent = append(silent, conn)
+	}
+	for range 2 { // the second connection is new, too
+		client := &http.Client{Transport: new(http.Transport)}
+		if status, body := askWith(t, client, "http://"+addr+"/healthz"); status != http.StatusOK || body != "ok" {
+			t.Errorf("got %d %q", status, body)
+		}
+	}
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil {
+		t.Error("the oldest connection was answered")
+	}
+	last := silent[len(silent)-1]
+	if _, err := io.WriteString(last, "Host: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len("HTTP/1.1 200"))
+	if _, err := io.ReadFull(last, answer); err != nil || string(answer) != "HTTP/1.1 200" {
+		t.Errorf("the youngest connection got %q, %v", answer, err)
+	}
+}
+
+// TestRequestsAreNotCutOff has more requests at once than connections.
+func TestRequestsAreNotCutOff(t *testing.T) {
+	const limit = 4
+	began, release := make(chan struct{}, 2*limit), make(chan struct{})
+	addr := crowded(t, limit, time.Hour, func(w http.ResponseWriter, _ *http.Request) {
+		began <- struct{}{}
+		<-release
+		fmt.Fprint(w, "ok")
+	})
+	var wg sync.WaitGroup
+	for range 2 * limit {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		wg.Go(func() {
+			if status, body := askWith(t, client, "http://"+addr); status != http.StatusOK || body != "ok" {
+				t.Errorf("got %d %q", status, body)
+			}
+		})
+	}
+	for range limit {
+		<-began
+	}
+	close(release)
+	wg.Wait()
+}
+
+// askWith asks with a client for a URL.
+func askWith(t *testing.T, c *http.Client, url string) (status int, body string) {
+	t.Helper()
+	resp, err := c.Do(newRequest(t, http.MethodGet, url))
+	if err != nil {
+		t.Error(err)
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return resp.StatusCode, string(b)
+}
