@@ -89,6 +89,7 @@ type core struct {
 	idle   sync.Cond // open == 0
 	open   int       // operations, iterators and batches that use pebble
 	closed bool
+	end    func() error // close, once
 
 	gathered gathered
 	syncing  syncing
@@ -128,6 +129,7 @@ func Open(o Options) (*DB, error) {
 	c := &core{dir: o.Dir}
 	c.log = newLogger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), o.Dir, c.sharing.fatal(o.OnFatal))
 	c.idle.L = &c.mu
+	c.end = sync.OnceValue(c.close)
 	cache, memTable := o.memory()
 	po := &pebble.Options{
 		FS:                 o.FS,
@@ -253,13 +255,12 @@ func (d *DB) Size() int64 {
 }
 
 // Close waits for operations in progress, flushes the log and closes the store for all
-// namespaces. Batches that were not committed are lost. A second Close does nothing.
-func (c *core) Close() error {
+// namespaces. Batches that were not committed are lost. A second Close waits for the first and returns
+// its result.
+func (c *core) Close() error { return c.end() }
+
+func (c *core) close() error {
 	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		return nil
-	}
 	c.closed = true
 	for c.open > 0 {
 		c.idle.Wait()

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -251,6 +252,41 @@ func TestPanicInALoop(t *testing.T) {
 	}
 	if v, ok, err := d.GetState("group", 0, "key", "name"); string(v) != "1" || !ok || err != nil {
 		t.Errorf("afterwards GetState is %q, %v, %v", v, ok, err)
+	}
+}
+
+// TestSecondCloseWaits checks that a second Close returns when the store is closed, and not before.
+func TestSecondCloseWaits(t *testing.T) {
+	d, err := Open(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := d.NewBatch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 2)
+	go func() { ended <- d.Close() }()
+	for {
+		other, err := d.NewBatch()
+		if errors.Is(err, ErrClosed) {
+			break // the first Close waits for b
+		}
+		other.Close()
+		runtime.Gosched()
+	}
+	go func() { ended <- d.Close() }()
+	for range 1000 { // enough for a Close that does not wait
+		runtime.Gosched()
+	}
+	if len(ended) > 0 {
+		t.Error("Close returned during an operation")
+	}
+	b.Close()
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Errorf("Close: %v", err)
+		}
 	}
 }
 
