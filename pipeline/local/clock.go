@@ -52,10 +52,11 @@ func (t *Transport) saveClock(b *store.Batch) {
 	t.clock.saved.Store(now.UnixNano())
 }
 
-// keepClock stores the current time when the Transport closes.
+// keepClock stores the current time when the Transport closes. That makes all commits durable, also in a
+// store whose owner does not close it.
 func (t *Transport) keepClock() error {
 	t.clock.saved.Store(0)
-	err := t.db.Write(false, func(b *store.Batch) error {
+	err := t.db.Write(true, func(b *store.Batch) error {
 		t.saveClock(b)
 		return nil
 	})

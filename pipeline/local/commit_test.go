@@ -262,3 +262,28 @@ func positionOf(m *message.Message) string {
 	got, _ := tx.Message()
 	return got.Position
 }
+
+// TestCloseMakesCommitsDurable: also where the owner of the store never closes it.
+func TestCloseMakesCommitsDurable(t *testing.T) {
+	mem := vfs.NewCrashableMem()
+	db, err := store.Open(store.Options{Dir: "data", FS: mem, Lanes: 1, Gather: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	tr := open(t, Config{Store: db})
+	if err := tr.Unsynced().Publish(t.Context(), text("in", "k", "1", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := store.Open(store.Options{Dir: "data", FS: mem.CrashClone(vfs.CrashCloneCfg{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	if got := stored(t, after, "in"); len(got) != 1 {
+		t.Errorf("%d messages are there after a power failure, want 1", len(got))
+	}
+}
