@@ -98,6 +98,33 @@ func TestHistoryCountsQuietChecks(t *testing.T) {
 	}
 }
 
+// TestHistoryBesideCommits: a record that becomes one of the stored records while the history is read is
+// shown once.
+func TestHistoryBesideCommits(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.subscribe("c")
+	d.answer(english)
+	d.wake()
+	d.answer(english)
+	earlier, _, err := d.state().Get(progressName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.wake()
+	d.fail(pipeline.FailDNS)
+	rs, err := History(between{d.state(), &[][]byte{earlier}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	for _, r := range rs {
+		got = append(got, r.Check)
+	}
+	if want := []uint64{3, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("got the checks %v, want %v", got, want)
+	}
+}
+
 func TestHistoryIsBounded(t *testing.T) {
 	d := newDesk(t, Config{ExpireAfter: 50})
 	d.subscribe("c")

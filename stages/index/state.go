@@ -319,6 +319,9 @@ func History(st flow.State) ([]CheckRecord, error) {
 	slices.SortFunc(stored, func(a, b storedRecord) int {
 		return cmp.Compare(b.N, a.N)
 	})
+	if len(stored) > 0 && stored[0].N >= p.Records {
+		p.Quiet = nil // a commit since p was read has stored it
+	}
 	if len(stored) == historySize && p.Quiet != nil {
 		stored = stored[:historySize-1] // the next record takes the place of the oldest
 	}
