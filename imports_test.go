@@ -58,7 +58,7 @@ var direction = []struct {
 	{pkg: "internal/manage", may: []string{"config", "inspect", "inspect/client", "pipeline/flow", "", "pipeline"}},
 	{pkg: "internal/web", may: []string{"", "config", "inspect", "inspect/client", "internal/manage", "internal/htmltree", "pipeline", "pipeline/flow", "pipeline/text"}},
 	{pkg: "internal/engine", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
-	{pkg: "internal/slackapp", may: []string{"inspect", "pipeline", "pipeline/registry"}},
+	{pkg: "internal/slackapp", may: []string{"config", "inspect", "pipeline", "pipeline/registry"}},
 	{pkg: "test/beside", may: nil},
 	{pkg: "test/wasmtest", may: nil},
 	{pkg: "internal/nearest", may: nil},

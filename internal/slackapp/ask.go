@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -160,9 +161,9 @@ func (k *ask) command(words []string, now time.Time) {
 		case "pause":
 			var until time.Time
 			if len(words) > 2 {
-				length, err := time.ParseDuration(words[2])
-				if err != nil || length <= 0 {
-					return fmt.Sprintf("%q is no duration. Write how long, such as `/vokter pause %s 24h`, or nothing to pause until you resume it.", words[2], target)
+				length, err := config.ParseDuration(words[2])
+				if err != nil {
+					return fmt.Sprintf("%v. An example is `/vokter pause %s 24h`; without a time a pause lasts until you resume it.", err, target)
 				}
 				until = now.Add(length)
 			}

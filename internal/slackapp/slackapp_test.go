@@ -242,11 +242,16 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%q: said %q", text, said)
 		}
 	}
-	r := newRig()
-	r.send("/slack/chat", slash("pause "+page+" tomorrow"))
-	if said := <-r.answers; !strings.Contains(said, `"tomorrow" is no duration`) || len(r.asked) > 0 {
-		t.Errorf("said %q", said)
+	for length, want := range map[string]string{
+		"tomorrow": `"tomorrow" is not a duration; write `, "7d": "days are not a unit here; write 168h", "9999999h": "is too long; the longest duration is 2562047h",
+	} {
+		r := newRig()
+		r.send("/slack/chat", slash("pause "+page+" "+length))
+		if said := <-r.answers; !strings.Contains(said, want) || len(r.asked) > 0 {
+			t.Errorf("%s: said %q, want %q", length, said, want)
+		}
 	}
+	r := newRig()
 	r.err = errors.New("url: it is not public")
 	r.send("/slack/chat", slash("watch ftp://x y"))
 	if said := <-r.answers; said != "That did not work: url: it is not public" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter"
+	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -19,9 +20,9 @@ var actions = map[string]func(*request) (string, error){
 	"pause": func(r *request) (string, error) {
 		var until time.Time
 		if s := r.form.Get("for"); s != "" {
-			length, err := time.ParseDuration(s)
-			if err != nil || length <= 0 {
-				return "", &pipeline.FieldError{Field: "for", Reason: "must be a duration such as 24h"}
+			length, err := config.ParseDuration(s)
+			if err != nil {
+				return "", &pipeline.FieldError{Field: "for", Reason: err.Error()}
 			}
 			until = time.Now().Add(length).UTC().Truncate(time.Second)
 		}

@@ -156,9 +156,11 @@ func TestActions(t *testing.T) {
 	if r, body := b.post(t, "/do/pause", form); r.StatusCode != http.StatusSeeOther || f.done[len(f.done)-1] != "pause "+pageURL+" ann for 24h0m0s" {
 		t.Errorf("pause for a day: got %s %s, did %q", r.Status, body, f.done)
 	}
-	form.Set("for", "x")
-	if r, _ := b.post(t, "/do/pause", form); r.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("pause for x: got %s", r.Status)
+	for length, why := range map[string]string{"x": "is not a duration", "9999999h": "is too long", "7d": "write 168h"} {
+		form.Set("for", length)
+		if r, body := b.post(t, "/do/pause", form); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(body, why) {
+			t.Errorf("pause for %s: got %s %s, want %q", length, r.Status, body, why)
+		}
 	}
 	want = f.done
 	form.Del("sure")
