@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/registry"
 	httpsource "github.com/vokter/vokter/sources/http"
@@ -125,7 +126,7 @@ func valueOf(flag, value string) (string, error) {
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return "", fmt.Errorf("--%s: %w", flag, err)
+		return "", fmt.Errorf("--%s: %w", flag, render.FileError(name, err))
 	}
 	text := strings.TrimSpace(string(b))
 	if text == "" {

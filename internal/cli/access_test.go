@@ -40,15 +40,17 @@ func TestWatchAccess(t *testing.T) {
 }
 
 func TestMistakesInWatchAccess(t *testing.T) {
+	none := t.TempDir() + "/none"
 	for want, args := range map[string][]string{
-		"--header: it is not a name":    {"--header", "secret"},
-		"--header b c:":                 {"--header", "b c: secret"},
-		"--cookie: it is not a list":    {"--cookie", "secret"},
-		"--user: it is not a name":      {"--user", "secret"},
-		"--user: open":                  {"--user", "@" + t.TempDir() + "/none"},
-		"--user: the file":              {"--user", "@" + file(t, "empty", "\n")},
-		"--proxy:":                      {"--proxy", "ftp://x:secret@127.0.0.1"},
-		"are for pages over http and h": {"--header", "A: secret", "file:///etc/hosts"},
+		"--header: it is not a name":                       {"--header", "secret"},
+		"--header b c:":                                    {"--header", "b c: secret"},
+		"--cookie: it is not a list":                       {"--cookie", "secret"},
+		"--user: it is not a name":                         {"--user", "secret"},
+		"--cookie: the file " + none + " does not exist\n": {"--cookie", "@" + none},
+		"cannot be read: is a directory\n":                 {"--header", "@" + t.TempDir()},
+		"--user: the file":                                 {"--user", "@" + file(t, "empty", "\n")},
+		"--proxy:":                                         {"--proxy", "ftp://x:secret@127.0.0.1"},
+		"are for pages over http and h":                    {"--header", "A: secret", "file:///etc/hosts"},
 	} {
 		if len(args) == 2 {
 			args = append(args, "https://example.com/")

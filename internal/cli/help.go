@@ -150,12 +150,12 @@ func (a *app) manual() *cobra.Command {
 // it does not exist.
 func writeManual(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("the manual pages cannot be written: %w", err)
+		return notWritable(dir, err)
 	}
 	root.DisableAutoGenTag = true
 	header := &doc.GenManHeader{Section: "1", Source: buildInfo().Version, Manual: "Vokter"}
 	if err := doc.GenManTree(root, header, dir); err != nil {
-		return fmt.Errorf("the manual pages cannot be written: %w", err)
+		return notWritable(dir, err)
 	}
 	return nil
 }

@@ -76,7 +76,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("%v; %q is not in %s", err, want, b)
 		}
 	}
-	if r := vs(t, "man", file(t, "taken", "")); r.code != 1 || !strings.Contains(r.stderr, "cannot be written") {
+	taken := file(t, "taken", "")
+	if r := vs(t, "man", taken); r.code != 1 || r.stderr != "vokter-stream: "+taken+" cannot be written to: not a directory\n" {
 		t.Errorf("got %+v", r)
 	}
 }
