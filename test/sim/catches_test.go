@@ -158,6 +158,8 @@ func TestCatches(t *testing.T) {
 		}), "0 times"},
 		{"a letter lost on its way back", flow.GroupDead, output(nth(1, flow.TypeNotification, drop)), "0 times"},
 		{"a letter brought back and kept", flow.GroupDead, broken(tap{clings: true}, of(flow.TypeWake)), ""},
+		{"articles of a feed forgotten", flow.GroupIndex, broken(tap{drops: "itm/"}, every), "has texts"},
+		{"articles of a feed taken for others", flow.GroupIndex, found(func(o *flow.Outcome) { slices.Reverse(o.Items) }), ""},
 		{"what expired is not kept", flow.GroupIndex, broken(tap{drops: "exp/"}, every), ""},
 		{"an expired page that keeps its state", flow.GroupIndex, broken(tap{clings: true}, of(flow.TypeOutcome)), ""},
 		{"a list that begins anew what expired", flow.GroupIndex,

@@ -61,7 +61,7 @@ func (l *life) verifyChanges(published []flow.Change) ([]flow.Change, error) {
 			published = published[1:]
 			continue
 		}
-		if l.view.Value != nil || oracle.Compare(l.versions[i-1].text.page, l.versions[i].text.page).News() {
+		if l.view.Value != nil || oracle.Compare(l.before(i).page, l.versions[i].text.page).News() {
 			return nil, fmt.Errorf("no change to version %d where it should be", n)
 		}
 	}

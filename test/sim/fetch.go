@@ -227,7 +227,7 @@ func (w *world) fetch(s *site, r flow.Request) []flow.Message {
 			o.Kind, o.Against = flow.OutcomeUnchanged, th
 		default:
 			o.Kind, o.TextHash, o.Title = flow.OutcomeRead, th, content.title
-			o.Packed = flow.PackText(content.content)
+			o.Packed, o.Items = flow.PackText(content.content), content.keys()
 		}
 		if r.Links && i == len(r.Documents)-1 {
 			o.Links = &flow.Links{At: s.url, URLs: shown.links}

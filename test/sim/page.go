@@ -15,7 +15,9 @@ type body struct {
 	title string
 	nodes []node
 	links []string // URLs of other sites
-	wall  bool     // a challenge in place of the page
+	feed  []article
+	gone  []article // that were in the feed
+	wall  bool      // a challenge in place of the page
 	level level
 }
 
@@ -37,6 +39,7 @@ var views = []pipeline.View{
 	{Replaced: true},
 	{Select: []pipeline.Selector{{CSS: ".level"}}, Value: &pipeline.Value{}},
 	{Select: []pipeline.Selector{{CSS: ".mood"}}, Value: &pipeline.Value{Word: true}},
+	{Items: true},
 }
 
 // rendering is the text of a document, as a reader extracts it and as the oracle sees it.
@@ -45,7 +48,8 @@ type rendering struct {
 	title   string
 	page    oracle.Page
 	wall    bool
-	level   level // of a document that is a value
+	level   level     // of a document that is a value
+	feed    []article // of a document that has them alone
 }
 
 // visible is what makes two texts the same version.
@@ -62,6 +66,11 @@ func (d rendering) visible() string {
 func (p body) render(view pipeline.View) (d rendering, ok bool) {
 	if view.Value != nil {
 		return p.renderValue(*view.Value)
+	}
+	if view.Items {
+		d, ok = renderFeed(p.feed)
+		d.title, d.wall = p.title, p.wall
+		return d, ok
 	}
 	var b strings.Builder
 	var items []int
@@ -137,11 +146,14 @@ func newBody(r *rand.Rand) body {
 	for range 3 + r.IntN(7) {
 		p.nodes = append(p.nodes, newNode(r))
 	}
+	for range 1 + r.IntN(4) {
+		p.publish(newArticle(r))
+	}
 	return p
 }
 
 func (p body) clone() body {
-	p.nodes, p.links = slices.Clone(p.nodes), slices.Clone(p.links)
+	p.nodes, p.links, p.feed, p.gone = slices.Clone(p.nodes), slices.Clone(p.links), slices.Clone(p.feed), slices.Clone(p.gone)
 	for i := range p.nodes {
 		p.nodes[i].cells = slices.Clone(p.nodes[i].cells)
 	}
@@ -156,6 +168,9 @@ func (p body) edit(r *rand.Rand) body {
 	}
 	if r.IntN(2) == 0 {
 		p.level = newLevel(r)
+	}
+	for range r.IntN(3) {
+		p.editFeed(r)
 	}
 	return p
 }

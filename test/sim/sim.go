@@ -54,6 +54,7 @@ type Stats struct {
 	Walls, Replaced                         int // checks that found a challenge, and those where it was taken for no text
 	Pauses, Resumed                         int // of subscriptions
 	Values                                  int // changes of values that were told
+	Feeds, Back                             int // changes of feeds that were told, and articles that came back as they were
 	Unrepeated                              int // notifications that another one of the same change made superfluous
 }
 
@@ -76,7 +77,7 @@ func (s *Stats) Add(o Stats) {
 		{&s.Transactions, o.Transactions}, {&s.Fenced, o.Fenced}, {&s.Unknown, o.Unknown},
 		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused}, {&s.Returns, o.Returns}, {&s.Stale, o.Stale}, {&s.Batched, o.Batched},
 		{&s.Digests, o.Digests}, {&s.Merged, o.Merged}, {&s.Hushed, o.Hushed},
-		{&s.Trees, o.Trees}, {&s.Linked, o.Linked}, {&s.Leaves, o.Leaves}, {&s.Unrepeated, o.Unrepeated}, {&s.Values, o.Values},
+		{&s.Trees, o.Trees}, {&s.Linked, o.Linked}, {&s.Leaves, o.Leaves}, {&s.Unrepeated, o.Unrepeated}, {&s.Values, o.Values}, {&s.Feeds, o.Feeds}, {&s.Back, o.Back},
 		{&s.Pauses, o.Pauses}, {&s.Resumed, o.Resumed}, {&s.Walls, o.Walls}, {&s.Replaced, o.Replaced},
 	} {
 		*p.to += p.from

@@ -78,6 +78,8 @@ func TestSeeds(t *testing.T) {
 		"digests of several items": total.Merged, "notifications in quiet hours": total.Hushed, "subscriptions that follow links": total.Trees, "pages that began because of a link": total.Linked,
 		"linked pages in the end": total.Leaves,
 		"changes of values":       total.Values,
+		"changes of feeds":        total.Feeds,
+		"articles that come back": total.Back,
 		"challenges":              total.Walls, "replaced pages": total.Replaced,
 	} {
 		if n == 0 {

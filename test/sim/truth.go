@@ -72,6 +72,7 @@ type life struct {
 type version struct {
 	n        uint64
 	text     rendering
+	with     rendering // what it is compared with, if it is of a feed
 	language string
 	snapshot flow.Snapshot
 	tenure   int // in which its text was accepted

@@ -123,7 +123,7 @@ func (t *truth) unchanged(seen observation) {
 		switch {
 		case !ok || len(l.versions) == 0 || l.candidate != "":
 			t.bare = true
-		case text.visible() != l.versions[len(l.versions)-1].text.visible() && !l.knows(text.visible()):
+		case text.visible() != l.versions[len(l.versions)-1].text.visible() && !l.settled(text):
 			t.bare = true
 		}
 	}
@@ -284,7 +284,7 @@ func (t *truth) final() error {
 		if len(l.versions) == 0 {
 			return fmt.Errorf("%s: document %s has no version at %s", t.url, l.id, t.w.now.Format(time.DateTime))
 		}
-		if got := l.versions[len(l.versions)-1].text.visible(); got != text.visible() && !l.knows(text.visible()) {
+		if got := l.versions[len(l.versions)-1].text.visible(); got != text.visible() && !l.settled(text) {
 			return fmt.Errorf("%s: document %s ends with %q, but shows %q", t.url, l.id, got, text.visible())
 		}
 	}

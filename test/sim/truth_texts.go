@@ -15,6 +15,10 @@ func (t *truth) saw(l *life, text rendering, e entry) (int, error) {
 			l.candidate, l.stood, l.rested = "", 0, false
 			return 0, nil
 		}
+		if l.view.Items && l.settled(text) {
+			l.rested = false
+			return 0, nil
+		}
 		if !l.rested {
 			if l.knows(look) {
 				l.candidate, l.stood = "", 0
@@ -89,8 +93,12 @@ func (t *truth) told(l *life, text rendering, e entry) error {
 	s := e.snapshots[0]
 	previous, old := uint64(0), ""
 	baseline := len(l.versions) > 0 && l.rested
+	with, _ := l.compared(text)
 	if len(l.versions) > 0 && !baseline {
 		previous, old = l.n, l.versions[len(l.versions)-1].text.content
+		if l.view.Items {
+			old = with.content
+		}
 	}
 	switch {
 	case s.Page != t.url || s.Incarnation != t.incarnation || s.Document != l.id:
@@ -109,8 +117,13 @@ func (t *truth) told(l *life, text rendering, e entry) error {
 			}
 		}
 	}
+	for _, a := range text.feed {
+		if before, last := l.article(a.id); before == a && !last {
+			t.w.stats.Back++
+		}
+	}
 	l.n, l.rested = s.N, false
-	l.versions = append(l.versions, version{s.N, text, s.Language, s, e.tenure, baseline})
+	l.versions = append(l.versions, version{s.N, text, with, s.Language, s, e.tenure, baseline})
 	t.returns(l)
 	t.w.stats.Versions++
 	return nil

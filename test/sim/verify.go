@@ -122,7 +122,7 @@ func (w *world) compare(t *truth, all map[about]*told) error {
 			if l.versions[i].baseline {
 				continue
 			}
-			change := oracle.Compare(l.versions[i-1].text.page, l.versions[i].text.page)
+			change := oracle.Compare(l.before(i).page, l.versions[i].text.page)
 			w.stats.Changes++
 			if change.Doubtful() {
 				w.stats.Doubtful++
@@ -137,7 +137,7 @@ func (w *world) compare(t *truth, all map[about]*told) error {
 					}
 					if err != nil {
 						return fmt.Errorf("version %d of document %s, client %s: %w\nsubscription: %s\nold: %q\nnew: %q", v.n, l.id, r.sub.Client, err, asJSON(r.sub),
-							l.versions[i-1].text.content, v.text.content)
+							l.before(i).content, v.text.content)
 					}
 				}
 			}
@@ -209,6 +209,9 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 		}
 		if !reflect.DeepEqual(n.Digest, r.sub.Collected()) {
 			return fmt.Errorf("wrong: sink %s is told in the digest %v, want %v", sink, n.Digest, r.sub.Collected())
+		}
+		if r.life.view.Items {
+			w.stats.Feeds++
 		}
 		w.stats.Diffs += len(n.Notification.Diffs)
 		if !e.May() {

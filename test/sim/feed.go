@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/oracle"
+)
+
+// article is an item of the feed that a page has.
+type article struct {
+	id          int
+	title, text string
+}
+
+// articleIDs is how many identities the articles of a page have. They are few, so that articles come back.
+const articleIDs = 12
+
+func newArticle(r *rand.Rand) article {
+	return article{r.IntN(articleIDs), phrase(r, 2+r.IntN(4)), sentences(r)}
+}
+
+// publish puts an article in front, in place of one with its identity.
+func (p *body) publish(a article) {
+	p.feed = slices.DeleteFunc(p.feed, func(b article) bool { return b.id == a.id })
+	p.feed = slices.Insert(p.feed, 0, a)
+}
+
+// editFeed changes the feed of p, which always has an article.
+func (p *body) editFeed(r *rand.Rand) {
+	at := r.IntN(len(p.feed))
+	switch r.IntN(8) {
+	case 0, 1:
+		p.publish(newArticle(r))
+	case 2, 3: // one that leaves
+		if len(p.feed) > 1 {
+			p.gone = append(p.gone, p.feed[at])
+			p.feed = slices.Delete(p.feed, at, at+1)
+		}
+	case 4, 5: // one that comes back
+		if len(p.gone) > 0 {
+			p.publish(pick(r, p.gone))
+		}
+	case 6: // one that moves
+		a := p.feed[at]
+		p.feed = slices.Delete(p.feed, at, at+1)
+		p.feed = slices.Insert(p.feed, r.IntN(len(p.feed)+1), a)
+	default:
+		p.feed[at].text = editWords(r, p.feed[at].text)
+	}
+}
+
+// renderFeed returns the text of a document that is the articles of a feed; ok is false where there are none.
+func renderFeed(articles []article) (d rendering, ok bool) {
+	var b []byte
+	for i, a := range articles {
+		b = append(b, pipeline.ItemStart)
+		for _, s := range []string{a.title, a.text} {
+			d.page = append(d.page, oracle.Block{Text: s, Offset: len(b), Items: []int{i + 1}})
+			b = append(append(b, s...), pipeline.BlockEnd)
+		}
+		b = append(b, pipeline.ItemEnd)
+	}
+	d.content, d.feed = string(b), articles
+	return d, len(articles) > 0
+}
+
+// keys are the keys of the articles, as fetch makes them of their identities.
+func (d rendering) keys() (keys []string) {
+	for _, a := range d.feed {
+		keys = append(keys, base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(a.id))))
+	}
+	return keys
+}
+
+// compared returns what text, a feed, is compared with after the versions of l: its articles as they were, without those
+// that are new. One that left and came back is no change where it is as it was when it left, and is all new where it is not.
+// news says that text is a version: an article was not there before, or is not as it was.
+func (l *life) compared(text rendering) (with rendering, news bool) {
+	var kept []article
+	for _, a := range text.feed {
+		before, last := l.article(a.id)
+		if before != a || !last {
+			news = true
+		}
+		if before == a || last {
+			kept = append(kept, before)
+		}
+	}
+	with, _ = renderFeed(kept)
+	return with, news
+}
+
+// article returns an article as the last version that has it does; last says that this is the last version of all.
+func (l *life) article(id int) (a article, last bool) {
+	for i, v := range slices.Backward(l.versions) {
+		for _, a := range v.text.feed {
+			if a.id == id {
+				return a, i == len(l.versions)-1
+			}
+		}
+	}
+	return article{id: -1}, false
+}
+
+// settled reports whether text is no version although it differs from the last one.
+func (l *life) settled(text rendering) bool {
+	if l.knows(text.visible()) {
+		return true
+	}
+	_, news := l.compared(text)
+	return len(text.feed) > 0 && !news
+}
+
+// before returns what version number i of l is compared with.
+func (l *life) before(i int) rendering {
+	if l.view.Items {
+		return l.versions[i].with
+	}
+	return l.versions[i-1].text
+}
