@@ -265,5 +265,6 @@ func (s *sinkSuite) manyAtOnce(t *testing.T) {
 const faultTimeout = 20 * time.Second
 
 // idleGoroutines are how many more a sink and its fake may keep between deliveries, for
-// their connections.
-const idleGoroutines = 100
+// their connections. A client opens another one while those that it has are in use, so that it may have
+// several for each delivery at once.
+const idleGoroutines = 300
