@@ -1,17 +1,13 @@
 package fetch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/temoto/robotstxt"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -45,16 +41,15 @@ type robots struct {
 // other fetches of the host wait for it.
 type robotsHost struct {
 	lock   chan struct{}
-	rules  *robotstxt.RobotsData // nil if it was never read
-	until  time.Time             // when it is asked for again
-	failed time.Time             // since when it cannot be reached; zero if it can
-	err    error                 // why
+	rules  robotsRules
+	known  bool      // it was read
+	until  time.Time // when it is asked for again
+	failed time.Time // since when it cannot be reached; zero if it can
+	err    error     // why
 }
 
 func newRobots(agent string, now func() time.Time, timeout time.Duration, get func(ctx context.Context, url, page string) (pipeline.Response, error)) *robots {
-	token, _, _ := strings.Cut(strings.TrimSpace(agent), "/")
-	token, _, _ = strings.Cut(token, " ")
-	return &robots{agent: token, get: get, now: now, timeout: timeout, hosts: make(map[string]*robotsHost)}
+	return &robots{agent: productOf(agent), get: get, now: now, timeout: timeout, hosts: make(map[string]*robotsHost)}
 }
 
 // allow returns nil if robots.txt of the host allows to fetch page, and otherwise a
@@ -81,7 +76,7 @@ func (r *robots) allow(ctx context.Context, page string) error {
 			return err
 		}
 	}
-	if h.rules == nil {
+	if !h.known {
 		if r.now().Sub(h.failed) >= robotsGone {
 			return nil
 		}
@@ -96,7 +91,7 @@ func (r *robots) allow(ctx context.Context, page string) error {
 	if u.RawQuery != "" {
 		path += "?" + u.RawQuery
 	}
-	if !h.rules.TestAgent(path, r.agent) {
+	if !h.rules.allow(path) {
 		return &pipeline.FetchError{Class: pipeline.FailRobots, Reason: fmt.Sprintf("robots.txt of %.200q forbids to fetch this page", u.Host)}
 	}
 	return nil
@@ -131,7 +126,7 @@ func (r *robots) read(ctx context.Context, h *robotsHost, address, page string) 
 	}
 	now := r.now()
 	if err == nil {
-		h.rules, h.until, h.failed, h.err = rules, now.Add(robotsFresh), time.Time{}, nil
+		h.rules, h.known, h.until, h.failed, h.err = rules, true, now.Add(robotsFresh), time.Time{}, nil
 		return nil
 	}
 	if h.until, h.err = now.Add(robotsAgain), err; h.failed.IsZero() {
@@ -141,11 +136,11 @@ func (r *robots) read(ctx context.Context, h *robotsHost, address, page string) 
 }
 
 // fetch returns the rules at address, for page, or why the host cannot be asked for them.
-func (r *robots) fetch(ctx context.Context, address, page string) (*robotstxt.RobotsData, error) {
+func (r *robots) fetch(ctx context.Context, address, page string) (robotsRules, error) {
 	resp, err := r.get(ctx, address, page)
 	if err != nil {
 		if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Status >= 400 && e.Status < 500 && e.Class != pipeline.FailBusy {
-			return &robotstxt.RobotsData{}, nil // there is none
+			return nil, nil // there is none
 		}
 		return nil, err
 	}
@@ -154,35 +149,5 @@ func (r *robots) fetch(ctx context.Context, address, page string) (*robotstxt.Ro
 	if err != nil {
 		return nil, err
 	}
-	rules, err := robotstxt.FromBytes(robotsLines(body))
-	if err != nil {
-		return &robotstxt.RobotsData{}, nil // it has no rule that could be read
-	}
-	return rules, nil
-}
-
-// robotsLines returns the lines of body that have a meaning in RFC 9309. The others must not spoil them.
-func robotsLines(body []byte) []byte {
-	var out []byte
-	named := false // a rule before the first name of a program has no meaning
-	for line := range bytes.Lines(bytes.ReplaceAll(bytes.TrimPrefix(body, []byte("\ufeff")), []byte("\r"), []byte("\n"))) {
-		line, _, _ = bytes.Cut(line, []byte("#"))
-		name, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
-		if !ok {
-			continue
-		}
-		name, value = bytes.ToLower(bytes.TrimSpace(name)), bytes.TrimSpace(value)
-		switch string(name) {
-		case "user-agent":
-			named = true
-		case "allow", "disallow":
-			if !named || len(value) > 0 && value[0] != '/' && value[0] != '*' {
-				continue
-			}
-		default:
-			continue
-		}
-		out = append(append(append(append(out, name...), ": "...), value...), '\n')
-	}
-	return out
+	return readRobots(body, r.agent), nil
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,6 +66,16 @@ func TestRobotsRules(t *testing.T) {
 		{"a rule for others", "User-agent: otherbot\nDisallow: /\n", true},
 		{"several names", "User-agent: otherbot\nUser-agent: vokter\nDisallow: /dir\n", false},
 		{"lines that mean nothing", "\ufeffDisallow: /early\n<html>\nNoindex: /x\nUser-agent: *\nCrawl-delay: many\nDisallow: /dir\n", false},
+		{"a pattern begins where the path begins", "User-agent: *\nDisallow: /page*q\n", true},
+		{"a pattern within", "User-agent: *\nDisallow: *page*q\n", false},
+		{"the end", "User-agent: *\nDisallow: /dir/page$\nDisallow: /*=1$\nAllow: /dir/page?q=\n", true},
+		{"another end", "User-agent: *\nDisallow: /dir/page$\nDisallow: /dir/*2$\n", true},
+		{"equal length", "User-agent: *\nDisallow: /dir\nAllow: /dir\n", true},
+		{"two groups for us", "User-agent: vokter\nAllow: /dir/\nUser-agent: *\nDisallow: /\nUser-agent: vokter/1.0\nDisallow: /dir/page\n", false},
+		{"our name with more behind it", "User-agent: Vokter bot\nDisallow: /\n", false},
+		{"a group without rules ends", "User-agent: vokter\nDisallow:\nUser-agent: otherbot\nDisallow: /\n", true},
+		{"the beginning of our name", "User-agent: v\nDisallow: /\n", true},
+		{"another spelling", "User-agent: *\nDisallow: /%64ir/\n", false},
 		{"no robots.txt at all", "<!DOCTYPE html><title>Not found</title>: it is not here", true},
 	} {
 		_, r := newRobotsSite(c.body)
@@ -176,5 +188,25 @@ func TestRobotsSizeIsBounded(t *testing.T) {
 	}
 	if err := r.allow(t.Context(), "http://example.com/no"); class(err) != pipeline.FailRobots {
 		t.Errorf("a rule within the bound: %v", err)
+	}
+}
+
+// TestRobotsMemoryIsBounded: a host can name very many programs, each with very many rules.
+func TestRobotsMemoryIsBounded(t *testing.T) {
+	var names, rules strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&names, "User-agent: bot%d\n", i)
+		fmt.Fprintf(&rules, "Disallow: /%d*a\n", i)
+	}
+	_, r := newRobotsSite(names.String() + "User-agent: vokter\n" + rules.String() + "Disallow: /" + strings.Repeat("*a", 100_000) + "\n")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := r.allow(t.Context(), "http://example.com/2999/"+strings.Repeat("a", 1000))
+	runtime.ReadMemStats(&after)
+	if class(err) != pipeline.FailRobots {
+		t.Errorf("got %v", err)
+	}
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 16<<20 {
+		t.Errorf("a robots.txt of %d bytes took %d bytes", names.Len()+rules.Len(), taken)
 	}
 }
