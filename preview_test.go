@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
@@ -126,19 +127,36 @@ func (broken) Deliver(_ context.Context, n pipeline.Notification) error {
 	return fmt.Errorf("refused %s", n.Type)
 }
 
-func TestTestSink(t *testing.T) {
-	r, err := New(Config{Sinks: map[string]pipeline.Sink{"phone": nobody{}, "bad": broken{}}})
-	if err != nil {
-		t.Fatal(err)
+// patient is a sink whose attempts may take two minutes. It fails where it gets less.
+type patient struct{}
+
+func (patient) Timeout() time.Duration { return 2 * time.Minute }
+
+func (patient) Deliver(ctx context.Context, _ pipeline.Notification) error {
+	if end, ok := ctx.Deadline(); !ok || time.Until(end) < time.Minute {
+		return fmt.Errorf("it ends at %v", end)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	defer func() {
-		cancel()
-		<-ended
-	}()
-	for sink, want := range map[string]string{"phone": "<nil>", "bad": "refused test", "phon": `no sink is named "phon"; did you mean "phone"`} {
+	return nil
+}
+
+func TestTestSink(t *testing.T) {
+	r, stop := lives(t, Config{
+		Sinks: map[string]pipeline.Sink{
+			"phone": nobody{}, "bad": broken{}, "slow": patient{},
+			"mad": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { panic("of the sink") }),
+		},
+		SinkOf: func(name string) pipeline.Sink {
+			if name == "made" {
+				return nobody{}
+			}
+			return nil
+		},
+	})
+	defer stop()
+	for sink, want := range map[string]string{
+		"phone": "<nil>", "bad": "refused test", "phon": `no sink is named "phon"; did you mean "phone"`,
+		"slow": "<nil>", "made": "<nil>", "mad": "the sink panicked: of the sink",
+	} {
 		if got := fmt.Sprint(r.TestSink(t.Context(), sink)); !strings.Contains(got, want) {
 			t.Errorf("%s: got %s, want %s", sink, got, want)
 		}

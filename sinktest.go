@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,20 +13,17 @@ import (
 )
 
 // TestSink sends a test message through the sink called name, once and beside the notifications that
-// wait for it. It returns the error of the sink, and a *flow.Refusal where there is no such sink. It
-// waits until the Router runs.
+// wait for it, within the timeout of the sink. It returns the error of the sink, and a *flow.Refusal
+// where there is no such sink. It waits until the Router runs.
 func (r *Router) TestSink(ctx context.Context, name string) error {
 	if err := r.readable(ctx); err != nil {
 		return err
 	}
-	all := r.live.Load().Sinks
-	s := all[name]
-	if s == nil {
-		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", name, nearest.Hint(name, slices.Sorted(maps.Keys(all))))}
+	known, err := r.stages.delivery.Try(ctx, name, TestNotification(r.cfg.Now()))
+	if !known {
+		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", name, nearest.Hint(name, slices.Sorted(slices.Values(r.sinkNames()))))}
 	}
-	ctx, cancel := context.WithTimeout(ctx, pipeline.DefaultTimeout)
-	defer cancel()
-	return s.Deliver(ctx, TestNotification(r.cfg.Now()))
+	return err
 }
 
 // TestNotification returns the notification that a test of a sink sends. Each of its parts says that it is a test,

@@ -107,6 +107,11 @@ func (c *Config) sink(s *settings, name string) pipeline.Sink {
 	return c.SinkOf(name)
 }
 
+// timeout returns how long an attempt of s may take.
+func (c *Config) timeout(s pipeline.Sink) time.Duration {
+	return cmp.Or(registry.TimeoutOf(s), c.AttemptTimeout)
+}
+
 func (c *Config) closeFailed(err error) {
 	c.Logger.Warn("a sink could not be closed in order", "err", oneLine(err.Error()))
 }
@@ -171,6 +176,21 @@ func (d *Delivery) Run(ctx context.Context) error {
 	}
 	d.Reconfigure(nil, d.live.Load().policy)
 	return nil
+}
+
+// Try calls the sink called name with n once, beside the notifications that wait for it, and returns its
+// error. known is false where there is no such sink.
+func (d *Delivery) Try(ctx context.Context, name string, n pipeline.Notification) (known bool, err error) {
+	live := d.live.acquire()
+	defer d.live.release(live, d.cfg.closeFailed)
+	sink := d.cfg.sink(live, name)
+	if sink == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.cfg.timeout(sink))
+	defer cancel()
+	a := Attempt{Receiver: pipeline.Receiver{Sink: name}, Notifications: []pipeline.Notification{n}, contexts: make([]attemptContext, 1)}
+	return true, d.pool.deliver(ctx, sink, a, 0).err
 }
 
 // Posted notes that the result of an attempt, made by Config.Hand, was posted. Unless Process

@@ -1,7 +1,6 @@
 package sinks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -12,7 +11,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/registry"
 )
 
 const (
@@ -204,7 +202,7 @@ func (p *pool) attempt(f *flight, s slot) {
 	live := p.live.acquire()
 	defer p.live.release(live, p.cfg.closeFailed)
 	sink := p.cfg.sink(live, f.Receiver.Sink)
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(registry.TimeoutOf(sink), p.cfg.AttemptTimeout))
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.timeout(sink))
 	defer cancel()
 	ends := p.batch(ctx, sink, f.Attempt)
 	h.release()
