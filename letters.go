@@ -86,8 +86,8 @@ func (r *Router) letters(ctx context.Context, f flow.DeadFilter, found func(key 
 				found(key, l.DeadLetter)
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	return nil

@@ -150,10 +150,14 @@ func addSilent[I any](a *api, r route, do func(context.Context, *I) error) {
 // bounded calls do with a bound of time and returns its error as a problem.
 func bounded[I, O any](ctx context.Context, a *api, r route, input *I, do func(context.Context, *I) (O, error)) (O, error) {
 	within := cmp.Or(r.within, usually)
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("the request took longer than %v; ask for less, or ask again", within))
+	late := fmt.Errorf("the request took longer than %v; ask for less, or ask again", within)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
 	out, err := do(ctx, input)
 	if err != nil {
+		if errors.Is(context.Cause(ctx), late) && (errors.Is(err, late) || errors.Is(err, context.DeadlineExceeded)) {
+			return out, unavailable(&huma.ErrorModel{Detail: late.Error()})
+		}
 		in := "body"
 		if r.method == http.MethodGet {
 			in = "query"
@@ -224,9 +228,15 @@ func (a *api) problem(in string, err error) error {
 	}
 	p := &huma.ErrorModel{Type: kind, Title: http.StatusText(status), Status: status, Detail: err.Error()}
 	if status == http.StatusServiceUnavailable {
-		return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {"5"}})
+		return unavailable(p)
 	}
 	return p
+}
+
+// unavailable returns p with status 503 and the time after which to ask again.
+func unavailable(p *huma.ErrorModel) error {
+	p.Status, p.Title = http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable)
+	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {"5"}})
 }
 
 // invalid returns a problem about parts of the request.

@@ -152,7 +152,7 @@ func (f *fake) Running() <-chan struct{} {
 func (f *fake) Gauges() []flow.Gauge { return f.gauges }
 
 // newAPIOf returns the API of f with the token aToken.
-func newAPIOf(t *testing.T, f *fake, more config.API) *API {
+func newAPIOf(t *testing.T, f Service, more config.API) *API {
 	t.Helper()
 	access := new(Access)
 	if err := access.Configure(more); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -180,6 +181,34 @@ func TestLocal(t *testing.T) {
 			t.Errorf("local(%q) = %v, want %v", host, got, want)
 		}
 	}
+}
+
+// slow is a Service whose handlers work until their time is over.
+type slow struct{ *fake }
+
+func (slow) DeadLetters(ctx context.Context, _ flow.DeadFilter) ([]flow.DeadLetter, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (slow) Explain(ctx context.Context, _ string, _ inspect.ExplainFilter) (inspect.Explanation, error) {
+	<-ctx.Done()
+	return inspect.Explanation{}, context.Cause(ctx)
+}
+
+// TestTooLong: a request that takes too long is not the fault of the server.
+func TestTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, path := range []string{"/dead-letters", "/explain?url=https://example.com/"} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, client.Prefix+path, nil)
+			r.Host = "localhost"
+			r.Header.Set("Authorization", "Bearer "+aToken)
+			newAPIOf(t, slow{&fake{}}, config.API{}).ServeHTTP(w, r)
+			if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "longer than 30s") {
+				t.Errorf("%s: got %d %v %s", path, w.Code, w.Header(), w.Body)
+			}
+		}
+	})
 }
 
 func TestStatuses(t *testing.T) {
