@@ -23,7 +23,8 @@ type Config struct {
 	// Name is the Router's name in logs, and its namespace in a Store that several Routers
 	// share: Routers with different names see nothing of each other.
 	Name string
-	// Store is an open data directory to use instead of Dir. Run does not close it.
+	// Store is an open data directory to use instead of Dir. Run does not close it. A Config has no
+	// Transport beside it.
 	Store *Store
 	// Mode says which part of the work the Router does. Default: ModeAll.
 	Mode Mode

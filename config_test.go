@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
@@ -21,6 +22,27 @@ func TestConfigNamesAllThatIsWrong(t *testing.T) {
 	}, Checks: -1})
 	for _, want := range []string{"absolute URL", "at least one keyword", `no sink is named "x"`, "checks must not be negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New: %v, want %q in it", err, want)
+		}
+	}
+}
+
+func TestConfigThatContradictsItself(t *testing.T) {
+	s, err := OpenStore("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	transport, err := local.Open(local.Config{Topics: Topology()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.Close()
+	for want, cfg := range map[string]Config{
+		"a store and a transport are given": {Store: s, Transport: transport},
+		"mode 3 does not exist":             {Mode: ModeCommands + 1},
+	} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want %q in it", err, want)
 		}
 	}

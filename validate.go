@@ -24,7 +24,19 @@ import (
 
 // Validate returns all that is wrong with c, joined, or nil.
 func (c Config) Validate() error {
-	return errors.Join(c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateSources(), c.validateNumbers(), c.validateAccess(), c.validateBrowser())
+	return errors.Join(c.validateTransport(), c.validateSubscriptions(), c.validatePages(), c.validatePlugins(), c.validateSources(), c.validateNumbers(), c.validateAccess(), c.validateBrowser())
+}
+
+// validateTransport checks where the state is kept, and which part of the work is done.
+func (c Config) validateTransport() error {
+	var errs []error
+	if c.Store != nil && c.Transport != nil {
+		errs = append(errs, errors.New("a store and a transport are given, and each would keep the state; give one of them"))
+	}
+	if c.Mode < ModeAll || c.Mode > ModeCommands {
+		errs = append(errs, fmt.Errorf("mode %d does not exist", c.Mode))
+	}
+	return errors.Join(errs...)
 }
 
 func (c Config) validateSubscriptions() error {
