@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -123,9 +124,13 @@ func TestSchemes(t *testing.T) {
 	}
 }
 
-type gophers struct{ pipeline.Fetcher }
+type gophers struct{}
 
 func (gophers) Schemes() []string { return []string{"gopher"} }
+
+func (gophers) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+	return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailNetwork, Reason: "nothing is there"}
+}
 
 // TestMemoryForOnePage: with memory for one page at a time all pages go on, each after another.
 // What they add is told though so many lines changed that their comparison is coarse.

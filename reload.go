@@ -16,9 +16,9 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// Reload applies the Subscriptions, Documents, Access, Browser.Pages, Sinks, Readers, Health, Changes, Delivery and Expire of cfg to
-// a running Router. A subscription that is missing in cfg is cancelled. One that differs is replaced,
-// with the current version as its baseline.
+// Reload applies the Subscriptions, Documents, Access, Browser.Pages, Sinks, Readers, Health, Changes,
+// Delivery, Expire, Language and PublicURL of cfg to a running Router. A subscription that is missing in
+// cfg is cancelled. One that differs is replaced, with the current version as its baseline.
 //
 // Subscriptions that were refused because one made at run time stood in their way are tried again.
 // Those that are still refused have no line; the Logger gets a warning of each.
@@ -27,8 +27,8 @@ import (
 // effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch, Browser,
 // KeepVersions, KeepFor, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
 // functions stay those of New, without a line. Checks that begin later use the new Readers, which
-// have no line either, since they have no names. Where cfg is invalid or cannot be stored, Reload
-// returns the reason; it may be called again.
+// have no line either, since they have no names; nor has PublicURL. Where cfg is invalid or cannot be
+// stored, Reload returns the reason; it may be called again.
 func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.Ready(); err != nil {
 		return nil, err // r.reloading is held while the start waits for room on the disk
@@ -36,7 +36,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	old := r.live.Load()
-	cfg.Store, cfg.Transport, cfg.Only, cfg.Mode, cfg.SinkOf = old.Store, old.Transport, old.Only, old.Mode, old.SinkOf
+	cfg.Store, cfg.Transport, cfg.Only, cfg.Mode, cfg.SinkOf, cfg.Fetchers = old.Store, old.Transport, old.Only, old.Mode, old.SinkOf, old.Fetchers
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -47,12 +47,12 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if cfg.Origin != old.Origin {
 		return nil, fmt.Errorf("the origin of subscriptions is %q and cannot become %q while the Router runs", old.Origin, cfg.Origin)
 	}
-	// Sinks come first, so that no notification names a sink that does not exist yet.
+	if err := r.stages.pages.SetAccess(cfg.Access); err != nil {
+		return nil, err // a file of a certificate changed since Validate; nothing else is applied
+	}
+	// Sinks come before subscriptions, so that no notification names a sink that does not exist yet.
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.policy())
 	r.readers.Replace(cfg.Readers...)
-	if err := r.stages.pages.SetAccess(cfg.Access); err != nil {
-		return nil, err // a file of a certificate changed since Validate
-	}
 	r.stages.tabs.SetPages(cfg.Browser.Pages)
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)

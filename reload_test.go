@@ -55,6 +55,24 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// TestReloadKeepsFetchers: what can be fetched is what the Fetchers of New fetch.
+func TestReloadKeepsFetchers(t *testing.T) {
+	cfg := Config{Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{gophers{}}}
+	r, stop := lives(t, cfg)
+	defer stop()
+	cfg.Fetchers = nil
+	cfg.Subscriptions = []pipeline.Subscription{{URL: "gopher://example.com/", Sinks: []string{"box"}}}
+	if _, err := r.Reload(t.Context(), cfg); err != nil {
+		t.Errorf("a page of the fetcher that is in use: %v", err)
+	}
+	cfg.Fetchers = []pipeline.Fetcher{gophers{}}
+	r, stop = lives(t, Config{Sinks: cfg.Sinks})
+	defer stop()
+	if _, err := r.Reload(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "gopher") {
+		t.Errorf("a page that nothing fetches: %v", err)
+	}
+}
+
 // TestReloadTriesRefusedSubscriptionsAgain has a subscription made at run time in the way of one
 // of the configuration.
 func TestReloadTriesRefusedSubscriptionsAgain(t *testing.T) {
