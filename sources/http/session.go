@@ -398,30 +398,83 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
+// Bounds of the cookies of a session, as in browsers. Cookies that are larger, in bytes, or too many are
+// not kept: a website may give one with a new name in every answer.
+const (
+	maxCookies         = 180
+	maxCookie          = 4096
+	maxCookieAttribute = 1024
+)
+
 // cookies are those of a session. A cookie that came over https is sent over https only, and one of a
 // port to that port only.
 type cookies struct {
 	mu   sync.Mutex
 	jars map[origin]http.CookieJar // by scheme and port
+	kept map[cookieID]bool
 }
 
-func newCookies() *cookies { return &cookies{jars: make(map[origin]http.CookieJar)} }
+// cookieID tells a cookie from others.
+type cookieID struct {
+	from               origin
+	domain, path, name string
+}
+
+func newCookies() *cookies {
+	return &cookies{jars: make(map[origin]http.CookieJar), kept: make(map[cookieID]bool)}
+}
 
 // Cookies returns the cookies for u.
-func (c *cookies) Cookies(u *url.URL) []*http.Cookie { return c.of(u).Cookies(u) }
-
-// SetCookies stores the cookies that u set.
-func (c *cookies) SetCookies(u *url.URL, list []*http.Cookie) { c.of(u).SetCookies(u, list) }
-
-func (c *cookies) of(u *url.URL) http.CookieJar {
-	key := originOf(u)
-	key.host = ""
+func (c *cookies) Cookies(u *url.URL) []*http.Cookie {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if jar := c.jars[portOf(u)]; jar != nil {
+		return jar.Cookies(u)
+	}
+	return nil
+}
+
+// SetCookies stores the cookies that u set.
+func (c *cookies) SetCookies(u *url.URL, list []*http.Cookie) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list = slices.DeleteFunc(slices.Clone(list), func(k *http.Cookie) bool { return !c.admits(u, k) })
+	if len(list) == 0 {
+		return
+	}
+	key := portOf(u)
 	if c.jars[key] == nil {
 		c.jars[key], _ = cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // never fails
 	}
-	return c.jars[key]
+	c.jars[key].SetCookies(u, list)
+}
+
+// admits reports whether the session takes k, which u set. c.mu is held.
+func (c *cookies) admits(u *url.URL, k *http.Cookie) bool {
+	if len(k.Name)+len(k.Value) > maxCookie || len(k.Domain) > maxCookieAttribute || len(k.Path) > maxCookieAttribute {
+		return false
+	}
+	id := cookieID{originOf(u), k.Domain, k.Path, k.Name}
+	if !strings.HasPrefix(k.Path, "/") {
+		id.path = u.Path[:strings.LastIndexByte(u.Path, '/')+1] // of the page, as the jar takes it
+	}
+	switch {
+	case k.MaxAge < 0, k.MaxAge == 0 && !k.Expires.IsZero() && k.Expires.Before(time.Now()): // it is removed
+		delete(c.kept, id)
+	case c.kept[id]:
+	case len(c.kept) >= maxCookies:
+		return false
+	default:
+		c.kept[id] = true
+	}
+	return true
+}
+
+// portOf returns the origin of u without its host.
+func portOf(u *url.URL) origin {
+	o := originOf(u)
+	o.host = ""
+	return o
 }
 
 var (
