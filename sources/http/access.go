@@ -111,6 +111,16 @@ func (a *accesses) of(page string) *access {
 	return a.byOrigin[originOf(u)]
 }
 
+// closeIdle closes the idle connections of a, which may be nil.
+func (a *accesses) closeIdle() {
+	if a == nil {
+		return
+	}
+	for _, one := range a.named {
+		one.client.CloseIdleConnections()
+	}
+}
+
 // CheckAccess returns all that is wrong with settings, by their names, as joined
 // *pipeline.FieldErrors, or nil. The name is the first part of a Field.
 func CheckAccess(settings map[string]Access) error {

@@ -321,3 +321,33 @@ func TestMistakesInAccess(t *testing.T) {
 		t.Errorf("a page and a host with two accesses: %v", err)
 	}
 }
+
+// TestCloseClosesConnectionsOfAccess: an access with authorities or a proxy of its own has connections of
+// its own.
+func TestCloseClosesConnectionsOfAccess(t *testing.T) {
+	closed := make(chan struct{}, 1)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := accessing(t, Config{}, map[string]Access{"shop": {Hosts: []string{srv.URL}, Connection: registry.Connection{CA: ca}}})
+	if _, _, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second): // less than an idle connection is kept
+		t.Error("a connection is still open")
+	}
+}

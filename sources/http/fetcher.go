@@ -121,11 +121,7 @@ func (f *Fetcher) SetAccess(settings map[string]Access) error {
 		return err
 	}
 	f.access.Store(all)
-	if old != nil {
-		for _, a := range old.named {
-			a.client.CloseIdleConnections()
-		}
-	}
+	old.closeIdle()
 	return nil
 }
 
@@ -135,6 +131,7 @@ func (f *Fetcher) Schemes() []string { return []string{"http", "https"} }
 // Close closes idle connections.
 func (f *Fetcher) Close() error {
 	f.client.CloseIdleConnections()
+	f.access.Load().closeIdle()
 	return nil
 }
 
