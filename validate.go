@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/registry"
 	"github.com/vokter/vokter/pipeline/text"
-	"github.com/vokter/vokter/sinks"
 	filesource "github.com/vokter/vokter/sources/file"
 	httpsource "github.com/vokter/vokter/sources/http"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
@@ -124,7 +124,7 @@ func (c Config) validate(s pipeline.Subscription) error {
 		}
 	}
 	if s.Channel != "" {
-		if err := sinks.TakeChannel(c.Sinks, s.Sinks, s.Channel); err != nil {
+		if err := registry.TakeChannel(c.Sinks, s.Sinks, s.Channel); err != nil {
 			errs = append(errs, &pipeline.FieldError{Field: "channel", Reason: err.Error()})
 		}
 	}
@@ -162,7 +162,7 @@ func (c Config) validateChanges(where string, names []string) error {
 		case slices.Contains(names[:i], name):
 			errs = append(errs, fmt.Errorf("%s: %q is listed twice", where, name))
 		default:
-			if err := sinks.TakesChanges(s); err != nil {
+			if err := registry.TakesChanges(s); err != nil {
 				errs = append(errs, fmt.Errorf("%s: sink %q: %w", where, name, err))
 			}
 		}
@@ -276,7 +276,7 @@ func (c Config) validatePassing() error {
 		}
 	}
 	for name, sink := range c.Sinks {
-		if route, ok := sinks.RouteOf(sink); ok {
+		if route, ok := registry.RouteOf(sink); ok {
 			if _, both := c.Delivery.Receivers[name]; both {
 				errs = append(errs, fmt.Errorf("receiver %q: it is a route, which delivers nothing itself; set this at the sinks that it leads to", name))
 			}

@@ -15,19 +15,6 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// TakesChanges returns nil if s, or a sink that it wraps, delivers change records as it is
-// configured, and otherwise why not.
-func TakesChanges(s pipeline.Sink) error { return registry.TakesChanges(s) }
-
-// TakeChannel returns why a subscription to the sinks named names, of all, cannot name channel, or nil.
-func TakeChannel(all map[string]pipeline.Sink, names []string, channel string) error {
-	return registry.TakeChannel(all, names, channel)
-}
-
-// RouteOf returns s, or the first of the sinks that it wraps, that is a route; ok is false where
-// none is.
-func RouteOf(s pipeline.Sink) (r pipeline.RoutingSink, ok bool) { return registry.RouteOf(s) }
-
 // settings can be replaced while Delivery runs.
 type settings struct {
 	sinks  map[string]pipeline.Sink
@@ -107,22 +94,11 @@ func closeSink(c io.Closer) (err error) {
 func (s *settings) closers() []io.Closer {
 	var all []io.Closer
 	for _, sink := range s.sinks {
-		if c := closerOf(sink); c != nil && !contains(all, c) {
+		if c, ok := registry.CloserOf(sink); ok && !contains(all, c) {
 			all = append(all, c)
 		}
 	}
 	return all
-}
-
-// closerOf returns the io.Closer of sink, or of the sink that it wraps; nil if it has none.
-func closerOf(sink pipeline.Sink) io.Closer {
-	if c, ok := sink.(io.Closer); ok {
-		return c
-	}
-	if w, ok := sink.(interface{ Unwrap() pipeline.Sink }); ok {
-		return closerOf(w.Unwrap())
-	}
-	return nil
 }
 
 // contains reports whether c is in all. Types that cannot be compared never are.

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"slices"
@@ -195,21 +194,10 @@ func delivered(l sinkTestLine) string {
 
 func closeSinks(sinks map[string]pipeline.Sink) {
 	for _, s := range sinks {
-		if c := closerOf(s); c != nil {
+		if c, ok := registry.CloserOf(s); ok {
 			_ = c.Close() // there is nothing left to send
 		}
 	}
-}
-
-// closerOf returns the io.Closer that s is or wraps, or nil.
-func closerOf(s pipeline.Sink) io.Closer {
-	if c, ok := s.(io.Closer); ok {
-		return c
-	}
-	if w, ok := s.(interface{ Unwrap() pipeline.Sink }); ok {
-		return closerOf(w.Unwrap())
-	}
-	return nil
 }
 
 // testSink sends the test message through s, once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -97,6 +98,10 @@ func RouteOf(s pipeline.Sink) (r pipeline.RoutingSink, ok bool) { return find[pi
 // CheckerOf returns s, or the first of the sinks that it wraps, that is a Checker; ok is false
 // where none is.
 func CheckerOf(s pipeline.Sink) (c pipeline.Checker, ok bool) { return find[pipeline.Checker](s) }
+
+// CloserOf returns s, or the first of the sinks that it wraps, that is an io.Closer; ok is false where
+// none is.
+func CloserOf(s pipeline.Sink) (c io.Closer, ok bool) { return find[io.Closer](s) }
 
 // find returns s, or the first of the sinks that it wraps, that is a T.
 func find[T any](s pipeline.Sink) (found T, ok bool) {
