@@ -2,8 +2,6 @@ package vokter
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/vokter/vokter/inspect"
@@ -17,7 +15,7 @@ func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 	if err := r.readable(ctx); err != nil {
 		return inspect.Listing{Pages: []inspect.Page{}, Receivers: []inspect.Receiver{}}, err
 	}
-	l, err := inspect.List(ctx, r.transport, f, slices.Collect(maps.Keys(r.live.Load().Sinks)))
+	l, err := inspect.List(ctx, r.transport, f, r.sinkNames())
 	return l, r.unlessClosing(err)
 }
 
@@ -26,7 +24,7 @@ func (r *Router) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect
 	if err := r.readable(ctx); err != nil {
 		return []inspect.Receiver{}, err
 	}
-	found, err := inspect.Receivers(ctx, r.transport, f, slices.Collect(maps.Keys(r.live.Load().Sinks)))
+	found, err := inspect.Receivers(ctx, r.transport, f, r.sinkNames())
 	return found, r.unlessClosing(err)
 }
 

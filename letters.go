@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"maps"
+	"iter"
 	"slices"
 
 	"github.com/vokter/vokter/internal/nearest"
@@ -18,17 +18,33 @@ import (
 // DeadLetters returns the dead letters that f selects, the oldest first. Those of messages that
 // could not be handled come without their bodies and without headers that may hold passwords.
 func (r *Router) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.DeadLetter, error) {
-	if err := r.readable(ctx); err != nil {
-		return nil, err
-	}
 	var found []flow.DeadLetter
-	err := r.letters(ctx, f, func(_ string, d flow.DeadLetter) {
-		found = append(found, d.Listed())
-	})
+	for d, err := range r.EachDeadLetter(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, d)
+	}
 	slices.SortStableFunc(found, func(a, b flow.DeadLetter) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverOf(a), receiverOf(b)))
 	})
-	return found, r.unlessClosing(err)
+	return found, nil
+}
+
+// EachDeadLetter yields what DeadLetters returns, in no order. It holds one of them in memory at a time. An
+// error is the last element.
+func (r *Router) EachDeadLetter(ctx context.Context, f flow.DeadFilter) iter.Seq2[flow.DeadLetter, error] {
+	return func(yield func(flow.DeadLetter, error) bool) {
+		if err := r.readable(ctx); err != nil {
+			yield(flow.DeadLetter{}, err)
+			return
+		}
+		for l, err := range r.letters(ctx, f) {
+			if !yield(l.Listed(), err) {
+				return
+			}
+		}
+	}
 }
 
 // receiverOf returns the ID of the receiver of d, or an empty string if it has none.
@@ -57,40 +73,52 @@ func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	}
 	n := 0
 	var commands []flow.Message
-	err = r.letters(ctx, f, func(key string, _ flow.DeadLetter) {
+	for l, err := range r.letters(ctx, f) {
+		if err != nil {
+			return 0, err
+		}
 		n++
-		if len(commands) == 0 || commands[len(commands)-1].Key != key {
+		if len(commands) == 0 || commands[len(commands)-1].Key != l.key {
 			commands = append(commands, flow.Message{
-				ID: rand.Text(), Topic: flow.TopicDead, Key: key, Type: flow.TypeReplay, Time: r.cfg.Now(),
+				ID: rand.Text(), Topic: flow.TopicDead, Key: l.key, Type: flow.TypeReplay, Time: r.cfg.Now(),
 				Header: map[string]string{"content-type": "application/json"}, Body: body,
 			})
 		}
-	})
-	if err == nil && n > 0 {
-		err = r.transport.Publish(ctx, commands...)
 	}
-	if err != nil {
+	if n == 0 {
+		return 0, nil
+	}
+	if err := r.transport.Publish(ctx, commands...); err != nil {
 		return 0, r.unlessClosing(err)
 	}
 	return n, nil
 }
 
-// letters calls found for each dead letter that f selects, with the key under which it is kept.
-func (r *Router) letters(ctx context.Context, f flow.DeadFilter, found func(key string, d flow.DeadLetter)) error {
-	for key, st := range r.transport.States(flow.GroupDead, "") {
-		for l, err := range sinks.Letters(st) {
-			if err != nil {
-				return err
+// keptLetter is a dead letter with the key under which it is kept.
+type keptLetter struct {
+	key string
+	flow.DeadLetter
+}
+
+// letters yields the dead letters that f selects, those of one key after the other. An error is the last
+// element.
+func (r *Router) letters(ctx context.Context, f flow.DeadFilter) iter.Seq2[keptLetter, error] {
+	return func(yield func(keptLetter, error) bool) {
+		for key, st := range r.transport.States(flow.GroupDead, "") {
+			for l, err := range sinks.Letters(st) {
+				if err == nil && ctx.Err() != nil {
+					err = context.Cause(ctx)
+				}
+				if err != nil {
+					yield(keptLetter{}, r.unlessClosing(err))
+					return
+				}
+				if f.Selects(l.DeadLetter) && !yield(keptLetter{key, l.DeadLetter}, nil) {
+					return
+				}
 			}
-			if f.Selects(l.DeadLetter) {
-				found(key, l.DeadLetter)
-			}
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
 		}
 	}
-	return nil
 }
 
 // RetryFilter selects the receivers for Retry. Empty fields select all.
@@ -168,14 +196,13 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 			tried = append(tried, Retried{Sink: id, Waiting: n})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.live.Load().Sinks)) {
+	for _, name := range r.sinkNames() {
 		if !r.transport.Owns(name) && (sink == "" || sink == name) {
 			tried = append(tried, Retried{Sink: name, Elsewhere: true})
 		}
 	}
 	if len(tried) == 0 && sink != "" && !r.live.Load().hasSink(sink) {
-		names := slices.Sorted(maps.Keys(r.live.Load().Sinks))
-		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", sink, nearest.Hint(sink, names))}
+		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", sink, nearest.Hint(sink, r.sinkNames()))}
 	}
 	return tried, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/vokter/vokter/sources/browser"
 )
 
-// sinkNames returns the names of the configured sinks.
-func (r *Router) sinkNames() []string { return slices.Collect(maps.Keys(r.live.Load().Sinks)) }
+// sinkNames returns the names of the configured sinks in order.
+func (r *Router) sinkNames() []string { return slices.Sorted(maps.Keys(r.live.Load().Sinks)) }
 
 // Gauges returns the metrics of the Router and its transport, which docs/metrics.md describes. It
 // returns at once, also before and after Run. A metric whose value is not known yet is left out.

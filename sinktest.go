@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/vokter/vokter/internal/nearest"
@@ -21,7 +20,7 @@ func (r *Router) TestSink(ctx context.Context, name string) error {
 	}
 	known, err := r.stages.delivery.Try(ctx, name, TestNotification(r.cfg.Now()))
 	if !known {
-		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", name, nearest.Hint(name, slices.Sorted(slices.Values(r.sinkNames()))))}
+		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", name, nearest.Hint(name, r.sinkNames()))}
 	}
 	return err
 }

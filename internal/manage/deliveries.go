@@ -159,21 +159,50 @@ func (a *api) deadLetters(ctx context.Context, p Part, of OptionalPage, f flow.D
 	if err != nil {
 		return found, err
 	}
-	all, err := a.service.DeadLetters(ctx, f)
-	if err != nil {
-		return found, err
-	}
 	who := callerOf(ctx)
-	all = slices.DeleteFunc(all, func(d flow.DeadLetter) bool {
-		return letterKey(d) <= after || who.Clients != nil && (d.Addressed == nil || !who.owns(d.Addressed.Notification.Client))
-	})
-	slices.SortFunc(all, func(a, b flow.DeadLetter) int { return strings.Compare(letterKey(a), letterKey(b)) })
-	if len(all) > p.Limit {
-		all = all[:p.Limit]
-		found.Next = cursor(letterKey(all[p.Limit-1]))
+	var first oldest
+	for d, err := range a.service.EachDeadLetter(ctx, f) {
+		if err != nil {
+			return found, err
+		}
+		key := letterKey(d)
+		if key <= after || who.Clients != nil && (d.Addressed == nil || !who.owns(d.Addressed.Notification.Client)) {
+			continue
+		}
+		first.add(letter{key, d}, p.Limit+1)
 	}
-	found.DeadLetters = append([]flow.DeadLetter{}, all...)
+	first.keep(p.Limit + 1) // one more tells whether there are others
+	if len(first) > p.Limit {
+		first = first[:p.Limit]
+		found.Next = cursor(first[p.Limit-1].key)
+	}
+	found.DeadLetters = make([]flow.DeadLetter, 0, len(first))
+	for _, l := range first {
+		found.DeadLetters = append(found.DeadLetters, l.DeadLetter)
+	}
 	return found, nil
+}
+
+// letter is a dead letter with its letterKey.
+type letter struct {
+	key string
+	flow.DeadLetter
+}
+
+// oldest are the first of many letters by their keys. They hold a few times as many in memory as are kept.
+type oldest []letter
+
+// add adds l, of which one of the first most may be kept.
+func (o *oldest) add(l letter, most int) {
+	if *o = append(*o, l); len(*o) >= 2*most+100 {
+		o.keep(most)
+	}
+}
+
+// keep sorts the letters and drops all but the first most.
+func (o *oldest) keep(most int) {
+	slices.SortFunc(*o, func(a, b letter) int { return strings.Compare(a.key, b.key) })
+	*o = slices.Delete(*o, min(most, len(*o)), len(*o))
 }
 
 // letterKey orders dead letters by their time.

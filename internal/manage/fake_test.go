@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -117,9 +118,22 @@ func (f *fake) Resume(_ context.Context, url, client string) error {
 	return f.err
 }
 
-func (f *fake) DeadLetters(_ context.Context, df flow.DeadFilter) ([]flow.DeadLetter, error) {
+func (f *fake) DeadLetters(context.Context, flow.DeadFilter) ([]flow.DeadLetter, error) {
+	panic("the API lists them in parts")
+}
+
+func (f *fake) EachDeadLetter(_ context.Context, df flow.DeadFilter) iter.Seq2[flow.DeadLetter, error] {
 	f.asked = append(f.asked, df)
-	return f.letters, f.err
+	return func(yield func(flow.DeadLetter, error) bool) {
+		for _, d := range f.letters {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if f.err != nil {
+			yield(flow.DeadLetter{}, f.err)
+		}
+	}
 }
 
 func (f *fake) Replay(_ context.Context, df flow.DeadFilter) (int, error) {

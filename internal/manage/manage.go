@@ -5,6 +5,7 @@ package manage
 import (
 	"context"
 	"io"
+	"iter"
 	"time"
 
 	"github.com/vokter/vokter"
@@ -57,6 +58,8 @@ type Service interface {
 	Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error)
 	// Receivers returns receivers with their state.
 	Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error)
+	// EachDeadLetter yields the dead letters that f selects, in no order. An error is the last element.
+	EachDeadLetter(ctx context.Context, f flow.DeadFilter) iter.Seq2[flow.DeadLetter, error]
 	// Deliveries returns the notifications of the last changes of a page with their deliveries.
 	Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error)
 	// Screenshot returns the picture of the page of url that is stored with version n of a document, or

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -186,9 +187,11 @@ func TestLocal(t *testing.T) {
 // slow is a Service whose handlers work until their time is over.
 type slow struct{ *fake }
 
-func (slow) DeadLetters(ctx context.Context, _ flow.DeadFilter) ([]flow.DeadLetter, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
+func (slow) EachDeadLetter(ctx context.Context, _ flow.DeadFilter) iter.Seq2[flow.DeadLetter, error] {
+	return func(yield func(flow.DeadLetter, error) bool) {
+		<-ctx.Done()
+		yield(flow.DeadLetter{}, ctx.Err())
+	}
 }
 
 func (slow) Explain(ctx context.Context, _ string, _ inspect.ExplainFilter) (inspect.Explanation, error) {

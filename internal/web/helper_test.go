@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -133,10 +134,12 @@ func (f *fake) Explain(context.Context, string, inspect.ExplainFilter) (inspect.
 	}, f.err
 }
 
-func (f *fake) DeadLetters(context.Context, flow.DeadFilter) ([]flow.DeadLetter, error) {
-	return []flow.DeadLetter{{Reason: hostile, Time: someTime, Addressed: &flow.Addressed{
-		Receiver: pipeline.Receiver{Sink: hostile}, Notification: pipeline.Notification{URL: pageURL, Client: hostile, Diffs: []pipeline.Diff{{Keyword: hostile}}},
-	}}}, f.err
+func (f *fake) EachDeadLetter(context.Context, flow.DeadFilter) iter.Seq2[flow.DeadLetter, error] {
+	return func(yield func(flow.DeadLetter, error) bool) {
+		yield(flow.DeadLetter{Reason: hostile, Time: someTime, Addressed: &flow.Addressed{
+			Receiver: pipeline.Receiver{Sink: hostile}, Notification: pipeline.Notification{URL: pageURL, Client: hostile, Diffs: []pipeline.Diff{{Keyword: hostile}}},
+		}}, f.err)
+	}
 }
 
 func (f *fake) Preview(_ context.Context, s pipeline.Subscription, _ bool) (inspect.Preview, error) {
