@@ -37,14 +37,18 @@ const decideTimeout = 5 * time.Second
 // ErrBusy, with the error of Ready, while a shared transport reassigns pages or reaches no broker.
 func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	s = s.WithDefaults()
-	valid := r.live.Load().validate
-	if r.cfg.Mode == ModeCommands { // it does not know the sinks
-		valid = func(s pipeline.Subscription) error { return CheckSubscription(s) }
-	}
-	if err := valid(s); err != nil {
+	if err := r.check(s); err != nil {
 		return err
 	}
 	return r.command(ctx, s.URL, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: OriginAPI})
+}
+
+// check returns what is wrong with s, which has its defaults.
+func (r *Router) check(s pipeline.Subscription) error {
+	if r.cfg.Mode == ModeCommands { // it knows neither the sinks nor the fetchers
+		return CheckSubscription(s)
+	}
+	return r.live.Load().validate(s)
 }
 
 // Cancel ends the subscriptions of client on the page of url. An empty client means "default", the
@@ -236,7 +240,7 @@ func (d *decisions) receive(m flow.Message) {
 // like Subscribe; it returns a *flow.Refusal where there is no such subscription.
 func (r *Router) Change(ctx context.Context, document string, s pipeline.Subscription) error {
 	s = s.WithDefaults()
-	if err := r.live.Load().validate(s); err != nil {
+	if err := r.check(s); err != nil {
 		return err
 	}
 	pages, _, err := r.Pages(ctx, inspect.ListFilter{URL: s.URL, Client: s.Client})

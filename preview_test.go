@@ -14,6 +14,7 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // previewed runs a Router, which may fetch from the returned server.
@@ -117,6 +118,32 @@ func TestChange(t *testing.T) {
 	}
 	if err := r.Change(t.Context(), document, sub("carl", "new")); !errors.As(err, &refused) || refused.Code != flow.CodeNotFound {
 		t.Errorf("a subscription that there is not: got %v", err)
+	}
+}
+
+// TestChangeByCommand: a Router of ModeCommands, which knows no sinks, replaces a subscription that another
+// Router of the directory made.
+func TestChangeByCommand(t *testing.T) {
+	dir := t.TempDir()
+	s := pipeline.Subscription{URL: nowhere, Keywords: []string{"old"}, Sinks: []string{"phone"}, Interval: pipeline.Never}
+	r, stop := lives(t, Config{Dir: dir, Sinks: map[string]pipeline.Sink{"phone": nobody{}}})
+	if err := r.Subscribe(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	r, stop = lives(t, Config{Dir: dir, Mode: ModeCommands})
+	defer stop()
+	s.Keywords = []string{"new"}
+	page, err := pageurl.Canonical(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Change(t.Context(), flow.DocumentID(page, s.View), s); err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.List(t.Context(), inspect.ListFilter{})
+	if err != nil || len(l.Pages) != 1 || len(l.Pages[0].Subscriptions) != 1 || l.Pages[0].Subscriptions[0].Keywords[0] != "new" {
+		t.Errorf("got %+v, %v", l.Pages, err)
 	}
 }
 

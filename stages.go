@@ -72,10 +72,6 @@ func (r *Router) build() (*stages, error) {
 	if r.cfg.Mode == ModeCommands {
 		expireAfter, versions, age = -1, math.MaxInt, 0 // commands expire no page and delete no version
 	}
-	acceptable := func(s pipeline.Subscription) error { return r.live.Load().validate(s) }
-	if r.cfg.Mode == ModeCommands {
-		acceptable = nil // a Router of this mode does not know the sinks
-	}
 	pages := httpsource.New(httpsource.Config{
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
@@ -113,7 +109,7 @@ func (r *Router) build() (*stages, error) {
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(), Language: r.cfg.Language,
 			Keep: versions, KeepFor: age, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
-			Logger: log, Observe: note, Memory: budget, Acceptable: acceptable, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
+			Logger: log, Observe: note, Memory: budget, Acceptable: r.check, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
 		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget, Made: made.add}),
 		match: match.New(match.Config{
