@@ -83,12 +83,11 @@ func (f *feeder) run(ctx context.Context) {
 	}
 }
 
-// once runs the source once. A panic is an error.
+// once runs the source once. A panic is an error with its stack.
 func (f *feeder) once(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			f.log.Error("a source panicked", "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", p)
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
 	return f.source.Run(ctx, f.emit)

@@ -66,7 +66,7 @@ func TestASourceIsRunAgain(t *testing.T) {
 	if want := []time.Duration{s, 2 * s, s, 2 * s, 5 * s, 15 * s, s}; !slices.Equal(pauses, want) {
 		t.Errorf("paused for %v, want %v", pauses, want)
 	}
-	if got := strings.Count(log.String(), "a source failed"); got != 3 {
+	if got := strings.Count(log.String(), "\n"); got != 3 || strings.Count(log.String(), "a source failed") != 3 {
 		t.Errorf("told %d times, want once for each of three outages:\n%s", got, log.String())
 	}
 	if len(out.all) != 1 || out.all[0].Topic != flow.TopicIngest || out.all[0].Key != nowhere {
