@@ -120,7 +120,11 @@ func (r *robots) host(name string) *robotsHost {
 func (r *robots) read(ctx context.Context, h *robotsHost, address, page string) error {
 	inTime, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	rules, err := r.fetch(inTime, address, page)
+	var rules robotsRules
+	err := guard(func() (err error) {
+		rules, err = r.fetch(inTime, address, page)
+		return err
+	})
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}

@@ -20,6 +20,7 @@ type robotsSite struct {
 	body string
 	err  error
 	hang bool // until the request ends
+	mad  bool // it panics
 	gets int
 	now  time.Time
 }
@@ -29,6 +30,9 @@ func (s *robotsSite) get(ctx context.Context, _, _ string) (pipeline.Response, e
 	if s.hang {
 		<-ctx.Done()
 		return pipeline.Response{}, ctx.Err()
+	}
+	if s.mad {
+		panic("of a fetcher")
 	}
 	if s.err != nil {
 		return pipeline.Response{}, s.err
@@ -178,6 +182,14 @@ func TestRobotsThatHang(t *testing.T) {
 			t.Errorf("after the stop: got %v", err)
 		}
 	})
+}
+
+func TestRobotsThatPanics(t *testing.T) {
+	s, r := newRobotsSite("")
+	s.mad = true
+	if err := r.allow(t.Context(), "http://example.com/"); class(err) != pipeline.FailUnreadable {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestRobotsSizeIsBounded(t *testing.T) {
