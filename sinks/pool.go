@@ -16,7 +16,7 @@ import (
 const (
 	// fastFor is how long an attempt may hold a fast slot.
 	fastFor = time.Second
-	// postGrace is how long a pool that stops still tries to post results.
+	// postGrace is how long a pool that stops still waits for results to be posted.
 	postGrace = 5 * time.Second
 	// postPause is the pause after a result could not be posted.
 	postPause = time.Second
@@ -280,8 +280,8 @@ func (p *pool) postAgain(receiver string, q Queue) bool {
 // noEpoch is the epoch of results that were refused.
 const noEpoch = math.MaxUint64
 
-// post posts the result of f to its lane. A lost result means a second delivery, so it goes on
-// for postGrace after the pool was stopped.
+// post posts the result of f to its lane. A lost result means a second delivery, so a Post that waits
+// for room may go on for postGrace after the pool was stopped.
 func (p *pool) post(f *flight) {
 	m := f.answer
 	for p.posting.Err() == nil {

@@ -99,7 +99,7 @@ func New(c Config) (*Sink, error) {
 	return newSink(c, conf), nil
 }
 
-// cluster returns the cluster to which c writes.
+// brokers returns the cluster to which c writes.
 func (c Config) brokers() cluster.Config {
 	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
 }

@@ -14,7 +14,7 @@ import (
 var zeros = []rune{'٠', '۰', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '၀', '០', '０'}
 
 // marks are written in place of others, so that a number has only ASCII digits, and only '.' and ','
-// as a decimal point, '\” between groups of three and ' ' as a blank.
+// as a decimal point, an apostrophe between groups of three and ' ' as a blank.
 var marks = strings.NewReplacer("٫", ".", "٬", "'", "’", "'", "ʼ", "'", "‘", "'", "\u00a0", " ", "\u202f", " ", "\u2009", " ", "−", "-", "．", ".", "，", ",")
 
 // plainDigits returns s with ASCII digits and marks.

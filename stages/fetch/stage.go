@@ -116,8 +116,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Stage is the fetch stage: a Processor for pipeline.TopicRequests that only queues, and for
-// pipeline.TopicIngest, and a pool that Run runs.
+// Stage is the fetch stage: a Processor for flow.TopicRequests, which it only queues, and for
+// flow.TopicIngest, and a pool that Run runs.
 type Stage struct {
 	cfg      Config
 	fetchers map[string]pipeline.Fetcher // by scheme
