@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"regexp"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -9,16 +10,22 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
-// ignore blanks what matches one of patterns in the blocks of content, one block at a time, and
-// drops the blocks that are blank then. It returns ctx's error if that is done first.
-func ignore(ctx context.Context, content string, patterns []string) (string, error) {
-	if len(patterns) == 0 {
-		return content, nil
-	}
+// compiled returns the regular expressions of View.Ignore.
+func compiled(patterns []string) ([]*regexp.Regexp, error) {
 	res, err := pipeline.View{Ignore: patterns}.Patterns()
 	if err != nil {
-		return "", &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error()}
+		return nil, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error()}
 	}
+	return res, nil
+}
+
+// ignore blanks what matches one of res in the blocks of content, one block at a time, and drops the
+// blocks that are blank then. It returns ctx's error if that is done first.
+func ignore(ctx context.Context, content string, res []*regexp.Regexp) (string, error) {
+	if len(res) == 0 {
+		return content, nil
+	}
+	var err error
 	var b blocks.Builder
 	for content != "" {
 		end := strings.IndexAny(content, blocks.Borders)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"regexp"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -14,9 +15,9 @@ import (
 const maxItems = 5000
 
 // onlyItems returns of t, a feed, the items alone, without what matches one of the regular
-// expressions ignored. The IDs of its items are their keys: see flow.Outcome. A feed without items
+// expressions in ignored. The IDs of its items are their keys: see flow.Outcome. A feed without items
 // has its title as text.
-func onlyItems(ctx context.Context, t pipeline.Text, ignored []string) (pipeline.Text, error) {
+func onlyItems(ctx context.Context, t pipeline.Text, ignored []*regexp.Regexp) (pipeline.Text, error) {
 	switch {
 	case t.Items == nil:
 		return t, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page is no RSS, Atom or JSON feed and no array in JSON, so it has no items; name the address of the feed, select the array of a JSON document, or watch the page without items"}

@@ -1,8 +1,10 @@
 package fetch
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -70,4 +72,34 @@ func TestItems(t *testing.T) {
 	if o, _ := readItems(t, "text/xml", rss(strings.Repeat("<item><title>A</title></item>", maxItems+1)), pipeline.View{}); o.Class != pipeline.FailTooLarge {
 		t.Errorf("with too many items: got %s, %q", o.Class, o.Reason)
 	}
+}
+
+// TestItemsShareTheirPatterns: the regular expressions are compiled once for all items.
+func TestItemsShareTheirPatterns(t *testing.T) {
+	feed := pipeline.Text{Items: []pipeline.FeedItem{}}
+	for i := range 1000 {
+		from := len(feed.Content)
+		feed.Content += fmt.Sprint("item ", i, "\n")
+		feed.Items = append(feed.Items, pipeline.FeedItem{ID: fmt.Sprint(i), Start: from, End: len(feed.Content)})
+	}
+	view := pipeline.View{Items: true, Ignore: []string{`(?:ab?c?d?){120}z`}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, _, err := readText(t.Context(), pipeline.Raw{Body: []byte("x")}, fixed{feed}, view)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(got.Items) != 1000 {
+		t.Fatalf("%d items, %v", len(got.Items), err)
+	}
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 32<<20 {
+		t.Errorf("%d bytes were taken", taken)
+	}
+}
+
+// fixed is a reader that reads the same from each page.
+type fixed struct{ text pipeline.Text }
+
+func (fixed) ContentTypes() []string { return []string{"text/fixed"} }
+
+func (f fixed) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
+	return f.text, nil
 }

@@ -270,10 +270,14 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 	if len(bytes.TrimSpace(raw.Body)) == 0 {
 		return t, "", &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the page is empty"}
 	}
+	ignored, err := compiled(view.Ignore)
+	if err != nil {
+		return t, "", err
+	}
 	err = guard(func() (err error) {
 		by = extractor(reader)
 		if t, err = reader.Read(ctx, raw, view); err == nil && view.Items {
-			t, err = onlyItems(ctx, t, view.Ignore)
+			t, err = onlyItems(ctx, t, ignored)
 		}
 		return err
 	})
@@ -284,7 +288,7 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 		return t, by, err
 	}
 	if !view.Items {
-		if t.Content, err = ignore(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), view.Ignore); err != nil {
+		if t.Content, err = ignore(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), ignored); err != nil {
 			return t, by, err
 		}
 	}

@@ -225,7 +225,7 @@ func TestIgnore(t *testing.T) {
 		{"x y\n", []string{`x`, `y`}, ""},
 		{"a\nb\n", []string{`\n`, `$`, `^`, `z*`}, "a\nb\n"},
 	} {
-		got, err := ignore(t.Context(), tc.content, tc.patterns)
+		got, err := ignoring(t.Context(), tc.content, tc.patterns)
 		if tc.patterns[0] == `\n` {
 			got = strings.ReplaceAll(got, " ", "")
 		}
