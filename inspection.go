@@ -2,12 +2,32 @@ package vokter
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
+
+// turns are places for calls that work at the same time; more of them wait.
+type turns chan struct{}
+
+// take waits for a place, or until ctx is done.
+func (t turns) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (t turns) leave() { <-t }
+
+// maxComparisons returns how many calls may compare or search stored versions at once. It leaves
+// processors to the stages.
+func maxComparisons() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // List returns the pages and receivers that f selects; see [inspect.List]. It waits until the
 // Router runs, and fails once Run has ended.
@@ -35,12 +55,10 @@ func (r *Router) Pages(ctx context.Context, f inspect.ListFilter) (pages []inspe
 		return []inspect.Page{}, "", err
 	}
 	if f.URL == "" {
-		select {
-		case r.listing <- struct{}{}:
-			defer func() { <-r.listing }()
-		case <-ctx.Done():
-			return []inspect.Page{}, "", context.Cause(ctx)
+		if err := r.listing.take(ctx); err != nil {
+			return []inspect.Page{}, "", err
 		}
+		defer r.listing.leave()
 	}
 	pages, next, err = inspect.Pages(ctx, r.transport, f)
 	return pages, next, r.unlessClosing(err)
@@ -54,12 +72,10 @@ func (r *Router) Explain(ctx context.Context, url string, f inspect.ExplainFilte
 	if err := r.readable(ctx); err != nil {
 		return none, err
 	}
-	select {
-	case r.explaining <- struct{}{}:
-		defer func() { <-r.explaining }()
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
+	if err := r.explaining.take(ctx); err != nil {
+		return none, err
 	}
+	defer r.explaining.leave()
 	e, err := inspect.Explain(ctx, r.transport, r.languages, url, f)
 	return e, r.unlessClosing(err)
 }
@@ -113,12 +129,10 @@ func (r *Router) Preview(ctx context.Context, s pipeline.Subscription, source bo
 	if err := r.readable(ctx); err != nil {
 		return inspect.Preview{}, err
 	}
-	select {
-	case r.previewing <- struct{}{}:
-		defer func() { <-r.previewing }()
-	case <-ctx.Done():
-		return inspect.Preview{}, context.Cause(ctx)
+	if err := r.previewing.take(ctx); err != nil {
+		return inspect.Preview{}, err
 	}
+	defer r.previewing.leave()
 	o, err := r.stages.fetch.Preview(ctx, page, s.View)
 	if err != nil {
 		return inspect.Preview{}, err

@@ -66,12 +66,11 @@ type Router struct {
 	live atomic.Pointer[Config]
 	// records says who gets the change records of a page, by the Config that it was made of.
 	records atomic.Pointer[changeSinks]
-	// explaining is held by Explain, listing by Pages.
-	explaining, listing chan struct{}
-	// previewing has a place for each Preview at work.
-	previewing chan struct{}
-	recent     *inspect.Recent
-	reloading  sync.Mutex
+	// Explain takes turns at explaining, Pages at listing, Preview at previewing, and what reads the
+	// texts of stored versions at comparing.
+	explaining, listing, previewing, comparing turns
+	recent                                     *inspect.Recent
+	reloading                                  sync.Mutex
 	// asked holds the pages whose first check Run has asked for. It is guarded by reloading.
 	asked checkOnce
 	// recalls says that the process owns the lane of flow.HealthKey and has read since when an
@@ -104,10 +103,10 @@ func New(cfg Config) (*Router, error) {
 	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),
-		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}), explaining: make(chan struct{}, 1), listing: make(chan struct{}, 1),
-		previewing: make(chan struct{}, maxPreviews),
-		asked:      make(checkOnce),
-		recent:     inspect.NewRecent(),
+		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}),
+		explaining: make(turns, 1), listing: make(turns, 1), previewing: make(turns, maxPreviews), comparing: make(turns, maxComparisons()),
+		asked:  make(checkOnce),
+		recent: inspect.NewRecent(),
 	}
 	r.live.Store(&cfg)
 	r.meter.Sinks, r.tracer = r.sinkNames, span.New(cfg.TracerProvider)

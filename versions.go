@@ -42,11 +42,16 @@ func (r *Router) Screenshot(ctx context.Context, url string, n uint64, f inspect
 }
 
 // Diff compares two stored versions of a document of the page of url; see [inspect.Diff]. It fails
-// like Text.
+// like Text. As many calls of Diff, Occurrences and Changes work at a time as there are processors, divided
+// by two, to leave processors to the stages.
 func (r *Router) Diff(ctx context.Context, url string, f inspect.DiffFilter) (inspect.Difference, error) {
 	if err := r.readable(ctx); err != nil {
 		return inspect.Difference{Rows: []inspect.Row{}}, err
 	}
+	if err := r.comparing.take(ctx); err != nil {
+		return inspect.Difference{Rows: []inspect.Row{}}, err
+	}
+	defer r.comparing.leave()
 	d, err := inspect.Diff(ctx, r.transport, r.stages.memory, url, f)
 	return d, r.unlessClosing(err)
 }
@@ -58,6 +63,10 @@ func (r *Router) Occurrences(ctx context.Context, url, term string, f inspect.Oc
 	if err := r.readable(ctx); err != nil {
 		return inspect.Occurrences{Term: term, Versions: []uint64{}, Occurrences: []inspect.Occurrence{}}, err
 	}
+	if err := r.comparing.take(ctx); err != nil {
+		return inspect.Occurrences{Term: term, Versions: []uint64{}, Occurrences: []inspect.Occurrence{}}, err
+	}
+	defer r.comparing.leave()
 	o, err := inspect.FindOccurrences(ctx, r.transport, r.stages.memory, r.languages, url, term, f)
 	return o, r.unlessClosing(err)
 }
@@ -68,6 +77,10 @@ func (r *Router) Changes(ctx context.Context, url string, f inspect.DocumentFilt
 	if err := r.readable(ctx); err != nil {
 		return inspect.ChangeHistory{}, err
 	}
+	if err := r.comparing.take(ctx); err != nil {
+		return inspect.ChangeHistory{}, err
+	}
+	defer r.comparing.leave()
 	h, err := inspect.Changes(ctx, r.transport, r.stages.memory, url, f)
 	return h, r.unlessClosing(err)
 }

@@ -242,3 +242,29 @@ func TestChangesAreThoseThatWerePublished(t *testing.T) {
 		}
 	}
 }
+
+// TestComparisonsTakeTurns: callers who ask for very many comparisons wait for each other, and not the
+// stages for them.
+func TestComparisonsTakeTurns(t *testing.T) {
+	r, stop := lives(t, Config{})
+	defer stop()
+	for range cap(r.comparing) {
+		r.comparing <- struct{}{}
+	}
+	late := errors.New("late")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(late)
+	_, diff := r.Diff(ctx, nowhere, inspect.DiffFilter{})
+	_, changes := r.Changes(ctx, nowhere, inspect.DocumentFilter{})
+	_, occurrences := r.Occurrences(ctx, nowhere, "a", inspect.OccurrenceFilter{})
+	for name, err := range map[string]error{"Diff": diff, "Changes": changes, "Occurrences": occurrences} {
+		if !errors.Is(err, late) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	<-r.comparing
+	var refused *flow.Refusal
+	if _, err := r.Diff(t.Context(), nowhere, inspect.DiffFilter{}); !errors.As(err, &refused) {
+		t.Errorf("in its turn: got %v", err)
+	}
+}
