@@ -106,11 +106,14 @@ func TestFinishEndsAStartThatWaitsForRoom(t *testing.T) {
 		r.transport = fullTransport{inner, applied}
 		r.live.Load().Subscriptions = []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"k"}}}
 		ended := make(chan error, 1)
-		go func() { ended <- r.begin(t.Context(), &stages{index: index.New(index.Config{})}, nil) }()
+		apply := func(ctx context.Context) error {
+			return r.applyFirst(ctx, &stages{index: index.New(index.Config{})})
+		}
+		go func() { ended <- r.unlessEnded(t.Context(), nil, apply) }()
 		<-applied
 		r.Finish()
 		if err := <-ended; err != nil {
-			t.Errorf("begin: %v", err)
+			t.Errorf("the configuration was not interrupted: %v", err)
 		}
 	})
 }

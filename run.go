@@ -115,7 +115,8 @@ func (r *Router) work(ctx context.Context, s *stages, w *handlers, broken <-chan
 		running() // so that Ready returns the reason instead of "starting"
 	}
 	if r.cfg.Mode == ModeAll {
-		if err := r.begin(ctx, s, broken); err != nil || ctx.Err() != nil {
+		first := func(ctx context.Context) error { return r.applyFirst(ctx, s) }
+		if err := r.unlessEnded(ctx, broken, first); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -183,11 +184,6 @@ func (r *Router) needRoom(ctx context.Context) error {
 			}
 		}
 	}
-}
-
-// begin applies the configuration. It returns nil where ctx or Finish interrupts it.
-func (r *Router) begin(ctx context.Context, s *stages, broken <-chan error) error {
-	return r.unlessEnded(ctx, broken, func(ctx context.Context) error { return r.applyFirst(ctx, s) })
 }
 
 // unlessEnded runs f and returns its error, or nil where ctx or Finish interrupts it.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -188,5 +187,5 @@ func takeNote(w http.ResponseWriter, r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	return strings.ToValidUTF8(cmp.Or(string(b), ""), "")
+	return strings.ToValidUTF8(string(b), "")
 }
