@@ -21,8 +21,9 @@ const (
 	robotsAgain = 10 * time.Minute
 	// robotsGone is for how long robots.txt must be unreachable until everything is allowed.
 	robotsGone = 30 * 24 * time.Hour
-	// robotsHosts is how many hosts are remembered.
-	robotsHosts = 4096
+	// robotsHosts is how many hosts are remembered, and robotsMemory how much memory their rules take.
+	robotsHosts  = 4096
+	robotsMemory = 32 << 20
 )
 
 // robots knows what the robots.txt of hosts allow. It is safe for concurrent use.
@@ -35,6 +36,7 @@ type robots struct {
 
 	mu    sync.Mutex
 	hosts map[string]*robotsHost // by scheme, host and port
+	size  int                    // of all rules, in bytes
 }
 
 // robotsHost is what is known of one host. Its lock is held while robots.txt is fetched, so that
@@ -46,6 +48,7 @@ type robotsHost struct {
 	until  time.Time // when it is asked for again
 	failed time.Time // since when it cannot be reached; zero if it can
 	err    error     // why
+	size   int       // of rules, as it is part of robots.size
 }
 
 func newRobots(agent string, now func() time.Time, timeout time.Duration, get func(ctx context.Context, url, page string) (pipeline.Response, error)) *robots {
@@ -64,7 +67,8 @@ func (r *robots) allow(ctx context.Context, page string) error {
 	if u.Host == "" { // a file
 		return nil
 	}
-	h := r.host(u.Scheme + "://" + u.Host)
+	name := u.Scheme + "://" + u.Host
+	h := r.host(name)
 	select {
 	case h.lock <- struct{}{}:
 		defer func() { <-h.lock }()
@@ -72,7 +76,7 @@ func (r *robots) allow(ctx context.Context, page string) error {
 		return ctx.Err()
 	}
 	if now := r.now(); !now.Before(h.until) || h.until.Sub(now) > robotsFresh { // or the clock was set back
-		if err := r.read(ctx, h, u.Scheme+"://"+u.Host+"/robots.txt", page); err != nil {
+		if err := r.read(ctx, h, name, page); err != nil {
 			return err
 		}
 	}
@@ -106,7 +110,7 @@ func (r *robots) host(name string) *robotsHost {
 	}
 	if len(r.hosts) >= robotsHosts {
 		for other := range r.hosts { // any will do
-			delete(r.hosts, other)
+			r.forget(other)
 			break
 		}
 	}
@@ -115,14 +119,41 @@ func (r *robots) host(name string) *robotsHost {
 	return h
 }
 
-// read fetches robots.txt into h, whose lock is held. It fails only if ctx is canceled. A robots.txt
-// that takes too long cannot be reached, also if that is because the time of the page is over.
-func (r *robots) read(ctx context.Context, h *robotsHost, address, page string) error {
+// forget removes a host. r.mu is held.
+func (r *robots) forget(name string) {
+	r.size -= r.hosts[name].size
+	delete(r.hosts, name)
+}
+
+// account notes that the rules of h, the host of that name, take size bytes. It forgets other hosts while
+// the rules of all take too much memory.
+func (r *robots) account(name string, h *robotsHost, size int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hosts[name] != h { // it was forgotten
+		return
+	}
+	r.size += size - h.size
+	h.size = size
+	for other, o := range r.hosts {
+		if r.size <= robotsMemory {
+			return
+		}
+		if o != h && o.size > 0 {
+			r.forget(other)
+		}
+	}
+}
+
+// read fetches the robots.txt of the host of that name into h, whose lock is held. It fails only if ctx is
+// canceled. A robots.txt that takes too long cannot be reached, also if that is because the time of the
+// page is over.
+func (r *robots) read(ctx context.Context, h *robotsHost, name, page string) error {
 	inTime, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var rules robotsRules
 	err := guard(func() (err error) {
-		rules, err = r.fetch(inTime, address, page)
+		rules, err = r.fetch(inTime, name+"/robots.txt", page)
 		return err
 	})
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
@@ -131,6 +162,7 @@ func (r *robots) read(ctx context.Context, h *robotsHost, address, page string) 
 	now := r.now()
 	if err == nil {
 		h.rules, h.known, h.until, h.failed, h.err = rules, true, now.Add(robotsFresh), time.Time{}, nil
+		r.account(name, h, rules.size())
 		return nil
 	}
 	if h.until, h.err = now.Add(robotsAgain), err; h.failed.IsZero() {

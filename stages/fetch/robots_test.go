@@ -222,3 +222,23 @@ func TestRobotsMemoryIsBounded(t *testing.T) {
 		t.Errorf("a robots.txt of %d bytes took %d bytes", names.Len()+rules.Len(), taken)
 	}
 }
+
+// TestRobotsOfManyHosts: the hosts of one website can be very many, each with a large robots.txt.
+func TestRobotsOfManyHosts(t *testing.T) {
+	_, r := newRobotsSite("User-agent: *\n" + strings.Repeat("Disallow: /something\n", maxRobots/len("Disallow: /something\n")-1))
+	for i := range 60 {
+		if err := r.allow(t.Context(), fmt.Sprintf("http://%d.example.com/something", i)); class(err) != pipeline.FailRobots {
+			t.Fatal(err)
+		}
+	}
+	size := 0
+	for _, h := range r.hosts {
+		size += h.rules.size()
+	}
+	if size != r.size || size > robotsMemory || len(r.hosts) < 2 {
+		t.Errorf("%d hosts take %d bytes, and are said to take %d", len(r.hosts), size, r.size)
+	}
+	if r.hosts["http://59.example.com"] == nil {
+		t.Error("the host that was read last is forgotten")
+	}
+}

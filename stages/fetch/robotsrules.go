@@ -63,6 +63,15 @@ func readRobots(body []byte, agent string) robotsRules {
 	return common
 }
 
+// size returns about how many bytes of memory rs takes.
+func (rs robotsRules) size() int {
+	n := 0
+	for _, r := range rs {
+		n += 24 + len(r.pattern)
+	}
+	return n
+}
+
 // productOf returns the name of a program in a User-Agent, without its version and what follows.
 func productOf(agent string) string {
 	name, _, _ := strings.Cut(strings.TrimSpace(agent), "/")
