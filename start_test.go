@@ -333,3 +333,38 @@ func start(b testing.TB, cfg Config, during func(r *Router)) {
 		b.Fatal(err)
 	}
 }
+
+// TestWrongGroups: Run refuses consumers that would take messages from a stage, and closes its transport.
+func TestWrongGroups(t *testing.T) {
+	nothing := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { return nil })
+	for want, handle := range map[string]func(*Router){
+		`"index" is not a free group name`: func(r *Router) { r.Handle(flow.GroupIndex, flow.TopicChanges, nothing) },
+		`group "audit" consumes "changes" twice`: func(r *Router) {
+			r.Handle("audit", flow.TopicChanges, nothing)
+			r.Handle("audit", flow.TopicChanges, nothing)
+		},
+		`for "changes" is nil`: func(r *Router) { r.Handle("audit", flow.TopicChanges, nil) },
+	} {
+		dir := t.TempDir()
+		transport, err := local.Open(local.Config{Dir: dir, Topics: Topology()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := New(Config{Transport: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handle(r)
+		if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+		again, err := local.Open(local.Config{Dir: dir, Topics: Topology()})
+		if err != nil {
+			t.Errorf("the transport is still open: %v", err)
+			continue
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -180,6 +180,9 @@ func topology(branches []branch) map[string]local.Topic {
 // ctx is done before that.
 func (r *Router) open(ctx context.Context) error {
 	if err := r.checkGroups(); err != nil {
+		if r.transport != nil { // Run closes it, however it ends
+			err = errors.Join(err, r.closeTransport())
+		}
 		return err
 	}
 	if r.transport != nil {
