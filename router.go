@@ -6,6 +6,9 @@
 // everything is kept in memory. Package pipeline has the words that a program needs beside it:
 // Subscription, Notification, Sink, Source, Reader. Package inspect has what [Router.List] and
 // [Router.Explain] return, package pipeline/flow what [Router.Handle] needs.
+//
+// The file docs/embedding.md says how a Router starts, stops and fails, where its state is, and how to
+// test with it.
 package vokter
 
 import (
