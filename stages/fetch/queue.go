@@ -153,7 +153,8 @@ func (q *queue) take() (jobs []*job, after time.Duration, again bool) {
 const setBack = time.Second
 
 // look reads the clock. If it was set back, the pauses of hosts are moved back too: otherwise they
-// would last longer than the hosts asked for. q.mu is held.
+// would last longer than the hosts asked for. So are the ends of waiting requests: otherwise those
+// would seem to be made later than the next ones for their pages. q.mu is held.
 func (q *queue) look() time.Time {
 	now := q.now()
 	back := q.latest.Sub(now)
@@ -161,6 +162,11 @@ func (q *queue) look() time.Time {
 		for _, h := range q.hosts {
 			h.until, h.at = h.until.Add(-back), h.at.Add(-back)
 			h.limiter.SetLimitAt(now, q.rate) // which counts from now on
+		}
+		for _, j := range q.queued {
+			if !j.req.NotAfter.IsZero() {
+				j.req.NotAfter = j.req.NotAfter.Add(-back)
+			}
 		}
 	}
 	if back > setBack || back < 0 {

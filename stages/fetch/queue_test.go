@@ -67,6 +67,21 @@ func TestLaterRequestStays(t *testing.T) {
 	}
 }
 
+// TestLaterRequestAfterTheClockWasSetBack: a request that was made before that gives way to the next one.
+func TestLaterRequestAfterTheClockWasSetBack(t *testing.T) {
+	now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
+	q := newQueue(limits{perHost: 1, rate: 1000, burst: 100, inFlight: 10, waiting: 10}, func() time.Time { return now })
+	for _, nonce := range []string{"old", "wanted"} {
+		if !q.add(&job{req: flow.Request{Page: "http://example.com/", NotAfter: now.Add(2 * time.Minute), Nonce: nonce}}) {
+			t.Fatal("there is no room")
+		}
+		now = now.Add(-4 * time.Hour)
+	}
+	if jobs, _, _ := q.take(); len(jobs) != 1 || jobs[0].req.Nonce != "wanted" {
+		t.Errorf("got %+v", jobs)
+	}
+}
+
 // A host at the limit of its rate is asked again when that allows it, also where the clock is
 // set back meanwhile.
 func TestRateWhenTheClockIsSetBack(t *testing.T) {
