@@ -242,9 +242,7 @@ func (n *lease) commit(last bool) error {
 		defer n.mu.Unlock()
 		return n.closed
 	}
-	if !waking {
-		n.saveClock(b, last)
-	}
+	n.saveClock(b, last, waking)
 	b.sent = time.Now()
 	n.flight, n.open = b, newBatch()
 	n.mu.Unlock()
@@ -331,12 +329,12 @@ func (n *lease) landed(b *batch) {
 	}
 }
 
-// saveClock records the time in b, at intervals and with the last batch. It is not called while
-// a clock that was set back still makes wakes come, so that a restart detects that again. n.mu
-// is held.
-func (n *lease) saveClock(b *batch, last bool) {
+// saveClock records the time in b, at intervals and with the last batch. While a clock that was set back
+// makes wakes come, only a later time is recorded, so that a restart detects that again. n.mu is held.
+func (n *lease) saveClock(b *batch, last, waking bool) {
 	now := n.t.clock.Now()
-	if !last && now.Sub(n.clock).Abs() < engine.SaveEvery || n.t.clock.Behind(now) {
+	d := now.Sub(n.clock)
+	if !last && d.Abs() < engine.SaveEvery || n.t.clock.Behind(now) || waking && d < 0 {
 		return
 	}
 	n.clock = now

@@ -38,14 +38,15 @@ func (t *Transport) wakeAll() {
 	}
 }
 
-// saveClock writes the current time to b, unless the store has a recent one.
-func (t *Transport) saveClock(b *store.Batch) {
+// saveClock writes the current time to b, at intervals and with the last batch. While a clock that was set
+// back makes wakes come, only a later time is written.
+func (t *Transport) saveClock(b *store.Batch, last bool) {
 	if t.volatile {
 		return
 	}
 	now := t.clock.Now()
-	d := now.Sub(time.Unix(0, t.clock.saved.Load())).Abs()
-	if d < engine.SaveEvery || t.clock.Behind(now) || t.waking() {
+	d := now.Sub(time.Unix(0, t.clock.saved.Load()))
+	if !last && d.Abs() < engine.SaveEvery || t.clock.Behind(now) || d < 0 && t.waking() {
 		return
 	}
 	b.SetLastSeen(now)
@@ -55,9 +56,8 @@ func (t *Transport) saveClock(b *store.Batch) {
 // keepClock stores the current time when the Transport closes. That makes all commits durable, also in a
 // store whose owner does not close it.
 func (t *Transport) keepClock() error {
-	t.clock.saved.Store(0)
 	err := t.db.Write(true, func(b *store.Batch) error {
-		t.saveClock(b)
+		t.saveClock(b, true)
 		return nil
 	})
 	if errors.Is(err, store.ErrClosed) {

@@ -99,7 +99,7 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 		for _, w := range stored {
 			setState(b, c.c.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
 		}
-		t.saveClock(b)
+		t.saveClock(b, false)
 		if moves {
 			b.SetPosition(c.c.group, own.topic.name, own.index, c.at.Offset+1)
 			if to > from {

@@ -156,3 +156,47 @@ func testClockSetBackBetween(t *testing.T, _ Features, s Site) {
 	settle(t, tr, nil)
 	noMoreSoon(t, tr, wakes)
 }
+
+// testClockSetAheadWhileWaking sets the clock ahead while a wake of the start is still rejected, and back
+// while no transport is open: what was scheduled by the later time comes at once.
+func testClockSetAheadWhileWaking(t *testing.T, _ Features, s Site) {
+	c := &setClock{}
+	tr := s.Open(t, Config{Now: c.now})
+	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		tx.WakeAt(m.Key, c.now().Add(time.Hour), flow.AtStart)
+		return nil
+	})
+	publish(t, tr, text("in", "k", "first"))
+	settle(t, tr, nil)
+	mustClose(t, tr)
+
+	tr = s.Open(t, Config{Now: c.now})
+	rejected, handled := make(chan struct{}, 1), make(chan string, 100)
+	consume(t, tr, "g", "in", func(context.Context, flow.Tx, flow.Message) error {
+		select {
+		case rejected <- struct{}{}:
+		default:
+		}
+		return errors.New("not before reopening")
+	})
+	await(t, rejected, "the wake of the start")
+	c.set(2 * time.Hour)
+	sleeps := func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		if m.Type != flow.TypeWake {
+			tx.WakeAt(m.Key, c.now().Add(time.Minute))
+		}
+		tx.OnCommit(func() { handled <- m.Type })
+		return nil
+	}
+	consume(t, tr, "h", "other", sleeps)
+	publish(t, tr, text("other", "k", "second"))
+	await(t, handled, "a message")
+	mustClose(t, tr)
+
+	c.set(-2 * time.Hour)
+	tr = s.Open(t, Config{Now: c.now})
+	consume(t, tr, "h", "other", sleeps)
+	if got := await(t, handled, "the wake that was scheduled by the later time"); got != flow.TypeWake {
+		t.Errorf("got a message of type %s", got)
+	}
+}

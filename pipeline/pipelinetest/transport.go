@@ -94,6 +94,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"ClockSetAhead", testClockSetAhead, false},
 		{"ClockSetBack", testClockSetBack, false},
 		{"ClockSetBackBetween", testClockSetBackBetween, f.Volatile},
+		{"ClockSetAheadWhileWaking", testClockSetAheadWhileWaking, f.Volatile},
 		{"BrokenReads", testBrokenReads, f.Volatile},
 		{"Post", testPost, f.Volatile},
 		{"HandlersMayFinish", testHandlersMayFinish, f.Volatile},
