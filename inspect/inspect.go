@@ -101,9 +101,8 @@ type Listing struct {
 type Page struct {
 	URL string `json:"url"`
 	// State is StateActive, StateFailing where the last check failed or did not find one of the
-	// documents, StatePaused where all
-	// subscriptions are paused, or StateExpired where all others have expired. Reason
-	// says why it is not active, and Since is when that began.
+	// documents, StatePaused where all subscriptions are paused, or StateExpired where all others
+	// have expired. Reason says why it is not active, and Since is when that began.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`

@@ -168,9 +168,11 @@ func (r *results) pages(all []inspect.Page, verbose bool) {
 	rows := make([][]string, 0, len(all))
 	for _, p := range all {
 		what := r.checks(p)
-		if i := slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive }); i >= 0 && p.Failures == 0 {
-			what = absent(p.Documents[i].State, "a selector", "the text", "the page") + "; " + what
-		} else if p.State != inspect.StateActive {
+		gone := slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive })
+		switch {
+		case p.State == inspect.StateFailing && p.Failures == 0 && gone >= 0:
+			what = absent(p.Documents[gone].State, "a selector", "the text", "the page") + "; " + what
+		case p.State != inspect.StateActive:
 			what = r.since(p)
 		}
 		rows = append(rows, []string{p.State, p.URL, count(len(p.Subscriptions), "subscription"), what})

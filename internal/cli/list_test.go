@@ -98,11 +98,15 @@ failing  sink team  12 pending  1 dead letter  since 11:00:00, 4 attempts: answe
 func TestListPages(t *testing.T) {
 	pages := samplePages()
 	pages[2].State, pages[2].Documents[0].State = inspect.StateFailing, inspect.StateSelectorGone
+	paused := pages[2]
+	paused.URL, paused.State, paused.Since = "https://example.com/rest", inspect.StatePaused, noon.Add(-time.Hour)
+	pages = append(pages, paused)
 	got := printed(t, func(r *results) { r.pages(pages, false) })
 	want := `failing  https://example.com/terms  2 subscriptions  a selector matches nothing, or the text is empty; 12 checks, the last 11:59:00, the next 12:09:00
 expired  https://example.com/gone   1 subscription   since 09:00:00: 10 checks in a row failed: the server answered 500
 failing  https://example.com/new    0 subscriptions  a selector matches nothing, or the text is empty; not checked yet
 active   https://example.com/same   0 subscriptions  1 check, the last 11:59:59, the next is due
+paused   https://example.com/rest   0 subscriptions  since 11:00:00
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
