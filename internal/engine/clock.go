@@ -10,8 +10,8 @@ import (
 const (
 	// SetBack is how far the clock must be set back for all wakes to fire once.
 	SetBack = time.Minute
-	// SaveEvery is how often a commit stores the current time.
-	SaveEvery = 10 * time.Second
+	// saveEvery is how often a commit stores the current time.
+	saveEvery = 10 * time.Second
 )
 
 // Clock is the clock of a transport. It remembers the latest time, to notice when the wall clock is
@@ -55,6 +55,15 @@ func (c *Clock) See(now time.Time) {
 // Behind reports whether now is more than SetBack before the latest time.
 func (c *Clock) Behind(now time.Time) bool {
 	return c.high.Load()-now.UnixNano() > int64(SetBack)
+}
+
+// Save reports whether a commit has to store the time now, which is done at intervals and with the last
+// commit. Saved is the stored time. While wakes come regardless of the time, which waking reports, only a later
+// time is stored, so that a restart still notices that the clock was set back.
+func (c *Clock) Save(saved time.Time, last bool, waking func() bool) (now time.Time, ok bool) {
+	now = c.Now()
+	d := now.Sub(saved)
+	return now, (last || d.Abs() >= saveEvery) && !c.Behind(now) && (d >= 0 || !waking())
 }
 
 // Check calls WakeAll if the wall clock was set back, and then makes its time the latest one. It

@@ -329,14 +329,10 @@ func (n *lease) landed(b *batch) {
 	}
 }
 
-// saveClock records the time in b, at intervals and with the last batch. While a clock that was set back
-// makes wakes come, only a later time is recorded, so that a restart detects that again. n.mu is held.
+// saveClock records the time in b if the state topic needs it. n.mu is held.
 func (n *lease) saveClock(b *batch, last, waking bool) {
-	now := n.t.clock.Now()
-	d := now.Sub(n.clock)
-	if !last && d.Abs() < engine.SaveEvery || n.t.clock.Behind(now) || waking && d < 0 {
-		return
+	if now, ok := n.t.clock.Save(n.clock, last, func() bool { return waking }); ok {
+		n.clock = now
+		b.own[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(now)
 	}
-	n.clock = now
-	b.own[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(now)
 }

@@ -38,19 +38,15 @@ func (t *Transport) wakeAll() {
 	}
 }
 
-// saveClock writes the current time to b, at intervals and with the last batch. While a clock that was set
-// back makes wakes come, only a later time is written.
+// saveClock writes the current time to b if the store needs it.
 func (t *Transport) saveClock(b *store.Batch, last bool) {
 	if t.volatile {
 		return
 	}
-	now := t.clock.Now()
-	d := now.Sub(time.Unix(0, t.clock.saved.Load()))
-	if !last && d.Abs() < engine.SaveEvery || t.clock.Behind(now) || d < 0 && t.waking() {
-		return
+	if now, ok := t.clock.Save(time.Unix(0, t.clock.saved.Load()), last, t.waking); ok {
+		b.SetLastSeen(now)
+		t.clock.saved.Store(now.UnixNano())
 	}
-	b.SetLastSeen(now)
-	t.clock.saved.Store(now.UnixNano())
 }
 
 // keepClock stores the current time when the Transport closes. That makes all commits durable, also in a
