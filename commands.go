@@ -43,7 +43,7 @@ func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	return r.command(ctx, s.URL, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: OriginAPI})
 }
 
-// check returns what is wrong with s, which has its defaults.
+// check returns an error if the Router cannot serve s. The caller has filled in the defaults of s.
 func (r *Router) check(s pipeline.Subscription) error {
 	if r.cfg.Mode == ModeCommands { // it knows neither the sinks nor the fetchers
 		return CheckSubscription(s)

@@ -99,7 +99,7 @@ type Diff struct {
 	// Snippet is Text in its context, with "..." where it is cut.
 	Snippet string `json:"snippet"`
 	// Row is the beginning of the table row or list item in which Text stands, such as a name in the
-	// first cell: at most 100 bytes. It is empty if Text is in that first cell, if the row has more than
+	// first cell: up to 100 bytes, and "…" if that is longer. It is empty if Text is in that first cell, if the row has more than
 	// 40 tokens, and outside of rows and lists.
 	Row string `json:"row,omitempty"`
 	// Offset is where Text begins in the text of its version, in bytes: that of Notification.Version

@@ -195,7 +195,8 @@ type lane struct {
 
 	mu    sync.Mutex
 	epoch uint64
-	// refuses is what Post returns, posted what it took. away says that the process does not own the lane.
+	// Post returns refuses, and keeps the message in posted if that is nil. Away says that the process does not
+	// own the lane.
 	refuses error
 	posted  []flow.Message
 	away    bool
@@ -225,7 +226,7 @@ func (l *lane) Post(_ context.Context, m flow.Message) error {
 	return l.refuses
 }
 
-// take returns what was posted since the last call.
+// take returns the messages that were posted since the last call.
 func (l *lane) take() []flow.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,7 +245,7 @@ func (l *lane) handle(ms ...flow.Message) {
 	synctest.Wait()
 }
 
-// leaves makes the lane lose what was posted, and refuse the rest.
+// leaves makes the process lose the lane: the posted messages are dropped, and Post refuses others.
 func (l *lane) leaves() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

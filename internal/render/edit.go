@@ -45,8 +45,8 @@ func excerpt(d pipeline.Diff) (snippet string, from, to int) {
 	return snippet, from, from + len(changed)
 }
 
-// replaced returns the spans of a line with the text of removed, that of added, what is around
-// that and the row, or nil if both texts are too long for one line.
+// replaced returns the spans of one line: the row, the removed text, the added text and the text around
+// it. It returns nil if both texts are too long for one line.
 func replaced(removed, added pipeline.Diff, r rows, b Budget) []Span {
 	snippet, from, to := excerpt(added)
 	before, after := snippet[:from], snippet[to:]

@@ -157,8 +157,8 @@ func testClockSetBackBetween(t *testing.T, _ Features, s Site) {
 	noMoreSoon(t, tr, wakes)
 }
 
-// testClockSetAheadWhileWaking sets the clock ahead while a wake of the start is still rejected, and back
-// while no transport is open: what was scheduled by the later time comes at once.
+// testClockSetAheadWhileWaking sets the clock ahead while a wake of the start is still rejected, and sets it
+// back while no transport is open. A wake that was set in between then comes at once.
 func testClockSetAheadWhileWaking(t *testing.T, _ Features, s Site) {
 	c := &setClock{}
 	tr := s.Open(t, Config{Now: c.now})

@@ -40,7 +40,7 @@ func (s *httpSuite) fake(t *testing.T) SinkFake {
 	}
 }
 
-// hold sets what the next request calls, and returns what it would have called.
+// hold makes the next request call held in place of the present function, which it returns.
 func (r *receiver) hold(held func()) (before func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

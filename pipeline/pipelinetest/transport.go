@@ -62,7 +62,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 	tests := []struct {
 		name    string
 		test    func(t *testing.T, f Features, s Site)
-		without bool // the transport does not promise what is tested
+		without bool // the transport does not have the feature, so the test is skipped
 	}{
 		{"OrderPerKey", testOrderPerKey, false},
 		{"ParallelAcrossKeys", testParallelAcrossKeys, false},

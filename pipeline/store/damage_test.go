@@ -98,9 +98,8 @@ func scribble(part float64) func([]byte) []byte {
 	}
 }
 
-// TestDamage: Open, or the first read, says each time what is damaged and what to do, and nothing is made over it. Only
-// where the damage is within a table does a start come as far as to move the log into another; nothing is lost by
-// that.
+// TestDamage: the error of Open, or of the first read, names what is damaged and says what to do. Nothing is
+// written over the damage. A start writes the log into a new table only if the damage is within a table, which loses nothing.
 func TestDamage(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string

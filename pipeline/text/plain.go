@@ -47,8 +47,8 @@ func nextPlain(s string, at int) int {
 	}
 }
 
-// plainEnd returns where the run of letters and digits ends that begins at s[at]. The letters are those of
-// ASCII, of Latin as Europe writes it, and of Cyrillic. Callers look at what follows the run.
+// plainEnd returns the end of the run of letters and digits that begins at s[at]. Its letters are ASCII, the
+// Latin letters of European languages, and Cyrillic. The caller checks the character behind the run.
 func plainEnd(s string, at int) int {
 	for at < len(s) {
 		c := s[at]
