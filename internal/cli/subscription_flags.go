@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/vokter/vokter/config"
+	"github.com/vokter/vokter/pipeline"
+)
+
+// subscriptionFlags are the flags for the fields of a subscription.
+type subscriptionFlags struct {
+	client, language, match, sitemap, severity, channel        string
+	events, selects, removes, ignores                          []string
+	interval                                                   pipeline.Interval
+	quiet                                                      pipeline.Quiet
+	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
+	replaced, items                                            bool
+	snippetOffset, confirm, flipFlop                           int
+	digest, minChange                                          string
+	followDepth, followMaxPages                                int
+	followSameHost                                             bool
+	followInclude, followExclude                               []string
+	tags                                                       []string
+	values                                                     []string
+	value                                                      pipeline.Value
+	below, above, changesBy, becomes                           string
+}
+
+func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.client, "client", "default", "the `NAME` of the subscriber; it has one subscription per document")
+	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
+	fs.Var(&parsed[pipeline.Interval]{"INTERVAL", &f.interval, config.ParseInterval}, "interval", "how often to check, as an `INTERVAL`: 10m, or by how often the page changes \"10m to 24h\", or at the times of a cron line such as \"0 9 * * 1-5 Europe/Berlin\" (default 10m)")
+	fs.Var(&parsed[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected and not reported, such as \"22:00-07:00 Europe/Berlin\"")
+	fs.StringVar(&f.severity, "severity", "", "how severe a change is, for sinks that know priorities: info, warning or critical (`SEVERITY`)")
+	fs.StringVar(&f.channel, "channel", "", "the `CHANNEL` of a sink for many channels, such as \"#legal\" of Slack")
+	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat; implies --ignore-case")
+	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
+	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "ignore upper and lower case")
+	fs.BoolVar(&f.ignoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
+	fs.StringVar(&f.match, "match", "", "`HOW` the words of a keyword are found: phrase or terms (default phrase; terms with --filter-stopwords)")
+	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only moved")
+	fs.StringVar(&f.minChange, "min-change", "", "do not report a smaller change: `SIZE` is a number of tokens such as 5, or a share of the text such as 2%")
+	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
+	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
+	fs.StringVar(&f.digest, "digest", "", "collect notifications and print them as one at each `TIME`: a duration, or a cron line with a time zone")
+	fs.StringArrayVar(&f.selects, "select", nil, "the `SELECTOR` of what to watch: CSS, xpath://h1, jq:.items[].title, /json/pointer, lines:10-20, re:REGEXP, or a range {from: CSS, to: CSS} (repeatable)")
+	fs.StringArrayVar(&f.removes, "remove", nil, "the `SELECTOR` of what to leave out (repeatable)")
+	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
+	fs.StringSliceVar(&f.tags, "tag", nil, "a `TAG` of the subscription, by which lists are filtered and which notifications carry (repeatable)")
+	fs.StringArrayVar(&f.values, "value", nil, "watch a number or word: the `SELECTOR` of where it stands")
+	fs.StringVar(&f.value.Offer, "offer", "", "watch a value that the page declares (schema.org): `WHAT` is price, currency or availability")
+	fs.StringVar(&f.value.Pattern, "value-pattern", "", "watch what the one group of the regular expression `RE` matches in the text, as a value")
+	fs.BoolVar(&f.value.Word, "value-word", false, "the value is a word and not a number")
+	fs.StringVar(&f.below, "below", "", "report a value when it falls below `N`")
+	fs.StringVar(&f.above, "above", "", "report a value when it rises above `N`")
+	fs.StringVar(&f.changesBy, "changes-by", "", "report a value when it changes by at least `N`, such as 10 or 5%")
+	fs.StringVar(&f.becomes, "becomes", "", "report a value when it becomes this `WORD`")
+	fs.StringVar(&f.sitemap, "sitemap", "", "watch the pages that the sitemap or sitemap index at `URL` lists, in place of one page")
+	fs.IntVar(&f.followDepth, "follow-depth", 0, "also watch the pages that are up to `N` links away (default none)")
+	fs.IntVar(&f.followMaxPages, "follow-max-pages", pipeline.DefaultFollowPages, "watch at most `N` linked pages; with --sitemap the default is 1000")
+	fs.BoolVar(&f.followSameHost, "follow-same-host", true, "follow only links to the host of the page")
+	fs.StringArrayVar(&f.followInclude, "follow-include", nil, "follow only links whose URL matches the regular expression `RE` (repeatable)")
+	fs.StringArrayVar(&f.followExclude, "follow-exclude", nil, "follow no links whose URL matches the regular expression `RE` (repeatable)")
+	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
+	fs.BoolVar(&f.replaced, "replaced", false, "take an error page, a login wall, a challenge or an empty shell in place of the page for a failed check")
+	fs.BoolVar(&f.items, "items", false, "watch the items of a feed (RSS, Atom, JSON Feed) or of a JSON array: report each new or changed item once, and none that leave")
+	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
+}
+
+// subscription returns the subscription of the flags and arguments, or all mistakes in them.
+func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (pipeline.Subscription, error) {
+	if len(keywords) == 0 {
+		keywords = nil // every change
+	}
+	s := pipeline.Subscription{
+		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
+		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
+		Severity: f.severity, Channel: f.channel,
+		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
+		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items, Sitemap: f.sitemap != ""},
+	}
+	s.Tags = f.tags
+	for _, e := range f.events {
+		s.Events = append(s.Events, pipeline.Event(e))
+	}
+	var wrong []*pipeline.FieldError
+	if cmd.Flags().Changed("digest") {
+		d, err := pipeline.ParseDigest(f.digest)
+		if s.Digest = &d; err != nil {
+			s.Digest, wrong = nil, append(wrong, &pipeline.FieldError{Field: "digest", Reason: err.Error()})
+		}
+	}
+	if cmd.Flags().Changed("min-change") {
+		var err error
+		if s.MinChange, err = pipeline.ParseMinChange(f.minChange); err != nil {
+			wrong = append(wrong, &pipeline.FieldError{Field: "min_change", Reason: err.Error()})
+		}
+	}
+	follow, err := f.follow(cmd)
+	if s.Follow = follow; err != nil {
+		wrong = append(wrong, err)
+	}
+	if f.confirm == 0 { // to the vocabulary 0 is "not given"
+		wrong = append(wrong, &pipeline.FieldError{Field: "confirm", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxConfirm)})
+	}
+	parse := func(flag string, list []string) (out []pipeline.Selector) {
+		for _, css := range list {
+			sel, err := config.ParseSelector(css)
+			if err != nil {
+				wrong = append(wrong, &pipeline.FieldError{Field: flag, Reason: err.Error()})
+			}
+			out = append(out, sel)
+		}
+		return out
+	}
+	if cmd.Flags().Changed("events") && len(s.Events) == 0 {
+		wrong = append(wrong, &pipeline.FieldError{Field: "events", Reason: "name added, removed or both"})
+	}
+	s.Select, s.Remove = parse("select", f.selects), parse("remove", f.removes)
+	s.Condition = pipeline.Condition{Below: pipeline.Amount(f.below), Above: pipeline.Amount(f.above), ChangesBy: pipeline.Amount(f.changesBy), Becomes: f.becomes}
+	if len(f.values) > 0 || f.value != (pipeline.Value{}) {
+		v := f.value
+		s.Value, s.Select = &v, append(s.Select, parse("value", f.values)...)
+	}
+	for _, condition := range []string{"below", "above", "changes-by", "becomes"} {
+		if s.Value == nil && cmd.Flags().Changed(condition) {
+			wrong = append(wrong, &pipeline.FieldError{Field: condition, Reason: "it is a condition on a value; name the value with --offer, --value or --value-pattern"})
+		}
+	}
+	if len(wrong) == 0 {
+		wrong = config.CheckSubscription(s)
+	}
+	if len(wrong) == 0 {
+		return s, nil
+	}
+	lines := make([]string, len(wrong))
+	for i, fe := range wrong {
+		lines[i] = asFlag(fe)
+	}
+	return s, usage(cmd, "%s", strings.Join(lines, "\n"))
+}
+
+// settings reports whether a flag of a subscription was given, other than --client.
+func (f *subscriptionFlags) settings(cmd *cobra.Command) (given bool) {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(subscriptionFlags).add(all)
+	cmd.Flags().Visit(func(x *pflag.Flag) { given = given || x.Name != "client" && all.Lookup(x.Name) != nil })
+	return given
+}
+
+// follow returns which linked pages the flags ask for; nil means none.
+func (f *subscriptionFlags) follow(cmd *cobra.Command) (*pipeline.Follow, *pipeline.FieldError) {
+	given := cmd.Flags().Changed
+	if !given("follow-depth") && f.sitemap == "" {
+		for _, name := range []string{"follow-max-pages", "follow-same-host", "follow-include", "follow-exclude"} {
+			if given(name) {
+				return nil, &pipeline.FieldError{Field: name, Reason: "it says which linked pages are watched; add --follow-depth 1 to watch some, or name a sitemap with --sitemap"}
+			}
+		}
+		return nil, nil
+	}
+	switch {
+	case f.followDepth == 0 && f.sitemap == "":
+		return nil, &pipeline.FieldError{Field: "follow-depth", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxFollowDepth)}
+	case f.followMaxPages == 0:
+		return nil, &pipeline.FieldError{Field: "follow-max-pages", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxFollowPages)}
+	}
+	pages := f.followMaxPages
+	if f.sitemap != "" && !given("follow-max-pages") {
+		pages = pipeline.DefaultSitemapPages
+	}
+	return &pipeline.Follow{
+		Depth: f.followDepth, MaxPages: pages, SameHost: &f.followSameHost,
+		Include: f.followInclude, Exclude: f.followExclude,
+	}, nil
+}
+
+// asFlag returns the message of fe with the name of the flag or argument.
+func asFlag(fe *pipeline.FieldError) string {
+	name, _, _ := strings.Cut(fe.Field, "[")
+	switch name {
+	case "tags":
+		name = "tag"
+	case "value.offer":
+		name = "offer"
+	}
+	if name == "url" || name == "keywords" { // arguments
+		return fe.Reason
+	}
+	return flagOf(name) + ": " + fe.Reason
+}
+
+// flagOf returns the flag of a field.
+func flagOf(field string) string {
+	return "--" + strings.NewReplacer("_", "-", ".", "-").Replace(field)
+}

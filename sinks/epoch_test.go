@@ -1,0 +1,224 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/test/txtest"
+)
+
+// lane is the lane of a Delivery that leaves its process and comes back.
+type lane struct {
+	t     *testing.T
+	store *txtest.Store
+	d     *Delivery
+	sink  *recorder
+
+	mu    sync.Mutex
+	epoch uint64
+	// Post returns refuses, and keeps the message in posted if that is nil. Away says that the process does not
+	// own the lane.
+	refuses error
+	posted  []flow.Message
+	away    bool
+}
+
+func newLane(t *testing.T, sink *recorder) *lane {
+	l := &lane{t: t, store: txtest.New(), sink: sink}
+	l.d = NewDelivery(Config{
+		Sinks: map[string]pipeline.Sink{"a": sink}, Poster: l,
+		Owned: func(string) bool { l.mu.Lock(); defer l.mu.Unlock(); return !l.away },
+		Epoch: func(string) uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l.epoch },
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var run sync.WaitGroup
+	run.Go(func() { _ = l.d.Run(ctx) })
+	t.Cleanup(func() { cancel(); run.Wait() })
+	return l
+}
+
+// Post is that of a flow.Poster.
+func (l *lane) Post(_ context.Context, m flow.Message) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refuses == nil {
+		l.posted = append(l.posted, m)
+	}
+	return l.refuses
+}
+
+// take returns the messages that were posted since the last call.
+func (l *lane) take() []flow.Message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ms := l.posted
+	l.posted = nil
+	return ms
+}
+
+func (l *lane) handle(ms ...flow.Message) {
+	l.t.Helper()
+	for _, m := range ms {
+		if err := l.store.Handle(l.t.Context(), l.d, m); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	synctest.Wait()
+}
+
+// leaves makes the process lose the lane: the posted messages are dropped, and Post refuses others.
+func (l *lane) leaves() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.posted, l.refuses, l.away = nil, flow.ErrMoved, true
+}
+
+// returns makes the lane take messages again, in a new epoch.
+func (l *lane) returns() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refuses, l.away = nil, false
+	l.epoch++
+}
+
+// want handles the posted results and checks what the sink got and what is pending.
+func (l *lane) want(got string, pending int) {
+	l.t.Helper()
+	for ms := l.take(); len(ms) > 0; ms = l.take() {
+		l.handle(ms...)
+	}
+	q, err := state{l.store.Begin().State("a")}.queue()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if l.sink.got() != got || q.Pending() != pending {
+		l.t.Errorf("the sink got %s and %d are pending, want %s and %d", l.sink.got(), q.Pending(), got, pending)
+	}
+}
+
+// TestResultOutlivesItsEpoch: a lane that fails loses the results that it has and refuses others. The
+// attempts are not made again when it works again, but their results are posted again.
+func TestResultOutlivesItsEpoch(t *testing.T) {
+	for name, refused := range map[string]bool{"lost": false, "refused": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				l := newLane(t, &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }})
+				l.handle(notification(t, "a", "", "x"))
+				if refused {
+					l.leaves()
+				}
+				close(release)
+				synctest.Wait()
+				l.leaves()
+				l.returns()
+				l.handle(l.store.Start(time.Now())...)
+				l.want("[x]", 0)
+				l.handle(notification(t, "a", "", "y"))
+				l.want("[x y]", 0)
+			})
+		})
+	}
+}
+
+// TestResultRefusedByALaneThatReturns: the lane came back before the result was refused, so that nothing asks
+// for it any more.
+func TestResultRefusedByALaneThatReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLane(t, &recorder{})
+		l.refuses = flow.ErrMoved
+		l.handle(notification(t, "a", "", "x"))
+		l.returns()
+		time.Sleep(2 * postPause)
+		synctest.Wait()
+		l.want("[x]", 0)
+	})
+}
+
+// TestFailureOutlivesItsEpoch: the next attempt follows when the failed one says.
+func TestFailureOutlivesItsEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fails := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("503") }}
+		l := newLane(t, fails)
+		l.handle(notification(t, "a", "", "x"))
+		l.leaves()
+		l.returns()
+		l.handle(l.store.Start(time.Now())...)
+		l.want("[x]", 1)
+	})
+}
+
+// TestNotificationBeforeTheWakeOfTheStart: after a rebalance the messages of the log come before the wakes
+// of the start. The first of them must ask for the result that was lost, since it replaces the wake that would.
+func TestNotificationBeforeTheWakeOfTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLane(t, &recorder{})
+		l.handle(notification(t, "a", "", "x"))
+		l.leaves()
+		l.returns()
+		l.handle(notification(t, "a", "", "y"))
+		l.want("[x y]", 0)
+	})
+}
+
+// TestResultIsOfItsAttempt: a result is not posted again where another process made an attempt since, also
+// one that has the same number because the receiver was forgotten meanwhile.
+func TestResultIsOfItsAttempt(t *testing.T) {
+	for name, change := range map[string]func(*Queue){
+		"number": func(q *Queue) { q.Attempt++ },
+		"time":   func(q *Queue) { q.Began = q.Began.Add(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLane(t, &recorder{})
+				l.handle(notification(t, "a", "", "x"))
+				l.leaves()
+				time.Sleep(2 * time.Hour)
+				elsewhere := l.store.Begin()
+				st := state{elsewhere.State("a")}
+				q, err := st.queue()
+				if err != nil {
+					t.Fatal(err)
+				}
+				change(&q)
+				if err := st.write(nameQueue, q); err != nil {
+					t.Fatal(err)
+				}
+				elsewhere.Commit()
+				l.returns()
+				l.handle(l.store.Start(time.Now())...)
+				l.want("[x x]", 0)
+			})
+		})
+	}
+}
+
+// TestResultRefusedDuringATransaction: the process loses a receiver while it handles a message
+// for it. The result is posted again when the receiver is back.
+func TestResultRefusedDuringATransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := newLane(t, &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }})
+		l.handle(notification(t, "a", "", "x"))
+		tx := l.store.Begin()
+		if err := l.d.Process(t.Context(), tx, notification(t, "a", "", "y")); err != nil {
+			t.Fatal(err)
+		}
+		l.leaves()
+		close(release)
+		synctest.Wait() // the result was refused
+		tx.Commit()
+		if l.d.pool.made("a", 1, l.epoch).Notifications != nil {
+			t.Error("what was delivered stays in memory while the receiver is elsewhere")
+		}
+		l.returns()
+		l.handle(l.store.Start(time.Now())...)
+		l.want("[x y]", 0)
+	})
+}
