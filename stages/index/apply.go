@@ -154,8 +154,8 @@ func (wake) action()      {}
 // output is one thing to do after an event.
 type output interface{ output() }
 
-// ask publishes a request for a check.
-type ask struct {
+// requestCheck publishes a request for a check.
+type requestCheck struct {
 	Request flow.Request
 	// Interval is how often the page must be checked.
 	Interval time.Duration
@@ -165,8 +165,8 @@ type ask struct {
 	Rebase bool
 }
 
-// version stores a version and publishes its snapshot.
-type version struct {
+// newVersion stores a version and publishes its snapshot.
+type newVersion struct {
 	// Snapshot is complete except for the language, the text before it and the tokens. Its New is
 	// missing where another process read the text.
 	Snapshot flow.Snapshot
@@ -175,7 +175,7 @@ type version struct {
 	// Screenshot is a picture of the page, or nil.
 	Screenshot []byte
 	// Feed is set if the document has View.Items.
-	Feed *reading
+	Feed *feedUpdate
 	// Language holds what may decide the language besides the text. In its Text is what was
 	// detected in the whole page, of which the text is a short part.
 	Language text.LanguageChoice
@@ -224,11 +224,11 @@ type stamp struct{ flow.Stamped }
 // withdraw tells the delivery stage that a subscription was cancelled.
 type withdraw struct{ flow.Withdraw }
 
-// listExpired stores an expired subscription until it is restarted or cancelled.
-type listExpired struct{ ExpiredSubscription }
+// storeExpired stores an expired subscription until it is restarted or cancelled.
+type storeExpired struct{ ExpiredSubscription }
 
-// dropExpired deletes the expired subscription with the name of nameOf.
-type dropExpired struct{ Name string }
+// deleteExpired deletes the expired subscription with the name of nameOf.
+type deleteExpired struct{ Name string }
 
 // healthEvent publishes a health event.
 type healthEvent struct{ pipeline.Health }
@@ -246,8 +246,8 @@ type wakeAt struct {
 	AtStart bool
 }
 
-// checked reports that a check is complete and counted.
-type checked struct {
+// checkDone reports that a check is complete and counted.
+type checkDone struct {
 	Time time.Time
 	// Unchanged says that the check found neither a new version nor a failure.
 	Unchanged bool
@@ -260,22 +260,22 @@ type checked struct {
 	DeadLink bool
 }
 
-// ended tells later stages that this incarnation of the page is over. Stamp is its last stamp,
+// pageEnded tells later stages that this incarnation of the page is over. Stamp is its last stamp,
 // and Expiry says why it was given up, if it was. Listed says that the page is still listed as
 // expired.
-type ended struct {
+type pageEnded struct {
 	Incarnation string
 	Stamp       uint64
 	Expiry      *flow.Expiry
 	Listed      bool
 }
 
-// clearPage deletes what the store holds of the page, except its expired subscriptions and its
+// deleteState deletes what the store holds of the page, except its expired subscriptions and its
 // history; with All, these too.
-type clearPage struct{ All bool }
+type deleteState struct{ All bool }
 
-func (ask) output()            {}
-func (version) output()        {}
+func (requestCheck) output()   {}
+func (newVersion) output()     {}
 func (rebase) output()         {}
 func (keepBody) output()       {}
 func (dropBody) output()       {}
@@ -285,28 +285,28 @@ func (dropVersion) output()    {}
 func (dropDocument) output()   {}
 func (stamp) output()          {}
 func (withdraw) output()       {}
-func (listExpired) output()    {}
-func (dropExpired) output()    {}
+func (storeExpired) output()   {}
+func (deleteExpired) output()  {}
 func (healthEvent) output()    {}
 func (decide) output()         {}
 func (resumeDue) output()      {}
 func (wakeAt) output()         {}
-func (checked) output()        {}
-func (ended) output()          {}
-func (clearPage) output()      {}
+func (checkDone) output()      {}
+func (pageEnded) output()      {}
+func (deleteState) output()    {}
 
 // apply returns the page after ev and the outputs to carry out, in order. It is a pure
 // function: it changes neither p nor what ev holds. If the page ended, the returned Page has no
 // Incarnation; if nothing of it is stored, it is the zero Page. If there are no outputs, the
 // page did not change.
 func apply(p *Page, ev event) (*Page, []output) {
-	a := &application{event: ev, p: p.clone()}
+	a := &applier{event: ev, p: p.clone()}
 	for i := range p.Documents {
-		if d := &p.Documents[i]; p.rests(d) {
+		if d := &p.Documents[i]; p.isResting(d) {
 			a.resting = append(a.resting, d.ID)
 		}
 	}
-	a.clamp()
+	a.clampTimes()
 	switch do := ev.Do.(type) {
 	case subscribe:
 		a.subscribe(do)
@@ -337,42 +337,42 @@ func apply(p *Page, ev event) (*Page, []output) {
 		}
 	case outcome:
 		a.existing, a.replacements, a.feeds = do.Existing, do.Replacements, do.Feeds
-		if !a.outcome(do.Outcome) {
+		if !a.handleOutcome(do.Outcome) {
 			return p, nil
 		}
 	case pushedPage:
-		if !a.pushed(do) {
+		if !a.handlePush(do) {
 			return p, nil
 		}
 	case wake:
 		if !a.exists() && p.PauseEnd.IsZero() {
 			return p, nil
 		}
-		a.endPauses()
-		a.giveUp()
+		a.resumeDuePauses()
+		a.giveUpLost()
 	}
-	a.settle()
+	a.scheduleNext()
 	return a.p, a.out
 }
 
-// application is one call of apply.
-type application struct {
+// applier is one call of apply.
+type applier struct {
 	event
 	p   *Page
 	out []output
 	// resting are the IDs of the documents that rested before the event.
 	resting []string
-	// spent says that this event completed a check.
-	spent bool
+	// checkCompleted says that this event completed a check.
+	checkCompleted bool
 	// feeds are those of the event, and reading is the last of them that was compared.
-	feeds   map[string]feed
-	reading reading
+	feeds      map[string]feed
+	feedUpdate feedUpdate
 	// existing are the page's subscriptions, if this outcome may end them.
 	existing []flow.Stamped
 	// replacements are those of the outcome or of the pushed page.
 	replacements map[string]string
 }
 
-func (a *application) emit(o output) { a.out = append(a.out, o) }
+func (a *applier) emit(o output) { a.out = append(a.out, o) }
 
-func (a *application) exists() bool { return a.p.Incarnation != "" }
+func (a *applier) exists() bool { return a.p.Incarnation != "" }

@@ -193,7 +193,7 @@ func TestMostlyNew(t *testing.T) {
 		"marks only":    {"a\nb\n", "\x02a\x03\nb", false},
 		"repeats count": {"a a a a", "a", true},
 	} {
-		if got := differ(c.old, c.new, mostlyNew); got != c.want {
+		if got := differBy(c.old, c.new, mostlyNew); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -204,7 +204,7 @@ func BenchmarkMostlyNew(b *testing.B) {
 	changed := strings.Replace(old, "stock", "store", 40)
 	b.SetBytes(int64(len(old) + len(changed)))
 	for b.Loop() {
-		if differ(old, changed, mostlyNew) {
+		if differBy(old, changed, mostlyNew) {
 			b.Fatal("got true")
 		}
 	}

@@ -17,54 +17,54 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// command decodes a command and loads the subscriptions that it is about. An invalid command
+// decodeCommand decodes a command and loads the subscriptions that it is about. An invalid command
 // results in a refusal; an error comes from the store. acceptable is that of Config.
-func command(st flow.State, p *Page, m flow.Message, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
+func decodeCommand(st flow.State, p *Page, m flow.Message, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
 	switch m.Type {
 	case flow.TypeSubscribe:
 		var c flow.SubscribeCommand
-		if err := public(m.Body, &c); err != nil {
-			return nil, malformed(err), nil
+		if err := decodeStrict(m.Body, &c); err != nil {
+			return nil, malformedCommand(err), nil
 		}
 		return subscribeCommand(st, p, m.Key, c, acceptable)
 	case flow.TypeApply:
 		var c flow.ApplyCommand
 		if err := json.Unmarshal(m.Body, &c); err != nil {
-			return nil, malformed(err), nil
+			return nil, malformedCommand(err), nil
 		}
 		return applyCommand(st, p, m.Key, c)
 	case flow.TypeFollow:
 		return followCommand(st, p, m.Key, m)
 	case flow.TypeResume:
 		var c flow.ResumeCommand
-		if err := public(m.Body, &c); err != nil {
-			return nil, malformed(err), nil
+		if err := decodeStrict(m.Body, &c); err != nil {
+			return nil, malformedCommand(err), nil
 		}
 		return resumeCommand(st, p, m.Key, c)
 	case flow.TypePause:
 		var c flow.PauseCommand
-		if err := public(m.Body, &c); err != nil {
-			return nil, malformed(err), nil
+		if err := decodeStrict(m.Body, &c); err != nil {
+			return nil, malformedCommand(err), nil
 		}
 		return pauseCommand(st, p, m.Key, c)
 	case flow.TypeExpire:
 		var c flow.ExpireCommand
 		if err := json.Unmarshal(m.Body, &c); err != nil {
-			return nil, malformed(err), nil
+			return nil, malformedCommand(err), nil
 		}
 		return expireCommand(st, m.Key, c)
 	default:
 		var c flow.CancelCommand
-		if err := public(m.Body, &c); err != nil {
-			return nil, malformed(err), nil
+		if err := decodeStrict(m.Body, &c); err != nil {
+			return nil, malformedCommand(err), nil
 		}
 		return cancelCommand(st, p, m.Key, c)
 	}
 }
 
-// public decodes the body of a command that API clients may send. An unknown field is an error:
+// decodeStrict decodes the body of a command that API clients may send. An unknown field is an error:
 // it may be a misspelt option.
-func public(body []byte, command any) error {
+func decodeStrict(body []byte, command any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(command); err != nil {
@@ -76,17 +76,17 @@ func public(body []byte, command any) error {
 	return nil
 }
 
-func malformed(err error) *flow.Refusal {
+func malformedCommand(err error) *flow.Refusal {
 	return &flow.Refusal{Code: flow.CodeFormat, Message: fmt.Sprintf("the command cannot be read: %v", err)}
 }
 
 func subscribeCommand(st flow.State, p *Page, page string, c flow.SubscribeCommand, acceptable func(pipeline.Subscription) error) (action, *flow.Refusal, error) {
 	s := c.Subscription.WithDefaults()
-	if r := refuse(page, s); r != nil {
+	if r := checkSubscription(page, s); r != nil {
 		return nil, r, nil
 	}
 	if err := acceptable(s); err != nil {
-		return nil, &flow.Refusal{Code: codeOf(err), Message: err.Error()}, nil
+		return nil, &flow.Refusal{Code: refusalCode(err), Message: err.Error()}, nil
 	}
 	document := flow.DocumentID(page, s.View)
 	existing, err := subscription(st, document, s.Client)
@@ -101,7 +101,7 @@ func subscribeCommand(st flow.State, p *Page, page string, c flow.SubscribeComma
 }
 
 func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand) (action, *flow.Refusal, error) {
-	if r := refuseURL(page, c.URL); r != nil {
+	if r := checkURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
 	do := replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Language: c.Language, Retention: retention{c.KeepVersions, time.Duration(c.KeepFor)}, Resume: c.Resume}
@@ -114,7 +114,7 @@ func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand) (act
 			s.Client = c.Client
 		}
 		s = s.WithDefaults()
-		if r := refuse(page, s); r != nil {
+		if r := checkSubscription(page, s); r != nil {
 			return nil, r, nil
 		}
 		if c.Client != "" && s.Client != c.Client {
@@ -122,35 +122,35 @@ func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand) (act
 		}
 		name := subscriptionName(flow.DocumentID(page, s.View), s.Client)
 		if seen[name] {
-			return nil, conflict(s), nil
+			return nil, conflictRefusal(s), nil
 		}
 		seen[name] = true
 		do.Subscriptions = append(do.Subscriptions, s)
 	}
 	var err error
-	if do.Existing, err = existing(st, p, c.Client); err != nil {
+	if do.Existing, err = loadSubscriptions(st, p, c.Client); err != nil {
 		return nil, nil, err
 	}
-	do.Expired, err = expired(st, p, c.Client)
+	do.Expired, err = loadExpired(st, p, c.Client)
 	return do, nil, err
 }
 
 func cancelCommand(st flow.State, p *Page, page string, c flow.CancelCommand) (action, *flow.Refusal, error) {
-	if r := refuseURL(page, c.URL); r != nil {
+	if r := checkURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
 	client := pipeline.Subscription{Client: c.Client}.WithDefaults().Client
-	es, err := existing(st, p, client)
+	es, err := loadSubscriptions(st, p, client)
 	if err != nil {
 		return nil, nil, err
 	}
-	xs, err := expired(st, p, client)
+	xs, err := loadExpired(st, p, client)
 	if err != nil {
 		return nil, nil, err
 	}
 	if c.Sink != "" {
-		es = slices.DeleteFunc(es, func(s flow.Stamped) bool { return !madeFor(c.Sink, s) })
-		xs = slices.DeleteFunc(xs, func(x ExpiredSubscription) bool { return !madeFor(c.Sink, x.Stamped) })
+		es = slices.DeleteFunc(es, func(s flow.Stamped) bool { return !deliversOnlyTo(c.Sink, s) })
+		xs = slices.DeleteFunc(xs, func(x ExpiredSubscription) bool { return !deliversOnlyTo(c.Sink, x.Stamped) })
 	}
 	do := cancel{Client: client, Existing: es}
 	for _, x := range xs {
@@ -174,45 +174,45 @@ func cancelCommand(st flow.State, p *Page, page string, c flow.CancelCommand) (a
 	return do, nil, nil
 }
 
-// madeFor reports whether s was made at run time and is delivered to sink alone.
-func madeFor(sink string, s flow.Stamped) bool {
+// deliversOnlyTo reports whether s was made at run time and is delivered to sink alone.
+func deliversOnlyTo(sink string, s flow.Stamped) bool {
 	return s.Origin == flow.OriginAPI && slices.Equal(s.Subscription.Sinks, []string{sink})
 }
 
 func pauseCommand(st flow.State, p *Page, page string, c flow.PauseCommand) (action, *flow.Refusal, error) {
-	if r := refuseURL(page, c.URL); r != nil {
+	if r := checkURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
 	if err := flow.CheckTime(c.Until); err != nil {
 		return nil, &flow.Refusal{Code: flow.CodeFormat, Message: "until: " + err.Error()}, nil
 	}
 	client := pipeline.Subscription{Client: c.Client}.WithDefaults().Client
-	es, err := existing(st, p, client)
+	es, err := loadSubscriptions(st, p, client)
 	if err != nil {
 		return nil, nil, err
 	}
-	xs, err := expired(st, p, client)
+	xs, err := loadExpired(st, p, client)
 	return pause{Client: client, Until: c.Until.UTC().Round(0), Existing: es, Expired: xs}, nil, err
 }
 
 func resumeCommand(st flow.State, p *Page, page string, c flow.ResumeCommand) (action, *flow.Refusal, error) {
-	if r := refuseURL(page, c.URL); r != nil {
+	if r := checkURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
-	xs, err := expired(st, p, "")
+	xs, err := loadExpired(st, p, "")
 	return resume{Client: c.Client, Receiver: c.Receiver, Due: c.Due, Expired: xs}, nil, err
 }
 
 func expireCommand(st flow.State, page string, c flow.ExpireCommand) (action, *flow.Refusal, error) {
-	if r := refuseURL(page, c.URL); r != nil {
+	if r := checkURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
 	es, err := Subscriptions(st)
 	return expire{Receiver: c.Receiver, Reason: c.Reason, Existing: es}, nil, err
 }
 
-// existing returns the current subscriptions of the page, or of one client.
-func existing(st flow.State, p *Page, client string) ([]flow.Stamped, error) {
+// loadSubscriptions returns the current subscriptions of the page, or of one client.
+func loadSubscriptions(st flow.State, p *Page, client string) ([]flow.Stamped, error) {
 	if client == "" {
 		return Subscriptions(st)
 	}
@@ -229,8 +229,8 @@ func existing(st flow.State, p *Page, client string) ([]flow.Stamped, error) {
 	return es, nil
 }
 
-// expired returns the expired subscriptions of the page, or of one client.
-func expired(st flow.State, p *Page, client string) ([]ExpiredSubscription, error) {
+// loadExpired returns the expired subscriptions of the page, or of one client.
+func loadExpired(st flow.State, p *Page, client string) ([]ExpiredSubscription, error) {
 	if p.Expired == 0 {
 		return nil, nil
 	}
@@ -241,8 +241,8 @@ func expired(st flow.State, p *Page, client string) ([]ExpiredSubscription, erro
 	return xs, err
 }
 
-// refuseURL returns a refusal if raw, the URL in a command, is not that of page.
-func refuseURL(page, raw string) *flow.Refusal {
+// checkURL returns a refusal if raw, the URL in a command, is not that of page.
+func checkURL(page, raw string) *flow.Refusal {
 	url, err := pageurl.Canonical(raw)
 	if err != nil {
 		return &flow.Refusal{Code: flow.CodeURL, Message: "url: " + err.Error()}
@@ -253,16 +253,16 @@ func refuseURL(page, raw string) *flow.Refusal {
 	return nil
 }
 
-func conflict(s pipeline.Subscription) *flow.Refusal {
+func conflictRefusal(s pipeline.Subscription) *flow.Refusal {
 	return &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s is already being watched for client %q", s.URL, s.Client)}
 }
 
-// refuse returns a refusal if s is not a valid subscription to page.
-func refuse(page string, s pipeline.Subscription) *flow.Refusal {
+// checkSubscription returns a refusal if s is not a valid subscription to page.
+func checkSubscription(page string, s pipeline.Subscription) *flow.Refusal {
 	if err := s.Validate(); err != nil {
-		return &flow.Refusal{Code: codeOf(err), Message: err.Error()}
+		return &flow.Refusal{Code: refusalCode(err), Message: err.Error()}
 	}
-	if r := refuseURL(page, s.URL); r != nil {
+	if r := checkURL(page, s.URL); r != nil {
 		return r
 	}
 	for _, k := range s.Keywords {
@@ -273,9 +273,9 @@ func refuse(page string, s pipeline.Subscription) *flow.Refusal {
 	return nil
 }
 
-// awaited reports whether the sender of m may wait for the decision. This module itself sends
+// isAwaited reports whether the sender of m may wait for the decision. This module itself sends
 // the other commands, and does not wait.
-func awaited(m flow.Message) bool {
+func isAwaited(m flow.Message) bool {
 	switch m.Type {
 	case flow.TypeSubscribe, flow.TypeCancel, flow.TypePause, flow.TypeResume:
 		return true
@@ -283,8 +283,8 @@ func awaited(m flow.Message) bool {
 	return false
 }
 
-// refused is the event that answers the refused command m.
-func refused(m flow.Message, r *flow.Refusal, at time.Time) pipeline.Health {
+// refusedEvent is the event that answers the refused command m.
+func refusedEvent(m flow.Message, r *flow.Refusal, at time.Time) pipeline.Health {
 	h := pipeline.Health{
 		ID: flow.HealthID(pipeline.HealthRefused, m.ID, 0), Event: pipeline.HealthRefused, Time: at,
 		Command: m.ID, Code: r.Code, Reason: r.Message, Client: clientOf(m),
@@ -311,13 +311,13 @@ func clientOf(m flow.Message) string {
 	return pipeline.Subscription{Client: client}.WithDefaults().Client
 }
 
-// codeOf is the smallest code among the errors that Validate joined, so that a specific code
+// refusalCode is the smallest code among the errors that Validate joined, so that a specific code
 // takes precedence over CodeFormat.
-func codeOf(err error) int {
+func refusalCode(err error) int {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		code := flow.CodeFormat
 		for _, e := range joined.Unwrap() {
-			code = min(code, codeOf(e))
+			code = min(code, refusalCode(e))
 		}
 		return code
 	}

@@ -32,7 +32,7 @@ func (b *bench) next() time.Time {
 func TestCronLine(t *testing.T) {
 	b := newBench(t)
 	b.asks("c", "0 9 * * * Europe/Berlin")
-	one[ask](b)
+	one[requestCheck](b)
 	b.read("A")
 	first := pipeline.Cron("0 9 * * * Europe/Berlin").Next(b.now)
 	var second time.Duration

@@ -55,14 +55,14 @@ func (p *Page) mayExpire(o flow.Outcome, r rules) bool {
 	return o.Kind != flow.OutcomeUnchanged || o.Parts > 0 || p.Open.Bare
 }
 
-// judge counts the complete check open, whose last outcome is o, as reached or failed. It
+// countCheck counts the complete check open, whose last outcome is o, as reached or failed. It
 // reports whether the page expired.
-func (a *application) judge(o flow.Outcome, open *Open) bool {
+func (a *applier) countCheck(o flow.Outcome, open *Open) bool {
 	p := a.p
 	switch {
 	case open.Reached:
 		if p.Failing {
-			a.health(o, pipeline.Health{Event: pipeline.HealthRecovered, Since: p.FailedSince, Count: p.Failures})
+			a.emitHealth(o, pipeline.Health{Event: pipeline.HealthRecovered, Since: p.FailedSince, Count: p.Failures})
 		}
 		p.Failures, p.Busy, p.FailedSince, p.Failing = 0, 0, time.Time{}, false
 		return false
@@ -75,7 +75,7 @@ func (a *application) judge(o flow.Outcome, open *Open) bool {
 		return false
 	}
 	if p.Failures++; p.FailedSince.IsZero() {
-		p.FailedSince = a.at(o)
+		p.FailedSince = a.checkTime(o)
 	}
 	said := pipeline.Health{Class: open.Class, Reason: open.Reason, Since: p.FailedSince, Count: p.Failures}
 	if a.Rules.ExpireAfter > 0 && p.Failures >= a.Rules.ExpireAfter {
@@ -85,21 +85,21 @@ func (a *application) judge(o flow.Outcome, open *Open) bool {
 		}
 		slices.Sort(said.Sinks)
 		said.Sinks = slices.Compact(said.Sinks)
-		a.health(o, said)
-		a.expirePage(a.at(o), open)
+		a.emitHealth(o, said)
+		a.expirePage(a.checkTime(o), open)
 		return true
 	}
-	if p.Failures >= failingAfter && !p.Failing && !p.deadLink() {
+	if p.Failures >= failingAfter && !p.Failing && !p.isDeadLink() {
 		p.Failing = true
 		said.Event = pipeline.HealthFailing
-		a.health(o, said)
+		a.emitHealth(o, said)
 	}
 	return false
 }
 
 // expirePage ends the page and all of its subscriptions, because the check open, made at the
 // time at, failed.
-func (a *application) expirePage(at time.Time, open *Open) {
+func (a *applier) expirePage(at time.Time, open *Open) {
 	p := a.p
 	e := &Expiry{Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Keep: p.Keep}
 	if p.Expiry != nil {
@@ -107,18 +107,18 @@ func (a *application) expirePage(at time.Time, open *Open) {
 		slices.Sort(e.Keep)
 	}
 	for _, s := range a.existing {
-		a.list(ExpiredSubscription{Stamped: a.end(s, flow.EndExpired), Time: at, Reason: open.Reason, Class: open.Class})
+		a.addExpired(ExpiredSubscription{Stamped: a.endSubscription(s, flow.EndExpired), Time: at, Reason: open.Reason, Class: open.Class})
 	}
-	a.emit(ended{p.Incarnation, p.Stamp, &flow.Expiry{
+	a.emit(pageEnded{p.Incarnation, p.Stamp, &flow.Expiry{
 		Time: at, Class: open.Class, Reason: open.Reason, Failures: p.Failures, Lineage: flow.Lineage(a.Position),
-	}, p.leaves(e)})
-	a.over(e)
+	}, p.leavesState(e)})
+	a.clearPage(e)
 }
 
 // expireReceiver notes that a receiver expired and ends the subscriptions that have no other
 // receiver left. It reports whether anything changed.
-func (a *application) expireReceiver(e expire) bool {
-	addressed := func(s flow.Stamped) bool { return names(s.Subscription, e.Receiver) }
+func (a *applier) expireReceiver(e expire) bool {
+	addressed := func(s flow.Stamped) bool { return hasReceiver(s.Subscription, e.Receiver) }
 	if !slices.ContainsFunc(e.Existing, addressed) {
 		return false
 	}
@@ -129,17 +129,17 @@ func (a *application) expireReceiver(e expire) bool {
 	}
 	ended := false
 	for _, s := range e.Existing {
-		if addressed(s) && p.unreachable(s.Subscription) {
-			a.list(ExpiredSubscription{Stamped: a.end(s, flow.EndReceiver), Time: a.Now, Reason: e.Reason})
+		if addressed(s) && p.lostAllReceivers(s.Subscription) {
+			a.addExpired(ExpiredSubscription{Stamped: a.endSubscription(s, flow.EndReceiver), Time: a.Now, Reason: e.Reason})
 			ended = true
 		}
 	}
-	a.tidy()
+	a.removeUnwatched()
 	return ended || !marked
 }
 
-// unreachable reports whether all receivers of s expired.
-func (p *Page) unreachable(s pipeline.Subscription) bool {
+// lostAllReceivers reports whether all receivers of s expired.
+func (p *Page) lostAllReceivers(s pipeline.Subscription) bool {
 	return !slices.ContainsFunc(s.Receivers(), func(r pipeline.Receiver) bool {
 		_, expired := slices.BinarySearch(p.Unreachable, r.Sink)
 		return !expired
@@ -148,7 +148,7 @@ func (p *Page) unreachable(s pipeline.Subscription) bool {
 
 // pause ends a client's subscriptions and lists them as paused. It also sets the end of the pause of
 // those that are paused already.
-func (a *application) pause(p pause) {
+func (a *applier) pause(p pause) {
 	paused := slices.ContainsFunc(p.Expired, func(x ExpiredSubscription) bool { return x.End == flow.EndPaused })
 	if len(p.Existing) == 0 && !paused {
 		why := fmt.Sprintf("client %q has no subscription to this page", p.Client)
@@ -161,20 +161,20 @@ func (a *application) pause(p pause) {
 	for _, x := range p.Expired {
 		if x.End == flow.EndPaused {
 			x.PausedUntil = p.Until
-			a.emit(listExpired{x})
+			a.emit(storeExpired{x})
 		}
 	}
 	for _, e := range p.Existing {
-		a.list(ExpiredSubscription{Stamped: a.end(e, flow.EndPaused), Time: a.Now, Reason: "paused", PausedUntil: p.Until})
+		a.addExpired(ExpiredSubscription{Stamped: a.endSubscription(e, flow.EndPaused), Time: a.Now, Reason: "paused", PausedUntil: p.Until})
 	}
-	a.pausesUntil(p.Until)
-	a.tidy()
+	a.notePauseEnd(p.Until)
+	a.removeUnwatched()
 	a.emit(decide{})
 }
 
 // resume restarts expired and paused subscriptions: of one client or of all, or because a receiver works
 // again. It reports whether it changed or decided anything.
-func (a *application) resume(r resume) bool {
+func (a *applier) resume(r resume) bool {
 	p, resumed := a.p, false
 	if i, ok := slices.BinarySearch(p.Unreachable, r.Receiver); ok {
 		p.Unreachable = slices.Delete(p.Unreachable, i, i+1)
@@ -182,21 +182,21 @@ func (a *application) resume(r resume) bool {
 	}
 	for i, x := range r.Expired {
 		if r.Client != "" && x.Subscription.Client != r.Client ||
-			r.Receiver != "" && (x.End != flow.EndReceiver || !names(x.Subscription, r.Receiver)) ||
-			r.Due && !x.over(a.Now) {
+			r.Receiver != "" && (x.End != flow.EndReceiver || !hasReceiver(x.Subscription, r.Receiver)) ||
+			r.Due && !x.pauseOver(a.Now) {
 			if r.Due {
-				a.pausesUntil(x.PausedUntil)
+				a.notePauseEnd(x.PausedUntil)
 			}
 			continue
 		}
-		a.unlist(x)
+		a.removeExpired(x)
 		incarnation := fmt.Sprintf("%s/%d", a.Position, i)
-		a.add(x.Subscription, x.Origin, incarnation, succeed(x.Stamped, x.Subscription, incarnation), x.Followed)
+		a.addSubscription(x.Subscription, x.Origin, incarnation, formerReceivers(x.Stamped, x.Subscription, incarnation), x.Followed)
 		resumed = true
 	}
 	if r.Client == "" && r.Receiver == "" && !r.Due && p.Expiry != nil {
 		for _, origin := range slices.Clone(p.Expiry.Keep) {
-			a.keep(origin)
+			a.keepPage(origin)
 			resumed = true
 		}
 	}
@@ -211,21 +211,21 @@ func (a *application) resume(r resume) bool {
 	return resumed || r.Receiver == ""
 }
 
-// over reports whether x was paused until now, or until an earlier time.
-func (x *ExpiredSubscription) over(now time.Time) bool {
+// pauseOver reports whether x was paused until now, or until an earlier time.
+func (x *ExpiredSubscription) pauseOver(now time.Time) bool {
 	return x.End == flow.EndPaused && !x.PausedUntil.IsZero() && !x.PausedUntil.After(now)
 }
 
-// pausesUntil sets Page.PauseEnd where a pause ends at until, and no other one earlier.
-func (a *application) pausesUntil(until time.Time) {
+// notePauseEnd sets Page.PauseEnd where a pause ends at until, and no other one earlier.
+func (a *applier) notePauseEnd(until time.Time) {
 	if end := &a.p.PauseEnd; !until.IsZero() && (end.IsZero() || until.Before(*end)) {
 		*end = until
 	}
 }
 
-// endPauses asks for the resumption of the subscriptions whose pause ends now. A command does that,
+// resumeDuePauses asks for the resumption of the subscriptions whose pause ends now. A command does that,
 // because it has a position in the log, after which the new records are named.
-func (a *application) endPauses() {
+func (a *applier) resumeDuePauses() {
 	end := a.p.PauseEnd
 	if end.IsZero() || end.After(a.Now) {
 		return
@@ -234,25 +234,25 @@ func (a *application) endPauses() {
 	a.emit(resumeDue{end})
 }
 
-// list adds x to the expired subscriptions.
-func (a *application) list(x ExpiredSubscription) {
+// addExpired adds x to the expired subscriptions.
+func (a *applier) addExpired(x ExpiredSubscription) {
 	a.p.Expired++
 	a.p.countOrigin(x.Origin, 1)
 	a.countPaused(x, 1)
-	a.emit(listExpired{x})
+	a.emit(storeExpired{x})
 }
 
-// unlist removes x from the expired subscriptions.
-func (a *application) unlist(x ExpiredSubscription) {
+// removeExpired removes x from the expired subscriptions.
+func (a *applier) removeExpired(x ExpiredSubscription) {
 	a.p.Expired--
 	a.p.countOrigin(x.Origin, -1)
 	a.countPaused(x, -1)
-	a.emit(dropExpired{nameOf(x.Stamped)})
+	a.emit(deleteExpired{subscriptionKey(x.Stamped)})
 }
 
 // countPaused adds n (1 or -1) to the paused subscriptions of the document of x, unless x is not paused
 // or the incarnation of the page ended in which it was.
-func (a *application) countPaused(x ExpiredSubscription, n int) {
+func (a *applier) countPaused(x ExpiredSubscription, n int) {
 	if x.End == flow.EndPaused && x.PageIncarnation == a.p.Incarnation {
 		a.p.Document(x.Document).Paused += n
 	}
@@ -319,52 +319,52 @@ func Receivers(st flow.State) ([]string, error) {
 	return slices.Compact(ids), nil
 }
 
-// names reports whether receiver is one of the receivers of s.
-func names(s pipeline.Subscription, receiver string) bool {
+// hasReceiver reports whether receiver is one of the receivers of s.
+func hasReceiver(s pipeline.Subscription, receiver string) bool {
 	return slices.ContainsFunc(s.Receivers(), func(r pipeline.Receiver) bool { return r.Sink == receiver })
 }
 
-// health publishes h, which the check of o caused, about the page or about h.Document.
+// emitHealth publishes h, which the check of o caused, about the page or about h.Document.
 // A page that is only linked to, and was never read, is no news.
-func (a *application) health(o flow.Outcome, h pipeline.Health) {
-	if a.p.deadLink() {
+func (a *applier) emitHealth(o flow.Outcome, h pipeline.Health) {
+	if a.p.isDeadLink() {
 		return
 	}
 	about := a.p.Incarnation
 	if h.Document != "" {
 		about += "/" + h.Document
 	}
-	h.ID = flow.HealthID(h.Event, about, a.p.number(o))
-	h.URL, h.Time = a.p.URL, a.at(o)
+	h.ID = flow.HealthID(h.Event, about, a.p.checkNumber(o))
+	h.URL, h.Time = a.p.URL, a.checkTime(o)
 	a.emit(healthEvent{h})
 }
 
-// at is when the check of o was made.
-func (a *application) at(o flow.Outcome) time.Time {
+// checkTime is when the check of o was made.
+func (a *applier) checkTime(o flow.Outcome) time.Time {
 	if o.Time.IsZero() {
 		return a.Now
 	}
 	return o.Time
 }
 
-// missed notes that d is not on its page any more.
-func (a *application) missed(d *Document, o flow.Outcome, class, reason string) {
+// documentGone notes that d is not on its page any more.
+func (a *applier) documentGone(d *Document, o flow.Outcome, class, reason string) {
 	if !d.GoneSince.IsZero() {
 		return
 	}
-	d.GoneSince, d.GoneClass = a.at(o), class
+	d.GoneSince, d.GoneClass = a.checkTime(o), class
 	event := pipeline.HealthSelectorGone
 	if class == pipeline.FailReplaced {
 		event = pipeline.HealthPageReplaced
 	}
-	a.health(o, pipeline.Health{Event: event, Document: d.ID, Class: class, Reason: reason, Since: d.GoneSince})
+	a.emitHealth(o, pipeline.Health{Event: event, Document: d.ID, Class: class, Reason: reason, Since: d.GoneSince})
 }
 
-// found notes that d is on its page.
-func (a *application) found(d *Document, o flow.Outcome) {
+// documentFound notes that d is on its page.
+func (a *applier) documentFound(d *Document, o flow.Outcome) {
 	if d.GoneSince.IsZero() {
 		return
 	}
-	a.health(o, pipeline.Health{Event: pipeline.HealthRecovered, Document: d.ID, Since: d.GoneSince})
+	a.emitHealth(o, pipeline.Health{Event: pipeline.HealthRecovered, Document: d.ID, Since: d.GoneSince})
 	d.GoneSince, d.GoneClass = time.Time{}, ""
 }

@@ -45,7 +45,7 @@ func (b *bench) failing(cs ...checks) []string {
 				o = b.outcome(flow.OutcomeFailed)
 				o.Class, o.Reason, o.Offline = c.class, "why", c.offline
 			}
-			if missing(c.class) {
+			if documentMissing(c.class) {
 				o.Document, o.Parts = whole, 1
 			}
 			b.found(o)
@@ -120,7 +120,7 @@ func TestAHealthEventSaysSinceWhen(t *testing.T) {
 	for range 2 {
 		b.due()
 		b.failed(pipeline.FailStatus)
-		first := one[checked](b).Time
+		first := one[checkDone](b).Time
 		for range 2 {
 			b.due()
 			b.failed(pipeline.FailDNS)
@@ -130,7 +130,7 @@ func TestAHealthEventSaysSinceWhen(t *testing.T) {
 		}
 		b.due()
 		b.unchanged()
-		if h := one[healthEvent](b).Health; h.Event != pipeline.HealthRecovered || h.Since != first || h.Count != 3 || h.Document != "" || h.Time != one[checked](b).Time {
+		if h := one[healthEvent](b).Health; h.Event != pipeline.HealthRecovered || h.Since != first || h.Count != 3 || h.Document != "" || h.Time != one[checkDone](b).Time {
 			t.Errorf("got %+v, want it recovered of failing since %v", h, first)
 		}
 	}
@@ -161,7 +161,7 @@ func TestAPageExpires(t *testing.T) {
 	b.failing(checks{n: 9, class: pipeline.FailStatus})
 	since, check, last := b.p.FailedSince, b.p.Check+1, b.now
 	b.failing(checks{n: 1, class: pipeline.FailTimeout})
-	at := one[checked](b).Time
+	at := one[checkDone](b).Time
 	if !at.After(last) || !since.Before(last) {
 		t.Fatalf("got the last check at %v, the first failure at %v", at, since)
 	}
@@ -172,7 +172,7 @@ func TestAPageExpires(t *testing.T) {
 		}
 	}
 	want := flow.Expiry{Time: at, Class: pipeline.FailTimeout, Reason: "why", Failures: 10, Lineage: "S"}
-	if e := one[ended](b); e.Incarnation != life || e.Stamp != 6 || e.Expiry == nil || *e.Expiry != want {
+	if e := one[pageEnded](b); e.Incarnation != life || e.Stamp != 6 || e.Expiry == nil || *e.Expiry != want {
 		t.Errorf("got %+v, %+v; want %+v", e, e.Expiry, want)
 	}
 	health := pipeline.Health{
@@ -182,11 +182,11 @@ func TestAPageExpires(t *testing.T) {
 	if got := one[healthEvent](b).Health; !reflect.DeepEqual(got, health) {
 		t.Errorf("got %+v, want %+v", got, health)
 	}
-	if one[clearPage](b).All {
+	if one[deleteState](b).All {
 		t.Error("what expired is cleared")
 	}
 	none[wakeAt](b)
-	none[ask](b)
+	none[requestCheck](b)
 	none[withdraw](b)
 	for _, x := range b.gone {
 		if x.Time != at || x.Class != pipeline.FailTimeout || x.Reason != "why" || x.End != flow.EndExpired || x.Until == flow.Forever {
@@ -212,7 +212,7 @@ func TestAnOutcomeBehindTheEndChangesNothing(t *testing.T) {
 	o.Class = pipeline.FailStatus
 	b.cancel("a")
 	b.cancel("b")
-	if !one[clearPage](b).All {
+	if !one[deleteState](b).All {
 		t.Error("something is left of a cancelled page")
 	}
 	if out := b.do(outcome{Outcome: o, Existing: nil}); len(out) != 0 {
@@ -265,7 +265,7 @@ func TestWhatBringsExpiredOnesBack(t *testing.T) {
 			t.Errorf("%s: got a page that lives: %v", name, lives)
 		}
 		if c.want.standing == 0 {
-			none[ask](b)
+			none[requestCheck](b)
 			none[stamp](b)
 		}
 		if (b.p.Expiry == nil) != (c.want.standing > 0 || c.want.expired == 0) {
@@ -280,14 +280,14 @@ func TestWhatBringsExpiredOnesBack(t *testing.T) {
 			}
 		}
 		if c.want.standing > 0 {
-			r := one[ask](b).Request
+			r := one[requestCheck](b).Request
 			if r.BodyHash != "" || r.Check != 1 {
 				t.Errorf("%s: got %+v, want a first check", name, r)
 			}
 			for i, d := range r.Documents {
 				b.text(d.ID, "B", i, len(r.Documents))
 			}
-			if s := all[version](b.out); len(s) != 1 || s[0].Snapshot.Previous != 0 {
+			if s := all[newVersion](b.out); len(s) != 1 || s[0].Snapshot.Previous != 0 {
 				t.Errorf("%s: got %+v, want a baseline", name, s)
 			}
 		}
@@ -301,12 +301,12 @@ func TestCancellingAnExpiredOneWithdrawsIt(t *testing.T) {
 	if w := one[withdraw](b).Withdraw; w.Subscription != "S/1/0" || w.Receiver.Sink != "s" || w.Page != page {
 		t.Errorf("got %+v", w)
 	}
-	none[clearPage](b)
+	none[deleteState](b)
 	b.replace("yaml", false)
-	if w := one[withdraw](b).Withdraw; w.Subscription != "S/1/1" || !one[clearPage](b).All {
+	if w := one[withdraw](b).Withdraw; w.Subscription != "S/1/1" || !one[deleteState](b).All {
 		t.Errorf("got %+v, want b withdrawn and the page cleared", b.out)
 	}
-	if e := one[ended](b); e != (ended{}) {
+	if e := one[pageEnded](b); e != (pageEnded{}) {
 		t.Errorf("got %+v, want an end of no life, behind which nothing of the page is kept", e)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// flips reports whether the text of o is one of the last changes of d, so that it is not a new
+// flipsBack reports whether the text of o is one of the last changes of d, so that it is not a new
 // version. The current version stays what the next version is compared with: the versions are
 // a chain, and what readers know of the document is always its current version.
-func (a *application) flips(d *Document, o flow.Outcome) bool {
+func (a *applier) flipsBack(d *Document, o flow.Outcome) bool {
 	i := slices.IndexFunc(d.Changes, func(v madeVersion) bool { return v.TextHash == o.TextHash })
 	if i < 0 {
 		return false
@@ -23,9 +23,9 @@ func (a *application) flips(d *Document, o flow.Outcome) bool {
 	return true
 }
 
-// changed notes the current version among the changes. If it is a baseline, because previous is
+// noteChange notes the current version among the changes. If it is a baseline, because previous is
 // 0, nobody was told its text and none of the earlier texts counts any more.
-func (d *Document) changed(previous uint64) {
+func (d *Document) noteChange(previous uint64) {
 	switch k := d.View.FlipFlop; {
 	case previous == 0 || k == 0:
 		d.Changes = nil
@@ -35,9 +35,9 @@ func (d *Document) changed(previous uint64) {
 	}
 }
 
-// rehash notes that the text of the current version was extracted again by new rules and now has
+// rehashChanges notes that the text of the current version was extracted again by new rules and now has
 // the given hash. The hashes of the other changes are of the old rules, which no text has again.
-func (d *Document) rehash(hash string) {
+func (d *Document) rehashChanges(hash string) {
 	d.Changes = slices.DeleteFunc(d.Changes, func(v madeVersion) bool { return v.N != d.N })
 	for i := range d.Changes {
 		d.Changes[i].TextHash = hash

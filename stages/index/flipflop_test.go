@@ -22,7 +22,7 @@ func watchTexts(t *testing.T, view pipeline.View, texts string) (b *bench, got s
 			b.due()
 		}
 		b.text(id, s, 0, 1)
-		vs := all[version](b.out)
+		vs := all[newVersion](b.out)
 		if len(vs) == 0 {
 			made = append(made, "-")
 			continue
@@ -73,12 +73,12 @@ func TestFlipFlopSaysWhy(t *testing.T) {
 // extract it; the others have hashes that no text gets any more.
 func TestFlipFlopAfterAnUpgrade(t *testing.T) {
 	d := Document{View: pipeline.View{FlipFlop: 3}, N: 3, Changes: []madeVersion{{2, "old B"}, {3, "old A"}}}
-	d.rehash("new A")
+	d.rehashChanges("new A")
 	if len(d.Changes) != 1 || d.Changes[0] != (madeVersion{3, "new A"}) {
 		t.Errorf("got %+v", d.Changes)
 	}
 	d.N, d.TextHash = 4, "new C"
-	if d.changed(0); d.Changes != nil { // a new baseline
+	if d.noteChange(0); d.Changes != nil { // a new baseline
 		t.Errorf("a baseline leaves %+v", d.Changes)
 	}
 }

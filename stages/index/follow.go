@@ -27,27 +27,27 @@ func (follow) action() {}
 // Links delete what is stored.
 type keepLinks struct{ Links *flow.Links }
 
-// tellLinks reports the stored links to Root.
-type tellLinks struct{ Root string }
+// reportLinks reports the stored links to Root.
+type reportLinks struct{ Root string }
 
-func (keepLinks) output() {}
-func (tellLinks) output() {}
+func (keepLinks) output()   {}
+func (reportLinks) output() {}
 
 // followCommand decodes a command of the root of a tree, and loads the subscription that it is
 // about.
 func followCommand(st flow.State, p *Page, page string, m flow.Message) (action, *flow.Refusal, error) {
 	c, err := flow.FollowCommandFrom(m)
 	if err != nil {
-		return nil, malformed(err), nil
+		return nil, malformedCommand(err), nil
 	}
-	if r := refuseURL(page, c.URL); r != nil {
+	if r := checkURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
 	if !c.End {
 		if !c.Subscription.Sitemap {
 			c.Subscription.Follow = nil
 		}
-		if r := refuse(page, c.Subscription); r != nil {
+		if r := checkSubscription(page, c.Subscription); r != nil {
 			return nil, r, nil
 		}
 	}
@@ -78,7 +78,7 @@ func followCommand(st flow.State, p *Page, page string, m flow.Message) (action,
 }
 
 // follow carries out a command of the root of a tree. It reports whether anything changed.
-func (a *application) follow(f follow) bool {
+func (a *applier) follow(f follow) bool {
 	e, x := f.Existing, f.Expired
 	switch {
 	case f.End:
@@ -87,92 +87,92 @@ func (a *application) follow(f follow) bool {
 			why = flow.EndPaused
 		}
 		if e != nil {
-			a.end(*e, why)
+			a.endSubscription(*e, why)
 		}
 		if x != nil {
-			a.unlist(*x)
+			a.removeExpired(*x)
 			if !f.Kept {
-				a.withdraw(x.Stamped, nil)
+				a.withdrawNotifications(x.Stamped, nil)
 			}
 		}
 		if e == nil && x == nil {
 			return false
 		}
-		a.tidy()
-	case e != nil && same(e.Subscription, f.Subscription) && *e.Followed == f.Followed:
+		a.removeUnwatched()
+	case e != nil && equalSubscriptions(e.Subscription, f.Subscription) && *e.Followed == f.Followed:
 		return false
-	case e == nil && x != nil && same(x.Subscription, f.Subscription):
+	case e == nil && x != nil && equalSubscriptions(x.Subscription, f.Subscription):
 		// It stays expired until it is changed or resumed.
 		if *x.Followed == f.Followed {
 			return false
 		}
 		x.Followed = &f.Followed
-		a.emit(listExpired{*x})
+		a.emit(storeExpired{*x})
 	case e != nil:
-		a.end(*e, "")
-		a.add(f.Subscription, flow.OriginFollow, e.Incarnation, succeed(*e, f.Subscription, e.Incarnation), &f.Followed)
-		a.tidy()
+		a.endSubscription(*e, "")
+		a.addSubscription(f.Subscription, flow.OriginFollow, e.Incarnation, formerReceivers(*e, f.Subscription, e.Incarnation), &f.Followed)
+		a.removeUnwatched()
 	default:
 		var former []flow.Former
 		if x != nil {
-			a.unlist(*x)
-			former = succeed(x.Stamped, f.Subscription, a.Position)
+			a.removeExpired(*x)
+			former = formerReceivers(x.Stamped, f.Subscription, a.Position)
 		}
-		a.add(f.Subscription, flow.OriginFollow, a.Position, former, &f.Followed)
+		a.addSubscription(f.Subscription, flow.OriginFollow, a.Position, former, &f.Followed)
 	}
 	return true
 }
 
-// wantsLinks returns the page that wants to know the links of the page of s, or "".
-func wantsLinks(s flow.Stamped) string {
+// linkRoot returns the page that wants to know the links of the page of s, or "".
+func linkRoot(s flow.Stamped) string {
 	switch {
 	case s.Followed != nil && s.Followed.Links:
 		return s.Followed.Root
-	case s.Followed == nil && follows(s.Subscription):
+	case s.Followed == nil && followsLinks(s.Subscription):
 		return s.Page
 	}
 	return ""
 }
 
-// follows reports whether s watches other pages than its own.
-func follows(s pipeline.Subscription) bool { return s.Follow != nil || s.Sitemap }
+// followsLinks reports whether s watches other pages than its own.
+func followsLinks(s pipeline.Subscription) bool { return s.Follow != nil || s.Sitemap }
 
 // countFollow adds n (1 or -1) to the counts of what s asks of its page beside checks.
-func (a *application) countFollow(s flow.Stamped, n int) {
+func (a *applier) countFollow(s flow.Stamped, n int) {
 	p := a.p
 	if s.Followed != nil {
 		p.Followed += n
 	}
-	root := wantsLinks(s)
+	root := linkRoot(s)
 	if root == "" {
 		return
 	}
 	p.Linking += n
 	switch {
 	case n > 0 && p.LinksHash != "":
-		a.emit(tellLinks{root})
+		a.emit(reportLinks{root})
 	case n > 0:
 		p.Soon = true // standsFor has it fetched in full
 	}
 }
 
-// keepsLinks reports whether the links of p are stored: somebody wants to know them, or may later,
+// storesLinks reports whether the links of p are stored: somebody wants to know them, or may later,
 // when a shorter way to the page is found. A limited run would not fetch the page again then.
-func (p *Page) keepsLinks() bool { return p.Linking > 0 || p.Followed > 0 }
+func (p *Page) storesLinks() bool { return p.Linking > 0 || p.Followed > 0 }
 
-// dropLinks deletes the stored links if nobody needs them any more.
-func (a *application) dropLinks() {
-	if p := a.p; !p.keepsLinks() && p.LinksHash != "" {
+// dropUnusedLinks deletes the stored links if nobody needs them any more.
+func (a *applier) dropUnusedLinks() {
+	if p := a.p; !p.storesLinks() && p.LinksHash != "" {
 		p.LinksHash = ""
 		a.emit(keepLinks{})
 	}
 }
 
-// linked notes the links that a check found. A page that looks replaced keeps its links: the pages that
+// noteLinks notes the links that a check found. A page that looks replaced keeps its links: the pages that
 // it links to would end otherwise, and lose what changes until it is back.
-func (a *application) linked(o flow.Outcome) {
+func (a *applier) noteLinks(o flow.Outcome) {
 	p := a.p
-	if o.Links == nil || !p.keepsLinks() || p.Open.Replaced {
+	if o.Links == nil || !p.storesLinks() || p.Open.Replaced {
 		return
 	}
 	b, err := json.Marshal(o.Links)
@@ -195,10 +195,10 @@ func (p *Page) onlyFollowed() bool {
 	return p.Followed > 0 && p.Followed == n && len(p.Keep) == 0
 }
 
-// deadLink reports whether p has no version, or is a file that is missing, and is watched only because other pages link to it. That
+// isDeadLink reports whether p has no version, or is a file that is missing, and is watched only because other pages link to it. That
 // is a mistake of these pages, and no news. A sitemap that cannot be read hides pages, so it is news. A file
 // that was removed from a folder is no news either: its watch ends when the folder is read again.
-func (p *Page) deadLink() bool {
+func (p *Page) isDeadLink() bool {
 	return p.onlyFollowed() && (p.Trouble == pipeline.FailMissing || !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" || d.View.Sitemap }))
 }
 
@@ -216,7 +216,7 @@ func (s *Stage) storeLinks(tx flow.Tx, st flow.State, m flow.Message, l *flow.Li
 	}
 	roots := make(map[string]bool)
 	for _, sub := range all {
-		root := wantsLinks(sub)
+		root := linkRoot(sub)
 		if root == "" || roots[root] {
 			continue
 		}
@@ -226,8 +226,8 @@ func (s *Stage) storeLinks(tx flow.Tx, st flow.State, m flow.Message, l *flow.Li
 	return nil
 }
 
-// tellLinks reports the stored links of a page to one root.
-func (s *Stage) tellLinks(tx flow.Tx, st flow.State, m flow.Message, root string) error {
+// reportStoredLinks reports the stored links of a page to one root.
+func (s *Stage) reportStoredLinks(tx flow.Tx, st flow.State, m flow.Message, root string) error {
 	l, err := getJSON[flow.Links](st, linksName)
 	if err != nil || l == nil {
 		return err
@@ -239,13 +239,13 @@ func (s *Stage) tellLinks(tx flow.Tx, st flow.State, m flow.Message, root string
 func (s *Stage) reportLinks(tx flow.Tx, m flow.Message, root string, l flow.Links) {
 	out := flow.LinksFound{Root: root, Page: m.Key, Links: l}.Message(m.ID, s.cfg.Now())
 	if s.cfg.Checks > 0 && s.cfg.Owned(root) {
-		s.run.report(out.ID, m.Key, root) // before the commit: the report may be handled at once
+		s.run.reportSent(out.ID, m.Key, root) // before the commit: the report may be handled at once
 	}
 	tx.Emit(out)
 }
 
-// links handles the links of a page that the trees of the page m.Key may have.
-func (s *Stage) links(tx flow.Tx, m flow.Message) error {
+// handleLinks handles the links of a page that the trees of the page m.Key may have.
+func (s *Stage) handleLinks(tx flow.Tx, m flow.Message) error {
 	found, err := flow.LinksFoundFrom(m)
 	if err != nil {
 		return err
@@ -263,29 +263,29 @@ func (s *Stage) links(tx flow.Tx, m flow.Message) error {
 		if err != nil {
 			return err
 		}
-		if t == nil || !t.report(found.Page, found.Links) {
+		if t == nil || !t.storeLinks(found.Page, found.Links) {
 			continue
 		}
 		if err := storeTreePage(st, id, found.Page, t.pages[found.Page]); err != nil {
 			return err
 		}
-		if err := s.grow(tx, st, m, id, t, false); err != nil {
+		if err := s.growTree(tx, st, m, id, t, false); err != nil {
 			return err
 		}
-		if err := s.hurry(tx, st, m, id, t, found.Links); err != nil {
+		if err := s.checkModified(tx, st, m, id, t, found.Links); err != nil {
 			return err
 		}
 	}
 	if s.cfg.Checks > 0 { // after the pages that the report adds are expected
-		tx.OnCommit(func() { s.run.reported(m.ID) })
+		tx.OnCommit(func() { s.run.reportHandled(m.ID) })
 	}
 	return nil
 }
 
-// hurry asks for a check of the pages of t that were modified since their last check, as the sitemap l
+// checkModified asks for a check of the pages of t that were modified since their last check, as the sitemap l
 // says. A limited run checks all pages anyway.
-func (s *Stage) hurry(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, l flow.Links) error {
-	noted, later := t.modified(l)
+func (s *Stage) checkModified(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, l flow.Links) error {
+	noted, later := t.noteModified(l)
 	for _, url := range noted {
 		if err := storeTreePage(st, id, url, t.pages[url]); err != nil {
 			return err
@@ -300,19 +300,19 @@ func (s *Stage) hurry(tx flow.Tx, st flow.State, m flow.Message, id string, t *t
 	return nil
 }
 
-// plant makes the tree of r, a subscription of the page that was just stamped, follow the rules of
+// updateTree makes the tree of r, a subscription of the page that was just stamped, follow the rules of
 // r. It ends the tree if r follows no links.
-func (s *Stage) plant(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped) error {
+func (s *Stage) updateTree(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped) error {
 	id := flow.FollowID(r.Page, r.Document, r.Subscription.Client)
 	t, err := loadTree(st, r.Page, id)
 	if err != nil {
 		return err
 	}
-	if !follows(r.Subscription) || r.Until != flow.Forever {
+	if !followsLinks(r.Subscription) || r.Until != flow.Forever {
 		if t == nil {
 			return nil
 		}
-		return s.fell(tx, st, m, id, t, r.Until != flow.Forever && r.End != flow.EndCancelled)
+		return s.endTree(tx, st, m, id, t, r.Until != flow.Forever && r.End != flow.EndCancelled)
 	}
 	if t == nil {
 		t = newTree(r.Page, treeState{Subscription: r.Subscription}, nil)
@@ -323,14 +323,14 @@ func (s *Stage) plant(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped)
 	state := t.treeState
 	state.Subscription = r.Subscription
 	t = newTree(r.Page, state, t.pages)
-	return s.grow(tx, st, m, id, t, true)
+	return s.growTree(tx, st, m, id, t, true)
 }
 
-// fell ends a tree. Kept is that of the FollowCommands.
-func (s *Stage) fell(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, kept bool) error {
+// endTree ends a tree. Kept is that of the FollowCommands.
+func (s *Stage) endTree(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, kept bool) error {
 	for _, url := range slices.Sorted(maps.Keys(t.pages)) {
 		if url != t.root {
-			s.endFollow(tx, m, id, t, url, kept)
+			s.emitEndFollow(tx, m, id, t, url, kept)
 		}
 	}
 	if err := clearNames(st, treePagesName+id+"/"); err != nil {
@@ -339,12 +339,12 @@ func (s *Stage) fell(tx flow.Tx, st flow.State, m flow.Message, id string, t *tr
 	return st.Delete(treesName + id)
 }
 
-// grow adds the pages that a path of links leads to, and ends the others. With changed, all pages
+// growTree adds the pages that a path of links leads to, and ends the others. With changed, all pages
 // get the subscription of t, which changed.
-func (s *Stage) grow(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, changed bool) error {
+func (s *Stage) growTree(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, changed bool) error {
 	c := t.grow(s.cfg.Now().UTC())
 	for _, url := range c.Ended {
-		s.endFollow(tx, m, id, t, url, false)
+		s.emitEndFollow(tx, m, id, t, url, false)
 		if err := st.Delete(treePageName(id, url)); err != nil {
 			return err
 		}
@@ -360,7 +360,7 @@ func (s *Stage) grow(tx flow.Tx, st flow.State, m flow.Message, id string, t *tr
 	}
 	for _, url := range told {
 		if url != t.root {
-			s.tellFollow(tx, m, id, t, url)
+			s.emitFollow(tx, m, id, t, url)
 		}
 	}
 	if c.Bounded {
@@ -375,15 +375,15 @@ func (s *Stage) grow(tx flow.Tx, st flow.State, m flow.Message, id string, t *tr
 	return setJSON(st, treesName+id, t.treeState)
 }
 
-// tellFollow tells a page of t that it is watched, and how.
-func (s *Stage) tellFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string) {
+// emitFollow tells a page of t that it is watched, and how.
+func (s *Stage) emitFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string) {
 	sub := t.Subscription
 	sub.URL, sub.Sitemap = url, t.pages[url].Sitemap
 	if !sub.Sitemap {
 		sub.Follow = nil // a sitemap keeps it: it reports again when the rules change, see candidates
 	}
 	c := flow.FollowCommand{
-		URL: url, Followed: flow.Followed{Root: t.root, ID: id, Links: t.expands(t.pages[url])}, Subscription: sub,
+		URL: url, Followed: flow.Followed{Root: t.root, ID: id, Links: t.followsLinksOf(t.pages[url])}, Subscription: sub,
 	}
 	tx.Emit(c.Message(m.ID, s.cfg.Now()))
 	if s.cfg.Checks > 0 && s.cfg.Owned(url) {
@@ -391,8 +391,8 @@ func (s *Stage) tellFollow(tx flow.Tx, m flow.Message, id string, t *tree, url s
 	}
 }
 
-// endFollow tells a page that t does not watch it any more.
-func (s *Stage) endFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string, kept bool) {
+// emitEndFollow tells a page that t does not watch it any more.
+func (s *Stage) emitEndFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string, kept bool) {
 	c := flow.FollowCommand{URL: url, Followed: flow.Followed{Root: t.root, ID: id}, End: true, Kept: kept}
 	tx.Emit(c.Message(m.ID, s.cfg.Now()))
 }
@@ -433,14 +433,14 @@ type LinkedPage struct {
 // shortest paths first, and then in the order of the links. Bounded says why other linked pages are
 // not watched; it is empty if all are.
 func Tree(st flow.State, s flow.Stamped) (pages []LinkedPage, bounded string, err error) {
-	if !follows(s.Subscription) || s.Followed != nil {
+	if !followsLinks(s.Subscription) || s.Followed != nil {
 		return nil, "", nil
 	}
 	t, err := loadTree(st, s.Page, flow.FollowID(s.Page, s.Document, s.Subscription.Client))
 	if err != nil || t == nil {
 		return nil, "", err
 	}
-	found := t.reach()
+	found := t.reachable()
 	for _, url := range found.order {
 		if url != t.root && t.pages[url] != nil {
 			pages = append(pages, LinkedPage{url, found.from[url], found.depths[url]})

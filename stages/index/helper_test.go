@@ -70,15 +70,15 @@ func (b *bench) do(a action) []output {
 			} else {
 				delete(b.subs, name)
 			}
-		case listExpired:
+		case storeExpired:
 			b.gone[subscriptionName(o.Document, o.Subscription.Client)] = o.ExpiredSubscription
-		case dropExpired:
+		case deleteExpired:
 			delete(b.gone, subscriptionsName+o.Name)
 		case keepBody:
 			b.body = &o.Body
 		case dropBody:
 			b.body = nil
-		case clearPage:
+		case deleteState:
 			b.body = nil
 			if o.All && len(b.gone) > 0 {
 				b.Errorf("%T cleared what expired: %+v", a, b.gone)
@@ -309,7 +309,7 @@ func (b *bench) due() flow.Request {
 		}
 		b.now = latest(b.now, ws[len(ws)-1].Time.Add(-time.Second))
 		b.do(wake{})
-		if as := all[ask](b.out); len(as) == 1 {
+		if as := all[requestCheck](b.out); len(as) == 1 {
 			return as[0].Request
 		}
 	}

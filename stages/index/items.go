@@ -66,26 +66,26 @@ func loadFeeds(st flow.State, p *Page, os ...flow.Outcome) (map[string]feed, err
 	return feeds, nil
 }
 
-// reading is a new text of a feed.
-type reading struct {
+// feedUpdate is a new text of a feed.
+type feedUpdate struct {
 	// base is the text that the new one is compared with: the new text without its new items, and
 	// with the earlier texts of those that changed. So nothing is reported of items that left or
 	// moved, nor of those that came back as they were.
 	base string
-	// news says that the text is a new version: an item is new, changed or came back. One that came
+	// isNews says that the text is a new version: an item is new, changed or came back. One that came
 	// back is in base as it is, and from now on compared with this text.
-	news bool
+	isNews bool
 	// seen is the next feed.Seen.
 	seen []byte
 }
 
-// read compares content, whose items have these keys, with f. Where other rules extracted the
+// compare compares content, whose items have these keys, with f. Where other rules extracted the
 // text, items are not compared with their earlier texts: only unknown items are news. It returns
 // false if keys are not those of content.
-func (f feed) read(content string, keys []string, otherRules bool) (reading, bool) {
+func (f feed) compare(content string, keys []string, otherRules bool) (feedUpdate, bool) {
 	items := splitItems(content)
 	if len(items) != len(keys) {
-		return reading{}, false
+		return feedUpdate{}, false
 	}
 	known := make(map[string][]byte, len(f.Seen)/itemSize)
 	for b := f.Seen; len(b) >= itemSize; b = b[itemSize:] {
@@ -97,27 +97,27 @@ func (f feed) read(content string, keys []string, otherRules bool) (reading, boo
 			before[string(f.Seen[i*itemSize:i*itemSize+keySize])] = item
 		}
 	}
-	var r reading
+	var r feedUpdate
 	var base strings.Builder
 	present := make(map[string]bool, len(items))
 	for i, item := range items {
 		key, err := base64.RawURLEncoding.DecodeString(keys[i])
 		if err != nil || len(key) != keySize || present[string(key)] {
-			return reading{}, false
+			return feedUpdate{}, false
 		}
 		present[string(key)] = true
-		sum := itemSum(item)
+		sum := itemHash(item)
 		r.seen = append(append(r.seen, key...), sum...)
 		switch earlier, ok := known[string(key)]; {
 		case !ok:
-			r.news = true
+			r.isNews = true
 		case otherRules || bytes.Equal(earlier, sum):
 			base.WriteString(item)
 			_, there := before[string(key)]
-			r.news = r.news || !there
+			r.isNews = r.isNews || !there
 		default: // without its earlier text it is reported as a whole
 			base.WriteString(before[string(key)])
-			r.news = true
+			r.isNews = true
 		}
 	}
 	for b := f.Seen; len(b) >= itemSize && len(r.seen) < rememberedItems*itemSize; b = b[itemSize:] {
@@ -133,16 +133,16 @@ func (f feed) read(content string, keys []string, otherRules bool) (reading, boo
 // pipeline.View.Items. The keys are those of the items of both texts. ok is false if they are not,
 // or if nothing in new is news.
 func ItemsBase(old string, oldKeys []string, new string, newKeys []string) (base string, ok bool) {
-	before, ok := feed{}.read(old, oldKeys, false)
+	before, ok := feed{}.compare(old, oldKeys, false)
 	if !ok {
 		return "", false
 	}
-	r, ok := feed{Seen: before.seen, Text: old}.read(new, newKeys, false)
-	return r.base, ok && r.news
+	r, ok := feed{Seen: before.seen, Text: old}.compare(new, newKeys, false)
+	return r.base, ok && r.isNews
 }
 
-// itemSum returns the start of the hash of an item's text.
-func itemSum(item string) []byte { return []byte(text.Hash(item))[:itemSize-keySize] }
+// itemHash returns the start of the hash of an item's text.
+func itemHash(item string) []byte { return []byte(text.Hash(item))[:itemSize-keySize] }
 
 // splitItems returns the outermost items of content.
 func splitItems(content string) []string {
@@ -164,23 +164,23 @@ func splitItems(content string) []string {
 	return items
 }
 
-// readFeed compares a new text of the feed d with what is remembered of it. It returns false if
+// compareFeed compares a new text of the feed d with what is remembered of it. It returns false if
 // the text is no news.
-func (a *application) readFeed(d *Document, o flow.Outcome) bool {
+func (a *applier) compareFeed(d *Document, o flow.Outcome) bool {
 	content, err := o.Content()
-	r, ok := a.feeds[d.ID].read(content, o.Items, d.readByOther(o))
+	r, ok := a.feeds[d.ID].compare(content, o.Items, d.hasOtherExtractor(o))
 	if err != nil || !ok {
-		a.p.Open.fail(pipeline.FailUnreadable, "the items of the feed came without their identities")
+		a.p.Open.noteFailure(pipeline.FailUnreadable, "the items of the feed came without their identities")
 		return false
 	}
-	a.reading = r
+	a.feedUpdate = r
 	switch {
-	case d.TextHash == "" || r.news:
+	case d.TextHash == "" || r.isNews:
 		return true
-	case d.readByOther(o) && o.TextHash != d.TextHash:
-		a.version(d, o, 0) // from now on items are compared with their texts by these rules
+	case d.hasOtherExtractor(o) && o.TextHash != d.TextHash:
+		a.makeVersion(d, o, 0) // from now on items are compared with their texts by these rules
 	default:
-		a.stands(d, o)
+		a.textStands(d, o)
 	}
 	return false
 }

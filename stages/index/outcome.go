@@ -9,10 +9,10 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// outcome handles the outcome of a check and reports whether it counts. It does not if it is of
+// handleOutcome handles the outcome of a check and reports whether it counts. It does not if it is of
 // another incarnation of the page, answers another request than the outstanding one, or is a
 // part that arrived before.
-func (a *application) outcome(o flow.Outcome) bool {
+func (a *applier) handleOutcome(o flow.Outcome) bool {
 	open := a.p.Open
 	if !a.exists() || open == nil || o.Incarnation != a.p.Incarnation || o.Check != a.p.Check || o.Nonce != open.Nonce {
 		return false
@@ -21,10 +21,10 @@ func (a *application) outcome(o flow.Outcome) bool {
 		if open.Got != nil {
 			return false // its parts have begun to arrive
 		}
-		return a.whole(o)
+		return a.handlePageOutcome(o)
 	}
 	first := open.Got == nil
-	if o.Parts != open.Parts || o.Part < 0 || o.Part >= o.Parts || !open.take(o.Part) {
+	if o.Parts != open.Parts || o.Part < 0 || o.Part >= o.Parts || !open.markArrived(o.Part) {
 		return false
 	}
 	switch {
@@ -35,16 +35,16 @@ func (a *application) outcome(o flow.Outcome) bool {
 		// contains all of the texts.
 		open.Mixed, open.Partial = true, true
 	}
-	a.part(o)
-	a.linked(o)
-	if open.complete() {
-		a.finish(o)
+	a.handlePart(o)
+	a.noteLinks(o)
+	if open.allArrived() {
+		a.finishParts(o)
 	}
 	return true
 }
 
-// take marks part as arrived. It returns false if the part arrived before.
-func (o *Open) take(part int) bool {
+// markArrived marks part as arrived. It returns false if the part arrived before.
+func (o *Open) markArrived(part int) bool {
 	if o.Got == nil {
 		o.Got = make([]byte, (o.Parts+7)/8)
 	}
@@ -56,7 +56,7 @@ func (o *Open) take(part int) bool {
 	return true
 }
 
-func (o *Open) complete() bool {
+func (o *Open) allArrived() bool {
 	for i := range o.Parts {
 		if o.Got[i/8]&(1<<(i%8)) == 0 {
 			return false
@@ -65,101 +65,101 @@ func (o *Open) complete() bool {
 	return true
 }
 
-// fail notes the first failure of a check.
-func (o *Open) fail(class, reason string) {
+// noteFailure notes the first failure of a check.
+func (o *Open) noteFailure(class, reason string) {
 	o.Partial = true
 	if o.Class == "" {
 		o.Class, o.Reason = class, reason
 	}
 }
 
-// whole handles an outcome about the page as a whole.
-func (a *application) whole(o flow.Outcome) bool {
+// handlePageOutcome handles an outcome about the page as a whole.
+func (a *applier) handlePageOutcome(o flow.Outcome) bool {
 	p, open := a.p, a.p.Open
 	switch o.Kind {
 	case flow.OutcomeUnchanged:
 		if open.Bare {
-			open.fail(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
+			open.noteFailure(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
 			break
 		}
-		if o.Against != p.BodyHash || !p.standsFor(o.Check) {
+		if o.Against != p.BodyHash || !p.bodyStandsFor(o.Check) {
 			// It was compared with a body that is not the current one: check again.
 			p.Open, p.Soon, p.Bare = nil, true, true
 			return true
 		}
 		open.Reached = true
 	case flow.OutcomeFailed:
-		open.fail(failureOf(o))
-		open.Reached = !a.counts(open.Class)
+		open.noteFailure(failureOf(o))
+		open.Reached = !a.countsForExpiry(open.Class)
 	default:
 		return false
 	}
-	a.close(o)
+	a.closeCheck(o)
 	return true
 }
 
-// part handles an outcome about one document.
-func (a *application) part(o flow.Outcome) {
+// handlePart handles an outcome about one document.
+func (a *applier) handlePart(o flow.Outcome) {
 	p, open := a.p, a.p.Open
 	// Texts change one by one; until all have, no body hash stands for them.
 	p.forgetBody()
 	d := p.Document(o.Document)
-	if d == nil || p.rests(d) || o.Check > 0 && o.Check <= d.Since {
+	if d == nil || p.isResting(d) || o.Check > 0 && o.Check <= d.Since {
 		open.Reached = true // it was removed, added again, paused, or pushed since the request
 		return
 	}
 	switch o.Kind {
 	case flow.OutcomeRead:
 		if o.TextHash == "" {
-			open.fail(pipeline.FailUnreadable, "a text came without its hash")
+			open.noteFailure(pipeline.FailUnreadable, "a text came without its hash")
 			return
 		}
-		if a.replaced(d, o) {
+		if a.isReplaced(d, o) {
 			return
 		}
 		open.Reached = true
-		a.found(d, o)
-		a.read(d, o)
+		a.documentFound(d, o)
+		a.handleText(d, o)
 	case flow.OutcomeUnchanged:
 		switch {
 		case o.Against == d.TextHash && d.TextHash != "":
 			open.Reached = true
-			a.found(d, o)
-			a.stands(d, o)
+			a.documentFound(d, o)
+			a.textStands(d, o)
 		case open.Bare:
-			open.fail(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
+			open.noteFailure(pipeline.FailUnreadable, "a fetch without hashes answered that nothing changed")
 		default:
 			open.Reached, open.Partial = true, true
 			p.Soon, p.Bare = true, true
 		}
 	default:
 		class, reason := failureOf(o)
-		open.fail(class, reason)
-		open.Reached = open.Reached || !a.counts(class)
-		if missing(class) {
-			a.missed(d, o, class, reason)
+		open.noteFailure(class, reason)
+		open.Reached = open.Reached || !a.countsForExpiry(class)
+		if documentMissing(class) {
+			a.documentGone(d, o, class, reason)
 		}
 	}
 }
 
-// read handles a new text of d.
-func (a *application) read(d *Document, o flow.Outcome) {
+// handleText handles a new text of d.
+func (a *applier) handleText(d *Document, o flow.Outcome) {
 	if d.View.Items {
-		if !a.readFeed(d, o) {
+		if !a.compareFeed(d, o) {
 			return
 		}
-	} else if !d.Rested && !a.comparable(d, o) {
+	} else if !d.Rested && !a.isComparable(d, o) {
 		return
 	}
 	if o.TextHash == d.TextHash {
-		a.stands(d, o)
+		a.textStands(d, o)
 		return
 	}
 	if d.Rested && d.TextHash != "" {
-		a.version(d, o, 0)
+		a.makeVersion(d, o, 0)
 		return
 	}
-	if a.flips(d, o) {
+	if a.flipsBack(d, o) {
 		return
 	}
 	if d.TextHash != "" && d.View.Confirm > 1 {
@@ -174,23 +174,23 @@ func (a *application) read(d *Document, o flow.Outcome) {
 	if d.TextHash == "" {
 		previous, d.Oldest, d.Times = 0, d.N+1, nil
 	}
-	a.version(d, o, previous)
+	a.makeVersion(d, o, previous)
 }
 
-// version makes the text of o the next version of d. previous is the version it is compared
+// makeVersion makes the text of o the next version of d. previous is the version it is compared
 // with, 0 for none.
-func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
+func (a *applier) makeVersion(d *Document, o flow.Outcome, previous uint64) {
 	d.N++
 	d.TextHash, d.Body = o.TextHash, 0
 	d.Replaced = 0
 	d.Screenshots = d.Screenshots || len(o.Screenshot) > 0
-	d.changed(previous)
-	a.stands(d, o)
+	d.noteChange(previous)
+	a.textStands(d, o)
 	if a.p.Open.Made == nil {
 		a.p.Open.Made = make(map[string]uint64)
 	}
 	a.p.Open.Made[d.ID] = d.N
-	v := version{
+	v := newVersion{
 		Snapshot: flow.Snapshot{
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
 			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, ContentType: o.ContentType, TextHash: o.TextHash,
@@ -200,50 +200,50 @@ func (a *application) version(d *Document, o flow.Outcome, previous uint64) {
 		Language: text.LanguageChoice{Document: a.p.language(), Page: o.Language, Text: o.PageLanguage},
 	}
 	if d.View.Items {
-		r := a.reading
+		r := a.feedUpdate
 		v.Feed = &r
 	}
 	a.emit(v)
 	d.Times = append(d.Times, o.Time.Unix())
-	a.dropOld(d)
+	a.dropOldVersions(d)
 }
 
-// finish ends a check of which all parts arrived; o was the last.
-func (a *application) finish(o flow.Outcome) {
+// finishParts ends a check of which all parts arrived; o was the last.
+func (a *applier) finishParts(o flow.Outcome) {
 	if !a.p.Open.Partial {
 		a.p.ETag, a.p.LastModified, a.p.BodyHash, a.p.Access = o.ETag, o.LastModified, o.BodyHash, o.Access
 	}
 	if a.p.Open.Again {
-		a.again(o)
+		a.requestRebase(o)
 		return
 	}
 	if a.p.Open.Mixed {
 		o.Body = nil
 	}
 	a.keepBody(o)
-	a.close(o)
+	a.closeCheck(o)
 }
 
-// close ends the outstanding check; o was its last outcome.
-func (a *application) close(o flow.Outcome) {
+// closeCheck ends the outstanding check; o was its last outcome.
+func (a *applier) closeCheck(o flow.Outcome) {
 	p, open := a.p, a.p.Open
 	p.Open = nil
 	for i := range p.Documents {
-		a.dropOld(&p.Documents[i])
+		a.dropOldVersions(&p.Documents[i])
 	}
-	a.record(o, open)
+	a.recordCheck(o, open)
 	before := p.Trouble
 	p.Trouble = open.Class
-	a.emit(checked{
+	a.emit(checkDone{
 		Time: o.Time, Unchanged: open.Class == "" && len(open.Made) == 0,
 		Class: open.Class, Reason: open.Reason, Before: before,
-		DeadLink: p.deadLink(),
+		DeadLink: p.isDeadLink(),
 	})
-	a.spent = true
+	a.checkCompleted = true
 	if open.Class == "" {
-		a.adapt(len(open.Made) > 0)
+		a.adaptPace(len(open.Made) > 0)
 	}
-	if a.judge(o, open) {
+	if a.countCheck(o, open) {
 		return
 	}
 	a.reschedule(o.RetryAfter)
@@ -260,18 +260,20 @@ func failureOf(o flow.Outcome) (class, reason string) {
 	return o.Class, o.Reason
 }
 
-// counts reports whether a failure of this class counts towards expiry.
-func (a *application) counts(class string) bool { return a.Rules.SelectorGone || !missing(class) }
+// countsForExpiry reports whether a failure of this class counts towards expiry.
+func (a *applier) countsForExpiry(class string) bool {
+	return a.Rules.SelectorGone || !documentMissing(class)
+}
 
-// missing reports whether a failure of this class says that a document is not on its page.
-func missing(class string) bool {
+// documentMissing reports whether a failure of this class says that a document is not on its page.
+func documentMissing(class string) bool {
 	return class == pipeline.FailSelectorGone || class == pipeline.FailEmpty || class == pipeline.FailReplaced
 }
 
-// record adds the complete check open to the history; o was its last outcome.
-func (a *application) record(o flow.Outcome, open *Open) {
+// recordCheck adds the complete check open to the history; o was its last outcome.
+func (a *applier) recordCheck(o flow.Outcome, open *Open) {
 	r := CheckRecord{
-		Check: o.Check, Time: a.at(o), Result: flow.OutcomeUnchanged, Class: open.Class, Reason: open.Reason,
+		Check: o.Check, Time: a.checkTime(o), Result: flow.OutcomeUnchanged, Class: open.Class, Reason: open.Reason,
 		Offline: o.Offline, Status: o.Status, Bytes: o.Bytes, Took: pipeline.Duration(o.Took), Versions: open.Made,
 	}
 	switch {
@@ -280,12 +282,12 @@ func (a *application) record(o flow.Outcome, open *Open) {
 	case open.Again:
 		r.Result, r.Reason = flow.OutcomeRead, "the extraction rules changed; the stored page is read by the new ones before texts are compared"
 	case o.Parts > 0:
-		if r.Reason = cmp.Or(open.Note, a.waiting()); r.Reason != "" || len(open.Made) > 0 {
+		if r.Reason = cmp.Or(open.Note, a.unconfirmedText()); r.Reason != "" || len(open.Made) > 0 {
 			r.Result = flow.OutcomeRead
 		}
 	}
 	p := a.p
-	if p.Quiet != nil && p.Quiet.repeats(r) {
+	if p.Quiet != nil && p.Quiet.isRepeat(r) {
 		if r.Since = p.Quiet.Since; r.Since.IsZero() {
 			r.Since = p.Quiet.Time
 		}
@@ -298,15 +300,15 @@ func (a *application) record(o flow.Outcome, open *Open) {
 		p.Quiet = nil
 	}
 	p.Records++
-	if r.quiet() {
+	if r.isQuiet() {
 		p.Quiet = &r
 		return
 	}
 	a.emit(record{r, p.Records})
 }
 
-// waiting says which text is not confirmed as a version yet; empty if there is none.
-func (a *application) waiting() string {
+// unconfirmedText says which text is not confirmed as a version yet; empty if there is none.
+func (a *applier) unconfirmedText() string {
 	for _, d := range a.p.Documents {
 		if d.Candidate != "" {
 			return fmt.Sprintf("a new text was found in %d of %d checks", d.Stood, d.View.Confirm)

@@ -13,7 +13,7 @@ var main = pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}
 func TestTheFirstVersionIsTheBaseline(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
-	r := one[ask](b).Request
+	r := one[requestCheck](b).Request
 	if r.Check != 1 || r.BodyHash != "" || r.ETag != "" || len(r.Documents) != 1 || r.Documents[0].TextHash != "" {
 		t.Errorf("got request %+v, want a full one, number 1", r)
 	}
@@ -24,11 +24,11 @@ func TestTheFirstVersionIsTheBaseline(t *testing.T) {
 		t.Errorf("got wake %+v, want it behind the last moment of the fetch, also at start", w)
 	}
 	b.read("A")
-	v := one[version](b)
+	v := one[newVersion](b)
 	if s := v.Snapshot; s.N != 1 || s.Previous != 0 || s.Stamp != 1 || s.Document != whole || s.Check != 1 || s.TextHash != "text:A" {
 		t.Errorf("got snapshot %+v, want version 1 without a previous one", s)
 	}
-	if c := one[checked](b); c.Unchanged || c.Class != "" {
+	if c := one[checkDone](b); c.Unchanged || c.Class != "" {
 		t.Errorf("got %+v, want a check that found something", c)
 	}
 	if w := one[wakeAt](b); w.AtStart || w.Time.Sub(b.now) > 10*time.Minute {
@@ -46,7 +46,7 @@ func TestVersionsFollowTexts(t *testing.T) {
 			t.Fatalf("got request %+v, want number %d with validators and hashes", r, i+2)
 		}
 		b.read(text)
-		s := one[version](b).Snapshot
+		s := one[newVersion](b).Snapshot
 		if s.N != uint64(i+2) || s.Previous != uint64(i+1) {
 			t.Errorf("%s: got version %d after %d", text, s.N, s.Previous)
 		}
@@ -59,8 +59,8 @@ func TestVersionsFollowTexts(t *testing.T) {
 	}
 	b.due()
 	b.read("A")
-	none[version](b)
-	if !one[checked](b).Unchanged {
+	none[newVersion](b)
+	if !one[checkDone](b).Unchanged {
 		t.Error("an equal text counts as news")
 	}
 }
@@ -71,24 +71,24 @@ func TestUnchangedMustBeAgainstWhatStands(t *testing.T) {
 	b.read("A")
 	b.due()
 	b.unchanged()
-	if !one[checked](b).Unchanged {
+	if !one[checkDone](b).Unchanged {
 		t.Error("want the check to count")
 	}
 	b.due()
 	o := b.outcome(flow.OutcomeUnchanged)
 	o.Against = "body:Z"
 	b.do(outcome{Outcome: o})
-	none[checked](b)
-	r := one[ask](b).Request
+	none[checkDone](b)
+	r := one[requestCheck](b).Request
 	if r.Check != o.Check+1 || r.BodyHash != "" || r.ETag != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a new full request", r)
 	}
 	// A fetch that says so again is broken, and asking on would never end.
 	b.unchanged()
-	if c := one[checked](b); c.Class != pipeline.FailUnreadable {
+	if c := one[checkDone](b); c.Class != pipeline.FailUnreadable {
 		t.Errorf("got %+v, want a failed check", c)
 	}
-	none[ask](b)
+	none[requestCheck](b)
 }
 
 func TestUnchangedPartMustBeAgainstWhatStands(t *testing.T) {
@@ -102,19 +102,19 @@ func TestUnchangedPartMustBeAgainstWhatStands(t *testing.T) {
 	}
 	b.due()
 	part("text:A")
-	if !one[checked](b).Unchanged || b.p.BodyHash != "body:A2" {
+	if !one[checkDone](b).Unchanged || b.p.BodyHash != "body:A2" {
 		t.Errorf("got %+v, want unchanged and the new body's hash", b.out)
 	}
 	b.due()
 	part("text:Z")
-	if r := one[ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
+	if r := one[requestCheck](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a full request", r)
 	}
 	part("text:Z")
-	if c := one[checked](b); c.Class != pipeline.FailUnreadable {
+	if c := one[checkDone](b); c.Class != pipeline.FailUnreadable {
 		t.Errorf("got %+v, want a failed check", c)
 	}
-	none[ask](b)
+	none[requestCheck](b)
 }
 
 func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
@@ -143,7 +143,7 @@ func TestOnlyTheOutstandingCheckCounts(t *testing.T) {
 		}
 	}
 	b.do(outcome{Outcome: good})
-	one[version](b)
+	one[newVersion](b)
 	if out := b.do(outcome{Outcome: good}); len(out) != 0 {
 		t.Errorf("a duplicate: got %+v, want nothing", out)
 	}
@@ -154,13 +154,13 @@ func TestPartsCountOnceEach(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.subscribe("c", main)
 	b.read("A") // the first check was asked for before there was a second document
-	if r := one[ask](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
+	if r := one[requestCheck](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
 		t.Fatalf("got %+v, want a full request for both documents at once", r)
 	}
 	id := flow.DocumentID(page, main)
 	b.text(whole, "B", 0, 2)
-	one[version](b)
-	none[checked](b)
+	one[newVersion](b)
+	none[checkDone](b)
 	if b.p.BodyHash != "" {
 		t.Error("a body stands before all its texts were read")
 	}
@@ -171,10 +171,10 @@ func TestPartsCountOnceEach(t *testing.T) {
 		t.Errorf("an outcome of the whole page among parts: got %+v", out)
 	}
 	b.text(id, "B", 1, 2)
-	if s := one[version](b).Snapshot; s.Document != id || s.N != 1 {
+	if s := one[newVersion](b).Snapshot; s.Document != id || s.N != 1 {
 		t.Errorf("got %+v, want version 1 of the second document", s)
 	}
-	one[checked](b)
+	one[checkDone](b)
 	if b.p.BodyHash != "body:B" {
 		t.Errorf("got body hash %q, want that of the body that was read", b.p.BodyHash)
 	}
@@ -190,7 +190,7 @@ func TestPartsOfTwoBodiesStandForNeither(t *testing.T) {
 	o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash, o.ETag = flow.DocumentID(page, main), 1, 2, "text:B", "body:B", "etag:B"
 	o.Packed, o.Body = []byte("B"), &flow.Body{URL: page}
 	b.found(o)
-	one[checked](b)
+	one[checkDone](b)
 	none[keepBody](b)
 	// Were the hash of B sent, the page would be unchanged, and A would stand for ever.
 	if r := b.due(); r.BodyHash != "" || r.ETag != "" || r.Documents[0].TextHash == "" {
@@ -223,7 +223,7 @@ func TestFailedChecksLeaveTheBaseline(t *testing.T) {
 			t.Errorf("the request speaks of %d failures, want %d", r.Failures, i)
 		}
 		b.failed(pipeline.FailTimeout)
-		if c := one[checked](b); c.Class != pipeline.FailTimeout || c.Reason != "why" || c.Unchanged {
+		if c := one[checkDone](b); c.Class != pipeline.FailTimeout || c.Reason != "why" || c.Unchanged {
 			t.Errorf("got %+v, want the failure", c)
 		}
 		if b.p.Failures != i+1 || b.p.BodyHash != "body:A" {
@@ -252,9 +252,9 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, w.Time, until)
 		}
 		b.subscribe("d", main) // a new document must wait, too
-		none[ask](b)
+		none[requestCheck](b)
 		b.do(checkNow{})
-		none[ask](b)
+		none[requestCheck](b)
 		b.due()
 		if b.now.Before(until) {
 			t.Errorf("%s: asked at %v, before %v", name, b.now, until)
@@ -275,10 +275,10 @@ func TestOneDocumentFailsAlone(t *testing.T) {
 	o.Document, o.Part, o.Parts, o.Class, o.BodyHash = id, 0, 2, pipeline.FailSelectorGone, "body:B"
 	b.do(outcome{Outcome: o})
 	b.text(whole, "B", 1, 2)
-	if s := one[version](b).Snapshot; s.Document != whole || s.N != 2 {
+	if s := one[newVersion](b).Snapshot; s.Document != whole || s.N != 2 {
 		t.Errorf("got %+v, want version 2 of the page", s)
 	}
-	if c := one[checked](b); c.Class != pipeline.FailSelectorGone || c.Unchanged {
+	if c := one[checkDone](b); c.Class != pipeline.FailSelectorGone || c.Unchanged {
 		t.Errorf("got %+v, want a failed check", c)
 	}
 	if d := b.p.Document(id); d.N != 1 || d.TextHash != "text:A" {
@@ -298,7 +298,7 @@ func TestConfirm(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", view)
 	b.text(id, "A", 0, 1)
-	one[version](b)
+	one[newVersion](b)
 	for _, step := range []struct {
 		text    string
 		version bool
@@ -310,7 +310,7 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("before %s: candidate %q and request %+v; an unconfirmed text must be read again", step.text, d.Candidate, r)
 		}
 		b.text(id, step.text, 0, 1)
-		if got := len(all[version](b.out)) == 1; got != step.version {
+		if got := len(all[newVersion](b.out)) == 1; got != step.version {
 			t.Errorf("%s: got version %v, want %v", step.text, got, step.version)
 		}
 	}
@@ -320,7 +320,7 @@ func TestConfirm(t *testing.T) {
 	b.failed(pipeline.FailTimeout) // says nothing about the text
 	b.due()
 	b.text(id, "Z", 0, 1)
-	one[version](b)
+	one[newVersion](b)
 }
 
 func TestAnEqualBodyStandsForNoNewDocument(t *testing.T) {
@@ -328,12 +328,12 @@ func TestAnEqualBodyStandsForNoNewDocument(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	b.subscribe("c", main)
-	if r := one[ask](b).Request; r.BodyHash != "" || r.ETag != "" {
+	if r := one[requestCheck](b).Request; r.BodyHash != "" || r.ETag != "" {
 		t.Errorf("got %+v, want a full request", r)
 	}
 	b.unchanged() // which such a request cannot give
-	none[checked](b)
-	if r := one[ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" || r.Documents[1].TextHash != "" {
+	none[checkDone](b)
+	if r := one[requestCheck](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" || r.Documents[1].TextHash != "" {
 		t.Errorf("got %+v, want one without any hash", r)
 	}
 }
@@ -346,12 +346,12 @@ func TestADocumentThatLeftIsPassedOver(t *testing.T) {
 	id := flow.DocumentID(page, main)
 	b.cancel("d")
 	b.text(id, "A", 0, 2)
-	none[version](b)
+	none[newVersion](b)
 	b.text(whole, "B", 1, 2)
-	if s := one[version](b).Snapshot; s.N != 2 {
+	if s := one[newVersion](b).Snapshot; s.N != 2 {
 		t.Errorf("got %+v, want version 2 of the other", s)
 	}
-	if c := one[checked](b); c.Class != "" {
+	if c := one[checkDone](b); c.Class != "" {
 		t.Errorf("got %+v, want a good check", c)
 	}
 }

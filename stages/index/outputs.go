@@ -24,10 +24,10 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 	key := m.Key
 	st := tx.State(key)
 	switch o := o.(type) {
-	case ask:
-		return s.ask(tx, st, o)
-	case version:
-		return s.version(ctx, tx, st, o)
+	case requestCheck:
+		return s.publishRequest(tx, st, o)
+	case newVersion:
+		return s.storeVersion(ctx, tx, st, o)
 	case rebase:
 		return storeRebased(st, o)
 	case keepBody:
@@ -55,17 +55,17 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		}
 		return st.Delete(sketchName + o.Document)
 	case stamp:
-		return s.stamp(tx, st, m, o.Stamped)
+		return s.storeStamp(tx, st, m, o.Stamped)
 	case withdraw:
 		tx.Emit(o.Message(s.cfg.Now()))
-	case listExpired:
-		return setJSON(st, expiredNames+nameOf(o.Stamped), o.ExpiredSubscription)
-	case dropExpired:
+	case storeExpired:
+		return setJSON(st, expiredNames+subscriptionKey(o.Stamped), o.ExpiredSubscription)
+	case deleteExpired:
 		return st.Delete(expiredNames + o.Name)
 	case keepLinks:
 		return s.storeLinks(tx, st, m, o.Links)
-	case tellLinks:
-		return s.tellLinks(tx, st, m, o.Root)
+	case reportLinks:
+		return s.reportStoredLinks(tx, st, m, o.Root)
 	case healthEvent:
 		tx.Emit(flow.HealthMessage(o.Health))
 	case decide:
@@ -81,20 +81,20 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		} else {
 			tx.WakeAt(m.Key, o.Time)
 		}
-	case checked:
+	case checkDone:
 		document := p.onlyDocument()
-		tx.OnCommit(func() { s.checked(key, document, o) })
-	case taken:
+		tx.OnCommit(func() { s.reportCheck(key, document, o) })
+	case pushRead:
 		document := p.onlyDocument()
-		tx.OnCommit(func() { s.taken(key, document, o) })
-	case ended:
+		tx.OnCommit(func() { s.reportPush(key, document, o) })
+	case pageEnded:
 		tx.WakeAt(m.Key, noWake)
-		tx.OnCommit(func() { s.ended(key, o) })
+		tx.OnCommit(func() { s.reportEnd(key, o) })
 		return emitJSON(tx, flow.Message{
 			ID:    flow.DeriveID("ended", m.Key, o.Incarnation),
 			Topic: flow.TopicSnapshots, Key: m.Key, Type: flow.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
 		}, flow.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Expiry: o.Expiry, Listed: o.Listed})
-	case clearPage:
+	case deleteState:
 		if o.All {
 			return clearNames(st, "")
 		}
@@ -103,13 +103,13 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 	return nil
 }
 
-// ask publishes a request.
-func (s *Stage) ask(tx flow.Tx, st flow.State, o ask) (err error) {
+// publishRequest publishes a request.
+func (s *Stage) publishRequest(tx flow.Tx, st flow.State, o requestCheck) (err error) {
 	page, nonce := o.Request.Page, o.Request.Nonce // what the functions capture, and not o
 	s.run.requests.Begin(page, nonce, s.cfg.Epoch(page), o.Interval)
 	tx.OnCommit(func() { s.run.requests.CommitHandedOn(page, nonce, s.cfg.Steady()) })
-	if !o.Since.IsZero() && s.cfg.Now().Sub(o.Since) > tooLate(o.Interval) {
-		tx.OnCommit(func() { s.run.delayed(page, s.cfg.Steady()) })
+	if !o.Since.IsZero() && s.cfg.Now().Sub(o.Since) > lateDelay(o.Interval) {
+		tx.OnCommit(func() { s.run.noteLate(page, s.cfg.Steady()) })
 	}
 	if o.Rebase {
 		if o.Request.Rebase, err = loadBody(st); err != nil {
@@ -120,9 +120,9 @@ func (s *Stage) ask(tx flow.Tx, st flow.State, o ask) (err error) {
 	return nil
 }
 
-// stamp stores a record of a subscription and publishes it.
-func (s *Stage) stamp(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped) error {
-	name := subscriptionsName + nameOf(r)
+// storeStamp stores a record of a subscription and publishes it.
+func (s *Stage) storeStamp(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped) error {
+	name := subscriptionsName + subscriptionKey(r)
 	if r.Until == flow.Forever {
 		if err := setJSON(st, name, r); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (s *Stage) stamp(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped)
 		return err
 	}
 	if r.Followed == nil && (r.Until == flow.Forever || r.End != "") { // not if another record replaces this one
-		if err := s.plant(tx, st, m, r); err != nil {
+		if err := s.updateTree(tx, st, m, r); err != nil {
 			return err
 		}
 	}
@@ -144,12 +144,12 @@ func (s *Stage) stamp(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped)
 // decide answers the command m after the commit. If its sender may wait for the answer, in this
 // process or another, the commit is synced to disk first.
 func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
-	if awaited(m) {
+	if isAwaited(m) {
 		tx.Sync()
 		d := flow.Decision{Command: m.ID}
 		if r != nil {
 			d.Code, d.Reason = r.Code, r.Message
-			tx.Emit(flow.HealthMessage(refused(m, r, s.cfg.Now())))
+			tx.Emit(flow.HealthMessage(refusedEvent(m, r, s.cfg.Now())))
 		}
 		tx.Emit(d.Message(m.Key, s.cfg.Now()))
 	}
@@ -165,7 +165,7 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 			return
 		}
 		level := slog.LevelInfo
-		if r.Code == flow.CodeConflict && awaited(m) {
+		if r.Code == flow.CodeConflict && isAwaited(m) {
 			level = slog.LevelDebug // the sender is answered, and may just have asked twice
 		}
 		s.cfg.Logger.Log(context.Background(), level, "command refused", "page", pageurl.Redacted(m.Key), "type", m.Type, "code", r.Code, "reason", r.Message)
@@ -176,8 +176,8 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 // memoryFor is how many bytes of memory it takes to store a version, for each byte of its text.
 const memoryFor = 64
 
-// version stores a version with its tokens and sketch, and publishes its snapshot.
-func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v version) error {
+// storeVersion stores a version with its tokens and sketch, and publishes its snapshot.
+func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v newVersion) error {
 	snap := v.Snapshot
 	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(snap.NewPacked))
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 			return failure.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
 		}
 	}
-	v.Language.Fallback = s.fallback()
+	v.Language.Fallback = s.fallbackLanguage()
 	var last StoredVersion
 	if snap.Previous > 0 {
 		var ok bool
@@ -199,7 +199,7 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 		if !ok {
 			return failure.Broken(fmt.Errorf("index: version %d of %s is missing in the store", snap.Previous, snap.Page))
 		}
-		if err := setOld(&snap, st, v, last); err != nil {
+		if err := setOldText(&snap, st, v, last); err != nil {
 			return err
 		}
 	}
@@ -244,9 +244,9 @@ func (s *Stage) version(ctx context.Context, tx flow.Tx, st flow.State, v versio
 	return nil
 }
 
-// setOld sets the text that snap is compared with, and its tokens. Last is the version before it. The text is
+// setOldText sets the text that snap is compared with, and its tokens. Last is the version before it. The text is
 // unpacked only where it tells the language.
-func setOld(snap *flow.Snapshot, st flow.State, v version, last StoredVersion) (err error) {
+func setOldText(snap *flow.Snapshot, st flow.State, v newVersion, last StoredVersion) (err error) {
 	if v.Feed != nil {
 		snap.Old, snap.OldPacked = v.Feed.base, flow.PackText(v.Feed.base)
 		snap.OldTokens = text.PackTokens(text.Analyze(snap.Old))
@@ -256,7 +256,7 @@ func setOld(snap *flow.Snapshot, st flow.State, v version, last StoredVersion) (
 	if snap.OldTokens, _, err = st.Get(tokensName + snap.Document); err != nil {
 		return err
 	}
-	if detected(v.Language) {
+	if detectsLanguage(v.Language) {
 		if snap.Old, err = flow.UnpackText(last.Packed); err != nil {
 			return failure.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
 		}
@@ -297,9 +297,9 @@ func clearNames(st flow.State, prefix string, but ...string) error {
 // noWake cancels a wake.
 var noWake time.Time
 
-// checked logs and reports a complete check of page; document is its only one, if it has one.
-func (s *Stage) checked(page, document string, c checked) {
-	s.run.done(page)
+// reportCheck logs and reports a complete check of page; document is its only one, if it has one.
+func (s *Stage) reportCheck(page, document string, c checkDone) {
+	s.run.checkDone(page)
 	ob := flow.Observation{Kind: flow.KindCheck, Page: page, Document: document, URL: page, Time: c.Time}
 	s.cfg.Observe.Note(ob)
 	switch {
@@ -323,8 +323,8 @@ func (s *Stage) checked(page, document string, c checked) {
 	}
 }
 
-// ended logs and reports that page ended.
-func (s *Stage) ended(page string, e ended) {
+// reportEnd logs and reports that page ended.
+func (s *Stage) reportEnd(page string, e pageEnded) {
 	ob := flow.Observation{Kind: flow.KindEnded, Page: page, URL: page, Time: s.cfg.Now()}
 	if e.Expiry != nil {
 		ob.Time, ob.Text = e.Expiry.Time, "expired: "+e.Expiry.Class
@@ -333,10 +333,10 @@ func (s *Stage) ended(page string, e ended) {
 	s.cfg.Observe.Note(ob)
 }
 
-// held logs and reports that page will not be checked again in this limited run, since its host asked
+// reportHeld logs and reports that page will not be checked again in this limited run, since its host asked
 // to be left alone.
-func (s *Stage) held(page string, until time.Time) {
-	if !s.run.hold(page) {
+func (s *Stage) reportHeld(page string, until time.Time) {
+	if !s.run.stopWaiting(page) {
 		return
 	}
 	reason := "the host asked to be left alone until " + until.UTC().Format(time.RFC3339)
@@ -344,8 +344,8 @@ func (s *Stage) held(page string, until time.Time) {
 	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindHeld, Page: page, URL: page, Time: s.cfg.Now(), Text: reason})
 }
 
-// detected reports whether the language is detected in the texts: neither the user nor the page names it.
-func detected(choice text.LanguageChoice) bool {
+// detectsLanguage reports whether the language is detected in the texts: neither the user nor the page names it.
+func detectsLanguage(choice text.LanguageChoice) bool {
 	choice.Text = ""
 	_, from := choice.Language()
 	return from == text.FromFallback
@@ -365,10 +365,10 @@ func languageOf(snap flow.Snapshot, choice text.LanguageChoice, last StoredVersi
 	case snap.Previous == 0:
 	case last.LanguageFrom == text.FromText:
 		choice.Text = last.Language
-		if !differ(snap.Old, snap.New, mostlyNew) {
+		if !differBy(snap.Old, snap.New, mostlyNew) {
 			return choice.Language()
 		}
-	case last.LanguageFrom == text.FromFallback && snap.N%redetectEvery != 0 && !differ(snap.Old, snap.New, hardlyNew):
+	case last.LanguageFrom == text.FromFallback && snap.N%redetectEvery != 0 && !differBy(snap.Old, snap.New, hardlyNew):
 		choice.Text = page
 		return choice.Language()
 	}
@@ -389,11 +389,11 @@ const (
 // look more similar than they are, never less.
 const buckets = 4096
 
-// differ estimates whether more than share per cent of the words of old and new occur in only one of
+// differBy estimates whether more than share per cent of the words of old and new occur in only one of
 // them.
-func differ(old, new string, share int) bool {
+func differBy(old, new string, share int) bool {
 	var t [buckets]int32
-	words := tally(&t, old, -1) + tally(&t, new, 1)
+	words := countWords(&t, old, -1) + countWords(&t, new, 1)
 	n := 0
 	for _, count := range t {
 		n += int(max(count, -count))
@@ -401,9 +401,9 @@ func differ(old, new string, share int) bool {
 	return n*100 > words*share
 }
 
-// tally adds n to the counter of each word of s and returns how many words there are. Words are
+// countWords adds n to the counter of each word of s and returns how many words there are. Words are
 // separated by white space.
-func tally(t *[buckets]int32, s string, n int32) int {
+func countWords(t *[buckets]int32, s string, n int32) int {
 	const offset, prime = 2166136261, 16777619 // FNV-1a
 	words := 0
 	h := uint32(offset)

@@ -296,7 +296,7 @@ func (d Document) same(o Document) bool {
 
 // Document returns the document with the given ID, or nil.
 func (p *Page) Document(id string) *Document {
-	i, ok := p.find(id)
+	i, ok := p.findDocument(id)
 	if !ok {
 		return nil
 	}
@@ -311,14 +311,14 @@ func (p *Page) onlyDocument() string {
 	return p.Documents[0].ID
 }
 
-func (p *Page) find(id string) (int, bool) {
+func (p *Page) findDocument(id string) (int, bool) {
 	return slices.BinarySearchFunc(p.Documents, id, func(d Document, id string) int { return cmp.Compare(d.ID, id) })
 }
 
-// begin returns the document of v and adds it if it is new. A new document is read as soon as possible.
-func (p *Page) begin(v pipeline.View) *Document {
+// addDocument returns the document of v and adds it if it is new. A new document is read as soon as possible.
+func (p *Page) addDocument(v pipeline.View) *Document {
 	id := flow.DocumentID(p.URL, v)
-	i, ok := p.find(id)
+	i, ok := p.findDocument(id)
 	if !ok {
 		d := Document{ID: id, View: v, Since: p.Check, N: max(p.Floor, p.Gone[id])}
 		p.Documents = slices.Insert(p.Documents, i, d)
@@ -327,9 +327,9 @@ func (p *Page) begin(v pipeline.View) *Document {
 	return &p.Documents[i]
 }
 
-// drop removes the document with the given ID and remembers the number of its last version.
-func (p *Page) drop(id string) {
-	i, ok := p.find(id)
+// removeDocument removes the document with the given ID and remembers the number of its last version.
+func (p *Page) removeDocument(id string) {
+	i, ok := p.findDocument(id)
 	if !ok {
 		return
 	}
@@ -348,8 +348,8 @@ func (p *Page) drop(id string) {
 	}
 }
 
-// count adds n (1 or -1) subscriptions with that interval, unless it is pipeline.Never.
-func (p *Page) count(interval pipeline.Interval, n int) {
+// countInterval adds n (1 or -1) subscriptions with that interval, unless it is pipeline.Never.
+func (p *Page) countInterval(interval pipeline.Interval, n int) {
 	if interval == pipeline.Never {
 		return
 	}
@@ -381,25 +381,25 @@ func (p *Page) countOrigin(name string, n int) {
 	}
 }
 
-// keeps reports whether d stays on the page without subscriptions.
-func (p *Page) keeps(d *Document) bool { return len(p.Keep) > 0 && d.View.IsZero() }
+// keepsDocument reports whether d stays on the page without subscriptions.
+func (p *Page) keepsDocument(d *Document) bool { return len(p.Keep) > 0 && d.View.IsZero() }
 
-// rests reports whether all subscriptions of d are paused, so that d is not read.
-func (p *Page) rests(d *Document) bool { return d.Subscriptions == 0 && !p.keeps(d) }
+// isResting reports whether all subscriptions of d are paused, so that d is not read.
+func (p *Page) isResting(d *Document) bool { return d.Subscriptions == 0 && !p.keepsDocument(d) }
 
 // Rests reports whether all documents of p rest: p stays as it is until a subscription is resumed.
 func (p *Page) Rests() bool {
-	return p.Incarnation != "" && !slices.ContainsFunc(p.Documents, func(d Document) bool { return !p.rests(&d) })
+	return p.Incarnation != "" && !slices.ContainsFunc(p.Documents, func(d Document) bool { return !p.isResting(&d) })
 }
 
 // forgetBody notes that an equal body no longer means equal texts.
 func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash, p.Access = "", "", "", "" }
 
-// standsFor reports whether an equal body means equal texts of all documents that the check
+// bodyStandsFor reports whether an equal body means equal texts of all documents that the check
 // with the given number covers, and equal links where they are needed.
-func (p *Page) standsFor(check uint64) bool {
+func (p *Page) bodyStandsFor(check uint64) bool {
 	for i := range p.Documents {
-		if d := &p.Documents[i]; !p.rests(d) && d.Since < check && (d.TextHash == "" || d.Candidate != "" || d.Rested) {
+		if d := &p.Documents[i]; !p.isResting(d) && d.Since < check && (d.TextHash == "" || d.Candidate != "" || d.Rested) {
 			return false
 		}
 	}
@@ -413,8 +413,8 @@ func (p *Page) Fetched() bool {
 		slices.ContainsFunc(p.Keep, func(origin string) bool { return !slices.Contains(p.Unasked, origin) }))
 }
 
-// keepEvery notes whether origin, which keeps the page, wants it to be fetched.
-func (p *Page) keepEvery(origin string, every pipeline.Interval) {
+// setAsked notes whether origin, which keeps the page, wants it to be fetched.
+func (p *Page) setAsked(origin string, every pipeline.Interval) {
 	p.Unasked = slices.DeleteFunc(p.Unasked, func(o string) bool { return o == origin })
 	if every == pipeline.Never {
 		p.Unasked = append(p.Unasked, origin)
@@ -422,8 +422,8 @@ func (p *Page) keepEvery(origin string, every pipeline.Interval) {
 	}
 }
 
-// keepIn notes the language that origin names for the page; "" if it names none.
-func (p *Page) keepIn(origin, language string) {
+// setLanguage notes the language that origin names for the page; "" if it names none.
+func (p *Page) setLanguage(origin, language string) {
 	p.Languages = maps.Clone(p.Languages)
 	if language == "" {
 		delete(p.Languages, origin)

@@ -47,7 +47,7 @@ func TestPauseWithAnEnd(t *testing.T) {
 	if got := stamps(b); len(b.standing("")) != 1 || len(b.standing("day")) != 1 {
 		t.Fatalf("got %q, want the one that was paused for a day", got)
 	}
-	one[ask](b)
+	one[requestCheck](b)
 	b.read("B")
 	if w := one[wakeAt](b); w.Time.After(week) {
 		t.Errorf("the next wake is at %v, behind the end of a pause", w.Time)
@@ -137,27 +137,27 @@ func TestPauseKeepsVersions(t *testing.T) {
 	last := b.due().Check // it is outstanding when the pause begins
 	b.pause("a")
 	none[dropDocument](b)
-	none[ended](b)
+	none[pageEnded](b)
 	if d := b.p.Documents[0]; !b.p.Rests() || b.p.Open != nil || d.N != 2 || d.TextHash != "text:B" {
 		t.Fatalf("got %+v, want a page that rests with version 2", b.p)
 	}
 	b.do(checkNow{})
-	none[ask](b)
+	none[requestCheck](b)
 
 	b.resume("a", "")
-	r := one[ask](b).Request
+	r := one[requestCheck](b).Request
 	if r.Check <= last || r.BodyHash != "" || r.ETag != "" {
 		t.Errorf("got the request %+v, want a new one without the hash of a body", r)
 	}
 	read("C") // needs no second check, as a first version does
-	if v := one[version](b); v.Snapshot.N != 3 || v.Snapshot.Previous != 0 {
+	if v := one[newVersion](b); v.Snapshot.N != 3 || v.Snapshot.Previous != 0 {
 		t.Errorf("got %+v, want the baseline 3", v.Snapshot)
 	}
 	for _, text := range []string{"B", "B"} { // no flip-flop: nobody was told of it since the baseline
 		b.due()
 		read(text)
 	}
-	if v := one[version](b); v.Snapshot.N != 4 || v.Snapshot.Previous != 3 {
+	if v := one[newVersion](b); v.Snapshot.N != 4 || v.Snapshot.Previous != 3 {
 		t.Errorf("got %+v, want version 4 after 3", v.Snapshot)
 	}
 }
@@ -171,10 +171,10 @@ func TestPauseWithoutAChange(t *testing.T) {
 	b.pause("a")
 	b.resume("a", "")
 	b.read("A")
-	none[version](b)
+	none[newVersion](b)
 	b.due()
 	b.read("B")
-	if v := one[version](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 1 {
+	if v := one[newVersion](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 1 {
 		t.Errorf("got %+v, want version 2 after 1", v.Snapshot)
 	}
 }
@@ -190,16 +190,16 @@ func TestPauseOfOneDocument(t *testing.T) {
 	b.text(flow.DocumentID(page, main), "A", 1, 2)
 	b.pause("b")
 	b.due()
-	if r := one[ask](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
+	if r := one[requestCheck](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
 		t.Fatalf("got %+v, want a request without the paused document", r)
 	}
 	b.read("B")
 	b.resume("b", "")
-	if r := one[ask](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
+	if r := one[requestCheck](b).Request; len(r.Documents) != 2 || r.BodyHash != "" {
 		t.Fatalf("got %+v, want a request of both documents without the hash of a body", r)
 	}
 	b.text(flow.DocumentID(page, main), "B", 0, 2)
-	if v := one[version](b); v.Snapshot.Document == whole || v.Snapshot.Previous != 0 {
+	if v := one[newVersion](b); v.Snapshot.Document == whole || v.Snapshot.Previous != 0 {
 		t.Errorf("got %+v, want a baseline of the resumed document", v.Snapshot)
 	}
 	b.pause("b")
@@ -217,10 +217,10 @@ func TestRestEndsOnce(t *testing.T) {
 	b.read("A")
 	b.pause("a")
 	b.replace("yaml", true)
-	one[ask](b)
+	one[requestCheck](b)
 	b.subscribe("b", pipeline.View{})
 	b.read("B")
-	if v := one[version](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 0 {
+	if v := one[newVersion](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 0 {
 		t.Errorf("got %+v, want the baseline 2", v.Snapshot)
 	}
 }
@@ -233,12 +233,12 @@ func TestReplacedAfterARest(t *testing.T) {
 	b.read("A")
 	b.pause("a")
 	b.replace("yaml", false, sub("b", pipeline.View{}))
-	one[ask](b)
+	one[requestCheck](b)
 	changed := sub("b", pipeline.View{})
 	changed.Keywords = []string{"another"}
 	b.replace("yaml", false, changed)
 	b.read("B")
-	if v := one[version](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 0 {
+	if v := one[newVersion](b); v.Snapshot.N != 2 || v.Snapshot.Previous != 0 {
 		t.Errorf("got %+v, want the baseline 2", v.Snapshot)
 	}
 }

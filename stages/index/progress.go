@@ -135,9 +135,9 @@ func Load(st flow.State) (Page, error) {
 	return *l.page, err
 }
 
-// loaded is a page with its progress as it is stored, and the checksum and size of the rest. Nobody changes
+// loadedPage is a page with its progress as it is stored, and the checksum and size of the rest. Nobody changes
 // the page, except a clone of it.
-type loaded struct {
+type loadedPage struct {
 	page     *Page
 	progress []byte
 	sum      uint64
@@ -148,7 +148,7 @@ type loaded struct {
 //
 // Who reads beside the lane of the page may get the progress of one commit and the rest of the
 // next. Such a reader reads again until they belong together.
-func load(st flow.State) (*loaded, error) {
+func load(st flow.State) (*loadedPage, error) {
 	for read := []byte(nil); ; {
 		progress, ok, err := st.Get(progressName)
 		if err != nil || !ok {
@@ -158,7 +158,7 @@ func load(st flow.State) (*loaded, error) {
 		if err != nil {
 			return nil, err
 		}
-		l, err := rest(st, sum)
+		l, err := loadRest(st, sum)
 		if err != nil {
 			return nil, err
 		}
@@ -173,13 +173,13 @@ func load(st flow.State) (*loaded, error) {
 	}
 }
 
-// rest returns the page with this checksum without its progress, or nil if another one is stored.
-func rest(st flow.State, sum uint64) (*loaded, error) {
+// loadRest returns the page with this checksum without its progress, or nil if another one is stored.
+func loadRest(st flow.State, sum uint64) (*loadedPage, error) {
 	b, ok, err := st.Get(pageName)
 	if err != nil || !ok || xxhash.Sum64(b) != sum {
 		return nil, err
 	}
-	l := &loaded{page: new(Page), sum: sum, size: len(b)}
+	l := &loadedPage{page: new(Page), sum: sum, size: len(b)}
 	return l, decode(b, l.page)
 }
 
@@ -188,14 +188,14 @@ const cachedBytes = 32 << 20
 
 // cache holds pages as they were stored last.
 type cache struct {
-	*committed.Cache[*loaded]
+	*committed.Cache[*loadedPage]
 }
 
-func newCache() cache { return cache{committed.New[*loaded](cachedBytes)} }
+func newCache() cache { return cache{committed.New[*loadedPage](cachedBytes)} }
 
 // load returns the page of tx in this epoch, or nil if nothing is stored of it. Nobody may change it,
 // except a clone of it.
-func (c cache) load(tx flow.Tx, url string, epoch uint64) (*loaded, error) {
+func (c cache) load(tx flow.Tx, url string, epoch uint64) (*loadedPage, error) {
 	if l, ok := c.Get(url, epoch); ok {
 		return l, nil
 	}
@@ -204,8 +204,8 @@ func (c cache) load(tx flow.Tx, url string, epoch uint64) (*loaded, error) {
 
 // store stores p of url as far as it differs from before, which is nil if nothing is stored. Nobody may change p
 // afterwards.
-func (c cache) store(tx flow.Tx, url string, epoch uint64, before *loaded, p *Page) error {
-	st, after := tx.State(url), &loaded{page: p}
+func (c cache) store(tx flow.Tx, url string, epoch uint64, before *loadedPage, p *Page) error {
+	st, after := tx.State(url), &loadedPage{page: p}
 	if before != nil && p.sameRest(before.page) {
 		after.sum, after.size = before.sum, before.size
 	} else {

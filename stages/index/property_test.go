@@ -225,7 +225,7 @@ func (c *chaos) rebase(document string, r flow.Request) *flow.Rebased {
 }
 
 // fetch answers what a asks for as the page is now.
-func (c *chaos) fetch(a ask, honest bool) {
+func (c *chaos) fetch(a requestCheck, honest bool) {
 	r := a.Request
 	if a.Rebase {
 		r.Rebase = c.body
@@ -278,17 +278,17 @@ func (c *chaos) fetch(a ask, honest bool) {
 // watch holds the outputs of the last event to what must always be true.
 func (c *chaos) watch() {
 	c.Helper()
-	if n := len(all[ask](c.out)); n > 1 {
+	if n := len(all[requestCheck](c.out)); n > 1 {
 		c.Fatalf("%d requests at once", n)
 	}
 	for _, o := range c.out {
 		switch o := o.(type) {
-		case ask:
+		case requestCheck:
 			if c.p.Open == nil || o.Request.Check != c.p.Check {
 				c.Errorf("asked for %d, and %+v is outstanding", o.Request.Check, c.p.Open)
 			}
 			c.fetch(o, false)
-		case checked:
+		case checkDone:
 			k := fmt.Sprint(c.before.Incarnation, " ", c.before.Check)
 			if c.checked[k] {
 				c.Errorf("check %s counted twice", k)
@@ -296,7 +296,7 @@ func (c *chaos) watch() {
 			c.checked[k] = true
 		case rebase:
 			c.remade(o)
-		case version:
+		case newVersion:
 			c.version(o.Snapshot)
 		case stamp:
 			c.stamped(o.Stamped)
@@ -305,7 +305,7 @@ func (c *chaos) watch() {
 				c.Errorf("got %+v, told before: %v", o.Health, c.told[o.ID])
 			}
 			c.told[o.ID] = true
-		case ended:
+		case pageEnded:
 			if o.Incarnation != "" && c.ended[o.Incarnation] || o.Stamp != c.stamp[o.Incarnation] {
 				c.Errorf("got %+v behind stamp %d, ended before: %v", o, c.stamp[o.Incarnation], c.ended[o.Incarnation])
 			}
@@ -437,7 +437,7 @@ func (c *chaos) quiet() {
 		c.do(checkNow{})
 		c.restart(wake{})
 		for rounds := 0; ; rounds++ {
-			as := all[ask](c.out)
+			as := all[requestCheck](c.out)
 			for _, a := range as {
 				c.fetch(a, true)
 			}

@@ -32,10 +32,10 @@ type pushedPage struct {
 
 func (pushedPage) action() {}
 
-// taken reports that a pushed page was read.
-type taken struct{ Time time.Time }
+// pushRead reports that a pushed page was read.
+type pushRead struct{ Time time.Time }
 
-func (taken) output() {}
+func (pushRead) output() {}
 
 // seenSize is how many bytes of an ID's hash are stored.
 const seenSize = 8
@@ -59,40 +59,40 @@ func (p *Page) hasSeen(id string) bool {
 	return false
 }
 
-// remember adds id to the IDs of the last pushes.
-func (p *Page) remember(id string) {
+// rememberPush adds id to the IDs of the last pushes.
+func (p *Page) rememberPush(id string) {
 	from := max(len(p.Seen)+seenSize-rememberedPushes*seenSize, 0)
 	p.Seen = append(append([]byte(nil), p.Seen[from:]...), seenHash(id)...)
 }
 
-// pushed handles a pushed page and reports whether it counts. It is like a check that nobody
+// handlePush handles a pushed page and reports whether it counts. It is like a check that nobody
 // requested, except that it says nothing about whether the page can be reached.
-func (a *application) pushed(do pushedPage) bool {
+func (a *applier) handlePush(do pushedPage) bool {
 	p := a.p
 	if !a.exists() || p.hasSeen(do.ID) || len(do.Outcomes) == 0 {
 		return false
 	}
 	a.replacements, a.feeds = do.Replacements, do.Feeds
-	p.remember(do.ID)
+	p.rememberPush(do.ID)
 	p.Pushes++
 	outstanding := p.Open
 	// The stored body was read together with the page where that was needed.
 	p.Open = &Open{Parts: len(do.Outcomes), Rebase: true, KeepBody: p.wantsBody(a.Now)}
 	for _, o := range do.Outcomes {
-		a.part(o)
+		a.handlePart(o)
 	}
 	last := do.Outcomes[len(do.Outcomes)-1]
 	a.keepBody(last)
-	a.record(last, p.Open)
-	a.emit(taken{a.at(last)})
+	a.recordCheck(last, p.Open)
+	a.emit(pushRead{a.checkTime(last)})
 	p.Open = outstanding
-	a.overtake(do.Outcomes)
+	a.excludeFromOpen(do.Outcomes)
 	return true
 }
 
-// overtake excludes the documents that os found from the outstanding check, if there is one:
+// excludeFromOpen excludes the documents that os found from the outstanding check, if there is one:
 // the check may see an older page.
-func (a *application) overtake(os []flow.Outcome) {
+func (a *applier) excludeFromOpen(os []flow.Outcome) {
 	p := a.p
 	if p.Open == nil {
 		return
@@ -117,20 +117,20 @@ func without(list []string, name string) []string {
 	return rest
 }
 
-// number is the number for the body and the events of the outcome o: that of its check, or for
+// checkNumber is the number for the body and the events of the outcome o: that of its check, or for
 // a pushed page one that no check has.
-func (p *Page) number(o flow.Outcome) uint64 {
+func (p *Page) checkNumber(o flow.Outcome) uint64 {
 	if o.Check > 0 {
 		return o.Check
 	}
 	return 1<<63 | p.Pushes
 }
 
-// request says which documents to read in a pushed page.
-func (p *Page) request() flow.Request {
+// pushRequest says which documents to read in a pushed page.
+func (p *Page) pushRequest() flow.Request {
 	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation}
 	for _, d := range p.Documents {
-		if p.rests(&d) {
+		if p.isResting(&d) {
 			continue
 		}
 		r.Documents = append(r.Documents, flow.RequestDocument{ID: d.ID, View: d.View, TextHash: d.TextHash})
@@ -138,23 +138,23 @@ func (p *Page) request() flow.Request {
 	return r
 }
 
-// othersMade reports whether the current text of any document in os was extracted by other
+// needsRebase reports whether the current text of any document in os was extracted by other
 // rules, and can be extracted again from the stored body.
-func (p *Page) othersMade(os []flow.Outcome) bool {
+func (p *Page) needsRebase(os []flow.Outcome) bool {
 	for _, o := range os {
 		d := p.Document(o.Document)
 		if d == nil || o.Kind != flow.OutcomeRead || d.TextHash == "" || d.Body == 0 || d.Body != p.Body {
 			continue
 		}
-		if d.readByOther(o) {
+		if d.hasOtherExtractor(o) {
 			return true
 		}
 	}
 	return false
 }
 
-// push reads the pushed page in m, if anybody watches it.
-func (s *Stage) push(ctx context.Context, tx flow.Tx, p *Page, m flow.Message) (action, error) {
+// loadPush reads the pushed page in m, if anybody watches it.
+func (s *Stage) loadPush(ctx context.Context, tx flow.Tx, p *Page, m flow.Message) (action, error) {
 	page, err := flow.TakenFrom(m)
 	if err != nil {
 		return nil, err
@@ -162,24 +162,24 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p *Page, m flow.Message) (
 	do := pushedPage{ID: page.ID}
 	switch {
 	case p.Incarnation == "" || p.Rests():
-		s.ignored(tx, flow.KindUnwatched, m)
+		s.reportIgnored(tx, flow.KindUnwatched, m)
 		return do, nil
 	case p.hasSeen(page.ID):
-		s.ignored(tx, flow.KindRepeated, m)
+		s.reportIgnored(tx, flow.KindRepeated, m)
 		return do, nil
 	case s.cfg.Read == nil:
 		return nil, failure.Permanent(errors.New("this program does not read pushed pages"))
 	}
-	st, r := tx.State(m.Key), p.request()
+	st, r := tx.State(m.Key), p.pushRequest()
 	r.KeepBody, r.Packed = p.wantsBody(s.cfg.Now()), m.Body
-	if do.Outcomes, err = s.read(ctx, r, page); err != nil {
+	if do.Outcomes, err = s.readPush(ctx, r, page); err != nil {
 		return nil, err
 	}
-	if p.othersMade(do.Outcomes) {
+	if p.needsRebase(do.Outcomes) {
 		if r.Rebase, err = loadBody(st); err != nil {
 			return nil, err
 		}
-		if do.Outcomes, err = s.read(ctx, r, page); err != nil {
+		if do.Outcomes, err = s.readPush(ctx, r, page); err != nil {
 			return nil, err
 		}
 	}
@@ -190,9 +190,9 @@ func (s *Stage) push(ctx context.Context, tx flow.Tx, p *Page, m flow.Message) (
 	return do, err
 }
 
-// read reads p. It is a permanent error if no document can be read, except if none of the
+// readPush reads p. It is a permanent error if no document can be read, except if none of the
 // documents is on the page.
-func (s *Stage) read(ctx context.Context, r flow.Request, p pipeline.Pushed) ([]flow.Outcome, error) {
+func (s *Stage) readPush(ctx context.Context, r flow.Request, p pipeline.Pushed) ([]flow.Outcome, error) {
 	os := s.cfg.Read(ctx, r, p)
 	if len(os) == 0 {
 		if ctx.Err() == nil {
@@ -201,21 +201,21 @@ func (s *Stage) read(ctx context.Context, r flow.Request, p pipeline.Pushed) ([]
 		return nil, context.Cause(ctx)
 	}
 	for _, o := range os {
-		if o.Kind != flow.OutcomeFailed || missing(o.Class) {
+		if o.Kind != flow.OutcomeFailed || documentMissing(o.Class) {
 			return os, nil
 		}
 	}
 	return nil, failure.Permanent(fmt.Errorf("the pushed page cannot be read: %s (%s)", os[0].Reason, os[0].Class))
 }
 
-// ignored reports that the pushed page in m is not read.
-func (s *Stage) ignored(tx flow.Tx, kind string, m flow.Message) {
+// reportIgnored reports that the pushed page in m is not read.
+func (s *Stage) reportIgnored(tx flow.Tx, kind string, m flow.Message) {
 	tx.OnCommit(func() {
 		s.cfg.Observe.Note(flow.Observation{Kind: kind, URL: m.Key, ID: m.ID, Time: m.Time})
 	})
 }
 
-// taken reports that page was pushed; p is the page after it.
-func (s *Stage) taken(page, document string, t taken) {
+// reportPush reports that page was pushed; p is the page after it.
+func (s *Stage) reportPush(page, document string, t pushRead) {
 	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindPushed, Page: page, Document: document, URL: page, Time: t.Time})
 }

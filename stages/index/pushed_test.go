@@ -39,26 +39,26 @@ func TestPushedPagesAreVersions(t *testing.T) {
 	s := sub("c", pipeline.View{})
 	s.Interval = pipeline.Never
 	b.do(subscribe{Origin: "api", Subscription: s})
-	none[ask](b)
+	none[requestCheck](b)
 	if w := one[wakeAt](b); !w.Time.IsZero() {
 		t.Errorf("got a wake at %v, want none", w.Time)
 	}
 	for i, text := range []string{"a", "b", "a"} {
 		b.push(fmt.Sprint(i+1), text)
-		v := one[version](b)
+		v := one[newVersion](b)
 		if v.Snapshot.N != uint64(i+1) || v.Snapshot.Previous != uint64(i) || v.Snapshot.Check != 0 || !v.Snapshot.Time.Equal(t0) {
 			t.Errorf("got %+v, want version %d", v.Snapshot, i+1)
 		}
 		if r := one[record](b); r.Check != 0 || r.N != uint64(i+1) || r.Result != flow.OutcomeRead {
 			t.Errorf("got %+v, want record %d", r, i+1)
 		}
-		one[taken](b)
+		one[pushRead](b)
 		one[keepBody](b)
-		none[ask](b)
-		none[checked](b)
+		none[requestCheck](b)
+		none[checkDone](b)
 	}
 	b.push("4", "a")
-	none[version](b)
+	none[newVersion](b)
 	if r := b.p.Quiet; r == nil || r.Result != flow.OutcomeUnchanged {
 		t.Errorf("got %+v, want unchanged", r)
 	}
@@ -67,9 +67,9 @@ func TestPushedPagesAreVersions(t *testing.T) {
 		t.Errorf("got %+v, want nothing of an ID that was there", b.out)
 	}
 	b.do(checkNow{})
-	none[ask](b)
+	none[requestCheck](b)
 	b.restart(wake{})
-	none[ask](b)
+	none[requestCheck](b)
 }
 
 func TestPushedIDsAreRememberedForAWhile(t *testing.T) {
@@ -91,12 +91,12 @@ func TestAPushOvertakesACheck(t *testing.T) {
 	b.read("a")
 	b.due()
 	b.push("1", "b")
-	if v := one[version](b); v.Snapshot.N != 2 {
+	if v := one[newVersion](b); v.Snapshot.N != 2 {
 		t.Fatalf("got %+v, want version 2", v)
 	}
 	b.read("a")
-	none[version](b)
-	one[checked](b)
+	none[newVersion](b)
+	one[checkDone](b)
 	if b.p.BodyHash != "" || b.p.Document(whole).TextHash != "text:b" {
 		t.Errorf("got %+v, want the pushed text to stand and no body for it", b.p)
 	}
@@ -104,14 +104,14 @@ func TestAPushOvertakesACheck(t *testing.T) {
 		t.Errorf("got %+v, want a request without validators", r)
 	}
 	b.read("a")
-	if v := one[version](b); v.Snapshot.N != 3 {
+	if v := one[newVersion](b); v.Snapshot.N != 3 {
 		t.Errorf("got %+v, want version 3", v)
 	}
 	// The body that was pushed meanwhile is not the one that stands.
 	b.due()
 	b.push("2", "c")
 	b.do(outcome{Outcome: flow.Outcome{Page: page, Incarnation: b.p.Incarnation, Check: b.p.Check, Nonce: b.p.Open.Nonce, Kind: flow.OutcomeUnchanged, Against: "body:a"}})
-	if a := one[ask](b); a.Request.BodyHash != "" || a.Request.Documents[0].TextHash != "" {
+	if a := one[requestCheck](b); a.Request.BodyHash != "" || a.Request.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want another look without hashes", a.Request)
 	}
 }
@@ -142,7 +142,7 @@ func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 	last.Document, last.Part, last.Parts, last.TextHash, last.BodyHash = other, 1, 2, "text:z", "body:a"
 	last.Body = &flow.Body{URL: page}
 	b.found(last)
-	one[checked](b)
+	one[checkDone](b)
 	one[keepBody](b)
 	if d := b.p.Document(whole); d.TextHash != "text:b" || b.p.Body != b.p.Check || d.Body == b.p.Body {
 		t.Errorf("got %+v with body %d, want the pushed text not to be in the body of the check", d, b.p.Body)
@@ -158,15 +158,15 @@ func TestAPushBetweenThePartsOfACheck(t *testing.T) {
 func TestIntervalNeverAndOthers(t *testing.T) {
 	b := newBench(t)
 	b.do(replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
-	none[ask](b)
+	none[requestCheck](b)
 	b.subscribe("c", pipeline.View{})
-	one[ask](b)
+	one[requestCheck](b)
 	b.cancel("c")
 	if b.p.Open != nil || b.p.Fetched() {
 		t.Errorf("got %+v, want nothing outstanding", b.p)
 	}
 	b.do(replace{Origin: "yaml", Keep: true})
-	one[ask](b)
+	one[requestCheck](b)
 	// It is given up and asked for again, with another interval: that is another entry.
 	b.rules.ExpireAfter = 1
 	b.failed(pipeline.FailDNS)
@@ -178,7 +178,7 @@ func TestIntervalNeverAndOthers(t *testing.T) {
 		t.Errorf("got %+v, want it expired still", b.p)
 	}
 	b.do(replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
-	if b.p.Incarnation == "" || b.p.Fetched() || len(all[ask](b.out)) > 0 {
+	if b.p.Incarnation == "" || b.p.Fetched() || len(all[requestCheck](b.out)) > 0 {
 		t.Errorf("got %+v, want it alive and not fetched", b.p)
 	}
 	b.do(replace{Origin: "yaml"})

@@ -10,20 +10,20 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// readByOther reports whether the text of o was extracted by other rules than the current text
+// hasOtherExtractor reports whether the text of o was extracted by other rules than the current text
 // of d: Extractor changes when a reader gets new rules. A reader that names none never counts
 // as another.
-func (d *Document) readByOther(o flow.Outcome) bool {
+func (d *Document) hasOtherExtractor(o flow.Outcome) bool {
 	return d.Extractor != "" && o.Extractor != "" && o.Extractor != d.Extractor
 }
 
-// comparable reports whether the text of o can be compared with the current text of d. It can
+// isComparable reports whether the text of o can be compared with the current text of d. It can
 // if the same rules extracted both. Otherwise the stored body must be read by the new rules
 // first: another request carries it, and its answer replaces the current text. If that is
 // impossible, the text of o becomes a new baseline.
-func (a *application) comparable(d *Document, o flow.Outcome) bool {
+func (a *applier) isComparable(d *Document, o flow.Outcome) bool {
 	p, open := a.p, a.p.Open
-	if d.TextHash == "" || o.TextHash == d.TextHash || !d.readByOther(o) {
+	if d.TextHash == "" || o.TextHash == d.TextHash || !d.hasOtherExtractor(o) {
 		return true
 	}
 	d.Candidate, d.Stood = "", 0
@@ -35,21 +35,21 @@ func (a *application) comparable(d *Document, o flow.Outcome) bool {
 			return false
 		case r != nil && r.Failed == "" && r.TextHash != "":
 			a.emit(rebase{d.ID, d.N, *r})
-			d.rehash(r.TextHash)
+			d.rehashChanges(r.TextHash)
 			d.TextHash, d.Extractor = r.TextHash, r.Extractor
 			return true
 		case r != nil && r.Failed != "":
 			why = r.Failed
 		}
 	}
-	a.health(o, pipeline.Health{Event: pipeline.HealthRebaselined, Document: d.ID,
+	a.emitHealth(o, pipeline.Health{Event: pipeline.HealthRebaselined, Document: d.ID,
 		Reason: fmt.Sprintf("its text was extracted by %s and is now extracted by %s; %s", d.Extractor, o.Extractor, why)})
-	a.version(d, o, 0)
+	a.makeVersion(d, o, 0)
 	return false
 }
 
-// stands notes that the body of o contains the current text of d.
-func (a *application) stands(d *Document, o flow.Outcome) {
+// textStands notes that the body of o contains the current text of d.
+func (a *applier) textStands(d *Document, o flow.Outcome) {
 	d.Candidate, d.Stood, d.Replaced, d.Rested = "", 0, 0, false
 	if o.Extractor != "" {
 		d.Extractor = o.Extractor
@@ -57,11 +57,11 @@ func (a *application) stands(d *Document, o flow.Outcome) {
 	a.p.Open.Standing = append(a.p.Open.Standing, d.ID)
 }
 
-// again requests the page once more, with the stored body. The check that o completes does not
+// requestRebase requests the page once more, with the stored body. The check that o completes does not
 // count.
-func (a *application) again(o flow.Outcome) {
+func (a *applier) requestRebase(o flow.Outcome) {
 	p := a.p
-	a.record(o, p.Open)
+	a.recordCheck(o, p.Open)
 	p.Open, p.Soon, p.Bare, p.Rebase = nil, true, true, true
 }
 
@@ -76,13 +76,13 @@ func (p *Page) wantsBody(now time.Time) bool { return now.Sub(p.BodyAt).Abs() >=
 // keepBody stores the body of a complete check, whose last outcome is o, if it contains current
 // texts. If it is too large to be stored, the stored one is deleted, unless that contains
 // current texts.
-func (a *application) keepBody(o flow.Outcome) {
+func (a *applier) keepBody(o flow.Outcome) {
 	p, open := a.p, a.p.Open
 	if len(open.Standing) > 0 && (o.Body != nil || open.KeepBody) {
 		p.BodyAt = a.Now
 	}
 	if o.Body != nil && len(open.Standing) > 0 {
-		p.Body = p.number(o)
+		p.Body = p.checkNumber(o)
 		for _, id := range open.Standing {
 			if d := p.Document(id); d != nil {
 				d.Body = p.Body

@@ -46,7 +46,7 @@ func TestAReceiverExpires(t *testing.T) {
 		t.Errorf("got %+v listed", x)
 	}
 	none[withdraw](b) // delivery has given up what it had
-	none[ended](b)
+	none[pageEnded](b)
 	none[healthEvent](b)
 	none[decide](b)
 	if got := b.p.Document(whole).Subscriptions; got != 2 || b.p.Intervals[0].N != 2 || b.p.Expired != 1 {
@@ -99,7 +99,7 @@ func TestOneOfTwoExpiredReceiversRecovers(t *testing.T) {
 	b.replace("yaml", false, to("two", "a", "b"))
 	b.expire("a")
 	b.expire("b")
-	one[ended](b)
+	one[pageEnded](b)
 	b.resume("", "a")
 	wantClients(b, []string{"two"}, nil)
 	b.expire("a") // b has not recovered
@@ -110,7 +110,7 @@ func TestTheLastReceiverEndsThePage(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", false, to("one", "a"), to("two", "a"))
 	b.expire("a")
-	if e := one[ended](b); e.Expiry != nil || e.Stamp != 4 || one[clearPage](b).All {
+	if e := one[pageEnded](b); e.Expiry != nil || e.Stamp != 4 || one[deleteState](b).All {
 		t.Errorf("got %+v, want the end without a timeout, and the list kept", e)
 	}
 	if b.p.Incarnation != "" || b.p.Expired != 2 || b.p.Expiry != nil || !slices.Equal(b.p.Unreachable, []string{"a"}) {
@@ -119,12 +119,12 @@ func TestTheLastReceiverEndsThePage(t *testing.T) {
 	b.replace("yaml", false, to("one", "a"), to("two", "b"))
 	wantClients(b, []string{"two"}, []string{"one"})
 	b.cancel("two")
-	if one[clearPage](b).All || b.p.Expired != 1 {
+	if one[deleteState](b).All || b.p.Expired != 1 {
 		t.Error("the end of the other clears what is expired")
 	}
 	b.resume("", "a")
 	wantClients(b, []string{"one"}, nil)
-	if r := one[ask](b).Request; r.Check != 1 || r.BodyHash != "" {
+	if r := one[requestCheck](b).Request; r.Check != 1 || r.BodyHash != "" {
 		t.Errorf("got %+v, want a fresh baseline", r)
 	}
 }
@@ -164,7 +164,7 @@ func TestAKeptPageOutlivesItsReceivers(t *testing.T) {
 	b.replace("yaml", true, to("one", "a"))
 	b.read("A")
 	b.expire("a")
-	none[ended](b)
+	none[pageEnded](b)
 	if b.p.Document(whole) == nil || b.p.Document(whole).TextHash != "text:A" {
 		t.Errorf("got %+v, want the kept document", b.p)
 	}

@@ -23,9 +23,9 @@ const (
 	shortText  = 300 // tokens of the longest text that can be an error page or a login wall
 )
 
-// marks are what error pages, login walls, challenges and pages without JavaScript say, in small
+// replacementMarks are what error pages, login walls, challenges and pages without JavaScript say, in small
 // letters.
-var marks = []string{
+var replacementMarks = []string{
 	// Shells that need a browser.
 	"javascript", "enable cookies", "loading...", "loading…", "please wait",
 	// Challenges.
@@ -41,9 +41,9 @@ var marks = []string{
 	"for maintenance", "scheduled maintenance", "try again later",
 }
 
-// replacement returns why new looks like an error page, a login wall, a challenge or an
+// replacementReason returns why new looks like an error page, a login wall, a challenge or an
 // unrendered shell in place of old, and an empty string if it does not.
-func replacement(old, new string) string {
+func replacementReason(old, new string) string {
 	before, after := text.Analyze(old), text.Analyze(new)
 	n, m := len(before.Tokens), len(after.Tokens)
 	if n >= shrunkFrom && m*shrunkTo <= n {
@@ -56,7 +56,7 @@ func replacement(old, new string) string {
 	if mark == "" {
 		return ""
 	}
-	kept := common(before, after)
+	kept := commonTokens(before, after)
 	if kept*2 > n {
 		return ""
 	}
@@ -66,7 +66,7 @@ func replacement(old, new string) string {
 // newMark returns the first of marks that is in new and not in old, or an empty string.
 func newMark(old, new string) string {
 	old, new = strings.ToLower(old), strings.ToLower(new)
-	for _, mark := range marks {
+	for _, mark := range replacementMarks {
 		if strings.Contains(new, mark) && !strings.Contains(old, mark) {
 			return mark
 		}
@@ -74,8 +74,8 @@ func newMark(old, new string) string {
 	return ""
 }
 
-// common returns how many tokens both texts have, in any order; case does not count.
-func common(a, b *text.Doc) (n int) {
+// commonTokens returns how many tokens both texts have, in any order; case does not count.
+func commonTokens(a, b *text.Doc) (n int) {
 	left := make(map[string]int, len(b.Tokens))
 	for i := range b.Tokens {
 		left[strings.ToLower(b.Text(i))]++
@@ -98,7 +98,7 @@ func (s *Stage) replacements(ctx context.Context, st flow.State, p *Page, os ...
 		if o.Kind != flow.OutcomeRead || d == nil || !d.View.Replaced || d.TextHash == "" || d.TextHash == o.TextHash {
 			continue
 		}
-		why, err := s.replacementOf(ctx, st, d, o)
+		why, err := s.replacementReason(ctx, st, d, o)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +113,8 @@ func (s *Stage) replacements(ctx context.Context, st flow.State, p *Page, os ...
 	return found, nil
 }
 
-// replacementOf calls replacement with the current text of d and that of o.
-func (s *Stage) replacementOf(ctx context.Context, st flow.State, d *Document, o flow.Outcome) (string, error) {
+// replacementReason calls replacement with the current text of d and that of o.
+func (s *Stage) replacementReason(ctx context.Context, st flow.State, d *Document, o flow.Outcome) (string, error) {
 	current, ok, err := LoadVersion(st, d.ID, d.N)
 	if err != nil || !ok {
 		return "", err
@@ -132,12 +132,12 @@ func (s *Stage) replacementOf(ctx context.Context, st flow.State, d *Document, o
 	if err != nil {
 		return "", failure.Permanent(fmt.Errorf("check %d of %s: %w", o.Check, o.Page, err))
 	}
-	return replacement(old, new), nil
+	return replacementReason(old, new), nil
 }
 
-// replaced reports whether the text of o takes the place of the document without being one of its
+// isReplaced reports whether the text of o takes the place of the document without being one of its
 // texts. Then the check failed for d, and the current version stays.
-func (a *application) replaced(d *Document, o flow.Outcome) bool {
+func (a *applier) isReplaced(d *Document, o flow.Outcome) bool {
 	why := a.replacements[d.ID]
 	known := slices.ContainsFunc(d.Changes, func(v madeVersion) bool { return v.TextHash == o.TextHash })
 	if why == "" || known {
@@ -150,8 +150,8 @@ func (a *application) replaced(d *Document, o flow.Outcome) bool {
 	reason := fmt.Sprintf("the page looks replaced: %s (check %d in a row of %d, after which it counts as rewritten)", why, d.Replaced, replacedAfter)
 	open := a.p.Open
 	open.Replaced = true
-	open.fail(pipeline.FailReplaced, reason)
-	open.Reached = open.Reached || !a.counts(pipeline.FailReplaced)
-	a.missed(d, o, pipeline.FailReplaced, reason)
+	open.noteFailure(pipeline.FailReplaced, reason)
+	open.Reached = open.Reached || !a.countsForExpiry(pipeline.FailReplaced)
+	a.documentGone(d, o, pipeline.FailReplaced, reason)
 	return true
 }

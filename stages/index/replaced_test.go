@@ -41,7 +41,7 @@ func TestReplacement(t *testing.T) {
 		"another language":                 {"Welcome to our little shop. All prices include taxes.\n", "Willkommen in unserem kleinen Laden. Alle Preise enthalten Steuern.\n", ""},
 		"equal texts":                      {long, long, ""},
 	} {
-		got := replacement(c.old, c.new)
+		got := replacementReason(c.old, c.new)
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
@@ -70,7 +70,7 @@ func TestReplacedPage(t *testing.T) {
 	b.look(id, "A", "")
 	for i := range replacedAfter - 1 {
 		b.look(id, fmt.Sprint("wall ", i), "why") // whatever it says
-		none[version](b)
+		none[newVersion](b)
 		if hs := all[healthEvent](b.out); i == 0 {
 			if h := one[healthEvent](b); h.Event != pipeline.HealthPageReplaced || h.Document != id || h.Class != pipeline.FailReplaced {
 				t.Errorf("got %+v", h)
@@ -87,16 +87,16 @@ func TestReplacedPage(t *testing.T) {
 		}
 	}
 	b.look(id, "A", "") // the page returns in time
-	none[version](b)
+	none[newVersion](b)
 	if h := one[healthEvent](b); h.Event != pipeline.HealthRecovered {
 		t.Errorf("got %+v", h)
 	}
 	for range replacedAfter - 1 {
 		b.look(id, "wall", "why")
-		none[version](b)
+		none[newVersion](b)
 	}
 	b.look(id, "wall", "why") // it was rewritten
-	if v := one[version](b); v.Snapshot.Previous != 1 {
+	if v := one[newVersion](b); v.Snapshot.Previous != 1 {
 		t.Errorf("got %+v", v)
 	}
 	if h := one[healthEvent](b); h.Event != pipeline.HealthRecovered {
@@ -113,10 +113,10 @@ func TestReplacedAndConfirm(t *testing.T) {
 	b.look(id, "A", "")
 	for range replacedAfter + 1 {
 		b.look(id, "wall", "why")
-		none[version](b)
+		none[newVersion](b)
 	}
 	b.look(id, "wall", "why")
-	one[version](b)
+	one[newVersion](b)
 }
 
 // TestReplacedByAKnownText: with flip_flop, a text that was reported is not a replacement.
@@ -129,12 +129,12 @@ func TestReplacedByAKnownText(t *testing.T) {
 	for range replacedAfter {
 		b.look(id, "short", "why")
 	}
-	one[version](b)
+	one[newVersion](b)
 	b.look(id, "long", "")
-	one[version](b)
+	one[newVersion](b)
 	for _, text := range []string{"short", "long", "short", "long"} {
 		b.look(id, text, map[string]string{"short": "why"}[text])
-		none[version](b)
+		none[newVersion](b)
 		none[healthEvent](b)
 	}
 }

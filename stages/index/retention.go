@@ -10,9 +10,9 @@ import (
 // state of the page, which every check reads.
 const MaxKeep = 1000
 
-// retainFor notes which versions origin, which keeps the page, wants to be stored; the zero value if
+// setRetention notes which versions origin, which keeps the page, wants to be stored; the zero value if
 // it does not say.
-func (p *Page) retainFor(origin string, r retention) {
+func (p *Page) setRetention(origin string, r retention) {
 	p.Retentions = maps.Clone(p.Retentions)
 	if r == (retention{}) {
 		delete(p.Retentions, origin)
@@ -28,7 +28,7 @@ func (p *Page) retainFor(origin string, r retention) {
 // the page, or else standard. Of several origins the one that wants to store more decides.
 func (p *Page) retention(standard retention) retention {
 	var r retention
-	for i, of := range p.said() {
+	for i, of := range p.keptRetentions() {
 		of.Versions = cmp.Or(of.Versions, standard.Versions)
 		of.For = cmp.Or(of.For, standard.For)
 		if r.Versions = max(r.Versions, of.Versions); i == 0 || of.For == 0 || r.For > 0 && of.For > r.For {
@@ -41,8 +41,8 @@ func (p *Page) retention(standard retention) retention {
 	return r
 }
 
-// said returns what the origins that keep p say about its versions.
-func (p *Page) said() []retention {
+// keptRetentions returns what the origins that keep p say about its versions.
+func (p *Page) keptRetentions() []retention {
 	var all []retention
 	for _, origin := range p.Keep {
 		if r, ok := p.Retentions[origin]; ok {
@@ -52,8 +52,8 @@ func (p *Page) said() []retention {
 	return all
 }
 
-// dropOld drops the versions of d that are no longer to be stored. The current one stays.
-func (a *application) dropOld(d *Document) {
+// dropOldVersions drops the versions of d that are no longer to be stored. The current one stays.
+func (a *applier) dropOldVersions(d *Document) {
 	if d.TextHash == "" {
 		return
 	}

@@ -9,52 +9,52 @@ import (
 	"github.com/vokter/vokter/internal/lease"
 )
 
-// run is what one process knows of its pages and does not store. Except told and requests that
+// runState is what one process knows of its pages and does not store. Except told and requests that
 // begin, it changes after commits only. One commit may cover several messages of a page.
-type run struct {
+type runState struct {
 	limit int
 	// requests are the unanswered requests of this process, by page and nonce, with the interval
 	// of the page. Since is when the page was first requested without an answer, by Config.Steady.
 	requests lease.Table[string, time.Duration]
 
-	mu       sync.Mutex
-	counts   map[string]int // accepted checks by page, where there is a limit
-	expected map[string]bool
-	waiting  map[string]bool // expected pages that Finished waits for
-	told     map[string]bool // pages with a command in this run, if there is a limit
+	mu        sync.Mutex
+	counts    map[string]int // accepted checks by page, where there is a limit
+	expected  map[string]bool
+	waiting   map[string]bool // expected pages that Finished waits for
+	commanded map[string]bool // pages with a command in this run, if there is a limit
 	// reports are the reports of links on their way, by ID, from one page of this process to another, if
 	// there is a limit.
 	reports map[string][2]string
 	late    map[string]time.Time // when a page was asked for too late, by Config.Steady, for lateShown
 }
 
-func newRun(limit int) *run {
-	return &run{
+func newRun(limit int) *runState {
+	return &runState{
 		limit: limit, counts: make(map[string]int),
 		expected: make(map[string]bool), waiting: make(map[string]bool),
-		told: make(map[string]bool), late: make(map[string]time.Time),
+		commanded: make(map[string]bool), late: make(map[string]time.Time),
 	}
 }
 
-// tell notes that a command for page was handled.
-func (r *run) tell(page string) {
+// noteCommand notes that a command for page was handled.
+func (r *runState) noteCommand(page string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.limit > 0 {
-		r.told[page] = true
+		r.commanded[page] = true
 	}
 }
 
-// early reports whether it is too early to check page: a limited run checks a page only after
+// tooEarly reports whether it is too early to check page: a limited run checks a page only after
 // the first command for it, which says what is wanted of it now.
-func (r *run) early(page string) bool {
+func (r *runState) tooEarly(page string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.limit > 0 && !r.told[page]
+	return r.limit > 0 && !r.commanded[page]
 }
 
 // budget is how many more checks of page may be accepted; nil means any number.
-func (r *run) budget(page string) *int {
+func (r *runState) budget(page string) *int {
 	if r.limit <= 0 {
 		return nil
 	}
@@ -64,24 +64,24 @@ func (r *run) budget(page string) *int {
 	return &left
 }
 
-// atOnce reports whether page must be checked now, regardless of its schedule: a limited run
+// checkAtOnce reports whether page must be checked now, regardless of its schedule: a limited run
 // does not wait for its first check.
-func (r *run) atOnce(page string) bool {
+func (r *runState) checkAtOnce(page string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.limit > 0 && r.counts[page] == 0
 }
 
-// delayed notes that page was requested too late, at now by Config.Steady.
-func (r *run) delayed(page string, now time.Time) {
+// noteLate notes that page was requested too late, at now by Config.Steady.
+func (r *runState) noteLate(page string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.late[page] = now
 }
 
-// lost reports whether the outstanding request of p, if any, was not made by this process in this
+// requestLost reports whether the outstanding request of p, if any, was not made by this process in this
 // epoch.
-func (s *Stage) lost(p *Page, epoch uint64) bool {
+func (s *Stage) requestLost(p *Page, epoch uint64) bool {
 	if p.Open == nil {
 		return false
 	}
@@ -89,8 +89,8 @@ func (s *Stage) lost(p *Page, epoch uint64) bool {
 	return !ok
 }
 
-// done notes that a check of page is complete and counted.
-func (r *run) done(page string) {
+// checkDone notes that a check of page is complete and counted.
+func (r *runState) checkDone(page string) {
 	r.requests.End(page)
 	if r.limit <= 0 {
 		return
@@ -102,8 +102,8 @@ func (r *run) done(page string) {
 	}
 }
 
-// lives notes that an incarnation of page began or ended.
-func (r *run) lives(page string, begins bool) {
+// noteIncarnation notes that an incarnation of page began or ended.
+func (r *runState) noteIncarnation(page string, begins bool) {
 	r.requests.End(page)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,9 +116,9 @@ func (r *run) lives(page string, begins bool) {
 	}
 }
 
-// report notes that page sends the report id of its links to root. It may add pages to those that
+// reportSent notes that page sends the report id of its links to root. It may add pages to those that
 // Finished waits for.
-func (r *run) report(id, page, root string) {
+func (r *runState) reportSent(id, page, root string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reports == nil {
@@ -127,15 +127,15 @@ func (r *run) report(id, page, root string) {
 	r.reports[id] = [2]string{page, root}
 }
 
-// reported notes that the report id was handled.
-func (r *run) reported(id string) {
+// reportHandled notes that the report id was handled.
+func (r *runState) reportHandled(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.reports, id)
 }
 
-// hold notes that Finished need not wait for page, and reports whether it did.
-func (r *run) hold(page string) bool {
+// stopWaiting notes that Finished need not wait for page, and reports whether it did.
+func (r *runState) stopWaiting(page string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	waited := r.waiting[page]
@@ -181,7 +181,7 @@ func (s *Stage) Overdue() []string {
 	r, now := s.run, s.cfg.Steady()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.prune(now)
+	r.pruneLate(now)
 	r.requests.Keep(s.cfg.Owned)
 	var pages []string
 	r.requests.Each(func(page string, l lease.Lease[string, time.Duration]) {
@@ -200,8 +200,8 @@ const (
 	lateShown = time.Minute
 )
 
-// tooLate is how long after the previous check a check is late.
-func tooLate(interval time.Duration) time.Duration {
+// lateDelay is how long after the previous check a check is late.
+func lateDelay(interval time.Duration) time.Duration {
 	return max(2*interval, interval+lateAfter)
 }
 
@@ -212,23 +212,23 @@ func (s *Stage) Late() int {
 	r, now := s.run, s.cfg.Steady()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.prune(now)
+	r.pruneLate(now)
 	n := len(r.late)
 	r.requests.Each(func(page string, l lease.Lease[string, time.Duration]) {
-		if _, counted := r.late[page]; !counted && s.cfg.Owned(page) && now.Sub(l.Since) > tooLate(l.Value) {
+		if _, counted := r.late[page]; !counted && s.cfg.Owned(page) && now.Sub(l.Since) > lateDelay(l.Value) {
 			n++
 		}
 	})
 	return n
 }
 
-// prune removes pages that no longer count as late at now, by Config.Steady.
-func (r *run) prune(now time.Time) {
+// pruneLate removes pages that no longer count as late at now, by Config.Steady.
+func (r *runState) pruneLate(now time.Time) {
 	maps.DeleteFunc(r.late, func(_ string, at time.Time) bool { return now.Sub(at) > lateShown })
 }
 
-// rest notes that page is not fetched any more.
-func (r *run) rest(page string) {
+// stopFetching notes that page is not fetched any more.
+func (r *runState) stopFetching(page string) {
 	r.requests.End(page)
 	r.mu.Lock()
 	defer r.mu.Unlock()

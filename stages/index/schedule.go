@@ -28,17 +28,17 @@ const (
 	maxInterval = 366 * 24 * time.Hour
 )
 
-// next is when to request the next check.
-func (a *application) next() time.Time {
+// nextCheck is when to request the next check.
+func (a *applier) nextCheck() time.Time {
 	p, interval := a.p, a.interval()
 	if interval < p.Paced {
 		// A subscription with a shorter interval was added.
-		p.Due, p.Paced = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), interval
+		p.Due, p.Paced = schedule.Second(p.URL, p.Asked, interval, a.minGap(interval)), interval
 	}
 	a.setCron(interval)
 	at := p.NextDue()
 	switch {
-	case p.Soon || a.AtOnce && !a.spent:
+	case p.Soon || a.AtOnce && !a.checkCompleted:
 		at = a.Now
 	case !p.Delayed.IsZero():
 		at = p.Delayed
@@ -51,7 +51,7 @@ func (a *application) next() time.Time {
 }
 
 // interval is the shortest interval of the subscriptions, or maxInterval if they have cron lines only.
-func (a *application) interval() time.Duration {
+func (a *applier) interval() time.Duration {
 	if a.Rules.Every != nil {
 		return min(max(*a.Rules.Every, 0), maxInterval)
 	}
@@ -71,15 +71,15 @@ func (a *application) interval() time.Duration {
 	return min(max(every, a.Rules.MinInterval), maxInterval)
 }
 
-// timed reports whether a subscription, or who keeps the page, asks for checks at an interval, and not
+// hasInterval reports whether a subscription, or who keeps the page, asks for checks at an interval, and not
 // at the times of a cron line.
-func (p *Page) timed() bool {
+func (p *Page) hasInterval() bool {
 	return len(p.Intervals) == 0 || slices.ContainsFunc(p.Intervals, func(i intervalCount) bool { return i.Cron == "" })
 }
 
 // NextDue is when the page is due by its interval or by a cron line, whichever is first.
 func (p *Page) NextDue() time.Time {
-	if !p.Cron.IsZero() && (!p.timed() || p.Cron.Before(p.Due)) {
+	if !p.Cron.IsZero() && (!p.hasInterval() || p.Cron.Before(p.Due)) {
 		return p.Cron
 	}
 	return p.Due
@@ -90,7 +90,7 @@ func (p *Page) NextDue() time.Time {
 const unknownCron = 24 * time.Hour
 
 // setCron sets Page.Cron. A page that was never checked has none: it is checked at once.
-func (a *application) setCron(interval time.Duration) {
+func (a *applier) setCron(interval time.Duration) {
 	p := a.p
 	if a.Rules.Every != nil || p.Asked.IsZero() {
 		p.Cron = time.Time{}
@@ -112,12 +112,12 @@ func (a *application) setCron(interval time.Duration) {
 		}
 	}
 	if !p.Cron.IsZero() {
-		p.Cron = latest(p.Cron.Add(schedule.Offset(p.URL, schedule.Jitter)), p.Asked.Add(a.gap(interval)))
+		p.Cron = latest(p.Cron.Add(schedule.Offset(p.URL, schedule.Jitter)), p.Asked.Add(a.minGap(interval)))
 	}
 }
 
-// adapt sets Page.Pace after a check that succeeded.
-func (a *application) adapt(changed bool) {
+// adaptPace sets Page.Pace after a check that succeeded.
+func (a *applier) adaptPace(changed bool) {
 	p := a.p
 	var least, most time.Duration
 	for _, i := range p.Intervals {
@@ -136,9 +136,9 @@ func (a *application) adapt(changed bool) {
 	p.Pace = schedule.Adapt(p.Pace, changed, least, most)
 }
 
-// gap is the least time between two checks. An interval that the user forces (Rules.Every) is
+// minGap is the least time between two checks. An interval that the user forces (Rules.Every) is
 // kept exactly.
-func (a *application) gap(interval time.Duration) time.Duration {
+func (a *applier) minGap(interval time.Duration) time.Duration {
 	if a.Rules.Every != nil {
 		return interval
 	}
@@ -146,18 +146,18 @@ func (a *application) gap(interval time.Duration) time.Duration {
 }
 
 // reschedule sets when the page is due again, after a complete check.
-func (a *application) reschedule(retryAfter time.Duration) {
+func (a *applier) reschedule(retryAfter time.Duration) {
 	p, interval := a.p, a.interval()
 	switch {
 	case a.Rules.Every != nil:
 		// A forced interval sets no phase: all pages would have the same one.
 		p.Due, p.Phased = schedule.Next(p.Due, p.Asked, a.Now, interval, 0), false
-	case !p.timed():
+	case !p.hasInterval():
 		p.Due, p.Phased = time.Time{}, false
 	case !p.Phased:
-		p.Due, p.Phased = schedule.Second(p.URL, p.Asked, interval, a.gap(interval)), true
+		p.Due, p.Phased = schedule.Second(p.URL, p.Asked, interval, a.minGap(interval)), true
 	default:
-		p.Due = schedule.Next(p.Due, p.Asked, a.Now, interval, a.gap(interval))
+		p.Due = schedule.Next(p.Due, p.Asked, a.Now, interval, a.minGap(interval))
 	}
 	p.Paced, p.Wish, p.NotBefore = interval, max(min(retryAfter, maxRetryAfter), 0), time.Time{}
 	if p.Wish > 0 {
@@ -165,8 +165,8 @@ func (a *application) reschedule(retryAfter time.Duration) {
 	}
 }
 
-// settle requests a check if one is due, and sets the wake.
-func (a *application) settle() {
+// scheduleNext requests a check if one is due, and sets the wake.
+func (a *applier) scheduleNext() {
 	p := a.p
 	switch {
 	case !a.exists():
@@ -175,7 +175,7 @@ func (a *application) settle() {
 		}
 		return
 	case !p.Fetched():
-		a.rest()
+		a.clearSchedule()
 		return
 	case p.Open != nil:
 		at := p.Open.Deadline
@@ -184,45 +184,45 @@ func (a *application) settle() {
 		}
 		a.setWake(at, true)
 		return
-	case a.held():
+	case a.budgetSpent():
 		a.setWake(a.Now.Add(heldWake), true)
 		return
 	}
-	if at := a.next(); at.After(a.Now) {
-		a.setWake(stepped(at, a.interval()), false)
+	if at := a.nextCheck(); at.After(a.Now) {
+		a.setWake(roundToStep(at, a.interval()), false)
 		return
 	}
-	a.ask()
+	a.requestCheck()
 }
 
-// stepped rounds the time of a check up to a step, or to a twentieth of its interval if that is less.
-func stepped(at time.Time, interval time.Duration) time.Time {
+// roundToStep rounds the time of a check up to a step, or to a twentieth of its interval if that is less.
+func roundToStep(at time.Time, interval time.Duration) time.Time {
 	by := max(min(step, interval/20), 1)
 	return at.Add(by - 1).Truncate(by)
 }
 
-// held reports whether this run makes no more requests for the page.
-func (a *application) held() bool {
+// budgetSpent reports whether this run makes no more requests for the page.
+func (a *applier) budgetSpent() bool {
 	if a.Budget == nil {
 		return false
 	}
 	left := *a.Budget
-	if a.spent {
+	if a.checkCompleted {
 		left--
 	}
 	return left <= 0
 }
 
-// ask makes a request with a new number.
-func (a *application) ask() {
+// requestCheck makes a request with a new number.
+func (a *applier) requestCheck() {
 	p := a.p
 	p.Check++
 	r := flow.Request{Page: p.URL, Incarnation: p.Incarnation, Check: p.Check, Nonce: a.Nonce, Failures: p.Failures, NotAfter: a.Now.Add(askFor)}
-	if !p.Bare && p.standsFor(p.Check) {
+	if !p.Bare && p.bodyStandsFor(p.Check) {
 		r.ETag, r.LastModified, r.BodyHash, r.Access = p.ETag, p.LastModified, p.BodyHash, p.Access
 	}
 	for _, d := range p.Documents {
-		if p.rests(&d) {
+		if p.isResting(&d) {
 			continue
 		}
 		rd := flow.RequestDocument{ID: d.ID, View: d.View}
@@ -231,22 +231,22 @@ func (a *application) ask() {
 		}
 		r.Documents = append(r.Documents, rd)
 	}
-	r.KeepBody, r.Links, r.Robots = p.wantsBody(a.Now), p.keepsLinks(), p.onlyFollowed()
-	p.Open = &Open{Deadline: a.Now.Add(a.patience()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody, Nonce: r.Nonce}
+	r.KeepBody, r.Links, r.Robots = p.wantsBody(a.Now), p.storesLinks(), p.onlyFollowed()
+	p.Open = &Open{Deadline: a.Now.Add(a.answerTimeout()), Parts: len(r.Documents), Bare: p.Bare, Rebase: p.Rebase, KeepBody: r.KeepBody, Nonce: r.Nonce}
 	since, expected := p.Asked, a.interval()
 	if !p.Cron.IsZero() {
 		expected = min(expected, p.Cron.Sub(since))
 	}
 	p.Cron = time.Time{}
 	p.Asked, p.Delayed, p.Soon, p.Bare, p.Rebase = a.Now, time.Time{}, false, false, false
-	a.emit(ask{r, expected, since, p.Open.Rebase})
+	a.emit(requestCheck{r, expected, since, p.Open.Rebase})
 	a.setWake(p.Open.Deadline, true)
 }
 
-// giveUp forgets a lost request, so that another is made. Only wakes do that: the wake at the
+// giveUpLost forgets a lost request, so that another is made. Only wakes do that: the wake at the
 // start comes after all messages of the log. A command that is handled again after a crash may
 // be followed by the outcome of the request.
-func (a *application) giveUp() {
+func (a *applier) giveUpLost() {
 	o := a.p.Open
 	if o == nil || (!a.Lost && a.Now.Before(o.Deadline)) {
 		return
@@ -254,9 +254,9 @@ func (a *application) giveUp() {
 	a.p.Open, a.p.Soon, a.p.Bare, a.p.Rebase = nil, true, o.Bare, o.Rebase
 }
 
-// rest clears the schedule of a page that is not fetched. If it is fetched later, its first check is
+// clearSchedule clears the schedule of a page that is not fetched. If it is fetched later, its first check is
 // not late.
-func (a *application) rest() {
+func (a *applier) clearSchedule() {
 	p := a.p
 	p.Asked = time.Time{}
 	p.Open, p.Soon, p.Bare, p.Rebase, p.Delayed = nil, false, false, false, time.Time{}
@@ -265,7 +265,7 @@ func (a *application) rest() {
 
 // setWake sets the page's next wake to at, or to the end of a pause if that is earlier. The zero time
 // means that the page itself needs no wake.
-func (a *application) setWake(at time.Time, atStart bool) {
+func (a *applier) setWake(at time.Time, atStart bool) {
 	if end := a.p.PauseEnd; !end.IsZero() && (at.IsZero() || end.Before(at)) {
 		at = end
 	}
@@ -273,10 +273,10 @@ func (a *application) setWake(at time.Time, atStart bool) {
 	a.emit(a.p.Wake)
 }
 
-// clamp corrects times that lie further in the future than the rules ever set them. They do if
+// clampTimes corrects times that lie further in the future than the rules ever set them. They do if
 // the clock was set back: without this a page would not be checked for as long as the clock was
 // ahead.
-func (a *application) clamp() {
+func (a *applier) clampTimes() {
 	p := a.p
 	if !a.exists() {
 		return
@@ -293,7 +293,7 @@ func (a *application) clamp() {
 	// A check that was requested before the clock went wrong, and was completed while it was
 	// wrong, also leaves such times.
 	interval := max(a.interval(), p.Paced)
-	gap := a.gap(interval)
+	gap := a.minGap(interval)
 	if p.Due.Sub(a.Now) > interval+gap {
 		p.Due = schedule.Second(p.URL, a.Now, interval, gap)
 	}
@@ -302,12 +302,12 @@ func (a *application) clamp() {
 	}
 	p.NotBefore = earliest(p.NotBefore, a.Now.Add(p.Wish))
 	if p.Open != nil {
-		p.Open.Deadline = earliest(p.Open.Deadline, a.Now.Add(a.patience()))
+		p.Open.Deadline = earliest(p.Open.Deadline, a.Now.Add(a.answerTimeout()))
 	}
 }
 
-// patience is how long the outcome of a request is waited for.
-func (a *application) patience() time.Duration { return askFor + a.Rules.FetchTimeout + slack }
+// answerTimeout is how long the outcome of a request is waited for.
+func (a *applier) answerTimeout() time.Duration { return askFor + a.Rules.FetchTimeout + slack }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {

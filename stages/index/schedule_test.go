@@ -13,17 +13,17 @@ import (
 func TestALostRequestIsAskedAgain(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
-	first := one[ask](b).Request
+	first := one[requestCheck](b).Request
 	deadline := one[wakeAt](b).Time
 	b.do(wake{}) // before the deadline, and by the process that asked
-	none[ask](b)
+	none[requestCheck](b)
 	if w := one[wakeAt](b); w.Time != deadline || !w.AtStart {
 		t.Errorf("got wake %+v, want it set again for %v", w, deadline)
 	}
 	old := b.outcome(flow.OutcomeRead)
 	old.Document, old.Parts, old.TextHash = whole, 1, "text:A"
 	b.restart(wake{})
-	if r := one[ask](b).Request; r.Check != first.Check+1 {
+	if r := one[requestCheck](b).Request; r.Check != first.Check+1 {
 		t.Errorf("got %+v, want a new number", r)
 	}
 	if out := b.do(outcome{Outcome: old}); len(out) != 0 {
@@ -31,7 +31,7 @@ func TestALostRequestIsAskedAgain(t *testing.T) {
 	}
 	b.now = b.p.Open.Deadline
 	b.do(wake{})
-	if r := one[ask](b).Request; r.Check != first.Check+2 {
+	if r := one[requestCheck](b).Request; r.Check != first.Check+2 {
 		t.Errorf("got %+v, want a new number after the deadline", r)
 	}
 }
@@ -50,13 +50,13 @@ func TestChecksComeInSteps(t *testing.T) {
 		}
 		b.now = w.Time
 		b.do(wake{})
-		one[ask](b)
+		one[requestCheck](b)
 		b.unchanged()
 		if next := b.p.NextDue(); next != due.Add(b.p.Paced) {
 			t.Errorf("the next check is due at %v, want %v", next, due.Add(b.p.Paced))
 		}
 	}
-	if got, want := stepped(time.Unix(7, 1), 100*time.Millisecond), time.Unix(7, 5e6); !got.Equal(want) {
+	if got, want := roundToStep(time.Unix(7, 1), 100*time.Millisecond), time.Unix(7, 5e6); !got.Equal(want) {
 		t.Errorf("a check each 100 ms is at %v, want %v", got, want)
 	}
 }
@@ -68,7 +68,7 @@ func TestAWakeTooEarlyDoesNothing(t *testing.T) {
 	want := one[wakeAt](b)
 	for _, do := range []func(action) []output{b.do, b.restart} {
 		do(wake{})
-		none[ask](b)
+		none[requestCheck](b)
 		if got := one[wakeAt](b); got != want {
 			t.Errorf("got %+v, want %+v again", got, want)
 		}
@@ -88,9 +88,9 @@ func TestCommandsLoseNoOutcome(t *testing.T) {
 		b.due()
 		b.now = b.p.Open.Deadline
 		b.restart(command)
-		none[ask](b)
+		none[requestCheck](b)
 		b.read("B")
-		if v := one[version](b); v.Snapshot.N != 2 {
+		if v := one[newVersion](b); v.Snapshot.N != 2 {
 			t.Errorf("behind %T: version %d, want 2", command, v.Snapshot.N)
 		}
 	}
@@ -105,7 +105,7 @@ func TestALostFullFetchStaysFull(t *testing.T) {
 	o.Against = "body:Z"
 	b.restart(outcome{Outcome: o}) // what the last process found still counts
 	b.restart(wake{})
-	if r := one[ask](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
+	if r := one[requestCheck](b).Request; r.BodyHash != "" || r.Documents[0].TextHash != "" {
 		t.Errorf("got %+v, want a full request again", r)
 	}
 }
@@ -114,14 +114,14 @@ func TestCheckNow(t *testing.T) {
 	b := newBench(t)
 	b.subscribe("c", pipeline.View{})
 	b.do(checkNow{}) // while a check is under way, one more begins behind it
-	none[ask](b)
+	none[requestCheck](b)
 	b.read("A")
-	one[ask](b)
+	one[requestCheck](b)
 	b.unchanged()
-	none[ask](b)
+	none[requestCheck](b)
 	due := one[wakeAt](b).Time
 	b.do(checkNow{})
-	one[ask](b)
+	one[requestCheck](b)
 	b.unchanged()
 	if got := one[wakeAt](b).Time; got != due && due.Sub(b.now) > 10*time.Second {
 		t.Errorf("got the next check at %v, want %v as before", got, due)
@@ -137,14 +137,14 @@ func TestOverduePagesAreSpread(t *testing.T) {
 	due := one[wakeAt](b).Time
 	b.now = due.Add(5*time.Hour + 3*time.Minute)
 	b.do(wake{})
-	none[ask](b)
+	none[requestCheck](b)
 	w := one[wakeAt](b)
 	if d := w.Time.Sub(b.now); d <= 0 || d > time.Minute {
 		t.Errorf("got a check in %v, want it spread over a minute", d)
 	}
 	b.now = w.Time.Add(time.Hour) // late again: it is not put off a second time
 	b.do(wake{})
-	one[ask](b)
+	one[requestCheck](b)
 	b.unchanged()
 	if next := one[wakeAt](b).Time; next.Sub(due)%(10*time.Minute) != 0 {
 		t.Errorf("got the next check at %v, out of the phase of %v", next, due)
@@ -156,12 +156,12 @@ func TestEveryOverridesIntervals(t *testing.T) {
 	b.rules.Every = new(time.Duration)
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
-	one[ask](b)
+	one[requestCheck](b)
 	b.failed(pipeline.FailStatus)
-	one[ask](b)
+	one[requestCheck](b)
 	*b.rules.Every = time.Second
 	b.unchanged()
-	none[ask](b)
+	none[requestCheck](b)
 	if got, want := one[wakeAt](b).Time.Sub(b.now), time.Second; got > want || got <= 0 {
 		t.Errorf("got the next check in %v, want at most %v", got, want)
 	}
@@ -183,7 +183,7 @@ func TestEveryCutsAWaitShort(t *testing.T) {
 	b.rules.Every = &every
 	asked := b.p.Asked
 	b.do(wake{})
-	if got := one[wakeAt](b).Time; got != asked.Add(every) && len(all[ask](b.out)) == 0 {
+	if got := one[wakeAt](b).Time; got != asked.Add(every) && len(all[requestCheck](b.out)) == 0 {
 		t.Errorf("got the next check at %v, want %v", got, asked.Add(every))
 	}
 }
@@ -195,25 +195,25 @@ func TestABudgetEndsRequests(t *testing.T) {
 	b.rules.Every = new(time.Duration)
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
-	one[ask](b)
+	one[requestCheck](b)
 	left--
 	b.unchanged()
-	none[ask](b)
+	none[requestCheck](b)
 	if w := one[wakeAt](b); !w.AtStart {
 		t.Errorf("got wake %+v, want one for the next run", w)
 	}
 	left--
 	for _, a := range []action{wake{}, checkNow{}} {
 		b.do(a)
-		none[ask](b)
+		none[requestCheck](b)
 		b.restart(a)
-		none[ask](b)
+		none[requestCheck](b)
 	}
 	b.subscribe("d", main)
-	none[ask](b)
+	none[requestCheck](b)
 	b.budget, b.rules.Every = nil, nil
 	b.restart(wake{})
-	if r := one[ask](b).Request; len(r.Documents) != 2 {
+	if r := one[requestCheck](b).Request; len(r.Documents) != 2 {
 		t.Errorf("got %+v, want the new document asked for in the next run", r)
 	}
 }
@@ -223,7 +223,7 @@ func TestAtOnce(t *testing.T) {
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	p, out := apply(&b.p, event{URL: page, Now: b.now.Add(time.Second), Rules: b.rules, AtOnce: true, Do: wake{}})
-	if len(all[ask](out)) != 1 || p.Check != 2 {
+	if len(all[requestCheck](out)) != 1 || p.Check != 2 {
 		t.Errorf("got %+v, want a request at once", out)
 	}
 }
@@ -263,7 +263,7 @@ func TestAClockSetBack(t *testing.T) {
 			check := b.p.Check
 			b.back(by)
 			set := b.now
-			if as := all[ask](b.out); len(as) == 0 {
+			if as := all[requestCheck](b.out); len(as) == 0 {
 				b.due()
 			}
 			if got := b.now.Sub(set); got > c.most+time.Second || b.p.Check == check {
@@ -283,7 +283,7 @@ func TestAnAnswerAfterTheClockWasSetBackCounts(t *testing.T) {
 	b.due()
 	b.now = b.now.Add(-3 * time.Hour)
 	b.read("B")
-	if s := one[version](b).Snapshot; s.N != 2 {
+	if s := one[newVersion](b).Snapshot; s.N != 2 {
 		t.Errorf("got %+v", s)
 	}
 	if w := one[wakeAt](b); w.Time.Sub(b.now) > 10*time.Minute+10*time.Second {
@@ -299,7 +299,7 @@ func TestAClockSetForward(t *testing.T) {
 	b.due()
 	b.now = b.now.Add(365 * 24 * time.Hour)
 	b.do(wake{})
-	one[ask](b) // as if the request were lost: that is no failure
+	one[requestCheck](b) // as if the request were lost: that is no failure
 	if b.p.Failures != 0 {
 		t.Errorf("got %d failures", b.p.Failures)
 	}
@@ -346,8 +346,8 @@ func TestTimesThatTheRulesSetAreLeft(t *testing.T) {
 		for range 20 {
 			b.now = b.now.Add(time.Duration(rnd.Int64N(every/2 + 1)))
 			before := b.p
-			a := &application{event: event{URL: page, Now: b.now, Rules: b.rules}, p: before.clone()}
-			a.clamp()
+			a := &applier{event: event{URL: page, Now: b.now, Rules: b.rules}, p: before.clone()}
+			a.clampTimes()
 			after := a.p
 			if after.Due != before.Due || after.Delayed != before.Delayed || after.NotBefore != before.NotBefore || after.Asked != before.Asked ||
 				before.Open != nil && after.Open.Deadline != before.Open.Deadline {

@@ -79,7 +79,7 @@ type Config struct {
 type Stage struct {
 	cfg   Config
 	rules rules
-	run   *run
+	run   *runState
 	cache cache
 
 	mu     sync.RWMutex
@@ -149,8 +149,8 @@ func (s *Stage) SetLanguage(fallback string) {
 	s.cfg.Language = fallback
 }
 
-// fallback returns the language of texts whose language nothing tells.
-func (s *Stage) fallback() string {
+// fallbackLanguage returns the language of texts whose language nothing tells.
+func (s *Stage) fallbackLanguage() string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.cfg.Language
@@ -194,7 +194,7 @@ func (s *Stage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 
 func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	if m.Type == flow.TypeLinks {
-		return s.links(tx, m)
+		return s.handleLinks(tx, m)
 	}
 	epoch := s.cfg.Epoch(m.Key)
 	was, err := s.cache.load(tx, m.Key, epoch)
@@ -206,7 +206,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		before = was.page
 	}
 	rules := s.rulesNow()
-	do, refusal, err := s.action(ctx, tx, before, m, rules)
+	do, refusal, err := s.loadAction(ctx, tx, before, m, rules)
 	if err != nil {
 		return err
 	}
@@ -221,37 +221,37 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
 	case flow.TypeOutcome, flow.TypePushed:
 	case flow.TypeWake:
-		if s.run.early(m.Key) {
+		if s.run.tooEarly(m.Key) {
 			budget = new(int)
 		}
 	default:
-		s.run.tell(m.Key)
+		s.run.noteCommand(m.Key)
 	}
 	page, out := apply(before, event{
 		URL: m.Key, Now: s.cfg.Now().UTC().Round(0), Position: m.Position, Rules: rules,
-		Budget: budget, AtOnce: s.run.atOnce(m.Key), Lost: s.lost(before, epoch), Nonce: rand.Text()[:nonceSize], Do: do,
+		Budget: budget, AtOnce: s.run.checkAtOnce(m.Key), Lost: s.requestLost(before, epoch), Nonce: rand.Text()[:nonceSize], Do: do,
 	})
 	// A list without subscriptions, or with expired ones only, leaves no page to wait for.
 	none := page.Incarnation == "" && (m.Type == flow.TypeApply || m.Type == flow.TypeCheckNow || m.Type == flow.TypeFollow)
 	key, watched := m.Key, page.Incarnation != ""
 	if page.Incarnation != before.Incarnation || none {
-		tx.OnCommit(func() { s.run.lives(key, watched) })
+		tx.OnCommit(func() { s.run.noteIncarnation(key, watched) })
 	}
 	if watched && !page.Fetched() {
-		tx.OnCommit(func() { s.run.rest(key) })
+		tx.OnCommit(func() { s.run.stopFetching(key) })
 	}
 	for _, o := range out {
 		if err := s.execute(ctx, tx, m, page, o); err != nil {
 			return err
 		}
-		if _, ok := o.(clearPage); ok {
+		if _, ok := o.(deleteState); ok {
 			was = nil
 			s.cache.Drop(m.Key)
 		}
 	}
 	if s.cfg.Checks > 0 && page.Open == nil && page.NotBefore.Sub(s.cfg.Now()) > askFor {
 		until := page.NotBefore
-		tx.OnCommit(func() { s.held(key, until) })
+		tx.OnCommit(func() { s.reportHeld(key, until) })
 	}
 	if page.URL == "" || len(out) == 0 {
 		return nil
@@ -272,8 +272,8 @@ func (s *Stage) budget(st flow.State, p *Page, page string, do action) (*int, er
 	return s.run.budget(page), nil
 }
 
-// action decodes m and loads the state that apply needs for it.
-func (s *Stage) action(ctx context.Context, tx flow.Tx, p *Page, m flow.Message, rules rules) (action, *flow.Refusal, error) {
+// loadAction decodes m and loads the state that apply needs for it.
+func (s *Stage) loadAction(ctx context.Context, tx flow.Tx, p *Page, m flow.Message, rules rules) (action, *flow.Refusal, error) {
 	st := tx.State(m.Key)
 	switch m.Type {
 	case flow.TypeOutcome:
@@ -293,21 +293,21 @@ func (s *Stage) action(ctx context.Context, tx flow.Tx, p *Page, m flow.Message,
 		}
 		return do, nil, err
 	case flow.TypePushed:
-		do, err := s.push(ctx, tx, p, m)
+		do, err := s.loadPush(ctx, tx, p, m)
 		return do, nil, err
 	case flow.TypeWake:
 		return wake{}, nil, nil
 	case flow.TypeCheckNow:
 		c, err := flow.CheckNowFrom(m)
 		if err != nil {
-			return nil, malformed(err), nil
+			return nil, malformedCommand(err), nil
 		}
 		return checkNow{After: c.After}, nil, nil
 	case flow.TypeSubscribe, flow.TypeApply, flow.TypeCancel, flow.TypePause, flow.TypeResume, flow.TypeExpire, flow.TypeFollow:
 		if m.Position == "" {
 			return nil, nil, failure.Permanent(fmt.Errorf("command %s did not come through its topic", m.ID))
 		}
-		return command(st, p, m, s.cfg.Acceptable)
+		return decodeCommand(st, p, m, s.cfg.Acceptable)
 	}
 	return nil, nil, m.UnknownType(flow.GroupIndex)
 }

@@ -39,9 +39,9 @@ func subscriptionName(document, client string) string {
 
 func expiredName(document, client string) string { return expiredNames + document + "/" + client }
 
-// nameOf returns the name of a current subscription behind subscriptionsName, and of an expired one
+// subscriptionKey returns the name of a current subscription behind subscriptionsName, and of an expired one
 // behind expiredNames. A document and a client have one subscription, and one more for each tree.
-func nameOf(s flow.Stamped) string {
+func subscriptionKey(s flow.Stamped) string {
 	if s.Followed != nil {
 		return s.Document + "+" + s.Followed.ID + "/" + s.Subscription.Client
 	}
@@ -247,14 +247,14 @@ type CheckRecord struct {
 	Versions map[string]uint64 `cbor:"10,keyasint,omitempty"`
 }
 
-// quiet reports whether a check found nothing new and nothing to say.
-func (r *CheckRecord) quiet() bool {
+// isQuiet reports whether a check found nothing new and nothing to say.
+func (r *CheckRecord) isQuiet() bool {
 	return r.Result == flow.OutcomeUnchanged && r.Class == "" && r.Reason == "" && !r.Offline && len(r.Versions) == 0
 }
 
-// repeats reports whether other, a later check, found nothing new in the same way as r.
-func (r *CheckRecord) repeats(other CheckRecord) bool {
-	return r.quiet() && other.quiet() && r.Status == other.Status && r.Bytes == other.Bytes
+// isRepeat reports whether other, a later check, found nothing new in the same way as r.
+func (r *CheckRecord) isRepeat(other CheckRecord) bool {
+	return r.isQuiet() && other.isQuiet() && r.Status == other.Status && r.Bytes == other.Bytes
 }
 
 // storedRecord is a record as it is stored. Records are sorted by N, because clocks are set

@@ -345,7 +345,7 @@ func TestSizeOfCachedPages(t *testing.T) {
 	for i := range n {
 		url := fmt.Sprint("https://example.com/", i)
 		p := Page{URL: url, Incarnation: "a", Intervals: []intervalCount{{N: 1}}, Origins: []originCount{{"api", 1}}, ETag: url, BodyHash: url + url}
-		p.begin(pipeline.View{}).TextHash = url + url
+		p.addDocument(pipeline.View{}).TextHash = url + url
 		if err := newCache().store(tx, url, 1, nil, &p); err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,9 @@ import (
 )
 
 // subscribe adds one subscription.
-func (a *application) subscribe(s subscribe) {
+func (a *applier) subscribe(s subscribe) {
 	if s.Existing != nil {
-		a.emit(decide{conflict(s.Subscription)})
+		a.emit(decide{conflictRefusal(s.Subscription)})
 		return
 	}
 	if s.Expired != nil && s.Expired.End == flow.EndPaused {
@@ -22,35 +22,35 @@ func (a *application) subscribe(s subscribe) {
 	}
 	var former []flow.Former
 	if s.Expired != nil {
-		a.unlist(*s.Expired)
-		former = succeed(s.Expired.Stamped, s.Subscription, a.Position)
+		a.removeExpired(*s.Expired)
+		former = formerReceivers(s.Expired.Stamped, s.Subscription, a.Position)
 	}
-	a.add(s.Subscription, s.Origin, a.Position, former, nil)
+	a.addSubscription(s.Subscription, s.Origin, a.Position, former, nil)
 	a.emit(decide{})
 }
 
 // replace carries out a replace command.
-func (a *application) replace(r replace) {
+func (a *applier) replace(r replace) {
 	existing := make(map[string]flow.Stamped, len(r.Existing))
 	for _, e := range r.Existing {
-		existing[subscriptionsName+nameOf(e)] = e
+		existing[subscriptionsName+subscriptionKey(e)] = e
 	}
 	expired := make(map[string]ExpiredSubscription, len(r.Expired))
 	for _, x := range r.Expired {
-		expired[subscriptionsName+nameOf(x.Stamped)] = x
+		expired[subscriptionsName+subscriptionKey(x.Stamped)] = x
 	}
 	wanted := make(map[string]bool, len(r.Subscriptions))
 	for _, s := range r.Subscriptions {
-		name := a.name(s)
+		name := a.storedName(s)
 		wanted[name] = true
 		if e, ok := existing[name]; ok && e.Origin != r.Origin && r.Origin == flow.OriginAPI {
-			a.emit(decide{conflict(s)})
+			a.emit(decide{conflictRefusal(s)})
 			return
 		}
 	}
 	var refusal *flow.Refusal
 	for i, s := range r.Subscriptions {
-		name := a.name(s)
+		name := a.storedName(s)
 		e, stands := existing[name]
 		x, listed := expired[name]
 		switch {
@@ -58,72 +58,72 @@ func (a *application) replace(r replace) {
 			listed && x.End == flow.EndPaused && x.Origin == flow.OriginAPI && r.Origin != flow.OriginAPI:
 			// A list does not replace what was made at run time.
 			before := refusal
-			refusal = conflict(s)
+			refusal = conflictRefusal(s)
 			refusal.Message += " by a subscription made at run time, which stays; cancel it and reload the configuration to use that of the configuration"
 			if before != nil {
 				refusal.Message = before.Message + "\n" + refusal.Message
 			}
-		case stands && e.Origin == r.Origin && same(e.Subscription, s):
+		case stands && e.Origin == r.Origin && equalSubscriptions(e.Subscription, s):
 		case stands:
-			a.end(e, "")
-			a.add(s, r.Origin, e.Incarnation, succeed(e, s, e.Incarnation), nil)
-		case listed && !r.Resume && x.Origin == r.Origin && same(x.Subscription, s):
+			a.endSubscription(e, "")
+			a.addSubscription(s, r.Origin, e.Incarnation, formerReceivers(e, s, e.Incarnation), nil)
+		case listed && !r.Resume && x.Origin == r.Origin && equalSubscriptions(x.Subscription, s):
 			// It stays expired until it is changed or resumed.
 		case listed && !r.Resume && x.Origin == r.Origin && x.End == flow.EndPaused:
 			// It stays paused, and resumes with the new settings.
-			x.Former = succeed(x.Stamped, s, x.Incarnation)
+			x.Former = formerReceivers(x.Stamped, s, x.Incarnation)
 			x.Subscription = s
-			a.emit(listExpired{x})
+			a.emit(storeExpired{x})
 		default:
 			// The position of the command is not unique: it may list several subscriptions.
 			incarnation := fmt.Sprintf("%s/%d", a.Position, i)
 			var former []flow.Former
 			if listed {
-				a.unlist(x)
+				a.removeExpired(x)
 				delete(expired, name)
-				former = succeed(x.Stamped, s, incarnation)
+				former = formerReceivers(x.Stamped, s, incarnation)
 			}
-			a.add(s, r.Origin, incarnation, former, nil)
+			a.addSubscription(s, r.Origin, incarnation, former, nil)
 		}
 	}
 	a.replaceKeep(r)
 	for _, e := range r.Existing {
-		if e.Origin == r.Origin && !wanted[subscriptionsName+nameOf(e)] {
-			a.end(e, flow.EndCancelled)
+		if e.Origin == r.Origin && !wanted[subscriptionsName+subscriptionKey(e)] {
+			a.endSubscription(e, flow.EndCancelled)
 		}
 	}
 	var missing []ExpiredSubscription
 	for _, x := range r.Expired {
-		name := subscriptionsName + nameOf(x.Stamped)
+		name := subscriptionsName + subscriptionKey(x.Stamped)
 		if x.Origin == r.Origin && !wanted[name] {
 			missing = append(missing, x)
 			delete(expired, name)
 		}
 	}
 	for _, x := range missing {
-		a.unlist(x)
+		a.removeExpired(x)
 		// A receiver gets one timeout notification for all subscriptions of a client, so it is
 		// withdrawn with the last of them.
-		a.withdraw(x.Stamped, func(to pipeline.Receiver) bool {
+		a.withdrawNotifications(x.Stamped, func(to pipeline.Receiver) bool {
 			for _, other := range expired { // what stays
-				if other.End != flow.EndPaused && other.Subscription.Client == x.Subscription.Client && names(other.Subscription, to.Sink) {
+				if other.End != flow.EndPaused && other.Subscription.Client == x.Subscription.Client && hasReceiver(other.Subscription, to.Sink) {
 					return true
 				}
 			}
 			return false
 		})
 	}
-	a.tidy()
+	a.removeUnwatched()
 	a.emit(decide{refusal})
 }
 
-// name is the name under which s is stored.
-func (a *application) name(s pipeline.Subscription) string {
+// storedName is the name under which s is stored.
+func (a *applier) storedName(s pipeline.Subscription) string {
 	return subscriptionName(flow.DocumentID(a.URL, s.View), s.Client)
 }
 
 // cancel ends a client's subscriptions and deletes its expired ones.
-func (a *application) cancel(c cancel) {
+func (a *applier) cancel(c cancel) {
 	if len(c.Existing)+len(c.Expired) == 0 {
 		if c.Root != "" {
 			a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf(
@@ -134,25 +134,25 @@ func (a *application) cancel(c cancel) {
 		return
 	}
 	for _, e := range c.Existing {
-		a.end(e, flow.EndCancelled)
+		a.endSubscription(e, flow.EndCancelled)
 	}
 	for _, x := range c.Expired {
-		a.unlist(x)
-		a.withdraw(x.Stamped, nil)
+		a.removeExpired(x)
+		a.withdrawNotifications(x.Stamped, nil)
 	}
-	a.tidy()
+	a.removeUnwatched()
 	a.emit(decide{})
 }
 
-// add begins a record for s, and an incarnation of the page if there is none. former are the
+// addSubscription begins a record for s, and an incarnation of the page if there is none. former are the
 // receivers to which earlier records of the same document and client may still deliver. followed is
 // set if s is part of a tree.
-func (a *application) add(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) {
-	a.live()
+func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) {
+	a.beginIncarnation()
 	p := a.p
-	d := a.begin(s.View)
+	d := a.beginDocument(s.View)
 	d.Subscriptions++
-	p.count(s.Interval, 1)
+	p.countInterval(s.Interval, 1)
 	p.countOrigin(origin, 1)
 	p.Stamp++
 	r := flow.Stamped{
@@ -164,36 +164,36 @@ func (a *application) add(s pipeline.Subscription, origin, incarnation string, f
 	a.countFollow(r, 1)
 }
 
-// end ends the record e. why is one of the flow.End constants, or empty if another record of
+// endSubscription ends the record e. why is one of the flow.End constants, or empty if another record of
 // the same subscription follows. It returns the ended record.
-func (a *application) end(e flow.Stamped, why string) flow.Stamped {
+func (a *applier) endSubscription(e flow.Stamped, why string) flow.Stamped {
 	p := a.p
 	d := p.Document(e.Document)
 	d.Subscriptions--
-	p.count(e.Subscription.Interval, -1)
+	p.countInterval(e.Subscription.Interval, -1)
 	p.countOrigin(e.Origin, -1)
 	p.Stamp++
 	e.Stamp, e.Until, e.End = p.Stamp, d.N, why
 	a.emit(stamp{e})
 	a.countFollow(e, -1)
 	if why == flow.EndCancelled {
-		a.withdraw(e, nil)
+		a.withdrawNotifications(e, nil)
 	}
 	return e
 }
 
-// withdraw takes back undelivered notifications of s and of the records before it, except at
+// withdrawNotifications takes back undelivered notifications of s and of the records before it, except at
 // receivers for which kept is true.
-func (a *application) withdraw(s flow.Stamped, kept func(pipeline.Receiver) bool) {
-	for _, f := range told(s) {
+func (a *applier) withdrawNotifications(s flow.Stamped, kept func(pipeline.Receiver) bool) {
+	for _, f := range receiversTold(s) {
 		if kept == nil || !kept(f.Receiver) {
 			a.emit(withdraw{flow.Withdraw{Receiver: f.Receiver, Subscription: f.Subscription, Page: s.Page}})
 		}
 	}
 }
 
-// told lists the receivers to which s and the records before it may have sent notifications.
-func told(s flow.Stamped) []flow.Former {
+// receiversTold lists the receivers to which s and the records before it may have sent notifications.
+func receiversTold(s flow.Stamped) []flow.Former {
 	all := slices.Clone(s.Former)
 	for _, r := range s.Subscription.Receivers() {
 		all = append(all, flow.Former{Receiver: r, Subscription: s.Incarnation})
@@ -205,11 +205,11 @@ func told(s flow.Stamped) []flow.Former {
 // up long ago.
 const maxFormer = 64
 
-// succeed returns Stamped.Former for the record of next, which follows e and has the given
+// formerReceivers returns Stamped.Former for the record of next, which follows e and has the given
 // incarnation.
-func succeed(e flow.Stamped, next pipeline.Subscription, incarnation string) []flow.Former {
-	former := slices.DeleteFunc(told(e), func(f flow.Former) bool {
-		return f.Subscription == incarnation && names(next, f.Receiver.Sink)
+func formerReceivers(e flow.Stamped, next pipeline.Subscription, incarnation string) []flow.Former {
+	former := slices.DeleteFunc(receiversTold(e), func(f flow.Former) bool {
+		return f.Subscription == incarnation && hasReceiver(next, f.Receiver.Sink)
 	})
 	if len(former) == 0 {
 		return nil
@@ -217,36 +217,36 @@ func succeed(e flow.Stamped, next pipeline.Subscription, incarnation string) []f
 	return former[max(len(former)-maxFormer, 0):]
 }
 
-// same reports whether two subscriptions are equal.
-func same(a, b pipeline.Subscription) bool {
+// equalSubscriptions reports whether two subscriptions are equal.
+func equalSubscriptions(a, b pipeline.Subscription) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
 // replaceKeep sets whether the origin of r keeps the page without subscriptions.
-func (a *application) replaceKeep(r replace) {
+func (a *applier) replaceKeep(r replace) {
 	gone := a.p.Expiry
 	switch {
 	case r.Keep && !r.Resume && gone != nil && slices.Contains(gone.Keep, r.Origin) &&
 		slices.Contains(a.p.Unasked, r.Origin) == (r.KeepInterval == pipeline.Never):
 		// It stays expired until it is changed or resumed.
 	case r.Keep:
-		a.keep(r.Origin)
-		a.p.keepEvery(r.Origin, r.KeepInterval)
-		a.p.keepIn(r.Origin, r.Language)
-		a.p.retainFor(r.Origin, r.Retention)
+		a.keepPage(r.Origin)
+		a.p.setAsked(r.Origin, r.KeepInterval)
+		a.p.setLanguage(r.Origin, r.Language)
+		a.p.setRetention(r.Origin, r.Retention)
 	case r.Client == "":
 		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
-		a.p.keepEvery(r.Origin, pipeline.Interval{})
-		a.p.keepIn(r.Origin, "")
-		a.p.retainFor(r.Origin, retention{})
+		a.p.setAsked(r.Origin, pipeline.Interval{})
+		a.p.setLanguage(r.Origin, "")
+		a.p.setRetention(r.Origin, retention{})
 		a.forgetKept(r.Origin)
 	}
 }
 
 // forgetKept forgets that origin kept the page before the page expired.
-func (a *application) forgetKept(origin string) {
+func (a *applier) forgetKept(origin string) {
 	p := a.p
 	if p.Expiry == nil {
 		return
@@ -257,22 +257,22 @@ func (a *application) forgetKept(origin string) {
 	}
 }
 
-// keep notes that origin keeps the page without subscriptions. The page then has a document for
+// keepPage notes that origin keeps the page without subscriptions. The page then has a document for
 // the whole page.
-func (a *application) keep(origin string) {
-	a.live()
+func (a *applier) keepPage(origin string) {
+	a.beginIncarnation()
 	a.forgetKept(origin)
-	a.begin(pipeline.View{})
+	a.beginDocument(pipeline.View{})
 	if !slices.Contains(a.p.Keep, origin) {
 		a.p.Keep = append(a.p.Keep, origin)
 		slices.Sort(a.p.Keep)
 	}
 }
 
-// begin returns the document of v as Page.begin does. One that rested before this event is read as soon as
+// beginDocument returns the document of v as Page.begin does. One that rested before this event is read as soon as
 // possible.
-func (a *application) begin(v pipeline.View) *Document {
-	d := a.p.begin(v)
+func (a *applier) beginDocument(v pipeline.View) *Document {
+	d := a.p.addDocument(v)
 	if slices.Contains(a.resting, d.ID) {
 		d.Since = a.p.Check // the outstanding request may have been made before the pause
 		a.p.Soon = true
@@ -280,8 +280,8 @@ func (a *application) begin(v pipeline.View) *Document {
 	return d
 }
 
-// live begins an incarnation of the page if there is none.
-func (a *application) live() {
+// beginIncarnation begins an incarnation of the page if there is none.
+func (a *applier) beginIncarnation() {
 	if a.exists() {
 		return
 	}
@@ -295,45 +295,45 @@ func (a *application) live() {
 	}
 }
 
-// tidy removes documents that nobody watches any more. If none is left, the page ends. A document all
+// removeUnwatched removes documents that nobody watches any more. If none is left, the page ends. A document all
 // of whose subscriptions are paused stays with its versions, and is not read.
-func (a *application) tidy() {
-	a.dropLinks()
+func (a *applier) removeUnwatched() {
+	a.dropUnusedLinks()
 	p := a.p
 	if !a.exists() {
-		if p.URL != "" && !p.leaves(p.Expiry) {
-			a.emit(ended{}) // of no incarnation: later stages forget the page
-			a.over(nil)
+		if p.URL != "" && !p.leavesState(p.Expiry) {
+			a.emit(pageEnded{}) // of no incarnation: later stages forget the page
+			a.clearPage(nil)
 		}
 		return
 	}
 	for _, d := range slices.Clone(p.Documents) {
 		switch {
-		case !p.rests(&d):
+		case !p.isResting(&d):
 		case d.Paused > 0:
 			rested := p.Document(d.ID)
 			rested.Rested, rested.Candidate, rested.Stood = true, "", 0
 		default:
-			p.drop(d.ID)
+			p.removeDocument(d.ID)
 			a.emit(dropDocument{d.ID})
 		}
 	}
 	if len(p.Documents) == 0 {
-		a.emit(ended{p.Incarnation, p.Stamp, nil, p.leaves(p.Expiry)})
-		a.over(p.Expiry)
+		a.emit(pageEnded{p.Incarnation, p.Stamp, nil, p.leavesState(p.Expiry)})
+		a.clearPage(p.Expiry)
 	}
 }
 
-// leaves reports whether expired subscriptions, or origins in e that kept the page, must be
+// leavesState reports whether expired subscriptions, or origins in e that kept the page, must be
 // stored after p ended.
-func (p *Page) leaves(e *Expiry) bool { return p.Expired > 0 || e != nil && len(e.Keep) > 0 }
+func (p *Page) leavesState(e *Expiry) bool { return p.Expired > 0 || e != nil && len(e.Keep) > 0 }
 
-// over clears the page, except what is stored of an expired page.
-func (a *application) over(e *Expiry) {
+// clearPage clears the page, except what is stored of an expired page.
+func (a *applier) clearPage(e *Expiry) {
 	p := a.p
-	if !p.leaves(e) {
+	if !p.leavesState(e) {
 		*a.p = Page{}
-		a.emit(clearPage{All: true})
+		a.emit(deleteState{All: true})
 		return
 	}
 	*a.p = Page{
@@ -341,5 +341,5 @@ func (a *application) over(e *Expiry) {
 		Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions, PauseEnd: p.PauseEnd,
 		Origins: p.Origins,
 	}
-	a.emit(clearPage{})
+	a.emit(deleteState{})
 }

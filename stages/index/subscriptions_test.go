@@ -57,7 +57,7 @@ func TestSubscribeStampsInOrder(t *testing.T) {
 	wantStamps(b, "b api 2/2 (1,-] S/4")
 	b.due()
 	b.read("B")
-	if s := one[version](b).Snapshot; s.Stamp != 2 || s.N != 2 {
+	if s := one[newVersion](b).Snapshot; s.Stamp != 2 || s.N != 2 {
 		t.Errorf("got %+v, want version 2 behind stamp 2", s)
 	}
 	b.subscribe("c", pipeline.View{})
@@ -90,7 +90,7 @@ func TestCancelTakesAllOfTheClient(t *testing.T) {
 	if got := one[dropDocument](b).Document; got != whole {
 		t.Errorf("got %s dropped, want the document that nobody watches", got)
 	}
-	none[ended](b)
+	none[pageEnded](b)
 	if len(b.p.Documents) != 1 || b.p.Documents[0].Subscriptions != 1 {
 		t.Errorf("got %+v, want one document with one subscription", b.p.Documents)
 	}
@@ -104,7 +104,7 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 	late := b.outcome(flow.OutcomeRead)
 	late.Document, late.Parts, late.TextHash = whole, 1, "text:B"
 	b.cancel("a")
-	if got := one[ended](b).Incarnation; got != "S/1" {
+	if got := one[pageEnded](b).Incarnation; got != "S/1" {
 		t.Errorf("got %q ended, want S/1", got)
 	}
 	if b.p.Incarnation != "" || b.p.Check != 0 {
@@ -118,7 +118,7 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 	}
 	b.subscribe("a", pipeline.View{})
 	wantStamps(b, fmt.Sprintf("a api 1/1 (0,-] S/%d", b.n))
-	if r := one[ask](b).Request; r.Incarnation == "S/1" || r.BodyHash != "" {
+	if r := one[requestCheck](b).Request; r.Incarnation == "S/1" || r.BodyHash != "" {
 		t.Errorf("got %+v, want a new life", r)
 	}
 	late.Check = b.p.Check
@@ -126,7 +126,7 @@ func TestTheLastCancelEndsThePage(t *testing.T) {
 		t.Errorf("got %+v of an outcome of the life before", out)
 	}
 	b.read("C")
-	if s := one[version](b).Snapshot; s.N != 1 || s.Previous != 0 {
+	if s := one[newVersion](b).Snapshot; s.N != 1 || s.Previous != 0 {
 		t.Errorf("got %+v, want a fresh baseline", s)
 	}
 }
@@ -137,7 +137,7 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 	b.subscribe("a", pipeline.View{})
 	id := flow.DocumentID(page, main)
 	readBoth := func(text string) {
-		for len(all[ask](b.out)) == 0 {
+		for len(all[requestCheck](b.out)) == 0 {
 			b.due()
 		}
 		for i, d := range b.p.Documents {
@@ -158,13 +158,13 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 		o := stale
 		o.Document, o.Part, o.Parts, o.TextHash, o.BodyHash = d, i, 2, "text:C", "body:C"
 		b.do(outcome{Outcome: o})
-		for _, v := range all[version](b.out) {
+		for _, v := range all[newVersion](b.out) {
 			if v.Snapshot.Document == whole {
 				t.Errorf("got %+v of a check that was asked for before", v.Snapshot)
 			}
 		}
 	}
-	if r := one[ask](b).Request; r.BodyHash != "" {
+	if r := one[requestCheck](b).Request; r.BodyHash != "" {
 		t.Errorf("got %+v, want a full request for the returned document", r)
 	}
 	readBoth("C")
@@ -172,7 +172,7 @@ func TestADocumentThatReturnsRepeatsNoNumber(t *testing.T) {
 	if s.N != 3 || s.Oldest != 3 {
 		t.Errorf("got %+v, want the baseline to be number 3", s)
 	}
-	for _, v := range all[version](b.out) {
+	for _, v := range all[newVersion](b.out) {
 		if v.Snapshot.Document == whole && v.Snapshot.Previous != 0 {
 			t.Errorf("got %+v, want a baseline", v.Snapshot)
 		}
@@ -252,7 +252,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("got %s dropped, want the old document", got)
 	}
 	b.replace("yaml", false)
-	one[ended](b)
+	one[pageEnded](b)
 	decided(b, 0)
 	b.replace("yaml", false)
 	decided(b, 0)
@@ -293,7 +293,7 @@ func TestPause(t *testing.T) {
 
 	b.pause("a")
 	b.pause("b")
-	if none[ended](b); !b.p.Rests() || b.p.Expired != 2 {
+	if none[pageEnded](b); !b.p.Rests() || b.p.Expired != 2 {
 		t.Errorf("got %+v, want a page that rests", b.p)
 	}
 	b.resume("", "")
@@ -321,23 +321,23 @@ func TestReplaceForOneClient(t *testing.T) {
 func TestAKeptPageLivesAlone(t *testing.T) {
 	b := newBench(t)
 	b.replace("yaml", true)
-	if r := one[ask](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
+	if r := one[requestCheck](b).Request; len(r.Documents) != 1 || r.Documents[0].ID != whole {
 		t.Errorf("got %+v, want the whole page asked for", r)
 	}
 	b.read("A")
 	b.subscribe("a", pipeline.View{})
 	b.subscribe("a", main)
 	b.cancel("a")
-	none[ended](b)
+	none[pageEnded](b)
 	if got := one[dropDocument](b).Document; got == whole {
 		t.Error("the kept document went")
 	}
 	b.replace("watch", false) // another origin's empty list
-	none[ended](b)
+	none[pageEnded](b)
 	b.do(replace{Origin: "yaml", Client: "a"}) // a list of one client says nothing of the page
-	none[ended](b)
+	none[pageEnded](b)
 	b.replace("yaml", false)
-	one[ended](b)
+	one[pageEnded](b)
 }
 
 func TestTheMostImpatientDecides(t *testing.T) {

@@ -64,8 +64,8 @@ const (
 // that change with every check, such as those with session IDs, would otherwise replace all pages in
 // every round.
 const (
-	treeDay   = 24 * time.Hour
-	treeTurns = 3
+	treeDay     = 24 * time.Hour
+	maxTurnover = 3
 )
 
 // followRules are the rules of a pipeline.Follow, ready for use.
@@ -98,14 +98,14 @@ func newFollowRules(s pipeline.Subscription) followRules {
 	return r
 }
 
-// near reports whether the host of page may be visited. hosts are those that sameHost permits.
-func (r followRules) near(page string, hosts map[string]bool) bool {
+// allowsHost reports whether the host of page may be visited. hosts are those that sameHost permits.
+func (r followRules) allowsHost(page string, hosts map[string]bool) bool {
 	return !r.sameHost || hosts[hostOf(page)]
 }
 
-// allow reports whether a link to page may be followed. hosts are those that sameHost permits.
-func (r followRules) allow(page string, hosts map[string]bool) bool {
-	if !r.near(page, hosts) {
+// allowsLink reports whether a link to page may be followed. hosts are those that sameHost permits.
+func (r followRules) allowsLink(page string, hosts map[string]bool) bool {
+	if !r.allowsHost(page, hosts) {
 		return false
 	}
 	matches := func(list []*regexp.Regexp) bool {
@@ -139,8 +139,8 @@ func newTree(root string, state treeState, pages map[string]*treePage) *tree {
 	return t
 }
 
-// expands reports whether the links of p are followed.
-func (t *tree) expands(p *treePage) bool {
+// followsLinksOf reports whether the links of p are followed.
+func (t *tree) followsLinksOf(p *treePage) bool {
 	return p.Depth < t.rules.depth && p.Sitemap == t.rules.sitemap
 }
 
@@ -153,8 +153,8 @@ func (t *tree) hosts() map[string]bool {
 	return hosts
 }
 
-// report stores the links of a page. It returns false if the page is not in the tree.
-func (t *tree) report(page string, l flow.Links) bool {
+// storeLinks stores the links of a page. It returns false if the page is not in the tree.
+func (t *tree) storeLinks(page string, l flow.Links) bool {
 	p := t.pages[page]
 	if p == nil {
 		return false
@@ -174,7 +174,7 @@ func (t *tree) candidates(urls []string) []string {
 	left := t.rules.pages + 1
 	for _, url := range urls {
 		watched := t.pages[url] != nil
-		if !watched && left == 0 || !t.rules.allow(url, hosts) {
+		if !watched && left == 0 || !t.rules.allowsLink(url, hosts) {
 			continue
 		}
 		if !watched {
@@ -185,10 +185,10 @@ func (t *tree) candidates(urls []string) []string {
 	return all
 }
 
-// modified notes when the pages of a sitemap were modified. It returns the pages of the tree for which it
+// noteModified notes when the pages of a sitemap were modified. It returns the pages of the tree for which it
 // noted a new time, and those of them for which it had noted an earlier one. The others are new, and are
 // checked anyway.
-func (t *tree) modified(l flow.Links) (noted, later []string) {
+func (t *tree) noteModified(l flow.Links) (noted, later []string) {
 	for i, at := range l.Modified[:min(len(l.Modified), len(l.URLs))] {
 		url := l.URLs[i]
 		p := t.pages[url]
@@ -219,7 +219,7 @@ type treeChange struct {
 // pages of the tree. Pages of the tree to which a path still leads stay, unless max_pages was lowered. If
 // there is no room for all others, those at the ends of the shortest paths come first.
 func (t *tree) grow(now time.Time) treeChange {
-	found := t.reach()
+	found := t.reachable()
 	stay, kept := make(map[string]bool), 0
 	for _, url := range found.order {
 		switch {
@@ -240,10 +240,10 @@ func (t *tree) grow(now time.Time) treeChange {
 			continue
 		}
 		if sitemap := found.sitemaps[url]; d != p.Depth || sitemap != p.Sitemap {
-			before := t.expands(p)
+			before := t.followsLinksOf(p)
 			p.Depth, p.Sitemap = d, sitemap
 			c.Depths = append(c.Depths, url)
-			if before != t.expands(p) {
+			if before != t.followsLinksOf(p) {
 				c.Moved = append(c.Moved, url)
 			}
 		}
@@ -265,7 +265,7 @@ func (t *tree) grow(now time.Time) treeChange {
 			tooMany++
 		case !sitemap && pages >= t.rules.pages:
 			full++
-		case t.Begun >= treeTurns*most:
+		case t.Begun >= maxTurnover*most:
 			fast++
 		default:
 			t.Begun++
@@ -313,8 +313,8 @@ func (t *tree) count() (pages, sitemaps int) {
 	return pages, sitemaps
 }
 
-// reached is what reach finds.
-type reached struct {
+// reachablePages is what reach finds.
+type reachablePages struct {
 	// order has the root and the pages that a path of links leads to, the shortest paths first.
 	order []string
 	// depths are the lengths of the shortest paths, and from the pages with the last links of them.
@@ -328,9 +328,9 @@ type reached struct {
 	listed int
 }
 
-// reach finds the pages that a path of links leads to.
-func (t *tree) reach() reached {
-	r := reached{
+// reachable finds the pages that a path of links leads to.
+func (t *tree) reachable() reachablePages {
+	r := reachablePages{
 		order: []string{t.root}, depths: map[string]int{t.root: 0}, from: make(map[string]string),
 		sitemaps: map[string]bool{t.root: t.rules.sitemap},
 	}
@@ -354,7 +354,7 @@ func (t *tree) reach() reached {
 			if _, seen := r.depths[url]; seen || refused[url] {
 				continue
 			}
-			if p.Index && !t.rules.near(url, hosts) || !p.Index && !t.rules.allow(url, hosts) {
+			if p.Index && !t.rules.allowsHost(url, hosts) || !p.Index && !t.rules.allowsLink(url, hosts) {
 				refused[url] = true
 				continue
 			}

@@ -34,7 +34,7 @@ func crawl(t *tree, links func(path string) []string) int {
 			}
 			l.URLs = append(l.URLs, path)
 		}
-		t.report(page, l)
+		t.storeLinks(page, l)
 		c := t.grow(treeNow)
 		todo = append(todo, c.Begun...)
 		todo = append(todo, c.Moved...)
@@ -84,7 +84,7 @@ func TestTreeDropsWhatOnlyAVanishedLinkHeldUp(t *testing.T) {
 	if got, want := paths(tr), "/a:1 /b:1 /both:2 /x:2 /y:3"; got != want {
 		t.Fatalf("got %s, want %s", got, want)
 	}
-	tr.report(linkSite+"/", flow.Links{URLs: []string{linkSite + "/b"}})
+	tr.storeLinks(linkSite+"/", flow.Links{URLs: []string{linkSite + "/b"}})
 	c := tr.grow(treeNow)
 	// x and y link to each other, which does not keep them.
 	if got, want := fmt.Sprint(c.Ended), fmt.Sprint([]string{linkSite + "/a", linkSite + "/x", linkSite + "/y"}); got != want {
@@ -176,7 +176,7 @@ func TestTreeWhosePagesChangeWithEveryCheckComesToRest(t *testing.T) {
 		for k := range 5 {
 			l.URLs = append(l.URLs, fmt.Sprintf("%s/?visit=%d-%d", linkSite, i, k))
 		}
-		tr.report(tr.root, l)
+		tr.storeLinks(tr.root, l)
 		c := tr.grow(at)
 		begun += len(c.Begun)
 		if c.Bounded {
@@ -186,11 +186,11 @@ func TestTreeWhosePagesChangeWithEveryCheckComesToRest(t *testing.T) {
 	for i := range 100 {
 		round(i, treeNow.Add(time.Duration(i)*time.Minute))
 	}
-	if begun != treeTurns*5 || bounded != 1 || !strings.Contains(tr.Bounded, "too fast") {
+	if begun != maxTurnover*5 || bounded != 1 || !strings.Contains(tr.Bounded, "too fast") {
 		t.Errorf("%d pages began, the bound was reported %d times: %q", begun, bounded, tr.Bounded)
 	}
 	round(100, treeNow.Add(treeDay+time.Hour))
-	if begun != (treeTurns+1)*5 {
+	if begun != (maxTurnover+1)*5 {
 		t.Errorf("%d pages began after a day", begun)
 	}
 }
@@ -216,7 +216,7 @@ func TestTreeFollowsTheRulesForURLs(t *testing.T) {
 
 func TestTreeFollowsTheHostThatTheRootRedirectsTo(t *testing.T) {
 	tr := followTree(pipeline.Follow{})
-	tr.report(tr.root, flow.Links{At: "http://www.example.com/", URLs: []string{"http://www.example.com/a", "http://other.example/"}})
+	tr.storeLinks(tr.root, flow.Links{At: "http://www.example.com/", URLs: []string{"http://www.example.com/a", "http://other.example/"}})
 	if c := tr.grow(treeNow); fmt.Sprint(c.Begun) != "[http://www.example.com/a]" {
 		t.Errorf("followed: %v", c.Begun)
 	}
