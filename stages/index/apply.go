@@ -227,7 +227,7 @@ type withdraw struct{ flow.Withdraw }
 // storeExpired stores an expired subscription until it is restarted or cancelled.
 type storeExpired struct{ ExpiredSubscription }
 
-// deleteExpired deletes the expired subscription with the name of nameOf.
+// deleteExpired deletes the expired subscription with the name of subscriptionKey.
 type deleteExpired struct{ Name string }
 
 // healthEvent publishes a health event.

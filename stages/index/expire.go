@@ -211,7 +211,7 @@ func (a *applier) resume(r resume) bool {
 	return resumed || r.Receiver == ""
 }
 
-// pauseOver reports whether x was paused until now, or until an earlier time.
+// pauseOver reports whether the pause of x ended: it was paused until now, or until an earlier time.
 func (x *ExpiredSubscription) pauseOver(now time.Time) bool {
 	return x.End == flow.EndPaused && !x.PausedUntil.IsZero() && !x.PausedUntil.After(now)
 }

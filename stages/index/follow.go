@@ -152,7 +152,7 @@ func (a *applier) countFollow(s flow.Stamped, n int) {
 	case n > 0 && p.LinksHash != "":
 		a.emit(reportLinks{root})
 	case n > 0:
-		p.Soon = true // standsFor has it fetched in full
+		p.Soon = true // bodyStandsFor has it fetched in full
 	}
 }
 
@@ -282,7 +282,7 @@ func (s *Stage) handleLinks(tx flow.Tx, m flow.Message) error {
 	return nil
 }
 
-// checkModified asks for a check of the pages of t that were modified since their last check, as the sitemap l
+// checkModified requests a check of the pages of t that were modified since their last check, as the sitemap l
 // says. A limited run checks all pages anyway.
 func (s *Stage) checkModified(tx flow.Tx, st flow.State, m flow.Message, id string, t *tree, l flow.Links) error {
 	noted, later := t.noteModified(l)

@@ -19,13 +19,13 @@ import (
 const (
 	pageName          = flow.Small + "page" // the Page without its Progress
 	progressName      = flow.WakeName       // the page's wake and its storedProgress
-	subscriptionsName = "sub/"              // sub/<document>/<client>, or see nameOf
+	subscriptionsName = "sub/"              // sub/<document>/<client>, or see subscriptionKey
 	versionsName      = "v/"                // v/<document>/<n, 20 digits>
 	screenshotsName   = "pic/"              // pic/<document>/<n, 20 digits>: the picture of the page with a version
 	tokensName        = "tok/"              // tok/<document>: the tokens of the current version
 	sketchName        = "sim/"              // sim/<document>: the text.Sketch of the current version, unless it is short
 	itemsName         = "itm/"              // itm/<document>: feed.Seen
-	expiredNames      = "exp/"              // exp/<document>/<client>, or see nameOf
+	expiredNames      = "exp/"              // exp/<document>/<client>, or see subscriptionKey
 	historyName       = flow.Small + "h/"   // h/<number of the record mod historySize, 2 digits>
 	bodyName          = "body"              // the last body that contains current texts
 	linksName         = "links"             // the links of the page, if somebody follows them

@@ -60,7 +60,7 @@ const (
 	maxSitemapDepth = 4 // of pages
 )
 
-// treeDay is the time in which at most treeTurns times MaxPages pages are added to a tree. URLs
+// treeDay is the time in which at most maxTurnover times MaxPages pages are added to a tree. URLs
 // that change with every check, such as those with session IDs, would otherwise replace all pages in
 // every round.
 const (

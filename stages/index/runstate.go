@@ -9,7 +9,7 @@ import (
 	"github.com/vokter/vokter/internal/lease"
 )
 
-// runState is what one process knows of its pages and does not store. Except told and requests that
+// runState is what one process knows of its pages and does not store. Except commanded and requests that
 // begin, it changes after commits only. One commit may cover several messages of a page.
 type runState struct {
 	limit int
