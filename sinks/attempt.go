@@ -52,46 +52,46 @@ func (a *Attempt) addressed(seq uint64) (n flow.Addressed, ok bool) {
 	return flow.Addressed{}, false
 }
 
-// has reports whether one of the Notifications is of a subscription.
-func (a Attempt) has(subscription string) bool {
+// hasSubscription reports whether one of the Notifications is of a subscription.
+func (a Attempt) hasSubscription(subscription string) bool {
 	return slices.ContainsFunc(a.contexts, func(c attemptContext) bool { return c.subscription == subscription })
 }
 
-// ending is how the delivery of one notification ended: the error of Sink.Deliver, and what
+// deliveryResult is how the delivery of one notification ended: the error of Sink.Deliver, and what
 // the sink set through its pipeline.Attempt.
-type ending struct {
-	err  error
-	said said
+type deliveryResult struct {
+	err    error
+	report sinkReport
 }
 
-// result is the body of typeResult.
-type result struct {
+// resultBody is the body of typeResult.
+type resultBody struct {
 	Attempt uint64 `json:"attempt"`
-	// Before are the notifications that were delivered before the last one tried. The other
+	// DeliveredBefore are the notifications that were delivered before the last one tried. The other
 	// fields are about that one.
-	Before []said `json:"before,omitempty"`
+	DeliveredBefore []sinkReport `json:"before,omitempty"`
 	// Ready is when the rate of the sink let the attempt begin, zero where Config.Hand made it.
 	Ready time.Time `json:"ready,omitzero"`
-	outcome
-	said
+	attemptOutcome
+	sinkReport
 }
 
 // Result returns the message that reports to Delivery.Process how a ended. errs are what
 // Sink.Deliver returned for the first len(errs) Notifications, at least one; the others were
 // not tried. Only the last may be an error. A flow.Poster brings the message to its lane.
 func (a Attempt) Result(errs ...error) flow.Message {
-	ends := make([]ending, len(errs))
+	ends := make([]deliveryResult, len(errs))
 	for i, err := range errs {
 		ends[i].err = err
 	}
-	return a.result(ends, time.Time{})
+	return a.newResult(ends, time.Time{})
 }
 
-func (a Attempt) result(ends []ending, ready time.Time) flow.Message {
+func (a Attempt) newResult(ends []deliveryResult, ready time.Time) flow.Message {
 	last := ends[len(ends)-1]
-	r := result{Attempt: a.Number, Ready: ready, outcome: outcomeOf(last.err), said: last.said}
+	r := resultBody{Attempt: a.Number, Ready: ready, attemptOutcome: outcomeOf(last.err), sinkReport: last.report}
 	for _, e := range ends[:len(ends)-1] {
-		r.Before = append(r.Before, e.said)
+		r.DeliveredBefore = append(r.DeliveredBefore, e.report)
 	}
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -105,32 +105,32 @@ func (a Attempt) result(ends []ending, ready time.Time) flow.Message {
 	}
 }
 
-// outcome says how an attempt ended.
-type outcome struct {
+// attemptOutcome says how an attempt ended.
+type attemptOutcome struct {
 	Delivered bool `json:"delivered,omitempty"`
 	// Class, After and Reason describe a failure: the class of its error, the least delay
 	// that the receiver asked for, and the error in one line.
 	Class  failure.Class `json:"class,omitempty"`
 	After  time.Duration `json:"after,omitempty"`
 	Reason string        `json:"reason,omitempty"`
-	// Tell says that the failure is reported at once, not only when it repeats.
-	Tell bool `json:"tell,omitempty"`
+	// ReportNow says that the failure is reported at once, not only when it repeats.
+	ReportNow bool `json:"tell,omitempty"`
 }
 
-// mayHaveArrived follows the reason of an ambiguous failure.
-const mayHaveArrived = " (it may have arrived)"
+// ambiguousSuffix follows the reason of an ambiguous failure.
+const ambiguousSuffix = " (it may have arrived)"
 
 // outcomeOf returns the outcome that err, the result of Sink.Deliver, stands for.
-func outcomeOf(err error) outcome {
+func outcomeOf(err error) attemptOutcome {
 	if err == nil {
-		return outcome{Delivered: true}
+		return attemptOutcome{Delivered: true}
 	}
 	class, after := failure.ClassOf(err)
 	reason := oneLine(err.Error())
 	if failure.IsAmbiguous(err) {
-		reason += mayHaveArrived
+		reason += ambiguousSuffix
 	}
-	return outcome{Class: class, After: after, Reason: reason, Tell: failure.TellsAtOnce(err)}
+	return attemptOutcome{Class: class, After: after, Reason: reason, ReportNow: failure.TellsAtOnce(err)}
 }
 
 // maxReason is the length to which errors are cut, in bytes.
@@ -158,83 +158,83 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// said is what a sink set through its pipeline.Attempt. Note is nil if it set none. Degraded
+// sinkReport is what a sink set through its pipeline.Attempt. Note is nil if it set none. Degraded
 // says why the notification was not delivered as configured.
-type said struct {
+type sinkReport struct {
 	Note     *string `json:"note,omitempty"`
 	Degraded string  `json:"degraded,omitempty"`
 }
 
-// handle is the pipeline.Attempt of one notification in an attempt.
-type handle struct {
+// attemptHandle is the pipeline.Attempt of one notification in an attempt.
+type attemptHandle struct {
 	document string
 
-	mu   sync.Mutex
-	note string
-	said said
+	mu       sync.Mutex
+	note     string
+	reported sinkReport
 }
 
-var _ pipeline.Attempt = (*handle)(nil)
+var _ pipeline.Attempt = (*attemptHandle)(nil)
 
-func (h *handle) Document() string { return h.document }
+func (h *attemptHandle) Document() string { return h.document }
 
-func (h *handle) Note() string {
+func (h *attemptHandle) Note() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.note
 }
 
-func (h *handle) SetNote(text string) {
+func (h *attemptHandle) SetNote(text string) {
 	if len(text) > pipeline.MaxNote {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.note, h.said.Note = text, &text
+	h.note, h.reported.Note = text, &text
 }
 
-func (h *handle) Degraded(reason string) {
+func (h *attemptHandle) Degraded(reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.said.Degraded = oneLine(reason)
+	h.reported.Degraded = oneLine(reason)
 }
 
-// end returns what the sink has set.
-func (h *handle) end() said {
+// report returns what the sink has set.
+func (h *attemptHandle) report() sinkReport {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.said
+	return h.reported
 }
 
-// batchFor is for how long an attempt goes on to the next notification. It limits how many are
+// maxBatchTime is for how long an attempt goes on to the next notification. It limits how many are
 // delivered twice after a crash.
-const batchFor = 100 * time.Millisecond
+const maxBatchTime = 100 * time.Millisecond
 
-// batch delivers the Notifications of a to s until one fails, batchFor is over, or ctx is done.
+// deliverBatch delivers the Notifications of a to s until one fails, batchFor is over, or ctx is done.
 // It returns the endings of those that it tried: at least one, and only the last with an
 // error. If s has replaced a sink with larger batches, the next attempt has the rest.
-func (p *pool) batch(ctx context.Context, s pipeline.Sink, a Attempt) []ending {
+func (p *pool) deliverBatch(ctx context.Context, s pipeline.Sink, a Attempt) []deliveryResult {
 	limit, atOnce := registry.BatchOf(s)
 	began := time.Now()
-	var ends []ending
+	var ends []deliveryResult
 	for len(ends) < min(limit, len(a.Notifications)) {
-		if len(ends) > 0 && (ctx.Err() != nil || time.Since(began) >= batchFor) {
+		if len(ends) > 0 && (ctx.Err() != nil || time.Since(began) >= maxBatchTime) {
 			break
 		}
-		for _, e := range p.concurrently(ctx, s, a, len(ends), a.distinct(len(ends), min(atOnce, limit-len(ends)))) {
+		for _, e := range p.deliverConcurrently(ctx, s, a, len(ends), a.countDistinctDocuments(len(ends), min(atOnce, limit-len(ends)))) {
 			if ends = append(ends, e); e.err != nil {
 				return ends
 			}
-			a.shareNote(len(ends), e.said.Note)
+			a.shareNote(len(ends), e.report.Note)
 		}
 	}
 	return ends
 }
 
-// concurrently delivers n of the Notifications of a to s at the same time, beginning with
+// deliverConcurrently delivers n of the Notifications of a to s at the same time, beginning with
 // number from.
-func (p *pool) concurrently(ctx context.Context, s pipeline.Sink, a Attempt, from, n int) []ending {
-	ends := make([]ending, n)
+func (p *pool) deliverConcurrently(ctx context.Context, s pipeline.Sink, a Attempt, from, n int) []deliveryResult {
+	ends := make([]deliveryResult, n)
 	var wg sync.WaitGroup
 	for i := range n - 1 {
 		wg.Go(func() { ends[i] = p.deliver(ctx, s, a, from+i) })
@@ -244,9 +244,9 @@ func (p *pool) concurrently(ctx context.Context, s pipeline.Sink, a Attempt, fro
 	return ends
 }
 
-// distinct returns how many Notifications in a row, beginning with number from, are of
+// countDistinctDocuments returns how many Notifications in a row, beginning with number from, are of
 // different documents, at most limit.
-func (a Attempt) distinct(from, limit int) int {
+func (a Attempt) countDistinctDocuments(from, limit int) int {
 	if limit == 1 {
 		return 1
 	}
@@ -275,9 +275,9 @@ func (a Attempt) shareNote(from int, note *string) {
 }
 
 // deliver calls s for notification number i of a. A panic counts as an error.
-func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt, i int) (e ending) {
+func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt, i int) (e deliveryResult) {
 	if s == nil {
-		return ending{err: fmt.Errorf("no sink named %q is configured", a.Receiver.Sink)}
+		return deliveryResult{err: fmt.Errorf("no sink named %q is configured", a.Receiver.Sink)}
 	}
 	var attributes []attribute.KeyValue
 	if p.cfg.Tracer.On() {
@@ -287,13 +287,13 @@ func (p *pool) deliver(ctx context.Context, s pipeline.Sink, a Attempt, i int) (
 		}
 	}
 	ctx, _, end := p.cfg.Tracer.Start(ctx, "deliver", a.contexts[i].trace, attributes...)
-	h := &handle{document: a.contexts[i].document, note: a.contexts[i].note}
+	h := &attemptHandle{document: a.contexts[i].document, note: a.contexts[i].note}
 	defer func() {
 		if r := recover(); r != nil {
 			p.cfg.Logger.Error("a sink panicked", "sink", a.Receiver.Sink, "panic", oneLine(fmt.Sprint(r)), "stack", string(debug.Stack()))
 			e.err = fmt.Errorf("the sink panicked: %v", r)
 		}
-		e.said = h.end()
+		e.report = h.report()
 		end(e.err)
 	}()
 	n := a.Notifications[i]

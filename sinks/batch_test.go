@@ -15,25 +15,25 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// inBatches is a Sink that takes batches and delivers nothing.
-type inBatches [2]int
+// batchSink is a Sink that takes batches and delivers nothing.
+type batchSink [2]int
 
-func (inBatches) Deliver(context.Context, pipeline.Notification) error { return nil }
-func (b inBatches) Batch() (notifications, atOnce int)                 { return b[0], b[1] }
+func (batchSink) Deliver(context.Context, pipeline.Notification) error { return nil }
+func (b batchSink) Batch() (notifications, atOnce int)                 { return b[0], b[1] }
 
-// batcher is a recorder that takes batches.
-type batcher struct {
+// recordingBatchSink is a recorder that takes batches.
+type recordingBatchSink struct {
 	recorder
-	inBatches
+	batchSink
 }
 
-func (b *batcher) Deliver(ctx context.Context, n pipeline.Notification) error {
+func (b *recordingBatchSink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return b.recorder.Deliver(ctx, n)
 }
 
-// queued starts a process with the sink called a and holds the attempt of the notification
+// startWithQueued starts a process with the sink called a and holds the attempt of the notification
 // "first" until those with the IDs wait behind it; the document of each is its first letter.
-func queued(t *testing.T, store *txtest.Store, s *batcher, ids ...string) *rig {
+func startWithQueued(t *testing.T, store *txtest.Store, s *recordingBatchSink, ids ...string) *poolFixture {
 	t.Helper()
 	release := make(chan struct{})
 	do := s.do
@@ -47,7 +47,7 @@ func queued(t *testing.T, store *txtest.Store, s *batcher, ids ...string) *rig {
 		}
 		return do(ctx, n)
 	}
-	r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Retry: []time.Duration{time.Second}}})
+	r := newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Retry: []time.Duration{time.Second}}})
 	for _, id := range append([]string{"first"}, ids...) {
 		m, err := flow.Addressed{
 			Receiver: pipeline.Receiver{Sink: "a"}, Document: id[:1], Subscription: id,
@@ -63,9 +63,9 @@ func queued(t *testing.T, store *txtest.Store, s *batcher, ids ...string) *rig {
 	return r
 }
 
-// attempts fails t unless so many attempts were made, the sink got the notifications in this
+// wantAttempts fails t unless so many attempts were made, the sink got the notifications in this
 // order, and none waits.
-func (r *rig) attempts(s *batcher, want uint64, got ...string) {
+func (r *poolFixture) wantAttempts(s *recordingBatchSink, want uint64, got ...string) {
 	r.t.Helper()
 	if q := r.queue("a"); q.Attempt != want || q.Pending() != 0 {
 		r.t.Errorf("%d attempts were made, and %d notifications wait; want %d and none", q.Attempt, q.Pending(), want)
@@ -79,7 +79,7 @@ func (r *rig) attempts(s *batcher, want uint64, got ...string) {
 // notification.
 func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &batcher{inBatches: inBatches{4, 1}}
+		s := &recordingBatchSink{batchSink: batchSink{4, 1}}
 		failed := false
 		s.do = func(_ context.Context, n pipeline.Notification) error {
 			if n.ID == "d" && !failed {
@@ -88,10 +88,10 @@ func TestBatch(t *testing.T) {
 			}
 			return nil
 		}
-		r := queued(t, txtest.New(), s, "b", "c", "d", "e", "f", "g", "h", "i", "j")
+		r := startWithQueued(t, txtest.New(), s, "b", "c", "d", "e", "f", "g", "h", "i", "j")
 		time.Sleep(time.Minute)
 		r.stop()
-		r.attempts(s, 5, "first", "b", "c", "d", "d", "e", "f", "g", "h", "i", "j")
+		r.wantAttempts(s, 5, "first", "b", "c", "d", "d", "e", "f", "g", "h", "i", "j")
 		for id, want := range map[string]int{"c": 1, "d": 2, "e": 1} {
 			if got, ok, err := Known(r.store.Begin().State("a"), id); got.Attempts != want || !ok || err != nil {
 				t.Errorf("%s: %+v, %v, %v; want %d attempts", id, got, ok, err, want)
@@ -104,15 +104,15 @@ func TestBatch(t *testing.T) {
 func TestBatchBounds(t *testing.T) {
 	t.Run("time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			s := &batcher{inBatches: inBatches{9, 1}}
+			s := &recordingBatchSink{batchSink: batchSink{9, 1}}
 			s.do = func(context.Context, pipeline.Notification) error {
-				time.Sleep(batchFor * 2 / 3)
+				time.Sleep(maxBatchTime * 2 / 3)
 				return nil
 			}
-			r := queued(t, txtest.New(), s, "b", "c", "d", "e")
+			r := startWithQueued(t, txtest.New(), s, "b", "c", "d", "e")
 			time.Sleep(time.Minute)
 			r.stop()
-			r.attempts(s, 3, "first", "b", "c", "d", "e")
+			r.wantAttempts(s, 3, "first", "b", "c", "d", "e")
 		})
 	})
 	t.Run("number", func(t *testing.T) {
@@ -121,22 +121,22 @@ func TestBatchBounds(t *testing.T) {
 			for i := range 3 + 7 + 15 + 31 + 63 + 2*maxBatch + 1 { // twice as many and one as the last one delivered
 				ids = append(ids, fmt.Sprint(i))
 			}
-			s := &batcher{inBatches: inBatches{1000, 1}}
-			r := queued(t, txtest.New(), s, ids...)
+			s := &recordingBatchSink{batchSink: batchSink{1000, 1}}
+			r := startWithQueued(t, txtest.New(), s, ids...)
 			time.Sleep(time.Minute)
 			r.stop()
-			r.attempts(s, 9, append([]string{"first"}, ids...)...)
+			r.wantAttempts(s, 9, append([]string{"first"}, ids...)...)
 		})
 	})
 	t.Run("bytes", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			half := strings.Repeat("x", maxBatchBytes*2/5)
 			ids := []string{"b" + half, "c" + half, "d" + half, "e" + half}
-			s := &batcher{inBatches: inBatches{9, 1}}
-			r := queued(t, txtest.New(), s, ids...)
+			s := &recordingBatchSink{batchSink: batchSink{9, 1}}
+			r := startWithQueued(t, txtest.New(), s, ids...)
 			time.Sleep(time.Minute)
 			r.stop()
-			r.attempts(s, 3, append([]string{"first"}, ids...)...)
+			r.wantAttempts(s, 3, append([]string{"first"}, ids...)...)
 		})
 	})
 }
@@ -144,7 +144,7 @@ func TestBatchBounds(t *testing.T) {
 // TestBatchAtOnce: only notifications of different documents are delivered concurrently.
 func TestBatchAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &batcher{inBatches: inBatches{9, 3}}
+		s := &recordingBatchSink{batchSink: batchSink{9, 3}}
 		var together [][]string
 		var last time.Time
 		s.do = func(_ context.Context, n pipeline.Notification) error {
@@ -159,7 +159,7 @@ func TestBatchAtOnce(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return nil
 		}
-		r := queued(t, txtest.New(), s, "b1", "c1", "c2", "b2", "d1", "e1", "f1")
+		r := startWithQueued(t, txtest.New(), s, "b1", "c1", "c2", "b2", "d1", "e1", "f1")
 		time.Sleep(time.Minute)
 		r.stop()
 		if got, want := fmt.Sprint(together), "[[b1 c1] [c2] [b2 d1 e1] [f1]]"; got != want {
@@ -177,7 +177,7 @@ func TestBatchForAnotherSink(t *testing.T) {
 	d := NewDelivery(Config{})
 	a := Attempt{Notifications: []pipeline.Notification{{ID: "b"}, {ID: "c"}}, contexts: make([]attemptContext, 2)}
 	s := &recorder{}
-	if ends := d.pool.batch(t.Context(), s, a); len(ends) != 1 || s.got() != "[b]" {
+	if ends := d.pool.deliverBatch(t.Context(), s, a); len(ends) != 1 || s.got() != "[b]" {
 		t.Errorf("%s was delivered, and %d endings are told; want one of b", s.got(), len(ends))
 	}
 }
@@ -186,28 +186,28 @@ func TestBatchForAnotherSink(t *testing.T) {
 func TestBatchBrokenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := txtest.New()
-		s := &batcher{inBatches: inBatches{9, 1}}
+		s := &recordingBatchSink{batchSink: batchSink{9, 1}}
 		s.do = func(ctx context.Context, n pipeline.Notification) error {
 			if n.ID == "d" {
-				return hang(ctx, n)
+				return hangUntilDone(ctx, n)
 			}
 			return nil
 		}
-		r := queued(t, store, s, "b", "c", "d", "e")
+		r := startWithQueued(t, store, s, "b", "c", "d", "e")
 		synctest.Wait()
 		r.stop()
 		s.do = nil
-		r = newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r = newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		time.Sleep(time.Minute)
 		r.stop()
-		r.attempts(s, 4, "first", "b", "c", "d", "d", "e") // one began after the end, and was never made
+		r.wantAttempts(s, 4, "first", "b", "c", "d", "d", "e") // one began after the end, and was never made
 	})
 }
 
 // TestBatchWithdrawn: a batch has no notification of a cancelled subscription.
 func TestBatchWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &batcher{inBatches: inBatches{9, 1}}
+		s := &recordingBatchSink{batchSink: batchSink{9, 1}}
 		failed := false
 		s.do = func(context.Context, pipeline.Notification) error {
 			if !failed {
@@ -216,12 +216,12 @@ func TestBatchWithdrawn(t *testing.T) {
 			}
 			return nil
 		}
-		r := queued(t, txtest.New(), s, "b", "c", "d", "e")
+		r := startWithQueued(t, txtest.New(), s, "b", "c", "d", "e")
 		synctest.Wait()
 		r.send(withdrawal("a", "d"))
 		time.Sleep(time.Minute)
 		r.stop()
-		r.attempts(s, 5, "first", "b", "b", "c", "e")
+		r.wantAttempts(s, 5, "first", "b", "b", "c", "e")
 	})
 }
 
@@ -229,7 +229,7 @@ func TestBatchWithdrawn(t *testing.T) {
 func TestBatchNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := txtest.New()
-		s := &batcher{inBatches: inBatches{9, 9}}
+		s := &recordingBatchSink{batchSink: batchSink{9, 9}}
 		var seen []string
 		s.do = func(ctx context.Context, n pipeline.Notification) error {
 			a := pipeline.AttemptFrom(ctx)
@@ -239,7 +239,7 @@ func TestBatchNotes(t *testing.T) {
 			a.SetNote("note of " + n.ID)
 			return nil
 		}
-		r := queued(t, store, s, "b1", "b2", "c1", "b3")
+		r := startWithQueued(t, store, s, "b1", "b2", "c1", "b3")
 		synctest.Wait()
 		r.stop()
 		slices.Sort(seen)
@@ -254,13 +254,13 @@ func TestBatchNotes(t *testing.T) {
 	})
 }
 
-// sharing is a transaction that is committed together with others.
-type sharing struct {
+// groupCommitTx is a transaction that is committed together with others.
+type groupCommitTx struct {
 	*txtest.Tx
-	later *[]func()
+	onCommit *[]func()
 }
 
-func (s sharing) OnCommit(f func()) { *s.later = append(*s.later, f) }
+func (s groupCommitTx) OnCommit(f func()) { *s.onCommit = append(*s.onCommit, f) }
 
 // TestNotificationsOfOneCommit: a transport may commit several messages of a receiver
 // together. The second must not take the attempt that the first begins for lost.
@@ -276,7 +276,7 @@ func TestNotificationsOfOneCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tx := sharing{store.Begin(), &later}
+		tx := groupCommitTx{store.Begin(), &later}
 		if err := d.Process(t.Context(), tx, m); err != nil {
 			t.Fatal(err)
 		}

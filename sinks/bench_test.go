@@ -120,8 +120,8 @@ func BenchmarkThousandReceivers(b *testing.B) {
 func thousandReceivers(b *testing.B, cfg local.Config) {
 	const receivers, atOnce = 1000, 128
 	var arrived sync.WaitGroup
-	r := newReceiver(b, func() { arrived.Done() })
-	tr := deliverOver(b, hooks(b, r.URL, "r", receivers), cfg)
+	r := newCountingServer(b, func() { arrived.Done() })
+	tr := startDeliveryOver(b, newWebhooks(b, r.URL, "r", receivers), cfg)
 	arrived.Add(receivers)
 	publish(b, tr, "r", receivers, 0, receivers) // connects
 	arrived.Wait()
@@ -174,16 +174,16 @@ func BenchmarkAmongDead(b *testing.B) {
 	const healthy, dead = 500, 500
 	rate := func(dead int) float64 {
 		var arrived sync.WaitGroup
-		r := newReceiver(b, func() { arrived.Done() })
-		hole, _ := newHole(b)
+		r := newCountingServer(b, func() { arrived.Done() })
+		hole, _ := newUnresponsiveServer(b)
 		to := make(map[string]pipeline.Sink)
 		for i := range healthy {
-			to[fmt.Sprint("r", i)] = hook(b, fmt.Sprint(r.URL, "/", i))
+			to[fmt.Sprint("r", i)] = newWebhook(b, fmt.Sprint(r.URL, "/", i))
 		}
 		for i := range dead {
-			to[fmt.Sprint("dead", i)] = hook(b, hole)
+			to[fmt.Sprint("dead", i)] = newWebhook(b, hole)
 		}
-		tr := deliver(b, to)
+		tr := startDelivery(b, to)
 		publish(b, tr, "dead", max(dead, 1), 0, 2*dead)
 		arrived.Add(b.N)
 		start := time.Now()
@@ -203,8 +203,8 @@ func BenchmarkAmongDead(b *testing.B) {
 func BenchmarkOneReceiver(b *testing.B) {
 	rate := func(wrap func(pipeline.Sink) pipeline.Sink) float64 {
 		var arrived sync.WaitGroup
-		r := newReceiver(b, func() { arrived.Done() })
-		tr := deliver(b, map[string]pipeline.Sink{"r0": wrap(hook(b, r.URL))})
+		r := newCountingServer(b, func() { arrived.Done() })
+		tr := startDelivery(b, map[string]pipeline.Sink{"r0": wrap(newWebhook(b, r.URL))})
 		arrived.Add(b.N)
 		start := time.Now()
 		publish(b, tr, "r", 1, 0, b.N)
@@ -242,7 +242,7 @@ func BenchmarkWaiting(b *testing.B) {
 			<-ctx.Done() // the others wait on
 			return ctx.Err()
 		})
-		tr := deliver(b, map[string]pipeline.Sink{"a0": sink})
+		tr := startDelivery(b, map[string]pipeline.Sink{"a0": sink})
 		publish(b, tr, "a", 1, 0, waiting+b.N)
 		for st := tr.State(flow.GroupDelivery, "a0"); ; time.Sleep(10 * time.Millisecond) {
 			q, err := sinks.Load(st)
@@ -275,7 +275,7 @@ func BenchmarkInFlight(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := hook(b, "http://"+l.Addr().String())
+	w := newWebhook(b, "http://"+l.Addr().String())
 	ctx, cancel := context.WithCancel(b.Context())
 	before := memory()
 	var ended sync.WaitGroup

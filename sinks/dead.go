@@ -25,7 +25,7 @@ const (
 	// in all it replays no further one. lookBatch limits the letters that it reads.
 	replayBatch = 500
 	replayBytes = 2 << 20
-	lookBatch   = 5000
+	scanBatch   = 5000
 )
 
 // DeadConfig is what NewDeadLetters needs.
@@ -57,20 +57,20 @@ func NewDeadLetters(cfg DeadConfig) *DeadLetters {
 
 // Process handles a dead letter, a replay command or a wake.
 func (d *DeadLetters) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
-	s, err := openLetters(tx.State(m.Key))
+	s, err := loadLetters(tx.State(m.Key))
 	if err != nil {
 		return err
 	}
 	switch m.Type {
 	case flow.TypeDeadLetter:
-		err = d.keep(tx, s, m)
+		err = d.store(tx, s, m)
 	case flow.TypeReplay:
-		err = d.begin(tx, s, m)
+		err = d.startReplay(tx, s, m)
 	case flow.TypeWake:
 		if len(s.Replays) > 0 {
-			err = d.replay(tx, s, m.Key)
+			err = d.continueReplay(tx, s, m.Key)
 		} else {
-			err = d.forget(tx, s, m.Key)
+			err = d.removeOld(tx, s, m.Key)
 		}
 	default:
 		err = m.UnknownType(flow.GroupDead)
@@ -78,12 +78,12 @@ func (d *DeadLetters) Process(_ context.Context, tx flow.Tx, m flow.Message) err
 	if err != nil {
 		return err
 	}
-	return s.close()
+	return s.save()
 }
 
-// keep stores a letter behind the others. An earlier one with its ID is removed. The first
+// store stores a letter behind the others. An earlier one with its ID is removed. The first
 // letter asks for a wake, and each wake asks for the next one.
-func (d *DeadLetters) keep(tx flow.Tx, s *letterStore, m flow.Message) error {
+func (d *DeadLetters) store(tx flow.Tx, s *letterStore, m flow.Message) error {
 	var l flow.DeadLetter
 	err := json.Unmarshal(m.Body, &l)
 	if err = cmp.Or(err, flow.CheckTime(l.Time)); err != nil {
@@ -111,24 +111,24 @@ func (d *DeadLetters) keep(tx flow.Tx, s *letterStore, m flow.Message) error {
 	return nil
 }
 
-// begin stores a replay command. It applies to the letters that are stored now.
-func (d *DeadLetters) begin(tx flow.Tx, s *letterStore, m flow.Message) error {
+// startReplay stores a replay command. It applies to the letters that are stored now.
+func (d *DeadLetters) startReplay(tx flow.Tx, s *letterStore, m flow.Message) error {
 	var c flow.ReplayCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return failure.Permanent(fmt.Errorf("replay %s: %w", m.ID, err))
 	}
-	first, err := s.first()
+	first, err := s.firstNumber()
 	if err != nil {
 		return err
 	}
-	s.Replays = append(s.Replays, replay{Filter: c.Filter, From: first, Until: s.Next})
+	s.Replays = append(s.Replays, pendingReplay{Filter: c.Filter, From: first, Until: s.Next})
 	d.wakeNow(tx, m.Key)
 	return nil
 }
 
-// replay carries out a part of the oldest command.
-func (d *DeadLetters) replay(tx flow.Tx, s *letterStore, key string) error {
-	chosen, err := s.choose()
+// continueReplay carries out a part of the oldest command.
+func (d *DeadLetters) continueReplay(tx flow.Tx, s *letterStore, key string) error {
+	chosen, err := s.nextSelected()
 	if err != nil {
 		return err
 	}
@@ -147,10 +147,10 @@ func (d *DeadLetters) replay(tx flow.Tx, s *letterStore, key string) error {
 	return s.remove(chosen)
 }
 
-// forget removes the letters that are too old, and asks for a wake when the next one will be.
-func (d *DeadLetters) forget(tx flow.Tx, s *letterStore, key string) error {
+// removeOld removes the letters that are too old, and asks for a wake when the next one will be.
+func (d *DeadLetters) removeOld(tx flow.Tx, s *letterStore, key string) error {
 	now := d.cfg.Now().UTC()
-	old, ahead, oldest, err := s.age(now)
+	old, ahead, oldest, err := s.splitByAge(now)
 	if err != nil {
 		return err
 	}
@@ -197,24 +197,24 @@ type letterStore struct {
 	Next  uint64 `json:"next"`
 	Count int    `json:"count"`
 	// Replays are the commands that are not finished, the oldest first.
-	Replays []replay `json:"replays,omitempty"`
+	Replays []pendingReplay `json:"replays,omitempty"`
 }
 
-// replay is an unfinished replay command for the letters with From <= number < Until.
-type replay struct {
+// pendingReplay is an unfinished replay command for the letters with From <= number < Until.
+type pendingReplay struct {
 	Filter flow.DeadFilter `json:"filter"`
 	From   uint64          `json:"from"`
 	Until  uint64          `json:"until"`
 }
 
-func openLetters(st flow.State) (*letterStore, error) {
+func loadLetters(st flow.State) (*letterStore, error) {
 	s := &letterStore{state: state{st}}
 	_, err := s.state.read(nameLetters, s)
 	return s, err
 }
 
-// close stores the fields of s, or deletes them if there is neither a letter nor a replay.
-func (s *letterStore) close() error {
+// save stores the fields of s, or deletes them if there is neither a letter nor a replay.
+func (s *letterStore) save() error {
 	if s.Count == 0 && len(s.Replays) == 0 {
 		return s.state.Delete(nameLetters)
 	}
@@ -253,13 +253,13 @@ func (s *letterStore) remove(ls []Letter) error {
 	return nil
 }
 
-// choose returns the next letters that the oldest command selects, and moves its From behind
+// nextSelected returns the next letters that the oldest command selects, and moves its From behind
 // them. Numbers without a letter belong to letters that were replayed or removed.
-func (s *letterStore) choose() ([]Letter, error) {
+func (s *letterStore) nextSelected() ([]Letter, error) {
 	r := &s.Replays[0]
 	var chosen []Letter
 	size := 0
-	for looked := 0; r.From < r.Until && looked < lookBatch && len(chosen) < replayBatch && size < replayBytes; looked++ {
+	for looked := 0; r.From < r.Until && looked < scanBatch && len(chosen) < replayBatch && size < replayBytes; looked++ {
 		name := letterName(r.From)
 		b, ok, err := s.state.Get(name)
 		if err != nil {
@@ -283,16 +283,16 @@ func (s *letterStore) choose() ([]Letter, error) {
 	return chosen, nil
 }
 
-// age reads the first letters. It returns those that are too old, those from after now, which
+// splitByAge reads the first letters. It returns those that are too old, those from after now, which
 // are left when the clock is set back, and the time of the oldest other letter, zero if there
 // is none.
-func (s *letterStore) age(now time.Time) (old, ahead []Letter, oldest time.Time, err error) {
+func (s *letterStore) splitByAge(now time.Time) (old, ahead []Letter, oldest time.Time, err error) {
 	looked := 0
 	for l, err := range s.letters() {
 		if err != nil {
 			return nil, nil, oldest, err
 		}
-		if looked == lookBatch || len(old)+len(ahead) == replayBatch {
+		if looked == scanBatch || len(old)+len(ahead) == replayBatch {
 			break
 		}
 		looked++
@@ -319,8 +319,8 @@ func (s *letterStore) setTime(ls []Letter, at time.Time) error {
 	return nil
 }
 
-// first returns the number of the oldest letter, or s.Next if there is none.
-func (s *letterStore) first() (uint64, error) {
+// firstNumber returns the number of the oldest letter, or s.Next if there is none.
+func (s *letterStore) firstNumber() (uint64, error) {
 	for l, err := range s.letters() {
 		return l.number, err
 	}
@@ -358,6 +358,6 @@ func Letters(st flow.State) iter.Seq2[Letter, error] {
 
 // CountLetters returns how many dead letters a state of group flow.GroupDead holds.
 func CountLetters(st flow.State) (int, error) {
-	s, err := openLetters(st)
+	s, err := loadLetters(st)
 	return s.Count, err
 }

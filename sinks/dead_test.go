@@ -226,25 +226,25 @@ func TestBadDeadLetters(t *testing.T) {
 	}
 }
 
-// reading counts what a transaction reads.
-type reading struct {
+// countingTx counts what a transaction reads.
+type countingTx struct {
 	*txtest.Tx
 	n *int
 }
 
-func (r reading) State(key string) flow.State { return counting{r.Tx.State(key), r.n} }
+func (r countingTx) State(key string) flow.State { return countingState{r.Tx.State(key), r.n} }
 
-type counting struct {
+type countingState struct {
 	flow.State
 	n *int
 }
 
-func (c counting) Get(name string) ([]byte, bool, error) {
+func (c countingState) Get(name string) ([]byte, bool, error) {
 	*c.n++
 	return c.State.Get(name)
 }
 
-func (c counting) Scan(prefix string) iter.Seq2[string, flow.Value] {
+func (c countingState) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	return func(yield func(string, flow.Value) bool) {
 		for name, v := range c.State.Scan(prefix) {
 			if *c.n++; !yield(name, v) {
@@ -256,7 +256,7 @@ func (c counting) Scan(prefix string) iter.Seq2[string, flow.Value] {
 
 // TestReplayReadsEachLetterOnce selects some of many letters, behind a gap.
 func TestReplayReadsEachLetterOnce(t *testing.T) {
-	const gap, n = lookBatch, 4 * lookBatch
+	const gap, n = scanBatch, 4 * scanBatch
 	m := newDeadFixture(t)
 	tx := m.store.Begin()
 	f := &letterStore{state: state{tx.State("a")}, Next: gap}
@@ -266,7 +266,7 @@ func TestReplayReadsEachLetterOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.close(); err != nil {
+	if err := f.save(); err != nil {
 		t.Fatal(err)
 	}
 	tx.Commit()
@@ -276,18 +276,18 @@ func TestReplayReadsEachLetterOnce(t *testing.T) {
 		for len(msgs) > 0 {
 			reads := 0
 			tx := m.store.Begin()
-			if err := m.d.Process(t.Context(), reading{tx, &reads}, msgs[0]); err != nil {
+			if err := m.d.Process(t.Context(), countingTx{tx, &reads}, msgs[0]); err != nil {
 				t.Fatal(err)
 			}
 			back += len(tx.Emitted())
 			tx.Commit()
-			if total += reads; reads > lookBatch+3 {
-				t.Fatalf("one transaction reads %d values, want %d and a few at most", reads, lookBatch)
+			if total += reads; reads > scanBatch+3 {
+				t.Fatalf("one transaction reads %d values, want %d and a few at most", reads, scanBatch)
 			}
 			msgs = m.store.Start(m.now)
 		}
 	}
-	if back != n || total > 3*n+2*lookBatch+100 {
+	if back != n || total > 3*n+2*scanBatch+100 {
 		t.Errorf("%d of %d came back after %d reads", back, n, total)
 	}
 	if keys := m.store.Keys(); len(keys) > 0 {
@@ -309,8 +309,8 @@ func TestWokenForTheOldest(t *testing.T) {
 	}
 }
 
-// run handles wakes, as many as come at once, and returns how many there were.
-func (m *deadFixture) run() int {
+// handleWakes handles wakes, as many as come at once, and returns how many there were.
+func (m *deadFixture) handleWakes() int {
 	m.t.Helper()
 	for n := 0; ; n++ {
 		wakes := m.store.Due(m.now)
@@ -339,21 +339,21 @@ func TestLettersAreForgotten(t *testing.T) {
 			if ahead > 0 { // transports wake everything once then
 				m.handle(flow.Message{Type: flow.TypeWake, Key: "a"})
 			}
-			m.run()
+			m.handleWakes()
 			m.now = t0.Add(time.Hour)
 			m.handle(m.letter("later", "", ""))
-			m.run()
+			m.handleWakes()
 			m.now = t0.Add(keepLetters - 1)
-			if n := m.run(); n > 0 || len(m.ids()) != replayBatch+3 {
+			if n := m.handleWakes(); n > 0 || len(m.ids()) != replayBatch+3 {
 				t.Errorf("%d wakes, and %d letters left, before anything is old", n, len(m.ids()))
 			}
 			m.now = t0.Add(keepLetters)
-			m.run()
+			m.handleWakes()
 			if got, want := m.ids(), []string{"later"}; !slices.Equal(got, want) {
 				t.Errorf("%d letters left after 90 days, want %v", len(got), want)
 			}
 			m.now = m.now.Add(time.Hour)
-			m.run()
+			m.handleWakes()
 			if keys := m.store.Keys(); len(keys) > 0 {
 				t.Errorf("there is still %v", m.store.Names("a"))
 			}

@@ -130,14 +130,14 @@ func (d *Delivery) LongestAttempt() time.Duration {
 // Delivery is the processor of TopicNotifications. It keeps the queue of each receiver
 // in that receiver's state, and Run makes the attempts.
 type Delivery struct {
-	cfg  Config
-	live liveSettings
-	pool *pool
-	hand func(*flight)
+	cfg      Config
+	live     liveSettings
+	pool     *pool
+	handOver func(*inFlightAttempt)
 	// queues are the queues of receivers as they were stored last.
 	queues *committed.Cache[Queue]
-	// ending says that no digest is collected any more; see EndDigests.
-	ending atomic.Bool
+	// endingDigests says that no digest is collected any more; see EndDigests.
+	endingDigests atomic.Bool
 }
 
 var _ flow.Processor = (*Delivery)(nil)
@@ -148,9 +148,9 @@ func NewDelivery(cfg Config) *Delivery {
 	d := &Delivery{cfg: cfg, live: liveSettings{users: make(map[*settings]int)}, queues: committed.New[Queue](cachedQueues)}
 	d.Reconfigure(cfg.Sinks, cfg.Policy)
 	d.pool = newPool(&d.cfg, &d.live)
-	d.hand = d.pool.hand
+	d.handOver = d.pool.accept
 	if cfg.Hand != nil {
-		d.hand = func(f *flight) { cfg.Hand(f.Attempt) }
+		d.handOver = func(f *inFlightAttempt) { cfg.Hand(f.Attempt) }
 	}
 	return d
 }
@@ -162,7 +162,7 @@ func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
 	next := &settings{sinks: maps.Clone(sinks), policy: policy.withDefaults()}
 	before, unused := d.live.replace(next)
 	if before != nil {
-		d.pool.ratesChanged(before.sinks)
+		d.pool.updateRates(before.sinks)
 	}
 	closeAll(unused, d.cfg.closeFailed)
 }
@@ -202,7 +202,7 @@ func (d *Delivery) Posted(a Attempt) {
 
 // Idle reports whether no attempt runs, waits to begin, or has a result that was not posted
 // yet. An attempt that the rate of its sink holds for longer than horizon does not count.
-func (d *Delivery) Idle(horizon time.Duration) bool { return d.pool.idle(d.cfg.Now().Add(horizon)) }
+func (d *Delivery) Idle(horizon time.Duration) bool { return d.pool.isIdle(d.cfg.Now().Add(horizon)) }
 
 // Backlog counts the pending notifications, and those in digests. due are those of receivers
 // with an attempt that runs or may begin within horizon, and of digests that end by then; parked
@@ -213,12 +213,12 @@ func (d *Delivery) Backlog(horizon time.Duration) (due, parked int) {
 }
 
 // Waiting counts the notifications that Backlog counts, without those in digests.
-func (d *Delivery) Waiting() int { return d.pool.waiting(d.cfg.Owned) }
+func (d *Delivery) Waiting() int { return d.pool.countPending(d.cfg.Owned) }
 
 // Oldest returns for how long the pending notification has been tried that is tried for longest. It
 // is 0 where no notification is. Receivers of another process do not count.
 func (d *Delivery) Oldest() time.Duration {
-	first := d.pool.oldest(d.cfg.Owned)
+	first := d.pool.earliestTry(d.cfg.Owned)
 	if first.IsZero() {
 		return 0
 	}
@@ -230,8 +230,8 @@ func (d *Delivery) Oldest() time.Duration {
 // or ctx is done. It misses a digest that a concurrent transaction begins: call it again when
 // the lanes are idle.
 func (d *Delivery) EndDigests(ctx context.Context) error {
-	d.ending.Store(true)
-	for _, receiver := range d.pool.collecting() {
+	d.endingDigests.Store(true)
+	for _, receiver := range d.pool.receiversWithDigests() {
 		m := flow.WakeMessage(flow.GroupDelivery, flow.TopicNotifications, receiver, d.cfg.Now())
 		if err := d.cfg.Poster.Post(ctx, *m); err != nil {
 			return err
@@ -247,23 +247,23 @@ const typeResult = "vokter.delivery.result.v1"
 func (d *Delivery) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
 	case flow.TypeNotification:
-		return d.enqueue(tx, m)
+		return d.handleNotification(tx, m)
 	case flow.TypeWithdraw:
-		return d.withdraw(tx, m)
+		return d.handleWithdraw(tx, m)
 	case flow.TypeRetry:
-		return d.retry(tx, m)
+		return d.handleRetry(tx, m)
 	case typeResult:
-		return d.result(tx, m)
+		return d.handleResult(tx, m)
 	case flow.TypeWake:
-		return d.wake(tx, m)
+		return d.handleWake(tx, m)
 	}
 	return m.UnknownType(flow.GroupDelivery)
 }
 
-// enqueue puts a notification behind the others of its receiver, or into the digest of its
+// handleNotification puts a notification behind the others of its receiver, or into the digest of its
 // subscription. It ignores a known one that is not replayed, and drops one whose subscription
 // was cancelled.
-func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
+func (d *Delivery) handleNotification(tx flow.Tx, m flow.Message) error {
 	var a flow.Addressed
 	if err := json.Unmarshal(m.Body, &a); err != nil {
 		return failure.Permanent(fmt.Errorf("delivery: notification %s: %w", m.ID, err))
@@ -271,44 +271,44 @@ func (d *Delivery) enqueue(tx flow.Tx, m flow.Message) error {
 	if a.Receiver.Sink != m.Key || a.Notification.ID == "" {
 		return failure.Permanent(fmt.Errorf("delivery: notification %s: its key is not its receiver, or it has no ID", m.ID))
 	}
-	w, err := d.open(tx, m.Key)
+	w, err := d.openReceiver(tx, m.Key)
 	if err != nil {
 		return err
 	}
 	again := m.Header[flow.HeaderReplay] == "1"
-	if fresh, err := w.fresh(a.Notification.ID, again); err != nil || !fresh {
+	if fresh, err := w.mustDeliver(a.Notification.ID, again); err != nil || !fresh {
 		return err
 	}
-	if w.marked {
-		switch withdrawn, err := w.st.withdrawn(a.Subscription); {
+	if w.hasMarkers {
+		switch withdrawn, err := w.st.isWithdrawn(a.Subscription); {
 		case err != nil:
 			return err
 		case withdrawn:
-			return w.drop(a)
+			return w.dropNew(a)
 		}
 	}
 	p := pendingRecord{Addressed: a, Trace: m.Trace, Replayed: again}
 	if into, ok := w.windowFor(a, again); ok {
-		if err := w.collect(p, into); err != nil {
+		if err := w.collectIntoWindow(p, into); err != nil {
 			return err
 		}
-		return w.step(woken{At: w.now})
+		return w.applyAndStore(woken{At: w.now})
 	}
 	if !again {
 		if err := w.flushBefore(a); err != nil {
 			return err
 		}
 	}
-	if err := w.st.add(w.q.Next, p); err != nil {
+	if err := w.st.addPending(w.q.Next, p); err != nil {
 		return err
 	}
-	w.added, w.addedAs = &p, w.q.Next
-	return w.step(enqueued{At: w.now})
+	w.newPending, w.newSeq = &p, w.q.Next
+	return w.applyAndStore(enqueued{At: w.now})
 }
 
-// fresh reports whether the notification id must be delivered: it is unknown, or it is
+// mustDeliver reports whether the notification id must be delivered: it is unknown, or it is
 // replayed and neither pending nor in a digest that is.
-func (w *work) fresh(id string, again bool) (bool, error) {
+func (w *unitOfWork) mustDeliver(id string, again bool) (bool, error) {
 	r, known, err := w.st.record(id)
 	if err != nil || !known || !again {
 		return !known, err
@@ -322,18 +322,18 @@ func (w *work) fresh(id string, again bool) (bool, error) {
 	if in.State == RecordPending || in.State == RecordCollected {
 		return false, nil
 	}
-	return true, w.st.forget(id, r)
+	return true, w.st.deleteEnded(id, r)
 }
 
-// drop records a notification that came after its subscription was cancelled.
-func (w *work) drop(a flow.Addressed) error {
+// dropNew records a notification that came after its subscription was cancelled.
+func (w *unitOfWork) dropNew(a flow.Addressed) error {
 	w.observe(flow.KindDropped, a, "")
-	err := w.st.end(a.Notification.ID, Record{State: RecordDropped, Time: w.now})
-	return errors.Join(err, w.step(remembered{At: w.now}))
+	err := w.st.setEnded(a.Notification.ID, Record{State: RecordDropped, Time: w.now})
+	return errors.Join(err, w.applyAndStore(recordStored{At: w.now}))
 }
 
-// withdraw records that a subscription was cancelled, and drops its notifications.
-func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
+// handleWithdraw records that a subscription was cancelled, and drops its notifications.
+func (d *Delivery) handleWithdraw(tx flow.Tx, m flow.Message) error {
 	var wd flow.Withdraw
 	if err := json.Unmarshal(m.Body, &wd); err != nil {
 		return failure.Permanent(fmt.Errorf("delivery: withdrawal %s: %w", m.ID, err))
@@ -341,75 +341,75 @@ func (d *Delivery) withdraw(tx flow.Tx, m flow.Message) error {
 	if wd.Receiver.Sink != m.Key || wd.Subscription == "" {
 		return failure.Permanent(fmt.Errorf("delivery: withdrawal %s: its key is not its receiver, or it names no subscription", m.ID))
 	}
-	w, err := d.open(tx, m.Key)
+	w, err := d.openReceiver(tx, m.Key)
 	if err != nil {
 		return err
 	}
-	if known, err := w.st.withdrawn(wd.Subscription); err != nil || known {
+	if known, err := w.st.isWithdrawn(wd.Subscription); err != nil || known {
 		return err
 	}
-	if err := w.st.mark(wd.Subscription, marker{Next: w.q.Next}, w.now); err != nil {
+	if err := w.st.markWithdrawn(wd.Subscription, withdrawnMarker{Next: w.q.Next}, w.now); err != nil {
 		return err
 	}
-	w.marked = true
-	for _, sink := range w.others() {
+	w.hasMarkers = true
+	for _, sink := range w.passTargets() {
 		wd.Receiver.Sink = sink
 		tx.Emit(wd.Message(w.now))
 	}
-	if err := w.discard(wd.Subscription); err != nil {
+	if err := w.dropWindow(wd.Subscription); err != nil {
 		return err
 	}
 	if attempt := w.q.Attempt; w.q.InFlight {
-		tx.OnCommit(func() { d.pool.recall(m.Key, attempt, wd.Subscription) })
+		tx.OnCommit(func() { d.pool.cancelWithdrawn(m.Key, attempt, wd.Subscription) })
 	}
-	return w.step(remembered{At: w.now, Markers: 1})
+	return w.applyAndStore(recordStored{At: w.now, Markers: 1})
 }
 
-// retry makes the pending notifications of a receiver due now. A command that names a page
+// handleRetry makes the pending notifications of a receiver due now. A command that names a page
 // does so only if one of them is about that page.
-func (d *Delivery) retry(tx flow.Tx, m flow.Message) error {
+func (d *Delivery) handleRetry(tx flow.Tx, m flow.Message) error {
 	var c flow.RetryCommand
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return failure.Permanent(fmt.Errorf("delivery: retry %s: %w", m.ID, err))
 	}
-	w, err := d.open(tx, m.Key)
+	w, err := d.openReceiver(tx, m.Key)
 	if err != nil {
 		return err
 	}
 	waits := w.q.Pending()
 	if c.Page != "" {
-		if waits, err = w.st.waiting(w.q, c.Page); err != nil {
+		if waits, err = w.st.countPending(w.q, c.Page); err != nil {
 			return err
 		}
 	}
 	if waits == 0 {
 		return nil
 	}
-	return w.step(retryAsked{At: w.now})
+	return w.applyAndStore(retryRequested{At: w.now})
 }
 
-// result applies the result of an attempt. Its commit is durable before the next attempt
+// handleResult applies the result of an attempt. Its commit is durable before the next attempt
 // begins, so that only a crash before the commit repeats a delivery.
-func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
-	var r result
+func (d *Delivery) handleResult(tx flow.Tx, m flow.Message) error {
+	var r resultBody
 	if err := json.Unmarshal(m.Body, &r); err != nil {
 		return failure.Permanent(fmt.Errorf("delivery: result %s: %w", m.ID, err))
 	}
-	w, err := d.open(tx, m.Key)
+	w, err := d.openReceiver(tx, m.Key)
 	if err != nil {
 		return err
 	}
 	if !w.q.InFlight || r.Attempt != w.q.Attempt {
 		return nil
 	}
-	if len(r.Before) >= w.q.Pending() {
-		return failure.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.Before), w.q.Pending()))
+	if len(r.DeliveredBefore) >= w.q.Pending() {
+		return failure.Permanent(fmt.Errorf("delivery: result %s: it delivered %d notifications and tried another, of %d", m.ID, len(r.DeliveredBefore), w.q.Pending()))
 	}
 	tx.Sync()
-	w.attempt = d.pool.made(m.Key, r.Attempt, w.epoch)
-	ev := resulted{At: w.now, Ready: r.Ready, Attempt: r.Attempt, Before: len(r.Before), Outcome: r.outcome, Jitter: d.cfg.Jitter()}
-	for i, said := range append(r.Before, r.said) {
-		if err := w.keepNote(w.q.Head+uint64(i), said.Note); err != nil {
+	w.endedAttempt = d.pool.findAttempt(m.Key, r.Attempt, w.epoch)
+	ev := attemptEnded{At: w.now, Ready: r.Ready, Attempt: r.Attempt, DeliveredBefore: len(r.DeliveredBefore), Outcome: r.attemptOutcome, Jitter: d.cfg.Jitter()}
+	for i, said := range append(r.DeliveredBefore, r.sinkReport) {
+		if err := w.storeNote(w.q.Head+uint64(i), said.Note); err != nil {
 			return err
 		}
 		ev.Degraded = cmp.Or(ev.Degraded, said.Degraded)
@@ -419,26 +419,26 @@ func (d *Delivery) result(tx flow.Tx, m flow.Message) error {
 			d.cfg.Observe.Note(flow.Observation{Kind: flow.KindAttempt, Time: w.now, Sink: w.key, Class: r.Class.String()})
 		})
 	}
-	return w.step(ev)
+	return w.applyAndStore(ev)
 }
 
-// wake checks a receiver: it begins an attempt that is due, and ends the digests that are. An
+// handleWake checks a receiver: it begins an attempt that is due, and ends the digests that are. An
 // attempt in flight whose result will not come is repeated.
-func (d *Delivery) wake(tx flow.Tx, m flow.Message) error {
-	w, err := d.open(tx, m.Key)
+func (d *Delivery) handleWake(tx flow.Tx, m flow.Message) error {
+	w, err := d.openReceiver(tx, m.Key)
 	if err != nil {
 		return err
 	}
-	missing := w.q.InFlight && !d.pool.comes(m.Key, w.q.Attempt, d.cfg.Epoch(m.Key), w.now)
+	missing := w.q.InFlight && !d.pool.isResultExpected(m.Key, w.q.Attempt, d.cfg.Epoch(m.Key), w.now)
 	flush := w.flushDue
-	if d.ending.Load() {
+	if d.endingDigests.Load() {
 		flush = w.flushAll
 	}
 	if err := flush(); err != nil {
 		return err
 	}
 	if missing {
-		return w.step(lost{At: w.now})
+		return w.applyAndStore(attemptLost{At: w.now})
 	}
-	return w.step(woken{At: w.now})
+	return w.applyAndStore(woken{At: w.now})
 }

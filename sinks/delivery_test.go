@@ -23,7 +23,7 @@ func TestDeliversInOrder(t *testing.T) {
 		var seen []string
 		observe := func(o flow.Observation) { seen = append(seen, o.Kind+" "+o.ID+" "+o.Page) }
 		s := &recorder{}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}, Observe: observe})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}, Observe: observe})
 		for i := range 5 {
 			r.notify("a", fmt.Sprint(i))
 		}
@@ -51,7 +51,7 @@ func TestFailingReceiverIsLoggedOncePerReason(t *testing.T) {
 			answers = answers[1:]
 			return err
 		}}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		r.notify("a", "x")
 		synctest.Wait()
 		if due, parked := r.d.Backlog(time.Second); due != 0 || parked != 1 {
@@ -73,7 +73,7 @@ func TestFailingReceiverIsLoggedOncePerReason(t *testing.T) {
 func TestDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{do: func(context.Context, pipeline.Notification) error { return failure.Permanent(errors.New("no way")) }}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		r.notify("a", "x")
 		synctest.Wait()
 		r.stop()
@@ -108,7 +108,7 @@ func TestWhatCountsAsFailure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, txtest.New(), Config{Sinks: tt.sinks})
+				r := newPoolFixture(t, txtest.New(), Config{Sinks: tt.sinks})
 				r.notify("a", "x")
 				time.Sleep(21 * time.Second)
 				synctest.Wait()
@@ -126,7 +126,7 @@ func TestShutdownDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := txtest.New()
 		hang := &recorder{do: func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return ctx.Err() }}
-		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": hang}})
+		r := newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": hang}})
 		r.notify("a", "x")
 		synctest.Wait()
 		r.stop()
@@ -139,11 +139,11 @@ func TestShutdownDoesNotCount(t *testing.T) {
 		if err := store.Handle(t.Context(), d, notification(t, "a", "", "y")); err != nil {
 			t.Fatal(err)
 		}
-		if q := r.queue("a"); !q.First.Equal(time.Now()) {
-			t.Errorf("first tried at %s, want now", q.First)
+		if q := r.queue("a"); !q.TriedSince.Equal(time.Now()) {
+			t.Errorf("first tried at %s, want now", q.TriedSince)
 		}
 		s := &recorder{}
-		r = newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r = newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		synctest.Wait()
 		r.stop()
 		if got, want := s.got(), "[x y]"; got != want {
@@ -156,7 +156,7 @@ func TestWhatWasDeliveredAtShutdownIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := txtest.New()
 		s := &recorder{do: func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return nil }}
-		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r := newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		r.notify("a", "x")
 		synctest.Wait()
 		r.stop()
@@ -169,11 +169,11 @@ func TestWhatWasDeliveredAtShutdownIsKnown(t *testing.T) {
 func TestLostResultIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		first := true
-		r.lose = func(flow.Message) bool { lost := first; first = false; return lost }
+		r.dropsResult = func(flow.Message) bool { lost := first; first = false; return lost }
 		r.notify("a", "x")
-		time.Sleep(lookAfter - time.Second)
+		time.Sleep(inFlightCheckAfter - time.Second)
 		if got, want := s.got(), "[x]"; got != want {
 			t.Errorf("early: got %s, want %s", got, want)
 		}
@@ -249,7 +249,7 @@ func TestRetry(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			sink := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("503") }}
-			r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": sink}, Policy: Policy{Retry: []time.Duration{time.Hour}}})
+			r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": sink}, Policy: Policy{Retry: []time.Duration{time.Hour}}})
 			for _, id := range []string{"1", "2", "3"} {
 				r.notify("a", id)
 			}
@@ -273,9 +273,9 @@ func TestRetry(t *testing.T) {
 // TestRetryWhileOneIsInFlight: exactly one further attempt follows at once, since the one in flight
 // may have begun before the receiver was repaired.
 func TestRetryWhileOneIsInFlight(t *testing.T) {
-	s := &script{t: t, now: t0, p: Policy{Retry: []time.Duration{time.Hour}}}
+	s := &queueScript{t: t, now: t0, p: Policy{Retry: []time.Duration{time.Hour}}}
 	s.apply(enqueued{s.now})
-	s.apply(retryAsked{s.now})
+	s.apply(retryRequested{s.now})
 	s.result(0, errors.New("401"))
 	if !s.q.InFlight {
 		t.Fatal("no attempt follows the one that was in flight")

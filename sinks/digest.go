@@ -21,11 +21,11 @@ type Windows struct {
 	Open  int `json:"open,omitempty"`
 	Items int `json:"items,omitempty"`
 	// Due is when the first window ends. No window began after Last.
-	Due  time.Time `json:"due,omitzero"`
-	Last time.Time `json:"last,omitzero"`
-	// Over is why the receiver expired while there were windows, which are given up for that;
+	Due         time.Time `json:"due,omitzero"`
+	LatestStart time.Time `json:"last,omitzero"`
+	// DropReason is why the receiver expired while there were windows, which are given up for that;
 	// empty if it did not.
-	Over string `json:"over,omitempty"`
+	DropReason string `json:"over,omitempty"`
 }
 
 // window is the digest of one subscription, or a group, while it is collected. The zero window has
@@ -46,8 +46,8 @@ type window struct {
 	Group bool `json:"group,omitempty"`
 }
 
-// fits reports whether one more item of that size may be added.
-func (w window) fits(size int) bool { return w.Items == 0 || w.Bytes+size <= maxDigestBytes }
+// hasRoomFor reports whether one more item of that size may be added.
+func (w window) hasRoomFor(size int) bool { return w.Items == 0 || w.Bytes+size <= maxDigestBytes }
 
 // add returns the window with one more item of that size.
 func (w window) add(d pipeline.Digest, at time.Time, size int) window {
@@ -61,20 +61,20 @@ func (w window) add(d pipeline.Digest, at time.Time, size int) window {
 	return w
 }
 
-// full reports whether the window must end before Due.
-func (w window) full() bool { return w.Items >= w.Digest.Items() || w.Bytes >= maxDigestBytes }
+// isFull reports whether the window must end before Due.
+func (w window) isFull() bool { return w.Items >= w.Digest.Items() || w.Bytes >= maxDigestBytes }
 
-// clamp corrects a window that began after at, because the clock was set back.
-func (w window) clamp(at time.Time) window {
+// clampStart corrects a window that began after at, because the clock was set back.
+func (w window) clampStart(at time.Time) window {
 	if w.Start.After(at) {
 		w.Start, w.Due = at, w.Digest.End(at)
 	}
 	return w
 }
 
-// digestOf makes one notification of the items of a window that began at start. The same items
+// newDigest makes one notification of the items of a window that began at start. The same items
 // always make the same notification.
-func digestOf(start time.Time, items []pendingRecord) pendingRecord {
+func newDigest(start time.Time, items []pendingRecord) pendingRecord {
 	first, last := items[0].Addressed, items[len(items)-1]
 	n := last.Addressed.Notification
 	n.ID = flow.DeriveID("digest", last.Addressed.Subscription, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, n.ID)
@@ -101,8 +101,8 @@ func digestOf(start time.Time, items []pendingRecord) pendingRecord {
 	return last
 }
 
-// sorted yields the elements of m in the order of the keys.
-func sorted(m map[string]window) iter.Seq2[string, window] {
+// sortedWindows yields the elements of m in the order of the keys.
+func sortedWindows(m map[string]window) iter.Seq2[string, window] {
 	return func(yield func(string, window) bool) {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			if !yield(k, m[k]) {
@@ -119,8 +119,8 @@ const (
 	flushBytes = 2 << 20
 )
 
-// place is where a notification is collected.
-type place struct {
+// windowTarget is where a notification is collected.
+type windowTarget struct {
 	// window is the name of the window: the incarnation of a subscription, or that of a group.
 	window string
 	digest pipeline.Digest
@@ -129,25 +129,25 @@ type place struct {
 
 // windowFor returns where a is collected. ok is false if it is delivered at once. again says that
 // it is replayed.
-func (w *work) windowFor(a flow.Addressed, again bool) (into place, ok bool) {
+func (w *unitOfWork) windowFor(a flow.Addressed, again bool) (into windowTarget, ok bool) {
 	switch {
 	case w.route != nil: // the sinks that it leads to collect
-		return place{}, false
+		return windowTarget{}, false
 	case a.Digest != nil && a.Digest.Collects(w.now):
-		return place{window: a.Subscription, digest: *a.Digest}, true
+		return windowTarget{window: a.Subscription, digest: *a.Digest}, true
 	case again:
-		return place{}, false
+		return windowTarget{}, false
 	}
 	digest := w.receiving.Digest()
 	key, ok := w.receiving.Group(a.Notification)
 	if !ok || !digest.Collects(w.now) {
-		return place{}, false
+		return windowTarget{}, false
 	}
-	return place{window: groupName(key), digest: digest, group: true}, true
+	return windowTarget{window: groupWindowName(key), digest: digest, group: true}, true
 }
 
-// collect adds a notification to a window.
-func (w *work) collect(p pendingRecord, into place) error {
+// collectIntoWindow adds a notification to a window.
+func (w *unitOfWork) collectIntoWindow(p pendingRecord, into windowTarget) error {
 	a := p.Addressed
 	win, err := w.st.window(into.window)
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *work) collect(p pendingRecord, into place) error {
 	if err != nil {
 		return err
 	}
-	if !win.fits(len(item)) {
+	if !win.hasRoomFor(len(item)) {
 		if err := w.flush(into.window, win); err != nil {
 			return err
 		}
@@ -170,8 +170,8 @@ func (w *work) collect(p pendingRecord, into place) error {
 		win.Page = pageOf(a.Notification)
 	}
 	if err := errors.Join(
-		w.st.Set(itemName(into.window, before.Items), item),
-		w.st.Set(nameKnown+a.Notification.ID, Record{State: RecordCollected, In: into.window}.encode()),
+		w.st.Set(windowItemName(into.window, before.Items), item),
+		w.st.Set(nameRecord+a.Notification.ID, Record{State: RecordCollected, In: into.window}.encode()),
 		w.st.setWindow(into.window, before, win),
 	); err != nil {
 		return err
@@ -181,13 +181,13 @@ func (w *work) collect(p pendingRecord, into place) error {
 		ws.Open++
 	}
 	ws.Items++
-	if win.Start.After(ws.Last) {
-		ws.Last = win.Start
+	if win.Start.After(ws.LatestStart) {
+		ws.LatestStart = win.Start
 	}
 	if ws.Due.IsZero() || win.Due.Before(ws.Due) {
 		ws.Due = win.Due
 	}
-	if win.full() || w.d.ending.Load() {
+	if win.isFull() || w.d.endingDigests.Load() {
 		return w.flush(into.window, win)
 	}
 	return nil
@@ -195,33 +195,33 @@ func (w *work) collect(p pendingRecord, into place) error {
 
 // flush ends the window of that name. Its items become one pending notification, which the next
 // step gives up if the receiver is expired.
-func (w *work) flush(name string, win window) error {
-	ends, over := w.q.endsWindows(), w.q.Windows.Over
-	items, err := w.take(name, win)
+func (w *unitOfWork) flush(name string, win window) error {
+	ends, over := w.q.mustDropWindows(), w.q.Windows.DropReason
+	items, err := w.removeWindow(name, win)
 	if err != nil {
 		return err
 	}
 	var digest pendingRecord
 	if win.Group {
-		if items, err = w.stillWanted(items); err != nil || len(items) == 0 {
+		if items, err = w.dropWithdrawnItems(items); err != nil || len(items) == 0 {
 			return err
 		}
-		digest = groupOf(name, win.Start, items)
+		digest = newGroupDigest(name, win.Start, items)
 	} else {
-		digest = digestOf(win.Start, items)
+		digest = newDigest(win.Start, items)
 	}
 	for _, p := range items {
 		if p.Addressed.Notification.ID == digest.Addressed.Notification.ID {
 			continue // a group of one is the notification itself
 		}
 
-		if err := w.st.end(p.Addressed.Notification.ID, Record{
+		if err := w.st.setEnded(p.Addressed.Notification.ID, Record{
 			State: recordDigested, In: digest.Addressed.Notification.ID, Time: w.now,
 		}); err != nil {
 			return err
 		}
 	}
-	if err := w.st.add(w.q.Next, digest); err != nil {
+	if err := w.st.addPending(w.q.Next, digest); err != nil {
 		return err
 	}
 	if ends {
@@ -232,19 +232,19 @@ func (w *work) flush(name string, win window) error {
 	return w.apply(enqueued{At: w.now})
 }
 
-// discard drops the window of a cancelled subscription.
-func (w *work) discard(subscription string) error {
+// dropWindow drops the window of a cancelled subscription.
+func (w *unitOfWork) dropWindow(subscription string) error {
 	win, err := w.st.window(subscription)
 	if err != nil || win.Items == 0 {
 		return err
 	}
-	items, err := w.take(subscription, win)
+	items, err := w.removeWindow(subscription, win)
 	if err != nil {
 		return err
 	}
 	for _, p := range items {
 		w.observe(flow.KindDropped, p.Addressed, "")
-		if err := w.st.end(p.Addressed.Notification.ID, Record{State: RecordDropped, Time: w.now}); err != nil {
+		if err := w.st.setEnded(p.Addressed.Notification.ID, Record{State: RecordDropped, Time: w.now}); err != nil {
 			return err
 		}
 	}
@@ -253,11 +253,11 @@ func (w *work) discard(subscription string) error {
 	return nil
 }
 
-// take removes a window and its items from the state, and returns the items.
-func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
+// removeWindow removes a window and its items from the state, and returns the items.
+func (w *unitOfWork) removeWindow(subscription string, win window) ([]pendingRecord, error) {
 	items := make([]pendingRecord, win.Items)
 	for i := range items {
-		name := itemName(subscription, i)
+		name := windowItemName(subscription, i)
 		ok, err := w.st.read(name, &items[i])
 		if err == nil && !ok {
 			err = damaged(name, errors.New("it is missing"))
@@ -275,22 +275,22 @@ func (w *work) take(subscription string, win window) ([]pendingRecord, error) {
 	if ws.Open == 0 {
 		*ws = Windows{}
 	}
-	w.measure = w.measure || !win.Due.After(ws.Due)
+	w.windowsDueStale = w.windowsDueStale || !win.Due.After(ws.Due)
 	return items, nil
 }
 
 // flushDue ends the windows that are due, or all if the receiver is expired, as many as fit
 // into one transaction. A window that became due while the process was not running may be looked at
 // in quiet hours: it waits for their end.
-func (w *work) flushDue() error {
+func (w *unitOfWork) flushDue() error {
 	by, ws := w.now, w.q.Windows
 	switch {
-	case w.q.endsWindows():
+	case w.q.mustDropWindows():
 		by = time.Time{}
-	case ws.Open == 0 || ws.Over != "" || w.now.Before(ws.Due):
+	case ws.Open == 0 || ws.DropReason != "" || w.now.Before(ws.Due):
 		return nil
 	}
-	w.measure = true
+	w.windowsDueStale = true
 	due, err := w.st.dueWindows(by, flushBatch)
 	if err != nil {
 		return err
@@ -323,7 +323,7 @@ func (w *work) flushDue() error {
 }
 
 // flushAll ends all windows.
-func (w *work) flushAll() error {
+func (w *unitOfWork) flushAll() error {
 	if w.q.Windows.Open == 0 {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (w *work) flushAll() error {
 	if err != nil {
 		return err
 	}
-	for subscription, win := range sorted(open) {
+	for subscription, win := range sortedWindows(open) {
 		if err := w.flush(subscription, win); err != nil {
 			return err
 		}
@@ -342,7 +342,7 @@ func (w *work) flushAll() error {
 // flushBefore ends the windows whose items must be delivered before a, which goes into no
 // digest: that of its subscription or, if its page was given up, all windows of its client
 // for that page and all groups.
-func (w *work) flushBefore(a flow.Addressed) error {
+func (w *unitOfWork) flushBefore(a flow.Addressed) error {
 	if w.q.Windows.Open == 0 {
 		return nil
 	}
@@ -360,7 +360,7 @@ func (w *work) flushBefore(a flow.Addressed) error {
 		open[a.Subscription] = win
 	}
 	page := pageOf(a.Notification)
-	for subscription, win := range sorted(open) {
+	for subscription, win := range sortedWindows(open) {
 		same := subscription == a.Subscription || win.Group || win.Page == page && win.Client == a.Notification.Client
 		if win.Items == 0 || !same {
 			continue
@@ -373,21 +373,21 @@ func (w *work) flushBefore(a flow.Addressed) error {
 }
 
 // clampWindows corrects the windows after the clock was set back.
-func (w *work) clampWindows() error {
+func (w *unitOfWork) clampWindows() error {
 	ws := &w.q.Windows
-	if ws.Open == 0 || !ws.Last.After(w.now) {
+	if ws.Open == 0 || !ws.LatestStart.After(w.now) {
 		return nil
 	}
 	open, err := w.st.windows()
 	if err != nil {
 		return err
 	}
-	for subscription, win := range sorted(open) {
-		if err := w.st.setWindow(subscription, win, win.clamp(w.now)); err != nil {
+	for subscription, win := range sortedWindows(open) {
+		if err := w.st.setWindow(subscription, win, win.clampStart(w.now)); err != nil {
 			return err
 		}
 	}
-	ws.Last = w.now
-	w.measure = true
+	ws.LatestStart = w.now
+	w.windowsDueStale = true
 	return nil
 }

@@ -19,26 +19,26 @@ import (
 func TestADigestOfAnExpiredReceiver(t *testing.T) {
 	k := newDeliveryFixture(t)
 	k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", nil, 1))
-	k.handle(k.tried[0].Result(failure.Gone(fmt.Errorf("it moved"))))
+	k.handle(k.attempts[0].Result(failure.Gone(fmt.Errorf("it moved"))))
 	k.tick(0)
-	digest := k.known("a").In
-	if r := k.known("a"); r.State != RecordDead || digest == "" || !strings.Contains(r.Reason, "it moved") {
+	digest := k.record("a").In
+	if r := k.record("a"); r.State != RecordDead || digest == "" || !strings.Contains(r.Reason, "it moved") {
 		t.Errorf("it is known as %+v", r)
 	}
 	// What comes later is tried once.
 	k.handle(k.item("s", "bb", hourly(0), 1))
-	k.tried = nil
+	k.attempts = nil
 	k.tick(time.Hour)
-	if len(k.tried) != 1 {
+	if len(k.attempts) != 1 {
 		t.Fatal("it is not tried once")
 	}
-	k.handle(k.tried[0].Result(fmt.Errorf("not there")))
-	if r := k.known("bb"); r.State != RecordDead || r.In == digest || !strings.Contains(r.Reason, "not there") {
+	k.handle(k.attempts[0].Result(fmt.Errorf("not there")))
+	if r := k.record("bb"); r.State != RecordDead || r.In == digest || !strings.Contains(r.Reason, "not there") {
 		t.Errorf("it is known as %+v", r)
 	}
-	k.tried = nil
+	k.attempts = nil
 	// The dead letter holds all of it, and comes back as it was, at once.
-	dead := deadWorld{txtest.New()}
+	dead := deadLetterSimulation{txtest.New()}
 	for _, m := range k.store.Take() {
 		if m.Topic == flow.TopicDead {
 			if err := dead.store.Handle(t.Context(), NewDeadLetters(DeadConfig{Now: func() time.Time { return k.now }}), m); err != nil {
@@ -46,15 +46,15 @@ func TestADigestOfAnExpiredReceiver(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range dead.replay(&world{t: t, r: rand.New(rand.NewPCG(1, 1)), now: k.now}, "r") {
+	for _, m := range dead.replay(&simulation{t: t, r: rand.New(rand.NewPCG(1, 1)), now: k.now}, "r") {
 		k.handle(m)
 	}
-	k.handle(k.tried[0].Result(nil)) // of the other notification
-	if len(k.tried) != 2 || k.tried[1].Notifications[0].ID != digest || itemsOf(k.tried[1].Notifications[0]) != "[a]" {
-		t.Fatalf("tried %+v", k.tried)
+	k.handle(k.attempts[0].Result(nil)) // of the other notification
+	if len(k.attempts) != 2 || k.attempts[1].Notifications[0].ID != digest || itemsOf(k.attempts[1].Notifications[0]) != "[a]" {
+		t.Fatalf("tried %+v", k.attempts)
 	}
-	k.handle(k.tried[1].Result(nil))
-	if r := k.known("a"); r.State != RecordDelivered || r.In != digest {
+	k.handle(k.attempts[1].Result(nil))
+	if r := k.record("a"); r.State != RecordDelivered || r.In != digest {
 		t.Errorf("it is known as %+v", r)
 	}
 }
@@ -69,7 +69,7 @@ func TestDigestsOfAnExpiredReceiverInBatches(t *testing.T) {
 				k.handle(k.item(fmt.Sprint("s", i), fmt.Sprint("a", i), hourly(0), c.diffs))
 			}
 			k.handle(k.item("other", "o", nil, 1))
-			k.handle(k.tried[0].Result(failure.Gone(fmt.Errorf("it moved"))))
+			k.handle(k.attempts[0].Result(failure.Gone(fmt.Errorf("it moved"))))
 			letters, most, largest := 0, 0, 0
 			for range 100 {
 				size, before := 0, letters
@@ -85,8 +85,8 @@ func TestDigestsOfAnExpiredReceiverInBatches(t *testing.T) {
 			if letters != c.windows+1 || most > dropBatch || largest > 2*flushBytes {
 				t.Errorf("%d dead letters, at most %d of %d bytes at once; want %d, %d of %d", letters, most, largest, c.windows+1, dropBatch, 2*flushBytes)
 			}
-			if q, err := Load(k.store.Begin().State("r")); err != nil || q.Pending() != 0 || q.Windows != (Windows{}) || len(k.tried) != 1 {
-				t.Errorf("got %+v, %v after %d attempts; want nothing left, after one", q, err, len(k.tried))
+			if q, err := Load(k.store.Begin().State("r")); err != nil || q.Pending() != 0 || q.Windows != (Windows{}) || len(k.attempts) != 1 {
+				t.Errorf("got %+v, %v after %d attempts; want nothing left, after one", q, err, len(k.attempts))
 			}
 		})
 	}
@@ -101,36 +101,36 @@ func TestDigestsOfAReceiverThatIsBack(t *testing.T) {
 	}{{nil, "[a]"}, {fmt.Errorf("not there"), ""}} {
 		k := newDeliveryFixture(t)
 		k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", nil, 1))
-		k.handle(k.tried[0].Result(failure.Gone(fmt.Errorf("it moved"))), k.item("other", "p", nil, 1))
+		k.handle(k.attempts[0].Result(failure.Gone(fmt.Errorf("it moved"))), k.item("other", "p", nil, 1))
 		k.tick(0)
-		if len(k.tried) != 2 || k.known("a").State != RecordCollected {
-			t.Fatalf("%d attempts, and the item is %+v; want 2, and that it waits", len(k.tried), k.known("a"))
+		if len(k.attempts) != 2 || k.record("a").State != RecordCollected {
+			t.Fatalf("%d attempts, and the item is %+v; want 2, and that it waits", len(k.attempts), k.record("a"))
 		}
-		last := k.tried[1]
-		k.tried = nil
+		last := k.attempts[1]
+		k.attempts = nil
 		k.handle(last.Result(c.err))
 		k.tick(0)
-		if r := k.known("a"); (r.State == RecordDead) != (c.err != nil) {
+		if r := k.record("a"); (r.State == RecordDead) != (c.err != nil) {
 			t.Errorf("%v: the item is %+v", c.err, r)
 		}
 		k.tick(time.Hour)
-		if got := k.took(); got != c.want {
+		if got := k.takeDelivered(); got != c.want {
 			t.Errorf("%v: took %q, want %q", c.err, got, c.want)
 		}
 	}
 }
 
-// posted keeps what is posted.
-type posted struct{ ms []flow.Message }
+// recordingPoster keeps what is posted.
+type recordingPoster struct{ ms []flow.Message }
 
-func (p *posted) Post(_ context.Context, m flow.Message) error {
+func (p *recordingPoster) Post(_ context.Context, m flow.Message) error {
 	p.ms = append(p.ms, m)
 	return nil
 }
 
 // TestEndDigests: all at once, also one whose first item is committed only afterwards.
 func TestEndDigests(t *testing.T) {
-	k, lane := newDeliveryFixture(t), &posted{}
+	k, lane := newDeliveryFixture(t), &recordingPoster{}
 	k.d.cfg.Poster = lane
 	end := func() {
 		t.Helper()
@@ -151,7 +151,7 @@ func TestEndDigests(t *testing.T) {
 	end()
 	k.handle(lane.ms...)
 	k.handle(k.item("s", "bb", hourly(0), 1))
-	if got, want := k.took(), "[a] | [bb]"; got != want {
+	if got, want := k.takeDelivered(), "[a] | [bb]"; got != want {
 		t.Errorf("took %s, want %s", got, want)
 	}
 	lane.ms = nil
@@ -160,30 +160,30 @@ func TestEndDigests(t *testing.T) {
 	}
 }
 
-// scans counts how often the states of a transaction are looked through. Some transports
+// scanCountingTx counts how often the states of a transaction are looked through. Some transports
 // read all that a scan could yield before they yield the first.
-type scans struct {
+type scanCountingTx struct {
 	flow.Tx
 	n *int
 }
 
-func (s scans) State(key string) flow.State { return scanned{s.Tx.State(key), s.n} }
+func (s scanCountingTx) State(key string) flow.State { return scanCountingState{s.Tx.State(key), s.n} }
 
-type scanned struct {
+type scanCountingState struct {
 	flow.State
 	n *int
 }
 
-func (s scanned) Scan(prefix string) iter.Seq2[string, flow.Value] {
+func (s scanCountingState) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	*s.n++
 	return s.State.Scan(prefix)
 }
 
-// scansOf has m handled, and returns how many scans that took.
-func scansOf(t *testing.T, k *deliveryFixture, m flow.Message) (n int) {
+// countScans has m handled, and returns how many scans that took.
+func countScans(t *testing.T, k *deliveryFixture, m flow.Message) (n int) {
 	t.Helper()
 	tx := k.store.Begin()
-	if err := k.d.Process(t.Context(), scans{tx, &n}, m); err != nil {
+	if err := k.d.Process(t.Context(), scanCountingTx{tx, &n}, m); err != nil {
 		t.Fatal(err)
 	}
 	tx.Commit()
@@ -199,7 +199,7 @@ func TestScansOfWindows(t *testing.T) {
 	handle := func(ms ...flow.Message) {
 		t.Helper()
 		for _, m := range ms {
-			most = max(most, scansOf(t, k, m))
+			most = max(most, countScans(t, k, m))
 		}
 	}
 	check := func(what string, want int) {
@@ -222,7 +222,7 @@ func TestScansOfWindows(t *testing.T) {
 		handle(ms...)
 	}
 	check("ending some", 2)
-	q, err := state{k.store.Begin().State("r")}.queue()
+	q, err := state{k.store.Begin().State("r")}.loadQueue()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestScansOfWindows(t *testing.T) {
 	for i := range open {
 		handle(k.item(fmt.Sprint("sub", i), fmt.Sprint("c", i), daily, 1))
 	}
-	k.d.ending.Store(true)
+	k.d.endingDigests.Store(true)
 	handle(flow.Message{ID: "wake", Key: "r", Type: flow.TypeWake})
 	check("ending all", 2)
 }
@@ -242,11 +242,11 @@ func TestScansOfWindows(t *testing.T) {
 func TestScansOfNotes(t *testing.T) {
 	k := newDeliveryFixture(t)
 	k.handle(k.item("s", "last", nil, 1))
-	k.handle(k.tried[0].Result(nil))
+	k.handle(k.attempts[0].Result(nil))
 	tx := k.store.Begin()
 	st := state{tx.State("r")}
 	for i := range 2*pruneBatch + 1 {
-		if err := st.end(fmt.Sprint("n", i), Record{State: RecordDelivered, Time: k.now}); err != nil {
+		if err := st.setEnded(fmt.Sprint("n", i), Record{State: RecordDelivered, Time: k.now}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -258,9 +258,9 @@ func TestScansOfNotes(t *testing.T) {
 	k.now = k.now.Add(defaultRemember + time.Hour)
 	for ms := k.store.Due(k.now); len(ms) > 0; ms = k.store.Due(k.now) {
 		for _, m := range ms {
-			scanned = append(scanned, scansOf(t, k, m))
+			scanned = append(scanned, countScans(t, k, m))
 		}
-		k.now = k.now.Add(pruneAgain)
+		k.now = k.now.Add(pruneMoreAfter)
 	}
 	if want := []int{2, 2, 3}; !slices.Equal(scanned, want) {
 		t.Errorf("%v scans, want %v: IDs and markers each time, and notes in the end", scanned, want)

@@ -28,8 +28,8 @@ func TestWindows(t *testing.T) {
 			if r.IntN(20) == 0 {
 				size = 2 * maxDigestBytes
 			}
-			win = win.clamp(at)
-			if win.Items > 0 && (win.full() || !win.fits(size) || !at.Before(win.Due)) {
+			win = win.clampStart(at)
+			if win.Items > 0 && (win.isFull() || !win.hasRoomFor(size) || !at.Before(win.Due)) {
 				win = window{}
 			}
 			before := win
@@ -41,8 +41,8 @@ func TestWindows(t *testing.T) {
 				t.Fatalf("seed %d: %+v ends too late", seed, win)
 			case win.Items != before.Items+1 || win.Bytes != before.Bytes+size || win.Items > 1 && win.Bytes > maxDigestBytes:
 				t.Fatalf("seed %d: %+v became %+v", seed, before, win)
-			case win.full() != (win.Items >= d.Items() || win.Bytes >= maxDigestBytes):
-				t.Fatalf("seed %d: %+v is full: %v", seed, win, win.full())
+			case win.isFull() != (win.Items >= d.Items() || win.Bytes >= maxDigestBytes):
+				t.Fatalf("seed %d: %+v is full: %v", seed, win, win.isFull())
 			}
 		}
 	}
@@ -51,11 +51,11 @@ func TestWindows(t *testing.T) {
 // deliveryFixture is a Delivery whose clock and attempts the test controls.
 type deliveryFixture struct {
 	*testing.T
-	now   time.Time
-	store *txtest.Store
-	d     *Delivery
-	tried []Attempt
-	seen  []string
+	now      time.Time
+	store    *txtest.Store
+	d        *Delivery
+	attempts []Attempt
+	observed []string
 }
 
 func newDeliveryFixture(t *testing.T) *deliveryFixture {
@@ -68,8 +68,8 @@ func newDeliveryFixture(t *testing.T) *deliveryFixture {
 func (k *deliveryFixture) start() int {
 	k.d = NewDelivery(Config{
 		Now: func() time.Time { return k.now }, Jitter: func() float64 { return 0.5 },
-		Hand:    func(a Attempt) { k.tried = append(k.tried, a) },
-		Observe: func(o flow.Observation) { k.seen = append(k.seen, o.Kind+" "+o.ID) },
+		Hand:    func(a Attempt) { k.attempts = append(k.attempts, a) },
+		Observe: func(o flow.Observation) { k.observed = append(k.observed, o.Kind+" "+o.ID) },
 	})
 	ms := k.store.Start(k.now)
 	k.handle(ms...)
@@ -85,8 +85,8 @@ func (k *deliveryFixture) handle(ms ...flow.Message) {
 	}
 }
 
-// priced returns a change of the value of the notification id.
-func priced(id string) *pipeline.ValueChange {
+// valueChange returns a change of the value of the notification id.
+func valueChange(id string) *pipeline.ValueChange {
 	return &pipeline.ValueChange{Name: "Price", Old: "1", New: fmt.Sprint(len(id) + 1)}
 }
 
@@ -101,7 +101,7 @@ func (k *deliveryFixture) item(subscription, id string, d *pipeline.Digest, n in
 		Receiver: pipeline.Receiver{Sink: "r"}, Subscription: subscription, Document: "doc", Digest: d,
 		Notification: pipeline.Notification{
 			Status: pipeline.StatusOK, ID: id, URL: "https://Example.com", Client: "c", Type: pipeline.NotificationType, Time: k.now,
-			Version: uint64(len(id)), Title: "Title " + id, Change: "change-" + id, Value: priced(id), Diffs: diffs,
+			Version: uint64(len(id)), Title: "Title " + id, Change: "change-" + id, Value: valueChange(id), Diffs: diffs,
 		},
 	}.Message()
 	if err != nil {
@@ -117,14 +117,14 @@ func (k *deliveryFixture) tick(d time.Duration) {
 	k.handle(k.store.Due(k.now)...)
 }
 
-// took returns the IDs of the items, or of the notification, of each attempt since its last call,
+// takeDelivered returns the IDs of the items, or of the notification, of each attempt since its last call,
 // and lets all of them succeed.
-func (k *deliveryFixture) took() string {
+func (k *deliveryFixture) takeDelivered() string {
 	k.Helper()
 	var all []string
-	for len(k.tried) > 0 {
-		a := k.tried[0]
-		k.tried = k.tried[1:]
+	for len(k.attempts) > 0 {
+		a := k.attempts[0]
+		k.attempts = k.attempts[1:]
 		all = append(all, itemsOf(a.Notifications[0]))
 		k.handle(a.Result(nil))
 	}
@@ -142,7 +142,7 @@ func itemsOf(n pipeline.Notification) string {
 	return "[" + strings.Join(ids, " ") + "]"
 }
 
-func (k *deliveryFixture) known(id string) Record {
+func (k *deliveryFixture) record(id string) Record {
 	k.Helper()
 	r, ok, err := Known(k.store.Begin().State("r"), id)
 	if err != nil || !ok {
@@ -163,20 +163,20 @@ func TestDigest(t *testing.T) {
 	k.handle(k.item("s", "bb", hourly(0), 1), first)
 	k.start() // another process
 	k.tick(19 * time.Minute)
-	if len(k.tried) != 0 {
-		t.Fatalf("%d attempts before the hour is over", len(k.tried))
+	if len(k.attempts) != 0 {
+		t.Fatalf("%d attempts before the hour is over", len(k.attempts))
 	}
-	if r := k.known("bb"); r.State != RecordCollected || !r.Time.Equal(t0.Add(time.Hour)) {
+	if r := k.record("bb"); r.State != RecordCollected || !r.Time.Equal(t0.Add(time.Hour)) {
 		t.Errorf("it is known as %+v", r)
 	}
 	if due, parked := k.d.Backlog(0); due != 0 || parked != 2 {
 		t.Errorf("backlog %d+%d", due, parked)
 	}
 	k.tick(time.Minute)
-	if len(k.tried) != 1 {
-		t.Fatalf("%d attempts after an hour", len(k.tried))
+	if len(k.attempts) != 1 {
+		t.Fatalf("%d attempts after an hour", len(k.attempts))
 	}
-	got := k.tried[0].Notifications[0]
+	got := k.attempts[0].Notifications[0]
 	want := pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://Example.com", Client: "c", Type: pipeline.NotificationTypeDigest,
 		ID: flow.DeriveID("digest", "s", "2026-01-02T03:04:05Z", "a", "bb"), Time: t0.Add(40 * time.Minute), Version: 2, Title: "Title bb",
@@ -184,26 +184,26 @@ func TestDigest(t *testing.T) {
 			{Event: pipeline.Added, Keyword: "a", Text: "a0"}, {Event: pipeline.Added, Keyword: "a", Text: "a1"}, {Event: pipeline.Added, Keyword: "bb", Text: "bb0"},
 		},
 		Items: []pipeline.Item{
-			{ID: "a", Time: t0, Version: 1, Title: "Title a", Change: "change-a", Value: priced("a"), Diffs: 2},
-			{ID: "bb", Time: t0.Add(40 * time.Minute), Version: 2, Title: "Title bb", Change: "change-bb", Value: priced("bb"), Diffs: 1},
+			{ID: "a", Time: t0, Version: 1, Title: "Title a", Change: "change-a", Value: valueChange("a"), Diffs: 2},
+			{ID: "bb", Time: t0.Add(40 * time.Minute), Version: 2, Title: "Title bb", Change: "change-bb", Value: valueChange("bb"), Diffs: 1},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if r := k.known("a"); r.State != RecordPending || r.In != want.ID {
+	if r := k.record("a"); r.State != RecordPending || r.In != want.ID {
 		t.Errorf("it is known as %+v", r)
 	}
-	if k.took(); !slices.Equal(k.seen, []string{"delivered a", "delivered bb"}) {
-		t.Errorf("observed %q", k.seen)
+	if k.takeDelivered(); !slices.Equal(k.observed, []string{"delivered a", "delivered bb"}) {
+		t.Errorf("observed %q", k.observed)
 	}
-	if r := k.known("a"); r.State != RecordDelivered || r.In != want.ID || r.Attempts != 1 {
+	if r := k.record("a"); r.State != RecordDelivered || r.In != want.ID || r.Attempts != 1 {
 		t.Errorf("it is known as %+v", r)
 	}
 	// What was told is not told again, and what comes later begins another digest.
 	k.handle(first, k.item("s", "ccc", hourly(0), 1))
 	k.tick(time.Hour)
-	if got := k.took(); got != "[ccc]" {
+	if got := k.takeDelivered(); got != "[ccc]" {
 		t.Errorf("then it took %s", got)
 	}
 }
@@ -212,15 +212,15 @@ func TestADigestThatFailsStaysTheSame(t *testing.T) {
 	k := newDeliveryFixture(t)
 	k.handle(k.item("s", "a", hourly(0), 1), k.item("s", "bb", hourly(0), 1))
 	k.tick(time.Hour)
-	first := k.tried[0]
+	first := k.attempts[0]
 	k.handle(first.Result(failure.RetryAfter(fmt.Errorf("busy"), time.Minute)), k.item("s", "ccc", hourly(0), 1))
 	k.start() // and the process is replaced
 	k.tick(2 * time.Minute)
-	if len(k.tried) != 2 || !reflect.DeepEqual(k.tried[1].Notifications[0], first.Notifications[0]) || k.tried[1].Number == first.Number {
-		t.Fatalf("tried %+v", k.tried)
+	if len(k.attempts) != 2 || !reflect.DeepEqual(k.attempts[1].Notifications[0], first.Notifications[0]) || k.attempts[1].Number == first.Number {
+		t.Fatalf("tried %+v", k.attempts)
 	}
-	k.tried = k.tried[1:]
-	if got := k.took(); got != "[a bb]" {
+	k.attempts = k.attempts[1:]
+	if got := k.takeDelivered(); got != "[a bb]" {
 		t.Errorf("took %s", got)
 	}
 }
@@ -255,7 +255,7 @@ func TestWhatEndsADigestEarly(t *testing.T) {
 	} {
 		k := newDeliveryFixture(t)
 		c.send(k)
-		if got := k.took(); got != c.want {
+		if got := k.takeDelivered(); got != c.want {
 			t.Errorf("%s: took %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -282,11 +282,11 @@ func TestATimeoutComesLast(t *testing.T) {
 		}
 		k.handle(m)
 	}
-	if got := k.took(); got != "h | [a ccc] | [bb] | over" {
+	if got := k.takeDelivered(); got != "h | [a ccc] | [bb] | over" {
 		t.Errorf("took %s", got)
 	}
 	k.tick(time.Hour)
-	if got := k.took(); got != "[o]" {
+	if got := k.takeDelivered(); got != "[o]" {
 		t.Errorf("then it took %s", got)
 	}
 }
@@ -295,23 +295,23 @@ func TestACancelledDigestIsDropped(t *testing.T) {
 	k := newDeliveryFixture(t)
 	k.handle(k.item("s", "a", hourly(0), 1), k.item("other", "o", hourly(0), 1), withdrawal("r", "s"), k.item("s", "bb", hourly(0), 1))
 	k.tick(time.Hour)
-	if got := k.took(); got != "[o]" {
+	if got := k.takeDelivered(); got != "[o]" {
 		t.Errorf("took %s", got)
 	}
 	for _, id := range []string{"a", "bb"} {
-		if r := k.known(id); r.State != RecordDropped {
+		if r := k.record(id); r.State != RecordDropped {
 			t.Errorf("%s is known as %+v", id, r)
 		}
 	}
-	if want := []string{"dropped a", "dropped bb", "delivered o"}; !slices.Equal(k.seen, want) {
-		t.Errorf("observed %q, want %q", k.seen, want)
+	if want := []string{"dropped a", "dropped bb", "delivered o"}; !slices.Equal(k.observed, want) {
+		t.Errorf("observed %q, want %q", k.observed, want)
 	}
 	// One that was frozen before is dropped as well.
 	k.handle(k.item("u", "ccc", hourly(0), 1))
 	k.tick(time.Hour)
-	k.handle(k.tried[0].Result(fmt.Errorf("busy")), withdrawal("r", "u"))
+	k.handle(k.attempts[0].Result(fmt.Errorf("busy")), withdrawal("r", "u"))
 	k.tick(time.Minute)
-	if r := k.known("ccc"); r.State != RecordDropped {
+	if r := k.record("ccc"); r.State != RecordDropped {
 		t.Errorf("it is known as %+v", r)
 	}
 }
@@ -329,7 +329,7 @@ func TestMissedDigests(t *testing.T) {
 	for range 3 { // in so many transactions
 		k.tick(0)
 	}
-	if got := k.took(); strings.Count(got, "[") != 3*flushBatch {
+	if got := k.takeDelivered(); strings.Count(got, "[") != 3*flushBatch {
 		t.Errorf("took %s", got)
 	}
 	// The clock was a year ahead when this one began.
@@ -338,11 +338,11 @@ func TestMissedDigests(t *testing.T) {
 	k.now = k.now.AddDate(-1, 0, 0)
 	k.handle(k.store.Due(k.now.AddDate(2, 0, 0))...) // transports wake everything then
 	k.tick(time.Hour - 1)
-	if len(k.tried) != 0 {
+	if len(k.attempts) != 0 {
 		t.Errorf("it is told too early")
 	}
 	k.tick(1)
-	if got := k.took(); got != "[ahead]" {
+	if got := k.takeDelivered(); got != "[ahead]" {
 		t.Errorf("took %s", got)
 	}
 }
@@ -355,11 +355,11 @@ func TestDigestThatFellDueMeanwhile(t *testing.T) {
 	digest.Quiet = pipeline.Quiet{From: (minute + 120) % (24 * 60), To: (minute + 180) % (24 * 60)}
 	k.handle(k.item("s", "a", digest, 1))
 	k.tick(150 * time.Minute)
-	if len(k.tried) > 0 {
+	if len(k.attempts) > 0 {
 		t.Fatal("an attempt was made in the quiet hours")
 	}
 	k.tick(30 * time.Minute)
-	if got := k.took(); got != "[a]" {
+	if got := k.takeDelivered(); got != "[a]" {
 		t.Errorf("took %q after the quiet hours, want the digest", got)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// work is the handling of one message in a transaction.
-type work struct {
+// unitOfWork is the handling of one message in a transaction.
+type unitOfWork struct {
 	d      *Delivery
 	policy Policy
 	tx     flow.Tx
@@ -24,20 +24,20 @@ type work struct {
 	now    time.Time
 	st     state
 	q      Queue
-	// opened is the Queue before the message.
-	opened Queue
-	epoch  uint64
-	// marked says that there are markers. Without it, none is read.
-	marked bool
-	// added is the notification that the message brought, if it is pending; its number is addedAs.
+	// queueBefore is the Queue before the message.
+	queueBefore Queue
+	epoch       uint64
+	// hasMarkers says that there are markers. Without it, none is read.
+	hasMarkers bool
+	// newPending is the notification that the message brought, if it is pending; its number is addedAs.
 	// attempt is the one whose result is handled. Neither is read from the state again.
-	added   *pendingRecord
-	addedAs uint64
-	attempt Attempt
-	// measure says that Windows.Due must be read from the state again.
-	measure bool
-	// expired are the pages that were sent an ExpireCommand.
-	expired map[string]bool
+	newPending   *pendingRecord
+	newSeq       uint64
+	endedAttempt Attempt
+	// windowsDueStale says that Windows.Due must be read from the state again.
+	windowsDueStale bool
+	// expiredPages are the pages that were sent an ExpireCommand.
+	expiredPages map[string]bool
 	// receiving says how the receiver gets its notifications. route is set if it is a route.
 	receiving pipeline.Receiving
 	route     pipeline.RoutingSink
@@ -46,28 +46,28 @@ type work struct {
 // cachedQueues is about how many bytes of queues Delivery.queues holds.
 const cachedQueues = 16 << 20
 
-func (d *Delivery) open(tx flow.Tx, key string) (*work, error) {
-	w := &work{d: d, tx: tx, key: key, now: d.cfg.Now().Round(0).UTC(), st: state{tx.State(key)}}
-	w.settle(d.live.Load())
+func (d *Delivery) openReceiver(tx flow.Tx, key string) (*unitOfWork, error) {
+	w := &unitOfWork{d: d, tx: tx, key: key, now: d.cfg.Now().Round(0).UTC(), st: state{tx.State(key)}}
+	w.applySettings(d.live.Load())
 	w.epoch = d.cfg.Epoch(key)
 	var err error
 	if w.q, err = d.loadQueue(w.st, key, w.epoch); err != nil {
 		return w, err
 	}
-	w.marked = w.q.Markers > 0
+	w.hasMarkers = w.q.WithdrawnMarkers > 0
 	if w.q.InFlight {
-		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, w.epoch); !ok && !d.pool.postAgain(key, w.q) {
-			w.q.lose() // it went down with an earlier process
+		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, w.epoch); !ok && !d.pool.repostResult(key, w.q) {
+			w.q.undoAttempt() // it went down with an earlier process
 		}
 	}
-	w.opened = w.q
+	w.queueBefore = w.q
 	return w, w.clampWindows()
 }
 
-// step applies ev, the last event of the message, and stores the queue.
-func (w *work) step(ev event) error {
-	if w.measure && w.q.Windows.Open > 0 {
-		due, err := w.st.firstWindow()
+// applyAndStore applies ev, the last event of the message, and stores the queue.
+func (w *unitOfWork) applyAndStore(ev event) error {
+	if w.windowsDueStale && w.q.Windows.Open > 0 {
+		due, err := w.st.firstWindowEnd()
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (w *work) step(ev event) error {
 	if err := w.apply(ev); err != nil {
 		return err
 	}
-	if w.q == w.opened {
+	if w.q == w.queueBefore {
 		return nil
 	}
 	return w.storeQueue()
@@ -92,24 +92,24 @@ func (d *Delivery) loadQueue(st state, receiver string, epoch uint64) (q Queue, 
 }
 
 // storeQueue stores the queue, or deletes one that says nothing.
-func (w *work) storeQueue() error {
+func (w *unitOfWork) storeQueue() error {
 	q := w.q
-	if q.blank() {
+	if q.canForget() {
 		q = Queue{}
 	}
 	w.d.queues.Put(w.tx, w.key, w.epoch, q, int64(1<<10+len(q.Reason)+len(q.PastReason)+len(q.LimitReason)+len(q.ExpiredReason)))
-	if q.blank() {
+	if q.canForget() {
 		return w.st.Delete(nameQueue)
 	}
 	return w.st.write(nameQueue, q)
 }
 
 // apply applies ev to the queue and carries out the actions that follow.
-func (w *work) apply(ev event) error {
+func (w *unitOfWork) apply(ev event) error {
 	before := w.q
 	var failed error
 	q, acts := w.policy.apply(before, ev, func(seq uint64) bool {
-		withdrawn, err := w.withdrawn(seq)
+		withdrawn, err := w.isWithdrawn(seq)
 		failed = errors.Join(failed, err)
 		return withdrawn
 	})
@@ -118,13 +118,13 @@ func (w *work) apply(ev event) error {
 	}
 	w.q = q
 	// This comes before the hand-over of an attempt, which must be known before it ends.
-	w.tx.OnCommit(func() { w.d.pool.note(w.key, w.q) })
-	w.log(before, acts)
-	var forget *prune
+	w.tx.OnCommit(func() { w.d.pool.recordCommit(w.key, w.q) })
+	w.logChanges(before, acts)
+	var forget *pruneRecords
 	for _, act := range acts {
-		if p, ok := act.(prune); ok {
+		if p, ok := act.(pruneRecords); ok {
 			forget = &p
-		} else if err := w.do(act); err != nil {
+		} else if err := w.execute(act); err != nil {
 			return err
 		}
 	}
@@ -136,34 +136,34 @@ func (w *work) apply(ev event) error {
 	if err != nil {
 		return err
 	}
-	if !pruned.More { // otherwise the next prune comes soon; scanning the notes can wait for it
+	if !pruned.MoreOld { // otherwise the next prune comes soon; scanning the notes can wait for it
 		notes, err := w.st.pruneNotes(forget.Before)
 		if err != nil {
 			return err
 		}
-		w.q.Noted = notes
-		pruned.Left = pruned.Left || notes
+		w.q.HasNotes = notes
+		pruned.OthersRemain = pruned.OthersRemain || notes
 	}
 	pruned.At = w.now
 	return w.apply(pruned)
 }
 
-// do carries out act, which is not a prune.
-func (w *work) do(act action) error {
+// execute carries out act, which is not a prune.
+func (w *unitOfWork) execute(act action) error {
 	switch act := act.(type) {
-	case send:
-		return w.send(act)
-	case done:
-		return w.end(act.Seq, flow.KindDelivered, Record{State: RecordDelivered, Attempts: act.Attempts})
-	case drop:
-		return w.end(act.Seq, flow.KindDropped, Record{State: RecordDropped, Attempts: act.Attempts})
-	case dead:
-		return w.dead(act)
-	case pass:
-		return w.pass(act)
-	case tell:
-		return w.tell(act)
-	case wake:
+	case startAttempt:
+		return w.startAttempt(act)
+	case markDelivered:
+		return w.finishPending(act.Seq, flow.KindDelivered, Record{State: RecordDelivered, Attempts: act.Attempts})
+	case dropWithdrawn:
+		return w.finishPending(act.Seq, flow.KindDropped, Record{State: RecordDropped, Attempts: act.Attempts})
+	case moveToDead:
+		return w.giveUp(act)
+	case passToSinks:
+		return w.passToSinks(act)
+	case emitHealth:
+		return w.emitHealth(act)
+	case scheduleWake:
 		if act.AtStart {
 			w.tx.WakeAt(w.key, act.At, flow.AtStart)
 		} else {
@@ -173,36 +173,36 @@ func (w *work) do(act action) error {
 	return nil
 }
 
-// withdrawn reports whether the subscription of a pending notification was cancelled.
-func (w *work) withdrawn(seq uint64) (bool, error) {
-	if !w.marked {
+// isWithdrawn reports whether the subscription of a pending notification was cancelled.
+func (w *unitOfWork) isWithdrawn(seq uint64) (bool, error) {
+	if !w.hasMarkers {
 		return false, nil
 	}
 	p, err := w.st.pending(seq)
 	if err != nil {
 		return false, err
 	}
-	return w.st.withdrawn(p.Addressed.Subscription)
+	return w.st.isWithdrawn(p.Addressed.Subscription)
 }
 
-// send begins an attempt. The notification must be durable before the receiver gets it: after
+// startAttempt begins an attempt. The notification must be durable before the receiver gets it: after
 // a power failure the pipeline could make another one with the same ID.
-func (w *work) send(s send) error {
+func (w *unitOfWork) startAttempt(s startAttempt) error {
 	w.tx.Sync()
 	p, err := w.pending(s.Seq)
 	if err != nil {
 		return err
 	}
 	a := Attempt{Receiver: p.Addressed.Receiver, Number: s.Number}
-	if err := w.include(&a, s.Seq, p); err != nil {
+	if err := w.addToAttempt(&a, s.Seq, p); err != nil {
 		return err
 	}
-	if err := w.fill(&a, s.Seq+1, s.Most); err != nil {
+	if err := w.fillAttempt(&a, s.Seq+1, s.BatchLimit); err != nil {
 		return err
 	}
-	f := &flight{Attempt: a, slow: s.Slow, began: w.q.Began}
+	f := &inFlightAttempt{Attempt: a, needsSlowSlot: s.AfterFailure, began: w.q.AttemptBegan}
 	w.d.pool.attempts.Begin(w.key, s.Number, w.d.cfg.Epoch(w.key), f)
-	w.tx.OnCommit(func() { w.d.hand(f) })
+	w.tx.OnCommit(func() { w.d.handOver(f) })
 	return nil
 }
 
@@ -214,17 +214,17 @@ const (
 )
 
 // pending returns the notification that is pending under the number seq.
-func (w *work) pending(seq uint64) (pendingRecord, error) {
-	if w.added != nil && w.addedAs == seq {
-		return *w.added, nil
+func (w *unitOfWork) pending(seq uint64) (pendingRecord, error) {
+	if w.newPending != nil && w.newSeq == seq {
+		return *w.newPending, nil
 	}
 	return w.st.pending(seq)
 }
 
-// include adds a notification, which is pending under the number seq, to an attempt.
-func (w *work) include(a *Attempt, seq uint64, p pendingRecord) error {
+// addToAttempt adds a notification, which is pending under the number seq, to an attempt.
+func (w *unitOfWork) addToAttempt(a *Attempt, seq uint64, p pendingRecord) error {
 	note := ""
-	if w.q.Noted {
+	if w.q.HasNotes {
 		var err error
 		if note, err = w.st.noteOf(p.Addressed.Document, w.now.Add(-w.policy.withDefaults().Remember)); err != nil {
 			return err
@@ -235,9 +235,9 @@ func (w *work) include(a *Attempt, seq uint64, p pendingRecord) error {
 	return nil
 }
 
-// fill adds the pending notifications from seq on to an attempt, until it has most, or as many
+// fillAttempt adds the pending notifications from seq on to an attempt, until it has most, or as many
 // as its sink takes at a time. It stops at the first whose subscription was cancelled.
-func (w *work) fill(a *Attempt, seq uint64, most int) error {
+func (w *unitOfWork) fillAttempt(a *Attempt, seq uint64, most int) error {
 	limit, _ := registry.BatchOf(w.d.cfg.sink(w.d.live.Load(), a.Receiver.Sink))
 	limit = min(limit, maxBatch, most)
 	for bytes := 0; seq < w.q.Next && len(a.Notifications) < limit; seq++ {
@@ -245,24 +245,24 @@ func (w *work) fill(a *Attempt, seq uint64, most int) error {
 		if err != nil {
 			return err
 		}
-		if w.marked {
-			if withdrawn, err := w.st.withdrawn(p.Addressed.Subscription); err != nil || withdrawn {
+		if w.hasMarkers {
+			if withdrawn, err := w.st.isWithdrawn(p.Addressed.Subscription); err != nil || withdrawn {
 				return err
 			}
 		}
 		if bytes += p.size; bytes > maxBatchBytes {
 			return nil
 		}
-		if err := w.include(a, seq, p); err != nil {
+		if err := w.addToAttempt(a, seq, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// end removes a pending notification and records what became of it.
-func (w *work) end(seq uint64, kind string, r Record) error {
-	a, tried := w.attempt.addressed(seq)
+// finishPending removes a pending notification and records what became of it.
+func (w *unitOfWork) finishPending(seq uint64, kind string, r Record) error {
+	a, tried := w.endedAttempt.addressed(seq)
 	if !tried {
 		p, err := w.st.pending(seq)
 		if err != nil {
@@ -272,11 +272,11 @@ func (w *work) end(seq uint64, kind string, r Record) error {
 	}
 	w.observe(kind, a, r.Reason)
 	r.Time = w.now
-	return errors.Join(w.st.Delete(pendingName(seq)), w.st.end(a.Notification.ID, r))
+	return errors.Join(w.st.Delete(pendingName(seq)), w.st.setEnded(a.Notification.ID, r))
 }
 
-// dead gives up a notification.
-func (w *work) dead(a dead) error {
+// giveUp gives up a notification.
+func (w *unitOfWork) giveUp(a moveToDead) error {
 	p, err := w.st.pending(a.Seq)
 	if err != nil {
 		return err
@@ -290,12 +290,12 @@ func (w *work) dead(a dead) error {
 			w.expirePage(n, i.URL)
 		}
 	}
-	return w.end(a.Seq, flow.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
+	return w.finishPending(a.Seq, flow.KindDead, Record{State: RecordDead, Attempts: a.Attempts, Reason: a.Reason})
 }
 
 // observe reports a notification to the observer; of a digest, each of its items. Health events
 // are not reported.
-func (w *work) observe(kind string, a flow.Addressed, text string) {
+func (w *unitOfWork) observe(kind string, a flow.Addressed, text string) {
 	n := a.Notification
 	if n.Type == pipeline.NotificationTypeHealth {
 		return
@@ -313,16 +313,16 @@ func (w *work) observe(kind string, a flow.Addressed, text string) {
 		for _, i := range items {
 			url := cmp.Or(i.URL, main)
 			w.d.cfg.Observe.Note(flow.Observation{
-				Kind: kind, Page: canonical(url), Document: document, URL: url, ID: i.ID, N: i.Diffs, Time: w.now, Sink: w.key, After: after, Text: text,
+				Kind: kind, Page: canonicalURL(url), Document: document, URL: url, ID: i.ID, N: i.Diffs, Time: w.now, Sink: w.key, After: after, Text: text,
 			})
 		}
 	})
 }
 
 // pageOf returns the canonical URL of n, or its URL if it has none.
-func pageOf(n pipeline.Notification) string { return canonical(n.URL) }
+func pageOf(n pipeline.Notification) string { return canonicalURL(n.URL) }
 
-func canonical(url string) string {
+func canonicalURL(url string) string {
 	page, err := pageurl.Canonical(url)
 	if err != nil {
 		return url
@@ -330,45 +330,45 @@ func canonical(url string) string {
 	return page
 }
 
-// happened counts what a message did to the notifications of a receiver.
-type happened struct {
+// logSummary counts what a message did to the notifications of a receiver.
+type logSummary struct {
 	gaveUp, dropped, passed int
 	// reason says why notifications were given up, degraded why they arrive in another way.
 	reason, degraded string
-	// atOnce says that the failure does not go away without the operator.
-	atOnce bool
+	// needsOperator says that the failure does not go away without the operator.
+	needsOperator bool
 }
 
-// log logs the changes of the receiver after the commit.
-func (w *work) log(before Queue, acts []action) {
-	var h happened
+// logChanges logs the changes of the receiver after the commit.
+func (w *unitOfWork) logChanges(before Queue, acts []action) {
+	var h logSummary
 	for _, act := range acts {
 		switch act := act.(type) {
-		case dead:
+		case moveToDead:
 			h.gaveUp++
 			h.reason = act.Reason
-		case drop:
+		case dropWithdrawn:
 			h.dropped++
-		case pass:
+		case passToSinks:
 			h.passed++
-		case tell:
+		case emitHealth:
 			switch act.Event {
 			case pipeline.HealthReceiverDegraded:
 				h.degraded = act.Reason
 			case pipeline.HealthReceiverFailing:
-				h.atOnce = w.q.Failures < failingAfter
+				h.needsOperator = w.q.Failures < failingAfter
 			}
 		}
 	}
 	if before.healthy() && w.q.healthy() && h.gaveUp+h.dropped+h.passed == 0 && h.degraded == "" {
 		return
 	}
-	w.tx.OnCommit(w.logged(h, before, w.q))
+	w.tx.OnCommit(w.logFunc(h, before, w.q))
 }
 
-// logged returns the function that logs h, with the queue before and after the message. Most messages
+// logFunc returns the function that logs h, with the queue before and after the message. Most messages
 // need none, so that only this function copies the queues.
-func (w *work) logged(h happened, before, q Queue) func() {
+func (w *unitOfWork) logFunc(h logSummary, before, q Queue) func() {
 	return func() {
 		log := w.d.cfg.Logger.With("sink", w.key)
 		if h.dropped > 0 {
@@ -384,7 +384,7 @@ func (w *work) logged(h happened, before, q Queue) func() {
 		case q.Limited() && !before.Limited():
 			log.Warn("a receiver limits how much it takes: what waits follows as it allows", "reason", q.LimitReason, "waiting", q.Pending(), "next", q.Due)
 		case !q.Limited() && before.Limited():
-			log.Info("nothing waits for the limit of a receiver any more", "limited_for", w.now.Sub(before.LimitedSince), "put_off", before.Limits)
+			log.Info("nothing waits for the limit of a receiver any more", "limited_for", w.now.Sub(before.LimitedSince), "put_off", before.LimitedCount)
 		}
 		switch {
 		case before.Failures > 0 && q.Failures == 0:
@@ -393,7 +393,7 @@ func (w *work) logged(h happened, before, q Queue) func() {
 			log.Error("a receiver is expired: mend it, then resume its subscriptions and replay what was given up", "reason", q.ExpiredReason, "dead", h.gaveUp)
 		case h.gaveUp > 0:
 			log.Error("notifications were given up", "dead", h.gaveUp, "reason", h.reason)
-		case q.Failures > before.Failures && q.Reason != before.Reason && h.atOnce:
+		case q.Failures > before.Failures && q.Reason != before.Reason && h.needsOperator:
 			log.Error("a receiver has to be mended: its notifications wait, and are tried again", "reason", q.Reason, "next", q.Due)
 		case q.Failures > before.Failures && q.Reason != before.Reason:
 			log.Warn("a delivery failed and will be tried again", "reason", q.Reason, "next", q.Due)
@@ -401,8 +401,8 @@ func (w *work) logged(h happened, before, q Queue) func() {
 	}
 }
 
-// keepNote stores the note that the attempt in flight has set for a pending notification.
-func (w *work) keepNote(seq uint64, text *string) error {
+// storeNote stores the note that the attempt in flight has set for a pending notification.
+func (w *unitOfWork) storeNote(seq uint64, text *string) error {
 	if text == nil {
 		return nil
 	}
@@ -410,26 +410,26 @@ func (w *work) keepNote(seq uint64, text *string) error {
 	if err != nil {
 		return err
 	}
-	w.q.remember(w.now, w.policy.withDefaults())
-	w.q.Noted = true
+	w.q.schedulePrune(w.now, w.policy.withDefaults())
+	w.q.HasNotes = true
 	return w.st.setNote(p.Addressed.Document, strings.ToValidUTF8(*text, ""), w.now)
 }
 
-// about returns what events about the notification id are named by. A receiver that was
+// eventKey returns what events about the notification id are named by. A receiver that was
 // forgotten counts its attempts from one again, so Since is part of it.
-func (w *work) about(id string) string {
-	return w.key + " " + w.q.Since.Format(time.RFC3339Nano) + " " + id
+func (w *unitOfWork) eventKey(id string) string {
+	return w.key + " " + w.q.KnownSince.Format(time.RFC3339Nano) + " " + id
 }
 
-// tell emits a health event.
-func (w *work) tell(t tell) error {
+// emitHealth emits a health event.
+func (w *unitOfWork) emitHealth(t emitHealth) error {
 	p, err := w.st.pending(t.Seq)
 	if err != nil {
 		return err
 	}
 	n := p.Addressed.Notification
 	h := pipeline.Health{
-		ID:    flow.HealthID(t.Event, w.about(n.ID), w.q.Attempt),
+		ID:    flow.HealthID(t.Event, w.eventKey(n.ID), w.q.Attempt),
 		Event: t.Event, Time: w.now, Receiver: &p.Addressed.Receiver,
 		Reason: t.Reason, Since: t.Since, Count: t.Count, Expired: t.Expired,
 	}
@@ -442,21 +442,21 @@ func (w *work) tell(t tell) error {
 
 // expirePage tells the stage that owns the page url of n that its receiver has expired. It is
 // called for each page of each notification that is given up.
-func (w *work) expirePage(n pipeline.Notification, url string) {
+func (w *unitOfWork) expirePage(n pipeline.Notification, url string) {
 	page, err := pageurl.Canonical(url)
-	if err != nil || n.Type == pipeline.NotificationTypeHealth || w.expired[page] {
+	if err != nil || n.Type == pipeline.NotificationTypeHealth || w.expiredPages[page] {
 		return
 	}
-	if w.expired == nil {
-		w.expired = make(map[string]bool)
+	if w.expiredPages == nil {
+		w.expiredPages = make(map[string]bool)
 	}
-	w.expired[page] = true
+	w.expiredPages[page] = true
 	body, err := json.Marshal(flow.ExpireCommand{URL: page, Receiver: w.key, Reason: w.q.ExpiredReason})
 	if err != nil {
 		panic(fmt.Sprintf("sinks: expire: %v", err)) // every field is encodable
 	}
 	w.tx.Emit(flow.Message{
-		ID:    flow.DeriveID("expire", w.about(n.ID), strconv.FormatUint(w.q.Attempt, 10), page),
+		ID:    flow.DeriveID("expire", w.eventKey(n.ID), strconv.FormatUint(w.q.Attempt, 10), page),
 		Topic: flow.TopicDocuments, Key: page, Type: flow.TypeExpire, Subject: page, Time: w.now,
 		Header: map[string]string{"content-type": "application/json"}, Body: body,
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// lane is the lane of a Delivery that leaves its process and comes back.
-type lane struct {
+// laneFixture is the lane of a Delivery that leaves its process and comes back.
+type laneFixture struct {
 	t     *testing.T
 	store *txtest.Store
 	d     *Delivery
@@ -24,13 +24,13 @@ type lane struct {
 	epoch uint64
 	// Post returns refuses, and keeps the message in posted if that is nil. Away says that the process does not
 	// own the lane.
-	refuses error
+	postErr error
 	posted  []flow.Message
 	away    bool
 }
 
-func newLane(t *testing.T, sink *recorder) *lane {
-	l := &lane{t: t, store: txtest.New(), sink: sink}
+func newLaneFixture(t *testing.T, sink *recorder) *laneFixture {
+	l := &laneFixture{t: t, store: txtest.New(), sink: sink}
 	l.d = NewDelivery(Config{
 		Sinks: map[string]pipeline.Sink{"a": sink}, Poster: l,
 		Owned: func(string) bool { l.mu.Lock(); defer l.mu.Unlock(); return !l.away },
@@ -44,17 +44,17 @@ func newLane(t *testing.T, sink *recorder) *lane {
 }
 
 // Post is that of a flow.Poster.
-func (l *lane) Post(_ context.Context, m flow.Message) error {
+func (l *laneFixture) Post(_ context.Context, m flow.Message) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.refuses == nil {
+	if l.postErr == nil {
 		l.posted = append(l.posted, m)
 	}
-	return l.refuses
+	return l.postErr
 }
 
-// take returns the messages that were posted since the last call.
-func (l *lane) take() []flow.Message {
+// takePosted returns the messages that were posted since the last call.
+func (l *laneFixture) takePosted() []flow.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ms := l.posted
@@ -62,7 +62,7 @@ func (l *lane) take() []flow.Message {
 	return ms
 }
 
-func (l *lane) handle(ms ...flow.Message) {
+func (l *laneFixture) handle(ms ...flow.Message) {
 	l.t.Helper()
 	for _, m := range ms {
 		if err := l.store.Handle(l.t.Context(), l.d, m); err != nil {
@@ -72,28 +72,28 @@ func (l *lane) handle(ms ...flow.Message) {
 	synctest.Wait()
 }
 
-// leaves makes the process lose the lane: the posted messages are dropped, and Post refuses others.
-func (l *lane) leaves() {
+// lose makes the process lose the lane: the posted messages are dropped, and Post refuses others.
+func (l *laneFixture) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.posted, l.refuses, l.away = nil, flow.ErrMoved, true
+	l.posted, l.postErr, l.away = nil, flow.ErrMoved, true
 }
 
-// returns makes the lane take messages again, in a new epoch.
-func (l *lane) returns() {
+// regain makes the lane take messages again, in a new epoch.
+func (l *laneFixture) regain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refuses, l.away = nil, false
+	l.postErr, l.away = nil, false
 	l.epoch++
 }
 
-// want handles the posted results and checks what the sink got and what is pending.
-func (l *lane) want(got string, pending int) {
+// wantState handles the posted results and checks what the sink got and what is pending.
+func (l *laneFixture) wantState(got string, pending int) {
 	l.t.Helper()
-	for ms := l.take(); len(ms) > 0; ms = l.take() {
+	for ms := l.takePosted(); len(ms) > 0; ms = l.takePosted() {
 		l.handle(ms...)
 	}
-	q, err := state{l.store.Begin().State("a")}.queue()
+	q, err := state{l.store.Begin().State("a")}.loadQueue()
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -109,19 +109,19 @@ func TestResultOutlivesItsEpoch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				l := newLane(t, &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }})
+				l := newLaneFixture(t, &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }})
 				l.handle(notification(t, "a", "", "x"))
 				if refused {
-					l.leaves()
+					l.lose()
 				}
 				close(release)
 				synctest.Wait()
-				l.leaves()
-				l.returns()
+				l.lose()
+				l.regain()
 				l.handle(l.store.Start(time.Now())...)
-				l.want("[x]", 0)
+				l.wantState("[x]", 0)
 				l.handle(notification(t, "a", "", "y"))
-				l.want("[x y]", 0)
+				l.wantState("[x y]", 0)
 			})
 		})
 	}
@@ -131,13 +131,13 @@ func TestResultOutlivesItsEpoch(t *testing.T) {
 // for it any more.
 func TestResultRefusedByALaneThatReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLane(t, &recorder{})
-		l.refuses = flow.ErrMoved
+		l := newLaneFixture(t, &recorder{})
+		l.postErr = flow.ErrMoved
 		l.handle(notification(t, "a", "", "x"))
-		l.returns()
-		time.Sleep(2 * postPause)
+		l.regain()
+		time.Sleep(2 * postRetryPause)
 		synctest.Wait()
-		l.want("[x]", 0)
+		l.wantState("[x]", 0)
 	})
 }
 
@@ -145,12 +145,12 @@ func TestResultRefusedByALaneThatReturns(t *testing.T) {
 func TestFailureOutlivesItsEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("503") }}
-		l := newLane(t, fails)
+		l := newLaneFixture(t, fails)
 		l.handle(notification(t, "a", "", "x"))
-		l.leaves()
-		l.returns()
+		l.lose()
+		l.regain()
 		l.handle(l.store.Start(time.Now())...)
-		l.want("[x]", 1)
+		l.wantState("[x]", 1)
 	})
 }
 
@@ -158,12 +158,12 @@ func TestFailureOutlivesItsEpoch(t *testing.T) {
 // of the start. The first of them must ask for the result that was lost, since it replaces the wake that would.
 func TestNotificationBeforeTheWakeOfTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLane(t, &recorder{})
+		l := newLaneFixture(t, &recorder{})
 		l.handle(notification(t, "a", "", "x"))
-		l.leaves()
-		l.returns()
+		l.lose()
+		l.regain()
 		l.handle(notification(t, "a", "", "y"))
-		l.want("[x y]", 0)
+		l.wantState("[x y]", 0)
 	})
 }
 
@@ -172,17 +172,17 @@ func TestNotificationBeforeTheWakeOfTheStart(t *testing.T) {
 func TestResultIsOfItsAttempt(t *testing.T) {
 	for name, change := range map[string]func(*Queue){
 		"number": func(q *Queue) { q.Attempt++ },
-		"time":   func(q *Queue) { q.Began = q.Began.Add(time.Hour) },
+		"time":   func(q *Queue) { q.AttemptBegan = q.AttemptBegan.Add(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLane(t, &recorder{})
+				l := newLaneFixture(t, &recorder{})
 				l.handle(notification(t, "a", "", "x"))
-				l.leaves()
+				l.lose()
 				time.Sleep(2 * time.Hour)
 				elsewhere := l.store.Begin()
 				st := state{elsewhere.State("a")}
-				q, err := st.queue()
+				q, err := st.loadQueue()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -191,9 +191,9 @@ func TestResultIsOfItsAttempt(t *testing.T) {
 					t.Fatal(err)
 				}
 				elsewhere.Commit()
-				l.returns()
+				l.regain()
 				l.handle(l.store.Start(time.Now())...)
-				l.want("[x x]", 0)
+				l.wantState("[x x]", 0)
 			})
 		})
 	}
@@ -204,21 +204,21 @@ func TestResultIsOfItsAttempt(t *testing.T) {
 func TestResultRefusedDuringATransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		l := newLane(t, &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }})
+		l := newLaneFixture(t, &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }})
 		l.handle(notification(t, "a", "", "x"))
 		tx := l.store.Begin()
 		if err := l.d.Process(t.Context(), tx, notification(t, "a", "", "y")); err != nil {
 			t.Fatal(err)
 		}
-		l.leaves()
+		l.lose()
 		close(release)
 		synctest.Wait() // the result was refused
 		tx.Commit()
-		if l.d.pool.made("a", 1, l.epoch).Notifications != nil {
+		if l.d.pool.findAttempt("a", 1, l.epoch).Notifications != nil {
 			t.Error("what was delivered stays in memory while the receiver is elsewhere")
 		}
-		l.returns()
+		l.regain()
 		l.handle(l.store.Start(time.Now())...)
-		l.want("[x y]", 0)
+		l.wantState("[x y]", 0)
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// script feeds a queue with the results of attempts and records the actions.
-type script struct {
+// queueScript feeds a queue with the results of attempts and records the actions.
+type queueScript struct {
 	t   *testing.T
 	q   Queue
 	p   Policy
@@ -22,43 +22,43 @@ type script struct {
 	log       []string
 }
 
-func (s *script) apply(ev event) {
+func (s *queueScript) apply(ev event) {
 	s.t.Helper()
 	q, acts := s.p.apply(s.q, ev, func(seq uint64) bool { return slices.Contains(s.withdrawn, seq) })
 	s.q = q
 	for _, a := range acts {
 		switch a := a.(type) {
-		case send:
+		case startAttempt:
 			s.log = append(s.log, fmt.Sprint("send ", a.Seq))
-		case done:
+		case markDelivered:
 			s.log = append(s.log, fmt.Sprint("done ", a.Seq, " after ", a.Attempts))
-		case dead:
+		case moveToDead:
 			s.log = append(s.log, fmt.Sprint("dead ", a.Seq, " after ", a.Attempts))
-		case drop:
+		case dropWithdrawn:
 			s.log = append(s.log, fmt.Sprint("drop ", a.Seq))
-		case tell:
+		case emitHealth:
 			s.log = append(s.log, fmt.Sprint("tell ", a.Event))
 		}
 	}
 }
 
 // result ends the attempt in flight after d.
-func (s *script) result(d time.Duration, err error) {
+func (s *queueScript) result(d time.Duration, err error) {
 	s.t.Helper()
 	s.now = s.now.Add(d)
-	s.apply(resulted{At: s.now, Attempt: s.q.Attempt, Outcome: outcomeOf(err), Jitter: 0.5})
+	s.apply(attemptEnded{At: s.now, Attempt: s.q.Attempt, Outcome: outcomeOf(err), Jitter: 0.5})
 }
 
-// heldFor ends the attempt in flight, which its sink's rate held for hold, late.
-func (s *script) heldFor(hold, late time.Duration, err error) {
+// resultAfterRateWait ends the attempt in flight, which its sink's rate held for hold, late.
+func (s *queueScript) resultAfterRateWait(hold, late time.Duration, err error) {
 	s.t.Helper()
 	ready := s.now.Add(hold)
 	s.now = ready.Add(late)
-	s.apply(resulted{At: s.now, Ready: ready, Attempt: s.q.Attempt, Outcome: outcomeOf(err), Jitter: 0.5})
+	s.apply(attemptEnded{At: s.now, Ready: ready, Attempt: s.q.Attempt, Outcome: outcomeOf(err), Jitter: 0.5})
 }
 
 // fail waits for the next attempt, for at least d, and lets it fail.
-func (s *script) fail(d time.Duration, err error) {
+func (s *queueScript) fail(d time.Duration, err error) {
 	s.t.Helper()
 	s.now = later(s.now.Add(d), s.q.Due)
 	s.apply(woken{At: s.now})
@@ -69,11 +69,11 @@ func TestExpiry(t *testing.T) {
 	plain, gone := errors.New("500"), failure.Gone(errors.New("410"))
 	const h = time.Hour
 	for name, tt := range map[string]struct {
-		do   func(s *script)
+		do   func(s *queueScript)
 		want []string
 	}{
 		"three failures in a row are told once": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				for range 5 {
 					s.fail(0, plain)
@@ -83,11 +83,11 @@ func TestExpiry(t *testing.T) {
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0", "send 0", "send 0", "tell receiver_recovered", "done 0 after 6"},
 		},
 		"two failures are not told": {
-			func(s *script) { s.apply(enqueued{s.now}); s.fail(0, plain); s.fail(0, plain); s.fail(0, nil) },
+			func(s *queueScript) { s.apply(enqueued{s.now}); s.fail(0, plain); s.fail(0, plain); s.fail(0, nil) },
 			[]string{"send 0", "send 0", "send 0", "done 0 after 3"},
 		},
 		"five days of failures expire it": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.p = Policy{DeadAfter: 1000 * h, Retry: []time.Duration{60 * h, 60*h - time.Second, time.Second}}
 				s.apply(enqueued{s.now})
 				s.apply(enqueued{s.now})
@@ -98,19 +98,29 @@ func TestExpiry(t *testing.T) {
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0", "tell receiver_expired", "tell dead_letter", "dead 0 after 4", "dead 1 after 0"},
 		},
 		"a process that stood still for a year expires nothing": {
-			func(s *script) { s.apply(enqueued{s.now}); s.fail(0, plain); s.fail(9000*h, plain); s.fail(0, nil) },
+			func(s *queueScript) {
+				s.apply(enqueued{s.now})
+				s.fail(0, plain)
+				s.fail(9000*h, plain)
+				s.fail(0, nil)
+			},
 			[]string{"send 0", "send 0", "send 0", "done 0 after 3"},
 		},
 		"a clock that jumps during the first attempt gives nothing up": {
-			func(s *script) { s.apply(enqueued{s.now}); s.result(9000*h, plain); s.fail(0, plain); s.fail(0, nil) },
+			func(s *queueScript) {
+				s.apply(enqueued{s.now})
+				s.result(9000*h, plain)
+				s.fail(0, plain)
+				s.fail(0, nil)
+			},
 			[]string{"send 0", "send 0", "send 0", "done 0 after 3"},
 		},
 		"gone expires it at once": {
-			func(s *script) { s.apply(enqueued{s.now}); s.result(0, gone) },
+			func(s *queueScript) { s.apply(enqueued{s.now}); s.result(0, gone) },
 			[]string{"send 0", "tell receiver_expired", "tell dead_letter", "dead 0 after 1"},
 		},
 		"what comes later probes it once each": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				s.result(0, gone)
 				s.apply(enqueued{s.now})
@@ -121,7 +131,7 @@ func TestExpiry(t *testing.T) {
 			[]string{"send 0", "tell receiver_expired", "tell dead_letter", "dead 0 after 1", "send 1", "dead 1 after 1", "send 2", "dead 2 after 1"},
 		},
 		"a success opens it again": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				s.result(0, gone)
 				s.apply(enqueued{s.now})
@@ -135,7 +145,7 @@ func TestExpiry(t *testing.T) {
 			},
 		},
 		"dead letters are told once until a success": {
-			func(s *script) {
+			func(s *queueScript) {
 				for range 4 {
 					s.apply(enqueued{s.now})
 				}
@@ -147,7 +157,7 @@ func TestExpiry(t *testing.T) {
 			[]string{"send 0", "tell dead_letter", "dead 0 after 1", "send 1", "dead 1 after 1", "send 2", "done 2 after 1", "send 3", "tell dead_letter", "dead 3 after 1"},
 		},
 		"72 hours and three failures give up a notification": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.p.Retry = []time.Duration{72 * h, time.Second}
 				s.apply(enqueued{s.now})
 				for range 3 {
@@ -157,36 +167,36 @@ func TestExpiry(t *testing.T) {
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "tell dead_letter", "dead 0 after 3"},
 		},
 		"a withdrawal drops the head": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				s.apply(enqueued{s.now})
 				s.result(0, plain)
 				s.withdrawn = []uint64{0}
-				s.apply(remembered{At: s.now, Markers: 1})
+				s.apply(recordStored{At: s.now, Markers: 1})
 				s.fail(0, nil)
 			},
 			[]string{"send 0", "drop 0", "send 1", "done 1 after 1"},
 		},
 		"an attempt in flight that succeeds is delivered": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				s.withdrawn = []uint64{0}
-				s.apply(remembered{At: s.now, Markers: 1})
+				s.apply(recordStored{At: s.now, Markers: 1})
 				s.result(0, nil)
 			},
 			[]string{"send 0", "done 0 after 1"},
 		},
 		"an attempt in flight that fails is not made again": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				s.withdrawn = []uint64{0}
-				s.apply(remembered{At: s.now, Markers: 1})
+				s.apply(recordStored{At: s.now, Markers: 1})
 				s.result(0, failure.Permanent(plain))
 			},
 			[]string{"send 0", "drop 0"},
 		},
 		"what is withdrawn is not dead": {
-			func(s *script) {
+			func(s *queueScript) {
 				for range 3 {
 					s.apply(enqueued{s.now})
 				}
@@ -197,7 +207,7 @@ func TestExpiry(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{t: t, now: t0}
+			s := &queueScript{t: t, now: t0}
 			tt.do(s)
 			if !slices.Equal(s.log, tt.want) {
 				t.Errorf("got  %q\nwant %q", s.log, tt.want)
@@ -207,14 +217,14 @@ func TestExpiry(t *testing.T) {
 }
 
 func TestRecoveryTellsSinceWhen(t *testing.T) {
-	s := &script{t: t, now: t0}
+	s := &queueScript{t: t, now: t0}
 	s.apply(enqueued{s.now})
 	s.fail(0, errors.New("500"))
 	s.fail(0, failure.Gone(errors.New("410")))
 	expired := s.now
 	s.apply(enqueued{s.now})
-	_, acts := s.p.apply(s.q, resulted{At: s.now.Add(time.Hour), Attempt: s.q.Attempt, Outcome: outcomeOf(nil)}, nil)
-	want := tell{Seq: 1, Event: pipeline.HealthReceiverRecovered, Since: expired, Count: 2, Expired: true}
+	_, acts := s.p.apply(s.q, attemptEnded{At: s.now.Add(time.Hour), Attempt: s.q.Attempt, Outcome: outcomeOf(nil)}, nil)
+	want := emitHealth{Seq: 1, Event: pipeline.HealthReceiverRecovered, Since: expired, Count: 2, Expired: true}
 	if acts[0] != want {
 		t.Errorf("got %+v, want %+v", acts[0], want)
 	}
@@ -230,20 +240,20 @@ func TestClockSetBack(t *testing.T) {
 		"retry after": {failure.RetryAfter(errors.New("429"), time.Hour), 66 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{t: t, now: t0}
+			s := &queueScript{t: t, now: t0}
 			s.apply(enqueued{s.now})
 			s.result(0, tt.err)
 			back := t0.Add(-year)
 			q, acts := s.p.apply(s.q, woken{back}, nil)
-			if want := []action{wake{At: back.Add(tt.want), AtStart: true}}; !slices.Equal(acts, want) {
+			if want := []action{scheduleWake{At: back.Add(tt.want), AtStart: true}}; !slices.Equal(acts, want) {
 				t.Errorf("got %v, want %v", acts, want)
 			}
-			if !q.First.Equal(back) || !q.FailingSince.Equal(back) {
-				t.Errorf("first %s, failing since %s; want both at %s", q.First, q.FailingSince, back)
+			if !q.TriedSince.Equal(back) || !q.FailingSince.Equal(back) {
+				t.Errorf("first %s, failing since %s; want both at %s", q.TriedSince, q.FailingSince, back)
 			}
 		})
 	}
-	s := &script{t: t, now: t0}
+	s := &queueScript{t: t, now: t0}
 	s.apply(enqueued{s.now})
 	s.result(0, nil)
 	if q, _ := s.p.apply(s.q, woken{t0.Add(-year)}, nil); q.PruneAt.After(t0.Add(-year + defaultRemember)) {
@@ -257,7 +267,7 @@ func TestClockSetBack(t *testing.T) {
 }
 
 func TestManyWithdrawnAreDroppedInBatches(t *testing.T) {
-	s := &script{t: t, now: t0}
+	s := &queueScript{t: t, now: t0}
 	const n = 2*dropBatch + 7
 	for i := range uint64(n) {
 		s.apply(enqueued{s.now})

@@ -14,65 +14,65 @@ import (
 type phase int
 
 const (
-	phaseBegun   phase = iota // not taken over by the pool: not committed yet, or made by Config.Hand
-	phaseHeld                 // waits until the rate of its sink lets it begin
-	phaseQueued               // waits for a slot
-	phaseRunning              // calls its sink, or its result is being posted
+	phaseBegun    phase = iota // not taken over by the pool: not committed yet, or made by Config.Hand
+	phaseRateWait              // waits until the rate of its sink lets it begin
+	phaseQueued                // waits for a slot
+	phaseRunning               // calls its sink, or its result is being posted
 )
 
-// flight is one attempt in this process, from the transaction that begins it to the one that
+// inFlightAttempt is one attempt in this process, from the transaction that begins it to the one that
 // applies its result.
-type flight struct {
+type inFlightAttempt struct {
 	Attempt
 	phase phase
-	// slow says that the last attempt failed, so that this one needs a slow slot.
-	slow bool
-	// owned says that the process owned the receiver when the pool took the flight over.
-	owned bool
-	// recalled says that a subscription was cancelled before the sink was called.
-	recalled bool
+	// needsSlowSlot says that the last attempt failed, so that this one needs a slow slot.
+	needsSlowSlot bool
+	// wasOwned says that the process owned the receiver when the pool took the flight over.
+	wasOwned bool
+	// cancelled says that a subscription was cancelled before the sink was called.
+	cancelled bool
 	// began is Queue.Began of the attempt.
 	began time.Time
-	// answer is the result, once the sink has returned. Its ID is empty before that.
-	answer flow.Message
-	// ready is when the rate of the sink lets the attempt begin; zero in phaseBegun.
-	ready time.Time
+	// result is the result, once the sink has returned. Its ID is empty before that.
+	result flow.Message
+	// readyAt is when the rate of the sink lets the attempt begin; zero in phaseBegun.
+	readyAt time.Time
 	// timer ends phaseHeld. reservation is the flight's share of the rate.
 	timer       *time.Timer
 	reservation *rate.Reservation
 }
 
-// entry is what this process knows of one receiver that has pending notifications or digests.
-type entry struct {
+// receiverInfo is what this process knows of one receiver that has pending notifications or digests.
+type receiverInfo struct {
 	pending int
-	// first is when the first attempt of the oldest pending notification began; zero before it.
-	first, due time.Time
+	// triedSince is when the first attempt of the oldest pending notification began; zero before it.
+	triedSince, nextDue time.Time
 	// collected counts the notifications in digests, the first of which ends at ends.
-	collected int
-	ends      time.Time
+	collected  int
+	digestsDue time.Time
 }
 
-// flights is what this process knows of receivers and their attempts, in memory.
+// attemptTracker is what this process knows of receivers and their attempts, in memory.
 //
 // A flight calls its sink only if its lease is committed when its slot is free. open has the flights
 // that the pool took over, until their result was posted or nobody waits for it.
-type flights struct {
+type attemptTracker struct {
 	// attempts are those that this process makes, by receiver and number. An attempt is handed on
 	// when its result is posted. The result is kept until it is committed: if the epoch ends before
 	// that, it is posted again.
-	attempts lease.Table[uint64, *flight]
+	attempts lease.Table[uint64, *inFlightAttempt]
 
-	mu        sync.Mutex
-	receivers map[string]entry
-	open      map[*flight]struct{}
+	mu           sync.Mutex
+	receivers    map[string]receiverInfo
+	openAttempts map[*inFlightAttempt]struct{}
 }
 
-// postedFor is how long a posted result may take to be handled. After that it counts as lost.
-const postedFor = time.Minute
+// resultTimeout is how long a posted result may take to be handled. After that it counts as lost.
+const resultTimeout = time.Minute
 
-// note notes the Queue of a receiver after its commit. One commit may cover several messages, for
+// recordCommit notes the Queue of a receiver after its commit. One commit may cover several messages, for
 // each of which note is called.
-func (fs *flights) note(receiver string, q Queue) {
+func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	before, _ := fs.attempts.Committed(receiver)
@@ -81,39 +81,39 @@ func (fs *flights) note(receiver string, q Queue) {
 	} else {
 		fs.attempts.End(receiver)
 	}
-	if f := before.Value; f != nil && f.phase == phaseHeld && !fs.makes(f) {
-		fs.close(f) // begun before the process lost the receiver
+	if f := before.Value; f != nil && f.phase == phaseRateWait && !fs.isCurrent(f) {
+		fs.removeLocked(f) // begun before the process lost the receiver
 	}
 	if q.Pending() == 0 && q.Windows.Open == 0 {
 		delete(fs.receivers, receiver)
 		return
 	}
-	fs.receivers[receiver] = entry{pending: q.Pending(), first: q.First, due: q.Due, collected: q.Windows.Items, ends: q.Windows.Due}
+	fs.receivers[receiver] = receiverInfo{pending: q.Pending(), triedSince: q.TriedSince, nextDue: q.Due, collected: q.Windows.Items, digestsDue: q.Windows.Due}
 }
 
-// makes reports whether f is the attempt that its receiver has in flight.
-func (fs *flights) makes(f *flight) bool {
+// isCurrent reports whether f is the attempt that its receiver has in flight.
+func (fs *attemptTracker) isCurrent(f *inFlightAttempt) bool {
 	l, _ := fs.attempts.Committed(f.Receiver.Sink)
 	return l.Value == f
 }
 
-// close removes a flight whose result was posted, or that nobody waits for, from open. fs.mu
+// removeLocked removes a flight whose result was posted, or that nobody waits for, from open. fs.mu
 // is held.
-func (fs *flights) close(f *flight) {
-	if f.phase == phaseHeld {
+func (fs *attemptTracker) removeLocked(f *inFlightAttempt) {
+	if f.phase == phaseRateWait {
 		f.timer.Stop()
 	}
-	delete(fs.open, f)
+	delete(fs.openAttempts, f)
 }
 
-// comes reports whether the result of an attempt is still to come at now.
-func (fs *flights) comes(receiver string, number, epoch uint64, now time.Time) bool {
+// isResultExpected reports whether the result of an attempt is still to come at now.
+func (fs *attemptTracker) isResultExpected(receiver string, number, epoch uint64, now time.Time) bool {
 	l, ok := fs.attempts.Find(receiver, number, epoch)
-	return ok && (!l.HandedOn() || now.Sub(l.Since) < postedFor)
+	return ok && (!l.HandedOn() || now.Sub(l.Since) < resultTimeout)
 }
 
-// made returns an attempt that this process made; the zero Attempt if it does not have it.
-func (fs *flights) made(receiver string, number, epoch uint64) Attempt {
+// findAttempt returns an attempt that this process made; the zero Attempt if it does not have it.
+func (fs *attemptTracker) findAttempt(receiver string, number, epoch uint64) Attempt {
 	l, ok := fs.attempts.Find(receiver, number, epoch)
 	if !ok {
 		return Attempt{}
@@ -123,23 +123,23 @@ func (fs *flights) made(receiver string, number, epoch uint64) Attempt {
 	return l.Value.Attempt
 }
 
-// lighten frees the notifications of f, whose result waits until its receiver comes back.
-func (fs *flights) lighten(f *flight) {
+// freeNotifications frees the notifications of f, whose result waits until its receiver comes back.
+func (fs *attemptTracker) freeNotifications(f *inFlightAttempt) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f.Notifications, f.contexts = nil, nil
 }
 
-// lost notes that nobody gets the result of f. The next wake repeats the attempt. fs.mu is
+// markLost notes that nobody gets the result of f. The next wake repeats the attempt. fs.mu is
 // held.
-func (fs *flights) lost(f *flight) {
-	if fs.makes(f) {
+func (fs *attemptTracker) markLost(f *inFlightAttempt) {
+	if fs.isCurrent(f) {
 		fs.attempts.End(f.Receiver.Sink)
 	}
 }
 
-// collecting returns the receivers for which digests are collected.
-func (fs *flights) collecting() (receivers []string) {
+// receiversWithDigests returns the receivers for which digests are collected.
+func (fs *attemptTracker) receiversWithDigests() (receivers []string) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for receiver, e := range fs.receivers {
@@ -150,8 +150,8 @@ func (fs *flights) collecting() (receivers []string) {
 	return receivers
 }
 
-// waiting counts the pending notifications, without those in digests.
-func (fs *flights) waiting(owned func(receiver string) bool) int {
+// countPending counts the pending notifications, without those in digests.
+func (fs *attemptTracker) countPending(owned func(receiver string) bool) int {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	n := 0
@@ -163,38 +163,38 @@ func (fs *flights) waiting(owned func(receiver string) bool) int {
 	return n
 }
 
-// oldest returns when the first attempt of the pending notification began that is tried for
+// earliestTry returns when the first attempt of the pending notification began that is tried for
 // longest. It is zero where no attempt has begun.
-func (fs *flights) oldest(owned func(receiver string) bool) time.Time {
+func (fs *attemptTracker) earliestTry(owned func(receiver string) bool) time.Time {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	var oldest time.Time
 	for receiver, e := range fs.receivers {
-		if !e.first.IsZero() && e.pending > 0 && owned(receiver) && (oldest.IsZero() || e.first.Before(oldest)) {
-			oldest = e.first
+		if !e.triedSince.IsZero() && e.pending > 0 && owned(receiver) && (oldest.IsZero() || e.triedSince.Before(oldest)) {
+			oldest = e.triedSince
 		}
 	}
 	return oldest
 }
 
 // backlog counts the notifications that may be delivered until a time, and the others.
-func (fs *flights) backlog(until time.Time, owned func(receiver string) bool) (due, parked int) {
+func (fs *attemptTracker) backlog(until time.Time, owned func(receiver string) bool) (due, parked int) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	for receiver, e := range fs.receivers {
 		if !owned(receiver) {
 			continue
 		}
-		next := e.due
+		next := e.nextDue
 		if l, ok := fs.attempts.Committed(receiver); ok {
-			next = l.Value.ready
+			next = l.Value.readyAt
 		}
 		if !next.After(until) {
 			due += e.pending
 		} else {
 			parked += e.pending
 		}
-		if !e.ends.After(until) {
+		if !e.digestsDue.After(until) {
 			due += e.collected
 		} else {
 			parked += e.collected
@@ -203,12 +203,12 @@ func (fs *flights) backlog(until time.Time, owned func(receiver string) bool) (d
 	return due, parked
 }
 
-// idle reports whether no flight is open but those that are held until after a time.
-func (fs *flights) idle(until time.Time) bool {
+// isIdle reports whether no flight is open but those that are held until after a time.
+func (fs *attemptTracker) isIdle(until time.Time) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	for f := range fs.open {
-		if f.phase != phaseHeld || !f.ready.After(until) {
+	for f := range fs.openAttempts {
+		if f.phase != phaseRateWait || !f.readyAt.After(until) {
 			return false
 		}
 	}

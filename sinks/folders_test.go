@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// suites are the calls of which every kind of sink makes one in its tests.
-var suites = regexp.MustCompile(`pipelinetest\.Test(HTTP)?Sink\(`)
+// suiteCall are the calls of which every kind of sink makes one in its tests.
+var suiteCall = regexp.MustCompile(`pipelinetest\.Test(HTTP)?Sink\(`)
 
 // TestEverySinkRunsItsSuite looks into the folders of the sinks.
 func TestEverySinkRunsItsSuite(t *testing.T) {
@@ -32,7 +32,7 @@ func TestEverySinkRunsItsSuite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			runs = runs || suites.Match(b)
+			runs = runs || suiteCall.Match(b)
 		}
 		if !runs {
 			t.Errorf("the sink %s does not run the suite: call pipelinetest.TestHTTPSink, or TestSink where it does not talk HTTP", e.Name())

@@ -21,7 +21,7 @@ import (
 
 // TestLimitIsNoFailure puts attempts off between failures: the schedule does not move.
 func TestLimitIsNoFailure(t *testing.T) {
-	s := &script{t: t, p: Policy{Retry: []time.Duration{time.Minute, time.Hour}}, now: t0}
+	s := &queueScript{t: t, p: Policy{Retry: []time.Duration{time.Minute, time.Hour}}, now: t0}
 	limit, down := failure.Limited(errors.New("429"), 7*time.Second), errors.New("503")
 	s.apply(enqueued{s.now})
 	s.result(0, down)
@@ -33,7 +33,7 @@ func TestLimitIsNoFailure(t *testing.T) {
 			t.Errorf("limit %d: the next attempt is in %s, want %s", i+1, got, want)
 		}
 	}
-	if q := s.q; q.Tries != 1 || q.Failures != 1 || q.Reason != "503" || !q.Limited() || q.Limits != 2 {
+	if q := s.q; q.Tries != 1 || q.Failures != 1 || q.Reason != "503" || !q.Limited() || q.LimitedCount != 2 {
 		t.Errorf("after the limits: %+v", q)
 	}
 	s.now = s.q.Due
@@ -43,7 +43,7 @@ func TestLimitIsNoFailure(t *testing.T) {
 		t.Errorf("after the second failure the next attempt is in %s, want the second step", got)
 	}
 	s.fail(0, nil)
-	if s.q.Limited() || s.q.Limits != 0 || s.q.LimitReason != "" {
+	if s.q.Limited() || s.q.LimitedCount != 0 || s.q.LimitReason != "" {
 		t.Errorf("with nothing waiting it is limited still: %+v", s.q)
 	}
 	want := []string{"send 0", "send 0", "send 0", "send 0", "send 0", "done 0 after 3"}
@@ -64,7 +64,7 @@ func TestLimitWithoutAnEnd(t *testing.T) {
 		"says an hour": {time.Hour, 60, 75},
 		"says a year":  {365 * 24 * time.Hour, 3, 4},
 	} {
-		s := &script{t: t, now: t0}
+		s := &queueScript{t: t, now: t0}
 		s.apply(enqueued{s.now})
 		for s.q.Pending() > 0 && len(s.log) < 50_000 {
 			s.now = later(s.now, s.q.Due)
@@ -84,7 +84,7 @@ func TestLimitWithoutAnEnd(t *testing.T) {
 func TestLimitExpires(t *testing.T) {
 	limit := failure.Limited(errors.New("429"), 6*time.Hour)
 	for _, takes := range []bool{false, true} {
-		s := &script{t: t, now: t0}
+		s := &queueScript{t: t, now: t0}
 		for range 1000 {
 			s.apply(enqueued{s.now})
 		}
@@ -113,7 +113,7 @@ func TestLimitIsLoggedOncePerEpisode(t *testing.T) {
 			}
 			return nil
 		}}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": sink}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": sink}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for _, id := range []string{"1", "2", "3", "4"} {
 			r.notify("a", id)
 		}
@@ -135,7 +135,7 @@ func TestLimitIsLoggedOncePerEpisode(t *testing.T) {
 
 // TestLimitOfAnExpiredReceiver waits, since the receiver is there.
 func TestLimitOfAnExpiredReceiver(t *testing.T) {
-	s := &script{t: t, now: t0}
+	s := &queueScript{t: t, now: t0}
 	s.apply(enqueued{s.now})
 	s.fail(0, failure.Gone(errors.New("410")))
 	s.log = nil
@@ -161,7 +161,7 @@ func TestRate(t *testing.T) {
 		}
 		store := txtest.New()
 		cfg := Config{Sinks: map[string]pipeline.Sink{"slow": registry.LimitRate(at(&slow), 0.1, 2), "fast": at(&fast)}}
-		r := newRig(t, store, cfg)
+		r := newPoolFixture(t, store, cfg)
 		for i := range 5 {
 			r.notify("slow", fmt.Sprint("s", i))
 			r.notify("fast", fmt.Sprint("f", i))
@@ -184,7 +184,7 @@ func TestRate(t *testing.T) {
 		if !r.d.Idle(0) {
 			t.Error("it is not idle after its end")
 		}
-		r = newRig(t, store, cfg)
+		r = newPoolFixture(t, store, cfg)
 		time.Sleep(time.Minute)
 		r.stop()
 		if len(slow) != 5 {
@@ -208,7 +208,7 @@ func heldAttempt(t *testing.T, back bool) {
 	var epoch atomic.Uint64
 	owned.Store(true)
 	s, store := &recorder{}, txtest.New()
-	r := newRig(t, store, Config{
+	r := newPoolFixture(t, store, Config{
 		Sinks: map[string]pipeline.Sink{"a": registry.LimitRate(s, 1./600, 1)},
 		Owned: func(string) bool { return owned.Load() }, Epoch: func(string) uint64 { return epoch.Load() },
 	})
@@ -260,8 +260,8 @@ func TestWithdrawnBeforeItBegins(t *testing.T) {
 				began := time.Now()
 				var last time.Duration
 				s.do = func(context.Context, pipeline.Notification) error { last = time.Since(began); return nil }
-				busy := pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { time.Sleep(fastFor / 2); return nil })
-				r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": wrap(s), "busy": busy}, Fast: 1, Slow: 1})
+				busy := pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { time.Sleep(maxFastTime / 2); return nil })
+				r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": wrap(s), "busy": busy}, Fast: 1, Slow: 1})
 				r.notify("a", "x")
 				synctest.Wait()
 				r.notify("busy", "b")
@@ -287,7 +287,7 @@ func TestWithdrawnBeforeItBegins(t *testing.T) {
 func TestRateAndFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
-		r := newRig(t, txtest.New(), Config{
+		r := newPoolFixture(t, txtest.New(), Config{
 			Sinks:  map[string]pipeline.Sink{"a": registry.LimitRate(s, 0.4/3600, 1)},
 			Policy: Policy{Retry: []time.Duration{time.Minute}, DeadAfter: 7 * time.Hour, ExpireAfter: 12 * time.Hour},
 		})
@@ -309,7 +309,7 @@ func TestRateAndFailures(t *testing.T) {
 func TestRateChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &recorder{}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": registry.LimitRate(s, 1./3600, 1)}})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": registry.LimitRate(s, 1./3600, 1)}})
 		for _, id := range []string{"u", "v", "w", "x", "y"} {
 			r.notify("a", id)
 		}

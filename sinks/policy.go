@@ -17,34 +17,34 @@ const (
 	// DeadAfter or ExpireAfter applies: a clock that jumped, or a process that was stopped, is
 	// no failure of the receiver.
 	minFailures = 3
-	// standstill is how late an attempt must begin or end for that to count as a standstill. A
+	// standstillAfter is how late an attempt must begin or end for that to count as a standstill. A
 	// longer delay before the attempt takes its place.
-	standstill = time.Hour
+	standstillAfter = time.Hour
 	// failingAfter is after how many failed attempts in a row receiver_failing is emitted.
 	failingAfter = 3
-	// degradedAgain is the least time between two receiver_degraded events.
-	degradedAgain = 24 * time.Hour
+	// degradedInterval is the least time between two receiver_degraded events.
+	degradedInterval = 24 * time.Hour
 	// maxRetryAfter caps how long a receiver can ask us to wait.
 	maxRetryAfter = 24 * time.Hour
-	// limitedFor is the first wait for a receiver that was sent too much and does not say how
+	// firstLimitDelay is the first wait for a receiver that was sent too much and does not say how
 	// long to wait. It doubles with each attempt that is put off in a row, up to maxLimited.
 	// minLimited is the least wait for a receiver that says how long.
-	limitedFor = 30 * time.Second
-	minLimited = time.Second
-	maxLimited = 5 * time.Minute
+	firstLimitDelay = 30 * time.Second
+	minLimitDelay   = time.Second
+	maxLimitDelay   = 5 * time.Minute
 	// jitterShare is the largest change of a delay by jitter, as a share of the delay.
 	jitterShare = 0.2
 	// dropBatch bounds the notifications that one transaction gives up or drops.
 	dropBatch = 100
-	// lookAfter is when a wake checks on an attempt in flight. It matters only if the result
+	// inFlightCheckAfter is when a wake checks on an attempt in flight. It matters only if the result
 	// was lost.
-	lookAfter = 2 * time.Minute
-	// pruneEvery is how often old records are removed; pruneAgain is when the rest of a large
+	inFlightCheckAfter = 2 * time.Minute
+	// pruneInterval is how often old records are removed; pruneAgain is when the rest of a large
 	// prune follows.
-	pruneEvery = 24 * time.Hour
-	pruneAgain = time.Minute
-	// keepPast is how long the times of the last success and failure are kept.
-	keepPast = 365 * 24 * time.Hour
+	pruneInterval  = 24 * time.Hour
+	pruneMoreAfter = time.Minute
+	// keepResults is how long the times of the last success and failure are kept.
+	keepResults = 365 * 24 * time.Hour
 )
 
 // defaultRetry is the schedule of retries: the delay after the first failed attempt,
@@ -84,17 +84,17 @@ type Policy struct {
 	// Receivers says how sinks get their notifications, by the name of the sink.
 	Receivers map[string]pipeline.Receiving
 
-	// passes says when pending notifications are passed on to other sinks.
-	passes passing
+	// pass says when pending notifications are passed on to other sinks.
+	pass passPolicy
 }
 
-// passing says whether a receiver passes its notifications on to other sinks.
-type passing struct {
-	// always says that it is a route, which delivers nothing itself.
-	always bool
-	// fallback says that it has a fallback, which is used when it has failed for after.
-	fallback bool
-	after    time.Duration
+// passPolicy says whether a receiver passes its notifications on to other sinks.
+type passPolicy struct {
+	// isRoute says that it is a route, which delivers nothing itself.
+	isRoute bool
+	// hasFallback says that it has a fallback, which is used when it has failed for after.
+	hasFallback   bool
+	fallbackAfter time.Duration
 }
 
 func (p Policy) withDefaults() Policy {
@@ -113,29 +113,29 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// longest returns the longest delay that p can lead to.
-func (p Policy) longest() time.Duration {
+// longestDelay returns the longest delay that p can lead to.
+func (p Policy) longestDelay() time.Duration {
 	d := max(slices.Max(p.Retry), maxRetryAfter)
 	return d + time.Duration(jitterShare*float64(d))
 }
 
-// delay returns the time to the next attempt. It is that of the schedule, but ends when
+// retryDelay returns the time to the next attempt. It is that of the schedule, but ends when
 // DeadAfter ends, so that a last attempt is made, and is never shorter than the receiver asked
 // for.
 //
 // A receiver with a fallback is tried again at least every passing.after, so that it is used again
 // soon after it was repaired. Its notifications do not wait meanwhile, so all its failures count.
-func (p Policy) delay(q *Queue, o outcome, ev resulted) time.Duration {
+func (p Policy) retryDelay(q *Queue, o attemptOutcome, ev attemptEnded) time.Duration {
 	tries := q.Tries
-	if p.passes.fallback {
+	if p.pass.hasFallback {
 		tries = q.Failures
 	}
 	d := p.Retry[min(tries, len(p.Retry))-1]
-	if p.passes.fallback {
-		d = min(d, p.passes.after)
+	if p.pass.hasFallback {
+		d = min(d, p.pass.fallbackAfter)
 	}
 	d += time.Duration((2*ev.Jitter - 1) * jitterShare * float64(d))
-	if left := q.First.Add(p.DeadAfter).Sub(ev.At); left > 0 {
+	if left := q.TriedSince.Add(p.DeadAfter).Sub(ev.At); left > 0 {
 		d = min(d, left)
 	}
 	after := min(o.After, maxRetryAfter)
@@ -145,10 +145,10 @@ func (p Policy) delay(q *Queue, o outcome, ev resulted) time.Duration {
 
 // limitDelay returns the time to the next attempt at a receiver that put off the last
 // q.PutOff ones: what it asked for, or an exponential back-off.
-func (p Policy) limitDelay(q *Queue, ev resulted) time.Duration {
-	d := min(max(ev.Outcome.After, minLimited), maxRetryAfter)
+func (p Policy) limitDelay(q *Queue, ev attemptEnded) time.Duration {
+	d := min(max(ev.Outcome.After, minLimitDelay), maxRetryAfter)
 	if ev.Outcome.After == 0 {
-		d = min(limitedFor<<min(q.PutOff-1, 10), maxLimited)
+		d = min(firstLimitDelay<<min(q.PutOffTries-1, 10), maxLimitDelay)
 	}
 	return d + time.Duration(ev.Jitter*jitterShare*float64(d))
 }
@@ -163,71 +163,71 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 		withdrawn = func(uint64) bool { return false }
 	}
 	at := ev.at()
-	if ev, ok := ev.(resulted); ok && (!q.InFlight || ev.Attempt != q.Attempt) {
+	if ev, ok := ev.(attemptEnded); ok && (!q.InFlight || ev.Attempt != q.Attempt) {
 		return q, nil
 	}
-	q.clamp(at, p)
+	q.clampTimes(at, p)
 	var acts []action
 	switch ev := ev.(type) {
 	case enqueued:
 		q.enqueue(at)
-	case retryAsked:
+	case retryRequested:
 		q.retryNow()
-	case lost:
-		q.lose()
-	case remembered:
-		q.Markers += ev.Markers
-		q.remember(at, p)
+	case attemptLost:
+		q.undoAttempt()
+	case recordStored:
+		q.WithdrawnMarkers += ev.Markers
+		q.schedulePrune(at, p)
 	case pruned:
-		q.pruned(ev)
-	case resulted:
-		q.heldUntil(earlier(ev.Ready, at))
-		q.noticeStandstill(at)
-		began := q.Began
-		q.InFlight, q.Began = false, time.Time{}
-		acts = q.degraded(at, ev.Degraded)
-		for range ev.Before {
-			acts = append(acts, q.delivered(at)...)
-			q.First = began
+		q.applyPruned(ev)
+	case attemptEnded:
+		q.excludeRateWait(earlier(ev.Ready, at))
+		q.detectStandstill(at)
+		began := q.AttemptBegan
+		q.InFlight, q.AttemptBegan = false, time.Time{}
+		acts = q.reportDegraded(at, ev.Degraded)
+		for range ev.DeliveredBefore {
+			acts = append(acts, q.applyDelivered(at)...)
+			q.TriedSince = began
 		}
-		if q.Took = ev.Before; ev.Outcome.Delivered {
-			q.Took++
-			acts = append(acts, q.delivered(at)...)
+		if q.LastBatch = ev.DeliveredBefore; ev.Outcome.Delivered {
+			q.LastBatch++
+			acts = append(acts, q.applyDelivered(at)...)
 		} else {
-			acts = append(acts, p.failed(&q, ev, withdrawn)...)
+			acts = append(acts, p.applyFailed(&q, ev, withdrawn)...)
 		}
 	}
-	_, result := ev.(resulted)
-	taken, more := q.clear(withdrawn, p.passesOn(q, at, result))
+	_, result := ev.(attemptEnded)
+	taken, more := q.clearHead(withdrawn, p.mustPassOn(q, at, result))
 	acts = append(acts, taken...)
-	if p.passes.fallback {
-		acts = q.rescue(acts)
+	if p.pass.hasFallback {
+		acts = q.passOnGivenUp(acts)
 	}
 	q.clearLimit()
 	if len(acts) > 0 {
-		q.remember(at, p)
+		q.schedulePrune(at, p)
 	}
 	if !q.PruneAt.IsZero() && !at.Before(q.PruneAt) {
-		acts = append(acts, prune{Before: at.Add(-p.Remember)})
-		q.PruneAt = at.Add(pruneEvery)
+		acts = append(acts, pruneRecords{Before: at.Add(-p.Remember)})
+		q.PruneAt = at.Add(pruneInterval)
 	}
 	if q.Pending() > 0 && !q.InFlight && !more && !at.Before(q.Due) {
-		q.noticeStandstill(at)
+		q.detectStandstill(at)
 		q.Attempt++
-		q.InFlight, q.Began = true, at
-		if q.First.IsZero() {
-			q.First = at
+		q.InFlight, q.AttemptBegan = true, at
+		if q.TriedSince.IsZero() {
+			q.TriedSince = at
 		}
-		acts = append(acts, send{Seq: q.Head, Number: q.Attempt, Most: q.most(), Slow: q.Failures > 0})
+		acts = append(acts, startAttempt{Seq: q.Head, Number: q.Attempt, BatchLimit: q.batchLimit(), AfterFailure: q.Failures > 0})
 	}
-	return q, append(acts, p.wake(&q, at, more))
+	return q, append(acts, p.nextWake(&q, at, more))
 }
 
-// passesOn reports whether all pending notifications go to other sinks at at. A receiver that has
+// mustPassOn reports whether all pending notifications go to other sinks at at. A receiver that has
 // failed for long enough but is due to be tried again is tried first: it may have been repaired
 // while the process stood still. result says that an attempt has just failed.
-func (p Policy) passesOn(q Queue, at time.Time, result bool) bool {
-	if p.passes.always {
+func (p Policy) mustPassOn(q Queue, at time.Time, result bool) bool {
+	if p.pass.isRoute {
 		return true
 	}
 	since := p.fallbackAt(q)
@@ -241,22 +241,22 @@ func (p Policy) fallbackAt(q Queue) time.Time {
 	if since.IsZero() && q.Limited() {
 		since = later(q.LimitedSince, q.LastSuccess)
 	}
-	if !p.passes.fallback || since.IsZero() {
+	if !p.pass.hasFallback || since.IsZero() {
 		return time.Time{}
 	}
-	return since.Add(p.passes.after)
+	return since.Add(p.pass.fallbackAfter)
 }
 
-// rescue passes on the notifications that acts would give up.
-func (q *Queue) rescue(acts []action) []action {
+// passOnGivenUp passes on the notifications that acts would give up.
+func (q *Queue) passOnGivenUp(acts []action) []action {
 	kept := acts[:0]
 	for _, act := range acts {
 		switch act := act.(type) {
-		case dead:
-			kept = append(kept, pass{Seq: act.Seq, Attempts: act.Attempts, Reason: act.Reason})
-		case tell:
+		case moveToDead:
+			kept = append(kept, passToSinks{Seq: act.Seq, Attempts: act.Attempts, Reason: act.Reason})
+		case emitHealth:
 			if act.Event == pipeline.HealthDeadLetter {
-				q.ToldDead = false
+				q.DeadLetterReported = false
 				continue
 			}
 			kept = append(kept, act)
@@ -267,43 +267,43 @@ func (q *Queue) rescue(acts []action) []action {
 	return kept
 }
 
-// wake returns when q needs the next event; more says that clear left something.
-func (p Policy) wake(q *Queue, at time.Time, more bool) wake {
-	w := p.wakePending(q, at, more)
+// nextWake returns when q needs the next event; more says that clear left something.
+func (p Policy) nextWake(q *Queue, at time.Time, more bool) scheduleWake {
+	w := p.pendingWake(q, at, more)
 	switch {
 	case q.Windows.Open == 0:
 		return w
-	case q.endsWindows():
+	case q.mustDropWindows():
 		w.At = at
-	case q.Windows.Over == "" && (w.At.IsZero() || q.Windows.Due.Before(w.At)):
+	case q.Windows.DropReason == "" && (w.At.IsZero() || q.Windows.Due.Before(w.At)):
 		w.At = q.Windows.Due
 	}
 	w.AtStart = true
 	return w
 }
 
-// wakePending is wake without the digests.
-func (p Policy) wakePending(q *Queue, at time.Time, more bool) wake {
+// pendingWake is wake without the digests.
+func (p Policy) pendingWake(q *Queue, at time.Time, more bool) scheduleWake {
 	switch {
 	case q.Pending() == 0:
-		return wake{At: q.PruneAt}
+		return scheduleWake{At: q.PruneAt}
 	case q.InFlight:
-		return wake{At: at.Add(lookAfter), AtStart: true}
+		return scheduleWake{At: at.Add(inFlightCheckAfter), AtStart: true}
 	case more:
-		return wake{At: at, AtStart: true}
+		return scheduleWake{At: at, AtStart: true}
 	default:
 		due := q.Due
 		if over := p.fallbackAt(*q); over.After(at) {
 			due = earlier(due, over)
 		}
-		return wake{At: due, AtStart: true}
+		return scheduleWake{At: due, AtStart: true}
 	}
 }
 
-// clear takes the notifications from the head of the queue that must not be tried: those
+// clearHead takes the notifications from the head of the queue that must not be tried: those
 // whose subscription was cancelled, those below DropTo, and all if passOn says that they go to
 // other sinks. more says that there are others.
-func (q *Queue) clear(withdrawn func(uint64) bool, passOn bool) (acts []action, more bool) {
+func (q *Queue) clearHead(withdrawn func(uint64) bool, passOn bool) (acts []action, more bool) {
 	for n := 0; q.Pending() > 0 && !q.InFlight; n++ {
 		cancelled := withdrawn(q.Head)
 		if !cancelled && !passOn && q.Head >= q.DropTo {
@@ -314,58 +314,58 @@ func (q *Queue) clear(withdrawn func(uint64) bool, passOn bool) (acts []action, 
 		}
 		switch {
 		case cancelled:
-			acts = append(acts, drop{Seq: q.Head, Attempts: q.Tries})
-			q.skip()
+			acts = append(acts, dropWithdrawn{Seq: q.Head, Attempts: q.Tries})
+			q.removeWithdrawnHead()
 		case passOn:
-			acts = append(acts, pass{Seq: q.Head, Attempts: q.Tries, Reason: q.Reason})
+			acts = append(acts, passToSinks{Seq: q.Head, Attempts: q.Tries, Reason: q.Reason})
 			due, delay := q.Due, q.Delay
-			q.advance()
+			q.removeHead()
 			q.Due, q.Delay = due, delay
 		default:
-			acts = append(acts, q.giveUp(q.DropReason)...)
+			acts = append(acts, q.giveUpHead(q.DropReason)...)
 		}
 	}
 	return acts, false
 }
 
-// delivered takes out the oldest notification, which was delivered. An expired receiver is not
+// applyDelivered takes out the oldest notification, which was delivered. An expired receiver is not
 // expired any more.
-func (q *Queue) delivered(at time.Time) []action {
+func (q *Queue) applyDelivered(at time.Time) []action {
 	var acts []action
 	since := q.FailingSince
 	if q.Expired() {
 		since = q.ExpiredSince
 	}
-	if q.Expired() || q.ToldFailing {
-		acts = append(acts, tell{
+	if q.Expired() || q.FailingReported {
+		acts = append(acts, emitHealth{
 			Seq: q.Head, Event: pipeline.HealthReceiverRecovered, Since: since, Count: q.Failures, Expired: q.Expired(),
 		})
 	}
-	acts = append(acts, done{Seq: q.Head, Attempts: q.Tries + 1})
-	q.advance()
+	acts = append(acts, markDelivered{Seq: q.Head, Attempts: q.Tries + 1})
+	q.removeHead()
 	q.LastSuccess = at
 	if q.Failures > 0 {
 		q.PastReason = q.Reason
 	}
-	q.Failures, q.OldFailures, q.FailingSince, q.Reason = 0, 0, time.Time{}, ""
-	q.ToldFailing, q.ToldDead, q.Again = false, false, false
-	q.ExpiredSince, q.ExpiredReason, q.Windows.Over = time.Time{}, "", ""
+	q.Failures, q.UncountedFailures, q.FailingSince, q.Reason = 0, 0, time.Time{}, ""
+	q.FailingReported, q.DeadLetterReported, q.RetryRequested = false, false, false
+	q.ExpiredSince, q.ExpiredReason, q.Windows.DropReason = time.Time{}, "", ""
 	return acts
 }
 
-// failed ends the attempt in flight without success.
-func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []action {
-	o, again := ev.Outcome, q.Again
-	q.Again = false
+// applyFailed ends the attempt in flight without success.
+func (p Policy) applyFailed(q *Queue, ev attemptEnded, withdrawn func(uint64) bool) []action {
+	o, again := ev.Outcome, q.RetryRequested
+	q.RetryRequested = false
 	switch o.Class {
 	case failure.ClassCanceled:
 		q.Due, q.Delay = time.Time{}, 0
-		q.lose()
+		q.undoAttempt()
 		return nil
 	case failure.ClassLimited:
-		return p.limited(q, ev, withdrawn)
+		return p.applyLimited(q, ev, withdrawn)
 	}
-	q.PutOff = 0
+	q.PutOffTries = 0
 	q.Tries++
 	q.Failures++
 	q.Reason, q.LastFailure = o.Reason, ev.At
@@ -379,45 +379,45 @@ func (p Policy) failed(q *Queue, ev resulted, withdrawn func(uint64) bool) []act
 	var acts []action
 	switch {
 	case q.Expired():
-	case p.passes.fallback: // it never expires, because its notifications go elsewhere
-		if (q.Failures >= failingAfter || o.Tell || o.Class == failure.ClassGone) && !q.ToldFailing {
-			q.ToldFailing = true
-			acts = append(acts, q.tell(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
+	case p.pass.hasFallback: // it never expires, because its notifications go elsewhere
+		if (q.Failures >= failingAfter || o.ReportNow || o.Class == failure.ClassGone) && !q.FailingReported {
+			q.FailingReported = true
+			acts = append(acts, q.healthEvent(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
 		}
 	case o.Class == failure.ClassGone:
 		return q.expire(ev.At, "the receiver is gone: "+o.Reason)
-	case q.Failures-q.OldFailures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
+	case q.Failures-q.UncountedFailures >= minFailures && ev.At.Sub(q.FailingSince) >= p.ExpireAfter:
 		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, o.Reason))
-	case (q.Failures >= failingAfter || o.Tell) && !q.ToldFailing:
-		q.ToldFailing = true
-		acts = append(acts, q.tell(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
+	case (q.Failures >= failingAfter || o.ReportNow) && !q.FailingReported:
+		q.FailingReported = true
+		acts = append(acts, q.healthEvent(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
 	}
 	switch {
 	case withdrawn(q.Head): // clear drops it
 	case q.Expired():
-		return append(acts, q.giveUp("the receiver is expired: "+o.Reason)...)
+		return append(acts, q.giveUpHead("the receiver is expired: "+o.Reason)...)
 	case o.Class == failure.ClassPermanent, o.Class == failure.ClassGone:
-		return append(acts, q.giveUp(o.Reason)...)
+		return append(acts, q.giveUpHead(o.Reason)...)
 	case q.Refusals >= maxRefusals:
-		return append(acts, q.giveUp(fmt.Sprintf("refused %d times: %s", q.Refusals, o.Reason))...)
-	case q.Tries-q.OldTries >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
-		return append(acts, q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, o.Reason))...)
+		return append(acts, q.giveUpHead(fmt.Sprintf("refused %d times: %s", q.Refusals, o.Reason))...)
+	case q.Tries-q.UncountedTries >= minFailures && ev.At.Sub(q.TriedSince) >= p.DeadAfter:
+		return append(acts, q.giveUpHead(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, o.Reason))...)
 	}
 	if again {
 		q.Due, q.Delay = time.Time{}, 0
 		return acts
 	}
-	q.Delay = p.delay(q, o, ev)
+	q.Delay = p.retryDelay(q, o, ev)
 	q.Due = ev.At.Add(q.Delay)
 	return acts
 }
 
-// limited ends the attempt in flight, which the receiver put off because it was sent too much.
+// applyLimited ends the attempt in flight, which the receiver put off because it was sent too much.
 // That is no failure. But a limit that lets nothing through ends as failures do, so that the
 // queue does not grow forever.
-func (p Policy) limited(q *Queue, ev resulted, withdrawn func(uint64) bool) []action {
-	q.PutOff++
-	q.Limits++
+func (p Policy) applyLimited(q *Queue, ev attemptEnded, withdrawn func(uint64) bool) []action {
+	q.PutOffTries++
+	q.LimitedCount++
 	q.LimitReason = ev.Outcome.Reason
 	if !q.Limited() {
 		q.LimitedSince = ev.At
@@ -429,24 +429,24 @@ func (p Policy) limited(q *Queue, ev resulted, withdrawn func(uint64) bool) []ac
 	switch {
 	case withdrawn(q.Head): // clear drops it
 		return nil
-	case !q.Expired() && !p.passes.fallback && q.Failures-q.OldFailures+q.PutOff >= minFailures && ev.At.Sub(since) >= p.ExpireAfter:
+	case !q.Expired() && !p.pass.hasFallback && q.Failures-q.UncountedFailures+q.PutOffTries >= minFailures && ev.At.Sub(since) >= p.ExpireAfter:
 		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, ev.Outcome.Reason))
-	case q.Tries-q.OldTries+q.PutOff >= minFailures && ev.At.Sub(q.First) >= p.DeadAfter:
-		return q.giveUp(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, ev.Outcome.Reason))
+	case q.Tries-q.UncountedTries+q.PutOffTries >= minFailures && ev.At.Sub(q.TriedSince) >= p.DeadAfter:
+		return q.giveUpHead(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, ev.Outcome.Reason))
 	}
 	q.Delay = p.limitDelay(q, ev)
 	q.Due = ev.At.Add(q.Delay)
 	return nil
 }
 
-// degraded reports, at most once in degradedAgain, that notifications are not delivered as
+// reportDegraded reports, at most once in degradedAgain, that notifications are not delivered as
 // configured.
-func (q *Queue) degraded(at time.Time, reason string) []action {
-	if reason == "" || !q.ToldDegraded.IsZero() && at.Sub(q.ToldDegraded) < degradedAgain {
+func (q *Queue) reportDegraded(at time.Time, reason string) []action {
+	if reason == "" || !q.DegradedReportedAt.IsZero() && at.Sub(q.DegradedReportedAt) < degradedInterval {
 		return nil
 	}
-	q.ToldDegraded = at
-	return []action{tell{Seq: q.Head, Event: pipeline.HealthReceiverDegraded, Reason: reason}}
+	q.DegradedReportedAt = at
+	return []action{emitHealth{Seq: q.Head, Event: pipeline.HealthReceiverDegraded, Reason: reason}}
 }
 
 // expire gives up the receiver, all pending notifications and all digests.
@@ -454,27 +454,27 @@ func (q *Queue) expire(at time.Time, reason string) []action {
 	q.ExpiredSince, q.ExpiredReason = at, reason
 	q.DropTo, q.DropReason = q.Next, reason
 	if q.Windows.Open > 0 {
-		q.Windows.Over = reason
+		q.Windows.DropReason = reason
 	}
 	since := q.FailingSince
 	if since.IsZero() {
 		since = q.LimitedSince
 	}
-	return []action{q.tell(pipeline.HealthReceiverExpired, since, reason)}
+	return []action{q.healthEvent(pipeline.HealthReceiverExpired, since, reason)}
 }
 
-// giveUp gives up the oldest notification. The first one since the last success is reported.
-func (q *Queue) giveUp(reason string) []action {
+// giveUpHead gives up the oldest notification. The first one since the last success is reported.
+func (q *Queue) giveUpHead(reason string) []action {
 	var acts []action
-	if !q.ToldDead {
-		q.ToldDead = true
-		acts = append(acts, q.tell(pipeline.HealthDeadLetter, q.FailingSince, reason))
+	if !q.DeadLetterReported {
+		q.DeadLetterReported = true
+		acts = append(acts, q.healthEvent(pipeline.HealthDeadLetter, q.FailingSince, reason))
 	}
-	acts = append(acts, dead{Seq: q.Head, Attempts: q.Tries, Reason: reason, Expired: q.Expired()})
-	q.advance()
+	acts = append(acts, moveToDead{Seq: q.Head, Attempts: q.Tries, Reason: reason, Expired: q.Expired()})
+	q.removeHead()
 	return acts
 }
 
-func (q *Queue) tell(event pipeline.HealthEvent, since time.Time, reason string) tell {
-	return tell{Seq: q.Head, Event: event, Since: since, Count: q.Failures, Reason: reason}
+func (q *Queue) healthEvent(event pipeline.HealthEvent, since time.Time, reason string) emitHealth {
+	return emitHealth{Seq: q.Head, Event: event, Since: since, Count: q.Failures, Reason: reason}
 }

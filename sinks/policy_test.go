@@ -14,46 +14,46 @@ import (
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// last applies ev to q. It returns the actions without the tells and the final wake, and the wake.
-func last(t *testing.T, q *Queue, p Policy, ev event) ([]action, wake) {
+// applyEvent applies ev to q. It returns the actions without the tells and the final wake, and the wake.
+func applyEvent(t *testing.T, q *Queue, p Policy, ev event) ([]action, scheduleWake) {
 	t.Helper()
 	var acts []action
 	*q, acts = p.apply(*q, ev, nil)
 	if len(acts) == 0 {
-		return nil, wake{}
+		return nil, scheduleWake{}
 	}
-	w, ok := acts[len(acts)-1].(wake)
+	w, ok := acts[len(acts)-1].(scheduleWake)
 	if !ok {
 		t.Fatalf("the last action is %#v, want a wake", acts[len(acts)-1])
 	}
-	acts = slices.DeleteFunc(acts[:len(acts)-1], func(a action) bool { _, tell := a.(tell); return tell })
+	acts = slices.DeleteFunc(acts[:len(acts)-1], func(a action) bool { _, tell := a.(emitHealth); return tell })
 	return acts, w
 }
 
-func failed(err error) outcome { return outcomeOf(err) }
+func failed(err error) attemptOutcome { return outcomeOf(err) }
 
 func TestOneAtATimeInOrder(t *testing.T) {
 	var q Queue
 	var p Policy
-	acts, w := last(t, &q, p, enqueued{t0})
-	if want := []action{send{Seq: 0, Number: 1, Most: 1}}; !slices.Equal(acts, want) {
+	acts, w := applyEvent(t, &q, p, enqueued{t0})
+	if want := []action{startAttempt{Seq: 0, Number: 1, BatchLimit: 1}}; !slices.Equal(acts, want) {
 		t.Fatalf("got %#v, want %#v", acts, want)
 	}
 	if !w.AtStart {
 		t.Error("no wake at the next start while an attempt is in flight")
 	}
-	if acts, _ = last(t, &q, p, enqueued{t0}); len(acts) != 0 {
+	if acts, _ = applyEvent(t, &q, p, enqueued{t0}); len(acts) != 0 {
 		t.Errorf("a second one while the first is in flight: got %#v, want nothing", acts)
 	}
-	acts, _ = last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: outcomeOf(nil)})
-	if want := []action{done{Seq: 0, Attempts: 1}, send{Seq: 1, Number: 2, Most: 3}}; !slices.Equal(acts, want) {
+	acts, _ = applyEvent(t, &q, p, attemptEnded{At: t0, Attempt: 1, Outcome: outcomeOf(nil)})
+	if want := []action{markDelivered{Seq: 0, Attempts: 1}, startAttempt{Seq: 1, Number: 2, BatchLimit: 3}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
-	acts, w = last(t, &q, p, resulted{At: t0, Attempt: 2, Outcome: outcomeOf(nil)})
-	if want := []action{done{Seq: 1, Attempts: 1}}; !slices.Equal(acts, want) {
+	acts, w = applyEvent(t, &q, p, attemptEnded{At: t0, Attempt: 2, Outcome: outcomeOf(nil)})
+	if want := []action{markDelivered{Seq: 1, Attempts: 1}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
-	if want := (wake{At: t0.Add(defaultRemember)}); w != want {
+	if want := (scheduleWake{At: t0.Add(defaultRemember)}); w != want {
 		t.Errorf("idle: got %v, want %v", w, want)
 	}
 }
@@ -62,12 +62,12 @@ func TestScheduleOfRetries(t *testing.T) {
 	var q Queue
 	var p Policy
 	at := t0
-	last(t, &q, p, enqueued{at})
+	applyEvent(t, &q, p, enqueued{at})
 	var delays []time.Duration
 	for {
-		acts, w := last(t, &q, p, resulted{At: at, Attempt: q.Attempt, Outcome: failed(errors.New("down")), Jitter: 0.5})
+		acts, w := applyEvent(t, &q, p, attemptEnded{At: at, Attempt: q.Attempt, Outcome: failed(errors.New("down")), Jitter: 0.5})
 		if len(acts) > 0 {
-			dead, ok := acts[0].(dead)
+			dead, ok := acts[0].(moveToDead)
 			if !ok || len(acts) != 1 {
 				t.Fatalf("got %#v, want one dead", acts)
 			}
@@ -81,13 +81,13 @@ func TestScheduleOfRetries(t *testing.T) {
 		}
 		delays = append(delays, w.At.Sub(at))
 		// A wake that comes early, as those of a start do, only sets the wake again.
-		acts, again := last(t, &q, p, woken{w.At.Add(-time.Nanosecond)})
+		acts, again := applyEvent(t, &q, p, woken{w.At.Add(-time.Nanosecond)})
 		if len(acts) != 0 || again != w {
 			t.Fatalf("early wake: got %#v and %v, want nothing and %v", acts, again, w)
 		}
 		at = w.At
-		acts, _ = last(t, &q, p, woken{at})
-		if len(acts) != 1 || acts[0].(send).Slow != true {
+		acts, _ = applyEvent(t, &q, p, woken{at})
+		if len(acts) != 1 || acts[0].(startAttempt).AfterFailure != true {
 			t.Fatalf("due: got %#v, want a send in the slow pool", acts)
 		}
 	}
@@ -117,8 +117,8 @@ func TestJitter(t *testing.T) {
 	} {
 		var q Queue
 		p := Policy{Retry: []time.Duration{100 * time.Second}}
-		last(t, &q, p, enqueued{t0})
-		_, w := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(tt.err), Jitter: tt.jitter})
+		applyEvent(t, &q, p, enqueued{t0})
+		_, w := applyEvent(t, &q, p, attemptEnded{At: t0, Attempt: 1, Outcome: failed(tt.err), Jitter: tt.jitter})
 		if got := w.At.Sub(t0); got != tt.want {
 			t.Errorf("%v, jitter %v: delay %v, want %v", tt.err, tt.jitter, got, tt.want)
 		}
@@ -128,10 +128,10 @@ func TestJitter(t *testing.T) {
 func TestPermanentIsDeadAtOnce(t *testing.T) {
 	var q Queue
 	var p Policy
-	last(t, &q, p, enqueued{t0})
-	last(t, &q, p, enqueued{t0})
-	acts, _ := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(failure.Permanent(errors.New("no")))})
-	want := []action{dead{Seq: 0, Attempts: 1, Reason: "no"}, send{Seq: 1, Number: 2, Most: 1, Slow: true}}
+	applyEvent(t, &q, p, enqueued{t0})
+	applyEvent(t, &q, p, enqueued{t0})
+	acts, _ := applyEvent(t, &q, p, attemptEnded{At: t0, Attempt: 1, Outcome: failed(failure.Permanent(errors.New("no")))})
+	want := []action{moveToDead{Seq: 0, Attempts: 1, Reason: "no"}, startAttempt{Seq: 1, Number: 2, BatchLimit: 1, AfterFailure: true}}
 	if !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
@@ -140,20 +140,20 @@ func TestPermanentIsDeadAtOnce(t *testing.T) {
 func TestRefusedThreeTimesThenTheNext(t *testing.T) {
 	var q Queue
 	var p Policy
-	last(t, &q, p, enqueued{t0})
-	last(t, &q, p, enqueued{t0})
+	applyEvent(t, &q, p, enqueued{t0})
+	applyEvent(t, &q, p, enqueued{t0})
 	refused := failed(failure.Refused(errors.New("400")))
 	at := t0
 	for i := range 2 {
-		acts, w := last(t, &q, p, resulted{At: at, Attempt: q.Attempt, Outcome: refused})
+		acts, w := applyEvent(t, &q, p, attemptEnded{At: at, Attempt: q.Attempt, Outcome: refused})
 		if len(acts) != 0 || !w.At.After(at) {
 			t.Fatalf("refusal %d: got %#v, want a wake later", i+1, acts)
 		}
 		at = w.At
-		last(t, &q, p, woken{at})
+		applyEvent(t, &q, p, woken{at})
 	}
-	acts, _ := last(t, &q, p, resulted{At: at, Attempt: q.Attempt, Outcome: refused})
-	want := []action{dead{Seq: 0, Attempts: 3, Reason: "refused 3 times: 400"}, send{Seq: 1, Number: 4, Most: 1, Slow: true}}
+	acts, _ := applyEvent(t, &q, p, attemptEnded{At: at, Attempt: q.Attempt, Outcome: refused})
+	want := []action{moveToDead{Seq: 0, Attempts: 3, Reason: "refused 3 times: 400"}, startAttempt{Seq: 1, Number: 4, BatchLimit: 1, AfterFailure: true}}
 	if !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
@@ -164,12 +164,12 @@ func TestGoneMakesPendingDeadLetters(t *testing.T) {
 	var p Policy
 	const n = 2*dropBatch + 7
 	for range n {
-		last(t, &q, p, enqueued{t0})
+		applyEvent(t, &q, p, enqueued{t0})
 	}
 	given := 0
 	count := func(acts []action) {
 		for _, a := range acts {
-			d, ok := a.(dead)
+			d, ok := a.(moveToDead)
 			if !ok {
 				t.Fatalf("got %#v, want only the dead", a)
 			}
@@ -179,21 +179,21 @@ func TestGoneMakesPendingDeadLetters(t *testing.T) {
 			given++
 		}
 	}
-	acts, w := last(t, &q, p, resulted{At: t0, Attempt: 1, Outcome: failed(failure.Gone(errors.New("410")))})
+	acts, w := applyEvent(t, &q, p, attemptEnded{At: t0, Attempt: 1, Outcome: failed(failure.Gone(errors.New("410")))})
 	count(acts)
 	if !q.Expired() || !strings.Contains(q.ExpiredReason, "410") {
 		t.Errorf("got %+v, want it expired", q)
 	}
 	// One that comes later is tried for itself.
-	acts, _ = last(t, &q, p, enqueued{t0})
+	acts, _ = applyEvent(t, &q, p, enqueued{t0})
 	count(acts)
 	for q.DropTo > 0 {
 		if w.At.After(t0) {
 			t.Fatalf("the rest has to wait until %v", w.At)
 		}
-		acts, w = last(t, &q, p, woken{t0})
+		acts, w = applyEvent(t, &q, p, woken{t0})
 		if q.DropTo == 0 {
-			if s, ok := acts[len(acts)-1].(send); !ok || s.Seq != n {
+			if s, ok := acts[len(acts)-1].(startAttempt); !ok || s.Seq != n {
 				t.Errorf("got %#v, want a send of %d", acts[len(acts)-1], n)
 			}
 			acts = acts[:len(acts)-1]
@@ -208,12 +208,12 @@ func TestGoneMakesPendingDeadLetters(t *testing.T) {
 func TestCanceledDoesNotCount(t *testing.T) {
 	var q Queue
 	var p Policy
-	last(t, &q, p, enqueued{t0})
-	acts, _ := last(t, &q, p, resulted{At: t0.Add(time.Hour), Attempt: 1, Outcome: failed(fmt.Errorf("x: %w", context.Canceled))})
-	if want := []action{send{Seq: 0, Number: 2, Most: 1}}; !slices.Equal(acts, want) {
+	applyEvent(t, &q, p, enqueued{t0})
+	acts, _ := applyEvent(t, &q, p, attemptEnded{At: t0.Add(time.Hour), Attempt: 1, Outcome: failed(fmt.Errorf("x: %w", context.Canceled))})
+	if want := []action{startAttempt{Seq: 0, Number: 2, BatchLimit: 1}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
-	if q.Tries != 0 || q.Failures != 0 || !q.First.Equal(t0.Add(time.Hour)) {
+	if q.Tries != 0 || q.Failures != 0 || !q.TriedSince.Equal(t0.Add(time.Hour)) {
 		t.Errorf("it counted: %+v", q)
 	}
 }
@@ -221,13 +221,13 @@ func TestCanceledDoesNotCount(t *testing.T) {
 func TestLostAttemptIsMadeAgain(t *testing.T) {
 	var q Queue
 	var p Policy
-	last(t, &q, p, enqueued{t0})
-	acts, _ := last(t, &q, p, lost{t0})
-	if want := []action{send{Seq: 0, Number: 2, Most: 1}}; !slices.Equal(acts, want) {
+	applyEvent(t, &q, p, enqueued{t0})
+	acts, _ := applyEvent(t, &q, p, attemptLost{t0})
+	if want := []action{startAttempt{Seq: 0, Number: 2, BatchLimit: 1}}; !slices.Equal(acts, want) {
 		t.Errorf("got %#v, want %#v", acts, want)
 	}
 	before := q
-	after, acts := p.apply(q, resulted{At: t0, Attempt: 1, Outcome: outcomeOf(nil)}, nil)
+	after, acts := p.apply(q, attemptEnded{At: t0, Attempt: 1, Outcome: outcomeOf(nil)}, nil)
 	if after != before || acts != nil {
 		t.Errorf("the result of the lost attempt: got %+v, %#v, want no change", after, acts)
 	}
@@ -236,7 +236,7 @@ func TestLostAttemptIsMadeAgain(t *testing.T) {
 // TestLongReason: a long reason does not cut off mayHaveArrived.
 func TestLongReason(t *testing.T) {
 	o := outcomeOf(failure.Ambiguous(errors.New(strings.Repeat("x", 10_000))))
-	if !strings.HasSuffix(o.Reason, "x..."+mayHaveArrived) || len(o.Reason) > maxReason+8+len(mayHaveArrived) {
+	if !strings.HasSuffix(o.Reason, "x..."+ambiguousSuffix) || len(o.Reason) > maxReason+8+len(ambiguousSuffix) {
 		t.Errorf("got %d bytes: %s", len(o.Reason), o.Reason)
 	}
 }
@@ -260,7 +260,7 @@ func TestOneLine(t *testing.T) {
 
 // TestPastIsRemembered checks what a queue says of its last success and failure.
 func TestPastIsRemembered(t *testing.T) {
-	s := &script{t: t, now: t0}
+	s := &queueScript{t: t, now: t0}
 	s.apply(enqueued{s.now})
 	s.result(time.Second, errors.New("503"))
 	if q := s.q; !q.LastFailure.Equal(t0.Add(time.Second)) || !q.LastSuccess.IsZero() || q.Reason != "503" || q.PastReason != "" {
@@ -280,18 +280,18 @@ func TestPastIsRemembered(t *testing.T) {
 	last := s.q.LastSuccess
 	prune := func(at time.Time) { s.q, _ = s.p.apply(s.q, pruned{At: at}, nil) }
 	prune(last.Add(defaultRemember))
-	if q := s.q; !q.LastSuccess.Equal(last) || !q.PruneAt.Equal(last.Add(keepPast)) || q.blank() {
+	if q := s.q; !q.LastSuccess.Equal(last) || !q.PruneAt.Equal(last.Add(keepResults)) || q.canForget() {
 		t.Errorf("a week later: %+v", q)
 	}
-	prune(last.Add(keepPast))
-	if q := s.q; !q.LastSuccess.IsZero() || !q.LastFailure.IsZero() || q.PastReason != "" || !q.blank() {
+	prune(last.Add(keepResults))
+	if q := s.q; !q.LastSuccess.IsZero() || !q.LastFailure.IsZero() || q.PastReason != "" || !q.canForget() {
 		t.Errorf("a year later: %+v", q)
 	}
 }
 
 // TestPastWithAClockThatGoesBack leaves no success in the future.
 func TestPastWithAClockThatGoesBack(t *testing.T) {
-	s := &script{t: t, now: t0}
+	s := &queueScript{t: t, now: t0}
 	s.apply(enqueued{s.now})
 	s.result(time.Second, nil)
 	back := t0.Add(-time.Hour)
@@ -304,7 +304,7 @@ func TestPastWithAClockThatGoesBack(t *testing.T) {
 func TestTellAtOnce(t *testing.T) {
 	certificate := failure.TellAtOnce(errors.New("the certificate has expired"))
 	for name, err := range map[string]error{"alone": certificate, "with a wait": failure.RetryAfter(certificate, time.Minute)} {
-		s := &script{t: t, now: t0}
+		s := &queueScript{t: t, now: t0}
 		s.apply(enqueued{s.now})
 		for range 4 {
 			s.fail(0, err)

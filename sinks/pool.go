@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// fastFor is how long an attempt may hold a fast slot.
-	fastFor = time.Second
+	// maxFastTime is how long an attempt may hold a fast slot.
+	maxFastTime = time.Second
 	// postGrace is how long a pool that stops still waits for results to be posted.
 	postGrace = 5 * time.Second
-	// postPause is the pause after a result could not be posted.
-	postPause = time.Second
+	// postRetryPause is the pause after a result could not be posted.
+	postRetryPause = time.Second
 )
 
-// errCut is why an attempt is canceled when the slow slots are full.
-var errCut = errors.New("cut short after " + fastFor.String() + ", since too many other receivers are slow")
+// errCutShort is why an attempt is canceled when the slow slots are full.
+var errCutShort = errors.New("cut short after " + maxFastTime.String() + ", since too many other receivers are slow")
 
 // slot is the kind of slot that an attempt holds.
 type slot int
@@ -37,76 +37,76 @@ const (
 // pool makes attempts: at most cfg.Fast that are younger than fastFor, and at most cfg.Slow
 // others. The mutex of flights guards its fields, too.
 type pool struct {
-	flights
+	attemptTracker
 	cfg  *Config
 	live *liveSettings
 
-	ctx     context.Context // of run; nil before it
-	posting context.Context // of the results: done postGrace after ctx
-	workers *warm.Pool      // calls attempt
-	stopped bool
-	used    [slowSlot + 1]int
+	ctx       context.Context // of run; nil before it
+	posting   context.Context // of the results: done postGrace after ctx
+	workers   *warm.Pool      // calls attempt
+	stopped   bool
+	usedSlots [slowSlot + 1]int
 	// queued are the flights that wait for a slot, in order.
-	queued   [slowSlot + 1][]*flight
+	queued   [slowSlot + 1][]*inFlightAttempt
 	wg       sync.WaitGroup
 	limiters limiters
 }
 
 func newPool(cfg *Config, live *liveSettings) *pool {
 	return &pool{
-		flights: flights{receivers: make(map[string]entry), open: make(map[*flight]struct{})},
-		cfg:     cfg, live: live,
+		attemptTracker: attemptTracker{receivers: make(map[string]receiverInfo), openAttempts: make(map[*inFlightAttempt]struct{})},
+		cfg:            cfg, live: live,
 	}
 }
 
-func (p *pool) limit(s slot) int {
+func (p *pool) slotLimit(s slot) int {
 	if s == fastSlot {
 		return p.cfg.Fast
 	}
 	return p.cfg.Slow
 }
 
-// hand takes over a committed flight. After the pool has stopped it is ignored: the next
+// accept takes over a committed flight. After the pool has stopped it is ignored: the next
 // process repeats the attempt.
-func (p *pool) hand(f *flight) {
+func (p *pool) accept(f *inFlightAttempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopped {
 		return
 	}
-	p.open[f] = struct{}{}
-	f.owned = p.cfg.Owned(f.Receiver.Sink)
-	p.admit(f)
+	p.openAttempts[f] = struct{}{}
+	f.wasOwned = p.cfg.Owned(f.Receiver.Sink)
+	p.waitForRate(f)
 }
 
-// admit makes f wait until its sink may be used, and then for a slot. p.mu is held.
-func (p *pool) admit(f *flight) {
+// waitForRate makes f wait until its sink may be used, and then for a slot. p.mu is held.
+func (p *pool) waitForRate(f *inFlightAttempt) {
 	now, delay := time.Now(), time.Duration(0)
 	f.reservation = p.limiters.reserve(f.Receiver.Sink, p.cfg.sink(p.live.Load(), f.Receiver.Sink), now)
 	if f.reservation != nil {
 		delay = f.reservation.DelayFrom(now)
 	}
-	f.ready = p.cfg.Now().Add(delay).UTC()
+	f.readyAt = p.cfg.Now().Add(delay).UTC()
 	if delay <= 0 {
-		p.queue(f)
+		p.waitForSlot(f)
 		return
 	}
-	f.phase = phaseHeld
+	f.phase = phaseRateWait
 	var timer *time.Timer
 	timer = time.AfterFunc(delay, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if _, open := p.open[f]; open && f.phase == phaseHeld && f.timer == timer {
-			p.queue(f)
+		if _, open := p.openAttempts[f]; open && f.phase == phaseRateWait && f.timer == timer {
+			p.waitForSlot(f)
 		}
 	})
 	f.timer = timer
 }
 
-// queue makes f wait for a slot. p.mu is held.
-func (p *pool) queue(f *flight) {
+// waitForSlot makes f wait for a slot. p.mu is held.
+func (p *pool) waitForSlot(f *inFlightAttempt) {
 	s := fastSlot
-	if f.slow {
+	if f.needsSlowSlot {
 		s = slowSlot
 	}
 	f.phase = phaseQueued
@@ -129,11 +129,11 @@ func (p *pool) dispatch() {
 			p.queued[s][0] = nil
 			p.queued[s] = p.queued[s][1:]
 			f.phase = phaseRunning
-			p.used[in]++
+			p.usedSlots[in]++
 			p.wg.Add(1)
 			p.workers.Go(func() {
 				defer p.wg.Done()
-				p.attempt(f, in)
+				p.runAttempt(f, in)
 			})
 		}
 	}
@@ -144,9 +144,9 @@ func (p *pool) dispatch() {
 // that hang from their first attempt on would block all others, for a second each round.
 func (p *pool) freeSlot(s slot) (slot, bool) {
 	switch {
-	case p.used[s] < p.limit(s):
+	case p.usedSlots[s] < p.slotLimit(s):
 		return s, true
-	case s == fastSlot && p.used[slowSlot] < p.cfg.Slow/2:
+	case s == fastSlot && p.usedSlots[slowSlot] < p.cfg.Slow/2:
 		return slowSlot, true
 	}
 	return s, false
@@ -169,34 +169,34 @@ func (p *pool) run(ctx context.Context) error {
 	defer time.AfterFunc(postGrace, cancel).Stop()
 	p.mu.Lock()
 	p.stopped = true
-	for f := range p.open {
+	for f := range p.openAttempts {
 		if f.phase != phaseRunning {
-			p.close(f)
+			p.removeLocked(f)
 		}
 	}
-	p.queued = [slowSlot + 1][]*flight{}
+	p.queued = [slowSlot + 1][]*inFlightAttempt{}
 	p.mu.Unlock()
 	p.wg.Wait()
 	return nil
 }
 
-// attempt makes f, which holds a slot of kind s, and posts its result.
-func (p *pool) attempt(f *flight, s slot) {
-	defer p.closed(f)
+// runAttempt makes f, which holds a slot of kind s, and posts its result.
+func (p *pool) runAttempt(f *inFlightAttempt, s slot) {
+	defer p.remove(f)
 	ctx, cut := context.WithCancelCause(p.ctx)
 	defer cut(nil)
-	h := &holding{pool: p, slot: s}
-	if !p.wanted(f) {
+	h := &heldSlot{pool: p, slot: s}
+	if !p.checkStillWanted(f) {
 		h.release()
 		return
 	}
-	if f.recalled {
+	if f.cancelled {
 		h.release()
-		p.answer(f, []ending{{err: context.Canceled}})
+		p.postResult(f, []deliveryResult{{err: context.Canceled}})
 		return
 	}
 	if s == fastSlot {
-		t := time.AfterFunc(fastFor, func() { h.move(cut) })
+		t := time.AfterFunc(maxFastTime, func() { h.moveToSlow(cut) })
 		defer t.Stop()
 	}
 	live := p.live.acquire()
@@ -204,17 +204,17 @@ func (p *pool) attempt(f *flight, s slot) {
 	sink := p.cfg.sink(live, f.Receiver.Sink)
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.timeout(sink))
 	defer cancel()
-	ends := p.batch(ctx, sink, f.Attempt)
+	ends := p.deliverBatch(ctx, sink, f.Attempt)
 	h.release()
 
 	last := &ends[len(ends)-1]
 	switch class, after := failure.ClassOf(last.err); {
 	case last.err == nil:
-	case errors.Is(context.Cause(ctx), errCut) && (class == failure.ClassCanceled || class == failure.ClassRetry && after == 0):
+	case errors.Is(context.Cause(ctx), errCutShort) && (class == failure.ClassCanceled || class == failure.ClassRetry && after == 0):
 		// Not where the receiver answered: its error is kept.
 		ambiguous := failure.IsAmbiguous(last.err)
-		if last.err = errCut; ambiguous {
-			last.err = failure.Ambiguous(errCut)
+		if last.err = errCutShort; ambiguous {
+			last.err = failure.Ambiguous(errCutShort)
 		}
 	case class != failure.ClassCanceled:
 	case p.ctx.Err() != nil:
@@ -224,55 +224,55 @@ func (p *pool) attempt(f *flight, s slot) {
 		last.err = errors.New("the sink gave up: " + last.err.Error())
 	}
 	if len(ends) > 0 {
-		p.answer(f, ends)
+		p.postResult(f, ends)
 	}
 }
 
-// wanted reports whether f, which may have waited for long, must still be made: not if its
+// checkStillWanted reports whether f, which may have waited for long, must still be made: not if its
 // receiver belongs to another process, or did in between.
-func (p *pool) wanted(f *flight) bool {
+func (p *pool) checkStillWanted(f *inFlightAttempt) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := f.Receiver.Sink
-	if p.makes(f) && (!f.owned || p.cfg.Owned(id)) {
+	if p.isCurrent(f) && (!f.wasOwned || p.cfg.Owned(id)) {
 		return true
 	}
-	p.lost(f)
+	p.markLost(f)
 	return false
 }
 
-func (p *pool) closed(f *flight) {
+func (p *pool) remove(f *inFlightAttempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.close(f)
+	p.removeLocked(f)
 }
 
-// answer keeps the result of f and posts it.
-func (p *pool) answer(f *flight, ends []ending) {
+// postResult keeps the result of f and posts it.
+func (p *pool) postResult(f *inFlightAttempt, ends []deliveryResult) {
 	p.mu.Lock()
-	f.answer = f.result(ends, f.ready)
+	f.result = f.newResult(ends, f.readyAt)
 	p.mu.Unlock()
-	p.post(f)
+	p.postWithRetry(f)
 }
 
-// postAgain posts the result of the attempt in flight of q again, if this process has it and it was
+// repostResult posts the result of the attempt in flight of q again, if this process has it and it was
 // posted in an earlier epoch or refused. Where another process had the receiver since, q has another
 // attempt.
-func (p *pool) postAgain(receiver string, q Queue) bool {
+func (p *pool) repostResult(receiver string, q Queue) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, ok := p.attempts.Committed(receiver)
 	f := l.Value
-	if !ok || p.stopped || l.ID != q.Attempt || !f.began.Equal(q.Began) || f.answer.ID == "" {
+	if !ok || p.stopped || l.ID != q.Attempt || !f.began.Equal(q.AttemptBegan) || f.result.ID == "" {
 		return false
 	}
 	p.attempts.TakeBack(receiver, q.Attempt)
-	p.open[f] = struct{}{}
+	p.openAttempts[f] = struct{}{}
 	p.wg.Add(1)
 	p.workers.Go(func() {
 		defer p.wg.Done()
-		defer p.closed(f)
-		p.post(f)
+		defer p.remove(f)
+		p.postWithRetry(f)
 	})
 	return true
 }
@@ -280,10 +280,10 @@ func (p *pool) postAgain(receiver string, q Queue) bool {
 // noEpoch is the epoch of results that were refused.
 const noEpoch = math.MaxUint64
 
-// post posts the result of f to its lane. A lost result means a second delivery, so a Post that waits
+// postWithRetry posts the result of f to its lane. A lost result means a second delivery, so a Post that waits
 // for room may go on for postGrace after the pool was stopped.
-func (p *pool) post(f *flight) {
-	m := f.answer
+func (p *pool) postWithRetry(f *inFlightAttempt) {
+	m := f.result
 	for p.posting.Err() == nil {
 		epoch := p.cfg.Epoch(m.Key) // before Post: the epoch may end right after it
 		err := p.cfg.Poster.Post(p.posting, m)
@@ -294,89 +294,89 @@ func (p *pool) post(f *flight) {
 		case errors.Is(err, flow.ErrMoved):
 			p.attempts.HandOn(m.Key, f.Number, noEpoch, p.cfg.Now()) // postAgain posts it when the receiver comes back
 			if !p.cfg.Owned(m.Key) {
-				p.lighten(f)
+				p.freeNotifications(f)
 				return
 			}
 		default:
 			p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", f.Receiver.Sink, "err", err)
 		}
 		select {
-		case <-time.After(postPause):
+		case <-time.After(postRetryPause):
 		case <-p.ctx.Done():
 			return
 		}
 	}
 }
 
-// holding is the slot of one running attempt.
-type holding struct {
+// heldSlot is the slot of one running attempt.
+type heldSlot struct {
 	pool *pool
 	slot slot // guarded by pool.mu
 }
 
-// move changes a fast slot into a slow one. If none is free it cancels the attempt.
-func (h *holding) move(cut context.CancelCauseFunc) {
+// moveToSlow changes a fast slot into a slow one. If none is free it cancels the attempt.
+func (h *heldSlot) moveToSlow(cut context.CancelCauseFunc) {
 	p := h.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h.slot != fastSlot {
 		return
 	}
-	p.used[fastSlot]--
-	if p.used[slowSlot] < p.cfg.Slow {
+	p.usedSlots[fastSlot]--
+	if p.usedSlots[slowSlot] < p.cfg.Slow {
 		h.slot = slowSlot
-		p.used[slowSlot]++
+		p.usedSlots[slowSlot]++
 	} else {
 		h.slot = noSlot
-		cut(errCut)
+		cut(errCutShort)
 	}
 	p.dispatch()
 }
 
-func (h *holding) release() {
+func (h *heldSlot) release() {
 	p := h.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if h.slot != noSlot {
-		p.used[h.slot]--
+		p.usedSlots[h.slot]--
 		h.slot = noSlot
 	}
 	p.dispatch()
 }
 
-// recall cancels an attempt that has not called its sink yet, if it has a notification of
+// cancelWithdrawn cancels an attempt that has not called its sink yet, if it has a notification of
 // subscription, which was cancelled. The next attempt has the other notifications.
-func (p *pool) recall(receiver string, number uint64, subscription string) {
+func (p *pool) cancelWithdrawn(receiver string, number uint64, subscription string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, ok := p.attempts.Committed(receiver)
 	f := l.Value
-	if !ok || f.Number != number || f.phase != phaseHeld && f.phase != phaseQueued || !f.has(subscription) {
+	if !ok || f.Number != number || f.phase != phaseRateWait && f.phase != phaseQueued || !f.hasSubscription(subscription) {
 		return
 	}
-	f.recalled = true
-	if f.phase == phaseHeld {
+	f.cancelled = true
+	if f.phase == phaseRateWait {
 		f.timer.Stop()
 		f.reservation.CancelAt(time.Now())
-		f.ready = p.cfg.Now().UTC()
-		p.queue(f)
+		f.readyAt = p.cfg.Now().UTC()
+		p.waitForSlot(f)
 	}
 }
 
-// ratesChanged applies the rates that replaced those of before, also to the flights that are
+// updateRates applies the rates that replaced those of before, also to the flights that are
 // held.
-func (p *pool) ratesChanged(before map[string]pipeline.Sink) {
+func (p *pool) updateRates(before map[string]pipeline.Sink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	changed := p.limiters.change(before, p.live.Load().sinks)
-	var again []*flight
-	for f := range p.open {
-		if f.phase == phaseHeld && changed[f.Receiver.Sink] {
+	changed := p.limiters.dropChanged(before, p.live.Load().sinks)
+	var again []*inFlightAttempt
+	for f := range p.openAttempts {
+		if f.phase == phaseRateWait && changed[f.Receiver.Sink] {
 			f.timer.Stop()
 			again = append(again, f)
 		}
 	}
 	for _, f := range again {
-		p.admit(f)
+		p.waitForRate(f)
 	}
 }

@@ -21,13 +21,13 @@ import (
 )
 
 // slots returns how many slots are in use: of none, fast, slow.
-func slots(r *rig) [slowSlot + 1]int {
+func slots(r *poolFixture) [slowSlot + 1]int {
 	r.d.pool.mu.Lock()
 	defer r.d.pool.mu.Unlock()
-	return r.d.pool.used
+	return r.d.pool.usedSlots
 }
 
-func hang(ctx context.Context, _ pipeline.Notification) error {
+func hangUntilDone(ctx context.Context, _ pipeline.Notification) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -45,14 +45,14 @@ func TestHangingReceiversHoldUpNobody(t *testing.T) {
 		for i := range free {
 			sinks[fmt.Sprint("free", i)] = s
 		}
-		r := newRig(t, txtest.New(), Config{Sinks: sinks, Fast: 8, Slow: 64, AttemptTimeout: time.Hour})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: sinks, Fast: 8, Slow: 64, AttemptTimeout: time.Hour})
 		for i := range hanging {
 			r.notify(fmt.Sprint("hang", i), "x")
 		}
 		for i := range free {
 			r.notify(fmt.Sprint("free", i), "x")
 		}
-		time.Sleep(hanging/8*fastFor + fastFor)
+		time.Sleep(hanging/8*maxFastTime + maxFastTime)
 		synctest.Wait()
 		if got := len(s.calls); got != free {
 			t.Errorf("%d free receivers were served, want %d", got, free)
@@ -76,17 +76,17 @@ func TestFullSlowSlotsCutAttemptsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sinks := make(map[string]pipeline.Sink)
 		for i := range 3 {
-			sinks[fmt.Sprint(i)] = pipeline.SinkFunc(hang)
+			sinks[fmt.Sprint(i)] = pipeline.SinkFunc(hangUntilDone)
 		}
-		r := newRig(t, txtest.New(), Config{Sinks: sinks, Fast: 3, Slow: 1})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: sinks, Fast: 3, Slow: 1})
 		for name := range sinks {
 			r.notify(name, "x")
 		}
-		time.Sleep(fastFor + time.Millisecond)
+		time.Sleep(maxFastTime + time.Millisecond)
 		synctest.Wait()
 		cut := 0
 		for name := range maps.Keys(sinks) {
-			if q := r.queue(name); q.Reason == errCut.Error() && q.Tries == 1 {
+			if q := r.queue(name); q.Reason == errCutShort.Error() && q.Tries == 1 {
 				cut++
 			}
 		}
@@ -118,7 +118,7 @@ func TestTimeoutOfASink(t *testing.T) {
 				return errors.New("too late")
 			})
 		}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{
 			"default": at("default"), "short": registry.LimitTime(at("short"), 2*time.Second), "long": registry.LimitTime(at("long"), time.Minute),
 		}, Policy: Policy{Retry: []time.Duration{time.Hour}}})
 		if got := r.d.LongestAttempt(); got != time.Minute {
@@ -144,19 +144,19 @@ func TestCutAttemptKeepsWhatWasSaid(t *testing.T) {
 		err  error
 		want string
 	}{
-		{context.Canceled, errCut.Error()},
-		{errors.New("broken off"), errCut.Error()},
-		{failure.Ambiguous(errors.New("no answer")), errCut.Error() + mayHaveArrived},
+		{context.Canceled, errCutShort.Error()},
+		{errors.New("broken off"), errCutShort.Error()},
+		{failure.Ambiguous(errors.New("no answer")), errCutShort.Error() + ambiguousSuffix},
 		{failure.Refused(errors.New("422")), "422"},
 		{failure.RetryAfter(errors.New("429"), time.Hour), "429"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			cut := pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error { <-ctx.Done(); return c.err })
-			r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"slow": pipeline.SinkFunc(hang), "cut": cut}, Fast: 1, Slow: 1})
+			r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"slow": pipeline.SinkFunc(hangUntilDone), "cut": cut}, Fast: 1, Slow: 1})
 			r.notify("slow", "x")
-			time.Sleep(fastFor + time.Millisecond)
+			time.Sleep(maxFastTime + time.Millisecond)
 			r.notify("cut", "x")
-			time.Sleep(fastFor + time.Millisecond)
+			time.Sleep(maxFastTime + time.Millisecond)
 			synctest.Wait()
 			if q := r.queue("cut"); q.Reason != c.want || q.Tries != 1 {
 				t.Errorf("%v became %+v, want the reason %q", c.err, q, c.want)
@@ -172,16 +172,16 @@ func TestSinkThatIgnoresItsContext(t *testing.T) {
 		release := make(chan struct{})
 		s := &recorder{}
 		sinks := map[string]pipeline.Sink{
-			"slow":  pipeline.SinkFunc(hang),
+			"slow":  pipeline.SinkFunc(hangUntilDone),
 			"stuck": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { <-release; return nil }),
 			"free":  s,
 		}
-		r := newRig(t, txtest.New(), Config{Sinks: sinks, Fast: 1, Slow: 1})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: sinks, Fast: 1, Slow: 1})
 		r.notify("slow", "x")
-		time.Sleep(fastFor + time.Millisecond)
+		time.Sleep(maxFastTime + time.Millisecond)
 		r.notify("stuck", "x")
 		r.notify("free", "x")
-		time.Sleep(2 * fastFor)
+		time.Sleep(2 * maxFastTime)
 		synctest.Wait()
 		if got, want := s.got(), "[x]"; got != want {
 			t.Errorf("the free receiver got %s, want %s", got, want)
@@ -200,9 +200,9 @@ func TestFailedReceiverStartsSlow(t *testing.T) {
 		s := pipeline.SinkFunc(func(ctx context.Context, _ pipeline.Notification) error {
 			ctx, cancel := context.WithTimeout(ctx, 900*time.Millisecond)
 			defer cancel()
-			return hang(ctx, pipeline.Notification{})
+			return hangUntilDone(ctx, pipeline.Notification{})
 		})
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		r.notify("a", "x")
 		synctest.Wait()
 		if got, want := slots(r), ([3]int{0, 1, 0}); got != want {
@@ -236,20 +236,20 @@ var (
 	crowdSeed = flag.Uint64("sinks.seed", 1, "seed of TestCrowd")
 )
 
-// waits are how long healthy receivers waited.
-type waits struct {
+// waitTimes are how long healthy receivers waited.
+type waitTimes struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 	all   []time.Duration
 }
 
-func (w *waits) began(id string) {
+func (w *waitTimes) began(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.since[id] = time.Now()
 }
 
-func (w *waits) ended(id string) {
+func (w *waitTimes) ended(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, time.Since(w.since[id]))
@@ -265,8 +265,8 @@ func TestCrowd(t *testing.T) {
 		const every = 10 * time.Minute
 		t.Logf("%d receivers for %v, seed %d", *crowd, *crowdFor, *crowdSeed)
 		rnd := rand.New(rand.NewPCG(*crowdSeed, 0))
-		w := &waits{since: make(map[string]time.Time)}
-		hangs := pipeline.SinkFunc(hang)
+		w := &waitTimes{since: make(map[string]time.Time)}
+		hangs := pipeline.SinkFunc(hangUntilDone)
 		healthy := pipeline.SinkFunc(func(ctx context.Context, n pipeline.Notification) error {
 			select {
 			case <-time.After(100 * time.Millisecond):
@@ -286,7 +286,7 @@ func TestCrowd(t *testing.T) {
 				sinks[names[i]] = hangs
 			}
 		}
-		r := newRig(t, txtest.New(), Config{Sinks: sinks})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: sinks})
 		gap := every / time.Duration(len(names))
 		notified := 0
 		for began := time.Now(); time.Since(began) < *crowdFor; notified++ {

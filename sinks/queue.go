@@ -17,27 +17,27 @@ type Queue struct {
 	// yet.
 	Attempt  uint64 `json:"attempt"`
 	InFlight bool   `json:"in_flight,omitempty"`
-	// Began is when the attempt in flight began, or a lost one that is to be repeated.
-	Began time.Time `json:"began,omitzero"`
-	// Took is how many notifications the last attempt delivered.
-	Took int `json:"took,omitempty"`
+	// AttemptBegan is when the attempt in flight began, or a lost one that is to be repeated.
+	AttemptBegan time.Time `json:"began,omitzero"`
+	// LastBatch is how many notifications the last attempt delivered.
+	LastBatch int `json:"took,omitempty"`
 	// Due is when the next attempt may begin; zero means at once. Delay is the longest time
 	// from the last failure to Due.
 	Due   time.Time     `json:"due,omitzero"`
 	Delay time.Duration `json:"delay,omitempty"`
-	// Since is when the first notification for the receiver came. A receiver that was forgotten
+	// KnownSince is when the first notification for the receiver came. A receiver that was forgotten
 	// starts again, and so do the numbers of its attempts.
-	Since time.Time `json:"since,omitzero"`
+	KnownSince time.Time `json:"since,omitzero"`
 
-	// First is when the first attempt of the oldest notification began. Tries counts its
+	// TriedSince is when the first attempt of the oldest notification began. Tries counts its
 	// failed attempts, and Refusals those in which the receiver refused it.
-	First    time.Time `json:"first,omitzero"`
-	Tries    int       `json:"tries,omitempty"`
-	Refusals int       `json:"refusals,omitempty"`
-	// OldTries and OldFailures are how many of Tries and Failures happened before the last
+	TriedSince time.Time `json:"first,omitzero"`
+	Tries      int       `json:"tries,omitempty"`
+	Refusals   int       `json:"refusals,omitempty"`
+	// UncountedTries and OldFailures are how many of Tries and Failures happened before the last
 	// standstill. They do not count towards DeadAfter and ExpireAfter.
-	OldTries    int `json:"old_tries,omitempty"`
-	OldFailures int `json:"old_failures,omitempty"`
+	UncountedTries    int `json:"old_tries,omitempty"`
+	UncountedFailures int `json:"old_failures,omitempty"`
 
 	// Failures counts the failed attempts since the last success of the receiver. FailingSince
 	// is the time of the first of them, Reason says why the last one failed.
@@ -48,25 +48,25 @@ type Queue struct {
 	// no failure. PutOff counts the attempts of the oldest notification that were put off in a
 	// row. LimitedSince is the time of the first one since the queue was last empty, Limits how
 	// many there were since then, LimitReason what the receiver said last.
-	PutOff       int       `json:"put_off,omitempty"`
+	PutOffTries  int       `json:"put_off,omitempty"`
 	LimitedSince time.Time `json:"limited_since,omitzero"`
-	Limits       int       `json:"limits,omitempty"`
+	LimitedCount int       `json:"limits,omitempty"`
 	LimitReason  string    `json:"limit_reason,omitempty"`
-	// Again says that a retry was requested during the attempt in flight. If that fails, the
+	// RetryRequested says that a retry was requested during the attempt in flight. If that fails, the
 	// next one follows at once.
-	Again bool `json:"again,omitempty"`
+	RetryRequested bool `json:"again,omitempty"`
 	// LastSuccess is the time of the last delivery, LastFailure that of the last failed attempt.
 	// PastReason is why that failed, if a delivery succeeded since. They are kept for keepPast,
 	// longer than everything else.
 	LastSuccess time.Time `json:"last_success,omitzero"`
 	LastFailure time.Time `json:"last_failure,omitzero"`
 	PastReason  string    `json:"past_reason,omitempty"`
-	// ToldFailing and ToldDead say which health events were emitted since the last success:
+	// FailingReported and ToldDead say which health events were emitted since the last success:
 	// receiver_failing, dead_letter.
-	ToldFailing bool `json:"told_failing,omitempty"`
-	ToldDead    bool `json:"told_dead,omitempty"`
-	// ToldDegraded is when receiver_degraded was last emitted.
-	ToldDegraded time.Time `json:"told_degraded,omitzero"`
+	FailingReported    bool `json:"told_failing,omitempty"`
+	DeadLetterReported bool `json:"told_dead,omitempty"`
+	// DegradedReportedAt is when receiver_degraded was last emitted.
+	DegradedReportedAt time.Time `json:"told_degraded,omitzero"`
 
 	// ExpiredSince is when the receiver expired, zero if it is not expired. ExpiredReason says
 	// why. A notification for an expired receiver is tried once.
@@ -78,10 +78,10 @@ type Queue struct {
 	DropTo     uint64 `json:"drop_to,omitempty"`
 	DropReason string `json:"drop_reason,omitempty"`
 
-	// Noted says that there may be notes about documents.
-	Noted bool `json:"noted,omitempty"`
-	// Markers counts the cancelled subscriptions that are remembered.
-	Markers int `json:"markers,omitempty"`
+	// HasNotes says that there may be notes about documents.
+	HasNotes bool `json:"noted,omitempty"`
+	// WithdrawnMarkers counts the cancelled subscriptions that are remembered.
+	WithdrawnMarkers int `json:"markers,omitempty"`
 	// PruneAt is when old records are next removed; zero means that there are none.
 	PruneAt time.Time `json:"prune_at,omitzero"`
 
@@ -101,43 +101,43 @@ func (q Queue) Expired() bool { return !q.ExpiredSince.IsZero() }
 // healthy reports whether the receiver takes all that it is sent.
 func (q Queue) healthy() bool { return q.Failures == 0 && !q.Limited() && !q.Expired() }
 
-// endsWindows reports whether all digests must be given up now: the receiver is expired, and
+// mustDropWindows reports whether all digests must be given up now: the receiver is expired, and
 // nothing else is pending.
-func (q Queue) endsWindows() bool {
-	return q.Windows.Over != "" && (q.Pending() == 0 || q.DropTo == q.Next)
+func (q Queue) mustDropWindows() bool {
+	return q.Windows.DropReason != "" && (q.Pending() == 0 || q.DropTo == q.Next)
 }
 
-// blank reports whether q need not be stored.
-func (q Queue) blank() bool {
+// canForget reports whether q need not be stored.
+func (q Queue) canForget() bool {
 	return q.Pending() == 0 && q.Failures == 0 && q.PruneAt.IsZero() && q.Windows.Open == 0
 }
 
-// most returns how many notifications an attempt may have: one after a failure, otherwise
+// batchLimit returns how many notifications an attempt may have: one after a failure, otherwise
 // about twice as many as the last one delivered, since all are held in memory.
-func (q Queue) most() int {
+func (q Queue) batchLimit() int {
 	if q.Failures > 0 {
 		return 1
 	}
-	return 2*q.Took + 1
+	return 2*q.LastBatch + 1
 }
 
-// advance takes the oldest notification out of the queue.
-func (q *Queue) advance() {
+// removeHead takes the oldest notification out of the queue.
+func (q *Queue) removeHead() {
 	q.Head++
-	q.Began, q.Due, q.Delay = time.Time{}, time.Time{}, 0
-	q.First, q.Tries, q.OldTries, q.Refusals, q.PutOff = time.Time{}, 0, 0, 0, 0
+	q.AttemptBegan, q.Due, q.Delay = time.Time{}, time.Time{}, 0
+	q.TriedSince, q.Tries, q.UncountedTries, q.Refusals, q.PutOffTries = time.Time{}, 0, 0, 0, 0
 	if q.Head >= q.DropTo {
 		q.DropTo, q.DropReason = 0, ""
 	}
 }
 
-// skip takes the oldest notification, whose subscription was cancelled, out of the queue.
+// removeWithdrawnHead takes the oldest notification, whose subscription was cancelled, out of the queue.
 // The next one inherits its Due, which is the back-off of the receiver. Only if every attempt
 // was refused, Due belonged to that one notification.
-func (q *Queue) skip() {
+func (q *Queue) removeWithdrawnHead() {
 	due, delay := q.Due, q.Delay
-	refused := q.Tries > 0 && q.Refusals == q.Tries && q.PutOff == 0
-	if q.advance(); !refused {
+	refused := q.Tries > 0 && q.Refusals == q.Tries && q.PutOffTries == 0
+	if q.removeHead(); !refused {
 		q.Due, q.Delay = due, delay
 	}
 }
@@ -145,8 +145,8 @@ func (q *Queue) skip() {
 // enqueue counts a new notification. For an empty queue it forgets a Due in the past, which
 // would look like a standstill.
 func (q *Queue) enqueue(at time.Time) {
-	if q.Since.IsZero() {
-		q.Since = at
+	if q.KnownSince.IsZero() {
+		q.KnownSince = at
 	}
 	if q.Pending() == 0 && at.After(q.Due) {
 		q.Due, q.Delay = time.Time{}, 0
@@ -158,7 +158,7 @@ func (q *Queue) enqueue(at time.Time) {
 // the receiver was repaired. If it fails, another one follows at once.
 func (q *Queue) retryNow() {
 	if q.InFlight {
-		q.Again = true
+		q.RetryRequested = true
 		return
 	}
 	q.Due, q.Delay = time.Time{}, 0
@@ -167,85 +167,85 @@ func (q *Queue) retryNow() {
 // clearLimit forgets the limit of the receiver when its queue is empty.
 func (q *Queue) clearLimit() {
 	if q.Pending() == 0 {
-		q.LimitedSince, q.Limits, q.LimitReason = time.Time{}, 0, ""
+		q.LimitedSince, q.LimitedCount, q.LimitReason = time.Time{}, 0, ""
 	}
 }
 
-// lose makes the attempt in flight as if it had never begun.
-func (q *Queue) lose() {
-	q.InFlight, q.Again = false, false
+// undoAttempt makes the attempt in flight as if it had never begun.
+func (q *Queue) undoAttempt() {
+	q.InFlight, q.RetryRequested = false, false
 	if q.Tries == 0 {
-		q.First = time.Time{}
+		q.TriedSince = time.Time{}
 	}
 }
 
-// heldUntil says that the rate of the sink let the attempt in flight begin at ready. That wait
+// excludeRateWait says that the rate of the sink let the attempt in flight begin at ready. That wait
 // is no standstill, and does not count towards DeadAfter.
-func (q *Queue) heldUntil(ready time.Time) {
-	if !ready.After(q.Began) {
+func (q *Queue) excludeRateWait(ready time.Time) {
+	if !ready.After(q.AttemptBegan) {
 		return
 	}
-	if q.Began = ready.UTC(); q.Tries == 0 {
-		q.First = q.Began
+	if q.AttemptBegan = ready.UTC(); q.Tries == 0 {
+		q.TriedSince = q.AttemptBegan
 	}
 }
 
-// noticeStandstill checks whether an attempt begins or ends much later than it should have:
+// detectStandstill checks whether an attempt begins or ends much later than it should have:
 // the process, or its clock, stood still. The failures before that no longer count towards
 // DeadAfter and ExpireAfter.
-func (q *Queue) noticeStandstill(at time.Time) {
+func (q *Queue) detectStandstill(at time.Time) {
 	due := q.Due
-	if q.Began.After(due) {
-		due = q.Began
+	if q.AttemptBegan.After(due) {
+		due = q.AttemptBegan
 	}
-	if !due.IsZero() && at.Sub(due) > max(standstill, q.Delay) {
-		q.OldTries, q.OldFailures, q.PutOff = q.Tries, q.Failures, 0
+	if !due.IsZero() && at.Sub(due) > max(standstillAfter, q.Delay) {
+		q.UncountedTries, q.UncountedFailures, q.PutOffTries = q.Tries, q.Failures, 0
 	}
 }
 
-// remember schedules the removal of a record that is made at at.
-func (q *Queue) remember(at time.Time, p Policy) {
+// schedulePrune schedules the removal of a record that is made at at.
+func (q *Queue) schedulePrune(at time.Time, p Policy) {
 	if q.PruneAt.IsZero() {
 		q.PruneAt = at.Add(p.Remember)
 	}
 }
 
-// clamp corrects times in the future, which are left when the clock is set back.
-func (q *Queue) clamp(at time.Time, p Policy) {
+// clampTimes corrects times in the future, which are left when the clock is set back.
+func (q *Queue) clampTimes(at time.Time, p Policy) {
 	longest := q.Delay
 	if longest == 0 {
-		longest = p.longest()
+		longest = p.longestDelay()
 	}
 	q.Due = earlier(q.Due, at.Add(longest))
-	q.Began = earlier(q.Began, at)
-	q.First = earlier(q.First, at)
+	q.AttemptBegan = earlier(q.AttemptBegan, at)
+	q.TriedSince = earlier(q.TriedSince, at)
 	q.FailingSince = earlier(q.FailingSince, at)
 	q.LastSuccess, q.LastFailure = earlier(q.LastSuccess, at), earlier(q.LastFailure, at)
 	q.ExpiredSince, q.LimitedSince = earlier(q.ExpiredSince, at), earlier(q.LimitedSince, at)
-	q.ToldDegraded = earlier(q.ToldDegraded, at)
-	q.PruneAt = earlier(q.PruneAt, at.Add(max(p.Remember, pruneEvery)))
+	q.DegradedReportedAt = earlier(q.DegradedReportedAt, at)
+	q.PruneAt = earlier(q.PruneAt, at.Add(max(p.Remember, pruneInterval)))
 }
 
-func (q *Queue) pruned(ev pruned) {
-	q.Markers -= ev.Markers
+func (q *Queue) applyPruned(ev pruned) {
+	q.WithdrawnMarkers -= ev.Markers
 	switch {
-	case ev.More:
-		q.PruneAt = ev.At.Add(pruneAgain)
-	case ev.Left:
-		q.PruneAt = ev.At.Add(pruneEvery)
+	case ev.MoreOld:
+		q.PruneAt = ev.At.Add(pruneMoreAfter)
+	case ev.OthersRemain:
+		q.PruneAt = ev.At.Add(pruneInterval)
 	default:
-		q.PruneAt = q.forgetPast(ev.At)
+		q.PruneAt = q.forgetOldResults(ev.At)
 	}
 }
 
-// forgetPast forgets the last success and failure if they are too old. Otherwise it returns
+// forgetOldResults forgets the last success and failure if they are too old. Otherwise it returns
 // when they will be.
-func (q *Queue) forgetPast(at time.Time) time.Time {
+func (q *Queue) forgetOldResults(at time.Time) time.Time {
 	last := q.LastSuccess
 	if q.LastFailure.After(last) {
 		last = q.LastFailure
 	}
-	if forget := last.Add(keepPast); !last.IsZero() && forget.After(at) {
+	if forget := last.Add(keepResults); !last.IsZero() && forget.After(at) {
 		return forget
 	}
 	q.LastSuccess, q.LastFailure, q.PastReason = time.Time{}, time.Time{}, ""
@@ -277,86 +277,86 @@ type (
 	// that of the one behind them, the last that it tried. 0 <= Jitter < 1 spreads the next
 	// attempt. Degraded says why a notification was not delivered as configured. Ready is
 	// when the rate of its sink let the attempt begin, zero if that is not known.
-	resulted struct {
-		At       time.Time
-		Ready    time.Time
-		Attempt  uint64
-		Before   int
-		Outcome  outcome
-		Degraded string
-		Jitter   float64
+	attemptEnded struct {
+		At              time.Time
+		Ready           time.Time
+		Attempt         uint64
+		DeliveredBefore int
+		Outcome         attemptOutcome
+		Degraded        string
+		Jitter          float64
 	}
 	// woken: the time of a wake has come, or the process has just started.
 	woken struct{ At time.Time }
 	// retryAsked: a retry command came.
-	retryAsked struct{ At time.Time }
+	retryRequested struct{ At time.Time }
 	// lost: the process that made the attempt in flight died, or its result was lost.
-	lost struct{ At time.Time }
+	attemptLost struct{ At time.Time }
 	// remembered: a record was stored that is removed later. Markers of them are for
 	// cancelled subscriptions.
-	remembered struct {
+	recordStored struct {
 		At      time.Time
 		Markers int
 	}
 	// pruned: old records were removed, Markers of them for cancelled subscriptions. Left says
 	// that there are other records, More that some of these are old, too.
 	pruned struct {
-		At         time.Time
-		Markers    int
-		Left, More bool
+		At                    time.Time
+		Markers               int
+		OthersRemain, MoreOld bool
 	}
 )
 
-func (e enqueued) at() time.Time   { return e.At }
-func (e resulted) at() time.Time   { return e.At }
-func (e woken) at() time.Time      { return e.At }
-func (e retryAsked) at() time.Time { return e.At }
-func (e lost) at() time.Time       { return e.At }
-func (e remembered) at() time.Time { return e.At }
-func (e pruned) at() time.Time     { return e.At }
+func (e enqueued) at() time.Time       { return e.At }
+func (e attemptEnded) at() time.Time   { return e.At }
+func (e woken) at() time.Time          { return e.At }
+func (e retryRequested) at() time.Time { return e.At }
+func (e attemptLost) at() time.Time    { return e.At }
+func (e recordStored) at() time.Time   { return e.At }
+func (e pruned) at() time.Time         { return e.At }
 
 // action is what an event requires: send, done, dead, drop, pass, tell, prune or wake.
 type action interface{ action() }
 
 type (
-	// send begins attempt Number with the notification Seq, and with those behind it if the
+	// startAttempt begins attempt Number with the notification Seq, and with those behind it if the
 	// sink takes batches, Most in all. Slow says that the last attempt failed.
-	send struct {
-		Seq    uint64
-		Number uint64
-		Most   int
-		Slow   bool
+	startAttempt struct {
+		Seq          uint64
+		Number       uint64
+		BatchLimit   int
+		AfterFailure bool
 	}
-	// done records that the last of Attempts attempts delivered the notification Seq.
-	done struct {
+	// markDelivered records that the last of Attempts attempts delivered the notification Seq.
+	markDelivered struct {
 		Seq      uint64
 		Attempts int
 	}
-	// dead gives up the notification Seq after Attempts counted attempts. Expired says that
+	// moveToDead gives up the notification Seq after Attempts counted attempts. Expired says that
 	// its receiver is expired.
-	dead struct {
+	moveToDead struct {
 		Seq      uint64
 		Attempts int
 		Reason   string
 		Expired  bool
 	}
-	// drop discards the notification Seq, whose subscription was cancelled, after Attempts
+	// dropWithdrawn discards the notification Seq, whose subscription was cancelled, after Attempts
 	// counted attempts.
-	drop struct {
+	dropWithdrawn struct {
 		Seq      uint64
 		Attempts int
 	}
-	// pass passes the notification Seq on to other sinks: those of a route, or the fallback of a
+	// passToSinks passes the notification Seq on to other sinks: those of a route, or the fallback of a
 	// receiver that fails. Reason says why the last of Attempts attempts failed.
-	pass struct {
+	passToSinks struct {
 		Seq      uint64
 		Attempts int
 		Reason   string
 	}
-	// tell emits a health event. The notification Seq caused it. Since is when the state
+	// emitHealth emits a health event. The notification Seq caused it. Since is when the state
 	// began that the event reports, or whose end it reports. Count is how many attempts failed
 	// in a row. Expired says that a recovered receiver was expired.
-	tell struct {
+	emitHealth struct {
 		Seq     uint64
 		Event   pipeline.HealthEvent
 		Since   time.Time
@@ -364,22 +364,22 @@ type (
 		Reason  string
 		Expired bool
 	}
-	// prune removes the records from before Before, after the other actions. A pruned event
+	// pruneRecords removes the records from before Before, after the other actions. A pruned event
 	// follows.
-	prune struct{ Before time.Time }
-	// wake asks for a woken event at At, or for none if At is zero. AtStart asks for one at
+	pruneRecords struct{ Before time.Time }
+	// scheduleWake asks for a woken event at At, or for none if At is zero. AtStart asks for one at
 	// the next start of the process, too.
-	wake struct {
+	scheduleWake struct {
 		At      time.Time
 		AtStart bool
 	}
 )
 
-func (send) action()  {}
-func (done) action()  {}
-func (dead) action()  {}
-func (drop) action()  {}
-func (pass) action()  {}
-func (tell) action()  {}
-func (prune) action() {}
-func (wake) action()  {}
+func (startAttempt) action()  {}
+func (markDelivered) action() {}
+func (moveToDead) action()    {}
+func (dropWithdrawn) action() {}
+func (passToSinks) action()   {}
+func (emitHealth) action()    {}
+func (pruneRecords) action()  {}
+func (scheduleWake) action()  {}

@@ -28,7 +28,7 @@ func TestReceiverThatComesBack(t *testing.T) {
 			return nil
 		}
 		var delivered []string
-		r := newRig(t, txtest.New(), Config{
+		r := newPoolFixture(t, txtest.New(), Config{
 			Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Retry: []time.Duration{300 * time.Millisecond}},
 			Observe: func(o flow.Observation) { delivered = append(delivered, o.Kind+" "+o.Sink+" "+o.ID+o.Class) },
 		})
@@ -60,7 +60,7 @@ func TestExpiredReceiver(t *testing.T) {
 			return nil
 		}}
 		store := txtest.New()
-		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Remember: time.Hour}})
+		r := newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Remember: time.Hour}})
 		r.notify("a", "x")
 		synctest.Wait()
 		r.notify("a", "y")
@@ -93,12 +93,12 @@ func TestExpiredReceiver(t *testing.T) {
 		// when asked for, and opens it.
 		r.stop()
 		time.Sleep(26 * time.Hour)
-		newRig(t, store, Config{Policy: Policy{Remember: time.Hour}}).stop()
+		newPoolFixture(t, store, Config{Policy: Policy{Remember: time.Hour}}).stop()
 		if _, ok, err := Known(store.Begin().State("a"), "y"); err != nil || ok {
 			t.Errorf("what was given up is still known: %v, %v", ok, err)
 		}
 		gone = false
-		r = newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r = newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		m := notification(t, "a", "", "y")
 		m.Header[flow.HeaderReplay] = "1"
 		r.send(m)
@@ -130,7 +130,7 @@ func TestReplayIsNotRepetition(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &recorder{do: func(context.Context, pipeline.Notification) error { return tt.do }}
-			r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+			r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
 			r.notify("a", "x")
 			synctest.Wait()
 			m := notification(t, "a", "", "x")
@@ -150,7 +150,7 @@ func TestWithdraw(t *testing.T) {
 		s := &recorder{do: func(context.Context, pipeline.Notification) error { return errors.New("500") }}
 		var dropped []string
 		store := txtest.New()
-		r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Remember: time.Hour}, Observe: func(o flow.Observation) {
+		r := newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Remember: time.Hour}, Observe: func(o flow.Observation) {
 			if o.Kind == flow.KindDropped {
 				dropped = append(dropped, o.ID)
 			}
@@ -189,10 +189,10 @@ func TestWithdraw(t *testing.T) {
 		r.stop()
 		after := func(d time.Duration) {
 			time.Sleep(d)
-			newRig(t, store, Config{Policy: Policy{Remember: time.Hour}}).stop()
+			newPoolFixture(t, store, Config{Policy: Policy{Remember: time.Hour}}).stop()
 		}
 		after(keepLetters - time.Hour)
-		if got := store.Names("a"); len(got) != 3 || got[1] != "queue" || got[2] != "x/old" || !strings.HasPrefix(got[0], nameMarked) {
+		if got := store.Names("a"); len(got) != 3 || got[1] != "queue" || got[2] != "x/old" || !strings.HasPrefix(got[0], nameWithdrawnAt) {
 			t.Errorf("got %v kept, want a marker, for as long as a dead letter may come back", got)
 		}
 		after(25 * time.Hour)
@@ -200,7 +200,7 @@ func TestWithdraw(t *testing.T) {
 		if got := store.Names("a"); !slices.Equal(got, []string{"queue"}) {
 			t.Errorf("got %v kept, want when something was delivered last", got)
 		}
-		after(keepPast)
+		after(keepResults)
 		if keys := store.Keys(); len(keys) > 0 {
 			t.Errorf("long after there is still %v", store.Names("a"))
 		}
@@ -253,13 +253,13 @@ func TestRecord(t *testing.T) {
 // TestMarkerOutlivesWhatNeedsIt: a marker is kept while a pending notification needs it.
 func TestMarkerOutlivesWhatNeedsIt(t *testing.T) {
 	s := state{txtest.New().Begin().State("a")}
-	if err := s.mark("old", marker{Next: 5}, t0); err != nil {
+	if err := s.markWithdrawn("old", withdrawnMarker{Next: 5}, t0); err != nil {
 		t.Fatal(err)
 	}
 	for head, want := range []int{4: 0, 5: 1} {
 		long := t0.Add(1000 * 24 * time.Hour)
 		p, err := s.prune(long, long, uint64(head))
-		if err != nil || p.Markers != want || p.Left != (want == 0) {
+		if err != nil || p.Markers != want || p.OthersRemain != (want == 0) {
 			t.Errorf("head %d: got %+v, %v; want %d forgotten", head, p, err, want)
 		}
 	}
@@ -279,7 +279,7 @@ func TestEventsOfAnotherLifeAreOthers(t *testing.T) {
 		store := txtest.New()
 		ids := make(map[string]bool)
 		for life := range 2 {
-			r := newRig(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
+			r := newPoolFixture(t, store, Config{Sinks: map[string]pipeline.Sink{"a": s}})
 			for _, id := range []string{"x", "y"} {
 				m := notification(t, "a", "", id)
 				m.Header[flow.HeaderReplay] = "1"
@@ -296,9 +296,9 @@ func TestEventsOfAnotherLifeAreOthers(t *testing.T) {
 				t.Errorf("life %d: %d events and commands in all, want %d: expired, dead, recovered, expire", life, got, want)
 			}
 			r.stop()
-			for _, d := range []time.Duration{8 * 24 * time.Hour, 8 * 24 * time.Hour, keepPast} {
+			for _, d := range []time.Duration{8 * 24 * time.Hour, 8 * 24 * time.Hour, keepResults} {
 				time.Sleep(d)
-				newRig(t, store, Config{}).stop()
+				newPoolFixture(t, store, Config{}).stop()
 			}
 			if keys := store.Keys(); len(keys) > 0 {
 				t.Fatalf("it is not forgotten: %v", store.Names("a"))
@@ -313,11 +313,11 @@ func TestMarkersAreForgottenInBatches(t *testing.T) {
 	store := txtest.New()
 	tx := store.Begin()
 	s := state{tx.State("a")}
-	if err := s.write(nameQueue, Queue{Markers: n, PruneAt: t0}); err != nil {
+	if err := s.write(nameQueue, Queue{WithdrawnMarkers: n, PruneAt: t0}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if err := s.mark(fmt.Sprint(i), marker{}, t0); err != nil {
+		if err := s.markWithdrawn(fmt.Sprint(i), withdrawnMarker{}, t0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -333,12 +333,12 @@ func TestMarkersAreForgottenInBatches(t *testing.T) {
 			t.Errorf("one transaction writes %d values, want %d at most", got, 2*pruneBatch+1)
 		}
 		q, err := Load(store.Begin().State("a"))
-		if names := len(store.Names("a")); err != nil || q.Markers != left || left > 0 && names != 2*left+1 || left == 0 && names != 0 {
+		if names := len(store.Names("a")); err != nil || q.WithdrawnMarkers != left || left > 0 && names != 2*left+1 || left == 0 && names != 0 {
 			t.Errorf("got %+v, %v and %d names; want %d markers", q, err, names, left)
 		}
-		if left > 0 && q.PruneAt.Sub(now) != pruneAgain {
-			t.Errorf("the rest follows after %s, want %s", q.PruneAt.Sub(now), pruneAgain)
+		if left > 0 && q.PruneAt.Sub(now) != pruneMoreAfter {
+			t.Errorf("the rest follows after %s, want %s", q.PruneAt.Sub(now), pruneMoreAfter)
 		}
-		now = now.Add(pruneAgain)
+		now = now.Add(pruneMoreAfter)
 	}
 }

@@ -35,15 +35,15 @@ type Record struct {
 	Time time.Time
 	// In is the ID of the digest that has it; while it is collected, the subscription.
 	In string
-	// to are the sinks that it was passed on to and the IDs that it has there, all separated by
+	// passedTo are the sinks that it was passed on to and the IDs that it has there, all separated by
 	// blanks, which names of sinks do not have.
-	to string
+	passedTo string
 }
 
 // To returns the sinks that the notification was passed on to.
 func (r Record) To() []Passed {
 	var all []Passed
-	for f := strings.Fields(r.to); len(f) >= 2; f = f[2:] {
+	for f := strings.Fields(r.passedTo); len(f) >= 2; f = f[2:] {
 		all = append(all, Passed{f[0], f[1]})
 	}
 	return all
@@ -67,7 +67,7 @@ func (r Record) encode() []byte {
 }
 
 // tail is the end of a stored Record, which has a reason, a digest or other sinks.
-func (r Record) tail() string { return r.Reason + r.In + r.to }
+func (r Record) tail() string { return r.Reason + r.In + r.passedTo }
 
 func decodeRecord(b []byte) (Record, error) {
 	if len(b) < 2 || b[0] != stateFormat || int(b[1]) >= len(recordStates) {
@@ -88,7 +88,7 @@ func decodeRecord(b []byte) (Record, error) {
 	case RecordCollected, recordDigested:
 		r.In = tail
 	case RecordPassed:
-		r.to = tail
+		r.passedTo = tail
 	default:
 		r.Reason = tail
 	}
@@ -98,8 +98,8 @@ func decodeRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
-// knownRounds is how often Known reads a state that changes meanwhile.
-const knownRounds = 20
+// maxKnownReads is how often Known reads a state that changes meanwhile.
+const maxKnownReads = 20
 
 // Known returns the Record of the notification id from the state of its receiver, of group
 // flow.GroupDelivery. ok is false if there is none, or it was removed. For a notification in a
@@ -107,8 +107,8 @@ const knownRounds = 20
 // failure.Broken error if the state cannot be read.
 func Known(st flow.State, id string) (r Record, ok bool, err error) {
 	s := state{st}
-	for range knownRounds {
-		q, err := s.queue()
+	for range maxKnownReads {
+		q, err := s.loadQueue()
 		if err != nil {
 			return Record{}, false, err
 		}
@@ -136,7 +136,7 @@ func Known(st flow.State, id string) (r Record, ok bool, err error) {
 		}
 		head, missing := s.pending(q.Head)
 		// What was read belongs together only if the queue is still the same.
-		switch now, err := s.queue(); {
+		switch now, err := s.loadQueue(); {
 		case err != nil:
 			return r, true, err
 		case now != q:
@@ -145,14 +145,14 @@ func Known(st flow.State, id string) (r Record, ok bool, err error) {
 		if missing != nil {
 			return r, true, missing
 		}
-		return waiting(r, q, head.Addressed.Notification.ID == id), true, nil
+		return completePending(r, q, head.Addressed.Notification.ID == id), true, nil
 	}
 	return r, true, nil // pending, in a queue that keeps changing
 }
 
-// waiting completes r, the Record of a pending notification, from q. first says that the
+// completePending completes r, the Record of a pending notification, from q. first says that the
 // notification is the oldest.
-func waiting(r Record, q Queue, first bool) Record {
+func completePending(r Record, q Queue, first bool) Record {
 	r.Time = q.Due
 	if !first {
 		r.Reason = "waits for an earlier one"
@@ -173,7 +173,7 @@ func waiting(r Record, q Queue, first bool) Record {
 
 // Load returns the Queue of a receiver from its state, of group flow.GroupDelivery. It fails
 // with a failure.Broken error if the state cannot be read.
-func Load(st flow.State) (Queue, error) { return state{st}.queue() }
+func Load(st flow.State) (Queue, error) { return state{st}.loadQueue() }
 
 // Waiting counts the pending notifications in the state of a receiver, of group
 // flow.GroupDelivery: all of them, or those about page, a canonical URL. Those in digests do not
@@ -181,12 +181,12 @@ func Load(st flow.State) (Queue, error) { return state{st}.queue() }
 func Waiting(st flow.State, page string) (int, error) {
 	s := state{st}
 	for {
-		q, err := s.queue()
+		q, err := s.loadQueue()
 		if err != nil || page == "" {
 			return q.Pending(), err
 		}
-		n, missing := s.waiting(q, page)
-		switch now, err := s.queue(); {
+		n, missing := s.countPending(q, page)
+		switch now, err := s.loadQueue(); {
 		case err != nil:
 			return 0, err
 		case now.Head == q.Head: // no notification was removed meanwhile

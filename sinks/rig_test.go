@@ -12,16 +12,16 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// rig is a Delivery with its pool over a Store, with one lane, for use in a synctest
+// poolFixture is a Delivery with its pool over a Store, with one lane, for use in a synctest
 // bubble.
-type rig struct {
+type poolFixture struct {
 	t     *testing.T
 	store *txtest.Store
 	d     *Delivery
 	inbox chan flow.Message
-	// lose makes the lane drop results.
-	lose func(flow.Message) bool
-	stop func()
+	// dropsResult makes the lane drop results.
+	dropsResult func(flow.Message) bool
+	stop        func()
 
 	mu sync.Mutex
 	// dead, health and commands are what was emitted.
@@ -30,9 +30,9 @@ type rig struct {
 	commands []flow.Message
 }
 
-// newRig starts a process on store.
-func newRig(t *testing.T, store *txtest.Store, cfg Config) *rig {
-	r := &rig{t: t, store: store, inbox: make(chan flow.Message), lose: func(flow.Message) bool { return false }}
+// newPoolFixture starts a process on store.
+func newPoolFixture(t *testing.T, store *txtest.Store, cfg Config) *poolFixture {
+	r := &poolFixture{t: t, store: store, inbox: make(chan flow.Message), dropsResult: func(flow.Message) bool { return false }}
 	cfg.Poster = r
 	if cfg.Jitter == nil {
 		cfg.Jitter = func() float64 { return 0.5 }
@@ -46,7 +46,7 @@ func newRig(t *testing.T, store *txtest.Store, cfg Config) *rig {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	lane.Go(func() { r.lane(lanes) })
+	lane.Go(func() { r.runLane(lanes) })
 	for _, m := range store.Start(time.Now()) {
 		r.send(m)
 	}
@@ -59,8 +59,8 @@ func newRig(t *testing.T, store *txtest.Store, cfg Config) *rig {
 	return r
 }
 
-// lane handles messages and wakes, one after the other.
-func (r *rig) lane(ctx context.Context) {
+// runLane handles messages and wakes, one after the other.
+func (r *poolFixture) runLane(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -77,8 +77,8 @@ func (r *rig) lane(ctx context.Context) {
 	}
 }
 
-func (r *rig) handle(m flow.Message) {
-	if m.Type == typeResult && r.lose(m) {
+func (r *poolFixture) handle(m flow.Message) {
+	if m.Type == typeResult && r.dropsResult(m) {
 		return
 	}
 	if err := r.store.Handle(r.t.Context(), r.d, m); err != nil {
@@ -103,7 +103,7 @@ func (r *rig) handle(m flow.Message) {
 }
 
 // events are the health events so far, in words.
-func (r *rig) events() []string {
+func (r *poolFixture) events() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var es []string
@@ -113,10 +113,10 @@ func (r *rig) events() []string {
 	return es
 }
 
-func (r *rig) send(m flow.Message) { r.inbox <- m }
+func (r *poolFixture) send(m flow.Message) { r.inbox <- m }
 
 // Post is that of a pipeline.Poster.
-func (r *rig) Post(ctx context.Context, m flow.Message) error {
+func (r *poolFixture) Post(ctx context.Context, m flow.Message) error {
 	select {
 	case r.inbox <- m:
 		return nil
@@ -125,7 +125,7 @@ func (r *rig) Post(ctx context.Context, m flow.Message) error {
 	}
 }
 
-func (r *rig) notify(receiver, id string) { r.send(notification(r.t, receiver, "", id)) }
+func (r *poolFixture) notify(receiver, id string) { r.send(notification(r.t, receiver, "", id)) }
 
 // notification is the message of one to receiver, of a subscription.
 func notification(t *testing.T, receiver, subscription, id string) flow.Message {
@@ -144,9 +144,9 @@ func withdrawal(receiver, subscription string) flow.Message {
 	return flow.Withdraw{Receiver: pipeline.Receiver{Sink: receiver}, Subscription: subscription, Page: "https://example.com/"}.Message(t0)
 }
 
-func (r *rig) queue(receiver string) Queue {
+func (r *poolFixture) queue(receiver string) Queue {
 	r.t.Helper()
-	q, err := state{r.store.Begin().State(receiver)}.queue()
+	q, err := state{r.store.Begin().State(receiver)}.loadQueue()
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -11,22 +11,22 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// settle sets what the settings s say of the receiver.
-func (w *work) settle(s *settings) {
+// applySettings sets what the settings s say of the receiver.
+func (w *unitOfWork) applySettings(s *settings) {
 	w.policy = s.policy
 	w.receiving = s.policy.Receivers[w.key]
 	if route, ok := registry.RouteOf(w.d.cfg.sink(s, w.key)); ok {
 		w.route = route
-		w.policy.passes = passing{always: true}
+		w.policy.pass = passPolicy{isRoute: true}
 		return
 	}
 	if to := w.receiving.Fallback; to != "" {
-		w.policy.passes = passing{fallback: true, after: w.receiving.FallbackAfter}
+		w.policy.pass = passPolicy{hasFallback: true, fallbackAfter: w.receiving.FallbackAfter}
 	}
 }
 
-// others returns the sinks that notifications of the receiver may be passed on to.
-func (w *work) others() []string {
+// passTargets returns the sinks that notifications of the receiver may be passed on to.
+func (w *unitOfWork) passTargets() []string {
 	switch {
 	case w.route != nil:
 		return w.route.Targets()
@@ -36,9 +36,9 @@ func (w *work) others() []string {
 	return nil
 }
 
-// pass passes a pending notification on to other sinks, in this transaction: it is in their queues
+// passToSinks passes a pending notification on to other sinks, in this transaction: it is in their queues
 // or still in this one, but never in both and never in none.
-func (w *work) pass(act pass) error {
+func (w *unitOfWork) passToSinks(act passToSinks) error {
 	p, err := w.st.pending(act.Seq)
 	if err != nil {
 		return err
@@ -67,23 +67,23 @@ func (w *work) pass(act pass) error {
 	if len(to) == 0 {
 		w.observe(flow.KindDropped, a, "no rule of the route leads to a sink")
 	}
-	r := Record{State: RecordPassed, Attempts: act.Attempts, Time: w.now, to: strings.Join(names, " ")}
-	return errors.Join(w.st.Delete(pendingName(act.Seq)), w.st.end(a.Notification.ID, r))
+	r := Record{State: RecordPassed, Attempts: act.Attempts, Time: w.now, passedTo: strings.Join(names, " ")}
+	return errors.Join(w.st.Delete(pendingName(act.Seq)), w.st.setEnded(a.Notification.ID, r))
 }
 
-// groupName returns the name of the window of a group. It is no incarnation of a subscription.
-func groupName(key []string) string {
+// groupWindowName returns the name of the window of a group. It is no incarnation of a subscription.
+func groupWindowName(key []string) string {
 	return "group-" + flow.DeriveID(append([]string{"group"}, key...)...)
 }
 
-// stillWanted drops the items of a group whose subscriptions were cancelled, and returns the others.
-func (w *work) stillWanted(items []pendingRecord) ([]pendingRecord, error) {
-	if !w.marked {
+// dropWithdrawnItems drops the items of a group whose subscriptions were cancelled, and returns the others.
+func (w *unitOfWork) dropWithdrawnItems(items []pendingRecord) ([]pendingRecord, error) {
+	if !w.hasMarkers {
 		return items, nil
 	}
 	kept := items[:0]
 	for _, p := range items {
-		withdrawn, err := w.st.withdrawn(p.Addressed.Subscription)
+		withdrawn, err := w.st.isWithdrawn(p.Addressed.Subscription)
 		if err != nil {
 			return nil, err
 		}
@@ -92,20 +92,20 @@ func (w *work) stillWanted(items []pendingRecord) ([]pendingRecord, error) {
 			continue
 		}
 		w.observe(flow.KindDropped, p.Addressed, "")
-		if err := w.st.end(p.Addressed.Notification.ID, Record{State: RecordDropped, Time: w.now}); err != nil {
+		if err := w.st.setEnded(p.Addressed.Notification.ID, Record{State: RecordDropped, Time: w.now}); err != nil {
 			return nil, err
 		}
 	}
 	return kept, nil
 }
 
-// groupOf makes one notification of the items of a group that began at start. A group of one is the
+// newGroupDigest makes one notification of the items of a group that began at start. A group of one is the
 // notification itself.
-func groupOf(name string, start time.Time, items []pendingRecord) pendingRecord {
+func newGroupDigest(name string, start time.Time, items []pendingRecord) pendingRecord {
 	if len(items) == 1 {
 		return items[0]
 	}
-	digest := digestOf(start, items)
+	digest := newDigest(start, items)
 	first := items[0].Addressed
 	n := &digest.Addressed.Notification
 	n.ID = flow.DeriveID("group", name, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, items[len(items)-1].Addressed.Notification.ID)

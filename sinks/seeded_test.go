@@ -22,7 +22,7 @@ var seeds = flag.Int("seeds", 50, "how many seeds TestSeeded tries")
 func TestSeeded(t *testing.T) {
 	how := make(map[string]int)
 	for seed := range uint64(*seeds) {
-		w := newWorld(t, seed)
+		w := newSimulation(t, seed)
 		for range 300 {
 			w.step()
 		}
@@ -30,7 +30,7 @@ func TestSeeded(t *testing.T) {
 		for _, end := range w.ended {
 			how[end]++
 		}
-		for event, n := range w.told {
+		for event, n := range w.healthCounts {
 			how[string(event)] += n
 		}
 		how["replayed"] += w.replayed
@@ -55,23 +55,23 @@ var failures = []error{
 	context.Canceled,
 }
 
-func (w *world) step() {
+func (w *simulation) step() {
 	key := w.receivers[w.r.IntN(len(w.receivers))]
 	switch n := w.r.IntN(1000); {
 	case n < 200:
-		w.notify(key, max(w.lives[key]-w.r.IntN(10)/9, 0))
+		w.notify(key, max(w.incarnations[key]-w.r.IntN(10)/9, 0))
 	case n < 250:
-		w.repeat()
+		w.resend()
 	case n < 450:
-		w.finish(nil)
+		w.finishAttempt(nil)
 	case n < 600:
-		w.finish(failures[w.r.IntN(len(failures))])
+		w.finishAttempt(failures[w.r.IntN(len(failures))])
 	case n < 610:
-		w.finish(failure.Gone(errors.New("gone")))
+		w.finishAttempt(failure.Gone(errors.New("gone")))
 	case n < 790:
-		w.results()
+		w.handleResults()
 	case n < 890:
-		w.jump(time.Duration(w.r.Int64N(int64(10 * time.Minute))))
+		w.moveClock(time.Duration(w.r.Int64N(int64(10 * time.Minute))))
 	case n < 910:
 		w.startWakes()
 	case n < 940:
@@ -81,51 +81,51 @@ func (w *world) step() {
 	case n < 975:
 		w.replay(key)
 	case n < 980:
-		w.jump(time.Duration(w.r.Int64N(int64(30 * time.Hour))))
+		w.moveClock(time.Duration(w.r.Int64N(int64(30 * time.Hour))))
 	case n < 985:
-		w.jump(-time.Duration(w.r.Int64N(int64(300 * time.Hour))))
+		w.moveClock(-time.Duration(w.r.Int64N(int64(300 * time.Hour))))
 	default:
 		w.start()
 	}
 }
 
 // notify sends a new notification, of a subscription that was or was not withdrawn.
-func (w *world) notify(key string, life int) {
+func (w *simulation) notify(key string, life int) {
 	id := fmt.Sprintf("n%d", len(w.sent))
-	w.sub[id] = fmt.Sprintf("%s/%d", key, life)
-	m := notification(w.t, key, w.sub[id], id)
+	w.subscriptionOf[id] = fmt.Sprintf("%s/%d", key, life)
+	m := notification(w.t, key, w.subscriptionOf[id], id)
 	w.sent = append(w.sent, m)
-	w.arrive(m)
+	w.deliver(m)
 }
 
-// arrive takes a message that is to be delivered into the model, and handles it.
-func (w *world) arrive(m flow.Message) {
+// deliver takes a message that is to be delivered into the model, and handles it.
+func (w *simulation) deliver(m flow.Message) {
 	w.queue[m.Key] = append(w.queue[m.Key], m.ID)
 	delete(w.ended, m.ID)
-	_, marked := w.store.Value(m.Key, nameMarker+w.sub[m.ID])
-	w.unmarked[m.ID] = w.withdrawn[w.sub[m.ID]] && !marked
-	if w.unmarked[m.ID] && !w.forgotten(w.cancelled[w.sub[m.ID]]) {
-		w.fatalf("it is forgotten too early that %s was cancelled", w.sub[m.ID])
+	_, marked := w.store.Value(m.Key, nameWithdrawn+w.subscriptionOf[m.ID])
+	w.unmarked[m.ID] = w.withdrawn[w.subscriptionOf[m.ID]] && !marked
+	if w.unmarked[m.ID] && !w.mayBeForgotten(w.cancelled[w.subscriptionOf[m.ID]]) {
+		w.fatalf("it is forgotten too early that %s was cancelled", w.subscriptionOf[m.ID])
 	}
 	w.handle(m)
 }
 
-// repeat sends a message once more: what is known is not delivered again.
-func (w *world) repeat() {
+// resend sends a message once more: what is known is not delivered again.
+func (w *simulation) resend() {
 	if len(w.sent) == 0 {
 		return
 	}
 	m := w.sent[w.r.IntN(len(w.sent))]
-	if w.ended[m.ID] != "" && w.forgotten(w.at[m.ID]) {
+	if w.ended[m.ID] != "" && w.mayBeForgotten(w.endedAt[m.ID]) {
 		return
 	}
 	w.handle(m)
 }
 
 // withdraw cancels the subscription that stands; another follows it.
-func (w *world) withdraw(key string) {
-	sub := fmt.Sprintf("%s/%d", key, w.lives[key])
-	w.lives[key]++
+func (w *simulation) withdraw(key string) {
+	sub := fmt.Sprintf("%s/%d", key, w.incarnations[key])
+	w.incarnations[key]++
 	w.withdrawn[sub], w.cancelled[sub] = true, w.now
 	m := withdrawal(key, sub)
 	w.handle(m)
@@ -133,24 +133,24 @@ func (w *world) withdraw(key string) {
 }
 
 // replay brings the dead letters of a receiver back.
-func (w *world) replay(key string) {
+func (w *simulation) replay(key string) {
 	for _, m := range w.dead.replay(w, key) {
 		if m.Header[flow.HeaderReplay] != "1" || w.ended[m.ID] != flow.KindDead {
 			w.fatalf("%s is brought back, marked %q, but it is %q", m.ID, m.Header[flow.HeaderReplay], w.ended[m.ID])
 		}
 		w.replayed++
-		w.arrive(m)
+		w.deliver(m)
 		if slices.Contains(w.queue[key], m.ID) {
 			w.handle(m) // it is pending by now
 		}
 	}
 }
 
-// jump moves the clock.
-func (w *world) jump(by time.Duration) {
+// moveClock moves the clock.
+func (w *simulation) moveClock(by time.Duration) {
 	w.now = w.now.Add(by)
 	w.latest = later(w.latest, w.now)
-	w.flush()
+	w.handleLateResults()
 	due := w.now
 	if by < -time.Minute {
 		due = w.now.Add(1000 * time.Hour) // transports wake everything once
@@ -158,7 +158,7 @@ func (w *world) jump(by time.Duration) {
 	for _, m := range w.store.Due(due) {
 		w.handle(m)
 	}
-	longest := Policy{}.withDefaults().longest()
+	longest := Policy{}.withDefaults().longestDelay()
 	for _, key := range w.receivers {
 		if wake, ok := w.store.Wake(key); len(w.queue[key]) > 0 && len(w.starting) == 0 && (!ok || wake.At.Sub(w.now) > longest) {
 			w.fatalf("%s: the clock stands at %s, the next wake is at %s", key, w.now, wake.At)
@@ -167,7 +167,7 @@ func (w *world) jump(by time.Duration) {
 }
 
 // nextWake moves the clock to the earliest wake.
-func (w *world) nextWake() {
+func (w *simulation) nextWake() {
 	var at []time.Time
 	for _, key := range w.receivers {
 		if wake, ok := w.store.Wake(key); ok {
@@ -175,19 +175,19 @@ func (w *world) nextWake() {
 		}
 	}
 	if len(at) > 0 {
-		w.jump(max(slices.MinFunc(at, time.Time.Compare).Sub(w.now), 0))
+		w.moveClock(max(slices.MinFunc(at, time.Time.Compare).Sub(w.now), 0))
 	}
 }
 
 // drain lets every attempt succeed until nothing is pending; nothing may be missing
 // then. Long after, nothing may be remembered.
-func (w *world) drain() {
+func (w *simulation) drain() {
 	w.startWakes()
-	w.settle()
+	w.deliverAll()
 	for _, key := range w.receivers {
-		w.notify(key, w.lives[key]) // the success that ends whatever fails
+		w.notify(key, w.incarnations[key]) // the success that ends whatever fails
 	}
-	w.settle()
+	w.deliverAll()
 	for key, q := range w.queue {
 		if len(q) > 0 {
 			w.fatalf("%s: %v were never delivered", key, q)
@@ -211,25 +211,25 @@ func (w *world) drain() {
 }
 
 // checkKnown compares what delivery says of a notification.
-func (w *world) checkKnown(key, id string) {
+func (w *simulation) checkKnown(key, id string) {
 	r, ok, err := Known(w.store.Begin().State(key), id)
 	switch {
 	case err != nil:
 		w.fatalf("%s: %v", id, err)
-	case !ok && w.forgotten(w.at[id]):
-	case r.State != w.ended[id] || !r.Time.Equal(w.at[id]):
-		w.fatalf("%s is %+v, %v; want %s at %s", id, r, ok, w.ended[id], w.at[id])
+	case !ok && w.mayBeForgotten(w.endedAt[id]):
+	case r.State != w.ended[id] || !r.Time.Equal(w.endedAt[id]):
+		w.fatalf("%s is %+v, %v; want %s at %s", id, r, ok, w.ended[id], w.endedAt[id])
 	case r.State == RecordDelivered && r.Attempts == 0:
 		w.fatalf("%s was delivered without an attempt", id)
 	}
 }
 
-// settle ends what is pending.
-func (w *world) settle() {
+// deliverAll ends what is pending.
+func (w *simulation) deliverAll() {
 	for range 100_000 {
-		w.results()
-		w.finish(nil)
-		busy := len(w.flying) > 0
+		w.handleResults()
+		w.finishAttempt(nil)
+		busy := len(w.inFlight) > 0
 		for _, ms := range w.posted {
 			busy = busy || len(ms) > 0
 		}
@@ -246,14 +246,14 @@ func (w *world) settle() {
 	}
 }
 
-// finish ends one attempt.
-func (w *world) finish(err error) {
-	for _, key := range slices.Sorted(maps.Keys(w.flying)) {
+// finishAttempt ends one attempt.
+func (w *simulation) finishAttempt(err error) {
+	for _, key := range slices.Sorted(maps.Keys(w.inFlight)) {
 		if w.r.IntN(2) == 0 {
 			continue
 		}
-		a := w.flying[key]
-		delete(w.flying, key)
+		a := w.inFlight[key]
+		delete(w.inFlight, key)
 		delivered := w.r.IntN(len(a.Notifications))
 		m := a.Result(append(make([]error, delivered), err)...)
 		w.posted[key] = append(w.posted[key], m)
@@ -262,7 +262,7 @@ func (w *world) finish(err error) {
 	}
 }
 
-func (w *world) results() {
+func (w *simulation) handleResults() {
 	for _, key := range slices.Sorted(maps.Keys(w.posted)) {
 		if len(w.posted[key]) > 0 && w.r.IntN(2) == 0 {
 			m := w.posted[key][0]
@@ -272,10 +272,10 @@ func (w *world) results() {
 	}
 }
 
-// flush handles the results that count as lost by now.
-func (w *world) flush() {
+// handleLateResults handles the results that count as lost by now.
+func (w *simulation) handleLateResults() {
 	for _, key := range slices.Sorted(maps.Keys(w.posted)) {
-		for len(w.posted[key]) > 0 && !w.comes(key) {
+		for len(w.posted[key]) > 0 && !w.isResultExpected(key) {
 			m := w.posted[key][0]
 			w.posted[key] = w.posted[key][1:]
 			w.handle(m)
@@ -283,8 +283,8 @@ func (w *world) flush() {
 	}
 }
 
-// comes reports whether Delivery waits for the result of an attempt for key.
-func (w *world) comes(key string) bool {
+// isResultExpected reports whether Delivery waits for the result of an attempt for key.
+func (w *simulation) isResultExpected(key string) bool {
 	l, ok := w.d.pool.attempts.Committed(key)
-	return ok && w.d.pool.comes(key, l.ID, 0, w.now)
+	return ok && w.d.pool.isResultExpected(key, l.ID, 0, w.now)
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
-// hook returns a webhook to a receiver of tests.
-func hook(t testing.TB, rawURL any) pipeline.Sink {
+// newWebhook returns a webhook to a receiver of tests.
+func newWebhook(t testing.TB, rawURL any) pipeline.Sink {
 	t.Helper()
 	c := webhook.Config{URL: registry.NewSecret(fmt.Sprint(rawURL))}
 	c.Allow = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -36,9 +36,9 @@ func hook(t testing.TB, rawURL any) pipeline.Sink {
 	return w
 }
 
-// hooks returns n webhooks, to the paths /0, /1 and so on of a server, which share their connections
+// newWebhooks returns n webhooks, to the paths /0, /1 and so on of a server, which share their connections
 // as those of a configuration do. They are named prefix0, prefix1 and so on.
-func hooks(tb testing.TB, server, prefix string, n int) map[string]pipeline.Sink {
+func newWebhooks(tb testing.TB, server, prefix string, n int) map[string]pipeline.Sink {
 	tb.Helper()
 	var kinds registry.Registry
 	webhook.Register(&kinds)
@@ -58,16 +58,16 @@ func hooks(tb testing.TB, server, prefix string, n int) map[string]pipeline.Sink
 	return all
 }
 
-// receiver takes posts and counts them.
-type receiver struct {
+// countingServer takes posts and counts them.
+type countingServer struct {
 	*httptest.Server
 	got atomic.Int64
 	// each is called for each post.
 	each func()
 }
 
-func newReceiver(tb testing.TB, each func()) *receiver {
-	r := &receiver{each: each}
+func newCountingServer(tb testing.TB, each func()) *countingServer {
+	r := &countingServer{each: each}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		if _, err := io.Copy(io.Discard, req.Body); err == nil {
 			r.got.Add(1)
@@ -78,8 +78,8 @@ func newReceiver(tb testing.TB, each func()) *receiver {
 	return r
 }
 
-// newHole accepts connections and never answers. It counts those that are open.
-func newHole(tb testing.TB) (url string, open *atomic.Int64) {
+// newUnresponsiveServer accepts connections and never answers. It counts those that are open.
+func newUnresponsiveServer(tb testing.TB) (url string, open *atomic.Int64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -103,13 +103,13 @@ func newHole(tb testing.TB) (url string, open *atomic.Int64) {
 	return "http://" + l.Addr().String(), open
 }
 
-// deliver runs a Delivery over the embedded transport in a directory, and returns what
+// startDelivery runs a Delivery over the embedded transport in a directory, and returns what
 // publishes to it.
-func deliver(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
-	return deliverOver(tb, to, local.Config{Dir: tb.TempDir()})
+func startDelivery(tb testing.TB, to map[string]pipeline.Sink) *local.Transport {
+	return startDeliveryOver(tb, to, local.Config{Dir: tb.TempDir()})
 }
 
-func deliverOver(tb testing.TB, to map[string]pipeline.Sink, cfg local.Config) *local.Transport {
+func startDeliveryOver(tb testing.TB, to map[string]pipeline.Sink, cfg local.Config) *local.Transport {
 	cfg.Topics = map[string]local.Topic{
 		flow.TopicNotifications: {Groups: []string{flow.GroupDelivery}},
 		flow.TopicDead:          {Feedback: true},
@@ -195,9 +195,9 @@ func TestReceiverThatNeverAnswers(t *testing.T) {
 	const n = 1000
 	var arrived sync.WaitGroup
 	arrived.Add(n)
-	b := newReceiver(t, arrived.Done)
-	a, open := newHole(t)
-	tr := deliver(t, map[string]pipeline.Sink{"a0": hook(t, a), "b0": hook(t, b.URL)})
+	b := newCountingServer(t, arrived.Done)
+	a, open := newUnresponsiveServer(t)
+	tr := startDelivery(t, map[string]pipeline.Sink{"a0": newWebhook(t, a), "b0": newWebhook(t, b.URL)})
 	publish(t, tr, "a", 1, 0, 10)
 	publish(t, tr, "b", 1, 0, n)
 	arrived.Wait()
@@ -224,13 +224,13 @@ func TestTwoThousandSockets(t *testing.T) {
 		arrived.Done()
 	}))
 	t.Cleanup(server.Close)
-	hole, open := newHole(t)
+	hole, open := newUnresponsiveServer(t)
 	to := make(map[string]pipeline.Sink)
 	for i := range each {
-		to[fmt.Sprint("dead", i)] = hook(t, fmt.Sprint(hole, "/", i))
-		to[fmt.Sprint("alive", i)] = hook(t, fmt.Sprint(server.URL, "/", i))
+		to[fmt.Sprint("dead", i)] = newWebhook(t, fmt.Sprint(hole, "/", i))
+		to[fmt.Sprint("alive", i)] = newWebhook(t, fmt.Sprint(server.URL, "/", i))
 	}
-	tr := deliver(t, to)
+	tr := startDelivery(t, to)
 	publish(t, tr, "dead", each, 0, each)
 	for open.Load() < each/2 { // they come first
 		runtime.Gosched()

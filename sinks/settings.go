@@ -69,7 +69,7 @@ func (l *liveSettings) unused(s *settings) []io.Closer {
 	for other := range l.users {
 		used = append(used, other.closers()...)
 	}
-	return slices.DeleteFunc(s.closers(), func(c io.Closer) bool { return contains(used, c) })
+	return slices.DeleteFunc(s.closers(), func(c io.Closer) bool { return containsCloser(used, c) })
 }
 
 func closeAll(closers []io.Closer, report func(error)) {
@@ -94,22 +94,22 @@ func closeSink(c io.Closer) (err error) {
 func (s *settings) closers() []io.Closer {
 	var all []io.Closer
 	for _, sink := range s.sinks {
-		if c, ok := registry.CloserOf(sink); ok && !contains(all, c) {
+		if c, ok := registry.CloserOf(sink); ok && !containsCloser(all, c) {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// contains reports whether c is in all. Types that cannot be compared never are.
-func contains(all []io.Closer, c io.Closer) bool {
+// containsCloser reports whether c is in all. Types that cannot be compared never are.
+func containsCloser(all []io.Closer, c io.Closer) bool {
 	return reflect.ValueOf(c).Comparable() && slices.Contains(all, c)
 }
 
 // limiters keep attempts to the rates of their sinks. A reload keeps a limiter, unless its
 // rate changes.
 type limiters struct {
-	list map[string]*rate.Limiter // guarded by pool.mu
+	byName map[string]*rate.Limiter // guarded by pool.mu
 }
 
 // reserve takes a share of the rate of the sink name. The reservation says when the attempt
@@ -119,26 +119,26 @@ func (l *limiters) reserve(name string, s pipeline.Sink, now time.Time) *rate.Re
 	if !ok {
 		return nil
 	}
-	lim := l.list[name]
+	lim := l.byName[name]
 	if lim == nil {
-		if l.list == nil {
-			l.list = make(map[string]*rate.Limiter)
+		if l.byName == nil {
+			l.byName = make(map[string]*rate.Limiter)
 		}
 		lim = rate.NewLimiter(rate.Limit(perSecond), burst)
-		l.list[name] = lim
+		l.byName[name] = lim
 	}
 	return lim.ReserveN(now, 1)
 }
 
-// change drops the limiters of the sinks whose rate in now is not that in before, and returns
+// dropChanged drops the limiters of the sinks whose rate in now is not that in before, and returns
 // their names.
-func (l *limiters) change(before, now map[string]pipeline.Sink) map[string]bool {
+func (l *limiters) dropChanged(before, now map[string]pipeline.Sink) map[string]bool {
 	changed := make(map[string]bool)
 	for name, s := range before {
 		wasPerSecond, wasBurst, was := registry.RateOf(s)
 		perSecond, burst, is := registry.RateOf(now[name])
 		if perSecond != wasPerSecond || burst != wasBurst || is != was {
-			delete(l.list, name)
+			delete(l.byName, name)
 			changed[name] = true
 		}
 	}

@@ -18,7 +18,7 @@ func TestReconfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		old := &recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": old}})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": old}})
 		r.notify("a", "x")
 		synctest.Wait()
 		r.notify("a", "y")
@@ -54,8 +54,8 @@ type incomparable struct {
 	_ []int
 }
 
-// hidden cannot be compared either, which its type does not tell.
-type hidden struct {
+// hiddenIncomparable cannot be compared either, which its type does not tell.
+type hiddenIncomparable struct {
 	*closable
 	rest any
 }
@@ -68,7 +68,7 @@ func (*panicking) Close() error { panic("not today") }
 // TestHostileClosers: the process survives sinks that cannot be compared, or panic.
 func TestHostileClosers(t *testing.T) {
 	c := new(closable)
-	sink := hidden{c, []int{1}}
+	sink := hiddenIncomparable{c, []int{1}}
 	d := NewDelivery(Config{Sinks: map[string]pipeline.Sink{"a": sink, "b": sink, "c": new(panicking)}})
 	d.Reconfigure(map[string]pipeline.Sink{"a": sink}, Policy{})
 	d.Reconfigure(nil, Policy{})
@@ -84,7 +84,7 @@ func TestSinksAreClosed(t *testing.T) {
 		release := make(chan struct{})
 		busy := &closable{recorder: recorder{do: func(context.Context, pipeline.Notification) error { <-release; return nil }}}
 		kept, gone, odd := new(closable), new(closable), new(closable)
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{
 			"busy": busy, "kept": kept, "gone": registry.LimitRate(gone, 1, 1), "again": gone, "odd": incomparable{closable: odd}, "other": &recorder{},
 		}})
 		r.notify("busy", "x")

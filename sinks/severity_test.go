@@ -10,9 +10,9 @@ import (
 // TestSeverityOfAGroup: a group has the highest severity in it, and one channel.
 func TestSeverityOfAGroup(t *testing.T) {
 	k := newDeliveryFixture(t)
-	k.receives(pipeline.Receiving{GroupBy: []string{pipeline.GroupByHost}})
+	k.setReceiving(pipeline.Receiving{GroupBy: []string{pipeline.GroupByHost}})
 	for i, n := range []struct{ severity, channel string }{{"info", ""}, {"critical", ""}, {"", ""}, {"warning", "#legal"}, {"warning", "#legal"}} {
-		a, err := bodyOf(k.page("https://example.com/"+string(rune('a'+i)), "c"))
+		a, err := bodyOf(k.pageNotification("https://example.com/"+string(rune('a'+i)), "c"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,9 +25,9 @@ func TestSeverityOfAGroup(t *testing.T) {
 	}
 	k.tick(time.Minute)
 	var groups []pipeline.Notification
-	for len(k.tried) > 0 {
-		a := k.tried[0]
-		k.tried = k.tried[1:]
+	for len(k.attempts) > 0 {
+		a := k.attempts[0]
+		k.attempts = k.attempts[1:]
 		groups = append(groups, a.Notifications...)
 		k.handle(a.Result(nil))
 	}

@@ -15,22 +15,22 @@ func TestStandstill(t *testing.T) {
 	plain := errors.New("500")
 	failing := []string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0"}
 	expired := []string{"tell receiver_expired", "tell dead_letter", "dead 0 after 6"}
-	three := func(s *script) {
+	three := func(s *queueScript) {
 		s.apply(enqueued{s.now})
 		for range 3 {
 			s.fail(0, plain)
 		}
 	}
 	for name, tt := range map[string]struct {
-		do   func(s *script)
+		do   func(s *queueScript)
 		want []string
 	}{
 		"a receiver is expired after three more failures": {
-			func(s *script) { three(s); s.fail(144*h, plain); s.fail(0, plain); s.fail(0, plain) },
+			func(s *queueScript) { three(s); s.fail(144*h, plain); s.fail(0, plain); s.fail(0, plain) },
 			slices.Concat(failing, []string{"send 0", "send 0"}, expired),
 		},
 		"a notification is given up after three more failures": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.p.ExpireAfter = 1000 * h
 				three(s)
 				s.fail(144*h, plain)
@@ -42,7 +42,7 @@ func TestStandstill(t *testing.T) {
 			slices.Concat(failing, []string{"send 0", "send 0", "tell dead_letter", "dead 0 after 6", "send 1", "send 1", "send 1", "dead 1 after 3"}),
 		},
 		"an attempt is in flight meanwhile": {
-			func(s *script) {
+			func(s *queueScript) {
 				three(s)
 				s.now = s.q.Due
 				s.apply(woken{s.now})
@@ -53,43 +53,43 @@ func TestStandstill(t *testing.T) {
 			slices.Concat(failing, []string{"send 0", "send 0"}, expired),
 		},
 		"to be held by a rate is none": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				for range 4 {
 					s.now = later(s.now, s.q.Due)
 					s.apply(woken{s.now})
-					s.heldFor(24*h, 0, plain)
+					s.resultAfterRateWait(24*h, 0, plain)
 				}
 			},
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0", "tell dead_letter", "dead 0 after 4"},
 		},
 		"to be held for longer is one": {
-			func(s *script) {
+			func(s *queueScript) {
 				three(s)
 				s.now = s.q.Due
 				s.apply(woken{s.now})
-				s.heldFor(24*h, 144*h, plain)
+				s.resultAfterRateWait(24*h, 144*h, plain)
 				s.fail(0, plain)
 				s.fail(0, plain)
 			},
 			slices.Concat(failing, []string{"send 0", "send 0"}, expired),
 		},
 		"an attempt in flight is lost": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				s.apply(enqueued{s.now})
 				for range 3 {
 					s.fail(0, failure.Refused(plain)) // and the next begins at once
 				}
 				s.now = s.now.Add(144 * h)
-				s.apply(lost{s.now})
+				s.apply(attemptLost{s.now})
 				s.result(0, plain)
 				s.fail(0, nil)
 			},
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "tell dead_letter", "dead 0 after 3", "send 1", "send 1", "send 1", "tell receiver_recovered", "done 1 after 2"},
 		},
 		"a success ends the count": {
-			func(s *script) {
+			func(s *queueScript) {
 				three(s)
 				s.fail(144*h, nil)
 				s.p = Policy{DeadAfter: 1000 * h, Retry: []time.Duration{60 * h}}
@@ -98,7 +98,7 @@ func TestStandstill(t *testing.T) {
 			slices.Concat(failing, []string{"tell receiver_recovered", "done 0 after 4", "send 1", "send 1", "send 1", "tell receiver_expired", "tell dead_letter", "dead 1 after 3"}),
 		},
 		"an empty queue is none": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.apply(enqueued{s.now})
 				for range 3 {
 					s.fail(0, failure.Refused(plain))
@@ -110,10 +110,10 @@ func TestStandstill(t *testing.T) {
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "tell dead_letter", "dead 0 after 3", "send 1", "tell receiver_expired", "dead 1 after 1"},
 		},
 		"an empty queue with a back-off is none": {
-			func(s *script) {
+			func(s *queueScript) {
 				three(s)
 				s.withdrawn = []uint64{0}
-				s.apply(remembered{At: s.now, Markers: 1})
+				s.apply(recordStored{At: s.now, Markers: 1})
 				s.now = s.now.Add(144 * h)
 				s.apply(enqueued{s.now})
 				s.result(0, plain)
@@ -121,7 +121,7 @@ func TestStandstill(t *testing.T) {
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "drop 0", "send 1", "tell receiver_expired", "tell dead_letter", "dead 1 after 1"},
 		},
 		"an hour late is none": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.p.ExpireAfter = 3*h + time.Minute
 				s.apply(enqueued{s.now})
 				for range 4 {
@@ -132,7 +132,7 @@ func TestStandstill(t *testing.T) {
 			[]string{"send 0", "send 0", "send 0", "tell receiver_failing", "send 0", "tell receiver_expired", "tell dead_letter", "dead 0 after 4"},
 		},
 		"as late as the delay before is none": {
-			func(s *script) {
+			func(s *queueScript) {
 				s.p = Policy{DeadAfter: 1000 * h, Retry: []time.Duration{30 * h}}
 				s.apply(enqueued{s.now})
 				s.result(0, plain)
@@ -145,7 +145,7 @@ func TestStandstill(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{t: t, now: t0}
+			s := &queueScript{t: t, now: t0}
 			tt.do(s)
 			if !slices.Equal(s.log, tt.want) {
 				t.Errorf("got  %q\nwant %q", s.log, tt.want)
@@ -164,7 +164,7 @@ func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 		"it failed once":       {[]error{errors.New("500"), failure.Refused(errors.New("400"))}, 30 * time.Second},
 		"it refused that only": {[]error{failure.Refused(errors.New("400")), failure.Refused(errors.New("400"))}, 0},
 	} {
-		s := &script{t: t, now: t0}
+		s := &queueScript{t: t, now: t0}
 		for range 3 {
 			s.apply(enqueued{s.now})
 		}
@@ -172,7 +172,7 @@ func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 			s.fail(0, err)
 		}
 		s.withdrawn = []uint64{0, 1}
-		s.apply(remembered{At: s.now, Markers: 1})
+		s.apply(recordStored{At: s.now, Markers: 1})
 		if got := max(s.q.Due.Sub(s.now), 0); got != tt.want || s.q.Pending() != 1 || s.q.InFlight != (tt.want == 0) {
 			t.Errorf("%s: %+v, which waits for %s; want it to wait for %s", name, s.q, got, tt.want)
 		}
@@ -181,19 +181,19 @@ func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 
 // TestWhatWasNeverTriedHasNoFirst: a lost first attempt leaves no First.
 func TestWhatWasNeverTriedHasNoFirst(t *testing.T) {
-	s := &script{t: t, now: t0}
+	s := &queueScript{t: t, now: t0}
 	s.apply(enqueued{s.now})
 	back := t0.Add(70 * time.Hour)
-	s.apply(lost{back})
-	if !s.q.First.Equal(back) {
-		t.Errorf("lost, it was first tried at %s, want %s", s.q.First, back)
+	s.apply(attemptLost{back})
+	if !s.q.TriedSince.Equal(back) {
+		t.Errorf("lost, it was first tried at %s, want %s", s.q.TriedSince, back)
 	}
 	s.now = back
 	s.result(0, errors.New("500"))
 	s.fail(0, errors.New("500"))
 	s.apply(woken{s.q.Due})
-	s.apply(lost{back.Add(80 * time.Hour)})
-	if !s.q.First.Equal(back) {
-		t.Errorf("lost after failures, it was first tried at %s, want still %s", s.q.First, back)
+	s.apply(attemptLost{back.Add(80 * time.Hour)})
+	if !s.q.TriedSince.Equal(back) {
+		t.Errorf("lost after failures, it was first tried at %s, want still %s", s.q.TriedSince, back)
 	}
 }

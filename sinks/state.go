@@ -14,16 +14,16 @@ import (
 
 // Names in the state of a receiver. Every value begins with the byte stateFormat.
 const (
-	nameQueue   = "queue" // the Queue
-	namePending = "p/"    // + sequence number: a pendingRecord
-	nameKnown   = "d/"    // + notification ID: its Record
-	nameEnded   = "t/"    // + time in nanoseconds + "/" + ID: when it was delivered, given up or dropped
-	nameMarker  = "x/"    // + incarnation of a cancelled subscription
-	nameMarked  = "m/"    // + time in nanoseconds + "/" + incarnation: a marker
-	nameWindow  = "gw/"   // + incarnation of a subscription: its window
-	nameItem    = "gi/"   // + incarnation + "/" + number in the window: a pendingRecord
-	nameNote    = "n/"    // + document: the note of a sink
-	nameEnd     = "ge/"   // + time in nanoseconds + "/" + incarnation: when its window ends
+	nameQueue       = "queue" // the Queue
+	namePending     = "p/"    // + sequence number: a pendingRecord
+	nameRecord      = "d/"    // + notification ID: its Record
+	nameEndedAt     = "t/"    // + time in nanoseconds + "/" + ID: when it was delivered, given up or dropped
+	nameWithdrawn   = "x/"    // + incarnation of a cancelled subscription
+	nameWithdrawnAt = "m/"    // + time in nanoseconds + "/" + incarnation: a marker
+	nameWindow      = "gw/"   // + incarnation of a subscription: its window
+	nameWindowItem  = "gi/"   // + incarnation + "/" + number in the window: a pendingRecord
+	nameNote        = "n/"    // + document: the note of a sink
+	nameWindowEnd   = "ge/"   // + time in nanoseconds + "/" + incarnation: when its window ends
 )
 
 const stateFormat = 2
@@ -41,8 +41,8 @@ type pendingRecord struct {
 	size int // bytes stored
 }
 
-// marker says when a subscription was cancelled.
-type marker struct {
+// withdrawnMarker says when a subscription was cancelled.
+type withdrawnMarker struct {
 	// Next is Queue.Next at that time. Of the pending notifications, only those below it can
 	// belong to the subscription.
 	Next uint64 `json:"next"`
@@ -51,7 +51,7 @@ type marker struct {
 // state reads and writes the state of one receiver.
 type state struct{ flow.State }
 
-func (s state) queue() (Queue, error) {
+func (s state) loadQueue() (Queue, error) {
 	var q Queue
 	_, err := s.read(nameQueue, &q)
 	return q, err
@@ -59,21 +59,21 @@ func (s state) queue() (Queue, error) {
 
 // record returns the Record of the notification id.
 func (s state) record(id string) (Record, bool, error) {
-	b, ok, err := s.Get(nameKnown + id)
+	b, ok, err := s.Get(nameRecord + id)
 	if err != nil || !ok {
 		return Record{}, false, err
 	}
 	r, err := decodeRecord(b)
 	if err != nil {
-		return r, true, damaged(nameKnown+id, err)
+		return r, true, damaged(nameRecord+id, err)
 	}
 	return r, true, nil
 }
 
-func (s state) add(seq uint64, p pendingRecord) error {
+func (s state) addPending(seq uint64, p pendingRecord) error {
 	return errors.Join(
 		s.write(pendingName(seq), p),
-		s.Set(nameKnown+p.Addressed.Notification.ID, Record{State: RecordPending}.encode()),
+		s.Set(nameRecord+p.Addressed.Notification.ID, Record{State: RecordPending}.encode()),
 	)
 }
 
@@ -91,8 +91,8 @@ func (s state) pending(seq uint64) (pendingRecord, error) {
 	return p, err
 }
 
-// waiting counts the pending notifications of q about page, a canonical URL.
-func (s state) waiting(q Queue, page string) (n int, err error) {
+// countPending counts the pending notifications of q about page, a canonical URL.
+func (s state) countPending(q Queue, page string) (n int, err error) {
 	for seq := q.Head; seq < q.Next; seq++ {
 		p, err := s.pending(seq)
 		if err != nil {
@@ -105,29 +105,29 @@ func (s state) waiting(q Queue, page string) (n int, err error) {
 	return n, nil
 }
 
-// end records what became of the notification id.
-func (s state) end(id string, r Record) error {
+// setEnded records what became of the notification id.
+func (s state) setEnded(id string, r Record) error {
 	return errors.Join(
-		s.Set(nameKnown+id, r.encode()),
-		s.Set(timedName(nameEnded, r.Time)+id, []byte{stateFormat}),
+		s.Set(nameRecord+id, r.encode()),
+		s.Set(timedName(nameEndedAt, r.Time)+id, []byte{stateFormat}),
 	)
 }
 
-// forget undoes end.
-func (s state) forget(id string, r Record) error {
-	return errors.Join(s.Delete(nameKnown+id), s.Delete(timedName(nameEnded, r.Time)+id))
+// deleteEnded undoes end.
+func (s state) deleteEnded(id string, r Record) error {
+	return errors.Join(s.Delete(nameRecord+id), s.Delete(timedName(nameEndedAt, r.Time)+id))
 }
 
-// mark records that a subscription was cancelled.
-func (s state) mark(subscription string, m marker, at time.Time) error {
+// markWithdrawn records that a subscription was cancelled.
+func (s state) markWithdrawn(subscription string, m withdrawnMarker, at time.Time) error {
 	return errors.Join(
-		s.Set(nameMarker+subscription, []byte{stateFormat}),
-		s.write(timedName(nameMarked, at)+subscription, m),
+		s.Set(nameWithdrawn+subscription, []byte{stateFormat}),
+		s.write(timedName(nameWithdrawnAt, at)+subscription, m),
 	)
 }
 
-func (s state) withdrawn(subscription string) (bool, error) {
-	_, ok, err := s.Get(nameMarker + subscription)
+func (s state) isWithdrawn(subscription string) (bool, error) {
+	_, ok, err := s.Get(nameWithdrawn + subscription)
 	return ok, err
 }
 
@@ -135,39 +135,39 @@ func (s state) withdrawn(subscription string) (bool, error) {
 // before markers that no notification from head on needs, the oldest first.
 func (s state) prune(before, markers time.Time, head uint64) (p pruned, err error) {
 	var old []string
-	end := timedName(nameEnded, before)
-	for name, v := range s.Scan(nameEnded) {
+	end := timedName(nameEndedAt, before)
+	for name, v := range s.Scan(nameEndedAt) {
 		if v.Err != nil {
 			return p, v.Err
 		}
 		if name >= end {
-			p.Left = true
+			p.OthersRemain = true
 			break
 		}
 		if len(old) >= 2*pruneBatch {
-			p.Left, p.More = true, true
+			p.OthersRemain, p.MoreOld = true, true
 			break
 		}
-		old = append(old, name, nameKnown+name[len(end):])
+		old = append(old, name, nameRecord+name[len(end):])
 	}
-	end = timedName(nameMarked, markers)
-	for name, v := range s.Scan(nameMarked) {
+	end = timedName(nameWithdrawnAt, markers)
+	for name, v := range s.Scan(nameWithdrawnAt) {
 		if v.Err != nil {
 			return p, v.Err
 		}
-		var m marker
+		var m withdrawnMarker
 		if err := decode(name, v.Bytes, &m); err != nil {
 			return p, err
 		}
 		if name >= end || m.Next > head {
-			p.Left = true // so are those behind it, which are younger
+			p.OthersRemain = true // so are those behind it, which are younger
 			break
 		}
 		if p.Markers == pruneBatch {
-			p.Left, p.More = true, true
+			p.OthersRemain, p.MoreOld = true, true
 			break
 		}
-		old = append(old, name, nameMarker+name[len(end):])
+		old = append(old, name, nameWithdrawn+name[len(end):])
 		p.Markers++
 	}
 	for _, name := range old {
@@ -205,10 +205,10 @@ func (s state) setWindow(subscription string, before, after window) error {
 	var errs []error
 	moved := before.Items == 0 || after.Items == 0 || !before.Due.Equal(after.Due)
 	if moved && before.Items > 0 {
-		errs = append(errs, s.Delete(timedName(nameEnd, before.Due)+subscription))
+		errs = append(errs, s.Delete(timedName(nameWindowEnd, before.Due)+subscription))
 	}
 	if moved && after.Items > 0 {
-		errs = append(errs, s.Set(timedName(nameEnd, after.Due)+subscription, []byte{stateFormat}))
+		errs = append(errs, s.Set(timedName(nameWindowEnd, after.Due)+subscription, []byte{stateFormat}))
 	}
 	if after.Items == 0 {
 		return errors.Join(append(errs, s.Delete(nameWindow+subscription))...)
@@ -216,45 +216,45 @@ func (s state) setWindow(subscription string, before, after window) error {
 	return errors.Join(append(errs, s.write(nameWindow+subscription, after))...)
 }
 
-// end says when the window of a subscription ends.
-type end struct {
+// windowEnd says when the window of a subscription ends.
+type windowEnd struct {
 	due          time.Time
 	subscription string
 }
 
-// ends yields the ends of all windows in order. An error is the last element.
-func (s state) ends() iter.Seq2[end, error] {
-	return func(yield func(end, error) bool) {
-		for name, v := range s.Scan(nameEnd) {
+// windowEnds yields the ends of all windows in order. An error is the last element.
+func (s state) windowEnds() iter.Seq2[windowEnd, error] {
+	return func(yield func(windowEnd, error) bool) {
+		for name, v := range s.Scan(nameWindowEnd) {
 			if v.Err != nil {
-				yield(end{}, v.Err)
+				yield(windowEnd{}, v.Err)
 				return
 			}
-			at, subscription, _ := strings.Cut(name[len(nameEnd):], "/")
+			at, subscription, _ := strings.Cut(name[len(nameWindowEnd):], "/")
 			var nanos int64
 			if _, err := fmt.Sscanf(at, "%d", &nanos); err != nil {
-				yield(end{}, damaged(name, err))
+				yield(windowEnd{}, damaged(name, err))
 				return
 			}
-			if !yield(end{time.Unix(0, nanos).UTC(), subscription}, nil) {
+			if !yield(windowEnd{time.Unix(0, nanos).UTC(), subscription}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// firstWindow returns when the first window ends. There must be one.
-func (s state) firstWindow() (time.Time, error) {
-	for end, err := range s.ends() {
+// firstWindowEnd returns when the first window ends. There must be one.
+func (s state) firstWindowEnd() (time.Time, error) {
+	for end, err := range s.windowEnds() {
 		return end.due, err
 	}
-	return time.Time{}, damaged(nameEnd, errors.New("none is there, but a digest is open"))
+	return time.Time{}, damaged(nameWindowEnd, errors.New("none is there, but a digest is open"))
 }
 
 // dueWindows returns the subscriptions whose windows end by by, or all if that is zero, in
 // order, and at most so many.
 func (s state) dueWindows(by time.Time, most int) (subscriptions []string, err error) {
-	for end, err := range s.ends() {
+	for end, err := range s.windowEnds() {
 		if err != nil || !by.IsZero() && end.due.After(by) || len(subscriptions) == most {
 			return subscriptions, err
 		}
@@ -349,8 +349,8 @@ func damaged(name string, err error) error {
 
 func pendingName(seq uint64) string { return fmt.Sprintf("%s%020d", namePending, seq) }
 
-func itemName(subscription string, i int) string {
-	return fmt.Sprintf("%s%s/%08d", nameItem, subscription, i)
+func windowItemName(subscription string, i int) string {
+	return fmt.Sprintf("%s%s/%08d", nameWindowItem, subscription, i)
 }
 
 // timedName returns prefix and a time, in a form whose order is that of the times.

@@ -14,16 +14,16 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// restless is a state that is changed before it is read for the nth time, and before each
+// changingState is a state that is changed before it is read for the nth time, and before each
 // later time if always is set.
-type restless struct {
+type changingState struct {
 	flow.State
 	n      int
 	always bool
 	change func()
 }
 
-func (s *restless) Get(name string) ([]byte, bool, error) {
+func (s *changingState) Get(name string) ([]byte, bool, error) {
 	if s.n--; s.n == 0 || s.n < 0 && s.always {
 		s.change()
 	}
@@ -43,7 +43,7 @@ func TestKnownWhileAttemptsEnd(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				st := &restless{State: store.Begin().State("a"), n: n, change: func() {
+				st := &changingState{State: store.Begin().State("a"), n: n, change: func() {
 					if err := store.Handle(t.Context(), d, flying.Result(nil)); err != nil {
 						t.Fatal(err)
 					}
@@ -73,7 +73,7 @@ func TestKnownOfABusyReceiver(t *testing.T) {
 		}
 	}
 	more()
-	st := &restless{State: store.Begin().State("a"), always: true, change: more}
+	st := &changingState{State: store.Begin().State("a"), always: true, change: more}
 	if r, ok, err := Known(st, "n1"); err != nil || !ok || r.State != RecordPending {
 		t.Errorf("got %+v, %v, %v; want it pending", r, ok, err)
 	}
@@ -117,13 +117,13 @@ func TestNotes(t *testing.T) {
 		}
 		store := txtest.New()
 		cfg := Config{Sinks: map[string]pipeline.Sink{"a": s}, Policy: Policy{Retry: []time.Duration{time.Second}, Remember: 48 * time.Hour}}
-		r := newRig(t, store, cfg)
+		r := newPoolFixture(t, store, cfg)
 		r.notify("a", "first")
 		time.Sleep(10 * time.Second)
 		r.notify("a", "second")
 		time.Sleep(10 * time.Second)
 		r.stop()
-		r = newRig(t, store, cfg)
+		r = newPoolFixture(t, store, cfg)
 		r.notify("a", "third")
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -145,7 +145,7 @@ func TestDegraded(t *testing.T) {
 			pipeline.AttemptFrom(ctx).Degraded("the template failed")
 			return nil
 		}}
-		r := newRig(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
+		r := newPoolFixture(t, txtest.New(), Config{Sinks: map[string]pipeline.Sink{"a": s}})
 		for day := range 2 {
 			for i := range 3 {
 				r.notify("a", fmt.Sprint(day, i))

@@ -19,9 +19,9 @@ import (
 
 const remember = 100 * time.Hour
 
-// world drives a Delivery and its DeadLetters with a virtual clock and random events, and checks
+// simulation drives a Delivery and its DeadLetters with a virtual clock and random events, and checks
 // the results against a model.
-type world struct {
+type simulation struct {
 	t    *testing.T
 	seed uint64
 	r    *rand.Rand
@@ -30,11 +30,11 @@ type world struct {
 
 	store *txtest.Store
 	d     *Delivery
-	dead  deadWorld
-	// flying are the attempts handed out and not ended, posted the results that were not
+	dead  deadLetterSimulation
+	// inFlight are the attempts handed out and not ended, posted the results that were not
 	// handled yet. A crash loses both.
-	flying map[string]Attempt
-	posted map[string][]flow.Message
+	inFlight map[string]Attempt
+	posted   map[string][]flow.Message
 	// starting are the wakes of the start that were not handled yet.
 	starting []flow.Message
 
@@ -45,68 +45,68 @@ type world struct {
 	// queue is what each receiver still has to get, in order.
 	queue map[string][]string
 	// ended says how a notification ended, by the kind of its observation, and at when.
-	ended map[string]string
-	at    map[string]time.Time
-	// lives counts the subscriptions of each receiver that were withdrawn.
-	lives     map[string]int
-	withdrawn map[string]bool
-	cancelled map[string]time.Time
-	// sub is the subscription of each notification; unmarked are those that came after
+	ended   map[string]string
+	endedAt map[string]time.Time
+	// incarnations counts the subscriptions of each receiver that were withdrawn.
+	incarnations map[string]int
+	withdrawn    map[string]bool
+	cancelled    map[string]time.Time
+	// subscriptionOf is the subscription of each notification; unmarked are those that came after
 	// the withdrawal of theirs was forgotten.
-	sub      map[string]string
-	unmarked map[string]bool
-	// state is what was last told of a receiver, toldDead whether a dead letter was told
+	subscriptionOf map[string]string
+	unmarked       map[string]bool
+	// lastHealth is what was last told of a receiver, toldDead whether a dead letter was told
 	// since the last success, told what was told how often.
-	state    map[string]pipeline.HealthEvent
-	toldDead map[string]bool
-	told     map[pipeline.HealthEvent]int
-	ids      map[string]bool
-	replayed int
+	lastHealth   map[string]pipeline.HealthEvent
+	deadReported map[string]bool
+	healthCounts map[pipeline.HealthEvent]int
+	healthIDs    map[string]bool
+	replayed     int
 	// batched counts the notifications that were sent behind others in one attempt.
 	batched int
 
-	// seen is what was observed with the last commit.
-	seen   []flow.Observation
-	handed int
+	// observed is what was observed with the last commit.
+	observed []flow.Observation
+	attempts int
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{
+func newSimulation(t *testing.T, seed uint64) *simulation {
+	w := &simulation{
 		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), now: t0, latest: t0,
-		store: txtest.New(), dead: deadWorld{txtest.New()}, posted: make(map[string][]flow.Message),
-		queue: make(map[string][]string), ended: make(map[string]string), at: make(map[string]time.Time),
-		sinks: make(map[string]pipeline.Sink), lives: make(map[string]int), withdrawn: make(map[string]bool), cancelled: make(map[string]time.Time), sub: make(map[string]string), unmarked: make(map[string]bool), state: make(map[string]pipeline.HealthEvent),
-		toldDead: make(map[string]bool), told: make(map[pipeline.HealthEvent]int), ids: make(map[string]bool),
+		store: txtest.New(), dead: deadLetterSimulation{txtest.New()}, posted: make(map[string][]flow.Message),
+		queue: make(map[string][]string), ended: make(map[string]string), endedAt: make(map[string]time.Time),
+		sinks: make(map[string]pipeline.Sink), incarnations: make(map[string]int), withdrawn: make(map[string]bool), cancelled: make(map[string]time.Time), subscriptionOf: make(map[string]string), unmarked: make(map[string]bool), lastHealth: make(map[string]pipeline.HealthEvent),
+		deadReported: make(map[string]bool), healthCounts: make(map[pipeline.HealthEvent]int), healthIDs: make(map[string]bool),
 	}
 	for i := range 1 + w.r.IntN(4) {
 		key := fmt.Sprintf("r%d", i)
 		w.receivers = append(w.receivers, key)
-		w.sinks[key] = inBatches{1 + 2*i, 1}
+		w.sinks[key] = batchSink{1 + 2*i, 1}
 	}
 	w.start()
 	return w
 }
 
-func (w *world) fatalf(format string, args ...any) {
+func (w *simulation) fatalf(format string, args ...any) {
 	w.t.Helper()
 	w.t.Fatalf("seed %d: %s", w.seed, fmt.Sprintf(format, args...))
 }
 
 // start starts a process. Wakes that an earlier one did not handle come again.
-func (w *world) start() {
-	w.flying = make(map[string]Attempt)
+func (w *simulation) start() {
+	w.inFlight = make(map[string]Attempt)
 	w.posted = make(map[string][]flow.Message)
 	w.d = NewDelivery(Config{
 		Sinks:  w.sinks,
 		Policy: Policy{DeadAfter: 10 * time.Hour, ExpireAfter: 20 * time.Hour, Remember: remember},
-		Now:    func() time.Time { return w.now }, Jitter: w.r.Float64, Hand: w.hand,
-		Observe: func(o flow.Observation) { w.seen = append(w.seen, o); w.end(o) },
+		Now:    func() time.Time { return w.now }, Jitter: w.r.Float64, Hand: w.startAttempt,
+		Observe: func(o flow.Observation) { w.observed = append(w.observed, o); w.checkEnd(o) },
 	})
 	w.starting = append(w.starting, w.store.Start(w.now)...)
 }
 
 // startWakes handles the wakes of the start, which may come after other messages.
-func (w *world) startWakes() {
+func (w *simulation) startWakes() {
 	if len(w.starting) == 0 {
 		return
 	}
@@ -124,12 +124,12 @@ func (w *world) startWakes() {
 	}
 }
 
-// forgotten reports whether what happened at at may be forgotten.
-func (w *world) forgotten(at time.Time) bool { return w.latest.Sub(at) >= remember }
+// mayBeForgotten reports whether what happened at at may be forgotten.
+func (w *simulation) mayBeForgotten(at time.Time) bool { return w.latest.Sub(at) >= remember }
 
-func (w *world) hand(a Attempt) {
+func (w *simulation) startAttempt(a Attempt) {
 	key := a.Receiver.Sink
-	if other, ok := w.flying[key]; ok {
+	if other, ok := w.inFlight[key]; ok {
 		w.fatalf("%s: attempt %d begins while %d is in flight", key, a.Number, other.Number)
 	}
 	if len(w.posted[key]) > 0 {
@@ -148,23 +148,25 @@ func (w *world) hand(a Attempt) {
 		}
 	}
 	w.batched += len(a.Notifications) - 1
-	w.flying[key] = a
-	w.handed++
+	w.inFlight[key] = a
+	w.attempts++
 }
 
 // isWithdrawn reports whether the subscription of a notification was cancelled, and that
 // was not forgotten before it came.
-func (w *world) isWithdrawn(id string) bool { return w.withdrawn[w.sub[id]] && !w.unmarked[id] }
+func (w *simulation) isWithdrawn(id string) bool {
+	return w.withdrawn[w.subscriptionOf[id]] && !w.unmarked[id]
+}
 
 // handle processes m, now and then in a transaction that is lost first, and updates the model with
 // the commit.
-func (w *world) handle(m flow.Message) {
+func (w *simulation) handle(m flow.Message) {
 	for w.r.IntN(5) == 0 {
-		before, attempts := knownTo(w.d.pool)
+		before, attempts := poolSnapshot(w.d.pool)
 		if err := w.d.Process(w.t.Context(), w.store.Begin(), m); err != nil {
 			w.fatalf("%s: %v", m.Type, err)
 		}
-		if after, now := knownTo(w.d.pool); !maps.Equal(after, before) || !maps.Equal(now, attempts) {
+		if after, now := poolSnapshot(w.d.pool); !maps.Equal(after, before) || !maps.Equal(now, attempts) {
 			w.fatalf("%s: a transaction that was not committed left a trace", m.Type)
 		}
 	}
@@ -175,24 +177,24 @@ func (w *world) handle(m flow.Message) {
 	if m.Type == typeResult && !tx.Synced() {
 		w.fatalf("the commit of a result need not be durable")
 	}
-	handed := w.handed
-	w.seen = nil
+	handed := w.attempts
+	w.observed = nil
 	tx.Commit()
-	if w.handed > handed && !tx.Synced() {
+	if w.attempts > handed && !tx.Synced() {
 		w.fatalf("an attempt begins before its notification is durable")
 	}
-	w.emitted(m.Key, tx.Emitted())
+	w.checkEmitted(m.Key, tx.Emitted())
 }
 
-// knownTo returns what a pool knows, without the attempts of transactions that may be undone.
-func knownTo(p *pool) (map[string]entry, map[string]lease.Lease[uint64, *flight]) {
-	attempts := make(map[string]lease.Lease[uint64, *flight])
-	p.attempts.Each(func(receiver string, l lease.Lease[uint64, *flight]) { attempts[receiver] = l })
+// poolSnapshot returns what a pool knows, without the attempts of transactions that may be undone.
+func poolSnapshot(p *pool) (map[string]receiverInfo, map[string]lease.Lease[uint64, *inFlightAttempt]) {
+	attempts := make(map[string]lease.Lease[uint64, *inFlightAttempt])
+	p.attempts.Each(func(receiver string, l lease.Lease[uint64, *inFlightAttempt]) { attempts[receiver] = l })
 	return maps.Clone(p.receivers), attempts
 }
 
-// end takes the first of a receiver's queue out.
-func (w *world) end(o flow.Observation) {
+// checkEnd takes the first of a receiver's queue out.
+func (w *simulation) checkEnd(o flow.Observation) {
 	if o.Kind == flow.KindAttempt {
 		return
 	}
@@ -221,13 +223,13 @@ func (w *world) end(o flow.Observation) {
 	}
 	w.queue[key] = slices.Delete(slices.Clone(w.queue[key]), i, i+1)
 	w.ended[o.ID] = o.Kind
-	w.at[o.ID] = w.now
+	w.endedAt[o.ID] = w.now
 }
 
-// emitted compares what a commit emitted with what it did.
-func (w *world) emitted(key string, ms []flow.Message) {
+// checkEmitted compares what a commit emitted with what it did.
+func (w *simulation) checkEmitted(key string, ms []flow.Message) {
 	var dead []string
-	for _, o := range w.seen {
+	for _, o := range w.observed {
 		if o.Kind == flow.KindDead {
 			dead = append(dead, o.ID)
 		}
@@ -237,9 +239,9 @@ func (w *world) emitted(key string, ms []flow.Message) {
 	for _, m := range ms {
 		switch m.Topic {
 		case flow.TopicDead:
-			letters = append(letters, w.letter(m))
+			letters = append(letters, w.storeLetter(m))
 		case flow.TopicHealth:
-			w.health(key, m)
+			w.checkHealth(key, m)
 		case flow.TopicDocuments:
 			var c flow.ExpireCommand
 			if err := json.Unmarshal(m.Body, &c); err != nil || m.Type != flow.TypeExpire || m.Key != "https://example.com/" || c.Receiver != key {
@@ -251,18 +253,18 @@ func (w *world) emitted(key string, ms []flow.Message) {
 	if !slices.Equal(letters, dead) {
 		w.fatalf("%s: the dead are %v, their letters %v", key, dead, letters)
 	}
-	if want := len(dead) > 0 && w.state[key] == pipeline.HealthReceiverExpired; expired != want {
+	if want := len(dead) > 0 && w.lastHealth[key] == pipeline.HealthReceiverExpired; expired != want {
 		w.fatalf("%s: the page is told that the receiver is expired: %v, want %v", key, expired, want)
 	}
-	for _, o := range w.seen {
+	for _, o := range w.observed {
 		if o.Kind == flow.KindDelivered {
-			w.toldDead[key] = false
+			w.deadReported[key] = false
 		}
 	}
 }
 
-// letter keeps a dead letter.
-func (w *world) letter(m flow.Message) string {
+// storeLetter keeps a dead letter.
+func (w *simulation) storeLetter(m flow.Message) string {
 	var l flow.DeadLetter
 	if err := json.Unmarshal(m.Body, &l); err != nil {
 		w.fatalf("%v", err)
@@ -274,18 +276,18 @@ func (w *world) letter(m flow.Message) string {
 	return l.Addressed.Notification.ID
 }
 
-// health checks that an event tells of a change of state.
-func (w *world) health(key string, m flow.Message) {
+// checkHealth checks that an event tells of a change of state.
+func (w *simulation) checkHealth(key string, m flow.Message) {
 	h, err := flow.HealthFrom(m)
 	if err != nil {
 		w.fatalf("%v", err)
 	}
-	if w.ids[h.ID] {
+	if w.healthIDs[h.ID] {
 		w.fatalf("%s: the event %+v has the ID of an earlier one", key, h)
 	}
-	w.ids[h.ID] = true
-	w.told[h.Event]++
-	before := w.state[key]
+	w.healthIDs[h.ID] = true
+	w.healthCounts[h.Event]++
+	before := w.lastHealth[key]
 	ok := false
 	switch h.Event {
 	case pipeline.HealthReceiverFailing:
@@ -295,24 +297,24 @@ func (w *world) health(key string, m flow.Message) {
 	case pipeline.HealthReceiverRecovered:
 		ok = before != "" && h.Expired == (before == pipeline.HealthReceiverExpired)
 	case pipeline.HealthDeadLetter:
-		ok = !w.toldDead[key]
-		w.toldDead[key] = true
+		ok = !w.deadReported[key]
+		w.deadReported[key] = true
 		h.Event = before
 	}
 	if !ok || h.Receiver.Sink != key || h.Since.IsZero() || h.Since.After(w.now) {
 		w.fatalf("%s: after %q came %+v", key, before, h)
 	}
-	w.state[key] = h.Event
+	w.lastHealth[key] = h.Event
 	if h.Event == pipeline.HealthReceiverRecovered {
-		w.state[key] = ""
+		w.lastHealth[key] = ""
 	}
 }
 
-// deadWorld keeps the dead letters.
-type deadWorld struct{ store *txtest.Store }
+// deadLetterSimulation keeps the dead letters.
+type deadLetterSimulation struct{ store *txtest.Store }
 
 // handle gives m to a DeadLetters, now and then in a transaction that is lost first.
-func (d deadWorld) handle(w *world, m flow.Message) {
+func (d deadLetterSimulation) handle(w *simulation, m flow.Message) {
 	p := NewDeadLetters(DeadConfig{Now: func() time.Time { return w.now }})
 	for w.r.IntN(3) == 0 {
 		if err := p.Process(w.t.Context(), d.store.Begin(), m); err != nil {
@@ -325,7 +327,7 @@ func (d deadWorld) handle(w *world, m flow.Message) {
 }
 
 // replay returns the letters of key as they come back.
-func (d deadWorld) replay(w *world, key string) []flow.Message {
+func (d deadLetterSimulation) replay(w *simulation, key string) []flow.Message {
 	d.handle(w, flow.Message{ID: "replay", Topic: flow.TopicDead, Key: key, Type: flow.TypeReplay, Body: []byte("{}")})
 	for _, m := range d.store.Due(w.now) {
 		d.handle(w, m)
