@@ -41,8 +41,8 @@ type attemptContext struct {
 	document, note, subscription, trace string
 }
 
-// addressed returns the notification that is pending under the number seq. Ok is false if a does not
-// have it.
+// addressed returns the notification that is pending under the number seq, with its receiver. ok is
+// false if a does not have it.
 func (a *Attempt) addressed(seq uint64) (n flow.Addressed, ok bool) {
 	for i, c := range a.contexts {
 		if c.seq == seq {
@@ -210,8 +210,8 @@ func (h *attemptHandle) report() sinkReport {
 // delivered twice after a crash.
 const maxBatchTime = 100 * time.Millisecond
 
-// deliverBatch delivers the Notifications of a to s until one fails, batchFor is over, or ctx is done.
-// It returns the endings of those that it tried: at least one, and only the last with an
+// deliverBatch delivers the Notifications of a to s until one fails, maxBatchTime is over, or ctx is done.
+// It returns the results of those that it tried: at least one, and only the last with an
 // error. If s has replaced a sink with larger batches, the next attempt has the rest.
 func (p *pool) deliverBatch(ctx context.Context, s pipeline.Sink, a Attempt) []deliveryResult {
 	limit, atOnce := registry.BatchOf(s)

@@ -254,7 +254,7 @@ func TestBatchNotes(t *testing.T) {
 	})
 }
 
-// groupCommitTx is a transaction that is committed together with others.
+// groupCommitTx is a transaction that is committed together with others: its OnCommit waits for that.
 type groupCommitTx struct {
 	*txtest.Tx
 	onCommit *[]func()

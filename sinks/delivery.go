@@ -136,7 +136,7 @@ type Delivery struct {
 	handOver func(*inFlightAttempt)
 	// queues are the queues of receivers as they were stored last.
 	queues *committed.Cache[Queue]
-	// endingDigests says that no digest is collected any more; see EndDigests.
+	// endingDigests says that each digest ends as soon as it begins; see EndDigests.
 	endingDigests atomic.Bool
 }
 
@@ -260,7 +260,7 @@ func (d *Delivery) Process(_ context.Context, tx flow.Tx, m flow.Message) error 
 	return m.UnknownType(flow.GroupDelivery)
 }
 
-// handleNotification puts a notification behind the others of its receiver, or into the digest of its
+// handleNotification appends a notification to the queue of its receiver, or to the digest of its
 // subscription. It ignores a known one that is not replayed, and drops one whose subscription
 // was cancelled.
 func (d *Delivery) handleNotification(tx flow.Tx, m flow.Message) error {
@@ -307,7 +307,7 @@ func (d *Delivery) handleNotification(tx flow.Tx, m flow.Message) error {
 }
 
 // mustDeliver reports whether the notification id must be delivered: it is unknown, or it is
-// replayed and neither pending nor in a digest that is.
+// replayed and neither pending nor in a digest that is. It deletes what is recorded of a replayed one.
 func (w *unitOfWork) mustDeliver(id string, again bool) (bool, error) {
 	r, known, err := w.st.record(id)
 	if err != nil || !known || !again {
@@ -325,7 +325,7 @@ func (w *unitOfWork) mustDeliver(id string, again bool) (bool, error) {
 	return true, w.st.deleteEnded(id, r)
 }
 
-// dropNew records a notification that came after its subscription was cancelled.
+// dropNew records that a new notification is dropped, since its subscription was cancelled before.
 func (w *unitOfWork) dropNew(a flow.Addressed) error {
 	w.observe(flow.KindDropped, a, "")
 	err := w.st.setEnded(a.Notification.ID, Record{State: RecordDropped, Time: w.now})
@@ -388,8 +388,8 @@ func (d *Delivery) handleRetry(tx flow.Tx, m flow.Message) error {
 	return w.applyAndStore(retryRequested{At: w.now})
 }
 
-// handleResult applies the result of an attempt. Its commit is durable before the next attempt
-// begins, so that only a crash before the commit repeats a delivery.
+// handleResult applies the result of an attempt. It ignores that of an earlier attempt. The commit is
+// durable before the next attempt begins, so that only a crash before the commit repeats a delivery.
 func (d *Delivery) handleResult(tx flow.Tx, m flow.Message) error {
 	var r resultBody
 	if err := json.Unmarshal(m.Body, &r); err != nil {

@@ -20,7 +20,7 @@ type Windows struct {
 	// Open is how many windows there are, Items how many notifications they hold.
 	Open  int `json:"open,omitempty"`
 	Items int `json:"items,omitempty"`
-	// Due is when the first window ends. No window began after Last.
+	// Due is when the first window ends. No window began after LatestStart.
 	Due         time.Time `json:"due,omitzero"`
 	LatestStart time.Time `json:"last,omitzero"`
 	// DropReason is why the receiver expired while there were windows, which are given up for that;
@@ -193,8 +193,8 @@ func (w *unitOfWork) collectIntoWindow(p pendingRecord, into windowTarget) error
 	return nil
 }
 
-// flush ends the window of that name. Its items become one pending notification, which the next
-// step gives up if the receiver is expired.
+// flush ends the window of that name. Its items become one pending notification. If the receiver is
+// expired, the next event gives that up.
 func (w *unitOfWork) flush(name string, win window) error {
 	ends, over := w.q.mustDropWindows(), w.q.Windows.DropReason
 	items, err := w.removeWindow(name, win)

@@ -120,7 +120,7 @@ func TestDigestsOfAReceiverThatIsBack(t *testing.T) {
 	}
 }
 
-// recordingPoster keeps what is posted.
+// recordingPoster keeps the messages that are posted.
 type recordingPoster struct{ ms []flow.Message }
 
 func (p *recordingPoster) Post(_ context.Context, m flow.Message) error {
@@ -160,7 +160,7 @@ func TestEndDigests(t *testing.T) {
 	}
 }
 
-// scanCountingTx counts how often the states of a transaction are looked through. Some transports
+// scanCountingTx counts the scans of the states of a transaction. Some transports
 // read all that a scan could yield before they yield the first.
 type scanCountingTx struct {
 	flow.Tx
@@ -179,7 +179,7 @@ func (s scanCountingState) Scan(prefix string) iter.Seq2[string, flow.Value] {
 	return s.State.Scan(prefix)
 }
 
-// countScans has m handled, and returns how many scans that took.
+// countScans handles m, and returns how many scans that took.
 func countScans(t *testing.T, k *deliveryFixture, m flow.Message) (n int) {
 	t.Helper()
 	tx := k.store.Begin()

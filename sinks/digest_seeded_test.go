@@ -14,19 +14,20 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// digestSimulation drives a deliveryFixture with random items, crashes and lost transactions, and checks the results.
+// digestSimulation drives a deliveryFixture with random items, crashes and lost transactions, and checks
+// the results.
 type digestSimulation struct {
 	*deliveryFixture
 	seed uint64
 	r    *rand.Rand
-	// sent are the items of each subscription in their order; cancelled ones are told no more.
+	// sent are the items of each subscription in their order; cancelled ones get no more.
 	sent         map[string][]string
 	all          []flow.Message
 	incarnations [3]int
 	cancelled    map[string]bool
 	// arrivals are the items as they came first, by ID.
 	arrivals map[string]arrival
-	// digests are the notifications that were tried, by ID; told are the items in the order in
+	// digests are the notifications that were tried, by ID; delivered are the items in the order in
 	// which they were tried first, by subscription.
 	digests   map[string]pipeline.Notification
 	delivered map[string][]string
@@ -113,7 +114,7 @@ func (c *digestSimulation) step() (crashed int) {
 	return 0
 }
 
-// handleLossy handles m, now and then in a transaction that is lost first.
+// handleLossy handles m, now and then after a transaction that is lost.
 func (c *digestSimulation) handleLossy(m flow.Message) {
 	for c.r.IntN(4) == 0 {
 		if err := c.d.Process(c.Context(), c.store.Begin(), m); err != nil {
@@ -150,7 +151,7 @@ func (c *digestSimulation) endAttempt(err error) {
 	c.handleLossy(a.Result(err))
 }
 
-// checkFirstAttempt holds the first attempt of a notification against what it has to be.
+// checkFirstAttempt checks the first attempt of a notification.
 func (c *digestSimulation) checkFirstAttempt(n pipeline.Notification) {
 	ids := strings.Fields(strings.Trim(itemsOf(n), "[]"))
 	of := ""
@@ -175,7 +176,7 @@ func (c *digestSimulation) checkFirstAttempt(n pipeline.Notification) {
 	c.delivered[of] = append(c.delivered[of], ids...)
 }
 
-// checkDeadline holds a digest of these items against what each of them wanted when it came.
+// checkDeadline checks that a digest of these items ends as each of them wanted when it came.
 func (c *digestSimulation) checkDeadline(ids []string) {
 	frozen, ok, err := state{c.store.Begin().State("r")}.record(ids[0])
 	if err != nil || !ok || frozen.State != recordDigested {
@@ -193,7 +194,7 @@ func (c *digestSimulation) checkDeadline(ids []string) {
 	}
 }
 
-// checkDelivered compares what was told, when all is over.
+// checkDelivered compares what was delivered with what was sent, when all is over.
 func (c *digestSimulation) checkDelivered() {
 	for sub, sent := range c.sent {
 		told := c.delivered[sub]

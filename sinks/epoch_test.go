@@ -22,7 +22,7 @@ type laneFixture struct {
 
 	mu    sync.Mutex
 	epoch uint64
-	// Post returns refuses, and keeps the message in posted if that is nil. Away says that the process does not
+	// Post returns postErr, and keeps the message in posted if that is nil. away says that the process does not
 	// own the lane.
 	postErr error
 	posted  []flow.Message

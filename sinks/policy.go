@@ -27,8 +27,8 @@ const (
 	// maxRetryAfter caps how long a receiver can ask us to wait.
 	maxRetryAfter = 24 * time.Hour
 	// firstLimitDelay is the first wait for a receiver that was sent too much and does not say how
-	// long to wait. It doubles with each attempt that is put off in a row, up to maxLimited.
-	// minLimited is the least wait for a receiver that says how long.
+	// long to wait. It doubles with each attempt that is put off in a row, up to maxLimitDelay.
+	// minLimitDelay is the least wait for a receiver that says how long.
 	firstLimitDelay = 30 * time.Second
 	minLimitDelay   = time.Second
 	maxLimitDelay   = 5 * time.Minute
@@ -39,7 +39,7 @@ const (
 	// inFlightCheckAfter is when a wake checks on an attempt in flight. It matters only if the result
 	// was lost.
 	inFlightCheckAfter = 2 * time.Minute
-	// pruneInterval is how often old records are removed; pruneAgain is when the rest of a large
+	// pruneInterval is how often old records are removed; pruneMoreAfter is when the rest of a large
 	// prune follows.
 	pruneInterval  = 24 * time.Hour
 	pruneMoreAfter = time.Minute
@@ -92,7 +92,7 @@ type Policy struct {
 type passPolicy struct {
 	// isRoute says that it is a route, which delivers nothing itself.
 	isRoute bool
-	// hasFallback says that it has a fallback, which is used when it has failed for after.
+	// hasFallback says that it has a fallback, which is used when it has failed for fallbackAfter.
 	hasFallback   bool
 	fallbackAfter time.Duration
 }
@@ -113,7 +113,7 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// longestDelay returns the longest delay that p can lead to.
+// longestDelay returns the longest delay between two attempts that p can lead to.
 func (p Policy) longestDelay() time.Duration {
 	d := max(slices.Max(p.Retry), maxRetryAfter)
 	return d + time.Duration(jitterShare*float64(d))
@@ -123,7 +123,7 @@ func (p Policy) longestDelay() time.Duration {
 // DeadAfter ends, so that a last attempt is made, and is never shorter than the receiver asked
 // for.
 //
-// A receiver with a fallback is tried again at least every passing.after, so that it is used again
+// A receiver with a fallback is tried again at least every passPolicy.fallbackAfter, so that it is used again
 // soon after it was repaired. Its notifications do not wait meanwhile, so all its failures count.
 func (p Policy) retryDelay(q *Queue, o attemptOutcome, ev attemptEnded) time.Duration {
 	tries := q.Tries
@@ -144,7 +144,7 @@ func (p Policy) retryDelay(q *Queue, o attemptOutcome, ev attemptEnded) time.Dur
 }
 
 // limitDelay returns the time to the next attempt at a receiver that put off the last
-// q.PutOff ones: what it asked for, or an exponential back-off.
+// q.PutOffTries ones: what it asked for, or an exponential back-off.
 func (p Policy) limitDelay(q *Queue, ev attemptEnded) time.Duration {
 	d := min(max(ev.Outcome.After, minLimitDelay), maxRetryAfter)
 	if ev.Outcome.After == 0 {
@@ -155,7 +155,7 @@ func (p Policy) limitDelay(q *Queue, ev attemptEnded) time.Duration {
 
 // apply returns the Queue after ev, and the actions that follow, in order. withdrawn reports
 // whether the subscription of a pending notification was cancelled; nil means that none was.
-// The last action is always a wake, which replaces earlier ones. A result of another attempt
+// The last action is always a scheduleWake, which replaces earlier ones. A result of another attempt
 // than the one in flight changes nothing.
 func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue, []action) {
 	p = p.withDefaults()
@@ -267,7 +267,7 @@ func (q *Queue) passOnGivenUp(acts []action) []action {
 	return kept
 }
 
-// nextWake returns when q needs the next event; more says that clear left something.
+// nextWake returns when q needs the next event; more says that clearHead left something.
 func (p Policy) nextWake(q *Queue, at time.Time, more bool) scheduleWake {
 	w := p.pendingWake(q, at, more)
 	switch {
@@ -282,7 +282,7 @@ func (p Policy) nextWake(q *Queue, at time.Time, more bool) scheduleWake {
 	return w
 }
 
-// pendingWake is wake without the digests.
+// pendingWake is nextWake without the digests.
 func (p Policy) pendingWake(q *Queue, at time.Time, more bool) scheduleWake {
 	switch {
 	case q.Pending() == 0:
@@ -353,7 +353,7 @@ func (q *Queue) applyDelivered(at time.Time) []action {
 	return acts
 }
 
-// applyFailed ends the attempt in flight without success.
+// applyFailed ends the attempt in flight without success. A canceled one does not count.
 func (p Policy) applyFailed(q *Queue, ev attemptEnded, withdrawn func(uint64) bool) []action {
 	o, again := ev.Outcome, q.RetryRequested
 	q.RetryRequested = false
@@ -393,7 +393,7 @@ func (p Policy) applyFailed(q *Queue, ev attemptEnded, withdrawn func(uint64) bo
 		acts = append(acts, q.healthEvent(pipeline.HealthReceiverFailing, q.FailingSince, o.Reason))
 	}
 	switch {
-	case withdrawn(q.Head): // clear drops it
+	case withdrawn(q.Head): // clearHead drops it
 	case q.Expired():
 		return append(acts, q.giveUpHead("the receiver is expired: "+o.Reason)...)
 	case o.Class == failure.ClassPermanent, o.Class == failure.ClassGone:
@@ -427,7 +427,7 @@ func (p Policy) applyLimited(q *Queue, ev attemptEnded, withdrawn func(uint64) b
 		since = later(q.LimitedSince, q.LastSuccess)
 	}
 	switch {
-	case withdrawn(q.Head): // clear drops it
+	case withdrawn(q.Head): // clearHead drops it
 		return nil
 	case !q.Expired() && !p.pass.hasFallback && q.Failures-q.UncountedFailures+q.PutOffTries >= minFailures && ev.At.Sub(since) >= p.ExpireAfter:
 		return q.expire(ev.At, fmt.Sprintf("nothing was delivered for %s: %s", p.ExpireAfter, ev.Outcome.Reason))
@@ -439,7 +439,7 @@ func (p Policy) applyLimited(q *Queue, ev attemptEnded, withdrawn func(uint64) b
 	return nil
 }
 
-// reportDegraded reports, at most once in degradedAgain, that notifications are not delivered as
+// reportDegraded reports, at most once in degradedInterval, that notifications are not delivered as
 // configured.
 func (q *Queue) reportDegraded(at time.Time, reason string) []action {
 	if reason == "" || !q.DegradedReportedAt.IsZero() && at.Sub(q.DegradedReportedAt) < degradedInterval {

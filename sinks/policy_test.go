@@ -14,7 +14,8 @@ import (
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// applyEvent applies ev to q. It returns the actions without the tells and the final wake, and the wake.
+// applyEvent applies ev to q. It returns the actions without those that emit health events, and the
+// wake, which comes last.
 func applyEvent(t *testing.T, q *Queue, p Policy, ev event) ([]action, scheduleWake) {
 	t.Helper()
 	var acts []action
@@ -233,7 +234,7 @@ func TestLostAttemptIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestLongReason: a long reason does not cut off mayHaveArrived.
+// TestLongReason: a long reason does not cut off ambiguousSuffix.
 func TestLongReason(t *testing.T) {
 	o := outcomeOf(failure.Ambiguous(errors.New(strings.Repeat("x", 10_000))))
 	if !strings.HasSuffix(o.Reason, "x..."+ambiguousSuffix) || len(o.Reason) > maxReason+8+len(ambiguousSuffix) {

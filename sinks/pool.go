@@ -34,8 +34,8 @@ const (
 	slowSlot
 )
 
-// pool makes attempts: at most cfg.Fast that are younger than fastFor, and at most cfg.Slow
-// others. The mutex of flights guards its fields, too.
+// pool makes attempts: at most cfg.Fast that are younger than maxFastTime, and at most cfg.Slow
+// others. The mutex of attemptTracker guards its fields, too.
 type pool struct {
 	attemptTracker
 	cfg  *Config
@@ -43,10 +43,10 @@ type pool struct {
 
 	ctx       context.Context // of run; nil before it
 	posting   context.Context // of the results: done postGrace after ctx
-	workers   *warm.Pool      // calls attempt
+	workers   *warm.Pool      // calls runAttempt
 	stopped   bool
 	usedSlots [slowSlot + 1]int
-	// queued are the flights that wait for a slot, in order.
+	// queued are the attempts that wait for a slot, in order.
 	queued   [slowSlot + 1][]*inFlightAttempt
 	wg       sync.WaitGroup
 	limiters limiters
@@ -66,7 +66,7 @@ func (p *pool) slotLimit(s slot) int {
 	return p.cfg.Slow
 }
 
-// accept takes over a committed flight. After the pool has stopped it is ignored: the next
+// accept takes over a committed attempt. After the pool has stopped it is ignored: the next
 // process repeats the attempt.
 func (p *pool) accept(f *inFlightAttempt) {
 	p.mu.Lock()
@@ -114,7 +114,7 @@ func (p *pool) waitForSlot(f *inFlightAttempt) {
 	p.dispatch()
 }
 
-// dispatch starts queued flights while slots are free. p.mu is held.
+// dispatch starts queued attempts while slots are free. p.mu is held.
 func (p *pool) dispatch() {
 	if p.ctx == nil || p.ctx.Err() != nil {
 		return
@@ -139,8 +139,8 @@ func (p *pool) dispatch() {
 	}
 }
 
-// freeSlot returns a free slot for a flight that waits for one of kind s. While half of the
-// slow slots are free, a flight that finds no fast slot gets one of them. Otherwise receivers
+// freeSlot returns a free slot for an attempt that waits for one of kind s. While half of the
+// slow slots are free, an attempt that finds no fast slot gets one of them. Otherwise receivers
 // that hang from their first attempt on would block all others, for a second each round.
 func (p *pool) freeSlot(s slot) (slot, bool) {
 	switch {
@@ -180,7 +180,7 @@ func (p *pool) run(ctx context.Context) error {
 	return nil
 }
 
-// runAttempt makes f, which holds a slot of kind s, and posts its result.
+// runAttempt makes the attempt f, which holds a slot of kind s, and posts its result.
 func (p *pool) runAttempt(f *inFlightAttempt, s slot) {
 	defer p.remove(f)
 	ctx, cut := context.WithCancelCause(p.ctx)
@@ -229,7 +229,7 @@ func (p *pool) runAttempt(f *inFlightAttempt, s slot) {
 }
 
 // checkStillWanted reports whether f, which may have waited for long, must still be made: not if its
-// receiver belongs to another process, or did in between.
+// receiver belongs to another process, or did in between. Then it marks the result as lost.
 func (p *pool) checkStillWanted(f *inFlightAttempt) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,7 +292,7 @@ func (p *pool) postWithRetry(f *inFlightAttempt) {
 			p.attempts.HandOn(m.Key, f.Number, epoch, p.cfg.Now())
 			return
 		case errors.Is(err, flow.ErrMoved):
-			p.attempts.HandOn(m.Key, f.Number, noEpoch, p.cfg.Now()) // postAgain posts it when the receiver comes back
+			p.attempts.HandOn(m.Key, f.Number, noEpoch, p.cfg.Now()) // repostResult posts it when the receiver comes back
 			if !p.cfg.Owned(m.Key) {
 				p.freeNotifications(f)
 				return
@@ -363,8 +363,8 @@ func (p *pool) cancelWithdrawn(receiver string, number uint64, subscription stri
 	}
 }
 
-// updateRates applies the rates that replaced those of before, also to the flights that are
-// held.
+// updateRates applies the rates that replaced those of before, also to the attempts that
+// wait for them.
 func (p *pool) updateRates(before map[string]pipeline.Sink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

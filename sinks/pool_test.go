@@ -208,7 +208,7 @@ func TestFailedReceiverStartsSlow(t *testing.T) {
 		if got, want := slots(r), ([3]int{0, 1, 0}); got != want {
 			t.Errorf("first attempt: slots %v, want %v", got, want)
 		}
-		// 0.9 s, then the delay of 5 s, then the next tick of the rig.
+		// 0.9 s, then the delay of 5 s, then the next tick of the fixture.
 		time.Sleep(6100 * time.Millisecond)
 		synctest.Wait()
 		if got, want := slots(r), ([3]int{0, 0, 1}); got != want {

@@ -34,7 +34,7 @@ type Queue struct {
 	TriedSince time.Time `json:"first,omitzero"`
 	Tries      int       `json:"tries,omitempty"`
 	Refusals   int       `json:"refusals,omitempty"`
-	// UncountedTries and OldFailures are how many of Tries and Failures happened before the last
+	// UncountedTries and UncountedFailures are how many of Tries and Failures happened before the last
 	// standstill. They do not count towards DeadAfter and ExpireAfter.
 	UncountedTries    int `json:"old_tries,omitempty"`
 	UncountedFailures int `json:"old_failures,omitempty"`
@@ -45,8 +45,8 @@ type Queue struct {
 	FailingSince time.Time `json:"failing_since,omitzero"`
 	Reason       string    `json:"reason,omitempty"`
 	// A receiver that was sent too much puts attempts off (for example by status 429), which is
-	// no failure. PutOff counts the attempts of the oldest notification that were put off in a
-	// row. LimitedSince is the time of the first one since the queue was last empty, Limits how
+	// no failure. PutOffTries counts the attempts of the oldest notification that were put off in a
+	// row. LimitedSince is the time of the first one since the queue was last empty, LimitedCount how
 	// many there were since then, LimitReason what the receiver said last.
 	PutOffTries  int       `json:"put_off,omitempty"`
 	LimitedSince time.Time `json:"limited_since,omitzero"`
@@ -56,12 +56,12 @@ type Queue struct {
 	// next one follows at once.
 	RetryRequested bool `json:"again,omitempty"`
 	// LastSuccess is the time of the last delivery, LastFailure that of the last failed attempt.
-	// PastReason is why that failed, if a delivery succeeded since. They are kept for keepPast,
+	// PastReason is why that failed, if a delivery succeeded since. They are kept for keepResults,
 	// longer than everything else.
 	LastSuccess time.Time `json:"last_success,omitzero"`
 	LastFailure time.Time `json:"last_failure,omitzero"`
 	PastReason  string    `json:"past_reason,omitempty"`
-	// FailingReported and ToldDead say which health events were emitted since the last success:
+	// FailingReported and DeadLetterReported say which health events were emitted since the last success:
 	// receiver_failing, dead_letter.
 	FailingReported    bool `json:"told_failing,omitempty"`
 	DeadLetterReported bool `json:"told_dead,omitempty"`
@@ -107,7 +107,7 @@ func (q Queue) mustDropWindows() bool {
 	return q.Windows.DropReason != "" && (q.Pending() == 0 || q.DropTo == q.Next)
 }
 
-// canForget reports whether q need not be stored.
+// canForget reports whether q need not be stored: it says nothing that the zero Queue does not.
 func (q Queue) canForget() bool {
 	return q.Pending() == 0 && q.Failures == 0 && q.PruneAt.IsZero() && q.Windows.Open == 0
 }
@@ -131,8 +131,8 @@ func (q *Queue) removeHead() {
 	}
 }
 
-// removeWithdrawnHead takes the oldest notification, whose subscription was cancelled, out of the queue.
-// The next one inherits its Due, which is the back-off of the receiver. Only if every attempt
+// removeWithdrawnHead takes the oldest notification out of the queue, whose subscription was
+// cancelled. The next one inherits its Due, which is the back-off of the receiver. Only if every attempt
 // was refused, Due belonged to that one notification.
 func (q *Queue) removeWithdrawnHead() {
 	due, delay := q.Due, q.Delay
@@ -171,7 +171,7 @@ func (q *Queue) clearLimit() {
 	}
 }
 
-// undoAttempt makes the attempt in flight as if it had never begun.
+// undoAttempt leaves the queue as if the attempt in flight had never begun.
 func (q *Queue) undoAttempt() {
 	q.InFlight, q.RetryRequested = false, false
 	if q.Tries == 0 {
@@ -179,8 +179,8 @@ func (q *Queue) undoAttempt() {
 	}
 }
 
-// excludeRateWait says that the rate of the sink let the attempt in flight begin at ready. That wait
-// is no standstill, and does not count towards DeadAfter.
+// excludeRateWait moves the begin of the attempt in flight to ready, when the rate of the sink let
+// it begin. That wait is no standstill, and does not count towards DeadAfter.
 func (q *Queue) excludeRateWait(ready time.Time) {
 	if !ready.After(q.AttemptBegan) {
 		return
@@ -266,15 +266,15 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// event is what happens to a Queue: enqueued, resulted, woken, retryAsked, lost, remembered
-// or pruned.
+// event is what happens to a Queue: enqueued, attemptEnded, woken, retryRequested, attemptLost,
+// recordStored or pruned.
 type event interface{ at() time.Time }
 
 type (
 	// enqueued: notification number Queue.Next was stored.
 	enqueued struct{ At time.Time }
-	// resulted: an attempt ended. It delivered the Before oldest notifications. Outcome is
-	// that of the one behind them, the last that it tried. 0 <= Jitter < 1 spreads the next
+	// attemptEnded: an attempt ended. It delivered the DeliveredBefore oldest notifications. Outcome
+	// is that of the one behind them, the last that it tried. 0 <= Jitter < 1 spreads the next
 	// attempt. Degraded says why a notification was not delivered as configured. Ready is
 	// when the rate of its sink let the attempt begin, zero if that is not known.
 	attemptEnded struct {
@@ -288,18 +288,18 @@ type (
 	}
 	// woken: the time of a wake has come, or the process has just started.
 	woken struct{ At time.Time }
-	// retryAsked: a retry command came.
+	// retryRequested: a retry command came.
 	retryRequested struct{ At time.Time }
-	// lost: the process that made the attempt in flight died, or its result was lost.
+	// attemptLost: the process that made the attempt in flight died, or its result was lost.
 	attemptLost struct{ At time.Time }
-	// remembered: a record was stored that is removed later. Markers of them are for
+	// recordStored: a record was stored that is removed later. Markers of them are for
 	// cancelled subscriptions.
 	recordStored struct {
 		At      time.Time
 		Markers int
 	}
-	// pruned: old records were removed, Markers of them for cancelled subscriptions. Left says
-	// that there are other records, More that some of these are old, too.
+	// pruned: old records were removed, Markers of them for cancelled subscriptions. OthersRemain
+	// says that there are other records, MoreOld that some of these are old, too.
 	pruned struct {
 		At                    time.Time
 		Markers               int
@@ -315,12 +315,13 @@ func (e attemptLost) at() time.Time    { return e.At }
 func (e recordStored) at() time.Time   { return e.At }
 func (e pruned) at() time.Time         { return e.At }
 
-// action is what an event requires: send, done, dead, drop, pass, tell, prune or wake.
+// action is what an event requires: startAttempt, markDelivered, moveToDead, dropWithdrawn,
+// passToSinks, emitHealth, pruneRecords or scheduleWake.
 type action interface{ action() }
 
 type (
 	// startAttempt begins attempt Number with the notification Seq, and with those behind it if the
-	// sink takes batches, Most in all. Slow says that the last attempt failed.
+	// sink takes batches, BatchLimit in all. AfterFailure says that the last attempt failed.
 	startAttempt struct {
 		Seq          uint64
 		Number       uint64

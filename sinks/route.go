@@ -11,7 +11,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// applySettings sets what the settings s say of the receiver.
+// applySettings takes from the settings s how the receiver gets its notifications.
 func (w *unitOfWork) applySettings(s *settings) {
 	w.policy = s.policy
 	w.receiving = s.policy.Receivers[w.key]
@@ -76,7 +76,7 @@ func groupWindowName(key []string) string {
 	return "group-" + flow.DeriveID(append([]string{"group"}, key...)...)
 }
 
-// dropWithdrawnItems drops the items of a group whose subscriptions were cancelled, and returns the others.
+// dropWithdrawnItems drops the items of a group whose subscriptions were cancelled. It returns the others.
 func (w *unitOfWork) dropWithdrawnItems(items []pendingRecord) ([]pendingRecord, error) {
 	if !w.hasMarkers {
 		return items, nil

@@ -284,7 +284,7 @@ func TestFallbackForALimit(t *testing.T) {
 	}
 }
 
-// clientRoute is a route: by the client, and else to "rest".
+// clientRoute is a route that has the sinks of each client.
 type clientRoute map[string][]string
 
 func (w clientRoute) Deliver(context.Context, pipeline.Notification) error {

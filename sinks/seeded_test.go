@@ -98,7 +98,7 @@ func (w *simulation) notify(key string, life int) {
 	w.deliver(m)
 }
 
-// deliver takes a message that is to be delivered into the model, and handles it.
+// deliver adds a message that is to be delivered to the model, and handles it.
 func (w *simulation) deliver(m flow.Message) {
 	w.queue[m.Key] = append(w.queue[m.Key], m.ID)
 	delete(w.ended, m.ID)
@@ -224,7 +224,7 @@ func (w *simulation) checkKnown(key, id string) {
 	}
 }
 
-// deliverAll ends what is pending.
+// deliverAll lets attempts succeed until nothing is pending.
 func (w *simulation) deliverAll() {
 	for range 100_000 {
 		w.handleResults()
@@ -246,7 +246,7 @@ func (w *simulation) deliverAll() {
 	}
 }
 
-// finishAttempt ends one attempt.
+// finishAttempt ends one of the attempts in flight, at random, with err.
 func (w *simulation) finishAttempt(err error) {
 	for _, key := range slices.Sorted(maps.Keys(w.inFlight)) {
 		if w.r.IntN(2) == 0 {

@@ -179,7 +179,7 @@ func TestBackOffOutlivesTheWithdrawn(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverTriedHasNoFirst: a lost first attempt leaves no First.
+// TestWhatWasNeverTriedHasNoFirst: a lost first attempt leaves no TriedSince.
 func TestWhatWasNeverTriedHasNoFirst(t *testing.T) {
 	s := &queueScript{t: t, now: t0}
 	s.apply(enqueued{s.now})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// suiteCall are the calls of which every kind of sink makes one in its tests.
+// suiteCall matches a call of a conformance suite. Every kind of sink makes one in its tests.
 var suiteCall = regexp.MustCompile(`pipelinetest\.Test(HTTP)?Sink\(`)
 
 // TestEverySinkRunsItsSuite looks into the folders of the sinks.

@@ -19,7 +19,7 @@ type poolFixture struct {
 	store *txtest.Store
 	d     *Delivery
 	inbox chan flow.Message
-	// dropsResult makes the lane drop results.
+	// dropsResult says which results the lane drops.
 	dropsResult func(flow.Message) bool
 	stop        func()
 

@@ -10,7 +10,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// phase is how far a flight has come. A flight never goes back.
+// phase is how far an attempt has come. Its order is that of the constants, and an attempt never goes back.
 type phase int
 
 const (
@@ -27,17 +27,17 @@ type inFlightAttempt struct {
 	phase phase
 	// needsSlowSlot says that the last attempt failed, so that this one needs a slow slot.
 	needsSlowSlot bool
-	// wasOwned says that the process owned the receiver when the pool took the flight over.
+	// wasOwned says that the process owned the receiver when the pool took the attempt over.
 	wasOwned bool
-	// cancelled says that a subscription was cancelled before the sink was called.
+	// cancelled says that one of its subscriptions was cancelled before the sink was called.
 	cancelled bool
-	// began is Queue.Began of the attempt.
+	// began is Queue.AttemptBegan of the attempt.
 	began time.Time
 	// result is the result, once the sink has returned. Its ID is empty before that.
 	result flow.Message
 	// readyAt is when the rate of the sink lets the attempt begin; zero in phaseBegun.
 	readyAt time.Time
-	// timer ends phaseHeld. reservation is the flight's share of the rate.
+	// timer ends phaseRateWait. reservation is the attempt's share of the rate.
 	timer       *time.Timer
 	reservation *rate.Reservation
 }
@@ -47,31 +47,32 @@ type receiverInfo struct {
 	pending int
 	// triedSince is when the first attempt of the oldest pending notification began; zero before it.
 	triedSince, nextDue time.Time
-	// collected counts the notifications in digests, the first of which ends at ends.
+	// collected counts the notifications in digests, the first of which ends at digestsDue.
 	collected  int
 	digestsDue time.Time
 }
 
 // attemptTracker is what this process knows of receivers and their attempts, in memory.
 //
-// A flight calls its sink only if its lease is committed when its slot is free. open has the flights
-// that the pool took over, until their result was posted or nobody waits for it.
+// An attempt calls its sink only if its lease is committed when its slot is free.
 type attemptTracker struct {
 	// attempts are those that this process makes, by receiver and number. An attempt is handed on
 	// when its result is posted. The result is kept until it is committed: if the epoch ends before
 	// that, it is posted again.
 	attempts lease.Table[uint64, *inFlightAttempt]
 
-	mu           sync.Mutex
-	receivers    map[string]receiverInfo
+	mu        sync.Mutex
+	receivers map[string]receiverInfo
+	// openAttempts are those that the pool took over, until their result was posted or nobody waits
+	// for it.
 	openAttempts map[*inFlightAttempt]struct{}
 }
 
 // resultTimeout is how long a posted result may take to be handled. After that it counts as lost.
 const resultTimeout = time.Minute
 
-// recordCommit notes the Queue of a receiver after its commit. One commit may cover several messages, for
-// each of which note is called.
+// recordCommit notes the Queue of a receiver after its commit. One commit may cover several messages:
+// recordCommit is called for each.
 func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -91,14 +92,14 @@ func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
 	fs.receivers[receiver] = receiverInfo{pending: q.Pending(), triedSince: q.TriedSince, nextDue: q.Due, collected: q.Windows.Items, digestsDue: q.Windows.Due}
 }
 
-// isCurrent reports whether f is the attempt that its receiver has in flight.
+// isCurrent reports whether f is the attempt that its receiver has in flight by the committed state.
 func (fs *attemptTracker) isCurrent(f *inFlightAttempt) bool {
 	l, _ := fs.attempts.Committed(f.Receiver.Sink)
 	return l.Value == f
 }
 
-// removeLocked removes a flight whose result was posted, or that nobody waits for, from open. fs.mu
-// is held.
+// removeLocked removes an attempt whose result was posted, or that nobody waits for, from
+// openAttempts. fs.mu is held.
 func (fs *attemptTracker) removeLocked(f *inFlightAttempt) {
 	if f.phase == phaseRateWait {
 		f.timer.Stop()
@@ -123,7 +124,8 @@ func (fs *attemptTracker) findAttempt(receiver string, number, epoch uint64) Att
 	return l.Value.Attempt
 }
 
-// freeNotifications frees the notifications of f, whose result waits until its receiver comes back.
+// freeNotifications frees the memory of the notifications of f, whose result waits until its receiver
+// comes back.
 func (fs *attemptTracker) freeNotifications(f *inFlightAttempt) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -163,8 +165,8 @@ func (fs *attemptTracker) countPending(owned func(receiver string) bool) int {
 	return n
 }
 
-// earliestTry returns when the first attempt of the pending notification began that is tried for
-// longest. It is zero where no attempt has begun.
+// earliestTry returns since when the pending notification is tried that is tried for longest. It is
+// zero where no attempt has begun.
 func (fs *attemptTracker) earliestTry(owned func(receiver string) bool) time.Time {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -203,7 +205,7 @@ func (fs *attemptTracker) backlog(until time.Time, owned func(receiver string) b
 	return due, parked
 }
 
-// isIdle reports whether no flight is open but those that are held until after a time.
+// isIdle reports whether all open attempts wait for the rate of their sink until after a time.
 func (fs *attemptTracker) isIdle(until time.Time) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

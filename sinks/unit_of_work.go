@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// unitOfWork is the handling of one message in a transaction.
+// unitOfWork handles one message of a receiver, in a transaction.
 type unitOfWork struct {
 	d      *Delivery
 	policy Policy
@@ -27,10 +27,10 @@ type unitOfWork struct {
 	// queueBefore is the Queue before the message.
 	queueBefore Queue
 	epoch       uint64
-	// hasMarkers says that there are markers. Without it, none is read.
+	// hasMarkers says that there are markers of cancelled subscriptions. Without it, none is read.
 	hasMarkers bool
-	// newPending is the notification that the message brought, if it is pending; its number is addedAs.
-	// attempt is the one whose result is handled. Neither is read from the state again.
+	// newPending is the notification that the message brought, if it is pending; its number is newSeq.
+	// endedAttempt is the one whose result is handled. Neither is read from the state again.
 	newPending   *pendingRecord
 	newSeq       uint64
 	endedAttempt Attempt
@@ -148,7 +148,7 @@ func (w *unitOfWork) apply(ev event) error {
 	return w.apply(pruned)
 }
 
-// execute carries out act, which is not a prune.
+// execute carries out act, which is not a pruneRecords.
 func (w *unitOfWork) execute(act action) error {
 	switch act := act.(type) {
 	case startAttempt:
@@ -260,7 +260,7 @@ func (w *unitOfWork) fillAttempt(a *Attempt, seq uint64, most int) error {
 	return nil
 }
 
-// finishPending removes a pending notification and records what became of it.
+// finishPending removes a pending notification, and records and reports what became of it.
 func (w *unitOfWork) finishPending(seq uint64, kind string, r Record) error {
 	a, tried := w.endedAttempt.addressed(seq)
 	if !tried {
@@ -275,7 +275,7 @@ func (w *unitOfWork) finishPending(seq uint64, kind string, r Record) error {
 	return errors.Join(w.st.Delete(pendingName(seq)), w.st.setEnded(a.Notification.ID, r))
 }
 
-// giveUp gives up a notification.
+// giveUp gives up a notification: it emits a dead letter. If the receiver is expired, it tells the pages.
 func (w *unitOfWork) giveUp(a moveToDead) error {
 	p, err := w.st.pending(a.Seq)
 	if err != nil {
@@ -366,8 +366,8 @@ func (w *unitOfWork) logChanges(before Queue, acts []action) {
 	w.tx.OnCommit(w.logFunc(h, before, w.q))
 }
 
-// logFunc returns the function that logs h, with the queue before and after the message. Most messages
-// need none, so that only this function copies the queues.
+// logFunc returns the function that logs h, with the queue before and after the message. It copies the
+// queues: most messages log nothing, and need no copy.
 func (w *unitOfWork) logFunc(h logSummary, before, q Queue) func() {
 	return func() {
 		log := w.d.cfg.Logger.With("sink", w.key)
@@ -401,7 +401,7 @@ func (w *unitOfWork) logFunc(h logSummary, before, q Queue) func() {
 	}
 }
 
-// storeNote stores the note that the attempt in flight has set for a pending notification.
+// storeNote stores the note that the attempt in flight has set for the document of a pending notification.
 func (w *unitOfWork) storeNote(seq uint64, text *string) error {
 	if text == nil {
 		return nil
@@ -415,8 +415,8 @@ func (w *unitOfWork) storeNote(seq uint64, text *string) error {
 	return w.st.setNote(p.Addressed.Document, strings.ToValidUTF8(*text, ""), w.now)
 }
 
-// eventKey returns what events about the notification id are named by. A receiver that was
-// forgotten counts its attempts from one again, so Since is part of it.
+// eventKey returns what the IDs of events about the notification id are derived from. A receiver that was
+// forgotten counts its attempts from one again, so KnownSince is part of it.
 func (w *unitOfWork) eventKey(id string) string {
 	return w.key + " " + w.q.KnownSince.Format(time.RFC3339Nano) + " " + id
 }

@@ -226,7 +226,7 @@ func TestBadDeadLetters(t *testing.T) {
 	}
 }
 
-// countingTx counts what a transaction reads.
+// countingTx counts the values that a transaction reads.
 type countingTx struct {
 	*txtest.Tx
 	n *int

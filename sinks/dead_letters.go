@@ -22,7 +22,7 @@ const (
 	// keepLetters is how long a dead letter is kept.
 	keepLetters = 90 * 24 * time.Hour
 	// replayBatch limits the letters that one transaction replays or removes. After replayBytes
-	// in all it replays no further one. lookBatch limits the letters that it reads.
+	// in all it replays no further one. scanBatch limits the letters that it reads.
 	replayBatch = 500
 	replayBytes = 2 << 20
 	scanBatch   = 5000
@@ -81,7 +81,7 @@ func (d *DeadLetters) Process(_ context.Context, tx flow.Tx, m flow.Message) err
 	return s.save()
 }
 
-// store stores a letter behind the others. An earlier one with its ID is removed. The first
+// store appends a letter to the others. An earlier one with its ID is removed. The first
 // letter asks for a wake, and each wake asks for the next one.
 func (d *DeadLetters) store(tx flow.Tx, s *letterStore, m flow.Message) error {
 	var l flow.DeadLetter
@@ -126,7 +126,7 @@ func (d *DeadLetters) startReplay(tx flow.Tx, s *letterStore, m flow.Message) er
 	return nil
 }
 
-// continueReplay carries out a part of the oldest command.
+// continueReplay replays the next letters of the oldest command, as many as fit into one transaction.
 func (d *DeadLetters) continueReplay(tx flow.Tx, s *letterStore, key string) error {
 	chosen, err := s.nextSelected()
 	if err != nil {
@@ -213,7 +213,7 @@ func loadLetters(st flow.State) (*letterStore, error) {
 	return s, err
 }
 
-// save stores the fields of s, or deletes them if there is neither a letter nor a replay.
+// save stores the fields of s. It deletes them if there is neither a letter nor a replay.
 func (s *letterStore) save() error {
 	if s.Count == 0 && len(s.Replays) == 0 {
 		return s.state.Delete(nameLetters)
@@ -254,7 +254,8 @@ func (s *letterStore) remove(ls []Letter) error {
 }
 
 // nextSelected returns the next letters that the oldest command selects, and moves its From behind
-// them. Numbers without a letter belong to letters that were replayed or removed.
+// them. It ends the command behind the last letter. Numbers without a letter belong to letters that
+// were replayed or removed.
 func (s *letterStore) nextSelected() ([]Letter, error) {
 	r := &s.Replays[0]
 	var chosen []Letter

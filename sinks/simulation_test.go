@@ -44,7 +44,7 @@ type simulation struct {
 	sent  []flow.Message
 	// queue is what each receiver still has to get, in order.
 	queue map[string][]string
-	// ended says how a notification ended, by the kind of its observation, and at when.
+	// ended says how a notification ended, by the kind of its observation, and endedAt when.
 	ended   map[string]string
 	endedAt map[string]time.Time
 	// incarnations counts the subscriptions of each receiver that were withdrawn.
@@ -55,8 +55,8 @@ type simulation struct {
 	// the withdrawal of theirs was forgotten.
 	subscriptionOf map[string]string
 	unmarked       map[string]bool
-	// lastHealth is what was last told of a receiver, toldDead whether a dead letter was told
-	// since the last success, told what was told how often.
+	// lastHealth is the last health event of a receiver, deadReported whether a dead letter was
+	// reported since the last success, healthCounts how often each event came.
 	lastHealth   map[string]pipeline.HealthEvent
 	deadReported map[string]bool
 	healthCounts map[pipeline.HealthEvent]int
@@ -193,7 +193,7 @@ func poolSnapshot(p *pool) (map[string]receiverInfo, map[string]lease.Lease[uint
 	return maps.Clone(p.receivers), attempts
 }
 
-// checkEnd takes the first of a receiver's queue out.
+// checkEnd checks the end of a notification, and takes it out of its receiver's queue.
 func (w *simulation) checkEnd(o flow.Observation) {
 	if o.Kind == flow.KindAttempt {
 		return
@@ -263,7 +263,7 @@ func (w *simulation) checkEmitted(key string, ms []flow.Message) {
 	}
 }
 
-// storeLetter keeps a dead letter.
+// storeLetter keeps a dead letter, and returns the ID of its notification.
 func (w *simulation) storeLetter(m flow.Message) string {
 	var l flow.DeadLetter
 	if err := json.Unmarshal(m.Body, &l); err != nil {
@@ -310,7 +310,7 @@ func (w *simulation) checkHealth(key string, m flow.Message) {
 	}
 }
 
-// deadLetterSimulation keeps the dead letters.
+// deadLetterSimulation drives the DeadLetters of a simulation.
 type deadLetterSimulation struct{ store *txtest.Store }
 
 // handle gives m to a DeadLetters, now and then in a transaction that is lost first.
