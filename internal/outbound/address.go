@@ -19,10 +19,10 @@ func (e *AddressError) Error() string {
 		e.Addr, netip.PrefixFrom(e.Addr.WithZone(""), e.Addr.BitLen()))
 }
 
-// special are the global unicast networks that are not the public internet (the IANA
+// specialNetworks are the global unicast networks that are not the public internet (the IANA
 // special-purpose registries). IPv6 addresses outside 2000::/3 are refused without being
 // listed.
-var special = prefixes(
+var specialNetworks = parsePrefixes(
 	"0.0.0.0/8",       // this network
 	"10.0.0.0/8",      // private
 	"100.64.0.0/10",   // shared by carriers (CGNAT)
@@ -57,33 +57,33 @@ var (
 // allow. An IPv4 address within an IPv6 one counts as itself.
 func Check(addr netip.Addr, allow []netip.Prefix) error {
 	addr = addr.Unmap()
-	if permitted(addr.WithZone(""), allow) {
+	if isPermitted(addr.WithZone(""), allow) {
 		return nil
 	}
 	return &AddressError{Addr: addr}
 }
 
-func permitted(addr netip.Addr, allow []netip.Prefix) bool {
+func isPermitted(addr netip.Addr, allow []netip.Prefix) bool {
 	for _, p := range allow {
 		if p.Contains(addr) {
 			return true
 		}
 	}
-	inner := unwrap(addr)
+	inner := embeddedIPv4(addr)
 	if len(inner) == 0 {
-		return public(addr)
+		return isPublic(addr)
 	}
 	for _, in := range inner {
-		if !permitted(in, allow) {
+		if !isPermitted(in, allow) {
 			return false
 		}
 	}
 	return true
 }
 
-// unwrap returns the IPv4 addresses to which a packet for addr is forwarded, if addr belongs to
+// embeddedIPv4 returns the IPv4 addresses to which a packet for addr is forwarded, if addr belongs to
 // a transition mechanism.
-func unwrap(addr netip.Addr) []netip.Addr {
+func embeddedIPv4(addr netip.Addr) []netip.Addr {
 	if !addr.Is6() {
 		return nil
 	}
@@ -104,11 +104,11 @@ func unwrap(addr netip.Addr) []netip.Addr {
 	return nil
 }
 
-func public(addr netip.Addr) bool {
+func isPublic(addr netip.Addr) bool {
 	if addr.Is6() && !globalUnicast.Contains(addr) {
 		return false
 	}
-	for _, p := range special {
+	for _, p := range specialNetworks {
 		if p.Contains(addr) {
 			return false
 		}
@@ -140,7 +140,7 @@ func ParseAllow(networks []string) ([]netip.Prefix, error) {
 	return allow, nil
 }
 
-func prefixes(list ...string) []netip.Prefix {
+func parsePrefixes(list ...string) []netip.Prefix {
 	ps := make([]netip.Prefix, len(list))
 	for i, s := range list {
 		ps[i] = netip.MustParsePrefix(s)

@@ -79,7 +79,7 @@ type Dialer interface {
 // of c; Proxy must be a SOCKS proxy. A refusal wraps an *AddressError or the error of Permit.
 func NewDialer(c Config) Dialer {
 	if c.Proxy != nil {
-		return c.socks()
+		return c.newSocksDialer()
 	}
 	return &net.Dialer{
 		Timeout:  orDefault(c.DialTimeout, defaultDialTimeout),
@@ -128,7 +128,7 @@ func NewClient(c Config) *http.Client {
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout},
 	}
 	if c.Proxy != nil {
-		c.proxied(t)
+		c.useProxy(t)
 	} else {
 		t.DialContext = NewDialer(c).DialContext
 	}
@@ -155,9 +155,9 @@ type RedirectError struct {
 
 func (e *RedirectError) Error() string { return e.Reason }
 
-// private are the headers that only the host and port of the first request may get:
+// privateHeaders are the headers that only the host and port of the first request may get:
 // credentials, and validators, which can identify a visitor.
-var private = []string{"Authorization", "Proxy-Authorization", "Cookie", "If-None-Match", "If-Modified-Since"}
+var privateHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "If-None-Match", "If-Modified-Since"}
 
 // noRedirects returns the redirect response to the caller.
 func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -184,7 +184,7 @@ func Redirects(n int) func(*http.Request, []*http.Request) error {
 		}
 		// The client copies the headers of the first request into each following one.
 		if !sameServer(req.URL, via[0].URL) {
-			for _, name := range private {
+			for _, name := range privateHeaders {
 				req.Header.Del(name)
 			}
 		}

@@ -293,7 +293,7 @@ func TestRedirectsKeepHeadersFromOthers(t *testing.T) {
 	follow := func() error {
 		got = nil
 		req, _ := http.NewRequest(http.MethodGet, start, nil)
-		for _, name := range private {
+		for _, name := range privateHeaders {
 			req.Header.Set(name, "mine")
 		}
 		resp, err := c.Do(req)
@@ -307,7 +307,7 @@ func TestRedirectsKeepHeadersFromOthers(t *testing.T) {
 		if err := follow(); err != nil {
 			t.Fatalf("to %s: %v", location, err)
 		}
-		for _, name := range private {
+		for _, name := range privateHeaders {
 			if v := got.Get(name); v != "" {
 				t.Errorf("to %s: %s: %s was sent", location, name, v)
 			}
@@ -320,7 +320,7 @@ func TestRedirectsKeepHeadersFromOthers(t *testing.T) {
 	if err := follow(); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Concat(private, []string{"Referer"}) {
+	for _, name := range slices.Concat(privateHeaders, []string{"Referer"}) {
 		if got.Get(name) == "" {
 			t.Errorf("to the same server: %s is missing", name)
 		}

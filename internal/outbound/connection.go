@@ -120,7 +120,7 @@ func Register[C any, S pipeline.Sink](r *registry.Registry, kind string, connect
 	registry.AddSink(r, kind, func(c C, env registry.Env) (S, error) {
 		how := connection(&c)
 		how.Allow = env.AllowSinks
-		key := keyOf(*how)
+		key := connectionKey(*how)
 		if client, ok := clients[key]; ok {
 			how.Client = client
 		} else if sender, err := newSender(*how); err == nil { // build reports the error
@@ -131,8 +131,8 @@ func Register[C any, S pipeline.Sink](r *registry.Registry, kind string, connect
 	})
 }
 
-// keyOf returns a key that is equal for connections that can be shared.
-func keyOf(c registry.Connection) string {
+// connectionKey returns a key that is equal for connections that can be shared.
+func connectionKey(c registry.Connection) string {
 	var authorities [sha256.Size]byte
 	if text, err := os.ReadFile(c.CA); err == nil {
 		authorities = sha256.Sum256(text)
@@ -169,16 +169,16 @@ func parseProxy(raw string) (*url.URL, error) {
 // isSocks reports whether p is a SOCKS proxy, which carries any protocol.
 func isSocks(p *url.URL) bool { return p.Scheme == socksLocal || p.Scheme == socksRemote }
 
-// proxied makes t connect through the proxy of c. The proxy itself may have any address,
+// useProxy makes t connect through the proxy of c. The proxy itself may have any address,
 // because the operator chose it.
-func (c Config) proxied(t *http.Transport) {
+func (c Config) useProxy(t *http.Transport) {
 	if isSocks(c.Proxy) {
-		t.DialContext = c.socks().DialContext
+		t.DialContext = c.newSocksDialer().DialContext
 		return
 	}
-	t.DialContext = c.toProxy().DialContext
+	t.DialContext = c.proxyDialer().DialContext
 	t.Proxy = func(r *http.Request) (*url.URL, error) {
-		if _, err := c.target(r.Context(), r.URL.Hostname()); err != nil {
+		if _, err := c.resolveTarget(r.Context(), r.URL.Hostname()); err != nil {
 			return nil, err
 		}
 		return c.Proxy, nil
@@ -198,8 +198,8 @@ func (e *ProxyError) Error() string {
 	return fmt.Sprintf("the proxy answered %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// toProxy returns the dialer for the proxy itself.
-func (c Config) toProxy() *net.Dialer {
+// proxyDialer returns the dialer for the proxy itself.
+func (c Config) proxyDialer() *net.Dialer {
 	return &net.Dialer{Timeout: orDefault(c.DialTimeout, defaultDialTimeout), Resolver: c.Resolver}
 }
 
@@ -209,8 +209,8 @@ type socksDialer struct {
 	proxy proxy.ContextDialer
 }
 
-// socks returns the dialer through the proxy of c, which is a SOCKS proxy.
-func (c Config) socks() Dialer {
+// newSocksDialer returns the dialer through the proxy of c, which is a SOCKS proxy.
+func (c Config) newSocksDialer() Dialer {
 	u := c.Proxy
 	var auth *proxy.Auth
 	if u.User != nil {
@@ -221,7 +221,7 @@ func (c Config) socks() Dialer {
 	if port == "" {
 		port = "1080"
 	}
-	d, err := proxy.SOCKS5("tcp", net.JoinHostPort(u.Hostname(), port), auth, c.toProxy())
+	d, err := proxy.SOCKS5("tcp", net.JoinHostPort(u.Hostname(), port), auth, c.proxyDialer())
 	if err != nil {
 		panic(fmt.Sprintf("outbound: %v", err)) // cannot happen
 	}
@@ -235,7 +235,7 @@ func (d *socksDialer) DialContext(ctx context.Context, network, address string) 
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := d.c.target(ctx, host)
+	addrs, err := d.c.resolveTarget(ctx, host)
 	switch {
 	case err != nil:
 		return nil, err
@@ -247,10 +247,10 @@ func (d *socksDialer) DialContext(ctx context.Context, network, address string) 
 	return d.proxy.DialContext(ctx, network, address)
 }
 
-// target returns the addresses of host, to which a proxy will connect, or an error if one of
+// resolveTarget returns the addresses of host, to which a proxy will connect, or an error if one of
 // them is not permitted. It returns none if host cannot be looked up here, because the proxy
 // may know it.
-func (c Config) target(ctx context.Context, host string) ([]netip.Addr, error) {
+func (c Config) resolveTarget(ctx context.Context, host string) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, orDefault(c.DialTimeout, defaultDialTimeout))
 	defer cancel()
 	resolver := c.Resolver

@@ -22,8 +22,8 @@ import (
 	"github.com/vokter/vokter/test/testcert"
 )
 
-// files writes the parts of cert as PEM files, and returns their names.
-func files(t *testing.T, cert tls.Certificate) (certFile, keyFile string) {
+// writeCertFiles writes the parts of cert as PEM files, and returns their names.
+func writeCertFiles(t *testing.T, cert tls.Certificate) (certFile, keyFile string) {
 	t.Helper()
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	if err != nil {
@@ -63,8 +63,8 @@ func TestCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca, _ := files(t, served)
-	certFile, keyFile := files(t, first)
+	ca, _ := writeCertFiles(t, served)
+	certFile, keyFile := writeCertFiles(t, first)
 	c := registry.Connection{CA: ca, Cert: certFile, Key: keyFile, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	s, err := newSender(c)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestCertificates(t *testing.T) {
 	if err := post(s); err != nil || !bytes.Equal(shown, first.Certificate[0]) {
 		t.Errorf("%v, the client showed its certificate: %v", err, bytes.Equal(shown, first.Certificate[0]))
 	}
-	newCert, newKey := files(t, second)
+	newCert, newKey := writeCertFiles(t, second)
 	for from, to := range map[string]string{newCert: certFile, newKey: keyFile} {
 		if err := os.Rename(from, to); err != nil {
 			t.Fatal(err)
@@ -112,8 +112,8 @@ func TestBadConnections(t *testing.T) {
 	}
 	cert, _ := testcert.New(t, "127.0.0.1", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	other, _ := testcert.New(t, "127.0.0.1", time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
-	certFile, keyFile := files(t, cert)
-	_, otherKey := files(t, other)
+	certFile, keyFile := writeCertFiles(t, cert)
+	_, otherKey := writeCertFiles(t, other)
 	for _, tt := range []struct {
 		c           registry.Connection
 		field, says string

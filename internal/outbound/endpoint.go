@@ -18,8 +18,8 @@ import (
 
 // Endpoint is the URL that a sink posts to. It is safe for concurrent use.
 type Endpoint struct {
-	url  *url.URL
-	post Sender
+	url    *url.URL
+	sender Sender
 }
 
 // minSegment is the length from which a path segment counts as a token.
@@ -29,24 +29,24 @@ const minSegment = 16
 // whether a notification is delivered, unless StatusDecides is called. Its errors contain
 // neither secrets nor the parts of u that only the receiver should see.
 func NewEndpoint(u *url.URL, sender Sender, secrets ...string) *Endpoint {
-	e := &Endpoint{url: u, post: sender}
-	e.post.BodyDecides = true
-	e.post.Secrets.AddURL(u)
-	e.post.Secrets.Add(secrets...)
+	e := &Endpoint{url: u, sender: sender}
+	e.sender.BodyDecides = true
+	e.sender.Secrets.AddURL(u)
+	e.sender.Secrets.Add(secrets...)
 	for segment := range strings.SplitSeq(u.Path, "/") {
 		if len(segment) >= minSegment {
-			e.post.Secrets.Add(segment)
+			e.sender.Secrets.Add(segment)
 		}
 	}
 	for _, values := range u.Query() {
-		e.post.Secrets.Add(values...)
+		e.sender.Secrets.Add(values...)
 	}
 	return e
 }
 
 // StatusDecides makes the status alone decide whether a notification is delivered.
 func (e *Endpoint) StatusDecides() *Endpoint {
-	e.post.BodyDecides = false
+	e.sender.BodyDecides = false
 	return e
 }
 
@@ -66,15 +66,15 @@ func (e *Endpoint) Send(ctx context.Context, method string, u *url.URL, h http.H
 	return verdict(a)
 }
 
-// maxSaid limits the text of a receiver in an error, in runes.
-const maxSaid = 200
+// maxReceiverText limits the text of a receiver in an error, in runes.
+const maxReceiverText = 200
 
 // Because adds the receiver's reason to err. The class of err stays.
 func (e *Endpoint) Because(err error, reason string) error {
-	if reason = e.post.Secrets.Clean(render.Clean(reason)); err == nil || reason == "" {
+	if reason = e.sender.Secrets.Clean(render.Clean(reason)); err == nil || reason == "" {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, render.Short(reason, maxSaid))
+	return fmt.Errorf("%w: %s", err, render.Short(reason, maxReceiverText))
 }
 
 // Limit marks err as a limit of the receiver. The next attempt is made after seconds, from the
@@ -113,7 +113,7 @@ func JSON(v any) []byte {
 func (e *Endpoint) Do(ctx context.Context, method string, u *url.URL, h http.Header, body []byte) (*Answer, error) {
 	all := http.Header{"Content-Type": {"application/json"}}
 	maps.Copy(all, h)
-	return e.post.Do(ctx, method, u, all, body)
+	return e.sender.Do(ctx, method, u, all, body)
 }
 
 // Token reports whether s can be a token in a header: visible characters of ASCII only.

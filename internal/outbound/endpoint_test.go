@@ -76,8 +76,8 @@ func TestBecause(t *testing.T) {
 	}
 }
 
-// kinds are the sinks, with what their receivers answer.
-var kinds = []struct {
+// sinkKinds are the sinks, with what their receivers answer.
+var sinkKinds = []struct {
 	name, accept string
 	build        func(rawURL string) (pipeline.Sink, error)
 }{
@@ -110,7 +110,7 @@ var kinds = []struct {
 func BenchmarkDeliver(b *testing.B) {
 	n := chattest.Notification()
 	n.Diffs = n.Diffs[:3]
-	for _, kind := range kinds {
+	for _, kind := range sinkKinds {
 		b.Run(kind.name, func(b *testing.B) {
 			var first *http.Request
 			var body []byte

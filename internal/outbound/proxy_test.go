@@ -101,8 +101,8 @@ func (s *socksServer) serve(c net.Conn) error {
 	return err
 }
 
-// names is what the resolver of these tests knows.
-func names(name string) []string {
+// resolveTestName is what the resolver of these tests knows.
+func resolveTestName(name string) []string {
 	return map[string][]string{
 		"public.example": {"93.184.216.34"}, "private.example": {"10.0.0.1"}, "mixed.example": {"93.184.216.34", "10.0.0.1"},
 	}[name]
@@ -152,7 +152,7 @@ func TestProxies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := Config{Proxy: u, Resolver: fakeDNS(names)}
+			c := Config{Proxy: u, Resolver: fakeDNS(resolveTestName)}
 			if tt.allow != "" {
 				c.Allow = []netip.Prefix{netip.MustParsePrefix(tt.allow)}
 			}
@@ -182,7 +182,7 @@ func TestProxies(t *testing.T) {
 			if string(body) != "hello from "+tt.host {
 				t.Errorf("%s through %s: got %s %q", tt.host, name, resp.Status, body)
 			}
-			want := map[string]string{"http": tt.host, "socks5h": tt.host + ":80", "socks5": strings.Join(append(names(tt.host), tt.host)[:1], "") + ":80"}[name]
+			want := map[string]string{"http": tt.host, "socks5h": tt.host + ":80", "socks5": strings.Join(append(resolveTestName(tt.host), tt.host)[:1], "") + ":80"}[name]
 			if len(through) != 1 || through[0] != want {
 				t.Errorf("%s through %s: the proxy was asked for %q, want %q", tt.host, name, through, want)
 			}
@@ -226,7 +226,7 @@ func TestTunnels(t *testing.T) {
 		t.Fatal(err)
 	}
 	roots := target.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	client := NewClient(Config{Proxy: u, RootCAs: roots, Resolver: fakeDNS(names)})
+	client := NewClient(Config{Proxy: u, RootCAs: roots, Resolver: fakeDNS(resolveTestName)})
 	resp, err := client.Get("https://example.com/") // the name in the certificate of httptest
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestProxyThatIsAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewClient(Config{Proxy: u, Resolver: fakeDNS(names)}).Do(r); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		if _, err := NewClient(Config{Proxy: u, Resolver: fakeDNS(resolveTestName)}).Do(r); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
 			t.Errorf("%s: got %v", scheme, err)
 		}
 		cancel()

@@ -19,9 +19,9 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// reason returns the text of a network error without parts that differ between attempts, such
+// errorText returns the text of a network error without parts that differ between attempts, such
 // as local ports and times. So repeated failures have the same text.
-func reason(err error) string {
+func errorText(err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		if e.IsTimeout {
 			return fmt.Sprintf("looking up %s timed out", e.Name)
@@ -39,7 +39,7 @@ func reason(err error) string {
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		if e.Op == "proxyconnect" || e.Op == "socks connect" { // of net/http and of x/net/proxy
-			return "the proxy: " + reason(e.Err)
+			return "the proxy: " + errorText(e.Err)
 		}
 		cause := e.Err
 		if sys, ok := errors.AsType[*os.SyscallError](cause); ok {
@@ -131,19 +131,19 @@ func (s *Scrubber) Clean(text string) string {
 	return text
 }
 
-// scrubbed is an error whose text was cleaned.
-type scrubbed struct {
+// cleanedError is an error whose text was cleaned.
+type cleanedError struct {
 	text string
 	err  error
 }
 
-func (e *scrubbed) Error() string { return e.text }
-func (e *scrubbed) Unwrap() error { return e.err }
+func (e *cleanedError) Error() string { return e.text }
+func (e *cleanedError) Unwrap() error { return e.err }
 
 // maxReason is the largest length of an error text, in runes: it can quote the other side.
 const maxReason = 300
 
 // Wrap returns err with a short text that holds none of the secrets.
 func (s *Scrubber) Wrap(what string, err error) error {
-	return &scrubbed{render.Short(s.Clean(render.Clean(what+": "+reason(err))), maxReason), err}
+	return &cleanedError{render.Short(s.Clean(render.Clean(what+": "+errorText(err))), maxReason), err}
 }

@@ -30,8 +30,8 @@ const maxAnswer = 128 << 10
 // Timeouts for reading the body of an answer, so that an endless body does not block an
 // attempt: if the body decides, and if the status does.
 const (
-	readFor  = 15 * time.Second
-	drainFor = time.Second
+	bodyReadTimeout  = 15 * time.Second
+	bodyDrainTimeout = time.Second
 )
 
 // Sender makes requests. Client must come from NewClient, and Secrets must have all secrets. It
@@ -79,12 +79,12 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 	first, _ := again()
 	// Like http.NewRequest, but u is parsed already.
 	req := (&http.Request{
-		Method: method, URL: rooted(u), Host: u.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: method, URL: withRootedPath(u), Host: u.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: first, GetBody: again, ContentLength: int64(len(body)),
 	}).WithContext(traced)
 	resp, err := s.Client.Do(req)
 	if err != nil {
-		return nil, s.failure(ctx, err, wrote.Load())
+		return nil, s.classifyError(ctx, err, wrote.Load())
 	}
 	defer resp.Body.Close()
 	now := time.Now
@@ -94,25 +94,25 @@ func (s *Sender) Do(ctx context.Context, method string, u *url.URL, h http.Heade
 	a := &Answer{Status: resp.StatusCode, Header: resp.Header, url: u, now: now()}
 	// After a change of protocol the context would not end the read.
 	if a.Status != http.StatusSwitchingProtocols && resp.Body != http.NoBody {
-		limit := drainFor
+		limit := bodyDrainTimeout
 		if s.BodyDecides {
-			limit = readFor
+			limit = bodyReadTimeout
 		}
-		defer time.AfterFunc(limit, func() { cancel(errSlow) }).Stop()
+		defer time.AfterFunc(limit, func() { cancel(errBodyTimeout) }).Stop()
 		if a.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
 			a.Broken = s.Secrets.Wrap("the answer broke off", cmp.Or(ctx.Err(), context.Cause(reading), err))
 		}
 	}
-	if see, ok := observer(ctx); ok {
+	if see, ok := observerOf(ctx); ok {
 		see(statusText(a.Status))
 	}
 	return a, nil
 }
 
-var errSlow = errors.New("its end did not come in time")
+var errBodyTimeout = errors.New("its end did not come in time")
 
-// rooted returns u with a leading slash in its path, which JoinPath may leave out.
-func rooted(u *url.URL) *url.URL {
+// withRootedPath returns u with a leading slash in its path, which JoinPath may leave out.
+func withRootedPath(u *url.URL) *url.URL {
 	if u.Path == "" || u.Path[0] == '/' {
 		return u
 	}
@@ -134,19 +134,19 @@ func WithObserver(ctx context.Context, see func(status string)) context.Context 
 // Tell calls the observer of ctx, if there is one, with a status. Do does that itself; Tell is
 // for sinks with another protocol.
 func Tell(ctx context.Context, status string) {
-	if see, ok := observer(ctx); ok {
+	if see, ok := observerOf(ctx); ok {
 		see(status)
 	}
 }
 
-func observer(ctx context.Context) (see func(status string), ok bool) {
+func observerOf(ctx context.Context) (see func(status string), ok bool) {
 	see, ok = ctx.Value(observerKey{}).(func(status string))
 	return see, ok
 }
 
-// failure classifies err, because of which there is no answer. sent says that the whole request
+// classifyError classifies err, because of which there is no answer. sent says that the whole request
 // was written.
-func (s *Sender) failure(ctx context.Context, err error, sent bool) error {
+func (s *Sender) classifyError(ctx context.Context, err error, sent bool) error {
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err // the message of url.Error contains the URL
 	}
@@ -205,9 +205,9 @@ func (a *Answer) Err() error {
 	if code >= 200 && code <= 299 {
 		return nil
 	}
-	err := a.says()
+	err := a.statusError()
 	if code >= 300 && code <= 399 {
-		err = fmt.Errorf("%w%s; redirects are not followed", err, target(a))
+		err = fmt.Errorf("%w%s; redirects are not followed", err, redirectTarget(a))
 	}
 	if d, ok := a.RetryAfter(); ok {
 		err = failure.RetryAfter(err, d)
@@ -263,14 +263,14 @@ const (
 // Denied returns the error for an answer that refuses access for the reason what. Somebody must
 // fix that; the notification waits until then.
 func (a *Answer) Denied(what string) error {
-	err := fmt.Errorf("%s: %w", what, a.says())
+	err := fmt.Errorf("%s: %w", what, a.statusError())
 	if d, ok := a.RetryAfter(); ok {
 		err = failure.RetryAfter(err, d)
 	}
 	return failure.TellAtOnce(err)
 }
 
-func (a *Answer) says() error { return fmt.Errorf("answered %s", statusText(a.Status)) }
+func (a *Answer) statusError() error { return fmt.Errorf("answered %s", statusText(a.Status)) }
 
 // statusText returns code with its name.
 func statusText(code int) string {
@@ -280,16 +280,16 @@ func statusText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// maxTarget is the largest length of a redirect's target in an error, in runes.
-const maxTarget = 100
+// maxRedirectTarget is the largest length of a redirect's target in an error, in runes.
+const maxRedirectTarget = 100
 
-// target returns the target of a redirect without path and query, which may be secret.
-func target(a *Answer) string {
+// redirectTarget returns the target of a redirect without path and query, which may be secret.
+func redirectTarget(a *Answer) string {
 	u, err := a.url.Parse(a.Header.Get("Location"))
 	if a.Header.Get("Location") == "" || err != nil || u.Host == "" {
 		return ""
 	}
-	return ", to " + render.Short(render.Clean(u.Scheme+"://"+u.Host), maxTarget)
+	return ", to " + render.Short(render.Clean(u.Scheme+"://"+u.Host), maxRedirectTarget)
 }
 
 // MaxRetryAfter is the longest wait that a host can ask for.

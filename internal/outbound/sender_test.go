@@ -23,9 +23,9 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// ask makes a request that is answered with exactly answer, after which the connection stays
+// requestAnswer makes a request that is answered with exactly answer, after which the connection stays
 // open.
-func ask(ctx context.Context, t *testing.T, answer string) (*Answer, error) {
+func requestAnswer(ctx context.Context, t *testing.T, answer string) (*Answer, error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,23 +44,23 @@ func ask(ctx context.Context, t *testing.T, answer string) (*Answer, error) {
 			<-done
 		}
 	}()
-	s := local(t)
+	s := newLocalSender(t)
 	return s.Do(ctx, http.MethodPost, &url.URL{Scheme: "http", Host: ln.Addr().String()}, nil, []byte("x"))
 }
 
 // TestSwitchingProtocols: the context does not end the reading from a connection whose
 // protocol was changed, so that nothing must be read from it.
 func TestSwitchingProtocols(t *testing.T) {
-	a, err := ask(t.Context(), t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+	a, err := requestAnswer(t.Context(), t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 	if err != nil || a.Err() == nil {
 		t.Errorf("got %v, %v, want an answer that is a failure", a, err)
 	}
 }
 
-// slowly answers after no time, with a body whose last byte comes after d.
-type slowly struct{ d time.Duration }
+// slowTransport answers after no time, with a body whose last byte comes after d.
+type slowTransport struct{ d time.Duration }
 
-func (s slowly) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s slowTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	r, w := io.Pipe()
 	go func() {
 		_, _ = io.WriteString(w, "o")
@@ -94,7 +94,7 @@ func TestSlowBodies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tt.within)
 				defer cancel()
-				s := Sender{Client: &http.Client{Transport: slowly{tt.after}}, BodyDecides: tt.decides}
+				s := Sender{Client: &http.Client{Transport: slowTransport{tt.after}}, BodyDecides: tt.decides}
 				began := time.Now()
 				a, err := s.Do(ctx, http.MethodPost, &url.URL{Scheme: "http", Host: "example.com"}, nil, nil)
 				if err != nil || string(a.Body) != tt.want || time.Since(began) != tt.took || a.Err() != nil {
@@ -122,7 +122,7 @@ func TestReasonsAreShort(t *testing.T) {
 		"location":       "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: :" + long + "\r\n\r\n",
 		"content-length": "HTTP/1.1 200 OK\r\nContent-Length: " + long + "\r\n\r\n",
 	} {
-		_, err := ask(t.Context(), t, answer)
+		_, err := requestAnswer(t.Context(), t, answer)
 		if err == nil || render.Runes(err.Error()) > maxReason+4 {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -141,7 +141,7 @@ func TestReasonsOfBrokenAnswers(t *testing.T) {
 		"content-length": {ok + "Content-Length: -5\r\n\r\n", "no valid answer: the other side answered with an invalid Content-Length"},
 		"chunk":          {ok + "Transfer-Encoding: chunked\r\n\r\npwn\r\n", "the answer broke off: the other side answered with a damaged chunk"},
 	} {
-		a, err := ask(t.Context(), t, c.answer)
+		a, err := requestAnswer(t.Context(), t, c.answer)
 		if err == nil {
 			err = a.Broken
 		}
@@ -149,7 +149,7 @@ func TestReasonsOfBrokenAnswers(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
-	s := local(t)
+	s := newLocalSender(t)
 	closing := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // an unread request would reset the connection
 		panic(http.ErrAbortHandler)
@@ -175,8 +175,8 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// local returns a Sender to servers on this machine.
-func local(t *testing.T) Sender {
+// newLocalSender returns a Sender to servers on this machine.
+func newLocalSender(t *testing.T) Sender {
 	t.Helper()
 	s, err := newSender(registry.Connection{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
@@ -225,7 +225,7 @@ func TestObserver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := local(t)
+	s := newLocalSender(t)
 	var seen string
 	if _, err := s.Do(WithObserver(t.Context(), func(status string) { seen = status }), http.MethodGet, u, nil, nil); err != nil {
 		t.Fatal(err)
@@ -245,11 +245,11 @@ func TestReasonStaysTheSame(t *testing.T) {
 		{&net.DNSError{Name: "x.example", Err: "read udp 10.0.0.1:1", IsTimeout: true}, &net.DNSError{Name: "x.example", Err: "read udp 10.0.0.1:2", IsTimeout: true}},
 		{x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 1"}, x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2"}},
 	} {
-		if a, b := reason(tt.a), reason(tt.b); a != b {
+		if a, b := errorText(tt.a), errorText(tt.b); a != b {
 			t.Errorf("%q differs from %q", a, b)
 		}
 	}
-	if got, want := reason(reset(1)), "read: connection reset by peer"; got != want {
+	if got, want := errorText(reset(1)), "read: connection reset by peer"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -324,7 +324,7 @@ func TestRooted(t *testing.T) {
 		if in != "" {
 			u = u.JoinPath(in)
 		}
-		got := rooted(u)
+		got := withRootedPath(u)
 		if req := got.Scheme + "://" + got.Host + got.RequestURI(); req != want {
 			t.Errorf("%q: got %s, want %s", in, req, want)
 		}
