@@ -20,7 +20,7 @@ func TestBodyEscapes(t *testing.T) {
 	n := samples()[0].notification
 	n.Title = hostileText
 	n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Added, Keyword: hostileText, Text: hostileText, Snippet: hostileText})
-	title := clean(hostileText)
+	title := cleanText(hostileText)
 	for _, tt := range []struct {
 		source, mediaType, want string
 	}{
@@ -32,7 +32,7 @@ func TestBodyEscapes(t *testing.T) {
 		{`{"a": {{html .title | json}}}`, "application/json", HTML(title)},
 		{`{"a": "{{range $i, $d := .diffs}}{{if eq $i 2}}{{$d.snippet}}{{end}}{{end}}"}`, "application/json", title},
 		{`a={{.title}}`, "application/x-www-form-urlencoded", title},
-		{`a={{json .title}}`, "application/x-www-form-urlencoded", string(must(json.Marshal(title)))},
+		{`a={{json .title}}`, "application/x-www-form-urlencoded", string(mustBytes(json.Marshal(title)))},
 		{`{{.title}}`, "text/xml", HTML(title)},
 		{`{{.title}}`, "application/atom+xml", HTML(title)},
 		{`{{.title}}`, "text/plain", title},
@@ -76,7 +76,7 @@ func TestBodyEscapes(t *testing.T) {
 	}
 }
 
-func must(b []byte, err error) []byte {
+func mustBytes(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)
 	}

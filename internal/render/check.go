@@ -16,8 +16,8 @@ import (
 // values in it. So it is enough that each iteration checks whether the execution must end; see
 // rewrite.
 const (
-	maxNodes  = 10_000 // including called templates, once for each call
-	maxNested = 2      // loops within one another: the differences of the items of a digest
+	maxNodes     = 10_000 // including called templates, once for each call
+	maxLoopDepth = 2      // loops within one another: the differences of the items of a digest
 )
 
 // checker walks a template as an execution does, but takes each branch and each loop once.
@@ -33,7 +33,7 @@ func check(t *template.Template) error {
 	for _, part := range t.Templates() {
 		c := &checker{tmpl: t, calls: []string{part.Name()}}
 		if part.Tree != nil {
-			c.list(part.Tree, part.Root, 0)
+			c.checkList(part.Tree, part.Root, 0)
 		}
 		if c.err != nil {
 			return c.err
@@ -46,61 +46,61 @@ func check(t *template.Template) error {
 func (c *checker) refuse(tree *parse.Tree, n parse.Node, format string, args ...any) {
 	if c.err == nil {
 		where, _ := tree.ErrorContext(n)
-		c.err = explain(fmt.Errorf("template: %s: %s", where, fmt.Sprintf(format, args...)))
+		c.err = plainError(fmt.Errorf("template: %s: %s", where, fmt.Sprintf(format, args...)))
 	}
 }
 
-func (c *checker) list(tree *parse.Tree, l *parse.ListNode, loops int) {
+func (c *checker) checkList(tree *parse.Tree, l *parse.ListNode, loops int) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
-		c.node(tree, n, loops)
+		c.checkNode(tree, n, loops)
 	}
 }
 
-// count counts n, and reports whether to walk it.
-func (c *checker) count(tree *parse.Tree, n parse.Node) bool {
+// countNode counts n, and reports whether to walk it.
+func (c *checker) countNode(tree *parse.Tree, n parse.Node) bool {
 	if c.nodes++; c.nodes > maxNodes {
 		c.refuse(tree, n, "the template does more than %d things, counting what it calls as often as it calls it", maxNodes)
 	}
 	return c.err == nil
 }
 
-// node walks n, which is inside that number of loops.
-func (c *checker) node(tree *parse.Tree, n parse.Node, loops int) {
-	if !c.count(tree, n) {
+// checkNode walks n, which is inside that number of loops.
+func (c *checker) checkNode(tree *parse.Tree, n parse.Node, loops int) {
+	if !c.countNode(tree, n) {
 		return
 	}
 	switch n := n.(type) {
 	case *parse.ActionNode:
-		c.pipe(tree, n.Pipe)
+		c.checkPipe(tree, n.Pipe)
 	case *parse.IfNode:
-		c.branch(tree, &n.BranchNode, loops, loops)
+		c.checkBranch(tree, &n.BranchNode, loops, loops)
 	case *parse.WithNode:
-		c.branch(tree, &n.BranchNode, loops, loops)
+		c.checkBranch(tree, &n.BranchNode, loops, loops)
 	case *parse.RangeNode:
-		if !ofField(n.Pipe) {
+		if !isField(n.Pipe) {
 			c.refuse(tree, n, "range goes over a field such as .diffs only, not over a number or what is computed")
 		}
-		if loops >= maxNested {
-			c.refuse(tree, n, "more than %d loops within one another", maxNested)
+		if loops >= maxLoopDepth {
+			c.refuse(tree, n, "more than %d loops within one another", maxLoopDepth)
 		}
-		c.branch(tree, &n.BranchNode, loops+1, loops)
+		c.checkBranch(tree, &n.BranchNode, loops+1, loops)
 	case *parse.TemplateNode:
-		c.call(tree, n, loops)
+		c.checkCall(tree, n, loops)
 	}
 }
 
-func (c *checker) branch(tree *parse.Tree, b *parse.BranchNode, loops, otherwise int) {
-	c.pipe(tree, b.Pipe)
-	c.list(tree, b.List, loops)
-	c.list(tree, b.ElseList, otherwise)
+func (c *checker) checkBranch(tree *parse.Tree, b *parse.BranchNode, loops, otherwise int) {
+	c.checkPipe(tree, b.Pipe)
+	c.checkList(tree, b.List, loops)
+	c.checkList(tree, b.ElseList, otherwise)
 }
 
-// ofField reports whether p is only a field. A field is never a number, because the data has
+// isField reports whether p is only a field. A field is never a number, because the data has
 // none.
-func ofField(p *parse.PipeNode) bool {
+func isField(p *parse.PipeNode) bool {
 	if len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
 		return false
 	}
@@ -113,10 +113,10 @@ func ofField(p *parse.PipeNode) bool {
 	return false
 }
 
-// call walks the template that n calls.
-func (c *checker) call(tree *parse.Tree, n *parse.TemplateNode, loops int) {
+// checkCall walks the template that n calls.
+func (c *checker) checkCall(tree *parse.Tree, n *parse.TemplateNode, loops int) {
 	if n.Pipe != nil {
-		c.pipe(tree, n.Pipe)
+		c.checkPipe(tree, n.Pipe)
 	}
 	called := c.tmpl.Lookup(n.Name)
 	switch {
@@ -126,42 +126,42 @@ func (c *checker) call(tree *parse.Tree, n *parse.TemplateNode, loops int) {
 		c.refuse(tree, n, "the template %q calls itself", n.Name)
 	default:
 		c.calls = append(c.calls, n.Name)
-		c.list(called.Tree, called.Root, loops)
+		c.checkList(called.Tree, called.Root, loops)
 		c.calls = c.calls[:len(c.calls)-1]
 	}
 }
 
-// pipe walks the commands of a pipeline.
-func (c *checker) pipe(tree *parse.Tree, p *parse.PipeNode) {
+// checkPipe walks the commands of a pipeline.
+func (c *checker) checkPipe(tree *parse.Tree, p *parse.PipeNode) {
 	if p == nil {
 		return
 	}
 	for _, cmd := range p.Cmds {
 		for i, arg := range cmd.Args {
-			c.argument(tree, arg)
+			c.checkArgument(tree, arg)
 			if id, ok := arg.(*parse.IdentifierNode); ok {
-				c.function(tree, id, cmd.Args[i+1:])
+				c.checkFunction(tree, id, cmd.Args[i+1:])
 			}
 		}
 	}
 }
 
-func (c *checker) argument(tree *parse.Tree, n parse.Node) {
-	if !c.count(tree, n) {
+func (c *checker) checkArgument(tree *parse.Tree, n parse.Node) {
+	if !c.countNode(tree, n) {
 		return
 	}
 	switch n := n.(type) {
 	case *parse.PipeNode:
-		c.pipe(tree, n)
+		c.checkPipe(tree, n)
 	case *parse.ChainNode:
-		c.argument(tree, n.Node)
+		c.checkArgument(tree, n.Node)
 	}
 }
 
-// function refuses functions that are not on the list, and formats whose output could be large.
-func (c *checker) function(tree *parse.Tree, id *parse.IdentifierNode, args []parse.Node) {
+// checkFunction refuses functions that are not on the list, and formats whose output could be large.
+func (c *checker) checkFunction(tree *parse.Tree, id *parse.IdentifierNode, args []parse.Node) {
 	if _, ours := functions[id.Ident]; !ours && !slices.Contains(builtins, id.Ident) {
-		c.refuse(tree, id, "%s", noFunction(id.Ident))
+		c.refuse(tree, id, "%s", unknownFunctionText(id.Ident))
 		return
 	}
 	if id.Ident != "printf" {
@@ -171,20 +171,20 @@ func (c *checker) function(tree *parse.Tree, id *parse.IdentifierNode, args []pa
 	if len(args) > 0 {
 		format, ok = args[0].(*parse.StringNode)
 	}
-	if !ok || !plainFormat(format.Text) {
+	if !ok || !isPlainFormat(format.Text) {
 		c.refuse(tree, id, "printf needs a format in quotes with no verbs but %%s, %%q, %%d, %%v and %%%%, without width or precision")
 	}
 }
 
-func noFunction(name string) string {
+func unknownFunctionText(name string) string {
 	return fmt.Sprintf("there is no function %q; %s", name, nearest.Hint(name, functionNames()))
 }
 
-// noField returns the error text for a field that the data does not have there.
-func noField(name string) string {
-	whole := data(pipeline.Notification{})
-	parts := slices.Concat(slices.Collect(maps.Keys(diffs([]pipeline.Diff{{}})[0])),
-		slices.Collect(maps.Keys(items([]pipeline.Item{{}}, nil)[0])), slices.Collect(maps.Keys(health(&pipeline.Health{}))))
+// unknownFieldText returns the error text for a field that the data does not have there.
+func unknownFieldText(name string) string {
+	whole := templateData(pipeline.Notification{})
+	parts := slices.Concat(slices.Collect(maps.Keys(diffData([]pipeline.Diff{{}})[0])),
+		slices.Collect(maps.Keys(itemData([]pipeline.Item{{}}, nil)[0])), slices.Collect(maps.Keys(healthData(&pipeline.Health{}))))
 	if _, ok := whole[name]; ok {
 		return fmt.Sprintf("there is no field .%s here; within range and with write $.%s", name, name)
 	}
@@ -194,8 +194,8 @@ func noField(name string) string {
 	return fmt.Sprintf("there is no field %q; %s", name, nearest.Hint(name, slices.AppendSeq(parts, maps.Keys(whole))))
 }
 
-// plainFormat reports whether format has only verbs without width, precision and flags.
-func plainFormat(format string) bool {
+// isPlainFormat reports whether format has only verbs without width, precision and flags.
+func isPlainFormat(format string) bool {
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
 			continue
@@ -207,23 +207,23 @@ func plainFormat(format string) bool {
 	return true
 }
 
-// opened is an action that needs an {{end}}.
-type opened struct {
+// openAction is an action that needs an {{end}}.
+type openAction struct {
 	text string
 	line int
 }
 
-// unclosed returns the action of source that lacks its {{end}}, or "". text/template reports
+// findUnclosed returns the action of source that lacks its {{end}}, or "". text/template reports
 // only the end of the source.
-func unclosed(source string) string {
-	var open []opened
+func findUnclosed(source string) string {
+	var open []openAction
 	for at := 0; ; {
 		begin := strings.Index(source[at:], "{{")
 		if begin < 0 {
 			break
 		}
 		begin += at
-		end := endOf(source, begin)
+		end := actionEnd(source, begin)
 		if end < 0 {
 			return "" // the action is incomplete, which text/template reports
 		}
@@ -231,7 +231,7 @@ func unclosed(source string) string {
 		word, _, _ := strings.Cut(strings.TrimSuffix(body, "-"), " ")
 		switch strings.TrimSpace(word) {
 		case "if", "range", "with", "block", "define":
-			open = append(open, opened{source[begin:end], 1 + strings.Count(source[:begin], "\n")})
+			open = append(open, openAction{source[begin:end], 1 + strings.Count(source[:begin], "\n")})
 		case "end":
 			if len(open) == 0 {
 				return ""
@@ -247,9 +247,9 @@ func unclosed(source string) string {
 	return fmt.Sprintf("line %d: %s has no {{end}}; write one where it ends", last.line, Short(Clean(last.text), 60))
 }
 
-// endOf returns the index after the }} of the action that begins at begin, or -1 if there is
+// actionEnd returns the index after the }} of the action that begins at begin, or -1 if there is
 // none.
-func endOf(source string, begin int) int {
+func actionEnd(source string, begin int) int {
 	quote := byte(0)
 	if body := strings.TrimLeft(source[begin+2:], "- "); strings.HasPrefix(body, "/*") {
 		comment := strings.Index(source[begin:], "*/")

@@ -31,7 +31,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		`{{range .diffs}}{{range $.diffs}}{{range $.diffs}}{{end}}{{end}}{{end}}`:    "more than 2 loops",
 		`{{define "a"}}{{range .diffs}}{{range $.diffs}}{{end}}{{end}}{{end}}{{range .items}}{{template "a" .}}{{end}}`: "more than 2 loops",
 		`{{range .diffs}}{{else}}{{range .diffs}}{{range .diffs}}{{range .diffs}}{{end}}{{end}}{{end}}{{end}}`:          "more than 2 loops",
-		doubling(20):                                  "does more than",
+		doublingTemplates(20):                         "does more than",
 		`{{env "HOME"}}`:                              `no function "env"`,
 		`{{repeat 200000000 "x"}}`:                    `no function "repeat"`,
 		`{{until 20000000}}`:                          `no function "until"`,
@@ -58,8 +58,8 @@ func TestAttacksAreRefused(t *testing.T) {
 	}
 }
 
-// doubling calls templates that call two each, n deep.
-func doubling(n int) string {
+// doublingTemplates calls templates that call two each, n deep.
+func doublingTemplates(n int) string {
 	var b strings.Builder
 	for i := range n {
 		c, d := string(rune('a'+i)), string(rune('b'+i))
@@ -97,7 +97,7 @@ func TestDataIsText(t *testing.T) {
 		if s.notification.Health != nil {
 			s.notification.Health.Receiver, s.notification.Health.URLs = &pipeline.Receiver{Sink: "a"}, []string{"b"}
 		}
-		walk("", reflect.ValueOf(data(s.notification)))
+		walk("", reflect.ValueOf(templateData(s.notification)))
 	}
 }
 
@@ -136,17 +136,17 @@ func TestEverythingIsDocumented(t *testing.T) {
 	_, doc, _ := strings.Cut(string(b), "## Templates")
 	all := samples()
 	names := make(map[string]bool)
-	for k := range data(all[3].notification) {
+	for k := range templateData(all[3].notification) {
 		names[k] = true
 	}
-	for k := range health(all[3].notification.Health) {
+	for k := range healthData(all[3].notification.Health) {
 		names[k] = true
 	}
-	diffs := diffs(all[2].notification.Diffs)
+	diffs := diffData(all[2].notification.Diffs)
 	for k := range diffs[0] {
 		names[k] = true
 	}
-	for k := range items(all[2].notification.Items, diffs)[0] {
+	for k := range itemData(all[2].notification.Items, diffs)[0] {
 		names[k] = true
 	}
 	for _, s := range all {

@@ -16,105 +16,105 @@ import (
 // maxText is the largest size of each text of a notification, in bytes.
 const maxText = 16 << 10
 
-// data returns n as a template sees it: maps, lists and texts. It has no Go types, whose
+// templateData returns n as a template sees it: maps, lists and texts. It has no Go types, whose
 // methods a template could call, and no numbers, to which a template could count. All names
 // exist for every n; those that do not apply are empty.
-func data(n pipeline.Notification) map[string]any {
+func templateData(n pipeline.Notification) map[string]any {
 	m := MessageOf(n, Budget{Lines: 1})
-	all := diffs(n.Diffs)
+	all := diffData(n.Diffs)
 	return map[string]any{
-		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": moment(n.Time), "version": number(n.Version),
-		"headline": m.Headline, "details": strings.TrimSpace(Below(MessageOf(n, shown))), "title": m.Title, "url": cmp.Or(m.URL, Page(n.URL)), "host": host(m.URL), "link": m.Link, "reason": m.Reason,
-		"client": clean(n.Client), "severity": n.Severity, "channel": clean(n.Channel), "language": clean(n.Language), "truncated": truth(n.Truncated), "omitted": number(uint64(n.Omitted)),
-		"tags": cleaned(n.Tags), "value": valueOf(n.Value), "keywords": keywords(n.Diffs), "diffs": all, "items": items(n.Items, all), "health": health(n.Health),
+		"status": n.Status, "type": n.Type, "id": n.ID, "change": n.Change, "timestamp": formatTime(n.Time), "version": formatNumber(n.Version),
+		"headline": m.Headline, "details": strings.TrimSpace(Below(MessageOf(n, detailsBudget))), "title": m.Title, "url": cmp.Or(m.URL, Page(n.URL)), "host": hostOf(m.URL), "link": m.Link, "reason": m.Reason,
+		"client": cleanText(n.Client), "severity": n.Severity, "channel": cleanText(n.Channel), "language": cleanText(n.Language), "truncated": formatBool(n.Truncated), "omitted": formatNumber(uint64(n.Omitted)),
+		"tags": cleanTexts(n.Tags), "value": valueData(n.Value), "keywords": keywordData(n.Diffs), "diffs": all, "items": itemData(n.Items, all), "health": healthData(n.Health),
 	}
 }
 
-// shown is the budget of the text below the headline.
-var shown = Budget{Total: 3000, Lines: 20}
+// detailsBudget is the budget of the text below the headline.
+var detailsBudget = Budget{Total: 3000, Lines: 20}
 
-func diffs(list []pipeline.Diff) []map[string]string {
+func diffData(list []pipeline.Diff) []map[string]string {
 	out := make([]map[string]string, len(list))
 	for i, d := range list {
 		out[i] = map[string]string{
-			"event": string(d.Event), "keyword": clean(d.Keyword), "text": clean(d.Text), "snippet": clean(d.Snippet), "row": clean(d.Row), "edit": number(uint64(d.Edit)),
+			"event": string(d.Event), "keyword": cleanText(d.Keyword), "text": cleanText(d.Text), "snippet": cleanText(d.Snippet), "row": cleanText(d.Row), "edit": formatNumber(uint64(d.Edit)),
 		}
 	}
 	return out
 }
 
-// keywords lists the keywords of diffs, each once.
-func keywords(diffs []pipeline.Diff) []string {
+// keywordData lists the keywords of diffs, each once.
+func keywordData(diffs []pipeline.Diff) []string {
 	var list []string
 	for _, d := range diffs {
-		if k := clean(d.Keyword); k != "" && !slices.Contains(list, k) {
+		if k := cleanText(d.Keyword); k != "" && !slices.Contains(list, k) {
 			list = append(list, k)
 		}
 	}
 	return list
 }
 
-// valueOf returns the data of v. All its values are empty if v is nil.
-func valueOf(v *pipeline.ValueChange) map[string]string {
+// valueData returns the data of v. All its values are empty if v is nil.
+func valueData(v *pipeline.ValueChange) map[string]string {
 	if v == nil {
 		v = &pipeline.ValueChange{}
 	}
-	return map[string]string{"name": v.Name, "old": clean(v.Old), "new": clean(v.New), "unit": clean(v.Unit), "condition": clean(v.Condition)}
+	return map[string]string{"name": v.Name, "old": cleanText(v.Old), "new": cleanText(v.New), "unit": cleanText(v.Unit), "condition": cleanText(v.Condition)}
 }
 
-// cleaned returns texts as a template may have them.
-func cleaned(texts []string) []string {
+// cleanTexts returns texts as a template may have them.
+func cleanTexts(texts []string) []string {
 	out := make([]string, len(texts))
 	for i, t := range texts {
-		out[i] = clean(t)
+		out[i] = cleanText(t)
 	}
 	return out
 }
 
-// items returns the items of a digest, each with its diffs from all.
-func items(list []pipeline.Item, all []map[string]string) []map[string]any {
+// itemData returns the items of a digest, each with its diffs from all.
+func itemData(list []pipeline.Item, all []map[string]string) []map[string]any {
 	out := make([]map[string]any, len(list))
 	for i, item := range list {
 		n := min(max(item.Diffs, 0), len(all))
 		out[i] = map[string]any{
-			"id": item.ID, "timestamp": moment(item.Time), "version": number(item.Version), "title": clean(item.Title), "url": address(item.URL), "client": clean(item.Client), "severity": item.Severity,
-			"change": item.Change, "value": valueOf(item.Value), "diffs": all[:n], "truncated": truth(item.Truncated), "omitted": number(uint64(item.Omitted)),
+			"id": item.ID, "timestamp": formatTime(item.Time), "version": formatNumber(item.Version), "title": cleanText(item.Title), "url": pageAddress(item.URL), "client": cleanText(item.Client), "severity": item.Severity,
+			"change": item.Change, "value": valueData(item.Value), "diffs": all[:n], "truncated": formatBool(item.Truncated), "omitted": formatNumber(uint64(item.Omitted)),
 		}
 		all = all[n:]
 	}
 	return out
 }
 
-// health returns the data of h. All its values are empty if h is nil.
-func health(h *pipeline.Health) map[string]any {
+// healthData returns the data of h. All its values are empty if h is nil.
+func healthData(h *pipeline.Health) map[string]any {
 	if h == nil {
 		return map[string]any{}
 	}
 	d := map[string]any{
-		"id": h.ID, "event": string(h.Event), "time": moment(h.Time), "url": address(h.URL), "document": clean(h.Document),
-		"receiver": "", "class": clean(h.Class), "reason": clean(h.Reason), "since": moment(h.Since), "count": strconv.Itoa(h.Count),
+		"id": h.ID, "event": string(h.Event), "time": formatTime(h.Time), "url": pageAddress(h.URL), "document": cleanText(h.Document),
+		"receiver": "", "class": cleanText(h.Class), "reason": cleanText(h.Reason), "since": formatTime(h.Since), "count": strconv.Itoa(h.Count),
 	}
 	if h.Receiver != nil {
-		d["receiver"] = clean(h.Receiver.Sink)
+		d["receiver"] = cleanText(h.Receiver.Sink)
 	}
 	urls := make([]string, len(h.URLs))
 	for i, u := range h.URLs {
-		urls[i] = address(u)
+		urls[i] = pageAddress(u)
 	}
 	d["urls"] = urls
 	return d
 }
 
-// address returns the URL of a page without user information, or, if it is no http or https
+// pageAddress returns the URL of a page without user information, or, if it is no http or https
 // URL, a name of the page.
-func address(raw string) string {
+func pageAddress(raw string) string {
 	if u := MessageOf(pipeline.Notification{URL: raw}, Budget{}).URL; u != "" {
 		return u
 	}
 	return Page(raw)
 }
 
-func host(raw string) string {
+func hostOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return ""
@@ -122,29 +122,29 @@ func host(raw string) string {
 	return u.Host
 }
 
-func moment(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
 }
 
-func number(n uint64) string {
+func formatNumber(n uint64) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.FormatUint(n, 10)
 }
 
-func truth(b bool) string {
+func formatBool(b bool) string {
 	if b {
 		return "true"
 	}
 	return ""
 }
 
-// clean returns s in one line, without control characters.
-func clean(s string) string { return Cut(Clean(s), maxText, Bytes) }
+// cleanText returns s in one line, without control characters.
+func cleanText(s string) string { return Cut(Clean(s), maxText, Bytes) }
 
 // TryTemplate executes source on one notification of each sort and on one of a hostile page,
 // and returns the first error. It has the limits of Render. To protect the process completely,
@@ -155,7 +155,7 @@ func TryTemplate(source string) error {
 		return err
 	}
 	for _, s := range samples() {
-		if _, err := t.execute(context.Background(), s.notification, printing{}); err != nil {
+		if _, err := t.execute(context.Background(), s.notification, printOptions{}); err != nil {
 			return fmt.Errorf("fails for %s: %w", s.name, err)
 		}
 	}
@@ -206,15 +206,15 @@ func samples() []sample {
 		{"a page that was given up, which has no diffs", timeout},
 		{"a digest", digest},
 		{"a health event, which has no diffs", health},
-		{"a page that tries to break it", hostile(digest)},
+		{"a page that tries to break it", hostileSample(digest)},
 		{"the message of a test", test},
 		{"a subscription without keywords", every},
 	}
 }
 
-// hostile returns n with the texts of a page that attacks receivers, and with as many
+// hostileSample returns n with the texts of a page that attacks receivers, and with as many
 // differences as one notification can have.
-func hostile(n pipeline.Notification) pipeline.Notification {
+func hostileSample(n pipeline.Notification) pipeline.Notification {
 	text := "{{.}} {{range 9}} <!channel> <@U1> <http://x|y> </script> [a](http://b) @everyone `*_~| %s %1000000d \" ' \\ \u202e\x00\r\n" +
 		strings.Repeat("x", 100)
 	n.Title, n.Diffs, n.Items = text, nil, nil

@@ -10,34 +10,34 @@ import (
 // maxLooks is the largest number of spans of a line about an edit, after Looks has joined them.
 const maxLooks = 7
 
-// edit is one edit in a list of diffs.
-type edit struct {
+// countedLine is one edit in a list of diffs.
+type countedLine struct {
 	line  Line
 	diffs int // how many of the diffs it is
 }
 
-// editAt returns the edit at the beginning of diffs, which have no keyword. If removed text and the
+// editLine returns the edit at the beginning of diffs, which have no keyword. If removed text and the
 // added text in its place both fit into a line, it is the whole edit, else the first diff of it.
-func editAt(diffs []pipeline.Diff, r rows, b Budget) edit {
-	if isReplaced(diffs) {
-		if spans := replaced(diffs[0], diffs[1], r, b); spans != nil {
-			return edit{Line{Spans: spans}, 2}
+func editLine(diffs []pipeline.Diff, r rows, b Budget) countedLine {
+	if beginsReplacement(diffs) {
+		if spans := replacementSpans(diffs[0], diffs[1], r, b); spans != nil {
+			return countedLine{Line{Spans: spans}, 2}
 		}
 	}
-	d := difference{Diff: diffs[0], row: r.before(diffs[0])}
-	d.snippet, d.at, d.until = excerpt(d.Diff)
-	d.cutWithin(b)
-	return edit{d.line(), 1}
+	d := difference{Diff: diffs[0], row: r.rowPrefix(diffs[0])}
+	d.snippet, d.changeStart, d.changeEnd = splitSnippet(d.Diff)
+	d.fitExcerpt(b)
+	return countedLine{d.line(), 1}
 }
 
-// isReplaced reports whether diffs begin with a removed text and the added text in its place.
-func isReplaced(diffs []pipeline.Diff) bool {
+// beginsReplacement reports whether diffs begin with a removed text and the added text in its place.
+func beginsReplacement(diffs []pipeline.Diff) bool {
 	return len(diffs) > 1 && diffs[0].Edit != 0 && diffs[0].Edit == diffs[1].Edit &&
 		diffs[0].Event == pipeline.Removed && diffs[1].Event == pipeline.Added
 }
 
-// excerpt returns the snippet of d, and the range of it that changed.
-func excerpt(d pipeline.Diff) (snippet string, from, to int) {
+// splitSnippet returns the snippet of d, and the range of it that changed.
+func splitSnippet(d pipeline.Diff) (snippet string, from, to int) {
 	snippet, changed := Clean(d.Snippet), Clean(d.Text)
 	if from = strings.Index(snippet, changed); from < 0 {
 		return changed, 0, len(changed)
@@ -45,13 +45,13 @@ func excerpt(d pipeline.Diff) (snippet string, from, to int) {
 	return snippet, from, from + len(changed)
 }
 
-// replaced returns the spans of one line: the row, the removed text, the added text and the text around
+// replacementSpans returns the spans of one line: the row, the removed text, the added text and the text around
 // it. It returns nil if both texts are too long for one line.
-func replaced(removed, added pipeline.Diff, r rows, b Budget) []Span {
-	snippet, from, to := excerpt(added)
+func replacementSpans(removed, added pipeline.Diff, r rows, b Budget) []Span {
+	snippet, from, to := splitSnippet(added)
 	before, after := snippet[:from], snippet[to:]
-	changed := compared(strings.Fields(Clean(removed.Text)), strings.Fields(snippet[from:to]))
-	row := r.before(added)
+	changed := compareWords(strings.Fields(Clean(removed.Text)), strings.Fields(snippet[from:to]))
+	row := r.rowPrefix(added)
 	room := b.Line - b.Length(row)
 	for _, s := range changed {
 		room -= b.Length(s.Text)
@@ -59,12 +59,12 @@ func replaced(removed, added pipeline.Diff, r rows, b Budget) []Span {
 	if room < 0 {
 		return nil
 	}
-	before, after = end(before, room/2, b.Length), Cut(after, room/2, b.Length)
+	before, after = cutStart(before, room/2, b.Length), Cut(after, room/2, b.Length)
 	return slices.DeleteFunc(slices.Concat([]Span{{Text: row + before}}, changed, []Span{{Text: after}}), func(s Span) bool { return s.Text == "" })
 }
 
-// end returns s, or a mark and the end of s if s is longer than limit.
-func end(s string, limit int, length func(string) int) string {
+// cutStart returns s, or a mark and the end of s if s is longer than limit.
+func cutStart(s string, limit int, length func(string) int) string {
 	const mark = "... "
 	if length(s) <= limit {
 		return s
@@ -77,9 +77,9 @@ func end(s string, limit int, length func(string) int) string {
 	return ""
 }
 
-// compared returns the words of old and new as spans of what was removed, what was added and what
+// compareWords returns the words of old and new as spans of what was removed, what was added and what
 // both have. If these were many, all of old is removed and all of new is added.
-func compared(old, new []string) []Span {
+func compareWords(old, new []string) []Span {
 	spans := make([]Span, 0, maxLooks)
 	add := func(event pipeline.Event, words []string) {
 		if len(words) == 0 {
@@ -91,7 +91,7 @@ func compared(old, new []string) []Span {
 		}
 		spans = append(spans, Span{Text: text, Event: event})
 	}
-	common := inCommon(old, new)
+	common := commonWords(old, new)
 	for i, j := 0, 0; ; {
 		a, b := i, j
 		for i < len(old) && common[i] < 0 {
@@ -121,9 +121,9 @@ func compared(old, new []string) []Span {
 	return spans
 }
 
-// inCommon returns, for each word of old, its place in new, or -1 if a longest common subsequence
+// commonWords returns, for each word of old, its place in new, or -1 if a longest common subsequence
 // does not have it.
-func inCommon(old, new []string) []int {
+func commonWords(old, new []string) []int {
 	const most = 300 // words
 	place := make([]int, len(old))
 	for i := range place {
@@ -159,11 +159,11 @@ func inCommon(old, new []string) []int {
 	return place
 }
 
-// maxEdits is how many edits a headline names.
-const maxEdits = 3
+// maxHeadlineEdits is how many edits a headline names.
+const maxHeadlineEdits = 3
 
-// changed describes the edits among diffs for a headline, such as "10 → 12; added: argus".
-func changed(diffs []pipeline.Diff) string {
+// editsHeadline describes the edits among diffs for a headline, such as "10 → 12; added: argus".
+func editsHeadline(diffs []pipeline.Diff) string {
 	var said []string
 	r, n := rowsOf(diffs), 0
 	for len(diffs) > 0 {
@@ -172,20 +172,20 @@ func changed(diffs []pipeline.Diff) string {
 		case diffs[0].Keyword != "":
 			diffs = diffs[1:]
 			continue
-		case isReplaced(diffs):
-			d, text = 2, r.before(diffs[1])+short(diffs[0])+" → "+short(diffs[1])
+		case beginsReplacement(diffs):
+			d, text = 2, r.rowPrefix(diffs[1])+shortText(diffs[0])+" → "+shortText(diffs[1])
 		default:
-			text = string(diffs[0].Event) + ": " + r.before(diffs[0]) + short(diffs[0])
+			text = string(diffs[0].Event) + ": " + r.rowPrefix(diffs[0]) + shortText(diffs[0])
 		}
-		if diffs, n = diffs[d:], n+1; n <= maxEdits {
+		if diffs, n = diffs[d:], n+1; n <= maxHeadlineEdits {
 			said = append(said, text)
 		}
 	}
 	s := strings.Join(said, "; ")
-	if n > maxEdits {
+	if n > maxHeadlineEdits {
 		s = plural(n, "edit") + ": " + s
 	}
 	return s
 }
 
-func short(d pipeline.Diff) string { return Short(Clean(d.Text), maxKeyword) }
+func shortText(d pipeline.Diff) string { return Short(Clean(d.Text), maxKeyword) }

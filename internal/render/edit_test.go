@@ -7,16 +7,16 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// edited is a notification for a subscription without keywords.
-func edited(diffs ...pipeline.Diff) pipeline.Notification {
+// editNotification is a notification for a subscription without keywords.
+func editNotification(diffs ...pipeline.Diff) pipeline.Notification {
 	return pipeline.Notification{Status: pipeline.StatusOK, URL: "https://example.com/", ID: "N", Title: "Shop", Diffs: diffs}
 }
 
-func removed(edit int, text, snippet string) pipeline.Diff {
+func removedDiff(edit int, text, snippet string) pipeline.Diff {
 	return pipeline.Diff{Event: pipeline.Removed, Text: text, Snippet: snippet, Edit: edit}
 }
 
-func added(edit int, text, snippet string) pipeline.Diff {
+func addedDiff(edit int, text, snippet string) pipeline.Diff {
 	return pipeline.Diff{Event: pipeline.Added, Text: text, Snippet: snippet, Edit: edit}
 }
 
@@ -31,30 +31,30 @@ func TestEdits(t *testing.T) {
 		diffs []pipeline.Diff
 		want  string // without the title and the URL
 	}{
-		{"in rows", []pipeline.Diff{in("Lamp", removed(1, "4", "4 left")), in("Lamp", added(1, "7", "7 left")), in("Lantern", added(2, "new", "... new ..."))},
+		{"in rows", []pipeline.Diff{in("Lamp", removedDiff(1, "4", "4 left")), in("Lamp", addedDiff(1, "7", "7 left")), in("Lantern", addedDiff(2, "new", "... new ..."))},
 			"Lamp · 4 → 7; added: Lantern · new|~ Lamp · [-4-] {+7+} left|+ Lantern · ... {+new+} ..."},
-		{"in a new row", []pipeline.Diff{added(1, "Lamp", "Lamp"), in("Lamp", added(2, "7", "7 left"))},
+		{"in a new row", []pipeline.Diff{addedDiff(1, "Lamp", "Lamp"), in("Lamp", addedDiff(2, "7", "7 left"))},
 			"added: Lamp; added: 7|+ {+Lamp+}|+ {+7+} left"},
 		{"a keyword in a row", []pipeline.Diff{{Event: pipeline.Added, Keyword: "left", Text: "7", Snippet: "7 left", Row: "Lamp\n 3"}},
 			"added: left|+ left: Lamp 3 · 7 left"},
-		{"replaced", []pipeline.Diff{removed(1, "10", "Price: 10 EUR"), added(1, "12", "Price: 12 EUR")},
+		{"replaced", []pipeline.Diff{removedDiff(1, "10", "Price: 10 EUR"), addedDiff(1, "12", "Price: 12 EUR")},
 			"10 → 12|~ Price: [-10-] {+12+} EUR"},
-		{"words in common", []pipeline.Diff{removed(1, "x b y", "a x b y c"), added(1, "b z", "a b z c")},
+		{"words in common", []pipeline.Diff{removedDiff(1, "x b y", "a x b y c"), addedDiff(1, "b z", "a b z c")},
 			"x b y → b z|~ a [-x-] b [-y-] {+z+} c"},
-		{"many words in common", []pipeline.Diff{removed(1, "1 a 2 b 3 c 4", "1 a 2 b 3 c 4"), added(1, "5 a 6 b 7 c 8", "5 a 6 b 7 c 8")},
+		{"many words in common", []pipeline.Diff{removedDiff(1, "1 a 2 b 3 c 4", "1 a 2 b 3 c 4"), addedDiff(1, "5 a 6 b 7 c 8", "5 a 6 b 7 c 8")},
 			"1 a 2 b 3 c 4 → 5 a 6 b 7 c 8|~ [-1 a 2 b 3 c 4-] {+5 a 6 b 7 c 8+}"},
-		{"added and removed", []pipeline.Diff{added(1, "new", "a new thing"), removed(2, "gone", "... is gone ...")},
+		{"added and removed", []pipeline.Diff{addedDiff(1, "new", "a new thing"), removedDiff(2, "gone", "... is gone ...")},
 			"added: new; removed: gone|+ a {+new+} thing|- ... is [-gone-] ..."},
-		{"another edit", []pipeline.Diff{removed(1, "10", "10"), added(2, "12", "12")},
+		{"another edit", []pipeline.Diff{removedDiff(1, "10", "10"), addedDiff(2, "12", "12")},
 			"removed: 10; added: 12|- [-10-]|+ {+12+}"},
-		{"too long for one line", []pipeline.Diff{removed(1, "old "+long, "old "+long), added(1, "new", "new")},
+		{"too long for one line", []pipeline.Diff{removedDiff(1, "old "+long, "old "+long), addedDiff(1, "new", "new")},
 			"old word word word word word word word word word word word ... → new|- [-old " + long[:len("word ")*41-1] + "-] ...|+ {+new+}"},
-		{"many edits", []pipeline.Diff{added(1, "a", "a"), added(2, "b", "b"), added(3, "c", "c"), added(4, "d", "d")},
+		{"many edits", []pipeline.Diff{addedDiff(1, "a", "a"), addedDiff(2, "b", "b"), addedDiff(3, "c", "c"), addedDiff(4, "d", "d")},
 			"4 edits: added: a; added: b; added: c|+ {+a+}|+ {+b+}|+ {+c+}|+ {+d+}"},
-		{"in a digest with keywords", []pipeline.Diff{{Event: pipeline.Added, Keyword: "zeus", Text: "Zeus", Snippet: "Zeus here"}, added(1, "a", "a")},
+		{"in a digest with keywords", []pipeline.Diff{{Event: pipeline.Added, Keyword: "zeus", Text: "Zeus", Snippet: "Zeus here"}, addedDiff(1, "a", "a")},
 			"added: zeus; added: a|+ zeus: Zeus here|+ {+a+}"},
 	} {
-		got := strings.Split(MessageOf(edited(tt.diffs...), Budget{}).Plain(), "\n")
+		got := strings.Split(MessageOf(editNotification(tt.diffs...), Budget{}).Plain(), "\n")
 		got = append(got[:1], got[4:]...)
 		if got := strings.Join(got, "|"); got != tt.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, got, tt.want)
@@ -63,7 +63,7 @@ func TestEdits(t *testing.T) {
 }
 
 func TestEditsInMarkdown(t *testing.T) {
-	m := MessageOf(edited(removed(1, "10", "Price: 10 EUR"), added(1, "12", "Price: 12 EUR"), added(2, "new", "new")), Budget{})
+	m := MessageOf(editNotification(removedDiff(1, "10", "Price: 10 EUR"), addedDiff(1, "12", "Price: 12 EUR"), addedDiff(2, "new", "new")), Budget{})
 	want := "\\~ changed\n> Price: ~~10~~ **12** EUR\n\n\\+ added\n> **new**"
 	if got := AsMarkdown(m, func(s string) string { return s }); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -76,7 +76,7 @@ func TestEditsFitTheirBudget(t *testing.T) {
 		for _, word := range []string{"ab ", "long", "日本"} {
 			a, b := strings.Repeat(word, n)+"x", strings.Repeat(word, n)+"y"
 			around := strings.Repeat("around ", n)
-			m := MessageOf(edited(removed(1, a, around+a+around), added(1, b, around+b+around)), Budget{Line: 200})
+			m := MessageOf(editNotification(removedDiff(1, a, around+a+around), addedDiff(1, b, around+b+around)), Budget{Line: 200})
 			for _, l := range m.Lines {
 				if size := Runes(l.Text()); size > 200+len("[--]{++}")*2 || len(Looks(l)) > maxLooks {
 					t.Errorf("%d times %q: a line of %d characters in %d parts: %s", n, word, size, len(Looks(l)), l.Text())

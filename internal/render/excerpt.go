@@ -9,48 +9,48 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// usualSpans is the number of spans of most excerpts.
-const usualSpans = 5
+// typicalSpans is the number of spans of most excerpts.
+const typicalSpans = 5
 
 // difference is a difference with keywords found in it, near one another.
 type difference struct {
 	pipeline.Diff
-	found []string
-	diffs int // the number of the notification's diffs in it
+	keywords []string
+	diffs    int // the number of the notification's diffs in it
 	// snippet is the text from which the excerpt is cut. The first keyword is snippet[from:to],
 	// the changed text snippet[at:until]. A range is empty if it is not visible.
-	snippet   string
-	row       string // stands before the excerpt
-	from, to  int
-	at, until int
+	snippet                  string
+	row                      string // stands before the excerpt
+	keywordStart, keywordEnd int
+	changeStart, changeEnd   int
 	// spans are the excerpt, snippet[start:end].
 	spans      []Span
 	start, end int
 }
 
-// differences returns the diffs as lines. It joins those of one difference if one excerpt can show
+// diffLines returns the diffs as lines. It joins those of one difference if one excerpt can show
 // their keywords, and those of one edit.
-func differences(diffs []pipeline.Diff, b Budget) []edit {
-	var lines []edit
+func diffLines(diffs []pipeline.Diff, b Budget) []countedLine {
+	var lines []countedLine
 	r := rowsOf(diffs)
 	for len(diffs) > 0 {
 		n := 0
 		for n < len(diffs) && diffs[n].Keyword != "" {
 			n++
 		}
-		for _, d := range found(diffs[:n], r, b) {
-			lines = append(lines, edit{d.line(), d.diffs})
+		for _, d := range joinDifferences(diffs[:n], r, b) {
+			lines = append(lines, countedLine{d.line(), d.diffs})
 		}
 		for diffs = diffs[n:]; len(diffs) > 0 && diffs[0].Keyword == ""; {
-			e := editAt(diffs, r, b)
+			e := editLine(diffs, r, b)
 			lines, diffs = append(lines, e), diffs[e.diffs:]
 		}
 	}
 	return lines
 }
 
-// found joins the diffs of one difference if one excerpt can show their keywords.
-func found(diffs []pipeline.Diff, r rows, b Budget) []difference {
+// joinDifferences joins the diffs of one difference if one excerpt can show their keywords.
+func joinDifferences(diffs []pipeline.Diff, r rows, b Budget) []difference {
 	type place struct {
 		event         pipeline.Event
 		offset        int
@@ -71,7 +71,7 @@ func found(diffs []pipeline.Diff, r rows, b Budget) []difference {
 		}
 		keyword, changed := Clean(d.Keyword), Clean(d.Text)
 		start := strings.Index(snippet, changed)
-		from, to := find(snippet, words, keyword, max(start, 0))
+		from, to := findKeyword(snippet, words, keyword, max(start, 0))
 		p := place{d.Event, d.Offset, d.Text, d.Snippet, d.Row}
 		i := slices.IndexFunc(at[p], func(i int) bool {
 			return from == to || from >= found[i].start && to <= found[i].end
@@ -80,17 +80,17 @@ func found(diffs []pipeline.Diff, r rows, b Budget) []difference {
 			i = at[p][i]
 		} else {
 			i = len(found)
-			next := difference{Diff: d, snippet: snippet, row: r.before(d), from: from, to: to}
+			next := difference{Diff: d, snippet: snippet, row: r.rowPrefix(d), keywordStart: from, keywordEnd: to}
 			if start >= 0 {
-				next.at, next.until = start, start+len(changed)
+				next.changeStart, next.changeEnd = start, start+len(changed)
 			}
-			next.cutWithin(b)
+			next.fitExcerpt(b)
 			found = append(found, next)
 			at[p] = append(at[p], i)
 		}
 		found[i].diffs++
-		if k := Short(keyword, maxKeyword); !slices.Contains(found[i].found, k) {
-			found[i].found = append(found[i].found, k)
+		if k := Short(keyword, maxKeyword); !slices.Contains(found[i].keywords, k) {
+			found[i].keywords = append(found[i].keywords, k)
 		}
 	}
 	return found
@@ -98,19 +98,19 @@ func found(diffs []pipeline.Diff, r rows, b Budget) []difference {
 
 // line returns d as a line of a Message.
 func (d *difference) line() Line {
-	return Line{Event: d.Event, Keywords: d.found, Spans: d.spans}
+	return Line{Event: d.Event, Keywords: d.keywords, Spans: d.spans}
 }
 
-// cutWithin cuts an excerpt of at most b.Line, dots and row included, around the keyword, or around the
+// fitExcerpt cuts an excerpt of at most b.Line, dots and row included, around the keyword, or around the
 // changed text if the keyword is not visible.
-func (d *difference) cutWithin(b Budget) {
-	focus := d.at
-	if d.from < d.to {
-		focus = d.from
+func (d *difference) fitExcerpt(b Budget) {
+	focus := d.changeStart
+	if d.keywordStart < d.keywordEnd {
+		focus = d.keywordStart
 	}
 	for limit := b.Line; ; limit -= max(limit/8, 1) {
-		d.start, d.end = window(d.snippet, focus, limit)
-		d.spans = d.cut(d.start, d.end)
+		d.start, d.end = excerptRange(d.snippet, focus, limit)
+		d.spans = d.excerptSpans(d.start, d.end)
 		n := 0
 		for _, s := range d.spans {
 			n += b.Length(s.Text)
@@ -121,9 +121,9 @@ func (d *difference) cutWithin(b Budget) {
 	}
 }
 
-// cut returns the excerpt from start to end.
-func (d *difference) cut(start, end int) []Span {
-	spans := make([]Span, 0, usualSpans)
+// excerptSpans returns the excerpt from start to end.
+func (d *difference) excerptSpans(start, end int) []Span {
+	spans := make([]Span, 0, typicalSpans)
 	if d.row != "" {
 		spans = append(spans, Span{Text: d.row})
 	}
@@ -131,8 +131,8 @@ func (d *difference) cut(start, end int) []Span {
 		spans = append(spans, Span{Text: "... "})
 	}
 	style := func(i int) Span {
-		s := Span{Keyword: i >= d.from && i < d.to}
-		if i >= d.at && i < d.until {
+		s := Span{Keyword: i >= d.keywordStart && i < d.keywordEnd}
+		if i >= d.changeStart && i < d.changeEnd {
 			s.Event = d.Event
 		}
 		return s
@@ -152,34 +152,34 @@ func (d *difference) cut(start, end int) []Span {
 	return spans
 }
 
-// leeway is how many runes a cut may move to a blank.
-const leeway = 20
+// maxBlankShift is how many runes a cut may move to a blank.
+const maxBlankShift = 20
 
-// window returns the bytes [start, end) of s to show: about limit runes, so that what begins
+// excerptRange returns the bytes [start, end) of s to show: about limit runes, so that what begins
 // at byte at stays visible with a third of the limit before it. It cuts at blanks where
 // there are any near. at has to be the start of a rune.
-func window(s string, at, limit int) (start, end int) {
+func excerptRange(s string, at, limit int) (start, end int) {
 	total := utf8.RuneCountInString(s)
 	if total <= limit {
 		return 0, len(s)
 	}
 	before := utf8.RuneCountInString(s[:at])
 	first := max(min(before-limit/3, total-limit), 0)
-	start = skip(s, first)
-	end = start + skip(s[start:], limit)
-	if near := s[start:min(start+skip(s[start:], leeway), at)]; start > 0 && s[start-1] != ' ' {
+	start = byteIndex(s, first)
+	end = start + byteIndex(s[start:], limit)
+	if near := s[start:min(start+byteIndex(s[start:], maxBlankShift), at)]; start > 0 && s[start-1] != ' ' {
 		start += strings.IndexByte(near, ' ') + 1
 	}
 	if end < len(s) && s[end] != ' ' {
-		if i := strings.LastIndexByte(s[start:end], ' '); i >= 0 && utf8.RuneCountInString(s[start+i:end]) <= leeway {
+		if i := strings.LastIndexByte(s[start:end], ' '); i >= 0 && utf8.RuneCountInString(s[start+i:end]) <= maxBlankShift {
 			end = start + i
 		}
 	}
 	return start, end
 }
 
-// skip returns the length of the first n runes of s in bytes.
-func skip(s string, n int) int {
+// byteIndex returns the length of the first n runes of s in bytes.
+func byteIndex(s string, n int) int {
 	for i := range s {
 		if n == 0 {
 			return i
@@ -191,11 +191,11 @@ func skip(s string, n int) int {
 
 var english = text.NewLanguages().Normalizer("en")
 
-// find returns the range of keyword in s, whose tokens are words: the first one at or after
+// findKeyword returns the range of keyword in s, whose tokens are words: the first one at or after
 // byte from, or else the first one. It compares as strictly as possible. If the words of the
 // keyword are not adjacent, it returns the range of the first one. An empty range means that it
 // was not found.
-func find(s string, words []text.Token, keyword string, from int) (start, end int) {
+func findKeyword(s string, words []text.Token, keyword string, from int) (start, end int) {
 	wanted := text.Tokens(keyword)
 	forms := []text.Form{0, text.FormCase, text.FormCase | text.FormMarks, text.FormStem | text.FormMarks}
 	for n := len(wanted); n > 0; n = min(n-1, 1) {
@@ -205,7 +205,7 @@ func find(s string, words []text.Token, keyword string, from int) (start, end in
 				terms[i] = english.Term(keyword[w.Start:w.End], f)
 			}
 			for i := 0; i+n <= len(words); i++ {
-				if !equal(s, words[i:i+n], terms, f) {
+				if !matchTerms(s, words[i:i+n], terms, f) {
 					continue
 				}
 				if a, b := words[i].Start, words[i+n-1].End; b > from {
@@ -222,8 +222,8 @@ func find(s string, words []text.Token, keyword string, from int) (start, end in
 	return 0, 0
 }
 
-// equal reports whether words of s are the terms, in the form f.
-func equal(s string, words []text.Token, terms []string, f text.Form) bool {
+// matchTerms reports whether words of s are the terms, in the form f.
+func matchTerms(s string, words []text.Token, terms []string, f text.Form) bool {
 	for i, t := range words {
 		if english.Term(s[t.Start:t.End], f) != terms[i] {
 			return false
@@ -250,8 +250,8 @@ func rowsOf(diffs []pipeline.Diff) rows {
 	return r
 }
 
-// before returns the text to write before the snippet of d: its row, or an empty string.
-func (r rows) before(d pipeline.Diff) string {
+// rowPrefix returns the text to write before the snippet of d: its row, or an empty string.
+func (r rows) rowPrefix(d pipeline.Diff) string {
 	row := rowOf(d)
 	if !r[row] {
 		return ""

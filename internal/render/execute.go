@@ -35,7 +35,7 @@ func (t Template) RenderFor(ctx context.Context, n pipeline.Notification, escape
 	if t.IsZero() {
 		return "", false
 	}
-	text, err := t.execute(ctx, n, printing{escape: escape})
+	text, err := t.execute(ctx, n, printOptions{escape: escape})
 	if err == nil {
 		return text, true
 	}
@@ -45,27 +45,27 @@ func (t Template) RenderFor(ctx context.Context, n pipeline.Notification, escape
 	return "", false
 }
 
-func (t Template) execute(ctx context.Context, n pipeline.Notification, how printing) (text string, err error) {
-	if t.parsed.err != nil {
-		return "", t.parsed.err
+func (t Template) execute(ctx context.Context, n pipeline.Notification, how printOptions) (text string, err error) {
+	if t.compiled.err != nil {
+		return "", t.compiled.err
 	}
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("it panicked: %v", r)
 		}
 	}()
-	tmpl, err := t.parsed.tmpl.Clone()
+	tmpl, err := t.compiled.tmpl.Clone()
 	if err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
-	w := &writer{ctx: ctx, max: cmp.Or(how.max, maxOutput)}
-	if err := tmpl.Funcs(how.functions()).Execute(w, data(n)); err != nil {
+	w := &limitedWriter{ctx: ctx, max: cmp.Or(how.max, maxOutput)}
+	if err := tmpl.Funcs(how.functions()).Execute(w, templateData(n)); err != nil {
 		if w.err != nil {
 			return "", w.err
 		}
-		return "", explain(err)
+		return "", plainError(err)
 	}
 	text = strings.TrimSpace(w.out.String())
 	if text == "" {
@@ -74,13 +74,13 @@ func (t Template) execute(ctx context.Context, n pipeline.Notification, how prin
 	return text, nil
 }
 
-// printing says how to write the values that a template prints.
-type printing struct {
+// printOptions says how to write the values that a template prints.
+type printOptions struct {
 	// escape escapes a value for the receiver. Nil means that values are not escaped.
 	escape func(string) string
-	// composed says that escape functions in the template are applied before escape. In a sink
+	// composesEscapes says that escape functions in the template are applied before escape. In a sink
 	// with markup of its own they are replaced by escape.
-	composed bool
+	composesEscapes bool
 	// max is the largest size of the output, in bytes. 0 means maxOutput.
 	max int
 	// json says that results of the function json are not escaped.
@@ -88,35 +88,35 @@ type printing struct {
 }
 
 // functions returns the functions that rewrite puts into the template.
-func (p printing) functions() template.FuncMap {
-	m := template.FuncMap{bySink: p.print, bySink + "json": func(v any) (any, error) {
+func (p printOptions) functions() template.FuncMap {
+	m := template.FuncMap{sinkEscape: p.printValue, sinkEscape + "json": func(v any) (any, error) {
 		text, err := encode(v)
 		if err != nil || p.json {
 			return text, err
 		}
-		return p.print(text)
+		return p.printValue(text)
 	}}
-	for _, name := range escapes {
-		m[bySink+name] = p.print
-		if written := escapers[name]; p.escape == nil || p.composed {
-			m[bySink+name] = func(s string) (any, error) {
-				text, err := bounded(written(s))
+	for _, name := range escapeNames {
+		m[sinkEscape+name] = p.printValue
+		if written := escapeFuncs[name]; p.escape == nil || p.composesEscapes {
+			m[sinkEscape+name] = func(s string) (any, error) {
+				text, err := limitSize(written(s))
 				if err != nil {
 					return nil, err
 				}
-				return p.print(text)
+				return p.printValue(text)
 			}
 		}
 	}
 	return m
 }
 
-// print is the function that is applied to each printed value.
-func (p printing) print(v any) (any, error) {
+// printValue is the function that is applied to each printed value.
+func (p printOptions) printValue(v any) (any, error) {
 	switch s := v.(type) {
 	case string:
 		if p.escape != nil {
-			return bounded(p.escape(s))
+			return limitSize(p.escape(s))
 		}
 		return s, nil
 	case int, float64, bool:
@@ -125,8 +125,8 @@ func (p printing) print(v any) (any, error) {
 	return nil, errors.New("only texts, numbers, true and false can be printed; json prints lists and mappings")
 }
 
-// writer collects the output, and fails when an execution writes too much or too often.
-type writer struct {
+// limitedWriter collects the output, and fails when an execution writes too much or too often.
+type limitedWriter struct {
 	ctx    context.Context
 	max    int // bytes
 	out    strings.Builder
@@ -134,7 +134,7 @@ type writer struct {
 	err    error
 }
 
-func (w *writer) Write(p []byte) (int, error) {
+func (w *limitedWriter) Write(p []byte) (int, error) {
 	w.writes++
 	switch {
 	case w.ctx.Err() != nil:
@@ -149,43 +149,43 @@ func (w *writer) Write(p []byte) (int, error) {
 	return 0, w.err
 }
 
-// rewrite puts an empty text at the beginning of each loop of l. So each iteration calls the
+// instrument puts an empty text at the beginning of each loop of l. So each iteration calls the
 // writer, which ends an execution that runs too long. It also applies the escape function of
 // the sink to printed values.
-func rewrite(l *parse.ListNode) {
+func instrument(l *parse.ListNode) {
 	if l == nil {
 		return
 	}
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
 		case *parse.ActionNode:
-			escape(n.Pipe)
+			escapePipeline(n.Pipe)
 		case *parse.IfNode:
-			rewrite(n.List)
-			rewrite(n.ElseList)
+			instrument(n.List)
+			instrument(n.ElseList)
 		case *parse.WithNode:
-			rewrite(n.List)
-			rewrite(n.ElseList)
+			instrument(n.List)
+			instrument(n.ElseList)
 		case *parse.RangeNode:
-			rewrite(n.List)
-			rewrite(n.ElseList)
+			instrument(n.List)
+			instrument(n.ElseList)
 			tick := &parse.TextNode{NodeType: parse.NodeText, Pos: n.Pos}
 			n.List.Nodes = slices.Insert(n.List.Nodes, 0, parse.Node(tick))
 		}
 	}
 }
 
-// escape appends the sink's escape function to the pipeline p, or replaces the escape function
+// escapePipeline appends the sink's escape function to the pipeline p, or replaces the escape function
 // at its end.
-func escape(p *parse.PipeNode) {
+func escapePipeline(p *parse.PipeNode) {
 	if len(p.Decl) > 0 {
 		return // nothing is printed
 	}
 	last := p.Cmds[len(p.Cmds)-1]
-	if id, ok := last.Args[0].(*parse.IdentifierNode); ok && (id.Ident == "json" || slices.Contains(escapes, id.Ident)) {
-		last.Args[0] = parse.NewIdentifier(bySink + id.Ident).SetPos(id.Pos)
+	if id, ok := last.Args[0].(*parse.IdentifierNode); ok && (id.Ident == "json" || slices.Contains(escapeNames, id.Ident)) {
+		last.Args[0] = parse.NewIdentifier(sinkEscape + id.Ident).SetPos(id.Pos)
 		return
 	}
-	id := parse.NewIdentifier(bySink).SetPos(p.Pos)
+	id := parse.NewIdentifier(sinkEscape).SetPos(p.Pos)
 	p.Cmds = append(p.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: p.Pos, Args: []parse.Node{id}})
 }

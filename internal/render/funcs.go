@@ -21,40 +21,40 @@ var (
 	errLargeJSON = errors.New("the result has more than 1 MB")
 )
 
-// bySink is the name of the function that is applied to each printed value, and a prefix for
+// sinkEscape is the name of the function that is applied to each printed value, and a prefix for
 // the functions that replace escapes at the end of a pipeline. A template cannot call them,
 // because they are added after parsing.
-const bySink = "_escape"
+const sinkEscape = "_escape"
 
 // builtins are the functions of text/template that are harmless.
 var builtins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index"}
 
-// escapes are the escape functions among functions. In a sink that escapes, they do what the
+// escapeNames are the escape functions among functions. In a sink that escapes, they do what the
 // sink does.
-var escapes = []string{"mrkdwn", "html", "markdown"}
+var escapeNames = []string{"mrkdwn", "html", "markdown"}
 
-// escapers are the implementations of escapes for sinks that do not escape.
-var escapers = map[string]func(string) string{"mrkdwn": Mrkdwn, "html": HTML, "markdown": escapeMarkdown}
+// escapeFuncs are the implementations of escapes for sinks that do not escape.
+var escapeFuncs = map[string]func(string) string{"mrkdwn": Mrkdwn, "html": HTML, "markdown": escapeMarkdown}
 
 // functions are the functions that this package adds. The work of each is proportional to its
 // arguments, and its result has at most maxValue bytes. Errors quote no values, because those
 // are page text.
 var functions = template.FuncMap{
-	"upper":    func(s string) (string, error) { return bounded(strings.ToUpper(s)) },
-	"lower":    func(s string) (string, error) { return bounded(strings.ToLower(s)) },
+	"upper":    func(s string) (string, error) { return limitSize(strings.ToUpper(s)) },
+	"lower":    func(s string) (string, error) { return limitSize(strings.ToLower(s)) },
 	"trim":     strings.TrimSpace,
 	"trunc":    trunc,
 	"join":     join,
-	"default":  byDefault,
+	"default":  defaultTo,
 	"date":     date,
 	"replace":  replace,
-	"quote":    func(s string) (string, error) { return bounded(strconv.Quote(s)) },
+	"quote":    func(s string) (string, error) { return limitSize(strconv.Quote(s)) },
 	"json":     encode,
 	"print":    func(args ...any) (string, error) { return format(fmt.Sprint, args) },
 	"printf":   printf,
-	"mrkdwn":   func(s string) (string, error) { return bounded(Mrkdwn(s)) },
-	"html":     func(s string) (string, error) { return bounded(HTML(s)) },
-	"markdown": func(s string) (string, error) { return bounded(escapeMarkdown(s)) },
+	"mrkdwn":   func(s string) (string, error) { return limitSize(Mrkdwn(s)) },
+	"html":     func(s string) (string, error) { return limitSize(HTML(s)) },
+	"markdown": func(s string) (string, error) { return limitSize(escapeMarkdown(s)) },
 }
 
 // functionNames lists the names of all functions that a template may call.
@@ -62,7 +62,7 @@ func functionNames() []string {
 	return slices.Sorted(slices.Values(slices.AppendSeq(slices.Clone(builtins), maps.Keys(functions))))
 }
 
-func bounded(s string) (string, error) {
+func limitSize(s string) (string, error) {
 	if len(s) > maxValue {
 		return "", errLarge
 	}
@@ -88,7 +88,7 @@ func join(separator string, list []string) (string, error) {
 	return strings.Join(list, separator), nil
 }
 
-func byDefault(instead, s string) string {
+func defaultTo(instead, s string) string {
 	if s == "" {
 		return instead
 	}
@@ -110,7 +110,7 @@ func date(layout string, args ...string) (string, error) {
 			return "", errors.New("the time zone is not known; write one such as Europe/Lisbon")
 		}
 	}
-	return bounded(at.In(zone).Format(layout))
+	return limitSize(at.In(zone).Format(layout))
 }
 
 func replace(old, with, s string) (string, error) {
@@ -135,7 +135,7 @@ func encode(v any) (string, error) {
 }
 
 func printf(layout string, args ...any) (string, error) {
-	if !plainFormat(layout) {
+	if !isPlainFormat(layout) {
 		return "", errors.New("the format has a width, or a verb other than %s, %q, %d and %v")
 	}
 	return format(func(args ...any) string { return fmt.Sprintf(layout, args...) }, args)
@@ -157,5 +157,5 @@ func format(with func(...any) string, args []any) (string, error) {
 	if size > maxValue {
 		return "", errLarge
 	}
-	return bounded(with(args...))
+	return limitSize(with(args...))
 }

@@ -28,16 +28,16 @@ func (e Entry) String() string {
 	return s
 }
 
-// grouped reports whether n is of several pages, each with a URL of its own.
-func grouped(n pipeline.Notification) bool { return n.URL == "" && len(n.Items) > 0 }
+// isGroup reports whether n is of several pages, each with a URL of its own.
+func isGroup(n pipeline.Notification) bool { return n.URL == "" && len(n.Items) > 0 }
 
-// ofGroup returns the Message of a notification of several pages: an entry for each. All pages are
+// groupMessage returns the Message of a notification of several pages: an entry for each. All pages are
 // named, as long as the budget has room for their names; what happened on each is cut first.
-func ofGroup(n pipeline.Notification, b Budget) Message {
-	m := Message{Headline: stressed(n, Short(groupHeadline(n), maxHeadline)), Severity: n.Severity}
+func groupMessage(n pipeline.Notification, b Budget) Message {
+	m := Message{Headline: markCritical(n, Short(groupHeadline(n), maxHeadline)), Severity: n.Severity}
 	each := 0 // for one entry
 	if b.Total > 0 {
-		each = max((b.Total-b.Length(m.Headline)-maxFoot)/len(n.Items)-b.LineCost, leastEntry)
+		each = max((b.Total-b.Length(m.Headline)-maxFoot)/len(n.Items)-b.LineCost, minEntry)
 	}
 	left := b.Total - b.Length(m.Headline) - maxFoot
 	diffs := n.Diffs
@@ -56,22 +56,22 @@ func ofGroup(n pipeline.Notification, b Budget) Message {
 }
 
 const (
-	// leastEntry is how long an entry may be at least. Where there is no room for so much of each
+	// minEntry is how long an entry may be at least. Where there is no room for so much of each
 	// page, pages are left out.
-	leastEntry = 24
+	minEntry = 24
 	// maxFoot is more than the length of the line about pages that are left out.
 	maxFoot = 30
 )
 
 // entryOf returns the entry of one page, of at most most characters; 0 is no limit.
 func entryOf(item pipeline.Item, diffs []pipeline.Diff, b Budget, most int) Entry {
-	e := Entry{Title: Short(Clean(item.Title), maxTitle), URL: link(item.URL)}
+	e := Entry{Title: Short(Clean(item.Title), maxTitle), URL: safeURL(item.URL)}
 	name := Page(item.URL)
 	if e.Title == "" {
 		e.Title = Short(name, maxTitle)
 	}
 	what := headline(pipeline.Notification{Diffs: diffs, Value: item.Value, Status: pipeline.StatusOK})
-	if all := differences(diffs, b); len(all) > 0 && len(all[0].line.Keywords) > 0 {
+	if all := diffLines(diffs, b); len(all) > 0 && len(all[0].line.Keywords) > 0 {
 		what += ": " + all[0].line.Text()
 	}
 	what = Short(what, b.Line)
@@ -85,7 +85,7 @@ func entryOf(item pipeline.Item, diffs []pipeline.Diff, b Budget, most int) Entr
 	if e.Title == "" || b.Length(e.String()) > most {
 		e = Entry{Title: Cut(name, most, b.Length)}
 	}
-	if room := most - b.Length(e.String()) - 2; room >= leastEntry/2 {
+	if room := most - b.Length(e.String()) - 2; room >= minEntry/2 {
 		e.What = Cut(what, room, b.Length)
 	}
 	return e

@@ -10,8 +10,8 @@ import (
 // maxPages bounds how many pages of an event are listed.
 const maxPages = 5
 
-// meanings describe the events for people.
-var meanings = map[pipeline.HealthEvent]string{
+// eventMeanings describe the events for people.
+var eventMeanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthFailing:           "checks of this page fail",
 	pipeline.HealthRecovered:         "it is read again",
 	pipeline.HealthOffline:           "no host can be reached; nothing counts until one answers",
@@ -29,22 +29,22 @@ var meanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthRebaselined:       "it has a new baseline, since its text is made by other rules",
 }
 
-// good are the events that end a fault.
-var good = map[pipeline.HealthEvent]bool{
+// recoveryEvents are the events that end a fault.
+var recoveryEvents = map[pipeline.HealthEvent]bool{
 	pipeline.HealthRecovered: true, pipeline.HealthOnline: true, pipeline.HealthReceiverRecovered: true,
 }
 
-// ofHealth returns the Message of a health event.
-func ofHealth(h pipeline.Health, b Budget) Message {
+// healthMessage returns the Message of a health event.
+func healthMessage(h pipeline.Health, b Budget) Message {
 	name := strings.ReplaceAll(Clean(string(h.Event)), "_", " ")
-	m := Message{Headline: name, Title: about(h), URL: link(h.URL), Health: true, Good: good[h.Event], Reason: meanings[h.Event]}
+	m := Message{Headline: name, Title: healthSubject(h), URL: safeURL(h.URL), Health: true, Good: recoveryEvents[h.Event], Reason: eventMeanings[h.Event]}
 	switch {
 	case m.Reason == "":
 		m.Reason = name
 	case h.Event == pipeline.HealthDeadLetter && h.Receiver == nil:
 		m.Reason = "a message could not be handled; it is kept, but cannot be replayed"
 	}
-	if f := facts(h, b); f != "" {
+	if f := healthFacts(h, b); f != "" {
 		m.Reason += " (" + f + ")"
 	}
 	if why := Short(Clean(h.Reason), maxReason); why != "" {
@@ -60,8 +60,8 @@ func ofHealth(h pipeline.Health, b Budget) Message {
 	return m
 }
 
-// facts describes the count and the beginning of a fault.
-func facts(h pipeline.Health, b Budget) string {
+// healthFacts describes the count and the beginning of a fault.
+func healthFacts(h pipeline.Health, b Budget) string {
 	var facts []string
 	switch {
 	case h.Count <= 0:
@@ -80,14 +80,14 @@ func facts(h pipeline.Health, b Budget) string {
 		facts = append(facts, "since "+at)
 	}
 	s := strings.Join(facts, ", ")
-	if good[h.Event] && s != "" {
+	if recoveryEvents[h.Event] && s != "" {
 		s = "before: " + s
 	}
 	return s
 }
 
-// about returns the page or the receiver of h.
-func about(h pipeline.Health) string {
+// healthSubject returns the page or the receiver of h.
+func healthSubject(h pipeline.Health) string {
 	var parts []string
 	if h.Receiver != nil {
 		parts = append(parts, "sink "+Clean(h.Receiver.Sink))

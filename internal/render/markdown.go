@@ -25,7 +25,7 @@ func AsMarkdown(m Message, escape func(string) string) string {
 	}
 	for _, l := range m.Lines {
 		_, what, _ := strings.Cut(l.Head(), " ")
-		parts = append(parts, `\`+l.Sign()+" "+escape(what)+"\n> "+guarded(first(l))+snippet(l, escape))
+		parts = append(parts, `\`+l.Sign()+" "+escape(what)+"\n> "+linePrefix(firstText(l))+formatSnippet(l, escape))
 	}
 	if len(m.Pages) > 0 {
 		var pages []string
@@ -38,13 +38,13 @@ func AsMarkdown(m Message, escape func(string) string) string {
 		parts = append(parts, left)
 	}
 	if m.Link != "" {
-		parts = append(parts, "["+linked+"](<"+strings.ReplaceAll(Target.Replace(m.Link), "&", "&amp;")+">)")
+		parts = append(parts, "["+linkLabel+"](<"+strings.ReplaceAll(Target.Replace(m.Link), "&", "&amp;")+">)")
 	}
 	return strings.Join(parts, "\n\n")
 }
 
 // Literal returns s as a line of Markdown that shows s.
-func Literal(s string, escape func(string) string) string { return guarded(s) + escape(s) }
+func Literal(s string, escape func(string) string) string { return linePrefix(s) + escape(s) }
 
 // AsPlain returns m as plain text, escaped for Markdown, of at most limit UTF-16 code units.
 func AsPlain(m Message, limit int, escape func(string) string) string {
@@ -58,37 +58,37 @@ func AsPlain(m Message, limit int, escape func(string) string) string {
 	return literal(Cut(m.Plain(), limit, func(s string) int { return UTF16(literal(s)) }))
 }
 
-// guarded returns the prefix that keeps s at the beginning of a line from being a heading,
+// linePrefix returns the prefix that keeps s at the beginning of a line from being a heading,
 // list, quote or rule.
-func guarded(s string) string {
+func linePrefix(s string) string {
 	if r, _ := utf8.DecodeRuneInString(s); s == "" || unicode.IsLetter(r) {
 		return ""
 	}
 	return Blank
 }
 
-// first returns the text of the first span of l.
-func first(l Line) string {
+// firstText returns the text of the first span of l.
+func firstText(l Line) string {
 	if len(l.Spans) == 0 {
 		return ""
 	}
 	return l.Spans[0].Text
 }
 
-// snippet is the snippet of l.
-func snippet(l Line, escape func(string) string) string {
+// formatSnippet is the snippet of l.
+func formatSnippet(l Line, escape func(string) string) string {
 	var b strings.Builder
 	for looks := Looks(l); len(looks) > 0; {
 		n, run := 0, ""
 		for ; n < len(looks) && looks[n].Struck == looks[0].Struck; n++ {
 			text := escape(looks[n].Text)
 			if looks[n].Bold {
-				text = mark("**", text)
+				text = markText("**", text)
 			}
 			run += text
 		}
 		if looks[0].Struck {
-			run = mark("~~", run)
+			run = markText("~~", run)
 		}
 		b.WriteString(run)
 		looks = looks[n:]
@@ -96,9 +96,9 @@ func snippet(l Line, escape func(string) string) string {
 	return b.String()
 }
 
-// mark puts mark around s, inside its outer blanks, because a mark beside a blank has no
+// markText puts mark around s, inside its outer blanks, because a mark beside a blank has no
 // effect.
-func mark(mark, s string) string { return around(mark, s, mark) }
+func markText(mark, s string) string { return markInside(mark, s, mark) }
 
 // Look is a part of a snippet, with its format.
 type Look struct {
@@ -124,13 +124,13 @@ func Looks(l Line) []Look {
 }
 
 var (
-	mrkdwn          = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-	markdownEscapes = strings.NewReplacer(pairs("\\`*_{}[]()<>#+-.!|~")...)
+	mrkdwnEscapes   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+	markdownEscapes = strings.NewReplacer(escapePairs("\\`*_{}[]()<>#+-.!|~")...)
 )
 
-// pairs maps each character of special to itself behind a backslash, and keeps "@" from
+// escapePairs maps each character of special to itself behind a backslash, and keeps "@" from
 // being a mention.
-func pairs(special string) []string {
+func escapePairs(special string) []string {
 	list := []string{"@", "@\u200b"}
 	for _, r := range special {
 		list = append(list, string(r), `\`+string(r))
@@ -140,7 +140,7 @@ func pairs(special string) []string {
 
 // Mrkdwn escapes s for Slack's mrkdwn, so that it mentions nobody and hides no link. Characters
 // such as asterisks still format it, because Slack has no escape for them.
-func Mrkdwn(s string) string { return mrkdwn.Replace(s) }
+func Mrkdwn(s string) string { return mrkdwnEscapes.Replace(s) }
 
 // HTML escapes s for the text of HTML and the values of its attributes.
 func HTML(s string) string { return html.EscapeString(s) }

@@ -95,41 +95,41 @@ func MessageOf(n pipeline.Notification, b Budget) Message {
 	if b.Line == 0 {
 		b.Line = defaultLine
 	}
-	about := link(n.Link)
+	about := safeURL(n.Link)
 	if b.Total > 0 && about != "" {
-		b.Total = max(b.Total-b.Length(about)-b.Length(linked)-2, 1)
+		b.Total = max(b.Total-b.Length(about)-b.Length(linkLabel)-2, 1)
 	}
-	m := messageOf(n, b)
+	m := messageWithoutLink(n, b)
 	m.Link = about
 	return m
 }
 
-// linked stands before the address of the web page.
-const linked = "What changed"
+// linkLabel stands before the address of the web page.
+const linkLabel = "What changed"
 
 // Linked returns the line with the address of the web page, or "".
 func (m Message) Linked() string {
 	if m.Link == "" {
 		return ""
 	}
-	return linked + ": " + m.Link
+	return linkLabel + ": " + m.Link
 }
 
-// messageOf is MessageOf without the link.
-func messageOf(n pipeline.Notification, b Budget) Message {
+// messageWithoutLink is MessageOf without the link.
+func messageWithoutLink(n pipeline.Notification, b Budget) Message {
 	if n.Health != nil {
-		return ofHealth(*n.Health, b)
+		return healthMessage(*n.Health, b)
 	}
-	if grouped(n) {
-		return ofGroup(n, b)
+	if isGroup(n) {
+		return groupMessage(n, b)
 	}
-	return ofPage(n, b)
+	return pageMessage(n, b)
 }
 
-// ofPage returns the Message of what happened on one page.
-func ofPage(n pipeline.Notification, b Budget) Message {
+// pageMessage returns the Message of what happened on one page.
+func pageMessage(n pipeline.Notification, b Budget) Message {
 	m := Message{
-		Headline: stressed(n, Short(headline(n), maxHeadline)), Severity: n.Severity, Title: Short(Clean(n.Title), maxTitle), URL: link(n.URL), More: n.Omitted,
+		Headline: markCritical(n, Short(headline(n), maxHeadline)), Severity: n.Severity, Title: Short(Clean(n.Title), maxTitle), URL: safeURL(n.URL), More: n.Omitted,
 	}
 	if m.Title == "" {
 		m.Title = Short(Page(n.URL), maxTitle)
@@ -148,7 +148,7 @@ func ofPage(n pipeline.Notification, b Budget) Message {
 	}
 	left := b.Total - b.Length(m.Headline) - b.Length(m.Title) - b.Length(m.URL) - b.Length(m.Reason)
 	full := false
-	for _, d := range edits(n, b) {
+	for _, d := range messageLines(n, b) {
 		left -= d.line.cost(b)
 		full = full || b.Lines > 0 && len(m.Lines) == b.Lines || b.Total > 0 && left < 0
 		if full {
@@ -160,31 +160,31 @@ func ofPage(n pipeline.Notification, b Budget) Message {
 	return m
 }
 
-// edits returns the lines of n, one for each difference. The change of a value is the headline of a
+// messageLines returns the lines of n, one for each difference. The change of a value is the headline of a
 // notification, and a line in a digest.
-func edits(n pipeline.Notification, b Budget) []edit {
+func messageLines(n pipeline.Notification, b Budget) []countedLine {
 	switch {
 	case n.Value != nil:
 		return nil
 	case !slices.ContainsFunc(n.Items, func(i pipeline.Item) bool { return i.Value != nil }):
-		return differences(n.Diffs, b)
+		return diffLines(n.Diffs, b)
 	}
-	var all []edit
+	var all []countedLine
 	diffs := n.Diffs
 	for _, i := range n.Items {
 		of := diffs[:min(max(i.Diffs, 0), len(diffs))]
 		diffs = diffs[len(of):]
 		if i.Value == nil {
-			all = append(all, differences(of, b)...)
+			all = append(all, diffLines(of, b)...)
 			continue
 		}
-		all = append(all, edit{Line{Spans: []Span{{Text: Short(Clean(i.Value.String()), b.Line)}}}, 1})
+		all = append(all, countedLine{Line{Spans: []Span{{Text: Short(Clean(i.Value.String()), b.Line)}}}, 1})
 	}
 	return all
 }
 
-// stressed returns a headline that says so where a notification is critical.
-func stressed(n pipeline.Notification, headline string) string {
+// markCritical returns a headline that says so where a notification is critical.
+func markCritical(n pipeline.Notification, headline string) string {
 	if n.Severity == pipeline.SeverityCritical {
 		return "CRITICAL: " + headline
 	}
@@ -226,7 +226,7 @@ func headline(n pipeline.Notification) string {
 		whole := *n.Items[k-1].Value
 		whole.Old, whole.Condition = n.Items[0].Value.Old, ""
 		s = Clean(whole.String())
-	} else if edits := changed(n.Diffs); edits != "" {
+	} else if edits := editsHeadline(n.Diffs); edits != "" {
 		if s != "" {
 			s += "; "
 		}
@@ -254,8 +254,8 @@ func Page(raw string) string {
 	return s
 }
 
-// link returns the URL of a page if it is an http or https URL.
-func link(raw string) string {
+// safeURL returns the URL of a page if it is an http or https URL.
+func safeURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || Clean(raw) != raw {
 		return ""
@@ -306,16 +306,16 @@ func (l Line) Text() string {
 		case len(l.Keywords) > 0 || s.Event == "":
 			b.WriteString(s.Text)
 		case s.Event == pipeline.Removed:
-			b.WriteString(around("[-", s.Text, "-]"))
+			b.WriteString(markInside("[-", s.Text, "-]"))
 		default:
-			b.WriteString(around("{+", s.Text, "+}"))
+			b.WriteString(markInside("{+", s.Text, "+}"))
 		}
 	}
 	return b.String()
 }
 
-// around returns s with marks inside its outer blanks.
-func around(open, s, end string) string {
+// markInside returns s with marks inside its outer blanks.
+func markInside(open, s, end string) string {
 	core := strings.Trim(s, " ")
 	if core == "" {
 		return s

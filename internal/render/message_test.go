@@ -11,7 +11,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-func message() pipeline.Notification {
+func testMessage() pipeline.Notification {
 	return pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://bot:pass@example.com/item?a=b", ID: "N1", Title: "Zeus & Co",
 		Diffs: []pipeline.Diff{
@@ -23,7 +23,7 @@ func message() pipeline.Notification {
 }
 
 func TestPlain(t *testing.T) {
-	got := MessageOf(message(), Budget{}).Plain()
+	got := MessageOf(testMessage(), Budget{}).Plain()
 	want := "added: out of stock, stock; removed: in stock\nZeus & Co\nhttps://example.com/item?a=b\n\n" +
 		"+ out of stock, stock: Zeus. Out of stock.\n- in stock: Zeus. In stock."
 	if got != want {
@@ -41,7 +41,7 @@ func TestPlain(t *testing.T) {
 }
 
 func TestSpans(t *testing.T) {
-	l := MessageOf(message(), Budget{}).Lines[0]
+	l := MessageOf(testMessage(), Budget{}).Lines[0]
 	want := []Span{{Text: "Zeus. "}, {Text: "Out", Keyword: true, Event: pipeline.Added}, {Text: " of stock", Keyword: true}, {Text: "."}}
 	if fmt.Sprint(l.Spans) != fmt.Sprint(want) || l.Sign() != "+" {
 		t.Errorf("got %v, want %v", l.Spans, want)
@@ -52,7 +52,7 @@ func TestSpans(t *testing.T) {
 // stays visible, and what is left out is counted.
 func TestBudget(t *testing.T) {
 	for name, length := range map[string]func(string) int{"runes": Runes, "bytes": Bytes, "utf16": UTF16} {
-		n := message()
+		n := testMessage()
 		n.Diffs = nil
 		for i := range 60 {
 			text := strings.Repeat("😀 würde ", 100) + fmt.Sprintf("Argus%d ", i) + strings.Repeat("😀é", 400)
@@ -111,7 +111,7 @@ func TestKeywordsAreShown(t *testing.T) {
 }
 
 func TestHostileText(t *testing.T) {
-	n := message()
+	n := testMessage()
 	n.Title = "a\x00b\u202Ec\r\nd\xff\x1b[2J"
 	for _, raw := range []string{"javascript:alert(1)", "https://example.com/\u202E", "https://", "https://" + strings.Repeat("x", 3000)} {
 		n.URL = raw
@@ -146,7 +146,7 @@ func TestCut(t *testing.T) {
 func BenchmarkOf(b *testing.B) {
 	for _, size := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("diffs=%d", size), func(b *testing.B) {
-			n := message()
+			n := testMessage()
 			n.Diffs = nil
 			for i := range size {
 				text := fmt.Sprintf("Argus%d was seen", i)
@@ -239,7 +239,7 @@ func TestWindow(t *testing.T) {
 		{long, len(long), 5, "ööööö"},
 		{"one two three four five six", 14, 14, "four five"},
 	} {
-		start, end := window(tt.s, tt.at, tt.limit)
+		start, end := excerptRange(tt.s, tt.at, tt.limit)
 		if got := tt.s[start:end]; got != tt.want {
 			t.Errorf("window(%.10q, %d, %d) = %q, want %q", tt.s, tt.at, tt.limit, got, tt.want)
 		}
@@ -255,7 +255,7 @@ func TestFind(t *testing.T) {
 		{"stock that ran out", "out stock", "out"},
 		{"nothing", "else", ""},
 	} {
-		from, to := find(c.s, text.Tokens(c.s), c.keyword, 0)
+		from, to := findKeyword(c.s, text.Tokens(c.s), c.keyword, 0)
 		if got := c.s[from:to]; got != c.want {
 			t.Errorf("find(%q, %q) = %q, want %q", c.s, c.keyword, got, c.want)
 		}

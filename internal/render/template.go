@@ -20,9 +20,9 @@ import (
 const maxSource = 16 << 10
 
 // Template is the template of a sink. The zero value is none. It is safe for concurrent use.
-type Template struct{ parsed *parsed }
+type Template struct{ compiled *compiled }
 
-type parsed struct {
+type compiled struct {
 	tmpl *template.Template
 	err  error
 }
@@ -34,7 +34,7 @@ func NewTemplate(source string) Template {
 		return Template{}
 	}
 	tmpl, err := compile(source)
-	return Template{&parsed{tmpl, err}}
+	return Template{&compiled{tmpl, err}}
 }
 
 // CompileTemplate compiles the template in a field of a Config. A mistake is a
@@ -48,14 +48,14 @@ func CompileTemplate(field string, source registry.Template) (Template, error) {
 }
 
 // IsZero reports whether there is no template.
-func (t Template) IsZero() bool { return t.parsed == nil }
+func (t Template) IsZero() bool { return t.compiled == nil }
 
 // Validate returns the mistake in the template, or nil.
 func (t Template) Validate() error {
-	if t.parsed == nil {
+	if t.compiled == nil {
 		return nil
 	}
-	return t.parsed.err
+	return t.compiled.err
 }
 
 // templateName is the name of the template in errors of text/template.
@@ -68,40 +68,40 @@ func compile(source string) (*template.Template, error) {
 	}
 	t, err := template.New(templateName).Option("missingkey=error").Funcs(functions).Parse(source)
 	if err != nil {
-		if open := unclosed(source); open != "" && strings.HasSuffix(err.Error(), "unexpected EOF") {
+		if open := findUnclosed(source); open != "" && strings.HasSuffix(err.Error(), "unexpected EOF") {
 			return nil, errors.New(open)
 		}
-		return nil, explain(err)
+		return nil, plainError(err)
 	}
 	if err := check(t); err != nil {
 		return nil, err
 	}
 	for _, part := range t.Templates() {
-		rewrite(part.Root)
+		instrument(part.Root)
 	}
 	return t, nil
 }
 
 var (
-	place   = regexp.MustCompile(`^template: ` + templateName + `:(\d+)(?::\d+)?: (?:executing "[^"]*" )?`)
-	unknown = regexp.MustCompile(`function "([^"]*)" not defined$`)
-	missing = regexp.MustCompile(`at <[^>]*>: map has no entry for key "([^"]*)"$`)
-	iterate = regexp.MustCompile(`(?s)(range can't iterate over).*`) // a value, which may be page text
+	positionPattern = regexp.MustCompile(`^template: ` + templateName + `:(\d+)(?::\d+)?: (?:executing "[^"]*" )?`)
+	unknownFunction = regexp.MustCompile(`function "([^"]*)" not defined$`)
+	missingField    = regexp.MustCompile(`at <[^>]*>: map has no entry for key "([^"]*)"$`)
+	badRange        = regexp.MustCompile(`(?s)(range can't iterate over).*`) // a value, which may be page text
 )
 
-// explain rewrites an error of text/template: the line first, then what is wrong.
-func explain(err error) error {
-	text := place.ReplaceAllString(err.Error(), "line $1: ")
-	text = unknown.ReplaceAllStringFunc(text, func(m string) string { return noFunction(unknown.FindStringSubmatch(m)[1]) })
-	text = missing.ReplaceAllStringFunc(text, func(m string) string { return noField(missing.FindStringSubmatch(m)[1]) })
-	text = iterate.ReplaceAllString(text, "$1 a string")
+// plainError rewrites an error of text/template: the line first, then what is wrong.
+func plainError(err error) error {
+	text := positionPattern.ReplaceAllString(err.Error(), "line $1: ")
+	text = unknownFunction.ReplaceAllStringFunc(text, func(m string) string { return unknownFunctionText(unknownFunction.FindStringSubmatch(m)[1]) })
+	text = missingField.ReplaceAllStringFunc(text, func(m string) string { return unknownFieldText(missingField.FindStringSubmatch(m)[1]) })
+	text = badRange.ReplaceAllString(text, "$1 a string")
 	return errors.New(Short(Clean(text), 300))
 }
 
 // Body is a template for the whole body of a request. The zero value is none.
 type Body struct {
 	text    Template
-	printed printing
+	options printOptions
 	json    bool
 }
 
@@ -113,17 +113,17 @@ func CompileBody(field string, source registry.Template, mediaType string) (Body
 	if err != nil {
 		return Body{}, err
 	}
-	b := Body{text: text, printed: printing{composed: true, max: maxBody}}
+	b := Body{text: text, options: printOptions{composesEscapes: true, max: maxBody}}
 	kind, _, err := mime.ParseMediaType(mediaType)
 	switch {
 	case err != nil:
 		return Body{}, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a media type", mediaType)}
 	case kind == "application/json" || strings.HasSuffix(kind, "+json"):
-		b.json, b.printed.escape, b.printed.json = true, inString, true
+		b.json, b.options.escape, b.options.json = true, escapeJSON, true
 	case kind == "application/x-www-form-urlencoded":
-		b.printed.escape = url.QueryEscape
+		b.options.escape = url.QueryEscape
 	case strings.HasSuffix(kind, "/xml"), strings.HasSuffix(kind, "+xml"), kind == "text/html":
-		b.printed.escape = HTML
+		b.options.escape = HTML
 	}
 	for _, s := range samples() {
 		if _, err := b.render(context.Background(), s.notification); err != nil {
@@ -146,7 +146,7 @@ func (b Body) Render(ctx context.Context, n pipeline.Notification) (string, erro
 }
 
 func (b Body) render(ctx context.Context, n pipeline.Notification) (string, error) {
-	text, err := b.text.execute(ctx, n, b.printed)
+	text, err := b.text.execute(ctx, n, b.options)
 	if err != nil || !b.json {
 		return text, err
 	}
@@ -168,8 +168,8 @@ func checkJSON(text string) error {
 	return fmt.Errorf("the body is no JSON%s: %s; write values as {{json .title}}, without quotes around", line, Short(Clean(err.Error()), 100))
 }
 
-// inString escapes s for use inside a JSON string.
-func inString(s string) string {
+// escapeJSON escapes s for use inside a JSON string.
+func escapeJSON(s string) string {
 	quoted, err := encode(s)
 	if err != nil {
 		return "" // s is larger than a body can be

@@ -14,22 +14,22 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// attempt remembers what a sink said of it.
-type attempt struct{ degraded []string }
+// testAttempt remembers what a sink said of it.
+type testAttempt struct{ degraded []string }
 
-func (*attempt) Document() string         { return "" }
-func (*attempt) Note() string             { return "" }
-func (*attempt) SetNote(string)           {}
-func (a *attempt) Degraded(reason string) { a.degraded = append(a.degraded, reason) }
+func (*testAttempt) Document() string         { return "" }
+func (*testAttempt) Note() string             { return "" }
+func (*testAttempt) SetNote(string)           {}
+func (a *testAttempt) Degraded(reason string) { a.degraded = append(a.degraded, reason) }
 
-// render renders a valid template, and returns what the attempt was told.
-func render(t *testing.T, source string, n pipeline.Notification, escape func(string) string) (string, bool, []string) {
+// renderTemplate renders a valid template, and returns what the attempt was told.
+func renderTemplate(t *testing.T, source string, n pipeline.Notification, escape func(string) string) (string, bool, []string) {
 	t.Helper()
 	text := NewTemplate(source)
 	if err := text.Validate(); err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}
-	a := new(attempt)
+	a := new(testAttempt)
 	s, ok := text.RenderFor(pipeline.WithAttempt(t.Context(), a), n, escape)
 	return s, ok, a.degraded
 }
@@ -57,7 +57,7 @@ func TestRender(t *testing.T) {
 		`{{if and (ge (len .diffs) 2) (or .reason .title)}}yes{{end}}`:                                    "yes",
 		"\n\n a \n": "a",
 	} {
-		got, ok, degraded := render(t, source, n, nil)
+		got, ok, degraded := renderTemplate(t, source, n, nil)
 		if !ok || got != want || len(degraded) > 0 {
 			t.Errorf("%s: got %q, %v, %q, want %q", source, got, ok, degraded, want)
 		}
@@ -67,7 +67,7 @@ func TestRender(t *testing.T) {
 func TestItemsOfDigest(t *testing.T) {
 	n := samples()[2].notification
 	n.Items[1].Diffs = 5 // more than there are
-	got, _, _ := render(t, `{{range .items}}{{.version}}:{{range .diffs}} {{.keyword}}{{end}};{{end}}`, n, nil)
+	got, _, _ := renderTemplate(t, `{{range .items}}{{.version}}:{{range .diffs}} {{.keyword}}{{end}};{{end}}`, n, nil)
 	if want := "6: arbitration;7: refund;"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -79,7 +79,7 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 	for _, raw := range []string{secret, "ftp://user:hunter2@example.com/a"} {
 		n := samples()[0].notification
 		n.URL, n.Health = raw, &pipeline.Health{URL: raw, URLs: []string{raw}}
-		got, ok, _ := render(t, `{{.url}} {{.host}} {{.health.url}} {{join " " .health.urls}}`, n, nil)
+		got, ok, _ := renderTemplate(t, `{{.url}} {{.host}} {{.health.url}} {{join " " .health.urls}}`, n, nil)
 		if !ok || strings.Contains(got, "hunter2") || strings.Count(got, "example.com/a") != 3 {
 			t.Errorf("got %q", got)
 		}
@@ -88,7 +88,7 @@ func TestAddressesHoldNoPassword(t *testing.T) {
 
 // One template without conditions says what there is to say of every sort.
 func TestHealthEventIsAboutAPage(t *testing.T) {
-	got, _, _ := render(t, `{{.headline}}: {{.url}}, {{.reason}}`, samples()[3].notification, nil)
+	got, _, _ := renderTemplate(t, `{{.headline}}: {{.url}}, {{.reason}}`, samples()[3].notification, nil)
 	if want := "failing: https://example.com/terms, checks of this page fail "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q...", got, want)
 	}
@@ -114,7 +114,7 @@ func TestEscapes(t *testing.T) {
 		`{{define "d"}}{{.}}{{end}}{{template "d" .title}}`:                "&lt;a&amp;b&gt;",
 		`{{len .diffs}}{{eq 1 1}}`:                                         "2true",
 	} {
-		if got, ok, _ := render(t, source, n, Mrkdwn); !ok || got != want {
+		if got, ok, _ := renderTemplate(t, source, n, Mrkdwn); !ok || got != want {
 			t.Errorf("%s: got %q, want %q", source, got, want)
 		}
 	}
@@ -146,7 +146,7 @@ func TestPageTextIsInert(t *testing.T) {
 	n := samples()[0].notification
 	n.Title = "{{.url}}\u202e{{range 9}}\x00\r\n%s \xff"
 	n.Diffs[0].Text = "{{end}}\u202e\x1b[1m\n%s"
-	got, ok, _ := render(t, `{{.title}}|{{(index .diffs 0).text}}`, n, nil)
+	got, ok, _ := renderTemplate(t, `{{.title}}|{{(index .diffs 0).text}}`, n, nil)
 	if want := "{{.url}}{{range 9}} %s \ufffd|{{end}}[1m %s"; !ok || got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -182,7 +182,7 @@ func TestFailureIsDegraded(t *testing.T) {
 		`{{replace "" .language .language}}`:                                "the result has more than 64 KB",
 		`{{$x := .language}}{{printf "%s%s%s%s%s" $x $x $x $x $x}}`:         "the result has more than 64 KB",
 	} {
-		got, ok, degraded := render(t, source, n, nil)
+		got, ok, degraded := renderTemplate(t, source, n, nil)
 		if ok || got != "" || len(degraded) != 1 || !strings.Contains(degraded[0], "the template failed: ") || !strings.Contains(degraded[0], want) {
 			t.Errorf("%s: got %q, %v and %q, want one with %q", source, got, ok, degraded, want)
 		}
@@ -201,10 +201,10 @@ func TestLoopsMeetTheWriter(t *testing.T) {
 		n.Diffs = append(n.Diffs, n.Diffs...)
 	}
 	const silent = `x{{range .diffs}}{{range $.diffs}}{{end}}{{end}}`
-	if _, ok, degraded := render(t, silent, n, nil); ok || len(degraded) != 1 || !strings.Contains(degraded[0], "steps") {
+	if _, ok, degraded := renderTemplate(t, silent, n, nil); ok || len(degraded) != 1 || !strings.Contains(degraded[0], "steps") {
 		t.Errorf("got %v and %q, want an end after some steps", ok, degraded)
 	}
-	a := new(attempt)
+	a := new(testAttempt)
 	ctx, cancel := context.WithDeadline(pipeline.WithAttempt(t.Context(), a), time.Now().Add(-time.Second))
 	defer cancel()
 	if _, ok := NewTemplate(silent).Render(ctx, samples()[0].notification); ok || len(a.degraded) != 1 || !strings.Contains(a.degraded[0], "took too long") {
@@ -214,12 +214,12 @@ func TestLoopsMeetTheWriter(t *testing.T) {
 
 // A program that breaks in a template breaks no further.
 func TestPanicIsAFailure(t *testing.T) {
-	a := new(attempt)
-	broken := Template{&parsed{}}
+	a := new(testAttempt)
+	broken := Template{&compiled{}}
 	if _, ok := broken.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification); ok || len(a.degraded) != 1 {
 		t.Errorf("got %v and %q", ok, a.degraded)
 	}
-	_, ok, degraded := render(t, "{{.title}}", samples()[0].notification, func(string) string { panic("no") })
+	_, ok, degraded := renderTemplate(t, "{{.title}}", samples()[0].notification, func(string) string { panic("no") })
 	if ok || len(degraded) != 1 {
 		t.Errorf("a function that panics: got %v and %q", ok, degraded)
 	}
@@ -229,33 +229,33 @@ func TestPanicIsAFailure(t *testing.T) {
 func TestFunctionsAreBounded(t *testing.T) {
 	large := strings.Repeat("<", maxValue)
 	for name, err := range map[string]error{
-		"replace":  second(replace("<", large, large)),
-		"join":     second(join(large, []string{"a", "b", "c"})),
-		"print":    second(format(fmt.Sprint, []any{large, "a"})),
-		"printf":   second(printf("%s", large+"a")),
-		"quote":    second(functions["quote"].(func(string) (string, error))(large)),
-		"json":     second(encode(strings.Repeat("<", maxBody))),
-		"mrkdwn":   second(functions["mrkdwn"].(func(string) (string, error))(large)),
-		"html":     second(functions["html"].(func(string) (string, error))(large)),
-		"markdown": second(functions["markdown"].(func(string) (string, error))(large)),
+		"replace":  secondOf(replace("<", large, large)),
+		"join":     secondOf(join(large, []string{"a", "b", "c"})),
+		"print":    secondOf(format(fmt.Sprint, []any{large, "a"})),
+		"printf":   secondOf(printf("%s", large+"a")),
+		"quote":    secondOf(functions["quote"].(func(string) (string, error))(large)),
+		"json":     secondOf(encode(strings.Repeat("<", maxBody))),
+		"mrkdwn":   secondOf(functions["mrkdwn"].(func(string) (string, error))(large)),
+		"html":     secondOf(functions["html"].(func(string) (string, error))(large)),
+		"markdown": secondOf(functions["markdown"].(func(string) (string, error))(large)),
 	} {
 		if !errors.Is(err, errLarge) && !errors.Is(err, errLargeJSON) {
 			t.Errorf("%s: got %v, want %v", name, err, errLarge)
 		}
 	}
-	before := allocated()
+	before := allocatedBytes()
 	for range 9 {
 		_, _ = replace("<", large, large)
 		_, _ = join(large, make([]string, 1<<12))
 	}
-	if got := allocated() - before; got > 16<<20 {
+	if got := allocatedBytes() - before; got > 16<<20 {
 		t.Errorf("%d bytes were taken for what is refused", got)
 	}
 }
 
-func second[A, B any](_ A, b B) B { return b }
+func secondOf[A, B any](_ A, b B) B { return b }
 
-func allocated() uint64 {
+func allocatedBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
@@ -263,7 +263,7 @@ func allocated() uint64 {
 
 // What is broken off is as if it had not begun.
 func TestCanceledIsNotDegraded(t *testing.T) {
-	a := new(attempt)
+	a := new(testAttempt)
 	ctx, cancel := context.WithCancel(pipeline.WithAttempt(t.Context(), a))
 	cancel()
 	if _, ok := NewTemplate("x").Render(ctx, samples()[0].notification); ok || len(a.degraded) > 0 {
@@ -272,7 +272,7 @@ func TestCanceledIsNotDegraded(t *testing.T) {
 }
 
 func TestZero(t *testing.T) {
-	a := new(attempt)
+	a := new(testAttempt)
 	for _, z := range []Template{{}, NewTemplate("")} {
 		s, ok := z.Render(pipeline.WithAttempt(t.Context(), a), samples()[0].notification)
 		if s != "" || ok || len(a.degraded) > 0 || !z.IsZero() || z.Validate() != nil {
@@ -333,7 +333,7 @@ func TestUnclosed(t *testing.T) {
 		}
 	}
 	for _, source := range []string{"", "{{end}}", "{{.Title}}", "{{range .Diffs}}{{end}}", "{{range .Diffs}}{{", "{{/* a"} {
-		if got := unclosed(source); got != "" {
+		if got := findUnclosed(source); got != "" {
 			t.Errorf("%q: got %s", source, got)
 		}
 	}
@@ -345,19 +345,19 @@ func FuzzUnclosed(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		if NewTemplate(source).Validate() == nil && unclosed(source) != "" {
-			t.Errorf("%q is valid, but: %s", source, unclosed(source))
+		if NewTemplate(source).Validate() == nil && findUnclosed(source) != "" {
+			t.Errorf("%q is valid, but: %s", source, findUnclosed(source))
 		}
 	})
 }
 
-const benchmarked = `*{{.title}}* {{.url}}
+const benchmarkTemplate = `*{{.title}}* {{.url}}
 {{range .diffs}}{{if eq .event "added"}}+{{else}}-{{end}} *{{.keyword}}*: {{.snippet | trunc 200}}
 {{end}}{{.reason}}`
 
 // One notification of two differences, with its data.
 func BenchmarkRender(b *testing.B) {
-	t, n := NewTemplate(benchmarked), samples()[0].notification
+	t, n := NewTemplate(benchmarkTemplate), samples()[0].notification
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, ok := t.RenderFor(b.Context(), n, Mrkdwn); !ok {
@@ -368,7 +368,7 @@ func BenchmarkRender(b *testing.B) {
 
 // The same with text/template as it comes, on data that is there already.
 func BenchmarkBare(b *testing.B) {
-	t, d := template.Must(template.New("").Funcs(functions).Parse(benchmarked)), data(samples()[0].notification)
+	t, d := template.Must(template.New("").Funcs(functions).Parse(benchmarkTemplate)), templateData(samples()[0].notification)
 	b.ReportAllocs()
 	for b.Loop() {
 		var s strings.Builder
@@ -383,6 +383,6 @@ func BenchmarkData(b *testing.B) {
 	n := samples()[0].notification
 	b.ReportAllocs()
 	for b.Loop() {
-		data(n)
+		templateData(n)
 	}
 }

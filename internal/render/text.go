@@ -163,7 +163,7 @@ func UTF16(s string) int {
 // Short returns s if it has at most limit runes. Otherwise it cuts s, at a blank if there is
 // one near, and appends " ...".
 func Short(s string, limit int) string {
-	if _, end := window(s, 0, limit); end < len(s) {
+	if _, end := excerptRange(s, 0, limit); end < len(s) {
 		return strings.TrimRight(s[:end], " ") + " ..."
 	}
 	return s
