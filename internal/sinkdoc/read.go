@@ -19,24 +19,24 @@ const module = "github.com/vokter/vokter/"
 
 // sink describes a kind of sink.
 type sink struct {
-	kind    string
-	doc     string // the comment of its package
-	example string // a configuration with one such sink
-	picture bool   // docs/images has a picture of a notification
-	sent    string // an example of what it sends, a golden file of its tests
-	fields  []field
+	kind        string
+	doc         string // the comment of its package
+	example     string // a configuration with one such sink
+	hasPicture  bool   // docs/images has a picture of a notification
+	sentExample string // an example of what it sends, a golden file of its tests
+	fields      []field
 }
 
 // field is one key of the configuration of a sink.
 type field struct {
-	name string // with the names of the mappings around it: tls.ca
-	typ  string
+	name     string // with the names of the mappings around it: tls.ca
+	typeName string
 	// inFile says that the value can also be read from a file, as name_file.
 	inFile bool
 	// required and byDefault come from "Required." and "Default: ..." in the comment.
-	required  bool
-	byDefault string
-	doc       string
+	required     bool
+	defaultValue string
+	doc          string
 }
 
 // readSinks reads the folders of sinks, in alphabetical order. A folder without config.go
@@ -85,17 +85,17 @@ func readSink(root, kind string) (sink, error) {
 	}
 	s.example = string(example)
 	_, err = os.Stat(filepath.Join(root, "docs", "images", kind+".png"))
-	s.picture = err == nil
-	s.sent, err = sentBy(filepath.Join(root, "sinks", kind, "testdata"))
+	s.hasPicture = err == nil
+	s.sentExample, err = readSentExample(filepath.Join(root, "sinks", kind, "testdata"))
 	return s, err
 }
 
-// sentNames are names of golden files with what a sink sends.
-var sentNames = []string{"change.golden.json", "changes.golden.json", "ok.golden", "text.golden"}
+// sentExampleFiles are names of golden files with what a sink sends.
+var sentExampleFiles = []string{"change.golden.json", "changes.golden.json", "ok.golden", "text.golden"}
 
-// sentBy returns the content of the first of sentNames in dir, or an empty string.
-func sentBy(dir string) (string, error) {
-	for _, name := range sentNames {
+// readSentExample returns the content of the first of sentNames in dir, or an empty string.
+func readSentExample(dir string) (string, error) {
+	for _, name := range sentExampleFiles {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return string(b), err
@@ -173,7 +173,7 @@ func (p *pkg) add(f *ast.File) {
 // fields returns the YAML fields of the struct s of p, with prefix before their names. outer
 // are the YAML names of the fields around it, by Go name.
 func (r *reader) fields(p *pkg, s *ast.StructType, prefix string, outer map[string]string) ([]field, error) {
-	known := names(s)
+	known := yamlNames(s)
 	for goName, name := range outer {
 		if _, hidden := known[goName]; !hidden {
 			known[goName] = name
@@ -218,17 +218,17 @@ func (r *reader) field(p *pkg, s *ast.StructType, f *ast.Field, name string, kno
 		return nil, err
 	}
 	out := field{name: name}
-	out.say(f.Names[0].Name, f.Doc.Text(), known)
+	out.setDoc(f.Names[0].Name, f.Doc.Text(), known)
 	if inner == nil {
-		if out.typ, err = typeName(p, f.Type); err != nil {
+		if out.typeName, err = describeType(p, f.Type); err != nil {
 			return nil, fmt.Errorf("the field %s: %w", name, err)
 		}
-		out.inFile = out.typ == secret || out.typ == templated
+		out.inFile = out.typeName == typeSecret || out.typeName == typeTemplate
 		return []field{out}, nil
 	}
-	out.typ = "mapping"
+	out.typeName = "mapping"
 	if _, list := f.Type.(*ast.ArrayType); list {
-		out.typ = "list of mappings"
+		out.typeName = "list of mappings"
 	}
 	fields, err := r.fields(q, inner, name+".", known)
 	return append([]field{out}, fields...), err
@@ -246,12 +246,12 @@ func (r *reader) structOf(p *pkg, s *ast.StructType, expr ast.Expr) (*pkg, *ast.
 		p.imports[e] = p.imports[s]
 		return p, e, nil
 	case *ast.Ident:
-		if _, known := words[p.name+"."+e.Name]; known {
+		if _, known := typeWords[p.name+"."+e.Name]; known {
 			return nil, nil, nil
 		}
 		return p, p.types[e.Name], nil
 	case *ast.SelectorExpr:
-		if _, known := words[qualified(e)]; known {
+		if _, known := typeWords[qualified(e)]; known {
 			return nil, nil, nil
 		}
 		x, _ := e.X.(*ast.Ident)
@@ -277,8 +277,8 @@ func yamlName(f *ast.Field) string {
 	return name
 }
 
-// names returns the YAML names of the fields of s, by Go name.
-func names(s *ast.StructType) map[string]string {
+// yamlNames returns the YAML names of the fields of s, by Go name.
+func yamlNames(s *ast.StructType) map[string]string {
 	m := make(map[string]string)
 	for _, f := range s.Fields.List {
 		for _, n := range f.Names {
@@ -290,8 +290,8 @@ func names(s *ast.StructType) map[string]string {
 	return m
 }
 
-// markdown returns the text of a comment as Markdown.
-func markdown(text string) string {
+// commentMarkdown returns the text of a comment as Markdown.
+func commentMarkdown(text string) string {
 	var p comment.Parser
 	printer := comment.Printer{HeadingLevel: 2, HeadingID: func(*comment.Heading) string { return "" }}
 	return strings.TrimSpace(string(printer.Markdown(p.Parse(text))))

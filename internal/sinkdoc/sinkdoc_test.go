@@ -16,7 +16,7 @@ func TestPagesAreUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := write(sinks)
+	pages, err := renderPages(sinks)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestPagesAreUpToDate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, known := pages[filepath.Base(path)]; !known && strings.HasPrefix(string(text), generated) {
+		if _, known := pages[filepath.Base(path)]; !known && strings.HasPrefix(string(text), generatedNote) {
 			t.Errorf("%s is the page of a sink that there is no more", path)
 		}
 	}
@@ -103,14 +103,14 @@ type Common struct {
 		t.Fatalf("got %v, %v", sinks, err)
 	}
 	want := []field{
-		{name: "token", typ: "secret", inFile: true, required: true, doc: "The key to the loft, in one line."},
-		{name: "old_token", typ: "secret", inFile: true, doc: "`old_token` opens it too, beside `token`. Token goes first."},
-		{name: "tls", typ: "mapping", doc: "TLS says how to encrypt: TLS it is."},
-		{name: "tls.ca", typ: "string", byDefault: "that of the system", doc: "A file, such as a|b, beside `wait`."},
-		{name: "names", typ: "mapping of names to lists of strings", doc: "called."},
-		{name: "wait", typ: "duration", byDefault: "10s", doc: "In no hurry."},
-		{name: "text", typ: "template", inFile: true, doc: "shown."},
-		{name: "mode", typ: "string", doc: "one or two."},
+		{name: "token", typeName: "secret", inFile: true, required: true, doc: "The key to the loft, in one line."},
+		{name: "old_token", typeName: "secret", inFile: true, doc: "`old_token` opens it too, beside `token`. Token goes first."},
+		{name: "tls", typeName: "mapping", doc: "TLS says how to encrypt: TLS it is."},
+		{name: "tls.ca", typeName: "string", defaultValue: "that of the system", doc: "A file, such as a|b, beside `wait`."},
+		{name: "names", typeName: "mapping of names to lists of strings", doc: "called."},
+		{name: "wait", typeName: "duration", defaultValue: "10s", doc: "In no hurry."},
+		{name: "text", typeName: "template", inFile: true, doc: "shown."},
+		{name: "mode", typeName: "string", doc: "one or two."},
 	}
 	for i, f := range sinks[0].fields {
 		f.doc = strings.ReplaceAll(f.doc, "\n", " ")
@@ -131,7 +131,7 @@ type Common struct {
 	if page.Sent != `{"coo": 1}` || page.SentAs != "json" {
 		t.Errorf("what is sent: got %q as %s", page.Sent, page.SentAs)
 	}
-	if got := page.Fields[3]; got != (row{"`tls.ca`", "string", "that of the system", `A file, such as a\|b, beside ` + "`wait`."}) {
+	if got := page.Fields[3]; got != (tableRow{"`tls.ca`", "string", "that of the system", `A file, such as a\|b, beside ` + "`wait`."}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -161,7 +161,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := readSinks(moduleOf(t, good)); err != nil {
 		t.Errorf("the good one: %v", err)
 	}
-	if _, err := write([]sink{{kind: "unheard-of", doc: "x"}}); err == nil || !strings.Contains(err.Error(), "index.md") {
+	if _, err := renderPages([]sink{{kind: "unheard-of", doc: "x"}}); err == nil || !strings.Contains(err.Error(), "index.md") {
 		t.Errorf("got %v for a kind that the index does not know", err)
 	}
 }

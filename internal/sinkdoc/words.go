@@ -9,40 +9,40 @@ import (
 
 // Types that are described by more than their kind.
 const (
-	secret    = "secret"
-	templated = "template"
+	typeSecret   = "secret"
+	typeTemplate = "template"
 )
 
-// words describe the Go types of fields for users.
-var words = map[string]string{
+// typeWords describe the Go types of fields for users.
+var typeWords = map[string]string{
 	"string": "string", "bool": "true or false", "int": "whole number", "int64": "whole number",
-	"registry.Secret": secret, "registry.Template": templated, "registry.Texts": "string or list of strings", "time.Duration": "duration", "netip.Prefix": "network", "pipeline.Quiet": "hours",
+	"registry.Secret": typeSecret, "registry.Template": typeTemplate, "registry.Texts": "string or list of strings", "time.Duration": "duration", "netip.Prefix": "network", "pipeline.Quiet": "hours",
 }
 
-// typeName describes the type expr in p for users.
-func typeName(p *pkg, expr ast.Expr) (string, error) {
+// describeType describes the type expr in p for users.
+func describeType(p *pkg, expr ast.Expr) (string, error) {
 	switch e := expr.(type) {
 	case *ast.StarExpr:
-		return typeName(p, e.X)
+		return describeType(p, e.X)
 	case *ast.Ident:
-		if w, ok := words[e.Name]; ok {
+		if w, ok := typeWords[e.Name]; ok {
 			return w, nil
 		}
-		if w, ok := words[p.name+"."+e.Name]; ok {
+		if w, ok := typeWords[p.name+"."+e.Name]; ok {
 			return w, nil
 		}
 		if inner, ok := p.aliases[e.Name]; ok {
-			return typeName(p, inner)
+			return describeType(p, inner)
 		}
 	case *ast.SelectorExpr:
-		if w, ok := words[qualified(e)]; ok {
+		if w, ok := typeWords[qualified(e)]; ok {
 			return w, nil
 		}
 	case *ast.ArrayType:
-		w, err := typeName(p, e.Elt)
+		w, err := describeType(p, e.Elt)
 		return "list of " + plural(w), err
 	case *ast.MapType:
-		w, err := typeName(p, e.Value)
+		w, err := describeType(p, e.Value)
 		return "mapping of names to " + plural(w), err
 	}
 	return "", errors.New("its type has no word yet")
@@ -63,43 +63,43 @@ func qualified(e *ast.SelectorExpr) string {
 }
 
 var (
-	required  = regexp.MustCompile(`(?:^|\s)Required\.`)
-	byDefault = regexp.MustCompile(`(?:^|\s)(?:Default|Absent|Empty):? (.+?)\.(\s|$)`)
+	requiredPattern = regexp.MustCompile(`(?:^|\s)Required\.`)
+	defaultPattern  = regexp.MustCompile(`(?:^|\s)(?:Default|Absent|Empty):? (.+?)\.(\s|$)`)
 )
 
-// say sets the description of f from doc, the comment of the field goName. names are the YAML
+// setDoc sets the description of f from doc, the comment of the field goName. names are the YAML
 // names of its sibling fields, by Go name.
-func (f *field) say(goName, doc string, names map[string]string) {
-	doc = markdown(doc)
-	if required.MatchString(doc) {
-		f.required, doc = true, required.ReplaceAllString(doc, "")
+func (f *field) setDoc(goName, doc string, names map[string]string) {
+	doc = commentMarkdown(doc)
+	if requiredPattern.MatchString(doc) {
+		f.required, doc = true, requiredPattern.ReplaceAllString(doc, "")
 	}
-	if m := byDefault.FindStringSubmatchIndex(doc); m != nil {
-		f.byDefault = doc[m[2]:m[3]]
+	if m := defaultPattern.FindStringSubmatchIndex(doc); m != nil {
+		f.defaultValue = doc[m[2]:m[3]]
 		doc = strings.TrimSpace(doc[:m[0]]) + " " + strings.TrimSpace(doc[m[1]:])
 	}
 	doc = strings.TrimSpace(doc)
 	for _, verb := range []string{" is ", " are "} {
 		if rest, ok := strings.CutPrefix(doc, goName+verb); ok {
-			doc = sentence(rest)
+			doc = capitalize(rest)
 		}
 	}
-	f.doc = inYAML(doc, names)
-	f.byDefault = inYAML(f.byDefault, names)
+	f.doc = useYAMLNames(doc, names)
+	f.defaultValue = useYAMLNames(f.defaultValue, names)
 }
 
-// begin matches the beginning of a default that is a description and not a literal value.
-var begin = regexp.MustCompile(`^(a|an|the|that|those|some|what|where|whether|how|who|in|on|from|sent|shown|which) `)
+// descriptionStart matches the beginning of a default that is a description and not a literal value.
+var descriptionStart = regexp.MustCompile(`^(a|an|the|that|those|some|what|where|whether|how|who|in|on|from|sent|shown|which) `)
 
-func sentence(doc string) string {
-	if begin.MatchString(doc) {
+func capitalize(doc string) string {
+	if descriptionStart.MatchString(doc) {
 		return strings.ToUpper(doc[:1]) + doc[1:]
 	}
 	return doc
 }
 
-// inYAML replaces the Go names of fields in doc by their YAML names.
-func inYAML(doc string, names map[string]string) string {
+// useYAMLNames replaces the Go names of fields in doc by their YAML names.
+func useYAMLNames(doc string, names map[string]string) string {
 	for goName, name := range names {
 		if strings.ToUpper(goName) == goName {
 			continue // an abbreviation such as TLS is a word of the text
