@@ -15,42 +15,42 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// ask is what a person in Slack asks for.
-type ask struct {
+// request is what a person in Slack asks for.
+type request struct {
 	// Channel and ChannelName name the channel, User the person.
 	Channel, ChannelName, User string
 	// ResponseURL takes the answer.
 	ResponseURL string
-	// what is asked for, for the log. do carries it out and returns what is said about it; nil
+	// description is asked for, for the log. do carries it out and returns what is said about it; nil
 	// means that there is nothing to do.
-	what string
-	do   func(ctx context.Context, s Service, a app) string
+	description string
+	run         func(ctx context.Context, s Service, a app) string
 }
 
-// muteFor is how long the button mutes.
-const muteFor = 24 * time.Hour
+// muteDuration is how long the button mutes.
+const muteDuration = 24 * time.Hour
 
-// parse reads the body of a request that came at the time now: the form of a command, or of a button,
+// parseRequest reads the body of a request that came at the time now: the form of a command, or of a button,
 // whose field payload is JSON.
-func parse(body []byte, now time.Time) (*ask, error) {
+func parseRequest(body []byte, now time.Time) (*request, error) {
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		return nil, errors.New("the body is no form")
 	}
 	if form.Has("payload") {
-		return parsePayload(form.Get("payload"), now)
+		return parseButton(form.Get("payload"), now)
 	}
 	if form.Get("command") == "" {
-		return &ask{}, nil // Slack asks whether the address works
+		return &request{}, nil // Slack asks whether the address works
 	}
-	k := &ask{Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name"), User: form.Get("user_id"), ResponseURL: form.Get("response_url")}
-	k.what = form.Get("text")
-	k.command(strings.Fields(k.what), now)
+	k := &request{Channel: form.Get("channel_id"), ChannelName: form.Get("channel_name"), User: form.Get("user_id"), ResponseURL: form.Get("response_url")}
+	k.description = form.Get("text")
+	k.setCommand(strings.Fields(k.description), now)
 	return k, nil
 }
 
-// payload is the part of the JSON of a pressed button that matters here.
-type payload struct {
+// buttonPayload is the part of the JSON of a pressed button that matters here.
+type buttonPayload struct {
 	Type string `json:"type"`
 	User struct {
 		ID string `json:"id"`
@@ -66,16 +66,16 @@ type payload struct {
 	} `json:"actions"`
 }
 
-// parsePayload reads the JSON of a pressed button.
-func parsePayload(text string, now time.Time) (*ask, error) {
-	var p payload
+// parseButton reads the JSON of a pressed button.
+func parseButton(text string, now time.Time) (*request, error) {
+	var p buttonPayload
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return nil, errors.New("the payload is no JSON")
 	}
 	if p.Type != "block_actions" || len(p.Actions) == 0 {
-		return &ask{}, nil
+		return &request{}, nil
 	}
-	k := &ask{Channel: p.Channel.ID, ChannelName: p.Channel.Name, User: p.User.ID, ResponseURL: p.ResponseURL}
+	k := &request{Channel: p.Channel.ID, ChannelName: p.Channel.Name, User: p.User.ID, ResponseURL: p.ResponseURL}
 	action := p.Actions[0]
 	var target registry.ActionTarget
 	switch action.ID {
@@ -83,28 +83,28 @@ func parsePayload(text string, now time.Time) (*ask, error) {
 		if err := json.Unmarshal([]byte(action.Value), &target); err != nil || target.URL == "" {
 			return nil, errors.New("the button names no subscription")
 		}
-		k.what = action.ID + " " + target.URL
-		k.button(action.ID, target, now)
+		k.description = action.ID + " " + target.URL
+		k.setButtonAction(action.ID, target, now)
 	}
 	return k, nil
 }
 
-// button sets what a button does to the subscriptions of its target, if they notify the channel.
-func (k *ask) button(action string, t registry.ActionTarget, now time.Time) {
-	k.do = func(ctx context.Context, s Service, a app) string {
-		if refusal := k.mayAct(ctx, s, a, t); refusal != "" {
+// setButtonAction sets what a button does to the subscriptions of its target, if they notify the channel.
+func (k *request) setButtonAction(action string, t registry.ActionTarget, now time.Time) {
+	k.run = func(ctx context.Context, s Service, a app) string {
+		if refusal := k.checkMayAct(ctx, s, a, t); refusal != "" {
 			return refusal
 		}
 		if action == registry.ActionCancel {
-			return outcome(s.Cancel(ctx, t.URL, t.Client), "Cancelled: %s is not watched any more for this channel.", t.URL)
+			return resultText(s.Cancel(ctx, t.URL, t.Client), "Cancelled: %s is not watched any more for this channel.", t.URL)
 		}
-		return paused(ctx, s, t.URL, t.Client, now.Add(muteFor))
+		return pause(ctx, s, t.URL, t.Client, now.Add(muteDuration))
 	}
 }
 
-// mayAct returns why the channel may not act on the subscriptions of t, or "". All of the client on
+// checkMayAct returns why the channel may not act on the subscriptions of t, or "". All of the client on
 // the page must notify it, since commands apply to all of them.
-func (k *ask) mayAct(ctx context.Context, s Service, a app, t registry.ActionTarget) string {
+func (k *request) checkMayAct(ctx context.Context, s Service, a app, t registry.ActionTarget) string {
 	pages, _, err := s.Pages(ctx, inspect.ListFilter{URL: t.URL, Client: t.Client})
 	if err != nil {
 		return "That did not work: " + err.Error()
@@ -127,9 +127,9 @@ const usage = "Write `/vokter watch URL WORD` to be notified here when the word 
 	"`/vokter pause URL 24h`, `/vokter resume URL` and `/vokter cancel URL` act on what this channel watches; without a time a pause lasts until you resume it. " +
 	"`/vokter list` lists what the channel watches."
 
-// command sets what the words behind /vokter do. Subscriptions of a channel have a client of their
+// setCommand sets what the words behind /vokter do. Subscriptions of a channel have a client of their
 // own.
-func (k *ask) command(words []string, now time.Time) {
+func (k *request) setCommand(words []string, now time.Time) {
 	client := "slack-" + k.Channel
 	verb, target := "", ""
 	if len(words) > 0 {
@@ -138,9 +138,9 @@ func (k *ask) command(words []string, now time.Time) {
 	if len(words) > 1 {
 		target = plainURL(words[1])
 	}
-	k.do = func(ctx context.Context, s Service, a app) string {
+	k.run = func(ctx context.Context, s Service, a app) string {
 		if verb == "list" {
-			return list(ctx, s, client)
+			return listPages(ctx, s, client)
 		}
 		if target == "" {
 			return usage
@@ -155,9 +155,9 @@ func (k *ask) command(words []string, now time.Time) {
 			if len(sub.Keywords) > 0 {
 				what = fmt.Sprintf("%q", sub.Keywords[0])
 			}
-			return outcome(s.Subscribe(ctx, sub), "Watching %s for %s. Invite the bot to this channel if it is not in it yet.", target, what)
+			return resultText(s.Subscribe(ctx, sub), "Watching %s for %s. Invite the bot to this channel if it is not in it yet.", target, what)
 		case "cancel":
-			return outcome(s.Cancel(ctx, target, client), "Cancelled: %s is not watched any more for this channel.", target)
+			return resultText(s.Cancel(ctx, target, client), "Cancelled: %s is not watched any more for this channel.", target)
 		case "pause":
 			var until time.Time
 			if len(words) > 2 {
@@ -167,7 +167,7 @@ func (k *ask) command(words []string, now time.Time) {
 				}
 				until = now.Add(length)
 			}
-			return paused(ctx, s, target, client, until)
+			return pause(ctx, s, target, client, until)
 		case "resume":
 			return k.resume(ctx, s, a, target)
 		}
@@ -175,21 +175,21 @@ func (k *ask) command(words []string, now time.Time) {
 	}
 }
 
-// paused pauses the subscriptions of client on page until the time until, or until a resume if that is
+// pause pauses the subscriptions of client on page until the time until, or until a resume if that is
 // zero, and says so.
-func paused(ctx context.Context, s Service, page, client string, until time.Time) string {
+func pause(ctx context.Context, s Service, page, client string, until time.Time) string {
 	until = until.UTC().Truncate(time.Second)
 	err := s.Pause(ctx, page, client, until)
 	if until.IsZero() {
-		return outcome(err, "Paused: changes of %s notify nobody here until you write `/vokter resume %s`.", page, page)
+		return resultText(err, "Paused: changes of %s notify nobody here until you write `/vokter resume %s`.", page, page)
 	}
-	return outcome(err, "Paused until %s: changes of %s notify nobody here before that, unless you write `/vokter resume %s`.",
+	return resultText(err, "Paused until %s: changes of %s notify nobody here before that, unless you write `/vokter resume %s`.",
 		until.Format("2006-01-02 15:04 UTC"), page, page)
 }
 
 // resume restarts what this channel watches on a page, whichever client it is of: a button may have
 // paused it.
-func (k *ask) resume(ctx context.Context, s Service, a app, page string) string {
+func (k *request) resume(ctx context.Context, s Service, a app, page string) string {
 	pages, _, err := s.Pages(ctx, inspect.ListFilter{URL: page})
 	if err != nil {
 		return "That did not work: " + err.Error()
@@ -198,10 +198,10 @@ func (k *ask) resume(ctx context.Context, s Service, a app, page string) string 
 		for _, sub := range p.Subscriptions {
 			if sub.State == inspect.StatePaused && a.notifies(sub.Subscription, k.Channel, k.ChannelName) {
 				client := sub.WithDefaults().Client
-				if refusal := k.mayAct(ctx, s, a, registry.ActionTarget{URL: page, Client: client}); refusal != "" {
+				if refusal := k.checkMayAct(ctx, s, a, registry.ActionTarget{URL: page, Client: client}); refusal != "" {
 					return refusal
 				}
-				return outcome(s.Resume(ctx, page, client), "Resumed: %s is watched again.", page)
+				return resultText(s.Resume(ctx, page, client), "Resumed: %s is watched again.", page)
 			}
 		}
 	}
@@ -211,8 +211,8 @@ func (k *ask) resume(ctx context.Context, s Service, a app, page string) string 
 // maxListed bounds the pages in an answer.
 const maxListed = 30
 
-// list says what a client watches.
-func list(ctx context.Context, s Service, client string) string {
+// listPages says what a client watches.
+func listPages(ctx context.Context, s Service, client string) string {
 	pages, _, err := s.Pages(ctx, inspect.ListFilter{Clients: []string{client}, Limit: maxListed})
 	if err != nil {
 		return "That did not work: " + err.Error()
@@ -227,8 +227,8 @@ func list(ctx context.Context, s Service, client string) string {
 	return strings.Join(lines, "\n")
 }
 
-// outcome says what was done, or why it was not.
-func outcome(err error, format string, args ...any) string {
+// resultText says what was done, or why it was not.
+func resultText(err error, format string, args ...any) string {
 	if err != nil {
 		return "That did not work: " + err.Error()
 	}

@@ -35,14 +35,14 @@ type Service interface {
 const Path = "/slack/"
 
 const (
-	// maxAge is how old a signature may be, and by how much the clock of Slack may be ahead.
-	maxAge = 5 * time.Minute
+	// maxSignatureAge is how old a signature may be, and by how much the clock of Slack may be ahead.
+	maxSignatureAge = 5 * time.Minute
 	// maxBody bounds a request. That of a button has the message, too.
 	maxBody = 512 << 10
-	// atOnce is how many requests are carried out at the same time, each for at most patience.
+	// maxConcurrent is how many requests are carried out at the same time, each for at most patience.
 	// Slack wants an answer within three seconds, so it gets that before.
-	atOnce   = 16
-	patience = 20 * time.Second
+	maxConcurrent  = 16
+	requestTimeout = 20 * time.Second
 )
 
 // Settings are the sinks in which people can act. They can be replaced at any time.
@@ -83,18 +83,18 @@ func (a app) notifies(s pipeline.Subscription, id, name string) bool {
 	if channel != id && (name == "" || strings.TrimPrefix(channel, "#") != name) {
 		return false
 	}
-	return a.reached(s.Sinks, len(a.sinks))
+	return a.isReached(s.Sinks, len(a.sinks))
 }
 
-// reached reports whether notifications for sinks reach this one. most bounds how far routes are
+// isReached reports whether notifications for sinks reach this one. most bounds how far routes are
 // followed.
-func (a app) reached(sinks []string, most int) bool {
+func (a app) isReached(sinks []string, most int) bool {
 	return slices.ContainsFunc(sinks, func(name string) bool {
 		if name == a.name {
 			return true
 		}
 		route, ok := registry.RouteOf(a.sinks[name])
-		return ok && most > 0 && a.reached(route.Targets(), most-1)
+		return ok && most > 0 && a.isReached(route.Targets(), most-1)
 	})
 }
 
@@ -104,13 +104,13 @@ type Handler struct {
 	service  Service
 	log      *slog.Logger
 	now      func() time.Time
-	seen     *seen
-	busy     chan struct{}
+	replays  *replayGuard
+	slots    chan struct{}
 }
 
 // New returns a handler of the paths below Path.
 func New(settings *Settings, service Service, log *slog.Logger) *Handler {
-	return &Handler{settings: settings, service: service, log: log, now: time.Now, seen: newSeen(time.Now()), busy: make(chan struct{}, atOnce)}
+	return &Handler{settings: settings, service: service, log: log, now: time.Now, replays: newReplayGuard(time.Now()), slots: make(chan struct{}, maxConcurrent)}
 }
 
 // ServeHTTP checks that a request is signed by Slack, answers it, and carries it out afterwards. The
@@ -133,7 +133,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	signature, signed, err := verify(a.SigningSecret(), r.Header, body, h.now())
 	if err == nil {
-		err = h.seen.add(signature, signed, h.now())
+		err = h.replays.add(signature, signed, h.now())
 	}
 	if err != nil {
 		h.log.Warn("a request for Slack's buttons was refused", "sink", a.name, "reason", err)
@@ -144,27 +144,27 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), status)
 		return
 	}
-	ask, err := parse(body, h.now())
+	ask, err := parseRequest(body, h.now())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if ask.do == nil {
+	if ask.run == nil {
 		return // nothing to do, such as for a button that is a link
 	}
 	select {
-	case h.busy <- struct{}{}:
+	case h.slots <- struct{}{}:
 	default:
-		h.seen.remove(signature)
+		h.replays.remove(signature)
 		http.Error(w, "too many requests at once; try again", http.StatusServiceUnavailable)
 		return
 	}
 	go func() {
-		defer func() { <-h.busy }()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+		defer func() { <-h.slots }()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTimeout)
 		defer cancel()
-		said := ask.do(ctx, h.service, a)
-		h.log.Info("a request from Slack was carried out", "sink", a.name, "user", ask.User, "asked", ask.what, "answer", said)
+		said := ask.run(ctx, h.service, a)
+		h.log.Info("a request from Slack was carried out", "sink", a.name, "user", ask.User, "asked", ask.description, "answer", said)
 		if err := a.Answer(ctx, ask.ResponseURL, said); err != nil {
 			h.log.Warn("the answer to a request from Slack could not be sent", "sink", a.name, "err", err)
 		}
@@ -181,7 +181,7 @@ func verify(secret string, header http.Header, body []byte, now time.Time) (sign
 		return "", signed, errors.New("the request has no timestamp of Slack")
 	}
 	signed = time.Unix(seconds, 0)
-	if age := now.Sub(signed); age > maxAge || age < -maxAge {
+	if age := now.Sub(signed); age > maxSignatureAge || age < -maxSignatureAge {
 		return "", signed, errors.New("the timestamp of the request differs from the clock of this machine by more than five minutes")
 	}
 	given, err := hex.DecodeString(strings.TrimPrefix(header.Get("X-Slack-Signature"), "v0="))

@@ -59,77 +59,81 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// service is a Router that notes what it was asked for.
-type service struct {
+// recordingService is a Router that notes what it was asked for.
+type recordingService struct {
 	pages []inspect.Page
 	asked chan string
 	subs  chan pipeline.Subscription
 	err   error
 }
 
-func (s *service) note(format string, args ...any) error {
+func (s *recordingService) record(format string, args ...any) error {
 	s.asked <- fmt.Sprintf(format, args...)
 	return s.err
 }
 
-func (s *service) Subscribe(_ context.Context, sub pipeline.Subscription) error {
+func (s *recordingService) Subscribe(_ context.Context, sub pipeline.Subscription) error {
 	s.subs <- sub
 	return s.err
 }
-func (s *service) Cancel(_ context.Context, u, c string) error { return s.note("cancel %s %s", u, c) }
-func (s *service) Pause(_ context.Context, u, c string, until time.Time) error {
-	if until.IsZero() {
-		return s.note("pause %s %s", u, c)
-	}
-	return s.note("pause %s %s until %s", u, c, until.Format(time.RFC3339))
+func (s *recordingService) Cancel(_ context.Context, u, c string) error {
+	return s.record("cancel %s %s", u, c)
 }
-func (s *service) Resume(_ context.Context, u, c string) error { return s.note("resume %s %s", u, c) }
-func (s *service) Pages(context.Context, inspect.ListFilter) ([]inspect.Page, string, error) {
+func (s *recordingService) Pause(_ context.Context, u, c string, until time.Time) error {
+	if until.IsZero() {
+		return s.record("pause %s %s", u, c)
+	}
+	return s.record("pause %s %s until %s", u, c, until.Format(time.RFC3339))
+}
+func (s *recordingService) Resume(_ context.Context, u, c string) error {
+	return s.record("resume %s %s", u, c)
+}
+func (s *recordingService) Pages(context.Context, inspect.ListFilter) ([]inspect.Page, string, error) {
 	return s.pages, "", nil
 }
 
-// chat is a sink in which people act.
-type chat struct {
+// testSink is a sink in which people act.
+type testSink struct {
 	secret  string
 	answers chan string
 }
 
-func (c *chat) Deliver(context.Context, pipeline.Notification) error { return nil }
-func (c *chat) SigningSecret() string                                { return c.secret }
-func (c *chat) Home() string                                         { return "#general" }
-func (c *chat) Answer(_ context.Context, url, text string) error {
+func (c *testSink) Deliver(context.Context, pipeline.Notification) error { return nil }
+func (c *testSink) SigningSecret() string                                { return c.secret }
+func (c *testSink) Home() string                                         { return "#general" }
+func (c *testSink) Answer(_ context.Context, url, text string) error {
 	c.answers <- text
 	return nil
 }
 
-type team struct{ pipeline.SinkFunc }
+type teamRoute struct{ pipeline.SinkFunc }
 
-func (team) Route(pipeline.Notification, time.Time) []string { return []string{"chat"} }
-func (team) Targets() []string                               { return []string{"chat"} }
+func (teamRoute) Route(pipeline.Notification, time.Time) []string { return []string{"chat"} }
+func (teamRoute) Targets() []string                               { return []string{"chat"} }
 
-// rig is a handler with one sink in which people act.
-type rig struct {
-	*service
-	*chat
+// fixture is a handler with one sink in which people act.
+type fixture struct {
+	*recordingService
+	*testSink
 	h   *Handler
 	now time.Time
 }
 
-func newRig() *rig {
-	r := &rig{
-		service: &service{asked: make(chan string, 10), subs: make(chan pipeline.Subscription, 10)},
-		chat:    &chat{secret: docSecret, answers: make(chan string, 10)}, now: time.Unix(1800000000, 0),
+func newFixture() *fixture {
+	r := &fixture{
+		recordingService: &recordingService{asked: make(chan string, 10), subs: make(chan pipeline.Subscription, 10)},
+		testSink:         &testSink{secret: docSecret, answers: make(chan string, 10)}, now: time.Unix(1800000000, 0),
 	}
 	settings := new(Settings)
-	settings.Configure(map[string]pipeline.Sink{"chat": r.chat, "off": &chat{}, "team": team{}})
-	r.h = New(settings, r.service, slog.New(slog.DiscardHandler))
+	settings.Configure(map[string]pipeline.Sink{"chat": r.testSink, "off": &testSink{}, "team": teamRoute{}})
+	r.h = New(settings, r.recordingService, slog.New(slog.DiscardHandler))
 	r.h.now = func() time.Time { return r.now }
-	r.h.seen = newSeen(r.now)
+	r.h.replays = newReplayGuard(r.now)
 	return r
 }
 
 // send sends a signed body, and returns the status.
-func (r *rig) send(path, body string) int {
+func (r *fixture) send(path, body string) int {
 	at := strconv.FormatInt(r.now.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(docSecret))
 	io.WriteString(mac, "v0:"+at+":"+body)
@@ -141,8 +145,8 @@ func (r *rig) send(path, body string) int {
 	return w.Code
 }
 
-// pressed is the body of a pressed button, in the shape of Slack's documentation.
-func pressed(t *testing.T, action, channel, name, page, client string) string {
+// buttonBody is the body of a pressed button, in the shape of Slack's documentation.
+func buttonBody(t *testing.T, action, channel, name, page, client string) string {
 	t.Helper()
 	value, err := json.Marshal(registry.ActionTarget{URL: page, Client: client})
 	if err != nil {
@@ -158,8 +162,8 @@ func pressed(t *testing.T, action, channel, name, page, client string) string {
 	return url.Values{"payload": {p}}.Encode()
 }
 
-// slash is the body of a command, in the shape of Slack's documentation.
-func slash(text string) string {
+// commandBody is the body of a command, in the shape of Slack's documentation.
+func commandBody(text string) string {
 	return url.Values{
 		"token": {"gIkuvaNzQIHg97ATvDxqgjtO"}, "team_id": {"T0001"}, "team_domain": {"example"}, "channel_id": {"C2147483705"}, "channel_name": {"test"},
 		"user_id": {"U2147483697"}, "user_name": {"Steve"}, "command": {"/vokter"}, "text": {text},
@@ -169,7 +173,7 @@ func slash(text string) string {
 
 const page = "https://example.com/a?b=c&d=e"
 
-func watched(channel string, sinks ...string) []inspect.Page {
+func watchedPages(channel string, sinks ...string) []inspect.Page {
 	return []inspect.Page{{URL: page, State: inspect.StateActive, Subscriptions: []inspect.Subscription{{
 		Subscription: pipeline.Subscription{URL: page, Client: "team", Sinks: sinks, Channel: channel}, State: inspect.StateActive,
 	}}}}
@@ -181,17 +185,17 @@ func TestButtons(t *testing.T) {
 		pages                              []inspect.Page
 		want, said                         string
 	}{
-		{"mute", registry.ActionMute, "C1", "general", watched("", "chat"), "pause " + page + " team until 2027-01-16T08:00:00Z", "Paused until 2027-01-16 08:00 UTC"},
-		{"cancel", registry.ActionCancel, "C1", "general", watched("", "chat"), "cancel " + page + " team", "Cancelled"},
-		{"through a route", registry.ActionCancel, "C1", "general", watched("", "mail", "team"), "cancel " + page + " team", "Cancelled"},
-		{"a channel of the subscription", registry.ActionCancel, "C7", "legal", watched("C7", "chat"), "cancel " + page + " team", "Cancelled"},
-		{"another channel", registry.ActionMute, "C9", "random", watched("C7", "chat"), "", "Refused"},
-		{"another sink", registry.ActionCancel, "C1", "general", watched("", "mail"), "", "Refused"},
+		{"mute", registry.ActionMute, "C1", "general", watchedPages("", "chat"), "pause " + page + " team until 2027-01-16T08:00:00Z", "Paused until 2027-01-16 08:00 UTC"},
+		{"cancel", registry.ActionCancel, "C1", "general", watchedPages("", "chat"), "cancel " + page + " team", "Cancelled"},
+		{"through a route", registry.ActionCancel, "C1", "general", watchedPages("", "mail", "team"), "cancel " + page + " team", "Cancelled"},
+		{"a channel of the subscription", registry.ActionCancel, "C7", "legal", watchedPages("C7", "chat"), "cancel " + page + " team", "Cancelled"},
+		{"another channel", registry.ActionMute, "C9", "random", watchedPages("C7", "chat"), "", "Refused"},
+		{"another sink", registry.ActionCancel, "C1", "general", watchedPages("", "mail"), "", "Refused"},
 		{"nothing there", registry.ActionCancel, "C1", "general", nil, "", "no such subscription"},
 	} {
-		r := newRig()
+		r := newFixture()
 		r.pages = c.pages
-		if code := r.send("/slack/chat", pressed(t, c.action, c.channel, c.channelName, page, "team")); code != http.StatusOK {
+		if code := r.send("/slack/chat", buttonBody(t, c.action, c.channel, c.channelName, page, "team")); code != http.StatusOK {
 			t.Errorf("%s: answered %d", c.name, code)
 			continue
 		}
@@ -211,8 +215,8 @@ func TestCommands(t *testing.T) {
 		"Watch <http://example.com|example.com> refund":      {URL: "http://example.com", Keywords: []string{"refund"}},
 		"  watch   https://example.com/x   two   words here": {URL: "https://example.com/x", Keywords: []string{"two words here"}},
 	} {
-		r := newRig()
-		if code := r.send("/slack/chat", slash(text)); code != http.StatusOK {
+		r := newFixture()
+		if code := r.send("/slack/chat", commandBody(text)); code != http.StatusOK {
 			t.Fatalf("%s: answered %d", text, code)
 		}
 		if said := <-r.answers; !strings.HasPrefix(said, "Watching "+want.URL) {
@@ -228,16 +232,16 @@ func TestCommands(t *testing.T) {
 		"cancel " + page: "cancel " + page + " slack-C2147483705", "pause " + page: "pause " + page + " slack-C2147483705",
 		"pause " + page + " 3h": "pause " + page + " slack-C2147483705 until 2027-01-15T11:00:00Z",
 	} {
-		r := newRig()
-		r.send("/slack/chat", slash(text))
+		r := newFixture()
+		r.send("/slack/chat", commandBody(text))
 		<-r.answers
 		if got := <-r.asked; got != want {
 			t.Errorf("%s: did %s", text, got)
 		}
 	}
 	for _, text := range []string{"", "help", "watch", "delete " + page} {
-		r := newRig()
-		r.send("/slack/chat", slash(text))
+		r := newFixture()
+		r.send("/slack/chat", commandBody(text))
 		if said := <-r.answers; said != usage || len(r.asked)+len(r.subs) > 0 {
 			t.Errorf("%q: said %q", text, said)
 		}
@@ -245,31 +249,31 @@ func TestCommands(t *testing.T) {
 	for length, want := range map[string]string{
 		"tomorrow": `"tomorrow" is not a duration; write `, "7d": "days are not a unit here; write 168h", "9999999h": "is too long; the longest duration is 2562047h",
 	} {
-		r := newRig()
-		r.send("/slack/chat", slash("pause "+page+" "+length))
+		r := newFixture()
+		r.send("/slack/chat", commandBody("pause "+page+" "+length))
 		if said := <-r.answers; !strings.Contains(said, want) || len(r.asked) > 0 {
 			t.Errorf("%s: said %q, want %q", length, said, want)
 		}
 	}
-	r := newRig()
+	r := newFixture()
 	r.err = errors.New("url: it is not public")
-	r.send("/slack/chat", slash("watch ftp://x y"))
+	r.send("/slack/chat", commandBody("watch ftp://x y"))
 	if said := <-r.answers; said != "That did not work: url: it is not public" {
 		t.Errorf("said %q", said)
 	}
-	r = newRig()
-	r.pages = watched("C2147483705", "chat")
+	r = newFixture()
+	r.pages = watchedPages("C2147483705", "chat")
 	r.pages[0].Subscriptions[0].State = inspect.StatePaused
-	r.send("/slack/chat", slash("resume "+page))
+	r.send("/slack/chat", commandBody("resume "+page))
 	if said := <-r.answers; !strings.HasPrefix(said, "Resumed") || <-r.asked != "resume "+page+" team" {
 		t.Errorf("said %q", said)
 	}
 }
 
 func TestRefusedRequests(t *testing.T) {
-	r := newRig()
+	r := newFixture()
 	for path, want := range map[string]int{"/slack/none": 404, "/slack/off": 404, "/slack/team": 404, "/slack/": 404} {
-		if got := r.send(path, slash("watch https://example.com/")); got != want {
+		if got := r.send(path, commandBody("watch https://example.com/")); got != want {
 			t.Errorf("%s: answered %d, want %d", path, got, want)
 		}
 	}
@@ -282,14 +286,14 @@ func TestRefusedRequests(t *testing.T) {
 		}
 	}
 	for name, body := range map[string]string{
-		"a link": pressed(t, registry.ActionOpen, "C1", "general", page, "team"), "a check of the address": "ssl_check=1&token=x",
+		"a link": buttonBody(t, registry.ActionOpen, "C1", "general", page, "team"), "a check of the address": "ssl_check=1&token=x",
 		"a dialog": url.Values{"payload": {`{"type":"view_submission"}`}}.Encode(),
 	} {
 		if got := r.send("/slack/chat", body); got != http.StatusOK || len(r.answers) > 0 {
 			t.Errorf("%s: answered %d", name, got)
 		}
 	}
-	req := httptest.NewRequest(http.MethodPost, "/slack/chat", strings.NewReader(slash("watch https://example.com/")))
+	req := httptest.NewRequest(http.MethodPost, "/slack/chat", strings.NewReader(commandBody("watch https://example.com/")))
 	w := httptest.NewRecorder()
 	if r.h.ServeHTTP(w, req); w.Code != http.StatusUnauthorized {
 		t.Errorf("without a signature: %d", w.Code)
@@ -306,9 +310,9 @@ func TestRefusedRequests(t *testing.T) {
 // TestRepeatedRequests: whoever recorded a request of Slack cannot send it again, to this sink or
 // another one with the same secret, nor to the next process.
 func TestRepeatedRequests(t *testing.T) {
-	r := newRig()
-	r.h.settings.Configure(map[string]pipeline.Sink{"chat": r.chat, "same": r.chat})
-	body := slash("cancel " + page)
+	r := newFixture()
+	r.h.settings.Configure(map[string]pipeline.Sink{"chat": r.testSink, "same": r.testSink})
+	body := commandBody("cancel " + page)
 	if code := r.send("/slack/chat", body); code != http.StatusOK {
 		t.Fatalf("answered %d", code)
 	}
@@ -326,7 +330,7 @@ func TestRepeatedRequests(t *testing.T) {
 		t.Errorf("the same request of a second later was answered %d", code)
 	}
 	<-r.answers
-	r.h.seen = newSeen(r.now.Add(time.Minute)) // as a new process
+	r.h.replays = newReplayGuard(r.now.Add(time.Minute)) // as a new process
 	if code := r.send("/slack/chat", body); code != http.StatusUnauthorized {
 		t.Errorf("after a restart it was answered %d", code)
 	}
@@ -335,8 +339,8 @@ func TestRepeatedRequests(t *testing.T) {
 // TestSeenIsBounded: when too many requests came, further ones are refused until some are too old.
 func TestSeenIsBounded(t *testing.T) {
 	now := time.Unix(1800000000, 0)
-	s := newSeen(now)
-	for i := range maxSeen {
+	s := newReplayGuard(now)
+	for i := range maxRemembered {
 		if err := s.add(strconv.Itoa(i), now, now); err != nil {
 			t.Fatal(err)
 		}
@@ -344,23 +348,23 @@ func TestSeenIsBounded(t *testing.T) {
 	if err := s.add("one more", now, now); !errors.Is(err, errTooMany) {
 		t.Errorf("got %v", err)
 	}
-	later := now.Add(maxAge + time.Second)
-	if err := s.add("one more", later, later); err != nil || len(s.until) != 1 {
-		t.Errorf("got %v, and %d are remembered", err, len(s.until))
+	later := now.Add(maxSignatureAge + time.Second)
+	if err := s.add("one more", later, later); err != nil || len(s.expires) != 1 {
+		t.Errorf("got %v, and %d are remembered", err, len(s.expires))
 	}
 }
 
 // TestBusyRequestsCanBeRepeated sends a request again that was refused because too many ran at once.
 func TestBusyRequestsCanBeRepeated(t *testing.T) {
-	r := newRig()
-	for range atOnce {
-		r.h.busy <- struct{}{}
+	r := newFixture()
+	for range maxConcurrent {
+		r.h.slots <- struct{}{}
 	}
-	if code := r.send("/slack/chat", slash("list")); code != http.StatusServiceUnavailable {
+	if code := r.send("/slack/chat", commandBody("list")); code != http.StatusServiceUnavailable {
 		t.Fatalf("answered %d", code)
 	}
-	<-r.h.busy
-	if code := r.send("/slack/chat", slash("list")); code != http.StatusOK {
+	<-r.h.slots
+	if code := r.send("/slack/chat", commandBody("list")); code != http.StatusOK {
 		t.Errorf("then answered %d", code)
 	}
 	<-r.answers
