@@ -74,15 +74,15 @@ func (d *Discord) Rate() (perSecond float64, burst int) { return 0.5, 5 }
 // follows no redirects, and reads no more than 128 KB of the answer.
 func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)
-	rich := embedded(m)
+	rich := formatEmbed(m)
 	if text, ok := d.template.RenderFor(ctx, n, render.Values(m, escape)); ok {
 		rich = message{Embeds: []embed{{Description: render.Cut(text, maxDescription, render.UTF16)}}, Mentions: noMentions}
 	}
-	return outbound.Insist(ctx, d.endpoint.Posting(d.verdict), outbound.JSON(rich), func() []byte { return outbound.JSON(plain(m)) })
+	return outbound.Insist(ctx, d.endpoint.Posting(d.classify), outbound.JSON(rich), func() []byte { return outbound.JSON(formatPlain(m)) })
 }
 
-// verdict classifies the answer of Discord, which has the message or an error.
-func (d *Discord) verdict(a *outbound.Answer) error {
+// classify classifies the answer of Discord, which has the message or an error.
+func (d *Discord) classify(a *outbound.Answer) error {
 	type answer struct {
 		ID         string  `json:"id"`
 		Code       int     `json:"code"`
@@ -98,7 +98,7 @@ func (d *Discord) verdict(a *outbound.Answer) error {
 		return a.Without("the ID of a message")
 	case a.Status == http.StatusTooManyRequests:
 		err = outbound.Limit(err, a, said.RetryAfter)
-	case said.Code == unknownChannel || said.Code == unknownWebhook:
+	case said.Code == codeUnknownChannel || said.Code == codeUnknownWebhook:
 		err = failure.Gone(err)
 	}
 	return d.endpoint.Because(err, said.Message)
@@ -106,18 +106,18 @@ func (d *Discord) verdict(a *outbound.Answer) error {
 
 // Discord's error codes for a webhook that no longer exists.
 const (
-	unknownChannel = 10003
-	unknownWebhook = 10015
+	codeUnknownChannel = 10003
+	codeUnknownWebhook = 10015
 )
 
-// special holds the characters with a meaning within a line of Discord's Markdown. A colon
+// specialChars holds the characters with a meaning within a line of Discord's Markdown. A colon
 // begins the name of an emoji and ends the scheme of a URL.
-var special = render.Chars("\\`*_~|<[]@:")
+var specialChars = render.Chars("\\`*_~|<[]@:")
 
 // escape makes s literal. Discord shows an escaped character as it is, and it begins no link,
 // mention or emoji.
 func escape(s string) string {
-	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+	return render.EscapeChars(s, specialChars, func(b *strings.Builder, before rune, char byte, after rune) {
 		if char != ':' || render.Joins(before, after) || strings.ContainsRune("/+-", after) {
 			b.WriteByte('\\')
 		}
@@ -137,7 +137,7 @@ const (
 // budget keeps the description within its bound: what is not in it is counted too.
 var budget = render.Budget{
 	Total: maxDescription - 64, Lines: 20, LineCost: render.LineCost,
-	Length: func(s string) int { return render.UTF16(s) + special.Count(s) }, // at least as much as it takes
+	Length: func(s string) int { return render.UTF16(s) + specialChars.Count(s) }, // at least as much as it takes
 }
 
 // message is the body of a request to the webhook.
@@ -145,10 +145,10 @@ type message struct {
 	Content string  `json:"content,omitempty"`
 	Embeds  []embed `json:"embeds,omitempty"`
 	// Mentions lists the mentions that are allowed in the message.
-	Mentions mentions `json:"allowed_mentions"`
+	Mentions allowedMentions `json:"allowed_mentions"`
 }
 
-type mentions struct {
+type allowedMentions struct {
 	Parse []string `json:"parse"`
 }
 
@@ -159,10 +159,10 @@ type embed struct {
 }
 
 // noMentions allows no mentions, whatever the text contains.
-var noMentions = mentions{Parse: []string{}}
+var noMentions = allowedMentions{Parse: []string{}}
 
-// embedded returns m with its differences in an embed.
-func embedded(m render.Message) message {
+// formatEmbed returns m with its differences in an embed.
+func formatEmbed(m render.Message) message {
 	e := embed{
 		Title: render.Cut(render.Literal(m.Title, escape), maxTitle, render.UTF16), URL: m.URL,
 		Description: render.Cut(render.AsMarkdown(m, escape), maxDescription, render.UTF16),
@@ -174,7 +174,7 @@ func embedded(m render.Message) message {
 	return said
 }
 
-// plain returns m as short text.
-func plain(m render.Message) message {
+// formatPlain returns m as short text.
+func formatPlain(m render.Message) message {
 	return message{Content: render.AsPlain(m, maxPlain, escape), Mentions: noMentions}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/vokter/vokter/test/chattest"
 )
 
-var accept = chattest.Answer(200, `{"id":"1180000000000000000","type":0,"content":"x","channel_id":"1"}`)
+var acceptAnswer = chattest.Answer(200, `{"id":"1180000000000000000","type":0,"content":"x","channel_id":"1"}`)
 
 func newSink(t *testing.T, rawURL string, how ...registry.Connection) pipeline.Sink {
 	t.Helper()
@@ -26,20 +26,20 @@ func newSink(t *testing.T, rawURL string, how ...registry.Connection) pipeline.S
 
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
-		Accept: accept,
+		Accept: acceptAnswer,
 		Imposters: []http.HandlerFunc{
 			chattest.Answer(204, ""), chattest.Answer(200, ""), chattest.Answer(200, "{}"), chattest.Answer(200, `{"id":""}`),
 			chattest.Answer(200, `{"id":1}`), chattest.Answer(200, "[]"), chattest.Answer(200, "<html>welcome</html>"),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			m, err := read(body)
+			m, err := readMessage(body)
 			if err != nil {
 				return "", nil, err
 			}
 			var texts []string
 			for _, e := range m.Embeds {
 				_, quotes, links := chattest.Read(t, e.Description)
-				if len(links) > 0 || linked(e.Description) || linked(e.Title) || linked(m.Content) {
+				if len(links) > 0 || hasActiveMarkup(e.Description) || hasActiveMarkup(e.Title) || hasActiveMarkup(m.Content) {
 					t.Errorf("there is a link in %s", body)
 				}
 				texts = append(texts, quotes...)
@@ -53,8 +53,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// received is what Discord reads of a message.
-type received struct {
+// receivedMessage is what Discord reads of a message.
+type receivedMessage struct {
 	Content string
 	Embeds  []struct {
 		Title, URL, Description string
@@ -62,8 +62,8 @@ type received struct {
 	Mentions *struct{ Parse *[]string } `json:"allowed_mentions"`
 }
 
-func read(body []byte) (received, error) {
-	var m received
+func readMessage(body []byte) (receivedMessage, error) {
+	var m receivedMessage
 	err := json.Unmarshal(body, &m)
 	return m, err
 }
@@ -75,20 +75,22 @@ var (
 	active  = regexp.MustCompile(`https?://|<[@#:/at]|@everyone|@here|:[a-z0-9_+-]+:|\[[^\]]*\]\(`)
 )
 
-// linked reports whether Discord would make something of what is in text.
-func linked(text string) bool { return active.MatchString(escaped.ReplaceAllString(text, "\x00")) }
+// hasActiveMarkup reports whether Discord would make something of what is in text.
+func hasActiveMarkup(text string) bool {
+	return active.MatchString(escaped.ReplaceAllString(text, "\x00"))
+}
 
-func local(t *testing.T, rawURL string) pipeline.Sink {
+func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	return newSink(t, rawURL)
 }
 
-func units(s string) int { return len(utf16.Encode([]rune(s))) }
+func utf16Len(s string) int { return len(utf16.Encode([]rune(s))) }
 
 func TestGolden(t *testing.T) {
 	for name, n := range chattest.Samples() {
-		r := chattest.NewReceiver(t, accept)
-		if err := local(t, r.URL+"/api/webhooks/1/T?thread_id=5").Deliver(t.Context(), n); err != nil {
+		r := chattest.NewReceiver(t, acceptAnswer)
+		if err := newLocalSink(t, r.URL+"/api/webhooks/1/T?thread_id=5").Deliver(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := r.Got[0].Method+" "+r.Got[0].URI, "POST /api/webhooks/1/T?thread_id=5&wait=true"; got != want {
@@ -101,30 +103,30 @@ func TestGolden(t *testing.T) {
 // checkBounds fails the test unless Discord would take body, and mention nobody.
 func checkBounds(t *testing.T, body []byte) {
 	t.Helper()
-	m, err := read(body)
+	m, err := readMessage(body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if m.Mentions == nil || m.Mentions.Parse == nil || len(*m.Mentions.Parse) != 0 {
 		t.Errorf("allowed_mentions is missing or not empty in %s", body)
 	}
-	if units(m.Content) > 2000 {
-		t.Errorf("the content has %d characters", units(m.Content))
+	if utf16Len(m.Content) > 2000 {
+		t.Errorf("the content has %d characters", utf16Len(m.Content))
 	}
 	for _, e := range m.Embeds {
-		if a, b := units(e.Title), units(e.Description); a > 256 || b > 4096 || a+b > 6000 {
+		if a, b := utf16Len(e.Title), utf16Len(e.Description); a > 256 || b > 4096 || a+b > 6000 {
 			t.Errorf("the title has %d characters, the description %d", a, b)
 		}
 	}
 }
 
 func TestBounds(t *testing.T) {
-	r := chattest.NewReceiver(t, accept)
-	if err := local(t, r.URL).Deliver(t.Context(), chattest.Long()); err != nil {
+	r := chattest.NewReceiver(t, acceptAnswer)
+	if err := newLocalSink(t, r.URL).Deliver(t.Context(), chattest.Long()); err != nil {
 		t.Fatal(err)
 	}
 	checkBounds(t, r.Got[0].Body)
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +137,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestVerdicts(t *testing.T) {
-	chattest.Verdicts(t, local,
+	chattest.Verdicts(t, newLocalSink,
 		chattest.Means(429, `{"message":"You are being rate limited.","retry_after":1.25,"global":false}`, failure.ClassLimited, "429 Too Many Requests: You are", 1250*time.Millisecond),
 		chattest.Means(429, `{"retry_after":-1}`, failure.ClassLimited, "429", 0),
 		chattest.Means(429, `{"retry_after":1e300}`, failure.ClassLimited, "429", 24*time.Hour),
@@ -149,20 +151,20 @@ func TestVerdicts(t *testing.T) {
 	)
 }
 
-func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalSink) }
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
-	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"message":"Invalid Form Body","code":50035}`), accept, local)
+	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"message":"Invalid Form Body","code":50035}`), acceptAnswer, newLocalSink)
 	checkBounds(t, plain)
-	m, err := read(plain)
-	if err != nil || m.Content == "" || len(m.Embeds) > 0 || linked(m.Content) {
+	m, err := readMessage(plain)
+	if err != nil || m.Content == "" || len(m.Embeds) > 0 || hasActiveMarkup(m.Content) {
 		t.Errorf("got %s", plain)
 	}
 	chattest.Read(t, m.Content)
 }
 
 func TestTemplate(t *testing.T) {
-	r := chattest.NewReceiver(t, accept)
+	r := chattest.NewReceiver(t, acceptAnswer)
 	c := discord.Config{WebhookURL: registry.NewSecret(r.URL), Template: "**Look:** [{{.title}}]({{.url}}) @everyone"}
 	c.Connection = chattest.Local
 	s, err := discord.New(c)
@@ -173,7 +175,7 @@ func TestTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkBounds(t, r.Got[0].Body)
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if err != nil || len(m.Embeds) != 1 || m.Embeds[0].Description != `**Look:** [Zeus & Co \[\*sale\*\]](https://shop.example/item_%281%29?a=b&c=*d*) @everyone` {
 		t.Errorf("got %s", r.Got[0].Body)
 	}
