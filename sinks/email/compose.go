@@ -45,11 +45,11 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 	case pipeline.SeverityInfo:
 		m.SetImportance(gomail.ImportanceLow)
 	}
-	m.ToMailAddress(e.to...)
+	m.ToMailAddress(e.recipients...)
 	m.Subject(e.subject(ctx, n, l))
 	m.SetDateWithValue(e.now())
 	m.SetMessageIDWithValue(n.ID + "@" + e.domain())
-	if root := e.thread(pipeline.AttemptFrom(ctx).Document(), n); root != "" {
+	if root := e.threadID(pipeline.AttemptFrom(ctx).Document(), n); root != "" {
 		m.SetGenHeader(gomail.HeaderInReplyTo, root)
 		m.SetGenHeader(gomail.HeaderReferences, root)
 	}
@@ -59,16 +59,16 @@ func (e *Email) compose(ctx context.Context, n pipeline.Notification) (*gomail.M
 	if err := e.setHeaders(m); err != nil {
 		return nil, err
 	}
-	return m, e.setParts(ctx, m, n, l)
+	return m, e.addParts(ctx, m, n, l)
 }
 
-// setParts adds the text part and the HTML part, best one last.
-func (e *Email) setParts(ctx context.Context, m *gomail.Msg, n pipeline.Notification, l render.Message) error {
-	text, ownText := e.text.Render(ctx, n)
-	html, ownHTML := e.html.RenderFor(ctx, n, render.HTML)
+// addParts adds the text part and the HTML part, best one last.
+func (e *Email) addParts(ctx context.Context, m *gomail.Msg, n pipeline.Notification, l render.Message) error {
+	text, ownText := e.textTemplate.Render(ctx, n)
+	html, ownHTML := e.htmlTemplate.RenderFor(ctx, n, render.HTML)
 	if !ownText && !ownHTML {
 		var err error
-		if html, err = page(l, n); err != nil {
+		if html, err = renderHTML(l, n); err != nil {
 			return fmt.Errorf("the HTML part: %w", err)
 		}
 		text = l.Plain() + "\n\n" + footer(n)
@@ -90,7 +90,7 @@ func footer(n pipeline.Notification) string {
 // subject says what happened and where, or what the operator's template does. It cannot be
 // an encoded word (RFC 2047) that a page has put together: those begin with "=?".
 func (e *Email) subject(ctx context.Context, n pipeline.Notification, l render.Message) string {
-	s, own := e.heading.Render(ctx, n)
+	s, own := e.subjectTemplate.Render(ctx, n)
 	if own {
 		s = render.Short(render.Clean(s), maxHeadline+maxTitle)
 	} else {
@@ -110,9 +110,9 @@ func (e *Email) domain() string {
 	return e.from.Address[strings.LastIndexByte(e.from.Address, '@')+1:]
 }
 
-// thread returns the ID of the message that n replies to: one for each day (UTC) and document,
+// threadID returns the ID of the message that n replies to: one for each day (UTC) and document,
 // or page if the document is not known. It is empty for a notification about neither.
-func (e *Email) thread(document string, n pipeline.Notification) string {
+func (e *Email) threadID(document string, n pipeline.Notification) string {
 	if document == "" {
 		document = n.URL
 	}
@@ -136,13 +136,13 @@ func (e *Email) setUnsubscribe(m *gomail.Msg) error {
 }
 
 //go:embed page.tmpl
-var pageSource string
+var pageTemplateSource string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageSource))
+var pageTemplate = template.Must(template.New("page").Parse(pageTemplateSource))
 
-// page renders the HTML part. All text of a page goes through html/template, and the text of the
+// renderHTML renders the HTML part. All text of a page goes through html/template, and the text of the
 // only link is its URL.
-func page(l render.Message, n pipeline.Notification) (string, error) {
+func renderHTML(l render.Message, n pipeline.Notification) (string, error) {
 	var b strings.Builder
 	err := pageTemplate.Execute(&b, struct {
 		render.Message
@@ -151,11 +151,11 @@ func page(l render.Message, n pipeline.Notification) (string, error) {
 	return b.String(), err
 }
 
-// maxHeader bounds the value of a header of the configuration, in runes.
-const maxHeader = 500
+// maxHeaderValue bounds the value of a header of the configuration, in runes.
+const maxHeaderValue = 500
 
-// ours maps the headers that the sink or mail servers set to the hint in the error.
-var ours = map[string]string{
+// reservedHeaders maps the headers that the sink or mail servers set to the hint in the error.
+var reservedHeaders = map[string]string{
 	"From": "write from", "To": "write to", "Cc": "write all recipients in to", "Bcc": "write all recipients in to",
 	"Reply-To": "write reply_to", "Subject": "write subject or subject_prefix", "List-Id": "write list_id",
 	"List-Unsubscribe": "write list_unsubscribe", "List-Unsubscribe-Post": "write list_unsubscribe",
@@ -170,24 +170,24 @@ var ours = map[string]string{
 func checkHeader(name, value string) error {
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
 	switch {
-	case !fieldName(name):
+	case !isHeaderName(name):
 		return errors.New(`this is not the name of a header; use letters, digits and "-"`)
-	case ours[canonical] != "":
-		return fmt.Errorf("this header cannot be given: %s", ours[canonical])
+	case reservedHeaders[canonical] != "":
+		return fmt.Errorf("this header cannot be given: %s", reservedHeaders[canonical])
 	case strings.HasPrefix(canonical, "Content-"), strings.HasPrefix(canonical, "Resent-"):
 		return errors.New("this header cannot be given: those that begin with Content- or Resent- belong to mail programs")
 	case strings.TrimSpace(value) == "":
 		return errors.New("it is empty; give it a value, or leave the header out")
 	case strings.ContainsFunc(value, unicode.IsControl):
 		return errors.New("its value has a line break or another control character, which no header can have")
-	case render.Runes(value) > maxHeader:
-		return fmt.Errorf("its value is longer than %d characters", maxHeader)
+	case render.Runes(value) > maxHeaderValue:
+		return fmt.Errorf("its value is longer than %d characters", maxHeaderValue)
 	}
 	return nil
 }
 
-// fieldName reports whether name can be that of a header (RFC 5322, 3.6.8).
-func fieldName(name string) bool {
+// isHeaderName reports whether name can be that of a header (RFC 5322, 3.6.8).
+func isHeaderName(name string) bool {
 	return name != "" && len(name) <= 76 && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' })
 }
 
@@ -221,7 +221,7 @@ func (e *Email) setHeaders(m *gomail.Msg) error {
 // in angle brackets. Without raw it is one below domain, that of the sender.
 func parseListID(raw, domain string) (string, error) {
 	if raw == "" {
-		if !hostName.MatchString(domain) { // an address in brackets
+		if !hostNamePattern.MatchString(domain) { // an address in brackets
 			domain = "localhost"
 		}
 		return "<vokter." + domain + ">", nil
@@ -231,7 +231,7 @@ func parseListID(raw, domain string) (string, error) {
 		text, id = strings.TrimSpace(raw[:i]), raw[i+1:len(raw)-1]
 	}
 	plain := !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`<>"\()`, r) })
-	if !hostName.MatchString(id) || !strings.Contains(id, ".") || !plain || len(raw) > 200 {
+	if !hostNamePattern.MatchString(id) || !strings.Contains(id, ".") || !plain || len(raw) > 200 {
 		return "", errors.New("this is not the identifier of a list; write one such as alerts.example.com, or \"Alerts <alerts.example.com>\"")
 	}
 	if text != "" {

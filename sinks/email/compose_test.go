@@ -31,14 +31,14 @@ import (
 //	chromium --headless --no-sandbox --hide-scrollbars --window-size=700,420 --screenshot=docs/images/email.png page.html
 var htmlFile = flag.String("email.html", "", "write the HTML part of a notification to `FILE`")
 
-// read is a message as a mail program reads it.
-type read struct {
+// parsedMessage is a message as a mail program reads it.
+type parsedMessage struct {
 	header mail.Header
 	parts  map[string]string // by media type
 }
 
 // subject decodes the subject, as mail programs do.
-func (r read) subject(t *testing.T) string {
+func (r parsedMessage) subject(t *testing.T) string {
 	t.Helper()
 	s, err := new(mime.WordDecoder).DecodeHeader(r.header.Get("Subject"))
 	if err != nil {
@@ -47,14 +47,14 @@ func (r read) subject(t *testing.T) string {
 	return s
 }
 
-// parse reads a message.
-func parse(t testing.TB, body []byte) read {
+// parseMessage reads a message.
+func parseMessage(t testing.TB, body []byte) parsedMessage {
 	t.Helper()
 	m, err := mail.ReadMessage(bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := read{m.Header, make(map[string]string)}
+	r := parsedMessage{m.Header, make(map[string]string)}
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil {
 		t.Fatal(err)
@@ -87,28 +87,28 @@ func parse(t testing.TB, body []byte) read {
 	}
 }
 
-// send delivers list to a real server over STARTTLS, and returns what came.
-func send(ctx context.Context, t *testing.T, alter func(*Config), list ...pipeline.Notification) []read {
+// deliverAll delivers list to a real server over STARTTLS, and returns what came.
+func deliverAll(ctx context.Context, t *testing.T, alter func(*Config), list ...pipeline.Notification) []parsedMessage {
 	t.Helper()
-	cert, pool := trusted(t)
-	m := newMailbox(t, false, cert)
-	c := signedIn(plain(m.host, m.port), StartTLS)
+	cert, pool := newTrustedCert(t)
+	m := newMailServer(t, false, cert)
+	c := withLogin(unencryptedConfig(m.host, m.port), StartTLS)
 	if alter != nil {
 		alter(&c)
 	}
-	e := build(t, c, pool)
+	e := newEmail(t, c, pool)
 	e.now = func() time.Time { return time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC) }
 	for _, n := range list {
 		if err := e.Deliver(ctx, n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var got []read
-	for _, l := range m.letters() {
+	var got []parsedMessage
+	for _, l := range m.messages() {
 		if l.from != "vokter@sender.example" || l.to != "ann@recipient.example" {
 			t.Errorf("from %q to %q", l.from, l.to)
 		}
-		got = append(got, parse(t, l.body))
+		got = append(got, parseMessage(t, l.body))
 	}
 	if len(got) != len(list) {
 		t.Fatalf("%d messages came, want %d", len(got), len(list))
@@ -117,7 +117,7 @@ func send(ctx context.Context, t *testing.T, alter func(*Config), list ...pipeli
 }
 
 func TestHeader(t *testing.T) {
-	got := send(t.Context(), t, func(c *Config) { c.SubjectPrefix = "[vokter]" }, sample())[0]
+	got := deliverAll(t.Context(), t, func(c *Config) { c.SubjectPrefix = "[vokter]" }, sample())[0]
 	for name, want := range map[string]string{
 		"From": `"Vokter" <vokter@sender.example>`, "To": "<ann@recipient.example>", "Date": "Sat, 03 Jan 2026 00:00:00 +0000",
 		"Message-ID": "<0123456789ABCDEFGHIJKLMNOP@sender.example>", "Auto-Submitted": "auto-generated", "Precedence": "bulk",
@@ -136,7 +136,7 @@ func TestHeader(t *testing.T) {
 
 // TestOwnHeaders are those that the configuration gives.
 func TestOwnHeaders(t *testing.T) {
-	h := send(t.Context(), t, func(c *Config) {
+	h := deliverAll(t.Context(), t, func(c *Config) {
 		c.ReplyTo, c.ListID = "The Team <team@recipient.example>", "Page Alerts <alerts.sender.example>"
 		c.Headers = map[string]string{"X-Priority": "1", "x-note": "größer"}
 	}, sample())[0].header
@@ -151,7 +151,7 @@ func TestOwnHeaders(t *testing.T) {
 }
 
 func TestTextPart(t *testing.T) {
-	got := send(t.Context(), t, nil, sample())[0].parts["text/plain"]
+	got := deliverAll(t.Context(), t, nil, sample())[0].parts["text/plain"]
 	for _, want := range []string{
 		"added: argus; removed: zeus\r\nArgus Panoptes\r\nhttps://example.com/argus\r\n",
 		"+ argus: In the 5th century and later, Argus' wakeful alertness ...", `- zeus: ... Zeus sent "Hermes" & others ...`,
@@ -167,7 +167,7 @@ func TestHTMLPart(t *testing.T) {
 	n := sample()
 	n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Removed, Keyword: "out of stock", Text: "Out of stock: <script>alert(1)</script> & more",
 		Snippet: "The statue of Argus. Out of stock: <script>alert(1)</script> & more. Ships within three weeks ...", Offset: 900})
-	got := send(t.Context(), t, nil, n)[0].parts["text/html"]
+	got := deliverAll(t.Context(), t, nil, n)[0].parts["text/html"]
 	for _, want := range []string{
 		`<a href="https://example.com/argus" style="color:#0969da">example.com/argus</a>`,
 		"later, <b>Argus</b>&#39; wakeful alertness", "<del><b>Zeus</b></del> sent &#34;Hermes&#34; &amp; others",
@@ -185,7 +185,7 @@ func TestHTMLPart(t *testing.T) {
 }
 
 func TestSameNotificationTwice(t *testing.T) {
-	got := send(t.Context(), t, nil, sample(), sample())
+	got := deliverAll(t.Context(), t, nil, sample(), sample())
 	for _, name := range []string{"Message-ID", "References", "Subject"} {
 		if a, b := got[0].header.Get(name), got[1].header.Get(name); a != b || a == "" {
 			t.Errorf("%s: first %q, then %q", name, a, b)
@@ -212,7 +212,7 @@ func TestThreads(t *testing.T) {
 		if document != "" {
 			ctx = pipeline.WithAttempt(ctx, &attempt{document: document})
 		}
-		h := send(ctx, t, nil, n)[0].header
+		h := deliverAll(ctx, t, nil, n)[0].header
 		if a, b := h.Get("References"), h.Get("In-Reply-To"); a != b {
 			t.Errorf("References %q, In-Reply-To %q", a, b)
 		}
@@ -245,7 +245,7 @@ func TestUnsubscribe(t *testing.T) {
 	for raw, post := range map[string]string{
 		"mailto:off@example.com?subject=off": "", "http://example.com/off": "", "https://example.com/off?t=a,b": "List-Unsubscribe=One-Click",
 	} {
-		h := send(t.Context(), t, func(c *Config) { c.ListUnsubscribe = raw }, sample())[0].header
+		h := deliverAll(t.Context(), t, func(c *Config) { c.ListUnsubscribe = raw }, sample())[0].header
 		if got, want := h.Get("List-Unsubscribe"), "<"+raw+">"; got != want {
 			t.Errorf("List-Unsubscribe %q, want %q", got, want)
 		}
@@ -266,13 +266,13 @@ func TestTemplates(t *testing.T) {
 		{"", "<p>{{.title}}</p>", map[string]string{"text/html": "<p>&lt;b a=&#34;b&#34;&gt;{{.url}}&lt;/b&gt;</p>\r\n"}},
 		{"a", "<p>b</p>", map[string]string{"text/plain": "a\r\n", "text/html": "<p>b</p>"}},
 	} {
-		got := send(t.Context(), t, func(c *Config) { c.Template, c.TemplateHTML = registry.Template(tt.text), registry.Template(tt.html) }, n)[0].parts
+		got := deliverAll(t.Context(), t, func(c *Config) { c.Template, c.TemplateHTML = registry.Template(tt.text), registry.Template(tt.html) }, n)[0].parts
 		if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 			t.Errorf("%q and %q: got %q, want %q", tt.text, tt.html, got, tt.want)
 		}
 	}
 	a := &attempt{}
-	got := send(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) { c.Template = "{{.health.event}}" }, n)[0].parts
+	got := deliverAll(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) { c.Template = "{{.health.event}}" }, n)[0].parts
 	if len(got) != 2 || len(a.degraded) != 1 {
 		t.Errorf("a template that fails gives %q, told as %q; want the built-in parts, told once", got, a.degraded)
 	}
@@ -283,13 +283,13 @@ func TestTemplates(t *testing.T) {
 func TestSubjectTemplate(t *testing.T) {
 	n := sample()
 	n.Title = "a\r\nBcc: evil@example.com =?utf-8?q?x?="
-	builtIn := send(t.Context(), t, func(c *Config) { c.SubjectPrefix = "[v]" }, n)[0].header.Get("Subject")
+	builtIn := deliverAll(t.Context(), t, func(c *Config) { c.SubjectPrefix = "[v]" }, n)[0].header.Get("Subject")
 	for source, want := range map[string]string{
 		"{{.host}}:\n\n{{.title}}": "[v] example.com: a Bcc: evil@example.com = ?utf-8?q?x?=",
 		"{{.health.event}}":        builtIn,
 	} {
 		a := &attempt{}
-		got := send(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) {
+		got := deliverAll(pipeline.WithAttempt(t.Context(), a), t, func(c *Config) {
 			c.SubjectPrefix, c.Subject = "[v]", registry.Template(source)
 		}, n)[0].header.Get("Subject")
 		if got != want || (len(a.degraded) > 0) != (want == builtIn) {
@@ -298,8 +298,8 @@ func TestSubjectTemplate(t *testing.T) {
 	}
 }
 
-// hostile is text that pages could hold.
-var hostile = []string{
+// hostileTexts is text that pages could hold.
+var hostileTexts = []string{
 	"<!channel> <http://evil.example|bank.example>", "</script><script>alert(1)</script><img src=x onerror=alert(1)>", "{{.}} {{range 9}}{{end}}",
 	"%s %d %!x(MISSING) %", "a\r\nBcc: evil@example.com\r\n\r\nbody", "a\nX-Injected: b", "\r\n.\r\nMAIL FROM:<evil@example.com>\r\n", ".\n..\n",
 	"=?utf-8?q?=0D=0AX-Injected:_b?=", "=?utf-8?b?4oCu?=", "nul\x00bell\x07", "turn\u202Earound\u2066", "\xff\xfe invalid \xc3", "\u2028\u2029",
@@ -308,7 +308,7 @@ var hostile = []string{
 
 func TestHostileText(t *testing.T) {
 	var list []pipeline.Notification
-	for _, text := range hostile {
+	for _, text := range hostileTexts {
 		n := sample()
 		n.Title, n.URL, n.Client, n.Language, n.Reason = text, text, text, text, text
 		for i := range n.Diffs {
@@ -316,8 +316,8 @@ func TestHostileText(t *testing.T) {
 		}
 		list = append(list, n)
 	}
-	for i, got := range send(t.Context(), t, nil, list...) {
-		name := fmt.Sprintf("%.40q", hostile[i])
+	for i, got := range deliverAll(t.Context(), t, nil, list...) {
+		name := fmt.Sprintf("%.40q", hostileTexts[i])
 		for _, h := range []string{"X-Injected", "Bcc"} {
 			if v := got.header.Get(h); v != "" {
 				t.Errorf("%s became the header %s: %s", name, h, v)
@@ -332,17 +332,17 @@ func TestHostileText(t *testing.T) {
 				t.Errorf("%s: %d bytes of %s with what steers: %.200q", name, len(part), kind, part)
 			}
 		}
-		if want := strings.TrimSpace(strings.Fields(hostile[i] + " -")[0]); len(want) < 40 && utf8.ValidString(want) && !strings.ContainsAny(want, "\x00\u202E") {
+		if want := strings.TrimSpace(strings.Fields(hostileTexts[i] + " -")[0]); len(want) < 40 && utf8.ValidString(want) && !strings.ContainsAny(want, "\x00\u202E") {
 			if !strings.Contains(got.parts["text/plain"], want) {
 				t.Errorf("%s: %q is not in the text", name, want)
 			}
 		}
-		onlyOurs(t, name, got.parts["text/html"])
+		checkNoMarkup(t, name, got.parts["text/html"])
 	}
 }
 
-// onlyOurs fails the test if a page has put elements or links into the HTML part.
-func onlyOurs(t *testing.T, name, page string) {
+// checkNoMarkup fails the test if a page has put elements or links into the HTML part.
+func checkNoMarkup(t *testing.T, name, page string) {
 	t.Helper()
 	ours := map[string]bool{}
 	for _, e := range strings.Fields("html head meta title body div h1 p a b del blockquote ul li") {
@@ -368,7 +368,7 @@ func TestIDs(t *testing.T) {
 	for _, id := range []string{"", "a b", "a>b", "a@b", "a\r\nb", strings.Repeat("x", 300)} {
 		n := sample()
 		n.ID = id
-		err := build(t, plain("127.0.0.1", 1)).Deliver(t.Context(), n)
+		err := newEmail(t, unencryptedConfig("127.0.0.1", 1)).Deliver(t.Context(), n)
 		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("ID %.20q: got %v, want a permanent error", id, err)
 		}
@@ -380,7 +380,7 @@ func TestHealthEvent(t *testing.T) {
 		Status: "overdue", ID: "H", Type: pipeline.NotificationTypeHealth, Time: sample().Time, Diffs: []pipeline.Diff{},
 		Health: &pipeline.Health{Event: pipeline.HealthOverdue, Count: 2, Reason: "<b>slow</b>", URLs: []string{"https://a.example/", "https://b.example/"}},
 	}
-	got := send(t.Context(), t, nil, n)[0]
+	got := deliverAll(t.Context(), t, nil, n)[0]
 	if s := got.subject(t); s != "overdue" {
 		t.Errorf("the subject is %q", s)
 	}
@@ -400,7 +400,7 @@ func TestManyDifferences(t *testing.T) {
 		text := fmt.Sprintf("Argus %d %s", i, strings.Repeat("百眼の巨人 ", 100))
 		n.Diffs = append(n.Diffs, pipeline.Diff{Event: pipeline.Added, Keyword: "argus", Text: text, Snippet: text, Offset: i * 1000})
 	}
-	for kind, part := range send(t.Context(), t, nil, n)[0].parts {
+	for kind, part := range deliverAll(t.Context(), t, nil, n)[0].parts {
 		if len(part) > 102_000 || !strings.Contains(part, "Argus</b> 1") && !strings.Contains(part, "Argus 1") {
 			t.Errorf("%s: %d bytes: %.300s", kind, len(part), part)
 		}

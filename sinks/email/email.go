@@ -115,16 +115,16 @@ type Config struct {
 type Email struct {
 	cfg         Config
 	from        *mail.Address
-	to          []*mail.Address
+	recipients  []*mail.Address
 	replyTo     *mail.Address // nil: that of from
 	listID      string
 	unsubscribe *url.URL
-	// heading, of the subject, text and html are templates.
-	heading, text, html render.Template
-	dialer              outbound.Dialer
-	tls                 *tls.Config
-	secrets             outbound.Scrubber
-	now                 func() time.Time
+	// subjectTemplate, of the subject, text and html are templates.
+	subjectTemplate, textTemplate, htmlTemplate render.Template
+	dialer                                      outbound.Dialer
+	tls                                         *tls.Config
+	secrets                                     outbound.Scrubber
+	now                                         func() time.Time
 }
 
 var _ pipeline.Sink = (*Email)(nil)
@@ -135,9 +135,9 @@ func New(c Config) (*Email, error) {
 	e := &Email{cfg: c, now: time.Now}
 	var bad outbound.Mistakes
 	c.check(&bad)
-	e.heading = bad.Template("subject", c.Subject)
-	e.text = bad.Template("template", c.Template)
-	e.html = bad.Template("template_html", c.TemplateHTML)
+	e.subjectTemplate = bad.Template("subject", c.Subject)
+	e.textTemplate = bad.Template("template", c.Template)
+	e.htmlTemplate = bad.Template("template_html", c.TemplateHTML)
 	g, secrets, err := outbound.SocketConfigOf(c.Connection)
 	bad.Join(err)
 	if err := bad.Err(); err != nil {
@@ -146,7 +146,7 @@ func New(c Config) (*Email, error) {
 	e.from, _ = parseAddress(c.From) // validated
 	for _, s := range c.To {
 		to, _ := parseAddress(s)
-		e.to = append(e.to, to)
+		e.recipients = append(e.recipients, to)
 	}
 	if c.ReplyTo != "" {
 		e.replyTo, _ = parseAddress(c.ReplyTo)
@@ -169,13 +169,13 @@ func Register(r *registry.Registry) {
 	})
 }
 
-// idText is what can stand in a Message-ID as it is.
-var idText = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
+// validID is what can stand in a Message-ID as it is.
+var validID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,200}$`)
 
 // Deliver sends n. It is delivered when the server has said so after the last byte of the
 // message, and not before.
 func (e *Email) Deliver(ctx context.Context, n pipeline.Notification) error {
-	if !idText.MatchString(n.ID) {
+	if !validID.MatchString(n.ID) {
 		return failure.Permanent(errors.New("the notification's ID is empty, or cannot be that of a message"))
 	}
 	message, err := e.compose(ctx, n)
@@ -187,25 +187,25 @@ func (e *Email) Deliver(ctx context.Context, n pipeline.Notification) error {
 		ctx, cancel = context.WithTimeout(ctx, pipeline.DefaultTimeout)
 		defer cancel()
 	}
-	t := &talk{e: e, ctx: ctx}
-	defer t.hangUp()
+	t := &smtpSession{e: e, ctx: ctx}
+	defer t.close()
 	attempt := pipeline.AttemptFrom(ctx)
-	list, err := t.send(message, e.remaining(attempt, n.ID))
+	list, err := t.send(message, e.missingRecipients(attempt, n.ID))
 	if err != nil {
 		return err
 	}
-	return e.settle(attempt, n.ID, list)
+	return e.classifyRefusals(attempt, n.ID, list)
 }
 
-// ports are the defaults of Config.Port.
-var ports = map[string]int{StartTLS: 587, Implicit: 465, Plain: 25}
+// defaultPorts are the defaults of Config.Port.
+var defaultPorts = map[string]int{StartTLS: 587, Implicit: 465, Plain: 25}
 
-// maxPrefix bounds Config.SubjectPrefix, in runes.
-const maxPrefix = 60
+// maxSubjectPrefix bounds Config.SubjectPrefix, in runes.
+const maxSubjectPrefix = 60
 
 var (
-	hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
-	heloName = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[A-Za-z0-9.:]+\])$`)
+	hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+	heloPattern     = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[A-Za-z0-9.:]+\])$`)
 )
 
 // withDefaults fills in what depends on other fields.
@@ -214,7 +214,7 @@ func (c Config) withDefaults() Config {
 		c.TLS = StartTLS
 	}
 	if c.Port == 0 {
-		c.Port = ports[c.TLS]
+		c.Port = defaultPorts[c.TLS]
 	}
 	return c
 }
@@ -225,7 +225,7 @@ func (c Config) check(bad *outbound.Mistakes) {
 	if c.Port < 0 || c.Port > 65535 {
 		bad.Addf("port", "%d is not a port; write a number from 1 to 65535", c.Port)
 	}
-	if _, ok := ports[c.TLS]; !ok {
+	if _, ok := defaultPorts[c.TLS]; !ok {
 		bad.Addf("tls", "%q is not a way to encrypt; write starttls, implicit or none", c.TLS)
 	}
 	switch {
@@ -246,7 +246,7 @@ func (c Config) check(bad *outbound.Mistakes) {
 		_, err := parseAddress(c.ReplyTo)
 		bad.Add("reply_to", err)
 	}
-	if c.Helo != "" && !heloName.MatchString(c.Helo) {
+	if c.Helo != "" && !heloPattern.MatchString(c.Helo) {
 		bad.Addf("helo", "%q is not the name of a machine; write one such as vokter.example.com", c.Helo)
 	}
 	_, err = parseUnsubscribe(c.ListUnsubscribe)
@@ -254,8 +254,8 @@ func (c Config) check(bad *outbound.Mistakes) {
 	_, err = parseListID(c.ListID, "")
 	bad.Add("list_id", err)
 	checkHeaders(c.Headers, bad)
-	if p := c.SubjectPrefix; render.Clean(p) != p || render.Runes(p) > maxPrefix {
-		bad.Addf("subject_prefix", "write one line of at most %d characters", maxPrefix)
+	if p := c.SubjectPrefix; render.Clean(p) != p || render.Runes(p) > maxSubjectPrefix {
+		bad.Addf("subject_prefix", "write one line of at most %d characters", maxSubjectPrefix)
 	}
 }
 
@@ -288,7 +288,7 @@ func checkHost(host string) error {
 	switch {
 	case host == "":
 		return errors.New("the name of a mail server is required, such as smtp.example.com")
-	case net.ParseIP(host) == nil && !hostName.MatchString(host):
+	case net.ParseIP(host) == nil && !hostNamePattern.MatchString(host):
 		return errors.New("this is not the name or address of a server; write it without scheme, user and port, such as smtp.example.com")
 	}
 	return nil

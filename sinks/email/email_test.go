@@ -129,9 +129,9 @@ func TestRegister(t *testing.T) {
 	if !ok {
 		t.Fatal("email is not registered")
 	}
-	s := (&scripted{}).start(t)
+	s := (&scriptedServer{}).start(t)
 	decode := func(c Config) registry.Decode { return func(v any) error { *v.(*Config) = c; return nil } }
-	sink, err := newSink(decode(plain(s.host, s.port)), registry.Env{AllowSinks: []netip.Prefix{loopback}})
+	sink, err := newSink(decode(unencryptedConfig(s.host, s.port)), registry.Env{AllowSinks: []netip.Prefix{loopback}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,30 +151,30 @@ func TestConformance(t *testing.T) {
 	for _, way := range []string{StartTLS, Implicit} {
 		t.Run(way, func(t *testing.T) {
 			pipelinetest.TestSink(t, func(t *testing.T) pipelinetest.SinkFake {
-				cert, pool := trusted(t)
-				m := newMailbox(t, way == Implicit, cert)
+				cert, pool := newTrustedCert(t)
+				m := newMailServer(t, way == Implicit, cert)
 				return pipelinetest.SinkFake{
-					Sink: build(t, signedIn(plain(m.host, m.port), way), pool),
-					Got:  func() []pipelinetest.Arrived { return arrived(t, m) },
-					Hold: m.hold, Faults: faults(m), Secrets: secrets, ForPeople: true,
+					Sink: newEmail(t, withLogin(unencryptedConfig(m.host, m.port), way), pool),
+					Got:  func() []pipelinetest.Arrived { return arrivedMessages(t, m) },
+					Hold: m.holdMessage, Faults: serverFaults(m), Secrets: passwordForms, ForPeople: true,
 				}
 			})
 		})
 	}
 }
 
-// faults are what goes wrong at a server.
-func faults(m *mailbox) map[string]pipelinetest.SinkFault {
+// serverFaults are what goes wrong at a server.
+func serverFaults(m *mailServer) map[string]pipelinetest.SinkFault {
 	answer := func(at string, code int, enhanced smtp.EnhancedCode, class failure.Class) pipelinetest.SinkFault {
 		return pipelinetest.SinkFault{Class: class, Arrange: func() {
-			m.arrange(at, func(*smtp.Conn) error {
-				return &smtp.SMTPError{Code: code, EnhancedCode: enhanced, Message: "no, " + strings.Join(secrets, " ")}
+			m.setFault(at, func(*smtp.Conn) error {
+				return &smtp.SMTPError{Code: code, EnhancedCode: enhanced, Message: "no, " + strings.Join(passwordForms, " ")}
 			})
 		}}
 	}
 	drop := func(at string) pipelinetest.SinkFault {
 		return pipelinetest.SinkFault{Ambiguous: at == ".", Arrange: func() {
-			m.arrange(at, func(c *smtp.Conn) error { return c.Conn().Close() })
+			m.setFault(at, func(c *smtp.Conn) error { return c.Conn().Close() })
 		}}
 	}
 	return map[string]pipelinetest.SinkFault{
@@ -190,10 +190,10 @@ func faults(m *mailbox) map[string]pipelinetest.SinkFault {
 	}
 }
 
-// hold has the server take a message, and not answer.
-func (m *mailbox) hold() (began <-chan struct{}, release func()) {
+// holdMessage has the server take a message, and not answer.
+func (m *mailServer) holdMessage() (began <-chan struct{}, release func()) {
 	start, end := make(chan struct{}), make(chan struct{})
-	m.arrange(".", func(*smtp.Conn) error {
+	m.setFault(".", func(*smtp.Conn) error {
 		close(start)
 		<-end
 		return errors.New("held")
@@ -201,12 +201,12 @@ func (m *mailbox) hold() (began <-chan struct{}, release func()) {
 	return start, func() { close(end) }
 }
 
-// arrived returns what a mail program shows of what came: the snippets of the HTML part.
-func arrived(t *testing.T, m *mailbox) []pipelinetest.Arrived {
+// arrivedMessages returns what a mail program shows of what came: the snippets of the HTML part.
+func arrivedMessages(t *testing.T, m *mailServer) []pipelinetest.Arrived {
 	t.Helper()
 	var all []pipelinetest.Arrived
-	for _, l := range m.letters() {
-		r := parse(t, l.body)
+	for _, l := range m.messages() {
+		r := parseMessage(t, l.body)
 		id, _, _ := strings.Cut(strings.TrimPrefix(r.header.Get("Message-ID"), "<"), "@")
 		a := pipelinetest.Arrived{ID: id}
 		page, err := html.Parse(strings.NewReader(r.parts["text/html"]))
@@ -238,15 +238,15 @@ func textOf(n *html.Node) string {
 // of the same size over a connection of its own to the same server. Both take turns, so that
 // what else the machine does counts for both.
 func BenchmarkDeliver(b *testing.B) {
-	cert, pool := trusted(b)
+	cert, pool := newTrustedCert(b)
 	for _, way := range []string{StartTLS, Implicit} {
 		b.Run(way, func(b *testing.B) {
-			m := newMailbox(b, way == Implicit, cert)
-			e := build(b, signedIn(plain(m.host, m.port), way), pool)
+			m := newMailServer(b, way == Implicit, cert)
+			e := newEmail(b, withLogin(unencryptedConfig(m.host, m.port), way), pool)
 			if err := e.Deliver(b.Context(), sample()); err != nil {
 				b.Fatal(err)
 			}
-			parts := parse(b, m.letters()[0].body).parts
+			parts := parseMessage(b, m.messages()[0].body).parts
 			i := 0
 			beside.Run(b, 1, func() error {
 				n := sample()
@@ -259,7 +259,7 @@ func BenchmarkDeliver(b *testing.B) {
 }
 
 // sendBare sends a message as the manual of go-mail has it.
-func sendBare(m *mailbox, e *Email, way, text, html string) error {
+func sendBare(m *mailServer, e *Email, way, text, html string) error {
 	opts := []gomail.Option{
 		gomail.WithPort(m.port), gomail.WithTLSConfig(e.tls), gomail.WithTLSPolicy(gomail.TLSMandatory),
 		gomail.WithUsername("vokter"), gomail.WithPassword(password), gomail.WithSMTPAuth(gomail.SMTPAuthPlain),

@@ -10,7 +10,7 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-var team = registry.Texts{"ann@r.example", "Bob <bob@r.example>", "cyd@r.example"}
+var threeRecipients = registry.Texts{"ann@r.example", "Bob <bob@r.example>", "cyd@r.example"}
 
 // TestRecipients delivers to a server that refuses some of the recipients.
 func TestRecipients(t *testing.T) {
@@ -38,11 +38,11 @@ func TestRecipients(t *testing.T) {
 		{"the server hangs up", map[string]string{bob: "421 4.3.2 closing"}, failure.ClassRetry, "421 4.3.2 closing", "", false, []string{"ann", "bob", "cyd"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := (&scripted{answers: tt.answers}).start(t)
-			c := plain(s.host, s.port)
-			c.To = team
+			s := (&scriptedServer{answers: tt.answers}).start(t)
+			c := unencryptedConfig(s.host, s.port)
+			c.To = threeRecipients
 			a := &attempt{}
-			err := build(t, c).Deliver(pipeline.WithAttempt(t.Context(), a), sample())
+			err := newEmail(t, c).Deliver(pipeline.WithAttempt(t.Context(), a), sample())
 			if (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v, want %q", err, tt.says)
 			}
@@ -52,37 +52,37 @@ func TestRecipients(t *testing.T) {
 			if got := strings.Join(a.degraded, ""); (got == "") != (tt.degraded == "") || !strings.HasPrefix(got, tt.degraded) {
 				t.Errorf("degraded for %q, want %q", got, tt.degraded)
 			}
-			if s.heard("DATA") != tt.sent {
-				t.Errorf("said %q; the message was sent: %v, want %v", s.lines(), !tt.sent, tt.sent)
+			if s.hasCommand("DATA") != tt.sent {
+				t.Errorf("said %q; the message was sent: %v, want %v", s.commandLines(), !tt.sent, tt.sent)
 			}
 			if tt.again == nil {
 				return
 			}
-			good := (&scripted{}).start(t)
+			good := (&scriptedServer{}).start(t)
 			c.Host, c.Port = good.host, good.port
-			if err := build(t, c).Deliver(pipeline.WithAttempt(t.Context(), a), sample()); err != nil {
+			if err := newEmail(t, c).Deliver(pipeline.WithAttempt(t.Context(), a), sample()); err != nil {
 				t.Fatal(err)
 			}
-			if got := recipients(good); !slices.Equal(got, tt.again) {
+			if got := rcptAddresses(good); !slices.Equal(got, tt.again) {
 				t.Errorf("the next attempt sent to %q, want %q", got, tt.again)
 			}
 			// Another notification of the document goes to all.
 			other := sample()
 			other.ID = "OTHER"
-			if err := build(t, c).Deliver(pipeline.WithAttempt(t.Context(), a), other); err != nil {
+			if err := newEmail(t, c).Deliver(pipeline.WithAttempt(t.Context(), a), other); err != nil {
 				t.Fatal(err)
 			}
-			if got := recipients(good)[len(tt.again):]; len(got) != 3 {
+			if got := rcptAddresses(good)[len(tt.again):]; len(got) != 3 {
 				t.Errorf("the next notification went to %q, want all", got)
 			}
 		})
 	}
 }
 
-// recipients are to whom s was told to send.
-func recipients(s *scripted) []string {
+// rcptAddresses are to whom s was told to send.
+func rcptAddresses(s *scriptedServer) []string {
 	var all []string
-	for _, l := range s.lines() {
+	for _, l := range s.commandLines() {
 		if r, ok := strings.CutPrefix(l, "RCPT TO:<"); ok {
 			name, _, _ := strings.Cut(r, "@")
 			all = append(all, name)
@@ -93,18 +93,18 @@ func recipients(s *scripted) []string {
 
 // TestNoteHolds: what is noted of as many recipients as there can be is short enough to be kept.
 func TestNoteHolds(t *testing.T) {
-	c := plain("127.0.0.1", 1)
+	c := unencryptedConfig("127.0.0.1", 1)
 	c.To = nil
 	for i := range maxRecipients {
 		c.To = append(c.To, strings.Repeat("a", i+1)+"@r.example")
 	}
 	a, id := &attempt{}, strings.Repeat("x", 200)
-	e := build(t, c)
-	e.note(a, id, []refused{{recipient: e.to[99]}})
+	e := newEmail(t, c)
+	e.noteRecipients(a, id, []refusedRecipient{{recipient: e.recipients[99]}})
 	if len(a.note) > pipeline.MaxNote {
 		t.Errorf("the note has %d bytes, want at most %d", len(a.note), pipeline.MaxNote)
 	}
-	if left := e.remaining(a, id); len(left) != 1 || left[0] != e.to[99] {
+	if left := e.missingRecipients(a, id); len(left) != 1 || left[0] != e.recipients[99] {
 		t.Errorf("%v remain, want the last one", left)
 	}
 }

@@ -23,88 +23,88 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// quitFor is how long a server may take to answer QUIT after it has accepted the message.
-const quitFor = time.Second
+// quitTimeout is how long a server may take to answer QUIT after it has accepted the message.
+const quitTimeout = time.Second
 
-// maxAnswer bounds how much of an answer is reported, in runes.
-const maxAnswer = 200
+// maxReportedAnswer bounds how much of an answer is reported, in runes.
+const maxReportedAnswer = 200
 
-// step is the step of SMTP that a talk has reached.
-type step int
+// smtpStep is the step of SMTP that a talk has reached.
+type smtpStep int
 
 const (
-	connecting step = iota // with TLS and signing in
-	sender
-	recipient
-	data
-	content // the message is on its way
-	dot     // the whole message was written
+	stepConnect smtpStep = iota // with TLS and signing in
+	stepMail
+	stepRcpt
+	stepData
+	stepContent // the message is on its way
+	stepEnd     // the whole message was written
 )
 
-// talk is one connection, for one message.
-type talk struct {
-	e    *Email
-	ctx  context.Context
-	conn *bounded
-	stop func() bool
-	at   step
+// smtpSession is one connection, for one message.
+type smtpSession struct {
+	e          *Email
+	ctx        context.Context
+	conn       *limitedConn
+	stopCancel func() bool
+	step       smtpStep
 }
 
 // send delivers m to the recipients in to that the server accepts, and returns the others. It does
 // the steps of SMTP itself: those of go-mail mix the answer of the server with the error, and wait
 // for another answer after a refusal.
-func (t *talk) send(m *gomail.Msg, to []*mail.Address) (list []refused, err error) {
+func (t *smtpSession) send(m *gomail.Msg, to []*mail.Address) (list []refusedRecipient, err error) {
 	client, err := gomail.NewClient(t.e.cfg.Host, t.options()...)
 	if err != nil {
 		return nil, failure.Permanent(t.e.secrets.Wrap("preparing the connection", err))
 	}
 	c, err := client.DialToSMTPClientWithContext(t.ctx)
 	if err != nil {
-		return nil, t.failure(err)
+		return nil, t.connectionError(err)
 	}
-	t.at = sender
-	if err := c.Mail(bare(t.e.from)); err != nil {
-		return nil, t.failure(err)
+	t.step = stepMail
+	if err := c.Mail(bareAddress(t.e.from)); err != nil {
+		return nil, t.connectionError(err)
 	}
-	t.at = recipient
+	t.step = stepRcpt
 	for _, r := range to {
-		err := c.Rcpt(bare(r))
+		err := c.Rcpt(bareAddress(r))
 		answer, ok := errors.AsType[*textproto.Error](err)
 		switch {
 		case ok && answer.Code != 421: // with 421 the server hangs up
-			list = append(list, refused{r, answer, t.answered(answer.Code, answer.Msg)})
+			list = append(list, refusedRecipient{r, answer, t.reportAnswer(answer.Code, answer.Msg)})
 		case err != nil:
-			return nil, t.failure(err)
+			return nil, t.connectionError(err)
 		}
 	}
 	if len(list) == len(to) {
 		return list, nil
 	}
-	t.at = data
+	t.step = stepData
 	w, err := c.Data()
 	if err != nil {
-		return nil, t.failure(err)
+		return nil, t.connectionError(err)
 	}
-	t.at = content
+	t.step = stepContent
 	if _, err := m.WriteTo(w); err != nil {
-		return nil, t.failure(err)
+		return nil, t.connectionError(err)
 	}
-	t.at = dot
+	t.step = stepEnd
 	if err := w.Close(); err != nil {
-		return nil, t.failure(err)
+		return nil, t.connectionError(err)
 	}
 	// The message is delivered, however the connection ends.
 	if taken, ok := w.(*smtp.DataCloser); ok {
-		t.answered(250, taken.ServerResponse())
+		t.reportAnswer(250, taken.ServerResponse())
 	}
-	if c.UpdateDeadline(quitFor) == nil {
+	if c.UpdateDeadline(quitTimeout) == nil {
 		_ = c.Quit()
 	}
 	return list, nil
 }
 
 // options are those of go-mail for one connection.
-func (t *talk) options() []gomail.Option {
+func (t *smtpSession) options() []gomail.Option {
 	// Over a connection that is TLS already, go-mail must not ask for STARTTLS.
 	policy := gomail.NoTLS
 	if t.e.cfg.TLS == StartTLS {
@@ -127,13 +127,13 @@ func (t *talk) options() []gomail.Option {
 	return opts
 }
 
-// bare returns the address in angle brackets, without a name.
-func bare(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
+// bareAddress returns the address in angle brackets, without a name.
+func bareAddress(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
 
-// failure returns an error that says why the message was not delivered and what to do.
-func (t *talk) failure(err error) error {
+// connectionError returns an error that says why the message was not delivered and what to do.
+func (t *smtpSession) connectionError(err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
-		return t.refusal(answer)
+		return t.refusalError(answer)
 	}
 	_, refused := errors.AsType[*outbound.AddressError](err)
 	if class, _ := failure.ClassOf(err); refused || class == failure.ClassPermanent {
@@ -146,77 +146,77 @@ func (t *talk) failure(err error) error {
 			what = "no answer in time"
 		}
 	}
-	advice := t.otherTLS(err)
+	advice := t.tlsAdvice(err)
 	if err = t.e.secrets.Wrap(what, err); advice != "" {
 		return &outbound.Advised{Err: err, Advice: advice}
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return failure.TellAtOnce(err)
 	}
-	if t.at == dot {
+	if t.step == stepEnd {
 		return failure.Ambiguous(err)
 	}
 	return err
 }
 
-// wrongAddress are the enhanced status codes (RFC 3463) that say that the recipient's
+// wrongAddressCode are the enhanced status codes (RFC 3463) that say that the recipient's
 // address is wrong: no such mailbox, no such domain, ill-formed, moved, no mail there.
 // Others of the family are about the sender's, or can be.
-var wrongAddress = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
+var wrongAddressCode = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
 
-// refusedLogin are the codes (RFC 4954) with which a server refuses to let us sign in: it wants
+// loginRefusedCodes are the codes (RFC 4954) with which a server refuses to let us sign in: it wants
 // that, or another way of it, or the password is wrong.
-var refusedLogin = []int{530, 534, 535, 538}
+var loginRefusedCodes = []int{530, 534, 535, 538}
 
-// refusal classifies an answer that refuses something.
+// refusalError classifies an answer that refuses something.
 //
 // Before the message is sent, a refusal is about the sender: the password, the address, a block
 // list, a denied relay. Like the statuses 401 and 403 of a webhook it is retried on the schedule; a
 // refused password is reported at once by a health event. A recipient is gone only if the enhanced
 // status code says that the address is wrong, since a bare 550 can mean anything; its notifications
 // are kept for replay. Other refusals after the message are about the message.
-func (t *talk) refusal(a *textproto.Error) error {
-	err := errors.New("the server answered " + t.answered(a.Code, a.Msg))
+func (t *smtpSession) refusalError(a *textproto.Error) error {
+	err := errors.New("the server answered " + t.reportAnswer(a.Code, a.Msg))
 	switch {
 	case a.Code < 500:
 		return err
-	case t.at == connecting && slices.Contains(refusedLogin, a.Code):
+	case t.step == stepConnect && slices.Contains(loginRefusedCodes, a.Code):
 		return failure.TellAtOnce(fmt.Errorf("the user name or password is refused: %w", err))
-	case t.at == sender && t.e.cfg.TLS == Plain && a.Code == 530:
+	case t.step == stepMail && t.e.cfg.TLS == Plain && a.Code == 530:
 		return &outbound.Advised{Err: err, Advice: adviceStartTLS}
-	case t.at > recipient && wrongAddress.MatchString(a.Msg) && len(t.e.to) == 1:
+	case t.step > stepRcpt && wrongAddressCode.MatchString(a.Msg) && len(t.e.recipients) == 1:
 		return failure.Gone(err)
-	case t.at == dot:
+	case t.step == stepEnd:
 		return failure.Refused(err)
 	}
 	return err
 }
 
-// answered returns an answer in one short line without secrets, and passes it to the observer of
+// reportAnswer returns an answer in one short line without secrets, and passes it to the observer of
 // the attempt.
-func (t *talk) answered(code int, text string) string {
-	text = render.Cut(t.e.secrets.Clean(render.Clean(text)), maxAnswer, render.Runes)
+func (t *smtpSession) reportAnswer(code int, text string) string {
+	text = render.Cut(t.e.secrets.Clean(render.Clean(text)), maxReportedAnswer, render.Runes)
 	line := fmt.Sprintf("%d %s", code, text)
 	outbound.Tell(t.ctx, line)
 	return line
 }
 
-// maxAnswers bounds what is read of a server, in bytes: its answers, and the handshake of
+// maxReadBytes bounds what is read of a server, in bytes: its answers, and the handshake of
 // TLS with its certificates.
-const maxAnswers = 256 << 10
+const maxReadBytes = 256 << 10
 
-// errTalkative is returned when a server sends more than maxAnswers.
-var errTalkative = errors.New("the server says too much")
+// errTooMuchRead is returned when a server sends more than maxAnswers.
+var errTooMuchRead = errors.New("the server says too much")
 
-// bounded is a connection of which at most left bytes are read.
-type bounded struct {
+// limitedConn is a connection of which at most left bytes are read.
+type limitedConn struct {
 	net.Conn
 	left int
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedConn) Read(p []byte) (int, error) {
 	if b.left == 0 && len(p) > 0 {
-		return 0, errTalkative
+		return 0, errTooMuchRead
 	}
 	n, err := b.Conn.Read(p[:min(len(p), b.left)])
 	b.left -= n
@@ -226,13 +226,13 @@ func (b *bounded) Read(p []byte) (int, error) {
 // dial connects to the server of the sink, whatever the arguments are. The connection ends with the
 // context of the talk, since go-mail's context covers the dialing only. For implicit
 // TLS it has to be a *tls.Conn: go-mail would talk in the clear over any other.
-func (t *talk) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (t *smtpSession) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	raw, err := t.e.dialer.DialContext(ctx, "tcp", net.JoinHostPort(t.e.cfg.Host, strconv.Itoa(t.e.cfg.Port)))
 	if err != nil {
 		return nil, err
 	}
-	t.conn = &bounded{Conn: raw, left: maxAnswers}
-	t.stop = context.AfterFunc(t.ctx, func() { raw.Close() })
+	t.conn = &limitedConn{Conn: raw, left: maxReadBytes}
+	t.stopCancel = context.AfterFunc(t.ctx, func() { raw.Close() })
 	if t.e.cfg.TLS == Implicit {
 		c := tls.Client(t.conn, t.e.tls)
 		return c, c.HandshakeContext(ctx)
@@ -246,18 +246,18 @@ const (
 	adviceImplicit = "try tls: implicit (mostly on port 465)"
 )
 
-// otherTLS returns which other setting of tls to try after err; it is empty if tls is not known to
+// tlsAdvice returns which other setting of tls to try after err; it is empty if tls is not known to
 // be the reason.
-func (t *talk) otherTLS(err error) string {
+func (t *smtpSession) tlsAdvice(err error) string {
 	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
-	case t.conn == nil || t.at != connecting || errors.Is(err, context.Canceled):
+	case t.conn == nil || t.step != stepConnect || errors.Is(err, context.Canceled):
 		return ""
 	case t.e.cfg.TLS == Implicit && notTLS:
 		return adviceStartTLS
 	case t.e.cfg.TLS == Implicit:
 		return ""
-	case t.conn.left == maxAnswers: // it sent nothing: perhaps it waits for TLS to begin
+	case t.conn.left == maxReadBytes: // it sent nothing: perhaps it waits for TLS to begin
 		return "the server did not greet: " + adviceImplicit
 	case t.e.cfg.TLS == StartTLS && strings.Contains(err.Error(), "does not support STARTTLS"): // of go-mail
 		return adviceImplicit
@@ -265,10 +265,10 @@ func (t *talk) otherTLS(err error) string {
 	return ""
 }
 
-// hangUp ends the connection, if there is one.
-func (t *talk) hangUp() {
+// close ends the connection, if there is one.
+func (t *smtpSession) close() {
 	if t.conn != nil {
-		t.stop()
+		t.stopCancel()
 		t.conn.Close()
 	}
 }

@@ -72,8 +72,8 @@ func TestAnswers(t *testing.T) {
 		{name: "a bad goodbye", verb: "QUIT", answer: "500 what?", delivered: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := (&scripted{answers: map[string]string{tt.verb: tt.answer}}).start(t)
-			err := build(t, plain(s.host, s.port)).Deliver(t.Context(), sample())
+			s := (&scriptedServer{answers: map[string]string{tt.verb: tt.answer}}).start(t)
+			err := newEmail(t, unencryptedConfig(s.host, s.port)).Deliver(t.Context(), sample())
 			if tt.delivered {
 				if err != nil {
 					t.Errorf("got %v, want delivered", err)
@@ -99,13 +99,13 @@ func TestAnswers(t *testing.T) {
 // TestObserver checks that who tests a sink sees the server's last word.
 func TestObserver(t *testing.T) {
 	for want, answers := range map[string]map[string]string{
-		"250 2.0.0 queued as 4711":                      {".": "250 2.0.0 queued as 4711"},
-		"450 first line second line":                    {"RCPT": "450-first line\r\n450 second line"},
-		"554 " + strings.Repeat("x", maxAnswer-1) + "…": {"DATA": "554 " + strings.Repeat("x", 2*maxAnswer)},
+		"250 2.0.0 queued as 4711":                              {".": "250 2.0.0 queued as 4711"},
+		"450 first line second line":                            {"RCPT": "450-first line\r\n450 second line"},
+		"554 " + strings.Repeat("x", maxReportedAnswer-1) + "…": {"DATA": "554 " + strings.Repeat("x", 2*maxReportedAnswer)},
 	} {
-		s := (&scripted{answers: answers}).start(t)
+		s := (&scriptedServer{answers: answers}).start(t)
 		var got string
-		_ = build(t, plain(s.host, s.port)).Deliver(outbound.WithObserver(t.Context(), func(status string) { got = status }), sample())
+		_ = newEmail(t, unencryptedConfig(s.host, s.port)).Deliver(outbound.WithObserver(t.Context(), func(status string) { got = status }), sample())
 		if got != want {
 			t.Errorf("saw %q, want %q", got, want)
 		}
@@ -114,17 +114,17 @@ func TestObserver(t *testing.T) {
 
 // TestOneMessage checks what is said to the server, and in which order.
 func TestOneMessage(t *testing.T) {
-	s := (&scripted{offers: "8BITMIME,SMTPUTF8"}).start(t)
-	c := plain(s.host, s.port)
+	s := (&scriptedServer{offers: "8BITMIME,SMTPUTF8"}).start(t)
+	c := unencryptedConfig(s.host, s.port)
 	c.Helo = "vokter.sender.example"
-	e := build(t, c)
+	e := newEmail(t, c)
 	for range 2 {
 		if err := e.Deliver(t.Context(), sample()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := []string{"EHLO vokter.sender.example", "MAIL FROM:<vokter@sender.example> BODY=8BITMIME", "RCPT TO:<ann@recipient.example>", "DATA", "QUIT"}
-	got := s.lines()
+	got := s.commandLines()
 	if strings.Join(got, "\n") != strings.Join(append(want, want...), "\n") {
 		t.Errorf("said %q, want %q twice", got, want)
 	}
@@ -132,30 +132,30 @@ func TestOneMessage(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
-		s := (&scripted{on: func(verb string) { t.Errorf("%s was said", verb) }}).start(t)
+		s := (&scriptedServer{onVerb: func(verb string) { t.Errorf("%s was said", verb) }}).start(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		canceled(t, build(t, plain(s.host, s.port)).Deliver(ctx, sample()))
+		wantCanceled(t, newEmail(t, unencryptedConfig(s.host, s.port)).Deliver(ctx, sample()))
 	})
 	for _, verb := range []string{"greeting", "EHLO", "MAIL", "RCPT", "DATA", ".", "QUIT"} {
 		t.Run(verb, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s := &scripted{answers: map[string]string{verb: hang}}
-			s.on = func(v string) {
+			s := &scriptedServer{answers: map[string]string{verb: hang}}
+			s.onVerb = func(v string) {
 				if v == verb {
 					cancel()
 				}
 			}
 			s.start(t)
-			err := build(t, plain(s.host, s.port)).Deliver(ctx, sample())
+			err := newEmail(t, unencryptedConfig(s.host, s.port)).Deliver(ctx, sample())
 			if verb == "QUIT" { // it is delivered
 				if err != nil {
 					t.Errorf("got %v, want delivered", err)
 				}
 				return
 			}
-			canceled(t, err)
+			wantCanceled(t, err)
 			if got, want := failure.IsAmbiguous(err), verb == "."; got != want {
 				t.Errorf("ambiguous: %v, want %v", got, want)
 			}
@@ -165,42 +165,42 @@ func TestCancel(t *testing.T) {
 		t.Run("TLS "+verb, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s := &scripted{offers: "STARTTLS,AUTH PLAIN", answers: map[string]string{verb: hang}}
+			s := &scriptedServer{offers: "STARTTLS,AUTH PLAIN", answers: map[string]string{verb: hang}}
 			var pool option
-			s.cert, pool = trusted(t)
-			s.on = func(v string) {
+			s.cert, pool = newTrustedCert(t)
+			s.onVerb = func(v string) {
 				if v == verb {
 					cancel()
 				}
 			}
 			s.start(t)
-			canceled(t, build(t, signedIn(plain(s.host, s.port), StartTLS), pool).Deliver(ctx, sample()))
+			wantCanceled(t, newEmail(t, withLogin(unencryptedConfig(s.host, s.port), StartTLS), pool).Deliver(ctx, sample()))
 		})
 	}
 	t.Run("handshake", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s := (&scripted{answers: map[string]string{"greeting": hang}, on: func(string) { cancel() }}).start(t)
-		canceled(t, build(t, signedIn(plain(s.host, s.port), Implicit)).Deliver(ctx, sample()))
+		s := (&scriptedServer{answers: map[string]string{"greeting": hang}, onVerb: func(string) { cancel() }}).start(t)
+		wantCanceled(t, newEmail(t, withLogin(unencryptedConfig(s.host, s.port), Implicit)).Deliver(ctx, sample()))
 	})
 }
 
-func canceled(t *testing.T, err error) {
+func wantCanceled(t *testing.T, err error) {
 	t.Helper()
 	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassCanceled || !errors.Is(err, context.Canceled) {
 		t.Errorf("class %d of %v, want context.Canceled", class, err)
 	}
 }
 
-// expiring is a context whose deadline passes when its channel is closed.
-type expiring struct {
+// expiringContext is a context whose deadline passes when its channel is closed.
+type expiringContext struct {
 	context.Context
 	done chan struct{}
 }
 
-func (e expiring) Done() <-chan struct{} { return e.done }
+func (e expiringContext) Done() <-chan struct{} { return e.done }
 
-func (e expiring) Err() error {
+func (e expiringContext) Err() error {
 	select {
 	case <-e.done:
 		return context.DeadlineExceeded
@@ -212,15 +212,15 @@ func (e expiring) Err() error {
 // TestDeadline has the deadline pass while the server hangs; the talk ends with its context.
 func TestDeadline(t *testing.T) {
 	for _, verb := range []string{"greeting", "MAIL", "."} {
-		ctx := expiring{t.Context(), make(chan struct{})}
-		s := &scripted{answers: map[string]string{verb: hang}}
-		s.on = func(v string) {
+		ctx := expiringContext{t.Context(), make(chan struct{})}
+		s := &scriptedServer{answers: map[string]string{verb: hang}}
+		s.onVerb = func(v string) {
 			if v == verb {
 				close(ctx.done)
 			}
 		}
 		s.start(t)
-		err := build(t, plain(s.host, s.port)).Deliver(ctx, sample())
+		err := newEmail(t, unencryptedConfig(s.host, s.port)).Deliver(ctx, sample())
 		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v, want context.DeadlineExceeded", verb, err)
 		}
@@ -232,8 +232,8 @@ func TestDeadline(t *testing.T) {
 
 func TestAnswersAreBounded(t *testing.T) {
 	for _, verb := range []string{"greeting", "EHLO", "MAIL", "."} {
-		s := (&scripted{answers: map[string]string{verb: endless}}).start(t)
-		e := build(t, plain(s.host, s.port))
+		s := (&scriptedServer{answers: map[string]string{verb: endless}}).start(t)
+		e := newEmail(t, unencryptedConfig(s.host, s.port))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		err := e.Deliver(t.Context(), sample())
@@ -248,9 +248,9 @@ func TestAnswersAreBounded(t *testing.T) {
 }
 
 func TestAddresses(t *testing.T) {
-	s := (&scripted{on: func(verb string) { t.Errorf("%s was said", verb) }}).start(t)
+	s := (&scriptedServer{onVerb: func(verb string) { t.Errorf("%s was said", verb) }}).start(t)
 	for _, host := range []string{"127.0.0.1", "localhost", "::1", "::ffff:127.0.0.1", "0.0.0.0", "10.0.0.1", "192.168.0.1", "169.254.169.254"} {
-		e, err := New(plain(host, s.port)) // nothing is allowed
+		e, err := New(unencryptedConfig(host, s.port)) // nothing is allowed
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func TestPlainOnlyInPrivate(t *testing.T) {
 		all := func(c *Config) {
 			c.Allow = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 		}
-		err := build(t, plain(host, 25), all).Deliver(t.Context(), sample())
+		err := newEmail(t, unencryptedConfig(host, 25), all).Deliver(t.Context(), sample())
 		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent || !strings.Contains(err.Error(), "tls cannot be none") {
 			t.Errorf("%s: class %d of %v, want a permanent error that says why", host, class, err)
 		}
@@ -286,14 +286,14 @@ func TestRefusedConnection(t *testing.T) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	err = build(t, plain("127.0.0.1", port)).Deliver(t.Context(), sample())
+	err = newEmail(t, unencryptedConfig("127.0.0.1", port)).Deliver(t.Context(), sample())
 	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("got %v, want connection refused, to try again after", err)
 	}
 }
 
-// secrets are the password, as LOGIN says it, and as PLAIN does.
-var secrets = []string{
+// passwordForms are the password, as LOGIN says it, and as PLAIN does.
+var passwordForms = []string{
 	password, base64.StdEncoding.EncodeToString([]byte(password)), base64.StdEncoding.EncodeToString([]byte("\x00vokter\x00" + password)),
 }
 
@@ -301,27 +301,27 @@ var secrets = []string{
 func TestSecretsStayHere(t *testing.T) {
 	for _, way := range []string{StartTLS, Implicit} {
 		for _, verb := range []string{"AUTH", "MAIL", "RCPT", "."} {
-			s := &scripted{implicit: way == Implicit, offers: "STARTTLS,AUTH LOGIN PLAIN"}
+			s := &scriptedServer{implicit: way == Implicit, offers: "STARTTLS,AUTH LOGIN PLAIN"}
 			if s.implicit {
 				s.offers = "AUTH LOGIN PLAIN"
 			}
-			s.answers = map[string]string{verb: "550 I heard " + strings.Join(secrets, " and ")}
+			s.answers = map[string]string{verb: "550 I heard " + strings.Join(passwordForms, " and ")}
 			var pool option
-			s.cert, pool = trusted(t)
+			s.cert, pool = newTrustedCert(t)
 			s.start(t)
-			err := build(t, signedIn(plain(s.host, s.port), way), pool).Deliver(t.Context(), sample())
+			err := newEmail(t, withLogin(unencryptedConfig(s.host, s.port), way), pool).Deliver(t.Context(), sample())
 			if err == nil || !strings.Contains(err.Error(), "I heard ***") {
 				t.Errorf("%s %s: got %v, want the answer without secrets", way, verb, err)
 			}
 			for e := err; e != nil; e = errors.Unwrap(e) {
-				for _, secret := range secrets {
+				for _, secret := range passwordForms {
 					if strings.Contains(e.Error(), secret) {
 						t.Errorf("%s %s: a secret is in %v", way, verb, e)
 					}
 				}
 			}
-			if !s.heard("AUTH PLAIN " + strings.ToUpper(secrets[2])) {
-				t.Errorf("%s %s: not signed in: %q", way, verb, s.lines())
+			if !s.hasCommand("AUTH PLAIN " + strings.ToUpper(passwordForms[2])) {
+				t.Errorf("%s %s: not signed in: %q", way, verb, s.commandLines())
 			}
 		}
 	}
@@ -334,13 +334,13 @@ func TestThroughAProxy(t *testing.T) {
 		"93.184.216.34": "the connection failed: the proxy: connecting to 127.0.0.1:1: connection refused",
 		"10.0.0.1":      "refused to connect: 10.0.0.1 is not a public address; permit it with --allow 10.0.0.1/32",
 	} {
-		c := signedIn(plain(host, 587), StartTLS)
+		c := withLogin(unencryptedConfig(host, 587), StartTLS)
 		c.Proxy = registry.NewSecret("socks5h://ann:hunter22@127.0.0.1:1")
-		if err := build(t, c).Deliver(t.Context(), sample()); err == nil || err.Error() != want {
+		if err := newEmail(t, c).Deliver(t.Context(), sample()); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", host, err, want)
 		}
 	}
-	c := plain("10.0.0.1", 25)
+	c := unencryptedConfig("10.0.0.1", 25)
 	c.Proxy = registry.NewSecret("socks5://127.0.0.1:1")
 	if _, err := New(c); err == nil || !strings.HasPrefix(err.Error(), "proxy: with tls: none") {
 		t.Errorf("got %v, want that it cannot be in the clear", err)

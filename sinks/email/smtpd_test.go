@@ -19,14 +19,14 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// mailbox is a real mail server, with TLS and a password, and what it took.
-type mailbox struct {
+// mailServer is a real mail server, with TLS and a password, and what it took.
+type mailServer struct {
 	host string
 	port int
 
-	mu    sync.Mutex
-	taken []letter
-	fault fault
+	mu       sync.Mutex
+	received []receivedMessage
+	fault    fault
 }
 
 // fault is what goes wrong next.
@@ -35,15 +35,15 @@ type fault struct {
 	do func(*smtp.Conn) error
 }
 
-// arrange makes the next attempt meet do.
-func (m *mailbox) arrange(at string, do func(*smtp.Conn) error) {
+// setFault makes the next attempt meet do.
+func (m *mailServer) setFault(at string, do func(*smtp.Conn) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault{at, do}
 }
 
-// meet does what was arranged, once.
-func (s *session) meet(at string) error {
+// runFault does what was arranged, once.
+func (s *serverSession) runFault(at string) error {
 	s.m.mu.Lock()
 	f := s.m.fault
 	if f.at == at {
@@ -56,16 +56,16 @@ func (s *session) meet(at string) error {
 	return f.do(s.c)
 }
 
-// letter is a message as it came.
-type letter struct {
+// receivedMessage is a message as it came.
+type receivedMessage struct {
 	from, to string
 	body     []byte
 }
 
-// newMailbox starts a server that ends with the test; with implicit, TLS begins at once.
-func newMailbox(t testing.TB, implicit bool, cert tls.Certificate) *mailbox {
+// newMailServer starts a server that ends with the test; with implicit, TLS begins at once.
+func newMailServer(t testing.TB, implicit bool, cert tls.Certificate) *mailServer {
 	t.Helper()
-	m := &mailbox{}
+	m := &mailServer{}
 	server := smtp.NewServer(m)
 	server.ErrorLog = log.New(io.Discard, "", 0)
 	server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}}
@@ -88,65 +88,67 @@ func newMailbox(t testing.TB, implicit bool, cert tls.Certificate) *mailbox {
 	return m
 }
 
-// letters returns what came.
-func (m *mailbox) letters() []letter {
+// messages returns what came.
+func (m *mailServer) messages() []receivedMessage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]letter(nil), m.taken...)
+	return append([]receivedMessage(nil), m.received...)
 }
 
 // NewSession is called for each connection.
-func (m *mailbox) NewSession(c *smtp.Conn) (smtp.Session, error) { return &session{m: m, c: c}, nil }
-
-type session struct {
-	m      *mailbox
-	c      *smtp.Conn
-	signed bool
-	letter letter
+func (m *mailServer) NewSession(c *smtp.Conn) (smtp.Session, error) {
+	return &serverSession{m: m, c: c}, nil
 }
 
-func (s *session) AuthMechanisms() []string { return []string{sasl.Plain} }
+type serverSession struct {
+	m        *mailServer
+	c        *smtp.Conn
+	loggedIn bool
+	message  receivedMessage
+}
 
-func (s *session) Auth(string) (sasl.Server, error) {
+func (s *serverSession) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+func (s *serverSession) Auth(string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, pass string) error {
 		if user != "vokter" || pass != password {
 			return errors.New("wrong password")
 		}
-		s.signed = true
-		return s.meet("AUTH")
+		s.loggedIn = true
+		return s.runFault("AUTH")
 	}), nil
 }
 
-func (s *session) Mail(from string, _ *smtp.MailOptions) error {
-	if !s.signed {
+func (s *serverSession) Mail(from string, _ *smtp.MailOptions) error {
+	if !s.loggedIn {
 		return smtp.ErrAuthRequired
 	}
-	s.letter.from = from
-	return s.meet("MAIL")
+	s.message.from = from
+	return s.runFault("MAIL")
 }
 
-func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
-	s.letter.to = to
-	return s.meet("RCPT")
+func (s *serverSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	s.message.to = to
+	return s.runFault("RCPT")
 }
 
-func (s *session) Data(r io.Reader) error {
+func (s *serverSession) Data(r io.Reader) error {
 	b, err := io.ReadAll(r)
 	if err != nil {
 		return err
 	}
-	s.letter.body = b
-	if err := s.meet("."); err != nil {
+	s.message.body = b
+	if err := s.runFault("."); err != nil {
 		return err
 	}
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
-	s.m.taken = append(s.m.taken, s.letter)
+	s.m.received = append(s.m.received, s.message)
 	return nil
 }
 
-func (s *session) Reset()        {}
-func (s *session) Logout() error { return nil }
+func (s *serverSession) Reset()        {}
+func (s *serverSession) Logout() error { return nil }
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
@@ -159,8 +161,8 @@ const (
 	endless = "endless" // an answer that never ends
 )
 
-// scripted is a mail server that says what a test wants, for what no real one would do.
-type scripted struct {
+// scriptedServer is a mail server that says what a test wants, for what no real one would do.
+type scriptedServer struct {
 	// answers are by verb: "greeting", "EHLO", "STARTTLS", "AUTH", "MAIL", "RCPT", "DATA",
 	// "." and "QUIT", or by a whole line. What is not there is answered as by a good server.
 	answers map[string]string
@@ -169,18 +171,18 @@ type scripted struct {
 	// cert makes STARTTLS possible; with implicit, TLS begins at once.
 	cert     tls.Certificate
 	implicit bool
-	// on is called when a verb has come, before it is answered.
-	on func(verb string)
+	// onVerb is called when a verb has come, before it is answered.
+	onVerb func(verb string)
 
-	host string
-	port int
-	mu   sync.Mutex
-	said []string // lines, as they came
-	raw  []byte   // what came first, before any TLS
+	host     string
+	port     int
+	mu       sync.Mutex
+	commands []string // lines, as they came
+	raw      []byte   // what came first, before any TLS
 }
 
 // start serves until the test ends.
-func (s *scripted) start(t *testing.T) *scripted {
+func (s *scriptedServer) start(t *testing.T) *scriptedServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -208,13 +210,13 @@ func (s *scripted) start(t *testing.T) *scripted {
 	return s
 }
 
-// firstBytes is a connection that keeps what comes first.
-type firstBytes struct {
+// recordingConn is a connection that keeps what comes first.
+type recordingConn struct {
 	net.Conn
-	s *scripted
+	s *scriptedServer
 }
 
-func (f firstBytes) Read(p []byte) (int, error) {
+func (f recordingConn) Read(p []byte) (int, error) {
 	n, err := f.Conn.Read(p)
 	f.s.mu.Lock()
 	defer f.s.mu.Unlock()
@@ -224,8 +226,8 @@ func (f firstBytes) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *scripted) serve(c net.Conn) {
-	c = firstBytes{c, s}
+func (s *scriptedServer) serve(c net.Conn) {
+	c = recordingConn{c, s}
 	config := &tls.Config{Certificates: []tls.Certificate{s.cert}}
 	if s.implicit {
 		c = tls.Server(c, config)
@@ -240,7 +242,7 @@ func (s *scripted) serve(c net.Conn) {
 			return
 		}
 		s.mu.Lock()
-		s.said = append(s.said, strings.TrimRight(line, "\r\n"))
+		s.commands = append(s.commands, strings.TrimRight(line, "\r\n"))
 		s.mu.Unlock()
 		verb, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(line)), " ")
 		good := map[string]string{"AUTH": "235 welcome", "STARTTLS": "220 go", "DATA": "354 go", "QUIT": "221 bye"}[verb]
@@ -275,9 +277,9 @@ func (s *scripted) serve(c net.Conn) {
 }
 
 // answer says what the script has for verb, and reports whether the talk goes on.
-func (s *scripted) answer(c net.Conn, r io.Reader, verb, good string) bool {
-	if s.on != nil {
-		s.on(verb)
+func (s *scriptedServer) answer(c net.Conn, r io.Reader, verb, good string) bool {
+	if s.onVerb != nil {
+		s.onVerb(verb)
 	}
 	a := good
 	if scripted, ok := s.answers[verb]; ok {
@@ -300,16 +302,16 @@ func (s *scripted) answer(c net.Conn, r io.Reader, verb, good string) bool {
 	return err == nil
 }
 
-// lines returns what was said to the server.
-func (s *scripted) lines() []string {
+// commandLines returns what was said to the server.
+func (s *scriptedServer) commandLines() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.said...)
+	return append([]string(nil), s.commands...)
 }
 
-// heard reports whether a line with verb was said to the server.
-func (s *scripted) heard(verb string) bool {
-	for _, l := range s.lines() {
+// hasCommand reports whether a line with verb was said to the server.
+func (s *scriptedServer) hasCommand(verb string) bool {
+	for _, l := range s.commandLines() {
 		if strings.HasPrefix(strings.ToUpper(l), verb) {
 			return true
 		}
@@ -317,13 +319,13 @@ func (s *scripted) heard(verb string) bool {
 	return false
 }
 
-// plain is a configuration for a server on this machine.
-func plain(host string, port int) Config {
+// unencryptedConfig is a configuration for a server on this machine.
+func unencryptedConfig(host string, port int) Config {
 	return Config{Host: host, Port: port, TLS: Plain, From: "Vokter <vokter@sender.example>", To: registry.Texts{"ann@recipient.example"}}
 }
 
-// signedIn is c, with another way to encrypt and a password.
-func signedIn(c Config, way string) Config {
+// withLogin is c, with another way to encrypt and a password.
+func withLogin(c Config, way string) Config {
 	c.TLS, c.Username, c.Password = way, "vokter", registry.NewSecret(password)
 	return c
 }
@@ -333,7 +335,7 @@ const password = "correct-horse-battery"
 // option alters the Config of a sink.
 type option func(*Config)
 
-func build(t testing.TB, c Config, opts ...option) *Email {
+func newEmail(t testing.TB, c Config, opts ...option) *Email {
 	t.Helper()
 	c.Allow = []netip.Prefix{loopback}
 	for _, o := range opts {
