@@ -56,17 +56,17 @@ type Config struct {
 	Env map[string]registry.Secret `yaml:"env"`
 }
 
-// inherited lists the variables that a command inherits from this process.
-var inherited = []string{"HOME", "LANG", "PATH", "TMPDIR", "TZ"}
+// inheritedEnv lists the variables that a command inherits from this process.
+var inheritedEnv = []string{"HOME", "LANG", "PATH", "TMPDIR", "TZ"}
 
-// names matches the name of a variable.
-var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// variableName matches the name of a variable.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors. It looks for
 // the program, and runs nothing.
 func New(c Config) (*Exec, error) {
 	var bad outbound.Mistakes
-	path, err := c.program()
+	path, err := c.lookUpProgram()
 	bad.Add("command", err)
 	for i, arg := range c.Command {
 		if strings.ContainsRune(arg, 0) {
@@ -74,14 +74,14 @@ func New(c Config) (*Exec, error) {
 		}
 	}
 	e := &Exec{path: path, args: c.Command}
-	for _, name := range inherited {
+	for _, name := range inheritedEnv {
 		if value, ok := os.LookupEnv(name); ok {
 			e.env = append(e.env, name+"="+value)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
 		value := c.Env[name].Reveal()
-		if !names.MatchString(name) {
+		if !variableName.MatchString(name) {
 			bad.Addf("env", "%q cannot be the name of a variable", name)
 		}
 		if strings.ContainsRune(value, 0) {
@@ -96,8 +96,8 @@ func New(c Config) (*Exec, error) {
 	return e, nil
 }
 
-// program returns the path of the program.
-func (c Config) program() (string, error) {
+// lookUpProgram returns the path of the program.
+func (c Config) lookUpProgram() (string, error) {
 	if len(c.Command) == 0 || c.Command[0] == "" {
 		return "", errors.New("a program is required, such as [/usr/local/bin/notify]")
 	}
@@ -127,9 +127,9 @@ type Exec struct {
 
 var _ pipeline.Sink = (*Exec)(nil)
 
-// pipesFor is how long the pipes of a command are read after it has ended, since a process
+// pipeTimeout is how long the pipes of a command are read after it has ended, since a process
 // that it left behind may hold them open.
-const pipesFor = time.Second
+const pipeTimeout = time.Second
 
 // Deliver runs the command with n. When ctx is done it kills the command with its process
 // group, and returns once that has ended.
@@ -144,12 +144,12 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the command was not run: %w", err)
 	}
-	stderr := tail{keep: maxTail + e.secrets.Longest()} // Clean may remove as much
+	stderr := tailBuffer{limit: maxStderr + e.secrets.Longest()} // Clean may remove as much
 	cmd := exec.CommandContext(ctx, e.path)
 	cmd.Args, cmd.Env = e.args, e.env
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(append(body, '\n')), &stderr
-	cmd.WaitDelay = pipesFor
-	alone(cmd)
+	cmd.WaitDelay = pipeTimeout
+	setProcessGroup(cmd)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("the command could not be run: %s", e.secrets.Clean(err.Error()))
@@ -158,7 +158,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if cmd.ProcessState.Success() {
 		return nil // even if a process that it left behind holds its pipes
 	}
-	if ctx.Err() != nil && mayBeKilled(cmd.ProcessState) {
+	if ctx.Err() != nil && mayHaveBeenKilled(cmd.ProcessState) {
 		name := filepath.Base(e.path)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return failure.Ambiguous(fmt.Errorf("%s was killed after %s, when it had not ended; the option timeout beside exec gives it more time",
@@ -166,7 +166,7 @@ func (e *Exec) Deliver(ctx context.Context, n pipeline.Notification) error {
 		}
 		return failure.Ambiguous(fmt.Errorf("%s was killed before it had ended: %w", name, ctx.Err()))
 	}
-	return e.verdict(cmd.ProcessState.ExitCode(), err, last(e.clean(stderr)))
+	return e.classifyExit(cmd.ProcessState.ExitCode(), err, lastLine(e.cleanOutput(stderr)))
 }
 
 // The exit statuses that mean something, of sysexits.h.
@@ -177,8 +177,8 @@ const (
 	exConfig  = 78
 )
 
-// verdict classifies the exit status code, which is -1 if a signal ended the command.
-func (e *Exec) verdict(code int, err error, reason string) error {
+// classifyExit classifies the exit status code, which is -1 if a signal ended the command.
+func (e *Exec) classifyExit(code int, err error, reason string) error {
 	text := fmt.Sprintf("%s: %v", filepath.Base(e.path), err)
 	if reason = render.Short(render.Clean(reason), maxReason); reason != "" {
 		text += ": " + reason
@@ -200,37 +200,37 @@ func (e *Exec) verdict(code int, err error, reason string) error {
 // Bounds of the reason: how much of the standard error is kept, in bytes, and how much of it is
 // reported, in runes.
 const (
-	maxTail   = 4 << 10
+	maxStderr = 4 << 10
 	maxReason = 200
 )
 
-// tail keeps the last bytes that are written to it, at most keep. cut is set if it dropped some.
-type tail struct {
-	keep int
-	b    []byte
-	cut  bool
+// tailBuffer keeps the last bytes that are written to it, at most keep. cut is set if it dropped some.
+type tailBuffer struct {
+	limit     int
+	buf       []byte
+	truncated bool
 }
 
-func (t *tail) Write(p []byte) (int, error) {
-	t.cut = t.cut || len(t.b)+len(p) > t.keep
-	t.b = append(t.b, p[max(0, len(p)-t.keep):]...)
-	t.b = append(t.b[:0], t.b[max(0, len(t.b)-t.keep):]...)
+func (t *tailBuffer) Write(p []byte) (int, error) {
+	t.truncated = t.truncated || len(t.buf)+len(p) > t.limit
+	t.buf = append(t.buf, p[max(0, len(p)-t.limit):]...)
+	t.buf = append(t.buf[:0], t.buf[max(0, len(t.buf)-t.limit):]...)
 	return len(p), nil
 }
 
-// clean is t as text without secrets. If t was cut, it may begin with the end of a secret, so
+// cleanOutput is t as text without secrets. If t was cut, it may begin with the end of a secret, so
 // the beginning is left out.
-func (e *Exec) clean(t tail) string {
-	text := e.secrets.Clean(string(t.b))
-	if t.cut {
+func (e *Exec) cleanOutput(t tailBuffer) string {
+	text := e.secrets.Clean(string(t.buf))
+	if t.truncated {
 		text = text[min(e.secrets.Longest(), len(text)):]
 	}
 	return text
 }
 
-// last returns the last line of text that is not empty. The caller has removed the secrets, since
+// lastLine returns the last line of text that is not empty. The caller has removed the secrets, since
 // one may have several lines.
-func last(text string) string {
+func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
 }

@@ -20,11 +20,11 @@ import (
 // TestGroupIsKilled: no process of the command is left when its time is over.
 func TestGroupIsKilled(t *testing.T) {
 	dir := t.TempDir()
-	began, held := hold(t, dir)
+	began, held := holdCommand(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { <-began; cancel() }()
-	err := inDir(t, dir).Deliver(ctx, pipeline.Notification{ID: "N"})
+	err := newInDir(t, dir).Deliver(ctx, pipeline.Notification{ID: "N"})
 	if !errors.Is(err, context.Canceled) || !failure.IsAmbiguous(err) {
 		t.Errorf("got %v, want context.Canceled, ambiguous", err)
 	}
@@ -108,7 +108,7 @@ func TestHalfASecret(t *testing.T) {
 			}
 			return e
 		}
-		e := said(maxTail + said(0).secrets.Longest() - 10)
+		e := said(maxStderr + said(0).secrets.Longest() - 10)
 		err := e.Deliver(t.Context(), pipeline.Notification{ID: "N"})
 		if err == nil || strings.Contains(err.Error(), "LENGTH") || !strings.Contains(err.Error(), ": xxxx") {
 			t.Errorf("%q: got %v", secret, err)
@@ -136,7 +136,7 @@ func TestProgramThatIsGone(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "file", "")
+	writeFile(t, dir, "file", "")
 	for _, tt := range []struct {
 		c    Config
 		want string

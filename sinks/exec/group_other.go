@@ -7,8 +7,8 @@ import (
 	"os/exec"
 )
 
-// alone does nothing: there are no process groups.
-func alone(*exec.Cmd) {}
+// setProcessGroup does nothing: there are no process groups.
+func setProcessGroup(*exec.Cmd) {}
 
-// mayBeKilled reports whether a process may have been killed, which this system does not report.
-func mayBeKilled(*os.ProcessState) bool { return true }
+// mayHaveBeenKilled reports whether a process may have been killed, which this system does not report.
+func mayHaveBeenKilled(*os.ProcessState) bool { return true }

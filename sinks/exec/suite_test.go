@@ -23,36 +23,36 @@ import (
 	"github.com/vokter/vokter/test/beside"
 )
 
-// script does what the files of a directory say, and otherwise keeps what it gets.
-const script = `
+// testScript does what the files of a directory say, and otherwise keeps what it gets.
+const testScript = `
 cd "$1" || exit 1
 if [ -e hold ]; then exec 3> held; : > began; sleep 1000; fi
 if [ -e kill ]; then kill -9 $$; fi
 if [ -e exit ]; then echo first >&2; echo "told with $API_KEY" >&2; exit "$(cat exit)"; fi
 cat >> got`
 
-// inDir returns a sink that runs script in dir.
-func inDir(t testing.TB, dir string) *Exec {
+// newInDir returns a sink that runs script in dir.
+func newInDir(t testing.TB, dir string) *Exec {
 	t.Helper()
-	e, err := New(Config{Command: []string{"/bin/sh", "-c", script, "sh", dir}, Env: map[string]registry.Secret{"API_KEY": registry.NewSecret("hunter22")}})
+	e, err := New(Config{Command: []string{"/bin/sh", "-c", testScript, "sh", dir}, Env: map[string]registry.Secret{"API_KEY": registry.NewSecret("hunter22")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func write(t testing.TB, dir, name, content string) {
+func writeFile(t testing.TB, dir, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// hold makes the next command begin and not end. began is closed when it runs; held ends when
+// holdCommand makes the next command begin and not end. began is closed when it runs; held ends when
 // no process of it is left.
-func hold(t testing.TB, dir string) (began, held <-chan struct{}) {
+func holdCommand(t testing.TB, dir string) (began, held <-chan struct{}) {
 	t.Helper()
-	write(t, dir, "hold", "")
+	writeFile(t, dir, "hold", "")
 	wait := func(name string) <-chan struct{} {
 		fifo := filepath.Join(dir, name)
 		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -73,12 +73,12 @@ func hold(t testing.TB, dir string) (began, held <-chan struct{}) {
 func TestConformance(t *testing.T) {
 	pipelinetest.TestSink(t, func(t *testing.T) pipelinetest.SinkFake {
 		dir := t.TempDir()
-		ends := func(status string) func() { return func() { write(t, dir, "exit", status) } }
+		ends := func(status string) func() { return func() { writeFile(t, dir, "exit", status) } }
 		return pipelinetest.SinkFake{
-			Sink: inDir(t, dir),
-			Got:  func() []pipelinetest.Arrived { return got(t, dir) },
+			Sink: newInDir(t, dir),
+			Got:  func() []pipelinetest.Arrived { return arrived(t, dir) },
 			Hold: func() (<-chan struct{}, func()) {
-				began, _ := hold(t, dir)
+				began, _ := holdCommand(t, dir)
 				return began, func() {}
 			},
 			Faults: map[string]pipelinetest.SinkFault{
@@ -87,15 +87,15 @@ func TestConformance(t *testing.T) {
 				"bad data":     {Arrange: ends("65"), Class: failure.ClassRefused},
 				"no receiver":  {Arrange: ends("67"), Class: failure.ClassGone},
 				"not allowed":  {Arrange: ends("77")},
-				"ended itself": {Arrange: func() { write(t, dir, "kill", "") }, Ambiguous: true},
+				"ended itself": {Arrange: func() { writeFile(t, dir, "kill", "") }, Ambiguous: true},
 			},
 			Secrets: []string{"hunter22"},
 		}
 	})
 }
 
-// got is what commands kept in dir.
-func got(t *testing.T, dir string) []pipelinetest.Arrived {
+// arrived is what commands kept in dir.
+func arrived(t *testing.T, dir string) []pipelinetest.Arrived {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "got"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,14 +127,14 @@ func got(t *testing.T, dir string) []pipelinetest.Arrived {
 
 // TestTail: of what a command says only the end is kept.
 func TestTail(t *testing.T) {
-	kept := tail{keep: maxTail}
-	for _, size := range []int{1, 10, maxTail - 1, maxTail, 10 * maxTail, 3, 1 << 20} {
+	kept := tailBuffer{limit: maxStderr}
+	for _, size := range []int{1, 10, maxStderr - 1, maxStderr, 10 * maxStderr, 3, 1 << 20} {
 		for range 3 {
 			if n, err := kept.Write(append(bytes.Repeat([]byte("x"), size-1), 'z')); n != size || err != nil {
 				t.Errorf("Write: %d, %v", n, err)
 			}
-			if len(kept.b) > maxTail || cap(kept.b) > 4*maxTail || !bytes.HasSuffix(kept.b, []byte("z")) {
-				t.Errorf("%d of %d bytes are kept, ending with %.3q", len(kept.b), cap(kept.b), kept.b[max(0, len(kept.b)-3):])
+			if len(kept.buf) > maxStderr || cap(kept.buf) > 4*maxStderr || !bytes.HasSuffix(kept.buf, []byte("z")) {
+				t.Errorf("%d of %d bytes are kept, ending with %.3q", len(kept.buf), cap(kept.buf), kept.buf[max(0, len(kept.buf)-3):])
 			}
 		}
 	}
@@ -143,8 +143,8 @@ func TestTail(t *testing.T) {
 // TestReason: the last line of the standard error is told, without secrets.
 func TestReason(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "exit", "77")
-	err := inDir(t, dir).Deliver(t.Context(), pipeline.Notification{ID: "N"})
+	writeFile(t, dir, "exit", "77")
+	err := newInDir(t, dir).Deliver(t.Context(), pipeline.Notification{ID: "N"})
 	if want := "sh: exit status 77: told with ***"; err == nil || err.Error() != want || !failure.TellsAtOnce(err) {
 		t.Errorf("got %v, want %s, to be told at once", err, want)
 	}
