@@ -106,7 +106,7 @@ type extras struct {
 			URL string `json:"url"`
 		} `json:"click"`
 	} `json:"client::notification,omitzero"`
-	Ours struct {
+	Vokter struct {
 		ID string `json:"id"`
 	} `json:"vokter::notification"`
 }
@@ -119,9 +119,9 @@ func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 		text = render.Below(m)
 	}
 	var x extras
-	x.Display.ContentType, x.Notification.Click.URL, x.Ours.ID = "text/plain", m.URL, n.ID
+	x.Display.ContentType, x.Notification.Click.URL, x.Vokter.ID = "text/plain", m.URL, n.ID
 	body := outbound.JSON(message{Title: render.Title(m), Message: render.Cut(text, maxText, render.Runes), Priority: s.priorityOf(n), Extras: x})
-	return s.endpoint.Send(ctx, http.MethodPost, s.url, s.header, body, s.verdict)
+	return s.endpoint.Send(ctx, http.MethodPost, s.url, s.header, body, s.classify)
 }
 
 // priorityOf returns the priority of n: that of the sink, but at least urgent for what is critical
@@ -137,8 +137,8 @@ func (s *Gotify) priorityOf(n pipeline.Notification) int {
 	return s.priority
 }
 
-// verdict classifies the answer of Gotify, which has the ID of the message or an error.
-func (s *Gotify) verdict(a *outbound.Answer) error {
+// classify classifies the answer of Gotify, which has the ID of the message or an error.
+func (s *Gotify) classify(a *outbound.Answer) error {
 	type answer struct {
 		ID          uint64 `json:"id"`
 		Code        int    `json:"errorCode"`

@@ -14,11 +14,11 @@ import (
 	"github.com/vokter/vokter/test/chattest"
 )
 
-var accept = chattest.Answer(200, `{"id":25,"appid":5,"message":"x","title":"x","priority":2,"date":"2026-01-02T03:04:05Z"}`)
+var acceptAnswer = chattest.Answer(200, `{"id":25,"appid":5,"message":"x","title":"x","priority":2,"date":"2026-01-02T03:04:05Z"}`)
 
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
-		Accept: accept,
+		Accept: acceptAnswer,
 		Imposters: []http.HandlerFunc{
 			chattest.Answer(204, ""), chattest.Answer(200, ""), chattest.Answer(200, "{}"), chattest.Answer(200, `{"id":"25"}`),
 			chattest.Answer(200, `{"error":"Bad Request","errorCode":400}`), chattest.Answer(200, "<html>welcome</html>"),
@@ -27,11 +27,11 @@ func TestConformance(t *testing.T) {
 			if h.Get("X-Gotify-Key") == "" {
 				t.Error("there is no token")
 			}
-			m, err := read(body)
+			m, err := readMessage(body)
 			if err != nil {
 				return "", nil, err
 			}
-			plain(t, m)
+			checkPlainText(t, m)
 			_, line, ok := strings.Cut("\n"+m.Message, "\n+ ")
 			if !ok {
 				t.Errorf("there is no difference in %.200q", m.Message)
@@ -47,8 +47,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// received is what Gotify reads of a request.
-type received struct {
+// receivedMessage is what Gotify reads of a request.
+type receivedMessage struct {
 	Title, Message string
 	Priority       int
 	Extras         struct {
@@ -62,38 +62,38 @@ type received struct {
 	}
 }
 
-func read(body []byte) (received, error) {
-	var m received
+func readMessage(body []byte) (receivedMessage, error) {
+	var m receivedMessage
 	err := json.Unmarshal(body, &m)
 	return m, err
 }
 
-// plain fails the test unless apps show m as plain text that is not too long.
-func plain(t *testing.T, m received) {
+// checkPlainText fails the test unless apps show m as plain text that is not too long.
+func checkPlainText(t *testing.T, m receivedMessage) {
 	t.Helper()
 	if m.Extras.Display.ContentType != "text/plain" || len([]rune(m.Message)) > 16_000 || m.Message == "" || m.Title == "" || strings.Contains(m.Title, "\n") {
 		t.Errorf("%q, %d bytes, the title %q", m.Extras.Display.ContentType, len(m.Message), m.Title)
 	}
 }
 
-func local(t *testing.T, rawURL string) pipeline.Sink {
+func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := gotify.Config{URL: registry.NewSecret(rawURL + "/gotify/"), Token: registry.NewSecret("AWTpRwsk0bnC5Ji"), Priority: 5}
 	return chattest.Build(t, gotify.New, c)
 }
 
 // deliver returns what Gotify reads.
-func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, accept)
-	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+	r := chattest.NewReceiver(t, acceptAnswer)
+	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain(t, m)
+	checkPlainText(t, m)
 	return r.Got[0], m
 }
 
@@ -117,7 +117,7 @@ func TestBounds(t *testing.T) {
 func TestLongEcho(t *testing.T) {
 	r := chattest.NewReceiver(t, nil)
 	r.Answers[0] = func(w http.ResponseWriter, _ *http.Request) {
-		m, err := read(r.Got[0].Body)
+		m, err := readMessage(r.Got[0].Body)
 		if err != nil {
 			t.Error(err)
 		}
@@ -130,7 +130,7 @@ func TestLongEcho(t *testing.T) {
 }
 
 func TestVerdicts(t *testing.T) {
-	chattest.Verdicts(t, local,
+	chattest.Verdicts(t, newLocalSink,
 		chattest.Refuses(401, `{"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token"}`, "the token is refused: answered 401 Unauthorized: check that it is that of an application: you need to provide"),
 		chattest.Refuses(403, `{"error":"Forbidden","errorCode":403,"errorDescription":"you are not allowed to access this api"}`, "the token is refused: answered 403 Forbidden"),
 		chattest.Refuses(401, `<html>a proxy</html>`, "401"),
@@ -140,19 +140,19 @@ func TestVerdicts(t *testing.T) {
 	)
 }
 
-func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalSink) }
 
 func TestTemplate(t *testing.T) {
-	r := chattest.NewReceiver(t, accept)
+	r := chattest.NewReceiver(t, acceptAnswer)
 	c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Template: registry.Template("Look: " + strings.Repeat("{{.title}}", 1000))}
 	if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if err != nil || !strings.HasPrefix(m.Message, "Look: Zeus & Co [*sale*]Zeus") || !strings.HasSuffix(m.Message, "…") {
 		t.Errorf("got %s", r.Got[0].Body)
 	}
-	plain(t, m)
+	checkPlainText(t, m)
 }
 
 func TestConfig(t *testing.T) {
@@ -190,12 +190,12 @@ func TestHealthTitle(t *testing.T) {
 // TestPriority: without one in the configuration, phones make a sound.
 func TestPriority(t *testing.T) {
 	for given, want := range map[int]int{0: 5, 1: 1, 10: 10} {
-		r := chattest.NewReceiver(t, accept)
+		r := chattest.NewReceiver(t, acceptAnswer)
 		c := gotify.Config{URL: registry.NewSecret(r.URL), Token: registry.NewSecret("t"), Priority: given}
 		if err := chattest.Build(t, gotify.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 			t.Fatal(err)
 		}
-		if m, err := read(r.Got[0].Body); err != nil || m.Priority != want {
+		if m, err := readMessage(r.Got[0].Body); err != nil || m.Priority != want {
 			t.Errorf("priority %d: sent %d, want %d: %v", given, m.Priority, want, err)
 		}
 	}
