@@ -27,7 +27,7 @@ const produceKey = int16(kmsg.Produce)
 // TestMissingTopic: the reason names the command, and the next attempt finds what was made.
 func TestMissingTopic(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
-		s := build(t, c)
+		s := newTestSink(t, c)
 		err := s.Deliver(t.Context(), sample("N"))
 		wantErr(t, err, failure.ClassRetry, "there is no topic "+c.Topic, "kafka-topics --bootstrap-server "+strings.Join(c.Brokers, ",")+" --create --topic "+c.Topic)
 		if failure.IsAmbiguous(err) {
@@ -45,7 +45,7 @@ func TestMissingTopic(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		makeTopic(t, c, 1, map[string]string{"max.message.bytes": "4096"})
-		s := build(t, c)
+		s := newTestSink(t, c)
 		n := sample("LARGE")
 		n.Diffs[0].Text = strings.Repeat("x", 5000)
 		wantErr(t, s.Deliver(t.Context(), n), failure.ClassRefused, "topic "+c.Topic, "max.message.bytes", "--alter")
@@ -66,7 +66,7 @@ func TestTooLargeTogether(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		const deliveries, workers = 200, 20
 		makeTopic(t, c, 1, map[string]string{"max.message.bytes": "4096"})
-		s := build(t, c)
+		s := newTestSink(t, c)
 		var wg sync.WaitGroup
 		for w := range workers {
 			wg.Go(func() {
@@ -92,12 +92,12 @@ func TestTooLargeTogether(t *testing.T) {
 }
 
 func TestNotANotification(t *testing.T) {
-	s := build(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"})
+	s := newTestSink(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"})
 	wantErr(t, s.Deliver(t.Context(), pipeline.Notification{}), failure.ClassPermanent, "no ID")
 }
 
 func TestNoBroker(t *testing.T) {
-	s := build(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"})
+	s := newTestSink(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"})
 	err := s.Deliver(t.Context(), sample("N"))
 	wantErr(t, err, failure.ClassRetry, "no broker answers at 127.0.0.1:1: connection refused")
 	if failure.IsAmbiguous(err) {
@@ -110,7 +110,7 @@ func TestLogin(t *testing.T) {
 	cluster := startFake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "vokter", "right-secret"))
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t", SASL: kafkacluster.SASL{Mechanism: "PLAIN", User: "vokter", Password: registry.NewSecret("right-secret")}}
 	makeTopic(t, c, 1, nil)
-	if err := build(t, c).Deliver(t.Context(), sample("N")); err != nil {
+	if err := newTestSink(t, c).Deliver(t.Context(), sample("N")); err != nil {
 		t.Fatal(err)
 	}
 	// The fake hangs up on a wrong password; a real broker says what is wrong.
@@ -121,7 +121,7 @@ func TestLogin(t *testing.T) {
 		return resp, nil, true
 	})
 	c.SASL.Password = registry.NewSecret("wrong-secret")
-	err := build(t, c).Deliver(t.Context(), sample("N"))
+	err := newTestSink(t, c).Deliver(t.Context(), sample("N"))
 	wantErr(t, err, failure.ClassRetry, `refuse the login of "vokter" with PLAIN`, "sasl.password")
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if strings.Contains(e.Error(), "wrong-secret") {
@@ -130,8 +130,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// produced makes the brokers answer each attempt to write with what f returns; nil: as they do.
-func produced(c *kfake.Cluster, f func() *kerr.Error) {
+// onProduce makes the brokers answer each attempt to write with what f returns; nil: as they do.
+func onProduce(c *kfake.Cluster, f func() *kerr.Error) {
 	c.ControlKey(produceKey, func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		failed := f()
@@ -170,13 +170,13 @@ func TestRights(t *testing.T) {
 			return nil, nil, false
 		})
 		var mended atomic.Bool
-		produced(cluster, func() *kerr.Error {
+		onProduce(cluster, func() *kerr.Error {
 			if mended.Load() {
 				return nil
 			}
 			return failed
 		})
-		s := build(t, c)
+		s := newTestSink(t, c)
 		err := s.Deliver(t.Context(), sample("N"))
 		wantErr(t, err, failure.ClassRetry, want)
 		if failure.IsAmbiguous(err) {
@@ -197,8 +197,8 @@ func TestBrokenConnections(t *testing.T) {
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
 	makeTopic(t, c, 1, nil)
 	breakConnections(cluster)
-	s := build(t, c)
-	s.conf.Producer.Retry.Max = 1
+	s := newTestSink(t, c)
+	s.producerConfig.Producer.Retry.Max = 1
 	wantErr(t, s.Deliver(t.Context(), sample("N")), failure.ClassRetry, "kafka: topic t: the connection to the brokers broke")
 }
 
@@ -266,7 +266,7 @@ func TestDeadline(t *testing.T) {
 	cluster := startFake(t)
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
 	makeTopic(t, c, 1, nil)
-	s := build(t, c)
+	s := newTestSink(t, c)
 	if err := s.Deliver(t.Context(), sample("CONNECTED")); err != nil { // which may take long
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestManyFaults(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	s := build(t, c)
+	s := newTestSink(t, c)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range workers {
@@ -319,8 +319,8 @@ func TestManyFaults(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if len(s.open) != 0 {
-		t.Errorf("%d producers are left over", len(s.open))
+	if len(s.openProducers) != 0 {
+		t.Errorf("%d producers are left over", len(s.openProducers))
 	}
 	if calls.Load() >= deliveries {
 		t.Errorf("%d requests for %d deliveries: nothing was batched", calls.Load(), deliveries)
@@ -338,11 +338,11 @@ func TestClose(t *testing.T) {
 	cluster := startFake(t)
 	c := Config{Brokers: cluster.ListenAddrs(), Topic: "t"}
 	makeTopic(t, c, 1, nil)
-	unused := build(t, c)
+	unused := newTestSink(t, c)
 	if err := errors.Join(unused.Close(), unused.Close()); err != nil {
 		t.Errorf("a sink that never connected: %v", err)
 	}
-	s := build(t, c)
+	s := newTestSink(t, c)
 	if err := s.Deliver(t.Context(), sample("N")); err != nil {
 		t.Fatal(err)
 	}

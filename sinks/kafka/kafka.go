@@ -65,7 +65,7 @@ const (
 	KeyNotification = "notification"
 )
 
-var keys = []string{KeyPage, KeyDocument, KeyClient, KeyNotification}
+var keyKinds = []string{KeyPage, KeyDocument, KeyClient, KeyNotification}
 
 // Bounds of Config.MaxMessageBytes. sarama makes no larger requests than the second.
 const (
@@ -75,9 +75,9 @@ const (
 )
 
 // Kafka's rule for names of topics.
-var legalTopic = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
+var topicPattern = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
-const maxTopic = 249
+const maxTopicLength = 249
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors. It reads the
 // files that TLS names, and asks no broker.
@@ -91,7 +91,7 @@ func New(c Config) (*Sink, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	conf, err := c.brokers().Producer()
+	conf, err := c.clusterConfig().Producer()
 	if err != nil {
 		return nil, err
 	}
@@ -99,24 +99,24 @@ func New(c Config) (*Sink, error) {
 	return newSink(c, conf), nil
 }
 
-// brokers returns the cluster to which c writes.
-func (c Config) brokers() cluster.Config {
+// clusterConfig returns the cluster to which c writes.
+func (c Config) clusterConfig() cluster.Config {
 	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
 }
 
 func (c Config) validate() error {
 	var bad outbound.Mistakes
-	bad.Join(c.brokers().Validate())
+	bad.Join(c.clusterConfig().Validate())
 	switch {
 	case c.Topic == "":
 		bad.Addf("topic", "a topic is required: the one to write to")
-	case !legalTopic.MatchString(c.Topic) || c.Topic == "." || c.Topic == "..":
+	case !topicPattern.MatchString(c.Topic) || c.Topic == "." || c.Topic == "..":
 		bad.Addf("topic", "%q cannot be the name of a topic; it may have letters, digits, dots, underscores and hyphens", c.Topic)
-	case len(c.Topic) > maxTopic:
-		bad.Addf("topic", "%d characters are too many for a topic; at most %d", len(c.Topic), maxTopic)
+	case len(c.Topic) > maxTopicLength:
+		bad.Addf("topic", "%d characters are too many for a topic; at most %d", len(c.Topic), maxTopicLength)
 	}
-	if !slices.Contains(keys, c.Key) {
-		bad.Addf("key", "%q is not known; write one of %s", c.Key, strings.Join(keys, ", "))
+	if !slices.Contains(keyKinds, c.Key) {
+		bad.Addf("key", "%q is not known; write one of %s", c.Key, strings.Join(keyKinds, ", "))
 	}
 	if c.MaxMessageBytes < minMessageBytes || c.MaxMessageBytes > maxMessageBytes {
 		bad.Addf("max_message_bytes", "%d is not between %d and %d", c.MaxMessageBytes, minMessageBytes, maxMessageBytes)
@@ -131,22 +131,22 @@ func Register(r *registry.Registry) {
 
 // Sink writes notifications to one topic. It is safe for concurrent use.
 type Sink struct {
-	c    Config
-	conf *sarama.Config
-	// room is a semaphore for records in flight; a record that is sent alone takes all of it.
-	room chan struct{}
-	// alone is the lock of the delivery that takes all of room.
-	alone chan struct{}
-	// life ends with Close.
-	life context.Context
-	end  context.CancelFunc
+	cfg            Config
+	producerConfig *sarama.Config
+	// inFlight is a semaphore for records in flight; a record that is sent alone takes all of it.
+	inFlight chan struct{}
+	// aloneLock is the lock of the delivery that takes all of room.
+	aloneLock chan struct{}
+	// ctx ends with Close.
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	mu sync.Mutex
-	// current is the producer in use, opening the one that is connecting. Either may be nil.
-	current *producer
-	opening *opening
-	// open holds all producers that are not closed yet.
-	open map[*producer]struct{}
+	// producer is the producer in use, opening the one that is connecting. Either may be nil.
+	producer   *producer
+	connecting *connectAttempt
+	// openProducers holds all producers that are not closed yet.
+	openProducers map[*producer]struct{}
 }
 
 var (
@@ -158,47 +158,47 @@ var errClosed = errors.New("kafka: the sink is closed")
 
 func newSink(c Config, conf *sarama.Config) *Sink {
 	s := &Sink{
-		c: c, conf: conf, open: make(map[*producer]struct{}),
-		room: make(chan struct{}, allRoom), alone: make(chan struct{}, 1),
+		cfg: c, producerConfig: conf, openProducers: make(map[*producer]struct{}),
+		inFlight: make(chan struct{}, maxInFlight), aloneLock: make(chan struct{}, 1),
 	}
-	s.life, s.end = context.WithCancel(context.Background())
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
 // Deliver writes n to the topic and returns nil once all in-sync replicas have it.
 func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
-	m, err := s.record(ctx, n)
+	m, err := s.newRecord(ctx, n)
 	if err != nil {
 		return err
 	}
 	// Version 2 is the format of records with headers.
-	if size := m.ByteSize(2); size > s.c.MaxMessageBytes {
+	if size := m.ByteSize(2); size > s.cfg.MaxMessageBytes {
 		return failure.Refused(fmt.Errorf("kafka: the record has %d bytes: raise max_message_bytes of the sink, which is %d, and max.message.bytes of topic %s",
-			size, s.c.MaxMessageBytes, s.c.Topic))
+			size, s.cfg.MaxMessageBytes, s.cfg.Topic))
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
-	p, err := s.acquire(ctx)
+	p, err := s.acquireProducer(ctx)
 	if err != nil {
 		return err
 	}
-	broken, err := s.together(ctx, p, m)
-	s.release(p, broken)
+	broken, err := s.sendBatched(ctx, p, m)
+	s.releaseProducer(p, broken)
 	return err
 }
 
 // atOnce is how many records an attempt sends at the same time. allRoom is more, so that a
 // record waits for room only while another one is sent alone.
 const (
-	atOnce  = 100
-	allRoom = 1000
+	atOnce      = 100
+	maxInFlight = 1000
 )
 
 // TakesChanges returns an error if the changes of a document would be in several partitions. A change
 // record is the value of its Kafka record.
 func (s *Sink) TakesChanges() error {
-	if s.c.Key == KeyNotification {
+	if s.cfg.Key == KeyNotification {
 		return errors.New("key: notification spreads the changes of a document over all partitions, where they have no order; write key: page or key: document")
 	}
 	return nil
@@ -208,43 +208,43 @@ func (s *Sink) TakesChanges() error {
 // batches them.
 func (s *Sink) Batch() (notifications, together int) { return atOnce, atOnce }
 
-// together sends m in a batch. The size limit of the brokers counts for the whole batch: if they
+// sendBatched sends m in a batch. The size limit of the brokers counts for the whole batch: if they
 // refuse it, m is sent once more, alone.
-func (s *Sink) together(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
-	if err := take(ctx, s.room, 1); err != nil {
+func (s *Sink) sendBatched(ctx context.Context, p *producer, m *sarama.ProducerMessage) (broken bool, err error) {
+	if err := acquireSlots(ctx, s.inFlight, 1); err != nil {
 		return false, err
 	}
 	broken, err = s.send(ctx, p, m)
-	give(s.room, 1)
+	releaseSlots(s.inFlight, 1)
 	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
 		return broken, err
 	}
-	if err := take(ctx, s.alone, 1); err != nil {
+	if err := acquireSlots(ctx, s.aloneLock, 1); err != nil {
 		return false, err
 	}
-	defer give(s.alone, 1)
-	if err := take(ctx, s.room, allRoom); err != nil {
+	defer releaseSlots(s.aloneLock, 1)
+	if err := acquireSlots(ctx, s.inFlight, maxInFlight); err != nil {
 		return false, err
 	}
-	defer give(s.room, allRoom)
+	defer releaseSlots(s.inFlight, maxInFlight)
 	return s.send(ctx, p, m)
 }
 
-// take takes n places of room, or none if ctx is done first.
-func take(ctx context.Context, room chan struct{}, n int) error {
+// acquireSlots takes n places of room, or none if ctx is done first.
+func acquireSlots(ctx context.Context, room chan struct{}, n int) error {
 	for i := range n {
 		select {
 		case room <- struct{}{}:
 		case <-ctx.Done():
-			give(room, i)
+			releaseSlots(room, i)
 			return fmt.Errorf("kafka: the record was not sent: %w", ctx.Err())
 		}
 	}
 	return nil
 }
 
-// give gives n places of room back.
-func give(room chan struct{}, n int) {
+// releaseSlots gives n places of room back.
+func releaseSlots(room chan struct{}, n int) {
 	for range n {
 		<-room
 	}
@@ -261,43 +261,43 @@ func (s *Sink) send(ctx context.Context, p *producer, m *sarama.ProducerMessage)
 	}
 	select {
 	case err := <-done:
-		return s.judge(err, m)
+		return s.classify(err, m)
 	case <-ctx.Done():
 		return ctx.Err() == context.DeadlineExceeded, failure.Ambiguous(fmt.Errorf("kafka: no answer from the brokers: %w", ctx.Err()))
 	}
 }
 
-// judge classifies err, the result of the producer for m.
-func (s *Sink) judge(err error, m *sarama.ProducerMessage) (broken bool, _ error) {
+// classify classifies err, the result of the producer for m.
+func (s *Sink) classify(err error, m *sarama.ProducerMessage) (broken bool, _ error) {
 	switch {
 	case err == nil:
 		return false, nil
 	case errors.Is(err, sarama.ErrMessageSizeTooLarge):
 		size := m.ByteSize(2)
 		return false, failure.Refused(fmt.Errorf("kafka: topic %s does not take a record of %d bytes: raise its max.message.bytes; run: %s",
-			s.c.Topic, size, s.c.brokers().AlterCommand(s.c.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes)))))
+			s.cfg.Topic, size, s.cfg.clusterConfig().AlterCommand(s.cfg.Topic, "max.message.bytes", fmt.Sprint(max(2*size, defaultMessageBytes)))))
 	}
-	if known := s.known(err); known != nil {
+	if known := s.knownError(err); known != nil {
 		return true, known
 	}
-	reason := s.c.brokers().Reason(err)
+	reason := s.cfg.clusterConfig().Reason(err)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		reason = "the connection to the brokers broke" // it was there: nothing is wrong with the settings
 	}
-	return true, failure.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.c.Topic, reason))
+	return true, failure.Ambiguous(fmt.Errorf("kafka: topic %s: %s", s.cfg.Topic, reason))
 }
 
-// known explains an err after which nothing was written. It returns nil for all other errors.
-func (s *Sink) known(err error) error {
+// knownError explains an err after which nothing was written. It returns nil for all other errors.
+func (s *Sink) knownError(err error) error {
 	switch {
 	case errors.Is(err, sarama.ErrUnknownTopicOrPartition):
-		return fmt.Errorf("kafka: there is no topic %s; make it: %s", s.c.Topic, s.c.brokers().CreateCommand(s.c.Topic))
+		return fmt.Errorf("kafka: there is no topic %s; make it: %s", s.cfg.Topic, s.cfg.clusterConfig().CreateCommand(s.cfg.Topic))
 	case errors.Is(err, sarama.ErrTopicAuthorizationFailed):
-		return fmt.Errorf("kafka: we may not write to topic %s: allow Write and Describe on it", s.c.Topic)
+		return fmt.Errorf("kafka: we may not write to topic %s: allow Write and Describe on it", s.cfg.Topic)
 	case errors.Is(err, sarama.ErrClusterAuthorizationFailed):
 		return errors.New("kafka: we may not write with an idempotent producer: allow IdempotentWrite on the cluster")
 	case errors.Is(err, sarama.ErrNotEnoughReplicas):
-		return fmt.Errorf("kafka: topic %s has fewer replicas in sync than its min.insync.replicas", s.c.Topic)
+		return fmt.Errorf("kafka: topic %s has fewer replicas in sync than its min.insync.replicas", s.cfg.Topic)
 	}
 	return nil
 }

@@ -86,8 +86,8 @@ func TestRegister(t *testing.T) {
 // realEnv names the brokers of a real Kafka for tests.
 const realEnv = "VOKTER_KAFKA"
 
-// patience is how long tests wait for what must come.
-const patience = 30 * time.Second
+// testTimeout is how long tests wait for what must come.
+const testTimeout = 30 * time.Second
 
 func startFake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
@@ -118,7 +118,7 @@ func onBoth(t *testing.T, test func(t *testing.T, c Config)) {
 // makeTopic makes the topic of c with so many partitions.
 func makeTopic(t testing.TB, c Config, partitions int32, settings map[string]string) {
 	t.Helper()
-	conf, err := c.brokers().Producer()
+	conf, err := c.clusterConfig().Producer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func makeTopic(t testing.TB, c Config, partitions int32, settings map[string]str
 	}
 }
 
-func build(t testing.TB, c Config) *Sink {
+func newTestSink(t testing.TB, c Config) *Sink {
 	t.Helper()
 	s, err := New(c)
 	if err != nil {
@@ -171,7 +171,7 @@ func build(t testing.TB, c Config) *Sink {
 // records returns the first n records of the topic of c, those of a partition in order.
 func records(t *testing.T, c Config, n int) []*sarama.ConsumerMessage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	conf := sarama.NewConfig()
 	conf.Consumer.MaxWaitTime = 10 * time.Millisecond // it holds the end up

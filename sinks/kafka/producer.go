@@ -11,11 +11,11 @@ import (
 
 // openFor is how long connecting may take, and closeFor how long Close waits.
 const (
-	openFor  = 30 * time.Second
-	closeFor = 5 * time.Second
+	openTimeout  = 30 * time.Second
+	closeTimeout = 5 * time.Second
 )
 
-var errSlow = errors.New("kafka: the brokers did not answer within " + openFor.String())
+var errOpenTimeout = errors.New("kafka: the brokers did not answer within " + openTimeout.String())
 
 // producer is a sarama producer with its connections. A delivery acquires it before it writes,
 // since a closed sarama producer panics when it gets a message.
@@ -26,33 +26,33 @@ type producer struct {
 	// guards both.
 	users   int
 	retired bool
-	// gone is closed when its goroutines and connections have ended.
-	gone chan struct{}
+	// closed is closed when its goroutines and connections have ended.
+	closed chan struct{}
 }
 
-// opening is a producer that is being made. err is set when done is closed.
-type opening struct {
+// connectAttempt is a producer that is being made. err is set when done is closed.
+type connectAttempt struct {
 	done chan struct{}
 	err  error
 }
 
-// acquire returns the producer. It connects first if there is none. The caller releases it.
-func (s *Sink) acquire(ctx context.Context) (*producer, error) {
+// acquireProducer returns the producer. It connects first if there is none. The caller releases it.
+func (s *Sink) acquireProducer(ctx context.Context) (*producer, error) {
 	for {
 		s.mu.Lock()
-		if s.life.Err() != nil {
+		if s.ctx.Err() != nil {
 			s.mu.Unlock()
 			return nil, errClosed
 		}
-		if p := s.current; p != nil {
+		if p := s.producer; p != nil {
 			p.users++
 			s.mu.Unlock()
 			return p, nil
 		}
-		o := s.opening
+		o := s.connecting
 		if o == nil {
-			o = &opening{done: make(chan struct{})}
-			s.opening = o
+			o = &connectAttempt{done: make(chan struct{})}
+			s.connecting = o
 			go s.connect(o)
 		}
 		s.mu.Unlock()
@@ -69,55 +69,55 @@ func (s *Sink) acquire(ctx context.Context) (*producer, error) {
 
 // connect makes the producer for o. Only the context of the sink ends it, since
 // several deliveries may wait for it.
-func (s *Sink) connect(o *opening) {
+func (s *Sink) connect(o *connectAttempt) {
 	p, err := s.newProducer()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.opening, o.err = nil, err
+	s.connecting, o.err = nil, err
 	close(o.done)
 	if err != nil {
 		return
 	}
-	s.open[p] = struct{}{}
-	go s.serve(p)
-	if s.life.Err() != nil {
+	s.openProducers[p] = struct{}{}
+	go s.deliverResults(p)
+	if s.ctx.Err() != nil {
 		p.retire()
 		return
 	}
-	s.current = p
+	s.producer = p
 }
 
 func (s *Sink) newProducer() (*producer, error) {
-	ctx, cancel := context.WithTimeoutCause(s.life, openFor, errSlow)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, openTimeout, errOpenTimeout)
 	defer cancel()
-	client, err := s.c.brokers().Connect(ctx, s.conf)
+	client, err := s.cfg.clusterConfig().Connect(ctx, s.producerConfig)
 	if err != nil {
-		if s.life.Err() != nil {
+		if s.ctx.Err() != nil {
 			return nil, errClosed
 		}
 		return nil, err
 	}
-	if _, err := client.Partitions(s.c.Topic); err != nil {
-		return nil, s.unopened(client, err)
+	if _, err := client.Partitions(s.cfg.Topic); err != nil {
+		return nil, s.openError(client, err)
 	}
 	async, err := sarama.NewAsyncProducerFromClient(client)
 	if err != nil {
-		return nil, s.unopened(client, err)
+		return nil, s.openError(client, err)
 	}
-	return &producer{client: client, async: async, gone: make(chan struct{})}, nil
+	return &producer{client: client, async: async, closed: make(chan struct{})}, nil
 }
 
-// unopened explains an err that occurred before anything was written, and closes client.
-func (s *Sink) unopened(client sarama.Client, err error) error {
+// openError explains an err that occurred before anything was written, and closes client.
+func (s *Sink) openError(client sarama.Client, err error) error {
 	_ = client.Close() // what went wrong is err
-	if known := s.known(err); known != nil {
+	if known := s.knownError(err); known != nil {
 		return known
 	}
-	return fmt.Errorf("kafka: topic %s: %s", s.c.Topic, s.c.brokers().Reason(err))
+	return fmt.Errorf("kafka: topic %s: %s", s.cfg.Topic, s.cfg.clusterConfig().Reason(err))
 }
 
-// serve hands the result of each message to the delivery that waits for it, until p is closed.
-func (s *Sink) serve(p *producer) {
+// deliverResults hands the result of each message to the delivery that waits for it, until p is closed.
+func (s *Sink) deliverResults(p *producer) {
 	failed := make(chan struct{})
 	go func() {
 		defer close(failed)
@@ -131,19 +131,19 @@ func (s *Sink) serve(p *producer) {
 	<-failed
 	_ = p.client.Close() // it was given up
 	s.mu.Lock()
-	delete(s.open, p)
+	delete(s.openProducers, p)
 	s.mu.Unlock()
-	close(p.gone)
+	close(p.closed)
 }
 
-// release gives p back. A broken producer is not used again: the next delivery connects again
+// releaseProducer gives p back. A broken producer is not used again: the next delivery connects again
 // and reports the reason if that fails.
-func (s *Sink) release(p *producer, broken bool) {
+func (s *Sink) releaseProducer(p *producer, broken bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.users--
-	if broken && s.current == p {
-		s.current = nil
+	if broken && s.producer == p {
+		s.producer = nil
 		p.retired = true
 	}
 	p.closeIfUnused()
@@ -166,23 +166,23 @@ func (p *producer) closeIfUnused() {
 // closeFor for that. It may be called twice.
 func (s *Sink) Close() error {
 	s.mu.Lock()
-	s.end()
-	if s.current != nil {
-		s.current.retire()
-		s.current = nil
+	s.cancel()
+	if s.producer != nil {
+		s.producer.retire()
+		s.producer = nil
 	}
 	var open []*producer
-	for p := range s.open {
+	for p := range s.openProducers {
 		open = append(open, p)
 	}
 	s.mu.Unlock()
-	limit := time.NewTimer(closeFor)
+	limit := time.NewTimer(closeTimeout)
 	defer limit.Stop()
 	for _, p := range open {
 		select {
-		case <-p.gone:
+		case <-p.closed:
 		case <-limit.C:
-			return errors.New("kafka: the brokers did not take within " + closeFor.String() + " what was being written")
+			return errors.New("kafka: the brokers did not take within " + closeTimeout.String() + " what was being written")
 		}
 	}
 	return nil

@@ -13,21 +13,21 @@ import (
 
 // What headers usually take: how many there are, and the bytes of each.
 const (
-	usualHeaders = 7
-	usualHeader  = 48
+	typicalHeaders    = 7
+	typicalHeaderSize = 48
 )
 
-// record returns the record for n.
-func (s *Sink) record(ctx context.Context, n pipeline.Notification) (*sarama.ProducerMessage, error) {
+// newRecord returns the record for n.
+func (s *Sink) newRecord(ctx context.Context, n pipeline.Notification) (*sarama.ProducerMessage, error) {
 	e, err := flow.CloudEvent(n)
 	if err != nil {
 		return nil, err
 	}
 	m := &sarama.ProducerMessage{
-		Topic: s.c.Topic, Key: sarama.StringEncoder(s.key(ctx, n)), Value: sarama.ByteEncoder(e.Body),
-		Headers: make([]sarama.RecordHeader, 0, usualHeaders),
+		Topic: s.cfg.Topic, Key: sarama.StringEncoder(s.recordKey(ctx, n)), Value: sarama.ByteEncoder(e.Body),
+		Headers: make([]sarama.RecordHeader, 0, typicalHeaders),
 	}
-	text := make([]byte, 0, usualHeaders*usualHeader) // of all headers, to allocate once
+	text := make([]byte, 0, typicalHeaders*typicalHeaderSize) // of all headers, to allocate once
 	add := func(s string) []byte {
 		at := len(text)
 		text = append(text, s...)
@@ -41,22 +41,22 @@ func (s *Sink) record(ctx context.Context, n pipeline.Notification) (*sarama.Pro
 	return m, nil
 }
 
-// key returns the key of the record for n; it is never empty.
-func (s *Sink) key(ctx context.Context, n pipeline.Notification) string {
-	switch s.c.Key {
+// recordKey returns the key of the record for n; it is never empty.
+func (s *Sink) recordKey(ctx context.Context, n pipeline.Notification) string {
+	switch s.cfg.Key {
 	case KeyNotification:
 		return n.ID
 	case KeyClient:
-		return cmp.Or(n.Client, page(n))
+		return cmp.Or(n.Client, pageOf(n))
 	case KeyDocument:
-		return cmp.Or(pipeline.AttemptFrom(ctx).Document(), page(n))
+		return cmp.Or(pipeline.AttemptFrom(ctx).Document(), pageOf(n))
 	}
-	return page(n)
+	return pageOf(n)
 }
 
-// page returns the page of n, spelled as in the pipeline's topics. For health events about no
+// pageOf returns the page of n, spelled as in the pipeline's topics. For health events about no
 // page it returns the receiver or the process.
-func page(n pipeline.Notification) string {
+func pageOf(n pipeline.Notification) string {
 	if n.Health != nil && n.URL == "" {
 		return flow.HealthMessage(*n.Health).Key
 	}

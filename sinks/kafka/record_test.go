@@ -26,8 +26,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// health is an event of health as it is delivered.
-func health() pipeline.Notification {
+// healthNotification is an event of health as it is delivered.
+func healthNotification() pipeline.Notification {
 	h := pipeline.Health{ID: "H", Event: pipeline.HealthReceiverFailing, Time: sample("").Time, Receiver: &pipeline.Receiver{Sink: "team"}, Reason: "no answer"}
 	return pipeline.Notification{
 		Status: string(h.Event), ID: "H", Type: pipeline.NotificationTypeHealth, Time: h.Time, Diffs: []pipeline.Diff{}, Reason: h.Reason, Health: &h,
@@ -38,9 +38,9 @@ func health() pipeline.Notification {
 func TestRecord(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		makeTopic(t, c, 1, nil)
-		s := build(t, c)
+		s := newTestSink(t, c)
 		timeout := pipeline.Notification{Status: pipeline.StatusTimeout, URL: "https://example.com/", ID: "T", Type: pipeline.NotificationType, Client: "shop"}
-		all := map[string]pipeline.Notification{"ok": sample("OK"), "health": health(), "timeout": timeout}
+		all := map[string]pipeline.Notification{"ok": sample("OK"), "health": healthNotification(), "timeout": timeout}
 		names := slices.Sorted(maps.Keys(all))
 		for _, name := range names {
 			if err := s.Deliver(t.Context(), all[name]); err != nil {
@@ -48,14 +48,14 @@ func TestRecord(t *testing.T) {
 			}
 		}
 		for i, m := range records(t, c, len(names)) {
-			golden(t, names[i], m)
-			readsAsCloudEvent(t, m, all[names[i]])
+			compareGolden(t, names[i], m)
+			checkCloudEvent(t, m, all[names[i]])
 		}
 	})
 }
 
-// golden compares m with a file in testdata.
-func golden(t *testing.T, name string, m *sarama.ConsumerMessage) {
+// compareGolden compares m with a file in testdata.
+func compareGolden(t *testing.T, name string, m *sarama.ConsumerMessage) {
 	t.Helper()
 	var got bytes.Buffer
 	fmt.Fprintf(&got, "key: %s\n", m.Key)
@@ -81,8 +81,8 @@ func golden(t *testing.T, name string, m *sarama.ConsumerMessage) {
 
 var attributeName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 
-// readsAsCloudEvent checks that m is a CloudEvent that says what n does.
-func readsAsCloudEvent(t *testing.T, m *sarama.ConsumerMessage, n pipeline.Notification) {
+// checkCloudEvent checks that m is a CloudEvent that says what n does.
+func checkCloudEvent(t *testing.T, m *sarama.ConsumerMessage, n pipeline.Notification) {
 	t.Helper()
 	e, err := binding.ToEvent(context.Background(), kafka_sarama.NewMessageFromConsumerMessage(m))
 	if err != nil {
@@ -114,7 +114,7 @@ func readsAsCloudEvent(t *testing.T, m *sarama.ConsumerMessage, n pipeline.Notif
 func TestHostileText(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		makeTopic(t, c, 1, nil)
-		s := build(t, c)
+		s := newTestSink(t, c)
 		texts := []string{
 			"a\r\nce_id: b\x00\x07", "turn\u202Earound\u2066", "\xff\xfe invalid \xc3", "</script>{{.}} %s %41", "\uFFFE\uFDD0\U0001FFFF\x85", strings.Repeat("ä😀", 1<<14),
 		}
@@ -127,7 +127,7 @@ func TestHostileText(t *testing.T) {
 		}
 		for i, m := range records(t, c, len(texts)) {
 			n := sample(fmt.Sprint("N", i))
-			readsAsCloudEvent(t, m, n)
+			checkCloudEvent(t, m, n)
 			var got pipeline.Notification
 			if err := json.Unmarshal(m.Value, &got); err != nil {
 				t.Fatal(err)
@@ -148,7 +148,7 @@ func (a attempt) Document() string { return a.document }
 
 func TestKeys(t *testing.T) {
 	inDocument := pipeline.WithAttempt(t.Context(), attempt{document: "D"})
-	process := health()
+	process := healthNotification()
 	process.Health = &pipeline.Health{Event: pipeline.HealthOverdue}
 	odd := sample("N")
 	odd.URL = "no URL"
@@ -162,16 +162,16 @@ func TestKeys(t *testing.T) {
 		{KeyPage, inDocument, sample("N"), "https://example.com/a"},
 		{KeyPage, t.Context(), odd, "no URL"},
 		{KeyPage, t.Context(), pipeline.Notification{ID: "N"}, "N"},
-		{KeyPage, t.Context(), health(), "team"},
+		{KeyPage, t.Context(), healthNotification(), "team"},
 		{KeyPage, t.Context(), process, flow.HealthKey},
 		{KeyDocument, inDocument, sample("N"), "D"},
 		{KeyDocument, t.Context(), sample("N"), "https://example.com/a"},
 		{KeyClient, t.Context(), sample("N"), "shop"},
-		{KeyClient, t.Context(), health(), "team"},
+		{KeyClient, t.Context(), healthNotification(), "team"},
 		{KeyNotification, t.Context(), sample("N"), "N"},
 	} {
-		s := build(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t", Key: tt.key})
-		m, err := s.record(tt.ctx, tt.n)
+		s := newTestSink(t, Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t", Key: tt.key})
+		m, err := s.newRecord(tt.ctx, tt.n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestKeys(t *testing.T) {
 func TestOrderOfAPage(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		makeTopic(t, c, 4, nil)
-		s := build(t, c)
+		s := newTestSink(t, c)
 		const pages, each = 5, 4
 		errs := make(chan error, pages)
 		for p := range pages {

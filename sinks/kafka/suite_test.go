@@ -29,14 +29,14 @@ func TestConformance(t *testing.T) {
 			f, s := newFake(t, c)
 			f.Hold = func() (<-chan struct{}, func()) { return holdProduce(cluster) }
 			f.Faults = map[string]pipelinetest.SinkFault{
-				"not allowed": {Arrange: func() { produced(cluster, func() *kerr.Error { return kerr.TopicAuthorizationFailed }) }},
-				"too large":   {Arrange: func() { produced(cluster, func() *kerr.Error { return kerr.MessageTooLarge }) }, Class: failure.ClassRefused},
+				"not allowed": {Arrange: func() { onProduce(cluster, func() *kerr.Error { return kerr.TopicAuthorizationFailed }) }},
+				"too large":   {Arrange: func() { onProduce(cluster, func() *kerr.Error { return kerr.MessageTooLarge }) }, Class: failure.ClassRefused},
 				"too few replicas": {Arrange: func() {
-					s.conf.Producer.Retry.Max = 1
-					produced(cluster, func() *kerr.Error { return kerr.NotEnoughReplicas })
+					s.producerConfig.Producer.Retry.Max = 1
+					onProduce(cluster, func() *kerr.Error { return kerr.NotEnoughReplicas })
 				}},
 				"broken connections": {Arrange: func() {
-					s.conf.Producer.Retry.Max = 1
+					s.producerConfig.Producer.Retry.Max = 1
 					breakConnections(cluster)
 				}, Ambiguous: true},
 			}
@@ -64,7 +64,7 @@ func newFake(t *testing.T, c Config) (pipelinetest.SinkFake, *Sink) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	s := build(t, c)
+	s := newTestSink(t, c)
 	return pipelinetest.SinkFake{Sink: s, Got: func() []pipelinetest.Arrived {
 		end, err := client.GetOffset(c.Topic, 0, sarama.OffsetNewest)
 		if err != nil {
@@ -125,23 +125,23 @@ func BenchmarkDeliver(b *testing.B) {
 				b.Skipf("%s names no brokers", realEnv)
 			}
 			makeTopic(b, c, 4, nil)
-			s := build(b, c)
-			bare, err := sarama.NewSyncProducer(c.Brokers, s.conf)
+			s := newTestSink(b, c)
+			bare, err := sarama.NewSyncProducer(c.Brokers, s.producerConfig)
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.Cleanup(func() { _ = bare.Close() })
 			for _, workers := range []int{1, 128} {
-				b.Run(fmt.Sprintf("at_once=%d", workers), func(b *testing.B) { bench(b, s, bare, workers) })
+				b.Run(fmt.Sprintf("at_once=%d", workers), func(b *testing.B) { benchmarkSink(b, s, bare, workers) })
 			}
 		})
 	}
 }
 
-// bench writes a few records for each of so many workers, in turn with s and with bare.
-func bench(b *testing.B, s *Sink, bare sarama.SyncProducer, workers int) {
+// benchmarkSink writes a few records for each of so many workers, in turn with s and with bare.
+func benchmarkSink(b *testing.B, s *Sink, bare sarama.SyncProducer, workers int) {
 	const each = 16
-	finished, err := s.record(b.Context(), sample("N"))
+	finished, err := s.newRecord(b.Context(), sample("N"))
 	if err != nil {
 		b.Fatal(err)
 	}
