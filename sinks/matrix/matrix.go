@@ -71,8 +71,8 @@ const (
 	msgText   = "m.text"
 )
 
-// rooms matches the ID of a room. IDs of newer room versions contain no server.
-var rooms = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
+// roomPattern matches the ID of a room. IDs of newer room versions contain no server.
+var roomPattern = regexp.MustCompile(`^![!-.0-~]{1,254}$`)
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Matrix, error) {
@@ -84,7 +84,7 @@ func New(c Config) (*Matrix, error) {
 	switch {
 	case strings.HasPrefix(c.Room, "#"):
 		bad.Addf("room", "this is the address of a room; write its ID, which begins with \"!\"")
-	case !rooms.MatchString(c.Room):
+	case !roomPattern.MatchString(c.Room):
 		bad.Addf("room", "write the ID of a room, such as \"!QtykxKocfZaZOUrTwp:matrix.org\"")
 	}
 	token := c.Token.Reveal()
@@ -101,7 +101,7 @@ func New(c Config) (*Matrix, error) {
 		return nil, err
 	}
 	return &Matrix{
-		endpoint: outbound.NewEndpoint(u, sender, token), homeserver: u, room: c.Room, kind: kind, allowUnencrypted: c.AllowUnencrypted,
+		endpoint: outbound.NewEndpoint(u, sender, token), homeserver: u, room: c.Room, msgType: kind, allowUnencrypted: c.AllowUnencrypted,
 		header: http.Header{"Authorization": {"Bearer " + token}}, template: text,
 	}, nil
 }
@@ -113,11 +113,11 @@ func Register(r *registry.Registry) {
 
 // Matrix sends notifications to one room. It is safe for concurrent use.
 type Matrix struct {
-	endpoint   *outbound.Endpoint
-	homeserver *url.URL
-	header     http.Header
-	room, kind string
-	template   render.Template
+	endpoint      *outbound.Endpoint
+	homeserver    *url.URL
+	header        http.Header
+	room, msgType string
+	template      render.Template
 	// allowUnencrypted permits an encrypted room, in which messages are not encrypted.
 	allowUnencrypted bool
 }
@@ -141,16 +141,16 @@ var budget = render.Budget{
 
 // content is that of an event m.room.message.
 type content struct {
-	MsgType  string   `json:"msgtype"`
-	Body     string   `json:"body"`
-	Format   string   `json:"format,omitempty"`
-	HTML     string   `json:"formatted_body,omitempty"`
-	Mentions struct{} `json:"m.mentions"`
-	Ours     ours     `json:"io.vokter.notification"`
+	MsgType  string        `json:"msgtype"`
+	Body     string        `json:"body"`
+	Format   string        `json:"format,omitempty"`
+	HTML     string        `json:"formatted_body,omitempty"`
+	Mentions struct{}      `json:"m.mentions"`
+	Vokter   vokterContent `json:"io.vokter.notification"`
 }
 
-// ours holds the ID of the notification, for programs that read the room.
-type ours struct {
+// vokterContent holds the ID of the notification, for programs that read the room.
+type vokterContent struct {
 	ID string `json:"id"`
 }
 
@@ -161,7 +161,7 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 		return failure.Permanent(errors.New("the notification has no ID"))
 	}
 	m := render.MessageOf(n, budget)
-	formatted := markup(m)
+	formatted := formatHTML(m)
 	if text, ok := s.template.RenderFor(ctx, n, render.HTML); ok {
 		if len(text) > maxHTML {
 			pipeline.AttemptFrom(ctx).Degraded(fmt.Sprintf("the template makes %d bytes, and a message may have %d", len(text), maxHTML))
@@ -170,32 +170,32 @@ func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {
 		}
 	}
 	c := content{
-		MsgType: s.kind, Body: render.Cut(m.Plain(), maxPlain, render.Bytes), Ours: ours{n.ID},
+		MsgType: s.msgType, Body: render.Cut(m.Plain(), maxPlain, render.Bytes), Vokter: vokterContent{n.ID},
 		Format: "org.matrix.custom.html", HTML: formatted,
 	}
 	plain := c
 	plain.Format, plain.HTML = "", ""
-	u := s.inRoom("send/m.room.message", url.PathEscape(n.ID))
+	u := s.roomURL("send/m.room.message", url.PathEscape(n.ID))
 	send := func(ctx context.Context, body []byte) error {
-		return s.endpoint.Send(ctx, http.MethodPut, u, s.header, body, s.verdict)
+		return s.endpoint.Send(ctx, http.MethodPut, u, s.header, body, s.classify)
 	}
 	return outbound.Insist(ctx, send, outbound.JSON(c), func() []byte { return outbound.JSON(plain) })
 }
 
-// inRoom returns the URL of a resource of the room.
-func (s *Matrix) inRoom(path ...string) *url.URL {
+// roomURL returns the URL of a resource of the room.
+func (s *Matrix) roomURL(path ...string) *url.URL {
 	return s.homeserver.JoinPath("_matrix/client/v3/rooms", url.PathEscape(s.room)).JoinPath(path...)
 }
 
-// denied describes the error codes that the operator has to fix.
-var denied = map[string]string{
+// deniedCodes describes the error codes that the operator has to fix.
+var deniedCodes = map[string]string{
 	"M_UNKNOWN_TOKEN": outbound.TokenRefused, "M_MISSING_TOKEN": outbound.TokenRefused,
 	"M_USER_DEACTIVATED": "the account is deactivated", "M_GUEST_ACCESS_FORBIDDEN": "guests may not write to the room",
 }
 
-// outside matches the error text for an account that is not in the room. Matrix has no error code
+// notInRoomPattern matches the error text for an account that is not in the room. Matrix has no error code
 // for that: "User @bot:example.org not in room !x:example.org", or "You aren't a member of the room".
-var outside = regexp.MustCompile(`(?i)not in (the )?room|not a member|aren't a member|not joined`)
+var notInRoomPattern = regexp.MustCompile(`(?i)not in (the )?room|not a member|aren't a member|not joined`)
 
 // answer is the body of a homeserver's answer.
 type answer struct {
@@ -205,40 +205,40 @@ type answer struct {
 	RetryAfter float64 `json:"retry_after_ms"`
 }
 
-// verdict classifies the answer to a message, which has the ID of the event or an error.
-func (s *Matrix) verdict(a *outbound.Answer) error {
+// classify classifies the answer to a message, which has the ID of the event or an error.
+func (s *Matrix) classify(a *outbound.Answer) error {
 	said := outbound.Read[answer](a.Body)
 	if a.Err() != nil {
-		return s.refusal(a, said)
+		return s.refusalError(a, said)
 	}
 	if strings.HasPrefix(said.EventID, "$") {
 		return nil
 	}
-	return s.because(a.Without("the ID of an event"), said)
+	return s.addReason(a.Without("the ID of an event"), said)
 }
 
-// refusal returns the error for a, whose status is not 2xx.
-func (s *Matrix) refusal(a *outbound.Answer, said answer) error {
+// refusalError returns the error for a, whose status is not 2xx.
+func (s *Matrix) refusalError(a *outbound.Answer, said answer) error {
 	err := a.Err()
 	switch {
 	case said.Code == "M_LIMIT_EXCEEDED":
 		err = outbound.Limit(err, a, said.RetryAfter/1000)
 	case a.Status < 500 && said.Code == "M_FORBIDDEN":
 		what, advice := "the account may not do that in the room", "give the account a power level in "+s.room+" with which it may send messages"
-		if outside.MatchString(said.Error) {
+		if notInRoomPattern.MatchString(said.Error) {
 			what, advice = "the account is not in the room", "invite the account to "+s.room+" and let it join there"
 		}
-		return &outbound.Advised{Err: s.because(a.Denied(what), said), Advice: advice}
-	case a.Status < 500 && denied[said.Code] != "":
-		err = a.Denied(denied[said.Code])
+		return &outbound.Advised{Err: s.addReason(a.Denied(what), said), Advice: advice}
+	case a.Status < 500 && deniedCodes[said.Code] != "":
+		err = a.Denied(deniedCodes[said.Code])
 	case a.Status == http.StatusNotFound && said.Code == "M_NOT_FOUND": // there is no such room
 		err = failure.Gone(err)
 	}
-	return s.because(err, said)
+	return s.addReason(err, said)
 }
 
-// because adds the homeserver's error text to err.
-func (s *Matrix) because(err error, said answer) error {
+// addReason adds the homeserver's error text to err.
+func (s *Matrix) addReason(err error, said answer) error {
 	if said.Code != "" {
 		said.Error = said.Code + ": " + said.Error
 	}
@@ -249,7 +249,7 @@ func (s *Matrix) because(err error, said answer) error {
 // encrypted, unless that is allowed. It reads the event m.room.encryption of the room's state,
 // which an encrypted room has and another one has not.
 func (s *Matrix) Check(ctx context.Context) error {
-	a, err := s.endpoint.Do(ctx, http.MethodGet, s.inRoom("state/m.room.encryption"), s.header, nil)
+	a, err := s.endpoint.Do(ctx, http.MethodGet, s.roomURL("state/m.room.encryption"), s.header, nil)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func (s *Matrix) Check(ctx context.Context) error {
 	case a.Status == http.StatusNotFound && said.Code == "M_NOT_FOUND":
 		return nil
 	case a.Err() != nil:
-		return s.refusal(a, said)
+		return s.refusalError(a, said)
 	case s.allowUnencrypted:
 		return nil
 	}

@@ -20,13 +20,13 @@ import (
 	"github.com/vokter/vokter/test/chattest"
 )
 
-var accept = chattest.Answer(200, `{"event_id":"$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-kuZq3a5lr5Zg"}`)
+var acceptAnswer = chattest.Answer(200, `{"event_id":"$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-kuZq3a5lr5Zg"}`)
 
 const room = "!QtykxKocfZaZOUrTwp:matrix.org"
 
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
-		Accept: accept,
+		Accept: acceptAnswer,
 		Imposters: []http.HandlerFunc{
 			chattest.Answer(204, ""), chattest.Answer(200, ""), chattest.Answer(200, "{}"), chattest.Answer(200, `{"event_id":""}`),
 			chattest.Answer(200, `{"event_id":1}`), chattest.Answer(200, `{"errcode":"M_FORBIDDEN","error":"x"}`), chattest.Answer(200, "<html>welcome</html>"),
@@ -35,11 +35,11 @@ func TestConformance(t *testing.T) {
 			if !strings.HasPrefix(h.Get("Authorization"), "Bearer ") {
 				t.Error("there is no token")
 			}
-			c, err := read(body)
+			c, err := readMessage(body)
 			if err != nil {
 				return "", nil, err
 			}
-			quotes, links := shown(t, c)
+			quotes, links := visibleText(t, c)
 			if len(links) > 1 || len(links) == 1 && links[0] != "https://example.com/" {
 				t.Errorf("there are links to %q", links)
 			}
@@ -58,8 +58,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// received is what a homeserver reads of a request.
-type received struct {
+// receivedMessage is what a homeserver reads of a request.
+type receivedMessage struct {
 	MsgType  string `json:"msgtype"`
 	Body     string
 	Format   string
@@ -68,18 +68,18 @@ type received struct {
 	Ours     struct{ ID string } `json:"io.vokter.notification"`
 }
 
-func read(body []byte) (received, error) {
-	var c received
+func readMessage(body []byte) (receivedMessage, error) {
+	var c receivedMessage
 	err := json.Unmarshal(body, &c)
 	return c, err
 }
 
-// elements are those that messages may have.
-var elements = map[string]bool{"p": true, "strong": true, "del": true, "br": true, "a": true, "blockquote": true}
+// allowedElements are those that messages may have.
+var allowedElements = map[string]bool{"p": true, "strong": true, "del": true, "br": true, "a": true, "blockquote": true}
 
-// shown returns the quotes in the HTML of c, and the targets of its links. It fails the test
+// visibleText returns the quotes in the HTML of c, and the targets of its links. It fails the test
 // where c mentions anybody, is too long, or has other elements.
-func shown(t *testing.T, c received) (quotes, links []string) {
+func visibleText(t *testing.T, c receivedMessage) (quotes, links []string) {
 	t.Helper()
 	if c.Mentions == nil || len(*c.Mentions) != 0 || c.Body == "" || len(c.Body)+len(c.HTML) > 45_000 {
 		t.Errorf("mentions %v, %d and %d bytes", c.Mentions, len(c.Body), len(c.HTML))
@@ -103,7 +103,7 @@ func shown(t *testing.T, c received) (quotes, links []string) {
 				quotes[len(quotes)-1] += token.Data
 			}
 		case html.StartTagToken, html.EndTagToken:
-			if !elements[token.Data] || len(token.Attr) > 1 || len(token.Attr) == 1 && token.Data+token.Attr[0].Key != "ahref" {
+			if !allowedElements[token.Data] || len(token.Attr) > 1 || len(token.Attr) == 1 && token.Data+token.Attr[0].Key != "ahref" {
 				t.Errorf("there is %s in %.300q", token, c.HTML)
 			}
 			if token.Data == "blockquote" {
@@ -120,20 +120,20 @@ func shown(t *testing.T, c received) (quotes, links []string) {
 	}
 }
 
-func local(t *testing.T, rawURL string) pipeline.Sink {
+func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := matrix.Config{Homeserver: registry.NewSecret(rawURL + "/"), Room: room, Token: registry.NewSecret("syt_secret")}
 	return chattest.Build(t, matrix.New, c)
 }
 
 // deliver returns what a homeserver reads.
-func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, accept)
-	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+	r := chattest.NewReceiver(t, acceptAnswer)
+	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	c, err := read(r.Got[0].Body)
+	c, err := readMessage(r.Got[0].Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestGolden(t *testing.T) {
 		if got.Method+" "+got.URI != want || c.MsgType != "m.notice" || c.Ours.ID != n.ID {
 			t.Errorf("got %s %s, want %s; %s of %s", got.Method, got.URI, want, c.MsgType, c.Ours.ID)
 		}
-		shown(t, c)
+		visibleText(t, c)
 		chattest.Golden(t, name, got.Body)
 	}
 }
@@ -158,7 +158,7 @@ func TestBounds(t *testing.T) {
 		n.Diffs[i].Snippet = strings.Repeat("<&", 100) + n.Diffs[i].Snippet
 	}
 	got, c := deliver(t, n)
-	if quotes, _ := shown(t, c); len(quotes) < 5 || !strings.Contains(c.HTML, "more") || len(got.Body) > 50_000 {
+	if quotes, _ := visibleText(t, c); len(quotes) < 5 || !strings.Contains(c.HTML, "more") || len(got.Body) > 50_000 {
 		t.Errorf("%d differences in %d bytes: %s", len(quotes), len(got.Body), c.HTML)
 	}
 }
@@ -167,13 +167,13 @@ func TestLink(t *testing.T) {
 	n := chattest.Notification()
 	n.URL, n.Diffs = `https://u:p@example.com/?x="><script>&copy;`, nil
 	_, c := deliver(t, n)
-	if _, links := shown(t, c); len(links) != 1 || links[0] != `https://example.com/?x="><script>&copy;` {
+	if _, links := visibleText(t, c); len(links) != 1 || links[0] != `https://example.com/?x="><script>&copy;` {
 		t.Errorf("got links to %q", links)
 	}
 }
 
 func TestVerdicts(t *testing.T) {
-	chattest.Verdicts(t, local,
+	chattest.Verdicts(t, newLocalSink,
 		chattest.Means(429, `{"errcode":"M_LIMIT_EXCEEDED","error":"Too Many Requests","retry_after_ms":2500}`, failure.ClassLimited, "M_LIMIT_EXCEEDED", 2500*time.Millisecond),
 		chattest.Refuses(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"Invalid access token passed."}`, "the token is refused: answered 401 Unauthorized: M_UNKNOWN_TOKEN: Invalid"),
 		chattest.Refuses(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"expired","soft_logout":true}`, "expired"),
@@ -189,7 +189,7 @@ func TestVerdicts(t *testing.T) {
 	)
 }
 
-func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalSink) }
 
 func TestRetryAfterIsTheLonger(t *testing.T) {
 	r := chattest.NewReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -197,18 +197,18 @@ func TestRetryAfterIsTheLonger(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = w.Write([]byte(`{"errcode":"M_LIMIT_EXCEEDED","retry_after_ms":2500}`))
 	})
-	if _, wait := failure.ClassOf(local(t, r.URL).Deliver(t.Context(), chattest.Notification())); wait != 7*time.Second {
+	if _, wait := failure.ClassOf(newLocalSink(t, r.URL).Deliver(t.Context(), chattest.Notification())); wait != 7*time.Second {
 		t.Errorf("wait %v, want 7s", wait)
 	}
 }
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
-	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"errcode":"M_BAD_JSON","error":"no"}`), accept, local)
-	c, err := read(plain)
+	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"errcode":"M_BAD_JSON","error":"no"}`), acceptAnswer, newLocalSink)
+	c, err := readMessage(plain)
 	if err != nil || c.Format != "" || c.HTML != "" {
 		t.Errorf("got %s", plain)
 	}
-	shown(t, c)
+	visibleText(t, c)
 }
 
 func TestTemplate(t *testing.T) {
@@ -216,13 +216,13 @@ func TestTemplate(t *testing.T) {
 		`<em>{{.title}}</em>{{html .url}}`: `<em>Zeus &amp; Co [*sale*]</em>https://shop.example/item_(1)?a=b&amp;c=*d*`,
 		strings.Repeat("{{.title}}", 1500): "",
 	} {
-		r := chattest.NewReceiver(t, accept)
+		r := chattest.NewReceiver(t, acceptAnswer)
 		a := &chattest.Attempt{}
 		c := matrix.Config{Homeserver: registry.NewSecret(r.URL), Room: room, Token: registry.NewSecret("t"), MsgType: "m.text", Template: registry.Template(source)}
 		if err := chattest.Build(t, matrix.New, c).Deliver(pipeline.WithAttempt(t.Context(), a), chattest.Notification()); err != nil {
 			t.Fatal(err)
 		}
-		got, err := read(r.Got[0].Body)
+		got, err := readMessage(r.Got[0].Body)
 		if err != nil || got.MsgType != "m.text" {
 			t.Errorf("got %s, %v", r.Got[0].Body, err)
 		}
@@ -237,7 +237,7 @@ func TestTemplate(t *testing.T) {
 
 func TestNoID(t *testing.T) {
 	for _, id := range []string{"", ".", ".."} {
-		err := local(t, "http://127.0.0.1:1").Deliver(t.Context(), pipeline.Notification{ID: id})
+		err := newLocalSink(t, "http://127.0.0.1:1").Deliver(t.Context(), pipeline.Notification{ID: id})
 		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("%q: got %v, want a permanent error", id, err)
 		}

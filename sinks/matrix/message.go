@@ -9,8 +9,8 @@ import (
 // lineCost is the most bytes that a difference takes in HTML besides its texts.
 const lineCost = 120
 
-// markup returns m as HTML. It uses only elements that Matrix allows.
-func markup(m render.Message) string {
+// formatHTML returns m as HTML. It uses only elements that Matrix allows.
+func formatHTML(m render.Message) string {
 	var b strings.Builder
 	b.WriteString("<p><strong>" + render.HTML(m.Headline) + "</strong>")
 	switch {
@@ -29,7 +29,7 @@ func markup(m render.Message) string {
 	for _, l := range m.Lines {
 		b.WriteString("<p>" + render.HTML(l.Head()) + "</p><blockquote>")
 		for _, s := range render.Looks(l) {
-			b.WriteString(span(s))
+			b.WriteString(formatSpan(s))
 		}
 		b.WriteString("</blockquote>")
 	}
@@ -43,8 +43,8 @@ func markup(m render.Message) string {
 	return b.String()
 }
 
-// span returns s with its marks as HTML.
-func span(s render.Look) string {
+// formatSpan returns s with its marks as HTML.
+func formatSpan(s render.Look) string {
 	text := render.HTML(s.Text)
 	if s.Bold {
 		text = "<strong>" + text + "</strong>"
