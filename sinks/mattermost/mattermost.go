@@ -90,7 +90,7 @@ const (
 // counts as seven, the most that it needs when escaped.
 var budget = render.Budget{
 	Total: 12_000, Lines: 40, Line: 400, LineCost: render.LineCost,
-	Length: func(s string) int { return render.Runes(s) + 6*special.Count(s) },
+	Length: func(s string) int { return render.Runes(s) + 6*specialChars.Count(s) },
 }
 
 // message is the body of a request to an incoming webhook.
@@ -109,7 +109,7 @@ type props struct {
 // reads no more than 128 KB of the answer.
 func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)
-	rich := markdown(m)
+	rich := formatMarkdown(m)
 	values := func(s string) string {
 		if s == m.URL {
 			return strings.ReplaceAll(render.Target.Replace(s), "@", "%40") // or unmentioned would change it
@@ -117,7 +117,7 @@ func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error
 		return escape(s)
 	}
 	if text, ok := s.template.RenderFor(ctx, n, values); ok {
-		rich = unmentioned.Replace(text)
+		rich = mentionBreaker.Replace(text)
 	}
 	say := func(text string) []byte {
 		return outbound.JSON(message{
@@ -125,11 +125,11 @@ func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error
 			Props: props{n.ID},
 		})
 	}
-	return outbound.Insist(ctx, s.endpoint.Posting(s.verdict), say(rich), func() []byte { return say(render.AsPlain(m, maxPlain, escape)) })
+	return outbound.Insist(ctx, s.endpoint.Posting(s.classify), say(rich), func() []byte { return say(render.AsPlain(m, maxPlain, escape)) })
 }
 
-// markdown returns m as the text of a post.
-func markdown(m render.Message) string {
+// formatMarkdown returns m as the text of a post.
+func formatMarkdown(m render.Message) string {
 	parts := []string{"**" + escape(m.Headline) + "**"}
 	switch {
 	case m.URL != "":
@@ -143,8 +143,8 @@ func markdown(m render.Message) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// verdict returns the error in Mattermost's answer, or nil if it is "ok".
-func (s *Mattermost) verdict(a *outbound.Answer) error {
+// classify returns the error in Mattermost's answer, or nil if it is "ok".
+func (s *Mattermost) classify(a *outbound.Answer) error {
 	err := a.Err()
 	if err == nil {
 		if string(a.Body) == "ok" {
@@ -158,7 +158,7 @@ func (s *Mattermost) verdict(a *outbound.Answer) error {
 	}
 	said := outbound.Read[answer](a.Body)
 	switch denied := a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden; {
-	case a.Status < 500 && !denied && gone[said.ID]:
+	case a.Status < 500 && !denied && goneErrors[said.ID]:
 		err = failure.Gone(err)
 	case denied && said.ID != "":
 		err = a.Denied("the webhook is refused")
@@ -166,26 +166,26 @@ func (s *Mattermost) verdict(a *outbound.Answer) error {
 	return s.endpoint.Because(err, said.Message)
 }
 
-// gone are Mattermost's error IDs for a webhook or channel that does not exist. With status 403
+// goneErrors are Mattermost's error IDs for a webhook or channel that does not exist. With status 403
 // they mean that the webhook may not write there.
-var gone = map[string]bool{
+var goneErrors = map[string]bool{
 	"web.incoming_webhook.invalid.app_error": true,
 	"web.incoming_webhook.channel.app_error": true,
 	"web.incoming_webhook.user.app_error":    true,
 	"app.channel.get.existing.app_error":     true,
 }
 
-// special are the characters with a meaning within a line of Mattermost's Markdown, or in
+// specialChars are the characters with a meaning within a line of Mattermost's Markdown, or in
 // mentions, channels, hashtags, emoji and addresses.
-var special = render.Chars("\\`*_<&[]~$.@#:")
+var specialChars = render.Chars("\\`*_<&[]~$.@#:")
 
-// entities replace characters for which a backslash does not always work.
-var entities = map[byte]string{'<': "&lt;", '&': "&amp;", '[': "&#91;", ']': "&#93;", '~': "&#126;", '$': "&#36;"}
+// charEntities replace characters for which a backslash does not always work.
+var charEntities = map[byte]string{'<': "&lt;", '&': "&amp;", '[': "&#91;", ']': "&#93;", '~': "&#126;", '$': "&#36;"}
 
 // escape escapes s. Where neither a backslash nor an entity works, it adds an invisible
 // character.
 func escape(s string) string {
-	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+	return render.EscapeChars(s, specialChars, func(b *strings.Builder, before rune, char byte, after rune) {
 		joins := render.Joins(before, after)
 		switch char {
 		case '\\', '`', '*', '_':
@@ -201,11 +201,11 @@ func escape(s string) string {
 				b.WriteByte(char)
 				break
 			}
-			b.WriteString(entities[char])
+			b.WriteString(charEntities[char])
 		case '@', '#', ':':
 			b.WriteByte(char)
 		default:
-			b.WriteString(entities[char])
+			b.WriteString(charEntities[char])
 		}
 		if char == '@' || joins && (char == '#' || char == '~' || char == ':') || char == ':' && strings.ContainsRune("/+-()", after) {
 			b.WriteString(render.Blank)
@@ -213,5 +213,5 @@ func escape(s string) string {
 	})
 }
 
-// unmentioned breaks mentions in the output of a template, also those in Slack's form.
-var unmentioned = strings.NewReplacer("@", "@"+render.Blank, "<!", "<"+render.Blank+"!")
+// mentionBreaker breaks mentions in the output of a template, also those in Slack's form.
+var mentionBreaker = strings.NewReplacer("@", "@"+render.Blank, "<!", "<"+render.Blank+"!")

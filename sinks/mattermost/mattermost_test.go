@@ -17,20 +17,20 @@ import (
 	"github.com/vokter/vokter/test/chattest"
 )
 
-var accept = chattest.Answer(200, "ok")
+var acceptAnswer = chattest.Answer(200, "ok")
 
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
-		Accept: accept,
+		Accept: acceptAnswer,
 		Imposters: []http.HandlerFunc{
 			chattest.Answer(204, ""), chattest.Answer(200, ""), chattest.Answer(200, "<html>ok</html>"), chattest.Answer(200, `{"id":"x"}`),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			m, err := read(body)
+			m, err := readMessage(body)
 			if err != nil {
 				return "", nil, err
 			}
-			quotes, links := shown(t, m.Text)
+			quotes, links := visibleText(t, m.Text)
 			if len(links) > 1 || len(links) == 1 && links[0] != "https://example.com/" {
 				t.Errorf("there are links to %q in %s", links, body)
 			}
@@ -44,21 +44,21 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// received is what Mattermost reads of a request.
-type received struct {
+// receivedMessage is what Mattermost reads of a request.
+type receivedMessage struct {
 	Text, Channel, Username string
 	Props                   map[string]string
 }
 
-func read(body []byte) (received, error) {
-	var m received
+func readMessage(body []byte) (receivedMessage, error) {
+	var m receivedMessage
 	err := json.Unmarshal(body, &m)
 	return m, err
 }
 
-// shown returns the quotes and links of a post. It fails the test where Mattermost would
+// visibleText returns the quotes and links of a post. It fails the test where Mattermost would
 // see a mention, or an emoji.
-func shown(t *testing.T, post string) (quotes, links []string) {
+func visibleText(t *testing.T, post string) (quotes, links []string) {
 	t.Helper()
 	if strings.Contains(post, "<!") || strings.Contains(post, "<@") || len([]rune(post)) > 16383 {
 		t.Errorf("there is a mention in the form of Slack, or too much text in %.200q", post)
@@ -76,20 +76,20 @@ func shown(t *testing.T, post string) (quotes, links []string) {
 	return quotes, links
 }
 
-func local(t *testing.T, rawURL string) pipeline.Sink {
+func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := mattermost.Config{WebhookURL: registry.NewSecret(rawURL + "/hooks/xxxgeneratedkeyxxx"), Channel: "town-square", Username: "vokter"}
 	return chattest.Build(t, mattermost.New, c)
 }
 
 // deliver returns what Mattermost reads.
-func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, accept)
-	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+	r := chattest.NewReceiver(t, acceptAnswer)
+	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,14 +102,14 @@ func TestGolden(t *testing.T) {
 		if got.Method+" "+got.URI != "POST /hooks/xxxgeneratedkeyxxx" || m.Props["vokter_id"] != n.ID {
 			t.Errorf("got %s %s, the ID %q", got.Method, got.URI, m.Props["vokter_id"])
 		}
-		shown(t, m.Text)
+		visibleText(t, m.Text)
 		chattest.Golden(t, name, got.Body)
 	}
 }
 
 func TestBounds(t *testing.T) {
 	_, m := deliver(t, chattest.Long())
-	if quotes, _ := shown(t, m.Text); len(quotes) < 10 || !strings.Contains(m.Text, "more") {
+	if quotes, _ := visibleText(t, m.Text); len(quotes) < 10 || !strings.Contains(m.Text, "more") {
 		t.Errorf("%d differences are shown: %s", len(quotes), m.Text)
 	}
 }
@@ -122,14 +122,14 @@ func TestLink(t *testing.T) {
 		n := chattest.Notification()
 		n.URL, n.Diffs = tt.url, nil
 		_, m := deliver(t, n)
-		if _, links := shown(t, m.Text); strings.Join(links, " ") != tt.want {
+		if _, links := visibleText(t, m.Text); strings.Join(links, " ") != tt.want {
 			t.Errorf("got links to %q, want %q", links, tt.want)
 		}
 	}
 }
 
 func TestVerdicts(t *testing.T) {
-	chattest.Verdicts(t, local,
+	chattest.Verdicts(t, newLocalSink,
 		chattest.Means(400, `{"id":"web.incoming_webhook.invalid.app_error","message":"Invalid webhook.","status_code":400}`, failure.ClassGone, "400 Bad Request: Invalid webhook.", 0),
 		chattest.Refuses(403, `{"id":"web.incoming_webhook.channel_locked.app_error","message":"This webhook is not permitted."}`, "not permitted"),
 		chattest.Means(404, `{"id":"web.incoming_webhook.channel.app_error","message":"Couldn't find the channel."}`, failure.ClassGone, "find the channel", 0),
@@ -141,26 +141,26 @@ func TestVerdicts(t *testing.T) {
 	)
 }
 
-func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalSink) }
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
-	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"id":"x","message":"no"}`), accept, local)
-	m, err := read(plain)
+	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"id":"x","message":"no"}`), acceptAnswer, newLocalSink)
+	m, err := readMessage(plain)
 	if err != nil || m.Text == "" || m.Channel != "town-square" {
 		t.Errorf("got %s", plain)
 	}
-	shown(t, m.Text)
+	visibleText(t, m.Text)
 }
 
 func TestTemplate(t *testing.T) {
-	r := chattest.NewReceiver(t, accept)
+	r := chattest.NewReceiver(t, acceptAnswer)
 	c := mattermost.Config{WebhookURL: registry.NewSecret(r.URL), Template: "**Look:** [{{.title}}]({{.url}}) @channel <!here>"}
 	n := chattest.Notification()
 	n.URL = strings.Replace(n.URL, "/item", "/@shop/item", 1)
 	if err := chattest.Build(t, mattermost.New, c).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if want := "**Look:** [Zeus &amp; Co &#91;\\*sale\\*&#93;](https://shop.example/%40shop/item_%281%29?a=b&c=*d*) @\u200bchannel <\u200b!here>"; err != nil || m.Text != want || m.Channel != "" {
 		t.Errorf("got %s, want the text %q", r.Got[0].Body, want)
 	}
