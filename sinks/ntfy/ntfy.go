@@ -64,10 +64,10 @@ type Config struct {
 	registry.Connection
 }
 
-const example = "https://ntfy.sh/pages-8KqvTzWf3"
+const exampleURL = "https://ntfy.sh/pages-8KqvTzWf3"
 
-// topics matches valid names of topics.
-var topics = regexp.MustCompile(`^[-_A-Za-z0-9]{1,64}$`)
+// topicPattern matches valid names of topics.
+var topicPattern = regexp.MustCompile(`^[-_A-Za-z0-9]{1,64}$`)
 
 // Limits of Config.Tags. ntfy limits only the whole message.
 const maxTags, maxTag = 10, 40
@@ -75,7 +75,7 @@ const maxTags, maxTag = 10, 40
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Ntfy, error) {
 	var bad outbound.Mistakes
-	server, topic, err := split(c.URL.Reveal())
+	server, topic, err := splitURL(c.URL.Reveal())
 	bad.Add("url", err)
 	bad.Token("token", c.Token)
 	auth, err := c.authorization()
@@ -108,16 +108,16 @@ func New(c Config) (*Ntfy, error) {
 	return n, nil
 }
 
-// split returns the server and the topic in raw. Its errors do not quote raw.
-func split(raw string) (server *url.URL, topic string, err error) {
-	u, err := outbound.ParseURL(raw, example)
+// splitURL returns the server and the topic in raw. Its errors do not quote raw.
+func splitURL(raw string) (server *url.URL, topic string, err error) {
+	u, err := outbound.ParseURL(raw, exampleURL)
 	if err != nil {
 		return nil, "", err
 	}
 	path := strings.TrimSuffix(u.Path, "/")
 	at := strings.LastIndexByte(path, '/') + 1
-	if topic = path[at:]; !topics.MatchString(topic) || u.RawPath != "" {
-		return nil, "", errors.New("the URL must end with a topic, of letters, digits, underscores and hyphens, such as " + example)
+	if topic = path[at:]; !topicPattern.MatchString(topic) || u.RawPath != "" {
+		return nil, "", errors.New("the URL must end with a topic, of letters, digits, underscores and hyphens, such as " + exampleURL)
 	}
 	u.Path = path[:at]
 	return u, topic, nil
@@ -203,7 +203,7 @@ func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
 	body := outbound.JSON(message{
 		Topic: s.topic, Title: render.Title(m), Message: render.Cut(text, maxText, render.Encoded), Click: m.URL, Tags: s.tags, Priority: s.priorityOf(n),
 	})
-	return s.endpoint.Send(ctx, http.MethodPost, s.server, s.header, body, s.verdict)
+	return s.endpoint.Send(ctx, http.MethodPost, s.server, s.header, body, s.classify)
 }
 
 // Codes of ntfy's errors that say more than the status.
@@ -213,12 +213,12 @@ const (
 	codeDailyQuota   = 42908
 )
 
-// waitQuota is the pause once the messages of the day are used up, because ntfy does not say
+// quotaDelay is the pause once the messages of the day are used up, because ntfy does not say
 // how long to wait.
-const waitQuota = time.Hour
+const quotaDelay = time.Hour
 
-// verdict returns the error in ntfy's answer, or nil if it has the ID of the message.
-func (s *Ntfy) verdict(a *outbound.Answer) error {
+// classify returns the error in ntfy's answer, or nil if it has the ID of the message.
+func (s *Ntfy) classify(a *outbound.Answer) error {
 	type answer struct {
 		ID    string `json:"id"`
 		Code  int    `json:"code"`
@@ -236,7 +236,7 @@ func (s *Ntfy) verdict(a *outbound.Answer) error {
 	case said.Code == codeForbidden:
 		err = fmt.Errorf("%w: the token, or the user, may not write to the topic", a.Denied(outbound.AccessRefused))
 	case said.Code == codeDailyQuota:
-		err = a.Limit(err, waitQuota)
+		err = a.Limit(err, quotaDelay)
 	}
 	return s.endpoint.Because(err, said.Error)
 }

@@ -19,21 +19,21 @@ import (
 	"github.com/vokter/vokter/test/chattest"
 )
 
-var accept = chattest.Answer(200, `{"id":"sPs71M8A2T","time":1767323045,"expires":1767366245,"event":"message","topic":"pages","message":"x"}`)
+var acceptAnswer = chattest.Answer(200, `{"id":"sPs71M8A2T","time":1767323045,"expires":1767366245,"event":"message","topic":"pages","message":"x"}`)
 
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
-		Accept: accept,
+		Accept: acceptAnswer,
 		Imposters: []http.HandlerFunc{
 			chattest.Answer(204, ""), chattest.Answer(200, ""), chattest.Answer(200, "{}"), chattest.Answer(200, `{"id":1}`),
 			chattest.Answer(200, `{"code":40001,"http":400,"error":"x"}`), chattest.Answer(200, "<html>welcome</html>"),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			m, err := read(body)
+			m, err := readMessage(body)
 			if err != nil {
 				return "", nil, err
 			}
-			return "", []string{text(t, m)}, nil
+			return "", []string{messageText(t, m)}, nil
 		},
 		ForPeople: true,
 	}
@@ -50,24 +50,24 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// received is what ntfy reads of a request.
-type received struct {
+// receivedMessage is what ntfy reads of a request.
+type receivedMessage struct {
 	Topic, Title, Message, Click string
 	Tags                         []string
 	Priority                     int
 }
 
-func read(body []byte) (received, error) {
-	var m received
+func readMessage(body []byte) (receivedMessage, error) {
+	var m receivedMessage
 	err := json.Unmarshal(body, &m)
 	return m, err
 }
 
-// text returns the text of the only difference in m. It fails the test where ntfy would
+// messageText returns the text of the only difference in m. It fails the test where ntfy would
 // refuse m, or make it a file.
-func text(t *testing.T, m received) string {
+func messageText(t *testing.T, m receivedMessage) string {
 	t.Helper()
-	bounded(t, m)
+	checkBounds(t, m)
 	_, line, ok := strings.Cut("\n"+m.Message, "\n+ ")
 	if !ok {
 		t.Errorf("there is no difference in %.200q", m.Message)
@@ -76,32 +76,32 @@ func text(t *testing.T, m received) string {
 	return line[strings.LastIndex(line, ": ")+2:]
 }
 
-// bounded fails the test unless ntfy takes m as a message.
-func bounded(t *testing.T, m received) {
+// checkBounds fails the test unless ntfy takes m as a message.
+func checkBounds(t *testing.T, m receivedMessage) {
 	t.Helper()
 	if len(m.Message) > 4096 || m.Message == "" || m.Title == "" || strings.Contains(m.Title, "\n") {
 		t.Errorf("%d bytes, the title %q", len(m.Message), m.Title)
 	}
 }
 
-func local(t *testing.T, rawURL string) pipeline.Sink {
+func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	c := ntfy.Config{URL: registry.NewSecret(rawURL + "/my-topic"), Token: registry.NewSecret("tk_secret"), Priority: 4, Tags: []string{"eyes"}}
 	return chattest.Build(t, ntfy.New, c)
 }
 
 // deliver returns what ntfy reads.
-func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, accept)
-	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+	r := chattest.NewReceiver(t, acceptAnswer)
+	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded(t, m)
+	checkBounds(t, m)
 	return r.Got[0], m
 }
 
@@ -133,7 +133,7 @@ func TestLogin(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header.Get("Authorization")
 		_, _ = io.Copy(io.Discard, r.Body)
-		accept(w, r)
+		acceptAnswer(w, r)
 	}))
 	defer server.Close()
 	url := registry.NewSecret(server.URL + "/topic/")
@@ -165,7 +165,7 @@ func TestLoginIsScrubbed(t *testing.T) {
 }
 
 func TestVerdicts(t *testing.T) {
-	chattest.Verdicts(t, local,
+	chattest.Verdicts(t, newLocalSink,
 		chattest.Refuses(401, `{"code":40101,"http":401,"error":"unauthorized","link":"https://ntfy.sh/docs/publish/#authentication"}`, "the token is refused, or the password: answered 401 Unauthorized: check it, or the user and password: unauthorized"),
 		chattest.Refuses(403, `{"code":40301,"http":403,"error":"forbidden"}`, "the token, or the user, may not write to the topic: forbidden"),
 		chattest.Refuses(403, `<html>a proxy</html>`, "403"),
@@ -178,19 +178,19 @@ func TestVerdicts(t *testing.T) {
 	)
 }
 
-func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalSink) }
 
 func TestTemplate(t *testing.T) {
-	r := chattest.NewReceiver(t, accept)
+	r := chattest.NewReceiver(t, acceptAnswer)
 	c := ntfy.Config{URL: registry.NewSecret(r.URL + "/t"), Template: registry.Template("Look: {{.title}}" + strings.Repeat("ä", 3000))}
 	if err := chattest.Build(t, ntfy.New, c).Deliver(t.Context(), chattest.Notification()); err != nil {
 		t.Fatal(err)
 	}
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if err != nil || !strings.HasPrefix(m.Message, "Look: Zeus & Co [*sale*]ää") || !strings.HasSuffix(m.Message, "ä…") {
 		t.Errorf("got %s", r.Got[0].Body)
 	}
-	bounded(t, m)
+	checkBounds(t, m)
 }
 
 func TestConfig(t *testing.T) {
