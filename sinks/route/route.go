@@ -65,15 +65,15 @@ type Conditions struct {
 
 // Route is a sink that passes notifications on to other sinks.
 type Route struct {
-	to    []string
-	rules []Rule
+	defaultTo []string
+	rules     []Rule
 }
 
 var _ pipeline.RoutingSink = (*Route)(nil)
 
 // New returns the route of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Route, error) {
-	r := &Route{to: c.To, rules: c.Routes}
+	r := &Route{defaultTo: c.To, rules: c.Routes}
 	var errs []error
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
@@ -106,7 +106,7 @@ func New(c Config) (*Route, error) {
 				bad(when+".days", "%q is not a day; write %s", day, strings.Join(days, ", "))
 			}
 		}
-		if i < len(c.Routes)-1 && rule.When.always() && !rule.Continue {
+		if i < len(c.Routes)-1 && rule.When.isEmpty() && !rule.Continue {
 			bad(fmt.Sprintf("routes[%d]", i), "it has no conditions, so that no entry behind it is reached; add when, or continue: true, or put it last")
 		}
 	}
@@ -123,7 +123,7 @@ func Register(r *registry.Registry) {
 
 // Targets returns the names of all sinks that the route may lead to.
 func (r *Route) Targets() []string {
-	all := slices.Clone(r.to)
+	all := slices.Clone(r.defaultTo)
 	for _, rule := range r.rules {
 		all = append(all, rule.To...)
 	}
@@ -135,7 +135,7 @@ func (r *Route) Route(n pipeline.Notification, at time.Time) []string {
 	var to []string
 	applied := false
 	for _, rule := range r.rules {
-		if !rule.When.hold(n, at) {
+		if !rule.When.match(n, at) {
 			continue
 		}
 		applied = true
@@ -145,7 +145,7 @@ func (r *Route) Route(n pipeline.Notification, at time.Time) []string {
 		}
 	}
 	if !applied {
-		to = r.to
+		to = r.defaultTo
 	}
 	return unique(to)
 }
@@ -169,41 +169,41 @@ func unique(names []string) []string {
 // days are the days of the week, in the order of time.Weekday.
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// always reports whether c has no conditions.
-func (c Conditions) always() bool {
+// isEmpty reports whether c has no conditions.
+func (c Conditions) isEmpty() bool {
 	return len(c.Host)+len(c.Client)+len(c.Keyword)+len(c.Tag)+len(c.Severity)+len(c.Days) == 0 && c.Time.IsZero()
 }
 
-// hold reports whether all conditions hold for n at the time at.
-func (c Conditions) hold(n pipeline.Notification, at time.Time) bool {
-	return one(c.Host, hosts(n), match) && one(c.Client, []string{n.Client}, match) &&
-		one(c.Keyword, n.Keywords(), func(want, is string) bool { return want == is }) &&
-		one(c.Tag, n.Tags, func(want, is string) bool { return want == is }) &&
+// match reports whether all conditions hold for n at the time at.
+func (c Conditions) match(n pipeline.Notification, at time.Time) bool {
+	return anyMatch(c.Host, hostsOf(n), matchPattern) && anyMatch(c.Client, []string{n.Client}, matchPattern) &&
+		anyMatch(c.Keyword, n.Keywords(), func(want, is string) bool { return want == is }) &&
+		anyMatch(c.Tag, n.Tags, func(want, is string) bool { return want == is }) &&
 		(len(c.Severity) == 0 || slices.Contains(c.Severity, n.Severity)) &&
-		(c.Time.IsZero() || c.Time.End(at).After(at)) && c.today(at)
+		(c.Time.IsZero() || c.Time.End(at).After(at)) && c.matchDay(at)
 }
 
-// one reports whether one of the wanted fits one of those that there are, or nothing is wanted.
-func one(wanted, are []string, fits func(want, is string) bool) bool {
+// anyMatch reports whether one of the wanted fits one of those that there are, or nothing is wanted.
+func anyMatch(wanted, are []string, fits func(want, is string) bool) bool {
 	return len(wanted) == 0 || slices.ContainsFunc(wanted, func(want string) bool {
 		return slices.ContainsFunc(are, func(is string) bool { return fits(want, is) })
 	})
 }
 
-// hosts returns the host of the page of n, with and without its port.
-func hosts(n pipeline.Notification) []string {
+// hostsOf returns the host of the page of n, with and without its port.
+func hostsOf(n pipeline.Notification) []string {
 	host := pipeline.HostOf(n.URL)
 	name, _, _ := strings.Cut(host, ":")
 	return []string{host, name}
 }
 
-func match(pattern, name string) bool {
+func matchPattern(pattern, name string) bool {
 	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(name))
 	return ok && err == nil
 }
 
-// today reports whether at is on one of c.Days.
-func (c Conditions) today(at time.Time) bool {
+// matchDay reports whether at is on one of c.Days.
+func (c Conditions) matchDay(at time.Time) bool {
 	if len(c.Days) == 0 {
 		return true
 	}
