@@ -18,11 +18,11 @@ import (
 
 var _ registry.ActingSink = (*Slack)(nil)
 
-// maxValue is the largest value of a button, in characters.
-const maxValue = 2000
+// maxButtonValue is the largest value of a button, in characters.
+const maxButtonValue = 2000
 
 // SigningSecret returns the secret with which Slack signs requests, or "".
-func (s *Slack) SigningSecret() string { return s.signing }
+func (s *Slack) SigningSecret() string { return s.signingSecret }
 
 // Home returns the channel of the sink.
 func (s *Slack) Home() string { return s.channel }
@@ -33,31 +33,31 @@ func (s *Slack) Answer(ctx context.Context, raw, text string) error {
 	if err != nil {
 		return errors.New("its response_url is no URL")
 	}
-	if api, err := url.Parse(s.api); err != nil || u.Host != answers && u.Host != api.Host {
-		return fmt.Errorf("its response_url is not at %s", answers)
+	if api, err := url.Parse(s.apiURL); err != nil || u.Host != answerHost && u.Host != api.Host {
+		return fmt.Errorf("its response_url is not at %s", answerHost)
 	}
 	body, err := json.Marshal(map[string]any{"response_type": "ephemeral", "replace_original": false, "text": escape.Replace(text), "unfurl_links": false})
 	if err != nil {
 		return err
 	}
-	a, err := s.post.Do(ctx, http.MethodPost, u, http.Header{"Content-Type": {"application/json"}}, body)
+	a, err := s.sender.Do(ctx, http.MethodPost, u, http.Header{"Content-Type": {"application/json"}}, body)
 	if err != nil {
 		return err
 	}
 	return a.Err()
 }
 
-// answers is the host at which Slack takes answers.
-const answers = "hooks.slack.com"
+// answerHost is the host at which Slack takes answers.
+const answerHost = "hooks.slack.com"
 
 // buttons returns the buttons of n, or nil where it has none: it is about no subscription of one
 // page, or nobody can act.
 func (s *Slack) buttons(n pipeline.Notification, m render.Message) []slackgo.Block {
-	if s.signing == "" || n.Health != nil || n.URL == "" || n.Client == "" || n.Type == pipeline.NotificationTypeTest || n.Status != pipeline.StatusOK {
+	if s.signingSecret == "" || n.Health != nil || n.URL == "" || n.Client == "" || n.Type == pipeline.NotificationTypeTest || n.Status != pipeline.StatusOK {
 		return nil
 	}
 	value, err := json.Marshal(registry.ActionTarget{URL: n.URL, Client: n.Client})
-	if err != nil || render.UTF16(string(value)) > maxValue {
+	if err != nil || render.UTF16(string(value)) > maxButtonValue {
 		return nil
 	}
 	label := func(text string) *slackgo.TextBlockObject {

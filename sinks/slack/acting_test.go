@@ -13,10 +13,10 @@ import (
 func TestButtonsOfANotification(t *testing.T) {
 	fake := slackfake.Start(t, nil)
 	fake.Unbound()
-	c := Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: local}
-	without := made(c, nil)
+	c := Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: localConnection}
+	without := newSlack(c, nil)
 	c.SigningSecret = registry.NewSecret("8f742231b10e8888abcd99yyyzzz85a5")
-	with := made(c, nil)
+	with := newSlack(c, nil)
 	post := func(s *Slack, change func(*pipeline.Notification)) string {
 		n := sample()
 		n.Link = "https://vokter.example.com/diff?to=2"
@@ -39,7 +39,7 @@ func TestButtonsOfANotification(t *testing.T) {
 		"a health event": post(with, func(n *pipeline.Notification) { n.Health = &pipeline.Health{Event: pipeline.HealthFailing} }),
 		"several pages":  post(with, func(n *pipeline.Notification) { n.URL = "" }),
 		"a test":         post(with, func(n *pipeline.Notification) { n.Type = pipeline.NotificationTypeTest }),
-		"a long URL":     post(with, func(n *pipeline.Notification) { n.URL += strings.Repeat("x", maxValue) }),
+		"a long URL":     post(with, func(n *pipeline.Notification) { n.URL += strings.Repeat("x", maxButtonValue) }),
 	} {
 		if strings.Contains(got, "vokter_mute") {
 			t.Errorf("%s has buttons", name)
@@ -53,7 +53,7 @@ func TestButtonsOfANotification(t *testing.T) {
 // TestAnswersGoToSlackOnly: a response_url elsewhere is not asked.
 func TestAnswersGoToSlackOnly(t *testing.T) {
 	fake := slackfake.Start(t, nil)
-	s := made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: local}, nil)
+	s := newSlack(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: localConnection}, nil)
 	for _, u := range []string{"", "https://evil.example.com/commands/1", "http://127.0.0.1:1/", "%"} {
 		if err := s.Answer(t.Context(), u, "x"); err == nil {
 			t.Errorf("%q was answered", u)

@@ -22,42 +22,42 @@ import (
 // eventType is the type of the metadata of messages.
 const eventType = flow.TypeNotification
 
-// place is where a message goes, or is: a channel, and the ts of a thread in it.
-type place struct{ channel, thread string }
+// location is where a message goes, or is: a channel, and the ts of a thread in it.
+type location struct{ channel, thread string }
 
-// posted is a message that Slack has.
-type posted struct {
-	place
+// postedMessage is a message that Slack has.
+type postedMessage struct {
+	location
 	ts string
 }
 
-// call posts m to p with chat.postMessage; broadcast shows an answer in the channel too.
-func (s *Slack) call(ctx context.Context, m message, p place, broadcast bool) (posted, error) {
-	d := &doer{sender: &s.post}
-	client := slackgo.New(s.token, slackgo.OptionHTTPClient(d), slackgo.OptionAPIURL(s.api))
-	channel, ts, said, err := client.PostMessageWithResponseContext(ctx, p.channel, optionsOf(m, p, broadcast)...)
+// postMessage posts m to p with chat.postMessage; broadcast shows an answer in the channel too.
+func (s *Slack) postMessage(ctx context.Context, m message, p location, broadcast bool) (postedMessage, error) {
+	d := &senderClient{sender: &s.sender}
+	client := slackgo.New(s.token, slackgo.OptionHTTPClient(d), slackgo.OptionAPIURL(s.apiURL))
+	channel, ts, said, err := client.PostMessageWithResponseContext(ctx, p.channel, messageOptions(m, p, broadcast)...)
 	switch {
 	case d.err != nil:
-		return posted{}, d.err
+		return postedMessage{}, d.err
 	case d.answer == nil:
-		return posted{}, failure.Permanent(s.post.Secrets.Wrap("making the request", err))
+		return postedMessage{}, failure.Permanent(s.sender.Secrets.Wrap("making the request", err))
 	case d.answer.Status != http.StatusOK:
-		return posted{}, statusError(d.answer, "")
+		return postedMessage{}, statusError(d.answer, "")
 	case err != nil:
-		return posted{}, apiError(d.answer)
+		return postedMessage{}, apiError(d.answer)
 	case ts == "":
-		return posted{}, d.answer.Without("the ts of a message")
+		return postedMessage{}, d.answer.Without("the ts of a message")
 	}
-	return posted{place{channel, said.ThreadTimestamp}, ts}, nil
+	return postedMessage{location{channel, said.ThreadTimestamp}, ts}, nil
 }
 
-// optionsOf are the arguments of chat.postMessage.
-func optionsOf(m message, p place, broadcast bool) []slackgo.MsgOption {
+// messageOptions are the arguments of chat.postMessage.
+func messageOptions(m message, p location, broadcast bool) []slackgo.MsgOption {
 	options := []slackgo.MsgOption{
 		slackgo.MsgOptionText(m.text, false),
 		slackgo.MsgOptionDisableLinkUnfurl(), slackgo.MsgOptionDisableMediaUnfurl(),
 	}
-	if !m.markup {
+	if !m.isMrkdwn {
 		options = append(options, slackgo.MsgOptionDisableMarkdown())
 	}
 	if len(m.blocks) > 0 {
@@ -80,22 +80,22 @@ func optionsOf(m message, p place, broadcast bool) []slackgo.MsgOption {
 // apiError is the error for an answer 200 that slack-go reports as one. slack-go loses the error
 // code of Slack if it cannot parse the rest.
 func apiError(a *outbound.Answer) error {
-	if word := wordOf(a.Body); word != "" {
-		return wordError(a, fmt.Errorf("answered %s", shown(word)), word)
+	if word := errorCodeOf(a.Body); word != "" {
+		return codeError(a, fmt.Errorf("answered %s", safeCode(word)), word)
 	}
 	return a.Without("what Slack says")
 }
 
-// doer makes the requests of slack-go through a Sender, which bounds what is read, and
+// senderClient makes the requests of slack-go through a Sender, which bounds what is read, and
 // keeps the answer: slack-go loses its status and Retry-After.
-type doer struct {
+type senderClient struct {
 	sender *outbound.Sender
 	answer *outbound.Answer
 	err    error
 }
 
 // Do makes one request.
-func (d *doer) Do(req *http.Request) (*http.Response, error) {
+func (d *senderClient) Do(req *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return nil, err
@@ -110,15 +110,15 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// threadFor is how long new messages are added to a thread.
-const threadFor = 24 * time.Hour
+// maxThreadAge is how long new messages are added to a thread.
+const maxThreadAge = 24 * time.Hour
 
-// thread is the note about the thread of a document.
-type thread struct {
-	// For is the channel as it is configured, Channel the ID that Slack returned for it.
-	For     string `json:"for"`
-	Channel string `json:"channel"`
-	TS      string `json:"ts"`
+// threadNote is the note about the thread of a document.
+type threadNote struct {
+	// ConfiguredChannel is the channel as it is configured, Channel the ID that Slack returned for it.
+	ConfiguredChannel string `json:"for"`
+	Channel           string `json:"channel"`
+	TS                string `json:"ts"`
 	// Since is when the thread began, in seconds.
 	Since int64 `json:"since"`
 	// Replied says that there was a reply, which was shown in the channel too.
@@ -130,10 +130,10 @@ func (s *Slack) postAsBot(ctx context.Context, m message) error {
 	attempt := pipeline.AttemptFrom(ctx)
 	channel := cmp.Or(m.channel, s.channel)
 	if !s.thread || attempt.Document() == "" {
-		_, err := s.call(ctx, m, place{channel: channel}, false)
+		_, err := s.postMessage(ctx, m, location{channel: channel}, false)
 		return err
 	}
-	if t, ok := s.noted(attempt, channel); ok {
+	if t, ok := s.currentThread(attempt, channel); ok {
 		err := s.reply(ctx, attempt, m, t)
 		_, locked := errors.AsType[*threadError](err)
 		// A channel that is gone may have left its name to another one.
@@ -142,45 +142,45 @@ func (s *Slack) postAsBot(ctx context.Context, m message) error {
 		}
 		attempt.SetNote("")
 	}
-	p, err := s.call(ctx, m, place{channel: channel}, false)
+	p, err := s.postMessage(ctx, m, location{channel: channel}, false)
 	if err == nil {
-		s.note(attempt, s.begun(p, channel))
+		s.noteThread(attempt, s.newThread(p, channel))
 	}
 	return err
 }
 
 // reply posts m in the thread t. If the first message of t was deleted, Slack posts the reply at
 // the top level; that begins a new thread.
-func (s *Slack) reply(ctx context.Context, attempt pipeline.Attempt, m message, t thread) error {
-	p, err := s.call(ctx, m, place{t.Channel, t.TS}, !t.Replied)
+func (s *Slack) reply(ctx context.Context, attempt pipeline.Attempt, m message, t threadNote) error {
+	p, err := s.postMessage(ctx, m, location{t.Channel, t.TS}, !t.Replied)
 	switch {
 	case err != nil:
 		return err
 	case p.thread == "":
-		s.note(attempt, s.begun(p, t.For))
+		s.noteThread(attempt, s.newThread(p, t.ConfiguredChannel))
 	case !t.Replied:
 		t.Replied = true
-		s.note(attempt, t)
+		s.noteThread(attempt, t)
 	}
 	return nil
 }
 
-// begun returns the thread that begins with p.
-func (s *Slack) begun(p posted, channel string) thread {
-	return thread{For: channel, Channel: p.channel, TS: p.ts, Since: s.post.Now().Unix()}
+// newThread returns the thread that begins with p.
+func (s *Slack) newThread(p postedMessage, channel string) threadNote {
+	return threadNote{ConfiguredChannel: channel, Channel: p.channel, TS: p.ts, Since: s.sender.Now().Unix()}
 }
 
-// noted returns the thread to answer in.
-func (s *Slack) noted(attempt pipeline.Attempt, channel string) (t thread, ok bool) {
+// currentThread returns the thread to answer in.
+func (s *Slack) currentThread(attempt pipeline.Attempt, channel string) (t threadNote, ok bool) {
 	note := attempt.Note()
 	if note == "" || json.Unmarshal([]byte(note), &t) != nil {
 		return t, false
 	}
-	age := s.post.Now().Sub(time.Unix(t.Since, 0))
-	return t, t.For == channel && t.Channel != "" && t.TS != "" && age < threadFor
+	age := s.sender.Now().Sub(time.Unix(t.Since, 0))
+	return t, t.ConfiguredChannel == channel && t.Channel != "" && t.TS != "" && age < maxThreadAge
 }
 
-func (s *Slack) note(attempt pipeline.Attempt, t thread) {
+func (s *Slack) noteThread(attempt pipeline.Attempt, t threadNote) {
 	b, err := json.Marshal(t)
 	if err != nil {
 		panic("slack: a thread: " + err.Error()) // every field is encodable

@@ -13,7 +13,7 @@ import (
 // not hold up the others.
 func TestChannelOfASubscription(t *testing.T) {
 	fake := slackfake.Start(t, nil)
-	s := made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: local}, nil)
+	s := newSlack(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: localConnection}, nil)
 	for _, channel := range []string{"", "C2", "#legal"} {
 		n := sample()
 		n.Channel = channel
@@ -45,11 +45,11 @@ func TestChannelOfASubscription(t *testing.T) {
 
 // TestThreadsOfChannels: a thread is one of its channel.
 func TestThreadsOfChannels(t *testing.T) {
-	th := newThreaded(t)
-	root := th.post(0)
+	th := newThreadFixture(t)
+	root := th.deliverAfter(0)
 	n := sample()
 	n.Channel = "C2"
-	if err := th.s.Deliver(pipeline.WithAttempt(t.Context(), &th.notes), n); err != nil {
+	if err := th.s.Deliver(pipeline.WithAttempt(t.Context(), &th.testAttempt), n); err != nil {
 		t.Fatal(err)
 	}
 	all := th.fake.Messages()
@@ -63,14 +63,14 @@ func TestChannelOfAWebhook(t *testing.T) {
 	fake := slackfake.Start(t, nil)
 	n := sample()
 	n.Channel = "C2"
-	var seen notes
-	if err := ways(fake, "C1")["webhook"].Deliver(pipeline.WithAttempt(t.Context(), &seen), n); err != nil {
+	var seen testAttempt
+	if err := bothKinds(fake, "C1")["webhook"].Deliver(pipeline.WithAttempt(t.Context(), &seen), n); err != nil {
 		t.Fatal(err)
 	}
 	if len(seen.degraded) != 1 {
 		t.Errorf("degraded for %q", seen.degraded)
 	}
-	for way, s := range ways(fake, "C1") {
+	for way, s := range bothKinds(fake, "C1") {
 		if err := s.TakesChannel(); (err == nil) != (way != "webhook") {
 			t.Errorf("%s: a subscription with a channel: %v", way, err)
 		}

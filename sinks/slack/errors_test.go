@@ -16,11 +16,11 @@ import (
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// ways are both kinds of sinks for a channel of a fake.
-func ways(fake *slackfake.Slack, channel string) map[string]*Slack {
+// bothKinds are both kinds of sinks for a channel of a fake.
+func bothKinds(fake *slackfake.Slack, channel string) map[string]*Slack {
 	return map[string]*Slack{
-		"bot":     made(Config{Token: registry.NewSecret(slackfake.Token), Channel: channel, APIURL: fake.API(), Connection: local}, nil),
-		"webhook": made(Config{WebhookURL: registry.NewSecret(fake.Webhook(channel)), Connection: local}, nil),
+		"bot":     newSlack(Config{Token: registry.NewSecret(slackfake.Token), Channel: channel, APIURL: fake.API(), Connection: localConnection}, nil),
+		"webhook": newSlack(Config{WebhookURL: registry.NewSecret(fake.Webhook(channel)), Connection: localConnection}, nil),
 	}
 }
 
@@ -32,16 +32,16 @@ func sample() pipeline.Notification {
 	}
 }
 
-// notes is an Attempt for tests.
-type notes struct {
+// testAttempt is an Attempt for tests.
+type testAttempt struct {
 	document, note string
 	degraded       []string
 }
 
-func (n *notes) Document() string       { return n.document }
-func (n *notes) Note() string           { return n.note }
-func (n *notes) SetNote(note string)    { n.note = note }
-func (n *notes) Degraded(reason string) { n.degraded = append(n.degraded, reason) }
+func (n *testAttempt) Document() string       { return n.document }
+func (n *testAttempt) Note() string           { return n.note }
+func (n *testAttempt) SetNote(note string)    { n.note = note }
+func (n *testAttempt) Degraded(reason string) { n.degraded = append(n.degraded, reason) }
 
 // TestWords has the fake say each of Slack's words.
 func TestWords(t *testing.T) {
@@ -73,7 +73,7 @@ func TestWords(t *testing.T) {
 			for way, answer := range answers {
 				fake := slackfake.Start(t, nil)
 				fake.Script("C1", answer, answer)
-				err := ways(fake, "C1")[way].Deliver(t.Context(), sample())
+				err := bothKinds(fake, "C1")[way].Deliver(t.Context(), sample())
 				if err == nil {
 					t.Errorf("%s, %s: delivered", way, word)
 					continue
@@ -122,7 +122,7 @@ func TestAnswers(t *testing.T) {
 			fake := slackfake.Start(t, nil)
 			fake.Script("C1", tt.answer)
 			at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-			s := made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: local}, func() time.Time { return at })
+			s := newSlack(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: fake.API(), Connection: localConnection}, func() time.Time { return at })
 			err := s.Deliver(t.Context(), sample())
 			if err == nil {
 				t.Fatal("delivered")
@@ -144,7 +144,7 @@ func TestNotOK(t *testing.T) {
 	for _, body := range []string{"", "o", "OK", "ok, then", "<html>"} {
 		fake := slackfake.Start(t, nil)
 		fake.Script("C1", slackfake.Answer{Status: 200, Body: body})
-		err := ways(fake, "C1")["webhook"].Deliver(t.Context(), sample())
+		err := bothKinds(fake, "C1")["webhook"].Deliver(t.Context(), sample())
 		if !failure.IsAmbiguous(err) {
 			t.Errorf("%q: got %v, want an error that says that it may have arrived", body, err)
 		}
@@ -156,11 +156,11 @@ func TestNotOK(t *testing.T) {
 func TestWrongTokenTellsNoSecret(t *testing.T) {
 	fake := slackfake.Start(t, nil)
 	for name, s := range map[string]*Slack{
-		"the token is refused: answered invalid_auth":                 made(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.API(), Connection: local}, nil),
-		"the token is refused: answered 403 Forbidden: invalid_token": made(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/T1/C1/SECRETSECRET"), Connection: local}, nil),
-		"channel_not_found: check the channel, and inv":               made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "general", APIURL: fake.API(), Connection: local}, nil),
-		"404 Not Found: no_service: make a new webhook":               made(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/SECRETSECRET"), Connection: local}, nil),
-		"answered 404 Not Found":                                      made(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.URL + "/SECRETSECRET/", Connection: local}, nil),
+		"the token is refused: answered invalid_auth":                 newSlack(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.API(), Connection: localConnection}, nil),
+		"the token is refused: answered 403 Forbidden: invalid_token": newSlack(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/T1/C1/SECRETSECRET"), Connection: localConnection}, nil),
+		"channel_not_found: check the channel, and inv":               newSlack(Config{Token: registry.NewSecret(slackfake.Token), Channel: "general", APIURL: fake.API(), Connection: localConnection}, nil),
+		"404 Not Found: no_service: make a new webhook":               newSlack(Config{WebhookURL: registry.NewSecret(fake.URL + "/services/SECRETSECRET"), Connection: localConnection}, nil),
+		"answered 404 Not Found":                                      newSlack(Config{Token: registry.NewSecret("xoxb-SECRETSECRET"), Channel: "C1", APIURL: fake.URL + "/SECRETSECRET/", Connection: localConnection}, nil),
 	} {
 		err := s.Deliver(t.Context(), sample())
 		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "SECRET") {
@@ -173,12 +173,12 @@ func TestWrongTokenTellsNoSecret(t *testing.T) {
 func TestKnowsItsSecrets(t *testing.T) {
 	hook := "https://hooks.slack.com/services/T0/B0/SECRETSECRET"
 	for secret, s := range map[string]*Slack{
-		"xoxb-123-SECRETSECRET": made(Config{Token: registry.NewSecret("xoxb-123-SECRETSECRET"), Channel: "C1"}, nil),
-		hook:                    made(Config{WebhookURL: registry.NewSecret(hook)}, nil),
-		"SECRETSECRET":          made(Config{WebhookURL: registry.NewSecret(hook)}, nil),
-		"/gate/SECRETSECRET/":   made(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: "https://example.com/gate/SECRETSECRET/"}, nil),
+		"xoxb-123-SECRETSECRET": newSlack(Config{Token: registry.NewSecret("xoxb-123-SECRETSECRET"), Channel: "C1"}, nil),
+		hook:                    newSlack(Config{WebhookURL: registry.NewSecret(hook)}, nil),
+		"SECRETSECRET":          newSlack(Config{WebhookURL: registry.NewSecret(hook)}, nil),
+		"/gate/SECRETSECRET/":   newSlack(Config{Token: registry.NewSecret(slackfake.Token), Channel: "C1", APIURL: "https://example.com/gate/SECRETSECRET/"}, nil),
 	} {
-		if got := s.post.Secrets.Clean("at " + secret + " there"); strings.Contains(got, "SECRET") {
+		if got := s.sender.Secrets.Clean("at " + secret + " there"); strings.Contains(got, "SECRET") {
 			t.Errorf("%q stays in %q", secret, got)
 		}
 	}

@@ -12,25 +12,25 @@ import (
 // Bounds of a message, in UTF-16 code units. Slack has refused 11,341 characters in all
 // blocks together, which it does not document, and takes 50 blocks.
 const (
-	maxChars  = 9_000
-	maxBlocks = 40
+	maxBlockChars = 9_000
+	maxBlocks     = 40
 	// A difference has at most 1,000: its snippet, its keywords and what is ours.
-	maxSnippet  = 780
-	maxKeywords = 200
-	oursPerLine = 20
-	// ours is more than what is ours in the head and the foot of a message. The foot has the
+	maxSnippet   = 780
+	maxKeywords  = 200
+	lineOverhead = 20
+	// reservedChars is more than what is ours in the head and the foot of a message. The foot has the
 	// URL once more, if it is not longer than maxLink.
-	ours    = 100
-	maxLink = 500
+	reservedChars = 100
+	maxLink       = 500
 	// maxText bounds the fallback text, escaped.
 	maxText = 299
-	// maxTemplated bounds the text that a template makes; Slack splits 4,000 anywhere.
-	maxTemplated = 3_800
+	// maxTemplateText bounds the text that a template makes; Slack splits 4,000 anywhere.
+	maxTemplateText = 3_800
 )
 
 // budget is that of a layout.
 var budget = render.Budget{
-	Total: maxChars - ours - maxLink, Line: maxSnippet, Lines: maxBlocks - 2, LineCost: oursPerLine, Length: render.UTF16,
+	Total: maxBlockChars - reservedChars - maxLink, Line: maxSnippet, Lines: maxBlocks - 2, LineCost: lineOverhead, Length: render.UTF16,
 }
 
 // message is one message to post.
@@ -41,17 +41,17 @@ type message struct {
 	channel string
 	// text is what notifications and screen readers show, escaped.
 	text string
-	// markup says that text is mrkdwn.
-	markup bool
+	// isMrkdwn says that text is mrkdwn.
+	isMrkdwn bool
 	// blocks are what is shown in place of text where there is room for it.
 	blocks []slackgo.Block
 }
 
-// blocksOf lays m out.
-func blocksOf(m render.Message) []slackgo.Block {
-	blocks := []slackgo.Block{richText(head(m))}
+// layOut lays m out.
+func layOut(m render.Message) []slackgo.Block {
+	blocks := []slackgo.Block{richText(headElement(m))}
 	for _, l := range m.Lines {
-		blocks = append(blocks, richText(difference(l)...))
+		blocks = append(blocks, richText(differenceElements(l)...))
 	}
 	if left := m.Left(); left != "" {
 		foot := []slackgo.RichTextSectionElement{plainText(left)}
@@ -70,8 +70,8 @@ func richText(parts ...slackgo.RichTextElement) slackgo.Block {
 	return slackgo.NewRichTextBlock("", parts...)
 }
 
-// head is the headline, the page, and what else is to be said of all.
-func head(m render.Message) slackgo.RichTextElement {
+// headElement is the headline, the page, and what else is to be said of all.
+func headElement(m render.Message) slackgo.RichTextElement {
 	headline := m.Headline
 	switch {
 	case m.Good:
@@ -103,8 +103,8 @@ func head(m render.Message) slackgo.RichTextElement {
 	return slackgo.NewRichTextSection(elements...)
 }
 
-// difference is one line and its snippet as a quotation.
-func difference(l render.Line) []slackgo.RichTextElement {
+// differenceElements is one line and its snippet as a quotation.
+func differenceElements(l render.Line) []slackgo.RichTextElement {
 	sign := "✏️ "
 	switch l.Event {
 	case pipeline.Added:
@@ -139,9 +139,9 @@ func plainText(s string) slackgo.RichTextSectionElement {
 	return slackgo.NewRichTextSectionTextElement(s, nil)
 }
 
-// fallback is m in one line, escaped: the headline, the title, the reason and the URL, as
+// fallbackText is m in one line, escaped: the headline, the title, the reason and the URL, as
 // far as there is room.
-func fallback(m render.Message) string {
+func fallbackText(m render.Message) string {
 	link := escape.Replace(m.URL)
 	if link != "" {
 		link = " " + link

@@ -78,8 +78,8 @@ func examples() map[string]pipeline.Notification {
 func TestGolden(t *testing.T) {
 	for name, n := range examples() {
 		fake := slackfake.Start(t, nil)
-		m := deliver(t, fake, ways(fake, "C1")["bot"], n)
-		b := deliver(t, fake, ways(fake, "C1")["webhook"], n)
+		m := deliver(t, fake, bothKinds(fake, "C1")["bot"], n)
+		b := deliver(t, fake, bothKinds(fake, "C1")["webhook"], n)
 		if !bytes.Equal(m.Blocks, b.Blocks) || m.Text != b.Text {
 			t.Errorf("%s: a webhook gets %s, a bot %s", name, b.Blocks, m.Blocks)
 		}
@@ -127,14 +127,14 @@ func FuzzMessage(f *testing.F) {
 			Diffs: []pipeline.Diff{{Event: event, Keyword: keyword, Text: text, Snippet: snippet}},
 		}
 		l := render.MessageOf(n, budget)
-		blocks, err := json.Marshal(blocksOf(l))
+		blocks, err := json.Marshal(layOut(l))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if word := slackfake.CheckBlocks(blocks); word != "" {
 			t.Errorf("%s: %s", word, blocks)
 		}
-		said := fallback(l)
+		said := fallbackText(l)
 		if said == "" || utf8.RuneCountInString(said) >= 300 || !utf8.ValidString(said) || strings.ContainsAny(said, "<>") {
 			t.Errorf("the text is %q", said)
 		}
@@ -155,15 +155,15 @@ func BenchmarkDeliver(b *testing.B) {
 	n := examples()["change"]
 	n.Diffs = n.Diffs[:3]
 	l := render.MessageOf(n, budget)
-	blocks, text := blocksOf(l), fallback(l)
-	body, err := json.Marshal(payload{Text: text, Blocks: blocks})
+	blocks, text := layOut(l), fallbackText(l)
+	body, err := json.Marshal(webhookPayload{Text: text, Blocks: blocks})
 	if err != nil {
 		b.Fatal(err)
 	}
 	client := slackgo.New(slackfake.Token, slackgo.OptionAPIURL(fake.API()))
 	bare := map[string]func() error{
 		"bot": func() error {
-			_, _, err := client.PostMessageContext(b.Context(), "C1", optionsOf(message{id: n.ID, text: text, blocks: blocks}, place{}, false)...)
+			_, _, err := client.PostMessageContext(b.Context(), "C1", messageOptions(message{id: n.ID, text: text, blocks: blocks}, location{}, false)...)
 			return err
 		},
 		"webhook": func() error {
@@ -180,7 +180,7 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 	for _, way := range []string{"bot", "webhook"} {
 		b.Run(way, func(b *testing.B) {
-			s := ways(fake, "C1")[way]
+			s := bothKinds(fake, "C1")[way]
 			beside.Run(b, 1, func() error { return s.Deliver(b.Context(), n) }, bare[way])
 		})
 	}
@@ -189,7 +189,7 @@ func BenchmarkDeliver(b *testing.B) {
 // TestLink: the address of the web page is a link below the differences.
 func TestLink(t *testing.T) {
 	const at = "https://vokter.example.com/diff?to=2"
-	b, err := json.Marshal(blocksOf(render.Message{Headline: "added: tea", Link: at}))
+	b, err := json.Marshal(layOut(render.Message{Headline: "added: tea", Link: at}))
 	if err != nil || !strings.Contains(string(b), `"url":"`+at+`","text":"What changed"`) {
 		t.Errorf("got %s, %v", b, err)
 	}

@@ -67,17 +67,17 @@ type Config struct {
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
 func New(c Config) (*Slack, error) {
-	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread, signing: c.SigningSecret.Reveal()}
+	s := &Slack{token: c.Token.Reveal(), channel: c.Channel, thread: c.Thread, signingSecret: c.SigningSecret.Reveal()}
 	var bad outbound.Mistakes
-	s.post, s.template = bad.Sender(c.Connection), bad.Template("template", c.Template)
-	s.post.Now, s.post.BodyDecides = time.Now, true
+	s.sender, s.template = bad.Sender(c.Connection), bad.Template("template", c.Template)
+	s.sender.Now, s.sender.BodyDecides = time.Now, true
 	switch {
 	case !c.WebhookURL.IsZero():
-		s.asWebhook(c, &bad)
+		s.configureWebhook(c, &bad)
 	case c.Token.IsZero() && c.Channel == "":
 		bad.Addf("token", "write either token and channel, or webhook_url")
 	default:
-		s.asBot(c, &bad)
+		s.configureBot(c, &bad)
 	}
 	if err := bad.Err(); err != nil {
 		return nil, err
@@ -85,11 +85,11 @@ func New(c Config) (*Slack, error) {
 	return s, nil
 }
 
-// asBot configures s to post to a channel, an ID or "#" and a name, as the bot of a token.
-func (s *Slack) asBot(c Config, bad *outbound.Mistakes) {
+// configureBot configures s to post to a channel, an ID or "#" and a name, as the bot of a token.
+func (s *Slack) configureBot(c Config, bad *outbound.Mistakes) {
 	s.send = s.postAsBot
-	s.post.Secrets.Add(s.token)
-	s.post.Secrets.Add(s.signing)
+	s.sender.Secrets.Add(s.token)
+	s.sender.Secrets.Add(s.signingSecret)
 	if !strings.HasPrefix(s.token, "xoxb-") && !strings.HasPrefix(s.token, "xoxe.xoxb-") {
 		bad.Addf("token", "this is not the token of a bot, which begins with xoxb-")
 	} else {
@@ -105,13 +105,13 @@ func (s *Slack) asBot(c Config, bad *outbound.Mistakes) {
 	case u.User != nil || u.RawQuery != "":
 		bad.Addf("api_url", "it must have neither a user name nor a query")
 	default:
-		s.post.Secrets.AddURL(u)
-		s.api = strings.TrimSuffix(u.String(), "/") + "/"
+		s.sender.Secrets.AddURL(u)
+		s.apiURL = strings.TrimSuffix(u.String(), "/") + "/"
 	}
 }
 
-// asWebhook configures s to post through an incoming webhook.
-func (s *Slack) asWebhook(c Config, bad *outbound.Mistakes) {
+// configureWebhook configures s to post through an incoming webhook.
+func (s *Slack) configureWebhook(c Config, bad *outbound.Mistakes) {
 	if !c.Token.IsZero() {
 		bad.Addf("token", "write either token and channel, or webhook_url, not both")
 	}
@@ -132,9 +132,9 @@ func (s *Slack) asWebhook(c Config, bad *outbound.Mistakes) {
 	if u == nil {
 		return
 	}
-	s.hook = u
-	s.post.Secrets.AddURL(u)
-	s.post.Secrets.Add(u.Path[strings.LastIndexByte(u.Path, '/')+1:])
+	s.webhookURL = u
+	s.sender.Secrets.AddURL(u)
+	s.sender.Secrets.Add(u.Path[strings.LastIndexByte(u.Path, '/')+1:])
 }
 
 // Register registers the kind of sink "slack" with r. Its sinks share connections.
@@ -149,25 +149,25 @@ var _ pipeline.ChannelSink = (*Slack)(nil)
 
 // Slack is a channel of Slack to which notifications are posted.
 type Slack struct {
-	post     outbound.Sender
+	sender   outbound.Sender
 	template render.Template
 	// send posts one message, as a bot or through a webhook.
 	send func(context.Context, message) error
 
-	// api, token, channel and thread are those of a bot.
-	api     string
+	// apiURL, token, channel and thread are those of a bot.
+	apiURL  string
 	token   string
 	channel string
 	thread  bool
-	// signing is the signing secret of the app, or empty.
-	signing string
-	// hook is the URL of a webhook.
-	hook *url.URL
+	// signingSecret is the signing secret of the app, or empty.
+	signingSecret string
+	// webhookURL is the URL of a webhook.
+	webhookURL *url.URL
 }
 
 // TakesChannel returns an error for a webhook, which belongs to one channel.
 func (s *Slack) TakesChannel() error {
-	if s.hook != nil {
+	if s.webhookURL != nil {
 		return errors.New("its webhook_url belongs to one channel; give it the token of a bot in place of that, or leave the channel out")
 	}
 	return nil
@@ -180,43 +180,43 @@ func (s *Slack) Rate() (perSecond float64, burst int) { return 1, 3 }
 // Where Slack refuses the message because of how it is made, it is posted as plain text.
 func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {
 	l := render.MessageOf(n, budget)
-	m := message{id: n.ID, channel: n.Channel, text: fallback(l), blocks: blocksOf(l)}
-	if text, ok := s.templated(ctx, n); ok {
-		m.text, m.blocks, m.markup = text, nil, true
+	m := message{id: n.ID, channel: n.Channel, text: fallbackText(l), blocks: layOut(l)}
+	if text, ok := s.renderTemplate(ctx, n); ok {
+		m.text, m.blocks, m.isMrkdwn = text, nil, true
 	}
 	if buttons := s.buttons(n, l); len(buttons) > 0 && len(m.blocks) > 0 {
 		m.blocks = append(m.blocks, buttons...)
 	}
-	if n.Channel != "" && s.hook != nil {
+	if n.Channel != "" && s.webhookURL != nil {
 		pipeline.AttemptFrom(ctx).Degraded("posted to the channel of the webhook: a channel of a subscription needs a sink with a token")
 	}
 	err := s.send(ctx, m)
-	if n.Channel != "" && ofChannel(err) { // others go on
+	if n.Channel != "" && isChannelError(err) { // others go on
 		return failure.Permanent(fmt.Errorf("channel %s: %s", n.Channel, err.Error()))
 	}
 	if class, _ := failure.ClassOf(err); class != failure.ClassRefused {
 		return err
 	}
-	if again := s.send(ctx, message{channel: n.Channel, text: fallback(l)}); again != nil {
+	if again := s.send(ctx, message{channel: n.Channel, text: fallbackText(l)}); again != nil {
 		return fmt.Errorf("%s; and as plain text: %w", err.Error(), again) // the class is that of again
 	}
 	pipeline.AttemptFrom(ctx).Degraded("posted without its layout, since Slack " + err.Error())
 	return nil
 }
 
-// templated renders the template for n, in mrkdwn. ok is false if the built-in layout is to be
+// renderTemplate renders the template for n, in mrkdwn. ok is false if the built-in layout is to be
 // used.
-func (s *Slack) templated(ctx context.Context, n pipeline.Notification) (text string, ok bool) {
+func (s *Slack) renderTemplate(ctx context.Context, n pipeline.Notification) (text string, ok bool) {
 	text, ok = s.template.RenderFor(ctx, n, render.Mrkdwn)
-	if ok && render.UTF16(text) > maxTemplated {
-		pipeline.AttemptFrom(ctx).Degraded(fmt.Sprintf("the template says more than %d characters, at which Slack would split it", maxTemplated))
+	if ok && render.UTF16(text) > maxTemplateText {
+		pipeline.AttemptFrom(ctx).Degraded(fmt.Sprintf("the template says more than %d characters, at which Slack would split it", maxTemplateText))
 		return "", false
 	}
 	return text, ok
 }
 
-// payload is the body for an incoming webhook. It has no place for our ID.
-type payload struct {
+// webhookPayload is the body for an incoming webhook. It has no place for our ID.
+type webhookPayload struct {
 	Text        string          `json:"text"`
 	Blocks      []slackgo.Block `json:"blocks,omitempty"`
 	Markup      bool            `json:"mrkdwn"`
@@ -226,12 +226,12 @@ type payload struct {
 
 // postToWebhook posts m through the webhook.
 func (s *Slack) postToWebhook(ctx context.Context, m message) error {
-	body, err := json.Marshal(payload{Text: m.text, Blocks: m.blocks, Markup: m.markup})
+	body, err := json.Marshal(webhookPayload{Text: m.text, Blocks: m.blocks, Markup: m.isMrkdwn})
 	if err != nil {
 		return failure.Permanent(fmt.Errorf("encoding the message: %w", err))
 	}
 	h := http.Header{"Content-Type": {"application/json"}}
-	a, err := s.post.Do(ctx, http.MethodPost, s.hook, h, body)
+	a, err := s.sender.Do(ctx, http.MethodPost, s.webhookURL, h, body)
 	if err != nil {
 		return err
 	}

@@ -18,21 +18,21 @@ import (
 	"github.com/vokter/vokter/test/slackfake"
 )
 
-// part is a block, or a part of one, as it is on the wire.
-type part struct {
+// blockPart is a block, or a part of one, as it is on the wire.
+type blockPart struct {
 	Type, Text, URL string
 	Style           struct{ Bold, Strike bool }
-	Elements        []part
+	Elements        []blockPart
 }
 
-// parts are all parts of the blocks of m that have no others in them.
-func parts(t *testing.T, m slackfake.Message) []part {
+// leafParts are all parts of the blocks of m that have no others in them.
+func leafParts(t *testing.T, m slackfake.Message) []blockPart {
 	t.Helper()
-	var blocks []part
+	var blocks []blockPart
 	if err := json.Unmarshal(m.Blocks, &blocks); err != nil {
 		t.Fatalf("%v: %s", err, m.Blocks)
 	}
-	var leaves []part
+	var leaves []blockPart
 	for list := blocks; len(list) > 0; list = list[1:] {
 		if len(list[0].Elements) == 0 {
 			leaves = append(leaves, list[0])
@@ -66,9 +66,9 @@ func TestHostileText(t *testing.T) {
 	n.Diffs = []pipeline.Diff{{Event: pipeline.Removed, Keyword: "bank.example", Text: hostile, Snippet: "Before " + hostile + " behind"}}
 	for _, way := range []string{"bot", "webhook"} {
 		fake := slackfake.Start(t, nil)
-		m := deliver(t, fake, ways(fake, "C1")[way], n)
+		m := deliver(t, fake, bothKinds(fake, "C1")[way], n)
 		quoted, title := "", ""
-		for _, p := range parts(t, m) {
+		for _, p := range leafParts(t, m) {
 			switch {
 			case p.Type == "link":
 				title = p.Text
@@ -102,7 +102,7 @@ func TestStyles(t *testing.T) {
 		{Event: pipeline.Removed, Keyword: "in stock", Text: "In", Snippet: "Zeus. In stock."},
 	}
 	var got []string
-	for _, p := range parts(t, deliver(t, fake, ways(fake, "C1")["bot"], n)) {
+	for _, p := range leafParts(t, deliver(t, fake, bothKinds(fake, "C1")["bot"], n)) {
 		got = append(got, fmt.Sprintf("%s%s%s", strings.Repeat("*", btoi(p.Style.Bold)), strings.Repeat("~", btoi(p.Style.Strike)), p.Text))
 	}
 	want := []string{
@@ -137,14 +137,14 @@ func TestBudget(t *testing.T) {
 		}
 		for _, way := range []string{"bot", "webhook"} {
 			fake := slackfake.Start(t, nil)
-			m := deliver(t, fake, ways(fake, "C1")[way], n)
+			m := deliver(t, fake, bothKinds(fake, "C1")[way], n)
 			total, lines, foot := 0, 0, ""
-			for _, p := range parts(t, m) {
+			for _, p := range leafParts(t, m) {
 				total += render.UTF16(p.Text) + render.UTF16(p.URL)
 				lines += strings.Count(p.Text, "➕")
 				foot = p.Text
 			}
-			if total > maxChars || lines == 0 || foot != fmt.Sprintf("and %d more", 60-lines) {
+			if total > maxBlockChars || lines == 0 || foot != fmt.Sprintf("and %d more", 60-lines) {
 				t.Errorf("%s, %s: %d characters, %d of 60 differences, and in the end %q", way, name, total, lines, foot)
 			}
 			if utf8.RuneCountInString(m.Text) >= 300 || !utf8.ValidString(m.Text) || strings.HasSuffix(m.Text, "&") {
@@ -160,7 +160,7 @@ func TestNeedsSlacksWord(t *testing.T) {
 	for _, body := range []string{`{"ok":false}`, `{}`, "<html></html>", ""} {
 		for _, way := range []string{"bot", "webhook"} {
 			fake := slackfake.Start(t, nil)
-			s := ways(fake, "C1")[way]
+			s := bothKinds(fake, "C1")[way]
 			fake.Script("C1", slackfake.Answer{Status: 200, Body: body}, slackfake.Answer{Status: 200, Body: body})
 			for range 2 {
 				err := s.Deliver(t.Context(), sample())
@@ -176,7 +176,7 @@ func TestNeedsSlacksWord(t *testing.T) {
 // TestMetadata: the ID of the notification goes with what a bot posts.
 func TestMetadata(t *testing.T) {
 	fake := slackfake.Start(t, nil)
-	got := string(deliver(t, fake, ways(fake, "C1")["bot"], sample()).Metadata)
+	got := string(deliver(t, fake, bothKinds(fake, "C1")["bot"], sample()).Metadata)
 	if want := `{"event_type":"vokter.notification.v1","event_payload":{"id":"N1"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -187,9 +187,9 @@ func TestMetadata(t *testing.T) {
 func TestLayoutNeverCostsAnAlert(t *testing.T) {
 	for way, word := range map[string]string{"bot": "invalid_blocks", "webhook": "invalid_payload"} {
 		fake := slackfake.Start(t, nil)
-		s := ways(fake, "C1")[way]
+		s := bothKinds(fake, "C1")[way]
 		fake.Script("C1", slackfake.Answer{Error: word})
-		a := &notes{}
+		a := &testAttempt{}
 		if err := s.Deliver(pipeline.WithAttempt(t.Context(), a), sample()); err != nil {
 			t.Fatalf("%s: %v", way, err)
 		}
@@ -227,7 +227,7 @@ func TestTemplate(t *testing.T) {
 	tmpl := render.NewTemplate("*{{.title}}* <{{.url}}|look>")
 	for _, way := range []string{"bot", "webhook"} {
 		fake := slackfake.Start(t, nil)
-		s := ways(fake, "C1")[way]
+		s := bothKinds(fake, "C1")[way]
 		s.template = tmpl
 		m := deliver(t, fake, s, n)
 		want := "*&lt;!channel&gt; &amp; co* <https://example.com/item?a=b&amp;c=d|look>"
@@ -237,7 +237,7 @@ func TestTemplate(t *testing.T) {
 		// One that cannot be used does not cost the alert.
 		for _, source := range []string{"{{.nothing}}", strings.Repeat("long ", 800)} {
 			s.template = render.NewTemplate(source)
-			a := &notes{}
+			a := &testAttempt{}
 			if err := s.Deliver(pipeline.WithAttempt(t.Context(), a), n); err != nil {
 				t.Fatal(err)
 			}
@@ -316,7 +316,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestRefusedAddressNamesTheFlag(t *testing.T) {
-	for _, s := range []*Slack{made(Config{Token: registry.NewSecret(testToken), Channel: "C1", APIURL: "http://127.0.0.1:1/"}, nil), made(Config{WebhookURL: registry.NewSecret("http://127.0.0.1:1/")}, nil)} {
+	for _, s := range []*Slack{newSlack(Config{Token: registry.NewSecret(testToken), Channel: "C1", APIURL: "http://127.0.0.1:1/"}, nil), newSlack(Config{WebhookURL: registry.NewSecret("http://127.0.0.1:1/")}, nil)} {
 		err := s.Deliver(t.Context(), pipeline.Notification{ID: "x"})
 		if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
 			t.Errorf("got %v, want an AddressError that names the flag", err)
@@ -346,21 +346,21 @@ func TestRegister(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bot.api != defaultAPI || bot.thread {
-		t.Errorf("got %q and %v, want the defaults", bot.api, bot.thread)
+	if bot.apiURL != defaultAPI || bot.thread {
+		t.Errorf("got %q and %v, want the defaults", bot.apiURL, bot.thread)
 	}
 	hook, err := make(Config{WebhookURL: registry.NewSecret(testHook)}, env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bot.post.Client.Transport != hook.post.Client.Transport {
+	if bot.sender.Client.Transport != hook.sender.Client.Transport {
 		t.Error("two sinks do not share their connections")
 	}
 	other, err := make(Config{WebhookURL: registry.NewSecret(testHook)}, registry.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other.post.Client.Transport == hook.post.Client.Transport {
+	if other.sender.Client.Transport == hook.sender.Client.Transport {
 		t.Error("sinks that may reach different networks share their connections")
 	}
 	if _, err := make(Config{}, env); err == nil {

@@ -24,9 +24,9 @@ func TestConformanceOfBot(t *testing.T) {
 			fmt.Fprint(w, `{"ok":true,"channel":"C1","ts":"1503435956.000247","message":{"type":"message","ts":"1503435956.000247"}}`)
 		},
 		Imposters: []http.HandlerFunc{
-			says(200, ""), says(200, "ok"), says(200, "{}"), says(200, `{"ok":false}`), says(200, `{"ok":true}`), says(200, `{"ok":true,"channel":"C1","ts":""}`),
-			says(200, "<html>please log in</html>"), says(200, `{"ok":true,"ts":"1.`), says(201, `{"ok":true,"channel":"C1","ts":"1.1"}`), says(204, ""),
-			says(200, `{"ok":false,"error":"new_word","errors":[{"what":1}]}`),
+			answerWith(200, ""), answerWith(200, "ok"), answerWith(200, "{}"), answerWith(200, `{"ok":false}`), answerWith(200, `{"ok":true}`), answerWith(200, `{"ok":true,"channel":"C1","ts":""}`),
+			answerWith(200, "<html>please log in</html>"), answerWith(200, `{"ok":true,"ts":"1.`), answerWith(201, `{"ok":true,"channel":"C1","ts":"1.1"}`), answerWith(204, ""),
+			answerWith(200, `{"ok":false,"error":"new_word","errors":[{"what":1}]}`),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
 			form, err := url.ParseQuery(string(body))
@@ -39,7 +39,7 @@ func TestConformanceOfBot(t *testing.T) {
 			if err := json.Unmarshal([]byte(form.Get("metadata")), &meta); err != nil {
 				return "", nil, err
 			}
-			texts, err := quotes([]byte(form.Get("blocks")))
+			texts, err := quotedTexts([]byte(form.Get("blocks")))
 			return meta.Payload.ID, texts, err
 		},
 	}
@@ -49,42 +49,42 @@ func TestConformanceOfBot(t *testing.T) {
 			t.Fatal(err)
 		}
 		u.User, u.RawQuery = nil, "" // an API has neither
-		return made(t, slack.Config{Token: registry.NewSecret("xoxb-" + o.Secret), Channel: "C1", APIURL: u.String()}, o)
+		return newSlack(t, slack.Config{Token: registry.NewSecret("xoxb-" + o.Secret), Channel: "C1", APIURL: u.String()}, o)
 	})
 }
 
 func TestConformanceOfWebhook(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
 		ForPeople: true,
-		Accept:    says(200, "ok"),
+		Accept:    answerWith(200, "ok"),
 		Imposters: []http.HandlerFunc{
-			says(200, ""), says(200, "OK"), says(200, "ok\n"), says(200, "{}"), says(200, `{"ok":true}`), says(200, "<html>please log in</html>"),
-			says(201, "ok"), says(202, "ok"), says(204, ""),
+			answerWith(200, ""), answerWith(200, "OK"), answerWith(200, "ok\n"), answerWith(200, "{}"), answerWith(200, `{"ok":true}`), answerWith(200, "<html>please log in</html>"),
+			answerWith(201, "ok"), answerWith(202, "ok"), answerWith(204, ""),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
 			var payload struct{ Blocks json.RawMessage }
 			if err := json.Unmarshal(body, &payload); err != nil {
 				return "", nil, err
 			}
-			texts, err := quotes(payload.Blocks)
+			texts, err := quotedTexts(payload.Blocks)
 			return "", texts, err
 		},
 	}
 	pipelinetest.TestHTTPSink(t, f, func(_ *testing.T, rawURL string, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
-		return made(t, slack.Config{WebhookURL: registry.NewSecret(rawURL)}, o)
+		return newSlack(t, slack.Config{WebhookURL: registry.NewSecret(rawURL)}, o)
 	})
 }
 
-// says answers every request so.
-func says(status int, body string) http.HandlerFunc {
+// answerWith answers every request so.
+func answerWith(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
 }
 
-// quotes returns what is quoted for each difference in blocks.
-func quotes(blocks []byte) ([]string, error) {
+// quotedTexts returns what is quoted for each difference in blocks.
+func quotedTexts(blocks []byte) ([]string, error) {
 	var parsed []struct{ Elements []richText }
 	if err := json.Unmarshal(blocks, &parsed); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ type richText struct {
 	Elements        []richText
 }
 
-func made(t *testing.T, c slack.Config, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
+func newSlack(t *testing.T, c slack.Config, o pipelinetest.HTTPSinkOptions) pipeline.Sink {
 	t.Helper()
 	c.Allow, c.RootCAs = o.Allow, o.RootCAs
 	s, err := slack.New(c)
