@@ -18,8 +18,8 @@ const (
 	maxSnippet = 240
 	maxURL     = 200
 
-	maxPad    = 24
-	minColumn = 30
+	maxKeywordColumn = 24
+	minTextColumn    = 30
 )
 
 // Styles (ECMA-48 SGR).
@@ -41,8 +41,8 @@ type printer struct {
 	width int
 }
 
-// print returns n as a heading, a line for each difference and an empty line.
-func (p printer) print(n pipeline.Notification) ([]byte, error) {
+// format returns n as a heading, a line for each difference and an empty line.
+func (p printer) format(n pipeline.Notification) ([]byte, error) {
 	var b bytes.Buffer
 	m := render.MessageOf(n, render.Budget{Line: maxSnippet, Location: p.location})
 	at := "--:--:--"
@@ -51,7 +51,7 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	}
 	b.WriteString(p.style(at, dim))
 	if n.Health != nil {
-		b.WriteString(p.health(m) + "\n")
+		b.WriteString(p.formatHealth(m) + "\n")
 		return b.Bytes(), nil
 	}
 	page := render.Short(render.Page(n.URL), maxURL)
@@ -64,19 +64,19 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	}
 	b.WriteByte('\n')
 	if m.Reason != "" {
-		b.WriteString(p.note("!", yellow, m.Reason))
+		b.WriteString(p.formatNote("!", yellow, m.Reason))
 	}
 	if n.Value != nil {
-		b.WriteString(p.note("~", yellow, m.Headline))
+		b.WriteString(p.formatNote("~", yellow, m.Headline))
 	}
 	width := 0
 	for _, l := range m.Lines {
-		if w := render.Columns(keywords(l)); w <= maxPad {
+		if w := render.Columns(joinKeywords(l)); w <= maxKeywordColumn {
 			width = max(width, w)
 		}
 	}
 	for _, l := range m.Lines {
-		b.WriteString(p.line(l, width))
+		b.WriteString(p.formatLine(l, width))
 	}
 	if left := m.Left(); left != "" {
 		b.WriteString("  " + p.style("... "+left, dim) + "\n")
@@ -88,32 +88,32 @@ func (p printer) print(n pipeline.Notification) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func keywords(l render.Line) string { return strings.Join(l.Keywords, ", ") }
+func joinKeywords(l render.Line) string { return strings.Join(l.Keywords, ", ") }
 
-// line prints l, with what follows the keywords in the column after pad.
-func (p printer) line(l render.Line, pad int) string {
+// formatLine prints l, with what follows the keywords in the column after pad.
+func (p printer) formatLine(l render.Line, pad int) string {
 	color := map[pipeline.Event]string{pipeline.Added: green, pipeline.Removed: red, "": yellow}[l.Event]
 	if len(l.Keywords) == 0 {
 		text, styleAt := l.Text(), func(int) string { return "" }
 		if p.color { // which stands for the marks of what was removed and added
-			text, styleAt = styled(l)
+			text, styleAt = styledText(l)
 		}
 		return "  " + p.style(l.Sign(), color+bold) + " " + p.paragraph(text, 4, styleAt) + "\n"
 	}
-	keywords := keywords(l)
+	keywords := joinKeywords(l)
 	head := "  " + p.style(l.Sign(), color+bold) + " " + p.style(keywords, color+bold)
 	used := render.Columns(keywords)
 	indent := 4 + max(pad, used) + 2
 	head += strings.Repeat(" ", indent-4-used)
-	if p.width > 0 && p.width-indent < minColumn { // below the keywords
+	if p.width > 0 && p.width-indent < minTextColumn { // below the keywords
 		head, indent = head+"\n      ", 6
 	}
-	text, styleAt := styled(l)
+	text, styleAt := styledText(l)
 	return head + p.paragraph(text, indent, styleAt) + "\n"
 }
 
-// styled returns the snippet of l and the style of each byte.
-func styled(l render.Line) (text string, styleAt func(int) string) {
+// styledText returns the snippet of l and the style of each byte.
+func styledText(l render.Line) (text string, styleAt func(int) string) {
 	for _, s := range l.Spans {
 		text += s.Text
 	}
@@ -138,7 +138,7 @@ func styled(l render.Line) (text string, styleAt func(int) string) {
 func (p printer) paragraph(s string, indent int, styleAt func(int) string) string {
 	room := 0
 	if p.width > 0 {
-		room = max(p.width-indent, minColumn)
+		room = max(p.width-indent, minTextColumn)
 	}
 	var b strings.Builder
 	current := ""
@@ -206,8 +206,8 @@ func (p printer) style(s, style string) string {
 	return style + s + reset
 }
 
-// health returns the rest of the heading, the reason and the pages of a health event.
-func (p printer) health(m render.Message) string {
+// formatHealth returns the rest of the heading, the reason and the pages of a health event.
+func (p printer) formatHealth(m render.Message) string {
 	color, sign := yellow, "!"
 	if m.Good {
 		color, sign = green, "*"
@@ -216,15 +216,15 @@ func (p printer) health(m render.Message) string {
 	if m.Title != "" {
 		head += "  " + p.style(m.Title, dim)
 	}
-	body := p.note(sign, color, m.Reason)
+	body := p.formatNote(sign, color, m.Reason)
 	for _, u := range m.Pages {
 		body += "    " + p.style(u.String(), dim) + "\n"
 	}
 	return head + "\n" + body
 }
 
-// note returns text after sign, in lines of the terminal's width.
-func (p printer) note(sign, color, text string) string {
+// formatNote returns text after sign, in lines of the terminal's width.
+func (p printer) formatNote(sign, color, text string) string {
 	body := p.paragraph(text, 2+utf8.RuneCountInString(sign)+1, func(int) string { return color })
 	return "  " + p.style(sign, color) + " " + body + "\n"
 }

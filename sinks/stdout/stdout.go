@@ -49,8 +49,8 @@ func New(c Config) (*Stdout, error) {
 	if c.Writer != nil {
 		w = c.Writer
 	}
-	s := &Stdout{w: w, turn: make(chan struct{}, 1)}
-	s.turn <- struct{}{}
+	s := &Stdout{w: w, writeToken: make(chan struct{}, 1)}
+	s.writeToken <- struct{}{}
 	tty := isTerminal(w)
 	if c.Format == FormatJSON || (c.Format == "" && !tty) {
 		s.encode = encodeJSON
@@ -64,9 +64,9 @@ func New(c Config) (*Stdout, error) {
 	s.encode = func(n pipeline.Notification) ([]byte, error) {
 		if p := p; tty { // the window may have changed
 			p.width = terminalWidth(w)
-			return p.print(n)
+			return p.format(n)
 		}
-		return p.print(n)
+		return p.format(n)
 	}
 	return s, nil
 }
@@ -97,13 +97,13 @@ func Register(r *registry.Registry, byDefault Config) {
 type Stdout struct {
 	w      io.Writer
 	encode func(pipeline.Notification) ([]byte, error)
-	// turn holds a token while no write is in progress.
-	turn chan struct{}
-	// torn says that the last write ended within a line; late is the ID of the
+	// writeToken holds a token while no write is in progress.
+	writeToken chan struct{}
+	// midLine says that the last write ended within a line; late is the ID of the
 	// notification that was written after its Deliver had given up. Both belong to the
 	// holder of the token.
-	torn bool
-	late string
+	midLine bool
+	lateID  string
 }
 
 var _ pipeline.Sink = (*Stdout)(nil)
@@ -137,12 +137,12 @@ func (s *Stdout) Deliver(ctx context.Context, n pipeline.Notification) error {
 		return err
 	}
 	select {
-	case <-s.turn:
+	case <-s.writeToken:
 	case <-ctx.Done():
 		return fmt.Errorf("the output is blocked: %w", ctx.Err())
 	}
-	if s.late == n.ID && n.ID != "" {
-		s.turn <- struct{}{}
+	if s.lateID == n.ID && n.ID != "" {
+		s.writeToken <- struct{}{}
 		return nil
 	}
 	done := make(chan error)
@@ -150,13 +150,13 @@ func (s *Stdout) Deliver(ctx context.Context, n pipeline.Notification) error {
 		err := s.write(b)
 		select {
 		case done <- err:
-			s.late = ""
+			s.lateID = ""
 		case <-ctx.Done():
-			if s.late = ""; err == nil {
-				s.late = n.ID
+			if s.lateID = ""; err == nil {
+				s.lateID = n.ID
 			}
 		}
-		s.turn <- struct{}{}
+		s.writeToken <- struct{}{}
 	}()
 	select {
 	case err := <-done:
@@ -168,12 +168,12 @@ func (s *Stdout) Deliver(ctx context.Context, n pipeline.Notification) error {
 
 // write begins a new line where the last write broke off.
 func (s *Stdout) write(b []byte) error {
-	if s.torn {
+	if s.midLine {
 		b = append([]byte("\n"), b...)
 	}
 	n, err := s.w.Write(b)
 	if n > 0 {
-		s.torn = b[min(n, len(b))-1] != '\n'
+		s.midLine = b[min(n, len(b))-1] != '\n'
 	}
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite

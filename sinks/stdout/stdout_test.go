@@ -70,7 +70,7 @@ func TestGolden(t *testing.T) {
 		"json.golden":  {Format: FormatJSON},
 	} {
 		var b bytes.Buffer
-		s := made(t, &b, o)
+		s := newSink(t, &b, o)
 		for _, n := range samples() {
 			if err := s.Deliver(t.Context(), n); err != nil {
 				t.Fatal(err)
@@ -96,7 +96,7 @@ func TestGolden(t *testing.T) {
 func TestNothingSteersTheTerminal(t *testing.T) {
 	for _, o := range []Config{{Format: FormatText}, {Format: FormatText, Color: ColorAlways}, {Format: FormatJSON}} {
 		var b bytes.Buffer
-		s := made(t, &b, o)
+		s := newSink(t, &b, o)
 		for _, n := range samples() {
 			if err := s.Deliver(t.Context(), n); err != nil {
 				t.Fatal(err)
@@ -122,7 +122,7 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 
 func TestJSONIsTheDocumentedBody(t *testing.T) {
 	var b bytes.Buffer
-	s := made(t, &b, Config{})
+	s := newSink(t, &b, Config{})
 	for _, n := range samples() {
 		if err := s.Deliver(t.Context(), n); err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestKeywordIsShown(t *testing.T) {
 		{Event: pipeline.Added, Keyword: "argus", Text: content, Snippet: content},
 		{Event: pipeline.Added, Keyword: "end", Text: content, Snippet: content},
 	}}
-	b, err := printer{color: true, location: time.UTC, width: 80}.print(n)
+	b, err := printer{color: true, location: time.UTC, width: 80}.format(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestWideKeywords(t *testing.T) {
 		{Event: pipeline.Added, Keyword: "利用規約の変更のお知らせ", Text: content, Snippet: content},
 		{Event: pipeline.Added, Keyword: "terms", Text: "lorem", Snippet: "lorem"},
 	}}
-	b, err := printer{location: time.UTC, width: 70}.print(n)
+	b, err := printer{location: time.UTC, width: 70}.format(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,21 +200,21 @@ func TestWideKeywords(t *testing.T) {
 	}
 }
 
-// stingy takes limit bytes of each write.
-type stingy struct {
+// shortWriter takes limit bytes of each write.
+type shortWriter struct {
 	bytes.Buffer
 	limit int
 }
 
-func (w *stingy) Write(b []byte) (int, error) {
+func (w *shortWriter) Write(b []byte) (int, error) {
 	n := min(len(b), w.limit)
 	w.Buffer.Write(b[:n])
 	return n, nil
 }
 
 func TestShortWriteIsAFailure(t *testing.T) {
-	w := &stingy{limit: 10}
-	s := made(t, w, Config{})
+	w := &shortWriter{limit: 10}
+	s := newSink(t, w, Config{})
 	n := pipeline.Notification{ID: "A", Diffs: []pipeline.Diff{}}
 	err := s.Deliver(t.Context(), n)
 	if class, _ := failure.ClassOf(err); !errors.Is(err, io.ErrShortWrite) || class != failure.ClassRetry {
@@ -231,21 +231,21 @@ func TestShortWriteIsAFailure(t *testing.T) {
 	}
 }
 
-// blocked takes nothing until it is opened.
-type blocked struct {
+// blockingWriter takes nothing until it is opened.
+type blockingWriter struct {
 	open chan struct{}
 	bytes.Buffer
 }
 
-func (w *blocked) Write(b []byte) (int, error) {
+func (w *blockingWriter) Write(b []byte) (int, error) {
 	<-w.open
 	return w.Buffer.Write(b)
 }
 
 func TestBlockedWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &blocked{open: make(chan struct{})}
-		s := made(t, w, Config{})
+		w := &blockingWriter{open: make(chan struct{})}
+		s := newSink(t, w, Config{})
 		a, b := pipeline.Notification{ID: "A"}, pipeline.Notification{ID: "B"}
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -274,7 +274,7 @@ func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var b bytes.Buffer
-	if err := made(t, &b, Config{}).Deliver(ctx, pipeline.Notification{ID: "A"}); !errors.Is(err, context.Canceled) || b.Len() > 0 {
+	if err := newSink(t, &b, Config{}).Deliver(ctx, pipeline.Notification{ID: "A"}); !errors.Is(err, context.Canceled) || b.Len() > 0 {
 		t.Errorf("got %v and %q, want context.Canceled and nothing", err, b.String())
 	}
 }
@@ -285,7 +285,7 @@ func TestFormatOfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := made(t, f, Config{}).Deliver(t.Context(), pipeline.Notification{ID: "A"}); err != nil {
+	if err := newSink(t, f, Config{}).Deliver(t.Context(), pipeline.Notification{ID: "A"}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(f.Name())
@@ -306,8 +306,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// made returns the sink of c that prints to w.
-func made(t testing.TB, w io.Writer, c Config) *Stdout {
+// newSink returns the sink of c that prints to w.
+func newSink(t testing.TB, w io.Writer, c Config) *Stdout {
 	t.Helper()
 	c.Writer = w
 	s, err := New(c)
@@ -349,7 +349,7 @@ func TestDigestIsPrintedAsOne(t *testing.T) {
 		},
 		Items: []pipeline.Item{{ID: "A", Diffs: 1}, {ID: "B", Diffs: 1}},
 	}
-	b, err := printer{location: time.UTC}.print(n)
+	b, err := printer{location: time.UTC}.format(n)
 	if err != nil {
 		t.Fatal(err)
 	}

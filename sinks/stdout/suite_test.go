@@ -13,8 +13,8 @@ import (
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
-// output is a writer that can be told to fail or to block.
-type output struct {
+// testOutput is a writer that can be told to fail or to block.
+type testOutput struct {
 	t *testing.T
 
 	mu    sync.Mutex
@@ -24,7 +24,7 @@ type output struct {
 	hold  chan struct{}
 }
 
-func (o *output) Write(b []byte) (int, error) {
+func (o *testOutput) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.hold != nil {
@@ -39,7 +39,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.lines.Write(b)
 }
 
-func (o *output) got() []pipelinetest.Arrived {
+func (o *testOutput) arrived() []pipelinetest.Arrived {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var all []pipelinetest.Arrived
@@ -59,14 +59,14 @@ func (o *output) got() []pipelinetest.Arrived {
 
 func TestConformance(t *testing.T) {
 	pipelinetest.TestSink(t, func(t *testing.T) pipelinetest.SinkFake {
-		o := &output{t: t}
+		o := &testOutput{t: t}
 		s, err := stdout.New(stdout.Config{Writer: o, Format: stdout.FormatJSON})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return pipelinetest.SinkFake{
 			Sink: s,
-			Got:  o.got,
+			Got:  o.arrived,
 			Hold: func() (<-chan struct{}, func()) {
 				o.began, o.hold = make(chan struct{}), make(chan struct{})
 				hold := o.hold
