@@ -71,18 +71,18 @@ func (s *Teams) Rate() (perSecond float64, burst int) { return 1, 4 }
 // follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Teams) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)
-	blocks := formatted(m)
-	if text, ok := s.template.RenderFor(ctx, n, render.Values(m, inert)); ok {
-		blocks = lines(render.Cut(text, maxTemplate, written))
+	blocks := formatBlocks(m)
+	if text, ok := s.template.RenderFor(ctx, n, render.Values(m, breakExpressions)); ok {
+		blocks = textBlocks(render.Cut(text, maxTemplate, encodedBlocksLen))
 	}
-	return outbound.Insist(ctx, s.endpoint.Posting(s.verdict), message(n.ID, m.URL, blocks), func() []byte {
-		return message(n.ID, m.URL, lines(inert(render.Cut(m.Plain(), maxPlain, render.Bytes))))
+	return outbound.Insist(ctx, s.endpoint.Posting(s.classify), encodeMessage(n.ID, m.URL, blocks), func() []byte {
+		return encodeMessage(n.ID, m.URL, textBlocks(breakExpressions(render.Cut(m.Plain(), maxPlain, render.Bytes))))
 	})
 }
 
-// verdict classifies the answer of the workflow. Only the status counts for success, since the
+// classify classifies the answer of the workflow. Only the status counts for success, since the
 // owner of the workflow chooses the body.
-func (s *Teams) verdict(a *outbound.Answer) error {
+func (s *Teams) classify(a *outbound.Answer) error {
 	err := a.Err()
 	if err == nil {
 		return nil
@@ -95,13 +95,13 @@ func (s *Teams) verdict(a *outbound.Answer) error {
 	}
 	said := outbound.Read[answer](a.Body)
 	switch code := said.Error.Code; {
-	case code == "WorkflowNotFound", code == notEnabled && strings.Contains(said.Error.Message, "'Deleted'"):
+	case code == "WorkflowNotFound", code == codeNotEnabled && strings.Contains(said.Error.Message, "'Deleted'"):
 		err = failure.Gone(err)
-	case code == notEnabled: // it may be turned on again
+	case code == codeNotEnabled: // it may be turned on again
 		err = a.Denied("the workflow is turned off")
 	}
 	return s.endpoint.Because(err, said.Error.Message)
 }
 
-// notEnabled is the code of a workflow that is turned off, or deleted.
-const notEnabled = "WorkflowTriggerIsNotEnabled"
+// codeNotEnabled is the code of a workflow that is turned off, or deleted.
+const codeNotEnabled = "WorkflowTriggerIsNotEnabled"

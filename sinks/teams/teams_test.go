@@ -16,7 +16,7 @@ import (
 	"github.com/vokter/vokter/test/chattest"
 )
 
-var accept = chattest.Answer(202, "")
+var acceptAnswer = chattest.Answer(202, "")
 
 func newSink(t *testing.T, rawURL string, how ...registry.Connection) pipeline.Sink {
 	t.Helper()
@@ -25,9 +25,9 @@ func newSink(t *testing.T, rawURL string, how ...registry.Connection) pipeline.S
 
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
-		Accept: accept,
+		Accept: acceptAnswer,
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			c, err := read(body)
+			c, err := readCard(body)
 			if err != nil {
 				return "", nil, err
 			}
@@ -45,8 +45,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// card is what Teams reads of a request.
-type card struct {
+// receivedCard is what Teams reads of a request.
+type receivedCard struct {
 	Type, Version string
 	Body          []struct {
 		Type, ID string
@@ -58,33 +58,33 @@ type card struct {
 	Actions []struct{ Type, Title, URL string }
 }
 
-// read returns the card in body. It is an error if Teams would not take it, or make more
+// readCard returns the card in body. It is an error if Teams would not take it, or make more
 // of it than text.
-func read(body []byte) (card, error) {
+func readCard(body []byte) (receivedCard, error) {
 	var m struct {
 		Type        string
 		Attachments []struct {
 			ContentType string
-			Content     card
+			Content     receivedCard
 		}
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return card{}, err
+		return receivedCard{}, err
 	}
 	if len(body) > 28<<10 || m.Type != "message" || len(m.Attachments) != 1 || m.Attachments[0].ContentType != "application/vnd.microsoft.card.adaptive" {
-		return card{}, fmt.Errorf("this is no message with a card, or one of %d bytes: %.200s", len(body), body)
+		return receivedCard{}, fmt.Errorf("this is no message with a card, or one of %d bytes: %.200s", len(body), body)
 	}
 	c := m.Attachments[0].Content
 	if c.Type != "AdaptiveCard" || c.Version != "1.4" || len(c.Body) == 0 {
-		return card{}, fmt.Errorf("this is no card: %.200s", body)
+		return receivedCard{}, fmt.Errorf("this is no card: %.200s", body)
 	}
 	for _, b := range c.Body {
 		if b.Type != "RichTextBlock" || len(b.Inlines) == 0 {
-			return card{}, fmt.Errorf("there is a %s with %d inlines", b.Type, len(b.Inlines))
+			return receivedCard{}, fmt.Errorf("there is a %s with %d inlines", b.Type, len(b.Inlines))
 		}
 		for _, i := range b.Inlines {
 			if i.Type != "TextRun" || i.Text == "" || strings.Contains(i.Text, "{{") || strings.Contains(i.Text, "${") {
-				return card{}, fmt.Errorf("there is a %s of %q", i.Type, i.Text)
+				return receivedCard{}, fmt.Errorf("there is a %s of %q", i.Type, i.Text)
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func read(body []byte) (card, error) {
 }
 
 // snippets are the texts of the blocks that begin with a sign.
-func (c card) snippets() (texts []string) {
+func (c receivedCard) snippets() (texts []string) {
 	for _, b := range c.Body {
 		first := b.Inlines[0].Text
 		if !strings.HasPrefix(first, "+ ") && !strings.HasPrefix(first, "- ") {
@@ -109,19 +109,19 @@ func (c card) snippets() (texts []string) {
 
 const path = "/workflows/0123456789abcdef/triggers/manual/paths/invoke?api-version=2016-06-01&sig=S1gnatureS1gnature"
 
-func local(t *testing.T, rawURL string) pipeline.Sink {
+func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	return newSink(t, rawURL+path)
 }
 
 // deliver returns what Teams reads.
-func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, card) {
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedCard) {
 	t.Helper()
-	r := chattest.NewReceiver(t, accept)
-	if err := local(t, r.URL).Deliver(t.Context(), n); err != nil {
+	r := chattest.NewReceiver(t, acceptAnswer)
+	if err := newLocalSink(t, r.URL).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	c, err := read(r.Got[0].Body)
+	c, err := readCard(r.Got[0].Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestManyRuns(t *testing.T) {
 
 func TestVerdicts(t *testing.T) {
 	const off = `{"error":{"code":"WorkflowTriggerIsNotEnabled","message":"Could not execute workflow 'x' trigger 'manual' with state '`
-	chattest.Verdicts(t, local,
+	chattest.Verdicts(t, newLocalSink,
 		chattest.Means(404, `{"error":{"code":"WorkflowNotFound","message":"The workflow 'x' could not be found."}}`, failure.ClassGone, "404 Not Found: The workflow 'x'", 0),
 		chattest.Means(400, off+`Deleted': trigger is not enabled."}}`, failure.ClassGone, "'Deleted'", 0),
 		chattest.Refuses(400, off+`Disabled': trigger is not enabled."}}`, "the workflow is turned off: answered 400 Bad Request: Could not"),
@@ -198,8 +198,8 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
-	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"error":{"code":"x","message":"no"}}`), accept, local)
-	if c, err := read(plain); err != nil || len(c.Body) < 3 || len(plain) > 8000 {
+	_, plain := chattest.GivesWay(t, chattest.Answer(400, `{"error":{"code":"x","message":"no"}}`), acceptAnswer, newLocalSink)
+	if c, err := readCard(plain); err != nil || len(c.Body) < 3 || len(plain) > 8000 {
 		t.Errorf("%v: got %s", err, plain)
 	}
 }
@@ -210,7 +210,7 @@ func TestTemplate(t *testing.T) {
 		strings.Repeat("x\n\n", 5000):                  "",
 		"{{range .diffs}}{{trunc 30 .keyword}}{{end}}": "out of stockstockzeusboom{\u200b{DATE(1)}} $\u200b{x}|",
 	} {
-		r := chattest.NewReceiver(t, accept)
+		r := chattest.NewReceiver(t, acceptAnswer)
 		s, err := teams.New(teams.Config{WebhookURL: registry.NewSecret(r.URL), Template: registry.Template(source), Connection: chattest.Local})
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestTemplate(t *testing.T) {
 		if err := s.Deliver(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		c, err := read(r.Got[0].Body)
+		c, err := readCard(r.Got[0].Body)
 		if err != nil {
 			t.Fatal(err)
 		}
