@@ -16,18 +16,18 @@ const (
 )
 
 // budget keeps the text within Telegram's limit. A line costs a sign, two line ends and blanks.
-var budget = render.Budget{Total: maxText - 64, Lines: 20, LineCost: 8, Length: length}
+var budget = render.Budget{Total: maxText - 64, Lines: 20, LineCost: 8, Length: escapedLen}
 
-// length returns an upper limit of the length of s after inert.
-func length(s string) int { return render.UTF16(s) + special.Count(s) }
+// escapedLen returns an upper limit of the length of s after inert.
+func escapedLen(s string) int { return render.UTF16(s) + specialChars.Count(s) }
 
-// special are the characters with which Telegram may make a link.
-var special = render.Chars("@#$./")
+// specialChars are the characters with which Telegram may make a link.
+var specialChars = render.Chars("@#$./")
 
-// inert adds an invisible character to mentions, commands, hashtags and addresses, so that
+// breakLinks adds an invisible character to mentions, commands, hashtags and addresses, so that
 // Telegram makes no links of them.
-func inert(s string) string {
-	return render.EscapeChars(s, special, func(b *strings.Builder, before rune, char byte, after rune) {
+func breakLinks(s string) string {
+	return render.EscapeChars(s, specialChars, func(b *strings.Builder, before rune, char byte, after rune) {
 		b.WriteByte(char)
 		switch {
 		case !render.Joins(before, after):
@@ -46,20 +46,20 @@ type entity struct {
 	URL    string `json:"url,omitempty"`
 }
 
-// writer writes a text with entities.
-type writer struct {
+// entityWriter writes a text with entities.
+type entityWriter struct {
 	text     strings.Builder
 	size     int
 	entities []entity
 }
 
-func (w *writer) put(s string) {
+func (w *entityWriter) writeText(s string) {
 	w.text.WriteString(s)
 	w.size += render.UTF16(s)
 }
 
-// style adds the entity e around the text that write writes.
-func (w *writer) style(e entity, write func()) {
+// writeEntity adds the entity e around the text that write writes.
+func (w *entityWriter) writeEntity(e entity, write func()) {
 	e.Offset = w.size
 	at := len(w.entities)
 	w.entities = append(w.entities, e) // the outer one comes first
@@ -69,52 +69,52 @@ func (w *writer) style(e entity, write func()) {
 	}
 }
 
-// formatted returns m as text with entities.
-func formatted(m render.Message) (string, []entity) {
-	w := &writer{}
-	w.style(entity{Type: "bold"}, func() { w.put(inert(m.Headline)) })
+// formatMessage returns m as text with entities.
+func formatMessage(m render.Message) (string, []entity) {
+	w := &entityWriter{}
+	w.writeEntity(entity{Type: "bold"}, func() { w.writeText(breakLinks(m.Headline)) })
 	if m.Title != "" {
-		w.put("\n")
+		w.writeText("\n")
 		if m.URL != "" {
-			w.style(entity{Type: "text_link", URL: m.URL}, func() { w.put(inert(m.Title)) })
+			w.writeEntity(entity{Type: "text_link", URL: m.URL}, func() { w.writeText(breakLinks(m.Title)) })
 		} else {
-			w.put(inert(m.Title))
+			w.writeText(breakLinks(m.Title))
 		}
 	}
 	if m.Reason != "" {
-		w.put("\n\n" + inert(m.Reason))
+		w.writeText("\n\n" + breakLinks(m.Reason))
 	}
 	for _, l := range m.Lines {
-		w.put("\n\n" + inert(l.Head()) + "\n")
-		w.style(entity{Type: "blockquote"}, func() { w.snippet(l) })
+		w.writeText("\n\n" + breakLinks(l.Head()) + "\n")
+		w.writeEntity(entity{Type: "blockquote"}, func() { w.writeSnippet(l) })
 	}
 	for i, page := range m.Pages {
 		if i == 0 {
-			w.put("\n")
+			w.writeText("\n")
 		}
-		w.put("\n" + inert(page.String()))
+		w.writeText("\n" + breakLinks(page.String()))
 	}
 	if left := m.Left(); left != "" {
-		w.put("\n\n" + left)
+		w.writeText("\n\n" + left)
 	}
 	if m.Link != "" {
-		w.put("\n\n")
-		w.style(entity{Type: "text_link", URL: m.Link}, func() { w.put("What changed") })
+		w.writeText("\n\n")
+		w.writeEntity(entity{Type: "text_link", URL: m.Link}, func() { w.writeText("What changed") })
 	}
 	return w.text.String(), w.entities[:min(len(w.entities), maxEntities)]
 }
 
-// snippet writes the snippet of l, with the keyword bold and removed text struck through.
-func (w *writer) snippet(l render.Line) {
+// writeSnippet writes the snippet of l, with the keyword bold and removed text struck through.
+func (w *entityWriter) writeSnippet(l render.Line) {
 	for _, s := range render.Looks(l) {
-		write := func() { w.put(inert(s.Text)) }
+		write := func() { w.writeText(breakLinks(s.Text)) }
 		if s.Bold {
 			bold := write
-			write = func() { w.style(entity{Type: "bold"}, bold) }
+			write = func() { w.writeEntity(entity{Type: "bold"}, bold) }
 		}
 		if s.Struck {
 			struck := write
-			write = func() { w.style(entity{Type: "strikethrough"}, struck) }
+			write = func() { w.writeEntity(entity{Type: "strikethrough"}, struck) }
 		}
 		write()
 	}

@@ -60,8 +60,8 @@ type Config struct {
 }
 
 var (
-	tokens = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
-	chats  = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]*)$`)
+	tokenPattern = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
+	chatPattern  = regexp.MustCompile(`^(-?[0-9]{1,20}|@[A-Za-z][A-Za-z0-9_]*)$`)
 )
 
 // New returns the sink of c, or all mistakes in c as joined *pipeline.FieldErrors.
@@ -71,10 +71,10 @@ func New(c Config) (*Telegram, error) {
 	switch {
 	case token == "":
 		bad.Addf("token", "a token is required; @BotFather gives one")
-	case !tokens.MatchString(token):
+	case !tokenPattern.MatchString(token):
 		bad.Addf("token", "this is not the token of a bot, which is a number, a colon, and letters and digits")
 	}
-	if !chats.MatchString(c.ChatID) {
+	if !chatPattern.MatchString(c.ChatID) {
 		bad.Addf("chat_id", "write the number of a chat, such as \"-1001234567890\", or @ and the name of a public one")
 	}
 	if c.MessageThreadID < 0 {
@@ -88,12 +88,14 @@ func New(c Config) (*Telegram, error) {
 	}
 	_, secret, _ := strings.Cut(token, ":")
 	return &Telegram{
-		endpoint: outbound.NewEndpoint(method(u, token), sender, token, secret), chat: c.ChatID, thread: c.MessageThreadID, template: text,
+		endpoint: outbound.NewEndpoint(sendMessageURL(u, token), sender, token, secret), chat: c.ChatID, thread: c.MessageThreadID, template: text,
 	}, nil
 }
 
-// method returns the URL of sendMessage, the only method that is called.
-func method(api *url.URL, token string) *url.URL { return api.JoinPath("bot"+token, "sendMessage") }
+// sendMessageURL returns the URL of sendMessage, the only method that is called.
+func sendMessageURL(api *url.URL, token string) *url.URL {
+	return api.JoinPath("bot"+token, "sendMessage")
+}
 
 // Register registers the kind of sink "telegram" with r. Its sinks share connections.
 func Register(r *registry.Registry) {
@@ -123,27 +125,27 @@ func (s *Telegram) Rate() (perSecond float64, burst int) {
 // redirects, and reads no more than 128 KB of the answer.
 func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)
-	rich, entities := formatted(m)
-	if text, ok := s.template.RenderFor(ctx, n, render.Values(m, inert)); ok {
+	rich, entities := formatMessage(m)
+	if text, ok := s.template.RenderFor(ctx, n, render.Values(m, breakLinks)); ok {
 		rich, entities = render.Cut(text, maxText, render.UTF16), nil
 	}
-	return outbound.Insist(ctx, s.endpoint.Posting(s.verdict), s.message(rich, entities), func() []byte {
-		return s.message(inert(render.Cut(m.Plain(), maxPlain, length)), nil)
+	return outbound.Insist(ctx, s.endpoint.Posting(s.classify), s.encodeMessage(rich, entities), func() []byte {
+		return s.encodeMessage(breakLinks(render.Cut(m.Plain(), maxPlain, escapedLen)), nil)
 	})
 }
 
-// message returns the body of a request.
-func (s *Telegram) message(text string, entities []entity) []byte {
+// encodeMessage returns the body of a request.
+func (s *Telegram) encodeMessage(text string, entities []entity) []byte {
 	return outbound.JSON(struct {
-		Chat     string   `json:"chat_id"`
-		Thread   int64    `json:"message_thread_id,omitempty"`
-		Text     string   `json:"text"`
-		Entities []entity `json:"entities,omitempty"`
-		Preview  preview  `json:"link_preview_options"`
-	}{s.chat, s.thread, text, entities, preview{Disabled: true}})
+		Chat     string      `json:"chat_id"`
+		Thread   int64       `json:"message_thread_id,omitempty"`
+		Text     string      `json:"text"`
+		Entities []entity    `json:"entities,omitempty"`
+		Preview  linkPreview `json:"link_preview_options"`
+	}{s.chat, s.thread, text, entities, linkPreview{Disabled: true}})
 }
 
-type preview struct {
+type linkPreview struct {
 	Disabled bool `json:"is_disabled"`
 }
 
@@ -161,8 +163,8 @@ type answer struct {
 	} `json:"parameters"`
 }
 
-// verdict reads what Telegram answered: the message, or what is wrong.
-func (s *Telegram) verdict(a *outbound.Answer) error {
+// classify reads what Telegram answered: the message, or what is wrong.
+func (s *Telegram) classify(a *outbound.Answer) error {
 	said := outbound.Read[answer](a.Body)
 	err := a.Err()
 	switch {
@@ -183,7 +185,7 @@ func (s *Telegram) verdict(a *outbound.Answer) error {
 		err = outbound.Limit(err, a, said.Parameters.RetryAfter)
 	case code == http.StatusUnauthorized:
 		err = a.Denied(outbound.TokenRefused)
-	case code == http.StatusForbidden, code == http.StatusBadRequest && forbidden(said.Description):
+	case code == http.StatusForbidden, code == http.StatusBadRequest && isForbidden(said.Description):
 		err = a.Denied("the bot may not write to the chat")
 	case code == http.StatusBadRequest && strings.Contains(said.Description, "chat not found"):
 		err = failure.Gone(err)
@@ -193,8 +195,8 @@ func (s *Telegram) verdict(a *outbound.Answer) error {
 	return s.endpoint.Because(err, strings.TrimPrefix(reason, ": "))
 }
 
-// forbidden reports whether a description says that the bot may not write to the chat.
-func forbidden(description string) bool {
+// isForbidden reports whether a description says that the bot may not write to the chat.
+func isForbidden(description string) bool {
 	for _, words := range []string{"not enough rights", "have no rights", "CHAT_WRITE_FORBIDDEN"} {
 		if strings.Contains(description, words) {
 			return true

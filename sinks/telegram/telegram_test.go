@@ -18,22 +18,22 @@ import (
 	"github.com/vokter/vokter/test/chattest"
 )
 
-var accept = chattest.Answer(200, `{"ok":true,"result":{"message_id":42,"date":1767323045,"chat":{"id":-100,"type":"supergroup"},"text":"x"}}`)
+var acceptAnswer = chattest.Answer(200, `{"ok":true,"result":{"message_id":42,"date":1767323045,"chat":{"id":-100,"type":"supergroup"},"text":"x"}}`)
 
 func TestConformance(t *testing.T) {
 	f := pipelinetest.HTTPSinkFeatures{
-		Accept: accept,
+		Accept: acceptAnswer,
 		Imposters: []http.HandlerFunc{
 			chattest.Answer(204, ""), chattest.Answer(200, ""), chattest.Answer(200, "{}"), chattest.Answer(200, `{"ok":true}`),
 			chattest.Answer(200, `{"ok":false,"result":{"message_id":1}}`), chattest.Answer(200, `{"ok":false,"error_code":400,"description":"x"}`),
 			chattest.Answer(200, `{"ok":true,"result":true}`), chattest.Answer(200, "<html>welcome</html>"),
 		},
 		Decode: func(_ http.Header, body []byte) (string, []string, error) {
-			m, err := read(body)
+			m, err := readMessage(body)
 			if err != nil {
 				return "", nil, err
 			}
-			quotes := check(t, m, "https://example.com/")
+			quotes := checkMessage(t, m, "https://example.com/")
 			if len(quotes) == 0 {
 				quotes = []string{""} // an empty one is no entity
 			}
@@ -47,8 +47,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// received is what Telegram reads of a request.
-type received struct {
+// receivedMessage is what Telegram reads of a request.
+type receivedMessage struct {
 	ChatID    string `json:"chat_id"`
 	Thread    int64  `json:"message_thread_id"`
 	Text      string
@@ -62,25 +62,25 @@ type received struct {
 	} `json:"link_preview_options"`
 }
 
-func read(body []byte) (received, error) {
-	var m received
+func readMessage(body []byte) (receivedMessage, error) {
+	var m receivedMessage
 	err := json.Unmarshal(body, &m)
 	return m, err
 }
 
-// found is what Telegram makes links of by itself: mentions, hashtags, cashtags, commands,
+// linkPattern is what Telegram makes links of by itself: mentions, hashtags, cashtags, commands,
 // addresses.
-var found = regexp.MustCompile(`[@#$]\pL|(^|[^\pL\d_/])/[\pL\d_]|://[\pL\d]|[\pL\d]\.\pL`)
+var linkPattern = regexp.MustCompile(`[@#$]\pL|(^|[^\pL\d_/])/[\pL\d_]|://[\pL\d]|[\pL\d]\.\pL`)
 
-// check returns the quotes of a message. It fails the test where Telegram would refuse it,
+// checkMessage returns the quotes of a message. It fails the test where Telegram would refuse it,
 // or make more of it than its entities say; the only link is to url.
-func check(t *testing.T, m received, url string) (quotes []string) {
+func checkMessage(t *testing.T, m receivedMessage, url string) (quotes []string) {
 	t.Helper()
 	text := utf16.Encode([]rune(m.Text))
 	if m.ParseMode != nil || !m.Preview.Disabled || len(text) > 4096 || len(text) == 0 || len(m.Entities) > 100 {
 		t.Errorf("%d characters, %d entities, parse mode %v, preview off %v", len(text), len(m.Entities), m.ParseMode, m.Preview.Disabled)
 	}
-	if links := found.FindAllString(m.Text, -1); links != nil {
+	if links := linkPattern.FindAllString(m.Text, -1); links != nil {
 		t.Errorf("there are %q in %.200q", links, m.Text)
 	}
 	for _, e := range m.Entities {
@@ -105,23 +105,23 @@ func check(t *testing.T, m received, url string) (quotes []string) {
 
 const page = "https://shop.example/item_(1)?a=b&c=*d*"
 
-func config(rawURL string) telegram.Config {
+func localConfig(rawURL string) telegram.Config {
 	return telegram.Config{Token: registry.NewSecret("123456:ABC-DEF1234ghIkl"), ChatID: "-100", MessageThreadID: 7, APIURL: rawURL}
 }
 
-func local(t *testing.T, rawURL string) pipeline.Sink {
+func newLocalSink(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
-	return chattest.Build(t, telegram.New, config(rawURL))
+	return chattest.Build(t, telegram.New, localConfig(rawURL))
 }
 
 // deliver returns what Telegram reads.
-func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, received) {
+func deliver(t *testing.T, n pipeline.Notification) (chattest.Caught, receivedMessage) {
 	t.Helper()
-	r := chattest.NewReceiver(t, accept)
-	if err := local(t, r.URL+"/proxy/").Deliver(t.Context(), n); err != nil {
+	r := chattest.NewReceiver(t, acceptAnswer)
+	if err := newLocalSink(t, r.URL+"/proxy/").Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestGolden(t *testing.T) {
 		if name != "changes" {
 			url = n.URL
 		}
-		check(t, m, url)
+		checkMessage(t, m, url)
 		chattest.Golden(t, name, got.Body)
 	}
 }
@@ -169,7 +169,7 @@ func TestLinksAcrossStyles(t *testing.T) {
 		n := chattest.Notification()
 		n.Diffs = []pipeline.Diff{{Event: pipeline.Removed, Keyword: "see", Text: changed, Snippet: snippet}}
 		_, m := deliver(t, n)
-		if quotes := check(t, m, page); len(quotes) != 1 || quotes[0] != snippet {
+		if quotes := checkMessage(t, m, page); len(quotes) != 1 || quotes[0] != snippet {
 			t.Errorf("got %q, want %q", quotes, snippet)
 		}
 	}
@@ -177,13 +177,13 @@ func TestLinksAcrossStyles(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	_, m := deliver(t, chattest.Long())
-	if quotes := check(t, m, page); len(quotes) < 5 || !strings.Contains(m.Text, "more") {
+	if quotes := checkMessage(t, m, page); len(quotes) < 5 || !strings.Contains(m.Text, "more") {
 		t.Errorf("%d differences are shown: %s", len(quotes), m.Text)
 	}
 }
 
 func TestVerdicts(t *testing.T) {
-	chattest.Verdicts(t, local,
+	chattest.Verdicts(t, newLocalSink,
 		chattest.Means(429, `{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 35","parameters":{"retry_after":35}}`, failure.ClassLimited, "429 Too Many Requests: retry after 35", 35*time.Second),
 		chattest.Means(200, `{"ok":false,"error_code":429,"description":"Too Many Requests","parameters":{"retry_after":3}}`, failure.ClassLimited, "answered 200", 3*time.Second),
 		chattest.Refuses(403, `{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}`, "403 Forbidden: bot was blocked"),
@@ -200,40 +200,40 @@ func TestVerdicts(t *testing.T) {
 	)
 }
 
-func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, accept, local) }
+func TestBreaksOff(t *testing.T) { chattest.BreaksOff(t, acceptAnswer, newLocalSink) }
 
 func TestRefusedLayoutGivesWayToPlainText(t *testing.T) {
 	refuse := chattest.Answer(400, `{"ok":false,"error_code":400,"description":"Bad Request: can't parse entities"}`)
-	_, plain := chattest.GivesWay(t, refuse, accept, local)
-	m, err := read(plain)
+	_, plain := chattest.GivesWay(t, refuse, acceptAnswer, newLocalSink)
+	m, err := readMessage(plain)
 	if err != nil || len(m.Entities) > 0 {
 		t.Errorf("got %s", plain)
 	}
-	check(t, m, "")
+	checkMessage(t, m, "")
 }
 
 func TestTemplate(t *testing.T) {
-	r := chattest.NewReceiver(t, accept)
-	c := config(r.URL)
+	r := chattest.NewReceiver(t, acceptAnswer)
+	c := localConfig(r.URL)
 	c.Template = registry.Template("*Look:* {{.title}} {{.url}} {{range .diffs}}{{.keyword}} {{.snippet}}{{end}}")
 	n := chattest.Notification()
 	n.Diffs = n.Diffs[3:4]
 	if err := chattest.Build(t, telegram.New, c).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
-	m, err := read(r.Got[0].Body)
+	m, err := readMessage(r.Got[0].Body)
 	text, ok := strings.CutPrefix(m.Text, "*Look:* Zeus & Co [*sale*] https://shop.example/item_%281%29?a=b&c=*d* boom ")
 	if err != nil || !ok || len(m.Entities) > 0 {
 		t.Errorf("got %s", r.Got[0].Body)
 	}
-	if links := found.FindAllString(text, -1); links != nil {
+	if links := linkPattern.FindAllString(text, -1); links != nil {
 		t.Errorf("there are %q in %q", links, text)
 	}
 }
 
 func TestRate(t *testing.T) {
 	for chat, want := range map[string]float64{"5": 1, "-5": 20.0 / 60, "@news": 20.0 / 60} {
-		c := config("https://example.com")
+		c := localConfig("https://example.com")
 		c.ChatID = chat
 		if got, burst, ok := registry.RateOf(chattest.Build(t, telegram.New, c)); !ok || got != want || burst != 3 {
 			t.Errorf("%s: got %v and %d, want %v", chat, got, burst, want)
@@ -254,12 +254,12 @@ func TestConfig(t *testing.T) {
 		{"message_thread_id", func(c *telegram.Config) { c.MessageThreadID = -1 }},
 		{"api_url", func(c *telegram.Config) { c.APIURL = "api.telegram.org" }},
 	} {
-		c := config("")
+		c := localConfig("")
 		tt.alter(&c)
 		_, err := telegram.New(c)
 		chattest.Refused(t, err, tt.field, "SECRET")
 	}
-	if _, err := telegram.New(config("")); err != nil {
+	if _, err := telegram.New(localConfig("")); err != nil {
 		t.Errorf("the default api_url gives %v", err)
 	}
 	var r registry.Registry
