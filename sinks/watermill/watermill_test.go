@@ -22,8 +22,8 @@ import (
 
 const topic = "alerts"
 
-// receiver takes what is published, and acknowledges it unless it is held.
-type receiver struct {
+// testReceiver takes what is published, and acknowledges it unless it is held.
+type testReceiver struct {
 	message.Publisher
 
 	mu     sync.Mutex
@@ -37,18 +37,18 @@ type hold struct{ began, released chan struct{} }
 
 // newReceiver starts a receiver at a Pub/Sub of Watermill in this process, whose publisher
 // waits until what it publishes is acknowledged.
-func newReceiver(t testing.TB) *receiver {
+func newReceiver(t testing.TB) *testReceiver {
 	t.Helper()
 	pubsub := gochannel.NewGoChannel(gochannel.Config{BlockPublishUntilSubscriberAck: true}, watermill.NopLogger{})
 	messages, err := pubsub.Subscribe(context.Background(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &receiver{Publisher: pubsub, held: make(chan hold, 1)}
+	r := &testReceiver{Publisher: pubsub, held: make(chan hold, 1)}
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		for m := range messages {
-			r.take(m)
+			r.receive(m)
 		}
 	})
 	t.Cleanup(func() {
@@ -60,7 +60,7 @@ func newReceiver(t testing.TB) *receiver {
 	return r
 }
 
-func (r *receiver) take(m *message.Message) {
+func (r *testReceiver) receive(m *message.Message) {
 	select {
 	case h := <-r.held:
 		close(h.began)
@@ -74,7 +74,7 @@ func (r *receiver) take(m *message.Message) {
 }
 
 // Publish fails if it was told to.
-func (r *receiver) Publish(topic string, messages ...*message.Message) error {
+func (r *testReceiver) Publish(topic string, messages ...*message.Message) error {
 	r.mu.Lock()
 	failed := r.failed
 	r.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *receiver) Publish(topic string, messages ...*message.Message) error {
 	return r.Publisher.Publish(topic, messages...)
 }
 
-func (r *receiver) fail(err error) {
+func (r *testReceiver) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed = err
@@ -94,7 +94,7 @@ func TestConformance(t *testing.T) {
 	pipelinetest.TestSink(t, func(t *testing.T) pipelinetest.SinkFake {
 		r := newReceiver(t)
 		return pipelinetest.SinkFake{
-			Sink: made(t, r),
+			Sink: newSink(t, r),
 			Got: func() []pipelinetest.Arrived {
 				r.mu.Lock()
 				defer r.mu.Unlock()
@@ -131,7 +131,7 @@ func TestConformance(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	r := newReceiver(t)
 	n := pipeline.Notification{ID: "N", Type: pipeline.NotificationType, URL: "https://example.com/", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	if err := made(t, r).Deliver(t.Context(), n); err != nil {
+	if err := newSink(t, r).Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
@@ -149,8 +149,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// made returns the sink that publishes with p.
-func made(t testing.TB, p message.Publisher) *sink.Sink {
+// newSink returns the sink that publishes with p.
+func newSink(t testing.TB, p message.Publisher) *sink.Sink {
 	t.Helper()
 	s, err := sink.New(sink.Config{Publisher: p, Topic: topic})
 	if err != nil {
@@ -166,7 +166,7 @@ func TestWhatItNeeds(t *testing.T) {
 			t.Errorf("%+v: got %v and %v, want what is missing", c, s, err)
 		}
 	}
-	err := made(t, r).Deliver(t.Context(), pipeline.Notification{})
+	err := newSink(t, r).Deliver(t.Context(), pipeline.Notification{})
 	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 		t.Errorf("without an ID: got %v, want a permanent error", err)
 	}
@@ -179,7 +179,7 @@ func BenchmarkDeliver(b *testing.B) {
 		ID: "N", Type: pipeline.NotificationType, URL: "https://example.com/", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "Argus' wakeful", Snippet: "... Argus' wakeful alertness ..."}},
 	}
-	s, r := made(b, newReceiver(b)), newReceiver(b)
+	s, r := newSink(b, newReceiver(b)), newReceiver(b)
 	e, err := flow.CloudEvent(n)
 	if err != nil {
 		b.Fatal(err)
