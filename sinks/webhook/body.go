@@ -27,8 +27,8 @@ const (
 )
 
 const (
-	mediaJSON  = "application/json"
-	mediaEvent = "application/cloudevents+json"
+	mediaJSON       = "application/json"
+	mediaCloudEvent = "application/cloudevents+json"
 )
 
 // encode returns the body of n, and the headers that belong to it.
@@ -45,7 +45,7 @@ func (w *Webhook) encode(ctx context.Context, n pipeline.Notification) ([]byte, 
 	}
 	h := http.Header{"Content-Type": {mediaJSON}}
 	if w.format == FormatCloudEvents {
-		return encodeEvent(n, w.mode, h)
+		return encodeCloudEvent(n, w.mode, h)
 	}
 	if n.Type == pipeline.NotificationTypeChange {
 		return n.Record, h, nil
@@ -102,8 +102,8 @@ func encodeV1(n pipeline.Notification) ([]byte, error) {
 // kilobytes. Only the subject, which is optional and is also in the data, can be longer.
 const maxAttribute = 4 << 10
 
-// encodeEvent returns n as a CloudEvent.
-func encodeEvent(n pipeline.Notification, mode string, h http.Header) ([]byte, http.Header, error) {
+// encodeCloudEvent returns n as a CloudEvent.
+func encodeCloudEvent(n pipeline.Notification, mode string, h http.Header) ([]byte, http.Header, error) {
 	m, err := flow.CloudEvent(n)
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +122,7 @@ func encodeEvent(n pipeline.Notification, mode string, h http.Header) ([]byte, h
 		}
 		return m.Body, h, nil
 	}
-	h.Set("Content-Type", mediaEvent)
+	h.Set("Content-Type", mediaCloudEvent)
 	attributes["datacontenttype"] = mediaJSON
 	b, err := encodeJSON(attributes)
 	if err != nil {

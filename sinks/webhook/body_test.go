@@ -32,7 +32,7 @@ func TestV1(t *testing.T) {
 			`{"action":"deleted","keyword":"zeus","snippet":"... Zeus sent \"Hermes\" & others ..."}]}`},
 		{timeout, `{"status":"timeout","url":"https://example.com/","diffs":[]}`},
 	} {
-		got := catch(t, sample().Time, tt.n, Config{Format: FormatV1, Secret: registry.NewSecret("secret")})
+		got := catchRequest(t, sample().Time, tt.n, Config{Format: FormatV1, Secret: registry.NewSecret("secret")})
 		if string(got.body) != tt.want || got.header.Get("Content-Type") != "application/json" {
 			t.Errorf("got %s %s\nwant %s", got.header.Get("Content-Type"), got.body, tt.want)
 		}
@@ -47,7 +47,7 @@ func TestCloudEvents(t *testing.T) {
 	health := pipeline.Notification{Status: "offline", ID: "H", Type: pipeline.NotificationTypeHealth, Time: sample().Time, Health: &pipeline.Health{Event: pipeline.HealthOffline}}
 	for name, n := range map[string]pipeline.Notification{"sample": sample(), "hostile": hostile, "health": health} {
 		for mode, encoding := range map[string]binding.Encoding{ModeStructured: binding.EncodingStructured, ModeBinary: binding.EncodingBinary} {
-			got := catch(t, time.Now(), n, Config{Format: FormatCloudEvents, Mode: mode, Secret: registry.NewSecret("secret")})
+			got := catchRequest(t, time.Now(), n, Config{Format: FormatCloudEvents, Mode: mode, Secret: registry.NewSecret("secret")})
 			m := cehttp.NewMessage(got.header, io.NopCloser(strings.NewReader(string(got.body))))
 			if m.ReadEncoding() != encoding {
 				t.Errorf("%s, %s: read as %v", name, mode, m.ReadEncoding())
@@ -77,7 +77,7 @@ func TestCloudEvents(t *testing.T) {
 			if err := json.Unmarshal(e.Data(), &data); err != nil || data.ID != n.ID || data.URL != n.URL || len(data.Diffs) != len(n.Diffs) || data.Diffs == nil {
 				t.Errorf("%s, %s: data %s, %v", name, mode, e.Data(), err)
 			}
-			if err := verify(t, "secret", got); err != nil {
+			if err := verifySignature(t, "secret", got); err != nil {
 				t.Errorf("%s, %s: %v", name, mode, err)
 			}
 			checkAttributes(t, got.header)
@@ -124,8 +124,8 @@ func TestPercentEncode(t *testing.T) {
 
 // TestBinaryHasTheDocumentedBody compares the two.
 func TestBinaryHasTheDocumentedBody(t *testing.T) {
-	a := catch(t, sample().Time, sample(), Config{})
-	b := catch(t, sample().Time, sample(), Config{Format: FormatCloudEvents, Mode: ModeBinary})
+	a := catchRequest(t, sample().Time, sample(), Config{})
+	b := catchRequest(t, sample().Time, sample(), Config{Format: FormatCloudEvents, Mode: ModeBinary})
 	if !reflect.DeepEqual(a.body, b.body) {
 		t.Errorf("got %s\nwant %s", b.body, a.body)
 	}
@@ -134,7 +134,7 @@ func TestBinaryHasTheDocumentedBody(t *testing.T) {
 func TestLongSubjectIsLeftOut(t *testing.T) {
 	n := sample()
 	n.URL = "https://example.com/" + strings.Repeat("x", maxAttribute)
-	got := catch(t, n.Time, n, Config{Format: FormatCloudEvents, Mode: ModeBinary})
+	got := catchRequest(t, n.Time, n, Config{Format: FormatCloudEvents, Mode: ModeBinary})
 	if got.header.Get("ce-subject") != "" || !strings.Contains(string(got.body), n.URL) {
 		t.Errorf("got %v", got.header)
 	}

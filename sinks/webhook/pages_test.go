@@ -32,8 +32,8 @@ var secrets = map[string]string{
 	"GOOGLE_CHAT_URL": "https://chat.googleapis.com/v1/spaces/AAAA/messages?key=0123abcd&token=0123abcd",
 }
 
-// blocks are the configuration and the body on a page.
-var blocks = regexp.MustCompile("(?s)```yaml\n(.*?)```.*```(?:json|text)\n(.*?)```")
+// pageBlocks are the configuration and the body on a page.
+var pageBlocks = regexp.MustCompile("(?s)```yaml\n(.*?)```.*```(?:json|text)\n(.*?)```")
 
 // request is what a receiver got.
 type request struct {
@@ -93,7 +93,7 @@ func testPage(t *testing.T, name, schema string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := blocks.FindSubmatchIndex(page)
+	parts := pageBlocks.FindSubmatchIndex(page)
 	if parts == nil {
 		t.Fatal("the page has no configuration, or no body")
 	}
@@ -106,7 +106,7 @@ func testPage(t *testing.T, name, schema string) {
 
 	to := newProvider(t)
 	var made webhook.Config
-	sink, host := sinkOf(t, name, page[parts[2]:parts[3]], to, &made)
+	sink, host := newSinkFrom(t, name, page[parts[2]:parts[3]], to, &made)
 	for what, n := range samples() {
 		to.status, to.got = made.SuccessStatus[0], nil
 		if err := sink.Deliver(t.Context(), n); err != nil || len(to.got) != 1 {
@@ -116,7 +116,7 @@ func testPage(t *testing.T, name, schema string) {
 		if got.host != host || strings.Contains(name, "opsgenie") && got.auth != "GenieKey 0123abcd-key" {
 			t.Errorf("%s: sent to %s, signed in with %q", what, got.host, got.auth)
 		}
-		body, err := decoded(got)
+		body, err := decodeBody(got)
 		if err != nil {
 			t.Fatalf("%s: %v in %s", what, err, got.body)
 		}
@@ -124,7 +124,7 @@ func testPage(t *testing.T, name, schema string) {
 			t.Errorf("%s: %v\n%s", what, err, got.body)
 		}
 		if what == "changes" {
-			compare(t, file, page, parts[4], parts[5], shown(t, got))
+			comparePage(t, file, page, parts[4], parts[5], formatBody(t, got))
 		}
 		// What the receiver does not call a success is none.
 		to.status = http.StatusAccepted
@@ -137,8 +137,8 @@ func testPage(t *testing.T, name, schema string) {
 	}
 }
 
-// sinkOf returns the sink of a configuration, which reaches to, and the host that it names.
-func sinkOf(t *testing.T, name string, text []byte, to *provider, made *webhook.Config) (s pipeline.Sink, host string) {
+// newSinkFrom returns the sink of a configuration, which reaches to, and the host that it names.
+func newSinkFrom(t *testing.T, name string, text []byte, to *provider, made *webhook.Config) (s pipeline.Sink, host string) {
 	t.Helper()
 	var kinds registry.Registry
 	registry.AddSink(&kinds, "webhook", func(c webhook.Config, _ registry.Env) (*webhook.Webhook, error) {
@@ -173,8 +173,8 @@ func samples() map[string]pipeline.Notification {
 	return all
 }
 
-// decoded is the body of a request as JSON, or the values of a form.
-func decoded(r request) (any, error) {
+// decodeBody is the body of a request as JSON, or the values of a form.
+func decodeBody(r request) (any, error) {
 	if r.contentType != "application/x-www-form-urlencoded" {
 		if r.contentType != "application/json" {
 			return nil, fmt.Errorf("the content type is %q", r.contentType)
@@ -189,8 +189,8 @@ func decoded(r request) (any, error) {
 	return fields, err
 }
 
-// shown is the body of a request as a page shows it.
-func shown(t *testing.T, r request) []byte {
+// formatBody is the body of a request as a page shows it.
+func formatBody(t *testing.T, r request) []byte {
 	t.Helper()
 	if r.contentType != "application/json" {
 		return append(r.body, '\n')
@@ -203,8 +203,8 @@ func shown(t *testing.T, r request) []byte {
 	return b.Bytes()
 }
 
-// compare compares what stands in a page from begin to end.
-func compare(t *testing.T, file string, page []byte, begin, end int, want []byte) {
+// comparePage compares what stands in a page from begin to end.
+func comparePage(t *testing.T, file string, page []byte, begin, end int, want []byte) {
 	t.Helper()
 	if chattest.Updating() {
 		page = slices.Concat(page[:begin], want, page[end:])

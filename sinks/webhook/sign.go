@@ -52,46 +52,46 @@ func signatures(keys []key, id string, at time.Time, body []byte) string {
 	return strings.Join(list, " ")
 }
 
-// verification is the body by which a receiver is asked to prove itself.
-type verification struct {
+// verificationRequest is the body by which a receiver is asked to prove itself.
+type verificationRequest struct {
 	Type      string `json:"type"`
 	Challenge string `json:"challenge"`
 }
 
-// prove asks the receiver to confirm that it wants notifications. It does not ask if the receiver
+// ensureVerified asks the receiver to confirm that it wants notifications. It does not ask if the receiver
 // has confirmed in this process, or if the note of the document, which an earlier process may have
 // written, says so. Its errors are retried, unless the receiver is gone or must not be reached.
-func (w *Webhook) prove(ctx context.Context) error {
-	attempt, proof := pipeline.AttemptFrom(ctx), w.proof()
+func (w *Webhook) ensureVerified(ctx context.Context) error {
+	attempt, proof := pipeline.AttemptFrom(ctx), w.verificationNote()
 	if attempt.Note() == proof {
-		w.proved.Store(true)
+		w.verified.Store(true)
 		return nil
 	}
-	if !w.proved.Load() {
-		if err := w.challenge(ctx); err != nil {
+	if !w.verified.Load() {
+		if err := w.sendChallenge(ctx); err != nil {
 			return fmt.Errorf("the receiver did not prove itself: %w", err)
 		}
-		w.proved.Store(true)
+		w.verified.Store(true)
 	}
 	attempt.SetNote(proof)
 	return nil
 }
 
-// proof is the note of a receiver that proved itself. It depends on the URL: a new URL has to be
+// verificationNote is the note of a receiver that proved itself. It depends on the URL: a new URL has to be
 // proved again.
-func (w *Webhook) proof() string {
+func (w *Webhook) verificationNote() string {
 	sum := sha256.Sum256([]byte(w.url.String()))
 	return "verified " + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// challenge sends a challenge, and expects it back.
-func (w *Webhook) challenge(ctx context.Context) error {
+// sendChallenge sends a challenge, and expects it back.
+func (w *Webhook) sendChallenge(ctx context.Context) error {
 	challenge := rand.Text()
-	body, err := encodeJSON(verification{"verification", challenge})
+	body, err := encodeJSON(verificationRequest{"verification", challenge})
 	if err != nil {
 		return err
 	}
-	asking := w.post
+	asking := w.sender
 	asking.BodyDecides = true
 	answer, err := w.send(ctx, asking, "verification_"+challenge, http.Header{"Content-Type": {mediaJSON}}, body)
 	switch {
@@ -105,14 +105,14 @@ func (w *Webhook) challenge(ctx context.Context) error {
 		return failure.RetryAfter(err, after) // the question was refused, not the notification
 	}
 	if err == nil {
-		err = echoes(answer.Body, challenge)
+		err = checkChallenge(answer.Body, challenge)
 	}
 	return err
 }
 
-// echoes returns nil if the body of an answer is the challenge alone. A body with more of the
+// checkChallenge returns nil if the body of an answer is the challenge alone. A body with more of the
 // request may come from a server that echoes every request.
-func echoes(body []byte, challenge string) error {
+func checkChallenge(body []byte, challenge string) error {
 	text := strings.TrimSpace(string(body))
 	var said map[string]any
 	switch err := json.Unmarshal(body, &said); {

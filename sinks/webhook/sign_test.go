@@ -26,36 +26,36 @@ import (
 	"github.com/vokter/vokter/test/chattest"
 )
 
-// caught is what a receiver got.
-type caught struct {
+// caughtRequest is what a receiver got.
+type caughtRequest struct {
 	header http.Header
 	body   []byte
 	method string
 }
 
-// catch delivers n with the webhook of c, whose URL is its own, and returns the request.
-func catch(t *testing.T, now time.Time, n pipeline.Notification, c Config) caught {
+// catchRequest delivers n with the webhook of c, whose URL is its own, and returns the request.
+func catchRequest(t *testing.T, now time.Time, n pipeline.Notification, c Config) caughtRequest {
 	t.Helper()
-	var got caught
+	var got caughtRequest
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Errorf("reading the request: %v", err)
 		}
-		got = caught{r.Header, body, r.Method}
+		got = caughtRequest{r.Header, body, r.Method}
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer server.Close()
-	w := made(t, server.URL, c)
-	w.post.Now = func() time.Time { return now }
+	w := newSink(t, server.URL, c)
+	w.sender.Now = func() time.Time { return now }
 	if err := w.Deliver(t.Context(), n); err != nil {
 		t.Fatal(err)
 	}
 	return got
 }
 
-// made returns the webhook of c to a server on this machine.
-func made(t testing.TB, rawURL string, c Config) *Webhook {
+// newSink returns the webhook of c to a server on this machine.
+func newSink(t testing.TB, rawURL string, c Config) *Webhook {
 	t.Helper()
 	c.URL, c.Allow = registry.NewSecret(rawURL), []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	w, err := New(c)
@@ -83,7 +83,7 @@ func TestBody(t *testing.T) {
 		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Client: "default",
 	}
 	for name, n := range map[string]pipeline.Notification{"ok": sample(), "timeout": timeout} {
-		got := catch(t, time.Now(), n, Config{})
+		got := catchRequest(t, time.Now(), n, Config{})
 		file := filepath.Join("testdata", name+".golden")
 		if chattest.Updating() {
 			if err := os.WriteFile(file, append(got.body, '\n'), 0o644); err != nil {
@@ -112,19 +112,19 @@ func TestSignatureIsVerifiedByAnother(t *testing.T) {
 	encoded := "whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of 24 characters"))
 	unpadded := strings.TrimRight("whsec_"+base64.StdEncoding.EncodeToString([]byte("another of 25 characters!!")), "=")
 	for _, secret := range []string{encoded, unpadded, "any other text"} {
-		got := catch(t, time.Now(), sample(), Config{Secret: registry.NewSecret(secret)})
-		if err := verify(t, secret, got); err != nil {
+		got := catchRequest(t, time.Now(), sample(), Config{Secret: registry.NewSecret(secret)})
+		if err := verifySignature(t, secret, got); err != nil {
 			t.Errorf("%q: %v", secret, err)
 		}
 		got.body[3] ^= 1
-		if err := verify(t, secret, got); err == nil {
+		if err := verifySignature(t, secret, got); err == nil {
 			t.Errorf("%q: a changed body is verified", secret)
 		}
 	}
 }
 
-// verify checks a request with the module of those who wrote the standard.
-func verify(t *testing.T, secret string, c caught) error {
+// verifySignature checks a request with the module of those who wrote the standard.
+func verifySignature(t *testing.T, secret string, c caughtRequest) error {
 	t.Helper()
 	v, err := standardwebhooks.NewWebhookRaw([]byte(secret))
 	if encoded, ok := strings.CutPrefix(secret, "whsec_"); ok {
@@ -140,21 +140,21 @@ func verify(t *testing.T, secret string, c caught) error {
 }
 
 func TestRotation(t *testing.T) {
-	got := catch(t, time.Now(), sample(), Config{Secret: registry.NewSecret("the new secret"), OldSecret: registry.NewSecret("the old secret")})
+	got := catchRequest(t, time.Now(), sample(), Config{Secret: registry.NewSecret("the new secret"), OldSecret: registry.NewSecret("the old secret")})
 	for _, secret := range []string{"the new secret", "the old secret"} {
-		if err := verify(t, secret, got); err != nil {
+		if err := verifySignature(t, secret, got); err != nil {
 			t.Errorf("%q: %v", secret, err)
 		}
 	}
-	if err := verify(t, "a third secret", got); err == nil {
+	if err := verifySignature(t, "a third secret", got); err == nil {
 		t.Error("an unknown secret is verified")
 	}
 }
 
 func TestEachAttemptHasItsOwnSignature(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	a := catch(t, at, sample(), Config{Secret: registry.NewSecret("secret")})
-	b := catch(t, at.Add(time.Minute), sample(), Config{Secret: registry.NewSecret("secret")})
+	a := catchRequest(t, at, sample(), Config{Secret: registry.NewSecret("secret")})
+	b := catchRequest(t, at.Add(time.Minute), sample(), Config{Secret: registry.NewSecret("secret")})
 	for name, same := range map[string]bool{"webhook-id": true, "webhook-timestamp": false, "webhook-signature": false} {
 		if got := a.header.Get(name) == b.header.Get(name); got != same {
 			t.Errorf("%s: the same on both attempts: %v, want %v", name, got, same)
@@ -171,7 +171,7 @@ func TestEachAttemptHasItsOwnSignature(t *testing.T) {
 func TestDeliverWithoutDiffsIsNotNull(t *testing.T) {
 	n := sample()
 	n.Diffs = nil
-	if got := catch(t, time.Now(), n, Config{}); !strings.Contains(string(got.body), `"diffs":[]`) {
+	if got := catchRequest(t, time.Now(), n, Config{}); !strings.Contains(string(got.body), `"diffs":[]`) {
 		t.Errorf("got %s", got.body)
 	}
 }
@@ -180,15 +180,15 @@ func TestIDWithoutDot(t *testing.T) {
 	for _, id := range []string{"", "a.b", "a\r\nX-Injected: b", "ä"} {
 		n := sample()
 		n.ID = id
-		err := made(t, "https://example.com/", Config{}).Deliver(context.Background(), n)
+		err := newSink(t, "https://example.com/", Config{}).Deliver(context.Background(), n)
 		if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 			t.Errorf("ID %q: got %v, want a permanent error", id, err)
 		}
 	}
 }
 
-// prover is a receiver that answers challenges as answer says.
-type prover struct {
+// verifiableServer is a receiver that answers challenges as answer says.
+type verifiableServer struct {
 	t      *testing.T
 	answer func(w http.ResponseWriter, challenge string, body []byte)
 
@@ -196,15 +196,15 @@ type prover struct {
 	log []string // "verification" or the ID of what came
 }
 
-func (p *prover) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *verifiableServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		p.t.Error(err)
 	}
-	if err := verify(p.t, "secret", caught{r.Header, body, r.Method}); err != nil {
+	if err := verifySignature(p.t, "secret", caughtRequest{r.Header, body, r.Method}); err != nil {
 		p.t.Error(err)
 	}
-	var v verification
+	var v verificationRequest
 	if err := json.Unmarshal(body, &v); err != nil {
 		p.t.Error(err)
 	}
@@ -221,39 +221,39 @@ func (p *prover) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.answer(w, v.Challenge, body)
 }
 
-func (p *prover) got() []string {
+func (p *verifiableServer) got() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.log)
 }
 
-func (p *prover) serve(t *testing.T) (rawURL string, verified func(rawURL string) *Webhook) {
+func (p *verifiableServer) start(t *testing.T) (rawURL string, verified func(rawURL string) *Webhook) {
 	p.t = t
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	return server.URL, func(rawURL string) *Webhook {
-		return made(t, rawURL, Config{
+		return newSink(t, rawURL, Config{
 			Secret: registry.NewSecret("secret"), Verify: true, IdempotencyKey: true, Headers: map[string]registry.Secret{"X-Key": registry.NewSecret("k")},
 		})
 	}
 }
 
-// noted is an Attempt with a note.
-type noted struct {
+// notedAttempt is an Attempt with a note.
+type notedAttempt struct {
 	pipeline.Attempt
 	note string
 	set  int
 }
 
-func (n *noted) Note() string        { return n.note }
-func (n *noted) SetNote(note string) { n.note = note; n.set++ }
+func (n *notedAttempt) Note() string        { return n.note }
+func (n *notedAttempt) SetNote(note string) { n.note = note; n.set++ }
 
-func plainly(w http.ResponseWriter, challenge string, _ []byte) { fmt.Fprintln(w, challenge) }
+func answerChallenge(w http.ResponseWriter, challenge string, _ []byte) { fmt.Fprintln(w, challenge) }
 
 func TestVerify(t *testing.T) {
-	p := &prover{answer: plainly}
-	rawURL, made := p.serve(t)
-	w, a := made(rawURL), &noted{}
+	p := &verifiableServer{answer: answerChallenge}
+	rawURL, made := p.start(t)
+	w, a := made(rawURL), &notedAttempt{}
 	ctx := pipeline.WithAttempt(t.Context(), a)
 	deliver := func(w *Webhook, id string) {
 		t.Helper()
@@ -316,9 +316,9 @@ func TestUnproved(t *testing.T) {
 		"a redirect":         {status(302), failure.ClassRetry, 90 * time.Second, "redirects are not followed"},
 		"a reset":            {func(http.ResponseWriter, string, []byte) { panic(http.ErrAbortHandler) }, failure.ClassRetry, 0, "no answer"},
 	} {
-		p := &prover{answer: tt.answer}
-		rawURL, made := p.serve(t)
-		a := &noted{}
+		p := &verifiableServer{answer: tt.answer}
+		rawURL, made := p.start(t)
+		a := &notedAttempt{}
 		w := made(rawURL)
 		err := w.Deliver(pipeline.WithAttempt(t.Context(), a), sample())
 		class, after := failure.ClassOf(err)
@@ -345,8 +345,8 @@ func TestUnproved(t *testing.T) {
 
 func TestCancelledVerification(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := &prover{answer: func(http.ResponseWriter, string, []byte) { cancel(); panic(http.ErrAbortHandler) }}
-	rawURL, made := p.serve(t)
+	p := &verifiableServer{answer: func(http.ResponseWriter, string, []byte) { cancel(); panic(http.ErrAbortHandler) }}
+	rawURL, made := p.start(t)
 	if err := made(rawURL).Deliver(ctx, sample()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)
 	}

@@ -24,10 +24,10 @@ import (
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
-// decodes reads what was sent in a format: the ID in the body, if it has one, and the texts.
-type decodes func(body []byte) (id string, texts []string, err error)
+// decodeFunc reads what was sent in a format: the ID in the body, if it has one, and the texts.
+type decodeFunc func(body []byte) (id string, texts []string, err error)
 
-func documented(body []byte) (string, []string, error) {
+func decodeDocumented(body []byte) (string, []string, error) {
 	var n pipeline.Notification
 	err := json.Unmarshal(body, &n)
 	var texts []string
@@ -37,7 +37,7 @@ func documented(body []byte) (string, []string, error) {
 	return n.ID, texts, err
 }
 
-func v1(body []byte) (string, []string, error) {
+func decodeV1(body []byte) (string, []string, error) {
 	var b struct{ Diffs []struct{ Snippet string } }
 	err := json.Unmarshal(body, &b)
 	var texts []string
@@ -47,7 +47,7 @@ func v1(body []byte) (string, []string, error) {
 	return "", texts, err
 }
 
-func structured(body []byte) (string, []string, error) {
+func decodeStructured(body []byte) (string, []string, error) {
 	var e struct {
 		ID   string
 		Data json.RawMessage
@@ -55,7 +55,7 @@ func structured(body []byte) (string, []string, error) {
 	if err := json.Unmarshal(body, &e); err != nil {
 		return "", nil, err
 	}
-	id, texts, err := documented(e.Data)
+	id, texts, err := decodeDocumented(e.Data)
 	if id != e.ID {
 		err = fmt.Errorf("the event is %q, its data %q", e.ID, id)
 	}
@@ -64,13 +64,13 @@ func structured(body []byte) (string, []string, error) {
 
 func TestConformance(t *testing.T) {
 	for name, tt := range map[string]struct {
-		decode decodes
+		decode decodeFunc
 		c      webhook.Config
 	}{
-		"documented": {documented, webhook.Config{}},
-		"v1":         {v1, webhook.Config{Format: webhook.FormatV1, Headers: map[string]registry.Secret{"X-Api-Key": registry.NewSecret("an API key")}}},
-		"structured": {structured, webhook.Config{Format: webhook.FormatCloudEvents}},
-		"binary":     {documented, webhook.Config{Format: webhook.FormatCloudEvents, Mode: webhook.ModeBinary}},
+		"documented": {decodeDocumented, webhook.Config{}},
+		"v1":         {decodeV1, webhook.Config{Format: webhook.FormatV1, Headers: map[string]registry.Secret{"X-Api-Key": registry.NewSecret("an API key")}}},
+		"structured": {decodeStructured, webhook.Config{Format: webhook.FormatCloudEvents}},
+		"binary":     {decodeDocumented, webhook.Config{Format: webhook.FormatCloudEvents, Mode: webhook.ModeBinary}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := pipelinetest.HTTPSinkFeatures{
@@ -98,8 +98,8 @@ func TestConformance(t *testing.T) {
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// page is a page that changes with every check.
-func page(t *testing.T) string {
+// newChangingPage is a page that changes with every check.
+func newChangingPage(t *testing.T) string {
 	var checks atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/html")
@@ -109,9 +109,9 @@ func page(t *testing.T) string {
 	return server.URL
 }
 
-// watch runs a Router that watches a page, with w as its sink "hook" and another for health
+// watchPage runs a Router that watches a page, with w as its sink "hook" and another for health
 // events, until done returns. It returns the receiver of hook as it is listed then.
-func watch(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- pipeline.Health, done func()) inspect.Receiver {
+func watchPage(t *testing.T, pageURL, dir string, w *webhook.Webhook, health chan<- pipeline.Health, done func()) inspect.Receiver {
 	t.Helper()
 	every := time.Millisecond
 	r, err := vokter.New(vokter.Config{
@@ -152,7 +152,7 @@ func TestRedirectToMetadataService(t *testing.T) {
 	defer server.Close()
 	health := make(chan pipeline.Health, 10)
 	var told pipeline.Health
-	rc := watch(t, page(t), "", hook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
+	rc := watchPage(t, newChangingPage(t), "", newWebhook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
 	const want = "answered 302 Found, to http://169.254.169.254; redirects are not followed"
 	if rc.State != inspect.StateFailing || rc.Reason != want || rc.Pending == 0 {
 		t.Errorf("got %+v, want it failing: %s", rc, want)
@@ -171,7 +171,7 @@ func TestCertificateErrorIsReportedAtOnce(t *testing.T) {
 	defer server.Close()
 	health := make(chan pipeline.Health, 10)
 	var told pipeline.Health
-	watch(t, page(t), "", hook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
+	watchPage(t, newChangingPage(t), "", newWebhook(t, server.URL, webhook.Config{}), health, func() { told = <-health })
 	if told.Event != pipeline.HealthReceiverFailing || told.Count != 1 || !strings.Contains(told.Reason, "certificate") {
 		t.Errorf("told %+v, want the first failure", told)
 	}
@@ -205,9 +205,9 @@ func TestSignatureThroughDelivery(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	w := hook(t, server.URL, webhook.Config{Secret: registry.NewSecret(newSecret), OldSecret: registry.NewSecret(oldSecret)})
+	w := newWebhook(t, server.URL, webhook.Config{Secret: registry.NewSecret(newSecret), OldSecret: registry.NewSecret(oldSecret)})
 	var err error
-	watch(t, page(t), "", w, make(chan pipeline.Health, 10), func() { err = <-arrived })
+	watchPage(t, newChangingPage(t), "", w, make(chan pipeline.Health, 10), func() { err = <-arrived })
 	if err != nil {
 		t.Error(err)
 	}
@@ -228,11 +228,11 @@ func TestProofOutlivesTheProcess(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	dir, url := t.TempDir(), page(t)
+	dir, url := t.TempDir(), newChangingPage(t)
 	run := func(first string) {
 		t.Helper()
-		w := hook(t, server.URL, webhook.Config{Verify: true})
-		watch(t, url, dir, w, make(chan pipeline.Health, 10), func() {
+		w := newWebhook(t, server.URL, webhook.Config{Verify: true})
+		watchPage(t, url, dir, w, make(chan pipeline.Health, 10), func() {
 			// The second notification is sent once it is stored what became of the first.
 			for _, want := range []string{first, "notification", "notification"} {
 				if got := <-arrived; got != want {
@@ -248,8 +248,8 @@ func TestProofOutlivesTheProcess(t *testing.T) {
 	run("notification")
 }
 
-// hook returns the webhook of c to a server on this machine.
-func hook(t *testing.T, rawURL string, c webhook.Config) *webhook.Webhook {
+// newWebhook returns the webhook of c to a server on this machine.
+func newWebhook(t *testing.T, rawURL string, c webhook.Config) *webhook.Webhook {
 	t.Helper()
 	c.URL, c.Allow = registry.NewSecret(rawURL), []netip.Prefix{loopback}
 	w, err := webhook.New(c)

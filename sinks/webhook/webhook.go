@@ -117,17 +117,17 @@ type Config struct {
 func New(c Config) (*Webhook, error) {
 	var bad outbound.Mistakes
 	w := &Webhook{
-		format: cmp.Or(c.Format, FormatDocumented), mode: c.Mode, bearer: c.Bearer.Reveal(), success: c.SuccessStatus,
+		format: cmp.Or(c.Format, FormatDocumented), mode: c.Mode, bearer: c.Bearer.Reveal(), successStatus: c.SuccessStatus,
 		idempotent: c.IdempotencyKey, verify: c.Verify, headers: make(http.Header),
 	}
-	w.post = bad.Sender(c.Connection)
-	w.post.Now = time.Now
+	w.sender = bad.Sender(c.Connection)
+	w.sender.Now = time.Now
 	if w.url = bad.URL("url", c.URL, "https://example.com/hook"); w.url != nil {
-		w.post.Secrets.AddURL(w.url)
+		w.sender.Secrets.AddURL(w.url)
 	}
-	w.takeKeys(c, &bad)
-	w.takeHeaders(c, &bad)
-	w.takeBody(c, &bad)
+	w.setKeys(c, &bad)
+	w.setHeaders(c, &bad)
+	w.setBody(c, &bad)
 	if err := bad.Err(); err != nil {
 		return nil, err
 	}
@@ -148,13 +148,13 @@ type Webhook struct {
 	// format is one of the Format constants, mode one of the Mode constants or empty.
 	format, mode string
 	// body takes the place of format where it is not zero.
-	body        render.Body
-	contentType string
-	success     []int // statuses; none: all 2xx
-	idempotent  bool
-	verify      bool
-	proved      atomic.Bool // the receiver did, in this process
-	post        outbound.Sender
+	body          render.Body
+	contentType   string
+	successStatus []int // statuses; none: all 2xx
+	idempotent    bool
+	verify        bool
+	verified      atomic.Bool // the receiver did, in this process
+	sender        outbound.Sender
 }
 
 var _ pipeline.ChangeSink = (*Webhook)(nil)
@@ -183,15 +183,15 @@ func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 		return err
 	}
 	if w.verify {
-		if err := w.prove(ctx); err != nil {
+		if err := w.ensureVerified(ctx); err != nil {
 			return err
 		}
 	}
-	answer, err := w.send(ctx, w.post, n.ID, h, body)
+	answer, err := w.send(ctx, w.sender, n.ID, h, body)
 	if err != nil {
 		return err
 	}
-	if err := answer.Err(); err != nil || len(w.success) == 0 || slices.Contains(w.success, answer.Status) {
+	if err := answer.Err(); err != nil || len(w.successStatus) == 0 || slices.Contains(w.successStatus, answer.Status) {
 		return err
 	}
 	return fmt.Errorf("answered %d, which is not in success_status: the receiver did not take it", answer.Status)
@@ -200,7 +200,7 @@ func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 // send posts body by sender with h, which is that of body alone, under id.
 func (w *Webhook) send(ctx context.Context, sender outbound.Sender, id string, h http.Header, body []byte) (*outbound.Answer, error) {
 	maps.Copy(h, w.headers)
-	at := w.post.Now()
+	at := w.sender.Now()
 	h.Set("webhook-id", id)
 	h.Set("webhook-timestamp", strconv.FormatInt(at.Unix(), 10))
 	if len(w.keys) > 0 {
@@ -210,18 +210,18 @@ func (w *Webhook) send(ctx context.Context, sender outbound.Sender, id string, h
 		h.Set("Authorization", "Bearer "+w.bearer)
 	}
 	if w.idempotent {
-		h.Set("Idempotency-Key", quoted(id))
+		h.Set("Idempotency-Key", quoteID(id))
 	}
 	return sender.Do(ctx, http.MethodPost, w.url, h, body)
 }
 
-// quoted returns id as the value of Idempotency-Key: a string in quotes.
-func quoted(id string) string {
+// quoteID returns id as the value of Idempotency-Key: a string in quotes.
+func quoteID(id string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 }
 
-// takeKeys parses the secrets that sign.
-func (w *Webhook) takeKeys(c Config, bad *outbound.Mistakes) {
+// setKeys parses the secrets that sign.
+func (w *Webhook) setKeys(c Config, bad *outbound.Mistakes) {
 	for _, s := range []struct {
 		field  string
 		secret registry.Secret
@@ -235,12 +235,12 @@ func (w *Webhook) takeKeys(c Config, bad *outbound.Mistakes) {
 			continue
 		}
 		w.keys = append(w.keys, k)
-		w.post.Secrets.Add(s.secret.Reveal())
+		w.sender.Secrets.Add(s.secret.Reveal())
 	}
 }
 
-// takeBody checks the settings of the body and of the answers that mean success.
-func (w *Webhook) takeBody(c Config, bad *outbound.Mistakes) {
+// setBody checks the settings of the body and of the answers that mean success.
+func (w *Webhook) setBody(c Config, bad *outbound.Mistakes) {
 	formats, modes := []string{FormatDocumented, FormatV1, FormatCloudEvents}, []string{ModeStructured, ModeBinary}
 	switch {
 	case !slices.Contains(formats, w.format):
@@ -274,8 +274,8 @@ func (w *Webhook) takeBody(c Config, bad *outbound.Mistakes) {
 	w.body = body
 }
 
-// ours maps the headers that the sink sets itself to the hint in the error.
-var ours = map[string]string{
+// reservedHeaders maps the headers that the sink sets itself to the hint in the error.
+var reservedHeaders = map[string]string{
 	"Content-Type":      "it follows from format, or write content_type beside body",
 	"User-Agent":        "it names this program",
 	"Webhook-Id":        "it names the notification",
@@ -285,8 +285,8 @@ var ours = map[string]string{
 	"X-Idempotency-Key": "write idempotency_key: true, which sends Idempotency-Key",
 }
 
-// ofHTTP are the headers that belong to a connection; HTTP itself sets them.
-var ofHTTP = []string{
+// connectionHeaders are the headers that belong to a connection; HTTP itself sets them.
+var connectionHeaders = []string{
 	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
@@ -297,9 +297,9 @@ func checkHeader(name, value string) error {
 	switch {
 	case !httpguts.ValidHeaderFieldName(name):
 		return errors.New(`this is not the name of a header; use letters, digits and "-"`)
-	case ours[canonical] != "":
-		return fmt.Errorf("this header cannot be given: %s", ours[canonical])
-	case slices.Contains(ofHTTP, canonical):
+	case reservedHeaders[canonical] != "":
+		return fmt.Errorf("this header cannot be given: %s", reservedHeaders[canonical])
+	case slices.Contains(connectionHeaders, canonical):
 		return errors.New("this header cannot be given: it belongs to the connection")
 	case strings.HasPrefix(canonical, "Ce-"):
 		return errors.New("this header cannot be given: those that begin with ce- are attributes of a CloudEvent")
@@ -325,8 +325,8 @@ func checkValue(value string) error {
 	return nil
 }
 
-// takeHeaders checks the headers and the credentials of c.
-func (w *Webhook) takeHeaders(c Config, bad *outbound.Mistakes) {
+// setHeaders checks the headers and the credentials of c.
+func (w *Webhook) setHeaders(c Config, bad *outbound.Mistakes) {
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		value := c.Headers[name].Reveal()
 		field := "headers." + name
@@ -339,14 +339,14 @@ func (w *Webhook) takeHeaders(c Config, bad *outbound.Mistakes) {
 			continue
 		}
 		w.headers.Set(name, value)
-		w.post.Secrets.Add(value)
+		w.sender.Secrets.Add(value)
 	}
 	if w.bearer != "" {
 		if err := checkBearer(w.bearer); err != nil {
 			bad.Add("bearer", err)
 			return
 		}
-		w.post.Secrets.Add(w.bearer)
+		w.sender.Secrets.Add(w.bearer)
 	}
 	w.checkAuthorization(bad)
 }

@@ -92,14 +92,14 @@ func TestRegister(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.(*Webhook).post.Client.Transport != b.(*Webhook).post.Client.Transport {
+	if a.(*Webhook).sender.Client.Transport != b.(*Webhook).sender.Client.Transport {
 		t.Error("two webhooks do not share their connections")
 	}
 	c, err := build(decode(good), registry.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.(*Webhook).post.Client.Transport == c.(*Webhook).post.Client.Transport {
+	if a.(*Webhook).sender.Client.Transport == c.(*Webhook).sender.Client.Transport {
 		t.Error("webhooks that may reach different networks share their connections")
 	}
 	bad := good
@@ -114,7 +114,7 @@ func TestRegister(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	got := catch(t, sample().Time, sample(), Config{Headers: map[string]registry.Secret{"x-api-key": registry.NewSecret("k3y"), "Accept": registry.NewSecret("a, b\tc")}, Bearer: registry.NewSecret("t0ken=="), IdempotencyKey: true})
+	got := catchRequest(t, sample().Time, sample(), Config{Headers: map[string]registry.Secret{"x-api-key": registry.NewSecret("k3y"), "Accept": registry.NewSecret("a, b\tc")}, Bearer: registry.NewSecret("t0ken=="), IdempotencyKey: true})
 	for name, want := range map[string]string{
 		"X-Api-Key": "k3y", "Accept": "a, b\tc", "Authorization": "Bearer t0ken==", "Idempotency-Key": `"` + sample().ID + `"`,
 		"Content-Type": mediaJSON, "Webhook-Id": sample().ID,
@@ -123,7 +123,7 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, v, want)
 		}
 	}
-	if got := quoted(`a"b\c`); got != `"a\"b\\c"` {
+	if got := quoteID(`a"b\c`); got != `"a\"b\\c"` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -188,7 +188,7 @@ func TestValuesAreNoPartOfErrors(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	}))
 	defer server.Close()
-	w := made(t, server.URL, Config{Headers: map[string]registry.Secret{"X-Key": registry.NewSecret("S3CRETKEY")}, Bearer: registry.NewSecret("S3CRETTOKEN")})
+	w := newSink(t, server.URL, Config{Headers: map[string]registry.Secret{"X-Key": registry.NewSecret("S3CRETKEY")}, Bearer: registry.NewSecret("S3CRETTOKEN")})
 	if err := w.Deliver(t.Context(), sample()); err == nil || strings.Contains(err.Error(), "S3CRET") {
 		t.Errorf("got %v", err)
 	}
@@ -206,7 +206,7 @@ func TestIdempotencyKeyRepeats(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 		}))
 		defer server.Close()
-		w := made(t, server.URL, Config{IdempotencyKey: key})
+		w := newSink(t, server.URL, Config{IdempotencyKey: key})
 		if err := w.Deliver(t.Context(), sample()); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func BenchmarkDeliver(b *testing.B) {
 				w.WriteHeader(http.StatusNoContent)
 			}))
 			defer server.Close()
-			w := made(b, server.URL, c)
+			w := newSink(b, server.URL, c)
 			n := sample()
 			client := &http.Client{Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()
