@@ -101,7 +101,7 @@ func (s *socksServer) serve(c net.Conn) error {
 	return err
 }
 
-// resolveTestName is what the resolver of these tests knows.
+// resolveTestName returns the addresses of name that the resolver of these tests knows.
 func resolveTestName(name string) []string {
 	return map[string][]string{
 		"public.example": {"93.184.216.34"}, "private.example": {"10.0.0.1"}, "mixed.example": {"93.184.216.34", "10.0.0.1"},

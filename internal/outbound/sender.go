@@ -27,8 +27,8 @@ const UserAgent = "vokter (+https://github.com/vokter/vokter)"
 // six bytes each fits.
 const maxAnswer = 128 << 10
 
-// Timeouts for reading the body of an answer, so that an endless body does not block an
-// attempt: if the body decides, and if the status does.
+// Timeouts for reading the body of an answer, so that an endless body does not block an attempt:
+// bodyReadTimeout if the body decides, bodyDrainTimeout if the status does.
 const (
 	bodyReadTimeout  = 15 * time.Second
 	bodyDrainTimeout = time.Second
