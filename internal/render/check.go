@@ -14,7 +14,7 @@ import (
 
 // Limits of a template. maxNodes limits the work between two iterations, and maxValue the
 // values in it. So it is enough that each iteration checks whether the execution must end; see
-// rewrite.
+// instrument.
 const (
 	maxNodes     = 10_000 // including called templates, once for each call
 	maxLoopDepth = 2      // loops within one another: the differences of the items of a digest
@@ -207,7 +207,7 @@ func isPlainFormat(format string) bool {
 	return true
 }
 
-// openAction is an action that needs an {{end}}.
+// openAction is an action that needs an {{end}}, and its line.
 type openAction struct {
 	text string
 	line int

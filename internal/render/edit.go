@@ -10,14 +10,15 @@ import (
 // maxLooks is the largest number of spans of a line about an edit, after Looks has joined them.
 const maxLooks = 7
 
-// countedLine is one edit in a list of diffs.
+// countedLine is a line of a Message, made of one or more diffs.
 type countedLine struct {
 	line  Line
 	diffs int // how many of the diffs it is
 }
 
-// editLine returns the edit at the beginning of diffs, which have no keyword. If removed text and the
-// added text in its place both fit into a line, it is the whole edit, else the first diff of it.
+// editLine returns the line for the edit at the beginning of diffs, which have no keyword. If removed
+// text and the added text in its place both fit into a line, it is the whole edit, else the first diff of
+// it.
 func editLine(diffs []pipeline.Diff, r rows, b Budget) countedLine {
 	if beginsReplacement(diffs) {
 		if spans := replacementSpans(diffs[0], diffs[1], r, b); spans != nil {
@@ -45,8 +46,8 @@ func splitSnippet(d pipeline.Diff) (snippet string, from, to int) {
 	return snippet, from, from + len(changed)
 }
 
-// replacementSpans returns the spans of one line: the row, the removed text, the added text and the text around
-// it. It returns nil if both texts are too long for one line.
+// replacementSpans returns the spans of one line: the row, the removed text, the added text and the text
+// around it. It returns nil if both texts are too long for one line.
 func replacementSpans(removed, added pipeline.Diff, r rows, b Budget) []Span {
 	snippet, from, to := splitSnippet(added)
 	before, after := snippet[:from], snippet[to:]
@@ -63,7 +64,7 @@ func replacementSpans(removed, added pipeline.Diff, r rows, b Budget) []Span {
 	return slices.DeleteFunc(slices.Concat([]Span{{Text: row + before}}, changed, []Span{{Text: after}}), func(s Span) bool { return s.Text == "" })
 }
 
-// cutStart returns s, or a mark and the end of s if s is longer than limit.
+// cutStart returns s. If s is longer than limit, it returns a mark and the end of s.
 func cutStart(s string, limit int, length func(string) int) string {
 	const mark = "... "
 	if length(s) <= limit {

@@ -17,8 +17,9 @@ type difference struct {
 	pipeline.Diff
 	keywords []string
 	diffs    int // the number of the notification's diffs in it
-	// snippet is the text from which the excerpt is cut. The first keyword is snippet[from:to],
-	// the changed text snippet[at:until]. A range is empty if it is not visible.
+	// snippet is the text from which the excerpt is cut. The first keyword is
+	// snippet[keywordStart:keywordEnd], the changed text snippet[changeStart:changeEnd]. A range is
+	// empty if it is not visible.
 	snippet                  string
 	row                      string // stands before the excerpt
 	keywordStart, keywordEnd int
@@ -49,7 +50,8 @@ func diffLines(diffs []pipeline.Diff, b Budget) []countedLine {
 	return lines
 }
 
-// joinDifferences joins the diffs of one difference if one excerpt can show their keywords.
+// joinDifferences returns the differences of diffs, all of which have a keyword. It joins the diffs of
+// one difference if one excerpt can show their keywords.
 func joinDifferences(diffs []pipeline.Diff, r rows, b Budget) []difference {
 	type place struct {
 		event         pipeline.Event
@@ -101,7 +103,7 @@ func (d *difference) line() Line {
 	return Line{Event: d.Event, Keywords: d.keywords, Spans: d.spans}
 }
 
-// fitExcerpt cuts an excerpt of at most b.Line, dots and row included, around the keyword, or around the
+// fitExcerpt sets the excerpt: at most b.Line, dots and row included, around the keyword, or around the
 // changed text if the keyword is not visible.
 func (d *difference) fitExcerpt(b Budget) {
 	focus := d.changeStart
@@ -178,7 +180,7 @@ func excerptRange(s string, at, limit int) (start, end int) {
 	return start, end
 }
 
-// byteIndex returns the length of the first n runes of s in bytes.
+// byteIndex returns the index of the byte behind the first n runes of s.
 func byteIndex(s string, n int) int {
 	for i := range s {
 		if n == 0 {

@@ -87,7 +87,7 @@ type printOptions struct {
 	json bool
 }
 
-// functions returns the functions that rewrite puts into the template.
+// functions returns the functions that instrument puts into the template.
 func (p printOptions) functions() template.FuncMap {
 	m := template.FuncMap{sinkEscape: p.printValue, sinkEscape + "json": func(v any) (any, error) {
 		text, err := encode(v)

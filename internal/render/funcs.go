@@ -22,18 +22,18 @@ var (
 )
 
 // sinkEscape is the name of the function that is applied to each printed value, and a prefix for
-// the functions that replace escapes at the end of a pipeline. A template cannot call them,
+// the functions that replace those of escapeNames at the end of a pipeline. A template cannot call them,
 // because they are added after parsing.
 const sinkEscape = "_escape"
 
 // builtins are the functions of text/template that are harmless.
 var builtins = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "len", "index"}
 
-// escapeNames are the escape functions among functions. In a sink that escapes, they do what the
+// escapeNames are the names of the escape functions among functions. In a sink that escapes, they do what the
 // sink does.
 var escapeNames = []string{"mrkdwn", "html", "markdown"}
 
-// escapeFuncs are the implementations of escapes for sinks that do not escape.
+// escapeFuncs are the functions of escapeNames for sinks that do not escape.
 var escapeFuncs = map[string]func(string) string{"mrkdwn": Mrkdwn, "html": HTML, "markdown": escapeMarkdown}
 
 // functions are the functions that this package adds. The work of each is proportional to its

@@ -75,7 +75,7 @@ func firstText(l Line) string {
 	return l.Spans[0].Text
 }
 
-// formatSnippet is the snippet of l.
+// formatSnippet returns the snippet of l in Markdown.
 func formatSnippet(l Line, escape func(string) string) string {
 	var b strings.Builder
 	for looks := Looks(l); len(looks) > 0; {

@@ -104,7 +104,7 @@ func MessageOf(n pipeline.Notification, b Budget) Message {
 	return m
 }
 
-// linkLabel stands before the address of the web page.
+// linkLabel is the text of the link to the web page about a change, or stands before its address.
 const linkLabel = "What changed"
 
 // Linked returns the line with the address of the web page, or "".
@@ -183,7 +183,7 @@ func messageLines(n pipeline.Notification, b Budget) []countedLine {
 	return all
 }
 
-// markCritical returns a headline that says so where a notification is critical.
+// markCritical returns the headline of n. It says so if n is critical.
 func markCritical(n pipeline.Notification, headline string) string {
 	if n.Severity == pipeline.SeverityCritical {
 		return "CRITICAL: " + headline
@@ -254,7 +254,8 @@ func Page(raw string) string {
 	return s
 }
 
-// safeURL returns the URL of a page if it is an http or https URL.
+// safeURL returns an http or https URL without user information. It returns "" for all others, and for
+// those that are too long.
 func safeURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || Clean(raw) != raw {
@@ -314,7 +315,7 @@ func (l Line) Text() string {
 	return b.String()
 }
 
-// markInside returns s with marks inside its outer blanks.
+// markInside returns s with the marks open and end inside its outer blanks.
 func markInside(open, s, end string) string {
 	core := strings.Trim(s, " ")
 	if core == "" {
