@@ -33,7 +33,7 @@ type field struct {
 	typeName string
 	// inFile says that the value can also be read from a file, as name_file.
 	inFile bool
-	// required and byDefault come from "Required." and "Default: ..." in the comment.
+	// required and defaultValue come from "Required." and "Default: ..." in the comment.
 	required     bool
 	defaultValue string
 	doc          string
@@ -93,7 +93,7 @@ func readSink(root, kind string) (sink, error) {
 // sentExampleFiles are names of golden files with what a sink sends.
 var sentExampleFiles = []string{"change.golden.json", "changes.golden.json", "ok.golden", "text.golden"}
 
-// readSentExample returns the content of the first of sentNames in dir, or an empty string.
+// readSentExample returns the content of the first of sentExampleFiles in dir, or an empty string.
 func readSentExample(dir string) (string, error) {
 	for _, name := range sentExampleFiles {
 		b, err := os.ReadFile(filepath.Join(dir, name))

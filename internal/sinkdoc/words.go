@@ -67,8 +67,8 @@ var (
 	defaultPattern  = regexp.MustCompile(`(?:^|\s)(?:Default|Absent|Empty):? (.+?)\.(\s|$)`)
 )
 
-// setDoc sets the description of f from doc, the comment of the field goName. names are the YAML
-// names of its sibling fields, by Go name.
+// setDoc sets the description of f, whether it is required, and its default from doc, the comment of the
+// field goName. names are the YAML names of its sibling fields, by Go name.
 func (f *field) setDoc(goName, doc string, names map[string]string) {
 	doc = commentMarkdown(doc)
 	if requiredPattern.MatchString(doc) {
