@@ -24,7 +24,7 @@ type replayGuard struct {
 	expires map[string]time.Time // by signature: when it becomes too old to be accepted
 }
 
-// newReplayGuard returns a memory of a process that started at start.
+// newReplayGuard returns the replayGuard of a process that started at start.
 func newReplayGuard(start time.Time) *replayGuard {
 	return &replayGuard{start: start, expires: make(map[string]time.Time)}
 }

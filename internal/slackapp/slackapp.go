@@ -39,7 +39,7 @@ const (
 	maxSignatureAge = 5 * time.Minute
 	// maxBody bounds a request. That of a button has the message, too.
 	maxBody = 512 << 10
-	// maxConcurrent is how many requests are carried out at the same time, each for at most patience.
+	// maxConcurrent is how many requests are carried out at the same time, each for at most requestTimeout.
 	// Slack wants an answer within three seconds, so it gets that before.
 	maxConcurrent  = 16
 	requestTimeout = 20 * time.Second
@@ -144,12 +144,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), status)
 		return
 	}
-	ask, err := parseRequest(body, h.now())
+	req, err := parseRequest(body, h.now())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if ask.run == nil {
+	if req.run == nil {
 		return // nothing to do, such as for a button that is a link
 	}
 	select {
@@ -163,9 +163,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer func() { <-h.slots }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), requestTimeout)
 		defer cancel()
-		said := ask.run(ctx, h.service, a)
-		h.log.Info("a request from Slack was carried out", "sink", a.name, "user", ask.User, "asked", ask.description, "answer", said)
-		if err := a.Answer(ctx, ask.ResponseURL, said); err != nil {
+		said := req.run(ctx, h.service, a)
+		h.log.Info("a request from Slack was carried out", "sink", a.name, "user", req.User, "asked", req.description, "answer", said)
+		if err := a.Answer(ctx, req.ResponseURL, said); err != nil {
 			h.log.Warn("the answer to a request from Slack could not be sent", "sink", a.name, "err", err)
 		}
 	}()

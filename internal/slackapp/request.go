@@ -21,7 +21,7 @@ type request struct {
 	Channel, ChannelName, User string
 	// ResponseURL takes the answer.
 	ResponseURL string
-	// description is asked for, for the log. do carries it out and returns what is said about it; nil
+	// description says what is asked for, for the log. run carries it out and returns the answer; nil
 	// means that there is nothing to do.
 	description string
 	run         func(ctx context.Context, s Service, a app) string
@@ -211,7 +211,7 @@ func (k *request) resume(ctx context.Context, s Service, a app, page string) str
 // maxListed bounds the pages in an answer.
 const maxListed = 30
 
-// listPages says what a client watches.
+// listPages lists the pages that a client watches.
 func listPages(ctx context.Context, s Service, client string) string {
 	pages, _, err := s.Pages(ctx, inspect.ListFilter{Clients: []string{client}, Limit: maxListed})
 	if err != nil {
@@ -227,7 +227,7 @@ func listPages(ctx context.Context, s Service, client string) string {
 	return strings.Join(lines, "\n")
 }
 
-// resultText says what was done, or why it was not.
+// resultText returns the answer: what was done, or err.
 func resultText(err error, format string, args ...any) string {
 	if err != nil {
 		return "That did not work: " + err.Error()
