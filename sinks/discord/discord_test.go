@@ -75,7 +75,7 @@ var (
 	active  = regexp.MustCompile(`https?://|<[@#:/at]|@everyone|@here|:[a-z0-9_+-]+:|\[[^\]]*\]\(`)
 )
 
-// hasActiveMarkup reports whether Discord would make something of what is in text.
+// hasActiveMarkup reports whether Discord would make a link, a mention or the like of text.
 func hasActiveMarkup(text string) bool {
 	return active.MatchString(escaped.ReplaceAllString(text, "\x00"))
 }
