@@ -119,7 +119,7 @@ type Email struct {
 	replyTo     *mail.Address // nil: that of from
 	listID      string
 	unsubscribe *url.URL
-	// subjectTemplate, of the subject, text and html are templates.
+	// subjectTemplate, textTemplate and htmlTemplate replace the built-in layouts where they are set.
 	subjectTemplate, textTemplate, htmlTemplate render.Template
 	dialer                                      outbound.Dialer
 	tls                                         *tls.Config

@@ -67,7 +67,7 @@ func (r refusedRecipient) hasWrongAddress() bool {
 
 // classifyRefusals classifies the refusals after the server has accepted the message for the other
 // recipients, if there are any. A wrong address does not hold up the other recipients: a health
-// event names it. For other refusals settle notes the recipients that have the message, so that
+// event names it. For other refusals it notes the recipients that have the message, so that
 // the next attempt does not send it to them again.
 func (e *Email) classifyRefusals(a pipeline.Attempt, id string, list []refusedRecipient) error {
 	later := slices.DeleteFunc(slices.Clone(list), refusedRecipient.hasWrongAddress)

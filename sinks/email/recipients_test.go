@@ -79,7 +79,7 @@ func TestRecipients(t *testing.T) {
 	}
 }
 
-// rcptAddresses are to whom s was told to send.
+// rcptAddresses are the recipients that were named to s.
 func rcptAddresses(s *scriptedServer) []string {
 	var all []string
 	for _, l := range s.commandLines() {

@@ -29,7 +29,7 @@ const quitTimeout = time.Second
 // maxReportedAnswer bounds how much of an answer is reported, in runes.
 const maxReportedAnswer = 200
 
-// smtpStep is the step of SMTP that a talk has reached.
+// smtpStep is the step of SMTP that a session has reached.
 type smtpStep int
 
 const (
@@ -130,7 +130,8 @@ func (t *smtpSession) options() []gomail.Option {
 // bareAddress returns the address in angle brackets, without a name.
 func bareAddress(a *mail.Address) string { return (&mail.Address{Address: a.Address}).String() }
 
-// connectionError returns an error that says why the message was not delivered and what to do.
+// connectionError classifies err, which ended the session. It says why the message was not delivered and
+// what to do.
 func (t *smtpSession) connectionError(err error) error {
 	if answer, ok := errors.AsType[*textproto.Error](err); ok {
 		return t.refusalError(answer)
@@ -168,7 +169,7 @@ var wrongAddressCode = regexp.MustCompile(`^5\.1\.(1|2|3|6|10)\b`)
 // that, or another way of it, or the password is wrong.
 var loginRefusedCodes = []int{530, 534, 535, 538}
 
-// refusalError classifies an answer that refuses something.
+// refusalError returns the error for an answer that refuses something, with its class.
 //
 // Before the message is sent, a refusal is about the sender: the password, the address, a block
 // list, a denied relay. Like the statuses 401 and 403 of a webhook it is retried on the schedule; a
@@ -205,7 +206,7 @@ func (t *smtpSession) reportAnswer(code int, text string) string {
 // TLS with its certificates.
 const maxReadBytes = 256 << 10
 
-// errTooMuchRead is returned when a server sends more than maxAnswers.
+// errTooMuchRead is returned when a server sends more than maxReadBytes.
 var errTooMuchRead = errors.New("the server says too much")
 
 // limitedConn is a connection of which at most left bytes are read.
@@ -224,7 +225,7 @@ func (b *limitedConn) Read(p []byte) (int, error) {
 }
 
 // dial connects to the server of the sink, whatever the arguments are. The connection ends with the
-// context of the talk, since go-mail's context covers the dialing only. For implicit
+// context of the session, since go-mail's context covers the dialing only. For implicit
 // TLS it has to be a *tls.Conn: go-mail would talk in the clear over any other.
 func (t *smtpSession) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	raw, err := t.e.dialer.DialContext(ctx, "tcp", net.JoinHostPort(t.e.cfg.Host, strconv.Itoa(t.e.cfg.Port)))

@@ -209,7 +209,7 @@ func (e expiringContext) Err() error {
 	}
 }
 
-// TestDeadline has the deadline pass while the server hangs; the talk ends with its context.
+// TestDeadline has the deadline pass while the server hangs; the session ends with its context.
 func TestDeadline(t *testing.T) {
 	for _, verb := range []string{"greeting", "MAIL", "."} {
 		ctx := expiringContext{t.Context(), make(chan struct{})}

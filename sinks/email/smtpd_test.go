@@ -35,14 +35,14 @@ type fault struct {
 	do func(*smtp.Conn) error
 }
 
-// setFault makes the next attempt meet do.
+// setFault makes the server call do once, at the step at.
 func (m *mailServer) setFault(at string, do func(*smtp.Conn) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault{at, do}
 }
 
-// runFault does what was arranged, once.
+// runFault calls the function that setFault has set for the step at, once.
 func (s *serverSession) runFault(at string) error {
 	s.m.mu.Lock()
 	f := s.m.fault
@@ -210,7 +210,7 @@ func (s *scriptedServer) start(t *testing.T) *scriptedServer {
 	return s
 }
 
-// recordingConn is a connection that keeps what comes first.
+// recordingConn is a connection that keeps the first bytes that come.
 type recordingConn struct {
 	net.Conn
 	s *scriptedServer
@@ -276,7 +276,7 @@ func (s *scriptedServer) serve(c net.Conn) {
 	}
 }
 
-// answer says what the script has for verb, and reports whether the talk goes on.
+// answer says what the script has for verb, and reports whether the session goes on.
 func (s *scriptedServer) answer(c net.Conn, r io.Reader, verb, good string) bool {
 	if s.onVerb != nil {
 		s.onVerb(verb)
