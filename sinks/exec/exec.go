@@ -96,7 +96,7 @@ func New(c Config) (*Exec, error) {
 	return e, nil
 }
 
-// lookUpProgram returns the path of the program.
+// lookUpProgram returns the path of the program, which it looks up in PATH.
 func (c Config) lookUpProgram() (string, error) {
 	if len(c.Command) == 0 || c.Command[0] == "" {
 		return "", errors.New("a program is required, such as [/usr/local/bin/notify]")
@@ -204,7 +204,7 @@ const (
 	maxReason = 200
 )
 
-// tailBuffer keeps the last bytes that are written to it, at most keep. cut is set if it dropped some.
+// tailBuffer keeps the last bytes that are written to it, at most limit. truncated says that it dropped some.
 type tailBuffer struct {
 	limit     int
 	buf       []byte
@@ -218,7 +218,7 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cleanOutput is t as text without secrets. If t was cut, it may begin with the end of a secret, so
+// cleanOutput returns t as text without secrets. If t was truncated, it may begin with the end of a secret, so
 // the beginning is left out.
 func (e *Exec) cleanOutput(t tailBuffer) string {
 	text := e.secrets.Clean(string(t.buf))

@@ -31,7 +31,7 @@ if [ -e kill ]; then kill -9 $$; fi
 if [ -e exit ]; then echo first >&2; echo "told with $API_KEY" >&2; exit "$(cat exit)"; fi
 cat >> got`
 
-// newInDir returns a sink that runs script in dir.
+// newInDir returns a sink that runs testScript in dir.
 func newInDir(t testing.TB, dir string) *Exec {
 	t.Helper()
 	e, err := New(Config{Command: []string{"/bin/sh", "-c", testScript, "sh", dir}, Env: map[string]registry.Secret{"API_KEY": registry.NewSecret("hunter22")}})
@@ -94,7 +94,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// arrived is what commands kept in dir.
+// arrived returns what commands kept in dir.
 func arrived(t *testing.T, dir string) []pipelinetest.Arrived {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, "got"))
