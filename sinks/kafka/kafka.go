@@ -135,14 +135,14 @@ type Sink struct {
 	producerConfig *sarama.Config
 	// inFlight is a semaphore for records in flight; a record that is sent alone takes all of it.
 	inFlight chan struct{}
-	// aloneLock is the lock of the delivery that takes all of room.
+	// aloneLock is the lock of the delivery that takes all of inFlight.
 	aloneLock chan struct{}
 	// ctx ends with Close.
 	ctx    context.Context
 	cancel context.CancelFunc
 
 	mu sync.Mutex
-	// producer is the producer in use, opening the one that is connecting. Either may be nil.
+	// producer is the producer in use, connecting the one that is being made. Either may be nil.
 	producer   *producer
 	connecting *connectAttempt
 	// openProducers holds all producers that are not closed yet.
@@ -188,8 +188,8 @@ func (s *Sink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return err
 }
 
-// atOnce is how many records an attempt sends at the same time. allRoom is more, so that a
-// record waits for room only while another one is sent alone.
+// atOnce is how many records an attempt sends at the same time. maxInFlight is more, so that a
+// record waits for a slot only while another one is sent alone.
 const (
 	atOnce      = 100
 	maxInFlight = 1000
@@ -230,23 +230,23 @@ func (s *Sink) sendBatched(ctx context.Context, p *producer, m *sarama.ProducerM
 	return s.send(ctx, p, m)
 }
 
-// acquireSlots takes n places of room, or none if ctx is done first.
-func acquireSlots(ctx context.Context, room chan struct{}, n int) error {
+// acquireSlots takes n slots of a semaphore, or none if ctx is done first.
+func acquireSlots(ctx context.Context, semaphore chan struct{}, n int) error {
 	for i := range n {
 		select {
-		case room <- struct{}{}:
+		case semaphore <- struct{}{}:
 		case <-ctx.Done():
-			releaseSlots(room, i)
+			releaseSlots(semaphore, i)
 			return fmt.Errorf("kafka: the record was not sent: %w", ctx.Err())
 		}
 	}
 	return nil
 }
 
-// releaseSlots gives n places of room back.
-func releaseSlots(room chan struct{}, n int) {
+// releaseSlots gives n slots of a semaphore back.
+func releaseSlots(semaphore chan struct{}, n int) {
 	for range n {
-		<-room
+		<-semaphore
 	}
 }
 

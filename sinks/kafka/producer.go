@@ -9,7 +9,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// openFor is how long connecting may take, and closeFor how long Close waits.
+// openTimeout is how long connecting may take, and closeTimeout how long Close waits.
 const (
 	openTimeout  = 30 * time.Second
 	closeTimeout = 5 * time.Second
@@ -30,7 +30,7 @@ type producer struct {
 	closed chan struct{}
 }
 
-// connectAttempt is a producer that is being made. err is set when done is closed.
+// connectAttempt is an attempt to make a producer. err is set when done is closed.
 type connectAttempt struct {
 	done chan struct{}
 	err  error
@@ -163,7 +163,7 @@ func (p *producer) closeIfUnused() {
 }
 
 // Close closes the connections after the records in flight have been written, and waits up to
-// closeFor for that. It may be called twice.
+// closeTimeout for that. It may be called twice.
 func (s *Sink) Close() error {
 	s.mu.Lock()
 	s.cancel()

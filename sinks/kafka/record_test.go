@@ -26,7 +26,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// healthNotification is an event of health as it is delivered.
+// healthNotification is a health event as it is delivered.
 func healthNotification() pipeline.Notification {
 	h := pipeline.Health{ID: "H", Event: pipeline.HealthReceiverFailing, Time: sample("").Time, Receiver: &pipeline.Receiver{Sink: "team"}, Reason: "no answer"}
 	return pipeline.Notification{
