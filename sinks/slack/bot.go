@@ -165,12 +165,13 @@ func (s *Slack) reply(ctx context.Context, attempt pipeline.Attempt, m message, 
 	return nil
 }
 
-// newThread returns the thread that begins with p.
+// newThread returns the note about the thread that begins with p.
 func (s *Slack) newThread(p postedMessage, channel string) threadNote {
 	return threadNote{ConfiguredChannel: channel, Channel: p.channel, TS: p.ts, Since: s.sender.Now().Unix()}
 }
 
-// currentThread returns the thread to answer in.
+// currentThread returns the noted thread. ok is false if there is none to reply in: it is of another
+// channel, or too old.
 func (s *Slack) currentThread(attempt pipeline.Attempt, channel string) (t threadNote, ok bool) {
 	note := attempt.Note()
 	if note == "" || json.Unmarshal([]byte(note), &t) != nil {

@@ -82,7 +82,7 @@ func isChannelError(err error) bool {
 	return ok
 }
 
-// codeError classifies err by the error code word in a.
+// codeError classifies err by word, the error code in a.
 func codeError(a *outbound.Answer, err error, word string) error {
 	if hint := errorHints[word]; hint != "" {
 		err = fmt.Errorf("%w: %s", err, hint)
@@ -152,7 +152,7 @@ func errorCodeOf(body []byte) string {
 // safeCodePattern matches error codes that can be shown.
 var safeCodePattern = regexp.MustCompile(`^[a-z0-9_]{1,60}$`)
 
-// safeCode is word if it looks like an error code of Slack.
+// safeCode returns word if it looks like an error code of Slack.
 func safeCode(word string) string {
 	if safeCodePattern.MatchString(word) {
 		return word

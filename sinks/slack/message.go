@@ -18,7 +18,7 @@ const (
 	maxSnippet   = 780
 	maxKeywords  = 200
 	lineOverhead = 20
-	// reservedChars is more than what is ours in the head and the foot of a message. The foot has the
+	// reservedChars is more than our own words in the head and the foot of a message. The foot has the
 	// URL once more, if it is not longer than maxLink.
 	reservedChars = 100
 	maxLink       = 500
@@ -47,7 +47,7 @@ type message struct {
 	blocks []slackgo.Block
 }
 
-// layOut lays m out.
+// layOut returns m as blocks.
 func layOut(m render.Message) []slackgo.Block {
 	blocks := []slackgo.Block{richText(headElement(m))}
 	for _, l := range m.Lines {
@@ -70,7 +70,7 @@ func richText(parts ...slackgo.RichTextElement) slackgo.Block {
 	return slackgo.NewRichTextBlock("", parts...)
 }
 
-// headElement is the headline, the page, and what else is to be said of all.
+// headElement returns the headline, the page, and what else is to be said of all.
 func headElement(m render.Message) slackgo.RichTextElement {
 	headline := m.Headline
 	switch {
@@ -103,7 +103,7 @@ func headElement(m render.Message) slackgo.RichTextElement {
 	return slackgo.NewRichTextSection(elements...)
 }
 
-// differenceElements is one line and its snippet as a quotation.
+// differenceElements returns one line and its snippet as a quotation.
 func differenceElements(l render.Line) []slackgo.RichTextElement {
 	sign := "✏️ "
 	switch l.Event {
@@ -139,7 +139,7 @@ func plainText(s string) slackgo.RichTextSectionElement {
 	return slackgo.NewRichTextSectionTextElement(s, nil)
 }
 
-// fallbackText is m in one line, escaped: the headline, the title, the reason and the URL, as
+// fallbackText returns m in one line, escaped: the headline, the title, the reason and the URL, as
 // far as there is room.
 func fallbackText(m render.Message) string {
 	link := escape.Replace(m.URL)

@@ -25,7 +25,7 @@ type blockPart struct {
 	Elements        []blockPart
 }
 
-// leafParts are all parts of the blocks of m that have no others in them.
+// leafParts returns all parts of the blocks of m that have no others in them.
 func leafParts(t *testing.T, m slackfake.Message) []blockPart {
 	t.Helper()
 	var blocks []blockPart

@@ -75,7 +75,7 @@ func TestConformanceOfWebhook(t *testing.T) {
 	})
 }
 
-// answerWith answers every request so.
+// answerWith answers every request with this status and body.
 func answerWith(status int, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
