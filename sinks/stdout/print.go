@@ -90,7 +90,7 @@ func (p printer) format(n pipeline.Notification) ([]byte, error) {
 
 func joinKeywords(l render.Line) string { return strings.Join(l.Keywords, ", ") }
 
-// formatLine prints l, with what follows the keywords in the column after pad.
+// formatLine returns l, with what follows the keywords in the column after pad.
 func (p printer) formatLine(l render.Line, pad int) string {
 	color := map[pipeline.Event]string{pipeline.Added: green, pipeline.Removed: red, "": yellow}[l.Event]
 	if len(l.Keywords) == 0 {
@@ -133,7 +133,7 @@ func styledText(l render.Line) (text string, styleAt func(int) string) {
 	}
 }
 
-// paragraph prints s in lines that begin after indent columns where the width is known.
+// paragraph returns s in lines that begin after indent columns where the width is known.
 // styleAt gives the style of each byte.
 func (p printer) paragraph(s string, indent int, styleAt func(int) string) string {
 	room := 0

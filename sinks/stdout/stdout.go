@@ -99,7 +99,7 @@ type Stdout struct {
 	encode func(pipeline.Notification) ([]byte, error)
 	// writeToken holds a token while no write is in progress.
 	writeToken chan struct{}
-	// midLine says that the last write ended within a line; late is the ID of the
+	// midLine says that the last write ended within a line; lateID is the ID of the
 	// notification that was written after its Deliver had given up. Both belong to the
 	// holder of the token.
 	midLine bool
