@@ -78,7 +78,7 @@ type envelope struct {
 	Attachments []attachment `json:"attachments"`
 }
 
-// encodeMessage is the body of a request: a card of blocks, with a button that opens the page.
+// encodeMessage returns the body of a request: a card of blocks, with a button that opens the page.
 func encodeMessage(id, url string, blocks []block) []byte {
 	blocks[0].ID = id
 	c := receivedCard{
@@ -136,7 +136,8 @@ func formatBlocks(m render.Message) []block {
 	return blocks
 }
 
-// textBlocks returns text as blocks, one for each line. The text is inert already.
+// textBlocks returns text as blocks, one for each line. The text has no functions or expressions any
+// more: breakExpressions has broken them.
 func textBlocks(text string) []block {
 	var blocks []block
 	for line := range strings.SplitSeq(text, "\n") {
