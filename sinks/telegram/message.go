@@ -18,7 +18,7 @@ const (
 // budget keeps the text within Telegram's limit. A line costs a sign, two line ends and blanks.
 var budget = render.Budget{Total: maxText - 64, Lines: 20, LineCost: 8, Length: escapedLen}
 
-// escapedLen returns an upper limit of the length of s after inert.
+// escapedLen returns an upper limit of the length of s after breakLinks.
 func escapedLen(s string) int { return render.UTF16(s) + specialChars.Count(s) }
 
 // specialChars are the characters with which Telegram may make a link.

@@ -163,7 +163,7 @@ type answer struct {
 	} `json:"parameters"`
 }
 
-// classify reads what Telegram answered: the message, or what is wrong.
+// classify classifies the answer of Telegram, which has the message or an error.
 func (s *Telegram) classify(a *outbound.Answer) error {
 	said := outbound.Read[answer](a.Body)
 	err := a.Err()
