@@ -32,7 +32,7 @@ var secrets = map[string]string{
 	"GOOGLE_CHAT_URL": "https://chat.googleapis.com/v1/spaces/AAAA/messages?key=0123abcd&token=0123abcd",
 }
 
-// pageBlocks are the configuration and the body on a page.
+// pageBlocks matches the configuration and the body on a page.
 var pageBlocks = regexp.MustCompile("(?s)```yaml\n(.*?)```.*```(?:json|text)\n(.*?)```")
 
 // request is what a receiver got.
@@ -173,7 +173,7 @@ func samples() map[string]pipeline.Notification {
 	return all
 }
 
-// decodeBody is the body of a request as JSON, or the values of a form.
+// decodeBody returns the body of a request as JSON, or the values of a form.
 func decodeBody(r request) (any, error) {
 	if r.contentType != "application/x-www-form-urlencoded" {
 		if r.contentType != "application/json" {
@@ -189,7 +189,7 @@ func decodeBody(r request) (any, error) {
 	return fields, err
 }
 
-// formatBody is the body of a request as a page shows it.
+// formatBody returns the body of a request as a page shows it.
 func formatBody(t *testing.T, r request) []byte {
 	t.Helper()
 	if r.contentType != "application/json" {

@@ -52,7 +52,7 @@ func signatures(keys []key, id string, at time.Time, body []byte) string {
 	return strings.Join(list, " ")
 }
 
-// verificationRequest is the body by which a receiver is asked to prove itself.
+// verificationRequest is the body that asks a receiver to prove itself.
 type verificationRequest struct {
 	Type      string `json:"type"`
 	Challenge string `json:"challenge"`
@@ -84,7 +84,7 @@ func (w *Webhook) verificationNote() string {
 	return "verified " + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// sendChallenge sends a challenge, and expects it back.
+// sendChallenge sends a challenge. It returns an error unless the receiver sends it back.
 func (w *Webhook) sendChallenge(ctx context.Context) error {
 	challenge := rand.Text()
 	body, err := encodeJSON(verificationRequest{"verification", challenge})

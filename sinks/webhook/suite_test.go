@@ -98,7 +98,7 @@ func TestConformance(t *testing.T) {
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// newChangingPage is a page that changes with every check.
+// newChangingPage starts a server with a page that changes with every check.
 func newChangingPage(t *testing.T) string {
 	var checks atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {

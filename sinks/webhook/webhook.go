@@ -220,7 +220,7 @@ func quoteID(id string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(id) + `"`
 }
 
-// setKeys parses the secrets that sign.
+// setKeys sets the keys that sign.
 func (w *Webhook) setKeys(c Config, bad *outbound.Mistakes) {
 	for _, s := range []struct {
 		field  string
@@ -239,7 +239,8 @@ func (w *Webhook) setKeys(c Config, bad *outbound.Mistakes) {
 	}
 }
 
-// setBody checks the settings of the body and of the answers that mean success.
+// setBody sets the template of the body. It checks all settings of the body, and of the answers that mean
+// success.
 func (w *Webhook) setBody(c Config, bad *outbound.Mistakes) {
 	formats, modes := []string{FormatDocumented, FormatV1, FormatCloudEvents}, []string{ModeStructured, ModeBinary}
 	switch {
@@ -325,7 +326,7 @@ func checkValue(value string) error {
 	return nil
 }
 
-// setHeaders checks the headers and the credentials of c.
+// setHeaders sets the headers of c. It checks them, and the credentials.
 func (w *Webhook) setHeaders(c Config, bad *outbound.Mistakes) {
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		value := c.Headers[name].Reveal()
