@@ -202,7 +202,7 @@ func matchPattern(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// matchDay reports whether at is on one of c.Days.
+// matchDay reports whether at is on one of c.Days, or c has none.
 func (c Conditions) matchDay(at time.Time) bool {
 	if len(c.Days) == 0 {
 		return true
