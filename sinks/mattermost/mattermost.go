@@ -112,7 +112,7 @@ func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error
 	rich := formatMarkdown(m)
 	values := func(s string) string {
 		if s == m.URL {
-			return strings.ReplaceAll(render.Target.Replace(s), "@", "%40") // or unmentioned would change it
+			return strings.ReplaceAll(render.Target.Replace(s), "@", "%40") // or mentionBreaker would change it
 		}
 		return escape(s)
 	}
