@@ -275,8 +275,8 @@ func (d *Delivery) handleNotification(tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	again := m.Header[flow.HeaderReplay] == "1"
-	if fresh, err := w.mustDeliver(a.Notification.ID, again); err != nil || !fresh {
+	replayed := m.Header[flow.HeaderReplay] == "1"
+	if deliver, err := w.mustDeliver(a.Notification.ID, replayed); err != nil || !deliver {
 		return err
 	}
 	if w.hasMarkers {
@@ -287,14 +287,14 @@ func (d *Delivery) handleNotification(tx flow.Tx, m flow.Message) error {
 			return w.dropNew(a)
 		}
 	}
-	p := pendingRecord{Addressed: a, Trace: m.Trace, Replayed: again}
-	if into, ok := w.windowFor(a, again); ok {
+	p := pendingRecord{Addressed: a, Trace: m.Trace, Replayed: replayed}
+	if into, ok := w.windowFor(a, replayed); ok {
 		if err := w.collectIntoWindow(p, into); err != nil {
 			return err
 		}
 		return w.applyAndStore(woken{At: w.now})
 	}
-	if !again {
+	if !replayed {
 		if err := w.flushBefore(a); err != nil {
 			return err
 		}
@@ -308,9 +308,9 @@ func (d *Delivery) handleNotification(tx flow.Tx, m flow.Message) error {
 
 // mustDeliver reports whether the notification id must be delivered: it is unknown, or it is
 // replayed and neither pending nor in a digest that is. It deletes what is recorded of a replayed one.
-func (w *unitOfWork) mustDeliver(id string, again bool) (bool, error) {
+func (w *unitOfWork) mustDeliver(id string, replayed bool) (bool, error) {
 	r, known, err := w.st.record(id)
-	if err != nil || !known || !again {
+	if err != nil || !known || !replayed {
 		return !known, err
 	}
 	in := r
@@ -376,13 +376,13 @@ func (d *Delivery) handleRetry(tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	waits := w.q.Pending()
+	waiting := w.q.Pending()
 	if c.Page != "" {
-		if waits, err = w.st.countPending(w.q, c.Page); err != nil {
+		if waiting, err = w.st.countPending(w.q, c.Page); err != nil {
 			return err
 		}
 	}
-	if waits == 0 {
+	if waiting == 0 {
 		return nil
 	}
 	return w.applyAndStore(retryRequested{At: w.now})

@@ -127,15 +127,15 @@ type windowTarget struct {
 	group  bool
 }
 
-// windowFor returns where a is collected. ok is false if it is delivered at once. again says that
+// windowFor returns where a is collected. ok is false if it is delivered at once. replayed says that
 // it is replayed.
-func (w *unitOfWork) windowFor(a flow.Addressed, again bool) (into windowTarget, ok bool) {
+func (w *unitOfWork) windowFor(a flow.Addressed, replayed bool) (into windowTarget, ok bool) {
 	switch {
 	case w.route != nil: // the sinks that it leads to collect
 		return windowTarget{}, false
 	case a.Digest != nil && a.Digest.Collects(w.now):
 		return windowTarget{window: a.Subscription, digest: *a.Digest}, true
-	case again:
+	case replayed:
 		return windowTarget{}, false
 	}
 	digest := w.receiving.Digest()
@@ -196,7 +196,7 @@ func (w *unitOfWork) collectIntoWindow(p pendingRecord, into windowTarget) error
 // flush ends the window of that name. Its items become one pending notification. If the receiver is
 // expired, the next event gives that up.
 func (w *unitOfWork) flush(name string, win window) error {
-	ends, over := w.q.mustDropWindows(), w.q.Windows.DropReason
+	drop, dropReason := w.q.mustDropWindows(), w.q.Windows.DropReason
 	items, err := w.removeWindow(name, win)
 	if err != nil {
 		return err
@@ -224,9 +224,9 @@ func (w *unitOfWork) flush(name string, win window) error {
 	if err := w.st.addPending(w.q.Next, digest); err != nil {
 		return err
 	}
-	if ends {
+	if drop {
 		w.q.enqueue(w.now)
-		w.q.DropTo, w.q.DropReason = w.q.Next, over
+		w.q.DropTo, w.q.DropReason = w.q.Next, dropReason
 		return nil
 	}
 	return w.apply(enqueued{At: w.now})

@@ -293,8 +293,8 @@ func (p Policy) pendingWake(q *Queue, at time.Time, more bool) scheduleWake {
 		return scheduleWake{At: at, AtStart: true}
 	default:
 		due := q.Due
-		if over := p.fallbackAt(*q); over.After(at) {
-			due = earlier(due, over)
+		if start := p.fallbackAt(*q); start.After(at) {
+			due = earlier(due, start)
 		}
 		return scheduleWake{At: due, AtStart: true}
 	}
@@ -355,7 +355,7 @@ func (q *Queue) applyDelivered(at time.Time) []action {
 
 // applyFailed ends the attempt in flight without success. A canceled one does not count.
 func (p Policy) applyFailed(q *Queue, ev attemptEnded, withdrawn func(uint64) bool) []action {
-	o, again := ev.Outcome, q.RetryRequested
+	o, retryNow := ev.Outcome, q.RetryRequested
 	q.RetryRequested = false
 	switch o.Class {
 	case failure.ClassCanceled:
@@ -403,7 +403,7 @@ func (p Policy) applyFailed(q *Queue, ev attemptEnded, withdrawn func(uint64) bo
 	case q.Tries-q.UncountedTries >= minFailures && ev.At.Sub(q.TriedSince) >= p.DeadAfter:
 		return append(acts, q.giveUpHead(fmt.Sprintf("not delivered within %s: %s", p.DeadAfter, o.Reason))...)
 	}
-	if again {
+	if retryNow {
 		q.Due, q.Delay = time.Time{}, 0
 		return acts
 	}

@@ -369,14 +369,14 @@ func (p *pool) updateRates(before map[string]pipeline.Sink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed := p.limiters.dropChanged(before, p.live.Load().sinks)
-	var again []*inFlightAttempt
+	var waiting []*inFlightAttempt
 	for f := range p.openAttempts {
 		if f.phase == phaseRateWait && changed[f.Receiver.Sink] {
 			f.timer.Stop()
-			again = append(again, f)
+			waiting = append(waiting, f)
 		}
 	}
-	for _, f := range again {
+	for _, f := range waiting {
 		p.waitForRate(f)
 	}
 }

@@ -252,10 +252,10 @@ func (s state) firstWindowEnd() (time.Time, error) {
 }
 
 // dueWindows returns the subscriptions whose windows end by by, or all if that is zero, in
-// order, and at most so many.
-func (s state) dueWindows(by time.Time, most int) (subscriptions []string, err error) {
+// order, and at most limit of them.
+func (s state) dueWindows(by time.Time, limit int) (subscriptions []string, err error) {
 	for end, err := range s.windowEnds() {
-		if err != nil || !by.IsZero() && end.due.After(by) || len(subscriptions) == most {
+		if err != nil || !by.IsZero() && end.due.After(by) || len(subscriptions) == limit {
 			return subscriptions, err
 		}
 		subscriptions = append(subscriptions, end.subscription)

@@ -235,11 +235,11 @@ func (w *unitOfWork) addToAttempt(a *Attempt, seq uint64, p pendingRecord) error
 	return nil
 }
 
-// fillAttempt adds the pending notifications from seq on to an attempt, until it has most, or as many
+// fillAttempt adds the pending notifications from seq on to an attempt, until it has limit, or as many
 // as its sink takes at a time. It stops at the first whose subscription was cancelled.
-func (w *unitOfWork) fillAttempt(a *Attempt, seq uint64, most int) error {
-	limit, _ := registry.BatchOf(w.d.cfg.sink(w.d.live.Load(), a.Receiver.Sink))
-	limit = min(limit, maxBatch, most)
+func (w *unitOfWork) fillAttempt(a *Attempt, seq uint64, limit int) error {
+	batch, _ := registry.BatchOf(w.d.cfg.sink(w.d.live.Load(), a.Receiver.Sink))
+	limit = min(batch, maxBatch, limit)
 	for bytes := 0; seq < w.q.Next && len(a.Notifications) < limit; seq++ {
 		p, err := w.st.pending(seq)
 		if err != nil {
