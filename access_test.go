@@ -48,7 +48,7 @@ func TestChangedAccess(t *testing.T) {
 	}
 	for _, c := range []struct{ token, want string }{{"one", "one "}, {"one", `one "same"`}, {"two", "two "}, {"two", `two "same"`}} {
 		cfg.Access = withToken(srv, c.token)
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		if got := <-requests; got != c.want {
 			t.Errorf("with token %s the request was %q, want %q", c.token, got, c.want)
 		}
@@ -69,7 +69,7 @@ func TestReloadedAccess(t *testing.T) {
 		Subscriptions: []pipeline.Subscription{{URL: srv.URL + "/", Keywords: []string{"two"}, Sinks: []string{"box"}}},
 		Access:        withToken(srv, "one"),
 	}
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	if got := <-requests; got != "one " {
 		t.Fatalf("the first request was %q", got)

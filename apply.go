@@ -16,8 +16,8 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// wish holds all that a Config asks of one page.
-type wish struct {
+// pageConfig holds all that a Config asks of one page.
+type pageConfig struct {
 	url, client   string
 	keep          bool
 	keepOnly      bool // only keep changes, not the subscriptions
@@ -28,21 +28,21 @@ type wish struct {
 	subscriptions []pipeline.Subscription
 }
 
-// wishes returns one wish for each page of cfg, in the order of cfg. With Config.Only there is
+// pageConfigs returns one wish for each page of cfg, in the order of cfg. With Config.Only there is
 // one for each page and client, so that a run with some subscriptions leaves those of other
 // clients as they are.
-func wishes(cfg *Config) []*wish {
+func pageConfigs(cfg *Config) []*pageConfig {
 	type key struct{ page, client string }
-	by := make(map[key]*wish)
-	var all []*wish
-	at := func(url, client string) *wish {
+	by := make(map[key]*pageConfig)
+	var all []*pageConfig
+	at := func(url, client string) *pageConfig {
 		page, _ := pageurl.Canonical(url) // Validate has checked it.
 		k := key{page: page}
 		if len(cfg.Only) > 0 {
 			k.client = client
 		}
 		if by[k] == nil {
-			by[k] = &wish{url: page, client: k.client}
+			by[k] = &pageConfig{url: page, client: k.client}
 			all = append(all, by[k])
 		}
 		return by[k]
@@ -62,8 +62,8 @@ func wishes(cfg *Config) []*wish {
 	return all
 }
 
-// command returns the command that makes w the whole configuration of its page.
-func (w *wish) command(cfg *Config) flow.ApplyCommand {
+// applyCommand returns the command that makes w the whole configuration of its page.
+func (w *pageConfig) applyCommand(cfg *Config) flow.ApplyCommand {
 	return flow.ApplyCommand{
 		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, Language: w.language, KeepOnly: w.keepOnly,
 		KeepVersions: w.keepVersions, KeepFor: pipeline.Duration(w.keepFor),
@@ -71,9 +71,9 @@ func (w *wish) command(cfg *Config) flow.ApplyCommand {
 	}
 }
 
-// batch collects commands and publishes them together. They are durable after flush, which waits for the disk
+// commandBatch collects commands and publishes them together. They are durable after flush, which waits for the disk
 // once: a crash before that loses the last of them, and the next start sends all of them again.
-type batch struct {
+type commandBatch struct {
 	transport flow.Transport
 	now       func() time.Time
 	messages  []flow.Message
@@ -82,7 +82,7 @@ type batch struct {
 // batchSize is how many commands are published together.
 const batchSize = 256
 
-func (b *batch) send(ctx context.Context, url, typ string, body any) error {
+func (b *commandBatch) add(ctx context.Context, url, typ string, body any) error {
 	m, err := newCommand(url, typ, body, b.now())
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (b *batch) send(ctx context.Context, url, typ string, body any) error {
 }
 
 // flush publishes the rest.
-func (b *batch) flush(ctx context.Context) error {
+func (b *commandBatch) flush(ctx context.Context) error {
 	if len(b.messages) == 0 {
 		return nil
 	}
@@ -107,21 +107,21 @@ func (b *batch) flush(ctx context.Context) error {
 	return err
 }
 
-// apply sends commands to the owned pages: the wishes of the current Config, and the end of
+// applyConfig sends commands to the owned pages: the wishes of the current Config, and the end of
 // subscriptions of its origin that it no longer has. With Config.Checks or Config.Every it also
 // asks for the first check.
-func (r *Router) apply(ctx context.Context, s *stages) error {
-	r.reloading.Lock() // Reload must not publish a newer Config in between
-	defer r.reloading.Unlock()
-	return r.applyAll(ctx, s, r.live.Load())
+func (r *Router) applyConfig(ctx context.Context, s *stages) error {
+	r.reloadMu.Lock() // Reload must not publish a newer Config in between
+	defer r.reloadMu.Unlock()
+	return r.applyConfigLocked(ctx, s, r.liveConfig.Load())
 }
 
-// applyAll is apply for cfg. The caller holds r.reloading.
-func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
+// applyConfigLocked is apply for cfg. The caller holds r.reloading.
+func (r *Router) applyConfigLocked(ctx context.Context, s *stages, cfg *Config) error {
 	start := r.cfg.Now().UTC() // a page that is first checked after it needs no second check
 	wanted := make(map[string]bool)
-	b := &batch{transport: r.transport, now: r.cfg.Now}
-	all := wishes(cfg)
+	b := &commandBatch{transport: r.transport, now: r.cfg.Now}
+	all := pageConfigs(cfg)
 	for i, w := range all {
 		all[i] = nil // there may be many, and each is needed once
 		wanted[w.url] = true
@@ -129,13 +129,13 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 			continue
 		}
 		s.index.Expect(w.url)
-		if err := b.send(ctx, w.url, flow.TypeApply, w.command(cfg)); err != nil {
+		if err := b.add(ctx, w.url, flow.TypeApply, w.applyCommand(cfg)); err != nil {
 			return err
 		}
 	}
 	now := cfg.Checks > 0 || cfg.Every != nil
-	only := r.only()
-	r.asked.forget(r.transport.Owns)
+	only := r.pageFilter()
+	r.requestedChecks.dropUnowned(r.transport.Owns)
 	var asked []string
 	for page, state := range r.transport.States(flow.GroupIndex, "") {
 		if !r.transport.Owns(page) {
@@ -154,14 +154,14 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 				return fmt.Errorf("reading page %s: %w", page, err)
 			}
 			if slices.Contains(origins, cfg.Origin) {
-				if err := b.send(ctx, page, flow.TypeApply, (&wish{url: page}).command(cfg)); err != nil {
+				if err := b.add(ctx, page, flow.TypeApply, (&pageConfig{url: page}).applyCommand(cfg)); err != nil {
 					return err
 				}
 			}
 		}
-		if (now || s.files != nil && strings.HasPrefix(page, filesource.Scheme+":")) && !r.asked[page] {
+		if (now || s.fileFetcher != nil && strings.HasPrefix(page, filesource.Scheme+":")) && !r.requestedChecks[page] {
 			s.index.Expect(page)
-			if err := b.send(ctx, page, flow.TypeCheckNow, flow.CheckNow{After: start}); err != nil {
+			if err := b.add(ctx, page, flow.TypeCheckNow, flow.CheckNow{After: start}); err != nil {
 				return err
 			}
 			asked = append(asked, page)
@@ -171,7 +171,7 @@ func (r *Router) applyAll(ctx context.Context, s *stages, cfg *Config) error {
 		return err
 	}
 	for _, page := range asked {
-		r.asked[page] = true
+		r.requestedChecks[page] = true
 	}
 	return nil
 }
@@ -183,9 +183,9 @@ func (r *Router) fileChanged(ctx context.Context, page string) bool {
 	if err == nil && (state.Incarnation == "" || !r.transport.Owns(page)) {
 		return false
 	}
-	b := &batch{transport: r.transport, now: r.cfg.Now}
+	b := &commandBatch{transport: r.transport, now: r.cfg.Now}
 	if err == nil {
-		err = b.send(ctx, page, flow.TypeCheckNow, nil)
+		err = b.add(ctx, page, flow.TypeCheckNow, nil)
 	}
 	if err == nil {
 		err = b.flush(ctx)
@@ -196,55 +196,55 @@ func (r *Router) fileChanged(ctx context.Context, page string) bool {
 	return true
 }
 
-// applyAgain is the pause after the configuration could not be applied to the pages of a shared
+// applyRetryDelay is the pause after the configuration could not be applied to the pages of a shared
 // transport.
-const applyAgain = 5 * time.Second
+const applyRetryDelay = 5 * time.Second
 
-// applyFirst applies the configuration. With a shared transport it first waits until the
+// applyAtStart applies the configuration. With a shared transport it first waits until the
 // process owns lanes.
-func (r *Router) applyFirst(ctx context.Context, s *stages) error {
+func (r *Router) applyAtStart(ctx context.Context, s *stages) error {
 	gained := r.transport.Gained()
 	if gained == nil {
-		return r.apply(ctx, s)
+		return r.applyConfig(ctx, s)
 	}
 	select {
 	case <-gained:
-		return r.applyOwned(ctx, s)
+		return r.applyToOwnedPages(ctx, s)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// applyOwned applies the configuration to the pages that are owned now. All processes have the
+// applyToOwnedPages applies the configuration to the pages that are owned now. All processes have the
 // same configuration, so each page gets it from its owner. A failure is tried again: it is
 // likely during a rebalance.
-func (r *Router) applyOwned(ctx context.Context, s *stages) error {
+func (r *Router) applyToOwnedPages(ctx context.Context, s *stages) error {
 	for {
-		err := r.takeOver(s)
+		err := r.restoreOffline(s)
 		if err == nil {
-			err = r.apply(ctx, s)
+			err = r.applyConfig(ctx, s)
 		}
 		if class, _ := failure.ClassOf(err); err == nil || ctx.Err() != nil || class == failure.ClassBroken {
 			return err
 		}
-		r.cfg.Logger.Warn("the configuration could not be applied to all pages; trying again", "after", applyAgain, "error", err)
-		if err := sleepContext(ctx, applyAgain); err != nil {
+		r.cfg.Logger.Warn("the configuration could not be applied to all pages; trying again", "after", applyRetryDelay, "error", err)
+		if err := sleepContext(ctx, applyRetryDelay); err != nil {
 			return err
 		}
 	}
 }
 
-// takeOver tells fetch since when an earlier process was offline, if it still was when it last
+// restoreOffline tells fetch since when an earlier process was offline, if it still was when it last
 // reported. It does so when the process gains the lane of flow.HealthKey, which keeps that
 // state.
-func (r *Router) takeOver(s *stages) error {
-	recalled := r.recalls
-	if r.recalls = r.transport.Owns(flow.HealthKey); !r.recalls || recalled {
+func (r *Router) restoreOffline(s *stages) error {
+	recalled := r.offlineRestored
+	if r.offlineRestored = r.transport.Owns(flow.HealthKey); !r.offlineRestored || recalled {
 		return nil
 	}
-	since, err := getTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline)
+	since, err := loadTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline)
 	if err != nil {
-		r.recalls = false
+		r.offlineRestored = false
 		return err
 	}
 	if !since.IsZero() {
@@ -253,11 +253,11 @@ func (r *Router) takeOver(s *stages) error {
 	return nil
 }
 
-// checkOnce holds the pages whose first check this run asked for, because of Config.Checks or
+// pageSet holds the pages whose first check this run asked for, because of Config.Checks or
 // Config.Every. Router.reloading guards it.
-type checkOnce map[string]bool
+type pageSet map[string]bool
 
-// forget removes the pages that are no longer owned.
-func (c checkOnce) forget(owned func(page string) bool) {
+// dropUnowned removes the pages that are no longer owned.
+func (c pageSet) dropUnowned(owned func(page string) bool) {
 	maps.DeleteFunc(c, func(page string, _ bool) bool { return !owned(page) })
 }

@@ -25,8 +25,8 @@ const OriginAPI = flow.OriginAPI
 // ErrStopped says that Run has ended.
 var ErrStopped = errors.New("vokter: the router has stopped")
 
-// decideTimeout is how long a command waits for the owner of its page.
-const decideTimeout = 5 * time.Second
+// commandTimeout is how long a command waits for the owner of its page.
+const commandTimeout = 5 * time.Second
 
 // Subscribe adds a subscription while the Router runs. It waits until the process that owns the
 // page has decided, at most 5 seconds. The current version of the document is the baseline: the
@@ -37,18 +37,18 @@ const decideTimeout = 5 * time.Second
 // ErrBusy, with the error of Ready, while a shared transport reassigns pages or reaches no broker.
 func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	s = s.WithDefaults()
-	if err := r.check(s); err != nil {
+	if err := r.checkSubscription(s); err != nil {
 		return err
 	}
-	return r.command(ctx, s.URL, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: OriginAPI})
+	return r.runCommand(ctx, s.URL, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: OriginAPI})
 }
 
-// check returns an error if the Router cannot serve s. The caller has filled in the defaults of s.
-func (r *Router) check(s pipeline.Subscription) error {
+// checkSubscription returns an error if the Router cannot serve s. The caller has filled in the defaults of s.
+func (r *Router) checkSubscription(s pipeline.Subscription) error {
 	if r.cfg.Mode == ModeCommands { // it knows neither the sinks nor the fetchers
 		return CheckSubscription(s)
 	}
-	return r.live.Load().validate(s)
+	return r.liveConfig.Load().validateSubscription(s)
 }
 
 // Cancel ends the subscriptions of client on the page of url. An empty client means "default", the
@@ -56,14 +56,14 @@ func (r *Router) check(s pipeline.Subscription) error {
 // found afterwards notify nobody. It returns a *flow.Refusal where client has no subscription
 // there.
 func (r *Router) Cancel(ctx context.Context, url, client string) error {
-	return r.command(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client})
+	return r.runCommand(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client})
 }
 
 // CancelTo is Cancel of only those subscriptions that Subscribe made and that are delivered to sink
 // alone. It keeps a client that proves itself by nothing else than the name of its sink from ending
 // other subscriptions.
 func (r *Router) CancelTo(ctx context.Context, url, client, sink string) error {
-	return r.command(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client, Sink: sink})
+	return r.runCommand(ctx, url, flow.TypeCancel, flow.CancelCommand{URL: url, Client: client, Sink: sink})
 }
 
 // Pause ends the subscriptions of client on the page of url until the time until, or until Resume
@@ -79,7 +79,7 @@ func (r *Router) Pause(ctx context.Context, url, client string, until time.Time)
 	if err := flow.CheckTime(until); err != nil {
 		return &pipeline.FieldError{Field: "until", Reason: err.Error() + "; leave it out to pause until a resume"}
 	}
-	return r.command(ctx, url, flow.TypePause, flow.PauseCommand{URL: url, Client: client, Until: until})
+	return r.runCommand(ctx, url, flow.TypePause, flow.PauseCommand{URL: url, Client: client, Until: until})
 }
 
 // CheckNow makes the page of url due now, whatever its schedule; the waits that its host asked for
@@ -104,7 +104,7 @@ func (r *Router) CheckNow(ctx context.Context, url string) error {
 	if err := r.transport.Ready(); err != nil {
 		return err
 	}
-	return r.unlessClosing(r.transport.Publish(ctx, m))
+	return r.stoppedIfClosing(r.transport.Publish(ctx, m))
 }
 
 // Resume restarts the expired and paused subscriptions of client on the page of url, each with the
@@ -112,16 +112,16 @@ func (r *Router) CheckNow(ctx context.Context, url string) error {
 // page. An empty client means all clients, unlike in Cancel. It waits for the decision as Subscribe does,
 // and returns a *flow.Refusal where no such subscription is expired.
 func (r *Router) Resume(ctx context.Context, url, client string) error {
-	return r.command(ctx, url, flow.TypeResume, flow.ResumeCommand{URL: url, Client: client})
+	return r.runCommand(ctx, url, flow.TypeResume, flow.ResumeCommand{URL: url, Client: client})
 }
 
-// command publishes a command to the owner of the page of url and waits for its decision.
-func (r *Router) command(ctx context.Context, url, typ string, body any) error {
+// runCommand publishes a command to the owner of the page of url and waits for its decision.
+func (r *Router) runCommand(ctx context.Context, url, typ string, body any) error {
 	m, err := newCommand(url, typ, body, r.cfg.Now())
 	if err != nil {
 		return err
 	}
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return err
 	}
 	if r.transport.Room() != nil {
@@ -129,12 +129,12 @@ func (r *Router) command(ctx context.Context, url, typ string, body any) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, decideTimeout, ErrBusy)
+	ctx, cancel := context.WithTimeoutCause(ctx, commandTimeout, ErrBusy)
 	defer cancel()
 	decided := r.decisions.expect(m.ID)
 	defer r.decisions.forget(m.ID)
 	if err := r.transport.Publish(ctx, m); err != nil && ctx.Err() == nil {
-		return r.unlessClosing(err)
+		return r.stoppedIfClosing(err)
 	}
 	select {
 	case err := <-decided:
@@ -192,8 +192,8 @@ func (d *decisions) forget(id string) {
 	delete(d.waiting, id)
 }
 
-// decided is called by index once the decision is committed.
-func (d *decisions) decided(id string, err error) {
+// resolve is called by index once the decision is committed.
+func (d *decisions) resolve(id string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.waiting[id]; c != nil {
@@ -228,9 +228,9 @@ func (d *decisions) receive(m flow.Message) {
 	switch {
 	case m.Type != flow.TypeDecision || err != nil:
 	case decision.Code == 0:
-		d.decided(decision.Command, nil)
+		d.resolve(decision.Command, nil)
 	default:
-		d.decided(decision.Command, &flow.Refusal{Code: decision.Code, Message: decision.Reason})
+		d.resolve(decision.Command, &flow.Refusal{Code: decision.Code, Message: decision.Reason})
 	}
 }
 
@@ -240,7 +240,7 @@ func (d *decisions) receive(m flow.Message) {
 // like Subscribe; it returns a *flow.Refusal where there is no such subscription.
 func (r *Router) Change(ctx context.Context, document string, s pipeline.Subscription) error {
 	s = s.WithDefaults()
-	if err := r.check(s); err != nil {
+	if err := r.checkSubscription(s); err != nil {
 		return err
 	}
 	pages, _, err := r.Pages(ctx, inspect.ListFilter{URL: s.URL, Client: s.Client})
@@ -265,5 +265,5 @@ func (r *Router) Change(ctx context.Context, document string, s pipeline.Subscri
 	if !found {
 		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", s.URL, s.Client)}
 	}
-	return r.command(ctx, s.URL, flow.TypeApply, flow.ApplyCommand{URL: s.URL, Origin: OriginAPI, Client: s.Client, Subscriptions: all})
+	return r.runCommand(ctx, s.URL, flow.TypeApply, flow.ApplyCommand{URL: s.URL, Origin: OriginAPI, Client: s.Client, Subscriptions: all})
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/vokter/vokter/pipeline/local"
 )
 
-// peeks lists what is in dir, as somebody does who does not know its configuration.
-func peeks(t *testing.T, dir string) inspect.Listing {
+// listOnce lists what is in dir, as somebody does who does not know its configuration.
+func listOnce(t *testing.T, dir string) inspect.Listing {
 	t.Helper()
-	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
+	r, stop := startRouter(t, Config{Dir: dir, Mode: ModeCommands})
 	defer stop()
 	l, err := r.List(t.Context(), inspect.ListFilter{})
 	if err != nil {
@@ -30,14 +30,14 @@ func peeks(t *testing.T, dir string) inspect.Listing {
 func TestWhoOnlyLooksKeepsTheGroupsOfOthers(t *testing.T) {
 	s, box, dir := newSite(t, "<p>in stock</p>"), newMailbox(), t.TempDir()
 	audited := func() (n int) {
-		r, err := New(watching(s, box, dir, "stock"))
+		r, err := New(watchConfig(s, box, dir, "stock"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Handle("audit", flow.TopicSnapshots, flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
 			return tx.State(m.Key).Set(m.ID, nil)
 		}))
-		if err := r.open(t.Context()); err != nil {
+		if err := r.openTransport(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, st := range r.transport.States("audit", "") {
@@ -51,7 +51,7 @@ func TestWhoOnlyLooksKeepsTheGroupsOfOthers(t *testing.T) {
 		return n
 	}
 	audited()
-	peeks(t, dir)
+	listOnce(t, dir)
 	if got := audited(); got != 1 {
 		t.Errorf("another group has %d values left, want 1", got)
 	}
@@ -63,12 +63,12 @@ func TestWhoOnlyLooksDecidesNothing(t *testing.T) {
 	cfg := twoClients(s, box, ops, dir)
 	cfg.Expire.After, cfg.Checks = -1, 12
 	cfg.Health = nil
-	runs(t, cfg)
-	l := peeks(t, dir)
+	runToEnd(t, cfg)
+	l := listOnce(t, dir)
 	if len(l.Pages) != 1 || l.Pages[0].State != inspect.StateFailing || l.Pages[0].Failures != 12 {
 		t.Fatalf("listing %+v", l.Pages)
 	}
-	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
+	r, stop := startRouter(t, Config{Dir: dir, Mode: ModeCommands})
 	check, page := l.Pages[0].Checks, s.URL+"/a"
 	event := pipeline.Health{ID: "event", Event: pipeline.HealthOverdue, Time: r.cfg.Now()}
 	if err := r.transport.Publish(t.Context(), flow.HealthMessage(event)); err != nil {
@@ -78,21 +78,21 @@ func TestWhoOnlyLooksDecidesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	if l = peeks(t, dir); l.Pages[0].Checks != check || len(l.Pages[0].Subscriptions) != 1 {
+	if l = listOnce(t, dir); l.Pages[0].Checks != check || len(l.Pages[0].Subscriptions) != 1 {
 		t.Errorf("listing %+v, want no further check and one subscription", l.Pages)
 	}
 	cfg.Health, cfg.Checks = []string{"ops"}, 1
 	cfg.Subscriptions = cfg.Subscriptions[:1]
-	runs(t, cfg)
-	if got := told(ops, pipeline.HealthOverdue); len(got) != 1 {
+	runToEnd(t, cfg)
+	if got := eventsSentTo(ops, pipeline.HealthOverdue); len(got) != 1 {
 		t.Errorf("%d events, want the one that waited", len(got))
 	}
 }
 
 func TestCommandsAreRefusedInTheWordsOfIndex(t *testing.T) {
 	dir := t.TempDir()
-	runs(t, watching(newSite(t, "x"), newMailbox(), dir, "stock"))
-	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
+	runToEnd(t, watchConfig(newSite(t, "x"), newMailbox(), dir, "stock"))
+	r, stop := startRouter(t, Config{Dir: dir, Mode: ModeCommands})
 	defer stop()
 	err := r.Resume(t.Context(), "https://example.com/", "")
 	if refused, ok := errors.AsType[*flow.Refusal](err); !ok || refused.Code != flow.CodeNotFound {
@@ -103,48 +103,50 @@ func TestCommandsAreRefusedInTheWordsOfIndex(t *testing.T) {
 	}
 }
 
-// sharing is a Transport that others share: it handles only what begins with no prefix of
+// partialTransport is a Transport that others share: it handles only what begins with no prefix of
 // others.
-type sharing struct {
+type partialTransport struct {
 	flow.Transport
-	others atomic.Pointer[[]string]
+	foreignPrefixes atomic.Pointer[[]string]
 }
 
-func (s *sharing) Owns(key string) bool {
-	others := s.others.Load()
+func (s *partialTransport) Owns(key string) bool {
+	others := s.foreignPrefixes.Load()
 	return others == nil || !slices.ContainsFunc(*others, func(o string) bool { return strings.HasPrefix(key, o) })
 }
 
-func (s *sharing) Gauges() []flow.Gauge { return []flow.Gauge{{Name: "vokter_lanes", Value: 32}} }
+func (s *partialTransport) Gauges() []flow.Gauge {
+	return []flow.Gauge{{Name: "vokter_lanes", Value: 32}}
+}
 
-// startSharing returns a Router over shared that has delivered a change of its page.
-func startSharing(t *testing.T) (r *Router, shared *sharing, page string) {
+// startPartial returns a Router over shared that has delivered a change of its page.
+func startPartial(t *testing.T) (r *Router, shared *partialTransport, page string) {
 	t.Helper()
 	transport, err := local.Open(local.Config{Topics: topology(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, page = &sharing{Transport: transport}, "https://example.com/"
+	shared, page = &partialTransport{Transport: transport}, "https://example.com/"
 	box := newMailbox()
-	r, stop := lives(t, Config{
-		Transport: shared, Sinks: map[string]pipeline.Sink{"box": box}, Every: &instantly,
+	r, stop := startRouter(t, Config{
+		Transport: shared, Sinks: map[string]pipeline.Sink{"box": box}, Every: &zeroInterval,
 		Fetchers:      []pipeline.Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus</p>", "<p>Zeus and Argus</p>"}}},
 		Fetch:         FetchConfig{Rate: 1000},
 		Subscriptions: []pipeline.Subscription{{URL: page, Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
 	})
 	t.Cleanup(stop)
-	<-box.came
+	<-box.arrived
 	return r, shared, page
 }
 
 // TestElsewhere: of pages and receivers that another process looks after nothing is said.
 func TestElsewhere(t *testing.T) {
-	r, shared, page := startSharing(t)
+	r, shared, page := startPartial(t)
 	if l, err := r.List(t.Context(), inspect.ListFilter{URL: page}); err != nil || len(l.Pages) != 1 || len(l.Receivers) != 1 {
 		t.Fatalf("its own: %+v, %v", l, err)
 	}
 
-	shared.others.Store(&[]string{"box"})
+	shared.foreignPrefixes.Store(&[]string{"box"})
 	e, err := r.Explain(t.Context(), page, inspect.ExplainFilter{})
 	if err != nil || len(e.Changes) != 1 || e.Changes[0].Matches[0].Delivery != inspect.DeliveryElsewhere {
 		t.Errorf("another's receiver: %+v, %v", e, err)
@@ -153,7 +155,7 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("another's receiver: %+v, %v", l, err)
 	}
 
-	shared.others.Store(&[]string{"http"})
+	shared.foreignPrefixes.Store(&[]string{"http"})
 	_, explain := r.Explain(t.Context(), page, inspect.ExplainFilter{})
 	_, list := r.List(t.Context(), inspect.ListFilter{URL: page})
 	for _, err := range []error{explain, list} {
@@ -171,7 +173,7 @@ func TestGauges(t *testing.T) {
 		}
 		return all
 	}
-	early, err := New(Config{Transport: &sharing{Transport: sharedTransport(t)}})
+	early, err := New(Config{Transport: &partialTransport{Transport: sharedTransport(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +181,7 @@ func TestGauges(t *testing.T) {
 	if _, known := got["vokter_overdue_pages"]; known || got["vokter_ready"] != 0 || got["vokter_lanes"] != 32 {
 		t.Errorf("before Run: %v", got)
 	}
-	r, _, _ := startSharing(t)
+	r, _, _ := startPartial(t)
 	// The notification may arrive before the stages in front have counted what led to it.
 	waitFor(t, "all stages have counted", func() bool {
 		got = values(r)

@@ -251,8 +251,8 @@ const (
 	ModeCommands
 )
 
-// asleep returns the groups whose wakes are not delivered in this mode.
-func (m Mode) asleep() []string {
+// groupsWithoutWakes returns the groups whose wakes are not delivered in this mode.
+func (m Mode) groupsWithoutWakes() []string {
 	switch m {
 	case ModeDeliver:
 		return []string{flow.GroupIndex}

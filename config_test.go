@@ -63,15 +63,15 @@ func TestChannelOfASubscription(t *testing.T) {
 		t.Errorf("New: %v, want %q in it", err, want)
 	}
 	cfg.Subscriptions = nil
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	if err := r.Subscribe(t.Context(), s); err == nil || err.Error() != want {
 		t.Errorf("Subscribe: %v, want %q", err, want)
 	}
 }
 
-// mistaken are subscriptions that lint refuses, each with a part of the reason.
-func mistaken() map[string]pipeline.Subscription {
+// invalidSubscriptions are subscriptions that lint refuses, each with a part of the reason.
+func invalidSubscriptions() map[string]pipeline.Subscription {
 	of := func(change func(*pipeline.Subscription)) pipeline.Subscription {
 		s := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"a"}, Sinks: []string{"box"}}
 		change(&s)
@@ -95,7 +95,7 @@ func mistaken() map[string]pipeline.Subscription {
 
 // TestMistakenSubscriptions: New refuses what lint refuses, and shows no password.
 func TestMistakenSubscriptions(t *testing.T) {
-	for want, s := range mistaken() {
+	for want, s := range invalidSubscriptions() {
 		_, err := New(Config{Subscriptions: []pipeline.Subscription{s}, Sinks: map[string]pipeline.Sink{"box": newMailbox()}})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("got %.300v, want %q", err, want)
@@ -111,7 +111,7 @@ func TestSchemes(t *testing.T) {
 	if err := subscribed(pipeline.Subscription{URL: "ftp://example.com/", Interval: pipeline.Never}); err != nil {
 		t.Errorf("a page that is pushed: %v", err)
 	}
-	if err := subscribed(pipeline.Subscription{URL: "gopher://example.com/"}, gophers{}); err != nil {
+	if err := subscribed(pipeline.Subscription{URL: "gopher://example.com/"}, gopherFetcher{}); err != nil {
 		t.Errorf("with a fetcher: %v", err)
 	}
 	for _, d := range []Document{{URL: "ftp://example.com/", Keep: true}, {URL: "https://u:hunter2@example.com/", Keep: true, Interval: pipeline.Never}} {
@@ -124,11 +124,11 @@ func TestSchemes(t *testing.T) {
 	}
 }
 
-type gophers struct{}
+type gopherFetcher struct{}
 
-func (gophers) Schemes() []string { return []string{"gopher"} }
+func (gopherFetcher) Schemes() []string { return []string{"gopher"} }
 
-func (gophers) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+func (gopherFetcher) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
 	return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailNetwork, Reason: "nothing is there"}
 }
 

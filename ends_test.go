@@ -17,8 +17,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// told is what a health sink heard of one event.
-func told(box *mailbox, event pipeline.HealthEvent) []pipeline.Notification {
+// eventsSentTo is what a health sink heard of one event.
+func eventsSentTo(box *mailbox, event pipeline.HealthEvent) []pipeline.Notification {
 	box.mu.Lock()
 	defer box.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(box.all), func(n pipeline.Notification) bool { return n.Status != string(event) })
@@ -26,7 +26,7 @@ func told(box *mailbox, event pipeline.HealthEvent) []pipeline.Notification {
 
 // twoClients is watching with a second client and a health sink.
 func twoClients(s *site, box, ops *mailbox, dir string) Config {
-	cfg := watching(s, box, dir, "stock")
+	cfg := watchConfig(s, box, dir, "stock")
 	second := cfg.Subscriptions[0]
 	second.Client = "second"
 	cfg.Subscriptions = append(cfg.Subscriptions, second)
@@ -41,7 +41,7 @@ func TestAPageThatFailsExpires(t *testing.T) {
 	cfg := twoClients(s, box, ops, dir)
 	for _, checks := range []int{4, 8, 2} { // the count survives restarts
 		cfg.Checks = checks
-		runs(t, cfg)
+		runToEnd(t, cfg)
 	}
 	var clients []string
 	for _, n := range box.take() {
@@ -58,7 +58,7 @@ func TestAPageThatFailsExpires(t *testing.T) {
 		t.Errorf("%d GETs, want 10", s.gets)
 	}
 	for event, want := range map[pipeline.HealthEvent]int{pipeline.HealthFailing: 1, pipeline.HealthExpired: 1, pipeline.HealthRecovered: 0} {
-		if got := told(ops, event); len(got) != want {
+		if got := eventsSentTo(ops, event); len(got) != want {
 			t.Errorf("%d %s events, want %d", len(got), event, want)
 		}
 	}
@@ -67,14 +67,14 @@ func TestAPageThatFailsExpires(t *testing.T) {
 	s.answer(http.StatusOK)
 	s.set("<p>out of stock</p>")
 	cfg.ResumeExpired = true
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<p>in stock</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := box.take(); len(got) != 0 {
 		t.Errorf("%d notifications of a baseline: %+v", len(got), got)
 	}
 	s.set("<p>stock is out of stock</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := box.take(); len(got) != 2 {
 		t.Errorf("%d notifications after the resumption, want 2", len(got))
 	}
@@ -86,18 +86,18 @@ func TestASelectorThatIsGoneNeverExpires(t *testing.T) {
 	for i := range cfg.Subscriptions {
 		cfg.Subscriptions[i].Select = []pipeline.Selector{{CSS: "main"}}
 	}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<p>redesigned</p>")
 	cfg.Checks = 12
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := box.take(); len(got) != 0 {
 		t.Errorf("notifications %+v", got)
 	}
-	if got := told(ops, pipeline.HealthSelectorGone); len(got) != 1 {
+	if got := eventsSentTo(ops, pipeline.HealthSelectorGone); len(got) != 1 {
 		t.Errorf("%d selector_gone events, want 1", len(got))
 	}
 	for state, want := range map[string]int{inspect.StateFailing: 1, inspect.StateActive: 0} {
-		if got := listed(t, cfg, inspect.ListFilter{State: state}).Pages; len(got) != want {
+		if got := listPages(t, cfg, inspect.ListFilter{State: state}).Pages; len(got) != want {
 			t.Errorf("%d pages are %s, want %d", len(got), state, want)
 		} else if want == 1 && (got[0].State != state || got[0].Since.IsZero() || !strings.Contains(got[0].Reason, "main")) {
 			t.Errorf("got %s since %v: %q", got[0].State, got[0].Since, got[0].Reason)
@@ -105,14 +105,14 @@ func TestASelectorThatIsGoneNeverExpires(t *testing.T) {
 	}
 	s.set("<main>out of stock</main>")
 	cfg.Checks = 1
-	runs(t, cfg)
-	if got := told(ops, pipeline.HealthRecovered); len(got) != 1 {
+	runToEnd(t, cfg)
+	if got := eventsSentTo(ops, pipeline.HealthRecovered); len(got) != 1 {
 		t.Errorf("%d recovered events, want 1", len(got))
 	}
 }
 
-// watchingMany makes cfg watch n new sites, and nothing else, for "out".
-func watchingMany(t *testing.T, cfg *Config, n int) (sites []*site) {
+// watchSites makes cfg watch n new sites, and nothing else, for "out".
+func watchSites(t *testing.T, cfg *Config, n int) (sites []*site) {
 	cfg.Subscriptions = nil
 	for range n {
 		s := newSite(t, "<p>in stock</p>")
@@ -125,37 +125,37 @@ func watchingMany(t *testing.T, cfg *Config, n int) (sites []*site) {
 func TestOfflineExpiresNothing(t *testing.T) {
 	box, ops, dir := newMailbox(), newMailbox(), t.TempDir()
 	cfg := twoClients(newSite(t, ""), box, ops, dir)
-	sites := watchingMany(t, &cfg, 4)
-	runs(t, cfg)
+	sites := watchSites(t, &cfg, 4)
+	runToEnd(t, cfg)
 	for _, s := range sites {
 		s.answer(http.StatusBadGateway)
 	}
 	cfg.Checks = 14
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	for _, s := range sites {
 		s.answer(http.StatusOK)
 		s.set("<p>out of stock</p>")
 	}
 	cfg.Checks = 1
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := box.take(); len(got) != len(sites) {
 		t.Errorf("%d notifications, want one of each page: %+v", len(got), got)
 	}
-	if got := told(ops, pipeline.HealthOffline); len(got) != 1 {
+	if got := eventsSentTo(ops, pipeline.HealthOffline); len(got) != 1 {
 		t.Errorf("%d offline events, want 1", len(got))
 	}
-	if got := told(ops, pipeline.HealthExpired); len(got) != 0 {
+	if got := eventsSentTo(ops, pipeline.HealthExpired); len(got) != 0 {
 		t.Errorf("expired: %+v", got)
 	}
 }
 
 func TestCancelDuringAFetch(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "stock")
+	cfg := watchConfig(s, box, t.TempDir(), "stock")
 	cfg.Checks, cfg.Drain = 0, time.Minute
 	held, release := make(chan struct{}), make(chan struct{})
-	s.Config.Handler = holding(s.Config.Handler, held, release)
-	r, stop := lives(t, cfg)
+	s.Config.Handler = holdRequests(s.Config.Handler, held, release)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	<-held // the baseline
 	release <- struct{}{}
@@ -180,7 +180,7 @@ func TestCancelDuringAFetch(t *testing.T) {
 	release <- struct{}{}
 	<-held
 	release <- struct{}{}
-	<-box.came
+	<-box.arrived
 	got := box.take()
 	if len(got) != 1 || len(got[0].Diffs) != 1 || got[0].Diffs[0].Event != pipeline.Removed {
 		t.Errorf("notifications %+v, want only that stock is removed", got)
@@ -188,8 +188,8 @@ func TestCancelDuringAFetch(t *testing.T) {
 	close(release)
 }
 
-// holding tells held of each request and serves it once release lets it.
-func holding(next http.Handler, held chan<- struct{}, release <-chan struct{}) http.Handler {
+// holdRequests tells held of each request and serves it once release lets it.
+func holdRequests(next http.Handler, held chan<- struct{}, release <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case held <- struct{}{}:
@@ -205,18 +205,18 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	s, box, ops, dir := newSite(t, "<p>in stock</p>"), newMailbox(), newMailbox(), t.TempDir()
 	cfg := twoClients(s, box, ops, dir)
 	cfg.Subscriptions = cfg.Subscriptions[:1]
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	box.fail = func(pipeline.Notification) error { return failure.Gone(errors.New("410 Gone")) }
 	s.set("<p>none</p>")
-	runs(t, cfg)
-	if got := told(ops, pipeline.HealthReceiverExpired); len(got) != 1 || got[0].Health.Receiver.Sink != "box" {
+	runToEnd(t, cfg)
+	if got := eventsSentTo(ops, pipeline.HealthReceiverExpired); len(got) != 1 || got[0].Health.Receiver.Sink != "box" {
 		t.Fatalf("receiver_expired events: %+v", got)
 	}
 	box.fail = nil
 
 	look := cfg
 	look.Mode, look.Checks = ModeCommands, 0
-	r, stop := lives(t, look)
+	r, stop := startRouter(t, look)
 	listing, err := r.List(t.Context(), inspect.ListFilter{})
 	if err != nil || len(listing.Pages) != 1 || listing.Pages[0].Subscriptions[0].State != inspect.StateExpired || listing.Pages[0].Subscriptions[0].Reason == "" {
 		t.Errorf("listing %+v, %v", listing, err)
@@ -229,7 +229,7 @@ func TestAReceiverThatIsGone(t *testing.T) {
 
 	again := look
 	again.Mode = ModeDeliver
-	r, stop = lives(t, again)
+	r, stop = startRouter(t, again)
 	if n, err := r.Replay(t.Context(), flow.DeadFilter{Sink: "box"}); n != 1 || err != nil {
 		t.Fatalf("Replay: %d, %v", n, err)
 	}
@@ -238,13 +238,13 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	if got := box.take(); len(got) != 1 || got[0].ID != letters[0].Addressed.Notification.ID {
 		t.Errorf("replayed %+v", got)
 	}
-	if got := told(ops, pipeline.HealthReceiverRecovered); len(got) != 1 {
+	if got := eventsSentTo(ops, pipeline.HealthReceiverRecovered); len(got) != 1 {
 		t.Errorf("%d receiver_recovered events, want 1", len(got))
 	}
 	// Its subscription goes on, from a fresh baseline.
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<p>in stock</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := box.take(); len(got) != 1 {
 		t.Errorf("%d notifications after the receiver opened again, want 1", len(got))
 	}
@@ -269,17 +269,17 @@ func TestListener(t *testing.T) {
 // TestDigestOverRestarts collects what two changes say, over the lives of several processes.
 func TestDigestOverRestarts(t *testing.T) {
 	s, box := newSite(t, "<html lang=en><title>Shop</title><p>Zeus is here</p></html>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "stock")
+	cfg := watchConfig(s, box, t.TempDir(), "stock")
 	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(30 * 24 * time.Hour), Max: 2}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<html lang=en><title>Shop</title><p>Zeus is in stock</p></html>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if sent := box.take(); len(sent) != 0 {
 		t.Fatalf("told at once: %+v", sent)
 	}
 
 	until := time.Now().Add(30 * 24 * time.Hour)
-	e := explained(t, cfg, inspect.ExplainFilter{})
+	e := explainPage(t, cfg, inspect.ExplainFilter{})
 	if len(e.Changes) != 1 || len(e.Changes[0].Matches) != 1 {
 		t.Fatalf("changes %+v", e.Changes)
 	}
@@ -287,13 +287,13 @@ func TestDigestOverRestarts(t *testing.T) {
 	if m.Delivery != inspect.DeliveryDigest || m.Digest != "" || m.DeliveryTime.After(until) || m.DeliveryTime.Before(until.Add(-time.Hour)) {
 		t.Errorf("of the first change it says %+v", m)
 	}
-	l := listed(t, cfg, inspect.ListFilter{})
+	l := listPages(t, cfg, inspect.ListFilter{})
 	if len(l.Receivers) != 1 || l.Receivers[0].Collected != 1 || l.Receivers[0].Pending != 0 || !l.Receivers[0].NextDigest.Equal(m.DeliveryTime) {
 		t.Errorf("receivers %+v", l.Receivers)
 	}
 
 	s.set("<html lang=en><title>Shop now</title><p>Zeus is out of stock</p><p>Hera is in stock</p></html>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	sent := box.take()
 	if len(sent) != 1 || sent[0].Type != pipeline.NotificationTypeDigest || len(sent[0].Items) != 2 || sent[0].Title != "Shop now" {
 		t.Fatalf("told %+v", sent)
@@ -304,7 +304,7 @@ func TestDigestOverRestarts(t *testing.T) {
 	if !strings.Contains(sent[0].Diffs[0].Snippet, "Zeus is in stock") {
 		t.Errorf("first it says %+v", sent[0].Diffs[0])
 	}
-	for _, c := range explained(t, cfg, inspect.ExplainFilter{}).Changes {
+	for _, c := range explainPage(t, cfg, inspect.ExplainFilter{}).Changes {
 		if m := c.Matches[0]; m.Delivery != inspect.DeliveryDelivered || m.Digest != sent[0].ID || m.Attempts != 1 {
 			t.Errorf("of version %d it says %+v", c.Version, m)
 		}
@@ -315,11 +315,11 @@ func TestDigestOverRestarts(t *testing.T) {
 // open.
 func TestDigestInMemoryIsSentAtTheEnd(t *testing.T) {
 	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
-	cfg := watching(s, box, "", "stock")
+	cfg := watchConfig(s, box, "", "stock")
 	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}
 	cfg.Checks = 3
 	cfg.Fetchers = []pipeline.Fetcher{&changing{}}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	sent := box.take()
 	if len(sent) != 1 || len(sent[0].Items) != 2 {
 		t.Errorf("told %+v", sent)
@@ -330,7 +330,7 @@ func TestDigestInMemoryIsSentAtTheEnd(t *testing.T) {
 // ends with it, not before.
 func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
 	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
-	cfg := watching(s, box, "", "stock")
+	cfg := watchConfig(s, box, "", "stock")
 	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}
 	cfg.Checks = 3
 	cfg.Fetchers = []pipeline.Fetcher{&changing{}}
@@ -341,7 +341,7 @@ func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
 			if handled.Add(1) == 3 {
 				waitFor(t, "the router to finish its work", func() bool { return errors.Is(r.Ready(), errDraining) })
 				select {
-				case <-box.came:
+				case <-box.arrived:
 					t.Error("the digest ended while a change was under way")
 				case <-time.After(100 * time.Millisecond):
 				}

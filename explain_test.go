@@ -14,18 +14,18 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// looks calls look with a Router over the data directory of cfg that does nothing by itself.
-func looks(t *testing.T, cfg Config, look func(*Router)) {
+// withIdleRouter calls look with a Router over the data directory of cfg that does nothing by itself.
+func withIdleRouter(t *testing.T, cfg Config, look func(*Router)) {
 	t.Helper()
 	cfg.Mode, cfg.Checks, cfg.Every = ModeCommands, 0, nil
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	look(r)
 }
 
-func explained(t *testing.T, cfg Config, f inspect.ExplainFilter) (e inspect.Explanation) {
+func explainPage(t *testing.T, cfg Config, f inspect.ExplainFilter) (e inspect.Explanation) {
 	t.Helper()
-	looks(t, cfg, func(r *Router) {
+	withIdleRouter(t, cfg, func(r *Router) {
 		var err error
 		if e, err = r.Explain(t.Context(), cfg.Subscriptions[0].URL, f); err != nil {
 			t.Fatal(err)
@@ -34,9 +34,9 @@ func explained(t *testing.T, cfg Config, f inspect.ExplainFilter) (e inspect.Exp
 	return e
 }
 
-func listed(t *testing.T, cfg Config, f inspect.ListFilter) (l inspect.Listing) {
+func listPages(t *testing.T, cfg Config, f inspect.ListFilter) (l inspect.Listing) {
 	t.Helper()
-	looks(t, cfg, func(r *Router) {
+	withIdleRouter(t, cfg, func(r *Router) {
 		var err error
 		if l, err = r.List(t.Context(), f); err != nil {
 			t.Fatal(err)
@@ -45,8 +45,8 @@ func listed(t *testing.T, cfg Config, f inspect.ListFilter) (l inspect.Listing) 
 	return l
 }
 
-// whys returns "keyword: why", or "keyword!" where it matched.
-func whys(e inspect.Explanation) (out []string) {
+// keywordReasons returns "keyword: why", or "keyword!" where it matched.
+func keywordReasons(e inspect.Explanation) (out []string) {
 	for _, k := range e.Keywords {
 		if k.Matched {
 			out = append(out, k.Keyword+"!")
@@ -59,13 +59,13 @@ func whys(e inspect.Explanation) (out []string) {
 
 func TestListAndExplain(t *testing.T) {
 	s, box := newSite(t, "<html lang=en><title>Shop</title><p>Zeus is in stock</p><p>Hera</p></html>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "out of stock", "stock", "argus")
+	cfg := watchConfig(s, box, t.TempDir(), "out of stock", "stock", "argus")
 	cfg.Subscriptions[0].Events = []pipeline.Event{pipeline.Added, pipeline.Removed}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 
-	baseline := explained(t, cfg, inspect.ExplainFilter{})
+	baseline := explainPage(t, cfg, inspect.ExplainFilter{})
 	want := "version 1 is the baseline, and nothing has changed since"
-	if got := whys(baseline); !slices.Equal(got, []string{"out of stock: " + want, "stock: " + want, "argus: " + want}) {
+	if got := keywordReasons(baseline); !slices.Equal(got, []string{"out of stock: " + want, "stock: " + want, "argus: " + want}) {
 		t.Errorf("of a baseline it says %q", got)
 	}
 	if len(baseline.Checks) != 1 || len(baseline.Changes) != 0 || baseline.Changes == nil {
@@ -73,15 +73,15 @@ func TestListAndExplain(t *testing.T) {
 	}
 
 	s.set("<html lang=en><title>Shop</title><p>Zeus is out of stock</p><p>Hera</p></html>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<html lang=en><title>Shop</title><p>Zeus is  out of stock</p><div>Hera</div></html>") // only spacing
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	sent := box.take()
 	if len(sent) != 1 {
 		t.Fatalf("notifications %+v", sent)
 	}
 
-	e := explained(t, cfg, inspect.ExplainFilter{})
+	e := explainPage(t, cfg, inspect.ExplainFilter{})
 	if len(e.Checks) != 3 || e.Checks[0].Check <= e.Checks[1].Check || e.Checks[1].Status != http.StatusOK || e.Checks[1].Bytes == 0 {
 		t.Errorf("checks %+v", e.Checks)
 	}
@@ -100,7 +100,7 @@ func TestListAndExplain(t *testing.T) {
 		m.Sink != "box" || m.Delivery != inspect.DeliveryDelivered || m.Attempts != 1 || m.DeliveryTime.IsZero() {
 		t.Errorf("match %+v", m)
 	}
-	if got := whys(e); !slices.Equal(got, []string{
+	if got := keywordReasons(e); !slices.Equal(got, []string{
 		"out of stock!",
 		"stock: it is in both versions, but no changed passage has more or fewer of it; text that stays is not reported",
 		"argus: it is in neither version",
@@ -114,15 +114,15 @@ func TestListAndExplain(t *testing.T) {
 	}
 
 	// Filters.
-	one := explained(t, cfg, inspect.ExplainFilter{Keyword: "argus", Client: "default"})
+	one := explainPage(t, cfg, inspect.ExplainFilter{Keyword: "argus", Client: "default"})
 	if len(one.Keywords) != 1 || len(one.Changes) != 1 || len(one.Changes[0].Matches) != 0 {
-		t.Errorf("of argus alone it says %q of %+v", whys(one), one.Changes)
+		t.Errorf("of argus alone it says %q of %+v", keywordReasons(one), one.Changes)
 	}
-	if got := whys(explained(t, cfg, inspect.ExplainFilter{Keyword: "zeus"})); !slices.Equal(got, []string{"zeus: no subscription to this page has this keyword"}) {
+	if got := keywordReasons(explainPage(t, cfg, inspect.ExplainFilter{Keyword: "zeus"})); !slices.Equal(got, []string{"zeus: no subscription to this page has this keyword"}) {
 		t.Errorf("of a keyword that nobody has it says %q", got)
 	}
 
-	l := listed(t, cfg, inspect.ListFilter{})
+	l := listPages(t, cfg, inspect.ListFilter{})
 	if len(l.Pages) != 1 || len(l.Receivers) != 1 {
 		t.Fatalf("listing %+v", l)
 	}
@@ -144,20 +144,20 @@ func TestListAndExplain(t *testing.T) {
 
 func TestExplainAfterFailures(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "out")
+	cfg := watchConfig(s, box, t.TempDir(), "out")
 	cfg.Delivery.Retry = []time.Duration{time.Hour}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	refused := false
 	box.fail = func(pipeline.Notification) error { refused = true; return errors.New("the receiver is full") }
 	s.set("<p>out</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.answer(http.StatusInternalServerError)
 	cfg.Checks = 2
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if !refused {
 		t.Fatal("nothing was tried")
 	}
-	e := explained(t, cfg, inspect.ExplainFilter{})
+	e := explainPage(t, cfg, inspect.ExplainFilter{})
 	p := e.Page
 	if p.State != inspect.StateFailing || p.Failures != 2 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || p.Documents[0].Version != 2 {
 		t.Errorf("page %+v", p)
@@ -169,15 +169,15 @@ func TestExplainAfterFailures(t *testing.T) {
 	if m.Delivery != inspect.DeliveryPending || m.Attempts != 1 || m.Reason != "the receiver is full" || m.DeliveryTime.IsZero() {
 		t.Errorf("match %+v", m)
 	}
-	if got := whys(e); !slices.Equal(got, []string{"out!"}) {
+	if got := keywordReasons(e); !slices.Equal(got, []string{"out!"}) {
 		t.Errorf("it says %q", got)
 	}
-	l := listed(t, cfg, inspect.ListFilter{})
+	l := listPages(t, cfg, inspect.ListFilter{})
 	if rc := l.Receivers[0]; rc.State != inspect.StateFailing || rc.Pending != 1 || rc.Failures != 1 || rc.Reason != "the receiver is full" || rc.Since.IsZero() || !rc.NextAttempt.After(rc.Since) {
 		t.Errorf("receiver %+v", rc)
 	}
 
-	looks(t, cfg, func(r *Router) {
+	withIdleRouter(t, cfg, func(r *Router) {
 		_, err := r.Explain(t.Context(), "https://example.com/other", inspect.ExplainFilter{})
 		if refusal, ok := errors.AsType[*flow.Refusal](err); !ok || refusal.Code != flow.CodeNotFound || !strings.Contains(refusal.Message, "https://example.com/other is not watched") {
 			t.Errorf("of an unknown page: %v", err)
@@ -197,31 +197,31 @@ func TestExplainAfterFailures(t *testing.T) {
 // TestExplainWithoutTheOldVersion keeps one version, so that the change cannot be made again.
 func TestExplainWithoutTheOldVersion(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "out", "argus")
+	cfg := watchConfig(s, box, t.TempDir(), "out", "argus")
 	cfg.KeepVersions = 1
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<p>out</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	want := []string{"out!", "argus: version 1 is no longer kept, so the change cannot be compared again"}
-	if got := whys(explained(t, cfg, inspect.ExplainFilter{})); !slices.Equal(got, want) {
+	if got := keywordReasons(explainPage(t, cfg, inspect.ExplainFilter{})); !slices.Equal(got, want) {
 		t.Errorf("it says %q", got)
 	}
 }
 
 func TestExplainWhatExpired(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "out")
-	runs(t, cfg)
+	cfg := watchConfig(s, box, t.TempDir(), "out")
+	runToEnd(t, cfg)
 	s.set("<p>out</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.answer(http.StatusInternalServerError)
 	cfg.Checks = 12
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	sent := box.take()
 	if len(sent) != 2 || sent[1].Status != pipeline.StatusTimeout {
 		t.Fatalf("notifications %+v", sent)
 	}
-	e := explained(t, cfg, inspect.ExplainFilter{})
+	e := explainPage(t, cfg, inspect.ExplainFilter{})
 	p := e.Page
 	if p.State != inspect.StateExpired || p.Failures != 10 || !strings.Contains(p.Reason, "500") || p.Since.IsZero() || !p.NextCheck.IsZero() || p.Checks != e.Checks[0].Check || p.LastCheck.IsZero() {
 		t.Errorf("page %+v", p)
@@ -235,35 +235,35 @@ func TestExplainWhatExpired(t *testing.T) {
 	if c := e.Changes[0]; c.Expired != sent[1].Reason || c.Version != 0 || c.Matches[0].Notification != sent[1].ID || c.Matches[0].Delivery != inspect.DeliveryDelivered {
 		t.Errorf("the expiry is %+v", c)
 	}
-	if got := whys(e); len(got) != 1 || !strings.HasPrefix(got[0], "out: the subscription expired: ") {
+	if got := keywordReasons(e); len(got) != 1 || !strings.HasPrefix(got[0], "out: the subscription expired: ") {
 		t.Errorf("it says %q", got)
 	}
 }
 
 func TestExplainTellsWhatIsCancelled(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "out")
+	cfg := watchConfig(s, box, t.TempDir(), "out")
 	second := cfg.Subscriptions[0]
 	second.Client, second.Keywords = "second", []string{"in"}
 	cfg.Subscriptions = append(cfg.Subscriptions, second)
 	cfg.Delivery.Retry = []time.Duration{time.Hour}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	box.fail = func(pipeline.Notification) error { return errors.New("later") }
 	s.set("<p>out</p>")
-	runs(t, cfg)
-	if got := listed(t, cfg, inspect.ListFilter{Client: "second"}); len(got.Pages) != 1 || len(got.Pages[0].Subscriptions) != 1 || got.Pages[0].Subscriptions[0].Client != "second" {
+	runToEnd(t, cfg)
+	if got := listPages(t, cfg, inspect.ListFilter{Client: "second"}); len(got.Pages) != 1 || len(got.Pages[0].Subscriptions) != 1 || got.Pages[0].Subscriptions[0].Client != "second" {
 		t.Errorf("of the second client it lists %+v", got.Pages)
 	}
-	if got := explained(t, cfg, inspect.ExplainFilter{Client: "second"}).Changes[0].Matches; len(got) != 1 || got[0].Client != "second" {
+	if got := explainPage(t, cfg, inspect.ExplainFilter{Client: "second"}).Changes[0].Matches; len(got) != 1 || got[0].Client != "second" {
 		t.Errorf("of the second client it says %+v", got)
 	}
 	cfg.Subscriptions = cfg.Subscriptions[1:]
-	runs(t, cfg)
-	e := explained(t, cfg, inspect.ExplainFilter{})
+	runToEnd(t, cfg)
+	e := explainPage(t, cfg, inspect.ExplainFilter{})
 	if len(e.Page.Subscriptions) != 1 || e.Page.Subscriptions[0].Client != "second" {
 		t.Errorf("subscriptions %+v", e.Page.Subscriptions)
 	}
-	if got := whys(e); !slices.Equal(got, []string{"in!"}) {
+	if got := keywordReasons(e); !slices.Equal(got, []string{"in!"}) {
 		t.Errorf("it says %q", got)
 	}
 	for _, m := range e.Changes[0].Matches {
@@ -276,7 +276,7 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 		}
 	}
 	// With the last subscription all of it goes.
-	looks(t, cfg, func(r *Router) {
+	withIdleRouter(t, cfg, func(r *Router) {
 		if err := r.Cancel(t.Context(), second.URL, "second"); err != nil {
 			t.Fatal(err)
 		}
@@ -296,22 +296,22 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 // TestExplainInMemory looks while the Router runs and has no directory.
 func TestExplainInMemory(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
-	cfg := watching(s, box, "", "OUT", "argus")
+	cfg := watchConfig(s, box, "", "OUT", "argus")
 	cfg.Checks, cfg.Subscriptions[0].IgnoreCase = 0, false
 	second := cfg.Subscriptions[0]
 	second.URL, second.IgnoreCase = s.URL+"/b", true
 	cfg.Subscriptions = append(cfg.Subscriptions, second)
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	waitFor(t, "the baselines of both pages", func() bool { return r.Summary().Versions == 2 })
 	s.set("<p>out</p>")
-	<-box.came
+	<-box.arrived
 	waitFor(t, "both changes and the notification", func() bool { return r.Summary().Changes == 2 && r.Summary().Delivered == 1 })
 	e, err := r.Explain(t.Context(), s.URL+"/a", inspect.ExplainFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := whys(e); !slices.Equal(got, []string{
+	if got := keywordReasons(e); !slices.Equal(got, []string{
 		`OUT: it is there as "out", which would match with ignore_case: true`, "argus: it is in neither version",
 	}) {
 		t.Errorf("it says %q", got)

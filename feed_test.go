@@ -29,9 +29,9 @@ func TestFeed(t *testing.T) {
 			fmt.Fprintf(&body, "<item><guid>%s</guid><title>Item %s</title><description>%s</description></item>", guid, guid, text)
 		}
 		s.set(body.String() + "</channel></rss>")
-		cfg := watching(s, box, dir, "argus")
+		cfg := watchConfig(s, box, dir, "argus")
 		cfg.Subscriptions[0].Items = true
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		var got []string
 		for _, n := range box.take() {
 			for _, d := range n.Diffs {

@@ -38,16 +38,16 @@ func TestAFileIsCheckedWhenItIsWritten(t *testing.T) {
 			return err == nil && p.Records >= times && p.Open == nil
 		})
 	}
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	checked(r, 1)
 	write("one text\nArgus came\n")
-	<-box.came
+	<-box.arrived
 	stop()
 	write("one text\nanother\n")
-	_, stop = lives(t, cfg) // what changed while nothing ran is found at the start
+	_, stop = startRouter(t, cfg) // what changed while nothing ran is found at the start
 	defer stop()
-	<-box.came
+	<-box.arrived
 	stop()
 	var got []string
 	for _, n := range box.take() {
@@ -71,7 +71,7 @@ func TestAFolderIsFollowed(t *testing.T) {
 	}
 	write("a.md", "one text\n")
 	var log lockedBuffer
-	r, stop := lives(t, Config{
+	r, stop := startRouter(t, Config{
 		Sinks: map[string]pipeline.Sink{"box": box}, Fetch: FetchConfig{Files: []string{folder}, Rate: 1000},
 		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Subscriptions: []pipeline.Subscription{{
@@ -89,11 +89,11 @@ func TestAFolderIsFollowed(t *testing.T) {
 	}
 	checked("a.md")
 	write("a.md", "one text\nArgus came\n")
-	<-box.came
+	<-box.arrived
 	write("b.md", "a new file\n")
 	checked("b.md")
 	write("b.md", "a new file\nArgus too\n")
-	<-box.came
+	<-box.arrived
 	if err := os.Remove(filepath.Join(folder, "a.md")); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestFilesAreCheckedOnce(t *testing.T) {
 		})
 	}
 	for start := range uint64(2) {
-		r, stop := lives(t, cfg)
+		r, stop := startRouter(t, cfg)
 		defer stop()
 		for _, page := range pages {
 			waitFor(t, "a check", func() bool {
@@ -157,9 +157,9 @@ func TestFilesAreCheckedOnce(t *testing.T) {
 				return err == nil && p.Records > start && p.Open == nil
 			})
 		}
-		r.reloading.Lock() // until all commands of the start are published
-		asked := len(r.asked)
-		r.reloading.Unlock()
+		r.reloadMu.Lock() // until all commands of the start are published
+		asked := len(r.requestedChecks)
+		r.reloadMu.Unlock()
 		if start == 1 && asked != len(pages) {
 			t.Errorf("the second start asked for checks of %d pages, want all %d", asked, len(pages))
 		}

@@ -17,10 +17,10 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// web is a site of 50 pages, /p/0 to /p/49, of which page n links to 4n+1 to 4n+4, to the page before
+// linkedSite is a site of 50 pages, /p/0 to /p/49, of which page n links to 4n+1 to 4n+4, to the page before
 // it and to the first page. The first page also links to a calendar without end, to a page that
 // robots.txt forbids, to one that redirects to such a page, and to one that does not exist.
-type web struct {
+type linkedSite struct {
 	*httptest.Server
 	mu    sync.Mutex
 	gets  map[string]int
@@ -30,8 +30,8 @@ type web struct {
 	walls map[string]struct{} // pages in place of which a challenge is shown
 }
 
-func newWeb(t *testing.T) *web {
-	w := &web{gets: map[string]int{}, words: map[string]string{}, cut: map[string]string{}, gone: map[string]struct{}{}, walls: map[string]struct{}{}}
+func newLinkedSite(t *testing.T) *linkedSite {
+	w := &linkedSite{gets: map[string]int{}, words: map[string]string{}, cut: map[string]string{}, gone: map[string]struct{}{}, walls: map[string]struct{}{}}
 	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -67,7 +67,7 @@ func newWeb(t *testing.T) *web {
 }
 
 // links returns where the page links to, nil where there is none.
-func (w *web) links(path string) []string {
+func (w *linkedSite) links(path string) []string {
 	if month, ok := strings.CutPrefix(path, "/cal/"); ok {
 		n, _ := strconv.Atoi(month)
 		return []string{fmt.Sprintf("/cal/%d", n+1), fmt.Sprintf("/cal/%d", n+1000)}
@@ -87,9 +87,9 @@ func (w *web) links(path string) []string {
 	return all
 }
 
-// alter calls f while no page is answered, and returns how often each page was fetched since the
+// update calls f while no page is answered, and returns how often each page was fetched since the
 // last call.
-func (w *web) alter(f func()) map[string]int {
+func (w *linkedSite) update(f func()) map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
@@ -98,16 +98,16 @@ func (w *web) alter(f func()) map[string]int {
 	return gets
 }
 
-// following is a Config that follows the links of the first page of w.
-func following(w *web, box *mailbox, dir string, f pipeline.Follow) Config {
-	cfg := watching(&site{Server: w.Server}, box, dir, "argus")
+// followConfig is a Config that follows the links of the first page of w.
+func followConfig(w *linkedSite, box *mailbox, dir string, f pipeline.Follow) Config {
+	cfg := watchConfig(&site{Server: w.Server}, box, dir, "argus")
 	cfg.Subscriptions[0].URL = w.URL + "/p/0"
 	cfg.Subscriptions[0].Follow = &f
 	return cfg
 }
 
 // urls returns the pages of the notifications that came.
-func urls(w *web, ns []pipeline.Notification) string {
+func urls(w *linkedSite, ns []pipeline.Notification) string {
 	var all []string
 	for _, n := range ns {
 		all = append(all, n.Status+" "+strings.TrimPrefix(n.URL, w.URL))
@@ -117,10 +117,10 @@ func urls(w *web, ns []pipeline.Notification) string {
 }
 
 func TestLinkedPagesAreWatched(t *testing.T) {
-	w, box, ops, dir := newWeb(t), newMailbox(), newMailbox(), t.TempDir()
-	cfg := following(w, box, dir, pipeline.Follow{Depth: 3, MaxPages: 60})
+	w, box, ops, dir := newLinkedSite(t), newMailbox(), newMailbox(), t.TempDir()
+	cfg := followConfig(w, box, dir, pipeline.Follow{Depth: 3, MaxPages: 60})
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	want := map[string]int{"/robots.txt": 1, "/missing": 1, "/away": 1}
 	for n := range 50 {
 		want[fmt.Sprintf("/p/%d", n)] = 1
@@ -129,11 +129,11 @@ func TestLinkedPagesAreWatched(t *testing.T) {
 		want[fmt.Sprintf("/cal/%d", month)] = 1
 	}
 	for round := range 3 {
-		got := w.alter(func() { w.words["/p/22"] = strings.Repeat("argus ", round+1) })
+		got := w.update(func() { w.words["/p/22"] = strings.Repeat("argus ", round+1) })
 		if !maps.Equal(got, want) {
 			t.Fatalf("round %d: fetched %v, want %v", round, got, want)
 		}
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		if got := urls(w, box.take()); got != "ok /p/22" {
 			t.Errorf("round %d: notifications %q, want one about /p/22", round, got)
 		}
@@ -144,34 +144,34 @@ func TestLinkedPagesAreWatched(t *testing.T) {
 }
 
 func TestLinkedPagesStopAtTheirBound(t *testing.T) {
-	w, box, ops := newWeb(t), newMailbox(), newMailbox()
-	cfg := following(w, box, t.TempDir(), pipeline.Follow{Depth: 10, MaxPages: 5, Include: []string{"/cal/"}})
+	w, box, ops := newLinkedSite(t), newMailbox(), newMailbox()
+	cfg := followConfig(w, box, t.TempDir(), pipeline.Follow{Depth: 10, MaxPages: 5, Include: []string{"/cal/"}})
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
 	for range 3 {
-		runs(t, cfg)
-		got := w.alter(func() {})
+		runToEnd(t, cfg)
+		got := w.update(func() {})
 		if len(got) != 7 { // the root, robots.txt and five pages
 			t.Errorf("fetched %v, want 5 pages of the calendar", got)
 		}
 	}
-	if got := told(ops, pipeline.HealthFollowBounded); len(got) != 1 || got[0].URL != w.URL+"/p/0" || !strings.Contains(got[0].Reason, "max_pages") {
+	if got := eventsSentTo(ops, pipeline.HealthFollowBounded); len(got) != 1 || got[0].URL != w.URL+"/p/0" || !strings.Contains(got[0].Reason, "max_pages") {
 		t.Errorf("health events: %+v", got)
 	}
 }
 
 func TestALinkThatVanishesEndsWhatItHeldUp(t *testing.T) {
-	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
-	cfg := following(w, box, dir, pipeline.Follow{Depth: 2, Include: []string{"/p/"}})
-	runs(t, cfg)
-	before := w.alter(func() { w.cut["/p/0"] = "/p/4" })
+	w, box, dir := newLinkedSite(t), newMailbox(), t.TempDir()
+	cfg := followConfig(w, box, dir, pipeline.Follow{Depth: 2, Include: []string{"/p/"}})
+	runToEnd(t, cfg)
+	before := w.update(func() { w.cut["/p/0"] = "/p/4" })
 	if before["/p/4"] != 1 || before["/p/17"] != 1 || before["/p/18"] != 1 {
 		t.Fatalf("fetched %v, want /p/4 and what it links to", before)
 	}
-	runs(t, cfg)
-	w.alter(func() { w.words["/p/17"], w.words["/p/5"] = "argus", "argus" })
-	runs(t, cfg)
+	runToEnd(t, cfg)
+	w.update(func() { w.words["/p/17"], w.words["/p/5"] = "argus", "argus" })
+	runToEnd(t, cfg)
 	// Page 5 links to 4, which links to 17: too many links away.
-	if got := w.alter(func() {}); got["/p/17"] != 0 || got["/p/5"] != 1 {
+	if got := w.update(func() {}); got["/p/17"] != 0 || got["/p/5"] != 1 {
 		t.Errorf("fetched %v, want no /p/17", got)
 	}
 	if got := urls(w, box.take()); got != "ok /p/5" {
@@ -180,10 +180,10 @@ func TestALinkThatVanishesEndsWhatItHeldUp(t *testing.T) {
 
 	// The subscription ends, and with it all that it watched.
 	cfg.Subscriptions = nil
-	runs(t, cfg)
-	w.alter(func() {})
-	runs(t, cfg)
-	if got := w.alter(func() {}); len(got) != 0 {
+	runToEnd(t, cfg)
+	w.update(func() {})
+	runToEnd(t, cfg)
+	if got := w.update(func() {}); len(got) != 0 {
 		t.Errorf("fetched %v after the end", got)
 	}
 }
@@ -192,17 +192,17 @@ func TestALinkThatVanishesEndsWhatItHeldUp(t *testing.T) {
 // not end the pages that the page links to. Otherwise each would begin with a new baseline afterwards,
 // and what changed in between would be lost.
 func TestAReplacedPageKeepsItsLinks(t *testing.T) {
-	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
-	cfg := following(w, box, dir, pipeline.Follow{Depth: 1, Include: []string{"/p/1$"}})
+	w, box, dir := newLinkedSite(t), newMailbox(), t.TempDir()
+	cfg := followConfig(w, box, dir, pipeline.Follow{Depth: 1, Include: []string{"/p/1$"}})
 	cfg.Subscriptions[0].Replaced = true
-	runs(t, cfg)
-	w.alter(func() { w.walls["/p/0"] = struct{}{} })
-	runs(t, cfg)
-	if got := w.alter(func() { delete(w.walls, "/p/0"); w.words["/p/1"] = "argus" }); got["/p/1"] != 1 {
+	runToEnd(t, cfg)
+	w.update(func() { w.walls["/p/0"] = struct{}{} })
+	runToEnd(t, cfg)
+	if got := w.update(func() { delete(w.walls, "/p/0"); w.words["/p/1"] = "argus" }); got["/p/1"] != 1 {
 		t.Errorf("fetched %v, want /p/1", got)
 	}
-	runs(t, cfg)
-	runs(t, cfg)
+	runToEnd(t, cfg)
+	runToEnd(t, cfg)
 	if got := urls(w, box.take()); got != "ok /p/1" {
 		t.Errorf("notifications: %q, want one about /p/1", got)
 	}
@@ -210,43 +210,43 @@ func TestAReplacedPageKeepsItsLinks(t *testing.T) {
 
 // TestALinkedPageThatWasNeverReadDoesNotRecover: nobody was told that it fails.
 func TestALinkedPageThatWasNeverReadDoesNotRecover(t *testing.T) {
-	w, box, ops := newWeb(t), newMailbox(), newMailbox()
-	cfg := following(w, box, t.TempDir(), pipeline.Follow{Depth: 1, Include: []string{"/p/1$"}})
+	w, box, ops := newLinkedSite(t), newMailbox(), newMailbox()
+	cfg := followConfig(w, box, t.TempDir(), pipeline.Follow{Depth: 1, Include: []string{"/p/1$"}})
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
-	w.alter(func() { w.gone["/p/1"] = struct{}{} })
+	w.update(func() { w.gone["/p/1"] = struct{}{} })
 	for range 4 {
-		runs(t, cfg)
+		runToEnd(t, cfg)
 	}
-	w.alter(func() { clear(w.gone) })
-	runs(t, cfg)
+	w.update(func() { clear(w.gone) })
+	runToEnd(t, cfg)
 	if got := ops.take(); len(got) != 0 {
 		t.Errorf("health events: %+v", got)
 	}
-	w.alter(func() { w.words["/p/1"] = "argus" })
-	runs(t, cfg)
+	w.update(func() { w.words["/p/1"] = "argus" })
+	runToEnd(t, cfg)
 	if got := urls(w, box.take()); got != "ok /p/1" {
 		t.Errorf("notifications: %q, want one about /p/1", got)
 	}
 }
 
 func TestALinkedPageThatIsGoneExpiresAlone(t *testing.T) {
-	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
-	cfg := following(w, box, dir, pipeline.Follow{Depth: 1})
+	w, box, dir := newLinkedSite(t), newMailbox(), t.TempDir()
+	cfg := followConfig(w, box, dir, pipeline.Follow{Depth: 1})
 	cfg.Expire.After = 2
-	runs(t, cfg)
-	w.alter(func() { w.gone["/p/2"] = struct{}{} })
-	runs(t, cfg)
-	runs(t, cfg)
+	runToEnd(t, cfg)
+	w.update(func() { w.gone["/p/2"] = struct{}{} })
+	runToEnd(t, cfg)
+	runToEnd(t, cfg)
 	// The pages that could never be read say nothing.
 	if got := urls(w, box.take()); got != "timeout /p/2" {
 		t.Errorf("notifications: %q, want the timeout of /p/2", got)
 	}
-	w.alter(func() { w.words["/p/0"], w.words["/p/3"] = "argus", "argus" })
-	runs(t, cfg)
+	w.update(func() { w.words["/p/0"], w.words["/p/3"] = "argus", "argus" })
+	runToEnd(t, cfg)
 	if got := urls(w, box.take()); got != "ok /p/0, ok /p/3" {
 		t.Errorf("notifications: %q", got)
 	}
-	if got := w.alter(func() {}); got["/p/2"] != 0 || got["/missing"] != 0 {
+	if got := w.update(func() {}); got["/p/2"] != 0 || got["/missing"] != 0 {
 		t.Errorf("fetched %v, want no page that expired", got)
 	}
 }
@@ -254,8 +254,8 @@ func TestALinkedPageThatIsGoneExpiresAlone(t *testing.T) {
 // TestClientsOfLinkedPages: differences in A are for the clients of A, differences in B, which A links
 // to, for those of A and of B. Nobody is told twice.
 func TestClientsOfLinkedPages(t *testing.T) {
-	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
-	cfg := following(w, box, dir, pipeline.Follow{Include: []string{"/p/1$"}})
+	w, box, dir := newLinkedSite(t), newMailbox(), t.TempDir()
+	cfg := followConfig(w, box, dir, pipeline.Follow{Include: []string{"/p/1$"}})
 	of := func(path, client string, f *pipeline.Follow) pipeline.Subscription {
 		s := cfg.Subscriptions[0]
 		s.URL, s.Client, s.Follow = w.URL+path, client, f
@@ -265,12 +265,12 @@ func TestClientsOfLinkedPages(t *testing.T) {
 		of("/p/0", "a", cfg.Subscriptions[0].Follow), of("/p/1", "b", nil),
 		of("/p/0", "both", cfg.Subscriptions[0].Follow), of("/p/1", "both", nil), of("/p/2", "both", cfg.Subscriptions[0].Follow),
 	}
-	runs(t, cfg)
-	if got := w.alter(func() { w.words["/p/0"] = "argus" }); got["/p/1"] != 1 {
+	runToEnd(t, cfg)
+	if got := w.update(func() { w.words["/p/0"] = "argus" }); got["/p/1"] != 1 {
 		t.Errorf("fetched %v, want /p/1 once", got)
 	}
 	clients := func() string {
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		var all []string
 		for _, n := range box.take() {
 			all = append(all, n.Client+" "+strings.TrimPrefix(n.URL, w.URL))
@@ -281,18 +281,18 @@ func TestClientsOfLinkedPages(t *testing.T) {
 	if got := clients(); got != "a /p/0, both /p/0" {
 		t.Errorf("a difference in the first page: %s", got)
 	}
-	w.alter(func() { w.words["/p/1"] = "argus" })
+	w.update(func() { w.words["/p/1"] = "argus" })
 	if got := clients(); got != "a /p/1, b /p/1, both /p/1" {
 		t.Errorf("a difference in the linked page: %s", got)
 	}
 }
 
 func TestLinkedPagesAreListedAndNotCancelledAlone(t *testing.T) {
-	w, box, dir := newWeb(t), newMailbox(), t.TempDir()
-	cfg := following(w, box, dir, pipeline.Follow{Depth: 2, Include: []string{"/p/[159]$"}})
-	runs(t, cfg)
+	w, box, dir := newLinkedSite(t), newMailbox(), t.TempDir()
+	cfg := followConfig(w, box, dir, pipeline.Follow{Depth: 2, Include: []string{"/p/[159]$"}})
+	runToEnd(t, cfg)
 	cfg.Checks, cfg.Every = 0, nil
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	l, err := r.List(t.Context(), inspect.ListFilter{Tree: true})
 	if err != nil {

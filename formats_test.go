@@ -11,16 +11,16 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// states fetches a page whose body is the next one each time.
-type states struct {
+// sequenceFetcher fetches a page whose body is the next one each time.
+type sequenceFetcher struct {
 	contentType string
 	bodies      []string
 	n           atomic.Int64
 }
 
-func (*states) Schemes() []string { return []string{"http"} }
+func (*sequenceFetcher) Schemes() []string { return []string{"http"} }
 
-func (s *states) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+func (s *sequenceFetcher) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	body := s.bodies[min(int(s.n.Add(1)), len(s.bodies))-1]
 	header := http.Header{}
 	if s.contentType != "" {
@@ -47,13 +47,13 @@ func TestFormats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMailbox()
-			cfg := watching(newSite(t, ""), m, "", "Argus")
-			cfg.Fetchers = []pipeline.Fetcher{&states{contentType: tc.contentType, bodies: []string{tc.before, tc.after}}}
+			cfg := watchConfig(newSite(t, ""), m, "", "Argus")
+			cfg.Fetchers = []pipeline.Fetcher{&sequenceFetcher{contentType: tc.contentType, bodies: []string{tc.before, tc.after}}}
 			if tc.sel != "" {
 				cfg.Subscriptions[0].Select = []pipeline.Selector{pipeline.ParseSelector(tc.sel)}
 			}
 			cfg.Checks = 2
-			runs(t, cfg)
+			runToEnd(t, cfg)
 			got := m.take()
 			if len(got) != 1 || got[0].ContentType != tc.wantType || got[0].Diffs[0].Snippet != tc.want {
 				t.Errorf("got %+v, want %q in %s", got, tc.want, tc.wantType)

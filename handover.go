@@ -7,16 +7,16 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// handsOver reports whether index hands requests over to fetch without their topic. It does not where the
+// handsOverRequests reports whether index hands requests over to fetch without their topic. It does not where the
 // program may look at them: with middleware of its own around fetch, or a consumer of that topic.
-func (r *Router) handsOver() bool {
+func (r *Router) handsOverRequests() bool {
 	return r.cfg.Mode == ModeAll && r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0 && len(r.cfg.Middleware[flow.GroupFetch]) == 0 &&
-		!slices.ContainsFunc(r.branches, func(b branch) bool { return b.topic == flow.TopicRequests })
+		!slices.ContainsFunc(r.extraConsumers, func(b consumer) bool { return b.topic == flow.TopicRequests })
 }
 
-// handingOver gives a request to take after the commit, if this process owns its key when it is emitted.
+// handOverRequests gives a request to take after the commit, if this process owns its key when it is emitted.
 // Others are published.
-func handingOver(owns func(key string) bool, take func(flow.Message)) flow.Middleware {
+func handOverRequests(owns func(key string) bool, take func(flow.Message)) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			return next.Process(ctx, &handoverTx{tx, owns, take}, m)

@@ -27,7 +27,7 @@ func TestHandingOver(t *testing.T) {
 		}
 		return fail
 	})
-	p := handingOver(owns, take)(tracing("g", span.Tracer{})(asks))
+	p := handOverRequests(owns, take)(traceMessages("g", span.Tracer{})(asks))
 	s := txtest.New()
 	m := flow.Message{ID: "m", Key: "k", Trace: "00-aa-bb-01"}
 	if err := s.Handle(t.Context(), p, m); !errors.Is(err, fail) || len(taken) > 0 {

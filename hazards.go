@@ -19,9 +19,9 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// maxDeaths is how many processes may die while they handle a message. After that it goes to the
+// maxCrashes is how many processes may die while they handle a message. After that it goes to the
 // dead letters.
-const maxDeaths = 3
+const maxCrashes = 3
 
 // Stopped is a message that a Router could neither handle nor move to the dead letters, so that it
 // stopped. Reason says why. A large body is left out.
@@ -33,16 +33,16 @@ type Stopped struct {
 	Skip bool `json:"skip,omitempty"`
 }
 
-// key returns the key under which hazards keep the message.
-func (s Stopped) key() inflight.Key {
-	return keyOf(s.Group, flow.Message{
+// inflightKey returns the key under which hazards keep the message.
+func (s Stopped) inflightKey() inflight.Key {
+	return inflightKey(s.Group, flow.Message{
 		Topic: s.Topic, Position: s.Position, Key: s.Headers[flow.HeaderKey], Type: s.Type(),
 	})
 }
 
-// keyOf returns the key of m for group. It is the zero Key for messages that are not
+// inflightKey returns the key of m for group. It is the zero Key for messages that are not
 // redelivered after a crash.
-func keyOf(group string, m flow.Message) inflight.Key {
+func inflightKey(group string, m flow.Message) inflight.Key {
 	switch {
 	case m.Position != "":
 		return inflight.KeyOf(group, m.Position)
@@ -55,7 +55,7 @@ func keyOf(group string, m flow.Message) inflight.Key {
 // StoppedBy returns the message that made a Router with the data directory dir stop, or nil. Name
 // is the Router's Config.Name where several share a Store. It works while a Router runs.
 func StoppedBy(dir, name string) (*Stopped, error) {
-	b, err := os.ReadFile(fileOf(dir, name, "stopped.json"))
+	b, err := os.ReadFile(pathBesideStore(dir, name, "stopped.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -64,7 +64,7 @@ func StoppedBy(dir, name string) (*Stopped, error) {
 	}
 	s := new(Stopped)
 	if err := json.Unmarshal(b, s); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w; remove it", fileOf(dir, name, "stopped.json"), err)
+		return nil, fmt.Errorf("%s is damaged: %w; remove it", pathBesideStore(dir, name, "stopped.json"), err)
 	}
 	return s, nil
 }
@@ -74,7 +74,7 @@ func StoppedBy(dir, name string) (*Stopped, error) {
 func SkipStopped(dir, name string, s *Stopped) error {
 	skipped := *s
 	skipped.Skip = true
-	return skipped.write(fileOf(dir, name, "stopped.json"))
+	return skipped.write(pathBesideStore(dir, name, "stopped.json"))
 }
 
 // write replaces the file at path atomically.
@@ -89,9 +89,9 @@ func (s *Stopped) write(path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// fileOf returns the path of a file beside the store in dir, and an empty string if dir is
+// pathBesideStore returns the path of a file beside the store in dir, and an empty string if dir is
 // empty.
-func fileOf(dir, name, file string) string {
+func pathBesideStore(dir, name, file string) string {
 	if dir == "" {
 		return ""
 	}
@@ -101,28 +101,28 @@ func fileOf(dir, name, file string) string {
 	return filepath.Join(dir, file)
 }
 
-// hazards keeps track of messages that are not safe to handle: those during which processes
+// poisonMessages keeps track of messages that are not safe to handle: those during which processes
 // crashed, and the one that made the last Router stop.
-type hazards struct {
+type poisonMessages struct {
 	log *slog.Logger
-	// deaths counts the crashes of each message. It is nil where they are not counted.
-	deaths *inflight.Log
-	// path is the file for the message that stops this Router. Empty: there is none.
-	path string
-	once sync.Once
-	// before is the message that made an earlier Router stop, or nil. key is its key.
-	before *Stopped
-	key    inflight.Key
+	// crashes counts the crashes of each message. It is nil where they are not counted.
+	crashes *inflight.Log
+	// stoppedPath is the file for the message that stops this Router. Empty: there is none.
+	stoppedPath string
+	writeOnce   sync.Once
+	// stoppedBefore is the message that made an earlier Router stop, or nil. key is its key.
+	stoppedBefore *Stopped
+	stoppedKey    inflight.Key
 }
 
-// openHazards reads what earlier processes left beside the store. Where that fails it logs a
+// openPoisonMessages reads what earlier processes left beside the store. Where that fails it logs a
 // warning, and messages are handled without it.
-func (r *Router) openHazards() *hazards {
+func (r *Router) openPoisonMessages() *poisonMessages {
 	dir, name := r.cfg.Dir, ""
 	if r.cfg.Store != nil {
 		dir, name = r.cfg.Store.db.Dir(), r.cfg.Name
 	}
-	h := &hazards{log: r.cfg.Logger, path: fileOf(dir, name, "stopped.json")}
+	h := &poisonMessages{log: r.cfg.Logger, stoppedPath: pathBesideStore(dir, name, "stopped.json")}
 	if dir == "" {
 		return h
 	}
@@ -131,33 +131,33 @@ func (r *Router) openHazards() *hazards {
 	}
 	var err error
 	if r.cfg.Mode == ModeAll { // other modes handle few messages
-		if h.deaths, err = inflight.Open(fileOf(dir, name, "inflight"), h.log); err != nil {
+		if h.crashes, err = inflight.Open(pathBesideStore(dir, name, "inflight"), h.log); err != nil {
 			warn(err)
 		}
 	}
-	if h.before, err = StoppedBy(dir, name); err != nil {
+	if h.stoppedBefore, err = StoppedBy(dir, name); err != nil {
 		warn(err)
-	} else if h.before != nil {
-		h.key = h.before.key()
+	} else if h.stoppedBefore != nil {
+		h.stoppedKey = h.stoppedBefore.inflightKey()
 	}
 	return h
 }
 
-func (h *hazards) close() {
-	if err := h.deaths.Close(); err != nil {
+func (h *poisonMessages) close() {
+	if err := h.crashes.Close(); err != nil {
 		h.log.Warn("the record of messages in progress could not be closed", "error", err)
 	}
 }
 
-// stopped writes the message that stops the Router to the file, and returns what the user can
+// saveStopped writes the message that stops the Router to the file, and returns what the user can
 // do about it.
-func (h *hazards) stopped(s *Stopped) (remedy string) {
+func (h *poisonMessages) saveStopped(s *Stopped) (remedy string) {
 	remedy = "nothing is lost: it is handled again at the next start"
-	if h.path == "" {
+	if h.stoppedPath == "" {
 		return remedy
 	}
 	var err error
-	h.once.Do(func() { err = s.write(h.path) }) // the first one stops the Router; others need not be kept
+	h.writeOnce.Do(func() { err = s.write(h.stoppedPath) }) // the first one stops the Router; others need not be kept
 	if err != nil {
 		h.log.Warn("the message that stops the process cannot be stored; vokter-stream skip will not find it", "error", err)
 		return remedy
@@ -165,53 +165,53 @@ func (h *hazards) stopped(s *Stopped) (remedy string) {
 	return remedy + "; vokter-stream skip shows it, and takes it out of the way"
 }
 
-// guarding fails messages that crashed maxDeaths processes or that are to be skipped, so that
+// rejectPoison fails messages that crashed maxDeaths processes or that are to be skipped, so that
 // they go to the dead letters. It records which messages are being handled.
-func (h *hazards) guarding(group string) flow.Middleware {
+func (h *poisonMessages) rejectPoison(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			k := keyOf(group, m)
-			if h.before != nil && k == h.key {
-				if h.before.Skip {
-					return failure.Permanent(fmt.Errorf("it was skipped; before that it stopped the process: %s", h.before.Reason))
+			k := inflightKey(group, m)
+			if h.stoppedBefore != nil && k == h.stoppedKey {
+				if h.stoppedBefore.Skip {
+					return failure.Permanent(fmt.Errorf("it was skipped; before that it stopped the process: %s", h.stoppedBefore.Reason))
 				}
-				tx.OnCommit(h.passed)
+				tx.OnCommit(h.removeStoppedFile)
 			}
-			switch n := h.deaths.Deaths(k); {
-			case n >= maxDeaths:
+			switch n := h.crashes.Deaths(k); {
+			case n >= maxCrashes:
 				return failure.Permanent(fmt.Errorf("the process died %d times while %s handled this message", n, group))
 			case n > 1:
 				h.log.Warn("earlier processes died while they handled this message; it is handled alone", "group", group, "topic", m.Topic,
-					"type", quoted(m.Type), "page", quoted(pageurl.Redacted(cmp.Or(m.Subject, m.Key))), "deaths", n)
+					"type", clippedForLog(m.Type), "page", clippedForLog(pageurl.Redacted(cmp.Or(m.Subject, m.Key))), "deaths", n)
 			}
-			return h.deaths.Handle(ctx, k, func() error { return next.Process(ctx, tx, m) })
+			return h.crashes.Handle(ctx, k, func() error { return next.Process(ctx, tx, m) })
 		})
 	}
 }
 
-// forgetting deletes the record of a message once the message is in the dead letters.
-func (h *hazards) forgetting(group string) flow.Middleware {
+// forgetDeadLettered deletes the record of a message once the message is in the dead letters.
+func (h *poisonMessages) forgetDeadLettered(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)
-			if err != nil || h.before == nil && !h.deaths.Careful() {
+			if err != nil || h.stoppedBefore == nil && !h.crashes.Careful() {
 				return err
 			}
-			k := keyOf(group, m)
-			if h.deaths.Deaths(k) > 0 {
-				tx.OnCommit(func() { h.deaths.Forget(k) })
+			k := inflightKey(group, m)
+			if h.crashes.Deaths(k) > 0 {
+				tx.OnCommit(func() { h.crashes.Forget(k) })
 			}
-			if h.before != nil && h.before.Skip && k == h.key {
-				tx.OnCommit(h.passed)
+			if h.stoppedBefore != nil && h.stoppedBefore.Skip && k == h.stoppedKey {
+				tx.OnCommit(h.removeStoppedFile)
 			}
 			return nil
 		})
 	}
 }
 
-// passed deletes the file of the message that made an earlier Router stop.
-func (h *hazards) passed() {
-	if err := os.Remove(h.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// removeStoppedFile deletes the file of the message that made an earlier Router stop.
+func (h *poisonMessages) removeStoppedFile() {
+	if err := os.Remove(h.stoppedPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		h.log.Warn("the message that stopped an earlier process cannot be forgotten", "error", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// within wraps what a group does with messages of a type.
-func within(group, typ string, do func(next flow.Processor, ctx context.Context, tx flow.Tx, m flow.Message) error) map[string][]flow.Middleware {
+// wrapType wraps what a group does with messages of a type.
+func wrapType(group, typ string, do func(next flow.Processor, ctx context.Context, tx flow.Tx, m flow.Message) error) map[string][]flow.Middleware {
 	return map[string][]flow.Middleware{group: {func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			if m.Type != typ {
@@ -27,40 +27,40 @@ func within(group, typ string, do func(next flow.Processor, ctx context.Context,
 	}}}
 }
 
-// dieAt in the environment of TestDying says where a process has its data and what it watches.
-const dieAt = "VOKTER_TEST_DIE_AT"
+// dieEnv in the environment of TestDying says where a process has its data and what it watches.
+const dieEnv = "VOKTER_TEST_DIE_AT"
 
-// dies runs a process on dir that checks the pages and dies while it compares two versions of one.
-func dies(t *testing.T, dir string, pages ...string) {
+// runUntilItDies runs a process on dir that checks the pages and dies while it compares two versions of one.
+func runUntilItDies(t *testing.T, dir string, pages ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDying$")
-	cmd.Env = append(os.Environ(), dieAt+"="+strings.Join(append([]string{dir}, pages...), " "))
-	if out, err := cmd.CombinedOutput(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != died {
+	cmd.Env = append(os.Environ(), dieEnv+"="+strings.Join(append([]string{dir}, pages...), " "))
+	if out, err := cmd.CombinedOutput(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != diedExitCode {
 		t.Fatalf("the process did not die of it: %v, %s", err, out)
 	}
 }
 
-// died is the exit code of a process that dies of a message.
-const died = 77
+// diedExitCode is the exit code of a process that dies of a message.
+const diedExitCode = 77
 
 // TestDying is such a process.
 func TestDying(t *testing.T) {
-	if os.Getenv(dieAt) == "" {
+	if os.Getenv(dieEnv) == "" {
 		t.Skip("it is run by other tests")
 	}
-	args := strings.Fields(os.Getenv(dieAt))
-	cfg := dying(newMailbox(), args[0], args[1:]...)
+	args := strings.Fields(os.Getenv(dieEnv))
+	cfg := dyingConfig(newMailbox(), args[0], args[1:]...)
 	cfg.Only = args[1:2]
-	cfg.Middleware = within(flow.GroupDiff, flow.TypeSnapshot, func(_ flow.Processor, _ context.Context, _ flow.Tx, _ flow.Message) error {
-		os.Exit(died)
+	cfg.Middleware = wrapType(flow.GroupDiff, flow.TypeSnapshot, func(_ flow.Processor, _ context.Context, _ flow.Tx, _ flow.Message) error {
+		os.Exit(diedExitCode)
 		return nil
 	})
-	runs(t, cfg)
+	runToEnd(t, cfg)
 }
 
-// dying is the Config of such a process.
-func dying(box pipeline.Sink, dir string, pages ...string) Config {
-	cfg := watching(&site{Server: &httptest.Server{}}, box, dir, "argus")
+// dyingConfig is the Config of such a process.
+func dyingConfig(box pipeline.Sink, dir string, pages ...string) Config {
+	cfg := watchConfig(&site{Server: &httptest.Server{}}, box, dir, "argus")
 	cfg.Subscriptions = nil
 	for _, page := range pages {
 		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: page, Keywords: []string{"argus"}, IgnoreCase: true, Sinks: []string{"box"}})
@@ -74,11 +74,11 @@ func dying(box pipeline.Sink, dir string, pages ...string) Config {
 func TestCrashingMessageBecomesADeadLetter(t *testing.T) {
 	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
 	page, other := s.URL+"/a", s.URL+"/b"
-	cfg := dying(m, dir, page, other)
-	runs(t, cfg)
+	cfg := dyingConfig(m, dir, page, other)
+	runToEnd(t, cfg)
 	s.set("<p>Zeus</p><p>Argus</p>")
 	cfg.Only = []string{page} // the other one is checked at last
-	stop := within(flow.GroupDiff, flow.TypeSnapshot, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
+	stop := wrapType(flow.GroupDiff, flow.TypeSnapshot, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
 		return failure.Broken(errors.New("the end"))
 	})
 	cfg.Middleware = stop
@@ -89,17 +89,17 @@ func TestCrashingMessageBecomesADeadLetter(t *testing.T) {
 	if err := r.Run(t.Context()); err == nil { // leaves the snapshot of this page alone
 		t.Fatal("it did not stop")
 	}
-	for range maxDeaths {
-		dies(t, dir, page, other)
+	for range maxCrashes {
+		runUntilItDies(t, dir, page, other)
 	}
 	cfg.Only = nil
-	cfg.Middleware = within(flow.GroupDiff, flow.TypeSnapshot, func(next flow.Processor, ctx context.Context, tx flow.Tx, m flow.Message) error {
+	cfg.Middleware = wrapType(flow.GroupDiff, flow.TypeSnapshot, func(next flow.Processor, ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Key == page {
 			t.Error("a fourth process would die")
 		}
 		return next.Process(ctx, tx, m)
 	})
-	r = runs(t, cfg)
+	r = runToEnd(t, cfg)
 	if n := r.Summary().Unhandled; n != 1 {
 		t.Errorf("%d messages were given up, want 1", n)
 	}
@@ -107,7 +107,7 @@ func TestCrashingMessageBecomesADeadLetter(t *testing.T) {
 		t.Errorf("got %+v, want what changed on the other page", got)
 	}
 	cfg.Middleware, cfg.Checks = nil, 0
-	r, end := lives(t, cfg)
+	r, end := startRouter(t, cfg)
 	defer end()
 	letters, err := r.DeadLetters(t.Context(), flow.DeadFilter{URL: page, Messages: true})
 	if err != nil || len(letters) != 1 || !strings.Contains(letters[0].Reason, "the process died 3 times while diff handled this message") {
@@ -119,19 +119,19 @@ func TestCrashingMessageBecomesADeadLetter(t *testing.T) {
 // forgotten.
 func TestTwoCrashesLoseNoMessage(t *testing.T) {
 	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
-	cfg := dying(m, dir, s.URL+"/a")
-	runs(t, cfg)
+	cfg := dyingConfig(m, dir, s.URL+"/a")
+	runToEnd(t, cfg)
 	s.set("<p>Zeus</p><p>Argus</p>")
-	for range maxDeaths - 1 {
-		dies(t, dir, s.URL+"/a")
+	for range maxCrashes - 1 {
+		runUntilItDies(t, dir, s.URL+"/a")
 	}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := m.take(); len(got) != 1 {
 		t.Errorf("got %+v, want the change", got)
 	}
 	s.set("<p>Zeus</p><p>Argus, and Argus</p>")
-	dies(t, dir, s.URL+"/a")
-	runs(t, cfg)
+	runUntilItDies(t, dir, s.URL+"/a")
+	runToEnd(t, cfg)
 	if got := m.take(); len(got) != 1 {
 		t.Errorf("got %+v, want the second change", got)
 	}
@@ -140,13 +140,13 @@ func TestTwoCrashesLoseNoMessage(t *testing.T) {
 // TestSkip: the message that stops a Router is kept, comes again, and can be skipped.
 func TestSkip(t *testing.T) {
 	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "argus")
-	runs(t, cfg)
+	cfg := watchConfig(s, m, dir, "argus")
+	runToEnd(t, cfg)
 	if s, err := StoppedBy(dir, ""); s != nil || err != nil {
 		t.Fatalf("nothing stopped: got %+v, %v", s, err)
 	}
 	s.set("<p>Zeus</p><p>Argus</p>")
-	newer := within(flow.GroupMatch, flow.TypeChange, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
+	newer := wrapType(flow.GroupMatch, flow.TypeChange, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
 		return failure.Broken(errors.New("it is newer"))
 	})
 	cfg.Middleware = newer
@@ -168,7 +168,7 @@ func TestSkip(t *testing.T) {
 	if err := SkipStopped(dir, "", stopped); err != nil {
 		t.Fatal(err)
 	}
-	r := runs(t, cfg)
+	r := runToEnd(t, cfg)
 	if n := r.Summary().Unhandled; n != 1 {
 		t.Errorf("%d messages were given up, want 1", n)
 	}
@@ -177,7 +177,7 @@ func TestSkip(t *testing.T) {
 	}
 	cfg.Middleware = nil
 	s.set("<p>Zeus</p><p>Argus, and Argus</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := m.take(); len(got) != 1 || got[0].Version != 3 {
 		t.Errorf("got %+v, want the next change alone", got)
 	}
@@ -186,10 +186,10 @@ func TestSkip(t *testing.T) {
 // TestStoppedAndHandled: a version that can handle the message forgets that another one stopped.
 func TestStoppedAndHandled(t *testing.T) {
 	s, m, dir := newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "argus")
-	runs(t, cfg)
+	cfg := watchConfig(s, m, dir, "argus")
+	runToEnd(t, cfg)
 	s.set("<p>Zeus</p><p>Argus</p>")
-	cfg.Middleware = within(flow.GroupMatch, flow.TypeChange, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
+	cfg.Middleware = wrapType(flow.GroupMatch, flow.TypeChange, func(flow.Processor, context.Context, flow.Tx, flow.Message) error {
 		return failure.Broken(errors.New("it is newer"))
 	})
 	r, err := New(cfg)
@@ -200,7 +200,7 @@ func TestStoppedAndHandled(t *testing.T) {
 		t.Fatal("it did not stop")
 	}
 	cfg.Middleware = nil
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := m.take(); len(got) != 1 {
 		t.Errorf("got %+v, want the change", got)
 	}

@@ -19,9 +19,9 @@ import (
 // or recovered, it expires or resumes the subscriptions that depend on it.
 type healthStage struct {
 	// sinks returns the names of the sinks that get health events.
-	sinks func() []string
-	now   func() time.Time
-	seen  receiverPages
+	sinks     func() []string
+	now       func() time.Time
+	pageCache receiverPageCache
 }
 
 var _ flow.Processor = (*healthStage)(nil)
@@ -44,12 +44,12 @@ func (h *healthStage) Process(ctx context.Context, tx flow.Tx, m flow.Message) e
 	if e.Event == pipeline.HealthRefused {
 		return nil // it concerns whoever sent the command, not the operator
 	}
-	news, err := h.news(tx.State(m.Key), e)
+	news, err := h.shouldSend(tx.State(m.Key), e)
 	if err != nil {
 		return err
 	}
-	if news && ofMessage(e) {
-		tx.WakeAt(m.Key, e.Time.Add(quiet)) // the wake deletes the state, or it would stay for pages that are gone
+	if news && isAboutMessage(e) {
+		tx.WakeAt(m.Key, e.Time.Add(resendAfter)) // the wake deletes the state, or it would stay for pages that are gone
 	}
 	for _, sink := range h.sinks() {
 		r := pipeline.Receiver{Sink: sink}
@@ -58,13 +58,13 @@ func (h *healthStage) Process(ctx context.Context, tx flow.Tx, m flow.Message) e
 		if !news || e.Receiver != nil && *e.Receiver == r || slices.Contains(e.Sinks, sink) {
 			continue
 		}
-		if err := tell(tx, e, r); err != nil {
+		if err := emitNotification(tx, e, r); err != nil {
 			return err
 		}
 	}
 	expired, resumed := e.Event == pipeline.HealthReceiverExpired, e.Event == pipeline.HealthReceiverRecovered && e.Expired
 	if e.Receiver != nil && (expired || resumed) {
-		broadcast(tx, e)
+		emitSweep(tx, e)
 	}
 	return nil
 }
@@ -77,40 +77,40 @@ const (
 
 func sentName(event pipeline.HealthEvent) string { return nameSent + string(event) }
 
-// quiet is how long an event is not sent again: one about a sink for health events, because two
+// resendAfter is how long an event is not sent again: one about a sink for health events, because two
 // such sinks that fail would cause events for each other without end, and one about a page
 // whose messages cannot be handled, because a source that pushes one such message pushes many.
-const quiet = time.Hour
+const resendAfter = time.Hour
 
-// ofMessage reports whether e says that a message could not be handled.
-func ofMessage(e pipeline.Health) bool {
+// isAboutMessage reports whether e says that a message could not be handled.
+func isAboutMessage(e pipeline.Health) bool {
 	return e.Event == pipeline.HealthDeadLetter && e.Receiver == nil
 }
 
-// news reports whether e is to be sent. HealthOffline is sent once until HealthOnline follows,
+// shouldSend reports whether e is to be sent. HealthOffline is sent once until HealthOnline follows,
 // however often the process starts in between.
-func (h *healthStage) news(st flow.State, e pipeline.Health) (bool, error) {
+func (h *healthStage) shouldSend(st flow.State, e pipeline.Health) (bool, error) {
 	switch {
 	case e.Event == pipeline.HealthOffline:
-		since, err := getTime(st, nameOffline)
+		since, err := loadTime(st, nameOffline)
 		if err != nil || !since.IsZero() {
 			return false, err
 		}
-		return true, setTime(st, nameOffline, e.Time)
+		return true, storeTime(st, nameOffline, e.Time)
 	case e.Event == pipeline.HealthOnline:
 		return true, st.Delete(nameOffline)
-	case ofMessage(e) || e.Receiver != nil && slices.Contains(h.sinks(), e.Receiver.Sink):
+	case isAboutMessage(e) || e.Receiver != nil && slices.Contains(h.sinks(), e.Receiver.Sink):
 		name := sentName(e.Event)
-		last, err := getTime(st, name)
-		if err != nil || !last.IsZero() && e.Time.Sub(last).Abs() < quiet {
+		last, err := loadTime(st, name)
+		if err != nil || !last.IsZero() && e.Time.Sub(last).Abs() < resendAfter {
 			return false, err
 		}
-		return true, setTime(st, name, e.Time)
+		return true, storeTime(st, name, e.Time)
 	}
 	return true, nil
 }
 
-func getTime(st flow.State, name string) (t time.Time, err error) {
+func loadTime(st flow.State, name string) (t time.Time, err error) {
 	b, ok, err := st.Get(name)
 	if err != nil || !ok {
 		return t, err
@@ -121,7 +121,7 @@ func getTime(st flow.State, name string) (t time.Time, err error) {
 	return t, nil
 }
 
-func setTime(st flow.State, name string, t time.Time) error {
+func storeTime(st flow.State, name string, t time.Time) error {
 	b, err := t.MarshalText()
 	if err != nil {
 		return failure.Permanent(err)
@@ -129,8 +129,8 @@ func setTime(st flow.State, name string, t time.Time) error {
 	return st.Set(name, b)
 }
 
-// tell emits e as a notification to r.
-func tell(tx flow.Tx, e pipeline.Health, r pipeline.Receiver) error {
+// emitNotification emits e as a notification to r.
+func emitNotification(tx flow.Tx, e pipeline.Health, r pipeline.Receiver) error {
 	out, err := flow.Addressed{Receiver: r, Document: e.Document, Notification: pipeline.Notification{
 		Status: string(e.Event), URL: e.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationTypeHealth,
 		ID: flow.DeriveID("notification", e.ID, r.Sink), Time: e.Time, Reason: e.Reason, Health: &e,
@@ -142,13 +142,13 @@ func tell(tx flow.Tx, e pipeline.Health, r pipeline.Receiver) error {
 	return nil
 }
 
-// lookAgain is how long the pages of a lane's receivers are cached. A subscription made in that
+// receiverPagesTTL is how long the pages of a lane's receivers are cached. A subscription made in that
 // time to a receiver that expired is found by delivery.
-const lookAgain = 10 * time.Second
+const receiverPagesTTL = 10 * time.Second
 
-// receiverPages caches the pages of the receivers of each lane. Many receivers of one host may
+// receiverPageCache caches the pages of the receivers of each lane. Many receivers of one host may
 // expire at once, and the pages of a lane are read once for all of them.
-type receiverPages struct {
+type receiverPageCache struct {
 	mu    sync.Mutex
 	lanes map[string]*lanePages
 }
@@ -157,12 +157,12 @@ type receiverPages struct {
 type lanePages struct {
 	mu sync.Mutex
 	// pages are those with a subscription for a receiver, by receiver, as read at the time at.
-	pages map[string][]string
-	at    time.Time
+	pages  map[string][]string
+	readAt time.Time
 }
 
-// of returns the cache of lane, an empty one at first.
-func (l *receiverPages) of(lane string) *lanePages {
+// ofLane returns the cache of lane, an empty one at first.
+func (l *receiverPageCache) ofLane(lane string) *lanePages {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lanes == nil {
@@ -174,9 +174,9 @@ func (l *receiverPages) of(lane string) *lanePages {
 	return l.lanes[lane]
 }
 
-// broadcast sends a sweep to every lane, so that the pages of the receiver of e get a command.
+// emitSweep sends a sweep to every lane, so that the pages of the receiver of e get a command.
 // Other processes may own some lanes.
-func broadcast(tx flow.Tx, e pipeline.Health) {
+func emitSweep(tx flow.Tx, e pipeline.Health) {
 	s := flow.Sweep{Event: e.ID, Time: e.Time, Receiver: e.Receiver.Sink, Reason: e.Reason}
 	if e.Event == pipeline.HealthReceiverRecovered {
 		s.Resume, s.Reason = true, ""
@@ -191,25 +191,25 @@ func (h *healthStage) sweep(ctx context.Context, tx flow.Tx, m flow.Message) err
 	if err != nil {
 		return err
 	}
-	l := h.seen.of(m.Position[:strings.LastIndex(m.Position, "/")+1])
+	l := h.pageCache.ofLane(m.Position[:strings.LastIndex(m.Position, "/")+1])
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := h.now(); l.pages == nil || now.Sub(l.at).Abs() > lookAgain {
-		if l.pages, err = receivedBy(ctx, tx); err != nil {
+	if now := h.now(); l.pages == nil || now.Sub(l.readAt).Abs() > receiverPagesTTL {
+		if l.pages, err = pagesByReceiver(ctx, tx); err != nil {
 			return err
 		}
-		l.at = now
+		l.readAt = now
 	}
 	for _, page := range l.pages[s.Receiver] {
-		if err := tellPage(tx, s, page); err != nil {
+		if err := emitSweepCommand(tx, s, page); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// receivedBy returns the pages in the lane of tx, by the receivers of their subscriptions.
-func receivedBy(ctx context.Context, tx flow.Tx) (map[string][]string, error) {
+// pagesByReceiver returns the pages in the lane of tx, by the receivers of their subscriptions.
+func pagesByReceiver(ctx context.Context, tx flow.Tx) (map[string][]string, error) {
 	pages := make(map[string][]string)
 	for page, st := range tx.Neighbours(flow.GroupIndex) {
 		receivers, err := index.Receivers(st)
@@ -226,9 +226,9 @@ func receivedBy(ctx context.Context, tx flow.Tx) (map[string][]string, error) {
 	return pages, nil
 }
 
-// tellPage emits the command of s to page. Its ID is derived from s, so that a second handling
+// emitSweepCommand emits the command of s to page. Its ID is derived from s, so that a second handling
 // emits the same one.
-func tellPage(tx flow.Tx, s flow.Sweep, page string) error {
+func emitSweepCommand(tx flow.Tx, s flow.Sweep, page string) error {
 	typ, body := flow.TypeExpire, any(flow.ExpireCommand{URL: page, Receiver: s.Receiver, Reason: s.Reason})
 	if s.Resume {
 		typ, body = flow.TypeResume, flow.ResumeCommand{URL: page, Receiver: s.Receiver}
@@ -243,46 +243,46 @@ func tellPage(tx flow.Tx, s flow.Sweep, page string) error {
 }
 
 const (
-	// watchEvery is the time between two looks of the watchdog.
-	watchEvery = 30 * time.Second
-	// maxOverdue is how many overdue pages an event names.
-	maxOverdue = 10
+	// watchdogInterval is the time between two looks of the watchdog.
+	watchdogInterval = 30 * time.Second
+	// maxOverdueURLs is how many overdue pages an event names.
+	maxOverdueURLs = 10
 )
 
 // watchdog sends an event when pages are overdue. It sends the next one only after there were
 // none.
 type watchdog struct {
-	// name makes the IDs of events unique to this run.
-	name  string
-	n     uint64
-	since time.Time // since when pages are overdue; zero if none are
+	// runID makes the IDs of events unique to this run.
+	runID        string
+	events       uint64
+	overdueSince time.Time // since when pages are overdue; zero if none are
 }
 
-func newWatchdog() *watchdog { return &watchdog{name: rand.Text()} }
+func newWatchdog() *watchdog { return &watchdog{runID: rand.Text()} }
 
-// look returns the event to publish about the overdue pages, and whether there is one.
-func (w *watchdog) look(overdue []string, now time.Time) (pipeline.Health, bool) {
+// overdueEvent returns the event to publish about the overdue pages, and whether there is one.
+func (w *watchdog) overdueEvent(overdue []string, now time.Time) (pipeline.Health, bool) {
 	switch {
 	case len(overdue) == 0:
-		w.since = time.Time{}
+		w.overdueSince = time.Time{}
 		return pipeline.Health{}, false
-	case !w.since.IsZero():
+	case !w.overdueSince.IsZero():
 		return pipeline.Health{}, false
 	}
-	w.since = now
-	w.n++
+	w.overdueSince = now
+	w.events++
 	return pipeline.Health{
-		ID: flow.HealthID(pipeline.HealthOverdue, w.name, w.n), Event: pipeline.HealthOverdue, Time: now,
+		ID: flow.HealthID(pipeline.HealthOverdue, w.runID, w.events), Event: pipeline.HealthOverdue, Time: now,
 		Reason: fmt.Sprintf("%d pages are not checked in time, for example %s", len(overdue), overdue[0]),
-		Count:  len(overdue), URLs: overdue[:min(len(overdue), maxOverdue)],
+		Count:  len(overdue), URLs: overdue[:min(len(overdue), maxOverdueURLs)],
 	}, true
 }
 
-// watch looks for overdue pages until ctx is done. While the Router is not ready, for example
+// watchOverdue looks for overdue pages until ctx is done. While the Router is not ready, for example
 // because the disk is full, no page counts as overdue.
-func (r *Router) watch(ctx context.Context, s *stages) error {
+func (r *Router) watchOverdue(ctx context.Context, s *stages) error {
 	w := newWatchdog()
-	tick := time.NewTicker(watchEvery)
+	tick := time.NewTicker(watchdogInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -294,13 +294,13 @@ func (r *Router) watch(ctx context.Context, s *stages) error {
 			continue
 		}
 		now := r.cfg.Now()
-		e, ok := w.look(s.index.Overdue(), now)
+		e, ok := w.overdueEvent(s.index.Overdue(), now)
 		if !ok {
 			continue
 		}
 		r.cfg.Logger.Warn("pages are overdue", "pages", e.Count, "for_example", e.URLs[0])
 		if err := r.transport.Publish(ctx, flow.HealthMessage(e)); err != nil {
-			w.since = time.Time{} // try again at the next look
+			w.overdueSince = time.Time{} // try again at the next look
 			r.cfg.Logger.Warn("a health event could not be published", "event", e.Event, "error", err)
 		}
 	}

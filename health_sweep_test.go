@@ -16,8 +16,8 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// pagesOf returns what index keeps in a lane in which each page has a subscription to a sink.
-func pagesOf(t *testing.T, sinks map[string]string) *txtest.Store {
+// laneWithPages returns what index keeps in a lane in which each page has a subscription to a sink.
+func laneWithPages(t *testing.T, sinks map[string]string) *txtest.Store {
 	t.Helper()
 	kept, stage := txtest.New(), index.New(index.Config{})
 	for url, sink := range sinks {
@@ -37,11 +37,11 @@ func pagesOf(t *testing.T, sinks map[string]string) *txtest.Store {
 // countedTx counts how often a handler looks at the neighbours.
 type countedTx struct {
 	*txtest.Tx
-	looks *int
+	scans *int
 }
 
 func (c countedTx) Neighbours(group string) iter.Seq2[string, flow.State] {
-	*c.looks++
+	*c.scans++
 	return c.Tx.Neighbours(group)
 }
 
@@ -79,7 +79,7 @@ func TestSweeps(t *testing.T) {
 		t.Helper()
 		m.Position = fmt.Sprintf("store/sweeps/%d/1", lane)
 		own := txtest.New()
-		own.Beside(flow.GroupIndex, pagesOf(t, lanes[lane]))
+		own.Beside(flow.GroupIndex, laneWithPages(t, lanes[lane]))
 		tx := own.Begin()
 		if err := h.Process(t.Context(), countedTx{tx, &looks}, m); err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestSweeps(t *testing.T) {
 		t.Errorf("%d looks at the pages of %d lanes for three sweeps, want one of each", looks, len(lanes))
 	}
 	lanes[1]["https://d.example/"] = "hook"
-	now = now.Add(lookAgain + 1)
+	now = now.Add(receiverPagesTTL + 1)
 	got = nil
 	sweep(1, sweeps[0])
 	if len(got) != 2 {

@@ -23,19 +23,19 @@ import (
 func TestOfflineIsSentOnceAcrossRestarts(t *testing.T) {
 	box, ops, dir := newMailbox(), newMailbox(), t.TempDir()
 	cfg := twoClients(newSite(t, ""), box, ops, dir)
-	sites := watchingMany(t, &cfg, 3)
+	sites := watchSites(t, &cfg, 3)
 	for _, s := range sites {
 		s.answer(http.StatusBadGateway)
 	}
 	cfg.Checks = 3
-	runs(t, cfg)
-	runs(t, cfg)
-	if got := told(ops, pipeline.HealthOffline); len(got) != 1 {
+	runToEnd(t, cfg)
+	runToEnd(t, cfg)
+	if got := eventsSentTo(ops, pipeline.HealthOffline); len(got) != 1 {
 		t.Errorf("%d offline events over a restart, want 1", len(got))
 	}
 	sites[0].answer(http.StatusOK)
-	runs(t, cfg)
-	if got := told(ops, pipeline.HealthOnline); len(got) != 1 {
+	runToEnd(t, cfg)
+	if got := eventsSentTo(ops, pipeline.HealthOnline); len(got) != 1 {
 		t.Errorf("%d online events after a restart, want 1", len(got))
 	}
 }
@@ -69,11 +69,11 @@ func TestExpiryIsSentOnce(t *testing.T) {
 	cfg.Health = append(cfg.Health, cfg.Subscriptions[0].Sinks...)
 	cfg.Expire.After, cfg.Checks = 2, 2
 	site.answer(http.StatusNotFound)
-	runs(t, cfg)
-	if got := told(ops, pipeline.HealthExpired); len(got) != 1 {
+	runToEnd(t, cfg)
+	if got := eventsSentTo(ops, pipeline.HealthExpired); len(got) != 1 {
 		t.Errorf("the sink for health events was told %d times of the end, want once", len(got))
 	}
-	if got := told(box, pipeline.HealthExpired); len(got) != 0 {
+	if got := eventsSentTo(box, pipeline.HealthExpired); len(got) != 0 {
 		t.Errorf("the receiver was told of the end %d times as a health event besides its notification", len(got))
 	}
 }
@@ -104,12 +104,12 @@ func TestFinishEndsAStartThatWaitsForRoom(t *testing.T) {
 		}
 		defer inner.Close()
 		r.transport = fullTransport{inner, applied}
-		r.live.Load().Subscriptions = []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"k"}}}
+		r.liveConfig.Load().Subscriptions = []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"k"}}}
 		ended := make(chan error, 1)
 		apply := func(ctx context.Context) error {
-			return r.applyFirst(ctx, &stages{index: index.New(index.Config{})})
+			return r.applyAtStart(ctx, &stages{index: index.New(index.Config{})})
 		}
-		go func() { ended <- r.unlessEnded(t.Context(), nil, apply) }()
+		go func() { ended <- r.runInterruptible(t.Context(), nil, apply) }()
 		<-applied
 		r.Finish()
 		if err := <-ended; err != nil {
@@ -154,7 +154,7 @@ func TestUnreadablePagesAreReportedOncePerHour(t *testing.T) {
 		}
 	}
 	bad(0)
-	for _, m := range store.Due(at.Add(quiet)) {
+	for _, m := range store.Due(at.Add(resendAfter)) {
 		if err := store.Handle(t.Context(), h, m); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestUnreadablePagesAreReportedOncePerHour(t *testing.T) {
 	if keys := store.Keys(); len(keys) != 0 {
 		t.Errorf("%q are remembered for ever", keys)
 	}
-	bad(quiet)
+	bad(resendAfter)
 }
 
 // TestForeignHealthStopsNothing: anybody may write to a public topic, but what a newer
@@ -191,7 +191,7 @@ func TestShortageOfRoom(t *testing.T) {
 		m, page := newMailbox(), &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Zeus.</p>", "<p>Zeus and Argus.</p>"}}
 		every := time.Minute
 		sub := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}
-		r, stop := lives(t, Config{
+		r, stop := startRouter(t, Config{
 			Transport: transport, Sinks: map[string]pipeline.Sink{"box": m}, Fetchers: []pipeline.Fetcher{page}, Every: &every,
 			Subscriptions: []pipeline.Subscription{sub},
 		})
@@ -229,7 +229,7 @@ func TestShortageOfRoom(t *testing.T) {
 		short("later", 2)
 
 		free.Store(1000)
-		<-m.came
+		<-m.arrived
 		if got := m.take(); len(got) != 1 || len(got[0].Diffs) != 1 || got[0].Diffs[0].Keyword != "Argus" {
 			t.Errorf("got %+v", got)
 		}

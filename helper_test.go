@@ -51,13 +51,13 @@ func (s *site) answer(code int) {
 
 // mailbox is a sink that keeps what it gets.
 type mailbox struct {
-	mu   sync.Mutex
-	all  []pipeline.Notification
-	came chan struct{}
-	fail func(n pipeline.Notification) error
+	mu      sync.Mutex
+	all     []pipeline.Notification
+	arrived chan struct{}
+	fail    func(n pipeline.Notification) error
 }
 
-func newMailbox() *mailbox { return &mailbox{came: make(chan struct{}, 1000)} }
+func newMailbox() *mailbox { return &mailbox{arrived: make(chan struct{}, 1000)} }
 
 func (m *mailbox) Deliver(_ context.Context, n pipeline.Notification) error {
 	m.mu.Lock()
@@ -68,7 +68,7 @@ func (m *mailbox) Deliver(_ context.Context, n pipeline.Notification) error {
 		}
 	}
 	m.all = append(m.all, n)
-	m.came <- struct{}{}
+	m.arrived <- struct{}{}
 	return nil
 }
 
@@ -81,20 +81,20 @@ func (m *mailbox) take() []pipeline.Notification {
 	return all
 }
 
-var instantly time.Duration
+var zeroInterval time.Duration
 
-// watching is a Config that watches s for keywords with one check per Run.
-func watching(s *site, m pipeline.Sink, dir string, keywords ...string) Config {
+// watchConfig is a Config that watches s for keywords with one check per Run.
+func watchConfig(s *site, m pipeline.Sink, dir string, keywords ...string) Config {
 	return Config{
 		Dir: dir, Sinks: map[string]pipeline.Sink{"box": m},
 		Subscriptions: []pipeline.Subscription{{URL: s.URL + "/a", Keywords: keywords, IgnoreCase: true, Sinks: []string{"box"}}},
 		Fetch:         FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
-		Checks:        1, Every: &instantly,
+		Checks:        1, Every: &zeroInterval,
 	}
 }
 
-// runs carries out cfg to its end.
-func runs(t *testing.T, cfg Config) *Router {
+// runToEnd carries out cfg to its end.
+func runToEnd(t *testing.T, cfg Config) *Router {
 	t.Helper()
 	r, err := New(cfg)
 	if err != nil {
@@ -106,8 +106,8 @@ func runs(t *testing.T, cfg Config) *Router {
 	return r
 }
 
-// lives starts cfg, which has no end, and returns when it runs; stop ends it.
-func lives(t *testing.T, cfg Config) (r *Router, stop func()) {
+// startRouter starts cfg, which has no end, and returns when it runs; stop ends it.
+func startRouter(t *testing.T, cfg Config) (r *Router, stop func()) {
 	t.Helper()
 	r, err := New(cfg)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// turns are places for calls that work at the same time; more of them wait.
-type turns chan struct{}
+// semaphore are places for calls that work at the same time; more of them wait.
+type semaphore chan struct{}
 
-// take waits for a place, or until ctx is done.
-func (t turns) take(ctx context.Context) error {
+// acquire waits for a place, or until ctx is done.
+func (t semaphore) acquire(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
 		return nil
@@ -23,7 +23,7 @@ func (t turns) take(ctx context.Context) error {
 	}
 }
 
-func (t turns) leave() { <-t }
+func (t semaphore) release() { <-t }
 
 // maxComparisons returns how many calls may compare or search stored versions at once. It leaves
 // processors to the stages.
@@ -32,36 +32,36 @@ func maxComparisons() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 // List returns the pages and receivers that f selects; see [inspect.List]. It waits until the
 // Router runs, and fails once Run has ended.
 func (r *Router) List(ctx context.Context, f inspect.ListFilter) (inspect.Listing, error) {
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return inspect.Listing{Pages: []inspect.Page{}, Receivers: []inspect.Receiver{}}, err
 	}
 	l, err := inspect.List(ctx, r.transport, f, r.sinkNames())
-	return l, r.unlessClosing(err)
+	return l, r.stoppedIfClosing(err)
 }
 
 // Receivers returns receivers with their state; see [inspect.Receivers].
 func (r *Router) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return []inspect.Receiver{}, err
 	}
 	found, err := inspect.Receivers(ctx, r.transport, f, r.sinkNames())
-	return found, r.unlessClosing(err)
+	return found, r.stoppedIfClosing(err)
 }
 
 // Pages returns a part of the pages of List; see [inspect.Pages]. Only one list is made at a time, to
 // leave processors to the stages.
 func (r *Router) Pages(ctx context.Context, f inspect.ListFilter) (pages []inspect.Page, next string, err error) {
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return []inspect.Page{}, "", err
 	}
 	if f.URL == "" {
-		if err := r.listing.take(ctx); err != nil {
+		if err := r.listSlots.acquire(ctx); err != nil {
 			return []inspect.Page{}, "", err
 		}
-		defer r.listing.leave()
+		defer r.listSlots.release()
 	}
 	pages, next, err = inspect.Pages(ctx, r.transport, f)
-	return pages, next, r.unlessClosing(err)
+	return pages, next, r.stoppedIfClosing(err)
 }
 
 // Explain returns what the last checks of the page of url found, what happened to its last changes,
@@ -69,43 +69,43 @@ func (r *Router) Pages(ctx context.Context, f inspect.ListFilter) (pages []inspe
 // once Run has ended. Only one call works at a time, to leave processors to the stages.
 func (r *Router) Explain(ctx context.Context, url string, f inspect.ExplainFilter) (inspect.Explanation, error) {
 	none := inspect.Explanation{Checks: []inspect.Check{}, Changes: []inspect.Change{}, Keywords: []inspect.Keyword{}}
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return none, err
 	}
-	if err := r.explaining.take(ctx); err != nil {
+	if err := r.explainSlots.acquire(ctx); err != nil {
 		return none, err
 	}
-	defer r.explaining.leave()
+	defer r.explainSlots.release()
 	e, err := inspect.Explain(ctx, r.transport, r.languages, url, f)
-	return e, r.unlessClosing(err)
+	return e, r.stoppedIfClosing(err)
 }
 
 // Deliveries returns the notifications of the last changes of the page of url with their
 // deliveries; see [inspect.Deliveries]. It waits until the Router runs, and fails once Run has ended.
 func (r *Router) Deliveries(ctx context.Context, url string, f inspect.ExplainFilter) ([]inspect.Change, error) {
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return nil, err
 	}
 	c, err := inspect.Deliveries(r.transport, url, f)
-	return c, r.unlessClosing(err)
+	return c, r.stoppedIfClosing(err)
 }
 
-// moving is how old the list of recent changes may be where processes share the pages: changes of
+// recentMaxAge is how old the list of recent changes may be where processes share the pages: changes of
 // pages that came from another process are not observed.
-const moving = time.Minute
+const recentMaxAge = time.Minute
 
 // Recent returns the newest changes of all pages, the newest first; see [inspect.Recent.Changes]. If there
 // may be more than f.Limit, it says so. Recent waits until the Router runs, and fails once Run has ended.
 func (r *Router) Recent(ctx context.Context, f inspect.RecentFilter) (inspect.RecentChanges, error) {
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return inspect.RecentChanges{Changes: []inspect.RecentChange{}}, err
 	}
-	maxAge := moving
+	maxAge := recentMaxAge
 	if r.cfg.Transport == nil {
 		maxAge = 0
 	}
 	found, err := r.recent.Changes(ctx, r.transport, f, maxAge)
-	return found, r.unlessClosing(err)
+	return found, r.stoppedIfClosing(err)
 }
 
 // maxPreviews is how many pages Preview fetches at once.
@@ -126,13 +126,13 @@ func (r *Router) Preview(ctx context.Context, s pipeline.Subscription, source bo
 	if err != nil {
 		return inspect.Preview{}, err
 	}
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return inspect.Preview{}, err
 	}
-	if err := r.previewing.take(ctx); err != nil {
+	if err := r.previewSlots.acquire(ctx); err != nil {
 		return inspect.Preview{}, err
 	}
-	defer r.previewing.leave()
+	defer r.previewSlots.release()
 	o, err := r.stages.fetch.Preview(ctx, page, s.View)
 	if err != nil {
 		return inspect.Preview{}, err
@@ -143,6 +143,6 @@ func (r *Router) Preview(ctx context.Context, s pipeline.Subscription, source bo
 // Summary returns the counts of what the Router has done since Run started.
 func (r *Router) Summary() inspect.Summary {
 	s := r.tally.Summary()
-	s.Pending = int(r.waiting.Load())
+	s.Pending = int(r.keptNotifications.Load())
 	return s
 }

@@ -148,7 +148,7 @@ func afterChange(t *testing.T, pages map[string]string, subscriptions []pipeline
 	}))
 	t.Cleanup(server.Close)
 	m := newMailbox()
-	cfg := watching(&site{Server: server}, m, t.TempDir())
+	cfg := watchConfig(&site{Server: server}, m, t.TempDir())
 	cfg.Subscriptions = subscriptions
 	for i := range cfg.Subscriptions {
 		cfg.Subscriptions[i].URL = server.URL + cfg.Subscriptions[i].URL
@@ -157,9 +157,9 @@ func afterChange(t *testing.T, pages map[string]string, subscriptions []pipeline
 	for _, c := range configure {
 		c(&cfg, server.URL)
 	}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	changed.Store(true)
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	told := map[string][]pipeline.Notification{}
 	for _, n := range m.take() {
 		k := n.Client + " " + strings.TrimPrefix(n.URL, server.URL)

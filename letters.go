@@ -26,7 +26,7 @@ func (r *Router) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.Dea
 		found = append(found, d)
 	}
 	slices.SortStableFunc(found, func(a, b flow.DeadLetter) int {
-		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverOf(a), receiverOf(b)))
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(receiverID(a), receiverID(b)))
 	})
 	return found, nil
 }
@@ -35,11 +35,11 @@ func (r *Router) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.Dea
 // error is the last element.
 func (r *Router) EachDeadLetter(ctx context.Context, f flow.DeadFilter) iter.Seq2[flow.DeadLetter, error] {
 	return func(yield func(flow.DeadLetter, error) bool) {
-		if err := r.readable(ctx); err != nil {
+		if err := r.waitReadable(ctx); err != nil {
 			yield(flow.DeadLetter{}, err)
 			return
 		}
-		for l, err := range r.letters(ctx, f) {
+		for l, err := range r.storedDeadLetters(ctx, f) {
 			if !yield(l.Listed(), err) {
 				return
 			}
@@ -47,8 +47,8 @@ func (r *Router) EachDeadLetter(ctx context.Context, f flow.DeadFilter) iter.Seq
 	}
 }
 
-// receiverOf returns the ID of the receiver of d, or an empty string if it has none.
-func receiverOf(d flow.DeadLetter) string {
+// receiverID returns the ID of the receiver of d, or an empty string if it has none.
+func receiverID(d flow.DeadLetter) string {
 	if d.Addressed == nil {
 		return ""
 	}
@@ -60,7 +60,7 @@ func receiverOf(d flow.DeadLetter) string {
 // because a replay ignores the record of delivered IDs. When Replay returns, its commands are
 // durable. An expired receiver is active again after its first successful delivery.
 func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return 0, err
 	}
 	if err := r.transport.Ready(); err != nil {
@@ -73,7 +73,7 @@ func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	}
 	n := 0
 	var commands []flow.Message
-	for l, err := range r.letters(ctx, f) {
+	for l, err := range r.storedDeadLetters(ctx, f) {
 		if err != nil {
 			return 0, err
 		}
@@ -89,31 +89,31 @@ func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 		return 0, nil
 	}
 	if err := r.transport.Publish(ctx, commands...); err != nil {
-		return 0, r.unlessClosing(err)
+		return 0, r.stoppedIfClosing(err)
 	}
 	return n, nil
 }
 
-// keptLetter is a dead letter with the key under which it is kept.
-type keptLetter struct {
+// storedLetter is a dead letter with the key under which it is kept.
+type storedLetter struct {
 	key string
 	flow.DeadLetter
 }
 
-// letters yields the dead letters that f selects, those of one key after the other. An error is the last
+// storedDeadLetters yields the dead letters that f selects, those of one key after the other. An error is the last
 // element.
-func (r *Router) letters(ctx context.Context, f flow.DeadFilter) iter.Seq2[keptLetter, error] {
-	return func(yield func(keptLetter, error) bool) {
+func (r *Router) storedDeadLetters(ctx context.Context, f flow.DeadFilter) iter.Seq2[storedLetter, error] {
+	return func(yield func(storedLetter, error) bool) {
 		for key, st := range r.transport.States(flow.GroupDead, "") {
 			for l, err := range sinks.Letters(st) {
 				if err == nil && ctx.Err() != nil {
 					err = context.Cause(ctx)
 				}
 				if err != nil {
-					yield(keptLetter{}, r.unlessClosing(err))
+					yield(storedLetter{}, r.stoppedIfClosing(err))
 					return
 				}
-				if f.Selects(l.DeadLetter) && !yield(keptLetter{key, l.DeadLetter}, nil) {
+				if f.Selects(l.DeadLetter) && !yield(storedLetter{key, l.DeadLetter}, nil) {
 					return
 				}
 			}
@@ -152,15 +152,15 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 			return nil, err
 		}
 	}
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.transport.Ready(); err != nil {
 		return nil, err
 	}
-	tried, err := r.toRetry(f.Sink, page)
+	tried, err := r.receiversToRetry(f.Sink, page)
 	if err != nil {
-		return nil, r.unlessClosing(err)
+		return nil, r.stoppedIfClosing(err)
 	}
 	body, err := json.Marshal(flow.RetryCommand{Page: page})
 	if err != nil {
@@ -177,12 +177,12 @@ func (r *Router) Retry(ctx context.Context, f RetryFilter) ([]Retried, error) {
 	if len(commands) > 0 {
 		err = r.transport.Publish(ctx, commands...)
 	}
-	return tried, r.unlessClosing(err)
+	return tried, r.stoppedIfClosing(err)
 }
 
-// toRetry returns the receivers of a sink (of all sinks if it is empty) with a pending notification
+// receiversToRetry returns the receivers of a sink (of all sinks if it is empty) with a pending notification
 // about page (about any page if it is empty), and those that other processes own.
-func (r *Router) toRetry(sink, page string) ([]Retried, error) {
+func (r *Router) receiversToRetry(sink, page string) ([]Retried, error) {
 	tried := []Retried{}
 	for id, st := range r.transport.States(flow.GroupDelivery, "") {
 		if !r.transport.Owns(id) || sink != "" && id != sink {
@@ -201,7 +201,7 @@ func (r *Router) toRetry(sink, page string) ([]Retried, error) {
 			tried = append(tried, Retried{Sink: name, Elsewhere: true})
 		}
 	}
-	if len(tried) == 0 && sink != "" && !r.live.Load().hasSink(sink) {
+	if len(tried) == 0 && sink != "" && !r.liveConfig.Load().hasSink(sink) {
 		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", sink, nearest.Hint(sink, r.sinkNames()))}
 	}
 	return tried, nil

@@ -7,10 +7,10 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// link returns the address of the web page about a notification of a document, or "" where there is
+// notificationLink returns the address of the web page about a notification of a document, or "" where there is
 // none.
-func (r *Router) link(document string, n pipeline.Notification) string {
-	base := r.live.Load().PublicURL
+func (r *Router) notificationLink(document string, n pipeline.Notification) string {
+	base := r.liveConfig.Load().PublicURL
 	to := func(path string, pairs ...string) string {
 		q := make(url.Values)
 		for i := 0; i < len(pairs); i += 2 {

@@ -73,7 +73,7 @@ func TestNotificationsLink(t *testing.T) {
 		if want != "" {
 			want = "https://vokter.example.com" + want
 		}
-		if got := r.link("d", c.n); got != want {
+		if got := r.notificationLink("d", c.n); got != want {
 			t.Errorf("%+v: got %q, want %q", c.n, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ func TestMadeChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newMadeChanges()
+	h := newChangeCache()
 	if got := h.take(m); got != nil {
 		t.Errorf("got %v before it was made", got)
 	}
@@ -29,7 +29,7 @@ func TestMadeChanges(t *testing.T) {
 	if got := h.take(other); got != nil {
 		t.Errorf("got %v for a message with another body", got)
 	}
-	h.add(c, m, madeBytes)
+	h.add(c, m, changeCacheBytes)
 	if got := h.take(m); got != nil {
 		t.Errorf("got %v, want that a large change is not kept", got)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // sinkNames returns the names of the configured sinks in order.
-func (r *Router) sinkNames() []string { return slices.Sorted(maps.Keys(r.live.Load().Sinks)) }
+func (r *Router) sinkNames() []string { return slices.Sorted(maps.Keys(r.liveConfig.Load().Sinks)) }
 
 // Gauges returns the metrics of the Router and its transport, which docs/metrics.md describes. It
 // returns at once, also before and after Run. A metric whose value is not known yet is left out.
@@ -28,7 +28,7 @@ func (r *Router) Gauges() []flow.Gauge {
 	}
 	select {
 	case <-r.running:
-		all = append(all, browserGauges(r.stages.tabs.Stats())...)
+		all = append(all, browserGauges(r.stages.browserFetcher.Stats())...)
 		due, parked := r.stages.delivery.Backlog(0)
 		all = append(all,
 			flow.Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},

@@ -21,24 +21,24 @@ import (
 // than four seconds, because the rest of the lane waits too.
 var retryDelays = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond, time.Second, 2 * time.Second}
 
-// waits are the pauses of a handler that waits for another message to be handled. The last one
+// waitPauses are the pauses of a handler that waits for another message to be handled. The last one
 // repeats.
-var waits = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}
+var waitPauses = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}
 
-// longWait is the number of these pauses, about ten seconds, after which the wait is logged.
-const longWait = 500
+// logWaitAfter is the number of these pauses, about ten seconds, after which the wait is logged.
+const logWaitAfter = 500
 
-// maxTrace is the size of the largest trace that is passed on, in bytes. W3C's has 55; later
+// maxTraceBytes is the size of the largest trace that is passed on, in bytes. W3C's has 55; later
 // versions may have more.
-const maxTrace = 512
+const maxTraceBytes = 512
 
-// recovering turns a panic of next into a permanent error and logs its stack.
-func recovering(log *slog.Logger) flow.Middleware {
+// recoverPanics turns a panic of next into a permanent error and logs its stack.
+func recoverPanics(log *slog.Logger) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) (err error) {
 			defer func() {
 				if r := recover(); r != nil {
-					log.Error("handling a message panicked", "topic", m.Topic, "id", quoted(m.ID), "panic", r, "stack", string(debug.Stack()))
+					log.Error("handling a message panicked", "topic", m.Topic, "id", clippedForLog(m.ID), "panic", r, "stack", string(debug.Stack()))
 					err = failure.Permanent(fmt.Errorf("panic: %v", r))
 				}
 			}()
@@ -47,9 +47,9 @@ func recovering(log *slog.Logger) flow.Middleware {
 	}
 }
 
-// fitting returns an error where the transport can never commit the transaction, for example
+// requireCommittable returns an error where the transport can never commit the transaction, for example
 // because it is too large. The message would otherwise be redelivered without end.
-func fitting(next flow.Processor) flow.Processor {
+func requireCommittable(next flow.Processor) flow.Processor {
 	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if err := next.Process(ctx, tx, m); err != nil {
 			return err
@@ -58,45 +58,45 @@ func fitting(next flow.Processor) flow.Processor {
 	})
 }
 
-// breaking stops the Router on an error of class broken, because going on could lose data. The
+// stopOnBroken stops the Router on an error of class broken, because going on could lose data. The
 // message is not committed: the next run handles it again.
-func (r *Router) breaking(group string) flow.Middleware {
+func (r *Router) stopOnBroken(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)
 			if class, _ := failure.ClassOf(err); class == failure.ClassBroken && ctx.Err() == nil {
-				remedy := r.hazards.stopped(&Stopped{DeadLetter: letterOf(group, m, err, r.cfg.Now()).Bounded(), Position: m.Position})
-				r.stop(fmt.Errorf("%s cannot handle message %s of topic %q (%s): %w; %s", group, quoted(m.ID), m.Topic, quoted(m.Type), err, remedy))
+				remedy := r.poison.saveStopped(&Stopped{DeadLetter: newDeadLetter(group, m, err, r.cfg.Now()).Bounded(), Position: m.Position})
+				r.stopWith(fmt.Errorf("%s cannot handle message %s of topic %q (%s): %w; %s", group, clippedForLog(m.ID), m.Topic, clippedForLog(m.Type), err, remedy))
 			}
 			return err
 		})
 	}
 }
 
-// letterOf returns the dead letter of m, which group cannot handle.
-func letterOf(group string, m flow.Message, err error, now time.Time) flow.DeadLetter {
+// newDeadLetter returns the dead letter of m, which group cannot handle.
+func newDeadLetter(group string, m flow.Message, err error, now time.Time) flow.DeadLetter {
 	d := flow.DeadLetter{
 		Reason: err.Error(), Time: now, Attempts: 1,
 		Group: group, Topic: m.Topic, Headers: m.Metadata(), Body: m.Encoded(),
 	}
-	if e, ok := errors.AsType[*exhausted](err); ok {
+	if e, ok := errors.AsType[*exhaustedError](err); ok {
 		d.Attempts = e.attempts
 	}
 	return d
 }
 
-// exhausted is the error of the last attempt to handle a message, with the number of attempts.
-type exhausted struct {
+// exhaustedError is the error of the last attempt to handle a message, with the number of attempts.
+type exhaustedError struct {
 	error
 	attempts int
 }
 
-func (e *exhausted) Unwrap() error { return e.error }
+func (e *exhaustedError) Unwrap() error { return e.error }
 
-// retrying calls next again where the class of its error asks for it, each time with an empty
+// retryFailures calls next again where the class of its error asks for it, each time with an empty
 // transaction. It gives up after the last of retryDelays. A wait for another message has no
 // such limit; it ends with ctx.
-func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error) flow.Middleware {
+func retryFailures(log *slog.Logger, sleep func(context.Context, time.Duration) error) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			failures, waited := 0, 0
@@ -111,16 +111,16 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 				case ctx.Err() != nil:
 					return context.Cause(ctx)
 				case class == failure.ClassNotYet:
-					pause = waits[min(waited, len(waits)-1)]
-					if waited++; waited == longWait {
-						log.Warn("handling a message waits for another one", "topic", m.Topic, "id", quoted(m.ID), "err", err)
+					pause = waitPauses[min(waited, len(waitPauses)-1)]
+					if waited++; waited == logWaitAfter {
+						log.Warn("handling a message waits for another one", "topic", m.Topic, "id", clippedForLog(m.ID), "err", err)
 					}
 				case class == failure.ClassRetry && failures < len(retryDelays):
 					pause = min(max(retryDelays[failures], after), retryDelays[len(retryDelays)-1])
 					failures++
-					log.Debug("handling a message failed; trying again", "topic", m.Topic, "id", quoted(m.ID), "attempt", failures, "err", err)
+					log.Debug("handling a message failed; trying again", "topic", m.Topic, "id", clippedForLog(m.ID), "attempt", failures, "err", err)
 				default:
-					return &exhausted{err, failures + 1}
+					return &exhaustedError{err, failures + 1}
 				}
 				if err := sleep(ctx, pause); err != nil {
 					return err
@@ -131,10 +131,10 @@ func retrying(log *slog.Logger, sleep func(context.Context, time.Duration) error
 	}
 }
 
-// deadLettering moves a message that cannot be handled to the dead letters, in the transaction
+// moveToDeadLetters moves a message that cannot be handled to the dead letters, in the transaction
 // that also moves the position past it. A cancelled attempt is not a failure: the message is
 // redelivered.
-func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Middleware {
+func moveToDeadLetters(group string, log *slog.Logger, now func() time.Time) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			err := next.Process(ctx, tx, m)
@@ -146,20 +146,20 @@ func deadLettering(group string, log *slog.Logger, now func() time.Time) flow.Mi
 			if m.Type == flow.TypeWake {
 				m.Subject = m.Key // in most groups the page
 			}
-			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", quoted(m.Type), "id", quoted(m.ID),
-				"page", quoted(pageurl.Redacted(m.Subject)), "err", flow.Clipped(err.Error(), 2000))
-			d := letterOf(group, m, err, now())
+			log.Error("a message could not be handled and goes to the dead letters", "topic", m.Topic, "type", clippedForLog(m.Type), "id", clippedForLog(m.ID),
+				"page", clippedForLog(pageurl.Redacted(m.Subject)), "err", flow.Clipped(err.Error(), 2000))
+			d := newDeadLetter(group, m, err, now())
 			tx.Emit(d.Message(m.ID, cmp.Or(m.Key, m.ID), m.Subject))
 			return nil
 		})
 	}
 }
 
-// quoted clips s for the log, because anybody may have written it.
-func quoted(s string) string { return flow.Clipped(s, 200) }
+// clippedForLog clips s for the log, because anybody may have written it.
+func clippedForLog(s string) string { return flow.Clipped(s, 200) }
 
-// genuine refuses wakes that were published to a topic: only the transport makes wakes.
-func genuine(next flow.Processor) flow.Processor {
+// refusePublishedWakes refuses wakes that were published to a topic: only the transport makes wakes.
+func refusePublishedWakes(next flow.Processor) flow.Processor {
 	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type == flow.TypeWake && m.Position != "" {
 			return failure.Permanent(fmt.Errorf("messages of type %s are never published: this one was not sent by vokter", m.Type))
@@ -168,20 +168,20 @@ func genuine(next flow.Processor) flow.Processor {
 	})
 }
 
-// tracing gives every message that next emits the trace of the message that caused it. Where
+// traceMessages gives every message that next emits the trace of the message that caused it. Where
 // that message has none, a new trace begins. With a tracer the handling of the message is a span of the
 // trace. Without one the ID of a new trace is derived from the ID of the message.
-func tracing(group string, tracer span.Tracer) flow.Middleware {
+func traceMessages(group string, tracer span.Tracer) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 			parent := m.Trace
-			if len(parent) > maxTrace {
+			if len(parent) > maxTraceBytes {
 				parent = "" // it could make the emitted messages too large to be published
 			}
 			if tracer.On() {
 				var end func(error)
 				ctx, parent, end = tracer.Start(ctx, group+" "+m.Topic, parent,
-					attribute.String("vokter.message.type", quoted(m.Type)), attribute.String("vokter.page", quoted(pageurl.Redacted(m.Subject))))
+					attribute.String("vokter.message.type", clippedForLog(m.Type)), attribute.String("vokter.page", clippedForLog(pageurl.Redacted(m.Subject))))
 				err := next.Process(ctx, &tracedTx{Tx: tx, parent: parent}, m)
 				end(err)
 				return err
@@ -198,13 +198,13 @@ type tracedTx struct {
 	parent, id string
 }
 
-func (t *tracedTx) Emit(m flow.Message) { t.Tx.Emit(t.traced(m)) }
+func (t *tracedTx) Emit(m flow.Message) { t.Tx.Emit(t.withTrace(m)) }
 
 // EmitAll gives every copy the trace.
-func (t *tracedTx) EmitAll(m flow.Message) { t.Tx.EmitAll(t.traced(m)) }
+func (t *tracedTx) EmitAll(m flow.Message) { t.Tx.EmitAll(t.withTrace(m)) }
 
-// traced returns m with the trace, unless it has one.
-func (t *tracedTx) traced(m flow.Message) flow.Message {
+// withTrace returns m with the trace, unless it has one.
+func (t *tracedTx) withTrace(m flow.Message) flow.Message {
 	if m.Trace != "" || t.parent == "" && t.id == "" {
 		return m
 	}

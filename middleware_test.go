@@ -51,7 +51,7 @@ func handle(ctx context.Context, p flow.Processor) (out []flow.Message, pauses [
 	}
 	now := func() time.Time { return time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC) }
 	s := txtest.New()
-	p = tracing("g", span.Tracer{})(deadLettering("g", log, now)(retrying(log, sleep)(recovering(log)(p))))
+	p = traceMessages("g", span.Tracer{})(moveToDeadLetters("g", log, now)(retryFailures(log, sleep)(recoverPanics(log)(p))))
 	err = s.Handle(ctx, p, flow.Message{ID: "m", Topic: "in", Key: "k", Type: "x", Body: []byte("body")})
 	return s.Take(), pauses, err
 }
@@ -136,7 +136,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 	} {
 		m := flow.Message{ID: "m", Key: "k", Trace: c.in}
 		s := txtest.New()
-		if err := s.Handle(t.Context(), tracing("g", span.Tracer{})(emit(c.own)), m); err != nil {
+		if err := s.Handle(t.Context(), traceMessages("g", span.Tracer{})(emit(c.own)), m); err != nil {
 			t.Fatal(err)
 		}
 		out := s.Take()
@@ -159,7 +159,7 @@ func TestDeadLetterWithoutAKey(t *testing.T) {
 	})
 	for key, want := range map[string]string{"": "m", "k": "k"} {
 		s := txtest.New()
-		p := deadLettering("g", slog.New(slog.DiscardHandler), now)(fails)
+		p := moveToDeadLetters("g", slog.New(slog.DiscardHandler), now)(fails)
 		if err := s.Handle(t.Context(), p, flow.Message{ID: "m", Topic: "in", Key: key, Type: "x"}); err != nil {
 			t.Fatal(err)
 		}
@@ -175,17 +175,17 @@ func TestDeadLetterWithoutAKey(t *testing.T) {
 func TestStrangersStopNothing(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
-	cfg := pushedTo(newMailbox(), dir)
+	cfg := pushedConfig(newMailbox(), dir)
 	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	topics := []string{flow.TopicDocuments, flow.TopicIngest, flow.TopicDead}
-	strangers := pipelinetest.Strangers(nowhere)
+	strangers := pipelinetest.Strangers(pushedURL)
 	unhandled := 0
 	for start := range 2 {
 		r, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := running(t, r)
+		stop := startInBackground(t, r)
 		if start == 0 {
 			publisher := r.transport.(*local.Transport).Publisher()
 			for _, topic := range topics {
@@ -205,7 +205,7 @@ func TestStrangersStopNothing(t *testing.T) {
 			}
 			waitFor(t, "an idle transport", func() bool { return r.transport.Idle() || r.Ready() != nil })
 		}
-		ingest(t, r, []byte("<p>fine"), "ce_subject", nowhere, "content-type", "text/html")
+		ingest(t, r, []byte("<p>fine"), "ce_subject", pushedURL, "content-type", "text/html")
 		waitFor(t, "the pushed page", func() bool { return r.Summary().Pushed == 1 || r.Ready() != nil })
 		if err := r.Ready(); err != nil {
 			t.Fatalf("start %d: %v", start, err)
@@ -250,9 +250,9 @@ func TestHeadersThatAreNotUTF8(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	m, dir := newMailbox(), t.TempDir()
-	cfg := watching(&site{Server: s}, m, dir, "argus")
+	cfg := watchConfig(&site{Server: s}, m, dir, "argus")
 	for range 3 {
-		runs(t, cfg)
+		runToEnd(t, cfg)
 	}
 	if asked != "\"\xff\"" {
 		t.Errorf("the host was asked for %q", asked)
@@ -261,8 +261,8 @@ func TestHeadersThatAreNotUTF8(t *testing.T) {
 
 func TestPanicGoesToTheDeadLetters(t *testing.T) {
 	s, m, dir := newSite(t, "<p>a</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "argus")
-	runs(t, cfg)
+	cfg := watchConfig(s, m, dir, "argus")
+	runToEnd(t, cfg)
 	s.set("<p>a</p><p>argus</p>")
 	var dead []flow.DeadLetter
 	r, err := New(cfg)

@@ -15,7 +15,7 @@ func diffsOf(t *testing.T, cfg Config, s *site, m *mailbox, bodies ...string) (t
 	t.Helper()
 	for _, body := range bodies {
 		s.set(body)
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		var diffs []string
 		for _, n := range m.take() {
 			for _, d := range n.Diffs {
@@ -41,7 +41,7 @@ const (
 // with the text that was told last.
 func TestAlternatingPage(t *testing.T) {
 	s, m := newSite(t, ""), newMailbox()
-	cfg := watching(s, m, t.TempDir(), "argus", "zeus", "hera")
+	cfg := watchConfig(s, m, t.TempDir(), "argus", "zeus", "hera")
 	cfg.Subscriptions[0].FlipFlop = 2
 	got := diffsOf(t, cfg, s, m, pageA, pageB, pageA, pageB, pageA, pageB)
 	toB := "-argus: Argus watches the house; +zeus: Zeus is in stock"
@@ -49,7 +49,7 @@ func TestAlternatingPage(t *testing.T) {
 	if want := []string{"", toB, toA, "", "", ""}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	e := explained(t, cfg, inspect.ExplainFilter{})
+	e := explainPage(t, cfg, inspect.ExplainFilter{})
 	if why := e.Checks[0].Reason; !strings.Contains(why, "flip_flop: 2") || !strings.Contains(why, "the text of version 2") {
 		t.Errorf("explain says %q of a text that was told before", why)
 	}
@@ -66,14 +66,14 @@ func TestAlternatingPage(t *testing.T) {
 // TestConfirmedOverRestarts: with confirm 2, the texts A, B, A, C, C are one change from A to C.
 func TestConfirmedOverRestarts(t *testing.T) {
 	s, m := newSite(t, ""), newMailbox()
-	cfg := watching(s, m, t.TempDir(), "argus", "zeus", "hera")
+	cfg := watchConfig(s, m, t.TempDir(), "argus", "zeus", "hera")
 	cfg.Subscriptions[0].Confirm = 2
 	got := diffsOf(t, cfg, s, m, pageA, pageB, pageA, pageC, pageC, pageC)
 	toC := "-argus: Argus watches the house; +zeus: Hera sells apples and Zeus; +hera: Hera sells apples and Zeus"
 	if want := []string{"", "", "", "", toC, ""}; !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)
 	}
-	if e := explained(t, cfg, inspect.ExplainFilter{}); len(e.Changes) != 1 || e.Page.Documents[0].Version != 2 {
+	if e := explainPage(t, cfg, inspect.ExplainFilter{}); len(e.Changes) != 1 || e.Page.Documents[0].Version != 2 {
 		t.Errorf("changes %+v, documents %+v", e.Changes, e.Page.Documents)
 	}
 }
@@ -103,12 +103,12 @@ func TestMinChange(t *testing.T) {
 		{pipeline.MinChange{Share: 770}, []string{"", "", ""}, small + "4 changed tokens of 52, which is 7.69%, and min_change asks for 7.7%"},
 	} {
 		s, m := newSite(t, ""), newMailbox()
-		cfg := watching(s, m, t.TempDir(), "zeus", "argus")
+		cfg := watchConfig(s, m, t.TempDir(), "zeus", "argus")
 		cfg.Subscriptions[0].MinChange = c.least
 		if got := diffsOf(t, cfg, s, m, texts...); !slices.Equal(got, c.told) {
 			t.Errorf("min_change %s: told %q, want %q", c.least, got, c.told)
 		}
-		for _, k := range explained(t, cfg, inspect.ExplainFilter{}).Keywords {
+		for _, k := range explainPage(t, cfg, inspect.ExplainFilter{}).Keywords {
 			if k.Why != c.why || k.Matched != (c.why == "") {
 				t.Errorf("min_change %s: explain says %q, want %q", c.least, k.Why, c.why)
 			}
@@ -120,7 +120,7 @@ func TestMinChange(t *testing.T) {
 // through after 20 checks.
 func TestReplacedOverRestarts(t *testing.T) {
 	s, m, ops := newSite(t, ""), newMailbox(), newMailbox()
-	cfg := watching(s, m, t.TempDir(), "zeus", "argus", "sign in")
+	cfg := watchConfig(s, m, t.TempDir(), "zeus", "argus", "sign in")
 	cfg.Subscriptions[0].Replaced = true
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
 	events := func() (names []string) {
@@ -138,12 +138,12 @@ func TestReplacedOverRestarts(t *testing.T) {
 		t.Errorf("health events %q", got)
 	}
 	s.set(wall)
-	runs(t, cfg)
-	if e := explained(t, cfg, inspect.ExplainFilter{}); !strings.Contains(e.Checks[0].Reason, `says "password"`) || e.Page.Documents[0].State != inspect.StatePageReplaced || e.Page.Failures != 0 {
+	runToEnd(t, cfg)
+	if e := explainPage(t, cfg, inspect.ExplainFilter{}); !strings.Contains(e.Checks[0].Reason, `says "password"`) || e.Page.Documents[0].State != inspect.StatePageReplaced || e.Page.Failures != 0 {
 		t.Errorf("explain says %+v of %+v", e.Checks[0], e.Page)
 	}
 	cfg.Checks = 18
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := m.take(); len(got) > 0 {
 		t.Errorf("told %+v", got)
 	}

@@ -14,8 +14,8 @@ import (
 // may end after that. A crash loses observations.
 func (r *Router) Observe(o flow.Observer) (stop func()) { return r.observers.add(o) }
 
-// note counts ob and passes it on.
-func (r *Router) note(ob flow.Observation) {
+// recordObservation counts ob and passes it on.
+func (r *Router) recordObservation(ob flow.Observation) {
 	r.tally.Note(ob)
 	r.meter.Note(ob)
 	r.recent.Note(ob)
@@ -28,24 +28,24 @@ func (r *Router) note(ob flow.Observation) {
 
 // observers are functions that are called without a lock.
 type observers struct {
-	mu  sync.Mutex
-	by  map[*byte]flow.Observer
-	all atomic.Pointer[[]flow.Observer]
+	mu    sync.Mutex
+	byKey map[*byte]flow.Observer
+	all   atomic.Pointer[[]flow.Observer]
 }
 
 func (s *observers) add(o flow.Observer) (remove func()) {
 	key := new(byte)
-	s.change(func() { s.by[key] = o })
-	return func() { s.change(func() { delete(s.by, key) }) }
+	s.update(func() { s.byKey[key] = o })
+	return func() { s.update(func() { delete(s.byKey, key) }) }
 }
 
-func (s *observers) change(f func()) {
+func (s *observers) update(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.by == nil {
-		s.by = make(map[*byte]flow.Observer)
+	if s.byKey == nil {
+		s.byKey = make(map[*byte]flow.Observer)
 	}
 	f()
-	all := slices.Collect(maps.Values(s.by))
+	all := slices.Collect(maps.Values(s.byKey))
 	s.all.Store(&all)
 }

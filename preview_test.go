@@ -17,8 +17,8 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// previewed runs a Router, which may fetch from the returned server.
-func previewed(t *testing.T, subs ...pipeline.Subscription) (*Router, *httptest.Server) {
+// startPreview runs a Router, which may fetch from the returned server.
+func startPreview(t *testing.T, subs ...pipeline.Subscription) (*Router, *httptest.Server) {
 	t.Helper()
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -28,7 +28,7 @@ func previewed(t *testing.T, subs ...pipeline.Subscription) (*Router, *httptest.
 	for i := range subs {
 		subs[i].URL = pages.URL
 	}
-	r, err := New(Config{Sinks: map[string]pipeline.Sink{"phone": nobody{}}, Subscriptions: subs, Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
+	r, err := New(Config{Sinks: map[string]pipeline.Sink{"phone": discardSink{}}, Subscriptions: subs, Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,13 +43,13 @@ func previewed(t *testing.T, subs ...pipeline.Subscription) (*Router, *httptest.
 	return r, pages
 }
 
-// nobody is a sink that delivers to nobody.
-type nobody struct{}
+// discardSink is a sink that delivers to nobody.
+type discardSink struct{}
 
-func (nobody) Deliver(context.Context, pipeline.Notification) error { return nil }
+func (discardSink) Deliver(context.Context, pipeline.Notification) error { return nil }
 
 func TestPreview(t *testing.T) {
-	r, pages := previewed(t)
+	r, pages := startPreview(t)
 	s := pipeline.Subscription{URL: pages.URL, Keywords: []string{"lantern"}, IgnoreCase: true}
 	s.Select = []pipeline.Selector{{CSS: "main"}}
 	p, err := r.Preview(t.Context(), s, true)
@@ -76,7 +76,7 @@ func TestPreview(t *testing.T) {
 
 // TestChange: a subscription that is replaced keeps its beginning; others stay.
 func TestChange(t *testing.T) {
-	r, pages := previewed(t, pipeline.Subscription{Client: "yaml", Sinks: []string{"phone"}})
+	r, pages := startPreview(t, pipeline.Subscription{Client: "yaml", Sinks: []string{"phone"}})
 	sub := func(client string, keywords ...string) pipeline.Subscription {
 		return pipeline.Subscription{URL: pages.URL, Client: client, Keywords: keywords, Sinks: []string{"phone"}}
 	}
@@ -125,13 +125,13 @@ func TestChange(t *testing.T) {
 // Router of the directory made.
 func TestChangeByCommand(t *testing.T) {
 	dir := t.TempDir()
-	s := pipeline.Subscription{URL: nowhere, Keywords: []string{"old"}, Sinks: []string{"phone"}, Interval: pipeline.Never}
-	r, stop := lives(t, Config{Dir: dir, Sinks: map[string]pipeline.Sink{"phone": nobody{}}})
+	s := pipeline.Subscription{URL: pushedURL, Keywords: []string{"old"}, Sinks: []string{"phone"}, Interval: pipeline.Never}
+	r, stop := startRouter(t, Config{Dir: dir, Sinks: map[string]pipeline.Sink{"phone": discardSink{}}})
 	if err := r.Subscribe(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	r, stop = lives(t, Config{Dir: dir, Mode: ModeCommands})
+	r, stop = startRouter(t, Config{Dir: dir, Mode: ModeCommands})
 	defer stop()
 	s.Keywords = []string{"new"}
 	page, err := pageurl.Canonical(s.URL)
@@ -154,12 +154,12 @@ func (broken) Deliver(_ context.Context, n pipeline.Notification) error {
 	return fmt.Errorf("refused %s", n.Type)
 }
 
-// patient is a sink whose attempts may take two minutes. It fails where it gets less.
-type patient struct{}
+// slowSink is a sink whose attempts may take two minutes. It fails where it gets less.
+type slowSink struct{}
 
-func (patient) Timeout() time.Duration { return 2 * time.Minute }
+func (slowSink) Timeout() time.Duration { return 2 * time.Minute }
 
-func (patient) Deliver(ctx context.Context, _ pipeline.Notification) error {
+func (slowSink) Deliver(ctx context.Context, _ pipeline.Notification) error {
 	if end, ok := ctx.Deadline(); !ok || time.Until(end) < time.Minute {
 		return fmt.Errorf("it ends at %v", end)
 	}
@@ -167,14 +167,14 @@ func (patient) Deliver(ctx context.Context, _ pipeline.Notification) error {
 }
 
 func TestTestSink(t *testing.T) {
-	r, stop := lives(t, Config{
+	r, stop := startRouter(t, Config{
 		Sinks: map[string]pipeline.Sink{
-			"phone": nobody{}, "bad": broken{}, "slow": patient{},
+			"phone": discardSink{}, "bad": broken{}, "slow": slowSink{},
 			"mad": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { panic("of the sink") }),
 		},
 		SinkOf: func(name string) pipeline.Sink {
 			if name == "made" {
-				return nobody{}
+				return discardSink{}
 			}
 			return nil
 		},

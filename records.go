@@ -8,16 +8,16 @@ import (
 
 // changeSinks says which sinks get the change records of which pages.
 type changeSinks struct {
-	of *Config
+	config *Config
 	// pages are those with sinks of their own besides the ones of all pages, by canonical URL. Each
 	// sink is listed once.
 	pages map[string][]string
 }
 
-// changeSinksOf returns those of c, which is valid. A page that several documents list has the sinks of
+// newChangeSinks returns those of c, which is valid. A page that several documents list has the sinks of
 // the first of them that names any.
-func changeSinksOf(c *Config) *changeSinks {
-	s := &changeSinks{of: c, pages: make(map[string][]string)}
+func newChangeSinks(c *Config) *changeSinks {
+	s := &changeSinks{config: c, pages: make(map[string][]string)}
 	for _, d := range c.Documents {
 		if len(d.Changes) == 0 {
 			continue
@@ -36,11 +36,11 @@ func changeSinksOf(c *Config) *changeSinks {
 // changeSinks returns the sinks that get the change records of a page, each once. It is called for each
 // change, so it reads the configuration only once.
 func (r *Router) changeSinks(page string) []string {
-	c := r.live.Load()
-	s := r.records.Load()
-	if s == nil || s.of != c {
-		s = changeSinksOf(c)
-		r.records.Store(s)
+	c := r.liveConfig.Load()
+	s := r.cachedChangeSinks.Load()
+	if s == nil || s.config != c {
+		s = newChangeSinks(c)
+		r.cachedChangeSinks.Store(s)
 	}
 	if sinks := s.pages[page]; sinks != nil {
 		return sinks

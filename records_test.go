@@ -10,7 +10,7 @@ import (
 // configuration.
 func TestChangeSinks(t *testing.T) {
 	var r Router
-	r.live.Store(&Config{Changes: []string{"b", "a"}, Documents: []Document{
+	r.liveConfig.Store(&Config{Changes: []string{"b", "a"}, Documents: []Document{
 		{URL: "https://example.com/none", Keep: true},
 		{URL: "https://EXAMPLE.com:443/own", Keep: true, Changes: []string{"c", "b"}},
 		{URL: "https://example.com/own", Keep: true, Changes: []string{"d"}},
@@ -24,7 +24,7 @@ func TestChangeSinks(t *testing.T) {
 	want("https://example.com/own", "a", "b", "c")
 	want("https://example.com/none", "b", "a")
 	want("https://example.com/other", "b", "a")
-	r.live.Store(&Config{Documents: []Document{{URL: "https://example.com/none", Keep: true, Changes: []string{"e"}}}})
+	r.liveConfig.Store(&Config{Documents: []Document{{URL: "https://example.com/none", Keep: true, Changes: []string{"e"}}}})
 	want("https://example.com/own")
 	want("https://example.com/none", "e")
 }
@@ -37,7 +37,7 @@ func TestChangeSinksOfManyDocuments(t *testing.T) {
 		c.Documents = append(c.Documents, Document{URL: fmt.Sprintf("https://example.com/%d", i), Keep: true, Changes: []string{"s"}})
 	}
 	var r Router
-	r.live.Store(c)
+	r.liveConfig.Store(c)
 	if n := testing.AllocsPerRun(10, func() { r.changeSinks("https://example.com/999") }); n > 0 {
 		t.Errorf("looking up the sinks of a page makes %v allocations", n)
 	}

@@ -33,9 +33,9 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.Ready(); err != nil {
 		return nil, err // r.reloading is held while the start waits for room on the disk
 	}
-	r.reloading.Lock()
-	defer r.reloading.Unlock()
-	old := r.live.Load()
+	r.reloadMu.Lock()
+	defer r.reloadMu.Unlock()
+	old := r.liveConfig.Load()
 	cfg.Store, cfg.Transport, cfg.Only, cfg.Mode, cfg.SinkOf, cfg.Fetchers = old.Store, old.Transport, old.Only, old.Mode, old.SinkOf, old.Fetchers
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -47,47 +47,47 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if cfg.Origin != old.Origin {
 		return nil, fmt.Errorf("the origin of subscriptions is %q and cannot become %q while the Router runs", old.Origin, cfg.Origin)
 	}
-	if err := r.stages.pages.SetAccess(cfg.Access); err != nil {
+	if err := r.stages.httpFetcher.SetAccess(cfg.Access); err != nil {
 		return nil, err // a file of a certificate changed since Validate; nothing else is applied
 	}
 	// Sinks come before subscriptions, so that no notification names a sink that does not exist yet.
-	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.policy())
+	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.deliveryPolicy())
 	r.readers.Replace(cfg.Readers...)
-	r.stages.tabs.SetPages(cfg.Browser.Pages)
+	r.stages.browserFetcher.SetPages(cfg.Browser.Pages)
 	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)
 	refused := r.stages.index.TakeRefused()
-	changes, err := r.changedSubscriptions(old, &cfg, refused)
+	changes, err := r.describeSubscriptionChanges(old, &cfg, refused)
 	if err == nil {
-		err = r.publish(ctx, old, &cfg, refused)
+		err = r.publishDifferences(ctx, old, &cfg, refused)
 	}
 	if err != nil {
-		r.halfway = true
+		r.reloadFailed = true
 		return nil, err
 	}
-	r.halfway = false
-	r.live.Store(&cfg)
-	return slices.Concat(changes, differences(old, &cfg), restarts(old, &cfg)), nil
+	r.reloadFailed = false
+	r.liveConfig.Store(&cfg)
+	return slices.Concat(changes, describeOtherChanges(old, &cfg), describeChangesAtRestart(old, &cfg)), nil
 }
 
-// publish sends a command to each owned page for which cfg differs from old, and to those whose
+// publishDifferences sends a command to each owned page for which cfg differs from old, and to those whose
 // last command was refused. Pages of lanes gained later get their commands from applyOwned.
-func (r *Router) publish(ctx context.Context, old, cfg *Config, refused map[string]bool) error {
+func (r *Router) publishDifferences(ctx context.Context, old, cfg *Config, refused map[string]bool) error {
 	if cfg.Mode != ModeAll {
 		return nil
 	}
-	if r.halfway {
-		return r.applyAll(ctx, r.stages, cfg)
+	if r.reloadFailed {
+		return r.applyConfigLocked(ctx, r.stages, cfg)
 	}
-	b := &batch{transport: r.transport, now: r.cfg.Now}
-	before := make(map[[2]string]*wish)
-	for _, w := range wishes(old) {
+	b := &commandBatch{transport: r.transport, now: r.cfg.Now}
+	before := make(map[[2]string]*pageConfig)
+	for _, w := range pageConfigs(old) {
 		before[[2]string{w.url, w.client}] = w
 	}
-	for _, w := range wishes(cfg) {
+	for _, w := range pageConfigs(cfg) {
 		key := [2]string{w.url, w.client}
 		if was := before[key]; (was == nil || refused[w.url] || !reflect.DeepEqual(was, w)) && r.transport.Owns(w.url) {
-			if err := b.send(ctx, w.url, flow.TypeApply, w.command(cfg)); err != nil {
+			if err := b.add(ctx, w.url, flow.TypeApply, w.applyCommand(cfg)); err != nil {
 				return err
 			}
 		}
@@ -97,26 +97,26 @@ func (r *Router) publish(ctx context.Context, old, cfg *Config, refused map[stri
 		if !r.transport.Owns(w.url) {
 			continue
 		}
-		gone := &wish{url: w.url, client: w.client, keepOnly: w.keepOnly}
-		if err := b.send(ctx, w.url, flow.TypeApply, gone.command(cfg)); err != nil {
+		gone := &pageConfig{url: w.url, client: w.client, keepOnly: w.keepOnly}
+		if err := b.add(ctx, w.url, flow.TypeApply, gone.applyCommand(cfg)); err != nil {
 			return err
 		}
 	}
 	return b.flush(ctx)
 }
 
-// policy returns the settings of Delivery for package sinks.
-func (c *Config) policy() sinks.Policy {
+// deliveryPolicy returns the settings of Delivery for package sinks.
+func (c *Config) deliveryPolicy() sinks.Policy {
 	return sinks.Policy{Retry: c.Delivery.Retry, DeadAfter: c.Delivery.DeadAfter, ExpireAfter: c.Delivery.ExpireAfter, Receivers: c.Delivery.Receivers}
 }
 
-// changedSubscriptions describes which subscriptions change, one a line. Those that will be
+// describeSubscriptionChanges describes which subscriptions change, one a line. Those that will be
 // refused, because one that was made at run time stands in their way, are left out: the log says
 // so. A subscription to a page in refused that is not in force counts as added.
-func (r *Router) changedSubscriptions(old, cfg *Config, refused map[string]bool) ([]string, error) {
+func (r *Router) describeSubscriptionChanges(old, cfg *Config, refused map[string]bool) ([]string, error) {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	was, is := subscriptionsByPair(old), subscriptionsByPair(cfg)
+	was, is := subscriptionsByLabel(old), subscriptionsByLabel(cfg)
 	for _, k := range slices.Sorted(maps.Keys(is)) {
 		s := is[k]
 		page, _ := pageurl.Canonical(s.URL) // Validate has checked it.
@@ -151,8 +151,8 @@ func (r *Router) changedSubscriptions(old, cfg *Config, refused map[string]bool)
 	return lines, nil
 }
 
-// differences describes the other changes that take effect at once, one a line.
-func differences(old, cfg *Config) []string {
+// describeOtherChanges describes the other changes that take effect at once, one a line.
+func describeOtherChanges(old, cfg *Config) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if !reflect.DeepEqual(old.Documents, cfg.Documents) {
@@ -208,9 +208,9 @@ func differences(old, cfg *Config) []string {
 	return lines
 }
 
-// subscriptionsByPair returns the subscriptions of c by a name for the user: URL, client and
+// subscriptionsByLabel returns the subscriptions of c by a name for the user: URL, client and
 // document.
-func subscriptionsByPair(c *Config) map[string]pipeline.Subscription {
+func subscriptionsByLabel(c *Config) map[string]pipeline.Subscription {
 	by := make(map[string]pipeline.Subscription, len(c.Subscriptions))
 	for _, s := range c.Subscriptions {
 		s = s.WithDefaults()
@@ -224,8 +224,8 @@ func subscriptionsByPair(c *Config) map[string]pipeline.Subscription {
 	return by
 }
 
-// restarts describes the changes that take effect at the next start, one a line.
-func restarts(old, cfg *Config) []string {
+// describeChangesAtRestart describes the changes that take effect at the next start, one a line.
+func describeChangesAtRestart(old, cfg *Config) []string {
 	var lines []string
 	later := func(what string, same bool) {
 		if !same {

@@ -18,9 +18,9 @@ import (
 
 func TestReload(t *testing.T) {
 	s, box, other := newSite(t, "<p>in stock</p>"), newMailbox(), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "stock")
+	cfg := watchConfig(s, box, t.TempDir(), "stock")
 	cfg.Checks = 0
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	checked := func() bool { return r.Summary().Versions > 0 }
 	waitFor(t, "a check", checked)
@@ -39,9 +39,9 @@ func TestReload(t *testing.T) {
 	if want := []string{`subscription changed: ` + s.URL + `/a for client "default"`, "sink added: other"}; err != nil || !slices.Equal(lines, want) {
 		t.Errorf("Reload: %q, %v; want %q", lines, err, want)
 	}
-	settled(t, r)
+	waitForCommands(t, r)
 	s.set("<p>none</p>")
-	<-other.came
+	<-other.arrived
 	if got := box.take(); len(got) != 0 {
 		t.Errorf("the sink of the old configuration got %+v", got)
 	}
@@ -57,16 +57,16 @@ func TestReload(t *testing.T) {
 
 // TestReloadKeepsFetchers: what can be fetched is what the Fetchers of New fetch.
 func TestReloadKeepsFetchers(t *testing.T) {
-	cfg := Config{Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{gophers{}}}
-	r, stop := lives(t, cfg)
+	cfg := Config{Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{gopherFetcher{}}}
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	cfg.Fetchers = nil
 	cfg.Subscriptions = []pipeline.Subscription{{URL: "gopher://example.com/", Sinks: []string{"box"}}}
 	if _, err := r.Reload(t.Context(), cfg); err != nil {
 		t.Errorf("a page of the fetcher that is in use: %v", err)
 	}
-	cfg.Fetchers = []pipeline.Fetcher{gophers{}}
-	r, stop = lives(t, Config{Sinks: cfg.Sinks})
+	cfg.Fetchers = []pipeline.Fetcher{gopherFetcher{}}
+	r, stop = startRouter(t, Config{Sinks: cfg.Sinks})
 	defer stop()
 	if _, err := r.Reload(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "gopher") {
 		t.Errorf("a page that nothing fetches: %v", err)
@@ -77,12 +77,12 @@ func TestReloadKeepsFetchers(t *testing.T) {
 // of the configuration.
 func TestReloadTriesRefusedSubscriptionsAgain(t *testing.T) {
 	s, box, log := newSite(t, "<p>in stock</p>"), newMailbox(), &lockedBuffer{}
-	cfg := watching(s, box, t.TempDir(), "stock")
+	cfg := watchConfig(s, box, t.TempDir(), "stock")
 	cfg.Checks, cfg.Logger = 0, slog.New(slog.NewTextHandler(log, nil))
 	entry := cfg.Subscriptions[0]
 	entry.Client = "rt"
 	cfg.Subscriptions = nil
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	other := entry
 	other.Keywords = []string{"other"}
@@ -138,7 +138,7 @@ func TestReloadTriesRefusedSubscriptionsAgain(t *testing.T) {
 func TestReloadTellsOfTheNextStart(t *testing.T) {
 	wait := pipeline.SourceFunc(func(ctx context.Context, _ pipeline.Emit) error { <-ctx.Done(); return nil })
 	cfg := Config{Sources: map[string]pipeline.Source{"crawler": wait}}
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	later := func(what ...string) (lines []string) {
 		for _, w := range what {
@@ -151,7 +151,7 @@ func TestReloadTellsOfTheNextStart(t *testing.T) {
 		want   []string
 	}{
 		{func() { cfg.Sources = map[string]pipeline.Source{"crawler": wait} }, nil},
-		{func() { cfg.Name, cfg.Drain, cfg.Checks, cfg.Every = "n", time.Second, 7, &instantly }, later("name", "checks", "every", "drain")},
+		{func() { cfg.Name, cfg.Drain, cfg.Checks, cfg.Every = "n", time.Second, 7, &zeroInterval }, later("name", "checks", "every", "drain")},
 		{func() { cfg.Sources = map[string]pipeline.Source{"other": wait} }, later("sources")},
 	} {
 		step.change()
@@ -161,8 +161,8 @@ func TestReloadTellsOfTheNextStart(t *testing.T) {
 	}
 }
 
-// settled waits until the commands before it are carried out.
-func settled(t *testing.T, r *Router) {
+// waitForCommands waits until the commands before it are carried out.
+func waitForCommands(t *testing.T, r *Router) {
 	t.Helper()
 	err := r.Cancel(t.Context(), r.cfg.Subscriptions[0].URL, "nobody")
 	if refused, ok := errors.AsType[*flow.Refusal](err); !ok || refused.Code != flow.CodeNotFound {
@@ -174,17 +174,17 @@ func settled(t *testing.T, r *Router) {
 // subscriptions of its page, also those of clients that this Config does not name.
 func TestOnlyKeepsSubscriptionsOfAKeptPage(t *testing.T) {
 	s, box, dir := newSite(t, "<p>Zeus.</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, box, dir, "argus")
+	cfg := watchConfig(s, box, dir, "argus")
 	other := cfg
 	other.Subscriptions = slices.Clone(cfg.Subscriptions)
 	other.Subscriptions[0].Client = "other"
 	page := cfg.Subscriptions[0].URL
 	other.Only, cfg.Only = []string{page}, []string{page}
-	runs(t, other)
+	runToEnd(t, other)
 	cfg.Documents = []Document{{URL: page, Keep: true}}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<p>Zeus. Argus.</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	var clients []string
 	for _, n := range box.take() {
 		clients = append(clients, n.Client)
@@ -193,7 +193,7 @@ func TestOnlyKeepsSubscriptionsOfAKeptPage(t *testing.T) {
 	if want := []string{"default", "other"}; !slices.Equal(clients, want) {
 		t.Errorf("%q were told, want %q", clients, want)
 	}
-	r, stop := lives(t, Config{Dir: dir, Mode: ModeCommands})
+	r, stop := startRouter(t, Config{Dir: dir, Mode: ModeCommands})
 	defer stop()
 	for _, client := range []string{"default", "other"} {
 		if err := r.Cancel(t.Context(), page, client); err != nil {

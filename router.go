@@ -30,65 +30,65 @@ import (
 	"github.com/vokter/vokter/stages/fetch"
 )
 
-// idleWorkers is how many idle goroutines are kept for the next messages.
-const idleWorkers = 64
+// maxIdleWorkers is how many idle goroutines are kept for the next messages.
+const maxIdleWorkers = 64
 
 // Router chains the stages over a transport. Several Routers may run in one process.
 type Router struct {
-	cfg       Config
-	transport flow.Transport
-	readers   *fetch.Readers
-	languages *text.Languages
-	branches  []branch
-	decisions *decisions
-	tally     *inspect.Tally
-	meter     inspect.Meter
-	tracer    span.Tracer
-	observers observers
-	started   atomic.Bool
-	running   chan struct{}
-	// began is when Run began; only Run uses it.
-	began time.Time
+	cfg            Config
+	transport      flow.Transport
+	readers        *fetch.Readers
+	languages      *text.Languages
+	extraConsumers []consumer
+	decisions      *decisions
+	tally          *inspect.Tally
+	meter          inspect.Meter
+	tracer         span.Tracer
+	observers      observers
+	runCalled      atomic.Bool
+	running        chan struct{}
+	// startTime is when Run began; only Run uses it.
+	startTime time.Time
 	// startTook is how long the start took, in nanoseconds; 0 before its end.
 	startTook atomic.Int64
 	ended     chan struct{}
 	workers   *warm.Pool
-	failure   atomic.Pointer[error]
-	// waiting is how many notifications were kept when Run ended.
-	waiting atomic.Int64
-	// closing says that the transport is being closed, so that reads may fail.
-	closing atomic.Bool
-	// broken receives the error that stops Run.
-	broken chan error
+	notReady  atomic.Pointer[error]
+	// keptNotifications is how many notifications were kept when Run ended.
+	keptNotifications atomic.Int64
+	// transportClosing says that the transport is being closed, so that reads may fail.
+	transportClosing atomic.Bool
+	// stopErr receives the error that stops Run.
+	stopErr chan error
 	// finish is closed when Finish is called.
-	finish   chan struct{}
-	finished sync.Once
+	finish     chan struct{}
+	finishOnce sync.Once
 	// stages are those of Run, set before running is closed.
 	stages *stages
-	// live is the part of the configuration that Reload replaces.
-	live atomic.Pointer[Config]
-	// records says who gets the change records of a page, by the Config that it was made of.
-	records atomic.Pointer[changeSinks]
+	// liveConfig is the part of the configuration that Reload replaces.
+	liveConfig atomic.Pointer[Config]
+	// cachedChangeSinks says who gets the change records of a page, by the Config that it was made of.
+	cachedChangeSinks atomic.Pointer[changeSinks]
 	// Explain takes turns at explaining, Pages at listing, Preview at previewing, and what reads the
 	// texts of stored versions at comparing.
-	explaining, listing, previewing, comparing turns
-	recent                                     *inspect.Recent
-	reloading                                  sync.Mutex
-	// asked holds the pages whose first check Run has asked for. It is guarded by reloading.
-	asked checkOnce
-	// recalls says that the process owns the lane of flow.HealthKey and has read since when an
+	explainSlots, listSlots, previewSlots, compareSlots semaphore
+	recent                                              *inspect.Recent
+	reloadMu                                            sync.Mutex
+	// requestedChecks holds the pages whose first check Run has asked for. It is guarded by reloading.
+	requestedChecks pageSet
+	// offlineRestored says that the process owns the lane of flow.HealthKey and has read since when an
 	// earlier process was offline. Only Run uses it.
-	recalls bool
-	// halfway says that a Reload failed after it had begun to publish; reloading guards it.
-	halfway bool
-	// hazards is set before stages.
-	hazards *hazards
-	// stuck says that something did not stop in time.
-	stuck bool
+	offlineRestored bool
+	// reloadFailed says that a Reload failed after it had begun to publish; reloading guards it.
+	reloadFailed bool
+	// poison is set before stages.
+	poison *poisonMessages
+	// stopTimedOut says that something did not stop in time.
+	stopTimedOut bool
 }
 
-// branch is a consumer of a topic.
-type branch struct {
+// consumer is a consumer of a topic.
+type consumer struct {
 	group, topic string
 	processor    flow.Processor
 }
@@ -99,19 +99,19 @@ func New(cfg Config) (*Router, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	readers, languages, err := plugins(cfg)
+	readers, languages, err := buildPlugins(cfg)
 	if err != nil {
 		return nil, err
 	}
 	r := &Router{
 		cfg: cfg, transport: cfg.Transport, readers: readers, languages: languages,
 		decisions: newDecisions(), tally: inspect.NewTally(), running: make(chan struct{}), ended: make(chan struct{}),
-		workers: warm.New(idleWorkers), broken: make(chan error, 1), finish: make(chan struct{}),
-		explaining: make(turns, 1), listing: make(turns, 1), previewing: make(turns, maxPreviews), comparing: make(turns, maxComparisons()),
-		asked:  make(checkOnce),
-		recent: inspect.NewRecent(),
+		workers: warm.New(maxIdleWorkers), stopErr: make(chan error, 1), finish: make(chan struct{}),
+		explainSlots: make(semaphore, 1), listSlots: make(semaphore, 1), previewSlots: make(semaphore, maxPreviews), compareSlots: make(semaphore, maxComparisons()),
+		requestedChecks: make(pageSet),
+		recent:          inspect.NewRecent(),
 	}
-	r.live.Store(&cfg)
+	r.liveConfig.Store(&cfg)
 	r.meter.Sinks, r.tracer = r.sinkNames, span.New(cfg.TracerProvider)
 	return r, nil
 }
@@ -124,7 +124,7 @@ func New(cfg Config) (*Router, error) {
 // missing in one Run loses its state and its position, and starts like a new one when it is
 // registered again. vokter-stream registers none, so do not use it on such a directory.
 func (r *Router) Handle(group, topic string, p flow.Processor) {
-	r.branches = append(r.branches, branch{group, topic, p})
+	r.extraConsumers = append(r.extraConsumers, consumer{group, topic, p})
 }
 
 // Running returns a channel that is closed once the Router works and has sent the subscriptions
@@ -138,7 +138,7 @@ func (r *Router) Running() <-chan struct{} { return r.running }
 // can be shown to everybody. Only ErrStopped is followed by the error of Run, which may name
 // them.
 func (r *Router) Ready() error {
-	if err := r.failure.Load(); err != nil {
+	if err := r.notReady.Load(); err != nil {
 		return *err
 	}
 	select {
@@ -162,47 +162,47 @@ func (r *Router) Ready() error {
 // error where it cannot start (the data directory is in use), where the store fails, and where
 // notifications are lost because there is no data directory to keep them. It may be called once.
 func (r *Router) Run(ctx context.Context) (err error) {
-	if r.started.Swap(true) {
+	if r.runCalled.Swap(true) {
 		return errors.New("vokter: Run was called before")
 	}
-	r.began = time.Now()
+	r.startTime = time.Now()
 	defer func() {
-		r.stopped(err)
+		r.setNotReady(err)
 		close(r.ended)
 	}()
 	defer r.closeSinks()
-	switch err := r.open(ctx); {
+	switch err := r.openTransport(ctx); {
 	case errors.Is(err, errNotStarted):
 		return nil
 	case err != nil:
 		return err
 	}
 	defer r.workers.Close()
-	r.hazards = r.openHazards()
+	r.poison = r.openPoisonMessages()
 	defer func() {
-		if !r.stuck { // otherwise a handler may still use the sinks
-			r.hazards.close()
+		if !r.stopTimedOut { // otherwise a handler may still use the sinks
+			r.poison.close()
 		}
 	}()
 	defer func() {
-		r.closing.Store(true)
+		r.transportClosing.Store(true)
 		err = errors.Join(err, r.closeTransport())
 	}()
-	if r.stages, err = r.build(); err != nil {
+	if r.stages, err = r.buildStages(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.stages.pages.Close()) }()
-	return r.run(ctx, r.stages)
+	defer func() { err = errors.Join(err, r.stages.httpFetcher.Close()) }()
+	return r.runStages(ctx, r.stages)
 }
 
 // Finish makes Run start no further checks, deliver the notifications that are due within 30
 // seconds, and return. Finish itself returns at once.
-func (r *Router) Finish() { r.finished.Do(func() { close(r.finish) }) }
+func (r *Router) Finish() { r.finishOnce.Do(func() { close(r.finish) }) }
 
-// stop ends Run with err.
-func (r *Router) stop(err error) {
+// stopWith ends Run with err.
+func (r *Router) stopWith(err error) {
 	select {
-	case r.broken <- err:
+	case r.stopErr <- err:
 	default: // Run is stopping already
 	}
 }
@@ -218,28 +218,28 @@ func (r *Router) closeSinks() {
 	d.Reconfigure(nil, sinks.Policy{})
 }
 
-// unlessClosing returns err, or ErrStopped where the end of Run may have caused err.
-func (r *Router) unlessClosing(err error) error {
-	if err != nil && r.closing.Load() {
+// stoppedIfClosing returns err, or ErrStopped where the end of Run may have caused err.
+func (r *Router) stoppedIfClosing(err error) error {
+	if err != nil && r.transportClosing.Load() {
 		return ErrStopped
 	}
 	return err
 }
 
-// stopped makes Ready return err.
-func (r *Router) stopped(err error) {
+// setNotReady makes Ready return err.
+func (r *Router) setNotReady(err error) {
 	if err == nil {
 		err = ErrStopped
 	} else {
 		err = fmt.Errorf("%w: %w", ErrStopped, err)
 	}
-	r.failure.Store(&err)
+	r.notReady.Store(&err)
 }
 
 // checkGroups refuses branches that would take messages from a stage.
 func (r *Router) checkGroups() error {
-	seen := map[branch]bool{}
-	for _, b := range r.branches {
+	seen := map[consumer]bool{}
+	for _, b := range r.extraConsumers {
 		if b.processor == nil {
 			return fmt.Errorf("vokter: Handle: the processor of group %q for %q is nil", b.group, b.topic)
 		}
@@ -248,7 +248,7 @@ func (r *Router) checkGroups() error {
 			flow.GroupDead, flow.GroupHealth:
 			return fmt.Errorf("vokter: Handle: %q is not a free group name", b.group)
 		}
-		key := branch{group: b.group, topic: b.topic}
+		key := consumer{group: b.group, topic: b.topic}
 		if seen[key] {
 			return fmt.Errorf("vokter: Handle: group %q consumes %q twice", b.group, b.topic)
 		}
@@ -257,8 +257,8 @@ func (r *Router) checkGroups() error {
 	return nil
 }
 
-// readable waits until the store can be read, and says why it cannot.
-func (r *Router) readable(ctx context.Context) error {
+// waitReadable waits until the store can be read, and says why it cannot.
+func (r *Router) waitReadable(ctx context.Context) error {
 	select {
 	case <-r.running:
 	case <-r.ended:

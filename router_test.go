@@ -20,7 +20,7 @@ import (
 
 func TestBackAndForthOverRestarts(t *testing.T) {
 	s, m, dir := newSite(t, "<p>Zeus. In stock.</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "out of stock")
+	cfg := watchConfig(s, m, dir, "out of stock")
 	seen := map[string]bool{}
 	for i, step := range []struct {
 		body string
@@ -33,7 +33,7 @@ func TestBackAndForthOverRestarts(t *testing.T) {
 		{"<p>Zeus. Out of stock.</p>", "added"},
 	} {
 		s.set(step.body)
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		got := m.take()
 		if step.want == "" {
 			if len(got) != 0 {
@@ -66,11 +66,11 @@ func TestFailingSinkGetsItAgainUnderTheSameID(t *testing.T) {
 		return nil
 	}
 	dir := t.TempDir()
-	cfg := watching(s, m, dir, "argus")
+	cfg := watchConfig(s, m, dir, "argus")
 	cfg.Delivery.Retry = []time.Duration{time.Millisecond}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<p>nothing</p><p>Argus</p>")
-	r := runs(t, cfg)
+	r := runToEnd(t, cfg)
 	if len(ids) != 3 || ids[0] != ids[1] || ids[1] != ids[2] || len(m.take()) != 1 {
 		t.Errorf("attempts %q, want three under one ID and one delivery", ids)
 	}
@@ -82,7 +82,7 @@ func TestFailingSinkGetsItAgainUnderTheSameID(t *testing.T) {
 func TestUndeliveredInMemoryIsAnError(t *testing.T) {
 	s, m := newSite(t, "<p>nothing</p>"), newMailbox()
 	m.fail = func(pipeline.Notification) error { s.set("<p>x</p>"); return errors.New("never") }
-	cfg := watching(s, m, "", "argus")
+	cfg := watchConfig(s, m, "", "argus")
 	cfg.Checks = 2
 	cfg.Delivery.Retry = []time.Duration{time.Hour}
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {func(next flow.Processor) flow.Processor {
@@ -105,11 +105,11 @@ func TestUndeliveredInMemoryIsAnError(t *testing.T) {
 
 func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 	s, m := newSite(t, "<p>old</p>"), newMailbox()
-	cfg := watching(s, m, "", "unused")
+	cfg := watchConfig(s, m, "", "unused")
 	cfg.Subscriptions, cfg.Checks = nil, 0
 	every := time.Millisecond
 	cfg.Every = &every
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	sub := pipeline.Subscription{URL: s.URL, Client: "c", Keywords: []string{"new"}, Sinks: []string{"box"}}
 	if err := r.Subscribe(t.Context(), sub); err != nil {
@@ -122,7 +122,7 @@ func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 	// The baseline must stand before the page changes, or the change is not seen as one.
 	waitFor(t, "the baseline", func() bool { return r.Summary().Versions == 1 })
 	s.set("<p>new</p>")
-	<-m.came
+	<-m.arrived
 	if got := m.take(); len(got) != 1 || got[0].Client != "c" || got[0].Diffs[0].Keyword != "new" {
 		t.Errorf("got %+v", got)
 	}
@@ -140,9 +140,9 @@ func TestSubscribeAndCancelWhileRunning(t *testing.T) {
 
 func TestSecondRouterOnTheSameDirectory(t *testing.T) {
 	s, dir := newSite(t, "<p>a</p>"), t.TempDir()
-	cfg := watching(s, newMailbox(), dir, "argus")
+	cfg := watchConfig(s, newMailbox(), dir, "argus")
 	cfg.Checks = 0
-	_, stop := lives(t, cfg)
+	_, stop := startRouter(t, cfg)
 	defer stop()
 	r, err := New(cfg)
 	if err != nil {
@@ -158,9 +158,9 @@ func TestSeveralRoutersInOneProcess(t *testing.T) {
 	for range 3 {
 		wg.Go(func() {
 			s, m, dir := newSite(t, "<p>a</p>"), newMailbox(), t.TempDir()
-			runs(t, watching(s, m, dir, "argus"))
+			runToEnd(t, watchConfig(s, m, dir, "argus"))
 			s.set("<p>a</p><p>argus</p>")
-			runs(t, watching(s, m, dir, "argus"))
+			runToEnd(t, watchConfig(s, m, dir, "argus"))
 			if got := m.take(); len(got) != 1 {
 				t.Errorf("got %+v, want one notification", got)
 			}
@@ -171,19 +171,19 @@ func TestSeveralRoutersInOneProcess(t *testing.T) {
 
 func TestOriginsThatAreGoneEndTheirSubscriptions(t *testing.T) {
 	s, m, dir := newSite(t, "<p>a</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "argus")
+	cfg := watchConfig(s, m, dir, "argus")
 	cfg.Origin = "yaml"
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	none := cfg
 	none.Subscriptions = nil
-	runs(t, none)
+	runToEnd(t, none)
 	gets := s.gets
 	s.set("<p>a</p><p>argus</p>")
-	runs(t, none)
+	runToEnd(t, none)
 	if s.gets != gets || len(m.take()) != 0 {
 		t.Error("a page that nobody asks for any more was still watched")
 	}
-	runs(t, cfg) // a fresh baseline
+	runToEnd(t, cfg) // a fresh baseline
 	if got := m.take(); len(got) != 0 {
 		t.Errorf("got %+v from the first version of a new life", got)
 	}
@@ -195,20 +195,20 @@ func TestHostThatWantsToBeLeftAloneEndsALimitedRun(t *testing.T) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(http.StatusTooManyRequests)
 	})
-	cfg := watching(s, m, dir, "argus")
+	cfg := watchConfig(s, m, dir, "argus")
 	cfg.Checks = 2
-	if d := runs(t, cfg).Summary(); d.Checks != 1 || !strings.Contains(d.Documents[0].LastError, "asked to be left alone until") {
+	if d := runToEnd(t, cfg).Summary(); d.Checks != 1 || !strings.Contains(d.Documents[0].LastError, "asked to be left alone until") {
 		t.Errorf("summary %+v, want one check and the reason why there was no other", d)
 	}
 	// The wish holds over a restart, and the run ends all the same.
-	if d := runs(t, cfg).Summary(); d.Checks != 0 || !strings.Contains(d.Documents[0].LastError, "asked to be left alone until") {
+	if d := runToEnd(t, cfg).Summary(); d.Checks != 0 || !strings.Contains(d.Documents[0].LastError, "asked to be left alone until") {
 		t.Errorf("summary %+v, want no check and the reason", d)
 	}
 }
 
 func TestCommandsAfterRunFailed(t *testing.T) {
 	s := newSite(t, "<p>a</p>")
-	cfg := watching(s, newMailbox(), "/dev/null/nope", "argus")
+	cfg := watchConfig(s, newMailbox(), "/dev/null/nope", "argus")
 	r, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -229,13 +229,13 @@ func TestSinkThatDoesNotHeedItsContext(t *testing.T) {
 		forever := make(chan struct{})
 		defer close(forever)
 		page := &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>"}}
-		err := ends(t, Config{
+		err := runAndStop(t, Config{
 			Sinks: map[string]pipeline.Sink{"box": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error {
 				<-forever
 				return nil
 			})},
 			Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
-			Fetchers:      []pipeline.Fetcher{page}, Checks: 2, Every: &instantly,
+			Fetchers:      []pipeline.Fetcher{page}, Checks: 2, Every: &zeroInterval,
 		}, time.Hour, nil)
 		if err == nil {
 			t.Error("Run returned no error although a notification was not delivered")
@@ -252,9 +252,9 @@ func TestRoutersShareAStore(t *testing.T) {
 	s := newSite(t, "<p>in stock</p>")
 	boxes := map[string]*mailbox{"first": newMailbox(), "second": newMailbox()}
 	run := func(name string) {
-		cfg := watching(s, boxes[name], "", "stock")
+		cfg := watchConfig(s, boxes[name], "", "stock")
 		cfg.Store, cfg.Name = store, name
-		runs(t, cfg)
+		runToEnd(t, cfg)
 	}
 	run("first")
 	s.set("<p>none</p>")
@@ -317,7 +317,7 @@ func TestHangingHostsStopNobody(t *testing.T) {
 	for _, u := range free {
 		watch(u)
 	}
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	waitFor(t, "the pages of the hosts that answer", func() bool { return r.Summary().Versions == len(free) })
 	if held.Load() < int64(len(hanging)) {
@@ -328,28 +328,28 @@ func TestHangingHostsStopNobody(t *testing.T) {
 	}
 }
 
-// shouting reads plain text in capitals.
-type shouting struct{}
+// upperReader reads plain text in capitals.
+type upperReader struct{}
 
-func (shouting) ContentTypes() []string { return []string{"text/html"} }
+func (upperReader) ContentTypes() []string { return []string{"text/html"} }
 
-func (shouting) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
+func (upperReader) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
 	return pipeline.Text{Content: strings.ToUpper(string(raw.Body)) + "\n"}, nil
 }
 
 func TestReadersComeAndGoWhileItRuns(t *testing.T) {
 	s, m := newSite(t, "old"), newMailbox()
-	cfg := watching(s, m, "", "NEW")
+	cfg := watchConfig(s, m, "", "NEW")
 	cfg.Checks = 0
 	cfg.Subscriptions[0].IgnoreCase = false
 	cfg.Expire.After = -1 // it fails at once again and again, and must not end before the test looks
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	waitFor(t, "the baseline", func() bool { return r.Summary().Versions == 1 })
-	r.RegisterReader(shouting{})
+	r.RegisterReader(upperReader{})
 	waitFor(t, "another check", func() bool { return r.Summary().Checks > 1 })
 	s.set("new")
-	<-m.came
+	<-m.arrived
 	if got := m.take(); len(got) == 0 || got[0].Diffs[0].Text != "NEW" {
 		t.Errorf("got %+v, want the text of the registered reader", got)
 	}
@@ -369,9 +369,9 @@ func (first) Stem(word string) string { return word[:1] }
 
 func TestStemmersComeAndGo(t *testing.T) {
 	s, m, dir := newSite(t, "<p>nothing here</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "argus")
+	cfg := watchConfig(s, m, dir, "argus")
 	cfg.Subscriptions[0].Stem, cfg.Subscriptions[0].Language = true, "en"
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<p>nothing here</p><p>apples</p>")
 	r, err := New(cfg)
 	if err != nil {

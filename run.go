@@ -12,9 +12,9 @@ import (
 // for retries that are due.
 const drainHorizon = 30 * time.Second
 
-// attemptsEnd is how long a drain without progress goes on beyond drainHorizon and the longest
+// drainStallTimeout is how long a drain without progress goes on beyond drainHorizon and the longest
 // attempt.
-const attemptsEnd = 30 * time.Second
+const drainStallTimeout = 30 * time.Second
 
 // errDraining is what Ready returns during the drain.
 var errDraining = errors.New("stopping: finishing the work in progress")
@@ -23,9 +23,9 @@ var errDraining = errors.New("stopping: finishing the work in progress")
 // finish; then their contexts are cancelled.
 const closeTimeout = 10 * time.Second
 
-// run starts the stages and handlers, works, drains and stops them.
-func (r *Router) run(ctx context.Context, s *stages) error {
-	w, err := r.watermill(s)
+// runStages starts the stages and handlers, works, drains and stops them.
+func (r *Router) runStages(ctx context.Context, s *stages) error {
+	w, err := r.watermillHandlers(s)
 	if err != nil {
 		return err
 	}
@@ -49,13 +49,13 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	}
 	if r.cfg.Mode == ModeAll {
 		start("fetch", func() error { return s.fetch.Run(fetching) })
-		start("watchdog", func() error { return r.watch(fetching, s) })
-		if s.files != nil {
-			start("files", func() error { return s.files.Notify(fetching, r.fileChanged) })
+		start("watchdog", func() error { return r.watchOverdue(fetching, s) })
+		if s.fileFetcher != nil {
+			start("files", func() error { return s.fileFetcher.Notify(fetching, r.fileChanged) })
 		}
-		start("sources", func() error { return r.feed(fetching) })
+		start("sources", func() error { return r.runSources(fetching) })
 		if r.cfg.Checks > 0 {
-			start("checks", func() error { return r.needRoom(fetching) })
+			start("checks", func() error { return r.watchDiskRoom(fetching) })
 		}
 	}
 	if r.cfg.Mode != ModeCommands {
@@ -67,16 +67,16 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	start("decisions", hear)
 	start("recent changes", func() error { return r.recent.Run(alive, r.transport) })
 
-	err = r.work(ctx, s, w, broken)
+	err = r.workUntilStopped(ctx, s, w, broken)
 	stopFetching()
-	r.stopped(errDraining)
+	r.setNotReady(errDraining)
 	if err == nil {
 		err = r.drain(ctx, s, w)
 	}
 	ended := make(chan error, 1)
 	go func() {
 		var cerr error
-		if w.own {
+		if w.ownsRouter {
 			_ = w.router.Close() // it fails when handlers go on too long; kill cancels them, and their messages are handled again
 		} else {
 			stopHandling()
@@ -96,13 +96,13 @@ func (r *Router) run(ctx context.Context, s *stages) error {
 	case <-time.After(closeTimeout):
 		// A sink or fetcher that ignores its context, or a disk that hangs, must not keep the
 		// program alive.
-		r.stuck = true
+		r.stopTimedOut = true
 		return errors.Join(err, fmt.Errorf("a stage, sink, source or handler did not stop within %v", closeTimeout))
 	}
 }
 
-// work applies the configuration and returns nil when it is time to drain.
-func (r *Router) work(ctx context.Context, s *stages, w *handlers, broken <-chan error) error {
+// workUntilStopped applies the configuration and returns nil when it is time to drain.
+func (r *Router) workUntilStopped(ctx context.Context, s *stages, w *handlers, broken <-chan error) error {
 	select {
 	case <-w.running:
 	case err := <-broken:
@@ -115,12 +115,12 @@ func (r *Router) work(ctx context.Context, s *stages, w *handlers, broken <-chan
 		running() // so that Ready returns the reason instead of "starting"
 	}
 	if r.cfg.Mode == ModeAll {
-		first := func(ctx context.Context) error { return r.applyFirst(ctx, s) }
-		if err := r.unlessEnded(ctx, broken, first); err != nil || ctx.Err() != nil {
+		first := func(ctx context.Context) error { return r.applyAtStart(ctx, s) }
+		if err := r.runInterruptible(ctx, broken, first); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
-	r.startTook.Store(int64(time.Since(r.began)))
+	r.startTook.Store(int64(time.Since(r.startTime)))
 	running()
 	r.cfg.Logger.Info("running", "subscriptions", len(r.cfg.Subscriptions), "data", r.transport.String())
 	var gained <-chan struct{}
@@ -140,13 +140,13 @@ func (r *Router) work(ctx context.Context, s *stages, w *handlers, broken <-chan
 			return nil
 		case err := <-broken:
 			return err
-		case err := <-r.broken:
+		case err := <-r.stopErr:
 			return err
 		case <-r.finish:
 			return nil
 		case <-gained:
-			again := func(ctx context.Context) error { return r.applyOwned(ctx, s) }
-			if err := r.unlessEnded(ctx, broken, again); err != nil {
+			again := func(ctx context.Context) error { return r.applyToOwnedPages(ctx, s) }
+			if err := r.runInterruptible(ctx, broken, again); err != nil {
 				return err
 			}
 		case <-look:
@@ -157,11 +157,11 @@ func (r *Router) work(ctx context.Context, s *stages, w *handlers, broken <-chan
 	}
 }
 
-// roomWait is how long a run of Config.Checks waits for room on the disk.
-const roomWait = time.Minute
+// diskRoomTimeout is how long a run of Config.Checks waits for room on the disk.
+const diskRoomTimeout = time.Minute
 
-// needRoom returns an error once the disk has had too little room for roomWait. It ends with ctx.
-func (r *Router) needRoom(ctx context.Context) error {
+// watchDiskRoom returns an error once the disk has had too little room for roomWait. It ends with ctx.
+func (r *Router) watchDiskRoom(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -178,7 +178,7 @@ func (r *Router) needRoom(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-again:
-		case <-time.After(roomWait):
+		case <-time.After(diskRoomTimeout):
 			if err := r.transport.Ready(); err != nil {
 				return err
 			}
@@ -186,8 +186,8 @@ func (r *Router) needRoom(ctx context.Context) error {
 	}
 }
 
-// unlessEnded runs f and returns its error, or nil where ctx or Finish interrupts it.
-func (r *Router) unlessEnded(ctx context.Context, broken <-chan error, f func(ctx context.Context) error) error {
+// runInterruptible runs f and returns its error, or nil where ctx or Finish interrupts it.
+func (r *Router) runInterruptible(ctx context.Context, broken <-chan error, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	applied, returned := make(chan error, 1), make(chan struct{})
@@ -203,7 +203,7 @@ func (r *Router) unlessEnded(ctx context.Context, broken <-chan error, f func(ct
 		}
 		return err
 	case err = <-broken:
-	case err = <-r.broken:
+	case err = <-r.stopErr:
 	case <-r.finish:
 	}
 	cancel()
@@ -235,24 +235,24 @@ func (r *Router) drain(ctx context.Context, s *stages, w *handlers) error {
 		select {
 		case <-done:
 			done, until, held = nil, time.Time{}, 0
-			if r.volatile() {
+			if r.isInMemory() {
 				held = r.cfg.Drain // no later process makes these attempts
 			}
-			if err := r.endDigests(ctx, s); err != nil { // there is no time to wait for more items
+			if err := r.sendOpenDigests(ctx, s); err != nil { // there is no time to wait for more items
 				return err
 			}
 			deadline = time.After(r.cfg.Drain)
 		case <-deadline:
-			return r.leftover(s)
-		case err := <-r.broken:
+			return r.reportUndelivered(s)
+		case err := <-r.stopErr:
 			return err
 		case <-w.ended: // the program closed its message.Router
-			return r.leftover(s)
+			return r.reportUndelivered(s)
 		case <-tick.C:
 			// Digests end when no message in flight could still add to them, or when there was
 			// no progress for a long time.
 			if r.transport.Idle() || time.Since(progress) > drainHorizon {
-				if err := r.endDigests(ctx, s); err != nil {
+				if err := r.sendOpenDigests(ctx, s); err != nil {
 					return err
 				}
 			}
@@ -263,18 +263,18 @@ func (r *Router) drain(ctx context.Context, s *stages, w *handlers) error {
 			if now != last {
 				progress = time.Now()
 			}
-			stuck := time.Since(progress) > drainHorizon+attemptsEnd+s.delivery.LongestAttempt()
+			stuck := time.Since(progress) > drainHorizon+drainStallTimeout+s.delivery.LongestAttempt()
 			if quiet && quietBefore && now == last || stuck {
-				return r.leftover(s)
+				return r.reportUndelivered(s)
 			}
 			quietBefore, last = quiet, now
 		}
 	}
 }
 
-// endDigests sends the open digests now where no later process could send them.
-func (r *Router) endDigests(ctx context.Context, s *stages) error {
-	if !r.volatile() {
+// sendOpenDigests sends the open digests now where no later process could send them.
+func (r *Router) sendOpenDigests(ctx context.Context, s *stages) error {
+	if !r.isInMemory() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.Drain)
@@ -282,17 +282,17 @@ func (r *Router) endDigests(ctx context.Context, s *stages) error {
 	return s.delivery.EndDigests(ctx)
 }
 
-// volatile reports whether the Router keeps everything in memory.
-func (r *Router) volatile() bool {
+// isInMemory reports whether the Router keeps everything in memory.
+func (r *Router) isInMemory() bool {
 	return r.cfg.Dir == "" && r.cfg.Transport == nil && r.cfg.Store == nil
 }
 
-// leftover reports the notifications that were not delivered: an error where they are lost, a
+// reportUndelivered reports the notifications that were not delivered: an error where they are lost, a
 // warning in the log where they are kept.
-func (r *Router) leftover(s *stages) error {
+func (r *Router) reportUndelivered(s *stages) error {
 	due, parked := s.delivery.Backlog(0)
 	n := due + parked
-	volatile := r.volatile()
+	volatile := r.isInMemory()
 	switch {
 	case volatile && !r.transport.Idle():
 		return fmt.Errorf("work was unfinished when the drain ended after %v and is lost: there is no data directory to keep it in", r.cfg.Drain)
@@ -305,7 +305,7 @@ func (r *Router) leftover(s *stages) error {
 		if r.cfg.Transport != nil {
 			when = "a process goes on with them"
 		}
-		r.waiting.Store(int64(s.delivery.Waiting()))
+		r.keptNotifications.Store(int64(s.delivery.Waiting()))
 		r.cfg.Logger.Warn("notifications were not delivered yet; they are kept and delivered when "+when, "notifications", n)
 		return nil
 	}

@@ -44,8 +44,8 @@ func (p *clockPage) minutes() []string {
 	return all
 }
 
-// through runs a Router of cfg from one time to another, within a bubble of synctest.
-func through(t *testing.T, cfg Config, from, to string) {
+// runBetween runs a Router of cfg from one time to another, within a bubble of synctest.
+func runBetween(t *testing.T, cfg Config, from, to string) {
 	t.Helper()
 	at := func(s string) time.Time {
 		v, err := time.Parse("2006-01-02 15:04", s)
@@ -55,7 +55,7 @@ func through(t *testing.T, cfg Config, from, to string) {
 		return v
 	}
 	time.Sleep(time.Until(at(from)))
-	_, stop := lives(t, cfg)
+	_, stop := startRouter(t, cfg)
 	time.Sleep(time.Until(at(to)))
 	stop()
 }
@@ -84,7 +84,7 @@ func TestCronOverDaylightSaving(t *testing.T) {
 				t.Fatal(err)
 			}
 			page := new(clockPage)
-			through(t, Config{
+			runBetween(t, Config{
 				Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{page},
 				Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: interval}},
 			}, c.from, c.to)
@@ -111,7 +111,7 @@ func TestQuietHours(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %s %d", time.Now().UTC().Format("02 15:04"), n.Type, len(n.Items)))
 			return nil
 		})
-		through(t, Config{
+		runBetween(t, Config{
 			Sinks: map[string]pipeline.Sink{"box": box}, Fetchers: []pipeline.Fetcher{new(clockPage)},
 			Subscriptions: []pipeline.Subscription{{
 				URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}, Quiet: quiet,

@@ -124,15 +124,15 @@ func sharedTransport(t *testing.T) *local.Transport {
 	return transport
 }
 
-// calm serves pages that never change, and counts how often each is fetched.
-type calm struct {
+// countingFetcher serves pages that never change, and counts how often each is fetched.
+type countingFetcher struct {
 	mu   sync.Mutex
 	gets map[string]int
 }
 
-func (*calm) Schemes() []string { return []string{"https"} }
+func (*countingFetcher) Schemes() []string { return []string{"https"} }
 
-func (c *calm) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+func (c *countingFetcher) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gets == nil {
@@ -144,7 +144,7 @@ func (c *calm) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Respo
 }
 
 // fetched returns how often each page was fetched.
-func (c *calm) fetched() map[string]int {
+func (c *countingFetcher) fetched() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.gets)
@@ -161,16 +161,16 @@ func laneOfURLs(n int) (pages [testLanes][]string) {
 	return pages
 }
 
-// wanting returns a subscription to each page.
-func wanting(pages ...string) (all []pipeline.Subscription) {
+// subscribeAll returns a subscription to each page.
+func subscribeAll(pages ...string) (all []pipeline.Subscription) {
 	for _, p := range pages {
 		all = append(all, pipeline.Subscription{URL: p, Keywords: []string{"k"}, Sinks: []string{"box"}})
 	}
 	return all
 }
 
-// known returns the subscriptions that index keeps, by page.
-func known(t *testing.T, transport *local.Transport) []string {
+// storedSubscriptions returns the subscriptions that index keeps, by page.
+func storedSubscriptions(t *testing.T, transport *local.Transport) []string {
 	t.Helper()
 	var pages []string
 	for page, st := range transport.States(flow.GroupIndex, "") {
@@ -189,11 +189,11 @@ func known(t *testing.T, transport *local.Transport) []string {
 // TestPagesOfLanesThatAreGained starts with no lane, gains one and then the other, and
 // is given other subscriptions between.
 func TestPagesOfLanesThatAreGained(t *testing.T) {
-	transport, pages, web := sharedTransport(t), laneOfURLs(4), &calm{}
+	transport, pages, web := sharedTransport(t), laneOfURLs(4), &countingFetcher{}
 	m := newMember(transport, "a")
 	cfg := Config{
 		Transport: m, Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{web},
-		Subscriptions: wanting(append(pages[0][:3:3], pages[1][:3]...)...),
+		Subscriptions: subscribeAll(append(pages[0][:3:3], pages[1][:3]...)...),
 	}
 	r, err := New(cfg)
 	if err != nil {
@@ -204,7 +204,7 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 	settled := func(want ...string) {
 		t.Helper()
 		slices.Sort(want)
-		waitFor(t, "the pages of the lane", func() bool { return slices.Equal(known(t, transport), want) && transport.Idle() })
+		waitFor(t, "the pages of the lane", func() bool { return slices.Equal(storedSubscriptions(t, transport), want) && transport.Idle() })
 	}
 
 	m.own(0)
@@ -216,7 +216,7 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 	waitFor(t, "3 fetched pages", func() bool { return len(web.fetched()) == 3 })
 
 	// The last page of each lane comes, the first goes.
-	cfg.Subscriptions = wanting(append(pages[0][1:4:4], pages[1][1:4]...)...)
+	cfg.Subscriptions = subscribeAll(append(pages[0][1:4:4], pages[1][1:4]...)...)
 	if _, err := r.Reload(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -248,25 +248,25 @@ func TestPagesOfLanesThatAreGained(t *testing.T) {
 // TestForcedChecksOfLanesThatAreGained has every page checked at once when its lane is gained:
 // not again when others are. A process without lanes has nothing to wait for.
 func TestForcedChecksOfLanesThatAreGained(t *testing.T) {
-	transport, pages, web := sharedTransport(t), laneOfURLs(2), &calm{}
+	transport, pages, web := sharedTransport(t), laneOfURLs(2), &countingFetcher{}
 	hourly := time.Hour
 	cfg := Config{
 		Transport: newMember(transport, "before"), Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{web},
-		Subscriptions: wanting(append(pages[0], pages[1]...)...), Checks: 1,
+		Subscriptions: subscribeAll(append(pages[0], pages[1]...)...), Checks: 1,
 	}
 	cfg.Transport.(*member).own()
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := web.fetched(); len(got) != 0 {
 		t.Errorf("a process without lanes fetched %v", got)
 	}
 	cfg.Transport = newMember(transport, "first")
 	cfg.Transport.(*member).own(0, 1)
-	runs(t, cfg)
+	runToEnd(t, cfg)
 
 	m := newMember(transport, "second")
 	cfg.Transport, cfg.Checks, cfg.Every = m, 0, &hourly
 	m.own(0)
-	_, stop := lives(t, cfg)
+	_, stop := startRouter(t, cfg)
 	defer stop()
 	asked := func(lists, checks int) {
 		t.Helper()
@@ -293,14 +293,14 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 	for i, name := range []string{"a", "b"} {
 		m := newMember(transport, name)
 		m.own([]int{0, 1}[i:]...)
-		r, stop := lives(t, Config{Transport: m, Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{&calm{}}})
+		r, stop := startRouter(t, Config{Transport: m, Sinks: map[string]pipeline.Sink{"box": newMailbox()}, Fetchers: []pipeline.Fetcher{&countingFetcher{}}})
 		defer stop()
 		routers, members = append(routers, r), append(members, m)
 	}
 	members[0].own(0)
 	for i, r := range routers {
 		page := pages[1-i][0]
-		s := wanting(page)[0]
+		s := subscribeAll(page)[0]
 		if err := r.Subscribe(t.Context(), s); err != nil {
 			t.Errorf("Subscribe to a page of the other: %v", err)
 		}
@@ -322,7 +322,7 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 	if err := transport.Publish(t.Context(), flow.HealthMessage(e)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "all pages to be gone", func() bool { return transport.Idle() && len(known(t, transport)) == 0 })
+	waitFor(t, "all pages to be gone", func() bool { return transport.Idle() && len(storedSubscriptions(t, transport)) == 0 })
 }
 
 // TestOfflineIsTakenOverWithItsLane has a process go offline and end. Whoever gains the lane
@@ -330,29 +330,29 @@ func TestTwoRoutersShareLanes(t *testing.T) {
 func TestOfflineIsTakenOverWithItsLane(t *testing.T) {
 	transport, pages, ops := sharedTransport(t), laneOfURLs(1), newMailbox()
 	cfg := Config{
-		Sinks: map[string]pipeline.Sink{"box": newMailbox(), "ops": ops}, Health: []string{"ops"}, Fetchers: []pipeline.Fetcher{&calm{}},
-		Subscriptions: wanting(pages[0][0], pages[1][0]),
+		Sinks: map[string]pipeline.Sink{"box": newMailbox(), "ops": ops}, Health: []string{"ops"}, Fetchers: []pipeline.Fetcher{&countingFetcher{}},
+		Subscriptions: subscribeAll(pages[0][0], pages[1][0]),
 	}
 	m := newMember(transport, "first")
 	m.own()
 	cfg.Transport = m
-	_, stop := lives(t, cfg)
+	_, stop := startRouter(t, cfg)
 	e := pipeline.Health{ID: "offline", Event: pipeline.HealthOffline, Time: time.Now()}
 	if err := transport.Publish(t.Context(), flow.HealthMessage(e)); err != nil {
 		t.Fatal(err)
 	}
-	<-ops.came
+	<-ops.arrived
 	stop()
 
 	m = newMember(transport, "second")
 	m.own()
 	cfg.Transport = m
-	_, stop = lives(t, cfg)
+	_, stop = startRouter(t, cfg)
 	defer stop()
 	ops.take()
 	m.own(0, 1)
-	<-ops.came
-	if got := told(ops, pipeline.HealthOnline); len(got) != 1 || !got[0].Health.Since.Equal(e.Time) {
+	<-ops.arrived
+	if got := eventsSentTo(ops, pipeline.HealthOnline); len(got) != 1 || !got[0].Health.Since.Equal(e.Time) {
 		t.Errorf("told %+v, want that it is online again", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // wait for it, within the timeout of the sink. It returns the error of the sink, and a *flow.Refusal
 // where there is no such sink. It waits until the Router runs.
 func (r *Router) TestSink(ctx context.Context, name string) error {
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return err
 	}
 	known, err := r.stages.delivery.Try(ctx, name, TestNotification(r.cfg.Now()))

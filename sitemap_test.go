@@ -15,9 +15,9 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// mapped is a site of 300 pages. Its sitemap index /index.xml lists /one.xml, which lists pages 0 to
+// sitemapSite is a site of 300 pages. Its sitemap index /index.xml lists /one.xml, which lists pages 0 to
 // 149, /two.xml.gz, which lists pages 150 to 299, and a sitemap that robots.txt forbids.
-type mapped struct {
+type sitemapSite struct {
 	*httptest.Server
 	mu    sync.Mutex
 	gets  map[string]int
@@ -28,8 +28,8 @@ type mapped struct {
 	date  map[string]string // the lastmod of a page
 }
 
-func newMapped(t *testing.T) *mapped {
-	m := &mapped{gets: map[string]int{}, words: map[string]string{}, gone: map[string]bool{}}
+func newSitemapSite(t *testing.T) *sitemapSite {
+	m := &sitemapSite{gets: map[string]int{}, words: map[string]string{}, gone: map[string]bool{}}
 	m.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func newMapped(t *testing.T) *mapped {
 	return m
 }
 
-func (m *mapped) urlset(from, to int) string {
+func (m *sitemapSite) urlset(from, to int) string {
 	var b strings.Builder
 	b.WriteString("<urlset>")
 	for n := from; n < to; n++ {
@@ -77,7 +77,7 @@ func (m *mapped) urlset(from, to int) string {
 
 // pages calls f while no page is answered, and returns how many pages, without the sitemaps, were
 // fetched once since the last call, and how many more than once.
-func (m *mapped) pages(f func()) (once, more int) {
+func (m *sitemapSite) pages(f func()) (once, more int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for path, n := range m.gets {
@@ -94,13 +94,13 @@ func (m *mapped) pages(f func()) (once, more int) {
 	return once, more
 }
 
-func mapping(m *mapped, box *mailbox, dir string, f *pipeline.Follow) Config {
-	cfg := watching(&site{Server: m.Server}, box, dir, "argus")
+func sitemapConfig(m *sitemapSite, box *mailbox, dir string, f *pipeline.Follow) Config {
+	cfg := watchConfig(&site{Server: m.Server}, box, dir, "argus")
 	cfg.Subscriptions[0].URL, cfg.Subscriptions[0].Sitemap, cfg.Subscriptions[0].Follow = m.URL+"/index.xml", true, f
 	return cfg
 }
 
-func addresses(m *mapped, ns []pipeline.Notification) string {
+func addresses(m *sitemapSite, ns []pipeline.Notification) string {
 	var all []string
 	for _, n := range ns {
 		all = append(all, n.Status+" "+strings.TrimPrefix(n.URL, m.URL))
@@ -110,24 +110,24 @@ func addresses(m *mapped, ns []pipeline.Notification) string {
 }
 
 func TestThePagesOfASitemapAreWatched(t *testing.T) {
-	m, box, ops, dir := newMapped(t), newMailbox(), newMailbox(), t.TempDir()
-	cfg := mapping(m, box, dir, nil)
+	m, box, ops, dir := newSitemapSite(t), newMailbox(), newMailbox(), t.TempDir()
+	cfg := sitemapConfig(m, box, dir, nil)
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	once, more := m.pages(func() { m.words["/p/7"], m.words["/p/299"] = "argus", "argus" })
 	if once != 300 || more != 0 {
 		t.Fatalf("%d pages were fetched once and %d more often, want 300 once", once, more)
 	}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := addresses(m, box.take()); got != "ok /p/299, ok /p/7" {
 		t.Errorf("notifications: %q", got)
 	}
 
 	// A page leaves the sitemap, and another one comes: neither is news.
 	m.pages(func() { m.gone["/p/7"], m.also = true, "/p/argus" })
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	m.pages(func() { m.words["/p/7"], m.words["/p/argus"] = "", "more" })
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if m.gets["/private.xml"] > 0 || m.gets["/p/7"] > 0 || m.gets["/p/argus"] != 1 {
 		t.Errorf("fetched what robots.txt forbids, or what left: %v", m.gets)
 	}
@@ -137,45 +137,45 @@ func TestThePagesOfASitemapAreWatched(t *testing.T) {
 	if got := addresses(m, box.take()); got != "" {
 		t.Errorf("notifications: %q", got)
 	}
-	if got := told(ops, pipeline.HealthFollowBounded); len(got) != 0 {
+	if got := eventsSentTo(ops, pipeline.HealthFollowBounded); len(got) != 0 {
 		t.Errorf("health events: %+v", got)
 	}
 
 	// While the index cannot be read, or lists nothing, its pages stay.
 	for page, index := range map[string]string{"/p/9": "<p>Argus is being maintained", "/p/10": "<urlset/>"} {
 		m.pages(func() { m.index, m.words[page] = index, "argus" })
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		if got := addresses(m, box.take()); got != "ok "+page {
 			t.Errorf("notifications: %q", got)
 		}
 	}
 	cfg.Subscriptions = nil
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	m.pages(func() {})
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if once, more := m.pages(func() {}); once+more > 0 {
 		t.Errorf("%d pages were fetched after the end", once+more)
 	}
 }
 
 func TestTheSitemapStopsAtItsBound(t *testing.T) {
-	m, box, ops := newMapped(t), newMailbox(), newMailbox()
-	cfg := mapping(m, box, t.TempDir(), &pipeline.Follow{MaxPages: 20, Include: []string{"/p/1"}, Exclude: []string{"/p/1.$"}})
+	m, box, ops := newSitemapSite(t), newMailbox(), newMailbox()
+	cfg := sitemapConfig(m, box, t.TempDir(), &pipeline.Follow{MaxPages: 20, Include: []string{"/p/1"}, Exclude: []string{"/p/1.$"}})
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
 	for range 2 {
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		if once, more := m.pages(func() {}); once != 20 || more != 0 {
 			t.Errorf("%d pages were fetched once and %d more often, want 20 once", once, more)
 		}
 	}
-	if got := told(ops, pipeline.HealthFollowBounded); len(got) != 1 || got[0].URL != m.URL+"/index.xml" || !strings.Contains(got[0].Reason, "max_pages: 20 are watched") {
+	if got := eventsSentTo(ops, pipeline.HealthFollowBounded); len(got) != 1 || got[0].URL != m.URL+"/index.xml" || !strings.Contains(got[0].Reason, "max_pages: 20 are watched") {
 		t.Errorf("health events: %+v", got)
 	}
 }
 
 // TestTheRulesOfASitemapChange has rules admit pages that no sitemap listed for the rules before.
 func TestTheRulesOfASitemapChange(t *testing.T) {
-	m, box, dir := newMapped(t), newMailbox(), t.TempDir()
+	m, box, dir := newSitemapSite(t), newMailbox(), t.TempDir()
 	for _, of := range []struct {
 		follow *pipeline.Follow
 		want   int
@@ -183,9 +183,9 @@ func TestTheRulesOfASitemapChange(t *testing.T) {
 		{&pipeline.Follow{MaxPages: 20}, 20}, {&pipeline.Follow{MaxPages: 170}, 170}, {nil, 300},
 		{&pipeline.Follow{Include: []string{"/p/2.$"}}, 10}, {&pipeline.Follow{Include: []string{"/p/2..$"}}, 100},
 	} {
-		runs(t, mapping(m, box, dir, of.follow)) // the change is told, and its pages come and go
+		runToEnd(t, sitemapConfig(m, box, dir, of.follow)) // the change is told, and its pages come and go
 		m.pages(func() {})
-		runs(t, mapping(m, box, dir, of.follow))
+		runToEnd(t, sitemapConfig(m, box, dir, of.follow))
 		if once, more := m.pages(func() {}); once != of.want || more != 0 {
 			t.Errorf("%+v: %d pages were fetched once and %d more often, want %d once", of.follow, once, more, of.want)
 		}
@@ -196,24 +196,24 @@ func TestTheRulesOfASitemapChange(t *testing.T) {
 }
 
 func TestASitemapOfOtherHostsIsReported(t *testing.T) {
-	m, box, ops := newMapped(t), newMailbox(), newMailbox()
+	m, box, ops := newSitemapSite(t), newMailbox(), newMailbox()
 	m.index = "<urlset><url><loc>http://other.invalid/</loc></url></urlset>"
-	cfg := mapping(m, box, t.TempDir(), nil)
+	cfg := sitemapConfig(m, box, t.TempDir(), nil)
 	cfg.Sinks["ops"], cfg.Health = ops, []string{"ops"}
-	runs(t, cfg)
-	if got := told(ops, pipeline.HealthFollowBounded); len(got) != 1 || !strings.Contains(got[0].Reason, "none of the URLs that the sitemap lists (1)") {
+	runToEnd(t, cfg)
+	if got := eventsSentTo(ops, pipeline.HealthFollowBounded); len(got) != 1 || !strings.Contains(got[0].Reason, "none of the URLs that the sitemap lists (1)") {
 		t.Errorf("health events: %+v", got)
 	}
 }
 
 // TestALaterLastmodIsCheckedAtOnce watches the pages of a sitemap once a day.
 func TestALaterLastmodIsCheckedAtOnce(t *testing.T) {
-	m, box := newMapped(t), newMailbox()
-	cfg := mapping(m, box, t.TempDir(), &pipeline.Follow{Include: []string{"/p/[1-4]$"}})
+	m, box := newSitemapSite(t), newMailbox()
+	cfg := sitemapConfig(m, box, t.TempDir(), &pipeline.Follow{Include: []string{"/p/[1-4]$"}})
 	cfg.Subscriptions[0].URL = m.URL + "/one.xml"
 	cfg.Subscriptions[0].Interval = pipeline.Every(24 * time.Hour)
 	cfg.Checks, cfg.Every = 0, nil
-	r, stop := lives(t, cfg)
+	r, stop := startRouter(t, cfg)
 	defer stop()
 	fetched := func(path string, n int) func() bool {
 		return func() bool {
@@ -232,8 +232,8 @@ func TestALaterLastmodIsCheckedAtOnce(t *testing.T) {
 	if err := r.CheckNow(t.Context(), m.URL+"/one.xml"); err != nil {
 		t.Fatal(err)
 	}
-	<-box.came
-	<-box.came
+	<-box.arrived
+	<-box.arrived
 	if got := addresses(m, box.take()); got != "ok /p/2, ok /p/3" {
 		t.Errorf("notifications: %q", got)
 	}

@@ -22,13 +22,13 @@ import (
 	"github.com/vokter/vokter/pipeline/local"
 )
 
-// outlet keeps what is published.
-type outlet struct {
+// recordingPublisher keeps what is published.
+type recordingPublisher struct {
 	all []flow.Message
 	err error
 }
 
-func (o *outlet) Publish(_ context.Context, ms ...flow.Message) error {
+func (o *recordingPublisher) Publish(_ context.Context, ms ...flow.Message) error {
 	if o.err == nil {
 		o.all = append(o.all, ms...)
 	}
@@ -40,22 +40,22 @@ func TestASourceIsRunAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var log bytes.Buffer
-	out, now, runs := &outlet{}, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), 0
+	out, now, runs := &recordingPublisher{}, time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), 0
 	var pauses []time.Duration
-	f := &feeder{
+	f := &sourceRunner{
 		publisher: out, log: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now },
 		sleep: func(_ context.Context, d time.Duration) error { pauses = append(pauses, d); return nil },
 	}
 	f.source = pipeline.SourceFunc(func(ctx context.Context, emit pipeline.Emit) error {
 		switch runs++; runs {
 		case 3: // it works for a moment: that ends the outage
-			if err := emit(ctx, pipeline.Pushed{URL: nowhere, Text: "x"}); err != nil {
+			if err := emit(ctx, pipeline.Pushed{URL: pushedURL, Text: "x"}); err != nil {
 				return err
 			}
 		case 5:
 			panic("no")
 		case 7: // it works for long, though nothing comes
-			now = now.Add(steadyAfter)
+			now = now.Add(healthyAfter)
 		case 8:
 			cancel()
 		}
@@ -69,16 +69,16 @@ func TestASourceIsRunAgain(t *testing.T) {
 	if got := strings.Count(log.String(), "\n"); got != 3 || strings.Count(log.String(), "a source failed") != 3 {
 		t.Errorf("told %d times, want once for each of three outages:\n%s", got, log.String())
 	}
-	if len(out.all) != 1 || out.all[0].Topic != flow.TopicIngest || out.all[0].Key != nowhere {
+	if len(out.all) != 1 || out.all[0].Topic != flow.TopicIngest || out.all[0].Key != pushedURL {
 		t.Errorf("got %+v", out.all)
 	}
 }
 
 func TestWhatASourceHandsOver(t *testing.T) {
-	out := &outlet{}
-	f := &feeder{publisher: out, log: slog.New(slog.DiscardHandler), now: time.Now, sleep: sleepContext}
+	out := &recordingPublisher{}
+	f := &sourceRunner{publisher: out, log: slog.New(slog.DiscardHandler), now: time.Now, sleep: sleepContext}
 	for _, size := range []int{pipeline.MaxPushed, pipeline.MaxPushed + 1} {
-		if err := f.emit(t.Context(), pipeline.Pushed{URL: nowhere, ContentType: "text/html", Body: make([]byte, size)}); err != nil {
+		if err := f.emit(t.Context(), pipeline.Pushed{URL: pushedURL, ContentType: "text/html", Body: make([]byte, size)}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestWhatASourceHandsOver(t *testing.T) {
 		}
 	}
 	out.err = errors.New("no room")
-	if err := f.emit(t.Context(), pipeline.Pushed{URL: nowhere, Text: "x"}); !errors.Is(err, out.err) {
+	if err := f.emit(t.Context(), pipeline.Pushed{URL: pushedURL, Text: "x"}); !errors.Is(err, out.err) {
 		t.Errorf("got %v, want that it was not taken", err)
 	}
 	f.source = pipeline.SourceFunc(func(context.Context, pipeline.Emit) error { return nil })
@@ -104,20 +104,20 @@ func TestWhatASourceHandsOver(t *testing.T) {
 
 func TestSourcesFeedTheRouter(t *testing.T) {
 	m := newMailbox()
-	cfg := pushedTo(m, "")
+	cfg := pushedConfig(m, "")
 	ended := make(chan struct{})
 	cfg.Sources = map[string]pipeline.Source{"crawler": pipeline.SourceFunc(func(ctx context.Context, emit pipeline.Emit) error {
 		defer close(ended)
 		for _, text := range []string{"sold out", "in stock"} {
-			if err := emit(ctx, pipeline.Pushed{URL: nowhere, Text: text, ID: text}); err != nil {
+			if err := emit(ctx, pipeline.Pushed{URL: pushedURL, Text: text, ID: text}); err != nil {
 				return err
 			}
 		}
 		<-ctx.Done()
 		return context.Cause(ctx)
 	})}
-	_, stop := lives(t, cfg)
-	<-m.came
+	_, stop := startRouter(t, cfg)
+	<-m.arrived
 	stop()
 	<-ended
 	if got := m.take(); len(got) != 1 || got[0].Diffs[0].Keyword != "stock" {
@@ -129,7 +129,7 @@ func TestSourcesFeedTheRouter(t *testing.T) {
 			t.Errorf("New: %v, want what is wrong with the source", err)
 		}
 	}
-	cfg = Config{Documents: []Document{{URL: nowhere, Interval: pipeline.Every(time.Hour)}}}
+	cfg = Config{Documents: []Document{{URL: pushedURL, Interval: pipeline.Every(time.Hour)}}}
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), "document 1") {
 		t.Errorf("New: %v, want that a document has no interval", err)
 	}
@@ -139,13 +139,13 @@ type invalidSource struct{ pipeline.Source }
 
 func (invalidSource) Validate() error { return errors.New("no") }
 
-// nowhere is a page that cannot be fetched.
-const nowhere = "https://nowhere.example/stock"
+// pushedURL is a page that cannot be fetched.
+const pushedURL = "https://nowhere.example/stock"
 
-// pushedTo is a Config whose page is only pushed.
-func pushedTo(box pipeline.Sink, dir string) Config {
+// pushedConfig is a Config whose page is only pushed.
+func pushedConfig(box pipeline.Sink, dir string) Config {
 	return Config{Dir: dir, Sinks: map[string]pipeline.Sink{"box": box}, Subscriptions: []pipeline.Subscription{{
-		URL: nowhere, Keywords: []string{"stock"}, Sinks: []string{"box"}, Interval: pipeline.Never,
+		URL: pushedURL, Keywords: []string{"stock"}, Sinks: []string{"box"}, Interval: pipeline.Never,
 	}}}
 }
 
@@ -161,8 +161,8 @@ func ingest(t *testing.T, r *Router, body []byte, headers ...string) {
 	}
 }
 
-// running runs r until stop is called.
-func running(t *testing.T, r *Router) (stop func()) {
+// startInBackground runs r until stop is called.
+func startInBackground(t *testing.T, r *Router) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -180,13 +180,13 @@ func running(t *testing.T, r *Router) (stop func()) {
 	}
 }
 
-// gathered keeps the bodies of a topic's messages.
-type gathered[T any] struct {
+// bodyCollector keeps the bodies of a topic's messages.
+type bodyCollector[T any] struct {
 	mu  sync.Mutex
 	all []T
 }
 
-func (g *gathered[T]) Process(_ context.Context, _ flow.Tx, m flow.Message) error {
+func (g *bodyCollector[T]) Process(_ context.Context, _ flow.Tx, m flow.Message) error {
 	var v T
 	err := json.Unmarshal(m.Body, &v)
 	g.mu.Lock()
@@ -195,45 +195,45 @@ func (g *gathered[T]) Process(_ context.Context, _ flow.Tx, m flow.Message) erro
 	return err
 }
 
-func (g *gathered[T]) so() []T {
+func (g *bodyCollector[T]) bodies() []T {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.all[:len(g.all):len(g.all)]
 }
 
 func TestPagesThatArePushed(t *testing.T) {
-	m, changes := newMailbox(), &gathered[flow.Change]{}
-	r, err := New(pushedTo(m, ""))
+	m, changes := newMailbox(), &bodyCollector[flow.Change]{}
+	r, err := New(pushedConfig(m, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Handle("data", flow.TopicChanges, changes)
-	stop := running(t, r)
+	stop := startInBackground(t, r)
 	defer stop()
 
 	// What needs nothing but a subject and a type, with names as people write them.
-	ingest(t, r, []byte("<p>Zeus: none."), "ce_subject", nowhere, "Content-Type", "text/html")
+	ingest(t, r, []byte("<p>Zeus: none."), "ce_subject", pushedURL, "Content-Type", "text/html")
 	waitFor(t, "the baseline", func() bool { return r.Summary().Versions == 1 })
-	ingest(t, r, []byte("<p>Zeus: in stock."), "ce_subject", nowhere, "content-type", "text/html", "ce_id", "2", "ce_time", "2026-11-21T10:00:00Z")
-	<-m.came
+	ingest(t, r, []byte("<p>Zeus: in stock."), "ce_subject", pushedURL, "content-type", "text/html", "ce_id", "2", "ce_time", "2026-11-21T10:00:00Z")
+	<-m.arrived
 	got := m.take()
-	if len(got) != 1 || got[0].URL != nowhere || len(got[0].Diffs) != 1 || got[0].Diffs[0].Keyword != "stock" {
+	if len(got) != 1 || got[0].URL != pushedURL || len(got[0].Diffs) != 1 || got[0].Diffs[0].Keyword != "stock" {
 		t.Errorf("got %+v, want one notification", got)
 	}
 	// Under the same ID with another body, and another page that nobody watches.
-	ingest(t, r, []byte("<p>Zeus: out of stock."), "ce_subject", nowhere, "content-type", "text/html", "ce_id", "2")
+	ingest(t, r, []byte("<p>Zeus: out of stock."), "ce_subject", pushedURL, "content-type", "text/html", "ce_id", "2")
 	ingest(t, r, []byte("<p>x"), "ce_subject", "https://nobody.example/", "content-type", "text/html")
 	waitFor(t, "a repeated and an unwatched page", func() bool { return r.Summary().Repeated == 1 && r.Summary().Unwatched == 1 })
 	// The same text as plain text is no change.
-	ingest(t, r, []byte("Zeus: in stock."), "ce_subject", nowhere, "content-type", "text/plain")
+	ingest(t, r, []byte("Zeus: in stock."), "ce_subject", pushedURL, "content-type", "text/plain")
 	waitFor(t, "3 pushed pages", func() bool { return r.Summary().Pushed == 3 })
-	if c := changes.so(); len(c) != 1 || c[0].Version != 2 || c[0].Check != 0 || c[0].Time.Format("15:04") != "10:00" {
+	if c := changes.bodies(); len(c) != 1 || c[0].Version != 2 || c[0].Check != 0 || c[0].Time.Format("15:04") != "10:00" {
 		t.Errorf("got changes %+v, want one to version 2 at the time of the page", c)
 	}
 	if s := r.Summary(); s.Checks != 0 || s.Dead != 0 || s.Notifications != 1 {
 		t.Errorf("got %+v, want no check, nothing dead, one notification", s.Counts)
 	}
-	e, err := r.Explain(t.Context(), nowhere, inspect.ExplainFilter{})
+	e, err := r.Explain(t.Context(), pushedURL, inspect.ExplainFilter{})
 	if err != nil || len(e.Checks) != 3 || e.Checks[0].Check != 0 || !e.Page.NextCheck.IsZero() || !e.Page.Pushed || !e.Page.LastCheck.Equal(e.Checks[0].Time) {
 		t.Errorf("got %+v, %v, want three pages and no next check", e, err)
 	}
@@ -241,15 +241,15 @@ func TestPagesThatArePushed(t *testing.T) {
 
 // TestPoisonGoesToTheDeadLetters writes what can never be handled, and one page behind it.
 func TestPoisonGoesToTheDeadLetters(t *testing.T) {
-	r, err := New(pushedTo(newMailbox(), ""))
+	r, err := New(pushedConfig(newMailbox(), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := &gathered[flow.DeadLetter]{}
+	dead := &bodyCollector[flow.DeadLetter]{}
 	r.Handle("undertaker", flow.TopicDead, dead)
-	stop := running(t, r)
+	stop := startInBackground(t, r)
 	defer stop()
-	good := map[string]string{"ce_subject": nowhere, "content-type": "text/html"}
+	good := map[string]string{"ce_subject": pushedURL, "content-type": "text/html"}
 	poison := map[string]struct {
 		change map[string]string
 		body   []byte
@@ -279,11 +279,11 @@ func TestPoisonGoesToTheDeadLetters(t *testing.T) {
 		}
 		ingest(t, r, p.body, list...)
 	}
-	ingest(t, r, []byte("<p>fine"), "ce_subject", nowhere, "content-type", "text/html")
-	waitFor(t, "the dead letters and the pushed page", func() bool { return len(dead.so()) == len(poison) && r.Summary().Pushed == 1 })
+	ingest(t, r, []byte("<p>fine"), "ce_subject", pushedURL, "content-type", "text/html")
+	waitFor(t, "the dead letters and the pushed page", func() bool { return len(dead.bodies()) == len(poison) && r.Summary().Pushed == 1 })
 	for want := range poison {
 		found := false
-		for _, d := range dead.so() {
+		for _, d := range dead.bodies() {
 			if strings.Contains(d.Reason, want) {
 				found = true
 				if len(d.Body) > 512<<10 {
@@ -295,17 +295,17 @@ func TestPoisonGoesToTheDeadLetters(t *testing.T) {
 			t.Errorf("no dead letter says %q", want)
 		}
 	}
-	poisonIsShown(t, r, len(poison))
+	checkDeadLettersShown(t, r, len(poison))
 }
 
-// poisonIsShown checks that n messages that could not be handled are counted and listed, and
+// checkDeadLettersShown checks that n messages that could not be handled are counted and listed, and
 // that none is replayed.
-func poisonIsShown(t *testing.T, r *Router, n int) {
+func checkDeadLettersShown(t *testing.T, r *Router, n int) {
 	t.Helper()
 	waitFor(t, "the unhandled messages", func() bool { return r.Summary().Unhandled == n })
 	for f, want := range map[flow.DeadFilter]int{
 		{}: 0, {Messages: true}: n, {Messages: true, Sink: "box"}: 0, {Messages: true, Client: "default"}: 0,
-		{Messages: true, URL: nowhere}: n - 2, // the others have no such URL
+		{Messages: true, URL: pushedURL}: n - 2, // the others have no such URL
 	} {
 		letters, err := r.DeadLetters(t.Context(), f)
 		if err != nil || len(letters) != want {
@@ -332,9 +332,9 @@ func TestAPushedPageSurvivesACrash(t *testing.T) {
 	for _, group := range []string{flow.GroupFetch, flow.GroupIndex, flow.GroupDiff, flow.GroupMatch} {
 		t.Run(group, func(t *testing.T) {
 			m := newMailbox()
-			cfg := pushedTo(m, t.TempDir())
-			r, stop := lives(t, cfg)
-			ingest(t, r, []byte("<p>none"), "ce_subject", nowhere, "content-type", "text/html")
+			cfg := pushedConfig(m, t.TempDir())
+			r, stop := startRouter(t, cfg)
+			ingest(t, r, []byte("<p>none"), "ce_subject", pushedURL, "content-type", "text/html")
 			waitFor(t, "the baseline", func() bool { return r.Summary().Versions == 1 })
 			stop()
 			broken := cfg
@@ -355,15 +355,15 @@ func TestAPushedPageSurvivesACrash(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- r.Run(t.Context()) }()
 			<-r.Running()
-			ingest(t, r, []byte("<p>in stock"), "ce_subject", nowhere, "content-type", "text/html")
+			ingest(t, r, []byte("<p>in stock"), "ce_subject", pushedURL, "content-type", "text/html")
 			if err := <-ended; err == nil || !strings.Contains(err.Error(), "the end") {
 				t.Fatalf("Run: %v", err)
 			}
 			if got := m.take(); len(got) != 0 {
 				t.Fatalf("got %+v before the end", got)
 			}
-			_, stop = lives(t, cfg)
-			<-m.came
+			_, stop = startRouter(t, cfg)
+			<-m.arrived
 			stop()
 			if got := m.take(); len(got) != 1 {
 				t.Errorf("got %+v, want one notification", got)
@@ -374,14 +374,14 @@ func TestAPushedPageSurvivesACrash(t *testing.T) {
 
 // TestKeptPagesAreOnlyPushed has no subscription, and a limited run that waits for no check.
 func TestKeptPagesAreOnlyPushed(t *testing.T) {
-	cfg := Config{Documents: []Document{{URL: nowhere, Keep: true, Interval: pipeline.Never}}, Dir: t.TempDir()}
-	r, stop := lives(t, cfg)
-	ingest(t, r, []byte("one"), "ce_subject", nowhere, "content-type", "text/plain", "vokter_key", nowhere)
-	ingest(t, r, []byte("two"), "ce_subject", nowhere, "content-type", "text/plain", "vokter_key", nowhere)
+	cfg := Config{Documents: []Document{{URL: pushedURL, Keep: true, Interval: pipeline.Never}}, Dir: t.TempDir()}
+	r, stop := startRouter(t, cfg)
+	ingest(t, r, []byte("one"), "ce_subject", pushedURL, "content-type", "text/plain", "vokter_key", pushedURL)
+	ingest(t, r, []byte("two"), "ce_subject", pushedURL, "content-type", "text/plain", "vokter_key", pushedURL)
 	waitFor(t, "the change", func() bool { return r.Summary().Changes == 1 })
 	stop()
 	cfg.Checks = 1
-	if s := runs(t, cfg).Summary(); s.Checks != 0 || s.Failed != 0 {
+	if s := runToEnd(t, cfg).Summary(); s.Checks != 0 || s.Failed != 0 {
 		t.Errorf("got %+v, want no check", s.Counts)
 	}
 }

@@ -28,23 +28,23 @@ import (
 
 // stages are the processors of one Run.
 type stages struct {
-	pages    *httpsource.Fetcher // the built-in fetcher
-	tabs     *browser.Fetcher    // around pages
-	files    *filesource.Fetcher // nil where no files may be read
-	fetch    *fetch.Stage
-	index    *index.Stage
-	diff     *diff.Processor
-	match    *match.Processor
-	delivery *sinks.Delivery
-	dead     *sinks.DeadLetters
-	health   *healthStage
+	httpFetcher    *httpsource.Fetcher // the built-in fetcher
+	browserFetcher *browser.Fetcher    // around pages
+	fileFetcher    *filesource.Fetcher // nil where no files may be read
+	fetch          *fetch.Stage
+	index          *index.Stage
+	diff           *diff.Processor
+	match          *match.Processor
+	delivery       *sinks.Delivery
+	deadLetters    *sinks.DeadLetters
+	health         *healthStage
 	// memory is the budget that comparisons of texts share.
 	memory flow.Memory
 }
 
-// branches lists which group consumes which topic with which stage.
-func (s *stages) branches() []branch {
-	return []branch{
+// consumers lists which group consumes which topic with which stage.
+func (s *stages) consumers() []consumer {
+	return []consumer{
 		{flow.GroupFetch, flow.TopicRequests, s.fetch},
 		{flow.GroupFetch, flow.TopicIngest, s.fetch},
 		{flow.GroupIndex, flow.TopicDocuments, s.index},
@@ -52,22 +52,22 @@ func (s *stages) branches() []branch {
 		{flow.GroupMatch, flow.TopicSubscriptions, s.match},
 		{flow.GroupMatch, flow.TopicChanges, s.match},
 		{flow.GroupDelivery, flow.TopicNotifications, s.delivery},
-		{flow.GroupDead, flow.TopicDead, s.dead},
+		{flow.GroupDead, flow.TopicDead, s.deadLetters},
 		{flow.GroupHealth, flow.TopicHealth, s.health},
 		{flow.GroupHealth, flow.TopicSweeps, s.health},
 	}
 }
 
-// build makes the stages.
-func (r *Router) build() (*stages, error) {
+// buildStages makes the stages.
+func (r *Router) buildStages() (*stages, error) {
 	var offline time.Time
 	if r.transport.Gained() == nil { // with a shared transport takeOver reads it later
 		var err error
-		if offline, err = getTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline); err != nil {
+		if offline, err = loadTime(r.transport.State(flow.GroupHealth, flow.HealthKey), nameOffline); err != nil {
 			return nil, err
 		}
 	}
-	log, note := r.cfg.Logger, flow.Observer(r.note)
+	log, note := r.cfg.Logger, flow.Observer(r.recordObservation)
 	expireAfter, versions, age := r.cfg.Expire.After, r.cfg.KeepVersions, r.cfg.KeepFor
 	if r.cfg.Mode == ModeCommands {
 		expireAfter, versions, age = -1, math.MaxInt, 0 // commands expire no page and delete no version
@@ -76,7 +76,7 @@ func (r *Router) build() (*stages, error) {
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
 		Concurrency: r.cfg.Fetch.Concurrency,
 	})
-	if err := pages.SetAccess(r.live.Load().Access); err != nil {
+	if err := pages.SetAccess(r.liveConfig.Load().Access); err != nil {
 		return nil, err // a file of a certificate changed since Validate
 	}
 	rendering := r.cfg.Browser
@@ -85,7 +85,7 @@ func (r *Router) build() (*stages, error) {
 	tabs := browser.New(rendering, pages)
 	fetchers := []pipeline.Fetcher{tabs}
 	var files *filesource.Fetcher
-	if r.cfg.builtInFiles() {
+	if r.cfg.usesBuiltInFiles() {
 		files = filesource.New(filesource.Config{Allow: r.cfg.Fetch.Files, MaxBody: r.cfg.Fetch.MaxBody, Logger: log})
 		fetchers = append(fetchers, files)
 	}
@@ -98,18 +98,18 @@ func (r *Router) build() (*stages, error) {
 		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer,
 	})
 	budget := memory.NewBudget(r.cfg.Memory).Take
-	made := newMadeChanges()
+	made := newChangeCache()
 	return &stages{
-		memory: budget,
-		pages:  pages,
-		tabs:   tabs,
-		files:  files,
-		fetch:  fetching,
+		memory:         budget,
+		httpFetcher:    pages,
+		browserFetcher: tabs,
+		fileFetcher:    files,
+		fetch:          fetching,
 		index: index.New(index.Config{
 			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
-			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.only(), Language: r.cfg.Language,
+			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.pageFilter(), Language: r.cfg.Language,
 			Keep: versions, KeepFor: age, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
-			Logger: log, Observe: note, Memory: budget, Acceptable: r.check, Decided: r.decisions.decided, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
+			Logger: log, Observe: note, Memory: budget, Acceptable: r.checkSubscription, Decided: r.decisions.resolve, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
 		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget, Made: made.add}),
 		match: match.New(match.Config{
@@ -120,20 +120,20 @@ func (r *Router) build() (*stages, error) {
 			Sinks:  r.cfg.Sinks,
 			SinkOf: r.cfg.SinkOf,
 			Poster: r.transport.Poster(flow.GroupDelivery, flow.TopicNotifications),
-			Policy: r.cfg.policy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
-			Logger: log, Observe: note, Link: r.link, Tracer: r.tracer,
+			Policy: r.cfg.deliveryPolicy(), Now: r.cfg.Now, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
+			Logger: log, Observe: note, Link: r.notificationLink, Tracer: r.tracer,
 		}),
-		dead: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
+		deadLetters: sinks.NewDeadLetters(sinks.DeadConfig{Now: r.cfg.Now, Logger: log, Observe: note}),
 		health: &healthStage{
-			sinks: func() []string { return r.live.Load().Health },
+			sinks: func() []string { return r.liveConfig.Load().Health },
 			now:   r.cfg.Now,
 		},
 	}, nil
 }
 
-// only returns a function that reports whether a page is checked in this run, or nil where all
+// pageFilter returns a function that reports whether a page is checked in this run, or nil where all
 // are.
-func (r *Router) only() func(page string) bool {
+func (r *Router) pageFilter() func(page string) bool {
 	if len(r.cfg.Only) == 0 {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (r *Router) only() func(page string) bool {
 	return func(page string) bool { return pages[page] }
 }
 
-// plugins returns the readers and languages that cfg asks for, beside the built-in ones.
-func plugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
+// buildPlugins returns the readers and languages that cfg asks for, beside the built-in ones.
+func buildPlugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
 	builtin := readers.Builtin()
 	if cfg.Fetch.PDF {
 		r, err := pdf.New("pdftotext")
@@ -164,25 +164,25 @@ func plugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
 	return registry, languages, nil
 }
 
-// handler returns the Watermill handler that runs p with the middleware of this package, in the
+// newHandler returns the Watermill handler that runs p with the middleware of this package, in the
 // transaction of the message's context.
-func (r *Router) handler(group string, p flow.Processor) message.NoPublishHandlerFunc {
+func (r *Router) newHandler(group string, p flow.Processor) message.NoPublishHandlerFunc {
 	log := r.cfg.Logger.With("group", group)
 	wrapped := r.cfg.Middleware[group]
 	for i := len(wrapped) - 1; i >= 0; i-- {
 		p = wrapped[i](p)
 	}
-	p = genuine(fitting(recovering(log)(p)))
-	p = r.hazards.guarding(group)(p)
-	p = retrying(log, sleepContext)(p)
-	p = deadLettering(group, log, r.cfg.Now)(p)
-	p = r.hazards.forgetting(group)(p)
-	p = r.breaking(group)(p)
-	p = tracing(group, r.tracer)(p)
-	if group == flow.GroupIndex && r.handsOver() {
-		p = handingOver(r.transport.Owns, r.stages.fetch.Take)(p)
+	p = refusePublishedWakes(requireCommittable(recoverPanics(log)(p)))
+	p = r.poison.rejectPoison(group)(p)
+	p = retryFailures(log, sleepContext)(p)
+	p = moveToDeadLetters(group, log, r.cfg.Now)(p)
+	p = r.poison.forgetDeadLettered(group)(p)
+	p = r.stopOnBroken(group)(p)
+	p = traceMessages(group, r.tracer)(p)
+	if group == flow.GroupIndex && r.handsOverRequests() {
+		p = handOverRequests(r.transport.Owns, r.stages.fetch.Take)(p)
 	}
-	undecodable := deadLettering(group, log, r.cfg.Now)
+	undecodable := moveToDeadLetters(group, log, r.cfg.Now)
 	handle := func(msg *message.Message) error {
 		ctx := msg.Context()
 		tx, ok := flow.TxFrom(ctx)

@@ -20,8 +20,8 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// starting is a Transport that is over nothing until its Start ends.
-type starting struct {
+// blockingStart is a Transport that is over nothing until its Start ends.
+type blockingStart struct {
 	flow.Transport
 	wiring chan flow.Wiring
 	// end is what ends Start, besides its context.
@@ -30,11 +30,11 @@ type starting struct {
 	closed atomic.Bool
 }
 
-func newStarting(t flow.Transport) *starting {
-	return &starting{Transport: t, wiring: make(chan flow.Wiring, 1), end: make(chan error)}
+func newBlockingStart(t flow.Transport) *blockingStart {
+	return &blockingStart{Transport: t, wiring: make(chan flow.Wiring, 1), end: make(chan error)}
 }
 
-func (s *starting) Start(ctx context.Context, w flow.Wiring) error {
+func (s *blockingStart) Start(ctx context.Context, w flow.Wiring) error {
 	s.wiring <- w
 	select {
 	case err := <-s.end:
@@ -44,14 +44,14 @@ func (s *starting) Start(ctx context.Context, w flow.Wiring) error {
 	}
 }
 
-func (s *starting) Ready() error {
+func (s *blockingStart) Ready() error {
 	if reason := s.reason.Load(); reason != nil {
 		return errors.New(*reason)
 	}
 	return nil
 }
 
-func (s *starting) Close() error {
+func (s *blockingStart) Close() error {
 	s.closed.Store(true)
 	if s.Transport == nil {
 		return nil
@@ -61,7 +61,7 @@ func (s *starting) Close() error {
 
 // TestStart runs over a transport that starts once its brokers answer.
 func TestStart(t *testing.T) {
-	s := newStarting(sharedTransport(t))
+	s := newBlockingStart(sharedTransport(t))
 	why := "no broker answers"
 	s.reason.Store(&why)
 	var fatal error
@@ -115,17 +115,17 @@ func TestStart(t *testing.T) {
 func TestStartsThatEnd(t *testing.T) {
 	refused := errors.New("the topic is too small")
 	for name, c := range map[string]struct {
-		end  func(r *Router, s *starting, w flow.Wiring, stop func())
+		end  func(r *Router, s *blockingStart, w flow.Wiring, stop func())
 		want error
 	}{
-		"its context":  {func(_ *Router, _ *starting, _ flow.Wiring, stop func()) { stop() }, nil},
-		"Finish":       {func(r *Router, _ *starting, _ flow.Wiring, _ func()) { r.Finish() }, nil},
-		"a refusal":    {func(_ *Router, s *starting, _ flow.Wiring, _ func()) { s.end <- refused }, refused},
-		"what breaks":  {func(_ *Router, _ *starting, w flow.Wiring, _ func()) { w.OnBroken(refused) }, refused},
-		"break, twice": {func(_ *Router, _ *starting, w flow.Wiring, _ func()) { w.OnBroken(refused); w.OnBroken(refused) }, refused},
+		"its context":  {func(_ *Router, _ *blockingStart, _ flow.Wiring, stop func()) { stop() }, nil},
+		"Finish":       {func(r *Router, _ *blockingStart, _ flow.Wiring, _ func()) { r.Finish() }, nil},
+		"a refusal":    {func(_ *Router, s *blockingStart, _ flow.Wiring, _ func()) { s.end <- refused }, refused},
+		"what breaks":  {func(_ *Router, _ *blockingStart, w flow.Wiring, _ func()) { w.OnBroken(refused) }, refused},
+		"break, twice": {func(_ *Router, _ *blockingStart, w flow.Wiring, _ func()) { w.OnBroken(refused); w.OnBroken(refused) }, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStarting(nil)
+			s := newBlockingStart(nil)
 			r, err := New(Config{Transport: s})
 			if err != nil {
 				t.Fatal(err)
@@ -148,13 +148,13 @@ func TestStartsThatEnd(t *testing.T) {
 	}
 }
 
-// waiting counts what is published durably.
-type waiting struct {
+// countingTransport counts what is published durably.
+type countingTransport struct {
 	flow.Transport
 	commands, waits atomic.Int64
 }
 
-func (w *waiting) Publish(ctx context.Context, ms ...flow.Message) error {
+func (w *countingTransport) Publish(ctx context.Context, ms ...flow.Message) error {
 	if len(ms) > 0 && ms[0].Type == flow.TypeApply {
 		w.commands.Add(int64(len(ms)))
 		w.waits.Add(1)
@@ -166,14 +166,14 @@ func (w *waiting) Publish(ctx context.Context, ms ...flow.Message) error {
 // wait for the disk one batch after the other.
 func TestStartWaitsOnceForTheDisk(t *testing.T) {
 	for _, pages := range []int{1, batchSize, 2*batchSize + 1} {
-		w := &waiting{Transport: sharedTransport(t)}
-		cfg := Config{Transport: w, Fetchers: []pipeline.Fetcher{&calm{}}, Sinks: map[string]pipeline.Sink{"box": newMailbox()}}
+		w := &countingTransport{Transport: sharedTransport(t)}
+		cfg := Config{Transport: w, Fetchers: []pipeline.Fetcher{&countingFetcher{}}, Sinks: map[string]pipeline.Sink{"box": newMailbox()}}
 		for i := range pages {
 			cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{
 				URL: fmt.Sprint("https://example.com/", i), Keywords: []string{"Argus"}, Sinks: []string{"box"}, Interval: pipeline.Every(24 * time.Hour),
 			})
 		}
-		r, stop := lives(t, cfg)
+		r, stop := startRouter(t, cfg)
 		if got := w.waits.Load(); got != 1 || w.commands.Load() == 0 {
 			t.Errorf("%d pages: the start waited %d times for the disk, with %d commands", pages, got, w.commands.Load())
 		}
@@ -188,14 +188,14 @@ func TestStartWaitsOnceForTheDisk(t *testing.T) {
 	}
 }
 
-// slow is a Transport whose pass over the pages goes on once one of them was checked.
-type slow struct {
+// slowScanTransport is a Transport whose pass over the pages goes on once one of them was checked.
+type slowScanTransport struct {
 	flow.Transport
 	checked <-chan struct{}
 	waited  atomic.Bool
 }
 
-func (s *slow) States(group, after string) iter.Seq2[string, flow.State] {
+func (s *slowScanTransport) States(group, after string) iter.Seq2[string, flow.State] {
 	return func(yield func(string, flow.State) bool) {
 		for key, st := range s.Transport.States(group, after) {
 			if !yield(key, st) {
@@ -208,35 +208,35 @@ func (s *slow) States(group, after string) iter.Seq2[string, flow.State] {
 	}
 }
 
-// noted serves pages and says that one was fetched.
-type noted struct {
-	calm
+// signallingFetcher serves pages and says that one was fetched.
+type signallingFetcher struct {
+	countingFetcher
 	fetched chan struct{}
 }
 
-func (n *noted) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+func (n *signallingFetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	select {
 	case n.fetched <- struct{}{}:
 	default:
 	}
-	return n.calm.Fetch(ctx, r)
+	return n.countingFetcher.Fetch(ctx, r)
 }
 
 // TestChecksGoOnDuringTheStart: pages that are due are checked while the start still reads pages.
 func TestChecksGoOnDuringTheStart(t *testing.T) {
 	const page = "https://example.com/"
 	dir := t.TempDir()
-	run := func(cfg Config, later time.Duration) (*slow, func()) {
+	run := func(cfg Config, later time.Duration) (*slowScanTransport, func()) {
 		now := func() time.Time { return time.Now().Add(later) }
 		opened, err := local.Open(local.Config{Dir: dir, Topics: topology(nil), Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
-		fetcher := &noted{fetched: make(chan struct{}, 1)}
-		s := &slow{Transport: opened, checked: fetcher.fetched}
+		fetcher := &signallingFetcher{fetched: make(chan struct{}, 1)}
+		s := &slowScanTransport{Transport: opened, checked: fetcher.fetched}
 		cfg.Transport, cfg.Now, cfg.Fetchers, cfg.Sinks = s, now, []pipeline.Fetcher{fetcher}, map[string]pipeline.Sink{"box": newMailbox()}
 		cfg.Fetch.MinInterval = time.Millisecond
-		_, stop := lives(t, cfg)
+		_, stop := startRouter(t, cfg)
 		return s, stop
 	}
 	first, stop := run(Config{Origin: "others", Subscriptions: []pipeline.Subscription{
@@ -283,7 +283,7 @@ func BenchmarkStart(b *testing.B) {
 func benchmarkStart(b *testing.B, origin string) {
 	cfg := Config{
 		Dir: b.TempDir(), Fetchers: []pipeline.Fetcher{library{}}, Fetch: FetchConfig{Rate: 1e9, Concurrency: 64}, Origin: origin,
-		Sinks: map[string]pipeline.Sink{"none": Listener{}}, Checks: 1, Every: &instantly,
+		Sinks: map[string]pipeline.Sink{"none": Listener{}}, Checks: 1, Every: &zeroInterval,
 	}
 	for p := range *startPages {
 		for c := range *startClients {

@@ -22,13 +22,13 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// held is a Transport that is closed, but Close of which returns only when it is released.
-type held struct {
+// blockingSink is a Transport that is closed, but Close of which returns only when it is released.
+type blockingSink struct {
 	*local.Transport
 	closed, release chan struct{}
 }
 
-func (h held) Close() error {
+func (h blockingSink) Close() error {
 	err := h.Transport.Close()
 	close(h.closed)
 	<-h.release
@@ -41,8 +41,8 @@ func TestReadsWhileTheTransportCloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := held{transport, make(chan struct{}), make(chan struct{})}
-	r, stop := lives(t, Config{Transport: h})
+	h := blockingSink{transport, make(chan struct{}), make(chan struct{})}
+	r, stop := startRouter(t, Config{Transport: h})
 	r.Finish()
 	<-h.closed
 	ctx, page := t.Context(), "https://example.com/"
@@ -62,24 +62,24 @@ func TestReadsWhileTheTransportCloses(t *testing.T) {
 	stop()
 }
 
-// closing is a sink that counts how often it is closed.
-type closing struct {
+// closeCountingSink is a sink that counts how often it is closed.
+type closeCountingSink struct {
 	pipeline.SinkFunc
 	closed *atomic.Int32
 }
 
-func (c closing) Close() error { c.closed.Add(1); return nil }
+func (c closeCountingSink) Close() error { c.closed.Add(1); return nil }
 
 // TestSinksAreClosedHoweverRunEnds: also where delivery never begins.
 func TestSinksAreClosedHoweverRunEnds(t *testing.T) {
 	dir := t.TempDir()
-	_, stop := lives(t, Config{Dir: dir})
+	_, stop := startRouter(t, Config{Dir: dir})
 	defer stop()
 	for name, cfg := range map[string]Config{
 		"in order": {}, "in use": {Dir: dir}, "commands": {Mode: ModeCommands}, "deliver": {Mode: ModeDeliver},
 	} {
 		var n atomic.Int32
-		sink := closing{func(context.Context, pipeline.Notification) error { return nil }, &n}
+		sink := closeCountingSink{func(context.Context, pipeline.Notification) error { return nil }, &n}
 		cfg.Sinks = map[string]pipeline.Sink{"box": registry.LimitRate(sink, 1, 1)}
 		r, err := New(cfg)
 		if err != nil {
@@ -137,9 +137,9 @@ func TestAStuckStoreEnds(t *testing.T) {
 	})
 }
 
-// ends runs cfg, while during is at work beside it, and fails if that takes longer than
+// runAndStop runs cfg, while during is at work beside it, and fails if that takes longer than
 // limit.
-func ends(t *testing.T, cfg Config, limit time.Duration, during func(context.Context, *Router)) error {
+func runAndStop(t *testing.T, cfg Config, limit time.Duration, during func(context.Context, *Router)) error {
 	t.Helper()
 	r, err := New(cfg)
 	if err != nil {
@@ -164,10 +164,10 @@ func ends(t *testing.T, cfg Config, limit time.Duration, during func(context.Con
 func TestChecksOfNothingEnd(t *testing.T) {
 	s := newSite(t, "")
 	s.answer(http.StatusNotFound)
-	cfg := watching(s, newMailbox(), t.TempDir(), "argus")
+	cfg := watchConfig(s, newMailbox(), t.TempDir(), "argus")
 	cfg.Expire.After = 1
-	runs(t, cfg)
-	if err := ends(t, cfg, 5*time.Second, nil); err != nil {
+	runToEnd(t, cfg)
+	if err := runAndStop(t, cfg, 5*time.Second, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -176,14 +176,14 @@ func TestChecksOfNothingEnd(t *testing.T) {
 // for the host's turn do not hold the end up.
 func TestChecksEndThoughRequestsWait(t *testing.T) {
 	s := newSite(t, "<p>Zeus.</p>")
-	cfg := watching(s, newMailbox(), "", "argus")
+	cfg := watchConfig(s, newMailbox(), "", "argus")
 	cfg.Fetch.Rate, cfg.Fetch.Concurrency = 0.01, 1
 	for i := range 3 {
 		sub := cfg.Subscriptions[0]
 		sub.URL = fmt.Sprint(s.URL, "/", i)
 		cfg.Subscriptions = append(cfg.Subscriptions, sub)
 	}
-	if err := ends(t, cfg, 5*time.Second, func(ctx context.Context, r *Router) {
+	if err := runAndStop(t, cfg, 5*time.Second, func(ctx context.Context, r *Router) {
 		for _, sub := range cfg.Subscriptions {
 			if err := r.Cancel(ctx, sub.URL, "default"); err != nil {
 				t.Error(err)
@@ -200,13 +200,13 @@ func TestDrainOfAFailingReceiverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
 		page := &pagesFetcher{bodies: []string{"<p>Zeus.</p>", "<p>Argus.</p>"}}
-		err := ends(t, Config{
+		err := runAndStop(t, Config{
 			Sinks: map[string]pipeline.Sink{"box": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error {
 				attempts++
 				return errors.New("not now")
 			})},
 			Subscriptions: []pipeline.Subscription{{URL: "https://example.com/", Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
-			Fetchers:      []pipeline.Fetcher{page}, Checks: 2, Every: &instantly,
+			Fetchers:      []pipeline.Fetcher{page}, Checks: 2, Every: &zeroInterval,
 			Delivery: DeliveryConfig{Retry: []time.Duration{5 * time.Second}},
 		}, 5*time.Minute, nil)
 		if err == nil || attempts < 5 {
@@ -286,7 +286,7 @@ func (f *pagesFetcher) Fetch(context.Context, pipeline.FetchRequest) (pipeline.R
 func TestAStopCancelsHandlers(t *testing.T) {
 	t.Parallel() // it waits for half of closeTimeout
 	s := newSite(t, "<p>Zeus.</p>")
-	cfg := watching(s, newMailbox(), t.TempDir(), "argus")
+	cfg := watchConfig(s, newMailbox(), t.TempDir(), "argus")
 	busy := make(chan struct{}, 1)
 	cfg.Checks, cfg.Drain = 0, time.Millisecond
 	cfg.WatermillMiddleware = []message.HandlerMiddleware{func(message.HandlerFunc) message.HandlerFunc {

@@ -85,12 +85,12 @@ func (r *Router) startTransport(ctx context.Context) error {
 		if ctx.Err() != nil {
 			err = errNotStarted
 		}
-	case err = <-r.broken:
-		err = errors.Join(err, r.endStart(cancel, started))
+	case err = <-r.stopErr:
+		err = errors.Join(err, r.cancelStart(cancel, started))
 	case <-r.finish:
-		err = cmp.Or(r.endStart(cancel, started), errNotStarted)
+		err = cmp.Or(r.cancelStart(cancel, started), errNotStarted)
 	case <-ctx.Done():
-		err = cmp.Or(r.endStart(cancel, started), errNotStarted)
+		err = cmp.Or(r.cancelStart(cancel, started), errNotStarted)
 	}
 	closing := r.closeTransport()
 	if closing != nil && errors.Is(err, errNotStarted) {
@@ -99,8 +99,8 @@ func (r *Router) startTransport(ctx context.Context) error {
 	return errors.Join(err, closing)
 }
 
-// endStart cancels a start, waits for its end and returns errNotStarted.
-func (r *Router) endStart(cancel func(), started <-chan error) error {
+// cancelStart cancels a start, waits for its end and returns errNotStarted.
+func (r *Router) cancelStart(cancel func(), started <-chan error) error {
 	cancel()
 	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
@@ -116,8 +116,8 @@ func (r *Router) endStart(cancel func(), started <-chan error) error {
 // wiring returns what the transport needs from the Router.
 func (r *Router) wiring() flow.Wiring {
 	return flow.Wiring{
-		Topics: topology(r.branches), Bare: r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
-		Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stop, OnFatal: func(err error) {
+		Topics: topology(r.extraConsumers), Bare: r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
+		Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stopWith, OnFatal: func(err error) {
 			if r.cfg.OnFatal != nil {
 				r.cfg.OnFatal(err)
 			}
@@ -130,7 +130,7 @@ func (r *Router) wiring() flow.Wiring {
 // the next start.
 func (r *Router) closeTransport() error {
 	limit := closeTimeout
-	if r.stuck {
+	if r.stopTimedOut {
 		limit = time.Second
 	}
 	closed := make(chan error, 1)
@@ -154,7 +154,7 @@ func (r *Router) closeTransport() error {
 func Topology() map[string]local.Topic { return topology(nil) }
 
 // topology is Topology with the groups of branches added.
-func topology(branches []branch) map[string]local.Topic {
+func topology(branches []consumer) map[string]local.Topic {
 	t := map[string]local.Topic{
 		// These two topics and the dead letters form cycles: index sends requests to fetch and
 		// reads the results. A handler that waited for room in them could wait for itself.
@@ -168,7 +168,7 @@ func topology(branches []branch) map[string]local.Topic {
 		flow.TopicDecisions: {Feedback: true, Ephemeral: true},
 	}
 	t[flow.TopicIngest] = local.Topic{Entry: true} // a source waits while the pages it pushed are being handled
-	for _, b := range append((&stages{}).branches(), branches...) {
+	for _, b := range append((&stages{}).consumers(), branches...) {
 		topic := t[b.topic]
 		topic.Groups = append(topic.Groups, b.group)
 		t[b.topic] = topic
@@ -176,9 +176,9 @@ func topology(branches []branch) map[string]local.Topic {
 	return t
 }
 
-// open opens the embedded transport or starts Config.Transport. It returns errNotStarted where
+// openTransport opens the embedded transport or starts Config.Transport. It returns errNotStarted where
 // ctx is done before that.
-func (r *Router) open(ctx context.Context) error {
+func (r *Router) openTransport(ctx context.Context) error {
 	if err := r.checkGroups(); err != nil {
 		if r.transport != nil { // Run closes it, however it ends
 			err = errors.Join(err, r.closeTransport())
@@ -189,8 +189,8 @@ func (r *Router) open(ctx context.Context) error {
 		return r.startTransport(ctx)
 	}
 	c := local.Config{
-		Dir: r.cfg.Dir, Memory: storeMemory(r.cfg.Memory), MinFree: r.cfg.MinFree, Topics: topology(r.branches), Grace: closeTimeout / 2,
-		Now: r.cfg.Now, Asleep: r.cfg.Mode.asleep(), KeepUndeclared: r.cfg.Mode != ModeAll, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stop,
+		Dir: r.cfg.Dir, Memory: storeMemory(r.cfg.Memory), MinFree: r.cfg.MinFree, Topics: topology(r.extraConsumers), Grace: closeTimeout / 2,
+		Now: r.cfg.Now, Asleep: r.cfg.Mode.groupsWithoutWakes(), KeepUndeclared: r.cfg.Mode != ModeAll, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stopWith,
 	}
 	if r.cfg.Store != nil {
 		c.Dir, c.Store, c.Namespace = "", r.cfg.Store.db, r.cfg.Name
@@ -206,8 +206,8 @@ func (r *Router) open(ctx context.Context) error {
 // Backup writes a consistent copy of the Router's store to w, for UnpackBackup. The Router
 // keeps running.
 func (r *Router) Backup(ctx context.Context, w io.Writer) error {
-	if err := r.readable(ctx); err != nil {
+	if err := r.waitReadable(ctx); err != nil {
 		return err
 	}
-	return r.unlessClosing(r.transport.BackupTo(w))
+	return r.stoppedIfClosing(r.transport.BackupTo(w))
 }

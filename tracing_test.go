@@ -16,13 +16,13 @@ func TestTrace(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	page, box := "https://example.com/", newMailbox()
-	_, stop := lives(t, Config{
-		Sinks: map[string]pipeline.Sink{"box": box}, Every: &instantly, TracerProvider: provider,
+	_, stop := startRouter(t, Config{
+		Sinks: map[string]pipeline.Sink{"box": box}, Every: &zeroInterval, TracerProvider: provider,
 		Fetchers:      []pipeline.Fetcher{&pagesFetcher{bodies: []string{"<p>Zeus</p>", "<p>Zeus and Argus</p>"}}},
 		Fetch:         FetchConfig{Rate: 1000},
 		Subscriptions: []pipeline.Subscription{{URL: page, Keywords: []string{"Argus"}, Sinks: []string{"box"}}},
 	})
-	<-box.came
+	<-box.arrived
 	stop()
 	by := make(map[trace.SpanID]tracetest.SpanStub)
 	var delivery tracetest.SpanStub

@@ -48,7 +48,7 @@ func (c Config) validateSubscriptions() error {
 	seen := map[pair]int{}
 	for i, s := range c.Subscriptions {
 		s = s.WithDefaults()
-		if err := c.validate(s); err != nil {
+		if err := c.validateSubscription(s); err != nil {
 			errs = append(errs, fmt.Errorf("subscription %d (%s): %w", i+1, pageurl.Redacted(s.URL), err))
 			continue
 		}
@@ -92,30 +92,30 @@ func (c Config) schemes() []string {
 	return slices.Compact(all)
 }
 
-// builtInFiles reports whether the built-in fetcher of files is used: some may be read, and no other
+// usesBuiltInFiles reports whether the built-in fetcher of files is used: some may be read, and no other
 // fetcher does it.
-func (c Config) builtInFiles() bool {
-	return len(c.Fetch.Files) > 0 && !c.fetches(filesource.Scheme)
+func (c Config) usesBuiltInFiles() bool {
+	return len(c.Fetch.Files) > 0 && !c.hasFetcherFor(filesource.Scheme)
 }
 
-// fetches reports whether one of c.Fetchers fetches pages of scheme.
-func (c Config) fetches(scheme string) bool {
+// hasFetcherFor reports whether one of c.Fetchers fetches pages of scheme.
+func (c Config) hasFetcherFor(scheme string) bool {
 	return slices.ContainsFunc(c.Fetchers, func(f pipeline.Fetcher) bool { return f != nil && slices.Contains(f.Schemes(), scheme) })
 }
 
-// checkFile returns why the page of the URL raw, if it is a file's, cannot be read.
-func (c Config) checkFile(raw string) error {
+// checkFileURL returns why the page of the URL raw, if it is a file's, cannot be read.
+func (c Config) checkFileURL(raw string) error {
 	page, err := pageurl.Canonical(raw)
-	if err != nil || !strings.HasPrefix(page, filesource.Scheme+":") || c.fetches(filesource.Scheme) {
+	if err != nil || !strings.HasPrefix(page, filesource.Scheme+":") || c.hasFetcherFor(filesource.Scheme) {
 		return nil
 	}
 	return filesource.Check(page, c.Fetch.Files)
 }
 
-// validate checks one subscription, with its defaults, against the fetchers and sinks of c.
-func (c Config) validate(s pipeline.Subscription) error {
+// validateSubscription checks one subscription, with its defaults, against the fetchers and sinks of c.
+func (c Config) validateSubscription(s pipeline.Subscription) error {
 	errs := []error{CheckSubscription(s, c.schemes()...)}
-	if err := c.checkFile(s.URL); err != nil && s.Interval != pipeline.Never {
+	if err := c.checkFileURL(s.URL); err != nil && s.Interval != pipeline.Never {
 		errs = append(errs, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 	}
 	for _, name := range s.Sinks {
@@ -186,7 +186,7 @@ func (c Config) validatePages() error {
 		}
 		err := pageurl.Check(d.URL, schemes...)
 		if err == nil && d.Interval != pipeline.Never {
-			err = c.checkFile(d.URL)
+			err = c.checkFileURL(d.URL)
 		}
 		page, _ := pageurl.Canonical(d.URL)
 		switch j, dup := seen[page]; {
@@ -231,7 +231,7 @@ func (c Config) validatePlugins() error {
 			}
 		}
 	}
-	errs = append(errs, c.validatePassing())
+	errs = append(errs, c.validateForwarding())
 	for _, name := range c.Health {
 		if !c.hasSink(name) {
 			errs = append(errs, fmt.Errorf("health: no sink is named %q", name))
@@ -259,8 +259,8 @@ func (c Config) validatePlugins() error {
 	return errors.Join(errs...)
 }
 
-// validatePassing checks how sinks get their notifications and pass them on to others.
-func (c Config) validatePassing() error {
+// validateForwarding checks how sinks get their notifications and pass them on to others.
+func (c Config) validateForwarding() error {
 	var errs []error
 	next := make(map[string][]string) // the sinks that a sink passes notifications on to
 	for _, name := range slices.Sorted(maps.Keys(c.Delivery.Receivers)) {
@@ -289,15 +289,15 @@ func (c Config) validatePassing() error {
 				errs = append(errs, fmt.Errorf("sink %q: no sink is named %q", name, to))
 			}
 		}
-		if loop := loopFrom(name, next); loop != nil {
+		if loop := findLoop(name, next); loop != nil {
 			errs = append(errs, &pipeline.FieldError{Field: "sinks." + name, Reason: "it would pass notifications on to itself: " + strings.Join(loop, " to ")})
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// loopFrom returns the way from name back to itself, or nil if there is none.
-func loopFrom(name string, next map[string][]string) []string {
+// findLoop returns the way from name back to itself, or nil if there is none.
+func findLoop(name string, next map[string][]string) []string {
 	seen := make(map[string]bool)
 	var walk func(at string) []string
 	walk = func(at string) []string {

@@ -18,13 +18,13 @@ import (
 // from a stopped data directory.
 func TestVersions(t *testing.T) {
 	s, box := newSite(t, ""), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "lantern")
+	cfg := watchConfig(s, box, t.TempDir(), "lantern")
 	url := s.URL + "/a"
 	for n := range 11 {
 		s.set(fmt.Sprintf("<title>Shop</title><p>Hera’s café</p><ul><li>A lantern costs %d drachmae</li></ul>%s", n, strings.Repeat("<p>A lantern</p>", n%2)))
-		runs(t, cfg)
+		runToEnd(t, cfg)
 	}
-	looks(t, cfg, func(r *Router) {
+	withIdleRouter(t, cfg, func(r *Router) {
 		h, err := r.Versions(t.Context(), url, inspect.DocumentFilter{})
 		if err != nil || len(h.Versions) != 10 || h.Versions[0].N != 11 || h.Versions[9].N != 2 {
 			t.Fatalf("got %+v, %v", h, err)
@@ -81,17 +81,17 @@ func TestVersions(t *testing.T) {
 // names: the text that was added in that version, the one that was removed in the version before.
 func TestOffsetsOfNotifications(t *testing.T) {
 	s, box := newSite(t, "<p>Hera’s café</p><table><tr><td>lantern</td><td>10 drachmae</td></tr></table><p>no more lanterns left</p><ul><li>κάποιος λύχνος</ul>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "lantern", "drachmae", "café", "λύχνος")
+	cfg := watchConfig(s, box, t.TempDir(), "lantern", "drachmae", "café", "λύχνος")
 	cfg.Subscriptions[0].Stem, cfg.Subscriptions[0].Moved = true, true
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	s.set("<p>Εδώ ένας λύχνος</p><table><tr><td>new lantern</td><td>12 drachmae</td></tr></table><ul><li>one café<li>a lantern</ul><p>Hera’s café</p>")
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	sent := box.take()
 	if len(sent) != 1 {
 		t.Fatalf("got %d notifications", len(sent))
 	}
 	events := make(map[pipeline.Event]int)
-	looks(t, cfg, func(r *Router) {
+	withIdleRouter(t, cfg, func(r *Router) {
 		for _, d := range sent[0].Diffs {
 			events[d.Event]++
 			n := sent[0].Version
@@ -112,12 +112,12 @@ func TestOffsetsOfNotifications(t *testing.T) {
 // TestDocumentFilter chooses among the documents of a page.
 func TestDocumentFilter(t *testing.T) {
 	s, box := newSite(t, "<main>lantern</main><p>Zeus</p>"), newMailbox()
-	cfg := watching(s, box, t.TempDir(), "lantern")
+	cfg := watchConfig(s, box, t.TempDir(), "lantern")
 	main := cfg.Subscriptions[0]
 	main.Client, main.Select = "shop", []pipeline.Selector{{CSS: "main"}}
 	cfg.Subscriptions = append(cfg.Subscriptions, main)
-	runs(t, cfg)
-	looks(t, cfg, func(r *Router) {
+	runToEnd(t, cfg)
+	withIdleRouter(t, cfg, func(r *Router) {
 		text := func(f inspect.DocumentFilter) (string, error) {
 			found, err := r.Text(t.Context(), main.URL, 0, f)
 			return found.Text, err
@@ -200,7 +200,7 @@ func TestChangesAreThoseThatWerePublished(t *testing.T) {
 		"feed": {pipeline.View{Items: true}, []string{feed(item("1", "a lantern") + item("2", "a lamp")), feed(item("3", "a new lantern") + item("2", "a lamp"))}, "a new lantern"},
 	} {
 		s, box := newSite(t, ""), newMailbox()
-		cfg := watching(s, box, t.TempDir(), "lantern", "lit")
+		cfg := watchConfig(s, box, t.TempDir(), "lantern", "lit")
 		cfg.Subscriptions[0].View = c.view
 		var published []flow.Change
 		for _, body := range c.bodies {
@@ -218,7 +218,7 @@ func TestChangesAreThoseThatWerePublished(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		looks(t, cfg, func(r *Router) {
+		withIdleRouter(t, cfg, func(r *Router) {
 			h, err := r.Changes(t.Context(), cfg.Subscriptions[0].URL, inspect.DocumentFilter{})
 			if err != nil || len(h.Changes) != len(published) || len(published) == 0 {
 				t.Fatalf("%s: got %+v, %v, published were %+v", name, h, err, published)
@@ -246,25 +246,25 @@ func TestChangesAreThoseThatWerePublished(t *testing.T) {
 // TestComparisonsTakeTurns: callers who ask for very many comparisons wait for each other, and not the
 // stages for them.
 func TestComparisonsTakeTurns(t *testing.T) {
-	r, stop := lives(t, Config{})
+	r, stop := startRouter(t, Config{})
 	defer stop()
-	for range cap(r.comparing) {
-		r.comparing <- struct{}{}
+	for range cap(r.compareSlots) {
+		r.compareSlots <- struct{}{}
 	}
 	late := errors.New("late")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(late)
-	_, diff := r.Diff(ctx, nowhere, inspect.DiffFilter{})
-	_, changes := r.Changes(ctx, nowhere, inspect.DocumentFilter{})
-	_, occurrences := r.Occurrences(ctx, nowhere, "a", inspect.OccurrenceFilter{})
+	_, diff := r.Diff(ctx, pushedURL, inspect.DiffFilter{})
+	_, changes := r.Changes(ctx, pushedURL, inspect.DocumentFilter{})
+	_, occurrences := r.Occurrences(ctx, pushedURL, "a", inspect.OccurrenceFilter{})
 	for name, err := range map[string]error{"Diff": diff, "Changes": changes, "Occurrences": occurrences} {
 		if !errors.Is(err, late) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	<-r.comparing
+	<-r.compareSlots
 	var refused *flow.Refusal
-	if _, err := r.Diff(t.Context(), nowhere, inspect.DiffFilter{}); !errors.As(err, &refused) {
+	if _, err := r.Diff(t.Context(), pushedURL, inspect.DiffFilter{}); !errors.As(err, &refused) {
 		t.Errorf("in its turn: got %v", err)
 	}
 }

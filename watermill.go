@@ -19,13 +19,13 @@ import (
 // handlers are the Watermill handlers of one Run.
 type handlers struct {
 	router *message.Router
-	// own says that Run runs and closes the router. Otherwise the embedding program does.
-	own      bool
-	handlers []handler
+	// ownsRouter says that Run runs and closes the router. Otherwise the embedding program does.
+	ownsRouter bool
+	handlers   []handler
 	// running is closed when the handlers have started, ended when they have stopped.
-	running <-chan struct{}
-	ended   chan struct{}
-	joined  func() // closes running
+	running     <-chan struct{}
+	ended       chan struct{}
+	markRunning func() // closes running
 }
 
 // handler holds the arguments for adding one handler to a router.
@@ -35,11 +35,11 @@ type handler struct {
 	handle      message.NoPublishHandlerFunc
 }
 
-// watermill returns the handlers of the stages and branches, with the router that will run
+// watermillHandlers returns the handlers of the stages and branches, with the router that will run
 // them.
-func (r *Router) watermill(s *stages) (*handlers, error) {
+func (r *Router) watermillHandlers(s *stages) (*handlers, error) {
 	running := make(chan struct{})
-	w := &handlers{router: r.cfg.Watermill, running: running, joined: func() { close(running) }, ended: make(chan struct{})}
+	w := &handlers{router: r.cfg.Watermill, running: running, markRunning: func() { close(running) }, ended: make(chan struct{})}
 	if w.router == nil {
 		// Watermill's adapter builds a field map for every line, even where the level is not
 		// logged.
@@ -51,24 +51,24 @@ func (r *Router) watermill(s *stages) (*handlers, error) {
 		if w.router, err = message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout / 2}, logger); err != nil {
 			return nil, err
 		}
-		w.own, w.running = true, w.router.Running()
+		w.ownsRouter, w.running = true, w.router.Running()
 	}
-	branches := append(s.branches(), r.branches...)
+	branches := append(s.consumers(), r.extraConsumers...)
 	if r.cfg.Mode == ModeCommands {
 		// The other stages need a configuration, which this Router may not have.
-		branches = slices.DeleteFunc(branches, func(b branch) bool { return b.group != flow.GroupIndex })
+		branches = slices.DeleteFunc(branches, func(b consumer) bool { return b.group != flow.GroupIndex })
 	}
 	for _, b := range branches {
 		w.handlers = append(w.handlers, handler{
 			name: r.handlerName(b), topic: b.topic, subscriber: r.transport.Subscriber(b.group),
-			handle: r.wrapped(r.handler(b.group, b.processor)),
+			handle: r.withWatermillMiddleware(r.newHandler(b.group, b.processor)),
 		})
 	}
 	return w, nil
 }
 
 // handlerName returns the name of b's handler in Watermill, which for example metrics show.
-func (r *Router) handlerName(b branch) string {
+func (r *Router) handlerName(b consumer) string {
 	if r.cfg.Name != "" {
 		return fmt.Sprintf("vokter.%s.%s.%s", r.cfg.Name, b.group, b.topic)
 	}
@@ -78,8 +78,8 @@ func (r *Router) handlerName(b branch) string {
 // run runs the handlers until ctx is done or the router is closed.
 func (w *handlers) run(ctx context.Context) error {
 	defer close(w.ended)
-	if w.own {
-		if _, err := w.add(); err != nil {
+	if w.ownsRouter {
+		if _, err := w.addToRouter(); err != nil {
 			return err
 		}
 		return w.router.Run(ctx)
@@ -89,11 +89,11 @@ func (w *handlers) run(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
-	started, err := w.join(ctx)
+	started, err := w.startInSharedRouter(ctx)
 	if err != nil {
 		return err
 	}
-	w.joined()
+	w.markRunning()
 	for _, h := range started {
 		<-h.Stopped()
 	}
@@ -103,27 +103,27 @@ func (w *handlers) run(ctx context.Context) error {
 	return nil
 }
 
-// joining is held while a Router adds its handlers to a router of the program and starts them.
+// joinMu is held while a Router adds its handlers to a router of the program and starts them.
 // RunHandlers starts all handlers added so far with the context of its caller, so two Routers
 // must not do this at the same time.
-var joining sync.Mutex
+var joinMu sync.Mutex
 
-// join adds the handlers to the running router of the program and runs them.
-func (w *handlers) join(ctx context.Context) ([]*message.Handler, error) {
-	joining.Lock()
-	defer joining.Unlock()
+// startInSharedRouter adds the handlers to the running router of the program and runs them.
+func (w *handlers) startInSharedRouter(ctx context.Context) ([]*message.Handler, error) {
+	joinMu.Lock()
+	defer joinMu.Unlock()
 	if w.router.IsClosed() {
 		return nil, errors.New("the message.Router of Config.Watermill is closed already")
 	}
-	started, err := w.add()
+	started, err := w.addToRouter()
 	if err != nil {
 		return nil, err
 	}
 	return started, w.router.RunHandlers(ctx)
 }
 
-// add adds the handlers to the router.
-func (w *handlers) add() (added []*message.Handler, err error) {
+// addToRouter adds the handlers to the router.
+func (w *handlers) addToRouter() (added []*message.Handler, err error) {
 	defer func() { // Watermill panics
 		switch p := recover().(type) {
 		case nil:
@@ -139,8 +139,8 @@ func (w *handlers) add() (added []*message.Handler, err error) {
 	return added, nil
 }
 
-// wrapped returns h with Config.WatermillMiddleware around it.
-func (r *Router) wrapped(h message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
+// withWatermillMiddleware returns h with Config.WatermillMiddleware around it.
+func (r *Router) withWatermillMiddleware(h message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
 	if len(r.cfg.WatermillMiddleware) == 0 {
 		return h
 	}

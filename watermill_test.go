@@ -17,17 +17,19 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// witness is a Watermill middleware that notes what it sees.
-type witness struct {
+// recordingMiddleware is a Watermill middleware that notes what it sees.
+type recordingMiddleware struct {
 	mu    sync.Mutex
 	names map[string]int
 	types map[string]int
 	bad   []string
 }
 
-func newWitness() *witness { return &witness{names: make(map[string]int), types: make(map[string]int)} }
+func newRecordingMiddleware() *recordingMiddleware {
+	return &recordingMiddleware{names: make(map[string]int), types: make(map[string]int)}
+}
 
-func (w *witness) middleware(next message.HandlerFunc) message.HandlerFunc {
+func (w *recordingMiddleware) middleware(next message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		w.mu.Lock()
 		typ := msg.Metadata.Get("ce_type")
@@ -44,8 +46,8 @@ func (w *witness) middleware(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// saw fails the test unless w saw the way of a change from the index to its delivery.
-func (w *witness) saw(t *testing.T, names ...string) {
+// checkSeen fails the test unless w saw the way of a change from the index to its delivery.
+func (w *recordingMiddleware) checkSeen(t *testing.T, names ...string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,8 +71,8 @@ var everyStage = []string{
 	"vokter.match.changes", "vokter.delivery.notifications",
 }
 
-// changes makes a run of cfg that finds a change of s.
-func changes(s *site, cfg Config) Config {
+// changingConfig makes a run of cfg that finds a change of s.
+func changingConfig(s *site, cfg Config) Config {
 	cfg.Checks = 2
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -84,8 +86,8 @@ func changes(s *site, cfg Config) Config {
 }
 
 func TestWatermillMiddleware(t *testing.T) {
-	s, box, w := newSite(t, "<p>Zeus is in stock</p>"), newMailbox(), newWitness()
-	cfg := changes(s, watching(s, box, "", "out of stock"))
+	s, box, w := newSite(t, "<p>Zeus is in stock</p>"), newMailbox(), newRecordingMiddleware()
+	cfg := changingConfig(s, watchConfig(s, box, "", "out of stock"))
 	var order []string
 	var mu sync.Mutex
 	note := func(name string) message.HandlerMiddleware {
@@ -112,24 +114,24 @@ func TestWatermillMiddleware(t *testing.T) {
 		}
 	}
 	cfg.WatermillMiddleware = []message.HandlerMiddleware{note("outer"), note("inner"), w.middleware, once}
-	runs(t, cfg)
+	runToEnd(t, cfg)
 	if got := box.take(); len(got) != 1 {
 		t.Errorf("got %d notifications, want 1", len(got))
 	}
-	w.saw(t, everyStage...)
+	w.checkSeen(t, everyStage...)
 	if i := slices.Index(order, "inner"); i < 1 || order[i-1] != "outer" && slices.Index(order, "outer") > i || !failed {
 		t.Errorf("the middleware was called in the order %v, failed %t", order[:min(len(order), 10)], failed)
 	}
 }
 
-// program is a message.Router that a program has already, with a handler of its own.
-func program(t *testing.T) (mills *message.Router, w *witness, alive func(t *testing.T)) {
+// startSharedRouter is a message.Router that a program has already, with a handler of its own.
+func startSharedRouter(t *testing.T) (mills *message.Router, w *recordingMiddleware, alive func(t *testing.T)) {
 	t.Helper()
 	mills, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w = newWitness()
+	w = newRecordingMiddleware()
 	mills.AddMiddleware(w.middleware)
 	bus := gochannel.NewGoChannel(gochannel.Config{}, watermill.NopLogger{})
 	got := make(chan struct{}, 1)
@@ -147,20 +149,20 @@ func program(t *testing.T) (mills *message.Router, w *witness, alive func(t *tes
 }
 
 func TestRouterOfTheProgram(t *testing.T) {
-	mills, w, alive := program(t)
+	mills, w, alive := startSharedRouter(t)
 	ran := make(chan error, 1)
 	go func() { ran <- mills.Run(t.Context()) }()
 	for _, name := range []string{"", "", "second"} { // the same names again, once they are free
 		s, box := newSite(t, "<p>Zeus is in stock</p>"), newMailbox()
-		cfg := changes(s, watching(s, box, "", "out of stock"))
+		cfg := changingConfig(s, watchConfig(s, box, "", "out of stock"))
 		cfg.Watermill, cfg.Name = mills, name
-		runs(t, cfg)
+		runToEnd(t, cfg)
 		if got := box.take(); len(got) != 1 {
 			t.Errorf("got %d notifications, want 1", len(got))
 		}
 		alive(t)
 	}
-	w.saw(t, append([]string{"own", "vokter.second.match.changes"}, everyStage...)...)
+	w.checkSeen(t, append([]string{"own", "vokter.second.match.changes"}, everyStage...)...)
 	if err := mills.Close(); err != nil {
 		t.Error(err)
 	}
@@ -171,12 +173,12 @@ func TestRouterOfTheProgram(t *testing.T) {
 
 // A program ends its router and a Router with one context: what is under way is delivered.
 func TestOneContextForBothRouters(t *testing.T) {
-	mills, _, _ := program(t)
+	mills, _, _ := startSharedRouter(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := make(chan error, 1)
 	go func() { ran <- mills.Run(ctx) }()
 	s, box := newSite(t, "<p>Zeus is in stock</p>"), newMailbox()
-	cfg := changes(s, watching(s, box, "", "out of stock"))
+	cfg := changingConfig(s, watchConfig(s, box, "", "out of stock"))
 	cfg.Watermill, cfg.Checks = mills, 0
 	base := cfg.Middleware[flow.GroupIndex]
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: base, flow.GroupMatch: {func(next flow.Processor) flow.Processor {
@@ -203,9 +205,9 @@ func TestOneContextForBothRouters(t *testing.T) {
 }
 
 func TestRouterOfTheProgramEndsEarly(t *testing.T) {
-	mills, _, _ := program(t)
+	mills, _, _ := startSharedRouter(t)
 	s := newSite(t, "<p>Zeus is in stock</p>")
-	cfg := watching(s, newMailbox(), "", "out of stock")
+	cfg := watchConfig(s, newMailbox(), "", "out of stock")
 	cfg.Watermill, cfg.Checks, cfg.Every = mills, 0, nil
 	r, err := New(cfg)
 	if err != nil {
@@ -247,8 +249,8 @@ func TestRouterOfTheProgramEndsEarly(t *testing.T) {
 
 func TestHandleAndMiddleware(t *testing.T) {
 	s, m, dir := newSite(t, "<p>a</p>"), newMailbox(), t.TempDir()
-	cfg := watching(s, m, dir, "argus")
-	runs(t, cfg)
+	cfg := watchConfig(s, m, dir, "argus")
+	runToEnd(t, cfg)
 	s.set("<p>a</p><p>argus panics</p>")
 	var mu sync.Mutex
 	var changes []flow.Change
