@@ -28,7 +28,7 @@ type pageConfig struct {
 	subscriptions []pipeline.Subscription
 }
 
-// pageConfigs returns one wish for each page of cfg, in the order of cfg. With Config.Only there is
+// pageConfigs returns one pageConfig for each page of cfg, in the order of cfg. With Config.Only there is
 // one for each page and client, so that a run with some subscriptions leaves those of other
 // clients as they are.
 func pageConfigs(cfg *Config) []*pageConfig {
@@ -82,6 +82,7 @@ type commandBatch struct {
 // batchSize is how many commands are published together.
 const batchSize = 256
 
+// add adds a command for the page of url. It publishes those before it where the batch is full.
 func (b *commandBatch) add(ctx context.Context, url, typ string, body any) error {
 	m, err := newCommand(url, typ, body, b.now())
 	if err != nil {
@@ -107,7 +108,7 @@ func (b *commandBatch) flush(ctx context.Context) error {
 	return err
 }
 
-// applyConfig sends commands to the owned pages: the wishes of the current Config, and the end of
+// applyConfig sends commands to the owned pages: what the current Config wants of them, and the end of
 // subscriptions of its origin that it no longer has. With Config.Checks or Config.Every it also
 // asks for the first check.
 func (r *Router) applyConfig(ctx context.Context, s *stages) error {
@@ -116,7 +117,7 @@ func (r *Router) applyConfig(ctx context.Context, s *stages) error {
 	return r.applyConfigLocked(ctx, s, r.liveConfig.Load())
 }
 
-// applyConfigLocked is apply for cfg. The caller holds r.reloading.
+// applyConfigLocked is applyConfig for cfg. The caller holds r.reloadMu.
 func (r *Router) applyConfigLocked(ctx context.Context, s *stages, cfg *Config) error {
 	start := r.cfg.Now().UTC() // a page that is first checked after it needs no second check
 	wanted := make(map[string]bool)
@@ -253,8 +254,7 @@ func (r *Router) restoreOffline(s *stages) error {
 	return nil
 }
 
-// pageSet holds the pages whose first check this run asked for, because of Config.Checks or
-// Config.Every. Router.reloading guards it.
+// pageSet is a set of pages.
 type pageSet map[string]bool
 
 // dropUnowned removes the pages that are no longer owned.

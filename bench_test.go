@@ -74,15 +74,15 @@ func edited(words []string, seed uint64) []string {
 	return out
 }
 
-// semaphore is a Fetcher that serves its bodies in turn, without a network.
-type semaphore struct {
+// rotatingFetcher is a Fetcher that serves its bodies in turn, without a network.
+type rotatingFetcher struct {
 	bodies [][]byte
 	n      atomic.Int64
 }
 
-func (t *semaphore) Schemes() []string { return []string{"bench"} }
+func (t *rotatingFetcher) Schemes() []string { return []string{"bench"} }
 
-func (t *semaphore) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+func (t *rotatingFetcher) Fetch(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
 	body := t.bodies[int(t.n.Add(1)-1)%len(t.bodies)]
 	return pipeline.Response{
 		URL: "bench://host/page", Status: http.StatusOK,
@@ -99,7 +99,7 @@ func BenchmarkPipeline(b *testing.B) {
 	for _, durable := range []bool{false, true} {
 		b.Run(map[bool]string{false: "memory", true: "durable"}[durable], func(b *testing.B) {
 			cfg := vokter.Config{
-				Fetchers: []pipeline.Fetcher{&semaphore{bodies: bodies}},
+				Fetchers: []pipeline.Fetcher{&rotatingFetcher{bodies: bodies}},
 				Sinks:    map[string]pipeline.Sink{"none": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
 				Subscriptions: []pipeline.Subscription{{
 					URL: "bench://host/page", Keywords: []string{"edited1", "nothing of this"}, Sinks: []string{"none"},
@@ -132,7 +132,7 @@ func runOnce(b *testing.B, cfg vokter.Config) inspect.Summary {
 // primitives does the bare work of one changed check: a tokenizer pass, the hashes, a
 // diff of the words, packing and unpacking the texts, and a write.
 func primitives(b *testing.B, bodies [][]byte) {
-	db, err := pebble.Open(b.TempDir(), &pebble.Options{Logger: resendAfter{}})
+	db, err := pebble.Open(b.TempDir(), &pebble.Options{Logger: quietLogger{}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -203,10 +203,10 @@ func runes(s string, ids map[string]rune) []rune {
 	return rs
 }
 
-type resendAfter struct{}
+type quietLogger struct{}
 
-func (resendAfter) Infof(string, ...any)  {}
-func (resendAfter) Errorf(string, ...any) {}
-func (resendAfter) Fatalf(format string, args ...any) {
+func (quietLogger) Infof(string, ...any)  {}
+func (quietLogger) Errorf(string, ...any) {}
+func (quietLogger) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf(format, args...))
 }

@@ -186,13 +186,15 @@ func (d *decisions) expect(id string) <-chan error {
 	return c
 }
 
+// forget ends the wait for the decision about the command id.
 func (d *decisions) forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.waiting, id)
 }
 
-// resolve is called by index once the decision is committed.
+// resolve passes the decision on the command id to whoever waits for it. Index calls it once the
+// decision is committed.
 func (d *decisions) resolve(id string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -203,7 +205,7 @@ func (d *decisions) resolve(id string, err error) {
 }
 
 // tailDecisions starts reading the decisions of other processes. It returns a function that passes
-// them on until ctx is done. Decisions of this process arrive through decided, before they can be
+// them on until ctx is done. Decisions of this process arrive through resolve, before they can be
 // read here.
 func (r *Router) tailDecisions(ctx context.Context) (read func() error, err error) {
 	messages, err := r.transport.Tail(ctx, flow.TopicDecisions)

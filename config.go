@@ -251,7 +251,7 @@ const (
 	ModeCommands
 )
 
-// groupsWithoutWakes returns the groups whose wakes are not delivered in this mode.
+// groupsWithoutWakes returns the consumer groups whose wakes are not delivered in this mode.
 func (m Mode) groupsWithoutWakes() []string {
 	switch m {
 	case ModeDeliver:

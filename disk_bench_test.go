@@ -84,7 +84,7 @@ func stored(b *testing.B, dir string) int64 {
 	if err := t.Close(); err != nil {
 		b.Fatal(err)
 	}
-	db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: pebble.FormatTableFormatV6, Logger: resendAfter{}})
+	db, err := pebble.Open(dir, &pebble.Options{FormatMajorVersion: pebble.FormatTableFormatV6, Logger: quietLogger{}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,8 +14,8 @@ func (r *Router) handsOverRequests() bool {
 		!slices.ContainsFunc(r.extraConsumers, func(b consumer) bool { return b.topic == flow.TopicRequests })
 }
 
-// handOverRequests gives a request to take after the commit, if this process owns its key when it is emitted.
-// Others are published.
+// handOverRequests passes a request to take after the commit if this process owns its key when it is
+// emitted. Other requests are published.
 func handOverRequests(owns func(key string) bool, take func(flow.Message)) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {

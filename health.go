@@ -72,12 +72,12 @@ func (h *healthStage) Process(ctx context.Context, tx flow.Tx, m flow.Message) e
 // Names in the state of an event's key. Values are times, as time.Time.MarshalText writes them.
 const (
 	nameOffline = "offline" // for HealthKey: when the process went offline
-	nameSent    = "sent/"   // + event: when an event that is sent once in quiet was last sent
+	nameSent    = "sent/"   // + event: when an event that is sent once in resendAfter was last sent
 )
 
 func sentName(event pipeline.HealthEvent) string { return nameSent + string(event) }
 
-// resendAfter is how long an event is not sent again: one about a sink for health events, because two
+// resendAfter is how long some events are not sent again: one about a sink for health events, because two
 // such sinks that fail would cause events for each other without end, and one about a page
 // whose messages cannot be handled, because a source that pushes one such message pushes many.
 const resendAfter = time.Hour
@@ -87,7 +87,7 @@ func isAboutMessage(e pipeline.Health) bool {
 	return e.Event == pipeline.HealthDeadLetter && e.Receiver == nil
 }
 
-// shouldSend reports whether e is to be sent. HealthOffline is sent once until HealthOnline follows,
+// shouldSend reports whether e is to be sent, and stores that it was. HealthOffline is sent once until HealthOnline follows,
 // however often the process starts in between.
 func (h *healthStage) shouldSend(st flow.State, e pipeline.Health) (bool, error) {
 	switch {
@@ -156,7 +156,7 @@ type receiverPageCache struct {
 // lanePages are the pages of one lane, by receiver.
 type lanePages struct {
 	mu sync.Mutex
-	// pages are those with a subscription for a receiver, by receiver, as read at the time at.
+	// pages are those with a subscription for a receiver, by receiver, as read at readAt.
 	pages  map[string][]string
 	readAt time.Time
 }
@@ -243,7 +243,7 @@ func emitSweepCommand(tx flow.Tx, s flow.Sweep, page string) error {
 }
 
 const (
-	// watchdogInterval is the time between two looks of the watchdog.
+	// watchdogInterval is the time between two searches for overdue pages.
 	watchdogInterval = 30 * time.Second
 	// maxOverdueURLs is how many overdue pages an event names.
 	maxOverdueURLs = 10
@@ -300,7 +300,7 @@ func (r *Router) watchOverdue(ctx context.Context, s *stages) error {
 		}
 		r.cfg.Logger.Warn("pages are overdue", "pages", e.Count, "for_example", e.URLs[0])
 		if err := r.transport.Publish(ctx, flow.HealthMessage(e)); err != nil {
-			w.overdueSince = time.Time{} // try again at the next look
+			w.overdueSince = time.Time{} // try again at the next tick
 			r.cfg.Logger.Warn("a health event could not be published", "event", e.Event, "error", err)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// semaphore are places for calls that work at the same time; more of them wait.
+// semaphore bounds how many calls work at the same time; more of them wait.
 type semaphore chan struct{}
 
-// acquire waits for a place, or until ctx is done.
+// acquire waits for a slot, or until ctx is done.
 func (t semaphore) acquire(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
@@ -23,6 +23,7 @@ func (t semaphore) acquire(ctx context.Context) error {
 	}
 }
 
+// release frees a slot.
 func (t semaphore) release() { <-t }
 
 // maxComparisons returns how many calls may compare or search stored versions at once. It leaves

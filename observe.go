@@ -26,7 +26,7 @@ func (r *Router) recordObservation(ob flow.Observation) {
 	}
 }
 
-// observers are functions that are called without a lock.
+// observers is a set of observers that is read without a lock.
 type observers struct {
 	mu    sync.Mutex
 	byKey map[*byte]flow.Observer

@@ -31,7 +31,7 @@ import (
 // stored, Reload returns the reason; it may be called again.
 func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	if err := r.Ready(); err != nil {
-		return nil, err // r.reloading is held while the start waits for room on the disk
+		return nil, err // r.reloadMu is held while the start waits for room on the disk
 	}
 	r.reloadMu.Lock()
 	defer r.reloadMu.Unlock()
@@ -71,7 +71,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 }
 
 // publishDifferences sends a command to each owned page for which cfg differs from old, and to those whose
-// last command was refused. Pages of lanes gained later get their commands from applyOwned.
+// last command was refused. Pages of lanes gained later get their commands from applyToOwnedPages.
 func (r *Router) publishDifferences(ctx context.Context, old, cfg *Config, refused map[string]bool) error {
 	if cfg.Mode != ModeAll {
 		return nil

@@ -58,7 +58,7 @@ type Router struct {
 	keptNotifications atomic.Int64
 	// transportClosing says that the transport is being closed, so that reads may fail.
 	transportClosing atomic.Bool
-	// stopErr receives the error that stops Run.
+	// stopErr receives the error that makes Run stop.
 	stopErr chan error
 	// finish is closed when Finish is called.
 	finish     chan struct{}
@@ -69,17 +69,18 @@ type Router struct {
 	liveConfig atomic.Pointer[Config]
 	// cachedChangeSinks says who gets the change records of a page, by the Config that it was made of.
 	cachedChangeSinks atomic.Pointer[changeSinks]
-	// Explain takes turns at explaining, Pages at listing, Preview at previewing, and what reads the
-	// texts of stored versions at comparing.
+	// These bound how many calls work at once: explainSlots those of Explain, listSlots of Pages,
+	// previewSlots of Preview, and compareSlots of all that read the texts of stored versions.
 	explainSlots, listSlots, previewSlots, compareSlots semaphore
 	recent                                              *inspect.Recent
 	reloadMu                                            sync.Mutex
-	// requestedChecks holds the pages whose first check Run has asked for. It is guarded by reloading.
+	// requestedChecks holds the pages whose first check this run asked for, because of Config.Checks or
+	// Config.Every. It is guarded by reloadMu.
 	requestedChecks pageSet
 	// offlineRestored says that the process owns the lane of flow.HealthKey and has read since when an
 	// earlier process was offline. Only Run uses it.
 	offlineRestored bool
-	// reloadFailed says that a Reload failed after it had begun to publish; reloading guards it.
+	// reloadFailed says that a Reload failed after it had begun to publish. It is guarded by reloadMu.
 	reloadFailed bool
 	// poison is set before stages.
 	poison *poisonMessages
@@ -87,7 +88,7 @@ type Router struct {
 	stopTimedOut bool
 }
 
-// consumer is a consumer of a topic.
+// consumer is a consumer group of a topic with its processor.
 type consumer struct {
 	group, topic string
 	processor    flow.Processor
@@ -226,7 +227,7 @@ func (r *Router) stoppedIfClosing(err error) error {
 	return err
 }
 
-// setNotReady makes Ready return err.
+// setNotReady makes Ready return ErrStopped, joined with err if it is not nil.
 func (r *Router) setNotReady(err error) {
 	if err == nil {
 		err = ErrStopped
@@ -236,7 +237,7 @@ func (r *Router) setNotReady(err error) {
 	r.notReady.Store(&err)
 }
 
-// checkGroups refuses branches that would take messages from a stage.
+// checkGroups refuses consumers that would take messages from a stage.
 func (r *Router) checkGroups() error {
 	seen := map[consumer]bool{}
 	for _, b := range r.extraConsumers {

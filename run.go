@@ -160,7 +160,7 @@ func (r *Router) workUntilStopped(ctx context.Context, s *stages, w *handlers, b
 // diskRoomTimeout is how long a run of Config.Checks waits for room on the disk.
 const diskRoomTimeout = time.Minute
 
-// watchDiskRoom returns an error once the disk has had too little room for roomWait. It ends with ctx.
+// watchDiskRoom returns an error once the disk has had too little room for diskRoomTimeout. It ends with ctx.
 func (r *Router) watchDiskRoom(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

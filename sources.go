@@ -54,7 +54,7 @@ type sourceRunner struct {
 
 // run runs the source, again after each failure, until it returns nil or ctx is done. Only the
 // first failure of an outage is logged as a warning. An outage ends when the source pushes a
-// page or runs for steadyAfter.
+// page or runs for healthyAfter.
 func (f *sourceRunner) run(ctx context.Context) {
 	failures := 0
 	for {

@@ -29,7 +29,7 @@ import (
 // stages are the processors of one Run.
 type stages struct {
 	httpFetcher    *httpsource.Fetcher // the built-in fetcher
-	browserFetcher *browser.Fetcher    // around pages
+	browserFetcher *browser.Fetcher    // around httpFetcher
 	fileFetcher    *filesource.Fetcher // nil where no files may be read
 	fetch          *fetch.Stage
 	index          *index.Stage

@@ -99,7 +99,7 @@ func (r *Router) startTransport(ctx context.Context) error {
 	return errors.Join(err, closing)
 }
 
-// cancelStart cancels a start, waits for its end and returns errNotStarted.
+// cancelStart cancels a start and waits for its end. It returns an error where that takes too long.
 func (r *Router) cancelStart(cancel func(), started <-chan error) error {
 	cancel()
 	timer := time.NewTimer(closeTimeout)
@@ -153,8 +153,8 @@ func (r *Router) closeTransport() error {
 // local.Config.Topics and adds the groups that it gives to Router.Handle.
 func Topology() map[string]local.Topic { return topology(nil) }
 
-// topology is Topology with the groups of branches added.
-func topology(branches []consumer) map[string]local.Topic {
+// topology is Topology with the groups of extra added.
+func topology(extra []consumer) map[string]local.Topic {
 	t := map[string]local.Topic{
 		// These two topics and the dead letters form cycles: index sends requests to fetch and
 		// reads the results. A handler that waited for room in them could wait for itself.
@@ -168,7 +168,7 @@ func topology(branches []consumer) map[string]local.Topic {
 		flow.TopicDecisions: {Feedback: true, Ephemeral: true},
 	}
 	t[flow.TopicIngest] = local.Topic{Entry: true} // a source waits while the pages it pushed are being handled
-	for _, b := range append((&stages{}).consumers(), branches...) {
+	for _, b := range append((&stages{}).consumers(), extra...) {
 		topic := t[b.topic]
 		topic.Groups = append(topic.Groups, b.group)
 		t[b.topic] = topic

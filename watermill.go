@@ -35,7 +35,7 @@ type handler struct {
 	handle      message.NoPublishHandlerFunc
 }
 
-// watermillHandlers returns the handlers of the stages and branches, with the router that will run
+// watermillHandlers returns the handlers of the stages and of Handle, with the router that will run
 // them.
 func (r *Router) watermillHandlers(s *stages) (*handlers, error) {
 	running := make(chan struct{})
@@ -53,12 +53,12 @@ func (r *Router) watermillHandlers(s *stages) (*handlers, error) {
 		}
 		w.ownsRouter, w.running = true, w.router.Running()
 	}
-	branches := append(s.consumers(), r.extraConsumers...)
+	consumers := append(s.consumers(), r.extraConsumers...)
 	if r.cfg.Mode == ModeCommands {
 		// The other stages need a configuration, which this Router may not have.
-		branches = slices.DeleteFunc(branches, func(b consumer) bool { return b.group != flow.GroupIndex })
+		consumers = slices.DeleteFunc(consumers, func(c consumer) bool { return c.group != flow.GroupIndex })
 	}
-	for _, b := range branches {
+	for _, b := range consumers {
 		w.handlers = append(w.handlers, handler{
 			name: r.handlerName(b), topic: b.topic, subscriber: r.transport.Subscriber(b.group),
 			handle: r.withWatermillMiddleware(r.newHandler(b.group, b.processor)),

@@ -14,7 +14,7 @@ type changeSinks struct {
 	pages map[string][]string
 }
 
-// newChangeSinks returns those of c, which is valid. A page that several documents list has the sinks of
+// newChangeSinks returns the changeSinks of c, which is valid. A page that several documents list has the sinks of
 // the first of them that names any.
 func newChangeSinks(c *Config) *changeSinks {
 	s := &changeSinks{config: c, pages: make(map[string][]string)}

@@ -33,7 +33,7 @@ type Stopped struct {
 	Skip bool `json:"skip,omitempty"`
 }
 
-// inflightKey returns the key under which hazards keep the message.
+// inflightKey returns the key under which the record of poison messages has the message.
 func (s Stopped) inflightKey() inflight.Key {
 	return inflightKey(s.Group, flow.Message{
 		Topic: s.Topic, Position: s.Position, Key: s.Headers[flow.HeaderKey], Type: s.Type(),
@@ -101,7 +101,7 @@ func pathBesideStore(dir, name, file string) string {
 	return filepath.Join(dir, file)
 }
 
-// poisonMessages keeps track of messages that are not safe to handle: those during which processes
+// poisonMessages keeps a record of messages that are not safe to handle: those during which processes
 // crashed, and the one that made the last Router stop.
 type poisonMessages struct {
 	log *slog.Logger
@@ -110,7 +110,7 @@ type poisonMessages struct {
 	// stoppedPath is the file for the message that stops this Router. Empty: there is none.
 	stoppedPath string
 	writeOnce   sync.Once
-	// stoppedBefore is the message that made an earlier Router stop, or nil. key is its key.
+	// stoppedBefore is the message that made an earlier Router stop, or nil. stoppedKey is its key.
 	stoppedBefore *Stopped
 	stoppedKey    inflight.Key
 }
@@ -165,7 +165,7 @@ func (h *poisonMessages) saveStopped(s *Stopped) (remedy string) {
 	return remedy + "; vokter-stream skip shows it, and takes it out of the way"
 }
 
-// rejectPoison fails messages that crashed maxDeaths processes or that are to be skipped, so that
+// rejectPoison fails messages that crashed maxCrashes processes or that are to be skipped, so that
 // they go to the dead letters. It records which messages are being handled.
 func (h *poisonMessages) rejectPoison(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
