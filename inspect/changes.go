@@ -30,7 +30,7 @@ func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f Doc
 		return h, err
 	}
 	h.URL, h.Document = d.page.URL, d.ID
-	for n := range d.numbers() {
+	for n := range d.versionNumbers() {
 		v, ok, err := index.LoadVersion(d.state, d.ID, n)
 		if err != nil {
 			return h, err
@@ -39,7 +39,7 @@ func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f Doc
 			continue // dropped meanwhile
 		}
 		h.Versions++
-		c, ok, err := d.change(ctx, memory, n, v)
+		c, ok, err := d.compareWithPrevious(ctx, memory, n, v)
 		if err != nil {
 			return h, err
 		}
@@ -51,13 +51,13 @@ func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f Doc
 	return h, nil
 }
 
-// change returns the change that made v, version n. ok is false where there is none, or the version
+// compareWithPrevious returns the change that made v, version n. ok is false where there is none, or the version
 // before is not stored.
-func (d storedDocument) change(ctx context.Context, memory flow.Memory, n uint64, v index.StoredVersion) (c flow.Change, ok bool, err error) {
+func (d storedDocument) compareWithPrevious(ctx context.Context, memory flow.Memory, n uint64, v index.StoredVersion) (c flow.Change, ok bool, err error) {
 	if v.Previous == 0 {
 		return c, false, nil
 	}
-	free, err := memory.Take(ctx, comparing*2*flow.UnpackedSize(v.Packed))
+	free, err := memory.Take(ctx, compareBytesPerByte*2*flow.UnpackedSize(v.Packed))
 	if err != nil {
 		return c, false, err
 	}
@@ -66,7 +66,7 @@ func (d storedDocument) change(ctx context.Context, memory flow.Memory, n uint64
 	if err != nil || !ok {
 		return c, false, err
 	}
-	content, err := unpack(v, n)
+	content, err := unpackText(v, n)
 	if err != nil {
 		return c, false, err
 	}

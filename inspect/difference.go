@@ -50,8 +50,8 @@ const (
 	RowSkipped = diff.RowSkipped
 )
 
-// comparing is how many bytes of memory it takes to compare two texts, for each of their bytes.
-const comparing = 128
+// compareBytesPerByte is how many bytes of memory it takes to compare two texts, for each of their bytes.
+const compareBytesPerByte = 128
 
 // Diff compares two versions of a document of the page of url, as the pipeline does: blocks that
 // belong together are in one Row, and differences are runs of words. Of a feed whose items are
@@ -68,7 +68,7 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 	if f.To == 0 {
 		f.To = d.N
 	}
-	to, err := d.load(f.To)
+	to, err := d.loadVersion(f.To)
 	if err != nil {
 		return out, err
 	}
@@ -77,7 +77,7 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 			return out, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version before version %d to compare it with", d.page.URL, f.To)}
 		}
 	}
-	from, err := d.load(f.From)
+	from, err := d.loadVersion(f.From)
 	if err != nil {
 		return out, err
 	}
@@ -87,18 +87,18 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 			return out, err
 		}
 	}
-	free, err := memory.Take(ctx, comparing*int64(len(old)+len(to.text)))
+	free, err := memory.Take(ctx, compareBytesPerByte*int64(len(old)+len(to.text)))
 	if err != nil {
 		return out, err
 	}
 	defer free()
-	if out.From, err = versionOf(f.From, from.StoredVersion); err != nil {
+	if out.From, err = describeVersion(f.From, from.StoredVersion); err != nil {
 		return out, err
 	}
-	if out.To, err = versionOf(f.To, to.StoredVersion); err != nil {
+	if out.To, err = describeVersion(f.To, to.StoredVersion); err != nil {
 		return out, err
 	}
-	out.Rows, out.Size = diff.Rows(d.analyze(old), d.analyze(to.text))
+	out.Rows, out.Size = diff.Rows(d.analyzeText(old), d.analyzeText(to.text))
 	if f.Context >= 0 {
 		out.Rows = diff.Around(out.Rows, f.Context)
 	}

@@ -4,12 +4,12 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// leastSimilar is the similarity from which on two texts are listed together.
-const leastSimilar = 0.85
+// minSimilarity is the similarity from which on two texts are listed together.
+const minSimilarity = 0.85
 
-// maxBucket bounds how many texts with an equal band a text is compared with, so that very many
+// maxBucketSize bounds how many texts with an equal band a text is compared with, so that very many
 // pages of one template take time in proportion to their number.
-const maxBucket = 32
+const maxBucketSize = 32
 
 // Duplicate is a group of documents whose texts are the same or similar.
 type Duplicate struct {
@@ -38,7 +38,7 @@ type DuplicateDocument struct {
 // error of about 0.03: texts of which 95 % is the same are hardly ever missed, and of those of which
 // 80 % is a few are listed. The time grows with the number of documents, not with its square.
 func (l Listing) Duplicates() []Duplicate {
-	s := similar{known: make(map[string]place), buckets: make(map[uint64][]int)}
+	s := duplicateFinder{placements: make(map[string]placement), buckets: make(map[uint64][]int)}
 	for _, p := range l.Pages {
 		for _, d := range p.Documents {
 			if d.TextHash != "" {
@@ -55,33 +55,33 @@ func (l Listing) Duplicates() []Duplicate {
 	return found
 }
 
-// similar groups documents. Each group has a first text, with which all others are compared, so
+// duplicateFinder groups documents. Each group has a first text, with which all others are compared, so
 // that a chain of similar texts does not unite two that are not similar.
-type similar struct {
-	groups []group
-	known  map[string]place // by the hash of a text
+type duplicateFinder struct {
+	groups     []textGroup
+	placements map[string]placement // by the hash of a text
 	// buckets are the groups with a sketch by each of its bands.
 	buckets map[uint64][]int
-	asked   int // calls of nearest
+	lookups int // calls of nearest
 }
 
-type group struct {
+type textGroup struct {
 	Duplicate
-	sketch text.Sketch // of the first text
-	asked  int         // the last call of nearest that compared it
+	sketch     text.Sketch // of the first text
+	lastLookup int         // the last call of nearest that compared it
 }
 
-// place is the group of a text, and how similar the text is to the first one.
-type place struct {
+// placement is the group of a text, and how similar the text is to the first one.
+type placement struct {
 	group      int
 	similarity float64
 }
 
-func (s *similar) add(url string, d Document) {
-	at, ok := s.known[d.TextHash]
+func (s *duplicateFinder) add(url string, d Document) {
+	at, ok := s.placements[d.TextHash]
 	if !ok {
-		at = s.place(d.Sketch)
-		s.known[d.TextHash] = at
+		at = s.placeNew(d.Sketch)
+		s.placements[d.TextHash] = at
 	}
 	d.Sketch = nil // of no use to a reader
 	g := &s.groups[at.group]
@@ -89,49 +89,49 @@ func (s *similar) add(url string, d Document) {
 	g.Documents = append(g.Documents, DuplicateDocument{url, at.similarity, d})
 }
 
-// place returns the place of a new text with the packed sketch, if it has one.
-func (s *similar) place(packed []byte) place {
+// placeNew returns the place of a new text with the packed sketch, if it has one.
+func (s *duplicateFinder) placeNew(packed []byte) placement {
 	sketch, ok := text.UnpackSketch(packed)
 	if ok {
-		if at, found := s.nearest(&sketch); found {
+		if at, found := s.mostSimilarGroup(&sketch); found {
 			return at
 		}
 	}
-	s.groups = append(s.groups, group{Duplicate: Duplicate{Similarity: 1}, sketch: sketch})
+	s.groups = append(s.groups, textGroup{Duplicate: Duplicate{Similarity: 1}, sketch: sketch})
 	if ok {
-		s.enter(len(s.groups) - 1)
+		s.addToBuckets(len(s.groups) - 1)
 	}
-	return place{len(s.groups) - 1, 1}
+	return placement{len(s.groups) - 1, 1}
 }
 
-// enter puts group g into the buckets of its bands, as far as these are not full.
-func (s *similar) enter(g int) {
+// addToBuckets puts group g into the buckets of its bands, as far as these are not full.
+func (s *duplicateFinder) addToBuckets(g int) {
 	for _, band := range s.groups[g].sketch.Bands() {
-		if len(s.buckets[band]) < maxBucket {
+		if len(s.buckets[band]) < maxBucketSize {
 			s.buckets[band] = append(s.buckets[band], g)
 		}
 	}
 }
 
-// nearest returns the place of another text in the group whose first text is the most similar to
+// mostSimilarGroup returns the place of another text in the group whose first text is the most similar to
 // it; ok is false where none is similar enough.
-func (s *similar) nearest(sketch *text.Sketch) (at place, ok bool) {
-	s.asked++
+func (s *duplicateFinder) mostSimilarGroup(sketch *text.Sketch) (at placement, ok bool) {
+	s.lookups++
 	for _, band := range sketch.Bands() {
 		for _, i := range s.buckets[band] {
 			g := &s.groups[i]
-			if g.asked == s.asked {
+			if g.lastLookup == s.lookups {
 				continue
 			}
-			g.asked = s.asked
-			if n := g.sketch.Similarity(sketch); n >= leastSimilar && n > at.similarity {
-				at, ok = place{i, n}, true
+			g.lastLookup = s.lookups
+			if n := g.sketch.Similarity(sketch); n >= minSimilarity && n > at.similarity {
+				at, ok = placement{i, n}, true
 			}
 		}
 	}
-	at.similarity = min(at.similarity, almost)
+	at.similarity = min(at.similarity, equalSketchSimilarity)
 	return at, ok
 }
 
-// almost is the similarity of texts that are not the same but have equal sketches.
-const almost = 0.99
+// equalSketchSimilarity is the similarity of texts that are not the same but have equal sketches.
+const equalSketchSimilarity = 0.99

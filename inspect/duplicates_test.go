@@ -23,8 +23,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// drawn are n random words.
-func drawn(r *rand.Rand, n int) []string {
+// randomWords are n random words.
+func randomWords(r *rand.Rand, n int) []string {
 	ws := make([]string, n)
 	for i := range ws {
 		ws[i] = fmt.Sprint("w", r.IntN(100_000))
@@ -32,8 +32,8 @@ func drawn(r *rand.Rand, n int) []string {
 	return ws
 }
 
-// with is a copy of words in which every nth is another one.
-func with(words []string, nth int) []string {
+// replaceEveryNth is a copy of words in which every nth is another one.
+func replaceEveryNth(words []string, nth int) []string {
 	out := append([]string(nil), words...)
 	for i := nth / 2; i < len(out); i += nth {
 		out[i] = fmt.Sprint("other", i)
@@ -47,9 +47,9 @@ func textOf(words []string) string { return strings.Join(words, " ") + "\n" }
 // words, c another one with the same beginning.
 func TestSimilarDocuments(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 16))
-	words := drawn(r, 1000)
+	words := randomWords(r, 1000)
 	texts := map[string]string{
-		"a": textOf(words), "b": textOf(with(words, 100)), "c": textOf(append(words[:300:300], drawn(r, 700)...)), "d": textOf(words), "e": "short", "f": "short text",
+		"a": textOf(words), "b": textOf(replaceEveryNth(words, 100)), "c": textOf(append(words[:300:300], randomWords(r, 700)...)), "d": textOf(words), "e": "short", "f": "short text",
 	}
 	s := newStore(t)
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -83,13 +83,13 @@ func TestSimilarDocuments(t *testing.T) {
 func manyPages(n int) inspect.Listing {
 	r := rand.New(rand.NewPCG(1, 100))
 	var l inspect.Listing
-	template := drawn(r, 200)
+	template := randomWords(r, 200)
 	var words []string
 	for i := range n {
 		if i%10 == 9 {
-			words = with(words, 100)
+			words = replaceEveryNth(words, 100)
 		} else {
-			words = append(drawn(r, 40), template...)
+			words = append(randomWords(r, 40), template...)
 		}
 		d := inspect.Document{TextHash: fmt.Sprint(i)}
 		if s, ok := text.NewSketch(text.Analyze(textOf(words))); ok {
@@ -100,9 +100,9 @@ func manyPages(n int) inspect.Listing {
 	return l
 }
 
-// paired returns how many of the nearly equal pages of manyPages are in a group with another one,
+// countPairs returns how many of the nearly equal pages of manyPages are in a group with another one,
 // and how many other pages are.
-func paired(groups []inspect.Duplicate) (found, others int) {
+func countPairs(groups []inspect.Duplicate) (found, others int) {
 	for _, g := range groups {
 		for _, d := range g.Documents[1:] {
 			if strings.HasSuffix(d.URL, "9") {
@@ -119,7 +119,7 @@ func paired(groups []inspect.Duplicate) (found, others int) {
 // not listed, and do not hide those that are nearly the same.
 func TestSimilarityIsFoundAmongMany(t *testing.T) {
 	const pages = 3000
-	if found, others := paired(manyPages(pages).Duplicates()); found < pages/10*9/10 || others > pages/100 {
+	if found, others := countPairs(manyPages(pages).Duplicates()); found < pages/10*9/10 || others > pages/100 {
 		t.Errorf("found %d of %d, and %d others", found, pages/10, others)
 	}
 }
@@ -128,7 +128,7 @@ func BenchmarkDuplicates(b *testing.B) {
 	const pages = 100_000
 	l := manyPages(pages)
 	for b.Loop() {
-		found, others := paired(l.Duplicates())
+		found, others := countPairs(l.Duplicates())
 		b.ReportMetric(float64(found)/(pages/10), "found")
 		b.ReportMetric(float64(others)/pages, "others")
 	}

@@ -31,18 +31,18 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	if err != nil {
 		return e, err
 	}
-	if err := owned(s, page); err != nil {
+	if err := checkOwned(s, page); err != nil {
 		return e, err
 	}
 	st := s.State(flow.GroupIndex, page)
 	var ok bool
-	e.Page, ok, err = load(page, st)
+	e.Page, ok, err = loadPage(page, st)
 	switch {
 	case err != nil:
 		return e, err
 	case !ok:
 		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
-	case !e.Page.only(f.Client, f.Clients) && f.Client == "": // another client may not learn that it is watched
+	case !e.Page.keepClients(f.Client, f.Clients) && f.Client == "": // another client may not learn that it is watched
 		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
 	case len(e.Page.Subscriptions) == 0 && f.Client != "":
 		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", page, f.Client)}
@@ -57,7 +57,7 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	for _, c := range checks {
 		if f.Clients != nil {
 			c.Versions = maps.Clone(c.Versions)
-			maps.DeleteFunc(c.Versions, func(document string, _ uint64) bool { return !e.Page.subscribed(document) })
+			maps.DeleteFunc(c.Versions, func(document string, _ uint64) bool { return !e.Page.hasSubscriptionTo(document) })
 		}
 		e.Checks = append(e.Checks, Check(c))
 	}
@@ -65,7 +65,7 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	if err != nil {
 		return e, err
 	}
-	if e.Changes, err = changes(s, e.Page, records, f); err != nil {
+	if e.Changes, err = changesOf(s, e.Page, records, f); err != nil {
 		return e, err
 	}
 	err = e.addKeywords(ctx, languages, st, records, f)
@@ -80,31 +80,31 @@ func Deliveries(s Store, url string, f ExplainFilter) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := owned(s, page); err != nil {
+	if err := checkOwned(s, page); err != nil {
 		return nil, err
 	}
-	p, ok, err := load(page, s.State(flow.GroupIndex, page))
+	p, ok, err := loadPage(page, s.State(flow.GroupIndex, page))
 	if err != nil {
 		return nil, err
 	}
-	if !ok || !p.only(f.Client, f.Clients) {
+	if !ok || !p.keepClients(f.Client, f.Clients) {
 		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
 	}
 	records, err := match.History(s.State(flow.GroupMatch, page))
 	if err != nil {
 		return nil, err
 	}
-	return changes(s, p, records, f)
+	return changesOf(s, p, records, f)
 }
 
-// changes returns the changes in records of page with the notifications that f selects.
-func changes(s Store, page Page, records []match.ChangeRecord, f ExplainFilter) ([]Change, error) {
+// changesOf returns the changes in records of page with the notifications that f selects.
+func changesOf(s Store, page Page, records []match.ChangeRecord, f ExplainFilter) ([]Change, error) {
 	all := []Change{}
 	for _, rec := range records {
-		if f.Clients != nil && rec.Document != "" && !page.subscribed(rec.Document) {
+		if f.Clients != nil && rec.Document != "" && !page.hasSubscriptionTo(rec.Document) {
 			continue
 		}
-		c, err := change(s, rec, f)
+		c, err := changeOf(s, rec, f)
 		if err != nil {
 			return nil, err
 		}
@@ -113,8 +113,8 @@ func changes(s Store, page Page, records []match.ChangeRecord, f ExplainFilter) 
 	return all, nil
 }
 
-// change returns a change with the notifications that f selects and their deliveries.
-func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
+// changeOf returns a change with the notifications that f selects and their deliveries.
+func changeOf(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 	c := Change{
 		ID: rec.ID, Document: rec.Document, Version: rec.Version, Check: rec.Check, Time: rec.Time, Expired: rec.Expired,
 		Matches: []Match{}, Omitted: rec.Omitted,
@@ -128,7 +128,7 @@ func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 			Notification: m.Notification, Client: m.Client, Keywords: append([]string{}, m.Keywords...),
 			Sink: m.Receiver.Sink,
 		}
-		all, err := info.deliveries(s, maxPassed)
+		all, err := info.resolveDeliveries(s, maxHops)
 		if err != nil {
 			return c, err
 		}
@@ -137,12 +137,12 @@ func change(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 	return c, nil
 }
 
-// maxPassed is how often a notification is followed to another sink.
-const maxPassed = 10
+// maxHops is how often a notification is followed to another sink.
+const maxHops = 10
 
-// deliveries returns m with the state of its delivery. Where its sink passed it on to others, it
+// resolveDeliveries returns m with the state of its delivery. Where its sink passed it on to others, it
 // returns one Match for each of them.
-func (m Match) deliveries(s Store, most int) ([]Match, error) {
+func (m Match) resolveDeliveries(s Store, most int) ([]Match, error) {
 	to, err := m.addDelivery(s)
 	if err != nil || len(to) == 0 || most == 0 {
 		return []Match{m}, err
@@ -152,7 +152,7 @@ func (m Match) deliveries(s Store, most int) ([]Match, error) {
 		passed := Match{
 			Notification: next.ID, Client: m.Client, Keywords: m.Keywords, Sink: next.Sink, Via: append(slices.Clone(m.Via), m.Sink),
 		}
-		more, err := passed.deliveries(s, most-1)
+		more, err := passed.resolveDeliveries(s, most-1)
 		if err != nil {
 			return nil, err
 		}
@@ -198,14 +198,14 @@ func (m *Match) addDelivery(s Store) ([]sinks.Passed, error) {
 // Explaining a keyword reads a whole text several times. These limits leave processor time to the
 // stages.
 const (
-	maxExplained = 1000            // keywords
-	explainFor   = 5 * time.Second // after which no further keyword is explained
+	maxExplainedKeywords = 1000            // keywords
+	explainTimeout       = 5 * time.Second // after which no further keyword is explained
 )
 
 // addKeywords adds the keywords that f selects, each with the reason why it did not match. St is
 // the state of the page in group index, and records are its last changes.
 func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages, st flow.State, records []match.ChangeRecord, f ExplainFilter) error {
-	until := time.Now().Add(explainFor)
+	until := time.Now().Add(explainTimeout)
 	documents := make(map[string]*lastChange)
 	watched := f.Keyword == ""
 	for _, s := range e.Page.Subscriptions {
@@ -218,7 +218,7 @@ func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages
 				continue
 			}
 			watched = true
-			if len(e.Keywords) == maxExplained || len(e.Keywords) > 0 && time.Now().After(until) {
+			if len(e.Keywords) == maxExplainedKeywords || len(e.Keywords) > 0 && time.Now().After(until) {
 				e.Omitted++
 				continue
 			}
@@ -228,7 +228,7 @@ func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages
 			c := documents[s.Document]
 			if c == nil {
 				var err error
-				if c, err = lastChangeOf(e.Page, s.Document, languages, st, records); err != nil {
+				if c, err = compareLastChange(e.Page, s.Document, languages, st, records); err != nil {
 					return err
 				}
 				documents[s.Document] = c
@@ -250,15 +250,15 @@ type lastChange struct {
 	version uint64
 	// explainer is nil where there was no change, or where its versions can no longer be compared;
 	// none says which.
-	explainer *match.Explainer
-	none      string
+	explainer   *match.Explainer
+	noExplainer string
 	// matched holds the pairs of client and keyword that the change notified, as far as they are
 	// kept.
 	matched map[[2]string]bool
 }
 
-// lastChangeOf compares the current version of a document with the one before it.
-func lastChangeOf(page Page, document string, languages *text.Languages, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
+// compareLastChange compares the current version of a document with the one before it.
+func compareLastChange(page Page, document string, languages *text.Languages, st flow.State, records []match.ChangeRecord) (*lastChange, error) {
 	c := &lastChange{matched: make(map[[2]string]bool)}
 	value := false
 	for _, d := range page.Documents {
@@ -267,7 +267,7 @@ func lastChangeOf(page Page, document string, languages *text.Languages, st flow
 		}
 	}
 	if c.version == 0 {
-		c.none = "the document has no version yet"
+		c.noExplainer = "the document has no version yet"
 		return c, nil
 	}
 	changed := false
@@ -293,13 +293,13 @@ func lastChangeOf(page Page, document string, languages *text.Languages, st flow
 	case err != nil:
 		return nil, err
 	case !ok:
-		c.none = fmt.Sprintf("version %d was replaced while the explanation was made; ask again", c.version)
+		c.noExplainer = fmt.Sprintf("version %d was replaced while the explanation was made; ask again", c.version)
 	case !had && changed:
-		c.none = fmt.Sprintf("version %d is no longer kept, so the change cannot be compared again", c.version-1)
+		c.noExplainer = fmt.Sprintf("version %d is no longer kept, so the change cannot be compared again", c.version-1)
 	case !had:
-		c.none = fmt.Sprintf("version %d is the baseline, and nothing has changed since", c.version)
+		c.noExplainer = fmt.Sprintf("version %d is the baseline, and nothing has changed since", c.version)
 	case before.Extractor != stands.Extractor:
-		c.none = "the rules that extract the text have changed since then, so the change cannot be compared again"
+		c.noExplainer = "the rules that extract the text have changed since then, so the change cannot be compared again"
 	default:
 		change, _ := diff.ChangeOf(flow.Snapshot{
 			Page: page.URL, Document: document, N: c.version, Previous: c.version - 1, Language: stands.Language,
@@ -323,7 +323,7 @@ func (c *lastChange) whyNot(s Subscription, keyword string) string {
 	case s.State == StateExpired:
 		return "the subscription expired: " + s.Reason
 	case c.explainer == nil:
-		return c.none
+		return c.noExplainer
 	}
 	return c.explainer.WhyNot(flow.Stamped{From: s.From, Until: flow.Forever, Subscription: s.Subscription}, keyword)
 }

@@ -33,25 +33,25 @@ type Store interface {
 // none does at the moment. It occurs only with a transport that processes share.
 var ErrElsewhere = errors.New("another process owns it, or none does at the moment; ask the other processes")
 
-// owned returns an error that wraps ErrElsewhere where this process does not own page.
-func owned(s Store, page string) error {
+// checkOwned returns an error that wraps ErrElsewhere where this process does not own page.
+func checkOwned(s Store, page string) error {
 	if s.Owns(page) {
 		return nil
 	}
 	if owner := s.Owner(page); owner != "" {
-		return &elsewhere{page, owner}
+		return &ownedElsewhereError{page, owner}
 	}
 	return fmt.Errorf("%s: %w", page, ErrElsewhere)
 }
 
-// elsewhere is ErrElsewhere where the owner is known.
-type elsewhere struct{ page, owner string }
+// ownedElsewhereError is ErrElsewhere where the owner is known.
+type ownedElsewhereError struct{ page, owner string }
 
-func (e *elsewhere) Error() string {
+func (e *ownedElsewhereError) Error() string {
 	return fmt.Sprintf("%s: another process owns it: %s; ask that one", e.page, e.owner)
 }
 
-func (e *elsewhere) Is(target error) bool { return target == ErrElsewhere }
+func (e *ownedElsewhereError) Is(target error) bool { return target == ErrElsewhere }
 
 // The states of pages, documents, subscriptions and receivers in a Listing.
 const (

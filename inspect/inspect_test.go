@@ -17,8 +17,8 @@ import (
 
 const page = "https://example.com/shop"
 
-// only returns the single page and the single receiver of a listing.
-func only(t *testing.T, l inspect.Listing) (inspect.Page, inspect.Receiver) {
+// onlyPageAndReceiver returns the single page and the single receiver of a listing.
+func onlyPageAndReceiver(t *testing.T, l inspect.Listing) (inspect.Page, inspect.Receiver) {
 	t.Helper()
 	if len(l.Pages) != 1 || len(l.Receivers) != 1 {
 		t.Fatalf("got %+v, want one page and one receiver", l)
@@ -26,8 +26,8 @@ func only(t *testing.T, l inspect.Listing) (inspect.Page, inspect.Receiver) {
 	return l.Pages[0], l.Receivers[0]
 }
 
-// keywords returns "KEYWORD: why it did not match", or "KEYWORD!" where it matched.
-func keywords(e inspect.Explanation) (all []string) {
+// keywordResults returns "KEYWORD: why it did not match", or "KEYWORD!" where it matched.
+func keywordResults(e inspect.Explanation) (all []string) {
 	for _, k := range e.Keywords {
 		if k.Matched {
 			all = append(all, k.Keyword+"!")
@@ -41,7 +41,7 @@ func keywords(e inspect.Explanation) (all []string) {
 func TestPageThatWasNeverFetched(t *testing.T) {
 	s := newStore(t)
 	s.subscribe(page, "ann", "sold out")
-	p, rc := only(t, s.list(inspect.ListFilter{}))
+	p, rc := onlyPageAndReceiver(t, s.list(inspect.ListFilter{}))
 	if p.URL != page || p.State != inspect.StateActive || p.Checks != 0 || !p.LastCheck.IsZero() || !p.NextCheck.IsZero() || p.Failures != 0 {
 		t.Errorf("got page %+v, want an active one without a check", p)
 	}
@@ -58,7 +58,7 @@ func TestPageThatWasNeverFetched(t *testing.T) {
 	if e.Checks == nil || e.Changes == nil || len(e.Checks)+len(e.Changes) != 0 {
 		t.Errorf("got checks %#v, changes %#v, want empty lists", e.Checks, e.Changes)
 	}
-	if got, want := keywords(e), []string{"sold out: the document has no version yet"}; !slices.Equal(got, want) {
+	if got, want := keywordResults(e), []string{"sold out: the document has no version yet"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -70,7 +70,7 @@ func TestPageThatFails(t *testing.T) {
 	first := s.now
 	s.check(page)
 	s.answer(pipeline.FailStatus, "answered 500 Internal Server Error")
-	p, _ := only(t, s.list(inspect.ListFilter{}))
+	p, _ := onlyPageAndReceiver(t, s.list(inspect.ListFilter{}))
 	if p.State != inspect.StateFailing || p.Reason != "answered 500 Internal Server Error" || !p.Since.Equal(first) || p.Failures != 2 || p.Checks != 2 {
 		t.Errorf("got page %+v, want it failing since the first check for the last reason", p)
 	}
@@ -88,7 +88,7 @@ func TestPageThatFails(t *testing.T) {
 
 	s.check(page)
 	s.read("in stock")
-	if p, _ := only(t, s.list(inspect.ListFilter{})); p.State != inspect.StateActive || p.Reason != "" || !p.Since.IsZero() || p.Failures != 0 {
+	if p, _ := onlyPageAndReceiver(t, s.list(inspect.ListFilter{})); p.State != inspect.StateActive || p.Reason != "" || !p.Since.IsZero() || p.Failures != 0 {
 		t.Errorf("got page %+v, want nothing of the failures after a good check", p)
 	}
 }
@@ -102,7 +102,7 @@ func TestPageThatExpired(t *testing.T) {
 		}
 		s.check(page)
 	}
-	p, _ := only(t, s.list(inspect.ListFilter{}))
+	p, _ := onlyPageAndReceiver(t, s.list(inspect.ListFilter{}))
 	if p.State != inspect.StateExpired || p.Failures != 10 || !strings.Contains(p.Reason, "404") || !p.Since.Equal(s.now) || !p.NextCheck.IsZero() || p.Checks != 10 {
 		t.Errorf("got page %+v, want it expired after 10 checks", p)
 	}
@@ -123,7 +123,7 @@ func TestPageThatIsPaused(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send(flow.Message{ID: "pause", Topic: flow.TopicDocuments, Key: page, Type: flow.TypePause, Body: body, Time: s.now})
-	p, _ := only(t, s.list(inspect.ListFilter{State: inspect.StatePaused}))
+	p, _ := onlyPageAndReceiver(t, s.list(inspect.ListFilter{State: inspect.StatePaused}))
 	if p.State != inspect.StatePaused || p.Pushed || !p.NextCheck.IsZero() || len(p.Documents) != 1 || p.Documents[0].Version != 1 || p.Checks != 1 {
 		t.Errorf("got page %+v, want it paused, with its document", p)
 	}
@@ -144,7 +144,7 @@ func TestReceiverThatExpired(t *testing.T) {
 	s.fail = failure.Gone(errors.New("the chat was deleted"))
 	s.read("sold out")
 	const reason = "the receiver is gone: the chat was deleted"
-	p, rc := only(t, s.list(inspect.ListFilter{}))
+	p, rc := onlyPageAndReceiver(t, s.list(inspect.ListFilter{}))
 	want := inspect.Receiver{
 		Sink: "phone", State: inspect.StateExpired, Reason: reason, Since: s.now, Failures: 1, Dead: 1, Used: true,
 		LastFailure: s.now, LastError: "the chat was deleted",
@@ -162,7 +162,7 @@ func TestReceiverThatExpired(t *testing.T) {
 	if m := e.Changes[0].Matches[0]; m.Delivery != inspect.DeliveryDead || m.Attempts != 1 || m.Reason != reason {
 		t.Errorf("got match %+v, want it dead", m)
 	}
-	if got, want := keywords(e), []string{"sold out: the subscription expired: " + reason}; !slices.Equal(got, want) {
+	if got, want := keywordResults(e), []string{"sold out: the subscription expired: " + reason}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -174,7 +174,7 @@ func TestReceiverThatFails(t *testing.T) {
 	s.check(page)
 	s.fail = errors.New("answered 503")
 	s.read("sold out")
-	_, rc := only(t, s.list(inspect.ListFilter{}))
+	_, rc := onlyPageAndReceiver(t, s.list(inspect.ListFilter{}))
 	if rc.State != inspect.StateFailing || rc.Reason != "answered 503" || rc.LastError != "answered 503" || rc.Failures != 1 || rc.Pending != 1 || rc.Dead != 0 || !rc.NextAttempt.After(s.now) {
 		t.Errorf("got receiver %+v, want one notification that waits for its next attempt", rc)
 	}
@@ -188,13 +188,13 @@ func TestKeywords(t *testing.T) {
 	s.subscribe(page, "ann", "sold out", "lantern", "unicorn")
 	s.read("A lantern is in stock.")
 	baseline := "version 1 is the baseline, and nothing has changed since"
-	if got, want := keywords(s.explain(page, inspect.ExplainFilter{Keyword: "unicorn"})), []string{"unicorn: " + baseline}; !slices.Equal(got, want) {
+	if got, want := keywordResults(s.explain(page, inspect.ExplainFilter{Keyword: "unicorn"})), []string{"unicorn: " + baseline}; !slices.Equal(got, want) {
 		t.Errorf("of a baseline: got %q, want %q", got, want)
 	}
 	s.check(page)
 	s.read("A lantern is sold out.")
 	e := s.explain(page, inspect.ExplainFilter{})
-	got := keywords(e)
+	got := keywordResults(e)
 	if len(got) != 3 || got[0] != "sold out!" || !strings.HasPrefix(got[1], "lantern: it is in both versions") || got[2] != "unicorn: it is in neither version" {
 		t.Errorf("got %q", got)
 	}
@@ -210,7 +210,7 @@ func TestKeywords(t *testing.T) {
 	if len(e.Keywords) != 1 || len(e.Changes) != 1 || len(e.Changes[0].Matches) != 0 {
 		t.Errorf("of one keyword: got %+v", e)
 	}
-	if got, want := keywords(s.explain(page, inspect.ExplainFilter{Keyword: "dragon"})), []string{"dragon: no subscription to this page has this keyword"}; !slices.Equal(got, want) {
+	if got, want := keywordResults(s.explain(page, inspect.ExplainFilter{Keyword: "dragon"})), []string{"dragon: no subscription to this page has this keyword"}; !slices.Equal(got, want) {
 		t.Errorf("of a keyword that nobody has: got %q, want %q", got, want)
 	}
 }

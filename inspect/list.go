@@ -28,7 +28,7 @@ func List(ctx context.Context, s Store, f ListFilter, configured []string) (List
 	if l.Pages, _, err = Pages(ctx, s, f); err != nil {
 		return l, err
 	}
-	l.Receivers, err = receivers(s, l.Pages, f, configured)
+	l.Receivers, err = selectReceivers(s, l.Pages, f, configured)
 	return l, err
 }
 
@@ -42,7 +42,7 @@ func Receivers(ctx context.Context, s Store, f ListFilter, configured []string) 
 			return nil, err
 		}
 	}
-	return receivers(s, pages, f, configured)
+	return selectReceivers(s, pages, f, configured)
 }
 
 // Pages returns the pages that f selects, in the order of their URLs, as List does. If there may be
@@ -56,13 +56,13 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 		if err != nil {
 			return pages, "", err
 		}
-		if err := owned(s, page); err != nil {
+		if err := checkOwned(s, page); err != nil {
 			return pages, "", err
 		}
 		if page <= f.After {
 			return pages, "", nil
 		}
-		pages, err = addPage(pages, page, s.State(flow.GroupIndex, page), f)
+		pages, err = appendSelected(pages, page, s.State(flow.GroupIndex, page), f)
 		return pages, "", err
 	}
 	looked, last := 0, "" // how many pages were read, and the URL of the last one
@@ -70,16 +70,16 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 		if err := ctx.Err(); err != nil {
 			return pages, "", context.Cause(ctx)
 		}
-		if f.Limit > 0 && (len(pages) == f.Limit || looked >= maxLooked) {
+		if f.Limit > 0 && (len(pages) == f.Limit || looked >= maxURLsRead) {
 			return pages, last, nil
 		}
 		last = url
-		if url != "" && !f.contains(url) { // an empty one says that the iteration failed
+		if url != "" && !f.matchesURL(url) { // an empty one says that the iteration failed
 			looked++
 			continue
 		}
-		looked += costOfPage
-		if pages, err = addPage(pages, url, st, f); err != nil {
+		looked += pageCost
+		if pages, err = appendSelected(pages, url, st, f); err != nil {
 			return pages, "", err
 		}
 	}
@@ -89,39 +89,39 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 // maxLooked is how many URLs one call of Pages with a Limit looks at. A page whose URL matches costs as
 // much as costOfPage URLs, because its state is read.
 const (
-	maxLooked  = 4000
-	costOfPage = 10
+	maxURLsRead = 4000
+	pageCost    = 10
 )
 
-// contains reports whether the URL of a page contains what f asks for. Case does not count.
-func (f ListFilter) contains(url string) bool {
+// matchesURL reports whether the URL of a page contains what f asks for. Case does not count.
+func (f ListFilter) matchesURL(url string) bool {
 	return f.Contains == "" || strings.Contains(strings.ToLower(url), strings.ToLower(f.Contains))
 }
 
-// addPage appends the page with the state st to pages if f selects it.
-func addPage(pages []Page, url string, st flow.State, f ListFilter) ([]Page, error) {
+// appendSelected appends the page with the state st to pages if f selects it.
+func appendSelected(pages []Page, url string, st flow.State, f ListFilter) ([]Page, error) {
 	if f.State != "" {
-		if p, err := index.Load(st); err != nil || !mayBe(p, f.State) {
+		if p, err := index.Load(st); err != nil || !mayBeInState(p, f.State) {
 			return pages, err
 		}
 	}
-	p, ok, err := load(url, st)
+	p, ok, err := loadPage(url, st)
 	if err == nil && f.Sketches {
 		err = p.addSketches(st)
 	}
 	if err == nil && f.Tree {
 		err = p.addTrees(st)
 	}
-	if err != nil || !ok || !p.only(f.Client, f.Clients) || !p.tagged(f.Tag) || f.State != "" && p.State != f.State {
+	if err != nil || !ok || !p.keepClients(f.Client, f.Clients) || !p.keepTagged(f.Tag) || f.State != "" && p.State != f.State {
 		return pages, err
 	}
 	return append(pages, p), nil
 }
 
-// only removes the subscriptions of clients other than client, which is empty for any, and those of
+// keepClients removes the subscriptions of clients other than client, which is empty for any, and those of
 // clients that are not in clients, which is nil for all. In the latter case it also removes the
 // documents of other clients. It reports whether p is still selected.
-func (p *Page) only(client string, clients []string) bool {
+func (p *Page) keepClients(client string, clients []string) bool {
 	if client == "" && clients == nil {
 		return true
 	}
@@ -130,14 +130,14 @@ func (p *Page) only(client string, clients []string) bool {
 	})
 	if clients != nil {
 		p.Keep = nil
-		p.Documents = slices.DeleteFunc(p.Documents, func(d Document) bool { return !p.subscribed(d.ID) })
+		p.Documents = slices.DeleteFunc(p.Documents, func(d Document) bool { return !p.hasSubscriptionTo(d.ID) })
 	}
 	return len(p.Subscriptions) > 0
 }
 
-// tagged removes the subscriptions without tag, unless it is empty. It reports whether p is still
+// keepTagged removes the subscriptions without tag, unless it is empty. It reports whether p is still
 // selected.
-func (p *Page) tagged(tag string) bool {
+func (p *Page) keepTagged(tag string) bool {
 	if tag == "" {
 		return true
 	}
@@ -145,30 +145,30 @@ func (p *Page) tagged(tag string) bool {
 	return len(p.Subscriptions) > 0
 }
 
-// subscribed reports whether a subscription in p is to the document with this ID.
-func (p *Page) subscribed(document string) bool {
+// hasSubscriptionTo reports whether a subscription in p is to the document with this ID.
+func (p *Page) hasSubscriptionTo(document string) bool {
 	return slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool { return s.Document == document })
 }
 
-// mayBe reports whether a page may be in a state. It needs no more than p to say so.
-func mayBe(p index.Page, state string) bool {
+// mayBeInState reports whether a page may be in a state. It needs no more than p to say so.
+func mayBeInState(p index.Page, state string) bool {
 	switch state {
 	case StateFailing:
-		return p.Incarnation != "" && !p.Rests() && failing(p)
+		return p.Incarnation != "" && !p.Rests() && isFailing(p)
 	case StateActive:
-		return p.Incarnation != "" && !p.Rests() && !failing(p)
+		return p.Incarnation != "" && !p.Rests() && !isFailing(p)
 	}
 	return p.Incarnation == "" || p.Rests()
 }
 
-// failing reports whether the last check of p failed, or did not find one of its documents.
-func failing(p index.Page) bool {
+// isFailing reports whether the last check of p failed, or did not find one of its documents.
+func isFailing(p index.Page) bool {
 	return p.Failures > 0 || p.Busy > 0 || slices.ContainsFunc(p.Documents, func(d index.Document) bool { return !d.GoneSince.IsZero() })
 }
 
-// load returns the page with the state st. It returns ok false where the page is neither watched
+// loadPage returns the page with the state st. It returns ok false where the page is neither watched
 // nor expired.
-func load(page string, st flow.State) (info Page, ok bool, err error) {
+func loadPage(page string, st flow.State) (info Page, ok bool, err error) {
 	p, err := index.Load(st)
 	if err != nil {
 		return info, false, err
@@ -218,7 +218,7 @@ func nextCheck(p index.Page) time.Time {
 // addDocuments fills in the documents of a page that is watched or paused.
 func (p *Page) addDocuments(page index.Page, st flow.State) error {
 	for _, d := range page.Documents {
-		doc, err := document(d, st)
+		doc, err := describeDocument(d, st)
 		if err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (p *Page) addDocuments(page index.Page, st flow.State) error {
 
 // addFailures fills in the failures of a page that is watched.
 func (p *Page) addFailures(page index.Page, st flow.State) error {
-	if !failing(page) && page.Open == nil && page.Fetched() {
+	if !isFailing(page) && page.Open == nil && page.Fetched() {
 		return nil
 	}
 	checks, err := index.History(st)
@@ -237,9 +237,9 @@ func (p *Page) addFailures(page index.Page, st flow.State) error {
 		return err
 	}
 	if page.Open != nil || !page.Fetched() {
-		p.lastOf(checks)
+		p.setLastCheck(checks)
 	}
-	if !failing(page) {
+	if !isFailing(page) {
 		return nil
 	}
 	p.State, p.Since = StateFailing, page.FailedSince
@@ -257,8 +257,8 @@ func (p *Page) addFailures(page index.Page, st flow.State) error {
 	return nil
 }
 
-// lastOf takes the last check from checks, which are in the order newest first.
-func (p *Page) lastOf(checks []index.CheckRecord) {
+// setLastCheck takes the last check from checks, which are in the order newest first.
+func (p *Page) setLastCheck(checks []index.CheckRecord) {
 	p.Checks, p.LastCheck = 0, time.Time{}
 	if len(checks) > 0 {
 		p.Checks, p.LastCheck = checks[0].Check, checks[0].Time
@@ -286,7 +286,7 @@ func (p *Page) addExpiry(page index.Page, st flow.State) error {
 		}
 	}
 	checks, err := index.History(st)
-	p.lastOf(checks)
+	p.setLastCheck(checks)
 	return err
 }
 
@@ -304,7 +304,7 @@ func (p *Page) addSketches(st flow.State) error {
 	return nil
 }
 
-func document(d index.Document, st flow.State) (Document, error) {
+func describeDocument(d index.Document, st flow.State) (Document, error) {
 	doc := Document{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
 	switch {
 	case d.GoneSince.IsZero():
@@ -323,7 +323,7 @@ func document(d index.Document, st flow.State) (Document, error) {
 	doc.Version, doc.Time, doc.Title, doc.ContentType = d.N, v.Time, v.Title, v.ContentType
 	doc.Language, doc.LanguageFrom = v.Language, v.LanguageFrom
 	if d.View.Value != nil {
-		content, err := unpack(v, d.N)
+		content, err := unpackText(v, d.N)
 		if err != nil {
 			return doc, err
 		}
@@ -339,14 +339,14 @@ func (p *Page) addSubscriptions(st flow.State) error {
 		return err
 	}
 	for _, s := range standing {
-		p.Subscriptions = append(p.Subscriptions, subscription(s, StateActive))
+		p.Subscriptions = append(p.Subscriptions, describeSubscription(s, StateActive))
 	}
 	expired, err := index.Expired(st)
 	if err != nil {
 		return err
 	}
 	for _, x := range expired {
-		s := subscription(x.Stamped, StateExpired)
+		s := describeSubscription(x.Stamped, StateExpired)
 		s.Since, s.Reason = x.Time, x.Reason
 		if x.End == flow.EndPaused {
 			s.State, s.Reason, s.PausedUntil = StatePaused, "", x.PausedUntil
@@ -359,7 +359,7 @@ func (p *Page) addSubscriptions(st flow.State) error {
 	return nil
 }
 
-func subscription(s flow.Stamped, state string) Subscription {
+func describeSubscription(s flow.Stamped, state string) Subscription {
 	sub := Subscription{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
 	if s.Followed != nil {
 		sub.FollowedFrom = s.Followed.Root
@@ -382,9 +382,9 @@ func (p *Page) addTrees(st flow.State) error {
 	return nil
 }
 
-// receivers returns the receivers that the subscriptions of pages name. Where f selects all pages
+// selectReceivers returns the receivers that the subscriptions of pages name. Where f selects all pages
 // it adds those with notifications or dead letters, and with f.Sinks those of the configured sinks.
-func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Receiver, error) {
+func selectReceivers(s Store, pages []Page, f ListFilter, configured []string) ([]Receiver, error) {
 	all := f.URL+f.Client+f.Tag == "" && f.Clients == nil
 	known := make(map[string]bool)
 	for _, p := range pages {
@@ -423,7 +423,7 @@ func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Rece
 		if !s.Owns(id) {
 			continue
 		}
-		info, err := receiver(s, id)
+		info, err := loadReceiver(s, id)
 		if err != nil {
 			return nil, err
 		}
@@ -432,8 +432,8 @@ func receivers(s Store, pages []Page, f ListFilter, configured []string) ([]Rece
 	return infos, nil
 }
 
-// receiver returns the receiver with the given ID.
-func receiver(s Store, id string) (Receiver, error) {
+// loadReceiver returns the receiver with the given ID.
+func loadReceiver(s Store, id string) (Receiver, error) {
 	info := Receiver{Sink: id, State: StateActive}
 	q, err := sinks.Load(s.State(flow.GroupDelivery, id))
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// latencies are the upper bounds of the histogram of latencies, in seconds.
-var latencies = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}
+// latencyBounds are the upper bounds of the histogram of latencies, in seconds.
+var latencyBounds = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 86400}
 
-// failures are the classes of failed checks that always have a figure, so that the first failure is
+// failureClasses are the classes of failed checks that always have a figure, so that the first failure is
 // seen as an increase.
-var failures = []string{
+var failureClasses = []string{
 	pipeline.FailDNS, pipeline.FailRefused, pipeline.FailTLS, pipeline.FailStatus, pipeline.FailTimeout, pipeline.FailAddress, pipeline.FailNetwork,
 	pipeline.FailRedirect, pipeline.FailType, pipeline.FailUnreadable, pipeline.FailTooLarge, pipeline.FailBusy, pipeline.FailSelectorGone,
 	pipeline.FailMissing, pipeline.FailEmpty, pipeline.FailReplaced, pipeline.FailURL, pipeline.FailRobots, pipeline.FailLogin,
 }
 
-// others is the label of everything without a label of its own.
-const others = "other"
+// otherLabel is the label of everything without a label of its own.
+const otherLabel = "other"
 
 // Meter counts observations by class and by sink, and measures how long changes take to be
 // delivered. Its figures are for monitoring. Their labels are bounded, and they are lost with the
@@ -32,13 +32,13 @@ type Meter struct {
 	// those of REST clients, share the label "other". Set it before the first call.
 	Sinks func() []string
 
-	mu     sync.Mutex
-	failed map[string]int
-	sinks  map[string]*sinkCounts
-	// buckets counts the latencies up to each of latencies, without those of smaller bounds.
-	buckets []uint64
-	latency float64
-	timed   uint64
+	mu           sync.Mutex
+	failedChecks map[string]int
+	sinks        map[string]*sinkCounts
+	// latencyCounts counts the latencies up to each of latencies, without those of smaller bounds.
+	latencyCounts []uint64
+	latencySum    float64
+	latencyCount  uint64
 }
 
 // sinkCounts are the counts of one sink.
@@ -55,28 +55,28 @@ func (m *Meter) Note(o flow.Observation) {
 	default:
 		return
 	}
-	sink := others
+	sink := otherLabel
 	if o.Sink != "" && slices.Contains(m.Sinks(), o.Sink) {
 		sink = o.Sink
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if o.Kind == flow.KindFailed {
-		if m.failed == nil {
-			m.failed = make(map[string]int)
+		if m.failedChecks == nil {
+			m.failedChecks = make(map[string]int)
 		}
-		if slices.Contains(failures, o.Class) {
-			m.failed[o.Class]++
+		if slices.Contains(failureClasses, o.Class) {
+			m.failedChecks[o.Class]++
 		} else {
-			m.failed[others]++ // fetchers of other authors may have any class
+			m.failedChecks[otherLabel]++ // fetchers of other authors may have any class
 		}
 		return
 	}
-	c := m.sink(sink)
+	c := m.countsOf(sink)
 	switch o.Kind {
 	case flow.KindDelivered:
 		c.delivered++
-		m.measure(o.After)
+		m.addLatency(o.After)
 	case flow.KindDead:
 		c.dead++
 	case flow.KindDropped:
@@ -86,8 +86,8 @@ func (m *Meter) Note(o flow.Observation) {
 	}
 }
 
-// sink returns the counts of a sink. m.mu is held.
-func (m *Meter) sink(name string) *sinkCounts {
+// countsOf returns the counts of a sink. m.mu is held.
+func (m *Meter) countsOf(name string) *sinkCounts {
 	if m.sinks == nil {
 		m.sinks = make(map[string]*sinkCounts)
 	}
@@ -97,59 +97,59 @@ func (m *Meter) sink(name string) *sinkCounts {
 	return m.sinks[name]
 }
 
-// measure adds a latency; zero means that there is none. m.mu is held.
-func (m *Meter) measure(d time.Duration) {
+// addLatency adds a latency; zero means that there is none. m.mu is held.
+func (m *Meter) addLatency(d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	if m.buckets == nil {
-		m.buckets = make([]uint64, len(latencies))
+	if m.latencyCounts == nil {
+		m.latencyCounts = make([]uint64, len(latencyBounds))
 	}
-	m.timed++
-	m.latency += d.Seconds()
-	if i, _ := slices.BinarySearch(latencies, d.Seconds()); i < len(latencies) {
-		m.buckets[i]++
+	m.latencyCount++
+	m.latencySum += d.Seconds()
+	if i, _ := slices.BinarySearch(latencyBounds, d.Seconds()); i < len(latencyBounds) {
+		m.latencyCounts[i]++
 	}
 }
 
 // Gauges returns the figures.
 func (m *Meter) Gauges() []flow.Gauge {
-	names := append(m.Sinks(), others)
+	names := append(m.Sinks(), otherLabel)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []flow.Gauge
-	for _, class := range append(slices.Clone(failures), others) {
-		all = append(all, labelled("vokter_checks_failed_total", "Checks that failed, by the class of the failure.", m.failed[class], "class", class))
+	for _, class := range append(slices.Clone(failureClasses), otherLabel) {
+		all = append(all, labelledCounter("vokter_checks_failed_total", "Checks that failed, by the class of the failure.", m.failedChecks[class], "class", class))
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		c := m.sink(name)
+		c := m.countsOf(name)
 		for _, o := range []struct {
 			outcome string
 			n       int
 		}{{"delivered", c.delivered}, {"dead_letter", c.dead}, {"cancelled", c.dropped}} {
-			all = append(all, labelled("vokter_deliveries_total", "Notifications whose delivery ended, by sink and outcome.", o.n, "sink", name, "outcome", o.outcome))
+			all = append(all, labelledCounter("vokter_deliveries_total", "Notifications whose delivery ended, by sink and outcome.", o.n, "sink", name, "outcome", o.outcome))
 		}
-		for _, class := range attemptClasses(c) {
-			all = append(all, labelled("vokter_delivery_failures_total", "Attempts to deliver that failed, by sink and class; most are retried.", c.attempts[class], "sink", name, "class", class))
+		for _, class := range failedAttemptClasses(c) {
+			all = append(all, labelledCounter("vokter_delivery_failures_total", "Attempts to deliver that failed, by sink and class; most are retried.", c.attempts[class], "sink", name, "class", class))
 		}
 	}
-	h := &flow.Histogram{Count: m.timed, Buckets: make(map[float64]uint64, len(latencies))}
+	h := &flow.Histogram{Count: m.latencyCount, Buckets: make(map[float64]uint64, len(latencyBounds))}
 	sum := uint64(0)
-	for i, bound := range latencies {
-		if m.buckets != nil {
-			sum += m.buckets[i]
+	for i, bound := range latencyBounds {
+		if m.latencyCounts != nil {
+			sum += m.latencyCounts[i]
 		}
 		h.Buckets[bound] = sum
 	}
 	return append(all, flow.Gauge{
 		Name: "vokter_delivery_latency_seconds", Help: "Time from the check that saw a change to the delivery of its notification, without digests.",
-		Value: m.latency, Histogram: h,
+		Value: m.latencySum, Histogram: h,
 	})
 }
 
-// attemptClasses returns the classes of the failed attempts of c, and "retry", the usual one.
-func attemptClasses(c *sinkCounts) []string {
+// failedAttemptClasses returns the classes of the failed attempts of c, and "retry", the usual one.
+func failedAttemptClasses(c *sinkCounts) []string {
 	classes := slices.Collect(maps.Keys(c.attempts))
 	if !slices.Contains(classes, "retry") {
 		classes = append(classes, "retry")
@@ -158,8 +158,8 @@ func attemptClasses(c *sinkCounts) []string {
 	return classes
 }
 
-// labelled returns a counter with labels, given as pairs of name and value.
-func labelled(name, help string, n int, pairs ...string) flow.Gauge {
+// labelledCounter returns a counter with labels, given as pairs of name and value.
+func labelledCounter(name, help string, n int, pairs ...string) flow.Gauge {
 	g := flow.Gauge{Name: name, Help: help, Value: float64(n), Labels: make(map[string]string, len(pairs)/2)}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		g.Labels[pairs[i]] = pairs[i+1]

@@ -78,7 +78,7 @@ func FindOccurrences(ctx context.Context, s Store, memory flow.Memory, languages
 		URL: url, Sinks: []string{"none"}, Keywords: []string{term}, IgnoreCase: f.IgnoreCase, IgnoreDiacritics: f.IgnoreDiacritics, Stem: f.Stem,
 		FilterStopwords: f.FilterStopwords, Match: f.Match, Language: f.Language, SnippetOffset: f.SnippetOffset,
 	}
-	if err := f.check(sub); err != nil {
+	if err := f.validate(sub); err != nil {
 		return out, err
 	}
 	d, err := openDocument(s, url, f.DocumentFilter)
@@ -86,17 +86,17 @@ func FindOccurrences(ctx context.Context, s Store, memory flow.Memory, languages
 		return out, err
 	}
 	out.URL, out.Document = d.page.URL, d.ID
-	numbers := slices.Collect(d.numbers())
+	numbers := slices.Collect(d.versionNumbers())
 	if f.Version > 0 {
 		numbers = []uint64{f.Version}
 	}
 	limit := cmp.Or(f.Limit, MaxOccurrences)
-	known := make(map[occurrence]int) // the index in out.Occurrences
+	known := make(map[occurrenceKey]int) // the index in out.Occurrences
 	for _, n := range numbers {
 		if ctx.Err() != nil {
 			return out, context.Cause(ctx)
 		}
-		v, err := d.load(n)
+		v, err := d.loadVersion(n)
 		if err != nil {
 			if f.Version == 0 && n < d.N {
 				continue // dropped meanwhile
@@ -104,15 +104,15 @@ func FindOccurrences(ctx context.Context, s Store, memory flow.Memory, languages
 			return out, err
 		}
 		out.Versions = append(out.Versions, n)
-		times := make(map[occurrence]int)
-		free, err := memory.Take(ctx, comparing*int64(len(v.text)))
+		times := make(map[occurrenceKey]int)
+		free, err := memory.Take(ctx, compareBytesPerByte*int64(len(v.text)))
 		if err != nil {
 			return out, err
 		}
 		match.Occurrences(v.text, v.Language, term, sub, languages, func(o match.Occurrence) bool {
-			look := occurrence{text: o.Text, snippet: o.Snippet}
+			look := occurrenceKey{text: o.Text, snippet: o.Snippet}
 			look.nth = times[look]
-			times[occurrence{text: o.Text, snippet: o.Snippet}]++
+			times[occurrenceKey{text: o.Text, snippet: o.Snippet}]++
 			i, ok := known[look]
 			switch {
 			case !ok && len(out.Occurrences) == limit:
@@ -132,15 +132,15 @@ func FindOccurrences(ctx context.Context, s Store, memory flow.Memory, languages
 	return out, nil
 }
 
-// occurrence tells occurrences apart: by what they look like, and the same looks in one version by
+// occurrenceKey tells occurrences apart: by what they look like, and the same looks in one version by
 // their number.
-type occurrence struct {
+type occurrenceKey struct {
 	text, snippet string
 	nth           int
 }
 
-// check returns what is wrong with f and s, the subscription with its fields, or nil.
-func (f OccurrenceFilter) check(s pipeline.Subscription) error {
+// validate returns what is wrong with f and s, the subscription with its fields, or nil.
+func (f OccurrenceFilter) validate(s pipeline.Subscription) error {
 	term := s.Keywords[0]
 	if err := text.ValidKeyword(term); err != nil {
 		return &pipeline.FieldError{Field: "term", Reason: err.Error()}

@@ -60,32 +60,32 @@ type RecentChanges struct {
 // Recent finds the newest changes of all pages. It reads the whole state when it is first asked, and
 // learns of later changes as an observer. NewRecent makes one. It is safe for concurrent use.
 type Recent struct {
-	asked chan reading
-	ended chan struct{} // closed at the end of Run
+	reads    chan readRequest
+	runEnded chan struct{} // closed at the end of Run
 
-	mu     sync.Mutex
-	noting bool      // since the state was first asked for
-	read   time.Time // when the state was last read; zero if it was not
-	all    []recent  // the newest first
+	mu        sync.Mutex
+	recording bool           // since the state was first asked for
+	readAt    time.Time      // when the state was last read; zero if it was not
+	changes   []recentChange // the newest first
 }
 
-// reading asks for the state to be read. The result goes to done, which has room for it.
-type reading struct {
+// readRequest asks for the state to be read. The result goes to done, which has room for it.
+type readRequest struct {
 	at   time.Time
 	done chan error
 }
 
 // NewRecent returns a Recent whose Run was not called yet.
 func NewRecent() *Recent {
-	return &Recent{asked: make(chan reading), ended: make(chan struct{})}
+	return &Recent{reads: make(chan readRequest), runEnded: make(chan struct{})}
 }
 
 // Run reads the state of s when Changes needs it, until ctx is done. It is called once.
 func (r *Recent) Run(ctx context.Context, s Store) error {
-	defer close(r.ended)
+	defer close(r.runEnded)
 	for {
 		select {
-		case x := <-r.asked:
+		case x := <-r.reads:
 			x.done <- r.load(ctx, s, x.at)
 		case <-ctx.Done():
 			return nil
@@ -93,19 +93,19 @@ func (r *Recent) Run(ctx context.Context, s Store) error {
 	}
 }
 
-// recent is a change and where it is.
-type recent struct {
+// recentChange is a change and where it is.
+type recentChange struct {
 	page, document, id string
 	version            uint64
 	time               time.Time
 }
 
-// key orders changes by their age.
-func (x recent) key() string {
+// sortKey orders changes by their age.
+func (x recentChange) sortKey() string {
 	return x.time.UTC().Format("2006-01-02T15:04:05.000000000") + " " + x.id
 }
 
-func newest(a, b recent) int {
+func compareNewestFirst(a, b recentChange) int {
 	return cmp.Or(b.time.Compare(a.time), strings.Compare(b.id, a.id))
 }
 
@@ -116,35 +116,35 @@ func (r *Recent) Note(o flow.Observation) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.noting {
-		r.add(recent{o.Page, o.Document, o.ID, uint64(o.N), o.Time})
+	if r.recording {
+		r.add(recentChange{o.Page, o.Document, o.ID, uint64(o.N), o.Time})
 	}
 }
 
 // add adds x unless it is known. r.mu is held.
-func (r *Recent) add(x recent) {
-	i, known := slices.BinarySearchFunc(r.all, x, newest)
+func (r *Recent) add(x recentChange) {
+	i, known := slices.BinarySearchFunc(r.changes, x, compareNewestFirst)
 	if known || i >= MaxRecent {
 		return
 	}
-	r.all = slices.Insert(r.all[:min(len(r.all), MaxRecent-1)], i, x)
+	r.changes = slices.Insert(r.changes[:min(len(r.changes), MaxRecent-1)], i, x)
 }
 
 // merge adds xs.
-func (r *Recent) merge(xs []recent) {
+func (r *Recent) merge(xs []recentChange) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := slices.Concat(r.all, xs)
-	slices.SortFunc(all, newest)
-	all = slices.CompactFunc(all, func(a, b recent) bool { return newest(a, b) == 0 })
-	r.all = slices.Clone(all[:min(len(all), MaxRecent)])
+	all := slices.Concat(r.changes, xs)
+	slices.SortFunc(all, compareNewestFirst)
+	all = slices.CompactFunc(all, func(a, b recentChange) bool { return compareNewestFirst(a, b) == 0 })
+	r.changes = slices.Clone(all[:min(len(all), MaxRecent)])
 }
 
-// maxLookedChanges is how many changes one call of Changes with a Limit looks at.
-const maxLookedChanges = 400
+// maxChangesRead is how many changes one call of Changes with a Limit looks at.
+const maxChangesRead = 400
 
-// patience is how long Changes waits for the state to be read, with RecentFilter.Partial.
-const patience = 20 * time.Millisecond
+// partialWait is how long Changes waits for the state to be read, with RecentFilter.Partial.
+const partialWait = 20 * time.Millisecond
 
 // Changes returns the changes that f selects. With a Limit one call looks at 400 changes at most, so that
 // it may return fewer than there are, or none, with a Next. The first call has Run read the state. A
@@ -153,26 +153,26 @@ const patience = 20 * time.Millisecond
 func (r *Recent) Changes(ctx context.Context, s Store, f RecentFilter, maxAge time.Duration) (RecentChanges, error) {
 	found := RecentChanges{Changes: []RecentChange{}}
 	var err error
-	if found.Partial, err = r.refresh(ctx, f.Partial, maxAge); err != nil {
+	if found.Partial, err = r.ensureRead(ctx, f.Partial, maxAge); err != nil {
 		return found, err
 	}
 	r.mu.Lock()
-	all := slices.Clone(r.all)
+	all := slices.Clone(r.changes)
 	r.mu.Unlock()
 	looked := 0
 	for i, x := range all {
-		if f.After != "" && x.key() >= f.After {
+		if f.After != "" && x.sortKey() >= f.After {
 			continue
 		}
-		if f.Limit > 0 && (len(found.Changes) == f.Limit || looked == maxLookedChanges) {
-			found.Next = all[i-1].key()
+		if f.Limit > 0 && (len(found.Changes) == f.Limit || looked == maxChangesRead) {
+			found.Next = all[i-1].sortKey()
 			return found, nil
 		}
 		looked++
 		if err := ctx.Err(); err != nil {
 			return found, context.Cause(ctx)
 		}
-		c, ok, err := x.change(s, f)
+		c, ok, err := x.load(s, f)
 		if err != nil {
 			return found, err
 		}
@@ -183,29 +183,29 @@ func (r *Recent) Changes(ctx context.Context, s Store, f RecentFilter, maxAge ti
 	return found, nil
 }
 
-// refresh has Run read the state unless that was done. With partial it does not wait long for it, and
+// ensureRead has Run read the state unless that was done. With partial it does not wait long for it, and
 // returns true where the state was never read.
-func (r *Recent) refresh(ctx context.Context, partial bool, maxAge time.Duration) (bool, error) {
+func (r *Recent) ensureRead(ctx context.Context, partial bool, maxAge time.Duration) (bool, error) {
 	r.mu.Lock()
-	never := r.read.IsZero()
-	fresh := !never && (maxAge == 0 || time.Since(r.read) < maxAge)
-	r.noting = true // before the state is read, so that no change is missed
+	never := r.readAt.IsZero()
+	fresh := !never && (maxAge == 0 || time.Since(r.readAt) < maxAge)
+	r.recording = true // before the state is read, so that no change is missed
 	r.mu.Unlock()
 	if fresh {
 		return false, nil
 	}
 	var late <-chan time.Time
 	if partial {
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(partialWait)
 		defer timer.Stop()
 		late = timer.C
 	}
-	x := reading{time.Now(), make(chan error, 1)}
+	x := readRequest{time.Now(), make(chan error, 1)}
 	select {
-	case r.asked <- x:
+	case r.reads <- x:
 	case <-late: // the state is being read for somebody else
 		return never, nil
-	case <-r.ended:
+	case <-r.runEnded:
 		return false, errEnded
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
@@ -222,18 +222,18 @@ func (r *Recent) refresh(ctx context.Context, partial bool, maxAge time.Duration
 
 var errEnded = errors.New("the changes of all pages cannot be read: the pipeline is stopping")
 
-// mergedAt is how many changes load collects before it merges them.
-const mergedAt = 5000
+// mergeBatch is how many changes load collects before it merges them.
+const mergeBatch = 5000
 
 // load reads the changes of all pages, unless that was done since asked.
 func (r *Recent) load(ctx context.Context, s Store, asked time.Time) error {
 	r.mu.Lock()
-	done := r.read.After(asked)
+	done := r.readAt.After(asked)
 	r.mu.Unlock()
 	if done {
 		return nil
 	}
-	var found []recent
+	var found []recentChange
 	for page, st := range s.States(flow.GroupMatch, "") {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -244,10 +244,10 @@ func (r *Recent) load(ctx context.Context, s Store, asked time.Time) error {
 		}
 		for _, c := range records {
 			if c.Expired == "" {
-				found = append(found, recent{page, c.Document, c.ID, c.Version, c.Time})
+				found = append(found, recentChange{page, c.Document, c.ID, c.Version, c.Time})
 			}
 		}
-		if len(found) >= mergedAt {
+		if len(found) >= mergeBatch {
 			r.merge(found)
 			found = found[:0]
 		}
@@ -255,22 +255,22 @@ func (r *Recent) load(ctx context.Context, s Store, asked time.Time) error {
 	r.merge(found)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read = time.Now()
+	r.readAt = time.Now()
 	return nil
 }
 
-// change returns x as f selects it. It returns false where f does not select it, and where its page
+// load returns x as f selects it. It returns false where f does not select it, and where its page
 // or document is not watched here any more.
-func (x recent) change(s Store, f RecentFilter) (RecentChange, bool, error) {
+func (x recentChange) load(s Store, f RecentFilter) (RecentChange, bool, error) {
 	if !s.Owns(x.page) {
 		return RecentChange{}, false, nil
 	}
-	p, ok, err := load(x.page, s.State(flow.GroupIndex, x.page))
-	if err != nil || !ok || !p.only("", f.Clients) || !p.tagged(f.Tag) {
+	p, ok, err := loadPage(x.page, s.State(flow.GroupIndex, x.page))
+	if err != nil || !ok || !p.keepClients("", f.Clients) || !p.keepTagged(f.Tag) {
 		return RecentChange{}, false, err
 	}
 	at := slices.IndexFunc(p.Documents, func(d Document) bool { return d.ID == x.document })
-	if at < 0 || f.Tag != "" && !p.subscribed(x.document) {
+	if at < 0 || f.Tag != "" && !p.hasSubscriptionTo(x.document) {
 		return RecentChange{}, false, nil
 	}
 	c := RecentChange{URL: x.page, Title: p.Documents[at].Title, Change: Change{
@@ -282,7 +282,7 @@ func (x recent) change(s Store, f RecentFilter) (RecentChange, bool, error) {
 	}
 	if i := slices.IndexFunc(records, func(m match.ChangeRecord) bool { return m.ID == x.id }); i >= 0 {
 		c.Size = records[i].Size
-		if c.Change, err = change(s, records[i], ExplainFilter{Client: f.Client, Clients: f.Clients}); err != nil {
+		if c.Change, err = changeOf(s, records[i], ExplainFilter{Client: f.Client, Clients: f.Clients}); err != nil {
 			return c, false, err
 		}
 		if f.Clients != nil {

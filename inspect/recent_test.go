@@ -81,11 +81,11 @@ func TestRecent(t *testing.T) {
 // slowStore is a store that lists its pages when it may.
 type slowStore struct {
 	*store
-	may chan struct{}
+	proceed chan struct{}
 }
 
 func (s slowStore) States(group, after string) iter.Seq2[string, flow.State] {
-	<-s.may
+	<-s.proceed
 	return s.store.States(group, after)
 }
 
@@ -120,7 +120,7 @@ func TestRecentIsPartial(t *testing.T) {
 	if got := changes(true); !got.Partial || len(got.Changes) != 1 {
 		t.Errorf("got %+v while the state is read, want the change since then", got)
 	}
-	close(s.may)
+	close(s.proceed)
 	if got := changes(false); got.Partial || len(got.Changes) != 2 {
 		t.Errorf("got %+v, want both changes", got)
 	}

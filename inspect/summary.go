@@ -54,7 +54,7 @@ type DocumentSummary struct {
 // Tally counts the observations of the stages. It is safe for concurrent use.
 type Tally struct {
 	mu    sync.Mutex
-	total [kinds]int
+	total [kindCount]int
 	pages map[string]*pageTally
 }
 
@@ -67,8 +67,8 @@ type pageTally struct {
 }
 
 type documentTally struct {
-	id string
-	n  [kinds]uint32
+	id     string
+	counts [kindCount]uint32
 }
 
 // NewTally returns a Tally with all counts at zero.
@@ -78,7 +78,7 @@ func NewTally() *Tally { return &Tally{pages: make(map[string]*pageTally)} }
 func (t *Tally) Note(o flow.Observation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	kind := slices.Index(counted[:], o.Kind)
+	kind := slices.Index(countedKinds[:], o.Kind)
 	if kind >= 0 {
 		t.total[kind]++
 	}
@@ -96,7 +96,7 @@ func (t *Tally) Note(o flow.Observation) {
 		p = new(pageTally)
 		t.pages[o.Page] = p
 	}
-	d := p.document(o.Document)
+	d := p.forDocument(o.Document)
 	switch o.Kind {
 	case flow.KindCheck:
 		p.lastError = ""
@@ -112,13 +112,13 @@ func (t *Tally) Note(o flow.Observation) {
 		p.lastError = o.Text
 	default:
 		if d != nil && kind >= 0 {
-			d.n[kind]++
+			d.counts[kind]++
 		}
 	}
 }
 
-// document returns the tally of the document with that ID, which may be new; nil if id is empty.
-func (p *pageTally) document(id string) *documentTally {
+// forDocument returns the tally of the document with that ID, which may be new; nil if id is empty.
+func (p *pageTally) forDocument(id string) *documentTally {
 	if id == "" {
 		return nil
 	}
@@ -131,16 +131,16 @@ func (p *pageTally) document(id string) *documentTally {
 	return &p.documents[len(p.documents)-1]
 }
 
-const kinds = 13
+const kindCount = 13
 
-// counted are the kinds of the observations that are counted, those of most observations first.
-var counted = [kinds]string{
+// countedKinds are the kinds of the observations that are counted, those of most observations first.
+var countedKinds = [kindCount]string{
 	flow.KindCheck, flow.KindUnchanged, flow.KindFailed, flow.KindVersion, flow.KindChange, flow.KindFiltered, flow.KindNotification,
 	flow.KindDelivered, flow.KindDead, flow.KindPushed, flow.KindUnwatched, flow.KindRepeated, flow.KindUnhandled,
 }
 
-// countsOf returns the counts n, which are in the order of counted.
-func countsOf[N int | uint32](n [kinds]N) Counts {
+// toCounts returns the counts n, which are in the order of counted.
+func toCounts[N int | uint32](n [kindCount]N) Counts {
 	return Counts{
 		Checks: int(n[0]), Unchanged: int(n[1]), Failed: int(n[2]), Versions: int(n[3]), Changes: int(n[4]), Filtered: int(n[5]), Notifications: int(n[6]),
 		Delivered: int(n[7]), Dead: int(n[8]), Pushed: int(n[9]), Unwatched: int(n[10]), Repeated: int(n[11]), Unhandled: int(n[12]),
@@ -151,20 +151,20 @@ func countsOf[N int | uint32](n [kinds]N) Counts {
 func (t *Tally) Counts() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return countsOf(t.total)
+	return toCounts(t.total)
 }
 
 // Summary returns the counts for all pages and for each document.
 func (t *Tally) Summary() Summary {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := Summary{Counts: countsOf(t.total), Documents: []DocumentSummary{}}
+	s := Summary{Counts: toCounts(t.total), Documents: []DocumentSummary{}}
 	for url, p := range t.pages {
 		if len(p.documents) == 0 {
-			p.document(flow.DocumentID(url, pipeline.View{}))
+			p.forDocument(flow.DocumentID(url, pipeline.View{}))
 		}
 		for _, d := range p.documents {
-			ds := DocumentSummary{URL: url, Document: d.id, Counts: countsOf(d.n), LastError: p.lastError}
+			ds := DocumentSummary{URL: url, Document: d.id, Counts: toCounts(d.counts), LastError: p.lastError}
 			ds.Checks, ds.Unchanged, ds.Failed, ds.Pushed = int(p.checks), int(p.unchanged), int(p.failed), int(p.pushed)
 			s.Documents = append(s.Documents, ds)
 		}

@@ -32,9 +32,9 @@ type OptionEffect struct {
 	Notifications int `json:"notifications"`
 }
 
-// variations are the options that Try changes. Set returns the new value, and false where the option
+// optionVariations are the options that Try changes. Set returns the new value, and false where the option
 // has no other value that could change anything.
-var variations = []struct {
+var optionVariations = []struct {
 	option string
 	set    func(s *pipeline.Subscription) (value string, ok bool)
 }{
@@ -79,8 +79,8 @@ func flip(option *bool) (string, bool) {
 // other option would have changed.
 func Try(changes []flow.Change, s pipeline.Subscription, languages *text.Languages) Trial {
 	t := Trial{Notifications: match.Preview(changes, s, languages)}
-	reported := reports(t.Notifications)
-	for _, v := range variations {
+	reported := countReported(t.Notifications)
+	for _, v := range optionVariations {
 		other := s
 		value, ok := v.set(&other)
 		if !ok {
@@ -88,7 +88,7 @@ func Try(changes []flow.Change, s pipeline.Subscription, languages *text.Languag
 		}
 		found := match.Preview(changes, other, languages)
 		e := OptionEffect{Option: v.option, Value: value, Notifications: len(found)}
-		others := reports(found)
+		others := countReported(found)
 		for r, n := range others {
 			e.More += max(n-reported[r], 0)
 		}
@@ -102,24 +102,24 @@ func Try(changes []flow.Change, s pipeline.Subscription, languages *text.Languag
 	return t
 }
 
-// report is a reported difference. Two options may report the same difference with other texts
+// reportedDifference is a reported difference. Two options may report the same difference with other texts
 // around it.
-type report struct {
+type reportedDifference struct {
 	version uint64
 	event   pipeline.Event
 	keyword string
 	offset  int
 }
 
-// reports counts the differences in notifications, those left out included.
-func reports(notifications []pipeline.Notification) map[report]int {
-	all := make(map[report]int)
+// countReported counts the differences in notifications, those left out included.
+func countReported(notifications []pipeline.Notification) map[reportedDifference]int {
+	all := make(map[reportedDifference]int)
 	for _, n := range notifications {
 		for _, d := range n.Diffs {
-			all[report{n.Version, d.Event, d.Keyword, d.Offset}]++
+			all[reportedDifference{n.Version, d.Event, d.Keyword, d.Offset}]++
 		}
 		if n.Omitted > 0 {
-			all[report{version: n.Version}] += n.Omitted
+			all[reportedDifference{version: n.Version}] += n.Omitted
 		}
 	}
 	return all

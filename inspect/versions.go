@@ -85,8 +85,8 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// comparedAgain is how many bytes of texts Versions compares again, to find out how much changed.
-const comparedAgain = 1 << 18
+// maxComparedBytes is how many bytes of texts Versions compares again, to find out how much changed.
+const maxComparedBytes = 1 << 18
 
 // Versions returns the stored versions of a document of the page of url, with their notifications.
 // It fails where url is not a URL, with a *flow.Refusal of CodeNotFound where the page or the
@@ -104,8 +104,8 @@ func Versions(ctx context.Context, s Store, url string, f DocumentFilter) (Histo
 	if err != nil {
 		return h, err
 	}
-	room := int64(comparedAgain)
-	for n := range d.numbers() {
+	room := int64(maxComparedBytes)
+	for n := range d.versionNumbers() {
 		if ctx.Err() != nil {
 			return h, context.Cause(ctx)
 		}
@@ -116,12 +116,12 @@ func Versions(ctx context.Context, s Store, url string, f DocumentFilter) (Histo
 		if !ok {
 			continue // dropped meanwhile
 		}
-		version, err := versionOf(n, v)
+		version, err := describeVersion(n, v)
 		if err != nil {
 			return h, err
 		}
 		if d.View.Value != nil {
-			content, err := unpack(v, n)
+			content, err := unpackText(v, n)
 			if err != nil {
 				return h, err
 			}
@@ -131,7 +131,7 @@ func Versions(ctx context.Context, s Store, url string, f DocumentFilter) (Histo
 			return h, err
 		}
 		if version.Size == nil && !version.Baseline {
-			if err := version.compareAgain(d, v, &room); err != nil {
+			if err := version.computeSize(d, v, &room); err != nil {
 				return h, err
 			}
 		}
@@ -151,11 +151,11 @@ func VersionText(s Store, url string, n uint64, f DocumentFilter) (Text, error) 
 	if n == 0 {
 		n = d.N
 	}
-	v, err := d.load(n)
+	v, err := d.loadVersion(n)
 	if err != nil {
 		return Text{}, err
 	}
-	version, err := versionOf(n, v.StoredVersion)
+	version, err := describeVersion(n, v.StoredVersion)
 	if err != nil {
 		return Text{}, err
 	}
@@ -210,15 +210,15 @@ func Plain(content string) string {
 	}, content)
 }
 
-// versionOf describes v, version n of a document.
-func versionOf(n uint64, v index.StoredVersion) (Version, error) {
+// describeVersion describes v, version n of a document.
+func describeVersion(n uint64, v index.StoredVersion) (Version, error) {
 	out := Version{
 		N: n, Time: v.Time, Check: v.Check, Baseline: v.Previous == 0, Title: v.Title,
 		Language: v.Language, LanguageFrom: v.LanguageFrom, ContentType: v.ContentType, TextHash: v.TextHash,
 		Bytes: flow.UnpackedSize(v.Packed), Screenshot: v.Screenshot, Matches: []Match{},
 	}
 	if out.Bytes == 0 { // small packed texts do not say it
-		content, err := unpack(v, n)
+		content, err := unpackText(v, n)
 		if err != nil {
 			return out, err
 		}
@@ -234,7 +234,7 @@ func (v *Version) addChange(s Store, records []match.ChangeRecord, d storedDocum
 		if rec.Document != d.ID || rec.Version != v.N || !rec.Time.Equal(v.Time) {
 			continue
 		}
-		c, err := change(s, rec, ExplainFilter{Clients: d.clients})
+		c, err := changeOf(s, rec, ExplainFilter{Clients: d.clients})
 		if err != nil {
 			return err
 		}
@@ -249,9 +249,9 @@ func (v *Version) addChange(s Store, records []match.ChangeRecord, d storedDocum
 	return nil
 }
 
-// compareAgain finds out how much changed with v, if its text and the one before have at most room
+// computeSize finds out how much changed with v, if its text and the one before have at most room
 // bytes, and takes these from room.
-func (v *Version) compareAgain(d storedDocument, stored index.StoredVersion, room *int64) error {
+func (v *Version) computeSize(d storedDocument, stored index.StoredVersion, room *int64) error {
 	old, ok, err := stored.OldText(d.state, d.ID)
 	if err != nil || !ok {
 		return err
@@ -259,11 +259,11 @@ func (v *Version) compareAgain(d storedDocument, stored index.StoredVersion, roo
 	if *room -= int64(len(old)) + v.Bytes; *room < 0 {
 		return nil
 	}
-	content, err := unpack(stored, v.N)
+	content, err := unpackText(stored, v.N)
 	if err != nil {
 		return err
 	}
-	_, size := diff.Rows(d.analyze(old), d.analyze(content))
+	_, size := diff.Rows(d.analyzeText(old), d.analyzeText(content))
 	v.Size = &size
 	return nil
 }
@@ -277,8 +277,8 @@ type storedDocument struct {
 	clients []string
 }
 
-// analyze reads content, a text of d, as it is compared.
-func (d storedDocument) analyze(content string) *text.Doc {
+// analyzeText reads content, a text of d, as it is compared.
+func (d storedDocument) analyzeText(content string) *text.Doc {
 	if d.View.Value != nil {
 		return text.AnalyzeValue(content)
 	}
@@ -291,7 +291,7 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	if err != nil {
 		return storedDocument{}, err
 	}
-	if err := owned(s, page); err != nil {
+	if err := checkOwned(s, page); err != nil {
 		return storedDocument{}, err
 	}
 	st := s.State(flow.GroupIndex, page)
@@ -302,7 +302,7 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	if p.Incarnation == "" {
 		return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
 	}
-	subs, err := subscribed(st)
+	subs, err := loadSubscriptions(st)
 	if err != nil {
 		return storedDocument{}, err
 	}
@@ -317,7 +317,7 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	}
 	var chosen []index.Document
 	for _, d := range p.Documents {
-		if f.chooses(d, subs) {
+		if f.selects(d, subs) {
 			chosen = append(chosen, d)
 		}
 	}
@@ -325,14 +325,14 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	case 1:
 		return storedDocument{chosen[0], p, st, f.Clients}, nil
 	case 0:
-		return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no document %s; it has %s", page, f, describe(p.Documents, subs))}
+		return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no document %s; it has %s", page, f, describeDocuments(p.Documents, subs))}
 	}
 	return storedDocument{}, &flow.Refusal{Code: flow.CodeConflict, Message: fmt.Sprintf("%s has %d documents; choose one by its client, a selector or its ID: %s",
-		page, len(chosen), describe(chosen, subs))}
+		page, len(chosen), describeDocuments(chosen, subs))}
 }
 
-// subscribed returns the subscriptions of the page whose state st is, also those that are paused.
-func subscribed(st flow.State) ([]flow.Stamped, error) {
+// loadSubscriptions returns the subscriptions of the page whose state st is, also those that are paused.
+func loadSubscriptions(st flow.State) ([]flow.Stamped, error) {
 	subs, err := index.Subscriptions(st)
 	if err != nil {
 		return nil, err
@@ -346,8 +346,8 @@ func subscribed(st flow.State) ([]flow.Stamped, error) {
 	return subs, err
 }
 
-// chooses reports whether f selects d. subs are the subscriptions of its page.
-func (f DocumentFilter) chooses(d index.Document, subs []flow.Stamped) bool {
+// selects reports whether f selects d. subs are the subscriptions of its page.
+func (f DocumentFilter) selects(d index.Document, subs []flow.Stamped) bool {
 	selector := func(s pipeline.Selector) bool { return s == pipeline.ParseSelector(f.Select) || s.String() == f.Select }
 	watches := func(s flow.Stamped) bool {
 		return s.Document == d.ID && s.Subscription.WithDefaults().Client == f.Client
@@ -368,14 +368,14 @@ func (f DocumentFilter) String() string {
 	return strings.Join(parts, " and ")
 }
 
-// maxDescribed is how many documents, and how many clients of one, a message names.
-const maxDescribed = 5
+// maxNamed is how many documents, and how many clients of one, a message names.
+const maxNamed = 5
 
-// describe names documents with their selectors and clients.
-func describe(documents []index.Document, subs []flow.Stamped) string {
+// describeDocuments names documents with their selectors and clients.
+func describeDocuments(documents []index.Document, subs []flow.Stamped) string {
 	var parts []string
 	for i, d := range documents {
-		if i == maxDescribed {
+		if i == maxNamed {
 			parts = append(parts, fmt.Sprintf("and %d more", len(documents)-i))
 			break
 		}
@@ -392,7 +392,7 @@ func describe(documents []index.Document, subs []flow.Stamped) string {
 		}
 		var clients []string
 		for _, s := range subs {
-			if client := s.Subscription.WithDefaults().Client; s.Document == d.ID && !slices.Contains(clients, client) && len(clients) < maxDescribed {
+			if client := s.Subscription.WithDefaults().Client; s.Document == d.ID && !slices.Contains(clients, client) && len(clients) < maxNamed {
 				clients = append(clients, client)
 			}
 		}
@@ -404,8 +404,8 @@ func describe(documents []index.Document, subs []flow.Stamped) string {
 	return strings.Join(parts, ", ")
 }
 
-// numbers returns the numbers of the stored versions, the newest first.
-func (d storedDocument) numbers() func(yield func(uint64) bool) {
+// versionNumbers returns the numbers of the stored versions, the newest first.
+func (d storedDocument) versionNumbers() func(yield func(uint64) bool) {
 	return func(yield func(uint64) bool) {
 		if d.TextHash == "" {
 			return
@@ -415,8 +415,8 @@ func (d storedDocument) numbers() func(yield func(uint64) bool) {
 	}
 }
 
-// load returns version n. It fails where n is not stored.
-func (d storedDocument) load(n uint64) (textVersion, error) {
+// loadVersion returns version n. It fails where n is not stored.
+func (d storedDocument) loadVersion(n uint64) (textVersion, error) {
 	v, ok, err := loadText(d.state, d.ID, n)
 	switch {
 	case err != nil:
@@ -429,8 +429,8 @@ func (d storedDocument) load(n uint64) (textVersion, error) {
 	return v, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version %d; versions %d to %d are kept", d.page.URL, n, d.Oldest, d.N)}
 }
 
-// unpack returns the text of v, version n of a document.
-func unpack(v index.StoredVersion, n uint64) (string, error) {
+// unpackText returns the text of v, version n of a document.
+func unpackText(v index.StoredVersion, n uint64) (string, error) {
 	content, err := flow.UnpackText(v.Packed)
 	if err != nil {
 		return "", failure.Broken(fmt.Errorf("version %d of a document: %w", n, err))
