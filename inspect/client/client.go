@@ -85,13 +85,13 @@ func (c *Client) List(ctx context.Context, f inspect.ListFilter) (inspect.Listin
 		return inspect.Listing{}, err
 	}
 	if !f.Sinks {
-		l.Receivers = slices.DeleteFunc(l.Receivers, func(r inspect.Receiver) bool { return !r.Used && !named(l.Pages, r.Sink) })
+		l.Receivers = slices.DeleteFunc(l.Receivers, func(r inspect.Receiver) bool { return !r.Used && !isSinkNamed(l.Pages, r.Sink) })
 	}
 	return l, nil
 }
 
-// named reports whether a subscription in pages is delivered to sink.
-func named(pages []inspect.Page, sink string) bool {
+// isSinkNamed reports whether a subscription in pages is delivered to sink.
+func isSinkNamed(pages []inspect.Page, sink string) bool {
 	return slices.ContainsFunc(pages, func(p inspect.Page) bool {
 		return slices.ContainsFunc(p.Subscriptions, func(s inspect.Subscription) bool { return slices.Contains(s.Sinks, sink) })
 	})
@@ -100,7 +100,7 @@ func named(pages []inspect.Page, sink string) bool {
 // Receivers returns the receivers that the fields URL, Client and Sinks of f select.
 func (c *Client) Receivers(ctx context.Context, f inspect.ListFilter) ([]inspect.Receiver, error) {
 	var receivers Receivers
-	q := values("url", f.URL, "client", f.Client, "tag", f.Tag)
+	q := queryValues("url", f.URL, "client", f.Client, "tag", f.Tag)
 	if f.Sinks {
 		q.Set("sinks", "true")
 	}
@@ -114,7 +114,7 @@ const listLimit = 1000
 // Pages returns the part of the list of pages that f selects. Field After of f is the cursor Next
 // of the part before; it is empty for the first part. Field Sinks has no meaning.
 func (c *Client) Pages(ctx context.Context, f inspect.ListFilter) (p Pages, err error) {
-	q := values("url", f.URL, "client", f.Client, "tag", f.Tag, "contains", f.Contains, "state", f.State, "cursor", f.After)
+	q := queryValues("url", f.URL, "client", f.Client, "tag", f.Tag, "contains", f.Contains, "state", f.State, "cursor", f.After)
 	if f.Sketches {
 		q.Set("sketches", "true")
 	}
@@ -129,12 +129,12 @@ func (c *Client) Pages(ctx context.Context, f inspect.ListFilter) (p Pages, err 
 
 // Explain returns what the last checks of the page of url found and which notifications followed.
 func (c *Client) Explain(ctx context.Context, url string, f inspect.ExplainFilter) (e inspect.Explanation, err error) {
-	return e, c.get(ctx, "/explain", values("url", url, "client", f.Client, "keyword", f.Keyword), &e)
+	return e, c.get(ctx, "/explain", queryValues("url", url, "client", f.Client, "keyword", f.Keyword), &e)
 }
 
 // Subscriptions returns the part of the list of subscriptions that f selects.
 func (c *Client) Subscriptions(ctx context.Context, f SubscriptionFilter) (s Subscriptions, err error) {
-	q := values("url", f.URL, "client", f.Client, "tag", f.Tag, "state", f.State, "origin", f.Origin, "cursor", f.Cursor)
+	q := queryValues("url", f.URL, "client", f.Client, "tag", f.Tag, "state", f.State, "origin", f.Origin, "cursor", f.Cursor)
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
@@ -222,7 +222,7 @@ func (c *Client) DeadLetters(ctx context.Context, f flow.DeadFilter) ([]flow.Dea
 // DeadLettersPart returns at most limit of the dead letters that f selects. Cursor is the field Next
 // of the part before; it is empty for the first part.
 func (c *Client) DeadLettersPart(ctx context.Context, f flow.DeadFilter, cursor string, limit int) (part DeadLetters, err error) {
-	q := values("sink", f.Sink, "client", f.Client, "url", f.URL, "cursor", cursor, "limit", strconv.Itoa(limit))
+	q := queryValues("sink", f.Sink, "client", f.Client, "url", f.URL, "cursor", cursor, "limit", strconv.Itoa(limit))
 	if !f.Since.IsZero() {
 		q.Set("since", f.Since.Format(time.RFC3339Nano))
 	}
@@ -256,8 +256,8 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// values returns a query of names and values. It leaves out empty values.
-func values(pairs ...string) url.Values {
+// queryValues returns a query of names and values. It leaves out empty values.
+func queryValues(pairs ...string) url.Values {
 	q := make(url.Values)
 	for i := 0; i < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -272,7 +272,7 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 	if err != nil {
 		return err
 	}
-	return c.ask(r, into)
+	return c.doJSON(r, into)
 }
 
 func (c *Client) post(ctx context.Context, path string, body, into any) error {
@@ -285,17 +285,17 @@ func (c *Client) post(ctx context.Context, path string, body, into any) error {
 		return err
 	}
 	r.Header.Set("Content-Type", mediaJSON)
-	return c.ask(r, into)
+	return c.doJSON(r, into)
 }
 
-// ask sends r and decodes the response, if it has a body, into into.
-func (c *Client) ask(r *http.Request, into any) error {
+// doJSON sends r and decodes the response, if it has a body, into into.
+func (c *Client) doJSON(r *http.Request, into any) error {
 	resp, err := c.do(r, mediaJSON)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	if empty(resp) {
+	if isEmptySuccess(resp) {
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
@@ -304,8 +304,8 @@ func (c *Client) ask(r *http.Request, into any) error {
 	return nil
 }
 
-// empty reports whether resp is a success without a body.
-func empty(resp *http.Response) bool {
+// isEmptySuccess reports whether resp is a success without a body.
+func isEmptySuccess(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusAccepted
 }
 
@@ -321,7 +321,7 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 		return nil, fmt.Errorf("the process at %s does not answer: %w", r.URL.Host, err)
 	}
 	success := resp.StatusCode < http.StatusMultipleChoices
-	if success && (empty(resp) || resp.Header.Get("Content-Type") == media) {
+	if success && (isEmptySuccess(resp) || resp.Header.Get("Content-Type") == media) {
 		return resp, nil
 	}
 	defer resp.Body.Close()
@@ -330,7 +330,7 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 	if err != nil || resp.Header.Get("Content-Type") != mediaProblem || json.Unmarshal(b, &p) != nil {
 		return nil, fmt.Errorf("the process at %s has no such API; it answered %s", r.URL.Host, resp.Status)
 	}
-	return nil, p.err(r.URL.Host)
+	return nil, p.routerError(r.URL.Host)
 }
 
 const (
@@ -348,31 +348,31 @@ func (p *Problem) Error() string {
 	return strings.Join(says, "; ")
 }
 
-// err returns the error that a Router returns in the same case.
-func (p *Problem) err(host string) error {
+// routerError returns the error that a Router returns in the same case.
+func (p *Problem) routerError(host string) error {
 	switch p.Type {
 	case ProblemNotFound:
 		return &flow.Refusal{Code: flow.CodeNotFound, Message: p.Error()}
 	case ProblemConflict:
 		return &flow.Refusal{Code: flow.CodeConflict, Message: p.Error()}
 	case ProblemBusy:
-		return remote{vokter.ErrBusy, p.Error()}
+		return remoteError{vokter.ErrBusy, p.Error()}
 	case ProblemElsewhere:
-		return remote{inspect.ErrElsewhere, p.Error()}
+		return remoteError{inspect.ErrElsewhere, p.Error()}
 	case ProblemUnauthorized:
-		return remote{p, fmt.Sprintf("the process at %s refuses the token", host)}
+		return remoteError{p, fmt.Sprintf("the process at %s refuses the token", host)}
 	}
 	return p
 }
 
-// remote is an error of package vokter with the message of the process that returned it.
-type remote struct {
+// remoteError is an error of package vokter with the message of the process that returned it.
+type remoteError struct {
 	error
-	words string
+	message string
 }
 
-func (r remote) Error() string { return r.words }
-func (r remote) Unwrap() error { return r.error }
+func (r remoteError) Error() string { return r.message }
+func (r remoteError) Unwrap() error { return r.error }
 
 // Ready returns nil while the process is at work, and otherwise an error that says why it is not.
 func (c *Client) Ready(ctx context.Context) error {

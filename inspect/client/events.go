@@ -16,14 +16,14 @@ type EventFilter struct {
 	URL, Client, Type string
 }
 
-// maxEvent is the largest line of a stream of events, in bytes.
-const maxEvent = 8 << 20
+// maxEventLine is the largest line of a stream of events, in bytes.
+const maxEventLine = 8 << 20
 
 // Events calls handle with each event while it happens: a PingEvent, ChangeEvent or
 // NotificationEvent. It returns the error of handle, that of ctx, or the reason why the stream
 // ended. The process drops a client that reads too slowly.
 func (c *Client) Events(ctx context.Context, f EventFilter, handle func(event any) error) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+Prefix+"/events?"+values("url", f.URL, "client", f.Client, "type", f.Type).Encode(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+Prefix+"/events?"+queryValues("url", f.URL, "client", f.Client, "type", f.Type).Encode(), nil)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (c *Client) Events(ctx context.Context, f EventFilter, handle func(event an
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, maxEvent)
+	lines.Buffer(nil, maxEventLine)
 	kind := ""
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ": ")

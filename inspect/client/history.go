@@ -10,7 +10,7 @@ import (
 
 // documentValues returns the query for a document.
 func documentValues(page string, f inspect.DocumentFilter, pairs ...string) url.Values {
-	return values(append(pairs, "url", page, "document", f.Document, "client", f.Client, "select", f.Select)...)
+	return queryValues(append(pairs, "url", page, "document", f.Document, "client", f.Client, "select", f.Select)...)
 }
 
 // Versions returns the stored versions of a document of the page of url, the newest first.
@@ -20,18 +20,18 @@ func (c *Client) Versions(ctx context.Context, url string, f inspect.DocumentFil
 
 // Text returns version n of a document of the page of url, or the current one for 0.
 func (c *Client) Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (t inspect.Text, err error) {
-	return t, c.get(ctx, "/text", documentValues(url, f, "version", decimal(n)), &t)
+	return t, c.get(ctx, "/text", documentValues(url, f, "version", formatNonZero(n)), &t)
 }
 
 // Screenshot returns the picture of the page that is stored with version n of a document of the page of
 // url, or with the current one for 0.
 func (c *Client) Screenshot(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (s inspect.Screenshot, err error) {
-	return s, c.get(ctx, "/screenshot", documentValues(url, f, "version", decimal(n)), &s)
+	return s, c.get(ctx, "/screenshot", documentValues(url, f, "version", formatNonZero(n)), &s)
 }
 
 // Diff compares two versions of a document of the page of url.
 func (c *Client) Diff(ctx context.Context, url string, f inspect.DiffFilter) (d inspect.Difference, err error) {
-	q := documentValues(url, f.DocumentFilter, "from", decimal(f.From), "to", decimal(f.To))
+	q := documentValues(url, f.DocumentFilter, "from", formatNonZero(f.From), "to", formatNonZero(f.To))
 	q.Set("context", strconv.Itoa(f.Context))
 	return d, c.get(ctx, "/diff", q, &d)
 }
@@ -44,7 +44,7 @@ func (c *Client) Changes(ctx context.Context, url string, f inspect.DocumentFilt
 
 // Occurrences returns where the versions of a document of the page of url contain term.
 func (c *Client) Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (o inspect.Occurrences, err error) {
-	q := documentValues(url, f.DocumentFilter, "term", term, "version", decimal(f.Version), "match", f.Match, "language", f.Language, "limit", decimal(uint64(f.Limit)))
+	q := documentValues(url, f.DocumentFilter, "term", term, "version", formatNonZero(f.Version), "match", f.Match, "language", f.Language, "limit", formatNonZero(uint64(f.Limit)))
 	for name, set := range map[string]bool{
 		"ignore_case": f.IgnoreCase, "ignore_diacritics": f.IgnoreDiacritics, "stem": f.Stem, "filter_stopwords": f.FilterStopwords,
 	} {
@@ -58,8 +58,8 @@ func (c *Client) Occurrences(ctx context.Context, url, term string, f inspect.Oc
 	return o, c.get(ctx, "/occurrences", q, &o)
 }
 
-// decimal returns n for a query, empty if n is 0.
-func decimal(n uint64) string {
+// formatNonZero returns n for a query, empty if n is 0.
+func formatNonZero(n uint64) string {
 	if n == 0 {
 		return ""
 	}
@@ -74,7 +74,7 @@ func (c *Client) Recent(ctx context.Context, f inspect.RecentFilter) (r RecentCh
 }
 
 func recentQuery(f inspect.RecentFilter) url.Values {
-	q := values("client", f.Client, "sink", f.Sink, "state", f.Delivery, "tag", f.Tag, "cursor", f.After)
+	q := queryValues("client", f.Client, "sink", f.Sink, "state", f.Delivery, "tag", f.Tag, "cursor", f.After)
 	if f.Limit > 0 {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
