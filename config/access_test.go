@@ -17,7 +17,7 @@ func TestAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	var named []string
-	o := options(map[string]string{"TOKEN": "t-123456"})
+	o := fakeOptions(map[string]string{"TOKEN": "t-123456"})
 	o.Named = func(path string) { named = append(named, path) }
 	c, err := Parse("c.yaml", []byte(`
 fetch: {robots: true}
@@ -65,7 +65,7 @@ func TestMistakesInAccess(t *testing.T) {
   a b: {hosts: [x.example.com], bearer: t0ken-1}
   two: {hosts: [x.example.com], bearer: "t0ken 2", logins: {}}
   gone: {hosts: [y.example.com], cookies: {sid_file: /does/not/exist}, login: {url: "https://a.example/", fields: {p: "t0ken-3"}, check: "a["}}
-`+oneSubscription), options(nil))
+`+oneSubscription), fakeOptions(nil))
 	if err == nil {
 		t.Fatal("no mistake was found")
 	}

@@ -53,10 +53,10 @@ const (
 	// hashPrefix begins a hash and names its function. A token is random, so that a slow function
 	// would protect nothing.
 	hashPrefix = "sha256:"
-	// minToken is the least length of a token, in characters.
-	minToken = 20
-	// defaultRate is the default of Token.Rate.
-	defaultRate = 100
+	// minTokenLength is the least length of a token, in characters.
+	minTokenLength = 20
+	// defaultTokenRate is the default of Token.Rate.
+	defaultTokenRate = 100
 )
 
 // HashToken returns the hash of a token.
@@ -74,13 +74,13 @@ func checkHash(hash string) error {
 	return nil
 }
 
-// api is the shape of the section "api".
-type api struct {
-	CORS   []string            `yaml:"cors"`
-	Tokens map[string]apiToken `yaml:"tokens"`
+// apiSection is the shape of the section "api".
+type apiSection struct {
+	CORS   []string                 `yaml:"cors"`
+	Tokens map[string]apiTokenEntry `yaml:"tokens"`
 }
 
-type apiToken struct {
+type apiTokenEntry struct {
 	Hash    string          `yaml:"hash"`
 	Token   registry.Secret `yaml:"token"`
 	Scopes  []string        `yaml:"scopes"`
@@ -89,26 +89,26 @@ type apiToken struct {
 	Rate    rate            `yaml:"rate"`
 }
 
-// api returns the settings in f.
-func (d *decoder) api(f *file) API {
-	if _, given := d.at.get("api"); given && f.Listen == "" {
-		d.fail("api", "api: there is no listen, so that nobody reaches the API; add one such as listen: 127.0.0.1:9000")
+// convertAPI returns the settings in f.
+func (d *decoder) convertAPI(f *yamlFile) API {
+	if _, given := d.positions.get("api"); given && f.Listen == "" {
+		d.failPath("api", "api: there is no listen, so that nobody reaches the API; add one such as listen: 127.0.0.1:9000")
 	}
 	a := API{CORS: f.API.CORS}
 	for i, origin := range a.CORS {
 		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
-			d.fail(fmt.Sprintf("api.cors[%d]", i), "api.cors: %q is not an origin; write one such as https://vokter.example.com", origin)
+			d.failPath(fmt.Sprintf("api.cors[%d]", i), "api.cors: %q is not an origin; write one such as https://vokter.example.com", origin)
 		}
 	}
 	owners := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(f.API.Tokens)) {
-		path := join("api.tokens", name)
-		if d.broken[path] {
+		path := joinPath("api.tokens", name)
+		if d.brokenPaths[path] {
 			continue
 		}
-		t := d.apiToken(path, name, f.API.Tokens[name], slices.Collect(maps.Keys(f.Sinks)))
+		t := d.convertToken(path, name, f.API.Tokens[name], slices.Collect(maps.Keys(f.Sinks)))
 		if other := owners[t.Hash]; other != "" && t.Hash != "" {
-			d.fail(path, "%s: it is the same token as %s; make another one with vokter-stream token new", path, other)
+			d.failPath(path, "%s: it is the same token as %s; make another one with vokter-stream token new", path, other)
 		}
 		owners[t.Hash] = name
 		a.Tokens = append(a.Tokens, t)
@@ -116,46 +116,46 @@ func (d *decoder) api(f *file) API {
 	return a
 }
 
-// apiToken checks the token t at path.
-func (d *decoder) apiToken(path, name string, t apiToken, sinks []string) Token {
-	given := func(key string) bool { _, ok := d.at.get(join(path, key)); return ok }
-	out := Token{Name: name, Hash: t.Hash, Clients: t.Clients, Sinks: t.Sinks, Rate: defaultRate}
+// convertToken checks the token t at path.
+func (d *decoder) convertToken(path, name string, t apiTokenEntry, sinks []string) Token {
+	given := func(key string) bool { _, ok := d.positions.get(joinPath(path, key)); return ok }
+	out := Token{Name: name, Hash: t.Hash, Clients: t.Clients, Sinks: t.Sinks, Rate: defaultTokenRate}
 	if t.Rate > 0 {
 		out.Rate = float64(t.Rate)
 	}
 	switch {
 	case given("hash") && !t.Token.IsZero():
-		d.fail(path, "%s: give hash or a token, not both", path)
+		d.failPath(path, "%s: give hash or a token, not both", path)
 	case given("hash"):
 		if err := checkHash(t.Hash); err != nil {
-			d.fail(join(path, "hash"), "%s.hash: %v", path, err)
+			d.failPath(joinPath(path, "hash"), "%s.hash: %v", path, err)
 		}
 	case t.Token.IsZero():
-		d.fail(path, "%s: it has no hash; write vokter-stream token new, or name a file with token_file", path)
-	case len(t.Token.Reveal()) < minToken:
-		d.fail(path, "%s: the token is too short to be safe; make one of at least %d characters with vokter-stream token new", path, minToken)
+		d.failPath(path, "%s: it has no hash; write vokter-stream token new, or name a file with token_file", path)
+	case len(t.Token.Reveal()) < minTokenLength:
+		d.failPath(path, "%s: the token is too short to be safe; make one of at least %d characters with vokter-stream token new", path, minTokenLength)
 	default:
 		out.Hash = HashToken(t.Token.Reveal())
 	}
 	if len(t.Scopes) == 0 {
-		d.fail(path, "%s: it has no scopes; add scopes: [read], or write and admin as well", path)
+		d.failPath(path, "%s: it has no scopes; add scopes: [read], or write and admin as well", path)
 	}
 	known := []string{string(ScopeRead), string(ScopeWrite), string(ScopeAdmin)}
 	for i, s := range t.Scopes {
 		if !slices.Contains(known, s) {
-			d.fail(fmt.Sprintf("%s.scopes[%d]", path, i), "%s.scopes: unknown scope %q; %s", path, s, nearest.Hint(s, known))
+			d.failPath(fmt.Sprintf("%s.scopes[%d]", path, i), "%s.scopes: unknown scope %q; %s", path, s, nearest.Hint(s, known))
 		}
 		out.Scopes = append(out.Scopes, Scope(s))
 	}
 	if given("clients") && len(t.Clients) == 0 {
-		d.fail(join(path, "clients"), "%s.clients: it names nobody; leave it out for all clients", path)
+		d.failPath(joinPath(path, "clients"), "%s.clients: it names nobody; leave it out for all clients", path)
 	}
 	if given("sinks") && len(t.Sinks) == 0 {
-		d.fail(join(path, "sinks"), "%s.sinks: it names no sink; leave it out for all sinks", path)
+		d.failPath(joinPath(path, "sinks"), "%s.sinks: it names no sink; leave it out for all sinks", path)
 	}
 	for i, s := range t.Sinks {
 		if !slices.Contains(sinks, s) {
-			d.fail(fmt.Sprintf("%s.sinks[%d]", path, i), "%s.sinks: no sink is named %q; %s", path, s, nearest.Hint(s, sinks))
+			d.failPath(fmt.Sprintf("%s.sinks[%d]", path, i), "%s.sinks: no sink is named %q; %s", path, s, nearest.Hint(s, sinks))
 		}
 	}
 	return out

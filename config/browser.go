@@ -10,9 +10,9 @@ import (
 	"github.com/vokter/vokter/sources/browser"
 )
 
-// browser checks and converts what f says of the browser. A page is fetched once for all its
+// convertBrowser checks and converts what f says of the browser. A page is fetched once for all its
 // subscriptions, so those that say how must agree.
-func (d *decoder) browser(f *file) browser.Config {
+func (d *decoder) convertBrowser(f *yamlFile) browser.Config {
 	c := f.Browser
 	d.failEach("browser", c.Check())
 	from := make(map[string]string) // paths, by page
@@ -25,7 +25,7 @@ func (d *decoder) browser(f *file) browser.Config {
 		other, found := c.Pages[page]
 		if found && !reflect.DeepEqual(p, other) {
 			at := path + ".fetch"
-			d.fail(at, "%s: %s fetches this page in another way, and it is fetched once for all; write the same fetch and steps, or leave them out here", at, from[page])
+			d.failPath(at, "%s: %s fetches this page in another way, and it is fetched once for all; write the same fetch and steps, or leave them out here", at, from[page])
 			return
 		}
 		if c.Pages == nil {
@@ -47,9 +47,9 @@ func (d *decoder) browser(f *file) browser.Config {
 func (d *decoder) warnOfBrowser(c browser.Config) {
 	needed := slices.ContainsFunc(slices.Collect(maps.Values(c.Pages)), browser.Page.NeedsBrowser)
 	if c.Screenshots && !needed {
-		d.warnAt(d.place("browser.screenshots"), "no page has screenshots, because none is opened in the browser; add fetch: browser to a subscription or document")
+		d.warnAt(d.positionOfPath("browser.screenshots"), "no page has screenshots, because none is opened in the browser; add fetch: browser to a subscription or document")
 	}
 	if err := c.Ready(); needed && err != nil {
-		d.warnAt(d.place("browser"), "the checks of pages with fetch: browser or auto will fail: %v", err)
+		d.warnAt(d.positionOfPath("browser"), "the checks of pages with fetch: browser or auto will fail: %v", err)
 	}
 }

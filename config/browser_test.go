@@ -20,7 +20,7 @@ func browserFile(top string, fields ...string) []byte {
 
 func TestBrowser(t *testing.T) {
 	steps := "steps: [{fill: {select: '#p', value: tops3cret}}, {scroll: 2}]"
-	c, err := Parse("c.yaml", browserFile("browser: {tabs: 3, memory: 512MiB, timeout: 20s, screenshots: true}", "fetch: browser, "+steps), options(nil))
+	c, err := Parse("c.yaml", browserFile("browser: {tabs: 3, memory: 512MiB, timeout: 20s, screenshots: true}", "fetch: browser, "+steps), fakeOptions(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestBrowser(t *testing.T) {
 		if fields == nil {
 			top, fields = "browser: {tabs: 65}", []string{"fetch: auto"}
 		}
-		if _, err := Parse("c.yaml", browserFile(top, fields...), options(nil)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("c.yaml", browserFile(top, fields...), fakeOptions(nil)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestBrowser(t *testing.T) {
 // TestScreenshotsWithoutBrowser warns that no page is opened in the browser.
 func TestScreenshotsWithoutBrowser(t *testing.T) {
 	for fetch, want := range map[string]bool{"http": true, "browser": false, "auto": false} {
-		c, err := Parse("c.yaml", browserFile("browser: {screenshots: true}", "fetch: "+fetch), options(nil))
+		c, err := Parse("c.yaml", browserFile("browser: {screenshots: true}", "fetch: "+fetch), fakeOptions(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

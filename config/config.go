@@ -24,8 +24,8 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// maxFile is the size of the largest configuration and of the largest secret, in bytes.
-const maxFile = 16 << 20
+// maxFileBytes is the size of the largest configuration and of the largest secret, in bytes.
+const maxFileBytes = 16 << 20
 
 // Config is the contents of a file.
 type Config struct {
@@ -84,11 +84,11 @@ func Load(path string, o Options) (*Config, error) {
 // Parse reads a configuration from data; name stands for the file in errors. Its
 // error is of type Errors and holds all mistakes.
 func Parse(name string, data []byte, o Options) (*Config, error) {
-	return parseIn(pieceSize, name, data, o)
+	return parseInPieces(pieceSize, name, data, o)
 }
 
-// parseIn is Parse with the size of the pieces of a large file.
-func parseIn(size int, name string, data []byte, o Options) (*Config, error) {
+// parseInPieces is Parse with the size of the pieces of a large file.
+func parseInPieces(size int, name string, data []byte, o Options) (*Config, error) {
 	if o.Registry == nil {
 		o.Registry = new(registry.Registry)
 	}
@@ -101,7 +101,7 @@ func parseIn(size int, name string, data []byte, o Options) (*Config, error) {
 	if o.Named == nil {
 		o.Named = func(string) {}
 	}
-	d, f := decode(name, data, o, size)
+	d, f := decodeFile(name, data, o, size)
 	f.Allow.Fetch = append(f.Allow.Fetch, o.Allow...)
 	f.Allow.Sinks = append(f.Allow.Sinks, o.Allow...)
 	f.Allow.Files = append(f.Allow.Files, o.Files...)
@@ -109,8 +109,8 @@ func parseIn(size int, name string, data []byte, o Options) (*Config, error) {
 	sinks, receivers := d.buildSinks(f, o.Registry, o.Logger)
 	sources := d.buildSources(f, o.Registry, o.Logger)
 	readers := d.buildReaders(f, o.Registry, o.Logger)
-	c := d.convert(f)
-	c.API, c.Web, c.Rest = d.api(f), d.web(f), d.rest(f)
+	c := d.convertFile(f)
+	c.API, c.Web, c.Rest = d.convertAPI(f), d.convertWeb(f), d.convertRest(f)
 	c.Router.PublicURL = c.Web.PublicURL
 	c.Router.Delivery.Receivers = receivers
 	c.Router.Sinks, c.Router.Sources, c.Router.Readers = sinks, sources, readers
@@ -118,28 +118,28 @@ func parseIn(size int, name string, data []byte, o Options) (*Config, error) {
 		if s.Channel != "" {
 			path := fmt.Sprintf("subscriptions[%d].channel", i)
 			if err := registry.TakeChannel(sinks, s.Sinks, s.Channel); err != nil {
-				d.fail(path, "%s: %v", path, err)
+				d.failPath(path, "%s: %v", path, err)
 			}
 		}
 	}
 	names := slices.Collect(maps.Keys(f.Sinks))
-	d.changeSinks("changes", f.Changes, names, sinks)
+	d.checkChangeSinks("changes", f.Changes, names, sinks)
 	for i, doc := range f.Documents {
-		d.changeSinks(fmt.Sprintf("documents[%d].changes", i), doc.Changes, names, sinks)
+		d.checkChangeSinks(fmt.Sprintf("documents[%d].changes", i), doc.Changes, names, sinks)
 	}
-	c.Options, c.Readers, c.Transport = d.options, d.readers, through
-	d.warnOf(f)
+	c.Options, c.Readers, c.Transport = d.sinkDigests, d.readerDigests, through
+	d.addWarnings(f)
 	if len(d.errs) == 0 { // mistakes that only the whole configuration shows
-		for _, err := range leaves(c.Router.Validate()) {
+		for _, err := range splitJoined(c.Router.Validate()) {
 			at := position{1, 1}
 			if field, ok := errors.AsType[*pipeline.FieldError](err); ok && strings.HasPrefix(field.Field, "sinks.") {
-				at = d.place(field.Field)
+				at = d.positionOfPath(field.Field)
 			}
 			d.failAt(at, "%v", err)
 		}
 	}
-	d.warned.sort()
-	c.Warnings = d.warned
+	d.warnings.sort()
+	c.Warnings = d.warnings
 	if len(d.errs) > 0 {
 		d.errs.sort()
 		return nil, d.errs
@@ -153,9 +153,9 @@ func newDecoder(file string, lookup func(string) (string, bool)) *decoder {
 		lookup = func(string) (string, bool) { return "", false }
 	}
 	return &decoder{
-		file: file, lookup: lookup, anchors: make(map[string]ast.Node), keys: make(map[string]position),
-		at: newPlaces(), broken: make(map[string]bool), wrong: make(map[position]bool), shown: make(map[string]string),
-		options: make(map[string][sha256.Size]byte), digest: sha256.New(), named: func(string) {},
+		file: file, lookupEnv: lookup, anchors: make(map[string]ast.Node), rootKeys: make(map[string]position),
+		positions: newPositionTable(), brokenPaths: make(map[string]bool), errorPositions: make(map[position]bool), maskedValues: make(map[string]string),
+		sinkDigests: make(map[string][sha256.Size]byte), digest: sha256.New(), onFile: func(string) {},
 	}
 }
 

@@ -50,7 +50,7 @@ type fakeSource string
 
 func (fakeSource) Run(context.Context, pipeline.Emit) error { return nil }
 
-func fakes() *registry.Registry {
+func fakeRegistry() *registry.Registry {
 	var r registry.Registry
 	r.Sink("fake", func(decode registry.Decode, env registry.Env) (pipeline.Sink, error) {
 		var c fakeConfig
@@ -119,8 +119,8 @@ func (k *fakeTransport) Validate() error {
 	return errors.Join(errs...)
 }
 
-func options(env map[string]string) Options {
-	return Options{Registry: fakes(), LookupEnv: func(name string) (string, bool) {
+func fakeOptions(env map[string]string) Options {
+	return Options{Registry: fakeRegistry(), LookupEnv: func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	}}
@@ -140,7 +140,7 @@ func TestMistakes(t *testing.T) {
 	for _, path := range files {
 		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
 		t.Run(name, func(t *testing.T) {
-			_, err := Load(path, options(testEnv))
+			_, err := Load(path, fakeOptions(testEnv))
 			got := "ok"
 			if err != nil {
 				got = err.Error()
@@ -163,7 +163,7 @@ func TestMistakes(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	o := options(testEnv)
+	o := fakeOptions(testEnv)
 	extra := netip.MustParsePrefix("127.0.0.1/32")
 	o.Allow = []netip.Prefix{extra}
 	c, err := Load("testdata/good.yaml", o)
@@ -226,7 +226,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestErrorsUnwrap(t *testing.T) {
-	_, err := Load("testdata/three.yaml", options(nil))
+	_, err := Load("testdata/three.yaml", fakeOptions(nil))
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.File != "testdata/three.yaml" || e.Line != 4 {
 		t.Errorf("got %+v", e)
@@ -250,7 +250,7 @@ func TestNoSecretInErrors(t *testing.T) {
 	for _, value := range []string{secret, "5" + secret, "${" + secret, "${" + secret + "-x}", "[" + secret + "]", "{" + secret + ": 1}", "${A:-${" + secret + "}}"} {
 		for _, quote := range []string{"", `"`} {
 			text := "sinks: {a: {fake: {url: refused, unknown: 1, secret: " + quote + value + quote + "}}}\n"
-			if _, err := Parse("c.yaml", []byte(text), options(nil)); err == nil || strings.Contains(err.Error(), secret) {
+			if _, err := Parse("c.yaml", []byte(text), fakeOptions(nil)); err == nil || strings.Contains(err.Error(), secret) {
 				t.Errorf("%s: got %v", text, err)
 			}
 		}
@@ -258,7 +258,7 @@ func TestNoSecretInErrors(t *testing.T) {
 	// What stands where there should be a mapping may be meant as the secret in it.
 	for _, text := range []string{"sinks: {a: {fake: https://example.com/" + secret + "}}\n", "sinks: {a: https://example.com/" + secret + "}\n", "sinks: " + secret + "\n",
 		"sinks: {a: {'https://example.com/" + secret + "': {}}}\n", "sinks: {a: {fake: {url: x, xoxb-" + secret + ": y}}}\n"} {
-		if _, err := Parse("c.yaml", []byte(text), options(nil)); err == nil || strings.Contains(err.Error(), secret) {
+		if _, err := Parse("c.yaml", []byte(text), fakeOptions(nil)); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
@@ -272,12 +272,12 @@ func TestExpand(t *testing.T) {
 		"${A}": "1", "x${A}y${A}z": "x1y1z", "${B:-d}": "d", "${B:-}": "", "${EMPTY}": "", "${EMPTY:-d}": "d", "${A:-d}": "1",
 		"$${A}": "${A}", "$$${A}": "$${A}", "${NESTED}": "${A}", "${B:-a b}": "a b", "${B:-:-}": ":-",
 	} {
-		if got, err := expand(s, lookup); err != nil || got != want {
+		if got, err := expandVariables(s, lookup); err != nil || got != want {
 			t.Errorf("expand(%q) = %q, %v, want %q", s, got, err, want)
 		}
 	}
 	for _, s := range []string{"${B}", "${", "${}", "${1A}", "${A", "${A B}", "${:-x}", "${B:-${A}}", "${A:x}"} {
-		if got, err := expand(s, lookup); err == nil {
+		if got, err := expandVariables(s, lookup); err == nil {
 			t.Errorf("expand(%q) = %q, want an error", s, got)
 		}
 	}
@@ -338,13 +338,13 @@ func TestParseSize(t *testing.T) {
 
 func TestExpireAfter(t *testing.T) {
 	for text, want := range map[string]int{"": 0, "expire: {after: 3}": 3, "expire: {after: never}": -1, `expire: {after: "${OFFSET}"}`: 7} {
-		c, err := Parse("c.yaml", []byte(text), options(testEnv))
+		c, err := Parse("c.yaml", []byte(text), fakeOptions(testEnv))
 		if err != nil || c.Router.Expire.After != want {
 			t.Errorf("%s: got %+v, %v, want %d", text, c, err, want)
 		}
 	}
 	for _, text := range []string{`expire: {after: "3"}`, "expire: {after: -1}", "expire: {after: 1.5}", "expire: {after: [3]}", "expire: {after: }"} {
-		if _, err := Parse("c.yaml", []byte(text), options(nil)); err == nil || !strings.HasPrefix(err.Error(), "c.yaml:1:") {
+		if _, err := Parse("c.yaml", []byte(text), fakeOptions(nil)); err == nil || !strings.HasPrefix(err.Error(), "c.yaml:1:") {
 			t.Errorf("%s: got %v", text, err)
 		}
 	}
@@ -376,8 +376,8 @@ func FuzzLoad(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := Parse("c.yaml", data, options(testEnv))
-		inPieces, again := parseIn(1, "c.yaml", data, options(testEnv))
+		c, err := Parse("c.yaml", data, fakeOptions(testEnv))
+		inPieces, again := parseInPieces(1, "c.yaml", data, fakeOptions(testEnv))
 		if fmt.Sprint(again) != fmt.Sprint(err) {
 			t.Errorf("as a whole: %v\nin pieces: %v", err, again)
 		}
@@ -409,7 +409,7 @@ documents: [{url: https://example.com/a, keep: true, interval: never}, {url: htt
 sources: {crm: {fake: {url: x}}}
 sinks: {out: {fake: {url: x}}}
 subscriptions: [{url: https://example.com/c, keywords: [a], sinks: [out], interval: never}]
-`), options(nil))
+`), fakeOptions(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +429,7 @@ subscriptions: [{url: https://example.com/c, keywords: [a], sinks: [out], interv
 
 // TestTimeoutOfASink: it stands beside the kind, as the rate does, and takes nothing of the sink away.
 func TestTimeoutOfASink(t *testing.T) {
-	c, err := Parse("c.yaml", []byte("sinks: {a: {fake: {url: x}, timeout: 1m}, b: {fake: {url: x}, rate: 1/s, timeout: 90s}, c: {fake: {url: x}}}"), Options{Registry: fakes()})
+	c, err := Parse("c.yaml", []byte("sinks: {a: {fake: {url: x}, timeout: 1m}, b: {fake: {url: x}, rate: 1/s, timeout: 90s}, c: {fake: {url: x}}}"), Options{Registry: fakeRegistry()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +456,7 @@ func TestFilesWithoutAnEnd(t *testing.T) {
 // TestSelectorsOfItems has selectors that cannot name items, and one of an array in JSON.
 func TestSelectorsOfItems(t *testing.T) {
 	for _, sel := range []string{"jq:.a[]", "lines:1-2", "re:a"} {
-		_, err := Parse("c.yaml", []byte("sinks: {out: {fake: {url: x}}}\nsubscriptions:\n- {url: 'https://example.com/', keywords: [k], sinks: [out], items: true, select: '"+sel+"'}\n"), options(nil))
+		_, err := Parse("c.yaml", []byte("sinks: {out: {fake: {url: x}}}\nsubscriptions:\n- {url: 'https://example.com/', keywords: [k], sinks: [out], items: true, select: '"+sel+"'}\n"), fakeOptions(nil))
 		if refused := err != nil && strings.Contains(err.Error(), "items: items are those of a feed or of an array in JSON"); refused != (sel != "jq:.a[]") {
 			t.Errorf("%s: got %v", sel, err)
 		}

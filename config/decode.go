@@ -30,27 +30,27 @@ type position struct{ line, column int }
 // decoder fills Go values from the nodes of a file, strictly, and goes on after a
 // mistake so that all are found. Paths such as subscriptions[0].url name what it read.
 type decoder struct {
-	file    string
-	source  []string // the lines of the file
-	size    sizes
-	keys    map[string]position // of the file itself
-	lookup  func(string) (string, bool)
-	try     func(template string) error // nil: templates are not executed
-	anchors map[string]ast.Node
-	again   bool // an anchor is defined again
-	at      places
-	broken  map[string]bool              // paths whose keys are not known
-	wrong   map[position]bool            // where errs are
-	named   func(path string)            // is called with the files that the configuration names
-	options map[string][sha256.Size]byte // digests of the options of sinks
-	readers map[string][sha256.Size]byte // of readers, nil where there are none
-	digest  hash.Hash                    // of what is read of variables and files
-	shown   map[string]string            // values of variables, and how messages show them
-	nodes   int
-	depth   int
-	cut     bool // the rest of the file was not read, so that what seems to be missing is no mistake
-	errs    Errors
-	warned  Errors
+	file            string
+	source          []string // the lines of the file
+	counts          tokenCounts
+	rootKeys        map[string]position // of the file itself
+	lookupEnv       func(string) (string, bool)
+	tryTemplate     func(template string) error // nil: templates are not executed
+	anchors         map[string]ast.Node
+	anchorRedefined bool // an anchor is defined again
+	positions       positionTable
+	brokenPaths     map[string]bool              // paths whose keys are not known
+	errorPositions  map[position]bool            // where errs are
+	onFile          func(path string)            // is called with the files that the configuration names
+	sinkDigests     map[string][sha256.Size]byte // digests of the options of sinks
+	readerDigests   map[string][sha256.Size]byte // of readers, nil where there are none
+	digest          hash.Hash                    // of what is read of variables and files
+	maskedValues    map[string]string            // values of variables, and how messages show them
+	visitedNodes    int
+	depth           int
+	truncated       bool // the rest of the file was not read, so that what seems to be missing is no mistake
+	errs            Errors
+	warnings        Errors
 }
 
 // yamlDecoder is a type that is written in more than one way.
@@ -64,35 +64,35 @@ func (d *decoder) failAt(p position, format string, args ...any) {
 
 // report adds e. It names variables in place of their values, which may be secret.
 func (d *decoder) report(e *Error) {
-	if d.cut {
+	if d.truncated {
 		return
 	}
-	e.Message = oneLine(d.hide(e.Message))
+	e.Message = oneLine(d.maskVariables(e.Message))
 	d.errs = append(d.errs, e)
-	d.wrong[position{e.Line, e.Column}] = true
+	d.errorPositions[position{e.Line, e.Column}] = true
 }
 
-// minHidden is how long the value of a variable must be to be hidden, in bytes: what is shorter
+// minMaskedLength is how long the value of a variable must be to be hidden, in bytes: what is shorter
 // stands in many messages by chance.
-const minHidden = 4
+const minMaskedLength = 4
 
-// variable looks name up.
-func (d *decoder) variable(name string) (string, bool) {
-	v, ok := d.lookup(name)
-	if len(v) >= minHidden {
-		d.shown[v] = "${" + name + "}"
-		d.shown[strings.Trim(strconv.Quote(v), `"`)] = "${" + name + "}"
+// lookUpVariable looks name up.
+func (d *decoder) lookUpVariable(name string) (string, bool) {
+	v, ok := d.lookupEnv(name)
+	if len(v) >= minMaskedLength {
+		d.maskedValues[v] = "${" + name + "}"
+		d.maskedValues[strings.Trim(strconv.Quote(v), `"`)] = "${" + name + "}"
 	}
 	return v, ok
 }
 
-// hide replaces the values of variables in message, the longest first.
-func (d *decoder) hide(message string) string {
-	values := slices.SortedFunc(maps.Keys(d.shown), func(a, b string) int {
+// maskVariables replaces the values of variables in message, the longest first.
+func (d *decoder) maskVariables(message string) string {
+	values := slices.SortedFunc(maps.Keys(d.maskedValues), func(a, b string) int {
 		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
 	})
 	for _, v := range values {
-		message = strings.ReplaceAll(message, v, d.shown[v])
+		message = strings.ReplaceAll(message, v, d.maskedValues[v])
 	}
 	return message
 }
@@ -101,23 +101,23 @@ func (d *decoder) failNode(n ast.Node, format string, args ...any) {
 	d.failAt(positionOf(n), format, args...)
 }
 
-// fail reports a mistake at path.
-func (d *decoder) fail(path, format string, args ...any) {
-	d.failAt(d.place(path), format, args...)
+// failPath reports a mistake at path.
+func (d *decoder) failPath(path, format string, args ...any) {
+	d.failAt(d.positionOfPath(path), format, args...)
 }
 
-// place returns where path stands, or what holds it where path itself is missing.
-func (d *decoder) place(path string) position {
+// positionOfPath returns where path stands, or what holds it where path itself is missing.
+func (d *decoder) positionOfPath(path string) position {
 	for {
-		if p, ok := d.at.get(path); ok || path == "" {
+		if p, ok := d.positions.get(path); ok || path == "" {
 			return p
 		}
-		path = parent(path)
+		path = parentPath(path)
 	}
 }
 
-// parent cuts the last step off a path.
-func parent(path string) string {
+// parentPath cuts the last step off a path.
+func parentPath(path string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '.' || path[i] == '[' {
 			return path[:i]
@@ -126,22 +126,22 @@ func parent(path string) string {
 	return ""
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}
 	return path + "." + key
 }
 
-// value fills v from n.
-func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
-	n = d.resolve(n)
+// decodeValue fills v from n.
+func (d *decoder) decodeValue(n ast.Node, v reflect.Value, path string) {
+	n = d.resolveAlias(n)
 	if n == nil {
 		return
 	}
 	d.depth++
 	defer func() { d.depth-- }()
-	d.at.set(path, positionOf(n))
+	d.positions.set(path, positionOf(n))
 	if _, null := n.(*ast.NullNode); null {
 		if commentIn(d.sourceLine(positionOf(n).line)) > 0 {
 			d.failNode(n, "%s has no value: %s", path, commentHint)
@@ -155,30 +155,30 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		p.decodeYAML(d, n, path)
 		return
 	case *registry.Secret:
-		d.secret(n, p, path)
+		d.decodeSecret(n, p, path)
 		return
 	case *registry.File:
-		d.namedFile(n, p, path)
+		d.decodeNamedFile(n, p, path)
 		return
 	case *registry.Texts:
 		if _, several := n.(*ast.SequenceNode); !several {
-			if s, ok := d.text(n, path); ok {
+			if s, ok := d.stringValue(n, path); ok {
 				*p = registry.Texts{s}
 			}
 			return
 		}
 	case *registry.Template:
-		if s, ok := d.text(n, path); ok {
-			d.template(n, p, path, s)
+		if s, ok := d.stringValue(n, path); ok {
+			d.decodeTemplate(n, p, path, s)
 		}
 		return
 	}
-	if s, isWord := wordTypes[v.Type()]; isWord {
-		d.word(n, v, path, s)
+	if s, isWord := scalarTypes[v.Type()]; isWord {
+		d.decodeScalar(n, v, path, s)
 		return
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
-		if s, ok := d.text(n, path); ok {
+		if s, ok := d.stringValue(n, path); ok {
 			if err := u.UnmarshalText([]byte(s)); err != nil {
 				d.failNode(n, "%s: %v", path, err)
 			}
@@ -189,94 +189,94 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	case reflect.Pointer:
 		before := len(d.errs)
 		v.Set(reflect.New(v.Type().Elem()))
-		d.value(n, v.Elem(), path)
+		d.decodeValue(n, v.Elem(), path)
 		if len(d.errs) > before {
 			v.SetZero()
 		}
 	case reflect.Struct:
-		d.structure(n, v, path)
+		d.decodeStruct(n, v, path)
 	case reflect.Slice:
-		d.list(n, v, path)
+		d.decodeSlice(n, v, path)
 	case reflect.Map:
-		d.table(n, v, path)
+		d.decodeMap(n, v, path)
 	case reflect.String:
-		if s, ok := d.text(n, path); ok {
+		if s, ok := d.stringValue(n, path); ok {
 			v.SetString(s)
 		}
 	case reflect.Bool:
-		d.boolean(n, v, path)
+		d.decodeBool(n, v, path)
 	case reflect.Int, reflect.Int64:
-		d.integer(n, v, path)
+		d.decodeInt(n, v, path)
 	default:
 		panic(fmt.Sprintf("config: %s: a plugin's field has type %s, which cannot be configured", path, v.Type()))
 	}
 }
 
-func (d *decoder) boolean(n ast.Node, v reflect.Value, path string) {
+func (d *decoder) decodeBool(n ast.Node, v reflect.Value, path string) {
 	if b, ok := n.(*ast.BoolNode); ok {
 		v.SetBool(b.Value)
 		return
 	}
-	s, ok := d.expanded(n)
+	s, ok := d.expandedValue(n)
 	switch {
 	case !ok:
-	case s != d.raw(n) && (s == "true" || s == "false"):
+	case s != d.rawValue(n) && (s == "true" || s == "false"):
 		v.SetBool(s == "true")
 	default:
-		d.failNode(n, "%s must be true or false, not %s", path, describe(n))
+		d.failNode(n, "%s must be true or false, not %s", path, describeNode(n))
 	}
 }
 
-func (d *decoder) integer(n ast.Node, v reflect.Value, path string) {
-	s, ok := d.expanded(n)
+func (d *decoder) decodeInt(n ast.Node, v reflect.Value, path string) {
+	s, ok := d.expandedValue(n)
 	if !ok {
 		return
 	}
 	i, err := strconv.ParseInt(s, 10, 64)
 	_, number := n.(*ast.IntegerNode)
-	if err != nil || v.OverflowInt(i) || !number && s == d.raw(n) {
-		d.failNode(n, "%s must be a whole number, not %s", path, describe(n))
+	if err != nil || v.OverflowInt(i) || !number && s == d.rawValue(n) {
+		d.failNode(n, "%s must be a whole number, not %s", path, describeNode(n))
 		return
 	}
 	v.SetInt(i)
 }
 
-// structure fills the struct v from a mapping.
-func (d *decoder) structure(n ast.Node, v reflect.Value, path string) {
+// decodeStruct fills the struct v from a mapping.
+func (d *decoder) decodeStruct(n ast.Node, v reflect.Value, path string) {
 	fields := fieldsOf(v.Type())
-	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
+	d.eachEntry(n, path, func(key string, keyNode, value ast.Node) {
 		if f, ok := fields[key]; ok {
-			d.value(value, v.FieldByIndex(f.Index), join(path, key))
+			d.decodeValue(value, v.FieldByIndex(f.Index), joinPath(path, key))
 			return
 		}
-		if name, inOwn := strings.CutSuffix(key, "_file"); inOwn && inFile[fields[name].Type] {
-			d.fromFile(value, v.FieldByIndex(fields[name].Index), join(path, key))
+		if name, inOwn := strings.CutSuffix(key, "_file"); inOwn && typesInFiles[fields[name].Type] {
+			d.decodeFromFile(value, v.FieldByIndex(fields[name].Index), joinPath(path, key))
 			return
 		}
 		var known []string
 		for name, f := range fields {
 			known = append(known, name)
-			if inFile[f.Type] {
+			if typesInFiles[f.Type] {
 				known = append(known, name+"_file")
 			}
 		}
 		slices.Sort(known)
 		// The key that was probably meant is not reported as missing too.
 		if meant, _ := nearest.Name(key, known); nearest.Likely(key, meant) {
-			if _, given := d.at.get(join(path, meant)); !given {
-				d.at.set(join(path, meant), positionOf(keyNode))
+			if _, given := d.positions.get(joinPath(path, meant)); !given {
+				d.positions.set(joinPath(path, meant), positionOf(keyNode))
 			}
 		}
 		where := ""
 		if path != "" {
 			where = " in " + path
 		}
-		d.failNode(keyNode, "unknown key%s%s; %s", shownKey(key), where, nearest.Hint(key, known))
+		d.failNode(keyNode, "unknown key%s%s; %s", quotedKey(key), where, nearest.Hint(key, known))
 	})
 }
 
-// mapping calls each for every entry of n, which must be a mapping without repeated keys.
-func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode, value ast.Node)) {
+// eachEntry calls each for every entry of n, which must be a mapping without repeated keys.
+func (d *decoder) eachEntry(n ast.Node, path string, each func(key string, keyNode, value ast.Node)) {
 	what := path
 	if what == "" {
 		what = "the configuration"
@@ -287,24 +287,24 @@ func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode
 		switch n.(type) {
 		case *ast.StringNode, *ast.LiteralNode:
 		default:
-			given = describe(n)
+			given = describeNode(n)
 		}
 		d.failNode(n, "%s must be a mapping of keys to values, not %s", what, given)
-		d.broken[path] = true
+		d.brokenPaths[path] = true
 		return
 	}
 	if d.depth > maxDepth {
 		d.failNode(n, "%s is nested too deeply", what)
 		return
 	}
-	seen := d.keys // a file may be decoded in pieces
+	seen := d.rootKeys // a file may be decoded in pieces
 	if path != "" {
 		seen = make(map[string]position, len(m.Values))
 	}
 	for _, entry := range m.Values {
 		if _, merge := entry.Key.(*ast.MergeKeyNode); merge {
 			d.failNode(entry.Key, "%s has a merge key (<<), which is not supported; write its keys out, with aliases such as KEY: *NAME for their values", what)
-			d.broken[path] = true // its keys are not known
+			d.brokenPaths[path] = true // its keys are not known
 			continue
 		}
 		key, ok := keyText(entry.Key)
@@ -314,7 +314,7 @@ func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode
 		}
 		at := positionOf(entry.Key)
 		if first, dup := seen[key]; dup {
-			d.failAt(at, "%s is set twice; line %d sets it already", join(path, key), first.line)
+			d.failAt(at, "%s is set twice; line %d sets it already", joinPath(path, key), first.line)
 			continue
 		}
 		seen[key] = at
@@ -322,15 +322,15 @@ func (d *decoder) mapping(n ast.Node, path string, each func(key string, keyNode
 	}
 }
 
-// list fills the slice v from a sequence.
-func (d *decoder) list(n ast.Node, v reflect.Value, path string) {
+// decodeSlice fills the slice v from a sequence.
+func (d *decoder) decodeSlice(n ast.Node, v reflect.Value, path string) {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
 		hint := ""
 		if s, isText := n.(ast.ScalarNode); isText {
 			hint = fmt.Sprintf("; write [%s]", s)
 		}
-		d.failNode(n, "%s must be a list, not %s%s", path, describe(n), hint)
+		d.failNode(n, "%s must be a list, not %s%s", path, describeNode(n), hint)
 		return
 	}
 	if d.depth > maxDepth {
@@ -340,24 +340,24 @@ func (d *decoder) list(n ast.Node, v reflect.Value, path string) {
 	v.Set(reflect.MakeSlice(v.Type(), len(seq.Values), len(seq.Values)))
 	for i, item := range seq.Values {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		d.value(item, v.Index(i), at)
+		d.decodeValue(item, v.Index(i), at)
 		if _, text := item.(*ast.StringNode); text && !seq.IsFlowStyle {
-			d.cutShort(positionOf(item), at)
+			d.warnOfCutValue(positionOf(item), at)
 		}
 	}
 }
 
-// table fills the map v, whose keys are strings, from a mapping. A value that can stand in a file of
+// decodeMap fills the map v, whose keys are strings, from a mapping. A value that can stand in a file of
 // its own does so where its key ends in _file.
-func (d *decoder) table(n ast.Node, v reflect.Value, path string) {
+func (d *decoder) decodeMap(n ast.Node, v reflect.Value, path string) {
 	v.Set(reflect.MakeMap(v.Type()))
-	d.mapping(n, path, func(key string, _, value ast.Node) {
+	d.eachEntry(n, path, func(key string, _, value ast.Node) {
 		e := reflect.New(v.Type().Elem()).Elem()
-		if name, inOwn := strings.CutSuffix(key, "_file"); inOwn && inFile[e.Type()] {
-			d.fromFile(value, e, join(path, key))
+		if name, inOwn := strings.CutSuffix(key, "_file"); inOwn && typesInFiles[e.Type()] {
+			d.decodeFromFile(value, e, joinPath(path, key))
 			key = name
 		} else {
-			d.value(value, e, join(path, key))
+			d.decodeValue(value, e, joinPath(path, key))
 		}
 		v.SetMapIndex(reflect.ValueOf(key).Convert(v.Type().Key()), e)
 	})

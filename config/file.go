@@ -21,42 +21,42 @@ import (
 	httpsource "github.com/vokter/vokter/sources/http"
 )
 
-// file is the shape of a configuration.
-type file struct {
+// yamlFile is the shape of a configuration.
+type yamlFile struct {
 	Data          string                       `yaml:"data"`
 	MinFree       registry.Size                `yaml:"min_free"`
 	Memory        registry.Size                `yaml:"memory"`
-	Listen        listen                       `yaml:"listen"`
+	Listen        listenAddr                   `yaml:"listen"`
 	PublicURL     string                       `yaml:"public_url"`
-	API           api                          `yaml:"api"`
-	Web           web                          `yaml:"web"`
-	Rest          rest                         `yaml:"rest"`
+	API           apiSection                   `yaml:"api"`
+	Web           webSection                   `yaml:"web"`
+	Rest          restSection                  `yaml:"rest"`
 	Language      string                       `yaml:"language"`
 	KeepVersions  *int                         `yaml:"keep_versions"`
 	KeepFor       time.Duration                `yaml:"keep_for"`
-	Transport     transport                    `yaml:"transport"`
-	Allow         allow                        `yaml:"allow"`
-	Fetch         fetch                        `yaml:"fetch"`
+	Transport     transportEntry               `yaml:"transport"`
+	Allow         allowSection                 `yaml:"allow"`
+	Fetch         fetchSection                 `yaml:"fetch"`
 	Access        map[string]httpsource.Access `yaml:"access"`
 	Browser       browser.Config               `yaml:"browser"`
-	Delivery      delivery                     `yaml:"delivery"`
-	Expire        expire                       `yaml:"expire"`
+	Delivery      deliverySection              `yaml:"delivery"`
+	Expire        expireSection                `yaml:"expire"`
 	Health        []string                     `yaml:"health"`
 	Changes       []string                     `yaml:"changes"`
-	Documents     []document                   `yaml:"documents"`
+	Documents     []documentEntry              `yaml:"documents"`
 	Sources       map[string]sourceEntry       `yaml:"sources"`
 	Readers       map[string]readerEntry       `yaml:"readers"`
 	Sinks         map[string]sinkEntry         `yaml:"sinks"`
-	Subscriptions []subscription               `yaml:"subscriptions"`
+	Subscriptions []subscriptionEntry          `yaml:"subscriptions"`
 }
 
-type allow struct {
+type allowSection struct {
 	Fetch []netip.Prefix `yaml:"fetch"`
 	Sinks []netip.Prefix `yaml:"sinks"`
 	Files []string       `yaml:"files"`
 }
 
-type fetch struct {
+type fetchSection struct {
 	Timeout     time.Duration `yaml:"timeout"`
 	UserAgent   string        `yaml:"user_agent"`
 	MinInterval time.Duration `yaml:"min_interval"`
@@ -68,18 +68,18 @@ type fetch struct {
 	} `yaml:"per_host"`
 }
 
-type delivery struct {
+type deliverySection struct {
 	Retry       []time.Duration `yaml:"retry"`
 	DeadAfter   time.Duration   `yaml:"dead_after"`
 	ExpireAfter time.Duration   `yaml:"expire_after"`
 }
 
-type expire struct {
-	After        failures `yaml:"after"`
-	SelectorGone bool     `yaml:"selector_gone"`
+type expireSection struct {
+	After        failureLimit `yaml:"after"`
+	SelectorGone bool         `yaml:"selector_gone"`
 }
 
-type document struct {
+type documentEntry struct {
 	URL      string    `yaml:"url"`
 	Keep     bool      `yaml:"keep"`
 	Interval onlyNever `yaml:"interval"`
@@ -95,13 +95,13 @@ type document struct {
 	Tags []string `yaml:"tags"`
 }
 
-type subscription struct {
+type subscriptionEntry struct {
 	URL              string         `yaml:"url"`
 	Sitemap          string         `yaml:"sitemap"`
 	Client           string         `yaml:"client"`
 	Keywords         []string       `yaml:"keywords"`
 	Events           []string       `yaml:"events"`
-	Interval         interval       `yaml:"interval"`
+	Interval         intervalValue  `yaml:"interval"`
 	Stem             bool           `yaml:"stem"`
 	FilterStopwords  bool           `yaml:"filter_stopwords"`
 	IgnoreCase       bool           `yaml:"ignore_case"`
@@ -111,11 +111,11 @@ type subscription struct {
 	Language         string         `yaml:"language"`
 	SnippetOffset    *int           `yaml:"snippet_offset"`
 	Sinks            []string       `yaml:"sinks"`
-	Digest           *digest        `yaml:"digest"`
+	Digest           *digestValue   `yaml:"digest"`
 	Quiet            pipeline.Quiet `yaml:"quiet"`
 	Severity         string         `yaml:"severity"`
 	Channel          string         `yaml:"channel"`
-	Follow           *follow        `yaml:"follow"`
+	Follow           *followSection `yaml:"follow"`
 	Select           selectors      `yaml:"select"`
 	Remove           selectors      `yaml:"remove"`
 	Ignore           []string       `yaml:"ignore"`
@@ -123,25 +123,25 @@ type subscription struct {
 	FlipFlop         int            `yaml:"flip_flop"`
 	Replaced         bool           `yaml:"replaced"`
 	Items            bool           `yaml:"items"`
-	MinChange        minChange      `yaml:"min_change"`
+	MinChange        minChangeValue `yaml:"min_change"`
 	Fetch            browser.Mode   `yaml:"fetch"`
 	Steps            []browser.Step `yaml:"steps"`
 	Tags             []string       `yaml:"tags"`
-	Value            *value         `yaml:"value"`
+	Value            *valueSection  `yaml:"value"`
 	Below            amount         `yaml:"below"`
 	Above            amount         `yaml:"above"`
 	ChangesBy        amount         `yaml:"changes_by"`
 	Becomes          string         `yaml:"becomes"`
 }
 
-type value struct {
+type valueSection struct {
 	Select  selectors `yaml:"select"`
 	Offer   string    `yaml:"offer"`
 	Pattern string    `yaml:"pattern"`
 	Word    bool      `yaml:"word"`
 }
 
-type follow struct {
+type followSection struct {
 	Depth    *int     `yaml:"depth"`
 	SameHost *bool    `yaml:"same_host"`
 	MaxPages *int     `yaml:"max_pages"`
@@ -152,8 +152,8 @@ type follow struct {
 // Origin is who made the subscriptions of a file.
 const Origin = "yaml"
 
-// convert makes a Config of f, without its sinks, and records the mistakes it finds in d.errs.
-func (d *decoder) convert(f *file) *Config {
+// convertFile makes a Config of f, without its sinks, and records the mistakes it finds in d.errs.
+func (d *decoder) convertFile(f *yamlFile) *Config {
 	c := vokter.Config{
 		Dir:      f.Data,
 		MinFree:  int64(f.MinFree),
@@ -166,14 +166,14 @@ func (d *decoder) convert(f *file) *Config {
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch, Files: f.Allow.Files,
 		},
 		Access:   f.Access,
-		Browser:  d.browser(f),
+		Browser:  d.convertBrowser(f),
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
 		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), SelectorGone: f.Expire.SelectorGone},
 		Health:   f.Health, Changes: f.Changes,
 	}
 	for i, path := range f.Allow.Files {
 		if err := filesource.CheckAllow(path); err != nil {
-			d.fail(fmt.Sprintf("allow.files[%d]", i), "allow.files[%d]: %v", i, err)
+			d.failPath(fmt.Sprintf("allow.files[%d]", i), "allow.files[%d]: %v", i, err)
 		}
 	}
 	for name := range f.Access {
@@ -181,17 +181,17 @@ func (d *decoder) convert(f *file) *Config {
 	}
 	d.failEach("access", httpsource.CheckAccess(f.Access))
 	if err := text.CheckLanguage(f.Language); err != nil {
-		d.fail("language", "language: %v", err)
+		d.failPath("language", "language: %v", err)
 	}
-	d.sinkNames("health", f.Health, slices.Collect(maps.Keys(f.Sinks)))
-	c.KeepVersions = d.keepVersions("", f.KeepVersions)
+	d.checkSinkNames("health", f.Health, slices.Collect(maps.Keys(f.Sinks)))
+	c.KeepVersions = d.checkKeepVersions("", f.KeepVersions)
 	if n := f.Fetch.PerHost.Concurrency; n != nil {
 		if c.Fetch.Concurrency = *n; *n < 1 {
-			d.fail("fetch.per_host.concurrency", "fetch.per_host.concurrency: must be at least 1, not %d", *n)
+			d.failPath("fetch.per_host.concurrency", "fetch.per_host.concurrency: must be at least 1, not %d", *n)
 		}
 	}
-	c.Documents = d.documents(f)
-	c.Subscriptions = d.subscriptions(f)
+	c.Documents = d.convertDocuments(f)
+	c.Subscriptions = d.convertSubscriptions(f)
 	return &Config{Router: c, Listen: string(f.Listen)}
 }
 
@@ -233,67 +233,67 @@ func isHostName(s string) bool {
 		strings.Trim(last, "0123456789") != ""
 }
 
-// keepVersions returns n, the setting keep_versions at path, or 0 if it was not given.
-func (d *decoder) keepVersions(path string, n *int) int {
+// checkKeepVersions returns n, the setting keep_versions at path, or 0 if it was not given.
+func (d *decoder) checkKeepVersions(path string, n *int) int {
 	if n == nil {
 		return 0
 	}
 	if *n < 1 || *n > vokter.MaxKeepVersions {
-		path = join(path, "keep_versions")
-		d.fail(path, "%s: %d is not between 1 and %d", path, *n, vokter.MaxKeepVersions)
+		path = joinPath(path, "keep_versions")
+		d.failPath(path, "%s: %d is not between 1 and %d", path, *n, vokter.MaxKeepVersions)
 	}
 	return *n
 }
 
-func (d *decoder) documents(f *file) []vokter.Document {
+func (d *decoder) convertDocuments(f *yamlFile) []vokter.Document {
 	seen := make(map[string]int)
 	var docs []vokter.Document
 	for i, doc := range f.Documents {
 		path := fmt.Sprintf("documents[%d]", i)
-		if d.broken[path] {
+		if d.brokenPaths[path] {
 			continue
 		}
-		if _, given := d.at.get(path + ".url"); !given {
-			d.fail(path, "%s has no url; add one such as url: https://example.com/page", path)
+		if _, given := d.positions.get(path + ".url"); !given {
+			d.failPath(path, "%s has no url; add one such as url: https://example.com/page", path)
 		}
-		fetched := schemes
+		fetched := fetchedSchemes
 		if doc.Interval {
 			fetched = nil // it is pushed
 		}
 		page, _ := pageurl.Canonical(doc.URL)
 		err := pageurl.Check(doc.URL, fetched...)
 		if err == nil && fetched != nil {
-			err = checkFile(page, f.Allow.Files)
+			err = checkFileURL(page, f.Allow.Files)
 		}
 		if err != nil {
 			d.failEach(path, &pipeline.FieldError{Field: "url", Reason: err.Error()})
 			continue
 		}
 		if j, dup := seen[page]; dup {
-			d.fail(path+".url", "%s: %s is listed in line %d already; remove one of them", path, doc.URL, d.line(j, "documents"))
+			d.failPath(path+".url", "%s: %s is listed in line %d already; remove one of them", path, doc.URL, d.entryLine(j, "documents"))
 			continue
 		}
 		seen[page] = i
-		if len(doc.Tags) > 0 && reflect.DeepEqual(doc, document{URL: doc.URL, Tags: doc.Tags}) {
+		if len(doc.Tags) > 0 && reflect.DeepEqual(doc, documentEntry{URL: doc.URL, Tags: doc.Tags}) {
 			continue // it only names tags
 		}
 		if !doc.Keep {
-			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: d.whyKeep(path)})
+			d.failEach(path, &pipeline.FieldError{Field: "keep", Reason: d.whyKeepIsNeeded(path)})
 		}
 		if err := text.CheckLanguage(doc.Language); err != nil {
 			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
 		}
-		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: doc.Interval.interval(),
-			KeepVersions: d.keepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor, Changes: doc.Changes})
+		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: doc.Interval.toPipeline(),
+			KeepVersions: d.checkKeepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor, Changes: doc.Changes})
 	}
 	return docs
 }
 
-// whyKeep returns why the entry of documents at path needs keep: true, by the settings that it has.
-func (d *decoder) whyKeep(path string) string {
+// whyKeepIsNeeded returns why the entry of documents at path needs keep: true, by the settings that it has.
+func (d *decoder) whyKeepIsNeeded(path string) string {
 	var given []string
 	for _, name := range []string{"keep_versions", "keep_for", "changes", "language", "interval", "fetch", "steps"} {
-		if _, ok := d.at.get(join(path, name)); ok {
+		if _, ok := d.positions.get(joinPath(path, name)); ok {
 			given = append(given, name)
 		}
 	}
@@ -304,13 +304,15 @@ func (d *decoder) whyKeep(path string) string {
 	return fmt.Sprintf("must be true for %s to hold; add keep: true, which also watches the page while nobody subscribes to it, or remove %s", names, names)
 }
 
-// checkFile returns why page, where it is a file, cannot be read with what allow.files permits.
-func checkFile(page string, files []string) error {
+// checkFileURL returns why page, where it is a file, cannot be read with what allow.files permits.
+func checkFileURL(page string, files []string) error {
 	if !strings.HasPrefix(page, filesource.Scheme+":") {
 		return nil
 	}
 	return filesource.Check(page, files)
 }
 
-// line is where entry i of list begins.
-func (d *decoder) line(i int, list string) int { return d.place(fmt.Sprintf("%s[%d]", list, i)).line }
+// entryLine is where entry i of list begins.
+func (d *decoder) entryLine(i int, list string) int {
+	return d.positionOfPath(fmt.Sprintf("%s[%d]", list, i)).line
+}

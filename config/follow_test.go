@@ -13,7 +13,7 @@ func followFile(follow string) []byte {
 }
 
 func TestFollow(t *testing.T) {
-	c, err := Parse("c.yaml", followFile("{depth: 2, same_host: false, max_pages: 7, include: ['/a/'], exclude: ['[?]']}"), options(nil))
+	c, err := Parse("c.yaml", followFile("{depth: 2, same_host: false, max_pages: 7, include: ['/a/'], exclude: ['[?]']}"), fakeOptions(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestFollow(t *testing.T) {
 		"{deep: 2}":                     "depth",
 		"{depth: 1}, interval: 'never'": "follow: links are found in pages that are fetched",
 	} {
-		if _, err := Parse("c.yaml", followFile(follow), options(nil)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("c.yaml", followFile(follow), fakeOptions(nil)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", follow, err, want)
 		}
 	}

@@ -16,46 +16,46 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// inFile are the types whose value can stand in a file of its own.
-var inFile = map[reflect.Type]bool{reflect.TypeFor[registry.Secret](): true, reflect.TypeFor[registry.Template](): true}
+// typesInFiles are the types whose value can stand in a file of its own.
+var typesInFiles = map[reflect.Type]bool{reflect.TypeFor[registry.Secret](): true, reflect.TypeFor[registry.Template](): true}
 
-// wordTypes are the types that parseScalar reads, and what they are called.
-var wordTypes = map[reflect.Type]string{
+// scalarTypes are the types that parseScalar reads, and what they are called.
+var scalarTypes = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration](): "a duration such as 10s, 5m or 1h",
 	reflect.TypeFor[netip.Prefix]():  "a network such as 10.0.0.0/8",
-	reflect.TypeFor[listen]():        "an address such as 127.0.0.1:9000",
+	reflect.TypeFor[listenAddr]():    "an address such as 127.0.0.1:9000",
 	reflect.TypeFor[rate]():          "a rate such as 1/s or 30/m",
 	reflect.TypeFor[registry.Size](): "a size such as 256MB or 1GiB",
 }
 
-// word fills v, of one of the wordTypes.
-func (d *decoder) word(n ast.Node, v reflect.Value, path, what string) {
-	s, ok := d.expanded(n)
+// decodeScalar fills v, of one of the wordTypes.
+func (d *decoder) decodeScalar(n ast.Node, v reflect.Value, path, what string) {
+	s, ok := d.expandedValue(n)
 	if !ok {
 		return
 	}
 	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, "%s must be %s, not %s", path, what, describe(n))
+		d.failNode(n, "%s must be %s, not %s", path, what, describeNode(n))
 	} else if err := parseScalar(s, v.Addr().Interface()); err != nil {
 		d.failNode(n, "%s: %v", path, err)
 	}
 }
 
-// text returns the text of n with its variables expanded; it must not be empty.
-func (d *decoder) text(n ast.Node, path string) (string, bool) {
+// stringValue returns the text of n with its variables expanded; it must not be empty.
+func (d *decoder) stringValue(n ast.Node, path string) (string, bool) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		d.failNode(n, "%s must be a string, not %s; write it in quotes: %q", path, describe(n), d.raw(n))
+		d.failNode(n, "%s must be a string, not %s; write it in quotes: %q", path, describeNode(n), d.rawValue(n))
 		return "", false
 	case *ast.MappingNode: // within { } a:9092 is one
 		d.failNode(n, "%s must be a string, not a mapping; if it contains a colon, write it in quotes", path)
 		return "", false
 	default:
-		d.failNode(n, "%s must be a string, not %s", path, describe(n))
+		d.failNode(n, "%s must be a string, not %s", path, describeNode(n))
 		return "", false
 	}
-	s, ok := d.expanded(n)
+	s, ok := d.expandedValue(n)
 	if ok && s == "" {
 		d.failNode(n, "%s is empty; give it a value or remove the key", path)
 		return "", false
@@ -63,10 +63,10 @@ func (d *decoder) text(n ast.Node, path string) (string, bool) {
 	return s, ok
 }
 
-// expanded returns the value of the scalar n with its variables expanded. For any other node it
+// expandedValue returns the value of the scalar n with its variables expanded. For any other node it
 // returns "", which all callers refuse.
-func (d *decoder) expanded(n ast.Node) (string, bool) {
-	s, err := expand(d.raw(n), d.variable)
+func (d *decoder) expandedValue(n ast.Node) (string, bool) {
+	s, err := expandVariables(d.rawValue(n), d.lookUpVariable)
 	if err != nil {
 		d.failNode(n, "%v", err)
 		return "", false
@@ -75,8 +75,8 @@ func (d *decoder) expanded(n ast.Node) (string, bool) {
 	return s, true
 }
 
-// raw returns the text of the scalar n.
-func (d *decoder) raw(n ast.Node) string {
+// rawValue returns the text of the scalar n.
+func (d *decoder) rawValue(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.StringNode:
 		return n.Value
@@ -88,15 +88,15 @@ func (d *decoder) raw(n ast.Node) string {
 	return ""
 }
 
-// secret fills v from n. Its messages do not show the value.
-func (d *decoder) secret(n ast.Node, v *registry.Secret, path string) {
+// decodeSecret fills v from n. Its messages do not show the value.
+func (d *decoder) decodeSecret(n ast.Node, v *registry.Secret, path string) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.LiteralNode:
 	default:
 		d.failNode(n, "%s must be a string; write it in quotes", path)
 		return
 	}
-	switch s, ok := d.expanded(n); {
+	switch s, ok := d.expandedValue(n); {
 	case !ok:
 	case s == "":
 		d.failNode(n, "%s is empty; give it a value or remove the key", path)
@@ -105,25 +105,25 @@ func (d *decoder) secret(n ast.Node, v *registry.Secret, path string) {
 	}
 }
 
-// template fills v from source, which stands at n.
-func (d *decoder) template(n ast.Node, v *registry.Template, path, source string) {
+// decodeTemplate fills v from source, which stands at n.
+func (d *decoder) decodeTemplate(n ast.Node, v *registry.Template, path, source string) {
 	*v = registry.Template(source)
 	err := render.NewTemplate(source).Validate()
-	if err == nil && d.try != nil {
-		err = d.try(source)
+	if err == nil && d.tryTemplate != nil {
+		err = d.tryTemplate(source)
 	}
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)
 	}
 }
 
-// namedFile fills v with the file whose path stands at n.
-func (d *decoder) namedFile(n ast.Node, v *registry.File, path string) {
-	name, ok := d.text(n, path)
+// decodeNamedFile fills v with the file whose path stands at n.
+func (d *decoder) decodeNamedFile(n ast.Node, v *registry.File, path string) {
+	name, ok := d.stringValue(n, path)
 	if !ok {
 		return
 	}
-	d.named(name)
+	d.onFile(name)
 	content, err := readFile(name)
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)
@@ -133,20 +133,20 @@ func (d *decoder) namedFile(n ast.Node, v *registry.File, path string) {
 	*v = registry.File{Path: name, Content: content}
 }
 
-// fromFile fills v, which has a type in inFile, from the file that n names.
-func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
+// decodeFromFile fills v, which has a type in inFile, from the file that n names.
+func (d *decoder) decodeFromFile(n ast.Node, v reflect.Value, path string) {
 	var name string
-	d.value(n, reflect.ValueOf(&name).Elem(), path)
+	d.decodeValue(n, reflect.ValueOf(&name).Elem(), path)
 	if name == "" {
 		return
 	}
 	direct := strings.TrimSuffix(path, "_file")
-	if _, both := d.at.get(direct); both {
+	if _, both := d.positions.get(direct); both {
 		d.failNode(n, "both %s and %s are set; keep one", direct, path)
 		return
 	}
-	d.at.set(direct, positionOf(n)) // errors about the value name the line of the file option
-	d.named(name)
+	d.positions.set(direct, positionOf(n)) // errors about the value name the line of the file option
+	d.onFile(name)
 	b, err := readFile(name)
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)
@@ -162,17 +162,17 @@ func (d *decoder) fromFile(n ast.Node, v reflect.Value, path string) {
 	case *registry.Secret:
 		*p = registry.NewSecret(s)
 	case *registry.Template:
-		d.template(n, p, path, s)
+		d.decodeTemplate(n, p, path, s)
 	}
 }
 
-// resolve follows anchors and aliases. It returns nil after a mistake.
-func (d *decoder) resolve(n ast.Node) ast.Node {
+// resolveAlias follows anchors and aliases. It returns nil after a mistake.
+func (d *decoder) resolveAlias(n ast.Node) ast.Node {
 	for range maxDepth {
-		if d.nodes++; d.nodes > maxNodes {
-			if d.nodes == maxNodes+1 {
+		if d.visitedNodes++; d.visitedNodes > maxNodes {
+			if d.visitedNodes == maxNodes+1 {
 				d.failNode(n, "the configuration is too large: with its aliases resolved it has more than %d values", maxNodes)
-				d.cut = true
+				d.truncated = true
 			}
 			return nil
 		}
@@ -202,7 +202,7 @@ func (d *decoder) Visit(n ast.Node) ast.Visitor {
 	if a, ok := n.(*ast.AnchorNode); ok && a.Name != nil {
 		name := a.Name.GetToken().Value
 		if _, defined := d.anchors[name]; defined {
-			d.again = true
+			d.anchorRedefined = true
 		}
 		d.anchors[name] = a.Value
 	}
@@ -231,8 +231,8 @@ func positionOf(n ast.Node) position {
 	return position{t.Position.Line, t.Position.Column}
 }
 
-// describe says what n is, for a message.
-func describe(n ast.Node) string {
+// describeNode says what n is, for a message.
+func describeNode(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.MappingNode:
 		return "a mapping"
@@ -280,11 +280,11 @@ func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 // fieldsByType has the results of fieldsOf, because a file may have many values of a type.
 var fieldsByType sync.Map
 
-// expand replaces ${NAME} by the value of the variable NAME, and ${NAME:-default} by its value or, if
+// expandVariables replaces ${NAME} by the value of the variable NAME, and ${NAME:-default} by its value or, if
 // the variable is unset or empty, by default. "$${" is a literal "${"; any other "$" is kept. The
 // YAML is parsed before, so a value cannot add YAML; values are not expanded a second time. The
 // errors do not contain s, which may be a secret.
-func expand(s string, lookup func(string) (string, bool)) (string, error) {
+func expandVariables(s string, lookup func(string) (string, bool)) (string, error) {
 	if !strings.Contains(s, "${") {
 		return s, nil
 	}
@@ -307,7 +307,7 @@ func expand(s string, lookup func(string) (string, bool)) (string, error) {
 		}
 		name, byDefault, hasDefault := strings.Cut(body, ":-")
 		switch {
-		case !isName(name):
+		case !isVariableName(name):
 			return "", errors.New("a ${...} does not hold the name of a variable; write ${NAME} or ${NAME:-default}, or $${ for a plain ${")
 		case strings.Contains(byDefault, "${"):
 			return "", fmt.Errorf("the default of ${%s} holds another variable, which is not supported", name)
@@ -324,8 +324,8 @@ func expand(s string, lookup func(string) (string, bool)) (string, error) {
 	}
 }
 
-// isName reports whether s can name an environment variable.
-func isName(s string) bool {
+// isVariableName reports whether s can name an environment variable.
+func isVariableName(s string) bool {
 	for i, r := range s {
 		letter := r == '_' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 		if !letter && (i == 0 || r < '0' || r > '9') {

@@ -13,42 +13,42 @@ import (
 // hundred times its size.
 const pieceSize = 64 << 10
 
-// decode decodes data, the contents of the file with that name. It parses long lists of subscriptions in
+// decodeFile decodes data, the contents of the file with that name. It parses long lists of subscriptions in
 // pieces of about size bytes, so that the nodes of one piece at a time are in memory. A file in which that
 // finds mistakes is decoded again as a whole: a piece may be the wrong one.
-func decode(name string, data []byte, o Options, size int) (*decoder, *file) {
-	begin := func() (*decoder, *file) {
+func decodeFile(name string, data []byte, o Options, size int) (*decoder, *yamlFile) {
+	begin := func() (*decoder, *yamlFile) {
 		d := newDecoder(name, o.LookupEnv)
-		d.try, d.named = o.TryTemplate, o.Named
-		return d, new(file)
+		d.tryTemplate, d.onFile = o.TryTemplate, o.Named
+		return d, new(yamlFile)
 	}
 	d, f := begin()
-	text, ok := d.open(data)
+	text, ok := d.setSource(data)
 	if !ok {
 		return d, f
 	}
 	if len(text) > size {
-		if head, items, tail := split(text, size); len(items) > 0 {
-			if d.pieces(f, head, items, tail) {
+		if head, items, tail := splitPieces(text, size); len(items) > 0 {
+			if d.decodePieces(f, head, items, tail) {
 				return d, f
 			}
 			d, f = begin()
-			text, _ = d.open(data)
+			text, _ = d.setSource(data)
 		}
 	}
-	if body := d.body(text, 0); body != nil {
+	if body := d.parseBody(text, 0); body != nil {
 		ast.Walk(d, body)
-		d.value(body, reflect.ValueOf(f).Elem(), "")
+		d.decodeValue(body, reflect.ValueOf(f).Elem(), "")
 	}
 	return d, f
 }
 
-// pieces decodes a file that was split. It returns false where it finds a mistake, or an anchor that is
+// decodePieces decodes a file that was split. It returns false where it finds a mistake, or an anchor that is
 // defined twice, since an alias in the file would mean the last of them.
-func (d *decoder) pieces(f *file, head []byte, items [][]byte, tail []byte) bool {
+func (d *decoder) decodePieces(f *yamlFile, head []byte, items [][]byte, tail []byte) bool {
 	lines := 0
 	next := func(piece []byte) ast.Node {
-		body := d.body(piece, lines)
+		body := d.parseBody(piece, lines)
 		lines += bytes.Count(piece, []byte("\n"))
 		if body != nil {
 			ast.Walk(d, body)
@@ -60,8 +60,8 @@ func (d *decoder) pieces(f *file, head []byte, items [][]byte, tail []byte) bool
 	if body == nil {
 		return false
 	}
-	d.value(body, whole, "")
-	at, _ := d.at.get("")
+	d.decodeValue(body, whole, "")
+	at, _ := d.positions.get("")
 	for i, piece := range items {
 		seq, ok := next(piece).(*ast.SequenceNode)
 		if !ok || len(d.errs) > 0 {
@@ -72,9 +72,9 @@ func (d *decoder) pieces(f *file, head []byte, items [][]byte, tail []byte) bool
 		if i == 0 {
 			f.Subscriptions = slices.Grow(f.Subscriptions, len(items)*len(seq.Values))
 		}
-		f.Subscriptions = append(f.Subscriptions, make([]subscription, len(seq.Values))...)
+		f.Subscriptions = append(f.Subscriptions, make([]subscriptionEntry, len(seq.Values))...)
 		for i, item := range seq.Values {
-			d.value(item, reflect.ValueOf(&f.Subscriptions[n+i]).Elem(), fmt.Sprintf("subscriptions[%d]", n+i))
+			d.decodeValue(item, reflect.ValueOf(&f.Subscriptions[n+i]).Elem(), fmt.Sprintf("subscriptions[%d]", n+i))
 		}
 		d.depth = 0
 	}
@@ -82,19 +82,19 @@ func (d *decoder) pieces(f *file, head []byte, items [][]byte, tail []byte) bool
 		if body = next(tail); body == nil {
 			return false
 		}
-		d.value(body, whole, "")
-		d.at.set("", at)
+		d.decodeValue(body, whole, "")
+		d.positions.set("", at)
 	}
-	return len(d.errs) == 0 && !d.again
+	return len(d.errs) == 0 && !d.anchorRedefined
 }
 
-// split divides a file with a long list of subscriptions, each on lines of its own. The head ends behind
+// splitPieces divides a file with a long list of subscriptions, each on lines of its own. The head ends behind
 // the first subscription, and the tail begins behind the last one. The items are between them, each about
 // size bytes of whole subscriptions. There are none if the file has no such list, or only a short one.
 //
 // split reads only the beginning of each line. A line within a quoted or block value can look like a
 // subscription; then the piece that it begins is not valid YAML.
-func split(text []byte, size int) (head []byte, items [][]byte, tail []byte) {
+func splitPieces(text []byte, size int) (head []byte, items [][]byte, tail []byte) {
 	key := []byte("subscriptions:")
 	begin := 0
 	if bytes.Count(text, []byte("\r")) != bytes.Count(text, []byte("\r\n")) {

@@ -49,12 +49,12 @@ func TestPieces(t *testing.T) {
 		"no mapping behind": {head + items + "word\n", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, got, _ := split([]byte(c.text), 1); len(got) != c.want {
+			if _, got, _ := splitPieces([]byte(c.text), 1); len(got) != c.want {
 				t.Errorf("%d pieces, want %d", len(got), c.want)
 			}
-			o := options(testEnv)
-			whole, wantErr := parseIn(len(c.text), "f", []byte(c.text), o)
-			pieces, err := parseIn(1, "f", []byte(c.text), o)
+			o := fakeOptions(testEnv)
+			whole, wantErr := parseInPieces(len(c.text), "f", []byte(c.text), o)
+			pieces, err := parseInPieces(1, "f", []byte(c.text), o)
 			if fmt.Sprint(err) != fmt.Sprint(wantErr) {
 				t.Fatalf("in pieces: %v\nas a whole: %v", err, wantErr)
 			}

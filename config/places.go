@@ -2,35 +2,35 @@ package config
 
 import "strings"
 
-// places holds the position of each key that was read, by its path. It groups the keys of a list entry,
+// positionTable holds the position of each key that was read, by its path. It groups the keys of a list entry,
 // because a file may have a hundred thousand entries with the same keys.
-type places struct {
-	of      map[string]position // paths outside of lists
-	entries map[string][]place  // by the path of an entry, such as subscriptions[0]
-	names   map[string]string   // the names in entries, each stored once
+type positionTable struct {
+	topLevel map[string]position        // paths outside of lists
+	entries  map[string][]entryPosition // by the path of an entry, such as subscriptions[0]
+	names    map[string]string          // the names in entries, each stored once
 }
 
-// place is the position of what has a name, such as .url, within an entry of a list. The position is in 32 bits each.
-type place struct {
+// entryPosition is the position of what has a name, such as .url, within an entry of a list. The position is in 32 bits each.
+type entryPosition struct {
 	name         string
 	line, column int32
 }
 
-func newPlaces() places {
-	return places{of: map[string]position{"": {1, 1}}, entries: make(map[string][]place), names: make(map[string]string)}
+func newPositionTable() positionTable {
+	return positionTable{topLevel: map[string]position{"": {1, 1}}, entries: make(map[string][]entryPosition), names: make(map[string]string)}
 }
 
-// cutEntry splits path behind the index of an entry of a list. It returns false if path is outside of lists.
-func cutEntry(path string) (entry, name string, ok bool) {
+// splitEntryPath splits path behind the index of an entry of a list. It returns false if path is outside of lists.
+func splitEntryPath(path string) (entry, name string, ok bool) {
 	i := strings.IndexByte(path, ']') + 1
 	return path[:i], path[i:], i > 0
 }
 
 // set notes that path is at p, in place of an earlier position.
-func (a *places) set(path string, p position) {
-	entry, name, ok := cutEntry(path)
+func (a *positionTable) set(path string, p position) {
+	entry, name, ok := splitEntryPath(path)
 	if !ok {
-		a.of[path] = p
+		a.topLevel[path] = p
 		return
 	}
 	known, ok := a.names[name]
@@ -38,14 +38,14 @@ func (a *places) set(path string, p position) {
 		known = strings.Clone(name)
 		a.names[known] = known
 	}
-	a.entries[entry] = append(a.entries[entry], place{known, int32(p.line), int32(p.column)})
+	a.entries[entry] = append(a.entries[entry], entryPosition{known, int32(p.line), int32(p.column)})
 }
 
 // get returns the position of path. It returns false if path was not read.
-func (a *places) get(path string) (position, bool) {
-	entry, name, ok := cutEntry(path)
+func (a *positionTable) get(path string) (position, bool) {
+	entry, name, ok := splitEntryPath(path)
 	if !ok {
-		p, ok := a.of[path]
+		p, ok := a.topLevel[path]
 		return p, ok
 	}
 	all := a.entries[entry]

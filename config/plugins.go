@@ -29,11 +29,11 @@ type sinkEntry struct {
 	rate    rate
 	timeout time.Duration
 	// receiving says how a sink gets its notifications.
-	receiving receiving
+	receiving receivingKeys
 }
 
-// receiving are the keys of a sink beside its kind, its rate and its timeout. They are read together.
-type receiving struct {
+// receivingKeys are the keys of a sink beside its kind, its rate and its timeout. They are read together.
+type receivingKeys struct {
 	GroupBy   registry.Texts `yaml:"group_by"`
 	GroupWait time.Duration  `yaml:"group_wait"`
 	Quiet     pipeline.Quiet `yaml:"quiet"`
@@ -43,8 +43,8 @@ type receiving struct {
 	} `yaml:"fallback"`
 }
 
-// settings returns r as package pipeline has it.
-func (r receiving) settings() pipeline.Receiving {
+// toPipeline returns r as package pipeline has it.
+func (r receivingKeys) toPipeline() pipeline.Receiving {
 	return pipeline.Receiving{
 		GroupBy: r.GroupBy, GroupWait: r.GroupWait, Quiet: r.Quiet, Fallback: r.Fallback.To, FallbackAfter: r.Fallback.After,
 	}
@@ -52,40 +52,40 @@ func (r receiving) settings() pipeline.Receiving {
 
 func (s *sinkEntry) decodeYAML(d *decoder, n ast.Node, path string) {
 	if _, ok := n.(*ast.MappingNode); !ok {
-		s.decode(d, n, path, "sink", "{stdout: {}}")
+		s.decodeKind(d, n, path, "sink", "{stdout: {}}")
 		return
 	}
-	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
+	d.eachEntry(n, path, func(key string, keyNode, value ast.Node) {
 		switch {
 		case key == "rate":
-			d.value(value, reflect.ValueOf(&s.rate).Elem(), join(path, key))
+			d.decodeValue(value, reflect.ValueOf(&s.rate).Elem(), joinPath(path, key))
 		case key == "timeout":
-			d.value(value, reflect.ValueOf(&s.timeout).Elem(), join(path, key))
+			d.decodeValue(value, reflect.ValueOf(&s.timeout).Elem(), joinPath(path, key))
 		case key == "group_by":
-			d.value(value, reflect.ValueOf(&s.receiving.GroupBy).Elem(), join(path, key))
+			d.decodeValue(value, reflect.ValueOf(&s.receiving.GroupBy).Elem(), joinPath(path, key))
 		case key == "group_wait":
-			d.value(value, reflect.ValueOf(&s.receiving.GroupWait).Elem(), join(path, key))
+			d.decodeValue(value, reflect.ValueOf(&s.receiving.GroupWait).Elem(), joinPath(path, key))
 		case key == "quiet":
-			d.value(value, reflect.ValueOf(&s.receiving.Quiet).Elem(), join(path, key))
+			d.decodeValue(value, reflect.ValueOf(&s.receiving.Quiet).Elem(), joinPath(path, key))
 		case key == "fallback":
-			d.value(value, reflect.ValueOf(&s.receiving.Fallback).Elem(), join(path, key))
+			d.decodeValue(value, reflect.ValueOf(&s.receiving.Fallback).Elem(), joinPath(path, key))
 		case s.kind != "":
-			d.failNode(keyNode, "%s has a second key %q; a sink has one kind, here %s, and may have %s", path, key, s.kind, strings.Join(besideKind, ", "))
+			d.failNode(keyNode, "%s has a second key %q; a sink has one kind, here %s, and may have %s", path, key, s.kind, strings.Join(keysBesideKind, ", "))
 		default:
 			s.kind, s.kindKey, s.config = key, keyNode, value
 		}
 	})
-	if s.kind == "" && !d.broken[path] {
+	if s.kind == "" && !d.brokenPaths[path] {
 		d.failNode(n, "%s must be a kind of sink with its options, such as {stdout: {}}", path)
 	}
 }
 
-// besideKind are the keys that a sink may have beside its kind.
-var besideKind = []string{"rate", "timeout", "group_by", "group_wait", "quiet", "fallback"}
+// keysBesideKind are the keys that a sink may have beside its kind.
+var keysBesideKind = []string{"rate", "timeout", "group_by", "group_wait", "quiet", "fallback"}
 
-// decode reads one kind of what, a sink or a source, and its options.
-func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what, example string) {
-	if text, ok := n.(*ast.StringNode); ok && keyLike.MatchString(text.Value) {
+// decodeKind reads one kind of what, a sink or a source, and its options.
+func (s *sinkEntry) decodeKind(d *decoder, n ast.Node, path, what, example string) {
+	if text, ok := n.(*ast.StringNode); ok && keyPattern.MatchString(text.Value) {
 		d.failNode(n, "%s must be a kind of %s with its options; write {%s: {}} for one without options", path, what, text.Value)
 		return
 	}
@@ -94,7 +94,7 @@ func (s *sinkEntry) decode(d *decoder, n ast.Node, path, what, example string) {
 		d.failNode(n, "%s must be a kind of %s with its options, such as %s", path, what, example)
 		return
 	}
-	d.mapping(n, path, func(key string, keyNode, value ast.Node) {
+	d.eachEntry(n, path, func(key string, keyNode, value ast.Node) {
 		s.kind, s.kindKey, s.config = key, keyNode, value
 	})
 }
@@ -107,18 +107,18 @@ const (
 )
 
 var (
-	pluginName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
-	// errDecode stands for mistakes that are already reported.
-	errDecode = errors.New("the configuration has mistakes")
+	pluginNamePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
+	// errReported stands for mistakes that are already reported.
+	errReported = errors.New("the configuration has mistakes")
 )
 
-// keyLike matches text that looks like the name of an option or a kind. Error messages quote only
+// keyPattern matches text that looks like the name of an option or a kind. Error messages quote only
 // such text, since anything else may be a secret that was written in the wrong place.
-var keyLike = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
+var keyPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
 
-// shownKey returns a blank and the quoted key, or "" if key may be an address or a token.
-func shownKey(key string) string {
-	if keyLike.MatchString(key) {
+// quotedKey returns a blank and the quoted key, or "" if key may be an address or a token.
+func quotedKey(key string) string {
+	if keyPattern.MatchString(key) {
 		return fmt.Sprintf(" %q", key)
 	}
 	return ""
@@ -127,16 +127,16 @@ func shownKey(key string) string {
 // pluginPath returns the path of the plugin name in section, and reports a name that cannot be that
 // of what, such as a sink.
 func (d *decoder) pluginPath(section, what, name string) string {
-	path := join(section, name)
-	if !pluginName.MatchString(name) {
-		d.fail(path, "%q cannot be the name of a %s; use letters, digits, \"_\", \"-\" and \".\"", name, what)
+	path := joinPath(section, name)
+	if !pluginNamePattern.MatchString(name) {
+		d.failPath(path, "%q cannot be the name of a %s; use letters, digits, \"_\", \"-\" and \".\"", name, what)
 	}
 	return path
 }
 
-// builder returns how a what, such as a sink, of kind is built. It reports a kind that lookUp does not
+// findBuilder returns how a what, such as a sink, of kind is built. It reports a kind that lookUp does not
 // know; an empty one was reported when it was read.
-func builder[B any](d *decoder, kind string, kindKey ast.Node, what string, lookUp func(string) (B, bool), kinds func() []string) (build B, ok bool) {
+func findBuilder[B any](d *decoder, kind string, kindKey ast.Node, what string, lookUp func(string) (B, bool), kinds func() []string) (build B, ok bool) {
 	if kind == "" {
 		return build, false
 	}
@@ -146,27 +146,27 @@ func builder[B any](d *decoder, kind string, kindKey ast.Node, what string, look
 	case kind == "type" || kind == "kind":
 		d.failNode(kindKey, "the key must be the kind of the %s, with its settings below it; %s", what, nearest.Hint(kind, kinds()))
 	default:
-		d.failNode(kindKey, "unknown kind of %s%s; %s", what, shownKey(kind), nearest.Hint(kind, kinds()))
+		d.failNode(kindKey, "unknown kind of %s%s; %s", what, quotedKey(kind), nearest.Hint(kind, kinds()))
 	}
 	return build, ok
 }
 
 // ValidSinkName reports whether a configuration can have a sink of this name.
-func ValidSinkName(name string) bool { return pluginName.MatchString(name) }
+func ValidSinkName(name string) bool { return pluginNamePattern.MatchString(name) }
 
 // buildSinks builds the sinks of f, and returns how they get their notifications.
-func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) (sinks map[string]pipeline.Sink, receivers map[string]pipeline.Receiving) {
+func (d *decoder) buildSinks(f *yamlFile, reg *registry.Registry, log *slog.Logger) (sinks map[string]pipeline.Sink, receivers map[string]pipeline.Receiving) {
 	sinks = make(map[string]pipeline.Sink, len(f.Sinks))
 	for _, name := range slices.Sorted(maps.Keys(f.Sinks)) {
 		entry := f.Sinks[name]
 		path := d.pluginPath("sinks", "sink", name)
-		build, ok := builder(d, entry.kind, entry.kindKey, "sink", reg.LookupSink, reg.SinkKinds)
+		build, ok := findBuilder(d, entry.kind, entry.kindKey, "sink", reg.LookupSink, reg.SinkKinds)
 		if !ok {
 			continue
 		}
 		env := registry.Env{AllowSinks: f.Allow.Sinks, Logger: log.With("sink", name)}
-		path = join(path, entry.kind)
-		d.at.set(path, positionOf(entry.kindKey))
+		path = joinPath(path, entry.kind)
+		d.positions.set(path, positionOf(entry.kindKey))
 		d.digest.Reset()
 		_, _ = fmt.Fprintf(d.digest, "%s %s", entry.kind, entry.config.String())
 		decode := d.pluginDecode(entry.config, path)
@@ -181,39 +181,39 @@ func (d *decoder) buildSinks(f *file, reg *registry.Registry, log *slog.Logger) 
 			d.failEach(path, err)
 			continue
 		}
-		d.options[name] = [sha256.Size]byte(d.digest.Sum(nil))
+		d.sinkDigests[name] = [sha256.Size]byte(d.digest.Sum(nil))
 		if entry.rate > 0 {
 			sink = registry.LimitRate(sink, float64(entry.rate), max(1, int(entry.rate)))
 		}
 		switch {
 		case entry.timeout > maxTimeout, entry.timeout > 0 && entry.timeout < minTimeout:
-			d.fail(join(parent(path), "timeout"), "%s: %s is not between %s and %s", join(parent(path), "timeout"), entry.timeout, minTimeout, maxTimeout)
+			d.failPath(joinPath(parentPath(path), "timeout"), "%s: %s is not between %s and %s", joinPath(parentPath(path), "timeout"), entry.timeout, minTimeout, maxTimeout)
 		case entry.timeout > 0:
 			sink = registry.LimitTime(sink, entry.timeout)
 		}
 		sinks[name] = sink
-		if r := entry.receiving.settings(); !reflect.DeepEqual(r, pipeline.Receiving{}) {
+		if r := entry.receiving.toPipeline(); !reflect.DeepEqual(r, pipeline.Receiving{}) {
 			if receivers == nil {
 				receivers = make(map[string]pipeline.Receiving)
 			}
 			receivers[name] = r
 		}
 	}
-	d.checkPassing(f, sinks)
+	d.checkForwarding(f, sinks)
 	return sinks, receivers
 }
 
-// checkPassing reports what is wrong with how the sinks of f pass notifications on to others.
-func (d *decoder) checkPassing(f *file, sinks map[string]pipeline.Sink) {
+// checkForwarding reports what is wrong with how the sinks of f pass notifications on to others.
+func (d *decoder) checkForwarding(f *yamlFile, sinks map[string]pipeline.Sink) {
 	known := slices.Collect(maps.Keys(f.Sinks))
 	for _, name := range slices.Sorted(maps.Keys(sinks)) {
-		entry, path := f.Sinks[name], join("sinks", name)
-		d.failEach(path, entry.receiving.settings().Validate())
-		_, fallback := d.at.get(join(path, "fallback"))
+		entry, path := f.Sinks[name], joinPath("sinks", name)
+		d.failEach(path, entry.receiving.toPipeline().Validate())
+		_, fallback := d.positions.get(joinPath(path, "fallback"))
 		if to := entry.receiving.Fallback.To; to != "" {
-			d.sinkNames(join(path, "fallback.to"), []string{to}, known)
+			d.checkSinkNames(joinPath(path, "fallback.to"), []string{to}, known)
 		} else if fallback {
-			d.fail(join(path, "fallback"), "%s.fallback has no to; name the sink that gets the notifications", path)
+			d.failPath(joinPath(path, "fallback"), "%s.fallback has no to; name the sink that gets the notifications", path)
 		}
 		route, ok := registry.RouteOf(sinks[name])
 		if !ok {
@@ -221,43 +221,43 @@ func (d *decoder) checkPassing(f *file, sinks map[string]pipeline.Sink) {
 		}
 		for _, to := range route.Targets() {
 			if !slices.Contains(known, to) {
-				d.fail(join(path, entry.kind), "%s: no sink is named %q; %s", join(path, entry.kind), to, nearest.Hint(to, known))
+				d.failPath(joinPath(path, entry.kind), "%s: no sink is named %q; %s", joinPath(path, entry.kind), to, nearest.Hint(to, known))
 			}
 		}
-		for _, key := range besideKind {
-			if _, given := d.at.get(join(path, key)); given {
-				d.fail(join(path, key), "%s: a route delivers nothing itself; set %s at the sinks that it leads to", path, key)
+		for _, key := range keysBesideKind {
+			if _, given := d.positions.get(joinPath(path, key)); given {
+				d.failPath(joinPath(path, key), "%s: a route delivers nothing itself; set %s at the sinks that it leads to", path, key)
 			}
 		}
 	}
 }
 
-// sinkNames reports what is wrong with names, a list of sinks at path; known are those
+// checkSinkNames reports what is wrong with names, a list of sinks at path; known are those
 // that there are.
-func (d *decoder) sinkNames(path string, names, known []string) {
+func (d *decoder) checkSinkNames(path string, names, known []string) {
 	for i, name := range names {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case name == "": // reported when it was read
 		case !slices.Contains(known, name):
-			d.fail(at, "%s: no sink is named %q; %s", at, name, nearest.Hint(name, known))
+			d.failPath(at, "%s: no sink is named %q; %s", at, name, nearest.Hint(name, known))
 		case slices.Contains(names[:i], name):
-			d.fail(at, "%s: %q is listed twice; list it once", at, name)
+			d.failPath(at, "%s: %q is listed twice; list it once", at, name)
 		}
 	}
 }
 
-// changeSinks reports names of sinks at path that there are not, or that take no change records.
-func (d *decoder) changeSinks(path string, names, known []string, sinks map[string]pipeline.Sink) {
+// checkChangeSinks reports names of sinks at path that there are not, or that take no change records.
+func (d *decoder) checkChangeSinks(path string, names, known []string, sinks map[string]pipeline.Sink) {
 	if names != nil && len(names) == 0 {
-		d.fail(path, "%s is empty; list at least one sink or remove the key", path)
+		d.failPath(path, "%s is empty; list at least one sink or remove the key", path)
 	}
-	d.sinkNames(path, names, known)
+	d.checkSinkNames(path, names, known)
 	for i, name := range names {
 		if s := sinks[name]; s != nil {
 			if err := registry.TakesChanges(s); err != nil {
 				at := fmt.Sprintf("%s[%d]", path, i)
-				d.fail(at, "%s: sink %q: %v", at, name, err)
+				d.failPath(at, "%s: sink %q: %v", at, name, err)
 			}
 		}
 	}
@@ -268,10 +268,10 @@ func (d *decoder) pluginDecode(n ast.Node, path string) registry.Decode {
 	return func(config any) error {
 		before := len(d.errs)
 		if _, null := n.(*ast.NullNode); !null {
-			d.value(n, reflect.ValueOf(config).Elem(), path)
+			d.decodeValue(n, reflect.ValueOf(config).Elem(), path)
 		}
 		if len(d.errs) > before {
-			return errDecode
+			return errReported
 		}
 		return nil
 	}
@@ -281,15 +281,15 @@ func (d *decoder) pluginDecode(n ast.Node, path string) registry.Decode {
 // field, unless something is known to be wrong there already.
 func (d *decoder) failEach(path string, err error) {
 	var found []*Error
-	for _, err := range leaves(err) {
-		if errors.Is(err, errDecode) {
+	for _, err := range splitJoined(err) {
+		if errors.Is(err, errReported) {
 			continue
 		}
 		at := path
 		if fe, ok := errors.AsType[*pipeline.FieldError](err); ok {
-			at, err = join(path, fe.Field), errors.New(fe.Reason)
+			at, err = joinPath(path, fe.Field), errors.New(fe.Reason)
 		}
-		if p := d.place(at); !d.wrong[p] {
+		if p := d.positionOfPath(at); !d.errorPositions[p] {
 			found = append(found, &Error{d.file, p.line, p.column, fmt.Sprintf("%s: %v", at, err)})
 		}
 	}
@@ -302,11 +302,11 @@ func (d *decoder) failEach(path string, err error) {
 type sourceEntry struct{ sinkEntry }
 
 func (s *sourceEntry) decodeYAML(d *decoder, n ast.Node, path string) {
-	s.decode(d, n, path, "source", "{kafka: {...}}")
+	s.decodeKind(d, n, path, "source", "{kafka: {...}}")
 }
 
 // buildSources builds the sources of f.
-func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Source {
+func (d *decoder) buildSources(f *yamlFile, reg *registry.Registry, log *slog.Logger) map[string]pipeline.Source {
 	if len(f.Sources) == 0 {
 		return nil
 	}
@@ -314,12 +314,12 @@ func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger
 	for _, name := range slices.Sorted(maps.Keys(f.Sources)) {
 		entry := f.Sources[name]
 		path := d.pluginPath("sources", "source", name)
-		build, ok := builder(d, entry.kind, entry.kindKey, "source", reg.LookupSource, reg.SourceKinds)
+		build, ok := findBuilder(d, entry.kind, entry.kindKey, "source", reg.LookupSource, reg.SourceKinds)
 		if !ok {
 			continue
 		}
-		path = join(path, entry.kind)
-		d.at.set(path, positionOf(entry.kindKey))
+		path = joinPath(path, entry.kind)
+		d.positions.set(path, positionOf(entry.kindKey))
 		source, err := build(d.pluginDecode(entry.config, path), registry.Env{Logger: log.With("source", name)})
 		if err != nil {
 			d.failEach(path, err)
@@ -333,46 +333,46 @@ func (d *decoder) buildSources(f *file, reg *registry.Registry, log *slog.Logger
 // TransportLocal is the embedded transport, which has no settings.
 const TransportLocal = "local"
 
-// transport is written as its name, or as a mapping from its name to its options. It is decoded
+// transportEntry is written as its name, or as a mapping from its name to its options. It is decoded
 // when the registry is known.
-type transport struct {
+type transportEntry struct {
 	node ast.Node
 	path string
 }
 
-func (t *transport) decodeYAML(_ *decoder, n ast.Node, path string) { t.node, t.path = n, path }
+func (t *transportEntry) decodeYAML(_ *decoder, n ast.Node, path string) { t.node, t.path = n, path }
 
 // buildTransport returns the settings of the transport; nil means the local one.
-func (d *decoder) buildTransport(t transport, reg *registry.Registry) registry.Transport {
+func (d *decoder) buildTransport(t transportEntry, reg *registry.Registry) registry.Transport {
 	if t.node == nil {
 		return nil
 	}
 	m, ok := t.node.(*ast.MappingNode)
 	if !ok {
-		name, ok := d.text(t.node, t.path)
+		name, ok := d.stringValue(t.node, t.path)
 		if !ok {
 			return nil
 		}
-		return d.transport(name, t.node, nil, t.path, reg)
+		return d.decodeTransport(name, t.node, nil, t.path, reg)
 	}
 	if len(m.Values) != 1 {
 		d.failNode(m, "%s must be one transport: local, or kafka with its options such as {kafka: {brokers: [HOST:PORT]}}", t.path)
 		return nil
 	}
 	var settings registry.Transport
-	d.mapping(m, t.path, func(key string, keyNode, value ast.Node) {
-		settings = d.transport(key, keyNode, value, t.path, reg)
+	d.eachEntry(m, t.path, func(key string, keyNode, value ast.Node) {
+		settings = d.decodeTransport(key, keyNode, value, t.path, reg)
 	})
 	return settings
 }
 
-// transport returns the settings of the transport name, which stands at nameNode, with what
+// decodeTransport returns the settings of the transport name, which stands at nameNode, with what
 // options say, unless they are nil.
-func (d *decoder) transport(name string, nameNode, options ast.Node, path string, reg *registry.Registry) registry.Transport {
-	at := join(path, name)
+func (d *decoder) decodeTransport(name string, nameNode, options ast.Node, path string, reg *registry.Registry) registry.Transport {
+	at := joinPath(path, name)
 	if name == TransportLocal {
 		if options != nil {
-			d.value(options, reflect.ValueOf(new(struct{})).Elem(), at)
+			d.decodeValue(options, reflect.ValueOf(new(struct{})).Elem(), at)
 		}
 		return nil
 	}
@@ -382,9 +382,9 @@ func (d *decoder) transport(name string, nameNode, options ast.Node, path string
 		return nil
 	}
 	settings := defaults()
-	d.at.set(at, positionOf(nameNode))
+	d.positions.set(at, positionOf(nameNode))
 	if options != nil {
-		d.value(options, reflect.ValueOf(settings).Elem(), at)
+		d.decodeValue(options, reflect.ValueOf(settings).Elem(), at)
 	}
 	d.failEach(at, settings.Validate())
 	return settings
@@ -393,5 +393,5 @@ func (d *decoder) transport(name string, nameNode, options ast.Node, path string
 var (
 	_ yamlDecoder = (*sinkEntry)(nil)
 	_ yamlDecoder = (*sourceEntry)(nil)
-	_ yamlDecoder = (*transport)(nil)
+	_ yamlDecoder = (*transportEntry)(nil)
 )

@@ -19,7 +19,7 @@ import (
 
 // withKafka knows the transport over Kafka.
 func withKafka(env map[string]string) Options {
-	o := options(env)
+	o := fakeOptions(env)
 	kafka.Register(o.Registry)
 	return o
 }

@@ -22,11 +22,11 @@ type readerEntry struct{ node ast.Node }
 func (r *readerEntry) decodeYAML(_ *decoder, n ast.Node, _ string) { r.node = n }
 
 // buildReaders builds the readers of f, in the order of their names.
-func (d *decoder) buildReaders(f *file, reg *registry.Registry, log *slog.Logger) []pipeline.Reader {
+func (d *decoder) buildReaders(f *yamlFile, reg *registry.Registry, log *slog.Logger) []pipeline.Reader {
 	if len(f.Readers) == 0 {
 		return nil
 	}
-	d.readers = make(map[string][sha256.Size]byte)
+	d.readerDigests = make(map[string][sha256.Size]byte)
 	var readers []pipeline.Reader
 	byType := make(map[string]string) // names of readers
 	for _, name := range slices.Sorted(maps.Keys(f.Readers)) {
@@ -34,7 +34,7 @@ func (d *decoder) buildReaders(f *file, reg *registry.Registry, log *slog.Logger
 		if node == nil {
 			continue
 		}
-		build := d.readerKind(node, path, reg)
+		build := d.findReaderBuilder(node, path, reg)
 		if build == nil {
 			continue
 		}
@@ -45,11 +45,11 @@ func (d *decoder) buildReaders(f *file, reg *registry.Registry, log *slog.Logger
 			d.failEach(path, err)
 			continue
 		}
-		d.readers[name] = [sha256.Size]byte(d.digest.Sum(nil))
+		d.readerDigests[name] = [sha256.Size]byte(d.digest.Sum(nil))
 		for _, t := range reader.ContentTypes() {
 			if other, dup := byType[t]; dup {
-				at := join(path, "types")
-				d.fail(at, "%s: pages of type %s are read by the reader %q already; remove the type from one of them", at, t, other)
+				at := joinPath(path, "types")
+				d.failPath(at, "%s: pages of type %s are read by the reader %q already; remove the type from one of them", at, t, other)
 			}
 			byType[t] = name
 		}
@@ -58,9 +58,9 @@ func (d *decoder) buildReaders(f *file, reg *registry.Registry, log *slog.Logger
 	return readers
 }
 
-// readerKind finds out which kind of reader the options n are for, and returns how it is built, or
+// findReaderBuilder finds out which kind of reader the options n are for, and returns how it is built, or
 // nil.
-func (d *decoder) readerKind(n ast.Node, path string, reg *registry.Registry) (build registry.BuildReader) {
+func (d *decoder) findReaderBuilder(n ast.Node, path string, reg *registry.Registry) (build registry.BuildReader) {
 	kinds := reg.ReaderKinds()
 	m, ok := n.(*ast.MappingNode)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 
 // withWasm knows readers of the kind wasm.
 func withWasm(env map[string]string) Options {
-	o := options(env)
+	o := fakeOptions(env)
 	wasm.Register(o.Registry)
 	return o
 }

@@ -13,7 +13,7 @@ import (
 
 // parseSinks reads a file with these sinks, two of which always exist.
 func parseSinks(sinks string) (*Config, error) {
-	o := options(nil)
+	o := fakeOptions(nil)
 	route.Register(o.Registry)
 	return Parse("c.yaml", []byte("sinks:\n  mail: {fake: {url: x}}\n  pager: {fake: {url: x}}\n"+sinks+"documents: [{url: 'https://example.com/', keep: true}]\n"), o)
 }

@@ -24,18 +24,18 @@ type Rest struct {
 	Allow []netip.Prefix
 }
 
-// rest is the shape of the section "rest".
-type rest struct {
-	Listen listen          `yaml:"listen"`
+// restSection is the shape of the section "rest".
+type restSection struct {
+	Listen listenAddr      `yaml:"listen"`
 	Token  registry.Secret `yaml:"token"`
 	Format string          `yaml:"format"`
 	Secret registry.Secret `yaml:"secret"`
 	Verify bool            `yaml:"verify"`
 }
 
-// rest returns the settings in f, or nil if it has no section "rest".
-func (d *decoder) rest(f *file) *Rest {
-	if _, given := d.at.get("rest"); !given || d.broken["rest"] {
+// convertRest returns the settings in f, or nil if it has no section "rest".
+func (d *decoder) convertRest(f *yamlFile) *Rest {
+	if _, given := d.positions.get("rest"); !given || d.brokenPaths["rest"] {
 		return nil
 	}
 	r := f.Rest
@@ -43,17 +43,17 @@ func (d *decoder) rest(f *file) *Rest {
 		r.Format = "documented"
 	}
 	if r.Format != "documented" && r.Format != "v1" {
-		d.fail("rest.format", "rest.format: %q is no format; write documented or v1", r.Format)
+		d.failPath("rest.format", "rest.format: %q is no format; write documented or v1", r.Format)
 	}
 	local, valid := isLoopback(string(r.Listen)), checkListen(string(r.Listen)) == nil
-	switch _, given := d.at.get("rest.listen"); {
+	switch _, given := d.positions.get("rest.listen"); {
 	case !given:
-		d.fail("rest", "rest has no listen; add one such as listen: 127.0.0.1:9001")
+		d.failPath("rest", "rest has no listen; add one such as listen: 127.0.0.1:9001")
 	case !valid: // reported when it was read
 	case !local && r.Token.IsZero():
-		d.fail("rest.listen", "rest.listen: %s is reached from other machines, so rest needs a token; add token or token_file, or listen at 127.0.0.1", r.Listen)
+		d.failPath("rest.listen", "rest.listen: %s is reached from other machines, so rest needs a token; add token or token_file, or listen at 127.0.0.1", r.Listen)
 	case r.Listen == f.Listen && !hasPortZero(string(r.Listen)):
-		d.fail("rest.listen", "rest.listen: %s is the address of listen already; choose another port", r.Listen)
+		d.failPath("rest.listen", "rest.listen: %s is the address of listen already; choose another port", r.Listen)
 	}
 	return &Rest{
 		Listen: string(r.Listen), Token: r.Token, Format: r.Format, Secret: r.Secret, Verify: r.Verify || !local, Allow: f.Allow.Sinks,

@@ -15,7 +15,7 @@ keep_for: 2160h
 documents:
   - {url: https://example.com/a, keep: true, keep_versions: 1000, keep_for: 43800h}
   - {url: https://example.com/b, keep: true}
-`), options(nil))
+`), fakeOptions(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ documents:
 		"documents: [{url: https://example.com/a, keep_versions: 5, changes: [x]}]": "documents[0].keep: must be true for keep_versions, changes to hold; add keep: true",
 		"documents: [{url: https://example.com/a, keep: false}]":                    "an entry without it does nothing",
 	} {
-		if _, err := Parse("f", []byte(text), options(nil)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("f", []byte(text), fakeOptions(nil)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}

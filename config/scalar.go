@@ -61,25 +61,25 @@ func ParsePrefix(s string) (netip.Prefix, error) {
 	return ps[0], nil
 }
 
-// listen is the address of the HTTP listener.
-type listen string
+// listenAddr is the address of the HTTP listener.
+type listenAddr string
 
 // rate is a number of events per second.
 type rate float64
 
-var perUnit = map[string]float64{"s": 1, "m": 60, "h": 3600}
+var secondsPerUnit = map[string]float64{"s": 1, "m": 60, "h": 3600}
 
 func parseRate(s string) (rate, error) {
 	number, unit, ok := strings.Cut(s, "/")
 	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	seconds, known := perUnit[strings.TrimSpace(unit)]
+	seconds, known := secondsPerUnit[strings.TrimSpace(unit)]
 	if !ok || !known || err != nil || !(n > 0) || n > 1e9 {
 		return 0, fmt.Errorf("%q is not a rate; write a number above 0 per second, minute or hour, such as 1/s, 30/m or 100/h", s)
 	}
 	return rate(n / seconds), nil
 }
 
-var bytesPer = map[string]float64{
+var bytesPerUnit = map[string]float64{
 	"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
 	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
 }
@@ -90,7 +90,7 @@ func ParseSize(s string) (int64, error) {
 	number := strings.TrimRight(s, "BKMGTi ")
 	unit := strings.TrimSpace(s[len(number):])
 	n, err := strconv.ParseFloat(number, 64)
-	switch per, known := bytesPer[unit]; {
+	switch per, known := bytesPerUnit[unit]; {
 	case err == nil && unit == "" && n > 0:
 		return 0, fmt.Errorf("%q has no unit; write %sMB or %sGB", s, s, s)
 	case err != nil || !known || !(n*per >= 1) || n*per > 1<<60:
@@ -111,8 +111,8 @@ func parseScalar(s string, v any) (err error) {
 		*v, err = ParsePrefix(s)
 	case *rate:
 		*v, err = parseRate(s)
-	case *listen:
-		*v, err = listen(s), checkListen(s)
+	case *listenAddr:
+		*v, err = listenAddr(s), checkListen(s)
 	case *registry.Size:
 		var n int64
 		n, err = ParseSize(s)
@@ -121,13 +121,13 @@ func parseScalar(s string, v any) (err error) {
 	return err
 }
 
-// interval is a duration, two of them, a cron line, or "never".
-type interval pipeline.Interval
+// intervalValue is a duration, two of them, a cron line, or "never".
+type intervalValue pipeline.Interval
 
-func (i *interval) decodeYAML(d *decoder, n ast.Node, path string) {
-	s, ok := d.expanded(n)
+func (i *intervalValue) decodeYAML(d *decoder, n ast.Node, path string) {
+	s, ok := d.expandedValue(n)
 	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, `%s must be a duration such as 10s, 5m or 1h, two such as "10m to 24h", a cron line, or never, not %s`, path, describe(n))
+		d.failNode(n, `%s must be a duration such as 10s, 5m or 1h, two such as "10m to 24h", a cron line, or never, not %s`, path, describeNode(n))
 		return
 	}
 	if !ok {
@@ -137,7 +137,7 @@ func (i *interval) decodeYAML(d *decoder, n ast.Node, path string) {
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)
 	}
-	*i = interval(parsed)
+	*i = intervalValue(parsed)
 }
 
 // ParseInterval reads an interval as pipeline.ParseInterval does. Its errors about a duration are those
@@ -155,26 +155,26 @@ func ParseInterval(s string) (pipeline.Interval, error) {
 type onlyNever bool
 
 func (o *onlyNever) decodeYAML(d *decoder, n ast.Node, path string) {
-	if s, ok := d.expanded(n); ok && s == "never" {
+	if s, ok := d.expandedValue(n); ok && s == "never" {
 		*o = true
 		return
 	}
 	d.failNode(n, "%s can only be never, for a page that is pushed and not fetched; how often a page is fetched is set in its subscriptions", path)
 }
 
-// interval returns Never, or the zero Interval.
-func (o onlyNever) interval() (i pipeline.Interval) {
+// toPipeline returns Never, or the zero Interval.
+func (o onlyNever) toPipeline() (i pipeline.Interval) {
 	if o {
 		i = pipeline.Never
 	}
 	return i
 }
 
-// failures is a number of failed checks, or "never".
-type failures int
+// failureLimit is a number of failed checks, or "never".
+type failureLimit int
 
-func (t *failures) decodeYAML(d *decoder, n ast.Node, path string) {
-	s, ok := d.expanded(n)
+func (t *failureLimit) decodeYAML(d *decoder, n ast.Node, path string) {
+	s, ok := d.expandedValue(n)
 	if !ok {
 		return
 	}
@@ -182,31 +182,31 @@ func (t *failures) decodeYAML(d *decoder, n ast.Node, path string) {
 	switch i, err := strconv.Atoi(s); {
 	case s == "never":
 		*t = -1
-	case err != nil || !number && s == d.raw(n):
-		d.failNode(n, "%s must be a whole number or never, not %s", path, describe(n))
+	case err != nil || !number && s == d.rawValue(n):
+		d.failNode(n, "%s must be a whole number or never, not %s", path, describeNode(n))
 	case i < 1:
 		d.failNode(n, "%s must be at least 1, not %d; write never for no limit", path, i)
 	default:
-		*t = failures(i)
+		*t = failureLimit(i)
 	}
 }
 
-// digest is written as a duration or a cron line, or as a mapping of that, every, and max.
-type digest pipeline.Digest
+// digestValue is written as a duration or a cron line, or as a mapping of that, every, and max.
+type digestValue pipeline.Digest
 
-func (g *digest) decodeYAML(d *decoder, n ast.Node, path string) {
+func (g *digestValue) decodeYAML(d *decoder, n ast.Node, path string) {
 	var m struct {
 		Every digestTime `yaml:"every"`
 		Max   *int       `yaml:"max"`
 	}
 	if _, mapping := n.(*ast.MappingNode); !mapping {
-		d.value(n, reflect.ValueOf(&m.Every).Elem(), path)
-		*g = digest(m.Every)
+		d.decodeValue(n, reflect.ValueOf(&m.Every).Elem(), path)
+		*g = digestValue(m.Every)
 		return
 	}
 	before := len(d.errs)
-	d.structure(n, reflect.ValueOf(&m).Elem(), path)
-	_, given := d.at.get(join(path, "every"))
+	d.decodeStruct(n, reflect.ValueOf(&m).Elem(), path)
+	_, given := d.positions.get(joinPath(path, "every"))
 	switch {
 	case len(d.errs) > before:
 		return
@@ -214,10 +214,10 @@ func (g *digest) decodeYAML(d *decoder, n ast.Node, path string) {
 		d.failNode(n, `%s says no time; add one such as every: 1h or every: "0 9 * * 1-5 Europe/Berlin"`, path)
 		return
 	case m.Max != nil && *m.Max == 0: // to the vocabulary 0 is "not given"
-		d.fail(join(path, "max"), "%s: 0 is not between 1 and 1000", join(path, "max"))
+		d.failPath(joinPath(path, "max"), "%s: 0 is not between 1 and 1000", joinPath(path, "max"))
 		return
 	}
-	*g = digest(m.Every)
+	*g = digestValue(m.Every)
 	if m.Max != nil {
 		g.Max = *m.Max
 	}
@@ -228,10 +228,10 @@ type digestTime pipeline.Digest
 
 func (t *digestTime) decodeYAML(d *decoder, n ast.Node, path string) {
 	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, `%s must be a duration such as 1h or a cron line such as "0 9 * * 1-5 Europe/Berlin", not %s`, path, describe(n))
+		d.failNode(n, `%s must be a duration such as 1h or a cron line such as "0 9 * * 1-5 Europe/Berlin", not %s`, path, describeNode(n))
 		return
 	}
-	s, ok := d.expanded(n)
+	s, ok := d.expandedValue(n)
 	if !ok {
 		return
 	}
@@ -243,15 +243,15 @@ func (t *digestTime) decodeYAML(d *decoder, n ast.Node, path string) {
 	*t = digestTime(parsed)
 }
 
-// minChange is a number of tokens or a share of the text.
-type minChange pipeline.MinChange
+// minChangeValue is a number of tokens or a share of the text.
+type minChangeValue pipeline.MinChange
 
-func (m *minChange) decodeYAML(d *decoder, n ast.Node, path string) {
+func (m *minChangeValue) decodeYAML(d *decoder, n ast.Node, path string) {
 	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, "%s must be a number of tokens such as 5, or a share of the text such as 2%%, not %s", path, describe(n))
+		d.failNode(n, "%s must be a number of tokens such as 5, or a share of the text such as 2%%, not %s", path, describeNode(n))
 		return
 	}
-	s, ok := d.expanded(n)
+	s, ok := d.expandedValue(n)
 	if !ok {
 		return
 	}
@@ -259,7 +259,7 @@ func (m *minChange) decodeYAML(d *decoder, n ast.Node, path string) {
 	if err != nil {
 		d.failNode(n, "%s: %v", path, err)
 	}
-	*m = minChange(parsed)
+	*m = minChangeValue(parsed)
 }
 
 // amount is a number, or a share such as 5%. The subscription checks which.
@@ -267,20 +267,20 @@ type amount string
 
 func (a *amount) decodeYAML(d *decoder, n ast.Node, path string) {
 	if _, scalar := n.(ast.ScalarNode); !scalar {
-		d.failNode(n, "%s must be a number such as 100, not %s", path, describe(n))
+		d.failNode(n, "%s must be a number such as 100, not %s", path, describeNode(n))
 		return
 	}
-	if s, ok := d.expanded(n); ok {
+	if s, ok := d.expandedValue(n); ok {
 		*a = amount(s)
 	}
 }
 
 var (
 	_ yamlDecoder = (*amount)(nil)
-	_ yamlDecoder = (*minChange)(nil)
-	_ yamlDecoder = (*interval)(nil)
+	_ yamlDecoder = (*minChangeValue)(nil)
+	_ yamlDecoder = (*intervalValue)(nil)
 	_ yamlDecoder = (*onlyNever)(nil)
-	_ yamlDecoder = (*failures)(nil)
-	_ yamlDecoder = (*digest)(nil)
+	_ yamlDecoder = (*failureLimit)(nil)
+	_ yamlDecoder = (*digestValue)(nil)
 	_ yamlDecoder = (*digestTime)(nil)
 )

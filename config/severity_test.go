@@ -6,7 +6,7 @@ import (
 )
 
 func TestSeverityAndChannel(t *testing.T) {
-	c, err := Parse("c.yaml", followFile("{depth: 1}, severity: critical, channel: '#legal'"), options(nil))
+	c, err := Parse("c.yaml", followFile("{depth: 1}, severity: critical, channel: '#legal'"), fakeOptions(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestSeverityAndChannel(t *testing.T) {
 		"channel: 'a b'":     `channel: "a b" is not a channel`,
 		"channel: \"a\\nb\"": "is not a channel",
 	} {
-		if _, err := Parse("c.yaml", followFile("{depth: 1}, "+given), options(nil)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("c.yaml", followFile("{depth: 1}, "+given), fakeOptions(nil)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", given, err, want)
 		}
 	}

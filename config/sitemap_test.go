@@ -13,7 +13,7 @@ func TestSitemap(t *testing.T) {
 		return []byte("sinks: {out: {fake: {url: x}}}\nsubscriptions:\n- {keywords: [k], sinks: [out], " + keys + "}\n")
 	}
 	const sitemap = "sitemap: 'https://example.com/s.xml'"
-	c, err := Parse("c.yaml", file(sitemap+", follow: {max_pages: 7}"), options(nil))
+	c, err := Parse("c.yaml", file(sitemap+", follow: {max_pages: 7}"), fakeOptions(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestSitemap(t *testing.T) {
 		sitemap + ", follow: {max_pages: 10001}":                  "follow.max_pages: 10001 is not between 1 and 10000",
 		sitemap + "}\n- {keywords: [k], sinks: [out], " + sitemap: "client \"default\" already has a subscription",
 	} {
-		_, err := Parse("c.yaml", file(keys), options(nil))
+		_, err := Parse("c.yaml", file(keys), fakeOptions(nil))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", keys, err, want)
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
-// subscriptions checks and converts the subscriptions of f.
-func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
+// convertSubscriptions checks and converts the subscriptions of f.
+func (d *decoder) convertSubscriptions(f *yamlFile) []pipeline.Subscription {
 	known := slices.Collect(maps.Keys(f.Sinks))
 	type pair struct{ document, client string }
 	seen := make(map[pair]int)
@@ -34,9 +34,9 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 	all := make([]pipeline.Subscription, 0, len(f.Subscriptions))
 	for i, y := range f.Subscriptions {
 		path := fmt.Sprintf("subscriptions[%d]", i)
-		s := y.subscription()
+		s := y.toPipeline()
 		if page, err := pageurl.Canonical(s.URL); err == nil {
-			s.Tags = withTags(s.Tags, tags[page])
+			s.Tags = mergeTags(s.Tags, tags[page])
 		}
 		d.checkSubscription(y, s, path, known, f.Allow.Files)
 		all = append(all, s)
@@ -47,7 +47,7 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 		s = s.WithDefaults()
 		p := pair{flow.DocumentID(page, s.View), s.Client}
 		if j, dup := seen[p]; dup {
-			d.fail(join(path, y.urlKey()), "%s: client %q already has a subscription to this document in line %d; merge the two or set another client", path, s.Client, d.line(j, "subscriptions"))
+			d.failPath(joinPath(path, y.urlKey()), "%s: client %q already has a subscription to this document in line %d; merge the two or set another client", path, s.Client, d.entryLine(j, "subscriptions"))
 			continue
 		}
 		seen[p] = i
@@ -55,7 +55,7 @@ func (d *decoder) subscriptions(f *file) []pipeline.Subscription {
 	return all
 }
 
-func (y subscription) subscription() pipeline.Subscription {
+func (y subscriptionEntry) toPipeline() pipeline.Subscription {
 	s := pipeline.Subscription{
 		URL: cmp.Or(y.Sitemap, y.URL), Client: y.Client, Keywords: y.Keywords, Interval: pipeline.Interval(y.Interval), Quiet: y.Quiet,
 		Stem: y.Stem, FilterStopwords: y.FilterStopwords, IgnoreCase: y.IgnoreCase, IgnoreDiacritics: y.IgnoreDiacritics,
@@ -88,8 +88,8 @@ func (y subscription) subscription() pipeline.Subscription {
 	return s
 }
 
-// withTags returns the tags of a subscription and those of its document, each once.
-func withTags(tags, more []string) []string {
+// mergeTags returns the tags of a subscription and those of its document, each once.
+func mergeTags(tags, more []string) []string {
 	tags = slices.Clip(tags)
 	for _, t := range more {
 		if !slices.Contains(tags, t) {
@@ -100,7 +100,7 @@ func withTags(tags, more []string) []string {
 }
 
 // urlKey is the key that names the page of y.
-func (y subscription) urlKey() string {
+func (y subscriptionEntry) urlKey() string {
 	if y.Sitemap != "" {
 		return "sitemap"
 	}
@@ -108,38 +108,38 @@ func (y subscription) urlKey() string {
 }
 
 // checkSubscription reports what is wrong with the subscription y at path, which is s.
-func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, path string, sinks, files []string) {
-	if d.broken[path] {
+func (d *decoder) checkSubscription(y subscriptionEntry, s pipeline.Subscription, path string, sinks, files []string) {
+	if d.brokenPaths[path] {
 		return
 	}
-	_, url := d.at.get(path + ".url")
-	_, sitemap := d.at.get(path + ".sitemap")
+	_, url := d.positions.get(path + ".url")
+	_, sitemap := d.positions.get(path + ".sitemap")
 	switch {
 	case url && sitemap:
-		d.fail(path+".sitemap", "%s has both url and sitemap; keep url to watch that page, or sitemap to watch the pages that the sitemap lists", path)
+		d.failPath(path+".sitemap", "%s has both url and sitemap; keep url to watch that page, or sitemap to watch the pages that the sitemap lists", path)
 		return
 	case sitemap && y.Sitemap == "":
 		return // the decoder has reported it
 	case !url && !sitemap:
-		d.fail(path, "%s has no url; add one such as url: https://example.com/page, or sitemap: with the URL of a sitemap", path)
+		d.failPath(path, "%s has no url; add one such as url: https://example.com/page, or sitemap: with the URL of a sitemap", path)
 	}
 	for _, f := range []struct {
 		name     string
 		values   []string
 		required bool
 	}{{"sinks", y.Sinks, true}, {"events", y.Events, false}} {
-		_, given := d.at.get(join(path, f.name))
+		_, given := d.positions.get(joinPath(path, f.name))
 		switch {
 		case !given && f.required:
-			d.fail(path, "%s has no %s; add at least one", path, f.name)
+			d.failPath(path, "%s has no %s; add at least one", path, f.name)
 		case f.values != nil && len(f.values) == 0:
-			d.fail(join(path, f.name), "%s is empty; list at least one", join(path, f.name))
+			d.failPath(joinPath(path, f.name), "%s is empty; list at least one", joinPath(path, f.name))
 		}
 	}
 	if y.Keywords != nil && len(y.Keywords) == 0 {
-		d.fail(path+".keywords", "%s.keywords is empty; list at least one, or leave keywords out to be notified of every change", path)
+		d.failPath(path+".keywords", "%s.keywords is empty; list at least one, or leave keywords out to be notified of every change", path)
 	}
-	d.sinkNames(path+".sinks", y.Sinks, sinks)
+	d.checkSinkNames(path+".sinks", y.Sinks, sinks)
 	var errs []error
 	if y.Confirm != nil && *y.Confirm == 0 { // to the vocabulary 0 is "not given"
 		errs = append(errs, &pipeline.FieldError{Field: "confirm", Reason: fmt.Sprintf("0 is not between 1 and %d", pipeline.MaxConfirm)})
@@ -159,21 +159,21 @@ func (d *decoder) checkSubscription(y subscription, s pipeline.Subscription, pat
 		errs = append(errs, fe)
 	}
 	if page, err := pageurl.Canonical(s.URL); err == nil && s.Interval != pipeline.Never {
-		if err := checkFile(page, files); err != nil {
+		if err := checkFileURL(page, files); err != nil {
 			errs = append(errs, &pipeline.FieldError{Field: y.urlKey(), Reason: err.Error()})
 		}
 	}
 	d.failEach(path, errors.Join(errs...))
 }
 
-// schemes are those of the pages that the program fetches.
-var schemes = []string{"http", "https", filesource.Scheme}
+// fetchedSchemes are those of the pages that the program fetches.
+var fetchedSchemes = []string{"http", "https", filesource.Scheme}
 
 // CheckSubscription returns all that is wrong with s. The field of a value in a list has
 // its index: keywords[0].
 func CheckSubscription(s pipeline.Subscription) []*pipeline.FieldError {
 	var errs []*pipeline.FieldError
-	for _, err := range leaves(vokter.CheckSubscription(s, schemes...)) {
+	for _, err := range splitJoined(vokter.CheckSubscription(s, fetchedSchemes...)) {
 		fe, ok := errors.AsType[*pipeline.FieldError](err)
 		if !ok {
 			continue
@@ -189,9 +189,9 @@ func CheckSubscription(s pipeline.Subscription) []*pipeline.FieldError {
 	return errs
 }
 
-// leaves splits what errors.Join joined; an error that wraps several in a sentence of
+// splitJoined splits what errors.Join joined; an error that wraps several in a sentence of
 // its own stays whole.
-func leaves(err error) []error {
+func splitJoined(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -201,7 +201,7 @@ func leaves(err error) []error {
 	}
 	var all []error
 	for _, e := range joined.Unwrap() {
-		all = append(all, leaves(e)...)
+		all = append(all, splitJoined(e)...)
 	}
 	return all
 }
@@ -229,7 +229,7 @@ func (s *selectors) decodeYAML(d *decoder, n ast.Node, path string) {
 func appendSelector(s []pipeline.Selector, d *decoder, n ast.Node, path string) []pipeline.Selector {
 	var sel pipeline.Selector
 	before := len(d.errs)
-	if n = d.resolve(n); n == nil {
+	if n = d.resolveAlias(n); n == nil {
 		return s
 	}
 	if _, mapping := n.(*ast.MappingNode); mapping {
@@ -237,18 +237,18 @@ func appendSelector(s []pipeline.Selector, d *decoder, n ast.Node, path string) 
 			From string `yaml:"from"`
 			To   string `yaml:"to"`
 		}
-		d.value(n, reflect.ValueOf(&r).Elem(), path)
+		d.decodeValue(n, reflect.ValueOf(&r).Elem(), path)
 		sel.From, sel.To = r.From, r.To
 	} else {
 		var text string
-		d.value(n, reflect.ValueOf(&text).Elem(), path)
+		d.decodeValue(n, reflect.ValueOf(&text).Elem(), path)
 		sel = pipeline.ParseSelector(text)
 	}
 	if len(d.errs) > before {
 		return s
 	}
 	if err := checkSelector(sel); err != nil {
-		d.fail(path, "%s: %v", path, err)
+		d.failPath(path, "%s: %v", path, err)
 		return s
 	}
 	return append(s, sel)
@@ -263,7 +263,7 @@ func ParseSelector(text string) (pipeline.Selector, error) {
 	}
 	d := newDecoder("", nil)
 	var found selectors
-	if body := d.parse([]byte(text)); body != nil {
+	if body := d.parseYAML([]byte(text)); body != nil {
 		found = appendSelector(nil, d, body, "range")
 	}
 	if len(d.errs) > 0 {

@@ -15,7 +15,7 @@ documents:
 subscriptions:
   - {url: "https://EXAMPLE.com/a", keywords: [k], sinks: [ops], tags: [legal, team-a]}
   - {url: "https://example.com/b", keywords: [k], sinks: [ops]}
-`), options(nil))
+`), fakeOptions(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestTagsThatAreRefused(t *testing.T) {
 		"[a b]": "tags[0]: \"a b\" has a blank", "['']": "tags[0] is empty", "[a, a]": "tags[1]: \"a\" is listed twice", "['a,b']": "has a blank, a comma",
 	} {
 		file := "sinks: {ops: {fake: {url: x}}}\nsubscriptions:\n  - {url: 'https://example.com/a', keywords: [k], sinks: [ops], tags: " + tags + "}\n"
-		if _, err := Parse("c.yaml", []byte(file), options(nil)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("c.yaml", []byte(file), fakeOptions(nil)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", tags, err, want)
 		}
 	}

@@ -54,12 +54,12 @@ func Warnings(s pipeline.Subscription) []*pipeline.FieldError {
 }
 
 func (d *decoder) warnAt(p position, format string, args ...any) {
-	d.warned = append(d.warned, &Error{d.file, p.line, p.column, oneLine(d.hide(fmt.Sprintf(format, args...)))})
+	d.warnings = append(d.warnings, &Error{d.file, p.line, p.column, oneLine(d.maskVariables(fmt.Sprintf(format, args...)))})
 }
 
-// warnOf collects the warnings about f.
-func (d *decoder) warnOf(f *file) {
-	_, subscribes := d.at.get("rest") // its clients do
+// addWarnings collects the warnings about f.
+func (d *decoder) addWarnings(f *yamlFile) {
+	_, subscribes := d.positions.get("rest") // its clients do
 	if len(f.Subscriptions) == 0 && len(f.Documents) == 0 && !subscribes {
 		d.warnAt(position{1, 1}, "there are neither subscriptions nor documents: nothing is watched")
 	}
@@ -75,33 +75,33 @@ func (d *decoder) warnOf(f *file) {
 	}
 	for i, y := range f.Subscriptions {
 		path := fmt.Sprintf("subscriptions[%d]", i)
-		s := y.subscription()
+		s := y.toPipeline()
 		for _, w := range Warnings(s) {
-			at := join(path, w.Field)
-			d.warnAt(d.place(at), "%s %s", at, w.Reason)
+			at := joinPath(path, w.Field)
+			d.warnAt(d.positionOfPath(at), "%s %s", at, w.Reason)
 		}
 		if s.Interval == pipeline.Never {
 			continue
 		}
-		d.warnOfPage(join(path, y.urlKey()), s.URL, f.Allow.Fetch)
+		d.warnOfPage(joinPath(path, y.urlKey()), s.URL, f.Allow.Fetch)
 		at := path + ".interval"
 		if every := s.Interval.Every; every > 0 && every < least {
-			d.warnAt(d.place(at), "%s: %s is raised to %s, which is fetch.min_interval", at, every, least)
+			d.warnAt(d.positionOfPath(at), "%s: %s is raised to %s, which is fetch.min_interval", at, every, least)
 		}
 		if gap := s.Interval.Cron.Gap(); gap > 0 && gap < least {
-			d.warnAt(d.place(at), "%s: it asks for a check %s after another one, and there are %s between two checks at least, which is fetch.min_interval", at, gap, least)
+			d.warnAt(d.positionOfPath(at), "%s: it asks for a check %s after another one, and there are %s between two checks at least, which is fetch.min_interval", at, gap, least)
 		}
 	}
 }
 
 // warnOfAccess warns of a login in clear, and of pages over http of hosts whose access is for https.
-func (d *decoder) warnOfAccess(f *file) {
+func (d *decoder) warnOfAccess(f *yamlFile) {
 	secure := make(map[string]string) // names, by host
 	for name, a := range f.Access {
-		path := join("access", name)
+		path := joinPath("access", name)
 		if a.Login != nil && strings.HasPrefix(strings.ToLower(a.Login.URL), "http:") {
-			at := join(path, "login.url")
-			d.warnAt(d.place(at), "%s: the password is sent without encryption; write https if the website has it", at)
+			at := joinPath(path, "login.url")
+			d.warnAt(d.positionOfPath(at), "%s: the password is sent without encryption; write https if the website has it", at)
 		}
 		for _, h := range a.Hosts {
 			secure[strings.TrimPrefix(strings.ToLower(h), "https://")] = name
@@ -114,15 +114,15 @@ func (d *decoder) warnOfAccess(f *file) {
 		}
 		if name := secure[strings.ToLower(u.Host)]; name != "" && !slices.Contains(f.Access[name].Pages, y.URL) {
 			at := fmt.Sprintf("subscriptions[%d].url", i)
-			d.warnAt(d.place(at), "%s: access %s is not used for it, since it begins with http and %s in hosts means https; write https here, or http://%[3]s in hosts", at, name, u.Host)
+			d.warnAt(d.positionOfPath(at), "%s: access %s is not used for it, since it begins with http and %s in hosts means https; write https here, or http://%[3]s in hosts", at, name, u.Host)
 		}
 	}
 }
 
 // warnOfPage warns of a page at path whose checks cannot but fail.
 func (d *decoder) warnOfPage(path, raw string, allow []netip.Prefix) {
-	if addr, host := refused(raw, allow); host != "" {
-		d.warnAt(d.place(path), "%s: every check will fail, since %s is not a public address; permit it with allow: {fetch: [%s]}", path, host, addr)
+	if addr, host := refusedTarget(raw, allow); host != "" {
+		d.warnAt(d.positionOfPath(path), "%s: every check will fail, since %s is not a public address; permit it with allow: {fetch: [%s]}", path, host, addr)
 	}
 }
 
@@ -144,16 +144,16 @@ func (d *decoder) warnOfReceiver(path string, options reflect.Value, allow []net
 		if name == "host" { // of a mail server
 			raw = "http://" + net.JoinHostPort(raw, "25")
 		}
-		if addr, host := refused(raw, allow); host != "" {
-			at := join(path, name)
-			d.warnAt(d.place(at), "%s: every delivery will fail, since %s is not a public address; permit it with allow: {sinks: [%s]}", at, host, addr)
+		if addr, host := refusedTarget(raw, allow); host != "" {
+			at := joinPath(path, name)
+			d.warnAt(d.positionOfPath(at), "%s: every delivery will fail, since %s is not a public address; permit it with allow: {sinks: [%s]}", at, host, addr)
 		}
 	}
 }
 
-// refused returns the network and the host of the URL raw where no connection to it is
+// refusedTarget returns the network and the host of the URL raw where no connection to it is
 // permitted, whatever names resolve to; "" otherwise.
-func refused(raw string, allow []netip.Prefix) (network, host string) {
+func refusedTarget(raw string, allow []netip.Prefix) (network, host string) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
 		return "", ""

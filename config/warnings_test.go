@@ -41,7 +41,7 @@ func TestConfirmZero(t *testing.T) {
 	const text = `sinks: {out: {fake: {url: x}}}
 subscriptions: [{url: "https://example.com/", keywords: [a], sinks: [out], confirm: 0}]
 `
-	_, err := Parse("c.yaml", []byte(text), options(nil))
+	_, err := Parse("c.yaml", []byte(text), fakeOptions(nil))
 	if want := "c.yaml:2:85: subscriptions[0].confirm: 0 is not between 1 and 1000"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -75,7 +75,7 @@ func TestWarningsOfAFile(t *testing.T) {
 		"sinks: {out: {fake: {url: 'http://127.0.0.1:80/?token=hush'}}}\ndocuments: [{url: https://a.example/, keep: true}]":                                "1:27: sinks.out.fake.url: every delivery will fail, since 127.0.0.1 is not a public address; permit it with allow: {sinks: [127.0.0.1/32]}",
 		"allow: {sinks: [127.0.0.0/8]}\nsinks: {out: {fake: {url: 'http://127.0.0.1:80/?token=hush'}}}\ndocuments: [{url: https://a.example/, keep: true}]": "",
 	} {
-		c, err := Parse("c.yaml", []byte(text), options(nil))
+		c, err := Parse("c.yaml", []byte(text), fakeOptions(nil))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -105,7 +105,7 @@ func TestMisread(t *testing.T) {
 		sub + "  keywords:\n  \t- a\n":                      "5:3: not YAML: " + tabHint,
 		sub + "  keywords: [a\n":                            "4:13: not YAML: sequence end token ']' not found",
 	} {
-		_, err := Parse("c.yaml", []byte(text), options(nil))
+		_, err := Parse("c.yaml", []byte(text), fakeOptions(nil))
 		errs, ok := errors.AsType[Errors](err)
 		if !ok || errs[0].Error() != "c.yaml:"+want && !strings.Contains(err.Error(), "c.yaml:"+want) {
 			t.Errorf("%s:\ngot  %v\nwant c.yaml:%s", text, err, want)

@@ -40,8 +40,8 @@ type Feed struct {
 	Client string
 }
 
-// web is the shape of the section "web".
-type web struct {
+// webSection is the shape of the section "web".
+type webSection struct {
 	Proxy *webProxy          `yaml:"proxy"`
 	Feeds map[string]webFeed `yaml:"feeds"`
 }
@@ -56,43 +56,43 @@ type webFeed struct {
 	Client string          `yaml:"client"`
 }
 
-// web returns the settings in f.
-func (d *decoder) web(f *file) Web {
+// convertWeb returns the settings in f.
+func (d *decoder) convertWeb(f *yamlFile) Web {
 	for _, key := range []string{"web", "public_url"} {
-		if _, given := d.at.get(key); given && f.Listen == "" {
-			d.fail(key, "%s: there is no listen, so that nobody reaches the web page; add one such as listen: 127.0.0.1:9000", key)
+		if _, given := d.positions.get(key); given && f.Listen == "" {
+			d.failPath(key, "%s: there is no listen, so that nobody reaches the web page; add one such as listen: 127.0.0.1:9000", key)
 		}
 	}
 	w := Web{PublicURL: strings.TrimSuffix(f.PublicURL, "/")}
 	if w.PublicURL != "" {
 		u, err := url.Parse(w.PublicURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-			d.fail("public_url", "public_url: %q is not the address of the web page; write a scheme and a host such as https://vokter.example.com", f.PublicURL)
+			d.failPath("public_url", "public_url: %q is not the address of the web page; write a scheme and a host such as https://vokter.example.com", f.PublicURL)
 			w.PublicURL = ""
 		}
 	}
 	if p := f.Web.Proxy; p != nil {
-		if !isHeader(p.Header) {
-			d.fail("web.proxy", "web.proxy: it needs the name of the header with the user; add one such as header: X-Forwarded-User")
+		if !isHeaderName(p.Header) {
+			d.failPath("web.proxy", "web.proxy: it needs the name of the header with the user; add one such as header: X-Forwarded-User")
 		}
 		if len(p.From) == 0 {
-			d.fail("web.proxy", "web.proxy: it needs the addresses of the proxy, because anybody else could send the header; add some such as from: [127.0.0.1/32]")
+			d.failPath("web.proxy", "web.proxy: it needs the addresses of the proxy, because anybody else could send the header; add some such as from: [127.0.0.1/32]")
 		}
 		w.Proxy = &Proxy{http.CanonicalHeaderKey(p.Header), p.From}
 	}
 	owners := make(map[string]string)
 	for _, name := range slices.Sorted(maps.Keys(f.Web.Feeds)) {
-		path, feed := join("web.feeds", name), f.Web.Feeds[name]
-		if d.broken[path] {
+		path, feed := joinPath("web.feeds", name), f.Web.Feeds[name]
+		if d.brokenPaths[path] {
 			continue
 		}
 		switch secret := feed.Secret.Reveal(); {
 		case secret == "":
-			d.fail(path, "%s: it has no secret; add one, or secret_file, of at least %d characters; vokter-stream token new makes some", path, minToken)
-		case len(secret) < minToken || url.PathEscape(secret) != secret:
-			d.fail(path, "%s: the secret stands in an address and must not be guessed; use at least %d letters and digits, such as vokter-stream token new makes", path, minToken)
+			d.failPath(path, "%s: it has no secret; add one, or secret_file, of at least %d characters; vokter-stream token new makes some", path, minTokenLength)
+		case len(secret) < minTokenLength || url.PathEscape(secret) != secret:
+			d.failPath(path, "%s: the secret stands in an address and must not be guessed; use at least %d letters and digits, such as vokter-stream token new makes", path, minTokenLength)
 		case owners[secret] != "":
-			d.fail(path, "%s: it is the secret of %s already; make another one with vokter-stream token new", path, owners[secret])
+			d.failPath(path, "%s: it is the secret of %s already; make another one with vokter-stream token new", path, owners[secret])
 		default:
 			owners[secret] = fmt.Sprint("web.feeds.", name)
 			w.Feeds = append(w.Feeds, Feed{name, HashToken(secret), feed.Client})
@@ -101,7 +101,7 @@ func (d *decoder) web(f *file) Web {
 	return w
 }
 
-// isHeader reports whether name can be that of a header.
-func isHeader(name string) bool {
+// isHeaderName reports whether name can be that of a header.
+func isHeaderName(name string) bool {
 	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }

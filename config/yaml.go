@@ -20,18 +20,18 @@ import (
 	"github.com/vokter/vokter/internal/render"
 )
 
-// parse returns the body of data, or nil where there is none.
-func (d *decoder) parse(data []byte) ast.Node {
-	data, ok := d.open(data)
+// parseYAML returns the body of data, or nil where there is none.
+func (d *decoder) parseYAML(data []byte) ast.Node {
+	data, ok := d.setSource(data)
 	if !ok {
 		return nil
 	}
-	return d.body(data, 0)
+	return d.parseBody(data, 0)
 }
 
-// open makes data the source of d, and returns it without a byte order mark. It reports data that is
+// setSource makes data the source of d, and returns it without a byte order mark. It reports data that is
 // not UTF-8 or too large, and returns false then.
-func (d *decoder) open(data []byte) ([]byte, bool) {
+func (d *decoder) setSource(data []byte) ([]byte, bool) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // Windows' editors write it
 	if i := invalidUTF8(data); i >= 0 {
 		line := data[bytes.LastIndexByte(data[:i], '\n')+1 : i]
@@ -52,15 +52,15 @@ func (d *decoder) open(data []byte) ([]byte, bool) {
 	return data, true
 }
 
-// body returns the body of data, or nil if it has none. The source has so many lines before data.
-func (d *decoder) body(data []byte, lines int) ast.Node {
-	tokens, ok := d.scan(data, lines)
+// parseBody returns the body of data, or nil if it has none. The source has so many lines before data.
+func (d *decoder) parseBody(data []byte, lines int) ast.Node {
+	tokens, ok := d.scanTokens(data, lines)
 	if !ok {
 		return nil
 	}
 	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		d.syntax(err)
+		d.reportSyntaxError(err)
 		return nil
 	}
 	var body ast.Node
@@ -91,15 +91,15 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// syntax reports that the file is not YAML.
-func (d *decoder) syntax(err error) {
+// reportSyntaxError reports that the file is not YAML.
+func (d *decoder) reportSyntaxError(err error) {
 	var ye yaml.Error
 	if !errors.As(err, &ye) || ye.GetToken() == nil || ye.GetToken().Position == nil {
 		d.failAt(position{1, 1}, "not YAML: %v", err)
 		return
 	}
 	p := position{ye.GetToken().Position.Line, ye.GetToken().Position.Column}
-	if at, hint := d.misread(p); hint != "" {
+	if at, hint := d.findMisreading(p); hint != "" {
 		d.failAt(at, "not YAML: %s", hint)
 		return
 	}
@@ -118,7 +118,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, render.FileError(path, err)
 	case info.IsDir():
 		return nil, fmt.Errorf("%s is a directory; name a file in it", path)
-	case info.Mode()&fs.ModeNamedPipe != 0 && !isOpen(path):
+	case info.Mode()&fs.ModeNamedPipe != 0 && !isOpenFile(path):
 		return nil, fmt.Errorf("%s is a named pipe, and to open it may take for ever; name a file, or /dev/stdin", path)
 	}
 	f, err := os.Open(path)
@@ -126,18 +126,18 @@ func readFile(path string) ([]byte, error) {
 		return nil, render.FileError(path, err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // a device or a pipe does not tell its size
+	b, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1)) // a device or a pipe does not tell its size
 	switch {
 	case err != nil:
 		return nil, render.FileError(path, err)
-	case len(b) > maxFile:
-		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFile>>20)
+	case len(b) > maxFileBytes:
+		return nil, fmt.Errorf("the file %s is larger than %d MiB", path, maxFileBytes>>20)
 	}
 	return b, nil
 }
 
-// isOpen reports whether path names a file that the process has open already, as a shell's <(...) does.
-func isOpen(path string) bool {
+// isOpenFile reports whether path names a file that the process has open already, as a shell's <(...) does.
+func isOpenFile(path string) bool {
 	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 }
 
@@ -152,9 +152,9 @@ const (
 	maxKeyPairs = 50_000_000
 )
 
-// scan splits data into tokens. The source has so many lines before data. If data exceeds a bound of size
+// scanTokens splits data into tokens. The source has so many lines before data. If data exceeds a bound of size
 // or nesting, scan reports that and returns false.
-func (d *decoder) scan(data []byte, lines int) (token.Tokens, bool) {
+func (d *decoder) scanTokens(data []byte, lines int) (token.Tokens, bool) {
 	var s scanner.Scanner
 	s.Init(string(data))
 	var all token.Tokens
@@ -166,7 +166,7 @@ func (d *decoder) scan(data []byte, lines int) (token.Tokens, bool) {
 		for _, t := range next {
 			t.Position.Line += lines
 			all.Add(t)
-			if why := d.size.add(t); why != "" {
+			if why := d.counts.add(t); why != "" {
 				d.failAt(position{t.Position.Line, t.Position.Column}, "%s", why)
 				return nil, false
 			}
@@ -174,44 +174,44 @@ func (d *decoder) scan(data []byte, lines int) (token.Tokens, bool) {
 	}
 }
 
-// sizes counts what is in a file, token by token.
-type sizes struct {
+// tokenCounts counts what is in a file, token by token.
+type tokenCounts struct {
 	aliases, tags, keyPairs int
-	flow                    int     // open [ and {
-	blocks                  []block // open mappings and lists that are written in lines
+	flowDepth               int         // open [ and {
+	blocks                  []openBlock // open mappings and lists that are written in lines
 }
 
-// block is a mapping or list that is written in lines.
-type block struct {
+// openBlock is a mapping or list that is written in lines.
+type openBlock struct {
 	column int
-	list   bool
+	isList bool
 	keys   int
 }
 
 // add counts t, and says what there is too much of, if anything.
-func (s *sizes) add(t *token.Token) string {
+func (s *tokenCounts) add(t *token.Token) string {
 	switch t.Type {
 	case token.SequenceStartType, token.MappingStartType:
-		s.flow++
+		s.flowDepth++
 	case token.SequenceEndType, token.MappingEndType:
-		s.flow = max(s.flow-1, 0)
+		s.flowDepth = max(s.flowDepth-1, 0)
 	case token.DocumentHeaderType:
-		s.flow, s.blocks = 0, nil
+		s.flowDepth, s.blocks = 0, nil
 	case token.AliasType, token.AnchorType:
 		s.aliases++
 	case token.TagType, token.MappingKeyType:
 		s.tags++
 	case token.SequenceEntryType:
-		if s.flow == 0 {
-			s.enter(t.Position.Column, true)
+		if s.flowDepth == 0 {
+			s.enterBlock(t.Position.Column, true)
 		}
 	case token.MappingValueType:
 		key := t
 		if t.Prev != nil {
 			key = t.Prev
 		}
-		if s.flow == 0 {
-			s.enter(key.Position.Column, false)
+		if s.flowDepth == 0 {
+			s.enterBlock(key.Position.Column, false)
 		}
 	}
 	switch {
@@ -221,17 +221,17 @@ func (s *sizes) add(t *token.Token) string {
 		return "the configuration has too many tags (!NAME) and keys marked by ?; leave them out"
 	case s.keyPairs > maxKeyPairs:
 		return "a mapping of the configuration has too many keys; about 10000 are possible"
-	case s.flow+len(s.blocks) > maxDepth:
+	case s.flowDepth+len(s.blocks) > maxDepth:
 		return "the configuration is nested too deeply; at most 50 levels"
 	}
 	return ""
 }
 
-// enter goes to the mapping or list that has an entry at column, which may be new.
-func (s *sizes) enter(column int, list bool) {
+// enterBlock goes to the mapping or list that has an entry at column, which may be new.
+func (s *tokenCounts) enterBlock(column int, list bool) {
 	for n := len(s.blocks); n > 0; n = len(s.blocks) {
 		top := &s.blocks[n-1]
-		if top.column == column && top.list == list {
+		if top.column == column && top.isList == list {
 			top.keys++
 			if !list {
 				s.keyPairs += top.keys
@@ -244,7 +244,7 @@ func (s *sizes) enter(column int, list bool) {
 		}
 		s.blocks = s.blocks[:n-1]
 	}
-	s.blocks = append(s.blocks, block{column: column, list: list})
+	s.blocks = append(s.blocks, openBlock{column: column, isList: list})
 }
 
 // Hints for values that YAML does not read as they were meant.
@@ -255,19 +255,19 @@ const (
 )
 
 var (
-	quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
-	// comment is one that looks like a part of the text: comments mostly begin with a blank.
-	comment = regexp.MustCompile(`(?:^|[\s\[{,])#[^\s#!]`)
-	indent  = regexp.MustCompile(`^ *\t`)
+	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
+	// suspectComment is one that looks like a part of the text: comments mostly begin with a blank.
+	suspectComment = regexp.MustCompile(`(?:^|[\s\[{,])#[^\s#!]`)
+	tabIndent      = regexp.MustCompile(`^ *\t`)
 )
 
-// longestLine bounds what is searched for each mistake, in bytes.
-const longestLine = 4096
+// maxSearchedLine bounds what is searched for each mistake, in bytes.
+const maxSearchedLine = 4096
 
 // sourceLine returns line n of the file, counted from 1; "" if there is none, or if it is
 // too long to be written by hand.
 func (d *decoder) sourceLine(n int) string {
-	if n < 1 || n > len(d.source) || len(d.source[n-1]) > longestLine {
+	if n < 1 || n > len(d.source) || len(d.source[n-1]) > maxSearchedLine {
 		return ""
 	}
 	return d.source[n-1]
@@ -275,8 +275,8 @@ func (d *decoder) sourceLine(n int) string {
 
 // commentIn returns the column of a comment in line that may be meant as text, or 0.
 func commentIn(line string) int {
-	blank := quoted.ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat("x", len(s)) })
-	at := comment.FindStringIndex(blank)
+	blank := quotedText.ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat("x", len(s)) })
+	at := suspectComment.FindStringIndex(blank)
 	if at == nil {
 		return 0
 	}
@@ -284,11 +284,11 @@ func commentIn(line string) int {
 	return utf8.RuneCountInString(before[:strings.LastIndexByte(before, '#')]) + 1
 }
 
-// misread looks for the usual cause of a syntax error at p: a tab, or a # that starts a comment.
+// findMisreading looks for the usual cause of a syntax error at p: a tab, or a # that starts a comment.
 // It returns where the cause is and what to do, or "" if it finds none.
-func (d *decoder) misread(p position) (position, string) {
+func (d *decoder) findMisreading(p position) (position, string) {
 	line := d.sourceLine(p.line)
-	if at := indent.FindString(line); at != "" {
+	if at := tabIndent.FindString(line); at != "" {
 		return position{p.line, len(at)}, tabHint
 	}
 	if column := commentIn(line); column > 0 {
@@ -309,8 +309,8 @@ func (d *decoder) misread(p position) (position, string) {
 	return p, ""
 }
 
-// cutShort warns of a value at p whose end is read as a comment, as in: issue #5.
-func (d *decoder) cutShort(p position, path string) {
+// warnOfCutValue warns of a value at p whose end is read as a comment, as in: issue #5.
+func (d *decoder) warnOfCutValue(p position, path string) {
 	line := []rune(d.sourceLine(p.line))
 	if p.column < 1 || p.column > len(line) {
 		return

@@ -30,7 +30,7 @@ func TestBounds(t *testing.T) {
 		"braces":              {strings.Repeat("{a: ", n), "nested too deeply"},
 		"both":                {"a: " + strings.Repeat("[{x: ", n), "nested too deeply"},
 		"dashes":              {strings.Repeat("- ", n), "nested too deeply"},
-		"lines":               {nested(60), "nested too deeply"},
+		"lines":               {nestedYAML(60), "nested too deeply"},
 		"explicit keys":       {strings.Repeat("? ", n), "too many tags"},
 		"keys":                {keys.String(), "too many keys"},
 		"equal keys":          {strings.Repeat("a:\n", n), "too many keys"},
@@ -40,22 +40,22 @@ func TestBounds(t *testing.T) {
 		"anchors":             {"a: " + strings.Repeat("&a ", n), "too many anchors and aliases"},
 		"tags":                {"a: " + strings.Repeat("!!a ", n), "too many tags"},
 		"commas":              {"a: [" + strings.Repeat(",", maxSigns) + "]", "c.yaml:1:1: the configuration is too large"},
-		"values":              {amplified(), "with its aliases resolved it has more than 1000000 values"},
+		"values":              {amplifiedAliases(), "with its aliases resolved it has more than 1000000 values"},
 	} {
-		_, err := Parse("c.yaml", []byte(tc.data), options(nil))
+		_, err := Parse("c.yaml", []byte(tc.data), fakeOptions(nil))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %.300v, want %q", name, err, tc.want)
 		}
 	}
-	for name, data := range map[string]string{"levels": nested(20), "two documents": nested(20) + "---\n" + nested(20)} {
-		if _, err := Parse("c.yaml", []byte(data), options(nil)); err == nil || strings.Contains(err.Error(), "nested") {
+	for name, data := range map[string]string{"levels": nestedYAML(20), "two documents": nestedYAML(20) + "---\n" + nestedYAML(20)} {
+		if _, err := Parse("c.yaml", []byte(data), fakeOptions(nil)); err == nil || strings.Contains(err.Error(), "nested") {
 			t.Errorf("%s: got %v, which is no refusal of the nesting", name, err)
 		}
 	}
 }
 
-// nested returns a mapping of that many levels, of which every second is a list.
-func nested(levels int) string {
+// nestedYAML returns a mapping of that many levels, of which every second is a list.
+func nestedYAML(levels int) string {
 	var b strings.Builder
 	for i := range levels / 2 {
 		fmt.Fprintf(&b, "%sa:\n%s- b: x\n", strings.Repeat("  ", 2*i), strings.Repeat("  ", 2*i))
@@ -66,15 +66,15 @@ func nested(levels int) string {
 	return b.String()
 }
 
-// amplified returns 9000 aliases of a subscription with 1000 keywords.
-func amplified() string {
+// amplifiedAliases returns 9000 aliases of a subscription with 1000 keywords.
+func amplifiedAliases() string {
 	return "subscriptions:\n- &s\n  url: https://example.com/\n  sinks: [log]\n  keywords: [" + strings.Repeat("a,", 1000) + "a]\n" + strings.Repeat("- *s\n", 9000)
 }
 
 // TestVariablesAreNamed: no message shows what stands in a variable.
 func TestVariablesAreNamed(t *testing.T) {
 	env := map[string]string{"SECRET": "hunter2\"secret", "LONG": strings.Repeat("hunter2secret", 20)}
-	o := options(nil)
+	o := fakeOptions(nil)
 	o.LookupEnv = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	for _, line := range []string{
 		`listen: "${X}"`, `fetch: {timeout: "${X}"}`, `fetch: {per_host: {rate: "${X}", concurrency: "${X}"}}`, `min_free: "${X}"`, `expire: {after: "${X}"}`,
@@ -101,7 +101,7 @@ func TestRefusedAsByNew(t *testing.T) {
 		`subscriptions: [{url: "https://example.com/", keywords: [` + strings.Repeat("a,", 10_000) + `a], sinks: [out]}]`: "10001 keywords are too many",
 		`subscriptions: [{url: "https://example.com/", keywords: [` + strings.Repeat("a", 1001) + `], sinks: [out]}]`:     "keywords[0]: a keyword of 1001 characters is too long",
 	} {
-		_, err := Parse("c.yaml", []byte("sinks: {out: {fake: {url: x}}}\n"+text), options(nil))
+		_, err := Parse("c.yaml", []byte("sinks: {out: {fake: {url: x}}}\n"+text), fakeOptions(nil))
 		want = strings.Replace(want, "c.yaml:1:", "c.yaml:2:", 1)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%.100s: got %v, want %s", text, err, want)
@@ -140,14 +140,14 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 			walk(typ.Field(i).Type, path+key+".")
 		}
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[file]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[yamlFile]()) {
 		walk(reflect.StructOf([]reflect.StructField{{Name: "X", Type: f.Type, Tag: f.Tag}}), "")
 	}
 }
 
 // TestTooManyAliases: a file that aliases make too large has this one mistake.
 func TestTooManyAliases(t *testing.T) {
-	_, err := Parse("c.yaml", []byte(amplified()), options(nil))
+	_, err := Parse("c.yaml", []byte(amplifiedAliases()), fakeOptions(nil))
 	if errs, ok := errors.AsType[Errors](err); !ok || len(errs) != 1 {
 		t.Errorf("got %d mistakes: %.300v", len(errs), err)
 	}
@@ -159,7 +159,7 @@ func TestPipes(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skip(err)
 	}
-	if _, err := Load(path, options(nil)); err == nil || !strings.Contains(err.Error(), "is a named pipe") {
+	if _, err := Load(path, fakeOptions(nil)); err == nil || !strings.Contains(err.Error(), "is a named pipe") {
 		t.Errorf("got %v", err)
 	}
 	r, w, err := os.Pipe()
@@ -169,7 +169,7 @@ func TestPipes(t *testing.T) {
 	defer r.Close()
 	_, _ = w.WriteString("listen: 127.0.0.1:9000\n")
 	_ = w.Close()
-	c, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd()), options(nil))
+	c, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd()), fakeOptions(nil))
 	if err != nil || c.Listen != "127.0.0.1:9000" {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -178,7 +178,7 @@ func TestPipes(t *testing.T) {
 // TestNoControlCharacters: no message steers a terminal, and none of them shows a variable with such
 // characters.
 func TestNoControlCharacters(t *testing.T) {
-	o := options(nil)
+	o := fakeOptions(nil)
 	o.LookupEnv = func(string) (string, bool) { return "hunter2\x1bsecret\nhunter2", true }
 	for _, line := range []string{
 		`select: "\e[31mx"`, `select: "re:(\e[31m"`, `select: "xpath:\e[31m("`, `select: "jq:\e[31m"`, `select: ":\e[31m"`, `select: "lines:\e"`,
