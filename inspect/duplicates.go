@@ -4,7 +4,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// minSimilarity is the similarity from which on two texts are listed together.
+// minSimilarity is the least similarity of two texts that are listed together.
 const minSimilarity = 0.85
 
 // maxBucketSize bounds how many texts with an equal band a text is compared with, so that very many
@@ -62,13 +62,14 @@ type duplicateFinder struct {
 	placements map[string]placement // by the hash of a text
 	// buckets are the groups with a sketch by each of its bands.
 	buckets map[uint64][]int
-	lookups int // calls of nearest
+	lookups int // calls of mostSimilarGroup
 }
 
+// textGroup holds the documents whose texts are similar to its first text.
 type textGroup struct {
 	Duplicate
 	sketch     text.Sketch // of the first text
-	lastLookup int         // the last call of nearest that compared it
+	lastLookup int         // the last call of mostSimilarGroup that compared it
 }
 
 // placement is the group of a text, and how similar the text is to the first one.
@@ -77,6 +78,7 @@ type placement struct {
 	similarity float64
 }
 
+// add puts the document d of the page url into the group of its text.
 func (s *duplicateFinder) add(url string, d Document) {
 	at, ok := s.placements[d.TextHash]
 	if !ok {
@@ -89,7 +91,8 @@ func (s *duplicateFinder) add(url string, d Document) {
 	g.Documents = append(g.Documents, DuplicateDocument{url, at.similarity, d})
 }
 
-// placeNew returns the place of a new text with the packed sketch, if it has one.
+// placeNew puts a new text, with its packed sketch if it has one, into the most similar group, or
+// into a new one. It returns its placement.
 func (s *duplicateFinder) placeNew(packed []byte) placement {
 	sketch, ok := text.UnpackSketch(packed)
 	if ok {
@@ -113,7 +116,7 @@ func (s *duplicateFinder) addToBuckets(g int) {
 	}
 }
 
-// mostSimilarGroup returns the place of another text in the group whose first text is the most similar to
+// mostSimilarGroup returns the placement of another text in the group whose first text is the most similar to
 // it; ok is false where none is similar enough.
 func (s *duplicateFinder) mostSimilarGroup(sketch *text.Sketch) (at placement, ok bool) {
 	s.lookups++

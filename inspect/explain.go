@@ -249,7 +249,7 @@ func (e *Explanation) addKeywords(ctx context.Context, languages *text.Languages
 type lastChange struct {
 	version uint64
 	// explainer is nil where there was no change, or where its versions can no longer be compared;
-	// none says which.
+	// noExplainer says which.
 	explainer   *match.Explainer
 	noExplainer string
 	// matched holds the pairs of client and keyword that the change notified, as far as they are
@@ -334,6 +334,7 @@ type textVersion struct {
 	text string
 }
 
+// loadText returns version n of a document with its text.
 func loadText(st flow.State, document string, n uint64) (v textVersion, ok bool, err error) {
 	if v.StoredVersion, ok, err = index.LoadVersion(st, document, n); err != nil || !ok {
 		return v, false, err

@@ -44,7 +44,7 @@ func checkOwned(s Store, page string) error {
 	return fmt.Errorf("%s: %w", page, ErrElsewhere)
 }
 
-// ownedElsewhereError is ErrElsewhere where the owner is known.
+// ownedElsewhereError is ErrElsewhere with the name of the owner.
 type ownedElsewhereError struct{ page, owner string }
 
 func (e *ownedElsewhereError) Error() string {

@@ -86,8 +86,8 @@ func Pages(ctx context.Context, s Store, f ListFilter) (pages []Page, next strin
 	return pages, "", nil
 }
 
-// maxLooked is how many URLs one call of Pages with a Limit looks at. A page whose URL matches costs as
-// much as costOfPage URLs, because its state is read.
+// maxURLsRead is how many URLs one call of Pages with a Limit looks at. A page whose URL matches counts
+// as pageCost URLs, because its state is read.
 const (
 	maxURLsRead = 4000
 	pageCost    = 10
@@ -257,7 +257,7 @@ func (p *Page) addFailures(page index.Page, st flow.State) error {
 	return nil
 }
 
-// setLastCheck takes the last check from checks, which are in the order newest first.
+// setLastCheck sets the last check of p to the first of checks, which are the newest first.
 func (p *Page) setLastCheck(checks []index.CheckRecord) {
 	p.Checks, p.LastCheck = 0, time.Time{}
 	if len(checks) > 0 {
@@ -304,6 +304,7 @@ func (p *Page) addSketches(st flow.State) error {
 	return nil
 }
 
+// describeDocument returns what a list says of d.
 func describeDocument(d index.Document, st flow.State) (Document, error) {
 	doc := Document{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
 	switch {
@@ -359,6 +360,7 @@ func (p *Page) addSubscriptions(st flow.State) error {
 	return nil
 }
 
+// describeSubscription returns what a list says of s.
 func describeSubscription(s flow.Stamped, state string) Subscription {
 	sub := Subscription{Subscription: s.Subscription.WithDefaults(), Document: s.Document, Origin: s.Origin, State: state, From: s.From}
 	if s.Followed != nil {

@@ -35,7 +35,7 @@ type Meter struct {
 	mu           sync.Mutex
 	failedChecks map[string]int
 	sinks        map[string]*sinkCounts
-	// latencyCounts counts the latencies up to each of latencies, without those of smaller bounds.
+	// latencyCounts counts the latencies up to each of latencyBounds, without those of smaller bounds.
 	latencyCounts []uint64
 	latencySum    float64
 	latencyCount  uint64

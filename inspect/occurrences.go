@@ -132,8 +132,8 @@ func FindOccurrences(ctx context.Context, s Store, memory flow.Memory, languages
 	return out, nil
 }
 
-// occurrenceKey tells occurrences apart: by what they look like, and the same looks in one version by
-// their number.
+// occurrenceKey tells occurrences apart: by their text and snippet, and those that have both in common
+// within a version by their number.
 type occurrenceKey struct {
 	text, snippet string
 	nth           int

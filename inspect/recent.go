@@ -64,7 +64,7 @@ type Recent struct {
 	runEnded chan struct{} // closed at the end of Run
 
 	mu        sync.Mutex
-	recording bool           // since the state was first asked for
+	recording bool           // Note adds changes: true since the state was first asked for
 	readAt    time.Time      // when the state was last read; zero if it was not
 	changes   []recentChange // the newest first
 }
@@ -93,18 +93,19 @@ func (r *Recent) Run(ctx context.Context, s Store) error {
 	}
 }
 
-// recentChange is a change and where it is.
+// recentChange names a change and says where it is stored.
 type recentChange struct {
 	page, document, id string
 	version            uint64
 	time               time.Time
 }
 
-// sortKey orders changes by their age.
+// sortKey returns a string that orders changes by their age. It is the cursor of RecentFilter.After.
 func (x recentChange) sortKey() string {
 	return x.time.UTC().Format("2006-01-02T15:04:05.000000000") + " " + x.id
 }
 
+// compareNewestFirst orders changes by their age, for package slices.
 func compareNewestFirst(a, b recentChange) int {
 	return cmp.Or(b.time.Compare(a.time), strings.Compare(b.id, a.id))
 }
@@ -225,7 +226,7 @@ var errEnded = errors.New("the changes of all pages cannot be read: the pipeline
 // mergeBatch is how many changes load collects before it merges them.
 const mergeBatch = 5000
 
-// load reads the changes of all pages, unless that was done since asked.
+// load reads the changes of all pages, unless that was done after the time asked.
 func (r *Recent) load(ctx context.Context, s Store, asked time.Time) error {
 	r.mu.Lock()
 	done := r.readAt.After(asked)

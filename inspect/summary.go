@@ -131,6 +131,7 @@ func (p *pageTally) forDocument(id string) *documentTally {
 	return &p.documents[len(p.documents)-1]
 }
 
+// kindCount is how many kinds countedKinds has.
 const kindCount = 13
 
 // countedKinds are the kinds of the observations that are counted, those of most observations first.
@@ -139,7 +140,7 @@ var countedKinds = [kindCount]string{
 	flow.KindDelivered, flow.KindDead, flow.KindPushed, flow.KindUnwatched, flow.KindRepeated, flow.KindUnhandled,
 }
 
-// toCounts returns the counts n, which are in the order of counted.
+// toCounts returns the counts n, which are in the order of countedKinds.
 func toCounts[N int | uint32](n [kindCount]N) Counts {
 	return Counts{
 		Checks: int(n[0]), Unchanged: int(n[1]), Failed: int(n[2]), Versions: int(n[3]), Changes: int(n[4]), Filtered: int(n[5]), Notifications: int(n[6]),

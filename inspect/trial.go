@@ -70,6 +70,7 @@ var optionVariations = []struct {
 	}},
 }
 
+// flip inverts option and returns its new value.
 func flip(option *bool) (string, bool) {
 	*option = !*option
 	return fmt.Sprint(*option), true
