@@ -81,6 +81,7 @@ func decodeEvent(kind, data string) (any, error) {
 	return nil, nil
 }
 
+// decode returns the T that data, in JSON, holds.
 func decode[T any](data string) (any, error) {
 	var v T
 	err := json.Unmarshal([]byte(data), &v)
