@@ -10,7 +10,7 @@ import (
 	"github.com/vokter/vokter/sources/browser"
 )
 
-// convertBrowser checks and converts what f says of the browser. A page is fetched once for all its
+// convertBrowser checks and converts what f says about the browser. A page is fetched once for all its
 // subscriptions, so those that say how must agree.
 func (d *decoder) convertBrowser(f *yamlFile) browser.Config {
 	c := f.Browser

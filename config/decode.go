@@ -39,7 +39,7 @@ type decoder struct {
 	anchors         map[string]ast.Node
 	anchorRedefined bool // an anchor is defined again
 	positions       positionTable
-	brokenPaths     map[string]bool              // paths whose keys are not known
+	brokenPaths     map[string]bool              // paths that were not decoded, so that their keys are not known
 	errorPositions  map[position]bool            // where errs are
 	onFile          func(path string)            // is called with the files that the configuration names
 	sinkDigests     map[string][sha256.Size]byte // digests of the options of sinks
@@ -58,6 +58,7 @@ type yamlDecoder interface {
 	decodeYAML(d *decoder, n ast.Node, path string)
 }
 
+// failAt reports a mistake at p.
 func (d *decoder) failAt(p position, format string, args ...any) {
 	d.report(&Error{d.file, p.line, p.column, fmt.Sprintf(format, args...)})
 }
@@ -72,11 +73,11 @@ func (d *decoder) report(e *Error) {
 	d.errorPositions[position{e.Line, e.Column}] = true
 }
 
-// minMaskedLength is how long the value of a variable must be to be hidden, in bytes: what is shorter
+// minMaskedLength is how long the value of a variable must be to be masked, in bytes: what is shorter
 // stands in many messages by chance.
 const minMaskedLength = 4
 
-// lookUpVariable looks name up.
+// lookUpVariable returns the value of the variable name, and remembers it for maskVariables.
 func (d *decoder) lookUpVariable(name string) (string, bool) {
 	v, ok := d.lookupEnv(name)
 	if len(v) >= minMaskedLength {
@@ -97,6 +98,7 @@ func (d *decoder) maskVariables(message string) string {
 	return message
 }
 
+// failNode reports a mistake at n.
 func (d *decoder) failNode(n ast.Node, format string, args ...any) {
 	d.failAt(positionOf(n), format, args...)
 }
@@ -126,6 +128,7 @@ func parentPath(path string) string {
 	return ""
 }
 
+// joinPath returns the path of key within path.
 func joinPath(path, key string) string {
 	if path == "" {
 		return key

@@ -245,6 +245,7 @@ func (d *decoder) checkKeepVersions(path string, n *int) int {
 	return *n
 }
 
+// convertDocuments checks and converts the documents of f.
 func (d *decoder) convertDocuments(f *yamlFile) []vokter.Document {
 	seen := make(map[string]int)
 	var docs []vokter.Document
@@ -312,7 +313,7 @@ func checkFileURL(page string, files []string) error {
 	return filesource.Check(page, files)
 }
 
-// entryLine is where entry i of list begins.
+// entryLine returns the line in which entry i of list begins.
 func (d *decoder) entryLine(i int, list string) int {
 	return d.positionOfPath(fmt.Sprintf("%s[%d]", list, i)).line
 }

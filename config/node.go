@@ -28,7 +28,7 @@ var scalarTypes = map[reflect.Type]string{
 	reflect.TypeFor[registry.Size](): "a size such as 256MB or 1GiB",
 }
 
-// decodeScalar fills v, of one of the wordTypes.
+// decodeScalar fills v, of one of the scalarTypes.
 func (d *decoder) decodeScalar(n ast.Node, v reflect.Value, path, what string) {
 	s, ok := d.expandedValue(n)
 	if !ok {
@@ -133,7 +133,7 @@ func (d *decoder) decodeNamedFile(n ast.Node, v *registry.File, path string) {
 	*v = registry.File{Path: name, Content: content}
 }
 
-// decodeFromFile fills v, which has a type in inFile, from the file that n names.
+// decodeFromFile fills v, which has one of the typesInFiles, from the file that n names.
 func (d *decoder) decodeFromFile(n ast.Node, v reflect.Value, path string) {
 	var name string
 	d.decodeValue(n, reflect.ValueOf(&name).Elem(), path)

@@ -10,7 +10,8 @@ type positionTable struct {
 	names    map[string]string          // the names in entries, each stored once
 }
 
-// entryPosition is the position of what has a name, such as .url, within an entry of a list. The position is in 32 bits each.
+// entryPosition is the position of a key within an entry of a list. The name is the rest of its path, such as
+// .url. Line and column have 32 bits to save memory.
 type entryPosition struct {
 	name         string
 	line, column int32
@@ -26,7 +27,7 @@ func splitEntryPath(path string) (entry, name string, ok bool) {
 	return path[:i], path[i:], i > 0
 }
 
-// set notes that path is at p, in place of an earlier position.
+// set stores that path is at p, in place of an earlier position.
 func (a *positionTable) set(path string, p position) {
 	entry, name, ok := splitEntryPath(path)
 	if !ok {

@@ -116,7 +116,7 @@ var (
 // such text, since anything else may be a secret that was written in the wrong place.
 var keyPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,39}$`)
 
-// quotedKey returns a blank and the quoted key, or "" if key may be an address or a token.
+// quotedKey returns a blank and the quoted key, or "" if key may be an address or a secret.
 func quotedKey(key string) string {
 	if keyPattern.MatchString(key) {
 		return fmt.Sprintf(" %q", key)
@@ -134,8 +134,8 @@ func (d *decoder) pluginPath(section, what, name string) string {
 	return path
 }
 
-// findBuilder returns how a what, such as a sink, of kind is built. It reports a kind that lookUp does not
-// know; an empty one was reported when it was read.
+// findBuilder returns the function that builds a plugin of kind. What says what the plugin is, such as
+// "sink". It reports a kind that lookUp does not know; an empty one was reported when it was read.
 func findBuilder[B any](d *decoder, kind string, kindKey ast.Node, what string, lookUp func(string) (B, bool), kinds func() []string) (build B, ok bool) {
 	if kind == "" {
 		return build, false

@@ -55,6 +55,7 @@ func (d *decoder) convertSubscriptions(f *yamlFile) []pipeline.Subscription {
 	return all
 }
 
+// toPipeline returns y as package pipeline has it.
 func (y subscriptionEntry) toPipeline() pipeline.Subscription {
 	s := pipeline.Subscription{
 		URL: cmp.Or(y.Sitemap, y.URL), Client: y.Client, Keywords: y.Keywords, Interval: pipeline.Interval(y.Interval), Quiet: y.Quiet,
@@ -99,7 +100,7 @@ func mergeTags(tags, more []string) []string {
 	return tags
 }
 
-// urlKey is the key that names the page of y.
+// urlKey returns the key that names the page of y.
 func (y subscriptionEntry) urlKey() string {
 	if y.Sitemap != "" {
 		return "sitemap"
@@ -166,7 +167,7 @@ func (d *decoder) checkSubscription(y subscriptionEntry, s pipeline.Subscription
 	d.failEach(path, errors.Join(errs...))
 }
 
-// fetchedSchemes are those of the pages that the program fetches.
+// fetchedSchemes are the URL schemes of the pages that the program fetches.
 var fetchedSchemes = []string{"http", "https", filesource.Scheme}
 
 // CheckSubscription returns all that is wrong with s. The field of a value in a list has

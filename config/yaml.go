@@ -110,7 +110,7 @@ func (d *decoder) reportSyntaxError(err error) {
 	d.failAt(p, "not YAML: %s%s", ye.GetMessage(), hint)
 }
 
-// readFile reads a file of at most maxFile bytes. Its errors say what to do.
+// readFile reads a file of at most maxFileBytes bytes. Its errors say what to do.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -181,7 +181,7 @@ type tokenCounts struct {
 	blocks                  []openBlock // open mappings and lists that are written in lines
 }
 
-// openBlock is a mapping or list that is written in lines.
+// openBlock is a mapping or list that is written in lines and has not ended yet.
 type openBlock struct {
 	column int
 	isList bool
@@ -227,7 +227,7 @@ func (s *tokenCounts) add(t *token.Token) string {
 	return ""
 }
 
-// enterBlock goes to the mapping or list that has an entry at column, which may be new.
+// enterBlock counts an entry at column: of a mapping or list that is open, or of a new one.
 func (s *tokenCounts) enterBlock(column int, list bool) {
 	for n := len(s.blocks); n > 0; n = len(s.blocks) {
 		top := &s.blocks[n-1]
@@ -256,7 +256,7 @@ const (
 
 var (
 	quotedText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
-	// suspectComment is one that looks like a part of the text: comments mostly begin with a blank.
+	// suspectComment matches a comment that looks like a part of the text: comments mostly begin with a blank.
 	suspectComment = regexp.MustCompile(`(?:^|[\s\[{,])#[^\s#!]`)
 	tabIndent      = regexp.MustCompile(`^ *\t`)
 )
@@ -309,7 +309,7 @@ func (d *decoder) findMisreading(p position) (position, string) {
 	return p, ""
 }
 
-// warnOfCutValue warns of a value at p whose end is read as a comment, as in: issue #5.
+// warnOfCutValue warns of a value at p whose end is read as a comment, as in: issue #5. YAML cuts it off.
 func (d *decoder) warnOfCutValue(p position, path string) {
 	line := []rune(d.sourceLine(p.line))
 	if p.column < 1 || p.column > len(line) {
