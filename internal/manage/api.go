@@ -27,30 +27,30 @@ type api struct {
 	huma.API
 	service Service
 	process client.Process
-	// copying holds a token while a backup is sent, and for ever after Close.
-	copying chan struct{}
-	closed  sync.Once
-	// streams holds a token for each stream of events.
-	streams chan struct{}
+	// backupSlot holds a token while a backup is sent, and for ever after Close.
+	backupSlot chan struct{}
+	closeOnce  sync.Once
+	// streamSlots holds a token for each stream of events.
+	streamSlots chan struct{}
 }
 
 // newAPI adds the routes of s to mux.
 func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	schemas := huma.NewMapRegistry("#/components/schemas/", schemaName)
-	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.MinChange](), reflect.TypeFor[minChange]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Amount](), reflect.TypeFor[amount]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Duration](), reflect.TypeFor[duration]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Interval](), reflect.TypeFor[interval]())
-	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Quiet](), reflect.TypeFor[quiet]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.MinChange](), reflect.TypeFor[minChangeSchema]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Amount](), reflect.TypeFor[amountSchema]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Duration](), reflect.TypeFor[durationSchema]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Interval](), reflect.TypeFor[intervalSchema]())
+	schemas.RegisterTypeAlias(reflect.TypeFor[pipeline.Quiet](), reflect.TypeFor[quietSchema]())
 	input := schemas.Schema(reflect.TypeFor[pipeline.Subscription](), true, "") // client and keywords have defaults
 	input = schemas.SchemaFromRef(input.Ref)
 	input.Required = []string{"url", "sinks"}
 	input.PrecomputeMessages()
-	nullable[pipeline.Subscription](schemas)
-	nullable[client.Target](schemas)
-	nullable[vokter.RetryFilter](schemas)
-	nullable[flow.DeadFilter](schemas)
-	a := &api{service: s, process: p, copying: make(chan struct{}, 1), streams: make(chan struct{}, maxStreams)}
+	allowNullFields[pipeline.Subscription](schemas)
+	allowNullFields[client.Target](schemas)
+	allowNullFields[vokter.RetryFilter](schemas)
+	allowNullFields[flow.DeadFilter](schemas)
+	a := &api{service: s, process: p, backupSlot: make(chan struct{}, 1), streamSlots: make(chan struct{}, maxStreams)}
 	a.API = humago.New(mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -64,21 +64,21 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 			},
 		},
 		Formats:                      map[string]huma.Format{mediaJSON: jsonFormat, "json": jsonFormat},
-		Transformers:                 []huma.Transformer{withoutLong},
+		Transformers:                 []huma.Transformer{dropLongValues},
 		DefaultFormat:                mediaJSON,
 		RejectUnknownQueryParameters: true,
 	})
-	a.UseMiddleware(a.scoped)
+	a.UseMiddleware(a.checkAccess)
 	a.addProcess()
 	a.addPages()
 	a.addHistory()
 	a.addSubscriptions()
-	a.addChanging()
+	a.addChangeAndPreview()
 	a.addCommands()
 	a.addDeliveries()
 	a.addBackup()
 	a.addEvents()
-	filled(a.OpenAPI())
+	requireNonEmptyParameters(a.OpenAPI())
 	return a
 }
 
@@ -96,23 +96,23 @@ type route struct {
 	summary          string
 	description      string
 	scope            config.Scope
-	// within is how long the handler may work; 0 means usually.
-	within time.Duration
-	// early says that the route works before the pipeline does.
-	early bool
-	// shared says that the route is about all clients, so that a token with Clients cannot use it.
-	shared bool
+	// timeout is how long the handler may work; 0 means usually.
+	timeout time.Duration
+	// beforeRunning says that the route works before the pipeline does.
+	beforeRunning bool
+	// allClients says that the route is about all clients, so that a token with Clients cannot use it.
+	allClients bool
 	// status is the status of a success; 0 means 200, or 204 where there is no body.
 	status int
 	// responses describes a success that is not JSON.
 	responses map[string]*huma.Response
 }
 
-// usually is how long a handler may work.
-const usually = 30 * time.Second
+// defaultTimeout is how long a handler may work.
+const defaultTimeout = 30 * time.Second
 
-// patience is how long a handler may work that writes much.
-const patience = 5 * time.Minute
+// longTimeout is how long a handler may work that writes much.
+const longTimeout = 5 * time.Minute
 
 // operation returns r as huma describes it.
 func (r route) operation() huma.Operation {
@@ -134,55 +134,55 @@ type body[T any] struct{ Body T }
 // add adds a route whose handler returns a JSON body.
 func add[I, O any](a *api, r route, do func(context.Context, *I) (O, error)) {
 	huma.Register(a.API, r.operation(), func(ctx context.Context, in *I) (*body[O], error) {
-		out, err := bounded(ctx, a, r, in, do)
+		out, err := withTimeout(ctx, a, r, in, do)
 		return &body[O]{out}, err
 	})
 }
 
-// addSilent adds a route whose handler returns no body.
-func addSilent[I any](a *api, r route, do func(context.Context, *I) error) {
+// addNoContent adds a route whose handler returns no body.
+func addNoContent[I any](a *api, r route, do func(context.Context, *I) error) {
 	huma.Register(a.API, r.operation(), func(ctx context.Context, in *I) (*struct{}, error) {
-		_, err := bounded(ctx, a, r, in, func(ctx context.Context, in *I) (struct{}, error) { return struct{}{}, do(ctx, in) })
+		_, err := withTimeout(ctx, a, r, in, func(ctx context.Context, in *I) (struct{}, error) { return struct{}{}, do(ctx, in) })
 		return nil, err
 	})
 }
 
-// bounded calls do with a bound of time and returns its error as a problem.
-func bounded[I, O any](ctx context.Context, a *api, r route, input *I, do func(context.Context, *I) (O, error)) (O, error) {
-	within := cmp.Or(r.within, usually)
+// withTimeout calls do with a bound of time and returns its error as a problem.
+func withTimeout[I, O any](ctx context.Context, a *api, r route, input *I, do func(context.Context, *I) (O, error)) (O, error) {
+	within := cmp.Or(r.timeout, defaultTimeout)
 	late := fmt.Errorf("the request took longer than %v; ask for less, or ask again", within)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
 	defer cancel()
 	out, err := do(ctx, input)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), late) && (errors.Is(err, late) || errors.Is(err, context.DeadlineExceeded)) {
-			return out, unavailable(&huma.ErrorModel{Detail: late.Error()})
+			return out, unavailableProblem(&huma.ErrorModel{Detail: late.Error()})
 		}
 		in := "body"
 		if r.method == http.MethodGet {
 			in = "query"
 		}
-		return out, a.problem(in, err)
+		return out, a.toProblem(in, err)
 	}
 	return out, nil
 }
 
-// scoped refuses requests to routes that the token may not use, or that do not work yet.
-func (a *api) scoped(c huma.Context, next func(huma.Context)) {
+// checkAccess refuses requests to routes that the token may not use, or that do not work yet.
+func (a *api) checkAccess(c huma.Context, next func(huma.Context)) {
 	r, _ := c.Operation().Metadata[routeKey].(route)
 	_, w := humago.Unwrap(c)
 	who := callerOf(c.Context())
 	for _, s := range c.Operation().Security {
-		if err := who.may(s[bearer]); err != nil {
+		if err := who.checkScopes(s[bearer]); err != nil {
 			refuse(w, http.StatusForbidden, "", err.Error())
 			return
 		}
 	}
-	if r.shared && who.Clients != nil {
+	if r.allClients && who.Clients != nil {
 		refuse(w, http.StatusForbidden, "", fmt.Sprintf("the token %q is for some clients only, and this is about all of them", who.Name))
 		return
 	}
-	if err := a.running(); err != nil && !r.early {
+	if err := a.checkRunning(); err != nil && !r.beforeRunning {
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable, client.ProblemUnavailable, err.Error())
 		return
@@ -190,9 +190,9 @@ func (a *api) scoped(c huma.Context, next func(huma.Context)) {
 	next(c)
 }
 
-// running returns nil once the pipeline works, and before the reason why it does not: a handler
+// checkRunning returns nil once the pipeline works, and before the reason why it does not: a handler
 // would wait.
-func (a *api) running() error {
+func (a *api) checkRunning() error {
 	select {
 	case <-a.service.Running():
 		return nil
@@ -201,8 +201,8 @@ func (a *api) running() error {
 	}
 }
 
-// problem returns err as a response. Its fields are in that part of the request: body or query.
-func (a *api) problem(in string, err error) error {
+// toProblem returns err as a response. Its fields are in that part of the request: body or query.
+func (a *api) toProblem(in string, err error) error {
 	var known huma.StatusError
 	if errors.As(err, &known) {
 		return err
@@ -218,7 +218,7 @@ func (a *api) problem(in string, err error) error {
 	case isRefusal:
 		status = http.StatusUnprocessableEntity
 	case isField:
-		return invalid(fieldErrors(in, err)...)
+		return validationProblem(fieldErrors(in, err)...)
 	case errors.Is(err, inspect.ErrElsewhere):
 		status, kind = http.StatusMisdirectedRequest, client.ProblemElsewhere
 	case errors.Is(err, vokter.ErrBusy):
@@ -228,19 +228,19 @@ func (a *api) problem(in string, err error) error {
 	}
 	p := &huma.ErrorModel{Type: kind, Title: http.StatusText(status), Status: status, Detail: err.Error()}
 	if status == http.StatusServiceUnavailable {
-		return unavailable(p)
+		return unavailableProblem(p)
 	}
 	return p
 }
 
-// unavailable returns p with status 503 and the time after which to ask again.
-func unavailable(p *huma.ErrorModel) error {
+// unavailableProblem returns p with status 503 and the time after which to ask again.
+func unavailableProblem(p *huma.ErrorModel) error {
 	p.Status, p.Title = http.StatusServiceUnavailable, http.StatusText(http.StatusServiceUnavailable)
 	return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {"5"}})
 }
 
-// invalid returns a problem about parts of the request.
-func invalid(fields ...*huma.ErrorDetail) error {
+// validationProblem returns a problem about parts of the request.
+func validationProblem(fields ...*huma.ErrorDetail) error {
 	return &huma.ErrorModel{
 		Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity, Detail: "validation failed", Errors: fields,
 	}
@@ -264,7 +264,7 @@ func fieldErrors(in string, err error) []*huma.ErrorDetail {
 // checkURL returns a problem if raw is not the URL of a page. Location says where it stands.
 func checkURL(location, raw string) error {
 	if _, err := pageurl.Canonical(raw); err != nil {
-		return invalid(&huma.ErrorDetail{Message: err.Error(), Location: location})
+		return validationProblem(&huma.ErrorDetail{Message: err.Error(), Location: location})
 	}
 	return nil
 }

@@ -14,22 +14,22 @@ import (
 
 func (a *api) addBackup() {
 	huma.Register(a.API, route{
-		method: http.MethodGet, path: "/backup", id: "get-backup", scope: config.ScopeAdmin, shared: true,
+		method: http.MethodGet, path: "/backup", id: "get-backup", scope: config.ScopeAdmin, allClients: true,
 		summary: "Sends a consistent copy of the store as a tar stream", description: "A truncated one is useless. One backup is made at a time.",
 		responses: map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{mediaTar: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}},
 	}.operation(), func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 		return &huma.StreamResponse{Body: func(c huma.Context) {
 			_, w := humago.Unwrap(c)
-			a.backup(ctx, w)
+			a.sendBackup(ctx, w)
 		}}, nil
 	})
 }
 
-// backup sends a backup. It has no bound of time but that of the writer: the client must read.
-func (a *api) backup(ctx context.Context, to http.ResponseWriter) {
+// sendBackup sends a backup. It has no bound of time but that of the writer: the client must read.
+func (a *api) sendBackup(ctx context.Context, to http.ResponseWriter) {
 	select {
-	case a.copying <- struct{}{}:
-		defer func() { <-a.copying }()
+	case a.backupSlot <- struct{}{}:
+		defer func() { <-a.backupSlot }()
 	default:
 		to.Header().Set("Retry-After", "5")
 		refuse(to, http.StatusServiceUnavailable, client.ProblemUnavailable, "another backup is being made; try again when it has ended")
@@ -39,10 +39,10 @@ func (a *api) backup(ctx context.Context, to http.ResponseWriter) {
 	err := a.service.Backup(ctx, w)
 	switch {
 	case err == nil:
-	case w.began:
+	case w.headerSent:
 		panic(http.ErrAbortHandler) // so that the client sees that the response is incomplete
 	default:
-		p := a.problem("query", err)
+		p := a.toProblem("query", err)
 		if h, ok := errors.AsType[huma.HeadersError](p); ok {
 			for name, values := range h.GetHeaders() {
 				to.Header()[name] = values
@@ -57,12 +57,12 @@ func (a *api) backup(ctx context.Context, to http.ResponseWriter) {
 // can still be sent.
 type tarWriter struct {
 	http.ResponseWriter
-	began bool
+	headerSent bool
 }
 
 func (w *tarWriter) Write(b []byte) (int, error) {
-	if !w.began {
-		w.began = true
+	if !w.headerSent {
+		w.headerSent = true
 		w.Header().Set("Content-Type", mediaTar)
 		w.WriteHeader(http.StatusOK)
 	}

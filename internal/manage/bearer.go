@@ -13,14 +13,14 @@ import (
 // Bearer is the bearer of a valid token. Its handler answers requests to the API as if they carried
 // the token, for web pages in the same process.
 type Bearer struct {
-	api *API
-	who *caller
+	api    *API
+	caller *caller
 }
 
 // Bearer returns the bearer of the token with this hash, or nil if no valid token has it. The hash
 // is what config.HashToken returns.
 func (a *API) Bearer(hash string) *Bearer {
-	if c := find(a.callers(), hash); c != nil {
+	if c := findCaller(a.callers(), hash); c != nil {
 		return &Bearer{a, c}
 	}
 	return nil
@@ -28,7 +28,7 @@ func (a *API) Bearer(hash string) *Bearer {
 
 // Named returns the bearer of the configured token with this name, or nil if there is none.
 func (a *API) Named(name string) *Bearer {
-	for _, c := range a.access.now.Load().callers {
+	for _, c := range a.access.current.Load().callers {
 		if c.Name == name {
 			return &Bearer{a, c}
 		}
@@ -43,24 +43,26 @@ func (a *API) Reader(name string, clients []string) *Bearer {
 }
 
 // callers returns who may use the API now.
-func (a *API) callers() []*caller { return slices.Concat(a.own, a.access.now.Load().callers) }
+func (a *API) callers() []*caller {
+	return slices.Concat(a.ownCallers, a.access.current.Load().callers)
+}
 
 // Name returns the name of the token.
-func (b *Bearer) Name() string { return b.who.Name }
+func (b *Bearer) Name() string { return b.caller.Name }
 
 // May reports whether the token has a scope.
-func (b *Bearer) May(s config.Scope) bool { return slices.Contains(b.who.Scopes, s) }
+func (b *Bearer) May(s config.Scope) bool { return slices.Contains(b.caller.Scopes, s) }
 
 // Clients returns the clients that the token is for. Nil means all.
-func (b *Bearer) Clients() []string { return b.who.Clients }
+func (b *Bearer) Clients() []string { return b.caller.Clients }
 
 // ServeHTTP answers a request to the API.
 func (b *Bearer) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := newWriter(rw)
-	if limited(w, b.who) {
+	w := newDeadlineWriter(rw)
+	if refuseOverLimit(w, b.caller) {
 		return
 	}
-	b.api.answer(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, b.who)))
+	b.api.answer(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, b.caller)))
 }
 
 // RoundTrip answers a request to the API in this process, for a client.Client.
@@ -69,7 +71,7 @@ func (b *Bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
-	w := &kept{status: http.StatusOK, header: make(http.Header)}
+	w := &responseRecorder{status: http.StatusOK, header: make(http.Header)}
 	b.ServeHTTP(w, r)
 	return &http.Response{
 		StatusCode: w.status, Status: http.StatusText(w.status), Proto: r.Proto, ProtoMajor: r.ProtoMajor, ProtoMinor: r.ProtoMinor,
@@ -77,15 +79,15 @@ func (b *Bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// kept is a response in memory.
-type kept struct {
+// responseRecorder is a response in memory.
+type responseRecorder struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (k *kept) Header() http.Header         { return k.header }
-func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }
-func (k *kept) WriteHeader(status int)      { k.status = status }
+func (k *responseRecorder) Header() http.Header         { return k.header }
+func (k *responseRecorder) Write(b []byte) (int, error) { return k.body.Write(b) }
+func (k *responseRecorder) WriteHeader(status int)      { k.status = status }
 
 var _ http.RoundTripper = (*Bearer)(nil)

@@ -22,16 +22,16 @@ func checkTarget(ctx context.Context, t client.Target, withClient string) error 
 		return err
 	}
 	if t.Client == "" && withClient != "" {
-		return invalid(&huma.ErrorDetail{Message: withClient, Location: "body.client"})
+		return validationProblem(&huma.ErrorDetail{Message: withClient, Location: "body.client"})
 	}
-	if who := callerOf(ctx); !who.owns(t.Client) {
+	if who := callerOf(ctx); !who.mayUseClient(t.Client) {
 		return &flow.Refusal{Code: flow.CodeNotFound, Message: "there is no such subscription"}
 	}
 	return nil
 }
 
 func (a *api) addCommands() {
-	addSilent(a, route{
+	addNoContent(a, route{
 		method: http.MethodPost, path: "/cancel", id: "cancel-subscriptions", scope: config.ScopeWrite, summary: "Ends the subscriptions of a client on a page",
 		description: "Their pending notifications are dropped.",
 	}, func(ctx context.Context, in *targetInput) error {
@@ -41,7 +41,7 @@ func (a *api) addCommands() {
 		return a.service.Cancel(ctx, in.Body.URL, in.Body.Client)
 	})
 	type pauseInput struct{ Body client.Pause }
-	addSilent(a, route{
+	addNoContent(a, route{
 		method: http.MethodPost, path: "/pause", id: "pause-subscriptions", scope: config.ScopeWrite, summary: "Pauses the subscriptions of a client on a page",
 		description: "Until they are resumed, or until the given time, changes notify nobody and the page is not checked for them. The time also replaces the end of a pause. The stored versions stay.",
 	}, func(ctx context.Context, in *pauseInput) error {
@@ -51,7 +51,7 @@ func (a *api) addCommands() {
 		return a.service.Pause(ctx, in.Body.URL, in.Body.Client, in.Body.Until)
 	})
 	type checkInput struct{ Body client.PageRef }
-	addSilent(a, route{
+	addNoContent(a, route{
 		method: http.MethodPost, path: "/check", id: "check-page", scope: config.ScopeWrite, status: http.StatusAccepted, summary: "Checks a page now, whatever its interval",
 		description: "The response does not wait for the check; the last checks of /explain show what it found. The waits that the host of the page asked for are kept.",
 	}, func(ctx context.Context, in *checkInput) error {
@@ -69,7 +69,7 @@ func (a *api) addCommands() {
 		}
 		return a.service.CheckNow(ctx, in.Body.URL)
 	})
-	addSilent(a, route{
+	addNoContent(a, route{
 		method: http.MethodPost, path: "/resume", id: "resume-subscriptions", scope: config.ScopeWrite, summary: "Restarts the expired and paused subscriptions of a client on a page",
 		description: "Without a client it restarts those of all clients. The version that is then current is the baseline.",
 	}, func(ctx context.Context, in *targetInput) error {

@@ -24,11 +24,11 @@ func (a *api) addDeliveries() {
 		Sinks  bool   `query:"sinks" doc:"Adds the configured sinks that no notification was ever meant for."`
 	}
 	add(a, route{
-		method: http.MethodGet, path: "/receivers", id: "list-receivers", scope: config.ScopeRead, shared: true,
+		method: http.MethodGet, path: "/receivers", id: "list-receivers", scope: config.ScopeRead, allClients: true,
 		summary:     "Lists receivers with their state and how many notifications wait for them",
 		description: "Without url, client and tag these are the receivers with notifications or dead letters.",
 	}, func(ctx context.Context, in *receiversInput) (client.Receivers, error) {
-		if err := in.check(); err != nil {
+		if err := in.validate(); err != nil {
 			return client.Receivers{}, err
 		}
 		found, err := a.service.Receivers(ctx, inspect.ListFilter{URL: in.URL, Client: in.Client, Tag: in.Tag, Sinks: in.Sinks})
@@ -50,7 +50,7 @@ func (a *api) addDeliveries() {
 			"Where several processes share the pages, each lists its own.",
 	}, func(ctx context.Context, in *deliveriesInput) (client.Deliveries, error) {
 		d := client.Deliveries{Deliveries: []client.Delivery{}}
-		if err := in.check(); err != nil {
+		if err := in.validate(); err != nil {
 			return d, err
 		}
 		if in.URL == "" {
@@ -60,7 +60,7 @@ func (a *api) addDeliveries() {
 		for _, c := range changes {
 			for _, m := range c.Matches {
 				if (in.Sink == "" || m.Sink == in.Sink) && (in.State == "" || m.Delivery == in.State) {
-					d.Deliveries = append(d.Deliveries, delivery(in.URL, c, m))
+					d.Deliveries = append(d.Deliveries, newDelivery(in.URL, c, m))
 				}
 			}
 		}
@@ -79,14 +79,14 @@ func (a *api) addDeliveries() {
 		method: http.MethodGet, path: "/dead-letters", id: "list-dead-letters", scope: config.ScopeRead,
 		summary: "Lists notifications that could not be delivered, the oldest first",
 	}, func(ctx context.Context, in *deadInput) (client.DeadLetters, error) {
-		return a.deadLetters(ctx, in.Part, in.OptionalPage, flow.DeadFilter{
+		return a.listDeadLetters(ctx, in.Part, in.OptionalPage, flow.DeadFilter{
 			Sink: in.Sink, Client: in.Client, URL: in.URL, Since: in.Since, Messages: in.Messages,
 		})
 	})
 
 	type retryInput struct{ Body vokter.RetryFilter }
 	add(a, route{
-		method: http.MethodPost, path: "/retry", id: "retry-deliveries", scope: config.ScopeAdmin, shared: true, within: patience,
+		method: http.MethodPost, path: "/retry", id: "retry-deliveries", scope: config.ScopeAdmin, allClients: true, timeout: longTimeout,
 		summary: "Attempts pending notifications now", description: "Returns the receivers that have pending notifications, and does not wait for the attempts.",
 	}, func(ctx context.Context, in *retryInput) (r client.RetriedReceivers, err error) {
 		if in.Body.URL != "" {
@@ -100,7 +100,7 @@ func (a *api) addDeliveries() {
 
 	type testInput struct{ Body client.SinkRef }
 	add(a, route{
-		method: http.MethodPost, path: "/sinks/test", id: "test-sink", scope: config.ScopeAdmin, shared: true, within: patience,
+		method: http.MethodPost, path: "/sinks/test", id: "test-sink", scope: config.ScopeAdmin, allClients: true, timeout: longTimeout,
 		summary: "Sends a test message through a sink", description: "Once, whatever waits for the sink. The message says that it is a test.",
 	}, func(ctx context.Context, in *testInput) (client.SinkTest, error) {
 		err := a.service.TestSink(ctx, in.Body.Sink)
@@ -115,7 +115,7 @@ func (a *api) addDeliveries() {
 
 	type replayInput struct{ Body flow.DeadFilter }
 	add(a, route{
-		method: http.MethodPost, path: "/replay", id: "replay-dead-letters", scope: config.ScopeAdmin, shared: true, within: patience,
+		method: http.MethodPost, path: "/replay", id: "replay-dead-letters", scope: config.ScopeAdmin, allClients: true, timeout: longTimeout,
 		summary: "Delivers dead letters again", description: "Without fields it delivers all.",
 	}, func(ctx context.Context, in *replayInput) (r client.Replayed, err error) {
 		if in.Body.URL != "" {
@@ -131,7 +131,7 @@ func (a *api) addDeliveries() {
 // recentDeliveries returns the deliveries of a part of the last changes of all pages.
 func (a *api) recentDeliveries(ctx context.Context, p Part, f inspect.RecentFilter) (client.Deliveries, error) {
 	d := client.Deliveries{Deliveries: []client.Delivery{}}
-	after, err := p.after()
+	after, err := p.startKey()
 	if err != nil {
 		return d, err
 	}
@@ -139,42 +139,42 @@ func (a *api) recentDeliveries(ctx context.Context, p Part, f inspect.RecentFilt
 	found, err := a.service.Recent(ctx, f)
 	for _, c := range found.Changes {
 		for _, m := range c.Matches {
-			d.Deliveries = append(d.Deliveries, delivery(c.URL, c.Change, m))
+			d.Deliveries = append(d.Deliveries, newDelivery(c.URL, c.Change, m))
 		}
 	}
-	d.Next, d.Partial = cursor(found.Next), found.Partial
+	d.Next, d.Partial = encodeCursor(found.Next), found.Partial
 	return d, err
 }
 
-func delivery(url string, c inspect.Change, m inspect.Match) client.Delivery {
+func newDelivery(url string, c inspect.Change, m inspect.Match) client.Delivery {
 	return client.Delivery{URL: url, Change: c.ID, Document: c.Document, Version: c.Version, Time: c.Time, Match: m}
 }
 
-// deadLetters returns a part of the dead letters that f selects and the caller may see.
-func (a *api) deadLetters(ctx context.Context, p Part, of OptionalPage, f flow.DeadFilter) (found client.DeadLetters, err error) {
-	if err := of.check(); err != nil {
+// listDeadLetters returns a part of the dead letters that f selects and the caller may see.
+func (a *api) listDeadLetters(ctx context.Context, p Part, of OptionalPage, f flow.DeadFilter) (found client.DeadLetters, err error) {
+	if err := of.validate(); err != nil {
 		return found, err
 	}
-	after, err := p.after()
+	after, err := p.startKey()
 	if err != nil {
 		return found, err
 	}
 	who := callerOf(ctx)
-	var first oldest
+	var first oldestLetters
 	for d, err := range a.service.EachDeadLetter(ctx, f) {
 		if err != nil {
 			return found, err
 		}
 		key := letterKey(d)
-		if key <= after || who.Clients != nil && (d.Addressed == nil || !who.owns(d.Addressed.Notification.Client)) {
+		if key <= after || who.Clients != nil && (d.Addressed == nil || !who.mayUseClient(d.Addressed.Notification.Client)) {
 			continue
 		}
-		first.add(letter{key, d}, p.Limit+1)
+		first.add(keyedLetter{key, d}, p.Limit+1)
 	}
-	first.keep(p.Limit + 1) // one more tells whether there are others
+	first.trim(p.Limit + 1) // one more tells whether there are others
 	if len(first) > p.Limit {
 		first = first[:p.Limit]
-		found.Next = cursor(first[p.Limit-1].key)
+		found.Next = encodeCursor(first[p.Limit-1].key)
 	}
 	found.DeadLetters = make([]flow.DeadLetter, 0, len(first))
 	for _, l := range first {
@@ -183,25 +183,25 @@ func (a *api) deadLetters(ctx context.Context, p Part, of OptionalPage, f flow.D
 	return found, nil
 }
 
-// letter is a dead letter with its letterKey.
-type letter struct {
+// keyedLetter is a dead letter with its letterKey.
+type keyedLetter struct {
 	key string
 	flow.DeadLetter
 }
 
-// oldest are the first of many letters by their keys. They hold a few times as many in memory as are kept.
-type oldest []letter
+// oldestLetters are the first of many letters by their keys. They hold a few times as many in memory as are kept.
+type oldestLetters []keyedLetter
 
 // add adds l, of which one of the first most may be kept.
-func (o *oldest) add(l letter, most int) {
+func (o *oldestLetters) add(l keyedLetter, most int) {
 	if *o = append(*o, l); len(*o) >= 2*most+100 {
-		o.keep(most)
+		o.trim(most)
 	}
 }
 
-// keep sorts the letters and drops all but the first most.
-func (o *oldest) keep(most int) {
-	slices.SortFunc(*o, func(a, b letter) int { return strings.Compare(a.key, b.key) })
+// trim sorts the letters and drops all but the first most.
+func (o *oldestLetters) trim(most int) {
+	slices.SortFunc(*o, func(a, b keyedLetter) int { return strings.Compare(a.key, b.key) })
 	*o = slices.Delete(*o, min(most, len(*o)), len(*o))
 }
 

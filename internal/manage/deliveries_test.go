@@ -41,14 +41,14 @@ func TestDeadLettersInParts(t *testing.T) {
 
 // TestDeadLettersInMemory: a part of a list does not hold the whole list.
 func TestDeadLettersInMemory(t *testing.T) {
-	var o oldest
+	var o oldestLetters
 	for _, i := range rand.Perm(10_000) {
-		o.add(letter{key: fmt.Sprintf("%05d", i)}, 5)
+		o.add(keyedLetter{key: fmt.Sprintf("%05d", i)}, 5)
 		if len(o) > 200 {
 			t.Fatalf("%d letters are held", len(o))
 		}
 	}
-	o.keep(5)
+	o.trim(5)
 	for i, l := range o {
 		if want := fmt.Sprintf("%05d", i); l.key != want {
 			t.Errorf("got %s, want %s", l.key, want)

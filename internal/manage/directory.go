@@ -28,11 +28,11 @@ func NewToken() string { return rand.Text() }
 // Announce writes token and addr (HOST:PORT) to the data directory dir. The caller must own the
 // directory. Announce fails where other users could read the token.
 func Announce(dir, addr, token string) error {
-	if err := replace(filepath.Join(dir, tokenFile), token, 0o600); err != nil {
+	if err := replaceFile(filepath.Join(dir, tokenFile), token, 0o600); err != nil {
 		return err
 	}
 	// The address comes last: whoever finds it must also find its token.
-	return replace(filepath.Join(dir, addressFile), addr, 0o644)
+	return replaceFile(filepath.Join(dir, addressFile), addr, 0o644)
 }
 
 // Withdraw removes the files that Announce wrote to dir, unless another process has replaced
@@ -46,8 +46,8 @@ func Withdraw(dir, addr, token string) {
 	}
 }
 
-// replace atomically replaces the file at path by one that holds line and has the mode perm.
-func replace(path, line string, perm fs.FileMode) (err error) {
+// replaceFile atomically replaces the file at path by one that holds line and has the mode perm.
+func replaceFile(path, line string, perm fs.FileMode) (err error) {
 	temp := path + ".new"
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -66,15 +66,17 @@ func replace(path, line string, perm fs.FileMode) (err error) {
 	if err = errors.Join(err, statErr, f.Close()); err != nil {
 		return err
 	}
-	if perm&0o077 == 0 && open(info) {
+	if perm&0o077 == 0 && isOpenToOthers(info) {
 		return fmt.Errorf("others can read %s, since its file system keeps no permissions: name a data directory on another one, or remove listen", path)
 	}
 	return os.Rename(temp, path)
 }
 
-// open reports whether other users than its owner can use a file. Windows has no such modes;
+// isOpenToOthers reports whether other users than its owner can use a file. Windows has no such modes;
 // there the directory protects the file.
-func open(info fs.FileInfo) bool { return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 }
+func isOpenToOthers(info fs.FileInfo) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
+}
 
 var (
 	// ErrNoAddress says that a data directory holds no address of a process.
@@ -92,7 +94,7 @@ func Find(dir string) (*client.Client, error) {
 	if err != nil {
 		return nil, ErrNoAddress
 	}
-	addr, err := reachable(strings.TrimSpace(string(b)))
+	addr, err := reachableAddr(strings.TrimSpace(string(b)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -103,8 +105,8 @@ func Find(dir string) (*client.Client, error) {
 	return client.New(addr, token), nil
 }
 
-// reachable returns the address at which to ask a process of this machine that listens at addr.
-func reachable(addr string) (string, error) {
+// reachableAddr returns the address at which to ask a process of this machine that listens at addr.
+func reachableAddr(addr string) (string, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return "", fmt.Errorf("%q is not an address", addr)
@@ -132,7 +134,7 @@ func reachable(addr string) (string, error) {
 // readToken reads the token at path, which nobody but its owner may be able to read.
 func readToken(path string) (string, error) {
 	info, err := os.Stat(path)
-	if err == nil && open(info) {
+	if err == nil && isOpenToOthers(info) {
 		return "", fmt.Errorf("%w is open to others: %s has the mode %04o; write chmod 600 %[2]s, and restart the process if somebody may have read it",
 			ErrToken, path, info.Mode().Perm())
 	}

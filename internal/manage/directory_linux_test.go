@@ -26,16 +26,16 @@ func TestTokenOfAnotherUser(t *testing.T) {
 	found := make(chan error)
 	go func() {
 		if os.Geteuid() != 0 {
-			found <- errors.Join(os.Chmod(filepath.Join(dir, tokenFile), 0), second(Find(dir)))
+			found <- errors.Join(os.Chmod(filepath.Join(dir, tokenFile), 0), errorOf(Find(dir)))
 			return
 		}
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		err := syscall.Setfsuid(65534)
-		found <- errors.Join(err, second(Find(dir)))
+		found <- errors.Join(err, errorOf(Find(dir)))
 	}()
 	if err := <-found; !errors.Is(err, ErrToken) || !strings.Contains(err.Error(), "run the command as the user who runs the process") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func second(_ *client.Client, err error) error { return err }
+func errorOf(_ *client.Client, err error) error { return err }

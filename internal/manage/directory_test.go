@@ -51,7 +51,7 @@ func TestReachable(t *testing.T) {
 		"127.0.0.1:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "0.0.0.0:1": "127.0.0.1:1", "[::]:1": "127.0.0.1:1",
 		"203.0.113.9:1": "", "[2001:db8::9]:1": "", "example.com:1": "", "127.0.0.1": "", "": "",
 	} {
-		if got, err := reachable(addr); got != want || (err == nil) != (want != "") {
+		if got, err := reachableAddr(addr); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", addr, got, err, want)
 		}
 	}

@@ -20,18 +20,18 @@ import (
 
 // Why a stream ends.
 var (
-	errSlow    = fmt.Errorf("the client is more than %d events behind; connect again", buffered)
+	errSlow    = fmt.Errorf("the client is more than %d events behind; connect again", eventBuffer)
 	errRevoked = errors.New("the token was changed or removed")
 )
 
 const (
-	// buffered is how many events wait for a slow reader before it is dropped.
-	buffered = 256
+	// eventBuffer is how many events wait for a slow reader before it is dropped.
+	eventBuffer = 256
 	// maxStreams is how many streams of events are open at once, so that connections remain for
 	// other requests.
 	maxStreams = 64
-	// pulse is the time between two events ping, which keep proxies from closing a stream.
-	pulse = 15 * time.Second
+	// pingInterval is the time between two events ping, which keep proxies from closing a stream.
+	pingInterval = 15 * time.Second
 )
 
 // EventsInput selects live events.
@@ -49,14 +49,14 @@ func (a *api) addEvents() {
 			"256 events behind gets the event dropped, and the stream ends. Where several processes share the pages, each streams what it handles.",
 	}
 	op := r.operation()
-	op.Middlewares = huma.Middlewares{a.streaming}
+	op.Middlewares = huma.Middlewares{a.limitStreams}
 	sse.Register(a.API, op, map[string]any{
 		"ping": client.PingEvent{}, "change": client.ChangeEvent{}, "notification": client.NotificationEvent{}, "dropped": client.DroppedEvent{},
-	}, a.stream)
+	}, a.streamEvents)
 }
 
-// streaming refuses a stream of events where too many are open, and one about an invalid page.
-func (a *api) streaming(c huma.Context, next func(huma.Context)) {
+// limitStreams refuses a stream of events where too many are open, and one about an invalid page.
+func (a *api) limitStreams(c huma.Context, next func(huma.Context)) {
 	if raw := c.Query("url"); raw != "" {
 		if _, err := pageurl.Canonical(raw); err != nil {
 			_ = huma.WriteErr(a.API, c, http.StatusUnprocessableEntity, "validation failed", &huma.ErrorDetail{Message: err.Error(), Location: "query.url"})
@@ -64,8 +64,8 @@ func (a *api) streaming(c huma.Context, next func(huma.Context)) {
 		}
 	}
 	select {
-	case a.streams <- struct{}{}:
-		defer func() { <-a.streams }()
+	case a.streamSlots <- struct{}{}:
+		defer func() { <-a.streamSlots }()
 		next(c)
 	default:
 		c.SetHeader("Retry-After", "5")
@@ -73,13 +73,13 @@ func (a *api) streaming(c huma.Context, next func(huma.Context)) {
 	}
 }
 
-// stream sends events until the client goes away, is too slow, or its token is not valid any more.
-func (a *api) stream(ctx context.Context, in *EventsInput, send sse.Sender) {
+// streamEvents sends events until the client goes away, is too slow, or its token is not valid any more.
+func (a *api) streamEvents(ctx context.Context, in *EventsInput, send sse.Sender) {
 	page := ""
 	if in.URL != "" {
 		page, _ = pageurl.Canonical(in.URL) // streaming checked it
 	}
-	events := make(chan flow.Observation, buffered)
+	events := make(chan flow.Observation, eventBuffer)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stop := a.service.Observe(func(ob flow.Observation) {
@@ -96,7 +96,7 @@ func (a *api) stream(ctx context.Context, in *EventsInput, send sse.Sender) {
 	if send.Data(client.PingEvent{Time: time.Now()}) != nil {
 		return
 	}
-	quiet := time.NewTicker(pulse)
+	quiet := time.NewTicker(pingInterval)
 	defer quiet.Stop()
 	who := callerOf(ctx)
 	for {
@@ -105,7 +105,7 @@ func (a *api) stream(ctx context.Context, in *EventsInput, send sse.Sender) {
 			if who.isRevoked() {
 				break
 			}
-			if event := a.event(ctx, ob); event != nil && send.Data(event) != nil {
+			if event := a.visibleEvent(ctx, ob); event != nil && send.Data(event) != nil {
 				return
 			}
 			continue
@@ -140,11 +140,11 @@ func (in *EventsInput) selects(ob flow.Observation, page string) bool {
 	return false
 }
 
-// event returns what the caller may see of ob, or nil.
-func (a *api) event(ctx context.Context, ob flow.Observation) any {
+// visibleEvent returns what the caller may see of ob, or nil.
+func (a *api) visibleEvent(ctx context.Context, ob flow.Observation) any {
 	who := callerOf(ctx)
 	if ob.Kind == flow.KindNotification {
-		if !who.owns(ob.Addressed.Notification.Client) {
+		if !who.mayUseClient(ob.Addressed.Notification.Client) {
 			return nil
 		}
 		return client.NotificationEvent{Page: ob.Page, Document: ob.Document, Sink: ob.Addressed.Receiver.Sink, Notification: ob.Addressed.Notification}

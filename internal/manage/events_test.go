@@ -113,7 +113,7 @@ func TestSlowReader(t *testing.T) {
 	}()
 	<-w.began
 	o := <-f.observer
-	for i := range buffered + 2 {
+	for i := range eventBuffer + 2 {
 		o(flow.Observation{Kind: flow.KindChange, Page: "https://example.com/", N: i})
 	}
 	close(w.release)
@@ -151,7 +151,7 @@ func (s *stuck) SetWriteDeadline(time.Time) error { return nil }
 func TestStreamsAreFew(t *testing.T) {
 	a := newAPIOf(t, &fake{}, config.API{})
 	for range maxStreams {
-		a.api.streams <- struct{}{}
+		a.api.streamSlots <- struct{}{}
 	}
 	if status, header, body := send(t, "GET", serveURL(t, a)+client.Prefix+"/events", "", nil); status != 503 || header.Get("Retry-After") == "" {
 		t.Errorf("got %d %s", status, body)
@@ -168,7 +168,7 @@ func TestRevokedTokensEndStreams(t *testing.T) {
 	if err := access.Configure(config.API{Tokens: tokens}); err != nil {
 		t.Fatal(err)
 	}
-	callers := access.now.Load().callers
+	callers := access.current.Load().callers
 	tokens[0].Clients = []string{"c"}
 	if err := access.Configure(config.API{Tokens: tokens}); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestRevokedTokensEndStreams(t *testing.T) {
 		said = append(said, fmt.Sprintf("%T", m.Data))
 		return nil
 	}
-	a.api.stream(context.WithValue(t.Context(), callerKey{}, callers[0]), &EventsInput{}, send)
+	a.api.streamEvents(context.WithValue(t.Context(), callerKey{}, callers[0]), &EventsInput{}, send)
 	if want := []string{"client.PingEvent", "client.DroppedEvent"}; !slices.Equal(said, want) {
 		t.Errorf("the stream of a revoked token says %v, want %v", said, want)
 	}

@@ -15,10 +15,10 @@ import (
 func init() { huma.ValidateStrictCasing = true }
 
 // jsonFormat is JSON as the API reads and writes it.
-var jsonFormat = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshal}
+var jsonFormat = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalJSON}
 
-// unmarshal is json.Unmarshal, whose errors about numbers name Go types.
-func unmarshal(b []byte, v any) error {
+// unmarshalJSON is json.Unmarshal, whose errors about numbers name Go types.
+func unmarshalJSON(b []byte, v any) error {
 	err := json.Unmarshal(b, v)
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok || !strings.HasPrefix(wrong.Value, "number ") {
@@ -34,14 +34,14 @@ func unmarshal(b []byte, v any) error {
 	return fmt.Errorf("%s %.40s is too large, or not written as a whole number", where, wrong.Value)
 }
 
-// maxEcho is how much of a wrong value is repeated to the client, in bytes.
-const maxEcho = 200
+// maxEchoedValue is how much of a wrong value is repeated to the client, in bytes.
+const maxEchoedValue = 200
 
-// withoutLong is a huma.Transformer. It takes the values out of a problem that are longer than maxEcho.
-func withoutLong(_ huma.Context, _ string, v any) (any, error) {
+// dropLongValues is a huma.Transformer. It takes the values out of a problem that are longer than maxEcho.
+func dropLongValues(_ huma.Context, _ string, v any) (any, error) {
 	if p, ok := v.(*huma.ErrorModel); ok {
 		for _, e := range p.Errors {
-			if fits(e.Value, maxEcho) < 0 {
+			if remainingRoom(e.Value, maxEchoedValue) < 0 {
 				e.Value = nil
 			}
 		}
@@ -49,19 +49,19 @@ func withoutLong(_ huma.Context, _ string, v any) (any, error) {
 	return v, nil
 }
 
-// fits returns about how much of room is left beside the JSON value v, in bytes, and less than 0 if v is
+// remainingRoom returns about how much of room is left beside the JSON value v, in bytes, and less than 0 if v is
 // longer.
-func fits(v any, room int) int {
+func remainingRoom(v any, room int) int {
 	switch v := v.(type) {
 	case string:
 		room -= len(v)
 	case []any:
 		for i := 0; i < len(v) && room >= 0; i++ {
-			room = fits(v[i], room)
+			room = remainingRoom(v[i], room)
 		}
 	case map[string]any:
 		for name, field := range v {
-			if room = fits(field, room-len(name)); room < 0 {
+			if room = remainingRoom(field, room-len(name)); room < 0 {
 				break
 			}
 		}

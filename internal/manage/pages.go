@@ -18,24 +18,24 @@ type Part struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many entries are returned at most."`
 }
 
-// after returns the key behind which the part begins.
-func (p Part) after() (string, error) {
+// startKey returns the key behind which the part begins.
+func (p Part) startKey() (string, error) {
 	b, err := base64.RawURLEncoding.DecodeString(p.Cursor)
 	if err != nil {
-		return "", invalid(&huma.ErrorDetail{Message: "is not a cursor that the API returned", Location: "query.cursor", Value: p.Cursor})
+		return "", validationProblem(&huma.ErrorDetail{Message: "is not a cursor that the API returned", Location: "query.cursor", Value: p.Cursor})
 	}
 	return string(b), nil
 }
 
-// cursor returns the cursor of the part behind key. It is empty for an empty key.
-func cursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+// encodeCursor returns the cursor of the part behind key. It is empty for an empty key.
+func encodeCursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 // OptionalPage selects a page by its URL, as a parameter that may be missing.
 type OptionalPage struct {
 	URL string `query:"url" maxLength:"4096" doc:"Only this page."`
 }
 
-func (p OptionalPage) check() error {
+func (p OptionalPage) validate() error {
 	if p.URL == "" {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (p OptionalPage) check() error {
 
 func (a *api) addProcess() {
 	add(a, route{
-		method: http.MethodGet, path: "/process", id: "get-process", scope: config.ScopeRead, early: true,
+		method: http.MethodGet, path: "/process", id: "get-process", scope: config.ScopeRead, beforeRunning: true,
 		summary: "Describes the process", description: "With a transport that processes share it also says which share of the lanes this process has.",
 	}, func(ctx context.Context, _ *struct{}) (client.Process, error) {
 		p := a.process
@@ -55,10 +55,10 @@ func (a *api) addProcess() {
 		return p, nil
 	})
 	huma.Register(a.API, route{
-		method: http.MethodGet, path: "/openapi.json", id: "get-openapi", scope: config.ScopeRead, early: true, summary: "Describes the API as an OpenAPI 3.1 document",
+		method: http.MethodGet, path: "/openapi.json", id: "get-openapi", scope: config.ScopeRead, beforeRunning: true, summary: "Describes the API as an OpenAPI 3.1 document",
 		responses: map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{mediaJSON: {Schema: &huma.Schema{Type: huma.TypeObject}}}}},
 	}.operation(), func(context.Context, *struct{}) (*openAPI, error) {
-		b, err := a.document()
+		b, err := a.openAPIDocument()
 		if err != nil {
 			return nil, err
 		}
@@ -88,10 +88,10 @@ func (a *api) addPages() {
 		summary:     "Lists pages with their state, their next check, documents and subscriptions",
 		description: "The pages are in the order of their URLs. A part may have fewer than limit, or none, and still have a next. Where several processes share the pages, each lists its own.",
 	}, func(ctx context.Context, in *pagesInput) (p client.Pages, err error) {
-		if err := in.check(); err != nil {
+		if err := in.validate(); err != nil {
 			return p, err
 		}
-		after, err := in.after()
+		after, err := in.startKey()
 		if err != nil {
 			return p, err
 		}
@@ -100,7 +100,7 @@ func (a *api) addPages() {
 			URL: in.URL, Client: in.Client, Tag: in.Tag, Contains: in.Contains, State: in.State, Sketches: in.Sketches, Tree: in.Tree,
 			Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit,
 		})
-		p.Next = cursor(next)
+		p.Next = encodeCursor(next)
 		return p, err
 	})
 

@@ -15,10 +15,10 @@ import (
 
 // OpenAPI returns the description of the API as a document in JSON.
 func OpenAPI() ([]byte, error) {
-	return newAPI(http.NewServeMux(), nil, client.Process{}).document()
+	return newAPI(http.NewServeMux(), nil, client.Process{}).openAPIDocument()
 }
 
-func (a *api) document() ([]byte, error) { return json.MarshalIndent(a.OpenAPI(), "", "  ") }
+func (a *api) openAPIDocument() ([]byte, error) { return json.MarshalIndent(a.OpenAPI(), "", "  ") }
 
 // schemaName names the schema of a type. Types of different packages have the same name.
 func schemaName(t reflect.Type, hint string) string {
@@ -43,25 +43,25 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// minChange is the schema of pipeline.MinChange.
-type minChange struct{}
+// minChangeSchema is the schema of pipeline.MinChange.
+type minChangeSchema struct{}
 
 // Schema implements huma.SchemaProvider.
-func (minChange) Schema(huma.Registry) *huma.Schema {
+func (minChangeSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: `A number of tokens, or a share of the text such as "5%".`,
 		OneOf: []*huma.Schema{
-			{Type: huma.TypeInteger, Minimum: number(0)},
+			{Type: huma.TypeInteger, Minimum: floatPointer(0)},
 			{Type: huma.TypeString, Pattern: `^[0-9]{1,9}$|^[0-9]{1,2}([.][0-9]{1,2})?%$`},
 		},
 	}
 }
 
-// amount is the schema of pipeline.Amount.
-type amount struct{}
+// amountSchema is the schema of pipeline.Amount.
+type amountSchema struct{}
 
 // Schema implements huma.SchemaProvider.
-func (amount) Schema(huma.Registry) *huma.Schema {
+func (amountSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: "A decimal number, as text where its digits must stay as they are. changes_by may end with a percent sign.",
 		OneOf: []*huma.Schema{
@@ -71,11 +71,11 @@ func (amount) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// duration is the schema of pipeline.Duration.
-type duration struct{}
+// durationSchema is the schema of pipeline.Duration.
+type durationSchema struct{}
 
 // Schema implements huma.SchemaProvider.
-func (duration) Schema(huma.Registry) *huma.Schema {
+func (durationSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: "A duration such as 30s, 10m or 24h.",
 		Type:        huma.TypeString, Pattern: "^" + durationPattern + "$", Examples: []any{"10m0s"},
@@ -85,11 +85,11 @@ func (duration) Schema(huma.Registry) *huma.Schema {
 
 const durationPattern = `([0-9]{1,5}([.][0-9]{1,9})?(h|ms|m|s|µs|ns))+`
 
-// interval is the schema of pipeline.Interval.
-type interval struct{}
+// intervalSchema is the schema of pipeline.Interval.
+type intervalSchema struct{}
 
 // Schema implements huma.SchemaProvider.
-func (interval) Schema(huma.Registry) *huma.Schema {
+func (intervalSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
 		Description: `A duration such as 10m; two such as "10m to 24h", the bounds of an interval that follows how often the page changes; ` +
 			`a cron line (minute, hour, day of the month, month, day of the week) with the name of a time zone, UTC if there is none; or never.`,
@@ -100,11 +100,11 @@ func (interval) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// quiet is the schema of pipeline.Quiet.
-type quiet struct{}
+// quietSchema is the schema of pipeline.Quiet.
+type quietSchema struct{}
 
 // Schema implements huma.SchemaProvider.
-func (quiet) Schema(huma.Registry) *huma.Schema {
+func (quietSchema) Schema(huma.Registry) *huma.Schema {
 	const clock = `([01][0-9]|2[0-3]):[0-5][0-9]`
 	return &huma.Schema{
 		Description:        "Hours of each day: when they begin, when they end, and the name of their time zone, UTC if there is none.",
@@ -115,8 +115,8 @@ func (quiet) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// filled says that parameters are not empty, as unclear demands.
-func filled(api *huma.OpenAPI) {
+// requireNonEmptyParameters says that parameters are not empty, as unclear demands.
+func requireNonEmptyParameters(api *huma.OpenAPI) {
 	one := 1
 	for _, item := range api.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post} {
@@ -132,9 +132,9 @@ func filled(api *huma.OpenAPI) {
 	}
 }
 
-// nullable lets the optional fields of the schema of T be null, which means the same as to leave
+// allowNullFields lets the optional fields of the schema of T be null, which means the same as to leave
 // them out.
-func nullable[T any](schemas huma.Registry) {
+func allowNullFields[T any](schemas huma.Registry) {
 	s := schemas.SchemaFromRef(schemas.Schema(reflect.TypeFor[T](), true, "").Ref)
 	for name, p := range s.Properties {
 		if !slices.Contains(s.Required, name) && p.Ref == "" && len(p.OneOf) == 0 {
@@ -144,4 +144,4 @@ func nullable[T any](schemas huma.Registry) {
 	s.PrecomputeMessages()
 }
 
-func number(n float64) *float64 { return &n }
+func floatPointer(n float64) *float64 { return &n }

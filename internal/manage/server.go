@@ -23,8 +23,8 @@ import (
 // maxBody is the largest body of a request, in bytes: a subscription has at most 10,000 keywords.
 const maxBody = 1 << 20
 
-// stall is how long a client may read nothing of a response before the response is aborted.
-const stall = 30 * time.Second
+// writeStallTimeout is how long a client may read nothing of a response before the response is aborted.
+const writeStallTimeout = 30 * time.Second
 
 // Options configure the API of a process.
 type Options struct {
@@ -39,10 +39,10 @@ type Options struct {
 
 // API is the handler of the API.
 type API struct {
-	api    *api
-	mux    *http.ServeMux
-	own    []*caller
-	access *Access
+	api        *api
+	mux        *http.ServeMux
+	ownCallers []*caller
+	access     *Access
 }
 
 // New returns the API of s below client.Prefix. Requests must carry a token as a bearer token. The
@@ -53,14 +53,14 @@ func New(s Service, o Options) (*API, error) {
 	mux := http.NewServeMux()
 	a := &API{api: newAPI(mux, s, o.Process), mux: mux, access: o.Access}
 	if o.Token != "" {
-		a.own = []*caller{newCaller(config.Token{
+		a.ownCallers = []*caller{newCaller(config.Token{
 			Name: "data directory", Hash: config.HashToken(o.Token), Scopes: []config.Scope{config.ScopeRead, config.ScopeWrite, config.ScopeAdmin},
 		})}
 	}
 	if a.access == nil {
 		a.access = new(Access)
 	}
-	if a.access.now.Load() == nil {
+	if a.access.current.Load() == nil {
 		return a, a.access.Configure(config.API{})
 	}
 	return a, nil
@@ -68,15 +68,15 @@ func New(s Service, o Options) (*API, error) {
 
 // Close refuses new backups, and waits until the current one has ended and removed its files.
 // Close the connections first, so that the current backup fails.
-func (a *API) Close() { a.api.closed.Do(func() { a.api.copying <- struct{}{} }) }
+func (a *API) Close() { a.api.closeOnce.Do(func() { a.api.backupSlot <- struct{}{} }) }
 
 // ServeHTTP answers a request.
 func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := newWriter(rw)
+	w := newDeadlineWriter(rw)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	now := a.access.now.Load()
-	if why := now.foreign(r); why != "" {
+	now := a.access.current.Load()
+	if why := now.whyCrossSite(r); why != "" {
 		refuse(w, http.StatusForbidden, "", why)
 		return
 	}
@@ -90,7 +90,7 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	who, ok := a.authorized(w, r, a.callers())
+	who, ok := a.authenticate(w, r, a.callers())
 	if !ok {
 		return
 	}
@@ -98,8 +98,8 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // answer answers a request whose context has its caller.
-func (a *API) answer(w *writer, r *http.Request) {
-	if err := whole(w, r); err != nil {
+func (a *API) answer(w *deadlineWriter, r *http.Request) {
+	if err := readBody(w, r); err != nil {
 		status, says := http.StatusBadRequest, "the body cannot be read"
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			status, says = http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is larger than %d bytes", large.Limit)
@@ -111,29 +111,29 @@ func (a *API) answer(w *writer, r *http.Request) {
 		refuse(w, status, "", says)
 		return
 	}
-	if why := unclear(r.URL); why != "" {
+	if why := queryMistake(r.URL); why != "" {
 		refuse(w, http.StatusBadRequest, "", why)
 		return
 	}
-	a.route(w, r)
+	a.serveRoute(w, r)
 }
 
-// foreign returns why a request that a browser may have sent for another web site is refused.
-func (now *access) foreign(r *http.Request) string {
+// whyCrossSite returns why a request that a browser may have sent for another web site is refused.
+func (now *accessRules) whyCrossSite(r *http.Request) string {
 	if Rebound(r) {
 		return "the Host of the request is not a loopback address; write 127.0.0.1 or localhost"
 	}
 	// A GET can be expensive, so it gets the same check as a POST.
 	asPost := *r
 	asPost.Method = http.MethodPost
-	if now.browser.Check(&asPost) != nil {
+	if now.crossOrigin.Check(&asPost) != nil {
 		return "the request comes from another web site"
 	}
 	return ""
 }
 
-// authorized returns which of callers sent r, or answers that it is refused.
-func (*API) authorized(w *writer, r *http.Request, callers []*caller) (*caller, bool) {
+// authenticate returns which of callers sent r, or answers that it is refused.
+func (*API) authenticate(w *deadlineWriter, r *http.Request, callers []*caller) (*caller, bool) {
 	if len(callers) == 0 {
 		refuse(w, http.StatusForbidden, "", "the API is off: its token would be in the data directory, and this process has none; configure api.tokens")
 		return nil, false
@@ -141,7 +141,7 @@ func (*API) authorized(w *writer, r *http.Request, callers []*caller) (*caller, 
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	var who *caller
 	if strings.EqualFold(scheme, "Bearer") {
-		who = find(callers, config.HashToken(token))
+		who = findCaller(callers, config.HashToken(token))
 	}
 	if who == nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="vokter-stream"`)
@@ -149,14 +149,14 @@ func (*API) authorized(w *writer, r *http.Request, callers []*caller) (*caller, 
 			"send a token as Authorization: Bearer TOKEN: one that the configuration names, or the one in the file "+tokenFile+" of the data directory")
 		return nil, false
 	}
-	if limited(w, who) {
+	if refuseOverLimit(w, who) {
 		return nil, false
 	}
 	return who, true
 }
 
-// limited reports whether who sent too many requests, which it answers.
-func limited(w *writer, who *caller) bool {
+// refuseOverLimit reports whether who sent too many requests, which it answers.
+func refuseOverLimit(w *deadlineWriter, who *caller) bool {
 	if who.limit == nil || who.limit.Allow() {
 		return false
 	}
@@ -165,9 +165,9 @@ func limited(w *writer, who *caller) bool {
 	return true
 }
 
-// whole reads the body of r while the read timeout of the server holds, and then removes the
+// readBody reads the body of r while the read timeout of the server holds, and then removes the
 // timeout: it would cancel longer work.
-func whole(w *writer, r *http.Request) error {
+func readBody(w *deadlineWriter, r *http.Request) error {
 	b, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, maxBody))
 	if err != nil {
 		return err
@@ -176,15 +176,15 @@ func whole(w *writer, r *http.Request) error {
 		return fmt.Errorf("%w: %.100q", errRepeated, name)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(b))
-	return supported(w.control.SetReadDeadline(time.Time{}))
+	return ignoreUnsupported(w.control.SetReadDeadline(time.Time{}))
 }
 
 // errRepeated says that an object of a body has a field twice, of which one would be ignored.
 var errRepeated = errors.New("an object of the body has this field twice")
 
-// unclear returns what is wrong with the query of u: it is malformed, or a parameter is empty or
+// queryMistake returns what is wrong with the query of u: it is malformed, or a parameter is empty or
 // given twice.
-func unclear(u *url.URL) string {
+func queryMistake(u *url.URL) string {
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return "the query is malformed: " + err.Error()
@@ -200,15 +200,15 @@ func unclear(u *url.URL) string {
 	return ""
 }
 
-// route answers r with the handler of its route.
-func (a *API) route(w *writer, r *http.Request) {
+// serveRoute answers r with the handler of its route.
+func (a *API) serveRoute(w *deadlineWriter, r *http.Request) {
 	h, pattern := a.mux.Handler(r)
 	if pattern != "" {
 		a.mux.ServeHTTP(w, r)
 		return
 	}
 	// The mux knows whether it is the path or the method that has no route.
-	says := &silent{header: make(http.Header)}
+	says := &headerRecorder{header: make(http.Header)}
 	h.ServeHTTP(says, r)
 	if says.status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", says.header.Get("Allow"))
@@ -218,15 +218,15 @@ func (a *API) route(w *writer, r *http.Request) {
 	refuse(w, http.StatusNotFound, "", "there is no "+r.URL.Path)
 }
 
-// silent keeps the header of a response and drops its body.
-type silent struct {
+// headerRecorder keeps the header of a response and drops its body.
+type headerRecorder struct {
 	header http.Header
 	status int
 }
 
-func (s *silent) Header() http.Header         { return s.header }
-func (s *silent) Write(b []byte) (int, error) { return len(b), nil }
-func (s *silent) WriteHeader(status int)      { s.status = status }
+func (s *headerRecorder) Header() http.Header         { return s.header }
+func (s *headerRecorder) Write(b []byte) (int, error) { return len(b), nil }
+func (s *headerRecorder) WriteHeader(status int)      { s.status = status }
 
 // refuse sends a problem.
 func refuse(w http.ResponseWriter, status int, kind, detail string) {
@@ -241,17 +241,17 @@ func refuse(w http.ResponseWriter, status int, kind, detail string) {
 
 // Rebound reports whether r arrived at a loopback address for a Host that is none: a web site may
 // have let its own name point there.
-func Rebound(r *http.Request) bool { return atLoopback(r) && !local(r.Host) }
+func Rebound(r *http.Request) bool { return arrivedAtLoopback(r) && !isLocalHost(r.Host) }
 
-// atLoopback reports whether r arrived at a loopback address. It returns true if the address is
+// arrivedAtLoopback reports whether r arrived at a loopback address. It returns true if the address is
 // not known.
-func atLoopback(r *http.Request) bool {
+func arrivedAtLoopback(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return !ok || at.IP.IsLoopback()
 }
 
-// local reports whether host, with or without a port, is a loopback address or localhost.
-func local(host string) bool {
+// isLocalHost reports whether host, with or without a port, is a loopback address or localhost.
+func isLocalHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -259,38 +259,38 @@ func local(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// writer writes a response that may take longer than the timeouts of the server, as long as the
+// deadlineWriter writes a response that may take longer than the timeouts of the server, as long as the
 // client reads something within stall.
-type writer struct {
+type deadlineWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	began   bool
+	control    *http.ResponseController
+	headerSent bool
 }
 
-func newWriter(w http.ResponseWriter) *writer {
-	return &writer{ResponseWriter: w, control: http.NewResponseController(w)}
+func newDeadlineWriter(w http.ResponseWriter) *deadlineWriter {
+	return &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w)}
 }
 
 // Unwrap is for http.ResponseController.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader sends the header.
-func (w *writer) WriteHeader(status int) {
-	w.began = true
+func (w *deadlineWriter) WriteHeader(status int) {
+	w.headerSent = true
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write sends b as a part of the body.
-func (w *writer) Write(b []byte) (int, error) {
-	w.began = true
-	if err := supported(w.control.SetWriteDeadline(time.Now().Add(stall))); err != nil {
+func (w *deadlineWriter) Write(b []byte) (int, error) {
+	w.headerSent = true
+	if err := ignoreUnsupported(w.control.SetWriteDeadline(time.Now().Add(writeStallTimeout))); err != nil {
 		return 0, err
 	}
 	return w.ResponseWriter.Write(b)
 }
 
-// supported returns nil if err says that the connection has no deadlines, as in tests.
-func supported(err error) error {
+// ignoreUnsupported returns nil if err says that the connection has no deadlines, as in tests.
+func ignoreUnsupported(err error) error {
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}

@@ -178,7 +178,7 @@ func TestLocal(t *testing.T) {
 		"127.0.0.1:9000": true, "127.0.0.1": true, "localhost:80": true, "LOCALHOST": true, "[::1]:9000": true, "[::1]": true, "127.8.8.8": true,
 		"": false, "example.com": false, "10.0.0.1:80": false, "localhost.example.com": false, "127.0.0.1.nip.io:80": false, "[::]:80": false, "0.0.0.0": false, "2130706433": false,
 	} {
-		if got := local(host); got != want {
+		if got := isLocalHost(host); got != want {
 			t.Errorf("local(%q) = %v, want %v", host, got, want)
 		}
 	}

@@ -34,15 +34,15 @@ func Subscribe(ctx context.Context, m Manager, s pipeline.Subscription) (created
 		return false, failed
 	}
 	for _, p := range l.Pages {
-		if slices.ContainsFunc(p.Subscriptions, func(x inspect.Subscription) bool { return same(x.Subscription, s) }) {
+		if slices.ContainsFunc(p.Subscriptions, func(x inspect.Subscription) bool { return equalSubscriptions(x.Subscription, s) }) {
 			return false, nil
 		}
 	}
 	return false, err
 }
 
-// same reports whether two subscriptions with their defaults are equal.
-func same(a, b pipeline.Subscription) bool {
+// equalSubscriptions reports whether two subscriptions with their defaults are equal.
+func equalSubscriptions(a, b pipeline.Subscription) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
@@ -61,11 +61,11 @@ func (a *api) addSubscriptions() {
 		method: http.MethodGet, path: "/subscriptions", id: "list-subscriptions", scope: config.ScopeRead, summary: "Lists subscriptions with their state and origin",
 		description: "They are in the order of their pages and clients.",
 	}, func(ctx context.Context, in *listInput) (client.Subscriptions, error) {
-		if err := in.check(); err != nil {
+		if err := in.validate(); err != nil {
 			return client.Subscriptions{}, err
 		}
 		f := inspect.ListFilter{URL: in.URL, Client: in.Client, Tag: in.Tag, Clients: callerOf(ctx).Clients}
-		return a.subscriptions(ctx, in.Part, f, func(s inspect.Subscription) bool {
+		return a.listSubscriptions(ctx, in.Part, f, func(s inspect.Subscription) bool {
 			return (in.State == "" || s.State == in.State) && (in.Origin == "" || s.Origin == in.Origin)
 		})
 	})
@@ -85,10 +85,10 @@ func (a *api) addSubscriptions() {
 	}
 	huma.Register(a.API, r.operation(), func(ctx context.Context, in *subscribeInput) (*subscribeOutput, error) {
 		s := in.Body.WithDefaults()
-		if err := mayMake(callerOf(ctx), s, "body."); err != nil {
+		if err := checkMaySubscribe(callerOf(ctx), s, "body."); err != nil {
 			return nil, err
 		}
-		created, err := bounded(ctx, a, r, in, func(ctx context.Context, _ *subscribeInput) (bool, error) { return Subscribe(ctx, a.service, s) })
+		created, err := withTimeout(ctx, a, r, in, func(ctx context.Context, _ *subscribeInput) (bool, error) { return Subscribe(ctx, a.service, s) })
 		if err != nil {
 			return nil, err
 		}
@@ -100,23 +100,23 @@ func (a *api) addSubscriptions() {
 	})
 }
 
-// addChanging adds the routes that replace and try a subscription.
-func (a *api) addChanging() {
+// addChangeAndPreview adds the routes that replace and try a subscription.
+func (a *api) addChangeAndPreview() {
 	type changeInput struct{ Body client.Changed }
-	addSilent(a, route{
+	addNoContent(a, route{
 		method: http.MethodPost, path: "/subscriptions/change", id: "change-subscription", scope: config.ScopeWrite, summary: "Replaces a subscription",
 		description: "Where the new subscription watches the same document, there is no new baseline and the stored versions stay. A subscription of the " +
 			"configuration is changed there: 409.",
 	}, func(ctx context.Context, in *changeInput) error {
 		s := in.Body.Subscription.WithDefaults()
-		if err := mayMake(callerOf(ctx), s, "body.subscription."); err != nil {
+		if err := checkMaySubscribe(callerOf(ctx), s, "body.subscription."); err != nil {
 			return err
 		}
 		return a.service.Change(ctx, in.Body.Document, s)
 	})
 	type previewInput struct{ Body client.PreviewRequest }
 	add(a, route{
-		method: http.MethodPost, path: "/preview", id: "preview-subscription", scope: config.ScopeWrite, within: patience,
+		method: http.MethodPost, path: "/preview", id: "preview-subscription", scope: config.ScopeWrite, timeout: longTimeout,
 		summary:     "Fetches a page once and returns the text that a subscription would watch",
 		description: "Nothing is stored, and the subscription may name any sinks. The places of its keywords are bytes of the text. At most 4 pages are fetched at once.",
 	}, func(ctx context.Context, in *previewInput) (inspect.Preview, error) {
@@ -128,13 +128,13 @@ func (a *api) addChanging() {
 	})
 }
 
-// mayMake returns a problem where who may not make the subscription s, which stands at location.
-func mayMake(who *caller, s pipeline.Subscription, location string) error {
-	if !who.owns(s.Client) {
-		return invalid(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not subscribe for this client", who.Name), Location: location + "client"})
+// checkMaySubscribe returns a problem where who may not make the subscription s, which stands at location.
+func checkMaySubscribe(who *caller, s pipeline.Subscription, location string) error {
+	if !who.mayUseClient(s.Client) {
+		return validationProblem(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not subscribe for this client", who.Name), Location: location + "client"})
 	}
-	if i := slices.IndexFunc(s.Sinks, func(sink string) bool { return !who.delivers(sink) }); i >= 0 {
-		return invalid(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not use this sink", who.Name), Location: fmt.Sprintf("%ssinks[%d]", location, i)})
+	if i := slices.IndexFunc(s.Sinks, func(sink string) bool { return !who.mayUseSink(sink) }); i >= 0 {
+		return validationProblem(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not use this sink", who.Name), Location: fmt.Sprintf("%ssinks[%d]", location, i)})
 	}
 	return nil
 }
@@ -144,11 +144,11 @@ func subscriptionKey(page string, s inspect.Subscription) string {
 	return page + "\x00" + s.Client + "\x00" + s.Document + "\x00" + s.FollowedFrom
 }
 
-// subscriptions returns a part of the subscriptions of the pages that f selects, as far as keep
+// listSubscriptions returns a part of the subscriptions of the pages that f selects, as far as keep
 // does.
-func (a *api) subscriptions(ctx context.Context, p Part, f inspect.ListFilter, keep func(inspect.Subscription) bool) (out client.Subscriptions, err error) {
+func (a *api) listSubscriptions(ctx context.Context, p Part, f inspect.ListFilter, keep func(inspect.Subscription) bool) (out client.Subscriptions, err error) {
 	out.Subscriptions = []client.Subscription{}
-	after, err := p.after()
+	after, err := p.startKey()
 	if err != nil {
 		return out, err
 	}
@@ -156,7 +156,7 @@ func (a *api) subscriptions(ctx context.Context, p Part, f inspect.ListFilter, k
 		// The last page may have more. Its key is the least one that is not behind the key before it.
 		only := f
 		only.URL = page
-		if out.Subscriptions, err = a.subscriptionsOf(ctx, only, out.Subscriptions, after, keep); err != nil {
+		if out.Subscriptions, err = a.appendSubscriptionsOfPage(ctx, only, out.Subscriptions, after, keep); err != nil {
 			return out, err
 		}
 		f.After = page
@@ -180,13 +180,13 @@ func (a *api) subscriptions(ctx context.Context, p Part, f inspect.ListFilter, k
 	if len(out.Subscriptions) > p.Limit {
 		out.Subscriptions = out.Subscriptions[:p.Limit]
 		last := out.Subscriptions[p.Limit-1]
-		out.Next = cursor(subscriptionKey(last.Page, last.Subscription))
+		out.Next = encodeCursor(subscriptionKey(last.Page, last.Subscription))
 	}
 	return out, nil
 }
 
-// subscriptionsOf appends the subscriptions of the page f.URL that are behind after.
-func (a *api) subscriptionsOf(ctx context.Context, f inspect.ListFilter, to []client.Subscription, after string, keep func(inspect.Subscription) bool) ([]client.Subscription, error) {
+// appendSubscriptionsOfPage appends the subscriptions of the page f.URL that are behind after.
+func (a *api) appendSubscriptionsOfPage(ctx context.Context, f inspect.ListFilter, to []client.Subscription, after string, keep func(inspect.Subscription) bool) ([]client.Subscription, error) {
 	pages, _, err := a.service.Pages(ctx, f)
 	if err != nil && !errors.Is(err, inspect.ErrElsewhere) { // it moved to another process since
 		return to, err

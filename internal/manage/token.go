@@ -16,21 +16,21 @@ import (
 )
 
 // Access is who may use the API. It can be replaced while the API is served.
-type Access struct{ now atomic.Pointer[access] }
+type Access struct{ current atomic.Pointer[accessRules] }
 
-// access is a config.API that is ready for use.
-type access struct {
-	callers []*caller
-	origins map[string]bool
-	browser *http.CrossOriginProtection
+// accessRules is a config.API that is ready for use.
+type accessRules struct {
+	callers     []*caller
+	origins     map[string]bool
+	crossOrigin *http.CrossOriginProtection
 }
 
 // Configure replaces tokens and origins. Connections stay open; their next requests need a token
 // that is still valid. Streams of events end whose token was changed or removed.
 func (a *Access) Configure(c config.API) error {
-	now := &access{origins: make(map[string]bool), browser: http.NewCrossOriginProtection()}
+	now := &accessRules{origins: make(map[string]bool), crossOrigin: http.NewCrossOriginProtection()}
 	var before []*caller
-	if old := a.now.Load(); old != nil {
+	if old := a.current.Load(); old != nil {
 		before = slices.Clone(old.callers)
 	}
 	for _, t := range c.Tokens {
@@ -43,12 +43,12 @@ func (a *Access) Configure(c config.API) error {
 		before = slices.Delete(before, same, same+1)
 	}
 	for _, o := range c.CORS {
-		if err := now.browser.AddTrustedOrigin(o); err != nil {
+		if err := now.crossOrigin.AddTrustedOrigin(o); err != nil {
 			return err
 		}
 		now.origins[o] = true
 	}
-	a.now.Store(now)
+	a.current.Store(now)
 	for _, c := range before {
 		close(c.revoked)
 	}
@@ -80,8 +80,8 @@ func (c *caller) isRevoked() bool {
 	}
 }
 
-// find returns the caller whose token has this hash, or nil. It takes the same time for all tokens.
-func find(all []*caller, hash string) *caller {
+// findCaller returns the caller whose token has this hash, or nil. It takes the same time for all tokens.
+func findCaller(all []*caller, hash string) *caller {
 	var found *caller
 	for _, c := range all {
 		if subtle.ConstantTimeCompare([]byte(hash), []byte(c.Hash)) == 1 {
@@ -91,8 +91,8 @@ func find(all []*caller, hash string) *caller {
 	return found
 }
 
-// may returns an error where c lacks one of the given scopes.
-func (c *caller) may(scopes []string) error {
+// checkScopes returns an error where c lacks one of the given scopes.
+func (c *caller) checkScopes(scopes []string) error {
 	for _, s := range scopes {
 		if !slices.Contains(c.Scopes, config.Scope(s)) {
 			return fmt.Errorf("the token %q lacks the scope %s", c.Name, s)
@@ -101,13 +101,15 @@ func (c *caller) may(scopes []string) error {
 	return nil
 }
 
-// owns reports whether c may see and change the subscriptions of client.
-func (c *caller) owns(client string) bool {
+// mayUseClient reports whether c may see and change the subscriptions of client.
+func (c *caller) mayUseClient(client string) bool {
 	return c.Clients == nil || slices.Contains(c.Clients, client)
 }
 
-// delivers reports whether subscriptions that c makes may name sink.
-func (c *caller) delivers(sink string) bool { return c.Sinks == nil || slices.Contains(c.Sinks, sink) }
+// mayUseSink reports whether subscriptions that c makes may name sink.
+func (c *caller) mayUseSink(sink string) bool {
+	return c.Sinks == nil || slices.Contains(c.Sinks, sink)
+}
 
 type callerKey struct{}
 
