@@ -13,7 +13,7 @@ import (
 
 // actions are what the buttons do. Each asks the API and returns what to tell the user.
 var actions = map[string]func(*request) (string, error){
-	"subscribe": subscribe,
+	"subscribe": subscribeFromForm,
 	"check": func(r *request) (string, error) {
 		return "The page is checked now. What the check finds shows here when it is done.", r.api.CheckNow(r.Context(), r.form.Get("url"))
 	},
@@ -26,16 +26,16 @@ var actions = map[string]func(*request) (string, error){
 			}
 			until = time.Now().Add(length).UTC().Truncate(time.Second)
 		}
-		return "Paused " + target(r) + ".", r.api.Pause(r.Context(), r.form.Get("url"), r.form.Get("client"), until)
+		return "Paused " + describeTarget(r) + ".", r.api.Pause(r.Context(), r.form.Get("url"), r.form.Get("client"), until)
 	},
 	"resume": func(r *request) (string, error) {
-		return "Resumed " + target(r) + ".", r.api.Resume(r.Context(), r.form.Get("url"), r.form.Get("client"))
+		return "Resumed " + describeTarget(r) + ".", r.api.Resume(r.Context(), r.form.Get("url"), r.form.Get("client"))
 	},
 	"cancel": func(r *request) (string, error) {
 		if r.form.Get("sure") == "" {
 			return "", &pipeline.FieldError{Field: "sure", Reason: "mark the box to cancel a subscription; its pending notifications are dropped"}
 		}
-		return "Cancelled " + target(r) + ".", r.api.Cancel(r.Context(), r.form.Get("url"), r.form.Get("client"))
+		return "Cancelled " + describeTarget(r) + ".", r.api.Cancel(r.Context(), r.form.Get("url"), r.form.Get("client"))
 	},
 	"retry": func(r *request) (string, error) {
 		done, err := r.api.Retry(r.Context(), vokter.RetryFilter{Sink: r.form.Get("sink")})
@@ -46,7 +46,7 @@ var actions = map[string]func(*request) (string, error){
 		for _, d := range done {
 			waiting += d.Waiting
 		}
-		return fmt.Sprintf("%s is tried now, with %s.", r.form.Get("sink"), count(waiting, "notification")), err
+		return fmt.Sprintf("%s is tried now, with %s.", r.form.Get("sink"), countNoun(waiting, "notification")), err
 	},
 	"test": func(r *request) (string, error) {
 		t, err := r.api.TestSink(r.Context(), r.form.Get("sink"))
@@ -57,20 +57,20 @@ var actions = map[string]func(*request) (string, error){
 	},
 	"replay": func(r *request) (string, error) {
 		n, err := r.api.Replay(r.Context(), flow.DeadFilter{Sink: r.form.Get("sink")})
-		return fmt.Sprintf("%s delivered again.", count(n, "dead letter is", "dead letters are")), err
+		return fmt.Sprintf("%s delivered again.", countNoun(n, "dead letter is", "dead letters are")), err
 	},
 }
 
-// target says which subscriptions an action is about.
-func target(r *request) string {
+// describeTarget says which subscriptions an action is about.
+func describeTarget(r *request) string {
 	if c := r.form.Get("client"); c != "" {
 		return "the subscriptions of " + c
 	}
 	return "the subscriptions of all clients"
 }
 
-// act carries out the action of a form and sends the browser back.
-func act(r *request) (any, error) {
+// runAction carries out the action of a form and sends the browser back.
+func runAction(r *request) (any, error) {
 	do := actions[r.PathValue("action")]
 	if do == nil {
 		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: "there is no such action"}
@@ -79,11 +79,11 @@ func act(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &redirect{local(r.form.Get("back")), note}
+	return nil, &redirect{localPath(r.form.Get("back")), note}
 }
 
-// count returns "1 page" or "2 pages".
-func count(n int, one string, many ...string) string {
+// countNoun returns "1 page" or "2 pages".
+func countNoun(n int, one string, many ...string) string {
 	word := one
 	if n != 1 {
 		word = strings.Join(append(many, one+"s")[:1], "")

@@ -30,7 +30,7 @@ func TestInABrowser(t *testing.T) {
 	if program == "" {
 		t.Skip("there is no Chromium; apt-get install chromium")
 	}
-	b := open(t, &fake{source: watched + "<p>" + strings.Repeat("W", 10_000), long: strings.Repeat("W", 10_000)}, "")
+	b := logIn(t, &fake{source: watched + "<p>" + strings.Repeat("W", 10_000), long: strings.Repeat("W", 10_000)}, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.Flag("no-sandbox", true))...)

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// perFeed is how many changes the list of changes shows at once.
-	perFeed = 30
-	// excerptsFor is how long excerpts are made for one page; the changes behind them have only a link.
-	excerptsFor = 30 * time.Millisecond
+	// changesPerPage is how many changes the list of changes shows at once.
+	changesPerPage = 30
+	// excerptBudget is how long excerpts are made for one page; the changes behind them have only a link.
+	excerptBudget = 30 * time.Millisecond
 	// excerptRows is how many rows of a difference an excerpt has, and excerptSide is how much text it
 	// shows on each side of what changed, in bytes.
-	excerptRows = 4
-	excerptSide = 60
-	// excerptLine is the longest piece of text in an excerpt, in bytes.
-	excerptLine = 300
+	excerptRows    = 4
+	excerptContext = 60
+	// maxExcerptPiece is the longest piece of text in an excerpt, in bytes.
+	maxExcerptPiece = 300
 )
 
 // changesView is a part of the list of changes of all pages.
@@ -33,25 +33,25 @@ type changesView struct {
 // day has the changes of one day.
 type day struct {
 	Date    time.Time
-	Changes []changed
+	Changes []changeWithExcerpt
 }
 
-// changed is a change with an excerpt.
-type changed struct {
+// changeWithExcerpt is a change with an excerpt.
+type changeWithExcerpt struct {
 	inspect.RecentChange
 	Excerpt []row
 }
 
 func showChanges(r *request) (any, error) {
 	v := changesView{Client: strings.TrimSpace(r.form.Get("client")), Tag: strings.TrimSpace(r.form.Get("tag")), First: r.form.Get("cursor") == ""}
-	found, err := r.api.Recent(r.Context(), inspect.RecentFilter{Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: perFeed, Partial: true})
+	found, err := r.api.Recent(r.Context(), inspect.RecentFilter{Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: changesPerPage, Partial: true})
 	if err != nil {
 		return nil, err
 	}
 	v.Next, v.Partial = found.Next, found.Partial
-	until := time.Now().Add(excerptsFor)
+	until := time.Now().Add(excerptBudget)
 	for _, c := range found.Changes {
-		x := changed{RecentChange: c}
+		x := changeWithExcerpt{RecentChange: c}
 		if time.Now().Before(until) {
 			x.Excerpt = excerpt(r, c)
 		}
@@ -82,11 +82,11 @@ func excerpt(r *request, c inspect.RecentChange) []row {
 			break
 		}
 		one := row{Kind: x.Kind}
-		for _, p := range lines(x.Old, nil) {
-			one.Old = append(one.Old, shorten(p))
+		for _, p := range linePieces(x.Old, nil) {
+			one.Old = append(one.Old, shortenPieces(p))
 		}
-		for _, p := range lines(x.New, nil) {
-			one.New = append(one.New, shorten(p))
+		for _, p := range linePieces(x.New, nil) {
+			one.New = append(one.New, shortenPieces(p))
 		}
 		one.Old, one.New = one.Old[:min(len(one.Old), excerptRows)], one.New[:min(len(one.New), excerptRows)]
 		rows = append(rows, one)
@@ -94,30 +94,30 @@ func excerpt(r *request, c inspect.RecentChange) []row {
 	return rows
 }
 
-// shorten cuts the text around and within what changed.
-func shorten(all []piece) []piece {
+// shortenPieces cuts the text around and within what changed.
+func shortenPieces(all []piece) []piece {
 	out := make([]piece, len(all))
 	for i, p := range all {
-		limit := excerptLine
+		limit := maxExcerptPiece
 		if p.Event == "" {
-			limit = excerptSide
+			limit = excerptContext
 		}
 		switch {
 		case len(p.Text) <= 2*limit:
 		case i == 0 && p.Event == "":
-			p.Text = "… " + tail(p.Text, limit)
+			p.Text = "… " + lastBytes(p.Text, limit)
 		case i == len(all)-1 || p.Event != "":
-			p.Text = head(p.Text, limit) + " …"
+			p.Text = firstBytes(p.Text, limit) + " …"
 		default:
-			p.Text = head(p.Text, limit) + " … " + tail(p.Text, limit)
+			p.Text = firstBytes(p.Text, limit) + " … " + lastBytes(p.Text, limit)
 		}
 		out[i] = p
 	}
 	return out
 }
 
-// head and tail return the first or last n bytes of s, without a part of a character.
-func head(s string, n int) string {
+// firstBytes and tail return the first or last n bytes of s, without a part of a character.
+func firstBytes(s string, n int) string {
 	if n >= len(s) {
 		return s
 	}
@@ -127,7 +127,7 @@ func head(s string, n int) string {
 	return s[:n]
 }
 
-func tail(s string, n int) string {
+func lastBytes(s string, n int) string {
 	n = max(0, len(s)-n)
 	for n < len(s) && !utf8.RuneStart(s[n]) {
 		n++

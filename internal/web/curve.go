@@ -48,9 +48,9 @@ type dot struct {
 // level is a line across a curve.
 type level struct{ At, Says string }
 
-// curveOf draws the values of h until now, with the conditions of the subscriptions to its document. It
+// drawCurve draws the values of h until now, with the conditions of the subscriptions to its document. It
 // returns nil where there are not two numbers to draw.
-func curveOf(h inspect.History, subscriptions []inspect.Subscription, now time.Time) *curve {
+func drawCurve(h inspect.History, subscriptions []inspect.Subscription, now time.Time) *curve {
 	if h.View.Value == nil || h.View.Value.Text() {
 		return nil
 	}

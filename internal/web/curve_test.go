@@ -10,8 +10,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// valued returns the history of a document with the values, the oldest first, an hour apart.
-func valued(v pipeline.Value, values ...string) inspect.History {
+// valueHistory returns the history of a document with the values, the oldest first, an hour apart.
+func valueHistory(v pipeline.Value, values ...string) inspect.History {
 	h := inspect.History{URL: pageURL, Document: "d1", View: pipeline.View{Value: &v}}
 	for i, text := range values {
 		h.Versions = append([]inspect.Version{{N: uint64(i + 1), Time: someTime.Add(time.Duration(i) * time.Hour), Value: text}}, h.Versions...)
@@ -26,7 +26,7 @@ func TestCurve(t *testing.T) {
 	below := func(n pipeline.Amount, document string) inspect.Subscription {
 		return inspect.Subscription{Document: document, Subscription: pipeline.Subscription{Condition: pipeline.Condition{Below: n}}}
 	}
-	c := curveOf(valued(price, "80.00 USD", "120.00 EUR", "70.00 EUR", "95.00 EUR"), []inspect.Subscription{below("100", "d1"), below("100", "d1"), below("90", "d2"), below("1", "d1")}, someTime.Add(5*time.Hour))
+	c := drawCurve(valueHistory(price, "80.00 USD", "120.00 EUR", "70.00 EUR", "95.00 EUR"), []inspect.Subscription{below("100", "d1"), below("100", "d1"), below("90", "d2"), below("1", "d1")}, someTime.Add(5*time.Hour))
 	if c == nil || c.High != "120.00 EUR" || c.Low != "70.00 EUR" || c.Other != 1 || c.Unit != "EUR" || !c.From.Equal(someTime.Add(time.Hour)) {
 		t.Fatalf("got %+v", c)
 	}
@@ -36,14 +36,14 @@ func TestCurve(t *testing.T) {
 	if len(c.Levels) != 1 || c.Levels[0] != (level{"M0 98.4H1000", "below 100"}) {
 		t.Errorf("got %+v", c.Levels)
 	}
-	if c := curveOf(valued(price, "5.00", "5.0"), nil, someTime); c == nil || !strings.Contains(c.Line, "120.0") || strings.ContainsAny(c.Line, "NI") {
+	if c := drawCurve(valueHistory(price, "5.00", "5.0"), nil, someTime); c == nil || !strings.Contains(c.Line, "120.0") || strings.ContainsAny(c.Line, "NI") {
 		t.Errorf("a value that stays: got %+v", c)
 	}
 	for name, h := range map[string]inspect.History{
-		"one value": valued(price, "5.00 EUR"), "no number": valued(price, "", "x"), "words": valued(pipeline.Value{Word: true}, "1", "2"),
-		"a text": {Versions: []inspect.Version{{N: 1}, {N: 2}}}, "not finite": valued(price, strings.Repeat("9", 400), "NaN", "1"),
+		"one value": valueHistory(price, "5.00 EUR"), "no number": valueHistory(price, "", "x"), "words": valueHistory(pipeline.Value{Word: true}, "1", "2"),
+		"a text": {Versions: []inspect.Version{{N: 1}, {N: 2}}}, "not finite": valueHistory(price, strings.Repeat("9", 400), "NaN", "1"),
 	} {
-		if c := curveOf(h, nil, someTime); c != nil {
+		if c := drawCurve(h, nil, someTime); c != nil {
 			t.Errorf("%s: got %+v", name, c)
 		}
 	}
@@ -52,13 +52,13 @@ func TestCurve(t *testing.T) {
 // TestValuesOfAPage: the page of a value shows its curve and all values as a table, and the list its
 // current value, as text.
 func TestValuesOfAPage(t *testing.T) {
-	h := valued(pipeline.Value{}, "1.00", "2.00 "+hostile)
-	b := open(t, &fake{history: &h}, aToken)
+	h := valueHistory(pipeline.Value{}, "1.00", "2.00 "+hostile)
+	b := logIn(t, &fake{history: &h}, aToken)
 	r, body := b.get(t, "/page?url="+pageURL)
 	if r.StatusCode != http.StatusOK || strings.Contains(body, "<script>alert") || !strings.Contains(body, "All values as a table") || !strings.Contains(body, "<td class=\"number\"><bdi>1.00</bdi></td>") {
 		t.Errorf("got %s", body)
 	}
-	h = valued(pipeline.Value{Offer: pipeline.OfferPrice}, "1.00 EUR", "2.00 EUR")
+	h = valueHistory(pipeline.Value{Offer: pipeline.OfferPrice}, "1.00 EUR", "2.00 EUR")
 	if _, body := b.get(t, "/page?url="+pageURL); !strings.Contains(body, `<path class="line" d="M12.0 228.0H`) || !strings.Contains(body, "at most <strong><bdi>2.00 EUR</bdi></strong>") {
 		t.Errorf("got %s", body)
 	}

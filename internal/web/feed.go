@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/inspect/client"
 )
 
-// inFeed is how many changes a feed has.
-const inFeed = 50
+// maxFeedItems is how many changes a feed has.
+const maxFeedItems = 50
 
 // atomFeed is an Atom feed (RFC 4287).
 type atomFeed struct {
@@ -59,18 +59,18 @@ type jsonItem struct {
 	Published   string `json:"date_published"`
 }
 
-// feed serves a feed to who knows its secret.
-func (s *Site) feed(w http.ResponseWriter, r *http.Request) {
-	f, ok := s.settings.feed(r.PathValue("secret"))
+// serveFeed serves a feed to who knows its secret.
+func (s *Site) serveFeed(w http.ResponseWriter, r *http.Request) {
+	f, ok := s.settings.feedBySecret(r.PathValue("secret"))
 	by := strings.TrimSpace(r.URL.Query().Get("tag"))
 	format := r.PathValue("format")
 	if !ok || format != "atom.xml" && format != "feed.json" {
-		s.refuse(w, r, http.StatusNotFound, "There is no such page.")
+		s.renderError(w, r, http.StatusNotFound, "There is no such page.")
 		return
 	}
-	s.feeding.Lock() // excerpts take processor time; one feed at a time is enough
-	defer s.feeding.Unlock()
-	ctx, cancel := context.WithTimeout(r.Context(), within)
+	s.feedMu.Lock() // excerpts take processor time; one feed at a time is enough
+	defer s.feedMu.Unlock()
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	var clients []string
 	if f.Client != "" {
@@ -78,12 +78,12 @@ func (s *Site) feed(w http.ResponseWriter, r *http.Request) {
 	}
 	bearer := s.api.Reader("feed "+f.Name, clients)
 	req := &request{Request: r.WithContext(ctx), site: s, bearer: bearer, api: client.Over(bearer)}
-	found, err := req.api.Recent(ctx, inspect.RecentFilter{Client: f.Client, Tag: by, Limit: inFeed})
+	found, err := req.api.Recent(ctx, inspect.RecentFilter{Client: f.Client, Tag: by, Limit: maxFeedItems})
 	if err != nil {
-		http.Error(w, reason(err), statusOf(err))
+		http.Error(w, userMessage(err), statusOf(err))
 		return
 	}
-	base := s.settings.base(r)
+	base := s.settings.baseURL(r)
 	tag := config.HashToken(fmt.Sprint(base, format, by, len(found.Changes)))
 	for _, c := range found.Changes {
 		tag = config.HashToken(tag + c.ID)
@@ -97,7 +97,7 @@ func (s *Site) feed(w http.ResponseWriter, r *http.Request) {
 	}
 	if format == "atom.xml" {
 		w.Header().Set("Content-Type", "application/atom+xml; charset=utf-8")
-		b, err := xml.Marshal(atomOf(req, f, by, found.Changes, base))
+		b, err := xml.Marshal(toAtomFeed(req, f, by, found.Changes, base))
 		if err == nil {
 			_, err = w.Write(append([]byte(xml.Header), b...))
 		}
@@ -107,13 +107,13 @@ func (s *Site) feed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/feed+json; charset=utf-8")
-	if err := json.NewEncoder(w).Encode(jsonOf(req, f, by, found.Changes, base)); err != nil {
+	if err := json.NewEncoder(w).Encode(toJSONFeed(req, f, by, found.Changes, base)); err != nil {
 		s.log.Debug("a feed was not sent", "feed", f.Name, "error", err)
 	}
 }
 
-// titleOf returns the title of a feed, or of its changes with a tag.
-func titleOf(f config.Feed, tag string) string {
+// feedTitle returns the title of a feed, or of its changes with a tag.
+func feedTitle(f config.Feed, tag string) string {
 	title := "Vokter: all changes"
 	if f.Client != "" {
 		title = "Vokter: " + f.Client
@@ -124,10 +124,10 @@ func titleOf(f config.Feed, tag string) string {
 	return title
 }
 
-func atomOf(r *request, f config.Feed, tag string, changes []inspect.RecentChange, base string) atomFeed {
+func toAtomFeed(r *request, f config.Feed, tag string, changes []inspect.RecentChange, base string) atomFeed {
 	out := atomFeed{
-		ID: "urn:vokter:feed:" + f.Name, Title: titleOf(f, tag), Author: "Vokter", Updated: time.Unix(0, 0).UTC().Format(time.RFC3339),
-		Links: []atomLink{{"alternate", changesAt(base, tag)}},
+		ID: "urn:vokter:feed:" + f.Name, Title: feedTitle(f, tag), Author: "Vokter", Updated: time.Unix(0, 0).UTC().Format(time.RFC3339),
+		Links: []atomLink{{"alternate", changesURL(base, tag)}},
 	}
 	if tag != "" {
 		out.ID += ":tag:" + url.QueryEscape(tag)
@@ -138,27 +138,27 @@ func atomOf(r *request, f config.Feed, tag string, changes []inspect.RecentChang
 			out.Updated = at
 		}
 		out.Entries = append(out.Entries, atomEntry{
-			ID: "urn:vokter:change:" + c.ID, Title: headline(c), Updated: at, Content: lineByLine(excerpt(r, c)),
-			Links: []atomLink{{"alternate", difference(base, c)}, {"related", c.URL}},
+			ID: "urn:vokter:change:" + c.ID, Title: headline(c), Updated: at, Content: rowsAsText(excerpt(r, c)),
+			Links: []atomLink{{"alternate", diffURL(base, c)}, {"related", c.URL}},
 		})
 	}
 	return out
 }
 
-func jsonOf(r *request, f config.Feed, tag string, changes []inspect.RecentChange, base string) jsonFeed {
-	out := jsonFeed{Version: "https://jsonfeed.org/version/1.1", Title: titleOf(f, tag), Home: changesAt(base, tag), Items: []jsonItem{}}
+func toJSONFeed(r *request, f config.Feed, tag string, changes []inspect.RecentChange, base string) jsonFeed {
+	out := jsonFeed{Version: "https://jsonfeed.org/version/1.1", Title: feedTitle(f, tag), Home: changesURL(base, tag), Items: []jsonItem{}}
 	for _, c := range changes {
 		out.Items = append(out.Items, jsonItem{
-			ID: "urn:vokter:change:" + c.ID, URL: difference(base, c), ExternalURL: c.URL, Title: headline(c),
-			Content: lineByLine(excerpt(r, c)), Published: c.Time.UTC().Format(time.RFC3339),
+			ID: "urn:vokter:change:" + c.ID, URL: diffURL(base, c), ExternalURL: c.URL, Title: headline(c),
+			Content: rowsAsText(excerpt(r, c)), Published: c.Time.UTC().Format(time.RFC3339),
 		})
 	}
 	return out
 }
 
-// changesAt returns the address of the list of changes with a tag, or of all.
-func changesAt(base, tag string) string {
-	to, _ := query("/changes", "tag", tag) // the pair is complete
+// changesURL returns the address of the list of changes with a tag, or of all.
+func changesURL(base, tag string) string {
+	to, _ := urlWithQuery("/changes", "tag", tag) // the pair is complete
 	return base + to
 }
 
@@ -184,14 +184,14 @@ func headline(c inspect.RecentChange) string {
 	return says
 }
 
-// difference returns the address of the page with a change.
-func difference(base string, c inspect.RecentChange) string {
-	to, _ := query("/diff", "url", c.URL, "document", c.Document, "to", c.Version) // the pairs are complete
+// diffURL returns the address of the page with a change.
+func diffURL(base string, c inspect.RecentChange) string {
+	to, _ := urlWithQuery("/diff", "url", c.URL, "document", c.Document, "to", c.Version) // the pairs are complete
 	return base + to
 }
 
-// lineByLine returns rows as text: old lines begin with a minus, new ones with a plus.
-func lineByLine(rows []row) string {
+// rowsAsText returns rows as text: old lines begin with a minus, new ones with a plus.
+func rowsAsText(rows []row) string {
 	var b strings.Builder
 	write := func(sign string, all [][]piece) {
 		for _, line := range all {

@@ -16,7 +16,7 @@ import (
 
 const feedSecret = "a-secret-of-the-feed-of-acme"
 
-func feeds() config.Web {
+func feedSettings() config.Web {
 	return config.Web{PublicURL: "https://vokter.example.com", Feeds: []config.Feed{
 		{Name: "all", Hash: config.HashToken("a-secret-of-the-whole-feed")}, {Name: "acme", Hash: config.HashToken(feedSecret), Client: "acme"},
 	}}
@@ -26,8 +26,8 @@ func feeds() config.Web {
 // where the feed is for it.
 func TestFeeds(t *testing.T) {
 	f := new(fake)
-	b := open(t, f, "")
-	b.settings.Configure(feeds())
+	b := logIn(t, f, "")
+	b.settings.Configure(feedSettings())
 	for _, path := range []string{"/feeds/wrong/atom.xml", "/feeds/" + feedSecret + "/feed.rss", "/feeds/all/atom.xml", "/feeds//atom.xml"} {
 		if r, body := b.get(t, path); r.StatusCode != http.StatusNotFound && r.StatusCode != http.StatusTemporaryRedirect || strings.Contains(body, "example.com/?a=1") {
 			t.Errorf("%s: got %s %s", path, r.Status, body)
@@ -75,7 +75,7 @@ func TestFeeds(t *testing.T) {
 
 // TestProxy: the header of a proxy names the token of the user, if the proxy sent it.
 func TestProxy(t *testing.T) {
-	b := open(t, new(fake), "")
+	b := logIn(t, new(fake), "")
 	ask := func(header map[string]string) int {
 		t.Helper()
 		r, _ := b.send(t, http.MethodGet, "/page?url=https://example.com/", nil, header)

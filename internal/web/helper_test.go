@@ -229,8 +229,8 @@ var tokens = []config.Token{
 	{Name: "writer", Hash: config.HashToken("writer"), Scopes: []config.Scope{config.ScopeWrite}},
 }
 
-// open serves the web page of f, and logs in with token unless it is empty.
-func open(t *testing.T, f *fake, token string) *browser {
+// logIn serves the web page of f, and logs in with token unless it is empty.
+func logIn(t *testing.T, f *fake, token string) *browser {
 	t.Helper()
 	b := &browser{Client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, access: new(manage.Access), settings: new(Settings)}
 	if err := b.access.Configure(config.API{Tokens: tokens}); err != nil {

@@ -20,7 +20,7 @@ type textView struct {
 
 func showText(r *request) (any, error) {
 	f := inspect.DocumentFilter{Document: r.form.Get("document")}
-	n, err := number(r, "version")
+	n, err := versionParam(r, "version")
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func showText(r *request) (any, error) {
 		return nil, err
 	}
 	f.Document = v.Document
-	terms := []searched{{term: v.Term, f: inspect.OccurrenceFilter{IgnoreCase: true}}}
+	terms := []searchTerm{{term: v.Term, filter: inspect.OccurrenceFilter{IgnoreCase: true}}}
 	if v.Term == "" {
 		if terms, err = keywordsOf(r, v.URL, v.Document); err != nil {
 			return nil, err
@@ -38,12 +38,12 @@ func showText(r *request) (any, error) {
 			v.Keywords = append(v.Keywords, t.term)
 		}
 	}
-	places, err := findAll(r, v.URL, v.Document, v.N, terms)
+	places, err := findPlaces(r, v.URL, v.Document, v.N, terms)
 	if err != nil {
 		return nil, err
 	}
 	v.Found = len(places)
-	v.Pieces = pieces(0, []inspect.Segment{{Text: v.Text.Text}}, places)
+	v.Pieces = cutPieces(0, []inspect.Segment{{Text: v.Text.Text}}, places)
 	for i, p := range v.Pieces {
 		v.Pieces[i].Text = inspect.Plain(p.Text)
 	}
@@ -76,10 +76,10 @@ func showDiff(r *request) (any, error) {
 		f.Context = -1
 	}
 	var err error
-	if f.From, err = number(r, "from"); err != nil {
+	if f.From, err = versionParam(r, "from"); err != nil {
 		return nil, err
 	}
-	if f.To, err = number(r, "to"); err != nil {
+	if f.To, err = versionParam(r, "to"); err != nil {
 		return nil, err
 	}
 	if f.From > f.To && f.To > 0 {
@@ -108,22 +108,22 @@ func showDiff(r *request) (any, error) {
 	for _, t := range terms {
 		v.Keywords = append(v.Keywords, t.term)
 	}
-	old, err := findAll(r, v.URL, v.Document, v.From.N, terms)
+	old, err := findPlaces(r, v.URL, v.Document, v.From.N, terms)
 	if err != nil {
 		return nil, err
 	}
-	new, err := findAll(r, v.URL, v.Document, v.To.N, terms)
+	new, err := findPlaces(r, v.URL, v.Document, v.To.N, terms)
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range v.Difference.Rows {
-		v.Rows = append(v.Rows, row{x.Kind, lines(x.Old, old), lines(x.New, new), x.Skipped})
+		v.Rows = append(v.Rows, row{x.Kind, linePieces(x.Old, old), linePieces(x.New, new), x.Skipped})
 	}
 	return v, nil
 }
 
-// number returns the version in the field name of the form, or 0 where it is missing.
-func number(r *request, name string) (uint64, error) {
+// versionParam returns the version in the field name of the form, or 0 where it is missing.
+func versionParam(r *request, name string) (uint64, error) {
 	text := r.form.Get(name)
 	if text == "" {
 		return 0, nil
@@ -139,7 +139,7 @@ func number(r *request, name string) (uint64, error) {
 type screenshot struct{ inspect.Screenshot }
 
 func showScreenshot(r *request) (any, error) {
-	n, err := number(r, "version")
+	n, err := versionParam(r, "version")
 	if err != nil {
 		return nil, err
 	}

@@ -19,10 +19,10 @@ type piece struct {
 	Hit bool
 }
 
-// searched is a word or phrase, and how it is compared with texts.
-type searched struct {
-	term string
-	f    inspect.OccurrenceFilter
+// searchTerm is a word or phrase, and how it is compared with texts.
+type searchTerm struct {
+	term   string
+	filter inspect.OccurrenceFilter
 }
 
 // maxTerms is how many keywords are looked for in a text, and maxPlaces is how many places of each are
@@ -33,18 +33,18 @@ const (
 )
 
 // keywordsOf returns the keywords of the subscriptions to a document.
-func keywordsOf(r *request, url, document string) ([]searched, error) {
+func keywordsOf(r *request, url, document string) ([]searchTerm, error) {
 	found, err := r.api.Pages(r.Context(), inspect.ListFilter{URL: url})
 	if err != nil {
 		return nil, err
 	}
-	var all []searched
+	var all []searchTerm
 	for _, p := range found.Pages {
 		for _, s := range p.Subscriptions {
 			for _, k := range s.Keywords {
-				known := slices.ContainsFunc(all, func(x searched) bool { return x.term == k })
+				known := slices.ContainsFunc(all, func(x searchTerm) bool { return x.term == k })
 				if s.Document == document && !known && len(all) < maxTerms {
-					all = append(all, searched{k, asIn(s.Subscription)})
+					all = append(all, searchTerm{k, filterOf(s.Subscription)})
 				}
 			}
 		}
@@ -52,22 +52,22 @@ func keywordsOf(r *request, url, document string) ([]searched, error) {
 	return all, nil
 }
 
-// asIn returns the filter that compares words as s does.
-func asIn(s pipeline.Subscription) inspect.OccurrenceFilter {
+// filterOf returns the filter that compares words as s does.
+func filterOf(s pipeline.Subscription) inspect.OccurrenceFilter {
 	return inspect.OccurrenceFilter{
 		IgnoreCase: s.IgnoreCase, IgnoreDiacritics: s.IgnoreDiacritics, Stem: s.Stem, FilterStopwords: s.FilterStopwords, Match: s.Match, Language: s.Language,
 	}
 }
 
-// findAll returns where version n of a document contains terms, in order and without overlaps.
-func findAll(r *request, url, document string, n uint64, terms []searched) ([]inspect.Place, error) {
+// findPlaces returns where version n of a document contains terms, in order and without overlaps.
+func findPlaces(r *request, url, document string, n uint64, terms []searchTerm) ([]inspect.Place, error) {
 	var all []inspect.Place
 	for _, t := range terms {
 		if t.term == "" {
 			continue
 		}
-		t.f.Document, t.f.Version, t.f.Limit = document, n, maxPlaces
-		found, err := r.api.Occurrences(r.Context(), url, t.term, t.f)
+		t.filter.Document, t.filter.Version, t.filter.Limit = document, n, maxPlaces
+		found, err := r.api.Occurrences(r.Context(), url, t.term, t.filter)
 		if _, missing := errors.AsType[*flow.Refusal](err); missing {
 			continue // the version was trimmed meanwhile
 		}
@@ -78,11 +78,11 @@ func findAll(r *request, url, document string, n uint64, terms []searched) ([]in
 			all = append(all, o.Places...)
 		}
 	}
-	return tidy(all), nil
+	return sortWithoutOverlaps(all), nil
 }
 
-// tidy puts places into order and removes those that overlap an earlier one.
-func tidy(all []inspect.Place) []inspect.Place {
+// sortWithoutOverlaps puts places into order and removes those that overlap an earlier one.
+func sortWithoutOverlaps(all []inspect.Place) []inspect.Place {
 	slices.SortFunc(all, func(a, b inspect.Place) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
 	})
@@ -96,20 +96,20 @@ func tidy(all []inspect.Place) []inspect.Place {
 	})
 }
 
-// lines returns the pieces of each line.
-func lines(all []inspect.Line, places []inspect.Place) [][]piece {
+// linePieces returns the pieces of each line.
+func linePieces(all []inspect.Line, places []inspect.Place) [][]piece {
 	var out [][]piece
 	for _, l := range all {
-		if p := pieces(l.Offset, l.Segments, places); len(p) > 0 {
+		if p := cutPieces(l.Offset, l.Segments, places); len(p) > 0 {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// pieces cuts segments, which begin at the byte offset of a text, where a place of that text begins or
+// cutPieces cuts segments, which begin at the byte offset of a text, where a place of that text begins or
 // ends. Places are in order.
-func pieces(offset int, segments []inspect.Segment, places []inspect.Place) []piece {
+func cutPieces(offset int, segments []inspect.Segment, places []inspect.Place) []piece {
 	i, _ := slices.BinarySearchFunc(places, offset, func(p inspect.Place, at int) int { return cmp.Compare(p.End, at+1) })
 	places = places[i:]
 	var out []piece

@@ -11,11 +11,11 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// perPage is how many entries a list shows at once.
-const perPage = 50
+// entriesPerList is how many entries a list shows at once.
+const entriesPerList = 50
 
-// searchFor is how long one list looks for pages that match. A link goes on behind the last one.
-const searchFor = 20 * time.Millisecond
+// searchBudget is how long one list looks for pages that match. A link goes on behind the last one.
+const searchBudget = 20 * time.Millisecond
 
 // pagesView is the list of watched pages.
 type pagesView struct {
@@ -27,7 +27,7 @@ type pagesView struct {
 }
 
 // Full reports whether the list has as many pages as it can.
-func (v pagesView) Full() bool { return len(v.Pages.Pages) >= perPage }
+func (v pagesView) Full() bool { return len(v.Pages.Pages) >= entriesPerList }
 
 func showPages(r *request) (any, error) {
 	v := pagesView{
@@ -35,15 +35,15 @@ func showPages(r *request) (any, error) {
 		States: []string{inspect.StateActive, inspect.StateFailing, inspect.StatePaused, inspect.StateExpired},
 		First:  r.form.Get("cursor") == "",
 	}
-	f := inspect.ListFilter{Contains: v.Search, State: v.State, Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: perPage}
-	for until := time.Now().Add(searchFor); ; {
+	f := inspect.ListFilter{Contains: v.Search, State: v.State, Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: entriesPerList}
+	for until := time.Now().Add(searchBudget); ; {
 		part, err := r.api.Pages(r.Context(), f)
 		if err != nil {
 			return v, err
 		}
 		v.Next = part.Next
 		v.Pages.Pages = append(v.Pages.Pages, part.Pages...)
-		if f.After, f.Limit = v.Next, perPage-len(v.Pages.Pages); v.Next == "" || f.Limit <= 0 || time.Now().After(until) {
+		if f.After, f.Limit = v.Next, entriesPerList-len(v.Pages.Pages); v.Next == "" || f.Limit <= 0 || time.Now().After(until) {
 			return v, nil
 		}
 	}
@@ -60,7 +60,7 @@ type pageView struct {
 }
 
 func showPage(r *request) (any, error) {
-	p, err := page(r)
+	p, err := requestedPage(r)
 	if err != nil {
 		return nil, err
 	}
@@ -79,12 +79,12 @@ func showPage(r *request) (any, error) {
 		v.NoHistory = sentence(err.Error())
 		return v, nil
 	}
-	v.History, v.Curve = &h, curveOf(h, p.Subscriptions, time.Now())
+	v.History, v.Curve = &h, drawCurve(h, p.Subscriptions, time.Now())
 	return v, nil
 }
 
-// page returns the page that r names.
-func page(r *request) (inspect.Page, error) {
+// requestedPage returns the page that r names.
+func requestedPage(r *request) (inspect.Page, error) {
 	url := strings.TrimSpace(r.form.Get("url"))
 	if url == "" {
 		return inspect.Page{}, &redirect{to: "/"}
@@ -157,7 +157,7 @@ func showDeliveries(r *request) (any, error) {
 		First:  r.form.Get("cursor") == "",
 	}
 	var err error
-	v.Deliveries, err = r.api.Deliveries(r.Context(), "", inspect.RecentFilter{Client: v.Client, Sink: v.Sink, Delivery: v.State, After: r.form.Get("cursor"), Limit: perPage, Partial: true})
+	v.Deliveries, err = r.api.Deliveries(r.Context(), "", inspect.RecentFilter{Client: v.Client, Sink: v.Sink, Delivery: v.State, After: r.form.Get("cursor"), Limit: entriesPerList, Partial: true})
 	return v, err
 }
 
@@ -170,6 +170,6 @@ type deadLettersView struct {
 func showDeadLetters(r *request) (any, error) {
 	v := deadLettersView{Sink: r.form.Get("sink")}
 	var err error
-	v.DeadLetters, err = r.api.DeadLettersPart(r.Context(), flow.DeadFilter{Sink: v.Sink, Messages: true}, r.form.Get("cursor"), perPage)
+	v.DeadLetters, err = r.api.DeadLettersPart(r.Context(), flow.DeadFilter{Sink: v.Sink, Messages: true}, r.form.Get("cursor"), entriesPerList)
 	return v, err
 }

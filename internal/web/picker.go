@@ -42,21 +42,21 @@ func showPick(r *request) (any, error) {
 	if v.URL == "" {
 		return v, nil
 	}
-	if _, err := r.source(v.URL); err != nil {
-		v.Problem = reason(err)
+	if _, err := r.pageSource(v.URL); err != nil {
+		v.Problem = userMessage(err)
 		return v, nil
 	}
 	v.Shown = true
 	if v.Select == "" {
 		return v, nil
 	}
-	p, err := r.api.Preview(r.Context(), pipeline.Subscription{URL: v.URL, View: pipeline.View{Select: selectorsOf(linesOf(r.form, "select"), nil)}}, false)
+	p, err := r.api.Preview(r.Context(), pipeline.Subscription{URL: v.URL, View: pipeline.View{Select: parseSelectors(formLines(r.form, "select"), nil)}}, false)
 	if err != nil {
-		v.Problem = reason(err)
+		v.Problem = userMessage(err)
 		return v, nil
 	}
 	v.Chosen = &p
-	v.Text = inspect.Plain(head(p.Text, maxPreview))
+	v.Text = inspect.Plain(firstBytes(p.Text, maxPreview))
 	return v, nil
 }
 
@@ -69,30 +69,30 @@ const framePolicy = "default-src 'none'; style-src 'self'; form-action 'none'; b
 type frame struct{ page string }
 
 func showFrame(r *request) (any, error) {
-	source, err := r.source(r.form.Get("url"))
+	source, err := r.pageSource(r.form.Get("url"))
 	if err != nil {
 		return nil, err
 	}
-	done, err := r.site.frames.begin(r.Context())
+	done, err := r.site.parseSlots.acquire(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	page, err := harmless(r.Context(), source, r.form)
+	page, err := renderHarmless(r.Context(), source, r.form)
 	return frame{page}, err
 }
 
-// frames has one element for each page that is parsed now for a picker.
-type frames chan struct{}
+// parseSlots has one element for each page that is parsed now for a picker.
+type parseSlots chan struct{}
 
-// maxFrames is how many pages are parsed at once.
-const maxFrames = 2
+// maxParsedAtOnce is how many pages are parsed at once.
+const maxParsedAtOnce = 2
 
 var errBusy = errors.New("other pages are being prepared; try again in a moment")
 
-// begin waits until a page may be parsed. The caller calls done afterwards. It returns errBusy if ctx
+// acquire waits until a page may be parsed. The caller calls done afterwards. It returns errBusy if ctx
 // ends before.
-func (f frames) begin(ctx context.Context) (done func(), err error) {
+func (f parseSlots) acquire(ctx context.Context) (done func(), err error) {
 	if ctx.Err() != nil {
 		return nil, errBusy
 	}
@@ -111,13 +111,13 @@ func (f frame) send(w http.ResponseWriter) {
 	_, _ = w.Write([]byte(f.page)) // the client may have gone
 }
 
-// sources are the pages that pickers show now, so that each is fetched once.
-type sources struct {
-	mu  sync.Mutex
-	all []source // the newest last
+// sourceCache are the pages that pickers show now, so that each is fetched once.
+type sourceCache struct {
+	mu      sync.Mutex
+	entries []cachedSource // the newest last
 }
 
-type source struct {
+type cachedSource struct {
 	user, url, body string
 	at              time.Time
 }
@@ -130,11 +130,11 @@ const (
 // errNoSource is the error of a page that the picker does not show.
 var errNoSource = errors.New("this page cannot be shown here; write a selector by hand")
 
-// source returns the HTML of a page.
-func (r *request) source(url string) (string, error) {
+// pageSource returns the HTML of a page.
+func (r *request) pageSource(url string) (string, error) {
 	s, user := &r.site.sources, r.bearer.Name()
 	s.mu.Lock()
-	for _, x := range s.all {
+	for _, x := range s.entries {
 		if x.user == user && x.url == url && time.Since(x.at) < sourceAge {
 			s.mu.Unlock()
 			return x.body, nil
@@ -149,26 +149,26 @@ func (r *request) source(url string) (string, error) {
 	if err != nil || media != "text/html" && media != "application/xhtml+xml" || p.Source == "" {
 		return "", fmt.Errorf("%w: it is not HTML, or it is too large", errNoSource)
 	}
-	done, err := r.site.frames.begin(r.Context())
+	done, err := r.site.parseSlots.acquire(r.Context())
 	if err != nil {
 		return "", err
 	}
-	_, err = parse(r.Context(), p.Source)
+	_, err = parsePage(r.Context(), p.Source)
 	done()
 	if err != nil {
 		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = slices.DeleteFunc(s.all, func(x source) bool { return time.Since(x.at) >= sourceAge || x.user == user && x.url == url })
-	s.all = append(s.all, source{user, url, p.Source, time.Now()})
-	s.all = s.all[max(0, len(s.all)-maxSources):]
+	s.entries = slices.DeleteFunc(s.entries, func(x cachedSource) bool { return time.Since(x.at) >= sourceAge || x.user == user && x.url == url })
+	s.entries = append(s.entries, cachedSource{user, url, p.Source, time.Now()})
+	s.entries = s.entries[max(0, len(s.entries)-maxSources):]
 	return p.Source, nil
 }
 
-// shownAs are the elements that are shown, and as which. All others are left out; only their content is
+// shownElements are the elements that are shown, and as which. All others are left out; only their content is
 // shown. No attribute of the page is kept.
-var shownAs = map[atom.Atom]string{
+var shownElements = map[atom.Atom]string{
 	atom.H1: "h1", atom.H2: "h2", atom.H3: "h3", atom.H4: "h4", atom.H5: "h5", atom.H6: "h6",
 	atom.Main: "div", atom.Article: "div", atom.Section: "div", atom.Header: "div", atom.Footer: "div", atom.Nav: "div", atom.Aside: "div", atom.Div: "div",
 	atom.Form: "div", atom.Fieldset: "div", atom.Figure: "div", atom.Figcaption: "div", atom.Address: "div", atom.Details: "div", atom.Summary: "div", atom.Dialog: "div",
@@ -178,33 +178,33 @@ var shownAs = map[atom.Atom]string{
 	atom.Small: "small", atom.Time: "span", atom.Data: "span", atom.Br: "br", atom.Hr: "hr",
 }
 
-// hidden are the elements whose content is not text of the page.
-var hidden = map[atom.Atom]bool{
+// hiddenElements are the elements whose content is not text of the page.
+var hiddenElements = map[atom.Atom]bool{
 	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Head: true, atom.Iframe: true, atom.Object: true, atom.Svg: true, atom.Math: true,
 	atom.Select: true, atom.Textarea: true, atom.Audio: true, atom.Video: true, atom.Canvas: true, atom.Noembed: true, atom.Noframes: true,
 }
 
-// inline are the elements that can be chosen only if they have a class or an ID.
-var inline = map[atom.Atom]bool{
+// inlineElements are the elements that can be chosen only if they have a class or an ID.
+var inlineElements = map[atom.Atom]bool{
 	atom.Span: true, atom.Strong: true, atom.B: true, atom.Em: true, atom.I: true, atom.Code: true, atom.A: true, atom.Button: true, atom.Label: true, atom.Small: true,
 	atom.Time: true, atom.Data: true,
 }
 
-// common are the elements that a page has many of sooner or later, so that their name alone is no selector.
-var common = map[atom.Atom]bool{
+// commonElements are the elements that a page has many of sooner or later, so that their name alone is no selector.
+var commonElements = map[atom.Atom]bool{
 	atom.Div: true, atom.P: true, atom.Span: true, atom.A: true, atom.Li: true, atom.Ul: true, atom.Td: true, atom.Tr: true, atom.B: true, atom.Strong: true, atom.I: true, atom.Em: true,
 }
 
-// structure are the elements of tables and breaks, where no link can stand.
-var structure = map[atom.Atom]bool{
+// structureElements are the elements of tables and breaks, where no link can stand.
+var structureElements = map[atom.Atom]bool{
 	atom.Table: true, atom.Thead: true, atom.Tbody: true, atom.Tfoot: true, atom.Tr: true, atom.Ul: true, atom.Ol: true, atom.Dl: true, atom.Br: true, atom.Hr: true,
 }
 
 const (
-	// maxFrame is how long the page in the frame gets, in bytes, and maxDeep is how many elements are in
+	// maxFrameBytes is how long the page in the frame gets, in bytes, and maxDeep is how many elements are in
 	// each other.
-	maxFrame = 2 << 20
-	maxDeep  = 200
+	maxFrameBytes = 2 << 20
+	maxDepth      = 200
 	// maxElements is how many elements a page in the frame may have. A selector such as :nth-of-type(2)
 	// takes quadratic time where all are siblings.
 	maxElements = 20_000
@@ -212,19 +212,19 @@ const (
 	maxClasses = 20
 )
 
-// picker writes a page for the frame.
-type picker struct {
-	ctx    context.Context // of the request
-	b      strings.Builder
-	form   url.Values
-	names  map[*html.Node][]string // what a selector can call an element
-	having map[string]int          // how many elements have a name
-	nth    map[*html.Node]int      // the number of an element among its siblings of the same type, from 1
-	chosen map[*html.Node]bool
+// frameWriter writes a page for the frame.
+type frameWriter struct {
+	ctx        context.Context // of the request
+	out        strings.Builder
+	form       url.Values
+	names      map[*html.Node][]string // what a selector can call an element
+	nameCounts map[string]int          // how many elements have a name
+	typeIndex  map[*html.Node]int      // the number of an element among its siblings of the same type, from 1
+	chosen     map[*html.Node]bool
 }
 
-// parse returns the tree of an HTML page, or an error that says why the picker does not show the page.
-func parse(ctx context.Context, source string) (*html.Node, error) {
+// parsePage returns the tree of an HTML page, or an error that says why the picker does not show the page.
+func parsePage(ctx context.Context, source string) (*html.Node, error) {
 	root, err := htmltree.Parse(ctx, []byte(source))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoSource, err)
@@ -241,104 +241,104 @@ func parse(ctx context.Context, source string) (*html.Node, error) {
 	return root, nil
 }
 
-// harmless returns the page of source as text in harmless elements. Each part has a link that chooses it,
+// renderHarmless returns the page of source as text in harmless elements. Each part has a link that chooses it,
 // to the picker with the fields in form. It returns an error if ctx ends before.
-func harmless(ctx context.Context, source string, form url.Values) (string, error) {
-	root, err := parse(ctx, source)
+func renderHarmless(ctx context.Context, source string, form url.Values) (string, error) {
+	root, err := parsePage(ctx, source)
 	if err != nil {
 		return "", err
 	}
-	p := &picker{
-		ctx: ctx, form: url.Values{}, names: make(map[*html.Node][]string), having: make(map[string]int),
-		nth: make(map[*html.Node]int), chosen: make(map[*html.Node]bool),
+	p := &frameWriter{
+		ctx: ctx, form: url.Values{}, names: make(map[*html.Node][]string), nameCounts: make(map[string]int),
+		typeIndex: make(map[*html.Node]int), chosen: make(map[*html.Node]bool),
 	}
 	for name, values := range form {
 		p.form[name] = values
 	}
-	chosen, err := cascadia.ParseGroup(strings.Join(linesOf(form, "select"), ", "))
+	chosen, err := cascadia.ParseGroup(strings.Join(formLines(form, "select"), ", "))
 	if err != nil {
 		chosen = nil // mark nothing; the form shows the error
 	}
-	p.count(root)
+	p.numberChildren(root)
 	for n := range root.Descendants() {
 		if ctx.Err() != nil {
 			return "", errBusy
 		}
-		p.count(n)
-		p.names[n] = names(n)
+		p.numberChildren(n)
+		p.names[n] = selectorNames(n)
 		for _, name := range p.names[n] {
-			p.having[name]++
+			p.nameCounts[name]++
 		}
 		if n.Type == html.ElementNode && chosen.Match(n) {
 			p.chosen[n] = true
 		}
 	}
-	p.b.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The watched page</title><link rel="stylesheet" href="/assets/frame.css?` +
-		versions["frame.css"] + `"></head><body>`)
-	p.write(root, 0)
+	p.out.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The watched page</title><link rel="stylesheet" href="/assets/frame.css?` +
+		assetHashes["frame.css"] + `"></head><body>`)
+	p.writeNode(root, 0)
 	if ctx.Err() != nil {
 		return "", errBusy
 	}
-	if p.b.Len() > maxFrame {
-		p.b.WriteString("<p>The page is longer than can be shown here. Write a selector by hand for what is missing.</p>")
+	if p.out.Len() > maxFrameBytes {
+		p.out.WriteString("<p>The page is longer than can be shown here. Write a selector by hand for what is missing.</p>")
 	}
-	p.b.WriteString("</body></html>")
-	return p.b.String(), nil
+	p.out.WriteString("</body></html>")
+	return p.out.String(), nil
 }
 
-// count numbers the children of n, each among its siblings of the same type. To count them for each
+// numberChildren numbers the children of n, each among its siblings of the same type. To count them for each
 // element that can be chosen would take quadratic time.
-func (p *picker) count(n *html.Node) {
+func (p *frameWriter) numberChildren(n *html.Node) {
 	of := make(map[string]int)
 	for c := range n.ChildNodes() {
 		if c.Type == html.ElementNode {
 			of[c.Data]++
-			p.nth[c] = of[c.Data]
+			p.typeIndex[c] = of[c.Data]
 		}
 	}
 }
 
-// write writes n with its content.
-func (p *picker) write(n *html.Node, deep int) {
-	if p.b.Len() > maxFrame || deep > maxDeep || p.ctx.Err() != nil {
+// writeNode writes n with its content.
+func (p *frameWriter) writeNode(n *html.Node, deep int) {
+	if p.out.Len() > maxFrameBytes || deep > maxDepth || p.ctx.Err() != nil {
 		return
 	}
 	if n.Type == html.TextNode {
-		p.b.WriteString(html.EscapeString(n.Data))
+		p.out.WriteString(html.EscapeString(n.Data))
 		return
 	}
-	if n.Type == html.ElementNode && (hidden[n.DataAtom] || n.Namespace != "") {
+	if n.Type == html.ElementNode && (hiddenElements[n.DataAtom] || n.Namespace != "") {
 		return
 	}
 	as := ""
 	if n.Type == html.ElementNode {
-		as = shownAs[n.DataAtom]
+		as = shownElements[n.DataAtom]
 	}
 	if as != "" {
-		p.b.WriteString("<" + as)
+		p.out.WriteString("<" + as)
 		if p.chosen[n] {
-			p.b.WriteString(` class="chosen"`)
+			p.out.WriteString(` class="chosen"`)
 		}
-		p.b.WriteString(">")
-		if to := p.selector(n); to != "" {
+		p.out.WriteString(">")
+		if to := p.selectorFor(n); to != "" {
 			p.form.Set("select", to)
-			fmt.Fprintf(&p.b, `<a class="pick" target="_top" href="/pick?%s" title="%s" aria-label="Choose %s">+</a>`,
+			fmt.Fprintf(&p.out, `<a class="pick" target="_top" href="/pick?%s" title="%s" aria-label="Choose %s">+</a>`,
 				html.EscapeString(p.form.Encode()), html.EscapeString(to), html.EscapeString(to))
 		}
 	}
 	for c := range n.ChildNodes() {
-		p.write(c, deep+1)
+		p.writeNode(c, deep+1)
 	}
 	if as != "" && as != "br" && as != "hr" {
-		p.b.WriteString("</" + as + ">")
+		p.out.WriteString("</" + as + ">")
 	}
 }
 
-// identifier is what a selector can use of a page without an escape.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,60}$`)
+// plainIdentifier is what a selector can use of a page without an escape.
+var plainIdentifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,60}$`)
 
-// names returns what a selector can call n, the best first.
-func names(n *html.Node) []string {
+// selectorNames returns what a selector can call n, the best first.
+func selectorNames(n *html.Node) []string {
 	if n.Type != html.ElementNode {
 		return nil
 	}
@@ -346,37 +346,37 @@ func names(n *html.Node) []string {
 	for _, a := range n.Attr {
 		switch a.Key {
 		case "id":
-			if identifier.MatchString(a.Val) {
+			if plainIdentifier.MatchString(a.Val) {
 				all = append(all, "#"+a.Val)
 			}
 		case "class":
 			for _, c := range strings.Fields(a.Val) {
-				if name := n.Data + "." + c; identifier.MatchString(c) && !slices.Contains(classes, name) && len(classes) < maxClasses {
+				if name := n.Data + "." + c; plainIdentifier.MatchString(c) && !slices.Contains(classes, name) && len(classes) < maxClasses {
 					classes = append(classes, name)
 				}
 			}
 		}
 	}
-	if all = append(all, classes...); !common[n.DataAtom] {
+	if all = append(all, classes...); !commonElements[n.DataAtom] {
 		all = append(all, n.Data)
 	}
 	return all
 }
 
-// selector returns a CSS selector that matches n alone, or "" if n cannot be chosen.
-func (p *picker) selector(n *html.Node) string {
+// selectorFor returns a CSS selector that matches n alone, or "" if n cannot be chosen.
+func (p *frameWriter) selectorFor(n *html.Node) string {
 	own := p.names[n]
-	if structure[n.DataAtom] || inline[n.DataAtom] && !slices.ContainsFunc(own, func(name string) bool { return name != n.Data }) || !hasText(n, 0) {
+	if structureElements[n.DataAtom] || inlineElements[n.DataAtom] && !slices.ContainsFunc(own, func(name string) bool { return name != n.Data }) || !hasText(n, 0) {
 		return ""
 	}
 	var path []string
 	for at := n; at != nil && at.Type == html.ElementNode; at = at.Parent {
 		for _, name := range p.names[at] {
-			if p.having[name] == 1 {
+			if p.nameCounts[name] == 1 {
 				return strings.Join(append([]string{name}, path...), " > ")
 			}
 		}
-		path = append([]string{fmt.Sprintf("%s:nth-of-type(%d)", at.Data, p.nth[at])}, path...)
+		path = append([]string{fmt.Sprintf("%s:nth-of-type(%d)", at.Data, p.typeIndex[at])}, path...)
 	}
 	return strings.Join(path, " > ")
 }
@@ -386,7 +386,7 @@ func hasText(n *html.Node, deep int) bool {
 	if n.Type == html.TextNode {
 		return strings.TrimSpace(n.Data) != ""
 	}
-	if deep > maxDeep || hidden[n.DataAtom] {
+	if deep > maxDepth || hiddenElements[n.DataAtom] {
 		return false
 	}
 	for c := range n.ChildNodes() {

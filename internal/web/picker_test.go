@@ -24,7 +24,7 @@ const watched = `<!doctype html><html><head><title>x</title><style>p{}</style><m
 // TestHarmless: nothing of the watched page is left but its text and plain elements, and each link chooses
 // exactly the element that it stands in.
 func TestHarmless(t *testing.T) {
-	page, err := harmless(t.Context(), watched, url.Values{"url": {"https://example.com/"}, "select": {"p.price"}, "keywords": {`"><script>`}})
+	page, err := renderHarmless(t.Context(), watched, url.Values{"url": {"https://example.com/"}, "select": {"p.price"}, "keywords": {`"><script>`}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,17 +87,17 @@ func TestHarmlessIsBounded(t *testing.T) {
 		{strings.Repeat("<z></z>", maxElements) + "<p>text", "at most 20000 can be shown"},
 		{strings.Repeat("<div>", 1000) + "x", "write a selector by hand"},
 	} {
-		if _, err := harmless(t.Context(), c.source, form); !errors.Is(err, errNoSource) || !strings.Contains(err.Error(), c.says) {
+		if _, err := renderHarmless(t.Context(), c.source, form); !errors.Is(err, errNoSource) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("got %v, want that %s", err, c.says)
 		}
 	}
-	page, err := harmless(t.Context(), strings.Repeat("<p>text", maxElements-10), form)
-	if err != nil || len(page) > maxFrame+4096 || !strings.Contains(page, "longer than can be shown") || strings.Count(page, `class="chosen"`) != 1 {
+	page, err := renderHarmless(t.Context(), strings.Repeat("<p>text", maxElements-10), form)
+	if err != nil || len(page) > maxFrameBytes+4096 || !strings.Contains(page, "longer than can be shown") || strings.Count(page, `class="chosen"`) != 1 {
 		t.Errorf("the page has %d bytes, %v", len(page), err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := harmless(ended, watched, form); !errors.Is(err, errBusy) {
+	if _, err := renderHarmless(ended, watched, form); !errors.Is(err, errBusy) {
 		t.Errorf("the request has ended: got %v", err)
 	}
 }
@@ -105,21 +105,21 @@ func TestHarmlessIsBounded(t *testing.T) {
 // TestFramesAtOnce: only so many pages are parsed at once.
 func TestFramesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), within)
+		ctx, cancel := context.WithTimeout(t.Context(), pageTimeout)
 		defer cancel()
-		f := make(frames, maxFrames)
-		for range maxFrames - 1 {
+		f := make(parseSlots, maxParsedAtOnce)
+		for range maxParsedAtOnce - 1 {
 			f <- struct{}{}
 		}
-		done, err := f.begin(ctx)
+		done, err := f.acquire(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.begin(ctx); !errors.Is(err, errBusy) || ctx.Err() == nil {
+		if _, err := f.acquire(ctx); !errors.Is(err, errBusy) || ctx.Err() == nil {
 			t.Errorf("one more page: got %v", err)
 		}
 		done()
-		if _, err := f.begin(t.Context()); err != nil {
+		if _, err := f.acquire(t.Context()); err != nil {
 			t.Errorf("after one is done: got %v", err)
 		}
 	})
@@ -141,7 +141,7 @@ func TestSessionsOfOneToken(t *testing.T) {
 // TestPicker opens the picker, its frame, and a chosen part.
 func TestPicker(t *testing.T) {
 	f := &fake{source: watched}
-	b := open(t, f, aToken)
+	b := logIn(t, f, aToken)
 	q := url.Values{"url": {"https://example.com/"}, "client": {"ann"}, "select": {"#content"}}.Encode()
 	r, body := b.get(t, "/pick?"+q)
 	src := regexp.MustCompile(`<iframe class="picker" title="The watched page" src="([^"]*)" sandbox="allow-same-origin allow-top-navigation-by-user-activation">`).FindStringSubmatch(body)
@@ -154,17 +154,17 @@ func TestPicker(t *testing.T) {
 		strings.Contains(policy, "script-src") || strings.Contains(policy, "allow-scripts") {
 		t.Errorf("got %s, policy %s, %s", r.Status, policy, body)
 	}
-	reader := open(t, f, "reader")
+	reader := logIn(t, f, "reader")
 	for _, path := range []string{"/pick?" + q, "/pick/frame?" + q, "/subscribe?" + q} {
 		if r, _ := reader.get(t, path); r.StatusCode != http.StatusForbidden {
 			t.Errorf("a reader, %s: got %s", path, r.Status)
 		}
 	}
-	large := open(t, &fake{source: strings.Repeat("<z></z>", maxElements+1)}, aToken)
+	large := logIn(t, &fake{source: strings.Repeat("<z></z>", maxElements+1)}, aToken)
 	if r, body := large.get(t, "/pick?"+q); r.StatusCode != http.StatusOK || !strings.Contains(body, "at most 20000 can be shown") {
 		t.Errorf("a page with too many elements: got %s %s", r.Status, body)
 	}
-	plain := open(t, new(fake), aToken)
+	plain := logIn(t, new(fake), aToken)
 	if r, body := plain.get(t, "/pick?"+q); r.StatusCode != http.StatusOK || !strings.Contains(body, "write a selector by hand") {
 		t.Errorf("a page that is not HTML: got %s %s", r.Status, body)
 	}

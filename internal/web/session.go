@@ -18,8 +18,8 @@ const (
 	// sessionCookie has the ID of a session, noteCookie what the last action did.
 	sessionCookie = "vokter_session"
 	noteCookie    = "vokter_note"
-	// lifetime is how long a session lasts.
-	lifetime = 30 * 24 * time.Hour
+	// sessionLifetime is how long a session lasts.
+	sessionLifetime = 30 * 24 * time.Hour
 	// maxSessions is how many sessions one token has at once. Its oldest one ends if there are more, so
 	// that nobody logs out others.
 	maxSessions = 50
@@ -34,8 +34,8 @@ type sessions struct {
 
 // session is one login. It holds the hash of the token, so that it ends with the token.
 type session struct {
-	token string
-	since time.Time
+	token   string
+	started time.Time
 }
 
 func newSessions() *sessions { return &sessions{byID: make(map[[sha256.Size]byte]session)} }
@@ -48,10 +48,10 @@ func (s *sessions) begin(token string) string {
 	count := 0
 	for key, one := range s.byID {
 		switch {
-		case time.Since(one.since) > lifetime:
+		case time.Since(one.started) > sessionLifetime:
 			delete(s.byID, key)
 		case one.token == token:
-			if count++; count == 1 || one.since.Before(s.byID[oldest].since) {
+			if count++; count == 1 || one.started.Before(s.byID[oldest].started) {
 				oldest = key
 			}
 		}
@@ -69,7 +69,7 @@ func (s *sessions) token(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.byID[sha256.Sum256([]byte(id))]
-	if !ok || time.Since(one.since) > lifetime {
+	if !ok || time.Since(one.started) > sessionLifetime {
 		return ""
 	}
 	return one.token
@@ -82,9 +82,9 @@ func (s *sessions) end(id string) {
 	delete(s.byID, sha256.Sum256([]byte(id)))
 }
 
-// known returns who sends r, or nil.
-func (s *Site) known(r *http.Request) *manage.Bearer {
-	if user := s.settings.proxied(r); user != "" {
+// currentUser returns who sends r, or nil.
+func (s *Site) currentUser(r *http.Request) *manage.Bearer {
+	if user := s.settings.proxyUser(r); user != "" {
 		return s.api.Named(user)
 	}
 	c, err := r.Cookie(sessionCookie)
@@ -98,22 +98,22 @@ func (s *Site) known(r *http.Request) *manage.Bearer {
 	return s.api.Bearer(hash)
 }
 
-// user returns who sends r, or sends the login page and returns nil.
-func (s *Site) user(w http.ResponseWriter, r *http.Request) *manage.Bearer {
+// requireUser returns who sends r, or sends the login page and returns nil.
+func (s *Site) requireUser(w http.ResponseWriter, r *http.Request) *manage.Bearer {
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Method == http.MethodGet {
 		// The browser keeps the cookie from a request that follows a link in a mail or a chat. It
 		// sends the cookie once this page asks for itself.
 		s.render(w, r, http.StatusOK, "again", view{Path: r.URL.Path, Data: r.URL.RequestURI()})
 		return nil
 	}
-	if b := s.known(r); b != nil {
+	if b := s.currentUser(r); b != nil {
 		return b
 	}
-	switch user := s.settings.proxied(r); {
+	switch user := s.settings.proxyUser(r); {
 	case user != "":
-		s.refuse(w, r, http.StatusForbidden, fmt.Sprintf("The configuration has no token with the name %q, by which the proxy calls you; add it under api: tokens:.", user))
+		s.renderError(w, r, http.StatusForbidden, fmt.Sprintf("The configuration has no token with the name %q, by which the proxy calls you; add it under api: tokens:.", user))
 	case r.Method != http.MethodGet:
-		s.refuse(w, r, http.StatusUnauthorized, "The session has ended. Log in and try again.")
+		s.renderError(w, r, http.StatusUnauthorized, "The session has ended. Log in and try again.")
 	default:
 		s.render(w, r, http.StatusUnauthorized, "login", view{Path: r.URL.Path, Data: loginForm{Back: r.URL.RequestURI()}})
 	}
@@ -130,13 +130,13 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request) {
 // login begins a session.
 func (s *Site) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	back := local(r.PostFormValue("back"))
+	back := localPath(r.PostFormValue("back"))
 	hash := config.HashToken(strings.TrimSpace(r.PostFormValue("token")))
 	if s.api.Bearer(hash) == nil {
 		s.render(w, r, http.StatusUnauthorized, "login", view{Path: r.URL.Path, Data: loginForm{back, "This token is not valid. A token of the data directory is replaced at each start."}})
 		return
 	}
-	http.SetCookie(w, cookie(r, sessionCookie, s.sessions.begin(hash), lifetime))
+	http.SetCookie(w, newCookie(r, sessionCookie, s.sessions.begin(hash), sessionLifetime))
 	http.Redirect(w, r, back, http.StatusSeeOther)
 }
 
@@ -145,20 +145,20 @@ func (s *Site) logout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(sessionCookie); err == nil {
 		s.sessions.end(c.Value)
 	}
-	http.SetCookie(w, cookie(r, sessionCookie, "", -time.Second))
+	http.SetCookie(w, newCookie(r, sessionCookie, "", -time.Second))
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// cookie returns a cookie that no script and no other web site can use.
-func cookie(r *http.Request, name, value string, age time.Duration) *http.Cookie {
+// newCookie returns a cookie that no script and no other web site can use.
+func newCookie(r *http.Request, name, value string, age time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: int(age / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: secure(r),
+		Secure: isSecure(r),
 	}
 }
 
-// local returns to if it is a page of this site, and otherwise the first page.
-func local(to string) string {
+// localPath returns to if it is a page of this site, and otherwise the first page.
+func localPath(to string) string {
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") {
 		return "/"
 	}

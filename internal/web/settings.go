@@ -12,23 +12,23 @@ import (
 )
 
 // Settings are the settings of the web page. They can be replaced while it is served.
-type Settings struct{ now atomic.Pointer[config.Web] }
+type Settings struct{ current atomic.Pointer[config.Web] }
 
 // Configure replaces the settings.
-func (s *Settings) Configure(w config.Web) { s.now.Store(&w) }
+func (s *Settings) Configure(w config.Web) { s.current.Store(&w) }
 
-// get returns the current settings.
-func (s *Settings) get() config.Web {
-	if w := s.now.Load(); w != nil {
+// load returns the current settings.
+func (s *Settings) load() config.Web {
+	if w := s.current.Load(); w != nil {
 		return *w
 	}
 	return config.Web{}
 }
 
-// feed returns the feed with this secret.
-func (s *Settings) feed(secret string) (found config.Feed, ok bool) {
+// feedBySecret returns the feed with this secret.
+func (s *Settings) feedBySecret(secret string) (found config.Feed, ok bool) {
 	hash := []byte(config.HashToken(secret))
-	for _, f := range s.get().Feeds {
+	for _, f := range s.load().Feeds {
 		if subtle.ConstantTimeCompare(hash, []byte(f.Hash)) == 1 {
 			found, ok = f, true
 		}
@@ -36,9 +36,9 @@ func (s *Settings) feed(secret string) (found config.Feed, ok bool) {
 	return found, ok
 }
 
-// proxied returns the user whom the proxy in front of the listener has logged in, or "".
-func (s *Settings) proxied(r *http.Request) string {
-	p := s.get().Proxy
+// proxyUser returns the user whom the proxy in front of the listener has logged in, or "".
+func (s *Settings) proxyUser(r *http.Request) string {
+	p := s.load().Proxy
 	if p == nil {
 		return ""
 	}
@@ -50,24 +50,24 @@ func (s *Settings) proxied(r *http.Request) string {
 	return given[0]
 }
 
-// public reports whether r names the host of the public address.
-func (s *Settings) public(r *http.Request) bool {
-	u, err := url.Parse(s.get().PublicURL)
+// isPublicHost reports whether r names the host of the public address.
+func (s *Settings) isPublicHost(r *http.Request) bool {
+	u, err := url.Parse(s.load().PublicURL)
 	return err == nil && u.Host != "" && u.Host == r.Host
 }
 
-// base returns the address of the web page, as the user who sends r reaches it.
-func (s *Settings) base(r *http.Request) string {
-	if at := s.get().PublicURL; at != "" {
+// baseURL returns the address of the web page, as the user who sends r reaches it.
+func (s *Settings) baseURL(r *http.Request) string {
+	if at := s.load().PublicURL; at != "" {
 		return at
 	}
-	if secure(r) {
+	if isSecure(r) {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
 }
 
-// secure reports whether r came over TLS, to this process or to a proxy in front of it.
-func secure(r *http.Request) bool {
+// isSecure reports whether r came over TLS, to this process or to a proxy in front of it.
+func isSecure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }

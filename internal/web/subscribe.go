@@ -46,8 +46,8 @@ type trialView struct {
 const (
 	// maxPreview is how much text a preview shows, in bytes.
 	maxPreview = 100_000
-	// tried is how many of the last changes a trial compares.
-	tried = 10
+	// maxTriedChanges is how many of the last changes a trial compares.
+	maxTriedChanges = 10
 )
 
 func showSubscribe(r *request) (any, error) {
@@ -56,7 +56,7 @@ func showSubscribe(r *request) (any, error) {
 	v.Document = r.form.Get("document")
 	switch {
 	case v.Document != "" && !r.form.Has("keywords"): // the form opens with what there is
-		p, err := page(r)
+		p, err := requestedPage(r)
 		if err != nil {
 			return nil, err
 		}
@@ -66,8 +66,8 @@ func showSubscribe(r *request) (any, error) {
 		}
 		v.Sub = p.Subscriptions[i].Subscription
 	case r.form.Get("url") != "":
-		if v.Sub, err = subscriptionOf(r); err != nil {
-			v.Problem = reason(err)
+		if v.Sub, err = subscriptionFromForm(r); err != nil {
+			v.Problem = userMessage(err)
 		}
 	default:
 		v.Sub = pipeline.Subscription{IgnoreCase: true}.WithDefaults()
@@ -86,23 +86,23 @@ func showSubscribe(r *request) (any, error) {
 	}
 	p, err := r.api.Preview(r.Context(), v.Sub, false)
 	if err != nil {
-		v.Problem = reason(err)
+		v.Problem = userMessage(err)
 		return v, nil
 	}
 	v.Preview = &previewView{Preview: p}
-	content := head(p.Text, maxPreview)
+	content := firstBytes(p.Text, maxPreview)
 	v.Preview.Cut = len(content) < len(p.Text)
-	v.Preview.Pieces = pieces(0, []inspect.Segment{{Text: content}}, tidy(p.Places))
+	v.Preview.Pieces = cutPieces(0, []inspect.Segment{{Text: content}}, sortWithoutOverlaps(p.Places))
 	for i, x := range v.Preview.Pieces {
 		v.Preview.Pieces[i].Text = inspect.Plain(x.Text)
 	}
-	v.Trial = try(r, v.Sub)
+	v.Trial = trySubscription(r, v.Sub)
 	return v, nil
 }
 
-// try returns what s would have reported of the last changes of its document, or nil if no version is
+// trySubscription returns what s would have reported of the last changes of its document, or nil if no version is
 // stored.
-func try(r *request, s pipeline.Subscription) *trialView {
+func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	p, err := r.api.Pages(r.Context(), inspect.ListFilter{URL: s.URL})
 	if err != nil || len(p.Pages) == 0 {
 		return nil
@@ -112,16 +112,16 @@ func try(r *request, s pipeline.Subscription) *trialView {
 		h, err = r.api.Changes(r.Context(), s.URL, inspect.DocumentFilter{})
 	}
 	if err != nil {
-		return &trialView{Problem: reason(err)}
+		return &trialView{Problem: userMessage(err)}
 	}
-	h.Changes = h.Changes[max(0, len(h.Changes)-tried):]
+	h.Changes = h.Changes[max(0, len(h.Changes)-maxTriedChanges):]
 	v := &trialView{Trial: inspect.Try(h.Changes, s, text.NewLanguages()), Changes: len(h.Changes)}
 	slices.Reverse(v.Notifications)
 	return v
 }
 
-// options are the fields of a form that are a box to mark.
-var options = []struct {
+// optionFields are the fields of a form that are a box to mark.
+var optionFields = []struct {
 	Name, Label string
 	field       func(*pipeline.Subscription) *bool
 }{
@@ -132,8 +132,8 @@ var options = []struct {
 	{"moved", "Text that only moved too", func(s *pipeline.Subscription) *bool { return &s.Moved }},
 }
 
-// values are the values that a form offers. One that has a pattern stays as it is.
-var values = []struct {
+// offeredValues are the values that a form offers. One that has a pattern stays as it is.
+var offeredValues = []struct {
 	Name, Label string
 	value       pipeline.Value
 }{
@@ -150,7 +150,7 @@ const otherValue = "other"
 func (v subscribeView) Values() []option {
 	var all []option
 	known := v.Sub.Value == nil
-	for _, x := range values {
+	for _, x := range offeredValues {
 		on := v.Sub.Value != nil && *v.Sub.Value == x.value
 		known = known || on
 		all = append(all, option{x.Name, x.Label, on})
@@ -173,7 +173,7 @@ type option struct {
 // Options returns the boxes as they are in v.
 func (v subscribeView) Options() []option {
 	var all []option
-	for _, o := range options {
+	for _, o := range optionFields {
 		all = append(all, option{o.Name, o.Label, *o.field(&v.Sub)})
 	}
 	return all
@@ -191,7 +191,7 @@ func (v subscribeView) Event() string {
 }
 
 // Every returns how often the page is checked, and Least the least change, as the form has them.
-func (v subscribeView) Every() string { return brief(v.Sub.Interval.String()) }
+func (v subscribeView) Every() string { return shortInterval(v.Sub.Interval.String()) }
 
 // Least returns the least change.
 func (v subscribeView) Least() string {
@@ -221,9 +221,9 @@ func selectorLines(all []pipeline.Selector) string {
 	return strings.Join(lines, "\n")
 }
 
-// subscriptionOf returns the subscription in a form. Where the form changes a subscription, fields that
+// subscriptionFromForm returns the subscription in a form. Where the form changes a subscription, fields that
 // the form does not have stay as they were.
-func subscriptionOf(r *request) (pipeline.Subscription, error) {
+func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 	var s pipeline.Subscription
 	if document := r.form.Get("document"); document != "" {
 		found, err := r.api.Pages(r.Context(), inspect.ListFilter{URL: strings.TrimSpace(r.form.Get("url"))})
@@ -239,9 +239,9 @@ func subscriptionOf(r *request) (pipeline.Subscription, error) {
 		}
 	}
 	s.URL, s.Client = strings.TrimSpace(r.form.Get("url")), strings.TrimSpace(r.form.Get("client"))
-	s.Keywords = linesOf(r.form, "keywords")
-	s.Select, s.Remove = selectorsOf(linesOf(r.form, "select"), s.Select), selectorsOf(linesOf(r.form, "remove"), s.Remove)
-	for _, o := range options {
+	s.Keywords = formLines(r.form, "keywords")
+	s.Select, s.Remove = parseSelectors(formLines(r.form, "select"), s.Select), parseSelectors(formLines(r.form, "remove"), s.Remove)
+	for _, o := range optionFields {
 		*o.field(&s) = r.form.Get(o.Name) != ""
 	}
 	s.Events = nil
@@ -265,7 +265,7 @@ func subscriptionOf(r *request) (pipeline.Subscription, error) {
 	}
 	if chosen := r.form.Get("value"); chosen != otherValue {
 		s.Value = nil
-		for _, x := range values {
+		for _, x := range offeredValues {
 			if x.Name == chosen {
 				s.Value = &x.value
 			}
@@ -292,9 +292,9 @@ func subscriptionOf(r *request) (pipeline.Subscription, error) {
 	return s.WithDefaults(), nil
 }
 
-// selectorsOf returns the selectors in lines. One that stands in before stays as it is, because a range
+// parseSelectors returns the selectors in lines. One that stands in before stays as it is, because a range
 // has no form on one line.
-func selectorsOf(lines []string, before []pipeline.Selector) []pipeline.Selector {
+func parseSelectors(lines []string, before []pipeline.Selector) []pipeline.Selector {
 	var all []pipeline.Selector
 	for _, l := range lines {
 		if i := slices.IndexFunc(before, func(s pipeline.Selector) bool { return s.String() == l }); i >= 0 {
@@ -306,8 +306,8 @@ func selectorsOf(lines []string, before []pipeline.Selector) []pipeline.Selector
 	return all
 }
 
-// linesOf returns the lines of a field of the form that are not empty.
-func linesOf(form url.Values, name string) []string {
+// formLines returns the lines of a field of the form that are not empty.
+func formLines(form url.Values, name string) []string {
 	var all []string
 	for line := range strings.Lines(form.Get(name)) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -317,9 +317,9 @@ func linesOf(form url.Values, name string) []string {
 	return all
 }
 
-// subscribe adds or changes the subscription of a form and sends the browser to its page.
-func subscribe(r *request) (string, error) {
-	s, err := subscriptionOf(r)
+// subscribeFromForm adds or changes the subscription of a form and sends the browser to its page.
+func subscribeFromForm(r *request) (string, error) {
+	s, err := subscriptionFromForm(r)
 	if err != nil {
 		return "", err
 	}
@@ -333,7 +333,7 @@ func subscribe(r *request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	to, err := query("/page", "url", s.URL)
+	to, err := urlWithQuery("/page", "url", s.URL)
 	if err != nil {
 		return "", err
 	}

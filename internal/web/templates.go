@@ -29,7 +29,7 @@ var assetFiles embed.FS
 var templates = parseTemplates()
 
 func parseTemplates() map[string]*template.Template {
-	shared := template.Must(template.New("").Funcs(functions).ParseFS(templateFiles, "templates/layout.html"))
+	shared := template.Must(template.New("").Funcs(templateFuncs).ParseFS(templateFiles, "templates/layout.html"))
 	all := make(map[string]*template.Template)
 	files, _ := templateFiles.ReadDir("templates") // it is part of the program
 	for _, f := range files {
@@ -40,41 +40,41 @@ func parseTemplates() map[string]*template.Template {
 	return all
 }
 
-// functions are what the templates can call. None returns HTML: all text of pages is escaped.
-var functions = template.FuncMap{
+// templateFuncs are what the templates can call. None returns HTML: all text of pages is escaped.
+var templateFuncs = template.FuncMap{
 	"iso":      func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"clock":    func(t time.Time) string { return t.UTC().Format("2 Jan 2006 15:04 MST") },
 	"date":     func(t time.Time) string { return t.Format("Monday, 2 January 2006") },
-	"ago":      ago,
-	"query":    query,
-	"count":    count,
+	"ago":      relativeTime,
+	"query":    urlWithQuery,
+	"count":    countNoun,
 	"sentence": sentence,
-	"short":    short,
-	"outside":  outside,
-	"rests":    rests,
+	"short":    shortID,
+	"outside":  isWebURL,
+	"rests":    isNotChecked,
 	"first":    func(all []pipeline.Diff) []pipeline.Diff { return all[:min(len(all), 5)] },
-	"every":    func(i pipeline.Interval) string { return brief(i.String()) },
+	"every":    func(i pipeline.Interval) string { return shortInterval(i.String()) },
 	"words":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
-	"settings": settings,
+	"settings": changedSettings,
 	"tags":     tagsOf,
-	"when":     whenOf,
+	"when":     deliveryTimeLabel,
 	"took": func(d pipeline.Duration) string {
 		return max(time.Duration(d).Round(time.Millisecond), time.Millisecond).String()
 	},
-	"asset":   func(name string) string { return "/assets/" + name + "?" + versions[name] },
+	"asset":   func(name string) string { return "/assets/" + name + "?" + assetHashes[name] },
 	"removed": func(e pipeline.Event) bool { return e == pipeline.Removed },
 	"added":   func(e pipeline.Event) bool { return e == pipeline.Added },
-	"view":    viewText,
-	"missing": missing,
+	"view":    describeView,
+	"missing": whyMissing,
 	"changed": lastChange,
 	"int":     func(n int64) int { return int(n) },
 	"last":    func(all []inspect.Version) int { return len(all) - 1 },
 	"layout":  func(side bool) string { return map[bool]string{true: "side"}[side] },
 	"tab":     newTab,
-	"shot":    newShot,
+	"shot":    newScreenshotView,
 	"target":  func(url, client, back string) any { return struct{ URL, Client, Back string }{url, client, back} },
 	"plain":   func(name string) string { return strings.ReplaceAll(strings.TrimPrefix(name, "vokter_"), "_", " ") },
-	"figure":  figure,
+	"figure":  formatGauge,
 }
 
 // tab is an entry of the navigation.
@@ -85,14 +85,14 @@ type tab struct {
 
 func newTab(v view, path, name string) tab { return tab{path, name, v.Path == path} }
 
-// shot is a version with its screenshot, before or after a change.
-type shot struct {
+// screenshotView is a version with its screenshot, before or after a change.
+type screenshotView struct {
 	URL, Document, When string
 	inspect.Version
 }
 
-func newShot(url, document string, v inspect.Version, when string) shot {
-	return shot{url, document, when, v}
+func newScreenshotView(url, document string, v inspect.Version, when string) screenshotView {
+	return screenshotView{url, document, when, v}
 }
 
 // lastChange returns when the text of a page last changed.
@@ -105,8 +105,8 @@ func lastChange(p inspect.Page) (last time.Time) {
 	return last
 }
 
-// figure returns the value of g with the unit that its name ends in.
-func figure(g gauge) string {
+// formatGauge returns the value of g with the unit that its name ends in.
+func formatGauge(g gauge) string {
 	if strings.HasSuffix(g.Name, "_bytes") {
 		for _, unit := range []string{"bytes", "KiB", "MiB", "GiB"} {
 			if g.Value < 1024 || unit == "GiB" {
@@ -121,8 +121,8 @@ func figure(g gauge) string {
 	return strconv.FormatFloat(g.Value, 'f', -1, 64)
 }
 
-// query returns an URL with a query of pairs of names and values. Empty values are left out.
-func query(path string, pairs ...any) (string, error) {
+// urlWithQuery returns an URL with a query of pairs of names and values. Empty values are left out.
+func urlWithQuery(path string, pairs ...any) (string, error) {
 	if len(pairs)%2 != 0 {
 		return "", fmt.Errorf("query %s: a value is missing", path)
 	}
@@ -138,8 +138,8 @@ func query(path string, pairs ...any) (string, error) {
 	return path + "?" + q.Encode(), nil
 }
 
-// ago says how far t is from now.
-func ago(t time.Time) string {
+// relativeTime says how far t is from now.
+func relativeTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -150,17 +150,17 @@ func ago(t time.Time) string {
 	}
 	switch {
 	case d < time.Minute:
-		return fmt.Sprintf(form, count(int(d/time.Second), "second"))
+		return fmt.Sprintf(form, countNoun(int(d/time.Second), "second"))
 	case d < time.Hour:
-		return fmt.Sprintf(form, count(int(d/time.Minute), "minute"))
+		return fmt.Sprintf(form, countNoun(int(d/time.Minute), "minute"))
 	case d < 48*time.Hour:
-		return fmt.Sprintf(form, count(int(d/time.Hour), "hour"))
+		return fmt.Sprintf(form, countNoun(int(d/time.Hour), "hour"))
 	}
-	return fmt.Sprintf(form, count(int(d/(24*time.Hour)), "day"))
+	return fmt.Sprintf(form, countNoun(int(d/(24*time.Hour)), "day"))
 }
 
-// brief writes the durations in an interval without zero minutes and seconds.
-func brief(interval string) string {
+// shortInterval writes the durations in an interval without zero minutes and seconds.
+func shortInterval(interval string) string {
 	fields := strings.Fields(interval)
 	for i, f := range fields {
 		if d, err := time.ParseDuration(f); err == nil && d != 0 {
@@ -171,19 +171,21 @@ func brief(interval string) string {
 	return strings.Join(fields, " ")
 }
 
-// rests reports whether a page in this state is not checked.
-func rests(state string) bool { return state == inspect.StatePaused || state == inspect.StateExpired }
+// isNotChecked reports whether a page in this state is not checked.
+func isNotChecked(state string) bool {
+	return state == inspect.StatePaused || state == inspect.StateExpired
+}
 
-// short returns the beginning of an ID.
-func short(id string) string { return id[:min(len(id), 8)] }
+// shortID returns the beginning of an ID.
+func shortID(id string) string { return id[:min(len(id), 8)] }
 
-// outside reports whether a browser can open the URL of a page.
-func outside(url string) bool {
+// isWebURL reports whether a browser can open the URL of a page.
+func isWebURL(url string) bool {
 	return strings.HasPrefix(url, "http://") || strings.HasPrefix(url, "https://")
 }
 
-// viewText says which part of a page v selects.
-func viewText(v pipeline.View) string {
+// describeView says which part of a page v selects.
+func describeView(v pipeline.View) string {
 	var parts []string
 	for _, s := range v.Select {
 		parts = append(parts, s.String())
@@ -203,21 +205,21 @@ func viewText(v pipeline.View) string {
 	return strings.Join(parts, ", ")
 }
 
-// missing says why d is not on its page, or nothing if it is.
-func missing(d inspect.Document) string {
+// whyMissing says why d is not on its page, or nothing if it is.
+func whyMissing(d inspect.Document) string {
 	switch {
 	case d.State == inspect.StateSelectorGone && d.View.Value != nil:
-		return viewText(d.View) + ": no value is found on the page."
+		return describeView(d.View) + ": no value is found on the page."
 	case d.State == inspect.StateSelectorGone:
-		return viewText(d.View) + ": a selector matches nothing, or the text is empty."
+		return describeView(d.View) + ": a selector matches nothing, or the text is empty."
 	case d.State == inspect.StatePageReplaced:
-		return viewText(d.View) + ": the page looks replaced by an error page, a login wall or an empty page."
+		return describeView(d.View) + ": the page looks replaced by an error page, a login wall or an empty page."
 	}
 	return ""
 }
 
-// settings returns the options of a subscription that differ from their defaults.
-func settings(s inspect.Subscription) []string {
+// changedSettings returns the options of a subscription that differ from their defaults.
+func changedSettings(s inspect.Subscription) []string {
 	var all []string
 	add := func(given bool, text string) {
 		if given {
@@ -240,8 +242,8 @@ func settings(s inspect.Subscription) []string {
 	return all
 }
 
-// whenOf says what the time of a delivery in this state is.
-func whenOf(state string) string {
+// deliveryTimeLabel says what the time of a delivery in this state is.
+func deliveryTimeLabel(state string) string {
 	switch state {
 	case inspect.DeliveryPending:
 		return "Next attempt"
@@ -274,8 +276,8 @@ func eventsOf(s pipeline.Subscription) []string {
 	return all
 }
 
-// versions are the hashes of the assets, by which browsers see that one changed.
-var versions = hashAssets()
+// assetHashes are the hashes of the assets, by which browsers see that one changed.
+var assetHashes = hashAssets()
 
 func hashAssets() map[string]string {
 	all := make(map[string]string)
@@ -288,8 +290,8 @@ func hashAssets() map[string]string {
 	return all
 }
 
-// assets serves the style sheet and the script, which are no secret.
-func assets() http.Handler {
+// serveAssets serves the style sheet and the script, which are no secret.
+func serveAssets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := path.Base(r.URL.Path)
 		b, err := assetFiles.ReadFile("assets/" + name)

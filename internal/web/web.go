@@ -44,12 +44,12 @@ type Site struct {
 	gauges   func() []flow.Gauge
 	mux      *http.ServeMux
 	sessions *sessions
-	// browser refuses actions that another web site sent.
-	browser *http.CrossOriginProtection
-	// feeding is held while a feed is made.
-	feeding sync.Mutex
-	sources sources
-	frames  frames
+	// crossOrigin refuses actions that another web site sent.
+	crossOrigin *http.CrossOriginProtection
+	// feedMu is held while a feed is made.
+	feedMu     sync.Mutex
+	sources    sourceCache
+	parseSlots parseSlots
 }
 
 // New returns the web page of the process whose API is o.API.
@@ -63,16 +63,16 @@ func New(o Options) *Site {
 	if o.Settings == nil {
 		o.Settings = new(Settings)
 	}
-	s := &Site{api: o.API, settings: o.Settings, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), frames: make(frames, maxFrames), browser: http.NewCrossOriginProtection()}
+	s := &Site{api: o.API, settings: o.Settings, gauges: o.Gauges, log: o.Logger, mux: http.NewServeMux(), sessions: newSessions(), parseSlots: make(parseSlots, maxParsedAtOnce), crossOrigin: http.NewCrossOriginProtection()}
 	for _, r := range routes {
 		s.mux.HandleFunc(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.serve(w, req, r) })
 	}
-	s.mux.Handle("GET /assets/", assets())
+	s.mux.Handle("GET /assets/", serveAssets())
 	s.mux.HandleFunc("GET /login", s.showLogin)
 	s.mux.HandleFunc("POST /login", s.login)
 	s.mux.HandleFunc("POST /logout", s.logout)
-	s.mux.HandleFunc("GET /events", s.events)
-	s.mux.HandleFunc("GET /feeds/{secret}/{format}", s.feed)
+	s.mux.HandleFunc("GET /events", s.streamEvents)
+	s.mux.HandleFunc("GET /feeds/{secret}/{format}", s.serveFeed)
 	return s
 }
 
@@ -102,42 +102,42 @@ var routes = []route{
 	{pattern: "GET /receivers", scope: config.ScopeRead, template: "receivers", show: showReceivers},
 	{pattern: "GET /deliveries", scope: config.ScopeRead, template: "deliveries", show: showDeliveries},
 	{pattern: "GET /dead-letters", scope: config.ScopeRead, template: "deadletters", show: showDeadLetters},
-	{pattern: "POST /do/{action}", scope: config.ScopeRead, show: act},
+	{pattern: "POST /do/{action}", scope: config.ScopeRead, show: runAction},
 }
 
-// policy is the Content-Security-Policy of all pages.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+// contentSecurityPolicy is the Content-Security-Policy of all pages.
+const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // ServeHTTP answers a request.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", contentSecurityPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	switch {
-	case manage.Rebound(r) && !s.settings.public(r):
-		s.refuse(w, r, http.StatusForbidden, "This address is not known here. Open the page at 127.0.0.1 or localhost, or set public_url in the configuration.")
-	case s.foreign(r):
-		s.refuse(w, r, http.StatusForbidden, "The request comes from another web site. Open this page and try there.")
+	case manage.Rebound(r) && !s.settings.isPublicHost(r):
+		s.renderError(w, r, http.StatusForbidden, "This address is not known here. Open the page at 127.0.0.1 or localhost, or set public_url in the configuration.")
+	case s.isCrossSite(r):
+		s.renderError(w, r, http.StatusForbidden, "The request comes from another web site. Open this page and try there.")
 	default:
 		if _, pattern := s.mux.Handler(r); pattern == "" && r.Method == http.MethodGet {
-			s.refuse(w, r, http.StatusNotFound, "There is no such page.")
+			s.renderError(w, r, http.StatusNotFound, "There is no such page.")
 			return
 		}
 		s.mux.ServeHTTP(w, r)
 	}
 }
 
-// foreign reports whether another web site may have sent r to change something. A browser says
+// isCrossSite reports whether another web site may have sent r to change something. A browser says
 // where a form comes from; who says nothing is refused as well.
-func (s *Site) foreign(r *http.Request) bool {
+func (s *Site) isCrossSite(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false
 	}
-	return s.browser.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == ""
+	return s.crossOrigin.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == ""
 }
 
 // request is a request of a user.
@@ -160,25 +160,25 @@ func (r *redirect) Error() string { return "see " + r.to }
 // maxForm is the largest form, in bytes.
 const maxForm = 1 << 20
 
-// within is how long a page may take.
-const within = 30 * time.Second
+// pageTimeout is how long a page may take.
+const pageTimeout = 30 * time.Second
 
 // serve answers a request to a page that needs a user.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
-	bearer := s.user(w, r)
+	bearer := s.requireUser(w, r)
 	if bearer == nil {
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		s.refuse(w, r, http.StatusBadRequest, "The form cannot be read: "+err.Error())
+		s.renderError(w, r, http.StatusBadRequest, "The form cannot be read: "+err.Error())
 		return
 	}
 	if !bearer.May(to.scope) {
-		s.refuse(w, r, http.StatusForbidden, fmt.Sprintf("The token %q lacks the scope %s.", bearer.Name(), to.scope))
+		s.renderError(w, r, http.StatusForbidden, fmt.Sprintf("The token %q lacks the scope %s.", bearer.Name(), to.scope))
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), within)
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	req := &request{Request: r.WithContext(ctx), site: s, bearer: bearer, api: client.Over(bearer), form: r.Form}
 	data, err := to.show(req)
@@ -190,7 +190,7 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
 		return
 	}
 	if err != nil {
-		s.refuse(w, r, statusOf(err), reason(err))
+		s.renderError(w, r, statusOf(err), userMessage(err))
 		return
 	}
 	if sent, ok := data.(sender); ok {
@@ -222,8 +222,8 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// reason returns what err says, in words for the user.
-func reason(err error) string {
+// userMessage returns what err says, in words for the user.
+func userMessage(err error) string {
 	problem, ok := errors.AsType[*client.Problem](err)
 	if !ok || len(problem.Errors) == 0 {
 		return sentence(err.Error())
@@ -289,19 +289,19 @@ func (s *Site) render(w http.ResponseWriter, r *http.Request, status int, name s
 // maxQuery is the longest query of a link, in bytes.
 const maxQuery = 8 << 10
 
-// refuse sends a page that says why there is no other. It links to the filled form if r sent that of
+// renderError sends a page that says why there is no other. It links to the filled form if r sent that of
 // a subscription.
-func (s *Site) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
+func (s *Site) renderError(w http.ResponseWriter, r *http.Request, status int, why string) {
 	form := ""
 	if q := r.PostForm.Encode(); r.URL.Path == "/do/subscribe" && q != "" && len(q) <= maxQuery {
 		form = "/subscribe?" + q
 	}
-	s.render(w, r, status, "error", view{Bearer: s.known(r), Path: r.URL.Path, Data: struct{ Title, Why, Form string }{http.StatusText(status), why, form}})
+	s.render(w, r, status, "error", view{Bearer: s.currentUser(r), Path: r.URL.Path, Data: struct{ Title, Why, Form string }{http.StatusText(status), why, form}})
 }
 
-// events streams changes and notifications of the API.
-func (s *Site) events(w http.ResponseWriter, r *http.Request) {
-	bearer := s.known(r)
+// streamEvents streams changes and notifications of the API.
+func (s *Site) streamEvents(w http.ResponseWriter, r *http.Request) {
+	bearer := s.currentUser(r)
 	if bearer == nil {
 		http.Error(w, "Log in first.", http.StatusUnauthorized)
 		return

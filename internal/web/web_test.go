@@ -17,7 +17,7 @@ import (
 // TestPagesNeedALogin: without a session no page shows anything and no action is carried out.
 func TestPagesNeedALogin(t *testing.T) {
 	f := new(fake)
-	b := open(t, f, "")
+	b := logIn(t, f, "")
 	for _, path := range append(paths(t), "/events") {
 		r, body := b.get(t, path)
 		if r.StatusCode != http.StatusUnauthorized || strings.Contains(body, "tea") {
@@ -36,7 +36,7 @@ func TestPagesNeedALogin(t *testing.T) {
 
 // TestPageTextIsText: whatever a page, a client or a sink is called, no page has markup of it.
 func TestPageTextIsText(t *testing.T) {
-	b := open(t, &fake{source: hostile + watched}, aToken)
+	b := logIn(t, &fake{source: hostile + watched}, aToken)
 	u := url.QueryEscape(pageURL)
 	styled := regexp.MustCompile(`<[^>]* (style|on[a-z]+)=|<script>|javascript:`)
 	for _, path := range append(paths(t), "/text?version=2&url="+u, "/diff?view=side&all=yes&url="+u, "/?q="+url.QueryEscape(hostile), "/login", "/nowhere") {
@@ -63,7 +63,7 @@ func TestPageTextIsText(t *testing.T) {
 
 // TestDifference: the words that differ and the keywords are marked, in both layouts.
 func TestDifference(t *testing.T) {
-	b := open(t, new(fake), aToken)
+	b := logIn(t, new(fake), aToken)
 	for _, layout := range []string{"", "side"} {
 		_, body := b.get(t, "/diff?url=https://example.com/&view="+layout)
 		for _, want := range []string{"green <mark>tea</mark> <del>&lt;script&gt;", "green <mark>tea</mark> <ins>&lt;script&gt;", "3 unchanged parts"} {
@@ -77,7 +77,7 @@ func TestDifference(t *testing.T) {
 // TestOtherSites: a request that another web site sends changes nothing.
 func TestOtherSites(t *testing.T) {
 	f := new(fake)
-	b := open(t, f, aToken)
+	b := logIn(t, f, aToken)
 	for name, header := range map[string]map[string]string{
 		"nothing is said": nil, "another origin": {"Origin": "https://evil.example"}, "no origin": {"Origin": "null"},
 		"another site": {"Sec-Fetch-Site": "cross-site", "Origin": b.base}, "a sibling": {"Sec-Fetch-Site": "same-site", "Origin": b.base},
@@ -99,7 +99,7 @@ func TestOtherSites(t *testing.T) {
 // TestLinksFromOutside: who follows a link in a mail is asked again by the page itself, because the
 // browser sends no cookie of this strictness before.
 func TestLinksFromOutside(t *testing.T) {
-	b := open(t, new(fake), "")
+	b := logIn(t, new(fake), "")
 	r, body := b.send(t, http.MethodGet, "/diff?url=x&from=1", nil, map[string]string{"Sec-Fetch-Site": "cross-site"})
 	if r.StatusCode != http.StatusOK || !strings.Contains(body, `content="0; url=/diff?url=x&amp;from=1"`) {
 		t.Errorf("got %s %s", r.Status, body)
@@ -112,7 +112,7 @@ func TestMissing(t *testing.T) {
 		inspect.StateSelectorGone: "price: no value is found on the page.",
 		inspect.StatePageReplaced: "price: the page looks replaced by an error page",
 	} {
-		b := open(t, &fake{missing: state}, aToken)
+		b := logIn(t, &fake{missing: state}, aToken)
 		for _, path := range []string{"/", "/page?url=" + url.QueryEscape(pageURL)} {
 			if _, body := b.get(t, path); strings.Count(body, want) != 1 {
 				t.Errorf("%s: got %s, want %q once", path, body, want)
@@ -123,7 +123,7 @@ func TestMissing(t *testing.T) {
 
 // TestPausedPage: it says when it goes on, and offers no check, which would be refused.
 func TestPausedPage(t *testing.T) {
-	b := open(t, &fake{pausedUntil: time.Now().Add(24*time.Hour + time.Minute)}, aToken)
+	b := logIn(t, &fake{pausedUntil: time.Now().Add(24*time.Hour + time.Minute)}, aToken)
 	_, body := b.get(t, "/page?url="+url.QueryEscape(pageURL))
 	if !regexp.MustCompile(`Resumes <time [^>]*>in 24 hours</time>`).MatchString(body) || !strings.Contains(body, "<dt>Next check</dt><dd>none</dd>") ||
 		strings.Contains(body, "/do/check") || strings.Contains(body, "/do/pause") || !strings.Contains(body, "/do/resume") {
@@ -134,7 +134,7 @@ func TestPausedPage(t *testing.T) {
 // TestActions: each button asks the API and returns to its page with a note.
 func TestActions(t *testing.T) {
 	f := new(fake)
-	b := open(t, f, aToken)
+	b := logIn(t, f, aToken)
 	form := url.Values{"url": {pageURL}, "client": {"ann"}, "sink": {"ops"}, "sure": {"yes"}, "back": {"/page?url=x"}}
 	for _, action := range []string{"check", "pause", "resume", "cancel", "retry", "test", "replay"} {
 		r, body := b.post(t, "/do/"+action, form)
@@ -179,7 +179,7 @@ func TestActions(t *testing.T) {
 // TestTokens: a user may do what the token may do, and sees what it may see.
 func TestTokens(t *testing.T) {
 	f := new(fake)
-	reader := open(t, f, "reader")
+	reader := logIn(t, f, "reader")
 	form := url.Values{"url": {pageURL}, "client": {"ann"}, "sink": {"ops"}, "sure": {"yes"}}
 	for action := range actions {
 		if r, _ := reader.post(t, "/do/"+action, form); r.StatusCode != http.StatusForbidden {
@@ -189,7 +189,7 @@ func TestTokens(t *testing.T) {
 	if _, body := reader.get(t, "/page?url=https://example.com/"); strings.Contains(body, "/do/") {
 		t.Errorf("a reader sees buttons: %s", body)
 	}
-	acme := open(t, f, "acme")
+	acme := logIn(t, f, "acme")
 	f.filters = nil
 	if r, _ := acme.get(t, "/"); r.StatusCode != http.StatusOK || len(f.filters) != 1 || !slices.Equal(f.filters[0].Clients, []string{"acme"}) {
 		t.Errorf("a tenant: got %s, asked %+v", r.Status, f.filters)
@@ -210,7 +210,7 @@ func TestTokens(t *testing.T) {
 	if len(f.done) > 0 {
 		t.Errorf("it was carried out: %v", f.done)
 	}
-	writer := open(t, f, "writer")
+	writer := logIn(t, f, "writer")
 	if r, _ := writer.get(t, "/"); r.StatusCode != http.StatusForbidden {
 		t.Errorf("a token without read: got %s", r.Status)
 	}
@@ -218,7 +218,7 @@ func TestTokens(t *testing.T) {
 
 // TestLogin: a session needs a valid token, is no token itself, and ends with the token or the logout.
 func TestLogin(t *testing.T) {
-	b := open(t, new(fake), "")
+	b := logIn(t, new(fake), "")
 	if r, body := b.post(t, "/login", url.Values{"token": {"wrong"}, "back": {"/page?url=x"}}); r.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "not valid") {
 		t.Errorf("a wrong token: got %s %s", r.Status, body)
 	}
@@ -252,7 +252,7 @@ func TestLogin(t *testing.T) {
 
 // TestErrors: what the API refuses shows as a page with its status.
 func TestErrors(t *testing.T) {
-	b := open(t, &fake{err: inspect.ErrElsewhere}, aToken)
+	b := logIn(t, &fake{err: inspect.ErrElsewhere}, aToken)
 	for _, path := range []string{"/?url=x", "/text?url=https://example.com/", "/diff?url=https://example.com/"} {
 		if r, body := b.get(t, path); r.StatusCode != http.StatusMisdirectedRequest || !strings.Contains(body, "nother process owns it") {
 			t.Errorf("%s: got %s %s", path, r.Status, body)
@@ -268,7 +268,7 @@ func TestErrors(t *testing.T) {
 // TestSubscribe sends the form as a preview, and then to add and to change a subscription.
 func TestSubscribe(t *testing.T) {
 	f := new(fake)
-	b := open(t, f, aToken)
+	b := logIn(t, f, aToken)
 	form := url.Values{
 		"url": {" " + pageURL}, "client": {"ann"}, "keywords": {"tea\r\n\r\ngreen tea\r\n"}, "interval": {"1h"}, "sink": {"ops", "mail, ops"},
 		"select": {"main\n//p"}, "ignore_case": {"yes"},
@@ -308,7 +308,7 @@ func TestSubscribe(t *testing.T) {
 	if _, body := b.get(t, "/subscribe?"+form.Encode()); !strings.Contains(body, "Change a subscription") || !strings.Contains(body, "\ntea</textarea>") {
 		t.Errorf("the form of a subscription is %s", body)
 	}
-	acme := open(t, f, "acme")
+	acme := logIn(t, f, "acme")
 	form = url.Values{"url": {pageURL}, "client": {"ann"}, "sink": {"ops"}}
 	if r, _ := acme.post(t, "/do/subscribe", form); r.StatusCode != http.StatusUnprocessableEntity || len(f.done) != 2 {
 		t.Errorf("a tenant, for another client: got %s", r.Status)
@@ -329,7 +329,7 @@ func TestPieces(t *testing.T) {
 		{"elsewhere", []inspect.Place{{Start: 1, End: 3}, {Start: 30, End: 33}}, []piece{{"one two", "", false}, {" three", pipeline.Added, false}}},
 		{"ends behind", []inspect.Place{{Start: 18, End: 40}}, []piece{{"one two", "", false}, {" ", pipeline.Added, false}, {"three", pipeline.Added, true}}},
 	} {
-		if got := pieces(10, segments, c.places); !slices.Equal(got, c.want) {
+		if got := cutPieces(10, segments, c.places); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -339,7 +339,7 @@ func TestPieces(t *testing.T) {
 // selected by sink, state and client, part by part.
 func TestTagsAndDeliveries(t *testing.T) {
 	f := &fake{more: 3}
-	b := open(t, f, aToken)
+	b := logIn(t, f, aToken)
 	last := func() inspect.ListFilter { return f.filters[len(f.filters)-1] }
 	_, body := b.get(t, "/?tag=shop")
 	if last().Tag != "shop" || !strings.Contains(body, `<bdi class="chip tag">shop</bdi>`) || !strings.Contains(body, `cursor=bmV4dA&amp;tag=shop">More pages`) || last().After == "" || strings.Contains(body, "data-further") {
@@ -380,7 +380,7 @@ func TestTagsAndDeliveries(t *testing.T) {
 // TestValueForm: the form makes a subscription to a value with conditions and tags.
 func TestValueForm(t *testing.T) {
 	f := new(fake)
-	b := open(t, f, aToken)
+	b := logIn(t, f, aToken)
 	form := url.Values{"url": {"https://shop.example.com/"}, "client": {"ann"}, "sink": {"ops"}, "value": {"price"}, "below": {" 100 "}, "tags": {"shop, ,lamps,shop"}}
 	if r, body := b.post(t, "/do/subscribe", form); r.StatusCode != http.StatusSeeOther {
 		t.Fatalf("got %s %s", r.Status, body)
@@ -398,7 +398,7 @@ func TestValueForm(t *testing.T) {
 // which nothing runs, to users who may see the page.
 func TestScreenshots(t *testing.T) {
 	f := new(fake)
-	b := open(t, f, "acme")
+	b := logIn(t, f, "acme")
 	_, body := b.get(t, "/diff?url="+url.QueryEscape(pageURL))
 	for _, want := range []string{"Before: version 1 has no screenshot", `<img src="/screenshot?document=d1&amp;url=https%3A%2F%2Fexample.com%2F%3Fa%3D1%26b%3D%253Cscript%253E&amp;version=2"`} {
 		if !strings.Contains(body, want) {
@@ -413,7 +413,7 @@ func TestScreenshots(t *testing.T) {
 	if got := f.filters[len(f.filters)-1].Clients; !slices.Equal(got, []string{"acme"}) {
 		t.Errorf("the picture was asked for as %v", got)
 	}
-	if r, _ := open(t, f, "").get(t, "/screenshot?url=https://example.com/&version=2"); r.StatusCode != http.StatusUnauthorized {
+	if r, _ := logIn(t, f, "").get(t, "/screenshot?url=https://example.com/&version=2"); r.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a login: got %s", r.Status)
 	}
 }
