@@ -11,16 +11,16 @@ import (
 	"github.com/vokter/vokter/sinks/webhook"
 )
 
-// maxReceivers is how many sinks are kept. A sink that is not kept is made again for the next
+// maxCachedSinks is how many sinks are kept. A sink that is not kept is made again for the next
 // notification.
-const maxReceivers = 10_000
+const maxCachedSinks = 10_000
 
 // Receivers makes a webhook sink for each client URL. The URL is the name of the sink, so that
 // every process and every later start makes the same sink without a record of it.
 type Receivers struct {
 	config webhook.Config
 	mu     sync.Mutex
-	made   map[string]pipeline.Sink
+	sinks  map[string]pipeline.Sink
 }
 
 // NewReceivers returns the receivers whose webhooks have the settings of c, except for URL. They
@@ -29,37 +29,37 @@ func NewReceivers(c webhook.Config) (*Receivers, error) {
 	if c.Client == nil {
 		c.Client = outbound.NewClient(outbound.Config{Allow: c.Allow})
 	}
-	r := &Receivers{config: c, made: make(map[string]pipeline.Sink)}
-	_, err := r.build("http://localhost/")
+	r := &Receivers{config: c, sinks: make(map[string]pipeline.Sink)}
+	_, err := r.buildSink("http://localhost/")
 	return r, err
 }
 
 // SinkOf returns the sink of name if that is the URL of a client, and otherwise nil. It is safe for
 // concurrent use.
 func (r *Receivers) SinkOf(name string) pipeline.Sink {
-	if !isClient(&name) {
+	if !isClientURL(&name) {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s, ok := r.made[name]; ok {
+	if s, ok := r.sinks[name]; ok {
 		return s
 	}
-	s, err := r.build(name)
+	s, err := r.buildSink(name)
 	if err != nil {
 		return nil
 	}
-	if len(r.made) >= maxReceivers {
-		for other := range r.made {
-			delete(r.made, other)
+	if len(r.sinks) >= maxCachedSinks {
+		for other := range r.sinks {
+			delete(r.sinks, other)
 			break
 		}
 	}
-	r.made[name] = s
+	r.sinks[name] = s
 	return s
 }
 
-func (r *Receivers) build(url string) (pipeline.Sink, error) {
+func (r *Receivers) buildSink(url string) (pipeline.Sink, error) {
 	c := r.config
 	c.URL = registry.NewSecret(url)
 	w, err := webhook.New(c)

@@ -16,11 +16,11 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// maxClient is the length of the longest client URL, which is the name of a client.
-const maxClient = 1000
+// maxClientURL is the length of the longest client URL, which is the name of a client.
+const maxClientURL = 1000
 
-// example is a request of subscribe. Its fields keep this order.
-type example struct {
+// subscribeExample is a request of subscribe. Its fields keep this order.
+type subscribeExample struct {
 	DocumentURL   string   `json:"documentUrl"`
 	ClientURL     string   `json:"clientUrl"`
 	Keywords      []string `json:"keywords"`
@@ -29,7 +29,7 @@ type example struct {
 	IgnoreRemoved bool     `json:"ignoreRemoved"`
 }
 
-var exampleRequest = example{
+var exampleRequest = subscribeExample{
 	DocumentURL: "http://www.example.com", ClientURL: "http://your.site/client-rest-api",
 	Keywords: []string{"argus", "argus panoptes"}, Interval: 600,
 }
@@ -54,8 +54,8 @@ func readFields(r io.Reader) (fields, error) {
 	return f, nil
 }
 
-// into decodes the field name into v. It leaves v alone where the field is missing or null.
-func (f fields) into(name string, v any) error {
+// decode decodes the field name into v. It leaves v alone where the field is missing or null.
+func (f fields) decode(name string, v any) error {
 	raw, ok := f[name]
 	if !ok {
 		return nil
@@ -63,17 +63,17 @@ func (f fields) into(name string, v any) error {
 	return json.Unmarshal(raw, v)
 }
 
-// subscription returns the subscription that f asks for, or the first thing that is wrong with it,
+// toSubscription returns the subscription that f asks for, or the first thing that is wrong with it,
 // in the order of the first server.
-func (f fields) subscription() (pipeline.Subscription, *answer) {
+func (f fields) toSubscription() (pipeline.Subscription, *answer) {
 	var (
 		document, client, receiver *string
 		keywords                   []*string
 		added, removed             bool
 	)
 	interval := int64(pipeline.DefaultInterval / pipeline.Duration(time.Second))
-	err := errors.Join(f.into("documentUrl", &document), f.into("clientUrl", &client), f.into("receiverUrl", &receiver),
-		f.into("keywords", &keywords), f.into("interval", &interval), f.into("ignoreAdded", &added), f.into("ignoreRemoved", &removed))
+	err := errors.Join(f.decode("documentUrl", &document), f.decode("clientUrl", &client), f.decode("receiverUrl", &receiver),
+		f.decode("keywords", &keywords), f.decode("interval", &interval), f.decode("ignoreAdded", &added), f.decode("ignoreRemoved", &removed))
 	if err != nil || interval <= 0 || interval > math.MaxInt32 {
 		return pipeline.Subscription{}, &badFormat
 	}
@@ -87,7 +87,7 @@ func (f fields) subscription() (pipeline.Subscription, *answer) {
 	switch {
 	case !isURL(document):
 		return s, &badDocument
-	case !isClient(client):
+	case !isClientURL(client):
 		return s, &badClient
 	case len(s.Keywords) == 0:
 		return s, &noKeyword
@@ -102,18 +102,18 @@ func (f fields) subscription() (pipeline.Subscription, *answer) {
 	return s, nil
 }
 
-// target returns the page and the client that f names. A client that is not a URL was not made by
+// cancelTarget returns the page and the client that f names. A client that is not a URL was not made by
 // this API, so it cannot be cancelled here.
-func (f fields) target() (page, client string, bad *answer) {
+func (f fields) cancelTarget() (page, client string, bad *answer) {
 	var document, name, response *string
-	err := errors.Join(f.into("documentUrl", &document), f.into("clientUrl", &name), f.into("responseUrl", &response))
+	err := errors.Join(f.decode("documentUrl", &document), f.decode("clientUrl", &name), f.decode("responseUrl", &response))
 	if err != nil {
 		return "", "", &badFormat
 	}
 	if name == nil {
 		name = response
 	}
-	if !isURL(document) || !isClient(name) {
+	if !isURL(document) || !isClientURL(name) {
 		return "", "", &notWatched
 	}
 	return *document, *name, nil
@@ -146,8 +146,8 @@ func aboveRoot(path string) bool {
 	return false
 }
 
-// isClient reports whether s is the URL of a client.
-func isClient(s *string) bool { return isURL(s) && len(*s) <= maxClient && !hasBlank(*s) }
+// isClientURL reports whether s is the URL of a client.
+func isClientURL(s *string) bool { return isURL(s) && len(*s) <= maxClientURL && !hasBlank(*s) }
 
 // validKeywords returns the keywords that have words, each once. It fails where one of them is too
 // long.
@@ -167,7 +167,7 @@ func validKeywords(all []*string) ([]string, error) {
 	return valid, nil
 }
 
-func write(w http.ResponseWriter, status int, body any) {
+func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)

@@ -74,15 +74,15 @@ var (
 	notWatched      = answer{7, "The specified job to cancel does not exist.", http.StatusNotFound}
 	badToken        = answer{8, "Authentication token is invalid or has expired.", http.StatusUnauthorized}
 	notReady        = answer{9, "The request could not be carried out now; send it again later.", http.StatusServiceUnavailable}
-	foreign         = answer{10, "The request comes from another web site.", http.StatusForbidden}
+	crossSite       = answer{10, "The request comes from another web site.", http.StatusForbidden}
 	exampleResponse = done
 )
 
 // handler is the handler of New.
 type handler struct {
-	service Service
-	options Options
-	browser *http.CrossOriginProtection
+	service     Service
+	options     Options
+	crossOrigin *http.CrossOriginProtection
 }
 
 // New returns the handler of the API, whose paths begin with /vokter/v1/. Like the first server it
@@ -92,27 +92,27 @@ func New(s Service, o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &handler{service: s, options: o, browser: http.NewCrossOriginProtection()}
+	h := &handler{service: s, options: o, crossOrigin: http.NewCrossOriginProtection()}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+prefix+"subscribe", h.command(h.subscribe))
-	mux.HandleFunc("POST "+prefix+"cancel", h.command(h.cancel))
+	mux.HandleFunc("POST "+prefix+"subscribe", h.commandHandler(h.subscribe))
+	mux.HandleFunc("POST "+prefix+"cancel", h.commandHandler(h.cancel))
 	mux.HandleFunc("GET "+prefix+"exampleRequest", func(w http.ResponseWriter, _ *http.Request) {
-		write(w, http.StatusOK, exampleRequest)
+		writeJSON(w, http.StatusOK, exampleRequest)
 	})
 	mux.HandleFunc("GET "+prefix+"exampleResponse", func(w http.ResponseWriter, _ *http.Request) {
 		exampleResponse.write(w)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if atLoopback(r) && !local(r.Host) || h.browser.Check(r) != nil {
-			foreign.write(w)
+		if arrivedAtLoopback(r) && !isLocalHost(r.Host) || h.crossOrigin.Check(r) != nil {
+			crossSite.write(w)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
 }
 
-// command returns the handler of a command, which gets the fields of the body.
-func (h *handler) command(do func(context.Context, fields) answer) http.HandlerFunc {
+// commandHandler returns the handler of a command, which gets the fields of the body.
+func (h *handler) commandHandler(do func(context.Context, fields) answer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !h.authorized(r) {
 			badToken.write(w)
@@ -145,25 +145,25 @@ func (h *handler) authorized(r *http.Request) bool {
 }
 
 func (h *handler) subscribe(ctx context.Context, f fields) answer {
-	s, bad := f.subscription()
+	s, bad := f.toSubscription()
 	if bad != nil {
 		return *bad
 	}
 	err := h.service.Subscribe(ctx, s)
-	return h.answer(err, alreadyWatched)
+	return h.answerFor(err, alreadyWatched)
 }
 
 func (h *handler) cancel(ctx context.Context, f fields) answer {
-	url, client, bad := f.target()
+	url, client, bad := f.cancelTarget()
 	if bad != nil {
 		return *bad
 	}
 	// Others of the same client, such as those of the configuration, were not made by this API.
-	return h.answer(h.service.CancelTo(ctx, url, client, client), notWatched)
+	return h.answerFor(h.service.CancelTo(ctx, url, client, client), notWatched)
 }
 
-// answer returns the answer for the result of a command, where refused is that of a *flow.Refusal.
-func (h *handler) answer(err error, refused answer) answer {
+// answerFor returns the answer for the result of a command, where refused is that of a *flow.Refusal.
+func (h *handler) answerFor(err error, refused answer) answer {
 	if err == nil {
 		return done
 	}
@@ -192,17 +192,17 @@ func (a answer) write(w http.ResponseWriter) {
 	if a.status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
-	write(w, a.status, a)
+	writeJSON(w, a.status, a)
 }
 
-// atLoopback reports whether r arrived at a loopback address.
-func atLoopback(r *http.Request) bool {
+// arrivedAtLoopback reports whether r arrived at a loopback address.
+func arrivedAtLoopback(r *http.Request) bool {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && at.IP.IsLoopback()
 }
 
-// local reports whether host, with or without a port, is a loopback address or localhost.
-func local(host string) bool {
+// isLocalHost reports whether host, with or without a port, is a loopback address or localhost.
+func isLocalHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
