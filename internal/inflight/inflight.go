@@ -39,10 +39,10 @@ func KeyOf(parts ...string) Key {
 }
 
 const (
-	// all is the weight of a message that is handled alone.
-	all = 1 << 30
-	// patience is how long a message waits until it can be handled alone, or beside others.
-	patience = 30 * time.Second
+	// exclusiveWeight is the weight of a message that is handled alone.
+	exclusiveWeight = 1 << 30
+	// turnTimeout is how long a message waits until it can be handled alone, or beside others.
+	turnTimeout = 30 * time.Second
 	// maxStarts is after how many starts a message that does not come again is forgotten. It may
 	// have been committed just before the process died, or another process handles it.
 	maxStarts = 16
@@ -52,40 +52,40 @@ const (
 type Log struct {
 	path  string
 	log   *slog.Logger
-	alone *semaphore.Weighted
-	// careful says that there are messages during which a process died.
-	careful atomic.Bool
+	turns *semaphore.Weighted
+	// hasDeaths says that there are messages during which a process died.
+	hasDeaths atomic.Bool
 
-	mu      sync.Mutex
-	file    *os.File
-	entries map[Key]entry
-	slots   int
-	free    []int
-	failed  bool
+	mu          sync.Mutex
+	file        *os.File
+	entries     map[Key]entry
+	slotCount   int
+	freeSlots   []int
+	writeFailed bool
 }
 
 // Open reads the file at path, or creates it. Only one Log may use a file.
 func Open(path string, log *slog.Logger) (*Log, error) {
-	l := &Log{path: path, log: log, alone: semaphore.NewWeighted(all), entries: make(map[Key]entry), slots: 1}
+	l := &Log{path: path, log: log, turns: semaphore.NewWeighted(exclusiveWeight), entries: make(map[Key]entry), slotCount: 1}
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	for _, e := range decode(b) {
-		if e.begun {
+	for _, e := range decodeEntries(b) {
+		if e.inProgress {
 			e.deaths, e.starts = byte(min(int(e.deaths)+1, 255)), 0
 		} else {
 			e.starts++
 		}
-		if e.begun = false; e.starts <= maxStarts {
-			e.slot = l.slots
+		if e.inProgress = false; e.starts <= maxStarts {
+			e.slot = l.slotCount
 			l.entries[e.key] = e
-			l.slots++
+			l.slotCount++
 		}
 	}
 	image := bytes.NewBuffer(append([]byte(nil), magic[:]...))
-	image.Grow(l.slots * size)
-	ordered := make([]entry, l.slots)
+	image.Grow(l.slotCount * slotSize)
+	ordered := make([]entry, l.slotCount)
 	for _, e := range l.entries {
 		ordered[e.slot] = e
 	}
@@ -102,12 +102,12 @@ func Open(path string, log *slog.Logger) (*Log, error) {
 	if l.file, err = os.OpenFile(path, os.O_WRONLY, 0); err != nil {
 		return nil, err
 	}
-	l.careful.Store(len(l.entries) > 0)
+	l.hasDeaths.Store(len(l.entries) > 0)
 	return l, nil
 }
 
 // Careful reports whether there are messages during which a process died.
-func (l *Log) Careful() bool { return l != nil && l.careful.Load() }
+func (l *Log) Careful() bool { return l != nil && l.hasDeaths.Load() }
 
 // Deaths returns how often in a row the process died while it handled k.
 func (l *Log) Deaths(k Key) int {
@@ -126,8 +126,8 @@ func (l *Log) Handle(ctx context.Context, k Key, f func() error) error {
 	if l == nil {
 		return f()
 	}
-	if l.careful.Load() {
-		defer l.wait(ctx, l.Deaths(k) > 0)()
+	if l.hasDeaths.Load() {
+		defer l.acquireTurn(ctx, l.Deaths(k) > 0)()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -135,28 +135,28 @@ func (l *Log) Handle(ctx context.Context, k Key, f func() error) error {
 	if k == (Key{}) {
 		return f()
 	}
-	l.begin(k)
+	l.recordBegin(k)
 	returned := false
 	var err error
-	defer func() { l.end(k, returned && err == nil) }() // also where f panics
+	defer func() { l.recordEnd(k, returned && err == nil) }() // also where f panics
 	err = f()
 	returned = true
 	return err
 }
 
-// wait waits until a message may be handled, alone or beside others. It gives up after patience,
+// acquireTurn waits until a message may be handled, alone or beside others. It gives up after patience,
 // since a handler may wait for another one. The caller must call release.
-func (l *Log) wait(ctx context.Context, alone bool) (release func()) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (l *Log) acquireTurn(ctx context.Context, alone bool) (release func()) {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
 	weight := int64(1)
 	if alone {
-		weight = all
+		weight = exclusiveWeight
 	}
-	if l.alone.Acquire(ctx, weight) != nil {
+	if l.turns.Acquire(ctx, weight) != nil {
 		return func() {}
 	}
-	return func() { l.alone.Release(weight) }
+	return func() { l.turns.Release(weight) }
 }
 
 // Forget removes the deaths of k.
@@ -167,62 +167,62 @@ func (l *Log) Forget(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e, ok := l.entries[k]; ok {
-		l.drop(e)
+		l.dropEntry(e)
 	}
 }
 
-// begin records that k is being handled.
-func (l *Log) begin(k Key) {
+// recordBegin records that k is being handled.
+func (l *Log) recordBegin(k Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.entries[k]
 	if !ok {
-		e = entry{key: k, slot: l.slots}
-		if n := len(l.free); n > 0 {
-			e.slot, l.free = l.free[n-1], l.free[:n-1]
+		e = entry{key: k, slot: l.slotCount}
+		if n := len(l.freeSlots); n > 0 {
+			e.slot, l.freeSlots = l.freeSlots[n-1], l.freeSlots[:n-1]
 		} else {
-			l.slots++
+			l.slotCount++
 		}
 	}
-	e.begun, e.starts = true, 0
+	e.inProgress, e.starts = true, 0
 	l.entries[k] = e
-	l.write(e.slot, e.encode())
+	l.writeSlot(e.slot, e.encode())
 }
 
-// end records that the handling of k ended. If it failed, k comes again, so its deaths are kept.
-func (l *Log) end(k Key, ok bool) {
+// recordEnd records that the handling of k ended. If it failed, k comes again, so its deaths are kept.
+func (l *Log) recordEnd(k Key, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[k]
 	if ok || e.deaths == 0 {
-		l.drop(e)
+		l.dropEntry(e)
 		return
 	}
-	e.begun = false
+	e.inProgress = false
 	l.entries[k] = e
-	l.write(e.slot, e.encode())
+	l.writeSlot(e.slot, e.encode())
 }
 
-// drop removes e. l.mu is held.
-func (l *Log) drop(e entry) {
+// dropEntry removes e. l.mu is held.
+func (l *Log) dropEntry(e entry) {
 	delete(l.entries, e.key)
-	l.free = append(l.free, e.slot)
+	l.freeSlots = append(l.freeSlots, e.slot)
 	if e.deaths == 0 {
 		return
 	}
-	l.write(e.slot, make([]byte, size))
+	l.writeSlot(e.slot, make([]byte, slotSize))
 	for _, o := range l.entries {
 		if o.deaths > 0 {
 			return
 		}
 	}
-	l.careful.Store(false)
+	l.hasDeaths.Store(false)
 }
 
-// write writes b into a slot. An error is only logged. l.mu is held.
-func (l *Log) write(slot int, b []byte) {
-	if _, err := l.file.WriteAt(b, int64(slot)*size); err != nil && !l.failed {
-		l.failed = true
+// writeSlot writes b into a slot. An error is only logged. l.mu is held.
+func (l *Log) writeSlot(slot int, b []byte) {
+	if _, err := l.file.WriteAt(b, int64(slot)*slotSize); err != nil && !l.writeFailed {
+		l.writeFailed = true
 		l.log.Warn("the messages in flight cannot be recorded: after a crash, the message that caused it will not be recognised", "error", err)
 	}
 }
@@ -234,9 +234,9 @@ func (l *Log) Close() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, slot := range l.free {
+	for _, slot := range l.freeSlots {
 		if len(l.entries) > 0 {
-			l.write(slot, make([]byte, size))
+			l.writeSlot(slot, make([]byte, slotSize))
 		}
 	}
 	err := l.file.Close()
@@ -246,42 +246,42 @@ func (l *Log) Close() error {
 	return err
 }
 
-// size is how many bytes a slot of the file has. The first one holds magic.
-const size = 32
+// slotSize is how many bytes a slot of the file has. The first one holds magic.
+const slotSize = 32
 
 // magic identifies the file and the format of its slots.
-var magic = [size]byte([]byte("vokter: messages in flight, 1\n\x00\x00"))
+var magic = [slotSize]byte([]byte("vokter: messages in flight, 1\n\x00\x00"))
 
 // entry is a message that is being handled, or during which a process died.
 type entry struct {
 	key  Key
 	slot int
-	// begun says that the message is being handled now.
-	begun bool
+	// inProgress says that the message is being handled now.
+	inProgress bool
 	// deaths is how often a process died while it handled the message. starts is how often a
 	// process has started since then without handling it.
 	deaths, starts byte
 }
 
 func (e entry) encode() []byte {
-	b := make([]byte, size)
+	b := make([]byte, slotSize)
 	copy(b, e.key[:])
 	b[16], b[17], b[18] = 1, e.deaths, e.starts
-	if e.begun {
+	if e.inProgress {
 		b[16] = 2
 	}
 	return b
 }
 
-// decode returns the entries in the bytes of a file, none if they do not begin with magic.
-func decode(b []byte) []entry {
-	if len(b) < size || [size]byte(b) != magic {
+// decodeEntries returns the entries in the bytes of a file, none if they do not begin with magic.
+func decodeEntries(b []byte) []entry {
+	if len(b) < slotSize || [slotSize]byte(b) != magic {
 		return nil
 	}
 	var all []entry
-	for b = b[size:]; len(b) >= size; b = b[size:] {
+	for b = b[slotSize:]; len(b) >= slotSize; b = b[slotSize:] {
 		if b[16] == 1 || b[16] == 2 {
-			all = append(all, entry{key: Key(b[:16]), begun: b[16] == 2, deaths: b[17], starts: b[18]})
+			all = append(all, entry{key: Key(b[:16]), inProgress: b[16] == 2, deaths: b[17], starts: b[18]})
 		}
 	}
 	return all

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func open(t *testing.T, path string) *Log {
+func openLog(t *testing.T, path string) *Log {
 	t.Helper()
 	l, err := Open(path, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -23,10 +23,10 @@ func open(t *testing.T, path string) *Log {
 	return l
 }
 
-// dies begins to handle keys and never ends it, as a process does that dies meanwhile.
-func dies(l *Log, keys ...Key) {
+// simulateDeath begins to handle keys and never ends it, as a process does that dies meanwhile.
+func simulateDeath(l *Log, keys ...Key) {
 	for _, k := range keys {
-		l.begin(k)
+		l.recordBegin(k)
 	}
 }
 
@@ -34,7 +34,7 @@ func TestDeathsAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "inflight")
 	bad, good, later := KeyOf("g", "bad"), KeyOf("g", "good"), KeyOf("g", "later")
 	for want := range 3 {
-		l := open(t, path)
+		l := openLog(t, path)
 		if n := l.Deaths(bad); n != want {
 			t.Errorf("got %d deaths, want %d", n, want)
 		}
@@ -42,25 +42,25 @@ func TestDeathsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want == 0 {
-			dies(l, later, good)
+			simulateDeath(l, later, good)
 		}
-		dies(l, bad)
+		simulateDeath(l, bad)
 	}
-	l := open(t, path)
+	l := openLog(t, path)
 	if l.Deaths(bad) != 3 || l.Deaths(good) > 1 || l.Deaths(later) != 1 {
 		t.Errorf("got %d, %d and %d deaths", l.Deaths(bad), l.Deaths(good), l.Deaths(later))
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l = open(t, path)
+	l = openLog(t, path)
 	if l.Deaths(bad) != 3 || l.Deaths(later) != 1 {
 		t.Error("an end in order forgets what was not handled since")
 	}
 	for _, k := range []Key{bad, good, later} {
 		l.Forget(k)
 	}
-	if len(l.entries) != 0 || l.careful.Load() {
+	if len(l.entries) != 0 || l.hasDeaths.Load() {
 		t.Error("something is left")
 	}
 	if err := l.Close(); err != nil {
@@ -76,7 +76,7 @@ func TestDeathsAreCounted(t *testing.T) {
 func TestEndedMessagesAreNotSuspected(t *testing.T) {
 	path, k := filepath.Join(t.TempDir(), "inflight"), KeyOf("k")
 	for range 5 {
-		l := open(t, path)
+		l := openLog(t, path)
 		if n := l.Deaths(k); n > 1 {
 			t.Fatalf("got %d deaths, and it never failed", n)
 		}
@@ -86,12 +86,12 @@ func TestEndedMessagesAreNotSuspected(t *testing.T) {
 			}
 		}
 	}
-	l := open(t, path)
-	dies(l, KeyOf("bad"))
+	l := openLog(t, path)
+	simulateDeath(l, KeyOf("bad"))
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if l = open(t, path); l.Deaths(KeyOf("bad")) != 1 || l.Deaths(k) != 1 {
+	if l = openLog(t, path); l.Deaths(KeyOf("bad")) != 1 || l.Deaths(k) != 1 {
 		t.Errorf("got %d and %d deaths", l.Deaths(KeyOf("bad")), l.Deaths(k))
 	}
 }
@@ -99,8 +99,8 @@ func TestEndedMessagesAreNotSuspected(t *testing.T) {
 // TestFailuresForgetNoDeath: a handler that fails before it comes to what it dies of.
 func TestFailuresForgetNoDeath(t *testing.T) {
 	path, k, later := filepath.Join(t.TempDir(), "inflight"), KeyOf("k"), errors.New("not yet")
-	dies(open(t, path), k)
-	l := open(t, path)
+	simulateDeath(openLog(t, path), k)
+	l := openLog(t, path)
 	if err := l.Handle(t.Context(), k, func() error { return later }); !errors.Is(err, later) {
 		t.Errorf("got %v", err)
 	}
@@ -111,15 +111,15 @@ func TestFailuresForgetNoDeath(t *testing.T) {
 	if n := l.Deaths(k); n != 1 {
 		t.Errorf("got %d deaths, want 1", n)
 	}
-	dies(l, k)
-	if n := open(t, path).Deaths(k); n != 2 {
+	simulateDeath(l, k)
+	if n := openLog(t, path).Deaths(k); n != 2 {
 		t.Errorf("got %d deaths, want 2", n)
 	}
 }
 
 func TestSuspectsAreHandledAlone(t *testing.T) {
 	path, bad, good := filepath.Join(t.TempDir(), "inflight"), KeyOf("bad"), KeyOf("good")
-	dies(open(t, path), bad)
+	simulateDeath(openLog(t, path), bad)
 	synctest.Test(t, func(t *testing.T) {
 		l, err := Open(path, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -146,14 +146,14 @@ func TestSuspectsAreHandledAlone(t *testing.T) {
 		start := time.Now()
 		go handle("bad", bad, nil)
 		synctest.Wait()
-		time.Sleep(patience)
+		time.Sleep(turnTimeout)
 		synctest.Wait()
-		if len(began) != 3 || time.Since(start) > patience {
+		if len(began) != 3 || time.Since(start) > turnTimeout {
 			t.Errorf("%d messages are handled after %v", len(began), time.Since(start))
 		}
 		close(release)
 		synctest.Wait()
-		if l.careful.Load() {
+		if l.hasDeaths.Load() {
 			t.Error("one that ended well is a suspect still")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -167,14 +167,14 @@ func TestSuspectsAreHandledAlone(t *testing.T) {
 func TestStrangeFiles(t *testing.T) {
 	k := KeyOf("k")
 	for name, b := range map[string][]byte{
-		"empty": {}, "another": []byte("127.0.0.1:9000\n"), "cut off": append(magic[:], entry{key: k, begun: true}.encode()[:20]...),
+		"empty": {}, "another": []byte("127.0.0.1:9000\n"), "cut off": append(magic[:], entry{key: k, inProgress: true}.encode()[:20]...),
 		"an unknown state": append(append(magic[:], make([]byte, 16)...), append([]byte{7}, make([]byte, 15)...)...),
 	} {
 		path := filepath.Join(t.TempDir(), "inflight")
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if n := len(open(t, path).entries); n != 0 {
+		if n := len(openLog(t, path).entries); n != 0 {
 			t.Errorf("%s: got %d suspects", name, n)
 		}
 	}
@@ -183,13 +183,13 @@ func TestStrangeFiles(t *testing.T) {
 // TestWhatNeverComesAgainIsForgotten: it was committed just before the process died.
 func TestWhatNeverComesAgainIsForgotten(t *testing.T) {
 	path, k := filepath.Join(t.TempDir(), "inflight"), KeyOf("k")
-	dies(open(t, path), k)
+	simulateDeath(openLog(t, path), k)
 	for range maxStarts + 1 {
-		if open(t, path).Deaths(k) != 1 {
+		if openLog(t, path).Deaths(k) != 1 {
 			t.Fatal("it is forgotten early")
 		}
 	}
-	if len(open(t, path).entries) != 0 {
+	if len(openLog(t, path).entries) != 0 {
 		t.Error("it is remembered for ever")
 	}
 }
