@@ -9,13 +9,13 @@ import "sync/atomic"
 type Pool struct {
 	tasks   chan func()
 	done    chan struct{}
-	waiting atomic.Int64
-	keep    int64
+	idle    atomic.Int64
+	maxIdle int64
 }
 
 // New returns a Pool that keeps at most keep waiting goroutines.
 func New(keep int) *Pool {
-	return &Pool{tasks: make(chan func()), done: make(chan struct{}), keep: int64(keep)}
+	return &Pool{tasks: make(chan func()), done: make(chan struct{}), maxIdle: int64(keep)}
 }
 
 // Go runs f on a goroutine of the pool and returns at once. f must not panic.
@@ -30,13 +30,13 @@ func (p *Pool) Go(f func()) {
 func (p *Pool) run(f func()) {
 	for {
 		f()
-		if p.waiting.Add(1) > p.keep {
-			p.waiting.Add(-1)
+		if p.idle.Add(1) > p.maxIdle {
+			p.idle.Add(-1)
 			return
 		}
 		select {
 		case f = <-p.tasks:
-			p.waiting.Add(-1)
+			p.idle.Add(-1)
 		case <-p.done:
 			return
 		}

@@ -26,7 +26,7 @@ func TestPool(t *testing.T) {
 		}
 		close(hold)
 		synctest.Wait()
-		if got := p.waiting.Load(); got != 2 {
+		if got := p.idle.Load(); got != 2 {
 			t.Errorf("%d goroutines wait, want 2", got)
 		}
 		for range 10 {
