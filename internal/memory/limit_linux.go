@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// mappedLater is how much address space a process maps soon after its start, beside its heap:
+// reservedAddressSpace is how much address space a process maps soon after its start, beside its heap:
 // the stacks of its threads, its store, and what the heap reserves in large pieces.
-const mappedLater = 512 << 20
+const reservedAddressSpace = 512 << 20
 
-// leastLeft is the least that addressSpace returns.
-const leastLeft = 64 << 20
+// minAddressSpace is the least that addressSpace returns.
+const minAddressSpace = 64 << 20
 
 // addressSpace returns how many bytes of address space RLIMIT_AS leaves for the heap, or
 // math.MaxInt64 if there is no such limit. It subtracts what is mapped already: the Go runtime
@@ -29,5 +29,5 @@ func addressSpace() int64 {
 		pages, _ := strconv.ParseInt(string(first), 10, 64)
 		mapped = pages * int64(os.Getpagesize())
 	}
-	return max(int64(limit.Cur)-mapped-mappedLater, leastLeft)
+	return max(int64(limit.Cur)-mapped-reservedAddressSpace, minAddressSpace)
 }

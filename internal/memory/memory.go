@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// uncounted is the share of a Budget below which work is not counted: one part in uncounted.
-const uncounted = 64
+// uncountedFraction is the share of a Budget below which work is not counted: one part in uncounted.
+const uncountedFraction = 64
 
 // Budget is an amount of memory that concurrent work shares. It is safe for concurrent use.
 type Budget struct {
-	room *semaphore.Weighted
-	size int64
+	semaphore *semaphore.Weighted
+	size      int64
 }
 
 // NewBudget returns a Budget of size bytes, at least 1.
 func NewBudget(size int64) *Budget {
 	size = max(size, 1)
-	return &Budget{room: semaphore.NewWeighted(size), size: size}
+	return &Budget{semaphore: semaphore.NewWeighted(size), size: size}
 }
 
 // Take waits until bytes are free, in the order of the calls, and returns a function that gives
@@ -33,14 +33,14 @@ func NewBudget(size int64) *Budget {
 // of the Budget neither waits nor counts, so that small pages do not wait for large ones. Take
 // fails with the cause of ctx if ctx ends first.
 func (b *Budget) Take(ctx context.Context, bytes int64) (free func(), err error) {
-	if bytes < b.size/uncounted || bytes <= 0 {
+	if bytes < b.size/uncountedFraction || bytes <= 0 {
 		return func() {}, nil
 	}
 	bytes = min(bytes, b.size)
-	if b.room.Acquire(ctx, bytes) != nil {
+	if b.semaphore.Acquire(ctx, bytes) != nil {
 		return nil, context.Cause(ctx)
 	}
-	return func() { b.room.Release(bytes) }, nil
+	return func() { b.semaphore.Release(bytes) }, nil
 }
 
 // Limit returns how many bytes of memory the process may use: the least of GOMEMLIMIT, the
@@ -51,25 +51,25 @@ func Limit() int64 {
 	if err != nil {
 		system = math.MaxInt64
 	}
-	return min(debug.SetMemoryLimit(-1), imposed(), clamp(system))
+	return min(debug.SetMemoryLimit(-1), imposedLimit(), clampToInt64(system))
 }
 
-// imposed returns the least of the limits of the cgroup and of RLIMIT_AS, or math.MaxInt64. It
+// imposedLimit returns the least of the limits of the cgroup and of RLIMIT_AS, or math.MaxInt64. It
 // is computed once, at the start: later the address space holds the heap, too.
-var imposed = sync.OnceValue(func() int64 {
+var imposedLimit = sync.OnceValue(func() int64 {
 	limit := addressSpace()
 	if cgroup, err := memlimit.FromCgroup(); err == nil {
-		limit = min(limit, clamp(cgroup))
+		limit = min(limit, clampToInt64(cgroup))
 	}
 	return limit
 })
 
-func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+func clampToInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // Heed sets the memory limit of the Go runtime to four fifths of what the cgroup or RLIMIT_AS
 // allows, unless GOMEMLIMIT is set. It is for func main.
 func Heed() {
-	if limit := imposed(); os.Getenv("GOMEMLIMIT") == "" && limit < math.MaxInt64 {
+	if limit := imposedLimit(); os.Getenv("GOMEMLIMIT") == "" && limit < math.MaxInt64 {
 		debug.SetMemoryLimit(limit / 5 * 4)
 	}
 }

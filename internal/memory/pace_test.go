@@ -9,7 +9,7 @@ import (
 
 func TestPercent(t *testing.T) {
 	for live, want := range map[uint64]uint64{0: 400, 10 << 20: 400, 32 << 20: 200, 50 << 20: 125, 64 << 20: 100, 1 << 40: 100} {
-		if got := percent(live); got != want {
+		if got := gcPercentFor(live); got != want {
 			t.Errorf("a heap with %d live bytes may grow by %d %%, want %d", live, got, want)
 		}
 	}
@@ -25,12 +25,12 @@ func TestPace(t *testing.T) {
 	}
 	t.Setenv("GOGC", "")
 	Pace()
-	for gcPercent() != maxPercent {
+	for gcPercent() != maxGCPercent {
 		runtime.GC()
 		runtime.Gosched()
 	}
-	large := make([]byte, 2*smallHeap)
-	for gcPercent() != minPercent {
+	large := make([]byte, 2*minHeapGrowth)
+	for gcPercent() != minGCPercent {
 		runtime.GC()
 		runtime.Gosched()
 	}
