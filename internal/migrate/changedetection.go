@@ -60,14 +60,14 @@ func (p period) duration() time.Duration {
 // interval returns p as an interval, the zero Interval if p is empty.
 func (p period) interval() pipeline.Interval { return pipeline.Every(p.duration()) }
 
-// changedetection reads a backup of changedetection.io, a zip or the JSON in it.
-func (r *Result) changedetection(data []byte, zipped bool) error {
+// readChangedetection reads a backup of changedetection.io, a zip or the JSON in it.
+func (r *Result) readChangedetection(data []byte, zipped bool) error {
 	b := backup{}
 	if !zipped {
 		if err := json.Unmarshal(data, &b); err != nil {
 			return fmt.Errorf("the file is not url-watches.json of changedetection.io: %w", err)
 		}
-	} else if err := unzip(data, &b); err != nil {
+	} else if err := readZip(data, &b); err != nil {
 		return err
 	}
 	if b.Watching == nil {
@@ -75,45 +75,45 @@ func (r *Result) changedetection(data []byte, zipped bool) error {
 	}
 	app := b.Settings.Application
 	if len(app.Notify) > 0 {
-		r.lose("settings", "notification_urls", "%s; configure a sink for each, see docs/sinks", receivers(app.Notify))
+		r.addLost("settings", "notification_urls", "%s; configure a sink for each, see docs/sinks", describeReceivers(app.Notify))
 	}
 	// The order of an object in JSON means nothing: oldest first, as changedetection.io shows them.
 	ids := slices.SortedFunc(maps.Keys(b.Watching), func(x, y string) int {
-		return cmp.Or(cmp.Compare(b.Watching[x].number("date_created"), b.Watching[y].number("date_created")), strings.Compare(x, y))
+		return cmp.Or(cmp.Compare(b.Watching[x].numberField("date_created"), b.Watching[y].numberField("date_created")), strings.Compare(x, y))
 	})
 	for _, id := range ids {
-		if err := r.watch(b.Watching[id], &b); err != nil {
+		if err := r.readWatch(b.Watching[id], &b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unzip reads the files of a backup that have watches and settings.
-func unzip(data []byte, b *backup) error {
+// readZip reads the files of a backup that have watches and settings.
+func readZip(data []byte, b *backup) error {
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return fmt.Errorf("the file is no zip: %w", err)
 	}
-	if len(z.File) > maxMembers {
-		return fmt.Errorf("the zip has more than %d files", maxMembers)
+	if len(z.File) > maxZipFiles {
+		return fmt.Errorf("the zip has more than %d files", maxZipFiles)
 	}
-	left := int64(maxText)
+	left := int64(maxTextBytes)
 	read := func(f *zip.File, v any) error {
 		in, err := f.Open()
 		if err != nil {
-			return fmt.Errorf("%s in the zip: %w", short(f.Name), err)
+			return fmt.Errorf("%s in the zip: %w", shorten(f.Name), err)
 		}
 		defer in.Close()
 		text, err := io.ReadAll(io.LimitReader(in, left+1)) // its header may lie about its size
 		if left -= int64(len(text)); left < 0 {
-			return fmt.Errorf("the settings and watches in the zip have more than %d MiB", maxText>>20)
+			return fmt.Errorf("the settings and watches in the zip have more than %d MiB", maxTextBytes>>20)
 		}
 		if err == nil {
 			err = json.Unmarshal(text, v)
 		}
 		if err != nil {
-			return fmt.Errorf("%s in the zip: %w", short(f.Name), err)
+			return fmt.Errorf("%s in the zip: %w", shorten(f.Name), err)
 		}
 		return nil
 	}
@@ -141,37 +141,37 @@ func unzip(data []byte, b *backup) error {
 	return nil
 }
 
-// get reads a field. It leaves v alone where the field is missing or of another type.
-func (w watch) get(name string, v any) bool {
+// decodeField reads a field. It leaves v alone where the field is missing or of another type.
+func (w watch) decodeField(name string, v any) bool {
 	raw, ok := w[name]
 	return ok && string(raw) != "null" && json.Unmarshal(raw, v) == nil
 }
 
-func (w watch) text(name string) string {
+func (w watch) stringField(name string) string {
 	var s string
-	w.get(name, &s)
+	w.decodeField(name, &s)
 	return strings.TrimSpace(s)
 }
 
-func (w watch) number(name string) float64 {
+func (w watch) numberField(name string) float64 {
 	var n float64
-	w.get(name, &n)
+	w.decodeField(name, &n)
 	return n
 }
 
-// flag reads a boolean that is missing in older versions.
-func (w watch) flag(name string, missing bool) bool {
+// boolField reads a boolean that is missing in older versions.
+func (w watch) boolField(name string, missing bool) bool {
 	b := missing
-	w.get(name, &b)
+	w.decodeField(name, &b)
 	return b
 }
 
-// list reads a list of texts, which some versions write as one text.
-func (w watch) list(name string) []string {
+// listField reads a list of texts, which some versions write as one text.
+func (w watch) listField(name string) []string {
 	var all []string
-	if !w.get(name, &all) {
+	if !w.decodeField(name, &all) {
 		var one string
-		if w.get(name, &one) {
+		if w.decodeField(name, &one) {
 			all = strings.Split(one, "\n")
 		}
 	}
@@ -184,8 +184,8 @@ func (w watch) list(name string) []string {
 	return filled
 }
 
-// empty reports whether a field has nothing in it.
-func (w watch) empty(name string) bool {
+// isEmptyField reports whether a field has nothing in it.
+func (w watch) isEmptyField(name string) bool {
 	switch strings.TrimSpace(string(w[name])) {
 	case "", "null", `""`, "[]", "{}", "false", "0":
 		return true
@@ -193,8 +193,8 @@ func (w watch) empty(name string) bool {
 	return false
 }
 
-// adviceOfField are the fields of a watch that cannot be carried over.
-var adviceOfField = []struct{ field, advice string }{
+// unsupportedFields are the fields of a watch that cannot be carried over.
+var unsupportedFields = []struct{ field, advice string }{
 	{"body", "a page is fetched by GET without a body; watch a URL that needs none"},
 	{"browser_steps", "write them as steps of the subscription; a login form can also be an entry of access"},
 	{"webdriver_js_execute_code", "only the scripts of the page are run; see steps"},
@@ -209,67 +209,67 @@ var adviceOfField = []struct{ field, advice string }{
 	{"ignore_status_codes", "an answer with an error is a failed check"},
 }
 
-// watch reads one watch.
-func (r *Result) watch(w watch, b *backup) error {
-	url := w.text("url")
-	name := cmp.Or(w.text("title"), url, "a watch without a URL")
+// readWatch reads one watch.
+func (r *Result) readWatch(w watch, b *backup) error {
+	url := w.stringField("url")
+	name := cmp.Or(w.stringField("title"), url, "a watch without a URL")
 	if strings.Contains(url, "{{") || strings.Contains(url, "{%") {
-		r.lose(name, "url", "the entry is left out: a URL with a template of Jinja is not read")
+		r.addLost(name, "url", "the entry is left out: a URL with a template of Jinja is not read")
 		return nil
 	}
 	if err := pageurl.Check(url, "http", "https"); err != nil {
-		r.lose(name, "url", "the entry is left out: %v", err)
+		r.addLost(name, "url", "the entry is left out: %v", err)
 		return nil
 	}
 	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}}
-	if w.flag("time_between_check_use_default", true) {
+	if w.boolField("time_between_check_use_default", true) {
 		e.Subscription.Interval = b.Settings.Requests.Every.interval()
 	}
 	var every period
-	if w.get("time_between_check", &every) && every.duration() > 0 && !w.flag("time_between_check_use_default", false) {
+	if w.decodeField("time_between_check", &every) && every.duration() > 0 && !w.boolField("time_between_check_use_default", false) {
 		e.Subscription.Interval = every.interval()
 	}
-	r.watchTags(&e, w, b)
-	r.watchText(&e, w, b)
-	r.watchTrigger(&e, w)
-	w.get("headers", &e.Headers)
-	if backend := w.text("fetch_backend"); strings.Contains(backend, "webdriver") || strings.HasPrefix(backend, "extra_browser") {
+	r.readTags(&e, w, b)
+	r.readTextOptions(&e, w, b)
+	r.readTriggers(&e, w)
+	w.decodeField("headers", &e.Headers)
+	if backend := w.stringField("fetch_backend"); strings.Contains(backend, "webdriver") || strings.HasPrefix(backend, "extra_browser") {
 		e.Browser = true
 	}
-	if m := w.text("method"); m != "" && m != "GET" {
-		r.lose(name, "method", "a page is fetched by GET; watch a URL that needs no %s", short(m))
+	if m := w.stringField("method"); m != "" && m != "GET" {
+		r.addLost(name, "method", "a page is fetched by GET; watch a URL that needs no %s", shorten(m))
 	}
-	if processor := w.text("processor"); processor != "" && processor != "text_json_diff" {
-		r.lose(name, "processor", "%s does not exist; the text of the page is watched", short(processor))
+	if processor := w.stringField("processor"); processor != "" && processor != "text_json_diff" {
+		r.addLost(name, "processor", "%s does not exist; the text of the page is watched", shorten(processor))
 	}
-	if w.flag("paused", false) {
-		r.lose(name, "paused", "it is paused in changedetection.io; remove the subscription if it is to stay off")
+	if w.boolField("paused", false) {
+		r.addLost(name, "paused", "it is paused in changedetection.io; remove the subscription if it is to stay off")
 	}
-	if urls := w.list("notification_urls"); len(urls) > 0 {
-		r.lose(name, "notification_urls", "%s; configure a sink for each, see docs/sinks", receivers(urls))
+	if urls := w.listField("notification_urls"); len(urls) > 0 {
+		r.addLost(name, "notification_urls", "%s; configure a sink for each, see docs/sinks", describeReceivers(urls))
 	}
-	for _, f := range adviceOfField {
-		if !w.empty(f.field) && (f.field != "time_schedule_limit" || w.scheduled()) {
-			r.lose(name, f.field, "%s", f.advice)
+	for _, f := range unsupportedFields {
+		if !w.isEmptyField(f.field) && (f.field != "time_schedule_limit" || w.hasSchedule()) {
+			r.addLost(name, f.field, "%s", f.advice)
 		}
 	}
 	return r.add(e)
 }
 
-// scheduled reports whether the schedule of a watch is on.
-func (w watch) scheduled() bool {
+// hasSchedule reports whether the schedule of a watch is on.
+func (w watch) hasSchedule() bool {
 	var s struct{ Enabled bool }
-	return w.get("time_schedule_limit", &s) && s.Enabled
+	return w.decodeField("time_schedule_limit", &s) && s.Enabled
 }
 
-func (r *Result) watchTags(e *Entry, w watch, b *backup) {
-	tags := w.list("tags")
+func (r *Result) readTags(e *Entry, w watch, b *backup) {
+	tags := w.listField("tags")
 	for i, id := range tags {
 		if t, ok := b.Settings.Application.Tags[id]; ok {
 			tags[i] = t.Title
 		}
 	}
-	if old := w.text("tag"); old != "" {
+	if old := w.stringField("tag"); old != "" {
 		tags = append(tags, old)
 	}
 	if len(tags) > 0 {
@@ -277,38 +277,38 @@ func (r *Result) watchTags(e *Entry, w watch, b *backup) {
 	}
 }
 
-// watchText reads what says which text is watched.
-func (r *Result) watchText(e *Entry, w watch, b *backup) {
-	chosen := w.list("include_filters")
-	if old := w.text("css_filter"); old != "" && len(chosen) == 0 {
+// readTextOptions reads what says which text is watched.
+func (r *Result) readTextOptions(e *Entry, w watch, b *backup) {
+	chosen := w.listField("include_filters")
+	if old := w.stringField("css_filter"); old != "" && len(chosen) == 0 {
 		chosen = []string{old}
 	}
 	for _, s := range chosen {
-		if sel, ok := r.selector(e, "include_filters", s); ok {
+		if sel, ok := r.readSelector(e, "include_filters", s); ok {
 			e.Subscription.Select = append(e.Subscription.Select, sel)
 		}
 	}
-	for _, s := range append(w.list("subtractive_selectors"), b.Settings.Application.Subtract...) {
-		if sel, ok := r.selector(e, "subtractive_selectors", s); ok && !slices.Contains(e.Subscription.Remove, sel) {
+	for _, s := range append(w.listField("subtractive_selectors"), b.Settings.Application.Subtract...) {
+		if sel, ok := r.readSelector(e, "subtractive_selectors", s); ok && !slices.Contains(e.Subscription.Remove, sel) {
 			e.Subscription.Remove = append(e.Subscription.Remove, sel)
 		}
 	}
-	for _, s := range append(w.list("ignore_text"), b.Settings.Application.Ignore...) {
-		pattern, expression := slashed(s)
+	for _, s := range append(w.listField("ignore_text"), b.Settings.Application.Ignore...) {
+		pattern, expression := parseSlashedRegexp(s)
 		if !expression {
 			pattern = "(?i)" + regexp.QuoteMeta(s)
 		}
-		if pattern = lines(pattern, "", true); !slices.Contains(e.Subscription.Ignore, pattern) {
-			r.blank(e, "ignore_text", pattern)
+		if pattern = linePattern(pattern, "", true); !slices.Contains(e.Subscription.Ignore, pattern) {
+			r.addIgnorePattern(e, "ignore_text", pattern)
 		}
 	}
-	for _, s := range w.list("extract_text") {
-		r.lose(e.Name, "extract_text", "only what an expression matches can be watched in texts, by select: re:EXPRESSION, and not in HTML: %s", short(s))
+	for _, s := range w.listField("extract_text") {
+		r.addLost(e.Name, "extract_text", "only what an expression matches can be watched in texts, by select: re:EXPRESSION, and not in HTML: %s", shorten(s))
 	}
 }
 
-// selector reads a selector, whose kind stands before it.
-func (r *Result) selector(e *Entry, field, s string) (pipeline.Selector, bool) {
+// readSelector reads a selector, whose kind stands before it.
+func (r *Result) readSelector(e *Entry, field, s string) (pipeline.Selector, bool) {
 	kind, rest, _ := strings.Cut(s, ":")
 	switch kind {
 	case "xpath", "xpath1":
@@ -316,7 +316,7 @@ func (r *Result) selector(e *Entry, field, s string) (pipeline.Selector, bool) {
 	case "jq", "jqraw":
 		return pipeline.Selector{JQ: strings.TrimSpace(rest)}, true
 	case "json":
-		r.lose(e.Name, field, "JSONPath is not read; write it as jq:.PATH: %s", short(rest))
+		r.addLost(e.Name, field, "JSONPath is not read; write it as jq:.PATH: %s", shorten(rest))
 		return pipeline.Selector{}, false
 	}
 	if strings.HasPrefix(s, "/") {
@@ -325,17 +325,17 @@ func (r *Result) selector(e *Entry, field, s string) (pipeline.Selector, bool) {
 	return pipeline.Selector{CSS: s}, true
 }
 
-// watchTrigger reads what says which changes are reported.
-func (r *Result) watchTrigger(e *Entry, w watch) {
-	for _, s := range w.list("trigger_text") {
-		if _, expression := slashed(s); expression {
-			r.lose(e.Name, "trigger_text", "keywords are words, not regular expressions: %s", short(s))
+// readTriggers reads what says which changes are reported.
+func (r *Result) readTriggers(e *Entry, w watch) {
+	for _, s := range w.listField("trigger_text") {
+		if _, expression := parseSlashedRegexp(s); expression {
+			r.addLost(e.Name, "trigger_text", "keywords are words, not regular expressions: %s", shorten(s))
 			continue
 		}
 		e.Subscription.Keywords = append(e.Subscription.Keywords, s)
 		e.Subscription.IgnoreCase = true
 	}
-	added, removed := w.flag("filter_text_added", true) || w.flag("filter_text_replaced", true), w.flag("filter_text_removed", true) || w.flag("filter_text_replaced", true)
+	added, removed := w.boolField("filter_text_added", true) || w.boolField("filter_text_replaced", true), w.boolField("filter_text_removed", true) || w.boolField("filter_text_replaced", true)
 	switch {
 	case added && !removed:
 		e.Subscription.Events = []pipeline.Event{pipeline.Added}
@@ -344,8 +344,8 @@ func (r *Result) watchTrigger(e *Entry, w watch) {
 	}
 }
 
-// slashed returns the expression of /expression/flags, in the syntax of RE2.
-func slashed(s string) (pattern string, ok bool) {
+// parseSlashedRegexp returns the expression of /expression/flags, in the syntax of RE2.
+func parseSlashedRegexp(s string) (pattern string, ok bool) {
 	end := strings.LastIndexByte(s, '/')
 	if !strings.HasPrefix(s, "/") || end < 1 || strings.Trim(s[end+1:], "imsxu") != "" {
 		return "", false
@@ -362,8 +362,8 @@ func slashed(s string) (pattern string, ok bool) {
 	return pattern, true
 }
 
-// receivers describes URLs of Apprise without the secrets in them.
-func receivers(urls []string) string {
+// describeReceivers describes URLs of Apprise without the secrets in them.
+func describeReceivers(urls []string) string {
 	var kinds []string
 	for _, u := range urls {
 		kind, _, _ := strings.Cut(u, ":")
@@ -371,5 +371,5 @@ func receivers(urls []string) string {
 			kinds = append(kinds, kind)
 		}
 	}
-	return "notifications went to " + short(strings.Join(kinds, ", "))
+	return "notifications went to " + shorten(strings.Join(kinds, ", "))
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// automatic are filters whose work is done in any case, or is not needed.
-var automatic = []string{
+// unneededFilters are filters whose work is done in any case, or is not needed.
+var unneededFilters = []string{
 	"html2text", "beautify", "strip", "format-json", "format-xml", "pretty-xml", "sort", "reverse", "ical2text", "csv2text",
 	"remove-duplicate-lines", "remove_repeated", "absolute_links", "ascii85",
 }
 
-// filters reads the filters of a job: a list, or the text "NAME:VALUE,NAME" of old files.
-func (r *Result) filters(e *Entry, value any) {
+// readFilters reads the filters of a job: a list, or the text "NAME:VALUE,NAME" of old files.
+func (r *Result) readFilters(e *Entry, value any) {
 	var all []any
 	switch v := value.(type) {
 	case []any:
@@ -36,28 +36,28 @@ func (r *Result) filters(e *Entry, value any) {
 	for i, f := range all {
 		switch f := f.(type) {
 		case string:
-			r.filter(e, f, nil)
+			r.readFilter(e, f, nil)
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(f)) { // there should be one
-				r.filter(e, name, f[name])
+				r.readFilter(e, name, f[name])
 			}
 		default:
-			r.lose(e.Name, fmt.Sprintf("filter[%d]", i), "it is no filter")
+			r.addLost(e.Name, fmt.Sprintf("filter[%d]", i), "it is no filter")
 		}
 	}
 }
 
-// filter reads one filter.
-func (r *Result) filter(e *Entry, name string, value any) {
+// readFilter reads one filter.
+func (r *Result) readFilter(e *Entry, name string, value any) {
 	key := "filter." + name
 	options, _ := value.(map[string]any)
 	main := func(names ...string) string {
 		if options == nil {
-			s, _ := text(value)
+			s, _ := scalarText(value)
 			return s
 		}
 		for _, n := range names {
-			if s, ok := text(options[n]); ok {
+			if s, ok := scalarText(options[n]); ok {
 				return s
 			}
 		}
@@ -66,86 +66,86 @@ func (r *Result) filter(e *Entry, name string, value any) {
 	of := func(names ...string) {
 		for _, n := range slices.Sorted(maps.Keys(options)) {
 			if !slices.Contains(names, n) && n != "method" && n != "namespaces" {
-				r.lose(e.Name, key+"."+n, "there is no such option; see whether the text is right by vokter-stream watch %s", e.Subscription.URL)
+				r.addLost(e.Name, key+"."+n, "there is no such option; see whether the text is right by vokter-stream watch %s", e.Subscription.URL)
 			}
 		}
 	}
 	switch name {
 	case "css":
 		of("selector", "exclude")
-		r.choose(e, key, pipeline.ParseSelector(main("selector")))
-		r.exclude(e, options, "")
+		r.narrowSelection(e, key, pipeline.ParseSelector(main("selector")))
+		r.readExclude(e, options, "")
 	case "xpath":
 		of("path", "exclude")
-		r.choose(e, key, pipeline.Selector{XPath: main("path")})
-		r.exclude(e, options, "xpath:")
+		r.narrowSelection(e, key, pipeline.Selector{XPath: main("path")})
+		r.readExclude(e, options, "xpath:")
 	case "element-by-id":
-		r.choose(e, key, pipeline.Selector{CSS: `[id="` + quoted(main("id")) + `"]`})
+		r.narrowSelection(e, key, pipeline.Selector{CSS: `[id="` + escapeCSSString(main("id")) + `"]`})
 	case "element-by-class":
-		r.choose(e, key, pipeline.Selector{CSS: `[class~="` + quoted(main("class")) + `"]`})
+		r.narrowSelection(e, key, pipeline.Selector{CSS: `[class~="` + escapeCSSString(main("class")) + `"]`})
 	case "element-by-style":
-		r.choose(e, key, pipeline.Selector{CSS: `[style="` + quoted(main("style")) + `"]`})
+		r.narrowSelection(e, key, pipeline.Selector{CSS: `[style="` + escapeCSSString(main("style")) + `"]`})
 	case "element-by-tag":
-		r.choose(e, key, pipeline.Selector{CSS: main("tag")})
+		r.narrowSelection(e, key, pipeline.Selector{CSS: main("tag")})
 	case "jq":
-		r.choose(e, key, pipeline.Selector{JQ: main("query")})
+		r.narrowSelection(e, key, pipeline.Selector{JQ: main("query")})
 	case "delete_lines_containing", "grepi":
 		of("text", "re")
-		r.blank(e, key, lines(main("re"), main("text"), name == "grepi" || options["re"] != nil))
+		r.addIgnorePattern(e, key, linePattern(main("re"), main("text"), name == "grepi" || options["re"] != nil))
 	case "re.sub":
 		of("pattern", "repl")
-		if repl, _ := text(options["repl"]); repl != "" {
-			r.lose(e.Name, key, "text can be left out (ignore), but not replaced")
+		if repl, _ := scalarText(options["repl"]); repl != "" {
+			r.addLost(e.Name, key, "text can be left out (ignore), but not replaced")
 			return
 		}
-		r.blank(e, key, main("pattern"))
+		r.addIgnorePattern(e, key, main("pattern"))
 	case "keep_lines_containing", "grep":
-		r.lose(e.Name, key, "lines are not kept by their text; name their elements in select, or give the words as keywords: %s", short(main("re", "text")))
+		r.addLost(e.Name, key, "lines are not kept by their text; name their elements in select, or give the words as keywords: %s", shorten(main("re", "text")))
 	case "pdf2text":
-		r.lose(e.Name, key, "PDF is read where the configuration has fetch: {pdf: true}")
+		r.addLost(e.Name, key, "PDF is read where the configuration has fetch: {pdf: true}")
 	case "jsonpath":
-		r.lose(e.Name, key, "JSONPath is not read; write it as select: jq:.PATH")
+		r.addLost(e.Name, key, "JSONPath is not read; write it as select: jq:.PATH")
 	case "execute", "shellpipe":
-		r.lose(e.Name, key, "programs are not run; see select, remove and ignore")
+		r.addLost(e.Name, key, "programs are not run; see select, remove and ignore")
 	default:
-		if !slices.Contains(automatic, name) {
-			r.lose(e.Name, key, "there is no such filter; see select, remove and ignore")
+		if !slices.Contains(unneededFilters, name) {
+			r.addLost(e.Name, key, "there is no such filter; see select, remove and ignore")
 		}
 	}
 }
 
-// choose narrows the text of e to s.
-func (r *Result) choose(e *Entry, key string, s pipeline.Selector) {
+// narrowSelection narrows the text of e to s.
+func (r *Result) narrowSelection(e *Entry, key string, s pipeline.Selector) {
 	switch all := e.Subscription.Select; {
 	case s == pipeline.Selector{}:
-		r.lose(e.Name, key, "it is empty")
+		r.addLost(e.Name, key, "it is empty")
 	case len(all) == 0:
 		e.Subscription.Select = []pipeline.Selector{s}
 	case s.CSS != "" && all[0].CSS != "" && !strings.Contains(s.CSS+all[0].CSS, ","):
 		e.Subscription.Select = []pipeline.Selector{{CSS: all[0].CSS + " " + s.CSS}}
 	default:
-		r.lose(e.Name, key, "a second filter that selects cannot follow %s; write both as one selector", all[0])
+		r.addLost(e.Name, key, "a second filter that selects cannot follow %s; write both as one selector", all[0])
 	}
 }
 
-// exclude reads the option exclude of a filter that selects.
-func (r *Result) exclude(e *Entry, options map[string]any, prefix string) {
-	if s, ok := text(options["exclude"]); ok && s != "" {
+// readExclude reads the option exclude of a filter that selects.
+func (r *Result) readExclude(e *Entry, options map[string]any, prefix string) {
+	if s, ok := scalarText(options["exclude"]); ok && s != "" {
 		e.Subscription.Remove = append(e.Subscription.Remove, pipeline.ParseSelector(prefix+s))
 	}
 }
 
-// blank leaves out what pattern, a regular expression of Python, matches.
-func (r *Result) blank(e *Entry, key, pattern string) {
+// addIgnorePattern leaves out what pattern, a regular expression of Python, matches.
+func (r *Result) addIgnorePattern(e *Entry, key, pattern string) {
 	if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
-		r.lose(e.Name, key, "it is no regular expression that RE2 reads; write it without (?=...), (?<=...) and \\1 as ignore")
+		r.addLost(e.Name, key, "it is no regular expression that RE2 reads; write it without (?=...), (?<=...) and \\1 as ignore")
 		return
 	}
 	e.Subscription.Ignore = append(e.Subscription.Ignore, pattern)
 }
 
-// lines returns a regular expression for lines in which re matches, or that contain plain.
-func lines(re, plain string, expression bool) string {
+// linePattern returns a regular expression for lines in which re matches, or that contain plain.
+func linePattern(re, plain string, expression bool) string {
 	if !expression {
 		re = regexp.QuoteMeta(plain)
 	}
@@ -155,5 +155,5 @@ func lines(re, plain string, expression bool) string {
 	return "(?m)^.*(?:" + re + ").*$"
 }
 
-// quoted returns s for a text in quotes of CSS.
-func quoted(s string) string { return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) }
+// escapeCSSString returns s for a text in quotes of CSS.
+func escapeCSSString(s string) string { return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) }

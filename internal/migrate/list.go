@@ -14,9 +14,9 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// list reads one URL a line. What follows a blank behind a URL are tags, as in the list of
+// readList reads one URL a line. What follows a blank behind a URL are tags, as in the list of
 // changedetection.io. Empty lines and those that begin with # are skipped.
-func (r *Result) list(data []byte) error {
+func (r *Result) readList(data []byte) error {
 	number := 0
 	for line := range bytes.Lines(data) {
 		number++
@@ -27,7 +27,7 @@ func (r *Result) list(data []byte) error {
 		url, tags, _ := strings.Cut(text, " ")
 		name := fmt.Sprintf("line %d", number)
 		if err := pageurl.Check(url, "http", "https"); err != nil {
-			r.lose(name, "", "it is left out: %v", err)
+			r.addLost(name, "", "it is left out: %v", err)
 			continue
 		}
 		e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}}
@@ -41,11 +41,11 @@ func (r *Result) list(data []byte) error {
 	return nil
 }
 
-// maxOutline is how deep outlines may be nested.
-const maxOutline = 100
+// maxOutlineDepth is how deep outlines may be nested.
+const maxOutlineDepth = 100
 
-// opml reads the feeds of an OPML file.
-func (r *Result) opml(data []byte) error {
+// readOPML reads the feeds of an OPML file.
+func (r *Result) readOPML(data []byte) error {
 	in := xml.NewDecoder(bytes.NewReader(data))
 	in.CharsetReader = charset.NewReaderLabel
 	in.Strict = false // many programs write & as it is
@@ -70,10 +70,10 @@ func (r *Result) opml(data []byte) error {
 			if !strings.EqualFold(t.Name.Local, "outline") {
 				continue
 			}
-			if len(folders) >= maxOutline {
-				return fmt.Errorf("the outlines are nested more than %d levels deep", maxOutline)
+			if len(folders) >= maxOutlineDepth {
+				return fmt.Errorf("the outlines are nested more than %d levels deep", maxOutlineDepth)
 			}
-			title, err := r.outline(t, folders)
+			title, err := r.readOutline(t, folders)
 			if err != nil {
 				return err
 			}
@@ -86,8 +86,8 @@ func (r *Result) opml(data []byte) error {
 	}
 }
 
-// outline reads an outline within folders and returns its title.
-func (r *Result) outline(t xml.StartElement, folders []string) (title string, err error) {
+// readOutline reads an outline within folders and returns its title.
+func (r *Result) readOutline(t xml.StartElement, folders []string) (title string, err error) {
 	attributes := make(map[string]string)
 	for _, a := range t.Attr {
 		attributes[strings.ToLower(a.Name.Local)] = strings.TrimSpace(a.Value)
@@ -108,7 +108,7 @@ func (r *Result) outline(t xml.StartElement, folders []string) (title string, er
 		name = url
 	}
 	if err := pageurl.Check(url, "http", "https"); err != nil {
-		r.lose(name, "", "it is left out: %v", err)
+		r.addLost(name, "", "it is left out: %v", err)
 		return title, nil
 	}
 	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url, View: pipeline.View{Items: feed}}}

@@ -26,10 +26,10 @@ var Formats = []string{FormatUrlwatch, FormatChangedetection, FormatOPML, Format
 
 // Bounds of files, in bytes, and of the entries in one.
 const (
-	MaxFile    = 256 << 20 // of a file, which may be a zip with the texts of all pages
-	maxText    = 16 << 20  // of a file that is not a zip, and of what is read from a zip in all
-	maxEntries = 100_000
-	maxMembers = 1_000_000
+	MaxFile      = 256 << 20 // of a file, which may be a zip with the texts of all pages
+	maxTextBytes = 16 << 20  // of a file that is not a zip, and of what is read from a zip in all
+	maxEntries   = 100_000
+	maxZipFiles  = 1_000_000
 )
 
 // Entry is a subscription and how its page is fetched. Its Sinks are empty.
@@ -72,7 +72,7 @@ type Result struct {
 	Lost    []Lost
 }
 
-func (r *Result) lose(entry, key, format string, args ...any) {
+func (r *Result) addLost(entry, key, format string, args ...any) {
 	r.Lost = append(r.Lost, Lost{entry, key, fmt.Sprintf(format, args...)})
 }
 
@@ -89,12 +89,12 @@ func (r *Result) add(e Entry) error {
 func Read(data []byte, format string) (*Result, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if format == "" {
-		format = guess(data)
+		format = guessFormat(data)
 	}
 	zipped := bytes.HasPrefix(data, []byte("PK"))
 	if !zipped {
-		if len(data) > maxText {
-			return nil, fmt.Errorf("the file is larger than %d MiB; split it", maxText>>20)
+		if len(data) > maxTextBytes {
+			return nil, fmt.Errorf("the file is larger than %d MiB; split it", maxTextBytes>>20)
 		}
 		if !utf8.Valid(data) && format != FormatOPML { // XML declares its encoding
 			return nil, errors.New("the file is not UTF-8; save it in that encoding")
@@ -104,13 +104,13 @@ func Read(data []byte, format string) (*Result, error) {
 	var err error
 	switch format {
 	case FormatUrlwatch:
-		err = r.urlwatch(data)
+		err = r.readURLWatch(data)
 	case FormatChangedetection:
-		err = r.changedetection(data, zipped)
+		err = r.readChangedetection(data, zipped)
 	case FormatOPML:
-		err = r.opml(data)
+		err = r.readOPML(data)
 	case FormatList:
-		err = r.list(data)
+		err = r.readList(data)
 	default:
 		err = fmt.Errorf("%q is no format; formats are %s", format, strings.Join(Formats, ", "))
 	}
@@ -120,8 +120,8 @@ func Read(data []byte, format string) (*Result, error) {
 	return r, nil
 }
 
-// guess returns the format that data suggests.
-func guess(data []byte) string {
+// guessFormat returns the format that data suggests.
+func guessFormat(data []byte) string {
 	text := bytes.TrimSpace(data)
 	switch {
 	case bytes.HasPrefix(text, []byte("PK")), bytes.HasPrefix(text, []byte("{")):

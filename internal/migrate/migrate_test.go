@@ -13,7 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-func read(t *testing.T, name string) *Result {
+func readTestdata(t *testing.T, name string) *Result {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
 	if err != nil {
@@ -26,8 +26,8 @@ func read(t *testing.T, name string) *Result {
 	return r
 }
 
-// lost returns what r lost as lines "ENTRY: KEY".
-func lost(r *Result) []string {
+// lostLines returns what r lost as lines "ENTRY: KEY".
+func lostLines(r *Result) []string {
 	var all []string
 	for _, l := range r.Lost {
 		if l.Advice == "" {
@@ -46,7 +46,7 @@ func compare(t *testing.T, what string, got, want any) {
 }
 
 func TestUrlwatch(t *testing.T) {
-	r := read(t, "urls.yaml")
+	r := readTestdata(t, "urls.yaml")
 	css := func(s string) []pipeline.Selector { return []pipeline.Selector{{CSS: s}} }
 	var views []pipeline.View
 	for _, e := range r.Entries {
@@ -69,7 +69,7 @@ func TestUrlwatch(t *testing.T) {
 	compare(t, "cookies", r.Entries[2].Cookies, map[string]string{"session": "abc: def"})
 	compare(t, "events", r.Entries[4].Subscription.Events, []pipeline.Event{pipeline.Added})
 	compare(t, "proxy", r.Entries[5].Proxy, "socks5h://proxy.example.com:1080")
-	compare(t, "lost", lost(r), []string{
+	compare(t, "lost", lostLines(r), []string{
 		"Price list: filter.keep_lines_containing", "Price list: ignore_cached", "Price list: max_tries", "Price list: timeout",
 		"https://example.com/form: data", "https://example.com/form: method", "https://example.com/form: ssl_no_verify",
 		"https://example.com/notice: filter.grepi", "https://example.com/notice: filter.shellpipe", "https://example.com/notice: filter.pdf2text",
@@ -79,7 +79,7 @@ func TestUrlwatch(t *testing.T) {
 }
 
 func TestChangedetection(t *testing.T) {
-	r := read(t, "url-watches.json")
+	r := readTestdata(t, "url-watches.json")
 	if len(r.Entries) != 3 {
 		t.Fatalf("%d entries", len(r.Entries))
 	}
@@ -100,7 +100,7 @@ func TestChangedetection(t *testing.T) {
 	compare(t, "headers", item.Headers, map[string]string{"X-Api-Key": "s3cret"})
 	compare(t, "tags", item.Notes, []string{"tags: Shopping"})
 	compare(t, "interval of a watch without one", again.Subscription.Interval, pipeline.Every(6*time.Hour))
-	compare(t, "lost", lost(r), []string{
+	compare(t, "lost", lostLines(r), []string{
 		"settings: notification_urls", "https://example.com/old: extract_text", "https://example.com/old: text_should_not_be_present",
 		"An item: include_filters", "An item: ignore_text", "An item: trigger_text", "An item: notification_urls", "An item: browser_steps",
 		"https://example.com/shop/item: method", "https://example.com/shop/item: processor", "https://example.com/shop/item: paused", "https://example.com/shop/item: body",
@@ -148,7 +148,7 @@ func TestBackupsOfOldAndNewVersions(t *testing.T) {
 }
 
 func TestOPML(t *testing.T) {
-	r := read(t, "feeds.opml")
+	r := readTestdata(t, "feeds.opml")
 	var got []string
 	for _, e := range r.Entries {
 		got = append(got, fmt.Sprint(e.Name, " ", e.Subscription.URL, " ", e.Subscription.Items, " ", e.Notes))
@@ -157,17 +157,17 @@ func TestOPML(t *testing.T) {
 		"World & more https://example.com/world.rss true [folder: News]", "Town https://example.com/town.atom true [folder: News/Local]",
 		"A page https://example.com/page false []",
 	})
-	compare(t, "lost", lost(r), []string{"Broken: "})
+	compare(t, "lost", lostLines(r), []string{"Broken: "})
 }
 
 func TestList(t *testing.T) {
-	r := read(t, "urls.txt")
+	r := readTestdata(t, "urls.txt")
 	var got []string
 	for _, e := range r.Entries {
 		got = append(got, fmt.Sprint(e.Name, " ", e.Subscription.URL, " ", e.Notes))
 	}
 	compare(t, "entries", got, []string{"line 2 https://example.com/a []", "line 3 https://example.com/b [news, prices]", "line 6 https://example.com/a []"})
-	compare(t, "lost", lost(r), []string{"line 5: "})
+	compare(t, "lost", lostLines(r), []string{"line 5: "})
 }
 
 // TestHostileFiles holds that files that would take much memory or time are refused.
@@ -186,16 +186,16 @@ func TestHostileFiles(t *testing.T) {
 		"an alias to itself": {[]byte("url: &a [*a]\n"), FormatUrlwatch, "contains itself"},
 		"brackets":           {[]byte("url: " + strings.Repeat("[", 1_000_000)), FormatUrlwatch, "not YAML"},
 		"not YAML":           {[]byte("url: [\n"), FormatUrlwatch, "not YAML"},
-		"zip bomb":           {zipOf(t, "url-watches.json", strings.Repeat(" ", maxText+1)), "", "have more than 16 MiB"},
-		"zip bomb in parts":  {zipOf(t, "1/watch.json", "{}"+strings.Repeat(" ", maxText/2), "2/watch.json", "{}"+strings.Repeat(" ", maxText/2)), "", "have more than 16 MiB"},
+		"zip bomb":           {zipOf(t, "url-watches.json", strings.Repeat(" ", maxTextBytes+1)), "", "have more than 16 MiB"},
+		"zip bomb in parts":  {zipOf(t, "1/watch.json", "{}"+strings.Repeat(" ", maxTextBytes/2), "2/watch.json", "{}"+strings.Repeat(" ", maxTextBytes/2)), "", "have more than 16 MiB"},
 		"half a zip":         {zipOf(t, "url-watches.json", "{}")[:40], "", "no zip"},
 		"another zip":        {zipOf(t, "a.txt", "x"), "", `no "watching"`},
 		"another JSON":       {[]byte(`{"a":1}`), "", `no "watching"`},
 		"not JSON":           {[]byte(`{"watching":`), "", "not url-watches.json"},
 		"deep JSON":          {[]byte(`{"watching":` + strings.Repeat("[", 100_000)), "", "not url-watches.json"},
-		"deep outlines":      {[]byte("<opml>" + strings.Repeat("<outline>", maxOutline+1)), "", "levels deep"},
+		"deep outlines":      {[]byte("<opml>" + strings.Repeat("<outline>", maxOutlineDepth+1)), "", "levels deep"},
 		"another XML":        {[]byte("<rss></rss>"), "", "not OPML"},
-		"large":              {bytes.Repeat([]byte("x"), maxText+1), "", "larger than 16 MiB"},
+		"large":              {bytes.Repeat([]byte("x"), maxTextBytes+1), "", "larger than 16 MiB"},
 		"not UTF-8":          {[]byte("https://example.com/\xff"), "", "not UTF-8"},
 		"many entries":       {bytes.Repeat([]byte("http://a/\n"), maxEntries+1), "", "more than 100000 entries"},
 		"a format":           {[]byte("x"), "feed", `"feed" is no format`},

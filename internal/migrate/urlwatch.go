@@ -18,8 +18,8 @@ import (
 // maxAliases bounds the aliases of a file; the decoder refuses those that grow too large.
 const maxAliases = 10_000
 
-// urlwatch reads urls.yaml of urlwatch or webchanges: a YAML document for each job.
-func (r *Result) urlwatch(data []byte) error {
+// readURLWatch reads urls.yaml of urlwatch or webchanges: a YAML document for each job.
+func (r *Result) readURLWatch(data []byte) error {
 	in := yaml.NewDecoder(bytes.NewReader(data))
 	for number := 1; ; number++ {
 		var n yaml.Node
@@ -34,7 +34,7 @@ func (r *Result) urlwatch(data []byte) error {
 			continue
 		}
 		var job any
-		if aliases(&n) > maxAliases {
+		if countAliases(&n) > maxAliases {
 			return fmt.Errorf("line %d: the document has more than %d aliases", n.Line, maxAliases)
 		}
 		if err := n.Decode(&job); err != nil {
@@ -47,29 +47,29 @@ func (r *Result) urlwatch(data []byte) error {
 		for _, j := range jobs {
 			fields, ok := j.(map[string]any)
 			if !ok {
-				r.lose(fmt.Sprintf("line %d", n.Content[0].Line), "", "it is left out, because it is no job: it has no keys such as url")
+				r.addLost(fmt.Sprintf("line %d", n.Content[0].Line), "", "it is left out, because it is no job: it has no keys such as url")
 				continue
 			}
-			if err := r.job(fields, n.Content[0].Line); err != nil {
+			if err := r.readJob(fields, n.Content[0].Line); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func aliases(n *yaml.Node) int {
+func countAliases(n *yaml.Node) int {
 	count := 0
 	if n.Kind == yaml.AliasNode {
 		count++
 	}
 	for _, c := range n.Content {
-		count += aliases(c)
+		count += countAliases(c)
 	}
 	return count
 }
 
-// adviceOfKey are the keys of a job that cannot be carried over.
-var adviceOfKey = map[string]string{
+// unsupportedKeys are the keys of a job that cannot be carried over.
+var unsupportedKeys = map[string]string{
 	"data":                      "a page is fetched by GET without a body; watch a URL that needs none",
 	"max_tries":                 "a failed check is repeated at the next interval; expire.after says after how many a page expires",
 	"ssl_no_verify":             "certificates are always verified; name the authority of this site as ca in access",
@@ -97,22 +97,22 @@ var adviceOfKey = map[string]string{
 	"treat_new_as_changed":      "the first version is the baseline, and notifies nobody",
 }
 
-// job reads one job, which begins at line.
-func (r *Result) job(fields map[string]any, line int) error {
-	url, isURL := text(fields["url"])
-	name, _ := text(fields["name"])
+// readJob reads one job, which begins at line.
+func (r *Result) readJob(fields map[string]any, line int) error {
+	url, isURL := scalarText(fields["url"])
+	name, _ := scalarText(fields["name"])
 	if name == "" {
 		if name = url; name == "" {
 			name = fmt.Sprintf("line %d", line)
 		}
 	}
 	if _, ok := fields["command"]; ok {
-		r.lose(name, "command", "it is left out: commands are not run; write their output to a file, and add a subscription to file:///PATH")
+		r.addLost(name, "command", "it is left out: commands are not run; write their output to a file, and add a subscription to file:///PATH")
 		return nil
 	}
 	rendered := fields["use_browser"] == true
 	if !isURL {
-		if url, isURL = text(fields["navigate"]); isURL {
+		if url, isURL = scalarText(fields["navigate"]); isURL {
 			rendered = true
 			if name == fmt.Sprintf("line %d", line) {
 				name = url
@@ -120,67 +120,67 @@ func (r *Result) job(fields map[string]any, line int) error {
 		}
 	}
 	if err := pageurl.Check(url, "http", "https"); err != nil {
-		r.lose(name, "url", "the entry is left out: %v", err)
+		r.addLost(name, "url", "the entry is left out: %v", err)
 		return nil
 	}
 	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}, Browser: rendered}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		r.key(&e, key, fields[key])
+		r.readKey(&e, key, fields[key])
 	}
 	return r.add(e)
 }
 
-// key reads one key of a job.
-func (r *Result) key(e *Entry, key string, value any) {
+// readKey reads one key of a job.
+func (r *Result) readKey(e *Entry, key string, value any) {
 	switch key {
 	case "url", "name", "navigate", "use_browser", "kind", "index_number", "guid":
 	case "filter":
-		r.filters(e, value)
+		r.readFilters(e, value)
 	case "note", "user_visible_url", "tags":
-		e.Notes = append(e.Notes, key+": "+short(value))
+		e.Notes = append(e.Notes, key+": "+shorten(value))
 	case "headers":
-		e.Headers = r.table(e, key, value)
+		e.Headers = r.readStringMap(e, key, value)
 	case "cookies":
-		e.Cookies = r.table(e, key, value)
+		e.Cookies = r.readStringMap(e, key, value)
 	case "http_proxy", "https_proxy":
-		proxy, _ := text(value)
+		proxy, _ := scalarText(value)
 		scheme, _, _ := strings.Cut(e.Subscription.URL, ":")
 		if key == scheme+"_proxy" {
 			e.Proxy = proxy
 		}
 	case "method":
-		if m, _ := text(value); !strings.EqualFold(m, "GET") {
-			r.lose(e.Name, key, "a page is fetched by GET; watch a URL that needs no %s", short(value))
+		if m, _ := scalarText(value); !strings.EqualFold(m, "GET") {
+			r.addLost(e.Name, key, "a page is fetched by GET; watch a URL that needs no %s", shorten(value))
 		}
 	case "additions_only", "deletions_only":
-		if truth(value) {
+		if parseBool(value) {
 			e.Subscription.Events = []pipeline.Event{map[string]pipeline.Event{"additions_only": pipeline.Added, "deletions_only": pipeline.Removed}[key]}
 		}
 	case "enabled":
-		if !truth(value) {
-			r.lose(e.Name, key, "it is off in urlwatch; remove the subscription if it is to stay off")
+		if !parseBool(value) {
+			r.addLost(e.Name, key, "it is off in urlwatch; remove the subscription if it is to stay off")
 		}
 	default:
-		advice, ok := adviceOfKey[key]
+		advice, ok := unsupportedKeys[key]
 		if !ok {
 			advice = "there is no such setting"
 		}
-		r.lose(e.Name, key, "%s", advice)
+		r.addLost(e.Name, key, "%s", advice)
 	}
 }
 
-// table reads a mapping of texts. It does not quote the values, which may be secrets.
-func (r *Result) table(e *Entry, key string, value any) map[string]string {
+// readStringMap reads a mapping of texts. It does not quote the values, which may be secrets.
+func (r *Result) readStringMap(e *Entry, key string, value any) map[string]string {
 	m, ok := value.(map[string]any)
 	if !ok {
-		r.lose(e.Name, key, "it is no mapping of names and values")
+		r.addLost(e.Name, key, "it is no mapping of names and values")
 		return nil
 	}
 	all := make(map[string]string, len(m))
 	for name, v := range m {
-		s, ok := text(v)
+		s, ok := scalarText(v)
 		if !ok {
-			r.lose(e.Name, key+"."+name, "its value is no text")
+			r.addLost(e.Name, key+"."+name, "its value is no text")
 			continue
 		}
 		all[name] = s
@@ -188,8 +188,8 @@ func (r *Result) table(e *Entry, key string, value any) map[string]string {
 	return all
 }
 
-// text returns a scalar as text.
-func text(value any) (string, bool) {
+// scalarText returns a scalar as text.
+func scalarText(value any) (string, bool) {
 	switch v := value.(type) {
 	case string:
 		return v, true
@@ -199,14 +199,14 @@ func text(value any) (string, bool) {
 	return "", false
 }
 
-// truth reads a boolean, which in YAML 1.1 has other spellings.
-func truth(value any) bool {
-	s, _ := text(value)
+// parseBool reads a boolean, which in YAML 1.1 has other spellings.
+func parseBool(value any) bool {
+	s, _ := scalarText(value)
 	return slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(s))
 }
 
-// short returns value for a message.
-func short(value any) string {
+// shorten returns value for a message.
+func shorten(value any) string {
 	s := strings.Join(strings.Fields(fmt.Sprint(value)), " ")
 	if r := []rune(s); len(r) > 60 {
 		s = string(r[:60]) + "..."
