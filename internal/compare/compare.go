@@ -40,7 +40,7 @@ func Unified(rows []inspect.Row, s Style) string {
 			for i, text := range s.wrap(l.Segments, s.Columns-signColumns, mark) {
 				lead := signKept
 				if i == 0 {
-					lead = s.paint(sign, event)
+					lead = s.paintSign(sign, event)
 				}
 				b.WriteString(strings.TrimRight(lead+text, " ") + "\n")
 			}
@@ -49,15 +49,15 @@ func Unified(rows []inspect.Row, s Style) string {
 	for _, r := range rows {
 		switch r.Kind {
 		case inspect.RowSkipped:
-			b.WriteString(s.dim(skipped(r)) + "\n")
+			b.WriteString(s.dim(skippedLine(r)) + "\n")
 		case inspect.RowKept:
 			write(signKept, "", r.New, false)
 		case inspect.RowMoved:
 			write(signMoved, "", r.New, false)
 		default:
 			mark := s.Color || r.Kind == inspect.RowChanged
-			for _, p := range pairs(r) {
-				if same(p) {
+			for _, p := range pairBlocks(r) {
+				if hasSameWords(p) {
 					write(signKept, "", p.New, false)
 					continue
 				}
@@ -69,9 +69,9 @@ func Unified(rows []inspect.Row, s Style) string {
 	return b.String()
 }
 
-// pairs returns r as rows of one old and one new block each, such as the cells of a table row, or r
+// pairBlocks returns r as rows of one old and one new block each, such as the cells of a table row, or r
 // itself if the versions have different numbers of blocks.
-func pairs(r inspect.Row) []inspect.Row {
+func pairBlocks(r inspect.Row) []inspect.Row {
 	if len(r.Old) != len(r.New) {
 		return []inspect.Row{r}
 	}
@@ -82,18 +82,18 @@ func pairs(r inspect.Row) []inspect.Row {
 	return all
 }
 
-// same reports whether r is one block that has the same words in both versions.
-func same(r inspect.Row) bool {
-	return len(r.Old) == 1 && len(r.New) == 1 && !edited(r.Old[0]) && !edited(r.New[0])
+// hasSameWords reports whether r is one block that has the same words in both versions.
+func hasSameWords(r inspect.Row) bool {
+	return len(r.Old) == 1 && len(r.New) == 1 && !isEdited(r.Old[0]) && !isEdited(r.New[0])
 }
 
-// edited reports whether a part of l was removed or added.
-func edited(l inspect.Line) bool {
+// isEdited reports whether a part of l was removed or added.
+func isEdited(l inspect.Line) bool {
 	return slices.ContainsFunc(l.Segments, func(s inspect.Segment) bool { return s.Event != "" })
 }
 
-// leastHalf is the least width of one half of SideBySide.
-const leastHalf = 20
+// minHalfWidth is the least width of one half of SideBySide.
+const minHalfWidth = 20
 
 // SideBySide prints rows in two columns: the old version on the left, the new one on the right. The
 // width is at least 43 columns, and 80 where s has none. Each line ends with a line break.
@@ -103,26 +103,26 @@ func SideBySide(rows []inspect.Row, s Style) string {
 	if s.Columns <= 0 {
 		s.Columns = 80
 	}
-	half := max((s.Columns-render.Columns(between))/2, leastHalf)
+	half := max((s.Columns-render.Columns(between))/2, minHalfWidth)
 	var b strings.Builder
 	for _, r := range rows {
 		if r.Kind == inspect.RowSkipped {
-			b.WriteString(s.dim(skipped(r)) + "\n")
+			b.WriteString(s.dim(skippedLine(r)) + "\n")
 			continue
 		}
 		mark := s.Color || r.Kind == inspect.RowChanged
-		for _, p := range pairs(r) {
+		for _, p := range pairBlocks(r) {
 			left, right := signRemoved, signAdded
 			switch {
 			case r.Kind == inspect.RowMoved:
 				left, right = signMoved, signMoved
-			case r.Kind == inspect.RowKept || same(p):
+			case r.Kind == inspect.RowKept || hasSameWords(p):
 				left, right = signKept, signKept
 			}
 			for i := range max(len(p.Old), len(p.New)) {
-				old, new := s.column(p.Old, i, left, half, mark), s.column(p.New, i, right, half, mark)
+				old, new := s.wrapBlock(p.Old, i, left, half, mark), s.wrapBlock(p.New, i, right, half, mark)
 				for k := range max(len(old), len(new)) {
-					b.WriteString(strings.TrimRight(cell(old, k, half)+between+cell(new, k, half), " ") + "\n")
+					b.WriteString(strings.TrimRight(paddedLine(old, k, half)+between+paddedLine(new, k, half), " ") + "\n")
 				}
 			}
 		}
@@ -130,9 +130,9 @@ func SideBySide(rows []inspect.Row, s Style) string {
 	return b.String()
 }
 
-// column returns line i of lines, wrapped to a width, with sign in front of its first line. It
+// wrapBlock returns line i of lines, wrapped to a width, with sign in front of its first line. It
 // returns nil where there is no such line.
-func (s Style) column(lines []inspect.Line, i int, sign string, width int, mark bool) []string {
+func (s Style) wrapBlock(lines []inspect.Line, i int, sign string, width int, mark bool) []string {
 	if i >= len(lines) {
 		return nil
 	}
@@ -141,27 +141,27 @@ func (s Style) column(lines []inspect.Line, i int, sign string, width int, mark 
 	for k := range wrapped {
 		lead := signKept
 		if k == 0 {
-			lead = s.paint(sign, event)
+			lead = s.paintSign(sign, event)
 		}
 		wrapped[k] = lead + wrapped[k]
 	}
 	return wrapped
 }
 
-// cell returns line k of a column, filled with blanks to its width.
-func cell(lines []string, k, width int) string {
+// paddedLine returns line k of a column, filled with blanks to its width.
+func paddedLine(lines []string, k, width int) string {
 	text := ""
 	if k < len(lines) {
 		text = lines[k]
 	}
-	return text + strings.Repeat(" ", max(width-printed(text), 0))
+	return text + strings.Repeat(" ", max(width-printedWidth(text), 0))
 }
 
-// printed returns how many columns s takes, without its styles.
-func printed(s string) int {
+// printedWidth returns how many columns s takes, without its styles.
+func printedWidth(s string) int {
 	n := 0
 	for s != "" {
-		before, after, ok := strings.Cut(s, escape)
+		before, after, ok := strings.Cut(s, escapePrefix)
 		n += render.Columns(before)
 		if !ok {
 			break
@@ -171,7 +171,7 @@ func printed(s string) int {
 	return n
 }
 
-func skipped(r inspect.Row) string {
+func skippedLine(r inspect.Row) string {
 	if r.Skipped == 1 {
 		return "  ··· 1 unchanged block"
 	}

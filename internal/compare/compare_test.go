@@ -83,10 +83,10 @@ func TestWidth(t *testing.T) {
 			s := Style{Color: color, Columns: columns}
 			for line := range strings.Lines(SideBySide(rows, s) + Unified(rows, s)) {
 				line = strings.TrimSuffix(line, "\n")
-				if n := printed(line); n > columns {
+				if n := printedWidth(line); n > columns {
 					t.Errorf("%d columns: a line has %d: %q", columns, n, line)
 				}
-				if strings.Count(line, reset)*2 != strings.Count(line, escape) {
+				if strings.Count(line, styleReset)*2 != strings.Count(line, escapePrefix) {
 					t.Errorf("a style does not end: %q", line)
 				}
 				if strings.ContainsAny(line, "\x02\x03\t\u202E") || strings.Contains(line, "\x1b[2J") {

@@ -11,11 +11,11 @@ import (
 
 // Styles (ECMA-48 SGR).
 const (
-	escape  = "\x1b["
-	reset   = "\x1b[0m"
-	dim     = "\x1b[2m"
-	removed = "\x1b[31;9m"   // red and struck through
-	added   = "\x1b[32;1;4m" // green, bold and underlined
+	escapePrefix = "\x1b["
+	styleReset   = "\x1b[0m"
+	styleDim     = "\x1b[2m"
+	styleRemoved = "\x1b[31;9m"   // red and struck through
+	styleAdded   = "\x1b[32;1;4m" // green, bold and underlined
 )
 
 // dim returns text in a weak color.
@@ -23,22 +23,22 @@ func (s Style) dim(text string) string {
 	if !s.Color {
 		return text
 	}
-	return dim + text + reset
+	return styleDim + text + styleReset
 }
 
-// paint returns text, a sign, in the color of event.
-func (s Style) paint(text string, event pipeline.Event) string {
+// paintSign returns text, a sign, in the color of event.
+func (s Style) paintSign(text string, event pipeline.Event) string {
 	switch {
 	case !s.Color || event == "":
 		return text
 	case event == pipeline.Removed:
-		return "\x1b[31m" + text + reset
+		return "\x1b[31m" + text + styleReset
 	}
-	return "\x1b[32m" + text + reset
+	return "\x1b[32m" + text + styleReset
 }
 
-// piece is a part of a word, all of it of one segment.
-type piece struct {
+// wordPart is a part of a word, all of it of one segment.
+type wordPart struct {
 	text    string
 	segment int
 }
@@ -54,10 +54,10 @@ func (s Style) wrap(segments []inspect.Segment, width int, mark bool) []string {
 			return
 		}
 		if styled >= 0 && segments[styled].Event != "" {
-			b.WriteString(reset)
+			b.WriteString(styleReset)
 		}
 		if styled = segment; segment >= 0 {
-			b.WriteString(map[pipeline.Event]string{pipeline.Removed: removed, pipeline.Added: added}[segments[segment].Event])
+			b.WriteString(map[pipeline.Event]string{pipeline.Removed: styleRemoved, pipeline.Added: styleAdded}[segments[segment].Event])
 		}
 	}
 	end := func() {
@@ -66,7 +66,7 @@ func (s Style) wrap(segments []inspect.Segment, width int, mark bool) []string {
 		b.Reset()
 		column = 0
 	}
-	for _, word := range words(segments, mark && !s.Color) {
+	for _, word := range splitWords(segments, mark && !s.Color) {
 		n := 0
 		for _, p := range word {
 			n += render.Columns(p.text)
@@ -103,10 +103,10 @@ func (s Style) wrap(segments []inspect.Segment, width int, mark bool) []string {
 // brackets mark what was removed and added where there are no colors.
 var brackets = map[pipeline.Event][2]string{pipeline.Removed: {"[-", "-]"}, pipeline.Added: {"{+", "+}"}}
 
-// words returns the words of segments between white space, without characters that steer a
+// splitWords returns the words of segments between white space, without characters that steer a
 // terminal. With bracketed, brackets mark the segments that were removed or added.
-func words(segments []inspect.Segment, bracketed bool) [][]piece {
-	var all [][]piece
+func splitWords(segments []inspect.Segment, bracketed bool) [][]wordPart {
+	var all [][]wordPart
 	open := false // the last word goes on
 	add := func(text string, segment int) {
 		if !open {
@@ -118,7 +118,7 @@ func words(segments []inspect.Segment, bracketed bool) [][]piece {
 			(*word)[k].text += text
 			return
 		}
-		*word = append(*word, piece{text, segment})
+		*word = append(*word, wordPart{text, segment})
 	}
 	for i, s := range segments {
 		marks := brackets[s.Event]
