@@ -62,25 +62,25 @@ func Middleware(s pipeline.Subscription, report func(Reading)) flow.Middleware {
 			if m.Key != page || m.Type != flow.TypeOutcome && m.Type != flow.TypeLinks || reported.Load() {
 				return next.Process(ctx, tx, m)
 			}
-			before, err := load(tx.State(page), document)
+			before, err := loadDocument(tx.State(page), document)
 			if err == nil {
 				err = next.Process(ctx, tx, m)
 			}
 			if err != nil {
 				return err
 			}
-			now, err := load(tx.State(page), document)
+			now, err := loadDocument(tx.State(page), document)
 			if err != nil || now.n == 0 {
 				return err
 			}
-			if s.Sitemap && m.Type == flow.TypeOutcome && now.links != before.links {
+			if s.Sitemap && m.Type == flow.TypeOutcome && now.linksHash != before.linksHash {
 				tx.OnCommit(func() { baseline.Store(before.n == 0) })
 				return nil
 			}
 			if m.Type == flow.TypeLinks && !s.Sitemap {
 				return nil
 			}
-			r, err := read(now.version, s)
+			r, err := newReading(now.version, s)
 			if err != nil {
 				return err
 			}
@@ -107,31 +107,31 @@ func Middleware(s pipeline.Subscription, report func(Reading)) flow.Middleware {
 	}
 }
 
-// known is what is stored of a document: the number of its version, 0 if there is none, the version,
+// storedDocument is what is stored of a document: the number of its version, 0 if there is none, the version,
 // and the hash of the links of its page.
-type known struct {
-	n       uint64
-	version index.StoredVersion
-	links   string
+type storedDocument struct {
+	n         uint64
+	version   index.StoredVersion
+	linksHash string
 }
 
-func load(st flow.State, document string) (known, error) {
+func loadDocument(st flow.State, document string) (storedDocument, error) {
 	p, err := index.Load(st)
 	if err != nil {
-		return known{}, err
+		return storedDocument{}, err
 	}
 	d := p.Document(document)
 	if d == nil || d.TextHash == "" {
-		return known{}, nil
+		return storedDocument{}, nil
 	}
 	v, ok, err := index.LoadVersion(st, document, d.N)
 	if err != nil || !ok {
-		return known{}, err
+		return storedDocument{}, err
 	}
-	return known{d.N, v, p.LinksHash}, nil
+	return storedDocument{d.N, v, p.LinksHash}, nil
 }
 
-func read(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {
+func newReading(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {
 	content, err := flow.UnpackText(v.Packed)
 	if err != nil {
 		return Reading{}, err
@@ -151,9 +151,9 @@ func read(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {
 		k := Keyword{Keyword: keyword, Found: match.Count(content, language, keyword, s, languages)}
 		if k.Found == 0 {
 			if words == nil {
-				words = vocabulary(doc)
+				words = wordSet(doc)
 			}
-			k.Word, k.Near = misspelled(keyword, words, func(word string) bool {
+			k.Word, k.Near = findMisspelling(keyword, words, func(word string) bool {
 				return match.Count(content, language, word, s, languages) > 0
 			})
 		}
@@ -162,7 +162,7 @@ func read(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {
 	return r, nil
 }
 
-func vocabulary(doc *text.Doc) map[string]bool {
+func wordSet(doc *text.Doc) map[string]bool {
 	words := make(map[string]bool)
 	for i := range doc.Tokens {
 		words[doc.Text(i)] = true
@@ -170,16 +170,16 @@ func vocabulary(doc *text.Doc) map[string]bool {
 	return words
 }
 
-// leastWord is how many letters a word must have to count as misspelled.
-const leastWord = 3
+// minWordLength is how many letters a word must have to count as misspelled.
+const minWordLength = 3
 
-// misspelled returns the first word of keyword that the text does not contain although it
+// findMisspelling returns the first word of keyword that the text does not contain although it
 // contains one that differs by a letter, and that one.
-func misspelled(keyword string, words map[string]bool, holds func(string) bool) (word, near string) {
+func findMisspelling(keyword string, words map[string]bool, holds func(string) bool) (word, near string) {
 	for _, t := range text.Tokens(keyword) {
 		word := keyword[t.Start:t.End]
 		n := utf8.RuneCountInString(word)
-		if n < leastWord || holds(word) {
+		if n < minWordLength || holds(word) {
 			continue
 		}
 		var alike []string

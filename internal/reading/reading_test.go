@@ -22,16 +22,16 @@ func TestRead(t *testing.T) {
 		{pipeline.Subscription{Keywords: []string{"Lantern", "stock in"}}, []Keyword{{"Lantern", 0, "Lantern", "lantern"}, {"stock in", 0, "", ""}}},
 		{pipeline.Subscription{Keywords: []string{"on"}}, []Keyword{{"on", 0, "", ""}}}, // any two letters are near others
 	} {
-		r, err := read(v, c.s)
+		r, err := newReading(v, c.s)
 		if err != nil || !slices.Equal(r.Keywords, c.want) || r.Title != "Shop" || r.Words != 10 || r.Unstemmed {
 			t.Errorf("%v: got %+v, %v, want %v", c.s.Keywords, r, err, c.want)
 		}
 	}
 	v.Language = ""
-	if r, err := read(v, pipeline.Subscription{Keywords: []string{"god"}, Stem: true}); err != nil || !r.Unstemmed || r.Keywords[0].Found != 0 {
+	if r, err := newReading(v, pipeline.Subscription{Keywords: []string{"god"}, Stem: true}); err != nil || !r.Unstemmed || r.Keywords[0].Found != 0 {
 		t.Errorf("got %+v, %v", r, err)
 	}
-	if r, err := read(v, pipeline.Subscription{Keywords: []string{"god"}, Stem: true, Language: "en"}); err != nil || r.Unstemmed || r.Keywords[0].Found != 1 {
+	if r, err := newReading(v, pipeline.Subscription{Keywords: []string{"god"}, Stem: true, Language: "en"}); err != nil || r.Unstemmed || r.Keywords[0].Found != 1 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
