@@ -82,7 +82,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	return a
 }
 
-// bearer is the name of the security scheme.
+// bearer is the name of the security scheme in the OpenAPI document.
 const bearer = "bearer"
 
 const (
@@ -96,7 +96,7 @@ type route struct {
 	summary          string
 	description      string
 	scope            config.Scope
-	// timeout is how long the handler may work; 0 means usually.
+	// timeout is how long the handler may work; 0 means defaultTimeout.
 	timeout time.Duration
 	// beforeRunning says that the route works before the pipeline does.
 	beforeRunning bool
@@ -126,6 +126,7 @@ func (r route) operation() huma.Operation {
 	}
 }
 
+// routeKey is the key under which the metadata of an operation have its route.
 const routeKey = "route"
 
 // body is a response with the JSON body T.

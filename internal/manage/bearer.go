@@ -79,7 +79,7 @@ func (b *Bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// responseRecorder is a response in memory.
+// responseRecorder keeps a response in memory.
 type responseRecorder struct {
 	header http.Header
 	status int

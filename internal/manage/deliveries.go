@@ -146,6 +146,7 @@ func (a *api) recentDeliveries(ctx context.Context, p Part, f inspect.RecentFilt
 	return d, err
 }
 
+// newDelivery returns the delivery of the match m of c.
 func newDelivery(url string, c inspect.Change, m inspect.Match) client.Delivery {
 	return client.Delivery{URL: url, Change: c.ID, Document: c.Document, Version: c.Version, Time: c.Time, Match: m}
 }
@@ -189,7 +190,7 @@ type keyedLetter struct {
 	flow.DeadLetter
 }
 
-// oldestLetters are the first of many letters by their keys. They hold a few times as many in memory as are kept.
+// oldestLetters collects the first of many letters by their keys. It holds a few times as many in memory as it keeps.
 type oldestLetters []keyedLetter
 
 // add adds l, of which one of the first most may be kept.

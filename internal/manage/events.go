@@ -55,7 +55,7 @@ func (a *api) addEvents() {
 	}, a.streamEvents)
 }
 
-// limitStreams refuses a stream of events where too many are open, and one about an invalid page.
+// limitStreams is a middleware that refuses a stream of events where too many are open, and one about an invalid page.
 func (a *api) limitStreams(c huma.Context, next func(huma.Context)) {
 	if raw := c.Query("url"); raw != "" {
 		if _, err := pageurl.Canonical(raw); err != nil {
@@ -77,7 +77,7 @@ func (a *api) limitStreams(c huma.Context, next func(huma.Context)) {
 func (a *api) streamEvents(ctx context.Context, in *EventsInput, send sse.Sender) {
 	page := ""
 	if in.URL != "" {
-		page, _ = pageurl.Canonical(in.URL) // streaming checked it
+		page, _ = pageurl.Canonical(in.URL) // limitStreams checked it
 	}
 	events := make(chan flow.Observation, eventBuffer)
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -17,7 +17,7 @@ func init() { huma.ValidateStrictCasing = true }
 // jsonFormat is JSON as the API reads and writes it.
 var jsonFormat = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: unmarshalJSON}
 
-// unmarshalJSON is json.Unmarshal, whose errors about numbers name Go types.
+// unmarshalJSON is json.Unmarshal with other errors about numbers: those of json.Unmarshal name Go types.
 func unmarshalJSON(b []byte, v any) error {
 	err := json.Unmarshal(b, v)
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
@@ -37,7 +37,7 @@ func unmarshalJSON(b []byte, v any) error {
 // maxEchoedValue is how much of a wrong value is repeated to the client, in bytes.
 const maxEchoedValue = 200
 
-// dropLongValues is a huma.Transformer. It takes the values out of a problem that are longer than maxEcho.
+// dropLongValues is a huma.Transformer. It takes the values out of a problem that are longer than maxEchoedValue.
 func dropLongValues(_ huma.Context, _ string, v any) (any, error) {
 	if p, ok := v.(*huma.ErrorModel); ok {
 		for _, e := range p.Errors {

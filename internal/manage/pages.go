@@ -35,6 +35,7 @@ type OptionalPage struct {
 	URL string `query:"url" maxLength:"4096" doc:"Only this page."`
 }
 
+// validate returns a problem where there is a URL, and it is not that of a page.
 func (p OptionalPage) validate() error {
 	if p.URL == "" {
 		return nil

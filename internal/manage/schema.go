@@ -18,6 +18,7 @@ func OpenAPI() ([]byte, error) {
 	return newAPI(http.NewServeMux(), nil, client.Process{}).openAPIDocument()
 }
 
+// openAPIDocument returns the description of the routes in JSON.
 func (a *api) openAPIDocument() ([]byte, error) { return json.MarshalIndent(a.OpenAPI(), "", "  ") }
 
 // schemaName names the schema of a type. Types of different packages have the same name.
@@ -115,7 +116,7 @@ func (quietSchema) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// requireNonEmptyParameters says that parameters are not empty, as unclear demands.
+// requireNonEmptyParameters says that parameters are not empty, as queryMistake demands.
 func requireNonEmptyParameters(api *huma.OpenAPI) {
 	one := 1
 	for _, item := range api.Paths {

@@ -155,7 +155,7 @@ func (*API) authenticate(w *deadlineWriter, r *http.Request, callers []*caller) 
 	return who, true
 }
 
-// refuseOverLimit reports whether who sent too many requests, which it answers.
+// refuseOverLimit answers that who sent too many requests, if that is so, and reports whether it is.
 func refuseOverLimit(w *deadlineWriter, who *caller) bool {
 	if who.limit == nil || who.limit.Allow() {
 		return false
@@ -165,7 +165,7 @@ func refuseOverLimit(w *deadlineWriter, who *caller) bool {
 	return true
 }
 
-// readBody reads the body of r while the read timeout of the server holds, and then removes the
+// readBody reads the whole body of r while the read timeout of the server holds, and then removes the
 // timeout: it would cancel longer work.
 func readBody(w *deadlineWriter, r *http.Request) error {
 	b, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, maxBody))
@@ -260,7 +260,7 @@ func isLocalHost(host string) bool {
 }
 
 // deadlineWriter writes a response that may take longer than the timeouts of the server, as long as the
-// client reads something within stall.
+// client reads something within writeStallTimeout.
 type deadlineWriter struct {
 	http.ResponseWriter
 	control    *http.ResponseController
@@ -289,7 +289,7 @@ func (w *deadlineWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// ignoreUnsupported returns nil if err says that the connection has no deadlines, as in tests.
+// ignoreUnsupported returns err, or nil if it says that the connection has no deadlines, as in tests.
 func ignoreUnsupported(err error) error {
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil

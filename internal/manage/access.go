@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/config"
 )
 
-// Access is who may use the API. It can be replaced while the API is served.
+// Access says who may use the API. It can be replaced while the API is served.
 type Access struct{ current atomic.Pointer[accessRules] }
 
 // accessRules is a config.API that is ready for use.
@@ -111,6 +111,7 @@ func (c *caller) mayUseSink(sink string) bool {
 	return c.Sinks == nil || slices.Contains(c.Sinks, sink)
 }
 
+// callerKey is the key of the caller in the context of a request.
 type callerKey struct{}
 
 // callerOf returns who sent the request with this context.
