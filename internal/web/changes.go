@@ -13,7 +13,7 @@ const (
 	changesPerPage = 30
 	// excerptBudget is how long excerpts are made for one page; the changes behind them have only a link.
 	excerptBudget = 30 * time.Millisecond
-	// excerptRows is how many rows of a difference an excerpt has, and excerptSide is how much text it
+	// excerptRows is how many rows of a difference an excerpt has, and excerptContext is how much text it
 	// shows on each side of what changed, in bytes.
 	excerptRows    = 4
 	excerptContext = 60
@@ -116,7 +116,7 @@ func shortenPieces(all []piece) []piece {
 	return out
 }
 
-// firstBytes and tail return the first or last n bytes of s, without a part of a character.
+// firstBytes returns the first n bytes of s, without a part of a character.
 func firstBytes(s string, n int) string {
 	if n >= len(s) {
 		return s
@@ -127,6 +127,7 @@ func firstBytes(s string, n int) string {
 	return s[:n]
 }
 
+// lastBytes returns the last n bytes of s, without a part of a character.
 func lastBytes(s string, n int) string {
 	n = max(0, len(s)-n)
 	for n < len(s) && !utf8.RuneStart(s[n]) {

@@ -59,7 +59,7 @@ type jsonItem struct {
 	Published   string `json:"date_published"`
 }
 
-// serveFeed serves a feed to who knows its secret.
+// serveFeed serves a feed to whoever knows its secret.
 func (s *Site) serveFeed(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.settings.feedBySecret(r.PathValue("secret"))
 	by := strings.TrimSpace(r.URL.Query().Get("tag"))
@@ -124,6 +124,7 @@ func feedTitle(f config.Feed, tag string) string {
 	return title
 }
 
+// toAtomFeed returns changes as an Atom feed.
 func toAtomFeed(r *request, f config.Feed, tag string, changes []inspect.RecentChange, base string) atomFeed {
 	out := atomFeed{
 		ID: "urn:vokter:feed:" + f.Name, Title: feedTitle(f, tag), Author: "Vokter", Updated: time.Unix(0, 0).UTC().Format(time.RFC3339),
@@ -145,6 +146,7 @@ func toAtomFeed(r *request, f config.Feed, tag string, changes []inspect.RecentC
 	return out
 }
 
+// toJSONFeed returns changes as a JSON Feed.
 func toJSONFeed(r *request, f config.Feed, tag string, changes []inspect.RecentChange, base string) jsonFeed {
 	out := jsonFeed{Version: "https://jsonfeed.org/version/1.1", Title: feedTitle(f, tag), Home: changesURL(base, tag), Items: []jsonItem{}}
 	for _, c := range changes {

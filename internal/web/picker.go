@@ -82,7 +82,7 @@ func showFrame(r *request) (any, error) {
 	return frame{page}, err
 }
 
-// parseSlots has one element for each page that is parsed now for a picker.
+// parseSlots is a semaphore. It has one element for each page that is parsed now for a picker.
 type parseSlots chan struct{}
 
 // maxParsedAtOnce is how many pages are parsed at once.
@@ -111,12 +111,13 @@ func (f frame) send(w http.ResponseWriter) {
 	_, _ = w.Write([]byte(f.page)) // the client may have gone
 }
 
-// sourceCache are the pages that pickers show now, so that each is fetched once.
+// sourceCache holds the pages that pickers show now, so that each is fetched once.
 type sourceCache struct {
 	mu      sync.Mutex
 	entries []cachedSource // the newest last
 }
 
+// cachedSource is the HTML of a page that was fetched for a user.
 type cachedSource struct {
 	user, url, body string
 	at              time.Time
@@ -201,7 +202,7 @@ var structureElements = map[atom.Atom]bool{
 }
 
 const (
-	// maxFrameBytes is how long the page in the frame gets, in bytes, and maxDeep is how many elements are in
+	// maxFrameBytes is how long the page in the frame gets, in bytes, and maxDepth is how many elements are in
 	// each other.
 	maxFrameBytes = 2 << 20
 	maxDepth      = 200
@@ -212,7 +213,7 @@ const (
 	maxClasses = 20
 )
 
-// frameWriter writes a page for the frame.
+// frameWriter writes a watched page for the frame of the picker.
 type frameWriter struct {
 	ctx        context.Context // of the request
 	out        strings.Builder
@@ -334,10 +335,10 @@ func (p *frameWriter) writeNode(n *html.Node, deep int) {
 	}
 }
 
-// plainIdentifier is what a selector can use of a page without an escape.
+// plainIdentifier matches a name that a selector can use without an escape.
 var plainIdentifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,60}$`)
 
-// selectorNames returns what a selector can call n, the best first.
+// selectorNames returns the names by which a selector can choose n, the best first.
 func selectorNames(n *html.Node) []string {
 	if n.Type != html.ElementNode {
 		return nil

@@ -19,7 +19,7 @@ type piece struct {
 	Hit bool
 }
 
-// searchTerm is a word or phrase, and how it is compared with texts.
+// searchTerm is a word or phrase to look for, and how it is compared with texts.
 type searchTerm struct {
 	term   string
 	filter inspect.OccurrenceFilter
