@@ -130,7 +130,7 @@ func SideBySide(rows []inspect.Row, s Style) string {
 	return b.String()
 }
 
-// wrapBlock returns line i of lines, wrapped to a width, with sign in front of its first line. It
+// wrapBlock returns block i of lines, wrapped to a width, with sign in front of its first line. It
 // returns nil where there is no such line.
 func (s Style) wrapBlock(lines []inspect.Line, i int, sign string, width int, mark bool) []string {
 	if i >= len(lines) {
@@ -171,6 +171,7 @@ func printedWidth(s string) int {
 	return n
 }
 
+// skippedLine returns the line that stands for the unchanged blocks that are left out.
 func skippedLine(r inspect.Row) string {
 	if r.Skipped == 1 {
 		return "  ··· 1 unchanged block"

@@ -144,7 +144,7 @@ func (l *Log) Handle(ctx context.Context, k Key, f func() error) error {
 	return err
 }
 
-// acquireTurn waits until a message may be handled, alone or beside others. It gives up after patience,
+// acquireTurn waits until a message may be handled, alone or beside others. It gives up after turnTimeout,
 // since a handler may wait for another one. The caller must call release.
 func (l *Log) acquireTurn(ctx context.Context, alone bool) (release func()) {
 	ctx, cancel := context.WithTimeout(ctx, turnTimeout)

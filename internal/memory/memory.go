@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// uncountedFraction is the share of a Budget below which work is not counted: one part in uncounted.
+// uncountedFraction says which share of a Budget work may take without being counted: less than one
+// part in uncountedFraction.
 const uncountedFraction = 64
 
 // Budget is an amount of memory that concurrent work shares. It is safe for concurrent use.

@@ -9,7 +9,7 @@ import (
 
 const (
 	// minHeapGrowth is how many bytes are allocated between two garbage collections at least, as far as
-	// maxPercent allows it. By the default of the Go runtime a heap of 10 MB is collected after every
+	// maxGCPercent allows it. By the default of the Go runtime a heap of 10 MB is collected after every
 	// 10 MB, which takes a sixth of the processor time of a first read.
 	minHeapGrowth = 64 << 20
 	minGCPercent  = 100
@@ -24,10 +24,11 @@ func Pace() {
 	}
 }
 
-// gcSentinel is garbage, whose finalizer runs after each collection. It holds a pointer because the runtime puts small
+// gcSentinel is garbage whose finalizer runs after each collection. It holds a pointer because the runtime puts small
 // values without pointers together and may never free them.
 type gcSentinel struct{ _ *byte }
 
+// tuneAfterGC sets the percentage for the next garbage collection, now and after each collection.
 func tuneAfterGC(c *gcSentinel) {
 	now := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/gogc:percent"}}
 	metrics.Read(now)

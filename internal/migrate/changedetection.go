@@ -193,7 +193,7 @@ func (w watch) isEmptyField(name string) bool {
 	return false
 }
 
-// unsupportedFields are the fields of a watch that cannot be carried over.
+// unsupportedFields are the fields of a watch that cannot be carried over, with the advice for each.
 var unsupportedFields = []struct{ field, advice string }{
 	{"body", "a page is fetched by GET without a body; watch a URL that needs none"},
 	{"browser_steps", "write them as steps of the subscription; a login form can also be an entry of access"},

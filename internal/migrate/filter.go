@@ -135,7 +135,7 @@ func (r *Result) readExclude(e *Entry, options map[string]any, prefix string) {
 	}
 }
 
-// addIgnorePattern leaves out what pattern, a regular expression of Python, matches.
+// addIgnorePattern makes e ignore what pattern, a regular expression of Python, matches.
 func (r *Result) addIgnorePattern(e *Entry, key, pattern string) {
 	if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
 		r.addLost(e.Name, key, "it is no regular expression that RE2 reads; write it without (?=...), (?<=...) and \\1 as ignore")
@@ -144,7 +144,8 @@ func (r *Result) addIgnorePattern(e *Entry, key, pattern string) {
 	e.Subscription.Ignore = append(e.Subscription.Ignore, pattern)
 }
 
-// linePattern returns a regular expression for lines in which re matches, or that contain plain.
+// linePattern returns a regular expression for lines in which re matches if expression is true, and
+// otherwise for lines that contain plain.
 func linePattern(re, plain string, expression bool) string {
 	if !expression {
 		re = regexp.QuoteMeta(plain)

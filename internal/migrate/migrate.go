@@ -72,6 +72,7 @@ type Result struct {
 	Lost    []Lost
 }
 
+// addLost adds what could not be carried over, with the advice that format and args make.
 func (r *Result) addLost(entry, key, format string, args ...any) {
 	r.Lost = append(r.Lost, Lost{entry, key, fmt.Sprintf(format, args...)})
 }

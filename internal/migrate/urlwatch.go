@@ -68,7 +68,7 @@ func countAliases(n *yaml.Node) int {
 	return count
 }
 
-// unsupportedKeys are the keys of a job that cannot be carried over.
+// unsupportedKeys are the keys of a job that cannot be carried over, with the advice for each.
 var unsupportedKeys = map[string]string{
 	"data":                      "a page is fetched by GET without a body; watch a URL that needs none",
 	"max_tries":                 "a failed check is repeated at the next interval; expire.after says after how many a page expires",

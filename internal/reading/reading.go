@@ -107,7 +107,7 @@ func Middleware(s pipeline.Subscription, report func(Reading)) flow.Middleware {
 	}
 }
 
-// storedDocument is what is stored of a document: the number of its version, 0 if there is none, the version,
+// storedDocument has what is stored of a document: the number of its version, 0 if there is none, the version,
 // and the hash of the links of its page.
 type storedDocument struct {
 	n         uint64
@@ -115,6 +115,7 @@ type storedDocument struct {
 	linksHash string
 }
 
+// loadDocument returns what is stored of a document.
 func loadDocument(st flow.State, document string) (storedDocument, error) {
 	p, err := index.Load(st)
 	if err != nil {
@@ -131,6 +132,7 @@ func loadDocument(st flow.State, document string) (storedDocument, error) {
 	return storedDocument{d.N, v, p.LinksHash}, nil
 }
 
+// newReading describes v to the subscription s.
 func newReading(v index.StoredVersion, s pipeline.Subscription) (Reading, error) {
 	content, err := flow.UnpackText(v.Packed)
 	if err != nil {
@@ -162,6 +164,7 @@ func newReading(v index.StoredVersion, s pipeline.Subscription) (Reading, error)
 	return r, nil
 }
 
+// wordSet returns the words of doc.
 func wordSet(doc *text.Doc) map[string]bool {
 	words := make(map[string]bool)
 	for i := range doc.Tokens {

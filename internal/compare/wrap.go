@@ -37,7 +37,7 @@ func (s Style) paintSign(text string, event pipeline.Event) string {
 	return "\x1b[32m" + text + styleReset
 }
 
-// wordPart is a part of a word, all of it of one segment.
+// wordPart is a part of a word within one segment.
 type wordPart struct {
 	text    string
 	segment int
