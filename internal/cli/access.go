@@ -31,9 +31,9 @@ func (f *accessFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.proxy, "proxy", "", "connect to the host of the page through the proxy at `URL`, or @FILE with the URL: http, https, socks5 or socks5h")
 }
 
-// settings returns the settings of the flags for the host of page, or nil if there are none. Its
+// toAccess returns the settings of the flags for the host of page, or nil if there are none. Its
 // errors show no secret.
-func (f *accessFlags) settings(page string) (map[string]httpsource.Access, error) {
+func (f *accessFlags) toAccess(page string) (map[string]httpsource.Access, error) {
 	if len(f.headers) == 0 && len(f.cookies) == 0 && f.user == "" && f.proxy == "" {
 		return nil, nil
 	}
@@ -52,12 +52,12 @@ func (f *accessFlags) settings(page string) (map[string]httpsource.Access, error
 		return nil, err
 	}
 	settings := map[string]httpsource.Access{"watch": a}
-	return settings, accessMistakes(httpsource.CheckAccess(settings))
+	return settings, withFlagNames(httpsource.CheckAccess(settings))
 }
 
 func (f *accessFlags) addHeaders(a *httpsource.Access) error {
 	for _, flag := range f.headers {
-		text, err := valueOf("header", flag)
+		text, err := valueOrFile("header", flag)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (f *accessFlags) addHeaders(a *httpsource.Access) error {
 
 func (f *accessFlags) addCookies(a *httpsource.Access) error {
 	for _, flag := range f.cookies {
-		text, err := valueOf("cookie", flag)
+		text, err := valueOrFile("cookie", flag)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (f *accessFlags) addUser(a *httpsource.Access) error {
 	if f.user == "" {
 		return nil
 	}
-	text, err := valueOf("user", f.user)
+	text, err := valueOrFile("user", f.user)
 	if err != nil {
 		return err
 	}
@@ -113,13 +113,13 @@ func (f *accessFlags) addProxy(a *httpsource.Access) error {
 	if f.proxy == "" {
 		return nil
 	}
-	text, err := valueOf("proxy", f.proxy)
+	text, err := valueOrFile("proxy", f.proxy)
 	a.Proxy = registry.NewSecret(text)
 	return err
 }
 
-// valueOf returns value, or the content of the file that it names as @FILE.
-func valueOf(flag, value string) (string, error) {
+// valueOrFile returns value, or the content of the file that it names as @FILE.
+func valueOrFile(flag, value string) (string, error) {
 	name, ok := strings.CutPrefix(value, "@")
 	if !ok {
 		return value, nil
@@ -135,8 +135,8 @@ func valueOf(flag, value string) (string, error) {
 	return text, nil
 }
 
-// accessMistakes returns the errors of CheckAccess with the names of the flags.
-func accessMistakes(err error) error {
+// withFlagNames returns the errors of CheckAccess with the names of the flags.
+func withFlagNames(err error) error {
 	if err == nil {
 		return nil
 	}

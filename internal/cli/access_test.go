@@ -29,7 +29,7 @@ func TestWatchAccess(t *testing.T) {
 			"--proxy", "@" + file(t, "p", page.URL+"\n")},
 	} {
 		args = append([]string{"watch", page.URL, "--allow", "127.0.0.1/32", "--data", t.TempDir(), "--checks", "1", "--log-level", "info"}, args...)
-		r := vs(t, args...)
+		r := runCLI(t, args...)
 		if r.code != 0 || !strings.Contains(r.stderr, "Inside") || strings.Contains(r.stdout+r.stderr, "secret") {
 			t.Errorf("%s: got %+v", name, r)
 		}
@@ -55,7 +55,7 @@ func TestMistakesInWatchAccess(t *testing.T) {
 		if len(args) == 2 {
 			args = append(args, "https://example.com/")
 		}
-		r := vs(t, append([]string{"watch"}, args...)...)
+		r := runCLI(t, append([]string{"watch"}, args...)...)
 		if r.code != 2 || !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, "secret") {
 			t.Errorf("%v: got %+v, want %q", args, r, want)
 		}

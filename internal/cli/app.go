@@ -59,7 +59,7 @@ func Main(alter func(*vokter.Config)) int {
 // newApp returns a run of the program. Results go to stdout, everything else to stderr. On a hangup the
 // verb run reads its configuration again; the other verbs end.
 func newApp(hangups chan os.Signal, stdin io.Reader, stdout, stderr io.Writer) *app {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, pace: time.Second}
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, demoInterval: time.Second}
 	a.executable, _ = os.Executable() // without it templates are tried in this process
 	return a
 }
@@ -71,16 +71,16 @@ type app struct {
 	hangups        chan os.Signal
 	// alter changes the configuration of a Router before the Router is made. It may be nil.
 	alter func(*vokter.Config)
-	// named is called with each file that a configuration names. It may be nil.
-	named func(path string)
+	// onFile is called with each file that a configuration names. It may be nil.
+	onFile func(path string)
 	// executable is the path of this program, empty if it is not known.
 	executable string
-	// pace is the time between two changes of the demo's page.
-	pace time.Duration
-	// look has a value when the configuration is to be checked for changes. Nil means every
+	// demoInterval is the time between two changes of the demo's page.
+	demoInterval time.Duration
+	// configTicks has a value when the configuration is to be checked for changes. Nil means every
 	// lookEvery.
-	look  <-chan time.Time
-	flags commonFlags
+	configTicks <-chan time.Time
+	flags       commonFlags
 }
 
 // usageError is a mistake in the command line or in a file that it names. If command is set,
@@ -93,12 +93,12 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-func usage(cmd *cobra.Command, format string, args ...any) error {
+func newUsageError(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
 }
 
-// router returns a Router for cfg. Its error is a *usageError.
-func (a *app) router(cfg vokter.Config) (*vokter.Router, error) {
+// newRouter returns a Router for cfg. Its error is a *usageError.
+func (a *app) newRouter(cfg vokter.Config) (*vokter.Router, error) {
 	if a.alter != nil {
 		a.alter(&cfg)
 	}
@@ -109,8 +109,8 @@ func (a *app) router(cfg vokter.Config) (*vokter.Router, error) {
 	return r, nil
 }
 
-// clock returns the clock of the Routers; nil means time.Now.
-func (a *app) clock() func() time.Time {
+// routerClock returns the clock of the Routers; nil means time.Now.
+func (a *app) routerClock() func() time.Time {
 	cfg := vokter.Config{Mode: vokter.ModeCommands}
 	if a.alter != nil {
 		a.alter(&cfg)
@@ -121,7 +121,7 @@ func (a *app) clock() func() time.Time {
 func (a *app) run(ctx context.Context, args []string) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	root := a.root()
+	root := a.newRootCommand()
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		if cmd.Name() != runName {
 			go a.endOnHangup(ctx, cancel)
@@ -162,7 +162,7 @@ func (a *app) endOnHangup(ctx context.Context, end context.CancelFunc) {
 	}
 }
 
-func (a *app) root() *cobra.Command {
+func (a *app) newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "vokter-stream",
 		Short: "Watches web pages for keywords and sends notifications",
@@ -174,9 +174,9 @@ func (a *app) root() *cobra.Command {
 		Version:       buildInfo().String(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, "%s", firstSteps)
+				return newUsageError(cmd, "%s", noVerbMessage)
 			}
-			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbsOf(cmd)))
+			return newUsageError(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbNames(cmd)))
 		},
 	}
 	root.SetIn(a.stdin)
@@ -184,10 +184,10 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demo(), a.watch(), a.runVerb(), a.lint(), a.version(),
-		a.list(), a.explain(), a.backtest(), a.history(), a.show(), a.diff(), a.grep(), a.tokens(), a.importVerb(), a.exportVerb(), a.token(),
-		a.subscribe(), a.cancel(), a.pause(), a.resume(), a.check(),
-		a.health(), a.replay(), a.skip(), a.retry(), a.backup(), a.state(), a.sink(), a.manual(), a.tryVerb())
+	root.AddCommand(a.demoVerb(), a.watchVerb(), a.runVerb(), a.lintVerb(), a.versionVerb(),
+		a.listVerb(), a.explainVerb(), a.testVerb(), a.historyVerb(), a.showVerb(), a.diffVerb(), a.grepVerb(), a.tokensVerb(), a.importVerb(), a.exportVerb(), a.tokenVerb(),
+		a.subscribeVerb(), a.cancelVerb(), a.pauseVerb(), a.resumeVerb(), a.checkVerb(),
+		a.healthVerb(), a.replayVerb(), a.skipVerb(), a.retryVerb(), a.backupVerb(), a.stateVerb(), a.sinkVerb(), a.manVerb(), a.tryTemplateVerb())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -204,18 +204,18 @@ func (a *app) root() *cobra.Command {
 			c.Short = "Writes a script that completes command lines in a shell"
 		}
 	}
-	layOut(root, a.stdout)
-	complete(root)
+	wrapHelp(root, a.stdout)
+	addCompletion(root)
 	return root
 }
 
-// firstSteps is the message for a command line without a verb.
-const firstSteps = `no verb is given; to begin with, write one of
+// noVerbMessage is the message for a command line without a verb.
+const noVerbMessage = `no verb is given; to begin with, write one of
   vokter-stream demo                     to see what it does
   vokter-stream watch URL KEYWORD...     to watch one page in this terminal
   vokter-stream run -c FILE              to watch what a configuration names`
 
-func verbsOf(root *cobra.Command) []string {
+func verbNames(root *cobra.Command) []string {
 	var verbs []string
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
@@ -233,11 +233,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		if _, number := errors.AsType[*strconv.NumError](why); number && kind != "" {
 			why = fmt.Errorf("%q is not %s", bad.GetValue(), kind)
 		}
-		return usage(cmd, "--%s: %w", bad.GetFlag().Name, why)
+		return newUsageError(cmd, "--%s: %w", bad.GetFlag().Name, why)
 	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
-		return usage(cmd, "%w", err)
+		return newUsageError(cmd, "%w", err)
 	}
 	name := "--" + unknown.GetSpecifiedName()
 	if unknown.GetSpecifiedShortnames() != "" {
@@ -245,7 +245,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-	return usage(cmd, "unknown flag %s; %s", name, nearest.Hint(name, known))
+	return newUsageError(cmd, "unknown flag %s; %s", name, nearest.Hint(name, known))
 }
 
 // build describes the source and the toolchain of this program.
@@ -287,8 +287,8 @@ func (b build) String() string {
 	return fmt.Sprintf("%s %s %s/%s", s, b.Go, b.OS, b.Arch)
 }
 
-func (a *app) version() *cobra.Command {
-	return a.flags.with(&cobra.Command{
+func (a *app) versionVerb() *cobra.Command {
+	return a.flags.addTo(&cobra.Command{
 		Use:   "version",
 		Short: "Prints the version",
 		Args:  noArgs,
@@ -305,10 +305,10 @@ func (a *app) version() *cobra.Command {
 // noArgs refuses arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if strings.HasPrefix(cmd.Use, cmd.Name()+" -c FILE") && len(args) > 0 && !cmd.Flags().Changed("config") {
-		return usage(cmd, "%s takes no arguments, but got %q; write %s -c %[2]s", cmd.Name(), args[0], cmd.CommandPath())
+		return newUsageError(cmd, "%s takes no arguments, but got %q; write %s -c %[2]s", cmd.Name(), args[0], cmd.CommandPath())
 	}
 	if len(args) > 0 {
-		return usage(cmd, "%s takes no arguments, but got %q", cmd.Name(), args[0])
+		return newUsageError(cmd, "%s takes no arguments, but got %q", cmd.Name(), args[0])
 	}
 	return nil
 }

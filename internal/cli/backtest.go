@@ -26,15 +26,15 @@ import (
 
 // backtestFlags are the flags of the verb test.
 type backtestFlags struct {
-	subscription subscriptionFlags
-	list         []string // --keywords
-	single       []string // --keyword
-	old, new     string
+	subscription   subscriptionFlags
+	keywordList    []string // --keywords
+	singleKeywords []string // --keyword
+	old, new       string
 }
 
-func (a *app) backtest() *cobra.Command {
+func (a *app) testVerb() *cobra.Command {
 	var f backtestFlags
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "test [URL] (--old F --new F | --data DIR | -c FILE)",
 		Short: "Shows what a subscription would have reported",
 		Long: "Shows what a subscription would have reported, and what each other option would have changed: of two files, which stand for two versions of a " +
@@ -43,69 +43,69 @@ func (a *app) backtest() *cobra.Command {
 		Example: `  vokter-stream test --old a.html --new b.html --keywords "cats,1000,fox brown"
   vokter-stream test https://example.com/terms --keywords privacy --data d
   vokter-stream test -c vokter.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.tryOut(cmd, args, &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runBacktest(cmd, args, &f) },
 	}, outputFlags|directoryFlags|configFlags)
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.list, "keywords", nil, "the `KEYWORDS`, separated by commas")
-	fs.StringArrayVar(&f.single, "keyword", nil, "a `KEYWORD`, which may contain commas (repeatable)")
+	fs.StringSliceVar(&f.keywordList, "keywords", nil, "the `KEYWORDS`, separated by commas")
+	fs.StringArrayVar(&f.singleKeywords, "keyword", nil, "a `KEYWORD`, which may contain commas (repeatable)")
 	fs.StringVar(&f.old, "old", "", "the `FILE` with the older version")
 	fs.StringVar(&f.new, "new", "", "the `FILE` with the newer version")
 	f.subscription.add(fs)
 	return cmd
 }
 
-// tryOut tries the subscription of the flags, or those of the configuration.
-func (a *app) tryOut(cmd *cobra.Command, args []string, f *backtestFlags) error {
+// runBacktest tries the subscription of the flags, or those of the configuration.
+func (a *app) runBacktest(cmd *cobra.Command, args []string, f *backtestFlags) error {
 	if len(args) > 1 {
-		return usage(cmd, "%s takes one URL, but got %q as well; write keywords as --keywords %q", cmd.Name(), args[1], strings.Join(args[1:], ","))
+		return newUsageError(cmd, "%s takes one URL, but got %q as well; write keywords as --keywords %q", cmd.Name(), args[1], strings.Join(args[1:], ","))
 	}
 	url := ""
 	if len(args) == 1 {
-		if url = args[0]; checkPage(cmd, url) != nil {
-			return checkPage(cmd, url)
+		if url = args[0]; checkPageURL(cmd, url) != nil {
+			return checkPageURL(cmd, url)
 		}
 	}
 	var keywords []string
-	for _, k := range slices.Concat(f.list, f.single) {
+	for _, k := range slices.Concat(f.keywordList, f.singleKeywords) {
 		if k = strings.TrimSpace(k); k != "" {
 			keywords = append(keywords, k)
 		}
 	}
 	given := cmd.Flags().Changed
 	if len(keywords) == 0 && (given("keywords") || given("keyword")) {
-		return usage(cmd, "there is no keyword in --keywords or --keyword; name one, or leave both out to try every change")
+		return newUsageError(cmd, "there is no keyword in --keywords or --keyword; name one, or leave both out to try every change")
 	}
-	t := &trialRun{app: a, option: flagOption, languages: text.NewLanguages()}
+	t := &trialRun{app: a, formatOption: flagOption, languages: text.NewLanguages()}
 	switch {
 	case given("old") != given("new"):
-		return usage(cmd, "name both files: --old FILE --new FILE")
+		return newUsageError(cmd, "name both files: --old FILE --new FILE")
 	case given("old"):
 		if given("data") || given("config") {
-			return usage(cmd, "two files need no data directory; leave --data and -c out")
+			return newUsageError(cmd, "two files need no data directory; leave --data and -c out")
 		}
 		return a.tryFiles(cmd, t, f, url, keywords)
-	case given("config") && !given("keywords") && !given("keyword") && !f.subscription.settings(cmd):
+	case given("config") && !given("keywords") && !given("keyword") && !f.subscription.anyGiven(cmd):
 		client := ""
 		if given("client") {
 			client = f.subscription.client
 		}
 		return a.tryConfiguration(cmd, t, url, client)
 	case url == "":
-		return usage(cmd, "name a page and keywords, two files with --old and --new, or a configuration with -c; write %s URL --keywords KEYWORDS --data DIR", cmd.CommandPath())
+		return newUsageError(cmd, "name a page and keywords, two files with --old and --new, or a configuration with -c; write %s URL --keywords KEYWORDS --data DIR", cmd.CommandPath())
 	}
-	s, err := f.subscription.subscription(cmd, url, keywords)
+	s, err := f.subscription.toSubscription(cmd, url, keywords)
 	if err != nil {
 		return err
 	}
-	dir, err := a.directory(cmd)
+	dir, err := a.dataDirectory(cmd)
 	if err != nil {
 		return err
 	}
-	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
-		if err := t.stored(ctx, m, s, cmd.Flags().Changed("client")); err != nil {
+	return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+		if err := t.tryOnStoredVersions(ctx, m, s, cmd.Flags().Changed("client")); err != nil {
 			return err
 		}
-		return t.end()
+		return t.printSummary()
 	})
 }
 
@@ -113,7 +113,7 @@ func (a *app) tryOut(cmd *cobra.Command, args []string, f *backtestFlags) error 
 func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url string, keywords []string) error {
 	var files [2]reading.File
 	for i, name := range []string{f.old, f.new} {
-		body, err := a.readAll(name)
+		body, err := a.readFileOrStdin(name)
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url st
 		}
 		url = filesource.URL(path)
 	}
-	s, err := f.subscription.subscription(cmd, url, keywords)
+	s, err := f.subscription.toSubscription(cmd, url, keywords)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url st
 	if err != nil {
 		return err
 	}
-	t.files = true
+	t.isOfFiles = true
 	var unused []string
 	for _, name := range []string{"confirm", "flip-flop", "follow-depth"} {
 		if cmd.Flags().Changed(name) {
@@ -155,10 +155,10 @@ func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url st
 	if ok {
 		h.Changes = []flow.Change{c}
 	}
-	if err := t.try(cmd.Context(), h, s); err != nil {
+	if err := t.tryOnChanges(cmd.Context(), h, s); err != nil {
 		return err
 	}
-	return t.end()
+	return t.printSummary()
 }
 
 // tryConfiguration tries the subscriptions of the configuration on the stored versions. If url or
@@ -168,7 +168,7 @@ func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url, client stri
 	if err != nil {
 		return err
 	}
-	dir, err := a.directory(cmd)
+	dir, err := a.dataDirectory(cmd)
 	if err != nil {
 		return err
 	}
@@ -192,14 +192,14 @@ func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url, client stri
 		}
 		return fmt.Errorf("%s has no subscription to %s%s; write --keywords to try others", a.flags.config, cmp.Or(url, "any page"), whose)
 	}
-	t.option = func(option, value string) string { return option + ": " + value }
-	return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+	t.formatOption = func(option, value string) string { return option + ": " + value }
+	return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
 		for i, s := range subs {
 			t.progress(i, len(subs))
-			err := t.stored(ctx, m, s, false)
+			err := t.tryOnStoredVersions(ctx, m, s, false)
 			switch {
-			case notFound(err):
-				t.unknown++
+			case isNotFound(err):
+				t.notStored++
 			case errors.Is(err, inspect.ErrElsewhere):
 				t.elsewhere++
 			case err != nil:
@@ -208,7 +208,7 @@ func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url, client stri
 			}
 		}
 		t.progress(0, 0)
-		return t.end()
+		return t.printSummary()
 	})
 }
 
@@ -216,22 +216,22 @@ func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url, client stri
 type trialRun struct {
 	*app
 	languages *text.Languages
-	// option names an option with its value, as the user would write it.
-	option func(option, value string) string
-	files  bool // the versions are two files
-	// cached is the last history that was asked for, since subscriptions to one document follow each
+	// formatOption names an option with its value, as the user would write it.
+	formatOption func(option, value string) string
+	isOfFiles    bool // the versions are two files
+	// lastHistory is the last history that was asked for, since subscriptions to one document follow each
 	// other. It belongs to the document key.
-	cached inspect.ChangeHistory
-	key    [2]string
+	lastHistory    inspect.ChangeHistory
+	lastHistoryKey [2]string
 
-	seen               map[string]bool // the documents
-	versions, changes  int
-	first, last        time.Time // of the changes
-	notifications      int
-	differences        int
-	digests            int
-	effects            []inspect.OptionEffect
-	unknown, elsewhere int // subscriptions
+	seenDocuments        map[string]bool // the documents
+	versions, changes    int
+	first, last          time.Time // of the changes
+	notifications        int
+	differences          int
+	digests              int
+	effects              []inspect.OptionEffect
+	notStored, elsewhere int // subscriptions
 }
 
 // progress says on a terminal how many of all subscriptions were tried, in steps of one percent; 0 of
@@ -242,13 +242,13 @@ func (t *trialRun) progress(n, all int) {
 	case all == 0:
 		fmt.Fprint(t.stderr, "\r\x1b[K")
 	default:
-		fmt.Fprintf(t.stderr, "\r%d of %s tried\x1b[K", n, count(all, "subscription"))
+		fmt.Fprintf(t.stderr, "\r%d of %s tried\x1b[K", n, countNoun(all, "subscription"))
 	}
 }
 
-// stored tries s on the stored versions of its document. With byClient the document is one that the
+// tryOnStoredVersions tries s on the stored versions of its document. With byClient the document is one that the
 // client of s watches.
-func (t *trialRun) stored(ctx context.Context, m manage.Manager, s pipeline.Subscription, byClient bool) error {
+func (t *trialRun) tryOnStoredVersions(ctx context.Context, m manage.Manager, s pipeline.Subscription, byClient bool) error {
 	page, err := pageurl.Canonical(s.URL)
 	if err != nil {
 		return err
@@ -258,28 +258,28 @@ func (t *trialRun) stored(ctx context.Context, m manage.Manager, s pipeline.Subs
 		f = inspect.DocumentFilter{Client: s.Client}
 	}
 	key := [2]string{page, f.Document + " " + f.Client}
-	if t.key != key {
+	if t.lastHistoryKey != key {
 		h, err := m.Changes(ctx, s.URL, f)
-		if notFound(err) && s.IsZero() && !byClient { // perhaps the page has one document with other settings
-			if other, second := m.Changes(ctx, s.URL, inspect.DocumentFilter{}); second == nil || !notFound(second) {
+		if isNotFound(err) && s.IsZero() && !byClient { // perhaps the page has one document with other settings
+			if other, second := m.Changes(ctx, s.URL, inspect.DocumentFilter{}); second == nil || !isNotFound(second) {
 				h, err = other, second
 			}
 		}
 		if err != nil {
 			return err
 		}
-		t.key, t.cached = key, h
+		t.lastHistoryKey, t.lastHistory = key, h
 	}
-	return t.try(ctx, t.cached, s)
+	return t.tryOnChanges(ctx, t.lastHistory, s)
 }
 
-// try tries s on the changes of h and prints its notifications.
-func (t *trialRun) try(ctx context.Context, h inspect.ChangeHistory, s pipeline.Subscription) error {
-	if t.seen == nil {
-		t.seen = make(map[string]bool)
+// tryOnChanges tries s on the changes of h and prints its notifications.
+func (t *trialRun) tryOnChanges(ctx context.Context, h inspect.ChangeHistory, s pipeline.Subscription) error {
+	if t.seenDocuments == nil {
+		t.seenDocuments = make(map[string]bool)
 	}
-	if document := h.URL + " " + h.Document; !t.seen[document] {
-		t.seen[document] = true
+	if document := h.URL + " " + h.Document; !t.seenDocuments[document] {
+		t.seenDocuments[document] = true
 		t.versions += h.Versions
 		t.changes += len(h.Changes)
 		for _, c := range h.Changes {
@@ -306,7 +306,7 @@ func (t *trialRun) try(ctx context.Context, h inspect.ChangeHistory, s pipeline.
 		t.notifications++
 		t.differences += len(n.Diffs) + n.Omitted
 	}
-	t.digests += digests(trial.Notifications, s.Digest)
+	t.digests += countDigests(trial.Notifications, s.Digest)
 	for _, e := range trial.Options {
 		same := func(o inspect.OptionEffect) bool { return o.Option == e.Option && o.Value == e.Value }
 		i := slices.IndexFunc(t.effects, same)
@@ -321,8 +321,8 @@ func (t *trialRun) try(ctx context.Context, h inspect.ChangeHistory, s pipeline.
 	return nil
 }
 
-// digests returns how many digests the notifications make up, which are in the order of time.
-func digests(notifications []pipeline.Notification, d *pipeline.Digest) int {
+// countDigests returns how many digests the notifications make up, which are in the order of time.
+func countDigests(notifications []pipeline.Notification, d *pipeline.Digest) int {
 	if d == nil {
 		return 0
 	}
@@ -360,30 +360,30 @@ type (
 	}
 )
 
-// end prints what the run found, and what other options would have changed.
-func (t *trialRun) end() error {
-	out := t.results()
+// printSummary prints what the run found, and what other options would have changed.
+func (t *trialRun) printSummary() error {
+	out := t.newResults()
 	for _, e := range t.effects {
-		out.object(optionLine{"option", e})
+		out.printJSON(optionLine{"option", e})
 	}
-	out.object(trialLine{"summary", len(t.seen), t.versions, t.changes, t.first, t.last, t.notifications, t.differences, t.digests, t.unknown, t.elsewhere})
-	what := fmt.Sprintf("%s with %s", count(t.notifications, "notification"), count(t.differences, "difference"))
+	out.printJSON(trialLine{"summary", len(t.seenDocuments), t.versions, t.changes, t.first, t.last, t.notifications, t.differences, t.digests, t.notStored, t.elsewhere})
+	what := fmt.Sprintf("%s with %s", countNoun(t.notifications, "notification"), countNoun(t.differences, "difference"))
 	if t.digests > 0 {
-		what += " in " + count(t.digests, "digest")
+		what += " in " + countNoun(t.digests, "digest")
 	}
 	switch {
-	case t.files && t.changes == 0:
-		out.text("No notification: the files have the same words.")
-	case t.files:
-		out.text("%s.", what)
+	case t.isOfFiles && t.changes == 0:
+		out.printLine("No notification: the files have the same words.")
+	case t.isOfFiles:
+		out.printLine("%s.", what)
 	case t.changes == 0:
-		out.text("No notification: %s of %s, but no change between them.", count(t.versions, "version"), count(len(t.seen), "document"))
+		out.printLine("No notification: %s of %s, but no change between them.", countNoun(t.versions, "version"), countNoun(len(t.seenDocuments), "document"))
 	default:
-		out.text("%s, of %s between %s of %s, from %s to %s.", what, count(t.changes, "change"), count(t.versions, "version"),
-			count(len(t.seen), "document"), when(t.first, out.now), when(t.last, out.now))
+		out.printLine("%s, of %s between %s of %s, from %s to %s.", what, countNoun(t.changes, "change"), countNoun(t.versions, "version"),
+			countNoun(len(t.seenDocuments), "document"), formatTime(t.first, out.now), formatTime(t.last, out.now))
 	}
 	if len(t.effects) > 0 {
-		out.text("Other options would have reported:")
+		out.printLine("Other options would have reported:")
 	}
 	var rows [][]string
 	for _, e := range t.effects {
@@ -394,27 +394,27 @@ func (t *trialRun) end() error {
 		if e.Fewer > 0 {
 			parts = append(parts, fmt.Sprintf("%d fewer", e.Fewer))
 		}
-		rows = append(rows, []string{t.option(e.Option, e.Value), strings.Join(parts, ", ")})
+		rows = append(rows, []string{t.formatOption(e.Option, e.Value), strings.Join(parts, ", ")})
 	}
-	out.table("  ", rows)
-	if t.unknown > 0 {
-		fmt.Fprintf(t.stderr, "vokter-stream: %s not tried: no version of the document is stored\n", count(t.unknown, "subscription"))
+	out.printTable("  ", rows)
+	if t.notStored > 0 {
+		fmt.Fprintf(t.stderr, "vokter-stream: %s not tried: no version of the document is stored\n", countNoun(t.notStored, "subscription"))
 	}
 	if t.elsewhere > 0 {
-		fmt.Fprintf(t.stderr, "vokter-stream: %s not tried: other processes own the pages\n", count(t.elsewhere, "subscription"))
+		fmt.Fprintf(t.stderr, "vokter-stream: %s not tried: other processes own the pages\n", countNoun(t.elsewhere, "subscription"))
 	}
-	return out.end()
+	return out.flush()
 }
 
 // flagOption writes an option as a flag.
 func flagOption(option, value string) string {
 	switch value {
 	case "true":
-		return flagOf(option)
+		return flagName(option)
 	case "none":
-		return "without " + flagOf(option)
+		return "without " + flagName(option)
 	case "false":
-		return flagOf(option) + "=false"
+		return flagName(option) + "=false"
 	}
-	return flagOf(option) + " " + strings.ReplaceAll(value, ", ", ",")
+	return flagName(option) + " " + strings.ReplaceAll(value, ", ", ",")
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// tried is what the verb test printed as JSON.
-type tried struct {
+// trialResult is what the verb test printed as JSON.
+type trialResult struct {
 	diffs   []string // "added fox brown: the text @offset"
 	options map[string][2]int
 	summary map[string]any
 }
 
 // tryFiles runs the verb test on two texts.
-func tryFiles(t *testing.T, old, new string, args ...string) tried {
+func tryFiles(t *testing.T, old, new string, args ...string) trialResult {
 	t.Helper()
 	dir := t.TempDir()
 	for name, body := range map[string]string{"a.html": old, "b.html": new} {
@@ -28,15 +28,15 @@ func tryFiles(t *testing.T, old, new string, args ...string) tried {
 			t.Fatal(err)
 		}
 	}
-	return triedOf(t, vs(t, slices.Concat([]string{"test", "--old", filepath.Join(dir, "a.html"), "--new", filepath.Join(dir, "b.html"), "--format", "json"}, args)...))
+	return parseTrial(t, runCLI(t, slices.Concat([]string{"test", "--old", filepath.Join(dir, "a.html"), "--new", filepath.Join(dir, "b.html"), "--format", "json"}, args)...))
 }
 
-func triedOf(t *testing.T, r result) tried {
+func parseTrial(t *testing.T, r result) trialResult {
 	t.Helper()
 	if r.code != 0 {
 		t.Fatalf("got %+v", r)
 	}
-	out := tried{options: make(map[string][2]int)}
+	out := trialResult{options: make(map[string][2]int)}
 	for line := range strings.Lines(r.stdout) {
 		var o struct {
 			pipeline.Notification
@@ -120,57 +120,57 @@ func TestTrialOfOptions(t *testing.T) {
 
 func TestTrialMistakes(t *testing.T) {
 	a := file(t, "a.html", "<p>a</p>")
-	expect(t, 2, "name a page and keywords, two files", "test")
-	expect(t, 2, "there is no keyword in", "test", "--old", a, "--new", a, "--keywords", ",, ,")
-	expect(t, 2, "there is no keyword in", "test", "--old", a, "--new", a, "--keyword", " ")
-	expect(t, 2, "name both files", "test", "--old", a, "--keywords", "x")
-	expect(t, 2, "leave --data and -c out", "test", "--old", a, "--new", a, "--keywords", "x", "--data", "d")
-	expect(t, 2, "write keywords as --keywords", "test", "https://example.com/", "x", "--data", "d")
-	expect(t, 1, "does not exist", "test", "--old", a, "--new", a+"x", "--keywords", "x")
-	expect(t, 2, "no data directory is given", "test", "https://example.com/", "--keywords", "x")
-	expect(t, 2, "--events", "test", "--old", a, "--new", a, "--keywords", "x", "--events", "changed")
-	expect(t, 2, "--below: it is a condition on a value; name the value with --offer, --value or --value-pattern", "test", "--old", a, "--new", a, "--below", "3")
-	expect(t, 0, "No notification: the files have the same words.", "test", "--old", a, "--new", a, "--keywords", "x")
+	expectExit(t, 2, "name a page and keywords, two files", "test")
+	expectExit(t, 2, "there is no keyword in", "test", "--old", a, "--new", a, "--keywords", ",, ,")
+	expectExit(t, 2, "there is no keyword in", "test", "--old", a, "--new", a, "--keyword", " ")
+	expectExit(t, 2, "name both files", "test", "--old", a, "--keywords", "x")
+	expectExit(t, 2, "leave --data and -c out", "test", "--old", a, "--new", a, "--keywords", "x", "--data", "d")
+	expectExit(t, 2, "write keywords as --keywords", "test", "https://example.com/", "x", "--data", "d")
+	expectExit(t, 1, "does not exist", "test", "--old", a, "--new", a+"x", "--keywords", "x")
+	expectExit(t, 2, "no data directory is given", "test", "https://example.com/", "--keywords", "x")
+	expectExit(t, 2, "--events", "test", "--old", a, "--new", a, "--keywords", "x", "--events", "changed")
+	expectExit(t, 2, "--below: it is a condition on a value; name the value with --offer, --value or --value-pattern", "test", "--old", a, "--new", a, "--below", "3")
+	expectExit(t, 0, "No notification: the files have the same words.", "test", "--old", a, "--new", a, "--keywords", "x")
 }
 
 // TestTrialOfFilesSaysWhatItIgnores names the flags that need more than two checks of one page.
 func TestTrialOfFilesSaysWhatItIgnores(t *testing.T) {
 	a, b := file(t, "a.html", "<p>a</p>"), file(t, "b.html", "<p>a cat</p>")
-	r := vs(t, "test", "--old", a, "--new", b, "--keywords", "cat", "--confirm", "2", "--flip-flop", "2", "--follow-depth", "1")
+	r := runCLI(t, "test", "--old", a, "--new", b, "--keywords", "cat", "--confirm", "2", "--flip-flop", "2", "--follow-depth", "1")
 	if r.code != 0 || !strings.Contains(r.stderr, "ignores --confirm, --flip-flop, --follow-depth\n") || !strings.Contains(r.stdout, "1 notification") {
 		t.Errorf("got %+v", r)
 	}
-	if r := vs(t, "test", "--old", a, "--new", b, "--keywords", "cat"); r.code != 0 || r.stderr != "" {
+	if r := runCLI(t, "test", "--old", a, "--new", b, "--keywords", "cat"); r.code != 0 || r.stderr != "" {
 		t.Errorf("got %+v", r)
 	}
 }
 
 // TestTrialOfHistory tries subscriptions on the versions of a stopped data directory.
 func TestTrialOfHistory(t *testing.T) {
-	s := newSetup(t, "  - {url: \"https://example.com/never\", keywords: [x], sinks: [out], interval: 1000h}\n")
+	s := newTestSetup(t, "  - {url: \"https://example.com/never\", keywords: [x], sinks: [out], interval: 1000h}\n")
 	for n := range 5 {
 		s.hook.answers <- 200
 		s.page.set(200, fmt.Sprintf("<p>Zeus. %s of stock.</p><p>Lamp %d</p>", []string{"Out", "In"}[n%2], n))
-		if r := vs(t, "watch", s.page.URL, "zeus", "--client", "legal", "--data", s.data, "--allow", loopback, "--checks", "1", "--every", "0s"); r.code != 0 {
+		if r := runCLI(t, "watch", s.page.URL, "zeus", "--client", "legal", "--data", s.data, "--allow", loopback, "--checks", "1", "--every", "0s"); r.code != 0 {
 			t.Fatalf("got %+v", r)
 		}
 	}
-	got := triedOf(t, vs(t, "test", s.page.URL, "--keywords", "lamp", "--data", s.data, "--format", "json"))
+	got := parseTrial(t, runCLI(t, "test", s.page.URL, "--keywords", "lamp", "--data", s.data, "--format", "json"))
 	if len(got.diffs) != 0 || got.summary["changes"] != 4.0 || got.summary["versions"] != 5.0 {
 		t.Errorf("got %+v", got)
 	}
-	got = triedOf(t, vs(t, "test", "-c", s.config, "--format", "json"))
+	got = parseTrial(t, runCLI(t, "test", "-c", s.config, "--format", "json"))
 	if len(got.diffs) != 4 || got.summary["notifications"] != 4.0 || got.summary["not_stored"] != 1.0 || got.options["ignore_case=false"] != [2]int{0, 4} {
 		t.Errorf("got %+v", got)
 	}
-	expect(t, 0, "ignore_case: false      4 fewer", "test", s.page.URL, "-c", s.config)
-	expect(t, 1, "has no subscription to https://example.com/other", "test", "https://example.com/other", "-c", s.config)
-	expect(t, 0, "4 notifications", "test", "-c", s.config, "--client", "legal")
-	expect(t, 1, `has no subscription to any page for client "nobody"`, "test", "-c", s.config, "--client", "nobody")
-	expect(t, 0, "4 notifications with 16 differences", "test", s.page.URL, "-c", s.config, "--ignore-case") // every change
-	expect(t, 2, "--below: ", "test", s.page.URL, "-c", s.config, "--below", "3")
-	expect(t, 2, "name a page and keywords", "test", "-c", s.config, "--stem")
-	expect(t, 0, "2 notifications with 3 differences, of 4 changes between 5 versions of 1 document", "test", s.page.URL, "--keywords", "Lamp 3,4", "--data", s.data)
-	expect(t, 1, "is not watched", "test", s.page.URL+"/x", "--keywords", "x", "--data", s.data)
-	expect(t, 1, "it has ", "test", s.page.URL, "--keywords", "x", "--select", "main", "--data", s.data)
+	expectExit(t, 0, "ignore_case: false      4 fewer", "test", s.page.URL, "-c", s.config)
+	expectExit(t, 1, "has no subscription to https://example.com/other", "test", "https://example.com/other", "-c", s.config)
+	expectExit(t, 0, "4 notifications", "test", "-c", s.config, "--client", "legal")
+	expectExit(t, 1, `has no subscription to any page for client "nobody"`, "test", "-c", s.config, "--client", "nobody")
+	expectExit(t, 0, "4 notifications with 16 differences", "test", s.page.URL, "-c", s.config, "--ignore-case") // every change
+	expectExit(t, 2, "--below: ", "test", s.page.URL, "-c", s.config, "--below", "3")
+	expectExit(t, 2, "name a page and keywords", "test", "-c", s.config, "--stem")
+	expectExit(t, 0, "2 notifications with 3 differences, of 4 changes between 5 versions of 1 document", "test", s.page.URL, "--keywords", "Lamp 3,4", "--data", s.data)
+	expectExit(t, 1, "is not watched", "test", s.page.URL+"/x", "--keywords", "x", "--data", s.data)
+	expectExit(t, 1, "it has ", "test", s.page.URL, "--keywords", "x", "--select", "main", "--data", s.data)
 }

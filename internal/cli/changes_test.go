@@ -22,8 +22,8 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// numbered serves pages whose text is another one at each GET, with a number that only grows.
-func numbered(t *testing.T) *page {
+// newNumberedPage serves pages whose text is another one at each GET, with a number that only grows.
+func newNumberedPage(t *testing.T) *changingPage {
 	t.Helper()
 	p := newPage(t)
 	var mu sync.Mutex
@@ -49,15 +49,15 @@ func changeSchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// versions holds change records as a consumer has to see them: valid, and for each document the
+// changeChecker holds change records as a consumer has to see them: valid, and for each document the
 // versions in order, without gaps and, but for repeats under the same ID, once.
-type versions struct {
+type changeChecker struct {
 	schema *jsonschema.Schema
 	ids    map[string]bool
 	last   map[string]flow.Change
 }
 
-func (v *versions) add(t *testing.T, id string, body []byte) {
+func (v *changeChecker) add(t *testing.T, id string, body []byte) {
 	t.Helper()
 	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err == nil {
@@ -80,7 +80,7 @@ func (v *versions) add(t *testing.T, id string, body []byte) {
 // TestChangesToKafka kills the program again and again. A consumer of the topic sees each version of
 // each document, in order, and no gap.
 func TestChangesToKafka(t *testing.T) {
-	t.Run("kfake", func(t *testing.T) { changesToKafka(t, []string{cluster(t)}, 3) })
+	t.Run("kfake", func(t *testing.T) { changesToKafka(t, []string{startCluster(t)}, 3) })
 	t.Run("kafka", func(t *testing.T) {
 		list := os.Getenv(kafkatest.RealEnv)
 		if list == "" {
@@ -108,7 +108,7 @@ func changesToKafka(t *testing.T, brokers []string, kills int) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	p := numbered(t)
+	p := newNumberedPage(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "c.yaml")
 	var names strings.Builder
@@ -126,7 +126,7 @@ func changesToKafka(t *testing.T, brokers []string, kills int) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	seen := versions{schema: changeSchema(t), ids: map[string]bool{}, last: map[string]flow.Change{}}
+	seen := changeChecker{schema: changeSchema(t), ids: map[string]bool{}, last: map[string]flow.Change{}}
 	poll := func() {
 		t.Helper()
 		fetches := client.PollFetches(t.Context())
@@ -162,7 +162,7 @@ func changesToKafka(t *testing.T, brokers []string, kills int) {
 // TestChangesToWebhook: change records have their own body, in order, and again under the same ID
 // after a failure. A documents entry names sinks for its page alone.
 func TestChangesToWebhook(t *testing.T) {
-	seen := versions{schema: changeSchema(t), ids: map[string]bool{}, last: map[string]flow.Change{}}
+	seen := changeChecker{schema: changeSchema(t), ids: map[string]bool{}, last: map[string]flow.Change{}}
 	var mu sync.Mutex
 	var paths, ids []string
 	var events []string
@@ -183,7 +183,7 @@ func TestChangesToWebhook(t *testing.T) {
 		}
 		seen.add(t, id, b.Bytes())
 	})
-	p := numbered(t)
+	p := newNumberedPage(t)
 	config := file(t, "c.yaml", fmt.Sprintf(`allow: {fetch: [%s], sinks: [%s]}
 fetch: {per_host: {rate: 1000/s}}
 delivery: {retry: [1ms]}
@@ -195,7 +195,7 @@ documents:
 - {url: "%s/a", keep: true, changes: [events, plain]}
 - {url: "%s/b", keep: true}
 `, loopback, loopback, hook.URL, hook.URL, p.URL, p.URL))
-	if r := vs(t, "run", "-c", config, "--checks", "4", "--every", "0s", "--log-level", "error"); r.code != 0 {
+	if r := runCLI(t, "run", "-c", config, "--checks", "4", "--every", "0s", "--log-level", "error"); r.code != 0 {
 		t.Fatalf("got %+v", r)
 	}
 	slices.Sort(paths)
@@ -231,6 +231,6 @@ func TestChangesRefused(t *testing.T) {
   spread: {kafka: {brokers: ["127.0.0.1:1"], topic: t, key: notification}}
   team: {slack: {webhook_url: https://hooks.slack.com/services/T/B/x}}
 `+changes+"\n")
-		expect(t, 2, want, "lint", "-c", config)
+		expectExit(t, 2, want, "lint", "-c", config)
 	}
 }

@@ -14,29 +14,29 @@ import (
 	"github.com/vokter/vokter/internal/render"
 )
 
-// console logs sentences for people, wrapped to the width of the terminal: the time, what
+// consoleHandler logs sentences for people, wrapped to the width of the terminal: the time, what
 // happened, to which page and why, and the other attributes in parentheses.
-type console struct {
+type consoleHandler struct {
 	w     io.Writer
 	level slog.Leveler
 	// attrs are the attributes of WithAttrs. prefix, from WithGroup, is put before later keys.
 	attrs  []slog.Attr
 	prefix string
-	// writing guards w and is held while a line is written.
-	writing *sync.Mutex
+	// mu guards w and is held while a line is written.
+	mu *sync.Mutex
 }
 
-var _ slog.Handler = (*console)(nil)
+var _ slog.Handler = (*consoleHandler)(nil)
 
-func newConsole(w io.Writer, level slog.Leveler) *console {
-	return &console{w: w, level: level, writing: new(sync.Mutex)}
+func newConsoleHandler(w io.Writer, level slog.Leveler) *consoleHandler {
+	return &consoleHandler{w: w, level: level, mu: new(sync.Mutex)}
 }
 
 // Enabled reports whether l is logged.
-func (c *console) Enabled(_ context.Context, l slog.Level) bool { return l >= c.level.Level() }
+func (c *consoleHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= c.level.Level() }
 
 // WithAttrs returns a handler that adds attrs to every line.
-func (c *console) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (c *consoleHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	d := *c
 	d.attrs = slices.Clip(c.attrs)
 	for _, a := range attrs {
@@ -47,7 +47,7 @@ func (c *console) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 // WithGroup returns a handler that puts name before the keys of later attributes.
-func (c *console) WithGroup(name string) slog.Handler {
+func (c *consoleHandler) WithGroup(name string) slog.Handler {
 	d := *c
 	d.prefix += name + "."
 	return &d
@@ -55,24 +55,24 @@ func (c *console) WithGroup(name string) slog.Handler {
 
 // Attributes that are part of the sentence.
 var (
-	subjects = []string{"page", "url", "file", "sink"}
-	reasons  = []string{"reason", "err", "error"}
+	subjectKeys = []string{"page", "url", "file", "sink"}
+	reasonKeys  = []string{"reason", "err", "error"}
 )
 
 // Handle writes r.
-func (c *console) Handle(_ context.Context, r slog.Record) error {
+func (c *consoleHandler) Handle(_ context.Context, r slog.Record) error {
 	var about, why, class string
 	var facts []string
 	note := func(a slog.Attr) {
 		value := render.Clean(valueText(a.Value, r.Time))
 		switch {
 		case value == "":
-		case slices.Contains(subjects, a.Key) && about == "":
+		case slices.Contains(subjectKeys, a.Key) && about == "":
 			about = value
 			if a.Key == "sink" {
 				about = "sink " + value
 			}
-		case slices.Contains(reasons, a.Key) && why == "":
+		case slices.Contains(reasonKeys, a.Key) && why == "":
 			why = value
 		case a.Key == "class":
 			class = value
@@ -102,8 +102,8 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 		line += " (" + strings.Join(facts, ", ") + ")"
 	}
 	line = render.Wrap(line, terminalColumns(c.w), len("15:04:05  "))
-	c.writing.Lock()
-	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	_, err := io.WriteString(c.w, line+"\n")
 	return err
 }
@@ -124,9 +124,9 @@ func levelText(l slog.Level) string {
 func valueText(v slog.Value, now time.Time) string {
 	switch v = v.Resolve(); v.Kind() {
 	case slog.KindTime:
-		return when(v.Time(), now)
+		return formatTime(v.Time(), now)
 	case slog.KindDuration:
-		return howLong(v.Duration())
+		return formatDuration(v.Duration())
 	case slog.KindGroup:
 		var parts []string
 		for _, a := range v.Group() {
@@ -137,9 +137,9 @@ func valueText(v slog.Value, now time.Time) string {
 	return v.String()
 }
 
-// when formats t for people who read it at the time now: without the date where it is today's,
+// formatTime formats t for people who read it at the time now: without the date where it is today's,
 // without the year where it is this year's.
-func when(t, now time.Time) string {
+func formatTime(t, now time.Time) string {
 	t = t.In(now.Location())
 	switch {
 	case t.IsZero():
@@ -152,25 +152,25 @@ func when(t, now time.Time) string {
 	return t.Format("2 Jan 2006 15:04")
 }
 
-// layouts are the formats in which a user may write a time. All but the first are in the local
+// timeLayouts are the formats in which a user may write a time. All but the first are in the local
 // time zone.
-var layouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
+var timeLayouts = []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"}
 
-// since is a flag for a time in the past, given as a time or as a duration before now.
-type since struct {
+// sinceFlag is a flag for a time in the past, given as a time or as a duration before now.
+type sinceFlag struct {
 	value *time.Time
 	now   func() time.Time
 }
 
-func (s *since) Type() string   { return "TIME" }
-func (s *since) String() string { return "" }
-func (s *since) Set(text string) error {
+func (s *sinceFlag) Type() string   { return "TIME" }
+func (s *sinceFlag) String() string { return "" }
+func (s *sinceFlag) Set(text string) error {
 	now := s.now()
 	if d, err := config.ParseDuration(text); err == nil {
 		*s.value = now.Add(-d)
 		return nil
 	}
-	for _, layout := range layouts {
+	for _, layout := range timeLayouts {
 		t, err := time.ParseInLocation(layout, text, now.Location())
 		switch {
 		case err != nil:
@@ -184,8 +184,8 @@ func (s *since) Set(text string) error {
 	return fmt.Errorf("%q is neither a duration such as 24h nor a time such as 2026-01-31 or 2026-01-31T15:04:05Z", text)
 }
 
-// howLong formats d for people: rounded, and without units that are 0 at the end.
-func howLong(d time.Duration) string {
+// formatDuration formats d for people: rounded, and without units that are 0 at the end.
+func formatDuration(d time.Duration) string {
 	unit := time.Second
 	if d < time.Second {
 		unit = time.Millisecond

@@ -10,7 +10,7 @@ import (
 
 func TestConsole(t *testing.T) {
 	var out strings.Builder
-	log := slog.New(newConsole(&out, slog.LevelInfo))
+	log := slog.New(newConsoleHandler(&out, slog.LevelInfo))
 	log.Debug("nobody reads this")
 	log.Info("running", "subscriptions", 2, "data", "memory")
 	log.Warn("check failed", "page", "https://example.com/", "class", "status", "reason", "HTTP status 404 Not Found")
@@ -36,7 +36,7 @@ func TestLogFormat(t *testing.T) {
 	p := newPage(t, "<p>one</p>")
 	args := []string{"watch", "--allow", loopback, "--every", "0s", "--checks", "2", "--log-level", "info", p.URL, "one"}
 	for format, want := range map[string]string{"": "level=INFO msg=running", "logfmt": "level=INFO msg=running", "json": `"msg":"running"`, "text": "  running ("} {
-		if r := vs(t, append(args, "--log-format", format)...); r.code != 0 || !strings.Contains(r.stderr, want) {
+		if r := runCLI(t, append(args, "--log-format", format)...); r.code != 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%q: got %+v, want %q", format, r, want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestHowLong(t *testing.T) {
 		0: "0s", 10 * time.Minute: "10m", 72 * time.Hour: "72h", 90 * time.Second: "1m30s", time.Hour + time.Second: "1h0m1s",
 		1234567 * time.Microsecond: "1s", 1234567 * time.Nanosecond: "1ms",
 	} {
-		if got := howLong(d); got != want {
+		if got := formatDuration(d); got != want {
 			t.Errorf("%d: got %q, want %q", d, got, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestWhen(t *testing.T) {
 		"28 Feb 23:59":      time.Date(2026, 2, 28, 22, 59, 0, 0, time.UTC),
 		"31 Dec 2025 12:00": time.Date(2025, 12, 31, 11, 0, 0, 0, time.UTC),
 	} {
-		if got := when(at, noon); got != want {
+		if got := formatTime(at, noon); got != want {
 			t.Errorf("when(%v) = %q, want %q", at, got, want)
 		}
 	}
@@ -77,14 +77,14 @@ func TestSince(t *testing.T) {
 		"2026-02-01T08:00:01Z": time.Date(2026, 2, 1, 8, 0, 1, 0, time.UTC),
 	} {
 		var got time.Time
-		s := since{&got, func() time.Time { return noon }}
+		s := sinceFlag{&got, func() time.Time { return noon }}
 		if err := s.Set(text); err != nil || !got.Equal(want) {
 			t.Errorf("%s: got %v, %v, want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "24", "-1h", "yesterday", "2026-03-02", "2026-13-01"} {
 		var got time.Time
-		s := since{&got, func() time.Time { return noon }}
+		s := sinceFlag{&got, func() time.Time { return noon }}
 		if err := s.Set(text); err == nil || !got.IsZero() {
 			t.Errorf("%q is taken for %v", text, got)
 		}

@@ -10,21 +10,21 @@ import (
 const (
 	// maxConnections limits the open connections of a server, so that file descriptors remain for fetching.
 	maxConnections = 256
-	// silentFor is for how long a connection is left alone that sends no request, however many others come.
-	silentFor = 100 * time.Millisecond
+	// silenceLimit is for how long a connection is left alone that sends no request, however many others come.
+	silenceLimit = 100 * time.Millisecond
 )
 
-// crowd is a listener that limits the open connections of an HTTP server. Where there are too many, it closes
+// limitedListener is a listener that limits the open connections of an HTTP server. Where there are too many, it closes
 // the one that has waited for longest without a whole request, so that silent connections keep nobody out.
 // If all have requests, the next one waits.
-type crowd struct {
+type limitedListener struct {
 	net.Listener
-	limit   int
-	patient time.Duration
+	limit    int
+	patience time.Duration
 
-	mu     sync.Mutex
-	room   sync.Cond
-	closed bool
+	mu      sync.Mutex
+	changed sync.Cond
+	closed  bool
 	// open says since when the open connections have waited for a request; zero for those that have one.
 	open map[net.Conn]time.Time
 }
@@ -32,13 +32,13 @@ type crowd struct {
 // limitConnections limits the connections that server accepts from on. A silent one is closed only after it was
 // patient for so long. Serve the result.
 func limitConnections(server *http.Server, on net.Listener, limit int, patient time.Duration) net.Listener {
-	c := &crowd{Listener: on, limit: limit, patient: patient, open: make(map[net.Conn]time.Time)}
-	c.room.L = &c.mu
-	server.ConnState = c.changed
+	c := &limitedListener{Listener: on, limit: limit, patience: patient, open: make(map[net.Conn]time.Time)}
+	c.changed.L = &c.mu
+	server.ConnState = c.connStateChanged
 	return c
 }
 
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *limitedListener) Accept() (net.Conn, error) {
 	conn, err := c.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 
 // makeRoom closes the connection that has been silent for longest, or waits until something has changed. c.mu is
 // held.
-func (c *crowd) makeRoom() {
+func (c *limitedListener) makeRoom() {
 	var oldest net.Conn
 	for conn, since := range c.open {
 		if !since.IsZero() && (oldest == nil || since.Before(c.open[oldest])) {
@@ -62,19 +62,19 @@ func (c *crowd) makeRoom() {
 		}
 	}
 	if oldest != nil {
-		left := c.patient - time.Since(c.open[oldest])
+		left := c.patience - time.Since(c.open[oldest])
 		if left <= 0 {
 			delete(c.open, oldest)
 			_ = oldest.Close()
 			return
 		}
-		defer time.AfterFunc(left, c.room.Broadcast).Stop()
+		defer time.AfterFunc(left, c.changed.Broadcast).Stop()
 	}
-	c.room.Wait()
+	c.changed.Wait()
 }
 
-// changed is called when the state of a connection changes. It becomes active with a whole request.
-func (c *crowd) changed(conn net.Conn, state http.ConnState) {
+// connStateChanged is called when the state of a connection changes. It becomes active with a whole request.
+func (c *limitedListener) connStateChanged(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, open := c.open[conn]; !open {
@@ -88,14 +88,14 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	case http.StateClosed, http.StateHijacked:
 		delete(c.open, conn)
 	}
-	c.room.Broadcast()
+	c.changed.Broadcast()
 }
 
 // Close closes the listener.
-func (c *crowd) Close() error {
+func (c *limitedListener) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.room.Broadcast()
+	c.changed.Broadcast()
 	return c.Listener.Close()
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// crowded serves h to at most limit connections, until the test ends. It returns its address.
-func crowded(t *testing.T, limit int, patient time.Duration, h http.HandlerFunc) string {
+// serveLimited serves h to at most limit connections, until the test ends. It returns its address.
+func serveLimited(t *testing.T, limit int, patient time.Duration, h http.HandlerFunc) string {
 	t.Helper()
 	on, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -35,7 +35,7 @@ func crowded(t *testing.T, limit int, patient time.Duration, h http.HandlerFunc)
 // time out.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	const limit = 4
-	addr := crowded(t, limit, 0, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	addr := serveLimited(t, limit, 0, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	var silent []net.Conn
 	for range 3 * limit {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
@@ -71,7 +71,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 func TestRequestsAreNotCutOff(t *testing.T) {
 	const limit = 4
 	began, release := make(chan struct{}, 2*limit), make(chan struct{})
-	addr := crowded(t, limit, time.Hour, func(w http.ResponseWriter, _ *http.Request) {
+	addr := serveLimited(t, limit, time.Hour, func(w http.ResponseWriter, _ *http.Request) {
 		began <- struct{}{}
 		<-release
 		fmt.Fprint(w, "ok")

@@ -20,7 +20,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-const bypasses = "A replay ignores which IDs were delivered before: a receiver may get an ID again."
+const replayNotice = "A replay ignores which IDs were delivered before: a receiver may get an ID again."
 
 // Lines of JSON.
 type (
@@ -38,16 +38,16 @@ type (
 	}
 )
 
-func (a *app) replay() *cobra.Command {
+func (a *app) replayVerb() *cobra.Command {
 	var (
 		f   flow.DeadFilter
 		dry bool
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "replay -c FILE",
 		Short: "Delivers dead letters again",
 		Long: "Queues dead letters for delivery again, in their order. A receiver that expired is active again after its first " +
-			"successful delivery. Where no process runs, this one delivers them and ends.\n\n" + bypasses,
+			"successful delivery. Where no process runs, this one delivers them and ends.\n\n" + replayNotice,
 		Example: `  vokter-stream replay -c vokter.yaml --sink ops --dry-run
   vokter-stream replay -c vokter.yaml --sink ops --since 24h`,
 		Args: noArgs,
@@ -57,14 +57,14 @@ func (a *app) replay() *cobra.Command {
 	fs.StringVar(&f.Sink, "sink", "", "only dead letters for the sink `NAME`")
 	fs.StringVar(&f.Client, "client", "", "only dead letters of the client `NAME`")
 	fs.StringVar(&f.URL, "url", "", "only dead letters about the page of this `URL`")
-	fs.Var(&since{&f.Since, time.Now}, "since", "only dead letters since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z")
+	fs.Var(&sinceFlag{&f.Since, time.Now}, "since", "only dead letters since this `TIME`: a duration such as 24h, a date, or 2026-01-31T15:04:05Z")
 	fs.BoolVar(&dry, "dry-run", false, "only list the dead letters, including messages that could not be handled, which are not sent again")
 	return cmd
 }
 
 func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) error {
 	if f.URL != "" {
-		if err := checkPage(cmd, f.URL); err != nil {
+		if err := checkPageURL(cmd, f.URL); err != nil {
 			return err
 		}
 	}
@@ -74,27 +74,27 @@ func (a *app) replayLetters(cmd *cobra.Command, f flow.DeadFilter, dry bool) err
 	}
 	dir := c.Router.Dir
 	if dir == "" {
-		return usage(cmd, "no data directory is given; write data: DIR into %s, or --data DIR", a.flags.config)
+		return newUsageError(cmd, "no data directory is given; write data: DIR into %s, or --data DIR", a.flags.config)
 	}
 	if err := checkDirectory(dir); err != nil {
 		return err
 	}
-	if err := sinkOf(cmd, f.Sink, c.Router); err != nil {
+	if err := checkSinkInConfig(cmd, f.Sink, c.Router); err != nil {
 		return err
 	}
 	if dry {
-		return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return a.listLetters(ctx, m, f) })
+		return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error { return a.listLetters(ctx, m, f) })
 	}
 	reportBrokenPipes(a.stdout)
-	running, silent := processOf(cmd.Context(), dir)
+	running, silent := findProcess(cmd.Context(), dir)
 	if running != nil {
 		defer running.Close()
-		return a.replayThere(cmd.Context(), running, f)
+		return a.replayInProcess(cmd.Context(), running, f)
 	}
 	if c.Transport != nil || isCache(dir) {
 		return cacheError(dir, silent)
 	}
-	return a.replayHere(cmd.Context(), c, silent, f)
+	return a.replayDirectly(cmd.Context(), c, silent, f)
 }
 
 // listLetters prints the dead letters that f selects, including those that cannot be replayed.
@@ -104,73 +104,73 @@ func (a *app) listLetters(ctx context.Context, m manage.Manager, f flow.DeadFilt
 	if err != nil {
 		return err
 	}
-	if err := a.sayLanes(ctx, m); err != nil {
+	if err := a.printLanes(ctx, m); err != nil {
 		return err
 	}
-	out := a.results()
+	out := a.newResults()
 	var again, stuck [][]string
 	for _, d := range letters {
 		if d.Addressed == nil {
-			out.object(letterLine{"unhandled", d})
-			stuck = append(stuck, []string{when(d.Time, out.now), d.URL(), "of " + d.Topic, d.Reason})
+			out.printJSON(letterLine{"unhandled", d})
+			stuck = append(stuck, []string{formatTime(d.Time, out.now), d.URL(), "of " + d.Topic, d.Reason})
 			continue
 		}
-		out.object(letterLine{"dead_letter", d})
+		out.printJSON(letterLine{"dead_letter", d})
 		n := d.Addressed.Notification
 		to := "by " + d.Addressed.Receiver.Sink
-		again = append(again, []string{when(d.Time, out.now), n.URL, "for " + n.Client, to, fmt.Sprintf("%s: %s", count(d.Attempts, "attempt"), d.Reason), n.ID})
+		again = append(again, []string{formatTime(d.Time, out.now), n.URL, "for " + n.Client, to, fmt.Sprintf("%s: %s", countNoun(d.Attempts, "attempt"), d.Reason), n.ID})
 	}
 	switch {
 	case len(again) > 0:
-		out.text("%s would be sent again:", count(len(again), "notification"))
-		out.table("  ", again)
-		out.text("%s", bypasses)
+		out.printLine("%s would be sent again:", countNoun(len(again), "notification"))
+		out.printTable("  ", again)
+		out.printLine("%s", replayNotice)
 	case len(stuck) > 0:
-	case filtered(f):
+	case hasFilter(f):
 		return errNoLetter
 	default:
-		out.text("there are no dead letters")
+		out.printLine("there are no dead letters")
 	}
 	if len(stuck) > 0 {
-		out.text("%s could not be handled, and cannot be replayed; what was pushed has to be pushed again:", count(len(stuck), "message"))
-		out.table("  ", stuck)
+		out.printLine("%s could not be handled, and cannot be replayed; what was pushed has to be pushed again:", countNoun(len(stuck), "message"))
+		out.printTable("  ", stuck)
 	}
-	return out.end()
+	return out.flush()
 }
 
 var errNoLetter = matchesNothing("there is no such dead letter; replay --dry-run without filters lists all")
 
-// filtered reports whether f selects only some dead letters.
-func filtered(f flow.DeadFilter) bool {
+// hasFilter reports whether f selects only some dead letters.
+func hasFilter(f flow.DeadFilter) bool {
 	f.Messages = false
 	return f != flow.DeadFilter{}
 }
 
-// replayThere makes the running process deliver the dead letters that f selects.
-func (a *app) replayThere(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
+// replayInProcess makes the running process deliver the dead letters that f selects.
+func (a *app) replayInProcess(ctx context.Context, m manage.Manager, f flow.DeadFilter) error {
 	n, err := m.Replay(ctx, f)
 	if err != nil {
 		return err
 	}
-	if err := a.sayLanes(ctx, m); err != nil {
+	if err := a.printLanes(ctx, m); err != nil {
 		return err
 	}
-	out := a.results()
-	if n == 0 && filtered(f) {
+	out := a.newResults()
+	if n == 0 && hasFilter(f) {
 		return errNoLetter
 	}
 	out.replayed(replayLine{Kind: "replay", Replayed: n})
-	return out.end()
+	return out.flush()
 }
 
-// replayHere delivers the dead letters that f selects, with the sinks of c.
-func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f flow.DeadFilter) error {
+// replayDirectly delivers the dead letters that f selects, with the sinks of c.
+func (a *app) replayDirectly(ctx context.Context, c *config.Config, silent error, f flow.DeadFilter) error {
 	cfg := c.Router
 	cfg.Mode = vokter.ModeDeliver
 	cfg.Logger = a.flags.logger(a.stderr, slog.LevelWarn)
 	line := replayLine{Kind: "replay"}
-	asked := make(asked)
-	_, err := a.opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error {
+	asked := make(replayedIDs)
+	_, err := a.withRouter(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error {
 		letters, err := r.DeadLetters(ctx, f)
 		if err != nil {
 			return err
@@ -182,35 +182,35 @@ func (a *app) replayHere(ctx context.Context, c *config.Config, silent error, f 
 	if err != nil {
 		return err
 	}
-	if line.Replayed == 0 && filtered(f) {
+	if line.Replayed == 0 && hasFilter(f) {
 		return errNoLetter
 	}
 	var failed []string
-	err = a.managed(ctx, cfg.Dir, func(ctx context.Context, m manage.Manager) error {
+	err = a.withManager(ctx, cfg.Dir, func(ctx context.Context, m manage.Manager) error {
 		letters, err := m.DeadLetters(ctx, f)
 		if err != nil {
 			return err
 		}
 		line.Dead = asked.remove(letters)
 		l, err := m.List(ctx, inspect.ListFilter{})
-		line.Pending, failed = asked.waiting(l.Receivers)
+		line.Pending, failed = asked.pending(l.Receivers)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	out := a.results()
+	out := a.newResults()
 	out.replayed(line)
-	if err := out.end(); err != nil {
+	if err := out.flush(); err != nil {
 		return err
 	}
-	return undelivered(line, failed)
+	return undeliveredError(line, failed)
 }
 
-// asked holds the IDs of the replayed notifications, by receiver.
-type asked map[pipeline.Receiver]map[string]bool
+// replayedIDs holds the IDs of the replayed notifications, by receiver.
+type replayedIDs map[pipeline.Receiver]map[string]bool
 
-func (a asked) add(letters []flow.DeadLetter) {
+func (a replayedIDs) add(letters []flow.DeadLetter) {
 	for _, d := range letters {
 		to := d.Addressed.Receiver
 		if a[to] == nil {
@@ -221,7 +221,7 @@ func (a asked) add(letters []flow.DeadLetter) {
 }
 
 // remove removes those that are dead letters again, and returns how many.
-func (a asked) remove(letters []flow.DeadLetter) int {
+func (a replayedIDs) remove(letters []flow.DeadLetter) int {
 	n := 0
 	for _, d := range letters {
 		if ids := a[d.Addressed.Receiver]; ids[d.Addressed.Notification.ID] {
@@ -232,9 +232,9 @@ func (a asked) remove(letters []flow.DeadLetter) int {
 	return n
 }
 
-// waiting returns how many are still pending, and why. They come after the notifications that
+// pending returns how many are still pending, and why. They come after the notifications that
 // were pending before.
-func (a asked) waiting(receivers []inspect.Receiver) (n int, why []string) {
+func (a replayedIDs) pending(receivers []inspect.Receiver) (n int, why []string) {
 	for _, rc := range receivers {
 		if wait := min(rc.Pending, len(a[pipeline.Receiver{Sink: rc.Sink}])); wait > 0 {
 			n += wait
@@ -246,30 +246,30 @@ func (a asked) waiting(receivers []inspect.Receiver) (n int, why []string) {
 
 // replayed prints how many notifications were queued again.
 func (r *results) replayed(l replayLine) {
-	r.object(l)
+	r.printJSON(l)
 	if l.Replayed == 0 {
-		r.text("there are no dead letters")
+		r.printLine("there are no dead letters")
 		return
 	}
-	r.text("%s put back into delivery", count(l.Replayed, "notification"))
-	r.text("%s", bypasses)
+	r.printLine("%s put back into delivery", countNoun(l.Replayed, "notification"))
+	r.printLine("%s", replayNotice)
 }
 
-// undelivered returns an error about the notifications of a replay that were not delivered, or
+// undeliveredError returns an error about the notifications of a replay that were not delivered, or
 // nil.
-func undelivered(l replayLine, failed []string) error {
+func undeliveredError(l replayLine, failed []string) error {
 	switch {
 	case l.Dead > 0:
-		return fmt.Errorf("%s given up again: see list, and replay --dry-run", count(l.Dead, "notification"))
+		return fmt.Errorf("%s given up again: see list, and replay --dry-run", countNoun(l.Dead, "notification"))
 	case l.Pending > 0:
 		return fmt.Errorf("%s not delivered yet; kept, and tried again when the data directory is used next\n%s",
-			count(l.Pending, "notification"), strings.Join(failed, "\n"))
+			countNoun(l.Pending, "notification"), strings.Join(failed, "\n"))
 	}
 	return nil
 }
 
-// shownBody is how much of the body of a message skip shows, in bytes.
-const shownBody = 400
+// maxShownBody is how much of the body of a message skip shows, in bytes.
+const maxShownBody = 400
 
 // skipLine is the JSON of the message that stopped a process.
 type skipLine struct {
@@ -277,9 +277,9 @@ type skipLine struct {
 	*vokter.Stopped
 }
 
-func (a *app) skip() *cobra.Command {
+func (a *app) skipVerb() *cobra.Command {
 	var yes bool
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "skip --data DIR",
 		Short: "Shows the message that stopped the pipeline, and skips it",
 		Long: "Shows the message that stopped the pipeline, and asks whether to skip it. The next start then moves it to the dead " +
@@ -297,7 +297,7 @@ func (a *app) skip() *cobra.Command {
 }
 
 func (a *app) skipMessage(cmd *cobra.Command, yes bool) error {
-	dir, err := a.directory(cmd)
+	dir, err := a.dataDirectory(cmd)
 	if err != nil {
 		return err
 	}
@@ -308,16 +308,16 @@ func (a *app) skipMessage(cmd *cobra.Command, yes bool) error {
 	if s == nil {
 		return fmt.Errorf("there is nothing to skip: no message stopped a process with the data directory %s since it was last handled", dir)
 	}
-	out := a.results()
+	out := a.newResults()
 	if !s.Skip {
 		showStopped(out, s)
 		switch {
 		case yes:
 		case out.json: // there is nobody to ask
-			out.object(skipLine{"stopped", s})
-			return out.end()
+			out.printJSON(skipLine{"stopped", s})
+			return out.flush()
 		default:
-			if err := a.confirm(out); err != nil {
+			if err := a.confirmSkip(out); err != nil {
 				return err
 			}
 		}
@@ -326,15 +326,15 @@ func (a *app) skipMessage(cmd *cobra.Command, yes bool) error {
 		}
 		s.Skip = true
 	}
-	out.object(skipLine{"skipped", s})
-	out.text("skipped: the next start of the pipeline moves it to the dead letters and continues")
-	return out.end()
+	out.printJSON(skipLine{"skipped", s})
+	out.printLine("skipped: the next start of the pipeline moves it to the dead letters and continues")
+	return out.flush()
 }
 
 // showStopped prints s as text.
 func showStopped(out *results, s *vokter.Stopped) {
 	page := cmp.Or(s.URL(), "none is named")
-	out.text("%s stopped over this message %s:", s.Group, when(s.Time, out.now))
+	out.printLine("%s stopped over this message %s:", s.Group, formatTime(s.Time, out.now))
 	rows := [][]string{
 		{"reason", s.Reason},
 		{"page", page},
@@ -343,16 +343,16 @@ func showStopped(out *results, s *vokter.Stopped) {
 		{"position", cmp.Or(s.Position, "none: a timer of the pipeline made it")},
 	}
 	if len(s.Body) > 0 {
-		body := flow.Clipped(string(s.Body), shownBody)
-		rows = append(rows, []string{"body", fmt.Sprintf("%s (%s)", body, count(len(s.Body), "byte"))})
+		body := flow.Clipped(string(s.Body), maxShownBody)
+		rows = append(rows, []string{"body", fmt.Sprintf("%s (%s)", body, countNoun(len(s.Body), "byte"))})
 	}
-	out.table("  ", rows)
+	out.printTable("  ", rows)
 }
 
-// confirm asks the user whether to skip the message. It returns an error unless the answer is
+// confirmSkip asks the user whether to skip the message. It returns an error unless the answer is
 // yes.
-func (a *app) confirm(out *results) error {
-	if err := out.end(); err != nil {
+func (a *app) confirmSkip(out *results) error {
+	if err := out.flush(); err != nil {
 		return err
 	}
 	fmt.Fprint(a.stderr, "Skip it? It will then have no effect. [y/N] ")

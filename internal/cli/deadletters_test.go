@@ -22,7 +22,7 @@ import (
 
 // TestUnhandledMessagesAreShown: they cannot be replayed, and are listed all the same.
 func TestUnhandledMessagesAreShown(t *testing.T) {
-	s := newSetup(t, "")
+	s := newTestSetup(t, "")
 	bad := pipeline.Pushed{URL: s.page.URL, ContentType: "application/x-none", Body: []byte("x")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -38,10 +38,10 @@ func TestUnhandledMessagesAreShown(t *testing.T) {
 	if err := r.Run(ctx); err != nil || r.Summary().Unhandled != 1 {
 		t.Fatalf("got %+v, %v, want a message that could not be handled", r.Summary(), err)
 	}
-	expect(t, 0, "1 message could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
-	expect(t, 0, s.page.URL, "replay", "-c", s.config, "--dry-run", "--url", s.page.URL)
-	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--dry-run", "--sink", "out")
-	found := objects(t, vs(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))
+	expectExit(t, 0, "1 message could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
+	expectExit(t, 0, s.page.URL, "replay", "-c", s.config, "--dry-run", "--url", s.page.URL)
+	expectExit(t, 1, "no such dead letter", "replay", "-c", s.config, "--dry-run", "--sink", "out")
+	found := objects(t, runCLI(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))
 	if len(found["unhandled"]) != 1 || len(found["dead_letter"]) != 0 {
 		t.Errorf("got %v", found)
 	}
@@ -89,11 +89,11 @@ func TestReplayTellsOfWhatWasReplayed(t *testing.T) {
 	if err := r.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	hook, other := newHook(t), newHook(t)
+	hook, other := newWebhookReceiver(t), newWebhookReceiver(t)
 	c := file(t, "c.yaml", fmt.Sprintf("data: %s\nsinks: {hook: {webhook: {url: %q}}, other: {webhook: {url: %q}}, ops: {stdout: {}}}\n", dir, hook.URL, other.URL))
 	hook.answers <- http.StatusOK
 	other.answers <- http.StatusGone
-	expect(t, 0, "1 notification put back into delivery", "replay", "-c", c, "--sink", "hook", "--allow", loopback)
+	expectExit(t, 0, "1 notification put back into delivery", "replay", "-c", c, "--sink", "hook", "--allow", loopback)
 	if len(hook.ids) != 1 || len(other.ids) != 1 {
 		t.Errorf("%d and %d were delivered, want one each", len(hook.ids), len(other.ids))
 	}
@@ -103,12 +103,12 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 	letter := func(sink, id string) flow.DeadLetter {
 		return flow.DeadLetter{Addressed: &flow.Addressed{Receiver: pipeline.Receiver{Sink: sink}, Notification: pipeline.Notification{ID: id}}}
 	}
-	a := make(asked)
+	a := make(replayedIDs)
 	a.add([]flow.DeadLetter{letter("hook", "1"), letter("hook", "2"), letter("mail", "3")})
 	if n := a.remove([]flow.DeadLetter{letter("hook", "1"), letter("hook", "late"), letter("chat", "2")}); n != 1 {
 		t.Errorf("%d were given up again, want 1", n)
 	}
-	n, why := a.waiting([]inspect.Receiver{{Sink: "hook", Pending: 7, Reason: "503"}, {Sink: "mail"}, {Sink: "chat", Pending: 1}})
+	n, why := a.pending([]inspect.Receiver{{Sink: "hook", Pending: 7, Reason: "503"}, {Sink: "mail"}, {Sink: "chat", Pending: 1}})
 	if n != 1 || len(why) != 1 {
 		t.Errorf("%d wait, for %q, want 1", n, why)
 	}
@@ -117,10 +117,10 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 // TestSkip: the message that stopped a process is shown, and skipped where that is confirmed.
 func TestSkip(t *testing.T) {
 	p, data := newPage(t, "<p>Zeus</p>"), filepath.Join(t.TempDir(), "d")
-	if r := vs(t, "watch", p.URL, "Argus", "--allow", loopback, "--checks", "1", "--every", "0s", "--data", data); r.code != 0 {
+	if r := runCLI(t, "watch", p.URL, "Argus", "--allow", loopback, "--checks", "1", "--every", "0s", "--data", data); r.code != 0 {
 		t.Fatalf("got %+v", r)
 	}
-	expect(t, 1, "there is nothing to skip: no message stopped a process", "skip", "--data", data)
+	expectExit(t, 1, "there is nothing to skip: no message stopped a process", "skip", "--data", data)
 	b, err := json.Marshal(vokter.Stopped{Position: "S/snapshots/0/1", DeadLetter: flow.DeadLetter{
 		Reason: "it is newer", Group: "diff", Topic: "snapshots", Headers: map[string]string{"ce_subject": p.URL, "ce_type": "vokter.snapshot.v9"},
 		Body: []byte("a\x1b[2Jb"),
@@ -148,7 +148,7 @@ func TestSkip(t *testing.T) {
 			}
 		}
 	}
-	if shown := objects(t, vs(t, "skip", "--data", data, "--format", "json"))["stopped"]; len(shown) != 1 {
+	if shown := objects(t, runCLI(t, "skip", "--data", data, "--format", "json"))["stopped"]; len(shown) != 1 {
 		t.Errorf("got %v", shown)
 	}
 	if s, err := vokter.StoppedBy(data, ""); err != nil || s == nil || s.Skip {
@@ -160,9 +160,9 @@ func TestSkip(t *testing.T) {
 	if s, err := vokter.StoppedBy(data, ""); err != nil || s == nil || !s.Skip {
 		t.Errorf("got %+v, %v", s, err)
 	}
-	expect(t, 0, "skipped: the next start", "skip", "--data", data, "--yes")
+	expectExit(t, 0, "skipped: the next start", "skip", "--data", data, "--yes")
 	if err := os.WriteFile(filepath.Join(data, "stopped.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 1, "stopped.json is damaged", "skip", "--data", data)
+	expectExit(t, 1, "stopped.json is damaged", "skip", "--data", data)
 }

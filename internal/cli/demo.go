@@ -20,16 +20,16 @@ import (
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
-func (a *app) demo() *cobra.Command {
+func (a *app) demoVerb() *cobra.Command {
 	var changes int
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "demo",
 		Short: "Shows the program at work on a small page that changes",
 		Long:  "Serves a small page on loopback that changes, watches it with the real pipeline, and prints each change of the page with its notification.",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("changes") && changes < 1 {
-				return usage(cmd, "--changes: must be at least 1, not %d; leave it out for the whole story", changes)
+				return newUsageError(cmd, "--changes: must be at least 1, not %d; leave it out for the whole story", changes)
 			}
 			return a.runDemo(cmd.Context(), changes)
 		},
@@ -46,7 +46,7 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve the demo's page: %w", err)
 	}
-	site := &http.Server{Handler: new(story), ReadHeaderTimeout: 5 * time.Second}
+	site := &http.Server{Handler: new(sceneHandler), ReadHeaderTimeout: 5 * time.Second}
 	go func() { _ = site.Serve(l) }() // ends with Close
 	defer site.Close()
 	url := "http://" + l.Addr().String() + "/"
@@ -66,16 +66,16 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	if err != nil {
 		return err
 	}
-	out := &counted{next: mandatory{printed, cancel}, limit: changes, reached: func() { cancel(nil) }, before: func(n pipeline.Notification) {
+	out := &limitedSink{next: mandatorySink{printed, cancel}, limit: changes, onLimit: func() { cancel(nil) }, beforeDelivery: func(n pipeline.Notification) {
 		say("%s", beforeAndAfter(n.Version))
 	}}
 	r, err := vokter.New(vokter.Config{
 		Origin: "demo",
-		Sinks:  map[string]pipeline.Sink{printer: out},
+		Sinks:  map[string]pipeline.Sink{printerSinkName: out},
 		Subscriptions: []pipeline.Subscription{{
-			URL: url, Client: "you", Keywords: demoKeywords, IgnoreCase: true, Sinks: []string{printer},
+			URL: url, Client: "you", Keywords: demoKeywords, IgnoreCase: true, Sinks: []string{printerSinkName},
 		}},
-		Every:  &a.pace,
+		Every:  &a.demoInterval,
 		Fetch:  vokter.FetchConfig{Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Logger: a.flags.logger(a.stderr, slog.LevelWarn),
 	})
@@ -86,7 +86,7 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	say("A small shop at %s changes its page every second.\n", url)
 	say("You watch it for: %s.\n", strings.Join(demoKeywords, ", "))
 	say("What you see has gone the whole way: fetch, index, diff, match, delivery.\nCtrl-C ends it.\n\n")
-	if err := endedBy(ctx, r.Run(ctx)); err != nil {
+	if err := causeOrError(ctx, r.Run(ctx)); err != nil {
 		return err
 	}
 	sum := r.Summary()
@@ -94,47 +94,47 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 		"  vokter-stream watch URL KEYWORD...     watches a page of your own\n"+
 		"  vokter-stream run -c FILE              watches many pages, tells many receivers\n"+
 		"  vokter-stream help watch               has all options\n",
-		count(sum.Checks, "check"), count(sum.Changes, "change"), count(out.delivered(), "notification"))
-	return endedBy(ctx, nil)
+		countNoun(sum.Checks, "check"), countNoun(sum.Changes, "change"), countNoun(out.delivered(), "notification"))
+	return causeOrError(ctx, nil)
 }
 
-// counted delivers limit notifications to next, calls reached, and drops the rest. A limit of 0
+// limitedSink delivers limit notifications to next, calls reached, and drops the rest. A limit of 0
 // means no limit.
-type counted struct {
+type limitedSink struct {
 	next    pipeline.Sink
 	limit   int
-	reached func()
-	// before is called before each delivery.
-	before func(pipeline.Notification)
+	onLimit func()
+	// beforeDelivery is called before each delivery.
+	beforeDelivery func(pipeline.Notification)
 
-	mu sync.Mutex
-	n  int
+	mu    sync.Mutex
+	count int
 }
 
 // Deliver passes n on.
-func (c *counted) Deliver(ctx context.Context, n pipeline.Notification) error {
+func (c *limitedSink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.limit > 0 && c.n == c.limit {
+	if c.limit > 0 && c.count == c.limit {
 		return nil
 	}
-	c.before(n)
+	c.beforeDelivery(n)
 	if err := c.next.Deliver(ctx, n); err != nil {
 		return err
 	}
-	if c.n++; c.n == c.limit {
-		c.reached()
+	if c.count++; c.count == c.limit {
+		c.onLimit()
 	}
 	return nil
 }
 
-func (c *counted) delivered() int {
+func (c *limitedSink) delivered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.n
+	return c.count
 }
 
-var _ pipeline.Sink = (*counted)(nil)
+var _ pipeline.Sink = (*limitedSink)(nil)
 
 // demoKeywords are what the demo watches for.
 var demoKeywords = []string{"in stock", "sold out", "half price", "free delivery", "last one"}
@@ -183,14 +183,14 @@ var shopPage = template.Must(template.New("shop").Parse(`<!doctype html>
 </body></html>
 `))
 
-// story serves the next scene at every request.
-type story struct {
+// sceneHandler serves the next scene at every request.
+type sceneHandler struct {
 	mu   sync.Mutex
 	next int
 }
 
 // ServeHTTP serves the next scene.
-func (s *story) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *sceneHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/" {
 		http.NotFound(w, r)
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 func TestDemoJSON(t *testing.T) {
-	r := vs(t, "demo", "--changes", "3", "--format", "json")
+	r := runCLI(t, "demo", "--changes", "3", "--format", "json")
 	if r.code != 0 || r.stderr != "" {
 		t.Fatalf("got %+v", r)
 	}
@@ -37,7 +37,7 @@ func TestDemoJSON(t *testing.T) {
 }
 
 func TestDemoText(t *testing.T) {
-	r := vs(t, "demo", "--changes", "2", "--format", "text")
+	r := runCLI(t, "demo", "--changes", "2", "--format", "text")
 	lines := strings.Split(r.stdout, "\n")
 	if r.code != 0 || r.stderr != "" || len(lines) < 6 {
 		t.Fatalf("got %+v", r)
@@ -62,7 +62,7 @@ func TestDemoText(t *testing.T) {
 // TestDemoPlot checks that every change of the story is notified.
 func TestDemoPlot(t *testing.T) {
 	n := 2 * len(scenes)
-	r := vs(t, "demo", "--changes", fmt.Sprint(n), "--format", "json")
+	r := runCLI(t, "demo", "--changes", fmt.Sprint(n), "--format", "json")
 	all := notifications(t, r.stdout)
 	if len(all) != n {
 		t.Fatalf("got %d notifications, want %d", len(all), n)
@@ -76,7 +76,7 @@ func TestDemoPlot(t *testing.T) {
 
 // TestDemoOnce checks that the story is played once.
 func TestDemoOnce(t *testing.T) {
-	a := &app{pace: time.Millisecond}
+	a := &app{demoInterval: time.Millisecond}
 	s := startApp(t, a, "demo")
 	if code := <-s.ended; code != 0 || strings.Count(s.out.String(), "You get:\n") != len(scenes)-1 {
 		t.Errorf("exit code %d, printed %s", code, &s.out)

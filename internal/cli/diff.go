@@ -16,14 +16,14 @@ import (
 // defaultContext is how many unchanged blocks diff prints around each change.
 const defaultContext = 2
 
-func (a *app) diff() *cobra.Command {
+func (a *app) diffVerb() *cobra.Command {
 	var (
 		f          inspect.DiffFilter
 		all, aside bool
 		width      int
 		color      string
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "diff URL (--data DIR | -c FILE)",
 		Short: "Compares two versions of a page, word by word",
 		Long: "Compares two stored versions of a page, word by word, as notifications see them. A line with - is of the older version, one with + of the " +
@@ -31,29 +31,29 @@ func (a *app) diff() *cobra.Command {
 		Example: `  vokter-stream diff https://example.com/terms -c vokter.yaml
   vokter-stream diff https://example.com/terms --from 3 -y -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := errors.Join(checkVersion(cmd, "from", "to"), checkColor(cmd, color)); err != nil {
+			if err := errors.Join(checkVersionFlags(cmd, "from", "to"), checkColor(cmd, color)); err != nil {
 				return err
 			}
 			switch {
 			case f.Context < 0:
-				return usage(cmd, "--context: must be at least 0, not %d; --all prints the whole text", f.Context)
+				return newUsageError(cmd, "--context: must be at least 0, not %d; --all prints the whole text", f.Context)
 			case width < 0:
-				return usage(cmd, "--width: must be at least 1, not %d", width)
+				return newUsageError(cmd, "--width: must be at least 1, not %d", width)
 			case all:
 				f.Context = -1
 			}
-			return a.onDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				d, err := m.Diff(ctx, url, f)
 				if err != nil {
 					return err
 				}
-				out := a.results()
-				style := compare.Style{Color: a.color(color), Columns: out.columns}
+				out := a.newResults()
+				style := compare.Style{Color: a.useColor(color), Columns: out.columns}
 				if width > 0 {
 					style.Columns = width
 				}
-				out.difference(d, style, aside)
-				return out.end()
+				out.printDifference(d, style, aside)
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -75,17 +75,17 @@ type differenceLine struct {
 	inspect.Difference
 }
 
-// difference prints d.
-func (r *results) difference(d inspect.Difference, style compare.Style, aside bool) {
-	r.object(differenceLine{"difference", d})
+// printDifference prints d.
+func (r *results) printDifference(d inspect.Difference, style compare.Style, aside bool) {
+	r.printJSON(differenceLine{"difference", d})
 	changes := d.To
 	changes.Baseline, changes.Size = false, &d.Size
-	r.text("%s", d.URL)
-	r.text("version %d of %s → version %d of %s: %s", d.From.N, when(d.From.Time, r.now), d.To.N, when(d.To.Time, r.now), howMuch(changes))
+	r.printLine("%s", d.URL)
+	r.printLine("version %d of %s → version %d of %s: %s", d.From.N, formatTime(d.From.Time, r.now), d.To.N, formatTime(d.To.Time, r.now), sizeText(changes))
 	if r.json {
 		return
 	}
-	r.text("")
+	r.printLine("")
 	if aside {
 		r.write(compare.SideBySide(d.Rows, style))
 	} else {
@@ -99,13 +99,13 @@ func addColorFlag(fs *pflag.FlagSet, color *string) {
 
 func checkColor(cmd *cobra.Command, color string) error {
 	if color != "" && color != "always" && color != "never" {
-		return usage(cmd, "--color: %q is neither always nor never", color)
+		return newUsageError(cmd, "--color: %q is neither always nor never", color)
 	}
 	return nil
 }
 
-// color reports whether results are colored: given is always, never or empty for a terminal.
-func (a *app) color(given string) bool {
+// useColor reports whether results are colored: given is always, never or empty for a terminal.
+func (a *app) useColor(given string) bool {
 	if given != "" {
 		return given == "always"
 	}

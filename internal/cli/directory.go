@@ -16,11 +16,11 @@ import (
 	"github.com/vokter/vokter/internal/manage"
 )
 
-// directory returns the data directory that the flags name.
-func (a *app) directory(cmd *cobra.Command) (string, error) {
+// dataDirectory returns the data directory that the flags name.
+func (a *app) dataDirectory(cmd *cobra.Command) (string, error) {
 	dir := a.flags.data
 	if dir == "" && a.flags.config == "" {
-		return "", usage(cmd, "no data directory is given; write --data DIR, or -c FILE of the configuration that names it")
+		return "", newUsageError(cmd, "no data directory is given; write --data DIR, or -c FILE of the configuration that names it")
 	}
 	if dir == "" {
 		c, err := a.load(cmd)
@@ -28,7 +28,7 @@ func (a *app) directory(cmd *cobra.Command) (string, error) {
 			return "", err
 		}
 		if dir = c.Router.Dir; dir == "" {
-			return "", usage(cmd, "%s names no data directory, so that everything is in memory; add data: DIR to it", a.flags.config)
+			return "", newUsageError(cmd, "%s names no data directory, so that everything is in memory; add data: DIR to it", a.flags.config)
 		}
 	}
 	return dir, checkDirectory(dir)
@@ -37,10 +37,10 @@ func (a *app) directory(cmd *cobra.Command) (string, error) {
 // errMissing says that a data directory does not exist yet.
 var errMissing = errors.New("does not exist yet: the first run or watch with it makes it")
 
-// startable is directory, but also accepts a directory that the first run of the configuration would
+// startableDirectory is directory, but also accepts a directory that the first run of the configuration would
 // make.
-func (a *app) startable(cmd *cobra.Command) (string, error) {
-	dir, err := a.directory(cmd)
+func (a *app) startableDirectory(cmd *cobra.Command) (string, error) {
+	dir, err := a.dataDirectory(cmd)
 	if !errors.Is(err, errMissing) {
 		return dir, err
 	}
@@ -71,7 +71,7 @@ func checkDirectory(dir string) error {
 		return fmt.Errorf("the data directory %s cannot be read: %w", dir, why)
 	}
 	for _, e := range entries {
-		if ofStore(e.Name()) {
+		if isStoreFile(e.Name()) {
 			return nil
 		}
 	}
@@ -81,9 +81,9 @@ func checkDirectory(dir string) error {
 	return &usageError{err: fmt.Errorf("%s is no data directory of vokter-stream: nothing was ever watched there", dir)}
 }
 
-// ofStore reports whether a store has a file of that name. One such file is enough to take the
+// isStoreFile reports whether a store has a file of that name. One such file is enough to take the
 // directory for a store; opening it reports what is missing.
-func ofStore(name string) bool {
+func isStoreFile(name string) bool {
 	for _, pattern := range []string{"MANIFEST-*", "marker.*", "[0-9]*.sst", "[0-9]*.log"} {
 		if ok, _ := filepath.Match(pattern, name); ok {
 			return true
@@ -105,10 +105,10 @@ func cacheError(dir string, silent error) error {
 		"start one with run, with listen: in its configuration, or name the data directory of one that runs", dir, silent)
 }
 
-// managed calls do with the Manager of the data directory dir: the process that runs it or,
+// withManager calls do with the Manager of the data directory dir: the process that runs it or,
 // where there is none, a Router of this process that only carries out commands.
-func (a *app) managed(ctx context.Context, dir string, do func(context.Context, manage.Manager) error) error {
-	c, silent := processOf(ctx, dir)
+func (a *app) withManager(ctx context.Context, dir string, do func(context.Context, manage.Manager) error) error {
+	c, silent := findProcess(ctx, dir)
 	switch {
 	case c != nil:
 		defer c.Close()
@@ -119,14 +119,14 @@ func (a *app) managed(ctx context.Context, dir string, do func(context.Context, 
 		return cacheError(dir, silent)
 	}
 	cfg := vokter.Config{Dir: dir, Mode: vokter.ModeCommands, Logger: a.flags.logger(a.stderr, slog.LevelWarn)}
-	_, err := a.opened(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error { return do(ctx, r) })
+	_, err := a.withRouter(ctx, cfg, silent, func(ctx context.Context, r *vokter.Router) error { return do(ctx, r) })
 	return err
 }
 
-// processOf returns a client of the process that runs the data directory dir, or nil and the
+// findProcess returns a client of the process that runs the data directory dir, or nil and the
 // reason why there is none. It ignores the file DATA/listen of a killed process, even where
 // another process listens at that address now.
-func processOf(ctx context.Context, dir string) (*client.Client, error) {
+func findProcess(ctx context.Context, dir string) (*client.Client, error) {
 	c, err := manage.Find(dir)
 	if err != nil {
 		return nil, err
@@ -151,10 +151,10 @@ func sameDirectory(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// opened runs a Router of cfg, calls do with it, lets it finish and returns it. silent is the
+// withRouter runs a Router of cfg, calls do with it, lets it finish and returns it. silent is the
 // reason why no process answered for the directory.
-func (a *app) opened(ctx context.Context, cfg vokter.Config, silent error, do func(context.Context, *vokter.Router) error) (*vokter.Router, error) {
-	r, err := a.router(cfg)
+func (a *app) withRouter(ctx context.Context, cfg vokter.Config, silent error, do func(context.Context, *vokter.Router) error) (*vokter.Router, error) {
+	r, err := a.newRouter(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -179,9 +179,9 @@ func (a *app) opened(ctx context.Context, cfg vokter.Config, silent error, do fu
 	return r, errors.Join(err, <-ended)
 }
 
-// sayLanes writes to standard error which share of the lanes m has, if other processes have
+// printLanes writes to standard error which share of the lanes m has, if other processes have
 // some.
-func (a *app) sayLanes(ctx context.Context, m manage.Manager) error {
+func (a *app) printLanes(ctx context.Context, m manage.Manager) error {
 	c, ok := m.(*client.Client)
 	if !ok {
 		return nil
@@ -191,10 +191,10 @@ func (a *app) sayLanes(ctx context.Context, m manage.Manager) error {
 		return err
 	}
 	if p.Lanes.Owned < p.Lanes.All {
-		fmt.Fprintf(a.stderr, "vokter-stream: this process owns %d of %s; other processes have the rest\n", p.Lanes.Owned, count(p.Lanes.All, "lane"))
+		fmt.Fprintf(a.stderr, "vokter-stream: this process owns %d of %s; other processes have the rest\n", p.Lanes.Owned, countNoun(p.Lanes.All, "lane"))
 	}
 	if p.Lanes.Restoring > 0 {
-		fmt.Fprintf(a.stderr, "vokter-stream: what is in %s is still being restored\n", count(p.Lanes.Restoring, "lane"))
+		fmt.Fprintf(a.stderr, "vokter-stream: what is in %s is still being restored\n", countNoun(p.Lanes.Restoring, "lane"))
 	}
 	return nil
 }

@@ -17,21 +17,21 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-func (a *app) explain() *cobra.Command {
+func (a *app) explainVerb() *cobra.Command {
 	var f inspect.ExplainFilter
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "explain URL (--data DIR | -c FILE)",
 		Short: "Explains the last checks of a page and their notifications",
 		Long:  "Explains what the last checks of a page found, which notifications they caused, how these were delivered, and why a keyword did not match.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				e, err := m.Explain(ctx, url, f)
 				if err != nil {
 					return err
 				}
-				out := a.results()
-				out.explanation(e)
-				return out.end()
+				out := a.newResults()
+				out.printExplanation(e)
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -57,57 +57,57 @@ type (
 	}
 )
 
-// explanation prints e in order of time: the checks, the changes, the notifications with the
+// printExplanation prints e in order of time: the checks, the changes, the notifications with the
 // results of their deliveries, and what did not match.
-func (r *results) explanation(e inspect.Explanation) {
-	r.page(e.Page)
+func (r *results) printExplanation(e inspect.Explanation) {
+	r.printPage(e.Page)
 	several := len(e.Page.Documents) > 1
 	views := make(map[string]pipeline.View)
 	for _, d := range e.Page.Documents {
 		views[d.ID] = d.View
 	}
-	r.text("")
-	r.text("Checks")
+	r.printLine("")
+	r.printLine("Checks")
 	if len(e.Checks) == 0 {
-		r.text("  none is known")
+		r.printLine("  none is known")
 	}
 	rows := make([][]string, 0, len(e.Checks))
 	for _, c := range e.Checks {
-		r.object(checkLine{"check", c})
-		rows = append(rows, []string{when(c.Time, r.now), checkName(c.Check), found(c, several, r.now)})
+		r.printJSON(checkLine{"check", c})
+		rows = append(rows, []string{formatTime(c.Time, r.now), checkName(c.Check), checkResult(c, several, r.now)})
 	}
-	r.table("  ", rows)
+	r.printTable("  ", rows)
 	for _, c := range e.Changes {
-		r.object(changeLine{"change", c})
-		r.text("")
-		r.change(c, several, views[c.Document])
+		r.printJSON(changeLine{"change", c})
+		r.printLine("")
+		r.printChange(c, several, views[c.Document])
 	}
 	if len(e.Changes) == 0 {
-		r.text("")
-		r.text("No change is known.")
+		r.printLine("")
+		r.printLine("No change is known.")
 	}
 	if len(e.Keywords) > 0 {
-		r.text("")
-		r.text("Keywords, in the last change")
+		r.printLine("")
+		r.printLine("Keywords, in the last change")
 	}
 	rows = rows[:0:0]
 	for _, k := range e.Keywords {
-		r.object(keywordLine{"keyword", k})
+		r.printJSON(keywordLine{"keyword", k})
 		what := "matched"
 		if !k.Matched {
 			what = "did not match: " + k.Why
 		}
-		row := []string{k.Client, wanted(k.Keyword, views[k.Document]), "", what}
+		row := []string{k.Client, reportedText(k.Keyword, views[k.Document]), "", what}
 		if several {
 			row[2] = "document " + k.Document
 		}
 		rows = append(rows, row)
 	}
-	r.table("  ", rows)
+	r.printTable("  ", rows)
 }
 
-// found describes the result of c. It names the documents if the page has several.
-func found(c inspect.Check, several bool, now time.Time) string {
+// checkResult describes the result of c. It names the documents if the page has several.
+func checkResult(c inspect.Check, several bool, now time.Time) string {
 	var parts []string
 	switch c.Result {
 	case flow.OutcomeFailed:
@@ -138,7 +138,7 @@ func found(c inspect.Check, several bool, now time.Time) string {
 		facts = append(facts, time.Duration(c.Took).Round(time.Millisecond).String())
 	}
 	if c.Repeats > 0 {
-		parts = append(parts, fmt.Sprintf("as in the %s before it, since %s", count(c.Repeats, "check"), when(c.Since, now)))
+		parts = append(parts, fmt.Sprintf("as in the %s before it, since %s", countNoun(c.Repeats, "check"), formatTime(c.Since, now)))
 	}
 	s := strings.Join(parts, ", ")
 	if len(facts) > 0 {
@@ -155,8 +155,8 @@ func checkName(check uint64) string {
 	return fmt.Sprintf("check %d", check)
 }
 
-// change prints c and the notifications that it caused.
-func (r *results) change(c inspect.Change, several bool, v pipeline.View) {
+// printChange prints c and the notifications that it caused.
+func (r *results) printChange(c inspect.Change, several bool, v pipeline.View) {
 	version := fmt.Sprintf("Version %d", c.Version)
 	if several {
 		version += " of document " + c.Document
@@ -166,9 +166,9 @@ func (r *results) change(c inspect.Change, several bool, v pipeline.View) {
 		notified = "notified"
 	}
 	if c.Version == 0 { // the page expired
-		r.text("Expired at %s (%s), %s", when(c.Time, r.now), c.Expired, notified)
+		r.printLine("Expired at %s (%s), %s", formatTime(c.Time, r.now), c.Expired, notified)
 	} else {
-		r.text("%s, found by %s at %s, %s", version, checkName(c.Check), when(c.Time, r.now), notified)
+		r.printLine("%s, found by %s at %s, %s", version, checkName(c.Check), formatTime(c.Time, r.now), notified)
 	}
 	rows := make([][]string, 0, len(c.Matches))
 	for _, m := range c.Matches {
@@ -178,21 +178,21 @@ func (r *results) change(c inspect.Change, several bool, v pipeline.View) {
 		}
 		keywords := strings.Join(m.Keywords, ", ")
 		if keywords == "" && c.Version > 0 {
-			keywords = wanted("", v)
+			keywords = reportedText("", v)
 		}
-		rows = append(rows, []string{m.Client, keywords, to, r.delivery(m)})
+		rows = append(rows, []string{m.Client, keywords, to, r.deliveryText(m)})
 	}
-	r.table("  ", rows)
+	r.printTable("  ", rows)
 	if c.Omitted > 0 {
-		r.text("  and %d more", c.Omitted)
+		r.printLine("  and %d more", c.Omitted)
 	}
 }
 
-// delivery describes the state of the delivery of m.
-func (r *results) delivery(m inspect.Match) string {
+// deliveryText describes the state of the delivery of m.
+func (r *results) deliveryText(m inspect.Match) string {
 	tried := ""
 	if m.Attempts > 0 {
-		tried = " after " + count(m.Attempts, "attempt")
+		tried = " after " + countNoun(m.Attempts, "attempt")
 	}
 	why := ""
 	if m.Reason != "" {
@@ -203,17 +203,17 @@ func (r *results) delivery(m inspect.Match) string {
 	}
 	switch m.Delivery {
 	case inspect.DeliveryDelivered:
-		return "delivered at " + when(m.DeliveryTime, r.now) + tried
+		return "delivered at " + formatTime(m.DeliveryTime, r.now) + tried
 	case inspect.DeliveryDigest:
-		return "waits in a digest until " + when(m.DeliveryTime, r.now)
+		return "waits in a digest until " + formatTime(m.DeliveryTime, r.now)
 	case inspect.DeliveryPending:
 		next := ""
 		if !m.DeliveryTime.IsZero() {
-			next = ", tried next at " + when(m.DeliveryTime, r.now)
+			next = ", tried next at " + formatTime(m.DeliveryTime, r.now)
 		}
 		return "not delivered yet" + tried + next + why
 	case inspect.DeliveryDead:
-		return "given up at " + when(m.DeliveryTime, r.now) + tried + why + " (replay brings it back)"
+		return "given up at " + formatTime(m.DeliveryTime, r.now) + tried + why + " (replay brings it back)"
 	case inspect.DeliveryDropped:
 		return "dropped, since the subscription was cancelled first"
 	case inspect.DeliveryUnrouted:

@@ -18,7 +18,7 @@ import (
 
 func (a *app) exportVerb() *cobra.Command {
 	var client string
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "export (--data DIR | -c FILE)",
 		Short: "Writes all subscriptions as a configuration",
 		Long: "Writes all subscriptions, wherever they come from, as a configuration to standard output. They are those of the running process, or " +
@@ -27,19 +27,19 @@ func (a *app) exportVerb() *cobra.Command {
 		Example: `  vokter-stream export --data /var/lib/vokter > subscriptions.yaml`,
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := a.directory(cmd)
+			dir, err := a.dataDirectory(cmd)
 			if err != nil {
 				return err
 			}
-			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+			return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
 				l, err := m.List(ctx, inspect.ListFilter{Client: client})
 				if err != nil {
 					return err
 				}
-				if err := a.sayLanes(ctx, m); err != nil {
+				if err := a.printLanes(ctx, m); err != nil {
 					return err
 				}
-				return a.export(l)
+				return a.exportSubscriptions(l)
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -47,10 +47,10 @@ func (a *app) exportVerb() *cobra.Command {
 	return cmd
 }
 
-// export writes the subscriptions of l.
-func (a *app) export(l inspect.Listing) error {
+// exportSubscriptions writes the subscriptions of l.
+func (a *app) exportSubscriptions(l inspect.Listing) error {
 	var (
-		w    writer
+		w    configWriter
 		lost []migrate.Lost
 	)
 	for _, p := range l.Pages {
@@ -66,7 +66,7 @@ func (a *app) export(l inspect.Listing) error {
 				continue
 			}
 			s.Sinks = kept
-			if !fit(&s.Subscription, lose) {
+			if !dropInvalidFields(&s.Subscription, lose) {
 				continue
 			}
 			for _, sink := range kept {
@@ -82,7 +82,7 @@ func (a *app) export(l inspect.Listing) error {
 				comment += ", " + s.State
 				lose("state", "it is "+s.State+", and the configuration makes it active")
 			}
-			w.subscriptions = append(w.subscriptions, written{comment, entryOf(s.Subscription)})
+			w.subscriptions = append(w.subscriptions, commentedEntry{comment, newSubscriptionEntry(s.Subscription)})
 		}
 	}
 	if err := a.printLost(lost); err != nil {

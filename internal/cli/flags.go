@@ -44,8 +44,8 @@ const (
 	directoryFlags                      // verbs that manage a data directory
 )
 
-// with adds the flags of sets to cmd, and checks their values before cmd runs.
-func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
+// addTo adds the flags of sets to cmd, and checks their values before cmd runs.
+func (f *commonFlags) addTo(cmd *cobra.Command, sets flagSets) *cobra.Command {
 	fs := cmd.Flags()
 	if sets&outputFlags != 0 {
 		fs.StringVar(&f.format, "format", "", "`FORMAT` of the output: text or json")
@@ -54,7 +54,7 @@ func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 	}
 	if sets&pipelineFlags != 0 {
 		fs.StringVar(&f.data, "data", "", "the data directory `DIR`; without one everything is kept in memory")
-		fs.Var(&prefixes{&f.allow}, "allow", "a network `CIDR` that may be reached besides public addresses (repeatable)")
+		fs.Var(&prefixesFlag{&f.allow}, "allow", "a network `CIDR` that may be reached besides public addresses (repeatable)")
 		fs.StringArrayVar(&f.allowFiles, "allow-files", nil, "a file or folder `PATH` that may be read as a file: URL (repeatable)")
 		fs.StringVar(&f.transport, "transport", "", "the `NAME` of the transport: local, or kafka to share the work with other processes (default local)")
 		fs.StringSliceVar(&f.brokers, "brokers", nil, "one or more brokers of the Kafka cluster, as `HOST:PORT,...`")
@@ -76,31 +76,31 @@ func (f *commonFlags) with(cmd *cobra.Command, sets flagSets) *cobra.Command {
 // check returns an error about the first invalid value.
 func (f *commonFlags) check(cmd *cobra.Command, sets flagSets) error {
 	if !slices.Contains([]string{"", stdout.FormatText, stdout.FormatJSON}, f.format) {
-		return usage(cmd, "--format: %q is neither text nor json", f.format)
+		return newUsageError(cmd, "--format: %q is neither text nor json", f.format)
 	}
 	if f.logLevel != "" {
 		if err := f.level.UnmarshalText([]byte(f.logLevel)); err != nil {
-			return usage(cmd, "--log-level: %q is none of debug, info, warn and error", f.logLevel)
+			return newUsageError(cmd, "--log-level: %q is none of debug, info, warn and error", f.logLevel)
 		}
 	}
 	if !slices.Contains([]string{"", stdout.FormatText, logfmt, stdout.FormatJSON}, f.logFormat) {
-		return usage(cmd, "--log-format: %q is none of text, logfmt and json", f.logFormat)
+		return newUsageError(cmd, "--log-format: %q is none of text, logfmt and json", f.logFormat)
 	}
 	for _, name := range []string{"data", "summary", "topic-prefix"} {
 		if g := cmd.Flags().Lookup(name); g != nil && g.Changed && g.Value.String() == "" {
-			return usage(cmd, "--%s: it is empty; is a variable not set? Name one, or leave --%s out", name, name)
+			return newUsageError(cmd, "--%s: it is empty; is a variable not set? Name one, or leave --%s out", name, name)
 		}
 	}
 	for i, path := range f.allowFiles {
 		abs, err := filepath.Abs(path)
 		if path == "" || err != nil {
-			return usage(cmd, "--allow-files: %q is no path of a file or folder", path)
+			return newUsageError(cmd, "--allow-files: %q is no path of a file or folder", path)
 		}
 		f.allowFiles[i] = abs
 	}
 	if cmd.Flags().Changed("transport") {
 		if err := checkTransport(f.transport); err != nil {
-			return usage(cmd, "--transport: %w", err)
+			return newUsageError(cmd, "--transport: %w", err)
 		}
 	}
 	return nil
@@ -120,17 +120,17 @@ func (f *commonFlags) logger(w io.Writer, byDefault slog.Level) *slog.Logger {
 	case f.logFormat == stdout.FormatJSON:
 		return slog.New(slog.NewJSONHandler(w, o))
 	case f.logFormat == stdout.FormatText || f.logFormat == "" && terminalColumns(w) > 0:
-		return slog.New(newConsole(w, o.Level))
+		return slog.New(newConsoleHandler(w, o.Level))
 	}
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// prefixes is a flag for networks that can be repeated.
-type prefixes struct{ list *[]netip.Prefix }
+// prefixesFlag is a flag for networks that can be repeated.
+type prefixesFlag struct{ list *[]netip.Prefix }
 
-func (p *prefixes) Type() string   { return "CIDR" }
-func (p *prefixes) String() string { return "" }
-func (p *prefixes) Set(s string) error {
+func (p *prefixesFlag) Type() string   { return "CIDR" }
+func (p *prefixesFlag) String() string { return "" }
+func (p *prefixesFlag) Set(s string) error {
 	for part := range strings.SplitSeq(s, ",") {
 		n, err := config.ParsePrefix(part)
 		if err != nil {
@@ -141,12 +141,12 @@ func (p *prefixes) Set(s string) error {
 	return nil
 }
 
-// duration is a flag for a duration.
-type duration struct{ value *time.Duration }
+// durationFlag is a flag for a duration.
+type durationFlag struct{ value *time.Duration }
 
-func (d *duration) Type() string   { return "DURATION" }
-func (d *duration) String() string { return "" }
-func (d *duration) Set(s string) error {
+func (d *durationFlag) Type() string   { return "DURATION" }
+func (d *durationFlag) String() string { return "" }
+func (d *durationFlag) Set(s string) error {
 	v, err := config.ParseDuration(s)
 	if err != nil {
 		return err
@@ -155,16 +155,16 @@ func (d *duration) Set(s string) error {
 	return nil
 }
 
-// parsed is a flag whose value parse reads. Name stands for the value in help texts.
-type parsed[T any] struct {
+// parsedFlag is a flag whose value parse reads. Name stands for the value in help texts.
+type parsedFlag[T any] struct {
 	name  string
 	value *T
 	parse func(string) (T, error)
 }
 
-func (p *parsed[T]) Type() string   { return p.name }
-func (p *parsed[T]) String() string { return "" }
-func (p *parsed[T]) Set(s string) error {
+func (p *parsedFlag[T]) Type() string   { return p.name }
+func (p *parsedFlag[T]) String() string { return "" }
+func (p *parsedFlag[T]) Set(s string) error {
 	v, err := p.parse(s)
 	if err == nil {
 		*p.value = v
@@ -172,21 +172,21 @@ func (p *parsed[T]) Set(s string) error {
 	return err
 }
 
-// size is a flag for a number of bytes.
-type size int64
+// sizeFlag is a flag for a number of bytes.
+type sizeFlag int64
 
-func (s *size) Type() string   { return "SIZE" }
-func (s *size) String() string { return "" }
-func (s *size) Set(text string) error {
+func (s *sizeFlag) Type() string   { return "SIZE" }
+func (s *sizeFlag) String() string { return "" }
+func (s *sizeFlag) Set(text string) error {
 	n, err := config.ParseSize(text)
-	*s = size(n)
+	*s = sizeFlag(n)
 	return err
 }
 
 var (
-	_ pflag.Value = (*prefixes)(nil)
-	_ pflag.Value = (*duration)(nil)
-	_ pflag.Value = (*size)(nil)
+	_ pflag.Value = (*prefixesFlag)(nil)
+	_ pflag.Value = (*durationFlag)(nil)
+	_ pflag.Value = (*sizeFlag)(nil)
 )
 
 // limitFlags are flags of watch and run that limit the run and write its summary.
@@ -198,14 +198,14 @@ type limitFlags struct {
 
 func (l *limitFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&l.checks, "checks", 0, "check every page `N` times (at most one request per second and host, unless configured), deliver the notifications, and exit")
-	fs.Var(&duration{&l.every}, "every", "check every page after this `DURATION`, whatever its interval; 0s checks again at once")
+	fs.Var(&durationFlag{&l.every}, "every", "check every page after this `DURATION`, whatever its interval; 0s checks again at once")
 	fs.StringVar(&l.summary, "summary", "", "at exit write the numbers of checks, versions, changes and notifications to `FILE`, as JSON")
 }
 
 // apply sets the fields of c whose flags were given.
 func (l *limitFlags) apply(cmd *cobra.Command, c *vokter.Config) error {
 	if cmd.Flags().Changed("checks") && l.checks < 1 {
-		return usage(cmd, "--checks: must be at least 1, not %d; leave it out to go on without end", l.checks)
+		return newUsageError(cmd, "--checks: must be at least 1, not %d; leave it out to go on without end", l.checks)
 	}
 	c.Checks = l.checks
 	if cmd.Flags().Changed("every") {
@@ -213,7 +213,7 @@ func (l *limitFlags) apply(cmd *cobra.Command, c *vokter.Config) error {
 	}
 	if l.summary != "" {
 		if err := checkSummary(l.summary); err != nil {
-			return usage(cmd, "--summary: %w", err)
+			return newUsageError(cmd, "--summary: %w", err)
 		}
 	}
 	return nil
@@ -230,9 +230,9 @@ func checkTransport(name string) error {
 	return nil
 }
 
-// cluster returns the settings of the Kafka transport, or nil for the local one. Flags override
+// kafkaConfig returns the settings of the Kafka transport, or nil for the local one. Flags override
 // file, the settings in the configuration, which may be nil.
-func (f *commonFlags) cluster(cmd *cobra.Command, file *kafka.Config) (*kafka.Config, error) {
+func (f *commonFlags) kafkaConfig(cmd *cobra.Command, file *kafka.Config) (*kafka.Config, error) {
 	given := cmd.Flags().Changed
 	k := file
 	switch {
@@ -245,7 +245,7 @@ func (f *commonFlags) cluster(cmd *cobra.Command, file *kafka.Config) (*kafka.Co
 	if k == nil {
 		for _, name := range []string{"brokers", "topic-prefix"} {
 			if given(name) {
-				return nil, usage(cmd, "--%s is an option of --transport kafka; add that", name)
+				return nil, newUsageError(cmd, "--%s is an option of --transport kafka; add that", name)
 			}
 		}
 		return nil, nil
@@ -258,13 +258,13 @@ func (f *commonFlags) cluster(cmd *cobra.Command, file *kafka.Config) (*kafka.Co
 		c.Prefix = f.topicPrefix
 	}
 	if !given("brokers") && len(c.Brokers) == 0 {
-		return nil, usage(cmd, "--transport kafka needs brokers; add --brokers HOST:PORT")
+		return nil, newUsageError(cmd, "--transport kafka needs brokers; add --brokers HOST:PORT")
 	}
-	return &c, asFlags(cmd, c.Validate())
+	return &c, flagUsageError(cmd, c.Validate())
 }
 
-// asFlags rewrites joined errors about fields to name the flags instead.
-func asFlags(cmd *cobra.Command, err error) error {
+// flagUsageError rewrites joined errors about fields to name the flags instead.
+func flagUsageError(cmd *cobra.Command, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return err
@@ -273,15 +273,15 @@ func asFlags(cmd *cobra.Command, err error) error {
 	for _, e := range joined.Unwrap() {
 		line := e.Error()
 		if fe, ok := errors.AsType[*pipeline.FieldError](e); ok {
-			line = asFlag(fe)
+			line = flagMessage(fe)
 		}
 		lines = append(lines, line)
 	}
-	return usage(cmd, "%s", strings.Join(lines, "\n"))
+	return newUsageError(cmd, "%s", strings.Join(lines, "\n"))
 }
 
-// clusterOf returns the Kafka settings of a configuration, or nil if it has none.
-func clusterOf(t registry.Transport) *kafka.Config {
+// kafkaConfigOf returns the Kafka settings of a configuration, or nil if it has none.
+func kafkaConfigOf(t registry.Transport) *kafka.Config {
 	k, _ := t.(*kafka.Config)
 	return k
 }

@@ -14,8 +14,8 @@ import (
 // healthTimeout is how long health waits for an answer.
 const healthTimeout = 5 * time.Second
 
-func (a *app) health() *cobra.Command {
-	return a.flags.with(&cobra.Command{
+func (a *app) healthVerb() *cobra.Command {
+	return a.flags.addTo(&cobra.Command{
 		Use:   "health (--data DIR | -c FILE)",
 		Short: "Says whether a process runs on a data directory and is at work",
 		Long: "Asks the process that runs on a data directory whether it is at work, for the health check of a container. It waits at " +
@@ -25,13 +25,13 @@ func (a *app) health() *cobra.Command {
 		Example: "  vokter-stream health --data ./data",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := a.directory(cmd)
+			dir, err := a.dataDirectory(cmd)
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()
-			running, err := processOf(ctx, dir)
+			running, err := findProcess(ctx, dir)
 			if errors.Is(err, manage.ErrNoAddress) {
 				return fmt.Errorf("no process runs on %s, or it has not started yet, or its configuration has no listen", dir)
 			}
@@ -42,9 +42,9 @@ func (a *app) health() *cobra.Command {
 			if err := running.Ready(ctx); err != nil {
 				return fmt.Errorf("the process on %s answers: %w", dir, err)
 			}
-			out := a.results()
-			out.text("ok")
-			return out.end()
+			out := a.newResults()
+			out.printLine("ok")
+			return out.flush()
 		},
 	}, outputFlags|directoryFlags|configFlags)
 }

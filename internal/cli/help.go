@@ -16,9 +16,9 @@ import (
 // Help is wrapped to the width of the terminal, within these bounds. Elsewhere it is wrapped to
 // helpColumns.
 const (
-	helpColumns   = 80
-	leastColumns  = 40
-	widestColumns = 120
+	helpColumns    = 80
+	minHelpColumns = 40
+	maxHelpColumns = 120
 )
 
 // exitCodes ends the help of the program and of the verbs that check pages.
@@ -49,11 +49,11 @@ Flags:
 Use "{{.CommandPath}} VERB --help" for more about a verb.{{end}}
 `
 
-// layOut fits the help of root and its verbs to the width of w.
-func layOut(root *cobra.Command, w io.Writer) {
+// wrapHelp fits the help of root and its verbs to the width of w.
+func wrapHelp(root *cobra.Command, w io.Writer) {
 	columns := helpColumns
 	if n := terminalColumns(w); n > 0 {
-		columns = min(max(n, leastColumns), widestColumns)
+		columns = min(max(n, minHelpColumns), maxHelpColumns)
 	}
 	root.SetUsageTemplate(fmt.Sprintf(usageTemplate, columns))
 	var wrap func(c *cobra.Command)
@@ -66,8 +66,8 @@ func layOut(root *cobra.Command, w io.Writer) {
 	wrap(root)
 }
 
-// usualColumns is the assumed width of a terminal that does not report its size.
-const usualColumns = 80
+// defaultTerminalColumns is the assumed width of a terminal that does not report its size.
+const defaultTerminalColumns = 80
 
 // terminalColumns returns the width of the terminal that w writes to, or 0 if w is not a
 // terminal.
@@ -78,7 +78,7 @@ func terminalColumns(w io.Writer) int {
 	}
 	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil || columns <= 0 {
-		return usualColumns
+		return defaultTerminalColumns
 	}
 	return columns
 }
@@ -101,9 +101,9 @@ var flagValues = map[string][]string{
 	"transport": {"local", "kafka"},
 }
 
-// complete sets up the shell completion of the flags of c and its verbs. Arguments complete to
+// addCompletion sets up the shell completion of the flags of c and its verbs. Arguments complete to
 // file names only for verbs that say so.
-func complete(c *cobra.Command) {
+func addCompletion(c *cobra.Command) {
 	if c.ValidArgsFunction == nil {
 		c.ValidArgsFunction = completeNothing
 	}
@@ -125,11 +125,11 @@ func complete(c *cobra.Command) {
 		}
 	})
 	for _, sub := range c.Commands() {
-		complete(sub)
+		addCompletion(sub)
 	}
 }
 
-func (a *app) manual() *cobra.Command {
+func (a *app) manVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "man DIR",
 		Short: "Writes the manual pages to a directory",
@@ -137,7 +137,7 @@ func (a *app) manual() *cobra.Command {
   man vokter-stream-watch`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(cmd, "name one directory; write %s DIR", cmd.CommandPath())
+				return newUsageError(cmd, "name one directory; write %s DIR", cmd.CommandPath())
 			}
 			return nil
 		},

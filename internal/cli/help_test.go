@@ -16,11 +16,11 @@ import (
 // TestHelpFits checks that the help of every verb fits into 80 columns, and that those that check
 // pages list the exit codes.
 func TestHelpFits(t *testing.T) {
-	root := (&app{}).root()
+	root := (&app{}).newRootCommand()
 	var visit func(c *cobra.Command, path []string)
 	visit = func(c *cobra.Command, path []string) {
 		if path == nil || path[0] != "completion" { // cobra's own texts
-			r := vs(t, append(slices.Clone(path), "--help")...)
+			r := runCLI(t, append(slices.Clone(path), "--help")...)
 			if r.code != 0 {
 				t.Errorf("%v: got %+v", path, r)
 			}
@@ -54,12 +54,12 @@ func TestCompletion(t *testing.T) {
 		{[]string{"list", "--data", ""}, ":16"},
 		{[]string{"explain", ""}, ":4"}, // no file names
 	} {
-		if r := vs(t, append([]string{"__complete"}, c.line...)...); r.code != 0 || !strings.Contains(r.stdout, c.want) {
+		if r := runCLI(t, append([]string{"__complete"}, c.line...)...); r.code != 0 || !strings.Contains(r.stdout, c.want) {
 			t.Errorf("%q: got %+v, want %q", c.line, r, c.want)
 		}
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if r := vs(t, "completion", shell); r.code != 0 || !strings.Contains(r.stdout, "vokter-stream") {
+		if r := runCLI(t, "completion", shell); r.code != 0 || !strings.Contains(r.stdout, "vokter-stream") {
 			t.Errorf("%s: exit code %d, stderr %s", shell, r.code, r.stderr)
 		}
 	}
@@ -67,7 +67,7 @@ func TestCompletion(t *testing.T) {
 
 func TestManual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man", "man1")
-	if r := vs(t, "man", dir); r != (result{}) {
+	if r := runCLI(t, "man", dir); r != (result{}) {
 		t.Fatalf("got %+v", r)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "vokter-stream-watch.1"))
@@ -77,14 +77,14 @@ func TestManual(t *testing.T) {
 		}
 	}
 	taken := file(t, "taken", "")
-	if r := vs(t, "man", taken); r.code != 1 || r.stderr != "vokter-stream: "+taken+" cannot be written to: not a directory\n" {
+	if r := runCLI(t, "man", taken); r.code != 1 || r.stderr != "vokter-stream: "+taken+" cannot be written to: not a directory\n" {
 		t.Errorf("got %+v", r)
 	}
 }
 
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"help"}, {"watch", "--help"}, {"help", "run"}} {
-		r := vs(t, args...)
+		r := runCLI(t, args...)
 		if r.code != 0 || r.stderr != "" || !strings.Contains(r.stdout, "Usage:") {
 			t.Errorf("%v: got %+v", args, r)
 		}
@@ -92,14 +92,14 @@ func TestHelp(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if r := vs(t, "version"); r.code != 0 || !strings.HasPrefix(r.stdout, "vokter-stream ") || strings.Count(r.stdout, "\n") != 1 {
+	if r := runCLI(t, "version"); r.code != 0 || !strings.HasPrefix(r.stdout, "vokter-stream ") || strings.Count(r.stdout, "\n") != 1 {
 		t.Errorf("got %+v", r)
 	}
-	if got, want := vs(t, "--version"), vs(t, "version"); got != want {
+	if got, want := runCLI(t, "--version"), runCLI(t, "version"); got != want {
 		t.Errorf("--version: got %+v, want %+v", got, want)
 	}
 	var b build
-	if err := json.Unmarshal([]byte(vs(t, "version", "--format", "json").stdout), &b); err != nil || b.Version == "" || b.Go == "" {
+	if err := json.Unmarshal([]byte(runCLI(t, "version", "--format", "json").stdout), &b); err != nil || b.Version == "" || b.Go == "" {
 		t.Errorf("got %+v, %v", b, err)
 	}
 	b = build{Version: "v1.2.3", Revision: "0123456789abcdef", Modified: true, Go: "go1.26", OS: "linux", Arch: "amd64"}

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process runs the program with args in a process of its own.
-func process(t *testing.T, args ...string) result {
+// runProcess runs the program with args in a process of its own.
+func runProcess(t *testing.T, args ...string) result {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
@@ -50,48 +50,48 @@ type result struct {
 	stdout, stderr string
 }
 
-// vs runs the program with args until it ends by itself.
-func vs(t *testing.T, args ...string) result {
+// runCLI runs the program with args until it ends by itself.
+func runCLI(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, err buffer
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &err, alter: hasty}
+	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &err, alter: speedUpChecks}
 	code := a.run(t.Context(), args)
 	return result{code, out.String(), err.String()}
 }
 
-// hasty lets a host be asked without a pause. It is asked once a second otherwise, and all pages of the tests
+// speedUpChecks lets a host be asked without a pause. It is asked once a second otherwise, and all pages of the tests
 // are on one host.
-func hasty(c *vokter.Config) {
+func speedUpChecks(c *vokter.Config) {
 	if c.Fetch.Rate == 0 {
 		c.Fetch.Rate = 1000
 	}
 }
 
-// started is a run of the program in the background.
-type started struct {
+// startedApp is a run of the program in the background.
+type startedApp struct {
 	out, err buffer
 	stop     context.CancelFunc
 	ended    chan int
 }
 
 // start runs the program with args until its stop is called.
-func start(t *testing.T, args ...string) *started {
+func start(t *testing.T, args ...string) *startedApp {
 	return startApp(t, &app{}, args...)
 }
 
 // startApp runs a with args until stop is called.
-func startApp(t *testing.T, a *app, args ...string) *started {
+func startApp(t *testing.T, a *app, args ...string) *startedApp {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &started{stop: cancel, ended: make(chan int, 1)}
-	a.stdin, a.stdout, a.stderr, a.alter = strings.NewReader(""), &s.out, &s.err, hasty
+	s := &startedApp{stop: cancel, ended: make(chan int, 1)}
+	a.stdin, a.stdout, a.stderr, a.alter = strings.NewReader(""), &s.out, &s.err, speedUpChecks
 	go func() { s.ended <- a.run(ctx, args) }()
 	t.Cleanup(cancel)
 	return s
 }
 
-// listening returns the address that the program left in the data directory, where it is
+// awaitAddress returns the address that the program left in the data directory, where it is
 // found once the pipeline is at work.
-func (s *started) listening(t *testing.T, data string) string {
+func (s *startedApp) awaitAddress(t *testing.T, data string) string {
 	t.Helper()
 	address := ""
 	waitFor(t, "the address in "+data, func() bool {
@@ -150,7 +150,7 @@ func (b *buffer) String() string {
 }
 
 // await returns once b contains want, or fails the test when the program ended first.
-func (s *started) await(t *testing.T, b *buffer, want string) {
+func (s *startedApp) await(t *testing.T, b *buffer, want string) {
 	t.Helper()
 	for {
 		b.mu.Lock()
@@ -172,8 +172,8 @@ func (s *started) await(t *testing.T, b *buffer, want string) {
 	}
 }
 
-// page serves one page that the test changes; it counts the GETs.
-type page struct {
+// changingPage serves one page that the test changes; it counts the GETs.
+type changingPage struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies []string // served one after the other; the last one stays
@@ -181,14 +181,14 @@ type page struct {
 	gets   int
 }
 
-func newPage(t *testing.T, bodies ...string) *page {
-	p := &page{bodies: bodies, status: http.StatusOK}
+func newPage(t *testing.T, bodies ...string) *changingPage {
+	p := &changingPage{bodies: bodies, status: http.StatusOK}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(p.Close)
 	return p
 }
 
-func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (p *changingPage) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gets++
@@ -200,13 +200,13 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-func (p *page) set(status int, body string) {
+func (p *changingPage) set(status int, body string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.status, p.bodies = status, []string{body}
 }
 
-func (p *page) count() int {
+func (p *changingPage) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.gets
@@ -236,15 +236,15 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// hook is a receiver that answers what the test says, and keeps the IDs of what it got.
-type hook struct {
+// webhookReceiver is a receiver that answers what the test says, and keeps the IDs of what it got.
+type webhookReceiver struct {
 	*httptest.Server
 	answers chan int // one for each request
 	ids     chan string
 }
 
-func newHook(t *testing.T) *hook {
-	h := &hook{answers: make(chan int, 100), ids: make(chan string, 100)}
+func newWebhookReceiver(t *testing.T) *webhookReceiver {
+	h := &webhookReceiver{answers: make(chan int, 100), ids: make(chan string, 100)}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		h.ids <- r.Header.Get("webhook-id")
@@ -258,16 +258,16 @@ func newHook(t *testing.T) *hook {
 	return h
 }
 
-// setup is a page, a receiver and the configuration for both.
-type setup struct {
-	page         *page
-	hook         *hook
+// testSetup is a page, a receiver and the configuration for both.
+type testSetup struct {
+	page         *changingPage
+	hook         *webhookReceiver
 	config, data string
 }
 
-func newSetup(t *testing.T, more string) *setup {
+func newTestSetup(t *testing.T, more string) *testSetup {
 	t.Helper()
-	s := &setup{page: newPage(t, "<p>Zeus. In stock.</p>"), hook: newHook(t), data: filepath.Join(t.TempDir(), "d")}
+	s := &testSetup{page: newPage(t, "<p>Zeus. In stock.</p>"), hook: newWebhookReceiver(t), data: filepath.Join(t.TempDir(), "d")}
 	s.config = file(t, "c.yaml", fmt.Sprintf(`
 data: %s
 fetch: {per_host: {rate: 1000/s}}
@@ -280,10 +280,10 @@ subscriptions:
 }
 
 // check makes one check of all pages.
-func (s *setup) check(t *testing.T, body string) {
+func (s *testSetup) check(t *testing.T, body string) {
 	t.Helper()
 	s.page.set(http.StatusOK, body)
-	if r := vs(t, "run", "-c", s.config, "--allow", loopback, "--checks", "1", "--every", "0s", "--log-level", "error"); r.code != 0 && !strings.Contains(r.stderr, "notification") {
+	if r := runCLI(t, "run", "-c", s.config, "--allow", loopback, "--checks", "1", "--every", "0s", "--log-level", "error"); r.code != 0 && !strings.Contains(r.stderr, "notification") {
 		t.Fatalf("got %+v", r)
 	}
 }
@@ -306,32 +306,32 @@ func objects(t *testing.T, r result) map[string][]map[string]any {
 	return all
 }
 
-// expect runs a verb and holds its exit code and output to what is wanted.
-func expect(t *testing.T, code int, want string, args ...string) {
+// expectExit runs a verb and holds its exit code and output to what is wanted.
+func expectExit(t *testing.T, code int, want string, args ...string) {
 	t.Helper()
-	r := vs(t, args...)
+	r := runCLI(t, args...)
 	if r.code != code || !strings.Contains(r.stdout+r.stderr, want) {
 		t.Errorf("%v: got %d, stdout %s, stderr %s, want %d and %q", args, r.code, r.stdout, r.stderr, code, want)
 	}
 }
 
-// daemon is a process of the program that runs a configuration with a listener.
-type daemon struct {
+// daemonProcess is a process of the program that runs a configuration with a listener.
+type daemonProcess struct {
 	*exec.Cmd
 	stderr bytes.Buffer
 	addr   string
 }
 
 // daemonOf returns one that is not started.
-func daemonOf(t *testing.T, args ...string) *daemon {
-	d := &daemon{Cmd: exec.CommandContext(t.Context(), os.Args[0], args...)}
+func daemonOf(t *testing.T, args ...string) *daemonProcess {
+	d := &daemonProcess{Cmd: exec.CommandContext(t.Context(), os.Args[0], args...)}
 	d.Env = append(os.Environ(), asProgram+"=1")
 	d.Stderr = &d.stderr
 	return d
 }
 
 // startDaemon returns once the process listens.
-func startDaemon(t *testing.T, data string, args ...string) *daemon {
+func startDaemon(t *testing.T, data string, args ...string) *daemonProcess {
 	t.Helper()
 	d := daemonOf(t, args...)
 	if err := d.Start(); err != nil {
@@ -354,15 +354,15 @@ func startDaemon(t *testing.T, data string, args ...string) *daemon {
 	return d
 }
 
-func (d *daemon) signal(t *testing.T, s os.Signal) {
+func (d *daemonProcess) signal(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := d.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// stopping returns once the process says that it is stopping.
-func (d *daemon) stopping(t *testing.T) {
+// awaitStopping returns once the process says that it is stopping.
+func (d *daemonProcess) awaitStopping(t *testing.T) {
 	t.Helper()
 	waitFor(t, "/readyz to answer 503", func() bool {
 		resp, err := http.Get("http://" + d.addr + "/readyz")

@@ -26,39 +26,39 @@ func addDocumentFlags(fs *pflag.FlagSet, f *inspect.DocumentFilter) {
 	fs.StringVar(&f.Document, "document", "", "the document with this `ID`, if the page has several")
 }
 
-// onDocument calls do for the page in args. An error about several documents names the flags that
+// withDocument calls do for the page in args. An error about several documents names the flags that
 // choose one.
-func (a *app) onDocument(cmd *cobra.Command, args []string, do func(ctx context.Context, m manage.Manager, url string) error) error {
-	err := a.onPage(cmd, args, do)
+func (a *app) withDocument(cmd *cobra.Command, args []string, do func(ctx context.Context, m manage.Manager, url string) error) error {
+	err := a.withPage(cmd, args, do)
 	if refused, ok := errors.AsType[*flow.Refusal](err); ok && refused.Code == flow.CodeConflict {
 		return fmt.Errorf("%w; write --client, --select or --document", err)
 	}
 	return err
 }
 
-func (a *app) history() *cobra.Command {
+func (a *app) historyVerb() *cobra.Command {
 	var (
 		f     inspect.DocumentFilter
 		asCSV bool
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "history URL (--data DIR | -c FILE)",
 		Short: "Lists the stored versions of a page",
 		Long: "Lists the stored versions of a page, the newest first: when each was found, how many words were removed (-), were added (+) and moved (~), and who was notified. " +
 			"show prints the text of a version, diff compares two versions, grep finds words in them.",
 		Example: `  vokter-stream history https://example.com/terms -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				h, err := m.Versions(ctx, url, f)
 				if err != nil {
 					return err
 				}
 				if asCSV {
-					return a.historyCSV(h)
+					return a.writeHistoryCSV(h)
 				}
-				out := a.results()
-				out.history(h)
-				return out.end()
+				out := a.newResults()
+				out.printHistory(h)
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -67,8 +67,8 @@ func (a *app) history() *cobra.Command {
 	return cmd
 }
 
-// historyCSV writes the versions of h, the oldest first.
-func (a *app) historyCSV(h inspect.History) error {
+// writeHistoryCSV writes the versions of h, the oldest first.
+func (a *app) writeHistoryCSV(h inspect.History) error {
 	w := csv.NewWriter(a.stdout)
 	if err := w.Write([]string{"version", "time", "value", "unit", "title"}); err != nil {
 		return err
@@ -93,12 +93,12 @@ func (a *app) historyCSV(h inspect.History) error {
 	return w.Error()
 }
 
-func (a *app) show() *cobra.Command {
+func (a *app) showVerb() *cobra.Command {
 	var (
 		f inspect.DocumentFilter
 		n uint64
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "show URL (--data DIR | -c FILE)",
 		Short: "Prints the text of a version of a page",
 		Long: "Prints the text of a version of a page, as it is compared. The offsets in notifications are bytes of this text, as --format json " +
@@ -106,22 +106,22 @@ func (a *app) show() *cobra.Command {
 		Example: `  vokter-stream show https://example.com/terms -c vokter.yaml
   vokter-stream show https://example.com/terms --version 3 -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkVersion(cmd, "version"); err != nil {
+			if err := checkVersionFlags(cmd, "version"); err != nil {
 				return err
 			}
-			return a.onDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withDocument(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				t, err := m.Text(ctx, url, n, f)
 				if err != nil {
 					return err
 				}
-				out := a.results()
-				out.object(versionLine{"text", t})
+				out := a.newResults()
+				out.printJSON(versionLine{"text", t})
 				for line := range strings.SplitSeq(t.Text, "\n") {
 					if strings.TrimSpace(line) != "" {
-						out.text("%s", line)
+						out.printLine("%s", line)
 					}
 				}
-				return out.end()
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -130,23 +130,23 @@ func (a *app) show() *cobra.Command {
 	return cmd
 }
 
-// checkVersion returns an error if one of the flags, numbers of versions, was given as 0.
-func checkVersion(cmd *cobra.Command, flags ...string) error {
+// checkVersionFlags returns an error if one of the flags, numbers of versions, was given as 0.
+func checkVersionFlags(cmd *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		if cmd.Flags().Changed(name) && cmd.Flags().Lookup(name).Value.String() == "0" {
-			return usage(cmd, "--%s: versions are numbered from 1; history lists those that are stored", name)
+			return newUsageError(cmd, "--%s: versions are numbered from 1; history lists those that are stored", name)
 		}
 	}
 	return nil
 }
 
-func (a *app) grep() *cobra.Command {
+func (a *app) grepVerb() *cobra.Command {
 	var (
 		f      inspect.OccurrenceFilter
 		offset int
 		color  string
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "grep URL TERM (--data DIR | -c FILE)",
 		Short: "Finds a word or phrase in the stored versions of a page",
 		Long: "Finds a word or phrase in the stored versions of a page, as a subscription compares words: the versions that have it, the number of its first " +
@@ -154,15 +154,15 @@ func (a *app) grep() *cobra.Command {
 		Example: `  vokter-stream grep https://example.com/terms "personal data" -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usage(cmd, "name a page and a word or phrase; write %s URL TERM (--data DIR | -c FILE)", cmd.CommandPath())
+				return newUsageError(cmd, "name a page and a word or phrase; write %s URL TERM (--data DIR | -c FILE)", cmd.CommandPath())
 			}
-			if err := errors.Join(checkVersion(cmd, "version"), checkColor(cmd, color)); err != nil {
+			if err := errors.Join(checkVersionFlags(cmd, "version"), checkColor(cmd, color)); err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("snippet-offset") {
 				f.SnippetOffset = &offset
 			}
-			return a.onDocument(cmd, slices.Delete(slices.Clone(args), 1, 2), func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withDocument(cmd, slices.Delete(slices.Clone(args), 1, 2), func(ctx context.Context, m manage.Manager, url string) error {
 				o, err := m.Occurrences(ctx, url, args[1], f)
 				if err != nil {
 					return err
@@ -172,11 +172,11 @@ func (a *app) grep() *cobra.Command {
 					if !f.IgnoreCase && !f.Stem {
 						hint = "; --ignore-case and --stem find more"
 					}
-					return matchesNothing(fmt.Sprintf("%q is %s%s", o.Term, noneOf(len(o.Versions)), hint))
+					return matchesNothing(fmt.Sprintf("%q is %s%s", o.Term, notFoundText(len(o.Versions)), hint))
 				}
-				out := a.results()
-				out.occurrences(o, a.color(color))
-				return out.end()
+				out := a.newResults()
+				out.printOccurrences(o, a.useColor(color))
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -210,9 +210,9 @@ type (
 	}
 )
 
-// history prints the versions of h.
-func (r *results) history(h inspect.History) {
-	r.text("%s", h.URL)
+// printHistory prints the versions of h.
+func (r *results) printHistory(h inspect.History) {
+	r.printLine("%s", h.URL)
 	if !h.View.IsZero() {
 		what := "the page with other settings"
 		if len(h.View.Select) > 0 {
@@ -221,25 +221,25 @@ func (r *results) history(h inspect.History) {
 		if v := h.View.Value; v != nil {
 			what = strings.TrimSpace("value " + strings.Join([]string{v.Offer, strings.Trim(fmt.Sprint(h.View.Select), "[]"), v.Pattern}, " "))
 		}
-		r.text("  document %s (%s)", h.Document, what)
+		r.printLine("  document %s (%s)", h.Document, what)
 	}
 	if len(h.Versions) == 0 {
-		r.text("  no version is stored yet")
+		r.printLine("  no version is stored yet")
 	}
 	rows := make([][]string, 0, len(h.Versions))
 	for _, v := range h.Versions {
-		r.object(historyLine{"version", v})
-		change := howMuch(v)
+		r.printJSON(historyLine{"version", v})
+		change := sizeText(v)
 		if h.View.Value != nil {
 			change = render.Clean(v.Value)
 		}
-		rows = append(rows, []string{fmt.Sprintf("version %d", v.N), when(v.Time, r.now), checkName(v.Check), change, notified(v)})
+		rows = append(rows, []string{fmt.Sprintf("version %d", v.N), formatTime(v.Time, r.now), checkName(v.Check), change, notifiedText(v)})
 	}
-	r.table("  ", rows)
+	r.printTable("  ", rows)
 }
 
-// howMuch says how many words were removed (-), were added (+) and moved (~) with v.
-func howMuch(v inspect.Version) string {
+// sizeText says how many words were removed (-), were added (+) and moved (~) with v.
+func sizeText(v inspect.Version) string {
 	switch {
 	case v.Baseline:
 		return "baseline"
@@ -258,14 +258,14 @@ func howMuch(v inspect.Version) string {
 	if len(parts) == 0 {
 		return "no word changed"
 	}
-	return strings.Join(parts, " ") + fmt.Sprintf(" of %s", count(v.Size.Length(), "word"))
+	return strings.Join(parts, " ") + fmt.Sprintf(" of %s", countNoun(v.Size.Length(), "word"))
 }
 
-// maxNamed is how many notifications one line of history names.
-const maxNamed = 3
+// maxNamedNotifications is how many notifications one line of history names.
+const maxNamedNotifications = 3
 
-// notified says who was notified of v.
-func notified(v inspect.Version) string {
+// notifiedText says who was notified of v.
+func notifiedText(v inspect.Version) string {
 	switch {
 	case v.Forgotten:
 		return "too long ago to know who was notified"
@@ -275,7 +275,7 @@ func notified(v inspect.Version) string {
 		return "nobody notified"
 	}
 	var names []string
-	for _, m := range v.Matches[:min(len(v.Matches), maxNamed)] {
+	for _, m := range v.Matches[:min(len(v.Matches), maxNamedNotifications)] {
 		state := ""
 		switch m.Delivery {
 		case inspect.DeliveryDelivered:
@@ -292,18 +292,18 @@ func notified(v inspect.Version) string {
 	return "notified " + strings.Join(names, ", ")
 }
 
-// noneOf says that a term is in none of n stored versions.
-func noneOf(n int) string {
+// notFoundText says that a term is in none of n stored versions.
+func notFoundText(n int) string {
 	if n == 1 {
 		return "not in the one version that was searched"
 	}
 	return fmt.Sprintf("in none of the %d versions that were searched", n)
 }
 
-// occurrences prints o.
-func (r *results) occurrences(o inspect.Occurrences, color bool) {
+// printOccurrences prints o.
+func (r *results) printOccurrences(o inspect.Occurrences, color bool) {
 	for _, found := range o.Occurrences {
-		r.object(occurrenceLine{"occurrence", found})
+		r.printJSON(occurrenceLine{"occurrence", found})
 		if r.json || len(found.Places) == 0 {
 			continue
 		}
@@ -316,7 +316,7 @@ func (r *results) occurrences(o inspect.Occurrences, color bool) {
 		if len(versions) > 1 {
 			where += fmt.Sprintf(" of version %d", at.Version)
 		}
-		r.text("%s", where)
+		r.printLine("%s", where)
 		snippet := render.Wrap("  "+render.Clean(found.Snippet), r.columns, 0)
 		if term := render.Clean(found.Text); color && term != "" {
 			snippet = strings.Replace(snippet, term, "\x1b[1;31m"+term+"\x1b[0m", 1)
@@ -324,7 +324,7 @@ func (r *results) occurrences(o inspect.Occurrences, color bool) {
 		r.write(snippet + "\n")
 	}
 	if o.Omitted > 0 {
-		r.text("and %d more", o.Omitted)
+		r.printLine("and %d more", o.Omitted)
 	}
 }
 

@@ -32,7 +32,7 @@ const importedSink = "out"
 
 func (a *app) importVerb() *cobra.Command {
 	var from string
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "import FILE",
 		Short: "Writes the watches of another program as a configuration",
 		Long: "Writes the watches of another program as a configuration to standard output: urls.yaml of urlwatch, the backup of changedetection.io " +
@@ -47,10 +47,10 @@ func (a *app) importVerb() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(cmd, "name one file, or - for standard input; write %s FILE", cmd.CommandPath())
+				return newUsageError(cmd, "name one file, or - for standard input; write %s FILE", cmd.CommandPath())
 			}
 			if from != "" && !slices.Contains(migrate.Formats, from) {
-				return usage(cmd, "--from: %q is no format; %s", from, nearest.Hint(from, migrate.Formats))
+				return newUsageError(cmd, "--from: %q is no format; %s", from, nearest.Hint(from, migrate.Formats))
 			}
 			return a.importFile(args[0], from)
 		},
@@ -68,7 +68,7 @@ func (a *app) importFile(name, from string) error {
 	if err != nil {
 		return fmt.Errorf("%s cannot be imported: %w", name, err)
 	}
-	w := newWriter(found)
+	w := newConfigWriter(found)
 	text, err := w.configuration("Written by vokter-stream import from a file of the format " + found.Format + ".")
 	if err == nil && len(w.subscriptions) > 0 {
 		_, err = config.Parse("the result", []byte(text), config.Options{Registry: a.plugins()})
@@ -85,7 +85,7 @@ func (a *app) importFile(name, from string) error {
 	if len(w.access) > 0 {
 		fmt.Fprintln(a.stderr, "The result has headers or cookies in access, which may be secrets: let only the user of the process read the file (chmod 600).")
 	}
-	fmt.Fprintf(a.stderr, "%s imported from %s; %s\n", count(len(w.subscriptions), "subscription"), name, lostCount(len(found.Lost)))
+	fmt.Fprintf(a.stderr, "%s imported from %s; %s\n", countNoun(len(w.subscriptions), "subscription"), name, lostSummary(len(found.Lost)))
 	_, err = io.WriteString(a.stdout, text)
 	return err
 }
@@ -107,14 +107,14 @@ func (a *app) printLost(lost []migrate.Lost) error {
 	return nil
 }
 
-func lostCount(n int) string {
+func lostSummary(n int) string {
 	if n == 0 {
 		return "nothing was lost"
 	}
 	if n == 1 {
 		return "1 line above says what needs a look"
 	}
-	return count(n, "line") + " above say what needs a look"
+	return countNoun(n, "line") + " above say what needs a look"
 }
 
 // readImport reads the file called name, or standard input if name is "-".
@@ -145,10 +145,10 @@ func (a *app) readImport(name string) ([]byte, error) {
 	return data, nil
 }
 
-// written is a subscription with the comment above it.
-type written struct {
+// commentedEntry is a subscription with the comment above it.
+type commentedEntry struct {
 	comment string
-	entry   entry
+	entry   subscriptionEntry
 }
 
 // accessEntry is an entry of access.
@@ -160,18 +160,18 @@ type accessEntry struct {
 	Proxy   string            `yaml:"proxy,omitempty"`
 }
 
-// writer collects a configuration.
-type writer struct {
-	subscriptions []written
+// configWriter collects a configuration.
+type configWriter struct {
+	subscriptions []commentedEntry
 	access        []accessEntry
 	sinks         []string
 	files         []string // that are watched
 }
 
-// newWriter returns a writer with the entries of found. It adds to found.Lost what a configuration
+// newConfigWriter returns a writer with the entries of found. It adds to found.Lost what a configuration
 // cannot have.
-func newWriter(found *migrate.Result) *writer {
-	w := &writer{sinks: []string{importedSink}}
+func newConfigWriter(found *migrate.Result) *configWriter {
+	w := &configWriter{sinks: []string{importedSink}}
 	lose := func(entry, key, format string, args ...any) {
 		found.Lost = append(found.Lost, migrate.Lost{Entry: entry, Key: key, Advice: fmt.Sprintf(format, args...)})
 	}
@@ -181,7 +181,7 @@ func newWriter(found *migrate.Result) *writer {
 	for _, e := range found.Entries {
 		s := e.Subscription
 		s.Sinks = []string{importedSink}
-		if !fit(&s, func(field, reason string) { lose(e.Name, field, "%s", reason) }) {
+		if !dropInvalidFields(&s, func(field, reason string) { lose(e.Name, field, "%s", reason) }) {
 			continue
 		}
 		page, _ := pageurl.Canonical(s.URL) // fit has checked it
@@ -204,17 +204,17 @@ func newWriter(found *migrate.Result) *writer {
 		if e.Name == s.URL {
 			comment = ""
 		}
-		y := entryOf(s)
+		y := newSubscriptionEntry(s)
 		if e.Browser {
 			y.Fetch = string(browser.Rendered)
 		}
-		w.subscriptions = append(w.subscriptions, written{joined(append([]string{comment}, e.Notes...)), y})
+		w.subscriptions = append(w.subscriptions, commentedEntry{joinComment(append([]string{comment}, e.Notes...)), y})
 	}
 	return w
 }
 
-// joined returns the parts of a comment on one line.
-func joined(parts []string) string {
+// joinComment returns the parts of a comment on one line.
+func joinComment(parts []string) string {
 	var all []string
 	for _, p := range parts {
 		if p = render.Clean(p); p != "" {
@@ -224,9 +224,9 @@ func joined(parts []string) string {
 	return strings.Join(all, "; ")
 }
 
-// fit removes from s what is not valid, and reports each field. It returns false where the
+// dropInvalidFields removes from s what is not valid, and reports each field. It returns false where the
 // subscription cannot be kept.
-func fit(s *pipeline.Subscription, lose func(field, reason string)) bool {
+func dropInvalidFields(s *pipeline.Subscription, lose func(field, reason string)) bool {
 	keywords := len(s.Keywords)
 	for range 1000 {
 		errs := config.CheckSubscription(*s)
@@ -240,7 +240,7 @@ func fit(s *pipeline.Subscription, lose func(field, reason string)) bool {
 		field, rest, _ := strings.Cut(bad.Field, "[")
 		var i int
 		if _, err := fmt.Sscanf(rest, "%d]", &i); err != nil { // the field has no index
-			i = firstBad(s, field)
+			i = firstInvalidSelector(s, field)
 		}
 		switch {
 		case field == "select" && i < len(s.Select):
@@ -266,8 +266,8 @@ func fit(s *pipeline.Subscription, lose func(field, reason string)) bool {
 	return false
 }
 
-// firstBad returns the index of the first selector in a field of s that is not valid, or 0.
-func firstBad(s *pipeline.Subscription, field string) int {
+// firstInvalidSelector returns the index of the first selector in a field of s that is not valid, or 0.
+func firstInvalidSelector(s *pipeline.Subscription, field string) int {
 	all := s.Select
 	if field == "remove" {
 		all = s.Remove
@@ -282,13 +282,13 @@ func firstBad(s *pipeline.Subscription, field string) int {
 }
 
 // addAccess adds the headers, cookies and proxy of e for page.
-func (w *writer) addAccess(e migrate.Entry, page string, pages map[string]accessEntry, lose func(entry, key, format string, args ...any)) {
+func (w *configWriter) addAccess(e migrate.Entry, page string, pages map[string]accessEntry, lose func(entry, key, format string, args ...any)) {
 	if len(e.Headers)+len(e.Cookies) == 0 && e.Proxy == "" {
 		return
 	}
 	a := accessEntry{name: fmt.Sprintf("import-%d", len(w.access)+1), Pages: []string{page}, Headers: e.Headers, Cookies: e.Cookies, Proxy: e.Proxy}
 	for range 1000 {
-		bad := checkAccess(a)
+		bad := firstAccessMistake(a)
 		if bad == nil {
 			break
 		}
@@ -296,9 +296,9 @@ func (w *writer) addAccess(e migrate.Entry, page string, pages map[string]access
 		lose(e.Name, strings.Trim(kind+"."+name, "."), "%s", bad.Reason)
 		switch {
 		case kind == "headers" && hasKey(a.Headers, name):
-			a.Headers = without(a.Headers, name)
+			a.Headers = withoutKey(a.Headers, name)
 		case kind == "cookies" && hasKey(a.Cookies, name):
-			a.Cookies = without(a.Cookies, name)
+			a.Cookies = withoutKey(a.Cookies, name)
 		case kind == "headers" && len(a.Headers) > 0:
 			a.Headers = nil
 		case kind == "cookies" && len(a.Cookies) > 0:
@@ -324,7 +324,7 @@ func (w *writer) addAccess(e migrate.Entry, page string, pages map[string]access
 
 func hasKey(m map[string]string, name string) bool { _, ok := m[name]; return ok }
 
-func without(m map[string]string, name string) map[string]string {
+func withoutKey(m map[string]string, name string) map[string]string {
 	left := make(map[string]string, len(m))
 	for k, v := range m {
 		if k != name {
@@ -334,8 +334,8 @@ func without(m map[string]string, name string) map[string]string {
 	return left
 }
 
-// checkAccess returns the first mistake in a, or nil.
-func checkAccess(a accessEntry) *pipeline.FieldError {
+// firstAccessMistake returns the first mistake in a, or nil.
+func firstAccessMistake(a accessEntry) *pipeline.FieldError {
 	secrets := func(m map[string]string) map[string]registry.Secret {
 		all := make(map[string]registry.Secret, len(m))
 		for k, v := range m {
@@ -358,7 +358,7 @@ func checkAccess(a accessEntry) *pipeline.FieldError {
 }
 
 // configuration returns the whole configuration as YAML, with a comment at its top.
-func (w *writer) configuration(comment string) (string, error) {
+func (w *configWriter) configuration(comment string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n# docs/configuration.md describes every key.\n", render.Clean(comment))
 	if len(w.access) > 0 {
@@ -366,12 +366,12 @@ func (w *writer) configuration(comment string) (string, error) {
 		for _, a := range w.access {
 			all = append(all, yaml.MapItem{Key: a.name, Value: a})
 		}
-		if err := section(&b, "access", all); err != nil {
+		if err := writeSection(&b, "access", all); err != nil {
 			return "", err
 		}
 	}
 	if len(w.files) > 0 {
-		if err := section(&b, "allow", map[string]any{"files": w.files}); err != nil {
+		if err := writeSection(&b, "allow", map[string]any{"files": w.files}); err != nil {
 			return "", err
 		}
 	}
@@ -380,7 +380,7 @@ func (w *writer) configuration(comment string) (string, error) {
 	for _, name := range w.sinks {
 		sinks = append(sinks, yaml.MapItem{Key: name, Value: map[string]any{"stdout": map[string]any{}}})
 	}
-	if err := section(&b, "sinks", sinks); err != nil {
+	if err := writeSection(&b, "sinks", sinks); err != nil {
 		return "", err
 	}
 	b.WriteString("subscriptions:\n")
@@ -388,23 +388,23 @@ func (w *writer) configuration(comment string) (string, error) {
 		if s.comment != "" {
 			fmt.Fprintf(&b, "  # %s\n", s.comment)
 		}
-		text, err := yaml.MarshalWithOptions([]entry{s.entry}, yaml.IndentSequence(true))
+		text, err := yaml.MarshalWithOptions([]subscriptionEntry{s.entry}, yaml.IndentSequence(true))
 		if err != nil {
 			return "", fmt.Errorf("%s as YAML: %w", cmp.Or(s.entry.URL, s.entry.Sitemap), err)
 		}
 		b.Write(text)
 	}
-	return literal(b.String()), nil
+	return escapeYAML(b.String()), nil
 }
 
-func section(b *strings.Builder, key string, value any) error {
+func writeSection(b *strings.Builder, key string, value any) error {
 	text, err := yaml.Marshal(yaml.MapSlice{{Key: key, Value: value}})
 	b.Write(text)
 	return err
 }
 
-// literal returns YAML in which no variable is expanded, and that does not steer a terminal.
-func literal(text string) string {
+// escapeYAML returns YAML in which no variable is expanded, and that does not steer a terminal.
+func escapeYAML(text string) string {
 	text = strings.ReplaceAll(text, "${", "$${")
 	return strings.Map(func(c rune) rune {
 		if c != '\n' && render.Steers(c) {

@@ -34,12 +34,12 @@ func TestImportedFilesPassLint(t *testing.T) {
 		"feeds.opml":       {3, 1, `Broken: it is left out: "feed:nowhere"`},
 		"urls.txt":         {2, 2, "line 6: it is left out: it is the same as line 2"},
 	} {
-		r := vs(t, "import", filepath.Join("..", "migrate", "testdata", name))
+		r := runCLI(t, "import", filepath.Join("..", "migrate", "testdata", name))
 		if r.code != 0 || !strings.Contains(r.stderr, want.says) {
 			t.Errorf("%s: got %+v", name, r)
 			continue
 		}
-		if lint := vs(t, "lint", "-c", file(t, "c.yaml", r.stdout)); lint.code != 0 || strings.Count(lint.stderr+lint.stdout, "warning: ") > strings.Count(lint.stderr+lint.stdout, "warning: the checks of pages with fetch: browser") {
+		if lint := runCLI(t, "lint", "-c", file(t, "c.yaml", r.stdout)); lint.code != 0 || strings.Count(lint.stderr+lint.stdout, "warning: ") > strings.Count(lint.stderr+lint.stdout, "warning: the checks of pages with fetch: browser") {
 			t.Errorf("%s: lint says %+v about\n%s", name, lint, r.stdout)
 		}
 		if got := subscriptionsIn(t, r.stdout); len(got) != want.subscriptions {
@@ -57,7 +57,7 @@ func TestImportedFilesPassLint(t *testing.T) {
 
 // TestImportKeepsValues imports values that YAML, variables and terminals could change.
 func TestImportKeepsValues(t *testing.T) {
-	r := vs(t, "import", file(t, "urls.yaml", `
+	r := runCLI(t, "import", file(t, "urls.yaml", `
 name: "ends here\n  - url: https://example.com/injected\u001b[31m"
 url: "https://example.com/${HOME}?a=$${B}&c=: #d"
 filter:
@@ -93,12 +93,12 @@ cookies: {a: "1; b=2", c: "ok"}
 }
 
 func TestImportMistakes(t *testing.T) {
-	expect(t, exitUsage, "name one file", "import")
-	expect(t, exitUsage, "does not exist", "import", "missing.yaml")
-	expect(t, exitUsage, "is a directory", "import", t.TempDir())
-	expect(t, exitUsage, `did you mean "opml"?`, "import", "--from", "opm", "x")
-	expect(t, exitFailed, "cannot be imported: the file is not YAML", "import", file(t, "urls.yaml", "url: ["))
-	expect(t, exitFailed, "nothing in ", "import", file(t, "urls.txt", "nonsense\n"))
+	expectExit(t, exitUsage, "name one file", "import")
+	expectExit(t, exitUsage, "does not exist", "import", "missing.yaml")
+	expectExit(t, exitUsage, "is a directory", "import", t.TempDir())
+	expectExit(t, exitUsage, `did you mean "opml"?`, "import", "--from", "opm", "x")
+	expectExit(t, exitFailed, "cannot be imported: the file is not YAML", "import", file(t, "urls.yaml", "url: ["))
+	expectExit(t, exitFailed, "nothing in ", "import", file(t, "urls.txt", "nonsense\n"))
 }
 
 // TestExport writes the subscriptions of a data directory, and compares what a run of the result has.
@@ -122,14 +122,14 @@ subscriptions:
 `, data, watched, p.URL, p.URL, "file://"+watched, p.URL+"/sitemap.xml")
 	config := file(t, "c.yaml", first)
 	p.set(http.StatusOK, "<p>Zeus</p>")
-	if r := vs(t, "run", "-c", config, "--allow", loopback, "--checks", "1", "--every", "0s", "--log-level", "error"); r.code == exitUsage {
+	if r := runCLI(t, "run", "-c", config, "--allow", loopback, "--checks", "1", "--every", "0s", "--log-level", "error"); r.code == exitUsage {
 		t.Fatalf("got %+v", r)
 	}
-	r := vs(t, "export", "--data", data)
+	r := runCLI(t, "export", "--data", data)
 	if r.code != 0 {
 		t.Fatalf("got %+v", r)
 	}
-	if lint := vs(t, "lint", "-c", file(t, "c.yaml", r.stdout)); lint.code != 0 {
+	if lint := runCLI(t, "lint", "-c", file(t, "c.yaml", r.stdout)); lint.code != 0 {
 		t.Errorf("lint says %+v about\n%s", lint, r.stdout)
 	}
 	by := func(all []pipeline.Subscription) map[string]pipeline.Subscription {

@@ -23,8 +23,8 @@ import (
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
-// cluster starts a cluster in this process and returns its broker.
-func cluster(t *testing.T) string {
+// startCluster starts a cluster in this process and returns its broker.
+func startCluster(t *testing.T) string {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
@@ -34,19 +34,19 @@ func cluster(t *testing.T) string {
 	return c.ListenAddrs()[0]
 }
 
-// shared is a setup whose transport is the cluster of broker.
-func shared(t *testing.T, broker, more string) *setup {
+// newSharedSetup is a setup whose transport is the cluster of broker.
+func newSharedSetup(t *testing.T, broker, more string) *testSetup {
 	t.Helper()
-	return newSetup(t, fmt.Sprintf("transport: {kafka: {brokers: [%q], partitions: 3}}\nlisten: 127.0.0.1:0\n%s", broker, more))
+	return newTestSetup(t, fmt.Sprintf("transport: {kafka: {brokers: [%q], partitions: 3}}\nlisten: 127.0.0.1:0\n%s", broker, more))
 }
 
 var listens = regexp.MustCompile(`msg=listening address=(\S+)`)
 
 // TestKafkaRemembers: with a fresh directory each time, what was seen comes back from Kafka.
 func TestKafkaRemembers(t *testing.T) {
-	broker, p := cluster(t), newPage(t, "<p>Zeus. In stock.</p>")
+	broker, p := startCluster(t), newPage(t, "<p>Zeus. In stock.</p>")
 	check := func() result {
-		return vs(t, "watch", p.URL, "out of stock", "--ignore-case", "--allow", loopback, "--checks", "1", "--every", "0s", "--format", "json",
+		return runCLI(t, "watch", p.URL, "out of stock", "--ignore-case", "--allow", loopback, "--checks", "1", "--every", "0s", "--format", "json",
 			"--transport", "kafka", "--brokers", broker, "--topic-prefix", "shop.", "--data", filepath.Join(t.TempDir(), "fresh"))
 	}
 	if r := check(); r.code != 0 || r.stdout != "" || strings.Contains(r.stderr, "--data") {
@@ -64,7 +64,7 @@ func TestKafkaWaits(t *testing.T) {
 	gone := newPage(t, "")
 	gone.Close()
 	broker := strings.TrimPrefix(gone.URL, "http://")
-	s := shared(t, broker, "")
+	s := newSharedSetup(t, broker, "")
 	d := startWaiting(t, "run", "-c", s.config)
 	waitFor(t, "/readyz to say that no broker answers", func() bool {
 		resp, err := http.Get("http://" + d.addr + "/readyz")
@@ -90,7 +90,7 @@ func TestKafkaWaits(t *testing.T) {
 
 // startWaiting starts the program in a process of its own and returns once it listens, which
 // is before it works.
-func startWaiting(t *testing.T, args ...string) *daemon {
+func startWaiting(t *testing.T, args ...string) *daemonProcess {
 	t.Helper()
 	d := daemonOf(t, args...)
 	r, w := io.Pipe()
@@ -115,9 +115,9 @@ func startWaiting(t *testing.T, args ...string) *daemon {
 }
 
 // ready returns the address that the program left in the data directory once it is ready.
-func (s *started) ready(t *testing.T, data string) string {
+func (s *startedApp) ready(t *testing.T, data string) string {
 	t.Helper()
-	addr := s.listening(t, data)
+	addr := s.awaitAddress(t, data)
 	waitFor(t, "/readyz to answer 200", func() bool {
 		resp, err := http.Get("http://" + addr + "/readyz")
 		if err != nil {
@@ -130,7 +130,7 @@ func (s *started) ready(t *testing.T, data string) string {
 }
 
 func TestKafkaRuns(t *testing.T) {
-	s := shared(t, cluster(t), "")
+	s := newSharedSetup(t, startCluster(t), "")
 	s.hook.answers <- http.StatusOK
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.check(t, "<p>Zeus. Out of stock.</p>")
@@ -144,26 +144,26 @@ func TestKafkaRuns(t *testing.T) {
 		{"list"}, {"explain", s.page.URL}, {"cancel", s.page.URL, "--client", "legal"}, {"resume", s.page.URL},
 		{"backup", filepath.Join(t.TempDir(), "b")}, {"replay", "-c", s.config}, {"replay", "-c", s.config, "--dry-run"},
 	} {
-		expect(t, 1, s.data+" is a cache of state that is kept in Kafka", append(args, "--data", s.data)...)
+		expectExit(t, 1, s.data+" is a cache of state that is kept in Kafka", append(args, "--data", s.data)...)
 	}
 
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
 	addr := run.ready(t, s.data)
 	waitFor(t, "the end of the start", func() bool { return slices.Contains(scrape(t, addr), "vokter_start_seconds") })
-	if got, want := scrape(t, addr), documented(t, true); !slices.Equal(got, want) {
+	if got, want := scrape(t, addr), documentedMetrics(t, true); !slices.Equal(got, want) {
 		t.Errorf("got %q, want the metrics of docs/metrics.md: %q", got, want)
 	}
-	found := objects(t, vs(t, "list", "--data", s.data, "--format", "json"))
+	found := objects(t, runCLI(t, "list", "--data", s.data, "--format", "json"))
 	if len(found["page"]) != 1 || len(found["subscription"]) != 1 || len(found["receiver"]) == 0 {
 		t.Errorf("list: got %v", found)
 	}
-	expect(t, 0, "delivered at", "explain", s.page.URL, "--data", s.data)
-	expect(t, 0, "no dead letters", "replay", "-c", s.config)
-	expect(t, 1, "no store here to copy", "backup", filepath.Join(t.TempDir(), "b"), "--data", s.data)
-	if r := process(t, "run", "-c", s.config, "--allow", loopback); r.code != 1 || !strings.Contains(r.stderr, s.data+"/kafka is in use by another process") {
+	expectExit(t, 0, "delivered at", "explain", s.page.URL, "--data", s.data)
+	expectExit(t, 0, "no dead letters", "replay", "-c", s.config)
+	expectExit(t, 1, "no store here to copy", "backup", filepath.Join(t.TempDir(), "b"), "--data", s.data)
+	if r := runProcess(t, "run", "-c", s.config, "--allow", loopback); r.code != 1 || !strings.Contains(r.stderr, s.data+"/kafka is in use by another process") {
 		t.Errorf("a second process: got %+v", r)
 	}
-	expect(t, 0, "does not watch", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+	expectExit(t, 0, "does not watch", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
 	run.stop()
 	if code := <-run.ended; code != 0 {
 		t.Errorf("exit code %d, stderr %s", code, &run.err)
@@ -172,7 +172,7 @@ func TestKafkaRuns(t *testing.T) {
 
 // TestKafkaShared: of two processes each knows its own lanes, and says so.
 func TestKafkaShared(t *testing.T) {
-	a := shared(t, cluster(t), "")
+	a := newSharedSetup(t, startCluster(t), "")
 	b := *a
 	b.data = filepath.Join(t.TempDir(), "d")
 	first := start(t, "run", "-c", a.config, "--allow", loopback)
@@ -182,12 +182,12 @@ func TestKafkaShared(t *testing.T) {
 	// Lanes move for a moment after the second came.
 	waitFor(t, "both processes to own lanes, and one of them the page", func() bool {
 		shared, know := 0, 0
-		for _, s := range []*setup{a, &b} {
-			r := vs(t, "list", "--data", s.data)
+		for _, s := range []*testSetup{a, &b} {
+			r := runCLI(t, "list", "--data", s.data)
 			if strings.Contains(r.stderr, " of 3 lanes; other processes have the rest") && !strings.Contains(r.stderr, " 0 of 3 lanes") {
 				shared++
 			}
-			switch r := vs(t, "explain", a.page.URL, "--data", s.data); {
+			switch r := runCLI(t, "explain", a.page.URL, "--data", s.data); {
 			case r.code == 0:
 				know++
 			case !strings.Contains(r.stderr, "another process owns it") && !strings.Contains(r.stderr, "is not watched"):
@@ -198,8 +198,8 @@ func TestKafkaShared(t *testing.T) {
 	})
 	waitFor(t, "the owner of the page to know its history, and the other process to name the reason", func() bool {
 		know, elsewhere := 0, 0
-		for _, s := range []*setup{a, &b} {
-			switch r := vs(t, "history", a.page.URL, "--data", s.data); {
+		for _, s := range []*testSetup{a, &b} {
+			switch r := runCLI(t, "history", a.page.URL, "--data", s.data); {
 			case strings.Contains(r.stdout, "version 1") && strings.Contains(r.stdout, "baseline"):
 				know++
 			case r.code == 1 && strings.Contains(r.stderr, "another process owns it"):
@@ -209,8 +209,8 @@ func TestKafkaShared(t *testing.T) {
 		return know == 1 && elsewhere == 1
 	})
 	// Either is asked to cancel; the owner does.
-	expect(t, 0, "does not watch", "cancel", a.page.URL, "--data", a.data, "--client", "legal")
-	for _, s := range []*started{first, second} {
+	expectExit(t, 0, "does not watch", "cancel", a.page.URL, "--data", a.data, "--client", "legal")
+	for _, s := range []*startedApp{first, second} {
 		s.stop()
 		if code := <-s.ended; code != 0 {
 			t.Errorf("exit code %d, stderr %s", code, &s.err)
@@ -235,11 +235,11 @@ func TestFlagsOfTransport(t *testing.T) {
 		{nil, "--transport kafka --brokers b:2", &kafka.Config{Brokers: []string{"b:2"}}},
 	} {
 		var f commonFlags
-		cmd := f.with(&cobra.Command{}, pipelineFlags)
+		cmd := f.addTo(&cobra.Command{}, pipelineFlags)
 		if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
 			t.Fatal(err)
 		}
-		got, err := f.cluster(cmd, c.file)
+		got, err := f.kafkaConfig(cmd, c.file)
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%q: got %+v, %v, want %+v", c.args, got, err, c.want)
 		}
@@ -250,25 +250,25 @@ func TestFlagsOfTransport(t *testing.T) {
 }
 
 func TestLintConnect(t *testing.T) {
-	broker := cluster(t)
-	s := shared(t, broker, "")
-	r := vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback)
+	broker := startCluster(t)
+	s := newSharedSetup(t, broker, "")
+	r := runCLI(t, "lint", "-c", s.config, "--connect", "--allow", loopback)
 	if r.code != 0 || !strings.Contains(r.stdout, ": ok (1 subscription") || !strings.Contains(r.stdout, "topic vokter.changes: missing; a start makes it with 3 partitions") {
 		t.Errorf("got %+v", r)
 	}
-	if again := vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback); again != r {
+	if again := runCLI(t, "lint", "-c", s.config, "--connect", "--allow", loopback); again != r {
 		t.Errorf("the second time: got %+v, want %+v", again, r)
 	}
-	r = vs(t, "lint", "-c", s.config, "--connect", "--allow", loopback, "--format", "json")
+	r = runCLI(t, "lint", "-c", s.config, "--connect", "--allow", loopback, "--format", "json")
 	var l clusterLine
 	if err := json.NewDecoder(strings.NewReader(r.stdout)).Decode(&l); err != nil || r.code != 0 || l.Kind != "cluster" || l.Message == "" {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	none := file(t, "c.yaml", "transport: {kafka: {brokers: ['"+broker+"'], create_topics: false}}")
-	expect(t, 1, "vokter.changes", "lint", "-c", none, "--connect")
-	expect(t, 1, "other.changes", "lint", "-c", none, "--connect", "--topic-prefix", "other.")
-	expect(t, 2, "the transport of "+none+" is local, and no sink is of that kind", "lint", "-c", none, "--connect", "--transport", "local")
-	expect(t, 1, "127.0.0.1:1", "lint", "-c", none, "--connect", "--brokers", "127.0.0.1:1")
+	expectExit(t, 1, "vokter.changes", "lint", "-c", none, "--connect")
+	expectExit(t, 1, "other.changes", "lint", "-c", none, "--connect", "--topic-prefix", "other.")
+	expectExit(t, 2, "the transport of "+none+" is local, and no sink is of that kind", "lint", "-c", none, "--connect", "--transport", "local")
+	expectExit(t, 1, "127.0.0.1:1", "lint", "-c", none, "--connect", "--brokers", "127.0.0.1:1")
 }
 
 // TestKafkaMistakes: what the transport finds wrong is placed in the file.
@@ -281,7 +281,7 @@ func TestKafkaMistakes(t *testing.T) {
     tls: {ca: ca.pem}
     sasl: {mechanism: SCRAM, user: vokter, password: hunter2}
 `)
-	r := vs(t, "lint", "-c", path)
+	r := runCLI(t, "lint", "-c", path)
 	for _, want := range []string{":3:15: transport.kafka.brokers[0]: ", ":4:19: ", ":5:22: ", ":6:10: ", ":7:23: "} {
 		if !strings.Contains(r.stdout, path+want) {
 			t.Errorf("%s is not in %s", want, r.stdout)
@@ -295,15 +295,15 @@ func TestKafkaMistakes(t *testing.T) {
 // TestKafkaStrangers: what anybody writes to the topics that others may write stops no process, nor
 // one that is started behind it; replay --dry-run lists what could not be handled.
 func TestKafkaStrangers(t *testing.T) {
-	broker := cluster(t)
-	s := shared(t, broker, "")
+	broker := startCluster(t)
+	s := newSharedSetup(t, broker, "")
 	strangers := pipelinetest.Strangers(s.page.URL)
 	topics := []string{flow.TopicDocuments, flow.TopicIngest, flow.TopicDead}
 	for i := range 2 {
 		run := start(t, "run", "-c", s.config, "--allow", loopback)
 		addr := run.ready(t, s.data)
 		if i == 0 {
-			writeStrangers(t, broker, topics, strangers)
+			writeForeignMessages(t, broker, topics, strangers)
 		}
 		want := 0
 		for _, stranger := range strangers {
@@ -315,9 +315,9 @@ func TestKafkaStrangers(t *testing.T) {
 			if ready := run.ready(t, s.data); ready != addr {
 				t.Fatalf("another process answers at %s", ready)
 			}
-			return len(objects(t, vs(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))["unhandled"]) >= want
+			return len(objects(t, runCLI(t, "replay", "-c", s.config, "--dry-run", "--format", "json"))["unhandled"]) >= want
 		})
-		expect(t, 0, "could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
+		expectExit(t, 0, "could not be handled, and cannot be replayed", "replay", "-c", s.config, "--dry-run")
 		run.stop()
 		if code := <-run.ended; code != 0 {
 			t.Errorf("exit code %d, stderr %.2000s", code, run.err.String())
@@ -325,8 +325,8 @@ func TestKafkaStrangers(t *testing.T) {
 	}
 }
 
-// writeStrangers writes them to topics, as a program does that has nothing to do with this one.
-func writeStrangers(t *testing.T, broker string, topics []string, strangers []pipelinetest.Stranger) {
+// writeForeignMessages writes them to topics, as a program does that has nothing to do with this one.
+func writeForeignMessages(t *testing.T, broker string, topics []string, strangers []pipelinetest.Stranger) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ProducerBatchMaxBytes(5<<20))
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 	"github.com/vokter/vokter/sinks/stdout"
 )
 
-// mistake is one result of lint in JSON.
-type mistake struct {
+// finding is one result of lint in JSON.
+type finding struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
@@ -37,9 +37,9 @@ type mistake struct {
 	Warning bool `json:"warning,omitempty"`
 }
 
-func (a *app) lint() *cobra.Command {
+func (a *app) lintVerb() *cobra.Command {
 	var connect bool
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "lint -c FILE",
 		Short: "Checks a configuration and reports all problems at once",
 		Args:  noArgs,
@@ -48,7 +48,7 @@ func (a *app) lint() *cobra.Command {
 			if err != nil || !connect {
 				return err
 			}
-			return a.lintConnected(cmd, c)
+			return a.lintOverNetwork(cmd, c)
 		},
 	}, outputFlags|pipelineFlags|configFlags)
 	cmd.Flags().BoolVar(&connect, "connect", false, "also ask the Kafka cluster, and the receivers of matrix sinks, whether they can be used; nothing is changed")
@@ -74,21 +74,21 @@ func (a *app) lintFile(cmd *cobra.Command) (*config.Config, error) {
 	case len(mistakes) == 1 && mistakes[0].Line == 0:
 		return nil, &usageError{err: fmt.Errorf("%s cannot be read", a.flags.config)}
 	case len(mistakes) > 0:
-		return nil, &usageError{err: fmt.Errorf("%s has %s", a.flags.config, count(len(mistakes), "mistake"))}
+		return nil, &usageError{err: fmt.Errorf("%s has %s", a.flags.config, countNoun(len(mistakes), "mistake"))}
 	case a.flags.format == stdout.FormatJSON:
 		return c, nil
 	}
-	out := a.results()
-	out.text("%s: ok (%s, %s, %s)", a.flags.config, count(len(c.Router.Subscriptions), "subscription"),
-		count(len(c.Router.Documents), "document"), count(len(c.Router.Sinks), "sink"))
-	for _, line := range comparedIn(c.Router) {
-		out.text("%s", line)
+	out := a.newResults()
+	out.printLine("%s: ok (%s, %s, %s)", a.flags.config, countNoun(len(c.Router.Subscriptions), "subscription"),
+		countNoun(len(c.Router.Documents), "document"), countNoun(len(c.Router.Sinks), "sink"))
+	for _, line := range languageLines(c.Router) {
+		out.printLine("%s", line)
 	}
-	return c, out.end()
+	return c, out.flush()
 }
 
-// comparedIn says in which languages the subscriptions of c compare words, and why.
-func comparedIn(c vokter.Config) []string {
+// languageLines says in which languages the subscriptions of c compare words, and why.
+func languageLines(c vokter.Config) []string {
 	ofPage := make(map[string]string)
 	for _, d := range c.Documents {
 		page, _ := pageurl.Canonical(d.URL) // c is valid
@@ -106,7 +106,7 @@ func comparedIn(c vokter.Config) []string {
 	}
 	var lines []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
-		lines = append(lines, what+": "+count(counts[what], "subscription"))
+		lines = append(lines, what+": "+countNoun(counts[what], "subscription"))
 	}
 	return lines
 }
@@ -120,9 +120,9 @@ type sinkCheckLine struct {
 	Advice string `json:"advice,omitempty"`
 }
 
-// lintConnected checks over the network the cluster that c names, and the receivers that can be
+// lintOverNetwork checks over the network the cluster that c names, and the receivers that can be
 // checked.
-func (a *app) lintConnected(cmd *cobra.Command, c *config.Config) error {
+func (a *app) lintOverNetwork(cmd *cobra.Command, c *config.Config) error {
 	defer closeSinks(c.Router.Sinks)
 	checkers := make(map[string]pipeline.Checker)
 	for name, s := range c.Router.Sinks {
@@ -130,37 +130,37 @@ func (a *app) lintConnected(cmd *cobra.Command, c *config.Config) error {
 			checkers[name] = ask
 		}
 	}
-	cluster := clusterOf(c.Transport)
+	cluster := kafkaConfigOf(c.Transport)
 	if cluster == nil && len(checkers) == 0 {
-		return usage(cmd, "--connect asks a Kafka cluster and the receivers of matrix sinks, but the transport of %s is local, and no sink is of that kind", a.flags.config)
+		return newUsageError(cmd, "--connect asks a Kafka cluster and the receivers of matrix sinks, but the transport of %s is local, and no sink is of that kind", a.flags.config)
 	}
 	var failed []error
 	if cluster != nil {
 		failed = append(failed, a.lintCluster(cmd, cluster))
 	}
-	out := a.results()
+	out := a.newResults()
 	for _, name := range slices.Sorted(maps.Keys(checkers)) {
 		line := checkSink(cmd.Context(), name, checkers[name], c.Router.Sinks[name])
-		out.object(line)
+		out.printJSON(line)
 		if line.OK {
-			out.text("sink %s: ok", name)
+			out.printLine("sink %s: ok", name)
 		} else {
 			failed = append(failed, fmt.Errorf("sink %s: %s; %s", name, line.Reason, line.Advice))
 		}
 	}
-	return errors.Join(append(failed, out.end())...)
+	return errors.Join(append(failed, out.flush())...)
 }
 
 // checkSink checks the receiver of s with ask.
 func checkSink(ctx context.Context, name string, ask pipeline.Checker, s pipeline.Sink) sinkCheckLine {
 	at := &testAttempt{Attempt: pipeline.AttemptFrom(context.Background())}
-	ctx, cancel := context.WithTimeout(outbound.WithObserver(ctx, at.answered), timeoutOf(s))
+	ctx, cancel := context.WithTimeout(outbound.WithObserver(ctx, at.setAnswer), timeoutOf(s))
 	defer cancel()
 	line := sinkCheckLine{Kind: "sink_check", Sink: name, OK: true}
 	if err := ask.Check(ctx); err != nil {
 		line.OK = false
-		answer, _ := at.said()
-		line.Reason, line.Advice = advised(err, answer)
+		answer, _ := at.result()
+		line.Reason, line.Advice = reasonAndAdvice(err, answer)
 	}
 	return line
 }
@@ -174,19 +174,19 @@ type clusterLine struct {
 // lintCluster prints the state of the cluster. It fails where a start would fail.
 func (a *app) lintCluster(cmd *cobra.Command, k *kafka.Config) error {
 	lines, refused := kafka.Check(cmd.Context(), *k, vokter.Topology())
-	out := a.results()
+	out := a.newResults()
 	for _, l := range lines {
-		out.object(clusterLine{"cluster", l})
-		out.text("%s", l)
+		out.printJSON(clusterLine{"cluster", l})
+		out.printLine("%s", l)
 	}
-	return errors.Join(out.end(), refused)
+	return errors.Join(out.flush(), refused)
 }
 
 // printFindings prints mistakes and warnings, one a line.
 func (a *app) printFindings(mistakes, warnings config.Errors) error {
 	out := json.NewEncoder(a.stdout)
 	for i, m := range slices.Concat(mistakes, warnings) {
-		f := mistake{m.File, m.Line, m.Column, m.Message, i >= len(mistakes)}
+		f := finding{m.File, m.Line, m.Column, m.Message, i >= len(mistakes)}
 		var err error
 		switch {
 		case a.flags.format == stdout.FormatJSON:
@@ -203,18 +203,18 @@ func (a *app) printFindings(mistakes, warnings config.Errors) error {
 	return nil
 }
 
-func count(n int, what string) string {
+func countNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// tryName is the hidden verb that tries a template.
-const tryName = "try-template"
+// tryTemplateName is the hidden verb that tries a template.
+const tryTemplateName = "try-template"
 
-// tryFor is how long trying one template may take.
-const tryFor = 5 * time.Second
+// tryTemplateTimeout is how long trying one template may take.
+const tryTemplateTimeout = 5 * time.Second
 
 // tryTemplate executes source on sample notifications in a child process. A template that needs
 // too much time or memory despite all checks harms only that process.
@@ -222,9 +222,9 @@ func (a *app) tryTemplate(source string) error {
 	if a.executable == "" {
 		return render.TryTemplate(source)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), tryFor)
+	ctx, cancel := context.WithTimeout(context.Background(), tryTemplateTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, a.executable, tryName)
+	cmd := exec.CommandContext(ctx, a.executable, tryTemplateName)
 	cmd.Stdin = strings.NewReader(source)
 	var verdict bytes.Buffer
 	cmd.Stdout = &verdict
@@ -235,7 +235,7 @@ func (a *app) tryTemplate(source string) error {
 	err = cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("it took more than %v on a sample", tryFor)
+		return fmt.Errorf("it took more than %v on a sample", tryTemplateTimeout)
 	case err != nil:
 		return fmt.Errorf("it ended the process that tried it: %w", err)
 	case verdict.Len() > 0:
@@ -244,11 +244,11 @@ func (a *app) tryTemplate(source string) error {
 	return nil
 }
 
-// tryVerb reads a template and writes what is wrong with it. It writes nothing if the template
+// tryTemplateVerb reads a template and writes what is wrong with it. It writes nothing if the template
 // is good.
-func (a *app) tryVerb() *cobra.Command {
+func (a *app) tryTemplateVerb() *cobra.Command {
 	return &cobra.Command{
-		Use:    tryName,
+		Use:    tryTemplateName,
 		Short:  "Tries the template on standard input",
 		Hidden: true,
 		Args:   noArgs,

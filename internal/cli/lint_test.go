@@ -18,7 +18,7 @@ subscriptions:
 
 func TestLint(t *testing.T) {
 	path := file(t, "c.yaml", threeMistakes)
-	r := vs(t, "lint", "-c", path)
+	r := runCLI(t, "lint", "-c", path)
 	want := path + `:4:5: unknown key "keyword" in subscriptions[0]; did you mean "keywords"?
 ` + path + `:5:15: subscriptions[0].interval: "10" has no unit; write 10s, 10m or 10h
 ` + path + `:6:13: subscriptions[0].sinks[0]: no sink is named "outt"; did you mean "out"?
@@ -26,12 +26,12 @@ func TestLint(t *testing.T) {
 	if r.code != 2 || r.stdout != want || !strings.Contains(r.stderr, "3 mistakes") {
 		t.Errorf("got %+v, want 2 and %s", r, want)
 	}
-	r = vs(t, "run", "-c", path)
+	r = runCLI(t, "run", "-c", path)
 	if r.code != 2 || r.stderr != want || r.stdout != "" {
 		t.Errorf("run: got %+v", r)
 	}
-	r = vs(t, "lint", "-c", path, "--format", "json")
-	var first mistake
+	r = runCLI(t, "lint", "-c", path, "--format", "json")
+	var first finding
 	if err := json.NewDecoder(strings.NewReader(r.stdout)).Decode(&first); err != nil {
 		t.Fatal(err)
 	}
@@ -49,17 +49,17 @@ sinks:
 subscriptions:
   - {url: https://example.com/, keywords: [a], sinks: [out, hook]}
 `)
-	r := vs(t, "lint", "-c", path)
+	r := runCLI(t, "lint", "-c", path)
 	if want := path + ": ok (1 subscription, 1 document, 2 sinks)\nlanguage: of each page (what the page declares, else what is detected, else en): 1 subscription\n"; r.code != 0 || r.stdout != want || r.stderr != "" {
 		t.Errorf("got %+v", r)
 	}
-	if r := vs(t, "lint", "-c", path, "--format", "json"); r != (result{}) {
+	if r := runCLI(t, "lint", "-c", path, "--format", "json"); r != (result{}) {
 		t.Errorf("got %+v", r)
 	}
 }
 
 func TestLintOfNoFile(t *testing.T) {
-	r := vs(t, "lint", "-c", "none.yaml")
+	r := runCLI(t, "lint", "-c", "none.yaml")
 	if r.code != 2 || r.stdout != "none.yaml: the file none.yaml does not exist\n" || r.stderr != "vokter-stream: none.yaml cannot be read\n" {
 		t.Errorf("got %+v", r)
 	}
@@ -75,13 +75,13 @@ subscriptions:
     language: ja
     stem: true
 `)
-	r := vs(t, "lint", "-c", path)
+	r := runCLI(t, "lint", "-c", path)
 	want := path + `:8:11: warning: subscriptions[1].stem has no effect: there are no stems for the language "ja", only for `
 	if lines := strings.Split(r.stdout, "\n"); r.code != 0 || len(lines) < 3 || !strings.HasPrefix(lines[0], want) || lines[1] != path+": ok (2 subscriptions, 0 documents, 1 sink)" {
 		t.Errorf("got %+v, want %s", r, want)
 	}
-	r = vs(t, "lint", "-c", path, "--format", "json")
-	var m mistake
+	r = runCLI(t, "lint", "-c", path, "--format", "json")
+	var m finding
 	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 8 {
 		t.Errorf("got %+v, %v", r, err)
 	}
@@ -93,25 +93,25 @@ func TestLintWhatFails(t *testing.T) {
 	path := file(t, "c.yaml", `sinks: {hook: {webhook: {url: "http://127.0.0.1:1/?token=hush"}}}
 documents: [{url: http://10.0.0.1/, keep: true}]
 `)
-	r := vs(t, "lint", "-c", path)
+	r := runCLI(t, "lint", "-c", path)
 	if r.code != 0 || !strings.Contains(r.stdout, ":1:31: warning: sinks.hook.webhook.url: every delivery will fail") ||
 		!strings.Contains(r.stdout, ":2:19: warning: documents[0].url: every check will fail") || strings.Contains(r.stdout, "hush") {
 		t.Errorf("got %+v", r)
 	}
-	if r := vs(t, "lint", "-c", path, "--allow", "10.0.0.1,127.0.0.1"); r.code != 0 || strings.Contains(r.stdout, "warning") {
+	if r := runCLI(t, "lint", "-c", path, "--allow", "10.0.0.1,127.0.0.1"); r.code != 0 || strings.Contains(r.stdout, "warning") {
 		t.Errorf("what is permitted: got %+v", r)
 	}
-	r = vs(t, "lint", "-c", file(t, "n.yaml", ""), "--format", "json")
-	var m mistake
+	r = runCLI(t, "lint", "-c", file(t, "n.yaml", ""), "--format", "json")
+	var m finding
 	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 1 {
 		t.Errorf("an empty file: got %+v, %v", r, err)
 	}
 	path = file(t, "t.yaml", `sinks: {chat: {slack: {webhook_url: "https://hooks.example/x", template: "{{.Titel}} {{range .Diffs}}{{.Text}}"}}}
 `)
-	expect(t, 2, "template: line 1: {{range .Diffs}} has no {{end}}", "lint", "-c", path)
-	expect(t, 2, `lint takes no arguments, but got "m1.yaml"; write vokter-stream lint -c m1.yaml`, "lint", "m1.yaml")
-	expect(t, 2, `write vokter-stream run -c m1.yaml`, "run", "m1.yaml")
-	expect(t, 2, `list takes no arguments, but got "m1.yaml"`+"\n", "list", "m1.yaml")
+	expectExit(t, 2, "template: line 1: {{range .Diffs}} has no {{end}}", "lint", "-c", path)
+	expectExit(t, 2, `lint takes no arguments, but got "m1.yaml"; write vokter-stream lint -c m1.yaml`, "lint", "m1.yaml")
+	expectExit(t, 2, `write vokter-stream run -c m1.yaml`, "run", "m1.yaml")
+	expectExit(t, 2, `list takes no arguments, but got "m1.yaml"`+"\n", "list", "m1.yaml")
 }
 
 // TestPluginMistakes checks that mistakes within the built-in sinks are placed.
@@ -122,7 +122,7 @@ func TestPluginMistakes(t *testing.T) {
   bad: {webhook: {url: "ftp://example.com/in?token=hunter2"}}
   chat: {pager: {webhook_url: x}}
 `)
-	r := vs(t, "lint", "-c", path)
+	r := runCLI(t, "lint", "-c", path)
 	for _, want := range []string{":2:26: ", `:3:20: unknown key "urll"`, ":4:24: ", `:5:10: unknown kind of sink "pager"`} {
 		if !strings.Contains(r.stdout, path+want) {
 			t.Errorf("%s is not in %s", want, r.stdout)
@@ -164,7 +164,7 @@ func TestLintOfSlack(t *testing.T) {
   c: {slack: {webhook_url: "https://hooks.slack.com/S3CRET", thread: true}}
   d: {slack: {token: xoxb-1, chanel: C1}}
 `)
-	r := vs(t, "lint", "-c", path)
+	r := runCLI(t, "lint", "-c", path)
 	for _, want := range []string{
 		":2:22: sinks.a.slack.token: this is not the token of a bot", ":3:14: ", "either token and channel, or webhook_url",
 		":4:", "thread: threads need a token", `"chanel"`, `"channel"`,

@@ -19,33 +19,33 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-func (a *app) list() *cobra.Command {
+func (a *app) listVerb() *cobra.Command {
 	var (
 		f                 inspect.ListFilter
 		sinks, duplicates bool
 		suggest           bool
 		verbose           bool
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "list (--data DIR | -c FILE)",
 		Short: "Lists pages, subscriptions and receivers with their state",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if sinks && duplicates {
-				return usage(cmd, "--sinks and --duplicates list different things; give one of them")
+				return newUsageError(cmd, "--sinks and --duplicates list different things; give one of them")
 			}
 			if suggest && !duplicates {
-				return usage(cmd, "--suggest is about documents with the same text; give --duplicates too")
+				return newUsageError(cmd, "--suggest is about documents with the same text; give --duplicates too")
 			}
 			if f.Tree && (sinks || duplicates) {
-				return usage(cmd, "--tree lists pages; give it without --sinks and --duplicates")
+				return newUsageError(cmd, "--tree lists pages; give it without --sinks and --duplicates")
 			}
 			if f.URL != "" {
-				if err := checkPage(cmd, f.URL); err != nil {
+				if err := checkPageURL(cmd, f.URL); err != nil {
 					return err
 				}
 			}
-			dir, err := a.directory(cmd)
+			dir, err := a.dataDirectory(cmd)
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func (a *app) list() *cobra.Command {
 					return err
 				}
 			}
-			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+			return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
 				l, err := m.List(ctx, f)
 				if err != nil {
 					return err
@@ -64,17 +64,17 @@ func (a *app) list() *cobra.Command {
 				if _, stopped := m.(*vokter.Router); stopped {
 					l.Receivers = withUnused(l.Receivers, configured)
 				}
-				if err := a.sayLanes(ctx, m); err != nil {
+				if err := a.printLanes(ctx, m); err != nil {
 					return err
 				}
-				out := a.results()
+				out := a.newResults()
 				switch {
 				case suggest:
 					all := suggestions(l)
 					if len(all) == 0 {
 						return matchesNothing("no two pages with subscriptions have the same text")
 					}
-					if err := out.suggestions(all); err != nil {
+					if err := out.printSuggestions(all); err != nil {
 						return err
 					}
 				case duplicates:
@@ -82,21 +82,21 @@ func (a *app) list() *cobra.Command {
 					if len(all) == 0 {
 						return matchesNothing("no two pages have the same text, or a similar one")
 					}
-					out.duplicates(all)
+					out.printDuplicates(all)
 				case f.URL+f.Client+f.Tag != "" && len(l.Pages) == 0:
-					return matchesNothing("no page is watched" + selected(f))
+					return matchesNothing("no page is watched" + filterText(f))
 				case sinks:
-					out.sinks(l.Receivers)
+					out.printSinks(l.Receivers)
 				case f.Tree:
-					out.trees(l.Pages)
+					out.printTrees(l.Pages)
 				default:
-					out.pages(l.Pages, verbose)
+					out.printPages(l.Pages, verbose)
 					if len(l.Pages) > 0 && len(l.Receivers) > 0 {
-						out.text("")
+						out.printLine("")
 					}
-					out.receivers(l.Receivers)
+					out.printReceivers(l.Receivers)
 				}
-				return out.end()
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -142,8 +142,8 @@ const stateWidth = len(inspect.StateExpired)
 // matchesNothing is the error of a filter that selects nothing.
 func matchesNothing(what string) error { return errors.New(what) }
 
-// selected describes what f selects.
-func selected(f inspect.ListFilter) string {
+// filterText describes what f selects.
+func filterText(f inspect.ListFilter) string {
 	s := ""
 	if f.URL != "" {
 		s = " at " + f.URL
@@ -157,53 +157,53 @@ func selected(f inspect.ListFilter) string {
 	return s
 }
 
-// pages prints all pages, one a line, or with details where verbose is set.
-func (r *results) pages(all []inspect.Page, verbose bool) {
+// printPages prints all pages, one a line, or with details where verbose is set.
+func (r *results) printPages(all []inspect.Page, verbose bool) {
 	if verbose || r.json {
 		for _, p := range all {
-			r.page(p)
+			r.printPage(p)
 		}
 		return
 	}
 	rows := make([][]string, 0, len(all))
 	for _, p := range all {
-		what := r.checks(p)
+		what := r.checksText(p)
 		gone := slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive })
 		switch {
 		case p.State == inspect.StateFailing && p.Failures == 0 && gone >= 0:
-			what = absent(p.Documents[gone].State, "a selector", "the text", "the page") + "; " + what
+			what = absenceText(p.Documents[gone].State, "a selector", "the text", "the page") + "; " + what
 		case p.State != inspect.StateActive:
-			what = r.since(p)
+			what = r.sinceText(p)
 		}
-		rows = append(rows, []string{p.State, p.URL, count(len(p.Subscriptions), "subscription"), what})
+		rows = append(rows, []string{p.State, p.URL, countNoun(len(p.Subscriptions), "subscription"), what})
 	}
-	r.table("", rows, stateWidth)
+	r.printTable("", rows, stateWidth)
 }
 
-func (r *results) page(p inspect.Page) {
-	r.object(pageLine{Kind: "page", Page: p})
+func (r *results) printPage(p inspect.Page) {
+	r.printJSON(pageLine{Kind: "page", Page: p})
 	for _, d := range p.Documents {
-		r.object(documentLine{"document", p.URL, d})
+		r.printJSON(documentLine{"document", p.URL, d})
 	}
 	for _, s := range p.Subscriptions {
-		r.object(subscriptionLine{"subscription", p.URL, s})
+		r.printJSON(subscriptionLine{"subscription", p.URL, s})
 	}
-	r.text("%-*s  %s", stateWidth, p.State, p.URL)
+	r.printLine("%-*s  %s", stateWidth, p.State, p.URL)
 	const indent = "         "
 	if p.State != inspect.StateActive {
-		r.text(indent+"%s", r.since(p))
+		r.printLine(indent+"%s", r.sinceText(p))
 	}
-	r.text(indent+"%s", r.checks(p))
+	r.printLine(indent+"%s", r.checksText(p))
 	documents := make([][]string, 0, len(p.Documents))
 	for _, d := range p.Documents {
-		documents = append(documents, r.document(d, len(p.Documents) > 1))
+		documents = append(documents, r.documentRow(d, len(p.Documents) > 1))
 	}
-	r.table(indent, documents)
+	r.printTable(indent, documents)
 	subscriptions := make([][]string, 0, len(p.Subscriptions))
 	for _, s := range p.Subscriptions {
 		state := ""
 		if s.State != inspect.StateActive {
-			state = strings.TrimSuffix(fmt.Sprintf("%s since %s%s: %s", s.State, when(s.Since, r.now), r.until(s.PausedUntil), s.Reason), ": ")
+			state = strings.TrimSuffix(fmt.Sprintf("%s since %s%s: %s", s.State, formatTime(s.Since, r.now), r.untilText(s.PausedUntil), s.Reason), ": ")
 		}
 		document := ""
 		if len(p.Documents) > 1 {
@@ -212,16 +212,16 @@ func (r *results) page(p inspect.Page) {
 		if s.Language != "" {
 			document = strings.TrimSpace(document + fmt.Sprintf("  language: %s (%s)", s.Language, text.FromSubscription.Reason()))
 		}
-		subscriptions = append(subscriptions, []string{s.Client, wanted(strings.Join(s.Keywords, ", "), s.View), receiversOf(s), controls(s), document, followedFrom(s), originOf(s), state})
+		subscriptions = append(subscriptions, []string{s.Client, reportedText(strings.Join(s.Keywords, ", "), s.View), receiversText(s), settingsText(s), document, followedText(s), originText(s), state})
 	}
-	r.table(indent, subscriptions)
+	r.printTable(indent, subscriptions)
 	if len(p.Keep) > 0 {
-		r.text(indent+"kept by %s", strings.Join(p.Keep, ", "))
+		r.printLine(indent+"kept by %s", strings.Join(p.Keep, ", "))
 	}
 }
 
-// originOf says who made s.
-func originOf(s inspect.Subscription) string {
+// originText says who made s.
+func originText(s inspect.Subscription) string {
 	switch {
 	case s.Origin == config.Origin:
 		return "of the configuration"
@@ -233,16 +233,16 @@ func originOf(s inspect.Subscription) string {
 	return "made by " + s.Origin
 }
 
-// wanted says what a subscription to a view reports. Without keywords it is every change, or the value.
-func wanted(keywords string, v pipeline.View) string {
+// reportedText says what a subscription to a view reports. Without keywords it is every change, or the value.
+func reportedText(keywords string, v pipeline.View) string {
 	if keywords == "" && v.Value != nil {
 		return "the value"
 	}
 	return cmp.Or(keywords, "every change")
 }
 
-// receiversOf names the sinks of s, and its digest if it has one.
-func receiversOf(s inspect.Subscription) string {
+// receiversText names the sinks of s, and its digest if it has one.
+func receiversText(s inspect.Subscription) string {
 	to := "to " + strings.Join(s.Sinks, ", ")
 	if s.Digest != nil {
 		to += " in digests " + s.Digest.String()
@@ -262,8 +262,8 @@ func receiversOf(s inspect.Subscription) string {
 	return to
 }
 
-// controls lists the settings of s that keep changes silent.
-func controls(s inspect.Subscription) string {
+// settingsText lists the settings of s that keep changes silent.
+func settingsText(s inspect.Subscription) string {
 	var set []string
 	if s.Interval.Cron != "" || s.Interval.Max > 0 {
 		set = append(set, "interval: "+s.Interval.String())
@@ -298,53 +298,53 @@ func controls(s inspect.Subscription) string {
 	return strings.Join(set, ", ")
 }
 
-// since says since when p is not active, and why.
-func (r *results) since(p inspect.Page) string {
-	return strings.TrimSuffix(fmt.Sprintf("since %s%s: %s", when(p.Since, r.now), r.until(p.PausedUntil), r.failed(p)), ": ")
+// sinceText says since when p is not active, and why.
+func (r *results) sinceText(p inspect.Page) string {
+	return strings.TrimSuffix(fmt.Sprintf("since %s%s: %s", formatTime(p.Since, r.now), r.untilText(p.PausedUntil), r.failureText(p)), ": ")
 }
 
-// until says when a pause ends, if it does by itself.
-func (r *results) until(end time.Time) string {
+// untilText says when a pause ends, if it does by itself.
+func (r *results) untilText(end time.Time) string {
 	if end.IsZero() {
 		return ""
 	}
-	return ", until " + when(end, r.now)
+	return ", until " + formatTime(end, r.now)
 }
 
-// failed says why p is not active.
-func (r *results) failed(p inspect.Page) string {
+// failureText says why p is not active.
+func (r *results) failureText(p inspect.Page) string {
 	if p.Failures == 0 {
 		return p.Reason
 	}
-	return fmt.Sprintf("%s in a row failed: %s", count(p.Failures, "check"), p.Reason)
+	return fmt.Sprintf("%s in a row failed: %s", countNoun(p.Failures, "check"), p.Reason)
 }
 
-// checks says when p was last checked and will be checked next.
-func (r *results) checks(p inspect.Page) string {
+// checksText says when p was last checked and will be checked next.
+func (r *results) checksText(p inspect.Page) string {
 	switch {
 	case p.Pushed && p.LastCheck.IsZero():
 		return "not pushed yet"
 	case p.Pushed:
-		return "pushed, the last time " + when(p.LastCheck, r.now)
+		return "pushed, the last time " + formatTime(p.LastCheck, r.now)
 	case p.Checks == 0:
 		return "not checked yet"
 	}
-	s := fmt.Sprintf("%s, the last %s", count(int(p.Checks), "check"), when(p.LastCheck, r.now))
+	s := fmt.Sprintf("%s, the last %s", countNoun(int(p.Checks), "check"), formatTime(p.LastCheck, r.now))
 	switch {
 	case p.NextCheck.IsZero():
 	case p.NextCheck.After(r.now):
-		s += ", the next " + when(p.NextCheck, r.now)
+		s += ", the next " + formatTime(p.NextCheck, r.now)
 	default:
 		s += ", the next is due"
 	}
 	return s
 }
 
-// document returns the table row of d. several says that its page has other documents.
-func (r *results) document(d inspect.Document, several bool) []string {
+// documentRow returns the table row of d. several says that its page has other documents.
+func (r *results) documentRow(d inspect.Document, several bool) []string {
 	row := []string{"no version yet", "", "", ""}
 	if d.Version > 0 {
-		row[0] = fmt.Sprintf("version %d of %s", d.Version, when(d.Time, r.now))
+		row[0] = fmt.Sprintf("version %d of %s", d.Version, formatTime(d.Time, r.now))
 	}
 	if d.Language != "" {
 		row[2] = fmt.Sprintf("language: %s (%s)", d.Language, d.LanguageFrom.Reason())
@@ -356,13 +356,13 @@ func (r *results) document(d inspect.Document, several bool) []string {
 		row[3] = "document " + d.ID
 	}
 	if d.State != inspect.StateActive {
-		row = append(row, absent(d.State, "its selector", "its text", "its page"))
+		row = append(row, absenceText(d.State, "its selector", "its text", "its page"))
 	}
 	return row
 }
 
-// absent says why a document in this state is not on its page.
-func absent(state, selector, text, page string) string {
+// absenceText says why a document in this state is not on its page.
+func absenceText(state, selector, text, page string) string {
 	if state == inspect.StatePageReplaced {
 		return page + " looks replaced by an error page, a login wall or an empty page"
 	}

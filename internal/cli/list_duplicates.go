@@ -20,10 +20,10 @@ type duplicateLine struct {
 	inspect.Duplicate
 }
 
-// duplicates prints groups of documents that have the same or a similar text.
-func (r *results) duplicates(all []inspect.Duplicate) {
+// printDuplicates prints groups of documents that have the same or a similar text.
+func (r *results) printDuplicates(all []inspect.Duplicate) {
 	for _, g := range all {
-		r.object(duplicateLine{"duplicate", g})
+		r.printJSON(duplicateLine{"duplicate", g})
 		what := "a similar text"
 		if g.Similarity == 1 {
 			what = "the same text"
@@ -32,7 +32,7 @@ func (r *results) duplicates(all []inspect.Duplicate) {
 		if title := g.Documents[0].Title; title != "" {
 			what += `: "` + title + `"`
 		}
-		r.text("%s", what)
+		r.printLine("%s", what)
 		rows := make([][]string, 0, len(g.Documents))
 		for i, d := range g.Documents {
 			row := []string{d.URL, ""}
@@ -46,9 +46,9 @@ func (r *results) duplicates(all []inspect.Duplicate) {
 			details := d.Document
 			details.Title, details.Language = "", "" // much the same in all rows
 			several := slices.ContainsFunc(g.Documents, func(o inspect.DuplicateDocument) bool { return o.URL == d.URL && o.ID != d.ID })
-			rows = append(rows, append(row, r.document(details, several)...))
+			rows = append(rows, append(row, r.documentRow(details, several)...))
 		}
-		r.table("  ", rows)
+		r.printTable("  ", rows)
 	}
 }
 
@@ -96,18 +96,18 @@ func suggestions(l inspect.Listing) []suggestion {
 	}
 	var all []suggestion
 	for _, t := range texts {
-		if s := suggest(byText[t]); len(s.InsteadOf) > 0 {
+		if s := suggestDocument(byText[t]); len(s.InsteadOf) > 0 {
 			all = append(all, s)
 		}
 	}
 	return all
 }
 
-// suggest proposes the document of same, which all have one text, that is fetched safely, has the
+// suggestDocument proposes the document of same, which all have one text, that is fetched safely, has the
 // most subscriptions, or has the shortest URL.
-func suggest(same []candidate) suggestion {
+func suggestDocument(same []candidate) suggestion {
 	best := slices.MinFunc(same, func(a, b candidate) int {
-		return cmp.Or(-compareTrue(strings.HasPrefix(a.url, "https:"), strings.HasPrefix(b.url, "https:")),
+		return cmp.Or(-compareBools(strings.HasPrefix(a.url, "https:"), strings.HasPrefix(b.url, "https:")),
 			-cmp.Compare(len(a.subscriptions), len(b.subscriptions)), cmp.Compare(len(a.url), len(b.url)), cmp.Compare(a.url, b.url))
 	})
 	s := suggestion{Kind: "suggestion", URL: best.url, Subscriptions: slices.Clone(best.subscriptions)}
@@ -119,14 +119,14 @@ func suggest(same []candidate) suggestion {
 			s.InsteadOf = append(s.InsteadOf, c.url)
 		}
 		for _, sub := range c.subscriptions {
-			s.unite(sub, best)
+			s.addMoved(sub, best)
 		}
 	}
 	return s
 }
 
-// unite adds sub, moved to the document best, to the subscriptions.
-func (s *suggestion) unite(sub pipeline.Subscription, best candidate) {
+// addMoved adds sub, moved to the document best, to the subscriptions.
+func (s *suggestion) addMoved(sub pipeline.Subscription, best candidate) {
 	moved := sub
 	moved.URL, moved.View = best.subscriptions[0].URL, best.document.View
 	i := slices.IndexFunc(s.Subscriptions, func(o pipeline.Subscription) bool { return o.Client == sub.Client })
@@ -149,8 +149,8 @@ func (s *suggestion) unite(sub pipeline.Subscription, best candidate) {
 	}
 }
 
-// compareTrue compares false before true.
-func compareTrue(a, b bool) int {
+// compareBools compares false before true.
+func compareBools(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -160,8 +160,8 @@ func compareTrue(a, b bool) int {
 	return -1
 }
 
-// entry is a subscription as it stands in a configuration, without what is the default.
-type entry struct {
+// subscriptionEntry is a subscription as it stands in a configuration, without what is the default.
+type subscriptionEntry struct {
 	URL              string           `yaml:"url,omitempty"`
 	Client           string           `yaml:"client,omitempty"`
 	Keywords         []string         `yaml:"keywords,flow,omitempty"`
@@ -216,13 +216,13 @@ type followEntry struct {
 	Exclude  []string `yaml:"exclude,flow,omitempty"`
 }
 
-func entryOf(s pipeline.Subscription) entry {
+func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 	bare := pipeline.Subscription{Stem: s.Stem, FilterStopwords: s.FilterStopwords}.WithDefaults()
 	s = s.WithDefaults()
-	e := entry{
+	e := subscriptionEntry{
 		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, IgnoreCase: s.IgnoreCase && !s.Stem,
 		IgnoreDiacritics: s.IgnoreDiacritics, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
-		Select: selectorsOf(s.Select), Remove: selectorsOf(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
+		Select: selectorEntries(s.Select), Remove: selectorEntries(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
 		Replaced: s.Replaced, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
 	}
 	e.Tags = s.Tags
@@ -270,7 +270,7 @@ func entryOf(s pipeline.Subscription) entry {
 	return e
 }
 
-func selectorsOf(all []pipeline.Selector) []any {
+func selectorEntries(all []pipeline.Selector) []any {
 	var out []any
 	for _, s := range all {
 		switch {
@@ -285,11 +285,11 @@ func selectorsOf(all []pipeline.Selector) []any {
 	return out
 }
 
-// suggestions prints all as a part of a configuration.
-func (r *results) suggestions(all []suggestion) error {
+// printSuggestions prints all as a part of a configuration.
+func (r *results) printSuggestions(all []suggestion) error {
 	if r.json {
 		for _, s := range all {
-			r.object(s)
+			r.printJSON(s)
 		}
 		return nil
 	}
@@ -302,7 +302,7 @@ func (r *results) suggestions(all []suggestion) error {
 		}
 		b.WriteString("  # Watch it alone, by these in place of all subscriptions to them:\n")
 		for _, sub := range s.Subscriptions {
-			text, err := yaml.MarshalWithOptions([]entry{entryOf(sub)}, yaml.IndentSequence(true))
+			text, err := yaml.MarshalWithOptions([]subscriptionEntry{newSubscriptionEntry(sub)}, yaml.IndentSequence(true))
 			if err != nil {
 				return fmt.Errorf("the subscription of %q to %s as YAML: %w", sub.Client, sub.URL, err)
 			}

@@ -21,22 +21,22 @@ func watchedAt(url, hash string, view pipeline.View, subs ...pipeline.Subscripti
 	return p
 }
 
-func asks(client string, keywords ...string) pipeline.Subscription {
+func newSubscription(client string, keywords ...string) pipeline.Subscription {
 	return pipeline.Subscription{Client: client, Keywords: keywords, Sinks: []string{"ops"}}
 }
 
 func TestSuggestText(t *testing.T) {
-	stemmed := asks("shop", "price")
+	stemmed := newSubscription("shop", "price")
 	stemmed.Stem = true
 	l := inspect.Listing{Pages: []inspect.Page{
-		watchedAt("http://example.com/terms", "x", pipeline.View{}, asks("ann", "refund")),
-		watchedAt("https://example.com/other", "y", pipeline.View{}, asks("ann", "refund")),
-		watchedAt("https://example.com/terms", "x", pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}, asks("ann", "privacy"), asks("shop", "price: high")),
-		watchedAt("https://www.example.com/terms", "x", pipeline.View{}, stemmed, asks("default", "C#")),
+		watchedAt("http://example.com/terms", "x", pipeline.View{}, newSubscription("ann", "refund")),
+		watchedAt("https://example.com/other", "y", pipeline.View{}, newSubscription("ann", "refund")),
+		watchedAt("https://example.com/terms", "x", pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}, newSubscription("ann", "privacy"), newSubscription("shop", "price: high")),
+		watchedAt("https://www.example.com/terms", "x", pipeline.View{}, stemmed, newSubscription("default", "C#")),
 		{URL: "https://example.com/unwatched", Documents: []inspect.Document{{ID: "D", TextHash: "y"}}},
 	}}
-	got := printed(t, func(r *results) {
-		if err := r.suggestions(suggestions(l)); err != nil {
+	got := printedText(t, func(r *results) {
+		if err := r.printSuggestions(suggestions(l)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -82,15 +82,15 @@ func TestSuggestionIsAConfiguration(t *testing.T) {
 		Interval: pipeline.Every(time.Hour), FilterStopwords: true, IgnoreDiacritics: true, Match: pipeline.MatchPhrase, Moved: true, Language: "de",
 		SnippetOffset: &offset, Sinks: []string{"ops"}, Digest: &pipeline.Digest{Cron: "0 9 * * 1-5 UTC", Max: 20}, MinChange: pipeline.MinChange{Share: 250},
 	}
-	hourly := asks("hourly", "x")
+	hourly := newSubscription("hourly", "x")
 	hourly.Digest, hourly.Stem = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}, true
-	never := asks("never", "x")
+	never := newSubscription("never", "x")
 	never.Interval = pipeline.Never
 	all := suggestions(inspect.Listing{Pages: []inspect.Page{
 		watchedAt("https://example.com/a", "x", view, full, hourly), watchedAt("https://example.com/b", "x", view, never),
 	}})
-	text := printed(t, func(r *results) {
-		if err := r.suggestions(all); err != nil {
+	text := printedText(t, func(r *results) {
+		if err := r.printSuggestions(all); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -110,12 +110,12 @@ func TestSuggestionIsAConfiguration(t *testing.T) {
 }
 
 func TestSuggest(t *testing.T) {
-	s := newSetup(t, "")
+	s := newTestSetup(t, "")
 	s.check(t, "<p>Zeus. In stock.</p>")
-	if r := vs(t, "list", "--duplicates", "--suggest", "-c", s.config); r.code != 1 || !strings.Contains(r.stderr, "no two pages with subscriptions have the same text") {
+	if r := runCLI(t, "list", "--duplicates", "--suggest", "-c", s.config); r.code != 1 || !strings.Contains(r.stderr, "no two pages with subscriptions have the same text") {
 		t.Errorf("got %+v", r)
 	}
-	if r := vs(t, "list", "--suggest", "-c", s.config); r.code != 2 || !strings.Contains(r.stderr, "give --duplicates too") {
+	if r := runCLI(t, "list", "--suggest", "-c", s.config); r.code != 2 || !strings.Contains(r.stderr, "give --duplicates too") {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -55,7 +55,7 @@ func (a *app) checkSink(cmd *cobra.Command, m manage.Manager, name string) error
 		if err != nil {
 			return err
 		}
-		return sinkIn(cmd, name, names)
+		return checkSinkInNames(cmd, name, names)
 	}
 	if c, ok := m.(*client.Client); ok {
 		if p, err := c.Process(cmd.Context()); err != nil || p.Lanes != nil {
@@ -70,23 +70,23 @@ func (a *app) checkSink(cmd *cobra.Command, m manage.Manager, name string) error
 	for _, rc := range l.Receivers {
 		names = append(names, rc.Sink)
 	}
-	return sinkIn(cmd, name, names)
+	return checkSinkInNames(cmd, name, names)
 }
 
-// sinkOf returns an error if cfg has no sink called name, the value of --sink.
-func sinkOf(cmd *cobra.Command, name string, cfg vokter.Config) error {
+// checkSinkInConfig returns an error if cfg has no sink called name, the value of --sink.
+func checkSinkInConfig(cmd *cobra.Command, name string, cfg vokter.Config) error {
 	if cfg.SinkOf != nil && cfg.SinkOf(name) != nil {
 		return nil
 	}
-	return sinkIn(cmd, name, slices.Collect(maps.Keys(cfg.Sinks)))
+	return checkSinkInNames(cmd, name, slices.Collect(maps.Keys(cfg.Sinks)))
 }
 
-// sinkIn returns an error if names does not contain name, the value of --sink.
-func sinkIn(cmd *cobra.Command, name string, names []string) error {
+// checkSinkInNames returns an error if names does not contain name, the value of --sink.
+func checkSinkInNames(cmd *cobra.Command, name string, names []string) error {
 	if name == "" || slices.Contains(names, name) {
 		return nil
 	}
-	return usage(cmd, "--sink: no sink is named %q; %s", name, nearest.Hint(name, names))
+	return newUsageError(cmd, "--sink: no sink is named %q; %s", name, nearest.Hint(name, names))
 }
 
 // withUnused returns known, sorted, with a receiver for each of names that has none.
@@ -102,32 +102,32 @@ func withUnused(known []inspect.Receiver, names []string) []inspect.Receiver {
 	return known
 }
 
-// sinks prints the state of receivers as a table.
-func (r *results) sinks(all []inspect.Receiver) {
+// printSinks prints the state of receivers as a table.
+func (r *results) printSinks(all []inspect.Receiver) {
 	rows := [][]string{{"SINK", "HEALTH", "WAITING", "DEAD", "LAST SUCCESS", "LAST ERROR"}}
 	for _, rc := range all {
-		r.object(sinkLine{"receiver", healthOf(rc), rc})
+		r.printJSON(sinkLine{"receiver", sinkHealth(rc), rc})
 		success := ""
 		switch {
 		case !rc.LastSuccess.IsZero():
-			success = when(rc.LastSuccess, r.now)
+			success = formatTime(rc.LastSuccess, r.now)
 		case rc.Used:
 			success = "none known"
 		}
-		state := strings.ReplaceAll(healthOf(rc), "_", " ")
+		state := strings.ReplaceAll(sinkHealth(rc), "_", " ")
 		if !rc.Since.IsZero() {
-			state += " since " + when(rc.Since, r.now)
+			state += " since " + formatTime(rc.Since, r.now)
 		}
 		name := rc.Sink
-		rows = append(rows, []string{name, state, fmt.Sprint(rc.Pending + rc.Collected), fmt.Sprint(rc.Dead), success, r.lastError(rc)})
+		rows = append(rows, []string{name, state, fmt.Sprint(rc.Pending + rc.Collected), fmt.Sprint(rc.Dead), success, r.lastErrorText(rc)})
 	}
 	if len(all) > 0 {
-		r.table("", rows)
+		r.printTable("", rows)
 	}
 }
 
-// healthOf returns the state of a receiver, as in sinkLine.Health.
-func healthOf(rc inspect.Receiver) string {
+// sinkHealth returns the state of a receiver, as in sinkLine.Health.
+func sinkHealth(rc inspect.Receiver) string {
 	switch {
 	case rc.State != inspect.StateActive:
 		return rc.State
@@ -137,14 +137,14 @@ func healthOf(rc inspect.Receiver) string {
 	return healthOK
 }
 
-// lastError describes the last failed attempt, its time, and what follows.
-func (r *results) lastError(rc inspect.Receiver) string {
+// lastErrorText describes the last failed attempt, its time, and what follows.
+func (r *results) lastErrorText(rc inspect.Receiver) string {
 	s := cmp.Or(rc.Reason, rc.LastError)
 	if s == "" {
 		return ""
 	}
 	if !rc.LastFailure.IsZero() && rc.State != inspect.StateLimited {
-		s = when(rc.LastFailure, r.now) + ": " + s
+		s = formatTime(rc.LastFailure, r.now) + ": " + s
 	}
 	if rc.State == inspect.StateActive {
 		return s
@@ -152,46 +152,46 @@ func (r *results) lastError(rc inspect.Receiver) string {
 	if rc.State == inspect.StateLimited {
 		s += " (no failure"
 	} else {
-		s += fmt.Sprintf(" (%s in a row", count(rc.Failures, "attempt"))
+		s += fmt.Sprintf(" (%s in a row", countNoun(rc.Failures, "attempt"))
 	}
 	switch {
 	case rc.Pending == 0:
 	case rc.NextAttempt.After(r.now):
-		s += ", the next " + when(rc.NextAttempt, r.now)
+		s += ", the next " + formatTime(rc.NextAttempt, r.now)
 	default:
 		s += ", the next is due"
 	}
 	return s + ")"
 }
 
-func (r *results) receivers(all []inspect.Receiver) {
+func (r *results) printReceivers(all []inspect.Receiver) {
 	rows := make([][]string, 0, len(all))
 	for _, rc := range all {
-		r.object(receiverLine{"receiver", rc})
+		r.printJSON(receiverLine{"receiver", rc})
 		row := []string{rc.State, "sink " + rc.Sink, "", "", ""}
-		row[2] = r.waiting(rc)
+		row[2] = r.waitingText(rc)
 		if rc.Dead > 0 {
-			row[3] = count(rc.Dead, "dead letter")
+			row[3] = countNoun(rc.Dead, "dead letter")
 		}
 		if rc.State != inspect.StateActive {
-			row[4] = fmt.Sprintf("since %s, %s: %s", when(rc.Since, r.now), count(rc.Failures, "attempt"), rc.Reason)
+			row[4] = fmt.Sprintf("since %s, %s: %s", formatTime(rc.Since, r.now), countNoun(rc.Failures, "attempt"), rc.Reason)
 			if !rc.NextAttempt.IsZero() {
-				row[4] += "; the next " + when(rc.NextAttempt, r.now)
+				row[4] += "; the next " + formatTime(rc.NextAttempt, r.now)
 			}
 		}
 		rows = append(rows, row)
 	}
-	r.table("", rows, stateWidth)
+	r.printTable("", rows, stateWidth)
 }
 
-// waiting describes the pending notifications of rc.
-func (r *results) waiting(rc inspect.Receiver) string {
+// waitingText describes the pending notifications of rc.
+func (r *results) waitingText(rc inspect.Receiver) string {
 	var parts []string
 	if rc.Pending > 0 {
 		parts = append(parts, fmt.Sprintf("%d pending", rc.Pending))
 	}
 	if rc.Collected > 0 {
-		parts = append(parts, fmt.Sprintf("%d in digests until %s", rc.Collected, when(rc.NextDigest, r.now)))
+		parts = append(parts, fmt.Sprintf("%d in digests until %s", rc.Collected, formatTime(rc.NextDigest, r.now)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// printed is the text that print makes at noon.
-func printed(t *testing.T, print func(*results)) string {
+// printedText is the text that print makes at noon.
+func printedText(t *testing.T, print func(*results)) string {
 	t.Helper()
 	var b strings.Builder
 	a := &app{stdout: &b}
-	r := a.results()
+	r := a.newResults()
 	r.now = noon
 	print(r)
-	if err := r.end(); err != nil {
+	if err := r.flush(); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -59,11 +59,11 @@ func samplePages() []inspect.Page {
 }
 
 func TestListText(t *testing.T) {
-	got := printed(t, func(r *results) {
+	got := printedText(t, func(r *results) {
 		for _, p := range samplePages() {
-			r.page(p)
+			r.printPage(p)
 		}
-		r.receivers([]inspect.Receiver{
+		r.printReceivers([]inspect.Receiver{
 			{Sink: "ops", State: inspect.StateActive, Pending: 2},
 			{Sink: "team", State: inspect.StateFailing, Reason: "answered 503", Since: noon.Add(-time.Hour), Failures: 4, NextAttempt: noon.Add(time.Hour), Pending: 12, Dead: 1},
 		})
@@ -101,7 +101,7 @@ func TestListPages(t *testing.T) {
 	paused := pages[2]
 	paused.URL, paused.State, paused.Since = "https://example.com/rest", inspect.StatePaused, noon.Add(-time.Hour)
 	pages = append(pages, paused)
-	got := printed(t, func(r *results) { r.pages(pages, false) })
+	got := printedText(t, func(r *results) { r.printPages(pages, false) })
 	want := `failing  https://example.com/terms  2 subscriptions  a selector matches nothing, or the text is empty; 12 checks, the last 11:59:00, the next 12:09:00
 expired  https://example.com/gone   1 subscription   since 09:00:00: 10 checks in a row failed: the server answered 500
 failing  https://example.com/new    0 subscriptions  a selector matches nothing, or the text is empty; not checked yet
@@ -111,9 +111,9 @@ paused   https://example.com/rest   0 subscriptions  since 11:00:00
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	narrow := printed(t, func(r *results) {
+	narrow := printedText(t, func(r *results) {
 		r.columns = 60
-		r.pages(pages[1:2], false)
+		r.printPages(pages[1:2], false)
 	})
 	want = `expired  https://example.com/gone  1 subscription  since
     09:00:00: 10 checks in a row failed: the server answered
@@ -126,7 +126,7 @@ paused   https://example.com/rest   0 subscriptions  since 11:00:00
 
 // TestNothingMatches checks that filters which select nothing say so.
 func TestNothingMatches(t *testing.T) {
-	s := newSetup(t, "")
+	s := newTestSetup(t, "")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	for _, c := range []struct {
 		want string
@@ -138,22 +138,22 @@ func TestNothingMatches(t *testing.T) {
 		{"there is no such dead letter", []string{"replay", "--sink", "hook"}},
 		{"there is no such dead letter", []string{"replay", "--sink", "hook", "--dry-run"}},
 	} {
-		if r := vs(t, append(c.args, "-c", s.config)...); r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
+		if r := runCLI(t, append(c.args, "-c", s.config)...); r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
 			t.Errorf("%q: got %+v, want 1 and %q", c.args, r, c.want)
 		}
 	}
-	if r := vs(t, "replay", "--sink", "nope", "--dry-run", "-c", s.config); r.code != 2 || !strings.Contains(r.stderr, `no sink is named "nope"`) {
+	if r := runCLI(t, "replay", "--sink", "nope", "--dry-run", "-c", s.config); r.code != 2 || !strings.Contains(r.stderr, `no sink is named "nope"`) {
 		t.Errorf("got %+v", r)
 	}
-	if r := vs(t, "replay", "-c", s.config); r.code != 0 || r.stdout != "there are no dead letters\n" {
+	if r := runCLI(t, "replay", "-c", s.config); r.code != 0 || r.stdout != "there are no dead letters\n" {
 		t.Errorf("without filters: got %+v", r)
 	}
 }
 
 func TestListSinksText(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
-	got := printed(t, func(r *results) {
-		r.sinks(withUnused([]inspect.Receiver{
+	got := printedText(t, func(r *results) {
+		r.printSinks(withUnused([]inspect.Receiver{
 			{Sink: "ops", State: inspect.StateActive, Used: true, LastSuccess: ago(time.Minute)},
 			{Sink: "before", State: inspect.StateActive, Used: true, LastSuccess: ago(time.Minute), LastFailure: ago(48 * time.Hour), LastError: "answered 500"},
 			{Sink: "old", State: inspect.StateActive, Used: true, Pending: 2},
@@ -175,13 +175,13 @@ unused  never used              0        0
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := printed(t, func(r *results) { r.sinks(nil) }); got != "" {
+	if got := printedText(t, func(r *results) { r.printSinks(nil) }); got != "" {
 		t.Errorf("without sinks: %s", got)
 	}
 }
 
 func TestDuplicates(t *testing.T) {
-	got := printed(t, func(r *results) { r.duplicates(inspect.Listing{Pages: samplePages()}.Duplicates()) })
+	got := printedText(t, func(r *results) { r.printDuplicates(inspect.Listing{Pages: samplePages()}.Duplicates()) })
 	want := `the same text 2 times: "Terms [2Jof service"
   https://example.com/terms  version 3 of 27 Feb 12:00
   https://example.com/same   version 1 of 11:59:59
@@ -196,8 +196,8 @@ func TestDuplicatesOfOnePage(t *testing.T) {
 	doc := func(url, id string, view pipeline.View) inspect.DuplicateDocument {
 		return inspect.DuplicateDocument{URL: url, Similarity: 1, Document: inspect.Document{ID: id, View: view, State: inspect.StateActive, Version: 1, Time: noon}}
 	}
-	got := printed(t, func(r *results) {
-		r.duplicates([]inspect.Duplicate{{Similarity: 1, Documents: []inspect.DuplicateDocument{
+	got := printedText(t, func(r *results) {
+		r.printDuplicates([]inspect.Duplicate{{Similarity: 1, Documents: []inspect.DuplicateDocument{
 			doc("https://example.com/a", "WHOLE", pipeline.View{}), doc("https://example.com/a", "PART", pipeline.View{Select: []pipeline.Selector{{CSS: "p"}}}),
 			doc("https://example.com/b", "OTHER", pipeline.View{}),
 		}}})
@@ -222,8 +222,8 @@ func TestTree(t *testing.T) {
 		return inspect.LinkedPage{URL: "https://example.com" + to, From: "https://example.com" + from}
 	}
 	root.Subscriptions = []inspect.Subscription{{Linked: []inspect.LinkedPage{link("/", "/a"), link("/", "/b"), link("/a", "/a1"), link("/a", "/a2"), link("/b", "/b1")}}}
-	got := printed(t, func(r *results) {
-		r.trees([]inspect.Page{root, page("/a"), page("/b"), page("/a1"), page("/a2"), page("/b1")})
+	got := printedText(t, func(r *results) {
+		r.printTrees([]inspect.Page{root, page("/a"), page("/b"), page("/a1"), page("/a2"), page("/b1")})
 	})
 	var urls []string
 	for line := range strings.Lines(got) {
@@ -249,8 +249,8 @@ func TestExplainText(t *testing.T) {
 	match := func(client, delivery string, attempts int, reason string) inspect.Match {
 		return inspect.Match{Client: client, Keywords: []string{"privacy"}, Sink: "ops", Delivery: delivery, Attempts: attempts, Reason: reason, DeliveryTime: noon}
 	}
-	got := printed(t, func(r *results) {
-		r.explanation(inspect.Explanation{
+	got := printedText(t, func(r *results) {
+		r.printExplanation(inspect.Explanation{
 			Page: page,
 			Checks: []inspect.Check{
 				{Check: 9, Time: at, Result: flow.OutcomeFailed, Class: pipeline.FailStatus, Reason: "the server answered 500", Status: 500, Took: pipeline.Duration(12345 * time.Microsecond)},
@@ -299,7 +299,7 @@ Keywords, in the last change
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	empty := printed(t, func(r *results) { r.explanation(inspect.Explanation{Page: page}) })
+	empty := printedText(t, func(r *results) { r.printExplanation(inspect.Explanation{Page: page}) })
 	if !strings.Contains(empty, "none is known") || !strings.Contains(empty, "No change is known.") {
 		t.Errorf("got %s", empty)
 	}
@@ -307,7 +307,7 @@ Keywords, in the last change
 
 // TestListSinks has a sink that took something and fails since, and one that nothing was sent to.
 func TestListSinks(t *testing.T) {
-	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.hook.answers <- http.StatusOK
 	s.check(t, "<p>Zeus. Out of stock.</p>")
@@ -317,7 +317,7 @@ func TestListSinks(t *testing.T) {
 	check := func(where string, args ...string) {
 		t.Helper()
 		args = append([]string{"list", "--sinks"}, args...)
-		found := objects(t, vs(t, append(args, "--format", "json")...))
+		found := objects(t, runCLI(t, append(args, "--format", "json")...))
 		if len(found) != 1 || len(found["receiver"]) != 2 {
 			t.Fatalf("%s: got %v", where, found)
 		}
@@ -329,7 +329,7 @@ func TestListSinks(t *testing.T) {
 		if out["sink"] != "out" || out["health"] != "never_used" || out["used"] != false || out["pending"] != 0.0 || out["last_success"] != nil {
 			t.Errorf("%s: got %v", where, out)
 		}
-		r := vs(t, args...)
+		r := runCLI(t, args...)
 		if r.code != 0 || strings.Count(r.stdout, "\n") != 3 || !strings.Contains(r.stdout, "\nhook  failing since ") || !strings.Contains(r.stdout, "\nout   never used") {
 			t.Errorf("%s: got %+v", where, r)
 		}
@@ -338,13 +338,13 @@ func TestListSinks(t *testing.T) {
 
 	// What is only in the configuration is no part of other lists, nor of the directory.
 	for _, args := range [][]string{{"list", "--data", s.data}, {"list", "--sinks", "--data", s.data}, {"list", "--sinks", "--client", "legal", "-c", s.config}} {
-		if r := vs(t, args...); r.code != 0 || !strings.Contains(r.stdout, "hook") || strings.Contains(r.stdout, "out  ") {
+		if r := runCLI(t, args...); r.code != 0 || !strings.Contains(r.stdout, "hook") || strings.Contains(r.stdout, "out  ") {
 			t.Errorf("%v: got %+v", args, r)
 		}
 	}
 
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
-	run.listening(t, s.data)
+	run.awaitAddress(t, s.data)
 	check("a running process", "--data", s.data)
 	check("a running process, with its configuration", "-c", s.config)
 	run.stop()
@@ -358,11 +358,11 @@ func TestHowPushedPagesAreShown(t *testing.T) {
 	r := &results{now: now}
 	for want, p := range map[string]inspect.Page{
 		"not pushed yet": {Pushed: true},
-		"pushed, the last time " + when(now, now):  {Pushed: true, LastCheck: now},
-		"not checked yet":                          {},
-		"1 check, the last " + when(now, now) + "": {Checks: 1, LastCheck: now},
+		"pushed, the last time " + formatTime(now, now): {Pushed: true, LastCheck: now},
+		"not checked yet": {},
+		"1 check, the last " + formatTime(now, now) + "": {Checks: 1, LastCheck: now},
 	} {
-		if got := r.checks(p); got != want {
+		if got := r.checksText(p); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -374,8 +374,8 @@ func TestHowPushedPagesAreShown(t *testing.T) {
 // TestExplainValue holds that a subscription to a value is not said to report every change.
 func TestExplainValue(t *testing.T) {
 	v := pipeline.View{Value: &pipeline.Value{Offer: pipeline.OfferPrice}}
-	got := printed(t, func(r *results) {
-		r.explanation(inspect.Explanation{
+	got := printedText(t, func(r *results) {
+		r.printExplanation(inspect.Explanation{
 			Page: inspect.Page{
 				URL: "https://example.com/", State: inspect.StateActive, Documents: []inspect.Document{{ID: "D", State: inspect.StateActive, View: v}},
 				Subscriptions: []inspect.Subscription{{State: inspect.StateActive, Subscription: pipeline.Subscription{
@@ -402,9 +402,9 @@ func TestListShowsWhatKeepsAPageSilent(t *testing.T) {
 			View: pipeline.View{Confirm: 2, FlipFlop: 3, Replaced: true},
 		}}},
 	}
-	got := printed(t, func(r *results) {
-		r.page(page)
-		r.pages([]inspect.Page{page}, false)
+	got := printedText(t, func(r *results) {
+		r.printPage(page)
+		r.printPages([]inspect.Page{page}, false)
 	})
 	want := `failing  https://example.com/
          since 12:00:00

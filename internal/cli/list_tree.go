@@ -2,11 +2,11 @@ package cli
 
 import "github.com/vokter/vokter/inspect"
 
-// trees prints the pages that clients named, each with the linked pages that it watches.
-func (r *results) trees(all []inspect.Page) {
+// printTrees prints the pages that clients named, each with the linked pages that it watches.
+func (r *results) printTrees(all []inspect.Page) {
 	if r.json {
 		for _, p := range all {
-			r.page(p)
+			r.printPage(p)
 		}
 		return
 	}
@@ -48,9 +48,9 @@ func (r *results) trees(all []inspect.Page) {
 			}
 		}
 		add(p.URL, "")
-		r.table("", rows, stateWidth)
+		r.printTable("", rows, stateWidth)
 		for _, why := range bounded {
-			r.text("%*s  %s", stateWidth, "", why)
+			r.printLine("%*s  %s", stateWidth, "", why)
 		}
 	}
 }
@@ -61,13 +61,13 @@ func (r *results) treeRow(indented string, p inspect.Page, here bool) []string {
 	case !here:
 		return []string{"", indented, "another process owns it, or it is not there yet"}
 	case p.State != inspect.StateActive:
-		return []string{p.State, indented, "since " + when(p.Since, r.now) + ": " + r.failed(p)}
+		return []string{p.State, indented, "since " + formatTime(p.Since, r.now) + ": " + r.failureText(p)}
 	}
-	return []string{p.State, indented, r.checks(p)}
+	return []string{p.State, indented, r.checksText(p)}
 }
 
-// followedFrom says why s is there, if no client made it.
-func followedFrom(s inspect.Subscription) string {
+// followedText says why s is there, if no client made it.
+func followedText(s inspect.Subscription) string {
 	if s.FollowedFrom == "" {
 		return ""
 	}

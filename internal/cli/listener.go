@@ -38,9 +38,9 @@ type listener struct {
 // maxScrapes limits concurrent scrapes, so that processor time remains for the pipeline.
 const maxScrapes = 4
 
-// listening says where a listener is, who may use its API besides users of the data directory, and how
+// listenSettings says where a listener is, who may use its API besides users of the data directory, and how
 // its web page is. Without an address there is none. access, web and slack may be nil.
-type listening struct {
+type listenSettings struct {
 	addr   string
 	access *manage.Access
 	web    *web.Settings
@@ -48,7 +48,7 @@ type listening struct {
 }
 
 // start starts the listener. It returns nil if there is none.
-func (at listening) start(ctx context.Context, r *vokter.Router, cfg vokter.Config) (*listener, error) {
+func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter.Config) (*listener, error) {
 	if at.addr == "" {
 		return nil, nil
 	}
@@ -70,10 +70,10 @@ func (at listening) start(ctx context.Context, r *vokter.Router, cfg vokter.Conf
 		return nil, errors.Join(err, on.Close())
 	}
 	l := &listener{addr: on.Addr().String(), token: token, api: api, dir: cfg.Dir, server: &http.Server{
-		Handler: routes(r, api, at.acting(r, cfg.Logger), web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		Handler: routes(r, api, at.slackHandler(r, cfg.Logger), web.New(web.Options{API: api, Settings: at.web, Gauges: r.Gauges, Logger: cfg.Logger})), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 	}}
-	on = limitConnections(l.server, on, maxConnections, silentFor)
+	on = limitConnections(l.server, on, maxConnections, silenceLimit)
 	go func() {
 		if err := l.server.Serve(on); !errors.Is(err, http.ErrServerClosed) {
 			cfg.Logger.Error("the listener failed", "error", err)
@@ -82,8 +82,8 @@ func (at listening) start(ctx context.Context, r *vokter.Router, cfg vokter.Conf
 	return l, nil
 }
 
-// acting returns the handler of the requests of Slack.
-func (at listening) acting(r *vokter.Router, log *slog.Logger) http.Handler {
+// slackHandler returns the handler of the requests of Slack.
+func (at listenSettings) slackHandler(r *vokter.Router, log *slog.Logger) http.Handler {
 	if at.slack == nil {
 		return http.NotFoundHandler()
 	}
@@ -111,15 +111,15 @@ func (l *listener) stop() {
 	l.api.Close() // waits for a backup, which fails now without its connection and removes its files
 }
 
-// observed is the part of a Router that a listener shows to everybody.
-type observed interface {
+// routerStatus is the part of a Router that a listener shows to everybody.
+type routerStatus interface {
 	Ready() error
 	Gauges() []flow.Gauge
 }
 
 // routes returns the handler of /healthz, /readyz and /metrics, of api, and of the requests of Slack, acting. All other requests go to
 // site.
-func routes(r observed, api, acting, site http.Handler) http.Handler {
+func routes(r routerStatus, api, acting, site http.Handler) http.Handler {
 	public := http.NewServeMux()
 	public.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	public.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -132,7 +132,7 @@ func routes(r observed, api, acting, site http.Handler) http.Handler {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
-	public.Handle("GET /metrics", metricsOf(r))
+	public.Handle("GET /metrics", metricsHandler(r))
 	mux := http.NewServeMux()
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		mux.Handle(path, public)
@@ -143,9 +143,9 @@ func routes(r observed, api, acting, site http.Handler) http.Handler {
 	return mux
 }
 
-// metricsOf serves the gauges of r, and figures of the Go runtime and of the process, in the text
+// metricsHandler serves the gauges of r, and figures of the Go runtime and of the process, in the text
 // format of Prometheus.
-func metricsOf(r observed) http.Handler {
+func metricsHandler(r routerStatus) http.Handler {
 	all := prometheus.NewRegistry()
 	all.MustRegister(metrics.Collector(r.Gauges), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})

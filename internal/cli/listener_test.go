@@ -33,13 +33,13 @@ func withToken(t *testing.T, data, url string) *http.Request {
 	return r
 }
 
-// pipelineAt is a pipeline that is in some state.
-type pipelineAt struct {
-	figures
+// fakePipeline is a pipeline that is in some state.
+type fakePipeline struct {
+	fakeGauges
 	err error
 }
 
-func (r pipelineAt) Ready() error { return r.err }
+func (r fakePipeline) Ready() error { return r.err }
 
 func TestRoutes(t *testing.T) {
 	answers := func(status int) http.Handler {
@@ -60,7 +60,7 @@ func TestRoutes(t *testing.T) {
 		{nil, "GET", "/", 508, ""}, {nil, "GET", "/metrics/", 508, ""}, {nil, "GET", "/api/v1/pages", 418, ""}, {nil, "GET", "/api/", 418, ""}, {nil, "GET", "/debug/pprof/", 508, ""},
 	} {
 		w := httptest.NewRecorder()
-		routes(pipelineAt{figures{{Name: "vokter_ready", Help: "Whether it is."}}, c.err}, api, http.NotFoundHandler(), site).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
+		routes(fakePipeline{fakeGauges{{Name: "vokter_ready", Help: "Whether it is."}}, c.err}, api, http.NotFoundHandler(), site).ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))
 		if w.Code != c.want || !strings.Contains(w.Body.String(), c.says) || strings.Contains(w.Body.String(), "https:") {
 			t.Errorf("%s %s with %v: got %d %s, want %d %s", c.method, c.path, c.err, w.Code, w.Body, c.want, c.says)
 		}
@@ -70,13 +70,13 @@ func TestRoutes(t *testing.T) {
 // TestStrangers: at an address that others reach, whoever has no token learns how the process
 // does, and no more; the verbs of its user find the token by themselves.
 func TestStrangers(t *testing.T) {
-	s := newSetup(t, "listen: 0.0.0.0:0\n")
+	s := newTestSetup(t, "listen: 0.0.0.0:0\n")
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
-	_, port, err := net.SplitHostPort(run.listening(t, s.data))
+	_, port, err := net.SplitHostPort(run.awaitAddress(t, s.data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for len(objects(t, vs(t, "list", "--data", s.data, "--format", "json"))["page"]) == 0 { // until it is watched
+	for len(objects(t, runCLI(t, "list", "--data", s.data, "--format", "json"))["page"]) == 0 { // until it is watched
 		if t.Context().Err() != nil {
 			t.Fatal("the page is not watched")
 		}
@@ -114,21 +114,21 @@ func TestStrangers(t *testing.T) {
 		t.Errorf("the token: got %v, %v", info.Mode(), err)
 	}
 	copied := filepath.Join(t.TempDir(), "copy")
-	expect(t, 0, "is a copy of", "backup", copied, "--data", s.data)
+	expectExit(t, 0, "is a copy of", "backup", copied, "--data", s.data)
 	if _, err := os.Stat(filepath.Join(copied, "token")); err == nil {
 		t.Error("the backup has the token in it")
 	}
 	if err := os.Chmod(token, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 1, "write chmod 600 "+token, "list", "--data", s.data)
+	expectExit(t, 1, "write chmod 600 "+token, "list", "--data", s.data)
 	if err := os.Chmod(token, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(token, []byte("another\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 1, "refuses the token in the data directory", "list", "--data", s.data)
+	expectExit(t, 1, "refuses the token in the data directory", "list", "--data", s.data)
 	run.stop()
 	<-run.ended
 }
@@ -136,7 +136,7 @@ func TestStrangers(t *testing.T) {
 // TestStartMakesANewToken: whatever a killed process or somebody else left, the token of a start
 // is new and its owner's alone, and it goes with the process.
 func TestStartMakesANewToken(t *testing.T) {
-	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>one</p>")
 	elsewhere := file(t, "elsewhere", "mine")
 	token := filepath.Join(s.data, "token")
@@ -151,7 +151,7 @@ func TestStartMakesANewToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		run := start(t, "run", "-c", s.config, "--allow", loopback)
-		run.listening(t, s.data)
+		run.awaitAddress(t, s.data)
 		info, err := os.Lstat(token)
 		b, rerr := os.ReadFile(token)
 		if err != nil || rerr != nil || info.Mode() != 0o600 || len(b) < 26 || seen[string(b)] {
@@ -223,9 +223,9 @@ func addressOfTheMachine(t *testing.T) string {
 	return noAddress
 }
 
-type figures []flow.Gauge
+type fakeGauges []flow.Gauge
 
-func (f figures) Gauges() []flow.Gauge { return f }
+func (f fakeGauges) Gauges() []flow.Gauge { return f }
 
 // scrape returns the names of the metrics at addr.
 func scrape(t *testing.T, addr string) []string {
@@ -246,9 +246,9 @@ func scrape(t *testing.T, addr string) []string {
 	return names
 }
 
-// documented returns the names of the metrics that docs/metrics.md lists in its first table,
+// documentedMetrics returns the names of the metrics that docs/metrics.md lists in its first table,
 // and with kafka also in its second.
-func documented(t *testing.T, kafka bool) []string {
+func documentedMetrics(t *testing.T, kafka bool) []string {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -272,7 +272,7 @@ func documented(t *testing.T, kafka bool) []string {
 func TestMetricsAreDocumented(t *testing.T) {
 	dir := t.TempDir()
 	run := start(t, "run", "-c", file(t, "c.yaml", fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\n", dir)))
-	if got, want := scrape(t, run.listening(t, dir)), documented(t, false); !slices.Equal(got, want) {
+	if got, want := scrape(t, run.awaitAddress(t, dir)), documentedMetrics(t, false); !slices.Equal(got, want) {
 		t.Errorf("got %q, want those of docs/metrics.md: %q", got, want)
 	}
 }

@@ -19,7 +19,7 @@ func (fullDisk) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
 }
 
-func intoFullDisk(t *testing.T, args ...string) result {
+func runWithFullDisk(t *testing.T, args ...string) result {
 	t.Helper()
 	var err buffer
 	a := &app{stdin: strings.NewReader(""), stdout: fullDisk{}, stderr: &err}
@@ -31,14 +31,14 @@ const unwritable = "vokter-stream: standard output cannot be written to: no spac
 
 func TestUnwritableOutput(t *testing.T) {
 	for _, format := range []string{"json", "text"} {
-		r := intoFullDisk(t, "demo", "--format", format)
+		r := runWithFullDisk(t, "demo", "--format", format)
 		if r.code != 1 || !strings.HasSuffix(r.stderr, unwritable) {
 			t.Errorf("demo %s: got %+v", format, r)
 		}
 	}
 	p := newPage(t, "<p>one</p>", "<p>two</p>")
 	args := []string{"watch", "--allow", loopback, "--every", "0s", "--log-level", "error", p.URL, "two"}
-	if r := intoFullDisk(t, args...); r.code != 1 || r.stderr != unwritable {
+	if r := runWithFullDisk(t, args...); r.code != 1 || r.stderr != unwritable {
 		t.Errorf("watch: got %+v", r)
 	}
 }
@@ -48,16 +48,16 @@ func TestUnwritableOutput(t *testing.T) {
 func TestUnwritableOutputKeeps(t *testing.T) {
 	p := newPage(t, "<p>one</p>", "<p>two</p>")
 	args := []string{"watch", "--allow", loopback, "--every", "0s", "--log-level", "error", "--data", filepath.Join(t.TempDir(), "d"), p.URL, "two"}
-	if r := intoFullDisk(t, args...); r.code != 1 || r.stderr != unwritable {
+	if r := runWithFullDisk(t, args...); r.code != 1 || r.stderr != unwritable {
 		t.Errorf("got %+v", r)
 	}
-	if r := vs(t, append(args, "--checks", "1", "--format", "json")...); r.code != 0 || len(notifications(t, r.stdout)) != 1 {
+	if r := runCLI(t, append(args, "--checks", "1", "--format", "json")...); r.code != 0 || len(notifications(t, r.stdout)) != 1 {
 		t.Errorf("got %+v", r)
 	}
 }
 
-// program is a process of the program whose standard output is the write end of a pipe.
-func program(t *testing.T, args ...string) (cmd *exec.Cmd, out *os.File, stderr *bytes.Buffer) {
+// startWithPipe is a process of the program whose standard output is the write end of a pipe.
+func startWithPipe(t *testing.T, args ...string) (cmd *exec.Cmd, out *os.File, stderr *bytes.Buffer) {
 	t.Helper()
 	out, w, err := os.Pipe()
 	if err != nil {
@@ -79,7 +79,7 @@ func program(t *testing.T, args ...string) (cmd *exec.Cmd, out *os.File, stderr 
 }
 
 func TestClosedPipe(t *testing.T) {
-	cmd, out, stderr := program(t, "demo", "--format", "json")
+	cmd, out, stderr := startWithPipe(t, "demo", "--format", "json")
 	out.Close()
 	err := cmd.Wait()
 	exit, ok := errors.AsType[*exec.ExitError](err)
@@ -89,7 +89,7 @@ func TestClosedPipe(t *testing.T) {
 }
 
 func TestHangup(t *testing.T) {
-	cmd, _, stderr := program(t, "demo", "--format", "json")
+	cmd, _, stderr := startWithPipe(t, "demo", "--format", "json")
 	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// lookEvery is the interval at which a running pipeline checks its configuration for changes.
-const lookEvery = 2 * time.Second
+// configCheckInterval is the interval at which a running pipeline checks its configuration for changes.
+const configCheckInterval = 2 * time.Second
 
 // reloader reads the configuration again on SIGHUP, and when its file or a file that it names
 // has changed.
@@ -35,17 +35,17 @@ type reloader struct {
 	retry func(ctx context.Context, sink string) error
 	// hangups is nil where the process ignores them.
 	hangups <-chan os.Signal
-	// look has a value when the file is to be checked for changes.
-	look   <-chan time.Time
+	// ticks has a value when the file is to be checked for changes.
+	ticks  <-chan time.Time
 	log    *slog.Logger
 	listen string
 	rest   *config.Rest
 	// api are the current settings of the management API, and access replaces them.
-	api    config.API
-	access func(config.API) error
+	api       config.API
+	setAccess func(config.API) error
 	// web are the current settings of the web page, which site has.
-	web  config.Web
-	site *web.Settings
+	web         config.Web
+	webSettings *web.Settings
 	// slack are the sinks in which people can act; nil where there is no listener.
 	slack     *slackapp.Settings
 	transport registry.Transport
@@ -53,17 +53,17 @@ type reloader struct {
 	options map[string][sha256.Size]byte
 	// readers are the digests of the current options of the readers.
 	readers map[string][sha256.Size]byte
-	// used is the content that was last applied or refused, seen the content that was last
+	// applied is the content that was last applied or refused, seen the content that was last
 	// read.
-	used, seen content
-	// failed is a valid configuration that could not be applied and whose failure is logged
+	applied, seen contentDigest
+	// loggedFailure is a valid configuration that could not be applied and whose failure is logged
 	// already. The reason may differ from one attempt to the next.
-	failed content
+	loggedFailure contentDigest
 }
 
-// content is the digest of the configuration and the files that it names, or the error of
+// contentDigest is the digest of the configuration and the files that it names, or the error of
 // reading it.
-type content struct {
+type contentDigest struct {
 	sum [sha256.Size]byte
 	err string
 }
@@ -75,24 +75,24 @@ func (f *fileSet) reset() { f.paths = make(map[string]bool) }
 
 func (f *fileSet) add(path string) { f.paths[path] = true }
 
-// contentOf returns the content of path and the files that it names. It reads no pipes, because
+// digestContent returns the content of path and the files that it names. It reads no pipes, because
 // what is read from a pipe is gone the next time.
-func contentOf(path string, named *fileSet) content {
-	main, err := digestOf(path)
+func digestContent(path string, named *fileSet) contentDigest {
+	main, err := digestFile(path)
 	if err != nil {
-		return content{err: err.Error()}
+		return contentDigest{err: err.Error()}
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %x\n", path, main)
 	for _, path := range slices.Sorted(maps.Keys(named.paths)) {
-		one, err := digestOf(path)
+		one, err := digestFile(path)
 		fmt.Fprintf(sum, "%s %x %v\n", path, one, err)
 	}
-	return content{sum: [sha256.Size]byte(sum.Sum(nil))}
+	return contentDigest{sum: [sha256.Size]byte(sum.Sum(nil))}
 }
 
-// digestOf returns the digest of a regular file.
-func digestOf(path string) ([]byte, error) {
+// digestFile returns the digest of a regular file.
+func digestFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -120,15 +120,15 @@ func (r *reloader) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.hangups:
-			r.seen = contentOf(r.path, r.files)
+			r.seen = digestContent(r.path, r.files)
 			r.reload(ctx)
-		case <-r.look:
-			now := contentOf(r.path, r.files)
+		case <-r.ticks:
+			now := digestContent(r.path, r.files)
 			// A file that is being written may be incomplete. It counts only if two looks find
 			// the same content.
 			settled := now == r.seen
 			r.seen = now
-			if settled && now != r.used {
+			if settled && now != r.applied {
 				r.reload(ctx)
 			}
 		}
@@ -137,16 +137,16 @@ func (r *reloader) run(ctx context.Context) {
 
 // reload applies the configuration file, or logs why it cannot.
 func (r *reloader) reload(ctx context.Context) {
-	before := r.used
-	if r.used = r.seen; r.used.err != "" {
-		r.log.Error("the configuration file cannot be read; the current configuration stays in force", "err", r.used.err)
+	before := r.applied
+	if r.applied = r.seen; r.applied.err != "" {
+		r.log.Error("the configuration file cannot be read; the current configuration stays in force", "err", r.applied.err)
 		return
 	}
 	named := maps.Clone(r.files.paths)
 	c, err := r.load()
 	if !maps.Equal(named, r.files.paths) { // the configuration names other files now
-		r.used = contentOf(r.path, r.files)
-		r.seen = r.used
+		r.applied = digestContent(r.path, r.files)
+		r.seen = r.applied
 	}
 	if err != nil {
 		r.log.Error("the configuration file was changed and is not valid; the current configuration stays in force", "file", r.path)
@@ -161,14 +161,14 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	lines, err := r.apply(ctx, c.Router)
 	if err != nil {
-		r.used = before // so that the next look tries again
-		if r.failed != r.seen {
+		r.applied = before // so that the next look tries again
+		if r.loggedFailure != r.seen {
 			r.log.Error("the changed configuration cannot be applied yet; trying again", "file", r.path, "err", err)
 		}
-		r.failed = r.seen
+		r.loggedFailure = r.seen
 		return
 	}
-	r.failed = content{}
+	r.loggedFailure = contentDigest{}
 	if r.slack != nil {
 		r.slack.Configure(c.Router.Sinks)
 	}
@@ -177,7 +177,7 @@ func (r *reloader) reload(ctx context.Context) {
 		lines = append(lines, "listen changed: this takes effect with the next start")
 	}
 	if !reflect.DeepEqual(c.API, r.api) {
-		if err := r.access(c.API); err != nil {
+		if err := r.setAccess(c.API); err != nil {
 			r.log.Error("api cannot be changed", "err", err)
 		} else {
 			r.api = c.API
@@ -185,7 +185,7 @@ func (r *reloader) reload(ctx context.Context) {
 		}
 	}
 	if !reflect.DeepEqual(c.Web, r.web) {
-		r.site.Configure(c.Web)
+		r.webSettings.Configure(c.Web)
 		r.web = c.Web
 		lines = append(lines, "web changed")
 	}
@@ -199,7 +199,7 @@ func (r *reloader) reload(ctx context.Context) {
 	for _, name := range changed {
 		lines = append(lines, "sink changed: "+name)
 	}
-	lines = append(lines, changedReaders(r.readers, c.Readers)...)
+	lines = append(lines, readerChanges(r.readers, c.Readers)...)
 	r.options, r.readers = c.Options, c.Readers
 	if len(lines) == 0 {
 		r.log.Info("the configuration was read again; nothing has changed", "file", r.path)
@@ -216,9 +216,9 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 }
 
-// changedReaders returns a line for each reader that was added or removed, or has other options or
+// readerChanges returns a line for each reader that was added or removed, or has other options or
 // another file.
-func changedReaders(before, now map[string][sha256.Size]byte) []string {
+func readerChanges(before, now map[string][sha256.Size]byte) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		switch old, ok := before[name]; {

@@ -17,8 +17,8 @@ import (
 	"github.com/vokter/vokter/config"
 )
 
-// reloading is a reloader whose looks and hangups the test makes, in a bubble of synctest.
-type reloading struct {
+// reloadTest is a reloader whose looks and hangups the test makes, in a bubble of synctest.
+type reloadTest struct {
 	*reloader
 	look, hangup func()
 	loads        int
@@ -27,14 +27,14 @@ type reloading struct {
 	log          buffer
 }
 
-func newReloading(t *testing.T, path string) *reloading {
+func newReloadTest(t *testing.T, path string) *reloadTest {
 	t.Helper()
 	looks, hangups := make(chan time.Time), make(chan os.Signal)
-	r := new(reloading)
+	r := new(reloadTest)
 	files := new(fileSet)
-	used := contentOf(path, files)
+	used := digestContent(path, files)
 	r.reloader = &reloader{
-		path: path, files: files, look: looks, hangups: hangups, log: slog.New(slog.NewTextHandler(&r.log, nil)), used: used, seen: used,
+		path: path, files: files, ticks: looks, hangups: hangups, log: slog.New(slog.NewTextHandler(&r.log, nil)), applied: used, seen: used,
 		load: func() (*config.Config, error) {
 			r.loads++
 			files.reset()
@@ -57,14 +57,14 @@ func newReloading(t *testing.T, path string) *reloading {
 	return r
 }
 
-func (r *reloading) write(t *testing.T, text string) {
+func (r *reloadTest) write(t *testing.T, text string) {
 	t.Helper()
 	if err := os.WriteFile(r.path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (r *reloading) looks(n int) {
+func (r *reloadTest) tick(n int) {
 	for range n {
 		r.look()
 	}
@@ -73,19 +73,19 @@ func (r *reloading) looks(n int) {
 func TestReloadOnceTheFileHasSettled(t *testing.T) { synctest.Test(t, testReloadOnceTheFileHasSettled) }
 
 func testReloadOnceTheFileHasSettled(t *testing.T) {
-	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
-	r.looks(3)
+	r := newReloadTest(t, file(t, "c.yaml", "data: a\n"))
+	r.tick(3)
 	if r.loads != 0 {
 		t.Fatalf("a file that did not change was read %d times", r.loads)
 	}
 	r.write(t, "data: b\n")
-	r.looks(1)
+	r.tick(1)
 	r.write(t, "data: c\n")
-	r.looks(1)
+	r.tick(1)
 	if got := fmt.Sprint(r.applied); got != "[]" {
 		t.Errorf("a file that was still being written was applied: %s", got)
 	}
-	r.looks(3)
+	r.tick(3)
 	if got := fmt.Sprint(r.applied); got != "[c]" {
 		t.Errorf("applied %s, want c once", got)
 	}
@@ -97,11 +97,11 @@ func testReloadOnceTheFileHasSettled(t *testing.T) {
 func TestReloadOnHangup(t *testing.T) { synctest.Test(t, testReloadOnHangup) }
 
 func testReloadOnHangup(t *testing.T) {
-	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	r := newReloadTest(t, file(t, "c.yaml", "data: a\n"))
 	r.hangup()
 	r.write(t, "data: b\n")
 	r.hangup()
-	r.looks(3)
+	r.tick(3)
 	if got := fmt.Sprint(r.applied); got != "[a b]" {
 		t.Errorf("applied %s, want [a b]", got)
 	}
@@ -110,15 +110,15 @@ func testReloadOnHangup(t *testing.T) {
 func TestReloadOfMistakes(t *testing.T) { synctest.Test(t, testReloadOfMistakes) }
 
 func testReloadOfMistakes(t *testing.T) {
-	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	r := newReloadTest(t, file(t, "c.yaml", "data: a\n"))
 	r.write(t, "dta: a\nmin_free: 7\n")
-	r.looks(5)
+	r.tick(5)
 	log := r.log.String()
 	if len(r.applied) > 0 || r.loads != 1 || !strings.Contains(log, r.path+":1:1: ") || !strings.Contains(log, r.path+":2:11: ") {
 		t.Errorf("applied %v after %d loads, logged %s", r.applied, r.loads, log)
 	}
 	r.write(t, "data: b\n")
-	r.looks(3)
+	r.tick(3)
 	if got := fmt.Sprint(r.applied); got != "[b]" {
 		t.Errorf("applied %s, want [b]", got)
 	}
@@ -127,15 +127,15 @@ func testReloadOfMistakes(t *testing.T) {
 func TestReloadOfAFileThatIsGone(t *testing.T) { synctest.Test(t, testReloadOfAFileThatIsGone) }
 
 func testReloadOfAFileThatIsGone(t *testing.T) {
-	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	r := newReloadTest(t, file(t, "c.yaml", "data: a\n"))
 	if err := os.Remove(r.path); err != nil {
 		t.Fatal(err)
 	}
-	r.looks(1)
+	r.tick(1)
 	if log := r.log.String(); log != "" {
 		t.Errorf("logged an error while an editor may be replacing the file: %s", log)
 	}
-	r.looks(4)
+	r.tick(4)
 	if log := r.log.String(); r.loads != 0 || strings.Count(log, "the configuration file cannot be read") != 1 {
 		t.Errorf("%d loads, logged %s", r.loads, log)
 	}
@@ -145,7 +145,7 @@ func testReloadOfAFileThatIsGone(t *testing.T) {
 func TestReloadTriesAgain(t *testing.T) { synctest.Test(t, testReloadTriesAgain) }
 
 func testReloadTriesAgain(t *testing.T) {
-	r := newReloading(t, file(t, "c.yaml", "data: a\n"))
+	r := newReloadTest(t, file(t, "c.yaml", "data: a\n"))
 	r.write(t, "data: b\n")
 	for i := range 5 {
 		r.refuse = fmt.Errorf("the disk is full (for %ds)", i)
@@ -155,9 +155,9 @@ func testReloadTriesAgain(t *testing.T) {
 		t.Errorf("logged %d times, tried %d times: %s", n, len(r.applied), &r.log)
 	}
 	r.refuse = nil
-	r.looks(2)
+	r.tick(2)
 	tried := len(r.applied)
-	r.looks(2)
+	r.tick(2)
 	if !strings.Contains(r.log.String(), "is applied") || len(r.applied) != tried {
 		t.Errorf("%d tries, then %d: %s", tried, len(r.applied), &r.log)
 	}
@@ -171,8 +171,8 @@ func testPipesAreReadOnce(t *testing.T) {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Skip(err)
 	}
-	r := newReloading(t, path)
-	r.looks(3)
+	r := newReloadTest(t, path)
+	r.tick(3)
 	r.hangup()
 	if log := r.log.String(); r.loads != 0 || !strings.Contains(log, "not a regular file") {
 		t.Errorf("%d loads, logged %s", r.loads, log)
@@ -186,7 +186,7 @@ func TestRunReloads(t *testing.T) {
 		return fmt.Sprintf("fetch: {per_host: {rate: 1000/s}}\nsinks: {out: {stdout: {}}}\nsubscriptions: [{url: %q, keywords: [%s], sinks: [out]}]\n", p.URL, keyword)
 	}
 	path := file(t, "c.yaml", text("two"))
-	a := &app{look: make(chan time.Time), hangups: make(chan os.Signal)}
+	a := &app{configTicks: make(chan time.Time), hangups: make(chan os.Signal)}
 	s := startApp(t, a, "run", "-c", path, "--allow", loopback, "--every", "10ms")
 	s.await(t, &s.err, "msg=running")
 	for i, c := range []struct{ text, want string }{

@@ -46,7 +46,7 @@ func (r *restServer) serve(ctx context.Context, s rest.Service) {
 	r.log.Info("serving the REST API", "address", r.on.Addr().String())
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.Serve(limitConnections(server, r.on, maxConnections, silentFor)); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
+	if err := server.Serve(limitConnections(server, r.on, maxConnections, silenceLimit)); !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
 		r.log.Error("the listener of the REST API failed", "error", err)
 	}
 }

@@ -24,7 +24,7 @@ func TestRestAPI(t *testing.T) {
 	defer client.Close()
 	p := newPage(t, "<p>The Greek giant sleeps.</p>")
 	data := filepath.Join(t.TempDir(), "d")
-	run := func(format string) (*started, func(path, body string) string) {
+	run := func(format string) (*startedApp, func(path, body string) string) {
 		t.Helper()
 		config := file(t, "c.yaml", fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nrest: {listen: 127.0.0.1:0, format: %s}\nfetch: {min_interval: 10ms, per_host: {rate: 1000/s}}\n", data, format))
 		s := start(t, "run", "-c", config, "--allow", loopback)
@@ -45,7 +45,7 @@ func TestRestAPI(t *testing.T) {
 			return fmt.Sprintf("%d %s", resp.StatusCode, b)
 		}
 	}
-	stop := func(s *started) {
+	stop := func(s *startedApp) {
 		t.Helper()
 		s.stop()
 		if code := <-s.ended; code != 0 {
@@ -83,9 +83,9 @@ func TestRestAPI(t *testing.T) {
 // TestURLsOfClientsAreSinks holds that retry knows the sinks that the REST API makes.
 func TestURLsOfClientsAreSinks(t *testing.T) {
 	for more, want := range map[string]string{"": "no sink is named", "rest: {listen: 127.0.0.1:0}\n": "no such notification is pending"} {
-		s := newSetup(t, more)
+		s := newTestSetup(t, more)
 		s.check(t, "<p>Zeus.</p>")
-		r := vs(t, "retry", "-c", s.config, "--sink", "http://example.com/in")
+		r := runCLI(t, "retry", "-c", s.config, "--sink", "http://example.com/in")
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("with %q: got %+v", more, r)
 		}

@@ -32,12 +32,12 @@ type results struct {
 	err     error
 }
 
-func (a *app) results() *results {
+func (a *app) newResults() *results {
 	return &results{w: bufio.NewWriter(a.stdout), json: a.flags.format == stdout.FormatJSON, now: time.Now(), columns: terminalColumns(a.stdout)}
 }
 
-// object prints v if the format is JSON.
-func (r *results) object(v any) {
+// printJSON prints v if the format is JSON.
+func (r *results) printJSON(v any) {
 	if !r.json || r.err != nil {
 		return
 	}
@@ -48,9 +48,9 @@ func (r *results) object(v any) {
 	r.err = err
 }
 
-// text prints a line if the format is text. It removes control characters from the arguments,
+// printLine prints a line if the format is text. It removes control characters from the arguments,
 // which may come from pages and receivers.
-func (r *results) text(format string, args ...any) {
+func (r *results) printLine(format string, args ...any) {
 	if r.json || r.err != nil {
 		return
 	}
@@ -62,12 +62,12 @@ func (r *results) text(format string, args ...any) {
 	r.write(render.Wrap(fmt.Sprintf(format, args...), r.columns, 2) + "\n")
 }
 
-// widest is the greatest width of a table column, in runes. Longer cells stick out.
-const widest = 40
+// maxColumnWidth is the greatest width of a table column, in runes. Longer cells stick out.
+const maxColumnWidth = 40
 
-// table prints rows with aligned columns, each line behind indent. widths are the least widths
+// printTable prints rows with aligned columns, each line behind indent. widths are the least widths
 // of the first columns.
-func (r *results) table(indent string, rows [][]string, widths ...int) {
+func (r *results) printTable(indent string, rows [][]string, widths ...int) {
 	if r.json {
 		return
 	}
@@ -77,7 +77,7 @@ func (r *results) table(indent string, rows [][]string, widths ...int) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			if n := utf8.RuneCountInString(row[i]); n <= widest {
+			if n := utf8.RuneCountInString(row[i]); n <= maxColumnWidth {
 				widths[i] = max(widths[i], n)
 			}
 		}
@@ -100,8 +100,8 @@ func (r *results) write(s string) {
 	}
 }
 
-// end flushes the buffer and returns the first error.
-func (r *results) end() error {
+// flush flushes the buffer and returns the first error.
+func (r *results) flush() error {
 	if r.err == nil {
 		r.err = r.w.Flush()
 	}
@@ -124,18 +124,18 @@ func (e *outputError) Error() string {
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// mandatory is a sink whose first failed write ends the run: nobody reads a closed terminal or
+// mandatorySink is a sink whose first failed write ends the run: nobody reads a closed terminal or
 // pipe.
-type mandatory struct {
+type mandatorySink struct {
 	next pipeline.Sink
 	end  context.CancelCauseFunc
 }
 
-var _ pipeline.Sink = mandatory{}
+var _ pipeline.Sink = mandatorySink{}
 
 // Deliver delivers n to the sink. Permanent errors, and errors after ctx is done, do not end
 // the run.
-func (m mandatory) Deliver(ctx context.Context, n pipeline.Notification) error {
+func (m mandatorySink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	err := m.next.Deliver(ctx, n)
 	if class, _ := failure.ClassOf(err); err != nil && ctx.Err() == nil && class != failure.ClassPermanent {
 		m.end(&outputError{err})
@@ -143,15 +143,15 @@ func (m mandatory) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return err
 }
 
-// endedBy returns the cause of ctx if the output failed or the page expired, because err only
+// causeOrError returns the cause of ctx if the output failed or the page expired, because err only
 // follows from that. Otherwise it returns err.
-func endedBy(ctx context.Context, err error) error {
+func causeOrError(ctx context.Context, err error) error {
 	why := context.Cause(ctx)
 	if out, ok := errors.AsType[*outputError](why); ok {
 		return out
 	}
-	if errors.Is(why, errGivenUp) {
-		return errors.Join(errGivenUp, err)
+	if errors.Is(why, errPageExpired) {
+		return errors.Join(errPageExpired, err)
 	}
 	return err
 }

@@ -16,71 +16,71 @@ import (
 
 // TestRetryOfAStoppedDirectory attempts the notifications itself, and prints which are still pending.
 func TestRetryOfAStoppedDirectory(t *testing.T) {
-	s := newSetup(t, "")
+	s := newTestSetup(t, "")
 	here := []string{"-c", s.config, "--allow", loopback}
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.hook.answers <- 503
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 
-	expect(t, 2, "name the sinks with -c FILE", "retry", "--data", s.data)
-	expect(t, 1, "no such notification is pending", append(here, "retry", "https://example.com/")...)
+	expectExit(t, 2, "name the sinks with -c FILE", "retry", "--data", s.data)
+	expectExit(t, 1, "no such notification is pending", append(here, "retry", "https://example.com/")...)
 	s.hook.answers <- 503
-	expect(t, 1, "sink hook: 1 notification is still pending: answered 503", append(here, "retry", s.page.URL)...)
+	expectExit(t, 1, "sink hook: 1 notification is still pending: answered 503", append(here, "retry", s.page.URL)...)
 	s.hook.answers <- 200
-	expect(t, 0, "1 notification is waiting; to try now: vokter-stream retry --sink hook -c ", append(here, "sink", "test", "hook")...)
+	expectExit(t, 0, "1 notification is waiting; to try now: vokter-stream retry --sink hook -c ", append(here, "sink", "test", "hook")...)
 	s.hook.answers <- 200
-	expect(t, 0, "hook: no notification is pending any more", append(here, "retry", "--sink", "hook")...)
-	expect(t, 1, "no such notification is pending", append(here, "retry", "--sink", "hook")...)
-	expect(t, 0, "no notification is pending", append(here, "retry")...)
+	expectExit(t, 0, "hook: no notification is pending any more", append(here, "retry", "--sink", "hook")...)
+	expectExit(t, 1, "no such notification is pending", append(here, "retry", "--sink", "hook")...)
+	expectExit(t, 0, "no notification is pending", append(here, "retry")...)
 }
 
 // TestResumeOfASink restarts the subscriptions that expired with a sink.
 func TestResumeOfASink(t *testing.T) {
-	s := newSetup(t, "")
+	s := newTestSetup(t, "")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.hook.answers <- 410
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 
 	s.hook.answers <- 200
-	expect(t, 0, "vokter-stream resume --sink hook -c ", "sink", "test", "hook", "-c", s.config, "--allow", loopback)
-	expect(t, 2, "leave it or --sink out", "resume", "--all", "--sink", "hook", "--data", s.data)
-	expect(t, 2, "without one", "resume", "--all", s.page.URL, "--data", s.data)
-	expect(t, 1, "no such subscription is expired", "resume", "--sink", "out", "-c", s.config)
-	expect(t, 0, "is watched again for client legal", "resume", "--sink", "hook", "--data", s.data)
-	expect(t, 1, "no such subscription is expired", "resume", "--sink", "hook", "--data", s.data)
-	expect(t, 0, "no subscription is expired", "resume", "--all", "--data", s.data)
+	expectExit(t, 0, "vokter-stream resume --sink hook -c ", "sink", "test", "hook", "-c", s.config, "--allow", loopback)
+	expectExit(t, 2, "leave it or --sink out", "resume", "--all", "--sink", "hook", "--data", s.data)
+	expectExit(t, 2, "without one", "resume", "--all", s.page.URL, "--data", s.data)
+	expectExit(t, 1, "no such subscription is expired", "resume", "--sink", "out", "-c", s.config)
+	expectExit(t, 0, "is watched again for client legal", "resume", "--sink", "hook", "--data", s.data)
+	expectExit(t, 1, "no such subscription is expired", "resume", "--sink", "hook", "--data", s.data)
+	expectExit(t, 0, "no subscription is expired", "resume", "--all", "--data", s.data)
 }
 
 // TestUnknownSink gives retry, replay, resume and subscribe the name of a sink that does not exist. All of
 // them refuse it in the same words, whether a process runs or not.
 func TestUnknownSink(t *testing.T) {
-	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	const want = `--sink: no sink is named "hock"; did you mean "hook"?`
 	refused := func(verbs ...string) {
 		t.Helper()
 		for _, verb := range verbs {
-			expect(t, 2, want, verb, "--sink", "hock", "-c", s.config)
+			expectExit(t, 2, want, verb, "--sink", "hock", "-c", s.config)
 		}
-		expect(t, 2, want, "resume", "--sink", "hock", "--data", s.data)
-		expect(t, 2, want, "subscribe", "https://example.com/", "--sink", "hock", "-c", s.config)
-		expect(t, 2, want, "subscribe", "https://example.com/", "--sink", "hock", "--data", s.data)
+		expectExit(t, 2, want, "resume", "--sink", "hock", "--data", s.data)
+		expectExit(t, 2, want, "subscribe", "https://example.com/", "--sink", "hock", "-c", s.config)
+		expectExit(t, 2, want, "subscribe", "https://example.com/", "--sink", "hock", "--data", s.data)
 	}
 	refused("retry", "replay", "resume")
-	start(t, "run", "-c", s.config, "--allow", loopback).listening(t, s.data)
+	start(t, "run", "-c", s.config, "--allow", loopback).awaitAddress(t, s.data)
 	refused("retry", "replay", "resume")
-	expect(t, 2, want, "retry", "--sink", "hock", "--data", s.data)
+	expectExit(t, 2, want, "retry", "--sink", "hock", "--data", s.data)
 }
 
-// phones are the receivers of several kinds of sinks, which take one token.
-type phones struct {
+// messengerServers are the receivers of several kinds of sinks, which take one token.
+type messengerServers struct {
 	*httptest.Server
 	mu  sync.Mutex
 	got map[string][]string // by kind: the changes that were told
 }
 
 // ServeHTTP answers as the servers do, by the first part of the path.
-func (p *phones) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *messengerServers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b, _ := io.ReadAll(r.Body)
 	kind, _, _ := strings.Cut(r.URL.Path[1:], "/")
 	right := strings.Contains(fmt.Sprint(r.Header, string(b)), "xoxb-right")
@@ -107,7 +107,7 @@ func (p *phones) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answers[0])
 }
 
-func (p *phones) told(kind string) []string {
+func (p *messengerServers) sent(kind string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.got[kind])
@@ -117,7 +117,7 @@ func (p *phones) told(kind string) []string {
 // one all three are told in order, and nothing expired meanwhile.
 func TestMendedToken(t *testing.T) {
 	page := newPage(t, "<p>none</p>")
-	p := &phones{got: make(map[string][]string)}
+	p := &messengerServers{got: make(map[string][]string)}
 	p.Server = httptest.NewServer(p)
 	defer p.Close()
 	dir := t.TempDir()
@@ -138,7 +138,7 @@ subscriptions:
   - {url: "%[4]s", keywords: [uno, dos, tres], events: [added], sinks: [gotify, ntfy, matrix, slack]}
 `, filepath.Join(dir, "data"), p.URL, token, page.URL))
 	looks := make(chan time.Time)
-	a := &app{look: looks}
+	a := &app{configTicks: looks}
 	s := startApp(t, a, "run", "-c", c, "--every", "20ms")
 	checked := func() {
 		t.Helper()
@@ -163,14 +163,14 @@ subscriptions:
 	looks <- time.Time{} // and stays
 	for _, kind := range kinds {
 		s.await(t, &s.err, "sink changed: "+kind)
-		for len(p.told(kind)) < 3 {
+		for len(p.sent(kind)) < 3 {
 			select {
 			case <-t.Context().Done():
-				t.Fatalf("%s was told of %q", kind, p.told(kind))
+				t.Fatalf("%s was told of %q", kind, p.sent(kind))
 			case <-time.After(5 * time.Millisecond):
 			}
 		}
-		if got := p.told(kind); !slices.Equal(got, []string{"uno", "dos", "tres"}) {
+		if got := p.sent(kind); !slices.Equal(got, []string{"uno", "dos", "tres"}) {
 			t.Errorf("%s was told of %q", kind, got)
 		}
 	}

@@ -72,7 +72,7 @@ sinks:
   chat: {slack: {token: %s, channel: C1, api_url: %s}, group_by: [host], group_wait: 5s}
 subscriptions:
 %s`, data, loopback, slackfake.Token, chat.API(), p.entries(pages, "team")))
-	run := func() *daemon {
+	run := func() *daemonProcess {
 		os.Remove(filepath.Join(data, "listen"))
 		return startDaemon(t, data, "run", "-c", path, "--every", "200ms", "--log-level", "error")
 	}
@@ -159,7 +159,7 @@ sinks:
   mail: {webhook: {url: "%s/"}}
 subscriptions:
 %s`, data, loopback, down.URL, hook.URL, p.entries(pages, "team")))
-	run := func() *daemon {
+	run := func() *daemonProcess {
 		os.Remove(filepath.Join(data, "listen"))
 		return startDaemon(t, data, "run", "-c", path, "--every", "100ms", "--log-level", "error")
 	}

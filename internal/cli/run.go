@@ -47,7 +47,7 @@ const runName = "run"
 
 func (a *app) runVerb() *cobra.Command {
 	var limits limitFlags
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   runName + " -c FILE",
 		Short: "Runs the pipeline of a configuration until SIGTERM",
 		Long: "Runs the pipeline of a configuration until SIGTERM. It reads the file again on SIGHUP, and when it changes.\n\n" +
@@ -64,7 +64,7 @@ func (a *app) runVerb() *cobra.Command {
 
 func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	files := new(fileSet)
-	a.named = files.add
+	a.onFile = files.add
 	load := func() (*config.Config, error) {
 		files.reset()
 		c, err := a.load(cmd)
@@ -77,7 +77,7 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	if err != nil {
 		return err
 	}
-	used := contentOf(a.flags.config, files)
+	used := digestContent(a.flags.config, files)
 	if c.Transport != nil {
 		if c.Router.Transport, err = c.Transport.Open(); err != nil {
 			return err
@@ -90,29 +90,29 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	}
 	defer old.close()
 	again := &reloader{
-		path: a.flags.config, files: files, load: load, options: c.Options, readers: c.Readers, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, rest: c.Rest, transport: c.Transport, used: used, seen: used,
+		path: a.flags.config, files: files, load: load, options: c.Options, readers: c.Readers, hangups: a.hangups, log: c.Router.Logger, listen: c.Listen, rest: c.Rest, transport: c.Transport, applied: used, seen: used,
 	}
 	access := new(manage.Access)
 	if err := access.Configure(c.API); err != nil {
 		return err
 	}
-	again.api, again.access = c.API, access.Configure
+	again.api, again.setAccess = c.API, access.Configure
 	site := new(web.Settings)
 	site.Configure(c.Web)
-	again.web, again.site = c.Web, site
+	again.web, again.webSettings = c.Web, site
 	slackApps := new(slackapp.Settings)
 	slackApps.Configure(c.Router.Sinks)
 	again.slack = slackApps
-	sum, err := a.execute(cmd.Context(), c.Router, listening{c.Listen, access, site, slackApps}, limits.summary, func(ctx context.Context, r *vokter.Router) {
-		again.apply, again.look = r.Reload, a.look
+	sum, err := a.runPipeline(cmd.Context(), c.Router, listenSettings{c.Listen, access, site, slackApps}, limits.summary, func(ctx context.Context, r *vokter.Router) {
+		again.apply, again.ticks = r.Reload, a.configTicks
 		again.retry = func(ctx context.Context, sink string) error {
 			_, err := r.Retry(ctx, vokter.RetryFilter{Sink: sink})
 			return err
 		}
-		if a.look == nil {
-			tick := time.NewTicker(lookEvery)
+		if a.configTicks == nil {
+			tick := time.NewTicker(configCheckInterval)
 			defer tick.Stop()
-			again.look = tick.C
+			again.ticks = tick.C
 		}
 		var g sync.WaitGroup
 		defer g.Wait()
@@ -122,7 +122,7 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	if err != nil || limits.checks == 0 {
 		return err
 	}
-	return failures(sum)
+	return summaryError(sum)
 }
 
 // logWarnings logs the warnings about c.
@@ -136,16 +136,16 @@ func logWarnings(log *slog.Logger, c *config.Config) {
 // the flags of the transport its transport.
 func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	if a.flags.config == "" {
-		return nil, usage(cmd, "no configuration is given; write %s -c FILE", cmd.CommandPath())
+		return nil, newUsageError(cmd, "no configuration is given; write %s -c FILE", cmd.CommandPath())
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	c, err := config.Load(a.flags.config, config.Options{
-		Registry: a.plugins(), TryTemplate: a.tryTemplate, Named: a.named, Allow: a.flags.allow, Files: a.flags.allowFiles, Logger: log,
+		Registry: a.plugins(), TryTemplate: a.tryTemplate, Named: a.onFile, Allow: a.flags.allow, Files: a.flags.allowFiles, Logger: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	k, err := a.flags.cluster(cmd, clusterOf(c.Transport))
+	k, err := a.flags.kafkaConfig(cmd, kafkaConfigOf(c.Transport))
 	if err != nil {
 		return nil, err
 	}
@@ -191,20 +191,20 @@ func (a *app) plugins() *registry.Registry {
 	return &r
 }
 
-// execute runs the pipeline of cfg and writes the summary at its end. It starts an HTTP
+// runPipeline runs the pipeline of cfg and writes the summary at its end. It starts an HTTP
 // listener at an address unless that is empty. It calls beside, unless that is nil, once the
 // pipeline works.
-func (a *app) execute(ctx context.Context, cfg vokter.Config, at listening, summaryFile string, beside func(context.Context, *vokter.Router)) (inspect.Summary, error) {
-	stopTraces, err := traces(ctx, &cfg)
+func (a *app) runPipeline(ctx context.Context, cfg vokter.Config, at listenSettings, summaryFile string, beside func(context.Context, *vokter.Router)) (inspect.Summary, error) {
+	stopTraces, err := startTracing(ctx, &cfg)
 	if err != nil {
 		return inspect.Summary{}, &usageError{err: err}
 	}
 	defer stopTraces()
-	r, err := a.router(cfg)
+	r, err := a.newRouter(cfg)
 	if err != nil {
 		return inspect.Summary{}, err
 	}
-	err = runBeside(ctx, r, cfg, at, beside)
+	err = runWithListener(ctx, r, cfg, at, beside)
 	sum := r.Summary()
 	select {
 	case <-r.Running(): // if it did not start, the file keeps the earlier summary
@@ -216,8 +216,8 @@ func (a *app) execute(ctx context.Context, cfg vokter.Config, at listening, summ
 	return sum, err
 }
 
-// runBeside runs r with a listener, which starts first, and calls beside once r works.
-func runBeside(ctx context.Context, r *vokter.Router, cfg vokter.Config, at listening, beside func(context.Context, *vokter.Router)) error {
+// runWithListener runs r with a listener, which starts first, and calls beside once r works.
+func runWithListener(ctx context.Context, r *vokter.Router, cfg vokter.Config, at listenSettings, beside func(context.Context, *vokter.Router)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -259,14 +259,14 @@ func checkSummary(path string) error {
 		return fmt.Errorf("%s is a directory; name a file in it", path)
 	case err == nil && !info.Mode().IsRegular():
 		return nil // opening a pipe would wait for its reader
-	case err == nil && !replaceable(path):
+	case err == nil && !isReplaceable(path):
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return notWritable(path, err)
 		}
 		return f.Close()
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), temporary(path))
+	f, err := os.CreateTemp(filepath.Dir(path), temporaryPattern(path))
 	if err != nil {
 		return notWritable(path, err)
 	}
@@ -300,10 +300,10 @@ func notWritable(path string, err error) error {
 // writeFile replaces the file at path atomically. If it is not a regular file (/dev/stdout), it
 // writes into it.
 func writeFile(path string, b []byte) error {
-	if !replaceable(path) {
+	if !isReplaceable(path) {
 		return writeInto(path, b)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), temporary(path))
+	f, err := os.CreateTemp(filepath.Dir(path), temporaryPattern(path))
 	if err != nil {
 		return err
 	}
@@ -317,9 +317,9 @@ func writeFile(path string, b []byte) error {
 	return nil
 }
 
-// replaceable reports whether path is a regular file or does not exist. A symbolic link, such
+// isReplaceable reports whether path is a regular file or does not exist. A symbolic link, such
 // as /dev/stdout, is not replaceable.
-func replaceable(path string) bool {
+func isReplaceable(path string) bool {
 	info, err := os.Lstat(path)
 	return err != nil || info.Mode().IsRegular()
 }
@@ -339,14 +339,14 @@ func writeInto(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-func temporary(path string) string { return "." + filepath.Base(path) + "-*" }
+func temporaryPattern(path string) string { return "." + filepath.Base(path) + "-*" }
 
-// maxFailures is how many failed pages an error names.
-const maxFailures = 10
+// maxNamedFailures is how many failed pages an error names.
+const maxNamedFailures = 10
 
-// failures returns an error with one line for each page that failed in a run with --checks, or
+// summaryError returns an error with one line for each page that failed in a run with --checks, or
 // nil.
-func failures(sum inspect.Summary) error {
+func summaryError(sum inspect.Summary) error {
 	var lines []string
 	failed := 0
 	seen := make(map[string]bool) // the summary lists a page once for each of its documents
@@ -355,21 +355,21 @@ func failures(sum inspect.Summary) error {
 			continue
 		}
 		seen[d.URL] = true
-		if failed++; failed <= maxFailures {
+		if failed++; failed <= maxNamedFailures {
 			lines = append(lines, fmt.Sprintf("the last check of %s failed: %s", d.URL, d.LastError))
 		}
 	}
-	if failed > maxFailures {
-		lines = append(lines, fmt.Sprintf("the last checks of %d more pages failed; list says why", failed-maxFailures))
+	if failed > maxNamedFailures {
+		lines = append(lines, fmt.Sprintf("the last checks of %d more pages failed; list says why", failed-maxNamedFailures))
 	}
 	if sum.Pending > 0 {
-		lines = append(lines, fmt.Sprintf("%s not delivered yet; they are kept, and sent when the data directory is used again; list --sinks says why", count(sum.Pending, "notification")))
+		lines = append(lines, fmt.Sprintf("%s not delivered yet; they are kept, and sent when the data directory is used again; list --sinks says why", countNoun(sum.Pending, "notification")))
 	}
 	if sum.Dead > 0 {
-		lines = append(lines, fmt.Sprintf("%s given up: list --sinks says why, replay sends them again", count(sum.Dead, "notification")))
+		lines = append(lines, fmt.Sprintf("%s given up: list --sinks says why, replay sends them again", countNoun(sum.Dead, "notification")))
 	}
 	if sum.Unhandled > 0 {
-		lines = append(lines, fmt.Sprintf("%s could not be handled: replay --dry-run says why", count(sum.Unhandled, "message")))
+		lines = append(lines, fmt.Sprintf("%s could not be handled: replay --dry-run says why", countNoun(sum.Unhandled, "message")))
 	}
 	if len(lines) == 0 {
 		return nil

@@ -46,7 +46,7 @@ subscriptions:
   - {url: %q, client: shop, keywords: [out of stock], ignore_case: true, sinks: [hook, out]}
   - {url: %q, keywords: [x], sinks: [out]}
 `, file(t, "secret", "0123456789abcdef0123456789abcdef\n"), p.URL, gone.URL))
-	r := vs(t, "run", "-c", path, "--allow", loopback, "--checks", "3", "--every", "0s", "--summary", summary)
+	r := runCLI(t, "run", "-c", path, "--allow", loopback, "--checks", "3", "--every", "0s", "--summary", summary)
 	// The page that is gone failed, which the exit code says.
 	if r.code != 1 || p.count() != 3 || !strings.Contains(r.stderr, "the last check of "+gone.URL+"/ failed: HTTP status 404 Not Found\n") {
 		t.Fatalf("got %+v, %d GETs", r, p.count())
@@ -88,7 +88,7 @@ fetch: {per_host: {rate: 1000/s}}
 sinks: {hook: {webhook: {url: %q}}}
 subscriptions: [{url: %q, keywords: [two], sinks: [hook]}]
 `, t.TempDir(), hook.URL, p.URL))
-	r := vs(t, "run", "-c", path, "--allow", loopback, "--checks", "2", "--every", "0s")
+	r := runCLI(t, "run", "-c", path, "--allow", loopback, "--checks", "2", "--every", "0s")
 	if r.code != 1 || strings.Count(r.stderr, "vokter-stream: 1 notification not delivered yet; they are kept") != 1 {
 		t.Errorf("got %+v", r)
 	}
@@ -98,7 +98,7 @@ func TestRunInUse(t *testing.T) {
 	dir := t.TempDir()
 	path := file(t, "c.yaml", "data: "+dir+"\nlisten: 127.0.0.1:0\n")
 	first := start(t, "run", "-c", path)
-	addr := first.listening(t, dir)
+	addr := first.awaitAddress(t, dir)
 	for _, probe := range []string{"/healthz", "/readyz"} {
 		resp, err := http.Get("http://" + addr + probe)
 		if err != nil {
@@ -112,7 +112,7 @@ func TestRunInUse(t *testing.T) {
 	// The fixed port is taken as well: the directory is what the user has to hear about.
 	second := file(t, "d.yaml", fmt.Sprintf("data: %s\nlisten: %s\n", dir, addr))
 	summary := filepath.Join(t.TempDir(), "s.json")
-	r := process(t, "run", "-c", second, "--summary", summary)
+	r := runProcess(t, "run", "-c", second, "--summary", summary)
 	if r.code != 1 || !strings.Contains(r.stderr, fmt.Sprintf("in use by another process (process %d)", os.Getpid())) {
 		t.Errorf("got %+v", r)
 	}
@@ -131,7 +131,7 @@ func TestRunInUse(t *testing.T) {
 func TestListenTaken(t *testing.T) {
 	taken := newPage(t, "")
 	path := file(t, "c.yaml", "listen: "+strings.TrimPrefix(taken.URL, "http://")+"\n")
-	r := vs(t, "run", "-c", path)
+	r := runCLI(t, "run", "-c", path)
 	if r.code != 1 || !strings.Contains(r.stderr, "cannot listen at 127.0.0.1:") {
 		t.Errorf("got %+v", r)
 	}
@@ -170,13 +170,13 @@ func TestCheckSummaryLeavesNothing(t *testing.T) {
 // TestSecondSignal stops a process at once that waits for a receiver which never answers. The
 // next one delivers.
 func TestSecondSignal(t *testing.T) {
-	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.page.set(http.StatusOK, "<p>Zeus. Out of stock.</p>")
 	d := startDaemon(t, s.data, "run", "-c", s.config, "--allow", loopback, "--every", "0s")
 	id := <-s.hook.ids // and there is no answer
 	d.signal(t, syscall.SIGTERM)
-	d.stopping(t)
+	d.awaitStopping(t)
 	ended := make(chan error, 1)
 	go func() { ended <- d.Wait() }()
 	for len(ended) == 0 { // until one comes behind the moment at which the first was taken
@@ -185,7 +185,7 @@ func TestSecondSignal(t *testing.T) {
 	if err := <-ended; err == nil || !d.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 		t.Fatalf("got %v, %s", err, &d.stderr)
 	}
-	expect(t, 0, "1 pending", "list", "--data", s.data)
+	expectExit(t, 0, "1 pending", "list", "--data", s.data)
 	s.hook.answers <- http.StatusOK
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 	if got := <-s.hook.ids; got != id || len(s.hook.ids) != 0 {
@@ -195,7 +195,7 @@ func TestSecondSignal(t *testing.T) {
 
 // TestHangupOfRun checks that it does not end the process, but makes it read its file.
 func TestHangupOfRun(t *testing.T) {
-	s := newSetup(t, "listen: 127.0.0.1:0\n")
+	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
 	d := startDaemon(t, s.data, "run", "-c", s.config, "--allow", loopback)
 	other := newPage(t, "<p>x</p>")
 	b, err := os.ReadFile(s.config)
@@ -238,7 +238,7 @@ health: [out]
 subscriptions:
   - {url: %q, keywords: [out of stock], ignore_case: true, sinks: [bot, hook]}
 `, slackfake.Token, fake.API(), fake.Webhook("C2"), p.URL))
-	r := vs(t, "run", "-c", path, "--allow", loopback, "--checks", "3", "--every", "0s", "--log-level", "debug")
+	r := runCLI(t, "run", "-c", path, "--allow", loopback, "--checks", "3", "--every", "0s", "--log-level", "debug")
 	if r.code != 0 {
 		t.Fatalf("got %+v", r)
 	}

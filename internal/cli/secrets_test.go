@@ -34,8 +34,8 @@ const secretSinks = `
   kafka: {kafka: {brokers: ["127.0.0.1:1"], topic: alerts, sasl: {mechanism: PLAIN, user: bot, password: Passw0rdSecret}}}
 `
 
-// tattler is a server that answers with all that it was told: it fails, redirects, refuses.
-func tattler(t *testing.T) string {
+// newLeakingServer is a server that answers with all that it was told: it fails, redirects, refuses.
+func newLeakingServer(t *testing.T) string {
 	var mu sync.Mutex
 	calls := make(map[string]int)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,8 +60,8 @@ func tattler(t *testing.T) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// mailTattler is a mail server that offers no TLS, and repeats what it was told.
-func mailTattler(t *testing.T) (port string) {
+// newLeakingMailServer is a mail server that offers no TLS, and repeats what it was told.
+func newLeakingMailServer(t *testing.T) (port string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func mailTattler(t *testing.T) (port string) {
 // repeat what they are told, and looks for the secrets in all that the program says.
 func TestSecretsStaySecret(t *testing.T) {
 	p := newPage(t, "<p>Zeus. In stock.</p>")
-	sinks := fmt.Sprintf(secretSinks, tattler(t), mailTattler(t))
+	sinks := fmt.Sprintf(secretSinks, newLeakingServer(t), newLeakingMailServer(t))
 	var names []string
 	for line := range strings.SplitSeq(strings.TrimSpace(sinks), "\n") {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -120,20 +120,20 @@ subscriptions:
 `, data, strings.Join(names, ", "), sinks, p.URL))
 	var said strings.Builder
 	say := func(r result) { said.WriteString(r.stdout + r.stderr) }
-	say(vs(t, "lint", "-c", conf, "--allow", loopback))
+	say(runCLI(t, "lint", "-c", conf, "--allow", loopback))
 	args := []string{"run", "-c", conf, "--allow", loopback, "--log-level", "debug"}
-	say(vs(t, append(args, "--checks", "1")...))
+	say(runCLI(t, append(args, "--checks", "1")...))
 	p.set(http.StatusOK, "<p>Zeus. Out of stock.</p>")
 	run := start(t, append(args, "--every", "1s")...)
-	addr := run.listening(t, data)
+	addr := run.awaitAddress(t, data)
 	waitFor(t, "all sinks to fail", func() bool {
-		r := vs(t, "list", "--sinks", "--data", data, "--format", "json")
+		r := runCLI(t, "list", "--sinks", "--data", data, "--format", "json")
 		failing := strings.Count(r.stdout, `"health":"failing"`) + strings.Count(r.stdout, `"health":"expired"`)
 		return failing >= len(names)
 	})
-	say(vs(t, "list", "--sinks", "--data", data))
+	say(runCLI(t, "list", "--sinks", "--data", data))
 	for _, verb := range [][]string{{"list"}, {"list", "--sinks"}, {"explain", p.URL}} {
-		say(vs(t, append(verb, "--data", data, "--format", "json")...))
+		say(runCLI(t, append(verb, "--data", data, "--format", "json")...))
 	}
 	for _, path := range []string{"/metrics", "/readyz", "/api/v1/receivers", "/api/v1/dead-letters"} {
 		resp, err := http.DefaultClient.Do(withToken(t, data, "http://"+addr+path))
@@ -149,7 +149,7 @@ subscriptions:
 	said.WriteString(run.out.String() + run.err.String())
 	for _, name := range names {
 		for range 3 {
-			r := vs(t, "sink", "test", name, "-c", conf, "--allow", loopback)
+			r := runCLI(t, "sink", "test", name, "-c", conf, "--allow", loopback)
 			if r.code != 1 {
 				t.Errorf("sink test %s: got %+v", name, r)
 			}

@@ -60,7 +60,7 @@ func TestSinkTestOfEachKind(t *testing.T) {
 	for _, k := range testedKinds {
 		t.Run(k.kind, func(t *testing.T) {
 			code, answer := k.status, k.taken
-			r := newTested(t, func(w http.ResponseWriter, req *http.Request) {
+			r := newTestReceiver(t, func(w http.ResponseWriter, req *http.Request) {
 				if req.Method == http.MethodGet && code == k.status { // the state of a room, which is not encrypted
 					answering(404, `{"errcode":"M_NOT_FOUND","error":"Event not found."}`)(w, req)
 					return
@@ -68,14 +68,14 @@ func TestSinkTestOfEachKind(t *testing.T) {
 				answering(code, answer)(w, req)
 			})
 			path := sinkFile(t, r, strings.ReplaceAll(fmt.Sprintf("{%s: %s}", k.kind, k.config), "TOKEN", token))
-			if got := vs(t, "sink", "test", "team", "-c", path); got.code != 0 || !strings.HasPrefix(got.stdout, "team: delivered, answered ") || got.stderr != "" {
+			if got := runCLI(t, "sink", "test", "team", "-c", path); got.code != 0 || !strings.HasPrefix(got.stdout, "team: delivered, answered ") || got.stderr != "" {
 				t.Errorf("got %+v", got)
 			}
-			if bodies := r.got(); len(bodies) != 1 || !marked(bodies[0]) {
+			if bodies := r.received(); len(bodies) != 1 || !isMarkedAsTest(bodies[0]) {
 				t.Errorf("the receiver got %q, want one message that is marked", bodies)
 			}
 			code, answer = k.wrong, strings.ReplaceAll(k.refused, "TOKEN", token)
-			got := vs(t, "sink", "test", "team", "-c", path)
+			got := runCLI(t, "sink", "test", "team", "-c", path)
 			if got.code != 1 || got.stdout != "" || !strings.HasPrefix(got.stderr, "vokter-stream: sink team: ") || strings.Contains(got.stderr, token) {
 				t.Errorf("a wrong token: got %+v", got)
 			}
@@ -83,8 +83,8 @@ func TestSinkTestOfEachKind(t *testing.T) {
 	}
 }
 
-// marked reports whether people see that a message is a test.
-func marked(body string) bool {
+// isMarkedAsTest reports whether people see that a message is a test.
+func isMarkedAsTest(body string) bool {
 	if form, err := url.QueryUnescape(body); err == nil {
 		body = form
 	}
@@ -97,13 +97,13 @@ func TestSinkTestOfExec(t *testing.T) {
   good: {exec: {command: [/bin/sh, -c, %q]}}
   bad: {exec: {command: [/bin/sh, -c, "echo no such bell >&2; exit 3"]}}
 `, "cat >"+out))
-	if got := vs(t, "sink", "test", "good", "-c", conf); got.code != 0 || !strings.HasPrefix(got.stdout, "good: delivered (") {
+	if got := runCLI(t, "sink", "test", "good", "-c", conf); got.code != 0 || !strings.HasPrefix(got.stdout, "good: delivered (") {
 		t.Errorf("got %+v", got)
 	}
-	if b, err := os.ReadFile(out); err != nil || !marked(string(b)) {
+	if b, err := os.ReadFile(out); err != nil || !isMarkedAsTest(string(b)) {
 		t.Errorf("the command got %s, %v", b, err)
 	}
-	if got := vs(t, "sink", "test", "bad", "-c", conf); got.code != 1 || !strings.Contains(got.stderr, "no such bell; delivery would try it again later") {
+	if got := runCLI(t, "sink", "test", "bad", "-c", conf); got.code != 1 || !strings.Contains(got.stderr, "no such bell; delivery would try it again later") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -111,7 +111,7 @@ func TestSinkTestOfExec(t *testing.T) {
 func TestSinkTestOfKafka(t *testing.T) {
 	broker := kafkatest.Start(t, kfake.SeedTopics(1, "alerts"))[0]
 	conf := file(t, "c.yaml", fmt.Sprintf("sinks: {log: {kafka: {brokers: [%q], topic: alerts}}}\n", broker))
-	if got := vs(t, "sink", "test", "log", "-c", conf); got.code != 0 || !strings.HasPrefix(got.stdout, "log: delivered") {
+	if got := runCLI(t, "sink", "test", "log", "-c", conf); got.code != 0 || !strings.HasPrefix(got.stdout, "log: delivered") {
 		t.Errorf("got %+v", got)
 	}
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics("alerts"))
@@ -192,7 +192,7 @@ func TestSinkTestByMail(t *testing.T) {
 		}
 		path := file(t, "c.yaml", fmt.Sprintf("allow: {sinks: [%s]}\nsinks:\n  mail: {email: {host: 127.0.0.1, port: %s, username: %s, password: %s, from: v@example.com, to: %s}}\n",
 			loopback, port, tt.user, mailPassword, tt.to))
-		got := process(t, "sink", "test", "mail", "-c", path)
+		got := runProcess(t, "sink", "test", "mail", "-c", path)
 		line := got.stdout + got.stderr
 		if got.code != tt.code || !strings.Contains(line, tt.want) || strings.Count(line, "\n") != 1 || strings.Contains(line, mailPassword) {
 			t.Errorf("%s: got %+v, want %d and %s", name, got, tt.code, tt.want)
@@ -228,7 +228,7 @@ func TestMatrixRoom(t *testing.T) {
 		"wrong token":        {answering(401, `{"errcode":"M_UNKNOWN_TOKEN","error":"x"}`), "", 1, "check its token, secret or password", "check its token, secret or password"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newTested(t, func(w http.ResponseWriter, r *http.Request) {
+			r := newTestReceiver(t, func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/state/m.room.encryption") {
 					tt.state(w, r)
 					return
@@ -236,21 +236,21 @@ func TestMatrixRoom(t *testing.T) {
 				answering(200, `{"event_id":"$1"}`)(w, r)
 			})
 			path := sinkFile(t, r, fmt.Sprintf(`{matrix: {homeserver: "URL", room: "!r:example.org", token: %s%s}}`, testSecret, tt.option))
-			got := vs(t, "lint", "--connect", "-c", path)
+			got := runCLI(t, "lint", "--connect", "-c", path)
 			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.connected) {
 				t.Errorf("lint: got %+v, want %d and %s", got, tt.code, tt.connected)
 			}
-			if bodies := strings.Join(r.got(), ""); bodies != "" {
+			if bodies := strings.Join(r.received(), ""); bodies != "" {
 				t.Errorf("lint sent %s", bodies)
 			}
-			got = vs(t, "sink", "test", "team", "-c", path)
+			got = runCLI(t, "sink", "test", "team", "-c", path)
 			if got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.sent) {
 				t.Errorf("sink test: got %+v, want %d and %s", got, tt.code, tt.sent)
 			}
-			if bodies := strings.Join(r.got(), ""); (bodies == "") != (tt.code != 0) {
+			if bodies := strings.Join(r.received(), ""); (bodies == "") != (tt.code != 0) {
 				t.Errorf("sink test sent %q", bodies)
 			}
-			got = vs(t, "lint", "--connect", "-c", path, "--format", "json")
+			got = runCLI(t, "lint", "--connect", "-c", path, "--format", "json")
 			if want := fmt.Sprintf(`{"kind":"sink_check","sink":"team","ok":%v`, tt.code == 0); got.code != tt.code || !strings.Contains(got.stdout, want) {
 				t.Errorf("lint: got %+v, want %d and %s", got, tt.code, want)
 			}

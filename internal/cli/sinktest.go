@@ -40,25 +40,25 @@ type sinkTestLine struct {
 	Took pipeline.Duration `json:"took"`
 }
 
-func (a *app) sink() *cobra.Command {
+func (a *app) sinkVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sink",
 		Short: "Tests the sinks of a configuration",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, "write %s test NAME -c FILE", cmd.CommandPath())
+				return newUsageError(cmd, "write %s test NAME -c FILE", cmd.CommandPath())
 			}
-			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbsOf(cmd)))
+			return newUsageError(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbNames(cmd)))
 		},
 	}
-	cmd.AddCommand(a.sinkTest())
+	cmd.AddCommand(a.sinkTestVerb())
 	return cmd
 }
 
-func (a *app) sinkTest() *cobra.Command {
+func (a *app) sinkTestVerb() *cobra.Command {
 	var all bool
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "test NAME... -c FILE",
 		Short: "Sends one message, marked as a test, through a sink",
 		Long: "Sends one message, marked as a test, through a sink of a configuration, and prints what the receiver answered. It is sent " +
@@ -69,13 +69,13 @@ func (a *app) sinkTest() *cobra.Command {
 	}, outputFlags|configFlags)
 	fs := cmd.Flags()
 	fs.BoolVar(&all, "all", false, "test every sink of the configuration")
-	fs.Var(&prefixes{&a.flags.allow}, "allow", "a network `CIDR` that sinks may reach besides public addresses (repeatable)")
+	fs.Var(&prefixesFlag{&a.flags.allow}, "allow", "a network `CIDR` that sinks may reach besides public addresses (repeatable)")
 	return cmd
 }
 
-// behindRoutes returns names with the sinks that routes among them lead to in place of the routes,
+// expandRoutes returns names with the sinks that routes among them lead to in place of the routes,
 // each once. A route delivers nothing itself.
-func behindRoutes(names []string, sinks map[string]pipeline.Sink) []string {
+func expandRoutes(names []string, sinks map[string]pipeline.Sink) []string {
 	var all []string
 	seen := make(map[string]bool)
 	for len(names) > 0 {
@@ -104,38 +104,38 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 	known := slices.Sorted(maps.Keys(sinks))
 	switch {
 	case len(known) == 0:
-		return usage(cmd, "%s has no sinks; add one", a.flags.config)
+		return newUsageError(cmd, "%s has no sinks; add one", a.flags.config)
 	case all && len(names) > 0:
-		return usage(cmd, "--all tests every sink; name none, or leave --all out")
+		return newUsageError(cmd, "--all tests every sink; name none, or leave --all out")
 	case all:
 		names = known
 	case len(names) == 0:
-		return usage(cmd, "no sink is named; %s has %s: name some, or write --all", a.flags.config, strings.Join(known, ", "))
+		return newUsageError(cmd, "no sink is named; %s has %s: name some, or write --all", a.flags.config, strings.Join(known, ", "))
 	}
 	for _, name := range names {
 		if sinks[name] == nil {
-			return usage(cmd, "no sink is named %q; %s", name, nearest.Hint(name, known))
+			return newUsageError(cmd, "no sink is named %q; %s", name, nearest.Hint(name, known))
 		}
 	}
 	reportBrokenPipes(a.stdout)
-	out := a.results()
+	out := a.newResults()
 	var failed []error
-	for _, name := range behindRoutes(names, sinks) {
+	for _, name := range expandRoutes(names, sinks) {
 		line := testSink(cmd.Context(), name, sinks[name])
 		if line.Delivered {
-			line.Advice = a.offer(cmd.Context(), c.Router.Dir, name)
+			line.Advice = a.suggestCommands(cmd.Context(), c.Router.Dir, name)
 		}
-		out.object(line)
+		out.printJSON(line)
 		switch {
 		case !line.Delivered:
 			failed = append(failed, fmt.Errorf("sink %s: %s; %s", name, line.Reason, line.Advice))
 		default:
-			out.text("%s", delivered(line))
+			out.printLine("%s", deliveredText(line))
 			if line.Advice != "" {
-				out.text("  %s", line.Advice)
+				out.printLine("  %s", line.Advice)
 			}
 		}
-		if err := out.end(); err != nil { // print each result at once
+		if err := out.flush(); err != nil { // print each result at once
 			return err
 		}
 		if cmd.Context().Err() != nil {
@@ -145,9 +145,9 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 	return errors.Join(failed...)
 }
 
-// offer suggests a command for the notifications in the data directory dir that were not
+// suggestCommands suggests a command for the notifications in the data directory dir that were not
 // delivered while the sink called name failed. It returns an empty string if there are none.
-func (a *app) offer(ctx context.Context, dir, name string) string {
+func (a *app) suggestCommands(ctx context.Context, dir, name string) string {
 	if dir == "" || checkDirectory(dir) != nil {
 		return ""
 	}
@@ -155,7 +155,7 @@ func (a *app) offer(ctx context.Context, dir, name string) string {
 	add := func(format string, args ...any) {
 		advice = append(advice, fmt.Sprintf(format, args...)+fmt.Sprintf(" --sink %s -c %s", name, a.flags.config))
 	}
-	_ = a.managed(ctx, dir, func(ctx context.Context, m manage.Manager) error { // an error does not matter: the test has its result
+	_ = a.withManager(ctx, dir, func(ctx context.Context, m manage.Manager) error { // an error does not matter: the test has its result
 		l, err := m.List(ctx, inspect.ListFilter{})
 		if err != nil {
 			return err
@@ -165,13 +165,13 @@ func (a *app) offer(ctx context.Context, dir, name string) string {
 				continue
 			}
 			if rc.State == inspect.StateFailing && rc.Pending > 0 {
-				add("%s waiting; to try now: vokter-stream retry", are(rc.Pending))
+				add("%s waiting; to try now: vokter-stream retry", notificationsAre(rc.Pending))
 			}
 			if rc.State == inspect.StateExpired {
 				add("it is expired; to watch its pages again: vokter-stream resume")
 			}
 			if rc.Dead > 0 {
-				add("%s given up; to send again: vokter-stream replay", are(rc.Dead))
+				add("%s given up; to send again: vokter-stream replay", notificationsAre(rc.Dead))
 			}
 		}
 		return nil
@@ -179,8 +179,8 @@ func (a *app) offer(ctx context.Context, dir, name string) string {
 	return strings.Join(advice, "\n  ")
 }
 
-// delivered returns the line about a test that succeeded.
-func delivered(l sinkTestLine) string {
+// deliveredText returns the line about a test that succeeded.
+func deliveredText(l sinkTestLine) string {
 	s := fmt.Sprintf("%s: delivered", l.Sink)
 	if l.Answer != "" {
 		s += ", answered " + l.Answer
@@ -205,7 +205,7 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 	at := &testAttempt{Attempt: pipeline.AttemptFrom(context.Background())}
 	attempt, cancel := context.WithTimeout(pipeline.WithAttempt(ctx, at), timeoutOf(s))
 	defer cancel()
-	attempt = outbound.WithObserver(attempt, at.answered)
+	attempt = outbound.WithObserver(attempt, at.setAnswer)
 	began := time.Now()
 	var err error
 	if c, ok := registry.CheckerOf(s); ok {
@@ -215,13 +215,13 @@ func testSink(ctx context.Context, name string, s pipeline.Sink) sinkTestLine {
 		err = s.Deliver(attempt, vokter.TestNotification(began))
 	}
 	line := sinkTestLine{Kind: "sink_test", Sink: name, Delivered: err == nil, Took: pipeline.Duration(time.Since(began))}
-	line.Answer, line.Reason = at.said()
+	line.Answer, line.Reason = at.result()
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
 		line.Reason, line.Advice = "interrupted", "it may have arrived all the same"
 	default:
-		line.Reason, line.Advice = advised(err, line.Answer)
+		line.Reason, line.Advice = reasonAndAdvice(err, line.Answer)
 	}
 	return line
 }
@@ -231,20 +231,20 @@ func timeoutOf(s pipeline.Sink) time.Duration {
 	return cmp.Or(registry.TimeoutOf(s), pipeline.DefaultTimeout)
 }
 
-// advised returns the reason of err, with which a test failed, and advice. answer is the last
+// reasonAndAdvice returns the reason of err, with which a test failed, and advice. answer is the last
 // status of the receiver.
-func advised(err error, answer string) (reason, what string) {
+func reasonAndAdvice(err error, answer string) (reason, what string) {
 	reason = err.Error()
 	if a, ok := errors.AsType[*outbound.Advised](err); ok {
 		if reason, ok = strings.CutSuffix(reason, "; "+a.Advice); ok {
 			return reason, a.Advice
 		}
 	}
-	return reason, advice(err, answer)
+	return reason, adviceFor(err, answer)
 }
 
-// advice says what to do about err. answer is the last status of the receiver.
-func advice(err error, answer string) string {
+// adviceFor says what to do about err. answer is the last status of the receiver.
+func adviceFor(err error, answer string) string {
 	class, _ := failure.ClassOf(err)
 	code, _, _ := strings.Cut(answer, " ")
 	switch {
@@ -292,7 +292,7 @@ type testAttempt struct {
 	answer, degraded string
 }
 
-func (a *testAttempt) answered(status string) {
+func (a *testAttempt) setAnswer(status string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.answer = status
@@ -305,7 +305,7 @@ func (a *testAttempt) Degraded(reason string) {
 	a.degraded = reason
 }
 
-func (a *testAttempt) said() (answer, degraded string) {
+func (a *testAttempt) result() (answer, degraded string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.answer, a.degraded

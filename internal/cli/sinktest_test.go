@@ -15,14 +15,14 @@ import (
 	"github.com/vokter/vokter/test/slackfake"
 )
 
-// tested is a receiver of test messages.
-type tested struct {
+// testReceiver is a receiver of test messages.
+type testReceiver struct {
 	*httptest.Server
 	bodies chan string
 }
 
-func newTested(t *testing.T, answer http.HandlerFunc) *tested {
-	r := &tested{bodies: make(chan string, 10)}
+func newTestReceiver(t *testing.T, answer http.HandlerFunc) *testReceiver {
+	r := &testReceiver{bodies: make(chan string, 10)}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		b, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -37,8 +37,8 @@ func newTested(t *testing.T, answer http.HandlerFunc) *tested {
 	return r
 }
 
-// got are the bodies that came.
-func (r *tested) got() []string {
+// received are the bodies that came.
+func (r *testReceiver) received() []string {
 	var all []string
 	for len(r.bodies) > 0 {
 		all = append(all, <-r.bodies)
@@ -49,7 +49,7 @@ func (r *tested) got() []string {
 const testSecret = "xoxb-1-2-S3CRETTOKEN"
 
 // sinkFile is a configuration with a sink, whose address is that of r.
-func sinkFile(t *testing.T, r *tested, sink string) string {
+func sinkFile(t *testing.T, r *testReceiver, sink string) string {
 	return file(t, "c.yaml", fmt.Sprintf("allow: {sinks: [%s]}\nsinks:\n  team: %s\n  out: {stdout: {}}\n", loopback, strings.ReplaceAll(sink, "URL", r.URL)))
 }
 
@@ -97,18 +97,18 @@ func TestSinkTest(t *testing.T) {
 		"slack, another site": {`{slack: {webhook_url: "URL/services/` + testSecret + `"}}`, answering(200, "<html>"), 1, "sink team: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newTested(t, tt.answer)
+			r := newTestReceiver(t, tt.answer)
 			path := sinkFile(t, r, tt.sink)
-			got := vs(t, "sink", "test", "team", "-c", path)
+			got := runCLI(t, "sink", "test", "team", "-c", path)
 			line := got.stdout + got.stderr
 			if got.code != tt.code || !strings.Contains(line, tt.want) || strings.Count(line, "\n") != 1 || (got.stdout == "") != (tt.code == 1) {
 				t.Errorf("got %+v, want %d and %s", got, tt.code, tt.want)
 			}
-			bodies := r.got()
-			if tt.answer != nil && (len(bodies) != 1 || !marked(bodies[0])) {
+			bodies := r.received()
+			if tt.answer != nil && (len(bodies) != 1 || !isMarkedAsTest(bodies[0])) {
 				t.Errorf("the receiver got %q, want one message that is marked", bodies)
 			}
-			asJSON := vs(t, "sink", "test", "team", "-c", path, "--format", "json")
+			asJSON := runCLI(t, "sink", "test", "team", "-c", path, "--format", "json")
 			var l sinkTestLine
 			if err := json.Unmarshal([]byte(asJSON.stdout), &l); err != nil || l.Kind != "sink_test" || l.Sink != "team" || l.Delivered != (tt.code == 0) || asJSON.code != tt.code {
 				t.Errorf("got %+v, %v", asJSON, err)
@@ -121,13 +121,13 @@ func TestSinkTest(t *testing.T) {
 }
 
 func TestSinkTestOfSeveral(t *testing.T) {
-	r := newTested(t, status(500))
+	r := newTestReceiver(t, status(500))
 	path := sinkFile(t, r, `{webhook: {url: "URL/"}}`)
-	got := vs(t, "sink", "test", "--all", "-c", path)
+	got := runCLI(t, "sink", "test", "--all", "-c", path)
 	if got.code != 1 || !strings.Contains(got.stdout, `"type":"test"`) || !strings.Contains(got.stdout, "out: delivered (") || got.stderr != "vokter-stream: sink team: answered 500 Internal Server Error; delivery would try it again later\n" {
 		t.Errorf("got %+v", got)
 	}
-	if n := len(r.got()); n != 1 {
+	if n := len(r.received()); n != 1 {
 		t.Errorf("%d messages, want 1", n)
 	}
 	none := file(t, "none.yaml", "subscriptions: []\n")
@@ -142,24 +142,24 @@ func TestSinkTestOfSeveral(t *testing.T) {
 		"tset":                       `unknown verb "tset"; did you mean "test"?`,
 		"test out -c none-here.yaml": "none-here.yaml does not exist",
 	} {
-		got := vs(t, append([]string{"sink"}, strings.Fields(args)...)...)
+		got := runCLI(t, append([]string{"sink"}, strings.Fields(args)...)...)
 		if got.code != 2 || got.stdout != "" || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: got %+v, want %s", args, got, want)
 		}
 	}
-	if n := len(r.got()); n != 0 {
+	if n := len(r.received()); n != 0 {
 		t.Errorf("%d messages after mistakes", n)
 	}
 }
 
 // TestSinkTestOfForbiddenAddress names the flag that permits it.
 func TestSinkTestOfForbiddenAddress(t *testing.T) {
-	r := newTested(t, status(204))
+	r := newTestReceiver(t, status(204))
 	path := file(t, "c.yaml", fmt.Sprintf("sinks: {team: {webhook: {url: %q}}}\n", r.URL))
-	if got := vs(t, "sink", "test", "team", "-c", path); got.code != 1 || !strings.Contains(got.stderr, "--allow 127.0.0.1/32") {
+	if got := runCLI(t, "sink", "test", "team", "-c", path); got.code != 1 || !strings.Contains(got.stderr, "--allow 127.0.0.1/32") {
 		t.Errorf("got %+v", got)
 	}
-	if got := vs(t, "sink", "test", "team", "-c", path, "--allow", "127.0.0.1/32"); got.code != 0 {
+	if got := runCLI(t, "sink", "test", "team", "-c", path, "--allow", "127.0.0.1/32"); got.code != 0 {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -170,13 +170,13 @@ func TestSinkTestOfACertificate(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	path := file(t, "c.yaml", fmt.Sprintf("sinks: {team: {webhook: {url: %q}}}\n", server.URL))
-	if got := vs(t, "sink", "test", "team", "-c", path, "--allow", loopback); got.code != 1 || !strings.Contains(got.stderr, "; the certificate of the receiver has to be put right") {
+	if got := runCLI(t, "sink", "test", "team", "-c", path, "--allow", loopback); got.code != 1 || !strings.Contains(got.stderr, "; the certificate of the receiver has to be put right") {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestInterruptedSinkTest(t *testing.T) {
-	r := newTested(t, func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
+	r := newTestReceiver(t, func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
 	s := start(t, "sink", "test", "team", "-c", sinkFile(t, r, `{webhook: {url: "URL/"}}`))
 	<-r.bodies
 	s.stop()
@@ -206,7 +206,7 @@ func TestTestedSinksAreClosed(t *testing.T) {
 func TestSinkTestOfSlack(t *testing.T) {
 	fake := slackfake.Start(t, nil)
 	run := func(token string) result {
-		return vs(t, "sink", "test", "team", "--allow", loopback, "-c",
+		return runCLI(t, "sink", "test", "team", "--allow", loopback, "-c",
 			file(t, "c.yaml", fmt.Sprintf("sinks: {team: {slack: {token: %s, channel: C1, api_url: %q}}}\n", token, fake.API())))
 	}
 	if r := run(slackfake.Token); r.code != 0 || len(fake.Messages()) != 1 || fake.Messages()[0].Blocks == nil {

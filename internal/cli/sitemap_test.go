@@ -34,7 +34,7 @@ func TestWatchSaysWhatOfASitemapIsWatched(t *testing.T) {
 				}
 			}))
 			defer srv.Close()
-			if r := vs(t, "watch", "--allow", "127.0.0.0/8", "--checks", "1", "--every", "0s", "--sitemap", srv.URL+"/sitemap.xml", "zeus"); r.code != 0 || !strings.Contains(r.stderr, want) {
+			if r := runCLI(t, "watch", "--allow", "127.0.0.0/8", "--checks", "1", "--every", "0s", "--sitemap", srv.URL+"/sitemap.xml", "zeus"); r.code != 0 || !strings.Contains(r.stderr, want) {
 				t.Errorf("got %+v, want %s", r, want)
 			}
 		})

@@ -32,7 +32,7 @@ sinks:
 documents: [{url: %q, keep: true}]
 `, data, loopback, slackfake.Token, chat.API(), secret, p.URL))
 	s := start(t, "run", "-c", path)
-	addr := s.listening(t, data)
+	addr := s.awaitAddress(t, data)
 	send := func(secret, text string) int {
 		t.Helper()
 		body := url.Values{
@@ -62,14 +62,14 @@ documents: [{url: %q, keep: true}]
 	}
 	s.await(t, &s.err, "was carried out")
 	waitFor(t, "the subscription", func() bool {
-		got := vs(t, "list", "--data", data, "--format", "json").stdout
+		got := runCLI(t, "list", "--data", data, "--format", "json").stdout
 		return strings.Contains(got, "slack-C42") && strings.Contains(got, "sold out") && strings.Contains(got, `"channel":"C42"`)
 	})
 	if got := send(secret, "cancel "+p.URL); got != http.StatusOK {
 		t.Errorf("cancel: answered %d", got)
 	}
 	waitFor(t, "its end", func() bool {
-		return !strings.Contains(vs(t, "list", "--data", data, "--format", "json").stdout, "slack-C42")
+		return !strings.Contains(runCLI(t, "list", "--data", data, "--format", "json").stdout, "slack-C42")
 	})
 	s.stop()
 	<-s.ended

@@ -32,26 +32,26 @@ type stateLine struct {
 	Left   []string `json:"left_behind,omitempty"`
 }
 
-func (a *app) state() *cobra.Command {
+func (a *app) stateVerb() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
 		Short: "Moves all state between a data directory and Kafka",
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			verbs := verbsOf(cmd)
+			verbs := verbNames(cmd)
 			if len(args) == 0 {
-				return usage(cmd, "write %s export DIR, or import DIR", cmd.CommandPath())
+				return newUsageError(cmd, "write %s export DIR, or import DIR", cmd.CommandPath())
 			}
-			return usage(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbs))
+			return newUsageError(cmd, "unknown verb %q; %s", args[0], nearest.Hint(args[0], verbs))
 		},
 	}
-	cmd.AddCommand(a.stateExport(), a.stateImport())
+	cmd.AddCommand(a.stateExportVerb(), a.stateImportVerb())
 	return cmd
 }
 
-func (a *app) stateExport() *cobra.Command {
+func (a *app) stateExportVerb() *cobra.Command {
 	var leave bool
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "export DIR",
 		Short: "Writes all state of a stopped pipeline to a new directory",
 		Example: `  vokter-stream state export /backup/state --data /var/lib/vokter
@@ -63,8 +63,8 @@ func (a *app) stateExport() *cobra.Command {
 	return cmd
 }
 
-func (a *app) stateImport() *cobra.Command {
-	return a.flags.with(&cobra.Command{
+func (a *app) stateImportVerb() *cobra.Command {
+	return a.flags.addTo(&cobra.Command{
 		Use:   "import DIR",
 		Short: "Imports an export into a new data directory or new topics",
 		Example: `  vokter-stream state import /backup/st --transport kafka --brokers kafka-1:9092
@@ -73,32 +73,32 @@ func (a *app) stateImport() *cobra.Command {
 	}, outputFlags|pipelineFlags|configFlags)
 }
 
-// place says where state is kept.
-type place struct {
+// stateLocation says where state is kept.
+type stateLocation struct {
 	kafka *kafka.Config // nil: in dir
 	dir   string
 	now   func() time.Time
 }
 
-func (p place) String() string {
+func (p stateLocation) String() string {
 	if p.kafka == nil {
 		return p.dir
 	}
 	return "the topics " + cmp.Or(p.kafka.Prefix, kafka.DefaultPrefix) + "*"
 }
 
-// place returns the place that the flags or the configuration name.
-func (a *app) place(cmd *cobra.Command, args []string) (place, error) {
+// stateLocation returns the place that the flags or the configuration name.
+func (a *app) stateLocation(cmd *cobra.Command, args []string) (stateLocation, error) {
 	switch {
 	case len(args) == 0:
-		return place{}, usage(cmd, "no directory is given; write %s DIR", cmd.CommandPath())
+		return stateLocation{}, newUsageError(cmd, "no directory is given; write %s DIR", cmd.CommandPath())
 	case len(args) > 1:
-		return place{}, usage(cmd, "%s takes one directory, but got %q as well", cmd.Name(), args[1])
+		return stateLocation{}, newUsageError(cmd, "%s takes one directory, but got %q as well", cmd.Name(), args[1])
 	}
-	p := place{dir: a.flags.data, now: a.clock()}
+	p := stateLocation{dir: a.flags.data, now: a.routerClock()}
 	if a.flags.config == "" {
 		var err error
-		if p.kafka, err = a.flags.cluster(cmd, nil); err != nil {
+		if p.kafka, err = a.flags.kafkaConfig(cmd, nil); err != nil {
 			return p, err
 		}
 	} else {
@@ -106,27 +106,27 @@ func (a *app) place(cmd *cobra.Command, args []string) (place, error) {
 		if err != nil {
 			return p, err
 		}
-		p.kafka, p.dir = clusterOf(c.Transport), c.Router.Dir
+		p.kafka, p.dir = kafkaConfigOf(c.Transport), c.Router.Dir
 	}
 	if p.kafka == nil && p.dir == "" {
-		return p, usage(cmd, "no data directory and no cluster is given; write --data DIR, --transport kafka --brokers HOST:PORT, or -c FILE")
+		return p, newUsageError(cmd, "no data directory and no cluster is given; write --data DIR, --transport kafka --brokers HOST:PORT, or -c FILE")
 	}
 	return p, nil
 }
 
-// cluster returns p as the Config of package kafka.
-func (p place) cluster(log *slog.Logger) kafka.Config {
+// kafkaConfig returns p as the Config of package kafka.
+func (p stateLocation) kafkaConfig(log *slog.Logger) kafka.Config {
 	c := *p.kafka
 	c.Topics, c.Logger, c.Now = vokter.Topology(), log, p.now
 	return c
 }
 
-func (p place) directory(log *slog.Logger) local.Config {
+func (p stateLocation) localConfig(log *slog.Logger) local.Config {
 	return local.Config{Dir: p.dir, Topics: vokter.Topology(), Logger: log, Now: p.now}
 }
 
 func (a *app) exportState(cmd *cobra.Command, args []string, leave bool) error {
-	p, err := a.place(cmd, args)
+	p, err := a.stateLocation(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -135,10 +135,10 @@ func (a *app) exportState(cmd *cobra.Command, args []string, leave bool) error {
 			return err
 		}
 		if isCache(p.dir) {
-			return usage(cmd, "%s is a cache of state that is kept in Kafka; name the cluster with -c FILE, or --transport kafka --brokers HOST:PORT", p.dir)
+			return newUsageError(cmd, "%s is a cache of state that is kept in Kafka; name the cluster with -c FILE, or --transport kafka --brokers HOST:PORT", p.dir)
 		}
-		if inside(args[0], p.dir) {
-			return usage(cmd, "nothing was exported: %s and the data directory %s are one in the other; name another directory", args[0], p.dir)
+		if isInside(args[0], p.dir) {
+			return newUsageError(cmd, "nothing was exported: %s and the data directory %s are one in the other; name another directory", args[0], p.dir)
 		}
 	}
 	w, err := portable.Create(args[0], vokter.Version())
@@ -153,20 +153,20 @@ func (a *app) exportState(cmd *cobra.Command, args []string, leave bool) error {
 	if err != nil {
 		return err
 	}
-	out := a.results()
-	out.moved(stateLine{Kind: "state_export", Directory: args[0], Place: p.String(), Left: left}, m)
-	return out.end()
+	out := a.newResults()
+	out.printMoved(stateLine{Kind: "state_export", Directory: args[0], Place: p.String(), Left: left}, m)
+	return out.flush()
 }
 
-func exportFrom(ctx context.Context, p place, w *portable.Writer, leave bool, log *slog.Logger) ([]string, error) {
+func exportFrom(ctx context.Context, p stateLocation, w *portable.Writer, leave bool, log *slog.Logger) ([]string, error) {
 	if p.kafka != nil {
-		return kafka.Export(ctx, p.cluster(log), w, leave)
+		return kafka.Export(ctx, p.kafkaConfig(log), w, leave)
 	}
-	return local.Export(p.directory(log), w, leave)
+	return local.Export(p.localConfig(log), w, leave)
 }
 
 func (a *app) importState(cmd *cobra.Command, args []string) error {
-	p, err := a.place(cmd, args)
+	p, err := a.stateLocation(cmd, args)
 	if err != nil {
 		return err
 	}
@@ -176,32 +176,32 @@ func (a *app) importState(cmd *cobra.Command, args []string) error {
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	if p.kafka != nil {
-		err = kafka.Import(cmd.Context(), p.cluster(log), e)
+		err = kafka.Import(cmd.Context(), p.kafkaConfig(log), e)
 	} else {
-		err = local.Import(p.directory(log), e)
+		err = local.Import(p.localConfig(log), e)
 	}
 	if err != nil {
 		return err
 	}
-	out := a.results()
-	out.moved(stateLine{Kind: "state_import", Directory: args[0], Place: p.String()}, e.Manifest)
-	return out.end()
+	out := a.newResults()
+	out.printMoved(stateLine{Kind: "state_import", Directory: args[0], Place: p.String()}, e.Manifest)
+	return out.flush()
 }
 
-// moved prints what was exported or imported.
-func (r *results) moved(l stateLine, m portable.Manifest) {
+// printMoved prints what was exported or imported.
+func (r *results) printMoved(l stateLine, m portable.Manifest) {
 	l.States = m.States()
-	r.object(l)
+	r.printJSON(l)
 	for _, left := range l.Left {
-		r.text("left behind: messages %s", left)
+		r.printLine("left behind: messages %s", left)
 	}
-	what := count(l.States, "value") + " of state"
+	what := countNoun(l.States, "value") + " of state"
 	if l.Kind == "state_import" {
-		r.text("imported %s into %s: %s", l.Directory, l.Place, what)
+		r.printLine("imported %s into %s: %s", l.Directory, l.Place, what)
 		return
 	}
-	r.text("%s holds what was in %s: %s", l.Directory, l.Place, what)
-	r.text("once it is imported elsewhere, do not start a pipeline on %s again: both would tell everybody", l.Place)
+	r.printLine("%s holds what was in %s: %s", l.Directory, l.Place, what)
+	r.printLine("once it is imported elsewhere, do not start a pipeline on %s again: both would tell everybody", l.Place)
 }
 
 // backupLine is the JSON of backup.
@@ -211,43 +211,43 @@ type backupLine struct {
 	Directory string `json:"directory"`
 }
 
-func (a *app) backup() *cobra.Command {
-	return a.flags.with(&cobra.Command{
+func (a *app) backupVerb() *cobra.Command {
+	return a.flags.addTo(&cobra.Command{
 		Use:   "backup DIR (--data DIR | -c FILE)",
 		Short: "Copies the data directory, even while a process runs on it",
 		Long:  "Copies the data directory to a new directory, even while a process runs on it. To use the copy, name it with --data.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return usage(cmd, "no directory is given; write %s DIR --data DIR", cmd.CommandPath())
+				return newUsageError(cmd, "no directory is given; write %s DIR --data DIR", cmd.CommandPath())
 			case len(args) > 1:
-				return usage(cmd, "%s takes one directory, but got %q as well", cmd.Name(), args[1])
+				return newUsageError(cmd, "%s takes one directory, but got %q as well", cmd.Name(), args[1])
 			}
-			if err := checkTarget(args[0]); err != nil {
-				return usage(cmd, "%w", err)
+			if err := checkEmptyTarget(args[0]); err != nil {
+				return newUsageError(cmd, "%w", err)
 			}
-			data, err := a.directory(cmd)
+			data, err := a.dataDirectory(cmd)
 			if err != nil {
 				return err
 			}
-			if inside(args[0], data) {
-				return usage(cmd, "no backup was made: %s and the data directory %s are one in the other; name another directory", args[0], data)
+			if isInside(args[0], data) {
+				return newUsageError(cmd, "no backup was made: %s and the data directory %s are one in the other; name another directory", args[0], data)
 			}
-			return a.managed(cmd.Context(), data, func(ctx context.Context, m manage.Manager) error {
+			return a.withManager(cmd.Context(), data, func(ctx context.Context, m manage.Manager) error {
 				if err := copyStore(ctx, m, args[0]); err != nil {
 					return err
 				}
-				out := a.results()
-				out.object(backupLine{"backup", data, args[0]})
-				out.text("%s is a copy of %s; to go on from it, name it with --data", args[0], data)
-				return out.end()
+				out := a.newResults()
+				out.printJSON(backupLine{"backup", data, args[0]})
+				out.printLine("%s is a copy of %s; to go on from it, name it with --data", args[0], data)
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
 }
 
-// checkTarget returns an error if dir exists and is not empty.
-func checkTarget(dir string) error {
+// checkEmptyTarget returns an error if dir exists and is not empty.
+func checkEmptyTarget(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -260,8 +260,8 @@ func checkTarget(dir string) error {
 	return nil
 }
 
-// inside reports whether dir, which need not exist, is the directory data or would be in it.
-func inside(dir, data string) bool {
+// isInside reports whether dir, which need not exist, is the directory data or would be in it.
+func isInside(dir, data string) bool {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return false

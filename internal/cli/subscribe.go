@@ -15,12 +15,12 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-func (a *app) subscribe() *cobra.Command {
+func (a *app) subscribeVerb() *cobra.Command {
 	var (
 		flags subscriptionFlags
 		sinks []string
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "subscribe URL [KEYWORD...] --sink NAME -c FILE",
 		Short: "Adds a subscription while the pipeline runs",
 		Long: "Adds a subscription to the process that runs the data directory or, if it is stopped, for its next start. The current version of " +
@@ -30,21 +30,21 @@ func (a *app) subscribe() *cobra.Command {
   vokter-stream subscribe https://example.com/ --sink ops --data DIR`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage(cmd, "no URL is given; write %s URL [KEYWORD...] --sink NAME", cmd.CommandPath())
+				return newUsageError(cmd, "no URL is given; write %s URL [KEYWORD...] --sink NAME", cmd.CommandPath())
 			}
 			if len(sinks) == 0 {
-				return usage(cmd, "no sink is given; name the sinks that are notified with --sink NAME")
+				return newUsageError(cmd, "no sink is given; name the sinks that are notified with --sink NAME")
 			}
-			s, err := flags.subscription(cmd, args[0], args[1:])
+			s, err := flags.toSubscription(cmd, args[0], args[1:])
 			if err != nil {
 				return err
 			}
 			s.Sinks = sinks
-			dir, err := a.startable(cmd)
+			dir, err := a.startableDirectory(cmd)
 			if err != nil {
 				return err
 			}
-			return a.managed(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
+			return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
 				for _, name := range sinks {
 					if err := a.checkSink(cmd, m, name); err != nil {
 						return err
@@ -58,10 +58,10 @@ func (a *app) subscribe() *cobra.Command {
 				if !created {
 					kind, says = "subscribed_before", "client %s has this subscription to %s already"
 				}
-				out := a.results()
-				out.object(doneLine{kind, s.URL, s.Client})
-				out.text(says, s.Client, s.URL)
-				return out.end()
+				out := a.newResults()
+				out.printJSON(doneLine{kind, s.URL, s.Client})
+				out.printLine(says, s.Client, s.URL)
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -70,12 +70,12 @@ func (a *app) subscribe() *cobra.Command {
 	return cmd
 }
 
-func (a *app) pause() *cobra.Command {
+func (a *app) pauseVerb() *cobra.Command {
 	var (
 		client string
 		length time.Duration
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "pause URL [--for DURATION] (--data DIR | -c FILE)",
 		Short: "Pauses the subscriptions of a client on a page",
 		Long: "Pauses the subscriptions of a client on a page until resume or, with --for, until that time has passed. Meanwhile changes notify nobody, " +
@@ -84,35 +84,35 @@ func (a *app) pause() *cobra.Command {
 		Example: `  vokter-stream pause https://example.com/ --for 24h --data DIR
   vokter-stream pause https://example.com/ --client legal -c FILE`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
+			return a.withPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error {
 				var until time.Time
 				if length > 0 {
 					until = time.Now().Add(length).UTC().Truncate(time.Second)
 				}
-				subs, err := subscriptions(ctx, m, url)
+				subs, err := loadSubscriptions(ctx, m, url)
 				if err != nil {
 					return err
 				}
 				if err := m.Pause(ctx, url, client, until); err != nil {
 					watches := func(s inspect.Subscription) bool { return s.Client == client }
-					if notFound(err) && len(subs) > 0 && !slices.ContainsFunc(subs, watches) {
-						return fmt.Errorf("client %q does not watch %s; name one that does with --client: %s", client, url, clientsOf(subs))
+					if isNotFound(err) && len(subs) > 0 && !slices.ContainsFunc(subs, watches) {
+						return fmt.Errorf("client %q does not watch %s; name one that does with --client: %s", client, url, clientNames(subs))
 					}
 					return err
 				}
-				out := a.results()
-				out.object(pausedLine{doneLine{"paused", url, client}, until})
+				out := a.newResults()
+				out.printJSON(pausedLine{doneLine{"paused", url, client}, until})
 				if until.IsZero() {
-					out.text("client %s is not notified of %s until it is resumed", client, url)
+					out.printLine("client %s is not notified of %s until it is resumed", client, url)
 				} else {
-					out.text("client %s is not notified of %s until %s", client, url, when(until, out.now))
+					out.printLine("client %s is not notified of %s until %s", client, url, formatTime(until, out.now))
 				}
-				return out.end()
+				return out.flush()
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
 	cmd.Flags().StringVar(&client, "client", "default", "the `NAME` of the client")
-	cmd.Flags().Var(&duration{&length}, "for", "how long the pause lasts, such as 24h (default: until resume)")
+	cmd.Flags().Var(&durationFlag{&length}, "for", "how long the pause lasts, such as 24h (default: until resume)")
 	return cmd
 }
 
@@ -129,17 +129,17 @@ type checkedLine struct {
 	inspect.Check
 }
 
-// checkWithin is how long the verb check waits for its check.
-const checkWithin = 2 * time.Minute
+// checkTimeout is how long the verb check waits for its check.
+const checkTimeout = 2 * time.Minute
 
-func (a *app) check() *cobra.Command {
-	return a.flags.with(&cobra.Command{
+func (a *app) checkVerb() *cobra.Command {
+	return a.flags.addTo(&cobra.Command{
 		Use:   "check URL (--data DIR | -c FILE)",
 		Short: "Checks a page now",
 		Long: "Checks a page now, whatever its interval, and prints what the check found. The exit code is 1 if it failed. The waits that its host asked for are kept. " +
 			"If no process runs the data directory, the page is checked when one starts.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error { return a.checkNow(ctx, m, url) })
+			return a.withPage(cmd, args, func(ctx context.Context, m manage.Manager, url string) error { return a.checkNow(ctx, m, url) })
 		},
 	}, outputFlags|directoryFlags|configFlags)
 }
@@ -152,13 +152,13 @@ func (a *app) checkNow(ctx context.Context, m manage.Manager, url string) error 
 	if err := m.CheckNow(ctx, url); err != nil {
 		return err
 	}
-	out := a.results()
+	out := a.newResults()
 	if _, stopped := m.(*vokter.Router); stopped {
-		out.object(doneLine{"due", url, ""})
-		out.text("no process runs the data directory; %s is checked when one starts", url)
-		return out.end()
+		out.printJSON(doneLine{"due", url, ""})
+		out.printLine("no process runs the data directory; %s is checked when one starts", url)
+		return out.flush()
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, checkWithin, fmt.Errorf("the check of %s has not ended within %v; explain shows it later", url, checkWithin))
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, fmt.Errorf("the check of %s has not ended within %v; explain shows it later", url, checkTimeout))
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -170,12 +170,12 @@ func (a *app) checkNow(ctx context.Context, m manage.Manager, url string) error 
 		case err != nil:
 			return err
 		case c.Check > before.Check:
-			out.object(checkedLine{"checked", url, c})
+			out.printJSON(checkedLine{"checked", url, c})
 			if c.Result == flow.OutcomeFailed {
-				return cmp.Or(out.end(), fmt.Errorf("%s: %s", url, outcomeOf(c)))
+				return cmp.Or(out.flush(), fmt.Errorf("%s: %s", url, checkOutcome(c)))
 			}
-			out.text("%s: %s", url, outcomeOf(c))
-			return out.end()
+			out.printLine("%s: %s", url, checkOutcome(c))
+			return out.flush()
 		}
 		select {
 		case <-ctx.Done():
@@ -197,8 +197,8 @@ func lastCheck(ctx context.Context, m manage.Manager, url string) (inspect.Check
 	return e.Checks[0], nil
 }
 
-// outcomeOf says what c found.
-func outcomeOf(c inspect.Check) string {
+// checkOutcome says what c found.
+func checkOutcome(c inspect.Check) string {
 	switch {
 	case c.Reason != "":
 		return fmt.Sprintf("check %d, %s: %s", c.Check, c.Result, c.Reason)

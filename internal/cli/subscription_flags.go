@@ -33,8 +33,8 @@ type subscriptionFlags struct {
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.client, "client", "default", "the `NAME` of the subscriber; it has one subscription per document")
 	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
-	fs.Var(&parsed[pipeline.Interval]{"INTERVAL", &f.interval, config.ParseInterval}, "interval", "how often to check, as an `INTERVAL`: 10m, or by how often the page changes \"10m to 24h\", or at the times of a cron line such as \"0 9 * * 1-5 Europe/Berlin\" (default 10m)")
-	fs.Var(&parsed[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected and not reported, such as \"22:00-07:00 Europe/Berlin\"")
+	fs.Var(&parsedFlag[pipeline.Interval]{"INTERVAL", &f.interval, config.ParseInterval}, "interval", "how often to check, as an `INTERVAL`: 10m, or by how often the page changes \"10m to 24h\", or at the times of a cron line such as \"0 9 * * 1-5 Europe/Berlin\" (default 10m)")
+	fs.Var(&parsedFlag[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected and not reported, such as \"22:00-07:00 Europe/Berlin\"")
 	fs.StringVar(&f.severity, "severity", "", "how severe a change is, for sinks that know priorities: info, warning or critical (`SEVERITY`)")
 	fs.StringVar(&f.channel, "channel", "", "the `CHANNEL` of a sink for many channels, such as \"#legal\" of Slack")
 	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat; implies --ignore-case")
@@ -71,8 +71,8 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
 }
 
-// subscription returns the subscription of the flags and arguments, or all mistakes in them.
-func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keywords []string) (pipeline.Subscription, error) {
+// toSubscription returns the subscription of the flags and arguments, or all mistakes in them.
+func (f *subscriptionFlags) toSubscription(cmd *cobra.Command, url string, keywords []string) (pipeline.Subscription, error) {
 	if len(keywords) == 0 {
 		keywords = nil // every change
 	}
@@ -80,7 +80,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
 		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Severity: f.severity, Channel: f.channel,
-		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printer},
+		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printerSinkName},
 		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items, Sitemap: f.sitemap != ""},
 	}
 	s.Tags = f.tags
@@ -100,7 +100,7 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 			wrong = append(wrong, &pipeline.FieldError{Field: "min_change", Reason: err.Error()})
 		}
 	}
-	follow, err := f.follow(cmd)
+	follow, err := f.toFollow(cmd)
 	if s.Follow = follow; err != nil {
 		wrong = append(wrong, err)
 	}
@@ -139,21 +139,21 @@ func (f *subscriptionFlags) subscription(cmd *cobra.Command, url string, keyword
 	}
 	lines := make([]string, len(wrong))
 	for i, fe := range wrong {
-		lines[i] = asFlag(fe)
+		lines[i] = flagMessage(fe)
 	}
-	return s, usage(cmd, "%s", strings.Join(lines, "\n"))
+	return s, newUsageError(cmd, "%s", strings.Join(lines, "\n"))
 }
 
-// settings reports whether a flag of a subscription was given, other than --client.
-func (f *subscriptionFlags) settings(cmd *cobra.Command) (given bool) {
+// anyGiven reports whether a flag of a subscription was given, other than --client.
+func (f *subscriptionFlags) anyGiven(cmd *cobra.Command) (given bool) {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	new(subscriptionFlags).add(all)
 	cmd.Flags().Visit(func(x *pflag.Flag) { given = given || x.Name != "client" && all.Lookup(x.Name) != nil })
 	return given
 }
 
-// follow returns which linked pages the flags ask for; nil means none.
-func (f *subscriptionFlags) follow(cmd *cobra.Command) (*pipeline.Follow, *pipeline.FieldError) {
+// toFollow returns which linked pages the flags ask for; nil means none.
+func (f *subscriptionFlags) toFollow(cmd *cobra.Command) (*pipeline.Follow, *pipeline.FieldError) {
 	given := cmd.Flags().Changed
 	if !given("follow-depth") && f.sitemap == "" {
 		for _, name := range []string{"follow-max-pages", "follow-same-host", "follow-include", "follow-exclude"} {
@@ -179,8 +179,8 @@ func (f *subscriptionFlags) follow(cmd *cobra.Command) (*pipeline.Follow, *pipel
 	}, nil
 }
 
-// asFlag returns the message of fe with the name of the flag or argument.
-func asFlag(fe *pipeline.FieldError) string {
+// flagMessage returns the message of fe with the name of the flag or argument.
+func flagMessage(fe *pipeline.FieldError) string {
 	name, _, _ := strings.Cut(fe.Field, "[")
 	switch name {
 	case "tags":
@@ -191,10 +191,10 @@ func asFlag(fe *pipeline.FieldError) string {
 	if name == "url" || name == "keywords" { // arguments
 		return fe.Reason
 	}
-	return flagOf(name) + ": " + fe.Reason
+	return flagName(name) + ": " + fe.Reason
 }
 
-// flagOf returns the flag of a field.
-func flagOf(field string) string {
+// flagName returns the flag of a field.
+func flagName(field string) string {
 	return "--" + strings.NewReplacer("_", "-", ".", "-").Replace(field)
 }

@@ -21,9 +21,9 @@ type tokenFlags struct {
 	stem, stop bool
 }
 
-func (a *app) tokens() *cobra.Command {
+func (a *app) tokensVerb() *cobra.Command {
 	var f tokenFlags
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "tokens [--lang TAG] FILE",
 		Short: "Shows the words of a text, and what they are compared as",
 		Long: "Shows the words of a text (HTML or plain text; - is standard input), and what they are compared as. Each line has the number of a " +
@@ -36,11 +36,11 @@ func (a *app) tokens() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage(cmd, "name one file, or - for standard input; write %s FILE", cmd.CommandPath())
+				return newUsageError(cmd, "name one file, or - for standard input; write %s FILE", cmd.CommandPath())
 			}
 			if f.lang != "" {
 				if _, err := language.Parse(f.lang); err != nil {
-					return usage(cmd, "--lang: %q is not a language tag; write one such as en or pt-BR", f.lang)
+					return newUsageError(cmd, "--lang: %q is not a language tag; write one such as en or pt-BR", f.lang)
 				}
 			}
 			return a.printTokens(cmd.Context(), args[0], f)
@@ -75,7 +75,7 @@ type (
 )
 
 func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error {
-	body, err := a.readAll(name)
+	body, err := a.readFileOrStdin(name)
 	if err != nil {
 		return err
 	}
@@ -83,19 +83,19 @@ func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error 
 	if err != nil {
 		return fmt.Errorf("%s cannot be read: %w", name, err)
 	}
-	out := a.results()
-	out.text("%s", t.Describe())
+	out := a.newResults()
+	out.printLine("%s", t.Describe())
 	n := 0
 	for i, b := range t.Blocks {
-		out.text("")
-		out.text("%s", b.Text)
+		out.printLine("")
+		out.printLine("%s", b.Text)
 		var rows [][]string
 		for _, token := range b.Tokens {
 			if f.stop && token.Stop {
 				continue
 			}
 			n++
-			out.object(tokenLine{"token", i + 1, n, token.Start, token.End, token.Text, token.Folded, token.Stem, token.Stop})
+			out.printJSON(tokenLine{"token", i + 1, n, token.Start, token.End, token.Text, token.Folded, token.Stem, token.Stop})
 			row := []string{strconv.Itoa(n), fmt.Sprintf("%d-%d", token.Start, token.End), token.Text}
 			switch {
 			case f.stem:
@@ -110,18 +110,18 @@ func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error 
 			}
 			rows = append(rows, row)
 		}
-		out.table("  ", rows)
+		out.printTable("  ", rows)
 	}
-	out.object(textLine{"text", t.Language, string(t.From), n})
-	return out.end()
+	out.printJSON(textLine{"text", t.Language, string(t.From), n})
+	return out.flush()
 }
 
-// maxPage is the largest page that tokens reads, in bytes.
-const maxPage = 10 << 20
+// maxPageBytes is the largest page that tokens reads, in bytes.
+const maxPageBytes = 10 << 20
 
-// readAll reads the file called name, or standard input if name is "-". More than maxPage bytes
+// readFileOrStdin reads the file called name, or standard input if name is "-". More than maxPage bytes
 // are an error.
-func (a *app) readAll(name string) ([]byte, error) {
+func (a *app) readFileOrStdin(name string) ([]byte, error) {
 	in := a.stdin
 	if name != "-" {
 		f, err := os.Open(name)
@@ -131,11 +131,11 @@ func (a *app) readAll(name string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	body, err := io.ReadAll(io.LimitReader(in, maxPage+1))
+	body, err := io.ReadAll(io.LimitReader(in, maxPageBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
 	}
-	if len(body) > maxPage {
+	if len(body) > maxPageBytes {
 		return nil, fmt.Errorf("%s has more than 10 MiB, the most that is read of a page", name)
 	}
 	return body, nil

@@ -20,7 +20,7 @@ func TestTokensGolden(t *testing.T) {
 	for _, input := range inputs {
 		lang := strings.TrimSuffix(filepath.Base(input), ".txt")
 		t.Run(lang, func(t *testing.T) {
-			r := vs(t, "tokens", "--lang", lang, input)
+			r := runCLI(t, "tokens", "--lang", lang, input)
 			if r.code != 0 {
 				t.Fatalf("got %+v", r)
 			}
@@ -71,7 +71,7 @@ func TestTokens(t *testing.T) {
 		{"", 2, "name one file, or - for standard input"},
 		{"--lang ?? -", 2, `"??" is not a language tag`},
 	} {
-		r := vs(t, append([]string{"tokens"}, strings.Fields(c.args)...)...)
+		r := runCLI(t, append([]string{"tokens"}, strings.Fields(c.args)...)...)
 		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.want) {
 			t.Errorf("tokens %s: got %+v, want %d with %q", c.args, r, c.code, c.want)
 		}

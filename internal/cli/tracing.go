@@ -18,12 +18,12 @@ import (
 	"github.com/vokter/vokter"
 )
 
-// traceEnd is how long the last spans may take to be sent when the process ends.
-const traceEnd = 5 * time.Second
+// traceFlushTimeout is how long the last spans may take to be sent when the process ends.
+const traceFlushTimeout = 5 * time.Second
 
-// traces makes the spans of cfg go to the OTLP receiver that the standard environment variables of
+// startTracing makes the spans of cfg go to the OTLP receiver that the standard environment variables of
 // OpenTelemetry name. It does nothing where they name none. The caller calls stop at the end.
-func traces(ctx context.Context, cfg *vokter.Config) (stop func(), err error) {
+func startTracing(ctx context.Context, cfg *vokter.Config) (stop func(), err error) {
 	endpoint := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
 	if endpoint == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return func() {}, nil
@@ -39,11 +39,11 @@ func traces(ctx context.Context, cfg *vokter.Config) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	otel.SetErrorHandler(&exportErrors{log: cfg.Logger})
+	otel.SetErrorHandler(&exportErrorHandler{log: cfg.Logger})
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	cfg.TracerProvider = provider
 	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceEnd)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), traceFlushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
 			cfg.Logger.Warn("the last spans could not be sent", "error", err)
@@ -51,18 +51,18 @@ func traces(ctx context.Context, cfg *vokter.Config) (stop func(), err error) {
 	}, nil
 }
 
-// exportErrors logs that spans cannot be sent, at most once in a minute.
-type exportErrors struct {
+// exportErrorHandler logs that spans cannot be sent, at most once in a minute.
+type exportErrorHandler struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
 	logged time.Time
 }
 
-var _ otel.ErrorHandler = (*exportErrors)(nil)
+var _ otel.ErrorHandler = (*exportErrorHandler)(nil)
 
 // Handle logs err.
-func (e *exportErrors) Handle(err error) {
+func (e *exportErrorHandler) Handle(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if now := time.Now(); now.Sub(e.logged) >= time.Minute {

@@ -36,7 +36,7 @@ func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.URL)
 	config := file(t, "c.yaml", fmt.Sprintf("sinks: {out: {stdout: {}}}\nsubscriptions: [{url: %q, keywords: [Zeus], sinks: [out]}]\n", page.URL))
 	args := []string{"run", "-c", config, "--checks", "1", "--allow", loopback}
-	vs(t, args...)
+	runCLI(t, args...)
 	close(names) // the program has sent its last spans
 	var all []string
 	for name := range names {
@@ -47,5 +47,5 @@ func TestTraces(t *testing.T) {
 	}
 
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	expect(t, exitUsage, "only http/protobuf", args...)
+	expectExit(t, exitUsage, "only http/protobuf", args...)
 }

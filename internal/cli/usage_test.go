@@ -108,17 +108,17 @@ func TestUsage(t *testing.T) {
 		{"version --format xml", `"xml" is neither text nor json`},
 	} {
 		t.Run(c.args, func(t *testing.T) {
-			r := vs(t, strings.Fields(c.args)...)
+			r := runCLI(t, strings.Fields(c.args)...)
 			if r.code != 2 || r.stdout != "" || !strings.Contains(r.stderr, c.want) {
 				t.Errorf("exit code %d, stdout %q, stderr %q, want 2 and %q", r.code, r.stdout, r.stderr, c.want)
 			}
 		})
 	}
-	expect(t, 2, `"mo-fri" is no day of the week (0 to 7, or sun to sat)`, "watch", "https://example.com/", "--interval", "0 9 * * mo-fri")
+	expectExit(t, 2, `"mo-fri" is no day of the week (0 to 7, or sun to sat)`, "watch", "https://example.com/", "--interval", "0 9 * * mo-fri")
 }
 
 func TestAllMistakesOfWatch(t *testing.T) {
-	r := vs(t, "watch", "nowhere", "!!!", "--match", "x", "--events", "y")
+	r := runCLI(t, "watch", "nowhere", "!!!", "--match", "x", "--events", "y")
 	for _, want := range []string{"nowhere", "!!!", "--match", "--events"} {
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("%s is not in %s", want, r.stderr)
@@ -128,7 +128,7 @@ func TestAllMistakesOfWatch(t *testing.T) {
 
 func TestUnwritableDirectory(t *testing.T) {
 	plain := file(t, "plain", "")
-	r := vs(t, "watch", anyURL, "a", "--data", filepath.Join(plain, "d"), "--checks", "1")
+	r := runCLI(t, "watch", anyURL, "a", "--data", filepath.Join(plain, "d"), "--checks", "1")
 	if r.code != 1 || !strings.Contains(r.stderr, "cannot be used: not a directory; a part of this path is a file; use another directory") {
 		t.Errorf("got %+v", r)
 	}
@@ -139,7 +139,7 @@ func TestUnwritableDirectory(t *testing.T) {
 	if err := os.Mkdir(locked, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	r = vs(t, "watch", anyURL, "a", "--data", locked, "--checks", "1")
+	r = runCLI(t, "watch", anyURL, "a", "--data", locked, "--checks", "1")
 	if r.code != 1 || !strings.Contains(r.stderr, "permission denied; give this user the right") {
 		t.Errorf("got %+v", r)
 	}

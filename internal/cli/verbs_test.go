@@ -9,19 +9,19 @@ import (
 )
 
 func TestVerbsOfAStoppedDirectory(t *testing.T) {
-	s := newSetup(t, "")
+	s := newTestSetup(t, "")
 	s.hook.answers <- 200
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 
-	found := objects(t, vs(t, "list", "--data", s.data, "--format", "json"))
+	found := objects(t, runCLI(t, "list", "--data", s.data, "--format", "json"))
 	if len(found["page"]) != 1 || found["page"][0]["state"] != "active" || found["page"][0]["documents"] != nil ||
 		len(found["document"]) != 1 || found["document"][0]["version"] != 2.0 ||
 		len(found["subscription"]) != 1 || found["subscription"][0]["client"] != "legal" ||
 		len(found["receiver"]) != 1 || found["receiver"][0]["sink"] != "hook" {
 		t.Errorf("list: got %v", found)
 	}
-	found = objects(t, vs(t, "explain", s.page.URL, "-c", s.config, "--format", "json"))
+	found = objects(t, runCLI(t, "explain", s.page.URL, "-c", s.config, "--format", "json"))
 	if len(found["check"]) != 2 || found["check"][0]["check"] != 2.0 || len(found["change"]) != 1 || found["change"][0]["version"] != 2.0 {
 		t.Fatalf("explain: got %v", found)
 	}
@@ -34,33 +34,33 @@ func TestVerbsOfAStoppedDirectory(t *testing.T) {
 			t.Errorf("explain: got %v", k)
 		}
 	}
-	expect(t, 0, "privacy       did not match: ", "explain", s.page.URL, "--data", s.data)
-	expect(t, 1, "is not watched", "explain", s.page.URL+"/other", "--data", s.data)
-	expect(t, 0, "active   sink hook", "list", "--data", s.data)
+	expectExit(t, 0, "privacy       did not match: ", "explain", s.page.URL, "--data", s.data)
+	expectExit(t, 1, "is not watched", "explain", s.page.URL+"/other", "--data", s.data)
+	expectExit(t, 0, "active   sink hook", "list", "--data", s.data)
 
-	expect(t, 1, `with --client: "legal"`, "cancel", s.page.URL, "--data", s.data)
-	expect(t, 1, "vokter-stream: ", "resume", s.page.URL, "--data", s.data)
-	expect(t, 0, "a configuration has this subscription", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
-	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.code != 1 || r.stdout != "" {
+	expectExit(t, 1, `with --client: "legal"`, "cancel", s.page.URL, "--data", s.data)
+	expectExit(t, 1, "vokter-stream: ", "resume", s.page.URL, "--data", s.data)
+	expectExit(t, 0, "a configuration has this subscription", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+	if r := runCLI(t, "list", "--data", s.data, "--url", s.page.URL); r.code != 1 || r.stdout != "" {
 		t.Errorf("after the cancel: got %+v", r)
 	}
-	expect(t, 1, "vokter-stream: ", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+	expectExit(t, 1, "vokter-stream: ", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
 
 	// Who subscribes again has a fresh baseline.
 	s.check(t, "<p>Zeus. In stock.</p>")
-	found = objects(t, vs(t, "list", "--data", s.data, "--format", "json"))
+	found = objects(t, runCLI(t, "list", "--data", s.data, "--format", "json"))
 	if len(found["document"]) != 1 || found["document"][0]["version"] != 1.0 || len(s.hook.ids) != 0 {
 		t.Errorf("after the next start: got %v", found)
 	}
 }
 
 func TestVerbsOfARunningProcess(t *testing.T) {
-	s := newSetup(t, "  - {url: \"https://example.com/\", keywords: [x], sinks: [out], interval: 1000h}\nlisten: 127.0.0.1:0\n")
+	s := newTestSetup(t, "  - {url: \"https://example.com/\", keywords: [x], sinks: [out], interval: 1000h}\nlisten: 127.0.0.1:0\n")
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
-	run.listening(t, s.data)
+	run.awaitAddress(t, s.data)
 	// The directory is in use, so that what works has gone over HTTP.
 	list := func(filter ...string) map[string][]map[string]any {
-		return objects(t, vs(t, append([]string{"list", "--data", s.data, "--format", "json"}, filter...)...))
+		return objects(t, runCLI(t, append([]string{"list", "--data", s.data, "--format", "json"}, filter...)...))
 	}
 	for len(list()["page"]) < 2 { // the configuration is still being applied
 		if t.Context().Err() != nil {
@@ -71,18 +71,18 @@ func TestVerbsOfARunningProcess(t *testing.T) {
 	if len(found["page"]) != 1 || len(found["subscription"]) != 1 {
 		t.Errorf("list: got %v", found)
 	}
-	expect(t, 0, s.page.URL, "explain", s.page.URL, "--data", s.data)
-	expect(t, 0, "no dead letters", "replay", "-c", s.config)
+	expectExit(t, 0, s.page.URL, "explain", s.page.URL, "--data", s.data)
+	expectExit(t, 0, "no dead letters", "replay", "-c", s.config)
 	copied := filepath.Join(t.TempDir(), "copy")
-	expect(t, 0, "is a copy of", "backup", copied, "--data", s.data)
-	expect(t, 2, "is not empty", "backup", copied, "--data", s.data)
-	expect(t, 0, `"kind":"cancelled"`, "cancel", s.page.URL, "--data", s.data, "--client", "legal", "--format", "json")
-	expect(t, 1, "vokter-stream: ", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
-	if r := vs(t, "list", "--data", s.data, "--url", s.page.URL); r.stdout != "" || r.code != 1 {
+	expectExit(t, 0, "is a copy of", "backup", copied, "--data", s.data)
+	expectExit(t, 2, "is not empty", "backup", copied, "--data", s.data)
+	expectExit(t, 0, `"kind":"cancelled"`, "cancel", s.page.URL, "--data", s.data, "--client", "legal", "--format", "json")
+	expectExit(t, 1, "vokter-stream: ", "cancel", s.page.URL, "--data", s.data, "--client", "legal")
+	if r := runCLI(t, "list", "--data", s.data, "--url", s.page.URL); r.stdout != "" || r.code != 1 {
 		t.Errorf("after the cancel: got %+v", r)
 	}
 	// The copy was made before that.
-	if found := objects(t, vs(t, "list", "--data", copied, "--url", s.page.URL, "--format", "json")); len(found["subscription"]) != 1 {
+	if found := objects(t, runCLI(t, "list", "--data", copied, "--url", s.page.URL, "--format", "json")); len(found["subscription"]) != 1 {
 		t.Errorf("the copy: got %v", found)
 	}
 	run.stop()
@@ -94,29 +94,29 @@ func TestVerbsOfARunningProcess(t *testing.T) {
 // TestStaleListen checks that an address that a killed process left misleads nobody, even
 // where the process of another directory has it now.
 func TestStaleListen(t *testing.T) {
-	a, b := newSetup(t, ""), newSetup(t, "listen: 127.0.0.1:0\n")
+	a, b := newTestSetup(t, ""), newTestSetup(t, "listen: 127.0.0.1:0\n")
 	a.check(t, "<p>one</p>")
 	other := start(t, "run", "-c", b.config, "--allow", loopback)
-	addr := other.listening(t, b.data)
+	addr := other.awaitAddress(t, b.data)
 	for name, left := range map[string]string{"another process": addr, "nobody": "127.0.0.1:1\n", "no address": "example.com:80\n", "nothing": ""} {
 		if err := os.WriteFile(filepath.Join(a.data, "listen"), []byte(left), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r := vs(t, "list", "--data", a.data)
+		r := runCLI(t, "list", "--data", a.data)
 		if r.code != 0 || !strings.Contains(r.stdout, a.page.URL) || strings.Contains(r.stdout, b.page.URL) {
 			t.Errorf("%s: got %+v", name, r)
 		}
 	}
-	expect(t, 0, "does not watch", "cancel", a.page.URL, "--data", a.data, "--client", "legal")
-	expect(t, 0, b.page.URL, "list", "--data", b.data)
+	expectExit(t, 0, "does not watch", "cancel", a.page.URL, "--data", a.data, "--client", "legal")
+	expectExit(t, 0, b.page.URL, "list", "--data", b.data)
 }
 
 func TestInUseWithoutAListener(t *testing.T) {
-	s := newSetup(t, "")
+	s := newTestSetup(t, "")
 	run := start(t, "run", "-c", s.config, "--allow", loopback)
 	run.await(t, &run.err, "msg=running")
 	for _, args := range [][]string{{"list"}, {"cancel", s.page.URL}, {"backup", filepath.Join(t.TempDir(), "b")}, {"replay", "-c", s.config}} {
-		r := vs(t, append(args, "--data", s.data)...)
+		r := runCLI(t, append(args, "--data", s.data)...)
 		if r.code != 1 || !strings.Contains(r.stderr, "in use by") || !strings.Contains(r.stderr, "run with listen:") {
 			t.Errorf("%v: got %+v", args, r)
 		}
@@ -125,21 +125,21 @@ func TestInUseWithoutAListener(t *testing.T) {
 
 // TestGoneAndReplayed is a receiver that says 410, is given up, and comes back.
 func TestGoneAndReplayed(t *testing.T) {
-	s := newSetup(t, "health: [out]\n")
+	s := newTestSetup(t, "health: [out]\n")
 	s.hook.answers <- http.StatusGone
 	s.check(t, "<p>Zeus. In stock.</p>")
 	s.check(t, "<p>Zeus. Out of stock.</p>")
 	id := <-s.hook.ids
-	expect(t, 0, "expired  sink hook", "list", "--data", s.data)
-	expect(t, 0, "expired since", "list", "--verbose", "--data", s.data)
-	expect(t, 0, "1 dead letter", "list", "--data", s.data)
+	expectExit(t, 0, "expired  sink hook", "list", "--data", s.data)
+	expectExit(t, 0, "expired since", "list", "--verbose", "--data", s.data)
+	expectExit(t, 0, "1 dead letter", "list", "--data", s.data)
 
-	expect(t, 0, id, "replay", "-c", s.config, "--sink", "hook", "--dry-run")
-	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--sink", "out", "--dry-run")
-	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--client", "shop", "--dry-run")
-	expect(t, 1, "no such dead letter", "replay", "-c", s.config, "--url", s.page.URL+"/other")
-	expect(t, 2, `did you mean "hook"?`, "replay", "-c", s.config, "--sink", "hok")
-	if found := objects(t, vs(t, "replay", "-c", s.config, "--since", "1h", "--dry-run", "--format", "json")); len(found["dead_letter"]) != 1 {
+	expectExit(t, 0, id, "replay", "-c", s.config, "--sink", "hook", "--dry-run")
+	expectExit(t, 1, "no such dead letter", "replay", "-c", s.config, "--sink", "out", "--dry-run")
+	expectExit(t, 1, "no such dead letter", "replay", "-c", s.config, "--client", "shop", "--dry-run")
+	expectExit(t, 1, "no such dead letter", "replay", "-c", s.config, "--url", s.page.URL+"/other")
+	expectExit(t, 2, `did you mean "hook"?`, "replay", "-c", s.config, "--sink", "hok")
+	if found := objects(t, runCLI(t, "replay", "-c", s.config, "--since", "1h", "--dry-run", "--format", "json")); len(found["dead_letter"]) != 1 {
 		t.Errorf("dry run: got %v", found)
 	}
 	if len(s.hook.ids) != 0 {
@@ -147,28 +147,30 @@ func TestGoneAndReplayed(t *testing.T) {
 	}
 
 	s.hook.answers <- http.StatusInternalServerError
-	expect(t, 1, "1 notification", "replay", "-c", s.config, "--allow", loopback)
+	expectExit(t, 1, "1 notification", "replay", "-c", s.config, "--allow", loopback)
 	if got := <-s.hook.ids; got != id {
 		t.Errorf("delivered %s again, want %s", got, id)
 	}
 	s.hook.answers <- http.StatusOK
-	expect(t, 0, "ignores which IDs were delivered before", "replay", "-c", s.config, "--allow", loopback)
+	expectExit(t, 0, "ignores which IDs were delivered before", "replay", "-c", s.config, "--allow", loopback)
 	if got := <-s.hook.ids; got != id {
 		t.Errorf("delivered %s again, want %s", got, id)
 	}
-	expect(t, 0, "active   sink hook", "list", "--data", s.data)
-	expect(t, 0, "no dead letters", "replay", "-c", s.config, "--dry-run")
+	expectExit(t, 0, "active   sink hook", "list", "--data", s.data)
+	expectExit(t, 0, "no dead letters", "replay", "-c", s.config, "--dry-run")
 }
 
 // TestCheckNow checks a page while a process runs. The exit code says whether the check failed.
 func TestCheckNow(t *testing.T) {
-	s := newSetup(t, "listen: 127.0.0.1:0\n")
-	start(t, "run", "-c", s.config, "--allow", loopback, "--every", "1h").listening(t, s.data)
-	waitFor(t, "the first check", func() bool { return strings.Contains(vs(t, "history", s.page.URL, "-c", s.config).stdout, "baseline") })
-	expect(t, 0, "found no change", "check", s.page.URL, "-c", s.config)
+	s := newTestSetup(t, "listen: 127.0.0.1:0\n")
+	start(t, "run", "-c", s.config, "--allow", loopback, "--every", "1h").awaitAddress(t, s.data)
+	waitFor(t, "the first check", func() bool {
+		return strings.Contains(runCLI(t, "history", s.page.URL, "-c", s.config).stdout, "baseline")
+	})
+	expectExit(t, 0, "found no change", "check", s.page.URL, "-c", s.config)
 	s.page.set(http.StatusNotFound, "")
-	expect(t, 1, "check 3, failed: HTTP status 404 Not Found", "check", s.page.URL, "-c", s.config)
-	r := vs(t, "check", s.page.URL, "-c", s.config, "--format", "json")
+	expectExit(t, 1, "check 3, failed: HTTP status 404 Not Found", "check", s.page.URL, "-c", s.config)
+	r := runCLI(t, "check", s.page.URL, "-c", s.config, "--format", "json")
 	if r.code != 1 || !strings.Contains(r.stdout, `"result":"failed"`) {
 		t.Errorf("got %+v", r)
 	}
@@ -176,20 +178,20 @@ func TestCheckNow(t *testing.T) {
 
 // TestOfAnotherClient names the clients of a page to who asks for one that does not watch it.
 func TestOfAnotherClient(t *testing.T) {
-	s := newSetup(t, "")
+	s := newTestSetup(t, "")
 	s.check(t, "<p>Zeus. In stock.</p>")
 	for _, verb := range []string{"pause", "cancel"} {
-		expect(t, 1, `client "default" does not watch `+s.page.URL+`; name one that does with --client: "legal"`, verb, s.page.URL, "-c", s.config)
+		expectExit(t, 1, `client "default" does not watch `+s.page.URL+`; name one that does with --client: "legal"`, verb, s.page.URL, "-c", s.config)
 	}
-	expect(t, 0, "client legal is not notified", "pause", s.page.URL, "--client", "legal", "-c", s.config)
+	expectExit(t, 0, "client legal is not notified", "pause", s.page.URL, "--client", "legal", "-c", s.config)
 }
 
 // TestDocumentsToChoose says what the documents of a page are, where one of them is a value.
 func TestDocumentsToChoose(t *testing.T) {
-	s := newSetup(t, "")
-	expect(t, 0, "client shop watches", "subscribe", s.page.URL, "--offer", "price", "--client", "shop", "--sink", "hook", "-c", s.config)
+	s := newTestSetup(t, "")
+	expectExit(t, 0, "client shop watches", "subscribe", s.page.URL, "--offer", "price", "--client", "shop", "--sink", "hook", "-c", s.config)
 	s.check(t, `<p>Zeus. In stock.</p><script type="application/ld+json">{"@context": "https://schema.org", "@type": "Offer", "price": "49"}</script>`)
-	expect(t, 1, "(value price; client shop)", "history", s.page.URL, "-c", s.config)
+	expectExit(t, 1, "(value price; client shop)", "history", s.page.URL, "-c", s.config)
 }
 
 // TestSubscribeBeforeTheFirstRun holds that a configuration is enough to subscribe.
@@ -199,11 +201,11 @@ func TestSubscribeBeforeTheFirstRun(t *testing.T) {
 	if err := os.WriteFile(file, []byte("data: "+data+"\nsinks: {out: {stdout: {}}}\ndocuments: [{url: https://example.com/b, keep: true}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, 2, "makes it; name the configuration with -c FILE", "subscribe", "https://example.com/a", "cats", "--sink", "out", "--data", data)
-	expect(t, 0, "client default watches https://example.com/a", "subscribe", "https://example.com/a", "cats", "--sink", "out", "-c", file)
-	r := vs(t, "subscribe", "https://example.com/a", "cats", "--sink", "out", "-c", file)
+	expectExit(t, 2, "makes it; name the configuration with -c FILE", "subscribe", "https://example.com/a", "cats", "--sink", "out", "--data", data)
+	expectExit(t, 0, "client default watches https://example.com/a", "subscribe", "https://example.com/a", "cats", "--sink", "out", "-c", file)
+	r := runCLI(t, "subscribe", "https://example.com/a", "cats", "--sink", "out", "-c", file)
 	if r.code != 0 || !strings.Contains(r.stdout, "already") || r.stderr != "" {
 		t.Errorf("the same again: got %+v", r)
 	}
-	expect(t, 0, "cats  to out  made at run time", "list", "-v", "-c", file)
+	expectExit(t, 0, "cats  to out  made at run time", "list", "-v", "-c", file)
 }

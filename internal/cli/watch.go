@@ -25,16 +25,16 @@ import (
 	filesource "github.com/vokter/vokter/sources/file"
 )
 
-// printer is the name of the sink of watch and demo.
-const printer = "stdout"
+// printerSinkName is the name of the sink of watch and demo.
+const printerSinkName = "stdout"
 
-func (a *app) watch() *cobra.Command {
+func (a *app) watchVerb() *cobra.Command {
 	var (
 		s      subscriptionFlags
 		limits limitFlags
 		how    watchFlags
 	)
-	cmd := a.flags.with(&cobra.Command{
+	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "watch URL [KEYWORD...]",
 		Short: "Watches one page and prints what changes",
 		Long: "Watches one page without a configuration and prints a notification for each change that adds or removes a keyword. " +
@@ -51,9 +51,9 @@ func (a *app) watch() *cobra.Command {
 			return a.watchPage(cmd, args, &s, &limits, how)
 		},
 	}, outputFlags|pipelineFlags)
-	cmd.Flags().Var(&how.free, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
+	cmd.Flags().Var(&how.minFree, "min-free", "minimum free disk space of the data directory, as a `SIZE` (default 256MB)")
 	cmd.Flags().BoolVar(&how.pdf, "pdf", false, "read a page in PDF, with the program pdftotext")
-	cmd.Flags().StringVar(&how.lang, "fallback-language", text.DefaultLanguage, "the `TAG` of the language of a page that declares none, if none is detected")
+	cmd.Flags().StringVar(&how.fallbackLanguage, "fallback-language", text.DefaultLanguage, "the `TAG` of the language of a page that declares none, if none is detected")
 	cmd.Flags().StringVar((*string)(&how.fetch), "fetch", string(browser.HTTP), "`HOW` the page is fetched: http, browser (in Chromium, with its scripts), or auto (in Chromium where it has hardly any text)")
 	cmd.Flags().BoolVar(&how.noSandbox, "no-sandbox", false, "open the page without Chromium's sandbox, which the user root needs")
 	how.access.add(cmd.Flags())
@@ -64,16 +64,16 @@ func (a *app) watch() *cobra.Command {
 
 // watchFlags are the flags of watch besides those of the subscription.
 type watchFlags struct {
-	free      size
-	pdf       bool
-	lang      string // of pages whose language nothing tells
-	fetch     browser.Mode
-	noSandbox bool
-	access    accessFlags
+	minFree          sizeFlag
+	pdf              bool
+	fallbackLanguage string // of pages whose language nothing tells
+	fetch            browser.Mode
+	noSandbox        bool
+	access           accessFlags
 }
 
-// rendering says in cfg how url is fetched. It returns an error where that cannot work.
-func (f watchFlags) rendering(cfg *vokter.Config, url string) error {
+// setBrowser says in cfg how url is fetched. It returns an error where that cannot work.
+func (f watchFlags) setBrowser(cfg *vokter.Config, url string) error {
 	page := browser.Page{Mode: f.fetch}
 	if err := page.Check(); err != nil {
 		return fmt.Errorf("--%w", err)
@@ -91,26 +91,26 @@ func (f watchFlags) rendering(cfg *vokter.Config, url string) error {
 func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFlags, limits *limitFlags, how watchFlags) error {
 	if cmd.Flags().Changed("sitemap") {
 		if flags.sitemap == "" {
-			return usage(cmd, "--sitemap is empty; name a sitemap, such as --sitemap https://example.com/sitemap.xml")
+			return newUsageError(cmd, "--sitemap is empty; name a sitemap, such as --sitemap https://example.com/sitemap.xml")
 		}
 		args = append([]string{flags.sitemap}, args...)
 	}
 	if len(args) == 0 {
-		return usage(cmd, "no URL is given; write %s URL, or %s URL KEYWORD...", cmd.CommandPath(), cmd.CommandPath())
+		return newUsageError(cmd, "no URL is given; write %s URL, or %s URL KEYWORD...", cmd.CommandPath(), cmd.CommandPath())
 	}
 	if path, err := filepath.Abs(args[0]); err == nil && !strings.Contains(args[0], ":") {
 		if _, err := os.Stat(path); err == nil {
-			return usage(cmd, "%s is a path; write the file as a URL: %s", args[0], filesource.URL(path))
+			return newUsageError(cmd, "%s is a path; write the file as a URL: %s", args[0], filesource.URL(path))
 		}
 	}
-	s, err := flags.subscription(cmd, args[0], args[1:])
+	s, err := flags.toSubscription(cmd, args[0], args[1:])
 	if err != nil {
 		return err
 	}
-	if err := text.CheckLanguage(how.lang); err != nil {
-		return usage(cmd, "--fallback-language: %v", err)
+	if err := text.CheckLanguage(how.fallbackLanguage); err != nil {
+		return newUsageError(cmd, "--fallback-language: %v", err)
 	}
-	cluster, err := a.flags.cluster(cmd, nil)
+	cluster, err := a.flags.kafkaConfig(cmd, nil)
 	if err != nil {
 		return err
 	}
@@ -122,19 +122,19 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if err != nil {
 		return err
 	}
-	out := mandatory{printed, cancel}
+	out := mandatorySink{printed, cancel}
 	cfg := vokter.Config{
-		Dir: a.flags.data, MinFree: int64(how.free), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
-		Sinks:         map[string]pipeline.Sink{printer: watching{out, s.URL, cancel}},
+		Dir: a.flags.data, MinFree: int64(how.minFree), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
+		Sinks:         map[string]pipeline.Sink{printerSinkName: watchSink{out, s.URL, cancel}},
 		Subscriptions: []pipeline.Subscription{s},
-		Language:      how.lang,
+		Language:      how.fallbackLanguage,
 		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, Files: a.flags.allowFiles, PDF: how.pdf},
 	}
-	if err := how.rendering(&cfg, s.URL); err != nil {
-		return usage(cmd, "%v", err)
+	if err := how.setBrowser(&cfg, s.URL); err != nil {
+		return newUsageError(cmd, "%v", err)
 	}
-	if cfg.Access, err = how.access.settings(s.URL); err != nil {
-		return usage(cmd, "%v", err)
+	if cfg.Access, err = how.access.toAccess(s.URL); err != nil {
+		return newUsageError(cmd, "%v", err)
 	}
 	if path, _, err := filesource.Path(s.URL); err == nil { // who names a file may read it
 		cfg.Fetch.Files = append(cfg.Fetch.Files, path)
@@ -149,18 +149,18 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 			return err
 		}
 	}
-	warnOfWatch(cfg, log)
-	sayBaseline(&cfg, log)
-	run := func() (inspect.Summary, error) { return a.execute(ctx, cfg, listening{}, limits.summary, nil) }
+	logUselessSettings(cfg, log)
+	logFirstCheck(&cfg, log)
+	run := func() (inspect.Summary, error) { return a.runPipeline(ctx, cfg, listenSettings{}, limits.summary, nil) }
 	if limits.checks == 0 {
 		_, err := run()
-		return endedBy(ctx, err)
+		return causeOrError(ctx, err)
 	}
-	sum, err := inTurn(ctx, cfg.Logger, run)
-	if err = endedBy(ctx, err); err != nil {
+	sum, err := retryWhileInUse(ctx, cfg.Logger, run)
+	if err = causeOrError(ctx, err); err != nil {
 		return err
 	}
-	return failures(sum)
+	return summaryError(sum)
 }
 
 // watchLevel returns the default log level of watch. A run with --checks is quiet, so that cron
@@ -175,58 +175,58 @@ func watchLevel(checks int) slog.Level {
 	return slog.LevelWarn
 }
 
-// watching is the sink of watch. It ends the run when the page of url expires.
-type watching struct {
-	mandatory
+// watchSink is the sink of watch. It ends the run when the page of url expires.
+type watchSink struct {
+	mandatorySink
 	url string
 	end context.CancelCauseFunc
 }
 
-var _ pipeline.Sink = watching{}
+var _ pipeline.Sink = watchSink{}
 
 // Deliver prints n.
-func (w watching) Deliver(ctx context.Context, n pipeline.Notification) error {
-	err := w.mandatory.Deliver(ctx, n)
+func (w watchSink) Deliver(ctx context.Context, n pipeline.Notification) error {
+	err := w.mandatorySink.Deliver(ctx, n)
 	if err == nil && n.Status == pipeline.StatusTimeout && n.URL == w.url {
-		w.end(errGivenUp)
+		w.end(errPageExpired)
 	}
 	return err
 }
 
-var errGivenUp = errors.New("the page was given up, so that nothing is watched any more; start again once it can be read")
+var errPageExpired = errors.New("the page was given up, so that nothing is watched any more; start again once it can be read")
 
-// inUseFor is how long a run with --checks waits for a data directory that is in use.
-const inUseFor = time.Minute
+// inUseTimeout is how long a run with --checks waits for a data directory that is in use.
+const inUseTimeout = time.Minute
 
-// inTurn calls run again while it fails because another process uses the data directory, for at
+// retryWhileInUse calls run again while it fails because another process uses the data directory, for at
 // most inUseFor.
-func inTurn(ctx context.Context, log *slog.Logger, run func() (inspect.Summary, error)) (inspect.Summary, error) {
+func retryWhileInUse(ctx context.Context, log *slog.Logger, run func() (inspect.Summary, error)) (inspect.Summary, error) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	timeout := time.After(inUseFor)
+	timeout := time.After(inUseTimeout)
 	for first := true; ; first = false {
 		sum, err := run()
 		if !errors.Is(err, vokter.ErrInUse) {
 			return sum, err
 		}
 		if first {
-			log.Info("the data directory is in use by another process; waiting for it", "at_most", inUseFor)
+			log.Info("the data directory is in use by another process; waiting for it", "at_most", inUseTimeout)
 		}
 		select {
 		case <-ctx.Done():
 			return sum, err
 		case <-timeout:
-			return sum, fmt.Errorf("%w; waited for %s", err, howLong(inUseFor))
+			return sum, fmt.Errorf("%w; waited for %s", err, formatDuration(inUseTimeout))
 		case <-again.C:
 		}
 	}
 }
 
-// warnOfWatch logs settings of cfg that have no effect.
-func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
+// logUselessSettings logs settings of cfg that have no effect.
+func logUselessSettings(cfg vokter.Config, log *slog.Logger) {
 	for _, s := range cfg.Subscriptions {
 		for _, w := range config.Warnings(s) {
-			log.Warn(flagOf(w.Field) + " " + w.Reason)
+			log.Warn(flagName(w.Field) + " " + w.Reason)
 		}
 	}
 	switch {
@@ -238,17 +238,17 @@ func warnOfWatch(cfg vokter.Config, log *slog.Logger) {
 	}
 }
 
-// sayBaseline makes a Router of cfg log what the first check found: a baseline, or no change
+// logFirstCheck makes a Router of cfg log what the first check found: a baseline, or no change
 // since an earlier run. A run with --checks logs only baselines.
-func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
+func logFirstCheck(cfg *vokter.Config, log *slog.Logger) {
 	s := cfg.Subscriptions[0]
 	interval := s.WithDefaults().Interval
 	interval.Every = max(interval.Every, pipeline.Duration(pipeline.DefaultMinInterval))
 	every := interval.String()
 	if cfg.Every != nil {
-		every = howLong(*cfg.Every)
+		every = formatDuration(*cfg.Every)
 	} else if interval.Cron == "" && interval != pipeline.Never && interval.Max == 0 {
-		every = howLong(time.Duration(interval.Every))
+		every = formatDuration(time.Duration(interval.Every))
 	}
 	goesOn := cfg.Checks == 0
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {reading.Middleware(s, func(r reading.Reading) {
@@ -256,10 +256,10 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 			return
 		}
 		if s.Sitemap {
-			log.Info(fmt.Sprintf("read a %s; %s", r.Title, watchedOf(r)), "url", s.URL, "check_every", every)
+			log.Info(fmt.Sprintf("read a %s; %s", r.Title, sitemapText(r)), "url", s.URL, "check_every", every)
 			return
 		}
-		what := count(r.Words, "word")
+		what := countNoun(r.Words, "word")
 		if s.Value != nil {
 			what = strings.ToLower(s.Value.Name()) + " " + r.Value
 		}
@@ -284,15 +284,15 @@ func sayBaseline(cfg *vokter.Config, log *slog.Logger) {
 			log.Warn(fmt.Sprintf("nothing is stemmed: there are no stems for the language %q; if it is another, name it, such as with --language en", r.Language))
 		}
 		for _, k := range r.Keywords {
-			sayKeyword(log, k)
+			logKeyword(log, k)
 		}
 	})}}
 }
 
-// watchedOf says how many pages of a sitemap are watched. The sitemaps of an index are read later.
-func watchedOf(r reading.Reading) string {
+// sitemapText says how many pages of a sitemap are watched. The sitemaps of an index are read later.
+func sitemapText(r reading.Reading) string {
 	if strings.HasSuffix(r.Title, "sitemap") || strings.HasSuffix(r.Title, "sitemaps") {
-		return fmt.Sprintf("%s of its host will be read, and the pages that they list are watched", count(r.Linked, "sitemap"))
+		return fmt.Sprintf("%s of its host will be read, and the pages that they list are watched", countNoun(r.Linked, "sitemap"))
 	}
 	var what string
 	switch r.Linked {
@@ -312,11 +312,11 @@ func watchedOf(r reading.Reading) string {
 	return what
 }
 
-// sayKeyword logs whether the page contains k now.
-func sayKeyword(log *slog.Logger, k reading.Keyword) {
+// logKeyword logs whether the page contains k now.
+func logKeyword(log *slog.Logger, k reading.Keyword) {
 	switch {
 	case k.Found > 0:
-		log.Info(fmt.Sprintf("%q is on the page now, %s", k.Keyword, count(k.Found, "time")))
+		log.Info(fmt.Sprintf("%q is on the page now, %s", k.Keyword, countNoun(k.Found, "time")))
 	case k.Near == "":
 		log.Info(fmt.Sprintf("%q is not on the page now", k.Keyword))
 	case k.Word == k.Keyword:

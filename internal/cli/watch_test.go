@@ -14,7 +14,7 @@ func TestWatch(t *testing.T) {
 	p := newPage(t, "<p>Zeus. In stock.</p>")
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 	watch := func(extra ...string) result {
-		return vs(t, append([]string{"watch", "--data", dir, "--allow", loopback, "--checks", "1", "--format", "json",
+		return runCLI(t, append([]string{"watch", "--data", dir, "--allow", loopback, "--checks", "1", "--format", "json",
 			"--ignore-case", p.URL + "/a.html", "out of stock"}, extra...)...)
 	}
 	seen := map[string]bool{}
@@ -57,7 +57,7 @@ func TestWatch(t *testing.T) {
 // TestWatchValue: the first check says which value it read.
 func TestWatchValue(t *testing.T) {
 	p := newPage(t, `<title>Lamp</title><p class="price">1.299,00 €</p>`)
-	expect(t, 0, "read \\\"Lamp\\\", value 1299.00 EUR: this is the baseline", "watch", p.URL, "--value", ".price", "--below", "1000", "--allow", loopback, "--checks", "1")
+	expectExit(t, 0, "read \\\"Lamp\\\", value 1299.00 EUR: this is the baseline", "watch", p.URL, "--value", ".price", "--below", "1000", "--allow", loopback, "--checks", "1")
 }
 
 // TestWatchEveryChange: without a keyword each change is printed as a difference that people can
@@ -65,7 +65,7 @@ func TestWatchValue(t *testing.T) {
 func TestWatchEveryChange(t *testing.T) {
 	p := newPage(t, "<title>Shop</title><p>Price: €10 today</p>", "<title>Shop</title><p>Price: €12 today</p>",
 		"<title>Shop</title><p>Price: €12 today</p><p>new &#27;[2Jpaint</p>")
-	r := vs(t, "watch", "--allow", loopback, "--checks", "3", "--every", "0s", "--ignore-case", p.URL)
+	r := runCLI(t, "watch", "--allow", loopback, "--checks", "3", "--every", "0s", "--ignore-case", p.URL)
 	if r.code != 0 || !strings.Contains(r.stdout, "\n  ~ Price: €[-10-] {+12+} today\n") || !strings.Contains(r.stdout, "\n  + {+new [2Jpaint+}\n") {
 		t.Errorf("got %+v", r)
 	}
@@ -76,7 +76,7 @@ func TestWatchEveryChange(t *testing.T) {
 
 func TestWatchRefusedAddress(t *testing.T) {
 	p := newPage(t, "<p>x</p>")
-	r := vs(t, "watch", "--data", t.TempDir(), "--checks", "1", p.URL, "x")
+	r := runCLI(t, "watch", "--data", t.TempDir(), "--checks", "1", p.URL, "x")
 	if r.code != 1 || !strings.Contains(r.stderr, "127.0.0.1") || !strings.Contains(r.stderr, "--allow") || r.stdout != "" || p.count() != 0 {
 		t.Errorf("got %+v after %d GETs", r, p.count())
 	}
@@ -86,7 +86,9 @@ func TestWatchFailedCheck(t *testing.T) {
 	p := newPage(t, "<p>x</p>")
 	p.set(http.StatusNotFound, "gone")
 	dir := t.TempDir()
-	watch := func() result { return vs(t, "watch", "--data", dir, "--allow", loopback, "--checks", "1", p.URL, "x") }
+	watch := func() result {
+		return runCLI(t, "watch", "--data", dir, "--allow", loopback, "--checks", "1", p.URL, "x")
+	}
 	if r := watch(); r.code != 1 || !strings.Contains(r.stderr, "the last check of "+p.URL+"/ failed: ") || !strings.Contains(r.stderr, "404") {
 		t.Errorf("got %+v", r)
 	}
@@ -100,8 +102,8 @@ func TestWatchFailedCheck(t *testing.T) {
 func TestWatchOnlyItsPage(t *testing.T) {
 	a, b := newPage(t, "<p>one</p>"), newPage(t, "<p>one</p>")
 	dir := t.TempDir()
-	watch := func(p *page, extra ...string) []pipeline.Notification {
-		r := vs(t, append([]string{"watch", "--data", dir, "--allow", loopback, "--checks", "1", "--format", "json", p.URL, "two"}, extra...)...)
+	watch := func(p *changingPage, extra ...string) []pipeline.Notification {
+		r := runCLI(t, append([]string{"watch", "--data", dir, "--allow", loopback, "--checks", "1", "--format", "json", p.URL, "two"}, extra...)...)
 		if r.code != 0 {
 			t.Fatalf("got %+v", r)
 		}
@@ -132,7 +134,7 @@ func TestWatchFlags(t *testing.T) {
 	p := newPage(t, `<main><p>Old</p></main><nav>x</nav>`)
 	dir := t.TempDir()
 	watch := func() result {
-		return vs(t, "watch", "--data", dir, "--allow", loopback, "--checks", "1", "--format", "json", p.URL, "House of the Gods",
+		return runCLI(t, "watch", "--data", dir, "--allow", loopback, "--checks", "1", "--format", "json", p.URL, "House of the Gods",
 			"--stem", "--filter-stopwords", "--ignore-diacritics", "--match", "terms", "--moved", "--language", "en", "--client", "me",
 			"--snippet-offset", "5", "--select", "main", "--remove", "{from: .ad, to: .end}", "--ignore", "[0-9]+ visitors",
 			"--interval", "1h", "--events", "added,removed", "--confirm", "1")
@@ -152,7 +154,7 @@ func TestWarningsOfWatch(t *testing.T) {
 	p := newPage(t, "<p>one</p>")
 	const forgets, never = "nothing is remembered", "can report nothing"
 	watch := func(args ...string) string {
-		r := vs(t, append([]string{"watch", "--allow", loopback, "--every", "0s", p.URL, "one"}, args...)...)
+		r := runCLI(t, append([]string{"watch", "--allow", loopback, "--every", "0s", p.URL, "one"}, args...)...)
 		if r.code != 0 {
 			t.Errorf("%v: got %+v", args, r)
 		}
@@ -222,7 +224,7 @@ warning: "out of stok" is not on the page now: "stok" is not there, but "stock" 
 
 func TestNothingIsStemmed(t *testing.T) {
 	p := newPage(t, "<html lang=ja><p>x1</p></html>")
-	r := vs(t, "watch", "--data", t.TempDir(), "--allow", loopback, "--checks", "1", "--stem", p.URL, "x1")
+	r := runCLI(t, "watch", "--data", t.TempDir(), "--allow", loopback, "--checks", "1", "--stem", p.URL, "x1")
 	if r.code != 0 || !strings.Contains(r.stderr, "nothing is stemmed: ") {
 		t.Errorf("got %+v", r)
 	}
@@ -233,7 +235,7 @@ func TestCrontab(t *testing.T) {
 	p := newPage(t, shop)
 	dir := t.TempDir()
 	watch := func(extra ...string) result {
-		return vs(t, append([]string{"watch", "--data", dir, "--allow", loopback, "--checks", "1", p.URL, "sold out"}, extra...)...)
+		return runCLI(t, append([]string{"watch", "--data", dir, "--allow", loopback, "--checks", "1", p.URL, "sold out"}, extra...)...)
 	}
 	if r := watch(); r.code != 0 || r.stdout != "" || !strings.Contains(r.stderr, "this is the baseline") || !strings.Contains(r.stderr, "is not on the page now") {
 		t.Errorf("the first run: got %+v", r)
@@ -278,9 +280,9 @@ func TestWatchTakesTurns(t *testing.T) {
 func TestWatchEndsWithItsPage(t *testing.T) {
 	p := newPage(t, "")
 	p.set(http.StatusNotFound, "gone")
-	r := vs(t, "watch", "--allow", loopback, "--every", "0s", p.URL, "x")
+	r := runCLI(t, "watch", "--allow", loopback, "--every", "0s", p.URL, "x")
 	if r.code != 1 || !strings.Contains(r.stdout, "given up after 10 failed checks in a row; the last one: HTTP status 404 Not Found\n") ||
-		!strings.HasSuffix(r.stderr, "vokter-stream: "+errGivenUp.Error()+"\n") {
+		!strings.HasSuffix(r.stderr, "vokter-stream: "+errPageExpired.Error()+"\n") {
 		t.Errorf("got %+v", r)
 	}
 }
