@@ -24,6 +24,7 @@ type accessFlags struct {
 	user, proxy      string
 }
 
+// add adds the flags to fs.
 func (f *accessFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.headers, "header", nil, "send the `HEADER` \"Name: value\" to the host of the page, or @FILE with one on each line (repeatable)")
 	fs.StringArrayVar(&f.cookies, "cookie", nil, "send the `COOKIES` \"name=value; name=value\" to the host of the page, or @FILE with them (repeatable)")
@@ -31,7 +32,7 @@ func (f *accessFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.proxy, "proxy", "", "connect to the host of the page through the proxy at `URL`, or @FILE with the URL: http, https, socks5 or socks5h")
 }
 
-// toAccess returns the settings of the flags for the host of page, or nil if there are none. Its
+// toAccess returns the access settings of the flags for the host of page, or nil if there are none. Its
 // errors show no secret.
 func (f *accessFlags) toAccess(page string) (map[string]httpsource.Access, error) {
 	if len(f.headers) == 0 && len(f.cookies) == 0 && f.user == "" && f.proxy == "" {

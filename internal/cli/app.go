@@ -78,7 +78,7 @@ type app struct {
 	// demoInterval is the time between two changes of the demo's page.
 	demoInterval time.Duration
 	// configTicks has a value when the configuration is to be checked for changes. Nil means every
-	// lookEvery.
+	// configCheckInterval.
 	configTicks <-chan time.Time
 	flags       commonFlags
 }
@@ -93,6 +93,7 @@ type usageError struct {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// newUsageError returns a usageError that points to the --help of cmd.
 func newUsageError(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
 }
@@ -118,6 +119,7 @@ func (a *app) routerClock() func() time.Time {
 	return cfg.Now
 }
 
+// run carries out the command line args and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -215,6 +217,7 @@ const noVerbMessage = `no verb is given; to begin with, write one of
   vokter-stream watch URL KEYWORD...     to watch one page in this terminal
   vokter-stream run -c FILE              to watch what a configuration names`
 
+// verbNames returns the names of the verbs of root that are not hidden.
 func verbNames(root *cobra.Command) []string {
 	var verbs []string
 	for _, c := range root.Commands() {

@@ -220,7 +220,7 @@ type trialRun struct {
 	formatOption func(option, value string) string
 	isOfFiles    bool // the versions are two files
 	// lastHistory is the last history that was asked for, since subscriptions to one document follow each
-	// other. It belongs to the document key.
+	// other. It belongs to the document lastHistoryKey.
 	lastHistory    inspect.ChangeHistory
 	lastHistoryKey [2]string
 

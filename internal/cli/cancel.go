@@ -217,6 +217,7 @@ func clientNames(subs []inspect.Subscription) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
+// isNotFound reports whether err says that there is no such page, subscription or document.
 func isNotFound(err error) bool {
 	refused, ok := errors.AsType[*flow.Refusal](err)
 	return ok && refused.Code == flow.CodeNotFound

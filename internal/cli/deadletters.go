@@ -20,6 +20,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
+// replayNotice is what people should know before and after a replay.
 const replayNotice = "A replay ignores which IDs were delivered before: a receiver may get an ID again."
 
 // Lines of JSON.

@@ -98,7 +98,7 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 	return causeOrError(ctx, nil)
 }
 
-// limitedSink delivers limit notifications to next, calls reached, and drops the rest. A limit of 0
+// limitedSink delivers limit notifications to next, calls onLimit, and drops the rest. A limit of 0
 // means no limit.
 type limitedSink struct {
 	next    pipeline.Sink
@@ -183,7 +183,7 @@ var shopPage = template.Must(template.New("shop").Parse(`<!doctype html>
 </body></html>
 `))
 
-// sceneHandler serves the next scene at every request.
+// sceneHandler serves the next scene at each request.
 type sceneHandler struct {
 	mu   sync.Mutex
 	next int

@@ -37,7 +37,7 @@ func (a *app) dataDirectory(cmd *cobra.Command) (string, error) {
 // errMissing says that a data directory does not exist yet.
 var errMissing = errors.New("does not exist yet: the first run or watch with it makes it")
 
-// startableDirectory is directory, but also accepts a directory that the first run of the configuration would
+// startableDirectory is dataDirectory, but also accepts a directory that the first run of the configuration would
 // make.
 func (a *app) startableDirectory(cmd *cobra.Command) (string, error) {
 	dir, err := a.dataDirectory(cmd)

@@ -263,7 +263,7 @@ func (f *commonFlags) kafkaConfig(cmd *cobra.Command, file *kafka.Config) (*kafk
 	return &c, flagUsageError(cmd, c.Validate())
 }
 
-// flagUsageError rewrites joined errors about fields to name the flags instead.
+// flagUsageError returns joined errors about fields as a usageError that names the flags instead.
 func flagUsageError(cmd *cobra.Command, err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {

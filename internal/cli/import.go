@@ -107,6 +107,7 @@ func (a *app) printLost(lost []migrate.Lost) error {
 	return nil
 }
 
+// lostSummary says how many lines are about what was lost.
 func lostSummary(n int) string {
 	if n == 0 {
 		return "nothing was lost"
@@ -168,7 +169,7 @@ type configWriter struct {
 	files         []string // that are watched
 }
 
-// newConfigWriter returns a writer with the entries of found. It adds to found.Lost what a configuration
+// newConfigWriter returns a configWriter with the entries of found. It adds to found.Lost what a configuration
 // cannot have.
 func newConfigWriter(found *migrate.Result) *configWriter {
 	w := &configWriter{sinks: []string{importedSink}}
@@ -184,7 +185,7 @@ func newConfigWriter(found *migrate.Result) *configWriter {
 		if !dropInvalidFields(&s, func(field, reason string) { lose(e.Name, field, "%s", reason) }) {
 			continue
 		}
-		page, _ := pageurl.Canonical(s.URL) // fit has checked it
+		page, _ := pageurl.Canonical(s.URL) // dropInvalidFields has checked it
 		key, err := json.Marshal(s)
 		if err != nil {
 			lose(e.Name, "", "it is left out: %v", err)
@@ -324,6 +325,7 @@ func (w *configWriter) addAccess(e migrate.Entry, page string, pages map[string]
 
 func hasKey(m map[string]string, name string) bool { _, ok := m[name]; return ok }
 
+// withoutKey returns a copy of m without name.
 func withoutKey(m map[string]string, name string) map[string]string {
 	left := make(map[string]string, len(m))
 	for k, v := range m {
@@ -397,6 +399,7 @@ func (w *configWriter) configuration(comment string) (string, error) {
 	return escapeYAML(b.String()), nil
 }
 
+// writeSection writes the section key of a configuration to b.
 func writeSection(b *strings.Builder, key string, value any) error {
 	text, err := yaml.Marshal(yaml.MapSlice{{Key: key, Value: value}})
 	b.Write(text)

@@ -203,6 +203,7 @@ func (a *app) printFindings(mistakes, warnings config.Errors) error {
 	return nil
 }
 
+// countNoun returns "1 page" or "2 pages", where what is page.
 func countNoun(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

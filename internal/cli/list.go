@@ -180,6 +180,7 @@ func (r *results) printPages(all []inspect.Page, verbose bool) {
 	r.printTable("", rows, stateWidth)
 }
 
+// printPage prints p with its documents and subscriptions.
 func (r *results) printPage(p inspect.Page) {
 	r.printJSON(pageLine{Kind: "page", Page: p})
 	for _, d := range p.Documents {
@@ -319,7 +320,7 @@ func (r *results) failureText(p inspect.Page) string {
 	return fmt.Sprintf("%s in a row failed: %s", countNoun(p.Failures, "check"), p.Reason)
 }
 
-// checksText says when p was last checked and will be checked next.
+// checksText says how often and when p was last checked and will be checked next.
 func (r *results) checksText(p inspect.Page) string {
 	switch {
 	case p.Pushed && p.LastCheck.IsZero():

@@ -216,6 +216,7 @@ type followEntry struct {
 	Exclude  []string `yaml:"exclude,flow,omitempty"`
 }
 
+// newSubscriptionEntry returns s as it stands in a configuration.
 func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 	bare := pipeline.Subscription{Stem: s.Stem, FilterStopwords: s.FilterStopwords}.WithDefaults()
 	s = s.WithDefaults()
@@ -270,6 +271,7 @@ func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 	return e
 }
 
+// selectorEntries returns selectors as they stand in a configuration.
 func selectorEntries(all []pipeline.Selector) []any {
 	var out []any
 	for _, s := range all {

@@ -164,6 +164,7 @@ func (r *results) lastErrorText(rc inspect.Receiver) string {
 	return s + ")"
 }
 
+// printReceivers prints the state of receivers, one a line.
 func (r *results) printReceivers(all []inspect.Receiver) {
 	rows := make([][]string, 0, len(all))
 	for _, rc := range all {

@@ -82,7 +82,7 @@ func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter
 	return l, nil
 }
 
-// slackHandler returns the handler of the requests of Slack.
+// slackHandler returns the handler of what people do in Slack, such as a click on a button.
 func (at listenSettings) slackHandler(r *vokter.Router, log *slog.Logger) http.Handler {
 	if at.slack == nil {
 		return http.NotFoundHandler()
@@ -117,9 +117,9 @@ type routerStatus interface {
 	Gauges() []flow.Gauge
 }
 
-// routes returns the handler of /healthz, /readyz and /metrics, of api, and of the requests of Slack, acting. All other requests go to
+// routes returns the handler of /healthz, /readyz and /metrics, of api, and of the requests of Slack, slack. All other requests go to
 // site.
-func routes(r routerStatus, api, acting, site http.Handler) http.Handler {
+func routes(r routerStatus, api, slack, site http.Handler) http.Handler {
 	public := http.NewServeMux()
 	public.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	public.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -138,7 +138,7 @@ func routes(r routerStatus, api, acting, site http.Handler) http.Handler {
 		mux.Handle(path, public)
 	}
 	mux.Handle("/api/", api)
-	mux.Handle(slackapp.Path, acting)
+	mux.Handle(slackapp.Path, slack)
 	mux.Handle("/", site)
 	return mux
 }

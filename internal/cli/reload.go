@@ -40,10 +40,10 @@ type reloader struct {
 	log    *slog.Logger
 	listen string
 	rest   *config.Rest
-	// api are the current settings of the management API, and access replaces them.
+	// api are the current settings of the management API, and setAccess replaces them.
 	api       config.API
 	setAccess func(config.API) error
-	// web are the current settings of the web page, which site has.
+	// web are the current settings of the web page, and webSettings holds them for it.
 	web         config.Web
 	webSettings *web.Settings
 	// slack are the sinks in which people can act; nil where there is no listener.
@@ -75,7 +75,7 @@ func (f *fileSet) reset() { f.paths = make(map[string]bool) }
 
 func (f *fileSet) add(path string) { f.paths[path] = true }
 
-// digestContent returns the content of path and the files that it names. It reads no pipes, because
+// digestContent returns the digest of path and of the files that it names. It reads no pipes, because
 // what is read from a pipe is gone the next time.
 func digestContent(path string, named *fileSet) contentDigest {
 	main, err := digestFile(path)
@@ -124,7 +124,7 @@ func (r *reloader) run(ctx context.Context) {
 			r.reload(ctx)
 		case <-r.ticks:
 			now := digestContent(r.path, r.files)
-			// A file that is being written may be incomplete. It counts only if two looks find
+			// A file that is being written may be incomplete. It counts only if two checks find
 			// the same content.
 			settled := now == r.seen
 			r.seen = now
@@ -161,7 +161,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	lines, err := r.apply(ctx, c.Router)
 	if err != nil {
-		r.applied = before // so that the next look tries again
+		r.applied = before // so that the next tick tries again
 		if r.loggedFailure != r.seen {
 			r.log.Error("the changed configuration cannot be applied yet; trying again", "file", r.path, "err", err)
 		}

@@ -32,6 +32,7 @@ type results struct {
 	err     error
 }
 
+// newResults returns results that are written to standard output.
 func (a *app) newResults() *results {
 	return &results{w: bufio.NewWriter(a.stdout), json: a.flags.format == stdout.FormatJSON, now: time.Now(), columns: terminalColumns(a.stdout)}
 }
@@ -94,6 +95,7 @@ func (r *results) printTable(indent string, rows [][]string, widths ...int) {
 	}
 }
 
+// write writes s as it is.
 func (r *results) write(s string) {
 	if r.err == nil {
 		_, r.err = r.w.WriteString(s)
@@ -143,8 +145,8 @@ func (m mandatorySink) Deliver(ctx context.Context, n pipeline.Notification) err
 	return err
 }
 
-// causeOrError returns the cause of ctx if the output failed or the page expired, because err only
-// follows from that. Otherwise it returns err.
+// causeOrError returns the cause of ctx if the output failed or the page expired, because err is then
+// only a consequence. Otherwise it returns err.
 func causeOrError(ctx context.Context, err error) error {
 	why := context.Cause(ctx)
 	if out, ok := errors.AsType[*outputError](why); ok {

@@ -134,7 +134,7 @@ func (a *app) retryDirectly(cmd *cobra.Command, silent error, f vokter.RetryFilt
 	return errors.Join(failed...)
 }
 
-// checkAnyRetried reports it if tried is empty: as an error if f is a filter, otherwise as text.
+// checkAnyRetried reports that nothing was retried if tried is empty: as an error if f is a filter, otherwise as text.
 func checkAnyRetried(out *results, f vokter.RetryFilter, tried []vokter.Retried) error {
 	switch {
 	case len(tried) > 0:

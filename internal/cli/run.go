@@ -339,6 +339,7 @@ func writeInto(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// temporaryPattern returns the pattern for os.CreateTemp of a file that replaces path.
 func temporaryPattern(path string) string { return "." + filepath.Base(path) + "-*" }
 
 // maxNamedFailures is how many failed pages an error names.

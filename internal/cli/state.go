@@ -87,7 +87,7 @@ func (p stateLocation) String() string {
 	return "the topics " + cmp.Or(p.kafka.Prefix, kafka.DefaultPrefix) + "*"
 }
 
-// stateLocation returns the place that the flags or the configuration name.
+// stateLocation returns where the flags or the configuration say that state is kept.
 func (a *app) stateLocation(cmd *cobra.Command, args []string) (stateLocation, error) {
 	switch {
 	case len(args) == 0:
@@ -121,6 +121,7 @@ func (p stateLocation) kafkaConfig(log *slog.Logger) kafka.Config {
 	return c
 }
 
+// localConfig returns p as the Config of package local.
 func (p stateLocation) localConfig(log *slog.Logger) local.Config {
 	return local.Config{Dir: p.dir, Topics: vokter.Topology(), Logger: log, Now: p.now}
 }

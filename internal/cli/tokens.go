@@ -119,7 +119,7 @@ func (a *app) printTokens(ctx context.Context, name string, f tokenFlags) error 
 // maxPageBytes is the largest page that tokens reads, in bytes.
 const maxPageBytes = 10 << 20
 
-// readFileOrStdin reads the file called name, or standard input if name is "-". More than maxPage bytes
+// readFileOrStdin reads the file called name, or standard input if name is "-". More than maxPageBytes bytes
 // are an error.
 func (a *app) readFileOrStdin(name string) ([]byte, error) {
 	in := a.stdin

@@ -72,7 +72,7 @@ type watchFlags struct {
 	access           accessFlags
 }
 
-// setBrowser says in cfg how url is fetched. It returns an error where that cannot work.
+// setBrowser sets in cfg whether url is opened in a browser. It returns an error where that cannot work.
 func (f watchFlags) setBrowser(cfg *vokter.Config, url string) error {
 	page := browser.Page{Mode: f.fetch}
 	if err := page.Check(); err != nil {
@@ -199,7 +199,7 @@ var errPageExpired = errors.New("the page was given up, so that nothing is watch
 const inUseTimeout = time.Minute
 
 // retryWhileInUse calls run again while it fails because another process uses the data directory, for at
-// most inUseFor.
+// most inUseTimeout.
 func retryWhileInUse(ctx context.Context, log *slog.Logger, run func() (inspect.Summary, error)) (inspect.Summary, error) {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -238,7 +238,7 @@ func logUselessSettings(cfg vokter.Config, log *slog.Logger) {
 	}
 }
 
-// logFirstCheck makes a Router of cfg log what the first check found: a baseline, or no change
+// logFirstCheck makes the Router of cfg log what the first check found: a baseline, or no change
 // since an earlier run. A run with --checks logs only baselines.
 func logFirstCheck(cfg *vokter.Config, log *slog.Logger) {
 	s := cfg.Subscriptions[0]

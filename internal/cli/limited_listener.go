@@ -10,7 +10,7 @@ import (
 const (
 	// maxConnections limits the open connections of a server, so that file descriptors remain for fetching.
 	maxConnections = 256
-	// silenceLimit is for how long a connection is left alone that sends no request, however many others come.
+	// silenceLimit is how long a connection may send no request before it can be closed in favor of others.
 	silenceLimit = 100 * time.Millisecond
 )
 
@@ -29,8 +29,8 @@ type limitedListener struct {
 	open map[net.Conn]time.Time
 }
 
-// limitConnections limits the connections that server accepts from on. A silent one is closed only after it was
-// patient for so long. Serve the result.
+// limitConnections limits the connections that server accepts from on. A silent one is closed only after it has
+// waited for as long as patience says. The caller serves the listener that it returns.
 func limitConnections(server *http.Server, on net.Listener, limit int, patient time.Duration) net.Listener {
 	c := &limitedListener{Listener: on, limit: limit, patience: patient, open: make(map[net.Conn]time.Time)}
 	c.changed.L = &c.mu
