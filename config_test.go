@@ -49,15 +49,15 @@ func TestConfigThatContradictsItself(t *testing.T) {
 	}
 }
 
-// oneChannel is a sink that belongs to one channel.
-type oneChannel struct{ pipeline.SinkFunc }
+// singleChannelSink is a sink that belongs to one channel.
+type singleChannelSink struct{ pipeline.SinkFunc }
 
-func (oneChannel) TakesChannel() error { return errors.New("it belongs to one channel") }
+func (singleChannelSink) TakesChannel() error { return errors.New("it belongs to one channel") }
 
 // TestChannelOfASubscription: a channel is refused where a sink would post elsewhere.
 func TestChannelOfASubscription(t *testing.T) {
 	s := pipeline.Subscription{URL: "https://example.com/", Keywords: []string{"a"}, Sinks: []string{"chat"}, Channel: "#legal"}
-	cfg := Config{Sinks: map[string]pipeline.Sink{"chat": oneChannel{}}, Subscriptions: []pipeline.Subscription{s}}
+	cfg := Config{Sinks: map[string]pipeline.Sink{"chat": singleChannelSink{}}, Subscriptions: []pipeline.Subscription{s}}
 	want := `channel: the sink "chat" cannot deliver to #legal: it belongs to one channel`
 	if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("New: %v, want %q in it", err, want)

@@ -18,17 +18,17 @@ import (
 	"github.com/vokter/vokter/pipeline/local"
 )
 
-// growing is a Fetcher whose pages differ from each other, and of each of which one
+// editedPages is a Fetcher whose pages differ from each other, and of each of which one
 // percent of the words change when it is fetched again.
-type growing struct {
+type editedPages struct {
 	mu      sync.Mutex
 	fetches uint64
 	words   map[string][]string
 }
 
-func (g *growing) Schemes() []string { return []string{"bench"} }
+func (g *editedPages) Schemes() []string { return []string{"bench"} }
 
-func (g *growing) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+func (g *editedPages) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fetches++
@@ -52,7 +52,7 @@ func BenchmarkDisk(b *testing.B) {
 	const pages, versions = 40, 5
 	for range b.N {
 		dir := b.TempDir()
-		g := &growing{words: make(map[string][]string)}
+		g := &editedPages{words: make(map[string][]string)}
 		cfg := vokter.Config{
 			Dir: dir, MinFree: 1, Fetchers: []pipeline.Fetcher{g}, Every: &everyTime,
 			Fetch: vokter.FetchConfig{Concurrency: 8, Rate: 1e9},

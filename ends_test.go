@@ -318,7 +318,7 @@ func TestDigestInMemoryIsSentAtTheEnd(t *testing.T) {
 	cfg := watchConfig(s, box, "", "stock")
 	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}
 	cfg.Checks = 3
-	cfg.Fetchers = []pipeline.Fetcher{&changing{}}
+	cfg.Fetchers = []pipeline.Fetcher{&changingPages{}}
 	runToEnd(t, cfg)
 	sent := box.take()
 	if len(sent) != 1 || len(sent[0].Items) != 2 {
@@ -333,7 +333,7 @@ func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
 	cfg := watchConfig(s, box, "", "stock")
 	cfg.Subscriptions[0].Digest = &pipeline.Digest{Every: pipeline.Duration(time.Hour)}
 	cfg.Checks = 3
-	cfg.Fetchers = []pipeline.Fetcher{&changing{}}
+	cfg.Fetchers = []pipeline.Fetcher{&changingPages{}}
 	var r *Router
 	var handled atomic.Int64
 	cfg.Middleware = map[string][]flow.Middleware{flow.GroupDiff: {func(next flow.Processor) flow.Processor {
@@ -361,12 +361,12 @@ func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// changing is a site on which something is in stock at every other check.
-type changing struct{ checks atomic.Int64 }
+// changingPages is a site on which something is in stock at every other check.
+type changingPages struct{ checks atomic.Int64 }
 
-func (*changing) Schemes() []string { return []string{"http"} }
+func (*changingPages) Schemes() []string { return []string{"http"} }
 
-func (c *changing) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+func (c *changingPages) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	body := "<p>In stock</p>"
 	if c.checks.Add(1)%2 == 0 {
 		body = "<p>Sold out</p>"

@@ -13,15 +13,15 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// shelf is a Fetcher of many small pages that never change, and of one of 80 KB of which one percent
+// mostlyStaticPages is a Fetcher of many small pages that never change, and of one of 80 KB of which one percent
 // of the words change with each fetch.
-type shelf struct{ growing }
+type mostlyStaticPages struct{ editedPages }
 
 const changingPage = "bench://host/changing"
 
-func (s *shelf) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+func (s *mostlyStaticPages) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	if r.URL == changingPage {
-		return s.growing.Fetch(ctx, r)
+		return s.editedPages.Fetch(ctx, r)
 	}
 	return pipeline.Response{
 		URL: r.URL, Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/plain; charset=utf-8"}},
@@ -36,7 +36,7 @@ func BenchmarkHistory(b *testing.B) {
 	if testing.Short() {
 		documents = 1000
 	}
-	s := &shelf{growing{words: make(map[string][]string)}}
+	s := &mostlyStaticPages{editedPages{words: make(map[string][]string)}}
 	cfg := vokter.Config{
 		Dir: b.TempDir(), MinFree: 1, Fetchers: []pipeline.Fetcher{s}, Every: &everyTime, Checks: 1,
 		Fetch: vokter.FetchConfig{Concurrency: 8, Rate: 1e9},

@@ -23,14 +23,14 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// attempts is a Processor that emits and then answers with its errors in turn, and with
+// failingProcessor is a Processor that emits and then answers with its errors in turn, and with
 // nil when they are used up.
-type attempts struct {
+type failingProcessor struct {
 	errs []error
 	n    int
 }
 
-func (a *attempts) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
+func (a *failingProcessor) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	a.n++
 	tx.Emit(flow.Message{ID: fmt.Sprint("out", a.n), Topic: "t", Key: m.Key})
 	if len(a.errs) == 0 {
@@ -74,7 +74,7 @@ func TestRetries(t *testing.T) {
 		{name: "not yet", errs: []error{failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops)},
 			pauses: []time.Duration{1e6, 2e6, 5e6, 20e6, 20e6, 20e6, 20e6}},
 	} {
-		a := &attempts{errs: c.errs}
+		a := &failingProcessor{errs: c.errs}
 		out, pauses, err := handle(t.Context(), a)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -107,7 +107,7 @@ func TestBrokenOffWorkIsNoFailure(t *testing.T) {
 		"canceled": context.Canceled, "wrapped": fmt.Errorf("reading: %w", context.Canceled),
 		"any error once the context is done": errors.New("oops"), "not yet": failure.NotYet(errors.New("x")),
 	} {
-		out, _, got := handle(ctx, &attempts{errs: []error{err}})
+		out, _, got := handle(ctx, &failingProcessor{errs: []error{err}})
 		if got == nil || len(out) != 0 {
 			t.Errorf("%s: emitted %v and returned %v, want the message to come again", name, out, got)
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// heard is a sink that passes notifications on.
-type heard chan pipeline.Notification
+// channelSink is a sink that passes notifications on.
+type channelSink chan pipeline.Notification
 
-func (h heard) Deliver(_ context.Context, n pipeline.Notification) error {
+func (h channelSink) Deliver(_ context.Context, n pipeline.Notification) error {
 	h <- n
 	return nil
 }
@@ -31,7 +31,7 @@ func TestNotificationsLink(t *testing.T) {
 		fmt.Fprintf(w, "<p>lantern number %d</p>", asked.Add(1))
 	}))
 	defer pages.Close()
-	out := make(heard, 16)
+	out := make(channelSink, 16)
 	r, err := New(Config{
 		PublicURL: "https://vokter.example.com", Sinks: map[string]pipeline.Sink{"out": out}, Fetch: FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Rate: 1000},
 		Subscriptions: []pipeline.Subscription{{URL: pages.URL, Sinks: []string{"out"}}}, Every: &fast,

@@ -147,10 +147,10 @@ func TestChangeByCommand(t *testing.T) {
 	}
 }
 
-// broken is a sink whose receiver refuses everything.
-type broken struct{}
+// refusingSink is a sink whose receiver refuses everything.
+type refusingSink struct{}
 
-func (broken) Deliver(_ context.Context, n pipeline.Notification) error {
+func (refusingSink) Deliver(_ context.Context, n pipeline.Notification) error {
 	return fmt.Errorf("refused %s", n.Type)
 }
 
@@ -169,7 +169,7 @@ func (slowSink) Deliver(ctx context.Context, _ pipeline.Notification) error {
 func TestTestSink(t *testing.T) {
 	r, stop := startRouter(t, Config{
 		Sinks: map[string]pipeline.Sink{
-			"phone": discardSink{}, "bad": broken{}, "slow": slowSink{},
+			"phone": discardSink{}, "bad": refusingSink{}, "slow": slowSink{},
 			"mad": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { panic("of the sink") }),
 		},
 		SinkOf: func(name string) pipeline.Sink {

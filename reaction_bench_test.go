@@ -137,8 +137,8 @@ func (w *stopwatch) watch(step string) flow.Middleware {
 	}
 }
 
-// changing serves pages each of which changes with one of so many requests.
-type changing struct {
+// changingPages serves pages each of which changes with one of so many requests.
+type changingPages struct {
 	every    int
 	words    []string
 	watch    *stopwatch
@@ -147,7 +147,7 @@ type changing struct {
 	all      int
 }
 
-func (c *changing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (c *changingPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	url := "http://" + r.Host + r.URL.Path
 	c.mu.Lock()
 	if c.requests[url] == 0 {
@@ -182,7 +182,7 @@ func reaction(b *testing.B, pages, every int) {
 		served: make(map[string]time.Time), at: make(map[string]map[string]time.Time), took: make(map[string][]time.Duration),
 		left: b.N, done: make(chan struct{}),
 	}
-	site := httptest.NewServer(&changing{every: every, words: article(1)[:300], watch: w, requests: make(map[string]int)})
+	site := httptest.NewServer(&changingPages{every: every, words: article(1)[:300], watch: w, requests: make(map[string]int)})
 	defer site.Close()
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var n pipeline.Notification

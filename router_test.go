@@ -361,11 +361,11 @@ func TestReadersComeAndGoWhileItRuns(t *testing.T) {
 	})
 }
 
-// first stems a word to its first letter.
-type first struct{}
+// firstLetterStemmer stems a word to its first letter.
+type firstLetterStemmer struct{}
 
-func (first) Language() string        { return "en" }
-func (first) Stem(word string) string { return word[:1] }
+func (firstLetterStemmer) Language() string        { return "en" }
+func (firstLetterStemmer) Stem(word string) string { return word[:1] }
 
 func TestStemmersComeAndGo(t *testing.T) {
 	s, m, dir := newSite(t, "<p>nothing here</p>"), newMailbox(), t.TempDir()
@@ -377,7 +377,7 @@ func TestStemmersComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.RegisterStemmer(first{})
+	r.RegisterStemmer(firstLetterStemmer{})
 	if err := r.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
