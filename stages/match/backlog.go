@@ -27,9 +27,9 @@ const maxBatchBytes = 8 << 20
 // backlog is the messages of a page that wait, the first of them half done. It is empty where
 // First equals Next.
 type backlog struct {
-	First uint64   `json:"first"`
-	Next  uint64   `json:"next"`
-	At    progress `json:"at"` // of the first one
+	First    uint64   `json:"first"`
+	Next     uint64   `json:"next"`
+	Progress progress `json:"at"` // of the first one
 }
 
 // progress is how far the notifications of a change are.
@@ -42,28 +42,28 @@ type progress struct {
 	Record   ChangeRecord `json:"record"`
 }
 
-// waiting is a message in a backlog.
-type waiting struct {
+// backlogMessage is a message in a backlog.
+type backlogMessage struct {
 	ID   string          `json:"id"`
 	Type string          `json:"type"`
 	Body json.RawMessage `json:"body"`
 }
 
-func backlogged(n uint64) string { return name(backlogName, fmt.Sprintf("%016x", n)) }
+func backlogMessageName(n uint64) string { return stateName(backlogName, fmt.Sprintf("%016x", n)) }
 
 func readBacklog(st flow.State) (b backlog, err error) {
 	v, ok, err := st.Get(backlogName)
 	if err != nil || !ok {
 		return b, err
 	}
-	return b, get(v, &b)
+	return b, decodeValue(v, &b)
 }
 
 func (b *backlog) empty() bool { return b.First == b.Next }
 
 // push adds m.
 func (b *backlog) push(st flow.State, m flow.Message) error {
-	if err := put(st, backlogged(b.Next), waiting{m.ID, m.Type, m.Body}); err != nil {
+	if err := storeValue(st, backlogMessageName(b.Next), backlogMessage{m.ID, m.Type, m.Body}); err != nil {
 		return err
 	}
 	b.Next++
@@ -72,11 +72,11 @@ func (b *backlog) push(st flow.State, m flow.Message) error {
 
 // pop removes the first message.
 func (b *backlog) pop(st flow.State) error {
-	if err := st.Delete(backlogged(b.First)); err != nil {
+	if err := st.Delete(backlogMessageName(b.First)); err != nil {
 		return err
 	}
 	b.First++
-	b.At = progress{}
+	b.Progress = progress{}
 	return b.store(st)
 }
 
@@ -84,27 +84,27 @@ func (b *backlog) store(st flow.State) error {
 	if b.empty() {
 		return st.Delete(backlogName)
 	}
-	return put(st, backlogName, b)
+	return storeValue(st, backlogName, b)
 }
 
 // first returns the first message.
 func (b *backlog) first(st flow.State, key string) (flow.Message, error) {
-	v, ok, err := st.Get(backlogged(b.First))
+	v, ok, err := st.Get(backlogMessageName(b.First))
 	if err != nil {
 		return flow.Message{}, err
 	}
 	if !ok {
 		return flow.Message{}, failure.Broken(fmt.Errorf("state: message %d of the backlog is missing", b.First))
 	}
-	var w waiting
-	if err := get(v, &w); err != nil {
+	var w backlogMessage
+	if err := decodeValue(v, &w); err != nil {
 		return flow.Message{}, err
 	}
 	return flow.Message{ID: w.ID, Key: key, Type: w.Type, Body: w.Body}, nil
 }
 
-// inOrder handles a change or an end, or adds it to the backlog of its page.
-func (p *Processor) inOrder(tx flow.Tx, m flow.Message) error {
+// handleInOrder handles a change or an end, or adds it to the backlog of its page.
+func (p *Processor) handleInOrder(tx flow.Tx, m flow.Message) error {
 	st := tx.State(m.Key)
 	b, err := readBacklog(st)
 	if err != nil {
@@ -114,22 +114,22 @@ func (p *Processor) inOrder(tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	if err := work.ready(st); err != nil {
+	if err := work.checkStamp(st); err != nil {
 		return err
 	}
 	if !b.empty() {
 		return b.push(st, m)
 	}
-	done, err := p.do(tx, m.Key, work, &b.At)
+	done, err := p.continueWork(tx, m.Key, work, &b.Progress)
 	if err != nil || done {
 		return err
 	}
-	wake(tx, m.Key)
+	wakeNow(tx, m.Key)
 	return b.push(st, m)
 }
 
-// resume continues with the backlog of the page key.
-func (p *Processor) resume(tx flow.Tx, key string) error {
+// resumeBacklog continues with the backlog of the page key.
+func (p *Processor) resumeBacklog(tx flow.Tx, key string) error {
 	st := tx.State(key)
 	b, err := readBacklog(st)
 	if err != nil || b.empty() {
@@ -143,7 +143,7 @@ func (p *Processor) resume(tx flow.Tx, key string) error {
 	if err != nil {
 		return err
 	}
-	done, err := p.do(tx, key, work, &b.At)
+	done, err := p.continueWork(tx, key, work, &b.Progress)
 	switch {
 	case err != nil:
 		return err
@@ -153,13 +153,13 @@ func (p *Processor) resume(tx flow.Tx, key string) error {
 		err = b.store(st)
 	}
 	if !b.empty() {
-		wake(tx, key)
+		wakeNow(tx, key)
 	}
 	return err
 }
 
-// wake wakes key at once.
-func wake(tx flow.Tx, key string) { tx.WakeAt(key, time.Unix(1, 0)) }
+// wakeNow wakes key at once.
+func wakeNow(tx flow.Tx, key string) { tx.WakeAt(key, time.Unix(1, 0)) }
 
 // work is what a message of a page asks for: one of both.
 type work struct {
@@ -169,13 +169,13 @@ type work struct {
 
 func (p *Processor) decode(m flow.Message) (w work, err error) {
 	if m.Type == flow.TypeEnded {
-		w.ended, err = bodyOf[flow.Ended](m)
+		w.ended, err = decodeBody[flow.Ended](m)
 		return w, err
 	}
 	if w.change = p.cfg.Made(m); w.change != nil {
 		return w, nil
 	}
-	if w.change, err = bodyOf[flow.Change](m); err != nil {
+	if w.change, err = decodeBody[flow.Change](m); err != nil {
 		return w, err
 	}
 	if err := checkWindows(w.change); err != nil {
@@ -184,38 +184,38 @@ func (p *Processor) decode(m flow.Message) (w work, err error) {
 	return w, nil
 }
 
-// ready returns an error of class NotYet if a stamp that w names has not arrived yet.
-func (w work) ready(st flow.State) error {
+// checkStamp returns an error of class NotYet if a stamp that w names has not arrived yet.
+func (w work) checkStamp(st flow.State) error {
 	if w.ended != nil {
-		_, err := waitFor(st, w.ended.Incarnation, w.ended.Stamp)
+		_, err := requireStamp(st, w.ended.Incarnation, w.ended.Stamp)
 		return err
 	}
-	_, err := waitFor(st, w.change.Incarnation, w.change.Stamp)
+	_, err := requireStamp(st, w.change.Incarnation, w.change.Stamp)
 	return err
 }
 
-// do continues w from at. It returns false if w is not done yet; at then is where to go on.
-func (p *Processor) do(tx flow.Tx, key string, w work, at *progress) (done bool, err error) {
+// continueWork continues w from at. It returns false if w is not done yet; at then is where to go on.
+func (p *Processor) continueWork(tx flow.Tx, key string, w work, at *progress) (done bool, err error) {
 	if w.ended != nil {
-		return p.ended(tx, key, w.ended, at)
+		return p.handleEnded(tx, key, w.ended, at)
 	}
-	return p.change(tx, key, w.change, at)
+	return p.handleChange(tx, key, w.change, at)
 }
 
 // candidate is a subscription that a change matches, or that ended with its page. Place orders the
 // candidates.
 type candidate struct {
-	place  string
-	client string // only where it decides about repeats
-	entry  int32  // of the table
-	record string // its name, for one that ended with its page
+	sortKey    string
+	client     string // only where it decides about repeats
+	entry      int32  // of the table
+	recordName string // its name, for one that ended with its page
 }
 
-func (c candidate) compare(d candidate) int { return cmp.Compare(c.place, d.place) }
+func (c candidate) compare(d candidate) int { return cmp.Compare(c.sortKey, d.sortKey) }
 
-// behind returns the candidates whose place is after the given one.
-func behind(all []candidate, after string) []candidate {
-	i, found := slices.BinarySearchFunc(all, after, func(c candidate, after string) int { return cmp.Compare(c.place, after) })
+// candidatesAfter returns the candidates whose place is after the given one.
+func candidatesAfter(all []candidate, after string) []candidate {
+	i, found := slices.BinarySearchFunc(all, after, func(c candidate, after string) int { return cmp.Compare(c.sortKey, after) })
 	if found {
 		i++
 	}
@@ -231,7 +231,7 @@ func (t *table) candidates(st flow.State, found map[int32][]finding, at *progres
 	followed := false
 	for _, e := range slices.Sorted(maps.Keys(found)) { // so that most names are in order
 		n := t.index.names[e]
-		all = append(all, candidate{place: n, entry: e})
+		all = append(all, candidate{sortKey: n, entry: e})
 		followed = followed || t.followed[n]
 	}
 	if at.After == "" {
@@ -242,7 +242,7 @@ func (t *table) candidates(st flow.State, found map[int32][]finding, at *progres
 			break
 		}
 		c := &all[i]
-		s, err := t.read(st, c.entry)
+		s, err := t.readEntry(st, c.entry)
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +254,7 @@ func (t *table) candidates(st flow.State, found map[int32][]finding, at *progres
 			kind = "2 followed"
 		}
 		c.client = s.Subscription.WithDefaults().Client
-		c.place = name(c.client, kind, c.place)
+		c.sortKey = stateName(c.client, kind, c.sortKey)
 	}
 	slices.SortFunc(all, candidate.compare)
 	return all, nil

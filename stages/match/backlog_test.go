@@ -12,8 +12,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// told handles m and returns who is notified of what: "change/client".
-func (h house) told(m flow.Message) []string {
+// handle handles m and returns who is notified of what: "change/client".
+func (h stageTest) handle(m flow.Message) []string {
 	h.t.Helper()
 	if err := h.Handle(context.Background(), h.p, m); err != nil {
 		h.t.Fatal(err)
@@ -34,39 +34,39 @@ func (h house) told(m flow.Message) []string {
 func TestBacklog(t *testing.T) {
 	const batch = 10
 	const n = 2*batch + 3
-	h := newHouse(t, Config{Batch: batch})
+	h := newStageTest(t, Config{Batch: batch})
 	for i := range n {
-		s := stamped(i, i+1, 0, flow.Forever, "argus")
+		s := newStamped(i, i+1, 0, flow.Forever, "argus")
 		s.Subscription.Sinks = []string{"hook"}
-		h.stamp(s)
+		h.applyStamps(s)
 	}
-	got := h.told(body(flow.TypeChange, changed(1, n, "argus")))
-	if len(got) != batch || len(h.named(history)) != 0 {
-		t.Fatalf("the first transaction has %d notifications and the history %q", len(got), h.named(history))
+	got := h.handle(newMessage(flow.TypeChange, newChange(1, n, "argus")))
+	if len(got) != batch || len(h.stateNames(historyName)) != 0 {
+		t.Fatalf("the first transaction has %d notifications and the history %q", len(got), h.stateNames(historyName))
 	}
 	// The last client cancels and another one is new, the same process sees the next change, and
 	// the page ends.
-	cancelled := ended(stamped(n-1, n, 0, 0, "argus"), n+1, 0)
+	cancelled := endStamped(newStamped(n-1, n, 0, 0, "argus"), n+1, 0)
 	cancelled.Since, cancelled.End = uint64(n), flow.EndCancelled
-	late := stamped(n, n+2, 1, flow.Forever, "argus")
+	late := newStamped(n, n+2, 1, flow.Forever, "argus")
 	late.Subscription.Sinks = []string{"hook"}
-	h.stamp(cancelled, late)
+	h.applyStamps(cancelled, late)
 	for _, m := range []flow.Message{
-		body(flow.TypeChange, changed(2, n+2, "argus")),
-		body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: n + 2}),
+		newMessage(flow.TypeChange, newChange(2, n+2, "argus")),
+		newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: n + 2}),
 	} {
-		if got := h.told(m); len(got) != 0 {
+		if got := h.handle(m); len(got) != 0 {
 			t.Fatalf("%s is handled before those in front of it: %d notifications", m.Type, len(got))
 		}
 	}
-	for turns := 0; len(h.named(backlogName)) > 0; turns++ {
+	for turns := 0; len(h.stateNames(backlogName)) > 0; turns++ {
 		if w, ok := h.Wake(page); !ok || w.At.IsZero() || turns > 10 {
-			t.Fatalf("after %d turns %q is left, and the wake is %v", turns, h.named(backlogName), w)
+			t.Fatalf("after %d turns %q is left, and the wake is %v", turns, h.stateNames(backlogName), w)
 		}
 		if turns%2 == 0 {
 			h.p = New(Config{Batch: batch})
 		}
-		more := h.told(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
+		more := h.handle(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})
 		if len(more) > batch {
 			t.Errorf("a transaction has %d notifications", len(more))
 		}
@@ -98,22 +98,22 @@ func TestBacklog(t *testing.T) {
 // notified of stays in one transaction, in which repeats are found.
 func TestBacklogKeepsClients(t *testing.T) {
 	const clients = 23
-	h := newHouse(t, Config{Batch: 10})
+	h := newStageTest(t, Config{Batch: 10})
 	stamp := 0
 	for i := range clients {
 		for k := range 3 { // one that the client made, and two by links
 			stamp++
-			s := stamped(stamp, stamp, 0, flow.Forever, "argus")
+			s := newStamped(stamp, stamp, 0, flow.Forever, "argus")
 			s.Subscription.Client, s.Subscription.Sinks = fmt.Sprint("c", i), []string{"hook"}
 			if k != 1 {
 				s.Followed = &flow.Followed{}
 			}
-			h.stamp(s)
+			h.applyStamps(s)
 		}
 	}
-	got := h.told(body(flow.TypeChange, changed(1, stamp, "argus")))
-	for len(h.named(backlogName)) > 0 {
-		got = append(got, h.told(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})...)
+	got := h.handle(newMessage(flow.TypeChange, newChange(1, stamp, "argus")))
+	for len(h.stateNames(backlogName)) > 0 {
+		got = append(got, h.handle(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})...)
 	}
 	if len(got) != clients {
 		t.Errorf("%d clients get %d notifications", clients, len(got))
@@ -124,18 +124,18 @@ func TestBacklogKeepsClients(t *testing.T) {
 // get theirs, and nobody gets it twice.
 func TestBacklogKeepsItsOrder(t *testing.T) {
 	const n = 23
-	h := newHouse(t, Config{Batch: 10})
+	h := newStageTest(t, Config{Batch: 10})
 	for i := range n {
-		s := stamped(i, i+1, 0, flow.Forever, "argus")
+		s := newStamped(i, i+1, 0, flow.Forever, "argus")
 		s.Subscription.Sinks = []string{"hook"}
-		h.stamp(s)
+		h.applyStamps(s)
 	}
-	got := h.told(body(flow.TypeChange, changed(1, n, "argus")))
-	late := stamped(n, n+1, 1, flow.Forever, "argus")
+	got := h.handle(newMessage(flow.TypeChange, newChange(1, n, "argus")))
+	late := newStamped(n, n+1, 1, flow.Forever, "argus")
 	late.Subscription.Sinks, late.Followed = []string{"hook"}, &flow.Followed{}
-	h.stamp(late)
-	for len(h.named(backlogName)) > 0 {
-		got = append(got, h.told(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})...)
+	h.applyStamps(late)
+	for len(h.stateNames(backlogName)) > 0 {
+		got = append(got, h.handle(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})...)
 	}
 	slices.Sort(got)
 	if all := len(got); all != n || len(slices.Compact(got)) != n {
@@ -147,7 +147,7 @@ func TestBacklogKeepsItsOrder(t *testing.T) {
 // each change, while subscriptions come, change and end.
 func TestTableAdvances(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	kept, fresh := newHouse(t, Config{}), newHouse(t, Config{})
+	kept, fresh := newStageTest(t, Config{}), newStageTest(t, Config{})
 	words := strings.Fields("argus zeus hera io hermes")
 	live := map[int]flow.Stamped{}
 	stamp, version := 0, 0
@@ -158,33 +158,33 @@ func TestTableAdvances(t *testing.T) {
 			s, ok := live[i]
 			switch {
 			case !ok:
-				s = stamped(i, stamp, version, flow.Forever, words[r.IntN(len(words))])
+				s = newStamped(i, stamp, version, flow.Forever, words[r.IntN(len(words))])
 				live[i] = s
 			case r.IntN(3) == 0: // another keyword
 				s.Stamp, s.Subscription.Keywords = uint64(stamp), []string{words[r.IntN(len(words))]}
 				live[i] = s
 			default:
-				s = ended(s, stamp, uint64(version))
+				s = endStamped(s, stamp, uint64(version))
 				if r.IntN(2) == 0 {
 					s.End = flow.EndCancelled
 				}
 				delete(live, i)
 			}
-			kept.stamp(s)
-			fresh.stamp(s)
+			kept.applyStamps(s)
+			fresh.applyStamps(s)
 		}
 		version++
-		c := changed(version, stamp, words[r.IntN(len(words))])
+		c := newChange(version, stamp, words[r.IntN(len(words))])
 		if r.IntN(10) == 0 {
 			c.Language = "de"
 		}
-		fresh.evict()
-		if got, want := kept.told(body(flow.TypeChange, c)), fresh.told(body(flow.TypeChange, c)); !slices.Equal(got, want) {
+		fresh.evictTables()
+		if got, want := kept.handle(newMessage(flow.TypeChange, c)), fresh.handle(newMessage(flow.TypeChange, c)); !slices.Equal(got, want) {
 			t.Fatalf("version %d: told %q, want %q", version, got, want)
 		}
 	}
 	// Both deleted the same ended records.
-	if got, want := kept.named(record), fresh.named(record); !slices.Equal(got, want) {
+	if got, want := kept.stateNames(kindRecord), fresh.stateNames(kindRecord); !slices.Equal(got, want) {
 		t.Errorf("records %q, want %q", got, want)
 	}
 }

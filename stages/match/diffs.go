@@ -16,39 +16,39 @@ import (
 // maxDiffs is how many diffs a notification has at most, unless it has more keywords than that.
 const maxDiffs = 50
 
-// envelope is the size in bytes of a notification's JSON without its diffs, URL, title and
+// envelopeSize is the size in bytes of a notification's JSON without its diffs, URL, title and
 // client.
-const envelope = 2 << 10
+const envelopeSize = 2 << 10
 
-// report is a hit of one keyword. first says that it is the first hit of its keyword and event.
-type report struct {
+// keywordHit is a hit of one keyword. first says that it is the first hit of its keyword and event.
+type keywordHit struct {
 	keyword int32
 	*hit
-	first bool
+	isFirst bool
 }
 
-// kind is a keyword together with an event.
-type kind struct {
+// keywordEvent is a keyword together with an event.
+type keywordEvent struct {
 	keyword int32
 	side    int
 }
 
-// assemble returns the diffs of a notification for s: only events that s wants, in the order of
+// keywordDiffs returns the diffs of a notification for s: only events that s wants, in the order of
 // the text, without duplicates, and no more than a notification may contain. It also returns
 // how many diffs it left out. title is that of the page.
-func assemble(s pipeline.Subscription, title string, found []finding) (diffs []pipeline.Diff, omitted int) {
-	reports, more := wanted(s, found)
+func keywordDiffs(s pipeline.Subscription, title string, found []finding) (diffs []pipeline.Diff, omitted int) {
+	reports, more := wantedHits(s, found)
 	kinds := 0
 	for _, r := range reports {
-		if r.first {
+		if r.isFirst {
 			kinds++
 		}
 	}
-	room := roomFor(s, title)
+	room := maxDiffBytes(s, title)
 	kept := make(map[int]pipeline.Diff, min(len(reports), max(maxDiffs, kinds)))
 	keep := func(i int) bool {
 		d := reports[i].diff(s)
-		n := sizeOf(d)
+		n := diffSize(d)
 		if n > room && len(kept) > 0 {
 			return false
 		}
@@ -60,10 +60,10 @@ func assemble(s pipeline.Subscription, title string, found []finding) (diffs []p
 	others := max(maxDiffs-kinds, 0)
 	full := false
 	for i := 0; i < len(reports) && !full; i++ {
-		full = reports[i].first && !keep(i)
+		full = reports[i].isFirst && !keep(i)
 	}
 	for i := 0; i < len(reports) && !full && others > 0; i++ {
-		if !reports[i].first {
+		if !reports[i].isFirst {
 			full = !keep(i)
 			others--
 		}
@@ -76,27 +76,27 @@ func assemble(s pipeline.Subscription, title string, found []finding) (diffs []p
 	return diffs, len(reports) - len(diffs) + more
 }
 
-// roomFor is how many bytes the diffs of a notification may take.
-func roomFor(s pipeline.Subscription, title string) int {
-	return flow.MaxNotification - envelope - jsonSize(s.URL) - jsonSize(title) - jsonSize(s.Client)
+// maxDiffBytes is how many bytes the diffs of a notification may take.
+func maxDiffBytes(s pipeline.Subscription, title string) int {
+	return flow.MaxNotification - envelopeSize - jsonSize(s.URL) - jsonSize(title) - jsonSize(s.Client)
 }
 
-// sizeOf is how many bytes d takes at most in JSON.
-func sizeOf(d pipeline.Diff) int {
+// diffSize is how many bytes d takes at most in JSON.
+func diffSize(d pipeline.Diff) int {
 	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + jsonSize(d.Row) + len(`{"event":"removed","keyword":"","text":"","snippet":"","row":"","offset":1000000,"edit":1000},`)
 }
 
-// wanted returns the hits of events that s wants, in the order of the text and without those
+// wantedHits returns the hits of events that s wants, in the order of the text and without those
 // that would look the same, and how many more hits the search only counted.
-func wanted(s pipeline.Subscription, found []finding) (reports []report, more int) {
+func wantedHits(s pipeline.Subscription, found []finding) (reports []keywordHit, more int) {
 	for _, f := range found {
 		for _, h := range f.list {
-			if s.Wants(events[h.side]) && (s.Moved || !h.moved) {
-				reports = append(reports, report{keyword: f.keyword, hit: h})
+			if s.Wants(eventOfSide[h.side]) && (s.Moved || !h.moved) {
+				reports = append(reports, keywordHit{keyword: f.keyword, hit: h})
 			}
 		}
-		for side, n := range f.more {
-			if s.Wants(events[side]) {
+		for side, n := range f.onlyCounted {
+			if s.Wants(eventOfSide[side]) {
 				more += n.edited
 				if s.Moved {
 					more += n.moved
@@ -104,8 +104,8 @@ func wanted(s pipeline.Subscription, found []finding) (reports []report, more in
 			}
 		}
 	}
-	slices.SortFunc(reports, func(a, b report) int {
-		return cmp.Or(inOrder(a.hit, b.hit), cmp.Compare(a.keyword, b.keyword))
+	slices.SortFunc(reports, func(a, b keywordHit) int {
+		return cmp.Or(compareHits(a.hit, b.hit), cmp.Compare(a.keyword, b.keyword))
 	})
 	type look struct {
 		keyword string
@@ -113,25 +113,25 @@ func wanted(s pipeline.Subscription, found []finding) (reports []report, more in
 		sum     uint64
 	}
 	seen := make(map[look]bool, len(reports))
-	begun := make(map[kind]bool)
+	begun := make(map[keywordEvent]bool)
 	distinct := reports[:0]
 	for _, r := range reports {
-		l := look{s.Keywords[r.keyword], r.side, r.sum(*s.SnippetOffset)}
+		l := look{s.Keywords[r.keyword], r.side, r.contentHash(*s.SnippetOffset)}
 		if seen[l] {
 			continue
 		}
 		seen[l] = true
-		k := kind{r.keyword, r.side}
-		r.first = !begun[k]
+		k := keywordEvent{r.keyword, r.side}
+		r.isFirst = !begun[k]
 		begun[k] = true
 		distinct = append(distinct, r)
 	}
 	return distinct, more
 }
 
-func (r report) diff(s pipeline.Subscription) pipeline.Diff {
+func (r keywordHit) diff(s pipeline.Subscription) pipeline.Diff {
 	return pipeline.Diff{
-		Event: events[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: r.snippet(*s.SnippetOffset), Row: r.w.Row,
+		Event: eventOfSide[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: r.snippet(*s.SnippetOffset), Row: r.w.Row,
 		Offset: r.w.Offset + r.from,
 	}
 }
@@ -147,8 +147,8 @@ func jsonSize(s string) int {
 	return n
 }
 
-// maxText is how long a text may be, in bytes, before it is cut around the keyword.
-const maxText = 2048
+// maxTextBytes is how long a text may be, in bytes, before it is cut around the keyword.
+const maxTextBytes = 2048
 
 // ellipsis marks what is left out.
 const ellipsis = "..."
@@ -165,26 +165,26 @@ type hit struct {
 	text     string
 	from, to int
 	snippets map[int]string
-	sums     map[int]uint64
+	hashes   map[int]uint64
 }
 
-// render computes the text: the difference, extended to the first and the last token of the
+// computeText computes the text: the difference, extended to the first and the last token of the
 // keyword. If it is too long, it is cut around the keyword, between tokens. If the words of the
 // keyword are themselves too far apart, it shows these alone. Words are shown as people write them.
-func (h *hit) render() {
+func (h *hit) computeText() {
 	if h.text != "" {
 		return
 	}
 	full := h.full
 	size := func(s flow.Span) int { return h.w.Tokens[s[1]-1][1] - h.w.Tokens[s[0]][0] }
-	if size(full) > maxText {
+	if size(full) > maxTextBytes {
 		cut := h.core
 		for grown := true; grown; {
 			grown = false
-			if left := (flow.Span{cut[0] - 1, cut[1]}); left[0] >= full[0] && size(left) <= maxText {
+			if left := (flow.Span{cut[0] - 1, cut[1]}); left[0] >= full[0] && size(left) <= maxTextBytes {
 				cut, grown = left, true
 			}
-			if right := (flow.Span{cut[0], cut[1] + 1}); right[1] <= full[1] && size(right) <= maxText {
+			if right := (flow.Span{cut[0], cut[1] + 1}); right[1] <= full[1] && size(right) <= maxTextBytes {
 				cut, grown = right, true
 			}
 		}
@@ -194,11 +194,11 @@ func (h *hit) render() {
 	h.from, h.to = text.WholeWords(h.w.Text, h.from, h.to)
 	h.text = h.w.Text[h.from:h.to]
 	switch {
-	case len(h.text) <= maxText:
+	case len(h.text) <= maxTextBytes:
 	case len(h.tokens) > 1:
-		h.text = h.apart()
+		h.text = h.joinWords()
 	default: // one very long word, or two with a very long rule between them
-		h.to = h.from + maxText
+		h.to = h.from + maxTextBytes
 		for !utf8.RuneStart(h.w.Text[h.to]) {
 			h.to--
 		}
@@ -206,8 +206,8 @@ func (h *hit) render() {
 	}
 }
 
-// apart returns the keyword's words without the text between them.
-func (h *hit) apart() string {
+// joinWords returns the keyword's words without the text between them.
+func (h *hit) joinWords() string {
 	slices.Sort(h.tokens)
 	var words []string
 	for _, i := range h.tokens {
@@ -219,46 +219,46 @@ func (h *hit) apart() string {
 // snippet returns the text with offset characters of context on each side, extended to whole
 // words.
 func (h *hit) snippet(offset int) string {
-	h.render()
+	h.computeText()
 	if s, ok := h.snippets[offset]; ok {
 		return s
 	}
 	if h.snippets == nil {
 		h.snippets = map[int]string{}
 	}
-	s := h.before(offset) + h.text + h.behind(offset)
+	s := h.contextBefore(offset) + h.text + h.contextAfter(offset)
 	h.snippets[offset] = s
 	return s
 }
 
-var seed = maphash.MakeSeed()
+var hashSeed = maphash.MakeSeed()
 
-// sum is a hash of the text, the snippet and the row. It does not store them, since most hits of a
+// contentHash is a hash of the text, the snippet and the row. It does not store them, since most hits of a
 // change with very many hits are only counted.
-func (h *hit) sum(offset int) uint64 {
-	if s, ok := h.sums[offset]; ok {
+func (h *hit) contentHash(offset int) uint64 {
+	if s, ok := h.hashes[offset]; ok {
 		return s
 	}
-	h.render()
+	h.computeText()
 	var sum maphash.Hash
-	sum.SetSeed(seed)
-	for _, part := range []string{h.w.Row, "\x00", h.text, "\x00", h.before(offset), h.text, h.behind(offset)} {
+	sum.SetSeed(hashSeed)
+	for _, part := range []string{h.w.Row, "\x00", h.text, "\x00", h.contextBefore(offset), h.text, h.contextAfter(offset)} {
 		_, _ = sum.WriteString(part) // it never fails
 	}
-	if h.sums == nil {
-		h.sums = map[int]uint64{}
+	if h.hashes == nil {
+		h.hashes = map[int]uint64{}
 	}
-	h.sums[offset] = sum.Sum64()
-	return h.sums[offset]
+	h.hashes[offset] = sum.Sum64()
+	return h.hashes[offset]
 }
 
-func (h *hit) before(offset int) string {
+func (h *hit) contextBefore(offset int) string {
 	at := h.from
 	for ; offset > 0 && at > 0; offset-- {
 		_, n := utf8.DecodeLastRuneInString(h.w.Text[:at])
 		at -= n
 	}
-	if t, ok := h.inToken(at); ok {
+	if t, ok := h.tokenAround(at); ok {
 		at = t[0]
 	}
 	if at < h.from {
@@ -274,13 +274,13 @@ func (h *hit) before(offset int) string {
 	return ellipsis + " " + strings.TrimLeftFunc(s, unicode.IsSpace)
 }
 
-func (h *hit) behind(offset int) string {
+func (h *hit) contextAfter(offset int) string {
 	at, end := h.to, len(h.w.Text)
 	for ; offset > 0 && at < end; offset-- {
 		_, n := utf8.DecodeRuneInString(h.w.Text[at:])
 		at += n
 	}
-	if t, ok := h.inToken(at); ok {
+	if t, ok := h.tokenAround(at); ok {
 		at = t[1]
 	}
 	if at > h.to {
@@ -296,16 +296,16 @@ func (h *hit) behind(offset int) string {
 	return s + " " + ellipsis
 }
 
-// longWord is the length in bytes from which a word may be cut in a snippet.
-const longWord = 100
+// minCuttableWord is the length in bytes from which a word may be cut in a snippet.
+const minCuttableWord = 100
 
-// inToken returns the token that contains the position at, if at is not at its border and the token may
+// tokenAround returns the token that contains the position at, if at is not at its border and the token may
 // not be cut.
-func (h *hit) inToken(at int) (t flow.Span, ok bool) {
+func (h *hit) tokenAround(at int) (t flow.Span, ok bool) {
 	i, _ := slices.BinarySearchFunc(h.w.Tokens, at, func(t flow.Span, at int) int { return t[1] - at })
 	if i == len(h.w.Tokens) {
 		return t, false
 	}
 	t = h.w.Tokens[i]
-	return t, t[0] < at && at < t[1] && t[1]-t[0] < longWord
+	return t, t[0] < at && at < t[1] && t[1]-t[0] < minCuttableWord
 }

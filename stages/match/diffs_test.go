@@ -13,52 +13,52 @@ import (
 )
 
 func TestGroups(t *testing.T) {
-	away := pairOf{old: "argus went to sleep"}
-	came := pairOf{new: "then argus woke up"}
+	away := groupTexts{old: "argus went to sleep"}
+	came := groupTexts{new: "then argus woke up"}
 	block := "argus sees|all things"
 	for _, c := range []struct {
 		name   string
-		groups []pairOf
+		groups []groupTexts
 		sub    pipeline.Subscription
 		want   string
 	}{
-		{"a new passage while another went", []pairOf{away, came}, kw("argus"), "-argus: argus went to sleep; +argus: then argus woke up"},
-		{"counts are per group", []pairOf{{old: "a argus", new: "a"}, {old: "b", new: "b argus"}}, kw("argus"), "-argus: argus; +argus: argus"},
-		{"moved says nothing", []pairOf{{old: block, new: block, moved: true}}, kw("argus"), ""},
-		{"moved on demand", []pairOf{{old: block, new: block, moved: true}}, with(kw("argus", "things"), moved),
+		{"a new passage while another went", []groupTexts{away, came}, keywords("argus"), "-argus: argus went to sleep; +argus: then argus woke up"},
+		{"counts are per group", []groupTexts{{old: "a argus", new: "a"}, {old: "b", new: "b argus"}}, keywords("argus"), "-argus: argus; +argus: argus"},
+		{"moved says nothing", []groupTexts{{old: block, new: block, moved: true}}, keywords("argus"), ""},
+		{"moved on demand", []groupTexts{{old: block, new: block, moved: true}}, with(keywords("argus", "things"), wantMoved),
 			"-argus: argus sees; -things: all things; +argus: argus sees; +things: all things"},
-		{"moved, terms", []pairOf{{old: block, new: block, moved: true}}, with(with(kw("sees argus", "argus things"), terms), moved),
+		{"moved, terms", []groupTexts{{old: block, new: block, moved: true}}, with(with(keywords("sees argus", "argus things"), matchTerms), wantMoved),
 			"-sees argus: argus sees; +sees argus: argus sees"},
-		{"moved, one event", []pairOf{{old: block, new: block, moved: true}}, with(with(kw("argus"), moved), onlyAdded), "+argus: argus sees"},
-		{"moved on demand, and an edit", []pairOf{{old: block, new: block, moved: true}, came}, with(kw("argus"), moved),
+		{"moved, one event", []groupTexts{{old: block, new: block, moved: true}}, with(with(keywords("argus"), wantMoved), onlyAdded), "+argus: argus sees"},
+		{"moved on demand, and an edit", []groupTexts{{old: block, new: block, moved: true}, came}, with(keywords("argus"), wantMoved),
 			"-argus: argus sees; +argus: argus sees; +argus: then argus woke up"},
 	} {
 		ch, _ := changeOf(64, c.groups...)
-		if got := strings.Join(say(t, ch, c.sub), "; "); got != c.want {
+		if got := strings.Join(diffsOf(t, ch, c.sub), "; "); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
 }
 
 func TestNoLanguage(t *testing.T) {
-	ch, _ := changeOf(64, pairOf{"x", "x of god house the", false})
+	ch, _ := changeOf(64, groupTexts{"x", "x of god house the", false})
 	ch.Language = ""
 	for _, c := range []struct {
 		sub  pipeline.Subscription
 		want string
 	}{
-		{with(kw("GODS"), stem), ""},
-		{with(kw("GOD"), stem), "+GOD: of god house the"},
-		{with(kw("the"), filter1), "+the: of god house the"},
-		{with(with(kw("Gods"), stem), func(s *pipeline.Subscription) { s.Language = "en-GB" }), "+Gods: of god house the"},
+		{with(keywords("GODS"), stemWords), ""},
+		{with(keywords("GOD"), stemWords), "+GOD: of god house the"},
+		{with(keywords("the"), filterStopwords), "+the: of god house the"},
+		{with(with(keywords("Gods"), stemWords), func(s *pipeline.Subscription) { s.Language = "en-GB" }), "+Gods: of god house the"},
 	} {
-		if got := strings.Join(say(t, ch, c.sub), "; "); got != c.want {
+		if got := strings.Join(diffsOf(t, ch, c.sub), "; "); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.sub, got, c.want)
 		}
 	}
 }
 
-func one(t *testing.T, c *flow.Change, s pipeline.Subscription) Match {
+func matchOne(t *testing.T, c *flow.Change, s pipeline.Subscription) Match {
 	t.Helper()
 	ms := NewMatcher([]Entry{{"s", s}}, text.NewLanguages()).Match(c)
 	if len(ms) != 1 || ms[0].ID != "s" {
@@ -80,19 +80,19 @@ func TestSnippet(t *testing.T) {
 		sub     pipeline.Subscription
 		want    string
 	}{
-		{"the whole block", 64, "Zeus. In stock.", "Zeus. Out of stock.", with(kw("out of stock"), nocase), "Zeus. Out of stock."},
-		{"0 characters", 64, "see the old eyes of it", "see the new eyes of it", with(kw("new"), offset(0)), "... new ..."},
-		{"moved out to a border", 64, "look at the old eyes of it all", "look at the new eyes of it all", with(kw("new"), offset(2)), "... the new eyes ..."},
-		{"what is left is shorter than dots", 64, "see old eyes.", "see new eyes.", with(kw("new"), offset(2)), "see new eyes."},
-		{"characters, not bytes", 64, "ééé èèè alt øøø ååå ööö", "ééé èèè neu øøø ååå ööö", with(kw("neu"), offset(3)), "... èèè neu øøø ..."},
-		{"50 by default", 64, long + "x " + long, long + "y " + long, kw("y"),
+		{"the whole block", 64, "Zeus. In stock.", "Zeus. Out of stock.", with(keywords("out of stock"), ignoreCase), "Zeus. Out of stock."},
+		{"0 characters", 64, "see the old eyes of it", "see the new eyes of it", with(keywords("new"), offset(0)), "... new ..."},
+		{"moved out to a border", 64, "look at the old eyes of it all", "look at the new eyes of it all", with(keywords("new"), offset(2)), "... the new eyes ..."},
+		{"what is left is shorter than dots", 64, "see old eyes.", "see new eyes.", with(keywords("new"), offset(2)), "see new eyes."},
+		{"characters, not bytes", 64, "ééé èèè alt øøø ååå ööö", "ééé èèè neu øøø ååå ööö", with(keywords("neu"), offset(3)), "... èèè neu øøø ..."},
+		{"50 by default", 64, long + "x " + long, long + "y " + long, keywords("y"),
 			"... beta alpha beta alpha beta alpha beta alpha beta y alpha beta alpha beta alpha beta alpha beta alpha ..."},
-		{"cut by the window", 1, "a b x c d", "a b y c d", kw("y"), "... b y c ..."},
-		{"at the start", 64, "x a bb cc dd ee", "y a bb cc dd ee", with(kw("y"), offset(3)), "y a ..."},
-		{"spaces are trimmed", 64, "aaa - x - bbb ccc ddd", "aaa - y - bbb ccc ddd", with(kw("y"), offset(3)), "aaa - y - ..."},
+		{"cut by the window", 1, "a b x c d", "a b y c d", keywords("y"), "... b y c ..."},
+		{"at the start", 64, "x a bb cc dd ee", "y a bb cc dd ee", with(keywords("y"), offset(3)), "y a ..."},
+		{"spaces are trimmed", 64, "aaa - x - bbb ccc ddd", "aaa - y - bbb ccc ddd", with(keywords("y"), offset(3)), "aaa - y - ..."},
 	} {
-		ch, _ := changeOf(c.context, pairOf{old: c.old, new: c.new})
-		if got := one(t, ch, c.sub).Diffs; got[0].Snippet != c.want {
+		ch, _ := changeOf(c.context, groupTexts{old: c.old, new: c.new})
+		if got := matchOne(t, ch, c.sub).Diffs; got[0].Snippet != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got[0].Snippet, c.want)
 		}
 	}
@@ -105,8 +105,8 @@ func TestTextHasWholeWords(t *testing.T) {
 		{"un verre", "un verre de l'eau", "eau", "de l'eau"},
 		{"Price and more", "Price &m; and more", "m", "&m;"},
 	} {
-		ch, _ := changeOf(64, pairOf{old: c.old, new: c.new})
-		d := one(t, ch, kw(c.keyword)).Diffs[0]
+		ch, _ := changeOf(64, groupTexts{old: c.old, new: c.new})
+		d := matchOne(t, ch, keywords(c.keyword)).Diffs[0]
 		if d.Text != c.want || d.Offset != strings.Index(c.new, c.want) {
 			t.Errorf("%q: got %q at %d, want %q", c.new, d.Text, d.Offset, c.want)
 		}
@@ -114,8 +114,8 @@ func TestTextHasWholeWords(t *testing.T) {
 }
 
 func TestOffset(t *testing.T) {
-	ch, _ := changeOf(2, pairOf{old: "one", new: "one zeus"}, pairOf{old: "a b c d e old stuff", new: "a b c d e new stuff"})
-	m := one(t, ch, kw("old stuff", "new"))
+	ch, _ := changeOf(2, groupTexts{old: "one", new: "one zeus"}, groupTexts{old: "a b c d e old stuff", new: "a b c d e new stuff"})
+	m := matchOne(t, ch, keywords("old stuff", "new"))
 	olds, news := "one\na b c d e old stuff\n", "one zeus\na b c d e new stuff\n"
 	for i, want := range []int{strings.Index(olds, "old stuff"), strings.Index(news, "new")} {
 		if m.Diffs[i].Offset != want {
@@ -130,40 +130,40 @@ func TestLongTextIsCutAroundTheKeyword(t *testing.T) {
 		words = append(words, fmt.Sprintf("w%d", i))
 	}
 	words[1000], words[1001] = "argus", "panoptes"
-	ch, _ := changeOf(64, pairOf{new: strings.Join(words, " ")})
-	d := one(t, ch, kw("argus panoptes")).Diffs[0]
-	if len(d.Text) > maxText || len(d.Text) < maxText-20 || !strings.Contains(d.Text, "w999 argus panoptes w1002") {
+	ch, _ := changeOf(64, groupTexts{new: strings.Join(words, " ")})
+	d := matchOne(t, ch, keywords("argus panoptes")).Diffs[0]
+	if len(d.Text) > maxTextBytes || len(d.Text) < maxTextBytes-20 || !strings.Contains(d.Text, "w999 argus panoptes w1002") {
 		t.Errorf("a text of %d bytes: %q", len(d.Text), d.Text)
 	}
 	if left, right, _ := strings.Cut(d.Text, "argus panoptes"); len(left)-len(right) > 250 || len(right)-len(left) > 250 {
 		t.Errorf("%d bytes before, %d behind", len(left), len(right))
 	}
-	if !strings.Contains(d.Snippet, d.Text) || !strings.HasPrefix(d.Snippet, "... ") || !strings.HasSuffix(d.Snippet, " ...") || len(d.Snippet) > maxText+150 {
+	if !strings.Contains(d.Snippet, d.Text) || !strings.HasPrefix(d.Snippet, "... ") || !strings.HasSuffix(d.Snippet, " ...") || len(d.Snippet) > maxTextBytes+150 {
 		t.Errorf("snippet %q", d.Snippet)
 	}
 	// Terms that are further apart than a text may be long.
 	words[1001], words[1900] = "x", "panoptes"
-	ch, _ = changeOf(64, pairOf{new: strings.Join(words, " ")})
-	d = one(t, ch, with(kw("panoptes argus"), terms)).Diffs[0]
+	ch, _ = changeOf(64, groupTexts{new: strings.Join(words, " ")})
+	d = matchOne(t, ch, with(keywords("panoptes argus"), matchTerms)).Diffs[0]
 	if d.Text != "argus ... panoptes" {
 		t.Errorf("terms far apart: %q", d.Text)
 	}
 	words[1900], words[1100] = "x", "panoptes"
-	ch, _ = changeOf(64, pairOf{new: strings.Join(words, " ")})
-	d = one(t, ch, with(kw("panoptes argus"), terms)).Diffs[0]
-	if len(d.Text) > maxText || !strings.Contains(d.Text, "argus x") || !strings.Contains(d.Text, "panoptes") {
+	ch, _ = changeOf(64, groupTexts{new: strings.Join(words, " ")})
+	d = matchOne(t, ch, with(keywords("panoptes argus"), matchTerms)).Diffs[0]
+	if len(d.Text) > maxTextBytes || !strings.Contains(d.Text, "argus x") || !strings.Contains(d.Text, "panoptes") {
 		t.Errorf("terms not that far apart: %q", d.Text)
 	}
 }
 
 func TestNotMoreThanFits(t *testing.T) {
-	var groups []pairOf
+	var groups []groupTexts
 	for i := range 60 {
-		groups = append(groups, pairOf{new: fmt.Sprintf("argus number%d", i)})
+		groups = append(groups, groupTexts{new: fmt.Sprintf("argus number%d", i)})
 	}
-	groups = append(groups, pairOf{new: "zeus", old: "hera"})
+	groups = append(groups, groupTexts{new: "zeus", old: "hera"})
 	ch, _ := changeOf(64, groups...)
-	m := one(t, ch, kw("argus", "zeus", "hera"))
+	m := matchOne(t, ch, keywords("argus", "zeus", "hera"))
 	if len(m.Diffs) != maxDiffs || m.Omitted != 12 {
 		t.Errorf("%d diffs, %d omitted", len(m.Diffs), m.Omitted)
 	}
@@ -171,7 +171,7 @@ func TestNotMoreThanFits(t *testing.T) {
 		t.Errorf("the last are %q and %q", a.Keyword, b.Keyword)
 	}
 	// A keyword that is given twice takes no room from others.
-	if m = one(t, ch, kw("argus", "argus")); len(m.Diffs) != maxDiffs || m.Omitted != 10 {
+	if m = matchOne(t, ch, keywords("argus", "argus")); len(m.Diffs) != maxDiffs || m.Omitted != 10 {
 		t.Errorf("%d diffs of a repeated keyword, %d omitted", len(m.Diffs), m.Omitted)
 	}
 	// More keywords than diffs fit: one of each.
@@ -179,7 +179,7 @@ func TestNotMoreThanFits(t *testing.T) {
 	for i := range 60 {
 		words = append(words, fmt.Sprintf("number%d", i))
 	}
-	m = one(t, ch, kw(append(words, "argus")...))
+	m = matchOne(t, ch, keywords(append(words, "argus")...))
 	seen := map[string]int{}
 	for _, d := range m.Diffs {
 		seen[d.Keyword]++
@@ -188,29 +188,29 @@ func TestNotMoreThanFits(t *testing.T) {
 		t.Errorf("%d diffs of %d keywords, %d omitted", len(m.Diffs), len(seen), m.Omitted)
 	}
 	// Just as many as fit.
-	if m = one(t, ch, kw(words[:50]...)); len(m.Diffs) != 50 || m.Omitted > 0 {
+	if m = matchOne(t, ch, keywords(words[:50]...)); len(m.Diffs) != 50 || m.Omitted > 0 {
 		t.Errorf("%d diffs, %d omitted", len(m.Diffs), m.Omitted)
 	}
 	// More than fit, each twice: what is said of each is all that is kept, and not all there was.
 	groups = nil
 	for _, text := range []string{"once ", "twice "} {
 		for _, w := range words {
-			groups = append(groups, pairOf{new: text + w})
+			groups = append(groups, groupTexts{new: text + w})
 		}
 	}
 	ch, _ = changeOf(64, groups...)
 	for _, n := range []int{51, 60} {
-		if m = one(t, ch, kw(words[:n]...)); len(m.Diffs) != n || m.Omitted != n {
+		if m = matchOne(t, ch, keywords(words[:n]...)); len(m.Diffs) != n || m.Omitted != n {
 			t.Errorf("%d keywords: %d diffs, %d omitted", n, len(m.Diffs), m.Omitted)
 		}
 	}
 	// Identical reports are one, and do not count.
 	groups = nil
 	for range 60 {
-		groups = append(groups, pairOf{new: "argus"})
+		groups = append(groups, groupTexts{new: "argus"})
 	}
 	ch, _ = changeOf(64, groups...)
-	if m = one(t, ch, kw("argus")); len(m.Diffs) != 1 || m.Omitted > 0 {
+	if m = matchOne(t, ch, keywords("argus")); len(m.Diffs) != 1 || m.Omitted > 0 {
 		t.Errorf("%d diffs, %d omitted", len(m.Diffs), m.Omitted)
 	}
 }
@@ -245,9 +245,9 @@ func TestNotLargerThanANotificationMayBe(t *testing.T) {
 	for i := range words {
 		words[i] = fmt.Sprintf("number%d", i)
 	}
-	ch, _ := changeOf(64, pairOf{new: strings.Join(words, " <&> ")})
+	ch, _ := changeOf(64, groupTexts{new: strings.Join(words, " <&> ")})
 	ch.Title = strings.Repeat("<", 500)
-	m := one(t, ch, kw(words...))
+	m := matchOne(t, ch, keywords(words...))
 	b, err := json.Marshal(pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://example.com/", Diffs: m.Diffs, ID: strings.Repeat("i", 26), Type: pipeline.NotificationType, Time: time.Now(),
 		Client: "default", Version: 1 << 50, Title: ch.Title, Language: "en", Change: strings.Repeat("c", 26), Truncated: true, Omitted: m.Omitted,
@@ -263,21 +263,21 @@ func TestNotLargerThanANotificationMayBe(t *testing.T) {
 // TestMoreThanIsKept: beyond maxPlaces places are only counted, but each keyword is told of.
 func TestMoreThanIsKept(t *testing.T) {
 	const n = maxPlaces + 100
-	apart := make([]pairOf, n, n+1)
+	apart := make([]groupTexts, n, n+1)
 	for i := range n {
-		apart[i] = pairOf{new: fmt.Sprintf("argus number%d", i)}
+		apart[i] = groupTexts{new: fmt.Sprintf("argus number%d", i)}
 	}
-	apart = append(apart, pairOf{new: "zeus argus"})
+	apart = append(apart, groupTexts{new: "zeus argus"})
 	for name, c := range map[string]struct {
-		groups []pairOf
+		groups []groupTexts
 		sub    pipeline.Subscription
 		want   int
 	}{
-		"a phrase": {apart, kw("argus", "zeus"), n + 2},
-		"terms":    {apart, with(kw("argus", "zeus argus"), terms), n + 2},
+		"a phrase": {apart, keywords("argus", "zeus"), n + 2},
+		"terms":    {apart, with(keywords("argus", "zeus argus"), matchTerms), n + 2},
 	} {
 		ch, _ := changeOf(64, c.groups...)
-		m := one(t, ch, c.sub)
+		m := matchOne(t, ch, c.sub)
 		if last := m.Diffs[len(m.Diffs)-1]; len(m.Diffs) > maxDiffs || !strings.Contains(last.Keyword, "zeus") {
 			t.Errorf("%s: %d diffs, the last one of %s", name, len(m.Diffs), last.Keyword)
 		}

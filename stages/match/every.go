@@ -8,9 +8,9 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// maxCoarse is how many blocks of a side of a coarse group are listed one by one. The others are
+// maxCoarseBlocks is how many blocks of a side of a coarse group are listed one by one. The others are
 // only counted.
-const maxCoarse = 1000
+const maxCoarseBlocks = 1000
 
 // edit is one place of a change: the removed text, the added text, or both.
 type edit struct {
@@ -24,14 +24,14 @@ type edit struct {
 type edits struct {
 	change *flow.Change
 	list   []edit
-	// more are those that are only counted, by side.
-	more [2]number
-	// cached are the excerpts that subscriptions have asked for.
-	cached map[excerptOf]excerpt
+	// onlyCounted are those that are only counted, by side.
+	onlyCounted [2]blockCounts
+	// excerpts are the excerpts that subscriptions have asked for.
+	excerpts map[excerptKey]excerpt
 }
 
-// excerptOf is all of a subscription that decides which edits it is notified of.
-type excerptOf struct {
+// excerptKey is all of a subscription that decides which edits it is notified of.
+type excerptKey struct {
 	removed, added, moved bool
 	offset                int
 }
@@ -43,14 +43,14 @@ type excerpt struct {
 	omitted int
 }
 
-func editsOf(c *flow.Change) *edits { return &edits{change: c} }
+func newEdits(c *flow.Change) *edits { return &edits{change: c} }
 
-// read finds the edits.
-func (all *edits) read() {
-	if all.cached != nil {
+// collect finds the edits.
+func (all *edits) collect() {
+	if all.excerpts != nil {
 		return
 	}
-	all.cached = map[excerptOf]excerpt{}
+	all.excerpts = map[excerptKey]excerpt{}
 	c := all.change
 	for i := range c.Groups {
 		if g := &c.Groups[i]; g.Coarse || g.Moved {
@@ -65,13 +65,13 @@ func (all *edits) read() {
 func (all *edits) addBlocks(group int, g *flow.Group) {
 	var n [2]int
 	for side, w := range eachWindow(g) {
-		if n[side]++; g.Coarse && n[side] > maxCoarse {
-			all.more[side].add(g.Moved, 1)
+		if n[side]++; g.Coarse && n[side] > maxCoarseBlocks {
+			all.onlyCounted[side].add(g.Moved, 1)
 			continue
 		}
 		if len(w.Tokens) > 0 {
 			e := edit{moved: g.Moved}
-			e.sides[side] = wholeHit(group, side, w.Window, flow.Span{0, len(w.Tokens)})
+			e.sides[side] = spanHit(group, side, w.Window, flow.Span{0, len(w.Tokens)})
 			all.list = append(all.list, e)
 		}
 	}
@@ -81,11 +81,11 @@ func (all *edits) addBlocks(group int, g *flow.Group) {
 // added in its place is one edit.
 func (all *edits) addDifferences(group int, g *flow.Group) {
 	for _, d := range g.Differences {
-		side, windows := newer, g.New
+		side, windows := newSide, g.New
 		if d.Event == pipeline.Removed {
-			side, windows = older, g.Old
+			side, windows = oldSide, g.Old
 		}
-		h := difference(group, side, windows, d)
+		h := differenceHit(group, side, windows, d)
 		if n := len(all.list); n > 0 && d.Edit != 0 && all.list[n-1].number == d.Edit && all.list[n-1].sides[side] == nil {
 			all.list[n-1].sides[side] = h
 			continue
@@ -96,37 +96,37 @@ func (all *edits) addDifferences(group int, g *flow.Group) {
 	}
 }
 
-// difference returns d as a hit in the window that contains it. A difference that no window
+// differenceHit returns d as a hit in the window that contains it. A difference that no window
 // contains, because a word near it is very long, is shown without context.
-func difference(group, side int, windows []flow.Window, d flow.Difference) *hit {
+func differenceHit(group, side int, windows []flow.Window, d flow.Difference) *hit {
 	end := d.Offset + len(d.Text)
 	i := slices.IndexFunc(windows, func(w flow.Window) bool { return w.Offset <= d.Offset && end <= w.Offset+len(w.Text) })
 	if i < 0 {
 		w := &flow.Window{Offset: d.Offset, Text: d.Text, Tokens: []flow.Span{{0, len(d.Text)}}, CutLeft: true, CutRight: true}
-		return wholeHit(group, side, w, flow.Span{0, 1})
+		return spanHit(group, side, w, flow.Span{0, 1})
 	}
 	w := &windows[i]
 	first, _ := slices.BinarySearchFunc(w.Tokens, d.Offset-w.Offset, func(t flow.Span, at int) int { return cmp.Compare(t[0], at) })
 	last, _ := slices.BinarySearchFunc(w.Tokens, end-w.Offset, func(t flow.Span, at int) int { return cmp.Compare(t[0], at) })
 	first = min(first, len(w.Tokens)-1)
-	return wholeHit(group, side, w, flow.Span{first, max(last, first+1)})
+	return spanHit(group, side, w, flow.Span{first, max(last, first+1)})
 }
 
-// wholeHit returns the tokens of w as a hit. If they are too long, their beginning is shown.
-func wholeHit(group, side int, w *flow.Window, tokens flow.Span) *hit {
+// spanHit returns the tokens of w as a hit. If they are too long, their beginning is shown.
+func spanHit(group, side int, w *flow.Window, tokens flow.Span) *hit {
 	return &hit{group: group, side: side, w: w, place: place{full: tokens, core: flow.Span{tokens[0], tokens[0] + 1}}}
 }
 
-// excerpt returns the edits of which a notification for s consists: only events that it asks for,
+// excerptFor returns the edits of which a notification for s consists: only events that it asks for,
 // and none twice.
-func (all *edits) excerpt(s pipeline.Subscription) excerpt {
-	all.read()
-	of := excerptOf{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, *s.SnippetOffset}
-	if x, ok := all.cached[of]; ok {
+func (all *edits) excerptFor(s pipeline.Subscription) excerpt {
+	all.collect()
+	of := excerptKey{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, *s.SnippetOffset}
+	if x, ok := all.excerpts[of]; ok {
 		return x
 	}
 	var x excerpt
-	wanted := [2]bool{older: of.removed, newer: of.added}
+	wanted := [2]bool{oldSide: of.removed, newSide: of.added}
 	seen := map[[2]uint64]bool{}
 	room := maxDiffs
 	for _, e := range all.list {
@@ -137,7 +137,7 @@ func (all *edits) excerpt(s pipeline.Subscription) excerpt {
 		var sides []*hit
 		for side, h := range e.sides {
 			if h != nil && wanted[side] {
-				look[side] = h.sum(of.offset)
+				look[side] = h.contentHash(of.offset)
 				sides = append(sides, h)
 			}
 		}
@@ -153,11 +153,11 @@ func (all *edits) excerpt(s pipeline.Subscription) excerpt {
 		var diffs []pipeline.Diff
 		for _, h := range sides {
 			text := h.snippet(of.offset)
-			diffs = append(diffs, pipeline.Diff{Event: events[h.side], Text: h.text, Snippet: text, Row: h.w.Row, Offset: h.w.Offset + h.from, Edit: len(x.edits) + 1})
+			diffs = append(diffs, pipeline.Diff{Event: eventOfSide[h.side], Text: h.text, Snippet: text, Row: h.w.Row, Offset: h.w.Offset + h.from, Edit: len(x.edits) + 1})
 		}
 		x.edits = append(x.edits, diffs)
 	}
-	for side, n := range all.more {
+	for side, n := range all.onlyCounted {
 		if !wanted[side] {
 			continue
 		}
@@ -165,20 +165,20 @@ func (all *edits) excerpt(s pipeline.Subscription) excerpt {
 			x.omitted += n.moved
 		}
 	}
-	all.cached[of] = x
+	all.excerpts[of] = x
 	return x
 }
 
-// of returns the diffs of a notification for s, which has no keywords, and how many more there
+// diffs returns the diffs of a notification for s, which has no keywords, and how many more there
 // were. title is that of the page.
-func (all *edits) of(s pipeline.Subscription, title string) (diffs []pipeline.Diff, omitted int) {
-	x := all.excerpt(s)
+func (all *edits) diffs(s pipeline.Subscription, title string) (diffs []pipeline.Diff, omitted int) {
+	x := all.excerptFor(s)
 	omitted = x.omitted
-	room := roomFor(s, title)
+	room := maxDiffBytes(s, title)
 	for i, e := range x.edits {
 		n := 0
 		for _, d := range e {
-			n += sizeOf(d)
+			n += diffSize(d)
 		}
 		if room -= n; room < 0 && i > 0 {
 			for _, left := range x.edits[i:] {

@@ -16,14 +16,14 @@ import (
 // lines returns a text of blocks.
 func lines(blocks ...string) string { return strings.Join(blocks, "\n") + "\n" }
 
-// compared returns the change between two texts.
-func compared(old, new string) *flow.Change {
+// changeBetween returns the change between two texts.
+func changeBetween(old, new string) *flow.Change {
 	c, _ := diff.ChangeOf(flow.Snapshot{Page: "http://x/", N: 2, Previous: 1, Language: "en", Old: old, New: new})
 	return &c
 }
 
-// matched returns what c reports to s, each diff with its edit, and how many diffs were left out.
-func matched(c *flow.Change, s pipeline.Subscription) (said []string, omitted int) {
+// matchedDiffs returns what c reports to s, each diff with its edit, and how many diffs were left out.
+func matchedDiffs(c *flow.Change, s pipeline.Subscription) (said []string, omitted int) {
 	for _, m := range match.NewMatcher([]match.Entry{{ID: "s", Subscription: s}}, text.NewLanguages()).Match(c) {
 		for _, d := range m.Diffs {
 			line := fmt.Sprintf("%d %s %q in %q at %d", d.Edit, d.Event, d.Text, d.Snippet, d.Offset)
@@ -74,7 +74,7 @@ func TestEveryChange(t *testing.T) {
 			"\x02lamp\n5 left\n\x03\x02torch\n5 left\n\x03", "\x02lamp\n7 left\n\x03\x02torch\n7 left\n\x03", []string{
 				`1 added "7" in "7 left" at 6 of lamp`, `2 added "7" in "7 left" at 21 of torch`}},
 	} {
-		if got, omitted := matched(compared(tt.old, tt.new), tt.sub); !slices.Equal(got, tt.want) || omitted != 0 {
+		if got, omitted := matchedDiffs(changeBetween(tt.old, tt.new), tt.sub); !slices.Equal(got, tt.want) || omitted != 0 {
 			t.Errorf("%s: got\n  %s\nwant\n  %s", tt.name, strings.Join(got, "\n  "), strings.Join(tt.want, "\n  "))
 		}
 	}
@@ -86,12 +86,12 @@ func TestEveryChangeIsBounded(t *testing.T) {
 		old = append(old, fmt.Sprintf("article %d costs %d", i, 1000+i))
 		new = append(new, fmt.Sprintf("article %d costs %d", i, 2000+i))
 	}
-	got, omitted := matched(compared(lines(old...), lines(new...)), pipeline.Subscription{})
+	got, omitted := matchedDiffs(changeBetween(lines(old...), lines(new...)), pipeline.Subscription{})
 	if len(got) != 50 || omitted != 70 {
 		t.Errorf("%d diffs, and %d were left out; want 50 and 70", len(got), omitted)
 	}
 	long := strings.Repeat("word ", 1000)
-	for _, m := range match.NewMatcher([]match.Entry{{}}, text.NewLanguages()).Match(compared(lines("a"), lines("a", long))) {
+	for _, m := range match.NewMatcher([]match.Entry{{}}, text.NewLanguages()).Match(changeBetween(lines("a"), lines("a", long))) {
 		if n := len(m.Diffs[0].Text); n < 2000 || n > 2048 || !strings.HasPrefix(m.Diffs[0].Text, "word word") {
 			t.Errorf("a long text has %d bytes", n)
 		}
@@ -101,8 +101,8 @@ func TestEveryChangeIsBounded(t *testing.T) {
 	for i := range 60_000 {
 		old, new = append(old, fmt.Sprintf("old%d", i)), append(new, fmt.Sprintf("new%d", i))
 	}
-	c := compared(lines(old...), lines(new...))
-	got, omitted = matched(c, pipeline.Subscription{Events: []pipeline.Event{pipeline.Added}})
+	c := changeBetween(lines(old...), lines(new...))
+	got, omitted = matchedDiffs(c, pipeline.Subscription{Events: []pipeline.Event{pipeline.Added}})
 	if !c.Groups[0].Coarse || len(got) != 50 || got[0] != `1 added "new0" in "new0" at 0` || omitted != 60_000-50 {
 		t.Errorf("coarse %v: %d diffs, %d left out, the first %q", c.Groups[0].Coarse, len(got), omitted, got[:1])
 	}
@@ -117,7 +117,7 @@ func TestEveryChangeBesideKeywords(t *testing.T) {
 		{ID: "none", Subscription: pipeline.Subscription{Keywords: []string{"zeus"}}},
 	}
 	var got []string
-	for _, m := range match.NewMatcher(entries, text.NewLanguages()).Match(compared(lines("Price 10", "price 11"), lines("Price 12", "price 12"))) {
+	for _, m := range match.NewMatcher(entries, text.NewLanguages()).Match(changeBetween(lines("Price 10", "price 11"), lines("Price 12", "price 12"))) {
 		got = append(got, fmt.Sprint(m.ID, len(m.Diffs)))
 	}
 	if want := []string{"price1", "every4"}; !slices.Equal(got, want) {
@@ -141,7 +141,7 @@ func TestWhyNoChange(t *testing.T) {
 		{pipeline.Subscription{}, lines("one two three", "four five six"), lines("one two three four five six"),
 			"the two versions have the same words; only the borders of paragraphs changed"},
 	} {
-		e := match.NewExplainer(compared(tt.old, tt.new), tt.old, tt.new, text.NewLanguages())
+		e := match.NewExplainer(changeBetween(tt.old, tt.new), tt.old, tt.new, text.NewLanguages())
 		if got := e.WhyNot(flow.Stamped{Until: flow.Forever, Subscription: tt.sub}, ""); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
@@ -163,7 +163,7 @@ func TestVeryLongWords(t *testing.T) {
 		"a rule between two words": {[]string{"argus panoptes"}, []string{"argus " + rule + " panoptes"}, []string{"argus ==="}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := compared(lines("base"), lines(append([]string{"base"}, tt.added...)...))
+			c := changeBetween(lines("base"), lines(append([]string{"base"}, tt.added...)...))
 			found := match.NewMatcher([]match.Entry{{ID: "s", Subscription: pipeline.Subscription{Keywords: tt.keywords}}}, text.NewLanguages()).Match(c)
 			if len(found) != 1 || len(found[0].Diffs) != len(tt.want) || found[0].Omitted > 0 {
 				t.Fatalf("got %d matches, want 1 with %d diffs", len(found), len(tt.want))

@@ -21,11 +21,11 @@ type Explainer struct {
 // NewExplainer returns an Explainer of c, the change between the versions old and new of a
 // document. c has no groups if both versions have the same words.
 func NewExplainer(c *flow.Change, old, new string, languages *text.Languages) *Explainer {
-	return &Explainer{change: c, old: whole(old, c.Language), new: whole(new, c.Language), languages: languages}
+	return &Explainer{change: c, old: changeAddingAll(old, c.Language), new: changeAddingAll(new, c.Language), languages: languages}
 }
 
-// whole returns a change that adds all of content.
-func whole(content, language string) *flow.Change {
+// changeAddingAll returns a change that adds all of content.
+func changeAddingAll(content, language string) *flow.Change {
 	all := flow.Difference{Event: pipeline.Added, Text: content}
 	return &flow.Change{Language: language, Groups: []flow.Group{{Coarse: true, Differences: []flow.Difference{all}}}}
 }
@@ -47,17 +47,17 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	}
 	s := r.Subscription.WithDefaults()
 	if keyword == "" {
-		return e.whyNothing(s)
+		return e.whyNoEdit(s)
 	}
 	s.Keywords = []string{keyword}
-	if e.find(e.change, s) != "" {
+	if e.findSpelling(e.change, s) != "" {
 		return ""
 	}
-	if why := e.tooSmall(s); why != "" {
+	if why := e.whyTooSmall(s); why != "" {
 		return why
 	}
 	s.MinChange = pipeline.MinChange{}
-	for _, reason := range []func(pipeline.Subscription) string{e.otherEvent, e.onlyMoved, e.stoodStill, e.otherOptions, e.words} {
+	for _, reason := range []func(pipeline.Subscription) string{e.whyOtherEvent, e.whyMoved, e.whyUnchanged, e.whyOtherOptions, e.whyWordsMissing} {
 		if why := reason(s); why != "" {
 			return why
 		}
@@ -65,39 +65,39 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 	return "its words are on the page, but no difference contains them as the subscription compares them"
 }
 
-// whyNothing returns why the change has no edit for s, a subscription without keywords.
-func (e *Explainer) whyNothing(s pipeline.Subscription) string {
+// whyNoEdit returns why the change has no edit for s, a subscription without keywords.
+func (e *Explainer) whyNoEdit(s pipeline.Subscription) string {
 	s.Keywords = nil
-	if e.find(e.change, s) != "" {
+	if e.findSpelling(e.change, s) != "" {
 		return ""
 	}
 	if s.Value != nil {
 		s.Condition = pipeline.Condition{}
-		if v, ok := s.ValueChange(valuesOf(e.change)); ok {
+		if v, ok := s.ValueChange(oldAndNewValue(e.change)); ok {
 			return fmt.Sprintf("the value changed from %s to %s, which meets no condition of the subscription", v.Old, strings.TrimSpace(v.New+" "+v.Unit))
 		}
 		return "the value is the same number, written in another way"
 	}
-	if why := e.tooSmall(s); why != "" {
+	if why := e.whyTooSmall(s); why != "" {
 		return why
 	}
 	s.MinChange = pipeline.MinChange{}
 	if len(s.Events) == 1 {
 		asked := s.Events[0]
 		both := s
-		if both.Events = nil; e.find(e.change, both) != "" {
+		if both.Events = nil; e.findSpelling(e.change, both) != "" {
 			return fmt.Sprintf("nothing was %s, and the subscription asks only for what is %s", asked, asked)
 		}
 	}
-	if s.Moved = true; e.find(e.change, s) != "" {
+	if s.Moved = true; e.findSpelling(e.change, s) != "" {
 		return "text only moved to another place; moved: true would report it"
 	}
 	return "the two versions have the same words; only the borders of paragraphs changed"
 }
 
-// find returns the spelling with which c matches the keyword of s, and "" if it does not. If s has
+// findSpelling returns the spelling with which c matches the keyword of s, and "" if it does not. If s has
 // no keyword, it returns the first text that c reports.
-func (e *Explainer) find(c *flow.Change, s pipeline.Subscription) string {
+func (e *Explainer) findSpelling(c *flow.Change, s pipeline.Subscription) string {
 	m := NewMatcher([]Entry{{Subscription: s}}, e.languages)
 	matches := m.Match(c)
 	if len(matches) == 0 {
@@ -106,9 +106,9 @@ func (e *Explainer) find(c *flow.Change, s pipeline.Subscription) string {
 	if len(s.Keywords) == 0 {
 		return matches[0].Diffs[0].Text
 	}
-	for _, found := range m.index(c.Language).parts[0].match(c) {
+	for _, found := range m.index(c.Language).parts[0].findHits(c) {
 		for _, h := range found.list {
-			if s.Wants(events[h.side]) && (s.Moved || !h.moved) {
+			if s.Wants(eventOfSide[h.side]) && (s.Moved || !h.moved) {
 				return h.spelling()
 			}
 		}
@@ -119,39 +119,39 @@ func (e *Explainer) find(c *flow.Change, s pipeline.Subscription) string {
 // spelling returns the words of the keyword as the text spells them.
 func (h *hit) spelling() string {
 	if len(h.tokens) > 1 {
-		return h.apart()
+		return h.joinWords()
 	}
 	return h.w.Text[h.w.Tokens[h.core[0]][0]:h.w.Tokens[h.core[1]-1][1]]
 }
 
-// tooSmall says why the keyword of s, which the change matches, is kept back by min_change. It
+// whyTooSmall says why the keyword of s, which the change matches, is kept back by min_change. It
 // returns an empty string if the change does not match in any case.
-func (e *Explainer) tooSmall(s pipeline.Subscription) string {
+func (e *Explainer) whyTooSmall(s pipeline.Subscription) string {
 	least := s.MinChange
-	if s.MinChange = (pipeline.MinChange{}); e.find(e.change, s) == "" {
+	if s.MinChange = (pipeline.MinChange{}); e.findSpelling(e.change, s) == "" {
 		return ""
 	}
 	changed, length := e.change.Size.Changed(s.Moved), e.change.Size.Length()
 	if least.Share == 0 {
-		return fmt.Sprintf("the change is too small: %s, and min_change asks for %d", tokens(changed), least.Tokens)
+		return fmt.Sprintf("the change is too small: %s, and min_change asks for %d", countChangedTokens(changed), least.Tokens)
 	}
 	return fmt.Sprintf("the change is too small: %s of %d, which is %.2f%%, and min_change asks for %s",
-		tokens(changed), length, 100*float64(changed)/float64(max(length, 1)), least)
+		countChangedTokens(changed), length, 100*float64(changed)/float64(max(length, 1)), least)
 }
 
-func tokens(n int) string {
+func countChangedTokens(n int) string {
 	if n == 1 {
 		return "1 changed token"
 	}
 	return fmt.Sprintf("%d changed tokens", n)
 }
 
-func (e *Explainer) otherEvent(s pipeline.Subscription) string {
+func (e *Explainer) whyOtherEvent(s pipeline.Subscription) string {
 	if len(s.Events) != 1 {
 		return ""
 	}
 	asked := s.Events[0]
-	if s.Events = nil; e.find(e.change, s) == "" {
+	if s.Events = nil; e.findSpelling(e.change, s) == "" {
 		return ""
 	}
 	was := pipeline.Added
@@ -161,15 +161,15 @@ func (e *Explainer) otherEvent(s pipeline.Subscription) string {
 	return fmt.Sprintf("it was %s, and the subscription asks only for what is %s", was, asked)
 }
 
-func (e *Explainer) onlyMoved(s pipeline.Subscription) string {
-	if s.Moved = true; e.find(e.change, s) == "" {
+func (e *Explainer) whyMoved(s pipeline.Subscription) string {
+	if s.Moved = true; e.findSpelling(e.change, s) == "" {
 		return ""
 	}
 	return "it only moved to another place; moved: true would report it"
 }
 
-func (e *Explainer) stoodStill(s pipeline.Subscription) string {
-	in := e.versions(s)
+func (e *Explainer) whyUnchanged(s pipeline.Subscription) string {
+	in := e.versionsContaining(s)
 	switch {
 	case in == "":
 		return ""
@@ -179,10 +179,10 @@ func (e *Explainer) stoodStill(s pipeline.Subscription) string {
 	return "it is in " + in + ", but no changed passage has more or fewer of it; text that stays is not reported"
 }
 
-// versions says which versions contain the keyword of s; empty for none.
-func (e *Explainer) versions(s pipeline.Subscription) string {
+// versionsContaining says which versions contain the keyword of s; empty for none.
+func (e *Explainer) versionsContaining(s pipeline.Subscription) string {
 	s.Events = nil
-	before, after := e.find(e.old, s) != "", e.find(e.new, s) != ""
+	before, after := e.findSpelling(e.old, s) != "", e.findSpelling(e.new, s) != ""
 	switch {
 	case before && after:
 		return "both versions"
@@ -207,45 +207,45 @@ var (
 	optionStop  = option{"filter_stopwords: true", func(s *pipeline.Subscription) { s.FilterStopwords = true }}
 )
 
-// options are those that make more text match, the smallest change first.
-var options = [][]option{
+// optionSets are those that make more text match, the smallest change first.
+var optionSets = [][]option{
 	{optionCase}, {optionMarks}, {optionStem}, {optionCase, optionMarks}, {optionStem, optionMarks}, {optionStop}, {optionStem, optionMarks, optionStop},
 }
 
-// otherOptions says with which options the keyword would match, or be in one of the versions.
-func (e *Explainer) otherOptions(s pipeline.Subscription) string {
+// whyOtherOptions says with which options the keyword would match, or be in one of the versions.
+func (e *Explainer) whyOtherOptions(s pipeline.Subscription) string {
 	t := s
-	if t.Match = pipeline.MatchTerms; s.Match == pipeline.MatchPhrase && e.find(e.change, t) != "" {
+	if t.Match = pipeline.MatchTerms; s.Match == pipeline.MatchPhrase && e.findSpelling(e.change, t) != "" {
 		return "its words are in what changed, but not next to each other in this order; match: terms would report them"
 	}
 	found := ""
-	for _, os := range options {
+	for _, os := range optionSets {
 		t := s
 		var names []string
 		for _, o := range os {
 			o.set(&t)
 			names = append(names, o.name)
 		}
-		if t.FilterStopwords != s.FilterStopwords && e.holdsStopword(s) {
+		if t.FilterStopwords != s.FilterStopwords && e.hasStopword(s) {
 			continue // without them it is another keyword: "out of stock" would match "in stock"
 		}
 		with := strings.Join(names, " and ")
-		if as := e.find(e.change, t); as != "" {
+		if as := e.findSpelling(e.change, t); as != "" {
 			return fmt.Sprintf("it is there as %q, which would match with %s", as, with)
 		}
 		if found != "" || t.FilterStopwords != s.FilterStopwords {
 			continue // without its stop words it is another keyword
 		}
-		if in := e.versions(t); in != "" {
+		if in := e.versionsContaining(t); in != "" {
 			found = fmt.Sprintf("with %s it is in %s, but no changed passage has more or fewer of it there either", with, in)
 		}
 	}
 	return found
 }
 
-// holdsStopword reports whether the keyword of s contains a stop word.
-func (e *Explainer) holdsStopword(s pipeline.Subscription) bool {
-	norm := e.languages.Normalizer(language(s, e.change))
+// hasStopword reports whether the keyword of s contains a stop word.
+func (e *Explainer) hasStopword(s pipeline.Subscription) bool {
+	norm := e.languages.Normalizer(comparisonLanguage(s, e.change))
 	for _, t := range text.Tokens(s.Keywords[0]) {
 		if norm.IsStop(s.Keywords[0][t.Start:t.End]) {
 			return true
@@ -254,10 +254,10 @@ func (e *Explainer) holdsStopword(s pipeline.Subscription) bool {
 	return false
 }
 
-// words says which words of the keyword are missing.
-func (e *Explainer) words(s pipeline.Subscription) string {
+// whyWordsMissing says which words of the keyword are missing.
+func (e *Explainer) whyWordsMissing(s pipeline.Subscription) string {
 	keyword := s.Keywords[0]
-	norm := e.languages.Normalizer(language(s, e.change))
+	norm := e.languages.Normalizer(comparisonLanguage(s, e.change))
 	var missing []string
 	tokens, stop := text.Tokens(keyword), 0
 	for _, t := range tokens {
@@ -270,7 +270,7 @@ func (e *Explainer) words(s pipeline.Subscription) string {
 				continue
 			}
 		}
-		if e.versions(one) == "" {
+		if e.versionsContaining(one) == "" {
 			missing = append(missing, fmt.Sprintf("%q", word))
 		}
 	}
@@ -295,8 +295,8 @@ func (e *Explainer) words(s pipeline.Subscription) string {
 	return why
 }
 
-// language is the language in which a keyword of s is compared with c.
-func language(s pipeline.Subscription, c *flow.Change) string {
+// comparisonLanguage is the language in which a keyword of s is compared with c.
+func comparisonLanguage(s pipeline.Subscription, c *flow.Change) string {
 	if s.Language != "" {
 		return s.Language
 	}
@@ -311,15 +311,15 @@ func Count(content, language, keyword string, s pipeline.Subscription, languages
 	s.Keywords, s.Events = []string{keyword}, nil
 	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(language).parts[0].patternIndex
 	n := 0
-	for _, g := range whole(content, language).Groups {
+	for _, g := range changeAddingAll(content, language).Groups {
 		search := newSearch(x, &g)
 		passages := 0
 		search.run(func(int32, int, place) { passages++ }, func(_ int32, _, more int) { passages += more })
 		for p, t := range search.tallies {
-			if x.patterns[p].any {
+			if x.patterns[p].anyOrder {
 				n += passages
 			} else {
-				n += t.counts[newer]
+				n += t.counts[newSide]
 			}
 		}
 	}

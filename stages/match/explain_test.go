@@ -9,8 +9,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// contents are the texts of the groups, each block on a line.
-func contents(groups []pairOf) (old, new string) {
+// versionTexts are the texts of the groups, each block on a line.
+func versionTexts(groups []groupTexts) (old, new string) {
 	for _, g := range groups {
 		old += strings.ReplaceAll(g.old, "|", "\n") + "\n"
 		new += strings.ReplaceAll(g.new, "|", "\n") + "\n"
@@ -19,54 +19,54 @@ func contents(groups []pairOf) (old, new string) {
 }
 
 func TestWhyNot(t *testing.T) {
-	edit := func(old, new string) []pairOf { return []pairOf{{old: old, new: new}} }
+	edit := func(old, new string) []groupTexts { return []groupTexts{{old: old, new: new}} }
 	for _, c := range []struct {
 		name   string
-		groups []pairOf
+		groups []groupTexts
 		sub    pipeline.Subscription
 		want   string
 	}{
-		{"it did", edit("in stock", "out of stock"), kw("out of stock"), ""},
-		{"no word", edit("a", "b"), kw("!!!"), "it contains no word"},
-		{"no difference", nil, kw("argus"), "the two versions have the same words; only spacing, punctuation or markup changed"},
-		{"only what is added", edit("x argus", "x"), with(kw("argus"), onlyAdded), "it was removed, and the subscription asks only for what is added"},
-		{"only what is removed", edit("x", "x argus"), with(kw("argus"), onlyRemoved), "it was added, and the subscription asks only for what is removed"},
-		{"only moved", []pairOf{{old: "argus sees", new: "argus sees", moved: true}, {old: "x", new: "y"}}, kw("argus"),
+		{"it did", edit("in stock", "out of stock"), keywords("out of stock"), ""},
+		{"no word", edit("a", "b"), keywords("!!!"), "it contains no word"},
+		{"no difference", nil, keywords("argus"), "the two versions have the same words; only spacing, punctuation or markup changed"},
+		{"only what is added", edit("x argus", "x"), with(keywords("argus"), onlyAdded), "it was removed, and the subscription asks only for what is added"},
+		{"only what is removed", edit("x", "x argus"), with(keywords("argus"), onlyRemoved), "it was added, and the subscription asks only for what is removed"},
+		{"only moved", []groupTexts{{old: "argus sees", new: "argus sees", moved: true}, {old: "x", new: "y"}}, keywords("argus"),
 			"it only moved to another place; moved: true would report it"},
-		{"in neither version", edit("x", "y"), kw("argus"), "it is in neither version"},
-		{"a word in neither version", edit("out x", "out y"), kw("out of"), `its word "of" is in neither version`},
-		{"words in neither version", edit("out x", "out y"), kw("out of stock"), `its words "of", "stock" are in neither version`},
-		{"it stood still", edit("argus x", "argus y"), kw("argus"),
+		{"in neither version", edit("x", "y"), keywords("argus"), "it is in neither version"},
+		{"a word in neither version", edit("out x", "out y"), keywords("out of"), `its word "of" is in neither version`},
+		{"words in neither version", edit("out x", "out y"), keywords("out of stock"), `its words "of", "stock" are in neither version`},
+		{"it stood still", edit("argus x", "argus y"), keywords("argus"),
 			"it is in both versions, but no changed passage has more or fewer of it; text that stays is not reported"},
-		{"case", edit("x", "x ARGUS"), kw("argus"), `it is there as "ARGUS", which would match with ignore_case: true`},
-		{"marks", edit("x", "x café"), kw("cafe"), `it is there as "café", which would match with ignore_diacritics: true`},
-		{"stems", edit("x", "x the gods"), kw("god"), `it is there as "gods", which would match with stem: true`},
-		{"case and marks", edit("x", "x CAFÉ"), kw("cafe"), `it is there as "CAFÉ", which would match with ignore_case: true and ignore_diacritics: true`},
-		{"marks, where case is ignored", edit("x", "x CAFÉ"), with(kw("cafe"), nocase), `it is there as "CAFÉ", which would match with ignore_diacritics: true`},
-		{"stop words", edit("x", "x house of the gods"), kw("house gods"),
+		{"case", edit("x", "x ARGUS"), keywords("argus"), `it is there as "ARGUS", which would match with ignore_case: true`},
+		{"marks", edit("x", "x café"), keywords("cafe"), `it is there as "café", which would match with ignore_diacritics: true`},
+		{"stems", edit("x", "x the gods"), keywords("god"), `it is there as "gods", which would match with stem: true`},
+		{"case and marks", edit("x", "x CAFÉ"), keywords("cafe"), `it is there as "CAFÉ", which would match with ignore_case: true and ignore_diacritics: true`},
+		{"marks, where case is ignored", edit("x", "x CAFÉ"), with(keywords("cafe"), ignoreCase), `it is there as "CAFÉ", which would match with ignore_diacritics: true`},
+		{"stop words", edit("x", "x house of the gods"), keywords("house gods"),
 			`its words are in what changed, but not next to each other in this order; match: terms would report them`},
-		{"a stop word too many", edit("x", "x stock"), kw("the stock"), `its word "the" is in neither version`},
-		{"another meaning without stop words", edit("in stock", "sold out"), kw("out of stock"), `its word "of" is in neither version`},
-		{"stop words, whole phrases only", edit("house of old|gods", "house of|gods new"), kw("house gods"),
+		{"a stop word too many", edit("x", "x stock"), keywords("the stock"), `its word "the" is in neither version`},
+		{"another meaning without stop words", edit("in stock", "sold out"), keywords("out of stock"), `its word "of" is in neither version`},
+		{"stop words, whole phrases only", edit("house of old|gods", "house of|gods new"), keywords("house gods"),
 			"its words are on the page, but not next to each other in this order"},
-		{"case, and it stood still", edit("ARGUS x", "ARGUS y"), kw("argus"),
+		{"case, and it stood still", edit("ARGUS x", "ARGUS y"), keywords("argus"),
 			"with ignore_case: true it is in both versions, but no changed passage has more or fewer of it there either"},
-		{"another order", edit("x", "x stock of"), kw("of stock"),
+		{"another order", edit("x", "x stock of"), keywords("of stock"),
 			"its words are in what changed, but not next to each other in this order; match: terms would report them"},
-		{"far apart", edit("x|stock", "x of|stock"), kw("of stock"), "its words are on the page, but not next to each other in this order"},
-		{"terms in two passages", edit("x|y", "x god|y house"), with(kw("god house"), terms), "its words are on the page, but not all in one passage"},
-		{"terms in no difference", edit("god 1 2 3 4 5 6 7 house x", "god 1 2 3 4 5 6 7 house y"), with(kw("god house"), terms),
+		{"far apart", edit("x|stock", "x of|stock"), keywords("of stock"), "its words are on the page, but not next to each other in this order"},
+		{"terms in two passages", edit("x|y", "x god|y house"), with(keywords("god house"), matchTerms), "its words are on the page, but not all in one passage"},
+		{"terms in no difference", edit("god 1 2 3 4 5 6 7 house x", "god 1 2 3 4 5 6 7 house y"), with(keywords("god house"), matchTerms),
 			"its words are together in both versions, but no difference contains all of them with at least one added or removed"},
-		{"terms, one missing", edit("x", "x god"), with(kw("god house"), terms), `its word "house" is in neither version`},
-		{"only stop words", edit("x", "x out"), with(with(kw("the who"), filter1), phrase),
+		{"terms, one missing", edit("x", "x god"), with(keywords("god house"), matchTerms), `its word "house" is in neither version`},
+		{"only stop words", edit("x", "x out"), with(with(keywords("the who"), filterStopwords), matchPhrase),
 			"it has only stop words, which are not skipped then, and neither version contains it as written"},
-		{"no stemmer", edit("x", "x god"), with(with(kw("gott"), stem), func(s *pipeline.Subscription) { s.Language = "xx" }),
+		{"no stemmer", edit("x", "x god"), with(with(keywords("gott"), stemWords), func(s *pipeline.Subscription) { s.Language = "xx" }),
 			"it is in neither version; words are not stemmed, because the language of the document is unknown or has no stemmer"},
-		{"two keywords, of which one matched", edit("x", "x argus"), kw("zeus", "argus"), "it is in neither version"},
+		{"two keywords, of which one matched", edit("x", "x argus"), keywords("zeus", "argus"), "it is in neither version"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			change, _ := changeOf(64, c.groups...)
-			old, new := contents(c.groups)
+			old, new := versionTexts(c.groups)
 			r := flow.Stamped{From: 1, Until: flow.Forever, Subscription: c.sub}
 			if got := NewExplainer(change, old, new, text.NewLanguages()).WhyNot(r, c.sub.Keywords[0]); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
@@ -76,7 +76,7 @@ func TestWhyNot(t *testing.T) {
 }
 
 func TestWhyNotInTime(t *testing.T) {
-	change, _ := changeOf(64, pairOf{old: "x", new: "x argus"}) // version 2
+	change, _ := changeOf(64, groupTexts{old: "x", new: "x argus"}) // version 2
 	e := NewExplainer(change, "x", "x argus", text.NewLanguages())
 	for _, c := range []struct {
 		from, until uint64
@@ -87,7 +87,7 @@ func TestWhyNotInTime(t *testing.T) {
 		{2, flow.Forever, "the subscription began at version 2 and matches later versions only; this is version 2"},
 		{0, 1, "the subscription ended with version 1; this is version 2"},
 	} {
-		if got := e.WhyNot(flow.Stamped{From: c.from, Until: c.until, Subscription: kw("argus")}, "argus"); got != c.want {
+		if got := e.WhyNot(flow.Stamped{From: c.from, Until: c.until, Subscription: keywords("argus")}, "argus"); got != c.want {
 			t.Errorf("from %d until %d: got %q, want %q", c.from, c.until, got, c.want)
 		}
 	}

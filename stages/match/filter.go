@@ -9,16 +9,16 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// filtered is the name under which the filter of a document is stored.
-const filtered = "filter"
+// kindFilter is the name under which the filter of a document is stored.
+const kindFilter = "filter"
 
-// leastFiltered is how many subscriptions a document must have for a filter. To read and index
+// minFilteredTable is how many subscriptions a document must have for a filter. To read and index
 // fewer costs about as much as to ask the filter (docs/adr/019-filters-for-large-tables.md).
-const leastFiltered = 32
+const minFilteredTable = 32
 
-// falsePositives is the rate of false positives for one key. A change looks up some hundred
+// falsePositiveRate is the rate of false positives for one key. A change looks up some hundred
 // keys, and one positive suffices to read the table.
-const falsePositives = 1e-4
+const falsePositiveRate = 1e-4
 
 // filter is a Bloom filter over the index keys of a document's keywords, at two and a half bytes
 // for a keyword. It is stored with a large table. A change that touches none of the keywords
@@ -46,15 +46,15 @@ type filterClass struct {
 	Filtered bool      `json:"filtered"`
 }
 
-// filter returns the filter over x, which has the subscriptions as of stamp.
-func (x *index) filter(analysis string, stamp uint64) *filter {
+// buildFilter returns the filter over x, which has the subscriptions as of stamp.
+func (x *index) buildFilter(analysis string, stamp uint64) *filter {
 	f := &filter{Analysis: analysis, Stamp: stamp, Language: x.language}
 	var keys []string
 	for k, x := range x.parts {
-		p := filterPart{Language: x.norm.Language(), Reach: x.reach(), Moved: x.moved}
+		p := filterPart{Language: x.norm.Language(), Reach: x.reach(), Moved: x.wantsMoved}
 		words := make([][]string, len(x.classes))
 		for c := range x.classes {
-			p.Classes = append(p.Classes, filterClass{x.classes[c].form, x.classes[c].filtered})
+			p.Classes = append(p.Classes, filterClass{x.classes[c].form, x.classes[c].skipsStopwords})
 			words[c] = make([]string, len(x.dicts[c])+1)
 			for term, id := range x.dicts[c] {
 				words[c][id] = term
@@ -65,7 +65,7 @@ func (x *index) filter(analysis string, stamp uint64) *filter {
 		}
 		f.Parts = append(f.Parts, p)
 	}
-	f.Bits = bloom.NewWithEstimates(uint(max(len(keys), 1)), falsePositives)
+	f.Bits = bloom.NewWithEstimates(uint(max(len(keys), 1)), falsePositiveRate)
 	for _, k := range keys {
 		f.Bits.AddString(k)
 	}
@@ -77,46 +77,46 @@ func filterKey(part, class int, a, b string) string {
 	return string(rune(part)) + string(rune(class)) + a + nul + b
 }
 
-// analysis names the rules by which words become keys. Those of this package's languages are the
+// analysisID names the rules by which words become keys. Those of this package's languages are the
 // same after a restart. Where the program has registered stemmers or stop words, the name is that
 // of this Processor and registration: another process may have registered others.
-func (p *Processor) analysis(generation uint64) string {
+func (p *Processor) analysisID(generation uint64) string {
 	if generation > 0 {
-		return fmt.Sprintf("%s %s %d", text.Version, p.run, generation)
+		return fmt.Sprintf("%s %s %d", text.Version, p.runID, generation)
 	}
 	return text.Version
 }
 
-// closed reports whether the filter stored under at says that c matches no keyword as of the stamp
+// isFilteredOut reports whether the filter stored under at says that c matches no keyword as of the stamp
 // applied. It returns false where there is no filter, or one of another stamp, language or
 // analysis.
-func (p *Processor) closed(st flow.State, at, analysis string, c *flow.Change, applied uint64) (bool, error) {
+func (p *Processor) isFilteredOut(st flow.State, at, analysis string, c *flow.Change, applied uint64) (bool, error) {
 	v, ok, err := st.Get(at)
 	if err != nil || !ok {
 		return false, err
 	}
 	var f filter
-	if err := get(v, &f); err != nil {
+	if err := decodeValue(v, &f); err != nil {
 		return false, err
 	}
 	return f.Bits != nil && f.Analysis == analysis && f.Stamp == applied && f.Language == c.Language &&
-		!f.mayTouch(c, p.cfg.Languages), nil
+		!f.mayMatch(c, p.cfg.Languages), nil
 }
 
 // storeFilter stores the filter of t, if t is large and every subscription has keywords. One of an
 // earlier stamp stays in place; it is not used any more.
 func (t *table) storeFilter(st flow.State, at, analysis string) error {
-	if t.index.len() < leastFiltered || len(t.index.every) > 0 {
+	if t.index.len() < minFilteredTable || len(t.index.withoutKeywords) > 0 {
 		return nil
 	}
-	return put(st, at, t.index.filter(analysis, t.stamp))
+	return storeValue(st, at, t.index.buildFilter(analysis, t.stamp))
 }
 
-// mayTouch reports whether c may match a keyword. False means that it does not.
-func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
+// mayMatch reports whether c may match a keyword. False means that it does not.
+func (f *filter) mayMatch(c *flow.Change, langs *text.Languages) bool {
 	for k, p := range f.Parts {
 		// An index without patterns suffices to read the windows.
-		x := &patternIndex{norm: langs.Normalizer(p.Language), moved: p.Moved, longest: p.Reach + 1}
+		x := &patternIndex{norm: langs.Normalizer(p.Language), wantsMoved: p.Moved, longestPhrase: p.Reach + 1}
 		for _, c := range p.Classes {
 			x.classes = append(x.classes, class{c.Form, c.Filtered})
 		}
@@ -125,7 +125,7 @@ func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
 				continue
 			}
 			for _, w := range eachWindow(&c.Groups[g]) {
-				if f.window(x, k, &w) {
+				if f.mayMatchWindow(x, k, &w) {
 					return true
 				}
 			}
@@ -134,11 +134,11 @@ func (f *filter) mayTouch(c *flow.Change, langs *text.Languages) bool {
 	return false
 }
 
-// window reports whether a key of part k may be near an edit of w.
-func (f *filter) window(x *patternIndex, k int, w *window) bool {
+// mayMatchWindow reports whether a key of part k may be near an edit of w.
+func (f *filter) mayMatchWindow(x *patternIndex, k int, w *window) bool {
 	for c := range x.classes {
-		keep := x.keep(uint8(c), w)
-		for _, r := range w.regions(x.reach(), keep) {
+		keep := x.keepFunc(uint8(c), w)
+		for _, r := range w.searchRegions(x.reach(), keep) {
 			last := ""
 			for i := r[0]; i < r[1]; i++ {
 				if !keep(i) {

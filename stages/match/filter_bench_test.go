@@ -29,7 +29,7 @@ func BenchmarkFilter(b *testing.B) {
 			measure := func(name string, f func(st flow.State, c *flow.Change)) {
 				b.Run(name, func(b *testing.B) {
 					r := rand.New(rand.NewPCG(9, 9))
-					c := unrelated(r)
+					c := unrelatedChange(r)
 					b.ReportAllocs()
 					for b.Loop() {
 						f(benchState{db: db, key: benchPage(r.IntN(bench.documents))}, c)
@@ -37,19 +37,19 @@ func BenchmarkFilter(b *testing.B) {
 				})
 			}
 			measure("table", func(st flow.State, c *flow.Change) {
-				t := newTable(docKey{"inc", "doc", "en"}, 1, 0, langs)
+				t := newTable(tableKey{"inc", "doc", "en"}, 1, 0, langs)
 				if err := t.load(st); err != nil || t.index.len() != bench.subscriptions {
 					b.Fatalf("%d records, %v", t.index.len(), err)
 				}
-				t.index.find(c)
+				t.index.findMatches(c)
 			})
 			measure("filter", func(st flow.State, c *flow.Change) {
 				var f filter
-				v, ok, err := st.Get(name(filtered, c.Incarnation, c.Document))
-				if err != nil || !ok || get(v, &f) != nil {
+				v, ok, err := st.Get(stateName(kindFilter, c.Incarnation, c.Document))
+				if err != nil || !ok || decodeValue(v, &f) != nil {
 					b.Fatal(ok, err)
 				}
-				f.mayTouch(c, langs)
+				f.mayMatch(c, langs)
 			})
 		})
 	}
@@ -69,12 +69,12 @@ func benchWords(r *rand.Rand, n int) string {
 	return strings.Join(ws, " ")
 }
 
-// unrelated is a change of four paragraphs that touches no keyword.
-func unrelated(r *rand.Rand) *flow.Change {
-	var groups []pairOf
+// unrelatedChange is a change of four paragraphs that touches no keyword.
+func unrelatedChange(r *rand.Rand) *flow.Change {
+	var groups []groupTexts
 	for range 4 {
 		old := benchWords(r, 30)
-		groups = append(groups, pairOf{old: old, new: old + " " + benchWords(r, 4)})
+		groups = append(groups, groupTexts{old: old, new: old + " " + benchWords(r, 4)})
 	}
 	c, _ := changeOf(12, groups...)
 	return c
@@ -96,19 +96,19 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 			b.Fatal(err)
 		}
 		st := benchState{db, batch, benchPage(i)}
-		t := newTable(docKey{"inc", "doc", "en"}, 1, 0, langs)
+		t := newTable(tableKey{"inc", "doc", "en"}, 1, 0, langs)
 		for k := range subscriptions {
-			s := stamped(k, k+1, 0, flow.Forever)
+			s := newStamped(k, k+1, 0, flow.Forever)
 			s.Subscription.URL, s.Subscription.Stem = st.key, r.IntN(2) == 0
 			for range 1 + r.IntN(4) {
 				s.Subscription.Keywords = append(s.Subscription.Keywords, benchWords(r, 1+r.IntN(2)))
 			}
 			s.Subscription = s.Subscription.WithDefaults()
-			at := name(record, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
-			err = errors.Join(err, put(st, at, s))
-			t.add(strings.TrimPrefix(at, t.prefix), &s)
+			at := stateName(kindRecord, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
+			err = errors.Join(err, storeValue(st, at, s))
+			t.add(strings.TrimPrefix(at, t.recordPrefix), &s)
 		}
-		err = errors.Join(err, put(st, name(filtered, "inc", "doc"), t.index.filter(text.Version, 1)))
+		err = errors.Join(err, storeValue(st, stateName(kindFilter, "inc", "doc"), t.index.buildFilter(text.Version, 1)))
 		if err := errors.Join(err, batch.Commit(false)); err != nil {
 			b.Fatal(err)
 		}

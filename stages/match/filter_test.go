@@ -13,97 +13,97 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// evict removes the tables from memory.
-func (h house) evict() { h.p.cache = bounded.New[docKey, *table](h.p.cfg.Cache) }
+// evictTables removes the tables from memory.
+func (h stageTest) evictTables() { h.p.cache = bounded.New[tableKey, *table](h.p.cfg.Cache) }
 
 // TestEveryChangeHasNoFilter: a large table with a subscription without keywords is read for each
 // change.
 func TestEveryChangeHasNoFilter(t *testing.T) {
-	const last = leastFiltered + 1
-	h := newHouse(t, Config{Cache: 1})
-	for i := range leastFiltered {
-		h.stamp(stamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i)))
+	const last = minFilteredTable + 1
+	h := newStageTest(t, Config{Cache: 1})
+	for i := range minFilteredTable {
+		h.applyStamps(newStamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i)))
 	}
-	h.says(changed(1, leastFiltered, "nothing of it"))
-	h.stamp(stamped(last, last, 0, flow.Forever))
+	h.recipients(newChange(1, minFilteredTable, "nothing of it"))
+	h.applyStamps(newStamped(last, last, 0, flow.Forever))
 	for n := 2; n < 5; n++ {
-		h.evict()
-		c := changed(n, last, "nothing of it")
+		h.evictTables()
+		c := newChange(n, last, "nothing of it")
 		c.Groups[0].Differences = []flow.Difference{{Event: pipeline.Added, Text: "nothing of it", Offset: len("old "), Edit: 1}}
-		if got := h.says(c); !strings.Contains(got, fmt.Sprint("c", last)) {
+		if got := h.recipients(c); !strings.Contains(got, fmt.Sprint("c", last)) {
 			t.Errorf("change %d notified %q, want the subscription without keywords", n, got)
 		}
 	}
 }
 
 func TestFilterSparesTheTable(t *testing.T) {
-	const last = leastFiltered
+	const last = minFilteredTable
 	langs := text.NewLanguages()
-	h := newHouse(t, Config{Languages: langs, Cache: 1})
+	h := newStageTest(t, Config{Languages: langs, Cache: 1})
 	for i := range last {
-		h.stamp(stamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "out of stock"))
+		h.applyStamps(newStamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "out of stock"))
 	}
-	h.says(changed(1, last, "nothing of it"))
+	h.recipients(newChange(1, last, "nothing of it"))
 	reads := func(p *Processor, c *flow.Change, stamp uint64) bool {
 		t.Helper()
 		tx := h.Begin()
-		tab, err := p.table(tx.State(page), c, stamp)
+		tab, err := p.tableFor(tx.State(page), c, stamp)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return tab != nil
 	}
-	if !reads(h.p, changed(2, last, "none"), last) {
+	if !reads(h.p, newChange(2, last, "none"), last) {
 		t.Error("the table in memory is not used")
 	}
-	h.evict()
-	if reads(h.p, changed(2, last, "none of it in stock out"), last) {
+	h.evictTables()
+	if reads(h.p, newChange(2, last, "none of it in stock out"), last) {
 		t.Error("the table is read for a change that touches no keyword")
 	}
-	if reads(New(Config{}), changed(2, last, "none"), last) {
+	if reads(New(Config{}), newChange(2, last, "none"), last) {
 		t.Error("after a restart, the table is read for the first change, which touches no keyword")
 	}
-	german := changed(2, last, "none")
+	german := newChange(2, last, "none")
 	german.Language = "de"
 	for name, c := range map[string]*flow.Change{
-		"a word": changed(2, last, "a word17"), "a phrase": changed(2, last, "out of stock"), "another language": german,
+		"a word": newChange(2, last, "a word17"), "a phrase": newChange(2, last, "out of stock"), "another language": german,
 	} {
-		h.evict()
+		h.evictTables()
 		if !reads(h.p, c, last) {
 			t.Errorf("%s: the table is not read", name)
 		}
 	}
-	h.evict()
-	if !reads(h.p, changed(2, last, "none"), last+1) {
+	h.evictTables()
+	if !reads(h.p, newChange(2, last, "none"), last+1) {
 		t.Error("the filter of an earlier stamp is used")
 	}
-	h.evict()
+	h.evictTables()
 	langs.Unregister("en")
-	if !reads(h.p, changed(2, last, "none"), last) {
+	if !reads(h.p, newChange(2, last, "none"), last) {
 		t.Error("the filter of other languages is used")
 	}
-	h.evict()
-	h.says(changed(2, last, "none"))
-	h.evict()
-	if reads(h.p, changed(3, last, "none"), last) {
+	h.evictTables()
+	h.recipients(newChange(2, last, "none"))
+	h.evictTables()
+	if reads(h.p, newChange(3, last, "none"), last) {
 		t.Error("the filter of registered languages is not used in this process")
 	}
-	if !reads(New(Config{Languages: langs}), changed(3, last, "none"), last) {
+	if !reads(New(Config{Languages: langs}), newChange(3, last, "none"), last) {
 		t.Error("the filter of registered languages is used in another process")
 	}
-	size, _ := h.Value(page, name(filtered, "inc", "doc"))
+	size, _ := h.Value(page, stateName(kindFilter, "inc", "doc"))
 	if len(size) > 700 {
 		t.Errorf("the filter over %d keywords takes %d bytes", last+1, len(size))
 	}
 }
 
 func TestSmallTablesHaveNoFilter(t *testing.T) {
-	h := newHouse(t, Config{})
-	for i := range leastFiltered - 1 {
-		h.stamp(stamped(i, i+1, 0, flow.Forever, "argus"))
+	h := newStageTest(t, Config{})
+	for i := range minFilteredTable - 1 {
+		h.applyStamps(newStamped(i, i+1, 0, flow.Forever, "argus"))
 	}
-	h.says(changed(1, leastFiltered-1, "zeus"))
-	if got := h.named(filtered); len(got) != 0 {
+	h.recipients(newChange(1, minFilteredTable-1, "zeus"))
+	if got := h.stateNames(kindFilter); len(got) != 0 {
 		t.Errorf("stored are %q", got)
 	}
 }
@@ -121,36 +121,36 @@ func TestFilterChangesNoNotification(t *testing.T) {
 	}
 	filtered, told := 0, 0
 	for round := range 20 {
-		with, without := newHouse(t, Config{}), newHouse(t, Config{})
+		with, without := newStageTest(t, Config{}), newStageTest(t, Config{})
 		stamp := 0
 		subscribe := func(n int) {
 			for range n {
 				stamp++
-				s := stamped(stamp, stamp, 0, flow.Forever)
-				s.Subscription = someSubscription(r)
+				s := newStamped(stamp, stamp, 0, flow.Forever)
+				s.Subscription = randomSubscription(r)
 				s.Subscription.URL, s.Subscription.Client, s.Subscription.Sinks = page, fmt.Sprint("c", stamp), []string{"hook"}
 				s.Subscription.Keywords = []string{some(1 + r.IntN(3))}
-				with.stamp(s)
-				without.stamp(s)
+				with.applyStamps(s)
+				without.applyStamps(s)
 			}
 		}
-		subscribe(leastFiltered)
+		subscribe(minFilteredTable)
 		for n := 1; n <= 12; n++ {
 			if n == 8 {
 				subscribe(1)
 			}
-			c, _ := changeOf(12, pairOf{old: some(r.IntN(3)), new: some(1 + r.IntN(6))})
+			c, _ := changeOf(12, groupTexts{old: some(r.IntN(3)), new: some(1 + r.IntN(6))})
 			c.ID, c.Version, c.Stamp = fmt.Sprint("change", n), uint64(n), uint64(stamp)
 			with.p = New(Config{Observe: func(o flow.Observation) {
 				if o.Kind == flow.KindFiltered {
 					filtered++
 				}
 			}})
-			got, err := with.try(c)
+			got, err := with.handleChange(c)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := without.try(c)
+			want, err := without.handleChange(c)
 			if err != nil {
 				t.Fatal(err)
 			}

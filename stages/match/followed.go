@@ -7,35 +7,35 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// repeats holds the notifications of a client for one change, to find those that repeat another
+// repeatFilter holds the notifications of a client for one change, to find those that repeat another
 // one. A page to which several pages of a client link has several subscriptions of this client,
 // and perhaps one that the client made.
-type repeats map[repeatKey][]sent
+type repeatFilter map[repeatKey][]sentContent
 
 type repeatKey struct {
-	client string
-	to     pipeline.Receiver
+	client   string
+	receiver pipeline.Receiver
 }
 
-// sent is what one notification said.
-type sent struct {
+// sentContent is what one notification said.
+type sentContent struct {
 	diffs  []pipeline.Diff
 	digest *pipeline.Digest
 }
 
-// note reports whether n, a notification of s to one receiver, repeats an earlier one of this change
+// isRepeat reports whether n, a notification of s to one receiver, repeats an earlier one of this change
 // for the same client and receiver. A subscription that the client made always notifies.
-func (r repeats) note(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notification) bool {
+func (r repeatFilter) isRepeat(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notification) bool {
 	if r == nil {
 		return false
 	}
 	key := repeatKey{n.Client, to}
 	digest := s.Subscription.Collected()
-	if s.Followed != nil && slices.ContainsFunc(r[key], func(e sent) bool {
+	if s.Followed != nil && slices.ContainsFunc(r[key], func(e sentContent) bool {
 		return slices.Equal(e.diffs, n.Diffs) && (e.digest == nil && digest == nil || e.digest != nil && digest != nil && *e.digest == *digest)
 	}) {
 		return true
 	}
-	r[key] = append(r[key], sent{n.Diffs, digest})
+	r[key] = append(r[key], sentContent{n.Diffs, digest})
 	return false
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// sideOf is one side of a group in the making.
-type sideOf struct {
+// groupSide is one side of a group in the making.
+type groupSide struct {
 	blocks []string
 	tokens [][]string // by block
 	// changed says of each token, gaps of each place in front of one, what the other
@@ -16,8 +16,8 @@ type sideOf struct {
 	changed, gaps [][]bool
 }
 
-func newSide(blocks []string) *sideOf {
-	s := &sideOf{blocks: blocks}
+func newGroupSide(blocks []string) *groupSide {
+	s := &groupSide{blocks: blocks}
 	for _, b := range blocks {
 		var ws []string
 		for _, t := range text.Tokens(b) {
@@ -30,8 +30,8 @@ func newSide(blocks []string) *sideOf {
 	return s
 }
 
-// flat returns all tokens with "\n" between blocks.
-func (s *sideOf) flat() []string {
+// flatTokens returns all tokens with "\n" between blocks.
+func (s *groupSide) flatTokens() []string {
 	var out []string
 	for i, ws := range s.tokens {
 		if i > 0 {
@@ -42,9 +42,9 @@ func (s *sideOf) flat() []string {
 	return out
 }
 
-// mark notes that token i of flat is not on the other side, or that before it there are
+// markChanged notes that token i of flat is not on the other side, or that before it there are
 // others there.
-func (s *sideOf) mark(i int, gap bool) {
+func (s *groupSide) markChanged(i int, gap bool) {
 	for b, ws := range s.tokens {
 		if i < len(ws) || gap && i == len(ws) {
 			if gap {
@@ -62,8 +62,8 @@ func (s *sideOf) mark(i int, gap bool) {
 }
 
 // align marks what differs between two sides, by a longest common subsequence.
-func align(a, b *sideOf) {
-	x, y := a.flat(), b.flat()
+func align(a, b *groupSide) {
+	x, y := a.flatTokens(), b.flatTokens()
 	lcs := make([][]int, len(x)+1)
 	for i := range lcs {
 		lcs[i] = make([]int, len(y)+1)
@@ -83,25 +83,25 @@ func align(a, b *sideOf) {
 				break
 			}
 			if j == len(y) || i < len(x) && lcs[i+1][j] >= lcs[i][j+1] {
-				a.mark(i, false)
+				a.markChanged(i, false)
 				i++
 			} else {
-				b.mark(j, false)
+				b.markChanged(j, false)
 				j++
 			}
 		}
 		if j > q {
-			a.mark(i, true)
+			a.markChanged(i, true)
 		}
 		if i > p {
-			b.mark(j, true)
+			b.markChanged(j, true)
 		}
 		i, j = i+1, j+1
 	}
 }
 
 // edits returns the edits of block b.
-func (s *sideOf) edits(b int) []flow.Span {
+func (s *groupSide) edits(b int) []flow.Span {
 	var out []flow.Span
 	n := len(s.tokens[b])
 	for i := 0; i < n; i++ {
@@ -122,7 +122,7 @@ func (s *sideOf) edits(b int) []flow.Span {
 }
 
 // windows returns the windows of all blocks, with context tokens around the edits.
-func (s *sideOf) windows(offset, context int) ([]flow.Window, int) {
+func (s *groupSide) windows(offset, context int) ([]flow.Window, int) {
 	var out []flow.Window
 	for b, block := range s.blocks {
 		edits := s.edits(b)
@@ -132,7 +132,7 @@ func (s *sideOf) windows(offset, context int) ([]flow.Window, int) {
 			for k < len(edits) && edits[k][0]-edits[k-1][1] <= 2*context {
 				k++
 			}
-			out = append(out, window1(block, tokens, edits[:k], offset, context))
+			out = append(out, newTestWindow(block, tokens, edits[:k], offset, context))
 			edits = edits[k:]
 		}
 		offset += len(block) + 1
@@ -140,7 +140,7 @@ func (s *sideOf) windows(offset, context int) ([]flow.Window, int) {
 	return out, offset
 }
 
-func window1(block string, tokens []text.Token, edits []flow.Span, offset, context int) flow.Window {
+func newTestWindow(block string, tokens []text.Token, edits []flow.Span, offset, context int) flow.Window {
 	first, last := max(edits[0][0]-context, 0), min(edits[len(edits)-1][1]+context, len(tokens))
 	start, end := 0, len(block)
 	if first > 0 {
@@ -159,13 +159,13 @@ func window1(block string, tokens []text.Token, edits []flow.Span, offset, conte
 	return w
 }
 
-// pairOf is a group: what stood and what stands, blocks separated by "|".
-type pairOf struct {
+// groupTexts is a group: what stood and what stands, blocks separated by "|".
+type groupTexts struct {
 	old, new string
 	moved    bool
 }
 
-func blocksOf(s string) []string {
+func splitBlocks(s string) []string {
 	if s == "" {
 		return nil
 	}
@@ -173,13 +173,13 @@ func blocksOf(s string) []string {
 }
 
 // changeOf makes a change of groups, with their sides for whoever wants to count.
-func changeOf(context int, groups ...pairOf) (*flow.Change, [][2]*sideOf) {
+func changeOf(context int, groups ...groupTexts) (*flow.Change, [][2]*groupSide) {
 	c := &flow.Change{ID: "change", URL: "https://example.com/", Page: "https://example.com/", Document: "doc",
 		Incarnation: "inc", Version: 2, Previous: 1, Language: "en"}
-	var sides [][2]*sideOf
+	var sides [][2]*groupSide
 	var at [2]int
 	for _, g := range groups {
-		s := [2]*sideOf{newSide(blocksOf(g.old)), newSide(blocksOf(g.new))}
+		s := [2]*groupSide{newGroupSide(splitBlocks(g.old)), newGroupSide(splitBlocks(g.new))}
 		var out flow.Group
 		if g.moved {
 			out.Moved = true

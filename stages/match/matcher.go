@@ -74,8 +74,8 @@ func (m *Matcher) index(language string) *index {
 // The windows of c must be as package diff makes them: tokens ascend, and edits lie within
 // them.
 func (m *Matcher) Match(c *flow.Change) []Match {
-	found := m.index(c.Language).find(c)
-	all := editsOf(c)
+	found := m.index(c.Language).findMatches(c)
+	all := newEdits(c)
 	var out []Match
 	for _, e := range slices.Sorted(maps.Keys(found)) {
 		if diffs, omitted := diffsFor(c, all, m.entries[e].Subscription, found[e]); len(diffs) > 0 {
@@ -90,7 +90,7 @@ func (m *Matcher) Match(c *flow.Change) []Match {
 // c, for a subscription without keywords.
 func diffsFor(c *flow.Change, all *edits, s pipeline.Subscription, found []finding) (diffs []pipeline.Diff, omitted int) {
 	if s.Value != nil {
-		if _, ok := s.ValueChange(valuesOf(c)); !ok {
+		if _, ok := s.ValueChange(oldAndNewValue(c)); !ok {
 			return nil, 0
 		}
 	}
@@ -98,20 +98,20 @@ func diffsFor(c *flow.Change, all *edits, s pipeline.Subscription, found []findi
 		return nil, 0
 	}
 	if len(s.Keywords) == 0 {
-		return all.of(s.WithDefaults(), c.Title)
+		return all.diffs(s.WithDefaults(), c.Title)
 	}
-	return assemble(s.WithDefaults(), c.Title, found)
+	return keywordDiffs(s.WithDefaults(), c.Title, found)
 }
 
-// match returns the hits of each pattern that c matches, in the order of the text.
-func (x *patternIndex) match(c *flow.Change) map[int32]*hits {
+// findHits returns the hits of each pattern that c matches, in the order of the text.
+func (x *patternIndex) findHits(c *flow.Change) map[int32]*hits {
 	out := map[int32]*hits{}
 	kept := 0
 	if len(x.patterns) == 0 {
 		return out
 	}
 	for g := range c.Groups {
-		if c.Groups[g].Moved && !x.moved {
+		if c.Groups[g].Moved && !x.wantsMoved {
 			continue
 		}
 		s := newSearch(x, &c.Groups[g])
@@ -123,18 +123,18 @@ func (x *patternIndex) match(c *flow.Change) map[int32]*hits {
 		}
 		s.run(func(p int32, side int, pl place) {
 			h := of(p)
-			begun := h.begun[side].edited
+			begun := h.listed[side].edited
 			if s.moved {
-				begun = h.begun[side].moved
+				begun = h.listed[side].moved
 			}
 			if kept >= maxPlaces && begun > 0 {
-				h.more[side].add(s.moved, 1)
+				h.onlyCounted[side].add(s.moved, 1)
 				return
 			}
-			h.begun[side].add(s.moved, 1)
+			h.listed[side].add(s.moved, 1)
 			kept++
 			h.list = append(h.list, &hit{group: g, side: side, moved: s.moved, place: pl, w: s.sides[side][pl.window].Window})
-		}, func(p int32, side, n int) { of(p).more[side].add(s.moved, n) })
+		}, func(p int32, side, n int) { of(p).onlyCounted[side].add(s.moved, n) })
 	}
 	return out
 }
@@ -142,14 +142,14 @@ func (x *patternIndex) match(c *flow.Change) map[int32]*hits {
 // hits are the hits of one pattern in a change.
 type hits struct {
 	list []*hit
-	// begun counts the hits in list, and more the hits that are only counted, by side.
-	begun, more [2]number
+	// listed counts the hits in list, and more the hits that are only counted, by side.
+	listed, onlyCounted [2]blockCounts
 }
 
-// number is a count in edited blocks and one in moved blocks.
-type number struct{ edited, moved int }
+// blockCounts is a count in edited blocks and one in moved blocks.
+type blockCounts struct{ edited, moved int }
 
-func (n *number) add(moved bool, by int) {
+func (n *blockCounts) add(moved bool, by int) {
 	if moved {
 		n.moved += by
 	} else {
@@ -163,9 +163,9 @@ type finding struct {
 	hits
 }
 
-// inOrder compares hits by their order in the text: by group, and within it removed before
+// compareHits compares hits by their order in the text: by group, and within it removed before
 // added.
-func inOrder(a, b *hit) int {
+func compareHits(a, b *hit) int {
 	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.side, b.side),
 		cmp.Compare(a.window, b.window), cmp.Compare(a.full[0], b.full[0]), cmp.Compare(a.full[1], b.full[1]))
 }
@@ -177,7 +177,7 @@ func checkWindows(c *flow.Change) error {
 		for _, side := range [2][]flow.Window{c.Groups[g].Old, c.Groups[g].New} {
 			for i := range side {
 				w := &side[i]
-				if !ascend(w.Tokens, len(w.Text), 1) || !ascend(w.Edits, len(w.Tokens), 0) {
+				if !areAscending(w.Tokens, len(w.Text), 1) || !areAscending(w.Edits, len(w.Tokens), 0) {
 					return fmt.Errorf("change %s: group %d: a window whose tokens or edits do not fit its text", c.ID, g)
 				}
 			}
@@ -186,8 +186,8 @@ func checkWindows(c *flow.Change) error {
 	return nil
 }
 
-// ascend reports whether the spans are in order, within limit, and of at least the given length.
-func ascend(spans []flow.Span, limit, least int) bool {
+// areAscending reports whether the spans are in order, within limit, and of at least the given length.
+func areAscending(spans []flow.Span, limit, least int) bool {
 	end := 0
 	for _, s := range spans {
 		if s[0] < end || s[1] < s[0]+least || s[1] > limit {
@@ -206,7 +206,7 @@ func eachWindow(g *flow.Group) iter.Seq2[int, window] {
 			eachBlock(g, yield)
 			return
 		}
-		for side, ws := range [2][]flow.Window{older: g.Old, newer: g.New} {
+		for side, ws := range [2][]flow.Window{oldSide: g.Old, newSide: g.New} {
 			for i := range ws {
 				if !yield(side, newWindow(&ws[i], g.Moved)) {
 					return
@@ -238,14 +238,14 @@ func eachBlock(g *flow.Group, yield func(int, window) bool) {
 // stretches returns the stretches of a coarse group, the older side first.
 func stretches(g *flow.Group) iter.Seq2[int, flow.Window] {
 	return func(yield func(int, flow.Window) bool) {
-		for side, ws := range [2][]flow.Window{older: g.Old, newer: g.New} {
+		for side, ws := range [2][]flow.Window{oldSide: g.Old, newSide: g.New} {
 			for _, w := range ws {
 				if !yield(side, w) {
 					return
 				}
 			}
 			for _, d := range g.Differences {
-				if d.Event == events[side] && !yield(side, flow.Window{Offset: d.Offset, Text: d.Text}) {
+				if d.Event == eventOfSide[side] && !yield(side, flow.Window{Offset: d.Offset, Text: d.Text}) {
 					return
 				}
 			}
@@ -253,10 +253,10 @@ func stretches(g *flow.Group) iter.Seq2[int, flow.Window] {
 	}
 }
 
-// knows reports whether w contains a word of any keyword.
-func (x *patternIndex) knows(w *window) bool {
+// containsTerm reports whether w contains a word of any keyword.
+func (x *patternIndex) containsTerm(w *window) bool {
 	for c := range x.classes {
-		keep := x.keep(uint8(c), w)
+		keep := x.keepFunc(uint8(c), w)
 		for i := range w.Tokens {
 			if keep(i) && x.dicts[c][x.norm.Term(w.token(i), x.classes[c].form)] != 0 {
 				return true

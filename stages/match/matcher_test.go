@@ -20,12 +20,12 @@ func TestConcurrentUse(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var entries []Entry
 	for i := range 50 {
-		entries = append(entries, Entry{fmt.Sprint(i), someSubscription(r)})
+		entries = append(entries, Entry{fmt.Sprint(i), randomSubscription(r)})
 	}
 	var changes []*flow.Change
 	var want [][]Match
 	for i := range 60 {
-		c, _ := changeOf(20, someGroups(r)...)
+		c, _ := changeOf(20, randomGroups(r)...)
 		c.Language = []string{"en", "", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "fi", "tr"}[i%12]
 		changes = append(changes, c)
 		want = append(want, NewMatcher(entries, langs).Match(c))
@@ -49,7 +49,7 @@ func TestConcurrentUse(t *testing.T) {
 }
 
 func TestNoSubscriptions(t *testing.T) {
-	c, _ := changeOf(64, pairOf{new: "argus"})
+	c, _ := changeOf(64, groupTexts{new: "argus"})
 	if got := NewMatcher(nil, text.NewLanguages()).Match(c); got != nil {
 		t.Errorf("got %v", got)
 	}
@@ -59,11 +59,11 @@ func TestNoSubscriptions(t *testing.T) {
 func TestKeysAreRare(t *testing.T) {
 	x := newPatternIndex(text.NewLanguages().Normalizer("en"))
 	for i := range 100 {
-		x.add(int32(i), kw(fmt.Sprintf("out of word%d", i), fmt.Sprintf("word%d", i)))
+		x.add(int32(i), keywords(fmt.Sprintf("out of word%d", i), fmt.Sprintf("word%d", i)))
 	}
 	for k, list := range x.postings {
-		if list.n != 1 {
-			t.Errorf("%d patterns have the key %v", list.n, k)
+		if list.count != 1 {
+			t.Errorf("%d patterns have the key %v", list.count, k)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func BenchmarkMatch(b *testing.B) {
 			for range 50 {
 				ws = append(append(ws, word()...), ' ')
 			}
-			c, _ := changeOf(64, pairOf{old: "an old text that stays", new: "an old text that stays " + string(ws)})
+			c, _ := changeOf(64, groupTexts{old: "an old text that stays", new: "an old text that stays " + string(ws)})
 			m := NewMatcher(entries, text.NewLanguages())
 			hits := len(m.Match(c)) // builds the index
 			b.ReportAllocs()
@@ -105,7 +105,7 @@ func BenchmarkBuild(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			names, subs := make([]string, n), make([]pipeline.Subscription, n)
 			for i := range subs {
-				names[i], subs[i] = fmt.Sprint(i), kw(fmt.Sprintf("word%d", i), fmt.Sprintf("out of word%d", i%100), "argus")
+				names[i], subs[i] = fmt.Sprint(i), keywords(fmt.Sprintf("word%d", i), fmt.Sprintf("out of word%d", i%100), "argus")
 			}
 			langs := text.NewLanguages()
 			for b.Loop() {
@@ -118,11 +118,11 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// fineOf returns the coarse group g as a group of windows, one for each block.
-func fineOf(g flow.Group) flow.Group {
+// fineGroup returns the coarse group g as a group of windows, one for each block.
+func fineGroup(g flow.Group) flow.Group {
 	fine := flow.Group{Moved: g.Moved}
 	for side, s := range stretches(&g) {
-		to := []*[]flow.Window{older: &fine.Old, newer: &fine.New}[side]
+		to := []*[]flow.Window{oldSide: &fine.Old, newSide: &fine.New}[side]
 		at := 0
 		for block := range strings.SplitSeq(s.Text, "\n") {
 			w := flow.Window{Offset: s.Offset + at, Text: block}
@@ -165,7 +165,7 @@ func TestCoarseGroups(t *testing.T) {
 		moved := flow.Group{Coarse: true, Moved: true, Old: []flow.Window{{Offset: 400, Text: went}}, New: []flow.Window{{Offset: 500, Text: went}}}
 		var subs []Entry
 		for i := range 4 {
-			s := kw(phrase(3), phrase(2))
+			s := keywords(phrase(3), phrase(2))
 			s.Stem, s.FilterStopwords, s.Moved, s.IgnoreCase = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
 			if r.IntN(2) == 0 {
 				s.Match = pipeline.MatchTerms
@@ -174,7 +174,7 @@ func TestCoarseGroups(t *testing.T) {
 		}
 		m := NewMatcher(subs, text.NewLanguages())
 		got := m.Match(&flow.Change{Language: "en", Groups: []flow.Group{changed, moved}})
-		want := m.Match(&flow.Change{Language: "en", Groups: []flow.Group{fineOf(changed), fineOf(moved)}})
+		want := m.Match(&flow.Change{Language: "en", Groups: []flow.Group{fineGroup(changed), fineGroup(moved)}})
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("seed %d: %+v\ngot  %+v\nwant %+v", seed, subs, got, want)
 		}
@@ -191,7 +191,7 @@ func TestCoarseCounts(t *testing.T) {
 		{Event: pipeline.Removed, Text: "left gone\nequal here"},
 		{Event: pipeline.Added, Text: "came more\ncame again\nequal there"},
 	}}
-	ms := NewMatcher([]Entry{{"s", kw("came", "gone", "equal", "gone equal", "more came")}}, text.NewLanguages()).Match(&flow.Change{Groups: []flow.Group{g}})
+	ms := NewMatcher([]Entry{{"s", keywords("came", "gone", "equal", "gone equal", "more came")}}, text.NewLanguages()).Match(&flow.Change{Groups: []flow.Group{g}})
 	if len(ms) != 1 {
 		t.Fatalf("got %+v", ms)
 	}
@@ -209,9 +209,9 @@ func TestCoarseFilter(t *testing.T) {
 	g := flow.Group{Coarse: true, Differences: []flow.Difference{{Event: pipeline.Added, Text: "one\nneedle"}}}
 	langs := text.NewLanguages()
 	for keyword, want := range map[string]bool{"needle": true, "absent": false} {
-		m := NewMatcher([]Entry{{"s", kw(keyword)}}, langs)
-		f := m.index("").filter("test", 1)
-		if got := f.mayTouch(&flow.Change{Groups: []flow.Group{g}}, langs); got != want {
+		m := NewMatcher([]Entry{{"s", keywords(keyword)}}, langs)
+		f := m.index("").buildFilter("test", 1)
+		if got := f.mayMatch(&flow.Change{Groups: []flow.Group{g}}, langs); got != want {
 			t.Errorf("%q: may touch %v, want %v", keyword, got, want)
 		}
 	}

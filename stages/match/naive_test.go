@@ -14,14 +14,14 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// naive is what behaviour says, by brute force: no index, no windows, whole sides.
-type naive struct {
+// bruteForce is what behaviour says, by brute force: no index, no windows, whole sides.
+type bruteForce struct {
 	s    pipeline.Subscription
 	norm *text.Normalizer
 }
 
-// read returns the terms of tokens and which token each is, without stop words unless all.
-func (n naive) read(tokens []string, all bool) (terms []string, at []int) {
+// terms returns the terms of tokens and which token each is, without stop words unless all.
+func (n bruteForce) terms(tokens []string, all bool) (terms []string, at []int) {
 	for i, w := range tokens {
 		if all || !n.s.FilterStopwords || !n.norm.IsStop(w) {
 			terms = append(terms, n.norm.Term(w, text.FormOf(n.s)))
@@ -31,24 +31,24 @@ func (n naive) read(tokens []string, all bool) (terms []string, at []int) {
 	return terms, at
 }
 
-func split(s string) (out []string) {
+func tokenTexts(s string) (out []string) {
 	for _, t := range text.Tokens(s) {
 		out = append(out, s[t.Start:t.End])
 	}
 	return out
 }
 
-// keyword returns the terms of k, and whether stop words of the text count.
-func (n naive) keyword(k string) (terms []string, all bool) {
-	if terms, _ = n.read(split(k), false); len(terms) > 0 {
+// keywordTerms returns the terms of k, and whether stop words of the text count.
+func (n bruteForce) keywordTerms(k string) (terms []string, all bool) {
+	if terms, _ = n.terms(tokenTexts(k), false); len(terms) > 0 {
 		return terms, false
 	}
-	terms, _ = n.read(split(k), true)
+	terms, _ = n.terms(tokenTexts(k), true)
 	return terms, true
 }
 
-// shownIn returns which differences block b of s has: ranges of tokens.
-func shownIn(s *sideOf, b int) (out [][2]int) {
+// shownRanges returns which differences block b of s has: ranges of tokens.
+func shownRanges(s *groupSide, b int) (out [][2]int) {
 	for i, c := range s.changed[b] {
 		if !c {
 			continue
@@ -62,19 +62,19 @@ func shownIn(s *sideOf, b int) (out [][2]int) {
 	return out
 }
 
-// said is one report, as naive makes it.
-type said struct {
+// expectedReport is one report, as naive makes it.
+type expectedReport struct {
 	side, block, from, to int
 	text                  string
 }
 
-// phrase returns the reports of a phrase on side i of a group.
-func (n naive) phrase(k string, sides [2]*sideOf, i int, moved bool) (out []said) {
-	terms, all := n.keyword(k)
+// phraseReports returns the reports of a phrase on side i of a group.
+func (n bruteForce) phraseReports(k string, sides [2]*groupSide, i int, moved bool) (out []expectedReport) {
+	terms, all := n.keywordTerms(k)
 	var counts [2]int
 	for j, s := range sides {
 		for b := range s.tokens {
-			ts, _ := n.read(s.tokens[b], all)
+			ts, _ := n.terms(s.tokens[b], all)
 			for f := 0; f+len(terms) <= len(ts); f++ {
 				if slices.Equal(ts[f:f+len(terms)], terms) {
 					counts[j]++
@@ -88,14 +88,14 @@ func (n naive) phrase(k string, sides [2]*sideOf, i int, moved bool) (out []said
 	s := sides[i]
 	for b := range s.tokens {
 		places := map[[2]int][2]int{} // difference or place between tokens → tokens to show
-		ts, at := n.read(s.tokens[b], all)
+		ts, at := n.terms(s.tokens[b], all)
 		for f := 0; f+len(terms) <= len(ts); f++ {
 			if !slices.Equal(ts[f:f+len(terms)], terms) {
 				continue
 			}
 			first, last := at[f], at[f+len(terms)-1]
 			shares := false
-			for _, d := range shownIn(s, b) {
+			for _, d := range shownRanges(s, b) {
 				for t := max(first, d[0]); t <= min(last, d[1]-1); t++ {
 					if s.changed[b][t] {
 						shares = true
@@ -119,14 +119,14 @@ func (n naive) phrase(k string, sides [2]*sideOf, i int, moved bool) (out []said
 			}
 		}
 		for _, r := range places {
-			out = append(out, said{i, b, r[0], r[1], s.show(b, r)})
+			out = append(out, expectedReport{i, b, r[0], r[1], s.textOf(b, r)})
 		}
 	}
 	return out
 }
 
-func (n naive) terms(k string, sides [2]*sideOf, i int, moved bool) (out []said) {
-	terms, all := n.keyword(k)
+func (n bruteForce) termReports(k string, sides [2]*groupSide, i int, moved bool) (out []expectedReport) {
+	terms, all := n.keywordTerms(k)
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
 	if len(terms) == 0 {
@@ -136,7 +136,7 @@ func (n naive) terms(k string, sides [2]*sideOf, i int, moved bool) (out []said)
 	for j, s := range sides {
 		counts[j] = map[string]int{}
 		for b := range s.tokens {
-			ts, _ := n.read(s.tokens[b], all)
+			ts, _ := n.terms(s.tokens[b], all)
 			for _, t := range ts {
 				counts[j][t]++
 			}
@@ -144,8 +144,8 @@ func (n naive) terms(k string, sides [2]*sideOf, i int, moved bool) (out []said)
 	}
 	s := sides[i]
 	for b := range s.tokens {
-		ts, at := n.read(s.tokens[b], all)
-		for _, d := range shownIn(s, b) {
+		ts, at := n.terms(s.tokens[b], all)
+		for _, d := range shownRanges(s, b) {
 			has, news := map[string]bool{}, false
 			for f, t := range ts {
 				if at[f] >= d[0] && at[f] < d[1] && slices.Contains(terms, t) {
@@ -154,35 +154,35 @@ func (n naive) terms(k string, sides [2]*sideOf, i int, moved bool) (out []said)
 				}
 			}
 			if len(has) == len(terms) && news {
-				out = append(out, said{i, b, d[0], d[1], s.show(b, d)})
+				out = append(out, expectedReport{i, b, d[0], d[1], s.textOf(b, d)})
 			}
 		}
 	}
 	return out
 }
 
-func (s *sideOf) show(b int, r [2]int) string {
+func (s *groupSide) textOf(b int, r [2]int) string {
 	ts := text.Tokens(s.blocks[b])
 	return s.blocks[b][ts[r[0]].Start:ts[r[1]-1].End]
 }
 
-// diffs returns all that is said, without what repeats, as event, keyword and text.
-func (n naive) diffs(c *flow.Change, groups [][2]*sideOf) []string {
+// allDiffs returns all that is said, without what repeats, as event, keyword and text.
+func (n bruteForce) allDiffs(c *flow.Change, groups [][2]*groupSide) []string {
 	var out []string
 	for g, sides := range groups {
 		if c.Groups[g].Moved && !n.s.Moved {
 			continue
 		}
 		for i := range sides {
-			if !n.s.Wants(events[i]) {
+			if !n.s.Wants(eventOfSide[i]) {
 				continue
 			}
-			var reports []said
-			words := map[said]map[string]bool{}
+			var reports []expectedReport
+			words := map[expectedReport]map[string]bool{}
 			for _, k := range n.s.Keywords {
-				rs := n.phrase(k, sides, i, c.Groups[g].Moved)
+				rs := n.phraseReports(k, sides, i, c.Groups[g].Moved)
 				if n.s.Match == pipeline.MatchTerms {
-					rs = n.terms(k, sides, i, c.Groups[g].Moved)
+					rs = n.termReports(k, sides, i, c.Groups[g].Moved)
 				}
 				for _, r := range rs {
 					if words[r] == nil {
@@ -192,7 +192,7 @@ func (n naive) diffs(c *flow.Change, groups [][2]*sideOf) []string {
 					words[r][k] = true
 				}
 			}
-			slices.SortFunc(reports, func(a, b said) int {
+			slices.SortFunc(reports, func(a, b expectedReport) int {
 				return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
 			})
 			for _, r := range reports {
@@ -200,7 +200,7 @@ func (n naive) diffs(c *flow.Change, groups [][2]*sideOf) []string {
 				for _, k := range n.s.Keywords {
 					if words[r][k] && !seen[k] {
 						seen[k] = true
-						out = append(out, fmt.Sprintf("%s %q: %s", events[i], k, r.text))
+						out = append(out, fmt.Sprintf("%s %q: %s", eventOfSide[i], k, r.text))
 					}
 				}
 			}
@@ -212,7 +212,7 @@ func (n naive) diffs(c *flow.Change, groups [][2]*sideOf) []string {
 // vocabulary has cases, marks, stems and stop words of each other.
 var vocabulary = strings.Fields("god gods God the The of eye eyes éye café cafe Zeus zeus argus")
 
-func someWords(r *rand.Rand, n int) string {
+func randomWords(r *rand.Rand, n int) string {
 	var ws []string
 	for range n {
 		ws = append(ws, vocabulary[r.IntN(len(vocabulary))])
@@ -220,8 +220,8 @@ func someWords(r *rand.Rand, n int) string {
 	return strings.Join(ws, []string{" ", ", ", " "}[r.IntN(3)])
 }
 
-// edited returns s with a few words taken out, put in or replaced, blocks merged or split.
-func edited(r *rand.Rand, s string) string {
+// randomEdit returns s with a few words taken out, put in or replaced, blocks merged or split.
+func randomEdit(r *rand.Rand, s string) string {
 	ws := strings.FieldsFunc(s, func(c rune) bool { return c == ' ' })
 	for range 1 + r.IntN(4) {
 		i := 0
@@ -232,42 +232,42 @@ func edited(r *rand.Rand, s string) string {
 		case k == 0 && len(ws) > 1:
 			ws = slices.Delete(ws, i, i+1)
 		case k == 1 && len(ws) > 0:
-			ws[i] = someWords(r, 1)
+			ws[i] = randomWords(r, 1)
 		case k == 2 && len(ws) > 0 && strings.Contains(ws[i], "|"):
 			ws[i] = strings.ReplaceAll(ws[i], "|", " ")
 		default:
-			ws = slices.Insert(ws, i, someWords(r, 1+r.IntN(2))+[]string{"", "", "|x"}[r.IntN(3)])
+			ws = slices.Insert(ws, i, randomWords(r, 1+r.IntN(2))+[]string{"", "", "|x"}[r.IntN(3)])
 		}
 	}
 	return strings.Join(ws, " ")
 }
 
-func someGroups(r *rand.Rand) (gs []pairOf) {
+func randomGroups(r *rand.Rand) (gs []groupTexts) {
 	for range 1 + r.IntN(3) {
 		var blocks []string
 		for range 1 + r.IntN(3) {
-			blocks = append(blocks, someWords(r, 1+r.IntN(25)))
+			blocks = append(blocks, randomWords(r, 1+r.IntN(25)))
 		}
 		old := strings.Join(blocks, "|")
 		switch r.IntN(8) {
 		case 0:
-			gs = append(gs, pairOf{old: old})
+			gs = append(gs, groupTexts{old: old})
 		case 1:
-			gs = append(gs, pairOf{new: old})
+			gs = append(gs, groupTexts{new: old})
 		case 2:
-			gs = append(gs, pairOf{old, old, true})
+			gs = append(gs, groupTexts{old, old, true})
 		default:
-			gs = append(gs, pairOf{old: old, new: edited(r, old)})
+			gs = append(gs, groupTexts{old: old, new: randomEdit(r, old)})
 		}
 	}
 	return gs
 }
 
-func someSubscription(r *rand.Rand) pipeline.Subscription {
+func randomSubscription(r *rand.Rand) pipeline.Subscription {
 	flip := func() bool { return r.IntN(3) == 0 }
 	s := pipeline.Subscription{Stem: flip(), FilterStopwords: flip(), IgnoreCase: flip(), IgnoreDiacritics: flip(), Moved: flip()}
 	for range 1 + r.IntN(4) {
-		s.Keywords = append(s.Keywords, someWords(r, 1+r.IntN(4)))
+		s.Keywords = append(s.Keywords, randomWords(r, 1+r.IntN(4)))
 	}
 	s.Match = []string{"", pipeline.MatchPhrase, pipeline.MatchTerms}[r.IntN(3)]
 	s.Language = []string{"", "", "de", "en"}[r.IntN(4)]
@@ -288,14 +288,14 @@ func TestAgainstBruteForce(t *testing.T) {
 	said, closed := 0, 0
 	for seed := range rounds {
 		r := rand.New(rand.NewPCG(uint64(seed), 7))
-		c, sides := changeOf(12+r.IntN(30), someGroups(r)...)
+		c, sides := changeOf(12+r.IntN(30), randomGroups(r)...)
 		c.Language = []string{"en", "en", ""}[r.IntN(3)]
 		if err := checkWindows(c); err != nil {
 			t.Fatal(err)
 		}
 		var entries []Entry
 		for i := range 1 + r.IntN(12) {
-			entries = append(entries, Entry{fmt.Sprint(i), someSubscription(r)})
+			entries = append(entries, Entry{fmt.Sprint(i), randomSubscription(r)})
 		}
 		m := NewMatcher(entries, langs)
 		got := map[string][]string{}
@@ -310,14 +310,14 @@ func TestAgainstBruteForce(t *testing.T) {
 			if s.Language != "" {
 				lang = s.Language
 			}
-			want := naive{s, langs.Normalizer(lang)}.diffs(c, sides)
+			want := bruteForce{s, langs.Normalizer(lang)}.allDiffs(c, sides)
 			said += len(want)
 			// Snippets tell some of those apart whose texts are equal.
 			if g, w := unique(got[e.ID]), unique(want); !reflect.DeepEqual(g, w) {
-				t.Fatalf("seed %d, %+v\n%s\n got %q\nwant %q", seed, s, show(sides), g, w)
+				t.Fatalf("seed %d, %+v\n%s\n got %q\nwant %q", seed, s, formatGroups(sides), g, w)
 			}
 		}
-		if !m.index(c.Language).filter("", 0).mayTouch(c, langs) {
+		if !m.index(c.Language).buildFilter("", 0).mayMatch(c, langs) {
 			closed++
 			if len(got) > 0 {
 				t.Fatalf("seed %d: the filter says that nothing is touched, but %d are", seed, len(got))
@@ -341,7 +341,7 @@ func unique(ss []string) []string {
 	return out
 }
 
-func show(groups [][2]*sideOf) string {
+func formatGroups(groups [][2]*groupSide) string {
 	var b strings.Builder
 	for _, g := range groups {
 		fmt.Fprintf(&b, "  %s → %s\n", strings.Join(g[0].blocks, " | "), strings.Join(g[1].blocks, " | "))

@@ -30,14 +30,14 @@ func Occurrences(content, language, keyword string, s pipeline.Subscription, lan
 	}
 	p := &x.patterns[0]
 	position := 1
-	eachBlock(&whole(content, language).Groups[0], func(_ int, w window) bool {
-		st := x.read(&w, p.class, flow.Span{0, len(w.Tokens)}, x.keep(p.class, &w))
+	eachBlock(&changeAddingAll(content, language).Groups[0], func(_ int, w window) bool {
+		st := x.normalizeRegion(&w, p.class, flow.Span{0, len(w.Tokens)}, x.keepFunc(p.class, &w))
 		for k, term := range st.terms {
 			var tokens []int
-			if !p.any {
-				tokens = p.occurrence(st, k+int(p.at))
+			if !p.anyOrder {
+				tokens = p.occurrenceAt(st, k+int(p.keyIndex))
 			} else if slices.Contains(p.terms, term) {
-				tokens = st.at[k : k+1]
+				tokens = st.tokens[k : k+1]
 			}
 			if len(tokens) == 0 {
 				continue

@@ -34,7 +34,7 @@ func subscribers(b *testing.B, n int) *txtest.Store {
 }
 
 func subscriber(i int) flow.Stamped {
-	s := stamped(i, i, 0, flow.Forever, fmt.Sprint("keyword", i))
+	s := newStamped(i, i, 0, flow.Forever, fmt.Sprint("keyword", i))
 	s.Incarnation = fmt.Sprintf("%026d", i)
 	s.Subscription.Sinks = []string{"hook"}
 	return s
@@ -56,9 +56,9 @@ func BenchmarkSubscribers(b *testing.B) {
 			version++
 			m := changes[version%len(changes)]
 			if m.Body == nil {
-				c := unrelated(r)
+				c := unrelatedChange(r)
 				c.Version, c.Stamp = 1, 1
-				m = body(flow.TypeChange, c)
+				m = newMessage(flow.TypeChange, c)
 				changes[version%len(changes)] = m
 			}
 			return m
@@ -78,7 +78,7 @@ func BenchmarkSubscribers(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/another", n), func(b *testing.B) {
 			for b.Loop() {
 				stamp++
-				if err := st.Handle(ctx, p, body(flow.TypeStamp, subscriber(stamp))); err != nil {
+				if err := st.Handle(ctx, p, newMessage(flow.TypeStamp, subscriber(stamp))); err != nil {
 					b.Fatal(err)
 				}
 				change(b)
@@ -87,13 +87,13 @@ func BenchmarkSubscribers(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/build", n), func(b *testing.B) {
 			var size float64
 			for b.Loop() {
-				p.cache = bounded.New[docKey, *table](0)
-				before := heap()
-				t := newTable(docKey{"inc", "doc", "en"}, 1, 0, p.cfg.Languages)
+				p.cache = bounded.New[tableKey, *table](0)
+				before := heapSize()
+				t := newTable(tableKey{"inc", "doc", "en"}, 1, 0, p.cfg.Languages)
 				if err := t.load(st.Begin().State(page)); err != nil || t.index.len() < n {
 					b.Fatal(errors.Join(err, fmt.Errorf("%d subscriptions", t.index.len())))
 				}
-				size = float64(heap()-before) / float64(n)
+				size = float64(heapSize()-before) / float64(n)
 				runtime.KeepAlive(t)
 			}
 			b.ReportMetric(size, "B/subscription")
@@ -101,8 +101,8 @@ func BenchmarkSubscribers(b *testing.B) {
 	}
 }
 
-// heap is how many bytes are in use.
-func heap() int64 {
+// heapSize is how many bytes are in use.
+func heapSize() int64 {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

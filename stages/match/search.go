@@ -9,18 +9,18 @@ import (
 
 // The sides of a group.
 const (
-	older = iota
-	newer
+	oldSide = iota
+	newSide
 )
 
-var events = [2]pipeline.Event{older: pipeline.Removed, newer: pipeline.Added}
+var eventOfSide = [2]pipeline.Event{oldSide: pipeline.Removed, newSide: pipeline.Added}
 
 // place is where a keyword is reported: a difference, or a deletion or insertion that joined or
 // split an occurrence.
 type place struct {
 	window int
-	// shown is the index of the difference in the window; -1 for an empty edit.
-	shown int
+	// shownEdit is the index of the difference in the window; -1 for an empty edit.
+	shownEdit int
 	// full is the span of tokens for the text, core that of the occurrence, around which a long
 	// text is cut.
 	full, core flow.Span
@@ -28,11 +28,11 @@ type place struct {
 	tokens []int
 }
 
-// spot identifies a place of a pattern.
-type spot struct {
-	pattern      int32
-	side, window int
-	shown, edit  int
+// placeKey identifies a place of a pattern.
+type placeKey struct {
+	pattern         int32
+	side, window    int
+	shownEdit, edit int
 }
 
 // maxPlaces bounds the places that are stored for one group and the hits for one change, in
@@ -43,44 +43,44 @@ const maxPlaces = 50_000
 type tally struct {
 	counts [2]int // occurrences that touch an edit
 	places [2][]place
-	// more counts the places beyond maxPlaces. last are the last of these: at a difference, and
+	// onlyCounted counts the places beyond maxPlaces. last are the last of these: at a difference, and
 	// at an empty edit.
-	more [2]int
-	last [2][2]position
-	// read is the difference in which terms were last looked for.
-	read [2]position
+	onlyCounted [2]int
+	lastCounted [2][2]position
+	// lastSearched is the difference in which terms were last looked for.
+	lastSearched [2]position
 }
 
 // position orders the places of a pattern: at counts from 1.
-type position struct{ window, at int }
+type position struct{ window, ordinal int }
 
-// reading identifies a stream: a stretch of a window, and a class.
-type reading struct {
+// streamKey identifies a stream: a stretch of a window, and a class.
+type streamKey struct {
 	window *window
 	class  uint8
-	at     flow.Span
+	region flow.Span
 }
 
 // search finds the patterns of an index in one group.
 type search struct {
-	x       *patternIndex
-	moved   bool
-	sides   [2][]window
-	tallies map[int32]*tally
-	spots   map[spot]int // indexes into tally.places
-	noted   int          // places of all tallies
-	streams map[reading]*stream
-	// net counts, by class, how many more of each term the changed tokens of the new side have.
-	net map[uint8]map[uint32]int
+	x            *patternIndex
+	moved        bool
+	sides        [2][]window
+	tallies      map[int32]*tally
+	placeIndexes map[placeKey]int // indexes into tally.places
+	placeCount   int              // places of all tallies
+	streams      map[streamKey]*termStream
+	// netCounts counts, by class, how many more of each term the changed tokens of the new side have.
+	netCounts map[uint8]map[uint32]int
 }
 
 func newSearch(x *patternIndex, g *flow.Group) *search {
-	s := &search{x: x, moved: g.Moved, tallies: map[int32]*tally{}, spots: map[spot]int{}, streams: map[reading]*stream{}}
+	s := &search{x: x, moved: g.Moved, tallies: map[int32]*tally{}, placeIndexes: map[placeKey]int{}, streams: map[streamKey]*termStream{}}
 	if !g.Coarse {
-		s.sides = [2][]window{older: make([]window, 0, len(g.Old)), newer: make([]window, 0, len(g.New))}
+		s.sides = [2][]window{oldSide: make([]window, 0, len(g.Old)), newSide: make([]window, 0, len(g.New))}
 	}
 	for side, w := range eachWindow(g) {
-		if !g.Coarse || x.knows(&w) {
+		if !g.Coarse || x.containsTerm(&w) {
 			s.sides[side] = append(s.sides[side], w)
 		}
 	}
@@ -93,37 +93,37 @@ func newSearch(x *patternIndex, g *flow.Group) *search {
 func (s *search) run(report func(p int32, side int, pl place), count func(p int32, side, n int)) {
 	for side := range s.sides {
 		for i := range s.sides[side] {
-			s.x.scan(&s.sides[side][i], func(p int32, st *stream, k int) {
-				if s.x.patterns[p].any {
-					s.term(p, side, i, st.at[k])
-				} else if tokens := s.x.patterns[p].occurrence(st, k); tokens != nil {
-					s.occurrence(p, side, i, tokens)
+			s.x.scanEdits(&s.sides[side][i], func(p int32, st *termStream, k int) {
+				if s.x.patterns[p].anyOrder {
+					s.addTermPlace(p, side, i, st.tokens[k])
+				} else if tokens := s.x.patterns[p].occurrenceAt(st, k); tokens != nil {
+					s.addOccurrence(p, side, i, tokens)
 				}
 			})
 		}
 	}
 	for p, t := range s.tallies {
 		for side := range t.places {
-			if !s.reports(p, t, side) {
+			if !s.isReported(p, t, side) {
 				continue
 			}
 			for _, pl := range t.places[side] {
 				report(p, side, pl)
 			}
-			if t.more[side] > 0 {
-				count(p, side, t.more[side])
+			if t.onlyCounted[side] > 0 {
+				count(p, side, t.onlyCounted[side])
 			}
 		}
 	}
 }
 
-// reports says whether the places on a side are reported. In a moved block all are; those of a
+// isReported says whether the places on a side are reported. In a moved block all are; those of a
 // phrase are if that side has more of them. Those of terms are noted only if they are reported.
-func (s *search) reports(p int32, t *tally, side int) bool {
-	return s.moved || s.x.patterns[p].any || t.counts[side] > t.counts[1-side]
+func (s *search) isReported(p int32, t *tally, side int) bool {
+	return s.moved || s.x.patterns[p].anyOrder || t.counts[side] > t.counts[1-side]
 }
 
-func (s *search) tally(p int32) *tally {
+func (s *search) tallyOf(p int32) *tally {
 	t := s.tallies[p]
 	if t == nil {
 		t = &tally{}
@@ -132,51 +132,51 @@ func (s *search) tally(p int32) *tally {
 	return t
 }
 
-// occurrence counts the occurrence of phrase p in tokens if it touches an edit, and notes where
+// addOccurrence counts the occurrence of phrase p in tokens if it touches an edit, and notes where
 // to report it: at each difference within it, even one of skipped stop words, or else at the
 // edit that removed something from it or inserted something.
-func (s *search) occurrence(p int32, side, i int, tokens []int) {
+func (s *search) addOccurrence(p int32, side, i int, tokens []int) {
 	w := &s.sides[side][i]
 	found := flow.Span{tokens[0], tokens[len(tokens)-1] + 1}
-	from, to := w.touching(found)
+	from, to := w.editsTouching(found)
 	if from == to {
 		return
 	}
-	t := s.tally(p)
+	t := s.tallyOf(p)
 	t.counts[side]++
 	shown := -1
 	for _, e := range w.edits[from:to] {
-		if k := w.showing(e[0]); e[0] < e[1] && k != shown {
-			s.note(t, spot{p, side, i, k, 0}, place{full: w.shown[k], core: found})
+		if k := w.shownEditAt(e[0]); e[0] < e[1] && k != shown {
+			s.addPlace(t, placeKey{p, side, i, k, 0}, place{full: w.shownEdits[k], core: found})
 			shown = k
 		}
 	}
 	if shown < 0 {
-		s.note(t, spot{p, side, i, -1, from}, place{full: found, core: found})
+		s.addPlace(t, placeKey{p, side, i, -1, from}, place{full: found, core: found})
 	}
 }
 
-// note adds an occurrence, which is the core of pl, to the place at. Occurrences of a pattern
+// addPlace adds an occurrence, which is the core of pl, to the place at. Occurrences of a pattern
 // arrive in the order of the text.
-func (s *search) note(t *tally, at spot, pl place) {
+func (s *search) addPlace(t *tally, at placeKey, pl place) {
 	places := &t.places[at.side]
-	pl.window, pl.shown, pl.full = at.window, at.shown, union(pl.full, pl.core)
-	n, ok := s.spots[at]
+	pl.window, pl.shownEdit, pl.full = at.window, at.shownEdit, union(pl.full, pl.core)
+	n, ok := s.placeIndexes[at]
 	switch {
 	case ok:
 		(*places)[n].full = union((*places)[n].full, pl.core)
-	case s.noted < maxPlaces || len(*places) == 0:
-		s.noted++
-		s.spots[at] = len(*places)
+	case s.placeCount < maxPlaces || len(*places) == 0:
+		s.placeCount++
+		s.placeIndexes[at] = len(*places)
 		*places = append(*places, pl)
 	default:
-		last, here := &t.last[at.side][0], position{at.window, at.shown + 1}
-		if at.shown < 0 {
-			last, here = &t.last[at.side][1], position{at.window, at.edit + 1}
+		last, here := &t.lastCounted[at.side][0], position{at.window, at.shownEdit + 1}
+		if at.shownEdit < 0 {
+			last, here = &t.lastCounted[at.side][1], position{at.window, at.edit + 1}
 		}
-		if here.window > last.window || here.window == last.window && here.at > last.at {
+		if here.window > last.window || here.window == last.window && here.ordinal > last.ordinal {
 			*last = here
-			t.more[at.side]++
+			t.onlyCounted[at.side]++
 		}
 	}
 }
@@ -185,43 +185,43 @@ func union(a, b flow.Span) flow.Span {
 	return flow.Span{min(a[0], b[0]), max(a[1], b[1])}
 }
 
-// term notes that token i of a window is a term of p, a keyword whose terms may be in any
+// addTermPlace notes that token i of a window is a term of p, a keyword whose terms may be in any
 // order, if it is within a difference that contains all terms of p.
-func (s *search) term(p int32, side, window, i int) {
+func (s *search) addTermPlace(p int32, side, window, i int) {
 	w := &s.sides[side][window]
-	k := w.showing(i)
+	k := w.shownEditAt(i)
 	if k < 0 {
 		return
 	}
-	t := s.tally(p)
+	t := s.tallyOf(p)
 	here := position{window, k + 1}
-	if t.read[side] == here {
+	if t.lastSearched[side] == here {
 		return
 	}
-	t.read[side] = here
-	pl := place{window: window, shown: k, full: w.shown[k]}
-	if s.terms(p, side, &pl) {
-		s.note(t, spot{p, side, window, k, 0}, pl)
+	t.lastSearched[side] = here
+	pl := place{window: window, shownEdit: k, full: w.shownEdits[k]}
+	if s.findAllTerms(p, side, &pl) {
+		s.addPlace(t, placeKey{p, side, window, k, 0}, pl)
 	}
 }
 
-// terms reports whether the difference at pl contains every term of p, and at least one of them
+// findAllTerms reports whether the difference at pl contains every term of p, and at least one of them
 // in a changed token and more often on this side of the group. The core of pl becomes that
 // token and the nearest ones of the other terms.
-func (s *search) terms(p int32, side int, pl *place) bool {
+func (s *search) findAllTerms(p int32, side int, pl *place) bool {
 	pat := &s.x.patterns[p]
 	w := &s.sides[side][pl.window]
-	at := s.stream(w, pat.class, w.shown[pl.shown]).places()
+	at := s.cachedStream(w, pat.class, w.shownEdits[pl.shownEdit]).tokensByTerm()
 	anchor := -1
 	for _, t := range pat.terms {
 		if len(at[t]) == 0 {
 			return false
 		}
-		if !s.risen(pat.class, t, side) {
+		if !s.isMoreFrequent(pat.class, t, side) {
 			continue
 		}
 		for _, i := range at[t] {
-			if (anchor < 0 || i < anchor) && w.changed(i) {
+			if (anchor < 0 || i < anchor) && w.isChanged(i) {
 				anchor = i
 			}
 		}
@@ -243,31 +243,31 @@ func (s *search) terms(p int32, side int, pl *place) bool {
 	return true
 }
 
-// stream returns the stretch r of w, normalized for class. Keywords share it.
-func (s *search) stream(w *window, class uint8, r flow.Span) *stream {
-	k := reading{w, class, r}
+// cachedStream returns the stretch r of w, normalized for class. Keywords share it.
+func (s *search) cachedStream(w *window, class uint8, r flow.Span) *termStream {
+	k := streamKey{w, class, r}
 	st := s.streams[k]
 	if st == nil {
-		st = s.x.read(w, class, r, s.x.keep(class, w))
+		st = s.x.normalizeRegion(w, class, r, s.x.keepFunc(class, w))
 		s.streams[k] = st
 	}
 	return st
 }
 
-// risen reports whether side has more of term t than the other side. Only changed tokens are
+// isMoreFrequent reports whether side has more of term t than the other side. Only changed tokens are
 // counted: all others are on both sides.
-func (s *search) risen(class uint8, t uint32, side int) bool {
+func (s *search) isMoreFrequent(class uint8, t uint32, side int) bool {
 	if s.moved {
 		return true
 	}
-	net, ok := s.net[class]
+	net, ok := s.netCounts[class]
 	if !ok {
 		net = map[uint32]int{}
-		for side, sign := range [2]int{older: -1, newer: 1} {
+		for side, sign := range [2]int{oldSide: -1, newSide: 1} {
 			for i := range s.sides[side] {
 				w := &s.sides[side][i]
 				for _, e := range w.edits {
-					for _, t := range s.stream(w, class, e).terms {
+					for _, t := range s.cachedStream(w, class, e).terms {
 						if t != 0 {
 							net[t] += sign
 						}
@@ -275,12 +275,12 @@ func (s *search) risen(class uint8, t uint32, side int) bool {
 				}
 			}
 		}
-		if s.net == nil {
-			s.net = map[uint8]map[uint32]int{}
+		if s.netCounts == nil {
+			s.netCounts = map[uint8]map[uint32]int{}
 		}
-		s.net[class] = net
+		s.netCounts[class] = net
 	}
-	if side == older {
+	if side == oldSide {
 		return net[t] < 0
 	}
 	return net[t] > 0
@@ -293,8 +293,8 @@ type window struct {
 	*flow.Window
 	// edits are Window.Edits, or for a moved block the whole window.
 	edits []flow.Span
-	// shown are the edits as they are displayed; see flow.ShownEdits.
-	shown []flow.Span
+	// shownEdits are the edits as they are displayed; see flow.ShownEdits.
+	shownEdits []flow.Span
 }
 
 func newWindow(w *flow.Window, moved bool) window {
@@ -302,16 +302,16 @@ func newWindow(w *flow.Window, moved bool) window {
 	if moved {
 		v.edits = []flow.Span{{0, len(w.Tokens)}}
 	}
-	v.shown = flow.ShownEdits(v.edits)
+	v.shownEdits = flow.ShownEdits(v.edits)
 	return v
 }
 
 // token returns token i.
 func (w *window) token(i int) string { return w.Text[w.Tokens[i][0]:w.Tokens[i][1]] }
 
-// touching returns the range of edits that the tokens of s touch: edits that contain one of
+// editsTouching returns the range of edits that the tokens of s touch: edits that contain one of
 // them, and empty edits between them.
-func (w *window) touching(s flow.Span) (from, to int) {
+func (w *window) editsTouching(s flow.Span) (from, to int) {
 	from = sort.Search(len(w.edits), func(i int) bool { return w.edits[i][1] > s[0] })
 	to = from
 	for to < len(w.edits) && w.edits[to][0] < s[1] {
@@ -320,29 +320,29 @@ func (w *window) touching(s flow.Span) (from, to int) {
 	return from, to
 }
 
-// showing returns the index in shown of the edit that contains token i, or -1.
-func (w *window) showing(i int) int {
-	k := sort.Search(len(w.shown), func(k int) bool { return w.shown[k][1] > i })
-	if k < len(w.shown) && w.shown[k][0] <= i {
+// shownEditAt returns the index in shown of the edit that contains token i, or -1.
+func (w *window) shownEditAt(i int) int {
+	k := sort.Search(len(w.shownEdits), func(k int) bool { return w.shownEdits[k][1] > i })
+	if k < len(w.shownEdits) && w.shownEdits[k][0] <= i {
 		return k
 	}
 	return -1
 }
 
-// changed reports whether token i is in an edit.
-func (w *window) changed(i int) bool {
+// isChanged reports whether token i is in an edit.
+func (w *window) isChanged(i int) bool {
 	k := sort.Search(len(w.edits), func(k int) bool { return w.edits[k][1] > i })
 	return k < len(w.edits) && w.edits[k][0] <= i
 }
 
-// regions returns the spans of tokens that contain every occurrence which touches an edit: the
+// searchRegions returns the spans of tokens that contain every occurrence which touches an edit: the
 // shown edits, and reach tokens before and after each edit, not counting tokens that keep
 // rejects.
-func (w *window) regions(reach int, keep func(i int) bool) []flow.Span {
+func (w *window) searchRegions(reach int, keep func(i int) bool) []flow.Span {
 	var out []flow.Span
 	for _, e := range w.edits {
-		if k := w.showing(e[0]); k >= 0 {
-			e = w.shown[k]
+		if k := w.shownEditAt(e[0]); k >= 0 {
+			e = w.shownEdits[k]
 		}
 		left, right := e[0], e[1]
 		for n := reach; left > 0 && n > 0; {

@@ -63,8 +63,8 @@ type Config struct {
 // stamp.
 type Processor struct {
 	cfg   Config
-	cache *bounded.Cache[docKey, *table]
-	run   string // identifies this Processor in filters; see analysis
+	cache *bounded.Cache[tableKey, *table]
+	runID string // identifies this Processor in filters; see analysis
 }
 
 var _ flow.Processor = (*Processor)(nil)
@@ -90,12 +90,12 @@ func New(cfg Config) *Processor {
 	if cfg.Records == nil {
 		cfg.Records = func(string) []string { return nil }
 	}
-	return &Processor{cfg: cfg, cache: bounded.New[docKey, *table](cfg.Cache), run: rand.Text()}
+	return &Processor{cfg: cfg, cache: bounded.New[tableKey, *table](cfg.Cache), runID: rand.Text()}
 }
 
-// memoryFor is how many bytes of memory it takes to handle a message, for each byte of its
+// memoryPerByte is how many bytes of memory it takes to handle a message, for each byte of its
 // body.
-const memoryFor = 16
+const memoryPerByte = 16
 
 // Process handles one message. A stamped subscription is stored in the page's table. A change
 // emits a notification for each subscription that it matches and each of its receivers. The end
@@ -104,7 +104,7 @@ const memoryFor = 16
 // failure.ClassNotYet. A body that cannot be decoded is a permanent error, state that cannot be
 // decoded one of failure.ClassBroken, and an unknown type that of flow.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
-	free, err := p.cfg.Memory.Take(ctx, memoryFor*int64(len(m.Body)))
+	free, err := p.cfg.Memory.Take(ctx, memoryPerByte*int64(len(m.Body)))
 	if err != nil {
 		return err
 	}
@@ -112,13 +112,13 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	switch m.Type {
 	case flow.TypeStamp:
 		var s *flow.Stamped
-		if s, err = bodyOf[flow.Stamped](m); err == nil {
+		if s, err = decodeBody[flow.Stamped](m); err == nil {
 			err = applyStamp(tx.State(m.Key), s)
 		}
 	case flow.TypeChange, flow.TypeEnded:
-		err = p.inOrder(tx, m)
+		err = p.handleInOrder(tx, m)
 	case flow.TypeWake:
-		err = p.resume(tx, m.Key)
+		err = p.resumeBacklog(tx, m.Key)
 	default:
 		return m.UnknownType(flow.GroupMatch)
 	}
@@ -128,8 +128,8 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	return nil
 }
 
-// bodyOf returns the decoded body of m.
-func bodyOf[T any](m flow.Message) (*T, error) {
+// decodeBody returns the decoded body of m.
+func decodeBody[T any](m flow.Message) (*T, error) {
 	b := new(T)
 	if err := json.Unmarshal(m.Body, b); err != nil {
 		return nil, failure.Permanent(fmt.Errorf("message %s: %w", m.ID, err))
@@ -137,19 +137,19 @@ func bodyOf[T any](m flow.Message) (*T, error) {
 	return b, nil
 }
 
-// change emits a batch of the notifications of c. It returns false if there are more.
-func (p *Processor) change(tx flow.Tx, key string, c *flow.Change, at *progress) (done bool, err error) {
+// handleChange emits a batch of the notifications of c. It returns false if there are more.
+func (p *Processor) handleChange(tx flow.Tx, key string, c *flow.Change, at *progress) (done bool, err error) {
 	st := tx.State(key)
-	applied, err := waitFor(st, c.Incarnation, c.Stamp)
+	applied, err := requireStamp(st, c.Incarnation, c.Stamp)
 	if err != nil {
 		return false, err
 	}
-	t, err := p.table(st, c, applied)
+	t, err := p.tableFor(st, c, applied)
 	if err != nil {
 		return false, err
 	}
 	if at.After == "" {
-		if err := p.record(tx, c); err != nil {
+		if err := p.emitRecords(tx, c); err != nil {
 			return false, err
 		}
 		at.Record = ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time, Size: c.Size}
@@ -158,7 +158,7 @@ func (p *Processor) change(tx flow.Tx, key string, c *flow.Change, at *progress)
 		tx.OnCommit(func() {
 			p.cfg.Observe.Note(flow.Observation{Kind: flow.KindFiltered, Page: c.Page, Document: c.Document, URL: c.URL, ID: c.ID, Time: c.Time})
 		})
-	} else if done, err := p.notify(tx, st, c, t, at); err != nil || !done {
+	} else if done, err := p.emitNotifications(tx, st, c, t, at); err != nil || !done {
 		return false, err
 	}
 	if matched := at.Matched; matched > 0 {
@@ -166,11 +166,11 @@ func (p *Processor) change(tx flow.Tx, key string, c *flow.Change, at *progress)
 			p.cfg.Logger.Debug("keywords matched", "url", c.URL, "version", c.Version, "subscriptions", matched, "change", c.ID)
 		})
 	}
-	return true, remember(st, at.Record)
+	return true, addToHistory(st, at.Record)
 }
 
-// record emits c as a change record for each sink that gets those of its page.
-func (p *Processor) record(tx flow.Tx, c *flow.Change) error {
+// emitRecords emits c as a change record for each sink that gets those of its page.
+func (p *Processor) emitRecords(tx flow.Tx, c *flow.Change) error {
 	to := p.cfg.Records(c.Page)
 	if len(to) == 0 {
 		return nil
@@ -192,16 +192,16 @@ func (p *Processor) record(tx flow.Tx, c *flow.Change) error {
 	return nil
 }
 
-// ended notifies the clients of a page that expired, and deletes the state of the page's
+// handleEnded notifies the clients of a page that expired, and deletes the state of the page's
 // incarnation. It deletes the history too, unless the page is listed as expired. It returns false
 // if more clients are to be notified before.
-func (p *Processor) ended(tx flow.Tx, key string, e *flow.Ended, at *progress) (done bool, err error) {
+func (p *Processor) handleEnded(tx flow.Tx, key string, e *flow.Ended, at *progress) (done bool, err error) {
 	st := tx.State(key)
 	if e.Expiry != nil {
-		if done, err := p.timeOut(tx, st, e, at); err != nil || !done {
+		if done, err := p.emitTimeouts(tx, st, e, at); err != nil || !done {
 			return false, err
 		}
-		if err := remember(st, at.Record); err != nil {
+		if err := addToHistory(st, at.Record); err != nil {
 			return false, err
 		}
 	}
@@ -210,38 +210,38 @@ func (p *Processor) ended(tx flow.Tx, key string, e *flow.Ended, at *progress) (
 			return false, err
 		}
 	}
-	if err := forget(st, e.Incarnation); err != nil {
+	if err := deleteIncarnation(st, e.Incarnation); err != nil {
 		return false, err
 	}
 	tx.OnCommit(func() {
-		p.cache.Delete(func(k docKey) bool { return k.incarnation == e.Incarnation })
+		p.cache.Delete(func(k tableKey) bool { return k.incarnation == e.Incarnation })
 	})
 	return true, nil
 }
 
-// notify emits notifications of c for the subscriptions of t, from at on. It returns false if it
+// emitNotifications emits notifications of c for the subscriptions of t, from at on. It returns false if it
 // stopped because they are enough for one transaction; all of a client are in one where pages
 // that link to this one are among them.
-func (p *Processor) notify(tx flow.Tx, st flow.State, c *flow.Change, t *table, at *progress) (done bool, err error) {
-	found, edits := t.index.find(c), editsOf(c)
+func (p *Processor) emitNotifications(tx flow.Tx, st flow.State, c *flow.Change, t *table, at *progress) (done bool, err error) {
+	found, edits := t.index.findMatches(c), newEdits(c)
 	all, err := t.candidates(st, found, at)
 	if err != nil {
 		return false, err
 	}
-	all = behind(all, at.After)
+	all = candidatesAfter(all, at.After)
 	b := batch{p: p, tx: tx, record: &at.Record}
 	if len(all) > 0 && all[0].client != "" {
-		b.told = repeats{}
+		b.repeats = repeatFilter{}
 	}
 	for i, next := range all {
 		if b.full() && (next.client == "" || next.client != all[i-1].client) {
 			return false, nil
 		}
-		s, err := t.read(st, next.entry)
+		s, err := t.readEntry(st, next.entry)
 		if err != nil {
 			return false, err
 		}
-		at.After = next.place
+		at.After = next.sortKey
 		if s == nil || c.Version <= s.From || c.Version > s.Until {
 			continue
 		}
@@ -250,18 +250,18 @@ func (p *Processor) notify(tx flow.Tx, st flow.State, c *flow.Change, t *table, 
 			continue
 		}
 		at.Matched++
-		if err := b.add(c, s, diffs, omitted); err != nil {
+		if err := b.notifyReceivers(c, s, diffs, omitted); err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// timeOut emits timeout notifications, from at on: one for each client and receiver of an expired
+// emitTimeouts emits timeout notifications, from at on: one for each client and receiver of an expired
 // page. Its ID names the smallest incarnation of the client's subscriptions that ended with the
 // page and name that receiver, so that cancelling that subscription withdraws it. It returns false
 // if there are more.
-func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended, at *progress) (done bool, err error) {
+func (p *Processor) emitTimeouts(tx flow.Tx, st flow.State, e *flow.Ended, at *progress) (done bool, err error) {
 	all, err := expiredRecords(st, e.Incarnation)
 	if err != nil {
 		return false, err
@@ -273,7 +273,7 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended, at *progre
 	b := batch{p: p, tx: tx, record: &at.Record}
 	var client string
 	told := map[pipeline.Receiver]bool{}
-	for _, next := range behind(all, at.After) {
+	for _, next := range candidatesAfter(all, at.After) {
 		if next.client != client {
 			if b.full() {
 				return false, nil
@@ -281,11 +281,11 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended, at *progre
 			client = next.client
 			clear(told)
 		}
-		s, err := readRecord(st, next.record)
+		s, err := readRecord(st, next.recordName)
 		if err != nil {
 			return false, err
 		}
-		at.After = next.place
+		at.After = next.sortKey
 		n := pipeline.Notification{
 			Status: pipeline.StatusTimeout, URL: s.Subscription.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationType,
 			Time: e.Expiry.Time, Client: client, Tags: s.Subscription.Tags, Reason: reason, Severity: s.Subscription.Severity, Channel: s.Subscription.Channel,
@@ -308,16 +308,16 @@ func (p *Processor) timeOut(tx flow.Tx, st flow.State, e *flow.Ended, at *progre
 // by incarnation.
 func expiredRecords(st flow.State, incarnation string) ([]candidate, error) {
 	var all []candidate
-	for n, v := range st.Scan(name(expired, incarnation, "")) {
+	for n, v := range st.Scan(stateName(kindExpired, incarnation, "")) {
 		if v.Err != nil {
 			return nil, v.Err
 		}
 		var s flow.Stamped
-		if err := get(v.Bytes, &s); err != nil {
+		if err := decodeValue(v.Bytes, &s); err != nil {
 			return nil, err
 		}
 		client := s.Subscription.WithDefaults().Client
-		all = append(all, candidate{place: name(client, s.Incarnation), client: client, record: n})
+		all = append(all, candidate{sortKey: stateName(client, s.Incarnation), client: client, recordName: n})
 	}
 	slices.SortFunc(all, candidate.compare)
 	return all, nil
@@ -325,21 +325,21 @@ func expiredRecords(st flow.State, incarnation string) ([]candidate, error) {
 
 // batch emits the notifications of one transaction.
 type batch struct {
-	p      *Processor
-	tx     flow.Tx
-	record *ChangeRecord
-	told   repeats // nil where none can repeat another
-	n      int
-	bytes  int
+	p       *Processor
+	tx      flow.Tx
+	record  *ChangeRecord
+	repeats repeatFilter // nil where none can repeat another
+	count   int
+	bytes   int
 }
 
-func (b *batch) full() bool { return b.n >= b.p.cfg.Batch || b.bytes >= maxBatchBytes }
+func (b *batch) full() bool { return b.count >= b.p.cfg.Batch || b.bytes >= maxBatchBytes }
 
-// add emits a notification of c for s to each of its receivers.
-func (b *batch) add(c *flow.Change, s *flow.Stamped, diffs []pipeline.Diff, omitted int) error {
-	n := notificationOf(c, s.Subscription, diffs, omitted)
+// notifyReceivers emits a notification of c for s to each of its receivers.
+func (b *batch) notifyReceivers(c *flow.Change, s *flow.Stamped, diffs []pipeline.Diff, omitted int) error {
+	n := newNotification(c, s.Subscription, diffs, omitted)
 	for _, to := range s.Subscription.Receivers() {
-		if b.told.note(s, to, n) {
+		if b.repeats.isRepeat(s, to, n) {
 			continue
 		}
 		n.ID = flow.NotificationID(c.ID, s.Incarnation, to.Sink)
@@ -350,22 +350,22 @@ func (b *batch) add(c *flow.Change, s *flow.Stamped, diffs []pipeline.Diff, omit
 	return nil
 }
 
-// notificationOf returns the notification of c for s, without an ID.
-func notificationOf(c *flow.Change, s pipeline.Subscription, diffs []pipeline.Diff, omitted int) pipeline.Notification {
+// newNotification returns the notification of c for s, without an ID.
+func newNotification(c *flow.Change, s pipeline.Subscription, diffs []pipeline.Diff, omitted int) pipeline.Notification {
 	n := pipeline.Notification{
 		Status: pipeline.StatusOK, URL: s.URL, Diffs: diffs, Type: pipeline.NotificationType, Time: c.Time,
 		Client: s.WithDefaults().Client, Severity: s.Severity, Channel: s.Channel, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
 		Tags: s.Tags, Truncated: omitted > 0, Omitted: omitted,
 	}
 	if s.Value != nil {
-		v, _ := s.ValueChange(valuesOf(c))
+		v, _ := s.ValueChange(oldAndNewValue(c))
 		n.Value = &v
 	}
 	return n
 }
 
-// valuesOf returns the old and the new text of a document that is a value: one short line.
-func valuesOf(c *flow.Change) (before, after string) {
+// oldAndNewValue returns the old and the new text of a document that is a value: one short line.
+func oldAndNewValue(c *flow.Change) (before, after string) {
 	for _, g := range c.Groups {
 		for _, w := range g.Old {
 			before += w.Text
@@ -384,7 +384,7 @@ func Preview(changes []flow.Change, s pipeline.Subscription, languages *text.Lan
 	m := NewMatcher([]Entry{{Subscription: s}}, languages)
 	for i := range changes {
 		for _, found := range m.Match(&changes[i]) {
-			n := notificationOf(&changes[i], s, found.Diffs, found.Omitted)
+			n := newNotification(&changes[i], s, found.Diffs, found.Omitted)
 			n.ID = flow.NotificationID(n.Change, n.Client, "")
 			all = append(all, n)
 		}
@@ -401,9 +401,9 @@ func (b *batch) send(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notificat
 		return err
 	}
 	b.tx.Emit(out)
-	b.n++
+	b.count++
 	b.bytes += len(out.Body)
-	b.record.note(to, n)
+	b.record.addNotification(to, n)
 	b.tx.OnCommit(func() {
 		b.p.cfg.Observe.Note(flow.Observation{Kind: flow.KindNotification, Page: s.Page, Document: s.Document,
 			URL: n.URL, ID: out.ID, N: len(n.Diffs), Time: n.Time, Addressed: addressed})

@@ -21,21 +21,21 @@ import (
 
 const page = "https://example.com/"
 
-// house is a stage with its store.
-type house struct {
+// stageTest is a stage with its store.
+type stageTest struct {
 	t *testing.T
 	*txtest.Store
 	p *Processor
 }
 
-func newHouse(t *testing.T, cfg Config) house { return house{t, txtest.New(), New(cfg)} }
+func newStageTest(t *testing.T, cfg Config) stageTest { return stageTest{t, txtest.New(), New(cfg)} }
 
-// named returns the names in the page's state that begin with kind.
-func (h house) named(kind string) []string {
+// stateNames returns the names in the page's state that begin with kind.
+func (h stageTest) stateNames(kind string) []string {
 	return slices.DeleteFunc(h.Names(page), func(n string) bool { return !strings.HasPrefix(n, kind) })
 }
 
-func body(typ string, v any) flow.Message {
+func newMessage(typ string, v any) flow.Message {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
@@ -43,8 +43,8 @@ func body(typ string, v any) flow.Message {
 	return flow.Message{ID: "m", Key: page, Type: typ, Body: b}
 }
 
-// stamped is subscription i of document "doc", at stamp.
-func stamped(i, stamp, from int, until uint64, words ...string) flow.Stamped {
+// newStamped is subscription i of document "doc", at stamp.
+func newStamped(i, stamp, from int, until uint64, words ...string) flow.Stamped {
 	return flow.Stamped{
 		Page: page, PageIncarnation: "inc", Document: "doc", Incarnation: fmt.Sprint("sub", i), Stamp: uint64(stamp), Since: uint64(stamp),
 		From: uint64(from), Until: until, Origin: "go",
@@ -52,31 +52,31 @@ func stamped(i, stamp, from int, until uint64, words ...string) flow.Stamped {
 	}
 }
 
-// ended is what ends s.
-func ended(s flow.Stamped, stamp int, until uint64) flow.Stamped {
+// endStamped is what ends s.
+func endStamped(s flow.Stamped, stamp int, until uint64) flow.Stamped {
 	s.Stamp, s.Until = uint64(stamp), until
 	return s
 }
 
-func (h house) stamp(ss ...flow.Stamped) {
+func (h stageTest) applyStamps(ss ...flow.Stamped) {
 	h.t.Helper()
 	for _, s := range ss {
-		if err := h.Handle(context.Background(), h.p, body(flow.TypeStamp, s)); err != nil {
+		if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeStamp, s)); err != nil {
 			h.t.Fatal(err)
 		}
 	}
 }
 
-// changed is version n, made at a stamp, which added words.
-func changed(n, stamp int, words string) *flow.Change {
-	c, _ := changeOf(64, pairOf{old: "old", new: "old " + words})
+// newChange is version n, made at a stamp, which added words.
+func newChange(n, stamp int, words string) *flow.Change {
+	c, _ := changeOf(64, groupTexts{old: "old", new: "old " + words})
 	c.ID, c.Version, c.Previous, c.Stamp = fmt.Sprint("change", n), uint64(n), uint64(n-1), uint64(stamp)
 	c.Time, c.Title = time.Date(2026, 1, 2, 3, 4, n, 0, time.UTC), "A title"
 	return c
 }
 
-func (h house) try(c *flow.Change) ([]flow.Addressed, error) {
-	err := h.Handle(context.Background(), h.p, body(flow.TypeChange, c))
+func (h stageTest) handleChange(c *flow.Change) ([]flow.Addressed, error) {
+	err := h.Handle(context.Background(), h.p, newMessage(flow.TypeChange, c))
 	var out []flow.Addressed
 	for _, m := range h.Take() {
 		var a flow.Addressed
@@ -88,10 +88,10 @@ func (h house) try(c *flow.Change) ([]flow.Addressed, error) {
 	return out, err
 }
 
-// says returns who is told of c: "client/sink".
-func (h house) says(c *flow.Change) string {
+// recipients returns who is told of c: "client/sink".
+func (h stageTest) recipients(c *flow.Change) string {
 	h.t.Helper()
-	as, err := h.try(c)
+	as, err := h.handleChange(c)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -104,10 +104,10 @@ func (h house) says(c *flow.Change) string {
 
 func TestNotification(t *testing.T) {
 	var seen []flow.Observation
-	h := newHouse(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
-	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
-	c := changed(1, 1, "argus sees")
-	as, err := h.try(c)
+	h := newStageTest(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
+	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
+	c := newChange(1, 1, "argus sees")
+	as, err := h.handleChange(c)
 	if err != nil || len(as) != 2 {
 		t.Fatalf("%d notifications, %v", len(as), err)
 	}
@@ -132,80 +132,80 @@ func TestNotification(t *testing.T) {
 }
 
 func TestWhoHearsWhat(t *testing.T) {
-	h := newHouse(t, Config{})
-	first, second := stamped(1, 1, 0, flow.Forever, "argus"), stamped(2, 2, 1, flow.Forever, "argus")
-	h.stamp(first, second)
-	if got := h.says(changed(1, 1, "argus")); got != "c1/hook c1/log" {
+	h := newStageTest(t, Config{})
+	first, second := newStamped(1, 1, 0, flow.Forever, "argus"), newStamped(2, 2, 1, flow.Forever, "argus")
+	h.applyStamps(first, second)
+	if got := h.recipients(newChange(1, 1, "argus")); got != "c1/hook c1/log" {
 		t.Errorf("version 1 is told to %q", got)
 	}
-	if got := h.says(changed(2, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+	if got := h.recipients(newChange(2, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
 		t.Errorf("version 2 is told to %q", got)
 	}
 	// The first is cancelled while version 3 stands, which match hears only now.
-	h.stamp(ended(first, 3, 3))
-	if got := h.says(changed(3, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+	h.applyStamps(endStamped(first, 3, 3))
+	if got := h.recipients(newChange(3, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
 		t.Errorf("version 3 is told to %q", got)
 	}
-	if got := h.says(changed(4, 3, "argus")); got != "c2/hook c2/log" {
+	if got := h.recipients(newChange(4, 3, "argus")); got != "c2/hook c2/log" {
 		t.Errorf("version 4 is told to %q", got)
 	}
 	// The second asks for another keyword from version 4 on.
-	again := stamped(2, 5, 4, flow.Forever, "zeus")
-	h.stamp(ended(second, 4, 4), again)
-	if got := h.says(changed(5, 5, "argus zeus")); got != "c2/hook c2/log" {
+	again := newStamped(2, 5, 4, flow.Forever, "zeus")
+	h.applyStamps(endStamped(second, 4, 4), again)
+	if got := h.recipients(newChange(5, 5, "argus zeus")); got != "c2/hook c2/log" {
 		t.Errorf("version 5 is told to %q", got)
 	}
-	if got := h.says(changed(6, 5, "argus")); got != "" {
+	if got := h.recipients(newChange(6, 5, "argus")); got != "" {
 		t.Errorf("version 6 is told to %q", got)
 	}
 	// Only what can still be heard is kept: one record.
-	if got := h.named(record); len(got) != 1 {
+	if got := h.stateNames(kindRecord); len(got) != 1 {
 		t.Errorf("the state holds %q", got)
 	}
 	// Another document of the page is none of theirs.
-	c := changed(6, 5, "zeus")
+	c := newChange(6, 5, "zeus")
 	c.Document = "other"
-	if got := h.says(c); got != "" {
+	if got := h.recipients(c); got != "" {
 		t.Errorf("another document is told to %q", got)
 	}
 }
 
 func TestASubscriptionThatHeardNothingIsNotKept(t *testing.T) {
-	h := newHouse(t, Config{})
-	s := stamped(1, 1, 4, flow.Forever, "argus")
-	h.stamp(s, ended(s, 2, 4))
+	h := newStageTest(t, Config{})
+	s := newStamped(1, 1, 4, flow.Forever, "argus")
+	h.applyStamps(s, endStamped(s, 2, 4))
 	if n := h.Names(page); len(n) != 1 { // the stamp
 		t.Errorf("the state holds %q", n)
 	}
 }
 
 func TestNotYet(t *testing.T) {
-	h := newHouse(t, Config{})
-	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
-	_, err := h.try(changed(1, 2, "argus"))
+	h := newStageTest(t, Config{})
+	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
+	_, err := h.handleChange(newChange(1, 2, "argus"))
 	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet {
 		t.Fatalf("error %v of class %d", err, class)
 	}
-	err = h.Handle(context.Background(), h.p, body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2}))
+	err = h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2}))
 	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet {
 		t.Fatalf("error %v of class %d", err, class)
 	}
-	h.stamp(stamped(2, 2, 0, flow.Forever, "argus"))
-	h.stamp(stamped(1, 1, 0, flow.Forever, "argus")) // again: what was applied stays applied
-	if got := h.says(changed(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+	h.applyStamps(newStamped(2, 2, 0, flow.Forever, "argus"))
+	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus")) // again: what was applied stays applied
+	if got := h.recipients(newChange(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
 		t.Errorf("told to %q", got)
 	}
 }
 
 func TestEnded(t *testing.T) {
-	h := newHouse(t, Config{})
-	s := stamped(1, 1, 0, flow.Forever, "argus")
-	next := stamped(1, 1, 0, flow.Forever, "argus")
+	h := newStageTest(t, Config{})
+	s := newStamped(1, 1, 0, flow.Forever, "argus")
+	next := newStamped(1, 1, 0, flow.Forever, "argus")
 	next.PageIncarnation = "inc2"
-	h.stamp(s, next)
-	h.says(changed(1, 1, "argus"))
-	h.stamp(ended(s, 2, 1))
-	if err := h.Handle(context.Background(), h.p, body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2})); err != nil {
+	h.applyStamps(s, next)
+	h.recipients(newChange(1, 1, "argus"))
+	h.applyStamps(endStamped(s, 2, 1))
+	if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2})); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range h.Names(page) {
@@ -216,16 +216,16 @@ func TestEnded(t *testing.T) {
 	if n := h.p.cache.Bytes(); n != 0 {
 		t.Errorf("tables of %d bytes are left in memory", n)
 	}
-	c := changed(1, 1, "argus")
+	c := newChange(1, 1, "argus")
 	c.Incarnation = "inc2"
-	if got := h.says(c); got != "c1/hook c1/log" {
+	if got := h.recipients(c); got != "c1/hook c1/log" {
 		t.Errorf("the next life is told to %q", got)
 	}
 }
 
 func TestWhatCannotBeHandled(t *testing.T) {
-	h := newHouse(t, Config{})
-	bad := changed(1, 0, "argus")
+	h := newStageTest(t, Config{})
+	bad := newChange(1, 0, "argus")
 	bad.Groups[0].New[0].Edits = []flow.Span{{0, 99}}
 	for name, c := range map[string]struct {
 		flow.Message
@@ -235,7 +235,7 @@ func TestWhatCannotBeHandled(t *testing.T) {
 		"one of others":        {flow.Message{ID: "m", Key: page, Type: "com.example.other", Source: "/crm"}, failure.ClassPermanent},
 		"a body that is none":  {flow.Message{ID: "m", Key: page, Type: flow.TypeChange, Body: []byte("{")}, failure.ClassPermanent},
 		"a stamp that is none": {flow.Message{ID: "m", Key: page, Type: flow.TypeStamp, Body: []byte("7")}, failure.ClassPermanent},
-		"a window that lies":   {body(flow.TypeChange, bad), failure.ClassPermanent},
+		"a window that lies":   {newMessage(flow.TypeChange, bad), failure.ClassPermanent},
 	} {
 		err := h.Handle(context.Background(), h.p, c.Message)
 		if class, _ := failure.ClassOf(err); err == nil || class != c.want {
@@ -250,14 +250,14 @@ func TestDamagedState(t *testing.T) {
 		at string
 		m  flow.Message
 	}{
-		{name(applied, "inc"), body(flow.TypeChange, changed(1, 1, "argus"))},
-		{name(record, "inc", "doc", "sub9"), body(flow.TypeChange, changed(1, 1, "argus"))},
-		{history, body(flow.TypeChange, changed(1, 1, "argus"))},
-		{name(expired, "inc", "sub1"), body(flow.TypeEnded, expire)},
+		{stateName(kindApplied, "inc"), newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
+		{stateName(kindRecord, "inc", "doc", "sub9"), newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
+		{historyName, newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
+		{stateName(kindExpired, "inc", "sub1"), newMessage(flow.TypeEnded, expire)},
 	} {
-		for what, value := range map[string][]byte{"another format": {9, 9}, "cut off": {format, '{'}, "empty": {}} {
-			h := newHouse(t, Config{})
-			h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
+		for what, value := range map[string][]byte{"another format": {9, 9}, "cut off": {stateFormat, '{'}, "empty": {}} {
+			h := newStageTest(t, Config{})
+			h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
 			tx := h.Begin()
 			_ = tx.State(page).Set(c.at, value)
 			tx.Commit()
@@ -272,12 +272,12 @@ func TestDamagedState(t *testing.T) {
 // TestNothingOfAFailedAttemptCounts handles a change in a transaction that is not committed.
 func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 	var seen int
-	h := newHouse(t, Config{Observe: func(flow.Observation) { seen++ }})
-	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
-	c := changed(1, 1, "argus")
+	h := newStageTest(t, Config{Observe: func(flow.Observation) { seen++ }})
+	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
+	c := newChange(1, 1, "argus")
 	for range 3 {
 		tx := h.Begin()
-		if err := h.p.Process(context.Background(), tx, body(flow.TypeChange, c)); err != nil {
+		if err := h.p.Process(context.Background(), tx, newMessage(flow.TypeChange, c)); err != nil {
 			t.Fatal(err)
 		}
 		if len(tx.Emitted()) != 2 {
@@ -287,7 +287,7 @@ func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 	if seen != 0 {
 		t.Errorf("%d observations without a commit", seen)
 	}
-	if got := h.says(c); got != "c1/hook c1/log" || seen != 2 {
+	if got := h.recipients(c); got != "c1/hook c1/log" || seen != 2 {
 		t.Errorf("told to %q, observed %d", got, seen)
 	}
 }
@@ -295,13 +295,13 @@ func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 // TestSizeOfATable compares what a table says with the memory that it takes.
 func TestSizeOfATable(t *testing.T) {
 	const n = 20_000
-	before := heap()
-	table := newTable(docKey{"inc", "doc", "en"}, 1, 0, text.NewLanguages())
+	before := heapSize()
+	table := newTable(tableKey{"inc", "doc", "en"}, 1, 0, text.NewLanguages())
 	for i := range n {
-		s := stamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "and one of all")
+		s := newStamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "and one of all")
 		table.add(fmt.Sprintf("%08d/client", i), &s)
 	}
-	took := heap() - before
+	took := heapSize() - before
 	if said := table.size(); said < took/2 || said > took*2 {
 		t.Errorf("a table of %d bytes says %d", took, said)
 	}
@@ -312,7 +312,7 @@ func TestSizeOfATable(t *testing.T) {
 func TestMemoryIsAskedFor(t *testing.T) {
 	var asked, held int64
 	var refusal error
-	h := newHouse(t, Config{Memory: func(_ context.Context, bytes int64) (func(), error) {
+	h := newStageTest(t, Config{Memory: func(_ context.Context, bytes int64) (func(), error) {
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -320,16 +320,16 @@ func TestMemoryIsAskedFor(t *testing.T) {
 		held += bytes
 		return func() { held -= bytes }, nil
 	}})
-	h.stamp(stamped(1, 1, 0, flow.Forever, "argus"))
-	c := changed(2, 1, "argus")
-	if told, err := h.try(c); err != nil || len(told) == 0 {
+	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
+	c := newChange(2, 1, "argus")
+	if told, err := h.handleChange(c); err != nil || len(told) == 0 {
 		t.Fatalf("told %v, %v", told, err)
 	}
-	if want := int64(memoryFor * len(body(flow.TypeChange, c).Body)); asked != want || held != 0 {
+	if want := int64(memoryPerByte * len(newMessage(flow.TypeChange, c).Body)); asked != want || held != 0 {
 		t.Errorf("asked for %d bytes, want %d; %d were not given back", asked, want, held)
 	}
 	refusal = errors.New("stopping")
-	if _, err := h.try(changed(3, 1, "argus")); !errors.Is(err, refusal) {
+	if _, err := h.handleChange(newChange(3, 1, "argus")); !errors.Is(err, refusal) {
 		t.Errorf("got %v, want the refusal", err)
 	}
 }
@@ -337,13 +337,13 @@ func TestMemoryIsAskedFor(t *testing.T) {
 // A change that is still in memory is not decoded.
 func TestMadeChange(t *testing.T) {
 	var made *flow.Change
-	h := newHouse(t, Config{Made: func(flow.Message) *flow.Change { return made }})
-	h.stamp(stamped(1, 1, 0, flow.Forever, "late"))
-	if got := h.says(changed(2, 1, "soon")); got != "" {
+	h := newStageTest(t, Config{Made: func(flow.Message) *flow.Change { return made }})
+	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "late"))
+	if got := h.recipients(newChange(2, 1, "soon")); got != "" {
 		t.Errorf("got %q for a word that nobody asked for", got)
 	}
-	made = changed(3, 1, "late")
-	if got := h.says(changed(3, 1, "soon")); got == "" {
+	made = newChange(3, 1, "late")
+	if got := h.recipients(newChange(3, 1, "soon")); got == "" {
 		t.Error("the change in memory was not used")
 	}
 }

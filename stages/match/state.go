@@ -25,27 +25,27 @@ import (
 // with NUL between the parts, and beside them its history and its backlog. A value is a format byte
 // and CBOR, which is decoded twice as fast as JSON.
 const (
-	format  = 2
-	nul     = "\x00"
-	record  = "record"
-	expired = "expired"
-	applied = "applied"
+	stateFormat = 2
+	nul         = "\x00"
+	kindRecord  = "record"
+	kindExpired = "expired"
+	kindApplied = "applied"
 )
 
-func name(parts ...string) string { return strings.Join(parts, nul) }
+func stateName(parts ...string) string { return strings.Join(parts, nul) }
 
 // applyStamp stores s in the table. A stamp that ends a subscription sets the Until of its
 // record, so that earlier versions still match; a cancelled record is deleted.
 func applyStamp(st flow.State, s *flow.Stamped) error {
-	at := name(record, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
+	at := stateName(kindRecord, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
 	var err error
 	if s.From >= s.Until || s.End == flow.EndCancelled {
 		err = st.Delete(at)
 	} else {
-		err = put(st, at, s)
+		err = storeValue(st, at, s)
 	}
 	if neverRead := s.Followed != nil && s.Until == 0; err == nil && s.End == flow.EndExpired && !neverRead {
-		err = put(st, name(expired, s.PageIncarnation, s.Incarnation), s)
+		err = storeValue(st, stateName(kindExpired, s.PageIncarnation, s.Incarnation), s)
 	}
 	if err != nil {
 		return err
@@ -54,27 +54,27 @@ func applyStamp(st flow.State, s *flow.Stamped) error {
 	if err != nil || last >= s.Stamp {
 		return err
 	}
-	if s.Stamp > leastLogged {
-		if err := put(st, logSlot(s.PageIncarnation, s.Stamp), logEntry{s.Stamp, at}); err != nil {
+	if s.Stamp > minStampsForLog {
+		if err := storeValue(st, logSlotName(s.PageIncarnation, s.Stamp), logEntry{s.Stamp, at}); err != nil {
 			return err
 		}
 	}
-	return put(st, name(applied, s.PageIncarnation), s.Stamp)
+	return storeValue(st, stateName(kindApplied, s.PageIncarnation), s.Stamp)
 }
 
 // appliedStamp returns the last stamp that was applied, 0 if there was none.
 func appliedStamp(st flow.State, incarnation string) (uint64, error) {
 	var n uint64
-	v, ok, err := st.Get(name(applied, incarnation))
+	v, ok, err := st.Get(stateName(kindApplied, incarnation))
 	if err != nil || !ok {
 		return 0, err
 	}
-	return n, get(v, &n)
+	return n, decodeValue(v, &n)
 }
 
-// waitFor returns the last stamp that was applied, and an error of class NotYet if that is
+// requireStamp returns the last stamp that was applied, and an error of class NotYet if that is
 // less than stamp.
-func waitFor(st flow.State, incarnation string, stamp uint64) (uint64, error) {
+func requireStamp(st flow.State, incarnation string, stamp uint64) (uint64, error) {
 	n, err := appliedStamp(st, incarnation)
 	if err == nil && n < stamp {
 		err = failure.NotYet(fmt.Errorf("waiting for stamp %d; the last one applied is %d", stamp, n))
@@ -89,7 +89,7 @@ func readRecord(st flow.State, name string) (*flow.Stamped, error) {
 		return nil, err
 	}
 	s := new(flow.Stamped)
-	return s, get(v, s)
+	return s, decodeValue(v, s)
 }
 
 // The log of an incarnation is a ring of its last stamps. A table in memory reads from it what
@@ -97,12 +97,12 @@ func readRecord(st flow.State, name string) (*flow.Stamped, error) {
 // read all of its records is cheap.
 //
 //	log INC SLOT   stamp n, in slot n modulo maxLog
-const stampLog = "log"
+const kindLog = "log"
 
 // Bounds of the log.
 const (
-	leastLogged = 64
-	maxLog      = 1024
+	minStampsForLog = 64
+	logSize         = 1024
 )
 
 // logEntry says which record a stamp wrote or deleted.
@@ -111,28 +111,28 @@ type logEntry struct {
 	Record string `json:"record"`
 }
 
-func logSlot(incarnation string, stamp uint64) string {
-	return name(stampLog, incarnation, strconv.FormatUint(stamp%maxLog, 10))
+func logSlotName(incarnation string, stamp uint64) string {
+	return stateName(kindLog, incarnation, strconv.FormatUint(stamp%logSize, 10))
 }
 
-// logged returns the entry of a stamp, or nil if the log has it no longer.
-func logged(st flow.State, incarnation string, stamp uint64) (*logEntry, error) {
-	v, ok, err := st.Get(logSlot(incarnation, stamp))
+// readLogEntry returns the entry of a stamp, or nil if the log has it no longer.
+func readLogEntry(st flow.State, incarnation string, stamp uint64) (*logEntry, error) {
+	v, ok, err := st.Get(logSlotName(incarnation, stamp))
 	if err != nil || !ok {
 		return nil, err
 	}
 	e := new(logEntry)
-	if err := get(v, e); err != nil || e.Stamp != stamp {
+	if err := decodeValue(v, e); err != nil || e.Stamp != stamp {
 		return nil, err
 	}
 	return e, nil
 }
 
-// forget deletes the state of an incarnation.
-func forget(st flow.State, incarnation string) error {
-	names := []string{name(applied, incarnation)}
-	for _, kind := range []string{record, expired, filtered, stampLog} {
-		for n, v := range st.Scan(name(kind, incarnation, "")) {
+// deleteIncarnation deletes the state of an incarnation.
+func deleteIncarnation(st flow.State, incarnation string) error {
+	names := []string{stateName(kindApplied, incarnation)}
+	for _, kind := range []string{kindRecord, kindExpired, kindFilter, kindLog} {
+		for n, v := range st.Scan(stateName(kind, incarnation, "")) {
 			if v.Err != nil {
 				return v.Err
 			}
@@ -151,17 +151,17 @@ func deleteAll(st flow.State, names []string) error {
 	return nil
 }
 
-func put(st flow.State, at string, v any) error {
-	b, err := stored.Encode(format, v)
+func storeValue(st flow.State, at string, v any) error {
+	b, err := stored.Encode(stateFormat, v)
 	if err != nil {
 		return fmt.Errorf("match: %w", err)
 	}
 	return st.Set(at, b)
 }
 
-// get decodes a value. If it cannot, the store is damaged or newer than this program.
-func get(value []byte, into any) error {
-	if err := stored.Decode(value, format, into); err != nil {
+// decodeValue decodes a value. If it cannot, the store is damaged or newer than this program.
+func decodeValue(value []byte, into any) error {
+	if err := stored.Decode(value, stateFormat, into); err != nil {
 		return fmt.Errorf("match: %w", err)
 	}
 	return nil
@@ -172,15 +172,15 @@ func get(value []byte, into any) error {
 //
 //	history        how many records were written
 //	history SLOT   record n, counted from 0, in slot n modulo MaxHistory
-const history = "history"
+const historyName = "history"
 
 // MaxHistory is how many changes of a page are remembered at most.
 const MaxHistory = 20
 
 // Bounds of one record of the history.
 const (
-	maxMatches  = 50 // notifications in one record
-	maxKeywords = 20 // keywords of one notification
+	maxRecordMatches = 50 // notifications in one record
+	maxMatchKeywords = 20 // keywords of one notification
 )
 
 // ChangeRecord is one change of a page, or its expiry, with the notifications that it caused.
@@ -214,19 +214,19 @@ type Notified struct {
 
 // History returns the last changes of the page whose state st is, the newest first.
 func History(st flow.State) ([]ChangeRecord, error) {
-	n, err := written(st)
+	n, err := recordsWritten(st)
 	if err != nil {
 		return nil, err
 	}
 	var all []ChangeRecord
 	for i := n; i > 0 && i > n-MaxHistory; i-- {
-		v, ok, err := st.Get(slot(i - 1))
+		v, ok, err := st.Get(historySlotName(i - 1))
 		if err != nil {
 			return nil, err
 		}
 		var r ChangeRecord
 		if ok {
-			if err := get(v, &r); err != nil {
+			if err := decodeValue(v, &r); err != nil {
 				return nil, err
 			}
 		}
@@ -238,51 +238,51 @@ func History(st flow.State) ([]ChangeRecord, error) {
 	return all, nil
 }
 
-func slot(n int) string { return name(history, strconv.Itoa(n%MaxHistory)) }
+func historySlotName(n int) string { return stateName(historyName, strconv.Itoa(n%MaxHistory)) }
 
-// written returns how many records were ever written.
-func written(st flow.State) (n int, err error) {
-	v, ok, err := st.Get(history)
+// recordsWritten returns how many records were ever written.
+func recordsWritten(st flow.State) (n int, err error) {
+	v, ok, err := st.Get(historyName)
 	if err != nil || !ok {
 		return 0, err
 	}
-	return n, get(v, &n)
+	return n, decodeValue(v, &n)
 }
 
-// remember adds r to the history, in place of the oldest record.
-func remember(st flow.State, r ChangeRecord) error {
+// addToHistory adds r to the history, in place of the oldest record.
+func addToHistory(st flow.State, r ChangeRecord) error {
 	var err error
-	if r.N, err = written(st); err != nil {
+	if r.N, err = recordsWritten(st); err != nil {
 		return err
 	}
-	if err := put(st, slot(r.N), r); err != nil {
+	if err := storeValue(st, historySlotName(r.N), r); err != nil {
 		return err
 	}
-	return put(st, history, r.N+1)
+	return storeValue(st, historyName, r.N+1)
 }
 
 // clearHistory deletes all records.
 func clearHistory(st flow.State) error {
-	n, err := written(st)
+	n, err := recordsWritten(st)
 	if err != nil || n == 0 {
 		return err
 	}
-	names := []string{history}
+	names := []string{historyName}
 	for i := range min(n, MaxHistory) {
-		names = append(names, slot(i))
+		names = append(names, historySlotName(i))
 	}
 	return deleteAll(st, names)
 }
 
-// note adds n, which goes to the receiver to, to the matches of r.
-func (r *ChangeRecord) note(to pipeline.Receiver, n pipeline.Notification) {
-	if len(r.Matches) == maxMatches {
+// addNotification adds n, which goes to the receiver to, to the matches of r.
+func (r *ChangeRecord) addNotification(to pipeline.Receiver, n pipeline.Notification) {
+	if len(r.Matches) == maxRecordMatches {
 		r.Omitted++
 		return
 	}
 	m := Notified{Notification: n.ID, Client: n.Client, Receiver: to}
 	for _, d := range n.Diffs {
-		if len(m.Keywords) == maxKeywords {
+		if len(m.Keywords) == maxMatchKeywords {
 			break
 		}
 		if d.Keyword != "" && !slices.Contains(m.Keywords, d.Keyword) {

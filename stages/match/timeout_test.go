@@ -14,19 +14,19 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// over is what ends s because of why.
-func over(s flow.Stamped, stamp int, until uint64, why string) flow.Stamped {
-	s = ended(s, stamp, until)
+// endStampedBecause is what ends s because of why.
+func endStampedBecause(s flow.Stamped, stamp int, until uint64, why string) flow.Stamped {
+	s = endStamped(s, stamp, until)
 	s.End = why
 	return s
 }
 
-// expire ends the page's life "inc", and returns what its clients are told.
-func (h house) expire(stamp uint64) ([]flow.Addressed, error) {
+// expirePage ends the page's life "inc", and returns what its clients are told.
+func (h stageTest) expirePage(stamp uint64) ([]flow.Addressed, error) {
 	e := flow.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Listed: true, Expiry: &flow.Expiry{
 		Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC), Class: "status", Reason: "the server answered 500", Failures: 10, Lineage: "store1",
 	}}
-	err := h.Handle(context.Background(), h.p, body(flow.TypeEnded, e))
+	err := h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, e))
 	var out []flow.Addressed
 	for _, m := range h.Take() {
 		var a flow.Addressed
@@ -38,8 +38,8 @@ func (h house) expire(stamp uint64) ([]flow.Addressed, error) {
 	return out, err
 }
 
-// to returns who is told: "client/sink".
-func to(as []flow.Addressed) (out []string) {
+// recipientsOf returns who is told: "client/sink".
+func recipientsOf(as []flow.Addressed) (out []string) {
 	for _, a := range as {
 		out = append(out, a.Notification.Client+"/"+a.Receiver.Sink)
 	}
@@ -48,12 +48,12 @@ func to(as []flow.Addressed) (out []string) {
 
 func TestTimeout(t *testing.T) {
 	var seen []flow.Observation
-	h := newHouse(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
-	first := stamped(1, 1, 3, flow.Forever, "argus") // has heard nothing yet
-	h.stamp(first, over(first, 2, 3, flow.EndExpired))
-	as, err := h.expire(2)
-	if err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log"}) {
-		t.Fatalf("told to %q, %v", to(as), err)
+	h := newStageTest(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
+	first := newStamped(1, 1, 3, flow.Forever, "argus") // has heard nothing yet
+	h.applyStamps(first, endStampedBecause(first, 2, 3, flow.EndExpired))
+	as, err := h.expirePage(2)
+	if err != nil || !slices.Equal(recipientsOf(as), []string{"c1/hook", "c1/log"}) {
+		t.Fatalf("told to %q, %v", recipientsOf(as), err)
 	}
 	want := flow.Addressed{
 		Receiver: pipeline.Receiver{Sink: "hook"}, Document: "doc", Subscription: "sub1",
@@ -72,47 +72,47 @@ func TestTimeout(t *testing.T) {
 	if len(seen) != 2 || seen[0].Kind != flow.KindNotification || seen[0].ID != want.Notification.ID || seen[0].N != 0 {
 		t.Errorf("observed %+v", seen)
 	}
-	if names := slices.Concat(h.named(record), h.named(expired), h.named(applied), h.named(filtered)); len(names) != 0 {
+	if names := slices.Concat(h.stateNames(kindRecord), h.stateNames(kindExpired), h.stateNames(kindApplied), h.stateNames(kindFilter)); len(names) != 0 {
 		t.Errorf("%q is left", names)
 	}
 	// The end of the same life again tells nobody: it is forgotten.
-	if as, err := h.expire(0); err != nil || len(as) != 0 {
-		t.Errorf("again: told to %q, %v", to(as), err)
+	if as, err := h.expirePage(0); err != nil || len(as) != 0 {
+		t.Errorf("again: told to %q, %v", recipientsOf(as), err)
 	}
 }
 
 func TestATimeoutWaitsForTheLastStamp(t *testing.T) {
-	h := newHouse(t, Config{})
-	first, second := stamped(1, 1, 0, flow.Forever, "argus"), stamped(2, 2, 0, flow.Forever, "argus")
-	h.stamp(first, second, over(first, 3, 1, flow.EndExpired))
-	as, err := h.expire(4)
+	h := newStageTest(t, Config{})
+	first, second := newStamped(1, 1, 0, flow.Forever, "argus"), newStamped(2, 2, 0, flow.Forever, "argus")
+	h.applyStamps(first, second, endStampedBecause(first, 3, 1, flow.EndExpired))
+	as, err := h.expirePage(4)
 	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet || len(as) != 0 {
-		t.Fatalf("told to %q, error %v of class %d", to(as), err, class)
+		t.Fatalf("told to %q, error %v of class %d", recipientsOf(as), err, class)
 	}
-	h.stamp(over(second, 4, 1, flow.EndExpired))
+	h.applyStamps(endStampedBecause(second, 4, 1, flow.EndExpired))
 	// Changes from before come first.
-	if got := h.says(changed(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+	if got := h.recipients(newChange(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
 		t.Errorf("version 1 is told to %q", got)
 	}
-	if as, err = h.expire(4); err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log", "c2/hook", "c2/log"}) {
-		t.Errorf("told to %q, %v", to(as), err)
+	if as, err = h.expirePage(4); err != nil || !slices.Equal(recipientsOf(as), []string{"c1/hook", "c1/log", "c2/hook", "c2/log"}) {
+		t.Errorf("told to %q, %v", recipientsOf(as), err)
 	}
 }
 
 func TestOneTimeoutForAClient(t *testing.T) {
-	h := newHouse(t, Config{})
+	h := newStageTest(t, Config{})
 	// The client watches three documents of the page; one it cancelled before.
 	var ss [3]flow.Stamped
 	for i, sinks := range [][]string{{"log", "mail"}, {"hook", "log"}, {"chat"}} {
-		ss[i] = stamped(9-i, i+1, 0, flow.Forever, "argus")
+		ss[i] = newStamped(9-i, i+1, 0, flow.Forever, "argus")
 		ss[i].Document, ss[i].Subscription.Client, ss[i].Subscription.Sinks = string(rune('a'+i)), "", sinks
 	}
 	ss[1].Subscription.URL = "https://EXAMPLE.com"
-	h.stamp(ss[:]...)
-	h.stamp(over(ss[2], 4, 0, flow.EndCancelled), over(ss[0], 5, 0, flow.EndExpired), over(ss[1], 6, 0, flow.EndExpired))
-	as, err := h.expire(6)
-	if err != nil || !slices.Equal(to(as), []string{"default/hook", "default/log", "default/mail"}) {
-		t.Fatalf("told to %q, %v", to(as), err)
+	h.applyStamps(ss[:]...)
+	h.applyStamps(endStampedBecause(ss[2], 4, 0, flow.EndCancelled), endStampedBecause(ss[0], 5, 0, flow.EndExpired), endStampedBecause(ss[1], 6, 0, flow.EndExpired))
+	as, err := h.expirePage(6)
+	if err != nil || !slices.Equal(recipientsOf(as), []string{"default/hook", "default/log", "default/mail"}) {
+		t.Fatalf("told to %q, %v", recipientsOf(as), err)
 	}
 	// Each receiver is told in the name of a subscription that names it: of sub8, the smaller
 	// of sub9 and sub8, and mail of sub9, so that a withdrawal there finds it.
@@ -130,27 +130,27 @@ func TestOneTimeoutForAClient(t *testing.T) {
 // TestATimeoutOfAnotherLife has subscriptions of the page's next life when the last one's end
 // is handled.
 func TestATimeoutOfAnotherLife(t *testing.T) {
-	h := newHouse(t, Config{})
-	s := stamped(1, 1, 0, flow.Forever, "argus")
-	next := stamped(2, 1, 0, flow.Forever, "argus")
+	h := newStageTest(t, Config{})
+	s := newStamped(1, 1, 0, flow.Forever, "argus")
+	next := newStamped(2, 1, 0, flow.Forever, "argus")
 	next.PageIncarnation = "inc2"
-	h.stamp(s, over(s, 2, 0, flow.EndExpired), next, over(next, 2, 0, flow.EndExpired))
-	if as, err := h.expire(2); err != nil || !slices.Equal(to(as), []string{"c1/hook", "c1/log"}) {
-		t.Errorf("told to %q, %v", to(as), err)
+	h.applyStamps(s, endStampedBecause(s, 2, 0, flow.EndExpired), next, endStampedBecause(next, 2, 0, flow.EndExpired))
+	if as, err := h.expirePage(2); err != nil || !slices.Equal(recipientsOf(as), []string{"c1/hook", "c1/log"}) {
+		t.Errorf("told to %q, %v", recipientsOf(as), err)
 	}
-	if got := h.named(expired); len(got) != 1 {
+	if got := h.stateNames(kindExpired); len(got) != 1 {
 		t.Errorf("%q is kept, want the next life's", got)
 	}
 }
 
 func TestNothingOfATimeoutThatFailedCounts(t *testing.T) {
-	h := newHouse(t, Config{})
-	s := stamped(1, 1, 0, flow.Forever, "argus")
-	h.stamp(s, over(s, 2, 0, flow.EndExpired))
+	h := newStageTest(t, Config{})
+	s := newStamped(1, 1, 0, flow.Forever, "argus")
+	h.applyStamps(s, endStampedBecause(s, 2, 0, flow.EndExpired))
 	var first []flow.Message
 	for range 2 { // a crash before the commit, and again
 		tx := h.Begin()
-		m := body(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2, Expiry: &flow.Expiry{Lineage: "store1"}})
+		m := newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2, Expiry: &flow.Expiry{Lineage: "store1"}})
 		if err := h.p.Process(context.Background(), tx, m); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestNothingOfATimeoutThatFailedCounts(t *testing.T) {
 			t.Errorf("emitted %+v, and the first time %+v", tx.Emitted(), first)
 		}
 	}
-	if as, err := h.expire(2); err != nil || len(as) != 2 || as[0].Notification.ID != first[0].ID {
+	if as, err := h.expirePage(2); err != nil || len(as) != 2 || as[0].Notification.ID != first[0].ID {
 		t.Errorf("told %+v, %v", as, err)
 	}
 }
@@ -174,15 +174,15 @@ func TestHowItEnded(t *testing.T) {
 		{flow.EndReceiver, "c1/hook c1/log"}, // which becomes dead letters, and can be replayed
 		{flow.EndExpired, "c1/hook c1/log"},
 	} {
-		h := newHouse(t, Config{})
-		s := stamped(1, 1, 0, flow.Forever, "argus")
-		h.stamp(s)
-		h.says(changed(1, 1, "argus")) // so that a table is in memory
-		h.stamp(over(s, 2, 2, c.why))
-		if got := h.says(changed(2, 1, "argus")); got != c.want {
+		h := newStageTest(t, Config{})
+		s := newStamped(1, 1, 0, flow.Forever, "argus")
+		h.applyStamps(s)
+		h.recipients(newChange(1, 1, "argus")) // so that a table is in memory
+		h.applyStamps(endStampedBecause(s, 2, 2, c.why))
+		if got := h.recipients(newChange(2, 1, "argus")); got != c.want {
 			t.Errorf("ended by %q: version 2 is told to %q, want %q", c.why, got, c.want)
 		}
-		if got := h.says(changed(3, 2, "argus")); got != "" {
+		if got := h.recipients(newChange(3, 2, "argus")); got != "" {
 			t.Errorf("ended by %q: version 3 is told to %q", c.why, got)
 		}
 	}
