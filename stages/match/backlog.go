@@ -34,8 +34,8 @@ type backlog struct {
 
 // progress is how far the notifications of a change are.
 type progress struct {
-	After string `json:"after"` // the place of the last subscription done; see candidate
-	// ByClient says that the places begin with clients. It stays as the first batch found it, although
+	After string `json:"after"` // the sort key of the last subscription done; see candidate
+	// ByClient says that the sort keys begin with clients. It stays as the first batch found it, although
 	// subscriptions come and go meanwhile.
 	ByClient bool         `json:"by_client,omitempty"`
 	Matched  int          `json:"matched"`
@@ -184,7 +184,7 @@ func (p *Processor) decode(m flow.Message) (w work, err error) {
 	return w, nil
 }
 
-// checkStamp returns an error of class NotYet if a stamp that w names has not arrived yet.
+// checkStamp returns an error of class NotYet if the stamp that w names has not arrived yet.
 func (w work) checkStamp(st flow.State) error {
 	if w.ended != nil {
 		_, err := requireStamp(st, w.ended.Incarnation, w.ended.Stamp)
@@ -194,7 +194,8 @@ func (w work) checkStamp(st flow.State) error {
 	return err
 }
 
-// continueWork continues w from at. It returns false if w is not done yet; at then is where to go on.
+// continueWork continues w from at. It returns false if w is not done yet. at then is where to go
+// on.
 func (p *Processor) continueWork(tx flow.Tx, key string, w work, at *progress) (done bool, err error) {
 	if w.ended != nil {
 		return p.handleEnded(tx, key, w.ended, at)
@@ -202,8 +203,8 @@ func (p *Processor) continueWork(tx flow.Tx, key string, w work, at *progress) (
 	return p.handleChange(tx, key, w.change, at)
 }
 
-// candidate is a subscription that a change matches, or that ended with its page. Place orders the
-// candidates.
+// candidate is a subscription that a change matches, or that ended with its page. The candidates
+// are handled in the order of their sort keys.
 type candidate struct {
 	sortKey    string
 	client     string // only where it decides about repeats
@@ -213,7 +214,7 @@ type candidate struct {
 
 func (c candidate) compare(d candidate) int { return cmp.Compare(c.sortKey, d.sortKey) }
 
-// candidatesAfter returns the candidates whose place is after the given one.
+// candidatesAfter returns the candidates whose sort key is after the given one.
 func candidatesAfter(all []candidate, after string) []candidate {
 	i, found := slices.BinarySearchFunc(all, after, func(c candidate, after string) int { return cmp.Compare(c.sortKey, after) })
 	if found {
@@ -224,8 +225,8 @@ func candidatesAfter(all []candidate, after string) []candidate {
 
 // candidates returns the subscriptions of t that are in found, in the order in which they are
 // notified: by name. Where some are there because other pages link to this one, the order is by
-// client, and the subscriptions that a client made come before these. It decides that if nothing was done
-// before at.
+// client, and the subscriptions that a client made come before these. It decides between the two
+// orders if nothing was done before at, and then stores in at which one it is.
 func (t *table) candidates(st flow.State, found map[int32][]finding, at *progress) ([]candidate, error) {
 	all := make([]candidate, 0, len(found))
 	followed := false

@@ -20,7 +20,8 @@ const maxDiffs = 50
 // client.
 const envelopeSize = 2 << 10
 
-// keywordHit is a hit of one keyword. first says that it is the first hit of its keyword and event.
+// keywordHit is a hit of one keyword. isFirst says that it is the first hit of its keyword and
+// event.
 type keywordHit struct {
 	keyword int32
 	*hit
@@ -161,14 +162,14 @@ type hit struct {
 	w *flow.Window
 
 	// text, and its span from, to in w.Text, are computed when first needed. So are snippets
-	// and sums, which are keyed by the offset of the snippet.
+	// and hashes, which are keyed by the offset of the snippet.
 	text     string
 	from, to int
 	snippets map[int]string
 	hashes   map[int]uint64
 }
 
-// computeText computes the text: the difference, extended to the first and the last token of the
+// computeText sets the text: the difference, extended to the first and the last token of the
 // keyword. If it is too long, it is cut around the keyword, between tokens. If the words of the
 // keyword are themselves too far apart, it shows these alone. Words are shown as people write them.
 func (h *hit) computeText() {
@@ -233,8 +234,8 @@ func (h *hit) snippet(offset int) string {
 
 var hashSeed = maphash.MakeSeed()
 
-// contentHash is a hash of the text, the snippet and the row. It does not store them, since most hits of a
-// change with very many hits are only counted.
+// contentHash is a hash of the text, the snippet and the row. It does not store them, since most hits
+// of a change with very many hits are only counted.
 func (h *hit) contentHash(offset int) uint64 {
 	if s, ok := h.hashes[offset]; ok {
 		return s
@@ -252,6 +253,7 @@ func (h *hit) contentHash(offset int) uint64 {
 	return h.hashes[offset]
 }
 
+// contextBefore returns the context in front of the text: about offset characters, see snippet.
 func (h *hit) contextBefore(offset int) string {
 	at := h.from
 	for ; offset > 0 && at > 0; offset-- {
@@ -274,6 +276,7 @@ func (h *hit) contextBefore(offset int) string {
 	return ellipsis + " " + strings.TrimLeftFunc(s, unicode.IsSpace)
 }
 
+// contextAfter returns the context behind the text: about offset characters, see snippet.
 func (h *hit) contextAfter(offset int) string {
 	at, end := h.to, len(h.w.Text)
 	for ; offset > 0 && at < end; offset-- {
@@ -299,8 +302,8 @@ func (h *hit) contextAfter(offset int) string {
 // minCuttableWord is the length in bytes from which a word may be cut in a snippet.
 const minCuttableWord = 100
 
-// tokenAround returns the token that contains the position at, if at is not at its border and the token may
-// not be cut.
+// tokenAround returns the token that contains the position at, if at is not at its border and the
+// token may not be cut.
 func (h *hit) tokenAround(at int) (t flow.Span, ok bool) {
 	i, _ := slices.BinarySearchFunc(h.w.Tokens, at, func(t flow.Span, at int) int { return t[1] - at })
 	if i == len(h.w.Tokens) {

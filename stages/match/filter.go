@@ -9,7 +9,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// kindFilter is the name under which the filter of a document is stored.
+// kindFilter begins the name under which the filter of a document is stored.
 const kindFilter = "filter"
 
 // minFilteredTable is how many subscriptions a document must have for a filter. To read and index
@@ -25,7 +25,7 @@ const falsePositiveRate = 1e-4
 // then does not read and index the subscriptions. A table in memory does without it: there it
 // would only cost time.
 type filter struct {
-	// Analysis names the rules by which words became keys; see Processor.analysis.
+	// Analysis names the rules by which words became keys; see Processor.analysisID.
 	Analysis string             `json:"analysis"`
 	Stamp    uint64             `json:"stamp"`
 	Language string             `json:"language"` // of the changes that it is for
@@ -87,9 +87,9 @@ func (p *Processor) analysisID(generation uint64) string {
 	return text.Version
 }
 
-// isFilteredOut reports whether the filter stored under at says that c matches no keyword as of the stamp
-// applied. It returns false where there is no filter, or one of another stamp, language or
-// analysis.
+// isFilteredOut reports whether the filter stored under the name at says that c matches no keyword
+// as of the stamp applied. It returns false where there is no filter, or one of another stamp,
+// language or analysis.
 func (p *Processor) isFilteredOut(st flow.State, at, analysis string, c *flow.Change, applied uint64) (bool, error) {
 	v, ok, err := st.Get(at)
 	if err != nil || !ok {

@@ -142,11 +142,11 @@ func (x *patternIndex) findHits(c *flow.Change) map[int32]*hits {
 // hits are the hits of one pattern in a change.
 type hits struct {
 	list []*hit
-	// listed counts the hits in list, and more the hits that are only counted, by side.
+	// listed counts the hits in list, and onlyCounted all others, by side.
 	listed, onlyCounted [2]blockCounts
 }
 
-// blockCounts is a count in edited blocks and one in moved blocks.
+// blockCounts are two counts: one of what is in edited blocks, one of what is in moved blocks.
 type blockCounts struct{ edited, moved int }
 
 func (n *blockCounts) add(moved bool, by int) {

@@ -43,15 +43,15 @@ const maxPlaces = 50_000
 type tally struct {
 	counts [2]int // occurrences that touch an edit
 	places [2][]place
-	// onlyCounted counts the places beyond maxPlaces. last are the last of these: at a difference, and
-	// at an empty edit.
+	// onlyCounted counts the places beyond maxPlaces. lastCounted are the last of these: at a
+	// difference, and at an empty edit.
 	onlyCounted [2]int
 	lastCounted [2][2]position
 	// lastSearched is the difference in which terms were last looked for.
 	lastSearched [2]position
 }
 
-// position orders the places of a pattern: at counts from 1.
+// position orders the places of a pattern. ordinal is the number of the edit, from 1.
 type position struct{ window, ordinal int }
 
 // streamKey identifies a stream: a stretch of a window, and a class.
@@ -117,8 +117,8 @@ func (s *search) run(report func(p int32, side int, pl place), count func(p int3
 	}
 }
 
-// isReported says whether the places on a side are reported. In a moved block all are; those of a
-// phrase are if that side has more of them. Those of terms are noted only if they are reported.
+// isReported reports whether the places on a side are reported. In a moved block all are. Those of
+// a phrase are if that side has more of them. Those of terms are stored only if they are reported.
 func (s *search) isReported(p int32, t *tally, side int) bool {
 	return s.moved || s.x.patterns[p].anyOrder || t.counts[side] > t.counts[1-side]
 }
@@ -205,8 +205,8 @@ func (s *search) addTermPlace(p int32, side, window, i int) {
 	}
 }
 
-// findAllTerms reports whether the difference at pl contains every term of p, and at least one of them
-// in a changed token and more often on this side of the group. The core of pl becomes that
+// findAllTerms reports whether the difference at pl contains every term of p, and at least one of
+// them in a changed token and more often on this side of the group. The core of pl becomes that
 // token and the nearest ones of the other terms.
 func (s *search) findAllTerms(p int32, side int, pl *place) bool {
 	pat := &s.x.patterns[p]
@@ -254,8 +254,8 @@ func (s *search) cachedStream(w *window, class uint8, r flow.Span) *termStream {
 	return st
 }
 
-// isMoreFrequent reports whether side has more of term t than the other side. Only changed tokens are
-// counted: all others are on both sides.
+// isMoreFrequent reports whether side has more of term t than the other side. Only changed tokens
+// are counted: all others are on both sides.
 func (s *search) isMoreFrequent(class uint8, t uint32, side int) bool {
 	if s.moved {
 		return true

@@ -64,7 +64,7 @@ type Config struct {
 type Processor struct {
 	cfg   Config
 	cache *bounded.Cache[tableKey, *table]
-	runID string // identifies this Processor in filters; see analysis
+	runID string // identifies this Processor in filters; see analysisID
 }
 
 var _ flow.Processor = (*Processor)(nil)
@@ -257,8 +257,8 @@ func (p *Processor) emitNotifications(tx flow.Tx, st flow.State, c *flow.Change,
 	return true, nil
 }
 
-// emitTimeouts emits timeout notifications, from at on: one for each client and receiver of an expired
-// page. Its ID names the smallest incarnation of the client's subscriptions that ended with the
+// emitTimeouts emits timeout notifications, from at on: one for each client and receiver of an
+// expired page. Its ID names the smallest incarnation of the client's subscriptions that ended with the
 // page and name that receiver, so that cancelling that subscription withdraws it. It returns false
 // if there are more.
 func (p *Processor) emitTimeouts(tx flow.Tx, st flow.State, e *flow.Ended, at *progress) (done bool, err error) {

@@ -93,10 +93,10 @@ func readRecord(st flow.State, name string) (*flow.Stamped, error) {
 }
 
 // The log of an incarnation is a ring of its last stamps. A table in memory reads from it what
-// changed since its own stamp. A page has none until it has more than leastLogged stamps: to
+// changed since its own stamp. A page has none until it has more than minStampsForLog stamps: to
 // read all of its records is cheap.
 //
-//	log INC SLOT   stamp n, in slot n modulo maxLog
+//	log INC SLOT   stamp n, in slot n modulo logSize
 const kindLog = "log"
 
 // Bounds of the log.
@@ -195,7 +195,7 @@ type ChangeRecord struct {
 	Time     time.Time `json:"time"` // of the check
 	// Expired says why the page expired; empty for a change.
 	Expired string `json:"expired,omitempty"`
-	// Matches are its notifications, at most maxMatches. Omitted is how many more there were.
+	// Matches are its notifications, at most maxRecordMatches. Omitted is how many more there were.
 	Matches []Notified `json:"matches,omitempty"`
 	Omitted int        `json:"omitted,omitempty"`
 	// Size is how much changed.

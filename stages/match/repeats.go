@@ -7,9 +7,9 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// repeatFilter holds the notifications of a client for one change, to find those that repeat another
-// one. A page to which several pages of a client link has several subscriptions of this client,
-// and perhaps one that the client made.
+// repeatFilter holds the notifications of a client for one change, to find those that repeat
+// another one. A page to which several pages of a client link has several subscriptions of this
+// client, and perhaps one that the client made.
 type repeatFilter map[repeatKey][]sentContent
 
 type repeatKey struct {
@@ -23,8 +23,9 @@ type sentContent struct {
 	digest *pipeline.Digest
 }
 
-// isRepeat reports whether n, a notification of s to one receiver, repeats an earlier one of this change
-// for the same client and receiver. A subscription that the client made always notifies.
+// isRepeat reports whether n, a notification of s to one receiver, repeats an earlier one of this
+// change for the same client and receiver. If not, r holds it from then on. A subscription that the
+// client made always notifies.
 func (r repeatFilter) isRepeat(s *flow.Stamped, to pipeline.Receiver, n pipeline.Notification) bool {
 	if r == nil {
 		return false
