@@ -13,10 +13,10 @@ import (
 // removed or added. A million cells took 2 to 5 ms when measured, and a real page of 9,000
 // tokens that was completely rewritten needed 31 million for its grouping.
 type limits struct {
-	units    int64 // for the diff of the units
-	grouping int64 // for the diff of the unpaired units' tokens, and as much for each other way to compare them
-	region   int64 // for the diff within one group
-	page     int64 // for the diffs within all groups
+	units     int64 // for the diff of the units
+	grouping  int64 // for the diff of the unpaired units' tokens, and as much for each other way to compare them
+	group     int64 // for the diff within one group
+	allGroups int64 // for the diffs within all groups
 
 	// blocks and tokens are how many blocks and tokens of both texts together may change before
 	// the groups are coarse. Grouping takes some 1.5 KB for each block and 150 bytes for each
@@ -24,18 +24,18 @@ type limits struct {
 	blocks, tokens int
 }
 
-var standard = limits{units: 64 << 20, grouping: 64 << 20, region: 16 << 20, page: 64 << 20, blocks: 100_000, tokens: 1_000_000}
+var defaultLimits = limits{units: 64 << 20, grouping: 64 << 20, group: 16 << 20, allGroups: 64 << 20, blocks: 100_000, tokens: 1_000_000}
 
-// work aligns sequences and counts the cells that it spends. It is not safe for
+// aligner aligns sequences and counts the cells that it spends. It is not safe for
 // concurrent use.
-type work struct {
-	left  int64 // cells that may still be spent
-	spent int64
+type aligner struct {
+	cellsLeft  int64 // cells that may still be spent
+	cellsSpent int64
 	// seenA and seenB hold the last round in which each symbol was on that side. number is the
 	// rune of each symbol, valid if numbered holds the current round.
 	seenA, seenB []uint32
-	number       []rune
-	numbered     []uint32
+	runeOf       []rune
+	runeRound    []uint32
 	round        uint32
 }
 
@@ -43,12 +43,12 @@ type work struct {
 // reports whether they are those of a shortest diff. If that would be too much work, they are
 // those of a diff that first compares longer pieces if coarse is set, and else only the common
 // prefix and suffix.
-func (w *work) align(a, b []int32, most int64, coarse bool) (kept []run, shortest bool) {
+func (w *aligner) align(a, b []int32, most int64, coarse bool) (kept []run, shortest bool) {
 	pre := commonPrefix(a, b)
 	suf := commonSuffix(a[pre:], b[pre:])
 	endA, endB := len(a)-suf, len(b)-suf
-	fa, fb, ia, ib := w.filter(a[pre:endA], b[pre:endB])
-	middle, shortest := w.middle(fa, fb, most, coarse)
+	fa, fb, ia, ib := w.keepCommon(a[pre:endA], b[pre:endB])
+	middle, shortest := w.alignCommon(fa, fb, most, coarse)
 
 	add := func(r run) {
 		if r.n == 0 {
@@ -70,49 +70,49 @@ func (w *work) align(a, b []int32, most int64, coarse bool) (kept []run, shortes
 	return kept, shortest
 }
 
-// middle is align for sequences in which every symbol is on both sides.
-func (w *work) middle(a, b []int32, most int64, coarse bool) ([]run, bool) {
+// alignCommon is align for sequences in which every symbol is on both sides.
+func (w *aligner) alignCommon(a, b []int32, most int64, coarse bool) ([]run, bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return nil, true
 	}
-	if int64(len(a))*int64(len(b)) <= min(most, w.left) {
-		return w.shortest(a, b), true
+	if int64(len(a))*int64(len(b)) <= min(most, w.cellsLeft) {
+		return w.alignShortest(a, b), true
 	}
 	if !coarse {
 		return nil, false
 	}
-	kept := w.pieces(a, b, most)
+	kept := w.alignPieces(a, b, most)
 	// A shortest diff has no more edits than this one, so it may be cheap after all.
-	if cells(len(a), len(b), kept) <= min(most, w.left) && min(len(a), len(b)) <= maxSymbols {
-		return w.shortest(a, b), true
+	if maxCells(len(a), len(b), kept) <= min(most, w.cellsLeft) && min(len(a), len(b)) <= maxSymbols {
+		return w.alignShortest(a, b), true
 	}
 	return kept, false
 }
 
-// shortest returns the runs that a shortest diff keeps, and counts its cells.
-func (w *work) shortest(a, b []int32) []run {
+// alignShortest returns the runs that a shortest diff keeps, and counts its cells.
+func (w *aligner) alignShortest(a, b []int32) []run {
 	w.round++
 	next := 0
 	runes := func(s []int32) []rune {
 		out := make([]rune, len(s))
 		for i, x := range s {
-			if w.numbered[x] != w.round {
-				w.numbered[x], w.number[x] = w.round, symbolRune(next)
+			if w.runeRound[x] != w.round {
+				w.runeRound[x], w.runeOf[x] = w.round, symbolRune(next)
 				next++
 			}
-			out[i] = w.number[x]
+			out[i] = w.runeOf[x]
 		}
 		return out
 	}
 	kept := diffRunes(runes(a), runes(b))
-	c := cells(len(a), len(b), kept)
-	w.left -= c
-	w.spent += c
+	c := maxCells(len(a), len(b), kept)
+	w.cellsLeft -= c
+	w.cellsSpent += c
 	return kept
 }
 
-// cells is the maximal cost of a diff of n and m symbols that keeps kept.
-func cells(n, m int, kept []run) int64 {
+// maxCells is the maximal cost of a diff of n and m symbols that keeps kept.
+func maxCells(n, m int, kept []run) int64 {
 	d := n + m
 	for _, r := range kept {
 		d -= 2 * r.n
@@ -120,12 +120,12 @@ func cells(n, m int, kept []run) int64 {
 	return min(int64(n)*int64(m), int64(n+m)*int64(d+1))
 }
 
-// filter drops the symbols that the other side lacks: no diff can keep them. It also returns
+// keepCommon drops the symbols that the other side lacks: no diff can keep them. It also returns
 // the positions of the remaining ones.
-func (w *work) filter(a, b []int32) (fa, fb []int32, ia, ib []int) {
+func (w *aligner) keepCommon(a, b []int32) (fa, fb []int32, ia, ib []int) {
 	w.round++
-	w.mark(&w.seenA, a)
-	w.mark(&w.seenB, b)
+	w.markSeen(&w.seenA, a)
+	w.markSeen(&w.seenB, b)
 	pick := func(s []int32, other []uint32) (f []int32, at []int) {
 		for i, x := range s {
 			if int(x) < len(other) && other[x] == w.round {
@@ -139,16 +139,16 @@ func (w *work) filter(a, b []int32) (fa, fb []int32, ia, ib []int) {
 	return fa, fb, ia, ib
 }
 
-func (w *work) mark(seen *[]uint32, s []int32) {
+func (w *aligner) markSeen(seen *[]uint32, s []int32) {
 	for _, x := range s {
 		if n := int(x) + 1; n > len(*seen) {
 			*seen = append(*seen, make([]uint32, n+n/2-len(*seen))...)
 		}
 		(*seen)[x] = w.round
 	}
-	if n := len(*seen); n > len(w.numbered) {
-		w.numbered = append(w.numbered, make([]uint32, n-len(w.numbered))...)
-		w.number = append(w.number, make([]rune, n-len(w.number))...)
+	if n := len(*seen); n > len(w.runeRound) {
+		w.runeRound = append(w.runeRound, make([]uint32, n-len(w.runeRound))...)
+		w.runeOf = append(w.runeOf, make([]rune, n-len(w.runeOf))...)
 	}
 }
 
@@ -171,16 +171,16 @@ func commonSuffix(a, b []int32) int {
 // A piece ends after a symbol that, with the one before it, hashes to a multiple of pieceMean,
 // so that an edit moves only the cuts next to it. It has at most pieceMax symbols.
 const (
-	pieceMean = 32
-	pieceMax  = 512
+	meanPieceLength = 32
+	maxPieceLength  = 512
 )
 
-// pieces aligns a and b coarsely: equal pieces are kept, and what is between them is aligned by
+// alignPieces aligns a and b coarsely: equal pieces are kept, and what is between them is aligned by
 // symbols if it is small enough. The cuts are only for speed: an edit may cross them.
-func (w *work) pieces(a, b []int32, most int64) []run {
+func (w *aligner) alignPieces(a, b []int32, most int64) []run {
 	ids := make(map[string]int32)
-	sa, enda := cut(a, ids)
-	sb, endb := cut(b, ids)
+	sa, enda := cutPieces(a, ids)
+	sb, endb := cutPieces(b, ids)
 	equal, _ := w.align(sa, sb, most, false)
 
 	var kept []run
@@ -202,8 +202,8 @@ func (w *work) pieces(a, b []int32, most int64) []run {
 	return kept
 }
 
-// cut returns the pieces of s as symbols, and where each begins, followed by len(s).
-func cut(s []int32, ids map[string]int32) (symbols []int32, begin []int) {
+// cutPieces returns the pieces of s as symbols, and where each begins, followed by len(s).
+func cutPieces(s []int32, ids map[string]int32) (symbols []int32, begin []int) {
 	var key []byte
 	begin = append(begin, 0)
 	for i, x := range s {
@@ -213,7 +213,7 @@ func cut(s []int32, ids map[string]int32) (symbols []int32, begin []int) {
 			h ^= uint32(s[i-1]) * 0x85EBCA77
 		}
 		h ^= h >> 15
-		if h*0x2C1B3C6D>>16%pieceMean != 0 && i+1-begin[len(begin)-1] < pieceMax && i+1 < len(s) {
+		if h*0x2C1B3C6D>>16%meanPieceLength != 0 && i+1-begin[len(begin)-1] < maxPieceLength && i+1 < len(s) {
 			continue
 		}
 		id, ok := ids[string(key)]

@@ -45,8 +45,8 @@ func randomSymbols(r *rand.Rand, n, distinct int) []int32 {
 	return out
 }
 
-// edit changes about k places of s.
-func edit(r *rand.Rand, s []int32, k, distinct int) []int32 {
+// randomEdits changes about k places of s.
+func randomEdits(r *rand.Rand, s []int32, k, distinct int) []int32 {
 	s = slices.Clone(s)
 	for range k {
 		i := r.IntN(len(s) + 1)
@@ -62,8 +62,8 @@ func edit(r *rand.Rand, s []int32, k, distinct int) []int32 {
 	return s
 }
 
-// longest is the length of the longest common subsequence, by the book.
-func longest(a, b []int32) int {
+// lcsLength is the length of the longest common subsequence, by the book.
+func lcsLength(a, b []int32) int {
 	row := make([]int, len(b)+1)
 	for _, x := range a {
 		diagonal := 0
@@ -93,11 +93,11 @@ func TestAlignIsShortest(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		distinct := 1 + r.IntN(20)
 		a := randomSymbols(r, r.IntN(40), distinct)
-		b := edit(r, a, r.IntN(30), distinct+r.IntN(5))
-		w := work{left: 1 << 30}
+		b := randomEdits(r, a, r.IntN(30), distinct+r.IntN(5))
+		w := aligner{cellsLeft: 1 << 30}
 		kept, shortest := w.align(a, b, 1<<30, true)
 		checkKept(t, a, b, kept)
-		if got, want := keptLength(kept), longest(a, b); !shortest || got != want {
+		if got, want := keptLength(kept), lcsLength(a, b); !shortest || got != want {
 			t.Fatalf("seed %d: keeps %d (shortest %v), want %d", seed, got, shortest, want)
 		}
 	}
@@ -112,21 +112,21 @@ func TestAlignOverTheCap(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		distinct := []int{1, 2, 30, 400}[r.IntN(4)]
 		a := randomSymbols(r, 200+r.IntN(800), distinct)
-		b := edit(r, a, r.IntN(60), distinct)
+		b := randomEdits(r, a, r.IntN(60), distinct)
 		if r.IntN(4) == 0 {
 			r.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
 		}
 		most := int64(1 + r.IntN(200_000))
-		w := work{left: most + int64(r.IntN(100_000))}
-		left := w.left
+		w := aligner{cellsLeft: most + int64(r.IntN(100_000))}
+		left := w.cellsLeft
 		kept, shortest := w.align(a, b, most, true)
 		checkKept(t, a, b, kept)
-		if w.left < 0 || w.spent > left {
-			t.Fatalf("seed %d: spent %d of %d", seed, w.spent, left)
+		if w.cellsLeft < 0 || w.cellsSpent > left {
+			t.Fatalf("seed %d: spent %d of %d", seed, w.cellsSpent, left)
 		}
 		if shortest {
 			claims++
-			if got, want := keptLength(kept), longest(a, b); got != want {
+			if got, want := keptLength(kept), lcsLength(a, b); got != want {
 				t.Fatalf("seed %d: keeps %d, want %d", seed, got, want)
 			}
 		}
@@ -141,9 +141,9 @@ func TestAlignOverTheCap(t *testing.T) {
 func TestPiecesFindFewEdits(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	a := randomSymbols(r, 40_000, 5000)
-	b := edit(r, a, 50, 5000)
-	w := work{left: standard.page}
-	kept, shortest := w.align(a, b, standard.region, true)
+	b := randomEdits(r, a, 50, 5000)
+	w := aligner{cellsLeft: defaultLimits.allGroups}
+	kept, shortest := w.align(a, b, defaultLimits.group, true)
 	checkKept(t, a, b, kept)
 	if gone := len(a) + len(b) - 2*keptLength(kept); !shortest || gone > 100 {
 		t.Errorf("%d symbols removed and added (shortest %v), want at most 100", gone, shortest)
@@ -154,15 +154,15 @@ func TestCutIsLocal(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	a := randomSymbols(r, 10_000, 300)
 	ids := make(map[string]int32)
-	pa, begin := cut(a, ids)
+	pa, begin := cutPieces(a, ids)
 	if begin[0] != 0 || begin[len(begin)-1] != len(a) || len(begin) != len(pa)+1 {
 		t.Fatalf("%d pieces, begun at %v", len(pa), begin)
 	}
-	pb, _ := cut(slices.Insert(slices.Clone(a), 5000, 999), ids)
+	pb, _ := cutPieces(slices.Insert(slices.Clone(a), 5000, 999), ids)
 	if got := commonPrefix(pa, pb) + commonSuffix(pa, pb); got < len(pa)-3 {
 		t.Errorf("%d of %d pieces outlived an insertion", got, len(pa))
 	}
-	same, begin := cut(make([]int32, 2000), ids)
+	same, begin := cutPieces(make([]int32, 2000), ids)
 	if len(same) == 0 || begin[len(begin)-1] != 2000 {
 		t.Errorf("equal symbols: %v", begin)
 	}

@@ -21,8 +21,8 @@ func newZipfWords(seed uint64) zipfWords {
 
 func (w zipfWords) word() string { return fmt.Sprintf("w%d", w.z.Uint64()) }
 
-// page returns about size bytes of lines of 5 to 40 words.
-func page(seed uint64, size int) [][]string {
+// newPage returns about size bytes of lines of 5 to 40 words.
+func newPage(seed uint64, size int) [][]string {
 	w := newZipfWords(seed)
 	r := rand.New(rand.NewPCG(seed, 10))
 	var lines [][]string
@@ -37,9 +37,9 @@ func page(seed uint64, size int) [][]string {
 	return lines
 }
 
-// changed returns lines with the share percent changed: half of it whole lines, half
+// changeWords returns lines with the share percent changed: half of it whole lines, half
 // single words.
-func changed(seed uint64, lines [][]string, percent float64) [][]string {
+func changeWords(seed uint64, lines [][]string, percent float64) [][]string {
 	w := newZipfWords(seed + 1)
 	r := rand.New(rand.NewPCG(seed, 11))
 	out := make([][]string, len(lines))
@@ -55,7 +55,7 @@ func changed(seed uint64, lines [][]string, percent float64) [][]string {
 	return out
 }
 
-func doc(lines [][]string, separator string) *text.Doc {
+func newDoc(lines [][]string, separator string) *text.Doc {
 	parts := make([]string, len(lines))
 	for i, l := range lines {
 		parts[i] = strings.Join(l, " ")
@@ -63,15 +63,15 @@ func doc(lines [][]string, separator string) *text.Doc {
 	return text.Analyze(strings.Join(parts, separator) + "\n")
 }
 
-type adversary struct {
+type hardCase struct {
 	name     string
 	old, new *text.Doc
 }
 
-// adversaries are pairs on which a careless diff takes for ever.
-func adversaries() []adversary {
+// hardCases are pairs on which a careless diff takes for ever.
+func hardCases() []hardCase {
 	repeat := func(s string, n int) string { return strings.Repeat(s, n) }
-	lines := page(1, 200_000)
+	lines := newPage(1, 200_000)
 	shuffled := append([][]string(nil), lines...)
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	few := rand.New(rand.NewPCG(2, 2))
@@ -89,34 +89,34 @@ func adversaries() []adversary {
 		}
 		return b.String()
 	}
-	return []adversary{
+	return []hardCase{
 		{"one word repeated", text.Analyze("x " + repeat("a ", 100_000) + "b " + repeat("a ", 100_000) + "y"), text.Analyze("z " + repeat("a ", 150_000) + "w")},
 		{"few edits between repeats", text.Analyze("c " + repeat("a ", 100_000) + "d " + repeat("a ", 100_000) + "c d"), text.Analyze("d " + repeat("a ", 99_990) + "c " + repeat("a ", 100_000) + "d c")},
 		{"two words in turn", text.Analyze(repeat("a b ", 60_000)), text.Analyze(repeat("b a a ", 40_000))},
 		{"four letters at random", text.Analyze(letters(80_000)), text.Analyze(letters(80_000))},
 		{"equal lines", text.Analyze(repeat("a b\n", 50_000)), text.Analyze(repeat("a b\nb a\n", 30_000))},
-		{"lines in another order", doc(lines, "\n"), doc(shuffled, "\n")},
-		{"words in another order", doc(lines, " "), doc(shuffled, " ")},
+		{"lines in another order", newDoc(lines, "\n"), newDoc(shuffled, "\n")},
+		{"words in another order", newDoc(lines, " "), newDoc(shuffled, " ")},
 		{"many like blocks", text.Analyze(blocks(20_000)), text.Analyze(blocks(20_000))},
 		{"one word lines", text.Analyze(strings.ReplaceAll(letters(50_000), " ", "\n")), text.Analyze(strings.ReplaceAll(letters(50_000), " ", "\n"))},
-		{"all new", doc(page(3, 400_000), "\n"), doc(page(4, 400_000), "\n")},
+		{"all new", newDoc(newPage(3, 400_000), "\n"), newDoc(newPage(4, 400_000), "\n")},
 	}
 }
 
-// grouping returns l without a limit of what is grouped.
-func grouping(l limits) limits {
+// withGroupingLimit returns l without a limit of what is grouped.
+func withGroupingLimit(l limits) limits {
 	l.blocks, l.tokens = math.MaxInt, math.MaxInt
 	return l
 }
 
 func TestWorkIsBounded(t *testing.T) {
-	small := grouping(limits{units: 1 << 18, grouping: 1 << 18, region: 1 << 16, page: 1 << 18})
-	for _, a := range adversaries() {
+	small := withGroupingLimit(limits{units: 1 << 18, grouping: 1 << 18, group: 1 << 16, allGroups: 1 << 18})
+	for _, a := range hardCases() {
 		t.Run(a.name, func(t *testing.T) {
-			for _, l := range []limits{small, grouping(limits{})} {
-				groups, spent := compare(a.old, a.new, l)
+			for _, l := range []limits{small, withGroupingLimit(limits{})} {
+				groups, spent := diffWithin(a.old, a.new, l)
 				// Grouping is paid for three times at most: the diff, shared tokens, lonely blocks.
-				if most := l.units + 3*l.grouping + l.page; spent > most {
+				if most := l.units + 3*l.grouping + l.allGroups; spent > most {
 					t.Errorf("spent %d cells, want at most %d", spent, most)
 				}
 				for _, g := range groups {
@@ -134,21 +134,21 @@ func TestWorkIsBounded(t *testing.T) {
 
 // TestConcurrentUse compares two shared texts a hundred times at once.
 func TestConcurrentUse(t *testing.T) {
-	lines := page(7, 8_000)
-	old, new := doc(lines, "\n"), doc(changed(7, lines, 30), "\n")
+	lines := newPage(7, 8_000)
+	old, new := newDoc(lines, "\n"), newDoc(changeWords(7, lines, 30), "\n")
 	want := Diff(old, new)
 	if len(want) == 0 {
 		t.Fatal("no groups")
 	}
-	tight := grouping(limits{units: 1 << 12, grouping: 1 << 12, region: 1 << 10, page: 1 << 14})
-	wantTight, _ := compare(old, new, tight)
+	tight := withGroupingLimit(limits{units: 1 << 12, grouping: 1 << 12, group: 1 << 10, allGroups: 1 << 14})
+	wantTight, _ := diffWithin(old, new, tight)
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
 			if got := Diff(old, new); !reflect.DeepEqual(got, want) {
 				t.Error("another result")
 			}
-			if got, _ := compare(old, new, tight); !reflect.DeepEqual(got, wantTight) {
+			if got, _ := diffWithin(old, new, tight); !reflect.DeepEqual(got, wantTight) {
 				t.Error("another result within tight limits")
 			}
 		})
@@ -163,14 +163,14 @@ func FuzzDiff(f *testing.F) {
 	f.Add("\u4e2d\u6587 l'eau C++", "\u6587\u4e2d l\u2019eau c#")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		old, new := text.Analyze(a), text.Analyze(b)
-		check(t, old, new, Diff(old, new))
+		checkGroups(t, old, new, Diff(old, new))
 		checkRebuild(t, old, new)
 		if got := Diff(old, text.Analyze(a)); got != nil {
 			t.Fatalf("a text differs from itself: %v", got)
 		}
-		for _, l := range []limits{grouping(limits{}), grouping(limits{units: 4, grouping: 9, region: 4, page: 20})} {
-			groups, spent := compare(old, new, l)
-			if most := l.units + 3*l.grouping + l.page; spent > most {
+		for _, l := range []limits{withGroupingLimit(limits{}), withGroupingLimit(limits{units: 4, grouping: 9, group: 4, allGroups: 20})} {
+			groups, spent := diffWithin(old, new, l)
+			if most := l.units + 3*l.grouping + l.allGroups; spent > most {
 				t.Fatalf("spent %d cells, want at most %d", spent, most)
 			}
 			for _, g := range groups {

@@ -18,26 +18,26 @@ import (
 // coarse: see flow.Group. Diff does not change the texts, which may be shared, and is safe for
 // concurrent use.
 func Diff(old, new *text.Doc) []flow.Group {
-	groups, _ := compare(old, new, standard)
+	groups, _ := diffWithin(old, new, defaultLimits)
 	return groups
 }
 
-// compare is Diff within limits. It also returns the cells that were spent.
-func compare(old, new *text.Doc, l limits) (groups []flow.Group, spent int64) {
+// diffWithin is Diff within limits. It also returns the cells that were spent.
+func diffWithin(old, new *text.Doc, l limits) (groups []flow.Group, spent int64) {
 	if old.Content == new.Content {
 		return nil, 0
 	}
 	c := &comparison{old: old, new: new, symbols: newSymbols(), limits: l}
 	p := c.pairUnits()
-	if c.tooMuch(p) {
-		return c.coarse(p), c.spent
+	if c.exceedsLimits(p) {
+		return c.coarseGroups(p), c.cellsSpent
 	}
-	w := &work{left: l.page}
-	sets := c.sets(p)
+	w := &aligner{cellsLeft: l.allGroups}
+	sets := c.groupUnits(p)
 	number := 0 // of the last edit
 	for i, s := range sets {
-		g := c.group(s, w)
-		if i > 0 && inPlace(sets, i) {
+		g := c.diffGroup(s, w)
+		if i > 0 && replacesPrevious(sets, i) {
 			number-- // the block that was removed before it has the same number
 		}
 		for k := range g.Differences {
@@ -50,25 +50,25 @@ func compare(old, new *text.Doc, l limits) (groups []flow.Group, spent int64) {
 			groups = append(groups, g)
 		}
 	}
-	return groups, c.spent + w.spent
+	return groups, c.cellsSpent + w.cellsSpent
 }
 
 // comparison is one call of Diff.
 type comparison struct {
-	old, new *text.Doc
-	symbols  *symbols
-	limits   limits
-	spent    int64
+	old, new   *text.Doc
+	symbols    *symbolTable
+	limits     limits
+	cellsSpent int64
 }
 
-// group finds the differences within s.
-func (c *comparison) group(s set, w *work) flow.Group {
-	a, b := c.symbols.sequence(c.old, s.old, exact), c.symbols.sequence(c.new, s.new, exact)
+// diffGroup finds the differences within s.
+func (c *comparison) diffGroup(s unitGroup, w *aligner) flow.Group {
+	a, b := c.symbols.newSequence(c.old, s.old, exactForm), c.symbols.newSequence(c.new, s.new, exactForm)
 	if s.moved {
-		return flow.Group{Moved: true, Old: whole(c.old, a), New: whole(c.new, b)}
+		return flow.Group{Moved: true, Old: wholeBlocks(c.old, a), New: wholeBlocks(c.new, b)}
 	}
-	kept, _ := w.align(a.symbols, b.symbols, c.limits.region, true)
-	inA, inB := partners(kept, len(a.symbols), len(b.symbols))
+	kept, _ := w.align(a.symbols, b.symbols, c.limits.group, true)
+	inA, inB := keptPartners(kept, len(a.symbols), len(b.symbols))
 	var g flow.Group
 	for _, block := range a.blocks {
 		edits := blockEdits(inA[block.first:block.last])
@@ -82,25 +82,25 @@ func (c *comparison) group(s set, w *work) flow.Group {
 	return g
 }
 
-// pairs says which units of both sides are paired: those with equal folded tokens and borders.
-type pairs struct {
+// unitPairs says which units of both sides are paired: those with equal folded tokens and borders.
+type unitPairs struct {
 	// of[o] is the new unit that the old unit o pairs with, or -1.
-	of []int
+	newUnit []int
 	// inOrder[o] says that the diff of the units kept o. If o has a pair but was not kept, it
 	// moved.
 	inOrder []bool
-	// restOld and restNew are the units without a pair, in order.
-	restOld, restNew []int
+	// unpairedOld and restNew are the units without a pair, in order.
+	unpairedOld, unpairedNew []int
 }
 
 // pairUnits pairs equal units.
-func (c *comparison) pairUnits() pairs {
+func (c *comparison) pairUnits() unitPairs {
 	n, m := len(c.old.Units), len(c.new.Units)
-	p := pairs{of: make([]int, n), inOrder: make([]bool, n)}
+	p := unitPairs{newUnit: make([]int, n), inOrder: make([]bool, n)}
 	taken := make([]bool, m)
-	pair := func(o, u int, inOrder bool) { p.of[o], p.inOrder[o], taken[u] = u, inOrder, true }
-	for o := range p.of {
-		p.of[o] = -1
+	pair := func(o, u int, inOrder bool) { p.newUnit[o], p.inOrder[o], taken[u] = u, inOrder, true }
+	for o := range p.newUnit {
+		p.newUnit[o] = -1
 	}
 
 	// The diff keeps equal texts at both ends in any case, and comparing them here is cheaper.
@@ -112,9 +112,9 @@ func (c *comparison) pairUnits() pairs {
 		pair(n-1-i, m-1-i, true)
 	}
 	a, b := c.unitSymbols(c.old, lo, n-hi), c.unitSymbols(c.new, lo, m-hi)
-	w := work{left: c.limits.units}
+	w := aligner{cellsLeft: c.limits.units}
 	kept, _ := w.align(a, b, c.limits.units, true)
-	c.spent += w.spent
+	c.cellsSpent += w.cellsSpent
 	for _, r := range kept {
 		for k := range r.n {
 			pair(lo+r.a+k, lo+r.b+k, true)
@@ -124,26 +124,26 @@ func (c *comparison) pairUnits() pairs {
 	// The rest of the equal units moved: pair the first with the first, the second with the
 	// second. first is the first unpaired unit of b with each symbol, next the one after it.
 	const none = -1
-	first, next := slices.Repeat([]int32{none}, len(c.symbols.keys)), make([]int32, len(b))
+	first, next := slices.Repeat([]int32{none}, len(c.symbols.unitNumbers)), make([]int32, len(b))
 	for j := len(b) - 1; j >= 0; j-- {
 		if !taken[lo+j] {
 			next[j], first[b[j]] = first[b[j]], int32(j)
 		}
 	}
 	for i, x := range a {
-		if j := first[x]; p.of[lo+i] < 0 && j != none {
+		if j := first[x]; p.newUnit[lo+i] < 0 && j != none {
 			pair(lo+i, lo+int(j), false)
 			first[x] = next[j]
 		}
 	}
-	for o, u := range p.of {
+	for o, u := range p.newUnit {
 		if u < 0 {
-			p.restOld = append(p.restOld, o)
+			p.unpairedOld = append(p.unpairedOld, o)
 		}
 	}
 	for u, t := range taken {
 		if !t {
-			p.restNew = append(p.restNew, u)
+			p.unpairedNew = append(p.unpairedNew, u)
 		}
 	}
 	return p
@@ -152,7 +152,7 @@ func (c *comparison) pairUnits() pairs {
 func (c *comparison) unitSymbols(d *text.Doc, from, to int) []int32 {
 	out := make([]int32, 0, to-from)
 	for u := from; u < to; u++ {
-		out = append(out, c.symbols.unit(d, u))
+		out = append(out, c.symbols.unitNumber(d, u))
 	}
 	return out
 }
@@ -169,39 +169,39 @@ func equalEnds(a, b *text.Doc) (start, end int) {
 	return start, end
 }
 
-// tooMuch reports whether more blocks or tokens changed than the limits allow to group.
-func (c *comparison) tooMuch(p pairs) bool {
+// exceedsLimits reports whether more blocks or tokens changed than the limits allow to group.
+func (c *comparison) exceedsLimits(p unitPairs) bool {
 	if len(c.old.Blocks)+len(c.new.Blocks) <= c.limits.blocks && len(c.old.Tokens)+len(c.new.Tokens) <= c.limits.tokens {
 		return false
 	}
 	blocks, tokens := 0, 0
 	add := func(d *text.Doc, u int) {
 		blocks += d.Units[u].LastBlock - d.Units[u].FirstBlock
-		tokens += unitTokens(d, u)
+		tokens += countUnitTokens(d, u)
 	}
-	for o, u := range p.of {
+	for o, u := range p.newUnit {
 		if u >= 0 && (!p.inOrder[o] || !c.sameWords(o, u)) {
 			add(c.old, o)
 			add(c.new, u)
 		}
 	}
-	for _, o := range p.restOld {
+	for _, o := range p.unpairedOld {
 		add(c.old, o)
 	}
-	for _, u := range p.restNew {
+	for _, u := range p.unpairedNew {
 		add(c.new, u)
 	}
 	return blocks > c.limits.blocks || tokens > c.limits.tokens
 }
 
-// coarse returns the changed blocks as one group, and those that only moved as another, both
+// coarseGroups returns the changed blocks as one group, and those that only moved as another, both
 // with flow.Group.Coarse set. It allocates nothing per token.
-func (c *comparison) coarse(p pairs) []flow.Group {
+func (c *comparison) coarseGroups(p unitPairs) []flow.Group {
 	var changed, moved [2][]bool
 	for side, n := range [2]int{len(c.old.Units), len(c.new.Units)} {
 		changed[side], moved[side] = make([]bool, n), make([]bool, n)
 	}
-	for o, u := range p.of {
+	for o, u := range p.newUnit {
 		switch {
 		case u < 0:
 			changed[0][o] = true
@@ -211,7 +211,7 @@ func (c *comparison) coarse(p pairs) []flow.Group {
 			moved[0][o], moved[1][u] = true, true
 		}
 	}
-	for _, u := range p.restNew {
+	for _, u := range p.unpairedNew {
 		changed[1][u] = true
 	}
 
@@ -258,7 +258,7 @@ func (c *comparison) sameWords(o, u int) bool {
 		return true
 	}
 	i, j := c.old.Blocks[c.old.Units[o].FirstBlock].First, c.new.Blocks[c.new.Units[u].FirstBlock].First
-	for k := range unitTokens(c.old, o) {
+	for k := range countUnitTokens(c.old, o) {
 		a, b := c.old.Text(i+k), c.new.Text(j+k)
 		if a != b && norm.NFC.String(a) != norm.NFC.String(b) {
 			return false

@@ -16,8 +16,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// content makes a text of blocks; "a|b" is a list item or row of the blocks a and b.
-func content(blocks ...string) string {
+// textOf makes a text of blocks; "a|b" is a list item or row of the blocks a and b.
+func textOf(blocks ...string) string {
 	var s strings.Builder
 	for _, b := range blocks {
 		if cells := strings.Split(b, "|"); len(cells) > 1 {
@@ -33,11 +33,11 @@ func content(blocks ...string) string {
 	return s.String()
 }
 
-func analyze(blocks ...string) *text.Doc { return text.Analyze(content(blocks...)) }
+func analyze(blocks ...string) *text.Doc { return text.Analyze(textOf(blocks...)) }
 
-// show writes groups as people would: "-removed +added", "moved: text", and for an empty
+// formatGroups writes groups as people would: "-removed +added", "moved: text", and for an empty
 // edit "old: a^b" or "new: a^b", where ^ stands between its neighbours.
-func show(groups []flow.Group) []string {
+func formatGroups(groups []flow.Group) []string {
 	var out []string
 	for _, g := range groups {
 		var parts []string
@@ -134,10 +134,10 @@ func TestDiff(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			old, new := analyze(tt.old...), analyze(tt.new...)
 			groups := Diff(old, new)
-			if got := show(groups); !slices.Equal(got, tt.want) {
+			if got := formatGroups(groups); !slices.Equal(got, tt.want) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
-			check(t, old, new, groups)
+			checkGroups(t, old, new, groups)
 		})
 	}
 }
@@ -160,17 +160,17 @@ func TestDiffOffsets(t *testing.T) {
 func TestGroupOrder(t *testing.T) {
 	old := analyze("gone first", "keep one here", "gone second", "gone third", "keep two here")
 	new := analyze("keep one here", "brand new", "keep two here", "last of all")
-	got := show(Diff(old, new))
+	got := formatGroups(Diff(old, new))
 	want := []string{"-gone first", "-gone second", "-gone third", "+brand new", "+last of all"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// counts is how often each block stands in a text, by its exact tokens.
-type counts map[string]int
+// tokenCounts is how often each block stands in a text, by its exact tokens.
+type tokenCounts map[string]int
 
-func (n counts) add(d *text.Doc, by int) {
+func (n tokenCounts) add(d *text.Doc, by int) {
 	for _, b := range d.Blocks {
 		var words []string
 		for t := b.First; t < b.Last; t++ {
@@ -185,11 +185,11 @@ func (n counts) add(d *text.Doc, by int) {
 // sides, and nothing is named twice.
 func checkCoarse(t *testing.T, old, new *text.Doc, groups []flow.Group) {
 	t.Helper()
-	want, got := counts{}, counts{}
+	want, got := tokenCounts{}, tokenCounts{}
 	want.add(old, -1)
 	want.add(new, 1)
 	end := map[pipeline.Event]map[bool]int{pipeline.Removed: {}, pipeline.Added: {}}
-	stretch := func(d *text.Doc, event pipeline.Event, moved bool, s string, offset, by int, n counts) {
+	stretch := func(d *text.Doc, event pipeline.Event, moved bool, s string, offset, by int, n tokenCounts) {
 		if d.Content[offset:offset+len(s)] != s || offset < end[event][moved] {
 			t.Fatalf("%s %q is not at %d, or stands before the one before it", event, s, offset)
 		}
@@ -207,7 +207,7 @@ func checkCoarse(t *testing.T, old, new *text.Doc, groups []flow.Group) {
 				stretch(new, x.Event, false, x.Text, x.Offset, 1, got)
 			}
 		}
-		moved := counts{}
+		moved := tokenCounts{}
 		for _, w := range g.Old {
 			stretch(old, pipeline.Removed, true, w.Text, w.Offset, -1, moved)
 		}
@@ -234,13 +234,13 @@ func checkCoarse(t *testing.T, old, new *text.Doc, groups []flow.Group) {
 
 // TestCoarse compares random pairs without room to group anything.
 func TestCoarse(t *testing.T) {
-	l := standard
+	l := defaultLimits
 	l.blocks, l.tokens = 0, 0
 	moved := 0
 	for seed := range uint64(5000) {
 		before, after := randomPair(rand.New(rand.NewPCG(seed, 3)))
 		old, new := analyze(before...), analyze(after...)
-		groups, _ := compare(old, new, l)
+		groups, _ := diffWithin(old, new, l)
 		checkCoarse(t, old, new, groups)
 		if fine := Diff(old, new); (len(fine) == 0) != (len(groups) == 0) {
 			t.Fatalf("seed %d: %q -> %q: %d groups, and %d coarse ones", seed, before, after, len(fine), len(groups))
@@ -258,11 +258,11 @@ func TestCoarse(t *testing.T) {
 
 // TestCoarseForm shows what a coarse group looks like.
 func TestCoarseForm(t *testing.T) {
-	l := standard
+	l := defaultLimits
 	l.blocks = 3
 	old := text.Analyze("stays\nmoves\none\n...\ntwo\nends\n")
 	new := text.Analyze("stays\nthree\nends\nmoves\nENDS here\n")
-	groups, _ := compare(old, new, l)
+	groups, _ := diffWithin(old, new, l)
 	got, err := json.Marshal(groups)
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func TestCoarseForm(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	l.blocks = 8
-	if groups, _ = compare(old, new, l); len(groups) == 0 || groups[0].Coarse {
+	if groups, _ = diffWithin(old, new, l); len(groups) == 0 || groups[0].Coarse {
 		t.Errorf("eight blocks changed, which is within the limit, and the groups are %+v", groups)
 	}
 }

@@ -6,45 +6,45 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// passage is a run of tokens in one block of a sequence. It may be empty.
-type passage struct {
+// tokenRange is a run of tokens in one block of a sequence. It may be empty.
+type tokenRange struct {
 	block    int // in sequence.blocks
 	from, to int // in sequence.symbols
 }
 
-func (p passage) empty() bool { return p.from == p.to }
+func (p tokenRange) isEmpty() bool { return p.from == p.to }
 
-// place is where the sides of a group differ: what the old version has there and what the new one
+// diffPlace is where the sides of a group differ: what the old version has there and what the new one
 // has. One of them may be empty.
-type place struct {
-	old, new passage
-	// after is how many kept tokens separate it from the place before it, or -1 where the two
+type diffPlace struct {
+	old, new tokenRange
+	// keptBefore is how many kept tokens separate it from the place before it, or -1 where the two
 	// cannot be shown as one.
-	after int
+	keptBefore int
 }
 
-// places returns where a and b differ, in order, given the symbols that they keep. A
+// diffPlaces returns where a and b differ, in order, given the symbols that they keep. A
 // place does not cross the border of a block: removed and added blocks pair off in their order.
-func places(a, b sequence, kept []run) []place {
-	var out []place
+func diffPlaces(a, b sequence, kept []run) []diffPlace {
+	var out []diffPlace
 	i, j, after := 0, 0, -1
 	blockA, blockB := 0, 0
 	gap := func(endA, endB int) {
-		olds, news := pieces(a, &blockA, i, endA), pieces(b, &blockB, j, endB)
+		olds, news := splitByBlock(a, &blockA, i, endA), splitByBlock(b, &blockB, j, endB)
 		within := len(olds) == 1 && len(news) == 1
 		for k := range max(len(olds), len(news)) {
-			p := place{after: -1}
+			p := diffPlace{keptBefore: -1}
 			if k < len(olds) {
 				p.old = olds[k]
 			}
 			if k < len(news) {
 				p.new = news[k]
 			}
-			if p.old.empty() && p.new.empty() {
+			if p.old.isEmpty() && p.new.isEmpty() {
 				continue
 			}
 			if within {
-				p.after = after
+				p.keptBefore = after
 			}
 			out = append(out, p)
 		}
@@ -73,16 +73,16 @@ func places(a, b sequence, kept []run) []place {
 	return out
 }
 
-// pieces returns the tokens of q.symbols[from:to] by block. The first block is *block, which
+// splitByBlock returns the tokens of q.symbols[from:to] by block. The first block is *block, which
 // becomes the last one.
-func pieces(q sequence, block *int, from, to int) []passage {
+func splitByBlock(q sequence, block *int, from, to int) []tokenRange {
 	for *block < len(q.blocks)-1 && q.blocks[*block].last < from {
 		*block++
 	}
-	var out []passage
+	var out []tokenRange
 	for b := *block; b < len(q.blocks); b++ {
 		s := q.blocks[b]
-		part := passage{b, max(s.first, from), min(s.last, to)}
+		part := tokenRange{b, max(s.first, from), min(s.last, to)}
 		if part.from > part.to {
 			break
 		}
@@ -95,23 +95,23 @@ func pieces(q sequence, block *int, from, to int) []passage {
 	return out
 }
 
-// shown joins places that are at most three kept tokens apart. If text was removed and text was
+// joinNearby joins places that are at most three kept tokens apart. If text was removed and text was
 // added in them, both sides then contain these tokens.
-func shown(all []place) []place {
-	var out []place
+func joinNearby(all []diffPlace) []diffPlace {
+	var out []diffPlace
 	for len(all) > 0 {
 		n, joined := 1, all[0]
-		removed, added := !joined.old.empty(), !joined.new.empty()
-		for n < len(all) && all[n].after >= 0 && all[n].after <= flow.ShownAsOne {
+		removed, added := !joined.old.isEmpty(), !joined.new.isEmpty()
+		for n < len(all) && all[n].keptBefore >= 0 && all[n].keptBefore <= flow.ShownAsOne {
 			joined.old.to, joined.new.to = all[n].old.to, all[n].new.to
-			removed, added = removed || !all[n].old.empty(), added || !all[n].new.empty()
+			removed, added = removed || !all[n].old.isEmpty(), added || !all[n].new.isEmpty()
 			n++
 		}
 		if !removed {
-			joined.old = passage{}
+			joined.old = tokenRange{}
 		}
 		if !added {
-			joined.new = passage{}
+			joined.new = tokenRange{}
 		}
 		out = append(out, joined)
 		all = all[n:]
@@ -122,18 +122,18 @@ func shown(all []place) []place {
 // differences returns the edits of a group as they are displayed, numbered from 1.
 func differences(old, new *text.Doc, a, b sequence, kept []run) []flow.Difference {
 	var out []flow.Difference
-	for i, p := range shown(places(a, b, kept)) {
-		if !p.old.empty() {
-			out = append(out, p.old.difference(old, a, pipeline.Removed, i+1))
+	for i, p := range joinNearby(diffPlaces(a, b, kept)) {
+		if !p.old.isEmpty() {
+			out = append(out, p.old.toDifference(old, a, pipeline.Removed, i+1))
 		}
-		if !p.new.empty() {
-			out = append(out, p.new.difference(new, b, pipeline.Added, i+1))
+		if !p.new.isEmpty() {
+			out = append(out, p.new.toDifference(new, b, pipeline.Added, i+1))
 		}
 	}
 	return out
 }
 
-func (p passage) difference(d *text.Doc, q sequence, event pipeline.Event, number int) flow.Difference {
+func (p tokenRange) toDifference(d *text.Doc, q sequence, event pipeline.Event, number int) flow.Difference {
 	s := q.blocks[p.block]
 	first := d.Blocks[s.block].First - s.first
 	block := d.Blocks[s.block]

@@ -6,33 +6,33 @@ import (
 	"slices"
 )
 
-// set is a group in the making: units of both sides, in order.
-type set struct {
+// unitGroup is a group in the making: units of both sides, in order.
+type unitGroup struct {
 	old, new []int
 	// moved says that the words are the same at another place; same that they did not move either.
-	moved, same bool
-	// behind is the new unit behind which the old ones of a set without new units were, or -1.
-	behind int
+	moved, unchanged bool
+	// precedingUnit is the new unit behind which the old ones of a set without new units were, or -1.
+	precedingUnit int
 }
 
-// sets returns the groups of the two texts in document order: by their first new unit, or if
+// groupUnits returns the groups of the two texts in document order: by their first new unit, or if
 // they have none, after the pair that precedes them in the old text. p are the texts' pairs.
-func (c *comparison) sets(p pairs) []set {
-	var out []set
-	for o, u := range p.of {
+func (c *comparison) groupUnits(p unitPairs) []unitGroup {
+	var out []unitGroup
+	for o, u := range p.newUnit {
 		if u < 0 {
 			continue
 		}
 		same := c.sameTokens(o, u)
 		if !same || !p.inOrder[o] {
-			out = append(out, set{old: []int{o}, new: []int{u}, moved: same})
+			out = append(out, unitGroup{old: []int{o}, new: []int{u}, moved: same})
 		}
 	}
-	out = append(out, c.groupRest(p.restOld, p.restNew)...)
+	out = append(out, c.groupUnpaired(p.unpairedOld, p.unpairedNew)...)
 
-	behind := make([]int, len(p.of))
+	behind := make([]int, len(p.newUnit))
 	last := -1
-	for o, u := range p.of {
+	for o, u := range p.newUnit {
 		if p.inOrder[o] {
 			last = u
 		}
@@ -40,31 +40,31 @@ func (c *comparison) sets(p pairs) []set {
 	}
 	for i, s := range out {
 		if len(s.new) == 0 {
-			out[i].behind = behind[s.old[0]]
+			out[i].precedingUnit = behind[s.old[0]]
 		}
 	}
-	place := func(s set) [3]int {
+	place := func(s unitGroup) [3]int {
 		if len(s.new) > 0 {
 			return [3]int{s.new[0], 0, 0}
 		}
-		return [3]int{s.behind, 1, s.old[0]}
+		return [3]int{s.precedingUnit, 1, s.old[0]}
 	}
-	slices.SortFunc(out, func(a, b set) int {
+	slices.SortFunc(out, func(a, b unitGroup) int {
 		pa, pb := place(a), place(b)
 		return slices.Compare(pa[:], pb[:])
 	})
 	return out
 }
 
-// inPlace reports whether sets[i] is one new unit in place of one old unit, sets[i-1], with which it
+// replacesPrevious reports whether sets[i] is one new unit in place of one old unit, sets[i-1], with which it
 // has too little in common for one group.
-func inPlace(sets []set, i int) bool {
+func replacesPrevious(sets []unitGroup, i int) bool {
 	lone := func(units, others []int) bool { return len(units) == 1 && len(others) == 0 }
 	old, new := sets[i-1], sets[i]
-	if !lone(old.old, old.new) || !lone(new.new, new.old) || old.behind+1 != new.new[0] {
+	if !lone(old.old, old.new) || !lone(new.new, new.old) || old.precedingUnit+1 != new.new[0] {
 		return false
 	}
-	severalOld := i > 1 && len(sets[i-2].new) == 0 && sets[i-2].behind == old.behind
+	severalOld := i > 1 && len(sets[i-2].new) == 0 && sets[i-2].precedingUnit == old.precedingUnit
 	severalNew := i+1 < len(sets) && len(sets[i+1].old) == 0 && sets[i+1].new[0] == new.new[0]+1
 	return !severalOld && !severalNew
 }
@@ -72,43 +72,43 @@ func inPlace(sets []set, i int) bool {
 // sameTokens reports whether the exact tokens of an old and a new unit are equal.
 func (c *comparison) sameTokens(o, u int) bool {
 	return unitText(c.old, o) == unitText(c.new, u) ||
-		slices.Equal(c.symbols.sequence(c.old, []int{o}, exact).symbols, c.symbols.sequence(c.new, []int{u}, exact).symbols)
+		slices.Equal(c.symbols.newSequence(c.old, []int{o}, exactForm).symbols, c.symbols.newSequence(c.new, []int{u}, exactForm).symbols)
 }
 
-// groupRest groups the units that have no pair.
-func (c *comparison) groupRest(old, new []int) []set {
-	f := newForest(len(old) + len(new)) // new unit j is element len(old)+j
+// groupUnpaired groups the units that have no pair.
+func (c *comparison) groupUnpaired(old, new []int) []unitGroup {
+	f := newUnionFind(len(old) + len(new)) // new unit j is element len(old)+j
 	if len(old) > 0 && len(new) > 0 {
-		a, b := c.symbols.sequence(c.old, old, folded), c.symbols.sequence(c.new, new, folded)
-		bagsA, bagsB := bags(a, len(old)), bags(b, len(new))
-		w := work{left: c.limits.grouping}
+		a, b := c.symbols.newSequence(c.old, old, foldedForm), c.symbols.newSequence(c.new, new, foldedForm)
+		bagsA, bagsB := tokenBags(a, len(old)), tokenBags(b, len(new))
+		w := aligner{cellsLeft: c.limits.grouping}
 		kept, shortest := w.align(a.symbols, b.symbols, c.limits.grouping, true)
-		c.spent += w.spent
+		c.cellsSpent += w.cellsSpent
 		if shortest {
-			for at, n := range keptBetween(a, b, kept) {
-				if belong(n, len(bagsA[at[0]]), len(bagsB[at[1]])) {
+			for at, n := range countKeptBetween(a, b, kept) {
+				if belongTogether(n, len(bagsA[at[0]]), len(bagsB[at[1]])) {
 					f.join(at[0], len(old)+at[1])
 				}
 			}
 		} else {
-			c.eachShare(bagsA, bagsB, func(i, j, common int) {
-				if belong(common, len(bagsA[i]), len(bagsB[j])) {
+			c.eachPairSharingTokens(bagsA, bagsB, func(i, j, common int) {
+				if belongTogether(common, len(bagsA[i]), len(bagsB[j])) {
 					f.join(i, len(old)+j)
 				}
 			})
 		}
-		c.joinLonely(f, bagsA, bagsB)
+		c.joinUngrouped(f, bagsA, bagsB)
 	}
 
 	index := make(map[int]int)
-	var out []set
-	at := func(e int) *set {
+	var out []unitGroup
+	at := func(e int) *unitGroup {
 		root := f.find(e)
 		k, ok := index[root]
 		if !ok {
 			k = len(out)
 			index[root] = k
-			out = append(out, set{})
+			out = append(out, unitGroup{})
 		}
 		return &out[k]
 	}
@@ -123,8 +123,8 @@ func (c *comparison) groupRest(old, new []int) []set {
 	return out
 }
 
-// keptBetween counts the tokens that a diff keeps between each old and new unit.
-func keptBetween(a, b sequence, kept []run) map[[2]int]int {
+// countKeptBetween counts the tokens that a diff keeps between each old and new unit.
+func countKeptBetween(a, b sequence, kept []run) map[[2]int]int {
 	n := make(map[[2]int]int)
 	i, j := 0, 0 // the present blocks
 	for _, r := range kept {
@@ -145,29 +145,29 @@ func keptBetween(a, b sequence, kept []run) map[[2]int]int {
 	return n
 }
 
-// belong reports whether two units of n and m tokens belong together, given that they have kept
+// belongTogether reports whether two units of n and m tokens belong together, given that they have kept
 // tokens in common. These must be at least half of the smaller unit, and either five or more,
 // or the smaller unit at least a quarter as long as the larger.
-func belong(kept, n, m int) bool {
+func belongTogether(kept, n, m int) bool {
 	small, large := min(n, m), max(n, m)
 	return 2*kept >= small && (4*small >= large || kept >= 5)
 }
 
-// forest is a union-find structure over the numbers 0 to n-1.
-type forest struct {
+// unionFind is a union-find structure over the numbers 0 to n-1.
+type unionFind struct {
 	parent []int
 	joined []bool
 }
 
-func newForest(n int) *forest {
-	f := &forest{parent: make([]int, n), joined: make([]bool, n)}
+func newUnionFind(n int) *unionFind {
+	f := &unionFind{parent: make([]int, n), joined: make([]bool, n)}
 	for i := range f.parent {
 		f.parent[i] = i
 	}
 	return f
 }
 
-func (f *forest) find(x int) int {
+func (f *unionFind) find(x int) int {
 	for f.parent[x] != x {
 		f.parent[x] = f.parent[f.parent[x]]
 		x = f.parent[x]
@@ -175,13 +175,13 @@ func (f *forest) find(x int) int {
 	return x
 }
 
-func (f *forest) join(x, y int) {
+func (f *unionFind) join(x, y int) {
 	f.joined[x], f.joined[y] = true, true
 	f.parent[f.find(x)] = f.find(y)
 }
 
-// bags returns, for each of a sequence's n units, the sorted symbols of its tokens.
-func bags(q sequence, n int) [][]int32 {
+// tokenBags returns, for each of a sequence's n units, the sorted symbols of its tokens.
+func tokenBags(q sequence, n int) [][]int32 {
 	out := make([][]int32, n)
 	for _, b := range q.blocks {
 		out[b.unit] = append(out[b.unit], q.symbols[b.first:b.last]...)
@@ -192,8 +192,8 @@ func bags(q sequence, n int) [][]int32 {
 	return out
 }
 
-// common is how many symbols two bags share, counting repeats.
-func common(a, b []int32) int {
+// countCommon is how many symbols two bags share, counting repeats.
+func countCommon(a, b []int32) int {
 	n := 0
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		switch cmp.Compare(a[i], b[j]) {
@@ -208,11 +208,11 @@ func common(a, b []int32) int {
 	return n
 }
 
-// joinLonely joins units that belong to no group with such a unit of the other side. Both must
+// joinUngrouped joins units that belong to no group with such a unit of the other side. Both must
 // share a token that no other such unit has, and at least half of the tokens of the larger one.
 // Each unit of either side chooses the one with most tokens in common, and of several the
 // first.
-func (c *comparison) joinLonely(f *forest, old, new [][]int32) {
+func (c *comparison) joinUngrouped(f *unionFind, old, new [][]int32) {
 	// owners holds, for each symbol and side, the only lonely unit that has it, or none or
 	// several.
 	const none, several = -1, -2
@@ -222,7 +222,7 @@ func (c *comparison) joinLonely(f *forest, old, new [][]int32) {
 			if f.joined[offset+i] {
 				continue
 			}
-			for x := range counted(bag) {
+			for x := range eachDistinct(bag) {
 				o, ok := owners[x]
 				if !ok {
 					o = [2]int{none, none}
@@ -259,7 +259,7 @@ func (c *comparison) joinLonely(f *forest, old, new [][]int32) {
 		if left -= int64(len(a) + len(b)); left < 0 {
 			break
 		}
-		n := common(a, b)
+		n := countCommon(a, b)
 		if 2*n < max(len(a), len(b)) {
 			continue
 		}
@@ -271,7 +271,7 @@ func (c *comparison) joinLonely(f *forest, old, new [][]int32) {
 			bestNew[o[1]] = choice{o[0], n}
 		}
 	}
-	c.spent += c.limits.grouping - max(left, 0)
+	c.cellsSpent += c.limits.grouping - max(left, 0)
 	for i, b := range bestOld {
 		f.join(i, len(old)+b.unit)
 	}
@@ -280,20 +280,20 @@ func (c *comparison) joinLonely(f *forest, old, new [][]int32) {
 	}
 }
 
-// eachShare calls f for each pair of old and new units that have tokens in common, with their
+// eachPairSharingTokens calls f for each pair of old and new units that have tokens in common, with their
 // number, counting repeats. It serves to group units that are too large to diff. If even that
 // would be too much work, it ignores the most frequent tokens.
-func (c *comparison) eachShare(old, new [][]int32, f func(i, j, common int)) {
+func (c *comparison) eachPairSharingTokens(old, new [][]int32, f func(i, j, common int)) {
 	type posting struct{ unit, n int }
 	postings := make(map[int32][]posting)
 	for j, bag := range new {
-		for x, n := range counted(bag) {
+		for x, n := range eachDistinct(bag) {
 			postings[x] = append(postings[x], posting{j, n})
 		}
 	}
 	cost := make(map[int32]int64)
 	for _, bag := range old {
-		for x := range counted(bag) {
+		for x := range eachDistinct(bag) {
 			if p := postings[x]; len(p) > 0 {
 				cost[x] += int64(len(p))
 			}
@@ -310,13 +310,13 @@ func (c *comparison) eachShare(old, new [][]int32, f func(i, j, common int)) {
 			delete(postings, x)
 			continue
 		}
-		c.spent += cost[x]
+		c.cellsSpent += cost[x]
 	}
 
 	counts := make([]int, len(new))
 	for i, bag := range old {
 		var met []int
-		for x, n := range counted(bag) {
+		for x, n := range eachDistinct(bag) {
 			for _, p := range postings[x] {
 				if counts[p.unit] == 0 {
 					met = append(met, p.unit)
@@ -331,8 +331,8 @@ func (c *comparison) eachShare(old, new [][]int32, f func(i, j, common int)) {
 	}
 }
 
-// counted iterates over the distinct symbols of a sorted bag and the number of each.
-func counted(bag []int32) iter.Seq2[int32, int] {
+// eachDistinct iterates over the distinct symbols of a sorted bag and the number of each.
+func eachDistinct(bag []int32) iter.Seq2[int32, int] {
 	return func(yield func(int32, int) bool) {
 		for i := 0; i < len(bag); {
 			j := i + 1

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// grouped shows which blocks belong together, as "old + old = new + new".
-func grouped(old, new []string, l limits) []string {
+// groupsWithin shows which blocks belong together, as "old + old = new + new".
+func groupsWithin(old, new []string, l limits) []string {
 	a, b := analyze(old...), analyze(new...)
 	c := &comparison{old: a, new: b, symbols: newSymbols(), limits: l}
 	var out []string
-	for _, s := range c.sets(c.pairUnits()) {
+	for _, s := range c.groupUnits(c.pairUnits()) {
 		var o, n []string
 		for _, u := range s.old {
 			o = append(o, unitText(a, u))
@@ -48,7 +48,7 @@ func TestLonelyBlocks(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := grouped(tt.old, tt.new, standard); !slices.Equal(got, tt.want) {
+			if got := groupsWithin(tt.old, tt.new, defaultLimits); !slices.Equal(got, tt.want) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
 		})
@@ -64,7 +64,7 @@ func TestBelong(t *testing.T) {
 		{4, 4, 17, false}, {5, 5, 100, true}, {5, 100, 10, true}, {5, 11, 11, false},
 	}
 	for _, tt := range tests {
-		if got := belong(tt.kept, tt.n, tt.m); got != tt.want {
+		if got := belongTogether(tt.kept, tt.n, tt.m); got != tt.want {
 			t.Errorf("belong(%d, %d, %d) = %v, want %v", tt.kept, tt.n, tt.m, got, tt.want)
 		}
 	}
@@ -79,12 +79,12 @@ func TestOverTheGroupingCap(t *testing.T) {
 		n := fmt.Sprintf("page %d says b%d c%d a%d now", 100+i, i, i, i)
 		old, new, want = append(old, o), append(new, n), append(want, o+" = "+n)
 	}
-	tight := limits{units: 64 << 20, grouping: 3000, region: 16 << 20, page: 64 << 20}
-	if got := grouped(old, new, tight); !slices.Equal(got, want) {
+	tight := limits{units: 64 << 20, grouping: 3000, group: 16 << 20, allGroups: 64 << 20}
+	if got := groupsWithin(old, new, tight); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	// With no room at all nothing is compared, and nothing fails.
-	if got := grouped(old, new, limits{}); len(got) != 80 {
+	if got := groupsWithin(old, new, limits{}); len(got) != 80 {
 		t.Errorf("%d groups, want 80", len(got))
 	}
 }
@@ -93,9 +93,9 @@ func TestOverTheGroupingCap(t *testing.T) {
 // ends have in common.
 func TestOverTheRegionCap(t *testing.T) {
 	a, b := analyze("one two a b c d three"), analyze("one two d c b a three")
-	groups, _ := compare(a, b, grouping(limits{units: 1 << 20, grouping: 1 << 20, region: 3, page: 1 << 20}))
+	groups, _ := diffWithin(a, b, withGroupingLimit(limits{units: 1 << 20, grouping: 1 << 20, group: 3, allGroups: 1 << 20}))
 	want := []string{"-a b c d +d c b a"}
-	if got := show(groups); !slices.Equal(got, want) {
+	if got := formatGroups(groups); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

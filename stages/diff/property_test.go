@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// check holds groups against what must be true of any result for old and new.
-func check(t testing.TB, old, new *text.Doc, groups []flow.Group) {
+// checkGroups holds groups against what must be true of any result for old and new.
+func checkGroups(t testing.TB, old, new *text.Doc, groups []flow.Group) {
 	t.Helper()
 	if again := Diff(old, new); !slices.EqualFunc(groups, again, func(a, b flow.Group) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
 		t.Fatalf("another result the second time")
@@ -155,7 +155,7 @@ func TestRandomPairs(t *testing.T) {
 		old, new := randomPair(rand.New(rand.NewPCG(seed, 1)))
 		a, b := analyze(old...), analyze(new...)
 		groups := Diff(a, b)
-		check(t, a, b, groups)
+		checkGroups(t, a, b, groups)
 		checkRebuild(t, a, b)
 		if t.Failed() {
 			t.Fatalf("seed %d: %q -> %q", seed, old, new)
@@ -168,25 +168,25 @@ func TestRandomPairs(t *testing.T) {
 // is the same sequence.
 func checkRebuild(t testing.TB, old, new *text.Doc) {
 	t.Helper()
-	c := &comparison{old: old, new: new, symbols: newSymbols(), limits: standard}
+	c := &comparison{old: old, new: new, symbols: newSymbols(), limits: defaultLimits}
 	p := c.pairUnits()
 	seenOld, seenNew := make([]int, len(old.Units)), make([]int, len(new.Units))
-	for o, u := range p.of {
+	for o, u := range p.newUnit {
 		if u >= 0 && p.inOrder[o] && c.sameTokens(o, u) {
 			seenOld[o]++
 			seenNew[u]++
 		}
 	}
-	for _, s := range c.sets(p) {
+	for _, s := range c.groupUnits(p) {
 		for _, o := range s.old {
 			seenOld[o]++
 		}
 		for _, u := range s.new {
 			seenNew[u]++
 		}
-		a, b := c.symbols.sequence(old, s.old, exact), c.symbols.sequence(new, s.new, exact)
-		w := &work{left: c.limits.page}
-		kept, _ := w.align(a.symbols, b.symbols, c.limits.region, true)
+		a, b := c.symbols.newSequence(old, s.old, exactForm), c.symbols.newSequence(new, s.new, exactForm)
+		w := &aligner{cellsLeft: c.limits.allGroups}
+		kept, _ := w.align(a.symbols, b.symbols, c.limits.group, true)
 		checkKept(t, a.symbols, b.symbols, kept)
 	}
 	for side, seen := range [][]int{seenOld, seenNew} {
@@ -217,18 +217,18 @@ func TestPhraseCounts(t *testing.T) {
 	for seed := range uint64(4000) {
 		old, new := randomPair(rand.New(rand.NewPCG(seed, 2)))
 		a, b := analyze(old...), analyze(new...)
-		c := &comparison{old: a, new: b, symbols: newSymbols(), limits: standard}
-		w := &work{left: standard.page}
-		for _, s := range c.sets(c.pairUnits()) {
+		c := &comparison{old: a, new: b, symbols: newSymbols(), limits: defaultLimits}
+		w := &aligner{cellsLeft: defaultLimits.allGroups}
+		for _, s := range c.groupUnits(c.pairUnits()) {
 			if s.moved {
 				continue
 			}
-			g := c.group(s, w)
+			g := c.diffGroup(s, w)
 			touching, all := make(map[string]int), make(map[string]int)
 			countTouching(g.Old, -1, touching)
 			countTouching(g.New, 1, touching)
-			countAll(a, s.old, -1, all)
-			countAll(b, s.new, 1, all)
+			countInUnits(a, s.old, -1, all)
+			countInUnits(b, s.new, 1, all)
 			for phrase, n := range all {
 				if touching[phrase] != n {
 					t.Fatalf("seed %d: %q -> %q: %q: net %d, by edits %d", seed, old, new, phrase, n, touching[phrase])
@@ -261,7 +261,7 @@ func countTouching(ws []flow.Window, sign int, n map[string]int) {
 	}
 }
 
-func countAll(d *text.Doc, units []int, sign int, n map[string]int) {
+func countInUnits(d *text.Doc, units []int, sign int, n map[string]int) {
 	for _, u := range units {
 		for _, b := range d.Blocks[d.Units[u].FirstBlock:d.Units[u].LastBlock] {
 			for p := b.First; p < b.Last; p++ {

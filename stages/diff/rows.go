@@ -46,36 +46,36 @@ type Segment struct {
 // Rows of RowKept hold the blocks without a difference. The other rows are the groups of Diff, each
 // with all of its blocks. Blocks without a word are left out.
 func Rows(old, new *text.Doc) ([]Row, flow.Size) {
-	c := &comparison{old: old, new: new, symbols: newSymbols(), limits: standard}
+	c := &comparison{old: old, new: new, symbols: newSymbols(), limits: defaultLimits}
 	p := c.pairUnits()
-	var sets []set
-	coarse := c.tooMuch(p)
+	var sets []unitGroup
+	coarse := c.exceedsLimits(p)
 	if coarse {
 		sets = c.singleSets(p)
 	} else {
-		sets = c.sets(p)
+		sets = c.groupUnits(p)
 	}
-	for o, u := range p.of {
+	for o, u := range p.newUnit {
 		if u >= 0 && p.inOrder[o] && c.sameWords(o, u) {
-			sets = append(sets, set{old: []int{o}, new: []int{u}, same: true})
+			sets = append(sets, unitGroup{old: []int{o}, new: []int{u}, unchanged: true})
 		}
 	}
-	inReadingOrder(sets, p)
+	sortForReading(sets, p)
 
 	size := flow.Size{Old: len(old.Tokens), New: len(new.Tokens)}
-	w := &work{left: c.limits.page}
+	w := &aligner{cellsLeft: c.limits.allGroups}
 	rows := make([]Row, 0, len(sets))
 	for _, s := range sets {
-		rows = append(rows, c.row(s, w, coarse, &size))
+		rows = append(rows, c.rowOf(s, w, coarse, &size))
 	}
 	return rows, size
 }
 
-// inReadingOrder sorts sets by their first new unit. Those without one follow the set of the old
+// sortForReading sorts sets by their first new unit. Those without one follow the set of the old
 // unit in front of them. p are the texts' pairs.
-func inReadingOrder(sets []set, p pairs) {
-	at := make([]int, len(p.of)) // the new unit of each old one, or -1
-	for o, u := range p.of {
+func sortForReading(sets []unitGroup, p unitPairs) {
+	at := make([]int, len(p.newUnit)) // the new unit of each old one, or -1
+	for o, u := range p.newUnit {
 		if at[o] = -1; p.inOrder[o] {
 			at[o] = u
 		}
@@ -94,37 +94,37 @@ func inReadingOrder(sets []set, p pairs) {
 		}
 		last = at[o]
 	}
-	place := func(s set) [3]int {
+	place := func(s unitGroup) [3]int {
 		if len(s.new) > 0 {
 			return [3]int{s.new[0], 0, 0}
 		}
 		return [3]int{at[s.old[0]], 1, s.old[0]}
 	}
-	slices.SortFunc(sets, func(a, b set) int {
+	slices.SortFunc(sets, func(a, b unitGroup) int {
 		x, y := place(a), place(b)
 		return slices.Compare(x[:], y[:])
 	})
 }
 
-// row returns the Row of s and adds what changed to size. In a coarse comparison all words of a
+// rowOf returns the Row of s and adds what changed to size. In a coarse comparison all words of a
 // changed block count as changed.
-func (c *comparison) row(s set, w *work, coarse bool, size *flow.Size) Row {
-	if s.same || s.moved {
-		r := Row{Kind: RowKept, Old: keptLines(c.old, s.old), New: keptLines(c.new, s.new)}
+func (c *comparison) rowOf(s unitGroup, w *aligner, coarse bool, size *flow.Size) Row {
+	if s.unchanged || s.moved {
+		r := Row{Kind: RowKept, Old: unmarkedLines(c.old, s.old), New: unmarkedLines(c.new, s.new)}
 		if s.moved {
 			r.Kind = RowMoved
 			for _, u := range s.new {
-				size.Moved += unitTokens(c.new, u)
+				size.Moved += countUnitTokens(c.new, u)
 			}
 		}
 		return r
 	}
-	a, b := c.symbols.sequence(c.old, s.old, exact), c.symbols.sequence(c.new, s.new, exact)
+	a, b := c.symbols.newSequence(c.old, s.old, exactForm), c.symbols.newSequence(c.new, s.new, exactForm)
 	var kept []run
 	if !coarse && len(s.old) > 0 && len(s.new) > 0 {
-		kept, _ = w.align(a.symbols, b.symbols, c.limits.region, true)
+		kept, _ = w.align(a.symbols, b.symbols, c.limits.group, true)
 	}
-	inA, inB := partners(kept, len(a.symbols), len(b.symbols))
+	inA, inB := keptPartners(kept, len(a.symbols), len(b.symbols))
 	r := Row{Kind: RowChanged}
 	switch {
 	case len(s.new) == 0:
@@ -134,52 +134,52 @@ func (c *comparison) row(s set, w *work, coarse bool, size *flow.Size) Row {
 	}
 	for _, block := range a.blocks {
 		edits := blockEdits(inA[block.first:block.last])
-		r.Old = append(r.Old, line(c.old, block.block, edits, pipeline.Removed))
-		size.Removed += tokensOf(edits)
+		r.Old = append(r.Old, newLine(c.old, block.block, edits, pipeline.Removed))
+		size.Removed += countEditTokens(edits)
 	}
 	for _, block := range b.blocks {
 		edits := blockEdits(inB[block.first:block.last])
-		r.New = append(r.New, line(c.new, block.block, edits, pipeline.Added))
-		size.Added += tokensOf(edits)
+		r.New = append(r.New, newLine(c.new, block.block, edits, pipeline.Added))
+		size.Added += countEditTokens(edits)
 	}
 	return r
 }
 
 // singleSets returns a set for each pair of units that differ or moved, and for each unit without a
 // pair.
-func (c *comparison) singleSets(p pairs) []set {
-	var out []set
-	for o, u := range p.of {
+func (c *comparison) singleSets(p unitPairs) []unitGroup {
+	var out []unitGroup
+	for o, u := range p.newUnit {
 		if u < 0 {
 			continue
 		}
 		same := c.sameWords(o, u)
 		if !same || !p.inOrder[o] {
-			out = append(out, set{old: []int{o}, new: []int{u}, moved: same})
+			out = append(out, unitGroup{old: []int{o}, new: []int{u}, moved: same})
 		}
 	}
-	for _, o := range p.restOld {
-		out = append(out, set{old: []int{o}})
+	for _, o := range p.unpairedOld {
+		out = append(out, unitGroup{old: []int{o}})
 	}
-	for _, u := range p.restNew {
-		out = append(out, set{new: []int{u}})
+	for _, u := range p.unpairedNew {
+		out = append(out, unitGroup{new: []int{u}})
 	}
 	return out
 }
 
-// keptLines returns the blocks of units without marks of changes.
-func keptLines(d *text.Doc, units []int) []Line {
+// unmarkedLines returns the blocks of units without marks of changes.
+func unmarkedLines(d *text.Doc, units []int) []Line {
 	var lines []Line
 	for _, u := range units {
 		for b := d.Units[u].FirstBlock; b < d.Units[u].LastBlock; b++ {
-			lines = append(lines, line(d, b, nil, ""))
+			lines = append(lines, newLine(d, b, nil, ""))
 		}
 	}
 	return lines
 }
 
-// line returns block b of d, in segments. The edits are indexes of tokens within the block.
-func line(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) Line {
+// newLine returns block b of d, in segments. The edits are indexes of tokens within the block.
+func newLine(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) Line {
 	block := d.Blocks[b]
 	l := Line{Offset: block.Start}
 	at := block.Start
@@ -200,7 +200,7 @@ func line(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) Line {
 	return l
 }
 
-func tokensOf(edits []flow.Span) (n int) {
+func countEditTokens(edits []flow.Span) (n int) {
 	for _, e := range edits {
 		n += e[1] - e[0]
 	}

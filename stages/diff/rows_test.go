@@ -44,7 +44,7 @@ func TestRowsAgreeWithDiff(t *testing.T) {
 		before := make()
 		old, new := text.Analyze(before), text.Analyze(edit(before))
 		rows, size := Rows(old, new)
-		if want := sizeOf(old, new, Diff(old, new)); size != want {
+		if want := changeSize(old, new, Diff(old, new)); size != want {
 			t.Fatalf("%q, %q: size %+v, but Diff finds %+v", old.Content, new.Content, size, want)
 		}
 		for side, doc := range []*text.Doc{old, new} {
@@ -84,7 +84,7 @@ func TestRowsOfHugeTexts(t *testing.T) {
 	}
 	a, b := text.Analyze("same\n"+old.String()), text.Analyze("same\n"+new.String())
 	rows, size := Rows(a, b)
-	if len(rows) != 120_001 || rows[0].Kind != RowKept || size != sizeOf(a, b, Diff(a, b)) {
+	if len(rows) != 120_001 || rows[0].Kind != RowKept || size != changeSize(a, b, Diff(a, b)) {
 		t.Errorf("%d rows, the first one %s, size %+v", len(rows), rows[0].Kind, size)
 	}
 	if got := Around(rows[:1], 3); len(got) != 1 || got[0].Skipped != 1 {

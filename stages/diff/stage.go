@@ -75,19 +75,19 @@ func New(cfg Config) *Processor {
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
 	case flow.TypeSnapshot:
-		return p.snapshot(ctx, tx, m)
+		return p.handleSnapshot(ctx, tx, m)
 	case flow.TypeEnded:
-		return passOn(tx, m)
+		return forwardEnded(tx, m)
 	}
 	return m.UnknownType(flow.GroupDiff)
 }
 
-// memoryFor is how many bytes of memory it takes to compare two texts, for each of their bytes.
+// memoryPerByte is how many bytes of memory it takes to compare two texts, for each of their bytes.
 // Texts with lines of one short word take about as many, most texts far fewer.
-const memoryFor = 128
+const memoryPerByte = 128
 
-func (p *Processor) snapshot(ctx context.Context, tx flow.Tx, m flow.Message) error {
-	free, err := p.cfg.Memory.Take(ctx, memoryFor*flow.SnapshotSize(m.Body))
+func (p *Processor) handleSnapshot(ctx context.Context, tx flow.Tx, m flow.Message) error {
+	free, err := p.cfg.Memory.Take(ctx, memoryPerByte*flow.SnapshotSize(m.Body))
 	if err != nil {
 		return err
 	}
@@ -120,19 +120,19 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	if s.Previous == 0 {
 		return flow.Change{}, false
 	}
-	old, new := analyses(s)
+	old, new := analyzeBoth(s)
 	defer old.Release() // not new, which the message may share with later deliveries of it
 	groups := Diff(old, new)
 	return flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
 		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
-		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups, Size: sizeOf(old, new, groups),
+		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups, Size: changeSize(old, new, groups),
 	}, len(groups) > 0
 }
 
-// analyses returns both texts with their tokens.
-func analyses(s flow.Snapshot) (old, new *text.Doc) {
+// analyzeBoth returns both texts with their tokens.
+func analyzeBoth(s flow.Snapshot) (old, new *text.Doc) {
 	if s.Value {
 		return text.AnalyzeValue(s.Old), text.AnalyzeValue(s.New)
 	}
@@ -143,8 +143,8 @@ func analyses(s flow.Snapshot) (old, new *text.Doc) {
 	return text.AnalyzePacked(s.Old, s.OldTokens), new
 }
 
-// passOn forwards m, which says that a page ended, to flow.TopicChanges.
-func passOn(tx flow.Tx, m flow.Message) error {
+// forwardEnded forwards m, which says that a page ended, to flow.TopicChanges.
+func forwardEnded(tx flow.Tx, m flow.Message) error {
 	var e flow.Ended
 	if err := json.Unmarshal(m.Body, &e); err != nil {
 		return failure.Permanent(fmt.Errorf("diff: message %s: %w", m.ID, err))

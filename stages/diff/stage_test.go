@@ -86,7 +86,7 @@ func TestProcessSnapshot(t *testing.T) {
 		Logger:  slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Observe: func(o flow.Observation) { noted = append(noted, o) },
 	})
-	s := snapshot(content("Zeus is in stock"), content("Zeus is out of stock"))
+	s := snapshot(textOf("Zeus is in stock"), textOf("Zeus is out of stock"))
 	s.Lineage = "store"
 	tx := &fakeTx{}
 	if err := p.Process(context.Background(), tx, s.Message()); err != nil {
@@ -138,13 +138,13 @@ func TestProcessSnapshot(t *testing.T) {
 }
 
 func TestProcessNothingToSay(t *testing.T) {
-	first := snapshot("", content("Zeus is in stock"))
+	first := snapshot("", textOf("Zeus is in stock"))
 	first.N, first.Previous = 1, 0
 	for name, s := range map[string]flow.Snapshot{
 		"first version":    first,
-		"equal":            snapshot(content("a b"), content("a b")),
-		"punctuation":      snapshot(content("a, b"), content("a; b!")),
-		"markup":           snapshot(content("a b|c d"), content("a b", "c d")),
+		"equal":            snapshot(textOf("a b"), textOf("a b")),
+		"punctuation":      snapshot(textOf("a, b"), textOf("a; b!")),
+		"markup":           snapshot(textOf("a b|c d"), textOf("a b", "c d")),
 		"spacing":          snapshot("a b\n", "a  b \n\n"),
 		"empty then empty": snapshot("", "\n"),
 	} {
@@ -157,7 +157,7 @@ func TestProcessNothingToSay(t *testing.T) {
 
 func TestProcessOnlyMoved(t *testing.T) {
 	tx := &fakeTx{}
-	s := snapshot(content("alpha", "beta", "gamma"), content("beta", "gamma", "alpha"))
+	s := snapshot(textOf("alpha", "beta", "gamma"), textOf("beta", "gamma", "alpha"))
 	if err := New(Config{}).Process(context.Background(), tx, s.Message()); err != nil || len(tx.emitted) != 1 {
 		t.Fatalf("%v, %d messages, want 1", err, len(tx.emitted))
 	}
@@ -219,7 +219,7 @@ func TestProcessRefuses(t *testing.T) {
 // TestMemoryIsAskedFor: a snapshot is compared once there is memory for its texts, which is
 // given back, and is left as it is where there is none in time.
 func TestMemoryIsAskedFor(t *testing.T) {
-	s := snapshot(content(strings.Repeat("Zeus ", 100)), content(strings.Repeat("Argus ", 100)))
+	s := snapshot(textOf(strings.Repeat("Zeus ", 100)), textOf(strings.Repeat("Argus ", 100)))
 	var asked, held int64
 	refusal := errors.New("stopping")
 	var err error
@@ -235,7 +235,7 @@ func TestMemoryIsAskedFor(t *testing.T) {
 	if err := p.Process(t.Context(), tx, s.Message()); err != nil || len(tx.emitted) != 1 {
 		t.Fatalf("%d messages and %v, want a change", len(tx.emitted), err)
 	}
-	if least := int64(memoryFor * (len(s.Old) + len(s.New))); asked < least || asked > 2*least || held != 0 {
+	if least := int64(memoryPerByte * (len(s.Old) + len(s.New))); asked < least || asked > 2*least || held != 0 {
 		t.Errorf("asked for %d bytes, want at least %d; %d were not given back", asked, least, held)
 	}
 	tx, err = &fakeTx{}, refusal
@@ -255,7 +255,7 @@ func TestMadeChangesAreThoseOfTheirMessages(t *testing.T) {
 	tx := &fakeTx{}
 	for seed := range uint64(200) {
 		old, new := randomPair(rand.New(rand.NewPCG(seed, 4)))
-		if err := p.Process(context.Background(), tx, snapshot(content(old...), content(new...)).Message()); err != nil {
+		if err := p.Process(context.Background(), tx, snapshot(textOf(old...), textOf(new...)).Message()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,33 +11,33 @@ import (
 // border is the symbol after each block. Tokens have positive symbols.
 const border int32 = 0
 
-// form is how tokens are compared.
-type form int
+// tokenForm is how tokens are compared.
+type tokenForm int
 
 const (
-	folded form = iota // without case and marks: for grouping
-	exact              // in Unicode's form C: for the differences
+	foldedForm tokenForm = iota // without case and marks: for grouping
+	exactForm                   // in Unicode's form C: for the differences
 )
 
-// symbols numbers the tokens and units of both texts. Equal ones get the same number.
-type symbols struct {
-	tokens [2]map[string]int32 // by form, by the token in this form
-	folds  map[string]string   // the folded forms of tokens for which folding is work
-	units  map[string]int32    // by their exact text, so that each is folded once
-	keys   map[string]int32    // by their folded tokens and borders
-	key    []byte              // scratch
+// symbolTable numbers the tokens and units of both texts. Equal ones get the same number.
+type symbolTable struct {
+	tokens      [2]map[string]int32 // by form, by the token in this form
+	folds       map[string]string   // the folded forms of tokens for which folding is work
+	unitsByText map[string]int32    // by their exact text, so that each is folded once
+	unitNumbers map[string]int32    // by their folded tokens and borders
+	keyBuffer   []byte              // scratch
 }
 
-func newSymbols() *symbols {
-	return &symbols{
+func newSymbols() *symbolTable {
+	return &symbolTable{
 		tokens: [2]map[string]int32{{}, {}}, folds: make(map[string]string),
-		units: make(map[string]int32), keys: make(map[string]int32),
+		unitsByText: make(map[string]int32), unitNumbers: make(map[string]int32),
 	}
 }
 
-func (s *symbols) token(raw string, f form) int32 {
+func (s *symbolTable) tokenNumber(raw string, f tokenForm) int32 {
 	var key string
-	if f == folded {
+	if f == foldedForm {
 		key = s.fold(raw)
 	} else {
 		key = norm.NFC.String(raw)
@@ -51,7 +51,7 @@ func (s *symbols) token(raw string, f form) int32 {
 }
 
 // fold is text.Fold, with a cache for tokens that are not ASCII, for which text.Fold is slow.
-func (s *symbols) fold(raw string) string {
+func (s *symbolTable) fold(raw string) string {
 	for i := range len(raw) {
 		if raw[i] < utf8.RuneSelf {
 			continue
@@ -66,29 +66,29 @@ func (s *symbols) fold(raw string) string {
 	return text.Fold(raw)
 }
 
-// unit returns the number of unit u of d. Units with equal folded tokens and borders have equal
+// unitNumber returns the number of unit u of d. Units with equal folded tokens and borders have equal
 // numbers.
-func (s *symbols) unit(d *text.Doc, u int) int32 {
+func (s *symbolTable) unitNumber(d *text.Doc, u int) int32 {
 	raw := unitText(d, u)
-	id, ok := s.units[raw]
+	id, ok := s.unitsByText[raw]
 	if ok {
 		return id
 	}
 	// No token holds a control character.
 	const endOfToken, endOfBlock = 0, 1
-	key := s.key[:0]
+	key := s.keyBuffer[:0]
 	for _, b := range d.Blocks[d.Units[u].FirstBlock:d.Units[u].LastBlock] {
 		for t := b.First; t < b.Last; t++ {
 			key = append(append(key, s.fold(d.Text(t))...), endOfToken)
 		}
 		key = append(key, endOfBlock)
 	}
-	s.key = key
-	if id, ok = s.keys[string(key)]; !ok {
-		id = int32(len(s.keys))
-		s.keys[string(key)] = id
+	s.keyBuffer = key
+	if id, ok = s.unitNumbers[string(key)]; !ok {
+		id = int32(len(s.unitNumbers))
+		s.unitNumbers[string(key)] = id
 	}
-	s.units[raw] = id
+	s.unitsByText[raw] = id
 	return id
 }
 
@@ -102,37 +102,37 @@ func unitText(d *text.Doc, u int) string {
 // after each block.
 type sequence struct {
 	symbols []int32
-	blocks  []stretch
+	blocks  []blockSpan
 }
 
-// stretch says where a block's tokens are in a sequence.
-type stretch struct {
+// blockSpan says where a block's tokens are in a sequence.
+type blockSpan struct {
 	block int // in Doc.Blocks
 	unit  int // in the units that the sequence was made of
 	first int // its tokens are symbols[first:last], its border symbols[last]
 	last  int
 }
 
-func (s *symbols) sequence(d *text.Doc, units []int, f form) sequence {
+func (s *symbolTable) newSequence(d *text.Doc, units []int, f tokenForm) sequence {
 	n := 0
 	for _, u := range units {
-		n += unitTokens(d, u) + d.Units[u].LastBlock - d.Units[u].FirstBlock
+		n += countUnitTokens(d, u) + d.Units[u].LastBlock - d.Units[u].FirstBlock
 	}
 	q := sequence{symbols: make([]int32, 0, n)}
 	for i, u := range units {
 		for b := d.Units[u].FirstBlock; b < d.Units[u].LastBlock; b++ {
 			first := len(q.symbols)
 			for t := d.Blocks[b].First; t < d.Blocks[b].Last; t++ {
-				q.symbols = append(q.symbols, s.token(d.Text(t), f))
+				q.symbols = append(q.symbols, s.tokenNumber(d.Text(t), f))
 			}
-			q.blocks = append(q.blocks, stretch{block: b, unit: i, first: first, last: len(q.symbols)})
+			q.blocks = append(q.blocks, blockSpan{block: b, unit: i, first: first, last: len(q.symbols)})
 			q.symbols = append(q.symbols, border)
 		}
 	}
 	return q
 }
 
-// unitTokens is how many tokens unit u of d has.
-func unitTokens(d *text.Doc, u int) int {
+// countUnitTokens is how many tokens unit u of d has.
+func countUnitTokens(d *text.Doc, u int) int {
 	return d.Blocks[d.Units[u].LastBlock-1].Last - d.Blocks[d.Units[u].FirstBlock].First
 }

@@ -14,8 +14,8 @@ const (
 	contextRunes  = 1000
 )
 
-// view is a window in the making: tokens [first, last) and bytes [start, end) of the text.
-type view struct {
+// windowBounds is a window in the making: tokens [first, last) and bytes [start, end) of the text.
+type windowBounds struct {
 	first, last int
 	start, end  int
 	edits       []flow.Span // as tokens of the text
@@ -25,12 +25,12 @@ type view struct {
 // of tokens within the block, in order.
 func windows(d *text.Doc, b int, edits []flow.Span) []flow.Window {
 	block := d.Blocks[b]
-	var views []view
+	var views []windowBounds
 	for _, e := range edits {
 		e = flow.Span{block.First + e[0], block.First + e[1]}
-		v := view{edits: []flow.Span{e}}
-		v.first, v.start = before(d, block, e)
-		v.last, v.end = behind(d, block, e)
+		v := windowBounds{edits: []flow.Span{e}}
+		v.first, v.start = windowStart(d, block, e)
+		v.last, v.end = windowEnd(d, block, e)
 		if k := len(views) - 1; k >= 0 && v.first <= views[k].last {
 			views[k].last, views[k].end = v.last, v.end
 			views[k].edits = append(views[k].edits, e)
@@ -40,14 +40,14 @@ func windows(d *text.Doc, b int, edits []flow.Span) []flow.Window {
 	}
 	out := make([]flow.Window, len(views))
 	for i, v := range views {
-		out[i] = v.window(d, b)
+		out[i] = v.toWindow(d, b)
 	}
 	return out
 }
 
-// before returns where the window around edit e begins, in tokens and in bytes. The tokens next
+// windowStart returns where the window around edit e begins, in tokens and in bytes. The tokens next
 // to an empty edit are in it however long they are.
-func before(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
+func windowStart(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	token, offset = e[0], d.Tokens[e[0]].Start
 	room := contextRunes
 	for token > block.First && e[0]-token < contextTokens {
@@ -64,8 +64,8 @@ func before(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	return token, offset
 }
 
-// behind returns where the window around edit e ends.
-func behind(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
+// windowEnd returns where the window around edit e ends.
+func windowEnd(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	token, offset = e[1], d.Tokens[e[1]-1].End
 	room := contextRunes
 	for token < block.Last && token-e[1] < contextTokens {
@@ -82,16 +82,16 @@ func behind(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	return token, offset
 }
 
-// maxRow is the size of a flow.Window.Row, in bytes.
-const maxRow = 100
+// maxRowBytes is the size of a flow.Window.Row, in bytes.
+const maxRowBytes = 100
 
-// window returns v, which is in block b of d.
-func (v view) window(d *text.Doc, b int) flow.Window {
+// toWindow returns v, which is in block b of d.
+func (v windowBounds) toWindow(d *text.Doc, b int) flow.Window {
 	block := d.Blocks[b]
 	w := flow.Window{
 		Offset:  v.start,
 		Text:    d.Content[v.start:v.end],
-		Row:     flow.Clipped(strings.TrimSpace(d.Row(b)), maxRow),
+		Row:     flow.Clipped(strings.TrimSpace(d.Row(b)), maxRowBytes),
 		CutLeft: v.start > block.Start, CutRight: v.end < block.End,
 		Tokens: make([]flow.Span, 0, v.last-v.first),
 		Edits:  make([]flow.Span, 0, len(v.edits)),
@@ -105,20 +105,20 @@ func (v view) window(d *text.Doc, b int) flow.Window {
 	return w
 }
 
-// whole returns the blocks of q as windows of one edit each.
-func whole(d *text.Doc, q sequence) []flow.Window {
+// wholeBlocks returns the blocks of q as windows of one edit each.
+func wholeBlocks(d *text.Doc, q sequence) []flow.Window {
 	out := make([]flow.Window, len(q.blocks))
 	for i, s := range q.blocks {
 		b := d.Blocks[s.block]
-		v := view{b.First, b.Last, b.Start, b.End, []flow.Span{{b.First, b.Last}}}
-		out[i] = v.window(d, s.block)
+		v := windowBounds{b.First, b.Last, b.Start, b.End, []flow.Span{{b.First, b.Last}}}
+		out[i] = v.toWindow(d, s.block)
 	}
 	return out
 }
 
-// partners returns, for each symbol of both sides, its position on the other side, or -1 if it
+// keptPartners returns, for each symbol of both sides, its position on the other side, or -1 if it
 // is not kept.
-func partners(kept []run, n, m int) (a, b []int) {
+func keptPartners(kept []run, n, m int) (a, b []int) {
 	a, b = make([]int, n), make([]int, m)
 	for i := range a {
 		a[i] = -1

@@ -9,8 +9,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// numbered returns "w0 w1 ..." of n words.
-func numbered(prefix string, n int) string {
+// numberedWords returns "w0 w1 ..." of n words.
+func numberedWords(prefix string, n int) string {
 	words := make([]string, n)
 	for i := range words {
 		words[i] = fmt.Sprint(prefix, i)
@@ -22,7 +22,7 @@ func onlyGroup(t *testing.T, old, new string) flow.Group {
 	t.Helper()
 	a, b := analyze(old), analyze(new)
 	groups := Diff(a, b)
-	check(t, a, b, groups)
+	checkGroups(t, a, b, groups)
 	if len(groups) != 1 {
 		t.Fatalf("got %d groups, want 1", len(groups))
 	}
@@ -30,7 +30,7 @@ func onlyGroup(t *testing.T, old, new string) flow.Group {
 }
 
 func TestWindowReach(t *testing.T) {
-	left, right := numbered("l", 100), numbered("r", 100)
+	left, right := numberedWords("l", 100), numberedWords("r", 100)
 	g := onlyGroup(t, left+" cat "+right, left+" dog "+right)
 	w := g.New[0]
 	if got, want := len(w.Tokens), 64+1+64; len(g.New) != 1 || got != want {
@@ -53,7 +53,7 @@ func TestWindowReachesTheBorder(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	item := func(blocks ...string) string { return "\x02" + strings.Join(blocks, "\n") + "\n\x03" }
-	long := numbered("w", 45)
+	long := numberedWords("w", 45)
 	for name, tt := range map[string]struct{ old, new, want string }{
 		"another cell":    {item("lamp", "4"), item("lamp", "7"), "lamp"},
 		"the first cell":  {item("lamp", "4"), item("torch", "4"), ""},
@@ -62,7 +62,7 @@ func TestRows(t *testing.T) {
 		"a long row":      {item("lamp", long, "4"), item("lamp", long, "7"), ""},
 		"a long cell":     {item(strings.Repeat("é", 60), "4"), item(strings.Repeat("é", 60), "7"), strings.Repeat("é", 50) + "…"},
 		"an inner list":   {item("fruit", item("pears", "4")), item("fruit", item("pears", "7")), "fruit"},
-		"a line of words": {item("lamp", "4 "+numbered("w", 10)), item("lamp", "7 "+numbered("w", 10)), "lamp"},
+		"a line of words": {item("lamp", "4 "+numberedWords("w", 10)), item("lamp", "7 "+numberedWords("w", 10)), "lamp"},
 	} {
 		groups := Diff(analyze(tt.old), analyze(tt.new))
 		windows := groups[len(groups)-1].New
@@ -102,7 +102,7 @@ func TestWindowOfAnEmptyEdit(t *testing.T) {
 
 func TestWindowsThatTouchAreOne(t *testing.T) {
 	for _, tt := range []struct{ between, windows int }{{2, 1}, {127, 1}, {128, 1}, {129, 2}, {500, 2}} {
-		middle := numbered("m", tt.between)
+		middle := numberedWords("m", tt.between)
 		g := onlyGroup(t, "one "+middle+" two", "uno "+middle+" due")
 		if len(g.Old) != tt.windows || len(g.New) != tt.windows {
 			t.Errorf("%d tokens between: %d old and %d new windows, want %d", tt.between, len(g.Old), len(g.New), tt.windows)
@@ -123,10 +123,10 @@ func TestWindowsOfSeveralBlocks(t *testing.T) {
 }
 
 func TestMovedBlockIsWhole(t *testing.T) {
-	long := numbered("w", 300)
+	long := numberedWords("w", 300)
 	a, b := analyze(long+".", "one two", "three four"), analyze("one two", "three four", long+".")
 	groups := Diff(a, b)
-	check(t, a, b, groups)
+	checkGroups(t, a, b, groups)
 	if len(groups) != 1 || !groups[0].Moved || len(groups[0].Differences) != 0 {
 		t.Fatalf("groups %+v", groups)
 	}
