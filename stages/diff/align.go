@@ -31,8 +31,8 @@ var defaultLimits = limits{units: 64 << 20, grouping: 64 << 20, group: 16 << 20,
 type aligner struct {
 	cellsLeft  int64 // cells that may still be spent
 	cellsSpent int64
-	// seenA and seenB hold the last round in which each symbol was on that side. number is the
-	// rune of each symbol, valid if numbered holds the current round.
+	// seenA and seenB hold the last round in which each symbol was on that side. runeOf is the
+	// rune of each symbol, valid if runeRound holds the current round.
 	seenA, seenB []uint32
 	runeOf       []rune
 	runeRound    []uint32
@@ -168,8 +168,9 @@ func commonSuffix(a, b []int32) int {
 	return n
 }
 
-// A piece ends after a symbol that, with the one before it, hashes to a multiple of pieceMean,
-// so that an edit moves only the cuts next to it. It has at most pieceMax symbols.
+// A piece ends after a symbol that, with the one before it, hashes to a multiple of
+// meanPieceLength, so that an edit moves only the cuts next to it. It has at most maxPieceLength
+// symbols.
 const (
 	meanPieceLength = 32
 	maxPieceLength  = 512

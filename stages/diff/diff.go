@@ -84,12 +84,12 @@ func (c *comparison) diffGroup(s unitGroup, w *aligner) flow.Group {
 
 // unitPairs says which units of both sides are paired: those with equal folded tokens and borders.
 type unitPairs struct {
-	// of[o] is the new unit that the old unit o pairs with, or -1.
+	// newUnit[o] is the new unit that the old unit o pairs with, or -1.
 	newUnit []int
 	// inOrder[o] says that the diff of the units kept o. If o has a pair but was not kept, it
 	// moved.
 	inOrder []bool
-	// unpairedOld and restNew are the units without a pair, in order.
+	// unpairedOld and unpairedNew are the units without a pair, in order.
 	unpairedOld, unpairedNew []int
 }
 
@@ -149,6 +149,7 @@ func (c *comparison) pairUnits() unitPairs {
 	return p
 }
 
+// unitSymbols returns the numbers of the units from to to of d, as symbols for a diff.
 func (c *comparison) unitSymbols(d *text.Doc, from, to int) []int32 {
 	out := make([]int32, 0, to-from)
 	for u := from; u < to; u++ {

@@ -23,8 +23,8 @@ type diffPlace struct {
 	keptBefore int
 }
 
-// diffPlaces returns where a and b differ, in order, given the symbols that they keep. A
-// place does not cross the border of a block: removed and added blocks pair off in their order.
+// diffPlaces returns where a and b differ, in order, given the symbols that they keep. A place
+// does not cross the border of a block: removed and added blocks pair off in their order.
 func diffPlaces(a, b sequence, kept []run) []diffPlace {
 	var out []diffPlace
 	i, j, after := 0, 0, -1

@@ -9,9 +9,11 @@ import (
 // unitGroup is a group in the making: units of both sides, in order.
 type unitGroup struct {
 	old, new []int
-	// moved says that the words are the same at another place; same that they did not move either.
+	// moved says that the words are the same at another place. unchanged says that they did not move
+	// either.
 	moved, unchanged bool
-	// precedingUnit is the new unit behind which the old ones of a set without new units were, or -1.
+	// precedingUnit is the new unit behind which the old units of a group without new units were, or
+	// -1.
 	precedingUnit int
 }
 
@@ -56,8 +58,8 @@ func (c *comparison) groupUnits(p unitPairs) []unitGroup {
 	return out
 }
 
-// replacesPrevious reports whether sets[i] is one new unit in place of one old unit, sets[i-1], with which it
-// has too little in common for one group.
+// replacesPrevious reports whether sets[i] is one new unit in place of one old unit, sets[i-1], with
+// which it has too little in common for one group.
 func replacesPrevious(sets []unitGroup, i int) bool {
 	lone := func(units, others []int) bool { return len(units) == 1 && len(others) == 0 }
 	old, new := sets[i-1], sets[i]
@@ -167,6 +169,7 @@ func newUnionFind(n int) *unionFind {
 	return f
 }
 
+// find returns the representative of the set of x.
 func (f *unionFind) find(x int) int {
 	for f.parent[x] != x {
 		f.parent[x] = f.parent[f.parent[x]]
@@ -175,6 +178,7 @@ func (f *unionFind) find(x int) int {
 	return x
 }
 
+// join unites the sets of x and y.
 func (f *unionFind) join(x, y int) {
 	f.joined[x], f.joined[y] = true, true
 	f.parent[f.find(x)] = f.find(y)

@@ -71,7 +71,7 @@ func Rows(old, new *text.Doc) ([]Row, flow.Size) {
 	return rows, size
 }
 
-// sortForReading sorts sets by their first new unit. Those without one follow the set of the old
+// sortForReading sorts sets by their first new unit. Those without one follow the group of the old
 // unit in front of them. p are the texts' pairs.
 func sortForReading(sets []unitGroup, p unitPairs) {
 	at := make([]int, len(p.newUnit)) // the new unit of each old one, or -1
@@ -200,6 +200,7 @@ func newLine(d *text.Doc, b int, edits []flow.Span, event pipeline.Event) Line {
 	return l
 }
 
+// countEditTokens returns how many tokens the edits hold.
 func countEditTokens(edits []flow.Span) (n int) {
 	for _, e := range edits {
 		n += e[1] - e[0]

@@ -25,7 +25,7 @@ type symbolTable struct {
 	folds       map[string]string   // the folded forms of tokens for which folding is work
 	unitsByText map[string]int32    // by their exact text, so that each is folded once
 	unitNumbers map[string]int32    // by their folded tokens and borders
-	keyBuffer   []byte              // scratch
+	keyBuffer   []byte              // reused by unitNumber
 }
 
 func newSymbols() *symbolTable {
@@ -35,6 +35,7 @@ func newSymbols() *symbolTable {
 	}
 }
 
+// tokenNumber returns the number of the token raw in form f. Equal tokens have equal numbers.
 func (s *symbolTable) tokenNumber(raw string, f tokenForm) int32 {
 	var key string
 	if f == foldedForm {
@@ -113,6 +114,7 @@ type blockSpan struct {
 	last  int
 }
 
+// newSequence returns the given units of d as a sequence of tokens in form f.
 func (s *symbolTable) newSequence(d *text.Doc, units []int, f tokenForm) sequence {
 	n := 0
 	for _, u := range units {
