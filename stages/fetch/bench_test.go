@@ -30,7 +30,7 @@ func benchBody() string {
 
 // BenchmarkRead is what a page with a new text costs, from its bytes to the messages.
 func BenchmarkRead(b *testing.B) {
-	p, req := page(benchBody()), request("http://a.example/", 1)
+	p, req := newPage(benchBody()), newRequest("http://a.example/", 1)
 	b.SetBytes(int64(len(p.Body)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -44,7 +44,7 @@ func BenchmarkRead(b *testing.B) {
 
 // BenchmarkReadUnchanged is what a page costs whose bytes changed but whose text did not.
 func BenchmarkReadUnchanged(b *testing.B) {
-	p, req := page(benchBody()), request("http://a.example/", 1)
+	p, req := newPage(benchBody()), newRequest("http://a.example/", 1)
 	req.Documents[0].TextHash = Read(b.Context(), req, p, readers)[0].TextHash
 	b.SetBytes(int64(len(p.Body)))
 	b.ReportAllocs()

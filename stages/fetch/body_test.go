@@ -11,12 +11,12 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// ruled is a reader whose rules have a name; they put a word in front of the body.
-type ruled struct{ name, word string }
+// versionedReader is a reader whose rules have a name; they put a word in front of the body.
+type versionedReader struct{ name, word string }
 
-func (ruled) ContentTypes() []string { return []string{"text/x-ruled"} }
-func (r ruled) Extractor() string    { return r.name }
-func (r ruled) Read(_ context.Context, raw pipeline.Raw, v pipeline.View) (pipeline.Text, error) {
+func (versionedReader) ContentTypes() []string { return []string{"text/x-ruled"} }
+func (r versionedReader) Extractor() string    { return r.name }
+func (r versionedReader) Read(_ context.Context, raw pipeline.Raw, v pipeline.View) (pipeline.Text, error) {
 	if len(v.Select) > 0 && !strings.Contains(string(raw.Body), v.Select[0].CSS) {
 		return pipeline.Text{}, &pipeline.FetchError{Class: pipeline.FailSelectorGone, Reason: "nothing matches"}
 	}
@@ -46,9 +46,9 @@ func TestBodyIsKept(t *testing.T) {
 		{"nothing is there, and it is asked for", "<p>caf\xe9", []flow.RequestDocument{absent}, "", true},
 		{"too large", large, []flow.RequestDocument{{ID: "a"}}, "", false},
 	} {
-		req := request("http://a.example/", 3)
+		req := newRequest("http://a.example/", 3)
 		req.Documents, req.KeepBody = tc.documents, tc.asked
-		p := page(tc.body, "Content-Type", "text/html; charset=latin1", "Content-Language", "fr")
+		p := newPage(tc.body, "Content-Type", "text/html; charset=latin1", "Content-Language", "fr")
 		p.URL = "http://a.example/redirected"
 		for i, o := range Read(t.Context(), req, p, readers) {
 			if i < len(tc.documents)-1 || tc.want == "" {
@@ -68,10 +68,10 @@ func TestBodyIsKept(t *testing.T) {
 
 // A body that was kept is read by today's rules, with each document's view.
 func TestRebase(t *testing.T) {
-	p := page("B 12:07", "Content-Type", "text/x-ruled")
-	first := Read(t.Context(), request("http://a.example/", 1), page("A 11:55", "Content-Type", "text/x-ruled", "Content-Language", "en"), NewReaders(ruled{"r/1", "old"}))
+	p := newPage("B 12:07", "Content-Type", "text/x-ruled")
+	first := Read(t.Context(), newRequest("http://a.example/", 1), newPage("A 11:55", "Content-Type", "text/x-ruled", "Content-Language", "en"), NewReaders(versionedReader{"r/1", "old"}))
 	ignoring := pipeline.View{Ignore: []string{`\d+:\d+`}}
-	req := request("http://a.example/", 2)
+	req := newRequest("http://a.example/", 2)
 	req.Rebase = first[0].Body
 	req.Documents = []flow.RequestDocument{
 		{ID: "whole"},
@@ -80,7 +80,7 @@ func TestRebase(t *testing.T) {
 		{ID: "absent now", View: pipeline.View{Select: []pipeline.Selector{{CSS: "A"}}}},
 		{ID: "known", TextHash: text.Hash("new B 12:07\n")},
 	}
-	got := Read(t.Context(), req, p, NewReaders(ruled{"r/2", "new"}))
+	got := Read(t.Context(), req, p, NewReaders(versionedReader{"r/2", "new"}))
 	if len(got) != len(req.Documents) {
 		t.Fatalf("got %d outcomes", len(got))
 	}
@@ -102,7 +102,7 @@ func TestRebase(t *testing.T) {
 			t.Errorf("%s: got %+v", o.Document, o.Rebased)
 		}
 	}
-	if s := content(t, got[0]); s != "new B 12:07\n" || got[4].Body == nil {
+	if s := unpackedText(t, got[0]); s != "new B 12:07\n" || got[4].Body == nil {
 		t.Errorf("got %q, body %v", s, got[4].Body)
 	}
 
@@ -111,14 +111,14 @@ func TestRebase(t *testing.T) {
 		readers *Readers
 		want    string
 	}{
-		"damaged":      {flow.Body{ContentType: "text/x-ruled", Packed: []byte("x")}, NewReaders(ruled{}), "it is damaged"},
-		"no reader":    {flow.Body{ContentType: "image/x-ruled", Packed: flow.PackText("x")}, NewReaders(lines{}), "there is no reader for it any more"},
-		"it panics":    {flow.Body{ContentType: "text/x-broken", Packed: flow.PackText("x")}, NewReaders(lines{}, brokenReader{}), "the reader gave up on this page"},
-		"no such type": {flow.Body{Packed: flow.PackText("x")}, NewReaders(lines{}), "there is no reader for it any more"},
+		"damaged":      {flow.Body{ContentType: "text/x-ruled", Packed: []byte("x")}, NewReaders(versionedReader{}), "it is damaged"},
+		"no reader":    {flow.Body{ContentType: "image/x-ruled", Packed: flow.PackText("x")}, NewReaders(bodyReader{}), "there is no reader for it any more"},
+		"it panics":    {flow.Body{ContentType: "text/x-broken", Packed: flow.PackText("x")}, NewReaders(bodyReader{}, brokenReader{}), "the reader gave up on this page"},
+		"no such type": {flow.Body{Packed: flow.PackText("x")}, NewReaders(bodyReader{}), "there is no reader for it any more"},
 	} {
-		req := request("http://a.example/", 2)
+		req := newRequest("http://a.example/", 2)
 		req.Rebase = &tc.body
-		p := page("x", "Content-Type", tc.readers.ContentTypes()[0])
+		p := newPage("x", "Content-Type", tc.readers.ContentTypes()[0])
 		o := Read(t.Context(), req, p, tc.readers)[0]
 		if o.Kind != flow.OutcomeRead || o.Rebased == nil || !strings.HasSuffix(o.Rebased.Failed, ": "+tc.want) || o.Rebased.Packed != nil {
 			t.Errorf("%s: got %+v", name, o.Rebased)

@@ -11,8 +11,8 @@ import (
 	"github.com/vokter/vokter/stages/fetch/charset"
 )
 
-// sniffed is how much of a page is looked at to find out its type, in bytes.
-const sniffed = 1024
+// sniffLength is how much of a page is looked at to find out its type, in bytes.
+const sniffLength = 1024
 
 // boms are the byte order marks of UTF-8 and UTF-16.
 var boms = [][]byte{{0xef, 0xbb, 0xbf}, {0xfe, 0xff}, {0xff, 0xfe}}
@@ -32,26 +32,26 @@ func contentType(h http.Header, body []byte) (value, mediaType string) {
 		mediaType = sniff(body)
 		return mediaType, mediaType
 	case "text/plain", "text/html":
-		if found := signature(body); found != "" && (mediaType != "text/html" || found != "image/svg+xml") { // HTML may begin with a picture
-			value = found + strings.TrimPrefix(value, beforeParameters(value))
+		if found := typeBySignature(body); found != "" && (mediaType != "text/html" || found != "image/svg+xml") { // HTML may begin with a picture
+			value = found + strings.TrimPrefix(value, bareMediaType(value))
 			return value, found
 		}
 	}
 	return value, mediaType
 }
 
-// beforeParameters returns the media type of a header's value as it is written.
-func beforeParameters(value string) string {
+// bareMediaType returns the media type of a header's value as it is written.
+func bareMediaType(value string) string {
 	mediaType, _, _ := strings.Cut(value, ";")
 	return mediaType
 }
 
 // sniff returns what body looks like.
 func sniff(body []byte) string {
-	if found := signature(body); found != "" {
+	if found := typeBySignature(body); found != "" {
 		return found
 	}
-	head := body[:min(len(body), sniffed)]
+	head := body[:min(len(body), sniffLength)]
 	if slices.ContainsFunc(boms, func(bom []byte) bool { return bytes.HasPrefix(head, bom) }) { // it would be taken for plain text
 		head = charset.Decode(head, "")
 	}
@@ -59,8 +59,8 @@ func sniff(body []byte) string {
 	return mediaType
 }
 
-// signature returns the type of a page that can be nothing else, or "".
-func signature(body []byte) string {
+// typeBySignature returns the type of a page that can be nothing else, or "".
+func typeBySignature(body []byte) string {
 	start := bytes.TrimLeft(bytes.TrimPrefix(body, boms[0]), " \t\r\n")
 	switch {
 	case len(start) == 0:
@@ -73,14 +73,14 @@ func signature(body []byte) string {
 	case bytes.HasPrefix(start, []byte("BEGIN:VCALENDAR")):
 		return "text/calendar"
 	case start[0] == '<':
-		return markup(start[:min(len(start), sniffed)])
+		return xmlTypeOf(start[:min(len(start), sniffLength)])
 	}
 	return ""
 }
 
-// markup returns the type of a page that begins with head, which begins with a "<", if it is one
+// xmlTypeOf returns the type of a page that begins with head, which begins with a "<", if it is one
 // of the formats of XML that are no HTML.
-func markup(head []byte) string {
+func xmlTypeOf(head []byte) string {
 	for {
 		head = bytes.TrimLeft(head, " \t\r\n")
 		end := ""
@@ -106,13 +106,13 @@ func markup(head []byte) string {
 	return ""
 }
 
-// inUnicode are the types of text, beside those of text/*, +xml and +json.
-var inUnicode = []string{
+// textTypes are the types of text, beside those of text/*, +xml and +json.
+var textTypes = []string{
 	"application/xml", "application/json", "application/ndjson", "application/x-ndjson", "application/jsonl",
 	"application/x-jsonlines", "application/json-seq", "application/xml-external-parsed-entity",
 }
 
 // isText reports whether pages of mediaType are written in a charset.
 func isText(mediaType string) bool {
-	return kindOf(mediaType) != "" || slices.Contains(inUnicode, mediaType)
+	return baseType(mediaType) != "" || slices.Contains(textTypes, mediaType)
 }

@@ -42,11 +42,11 @@ func TestContentType(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	for mediaType, want := range map[string]string{"application/x+json": "application/json", "image/x+xml": "application/xml", "text/x": "text/plain", "image/png": ""} {
-		if got := kindOf(mediaType); got != want {
+		if got := baseType(mediaType); got != want {
 			t.Errorf("%s: got %q", mediaType, got)
 		}
 	}
-	r := NewReaders(lines{})
+	r := NewReaders(bodyReader{})
 	if _, ok := r.forType("text/x"); !ok {
 		t.Error("a kind of text has no reader")
 	}

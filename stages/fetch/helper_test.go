@@ -26,15 +26,15 @@ func (f fetcherFunc) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeli
 	return f(ctx, r)
 }
 
-// lines is a reader whose text is the body.
-type lines struct{}
+// bodyReader is a reader whose text is the body.
+type bodyReader struct{}
 
-func (lines) ContentTypes() []string { return []string{"text/plain"} }
-func (lines) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
+func (bodyReader) ContentTypes() []string { return []string{"text/plain"} }
+func (bodyReader) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
 	return pipeline.Text{Content: string(raw.Body)}, nil
 }
 
-func answer(body string, header ...string) (pipeline.Response, error) {
+func newResponse(body string, header ...string) (pipeline.Response, error) {
 	h := http.Header{"Content-Type": {"text/plain"}}
 	for i := 0; i < len(header); i += 2 {
 		h.Set(header[i], header[i+1])
@@ -48,11 +48,11 @@ type outbox struct {
 	calls [][]flow.Outcome
 	trace []string
 	// events are the health events, each with how many calls there were before it.
-	events []told
+	events []publishedHealth
 	err    error
 }
 
-type told struct {
+type publishedHealth struct {
 	pipeline.Health
 	after int
 }
@@ -65,7 +65,7 @@ func (o *outbox) Publish(_ context.Context, ms ...flow.Message) error {
 		if m.Topic == flow.TopicHealth {
 			h, err := flow.HealthFrom(m)
 			if err == nil && o.err == nil {
-				o.events = append(o.events, told{h, len(o.calls)})
+				o.events = append(o.events, publishedHealth{h, len(o.calls)})
 			}
 			return errors.Join(err, o.err)
 		}
@@ -80,8 +80,8 @@ func (o *outbox) Publish(_ context.Context, ms ...flow.Message) error {
 	return o.err
 }
 
-// take returns the first outcome of each call since the last take, by page.
-func (o *outbox) take() map[string]flow.Outcome {
+// takeOutcomes returns the first outcome of each call since the last take, by page.
+func (o *outbox) takeOutcomes() map[string]flow.Outcome {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m := make(map[string]flow.Outcome)
@@ -92,8 +92,8 @@ func (o *outbox) take() map[string]flow.Outcome {
 	return m
 }
 
-// bench is a stage with what it needs.
-type bench struct {
+// testStage is a stage with what it needs.
+type testStage struct {
 	*Stage
 	out   *outbox
 	store *txtest.Store
@@ -101,11 +101,11 @@ type bench struct {
 	ended chan error
 }
 
-// start runs a stage until the test ends.
-func start(t *testing.T, c Config, f fetcherFunc) *bench {
+// startStage runs a stage until the test ends.
+func startStage(t *testing.T, c Config, f fetcherFunc) *testStage {
 	t.Helper()
-	b := &bench{out: &outbox{}, store: txtest.New(), ended: make(chan error, 1)}
-	c.Publisher, c.Fetchers, c.Readers = b.out, []pipeline.Fetcher{f}, NewReaders(lines{})
+	b := &testStage{out: &outbox{}, store: txtest.New(), ended: make(chan error, 1)}
+	c.Publisher, c.Fetchers, c.Readers = b.out, []pipeline.Fetcher{f}, NewReaders(bodyReader{})
 	b.Stage = New(c)
 	ctx, cancel := context.WithCancel(t.Context())
 	b.stop = cancel
@@ -120,11 +120,11 @@ func start(t *testing.T, c Config, f fetcherFunc) *bench {
 	return b
 }
 
-func request(page string, check uint64) flow.Request {
+func newRequest(page string, check uint64) flow.Request {
 	return flow.Request{Page: page, Incarnation: "i", Check: check, Nonce: "n", Documents: []flow.RequestDocument{{ID: "d"}}}
 }
 
-func (b *bench) ask(t *testing.T, reqs ...flow.Request) {
+func (b *testStage) sendRequests(t *testing.T, reqs ...flow.Request) {
 	t.Helper()
 	for _, r := range reqs {
 		body, err := json.Marshal(r)

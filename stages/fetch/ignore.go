@@ -10,8 +10,8 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
-// compiled returns the regular expressions of View.Ignore.
-func compiled(patterns []string) ([]*regexp.Regexp, error) {
+// compileIgnore returns the regular expressions of View.Ignore.
+func compileIgnore(patterns []string) ([]*regexp.Regexp, error) {
 	res, err := pipeline.View{Ignore: patterns}.Patterns()
 	if err != nil {
 		return nil, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error()}
@@ -19,9 +19,9 @@ func compiled(patterns []string) ([]*regexp.Regexp, error) {
 	return res, nil
 }
 
-// ignore blanks what matches one of res in the blocks of content, one block at a time, and drops the
+// blankIgnored blanks what matches one of res in the blocks of content, one block at a time, and drops the
 // blocks that are blank then. It returns ctx's error if that is done first.
-func ignore(ctx context.Context, content string, res []*regexp.Regexp) (string, error) {
+func blankIgnored(ctx context.Context, content string, res []*regexp.Regexp) (string, error) {
 	if len(res) == 0 {
 		return content, nil
 	}

@@ -28,7 +28,7 @@ func onlyItems(ctx context.Context, t pipeline.Text, ignored []*regexp.Regexp) (
 	out := make([]pipeline.FeedItem, 0, len(t.Items))
 	taken := make(map[string]bool, len(t.Items))
 	for _, item := range t.Items {
-		body, err := ignore(ctx, strings.ToValidUTF8(t.Content[item.Start:item.End], "\ufffd"), ignored)
+		body, err := blankIgnored(ctx, strings.ToValidUTF8(t.Content[item.Start:item.End], "\ufffd"), ignored)
 		if err != nil {
 			return t, err
 		}

@@ -85,7 +85,7 @@ func TestItemsShareTheirPatterns(t *testing.T) {
 	view := pipeline.View{Items: true, Ignore: []string{`(?:ab?c?d?){120}z`}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, _, err := readText(t.Context(), pipeline.Raw{Body: []byte("x")}, fixed{feed}, view)
+	got, _, err := readText(t.Context(), pipeline.Raw{Body: []byte("x")}, fixedReader{feed}, view)
 	runtime.ReadMemStats(&after)
 	if err != nil || len(got.Items) != 1000 {
 		t.Fatalf("%d items, %v", len(got.Items), err)
@@ -95,11 +95,11 @@ func TestItemsShareTheirPatterns(t *testing.T) {
 	}
 }
 
-// fixed is a reader that reads the same from each page.
-type fixed struct{ text pipeline.Text }
+// fixedReader is a reader that reads the same from each page.
+type fixedReader struct{ text pipeline.Text }
 
-func (fixed) ContentTypes() []string { return []string{"text/fixed"} }
+func (fixedReader) ContentTypes() []string { return []string{"text/fixed"} }
 
-func (f fixed) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
+func (f fixedReader) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
 	return f.text, nil
 }

@@ -17,7 +17,7 @@ func linksOf(ctx context.Context, raw pipeline.Raw) *flow.Links {
 	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
 	if mediaType == "text/html" || strings.HasSuffix(mediaType, "xhtml+xml") {
 		// A page whose links cannot be read is a page without links: its texts are what counts.
-		_ = guard(func() error {
+		_ = recoverPanic(func() error {
 			found, err := html.Links(ctx, raw)
 			if err == nil {
 				l = found
@@ -25,6 +25,6 @@ func linksOf(ctx context.Context, raw pipeline.Raw) *flow.Links {
 			return err
 		})
 	}
-	l.At = cut(l.At, maxKept)
+	l.At = truncate(l.At, maxStoredHeader)
 	return &l
 }

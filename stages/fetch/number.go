@@ -10,20 +10,20 @@ import (
 	"golang.org/x/text/language"
 )
 
-// zeros are the zeros of the digits that are read besides ASCII: each is followed by 1 to 9.
-var zeros = []rune{'٠', '۰', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '၀', '០', '０'}
+// digitZeros are the zeros of the digits that are read besides ASCII: each is followed by 1 to 9.
+var digitZeros = []rune{'٠', '۰', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '၀', '០', '０'}
 
-// marks are written in place of others, so that a number has only ASCII digits, and only '.' and ','
+// markReplacer are written in place of others, so that a number has only ASCII digits, and only '.' and ','
 // as a decimal point, an apostrophe between groups of three and ' ' as a blank.
-var marks = strings.NewReplacer("٫", ".", "٬", "'", "’", "'", "ʼ", "'", "‘", "'", "\u00a0", " ", "\u202f", " ", "\u2009", " ", "−", "-", "．", ".", "，", ",")
+var markReplacer = strings.NewReplacer("٫", ".", "٬", "'", "’", "'", "ʼ", "'", "‘", "'", "\u00a0", " ", "\u202f", " ", "\u2009", " ", "−", "-", "．", ".", "，", ",")
 
 // plainDigits returns s with ASCII digits and marks.
 func plainDigits(s string) string {
-	return marks.Replace(strings.Map(func(r rune) rune {
+	return markReplacer.Replace(strings.Map(func(r rune) rune {
 		if r < 128 {
 			return r
 		}
-		for _, zero := range zeros {
+		for _, zero := range digitZeros {
 			if r >= zero && r <= zero+9 {
 				return '0' + r - zero
 			}
@@ -32,23 +32,23 @@ func plainDigits(s string) string {
 	}, s))
 }
 
-var numeral = regexp.MustCompile(`-?(?:[0-9]{1,3}(?: [0-9]{3})+(?:[.,][0-9]+)?(?:[^0-9]|$)|[0-9]+(?:[.,'][0-9]+)*)`)
+var numberPattern = regexp.MustCompile(`-?(?:[0-9]{1,3}(?: [0-9]{3})+(?:[.,][0-9]+)?(?:[^0-9]|$)|[0-9]+(?:[.,'][0-9]+)*)`)
 
-// bare is a decimal point without a digit before it.
-var bare = regexp.MustCompile(`(^|[^\pL\pN.,'])([.,][0-9])`)
+// barePointPattern is a decimal point without a digit before it.
+var barePointPattern = regexp.MustCompile(`(^|[^\pL\pN.,'])([.,][0-9])`)
 
-// number finds the first number in s and returns it with a decimal point and without marks between its
+// findNumber finds the first number in s and returns it with a decimal point and without marks between its
 // digits, such as "1299.00". unit is the currency beside it, if there is one. tag is the language of the
 // page, which may decide whether "1.299" is a little more than one. ok is false if there is no number, or
 // one that cannot be read.
-func number(s, tag string) (n, unit string, ok bool) {
-	s = bare.ReplaceAllString(plainDigits(s), "${1}0$2")
-	at := numeral.FindStringIndex(s)
+func findNumber(s, tag string) (n, unit string, ok bool) {
+	s = barePointPattern.ReplaceAllString(plainDigits(s), "${1}0$2")
+	at := numberPattern.FindStringIndex(s)
 	if at == nil {
 		return "", "", false
 	}
 	found := strings.TrimRightFunc(s[at[0]:at[1]], func(r rune) bool { return r < '0' || r > '9' })
-	unit = unitOf(s[:at[0]], found, s[at[0]+len(found):])
+	unit = findCurrency(s[:at[0]], found, s[at[0]+len(found):])
 	sign := ""
 	if rest, negative := strings.CutPrefix(found, "-"); negative {
 		found = rest
@@ -58,10 +58,10 @@ func number(s, tag string) (n, unit string, ok bool) {
 		}
 	}
 	whole, fraction := found, ""
-	if i := point(found, unit, tag); i >= 0 {
+	if i := decimalPoint(found, unit, tag); i >= 0 {
 		whole, fraction = found[:i], found[i+1:]
 	}
-	if !grouped(whole) {
+	if !isGrouped(whole) {
 		return "", "", false
 	}
 	whole = strings.TrimLeft(strings.NewReplacer(".", "", ",", "", "'", "", " ", "").Replace(whole), "0")
@@ -77,8 +77,8 @@ func number(s, tag string) (n, unit string, ok bool) {
 	return sign + whole + fraction, unit, true
 }
 
-// point returns where the decimal point of s is, or -1 if it has none.
-func point(s, unit, tag string) int {
+// decimalPoint returns where the decimal point of s is, or -1 if it has none.
+func decimalPoint(s, unit, tag string) int {
 	last := strings.LastIndexAny(s, ".,")
 	if last < 0 {
 		return -1
@@ -92,18 +92,18 @@ func point(s, unit, tag string) int {
 		return last
 	case unit != "":
 		// Prices have two decimal places, but for a few currencies.
-		if threePlaces[unit] && mark == pointOf(tag) {
+		if threeDecimalCurrencies[unit] && mark == decimalMark(tag) {
 			return last
 		}
 		return -1
-	case tag != "" && mark == pointOf(tag):
+	case tag != "" && mark == decimalMark(tag):
 		return last
 	}
 	return -1
 }
 
-// threePlaces are the currencies with three decimal places.
-var threePlaces = map[string]bool{"BHD": true, "IQD": true, "JOD": true, "KWD": true, "LYD": true, "OMR": true, "TND": true}
+// threeDecimalCurrencies are the currencies with three decimal places.
+var threeDecimalCurrencies = map[string]bool{"BHD": true, "IQD": true, "JOD": true, "KWD": true, "LYD": true, "OMR": true, "TND": true}
 
 // pointLanguages are the languages that write a decimal point. Others write a comma.
 var pointLanguages = map[string]bool{
@@ -111,8 +111,8 @@ var pointLanguages = map[string]bool{
 	"kn": true, "ml": true, "pa": true, "ur": true, "ms": true, "ga": true, "cy": true, "sw": true, "ar": true, "fa": true,
 }
 
-// pointOf returns the decimal mark of a language.
-func pointOf(tag string) string {
+// decimalMark returns the decimal mark of a language.
+func decimalMark(tag string) string {
 	t, err := language.Parse(tag)
 	if err != nil {
 		return "."
@@ -128,9 +128,9 @@ func pointOf(tag string) string {
 	return ","
 }
 
-// grouped reports whether the marks in whole stand between groups of three digits, or as in India of two
+// isGrouped reports whether the marks in whole stand between groups of three digits, or as in India of two
 // and at the end three, and whether there is only one kind of mark.
-func grouped(whole string) bool {
+func isGrouped(whole string) bool {
 	groups := strings.FieldsFunc(whole, func(r rune) bool { return r < '0' || r > '9' })
 	if len(groups) < 2 {
 		return true
@@ -147,16 +147,16 @@ func grouped(whole string) bool {
 	return three || two
 }
 
-// symbols are the signs of currencies. Longer ones come first.
-var symbols = []struct{ sign, code string }{
+// currencySigns are the signs of currencies. Longer ones come first.
+var currencySigns = []struct{ sign, code string }{
 	{"US$", "USD"}, {"CA$", "CAD"}, {"C$", "CAD"}, {"AU$", "AUD"}, {"A$", "AUD"}, {"NZ$", "NZD"}, {"HK$", "HKD"}, {"S$", "SGD"}, {"R$", "BRL"}, {"MX$", "MXN"},
 	{"€", "EUR"}, {"£", "GBP"}, {"¥", "JPY"}, {"円", "JPY"}, {"元", "CNY"}, {"₹", "INR"}, {"₽", "RUB"}, {"₩", "KRW"}, {"₺", "TRY"}, {"₴", "UAH"}, {"₪", "ILS"},
 	{"₫", "VND"}, {"฿", "THB"}, {"zł", "PLN"}, {"Kč", "CZK"}, {"руб", "RUB"}, {"$", "USD"},
 }
 
-// tenders are the codes of the currencies in use, without those that are words. Others stand for countries and
+// currencyCodes are the codes of the currencies in use, without those that are words. Others stand for countries and
 // labels more often, such as "BEL 2" and "BAN 3".
-var tenders = sync.OnceValue(func() map[string]bool {
+var currencyCodes = sync.OnceValue(func() map[string]bool {
 	codes := make(map[string]bool)
 	for u := currency.Query(); u.Next(); {
 		codes[u.Unit().String()] = true
@@ -167,14 +167,14 @@ var tenders = sync.OnceValue(func() map[string]bool {
 })
 
 var (
-	code = regexp.MustCompile(`\b[A-Z]{3}\b`)
+	codePattern = regexp.MustCompile(`\b[A-Z]{3}\b`)
 	// wordBefore and wordBehind match a currency that is also a word, directly beside a number.
 	wordBefore, wordBehind = regexp.MustCompile(`\b(ALL|TOP) *$`), regexp.MustCompile(`^ *(ALL|TOP)\b`)
 )
 
-// unitOf returns the code of the currency in the text before or behind a number, or "". "TOP 10" and "ALL 20"
+// findCurrency returns the code of the currency in the text before or behind a number, or "". "TOP 10" and "ALL 20"
 // are labels; "TOP 10.50" and "20 ALL" are amounts.
-func unitOf(before, number, behind string) string {
+func findCurrency(before, number, behind string) string {
 	if len(before) > 20 {
 		before = before[len(before)-20:]
 	}
@@ -182,14 +182,14 @@ func unitOf(before, number, behind string) string {
 		behind = behind[:20]
 	}
 	for _, near := range []string{behind, before} {
-		for _, c := range code.FindAllString(near, -1) {
-			if tenders()[c] {
+		for _, c := range codePattern.FindAllString(near, -1) {
+			if currencyCodes()[c] {
 				return c
 			}
 		}
 	}
 	for _, near := range []string{before, behind} {
-		for _, s := range symbols {
+		for _, s := range currencySigns {
 			if strings.Contains(near, s.sign) {
 				return s.code
 			}

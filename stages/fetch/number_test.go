@@ -52,13 +52,13 @@ func TestNumber(t *testing.T) {
 		{"BEL 2", "en", "2", ""}, // Belgium, and a franc that is no more
 		{"CFA 500 XOF", "fr", "500", "XOF"},
 	} {
-		n, unit, ok := number(tt.in, tt.tag)
+		n, unit, ok := findNumber(tt.in, tt.tag)
 		if !ok || n != tt.want || unit != tt.unit {
 			t.Errorf("%q in %q: got %q %q %v, want %q %q", tt.in, tt.tag, n, unit, ok, tt.want, tt.unit)
 		}
 	}
 	for _, in := range []string{"", "sold out", "1,2,3", "1.29.9,00", "12,34.5678,9"} {
-		if n, _, ok := number(in, "en"); ok {
+		if n, _, ok := findNumber(in, "en"); ok {
 			t.Errorf("%q: got %q", in, n)
 		}
 	}

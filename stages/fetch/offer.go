@@ -25,11 +25,11 @@ const (
 	maxOfferText  = 200
 )
 
-// offerOf returns the first offer with a price that the page declares as JSON-LD, or else as microdata. If
+// findOffer returns the first offer with a price that the page declares as JSON-LD, or else as microdata. If
 // none has a price, it returns the first one.
-func offerOf(ctx context.Context, raw pipeline.Raw) (offer, error) {
+func findOffer(ctx context.Context, raw pipeline.Raw) (offer, error) {
 	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType != "text/html" && mediaType != "application/xhtml+xml" {
-		return offer{}, noValue("only HTML declares offers, and the page is " + mediaType)
+		return offer{}, noValueError("only HTML declares offers, and the page is " + mediaType)
 	}
 	root, err := htmltree.Parse(ctx, raw.Body)
 	switch {
@@ -38,10 +38,10 @@ func offerOf(ctx context.Context, raw pipeline.Raw) (offer, error) {
 	case errors.Is(err, htmltree.ErrTooLarge):
 		return offer{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: err.Error() + " to look for an offer"}
 	case err != nil:
-		return offer{}, noValue("the page is nested too deeply to look for an offer (more than 512 elements)")
+		return offer{}, noValueError("the page is nested too deeply to look for an offer (more than 512 elements)")
 	}
 	var inMicrodata offer
-	w := walker{left: maxOfferNodes}
+	w := offerFinder{nodesLeft: maxOfferNodes}
 	item := (*html.Node)(nil) // the Offer in microdata
 	for n := range root.Descendants() {
 		if n.Type != html.ElementNode {
@@ -60,7 +60,7 @@ func offerOf(ctx context.Context, raw pipeline.Raw) (offer, error) {
 		}
 		if item == nil && isOffer(attributeOf(n, "itemtype")) {
 			item = n
-			inMicrodata = microdata(n)
+			inMicrodata = microdataOffer(n)
 		}
 	}
 	switch {
@@ -69,7 +69,7 @@ func offerOf(ctx context.Context, raw pipeline.Raw) (offer, error) {
 	case w.found != offer{}:
 		return w.found, nil
 	case item == nil:
-		return offer{}, noValue("the page declares no offer (schema.org, as JSON-LD or microdata)")
+		return offer{}, noValueError("the page declares no offer (schema.org, as JSON-LD or microdata)")
 	}
 	return inMicrodata, nil
 }
@@ -99,15 +99,15 @@ func isOffer(kind string) bool {
 	return false
 }
 
-// walker finds the first offer with a price in JSON-LD values, or the first one without.
-type walker struct {
-	found offer
-	left  int // how many nodes are still read
+// offerFinder finds the first offer with a price in JSON-LD values, or the first one without.
+type offerFinder struct {
+	found     offer
+	nodesLeft int // how many nodes are still read
 }
 
 // find looks into v, which is a part of the offer of, unless that is nil.
-func (w *walker) find(v any, of *offer, depth int) {
-	if w.left--; w.left < 0 || depth > maxOfferDepth || w.found.Price != "" {
+func (w *offerFinder) find(v any, of *offer, depth int) {
+	if w.nodesLeft--; w.nodesLeft < 0 || depth > maxOfferDepth || w.found.Price != "" {
 		return
 	}
 	switch v := v.(type) {
@@ -122,7 +122,7 @@ func (w *walker) find(v any, of *offer, depth int) {
 			of = &offer{}
 		}
 		if declared {
-			of.take(v)
+			of.fillFrom(v)
 		}
 		// The keys of an offer come first, in a fixed order: a map has none.
 		for _, key := range []string{"@graph", "mainEntity", "itemOffered", "offers", "priceSpecification", "hasVariant", "model"} {
@@ -152,41 +152,41 @@ func typeOf(v map[string]any) string {
 	return ""
 }
 
-// take takes what o does not say yet from v.
-func (o *offer) take(v map[string]any) {
+// fillFrom takes what o does not say yet from v.
+func (o *offer) fillFrom(v map[string]any) {
 	for _, f := range []struct {
 		to   *string
 		keys []string
 	}{{&o.Price, []string{"price", "lowPrice"}}, {&o.Currency, []string{"priceCurrency"}}, {&o.Availability, []string{"availability"}}} {
 		for _, key := range f.keys {
 			if *f.to == "" {
-				*f.to = scalar(v[key])
+				*f.to = scalarText(v[key])
 			}
 		}
 	}
-	*o = o.tidy()
+	*o = o.normalized()
 }
 
-// scalar returns a text, or a number as it is written but without an exponent.
-func scalar(v any) string {
+// scalarText returns a text, or a number as it is written but without an exponent.
+func scalarText(v any) string {
 	switch v := v.(type) {
 	case string:
-		return cut(strings.TrimSpace(v), maxOfferText)
+		return truncate(strings.TrimSpace(v), maxOfferText)
 	case json.Number:
 		if !strings.ContainsAny(v.String(), "eE") {
-			return cut(v.String(), maxOfferText)
+			return truncate(v.String(), maxOfferText)
 		}
 		if x, err := v.Float64(); err == nil {
 			return strconv.FormatFloat(x, 'f', -1, 64)
 		}
 	case map[string]any:
-		return scalar(v["@value"])
+		return scalarText(v["@value"])
 	}
 	return ""
 }
 
-// tidy removes the address of schema.org from the availability, and what is no code from the currency.
-func (o offer) tidy() offer {
+// normalized removes the address of schema.org from the availability, and what is no code from the currency.
+func (o offer) normalized() offer {
 	o.Availability = strings.TrimPrefix(o.Availability[strings.LastIndexByte(o.Availability, '/')+1:], "schema:")
 	if _, err := currency.ParseISO(o.Currency); err != nil {
 		o.Currency = ""
@@ -195,8 +195,8 @@ func (o offer) tidy() offer {
 	return o
 }
 
-// microdata returns the offer in an element with itemtype.
-func microdata(item *html.Node) (o offer) {
+// microdataOffer returns the offer in an element with itemtype.
+func microdataOffer(item *html.Node) (o offer) {
 	for n := range item.Descendants() {
 		if n.Type != html.ElementNode {
 			continue
@@ -204,15 +204,15 @@ func microdata(item *html.Node) (o offer) {
 		for name := range strings.FieldsSeq(attributeOf(n, "itemprop")) {
 			to := map[string]*string{"price": &o.Price, "lowPrice": &o.Price, "priceCurrency": &o.Currency, "availability": &o.Availability}[name]
 			if to != nil && *to == "" {
-				*to = cut(property(n), maxOfferText)
+				*to = truncate(propertyValue(n), maxOfferText)
 			}
 		}
 	}
-	return o.tidy()
+	return o.normalized()
 }
 
-// property returns the value of a microdata property.
-func property(n *html.Node) string {
+// propertyValue returns the value of a microdata property.
+func propertyValue(n *html.Node) string {
 	for _, name := range []string{"content", "href", "value"} {
 		if v := strings.TrimSpace(attributeOf(n, name)); v != "" {
 			return v

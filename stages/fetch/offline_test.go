@@ -14,11 +14,11 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// play runs steps through a tracker. A step is a host and what happens there: "a>" a fetch
+// playSteps runs steps through a tracker. A step is a host and what happens there: "a>" a fetch
 // begins that goes on; "a+" it answers, "a-" it fails, "a=" it says nothing (each ends a
 // fetch that goes on, or one of its own); "a-7" fails as the seven checks before it did,
 // "a-n" is the first check of a page. The steps "ON" and "OFF" say what the process is.
-func play(t *testing.T, tr *tracker, steps string) {
+func playSteps(t *testing.T, tr *offlineTracker, steps string) {
 	t.Helper()
 	under := make(map[string]int)
 	offline := false
@@ -31,16 +31,16 @@ func play(t *testing.T, tr *tracker, steps string) {
 		}
 		cut := strings.IndexAny(step, ">+-=")
 		host, what := step[:cut], step[cut:]
-		req := request("http://"+host+".example/", 1)
+		req := newRequest("http://"+host+".example/", 1)
 		req.Documents[0].TextHash = "h"
 		if under[host] == 0 || what == ">" {
-			tr.begin(host)
+			tr.beginFetch(host)
 			under[host]++
 		}
 		if what == ">" {
 			continue
 		}
-		r := map[byte]result{'+': answered, '-': failing, '=': neutral}[what[0]]
+		r := map[byte]networkResult{'+': resultAnswered, '-': resultFailing, '=': resultNeutral}[what[0]]
 		if what[1:] == "n" {
 			req.Documents[0].TextHash = ""
 		} else if what[1:] != "" {
@@ -49,7 +49,7 @@ func play(t *testing.T, tr *tracker, steps string) {
 			}
 		}
 		under[host]--
-		offline = tr.end(host, req, r, t0)
+		offline = tr.endFetch(host, req, r, t0)
 	}
 }
 
@@ -78,38 +78,38 @@ func TestOffline(t *testing.T) {
 		"more fetches of a host that fails":       "a+ b+ c+ a> a> a> a> a- b- c- OFF",
 		"it ends without a word":                  "a+ b+ c+ d> e> f> a- b- c- ON d= ON a- OFF",
 	} {
-		t.Run(name, func(t *testing.T) { play(t, newTracker(), steps) })
+		t.Run(name, func(t *testing.T) { playSteps(t, newTracker(), steps) })
 	}
 }
 
 func TestOfflineRun(t *testing.T) {
 	tr := newTracker()
-	play(t, tr, "a+ b+ c+ d+ e+ f+ a- b- c- a- d- e- f- OFF")
+	playSteps(t, tr, "a+ b+ c+ d+ e+ f+ a- b- c- a- d- e- f- OFF")
 	offline, r := tr.state()
 	if want := "http://a.example/ http://b.example/ http://c.example/ http://d.example/ http://e.example/"; !offline || r.hosts != 6 || strings.Join(r.pages, " ") != want || !r.since.Equal(t0) {
 		t.Errorf("got %v, %+v", offline, r)
 	}
-	if tr.pending != 0 || tr.count != 6 || tr.down != 6 {
-		t.Errorf("%d fetches are under way, %d of %d hosts fail", tr.pending, tr.down, tr.count)
+	if tr.openFetches != 0 || tr.hostsWithResult != 6 || tr.failingHosts != 6 {
+		t.Errorf("%d fetches are under way, %d of %d hosts fail", tr.openFetches, tr.failingHosts, tr.hostsWithResult)
 	}
 }
 
 func TestOfflineForgets(t *testing.T) {
 	tr := newTracker()
-	tr.begin("held")
-	for i := range maxHosts + 10 {
+	tr.beginFetch("held")
+	for i := range maxTrackedHosts + 10 {
 		host := fmt.Sprint(i)
-		tr.begin(host)
-		tr.end(host, request("http://a.example/", 1), []result{answered, failing}[i%2], t0)
+		tr.beginFetch(host)
+		tr.endFetch(host, newRequest("http://a.example/", 1), []networkResult{resultAnswered, resultFailing}[i%2], t0)
 	}
-	if len(tr.hosts) != maxHosts || tr.hosts["held"] == nil || tr.count != maxHosts-1 {
-		t.Errorf("%d hosts, %d with a result", len(tr.hosts), tr.count)
+	if len(tr.hosts) != maxTrackedHosts || tr.hosts["held"] == nil || tr.hostsWithResult != maxTrackedHosts-1 {
+		t.Errorf("%d hosts, %d with a result", len(tr.hosts), tr.hostsWithResult)
 	}
 	tr = newTracker()
 	for i := range 100 {
 		host := fmt.Sprint(i)
-		tr.begin(host)
-		tr.end(host, request("http://a.example/", 1), neutral, t0)
+		tr.beginFetch(host)
+		tr.endFetch(host, newRequest("http://a.example/", 1), resultNeutral, t0)
 	}
 	if len(tr.hosts) != 0 {
 		t.Errorf("%d hosts are remembered for nothing", len(tr.hosts))
@@ -126,74 +126,74 @@ func TestResultOf(t *testing.T) {
 	read, unchanged := flow.Outcome{Kind: flow.OutcomeRead}, flow.Outcome{Kind: flow.OutcomeUnchanged}
 	for _, tc := range []struct {
 		outcomes []flow.Outcome
-		want     result
+		want     networkResult
 	}{
-		{nil, neutral},
-		{[]flow.Outcome{read}, answered},
-		{[]flow.Outcome{unchanged}, answered},
-		{[]flow.Outcome{failed(pipeline.FailSelectorGone)}, answered},
-		{[]flow.Outcome{failed(pipeline.FailEmpty)}, answered},
-		{[]flow.Outcome{failed(pipeline.FailBusy)}, answered},
-		{[]flow.Outcome{failed(pipeline.FailUnreadable), read}, answered},
-		{[]flow.Outcome{failed(pipeline.FailUnreadable), failed(pipeline.FailTooLarge)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailDNS)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailRefused)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailTLS)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailStatus)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailTimeout)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailNetwork)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailRedirect)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailType)}, failing},
-		{[]flow.Outcome{behindTLS(pipeline.FailStatus)}, answered},
-		{[]flow.Outcome{behindTLS(pipeline.FailType)}, answered},
-		{[]flow.Outcome{behindTLS(pipeline.FailUnreadable)}, answered},
-		{[]flow.Outcome{behindTLS(pipeline.FailTooLarge)}, answered},
-		{[]flow.Outcome{behindTLS(pipeline.FailRedirect)}, answered},
-		{[]flow.Outcome{behindTLS(pipeline.FailTLS)}, failing},
-		{[]flow.Outcome{behindTLS(pipeline.FailRefused)}, failing},
-		{[]flow.Outcome{behindTLS(pipeline.FailTimeout)}, failing},
-		{[]flow.Outcome{behindTLS(pipeline.FailNetwork)}, failing},
-		{[]flow.Outcome{failed(pipeline.FailAddress)}, neutral},
-		{[]flow.Outcome{failed(pipeline.FailURL)}, neutral},
+		{nil, resultNeutral},
+		{[]flow.Outcome{read}, resultAnswered},
+		{[]flow.Outcome{unchanged}, resultAnswered},
+		{[]flow.Outcome{failed(pipeline.FailSelectorGone)}, resultAnswered},
+		{[]flow.Outcome{failed(pipeline.FailEmpty)}, resultAnswered},
+		{[]flow.Outcome{failed(pipeline.FailBusy)}, resultAnswered},
+		{[]flow.Outcome{failed(pipeline.FailUnreadable), read}, resultAnswered},
+		{[]flow.Outcome{failed(pipeline.FailUnreadable), failed(pipeline.FailTooLarge)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailDNS)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailRefused)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailTLS)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailStatus)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailTimeout)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailNetwork)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailRedirect)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailType)}, resultFailing},
+		{[]flow.Outcome{behindTLS(pipeline.FailStatus)}, resultAnswered},
+		{[]flow.Outcome{behindTLS(pipeline.FailType)}, resultAnswered},
+		{[]flow.Outcome{behindTLS(pipeline.FailUnreadable)}, resultAnswered},
+		{[]flow.Outcome{behindTLS(pipeline.FailTooLarge)}, resultAnswered},
+		{[]flow.Outcome{behindTLS(pipeline.FailRedirect)}, resultAnswered},
+		{[]flow.Outcome{behindTLS(pipeline.FailTLS)}, resultFailing},
+		{[]flow.Outcome{behindTLS(pipeline.FailRefused)}, resultFailing},
+		{[]flow.Outcome{behindTLS(pipeline.FailTimeout)}, resultFailing},
+		{[]flow.Outcome{behindTLS(pipeline.FailNetwork)}, resultFailing},
+		{[]flow.Outcome{failed(pipeline.FailAddress)}, resultNeutral},
+		{[]flow.Outcome{failed(pipeline.FailURL)}, resultNeutral},
 	} {
-		if got := resultOf(tc.outcomes); got != tc.want {
+		if got := networkResultOf(tc.outcomes); got != tc.want {
 			t.Errorf("%+v: got %d, want %d", tc.outcomes, got, tc.want)
 		}
 	}
 }
 
-// network is a fetcher whose hosts answer or do not.
-type network struct{ down map[string]bool }
+// fakeNetwork is a fetcher whose hosts answer or do not.
+type fakeNetwork struct{ down map[string]bool }
 
-func (n *network) fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+func (n *fakeNetwork) fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	if n.down[pageurl.Host(r.URL)] {
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailRefused, Reason: "connection refused"}
 	}
-	return answer("hello " + r.URL)
+	return newResponse("hello " + r.URL)
 }
 
-// look checks one page of each host and returns what was found.
-func (b *bench) look(t *testing.T, check uint64, hosts ...string) map[string]flow.Outcome {
+// checkHosts checks one page of each host and returns what was found.
+func (b *testStage) checkHosts(t *testing.T, check uint64, hosts ...string) map[string]flow.Outcome {
 	t.Helper()
 	for _, h := range hosts {
-		r := request("http://"+h+".example/", check)
+		r := newRequest("http://"+h+".example/", check)
 		r.Documents[0].TextHash = "h"
-		b.ask(t, r)
+		b.sendRequests(t, r)
 		time.Sleep(time.Minute) // of the bubble
 		synctest.Wait()
 	}
-	return b.out.take()
+	return b.out.takeOutcomes()
 }
 
-func (n *network) set(down bool, hosts ...string) {
+func (n *fakeNetwork) setDown(down bool, hosts ...string) {
 	n.down = make(map[string]bool)
 	for _, h := range hosts {
 		n.down[h+".example:80"] = down
 	}
 }
 
-// flags says which of the outcomes of hosts are marked.
-func flags(got map[string]flow.Outcome, hosts ...string) string {
+// describeOutcomes says which of the outcomes of hosts are marked.
+func describeOutcomes(got map[string]flow.Outcome, hosts ...string) string {
 	var s []string
 	for _, h := range hosts {
 		o, ok := got["http://"+h+".example/"]
@@ -204,18 +204,18 @@ func flags(got map[string]flow.Outcome, hosts ...string) string {
 
 func TestOfflineIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var n network
-		b := start(t, Config{}, n.fetch)
+		var n fakeNetwork
+		b := startStage(t, Config{}, n.fetch)
 		hosts := []string{"a", "b", "c", "d"}
-		if got := flags(b.look(t, 1, hosts...), hosts...); got != "read:false read:false read:false read:false" {
+		if got := describeOutcomes(b.checkHosts(t, 1, hosts...), hosts...); got != "read:false read:false read:false read:false" {
 			t.Errorf("got %s", got)
 		}
-		n.set(true, hosts...)
+		n.setDown(true, hosts...)
 		begun := time.Now()
-		if got := flags(b.look(t, 2, hosts...), hosts...); got != "failed:false failed:false failed:true failed:true" {
+		if got := describeOutcomes(b.checkHosts(t, 2, hosts...), hosts...); got != "failed:false failed:false failed:true failed:true" {
 			t.Errorf("got %s", got)
 		}
-		if got := flags(b.look(t, 3, hosts...), hosts...); got != "failed:true failed:true failed:true failed:true" {
+		if got := describeOutcomes(b.checkHosts(t, 3, hosts...), hosts...); got != "failed:true failed:true failed:true failed:true" {
 			t.Errorf("got %s", got)
 		}
 		if len(b.out.events) != 1 {
@@ -226,8 +226,8 @@ func TestOfflineIsTold(t *testing.T) {
 			strings.Join(e.URLs, " ") != "http://a.example/ http://b.example/ http://c.example/" {
 			t.Errorf("got %+v", e)
 		}
-		n.set(false)
-		if got := flags(b.look(t, 4, "b", "a"), "b", "a"); got != "read:false read:false" {
+		n.setDown(false)
+		if got := describeOutcomes(b.checkHosts(t, 4, "b", "a"), "b", "a"); got != "read:false read:false" {
 			t.Errorf("got %s", got)
 		}
 		if len(b.out.events) != 2 {
@@ -236,8 +236,8 @@ func TestOfflineIsTold(t *testing.T) {
 		if f := b.out.events[1]; f.Event != pipeline.HealthOnline || f.after != 0 || !f.Since.Equal(begun) || f.ID == e.ID {
 			t.Errorf("got %+v", f)
 		}
-		n.set(true, hosts...)
-		b.look(t, 5, hosts...)
+		n.setDown(true, hosts...)
+		b.checkHosts(t, 5, hosts...)
 		if len(b.out.events) != 3 || b.out.events[2].ID == e.ID {
 			t.Errorf("got events %+v, want three with IDs of their own", b.out.events)
 		}
@@ -246,17 +246,17 @@ func TestOfflineIsTold(t *testing.T) {
 
 func TestOfflineIsToldAfterAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var n network
-		b := start(t, Config{}, n.fetch)
-		n.set(true, "a", "b", "c")
+		var n fakeNetwork
+		b := startStage(t, Config{}, n.fetch)
+		n.setDown(true, "a", "b", "c")
 		b.out.err = errors.New("the store is gone")
-		b.look(t, 1, "a", "b", "c")
+		b.checkHosts(t, 1, "a", "b", "c")
 		b.out.err = nil
 		if len(b.out.events) != 0 {
 			t.Fatalf("got %+v", b.out.events)
 		}
-		got := b.look(t, 2, "a", "b")
-		if s := flags(got, "a", "b"); s != "failed:true failed:true" || len(b.out.events) != 1 || b.out.events[0].after != 0 {
+		got := b.checkHosts(t, 2, "a", "b")
+		if s := describeOutcomes(got, "a", "b"); s != "failed:true failed:true" || len(b.out.events) != 1 || b.out.events[0].after != 0 {
 			t.Errorf("got %s, events %+v", s, b.out.events)
 		}
 	})
@@ -266,8 +266,8 @@ func TestOfflineIsToldAfterAll(t *testing.T) {
 // nothing about the network.
 func TestOfflineIsAboutHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var n network
-		b := start(t, Config{}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+		var n fakeNetwork
+		b := startStage(t, Config{}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 			switch r.URL {
 			case "http://busy.example/1":
 				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: time.Hour, Reason: "HTTP status 429"}
@@ -279,13 +279,13 @@ func TestOfflineIsAboutHosts(t *testing.T) {
 			return n.fetch(ctx, r)
 		})
 		check := func(url string) flow.Outcome {
-			r := request(url, 1)
+			r := newRequest(url, 1)
 			r.NotAfter = time.Now().Add(time.Minute)
-			b.ask(t, r)
+			b.sendRequests(t, r)
 			synctest.Wait()
-			return b.out.take()[url]
+			return b.out.takeOutcomes()[url]
 		}
-		b.look(t, 1, "a", "b", "c")
+		b.checkHosts(t, 1, "a", "b", "c")
 		check("http://busy.example/1")
 		check("http:///gone/1")
 		check("http:///gone/2")
@@ -293,10 +293,10 @@ func TestOfflineIsAboutHosts(t *testing.T) {
 		if len(b.out.events) != 0 {
 			t.Fatalf("pages without hosts fail: got %+v", b.out.events)
 		}
-		n.set(true, "a", "b", "c")
-		b.look(t, 2, "a", "b")
+		n.setDown(true, "a", "b", "c")
+		b.checkHosts(t, 2, "a", "b")
 		check("http:///there")
-		b.look(t, 2, "c")
+		b.checkHosts(t, 2, "c")
 		if len(b.out.events) != 1 {
 			t.Fatalf("a page without a host answers: got %+v", b.out.events)
 		}
@@ -321,15 +321,15 @@ func TestOfflineIsAboutHosts(t *testing.T) {
 // Hosts that answer are there, though all their pages be gone: those may expire.
 func TestGonePagesAreNotOffline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
 			return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailStatus, Status: 404, Reason: "HTTP status 404 Not Found"}
 		})
 		for check := range uint64(3) {
 			for _, page := range []string{"https://a.example/", "https://b.example/", "https://c.example/"} {
-				b.ask(t, request(page, check))
+				b.sendRequests(t, newRequest(page, check))
 				time.Sleep(time.Minute) // of the bubble
 				synctest.Wait()
-				if o := b.out.take()[page]; o.Class != pipeline.FailStatus || o.Offline {
+				if o := b.out.takeOutcomes()[page]; o.Class != pipeline.FailStatus || o.Offline {
 					t.Errorf("got %+v", o)
 				}
 			}
@@ -342,18 +342,18 @@ func TestGonePagesAreNotOffline(t *testing.T) {
 
 func TestOfflineEndsWithTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{}, func(ctx context.Context, _ pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{}, func(ctx context.Context, _ pipeline.FetchRequest) (pipeline.Response, error) {
 			<-ctx.Done()
 			return pipeline.Response{}, ctx.Err()
 		})
-		b.ask(t, request("http://a.example/", 1), request("http://b.example/", 1), request("http://c.example/", 1))
+		b.sendRequests(t, newRequest("http://a.example/", 1), newRequest("http://b.example/", 1), newRequest("http://c.example/", 1))
 		synctest.Wait()
-		if n := b.health.tracker.pending; n != 3 {
+		if n := b.health.tracker.openFetches; n != 3 {
 			t.Errorf("%d fetches are under way", n)
 		}
 		b.stop()
 		synctest.Wait()
-		if tr := b.health.tracker; tr.pending != 0 || tr.count != 0 || len(b.out.events) != 0 {
+		if tr := b.health.tracker; tr.openFetches != 0 || tr.hostsWithResult != 0 || len(b.out.events) != 0 {
 			t.Errorf("what was broken off counts: %+v, events %+v", tr, b.out.events)
 		}
 	})

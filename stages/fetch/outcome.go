@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// trustedAge is how long ago a page must have been modified for Last-Modified to be used as a
+	// minTrustedAge is how long ago a page must have been modified for Last-Modified to be used as a
 	// validator: the header has whole seconds, and clocks differ.
-	trustedAge = time.Minute
+	minTrustedAge = time.Minute
 	// maxTitle is how much of a title is passed on, in bytes.
 	maxTitle = 512
 	// maxValidator is how long a validator may be, in bytes.
@@ -55,22 +55,22 @@ type Page struct {
 // read, otherwise one for each of its documents. It depends on its arguments alone, and never panics,
 // whatever a reader does. It returns nil if ctx ends first.
 func Read(ctx context.Context, req flow.Request, p Page, readers *Readers) []flow.Outcome {
-	base, known := look(req, p)
+	base, known := baseOutcome(req, p)
 	if known {
 		return []flow.Outcome{base}
 	}
-	return read(ctx, base, req, p, readers)
+	return readDocuments(ctx, base, req, p, readers)
 }
 
-// look returns the outcome of p without its documents. known is true if the body did not change; then
+// baseOutcome returns the outcome of p without its documents. known is true if the body did not change; then
 // the outcome is complete.
-func look(req flow.Request, p Page) (o flow.Outcome, known bool) {
+func baseOutcome(req flow.Request, p Page) (o flow.Outcome, known bool) {
 	o = flow.Outcome{
 		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce,
 		Time: p.Time, Took: p.Took, Status: p.Status, Bytes: int64(len(p.Body)), Access: p.Access,
 	}
 	if p.Status == http.StatusNotModified {
-		return notModified(o, req, p), true
+		return notModifiedOutcome(o, req, p), true
 	}
 	sum := sha256.Sum256(p.Body)
 	o.BodyHash = hex.EncodeToString(sum[:])
@@ -82,20 +82,20 @@ func look(req flow.Request, p Page) (o flow.Outcome, known bool) {
 	return o, true
 }
 
-// read returns the outcomes of a page whose body changed.
-func read(ctx context.Context, base flow.Outcome, req flow.Request, p Page, readers *Readers) []flow.Outcome {
-	f, err := formatOf(req, p, readers)
+// readDocuments returns the outcomes of a page whose body changed.
+func readDocuments(ctx context.Context, base flow.Outcome, req flow.Request, p Page, readers *Readers) []flow.Outcome {
+	f, err := findFormat(req, p, readers)
 	if err != nil {
-		return []flow.Outcome{unread(base, err)}
+		return []flow.Outcome{unreadableOutcome(base, err)}
 	}
-	return readAs(ctx, base, req, p, f, readers)
+	return readInFormat(ctx, base, req, p, f, readers)
 }
 
-// readAs is read for a page in format f.
-func readAs(ctx context.Context, base flow.Outcome, req flow.Request, p Page, f format, readers *Readers) []flow.Outcome {
-	raw, err := f.raw(p)
+// readInFormat is read for a page in format f.
+func readInFormat(ctx context.Context, base flow.Outcome, req flow.Request, p Page, f pageFormat, readers *Readers) []flow.Outcome {
+	raw, err := f.decodePage(p)
 	if err != nil {
-		return []flow.Outcome{unread(base, err)}
+		return []flow.Outcome{unreadableOutcome(base, err)}
 	}
 	parts := readParts(ctx, base, req, raw, f.reader, readers)
 	for i := range parts {
@@ -106,20 +106,20 @@ func readAs(ctx context.Context, base flow.Outcome, req flow.Request, p Page, f 
 	return parts
 }
 
-// unread is the outcome of a page that nothing can read. Its body is not remembered, so that the
+// unreadableOutcome is the outcome of a page that nothing can read. Its body is not remembered, so that the
 // next check tries again.
-func unread(o flow.Outcome, err error) flow.Outcome {
+func unreadableOutcome(o flow.Outcome, err error) flow.Outcome {
 	o.BodyHash, o.ETag, o.LastModified = "", "", ""
-	fail(&o, err)
+	setFailed(&o, err)
 	return o
 }
 
 // readParts returns one outcome for each document of the page.
-func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pipeline.Raw, reader *entry, readers *Readers) []flow.Outcome {
+func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pipeline.Raw, reader *readerEntry, readers *Readers) []flow.Outcome {
 	base.Parts = len(req.Documents)
 	parts := make([]flow.Outcome, 0, len(req.Documents))
 	failed, wanted := false, false // of a part, and the body
-	old := earlier(req.Rebase, readers)
+	old := openEarlierBody(req.Rebase, readers)
 	whole := sync.OnceValue(func() pipeline.Text {
 		t, _, _ := readText(ctx, raw, reader.Reader, pipeline.View{})
 		return t
@@ -142,7 +142,7 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 		err := readPart(ctx, &o, raw, reader.Reader, doc, whole)
 		switch {
 		case err != nil:
-			fail(&o, err)
+			setFailed(&o, err)
 			failed = true
 		case o.Kind == flow.OutcomeRead:
 			wanted = true
@@ -157,7 +157,7 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 	}
 	last := &parts[len(parts)-1]
 	if wanted {
-		last.Body = keep(raw, req.Packed)
+		last.Body = storableBody(raw, req.Packed)
 	}
 	switch {
 	case !req.Links:
@@ -176,10 +176,10 @@ func readParts(ctx context.Context, base flow.Outcome, req flow.Request, raw pip
 	return parts
 }
 
-// notModified returns the outcome of a 304. Validators that the answer lacks stay as they were.
-func notModified(o flow.Outcome, req flow.Request, p Page) flow.Outcome {
+// notModifiedOutcome returns the outcome of a 304. Validators that the answer lacks stay as they were.
+func notModifiedOutcome(o flow.Outcome, req flow.Request, p Page) flow.Outcome {
 	if req.BodyHash == "" || (req.ETag == "" && req.LastModified == "") {
-		fail(&o, &pipeline.FetchError{Class: pipeline.FailStatus, Status: p.Status, Reason: "HTTP status 304 Not Modified, though nothing was asked for conditionally"})
+		setFailed(&o, &pipeline.FetchError{Class: pipeline.FailStatus, Status: p.Status, Reason: "HTTP status 304 Not Modified, though nothing was asked for conditionally"})
 		return o
 	}
 	o.Kind, o.Against, o.BodyHash = flow.OutcomeUnchanged, req.BodyHash, req.BodyHash
@@ -202,35 +202,35 @@ func validators(h http.Header) (etag, lastModified string) {
 		return etag, ""
 	}
 	sent, err := http.ParseTime(h.Get("Date"))
-	if err != nil || sent.Sub(modified) < trustedAge {
+	if err != nil || sent.Sub(modified) < minTrustedAge {
 		return etag, ""
 	}
 	return etag, lastModified
 }
 
-// format is the content type of a page and what reads it.
-type format struct {
+// pageFormat is the content type of a page and what reads it.
+type pageFormat struct {
 	contentType, mediaType string
-	reader                 *entry
+	reader                 *readerEntry
 }
 
-// formatOf returns the format of p, or why there is no reader for it. A sitemap needs none.
-func formatOf(req flow.Request, p Page, readers *Readers) (f format, err error) {
+// findFormat returns the format of p, or why there is no reader for it. A sitemap needs none.
+func findFormat(req flow.Request, p Page, readers *Readers) (f pageFormat, err error) {
 	f.contentType, f.mediaType = contentType(p.Header, p.Body)
 	f.reader, err = readers.find(f.mediaType)
 	if err != nil && wantsSitemap(req) {
-		f.reader, err = without(err), nil
+		f.reader, err = sitemapOnlyEntry(err), nil
 	}
 	return f, err
 }
 
-// raw returns p as its reader gets it: text is decoded.
-func (f format) raw(p Page) (pipeline.Raw, error) {
+// decodePage returns p as its reader gets it: text is decoded.
+func (f pageFormat) decodePage(p Page) (pipeline.Raw, error) {
 	raw := pipeline.Raw{URL: p.URL, ContentType: f.contentType, ContentLanguage: p.Header.Get("Content-Language"), Body: p.Body}
 	if !isText(f.mediaType) || html.Gzipped(p.Body) {
 		return raw, nil
 	}
-	err := guard(func() error { raw.Body = charset.Decode(p.Body, f.contentType); return nil })
+	err := recoverPanic(func() error { raw.Body = charset.Decode(p.Body, f.contentType); return nil })
 	return raw, err
 }
 
@@ -270,12 +270,12 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 	if len(bytes.TrimSpace(raw.Body)) == 0 {
 		return t, "", &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the page is empty"}
 	}
-	ignored, err := compiled(view.Ignore)
+	ignored, err := compileIgnore(view.Ignore)
 	if err != nil {
 		return t, "", err
 	}
-	err = guard(func() (err error) {
-		by = extractor(reader)
+	err = recoverPanic(func() (err error) {
+		by = extractorName(reader)
 		if t, err = reader.Read(ctx, raw, view); err == nil && view.Items {
 			t, err = onlyItems(ctx, t, ignored)
 		}
@@ -288,12 +288,12 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 		return t, by, err
 	}
 	if !view.Items {
-		if t.Content, err = ignore(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), ignored); err != nil {
+		if t.Content, err = blankIgnored(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), ignored); err != nil {
 			return t, by, err
 		}
 	}
 	if view.Value != nil {
-		if err = guard(func() (err error) { t.Content, err = valueOf(ctx, *view.Value, raw, t); return err }); err != nil {
+		if err = recoverPanic(func() (err error) { t.Content, err = extractValue(ctx, *view.Value, raw, t); return err }); err != nil {
 			return t, by, err
 		}
 	}
@@ -303,11 +303,11 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 	case len(t.Content) > pipeline.MaxText:
 		return t, by, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MiB"}
 	}
-	t.Title, t.Language = cut(t.Title, maxTitle), cut(t.Language, maxTitle)
+	t.Title, t.Language = truncate(t.Title, maxTitle), truncate(t.Language, maxTitle)
 	return t, by, nil
 }
 
-func extractor(r pipeline.Reader) string {
+func extractorName(r pipeline.Reader) string {
 	if e, ok := r.(Extractor); ok {
 		return e.Extractor()
 	}
@@ -317,8 +317,8 @@ func extractor(r pipeline.Reader) string {
 	return ""
 }
 
-// guard turns a panic of f into an error.
-func guard(f func() error) (err error) {
+// recoverPanic turns a panic of f into an error.
+func recoverPanic(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the reader gave up on this page", Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
@@ -330,14 +330,14 @@ func guard(f func() error) (err error) {
 // Failed returns the outcome of a failed check of req's page, which lasted took.
 func Failed(req flow.Request, at time.Time, took time.Duration, err error) flow.Outcome {
 	o := flow.Outcome{Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce, Time: at, Took: took}
-	fail(&o, err)
+	setFailed(&o, err)
 	return o
 }
 
-func fail(o *flow.Outcome, err error) {
+func setFailed(o *flow.Outcome, err error) {
 	o.Kind = flow.OutcomeFailed
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
-		o.Class, o.Reason = e.Class, cut(e.Reason, maxTitle)
+		o.Class, o.Reason = e.Class, truncate(e.Reason, maxTitle)
 		o.RetryAfter = max(e.RetryAfter, 0)
 		if e.Status != 0 {
 			o.Status = e.Status
@@ -351,8 +351,8 @@ func fail(o *flow.Outcome, err error) {
 	o.Class, o.Reason = pipeline.FailNetwork, "the page could not be fetched"
 }
 
-// cut returns the beginning of s, at most n bytes of valid UTF-8.
-func cut(s string, n int) string {
+// truncate returns the beginning of s, at most n bytes of valid UTF-8.
+func truncate(s string, n int) string {
 	if len(s) > n {
 		for n > 0 && !utf8.RuneStart(s[n]) {
 			n--
@@ -362,9 +362,9 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s, "\ufffd")
 }
 
-// keep returns raw in the form in which the owner of the page stores it, or nil if it is too large.
+// storableBody returns raw in the form in which the owner of the page stores it, or nil if it is too large.
 // Packed is its packed body, or nil if it was not packed yet.
-func keep(raw pipeline.Raw, packed []byte) *flow.Body {
+func storableBody(raw pipeline.Raw, packed []byte) *flow.Body {
 	ok := len(packed) <= flow.MaxStoredBody
 	if packed == nil {
 		packed, ok = flow.PackBody(raw.Body)
@@ -373,13 +373,13 @@ func keep(raw pipeline.Raw, packed []byte) *flow.Body {
 		return nil
 	}
 	return &flow.Body{
-		URL: cut(raw.URL, maxKept), ContentType: cut(raw.ContentType, maxKept), ContentLanguage: cut(raw.ContentLanguage, maxKept),
+		URL: truncate(raw.URL, maxStoredHeader), ContentType: truncate(raw.ContentType, maxStoredHeader), ContentLanguage: truncate(raw.ContentLanguage, maxStoredHeader),
 		Packed: packed,
 	}
 }
 
-// maxKept is the longest stored header value, in bytes.
-const maxKept = 4096
+// maxStoredHeader is the longest stored header value, in bytes.
+const maxStoredHeader = 4096
 
 // earlierBody is a stored body that is read again by the present rules. nil: there is none.
 type earlierBody struct {
@@ -388,8 +388,8 @@ type earlierBody struct {
 	err    error // why it cannot be read
 }
 
-// earlier unpacks b, which may be nil, and finds its reader.
-func earlier(b *flow.Body, readers *Readers) *earlierBody {
+// openEarlierBody unpacks b, which may be nil, and finds its reader.
+func openEarlierBody(b *flow.Body, readers *Readers) *earlierBody {
 	if b == nil {
 		return nil
 	}
@@ -421,7 +421,7 @@ func (e *earlierBody) rebase(ctx context.Context, view pipeline.View) *flow.Reba
 		if f, ok := errors.AsType[*pipeline.FetchError](err); ok {
 			reason = f.Reason
 		}
-		return &flow.Rebased{Extractor: by, Failed: "the page as it was cannot be read by the rules of today: " + cut(reason, maxTitle)}
+		return &flow.Rebased{Extractor: by, Failed: "the page as it was cannot be read by the rules of today: " + truncate(reason, maxTitle)}
 	}
 	return &flow.Rebased{TextHash: text.Hash(t.Content), Title: t.Title, Extractor: by, Packed: flow.PackText(t.Content)}
 }

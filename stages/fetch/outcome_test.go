@@ -20,12 +20,12 @@ import (
 
 var readers = NewReaders(html.New(), plain.New())
 
-func hash(body string) string {
+func bodyHash(body string) string {
 	sum := sha256.Sum256([]byte(body))
 	return hex.EncodeToString(sum[:])
 }
 
-func page(body string, header ...string) Page {
+func newPage(body string, header ...string) Page {
 	p := Page{URL: "http://a.example/", Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte(body), Time: t0, Took: time.Second}
 	for i := 0; i < len(header); i += 2 {
 		p.Header.Set(header[i], header[i+1])
@@ -33,8 +33,8 @@ func page(body string, header ...string) Page {
 	return p
 }
 
-// content returns the text of o with its marks.
-func content(t *testing.T, o flow.Outcome) string {
+// unpackedText returns the text of o with its marks.
+func unpackedText(t *testing.T, o flow.Outcome) string {
 	t.Helper()
 	s, err := flow.UnpackText(o.Packed)
 	if err != nil {
@@ -45,46 +45,46 @@ func content(t *testing.T, o flow.Outcome) string {
 
 func TestReadDocuments(t *testing.T) {
 	body := `<title>T</title><p>It is 12:07.</p><div id=a>one</div><div id=b>two</div>`
-	req := request("http://a.example/", 3)
-	req.BodyHash, req.ETag = hash("before"), `"old"`
+	req := newRequest("http://a.example/", 3)
+	req.BodyHash, req.ETag = bodyHash("before"), `"old"`
 	req.Documents = []flow.RequestDocument{
 		{ID: "whole"},
 		{ID: "same", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#a"}}}, TextHash: text.Hash("one\n")},
 		{ID: "other", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#b"}}}, TextHash: text.Hash("three\n")},
 		{ID: "ignoring", View: pipeline.View{Ignore: []string{`\d+:\d+`, `^one$`}}},
 	}
-	got := Read(t.Context(), req, page(body, "ETag", `W/"new"`, "Date", "Tue, 01 Sep 2026 10:00:00 GMT", "Last-Modified", "Tue, 01 Sep 2026 09:00:00 GMT"), readers)
+	got := Read(t.Context(), req, newPage(body, "ETag", `W/"new"`, "Date", "Tue, 01 Sep 2026 10:00:00 GMT", "Last-Modified", "Tue, 01 Sep 2026 09:00:00 GMT"), readers)
 	if len(got) != 4 {
 		t.Fatalf("got %d outcomes, want 4", len(got))
 	}
 	for i, o := range got {
-		if o.Part != i || o.Parts != 4 || o.Document != req.Documents[i].ID || o.Check != 3 || o.BodyHash != hash(body) || o.ETag != `W/"new"` ||
+		if o.Part != i || o.Parts != 4 || o.Document != req.Documents[i].ID || o.Check != 3 || o.BodyHash != bodyHash(body) || o.ETag != `W/"new"` ||
 			o.LastModified != "Tue, 01 Sep 2026 09:00:00 GMT" || o.Status != 200 || o.Bytes != int64(len(body)) || !o.Time.Equal(t0) || o.Took != time.Second || o.Extractor != "html/1" {
 			t.Errorf("part %d: got %+v", i, o)
 		}
 	}
-	if o := got[0]; o.Kind != flow.OutcomeRead || content(t, o) != "T\nIt is 12:07.\none\ntwo\n" || o.Title != "T" || o.TextHash != text.Hash(content(t, o)) {
+	if o := got[0]; o.Kind != flow.OutcomeRead || unpackedText(t, o) != "T\nIt is 12:07.\none\ntwo\n" || o.Title != "T" || o.TextHash != text.Hash(unpackedText(t, o)) {
 		t.Errorf("whole: got %+v", o)
 	}
 	if o := got[1]; o.Kind != flow.OutcomeUnchanged || o.Against != text.Hash("one\n") || o.Packed != nil {
 		t.Errorf("same: got %+v", o)
 	}
-	if o := got[2]; o.Kind != flow.OutcomeRead || content(t, o) != "two\n" {
+	if o := got[2]; o.Kind != flow.OutcomeRead || unpackedText(t, o) != "two\n" {
 		t.Errorf("other: got %+v", o)
 	}
-	if o := got[3]; o.Kind != flow.OutcomeRead || content(t, o) != "T\nIt is .\ntwo\n" {
-		t.Errorf("ignoring: got %q", content(t, o))
+	if o := got[3]; o.Kind != flow.OutcomeRead || unpackedText(t, o) != "T\nIt is .\ntwo\n" {
+		t.Errorf("ignoring: got %q", unpackedText(t, o))
 	}
 }
 
 func TestReadUnchanged(t *testing.T) {
-	req := request("http://a.example/", 3)
-	req.BodyHash, req.ETag, req.LastModified = hash("<p>x"), `"old"`, "Tue, 01 Sep 2026 09:00:00 GMT"
-	got := Read(t.Context(), req, page("<p>x", "ETag", `"new"`), readers)
+	req := newRequest("http://a.example/", 3)
+	req.BodyHash, req.ETag, req.LastModified = bodyHash("<p>x"), `"old"`, "Tue, 01 Sep 2026 09:00:00 GMT"
+	got := Read(t.Context(), req, newPage("<p>x", "ETag", `"new"`), readers)
 	if len(got) != 1 || got[0].Kind != flow.OutcomeUnchanged || got[0].Against != req.BodyHash || got[0].Parts != 0 || got[0].ETag != `"new"` || got[0].BodyHash != req.BodyHash {
 		t.Errorf("equal body: got %+v", got)
 	}
-	p := page("")
+	p := newPage("")
 	p.Status = 304
 	got = Read(t.Context(), req, p, readers)
 	if len(got) != 1 || got[0].Kind != flow.OutcomeUnchanged || got[0].Against != req.BodyHash || got[0].Parts != 0 || got[0].ETag != `"old"` || got[0].LastModified != req.LastModified {
@@ -132,13 +132,13 @@ func TestReadFailures(t *testing.T) {
 		{"panic", "x", "text/x-broken", pipeline.View{}, brokenReader{}, pipeline.FailUnreadable, "the reader gave up on this page", 1},
 		{"error", "x", "text/x-broken", pipeline.View{}, brokenReader{errors.New("secret")}, pipeline.FailUnreadable, "the page could not be read", 1},
 	} {
-		req := request("http://a.example/", 3)
+		req := newRequest("http://a.example/", 3)
 		req.Documents[0].View = tc.view
 		rs := readers
 		if tc.reader != nil {
 			rs = NewReaders(tc.reader)
 		}
-		got := Read(t.Context(), req, page(tc.body, "Content-Type", tc.contentType, "ETag", `"x"`), rs)
+		got := Read(t.Context(), req, newPage(tc.body, "Content-Type", tc.contentType, "ETag", `"x"`), rs)
 		if len(got) != 1 || got[0].Kind != flow.OutcomeFailed || got[0].Class != tc.class || !strings.HasPrefix(got[0].Reason, tc.reason) || got[0].Parts != tc.parts {
 			t.Errorf("%s: got %+v", tc.name, got)
 			continue
@@ -156,21 +156,21 @@ func TestReadSniffs(t *testing.T) {
 		"<html><meta charset=x><p>caf\xe9":   "café\n",
 		"\xef\xbb\xbf<html><p>mark of order": "mark of order\n",
 	} {
-		p := page(body)
+		p := newPage(body)
 		p.Header.Del("Content-Type")
-		got := Read(t.Context(), request("http://a.example/", 1), p, readers)
+		got := Read(t.Context(), newRequest("http://a.example/", 1), p, readers)
 		if len(got) != 1 || got[0].Kind != flow.OutcomeRead {
 			t.Errorf("%q: got %+v", body, got)
-		} else if s := content(t, got[0]); s != want {
+		} else if s := unpackedText(t, got[0]); s != want {
 			t.Errorf("%q: got %q, want %q", body, s, want)
 		}
 	}
 }
 
 func TestOneFailingDocumentKeepsTheOthers(t *testing.T) {
-	req := request("http://a.example/", 3)
+	req := newRequest("http://a.example/", 3)
 	req.Documents = []flow.RequestDocument{{ID: "a"}, {ID: "b", View: pipeline.View{Select: []pipeline.Selector{{CSS: "#none"}}}}, {ID: "c"}}
-	got := Read(t.Context(), req, page("<p>x", "ETag", `"x"`), readers)
+	got := Read(t.Context(), req, newPage("<p>x", "ETag", `"x"`), readers)
 	var kinds []string
 	for _, o := range got {
 		kinds = append(kinds, o.Kind)
@@ -186,7 +186,7 @@ func TestOneFailingDocumentKeepsTheOthers(t *testing.T) {
 func TestReadBrokenOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := Read(ctx, request("http://a.example/", 3), page(strings.Repeat("<p>x", 1e5)), readers); got != nil {
+	if got := Read(ctx, newRequest("http://a.example/", 3), newPage(strings.Repeat("<p>x", 1e5)), readers); got != nil {
 		t.Errorf("got %+v, want nothing", got)
 	}
 }
@@ -225,7 +225,7 @@ func TestIgnore(t *testing.T) {
 		{"x y\n", []string{`x`, `y`}, ""},
 		{"a\nb\n", []string{`\n`, `$`, `^`, `z*`}, "a\nb\n"},
 	} {
-		got, err := ignoring(t.Context(), tc.content, tc.patterns)
+		got, err := blankPatterns(t.Context(), tc.content, tc.patterns)
 		if tc.patterns[0] == `\n` {
 			got = strings.ReplaceAll(got, " ", "")
 		}
@@ -258,7 +258,7 @@ func TestFailed(t *testing.T) {
 		{context.DeadlineExceeded, pipeline.FailTimeout, 0},
 		{errors.New("secret"), pipeline.FailNetwork, 0},
 	} {
-		o := Failed(request("http://a.example/", 3), t0, time.Second, tc.err)
+		o := Failed(newRequest("http://a.example/", 3), t0, time.Second, tc.err)
 		if o.Kind != flow.OutcomeFailed || o.Class != tc.class || o.RetryAfter != tc.after || strings.Contains(o.Reason, "secret") || o.Parts != 0 || o.Took != time.Second {
 			t.Errorf("%v: got %+v", tc.err, o)
 		}
@@ -271,10 +271,10 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("\xff\xfea\x00"), "", "p", "")
 	f.Add([]byte("<li>a<li>1"), "application/xhtml+xml", "", "1")
 	f.Fuzz(func(t *testing.T, body []byte, contentType, selector, pattern string) {
-		req := request("http://a.example/", 1)
+		req := newRequest("http://a.example/", 1)
 		req.Documents = append(req.Documents, flow.RequestDocument{ID: "scoped", View: pipeline.View{Remove: []pipeline.Selector{{CSS: selector}}}},
 			flow.RequestDocument{ID: "ignoring", View: pipeline.View{Ignore: []string{pattern}}})
-		got := Read(t.Context(), req, page(string(body), "Content-Type", contentType), readers)
+		got := Read(t.Context(), req, newPage(string(body), "Content-Type", contentType), readers)
 		if len(got) != 1 && len(got) != 3 {
 			t.Fatalf("%d outcomes", len(got))
 		}
@@ -285,13 +285,13 @@ func FuzzRead(f *testing.F) {
 			}
 			switch o.Kind {
 			case flow.OutcomeRead:
-				s := content(t, o)
+				s := unpackedText(t, o)
 				if text.Hash(s) != o.TextHash || strings.Trim(s, blocks.Borders+" ") == "" {
 					t.Errorf("part %d: text %q, hash %s", i, s, o.TextHash)
 				}
 				again := req
 				again.Documents = []flow.RequestDocument{{ID: "again", View: req.Documents[i].View, TextHash: o.TextHash}}
-				if o := Read(t.Context(), again, page(string(body), "Content-Type", contentType), readers); o[0].Kind != flow.OutcomeUnchanged {
+				if o := Read(t.Context(), again, newPage(string(body), "Content-Type", contentType), readers); o[0].Kind != flow.OutcomeUnchanged {
 					t.Errorf("part %d: a second reading gave %+v", i, o[0])
 				}
 			case flow.OutcomeFailed:
@@ -318,22 +318,22 @@ func TestANumberThatComesAgain(t *testing.T) {
 			t.Fatal("no room")
 		}
 	}
-	q := newQueue(limits{perHost: 2, rate: 1000, burst: 10, inFlight: 10, waiting: 10}, func() time.Time { return time.Unix(1, 0) })
+	q := newQueue(limits{maxPerHost: 2, rate: 1000, burst: 10, maxInFlight: 10, maxWaiting: 10}, func() time.Time { return time.Unix(1, 0) })
 	add(q, req(4, "old"))
-	jobs, _, _ := q.take()
+	jobs, _, _ := q.takeReady()
 	if len(jobs) != 1 {
 		t.Fatalf("took %d jobs, want the first", len(jobs))
 	}
 	add(q, req(4, "old")) // once more: it is under way
 	add(q, req(5, "older"))
 	add(q, req(4, "new"))
-	again, _, _ := q.take()
+	again, _, _ := q.takeReady()
 	if len(again) != 1 || again[0].req.Nonce != "new" {
 		t.Fatalf("took %d jobs, want the one that was asked for last", len(again))
 	}
-	q.done(jobs[0], 0)
-	q.done(again[0], 0)
-	if !q.idle() {
+	q.finish(jobs[0], 0)
+	q.finish(again[0], 0)
+	if !q.isIdle() {
 		t.Error("something is left")
 	}
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/vokter/vokter/stages/fetch/charset"
 )
 
-// take passes a pushed page on to its owner, which knows the documents of the page and calls ReadPushed.
+// handlePushed passes a pushed page on to its owner, which knows the documents of the page and calls ReadPushed.
 // A page without a reader is a permanent error.
-func (s *Stage) take(tx flow.Tx, m flow.Message) error {
+func (s *Stage) handlePushed(tx flow.Tx, m flow.Message) error {
 	p, err := flow.PushedFrom(m)
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)
 	}
-	if p.Body, err = decoded(p, s.cfg.Readers); err != nil {
+	if p.Body, err = decodePushed(p, s.cfg.Readers); err != nil {
 		return failure.Permanent(fmt.Errorf("fetch: page %s: %w", m.ID, err))
 	}
 	if p.Time.IsZero() {
@@ -36,8 +36,8 @@ func (s *Stage) take(tx flow.Tx, m flow.Message) error {
 	return nil
 }
 
-// decoded returns the body of p in the form that a reader gets.
-func decoded(p pipeline.Pushed, readers *Readers) ([]byte, error) {
+// decodePushed returns the body of p in the form that a reader gets.
+func decodePushed(p pipeline.Pushed, readers *Readers) ([]byte, error) {
 	mediaType, params, err := mime.ParseMediaType(p.ContentType)
 	if err != nil {
 		return nil, err
@@ -48,11 +48,11 @@ func decoded(p pipeline.Pushed, readers *Readers) ([]byte, error) {
 	if !isText(mediaType) {
 		return p.Body, nil
 	}
-	if claimsUTF8(mediaType, params["charset"]) && !utf16(p.Body) && !utf8.Valid(p.Body) {
+	if claimsUTF8(mediaType, params["charset"]) && !hasUTF16Mark(p.Body) && !utf8.Valid(p.Body) {
 		return nil, fmt.Errorf("its body is not UTF-8, as its type %.80q says; name its charset", p.ContentType)
 	}
 	var body []byte
-	if err := guard(func() error { body = charset.Decode(p.Body, p.ContentType); return nil }); err != nil {
+	if err := recoverPanic(func() error { body = charset.Decode(p.Body, p.ContentType); return nil }); err != nil {
 		return nil, err
 	}
 	if len(body) > pipeline.MaxPushed {
@@ -67,8 +67,8 @@ func claimsUTF8(mediaType, charset string) bool {
 	return strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8") || charset == "" && mediaType == "text/plain"
 }
 
-// utf16 reports whether body begins with a byte order mark of UTF-16.
-func utf16(body []byte) bool {
+// hasUTF16Mark reports whether body begins with a byte order mark of UTF-16.
+func hasUTF16Mark(body []byte) bool {
 	return bytes.HasPrefix(body, boms[1]) || bytes.HasPrefix(body, boms[2])
 }
 
@@ -81,7 +81,7 @@ func ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pushed, reader
 	}
 	reader, err := readers.find(pushedType(p))
 	if err != nil {
-		fail(&base, err)
+		setFailed(&base, err)
 		return []flow.Outcome{base}
 	}
 	raw := pipeline.Raw{URL: p.URL, ContentType: p.ContentType, ContentLanguage: p.ContentLanguage, Body: p.Body}
@@ -102,27 +102,27 @@ func (s *Stage) ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pus
 	if err != nil { // it was taken away since p was taken
 		return ReadPushed(ctx, req, p, readers)
 	}
-	return s.inTurn(ctx, reader, func(ctx context.Context) []flow.Outcome {
+	return s.readInTurn(ctx, reader, func(ctx context.Context) []flow.Outcome {
 		return ReadPushed(ctx, req, p, readers)
 	}, func(err error) flow.Outcome { return Failed(req, p.Time, 0, err) })
 }
 
-// quick is how long a page may be read before it makes room for others.
-const quick = time.Second
+// quickReadLimit is how long a page may be read before it makes room for others.
+const quickReadLimit = time.Second
 
-// inTurn waits until reader may read one more page, and calls read with a limit of Timeout. A page that
+// readInTurn waits until reader may read one more page, and calls read with a limit of Timeout. A page that
 // a built-in reader has not read within quick begins again among the slow ones, so that these delay
 // each other and no other pages. If Timeout passes, inTurn returns the outcome that failed makes. It returns nil if ctx
 // ends first.
-func (s *Stage) inTurn(ctx context.Context, reader *entry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
-	turns := reader.turns
-	if reader.slow != nil && s.cfg.Timeout > quick {
-		if outcomes := inOneOf(ctx, turns, quick, read); outcomes != nil || ctx.Err() != nil {
+func (s *Stage) readInTurn(ctx context.Context, reader *readerEntry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
+	turns := reader.semaphore
+	if reader.slowSemaphore != nil && s.cfg.Timeout > quickReadLimit {
+		if outcomes := readWithSlot(ctx, turns, quickReadLimit, read); outcomes != nil || ctx.Err() != nil {
 			return outcomes
 		}
-		turns = reader.slow
+		turns = reader.slowSemaphore
 	}
-	if outcomes := inOneOf(ctx, turns, s.cfg.Timeout, read); outcomes != nil || ctx.Err() != nil {
+	if outcomes := readWithSlot(ctx, turns, s.cfg.Timeout, read); outcomes != nil || ctx.Err() != nil {
 		return outcomes
 	}
 	return []flow.Outcome{failed(&pipeline.FetchError{
@@ -130,9 +130,9 @@ func (s *Stage) inTurn(ctx context.Context, reader *entry, read func(context.Con
 	})}
 }
 
-// inOneOf takes one of turns and calls read with a limit. It returns nil if that passes, or if ctx ends
+// readWithSlot takes one of turns and calls read with a limit. It returns nil if that passes, or if ctx ends
 // first.
-func inOneOf(ctx context.Context, turns chan struct{}, limit time.Duration, read func(context.Context) []flow.Outcome) []flow.Outcome {
+func readWithSlot(ctx context.Context, turns chan struct{}, limit time.Duration, read func(context.Context) []flow.Outcome) []flow.Outcome {
 	select {
 	case turns <- struct{}{}:
 		defer func() { <-turns }()

@@ -15,12 +15,12 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-const stock = "https://a.example/stock"
+const stockPage = "https://a.example/stock"
 
-// take hands p to a stage and returns what goes on to its page.
-func take(t *testing.T, p pipeline.Pushed) (pipeline.Pushed, error) {
+// handlePushed hands p to a stage and returns what goes on to its page.
+func handlePushed(t *testing.T, p pipeline.Pushed) (pipeline.Pushed, error) {
 	t.Helper()
-	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(lines{}), Now: func() time.Time { return t0 }})
+	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(bodyReader{}), Now: func() time.Time { return t0 }})
 	store := txtest.New()
 	if err := store.Handle(t.Context(), s, flow.PushedMessage(p)); err != nil {
 		return pipeline.Pushed{}, err
@@ -43,13 +43,13 @@ func TestAPushedPageGoesToItsPageInUTF8(t *testing.T) {
 		{"Text/Plain; charset=UTF-8", "\xef\xbb\xbfcafé", "café"},
 		{"text/plain", "\xff\xfea\x00b\x00", "ab"},
 	} {
-		p, err := take(t, pipeline.Pushed{URL: "HTTPS://A.example/stock", ContentType: tc.contentType, Body: []byte(tc.body), ID: "1"})
+		p, err := handlePushed(t, pipeline.Pushed{URL: "HTTPS://A.example/stock", ContentType: tc.contentType, Body: []byte(tc.body), ID: "1"})
 		if err != nil || string(p.Body) != tc.want || p.ID != "1" || !p.Time.Equal(t0) || p.URL != "HTTPS://A.example/stock" {
 			t.Errorf("%s: got %+v with %q, %v, want %q", tc.contentType, p, p.Body, err, tc.want)
 		}
 	}
 	at := t0.Add(-time.Hour)
-	if p, err := take(t, pipeline.Pushed{URL: stock, Text: "x", Time: at, ID: "1"}); err != nil || !p.Time.Equal(at) {
+	if p, err := handlePushed(t, pipeline.Pushed{URL: stockPage, Text: "x", Time: at, ID: "1"}); err != nil || !p.Time.Equal(at) {
 		t.Errorf("got %+v, %v, want the time that it came with", p, err)
 	}
 }
@@ -61,8 +61,8 @@ func TestAPushedPageThatNobodyCanRead(t *testing.T) {
 		"as its type":                          {ContentType: `text/plain; charset="utf8"`, Body: []byte("caf\xe9")},
 		"in UTF-8; at most":                    {ContentType: "text/plain; charset=iso-8859-1", Body: bytes.Repeat([]byte("\xe9"), pipeline.MaxPushed/2+1)},
 	} {
-		p.URL, p.ID = stock, "1"
-		_, err := take(t, p)
+		p.URL, p.ID = stockPage, "1"
+		_, err := handlePushed(t, p)
 		if class, _ := failure.ClassOf(err); class != failure.ClassPermanent || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a permanent error with %q", err, want)
 		}
@@ -70,11 +70,11 @@ func TestAPushedPageThatNobodyCanRead(t *testing.T) {
 }
 
 func TestReadPushed(t *testing.T) {
-	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(lines{})})
-	req := flow.Request{Page: stock, Incarnation: "i", Documents: []flow.RequestDocument{
+	s := New(Config{Publisher: &outbox{}, Readers: NewReaders(bodyReader{})})
+	req := flow.Request{Page: stockPage, Incarnation: "i", Documents: []flow.RequestDocument{
 		{ID: "whole"}, {ID: "some", View: pipeline.View{Ignore: []string{"[0-9]+"}}},
 	}}
-	p := pipeline.Pushed{URL: stock, ContentType: "text/plain", Body: []byte("seen at 10\n"), Time: t0}
+	p := pipeline.Pushed{URL: stockPage, ContentType: "text/plain", Body: []byte("seen at 10\n"), Time: t0}
 	os := s.ReadPushed(t.Context(), req, p)
 	if len(os) != 2 || os[0].Kind != flow.OutcomeRead || os[0].Document != "whole" || os[1].Document != "some" || os[1].Body == nil ||
 		os[0].Check != 0 || os[0].BodyHash != "" || os[0].Parts != 2 || !os[0].Time.Equal(t0) || os[0].Bytes != int64(len(p.Body)) {
@@ -101,25 +101,25 @@ func TestReadPushed(t *testing.T) {
 	}
 }
 
-// slow reads until its context ends.
-type slow struct{}
+// slowReader reads until its context ends.
+type slowReader struct{}
 
-func (slow) ContentTypes() []string { return []string{"text/plain"} }
-func (slow) Read(ctx context.Context, _ pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
+func (slowReader) ContentTypes() []string { return []string{"text/plain"} }
+func (slowReader) Read(ctx context.Context, _ pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
 	<-ctx.Done()
 	return pipeline.Text{}, context.Cause(ctx)
 }
 
 func TestReadingAPushedPageIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Config{Publisher: &outbox{}, Readers: NewReaders(slow{}), Timeout: time.Second})
-		p := pipeline.Pushed{URL: stock, ContentType: "text/plain", Body: []byte("x"), Time: t0}
-		if os := s.ReadPushed(t.Context(), request(stock, 0), p); len(os) != 1 || os[0].Class != pipeline.FailUnreadable || !strings.Contains(os[0].Reason, "longer than 1s") {
+		s := New(Config{Publisher: &outbox{}, Readers: NewReaders(slowReader{}), Timeout: time.Second})
+		p := pipeline.Pushed{URL: stockPage, ContentType: "text/plain", Body: []byte("x"), Time: t0}
+		if os := s.ReadPushed(t.Context(), newRequest(stockPage, 0), p); len(os) != 1 || os[0].Class != pipeline.FailUnreadable || !strings.Contains(os[0].Reason, "longer than 1s") {
 			t.Errorf("got %+v, want that it took too long", os)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if os := s.ReadPushed(ctx, request(stock, 0), p); os != nil {
+		if os := s.ReadPushed(ctx, newRequest(stockPage, 0), p); os != nil {
 			t.Errorf("got %+v of a process that ends", os)
 		}
 	})

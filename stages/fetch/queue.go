@@ -15,21 +15,21 @@ import (
 
 // limits are the limits of a queue.
 type limits struct {
-	perHost  int // requests of one host at once
-	rate     rate.Limit
-	burst    int
-	inFlight int // requests at once in all
-	waiting  int // requests that wait
+	maxPerHost  int // requests of one host at once
+	rate        rate.Limit
+	burst       int
+	maxInFlight int // requests at once in all
+	maxWaiting  int // requests that wait
 }
 
 // job is a request that waits or is being fetched.
 type job struct {
 	req   flow.Request
 	trace string
-	// busy is the result, without a fetch, if the host asked for a pause that is longer than the
+	// busyError is the result, without a fetch, if the host asked for a pause that is longer than the
 	// request may wait.
-	busy *pipeline.FetchError
-	host *host
+	busyError *pipeline.FetchError
+	host      *host
 }
 
 // jobKey names a request. Numbers of checks come again where what was asked for was undone,
@@ -53,27 +53,27 @@ type queue struct {
 	now     func() time.Time
 	changed chan struct{} // there may be something to take
 
-	mu      sync.Mutex
-	latest  time.Time // that was heard of
-	hosts   map[string]*host
-	queued  map[string]*job // by page; a later request replaces an earlier one
-	active  map[jobKey]bool
-	first   list.List // of *host
-	further list.List
-	later   hostHeap
+	mu         sync.Mutex
+	latestTime time.Time // that was heard of
+	hosts      map[string]*host
+	queued     map[string]*job // by page; a later request replaces an earlier one
+	active     map[jobKey]bool
+	readyIdle  list.List // of *host
+	readyBusy  list.List
+	notYetDue  hostHeap
 }
 
 type host struct {
-	name    string
-	jobs    list.List // of *job, oldest first
-	running int
-	limiter *rate.Limiter
-	until   time.Time // when the host may be asked again, as it wished
+	name        string
+	jobs        list.List // of *job, oldest first
+	running     int
+	limiter     *rate.Limiter
+	pausedUntil time.Time // when the host may be asked again, as it wished
 
-	line *list.List // first or further, where it stands there
-	elem *list.Element
-	at   time.Time // when its time comes, where it stands in later
-	pos  int       // in later, or -1
+	readyList    *list.List // first or further, where it stands there
+	readyElement *list.Element
+	dueAt        time.Time // when its time comes, where it stands in later
+	heapIndex    int       // in later, or -1
 }
 
 func newQueue(l limits, now func() time.Time) *queue {
@@ -90,7 +90,7 @@ func newQueue(l limits, now func() time.Time) *queue {
 func (q *queue) add(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := q.look()
+	now := q.readClock()
 	if q.active[j.key()] {
 		return true
 	}
@@ -101,66 +101,66 @@ func (q *queue) add(j *job) bool {
 		old.req, old.trace = j.req, j.trace
 		return true
 	}
-	name, free := pageurl.Host(j.req.Page), q.waiting-len(q.queued)
+	name, free := pageurl.Host(j.req.Page), q.maxWaiting-len(q.queued)
 	h := q.hosts[name]
 	if free == 0 || h != nil && h.jobs.Len() >= free {
 		return false
 	}
 	if h == nil {
-		h = &host{name: name, limiter: rate.NewLimiter(q.rate, q.burst), pos: -1}
+		h = &host{name: name, limiter: rate.NewLimiter(q.rate, q.burst), heapIndex: -1}
 		q.hosts[name] = h
 	}
 	j.host = h
 	q.queued[j.req.Page] = j
 	h.jobs.PushBack(j)
-	q.place(h, now)
+	q.placeHost(h, now)
 	q.signal()
 	return true
 }
 
-// take returns the requests that may be fetched now. If again is true, the next one may be fetched in
+// takeReady returns the requests that may be fetched now. If again is true, the next one may be fetched in
 // after, unless changed signals earlier.
-func (q *queue) take() (jobs []*job, after time.Duration, again bool) {
+func (q *queue) takeReady() (jobs []*job, after time.Duration, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := q.look()
-	for len(q.later) > 0 && !q.later[0].at.After(now) {
-		q.place(q.later[0], now)
+	now := q.readClock()
+	for len(q.notYetDue) > 0 && !q.notYetDue[0].dueAt.After(now) {
+		q.placeHost(q.notYetDue[0], now)
 	}
 	for {
-		line, room := &q.first, q.inFlight
+		line, room := &q.readyIdle, q.maxInFlight
 		if line.Len() == 0 {
-			line, room = &q.further, q.inFlight/2
+			line, room = &q.readyBusy, q.maxInFlight/2
 		}
 		if line.Len() == 0 || len(q.active) >= room {
 			break
 		}
 		h := line.Front().Value.(*host)
-		if j := q.pop(h, now); j != nil {
+		if j := q.popJob(h, now); j != nil {
 			q.active[j.key()] = true
 			h.running++
 			jobs = append(jobs, j)
 		}
-		q.place(h, now)
+		q.placeHost(h, now)
 	}
-	if len(q.later) == 0 {
+	if len(q.notYetDue) == 0 {
 		return jobs, 0, false
 	}
-	return jobs, max(q.later[0].at.Sub(now), 0), true
+	return jobs, max(q.notYetDue[0].dueAt.Sub(now), 0), true
 }
 
-// setBack is the least step back of the clock that is taken for a change of the clock.
-const setBack = time.Second
+// minClockSetBack is the least step back of the clock that is taken for a change of the clock.
+const minClockSetBack = time.Second
 
-// look reads the clock. If it was set back, the pauses of hosts are moved back too: otherwise they
+// readClock reads the clock. If it was set back, the pauses of hosts are moved back too: otherwise they
 // would last longer than the hosts asked for. So are the ends of waiting requests: otherwise those
 // would seem to be made later than the next ones for their pages. q.mu is held.
-func (q *queue) look() time.Time {
+func (q *queue) readClock() time.Time {
 	now := q.now()
-	back := q.latest.Sub(now)
-	if back > setBack {
+	back := q.latestTime.Sub(now)
+	if back > minClockSetBack {
 		for _, h := range q.hosts {
-			h.until, h.at = h.until.Add(-back), h.at.Add(-back)
+			h.pausedUntil, h.dueAt = h.pausedUntil.Add(-back), h.dueAt.Add(-back)
 			h.limiter.SetLimitAt(now, q.rate) // which counts from now on
 		}
 		for _, j := range q.queued {
@@ -169,74 +169,74 @@ func (q *queue) look() time.Time {
 			}
 		}
 	}
-	if back > setBack || back < 0 {
-		q.latest = now
+	if back > minClockSetBack || back < 0 {
+		q.latestTime = now
 	}
 	return now
 }
 
-// pop removes the next job of h and returns it, or nil if it is too late for it.
-func (q *queue) pop(h *host, now time.Time) *job {
+// popJob removes the next job of h and returns it, or nil if it is too late for it.
+func (q *queue) popJob(h *host, now time.Time) *job {
 	j := h.jobs.Remove(h.jobs.Front()).(*job)
 	delete(q.queued, j.req.Page)
 	switch {
-	case q.active[j.key()], tooLate(j, now):
+	case q.active[j.key()], isTooLate(j, now):
 		return nil
-	case now.Before(h.until):
-		j.busy = &pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: h.until.Sub(now), Reason: "the host asked to be left alone"}
+	case now.Before(h.pausedUntil):
+		j.busyError = &pipeline.FetchError{Class: pipeline.FailBusy, RetryAfter: h.pausedUntil.Sub(now), Reason: "the host asked to be left alone"}
 	default:
 		h.limiter.AllowN(now, 1)
 	}
 	return j
 }
 
-// done ends j. pause is how long its host asked not to be contacted.
-func (q *queue) done(j *job, pause time.Duration) {
+// finish ends j. pause is how long its host asked not to be contacted.
+func (q *queue) finish(j *job, pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := q.look()
+	now := q.readClock()
 	delete(q.active, j.key())
 	j.host.running--
-	if until := now.Add(pause); pause > 0 && until.After(j.host.until) {
-		j.host.until = until
+	if until := now.Add(pause); pause > 0 && until.After(j.host.pausedUntil) {
+		j.host.pausedUntil = until
 	}
-	q.place(j.host, now)
+	q.placeHost(j.host, now)
 	q.signal()
 }
 
-// place puts h into the list that it belongs to now.
-func (q *queue) place(h *host, now time.Time) {
-	if h.line != nil {
-		h.line.Remove(h.elem)
-		h.line, h.elem = nil, nil
+// placeHost puts h into the list that it belongs to now.
+func (q *queue) placeHost(h *host, now time.Time) {
+	if h.readyList != nil {
+		h.readyList.Remove(h.readyElement)
+		h.readyList, h.readyElement = nil, nil
 	}
-	if h.pos >= 0 {
-		heap.Remove(&q.later, h.pos)
+	if h.heapIndex >= 0 {
+		heap.Remove(&q.notYetDue, h.heapIndex)
 	}
-	at := h.turn(now, q.burst)
+	at := h.nextDue(now, q.burst)
 	switch {
-	case h.jobs.Len() == 0 && h.running > 0, h.running >= q.perHost:
+	case h.jobs.Len() == 0 && h.running > 0, h.running >= q.maxPerHost:
 		return // done places it again
 	case at.After(now):
-		h.at = at
-		heap.Push(&q.later, h)
+		h.dueAt = at
+		heap.Push(&q.notYetDue, h)
 		return
 	case h.jobs.Len() == 0:
 		delete(q.hosts, h.name)
 		return
 	case h.running == 0:
-		h.line = &q.first
+		h.readyList = &q.readyIdle
 	default:
-		h.line = &q.further
+		h.readyList = &q.readyBusy
 	}
-	h.elem = h.line.PushBack(h)
+	h.readyElement = h.readyList.PushBack(h)
 }
 
-// turn returns when the next job of h may be taken, or, without one, when h may be removed.
-func (h *host) turn(now time.Time, burst int) time.Time {
+// nextDue returns when the next job of h may be taken, or, without one, when h may be removed.
+func (h *host) nextDue(now time.Time, burst int) time.Time {
 	front := h.jobs.Front()
 	if front != nil {
-		if j := front.Value.(*job); tooLate(j, now) || (now.Before(h.until) && tooLate(j, h.until)) {
+		if j := front.Value.(*job); isTooLate(j, now) || (now.Before(h.pausedUntil) && isTooLate(j, h.pausedUntil)) {
 			return now
 		}
 	}
@@ -248,16 +248,16 @@ func (h *host) turn(now time.Time, burst int) time.Time {
 	if missing := need - h.limiter.TokensAt(now); missing > 0 {
 		at = now.Add(time.Duration(missing/float64(h.limiter.Limit())*float64(time.Second)) + time.Microsecond)
 	}
-	if h.until.After(at) {
-		at = h.until
+	if h.pausedUntil.After(at) {
+		at = h.pausedUntil
 	}
 	return at
 }
 
-// tooLate reports whether a fetch of j would begin too late at t.
-func tooLate(j *job, t time.Time) bool { return !j.req.NotAfter.IsZero() && t.After(j.req.NotAfter) }
+// isTooLate reports whether a fetch of j would begin too late at t.
+func isTooLate(j *job, t time.Time) bool { return !j.req.NotAfter.IsZero() && t.After(j.req.NotAfter) }
 
-func (q *queue) idle() bool {
+func (q *queue) isIdle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.queued)+len(q.active) == 0
@@ -274,13 +274,13 @@ func (q *queue) signal() {
 type hostHeap []*host
 
 func (h hostHeap) Len() int           { return len(h) }
-func (h hostHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h hostHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].pos, h[j].pos = i, j }
-func (h *hostHeap) Push(x any)        { v := x.(*host); v.pos = len(*h); *h = append(*h, v) }
+func (h hostHeap) Less(i, j int) bool { return h[i].dueAt.Before(h[j].dueAt) }
+func (h hostHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].heapIndex, h[j].heapIndex = i, j }
+func (h *hostHeap) Push(x any)        { v := x.(*host); v.heapIndex = len(*h); *h = append(*h, v) }
 func (h *hostHeap) Pop() any {
 	old := *h
 	v := old[len(old)-1]
 	old[len(old)-1] = nil
-	*h, v.pos = old[:len(old)-1], -1
+	*h, v.heapIndex = old[:len(old)-1], -1
 	return v
 }

@@ -14,15 +14,15 @@ func TestClockSetBack(t *testing.T) {
 	for name, queued := range map[string]bool{"before it is asked for": false, "while it waits": true} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
-			q := newQueue(limits{perHost: 1, rate: 1000, burst: 100, inFlight: 10, waiting: 10}, func() time.Time { return now })
+			q := newQueue(limits{maxPerHost: 1, rate: 1000, burst: 100, maxInFlight: 10, maxWaiting: 10}, func() time.Time { return now })
 			add := func(check uint64) {
 				if !q.add(&job{req: flow.Request{Page: "http://example.com/", Check: check, NotAfter: now.Add(time.Hour)}}) {
 					t.Fatal("there is no room")
 				}
 			}
 			add(1)
-			jobs, _, _ := q.take()
-			q.done(jobs[0], time.Second)
+			jobs, _, _ := q.takeReady()
+			q.finish(jobs[0], time.Second)
 			if queued {
 				add(2)
 			}
@@ -30,12 +30,12 @@ func TestClockSetBack(t *testing.T) {
 			if !queued {
 				add(2)
 			}
-			jobs, after, again := q.take()
+			jobs, after, again := q.takeReady()
 			if len(jobs) != 0 || !again || after != time.Second {
 				t.Fatalf("%d jobs may be taken, and others after %v", len(jobs), after)
 			}
 			now = now.Add(after)
-			if jobs, _, _ = q.take(); len(jobs) != 1 || jobs[0].busy != nil {
+			if jobs, _, _ = q.takeReady(); len(jobs) != 1 || jobs[0].busyError != nil {
 				t.Errorf("after a second %+v may be taken, want the page", jobs)
 			}
 		})
@@ -55,13 +55,13 @@ func TestLaterRequestStays(t *testing.T) {
 		"a number that was given before": {request(2, 0, ""), request(1, time.Second, "wanted")},
 		"at the same time":               {request(1, 0, ""), request(1, 0, "wanted")},
 	} {
-		q := newQueue(limits{perHost: 1, rate: 1000, burst: 100, inFlight: 10, waiting: 10}, func() time.Time { return now })
+		q := newQueue(limits{maxPerHost: 1, rate: 1000, burst: 100, maxInFlight: 10, maxWaiting: 10}, func() time.Time { return now })
 		for _, r := range []flow.Request{c.first, c.second} {
 			if !q.add(&job{req: r}) {
 				t.Fatal("there is no room")
 			}
 		}
-		if jobs, _, _ := q.take(); len(jobs) != 1 || jobs[0].req.Nonce != "wanted" {
+		if jobs, _, _ := q.takeReady(); len(jobs) != 1 || jobs[0].req.Nonce != "wanted" {
 			t.Errorf("%s: got %+v", name, jobs)
 		}
 	}
@@ -70,14 +70,14 @@ func TestLaterRequestStays(t *testing.T) {
 // TestLaterRequestAfterTheClockWasSetBack: a request that was made before that gives way to the next one.
 func TestLaterRequestAfterTheClockWasSetBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
-	q := newQueue(limits{perHost: 1, rate: 1000, burst: 100, inFlight: 10, waiting: 10}, func() time.Time { return now })
+	q := newQueue(limits{maxPerHost: 1, rate: 1000, burst: 100, maxInFlight: 10, maxWaiting: 10}, func() time.Time { return now })
 	for _, nonce := range []string{"old", "wanted"} {
 		if !q.add(&job{req: flow.Request{Page: "http://example.com/", NotAfter: now.Add(2 * time.Minute), Nonce: nonce}}) {
 			t.Fatal("there is no room")
 		}
 		now = now.Add(-4 * time.Hour)
 	}
-	if jobs, _, _ := q.take(); len(jobs) != 1 || jobs[0].req.Nonce != "wanted" {
+	if jobs, _, _ := q.takeReady(); len(jobs) != 1 || jobs[0].req.Nonce != "wanted" {
 		t.Errorf("got %+v", jobs)
 	}
 }
@@ -86,26 +86,26 @@ func TestLaterRequestAfterTheClockWasSetBack(t *testing.T) {
 // set back meanwhile.
 func TestRateWhenTheClockIsSetBack(t *testing.T) {
 	now := time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC)
-	q := newQueue(limits{perHost: 2, rate: 1, burst: 1, inFlight: 10, waiting: 10}, func() time.Time { return now })
+	q := newQueue(limits{maxPerHost: 2, rate: 1, burst: 1, maxInFlight: 10, maxWaiting: 10}, func() time.Time { return now })
 	for _, page := range []string{"http://example.com/a", "http://example.com/b"} {
 		if !q.add(&job{req: flow.Request{Page: page, NotAfter: now.Add(time.Hour)}}) {
 			t.Fatal("there is no room")
 		}
 	}
-	if jobs, _, _ := q.take(); len(jobs) != 1 {
+	if jobs, _, _ := q.takeReady(); len(jobs) != 1 {
 		t.Fatalf("%d jobs may be taken at once, want 1", len(jobs))
 	}
 	now = now.Add(-4 * time.Hour)
-	q.take()
+	q.takeReady()
 	now = now.Add(2 * time.Second)
-	if jobs, after, _ := q.take(); len(jobs) != 1 {
+	if jobs, after, _ := q.takeReady(); len(jobs) != 1 {
 		t.Errorf("after two seconds %d jobs may be taken, and others after %v", len(jobs), after)
 	}
 }
 
 // One host cannot take the room of others: it gets half of it, the next one half of the rest.
 func TestOneHostLeavesRoomForOthers(t *testing.T) {
-	q := newQueue(limits{perHost: 1, rate: 1, burst: 1, inFlight: 10, waiting: 100}, time.Now)
+	q := newQueue(limits{maxPerHost: 1, rate: 1, burst: 1, maxInFlight: 10, maxWaiting: 100}, time.Now)
 	for _, host := range []struct {
 		name string
 		want int

@@ -16,45 +16,47 @@ import (
 // for concurrent use.
 type Readers struct {
 	mu                              sync.RWMutex
-	builtin, configured, registered map[string]*entry // nil where the reader was taken away
-	byType                          map[string]*entry // all of them; it is replaced, and never changed
+	builtin, configured, registered map[string]*readerEntry // nil where the reader was taken away
+	byType                          map[string]*readerEntry // all of them; it is replaced, and never changed
 }
 
-// entry is a reader with the turns that its pages take.
-type entry struct {
+// readerEntry is a reader with the turns that its pages take.
+type readerEntry struct {
 	pipeline.Reader
-	turns chan struct{} // holds one for each page that is being read
-	slow  chan struct{} // the same for those that take long, see inTurn; nil: these wait for turns too
+	semaphore     chan struct{} // holds one for each page that is being read
+	slowSemaphore chan struct{} // the same for those that take long, see inTurn; nil: these wait for turns too
 }
 
-// maxTurns is how many pages a reader that is not built in reads at once, at most, and how many slow
+// maxSlowReads is how many pages a reader that is not built in reads at once, at most, and how many slow
 // ones the built-in readers do.
-const maxTurns = 4
+const maxSlowReads = 4
 
-// fewTurns returns turns for pages that may take long. If there are several processors, it leaves one
+// newSlowSemaphore returns turns for pages that may take long. If there are several processors, it leaves one
 // of them to the others.
-func fewTurns() chan struct{} {
-	return make(chan struct{}, max(1, min(maxTurns, runtime.GOMAXPROCS(0)-1)))
+func newSlowSemaphore() chan struct{} {
+	return make(chan struct{}, max(1, min(maxSlowReads, runtime.GOMAXPROCS(0)-1)))
 }
 
-// alone returns an entry of rd with turns of its own, so that pages which it reads slowly delay no
+// newSeparateEntry returns an entry of rd with turns of its own, so that pages which it reads slowly delay no
 // pages of other readers.
-func alone(rd pipeline.Reader) *entry { return &entry{rd, fewTurns(), nil} }
+func newSeparateEntry(rd pipeline.Reader) *readerEntry {
+	return &readerEntry{rd, newSlowSemaphore(), nil}
+}
 
 // NewReaders returns a registry whose built-in readers are rs. They take turns with each other:
 // as many pages are read at once as there are processors, and fewer that take long.
 func NewReaders(rs ...pipeline.Reader) *Readers {
-	r := &Readers{builtin: make(map[string]*entry), registered: make(map[string]*entry)}
-	turns, slow := make(chan struct{}, runtime.GOMAXPROCS(0)), fewTurns()
+	r := &Readers{builtin: make(map[string]*readerEntry), registered: make(map[string]*readerEntry)}
+	turns, slow := make(chan struct{}, runtime.GOMAXPROCS(0)), newSlowSemaphore()
 	for _, rd := range rs {
-		add(r.builtin, &entry{rd, turns, slow})
+		addReader(r.builtin, &readerEntry{rd, turns, slow})
 	}
 	r.byType = r.builtin
 	return r
 }
 
-// add enters e for its media types.
-func add(byType map[string]*entry, e *entry) {
+// addReader enters e for its media types.
+func addReader(byType map[string]*readerEntry, e *readerEntry) {
 	for _, t := range e.ContentTypes() {
 		byType[strings.ToLower(t)] = e
 	}
@@ -71,7 +73,7 @@ func (r *Readers) merge() {
 func (r *Readers) Register(rd pipeline.Reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	add(r.registered, alone(rd))
+	addReader(r.registered, newSeparateEntry(rd))
 	r.merge()
 }
 
@@ -91,9 +93,9 @@ func (r *Readers) Unregister(mediaTypes ...string) {
 func (r *Readers) Replace(rs ...pipeline.Reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.configured = make(map[string]*entry)
+	r.configured = make(map[string]*readerEntry)
 	for _, rd := range rs {
-		add(r.configured, alone(rd))
+		addReader(r.configured, newSeparateEntry(rd))
 	}
 	r.merge()
 }
@@ -121,18 +123,18 @@ func (r *Readers) ContentTypes() []string {
 }
 
 // forType returns the reader of mediaType: its own, or that of the type that it is a kind of.
-func (r *Readers) forType(mediaType string) (*entry, bool) {
+func (r *Readers) forType(mediaType string) (*readerEntry, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	rd, known := r.byType[mediaType]
 	if !known {
-		rd = r.byType[kindOf(mediaType)]
+		rd = r.byType[baseType(mediaType)]
 	}
 	return rd, rd != nil
 }
 
-// kindOf returns the type whose reader reads mediaType where it has none of its own, or "".
-func kindOf(mediaType string) string {
+// baseType returns the type whose reader reads mediaType where it has none of its own, or "".
+func baseType(mediaType string) string {
 	switch {
 	case strings.HasSuffix(mediaType, "+json"):
 		return "application/json"
@@ -145,7 +147,7 @@ func kindOf(mediaType string) string {
 }
 
 // find returns the reader of mediaType, or a *pipeline.FetchError.
-func (r *Readers) find(mediaType string) (*entry, error) {
+func (r *Readers) find(mediaType string) (*readerEntry, error) {
 	if rd, ok := r.forType(mediaType); ok {
 		return rd, nil
 	}

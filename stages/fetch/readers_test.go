@@ -12,28 +12,28 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// tagged is a reader that names itself.
-type tagged struct {
+// namedReader is a reader that names itself.
+type namedReader struct {
 	types []string
 	name  string
 }
 
-func (r tagged) ContentTypes() []string { return r.types }
-func (r tagged) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
+func (r namedReader) ContentTypes() []string { return r.types }
+func (r namedReader) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
 	return pipeline.Text{Content: r.name + "\n"}, nil
 }
 
 // TestLayersOfReaders: a configured reader stands over a built-in one, and one that is registered
 // over both, whatever the configuration becomes.
 func TestLayersOfReaders(t *testing.T) {
-	r := NewReaders(tagged{[]string{"a/a", "a/b", "a/c"}, "built in"})
+	r := NewReaders(namedReader{[]string{"a/a", "a/b", "a/c"}, "built in"})
 	check := func(when, want string) {
 		t.Helper()
 		var got []string
 		for _, mediaType := range []string{"a/a", "a/b", "a/c", "a/d"} {
 			name := "none"
 			if e, ok := r.forType(mediaType); ok {
-				name = e.Reader.(tagged).name
+				name = e.Reader.(namedReader).name
 			}
 			got = append(got, name)
 		}
@@ -41,13 +41,13 @@ func TestLayersOfReaders(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", when, s, want)
 		}
 	}
-	r.Replace(tagged{[]string{"a/b", "a/d"}, "first"}, tagged{[]string{"A/D"}, "second"})
+	r.Replace(namedReader{[]string{"a/b", "a/d"}, "first"}, namedReader{[]string{"A/D"}, "second"})
 	check("configured", "built in, first, built in, second")
 	before := r.snapshot()
-	r.Register(tagged{[]string{"a/a"}, "registered"})
+	r.Register(namedReader{[]string{"a/a"}, "registered"})
 	r.Unregister("a/c")
 	check("registered", "registered, first, none, second")
-	r.Replace(tagged{[]string{"a/a", "a/c"}, "third"})
+	r.Replace(namedReader{[]string{"a/a", "a/c"}, "third"})
 	check("replaced", "registered, built in, none, none")
 	r = before
 	check("a check that began before", "built in, first, built in, second")
@@ -56,36 +56,36 @@ func TestLayersOfReaders(t *testing.T) {
 // TestSlowReaderDelaysNoOther: the pages of a reader that hangs wait for each other alone.
 func TestSlowReaderDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 			if strings.Contains(r.URL, "slow") {
-				return answer("x", "Content-Type", "text/x-slow")
+				return newResponse("x", "Content-Type", "text/x-slow")
 			}
-			return answer("x")
+			return newResponse("x")
 		})
-		b.cfg.Readers.Replace(sleepy{})
+		b.cfg.Readers.Replace(slowOtherReader{})
 		for i := range 100 {
-			b.ask(t, request(fmt.Sprintf("http://slow%d.example/", i), 1))
+			b.sendRequests(t, newRequest(fmt.Sprintf("http://slow%d.example/", i), 1))
 		}
 		synctest.Wait()
-		b.ask(t, request("http://other.example/", 1))
+		b.sendRequests(t, newRequest("http://other.example/", 1))
 		synctest.Wait()
-		if got := b.out.take(); len(got) != 1 || got["http://other.example/"].Kind != flow.OutcomeRead {
+		if got := b.out.takeOutcomes(); len(got) != 1 || got["http://other.example/"].Kind != flow.OutcomeRead {
 			t.Errorf("got %+v, want the other page", got)
 		}
 	})
 }
 
-// sleepy is a reader that ends with its context.
-type sleepy struct{ slow }
+// slowOtherReader is a reader that ends with its context.
+type slowOtherReader struct{ slowReader }
 
-func (sleepy) ContentTypes() []string { return []string{"text/x-slow"} }
+func (slowOtherReader) ContentTypes() []string { return []string{"text/x-slow"} }
 
 // TestSlowPagesDelayEachOther has more pages that take all of their time than can be read at once. They
 // end one after the other, while another page is read at once.
 func TestSlowPagesDelayEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Stage{cfg: Config{Timeout: 30 * time.Second}}
-		reader, err := NewReaders(lines{}).find("text/plain")
+		reader, err := NewReaders(bodyReader{}).find("text/plain")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,25 +101,25 @@ func TestSlowPagesDelayEachOther(t *testing.T) {
 				}
 			}
 		}
-		pages := 3 * cap(reader.turns)
+		pages := 3 * cap(reader.semaphore)
 		ended := make(chan flow.Outcome, pages)
 		for range pages {
-			go func() { ended <- s.inTurn(t.Context(), reader, reading(time.Hour), failed)[0] }()
+			go func() { ended <- s.readInTurn(t.Context(), reader, reading(time.Hour), failed)[0] }()
 		}
-		time.Sleep(3*quick + 1) // all have had a turn
+		time.Sleep(3*quickReadLimit + 1) // all have had a turn
 		start := time.Now()
-		if o := s.inTurn(t.Context(), reader, reading(quick/2), failed); o[0].Kind != flow.OutcomeRead || time.Since(start) != quick/2 {
+		if o := s.readInTurn(t.Context(), reader, reading(quickReadLimit/2), failed); o[0].Kind != flow.OutcomeRead || time.Since(start) != quickReadLimit/2 {
 			t.Errorf("a page beside slow ones: got %+v after %v", o, time.Since(start))
 		}
-		if got := len(reader.slow); got != cap(reader.slow) {
-			t.Errorf("%d slow pages are being read, want %d", got, cap(reader.slow))
+		if got := len(reader.slowSemaphore); got != cap(reader.slowSemaphore) {
+			t.Errorf("%d slow pages are being read, want %d", got, cap(reader.slowSemaphore))
 		}
 		for range pages {
 			if o := <-ended; o.Reason != "reading the page took longer than 30s" {
 				t.Errorf("a slow page: got %+v", o)
 			}
 		}
-		if o := s.inTurn(t.Context(), reader, reading(5*quick), failed); o[0].Kind != flow.OutcomeRead {
+		if o := s.readInTurn(t.Context(), reader, reading(5*quickReadLimit), failed); o[0].Kind != flow.OutcomeRead {
 			t.Errorf("a page that takes longer than a quick one: got %+v", o)
 		}
 	})

@@ -15,22 +15,22 @@ import (
 // Bounds of reading robots.txt. RFC 9309 asks for at least 500 KiB, and for no use of a copy that is
 // older than a day.
 const (
-	maxRobots   = 512 << 10
-	robotsFresh = 24 * time.Hour
-	// robotsAgain is when robots.txt is asked for again that could not be reached.
-	robotsAgain = 10 * time.Minute
-	// robotsGone is for how long robots.txt must be unreachable until everything is allowed.
-	robotsGone = 30 * 24 * time.Hour
-	// robotsHosts is how many hosts are remembered, and robotsMemory how much memory their rules take.
-	robotsHosts  = 4096
-	robotsMemory = 32 << 20
+	maxRobots    = 512 << 10
+	robotsMaxAge = 24 * time.Hour
+	// robotsRetryAfter is when robots.txt is asked for again that could not be reached.
+	robotsRetryAfter = 10 * time.Minute
+	// robotsAllowAllAfter is for how long robots.txt must be unreachable until everything is allowed.
+	robotsAllowAllAfter = 30 * 24 * time.Hour
+	// maxRobotsHosts is how many hosts are remembered, and robotsMemory how much memory their rules take.
+	maxRobotsHosts  = 4096
+	maxRobotsMemory = 32 << 20
 )
 
 // robots knows what the robots.txt of hosts allow. It is safe for concurrent use.
 type robots struct {
-	agent string                                                                 // the product token, by which robots.txt names this program
-	get   func(ctx context.Context, url, page string) (pipeline.Response, error) // page is what url is needed for
-	now   func() time.Time
+	agent    string                                                                 // the product token, by which robots.txt names this program
+	fetchURL func(ctx context.Context, url, page string) (pipeline.Response, error) // page is what url is needed for
+	now      func() time.Time
 	// timeout is how long a robots.txt may take.
 	timeout time.Duration
 
@@ -42,24 +42,24 @@ type robots struct {
 // robotsHost is what is known of one host. Its lock is held while robots.txt is fetched, so that
 // other fetches of the host wait for it.
 type robotsHost struct {
-	lock   chan struct{}
-	rules  robotsRules
-	known  bool      // it was read
-	until  time.Time // when it is asked for again
-	failed time.Time // since when it cannot be reached; zero if it can
-	err    error     // why
-	size   int       // of rules, as it is part of robots.size
+	lock         chan struct{}
+	rules        robotsRules
+	wasRead      bool      // it was read
+	refreshAt    time.Time // when it is asked for again
+	failingSince time.Time // since when it cannot be reached; zero if it can
+	err          error     // why
+	size         int       // of rules, as it is part of robots.size
 }
 
 func newRobots(agent string, now func() time.Time, timeout time.Duration, get func(ctx context.Context, url, page string) (pipeline.Response, error)) *robots {
-	return &robots{agent: productOf(agent), get: get, now: now, timeout: timeout, hosts: make(map[string]*robotsHost)}
+	return &robots{agent: productToken(agent), fetchURL: get, now: now, timeout: timeout, hosts: make(map[string]*robotsHost)}
 }
 
-// allow returns nil if robots.txt of the host allows to fetch page, and otherwise a
+// checkAllowed returns nil if robots.txt of the host allows to fetch page, and otherwise a
 // *pipeline.FetchError. As RFC 9309 says, a host without robots.txt allows everything, and one whose
 // robots.txt cannot be reached nothing: until it can, the copy that was read last is used, and after
 // 30 days everything is allowed.
-func (r *robots) allow(ctx context.Context, page string) error {
+func (r *robots) checkAllowed(ctx context.Context, page string) error {
 	u, err := url.Parse(page)
 	if err != nil {
 		return &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not a URL", Err: err}
@@ -68,20 +68,20 @@ func (r *robots) allow(ctx context.Context, page string) error {
 		return nil
 	}
 	name := u.Scheme + "://" + u.Host
-	h := r.host(name)
+	h := r.hostEntry(name)
 	select {
 	case h.lock <- struct{}{}:
 		defer func() { <-h.lock }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if now := r.now(); !now.Before(h.until) || h.until.Sub(now) > robotsFresh { // or the clock was set back
-		if err := r.read(ctx, h, name, page); err != nil {
+	if now := r.now(); !now.Before(h.refreshAt) || h.refreshAt.Sub(now) > robotsMaxAge { // or the clock was set back
+		if err := r.refresh(ctx, h, name, page); err != nil {
 			return err
 		}
 	}
-	if !h.known {
-		if r.now().Sub(h.failed) >= robotsGone {
+	if !h.wasRead {
+		if r.now().Sub(h.failingSince) >= robotsAllowAllAfter {
 			return nil
 		}
 		e := pipeline.FetchError{Class: pipeline.FailNetwork, Err: h.err}
@@ -95,22 +95,22 @@ func (r *robots) allow(ctx context.Context, page string) error {
 	if u.RawQuery != "" {
 		path += "?" + u.RawQuery
 	}
-	if !h.rules.allow(path) {
+	if !h.rules.allows(path) {
 		return &pipeline.FetchError{Class: pipeline.FailRobots, Reason: fmt.Sprintf("robots.txt of %.200q forbids to fetch this page", u.Host)}
 	}
 	return nil
 }
 
-// host returns the entry of a host.
-func (r *robots) host(name string) *robotsHost {
+// hostEntry returns the entry of a host.
+func (r *robots) hostEntry(name string) *robotsHost {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if h := r.hosts[name]; h != nil {
 		return h
 	}
-	if len(r.hosts) >= robotsHosts {
+	if len(r.hosts) >= maxRobotsHosts {
 		for other := range r.hosts { // any will do
-			r.forget(other)
+			r.evictHost(other)
 			break
 		}
 	}
@@ -119,15 +119,15 @@ func (r *robots) host(name string) *robotsHost {
 	return h
 }
 
-// forget removes a host. r.mu is held.
-func (r *robots) forget(name string) {
+// evictHost removes a host. r.mu is held.
+func (r *robots) evictHost(name string) {
 	r.size -= r.hosts[name].size
 	delete(r.hosts, name)
 }
 
-// account notes that the rules of h, the host of that name, take size bytes. It forgets other hosts while
+// setRulesSize notes that the rules of h, the host of that name, take size bytes. It forgets other hosts while
 // the rules of all take too much memory.
-func (r *robots) account(name string, h *robotsHost, size int) {
+func (r *robots) setRulesSize(name string, h *robotsHost, size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.hosts[name] != h { // it was forgotten
@@ -136,23 +136,23 @@ func (r *robots) account(name string, h *robotsHost, size int) {
 	r.size += size - h.size
 	h.size = size
 	for other, o := range r.hosts {
-		if r.size <= robotsMemory {
+		if r.size <= maxRobotsMemory {
 			return
 		}
 		if o != h && o.size > 0 {
-			r.forget(other)
+			r.evictHost(other)
 		}
 	}
 }
 
-// read fetches the robots.txt of the host of that name into h, whose lock is held. It fails only if ctx is
+// refresh fetches the robots.txt of the host of that name into h, whose lock is held. It fails only if ctx is
 // canceled. A robots.txt that takes too long cannot be reached, also if that is because the time of the
 // page is over.
-func (r *robots) read(ctx context.Context, h *robotsHost, name, page string) error {
+func (r *robots) refresh(ctx context.Context, h *robotsHost, name, page string) error {
 	inTime, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var rules robotsRules
-	err := guard(func() (err error) {
+	err := recoverPanic(func() (err error) {
 		rules, err = r.fetch(inTime, name+"/robots.txt", page)
 		return err
 	})
@@ -161,19 +161,19 @@ func (r *robots) read(ctx context.Context, h *robotsHost, name, page string) err
 	}
 	now := r.now()
 	if err == nil {
-		h.rules, h.known, h.until, h.failed, h.err = rules, true, now.Add(robotsFresh), time.Time{}, nil
-		r.account(name, h, rules.size())
+		h.rules, h.wasRead, h.refreshAt, h.failingSince, h.err = rules, true, now.Add(robotsMaxAge), time.Time{}, nil
+		r.setRulesSize(name, h, rules.size())
 		return nil
 	}
-	if h.until, h.err = now.Add(robotsAgain), err; h.failed.IsZero() {
-		h.failed = now
+	if h.refreshAt, h.err = now.Add(robotsRetryAfter), err; h.failingSince.IsZero() {
+		h.failingSince = now
 	}
 	return nil
 }
 
 // fetch returns the rules at address, for page, or why the host cannot be asked for them.
 func (r *robots) fetch(ctx context.Context, address, page string) (robotsRules, error) {
-	resp, err := r.get(ctx, address, page)
+	resp, err := r.fetchURL(ctx, address, page)
 	if err != nil {
 		if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Status >= 400 && e.Status < 500 && e.Class != pipeline.FailBusy {
 			return nil, nil // there is none
@@ -185,5 +185,5 @@ func (r *robots) fetch(ctx context.Context, address, page string) (robotsRules, 
 	if err != nil {
 		return nil, err
 	}
-	return readRobots(body, r.agent), nil
+	return parseRobots(body, r.agent), nil
 }

@@ -45,8 +45,8 @@ func newRobotsSite(body string) (*robotsSite, *robots) {
 	return s, newRobots("vokter/1.0 (+https://example.com)", func() time.Time { return s.now }, time.Second, s.get)
 }
 
-// class is the class of the error of a check, or "".
-func class(err error) string {
+// classOf is the class of the error of a check, or "".
+func classOf(err error) string {
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		return e.Class
 	}
@@ -83,8 +83,8 @@ func TestRobotsRules(t *testing.T) {
 		{"no robots.txt at all", "<!DOCTYPE html><title>Not found</title>: it is not here", true},
 	} {
 		_, r := newRobotsSite(c.body)
-		err := r.allow(t.Context(), page)
-		if want := map[bool]string{true: "", false: pipeline.FailRobots}[c.allowed]; class(err) != want || (err == nil) != c.allowed {
+		err := r.checkAllowed(t.Context(), page)
+		if want := map[bool]string{true: "", false: pipeline.FailRobots}[c.allowed]; classOf(err) != want || (err == nil) != c.allowed {
 			t.Errorf("%s: %v, want allowed %v", c.name, err, c.allowed)
 		}
 	}
@@ -93,19 +93,19 @@ func TestRobotsRules(t *testing.T) {
 func TestRobotsIsReadOncePerDayAndHost(t *testing.T) {
 	s, r := newRobotsSite("User-agent: *\nDisallow: /no\n")
 	for range 10 {
-		if err := r.allow(t.Context(), "http://example.com/yes"); err != nil {
+		if err := r.checkAllowed(t.Context(), "http://example.com/yes"); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.allow(t.Context(), "http://example.com/no"); class(err) != pipeline.FailRobots {
+		if err := r.checkAllowed(t.Context(), "http://example.com/no"); classOf(err) != pipeline.FailRobots {
 			t.Fatal(err)
 		}
 	}
 	if s.gets != 1 {
 		t.Errorf("robots.txt was read %d times", s.gets)
 	}
-	_ = r.allow(t.Context(), "https://example.com/") // another scheme has rules of its own
-	s.now = s.now.Add(robotsFresh)
-	_ = r.allow(t.Context(), "http://example.com/yes")
+	_ = r.checkAllowed(t.Context(), "https://example.com/") // another scheme has rules of its own
+	s.now = s.now.Add(robotsMaxAge)
+	_ = r.checkAllowed(t.Context(), "http://example.com/yes")
 	if s.gets != 3 {
 		t.Errorf("robots.txt was read %d times, want 3", s.gets)
 	}
@@ -115,7 +115,7 @@ func TestRobotsThatCannotBeRead(t *testing.T) {
 	for status, allowed := range map[int]bool{404: true, 401: true, 410: true, 500: false, 503: false} {
 		s, r := newRobotsSite("")
 		s.err = &pipeline.FetchError{Class: pipeline.FailStatus, Status: status, Reason: "HTTP status"}
-		if err := r.allow(t.Context(), "http://example.com/"); (err == nil) != allowed {
+		if err := r.checkAllowed(t.Context(), "http://example.com/"); (err == nil) != allowed {
 			t.Errorf("status %d: %v", status, err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestRobotsThatCannotBeRead(t *testing.T) {
 	s.err = &pipeline.FetchError{Class: pipeline.FailTimeout, Reason: "too slow"}
 	check := func(want string) {
 		t.Helper()
-		if err := r.allow(t.Context(), "http://example.com/no"); class(err) != want {
+		if err := r.checkAllowed(t.Context(), "http://example.com/no"); classOf(err) != want {
 			t.Errorf("got %v, want class %q", err, want)
 		}
 	}
@@ -133,17 +133,17 @@ func TestRobotsThatCannotBeRead(t *testing.T) {
 	if s.gets != 1 {
 		t.Errorf("robots.txt was asked for %d times at once", s.gets)
 	}
-	s.now = s.now.Add(robotsAgain)
+	s.now = s.now.Add(robotsRetryAfter)
 	s.err, s.body = nil, "User-agent: *\nDisallow: /no\n"
 	check(pipeline.FailRobots)
 	// The host fails again: the last copy holds.
-	s.now, s.err = s.now.Add(robotsFresh), errors.New("no route")
+	s.now, s.err = s.now.Add(robotsMaxAge), errors.New("no route")
 	check(pipeline.FailRobots)
 
 	s, r = newRobotsSite("")
 	s.err = errors.New("no route")
 	check(pipeline.FailNetwork)
-	s.now = s.now.Add(robotsGone)
+	s.now = s.now.Add(robotsAllowAllAfter)
 	check("")
 }
 
@@ -154,12 +154,12 @@ func TestRobotsThatHang(t *testing.T) {
 		s, r := newRobotsSite("User-agent: *\nDisallow: /no\n")
 		allow := func(ctx context.Context, page, want string) {
 			t.Helper()
-			if err := r.allow(ctx, "http://example.com"+page); class(err) != want {
+			if err := r.checkAllowed(ctx, "http://example.com"+page); classOf(err) != want {
 				t.Errorf("got %v, want class %q", err, want)
 			}
 		}
 		allow(t.Context(), "/yes", "")
-		s.hang, s.now = true, s.now.Add(robotsFresh)
+		s.hang, s.now = true, s.now.Add(robotsMaxAge)
 		for range 3 {
 			allow(t.Context(), "/yes", "")
 			allow(t.Context(), "/no", pipeline.FailRobots)
@@ -167,7 +167,7 @@ func TestRobotsThatHang(t *testing.T) {
 		if s.gets != 2 {
 			t.Errorf("robots.txt was asked for %d times", s.gets)
 		}
-		s.now = s.now.Add(robotsAgain)
+		s.now = s.now.Add(robotsRetryAfter)
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		allow(short, "/yes", "")
@@ -175,10 +175,10 @@ func TestRobotsThatHang(t *testing.T) {
 		if s.gets != 3 {
 			t.Errorf("robots.txt was asked for %d times", s.gets)
 		}
-		s.now = s.now.Add(robotsAgain)
+		s.now = s.now.Add(robotsRetryAfter)
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
-		if err := r.allow(stopped, "http://example.com/yes"); !errors.Is(err, context.Canceled) {
+		if err := r.checkAllowed(stopped, "http://example.com/yes"); !errors.Is(err, context.Canceled) {
 			t.Errorf("after the stop: got %v", err)
 		}
 	})
@@ -187,7 +187,7 @@ func TestRobotsThatHang(t *testing.T) {
 func TestRobotsThatPanics(t *testing.T) {
 	s, r := newRobotsSite("")
 	s.mad = true
-	if err := r.allow(t.Context(), "http://example.com/"); class(err) != pipeline.FailUnreadable {
+	if err := r.checkAllowed(t.Context(), "http://example.com/"); classOf(err) != pipeline.FailUnreadable {
 		t.Errorf("got %v", err)
 	}
 }
@@ -195,10 +195,10 @@ func TestRobotsThatPanics(t *testing.T) {
 func TestRobotsSizeIsBounded(t *testing.T) {
 	s, r := newRobotsSite("User-agent: *\nDisallow: /no\n")
 	s.body += string(bytes.Repeat([]byte("# filler\n"), maxRobots)) + "Disallow: /\n"
-	if err := r.allow(t.Context(), "http://example.com/yes"); err != nil {
+	if err := r.checkAllowed(t.Context(), "http://example.com/yes"); err != nil {
 		t.Errorf("a rule beyond the bound: %v", err)
 	}
-	if err := r.allow(t.Context(), "http://example.com/no"); class(err) != pipeline.FailRobots {
+	if err := r.checkAllowed(t.Context(), "http://example.com/no"); classOf(err) != pipeline.FailRobots {
 		t.Errorf("a rule within the bound: %v", err)
 	}
 }
@@ -213,9 +213,9 @@ func TestRobotsMemoryIsBounded(t *testing.T) {
 	_, r := newRobotsSite(names.String() + "User-agent: vokter\n" + rules.String() + "Disallow: /" + strings.Repeat("*a", 100_000) + "\n")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err := r.allow(t.Context(), "http://example.com/2999/"+strings.Repeat("a", 1000))
+	err := r.checkAllowed(t.Context(), "http://example.com/2999/"+strings.Repeat("a", 1000))
 	runtime.ReadMemStats(&after)
-	if class(err) != pipeline.FailRobots {
+	if classOf(err) != pipeline.FailRobots {
 		t.Errorf("got %v", err)
 	}
 	if taken := after.TotalAlloc - before.TotalAlloc; taken > 16<<20 {
@@ -227,7 +227,7 @@ func TestRobotsMemoryIsBounded(t *testing.T) {
 func TestRobotsOfManyHosts(t *testing.T) {
 	_, r := newRobotsSite("User-agent: *\n" + strings.Repeat("Disallow: /something\n", maxRobots/len("Disallow: /something\n")-1))
 	for i := range 60 {
-		if err := r.allow(t.Context(), fmt.Sprintf("http://%d.example.com/something", i)); class(err) != pipeline.FailRobots {
+		if err := r.checkAllowed(t.Context(), fmt.Sprintf("http://%d.example.com/something", i)); classOf(err) != pipeline.FailRobots {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestRobotsOfManyHosts(t *testing.T) {
 	for _, h := range r.hosts {
 		size += h.rules.size()
 	}
-	if size != r.size || size > robotsMemory || len(r.hosts) < 2 {
+	if size != r.size || size > maxRobotsMemory || len(r.hosts) < 2 {
 		t.Errorf("%d hosts take %d bytes, and are said to take %d", len(r.hosts), size, r.size)
 	}
 	if r.hosts["http://59.example.com"] == nil {

@@ -17,9 +17,9 @@ type robotsRule struct {
 	allow   bool
 }
 
-// readRobots returns the rules in body for the program agent: those of all groups that name it, or, if
+// parseRobots returns the rules in body for the program agent: those of all groups that name it, or, if
 // none does, those of all groups for "*". Lines that mean nothing are left out.
-func readRobots(body []byte, agent string) robotsRules {
+func parseRobots(body []byte, agent string) robotsRules {
 	var own, common robotsRules
 	named := false                   // a group names the agent
 	forAgent, forAll := false, false // whom the group is for
@@ -40,7 +40,7 @@ func readRobots(body []byte, agent string) robotsRules {
 			switch {
 			case value == "*":
 				forAll = true
-			case strings.EqualFold(productOf(value), agent):
+			case strings.EqualFold(productToken(value), agent):
 				forAgent, named = true, true
 			}
 		case "allow", "disallow":
@@ -48,7 +48,7 @@ func readRobots(body []byte, agent string) robotsRules {
 			if !strings.HasPrefix(value, "/") && !strings.HasPrefix(value, "*") {
 				continue
 			}
-			rule := robotsRule{spelled(value), field == "allow"}
+			rule := robotsRule{normalizePath(value), field == "allow"}
 			if forAgent {
 				own = append(own, rule)
 			}
@@ -72,29 +72,29 @@ func (rs robotsRules) size() int {
 	return n
 }
 
-// productOf returns the name of a program in a User-Agent, without its version and what follows.
-func productOf(agent string) string {
+// productToken returns the name of a program in a User-Agent, without its version and what follows.
+func productToken(agent string) string {
 	name, _, _ := strings.Cut(strings.TrimSpace(agent), "/")
 	name, _, _ = strings.Cut(name, " ")
 	return name
 }
 
-// allow reports whether path, with its query, may be fetched: the longest pattern that matches decides, and
+// allows reports whether path, with its query, may be fetched: the longest pattern that matches decides, and
 // of two of the same length the one that allows.
-func (rs robotsRules) allow(path string) bool {
-	path = spelled(path)
+func (rs robotsRules) allows(path string) bool {
+	path = normalizePath(path)
 	longest, allowed := 0, true
 	for _, r := range rs {
-		if n := len(r.pattern); (n > longest || n == longest && r.allow) && matches(r.pattern, path) {
+		if n := len(r.pattern); (n > longest || n == longest && r.allow) && matchesPattern(r.pattern, path) {
 			longest, allowed = n, r.allow
 		}
 	}
 	return allowed
 }
 
-// matches reports whether path begins as pattern says: an asterisk stands for any characters, and a dollar
+// matchesPattern reports whether path begins as pattern says: an asterisk stands for any characters, and a dollar
 // sign at the end of pattern for the end of path.
-func matches(pattern, path string) bool {
+func matchesPattern(pattern, path string) bool {
 	pattern, whole := strings.CutSuffix(pattern, "$")
 	part, pattern, more := strings.Cut(pattern, "*")
 	path, ok := strings.CutPrefix(path, part)
@@ -108,9 +108,9 @@ func matches(pattern, path string) bool {
 	return ok && (path == "" || !whole)
 }
 
-// spelled returns a path or a pattern in one spelling: octets beyond ASCII are percent-encoded, and those
+// normalizePath returns a path or a pattern in one spelling: octets beyond ASCII are percent-encoded, and those
 // that need not be encoded are not.
-func spelled(s string) string {
+func normalizePath(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		c, encoded := s[i], s[i] > '~'
@@ -119,7 +119,7 @@ func spelled(s string) string {
 				c, encoded, i = byte(octet), true, i+2
 			}
 		}
-		if encoded && !unreserved(c) {
+		if encoded && !isUnreserved(c) {
 			fmt.Fprintf(&b, "%%%02X", c)
 		} else {
 			b.WriteByte(c)
@@ -128,7 +128,7 @@ func spelled(s string) string {
 	return b.String()
 }
 
-// unreserved reports whether c means the same in a URL, percent-encoded or not (RFC 3986).
-func unreserved(c byte) bool {
+// isUnreserved reports whether c means the same in a URL, percent-encoded or not (RFC 3986).
+func isUnreserved(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }

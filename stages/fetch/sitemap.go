@@ -20,14 +20,14 @@ func wantsSitemap(req flow.Request) bool {
 // sitemapOf returns what the sitemap raw lists.
 func sitemapOf(ctx context.Context, raw pipeline.Raw) (*flow.Links, error) {
 	var l flow.Links
-	err := guard(func() (err error) {
+	err := recoverPanic(func() (err error) {
 		l, err = html.Sitemap(ctx, raw)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	l.At = cut(l.At, maxKept)
+	l.At = truncate(l.At, maxStoredHeader)
 	return &l, nil
 }
 
@@ -36,7 +36,7 @@ func sitemapOf(ctx context.Context, raw pipeline.Raw) (*flow.Links, error) {
 func readSitemap(o *flow.Outcome, doc flow.RequestDocument, raw pipeline.Raw, l *flow.Links, err error) {
 	o.Extractor = "sitemap/1"
 	if err != nil {
-		fail(o, err)
+		setFailed(o, err)
 		return
 	}
 	what := "page"
@@ -55,14 +55,14 @@ func readSitemap(o *flow.Outcome, doc flow.RequestDocument, raw pipeline.Raw, l 
 	o.Kind, o.Text, o.Packed = flow.OutcomeRead, o.Page, flow.PackText(o.Page)
 }
 
-// without returns an entry for pages that only their sitemaps can be read from. All other documents of
+// sitemapOnlyEntry returns an entry for pages that only their sitemaps can be read from. All other documents of
 // such a page fail with err.
-func without(err error) *entry { return alone(unreadable{err}) }
+func sitemapOnlyEntry(err error) *readerEntry { return newSeparateEntry(failingReader{err}) }
 
-type unreadable struct{ err error }
+type failingReader struct{ err error }
 
-func (unreadable) ContentTypes() []string { return nil }
+func (failingReader) ContentTypes() []string { return nil }
 
-func (u unreadable) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
+func (u failingReader) Read(context.Context, pipeline.Raw, pipeline.View) (pipeline.Text, error) {
 	return pipeline.Text{}, u.err
 }

@@ -119,18 +119,18 @@ func (c Config) withDefaults() Config {
 // Stage is the fetch stage: a Processor for flow.TopicRequests, which it only queues, and for
 // flow.TopicIngest, and a pool that Run runs.
 type Stage struct {
-	cfg      Config
-	fetchers map[string]pipeline.Fetcher // by scheme
-	queue    *queue
-	small    int64         // how large a body may be that takes no place, in bytes
-	places   chan struct{} // of larger bodies
-	sitemaps chan struct{} // of larger sitemaps, which may be larger than MaxBody
-	running  chan struct{} // held by Run
-	health   *health
-	robots   *robots
+	cfg              Config
+	fetchers         map[string]pipeline.Fetcher // by scheme
+	queue            *queue
+	smallBodyLimit   int64         // how large a body may be that takes no place, in bytes
+	bodySemaphore    chan struct{} // of larger bodies
+	sitemapSemaphore chan struct{} // of larger sitemaps, which may be larger than MaxBody
+	running          chan struct{} // held by Run
+	health           *health
+	robots           *robots
 	// dropped counts the requests that were dropped since full logged it.
 	dropped atomic.Int64
-	full    rate.Sometimes
+	dropLog rate.Sometimes
 }
 
 var _ flow.Processor = (*Stage)(nil)
@@ -140,11 +140,11 @@ func New(c Config) *Stage {
 	c = c.withDefaults()
 	s := &Stage{
 		cfg: c, fetchers: make(map[string]pipeline.Fetcher), running: make(chan struct{}, 1), health: newHealth(c.OfflineSince),
-		small: smallBody(c.InFlight), places: newPlaces(c.MaxBody), sitemaps: newPlaces(max(c.MaxBody, html.MaxSitemap)),
-		full: rate.Sometimes{First: 1, Interval: time.Minute},
+		smallBodyLimit: smallBodyLimit(c.InFlight), bodySemaphore: newBodySemaphore(c.MaxBody), sitemapSemaphore: newBodySemaphore(max(c.MaxBody, html.MaxSitemap)),
+		dropLog: rate.Sometimes{First: 1, Interval: time.Minute},
 		queue: newQueue(limits{
-			perHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),
-			inFlight: c.InFlight, waiting: c.Queue,
+			maxPerHost: c.Concurrency, rate: rate.Limit(c.Rate), burst: max(1, int(c.Rate/10)),
+			maxInFlight: c.InFlight, maxWaiting: c.Queue,
 		}, c.Now),
 	}
 	for _, f := range c.Fetchers {
@@ -156,15 +156,15 @@ func New(c Config) *Stage {
 		scheme, _, _ := strings.Cut(url, ":")
 		f := s.fetchers[scheme]
 		if f == nil {
-			return pipeline.Response{}, noSource(scheme)
+			return pipeline.Response{}, noFetcherError(scheme)
 		}
 		return f.Fetch(ctx, pipeline.FetchRequest{URL: url, Page: page})
 	})
 	return s
 }
 
-// noSource is the error for a URL of a scheme without a Fetcher.
-func noSource(scheme string) error {
+// noFetcherError is the error for a URL of a scheme without a Fetcher.
+func noFetcherError(scheme string) error {
 	return &pipeline.FetchError{Class: pipeline.FailURL, Reason: fmt.Sprintf("there is no source for the scheme %.20q", scheme)}
 }
 
@@ -173,28 +173,28 @@ func noSource(scheme string) error {
 // transaction.
 func (s *Stage) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	if m.Topic == flow.TopicIngest {
-		return s.take(tx, m)
+		return s.handlePushed(tx, m)
 	}
-	j, err := jobOf(m)
+	j, err := newJob(m)
 	if err != nil {
 		return err
 	}
-	tx.OnCommit(func() { s.add(j) })
+	tx.OnCommit(func() { s.enqueue(j) })
 	return nil
 }
 
 // Take queues a request that index hands over in this process. It does not block.
 func (s *Stage) Take(m flow.Message) {
-	j, err := jobOf(m)
+	j, err := newJob(m)
 	if err != nil {
 		s.cfg.Logger.Error("a request was dropped; it will be made again", "id", m.ID, "err", err)
 		return
 	}
-	s.add(j)
+	s.enqueue(j)
 }
 
-// jobOf returns the request in m as a job.
-func jobOf(m flow.Message) (*job, error) {
+// newJob returns the request in m as a job.
+func newJob(m flow.Message) (*job, error) {
 	if m.Type != flow.TypeRequest {
 		return nil, m.UnknownType(flow.GroupFetch)
 	}
@@ -208,23 +208,23 @@ func jobOf(m flow.Message) (*job, error) {
 	return &job{req: req, trace: m.Trace}, nil
 }
 
-// add queues j, or drops it if there is no room.
-func (s *Stage) add(j *job) {
+// enqueue queues j, or drops it if there is no room.
+func (s *Stage) enqueue(j *job) {
 	if !s.queue.add(j) {
-		s.drop(j.req.Page)
+		s.logDropped(j.req.Page)
 	}
 }
 
-// drop counts a request for which the queue has no room, and says so at most once a minute.
-func (s *Stage) drop(page string) {
+// logDropped counts a request for which the queue has no room, and says so at most once a minute.
+func (s *Stage) logDropped(page string) {
 	s.dropped.Add(1)
-	s.full.Do(func() {
+	s.dropLog.Do(func() {
 		s.cfg.Logger.Warn("too many requests wait; those that were dropped will be made again in a few minutes", "dropped", s.dropped.Swap(0), "host", pageurl.Host(page))
 	})
 }
 
 // Idle reports whether nothing waits, is being fetched or being published.
-func (s *Stage) Idle() bool { return s.queue.idle() }
+func (s *Stage) Idle() bool { return s.queue.isIdle() }
 
 // Run fetches the queued pages until ctx is done. Then it cancels the open fetches, publishes nothing
 // more, and returns nil when all have ended. Only one Run can be active.
@@ -254,13 +254,13 @@ func (s *Stage) Run(ctx context.Context) error {
 		var again bool
 		room := s.cfg.Room()
 		if room == nil {
-			jobs, after, again = s.queue.take()
+			jobs, after, again = s.queue.takeReady()
 		}
 		for _, j := range jobs {
 			active++
 			workers.Go(func() {
 				defer func() { ended <- struct{}{} }()
-				s.work(ctx, j)
+				s.runJob(ctx, j)
 			})
 		}
 		if again {

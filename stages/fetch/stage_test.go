@@ -20,15 +20,15 @@ import (
 
 func TestOutcomesArePublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 			if strings.HasSuffix(r.URL, "gone") {
 				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailStatus, Status: 404, Reason: "HTTP status 404 Not Found"}
 			}
-			return answer("hello\n")
+			return newResponse("hello\n")
 		})
-		b.ask(t, request("http://a.example/", 7), request("http://b.example/gone", 8), request("ftp://c.example/", 9))
+		b.sendRequests(t, newRequest("http://a.example/", 7), newRequest("http://b.example/gone", 8), newRequest("ftp://c.example/", 9))
 		synctest.Wait()
-		got := b.out.take()
+		got := b.out.takeOutcomes()
 		if o := got["http://a.example/"]; o.Kind != flow.OutcomeRead || o.Check != 7 || o.Nonce != "n" || o.Incarnation != "i" || o.Document != "d" || o.Parts != 1 || o.Status != 200 || o.Bytes != 6 {
 			t.Errorf("got %+v", o)
 		}
@@ -54,10 +54,10 @@ func TestOutcomesArePublished(t *testing.T) {
 
 func TestDocumentsOfAPageArePublishedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) { return answer("x") })
-		r := request("http://a.example/", 1)
+		b := startStage(t, Config{}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) { return newResponse("x") })
+		r := newRequest("http://a.example/", 1)
 		r.Documents = append(r.Documents, flow.RequestDocument{ID: "e"}, flow.RequestDocument{ID: "f"})
-		b.ask(t, r)
+		b.sendRequests(t, r)
 		synctest.Wait()
 		if len(b.out.calls) != 1 || len(b.out.calls[0]) != 3 {
 			t.Fatalf("got %v, want one call with three outcomes", b.out.calls)
@@ -75,17 +75,17 @@ func TestHangingHosts(t *testing.T) {
 	for _, concurrency := range []int{2, 8, 64} {
 		synctest.Test(t, func(t *testing.T) {
 			var hanging atomic.Int32
-			b := start(t, Config{Concurrency: concurrency, Rate: 1000, Timeout: 24 * time.Hour}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+			b := startStage(t, Config{Concurrency: concurrency, Rate: 1000, Timeout: 24 * time.Hour}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 				if strings.Contains(r.URL, "hangs") {
 					hanging.Add(1)
 					<-ctx.Done()
 					return pipeline.Response{}, ctx.Err()
 				}
-				return answer("x")
+				return newResponse("x")
 			})
 			for page := range 100 {
 				for host := range 64 {
-					b.ask(t, request(fmt.Sprintf("http://hangs%d.example/%d", host, page), 1))
+					b.sendRequests(t, newRequest(fmt.Sprintf("http://hangs%d.example/%d", host, page), 1))
 				}
 			}
 			time.Sleep(time.Second)
@@ -94,10 +94,10 @@ func TestHangingHosts(t *testing.T) {
 				t.Errorf("%d fetches hang", n)
 			}
 			for host := range 1000 {
-				b.ask(t, request(fmt.Sprintf("http://free%d.example/", host), 1))
+				b.sendRequests(t, newRequest(fmt.Sprintf("http://free%d.example/", host), 1))
 			}
 			synctest.Wait()
-			if got := len(b.out.take()); got != 1000 {
+			if got := len(b.out.takeOutcomes()); got != 1000 {
 				t.Errorf("concurrency %d: %d of 1000 free pages were checked", concurrency, got)
 			}
 		})
@@ -110,15 +110,15 @@ func TestPoliteness(t *testing.T) {
 		var mu sync.Mutex
 		var started []time.Duration
 		begin := time.Now()
-		b := start(t, Config{Concurrency: 2, Rate: 1}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{Concurrency: 2, Rate: 1}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
 			mu.Lock()
 			started = append(started, time.Since(begin).Truncate(time.Millisecond))
 			mu.Unlock()
 			<-release
-			return answer("x")
+			return newResponse("x")
 		})
 		for i := range 5 {
-			b.ask(t, request(fmt.Sprintf("http://a.example/%d", i), 1))
+			b.sendRequests(t, newRequest(fmt.Sprintf("http://a.example/%d", i), 1))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -138,22 +138,22 @@ func TestRetryAfterPausesTheHostAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var asked []string
-		b := start(t, Config{Concurrency: 1, Rate: 1000}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{Concurrency: 1, Rate: 1000}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 			mu.Lock()
 			asked = append(asked, r.URL)
 			mu.Unlock()
 			if strings.HasSuffix(r.URL, "/busy") {
 				return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailBusy, Status: 429, RetryAfter: time.Minute}
 			}
-			return answer("x")
+			return newResponse("x")
 		})
-		b.ask(t, request("http://a.example/busy", 1))
+		b.sendRequests(t, newRequest("http://a.example/busy", 1))
 		synctest.Wait()
-		soon, patient := request("http://a.example/soon", 1), request("http://a.example/patient", 1)
+		soon, patient := newRequest("http://a.example/soon", 1), newRequest("http://a.example/patient", 1)
 		soon.NotAfter, patient.NotAfter = time.Now().Add(30*time.Second), time.Now().Add(90*time.Second)
-		b.ask(t, soon, patient, request("http://b.example/", 1))
+		b.sendRequests(t, soon, patient, newRequest("http://b.example/", 1))
 		synctest.Wait()
-		got := b.out.take()
+		got := b.out.takeOutcomes()
 		if o := got["http://a.example/busy"]; o.Class != pipeline.FailBusy || o.RetryAfter != time.Minute {
 			t.Errorf("busy: got %+v", o)
 		}
@@ -168,7 +168,7 @@ func TestRetryAfterPausesTheHostAlone(t *testing.T) {
 		}
 		time.Sleep(61 * time.Second)
 		synctest.Wait()
-		if o := b.out.take()["http://a.example/patient"]; o.Kind != flow.OutcomeRead {
+		if o := b.out.takeOutcomes()["http://a.example/patient"]; o.Kind != flow.OutcomeRead {
 			t.Errorf("patient: got %+v", o)
 		}
 		if want := "[http://a.example/busy http://b.example/ http://a.example/patient]"; fmt.Sprint(asked) != want { // in this order
@@ -181,34 +181,34 @@ func TestDuplicatesAndLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var asked atomic.Int32
-		b := start(t, Config{Concurrency: 1, Rate: 1000, Queue: 4}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{Concurrency: 1, Rate: 1000, Queue: 4}, func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) {
 			asked.Add(1)
 			<-release
-			return answer("x")
+			return newResponse("x")
 		})
-		late := request("http://a.example/late", 1)
+		late := newRequest("http://a.example/late", 1)
 		late.NotAfter = time.Now().Add(time.Second)
-		b.ask(t, request("http://a.example/", 1))
+		b.sendRequests(t, newRequest("http://a.example/", 1))
 		synctest.Wait()
-		b.ask(t,
-			request("http://a.example/", 1),  // in flight
-			request("http://a.example/b", 3), // waits
-			request("http://a.example/b", 2), // overtaken
-			request("http://a.example/b", 4), // overtakes
+		b.sendRequests(t,
+			newRequest("http://a.example/", 1),  // in flight
+			newRequest("http://a.example/b", 3), // waits
+			newRequest("http://a.example/b", 2), // overtaken
+			newRequest("http://a.example/b", 4), // overtakes
 			late,
-			request("http://a.example/c", 1), // no room
+			newRequest("http://a.example/c", 1), // no room
 		)
 		time.Sleep(2 * time.Second)
 		close(release)
 		synctest.Wait()
-		got := b.out.take()
+		got := b.out.takeOutcomes()
 		if len(got) != 2 || got["http://a.example/b"].Check != 4 || asked.Load() != 2 {
 			t.Errorf("got %v after %d fetches", got, asked.Load())
 		}
 		// What was dropped can be asked for again.
-		b.ask(t, request("http://a.example/late", 2), request("http://a.example/", 1))
+		b.sendRequests(t, newRequest("http://a.example/late", 2), newRequest("http://a.example/", 1))
 		synctest.Wait()
-		if got := b.out.take(); len(got) != 2 {
+		if got := b.out.takeOutcomes(); len(got) != 2 {
 			t.Errorf("again: got %v", got)
 		}
 	})
@@ -216,14 +216,14 @@ func TestDuplicatesAndLateness(t *testing.T) {
 
 func TestNothingIsPublishedAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 			<-ctx.Done()
 			if strings.HasSuffix(r.URL, "body") {
-				return answer("x") // it came in the last moment
+				return newResponse("x") // it came in the last moment
 			}
 			return pipeline.Response{}, ctx.Err()
 		})
-		b.ask(t, request("http://a.example/", 1), request("http://b.example/body", 1))
+		b.sendRequests(t, newRequest("http://a.example/", 1), newRequest("http://b.example/body", 1))
 		synctest.Wait()
 		if b.Idle() {
 			t.Error("idle while pages are fetched")
@@ -233,7 +233,7 @@ func TestNothingIsPublishedAfterTheEnd(t *testing.T) {
 		}
 		b.stop()
 		synctest.Wait()
-		if got := b.out.take(); len(got) != 0 {
+		if got := b.out.takeOutcomes(); len(got) != 0 {
 			t.Errorf("got %v, want nothing", got)
 		}
 		if !b.Idle() {
@@ -244,10 +244,10 @@ func TestNothingIsPublishedAfterTheEnd(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{Timeout: 30 * time.Second}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{Timeout: 30 * time.Second}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 			if strings.HasSuffix(r.URL, "body") {
-				resp, _ := answer("")
-				resp.Body = io.NopCloser(endless{ctx})
+				resp, _ := newResponse("")
+				resp.Body = io.NopCloser(blockingBody{ctx})
 				return resp, nil
 			}
 			if strings.HasSuffix(r.URL, "own") {
@@ -256,10 +256,10 @@ func TestTimeout(t *testing.T) {
 			<-ctx.Done()
 			return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailTimeout, Reason: "a.example did not answer in time"}
 		})
-		b.ask(t, request("http://a.example/", 1), request("http://b.example/body", 1), request("http://c.example/own", 1))
+		b.sendRequests(t, newRequest("http://a.example/", 1), newRequest("http://b.example/body", 1), newRequest("http://c.example/own", 1))
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
-		got := b.out.take()
+		got := b.out.takeOutcomes()
 		if o := got["http://a.example/"]; o.Class != pipeline.FailTimeout || o.Reason != "a.example did not answer in time (30s)" || o.Took != 30*time.Second {
 			t.Errorf("got %+v", o)
 		}
@@ -272,20 +272,20 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// endless is a body that never comes.
-type endless struct{ ctx context.Context }
+// blockingBody is a body that never comes.
+type blockingBody struct{ ctx context.Context }
 
-func (e endless) Read([]byte) (int, error) { <-e.ctx.Done(); return 0, e.ctx.Err() }
+func (e blockingBody) Read([]byte) (int, error) { <-e.ctx.Done(); return 0, e.ctx.Err() }
 
 func TestLossAndPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+		b := startStage(t, Config{}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 			panic("a fetcher's mistake")
 		})
 		b.out.err = errors.New("the topic is gone")
-		b.ask(t, request("http://a.example/", 1))
+		b.sendRequests(t, newRequest("http://a.example/", 1))
 		synctest.Wait()
-		if o := b.out.take()["http://a.example/"]; o.Class != pipeline.FailNetwork || !b.Idle() {
+		if o := b.out.takeOutcomes()["http://a.example/"]; o.Class != pipeline.FailNetwork || !b.Idle() {
 			t.Errorf("got %+v", o)
 		}
 	})

@@ -9,11 +9,11 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// valueOf returns the text of a document that is a value: t is the text that its view selects.
-func valueOf(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text) (string, error) {
+// extractValue returns the text of a document that is a value: t is the text that its view selects.
+func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text) (string, error) {
 	content, unit := strings.TrimSpace(t.Content), ""
 	if v.Offer != "" {
-		found, err := offerOf(ctx, raw)
+		found, err := findOffer(ctx, raw)
 		if err != nil {
 			return "", err
 		}
@@ -26,7 +26,7 @@ func valueOf(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline
 			content = found.Availability
 		}
 		if content == "" {
-			return "", noValue("the page declares an offer (schema.org) without " + v.Offer)
+			return "", noValueError("the page declares an offer (schema.org) without " + v.Offer)
 		}
 	}
 	pattern, err := v.Group()
@@ -36,39 +36,39 @@ func valueOf(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline
 	if pattern != nil {
 		found := pattern.FindStringSubmatch(content)
 		if found == nil {
-			return "", noValue("the pattern of the value matches nothing")
+			return "", noValueError("the pattern of the value matches nothing")
 		}
 		content = found[1]
 	}
 	if v.Text() {
-		word := strings.Join(strings.Fields(strings.Map(printable, content)), " ")
+		word := strings.Join(strings.Fields(strings.Map(dropUnprintable, content)), " ")
 		if n := utf8.RuneCountInString(word); n == 0 || n > pipeline.MaxValueLength {
-			return "", noValue("the value is empty or longer than 200 characters; select less of the page")
+			return "", noValueError("the value is empty or longer than 200 characters; select less of the page")
 		}
 		return word + "\n", nil
 	}
 	n, ok := content, v.Offer != "" && pipeline.IsNumber(content)
 	if !ok {
 		beside := ""
-		if n, beside, ok = number(content, t.Language); unit == "" {
+		if n, beside, ok = findNumber(content, t.Language); unit == "" {
 			unit = beside
 		}
 	}
 	if !ok {
-		return "", noValue("the value is not a number: " + cut(strings.Join(strings.Fields(content), " "), 60))
+		return "", noValueError("the value is not a number: " + truncate(strings.Join(strings.Fields(content), " "), 60))
 	}
 	return strings.TrimSpace(n+" "+unit) + "\n", nil
 }
 
-// printable drops the characters that print nothing.
-func printable(r rune) rune {
+// dropUnprintable drops the characters that print nothing.
+func dropUnprintable(r rune) rune {
 	if unicode.IsPrint(r) || unicode.IsSpace(r) {
 		return r
 	}
 	return -1
 }
 
-// noValue is the error of a page on which a value is not found.
-func noValue(reason string) error {
+// noValueError is the error of a page on which a value is not found.
+func noValueError(reason string) error {
 	return &pipeline.FetchError{Class: pipeline.FailSelectorGone, Reason: reason}
 }

@@ -27,8 +27,8 @@ func TestOffer(t *testing.T) {
 			<span itemprop="price" content="95.00">€95</span><meta itemprop="priceCurrency" content="EUR"><link itemprop="availability" href="https://schema.org/InStock"></div></div>`,
 	} {
 		raw := pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte("<html><body>" + body)}
-		price, err := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
-		stock, err2 := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{})
+		price, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+		stock, err2 := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{})
 		if got := strings.TrimSpace(price) + "/" + strings.TrimSpace(stock); got != want || err != nil || err2 != nil {
 			t.Errorf("%s: got %q (%v, %v), want %q", name, got, err, err2, want)
 		}
@@ -42,7 +42,7 @@ func TestPriceAsNumber(t *testing.T) {
 		"1.25e10": "12500000000", "1e-5": "0.00001", "99.90": "99.90", `".99"`: "0.99", "1e400": "", "1e300": "",
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(`<script type="application/ld+json">{"@type":"Offer","price":` + price + `}</script>`)}
-		got, err := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "vi"})
+		got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "vi"})
 		if got = strings.TrimSpace(got); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", price, got, err, want)
 		}
@@ -61,7 +61,7 @@ func TestHostileOffers(t *testing.T) {
 		"no text": `<div itemscope itemtype="https://schema.org/Offer"></div>`,
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
-		_, err := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+		_, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
 		if f, ok := errors.AsType[*pipeline.FetchError](err); !ok || f.Class != pipeline.FailSelectorGone {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -78,7 +78,7 @@ func TestValueOf(t *testing.T) {
 		{pipeline.Value{Pattern: `only (\S+) left`}, "10 EUR, only 3 left", "3\n"},
 		{pipeline.Value{Word: true}, " In \n stock\x1b[31m ", "In stock[31m\n"},
 	} {
-		got, err := valueOf(t.Context(), tt.v, pipeline.Raw{}, pipeline.Text{Content: tt.text, Language: "de"})
+		got, err := extractValue(t.Context(), tt.v, pipeline.Raw{}, pipeline.Text{Content: tt.text, Language: "de"})
 		if got != tt.want || err != nil {
 			t.Errorf("%+v: got %q, %v, want %q", tt.v, got, err, tt.want)
 		}
@@ -94,7 +94,7 @@ func TestOfferOfABomb(t *testing.T) {
 	}
 	page.WriteString(strings.Repeat("<p>x", 2000))
 	raw := pipeline.Raw{ContentType: "text/html", Body: []byte(page.String())}
-	_, err := valueOf(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+	_, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
 	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailTooLarge {
 		t.Errorf("got %v, want the class %s", err, pipeline.FailTooLarge)
 	}

@@ -18,13 +18,13 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// drawn counts what is read of bodies, by page.
-type drawn struct {
+// readCounter counts what is read of bodies, by page.
+type readCounter struct {
 	mu sync.Mutex
 	n  map[string]int
 }
 
-func (d *drawn) add(page string, n int) {
+func (d *readCounter) add(page string, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.n == nil {
@@ -33,53 +33,53 @@ func (d *drawn) add(page string, n int) {
 	d.n[page] += n
 }
 
-// counted is a body that is counted.
-type counted struct {
+// countedBody is a body that is counted.
+type countedBody struct {
 	io.Reader
 	page string
-	by   *drawn
+	by   *readCounter
 }
 
-func (c counted) Read(p []byte) (int, error) {
+func (c countedBody) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.by.add(c.page, n)
 	return n, err
 }
 
-// held is a reader that waits for open.
-type held struct {
-	lines
+// blockingReader is a reader that waits for open.
+type blockingReader struct {
+	bodyReader
 	open chan struct{}
 }
 
-func (h held) Read(ctx context.Context, raw pipeline.Raw, v pipeline.View) (pipeline.Text, error) {
+func (h blockingReader) Read(ctx context.Context, raw pipeline.Raw, v pipeline.View) (pipeline.Text, error) {
 	<-h.open
-	return h.lines.Read(ctx, raw, v)
+	return h.bodyReader.Read(ctx, raw, v)
 }
 
 // Four large bodies have a place each with these limits, and small ones have 64 KiB.
 const (
 	inFlight = 4096
-	maxBody  = bodyMemory / 4
+	maxBody  = maxBodyMemory / 4
 	smallMax = 64 << 10
 )
 
 // What waits to be read is bounded in bytes, and in the end all of it is read.
 func TestBodiesWaitWithinBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var bodies drawn
-		b := start(t, Config{InFlight: inFlight, MaxBody: maxBody}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+		var bodies readCounter
+		b := startStage(t, Config{InFlight: inFlight, MaxBody: maxBody}, func(_ context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 			size := smallMax
 			if strings.Contains(r.URL, "large") {
 				size *= 4
 			}
 			return pipeline.Response{Status: 200, Header: http.Header{"Content-Type": {"text/plain"}},
-				Body: io.NopCloser(counted{strings.NewReader(strings.Repeat("x", size)), r.URL, &bodies})}, nil
+				Body: io.NopCloser(countedBody{strings.NewReader(strings.Repeat("x", size)), r.URL, &bodies})}, nil
 		})
 		open := make(chan struct{})
-		b.cfg.Readers.Register(held{open: open})
+		b.cfg.Readers.Register(blockingReader{open: open})
 		for i := range 20 {
-			b.ask(t, request(fmt.Sprintf("http://large%d.example/", i), 1), request(fmt.Sprintf("http://small%d.example/", i), 1))
+			b.sendRequests(t, newRequest(fmt.Sprintf("http://large%d.example/", i), 1), newRequest(fmt.Sprintf("http://small%d.example/", i), 1))
 		}
 		synctest.Wait()
 		whole := 0
@@ -95,11 +95,11 @@ func TestBodiesWaitWithinBounds(t *testing.T) {
 		}
 		close(open)
 		synctest.Wait()
-		if got := len(b.out.take()); got != 40 {
+		if got := len(b.out.takeOutcomes()); got != 40 {
 			t.Errorf("%d of 40 pages were read", got)
 		}
-		if len(b.places) != 0 {
-			t.Errorf("%d places are taken by nobody", len(b.places))
+		if len(b.bodySemaphore) != 0 {
+			t.Errorf("%d places are taken by nobody", len(b.bodySemaphore))
 		}
 	})
 }
@@ -107,43 +107,43 @@ func TestBodiesWaitWithinBounds(t *testing.T) {
 // Large bodies that trickle hold up no small ones, and no page fails because it had to wait.
 func TestTricklingBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, Config{InFlight: inFlight, MaxBody: maxBody}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
-			resp, err := answer("x")
+		b := startStage(t, Config{InFlight: inFlight, MaxBody: maxBody}, func(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+			resp, err := newResponse("x")
 			if strings.Contains(r.URL, "large") {
-				resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", 2*smallMax)), endless{ctx}))
+				resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat("x", 2*smallMax)), blockingBody{ctx}))
 			}
 			return resp, err
 		})
 		for i := range 4 {
-			b.ask(t, request(fmt.Sprintf("http://large%d.example/", i), 1))
+			b.sendRequests(t, newRequest(fmt.Sprintf("http://large%d.example/", i), 1))
 		}
 		time.Sleep(time.Second)
-		b.ask(t, request("http://large4.example/", 1), request("http://small.example/", 1))
+		b.sendRequests(t, newRequest("http://large4.example/", 1), newRequest("http://small.example/", 1))
 		synctest.Wait()
-		if got := b.out.take(); len(got) != 1 || got["http://small.example/"].Kind != flow.OutcomeRead {
+		if got := b.out.takeOutcomes(); len(got) != 1 || got["http://small.example/"].Kind != flow.OutcomeRead {
 			t.Errorf("got %+v, want the small page", got)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		got := b.out.take()
+		got := b.out.takeOutcomes()
 		for i := range 4 {
 			if o := got[fmt.Sprintf("http://large%d.example/", i)]; o.Class != pipeline.FailTimeout {
 				t.Errorf("got %+v", o)
 			}
 		}
-		if len(got) != 4 || len(b.places) != 0 || !b.Idle() {
-			t.Errorf("got %d outcomes and %d places taken, idle %v; one that had to wait says nothing", len(got), len(b.places), b.Idle())
+		if len(got) != 4 || len(b.bodySemaphore) != 0 || !b.Idle() {
+			t.Errorf("got %d outcomes and %d places taken, idle %v; one that had to wait says nothing", len(got), len(b.bodySemaphore), b.Idle())
 		}
 	})
 }
 
-// posted is a Poster that keeps what it gets, and refuses where err says so.
-type posted struct {
+// fakePoster is a Poster that keeps what it gets, and refuses where err says so.
+type fakePoster struct {
 	outbox
 	refuse error
 }
 
-func (p *posted) Post(ctx context.Context, m flow.Message) error {
+func (p *fakePoster) Post(ctx context.Context, m flow.Message) error {
 	if p.refuse != nil {
 		return p.refuse
 	}
@@ -153,10 +153,10 @@ func (p *posted) Post(ctx context.Context, m flow.Message) error {
 // TestWhatIsPosted: outcomes without news of pages that this process owns are posted; all others, and
 // those of pages that went to another process meanwhile, are published.
 func TestWhatIsPosted(t *testing.T) {
-	known := request("http://a.example/", 1)
+	known := newRequest("http://a.example/", 1)
 	sum := sha256.Sum256([]byte("hello\n"))
 	known.BodyHash = hex.EncodeToString(sum[:])
-	keep := request("http://a.example/", 1)
+	keep := newRequest("http://a.example/", 1)
 	keep.Documents[0].TextHash, keep.KeepBody = text.Hash("hello"), true
 	tests := map[string]struct {
 		request                   flow.Request
@@ -164,24 +164,24 @@ func TestWhatIsPosted(t *testing.T) {
 		posted, unsynced, durable int
 	}{
 		"nothing new":                     {request: known, posted: 1},
-		"a text":                          {request: request("http://a.example/", 1), durable: 1},
+		"a text":                          {request: newRequest("http://a.example/", 1), durable: 1},
 		"no new text, but a body":         {request: keep, unsynced: 1},
-		"a failure":                       {request: request("ftp://a.example/", 1), unsynced: 1},
+		"a failure":                       {request: newRequest("ftp://a.example/", 1), unsynced: 1},
 		"the page of another process":     {request: known, foreign: true, unsynced: 1},
 		"the page went while it was read": {request: known, moved: true, unsynced: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				post, unsynced := &posted{}, &outbox{}
+				post, unsynced := &fakePoster{}, &outbox{}
 				if tt.moved {
 					post.refuse = flow.ErrMoved
 				}
-				b := start(t, Config{Poster: post, Unsynced: unsynced, Owned: func(string) bool { return !tt.foreign }},
-					func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) { return answer("hello\n") })
-				b.ask(t, tt.request)
+				b := startStage(t, Config{Poster: post, Unsynced: unsynced, Owned: func(string) bool { return !tt.foreign }},
+					func(context.Context, pipeline.FetchRequest) (pipeline.Response, error) { return newResponse("hello\n") })
+				b.sendRequests(t, tt.request)
 				synctest.Wait()
-				if p, u, d := len(post.take()), len(unsynced.take()), len(b.out.take()); p != tt.posted || u != tt.unsynced || d != tt.durable {
+				if p, u, d := len(post.takeOutcomes()), len(unsynced.takeOutcomes()), len(b.out.takeOutcomes()); p != tt.posted || u != tt.unsynced || d != tt.durable {
 					t.Errorf("%d posted, %d published without sync, %d with; want %d, %d and %d", p, u, d, tt.posted, tt.unsynced, tt.durable)
 				}
 			})
