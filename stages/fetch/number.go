@@ -13,8 +13,8 @@ import (
 // digitZeros are the zeros of the digits that are read besides ASCII: each is followed by 1 to 9.
 var digitZeros = []rune{'٠', '۰', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '၀', '០', '０'}
 
-// markReplacer are written in place of others, so that a number has only ASCII digits, and only '.' and ','
-// as a decimal point, an apostrophe between groups of three and ' ' as a blank.
+// markReplacer replaces the marks in a number, so that it has only '.' and ',' as a decimal point, an
+// apostrophe between groups of three and ' ' as a blank.
 var markReplacer = strings.NewReplacer("٫", ".", "٬", "'", "’", "'", "ʼ", "'", "‘", "'", "\u00a0", " ", "\u202f", " ", "\u2009", " ", "−", "-", "．", ".", "，", ",")
 
 // plainDigits returns s with ASCII digits and marks.

@@ -89,8 +89,8 @@ type hostState struct {
 type failureRun struct {
 	number uint64
 	hosts  int
-	// answeredBefore is how many of its hosts answered before it, and alive how many had failed less than
-	// deadFor times.
+	// answeredBefore is how many of its hosts answered before it, and notDead how many had failed less
+	// than deadPageFailures times.
 	answeredBefore, notDead int
 	since                   time.Time // of its first failure
 	pages                   []string  // some of them
@@ -230,9 +230,9 @@ type health struct {
 	processID string // names this process in IDs
 	announced atomic.Bool
 
-	mu          sync.Mutex // held while it is told
+	mu          sync.Mutex // held while an event is published
 	eventNumber uint64     // of the last event
-	since       time.Time  // when what was last told to be offline began
+	since       time.Time  // when the last offline phase that was announced began
 }
 
 // newHealth starts offline if since, when an earlier process went offline, is not zero.

@@ -62,8 +62,8 @@ func Read(ctx context.Context, req flow.Request, p Page, readers *Readers) []flo
 	return readDocuments(ctx, base, req, p, readers)
 }
 
-// baseOutcome returns the outcome of p without its documents. known is true if the body did not change; then
-// the outcome is complete.
+// baseOutcome returns the outcome of p without its documents. known is true if the body did not
+// change. Then the outcome is complete.
 func baseOutcome(req flow.Request, p Page) (o flow.Outcome, known bool) {
 	o = flow.Outcome{
 		Page: req.Page, Incarnation: req.Incarnation, Check: req.Check, Nonce: req.Nonce,
@@ -307,6 +307,7 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 	return t, by, nil
 }
 
+// extractorName returns the name of the rules by which r makes text.
 func extractorName(r pipeline.Reader) string {
 	if e, ok := r.(Extractor); ok {
 		return e.Extractor()
@@ -334,6 +335,7 @@ func Failed(req flow.Request, at time.Time, took time.Duration, err error) flow.
 	return o
 }
 
+// setFailed makes o the outcome of a check that failed with err.
 func setFailed(o *flow.Outcome, err error) {
 	o.Kind = flow.OutcomeFailed
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {

@@ -112,8 +112,8 @@ const quickReadLimit = time.Second
 
 // readInTurn waits until reader may read one more page, and calls read with a limit of Timeout. A page that
 // a built-in reader has not read within quick begins again among the slow ones, so that these delay
-// each other and no other pages. If Timeout passes, inTurn returns the outcome that failed makes. It returns nil if ctx
-// ends first.
+// each other and no other pages. If Timeout passes, readInTurn returns the outcome that failed
+// makes. It returns nil if ctx ends first.
 func (s *Stage) readInTurn(ctx context.Context, reader *readerEntry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
 	turns := reader.semaphore
 	if reader.slowSemaphore != nil && s.cfg.Timeout > quickReadLimit {
@@ -130,8 +130,8 @@ func (s *Stage) readInTurn(ctx context.Context, reader *readerEntry, read func(c
 	})}
 }
 
-// readWithSlot takes one of turns and calls read with a limit. It returns nil if that passes, or if ctx ends
-// first.
+// readWithSlot takes a slot of the semaphore turns and calls read with a limit. It returns nil if
+// that passes, or if ctx ends first.
 func readWithSlot(ctx context.Context, turns chan struct{}, limit time.Duration, read func(context.Context) []flow.Outcome) []flow.Outcome {
 	select {
 	case turns <- struct{}{}:

@@ -44,8 +44,8 @@ func (j *job) key() jobKey {
 	return jobKey{j.req.Page, j.req.Incarnation, j.req.Check, j.req.Nonce}
 }
 
-// queue holds the waiting requests, by host. A host is in at most one of three lists: first, if none
-// of its requests is running; further, if one is; later, if its time has not come. A host without
+// queue holds the waiting requests, by host. A host is in at most one of three lists: readyIdle, if
+// none of its requests is running; readyBusy, if one is; notYetDue, if its time has not come. A host without
 // requests and without a pause is removed.
 type queue struct {
 	limits
@@ -70,10 +70,10 @@ type host struct {
 	limiter     *rate.Limiter
 	pausedUntil time.Time // when the host may be asked again, as it wished
 
-	readyList    *list.List // first or further, where it stands there
+	readyList    *list.List // readyIdle or readyBusy, where it stands there
 	readyElement *list.Element
-	dueAt        time.Time // when its time comes, where it stands in later
-	heapIndex    int       // in later, or -1
+	dueAt        time.Time // when its time comes, where it stands in notYetDue
+	heapIndex    int       // in notYetDue, or -1
 }
 
 func newQueue(l limits, now func() time.Time) *queue {
@@ -216,7 +216,7 @@ func (q *queue) placeHost(h *host, now time.Time) {
 	at := h.nextDue(now, q.burst)
 	switch {
 	case h.jobs.Len() == 0 && h.running > 0, h.running >= q.maxPerHost:
-		return // done places it again
+		return // finish places it again
 	case at.After(now):
 		h.dueAt = at
 		heap.Push(&q.notYetDue, h)
@@ -257,6 +257,7 @@ func (h *host) nextDue(now time.Time, burst int) time.Time {
 // isTooLate reports whether a fetch of j would begin too late at t.
 func isTooLate(j *job, t time.Time) bool { return !j.req.NotAfter.IsZero() && t.After(j.req.NotAfter) }
 
+// isIdle reports whether no request waits or is being fetched.
 func (q *queue) isIdle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

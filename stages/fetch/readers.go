@@ -20,31 +20,31 @@ type Readers struct {
 	byType                          map[string]*readerEntry // all of them; it is replaced, and never changed
 }
 
-// readerEntry is a reader with the turns that its pages take.
+// readerEntry is a reader with the semaphores that bound how many pages it reads at once.
 type readerEntry struct {
 	pipeline.Reader
 	semaphore     chan struct{} // holds one for each page that is being read
-	slowSemaphore chan struct{} // the same for those that take long, see inTurn; nil: these wait for turns too
+	slowSemaphore chan struct{} // the same for those that take long, see readInTurn; nil: these wait for semaphore too
 }
 
 // maxSlowReads is how many pages a reader that is not built in reads at once, at most, and how many slow
 // ones the built-in readers do.
 const maxSlowReads = 4
 
-// newSlowSemaphore returns turns for pages that may take long. If there are several processors, it leaves one
-// of them to the others.
+// newSlowSemaphore returns a semaphore for pages that may take long. If there are several
+// processors, it leaves one of them to the others.
 func newSlowSemaphore() chan struct{} {
 	return make(chan struct{}, max(1, min(maxSlowReads, runtime.GOMAXPROCS(0)-1)))
 }
 
-// newSeparateEntry returns an entry of rd with turns of its own, so that pages which it reads slowly delay no
-// pages of other readers.
+// newSeparateEntry returns an entry of rd with a semaphore of its own, so that pages which it reads
+// slowly delay no pages of other readers.
 func newSeparateEntry(rd pipeline.Reader) *readerEntry {
 	return &readerEntry{rd, newSlowSemaphore(), nil}
 }
 
-// NewReaders returns a registry whose built-in readers are rs. They take turns with each other:
-// as many pages are read at once as there are processors, and fewer that take long.
+// NewReaders returns a registry whose built-in readers are rs. They share their semaphores: as many
+// pages are read at once as there are processors, and fewer that take long.
 func NewReaders(rs ...pipeline.Reader) *Readers {
 	r := &Readers{builtin: make(map[string]*readerEntry), registered: make(map[string]*readerEntry)}
 	turns, slow := make(chan struct{}, runtime.GOMAXPROCS(0)), newSlowSemaphore()

@@ -21,7 +21,7 @@ const (
 	robotsRetryAfter = 10 * time.Minute
 	// robotsAllowAllAfter is for how long robots.txt must be unreachable until everything is allowed.
 	robotsAllowAllAfter = 30 * 24 * time.Hour
-	// maxRobotsHosts is how many hosts are remembered, and robotsMemory how much memory their rules take.
+	// maxRobotsHosts is how many hosts are remembered, and maxRobotsMemory how much memory their rules take.
 	maxRobotsHosts  = 4096
 	maxRobotsMemory = 32 << 20
 )

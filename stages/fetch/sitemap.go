@@ -55,10 +55,11 @@ func readSitemap(o *flow.Outcome, doc flow.RequestDocument, raw pipeline.Raw, l 
 	o.Kind, o.Text, o.Packed = flow.OutcomeRead, o.Page, flow.PackText(o.Page)
 }
 
-// sitemapOnlyEntry returns an entry for pages that only their sitemaps can be read from. All other documents of
-// such a page fail with err.
+// sitemapOnlyEntry returns an entry for pages that only their sitemaps can be read from. All other
+// documents of such a page fail with err.
 func sitemapOnlyEntry(err error) *readerEntry { return newSeparateEntry(failingReader{err}) }
 
+// failingReader is a reader that fails with err.
 type failingReader struct{ err error }
 
 func (failingReader) ContentTypes() []string { return nil }

@@ -122,7 +122,7 @@ type Stage struct {
 	cfg              Config
 	fetchers         map[string]pipeline.Fetcher // by scheme
 	queue            *queue
-	smallBodyLimit   int64         // how large a body may be that takes no place, in bytes
+	smallBodyLimit   int64         // how large a body may be that takes no slot, in bytes
 	bodySemaphore    chan struct{} // of larger bodies
 	sitemapSemaphore chan struct{} // of larger sitemaps, which may be larger than MaxBody
 	running          chan struct{} // held by Run

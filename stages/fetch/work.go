@@ -190,6 +190,7 @@ func (s *Stage) fetchPage(ctx context.Context, req flow.Request, large *bodySlot
 	return p, addTimeLimit(ctx, err, s.cfg.Timeout)
 }
 
+// tooLargeError is the error of a body that is larger than most bytes.
 func tooLargeError(most int64, status int) error {
 	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", most), Status: status}
 }
@@ -255,9 +256,9 @@ const maxBodyMemory = 256 << 20
 // with large pages delay only large pages.
 func smallBodyLimit(inFlight int) int64 { return max(maxBodyMemory/int64(inFlight), minPooledBuffer) }
 
-// bodySlot is the right to read a large body. There are as many places as largest bodies fit into
-// bodyMemory. A body takes one place for its largest size: bodies that asked for more while they grow
-// could wait for each other.
+// bodySlot is the right to read a large body. There are as many slots as largest bodies fit into
+// maxBodyMemory. A body takes one slot for its largest size: bodies that asked for more while they
+// grow could wait for each other.
 type bodySlot struct {
 	semaphore        chan struct{} // holds one for each that is taken
 	acquired, waited bool
@@ -267,7 +268,7 @@ func newBodySemaphore(maxBody int64) chan struct{} {
 	return make(chan struct{}, max(maxBodyMemory/maxBody, 1))
 }
 
-// acquire waits until there is a place or ctx ends.
+// acquire waits until a slot is free or ctx ends.
 func (p *bodySlot) acquire(ctx context.Context) error {
 	select {
 	case p.semaphore <- struct{}{}:
@@ -285,7 +286,7 @@ func (p *bodySlot) acquire(ctx context.Context) error {
 	}
 }
 
-// release gives the place back, if it was taken.
+// release gives the slot back, if it was acquired.
 func (p *bodySlot) release() {
 	if p.acquired {
 		<-p.semaphore
