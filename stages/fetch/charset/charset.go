@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// prescanned is how much of a page is searched for a declaration, in bytes.
-	prescanned = 4096
-	// sampled is how much of a page is shown to the detector, in bytes.
-	sampled = 4096
-	// confident is the least confidence, out of 100, of a guess that counts.
-	confident = 20
+	// prescanLength is how much of a page is searched for a declaration, in bytes.
+	prescanLength = 4096
+	// sampleLength is how much of a page is shown to the detector, in bytes.
+	sampleLength = 4096
+	// minConfidence is the least confidence, out of 100, of a guess that counts.
+	minConfidence = 20
 )
 
 // Decode returns body in valid UTF-8, without a byte order mark. What decides is, in this
@@ -38,7 +38,7 @@ const (
 func Decode(body []byte, contentType string) []byte {
 	switch {
 	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
-		return valid(body[3:])
+		return toValidUTF8(body[3:])
 	case bytes.HasPrefix(body, []byte("\xfe\xff")):
 		return decode(body[2:], unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM))
 	case bytes.HasPrefix(body, []byte("\xff\xfe")):
@@ -48,30 +48,30 @@ func Decode(body []byte, contentType string) []byte {
 	if isUTF8 && !ascii {
 		return body
 	}
-	name, enc := declared(body, contentType)
+	name, enc := declaredCharset(body, contentType)
 	if ascii && name == "utf-8" {
 		return body
 	}
 	good, bad := countUTF8(body)
 	// A page in UTF-8 with some broken bytes is in UTF-8 still, one in Latin-1 is not.
-	if enc != nil && (!ascii || !plainASCII(name, body)) && (name != "utf-8" || good >= bad) {
+	if enc != nil && (!ascii || !cannotBeUTF16(name, body)) && (name != "utf-8" || good >= bad) {
 		return decode(body, enc)
 	}
-	switch by := escaped(body); {
+	switch by := encodingByEscapes(body); {
 	case by != nil:
 		return decode(body, by)
 	case ascii:
 		return body
 	case enc == nil && isUTF8ByStandard(body, contentType), good >= 10*bad:
-		return valid(body)
+		return toValidUTF8(body)
 	}
-	return decode(body, detected(body))
+	return decode(body, detectCharset(body))
 }
 
-// escaped returns the encoding of a body that declares none, where zeros or escape sequences in
+// encodingByEscapes returns the encoding of a body that declares none, where zeros or escape sequences in
 // what would be ASCII tell it: UTF-16 without a mark, or ISO-2022-JP. nil: they do not.
-func escaped(body []byte) encoding.Encoding {
-	head := body[:min(len(body), sampled)]
+func encodingByEscapes(body []byte) encoding.Encoding {
+	head := body[:min(len(body), sampleLength)]
 	if bytes.Contains(head, []byte("\x1b$B")) || bytes.Contains(head, []byte("\x1b$@")) {
 		return japanese.ISO2022JP
 	}
@@ -122,49 +122,49 @@ func isUTF8ByStandard(body []byte, contentType string) bool {
 		return false
 	}
 	isXML := subtype == "xml" || strings.HasSuffix(subtype, "+xml")
-	return strings.HasSuffix(subtype, "+json") || isXML && !xmlDeclaration.Match(body[:min(len(body), prescanned)])
+	return strings.HasSuffix(subtype, "+json") || isXML && !xmlDeclaration.Match(body[:min(len(body), prescanLength)])
 }
 
-// plainASCII reports whether body, which is ASCII, cannot be what the charset name says
+// cannotBeUTF16 reports whether body, which is ASCII, cannot be what the charset name says
 // it is: text in UTF-16 is full of NUL. All others leave ASCII as it is, or escape from it.
-func plainASCII(name string, body []byte) bool {
+func cannotBeUTF16(name string, body []byte) bool {
 	return strings.HasPrefix(name, "utf-16") && !bytes.Contains(body, []byte{0})
 }
 
-// declared returns the charset that the header or the page names.
-func declared(body []byte, contentType string) (string, encoding.Encoding) {
+// declaredCharset returns the charset that the header or the page names.
+func declaredCharset(body []byte, contentType string) (string, encoding.Encoding) {
 	mediaType, params, err := mime.ParseMediaType(contentType)
 	if err == nil {
-		if name, enc := lookup(params["charset"]); enc != nil {
+		if name, enc := lookupCharset(params["charset"]); enc != nil {
 			return name, enc
 		}
 	}
-	head := body[:min(len(body), prescanned)]
+	head := body[:min(len(body), prescanLength)]
 	if m := xmlDeclaration.FindSubmatch(head); m != nil {
-		if name, enc := lookup(string(m[1])); enc != nil {
-			return withinASCII(name, enc)
+		if name, enc := lookupCharset(string(m[1])); enc != nil {
+			return correctUTF16(name, enc)
 		}
 	}
 	if err == nil && !strings.Contains(mediaType, "html") && mediaType != "" {
 		return "", nil
 	}
-	if name, enc := lookup(meta(head)); enc != nil {
-		return withinASCII(name, enc)
+	if name, enc := lookupCharset(metaCharset(head)); enc != nil {
+		return correctUTF16(name, enc)
 	}
 	return "", nil
 }
 
 var xmlDeclaration = regexp.MustCompile(`^\s*<\?xml[^>]{0,100}\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']`)
 
-// withinASCII corrects a declaration that was read as ASCII, so that it cannot be UTF-16.
-func withinASCII(name string, enc encoding.Encoding) (string, encoding.Encoding) {
+// correctUTF16 corrects a declaration that was read as ASCII, so that it cannot be UTF-16.
+func correctUTF16(name string, enc encoding.Encoding) (string, encoding.Encoding) {
 	if strings.HasPrefix(name, "utf-16") {
 		return "utf-8", unicode.UTF8
 	}
 	return name, enc
 }
 
-func lookup(label string) (string, encoding.Encoding) {
+func lookupCharset(label string) (string, encoding.Encoding) {
 	enc, name := charset.Lookup(label)
 	if name == "replacement" || name == "x-user-defined" {
 		return "", nil
@@ -172,8 +172,8 @@ func lookup(label string) (string, encoding.Encoding) {
 	return name, enc
 }
 
-// meta returns the charset that a meta element in head declares, or "".
-func meta(head []byte) string {
+// metaCharset returns the charset that a meta element in head declares, or "".
+func metaCharset(head []byte) string {
 	z := html.NewTokenizer(bytes.NewReader(head))
 	for {
 		switch z.Next() {
@@ -206,24 +206,24 @@ func meta(head []byte) string {
 	}
 }
 
-// detected guesses from the bytes behind the first one that is not ASCII. Equally good
+// detectCharset guesses from the bytes behind the first one that is not ASCII. Equally good
 // guesses are settled by name, so that a page is always read in the same way.
-func detected(body []byte) encoding.Encoding {
+func detectCharset(body []byte) encoding.Encoding {
 	from := 0
 	for from < len(body) && body[from] < utf8.RuneSelf {
 		from++
 	}
-	guesses, err := chardet.NewTextDetector().DetectAll(body[from:min(len(body), from+sampled)])
+	guesses, err := chardet.NewTextDetector().DetectAll(body[from:min(len(body), from+sampleLength)])
 	if err != nil {
 		return charmap.Windows1252
 	}
 	best := slices.MinFunc(guesses, func(a, b chardet.Result) int {
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), strings.Compare(a.Charset, b.Charset))
 	})
-	if best.Confidence < confident {
+	if best.Confidence < minConfidence {
 		return charmap.Windows1252
 	}
-	if _, enc := lookup(strings.Replace(best.Charset, "GB-18030", "gb18030", 1)); enc != nil {
+	if _, enc := lookupCharset(strings.Replace(best.Charset, "GB-18030", "gb18030", 1)); enc != nil {
 		return enc
 	}
 	return charmap.Windows1252
@@ -232,12 +232,12 @@ func detected(body []byte) encoding.Encoding {
 func decode(body []byte, enc encoding.Encoding) []byte {
 	out, err := enc.NewDecoder().Bytes(body)
 	if err != nil {
-		return valid(body)
+		return toValidUTF8(body)
 	}
-	return valid(bytes.TrimPrefix(out, []byte("\ufeff")))
+	return toValidUTF8(bytes.TrimPrefix(out, []byte("\ufeff")))
 }
 
-func valid(b []byte) []byte {
+func toValidUTF8(b []byte) []byte {
 	if utf8.Valid(b) {
 		return b
 	}

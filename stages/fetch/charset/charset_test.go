@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-func encoded(t *testing.T, enc encoding.Encoding, s string) string {
+func encode(t *testing.T, enc encoding.Encoding, s string) string {
 	t.Helper()
 	out, err := enc.NewEncoder().String(s)
 	if err != nil {
@@ -39,33 +39,33 @@ func TestDecode(t *testing.T) {
 		{"UTF-8 and a lying meta", "<meta charset=koi8-r>café", "text/html", "<meta charset=koi8-r>café"},
 		{"mark UTF-8", "\xef\xbb\xbfcaf\xc3\xa9", "text/html; charset=koi8-r", "café"},
 		{"mark UTF-8, damaged", "\xef\xbb\xbfcaf\xe9", "", "caf\ufffd"},
-		{"mark UTF-16 BE", encoded(t, unicode.UTF16(unicode.BigEndian, unicode.UseBOM), "café €"), "text/html; charset=koi8-r", "café €"},
-		{"mark UTF-16 LE", encoded(t, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "café €"), "", "café €"},
-		{"UTF-16 by header", encoded(t, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "café €"), "text/plain; charset=utf-16le", "café €"},
+		{"mark UTF-16 BE", encode(t, unicode.UTF16(unicode.BigEndian, unicode.UseBOM), "café €"), "text/html; charset=koi8-r", "café €"},
+		{"mark UTF-16 LE", encode(t, unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "café €"), "", "café €"},
+		{"UTF-16 by header", encode(t, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "café €"), "text/plain; charset=utf-16le", "café €"},
 		{"UTF-16 by a lying header", "<p>cafe", "text/html; charset=utf-16", "<p>cafe"},
 		{"UTF-16 by a lying meta", "<meta charset=utf-16>caf\xe9", "text/html", "<meta charset=utf-16>café"},
-		{"header", encoded(t, charmap.KOI8R, "привет"), "text/html; charset=KOI8-R", "привет"},
-		{"header before meta", "<meta charset=windows-1251>" + encoded(t, charmap.KOI8R, "привет"), "text/html; charset=koi8-r", "<meta charset=windows-1251>привет"},
-		{"meta", "<META CharSet='windows-1251'>" + encoded(t, charmap.Windows1251, "привет"), "text/html", "<META CharSet='windows-1251'>привет"},
-		{"meta, old", `<meta content="text/html; charset=shift_jis" http-equiv=Content-Type>` + encoded(t, japanese.ShiftJIS, "日本"), "", `<meta content="text/html; charset=shift_jis" http-equiv=Content-Type>日本`},
+		{"header", encode(t, charmap.KOI8R, "привет"), "text/html; charset=KOI8-R", "привет"},
+		{"header before meta", "<meta charset=windows-1251>" + encode(t, charmap.KOI8R, "привет"), "text/html; charset=koi8-r", "<meta charset=windows-1251>привет"},
+		{"meta", "<META CharSet='windows-1251'>" + encode(t, charmap.Windows1251, "привет"), "text/html", "<META CharSet='windows-1251'>привет"},
+		{"meta, old", `<meta content="text/html; charset=shift_jis" http-equiv=Content-Type>` + encode(t, japanese.ShiftJIS, "日本"), "", `<meta content="text/html; charset=shift_jis" http-equiv=Content-Type>日本`},
 		{"meta in plain text", "<meta charset=koi8-r>caf\xe9", "text/plain", "<meta charset=koi8-r>café"},
 		{"meta in a comment", "<!--<meta charset=koi8-r>-->caf\xe9", "text/html", "<!--<meta charset=koi8-r>-->café"},
-		{"XML declaration", `<?xml version="1.0" encoding="windows-1251"?>` + encoded(t, charmap.Windows1251, "привет"), "application/xhtml+xml", `<?xml version="1.0" encoding="windows-1251"?>привет`},
-		{"escapes in ASCII", encoded(t, japanese.ISO2022JP, "日本"), "text/html; charset=iso-2022-jp", "日本"},
+		{"XML declaration", `<?xml version="1.0" encoding="windows-1251"?>` + encode(t, charmap.Windows1251, "привет"), "application/xhtml+xml", `<?xml version="1.0" encoding="windows-1251"?>привет`},
+		{"escapes in ASCII", encode(t, japanese.ISO2022JP, "日本"), "text/html; charset=iso-2022-jp", "日本"},
 		{"latin1 means windows-1252", "\x93caf\xe9\x94", "text/html; charset=latin1", "“café”"},
 		{"UTF-8 declared, but Latin-1", "caf\xe9", "text/html; charset=utf-8", "café"},
 		{"UTF-8 declared, damaged", "café \xe9 €", "text/html; charset=utf-8", "café \ufffd €"},
 		{"undeclared UTF-8, one stray byte", strings.Repeat("Größe – ", 5) + "\xe9", "text/html", strings.Repeat("Größe – ", 5) + "\ufffd"},
 		{"undeclared UTF-8, one stray byte, plain text", strings.Repeat("日", 10) + "\xff", "text/plain", strings.Repeat("日", 10) + "\ufffd"},
 		{"undeclared UTF-8, one stray byte, no type", "\x93" + strings.Repeat("é", 10), "", "\ufffd" + strings.Repeat("é", 10)},
-		{"undeclared, too many strays for UTF-8", encoded(t, charmap.Windows1252, "<p>Tous les êtres humains naissent libres et égaux en dignité et en droits. Ã©"), "text/html",
+		{"undeclared, too many strays for UTF-8", encode(t, charmap.Windows1252, "<p>Tous les êtres humains naissent libres et égaux en dignité et en droits. Ã©"), "text/html",
 			"<p>Tous les êtres humains naissent libres et égaux en dignité et en droits. Ã©"},
 		{"a feed, one stray byte", strings.Repeat("é", 10) + "\xe9", "application/rss+xml", strings.Repeat("é", 10) + "\ufffd"},
 		{"a feed in Latin-1", "<rss>caf\xe9</rss>", "application/rss+xml", "<rss>café</rss>"},
 		{"JSON, one stray byte", "{\"a\": \"caf\xe9\"}", "application/json", "{\"a\": \"caf\ufffd\"}"},
 		{"JSON by its suffix", "\"\xe9\"", "application/ld+json", "\"\ufffd\""},
 		{"JSON with a charset", "\"\xe9\"", "application/json; charset=latin1", "\"é\""},
-		{"JSON in UTF-16", encoded(t, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), `{"a": "café"}`), "application/json", `{"a": "café"}`},
+		{"JSON in UTF-16", encode(t, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), `{"a": "café"}`), "application/json", `{"a": "café"}`},
 		{"XML, one stray byte", "<a>caf\xe9</a>", "text/xml", "<a>caf\ufffd</a>"},
 		{"XML, one stray byte, no encoding declared", "<?xml version='1.0'?><a>\xe9</a>", "image/svg+xml", "<?xml version='1.0'?><a>\ufffd</a>"},
 		{"XML, a charset", "<a>\xe9</a>", "text/xml; charset=latin1", "<a>é</a>"},
@@ -73,15 +73,15 @@ func TestDecode(t *testing.T) {
 		{"an unknown name", "caf\xe9", "text/html; charset=none", "café"},
 		{"a dangerous name", "cafe +ADw-script+AD4- \xe9", "text/html; charset=iso-2022-kr", "cafe +ADw-script+AD4- é"},
 		{"a broken header", "caf\xe9", "text/html; charset=\"", "café"},
-		{"undeclared French", encoded(t, charmap.Windows1252, "<p>Tous les êtres humains naissent libres et égaux en dignité et en droits."), "", "<p>Tous les êtres humains naissent libres et égaux en dignité et en droits."},
+		{"undeclared French", encode(t, charmap.Windows1252, "<p>Tous les êtres humains naissent libres et égaux en dignité et en droits."), "", "<p>Tous les êtres humains naissent libres et égaux en dignité et en droits."},
 		{"undeclared, one sign", "10 \xa3", "", "10 £"},
-		{"undeclared Russian", encoded(t, charmap.Windows1251, russian), "text/html", russian},
-		{"undeclared KOI8-R", encoded(t, charmap.KOI8R, russian), "text/html", russian},
-		{"undeclared Shift_JIS", encoded(t, japanese.ShiftJIS, "<p>これは日本語の文章です。今日は天気がいいですね。"), "", "<p>これは日本語の文章です。今日は天気がいいですね。"},
-		{"undeclared EUC-JP", encoded(t, japanese.EUCJP, "<p>これは日本語の文章です。今日は天気がいいですね。"), "", "<p>これは日本語の文章です。今日は天気がいいですね。"},
-		{"undeclared EUC-KR", encoded(t, korean.EUCKR, "<p>모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."), "", "<p>모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."},
-		{"undeclared GB18030", encoded(t, simplifiedchinese.GB18030, "<p>人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"), "", "<p>人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"},
-		{"undeclared Big5", encoded(t, traditionalchinese.Big5, "<p>人人生而自由,在尊嚴和權利上一律平等。他們賦有理性和良心,並應以兄弟關係的精神互相對待。"), "", "<p>人人生而自由,在尊嚴和權利上一律平等。他們賦有理性和良心,並應以兄弟關係的精神互相對待。"},
+		{"undeclared Russian", encode(t, charmap.Windows1251, russian), "text/html", russian},
+		{"undeclared KOI8-R", encode(t, charmap.KOI8R, russian), "text/html", russian},
+		{"undeclared Shift_JIS", encode(t, japanese.ShiftJIS, "<p>これは日本語の文章です。今日は天気がいいですね。"), "", "<p>これは日本語の文章です。今日は天気がいいですね。"},
+		{"undeclared EUC-JP", encode(t, japanese.EUCJP, "<p>これは日本語の文章です。今日は天気がいいですね。"), "", "<p>これは日本語の文章です。今日は天気がいいですね。"},
+		{"undeclared EUC-KR", encode(t, korean.EUCKR, "<p>모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."), "", "<p>모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."},
+		{"undeclared GB18030", encode(t, simplifiedchinese.GB18030, "<p>人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"), "", "<p>人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"},
+		{"undeclared Big5", encode(t, traditionalchinese.Big5, "<p>人人生而自由,在尊嚴和權利上一律平等。他們賦有理性和良心,並應以兄弟關係的精神互相對待。"), "", "<p>人人生而自由,在尊嚴和權利上一律平等。他們賦有理性和良心,並應以兄弟關係的精神互相對待。"},
 	} {
 		if got := string(Decode([]byte(tc.body), tc.contentType)); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
@@ -91,7 +91,7 @@ func TestDecode(t *testing.T) {
 
 // The detector's guesses come from goroutines that race; the result must not depend on them.
 func TestDecodeIsDeterministic(t *testing.T) {
-	for _, s := range []string{"caf\xe9 is open from 10 to 12", "\xcf\xe0\xf0\xea", "a\xb1b\xb1c", encoded(t, charmap.Windows1251, russian)} {
+	for _, s := range []string{"caf\xe9 is open from 10 to 12", "\xcf\xe0\xf0\xea", "a\xb1b\xb1c", encode(t, charmap.Windows1251, russian)} {
 		first := Decode([]byte(s), "")
 		for range 200 {
 			if got := Decode([]byte(s), ""); !bytes.Equal(got, first) {
@@ -163,7 +163,7 @@ func TestUndeclared(t *testing.T) {
 			if e.name == "utf-16be" {
 				enc = unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 			}
-			page = encoded(t, enc, before+e.text+after)
+			page = encode(t, enc, before+e.text+after)
 		}
 		if got := string(Decode([]byte(page), "text/html")); got != before+e.text+after {
 			t.Errorf("%s: got %q", e.name, got)

@@ -17,32 +17,32 @@ import (
 // UTF-8 becomes U+FFFD. Blocks and items without text leave no trace. The zero Builder is
 // ready for use.
 type Builder struct {
-	buf   []byte
-	open  bool // the last block has text and no end
-	space bool // white space came since its last character
-	items int  // open ones
+	buf          []byte
+	inBlock      bool // the last block has text and no end
+	pendingSpace bool // white space came since its last character
+	openItems    int  // open ones
 }
 
 // How a byte below 0x80 is treated.
 const (
-	plain = iota
-	space
-	drop
+	classPlain = iota
+	classSpace
+	classDrop
 )
 
-var ascii = func() (t [utf8.RuneSelf]byte) {
+var asciiClasses = func() (t [utf8.RuneSelf]byte) {
 	for c := range t {
 		switch {
 		case unicode.IsSpace(rune(c)):
-			t[c] = space
+			t[c] = classSpace
 		case unicode.IsControl(rune(c)):
-			t[c] = drop
+			t[c] = classDrop
 		}
 	}
 	return t
 }()
 
-func isPlain(c byte) bool { return c < utf8.RuneSelf && ascii[c] == plain }
+func isPlain(c byte) bool { return c < utf8.RuneSelf && asciiClasses[c] == classPlain }
 
 // Text appends s to the current block.
 func (b *Builder) Text(s []byte) {
@@ -52,41 +52,41 @@ func (b *Builder) Text(s []byte) {
 			i += n
 			switch {
 			case unicode.IsSpace(r):
-				b.space = true
+				b.pendingSpace = true
 			case r == '\u00ad', r == '\u200b', r == '\ufeff', unicode.IsControl(r):
 			default:
-				b.separate()
+				b.writeDueSpace()
 				b.buf = utf8.AppendRune(b.buf, r)
 			}
 			continue
 		}
-		switch ascii[s[i]] {
-		case space:
-			b.space = true
+		switch asciiClasses[s[i]] {
+		case classSpace:
+			b.pendingSpace = true
 			i++
-		case drop:
+		case classDrop:
 			i++
 		default:
 			start := i
 			for i < len(s) && (isPlain(s[i]) || s[i] == ' ' && i+1 < len(s) && isPlain(s[i+1])) {
 				i++
 			}
-			b.separate()
+			b.writeDueSpace()
 			b.buf = append(b.buf, s[start:i]...)
 		}
 	}
 }
 
-// separate writes the space that is due before a character.
-func (b *Builder) separate() {
-	if b.open && b.space {
+// writeDueSpace writes the space that is due before a character.
+func (b *Builder) writeDueSpace() {
+	if b.inBlock && b.pendingSpace {
 		b.buf = append(b.buf, ' ')
 	}
-	b.open, b.space = true, false
+	b.inBlock, b.pendingSpace = true, false
 }
 
 // Space separates what comes from what stands before in the block.
-func (b *Builder) Space() { b.space = true }
+func (b *Builder) Space() { b.pendingSpace = true }
 
 // Lines appends s, each of whose lines ends a block except the last.
 func (b *Builder) Lines(s []byte) {
@@ -113,26 +113,26 @@ func indexLineEnd(s []byte) int {
 
 // Break ends the current block.
 func (b *Builder) Break() {
-	if b.open {
+	if b.inBlock {
 		b.buf = append(b.buf, pipeline.BlockEnd)
 	}
-	b.open, b.space = false, false
+	b.inBlock, b.pendingSpace = false, false
 }
 
 // ItemStart begins a list item or table row. Items may be nested.
 func (b *Builder) ItemStart() {
 	b.Break()
 	b.buf = append(b.buf, pipeline.ItemStart)
-	b.items++
+	b.openItems++
 }
 
 // ItemEnd ends the innermost item, if there is one.
 func (b *Builder) ItemEnd() {
 	b.Break()
-	if b.items == 0 {
+	if b.openItems == 0 {
 		return
 	}
-	b.items--
+	b.openItems--
 	if n := len(b.buf); b.buf[n-1] == pipeline.ItemStart {
 		b.buf = b.buf[:n-1]
 		return
@@ -178,7 +178,7 @@ func (b *Builder) Content() string { return b.ContentBehind("") }
 // ContentBehind is Content with another text before it.
 func (b *Builder) ContentBehind(before string) string {
 	b.Break()
-	for b.items > 0 {
+	for b.openItems > 0 {
 		b.ItemEnd()
 	}
 	return before + string(b.buf)

@@ -36,8 +36,8 @@ func (Reader) ContentTypes() []string { return []string{"text/calendar"} }
 // Extractor names the rules by which the text is made; it changes with them.
 func (Reader) Extractor() string { return "calendar/1" }
 
-// shown are the properties that count, and what stands before their values.
-var shown = map[string]string{
+// propertyLabels are the properties that count, and what stands before their values.
+var propertyLabels = map[string]string{
 	"SUMMARY": "", "DESCRIPTION": "", "LOCATION": "Location: ", "URL": "", "STATUS": "Status: ", "CATEGORIES": "Categories: ",
 	"DTSTART": "Start: ", "DTEND": "End: ", "DUE": "Due: ", "DURATION": "Duration: ", "RRULE": "Repeats: ", "COMPLETED": "Completed: ",
 	"ORGANIZER": "Organizer: ", "ATTENDEE": "Attendee: ", "COMMENT": "", "CONTACT": "Contact: ", "PERCENT-COMPLETE": "Done: ", "X-WR-CALNAME": "", "NAME": "",
@@ -60,11 +60,11 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			return pipeline.Text{}, ctx.Err()
 		}
 		var line string
-		line, rest, next = unfold(rest, n)
+		line, rest, next = unfoldLine(rest, n)
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		name, parameters, value, ok := property(line)
+		name, parameters, value, ok := splitProperty(line)
 		if !ok {
 			return pipeline.Text{}, blocks.Unreadable("the page is not valid iCalendar: line %d has no name and value", n)
 		}
@@ -88,14 +88,14 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		case slices.Contains(open, "VTIMEZONE") || slices.Contains(open, "VALARM"):
 			continue
 		}
-		label, ok := shown[name]
+		label, ok := propertyLabels[name]
 		if !ok {
 			continue
 		}
 		if strings.HasSuffix(name, "NAME") && t.Title == "" && len(open) == 1 {
-			t.Title = blocks.Line(unescape(value))
+			t.Title = blocks.Line(unescapeText(value))
 		}
-		parts := []string{label + readable(name, parameters, value)}
+		parts := []string{label + formatValue(name, parameters, value)}
 		if !wanted.All() {
 			if parts, err = wanted.Line(ctx, n, parts[0]); err != nil {
 				return pipeline.Text{}, err
@@ -119,9 +119,9 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	return t, nil
 }
 
-// unfold returns the property that begins on line n, and the number of the line behind it. A line
+// unfoldLine returns the property that begins on line n, and the number of the line behind it. A line
 // that begins with white space goes on with the one before.
-func unfold(body []byte, n int) (line string, rest []byte, next int) {
+func unfoldLine(body []byte, n int) (line string, rest []byte, next int) {
 	var b strings.Builder
 	for {
 		part, after, _ := bytes.Cut(body, []byte{'\n'})
@@ -135,8 +135,8 @@ func unfold(body []byte, n int) (line string, rest []byte, next int) {
 	}
 }
 
-// property splits "NAME;PARAMETERS:VALUE". A quoted parameter may hold a colon.
-func property(line string) (name, parameters, value string, ok bool) {
+// splitProperty splits "NAME;PARAMETERS:VALUE". A quoted parameter may hold a colon.
+func splitProperty(line string) (name, parameters, value string, ok bool) {
 	quoted := false
 	for i, c := range line {
 		switch {
@@ -150,31 +150,31 @@ func property(line string) (name, parameters, value string, ok bool) {
 	return "", "", "", false
 }
 
-// readable returns value as people read it.
-func readable(name, parameters, value string) string {
+// formatValue returns value as people read it.
+func formatValue(name, parameters, value string) string {
 	switch name {
 	case "DTSTART", "DTEND", "DUE", "COMPLETED":
-		return date(value) + suffix(parameter(parameters, "TZID"))
+		return formatDate(value) + zoneSuffix(parameterValue(parameters, "TZID"))
 	case "ORGANIZER", "ATTENDEE":
-		if cn := parameter(parameters, "CN"); cn != "" {
+		if cn := parameterValue(parameters, "CN"); cn != "" {
 			return cn
 		}
 		return strings.TrimPrefix(strings.TrimPrefix(value, "mailto:"), "MAILTO:")
 	}
-	return unescape(value)
+	return unescapeText(value)
 }
 
-func suffix(zone string) string {
+func zoneSuffix(zone string) string {
 	if zone == "" {
 		return ""
 	}
 	return " " + zone
 }
 
-// date writes 20261121T100000Z as 2026-11-21 10:00 UTC, and leaves alone what has another form.
-func date(value string) string {
+// formatDate writes 20261121T100000Z as 2026-11-21 10:00 UTC, and leaves alone what has another form.
+func formatDate(value string) string {
 	day, clock, timed := strings.Cut(value, "T")
-	if len(day) != 8 || !digits(day) {
+	if len(day) != 8 || !isDigits(day) {
 		return value
 	}
 	out := day[:4] + "-" + day[4:6] + "-" + day[6:]
@@ -182,7 +182,7 @@ func date(value string) string {
 		return out
 	}
 	clock, utc := strings.CutSuffix(clock, "Z")
-	if len(clock) != 6 || !digits(clock) {
+	if len(clock) != 6 || !isDigits(clock) {
 		return value
 	}
 	out += " " + clock[:2] + ":" + clock[2:4]
@@ -192,12 +192,12 @@ func date(value string) string {
 	return out
 }
 
-func digits(s string) bool {
+func isDigits(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 }
 
-// parameter returns the parameter of this name, or "".
-func parameter(parameters, name string) string {
+// parameterValue returns the parameter of this name, or "".
+func parameterValue(parameters, name string) string {
 	for p := range strings.SplitSeq(parameters, ";") {
 		if key, value, ok := strings.Cut(p, "="); ok && strings.EqualFold(key, name) {
 			return strings.Trim(value, `"`)
@@ -206,4 +206,4 @@ func parameter(parameters, name string) string {
 	return ""
 }
 
-var unescape = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`).Replace
+var unescapeText = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`).Replace

@@ -8,24 +8,24 @@ import (
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
-func page(body string) pipeline.Raw {
+func newRaw(body string) pipeline.Raw {
 	return pipeline.Raw{ContentType: "text/calendar", Body: []byte(body)}
 }
 
-const event = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Council\nDTSTART:20261124T190000Z\nLOCATION:Hall A\nEND:VEVENT\nEND:VCALENDAR\n"
+const sampleEvent = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Council\nDTSTART:20261124T190000Z\nLOCATION:Hall A\nEND:VEVENT\nEND:VCALENDAR\n"
 
 func TestContract(t *testing.T) {
 	pipelinetest.TestReader(t, New(), pipelinetest.ReaderPages{
 		Golden: "testdata", Types: map[string]string{".ics": "text/calendar"},
-		Samples: []pipeline.Raw{page(event)},
+		Samples: []pipeline.Raw{newRaw(sampleEvent)},
 		Broken: []pipeline.Raw{
-			page("BEGIN:VCALENDAR\nSUMMARY"), page("SUMMARY:a"), page("BEGIN:VCALENDAR\n"), page("BEGIN:VCALENDAR\nEND:VEVENT\n"),
-			page("BEGIN:VCALENDAR\nEND:VCALENDAR\nSUMMARY:a"), page("<html></html>"),
+			newRaw("BEGIN:VCALENDAR\nSUMMARY"), newRaw("SUMMARY:a"), newRaw("BEGIN:VCALENDAR\n"), newRaw("BEGIN:VCALENDAR\nEND:VEVENT\n"),
+			newRaw("BEGIN:VCALENDAR\nEND:VCALENDAR\nSUMMARY:a"), newRaw("<html></html>"),
 		},
 		Large: func(n int) pipeline.Raw {
-			return page("BEGIN:VCALENDAR\n" + strings.Repeat("BEGIN:VEVENT\nSUMMARY:a\nUID:1\nEND:VEVENT\n", n/42) + "END:VCALENDAR\n")
+			return newRaw("BEGIN:VCALENDAR\n" + strings.Repeat("BEGIN:VEVENT\nSUMMARY:a\nUID:1\nEND:VEVENT\n", n/42) + "END:VCALENDAR\n")
 		},
-		Deep: func(n int) pipeline.Raw { return page(strings.Repeat("BEGIN:VCALENDAR\n", n)) },
+		Deep: func(n int) pipeline.Raw { return newRaw(strings.Repeat("BEGIN:VCALENDAR\n", n)) },
 	})
 }
 
@@ -34,19 +34,19 @@ func TestViews(t *testing.T) {
 		"re:^Start: (.*)": "\x02\x02Start: 2026-11-24 19:00 UTC\n\x03\x03",
 		"lines:3":         "\x02\x02Council\n\x03\x03",
 	} {
-		got, err := New().Read(t.Context(), page(event), pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})
+		got, err := New().Read(t.Context(), newRaw(sampleEvent), pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})
 		if err != nil || got.Content != want {
 			t.Errorf("%s: got %q, %v, want %q", sel, got.Content, err, want)
 		}
 	}
-	got, err := New().Read(t.Context(), page(event), pipeline.View{Remove: []pipeline.Selector{{Regexp: "^(Location|Start): .*"}}})
+	got, err := New().Read(t.Context(), newRaw(sampleEvent), pipeline.View{Remove: []pipeline.Selector{{Regexp: "^(Location|Start): .*"}}})
 	if err != nil || got.Content != "\x02\x02Council\n\x03\x03" {
 		t.Errorf("remove: got %q, %v", got.Content, err)
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(event), "lines:3")
+	f.Add([]byte(sampleEvent), "lines:3")
 	f.Add([]byte("BEGIN:VCALENDAR\r\nSUMMARY;A=\"b:c\":d\\n\r\n e\r\nDTSTART:2026\r\nEND:VCALENDAR"), "re:.")
 	f.Fuzz(func(t *testing.T, body []byte, sel string) {
 		pipelinetest.CheckReader(t, New(), pipeline.Raw{Body: body}, pipeline.View{})
@@ -72,7 +72,7 @@ func BenchmarkBare(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for rest, n := body, 1; len(rest) > 0; {
-			_, rest, n = unfold(rest, n)
+			_, rest, n = unfoldLine(rest, n)
 		}
 	}
 }

@@ -28,11 +28,11 @@ var _ pipeline.Reader = Reader{}
 // New returns a Reader.
 func New() Reader { return Reader{} }
 
-const tabs = "text/tab-separated-values"
+const tsvType = "text/tab-separated-values"
 
 // ContentTypes returns the media types of CSV and TSV.
 func (Reader) ContentTypes() []string {
-	return []string{"text/csv", "application/csv", "text/x-csv", tabs}
+	return []string{"text/csv", "application/csv", "text/x-csv", tsvType}
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
@@ -48,7 +48,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	}
 	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
 	next := commaSeparated(body)
-	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType == tabs {
+	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType == tsvType {
 		next = tabSeparated(body)
 	}
 	var b blocks.Builder

@@ -10,16 +10,16 @@ import (
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
-func page(body string) pipeline.Raw {
+func newRaw(body string) pipeline.Raw {
 	return pipeline.Raw{ContentType: "text/csv", Body: []byte(body)}
 }
 
 func TestContract(t *testing.T) {
 	pipelinetest.TestReader(t, New(), pipelinetest.ReaderPages{
-		Golden: "testdata", Types: map[string]string{".csv": "text/csv", ".tsv": tabs},
-		Samples: []pipeline.Raw{page("\ufeffa,b"), page("a;b,c\n1,2"), page("a\r\nb,c,d\r\n")},
-		Broken:  []pipeline.Raw{page("a,b\n1,\"2"), page("a\n5\" pipe,1"), page("a\n\"b\"c")},
-		Large:   func(n int) pipeline.Raw { return page(strings.Repeat(",\n", n/2)) },
+		Golden: "testdata", Types: map[string]string{".csv": "text/csv", ".tsv": tsvType},
+		Samples: []pipeline.Raw{newRaw("\ufeffa,b"), newRaw("a;b,c\n1,2"), newRaw("a\r\nb,c,d\r\n")},
+		Broken:  []pipeline.Raw{newRaw("a,b\n1,\"2"), newRaw("a\n5\" pipe,1"), newRaw("a\n\"b\"c")},
+		Large:   func(n int) pipeline.Raw { return newRaw(strings.Repeat(",\n", n/2)) },
 	})
 }
 
@@ -38,7 +38,7 @@ func TestViews(t *testing.T) {
 		if tc.rem != "" {
 			v.Remove = []pipeline.Selector{pipeline.ParseSelector(tc.rem)}
 		}
-		got, err := New().Read(t.Context(), page(prices), v)
+		got, err := New().Read(t.Context(), newRaw(prices), v)
 		if s := strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">").Replace(got.Content); err != nil || s != tc.want {
 			t.Errorf("select %q, remove %q: got %s, %v, want %s", tc.sel, tc.rem, s, err, tc.want)
 		}
@@ -51,7 +51,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, tab bool, sel string) {
 		raw := pipeline.Raw{ContentType: "text/csv", Body: body}
 		if tab {
-			raw.ContentType = tabs
+			raw.ContentType = tsvType
 		}
 		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
 		pipelinetest.CheckReader(t, New(), raw, pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})

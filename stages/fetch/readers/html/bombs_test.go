@@ -54,7 +54,7 @@ func TestBombs(t *testing.T) {
 		{"much text", strings.Repeat("word ", 5*n), "", pipeline.FailTooLarge},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := read(t, tc.page, pipeline.View{})
+			got, err := readHTML(t, tc.page, pipeline.View{})
 			if tc.end == "" {
 				if e, _ := errors.AsType[*pipeline.FetchError](err); e == nil || e.Class != pipeline.FailTooLarge {
 					t.Errorf("got %v, want too_large", err)
@@ -65,7 +65,7 @@ func TestBombs(t *testing.T) {
 			if err := pipelinetest.CheckContent(got.Content); err != nil {
 				t.Error(err)
 			}
-			got, err = read(t, tc.page, everything)
+			got, err = readHTML(t, tc.page, parsingView)
 			if e, _ := errors.AsType[*pipeline.FetchError](err); tc.parsed != "" && (e == nil || e.Class != tc.parsed) {
 				t.Errorf("parsed: got %v, want %s", err, tc.parsed)
 			}
@@ -81,7 +81,7 @@ func TestBombs(t *testing.T) {
 func TestSelectorBomb(t *testing.T) {
 	page := strings.Repeat("<div>", 400) + strings.Repeat("<p></p>", 5_000)
 	for _, sel := range []string{"a div div div p", "a div div div div div div div p", "a ~ p ~ p ~ p", "a p + p ~ p + p"} {
-		if _, err := read(t, page, pipeline.View{Select: selectors(sel)}); err == nil {
+		if _, err := readHTML(t, page, pipeline.View{Select: parseSelectors(sel)}); err == nil {
 			t.Errorf("%s matched", sel)
 		}
 	}

@@ -13,35 +13,35 @@ import (
 type kind uint16
 
 const (
-	block   kind = 1 << iota // ends the block before it and its own
-	item                     // a list item or table row
-	pre                      // its lines are blocks
-	skip                     // has no visible text
-	void                     // has no content
-	special                  // not closed by the end tag of an inline element around it
-	scope                    // what is within is not closed by end tags that belong outside
-	closesP                  // its start tag ends an open paragraph
-	raw                      // the tokenizer takes its content for text
-	cell                     // td, th
-	section                  // table, tbody, thead, tfoot: what rows stand in
+	block         kind = 1 << iota // ends the block before it and its own
+	item                           // a list item or table row
+	preformatted                   // its lines are blocks
+	skip                           // has no visible text
+	void                           // has no content
+	special                        // not closed by the end tag of an inline element around it
+	scopeBoundary                  // what is within is not closed by end tags that belong outside
+	closesP                        // its start tag ends an open paragraph
+	rawText                        // the tokenizer takes its content for text
+	cell                           // td, th
+	tablePart                      // table, tbody, thead, tfoot: what rows stand in
 	heading
-	foreign // svg, math
-	apart   // stands in a line as a box of its own: words beside it are words of their own
+	foreign   // svg, math
+	inlineBox // stands in a line as a box of its own: words beside it are words of their own
 )
 
 const blockP = block | special | closesP
 
-// kinds of the elements that matter; every other one is inline.
-var kinds = map[atom.Atom]kind{
-	atom.Script: skip | special | raw, atom.Style: skip | special | raw, atom.Noscript: skip | special | raw,
-	atom.Iframe: skip | special | raw | apart, atom.Noembed: skip | special | raw, atom.Noframes: skip | special | raw,
-	atom.Textarea: skip | special | raw | apart, atom.Template: skip | special | scope,
-	atom.Object: skip | special | scope | apart, atom.Canvas: skip | apart,
-	atom.Svg: skip | foreign | apart, atom.Math: skip | foreign | apart,
-	atom.Title: special | raw,
+// elementKinds of the elements that matter; every other one is inline.
+var elementKinds = map[atom.Atom]kind{
+	atom.Script: skip | special | rawText, atom.Style: skip | special | rawText, atom.Noscript: skip | special | rawText,
+	atom.Iframe: skip | special | rawText | inlineBox, atom.Noembed: skip | special | rawText, atom.Noframes: skip | special | rawText,
+	atom.Textarea: skip | special | rawText | inlineBox, atom.Template: skip | special | scopeBoundary,
+	atom.Object: skip | special | scopeBoundary | inlineBox, atom.Canvas: skip | inlineBox,
+	atom.Svg: skip | foreign | inlineBox, atom.Math: skip | foreign | inlineBox,
+	atom.Title: special | rawText,
 
 	atom.Area: void, atom.Base: void, atom.Basefont: void, atom.Bgsound: void, atom.Br: void | block, atom.Col: void,
-	atom.Embed: void | apart, atom.Frame: void, atom.Hr: void | block | closesP, atom.Image: void | apart, atom.Img: void | apart, atom.Input: void | apart,
+	atom.Embed: void | inlineBox, atom.Frame: void, atom.Hr: void | block | closesP, atom.Image: void | inlineBox, atom.Img: void | inlineBox, atom.Input: void | inlineBox,
 	atom.Keygen: void, atom.Link: void, atom.Meta: void, atom.Param: void, atom.Source: void, atom.Track: void, atom.Wbr: void,
 
 	atom.Address: blockP, atom.Article: blockP, atom.Aside: blockP, atom.Blockquote: blockP, atom.Center: blockP,
@@ -51,16 +51,16 @@ var kinds = map[atom.Atom]kind{
 	atom.Nav: blockP, atom.Ol: blockP, atom.P: blockP, atom.Section: blockP, atom.Summary: blockP, atom.Ul: blockP,
 	atom.H1: blockP | heading, atom.H2: blockP | heading, atom.H3: blockP | heading,
 	atom.H4: blockP | heading, atom.H5: blockP | heading, atom.H6: blockP | heading,
-	atom.Pre: blockP | pre, atom.Listing: blockP | pre, atom.Xmp: blockP | pre | raw, atom.Plaintext: blockP | pre | raw,
+	atom.Pre: blockP | preformatted, atom.Listing: blockP | preformatted, atom.Xmp: blockP | preformatted | rawText, atom.Plaintext: blockP | preformatted | rawText,
 	atom.Li: blockP | item, atom.Dd: blockP | item, atom.Dt: blockP | item,
 	atom.Legend: block, atom.Option: block, atom.Optgroup: block, atom.Search: blockP,
 
-	atom.Table: blockP | scope | section, atom.Caption: block | special | scope, atom.Colgroup: block | special,
-	atom.Tbody: block | special | section, atom.Thead: block | special | section, atom.Tfoot: block | special | section,
-	atom.Tr: block | special | item, atom.Td: block | special | scope | cell, atom.Th: block | special | scope | cell,
+	atom.Table: blockP | scopeBoundary | tablePart, atom.Caption: block | special | scopeBoundary, atom.Colgroup: block | special,
+	atom.Tbody: block | special | tablePart, atom.Thead: block | special | tablePart, atom.Tfoot: block | special | tablePart,
+	atom.Tr: block | special | item, atom.Td: block | special | scopeBoundary | cell, atom.Th: block | special | scopeBoundary | cell,
 
-	atom.Button: special | apart, atom.Select: special | block, atom.Marquee: special | scope, atom.Applet: special | scope,
-	atom.Audio: apart, atom.Video: apart, atom.Meter: apart, atom.Progress: apart,
+	atom.Button: special | inlineBox, atom.Select: special | block, atom.Marquee: special | scopeBoundary, atom.Applet: special | scopeBoundary,
+	atom.Audio: inlineBox, atom.Video: inlineBox, atom.Meter: inlineBox, atom.Progress: inlineBox,
 }
 
 // element is what the text rules know of an element.
@@ -73,13 +73,13 @@ type element struct {
 	lang   string // of the html element
 }
 
-// note takes note of one attribute.
-func (el *element) note(a attribute, value string) {
+// setAttribute takes note of one attribute.
+func (el *element) setAttribute(a attribute, value string) {
 	switch a {
 	case attrHidden:
 		el.hide()
 	case attrStyle:
-		if invisible(value) {
+		if hidesElement(value) {
 			el.hide()
 		}
 	case attrEmail:
@@ -118,7 +118,7 @@ const (
 	attrLang
 )
 
-func wanted[T string | []byte](key T) attribute {
+func attributeOf[T string | []byte](key T) attribute {
 	switch string(key) {
 	case "hidden":
 		return attrHidden
@@ -134,9 +134,9 @@ func wanted[T string | []byte](key T) attribute {
 	return 0
 }
 
-// invisible reports whether a style attribute hides its element. The last declaration of
+// hidesElement reports whether a style attribute hides its element. The last declaration of
 // a property counts.
-func invisible(style string) bool {
+func hidesElement(style string) bool {
 	none, gone := false, false
 	for d := range strings.SplitSeq(style, ";") {
 		name, value, ok := strings.Cut(d, ":")
@@ -158,8 +158,8 @@ func invisible(style string) bool {
 // Cloudflare scrambles addresses anew on every fetch: the text of an element with
 // data-cfemail is replaced by a placeholder, and the target of a link by emailPath.
 const (
-	emailPath   = "/cdn-cgi/l/email-protection#"
-	placeholder = "[email protected]"
+	emailPath        = "/cdn-cgi/l/email-protection#"
+	emailPlaceholder = "[email protected]"
 )
 
 // unscramble returns the address that code hides, or "" where it is none: pairs of

@@ -34,9 +34,9 @@ func Links(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 			return l.links, nil
 		case html.StartTagToken, html.SelfClosingTagToken:
 			if name, more := z.TagName(); more {
-				l.element(atom.Lookup(name), z)
+				l.handleTag(atom.Lookup(name), z)
 			}
-			if l.none {
+			if l.noFollow {
 				return flow.Links{At: raw.URL}, nil
 			}
 		}
@@ -46,26 +46,26 @@ func Links(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 
 // linkFinder collects the links of a page.
 type linkFinder struct {
-	base  *url.URL
-	based bool // a base element was found
-	file  bool // the page is a file or a folder
-	none  bool // the page asks that none of its links be followed
-	seen  map[string]bool
-	size  int
-	links flow.Links
-	// most and mostSize bound the links: flow.MaxLinks and flow.MaxLinksSize.
-	most, mostSize int
+	base     *url.URL
+	hasBase  bool // a base element was found
+	isFile   bool // the page is a file or a folder
+	noFollow bool // the page asks that none of its links be followed
+	seen     map[string]bool
+	size     int
+	links    flow.Links
+	// maxLinks and mostSize bound the links: flow.MaxLinks and flow.MaxLinksSize.
+	maxLinks, maxSize int
 }
 
 func newLinkFinder(page string) *linkFinder {
-	l := &linkFinder{links: flow.Links{At: page}, seen: make(map[string]bool), most: flow.MaxLinks, mostSize: flow.MaxLinksSize}
+	l := &linkFinder{links: flow.Links{At: page}, seen: make(map[string]bool), maxLinks: flow.MaxLinks, maxSize: flow.MaxLinksSize}
 	l.base, _ = url.Parse(page)
-	l.file = l.base != nil && l.base.Scheme == "file"
+	l.isFile = l.base != nil && l.base.Scheme == "file"
 	return l
 }
 
-// element handles a start tag with attributes.
-func (l *linkFinder) element(a atom.Atom, z *html.Tokenizer) {
+// handleTag handles a start tag with attributes.
+func (l *linkFinder) handleTag(a atom.Atom, z *html.Tokenizer) {
 	if a != atom.A && a != atom.Area && a != atom.Base && a != atom.Meta {
 		return
 	}
@@ -80,11 +80,11 @@ func (l *linkFinder) element(a atom.Atom, z *html.Tokenizer) {
 	href, linked := values["href"]
 	switch {
 	case a == atom.Meta:
-		l.none = strings.EqualFold(values["name"], "robots") && hasWord(values["content"], "nofollow", "none")
+		l.noFollow = strings.EqualFold(values["name"], "robots") && hasWord(values["content"], "nofollow", "none")
 	case !linked || l.base == nil:
 	case a == atom.Base:
-		if u, err := l.base.Parse(strings.TrimSpace(href)); err == nil && !l.based {
-			l.base, l.based = u, true
+		if u, err := l.base.Parse(strings.TrimSpace(href)); err == nil && !l.hasBase {
+			l.base, l.hasBase = u, true
 		}
 	case !hasWord(values["rel"], "nofollow"):
 		l.add(href)
@@ -110,10 +110,10 @@ func (l *linkFinder) add(href string) string {
 		return ""
 	}
 	u, err := l.base.Parse(href)
-	if err != nil || !l.follows(u.Scheme) || u.User != nil || binary(u.Path) && !l.links.Index {
+	if err != nil || !l.follows(u.Scheme) || u.User != nil || hasBinaryExtension(u.Path) && !l.links.Index {
 		return ""
 	}
-	dropSession(u)
+	dropSessionID(u)
 	page, err := pageurl.Canonical(u.String())
 	if err != nil || len(page) > maxLink {
 		return ""
@@ -122,7 +122,7 @@ func (l *linkFinder) add(href string) string {
 		return page
 	}
 	size := len(page) + 5*strings.Count(page, "&") // JSON writes \u0026
-	if len(l.links.URLs) == l.most || l.size+size > l.mostSize {
+	if len(l.links.URLs) == l.maxLinks || l.size+size > l.maxSize {
 		l.links.More = true
 		return ""
 	}
@@ -136,22 +136,22 @@ func (l *linkFinder) add(href string) string {
 // files.
 func (l *linkFinder) follows(scheme string) bool {
 	if scheme == "file" {
-		return l.file
+		return l.isFile
 	}
 	return scheme == "http" || scheme == "https"
 }
 
-// binary reports whether a path ends like the name of a file that no reader reads: a picture, sound,
+// hasBinaryExtension reports whether a path ends like the name of a file that no reader reads: a picture, sound,
 // film, font, archive or program.
-func binary(path string) bool {
+func hasBinaryExtension(path string) bool {
 	dot := strings.LastIndexByte(path, '.')
 	if dot < 0 || len(path)-dot > 6 {
 		return false
 	}
-	return binaries[strings.ToLower(path[dot+1:])]
+	return binaryExtensions[strings.ToLower(path[dot+1:])]
 }
 
-var binaries = func() map[string]bool {
+var binaryExtensions = func() map[string]bool {
 	m := make(map[string]bool)
 	for ext := range strings.FieldsSeq(`
 		png jpg jpeg gif webp avif bmp ico tif tiff psd heic
@@ -164,9 +164,9 @@ var binaries = func() map[string]bool {
 	return m
 }()
 
-// dropSession removes what is known to hold a session ID from u: such a URL changes with every
+// dropSessionID removes what is known to hold a session ID from u: such a URL changes with every
 // visit, though the page is the same.
-func dropSession(u *url.URL) {
+func dropSessionID(u *url.URL) {
 	if i := strings.Index(strings.ToLower(u.Path), ";jsessionid="); i >= 0 {
 		u.Path, u.RawPath = u.Path[:i], ""
 	}
@@ -176,15 +176,15 @@ func dropSession(u *url.URL) {
 	var kept []string
 	for part := range strings.SplitSeq(u.RawQuery, "&") {
 		name, _, _ := strings.Cut(part, "=")
-		if !sessions[strings.ToLower(name)] {
+		if !sessionParameters[strings.ToLower(name)] {
 			kept = append(kept, part)
 		}
 	}
 	u.RawQuery = strings.Join(kept, "&")
 }
 
-// sessions are the usual names of parameters with a session ID, in lower case.
-var sessions = map[string]bool{
+// sessionParameters are the usual names of parameters with a session ID, in lower case.
+var sessionParameters = map[string]bool{
 	"phpsessid": true, "jsessionid": true, "aspsessionid": true, "asp.net_sessionid": true, "sid": true,
 	"sessid": true, "session_id": true, "sessionid": true, "cfid": true, "cftoken": true,
 }

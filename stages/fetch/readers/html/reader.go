@@ -42,9 +42,9 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	var t pipeline.Text
 	var err error
 	if len(view.Select)+len(view.Remove) == 0 {
-		t, err = scan(ctx, body)
+		t, err = scanPage(ctx, body)
 	} else {
-		t, err = walk(ctx, body, view)
+		t, err = walkPage(ctx, body, view)
 	}
 	if err != nil {
 		return pipeline.Text{}, err
@@ -55,32 +55,32 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	return t, nil
 }
 
-func tooLarge(reason string) error {
+func tooLargeError(reason string) error {
 	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: reason}
 }
 
-func unreadable(reason string) error {
+func unreadableError(reason string) error {
 	return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: reason}
 }
 
 // emitter turns the elements and texts of a page, in document order, into its text. It
 // holds the rules that the scanner of tokens and the walker of the tree share.
 type emitter struct {
-	body    blocks.Builder
-	title   blocks.Builder
-	titled  bool // the title has begun; a page has one
-	inTitle bool
-	pre     int
-	link    string // the address that Cloudflare's placeholder stands for in the open link
+	body        blocks.Builder
+	title       blocks.Builder
+	hasTitle    bool // the title has begun; a page has one
+	inTitle     bool
+	preDepth    int
+	linkAddress string // the address that Cloudflare's placeholder stands for in the open link
 }
 
-// start tells of an element's beginning. It returns false where nothing within is
+// beginElement tells of an element's beginning. It returns false where nothing within is
 // visible; then there is no end to tell of.
-func (e *emitter) start(el element) bool {
-	if el.hidden || (el.atom == atom.Title && e.titled) {
+func (e *emitter) beginElement(el element) bool {
+	if el.hidden || (el.atom == atom.Title && e.hasTitle) {
 		return false
 	}
-	if el.kind&apart != 0 {
+	if el.kind&inlineBox != 0 {
 		e.body.Space()
 	}
 	if el.kind&skip != 0 {
@@ -88,7 +88,7 @@ func (e *emitter) start(el element) bool {
 	}
 	switch {
 	case el.atom == atom.Title:
-		e.titled, e.inTitle = true, true
+		e.hasTitle, e.inTitle = true, true
 	case el.email != "":
 		e.body.Text([]byte(el.email))
 		return false
@@ -97,50 +97,50 @@ func (e *emitter) start(el element) bool {
 	case el.kind&block != 0:
 		e.body.Break()
 	}
-	if el.kind&pre != 0 {
-		e.pre++
+	if el.kind&preformatted != 0 {
+		e.preDepth++
 	}
 	if el.link != "" {
-		e.link = el.link
+		e.linkAddress = el.link
 	}
 	return true
 }
 
-// end tells of the end of an element that start returned true for.
-func (e *emitter) end(a atom.Atom, k kind) {
+// endElement tells of the end of an element that start returned true for.
+func (e *emitter) endElement(a atom.Atom, k kind) {
 	switch {
 	case a == atom.Title:
 		e.inTitle = false
 	case a == atom.A:
-		e.link = ""
+		e.linkAddress = ""
 	case k&item != 0:
 		e.body.ItemEnd()
 	case k&block != 0:
 		e.body.Break()
 	}
-	if k&pre != 0 {
-		e.pre--
+	if k&preformatted != 0 {
+		e.preDepth--
 	}
-	if k&apart != 0 {
+	if k&inlineBox != 0 {
 		e.body.Space()
 	}
 }
 
-func (e *emitter) text(s []byte) {
+func (e *emitter) addText(s []byte) {
 	switch {
 	case e.inTitle:
 		e.title.Text(s)
-	case e.link != "" && blocks.Line(string(s)) == placeholder:
-		e.body.Text([]byte(e.link))
-	case e.pre > 0:
+	case e.linkAddress != "" && blocks.Line(string(s)) == emailPlaceholder:
+		e.body.Text([]byte(e.linkAddress))
+	case e.preDepth > 0:
 		e.body.Lines(s)
 	default:
 		e.body.Text(s)
 	}
 }
 
-// full reports whether the text is larger than any may be.
-func (e *emitter) full() bool { return e.body.Len()+e.title.Len() > pipeline.MaxText }
+// isFull reports whether the text is larger than any may be.
+func (e *emitter) isFull() bool { return e.body.Len()+e.title.Len() > pipeline.MaxText }
 
 // result returns the text. withTitle makes the title its first block.
 func (e *emitter) result(withTitle bool) pipeline.Text {
@@ -172,7 +172,7 @@ func expandSelfClosing(body []byte) []byte {
 			raw := z.Raw()
 			out = append(out, raw...)
 			done += len(raw)
-			if name, _ := z.TagName(); kinds[atom.Lookup(name)]&(void|foreign) == 0 {
+			if name, _ := z.TagName(); elementKinds[atom.Lookup(name)]&(void|foreign) == 0 {
 				out = append(append(append(out[:len(out)-2], "></"...), name...), '>')
 				z.NextIsNotRawText()
 			}

@@ -15,16 +15,16 @@ import (
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
-func read(t *testing.T, page string, view pipeline.View) (pipeline.Text, error) {
+func readHTML(t *testing.T, page string, view pipeline.View) (pipeline.Text, error) {
 	t.Helper()
 	return New().Read(t.Context(), pipeline.Raw{ContentType: "text/html", Body: []byte(page)}, view)
 }
 
-// show writes marks so that they can be read.
-var show = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
+// showMarks writes marks so that they can be read.
+var showMarks = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
 
-// everything is a view that selects nothing in particular, so that the page is parsed.
-var everything = pipeline.View{Remove: []pipeline.Selector{{CSS: ".no-such-class"}}}
+// parsingView is a view that selects nothing in particular, so that the page is parsed.
+var parsingView = pipeline.View{Remove: []pipeline.Selector{{CSS: ".no-such-class"}}}
 
 func TestRead(t *testing.T) {
 	for _, tc := range []struct{ name, page, want string }{
@@ -84,12 +84,12 @@ func TestRead(t *testing.T) {
 		{"cloudflare link with words", `<a href="/cdn-cgi/l/email-protection#5c35323a331c39243d312c3039723f3331">write to us</a>`, "write to us|"},
 		{"cloudflare nonsense", `<span data-cfemail="zz">a</span><span data-cfemail="00">b</span><span data-cfemail="0041">c</span>`, "abc|"},
 	} {
-		for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
-			got, err := read(t, tc.page, view)
+		for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": parsingView} {
+			got, err := readHTML(t, tc.page, view)
 			if err != nil {
 				t.Errorf("%s, %s: %v", tc.name, path, err)
 			}
-			if s := show.Replace(got.Content); s != tc.want {
+			if s := showMarks.Replace(got.Content); s != tc.want {
 				t.Errorf("%s, %s:\ngot  %s\nwant %s", tc.name, path, s, tc.want)
 			}
 		}
@@ -97,16 +97,16 @@ func TestRead(t *testing.T) {
 }
 
 func TestTitleAndLanguage(t *testing.T) {
-	for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
-		got, err := read(t, "<!doctype html><html lang=' de-CH '><title> Über\n uns </title>x", view)
+	for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": parsingView} {
+		got, err := readHTML(t, "<!doctype html><html lang=' de-CH '><title> Über\n uns </title>x", view)
 		if err != nil || got.Title != "Über uns" || got.Language != "de-CH" {
 			t.Errorf("%s: got %+v, %v", path, got, err)
 		}
-		got, _ = read(t, "<html><html lang=fr lang=en>x", view)
+		got, _ = readHTML(t, "<html><html lang=fr lang=en>x", view)
 		if got.Language != "fr" {
 			t.Errorf("%s: language: got %q, want fr", path, got.Language)
 		}
-		got, _ = read(t, "<html lang='<script>'>x", view)
+		got, _ = readHTML(t, "<html lang='<script>'>x", view)
 		if got.Language != "" {
 			t.Errorf("%s: language: got %q, want none", path, got.Language)
 		}
@@ -128,10 +128,10 @@ func TestXHTML(t *testing.T) {
 		"application/xhtml+xml; charset=utf-8", "Application/XHTML+XML; charset=utf-8", "application/xhtml+xml; charset",
 		"application/vnd.wap.xhtml+xml",
 	} {
-		for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
+		for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": parsingView} {
 			got, err := New().Read(t.Context(), pipeline.Raw{ContentType: contentType, Body: []byte(page)}, view)
-			if want := "T|a|b|c|"; err != nil || show.Replace(got.Content) != want || got.Language != "nl" {
-				t.Errorf("%s, %s: got %s %q, %v, want %s", contentType, path, show.Replace(got.Content), got.Language, err, want)
+			if want := "T|a|b|c|"; err != nil || showMarks.Replace(got.Content) != want || got.Language != "nl" {
+				t.Errorf("%s, %s: got %s %q, %v, want %s", contentType, path, showMarks.Replace(got.Content), got.Language, err, want)
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	body := []byte(strings.Repeat("<p>x", 2*tokensPerCheck))
-	for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": everything} {
+	for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": parsingView} {
 		if _, err := New().Read(ctx, pipeline.Raw{Body: body}, view); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want canceled", path, err)
 		}
@@ -173,8 +173,8 @@ b<li><a href="/cdn-cgi/l/email-protection#5c35323a331c39243d312c3039723f3331">[e
 			raw.ContentType = "application/xhtml+xml"
 		}
 		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
-		pipelinetest.CheckReader(t, New(), raw, everything)
-		pipelinetest.CheckReader(t, New(), raw, pipeline.View{Select: selectors(sel), Remove: selectors(rem)})
+		pipelinetest.CheckReader(t, New(), raw, parsingView)
+		pipelinetest.CheckReader(t, New(), raw, pipeline.View{Select: parseSelectors(sel), Remove: parseSelectors(rem)})
 	})
 }
 
@@ -203,7 +203,7 @@ func benchPage() []byte {
 
 func BenchmarkRead(b *testing.B) {
 	raw := pipeline.Raw{ContentType: "text/html", Body: benchPage()}
-	for name, view := range map[string]pipeline.View{"scanned": {}, "parsed": {Select: selectors("body"), Remove: selectors(".list")}} {
+	for name, view := range map[string]pipeline.View{"scanned": {}, "parsed": {Select: parseSelectors("body"), Remove: parseSelectors(".list")}} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(raw.Body)))
 			b.ReportAllocs()

@@ -9,8 +9,8 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
-// selectors reads "a; b..c; d.." as two CSS selectors and two ranges.
-func selectors(s string) []pipeline.Selector {
+// parseSelectors reads "a; b..c; d.." as two CSS selectors and two ranges.
+func parseSelectors(s string) []pipeline.Selector {
 	var list []pipeline.Selector
 	for _, one := range strings.Split(s, ";") {
 		one = strings.TrimSpace(one)
@@ -51,8 +51,8 @@ func TestViews(t *testing.T) {
 		{"some match", "#none; #two", "", "Two|"},
 		{"nothing left", "#one", "h2", ""},
 	} {
-		got, err := read(t, sample, pipeline.View{Select: selectors(tc.sel), Remove: selectors(tc.rem)})
-		if s := show.Replace(got.Content); err != nil || s != tc.want {
+		got, err := readHTML(t, sample, pipeline.View{Select: parseSelectors(tc.sel), Remove: parseSelectors(tc.rem)})
+		if s := showMarks.Replace(got.Content); err != nil || s != tc.want {
 			t.Errorf("%s:\ngot  %s, %v\nwant %s", tc.name, s, err, tc.want)
 		}
 		wantTitle := "T"
@@ -74,7 +74,7 @@ func TestSelectorGone(t *testing.T) {
 		"noscript p":       `nothing on the page matches "noscript p"`,
 		"b..nav;title > b": `nothing on the page matches from "b" to "nav", "title > b"`,
 	} {
-		_, err := read(t, sample, pipeline.View{Select: selectors(sel)})
+		_, err := readHTML(t, sample, pipeline.View{Select: parseSelectors(sel)})
 		e, ok := errors.AsType[*pipeline.FetchError](err)
 		if !ok || e.Class != pipeline.FailSelectorGone || e.Reason != want {
 			t.Errorf("%s: got %v, want %s", sel, err, want)
@@ -83,14 +83,14 @@ func TestSelectorGone(t *testing.T) {
 }
 
 func TestHiddenStaysHidden(t *testing.T) {
-	got, err := read(t, `<div id=a hidden>a<p>b</div><div id=c>c<script>d</script></div>`, pipeline.View{Select: selectors("#a; #c; script")})
+	got, err := readHTML(t, `<div id=a hidden>a<p>b</div><div id=c>c<script>d</script></div>`, pipeline.View{Select: parseSelectors("#a; #c; script")})
 	if err != nil || got.Content != "c\n" {
 		t.Errorf("got %q, %v", got.Content, err)
 	}
 }
 
 func TestValidate(t *testing.T) {
-	good := pipeline.View{Select: selectors("main; h1..h2"), Remove: selectors("nav, footer:not(.x)")}
+	good := pipeline.View{Select: parseSelectors("main; h1..h2"), Remove: parseSelectors("nav, footer:not(.x)")}
 	if err := selector.Validate(good); err != nil {
 		t.Errorf("got %v", err)
 	}
@@ -98,19 +98,19 @@ func TestValidate(t *testing.T) {
 		view pipeline.View
 		want string
 	}{
-		{pipeline.View{Select: selectors("p[")}, `select: "p[" is not a CSS selector`},
-		{pipeline.View{Remove: selectors("p; h1..h2::")}, `remove: "h2::" is not a CSS selector`},
+		{pipeline.View{Select: parseSelectors("p[")}, `select: "p[" is not a CSS selector`},
+		{pipeline.View{Remove: parseSelectors("p; h1..h2::")}, `remove: "h2::" is not a CSS selector`},
 		{pipeline.View{Remove: []pipeline.Selector{{}}}, "remove: a selector is either one expression or a range"},
 		{pipeline.View{Select: []pipeline.Selector{{CSS: "p", From: "p"}}}, "select: a selector is either one expression or a range"},
 		{pipeline.View{Select: []pipeline.Selector{{CSS: "p", To: "p"}}}, "select: a selector is either one expression or a range"},
 		{pipeline.View{Select: make([]pipeline.Selector, 101)}, "select: 101 selectors are too many"},
-		{pipeline.View{Select: selectors(strings.Repeat("p ", 1000))}, "select: a selector of 1999 characters is too long"},
+		{pipeline.View{Select: parseSelectors(strings.Repeat("p ", 1000))}, "select: a selector of 1999 characters is too long"},
 	} {
 		err := selector.Validate(tc.view)
 		if _, ok := errors.AsType[*pipeline.FieldError](err); !ok || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("got %v, want %s", err, tc.want)
 		}
-		if _, err := read(t, sample, tc.view); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := readHTML(t, sample, tc.view); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("reading: got %v, want %s", err, tc.want)
 		}
 	}

@@ -34,12 +34,12 @@ func Sitemap(ctx context.Context, raw pipeline.Raw) (flow.Links, error) {
 	if Gzipped(raw.Body) {
 		z, err := gzip.NewReader(packed)
 		if err != nil {
-			return flow.Links{}, notSitemap("its gzip header is damaged")
+			return flow.Links{}, notSitemapError("its gzip header is damaged")
 		}
 		in.R = z
 	}
 	l := sitemapFinder{linkFinder: newLinkFinder(raw.URL), in: in, modified: make(map[string]int64)}
-	l.most, l.mostSize = flow.MaxSitemapLinks, flow.MaxSitemapLinksSize
+	l.maxLinks, l.maxSize = flow.MaxSitemapLinks, flow.MaxSitemapLinksSize
 	lines := bufio.NewReaderSize(in, 2*maxLink)
 	read := l.readXML
 	if beginsWithURL(lines) {
@@ -81,13 +81,13 @@ func (l *sitemapFinder) readXML(ctx context.Context, r *bufio.Reader) error {
 		}
 		switch tt := z.Next(); tt {
 		case html.ErrorToken:
-			return l.end(z.Err(), root, closed)
+			return l.checkEnd(z.Err(), root, closed)
 		case html.StartTagToken, html.SelfClosingTagToken:
 			tag, _ := z.TagName()
 			within = string(tag)
 			if root == "" {
 				if within != "urlset" && within != "sitemapindex" {
-					return notSitemap(noSitemap)
+					return notSitemapError(noSitemapReason)
 				}
 				root, l.links.Index = within, within == "sitemapindex"
 				closed = tt == html.SelfClosingTagToken
@@ -104,7 +104,7 @@ func (l *sitemapFinder) readXML(ctx context.Context, r *bufio.Reader) error {
 			case within == "loc" && l.base != nil:
 				page = l.add(string(z.Text()))
 			case within == "lastmod":
-				modified = lastModified(string(z.Text()))
+				modified = parseLastModified(string(z.Text()))
 			default:
 				continue
 			}
@@ -116,32 +116,32 @@ func (l *sitemapFinder) readXML(ctx context.Context, r *bufio.Reader) error {
 	return nil
 }
 
-// end says whether the XML of a sitemap may end with err, the error of its tokenizer.
-func (l *sitemapFinder) end(err error, root string, closed bool) error {
+// checkEnd says whether the XML of a sitemap may end with err, the error of its tokenizer.
+func (l *sitemapFinder) checkEnd(err error, root string, closed bool) error {
 	if errors.Is(err, html.ErrBufferExceeded) { // the rest says whether it is larger as a whole
 		if _, err := io.Copy(io.Discard, l.in); err != nil {
-			return notSitemap(breaksOff(len(l.links.URLs), err.Error()))
+			return notSitemapError(breaksOffReason(len(l.links.URLs), err.Error()))
 		}
 	}
 	switch {
 	case l.in.N <= 0:
-		return sitemapTooLarge()
+		return sitemapTooLargeError()
 	case errors.Is(err, html.ErrBufferExceeded):
-		return notSitemap(fmt.Sprintf("a tag, text or comment in it is larger than %d MiB", maxToken>>20))
+		return notSitemapError(fmt.Sprintf("a tag, text or comment in it is larger than %d MiB", maxToken>>20))
 	case !errors.Is(err, io.EOF):
-		return notSitemap(breaksOff(len(l.links.URLs), err.Error()))
+		return notSitemapError(breaksOffReason(len(l.links.URLs), err.Error()))
 	case root == "":
-		return notSitemap(noSitemap)
+		return notSitemapError(noSitemapReason)
 	case !closed:
-		return notSitemap(breaksOff(len(l.links.URLs), "</"+root+"> is missing"))
+		return notSitemapError(breaksOffReason(len(l.links.URLs), "</"+root+"> is missing"))
 	}
 	return nil
 }
 
-// lastModified returns the time of a lastmod in seconds since 1970, or 0 if it is none
+// parseLastModified returns the time of a lastmod in seconds since 1970, or 0 if it is none
 // (https://www.w3.org/TR/NOTE-datetime). A day is meant to its end: the page may have changed until
 // then.
-func lastModified(s string) int64 {
+func parseLastModified(s string) int64 {
 	s = strings.TrimSpace(s)
 	at, err := time.Parse(time.DateOnly, s)
 	if err == nil {
@@ -184,14 +184,14 @@ func (l *sitemapFinder) readText(ctx context.Context, r *bufio.Reader) error {
 		}
 		switch {
 		case l.in.N <= 0:
-			return sitemapTooLarge()
+			return sitemapTooLargeError()
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return notSitemap(breaksOff(len(l.links.URLs), err.Error()))
+			return notSitemapError(breaksOffReason(len(l.links.URLs), err.Error()))
 		case url == "":
 		case !isURL(url):
-			return notSitemap(fmt.Sprintf("line %d is no URL such as https://example.com/page", n))
+			return notSitemapError(fmt.Sprintf("line %d is no URL such as https://example.com/page", n))
 		case l.base != nil:
 			l.add(url) // no URL that is too long
 		}
@@ -199,20 +199,20 @@ func (l *sitemapFinder) readText(ctx context.Context, r *bufio.Reader) error {
 	return nil
 }
 
-// breaksOff says that a sitemap ends within its elements, behind so many URLs.
-func breaksOff(urls int, why string) string {
+// breaksOffReason says that a sitemap ends within its elements, behind so many URLs.
+func breaksOffReason(urls int, why string) string {
 	if urls == 1 {
 		return "it breaks off behind 1 URL: " + why
 	}
 	return fmt.Sprintf("it breaks off behind %d URLs: %s", urls, why)
 }
 
-const noSitemap = "it must be XML whose first element is urlset or sitemapindex, or text with one URL a line"
+const noSitemapReason = "it must be XML whose first element is urlset or sitemapindex, or text with one URL a line"
 
-func sitemapTooLarge() error {
+func sitemapTooLargeError() error {
 	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the sitemap is larger than %d MiB decompressed", MaxSitemap>>20)}
 }
 
-func notSitemap(why string) error {
+func notSitemapError(why string) error {
 	return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page is no sitemap: " + why}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-func gzipped(t *testing.T, body string) []byte {
+func gzipBytes(t *testing.T, body string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -25,7 +25,7 @@ func gzipped(t *testing.T, body string) []byte {
 	return b.Bytes()
 }
 
-func sitemap(t *testing.T, body []byte) (flow.Links, error) {
+func readSitemap(t *testing.T, body []byte) (flow.Links, error) {
 	t.Helper()
 	return Sitemap(t.Context(), pipeline.Raw{URL: "https://example.com/sitemap.xml", Body: body})
 }
@@ -35,22 +35,22 @@ func TestSitemap(t *testing.T) {
 <url><loc> https://example.com/a?x=1&amp;y=2 </loc><lastmod>2026-11-21</lastmod><image:image><image:loc>https://example.com/no</image:loc></image:image></url>
 <url><lastmod>2026-11-21T10:15+01:00</lastmod><loc><![CDATA[https://example.com/b]]></loc></url><url><lastmod>yesterday</lastmod><loc>https://example.com/b#again</loc></url>
 <url><loc>file:///etc/passwd</loc></url><url><loc>https://example.com/x.png</loc></url></urlset>`
-	for name, b := range map[string][]byte{"plain": []byte(body), "gzip": gzipped(t, body)} {
-		l, err := sitemap(t, b)
+	for name, b := range map[string][]byte{"plain": []byte(body), "gzip": gzipBytes(t, body)} {
+		l, err := readSitemap(t, b)
 		want, modified := "[https://example.com/a?x=1&y=2 https://example.com/b]", "[1795305600 1795252500]"
 		if err != nil || fmt.Sprint(l.URLs) != want || fmt.Sprint(l.Modified) != modified || l.More || l.Index {
 			t.Errorf("%s: got %+v, %v, want %s", name, l, err, want)
 		}
 	}
-	l, err := sitemap(t, []byte("<sitemapindex><sitemap><loc>https://example.com/1.xml.gz</loc></sitemap></sitemapindex>"))
+	l, err := readSitemap(t, []byte("<sitemapindex><sitemap><loc>https://example.com/1.xml.gz</loc></sitemap></sitemapindex>"))
 	if err != nil || !l.Index || fmt.Sprint(l.URLs) != "[https://example.com/1.xml.gz]" {
 		t.Errorf("index: got %+v, %v", l, err)
 	}
 	for name, b := range map[string][]byte{
 		"text":    []byte("\ufeff\n https://example.com/a?x=1&y=2\r\n\nHTTPS://example.com/b\nhttps://example.com/" + strings.Repeat("long", 4000) + "\nhttps://example.com/b"),
-		"gzipped": gzipped(t, "https://example.com/a?x=1&y=2\nhttps://example.com/b\n"),
+		"gzipped": gzipBytes(t, "https://example.com/a?x=1&y=2\nhttps://example.com/b\n"),
 	} {
-		if l, err := sitemap(t, b); err != nil || fmt.Sprint(l.URLs) != "[https://example.com/a?x=1&y=2 https://example.com/b]" || l.Modified != nil {
+		if l, err := readSitemap(t, b); err != nil || fmt.Sprint(l.URLs) != "[https://example.com/a?x=1&y=2 https://example.com/b]" || l.Modified != nil {
 			t.Errorf("%s: got %+v, %v", name, l, err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestLastModified(t *testing.T) {
 		"1969-01-01": 0, "0000-01-01": 0, "9999-12-30": 253402214400, "9999-12-31": 0,
 		"9999-12-31T23:59:59Z": 253402300799, "9999-12-31T23:59:59-01:00": 0, "9999-12-31T23:59-01:00": 0, "never": 0,
 	} {
-		if got := lastModified(s); got != want {
+		if got := parseLastModified(s); got != want {
 			t.Errorf("%s: got %d, want %d", s, got, want)
 		}
 	}
@@ -70,8 +70,8 @@ func TestLastModified(t *testing.T) {
 
 // TestSitemapsThatCannotBeRead holds what their errors say.
 func TestSitemapsThatCannotBeRead(t *testing.T) {
-	packed := gzipped(t, "<urlset>"+strings.Repeat("<url><loc>https://example.com/</loc></url>", 1000)+"</urlset>")
-	packedLines := gzipped(t, strings.Repeat("https://example.com/\n", 1000))
+	packed := gzipBytes(t, "<urlset>"+strings.Repeat("<url><loc>https://example.com/</loc></url>", 1000)+"</urlset>")
+	packedLines := gzipBytes(t, strings.Repeat("https://example.com/\n", 1000))
 	for name, of := range map[string]struct {
 		body  []byte
 		class string
@@ -81,7 +81,7 @@ func TestSitemapsThatCannotBeRead(t *testing.T) {
 		"text":             {[]byte("see https://example.com/"), pipeline.FailUnreadable, "or text with one URL a line"},
 		"line":             {[]byte("https://example.com/\n\n<html>"), pipeline.FailUnreadable, "line 3 is no URL"},
 		"cut lines":        {packedLines[:len(packedLines)-10], pipeline.FailUnreadable, "unexpected EOF"},
-		"long lines":       {gzipped(t, "https://example.com/"+strings.Repeat("a", MaxSitemap)), pipeline.FailTooLarge, "larger than 50 MiB"},
+		"long lines":       {gzipBytes(t, "https://example.com/"+strings.Repeat("a", MaxSitemap)), pipeline.FailTooLarge, "larger than 50 MiB"},
 		"no pages":         {[]byte("<urlset/>"), pipeline.FailEmpty, "lists no page"},
 		"no sitemaps":      {[]byte("<sitemapindex></sitemapindex>"), pipeline.FailEmpty, "lists no page"},
 		"pictures":         {[]byte("<urlset><url><loc>https://example.com/a.png</loc></url></urlset>"), pipeline.FailEmpty, "lists no page"},
@@ -90,12 +90,12 @@ func TestSitemapsThatCannotBeRead(t *testing.T) {
 		"cut in a URL":     {[]byte("<urlset><url><loc>https://example.com/a</loc></url><url><loc>https://exam"), pipeline.FailUnreadable, "</urlset> is missing"},
 		"cut behind a URL": {[]byte("<urlset><url><loc>https://example.com/a</loc></url>"), pipeline.FailUnreadable, "it breaks off behind 1 URL: </urlset> is missing"},
 		"cut in its end":   {[]byte("<sitemapindex></sitemapindex"), pipeline.FailUnreadable, "it breaks off behind 0 URLs: </sitemapindex> is missing"},
-		"blanks":           {gzipped(t, "<urlset>"+strings.Repeat(" ", MaxSitemap+1)), pipeline.FailTooLarge, "larger than 50 MiB"},
+		"blanks":           {gzipBytes(t, "<urlset>"+strings.Repeat(" ", MaxSitemap+1)), pipeline.FailTooLarge, "larger than 50 MiB"},
 		"large text":       {[]byte("<urlset>" + strings.Repeat(" ", maxToken+1) + "</urlset>"), pipeline.FailUnreadable, "is larger than 16 MiB"},
 		"magic":            {packed[:5], pipeline.FailUnreadable, "gzip header"},
-		"bomb":             {gzipped(t, "<urlset>"+strings.Repeat("<!--"+strings.Repeat(" ", 1<<20)+"-->", MaxSitemap>>20)), pipeline.FailTooLarge, "larger than 50 MiB"},
+		"bomb":             {gzipBytes(t, "<urlset>"+strings.Repeat("<!--"+strings.Repeat(" ", 1<<20)+"-->", MaxSitemap>>20)), pipeline.FailTooLarge, "larger than 50 MiB"},
 	} {
-		_, err := sitemap(t, of.body)
+		_, err := readSitemap(t, of.body)
 		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != of.class || !strings.Contains(e.Reason, of.want) {
 			t.Errorf("%s: got %v, want %s and %q", name, err, of.class, of.want)
 		}
@@ -108,11 +108,11 @@ func TestSitemapsAreBounded(t *testing.T) {
 	for i := range flow.MaxSitemapLinks + 1 {
 		fmt.Fprintf(&many, "<url><loc>https://example.com/%d</loc></url>", i)
 	}
-	l, err := sitemap(t, []byte(many.String()))
+	l, err := readSitemap(t, []byte(many.String()))
 	if err != nil || len(l.URLs) != flow.MaxSitemapLinks || !l.More {
 		t.Errorf("of many: got %d, %v, %v", len(l.URLs), l.More, err)
 	}
-	l, err = sitemap(t, []byte(strings.ReplaceAll(many.String(), "</loc>", "?"+strings.Repeat("a&amp;", 50)+"</loc>")))
+	l, err = readSitemap(t, []byte(strings.ReplaceAll(many.String(), "</loc>", "?"+strings.Repeat("a&amp;", 50)+"</loc>")))
 	size := 0
 	for _, url := range l.URLs {
 		size += len(url) + 5*strings.Count(url, "&")

@@ -16,13 +16,13 @@ import (
 // walker reads a parsed page, of which only a part may be wanted.
 type walker struct {
 	emitter
-	scope  *selector.Scope
-	lang   string // of the page, or of the first text that is selected
-	chosen bool   // such a text was met
-	hidden int    // > 0 within elements that are not visible
+	scope       *selector.Scope
+	lang        string // of the page, or of the first text that is selected
+	hasLanguage bool   // such a text was met
+	hidden      int    // > 0 within elements that are not visible
 }
 
-func walk(ctx context.Context, body []byte, view pipeline.View) (pipeline.Text, error) {
+func walkPage(ctx context.Context, body []byte, view pipeline.View) (pipeline.Text, error) {
 	parts, err := selector.NewMarkup(view)
 	if err != nil {
 		return pipeline.Text{}, selector.Unreadable(err)
@@ -32,33 +32,33 @@ func walk(ctx context.Context, body []byte, view pipeline.View) (pipeline.Text, 
 	case ctx.Err() != nil:
 		return pipeline.Text{}, ctx.Err()
 	case errors.Is(err, htmltree.ErrTooLarge):
-		return pipeline.Text{}, tooLarge(err.Error() + " for selectors")
+		return pipeline.Text{}, tooLargeError(err.Error() + " for selectors")
 	case err != nil:
-		return pipeline.Text{}, unreadable("the page is nested too deeply for selectors (more than 512 elements)")
+		return pipeline.Text{}, unreadableError("the page is nested too deeply for selectors (more than 512 elements)")
 	}
 	scope, err := parts.Find(ctx, root)
 	if err != nil {
 		return pipeline.Text{}, err
 	}
 	w := &walker{scope: scope}
-	if err := w.tree(ctx, root); err != nil {
+	if err := w.walkTree(ctx, root); err != nil {
 		return pipeline.Text{}, err
 	}
 	t := w.result(!w.scope.Scoped())
 	t.Language = w.lang
-	return t, w.err()
+	return t, w.checkSize()
 }
 
-// node is an element on the way from the root to where the walker stands.
-type node struct {
+// pathNode is an element on the way from the root to where the walker stands.
+type pathNode struct {
 	n       *html.Node
 	el      element
 	visible bool // start returned true
 }
 
-// tree walks over root without recursion.
-func (w *walker) tree(ctx context.Context, root *html.Node) error {
-	var path []node
+// walkTree walks over root without recursion.
+func (w *walker) walkTree(ctx context.Context, root *html.Node) error {
+	var path []pathNode
 	count := 0
 	for n := root; n != nil; {
 		if count++; count%tokensPerCheck == 0 && ctx.Err() != nil {
@@ -66,16 +66,16 @@ func (w *walker) tree(ctx context.Context, root *html.Node) error {
 		}
 		switch n.Type {
 		case html.ElementNode:
-			path = append(path, w.enter(n))
+			path = append(path, w.enterNode(n))
 		case html.TextNode:
-			w.come(n)
+			w.enterScope(n)
 			if w.hidden == 0 && (w.scope.Wanted() || w.inTitle && !w.scope.Removed()) {
-				w.declare(n)
-				w.text([]byte(n.Data))
+				w.takeLanguage(n)
+				w.addText([]byte(n.Data))
 			}
-			w.leave(n)
-			if w.full() {
-				return w.err()
+			w.leaveScope(n)
+			if w.isFull() {
+				return w.checkSize()
 			}
 		}
 		if n.FirstChild != nil {
@@ -84,7 +84,7 @@ func (w *walker) tree(ctx context.Context, root *html.Node) error {
 		}
 		for n != nil {
 			if k := len(path); k > 0 && path[k-1].n == n {
-				w.exit(path[k-1])
+				w.exitNode(path[k-1])
 				path = path[:k-1]
 			}
 			if n.NextSibling != nil {
@@ -97,13 +97,13 @@ func (w *walker) tree(ctx context.Context, root *html.Node) error {
 	return nil
 }
 
-// declare takes the language of the first text that is selected from the nearest element around it
+// takeLanguage takes the language of the first text that is selected from the nearest element around it
 // that declares one.
-func (w *walker) declare(n *html.Node) {
-	if w.chosen || !w.scope.Scoped() || !w.scope.Wanted() || strings.TrimSpace(n.Data) == "" {
+func (w *walker) takeLanguage(n *html.Node) {
+	if w.hasLanguage || !w.scope.Scoped() || !w.scope.Wanted() || strings.TrimSpace(n.Data) == "" {
 		return
 	}
-	w.chosen = true
+	w.hasLanguage = true
 	for e := n.Parent; e != nil; e = e.Parent {
 		for _, a := range e.Attr {
 			if a.Namespace == "" && a.Key == "lang" {
@@ -114,21 +114,21 @@ func (w *walker) declare(n *html.Node) {
 	}
 }
 
-func (w *walker) enter(n *html.Node) node {
-	v := node{n: n, el: inspect(n)}
+func (w *walker) enterNode(n *html.Node) pathNode {
+	v := pathNode{n: n, el: newElement(n)}
 	if n.DataAtom == atom.Html && w.lang == "" {
 		w.lang = v.el.lang
 	}
-	chosen := w.come(n)
+	chosen := w.enterScope(n)
 	if v.el.kind&void != 0 {
-		v.el.kind &= block | apart // begins and ends at once
+		v.el.kind &= block | inlineBox // begins and ends at once
 	}
 	wanted := w.scope.Wanted() || v.el.atom == atom.Title && !w.scope.Removed()
 	if !wanted {
 		v.el.email = "" // its text goes nowhere
 	}
 	if w.hidden == 0 && (wanted || v.el.atom != atom.Title) {
-		v.visible = w.start(v.el)
+		v.visible = w.beginElement(v.el)
 	}
 	if !v.visible {
 		w.hidden++
@@ -142,18 +142,18 @@ func (w *walker) enter(n *html.Node) node {
 	return v
 }
 
-func (w *walker) exit(v node) {
+func (w *walker) exitNode(v pathNode) {
 	if v.visible {
-		w.end(v.el.atom, v.el.kind)
+		w.endElement(v.el.atom, v.el.kind)
 	} else {
 		w.hidden--
 	}
-	w.leave(v.n)
+	w.leaveScope(v.n)
 }
 
-// come enters n in the scope, and reports whether n itself is selected. Where the selected text
+// enterScope enters n in the scope, and reports whether n itself is selected. Where the selected text
 // begins or ends, so does a block.
-func (w *walker) come(n *html.Node) bool {
+func (w *walker) enterScope(n *html.Node) bool {
 	before := w.scope.Selected()
 	chosen, attributes := w.scope.Enter(n)
 	if before != w.scope.Selected() {
@@ -167,7 +167,7 @@ func (w *walker) come(n *html.Node) bool {
 	return chosen
 }
 
-func (w *walker) leave(n *html.Node) {
+func (w *walker) leaveScope(n *html.Node) {
 	before := w.scope.Selected()
 	w.scope.Leave(n)
 	if before != w.scope.Selected() {
@@ -175,15 +175,15 @@ func (w *walker) leave(n *html.Node) {
 	}
 }
 
-// inspect returns what the rules know of n. Elements of SVG and MathML are within a skipped one.
-func inspect(n *html.Node) element {
+// newElement returns what the rules know of n. Elements of SVG and MathML are within a skipped one.
+func newElement(n *html.Node) element {
 	el := element{atom: n.DataAtom}
-	el.kind = kinds[el.atom]
+	el.kind = elementKinds[el.atom]
 	var seen attribute
 	for _, a := range n.Attr {
-		if k := wanted(a.Key); k&^seen != 0 {
+		if k := attributeOf(a.Key); k&^seen != 0 {
 			seen |= k
-			el.note(k, a.Val)
+			el.setAttribute(k, a.Val)
 		}
 	}
 	return el

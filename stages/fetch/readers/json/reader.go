@@ -35,12 +35,12 @@ var _ pipeline.Reader = Reader{}
 // New returns a Reader.
 func New() Reader { return Reader{} }
 
-// sequences are the types whose pages are any number of documents, one after the other.
-var sequences = []string{"application/ndjson", "application/x-ndjson", "application/jsonl", "application/x-jsonlines", "application/json-seq"}
+// sequenceTypes are the types whose pages are any number of documents, one after the other.
+var sequenceTypes = []string{"application/ndjson", "application/x-ndjson", "application/jsonl", "application/x-jsonlines", "application/json-seq"}
 
 // ContentTypes returns the media types of JSON. It reads all others that end in +json as well.
 func (Reader) ContentTypes() []string {
-	return append([]string{"application/json", "text/json", "application/feed+json", "application/ld+json"}, sequences...)
+	return append([]string{"application/json", "text/json", "application/feed+json", "application/ld+json"}, sequenceTypes...)
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
@@ -57,11 +57,11 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	var elements []pipeline.FeedItem
 	switch {
 	case view.Items && (len(view.Select) > 0 || isArray(raw)):
-		elements, err = chooseItems(ctx, raw, query, &w)
+		elements, err = writeSelectedItems(ctx, raw, query, &w)
 	case query.All():
-		err = scan(ctx, raw, &w)
+		err = scanValues(ctx, raw, &w)
 	default:
-		err = choose(ctx, raw, query, &w)
+		err = writeSelected(ctx, raw, query, &w)
 	}
 	if err != nil {
 		return pipeline.Text{}, err
@@ -79,30 +79,30 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	return t, nil
 }
 
-// choose writes what query names in raw.
-func choose(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w *writer) error {
-	found, err := find(ctx, raw, query)
+// writeSelected writes what query names in raw.
+func writeSelected(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w *writer) error {
+	found, err := findValues(ctx, raw, query)
 	if err != nil {
 		return err
 	}
 	for _, v := range found {
 		if len(found) > 1 {
-			w.begin("", nested(v))
+			w.beginValue("", isNested(v))
 		}
-		if err := w.value(ctx, v); err != nil {
+		if err := w.writeValue(ctx, v); err != nil {
 			return err
 		}
 		if len(found) > 1 {
-			w.end(nested(v))
+			w.endValue(isNested(v))
 		}
 	}
 	return nil
 }
 
-// chooseItems writes what query names in raw as items: the elements of an array if it names only
+// writeSelectedItems writes what query names in raw as items: the elements of an array if it names only
 // that, otherwise each value. The items it returns are not nil.
-func chooseItems(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w *writer) ([]pipeline.FeedItem, error) {
-	found, err := find(ctx, raw, query)
+func writeSelectedItems(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w *writer) ([]pipeline.FeedItem, error) {
+	found, err := findValues(ctx, raw, query)
 	if err != nil {
 		return nil, err
 	}
@@ -115,27 +115,27 @@ func chooseItems(ctx context.Context, raw pipeline.Raw, query *selector.JSON, w 
 	for _, v := range found {
 		w.Break()
 		start := w.Len()
-		w.begin("", true)
-		if err := w.value(ctx, v); err != nil {
+		w.beginValue("", true)
+		if err := w.writeValue(ctx, v); err != nil {
 			return nil, err
 		}
-		w.end(true)
+		w.endValue(true)
 		if w.Len() > start {
-			items = append(items, pipeline.FeedItem{ID: identity(v), Start: start, End: w.Len()})
+			items = append(items, pipeline.FeedItem{ID: identityOf(v), Start: start, End: w.Len()})
 		}
 	}
 	return items, nil
 }
 
-// find returns the values that query names in raw.
-func find(ctx context.Context, raw pipeline.Raw, query *selector.JSON) ([]any, error) {
-	var t tree
-	if err := scan(ctx, raw, &t); err != nil {
+// findValues returns the values that query names in raw.
+func findValues(ctx context.Context, raw pipeline.Raw, query *selector.JSON) ([]any, error) {
+	var t treeBuilder
+	if err := scanValues(ctx, raw, &t); err != nil {
 		return nil, err
 	}
-	doc := any(t.found)
+	doc := any(t.documents)
 	if !isSequence(raw) {
-		doc = t.found[0]
+		doc = t.documents[0]
 	}
 	return query.Find(ctx, doc)
 }
@@ -146,13 +146,13 @@ func isArray(raw pipeline.Raw) bool {
 	return isSequence(raw) || bytes.HasPrefix(body, []byte("["))
 }
 
-// identities are the members that an element of an array is known by. The first one counts that it has.
-var identities = []string{"id", "guid", "uuid", "key", "url", "link"}
+// identityMembers are the members that an element of an array is known by. The first one counts that it has.
+var identityMembers = []string{"id", "guid", "uuid", "key", "url", "link"}
 
-// identity returns what v, an element of an array, is known by, or nothing.
-func identity(v any) string {
+// identityOf returns what v, an element of an array, is known by, or nothing.
+func identityOf(v any) string {
 	object, _ := v.(map[string]any)
-	for _, name := range identities {
+	for _, name := range identityMembers {
 		switch id := object[name].(type) {
 		case string:
 			if id != "" {
@@ -160,7 +160,7 @@ func identity(v any) string {
 			}
 		case nil, bool, map[string]any, []any:
 		default:
-			return string(literal(id))
+			return string(marshalLiteral(id))
 		}
 	}
 	return ""
@@ -168,7 +168,7 @@ func identity(v any) string {
 
 func isSequence(raw pipeline.Raw) bool {
 	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
-	for _, t := range sequences {
+	for _, t := range sequenceTypes {
 		if t == mediaType {
 			return true
 		}
@@ -179,21 +179,21 @@ func isSequence(raw pipeline.Raw) bool {
 // visitor gets the values of a document in order: scalars, and where objects and arrays begin
 // and end. name is the value's name where it is in an object.
 type visitor interface {
-	open(name string, inArray, object bool)
-	close()
-	scalar(name string, inArray bool, value any)
-	err() error
+	beginContainer(name string, inArray, object bool)
+	endContainer()
+	addScalar(name string, inArray bool, value any)
+	checkSize() error
 }
 
-// level is an object or array that is open.
-type level struct {
-	object bool
-	name   string // of the value that comes, in an object
-	named  bool
+// openLevel is an object or array that is open.
+type openLevel struct {
+	object  bool
+	name    string // of the value that comes, in an object
+	hasName bool
 }
 
-// scan reads raw and gives its values to v.
-func scan(ctx context.Context, raw pipeline.Raw, v visitor) error {
+// scanValues reads raw and gives its values to v.
+func scanValues(ctx context.Context, raw pipeline.Raw, v visitor) error {
 	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
 	sequence := isSequence(raw)
 	if sequence {
@@ -201,7 +201,7 @@ func scan(ctx context.Context, raw pipeline.Raw, v visitor) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	var stack []level
+	var stack []openLevel
 	documents := 0
 	for n := 1; ; n++ {
 		if n%tokensPerCheck == 0 && ctx.Err() != nil {
@@ -210,48 +210,48 @@ func scan(ctx context.Context, raw pipeline.Raw, v visitor) error {
 		token, err := d.Token()
 		switch {
 		case errors.Is(err, io.EOF) && len(stack) == 0 && (documents > 0 || sequence):
-			return v.err()
+			return v.checkSize()
 		case err != nil:
-			return syntax(body, d, err)
+			return syntaxError(body, d, err)
 		case len(stack) == 0 && documents > 0 && !sequence:
 			return blocks.Unreadable("the page is not valid JSON: a second document begins at %s", blocks.Position(body, int(d.InputOffset())))
 		}
 		top := len(stack) - 1
-		if top >= 0 && stack[top].object && !stack[top].named {
+		if top >= 0 && stack[top].object && !stack[top].hasName {
 			if name, ok := token.(string); ok {
-				stack[top].name, stack[top].named = name, true
+				stack[top].name, stack[top].hasName = name, true
 				continue
 			}
 		}
 		name, inArray := "", sequence
 		if top >= 0 {
 			name, inArray = stack[top].name, !stack[top].object
-			stack[top].named = false
+			stack[top].hasName = false
 		}
 		switch delim, _ := token.(json.Delim); delim {
 		case '{', '[':
 			if len(stack) == maxDepth {
 				return blocks.Unreadable("the page is nested more than %d deep, at %s", maxDepth, blocks.Position(body, int(d.InputOffset())))
 			}
-			stack = append(stack, level{object: delim == '{'})
-			v.open(name, inArray, delim == '{')
+			stack = append(stack, openLevel{object: delim == '{'})
+			v.beginContainer(name, inArray, delim == '{')
 		case '}', ']':
 			stack = stack[:top]
-			v.close()
+			v.endContainer()
 		default:
-			v.scalar(name, inArray, token)
+			v.addScalar(name, inArray, token)
 		}
 		if len(stack) == 0 {
 			documents++
 		}
-		if err := v.err(); err != nil {
+		if err := v.checkSize(); err != nil {
 			return err
 		}
 	}
 }
 
-// syntax says where body is no JSON: at the value or mark that is wrong.
-func syntax(body []byte, d *json.Decoder, err error) error {
+// syntaxError says where body is no JSON: at the value or mark that is wrong.
+func syntaxError(body []byte, d *json.Decoder, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return blocks.Unreadable("the page is not valid JSON: it ends too early, at %s", blocks.Position(body, len(body)))
 	}

@@ -13,20 +13,20 @@ import (
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
-func page(body string) pipeline.Raw {
+func newRaw(body string) pipeline.Raw {
 	return pipeline.Raw{ContentType: "application/json", Body: []byte(body)}
 }
 
 func TestContract(t *testing.T) {
 	pipelinetest.TestReader(t, New(), pipelinetest.ReaderPages{
-		Samples: []pipeline.Raw{page(`"alone"`), page("\ufeff[1,2]"), {ContentType: "application/json-seq", Body: []byte("\x1e1\n\x1e{\"a\":2}\n")}},
+		Samples: []pipeline.Raw{newRaw(`"alone"`), newRaw("\ufeff[1,2]"), {ContentType: "application/json-seq", Body: []byte("\x1e1\n\x1e{\"a\":2}\n")}},
 		Golden:  "testdata", Types: map[string]string{".json": "application/json", ".ndjson": "application/x-ndjson"},
 		Broken: []pipeline.Raw{
-			page(""), page(`[1,2`), page("{\"a\": 1,\n \"b\" 2}"), page("{\"a\": 1}\nx"), page("{}{}"), page(`{"a": tru}`), page(`{"a": 01}`),
-			page("{\"a\": \"x\ny\"}"), page(`{"a",}`), page(`[1,]`), page(`{a: 1}`), page("<html>"), page(`"\x"`),
+			newRaw(""), newRaw(`[1,2`), newRaw("{\"a\": 1,\n \"b\" 2}"), newRaw("{\"a\": 1}\nx"), newRaw("{}{}"), newRaw(`{"a": tru}`), newRaw(`{"a": 01}`),
+			newRaw("{\"a\": \"x\ny\"}"), newRaw(`{"a",}`), newRaw(`[1,]`), newRaw(`{a: 1}`), newRaw("<html>"), newRaw(`"\x"`),
 		},
-		Large: func(n int) pipeline.Raw { return page("[" + strings.Repeat("{},", n/3) + "0]") },
-		Deep:  func(n int) pipeline.Raw { return page(strings.Repeat("[", n) + strings.Repeat("]", n)) },
+		Large: func(n int) pipeline.Raw { return newRaw("[" + strings.Repeat("{},", n/3) + "0]") },
+		Deep:  func(n int) pipeline.Raw { return newRaw(strings.Repeat("[", n) + strings.Repeat("]", n)) },
 	})
 }
 
@@ -50,17 +50,17 @@ func TestViews(t *testing.T) {
 		{"/items", "/items/0", "<a/b|m~n: 1|name: Chair|price: 80|>"},
 		{"", "jq:.nothing[].here; /no/where", "at: 10:00|items|<name: Lamp|price: 12.50|tags|new|blue|><a/b|m~n: 1|name: Chair|price: 80|>title: Offers|void: null|"},
 	} {
-		got, err := New().Read(t.Context(), page(offers), view(tc.sel, tc.rem))
-		if s := show.Replace(got.Content); err != nil || s != tc.want {
+		got, err := New().Read(t.Context(), newRaw(offers), newView(tc.sel, tc.rem))
+		if s := showMarks.Replace(got.Content); err != nil || s != tc.want {
 			t.Errorf("select %q, remove %q:\ngot  %s, %v\nwant %s", tc.sel, tc.rem, s, err, tc.want)
 		}
 	}
 }
 
-var show = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
+var showMarks = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
 
-// view reads "a; b" as two selectors.
-func view(sel, rem string) pipeline.View {
+// newView reads "a; b" as two selectors.
+func newView(sel, rem string) pipeline.View {
 	list := func(s string) (out []pipeline.Selector) {
 		for one := range strings.SplitSeq(s, "; ") {
 			if one != "" {
@@ -81,7 +81,7 @@ func TestSelectorGone(t *testing.T) {
 		"/items/00":       `nothing on the page matches "/items/00"`,
 		"main":            `nothing on the page matches "main": it is JSON, which such a selector is not for`,
 	} {
-		_, err := New().Read(t.Context(), page(offers), view(sel, ""))
+		_, err := New().Read(t.Context(), newRaw(offers), newView(sel, ""))
 		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailSelectorGone || e.Reason != want {
 			t.Errorf("%s: got %v, want %s", sel, err, want)
 		}
@@ -95,13 +95,13 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, sequence bool, sel, rem string) {
 		raw := pipeline.Raw{ContentType: "application/json", Body: body}
 		if sequence {
-			raw.ContentType = sequences[0]
+			raw.ContentType = sequenceTypes[0]
 		}
 		first := pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
 		if _, err := New().Read(t.Context(), raw, pipeline.View{}); err == nil && !sequence && !json.Valid(bytes.TrimPrefix(body, []byte("\ufeff"))) {
 			t.Errorf("%q is no JSON, but gave %q", body, first.Content)
 		}
-		pipelinetest.CheckReader(t, New(), raw, view(sel, rem))
+		pipelinetest.CheckReader(t, New(), raw, newView(sel, rem))
 	})
 }
 
@@ -118,12 +118,12 @@ func benchPage() []byte {
 // BenchmarkRead stands beside BenchmarkBare, a pass over the tokens.
 func BenchmarkRead(b *testing.B) {
 	body := benchPage()
-	for name, v := range map[string]pipeline.View{"all": {}, "jq": view("jq:.items[].name", "")} {
+	for name, v := range map[string]pipeline.View{"all": {}, "jq": newView("jq:.items[].name", "")} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := New().Read(b.Context(), page(string(body)), v); err != nil {
+				if _, err := New().Read(b.Context(), newRaw(string(body)), v); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -161,9 +161,9 @@ func TestItems(t *testing.T) {
 		{offers, "", nil},
 		{`{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "a"}]}`, "", []string{"a \x02id: a\n\x03"}},
 	} {
-		v := view(c.sel, "")
+		v := newView(c.sel, "")
 		v.Items = true
-		text, err := New().Read(t.Context(), page(c.body), v)
+		text, err := New().Read(t.Context(), newRaw(c.body), v)
 		var got []string
 		if text.Items != nil {
 			got = []string{}

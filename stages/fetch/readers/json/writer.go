@@ -18,9 +18,9 @@ import (
 // writer lays values out as text.
 type writer struct {
 	blocks.Builder
-	items []bool // of the open objects and arrays: it is an item
-	title string
-	feed  feed
+	itemLevels []bool // of the open objects and arrays: it is an item
+	title      string
+	feed       feed
 }
 
 // feed collects what makes a document a JSON Feed.
@@ -37,13 +37,13 @@ func (f *feed) isFeed() bool { return strings.HasPrefix(f.version, "https://json
 
 // depths in a JSON Feed, as open objects and arrays.
 const (
-	ofFeed  = 1
-	ofItems = 2
-	ofItem  = 3
+	depthInFeed  = 1
+	depthInItems = 2
+	depthInItem  = 3
 )
 
-// begin begins a value that is an item, or has a name.
-func (w *writer) begin(name string, item bool) {
+// beginValue begins a value that is an item, or has a name.
+func (w *writer) beginValue(name string, item bool) {
 	w.Break()
 	if item {
 		w.ItemStart()
@@ -54,39 +54,39 @@ func (w *writer) begin(name string, item bool) {
 	}
 }
 
-func (w *writer) end(item bool) {
+func (w *writer) endValue(item bool) {
 	w.Break()
 	if item {
 		w.ItemEnd()
 	}
 }
 
-func (w *writer) open(name string, inArray, _ bool) {
-	switch w.Break(); len(w.items) {
-	case ofFeed:
+func (w *writer) beginContainer(name string, inArray, _ bool) {
+	switch w.Break(); len(w.itemLevels) {
+	case depthInFeed:
 		w.feed.inItems = name == "items"
-	case ofItems:
+	case depthInItems:
 		w.feed.start, w.feed.id, w.feed.url = w.Len(), "", ""
 	}
-	w.begin(name, inArray)
-	w.items = append(w.items, inArray)
+	w.beginValue(name, inArray)
+	w.itemLevels = append(w.itemLevels, inArray)
 }
 
-func (w *writer) close() {
-	last := len(w.items) - 1
-	w.end(w.items[last])
-	w.items = w.items[:last]
-	if f := &w.feed; last == ofItems && f.inItems && w.Len() > f.start {
+func (w *writer) endContainer() {
+	last := len(w.itemLevels) - 1
+	w.endValue(w.itemLevels[last])
+	w.itemLevels = w.itemLevels[:last]
+	if f := &w.feed; last == depthInItems && f.inItems && w.Len() > f.start {
 		f.items = append(f.items, pipeline.FeedItem{ID: cmp.Or(f.id, f.url), Start: f.start, End: w.Len()})
 	}
 }
 
-func (w *writer) scalar(name string, _ bool, value any) {
-	if text, ok := value.(string); ok && name == "title" && len(w.items) == 1 && w.title == "" {
+func (w *writer) addScalar(name string, _ bool, value any) {
+	if text, ok := value.(string); ok && name == "title" && len(w.itemLevels) == 1 && w.title == "" {
 		w.title = text
 	}
 	w.Break()
-	if w.ofFeed(name, value) {
+	if w.writeFeedMember(name, value) {
 		return
 	}
 	if name != "" {
@@ -96,23 +96,23 @@ func (w *writer) scalar(name string, _ bool, value any) {
 	if text, ok := value.(string); ok {
 		w.Lines([]byte(text))
 	} else {
-		w.Text(literal(value))
+		w.Text(marshalLiteral(value))
 	}
 	w.Break()
 }
 
-// ofFeed notes what a value says of a JSON Feed. It writes content_html of an item, and reports
+// writeFeedMember notes what a value says of a JSON Feed. It writes content_html of an item, and reports
 // whether it did.
-func (w *writer) ofFeed(name string, value any) bool {
+func (w *writer) writeFeedMember(name string, value any) bool {
 	f := &w.feed
 	text, ok := value.(string)
 	if !ok {
-		text = string(literal(value))
+		text = string(marshalLiteral(value))
 	}
 	switch {
-	case name == "version" && len(w.items) == ofFeed:
+	case name == "version" && len(w.itemLevels) == depthInFeed:
 		f.version = text
-	case !f.inItems || len(w.items) != ofItem:
+	case !f.inItems || len(w.itemLevels) != depthInItem:
 	case name == "id":
 		f.id = text
 	case name == "url":
@@ -127,15 +127,15 @@ func (w *writer) ofFeed(name string, value any) bool {
 	return false
 }
 
-func (w *writer) err() error {
+func (w *writer) checkSize() error {
 	if w.Len() > pipeline.MaxText {
 		return blocks.TooLarge()
 	}
 	return nil
 }
 
-// literal returns how a number, a truth value or null is written.
-func literal(value any) []byte {
+// marshalLiteral returns how a number, a truth value or null is written.
+func marshalLiteral(value any) []byte {
 	if n, ok := value.(json.Number); ok {
 		return []byte(n)
 	}
@@ -146,8 +146,8 @@ func literal(value any) []byte {
 	return b
 }
 
-// nested reports whether v is an object or array.
-func nested(v any) bool {
+// isNested reports whether v is an object or array.
+func isNested(v any) bool {
 	switch v.(type) {
 	case map[string]any, []any:
 		return true
@@ -155,57 +155,57 @@ func nested(v any) bool {
 	return false
 }
 
-// value writes v, as package json or jq makes it. The members of objects come in the order of
+// writeValue writes v, as package json or jq makes it. The members of objects come in the order of
 // their names.
-func (w *writer) value(ctx context.Context, v any) error {
+func (w *writer) writeValue(ctx context.Context, v any) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if err := w.member(ctx, name, false, v[name]); err != nil {
+			if err := w.writeMember(ctx, name, false, v[name]); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, e := range v {
-			if err := w.member(ctx, "", true, e); err != nil {
+			if err := w.writeMember(ctx, "", true, e); err != nil {
 				return err
 			}
 		}
 	default:
-		w.scalar("", false, v)
+		w.addScalar("", false, v)
 	}
-	return w.err()
+	return w.checkSize()
 }
 
-func (w *writer) member(ctx context.Context, name string, inArray bool, v any) error {
-	if !nested(v) {
-		w.scalar(name, inArray, v)
-		return w.err()
+func (w *writer) writeMember(ctx context.Context, name string, inArray bool, v any) error {
+	if !isNested(v) {
+		w.addScalar(name, inArray, v)
+		return w.checkSize()
 	}
-	w.open(name, inArray, false)
-	defer w.close()
-	return w.value(ctx, v)
+	w.beginContainer(name, inArray, false)
+	defer w.endContainer()
+	return w.writeValue(ctx, v)
 }
 
-// tree builds the values that selectors are for.
-type tree struct {
-	found []any // the documents
-	stack []node
-	count int
+// treeBuilder builds the values that selectors are for.
+type treeBuilder struct {
+	documents []any // the documents
+	stack     []openNode
+	count     int
 }
 
-// node is an object or array that is open.
-type node struct {
+// openNode is an object or array that is open.
+type openNode struct {
 	name   string // under which its parent holds it
 	object map[string]any
 	array  []any
 }
 
-func (t *tree) open(name string, _, object bool) {
-	n := node{name: name}
+func (t *treeBuilder) beginContainer(name string, _, object bool) {
+	n := openNode{name: name}
 	if object {
 		n.object = map[string]any{}
 	} else {
@@ -214,7 +214,7 @@ func (t *tree) open(name string, _, object bool) {
 	t.stack = append(t.stack, n)
 }
 
-func (t *tree) close() {
+func (t *treeBuilder) endContainer() {
 	last := len(t.stack) - 1
 	n := t.stack[last]
 	t.stack = t.stack[:last]
@@ -225,12 +225,12 @@ func (t *tree) close() {
 	}
 }
 
-func (t *tree) scalar(name string, _ bool, value any) { t.add(name, value) }
+func (t *treeBuilder) addScalar(name string, _ bool, value any) { t.add(name, value) }
 
-func (t *tree) add(name string, value any) {
+func (t *treeBuilder) add(name string, value any) {
 	t.count++
 	if len(t.stack) == 0 {
-		t.found = append(t.found, value)
+		t.documents = append(t.documents, value)
 		return
 	}
 	parent := &t.stack[len(t.stack)-1]
@@ -241,7 +241,7 @@ func (t *tree) add(name string, value any) {
 	}
 }
 
-func (t *tree) err() error {
+func (t *treeBuilder) checkSize() error {
 	if t.count > maxValues {
 		return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page has too many values for selectors"}
 	}

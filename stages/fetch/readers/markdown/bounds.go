@@ -22,43 +22,43 @@ const (
 	maxCells = 250_000
 	// maxBlanks bounds the blank lines in lists: the sum of how deep in lists each of them may be.
 	maxBlanks = 10_000_000
-	// maxWork bounds the work on the links and emphasis of all blocks of a page. See work.
-	maxWork = 1_000_000_000
+	// maxInlineCost bounds the work on the links and emphasis of all blocks of a page. See work.
+	maxInlineCost = 1_000_000_000
 )
 
-// blocksOnly parses the blocks of a page, but not the links and emphasis in them. Its time is linear
+// blockParser parses the blocks of a page, but not the links and emphasis in them. Its time is linear
 // on pages that checkLines accepts.
-var blocksOnly = parser.NewParser(
+var blockParser = parser.NewParser(
 	parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 	parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
 )
 
-// check returns the *pipeline.FetchError of a page that would take too long to parse.
-func check(body []byte) error {
+// checkCost returns the *pipeline.FetchError of a page that would take too long to parse.
+func checkCost(body []byte) error {
 	if err := checkLines(body); err != nil {
 		return err
 	}
-	if work(body) <= maxWork { // as it is for nearly all pages, and no block has more than the page
+	if inlineCost(body) <= maxInlineCost { // as it is for nearly all pages, and no block has more than the page
 		return nil
 	}
 	sum := 0
-	return ast.Walk(blocksOnly.Parse(text.NewReader(body)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+	return ast.Walk(blockParser.Parse(text.NewReader(body)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering || n.Type() != ast.TypeBlock || n.IsRaw() || n.Lines() == nil || n.Lines().Len() == 0 {
 			return ast.WalkContinue, nil
 		}
 		block := n.Lines().Value(body)
-		if sum += work(block); sum > maxWork {
+		if sum += inlineCost(block); sum > maxInlineCost {
 			line := 1 + bytes.Count(body[:n.Lines().At(0).Start], []byte("\n"))
 			return ast.WalkStop, blocks.Unreadable("line %d: the paragraph that begins here has too many brackets and emphasis marks in %d bytes: "+
-				"%d is the limit for brackets times bytes plus the square of the marks, of all paragraphs together", line, len(block), maxWork)
+				"%d is the limit for brackets times bytes plus the square of the marks, of all paragraphs together", line, len(block), maxInlineCost)
 		}
 		return ast.WalkContinue, nil
 	})
 }
 
-// work estimates the time to parse the links and emphasis in block, in nanoseconds. A bracket may be
+// inlineCost estimates the time to parse the links and emphasis in block, in nanoseconds. A bracket may be
 // looked at together with all that follows it, and a mark with all other marks.
-func work(block []byte) int {
+func inlineCost(block []byte) int {
 	brackets, marks := 0, 0
 	for i, c := range block {
 		switch c {
@@ -80,7 +80,7 @@ func checkLines(body []byte) error {
 	depth, blanks, afterBlank := 0, 0, true // depth is how many containers are open at most
 	for line := range bytes.Lines(body) {
 		number++
-		opened, indent := containers(line)
+		opened, indent := countContainers(line)
 		if opened > maxContainers {
 			return blocks.Unreadable("line %d: it opens more than %d quotes and lists within each other", number, maxContainers)
 		}
@@ -115,10 +115,10 @@ func isDelimiterRow(line []byte) bool {
 	return bytes.IndexByte(line, '|') >= 0 && bytes.IndexByte(line, '-') >= 0 && len(bytes.Trim(line, "|-: \t\v\f\r\n>")) == 0
 }
 
-// containers returns how many quotes and list items line may open or continue, or some number beyond
+// countContainers returns how many quotes and list items line may open or continue, or some number beyond
 // maxContainers, and how many more it may continue by the indent of its text. A list item takes at
 // least two columns.
-func containers(line []byte) (opened, indent int) {
+func countContainers(line []byte) (opened, indent int) {
 	line = bytes.TrimRight(line, " \t\r\n")
 	n, blank := 0, 0
 	for len(line) > 0 && n <= maxContainers {

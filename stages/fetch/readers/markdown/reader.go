@@ -40,7 +40,7 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	if len(body) > pipeline.MaxText {
 		return pipeline.Text{}, blocks.TooLarge()
 	}
-	if err := check(body); err != nil {
+	if err := checkCost(body); err != nil {
 		return pipeline.Text{}, err
 	}
 	doc := r.markdown.Parser().Parse(text.NewReader(body))
@@ -51,13 +51,13 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	raw.Body, raw.ContentType = page.Bytes(), "text/html"
 	t, err := html.New().Read(ctx, raw, view)
 	if t.Title == "" && err == nil {
-		t.Title = title(doc, body)
+		t.Title = titleOf(doc, body)
 	}
 	return t, err
 }
 
-// title returns the text of the first heading of the first level among the children of doc.
-func title(doc ast.Node, body []byte) string {
+// titleOf returns the text of the first heading of the first level among the children of doc.
+func titleOf(doc ast.Node, body []byte) string {
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); ok && h.Level == 1 {
 			return blocks.Line(string(h.Lines().Value(body)))

@@ -43,25 +43,25 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// bombs are pages of which the parser would take minutes, or all memory.
-var bombs = []struct{ page, want string }{
+// costlyPages are pages of which the parser would take minutes, or all memory.
+var costlyPages = []struct{ page, want string }{
 	{"a\n\n" + strings.Repeat(">", 400_000) + " x", "line 3: it opens more than 100"},
 	{strings.Repeat("- ", 100_000) + "x", "line 1: it opens more than 100"},
 	{strings.Repeat("1. ", 100_000) + "x", "line 1: it opens more than 100"},
 	{strings.Repeat("> - 1) \t+ ", 50_000) + "x", "line 1: it opens more than 100"},
-	{stairs(1000), "line 101: it opens more than 100"},
+	{nestedLists(1000), "line 101: it opens more than 100"},
 	{"a\n\n" + strings.Repeat("[a](", 100_000), "line 3: the paragraph that begins here has too many brackets"},
 	{"- a\n- " + strings.Repeat("![a](b (\n  ", 100_000), "line 2: the paragraph that begins here has too many brackets"},
 	{"> " + strings.Repeat("*a_", 200_000), "line 1: the paragraph that begins here has too many brackets and emphasis marks"},
 	{strings.Repeat("[a]: b\n", 250_000), "line 1: the paragraph that begins here has too many brackets"},
 	{strings.Repeat(strings.Repeat("[a](", 4000)+"\n\n", 30), "line 31: the paragraph that begins here has too many brackets"},
 	{strings.Repeat("|a", 3000) + "|\n" + strings.Repeat("|-", 3000) + "|\n" + strings.Repeat("|\n", 900_000), "line 85: the tables up to here have more than 250000 cells"},
-	{stairs(90) + strings.Repeat("\n", 1_000_000), "too many blank lines up to here are within lists"},
+	{nestedLists(90) + strings.Repeat("\n", 1_000_000), "too many blank lines up to here are within lists"},
 	{"> " + strings.Repeat("- ", 90) + "x\n" + strings.Repeat(">\n", 900_000), "too many blank lines up to here are within lists"},
 }
 
-// stairs returns a list in a list, n deep.
-func stairs(n int) string {
+// nestedLists returns a list in a list, n deep.
+func nestedLists(n int) string {
 	var b strings.Builder
 	for i := range n {
 		b.WriteString(strings.Repeat("  ", i) + "- a\n")
@@ -70,7 +70,7 @@ func stairs(n int) string {
 }
 
 func TestBombsAreRefused(t *testing.T) {
-	for _, tc := range bombs {
+	for _, tc := range costlyPages {
 		_, err := New().Read(t.Context(), pipeline.Raw{Body: []byte(tc.page)}, pipeline.View{})
 		e, ok := errors.AsType[*pipeline.FetchError](err)
 		if !ok || e.Class != pipeline.FailUnreadable || !strings.Contains(e.Reason, tc.want) {

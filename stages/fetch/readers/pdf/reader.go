@@ -56,8 +56,8 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out := &limited{cancel: cancel}
-	var complaint firstBytes
+	out := &limitedBuffer{cancel: cancel}
+	var complaint stderrHead
 	args := append(slices.Clone(r.command), "-enc", "UTF-8", "-nopgbrk", "-", "-")
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Env = []string{}
@@ -65,12 +65,12 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(raw.Body), out, &complaint
 	err := cmd.Run()
 	switch {
-	case out.full:
+	case out.isFull:
 		return pipeline.Text{}, blocks.TooLarge()
 	case ctx.Err() != nil:
 		return pipeline.Text{}, ctx.Err()
 	case err != nil:
-		why := complaint.line()
+		why := complaint.firstLine()
 		if why == "" {
 			why = err.Error()
 		}
@@ -80,27 +80,27 @@ func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) 
 	return plain.New().Read(ctx, raw, view)
 }
 
-// limited is a buffer of at most maxOutput bytes. The program is ended when there are more.
-type limited struct {
+// limitedBuffer is a buffer of at most maxOutput bytes. The program is ended when there are more.
+type limitedBuffer struct {
 	buf    bytes.Buffer // not embedded: its ReadFrom knows no limit
-	full   bool
+	isFull bool
 	cancel func()
 }
 
-// maxComplaint is how many bytes of the messages of pdftotext are kept.
-const maxComplaint = 1000
+// maxStderr is how many bytes of the messages of pdftotext are kept.
+const maxStderr = 1000
 
-// firstBytes keeps the first maxComplaint bytes that are written to it.
-type firstBytes struct{ kept []byte }
+// stderrHead keeps the first maxComplaint bytes that are written to it.
+type stderrHead struct{ kept []byte }
 
-func (f *firstBytes) Write(p []byte) (int, error) {
-	f.kept = append(f.kept, p[:min(len(p), maxComplaint-len(f.kept))]...)
+func (f *stderrHead) Write(p []byte) (int, error) {
+	f.kept = append(f.kept, p[:min(len(p), maxStderr-len(f.kept))]...)
 	return len(p), nil
 }
 
-// line returns the first line that is not blank, without the characters that cannot be printed: it may
+// firstLine returns the first line that is not blank, without the characters that cannot be printed: it may
 // quote the page.
-func (f *firstBytes) line() string {
+func (f *stderrHead) firstLine() string {
 	first, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(f.kept), "")), "\n")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -110,15 +110,15 @@ func (f *firstBytes) line() string {
 	}, first))
 }
 
-var errFull = errors.New("too much output")
+var errOutputFull = errors.New("too much output")
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedBuffer) Write(p []byte) (int, error) {
 	if l.buf.Len()+len(p) > maxOutput {
-		l.full = true
+		l.isFull = true
 		if l.cancel != nil {
 			l.cancel()
 		}
-		return 0, errFull
+		return 0, errOutputFull
 	}
 	return l.buf.Write(p)
 }

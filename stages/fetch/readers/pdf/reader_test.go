@@ -14,8 +14,8 @@ import (
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
-// document makes a PDF of one page with lines of text.
-func document(lines ...string) []byte {
+// newPDF makes a PDF of one page with lines of text.
+func newPDF(lines ...string) []byte {
 	var content strings.Builder
 	content.WriteString("BT /F1 12 Tf 72 720 Td 14 TL\n")
 	for _, l := range lines {
@@ -43,7 +43,7 @@ func document(lines ...string) []byte {
 	return b.Bytes()
 }
 
-func reader(t *testing.T) Reader {
+func newReader(t *testing.T) Reader {
 	t.Helper()
 	r, err := New("pdftotext")
 	if err != nil {
@@ -53,16 +53,16 @@ func reader(t *testing.T) Reader {
 }
 
 func TestContract(t *testing.T) {
-	pipelinetest.TestReader(t, reader(t), pipelinetest.ReaderPages{
-		Samples: []pipeline.Raw{{ContentType: "application/pdf", Body: document("Zeus is in stock.")}},
+	pipelinetest.TestReader(t, newReader(t), pipelinetest.ReaderPages{
+		Samples: []pipeline.Raw{{ContentType: "application/pdf", Body: newPDF("Zeus is in stock.")}},
 		Broken:  []pipeline.Raw{{Body: []byte("<html>no PDF</html>")}},
-		Large:   func(n int) pipeline.Raw { return pipeline.Raw{Body: document(strings.Repeat("word ", n/5))} },
+		Large:   func(n int) pipeline.Raw { return pipeline.Raw{Body: newPDF(strings.Repeat("word ", n/5))} },
 	})
 }
 
 func TestRead(t *testing.T) {
-	r := reader(t)
-	body := document("Zeus is in stock.", "Price: 12.50 EUR", "caf\xe9")
+	r := newReader(t)
+	body := newPDF("Zeus is in stock.", "Price: 12.50 EUR", "caf\xe9")
 	got, err := r.Read(t.Context(), pipeline.Raw{Body: body}, pipeline.View{})
 	if err != nil || got.Content != "Zeus is in stock.\nPrice: 12.50 EUR\ncafé\n" {
 		t.Errorf("got %q, %v", got.Content, err)

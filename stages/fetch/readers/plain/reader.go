@@ -12,8 +12,8 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
-// wrapped is how long a line must be, in characters, to go on in the next one.
-const wrapped = 60
+// minWrappedLine is how long a line must be, in characters, to go on in the next one.
+const minWrappedLine = 60
 
 // linesPerCheck is how many lines are read between two looks at the context.
 const linesPerCheck = 4096
@@ -50,7 +50,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		var line []byte
 		line, rest = cutLine(rest)
 		if wanted.All() {
-			write(&b, line)
+			writeLine(&b, line)
 		} else {
 			parts, err := wanted.Line(ctx, n, string(line))
 			if err != nil {
@@ -60,7 +60,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 				if i > 0 || len(part) < len(line) {
 					b.Break() // it does not belong to what stands before
 				}
-				write(&b, []byte(part))
+				writeLine(&b, []byte(part))
 			}
 		}
 		if b.Len() > pipeline.MaxText {
@@ -73,10 +73,10 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	return pipeline.Text{Content: b.Content(), Language: blocks.LanguageTag(raw.ContentLanguage)}, nil
 }
 
-func write(b *blocks.Builder, line []byte) {
+func writeLine(b *blocks.Builder, line []byte) {
 	line = bytes.TrimRightFunc(line, unicode.IsSpace)
 	b.Text(line)
-	if utf8.RuneCount(line) < wrapped {
+	if utf8.RuneCount(line) < minWrappedLine {
 		b.Break()
 	} else {
 		b.Text([]byte{' '})

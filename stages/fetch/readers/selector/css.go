@@ -9,114 +9,114 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxParts is how many compounds a selector may chain, since they are bits of a word.
-const maxParts = 64
+// maxCompounds is how many compounds a selector may chain, since they are bits of a word.
+const maxCompounds = 64
 
-// matcher finds what a CSS selector matches while it is told of all elements in document
+// cssMatcher finds what a CSS selector matches while it is told of all elements in document
 // order. Cascadia, which knows what a single compound such as "p.x:first-child" matches,
 // tries every combination of ancestors for a chain such as "div div p"; on a deep page
 // those are more than can ever be tried. The matcher remembers instead how much of a chain
 // each element completes, so that its work is the elements times the compounds.
-type matcher struct {
-	chains []*chain
+type cssMatcher struct {
+	chains []*compoundChain
 }
 
-// chain is a list of compounds with what joins them.
-type chain struct {
-	parts  []*compound
-	joints []byte  // before each part: ' ', '>', '+' or '~'; nothing before the first
-	levels []level // by depth
+// compoundChain is a list of compounds with what joins them.
+type compoundChain struct {
+	compounds   []*compound
+	combinators []byte       // before each part: ' ', '>', '+' or '~'; nothing before the first
+	states      []chainState // by depth
 }
 
-// level is what is known where an element stands. Bit i of a set says that an element
+// chainState is what is known where an element stands. Bit i of a set says that an element
 // completes the chain up to part i.
-type level struct {
-	above   uint64 // by all ancestors together
-	parent  uint64
-	before  uint64 // by all siblings before together
-	sibling uint64 // by the last of them
+type chainState struct {
+	ancestors       uint64 // by all ancestors together
+	parent          uint64
+	earlierSiblings uint64 // by all siblings before together
+	previousSibling uint64 // by the last of them
 }
 
 // newMatcher returns the matcher of css, which cascadia can parse. It may be used once ahead has
 // looked at the page.
-func newMatcher(css string, ahead *lookahead) (*matcher, error) {
-	return compounds{ahead: ahead}.matcher(css)
+func newMatcher(css string, ahead *lookahead) (*cssMatcher, error) {
+	return compoundParser{ahead: ahead}.parseMatcher(css)
 }
 
-func (p compounds) matcher(css string) (*matcher, error) {
-	m := &matcher{}
+func (p compoundParser) parseMatcher(css string) (*cssMatcher, error) {
+	m := &cssMatcher{}
 	for _, pieces := range splitSelector(css) {
-		if len(pieces) > maxParts {
-			return nil, fmt.Errorf("it has %d parts; at most %d", len(pieces), maxParts)
+		if len(pieces) > maxCompounds {
+			return nil, fmt.Errorf("it has %d parts; at most %d", len(pieces), maxCompounds)
 		}
-		c := &chain{}
+		c := &compoundChain{}
 		for _, piece := range pieces {
-			part, err := p.parse(piece.compound)
+			part, err := p.parseCompound(piece.compound)
 			if err != nil {
 				return nil, err
 			}
-			c.parts, c.joints = append(c.parts, part), append(c.joints, piece.joint)
+			c.compounds, c.combinators = append(c.compounds, part), append(c.combinators, piece.combinator)
 		}
 		m.chains = append(m.chains, c)
 	}
 	return m, nil
 }
 
-// meet reports whether n matches. The nil matcher matches nothing.
-func (m *matcher) meet(n *html.Node, depth int) bool {
+// visit reports whether n matches. The nil matcher matches nothing.
+func (m *cssMatcher) visit(n *html.Node, depth int) bool {
 	matched := false
 	if m != nil {
 		for _, c := range m.chains {
-			matched = c.meet(n, depth) || matched
+			matched = c.visit(n, depth) || matched
 		}
 	}
 	return matched
 }
 
-func (c *chain) meet(n *html.Node, depth int) bool {
-	for len(c.levels) <= depth+1 {
-		c.levels = append(c.levels, level{})
+func (c *compoundChain) visit(n *html.Node, depth int) bool {
+	for len(c.states) <= depth+1 {
+		c.states = append(c.states, chainState{})
 	}
-	at := &c.levels[depth]
+	at := &c.states[depth]
 	var done uint64
-	for i, p := range c.parts {
+	for i, p := range c.compounds {
 		var from uint64
-		switch c.joints[i] {
+		switch c.combinators[i] {
 		case 0:
 			from = ^uint64(0)
 		case '>':
 			from = at.parent << 1
 		case '+':
-			from = at.sibling << 1
+			from = at.previousSibling << 1
 		case '~':
-			from = at.before << 1
+			from = at.earlierSiblings << 1
 		default:
-			from = at.above << 1
+			from = at.ancestors << 1
 		}
-		if p.meet(n, depth, from>>i&1 == 1) {
+		if p.visit(n, depth, from>>i&1 == 1) {
 			done |= 1 << i
 		}
 	}
-	at.sibling = done
-	at.before |= done
-	c.levels[depth+1] = level{above: at.above | done, parent: done}
-	return done>>(len(c.parts)-1)&1 == 1
+	at.previousSibling = done
+	at.earlierSiblings |= done
+	c.states[depth+1] = chainState{ancestors: at.ancestors | done, parent: done}
+	return done>>(len(c.compounds)-1)&1 == 1
 }
 
-// piece is a compound and what joins it to the one before.
-type piece struct {
-	joint    byte
-	compound string
+// cssPiece is a compound and what joins it to the one before.
+type cssPiece struct {
+	combinator byte
+	compound   string
 }
 
 // splitSelector splits a valid selector at its commas, and these parts at what joins their compounds.
-func splitSelector(css string) [][]piece {
-	var groups [][]piece
-	var pieces []piece
+func splitSelector(css string) [][]cssPiece {
+	var groups [][]cssPiece
+	var pieces []cssPiece
 	joint, start := byte(0), -1 // of the present compound; -1 before it begins
 	end := func(i int) {
 		if start >= 0 {
-			pieces = append(pieces, piece{joint, css[start:i]})
+			pieces = append(pieces, cssPiece{joint, css[start:i]})
 			joint, start = ' ', -1
 		}
 	}
@@ -194,38 +194,38 @@ func skipEscape(css string, i int) int {
 // one element at a time and without a limit; here they are matchers of their own. It counts the siblings
 // of each element; here they are counted once.
 type compound struct {
-	plain cascadia.Matcher // the rest; nil matches every element
-	not   []*matcher
-	nth   []*nth
-	has   uint64 // the tests of ahead that must hold
-	ahead *lookahead
+	plain         cascadia.Matcher // the rest; nil matches every element
+	not           []*cssMatcher
+	nthConditions []*nthCondition
+	hasTests      uint64 // the tests of ahead that must hold
+	ahead         *lookahead
 }
 
-// meet reports whether n matches. It is told of all elements in document order; wanted says
+// visit reports whether n matches. It is told of all elements in document order; wanted says
 // whether the answer matters.
-func (c *compound) meet(n *html.Node, depth int, wanted bool) bool {
+func (c *compound) visit(n *html.Node, depth int, wanted bool) bool {
 	for _, m := range c.not {
-		wanted = !m.meet(n, depth) && wanted
+		wanted = !m.visit(n, depth) && wanted
 	}
-	if !wanted || c.has&^c.ahead.found[n] != 0 || c.plain != nil && !c.plain.Match(n) {
+	if !wanted || c.hasTests&^c.ahead.passed[n] != 0 || c.plain != nil && !c.plain.Match(n) {
 		return false
 	}
-	for _, p := range c.nth {
-		if !p.meet(n) {
+	for _, p := range c.nthConditions {
+		if !p.matches(n) {
 			return false
 		}
 	}
 	return true
 }
 
-// compounds parses compounds.
-type compounds struct {
+// compoundParser parses compounds.
+type compoundParser struct {
 	ahead *lookahead
 	inHas bool // of the argument of a :has
 }
 
-// parse reads css, which is valid.
-func (p compounds) parse(css string) (*compound, error) {
+// parseCompound reads css, which is valid.
+func (p compoundParser) parseCompound(css string) (*compound, error) {
 	c := &compound{ahead: p.ahead}
 	var plain strings.Builder
 	for i := 0; i < len(css); {
@@ -245,7 +245,7 @@ func (p compounds) parse(css string) (*compound, error) {
 				return nil, fmt.Errorf(":%s is not CSS and not supported", name)
 			case name == "not" || name == "has" || name == "haschild":
 				next = skipToken(css, end)
-				if err := p.relative(c, name, css[end+1:next-1]); err != nil {
+				if err := p.parseRelative(c, name, css[end+1:next-1]); err != nil {
 					return nil, err
 				}
 				i = next
@@ -259,12 +259,12 @@ func (p compounds) parse(css string) (*compound, error) {
 			} else {
 				next = end
 			}
-			place, err := newNth(name, argument, &p.ahead.counts)
+			place, err := newNth(name, argument, &p.ahead.siblings)
 			if err != nil {
 				return nil, err
 			}
 			if place != nil {
-				c.nth = append(c.nth, place)
+				c.nthConditions = append(c.nthConditions, place)
 				i = next
 				continue
 			}
@@ -281,10 +281,10 @@ func (p compounds) parse(css string) (*compound, error) {
 	return c, err
 }
 
-// relative adds the pseudo-class name with its argument to c.
-func (p compounds) relative(c *compound, name, argument string) error {
+// parseRelative adds the pseudo-class name with its argument to c.
+func (p compoundParser) parseRelative(c *compound, name, argument string) error {
 	if name == "not" {
-		m, err := p.matcher(argument)
+		m, err := p.parseMatcher(argument)
 		c.not = append(c.not, m)
 		return err
 	}
@@ -292,12 +292,12 @@ func (p compounds) relative(c *compound, name, argument string) error {
 		return errors.New(":has within :has is not supported; name what is within the innermost alone, or select by a class")
 	}
 	p.inHas = true
-	m, err := p.matcher(argument)
+	m, err := p.parseMatcher(argument)
 	if err != nil {
 		return err
 	}
 	bit, err := p.ahead.add(m, name == "haschild")
-	c.has |= bit
+	c.hasTests |= bit
 	return err
 }
 

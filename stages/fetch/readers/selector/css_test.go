@@ -25,20 +25,20 @@ func nodesOf(hits []hit) []*html.Node {
 	return list
 }
 
-// matches returns what css matches below root, found by the matcher.
-func matches(t *testing.T, root *html.Node, css string) []*html.Node {
+// cssMatches returns what css matches below root, found by the matcher.
+func cssMatches(t *testing.T, root *html.Node, css string) []*html.Node {
 	t.Helper()
-	list, err := compile("select", []pipeline.Selector{{CSS: css}})
+	list, err := compileMarkup("select", []pipeline.Selector{{CSS: css}})
 	if err != nil {
 		t.Fatalf("%s: %v", css, err)
 	}
-	if err := list.find(&walk{ctx: t.Context()}, root); err != nil {
+	if err := list.find(&stepCounter{ctx: t.Context()}, root); err != nil {
 		t.Fatal(err)
 	}
 	return nodesOf(list.selectors[0].hits)
 }
 
-func same(a, b []*html.Node) bool {
+func sameNodes(a, b []*html.Node) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -62,7 +62,7 @@ func TestManySiblings(t *testing.T) {
 		"b:nth-child(3n)": (n + 2) / 6, "b:nth-last-child(5n)": n / 10, "i:nth-of-type(2n+1)": n / 4, "i:nth-last-of-type(even)": n / 4,
 		"b:nth-child(99999)": 1, "i:nth-last-of-type(50000)": 1, "b:only-of-type, i:only-child": 0,
 	} {
-		if got := matches(t, root, css); len(got) != want {
+		if got := cssMatches(t, root, css); len(got) != want {
 			t.Errorf("%s: got %d matches, want %d", css, len(got), want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestMatcher(t *testing.T) {
 					"div:only-child", ":only-of-type", "p:last-of-type", "b:first-of-type", ":last-child:not(:nth-child(EVEN))", "div:has(b:nth-child(n))"))
 			}
 			want := cascadia.QueryAll(root, must(cascadia.ParseGroup(css.String())))
-			if got := matches(t, root, css.String()); !same(got, want) {
+			if got := cssMatches(t, root, css.String()); !sameNodes(got, want) {
 				t.Fatalf("%s on %s: got %d matches, want %d", css.String(), page.String(), len(got), len(want))
 			}
 		}
@@ -125,17 +125,17 @@ func FuzzMatcher(f *testing.F) {
 		if strings.Contains(strings.ToLower(css), "contains") {
 			return // to cascadia, text is something that an element has
 		}
-		list, err := compile("select", []pipeline.Selector{{CSS: css}})
+		list, err := compileMarkup("select", []pipeline.Selector{{CSS: css}})
 		if err != nil {
 			if !strings.Contains(err.Error(), "not supported") && !strings.Contains(err.Error(), "write it plainly") {
 				t.Fatalf("%q is valid but: %v", css, err)
 			}
 			return
 		}
-		if err := list.find(&walk{ctx: t.Context()}, root); err != nil {
+		if err := list.find(&stepCounter{ctx: t.Context()}, root); err != nil {
 			t.Fatal(err)
 		}
-		if hits, want := nodesOf(list.selectors[0].hits), cascadia.QueryAll(root, g); !same(hits, want) {
+		if hits, want := nodesOf(list.selectors[0].hits), cascadia.QueryAll(root, g); !sameNodes(hits, want) {
 			t.Errorf("%q: got %d matches, want %d", css, len(hits), len(want))
 		}
 	})
@@ -145,13 +145,13 @@ func FuzzMatcher(f *testing.F) {
 func TestSelectorsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	root := parsed(t, strings.Repeat("<div>", 500)+strings.Repeat("<p>a", 10))
+	root := parseHTML(t, strings.Repeat("<div>", 500)+strings.Repeat("<p>a", 10))
 	for _, css := range []string{"p", ":has(p)"} {
-		list, err := compile("select", []pipeline.Selector{{CSS: css}})
+		list, err := compileMarkup("select", []pipeline.Selector{{CSS: css}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := list.find(&walk{ctx: ctx}, root); !errors.Is(err, context.Canceled) {
+		if err := list.find(&stepCounter{ctx: ctx}, root); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v", css, err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestRefusedSelectors(t *testing.T) {
 	}
 }
 
-func parsed(t *testing.T, page string) *html.Node {
+func parseHTML(t *testing.T, page string) *html.Node {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {

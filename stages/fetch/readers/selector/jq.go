@@ -20,12 +20,12 @@ const maxInstructions = 20_000_000
 
 // JSON is a view of a JSON document: its jq expressions and JSON pointers.
 type JSON struct {
-	sel, rem []*query
+	sel, rem []*jqQuery
 	view     pipeline.View
 }
 
-// query is a compiled jq expression, or a pointer.
-type query struct {
+// jqQuery is a compiled jq expression, or a pointer.
+type jqQuery struct {
 	text    string
 	code    *gojq.Code
 	pointer []string
@@ -46,18 +46,18 @@ var badEscape = regexp.MustCompile(`~([^01]|$)`)
 
 func forJSON(s pipeline.Selector) bool { return s.JQ != "" || s.Path != "" }
 
-func compileQueries(field string, list []pipeline.Selector) ([]*query, error) {
-	if err := wellFormed(field, list); err != nil {
+func compileQueries(field string, list []pipeline.Selector) ([]*jqQuery, error) {
+	if err := checkForm(field, list); err != nil {
 		return nil, err
 	}
-	var out []*query
+	var out []*jqQuery
 	var errs []error
 	for _, s := range list {
 		switch {
 		case s.JQ != "":
 			q, err := newQuery(s.JQ, field == "remove")
 			if err != nil {
-				errs = append(errs, unusable(field, "a jq expression", s.JQ, err))
+				errs = append(errs, unusableError(field, "a jq expression", s.JQ, err))
 				continue
 			}
 			out = append(out, q)
@@ -71,7 +71,7 @@ func compileQueries(field string, list []pipeline.Selector) ([]*query, error) {
 			for i, k := range keys {
 				keys[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(k)
 			}
-			out = append(out, &query{text: s.Path, pointer: keys})
+			out = append(out, &jqQuery{text: s.Path, pointer: keys})
 		}
 	}
 	return out, errors.Join(errs...)
@@ -79,14 +79,14 @@ func compileQueries(field string, list []pipeline.Selector) ([]*query, error) {
 
 // newQuery compiles text. A library that panics must not end the program: views come from
 // configurations and commands.
-func newQuery(text string, remove bool) (q *query, err error) {
-	err = guarded(func() error {
+func newQuery(text string, remove bool) (q *jqQuery, err error) {
+	err = recoverPanic(func() error {
 		parsed, err := gojq.Parse(text)
 		if err != nil {
-			return jqMistake(text, err)
+			return jqParseError(text, err)
 		}
-		if err := (&jqChecker{}).query(parsed, true); err != nil {
-			return eachOnce(err)
+		if err := (&jqChecker{}).checkQuery(parsed, true); err != nil {
+			return uniqueErrors(err)
 		}
 		if remove {
 			if parsed, err = gojq.Parse("del(" + text + "\n)"); err != nil { // text may end with a comment
@@ -94,14 +94,14 @@ func newQuery(text string, remove bool) (q *query, err error) {
 			}
 		}
 		code, err := gojq.Compile(parsed)
-		q = &query{text: text, code: code}
+		q = &jqQuery{text: text, code: code}
 		return err
 	})
 	return q, err
 }
 
-// eachOnce returns err, joined errors, without those that say what an earlier one says.
-func eachOnce(err error) error {
+// uniqueErrors returns err, joined errors, without those that say what an earlier one says.
+func uniqueErrors(err error) error {
 	var all []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if !slices.Contains(all, line) {
@@ -111,8 +111,8 @@ func eachOnce(err error) error {
 	return errors.New(strings.Join(all, "\n"))
 }
 
-// jqMistake returns err, which is why text cannot be parsed, with the column in which it is.
-func jqMistake(text string, err error) error {
+// jqParseError returns err, which is why text cannot be parsed, with the column in which it is.
+func jqParseError(text string, err error) error {
 	e, ok := errors.AsType[*gojq.ParseError](err)
 	if !ok {
 		return err
@@ -122,7 +122,7 @@ func jqMistake(text string, err error) error {
 	column := utf8.RuneCountInString(text[:at]) + 1
 	switch {
 	case strings.HasPrefix(err.Error(), "unterminated"):
-		return fmt.Errorf("column %d: the text that \" begins has no end", columnOf(text, `"`))
+		return fmt.Errorf("column %d: the text that \" begins has no end", columnOfPart(text, `"`))
 	case strings.HasPrefix(err.Error(), "unexpected token"):
 		return fmt.Errorf("column %d: there is %s where an operator, a filter or the end is expected", column, e.Token)
 	case strings.HasPrefix(err.Error(), "unexpected EOF"):
@@ -139,9 +139,9 @@ func (j *JSON) All() bool { return len(j.view.Select) == 0 && len(j.rem) == 0 }
 // it returns a *pipeline.FetchError of class FailSelectorGone.
 func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 	var err error
-	budget := &steps{Context: ctx}
+	budget := &instructionBudget{Context: ctx}
 	for _, q := range j.rem {
-		if doc, err = q.without(budget, doc); err != nil {
+		if doc, err = q.removeFrom(budget, doc); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +151,7 @@ func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 	var found []any
 	var why error
 	for _, q := range j.sel {
-		part, err := q.in(budget, doc)
+		part, err := q.findIn(budget, doc)
 		if fail, ok := errors.AsType[*jqError](err); ok {
 			why = fail
 		} else if err != nil {
@@ -172,10 +172,10 @@ func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 // jqError is what jq finds wrong with a document.
 type jqError struct{ error }
 
-// in returns the values that q names in doc. Null is none.
-func (q *query) in(budget *steps, doc any) ([]any, error) {
+// findIn returns the values that q names in doc. Null is none.
+func (q *jqQuery) findIn(budget *instructionBudget, doc any) ([]any, error) {
 	if q.code == nil {
-		if v, ok := follow(doc, q.pointer); ok {
+		if v, ok := followPointer(doc, q.pointer); ok {
 			return []any{v}, nil
 		}
 		return nil, nil
@@ -183,12 +183,12 @@ func (q *query) in(budget *steps, doc any) ([]any, error) {
 	return q.run(budget, doc)
 }
 
-// without returns doc without what q names.
-func (q *query) without(budget *steps, doc any) (any, error) {
+// removeFrom returns doc without what q names.
+func (q *jqQuery) removeFrom(budget *instructionBudget, doc any) (any, error) {
 	if q.code == nil {
 		if len(q.pointer) > 0 {
-			if parent, ok := follow(doc, q.pointer[:len(q.pointer)-1]); ok {
-				return remove(doc, parent, q.pointer), nil
+			if parent, ok := followPointer(doc, q.pointer[:len(q.pointer)-1]); ok {
+				return removeValue(doc, parent, q.pointer), nil
 			}
 		}
 		return doc, nil
@@ -203,7 +203,7 @@ func (q *query) without(budget *steps, doc any) (any, error) {
 	return out[0], nil
 }
 
-func (q *query) run(budget *steps, doc any) ([]any, error) {
+func (q *jqQuery) run(budget *instructionBudget, doc any) ([]any, error) {
 	var found []any
 	for it := q.code.RunWithContext(budget, doc); ; {
 		v, ok := it.Next()
@@ -214,7 +214,7 @@ func (q *query) run(budget *steps, doc any) ([]any, error) {
 			switch {
 			case budget.Context.Err() != nil:
 				return nil, budget.Context.Err()
-			case budget.n > maxInstructions:
+			case budget.used > maxInstructions:
 				return nil, Unreadable(fmt.Errorf("the jq expression %q takes too long on this page; name the values more directly", q.text))
 			}
 			return found, &jqError{err}
@@ -225,37 +225,37 @@ func (q *query) run(budget *steps, doc any) ([]any, error) {
 	}
 }
 
-// steps is a context that is done after maxInstructions: gojq asks before each instruction
+// instructionBudget is a context that is done after maxInstructions: gojq asks before each instruction
 // whether its context is done.
-type steps struct {
+type instructionBudget struct {
 	context.Context
-	n int
+	used int
 }
 
-var done = func() <-chan struct{} {
+var closedChannel = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }()
 
 // Done counts an instruction.
-func (s *steps) Done() <-chan struct{} {
-	if s.n++; s.n > maxInstructions {
-		return done
+func (s *instructionBudget) Done() <-chan struct{} {
+	if s.used++; s.used > maxInstructions {
+		return closedChannel
 	}
 	return s.Context.Done()
 }
 
 // Err says why the evaluation ends.
-func (s *steps) Err() error {
-	if s.n > maxInstructions {
+func (s *instructionBudget) Err() error {
+	if s.used > maxInstructions {
 		return context.DeadlineExceeded
 	}
 	return s.Context.Err()
 }
 
-// follow returns the value that the keys lead to from doc.
-func follow(doc any, keys []string) (any, bool) {
+// followPointer returns the value that the keys lead to from doc.
+func followPointer(doc any, keys []string) (any, bool) {
 	for _, k := range keys {
 		switch v := doc.(type) {
 		case map[string]any:
@@ -265,7 +265,7 @@ func follow(doc any, keys []string) (any, bool) {
 			}
 			doc = next
 		case []any:
-			i, ok := index(k, len(v))
+			i, ok := arrayIndex(k, len(v))
 			if !ok {
 				return nil, false
 			}
@@ -277,21 +277,21 @@ func follow(doc any, keys []string) (any, bool) {
 	return doc, true
 }
 
-// index reads k as an index of an array of n elements.
-func index(k string, n int) (int, bool) {
+// arrayIndex reads k as an index of an array of n elements.
+func arrayIndex(k string, n int) (int, bool) {
 	i, err := strconv.Atoi(k)
 	return i, err == nil && i >= 0 && i < n && strconv.Itoa(i) == k
 }
 
-// remove takes out of doc what keys lead to; parent holds it. An array is made anew, since
+// removeValue takes out of doc what keys lead to; parent holds it. An array is made anew, since
 // its parent holds its length.
-func remove(doc, parent any, keys []string) any {
+func removeValue(doc, parent any, keys []string) any {
 	last := keys[len(keys)-1]
 	switch v := parent.(type) {
 	case map[string]any:
 		delete(v, last)
 	case []any:
-		i, ok := index(last, len(v))
+		i, ok := arrayIndex(last, len(v))
 		if !ok {
 			return doc
 		}
@@ -299,12 +299,12 @@ func remove(doc, parent any, keys []string) any {
 		if len(keys) == 1 {
 			return rest
 		}
-		holder, _ := follow(doc, keys[:len(keys)-2])
+		holder, _ := followPointer(doc, keys[:len(keys)-2])
 		switch h := holder.(type) {
 		case map[string]any:
 			h[keys[len(keys)-2]] = rest
 		case []any:
-			if n, ok := index(keys[len(keys)-2], len(h)); ok {
+			if n, ok := arrayIndex(keys[len(keys)-2], len(h)); ok {
 				h[n] = rest
 			}
 		}

@@ -36,8 +36,8 @@ var jqOperators = []gojq.Operator{
 	gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe, gojq.OpAdd,
 }
 
-// query checks q; last says whether its result is a result of the expression.
-func (c *jqChecker) query(q *gojq.Query, last bool) error {
+// checkQuery checks q; last says whether its result is a result of the expression.
+func (c *jqChecker) checkQuery(q *gojq.Query, last bool) error {
 	switch {
 	case q == nil:
 		return nil
@@ -46,32 +46,32 @@ func (c *jqChecker) query(q *gojq.Query, last bool) error {
 	case len(q.Patterns) > 0:
 		return errors.New("variables (as $x) are not supported")
 	case q.Term != nil:
-		return c.term(q.Term, last)
+		return c.checkTerm(q.Term, last)
 	case q.Left == nil || q.Right == nil:
 		return errors.New("there is no expression")
 	case !slices.Contains(jqOperators, q.Op):
 		return fmt.Errorf("the operator %s is not supported", q.Op)
 	case q.Op == gojq.OpPipe:
-		return errors.Join(c.query(q.Left, false), c.query(q.Right, last))
+		return errors.Join(c.checkQuery(q.Left, false), c.checkQuery(q.Right, last))
 	case q.Op == gojq.OpComma && !last:
 		if c.commas++; c.commas > maxCommas {
 			return fmt.Errorf("more than %d commas before the last step are not supported", maxCommas)
 		}
 	case q.Op == gojq.OpAdd:
-		if err := c.join(last); err != nil {
+		if err := c.countJoin(last); err != nil {
 			return err
 		}
 	}
-	return errors.Join(c.query(q.Left, last), c.query(q.Right, last))
+	return errors.Join(c.checkQuery(q.Left, last), c.checkQuery(q.Right, last))
 }
 
-func (c *jqChecker) term(t *gojq.Term, last bool) error {
+func (c *jqChecker) checkTerm(t *gojq.Term, last bool) error {
 	// What a suffix is applied to is no result yet.
 	inner := last && len(t.SuffixList) == 0
 	var errs []error
 	check := func(last bool, qs ...*gojq.Query) {
 		for _, q := range qs {
-			errs = append(errs, c.query(q, last))
+			errs = append(errs, c.checkQuery(q, last))
 		}
 	}
 	text := func(s *gojq.String) {
@@ -80,7 +80,7 @@ func (c *jqChecker) term(t *gojq.Term, last bool) error {
 		}
 		for _, q := range s.Queries {
 			if q.Term == nil || q.Term.Type != gojq.TermTypeString || q.Term.Str.Queries != nil { // not a piece of the text
-				errs = append(errs, c.join(inner))
+				errs = append(errs, c.countJoin(inner))
 			}
 			check(inner, q)
 		}
@@ -128,7 +128,7 @@ func (c *jqChecker) term(t *gojq.Term, last bool) error {
 	case gojq.TermTypeQuery:
 		check(inner, t.Query)
 	case gojq.TermTypeUnary:
-		errs = append(errs, c.term(t.Unary.Term, inner))
+		errs = append(errs, c.checkTerm(t.Unary.Term, inner))
 	default:
 		errs = append(errs, errors.New("reduce, foreach, label and @formats are not supported"))
 	}
@@ -138,8 +138,8 @@ func (c *jqChecker) term(t *gojq.Term, last bool) error {
 	return errors.Join(errs...)
 }
 
-// join counts what puts values together.
-func (c *jqChecker) join(last bool) error {
+// countJoin counts what puts values together.
+func (c *jqChecker) countJoin(last bool) error {
 	if !last {
 		return errors.New(`texts are joined in the last step only, with + or "\(...)"`)
 	}

@@ -9,32 +9,34 @@ import (
 	"golang.org/x/net/html"
 )
 
-// nth is a pseudo-class that tells elements by their place among their siblings, such as
+// nthCondition is a pseudo-class that tells elements by their place among their siblings, such as
 // :nth-child(2n+1). Cascadia counts the siblings of each element again, which takes the square of
 // their number.
-type nth struct {
-	a, b         int
-	last, ofType bool
-	only         bool // the element is the first one and the last one
-	counts       *siblingCounts
+type nthCondition struct {
+	a, b            int
+	fromEnd, ofType bool
+	only            bool // the element is the first one and the last one
+	counts          *siblingCounts
 }
 
-// position is the place of an element among all its siblings that are elements, and among those of its
+// siblingPosition is the place of an element among all its siblings that are elements, and among those of its
 // type.
-type position struct{ all, ofType counted }
+type siblingPosition struct{ all, ofType placeInCount }
 
-// counted is a place, from 1 on, and how many there are.
-type counted struct{ at, of int }
+// placeInCount is a place, from 1 on, and how many there are.
+type placeInCount struct{ at, of int }
 
 // siblingCounts are the positions of the elements, for those parents that were asked for.
-type siblingCounts struct{ positions map[*html.Node]position }
+type siblingCounts struct {
+	positions map[*html.Node]siblingPosition
+}
 
-// meet reports whether the element n is at the place.
-func (p *nth) meet(n *html.Node) bool {
+// matches reports whether the element n is at the place.
+func (p *nthCondition) matches(n *html.Node) bool {
 	if n.Parent == nil {
 		return false
 	}
-	at := p.counts.position(n)
+	at := p.counts.positionOf(n)
 	c := at.all
 	if p.ofType {
 		c = at.ofType
@@ -43,7 +45,7 @@ func (p *nth) meet(n *html.Node) bool {
 	switch {
 	case p.only:
 		return c.of == 1
-	case p.last:
+	case p.fromEnd:
 		i = c.of - c.at + 1
 	}
 	i -= p.b
@@ -53,20 +55,20 @@ func (p *nth) meet(n *html.Node) bool {
 	return i%p.a == 0 && i/p.a >= 0
 }
 
-// position returns the position of n. It counts all children of a parent at once.
-func (s *siblingCounts) position(n *html.Node) position {
+// positionOf returns the position of n. It counts all children of a parent at once.
+func (s *siblingCounts) positionOf(n *html.Node) siblingPosition {
 	if at, known := s.positions[n]; known {
 		return at
 	}
 	if s.positions == nil {
-		s.positions = make(map[*html.Node]position)
+		s.positions = make(map[*html.Node]siblingPosition)
 	}
 	all, ofType := 0, make(map[string]int)
 	for c := n.Parent.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode {
 			all++
 			ofType[c.Data]++
-			s.positions[c] = position{counted{at: all}, counted{at: ofType[c.Data]}}
+			s.positions[c] = siblingPosition{placeInCount{at: all}, placeInCount{at: ofType[c.Data]}}
 		}
 	}
 	for c := n.Parent.FirstChild; c != nil; c = c.NextSibling {
@@ -78,13 +80,13 @@ func (s *siblingCounts) position(n *html.Node) position {
 	return s.positions[n]
 }
 
-// anPlusB is what stands in the brackets of :nth-child and its like.
-var anPlusB = regexp.MustCompile(`^(?:([+-]?\d*)n(?:[ \t\r\n\f]*([+-])[ \t\r\n\f]*(\d+))?|([+-]?\d+))$`)
+// nthFormula is what stands in the brackets of :nth-child and its like.
+var nthFormula = regexp.MustCompile(`^(?:([+-]?\d*)n(?:[ \t\r\n\f]*([+-])[ \t\r\n\f]*(\d+))?|([+-]?\d+))$`)
 
 // newNth returns what the pseudo-class name with its argument means, and nil where it is none of
 // these.
-func newNth(name, argument string, counts *siblingCounts) (*nth, error) {
-	p := &nth{b: 1, counts: counts, last: strings.Contains(name, "last"), ofType: strings.HasSuffix(name, "of-type")}
+func newNth(name, argument string, counts *siblingCounts) (*nthCondition, error) {
+	p := &nthCondition{b: 1, counts: counts, fromEnd: strings.Contains(name, "last"), ofType: strings.HasSuffix(name, "of-type")}
 	switch name {
 	case "only-child", "only-of-type":
 		p.only = true
@@ -102,7 +104,7 @@ func newNth(name, argument string, counts *siblingCounts) (*nth, error) {
 	case "odd":
 		argument = "2n+1"
 	}
-	m := anPlusB.FindStringSubmatch(argument)
+	m := nthFormula.FindStringSubmatch(argument)
 	if m == nil {
 		return nil, fmt.Errorf(":%s(%s) is not supported; write a number, even, odd, or a formula such as 2n+1", name, argument)
 	}

@@ -25,11 +25,11 @@ func Validate(view pipeline.View) error {
 	_, err := NewMarkup(view)
 	_, err2 := NewJSON(view)
 	_, err3 := NewText(view)
-	return errors.Join(err, err2, err3, errors.Join(wellFormed("select", view.Select), wellFormed("remove", view.Remove)))
+	return errors.Join(err, err2, err3, errors.Join(checkForm("select", view.Select), checkForm("remove", view.Remove)))
 }
 
-// wellFormed returns what is wrong with list before any selector is compiled.
-func wellFormed(field string, list []pipeline.Selector) error {
+// checkForm returns what is wrong with list before any selector is compiled.
+func checkForm(field string, list []pipeline.Selector) error {
 	if len(list) > maxSelectors {
 		return &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%d selectors are too many; at most %d", len(list), maxSelectors)}
 	}
@@ -41,11 +41,11 @@ func wellFormed(field string, list []pipeline.Selector) error {
 				given++
 			}
 			if n := utf8.RuneCountInString(expr); n > maxSelectorLen {
-				errs = append(errs, tooLong(field, n))
+				errs = append(errs, tooLongError(field, n))
 			}
 		}
 		if n := utf8.RuneCountInString(s.To); n > maxSelectorLen {
-			errs = append(errs, tooLong(field, n))
+			errs = append(errs, tooLongError(field, n))
 		}
 		if given != 1 || (s.To != "" && s.From == "") {
 			errs = append(errs, &pipeline.FieldError{Field: field, Reason: "a selector is either one expression or a range from and to"})
@@ -62,21 +62,21 @@ func wellFormed(field string, list []pipeline.Selector) error {
 	return errors.Join(errs...)
 }
 
-func tooLong(field string, n int) error {
+func tooLongError(field string, n int) error {
 	return &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("a selector of %d characters is too long; at most %d", n, maxSelectorLen)}
 }
 
 // isText reports whether the end of a range is for text.
 func isText(end string) bool { return pipeline.ParseSelector(end).Regexp != "" }
 
-// unusable is the reason why expr, which the user wrote, cannot be used.
-func unusable(field, what, expr string, err error) error {
-	return &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not %s: %s", expr, what, visible(err))}
+// unusableError is the reason why expr, which the user wrote, cannot be used.
+func unusableError(field, what, expr string, err error) error {
+	return &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not %s: %s", expr, what, printable(err))}
 }
 
-// visible returns the text of err, quoted if it has characters that would not be seen, such as those
+// printable returns the text of err, quoted if it has characters that would not be seen, such as those
 // that steer a terminal: errors of the parsers repeat what the user wrote.
-func visible(err error) string {
+func printable(err error) string {
 	s := err.Error()
 	if strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)

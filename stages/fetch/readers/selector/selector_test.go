@@ -114,8 +114,8 @@ func TestSelectorsAreWritten(t *testing.T) {
 	}
 }
 
-// xpaths returns the texts, or attributes, that an XPath names.
-func xpaths(ctx context.Context, t *testing.T, root *html.Node, text string) ([]string, error) {
+// findXPath returns the texts, or attributes, that an XPath names.
+func findXPath(ctx context.Context, t *testing.T, root *html.Node, text string) ([]string, error) {
 	t.Helper()
 	m, err := NewMarkup(pipeline.View{Select: []pipeline.Selector{{XPath: text}}})
 	if err != nil {
@@ -130,14 +130,14 @@ func xpaths(ctx context.Context, t *testing.T, root *html.Node, text string) ([]
 		chosen, attributes := scope.Enter(n)
 		found = append(found, attributes...)
 		if chosen {
-			found = append(found, (&place{walk: &walk{ctx: ctx}, root: root, node: n, attr: -1}).Value())
+			found = append(found, (&xpathNavigator{stepCounter: &stepCounter{ctx: ctx}, root: root, node: n, attr: -1}).Value())
 		}
 	}
 	return found, nil
 }
 
 func TestXPath(t *testing.T) {
-	root := parsed(t, `<div id=d><a href=/1>one</a> <a href=/2 class=x>two</a></div><ul><li>1<li>2 <b>b</b><li>3</ul>`)
+	root := parseHTML(t, `<div id=d><a href=/1>one</a> <a href=/2 class=x>two</a></div><ul><li>1<li>2 <b>b</b><li>3</ul>`)
 	for text, want := range map[string]string{
 		"//a":                             "one|two",
 		"//a/@href":                       "/1|/2",
@@ -152,7 +152,7 @@ func TestXPath(t *testing.T) {
 		"/html/body/div/a[2]/@class":      "x",
 		"//b/ancestor::ul/li[1]":          "1",
 	} {
-		got, err := xpaths(t.Context(), t, root, text)
+		got, err := findXPath(t.Context(), t, root, text)
 		if s := strings.Join(got, "|"); err != nil || s != want {
 			t.Errorf("%s: got %s, %v, want %s", text, s, err, want)
 		}
@@ -161,12 +161,12 @@ func TestXPath(t *testing.T) {
 
 // TestXPathIsLinearInLast has a list whose last element would take the square of its length to find.
 func TestXPathIsLinearInLast(t *testing.T) {
-	root := parsed(t, "<ul>"+strings.Repeat("<li>a<b>x</b>", 10_000)+"<li>z</ul>")
+	root := parseHTML(t, "<ul>"+strings.Repeat("<li>a<b>x</b>", 10_000)+"<li>z</ul>")
 	for text, want := range map[string]string{
 		"//li[last()]": "z", "//ul/li[ last() ]/text()": "z", "//*[li[last()]]/li[1]": "ax",
 		"descendant::li[1]": "ax", "//ul/*[last()]": "z", "//li[last()][contains(., 'z')]": "z",
 	} {
-		got, err := xpaths(t.Context(), t, root, text)
+		got, err := findXPath(t.Context(), t, root, text)
 		if s := strings.Join(got, "|"); err != nil || s != want {
 			t.Errorf("%s: got %.50s, %v, want %s", text, s, err, want)
 		}
@@ -187,7 +187,7 @@ func TestXPathIsLinearInLast(t *testing.T) {
 
 // TestXPathsShareTheirSteps has a view whose XPaths take many steps only together.
 func TestXPathsShareTheirSteps(t *testing.T) {
-	root := parsed(t, "<ul>"+strings.Repeat("<li>a", 3000)+"</ul>")
+	root := parseHTML(t, "<ul>"+strings.Repeat("<li>a", 3000)+"</ul>")
 	view := pipeline.View{Select: []pipeline.Selector{{XPath: "//li[position() > 5]"}}}
 	m, err := NewMarkup(view)
 	if err != nil {
@@ -202,17 +202,17 @@ func TestXPathsShareTheirSteps(t *testing.T) {
 	if m, err = NewMarkup(view); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Find(t.Context(), root); err == nil || !strings.Contains(err.Error(), errSteps.Error()) {
+	if _, err := m.Find(t.Context(), root); err == nil || !strings.Contains(err.Error(), errTooManySteps.Error()) {
 		t.Errorf("a hundred: %v", err)
 	}
 }
 
 // TestXPathEnds: an expression ends after so many steps, or with its context.
 func TestXPathEnds(t *testing.T) {
-	root := parsed(t, strings.Repeat("<div>", 200)+strings.Repeat("<p>a", 5000))
+	root := parseHTML(t, strings.Repeat("<div>", 200)+strings.Repeat("<p>a", 5000))
 	for _, text := range []string{"//*[//*[//*[. = 'b']]]", "//p[count(preceding::p) > count(following::p)]/..//p", "//*//*//*//*//*"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		if _, err := xpaths(ctx, t, root, text); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := findXPath(ctx, t, root, text); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: got %v", text, err)
 		}
 		cancel()
@@ -221,12 +221,12 @@ func TestXPathEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &walk{ctx: t.Context(), steps: maxSteps}
-	err = guarded(func() error {
-		e.expr.Select(&place{walk: w, root: root, node: root, attr: -1}).MoveNext()
+	w := &stepCounter{ctx: t.Context(), steps: maxSteps}
+	err = recoverPanic(func() error {
+		e.expr.Select(&xpathNavigator{stepCounter: w, root: root, node: root, attr: -1}).MoveNext()
 		return nil
 	})
-	if !errors.Is(err, errSteps) {
+	if !errors.Is(err, errTooManySteps) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -246,17 +246,17 @@ func TestJQEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := []any{1, 2, 3}
-	if found, err := q.run(&steps{Context: t.Context()}, doc); err != nil || len(found) != 2 {
+	if found, err := q.run(&instructionBudget{Context: t.Context()}, doc); err != nil || len(found) != 2 {
 		t.Errorf("got %v, %v", found, err)
 	}
-	budget := &steps{Context: t.Context(), n: maxInstructions - 10}
+	budget := &instructionBudget{Context: t.Context(), used: maxInstructions - 10}
 	v, ok := q.code.RunWithContext(budget, doc).Next()
 	if err, failed := v.(error); !ok || !failed || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", v)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := q.run(&steps{Context: ctx}, doc); !errors.Is(err, context.Canceled) {
+	if _, err := q.run(&instructionBudget{Context: ctx}, doc); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -292,7 +292,7 @@ func FuzzXPath(f *testing.F) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := e.run(&walk{ctx: ctx}, root); err != nil && ctx.Err() != nil {
+		if err := e.run(&stepCounter{ctx: ctx}, root); err != nil && ctx.Err() != nil {
 			t.Errorf("%q takes long on a page of 200 bytes: %v", text, err)
 		}
 	})
@@ -312,7 +312,7 @@ func FuzzJQ(f *testing.F) {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			_, err = q.run(&steps{Context: ctx}, map[string]any{"a": []any{map[string]any{"b": "x", "c": nil}, 1, true}, "d": "y"})
+			_, err = q.run(&instructionBudget{Context: ctx}, map[string]any{"a": []any{map[string]any{"b": "x", "c": nil}, 1, true}, "d": "y"})
 			if ctx.Err() != nil {
 				t.Errorf("%q takes long on a small document: %v", text, err)
 			}

@@ -16,17 +16,17 @@ import (
 // Text is a view of text: its line ranges, its regular expressions, and ranges between two of
 // these. It is for one reading of one page, whose lines come in order.
 type Text struct {
-	sel, rem []*lines
+	sel, rem []*lineSelector
 	view     pipeline.View
 	matched  bool // a line held something selected
 }
 
-// lines is what one selector names of a text.
-type lines struct {
-	first, last int            // a range of lines, where last is not 0
-	match       *regexp.Regexp // or what it matches
-	from, to    *regexp.Regexp // or a range between two lines
-	begun, over bool           // the range
+// lineSelector is what one selector names of a text.
+type lineSelector struct {
+	first, last        int            // a range of lines, where last is not 0
+	match              *regexp.Regexp // or what it matches
+	from, to           *regexp.Regexp // or a range between two lines
+	hasBegun, hasEnded bool           // the range
 }
 
 // NewText compiles view, or returns what is wrong with it, joined *pipeline.FieldErrors.
@@ -43,11 +43,11 @@ func forText(s pipeline.Selector) bool {
 	return s.Lines != "" || s.Regexp != "" || s.From != "" && isText(s.From)
 }
 
-func compileLines(field string, list []pipeline.Selector) ([]*lines, error) {
-	if err := wellFormed(field, list); err != nil {
+func compileLines(field string, list []pipeline.Selector) ([]*lineSelector, error) {
+	if err := checkForm(field, list); err != nil {
 		return nil, err
 	}
-	var out []*lines
+	var out []*lineSelector
 	var errs []error
 	pattern := func(p string) *regexp.Regexp {
 		res, err := pipeline.View{Ignore: []string{p}}.Patterns()
@@ -62,12 +62,12 @@ func compileLines(field string, list []pipeline.Selector) ([]*lines, error) {
 		return res[0]
 	}
 	for _, s := range list {
-		l := &lines{}
+		l := &lineSelector{}
 		switch {
 		case s.Lines != "":
 			var err error
 			if l.first, l.last, err = parseLines(s.Lines); err != nil {
-				errs = append(errs, unusable(field, "a range of lines", s.Lines, err))
+				errs = append(errs, unusableError(field, "a range of lines", s.Lines, err))
 			}
 		case s.Regexp != "":
 			l.match = pattern(s.Regexp)
@@ -128,7 +128,7 @@ func (t *Text) Line(ctx context.Context, number int, line string) (parts []strin
 		parts = []string{line}
 	}
 	for _, l := range t.sel {
-		found, err := l.in(ctx, number, line)
+		found, err := l.partsIn(ctx, number, line)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (t *Text) Line(ctx context.Context, number int, line string) (parts []strin
 		}
 	}
 	for _, l := range t.rem {
-		if parts, err = l.without(ctx, number, line, parts); err != nil {
+		if parts, err = l.removeFrom(ctx, number, line, parts); err != nil {
 			return nil, err
 		}
 	}
@@ -153,21 +153,21 @@ func (t *Text) End() error {
 	return Gone(t.view.Select, "text", forText)
 }
 
-// in returns the parts of line that l names.
-func (l *lines) in(ctx context.Context, number int, line string) ([]string, error) {
+// partsIn returns the parts of line that l names.
+func (l *lineSelector) partsIn(ctx context.Context, number int, line string) ([]string, error) {
 	if l.match != nil {
-		return matchesOf(ctx, l.match, line)
+		return findMatches(ctx, l.match, line)
 	}
-	if within, err := l.within(ctx, number, line); err != nil || !within {
+	if within, err := l.isInRange(ctx, number, line); err != nil || !within {
 		return nil, err
 	}
 	return []string{line}, nil
 }
 
-// without returns parts without those that l names.
-func (l *lines) without(ctx context.Context, number int, line string, parts []string) ([]string, error) {
+// removeFrom returns parts without those that l names.
+func (l *lineSelector) removeFrom(ctx context.Context, number int, line string, parts []string) ([]string, error) {
 	if l.match == nil {
-		within, err := l.within(ctx, number, line)
+		within, err := l.isInRange(ctx, number, line)
 		if within {
 			parts = nil
 		}
@@ -184,39 +184,39 @@ func (l *lines) without(ctx context.Context, number int, line string, parts []st
 	return out, nil
 }
 
-// within reports whether the line is in the range l.
-func (l *lines) within(ctx context.Context, number int, line string) (bool, error) {
+// isInRange reports whether the line is in the range l.
+func (l *lineSelector) isInRange(ctx context.Context, number int, line string) (bool, error) {
 	if l.last > 0 {
 		return l.first <= number && number <= l.last, nil
 	}
-	if l.over {
+	if l.hasEnded {
 		return false, nil
 	}
 	re := l.from
-	if l.begun {
+	if l.hasBegun {
 		if re = l.to; re == nil {
 			return true, nil
 		}
 	}
-	found, err := matchesOf(ctx, re, line)
+	found, err := findMatches(ctx, re, line)
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case len(found) == 0:
-		return l.begun, nil
-	case l.begun:
-		l.over = true
+		return l.hasBegun, nil
+	case l.hasBegun:
+		l.hasEnded = true
 		return false, nil
 	}
-	l.begun = true
+	l.hasBegun = true
 	return true, nil
 }
 
-// matchesOf returns what re matches in s, which is taken in pieces.
-func matchesOf(ctx context.Context, re *regexp.Regexp, s string) ([]string, error) {
+// findMatches returns what re matches in s, which is taken in pieces.
+func findMatches(ctx context.Context, re *regexp.Regexp, s string) ([]string, error) {
 	var found []string
-	_, err := inPieces(ctx, re, s, func(match string) string {
+	_, err := replaceInPieces(ctx, re, s, func(match string) string {
 		if match != "" {
 			found = append(found, match)
 		}
@@ -228,18 +228,18 @@ func matchesOf(ctx context.Context, re *regexp.Regexp, s string) ([]string, erro
 // Blank replaces what re matches in s by a space. Long texts are taken in pieces. It returns
 // ctx's error if that is done first.
 func Blank(ctx context.Context, re *regexp.Regexp, s string) (string, error) {
-	return inPieces(ctx, re, s, func(string) string { return " " })
+	return replaceInPieces(ctx, re, s, func(string) string { return " " })
 }
 
-// outOfTime ends what package regexp does, which knows no deadline.
-type outOfTime struct{}
+// timeoutPanic ends what package regexp does, which knows no deadline.
+type timeoutPanic struct{}
 
-// inPieces replaces what re matches in s by what replace returns.
-func inPieces(ctx context.Context, re *regexp.Regexp, s string, replace func(string) string) (out string, err error) {
+// replaceInPieces replaces what re matches in s by what replace returns.
+func replaceInPieces(ctx context.Context, re *regexp.Regexp, s string, replace func(string) string) (out string, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case outOfTime:
+		case timeoutPanic:
 			err = ctx.Err()
 		default:
 			panic(r)
@@ -254,7 +254,7 @@ func inPieces(ctx context.Context, re *regexp.Regexp, s string, replace func(str
 		s = s[len(piece):]
 		b.WriteString(re.ReplaceAllStringFunc(piece, func(match string) string {
 			if ctx.Err() != nil {
-				panic(outOfTime{})
+				panic(timeoutPanic{})
 			}
 			return replace(match)
 		}))

@@ -17,7 +17,7 @@ func checkXPath(text string) (fast string, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case xpathMistake:
+		case xpathSyntaxError:
 			err = r
 		default:
 			panic(r)
@@ -25,11 +25,11 @@ func checkXPath(text string) (fast string, err error) {
 	}()
 	p := &xpathParser{text: text}
 	p.next()
-	p.expression()
+	p.parseExpression()
 	if p.token != "" {
-		p.fail("an operator or the end of the expression")
+		p.panicMissing("an operator or the end of the expression")
 	}
-	return p.fast.String() + text[p.copied:], nil
+	return p.fastText.String() + text[p.copiedTo:], nil
 }
 
 func isXPath(text string) bool {
@@ -37,30 +37,30 @@ func isXPath(text string) bool {
 	return err == nil
 }
 
-// xpathMistake ends the parser.
-type xpathMistake struct {
+// xpathSyntaxError ends the parser.
+type xpathSyntaxError struct {
 	column int // in characters, from 1
 	why    string
 }
 
-func (m xpathMistake) Error() string { return fmt.Sprintf("column %d: %s", m.column, m.why) }
+func (m xpathSyntaxError) Error() string { return fmt.Sprintf("column %d: %s", m.column, m.why) }
 
 // xpathParser reads an expression token by token. It only checks it.
 type xpathParser struct {
 	text  string
 	at    int    // where token begins
 	token string // empty at the end
-	// fast is the result of checkXPath up to copied in text.
-	fast   strings.Builder
-	copied int
+	// fastText is the result of checkXPath up to copied in text.
+	fastText strings.Builder
+	copiedTo int
 }
 
 func (p *xpathParser) panicAt(at int, why string) {
-	panic(xpathMistake{utf8.RuneCountInString(p.text[:at]) + 1, why})
+	panic(xpathSyntaxError{utf8.RuneCountInString(p.text[:at]) + 1, why})
 }
 
-// fail reports that want is missing at the present token.
-func (p *xpathParser) fail(want string) {
+// panicMissing reports that want is missing at the present token.
+func (p *xpathParser) panicMissing(want string) {
 	if p.token == "" {
 		p.panicAt(p.at, "it ends where "+want+" is expected")
 	}
@@ -73,11 +73,11 @@ func (p *xpathParser) next() {
 	rest := p.text[p.at:]
 	trimmed := strings.TrimLeft(rest, " \t\r\n")
 	p.at += len(rest) - len(trimmed)
-	p.token = p.scan(trimmed)
+	p.token = p.scanToken(trimmed)
 }
 
-// scan returns the token at the beginning of s.
-func (p *xpathParser) scan(s string) string {
+// scanToken returns the token at the beginning of s.
+func (p *xpathParser) scanToken(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -95,10 +95,10 @@ func (p *xpathParser) scan(s string) string {
 		}
 		return s[:end+2]
 	case isDigit(r) || r == '.' && len(s) > 1 && isDigit(rune(s[1])):
-		return s[:span(s, func(r rune) bool { return isDigit(r) || r == '.' })]
-	case nameBegins(r):
-		return s[:span(s, func(r rune) bool {
-			return nameBegins(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-.·", r)
+		return s[:prefixLength(s, func(r rune) bool { return isDigit(r) || r == '.' })]
+	case isNameStart(r):
+		return s[:prefixLength(s, func(r rune) bool {
+			return isNameStart(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-.·", r)
 		})]
 	case strings.ContainsRune("()[].@,:/|+-=<>*$", r):
 		return s[:size]
@@ -109,10 +109,10 @@ func (p *xpathParser) scan(s string) string {
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-func nameBegins(r rune) bool { return r == '_' || unicode.IsLetter(r) }
+func isNameStart(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 
-// span returns how many bytes at the beginning of s are of characters for which in is true.
-func span(s string, in func(rune) bool) int {
+// prefixLength returns how many bytes at the beginning of s are of characters for which in is true.
+func prefixLength(s string, in func(rune) bool) int {
 	if i := strings.IndexFunc(s, func(r rune) bool { return !in(r) }); i >= 0 {
 		return i
 	}
@@ -122,54 +122,54 @@ func span(s string, in func(rune) bool) int {
 // isName reports whether the present token is a name.
 func (p *xpathParser) isName() bool {
 	r, _ := utf8.DecodeRuneInString(p.token)
-	return p.token != "" && nameBegins(r)
+	return p.token != "" && isNameStart(r)
 }
 
-// operators stand between two operands.
-var operators = []string{"or", "and", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "div", "mod", "|"}
+// xpathOperators stand between two operands.
+var xpathOperators = []string{"or", "and", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "div", "mod", "|"}
 
-func (p *xpathParser) expression() {
+func (p *xpathParser) parseExpression() {
 	for {
 		for p.token == "-" {
 			p.next()
 		}
-		p.operand()
-		if !slices.Contains(operators, p.token) {
+		p.parseOperand()
+		if !slices.Contains(xpathOperators, p.token) {
 			return
 		}
 		p.next()
 	}
 }
 
-// operand reads a value or a path.
-func (p *xpathParser) operand() {
+// parseOperand reads a value or a path.
+func (p *xpathParser) parseOperand() {
 	switch first := p.token; {
 	case first == "/":
 		p.next()
 		if p.beginsStep() {
-			p.steps()
+			p.parseSteps()
 		}
 		return
 	case first == "//":
 		p.next()
-		p.steps()
+		p.parseSteps()
 		return
 	case first == "$":
 		p.panicAt(p.at, "variables are not supported")
 	case first == "(":
-		p.list(false)
+		p.parseList(false)
 	case first != "" && strings.ContainsAny(first[:1], `"'0123456789`), len(first) > 1 && first[0] == '.' && first != "..":
 		p.next()
 	case p.beginsStep():
-		p.steps()
+		p.parseSteps()
 		return
 	default:
-		p.fail("an expression")
+		p.panicMissing("an expression")
 	}
-	p.conditions("")
+	p.parseConditions("")
 	if p.token == "/" || p.token == "//" {
 		p.next()
-		p.steps()
+		p.parseSteps()
 	}
 }
 
@@ -177,10 +177,10 @@ func (p *xpathParser) beginsStep() bool {
 	return p.isName() || slices.Contains([]string{".", "..", "@", "*", "("}, p.token)
 }
 
-// steps reads one step or several.
-func (p *xpathParser) steps() {
+// parseSteps reads one step or several.
+func (p *xpathParser) parseSteps() {
 	for {
-		p.step()
+		p.parseStep()
 		if p.token != "/" && p.token != "//" {
 			return
 		}
@@ -188,86 +188,86 @@ func (p *xpathParser) steps() {
 	}
 }
 
-func (p *xpathParser) step() {
+func (p *xpathParser) parseStep() {
 	test := ""
 	switch p.token {
 	case ".", "..":
 		p.next()
 	case "(":
-		p.list(false)
+		p.parseList(false)
 	case "@":
 		p.next()
-		p.nodeTest()
+		p.parseNodeTest()
 	default:
-		test = p.nodeTest()
+		test = p.parseNodeTest()
 	}
-	p.conditions(test)
+	p.parseConditions(test)
 }
 
-// nodeTest reads a name or *, perhaps behind an axis or a prefix, or a function call. It returns the
+// parseNodeTest reads a name or *, perhaps behind an axis or a prefix, or a function call. It returns the
 // name or * of children.
-func (p *xpathParser) nodeTest() (child string) {
+func (p *xpathParser) parseNodeTest() (child string) {
 	if p.token == "*" {
 		p.next()
 		return "*"
 	}
 	if !p.isName() {
-		p.fail("the name of an element or attribute")
+		p.panicMissing("the name of an element or attribute")
 	}
 	axis, at := p.token, p.at
 	p.next()
 	switch p.token {
 	case "::":
-		if !slices.Contains(axes, axis) {
-			p.panicAt(at, fmt.Sprintf("there is no axis %s; there are %s", axis, strings.Join(axes, ", ")))
+		if !slices.Contains(xpathAxes, axis) {
+			p.panicAt(at, fmt.Sprintf("there is no axis %s; there are %s", axis, strings.Join(xpathAxes, ", ")))
 		}
 		p.next()
-		p.nodeTest()
+		p.parseNodeTest()
 		return ""
 	case ":":
 		p.next()
 		if p.token != "*" && !p.isName() {
-			p.fail("a name behind the prefix " + axis)
+			p.panicMissing("a name behind the prefix " + axis)
 		}
 		name := axis + ":" + p.token
 		p.next()
 		if p.token == "(" {
-			p.list(true)
+			p.parseList(true)
 			return ""
 		}
 		return name
 	case "(":
-		p.list(true)
+		p.parseList(true)
 		return ""
 	}
 	return axis
 }
 
-var axes = []string{
+var xpathAxes = []string{
 	"ancestor", "ancestor-or-self", "attribute", "child", "descendant", "descendant-or-self", "following",
 	"following-sibling", "namespace", "parent", "preceding", "preceding-sibling", "self",
 }
 
-// list reads expressions with commas between them, in parentheses, which may hold nothing if empty is
+// parseList reads expressions with commas between them, in parentheses, which may hold nothing if empty is
 // true.
-func (p *xpathParser) list(empty bool) {
+func (p *xpathParser) parseList(empty bool) {
 	at := p.at
 	p.next()
 	if p.token == ")" && empty {
 		p.next()
 		return
 	}
-	p.expression()
+	p.parseExpression()
 	for p.token == "," {
 		p.next()
-		p.expression()
+		p.parseExpression()
 	}
-	p.end(at, "(", ")")
+	p.parseClosing(at, "(", ")")
 }
 
-// conditions reads the conditions in brackets. child is the name of the children that they are for, if
+// parseConditions reads the conditions in brackets. child is the name of the children that they are for, if
 // it is known.
-func (p *xpathParser) conditions(child string) {
+func (p *xpathParser) parseConditions(child string) {
 	for ; p.token == "["; child = "" {
 		at := p.at
 		p.next()
@@ -275,26 +275,26 @@ func (p *xpathParser) conditions(child string) {
 		case "":
 			p.panicAt(at, "the [ is not closed; a condition and a ] are missing")
 		case "]":
-			p.fail("a condition such as 1 or @class")
+			p.panicMissing("a condition such as 1 or @class")
 		}
-		p.expression()
+		p.parseExpression()
 		condition := strings.Join(strings.Fields(p.text[at+1:p.at]), "")
-		p.end(at, "[", "]")
+		p.parseClosing(at, "[", "]")
 		if child != "" && condition == "last()" {
-			p.fast.WriteString(p.text[p.copied:at] + "[not(following-sibling::" + child + ")]")
-			p.copied = at + strings.IndexByte(p.text[at:], ']') + 1
+			p.fastText.WriteString(p.text[p.copiedTo:at] + "[not(following-sibling::" + child + ")]")
+			p.copiedTo = at + strings.IndexByte(p.text[at:], ']') + 1
 		}
 	}
 }
 
-// end reads what closes the bracket open at at.
-func (p *xpathParser) end(at int, open, closing string) {
+// parseClosing reads what closes the bracket open at at.
+func (p *xpathParser) parseClosing(at int, open, closing string) {
 	switch p.token {
 	case closing:
 		p.next()
 	case "":
 		p.panicAt(at, fmt.Sprintf("the %s is not closed; a %s is missing", open, closing))
 	default:
-		p.fail("an operator or " + closing)
+		p.panicMissing("an operator or " + closing)
 	}
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
-// examples is where the modules are that documentation shows.
-const examples = "../../../../docs/examples"
+// examplesDir is where the modules are that documentation shows.
+const examplesDir = "../../../../docs/examples"
 
-// docx returns a Word document with this body.
-func docx(t *testing.T, body string) []byte {
+// newDocx returns a Word document with this body.
+func newDocx(t *testing.T, body string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -46,19 +46,19 @@ func docx(t *testing.T, body string) []byte {
 func TestGoExample(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "docx.wasm")
 	build := exec.Command("go", "build", "-o", path, ".")
-	build.Dir = filepath.Join(examples, "wasm-reader")
+	build.Dir = filepath.Join(examplesDir, "wasm-reader")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	r := reader(t, read(t, path), Config{})
-	page := pipeline.Raw{Body: docx(t, `<w:p><w:r><w:rPr><w:lang w:val="en-GB"/></w:rPr><w:t>Our </w:t></w:r><w:r><w:t>prices</w:t></w:r></w:p>`+
+	r := newReader(t, readFile(t, path), Config{})
+	page := pipeline.Raw{Body: newDocx(t, `<w:p><w:r><w:rPr><w:lang w:val="en-GB"/></w:rPr><w:t>Our </w:t></w:r><w:r><w:t>prices</w:t></w:r></w:p>`+
 		`<w:tbl><w:tr><w:tc><w:p><w:r><w:t>Apples</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>5</w:t></w:r></w:p></w:tc></w:tr></w:tbl>`)}
 	noise := make([]byte, 10<<20)
 	_, _ = rand.Read(noise)
 	pipelinetest.TestReader(t, r, pipelinetest.ReaderPages{
 		Samples: []pipeline.Raw{page},
-		Broken:  []pipeline.Raw{{Body: docx(t, "<w:p>\n<w:t></")}},
+		Broken:  []pipeline.Raw{{Body: newDocx(t, "<w:p>\n<w:t></")}},
 		Large:   func(n int) pipeline.Raw { return pipeline.Raw{Body: noise[:n]} },
 	})
 	want := pipeline.Text{Title: "Price list", Language: "en-GB", Content: "Price list\nOur prices\n\x02Apples\n5\n\x03"}
@@ -79,14 +79,14 @@ func TestCExample(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "subrip.wasm")
-	source := filepath.Join(examples, "wasm-reader-c", "subrip.c")
+	source := filepath.Join(examplesDir, "wasm-reader-c", "subrip.c")
 	if out, err := exec.Command("clang", "--target=wasm32-wasi", "-O2", "-Wall", "-o", path, source).CombinedOutput(); err != nil {
 		if bytes.Contains(out, []byte("'stdio.h' file not found")) || bytes.Contains(out, []byte("cannot open")) {
 			t.Skipf("clang has no C library for WebAssembly; install wasi-libc and libclang-rt-dev-wasm32: %s", out)
 		}
 		t.Fatalf("%v: %s", err, out)
 	}
-	r := reader(t, read(t, path), Config{Types: []string{"application/x-subrip"}})
+	r := newReader(t, readFile(t, path), Config{Types: []string{"application/x-subrip"}})
 	page := pipeline.Raw{Body: []byte("1\r\n00:00:01,000 --> 00:00:02,500\r\nGood morning,\r\nVietnam.\r\n\r\n2\r\n00:00:03,000 --> 00:00:04,000\r\nHello.\r\n")}
 	pipelinetest.TestReader(t, r, pipelinetest.ReaderPages{
 		Samples: []pipeline.Raw{page},
@@ -104,14 +104,14 @@ func TestRustExample(t *testing.T) {
 		t.Skip("there is no rustc; install Rust, and then its target with: rustup target add wasm32-wasip1")
 	}
 	path := filepath.Join(t.TempDir(), "gettext.wasm")
-	source := filepath.Join(examples, "wasm-reader-rust", "gettext.rs")
+	source := filepath.Join(examplesDir, "wasm-reader-rust", "gettext.rs")
 	if out, err := exec.Command("rustc", "--target", "wasm32-wasip1", "-O", "--edition", "2021", "-D", "warnings", "-o", path, source).CombinedOutput(); err != nil {
 		if bytes.Contains(out, []byte("target may not be installed")) || bytes.Contains(out, []byte("could not find specification for target")) {
 			t.Skip("rustc has no library for WebAssembly; install it with: rustup target add wasm32-wasip1")
 		}
 		t.Fatalf("%v: %s", err, out)
 	}
-	r := reader(t, read(t, path), Config{Types: []string{"text/x-gettext-translation"}})
+	r := newReader(t, readFile(t, path), Config{Types: []string{"text/x-gettext-translation"}})
 	page := pipeline.Raw{Body: []byte("msgid \"\"\nmsgstr \"Language: pt_BR\\n\"\n\n#: main.c:1\nmsgid \"Good \\\"morning\\\"\"\nmsgstr \"Bom \"\n\"dia\"\n")}
 	pipelinetest.TestReader(t, r, pipelinetest.ReaderPages{
 		Samples: []pipeline.Raw{page},
@@ -126,7 +126,7 @@ func TestRustExample(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, path string) []byte {
+func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -13,46 +13,46 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// module is a compiled module. It has a runtime of its own, so that all of it is garbage when no
+// compiledModule is a compiled module. It has a runtime of its own, so that all of it is garbage when no
 // Reader holds it any more.
-type module struct {
-	sum      digest
+type compiledModule struct {
+	sum      moduleSum
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 }
 
-// modules are those that Readers hold, by their content. A configuration that is read again
+// moduleCache are those that Readers hold, by their content. A configuration that is read again
 // compiles nothing that is compiled already.
-var modules struct {
+var moduleCache struct {
 	sync.Mutex
-	bySum map[digest]weak.Pointer[module]
+	bySum map[moduleSum]weak.Pointer[compiledModule]
 }
 
-// load returns the module with the content of binary, or why it can be none.
-func load(binary []byte) (*module, error) {
+// loadModule returns the module with the content of binary, or why it can be none.
+func loadModule(binary []byte) (*compiledModule, error) {
 	sum := sha256.Sum256(binary)
-	modules.Lock()
-	defer modules.Unlock()
-	if m := modules.bySum[sum].Value(); m != nil {
+	moduleCache.Lock()
+	defer moduleCache.Unlock()
+	if m := moduleCache.bySum[sum].Value(); m != nil {
 		return m, nil
 	}
-	m, err := compile(binary)
+	m, err := compileModule(binary)
 	if err != nil {
 		return nil, err
 	}
 	m.sum = sum
-	held := map[digest]weak.Pointer[module]{sum: weak.Make(m)}
-	for sum, p := range modules.bySum {
+	held := map[moduleSum]weak.Pointer[compiledModule]{sum: weak.Make(m)}
+	for sum, p := range moduleCache.bySum {
 		if p.Value() != nil {
 			held[sum] = p
 		}
 	}
-	modules.bySum = held
+	moduleCache.bySum = held
 	return m, nil
 }
 
-// compile returns the module in binary, if it is a program for WASI preview 1.
-func compile(binary []byte) (*module, error) {
+// compileModule returns the module in binary, if it is a program for WASI preview 1.
+func compileModule(binary []byte) (*compiledModule, error) {
 	binary, err := fixTables(binary)
 	if err != nil {
 		return nil, err
@@ -64,31 +64,31 @@ func compile(binary []byte) (*module, error) {
 	}
 	compiled, err := rt.CompileModule(ctx, binary)
 	if err == nil {
-		err = fitsABI(compiled, rt.Module(wasi_snapshot_preview1.ModuleName))
+		err = checkABI(compiled, rt.Module(wasi_snapshot_preview1.ModuleName))
 	}
 	if err != nil {
 		_ = rt.Close(ctx)
 		return nil, err
 	}
-	return &module{runtime: rt, compiled: compiled}, nil
+	return &compiledModule{runtime: rt, compiled: compiled}, nil
 }
 
 // command is the function that WASI calls to run a program, and memory the memory that it reads.
 const (
-	command = "_start"
-	memory  = "memory"
+	startFunction = "_start"
+	memoryName    = "memory"
 )
 
-// fitsABI returns why m cannot be run as docs/wasm-readers.md describes it.
-func fitsABI(m wazero.CompiledModule, wasi api.Module) error {
-	start, ok := m.ExportedFunctions()[command]
+// checkABI returns why m cannot be run as docs/wasm-readers.md describes it.
+func checkABI(m wazero.CompiledModule, wasi api.Module) error {
+	start, ok := m.ExportedFunctions()[startFunction]
 	switch {
 	case !ok:
-		return fmt.Errorf("it exports no function %s: build it as a program for WASI preview 1 (GOOS=wasip1, wasm32-wasip1), not as a library", command)
+		return fmt.Errorf("it exports no function %s: build it as a program for WASI preview 1 (GOOS=wasip1, wasm32-wasip1), not as a library", startFunction)
 	case len(start.ParamTypes())+len(start.ResultTypes()) > 0:
-		return fmt.Errorf("its function %s has parameters or results; it must have none", command)
-	case m.ExportedMemories()[memory] == nil:
-		return fmt.Errorf("it exports no memory with the name %q", memory)
+		return fmt.Errorf("its function %s has parameters or results; it must have none", startFunction)
+	case m.ExportedMemories()[memoryName] == nil:
+		return fmt.Errorf("it exports no memory with the name %q", memoryName)
 	case len(m.ImportedMemories()) > 0:
 		return errors.New("it imports a memory; it must have its own")
 	}
@@ -102,9 +102,9 @@ func fitsABI(m wazero.CompiledModule, wasi api.Module) error {
 	return nil
 }
 
-// fits returns why m cannot start with memory for at most limit bytes.
-func (m *module) fits(limit int64) error {
-	if begins := int64(m.compiled.ExportedMemories()[memory].Min()) * pageSize; begins > limit {
+// checkMemory returns why m cannot start with memory for at most limit bytes.
+func (m *compiledModule) checkMemory(limit int64) error {
+	if begins := int64(m.compiled.ExportedMemories()[memoryName].Min()) * pageSize; begins > limit {
 		return fmt.Errorf("it begins with %d bytes of memory, and memory limits it to %d", begins, limit)
 	}
 	return nil

@@ -49,11 +49,11 @@ func TestNewRefuses(t *testing.T) {
 // TestModulesAreCompiledOnce, and are garbage when no Reader has them.
 func TestModulesAreCompiledOnce(t *testing.T) {
 	program := wasmtest.Program(wasmtest.Write(1), "a module of this test alone")
-	first, second := reader(t, program, Config{}), reader(t, program, Config{Memory: MinMemory})
+	first, second := newReader(t, program, Config{}), newReader(t, program, Config{Memory: MinMemory})
 	if first.module != second.module || first.Extractor() != second.Extractor() {
 		t.Error("a module was compiled twice")
 	}
-	other := reader(t, wasmtest.Program(wasmtest.Write(1), "another"), Config{})
+	other := newReader(t, wasmtest.Program(wasmtest.Write(1), "another"), Config{})
 	if first.Extractor() == other.Extractor() || !strings.HasPrefix(first.Extractor(), "wasm/1/") {
 		t.Errorf("two modules make text by the rules %s and %s", first.Extractor(), other.Extractor())
 	}
@@ -62,9 +62,9 @@ func TestModulesAreCompiledOnce(t *testing.T) {
 	first, second = nil, nil
 	runtime.GC()
 	runtime.GC()
-	modules.Lock()
-	defer modules.Unlock()
-	if modules.bySum[sum].Value() != nil {
+	moduleCache.Lock()
+	defer moduleCache.Unlock()
+	if moduleCache.bySum[sum].Value() != nil {
 		t.Error("a module is held by nobody and is not garbage")
 	}
 }

@@ -17,26 +17,26 @@ import (
 // maxDepth is how deeply items may be nested.
 const maxDepth = 100
 
-// parser reads what a module wrote.
-type parser struct {
+// outputParser reads what a module wrote.
+type outputParser struct {
 	ctx             context.Context
-	wanted          *selector.Text
-	titled          bool // the title is the first block
+	selected        *selector.Text
+	hasTitleBlock   bool // the title is the first block
 	body            blocks.Builder
-	lines           int // blocks so far, wanted or not
+	blockCount      int // blocks so far, wanted or not
 	title, language string
 }
 
 // parse reads out: JSON if it begins with a brace, and otherwise text.
-func (p *parser) parse(out []byte) error {
+func (p *outputParser) parse(out []byte) error {
 	if !utf8.Valid(out) {
 		return fmt.Errorf("it is not valid UTF-8 at byte %d", validLength(out))
 	}
 	if bytes.HasPrefix(out, []byte("{")) {
-		return p.document(out)
+		return p.parseJSON(out)
 	}
 	for line := range bytes.Lines(out) {
-		if err := p.block(string(line)); err != nil {
+		if err := p.addBlock(string(line)); err != nil {
 			return err
 		}
 	}
@@ -56,28 +56,28 @@ func validLength(b []byte) int {
 	return n
 }
 
-// text returns the text of the page raw.
-func (p *parser) text(raw pipeline.Raw) (pipeline.Text, error) {
-	if err := p.wanted.End(); err != nil {
+// toText returns the text of the page raw.
+func (p *outputParser) toText(raw pipeline.Raw) (pipeline.Text, error) {
+	if err := p.selected.End(); err != nil {
 		return pipeline.Text{}, err
 	}
 	t := pipeline.Text{Content: p.body.Content(), Title: p.title, Language: p.language}
 	if t.Language == "" {
 		t.Language = blocks.LanguageTag(raw.ContentLanguage)
 	}
-	if p.titled && t.Title != "" {
+	if p.hasTitleBlock && t.Title != "" {
 		t.Content = t.Title + string(pipeline.BlockEnd) + t.Content
 	}
 	return t, nil
 }
 
-// block adds what is wanted of a block.
-func (p *parser) block(s string) error {
-	p.lines++
+// addBlock adds what is wanted of a block.
+func (p *outputParser) addBlock(s string) error {
+	p.blockCount++
 	parts := []string{s}
-	if !p.wanted.All() {
+	if !p.selected.All() {
 		var err error
-		if parts, err = p.wanted.Line(p.ctx, p.lines, s); err != nil {
+		if parts, err = p.selected.Line(p.ctx, p.blockCount, s); err != nil {
 			return err
 		}
 	}
@@ -91,13 +91,13 @@ func (p *parser) block(s string) error {
 	return nil
 }
 
-// errShape says what JSON a module may write.
-var errShape = errors.New(`JSON must be an object of the members "title", "language" and "blocks"`)
+// errJSONShape says what JSON a module may write.
+var errJSONShape = errors.New(`JSON must be an object of the members "title", "language" and "blocks"`)
 
-// document reads JSON. It takes one token at a time, so that it needs no more memory than its input.
-func (p *parser) document(out []byte) error {
+// parseJSON reads JSON. It takes one token at a time, so that it needs no more memory than its input.
+func (p *outputParser) parseJSON(out []byte) error {
 	d := json.NewDecoder(bytes.NewReader(out))
-	err := p.members(d)
+	err := p.parseMembers(d)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
 			err = errors.New("something stands behind the object")
@@ -112,7 +112,7 @@ func (p *parser) document(out []byte) error {
 	return fmt.Errorf("%w, at byte %d of the JSON (text that begins with a brace must begin with a line feed before it)", err, d.InputOffset())
 }
 
-func (p *parser) members(d *json.Decoder) error {
+func (p *outputParser) parseMembers(d *json.Decoder) error {
 	if _, err := d.Token(); err != nil { // the brace
 		return err
 	}
@@ -123,18 +123,18 @@ func (p *parser) members(d *json.Decoder) error {
 		}
 		switch name {
 		case "title":
-			if p.title, err = line(d, "title"); err == nil && len(p.title) > pipeline.MaxText {
+			if p.title, err = nextLine(d, "title"); err == nil && len(p.title) > pipeline.MaxText {
 				err = blocks.TooLarge()
 			}
 		case "language":
 			var tag string
-			if tag, err = line(d, "language"); err == nil {
+			if tag, err = nextLine(d, "language"); err == nil {
 				p.language = blocks.LanguageTag(tag)
 			}
 		case "blocks":
-			err = p.blocks(d)
+			err = p.parseBlocks(d)
 		default:
-			err = errShape
+			err = errJSONShape
 		}
 		if err != nil {
 			return err
@@ -144,8 +144,8 @@ func (p *parser) members(d *json.Decoder) error {
 	return err
 }
 
-// line returns the string that comes next.
-func line(d *json.Decoder, member string) (string, error) {
+// nextLine returns the string that comes next.
+func nextLine(d *json.Decoder, member string) (string, error) {
 	v, err := d.Token()
 	if err != nil {
 		return "", err
@@ -157,8 +157,8 @@ func line(d *json.Decoder, member string) (string, error) {
 	return blocks.Line(s), nil
 }
 
-// blocks reads a list of blocks: strings, and lists of blocks, which are items.
-func (p *parser) blocks(d *json.Decoder) error {
+// parseBlocks reads a list of blocks: strings, and lists of blocks, which are items.
+func (p *outputParser) parseBlocks(d *json.Decoder) error {
 	errBlocks := errors.New("blocks must be a list of strings, and of such lists")
 	if v, err := d.Token(); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (p *parser) blocks(d *json.Decoder) error {
 		}
 		switch v := v.(type) {
 		case string:
-			err = p.block(v)
+			err = p.addBlock(v)
 		case json.Delim:
 			switch v {
 			case '[':

@@ -47,7 +47,7 @@ type Config struct {
 // equal texts. It does not change when the file of its module does.
 type Reader struct {
 	cfg       Config
-	module    *module
+	module    *compiledModule
 	extractor string
 }
 
@@ -66,9 +66,9 @@ func New(c Config) (*Reader, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	m, err := load(c.Module)
+	m, err := loadModule(c.Module)
 	if err == nil {
-		err = m.fits(c.Memory)
+		err = m.checkMemory(c.Memory)
 	}
 	if err != nil {
 		return nil, &pipeline.FieldError{Field: "wasm", Reason: err.Error()}
@@ -120,26 +120,26 @@ func (r *Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View)
 	if err != nil {
 		return pipeline.Text{}, err
 	}
-	p := &parser{ctx: ctx, wanted: wanted, titled: len(view.Select) == 0}
+	p := &outputParser{ctx: ctx, selected: wanted, hasTitleBlock: len(view.Select) == 0}
 	if err := p.parse(out); err != nil {
-		return pipeline.Text{}, r.failed(err)
+		return pipeline.Text{}, r.failureOf(err)
 	}
-	return p.text(raw)
+	return p.toText(raw)
 }
 
-// failed makes the failed check of a page whose text cannot be used. It leaves alone what says
+// failureOf makes the failed check of a page whose text cannot be used. It leaves alone what says
 // already which check failed, and that the time of the check is over.
-func (r *Reader) failed(err error) error {
+func (r *Reader) failureOf(err error) error {
 	if _, ok := errors.AsType[*pipeline.FetchError](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return r.unreadable("wrote what is no text: %v", err)
+	return r.unreadableError("wrote what is no text: %v", err)
 }
 
-// unreadable is the failed check of a page that the module cannot read.
-func (r *Reader) unreadable(format string, args ...any) error {
+// unreadableError is the failed check of a page that the module cannot read.
+func (r *Reader) unreadableError(format string, args ...any) error {
 	return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("the module %s ", r.cfg.Name) + fmt.Sprintf(format, args...)}
 }
 
-// digest identifies a module by its content.
-type digest = [sha256.Size]byte
+// moduleSum identifies a module by its content.
+type moduleSum = [sha256.Size]byte

@@ -13,8 +13,8 @@ import (
 	"github.com/vokter/vokter/test/wasmtest"
 )
 
-// reader returns a Reader of module for application/x.
-func reader(t *testing.T, module []byte, c Config) *Reader {
+// newReader returns a Reader of module for application/x.
+func newReader(t *testing.T, module []byte, c Config) *Reader {
 	t.Helper()
 	c.Name, c.Module = "x.wasm", module
 	if c.Types == nil {
@@ -31,7 +31,7 @@ var page = pipeline.Raw{URL: "https://example.com/", ContentType: "application/x
 
 // TestContract: a module keeps the contract of readers, whatever page it gets.
 func TestContract(t *testing.T) {
-	pipelinetest.TestReader(t, reader(t, wasmtest.Program(wasmtest.Copy(), ""), Config{}), pipelinetest.ReaderPages{
+	pipelinetest.TestReader(t, newReader(t, wasmtest.Program(wasmtest.Copy(), ""), Config{}), pipelinetest.ReaderPages{
 		Samples: []pipeline.Raw{page},
 		Large:   func(n int) pipeline.Raw { return pipeline.Raw{Body: []byte(strings.Repeat("x", n))} },
 	})
@@ -54,7 +54,7 @@ func TestText(t *testing.T) {
 		"an escape":  {`{"blocks": ["a\u0002b\u00e9"]}`, pipeline.View{}, pipeline.Text{Content: "abé\n", Language: "nl"}},
 		"surrogates": {`{"blocks": ["\ud800"]}`, pipeline.View{}, pipeline.Text{Content: "\ufffd\n", Language: "nl"}},
 	} {
-		r := reader(t, wasmtest.Program(wasmtest.Write(1), tc.writes), Config{})
+		r := newReader(t, wasmtest.Program(wasmtest.Write(1), tc.writes), Config{})
 		got, err := r.Read(t.Context(), page, tc.view)
 		if err != nil || !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, tc.want)
@@ -101,7 +101,7 @@ func TestModuleThatFails(t *testing.T) {
 		if strings.Contains(tc.reason, "took longer") {
 			timeout = 200 * time.Millisecond
 		}
-		r := reader(t, wasmtest.Program(tc.code, tc.text), Config{Memory: memory, Timeout: timeout})
+		r := newReader(t, wasmtest.Program(tc.code, tc.text), Config{Memory: memory, Timeout: timeout})
 		text, err := r.Read(t.Context(), page, pipeline.View{})
 		e, ok := errors.AsType[*pipeline.FetchError](err)
 		if !ok || e.Class != tc.class || !strings.Contains(e.Reason, tc.reason) {
@@ -112,7 +112,7 @@ func TestModuleThatFails(t *testing.T) {
 
 // TestTableCannotGrow: tables are not in the memory that is limited.
 func TestTableCannotGrow(t *testing.T) {
-	r := reader(t, wasmtest.Program(wasmtest.GrowTable+wasmtest.Write(1), "it did not grow"), Config{})
+	r := newReader(t, wasmtest.Program(wasmtest.GrowTable+wasmtest.Write(1), "it did not grow"), Config{})
 	if got, err := r.Read(t.Context(), page, pipeline.View{}); err != nil || got.Content != "it did not grow\n" {
 		t.Errorf("got %q, %v", got.Content, err)
 	}
@@ -120,7 +120,7 @@ func TestTableCannotGrow(t *testing.T) {
 
 // TestReadEndsWithItsContext: the check's time counts, not that of the module alone.
 func TestReadEndsWithItsContext(t *testing.T) {
-	r := reader(t, wasmtest.Program(wasmtest.Forever, "x"), Config{Timeout: MaxTimeout})
+	r := newReader(t, wasmtest.Program(wasmtest.Forever, "x"), Config{Timeout: MaxTimeout})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := r.Read(ctx, page, pipeline.View{}); !errors.Is(err, context.DeadlineExceeded) {
@@ -131,7 +131,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 // TestInstancesShareNothing: a page leaves nothing for the next one, also when many are read at
 // once.
 func TestInstancesShareNothing(t *testing.T) {
-	r := reader(t, wasmtest.Program(wasmtest.Copy(), ""), Config{})
+	r := newReader(t, wasmtest.Program(wasmtest.Copy(), ""), Config{})
 	t.Run("all", func(t *testing.T) {
 		for range 8 {
 			t.Run("one", func(t *testing.T) {

@@ -19,10 +19,10 @@ const (
 	// maxOutput is how much a module may write, in bytes: a text of the largest size, with its
 	// white space or as JSON.
 	maxOutput = 4 * pipeline.MaxText
-	// maxComplaint is how much is kept of what a module writes to standard error, in bytes.
-	maxComplaint = 4096
-	// maxReason is how much of that a reason quotes, in bytes.
-	maxReason = 200
+	// maxStderr is how much is kept of what a module writes to standard error, in bytes.
+	maxStderr = 4096
+	// maxQuotedStderr is how much of that a reason quotes, in bytes.
+	maxQuotedStderr = 200
 )
 
 // run returns what the module writes of raw.
@@ -33,7 +33,7 @@ func (r *Reader) run(parent context.Context, raw pipeline.Raw) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(parent, r.cfg.Timeout)
 	defer cancel()
 	memory := &linearMemory{limit: uint64(r.cfg.Memory)}
-	out, complaint := &output{cancel: cancel}, &head{}
+	out, complaint := &limitedOutput{cancel: cancel}, &stderrHead{}
 	cfg := wazero.NewModuleConfig().WithName(""). // any number of instances, without a name
 							WithArgs("reader").WithStdin(bytes.NewReader(raw.Body)).WithStdout(out).WithStderr(complaint)
 	for name, value := range map[string]string{
@@ -50,27 +50,27 @@ func (r *Reader) run(parent context.Context, raw pipeline.Raw) ([]byte, error) {
 		code = exit.ExitCode()
 	}
 	switch {
-	case out.full:
+	case out.isFull:
 		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the module %s wrote more than %d bytes", r.cfg.Name, maxOutput)}
 	case err == nil:
 		return out.Bytes(), nil
 	case parent.Err() != nil:
 		return nil, parent.Err()
 	case ctx.Err() != nil:
-		return nil, r.unreadable("took longer than %v, which is its timeout", r.cfg.Timeout)
-	case memory.refused:
-		return nil, r.unreadable("needs more memory than %d bytes, which is its limit", r.cfg.Memory)
+		return nil, r.unreadableError("took longer than %v, which is its timeout", r.cfg.Timeout)
+	case memory.isRefused:
+		return nil, r.unreadableError("needs more memory than %d bytes, which is its limit", r.cfg.Memory)
 	case code != 0 && complaint.line() != "":
-		return nil, r.unreadable("cannot read the page: %s", complaint.line())
+		return nil, r.unreadableError("cannot read the page: %s", complaint.line())
 	case code != 0:
-		return nil, r.unreadable("ended with exit code %d and gave no reason on standard error", code)
+		return nil, r.unreadableError("ended with exit code %d and gave no reason on standard error", code)
 	default:
-		return nil, r.unreadable("crashed: %s", why(err, complaint))
+		return nil, r.unreadableError("crashed: %s", crashReason(err, complaint))
 	}
 }
 
-// why returns the first line that says why a module crashed, and what it wrote before.
-func why(err error, complaint *head) string {
+// crashReason returns the first line that says why a module crashed, and what it wrote before.
+func crashReason(err error, complaint *stderrHead) string {
 	reason := err.Error()
 	if _, rest, ok := strings.Cut(reason, "failed: "); ok { // behind names that say nothing to a user
 		reason = rest
@@ -85,45 +85,45 @@ func why(err error, complaint *head) string {
 // firstLine returns the first line of s that is not blank, cut to maxReason bytes.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return strings.ToValidUTF8(line[:min(len(line), maxReason)], "")
+	return strings.ToValidUTF8(line[:min(len(line), maxQuotedStderr)], "")
 }
 
-// output keeps what is written, up to maxOutput bytes. The module is ended when there is more.
-type output struct {
+// limitedOutput keeps what is written, up to maxOutput bytes. The module is ended when there is more.
+type limitedOutput struct {
 	bytes.Buffer
-	full   bool
+	isFull bool
 	cancel context.CancelFunc
 }
 
-var errFull = errors.New("too much output")
+var errOutputFull = errors.New("too much output")
 
-func (o *output) Write(p []byte) (int, error) {
+func (o *limitedOutput) Write(p []byte) (int, error) {
 	if o.Len()+len(p) > maxOutput {
-		o.full = true
+		o.isFull = true
 		o.cancel()
-		return 0, errFull
+		return 0, errOutputFull
 	}
 	return o.Buffer.Write(p)
 }
 
-// head keeps the beginning of what is written.
-type head struct{ kept []byte }
+// stderrHead keeps the beginning of what is written.
+type stderrHead struct{ kept []byte }
 
-func (h *head) Write(p []byte) (int, error) {
-	h.kept = append(h.kept, p[:min(len(p), maxComplaint-len(h.kept))]...)
+func (h *stderrHead) Write(p []byte) (int, error) {
+	h.kept = append(h.kept, p[:min(len(p), maxStderr-len(h.kept))]...)
 	return len(p), nil
 }
 
-func (h *head) line() string { return firstLine(string(h.kept)) }
+func (h *stderrHead) line() string { return firstLine(string(h.kept)) }
 
 // pageSize is the unit of memory in WebAssembly, in bytes.
 const pageSize = 64 << 10
 
 // linearMemory is the memory of an instance. It notes that the instance was refused more.
 type linearMemory struct {
-	limit   uint64
-	bytes   []byte
-	refused bool
+	limit     uint64
+	bytes     []byte
+	isRefused bool
 }
 
 // Allocate returns m: a module has one memory.
@@ -132,7 +132,7 @@ func (m *linearMemory) Allocate(_, _ uint64) experimental.LinearMemory { return 
 // Reallocate returns the memory with a length of size bytes, or nil where that is too much.
 func (m *linearMemory) Reallocate(size uint64) []byte {
 	if size > m.limit {
-		m.refused = true
+		m.isRefused = true
 		return nil
 	}
 	if size > uint64(cap(m.bytes)) {
@@ -148,8 +148,8 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 func (m *linearMemory) Free() { m.bytes = nil }
 
 var (
-	_ io.Writer                    = (*output)(nil)
-	_ io.Writer                    = (*head)(nil)
+	_ io.Writer                    = (*limitedOutput)(nil)
+	_ io.Writer                    = (*stderrHead)(nil)
 	_ experimental.MemoryAllocator = (*linearMemory)(nil)
 	_ experimental.LinearMemory    = (*linearMemory)(nil)
 )

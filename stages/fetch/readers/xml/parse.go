@@ -51,7 +51,7 @@ func parse(ctx context.Context, body []byte) (*html.Node, error) {
 		if errors.Is(err, io.EOF) {
 			switch {
 			case at != doc:
-				return nil, invalid("it ends within <%.80s>", written(at))
+				return nil, invalid("it ends within <%.80s>", originalName(at))
 			case rootOf(doc) == nil:
 				return nil, invalid("it has no element")
 			}
@@ -72,13 +72,13 @@ func parse(ctx context.Context, body []byte) (*html.Node, error) {
 			if at == doc && rootOf(doc) != nil {
 				return nil, invalid("a second document begins")
 			}
-			e := element(token)
+			e := newElement(token)
 			at.AppendChild(e)
 			at = e
 			depth++
 			nodes += 1 + len(token.Attr)
 		case xml.EndElement:
-			if name := qualified(token.Name); at == doc || written(at) != name {
+			if name := qualifiedName(token.Name); at == doc || originalName(at) != name {
 				return nil, invalid("</%.80s> ends nothing that is open", name)
 			}
 			at = at.Parent
@@ -96,24 +96,24 @@ func parse(ctx context.Context, body []byte) (*html.Node, error) {
 	}
 }
 
-func qualified(n xml.Name) string {
+func qualifiedName(n xml.Name) string {
 	if n.Space == "" {
 		return n.Local
 	}
 	return n.Space + ":" + n.Local
 }
 
-func element(t xml.StartElement) *html.Node {
-	n := &html.Node{Type: html.ElementNode, Data: lower(t.Name.Local), Namespace: selector.OriginalName + qualified(t.Name)}
+func newElement(t xml.StartElement) *html.Node {
+	n := &html.Node{Type: html.ElementNode, Data: lowerASCII(t.Name.Local), Namespace: selector.OriginalName + qualifiedName(t.Name)}
 	for _, a := range t.Attr {
-		name := qualified(a.Name)
-		n.Attr = append(n.Attr, html.Attribute{Namespace: selector.OriginalName + name, Key: lower(name), Val: a.Value})
+		name := qualifiedName(a.Name)
+		n.Attr = append(n.Attr, html.Attribute{Namespace: selector.OriginalName + name, Key: lowerASCII(name), Val: a.Value})
 	}
 	return n
 }
 
-// lower makes the letters of ASCII small, as CSS does.
-func lower(s string) string {
+// lowerASCII makes the letters of ASCII small, as CSS does.
+func lowerASCII(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r + ('a' - 'A')
@@ -122,13 +122,13 @@ func lower(s string) string {
 	}, s)
 }
 
-// written returns the name of n as the page writes it.
-func written(n *html.Node) string { return strings.TrimPrefix(n.Namespace, selector.OriginalName) }
+// originalName returns the name of n as the page writes it.
+func originalName(n *html.Node) string { return strings.TrimPrefix(n.Namespace, selector.OriginalName) }
 
-func rootOf(doc *html.Node) *html.Node { return child(doc, "") }
+func rootOf(doc *html.Node) *html.Node { return childNamed(doc, "") }
 
-// child returns the first element within n that has the name, or any if that is empty.
-func child(n *html.Node, name string) *html.Node {
+// childNamed returns the first element within n that has the name, or any if that is empty.
+func childNamed(n *html.Node, name string) *html.Node {
 	if n == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func child(n *html.Node, name string) *html.Node {
 	return nil
 }
 
-func attr(n *html.Node, key string) string {
+func attribute(n *html.Node, key string) string {
 	if n == nil {
 		return ""
 	}

@@ -64,17 +64,17 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		w.body.Break()
 	}
 	names := root
-	if w.feed && root.Data == "rdf" { // of RSS 1.0, which has another prefix than RDF
-		names = child(root, "channel")
+	if w.isFeed && root.Data == "rdf" { // of RSS 1.0, which has another prefix than RDF
+		names = childNamed(root, "channel")
 	}
-	if err := w.node(root, family{prefix: prefixOf(names)}); err != nil {
+	if err := w.writeNode(root, siblings{prefix: prefixOf(names)}); err != nil {
 		return pipeline.Text{}, err
 	}
 	t := pipeline.Text{Content: w.body.Content(), Title: title}
-	if w.feed {
-		t.Items = append([]pipeline.FeedItem{}, w.found...)
+	if w.isFeed {
+		t.Items = append([]pipeline.FeedItem{}, w.feedItems...)
 	}
-	for _, declared := range []string{attr(root, "xml:lang"), textOf(child(child(root, "channel"), "language")), raw.ContentLanguage} {
+	for _, declared := range []string{attribute(root, "xml:lang"), textOf(childNamed(childNamed(root, "channel"), "language")), raw.ContentLanguage} {
 		if t.Language = blocks.LanguageTag(strings.TrimSpace(declared)); t.Language != "" {
 			break
 		}

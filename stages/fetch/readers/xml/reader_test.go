@@ -12,7 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline/pipelinetest"
 )
 
-func page(body string) pipeline.Raw {
+func newRaw(body string) pipeline.Raw {
 	return pipeline.Raw{ContentType: "application/xml", Body: []byte(body)}
 }
 
@@ -23,13 +23,13 @@ func TestContract(t *testing.T) {
 			".rss": "application/rss+xml", ".atom": "application/atom+xml", ".xml": "application/xml", ".svg": "image/svg+xml",
 			".docbook": "application/docbook+xml", ".opml": "text/x-opml", ".soap": "application/soap+xml", ".rdf": "application/rdf+xml",
 		},
-		Samples: []pipeline.Raw{page(`<?xml version="1.0" encoding="iso-8859-1"?><a>é</a>`), page("\ufeff<!-- c --><a>b</a>"), page("<a>x & y &nope;</a>")},
+		Samples: []pipeline.Raw{newRaw(`<?xml version="1.0" encoding="iso-8859-1"?><a>é</a>`), newRaw("\ufeff<!-- c --><a>b</a>"), newRaw("<a>x & y &nope;</a>")},
 		Broken: []pipeline.Raw{
-			page(""), page("text"), page("<a>"), page("<a>\n<b></a>"), page("<a/><b/>"), page("<a/>text"), page("</a>"), page("<a><b></a></b>"),
-			page("<a>\x00</a>"), page("<a"), page("<a><!-- </a>"), page("<!DOCTYPE a [ <!ENTITY b 'c'> "),
+			newRaw(""), newRaw("text"), newRaw("<a>"), newRaw("<a>\n<b></a>"), newRaw("<a/><b/>"), newRaw("<a/>text"), newRaw("</a>"), newRaw("<a><b></a></b>"),
+			newRaw("<a>\x00</a>"), newRaw("<a"), newRaw("<a><!-- </a>"), newRaw("<!DOCTYPE a [ <!ENTITY b 'c'> "),
 		},
-		Large: func(n int) pipeline.Raw { return page("<a>" + strings.Repeat("<b c='d'>e</b>", n/14) + "</a>") },
-		Deep:  func(n int) pipeline.Raw { return page(strings.Repeat("<a>", n) + strings.Repeat("</a>", n)) },
+		Large: func(n int) pipeline.Raw { return newRaw("<a>" + strings.Repeat("<b c='d'>e</b>", n/14) + "</a>") },
+		Deep:  func(n int) pipeline.Raw { return newRaw(strings.Repeat("<a>", n) + strings.Repeat("</a>", n)) },
 	})
 }
 
@@ -41,7 +41,7 @@ func TestEntities(t *testing.T) {
 		fmt.Fprintf(&b, "<!ENTITY l%d '%s'>", i+1, strings.Repeat(fmt.Sprintf("&l%d;", i), 10))
 	}
 	b.WriteString(`<!ENTITY f SYSTEM "file:///etc/passwd">]><l>&l30;&f;&amp;&eacute;</l>`)
-	got, err := New().Read(t.Context(), page(b.String()), pipeline.View{})
+	got, err := New().Read(t.Context(), newRaw(b.String()), pipeline.View{})
 	if err != nil || got.Content != "&l30;&f;&é\n" {
 		t.Errorf("got %q, %v", got.Content, err)
 	}
@@ -70,8 +70,8 @@ func TestViews(t *testing.T) {
 		{news, "", "//item[1]", "News|<B|>"},
 		{`<html xmlns="http://www.w3.org/1999/xhtml"><p>a</p><p>b</p></html>`, "//p[2]", "", "b|"},
 	} {
-		got, err := New().Read(t.Context(), page(tc.page), view(tc.sel, tc.rem))
-		if s := show.Replace(got.Content); err != nil || s != tc.want {
+		got, err := New().Read(t.Context(), newRaw(tc.page), newView(tc.sel, tc.rem))
+		if s := showMarks.Replace(got.Content); err != nil || s != tc.want {
 			t.Errorf("select %q, remove %q:\ngot  %s, %v\nwant %s", tc.sel, tc.rem, s, err, tc.want)
 		}
 	}
@@ -84,17 +84,17 @@ func TestSelectorGone(t *testing.T) {
 		"jq:.a":   `nothing on the page matches "jq:.a": it is a page of HTML or XML, which such a selector is not for`,
 		"//a/@no": `nothing on the page matches "xpath://a/@no"`,
 	} {
-		_, err := New().Read(t.Context(), page(rates), view(sel, ""))
+		_, err := New().Read(t.Context(), newRaw(rates), newView(sel, ""))
 		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailSelectorGone || e.Reason != want {
 			t.Errorf("%s: got %v, want %s", sel, err, want)
 		}
 	}
 }
 
-var show = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
+var showMarks = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
 
-// view reads "a; b" as two selectors.
-func view(sel, rem string) pipeline.View {
+// newView reads "a; b" as two selectors.
+func newView(sel, rem string) pipeline.View {
 	list := func(s string) (out []pipeline.Selector) {
 		for one := range strings.SplitSeq(s, "; ") {
 			if one != "" {
@@ -114,7 +114,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, sel, rem string) {
 		raw := pipeline.Raw{Body: body}
 		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
-		pipelinetest.CheckReader(t, New(), raw, view(sel, rem))
+		pipelinetest.CheckReader(t, New(), raw, newView(sel, rem))
 	})
 }
 
@@ -131,7 +131,7 @@ func benchPage() []byte {
 // BenchmarkRead stands beside BenchmarkBare, a pass over the tokens.
 func BenchmarkRead(b *testing.B) {
 	body := benchPage()
-	for name, v := range map[string]pipeline.View{"all": {}, "xpath": view("//item/title", ""), "css": view("item > title", "")} {
+	for name, v := range map[string]pipeline.View{"all": {}, "xpath": newView("//item/title", ""), "css": newView("item > title", "")} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()

@@ -15,46 +15,46 @@ import (
 
 // rules say what of a format is text.
 type rules struct {
-	// only are the elements whose own text counts; nil: all.
-	only []string
+	// textElements are the elements whose own text counts; nil: all.
+	textElements []string
 	// items are the elements that are items; nil: those that rules of XML name.
 	items []string
 	// attributes are those that count; nil: all but those that only tell programs something.
 	attributes []string
-	// feed is a feed: links are attributes or texts, and texts may be escaped HTML.
-	feed bool
+	// isFeed is a feed: links are attributes or texts, and texts may be escaped HTML.
+	isFeed bool
 }
 
-var none = []string{}
+var noNames = []string{}
 
 // rulesOf returns the rules of a page by its outermost element.
 func rulesOf(root *html.Node) rules {
 	switch root.Data {
 	case "rss", "feed", "channel":
-		return feed
+		return feedRules
 	case "rdf":
-		if child(root, "item") != nil && child(root, "channel") != nil { // RSS 1.0
-			return feed
+		if childNamed(root, "item") != nil && childNamed(root, "channel") != nil { // RSS 1.0
+			return feedRules
 		}
 	case "svg":
-		return rules{only: []string{"title", "desc", "text", "tspan", "textpath", "a"}, items: none, attributes: none}
+		return rules{textElements: []string{"title", "desc", "text", "tspan", "textpath", "a"}, items: noNames, attributes: noNames}
 	case "opml":
-		return rules{only: []string{"title"}, items: []string{"outline"}, attributes: []string{"text", "description", "xmlurl", "htmlurl", "url"}}
+		return rules{textElements: []string{"title"}, items: []string{"outline"}, attributes: []string{"text", "description", "xmlurl", "htmlurl", "url"}}
 	case "article", "book", "chapter", "section", "set", "refentry", "part", "appendix", "preface":
-		return rules{attributes: none, items: []string{"listitem", "varlistentry", "row", "step", "member"}} // DocBook
+		return rules{attributes: noNames, items: []string{"listitem", "varlistentry", "row", "step", "member"}} // DocBook
 	}
 	return rules{}
 }
 
-var feed = rules{
-	only:  []string{"title", "subtitle", "tagline", "description", "summary", "content", "encoded", "link"},
-	items: []string{"item", "entry"}, attributes: none, feed: true,
+var feedRules = rules{
+	textElements: []string{"title", "subtitle", "tagline", "description", "summary", "content", "encoded", "link"},
+	items:        []string{"item", "entry"}, attributes: noNames, isFeed: true,
 }
 
 // titleOf returns the element that is the page's title, or nil.
 func titleOf(root *html.Node) *html.Node {
-	for _, holder := range []*html.Node{root, child(root, "channel"), child(root, "head"), child(root, "info")} {
-		if t := child(holder, "title"); t != nil {
+	for _, holder := range []*html.Node{root, childNamed(root, "channel"), childNamed(root, "head"), childNamed(root, "info")} {
+		if t := childNamed(holder, "title"); t != nil {
 			return t
 		}
 	}
@@ -64,46 +64,46 @@ func titleOf(root *html.Node) *html.Node {
 // writer walks over a tree and writes what is wanted of it.
 type writer struct {
 	rules
-	ctx    context.Context
-	scope  *selector.Scope
-	title  *html.Node // it was written beforehand
-	body   blocks.Builder
-	shown  int // > 0 within elements whose text counts
-	count  int
-	found  []pipeline.FeedItem // the items of a feed
-	within bool                // an item of a feed
+	ctx        context.Context
+	scope      *selector.Scope
+	title      *html.Node // it was written beforehand
+	body       blocks.Builder
+	shownDepth int // > 0 within elements whose text counts
+	count      int
+	feedItems  []pipeline.FeedItem // the items of a feed
+	inItem     bool                // an item of a feed
 }
 
-// family is what the children of an element need to know of each other.
-type family struct {
-	prefix string // of the outermost element
-	mixed  bool   // there is text between them, to which they belong
-	whole  bool   // one of them has the whole text of an item
+// siblings is what the children of an element need to know of each other.
+type siblings struct {
+	prefix      string // of the outermost element
+	hasText     bool   // there is text between them, to which they belong
+	hasFullText bool   // one of them has the whole text of an item
 }
 
-func familyOf(n *html.Node, prefix string) family {
-	f := family{prefix: prefix}
+func siblingsIn(n *html.Node, prefix string) siblings {
+	f := siblings{prefix: prefix}
 	for c := range n.ChildNodes() {
 		switch {
 		case c.Type == html.TextNode:
-			f.mixed = f.mixed || strings.TrimSpace(c.Data) != ""
+			f.hasText = f.hasText || strings.TrimSpace(c.Data) != ""
 		case c.Data == "encoded", c.Data == "content" && prefixOf(c) == prefix:
-			f.whole = true
+			f.hasFullText = true
 		}
 	}
 	return f
 }
 
 func prefixOf(n *html.Node) string {
-	prefix, _, ok := strings.Cut(written(n), ":")
+	prefix, _, ok := strings.Cut(originalName(n), ":")
 	if !ok {
 		return ""
 	}
 	return prefix
 }
 
-// node writes n. The depth of the tree is bounded, and so that of the recursion.
-func (w *writer) node(n *html.Node, f family) error {
+// writeNode writes n. The depth of the tree is bounded, and so that of the recursion.
+func (w *writer) writeNode(n *html.Node, f siblings) error {
 	if w.count++; w.count%tokensPerCheck == 0 && w.ctx.Err() != nil {
 		return w.ctx.Err()
 	}
@@ -116,14 +116,14 @@ func (w *writer) node(n *html.Node, f family) error {
 		w.body.Break()
 	}
 	for _, value := range attributes {
-		w.block(value)
+		w.writeBlock(value)
 	}
 	var err error
 	switch {
-	case n.Type == html.TextNode && w.scope.Wanted() && (w.shown > 0 || chosen && w.scope.Scoped()):
+	case n.Type == html.TextNode && w.scope.Wanted() && (w.shownDepth > 0 || chosen && w.scope.Scoped()):
 		w.body.Text([]byte(n.Data))
 	case n.Type == html.ElementNode && (n != w.title || w.scope.Scoped()):
-		err = w.element(n, f, chosen && w.scope.Scoped())
+		err = w.writeElement(n, f, chosen && w.scope.Scoped())
 	}
 	before = w.scope.Selected()
 	w.scope.Leave(n)
@@ -133,56 +133,56 @@ func (w *writer) node(n *html.Node, f family) error {
 	return err
 }
 
-// element writes an element. chosen says that the view selects it for itself.
-func (w *writer) element(n *html.Node, f family, chosen bool) error {
+// writeElement writes an element. chosen says that the view selects it for itself.
+func (w *writer) writeElement(n *html.Node, f siblings, chosen bool) error {
 	attributes := w.attributesOf(n)
 	item := w.isItem(n, f, attributes)
 	switch {
-	case item && w.feed && !w.within:
+	case item && w.isFeed && !w.inItem:
 		w.body.Break()
 		start := w.body.Len()
-		w.within = true
+		w.inItem = true
 		w.body.ItemStart()
 		defer func() {
 			w.body.ItemEnd()
-			w.within = false
+			w.inItem = false
 			if end := w.body.Len(); end > start {
-				w.found = append(w.found, pipeline.FeedItem{ID: identity(n), Start: start, End: end})
+				w.feedItems = append(w.feedItems, pipeline.FeedItem{ID: identityOf(n), Start: start, End: end})
 			}
 		}()
 	case item:
 		w.body.ItemStart()
 		defer w.body.ItemEnd()
-	case !f.mixed:
+	case !f.hasText:
 		w.body.Break()
 		defer w.body.Break()
 	}
 	if w.scope.Wanted() {
-		w.block(attributes)
-		if w.feed && w.shown == 0 {
-			if done, err := w.ofFeed(n, f, chosen); done || err != nil {
+		w.writeBlock(attributes)
+		if w.isFeed && w.shownDepth == 0 {
+			if done, err := w.writeFeedElement(n, f, chosen); done || err != nil {
 				return err
 			}
 		}
 	}
-	container := w.feed && (item || n.Data == "channel" || n.Parent.Type != html.ElementNode)
-	if w.counts(n, f) || chosen && !container {
-		w.shown++
-		defer func() { w.shown-- }()
+	container := w.isFeed && (item || n.Data == "channel" || n.Parent.Type != html.ElementNode)
+	if w.hasCountedText(n, f) || chosen && !container {
+		w.shownDepth++
+		defer func() { w.shownDepth-- }()
 	}
-	children := familyOf(n, f.prefix)
+	children := siblingsIn(n, f.prefix)
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if err := w.node(c, children); err != nil {
+		if err := w.writeNode(c, children); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// identity returns what the item n of a feed is known by: its id (Atom), guid (RSS), name as a
+// identityOf returns what the item n of a feed is known by: its id (Atom), guid (RSS), name as a
 // resource (RSS 1.0) or link; "" if it has none of them.
-func identity(n *html.Node) string {
-	for _, id := range []string{textOf(child(n, "id")), textOf(child(n, "guid")), attr(n, "rdf:about"), attr(child(n, "link"), "href"), textOf(child(n, "link"))} {
+func identityOf(n *html.Node) string {
+	for _, id := range []string{textOf(childNamed(n, "id")), textOf(childNamed(n, "guid")), attribute(n, "rdf:about"), attribute(childNamed(n, "link"), "href"), textOf(childNamed(n, "link"))} {
 		if id = strings.TrimSpace(id); id != "" {
 			return id
 		}
@@ -190,16 +190,16 @@ func identity(n *html.Node) string {
 	return ""
 }
 
-// counts reports whether the text of n counts by the rules. In a feed, elements of extensions
+// hasCountedText reports whether the text of n counts by the rules. In a feed, elements of extensions
 // repeat what others say.
-func (w *writer) counts(n *html.Node, f family) bool {
-	if w.feed && n.Data != "encoded" && prefixOf(n) != f.prefix {
+func (w *writer) hasCountedText(n *html.Node, f siblings) bool {
+	if w.isFeed && n.Data != "encoded" && prefixOf(n) != f.prefix {
 		return false
 	}
-	return w.only == nil || slices.Contains(w.only, n.Data)
+	return w.textElements == nil || slices.Contains(w.textElements, n.Data)
 }
 
-func (w *writer) block(s string) {
+func (w *writer) writeBlock(s string) {
 	if s != "" {
 		w.body.Break()
 		w.body.Text([]byte(s))
@@ -208,19 +208,19 @@ func (w *writer) block(s string) {
 }
 
 // isItem reports whether n is an item.
-func (w *writer) isItem(n *html.Node, f family, attributes string) bool {
+func (w *writer) isItem(n *html.Node, f siblings, attributes string) bool {
 	if w.items != nil {
 		return slices.Contains(w.items, n.Data)
 	}
-	if f.mixed || child(n, "") == nil && attributes == "" {
+	if f.hasText || childNamed(n, "") == nil && attributes == "" {
 		return false
 	}
-	return sibling(n, func(s *html.Node) *html.Node { return s.PrevSibling }) == n.Data ||
-		sibling(n, func(s *html.Node) *html.Node { return s.NextSibling }) == n.Data
+	return siblingName(n, func(s *html.Node) *html.Node { return s.PrevSibling }) == n.Data ||
+		siblingName(n, func(s *html.Node) *html.Node { return s.NextSibling }) == n.Data
 }
 
-// sibling returns the name of the next element in one direction.
-func sibling(n *html.Node, next func(*html.Node) *html.Node) string {
+// siblingName returns the name of the next element in one direction.
+func siblingName(n *html.Node, next func(*html.Node) *html.Node) string {
 	for s := next(n); s != nil; s = next(s) {
 		if s.Type == html.ElementNode {
 			return s.Data
@@ -253,23 +253,23 @@ func (w *writer) attributesOf(n *html.Node) string {
 	return b.String()
 }
 
-// ofFeed writes n if it is an element that means something of its own in a feed, and reports
+// writeFeedElement writes n if it is an element that means something of its own in a feed, and reports
 // whether it did.
-func (w *writer) ofFeed(n *html.Node, f family, chosen bool) (done bool, err error) {
+func (w *writer) writeFeedElement(n *html.Node, f siblings, chosen bool) (done bool, err error) {
 	switch {
 	case n.Data == "link":
-		if rel := attr(n, "rel"); rel != "" && rel != "alternate" && !chosen {
+		if rel := attribute(n, "rel"); rel != "" && rel != "alternate" && !chosen {
 			return true, nil
 		}
-		w.block(attr(n, "href"))
+		w.writeBlock(attribute(n, "href"))
 		return false, nil
-	case (n.Data == "description" || n.Data == "summary") && f.whole && !chosen:
+	case (n.Data == "description" || n.Data == "summary") && f.hasFullText && !chosen:
 		return true, nil
-	case !w.counts(n, f):
+	case !w.hasCountedText(n, f):
 		return false, nil
 	}
 	source := textOf(n)
-	if child(n, "") != nil || attr(n, "type") == "text" || !strings.ContainsAny(source, "<&") {
+	if childNamed(n, "") != nil || attribute(n, "type") == "text" || !strings.ContainsAny(source, "<&") {
 		return false, nil
 	}
 	t, err := htmlreader.New().Read(w.ctx, pipeline.Raw{Body: []byte(source)}, pipeline.View{})
