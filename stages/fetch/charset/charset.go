@@ -68,8 +68,9 @@ func Decode(body []byte, contentType string) []byte {
 	return decode(body, detectCharset(body))
 }
 
-// encodingByEscapes returns the encoding of a body that declares none, where zeros or escape sequences in
-// what would be ASCII tell it: UTF-16 without a mark, or ISO-2022-JP. nil: they do not.
+// encodingByEscapes returns the encoding of a body that declares none, where zeros or escape
+// sequences in what would be ASCII show it: UTF-16 without a mark, or ISO-2022-JP. Otherwise it
+// returns nil.
 func encodingByEscapes(body []byte) encoding.Encoding {
 	head := body[:min(len(body), sampleLength)]
 	if bytes.Contains(head, []byte("\x1b$B")) || bytes.Contains(head, []byte("\x1b$@")) {
@@ -164,6 +165,7 @@ func correctUTF16(name string, enc encoding.Encoding) (string, encoding.Encoding
 	return name, enc
 }
 
+// lookupCharset returns the name and the encoding of a charset, or nil if they are unknown.
 func lookupCharset(label string) (string, encoding.Encoding) {
 	enc, name := charset.Lookup(label)
 	if name == "replacement" || name == "x-user-defined" {

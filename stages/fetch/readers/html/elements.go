@@ -31,7 +31,7 @@ const (
 
 const blockP = block | special | closesP
 
-// elementKinds of the elements that matter; every other one is inline.
+// elementKinds are the kinds of the elements that matter. Every other element is inline.
 var elementKinds = map[atom.Atom]kind{
 	atom.Script: skip | special | rawText, atom.Style: skip | special | rawText, atom.Noscript: skip | special | rawText,
 	atom.Iframe: skip | special | rawText | inlineBox, atom.Noembed: skip | special | rawText, atom.Noframes: skip | special | rawText,
@@ -73,7 +73,7 @@ type element struct {
 	lang   string // of the html element
 }
 
-// setAttribute takes note of one attribute.
+// setAttribute sets what the attribute a says of the element.
 func (el *element) setAttribute(a attribute, value string) {
 	switch a {
 	case attrHidden:
@@ -118,6 +118,7 @@ const (
 	attrLang
 )
 
+// attributeOf returns the attribute with the name key, or 0 if it does not matter.
 func attributeOf[T string | []byte](key T) attribute {
 	switch string(key) {
 	case "hidden":

@@ -53,7 +53,7 @@ type linkFinder struct {
 	seen     map[string]bool
 	size     int
 	links    flow.Links
-	// maxLinks and mostSize bound the links: flow.MaxLinks and flow.MaxLinksSize.
+	// maxLinks and maxSize bound the links: flow.MaxLinks and flow.MaxLinksSize.
 	maxLinks, maxSize int
 }
 

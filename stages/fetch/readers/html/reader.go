@@ -74,8 +74,8 @@ type emitter struct {
 	linkAddress string // the address that Cloudflare's placeholder stands for in the open link
 }
 
-// beginElement tells of an element's beginning. It returns false where nothing within is
-// visible; then there is no end to tell of.
+// beginElement writes what the beginning of an element means for the text. It returns false where
+// nothing within is visible. Then endElement must not be called.
 func (e *emitter) beginElement(el element) bool {
 	if el.hidden || (el.atom == atom.Title && e.hasTitle) {
 		return false
@@ -106,7 +106,7 @@ func (e *emitter) beginElement(el element) bool {
 	return true
 }
 
-// endElement tells of the end of an element that start returned true for.
+// endElement writes what the end of an element means, for which beginElement returned true.
 func (e *emitter) endElement(a atom.Atom, k kind) {
 	switch {
 	case a == atom.Title:

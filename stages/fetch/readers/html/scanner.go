@@ -53,6 +53,7 @@ const maxPooledText = 1 << 20
 
 var textPool = sync.Pool{New: func() any { return new([]byte) }}
 
+// scanPage returns the text of the page body, which it reads token by token.
 func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 	s := &scanner{counts: make(map[atom.Atom]int), hidden: -1}
 	memory := textPool.Get().(*[]byte)
@@ -102,6 +103,7 @@ func (e *emitter) checkSize() error {
 	return nil
 }
 
+// handleStartTag opens the element whose start tag z has read, and closes what that ends.
 func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 	name, more := z.TagName()
 	el := element{atom: atom.Lookup(name)}
@@ -224,7 +226,7 @@ func atomSet(list ...atom.Atom) map[atom.Atom]bool {
 // Results of find that are no index.
 const (
 	notFound = -1 // there is no such element within the scope
-	tooFar   = -2 // not within maxWalk elements
+	tooFar   = -2 // not within maxSearchDepth elements
 )
 
 // find returns the index of the innermost open element that is matches, unless stop
@@ -244,6 +246,7 @@ func (s *scanner) find(is, stop func(*openElement) bool) int {
 	return notFound
 }
 
+// closeIfFound closes the elements from the i-th on, if i is an index.
 func (s *scanner) closeIfFound(i int) {
 	if i >= 0 {
 		s.closeFrom(i)
@@ -284,8 +287,8 @@ func endsItemSearch(o *openElement) bool {
 	return isSpecial(o) && o.atom != atom.Address && o.atom != atom.Div && o.atom != atom.P
 }
 
-// closeImplied ends what the start tag of a ends without saying so. It returns false where the
-// tag itself counts for nothing.
+// closeImplied closes the elements that the start tag of a ends without an end tag. It returns false
+// where the tag itself counts for nothing.
 func (s *scanner) closeImplied(a atom.Atom, k kind) bool {
 	switch a {
 	case atom.Li:
@@ -327,7 +330,8 @@ func (s *scanner) isBetweenCells() bool {
 	return n > 0 && isRow(&s.stack[n-1])
 }
 
-// closeToTablePart ends what is open down to the part of a table that an a may stand in.
+// closeToTablePart closes what is open within the part of a table that an a may stand in. It returns
+// false where there is no such part.
 func (s *scanner) closeToTablePart(a atom.Atom) bool {
 	if s.counts[atom.Table] == 0 {
 		return false
@@ -350,7 +354,7 @@ func (s *scanner) closeToTablePart(a atom.Atom) bool {
 	return true
 }
 
-// handleEndTag ends the element that it belongs to, if there is one.
+// handleEndTag closes the element that the end tag belongs to, if there is one.
 func (s *scanner) handleEndTag(a atom.Atom, name []byte) {
 	k := elementKinds[a]
 	named := func(o *openElement) bool { return o.atom == a && (a != 0 || o.name == string(name)) && !o.closed }
@@ -399,7 +403,7 @@ func (s *scanner) handleEndTag(a atom.Atom, name []byte) {
 	}
 }
 
-// closeForm ends the open form; what is open within it stays so.
+// closeForm closes the open form. What is open within it stays open.
 func (s *scanner) closeForm() {
 	s.inForm = false
 	i := s.find(isForm, isScope)

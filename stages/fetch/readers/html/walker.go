@@ -18,10 +18,11 @@ type walker struct {
 	emitter
 	scope       *selector.Scope
 	lang        string // of the page, or of the first text that is selected
-	hasLanguage bool   // such a text was met
+	hasLanguage bool   // such a text was found
 	hidden      int    // > 0 within elements that are not visible
 }
 
+// walkPage returns the text of view in the page body, which it parses.
 func walkPage(ctx context.Context, body []byte, view pipeline.View) (pipeline.Text, error) {
 	parts, err := selector.NewMarkup(view)
 	if err != nil {
@@ -53,7 +54,7 @@ func walkPage(ctx context.Context, body []byte, view pipeline.View) (pipeline.Te
 type pathNode struct {
 	n       *html.Node
 	el      element
-	visible bool // start returned true
+	visible bool // beginElement returned true
 }
 
 // walkTree walks over root without recursion.

@@ -101,8 +101,8 @@ func (w *writer) addScalar(name string, _ bool, value any) {
 	w.Break()
 }
 
-// writeFeedMember notes what a value says of a JSON Feed. It writes content_html of an item, and reports
-// whether it did.
+// writeFeedMember notes what a value says of a JSON Feed. It writes content_html of an item, and
+// reports whether it did.
 func (w *writer) writeFeedMember(name string, value any) bool {
 	f := &w.feed
 	text, ok := value.(string)
@@ -180,6 +180,7 @@ func (w *writer) writeValue(ctx context.Context, v any) error {
 	return w.checkSize()
 }
 
+// writeMember writes v, which is a member of an object or an element of an array.
 func (w *writer) writeMember(ctx context.Context, name string, inArray bool, v any) error {
 	if !isNested(v) {
 		w.addScalar(name, inArray, v)

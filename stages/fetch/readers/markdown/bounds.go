@@ -22,7 +22,7 @@ const (
 	maxCells = 250_000
 	// maxBlanks bounds the blank lines in lists: the sum of how deep in lists each of them may be.
 	maxBlanks = 10_000_000
-	// maxInlineCost bounds the work on the links and emphasis of all blocks of a page. See work.
+	// maxInlineCost bounds the work on the links and emphasis of all blocks of a page. See inlineCost.
 	maxInlineCost = 1_000_000_000
 )
 

@@ -90,7 +90,7 @@ type limitedBuffer struct {
 // maxStderr is how many bytes of the messages of pdftotext are kept.
 const maxStderr = 1000
 
-// stderrHead keeps the first maxComplaint bytes that are written to it.
+// stderrHead keeps the first maxStderr bytes that are written to it.
 type stderrHead struct{ kept []byte }
 
 func (f *stderrHead) Write(p []byte) (int, error) {

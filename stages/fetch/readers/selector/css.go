@@ -12,7 +12,7 @@ import (
 // maxCompounds is how many compounds a selector may chain, since they are bits of a word.
 const maxCompounds = 64
 
-// cssMatcher finds what a CSS selector matches while it is told of all elements in document
+// cssMatcher finds what a CSS selector matches while it visits all elements in document
 // order. Cascadia, which knows what a single compound such as "p.x:first-child" matches,
 // tries every combination of ancestors for a chain such as "div div p"; on a deep page
 // those are more than can ever be tried. The matcher remembers instead how much of a chain
@@ -43,6 +43,7 @@ func newMatcher(css string, ahead *lookahead) (*cssMatcher, error) {
 	return compoundParser{ahead: ahead}.parseMatcher(css)
 }
 
+// parseMatcher reads css, a list of selectors.
 func (p compoundParser) parseMatcher(css string) (*cssMatcher, error) {
 	m := &cssMatcher{}
 	for _, pieces := range splitSelector(css) {
@@ -62,7 +63,8 @@ func (p compoundParser) parseMatcher(css string) (*cssMatcher, error) {
 	return m, nil
 }
 
-// visit reports whether n matches. The nil matcher matches nothing.
+// visit reports whether n, an element at depth, matches. The elements come in document order. The
+// nil matcher matches nothing.
 func (m *cssMatcher) visit(n *html.Node, depth int) bool {
 	matched := false
 	if m != nil {
@@ -73,6 +75,7 @@ func (m *cssMatcher) visit(n *html.Node, depth int) bool {
 	return matched
 }
 
+// visit reports whether n completes the chain, and notes which parts of it n completes.
 func (c *compoundChain) visit(n *html.Node, depth int) bool {
 	for len(c.states) <= depth+1 {
 		c.states = append(c.states, chainState{})
@@ -103,7 +106,7 @@ func (c *compoundChain) visit(n *html.Node, depth int) bool {
 	return done>>(len(c.compounds)-1)&1 == 1
 }
 
-// cssPiece is a compound and what joins it to the one before.
+// cssPiece is a compound and the combinator that joins it to the one before.
 type cssPiece struct {
 	combinator byte
 	compound   string
@@ -201,8 +204,8 @@ type compound struct {
 	ahead         *lookahead
 }
 
-// visit reports whether n matches. It is told of all elements in document order; wanted says
-// whether the answer matters.
+// visit reports whether n matches. It visits all elements in document order. wanted says whether
+// the answer matters.
 func (c *compound) visit(n *html.Node, depth int, wanted bool) bool {
 	for _, m := range c.not {
 		wanted = !m.visit(n, depth) && wanted

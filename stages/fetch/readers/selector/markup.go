@@ -20,7 +20,7 @@ type Markup struct {
 	view     pipeline.View
 }
 
-// selectionList is a list of selectors, and what they need to know of the page beforehand.
+// selectionList is a list of compiled selectors, and what they need to know of the page beforehand.
 type selectionList struct {
 	selectors []*compiledSelector
 	ahead     lookahead
@@ -137,7 +137,7 @@ func (l *selectionList) find(w *stepCounter, root *html.Node) error {
 	})
 }
 
-// visit takes note of a node at depth. The nodes come in document order.
+// visit notes whether s names n, a node at depth. The nodes come in document order.
 func (s *compiledSelector) visit(n *html.Node, depth int) {
 	one, isOne := s.single.visit(n, depth)
 	_, isFrom := s.from.visit(n, depth)
@@ -152,6 +152,7 @@ func (s *compiledSelector) visit(n *html.Node, depth int) {
 	}
 }
 
+// visit returns what t names of n, a node at depth, and whether it names anything of it.
 func (t *selectorTarget) visit(n *html.Node, depth int) (hit, bool) {
 	switch {
 	case t == nil:
@@ -168,8 +169,8 @@ func (s *compiledSelector) hasMatched() bool {
 	return len(s.hits) > 0 || (s.startNode != nil && (s.to == nil || s.endNode != nil))
 }
 
-// selectionChange says how a selection changes at a node: by enter before it and everything behind, by
-// around only for what is within it.
+// selectionChange says how a selection changes at a node: by fromHere for it and everything behind,
+// by within only for it and what is in it.
 type selectionChange struct {
 	fromHere, within int
 	attributes       []string
@@ -263,7 +264,7 @@ func (s *Scope) Leave(n *html.Node) {
 const maxHas = 64
 
 // lookahead knows which elements hold what the arguments of :has match. It finds that out
-// before the elements are met: for each :has in one walk, whatever the page. It also counts siblings.
+// before the elements are visited: for each :has in one walk, whatever the page. It also counts siblings.
 type lookahead struct {
 	tests    []hasTest
 	passed   map[*html.Node]uint64 // bit i: the element passes test i

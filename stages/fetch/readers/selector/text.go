@@ -21,7 +21,7 @@ type Text struct {
 	matched  bool // a line held something selected
 }
 
-// lineSelector is what one selector names of a text.
+// lineSelector is one selector for text, and how far the text is read.
 type lineSelector struct {
 	first, last        int            // a range of lines, where last is not 0
 	match              *regexp.Regexp // or what it matches

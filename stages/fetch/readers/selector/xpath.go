@@ -132,7 +132,7 @@ func (e *xpathExpression) run(w *stepCounter, root *html.Node) error {
 }
 
 // recoverPanic turns a panic of f into an error: the library panics where an expression is wrong, and
-// a walk does to end it.
+// a stepCounter does to end it.
 func recoverPanic(f func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {

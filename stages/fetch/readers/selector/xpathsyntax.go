@@ -50,7 +50,7 @@ type xpathParser struct {
 	text  string
 	at    int    // where token begins
 	token string // empty at the end
-	// fastText is the result of checkXPath up to copied in text.
+	// fastText is the result of checkXPath up to copiedTo in text.
 	fastText strings.Builder
 	copiedTo int
 }

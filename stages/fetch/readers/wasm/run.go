@@ -82,7 +82,7 @@ func crashReason(err error, complaint *stderrHead) string {
 	return reason
 }
 
-// firstLine returns the first line of s that is not blank, cut to maxReason bytes.
+// firstLine returns the first line of s that is not blank, cut to maxQuotedStderr bytes.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return strings.ToValidUTF8(line[:min(len(line), maxQuotedStderr)], "")

@@ -199,6 +199,7 @@ func (w *writer) hasCountedText(n *html.Node, f siblings) bool {
 	return w.textElements == nil || slices.Contains(w.textElements, n.Data)
 }
 
+// writeBlock writes s as a block, unless it is empty.
 func (w *writer) writeBlock(s string) {
 	if s != "" {
 		w.body.Break()
@@ -253,8 +254,8 @@ func (w *writer) attributesOf(n *html.Node) string {
 	return b.String()
 }
 
-// writeFeedElement writes n if it is an element that means something of its own in a feed, and reports
-// whether it did.
+// writeFeedElement writes n if it is an element that means something of its own in a feed. done says
+// that it did.
 func (w *writer) writeFeedElement(n *html.Node, f siblings, chosen bool) (done bool, err error) {
 	switch {
 	case n.Data == "link":
