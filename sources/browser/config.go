@@ -202,11 +202,11 @@ func (s Step) check(at string, bad *outbound.Mistakes) {
 	}
 }
 
-// names are the programs that Find looks for.
-var names = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+// programNames are the programs that Find looks for.
+var programNames = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
-// errMissing says how to get a browser.
-var errMissing = errors.New("no Chromium or Chrome is installed; install one (Debian: apt install chromium), or name its program in browser.path")
+// errNoBrowser says how to get a browser.
+var errNoBrowser = errors.New("no Chromium or Chrome is installed; install one (Debian: apt install chromium), or name its program in browser.path")
 
 // Find returns the program of the browser that c uses, or an error that says what to install.
 func (c Config) Find() (string, error) {
@@ -217,30 +217,30 @@ func (c Config) Find() (string, error) {
 		}
 		return path, nil
 	}
-	for _, name := range names {
+	for _, name := range programNames {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}
 	}
-	return "", errMissing
+	return "", errNoBrowser
 }
 
-// errRoot says why the sandbox cannot work.
-var errRoot = errors.New("the sandbox of Chromium does not work for the user root; run as another user, or switch it off with no_sandbox if the pages are trusted")
+// errSandboxAsRoot says why the sandbox cannot work.
+var errSandboxAsRoot = errors.New("the sandbox of Chromium does not work for the user root; run as another user, or switch it off with no_sandbox if the pages are trusted")
 
 // Ready returns why no page can be opened: the browser is missing, or it cannot run as this user.
 func (c Config) Ready() error {
-	_, err := c.ready()
+	_, err := c.readyPath()
 	return err
 }
 
-// ready returns the program of the browser.
-func (c Config) ready() (path string, err error) {
+// readyPath returns the program of the browser.
+func (c Config) readyPath() (path string, err error) {
 	if path, err = c.Find(); err != nil {
 		return "", err
 	}
 	if !c.NoSandbox && os.Geteuid() == 0 {
-		return "", errRoot
+		return "", errSandboxAsRoot
 	}
 	return path, nil
 }

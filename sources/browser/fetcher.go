@@ -22,8 +22,8 @@ import (
 	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
-// shellWords is how many words a page with scripts has at least that Auto takes for a document.
-const shellWords = 50
+// minDocumentWords is how many words a page with scripts has at least that Auto takes for a document.
+const minDocumentWords = 50
 
 // Fetcher fetches pages over http and https: those of Config.Pages as they say, all others with Plain.
 // It is safe for concurrent use.
@@ -32,7 +32,7 @@ type Fetcher struct {
 	plain  pipeline.Fetcher
 	pages  atomic.Pointer[map[string]Page]
 	tabs   chan struct{}
-	counts counter
+	counts statsCounter
 }
 
 var _ pipeline.Fetcher = (*Fetcher)(nil)
@@ -44,7 +44,7 @@ func New(c Config, plain pipeline.Fetcher) *Fetcher {
 	f := &Fetcher{config: c, plain: plain, tabs: make(chan struct{}, c.Tabs)}
 	f.counts.Ended = make(map[Limit]int)
 	f.SetPages(c.Pages)
-	sweep()
+	removeAbandonedProfiles()
 	return f
 }
 
@@ -62,8 +62,8 @@ func (f *Fetcher) SetPages(pages map[string]Page) {
 // Schemes returns those of the fetcher without a browser.
 func (f *Fetcher) Schemes() []string { return f.plain.Schemes() }
 
-// access is Response.Access of pages that the browser opened.
-const access = "browser"
+// browserAccess is Response.Access of pages that the browser opened.
+const browserAccess = "browser"
 
 // Fetch fetches r. If ctx is cancelled it returns the error of ctx. A page from the browser has no
 // validators: each check opens it.
@@ -76,13 +76,13 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 	case Rendered:
 		return f.render(ctx, r, page.Steps)
 	case Auto:
-		return f.auto(ctx, r)
+		return f.fetchAuto(ctx, r)
 	}
 	return f.plain.Fetch(ctx, r)
 }
 
-// auto fetches r, and opens it in the browser where it is a shell.
-func (f *Fetcher) auto(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
+// fetchAuto fetches r, and opens it in the browser where it is a shell.
+func (f *Fetcher) fetchAuto(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
 	resp, err := f.plain.Fetch(ctx, r)
 	if err != nil || resp.Status != http.StatusOK || !isHTML(resp.Header.Get("Content-Type")) {
 		return resp, err
@@ -111,7 +111,7 @@ func isShell(page []byte) bool {
 	for t := html.NewTokenizer(bytes.NewReader(page)); ; {
 		switch t.Next() {
 		case html.ErrorToken:
-			return scripts && words < shellWords
+			return scripts && words < minDocumentWords
 		case html.StartTagToken:
 			name, _ := t.TagName()
 			switch string(name) {
@@ -130,7 +130,7 @@ func isShell(page []byte) bool {
 				words += len(strings.Fields(string(t.Text())))
 			}
 		}
-		if words >= shellWords {
+		if words >= minDocumentWords {
 			return false
 		}
 	}
@@ -138,68 +138,68 @@ func isShell(page []byte) bool {
 
 // render opens r in the browser.
 func (f *Fetcher) render(ctx context.Context, r pipeline.FetchRequest, steps []Step) (pipeline.Response, error) {
-	path, err := f.config.ready()
+	path, err := f.config.readyPath()
 	if err != nil {
-		return pipeline.Response{}, unavailable(err)
+		return pipeline.Response{}, unavailableError(err)
 	}
-	if err := f.wait(ctx); err != nil {
+	if err := f.acquireTab(ctx); err != nil {
 		return pipeline.Response{}, err
 	}
-	defer f.release()
+	defer f.releaseTab()
 	limited, cancel := context.WithTimeout(ctx, f.config.Timeout)
 	defer cancel()
-	doc, err := f.open(limited, path, r, steps)
+	doc, err := f.openPage(limited, path, r, steps)
 	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return pipeline.Response{}, context.Canceled
 		}
-		f.counts.failed(err)
+		f.counts.countLimit(err)
 		return pipeline.Response{}, err
 	}
 	if !isHTML(doc.mime) {
 		return f.plain.Fetch(ctx, r)
 	}
 	return pipeline.Response{
-		URL: doc.url, Status: http.StatusOK, Access: access,
+		URL: doc.url, Status: http.StatusOK, Access: browserAccess,
 		Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}},
 		Body:   io.NopCloser(strings.NewReader(doc.html)), Screenshot: doc.screenshot,
 	}, nil
 }
 
-// wait waits until a page may be opened. Then release must be called.
-func (f *Fetcher) wait(ctx context.Context) error {
-	f.counts.add(func(s *Stats) { s.Waiting++ })
-	defer f.counts.add(func(s *Stats) { s.Waiting-- })
+// acquireTab waits until a page may be opened. Then release must be called.
+func (f *Fetcher) acquireTab(ctx context.Context) error {
+	f.counts.update(func(s *Stats) { s.Waiting++ })
+	defer f.counts.update(func(s *Stats) { s.Waiting-- })
 	select {
 	case f.tabs <- struct{}{}:
-		f.counts.add(func(s *Stats) { s.Open++ })
+		f.counts.update(func(s *Stats) { s.Open++ })
 		return nil
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return context.Canceled
 		}
-		f.counts.failed(errTabs)
-		return errTabs
+		f.counts.countLimit(errNoFreeTab)
+		return errNoFreeTab
 	}
 }
 
-// release ends what wait began.
-func (f *Fetcher) release() {
+// releaseTab ends what wait began.
+func (f *Fetcher) releaseTab() {
 	<-f.tabs
-	f.counts.add(func(s *Stats) { s.Open-- })
+	f.counts.update(func(s *Stats) { s.Open-- })
 }
 
-// errTabs says that other pages took too long. It is not the fault of the page.
-var errTabs = &pipeline.FetchError{Class: pipeline.FailBusy, Reason: "no tab of the browser became free in time; allow more with browser.tabs", Err: LimitTabs}
+// errNoFreeTab says that other pages took too long. It is not the fault of the page.
+var errNoFreeTab = &pipeline.FetchError{Class: pipeline.FailBusy, Reason: "no tab of the browser became free in time; allow more with browser.tabs", Err: LimitTabs}
 
-// unavailable is the error of a check that the browser could not begin. It is not the fault of the
+// unavailableError is the error of a check that the browser could not begin. It is not the fault of the
 // page: like an answer of a busy host, it ends no subscription.
-func unavailable(err error) error {
+func unavailableError(err error) error {
 	return &pipeline.FetchError{Class: pipeline.FailBusy, Reason: err.Error(), Err: err}
 }
 
-// failed is the error of a page that took too long, or context.Canceled.
-func failed(ctx context.Context, reason string) error {
+// timeoutError is the error of a page that took too long, or context.Canceled.
+func timeoutError(ctx context.Context, reason string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Canceled
 	}

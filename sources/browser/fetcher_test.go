@@ -61,7 +61,7 @@ func (s *website) fetcher(t *testing.T, page Page, change func(*Config)) *Fetche
 	return New(c, httpsource.New(httpsource.Config{Allow: c.Allow}))
 }
 
-func get(t *testing.T, f *Fetcher, url string) (string, error) {
+func fetchText(t *testing.T, f *Fetcher, url string) (string, error) {
 	t.Helper()
 	resp, err := f.Fetch(t.Context(), pipeline.FetchRequest{URL: url})
 	if err != nil {
@@ -72,8 +72,8 @@ func get(t *testing.T, f *Fetcher, url string) (string, error) {
 	return string(body), err
 }
 
-// class returns the class of a failed fetch.
-func class(err error) string {
+// classOfError returns the class of a failed fetch.
+func classOfError(err error) string {
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		return e.Class
 	}
@@ -95,12 +95,12 @@ func TestScripts(t *testing.T) {
 		}
 	})
 	for _, mode := range []Mode{Rendered, Auto} {
-		body, err := get(t, s.fetcher(t, Page{Mode: mode}, nil), s.URL+"/")
+		body, err := fetchText(t, s.fetcher(t, Page{Mode: mode}, nil), s.URL+"/")
 		if err != nil || !strings.Contains(body, "95.00 EUR") || !strings.Contains(body, `lang="en"`) {
 			t.Errorf("%s: %v, %s", mode, err, body)
 		}
 	}
-	if body, err := get(t, s.fetcher(t, Page{}, nil), s.URL+"/"); err != nil || strings.Contains(body, "95.00") {
+	if body, err := fetchText(t, s.fetcher(t, Page{}, nil), s.URL+"/"); err != nil || strings.Contains(body, "95.00") {
 		t.Errorf("without the browser: %v, %s", err, body)
 	}
 }
@@ -163,14 +163,14 @@ func TestSteps(t *testing.T) {
 	}
 	f := s.fetcher(t, Page{Mode: Rendered, Steps: steps}, nil)
 	for range 2 {
-		if body, err := get(t, f, s.URL+"/"); err != nil || !strings.Contains(body, "80.00 EUR") {
+		if body, err := fetchText(t, f, s.URL+"/"); err != nil || !strings.Contains(body, "80.00 EUR") {
 			t.Fatalf("%v, %s", err, body)
 		}
 	}
 	steps[1].Fill.Value = registry.NewSecret("wrong")
-	_, err := get(t, s.fetcher(t, Page{Mode: Rendered, Steps: steps}, func(c *Config) { c.Timeout = 8 * time.Second }), s.URL+"/")
+	_, err := fetchText(t, s.fetcher(t, Page{Mode: Rendered, Steps: steps}, func(c *Config) { c.Timeout = 8 * time.Second }), s.URL+"/")
 	// A busy machine may not come to step 4.
-	if class(err) != pipeline.FailTimeout || !regexp.MustCompile(`waited too long for step [1-4] \(.+\); browser\.timeout is 8s`).MatchString(err.Error()) {
+	if classOfError(err) != pipeline.FailTimeout || !regexp.MustCompile(`waited too long for step [1-4] \(.+\); browser\.timeout is 8s`).MatchString(err.Error()) {
 		t.Errorf("an element that does not appear: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestHostilePages(t *testing.T) {
 			})
 			defer close(hang)
 			f := s.fetcher(t, Page{Mode: Rendered}, c.bounds)
-			body, err := get(t, f, s.URL+"/")
+			body, err := fetchText(t, f, s.URL+"/")
 			stats := f.Stats()
 			for _, l := range Limits {
 				if n := stats.Ended[l]; n != 0 && l != c.limit || n != 1 && l == c.limit {
@@ -220,7 +220,7 @@ func TestHostilePages(t *testing.T) {
 			if stats.Opened != 1 || stats.Open != 0 || stats.Waiting != 0 || stats.Memory != 0 {
 				t.Errorf("afterwards it counts %+v", stats)
 			}
-			if err != nil && class(err) != c.want || err == nil && !strings.Contains(body, c.want) {
+			if err != nil && classOfError(err) != c.want || err == nil && !strings.Contains(body, c.want) {
 				t.Errorf("%v, %.200s; want %s", err, body, c.want)
 			}
 		})
@@ -257,19 +257,19 @@ func TestForbiddenAddresses(t *testing.T) {
 			</script><iframe src="http://%[1]s/"></iframe><iframe src="file:///etc/passwd"></iframe><link rel="preconnect" href="http://%[1]s">`, inner)
 		}
 	})
-	body, err := get(t, s.fetcher(t, Page{Mode: Rendered}, nil), s.URL+"/")
+	body, err := fetchText(t, s.fetcher(t, Page{Mode: Rendered}, nil), s.URL+"/")
 	if err != nil || !strings.Contains(body, "here") || strings.Contains(body, "reached") {
 		t.Errorf("%v, %s", err, body)
 	}
 	away := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://"+inner+"/", http.StatusFound)
 	})
-	if _, err := get(t, away.fetcher(t, Page{Mode: Rendered}, nil), away.URL+"/"); err == nil {
+	if _, err := fetchText(t, away.fetcher(t, Page{Mode: Rendered}, nil), away.URL+"/"); err == nil {
 		t.Error("a redirect to a private address was followed")
 	}
 	f := s.fetcher(t, Page{Mode: Rendered}, nil)
 	f.SetPages(map[string]Page{"http://" + inner + "/": {Mode: Rendered}})
-	if _, err := get(t, f, "http://"+inner+"/"); class(err) != pipeline.FailAddress {
+	if _, err := fetchText(t, f, "http://"+inner+"/"); classOfError(err) != pipeline.FailAddress {
 		t.Errorf("a page with a private address: %v", err)
 	}
 	if n := connected.Load(); n > 0 {
@@ -297,14 +297,14 @@ func TestAnswers(t *testing.T) {
 	})
 	f := s.fetcher(t, Page{}, nil)
 	f.SetPages(map[string]Page{s.URL + "/gone": {Mode: Rendered}, s.URL + "/busy": {Mode: Rendered}, s.URL + "/data": {Mode: Rendered}, s.URL + "/": {Mode: Rendered}})
-	if _, err := get(t, f, s.URL+"/gone"); class(err) != pipeline.FailStatus || !strings.Contains(err.Error(), "404") {
+	if _, err := fetchText(t, f, s.URL+"/gone"); classOfError(err) != pipeline.FailStatus || !strings.Contains(err.Error(), "404") {
 		t.Errorf("404: %v", err)
 	}
-	_, err := get(t, f, s.URL+"/busy")
+	_, err := fetchText(t, f, s.URL+"/busy")
 	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailBusy || e.RetryAfter != 7*time.Second {
 		t.Errorf("429: %v", err)
 	}
-	if body, err := get(t, f, s.URL+"/data"); err != nil || body != `{"price":1}` {
+	if body, err := fetchText(t, f, s.URL+"/data"); err != nil || body != `{"price":1}` {
 		t.Errorf("JSON: %v, %s", err, body)
 	}
 	no := errors.New("no")
@@ -319,11 +319,11 @@ func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	s := newWebsite(t, func(http.ResponseWriter, *http.Request) {})
 	f := s.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Path, c.NoSandbox = "/nonexistent/chromium", true })
-	if _, err := get(t, f, s.URL+"/"); class(err) != pipeline.FailBusy || !strings.Contains(err.Error(), "/nonexistent/chromium") {
+	if _, err := fetchText(t, f, s.URL+"/"); classOfError(err) != pipeline.FailBusy || !strings.Contains(err.Error(), "/nonexistent/chromium") {
 		t.Errorf("a missing browser: %v", err)
 	}
 	f = s.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Path, c.NoSandbox = "/bin/false", true })
-	if _, err := get(t, f, s.URL+"/"); class(err) != pipeline.FailBusy || !strings.Contains(err.Error(), "/bin/false did not start") {
+	if _, err := fetchText(t, f, s.URL+"/"); classOfError(err) != pipeline.FailBusy || !strings.Contains(err.Error(), "/bin/false did not start") {
 		t.Errorf("a browser that ends at once: %v", err)
 	}
 	if s.asked.Load() > 0 {
@@ -334,7 +334,7 @@ func TestUnavailable(t *testing.T) {
 // TestNothingIsLeft: while a page is open it is counted, one more waits, and afterwards no file of the
 // browser is there, which is killed at the end.
 func TestNothingIsLeft(t *testing.T) {
-	dir := temporary(t)
+	dir := useTempDir(t)
 	asked, hang := make(chan struct{}, 2), make(chan struct{})
 	s := newWebsite(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
@@ -346,18 +346,18 @@ func TestNothingIsLeft(t *testing.T) {
 	f := s.fetcher(t, Page{Mode: Rendered}, func(c *Config) { c.Tabs = 1 })
 	done := make(chan error, 2)
 	for range 2 {
-		go func() { _, err := get(t, f, s.URL+"/"); done <- err }()
+		go func() { _, err := fetchText(t, f, s.URL+"/"); done <- err }()
 	}
 	<-asked
 	for s := f.Stats(); s.Waiting != 1 || s.Memory == 0 && runtime.GOOS == "linux"; s = f.Stats() {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if s := f.Stats(); s.Open != 1 || s.Opened != 1 || len(files(t, dir)) != 1 {
-		t.Errorf("while a page is open: %+v, %q", s, files(t, dir))
+	if s := f.Stats(); s.Open != 1 || s.Opened != 1 || len(fileNames(t, dir)) != 1 {
+		t.Errorf("while a page is open: %+v, %q", s, fileNames(t, dir))
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := f.Fetch(short, pipeline.FetchRequest{URL: s.URL + "/"}); class(err) != pipeline.FailBusy || f.Stats().Ended[LimitTabs] != 1 {
+	if _, err := f.Fetch(short, pipeline.FetchRequest{URL: s.URL + "/"}); classOfError(err) != pipeline.FailBusy || f.Stats().Ended[LimitTabs] != 1 {
 		t.Errorf("without a tab: %v, %+v", err, f.Stats())
 	}
 	close(hang)
@@ -366,13 +366,13 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if s := f.Stats(); s.Open != 0 || s.Waiting != 0 || s.Opened != 2 || s.Memory != 0 || len(files(t, dir)) != 0 {
-		t.Errorf("afterwards: %+v, %q", s, files(t, dir))
+	if s := f.Stats(); s.Open != 0 || s.Waiting != 0 || s.Opened != 2 || s.Memory != 0 || len(fileNames(t, dir)) != 0 {
+		t.Errorf("afterwards: %+v, %q", s, fileNames(t, dir))
 	}
 }
 
 func TestShell(t *testing.T) {
-	long := strings.Repeat("word ", shellWords)
+	long := strings.Repeat("word ", minDocumentWords)
 	for page, want := range map[string]bool{
 		`<div id="root"></div><script src="app.js"></script>`:                    true,
 		`<script>` + long + `</script><noscript>` + long + `</noscript>Loading…`: true,

@@ -28,12 +28,12 @@ import (
 
 // When a loaded page counts as complete.
 const (
-	// quietFor is how long a page must have no open request.
-	quietFor = 500 * time.Millisecond
-	// quietWithin is how long a page may take to become quiet. One that never does is read as it is.
-	quietWithin = 5 * time.Second
-	// memoryEvery is how often the memory of the browser is measured.
-	memoryEvery = 250 * time.Millisecond
+	// idleTime is how long a page must have no open request.
+	idleTime = 500 * time.Millisecond
+	// maxIdleWait is how long a page may take to become quiet. One that never does is read as it is.
+	maxIdleWait = 5 * time.Second
+	// memoryInterval is how often the memory of the browser is measured.
+	memoryInterval = 250 * time.Millisecond
 )
 
 // The size of the window in pixels.
@@ -42,73 +42,73 @@ const (
 	windowHeight = 1024
 )
 
-// document is a page that the browser has opened.
-type document struct {
+// renderedPage is a page that the browser has opened.
+type renderedPage struct {
 	url, mime, html string
 	screenshot      []byte
 }
 
 // tab is one page in a browser of its own.
 type tab struct {
-	f     *Fetcher
-	r     pipeline.FetchRequest
-	ctx   context.Context // chromedp's
-	end   context.CancelCauseFunc
-	proxy *proxy
-	frame cdp.FrameID // of the page itself
-	doing string      // for the reason of a timeout
+	fetcher    *Fetcher
+	request    pipeline.FetchRequest
+	ctx        context.Context // chromedp's
+	end        context.CancelCauseFunc
+	proxy      *proxy
+	frame      cdp.FrameID // of the page itself
+	waitingFor string      // for the reason of a timeout
 
-	mu     sync.Mutex
-	open   map[network.RequestID]bool
-	asked  int
-	answer *network.Response // of the page itself
-	change chan struct{}     // of open
+	mu              sync.Mutex
+	openRequests    map[network.RequestID]bool
+	requestCount    int
+	response        *network.Response // of the page itself
+	requestsChanged chan struct{}     // of open
 }
 
-// open opens r with the browser at path, does the steps and reads the page.
-func (f *Fetcher) open(ctx context.Context, path string, r pipeline.FetchRequest, steps []Step) (*document, error) {
+// openPage opens r with the browser at path, does the steps and reads the page.
+func (f *Fetcher) openPage(ctx context.Context, path string, r pipeline.FetchRequest, steps []Step) (*renderedPage, error) {
 	bounded, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	p, err := newProxy(bounded, f.config.Allow, end)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unavailableError(err)
 	}
 	defer p.close()
 	profile, err := newProfile()
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, unavailableError(err)
 	}
 	defer profile.remove()
-	f.counts.add(func(s *Stats) { s.Opened++ })
-	var output tail
-	allocated, wait := chromedp.NewExecAllocator(bounded, f.options(path, p.addr, profile, &output)...)
+	f.counts.update(func(s *Stats) { s.Opened++ })
+	var output outputTail
+	allocated, wait := chromedp.NewExecAllocator(bounded, f.processOptions(path, p.addr, profile, &output)...)
 	defer wait()
 	page, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {}), chromedp.WithLogf(func(string, ...any) {}))
 	defer cancel()
-	t := &tab{f: f, r: r, ctx: page, end: end, proxy: p, doing: "the browser to start", open: make(map[network.RequestID]bool), change: make(chan struct{}, 1)}
+	t := &tab{fetcher: f, request: r, ctx: page, end: end, proxy: p, waitingFor: "the browser to start", openRequests: make(map[network.RequestID]bool), requestsChanged: make(chan struct{}, 1)}
 	if err := chromedp.Do(page); err != nil {
 		if bounded.Err() != nil {
-			return nil, t.why(ctx, bounded, err)
+			return nil, t.failureReason(ctx, bounded, err)
 		}
-		return nil, unavailable(fmt.Errorf("the browser %s did not start: %s", path, cmp.Or(output.String(), err.Error())))
+		return nil, unavailableError(fmt.Errorf("the browser %s did not start: %s", path, cmp.Or(output.String(), err.Error())))
 	}
 	if process := chromedp.FromContext(page).Browser.Process(); process != nil {
 		defer killGroup(process.Pid)
 		measured, stop := context.WithCancel(bounded)
 		var measuring sync.WaitGroup
-		measuring.Go(func() { t.measure(measured, process.Pid) })
+		measuring.Go(func() { t.limitMemory(measured, process.Pid) })
 		defer measuring.Wait()
 		defer stop()
 	}
 	doc, err := t.read(steps)
 	if err != nil {
-		return nil, t.why(ctx, bounded, err)
+		return nil, t.failureReason(ctx, bounded, err)
 	}
 	return doc, nil
 }
 
-// options are those of the process of one page.
-func (f *Fetcher) options(path, proxy string, profile *profile, output io.Writer) []chromedp.ExecAllocatorOption {
+// processOptions are those of the process of one page.
+func (f *Fetcher) processOptions(path, proxy string, profile *profile, output io.Writer) []chromedp.ExecAllocatorOption {
 	return append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) { ownGroup(cmd) }),
@@ -132,17 +132,17 @@ func (f *Fetcher) options(path, proxy string, profile *profile, output io.Writer
 }
 
 // read opens the page, does the steps and returns what there is then.
-func (t *tab) read(steps []Step) (*document, error) {
-	t.doing = "the page to load"
+func (t *tab) read(steps []Step) (*renderedPage, error) {
+	t.waitingFor = "the page to load"
 	if err := t.prepare(); err != nil {
 		return nil, err
 	}
-	err := chromedp.Do(t.ctx, chromedp.Navigate(t.r.URL))
+	err := chromedp.Do(t.ctx, chromedp.Navigate(t.request.URL))
 	t.mu.Lock()
-	answer := t.answer
+	answer := t.response
 	t.mu.Unlock()
 	if answer != nil { // without a body it is an error as well
-		if failed := refuse(answer); failed != nil {
+		if failed := statusError(answer); failed != nil {
 			return nil, failed
 		}
 	}
@@ -152,37 +152,37 @@ func (t *tab) read(steps []Step) (*document, error) {
 	if answer == nil {
 		return nil, &pipeline.FetchError{Class: pipeline.FailNetwork, Reason: "the browser got no page"}
 	}
-	doc := &document{mime: answer.MimeType}
+	doc := &renderedPage{mime: answer.MimeType}
 	if !isHTML(doc.mime) {
 		return doc, nil
 	}
-	t.settle()
+	t.waitUntilIdle()
 	for i, s := range steps {
-		t.doing = fmt.Sprintf("step %d (%.100s)", i+1, s)
-		if err := t.do(s); err != nil {
+		t.waitingFor = fmt.Sprintf("step %d (%.100s)", i+1, s)
+		if err := t.doStep(s); err != nil {
 			return nil, err
 		}
-		t.settle()
+		t.waitUntilIdle()
 	}
-	t.doing = "the page to be read"
+	t.waitingFor = "the page to be read"
 	if doc.url, err = chromedp.Run(t.ctx, chromedp.Location()); err != nil {
 		return nil, err
 	}
-	doc.html, err = chromedp.Run(t.ctx, chromedp.Evaluate[string](fmt.Sprintf("document.documentElement.outerHTML.slice(0, %d)", t.f.config.MaxBody+1)))
+	doc.html, err = chromedp.Run(t.ctx, chromedp.Evaluate[string](fmt.Sprintf("document.documentElement.outerHTML.slice(0, %d)", t.fetcher.config.MaxBody+1)))
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(doc.html)) > t.f.config.MaxBody {
-		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page is larger than %d bytes", t.f.config.MaxBody), Err: LimitSize}
+	if int64(len(doc.html)) > t.fetcher.config.MaxBody {
+		return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page is larger than %d bytes", t.fetcher.config.MaxBody), Err: LimitSize}
 	}
-	if t.f.config.Screenshots {
+	if t.fetcher.config.Screenshots {
 		doc.screenshot = t.screenshot()
 	}
 	return doc, nil
 }
 
-// refuse returns the error for a page whose status is not a success, or nil.
-func refuse(resp *network.Response) error {
+// statusError returns the error for a page whose status is not a success, or nil.
+func statusError(resp *network.Response) error {
 	status := int(resp.Status)
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -203,7 +203,7 @@ func refuse(resp *network.Response) error {
 func (t *tab) prepare() error {
 	own := chromedp.FromContext(t.ctx).Target.TargetID
 	t.frame = cdp.FrameID(own) // a tab and its first frame have one ID
-	if err := chromedp.Listen(t.ctx, t.heard); err != nil {
+	if err := chromedp.Listen(t.ctx, t.handleEvent); err != nil {
 		return err
 	}
 	err := chromedp.ListenBrowser(t.ctx, func(event any) {
@@ -217,25 +217,25 @@ func (t *tab) prepare() error {
 		return err
 	}
 	_, err = chromedp.CallBrowser(t.ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny})
-	if err != nil || t.f.config.UserAgent == "" {
+	if err != nil || t.fetcher.config.UserAgent == "" {
 		return err
 	}
 	version, err := chromedp.CallBrowser(t.ctx, cdpbrowser.GetVersion, struct{}{})
 	if err != nil {
 		return err
 	}
-	_, err = chromedp.Call(t.ctx, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: version.UserAgent + " " + t.f.config.UserAgent})
+	_, err = chromedp.Call(t.ctx, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: version.UserAgent + " " + t.fetcher.config.UserAgent})
 	return err
 }
 
-// heard handles an event of the tab. It must not wait.
-func (t *tab) heard(event any) {
+// handleEvent handles an event of the tab. It must not wait.
+func (t *tab) handleEvent(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		t.count(e.RequestID, true)
-		if e.RedirectResponse != nil && e.Type == network.ResourceTypeDocument && string(e.RequestID) == string(e.LoaderID) && t.r.Redirect != nil {
+		t.countRequest(e.RequestID, true)
+		if e.RedirectResponse != nil && e.Type == network.ResourceTypeDocument && string(e.RequestID) == string(e.LoaderID) && t.request.Redirect != nil {
 			go func() {
-				if err := t.r.Redirect(t.ctx, e.Request.URL); err != nil {
+				if err := t.request.Redirect(t.ctx, e.Request.URL); err != nil {
 					t.end(err)
 				}
 			}()
@@ -243,13 +243,13 @@ func (t *tab) heard(event any) {
 	case *network.EventResponseReceived:
 		if string(e.RequestID) == string(e.LoaderID) && e.FrameID == t.frame {
 			t.mu.Lock()
-			t.answer = e.Response
+			t.response = e.Response
 			t.mu.Unlock()
 		}
 	case *network.EventLoadingFinished:
-		t.count(e.RequestID, false)
+		t.countRequest(e.RequestID, false)
 	case *network.EventLoadingFailed:
-		t.count(e.RequestID, false)
+		t.countRequest(e.RequestID, false)
 	case *cdppage.EventJavascriptDialogOpening:
 		go func() {
 			_, _ = chromedp.Call(t.ctx, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{})
@@ -257,28 +257,28 @@ func (t *tab) heard(event any) {
 	}
 }
 
-// count notes that a request began or ended.
-func (t *tab) count(id network.RequestID, begins bool) {
+// countRequest notes that a request began or ended.
+func (t *tab) countRequest(id network.RequestID, begins bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !begins {
-		delete(t.open, id)
-	} else if t.asked++; t.asked > maxConnections {
+		delete(t.openRequests, id)
+	} else if t.requestCount++; t.requestCount > maxConnections {
 		t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 requests", Err: LimitRequests})
 	} else {
-		t.open[id] = true
+		t.openRequests[id] = true
 	}
 	select {
-	case t.change <- struct{}{}:
+	case t.requestsChanged <- struct{}{}:
 	default:
 	}
 }
 
-// settle waits until the page has had no open request for quietFor, and at most quietWithin.
-func (t *tab) settle() {
-	latest := time.NewTimer(quietWithin)
+// waitUntilIdle waits until the page has had no open request for quietFor, and at most quietWithin.
+func (t *tab) waitUntilIdle() {
+	latest := time.NewTimer(maxIdleWait)
 	defer latest.Stop()
-	quiet := time.NewTimer(quietFor)
+	quiet := time.NewTimer(idleTime)
 	defer quiet.Stop()
 	for {
 		select {
@@ -288,21 +288,21 @@ func (t *tab) settle() {
 			return
 		case <-quiet.C:
 			return
-		case <-t.change:
+		case <-t.requestsChanged:
 			t.mu.Lock()
-			busy := len(t.open) > 0
+			busy := len(t.openRequests) > 0
 			t.mu.Unlock()
 			if busy {
 				quiet.Stop()
 			} else {
-				quiet.Reset(quietFor)
+				quiet.Reset(idleTime)
 			}
 		}
 	}
 }
 
-// do does one step.
-func (t *tab) do(s Step) error {
+// doStep does one step.
+func (t *tab) doStep(s Step) error {
 	switch {
 	case s.WaitFor != "":
 		return chromedp.Do(t.ctx, chromedp.WaitVisible(chromedp.CSS(s.WaitFor)))
@@ -315,13 +315,13 @@ func (t *tab) do(s Step) error {
 		if err := chromedp.Do(t.ctx, chromedp.Evaluate[chromedp.Void]("window.scrollBy(0, window.innerHeight)")); err != nil {
 			return err
 		}
-		t.settle()
+		t.waitUntilIdle()
 	}
 	return nil
 }
 
-// why returns the reason why the page failed: a bound that it passed, the time, the network, or err.
-func (t *tab) why(ctx, bounded context.Context, err error) error {
+// failureReason returns the reason why the page failed: a bound that it passed, the time, the network, or err.
+func (t *tab) failureReason(ctx, bounded context.Context, err error) error {
 	if cause := context.Cause(bounded); cause != nil && ctx.Err() == nil {
 		return cause // of the proxy, of Redirect, or of the memory
 	}
@@ -329,16 +329,16 @@ func (t *tab) why(ctx, bounded context.Context, err error) error {
 		return e
 	}
 	if ctx.Err() != nil {
-		return failed(ctx, fmt.Sprintf("the browser waited too long for %s; browser.timeout is %v", t.doing, t.f.config.Timeout))
+		return timeoutError(ctx, fmt.Sprintf("the browser waited too long for %s; browser.timeout is %v", t.waitingFor, t.fetcher.config.Timeout))
 	}
 	host := ""
-	if u, parseErr := url.Parse(t.r.URL); parseErr == nil {
+	if u, parseErr := url.Parse(t.request.URL); parseErr == nil {
 		host = u.Hostname()
 	}
-	if refused, ok := errors.AsType[*outbound.AddressError](t.proxy.failure(host)); ok {
+	if refused, ok := errors.AsType[*outbound.AddressError](t.proxy.connectionError(host)); ok {
 		return &pipeline.FetchError{Class: pipeline.FailAddress, Reason: refused.Error(), Err: refused}
 	}
-	return &pipeline.FetchError{Class: classOf(err), Reason: "the browser failed at " + t.doing + ": " + strings.TrimPrefix(err.Error(), "page load error "), Err: err}
+	return &pipeline.FetchError{Class: classOf(err), Reason: "the browser failed at " + t.waitingFor + ": " + strings.TrimPrefix(err.Error(), "page load error "), Err: err}
 }
 
 // classOf returns the class of an error of Chromium's network. The names are those of
@@ -356,13 +356,13 @@ func classOf(err error) string {
 	return pipeline.FailNetwork
 }
 
-// measure ends the page when its browser, whose first process is pid, uses too much memory.
-func (t *tab) measure(ctx context.Context, pid int) {
-	every := time.NewTicker(memoryEvery)
+// limitMemory ends the page when its browser, whose first process is pid, uses too much memory.
+func (t *tab) limitMemory(ctx context.Context, pid int) {
+	every := time.NewTicker(memoryInterval)
 	defer every.Stop()
 	var last int64
 	count := func(used int64) {
-		t.f.counts.add(func(s *Stats) { s.Memory += used - last })
+		t.fetcher.counts.update(func(s *Stats) { s.Memory += used - last })
 		last = used
 	}
 	defer count(0)
@@ -373,8 +373,8 @@ func (t *tab) measure(ctx context.Context, pid int) {
 		case <-every.C:
 			used := memoryOf(pid)
 			count(used)
-			if used > int64(t.f.config.Memory) {
-				t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page needs more than the %d MiB of memory of browser.memory", t.f.config.Memory>>20), Err: LimitMemory})
+			if used > int64(t.fetcher.config.Memory) {
+				t.end(&pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page needs more than the %d MiB of memory of browser.memory", t.fetcher.config.Memory>>20), Err: LimitMemory})
 				killGroup(pid)
 				return
 			}
@@ -382,13 +382,13 @@ func (t *tab) measure(ctx context.Context, pid int) {
 	}
 }
 
-// tail keeps the end of what is written to it.
-type tail struct {
+// outputTail keeps the end of what is written to it.
+type outputTail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *outputTail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, b...)
@@ -399,7 +399,7 @@ func (t *tail) Write(b []byte) (int, error) {
 }
 
 // String returns the last line that says something.
-func (t *tail) String() string {
+func (t *outputTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")

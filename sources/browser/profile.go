@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// profileName is how the names of profiles begin. A profile that is being made has another name, so
+// profilePrefix is how the names of profiles begin. A profile that is being made has another name, so
 // that sweep finds locked ones only.
-const profileName = "vokter-browser-"
+const profilePrefix = "vokter-browser-"
 
 // maxSocketDir is how long the name of a directory is in which Chromium can make its socket.
 const maxSocketDir = 60
@@ -23,7 +23,7 @@ type profile struct {
 
 // newProfile makes an empty profile.
 func newProfile() (*profile, error) {
-	dir, err := os.MkdirTemp("", ".new-"+profileName)
+	dir, err := os.MkdirTemp("", ".new-"+profilePrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func newProfile() (*profile, error) {
 		p.remove()
 		return nil, errors.New("the profile of the browser cannot be locked")
 	}
-	named := filepath.Join(filepath.Dir(dir), profileName+filepath.Base(dir)[len(".new-"+profileName):])
+	named := filepath.Join(filepath.Dir(dir), profilePrefix+filepath.Base(dir)[len(".new-"+profilePrefix):])
 	if err := os.Rename(dir, named); err != nil {
 		p.remove()
 		return nil, err
@@ -66,9 +66,9 @@ func (p *profile) remove() {
 	}
 }
 
-// sweep removes the profiles that processes of this user left behind because they were killed.
-func sweep() {
-	found, err := filepath.Glob(filepath.Join(os.TempDir(), profileName+"*"))
+// removeAbandonedProfiles removes the profiles that processes of this user left behind because they were killed.
+func removeAbandonedProfiles() {
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), profilePrefix+"*"))
 	if err != nil {
 		return
 	}

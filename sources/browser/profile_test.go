@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// temporary makes a short directory for temporary files, which is used from then on.
-func temporary(t *testing.T) string {
+// useTempDir makes a short directory for temporary files, which is used from then on.
+func useTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "v")
 	if err != nil {
@@ -20,8 +20,8 @@ func temporary(t *testing.T) string {
 	return dir
 }
 
-// files returns the names of the entries of dir.
-func files(t *testing.T, dir string) (names []string) {
+// fileNames returns the names of the entries of dir.
+func fileNames(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	all, err := os.ReadDir(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestSweep(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("profiles are locked on Linux only")
 	}
-	dir := temporary(t)
+	dir := useTempDir(t)
 	used, err := newProfile()
 	if err != nil {
 		t.Fatal(err)
@@ -52,20 +52,20 @@ func TestSweep(t *testing.T) {
 	}
 	left.lock.Close() // as the kernel does when a process is killed
 	other := filepath.Join(dir, "another-program")
-	elsewhere := filepath.Join(dir, profileName+"link")
-	for _, err := range []error{os.Mkdir(other, 0o700), os.Symlink(other, elsewhere), os.Mkdir(filepath.Join(dir, profileName+"unlocked"), 0o700)} {
+	elsewhere := filepath.Join(dir, profilePrefix+"link")
+	for _, err := range []error{os.Mkdir(other, 0o700), os.Symlink(other, elsewhere), os.Mkdir(filepath.Join(dir, profilePrefix+"unlocked"), 0o700)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	sweep()
-	want := []string{"another-program", filepath.Base(used.dir), profileName + "link", profileName + "unlocked"}
+	removeAbandonedProfiles()
+	want := []string{"another-program", filepath.Base(used.dir), profilePrefix + "link", profilePrefix + "unlocked"}
 	slices.Sort(want)
-	if got := files(t, dir); !slices.Equal(got, want) {
+	if got := fileNames(t, dir); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	used.remove()
-	if slices.Contains(files(t, dir), filepath.Base(used.dir)) {
+	if slices.Contains(fileNames(t, dir), filepath.Base(used.dir)) {
 		t.Error("a profile that is not used any more is still there")
 	}
 }

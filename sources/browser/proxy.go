@@ -25,14 +25,14 @@ const (
 // proxy is what one page reaches the network through: a proxy on loopback that connects to public and
 // allowed addresses. It bounds the connections and the bytes.
 type proxy struct {
-	server *http.Server
-	addr   string
-	dialer outbound.Dialer
-	client *http.Client
-	exceed context.CancelCauseFunc // ends the page
+	server  *http.Server
+	addr    string
+	dialer  outbound.Dialer
+	client  *http.Client
+	endPage context.CancelCauseFunc // ends the page
 
-	asked atomic.Int64
-	bytes atomic.Int64
+	connections atomic.Int64
+	bytes       atomic.Int64
 
 	mu      sync.Mutex
 	tunnels map[net.Conn]bool
@@ -42,8 +42,8 @@ type proxy struct {
 
 // errExceeded are the causes of a page that asked for too much.
 var (
-	errConnections = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 connections", Err: LimitConnections}
-	errBytes       = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page moved more than 100 MiB", Err: LimitTraffic}
+	errTooManyConnections = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page made more than 500 connections", Err: LimitConnections}
+	errTooMuchTraffic     = &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page moved more than 100 MiB", Err: LimitTraffic}
 )
 
 // newProxy starts a proxy. exceed is called with the reason when a page passes its bounds.
@@ -54,7 +54,7 @@ func newProxy(ctx context.Context, allow []netip.Prefix, exceed context.CancelCa
 	}
 	c := outbound.Config{Allow: allow, ResponseHeaderTimeout: -1, KeepCompressed: true, MaxIdleConnsPerHost: 6, DialTimeout: 10 * time.Second}
 	p := &proxy{
-		addr: l.Addr().String(), dialer: outbound.NewDialer(c), client: outbound.NewClient(c), exceed: exceed,
+		addr: l.Addr().String(), dialer: outbound.NewDialer(c), client: outbound.NewClient(c), endPage: exceed,
 		tunnels: make(map[net.Conn]bool), errs: make(map[string]error),
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second}
@@ -74,15 +74,15 @@ func (p *proxy) close() {
 	}
 }
 
-// failure returns why the connection to host failed, or nil.
-func (p *proxy) failure(host string) error {
+// connectionError returns why the connection to host failed, or nil.
+func (p *proxy) connectionError(host string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.errs[host]
 }
 
-// note remembers why the connection to host failed.
-func (p *proxy) note(host string, err error) {
+// setConnectionError remembers why the connection to host failed.
+func (p *proxy) setConnectionError(host string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.errs) < maxConnections {
@@ -92,8 +92,8 @@ func (p *proxy) note(host string, err error) {
 
 // ServeHTTP connects to the host of a CONNECT request, and forwards any other request.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p.asked.Add(1) > maxConnections {
-		p.exceed(errConnections)
+	if p.connections.Add(1) > maxConnections {
+		p.endPage(errTooManyConnections)
 		panic(http.ErrAbortHandler)
 	}
 	if r.Method == http.MethodConnect {
@@ -110,10 +110,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out.Body = struct {
 		io.Reader
 		io.Closer
-	}{p.counted(r.Body), r.Body}
+	}{p.countBytes(r.Body), r.Body}
 	resp, err := p.client.Do(out)
 	if err != nil {
-		p.note(r.URL.Hostname(), err)
+		p.setConnectionError(r.URL.Hostname(), err)
 		panic(http.ErrAbortHandler) // the browser gets no answer, and so no page of ours
 	}
 	defer resp.Body.Close()
@@ -122,7 +122,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(resp.StatusCode)
 	// Parts of an answer that streams are passed on as they come.
-	_, _ = io.Copy(flushing{w, http.NewResponseController(w)}, p.counted(resp.Body))
+	_, _ = io.Copy(flushingWriter{w, http.NewResponseController(w)}, p.countBytes(resp.Body))
 }
 
 // tunnel passes bytes between the browser and the host that it asks for.
@@ -132,7 +132,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	host, _, _ := net.SplitHostPort(r.Host)
 	out, err := p.dialer.DialContext(ctx, "tcp", r.Host)
 	if err != nil {
-		p.note(host, err)
+		p.setConnectionError(host, err)
 		http.Error(w, "no connection", http.StatusBadGateway)
 		return
 	}
@@ -142,26 +142,26 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer in.Close()
-	if !p.add(in, out) {
+	if !p.addTunnel(in, out) {
 		return
 	}
-	defer p.remove(in, out)
+	defer p.removeTunnel(in, out)
 	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(out, p.counted(buffered))
+		_, _ = io.Copy(out, p.countBytes(buffered))
 		out.Close()
 	}()
-	_, _ = io.Copy(in, p.counted(out))
+	_, _ = io.Copy(in, p.countBytes(out))
 	in.Close()
 	<-done
 }
 
-// add remembers the connections of a tunnel until remove. It returns false once the proxy is closed.
-func (p *proxy) add(conns ...net.Conn) bool {
+// addTunnel remembers the connections of a tunnel until remove. It returns false once the proxy is closed.
+func (p *proxy) addTunnel(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range conns {
@@ -170,7 +170,7 @@ func (p *proxy) add(conns ...net.Conn) bool {
 	return !p.closed
 }
 
-func (p *proxy) remove(conns ...net.Conn) {
+func (p *proxy) removeTunnel(conns ...net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range conns {
@@ -178,8 +178,8 @@ func (p *proxy) remove(conns ...net.Conn) {
 	}
 }
 
-// counted returns r, whose bytes count.
-func (p *proxy) counted(r io.Reader) io.Reader { return countedReader{r, p} }
+// countBytes returns r, whose bytes count.
+func (p *proxy) countBytes(r io.Reader) io.Reader { return countedReader{r, p} }
 
 type countedReader struct {
 	r io.Reader
@@ -189,22 +189,22 @@ type countedReader struct {
 func (c countedReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	if c.p.bytes.Add(int64(n)) > maxBytes {
-		c.p.exceed(errBytes)
-		return 0, errBytes
+		c.p.endPage(errTooMuchTraffic)
+		return 0, errTooMuchTraffic
 	}
 	return n, err
 }
 
-// flushing flushes after each write.
-type flushing struct {
-	w http.ResponseWriter
-	c *http.ResponseController
+// flushingWriter flushes after each write.
+type flushingWriter struct {
+	w          http.ResponseWriter
+	controller *http.ResponseController
 }
 
-func (f flushing) Write(b []byte) (int, error) {
+func (f flushingWriter) Write(b []byte) (int, error) {
 	n, err := f.w.Write(b)
 	if err == nil {
-		err = f.c.Flush()
+		err = f.controller.Flush()
 	}
 	return n, err
 }

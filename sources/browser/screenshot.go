@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxTall is how many pixels of the height of a page a screenshot shows.
-	maxTall = 4096
-	// screenshotWithin is how long a screenshot may take.
-	screenshotWithin = 5 * time.Second
+	// maxScreenshotHeight is how many pixels of the height of a page a screenshot shows.
+	maxScreenshotHeight = 4096
+	// screenshotTimeout is how long a screenshot may take.
+	screenshotTimeout = 5 * time.Second
 )
 
 // screenshot returns a picture of the page from its top, in the best of three qualities with which it is
 // small enough. It returns nil where there is none: the text of the page is worth more than its picture.
 func (t *tab) screenshot() []byte {
-	ctx, cancel := context.WithTimeout(t.ctx, screenshotWithin)
+	ctx, cancel := context.WithTimeout(t.ctx, screenshotTimeout)
 	defer cancel()
 	layout, err := chromedp.Call(ctx, cdppage.GetLayoutMetrics, struct{}{})
 	if err != nil {
@@ -28,7 +28,7 @@ func (t *tab) screenshot() []byte {
 	}
 	clip := cdppage.Viewport{Width: windowWidth, Height: windowHeight}
 	if size := layout.CSSContentSize; size != nil {
-		clip.Height = min(max(size.Height, 1), maxTall)
+		clip.Height = min(max(size.Height, 1), maxScreenshotHeight)
 	}
 	beyond := true
 	for _, how := range []struct {

@@ -38,27 +38,27 @@ type Stats struct {
 	Ended  map[Limit]int
 }
 
-// counter counts Stats.
-type counter struct {
+// statsCounter counts Stats.
+type statsCounter struct {
 	mu sync.Mutex
 	Stats
 }
 
-// add changes the figures by change.
-func (c *counter) add(change func(s *Stats)) {
+// update changes the figures by change.
+func (c *statsCounter) update(change func(s *Stats)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.Stats)
 }
 
-// failed counts the Limit that err is about, if it is about one.
-func (c *counter) failed(err error) {
+// countLimit counts the Limit that err is about, if it is about one.
+func (c *statsCounter) countLimit(err error) {
 	limit, ok := errors.AsType[Limit](err)
 	if !ok && errors.Is(err, context.DeadlineExceeded) {
 		limit, ok = LimitTimeout, true
 	}
 	if ok {
-		c.add(func(s *Stats) { s.Ended[limit]++ })
+		c.update(func(s *Stats) { s.Ended[limit]++ })
 	}
 }
 

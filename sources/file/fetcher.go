@@ -22,9 +22,9 @@ import (
 // DefaultMaxBody is the size of the largest file, in bytes.
 const DefaultMaxBody = 10 << 20
 
-// trustedAge is how old the last write to a file must be for its time and size to tell it from a
+// minTrustedAge is how old the last write to a file must be for its time and size to tell it from a
 // later one: file systems count time in steps of up to 2 seconds.
-const trustedAge = 3 * time.Second
+const minTrustedAge = 3 * time.Second
 
 // Config says what a Fetcher may read. The zero Config permits nothing.
 type Config struct {
@@ -84,34 +84,34 @@ func (f *Fetcher) Fetch(_ context.Context, r pipeline.FetchRequest) (pipeline.Re
 	}
 	// Notifications begin before the file is read, so that no change between the two is missed.
 	// Where the page may not be read there are none.
-	root, name, err := open(path, f.allow)
+	root, name, err := openRoot(path, f.allow)
 	if err != nil {
-		return pipeline.Response{}, failure(path, err)
+		return pipeline.Response{}, fetchError(path, err)
 	}
 	defer root.Close()
-	f.watches.set(r.URL, filePlaces(path))
+	f.watches.set(r.URL, watchedNames(path))
 	info, err := root.Stat(name) // opening a device can have effects
 	if err != nil {
-		return pipeline.Response{}, failure(path, err)
+		return pipeline.Response{}, fetchError(path, err)
 	}
 	switch {
 	case info.IsDir():
-		return f.list(r, root, path, name)
+		return f.listFolder(r, root, path, name)
 	case slash:
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: path + " is a file; write its URL without the slash at the end"}
 	case !info.Mode().IsRegular():
-		return pipeline.Response{}, failure(path, errNotRegular)
+		return pipeline.Response{}, fetchError(path, errNotRegular)
 	case info.Size() > max(f.maxBody, r.MaxBody):
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the file is larger than %d bytes", max(f.maxBody, r.MaxBody))}
 	}
-	return f.read(r, root, path, name)
+	return f.readFile(r, root, path, name)
 }
 
-// read opens the file name in root for r.
-func (f *Fetcher) read(r pipeline.FetchRequest, root *os.Root, path, name string) (pipeline.Response, error) {
+// readFile opens the file name in root for r.
+func (f *Fetcher) readFile(r pipeline.FetchRequest, root *os.Root, path, name string) (pipeline.Response, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // should it be a FIFO by now
 	if err != nil {
-		return pipeline.Response{}, failure(path, err)
+		return pipeline.Response{}, fetchError(path, err)
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -119,10 +119,10 @@ func (f *Fetcher) read(r pipeline.FetchRequest, root *os.Root, path, name string
 	}
 	if err != nil {
 		file.Close()
-		return pipeline.Response{}, failure(path, err)
+		return pipeline.Response{}, fetchError(path, err)
 	}
 	resp := pipeline.Response{URL: r.URL, Status: http.StatusOK, Header: make(http.Header), Body: file}
-	tag := f.tag(info)
+	tag := f.etag(info)
 	if tag != "" && tag == r.ETag {
 		file.Close()
 		resp.Status, resp.Body = http.StatusNotModified, http.NoBody
@@ -137,18 +137,18 @@ func (f *Fetcher) read(r pipeline.FetchRequest, root *os.Root, path, name string
 	return resp, nil
 }
 
-// tag returns what tells the file of info from later ones, or "" while a later one could have the
+// etag returns what tells the file of info from later ones, or "" while a later one could have the
 // same.
-func (f *Fetcher) tag(info fs.FileInfo) string {
-	if age := f.now().Sub(info.ModTime()); age < trustedAge {
+func (f *Fetcher) etag(info fs.FileInfo) string {
+	if age := f.now().Sub(info.ModTime()); age < minTrustedAge {
 		return ""
 	}
-	return strconv.Quote(fmt.Sprintf("%d-%d-%d", info.ModTime().UnixNano(), info.Size(), number(info)))
+	return strconv.Quote(fmt.Sprintf("%d-%d-%d", info.ModTime().UnixNano(), info.Size(), inodeNumber(info)))
 }
 
-// types are the media types of file names, by extension. All others are found out from what the
+// mediaTypes are the media types of file names, by extension. All others are found out from what the
 // file looks like: the tables of systems differ, and call TypeScript a video.
-var types = map[string]string{
+var mediaTypes = map[string]string{
 	".html": "text/html", ".htm": "text/html", ".xhtml": "application/xhtml+xml", ".xht": "application/xhtml+xml",
 	".txt": "text/plain", ".text": "text/plain", ".log": "text/plain", ".md": "text/markdown", ".markdown": "text/markdown",
 	".json": "application/json", ".geojson": "application/geo+json", ".jsonld": "application/ld+json", ".jsonl": "application/x-ndjson", ".ndjson": "application/x-ndjson",
@@ -158,15 +158,15 @@ var types = map[string]string{
 
 // ContentType returns the media type of the file called name by its extension, or "" where its
 // content has to tell.
-func ContentType(name string) string { return types[strings.ToLower(filepath.Ext(name))] }
+func ContentType(name string) string { return mediaTypes[strings.ToLower(filepath.Ext(name))] }
 
 var (
 	errNotPermitted = errors.New("it is in no permitted folder")
 	errNotRegular   = errors.New("it is no regular file")
 )
 
-// failure says why the file at path could not be read.
-func failure(path string, err error) error {
+// fetchError says why the file at path could not be read.
+func fetchError(path string, err error) error {
 	e := &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: path + " could not be read", Err: err}
 	switch {
 	case errors.Is(err, errNotPermitted):

@@ -14,8 +14,8 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// put writes content to the file at path, whose folder it makes, as of an hour ago.
-func put(t *testing.T, path, content string) {
+// writeFile writes content to the file at path, whose folder it makes, as of an hour ago.
+func writeFile(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -23,20 +23,20 @@ func put(t *testing.T, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	age(t, path)
+	makeOld(t, path)
 }
 
-var written = time.Now().Add(-time.Hour)
+var oldTime = time.Now().Add(-time.Hour)
 
-func age(t *testing.T, path string) {
+func makeOld(t *testing.T, path string) {
 	t.Helper()
-	if err := os.Chtimes(path, written, written); err != nil {
+	if err := os.Chtimes(path, oldTime, oldTime); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// get fetches the page of path.
-func get(t *testing.T, f *Fetcher, path, etag string) (pipeline.Response, string, error) {
+// fetch fetches the page of path.
+func fetch(t *testing.T, f *Fetcher, path, etag string) (pipeline.Response, string, error) {
 	t.Helper()
 	resp, err := f.Fetch(t.Context(), pipeline.FetchRequest{URL: URL(path), ETag: etag})
 	if err != nil {
@@ -57,8 +57,8 @@ func TestFetch(t *testing.T) {
 		"a.md": "text/markdown", "b.HTML": "text/html", "with blank & 50%?#.json": "application/json", "script.ts": "", "README": "",
 	} {
 		path := filepath.Join(dir, "sub", name)
-		put(t, path, "text of "+name)
-		resp, body, err := get(t, f, path, "")
+		writeFile(t, path, "text of "+name)
+		resp, body, err := fetch(t, f, path, "")
 		if err != nil || resp.Status != 200 || body != "text of "+name || resp.Header.Get("Content-Type") != want {
 			t.Errorf("%s: got %d, %q of type %q, %v", name, resp.Status, body, resp.Header.Get("Content-Type"), err)
 		}
@@ -68,11 +68,11 @@ func TestFetch(t *testing.T) {
 // TestUnchanged changes a file in each way by which its time, size or number alone changes.
 func TestUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.txt")
-	put(t, path, "one")
+	writeFile(t, path, "one")
 	f := New(Config{Allow: []string{filepath.Dir(path)}})
 	tag := func(etag string, want int) string {
 		t.Helper()
-		resp, _, err := get(t, f, path, etag)
+		resp, _, err := fetch(t, f, path, etag)
 		if err != nil || resp.Status != want {
 			t.Fatalf("got %d, %v, want %d", resp.Status, err, want)
 		}
@@ -80,15 +80,15 @@ func TestUnchanged(t *testing.T) {
 	}
 	first := tag("", 200)
 	tag(first, 304)
-	put(t, path, "longer")
+	writeFile(t, path, "longer")
 	longer := tag(first, 200)
 	if err := os.Rename(path, path+".old"); err != nil { // keeps the number of the file in use
 		t.Fatal(err)
 	}
-	put(t, path, "LONGER")
+	writeFile(t, path, "LONGER")
 	renamed := tag(longer, 200)
 	tag(renamed, 304)
-	if err := os.Chtimes(path, written, written.Add(time.Nanosecond*1000)); err != nil {
+	if err := os.Chtimes(path, oldTime, oldTime.Add(time.Nanosecond*1000)); err != nil {
 		t.Fatal(err)
 	}
 	tag(renamed, 200)
@@ -104,10 +104,10 @@ func TestUnchanged(t *testing.T) {
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	docs, out := filepath.Join(dir, "docs"), filepath.Join(dir, "out")
-	put(t, filepath.Join(docs, "a.md"), "a")
-	put(t, filepath.Join(docs, "large.md"), strings.Repeat("x", 101))
-	put(t, filepath.Join(out, "secret"), "secret")
-	put(t, filepath.Join(out, "beside"), "beside")
+	writeFile(t, filepath.Join(docs, "a.md"), "a")
+	writeFile(t, filepath.Join(docs, "large.md"), strings.Repeat("x", 101))
+	writeFile(t, filepath.Join(out, "secret"), "secret")
+	writeFile(t, filepath.Join(out, "beside"), "beside")
 	for name, target := range map[string]string{
 		"link": "../out/secret", "absolute": filepath.Join(out, "secret"), "folder": "../out", "within": "a.md", "loop": "loop",
 	} {
@@ -173,7 +173,7 @@ func TestRefused(t *testing.T) {
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"b.md", "a<b>.md", "sub/c.md", ".git/config", ".hidden", "b.md~"} {
-		put(t, filepath.Join(dir, name), name)
+		writeFile(t, filepath.Join(dir, name), name)
 	}
 	if err := os.Symlink("b.md", filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := New(Config{Allow: []string{dir}})
-	resp, body, err := get(t, f, dir+"/", "")
+	resp, body, err := fetch(t, f, dir+"/", "")
 	if err != nil || resp.Header.Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Fatalf("got %v, %v", resp.Header, err)
 	}
@@ -221,7 +221,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("CheckAllow(%q) = %v", path, err)
 		}
 	}
-	if got := permitted("/srv/docs/a", []string{"/srv/docs/", "/", "/srv"}); !slices.Equal(got, []string{"/", "/srv", "/srv/docs"}) {
+	if got := permittedEntries("/srv/docs/a", []string{"/srv/docs/", "/", "/srv"}); !slices.Equal(got, []string{"/", "/srv", "/srv/docs"}) {
 		t.Errorf("got %v, want the widest first", got)
 	}
 }

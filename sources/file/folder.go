@@ -18,13 +18,13 @@ import (
 // maxEntries is how many files and folders the listing of a folder may look at.
 const maxEntries = 50_000
 
-// list answers r with an HTML page that links to all files in the folder name of root, and in the
+// listFolder answers r with an HTML page that links to all files in the folder name of root, and in the
 // folders below it, in the order of their names. Hidden files, backup copies that editors leave
 // (name~), and what is no regular file are left out.
-func (f *Fetcher) list(r pipeline.FetchRequest, root *os.Root, folder, name string) (pipeline.Response, error) {
+func (f *Fetcher) listFolder(r pipeline.FetchRequest, root *os.Root, folder, name string) (pipeline.Response, error) {
 	var page bytes.Buffer
 	fmt.Fprintf(&page, "<!doctype html><meta charset=utf-8><title>%s</title><ul>\n", html.EscapeString("Files in "+folder))
-	places := filePlaces(folder)
+	places := watchedNames(folder)
 	entries := 0
 	err := fs.WalkDir(root.FS(), filepath.ToSlash(name), func(p string, entry fs.DirEntry, err error) error {
 		if err != nil && p == filepath.ToSlash(name) {
@@ -37,13 +37,13 @@ func (f *Fetcher) list(r pipeline.FetchRequest, root *os.Root, folder, name stri
 		switch {
 		case err != nil || relErr != nil: // it went meanwhile, or may not be read
 			return nil
-		case rel != "." && passedOver(entry.Name()):
+		case rel != "." && isLeftOut(entry.Name()):
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
 			return nil
 		case entry.IsDir():
-			places = append(places, place{filepath.Join(folder, rel), listed})
+			places = append(places, watchedName{filepath.Join(folder, rel), listingNames})
 			return nil
 		case !entry.Type().IsRegular():
 			if info, err := root.Stat(filepath.FromSlash(p)); err != nil || !info.Mode().IsRegular() {
@@ -58,14 +58,14 @@ func (f *Fetcher) list(r pipeline.FetchRequest, root *os.Root, folder, name stri
 		return pipeline.Response{}, fe
 	}
 	if err != nil {
-		return pipeline.Response{}, failure(folder, err)
+		return pipeline.Response{}, fetchError(folder, err)
 	}
 	page.WriteString("</ul>\n")
 	header := http.Header{"Content-Type": {"text/html; charset=utf-8"}}
 	return pipeline.Response{URL: r.URL, Status: http.StatusOK, Header: header, Body: io.NopCloser(&page)}, nil
 }
 
-// passedOver reports whether a folder's listing leaves out the file or folder name.
-func passedOver(name string) bool {
+// isLeftOut reports whether a folder's listing leaves out the file or folder name.
+func isLeftOut(name string) bool {
 	return strings.HasPrefix(path.Base(name), ".") || strings.HasSuffix(name, "~")
 }

@@ -48,7 +48,7 @@ func Path(raw string) (path string, folder bool, err error) {
 // folders of allow may be read, or nil. Whether it exists does not matter.
 func Check(raw string, allow []string) error {
 	path, folder, err := Path(raw)
-	if err != nil || permitted(path, allow) != nil {
+	if err != nil || permittedEntries(path, allow) != nil {
 		return err
 	}
 	hint := path
@@ -71,8 +71,8 @@ func CheckAllow(path string) error {
 	return nil
 }
 
-// permitted returns the entries of allow that are path or hold it, the widest first.
-func permitted(path string, allow []string) []string {
+// permittedEntries returns the entries of allow that are path or hold it, the widest first.
+func permittedEntries(path string, allow []string) []string {
 	var found []string
 	for _, entry := range allow {
 		if rel, err := filepath.Rel(entry, path); err == nil && filepath.IsLocal(rel) {
@@ -83,10 +83,10 @@ func permitted(path string, allow []string) []string {
 	return found
 }
 
-// open opens the widest permitted folder that holds path, and returns the name of path in it. A
+// openRoot opens the widest permitted folder that holds path, and returns the name of path in it. A
 // permitted file permits nothing else in its folder.
-func open(path string, allow []string) (*os.Root, string, error) {
-	found := permitted(path, allow)
+func openRoot(path string, allow []string) (*os.Root, string, error) {
+	found := permittedEntries(path, allow)
 	if len(found) == 0 {
 		return nil, "", errNotPermitted
 	}

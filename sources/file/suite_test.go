@@ -17,7 +17,7 @@ func TestFetcherContract(t *testing.T) {
 		return pipelinetest.FetcherSite{
 			Fetcher: New(Config{Allow: []string{dir}, MaxBody: 1000}), MaxBody: 1000, Missing: "file://" + dir + "/missing.txt",
 			Put: func(t *testing.T, body string) string {
-				put(t, path, body)
+				writeFile(t, path, body)
 				return "file://" + path
 			},
 		}

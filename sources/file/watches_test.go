@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// reports collects for which pages Notify was called.
-type reports struct {
+// changeReports collects for which pages Notify was called.
+type changeReports struct {
 	mu   sync.Mutex
 	cond *sync.Cond
 	all  map[string]int
 }
 
 // wait waits until there are more than n reports of the page at path, and returns how many.
-func (r *reports) wait(path string, n int) int {
+func (r *changeReports) wait(path string, n int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.all[URL(path)] <= n {
@@ -31,16 +31,16 @@ func (r *reports) wait(path string, n int) int {
 	return r.all[URL(path)]
 }
 
-// notify starts Notify and returns when the system reports changes.
-func notify(t *testing.T, f *Fetcher, dir string) *reports {
+// startNotify starts Notify and returns when the system reports changes.
+func startNotify(t *testing.T, f *Fetcher, dir string) *changeReports {
 	t.Helper()
-	r := &reports{all: make(map[string]int)}
+	r := &changeReports{all: make(map[string]int)}
 	r.cond = sync.NewCond(&r.mu)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	first := filepath.Join(dir, "first")
-	put(t, first, "")
-	if _, _, err := get(t, f, first, ""); err != nil {
+	writeFile(t, first, "")
+	if _, _, err := fetch(t, f, first, ""); err != nil {
 		t.Fatal(err)
 	}
 	began := make(chan struct{})
@@ -56,7 +56,7 @@ func notify(t *testing.T, f *Fetcher, dir string) *reports {
 		})
 	}()
 	for on := false; !on; {
-		put(t, first, "x")
+		writeFile(t, first, "x")
 		select {
 		case <-began:
 			on = true
@@ -75,7 +75,7 @@ func notify(t *testing.T, f *Fetcher, dir string) *reports {
 func TestNotify(t *testing.T) {
 	dir := t.TempDir()
 	f := New(Config{Allow: []string{dir}})
-	r := notify(t, f, dir)
+	r := startNotify(t, f, dir)
 	at := func(elem ...string) string { return filepath.Join(append([]string{dir}, elem...)...) }
 	must := func(err error) {
 		t.Helper()
@@ -85,30 +85,30 @@ func TestNotify(t *testing.T) {
 	}
 	watch := func(path string) {
 		t.Helper()
-		_, _, _ = get(t, f, path, "") // which may not exist yet
+		_, _, _ = fetch(t, f, path, "") // which may not exist yet
 	}
-	put(t, at("a", "file"), "one")
+	writeFile(t, at("a", "file"), "one")
 	watch(at("a", "file"))
 	must(os.WriteFile(at("a", "file"), []byte("two"), 0o644))
 	n := r.wait(at("a", "file"), 0)
 
-	put(t, at("a", "new"), "three")
+	writeFile(t, at("a", "new"), "three")
 	must(os.Rename(at("a", "new"), at("a", "file"))) // as editors do
 	n = r.wait(at("a", "file"), n)
 
 	must(os.Remove(at("a", "file")))
 	n = r.wait(at("a", "file"), n)
-	put(t, at("a", "file"), "four")
+	writeFile(t, at("a", "file"), "four")
 	r.wait(at("a", "file"), n)
 
 	must(os.Mkdir(at("b"), 0o755))
 	watch(at("b", "later"))
-	put(t, at("b", "later"), "it came")
+	writeFile(t, at("b", "later"), "it came")
 	r.wait(at("b", "later"), 0)
 
 	// A volume of Kubernetes: name -> ..data/name, ..data -> ..1.
-	put(t, at("c", "..1", "name"), "one")
-	put(t, at("c", "..2", "name"), "two")
+	writeFile(t, at("c", "..1", "name"), "one")
+	writeFile(t, at("c", "..2", "name"), "two")
 	must(os.Symlink("..1", at("c", "..data")))
 	must(os.Symlink("..data/name", at("c", "name")))
 	watch(at("c", "name"))
@@ -118,9 +118,9 @@ func TestNotify(t *testing.T) {
 	must(os.Rename(at("c", "..new"), at("c", "..data")))
 	r.wait(at("c", "name"), n)
 
-	put(t, at("d", "sub", "one"), "one")
+	writeFile(t, at("d", "sub", "one"), "one")
 	watch(at("d"))
-	put(t, at("d", "sub", "two"), "two")
+	writeFile(t, at("d", "sub", "two"), "two")
 	n = r.wait(at("d"), 0)
 	must(os.Remove(at("d", "sub", "one")))
 	r.wait(at("d"), n)
@@ -130,28 +130,28 @@ func TestNotify(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	dir := t.TempDir()
 	w := newWatches(slog.New(slog.DiscardHandler))
-	a, b := []place{{dir, "a"}}, []place{{dir, "b"}, {dir, all}}
+	a, b := []watchedName{{dir, "a"}}, []watchedName{{dir, "b"}, {dir, anyName}}
 	w.set("a", a)
 	w.set("b", b)
 	w.set("b", b)
 	w.set("b", b[:1])
-	if got := w.pages[place{dir, all}]; len(got) > 0 || w.folders[dir] != 2 {
-		t.Errorf("got %v, %v", got, w.folders)
+	if got := w.pagesByName[watchedName{dir, anyName}]; len(got) > 0 || w.folderUses[dir] != 2 {
+		t.Errorf("got %v, %v", got, w.folderUses)
 	}
 	w.set("b", nil)
-	if _, ended := w.note("a", nil); !slices.Equal(ended, []string{dir}) {
+	if _, ended := w.setWithoutSystem("a", nil); !slices.Equal(ended, []string{dir}) {
 		t.Errorf("ended %v, want %s", ended, dir)
 	}
-	if len(w.places)+len(w.pages)+len(w.folders) > 0 {
-		t.Errorf("left: %v, %v, %v", w.places, w.pages, w.folders)
+	if len(w.namesByPage)+len(w.pagesByName)+len(w.folderUses) > 0 {
+		t.Errorf("left: %v, %v, %v", w.namesByPage, w.pagesByName, w.folderUses)
 	}
 }
 
 func TestALimitIsSaidOnce(t *testing.T) {
 	var log bytes.Buffer
 	w := newWatches(slog.New(slog.NewTextHandler(&log, nil)))
-	w.warn("/srv/a", &os.PathError{Op: "inotify_add_watch", Path: "/srv/a", Err: syscall.ENOSPC})
-	w.warn("/srv/b", syscall.ENOSPC)
+	w.warnOnce("/srv/a", &os.PathError{Op: "inotify_add_watch", Path: "/srv/a", Err: syscall.ENOSPC})
+	w.warnOnce("/srv/b", syscall.ENOSPC)
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "max_user_watches") || !strings.Contains(got, "/srv/a") {
 		t.Errorf("got %s", got)
 	}
@@ -161,7 +161,7 @@ func TestBursts(t *testing.T) {
 	start := time.Now()
 	after := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	bs := make(bursts)
-	if _, ok := bs.next(); ok {
+	if _, ok := bs.nextReport(); ok {
 		t.Error("something is due before anything changed")
 	}
 	bs.add([]string{"once"}, after(0))
@@ -182,7 +182,7 @@ func TestBursts(t *testing.T) {
 			t.Errorf("after %d ms: due are %v, want %v", ms, got, want)
 		}
 	}
-	if at, ok := bs.next(); !ok || !at.Equal(after(2050)) {
+	if at, ok := bs.nextReport(); !ok || !at.Equal(after(2050)) {
 		t.Errorf("next is %v, %v, want the end of the second burst", at.Sub(start), ok)
 	}
 }

@@ -88,17 +88,17 @@ type access struct {
 	session *session
 }
 
-// accesses finds the access of a page.
-type accesses struct {
+// accessTable finds the access of a page.
+type accessTable struct {
 	byPage   map[string]*access
 	byOrigin map[origin]*access
 	settings map[string]Access
-	named    map[string]*access
+	byName   map[string]*access
 }
 
-// of returns the access of page, or nil.
-func (a *accesses) of(page string) *access {
-	if a == nil || len(a.named) == 0 {
+// accessFor returns the access of page, or nil.
+func (a *accessTable) accessFor(page string) *access {
+	if a == nil || len(a.byName) == 0 {
 		return nil
 	}
 	if found := a.byPage[page]; found != nil {
@@ -112,11 +112,11 @@ func (a *accesses) of(page string) *access {
 }
 
 // closeIdle closes the idle connections of a, which may be nil.
-func (a *accesses) closeIdle() {
+func (a *accessTable) closeIdle() {
 	if a == nil {
 		return
 	}
-	for _, one := range a.named {
+	for _, one := range a.byName {
 		one.client.CloseIdleConnections()
 	}
 }
@@ -129,10 +129,10 @@ func CheckAccess(settings map[string]Access) error {
 }
 
 // newAccesses builds settings. It keeps the sessions of old whose settings are the same.
-func (f *Fetcher) newAccesses(settings map[string]Access, old *accesses) (*accesses, error) {
-	all := &accesses{
+func (f *Fetcher) newAccesses(settings map[string]Access, old *accessTable) (*accessTable, error) {
+	all := &accessTable{
 		byPage: make(map[string]*access), byOrigin: make(map[origin]*access), settings: maps.Clone(settings),
-		named: make(map[string]*access, len(settings)),
+		byName: make(map[string]*access, len(settings)),
 	}
 	var bad outbound.Mistakes
 	pages, hosts := make(map[string]string), make(map[origin]string) // names
@@ -140,7 +140,7 @@ func (f *Fetcher) newAccesses(settings map[string]Access, old *accesses) (*acces
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		s := settings[name]
 		a, err := f.newAccess(s, clients)
-		for _, e := range split(err) {
+		for _, e := range splitFieldErrors(err) {
 			bad.Add(name+"."+e.Field, errors.New(e.Reason))
 		}
 		for i, page := range a.pages {
@@ -155,11 +155,11 @@ func (f *Fetcher) newAccesses(settings map[string]Access, old *accesses) (*acces
 			}
 			hosts[host], all.byOrigin[host] = name, a
 		}
-		if old != nil && old.named[name] != nil && a.session != nil && old.named[name].id() == a.id() {
-			a.session = old.named[name].session
+		if old != nil && old.byName[name] != nil && a.session != nil && old.byName[name].id() == a.id() {
+			a.session = old.byName[name].session
 			a.client.Jar = a.session
 		}
-		all.named[name] = a
+		all.byName[name] = a
 	}
 	if err := bad.Err(); err != nil {
 		return nil, err
@@ -167,15 +167,15 @@ func (f *Fetcher) newAccesses(settings map[string]Access, old *accesses) (*acces
 	return all, nil
 }
 
-// split returns the field errors that are joined in err.
-func split(err error) []*pipeline.FieldError {
+// splitFieldErrors returns the field errors that are joined in err.
+func splitFieldErrors(err error) []*pipeline.FieldError {
 	if err == nil {
 		return nil
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*pipeline.FieldError
 		for _, e := range joined.Unwrap() {
-			all = append(all, split(e)...)
+			all = append(all, splitFieldErrors(e)...)
 		}
 		return all
 	}
@@ -190,22 +190,22 @@ func split(err error) []*pipeline.FieldError {
 func (f *Fetcher) newAccess(s Access, clients map[string]*http.Client) (*access, error) {
 	var bad outbound.Mistakes
 	a := &access{origins: make(map[origin]bool), header: make(http.Header)}
-	a.takeServers(s, &bad)
-	a.takeHeaders(s, &bad)
-	with, without := f.transports(s, clients, &bad)
+	a.readServers(s, &bad)
+	a.readHeaders(s, &bad)
+	with, without := f.newTransports(s, clients, &bad)
 	client := *f.client
-	client.Transport = &credentials{a, with, without}
+	client.Transport = &credentialTransport{a, with, without}
 	a.client = &client
 	if s.Login != nil {
 		a.session = newSession(s.Login, f.now, &bad)
 		a.client.Jar = a.session
 	}
-	a.id = sync.OnceValue(func() string { return idOf(s) })
+	a.id = sync.OnceValue(func() string { return settingsID(s) })
 	return a, bad.Err()
 }
 
-// takeServers reads Hosts and Pages.
-func (a *access) takeServers(s Access, bad *outbound.Mistakes) {
+// readServers reads Hosts and Pages.
+func (a *access) readServers(s Access, bad *outbound.Mistakes) {
 	if len(s.Hosts)+len(s.Pages) == 0 {
 		bad.Addf("hosts", "neither hosts nor pages are given, so no page is fetched in this way; add one such as hosts: [shop.example.com]")
 	}
@@ -242,21 +242,21 @@ func (a *access) takeServers(s Access, bad *outbound.Mistakes) {
 	}
 }
 
-// ofHTTP are headers that cannot be given, since they belong to the connection or to the fetcher.
-var ofHTTP = []string{
+// reservedHeaders are headers that cannot be given, since they belong to the connection or to the fetcher.
+var reservedHeaders = []string{
 	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "If-Modified-Since", "If-None-Match", "Keep-Alive",
 	"Proxy-Authorization", "Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// takeHeaders reads Headers, Cookies and the credentials.
-func (a *access) takeHeaders(s Access, bad *outbound.Mistakes) {
+// readHeaders reads Headers, Cookies and the credentials.
+func (a *access) readHeaders(s Access, bad *outbound.Mistakes) {
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		field, value := "headers."+name, s.Headers[name].Reveal()
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
 			bad.Addf(field, `this is not the name of a header; use letters, digits and "-"`)
-		case slices.Contains(ofHTTP, canonical):
+		case slices.Contains(reservedHeaders, canonical):
 			bad.Addf(field, "this header cannot be given, since the fetcher sets it itself")
 		case a.header.Get(name) != "":
 			bad.Addf(field, "the header is set twice, in two spellings")
@@ -306,9 +306,9 @@ func (a *access) takeHeaders(s Access, bad *outbound.Mistakes) {
 	}
 }
 
-// transports returns what sends the requests to the servers of s, and those to other servers, which
+// newTransports returns what sends the requests to the servers of s, and those to other servers, which
 // do not see the client certificate.
-func (f *Fetcher) transports(s Access, clients map[string]*http.Client, bad *outbound.Mistakes) (with, without http.RoundTripper) {
+func (f *Fetcher) newTransports(s Access, clients map[string]*http.Client, bad *outbound.Mistakes) (with, without http.RoundTripper) {
 	c := s.Connection
 	if c.CA == "" && c.Cert == "" && c.Key == "" && c.Proxy.IsZero() {
 		return f.client.Transport, f.client.Transport
@@ -321,7 +321,7 @@ func (f *Fetcher) transports(s Access, clients map[string]*http.Client, bad *out
 				bad.Join(err)
 				return nil
 			}
-			clients[key] = outbound.NewClient(f.outbound(oc))
+			clients[key] = outbound.NewClient(f.outboundConfig(oc))
 		}
 		return clients[key].Transport
 	}
@@ -332,41 +332,41 @@ func (f *Fetcher) transports(s Access, clients map[string]*http.Client, bad *out
 	return with, build(c)
 }
 
-// credentials is the http.RoundTripper of an access. http.Client copies the headers of a request to
+// credentialTransport is the http.RoundTripper of an access. http.Client copies the headers of a request to
 // the requests that follow its redirects, so credentials are added behind it.
-type credentials struct {
-	a             *access
-	with, without http.RoundTripper
+type credentialTransport struct {
+	access                              *access
+	withCertificate, withoutCertificate http.RoundTripper
 }
 
 // RoundTrip sends r, with the credentials if its server may have them.
-func (c *credentials) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !c.a.origins[originOf(r.URL)] {
-		return c.without.RoundTrip(r)
+func (c *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !c.access.origins[originOf(r.URL)] {
+		return c.withoutCertificate.RoundTrip(r)
 	}
 	r = r.Clone(r.Context())
 	cookies := r.Header.Get("Cookie") // of the session
-	maps.Copy(r.Header, c.a.header)
-	if given := c.a.header.Get("Cookie"); given != "" && cookies != "" {
+	maps.Copy(r.Header, c.access.header)
+	if given := c.access.header.Get("Cookie"); given != "" && cookies != "" {
 		r.Header.Set("Cookie", cookies+"; "+given)
 	}
-	for _, cookie := range c.a.cookies {
+	for _, cookie := range c.access.cookies {
 		r.AddCookie(cookie)
 	}
-	return c.with.RoundTrip(r)
+	return c.withCertificate.RoundTrip(r)
 }
 
 // CloseIdleConnections closes idle connections.
-func (c *credentials) CloseIdleConnections() {
-	(&http.Client{Transport: c.with}).CloseIdleConnections()
-	(&http.Client{Transport: c.without}).CloseIdleConnections()
+func (c *credentialTransport) CloseIdleConnections() {
+	(&http.Client{Transport: c.withCertificate}).CloseIdleConnections()
+	(&http.Client{Transport: c.withoutCertificate}).CloseIdleConnections()
 }
 
-// idRounds makes it slow to guess a secret from an ID, which is stored.
-const idRounds = 20_000
+// idHashRounds makes it slow to guess a secret from an ID, which is stored.
+const idHashRounds = 20_000
 
-// idOf returns the ID of s.
-func idOf(s Access) string {
+// settingsID returns the ID of s.
+func settingsID(s Access) string {
 	var b strings.Builder
 	part := func(values ...string) {
 		for _, v := range values {
@@ -387,11 +387,11 @@ func idOf(s Access) string {
 		part(s.Login.URL, s.Login.Check)
 		secrets(s.Login.Fields)
 	}
-	key, err := pbkdf2.Key(sha256.New, b.String(), []byte("vokter access"), idRounds, 8)
+	key, err := pbkdf2.Key(sha256.New, b.String(), []byte("vokter access"), idHashRounds, 8)
 	if err != nil {
 		panic(fmt.Sprintf("httpsource: %v", err)) // cannot happen: the length is valid
 	}
 	return hex.EncodeToString(key)
 }
 
-var _ http.RoundTripper = (*credentials)(nil)
+var _ http.RoundTripper = (*credentialTransport)(nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/vokter/vokter/test/testcert"
 )
 
-func secrets(pairs ...string) map[string]registry.Secret {
+func newSecrets(pairs ...string) map[string]registry.Secret {
 	m := make(map[string]registry.Secret)
 	for i := 0; i < len(pairs); i += 2 {
 		m[pairs[i]] = registry.NewSecret(pairs[i+1])
@@ -29,8 +29,8 @@ func secrets(pairs ...string) map[string]registry.Secret {
 	return m
 }
 
-// accessing returns a Fetcher with these settings.
-func accessing(t *testing.T, c Config, settings map[string]Access) *Fetcher {
+// fetcherWithAccess returns a Fetcher with these settings.
+func fetcherWithAccess(t *testing.T, c Config, settings map[string]Access) *Fetcher {
 	t.Helper()
 	c.Allow = loopback
 	f := New(c)
@@ -59,9 +59,9 @@ func TestCredentialsStayWithTheirHost(t *testing.T) {
 	})
 	settings := map[string]Access{"shop": {
 		Hosts: []string{srv.URL}, Username: "ann", Password: registry.NewSecret("hunter22"),
-		Headers: secrets("X-Key", "k-123456", "User-Agent", "mine/1"), Cookies: secrets("sid", "c-123456"),
+		Headers: newSecrets("X-Key", "k-123456", "User-Agent", "mine/1"), Cookies: newSecrets("sid", "c-123456"),
 	}}
-	f := accessing(t, Config{}, settings)
+	f := fetcherWithAccess(t, Config{}, settings)
 	if _, _, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/away"}); err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +108,12 @@ func TestHostsMeanHTTPS(t *testing.T) {
 		"https://shop.example.com/x": "a", "http://shop.example.com/x": "", "https://shop.example.com:8443/": "",
 		"http://old.example.com/": "b", "https://old.example.com/": "",
 	} {
-		if got := all.of(page); got != all.named[want] {
+		if got := all.accessFor(page); got != all.byName[want] {
 			t.Errorf("%s is fetched with %v, not %q", page, got, want)
 		}
 	}
 	// Websites lead from http to https.
-	if u, _ := url.Parse("https://old.example.com/"); !all.named["b"].origins[originOf(u)] {
+	if u, _ := url.Parse("https://old.example.com/"); !all.byName["b"].origins[originOf(u)] {
 		t.Error("a page over http that leads to https would lose its access")
 	}
 }
@@ -129,7 +129,7 @@ func TestChangedAccessIsUnconditional(t *testing.T) {
 	with := func(token string) map[string]Access {
 		return map[string]Access{"shop": {Hosts: []string{srv.URL}, Bearer: registry.NewSecret(token)}}
 	}
-	f := accessing(t, Config{}, with("one"))
+	f := fetcherWithAccess(t, Config{}, with("one"))
 	resp, _, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/"})
 	if err != nil || resp.Access == "" || strings.Contains(resp.Access, "one") {
 		t.Fatalf("access %q, %v", resp.Access, err)
@@ -139,11 +139,11 @@ func TestChangedAccessIsUnconditional(t *testing.T) {
 		settings map[string]Access
 		status   int
 	}{{with("one"), 304}, {with("two"), 200}, {nil, 200}} {
-		if resp, _, err := fetch(t.Context(), accessing(t, Config{}, c.settings), again); err != nil || resp.Status != c.status {
+		if resp, _, err := fetch(t.Context(), fetcherWithAccess(t, Config{}, c.settings), again); err != nil || resp.Status != c.status {
 			t.Errorf("%v: status %d, %v; want %d", c.settings, resp.Status, err, c.status)
 		}
 	}
-	if resp, _, err := fetch(t.Context(), accessing(t, Config{}, nil), pipeline.FetchRequest{URL: srv.URL + "/", ETag: `"1"`}); err != nil || resp.Status != 304 {
+	if resp, _, err := fetch(t.Context(), fetcherWithAccess(t, Config{}, nil), pipeline.FetchRequest{URL: srv.URL + "/", ETag: `"1"`}); err != nil || resp.Status != 304 {
 		t.Errorf("without any access: %d, %v", resp.Status, err)
 	}
 }
@@ -186,7 +186,7 @@ func TestClientCertificate(t *testing.T) {
 		fmt.Fprintf(w, "%d", len(r.TLS.PeerCertificates))
 	})
 	certFile, keyFile := pemFiles(t, cert)
-	f := accessing(t, Config{RootCAs: roots}, map[string]Access{"bank": {
+	f := fetcherWithAccess(t, Config{RootCAs: roots}, map[string]Access{"bank": {
 		Hosts: []string{srv.Listener.Addr().String()}, Connection: registry.Connection{Cert: certFile, Key: keyFile},
 	}})
 	if _, body, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/"}); err != nil || string(body) != "1" {
@@ -195,14 +195,14 @@ func TestClientCertificate(t *testing.T) {
 	if _, _, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/away"}); err != nil || shown != 0 {
 		t.Errorf("another server got %d certificates, %v", shown, err)
 	}
-	_, _, err := fetch(t.Context(), accessing(t, Config{RootCAs: roots}, nil), pipeline.FetchRequest{URL: srv.URL + "/"})
+	_, _, err := fetch(t.Context(), fetcherWithAccess(t, Config{RootCAs: roots}, nil), pipeline.FetchRequest{URL: srv.URL + "/"})
 	if err == nil || !strings.Contains(err.Error(), "asks for a client certificate") {
 		t.Errorf("without a certificate: %v", err)
 	}
 }
 
-// socks is a SOCKS5 proxy (RFC 1928) without a password that connects to target whatever it is asked for.
-func socks(t *testing.T, target string) (address string, asked chan string) {
+// startSOCKS is a SOCKS5 proxy (RFC 1928) without a password that connects to target whatever it is asked for.
+func startSOCKS(t *testing.T, target string) (address string, asked chan string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -249,9 +249,9 @@ func socks(t *testing.T, target string) (address string, asked chan string) {
 func TestProxyOfAccess(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "page of "+r.Host) })
 	forward := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "proxied "+r.RequestURI) })
-	address, asked := socks(t, srv.Listener.Addr().String())
+	address, asked := startSOCKS(t, srv.Listener.Addr().String())
 	through := func(proxy string) *Fetcher {
-		f := New(Config{Resolver: noNames()}) // nothing on this machine is allowed but the proxy
+		f := New(Config{Resolver: failingResolver()}) // nothing on this machine is allowed but the proxy
 		t.Cleanup(func() { f.Close() })
 		if err := f.SetAccess(map[string]Access{"inside": {
 			Hosts: []string{"http://wiki.intern.example", "http://127.0.0.1:1"}, Connection: registry.Connection{Proxy: registry.NewSecret(proxy)},
@@ -290,17 +290,17 @@ func TestMistakesInAccess(t *testing.T) {
 		"x.hosts: neither hosts nor pages":   {Bearer: token},
 		"x.hosts[0]: this is not a host":     {Hosts: []string{"https://a.example/path"}},
 		"x.pages[0]: ":                       {Pages: []string{"ftp://a.example/"}},
-		"x.headers.If-None-Match: ":          {Hosts: hosts, Headers: secrets("If-None-Match", "x")},
-		"x.headers.A b: this is not":         {Hosts: hosts, Headers: secrets("A b", "x")},
-		"x.headers.X-Key: its value":         {Hosts: hosts, Headers: secrets("X-Key", "k\nX: y")},
-		"x.cookies.sid: ":                    {Hosts: hosts, Cookies: secrets("sid", "a;b")},
+		"x.headers.If-None-Match: ":          {Hosts: hosts, Headers: newSecrets("If-None-Match", "x")},
+		"x.headers.A b: this is not":         {Hosts: hosts, Headers: newSecrets("A b", "x")},
+		"x.headers.X-Key: its value":         {Hosts: hosts, Headers: newSecrets("X-Key", "k\nX: y")},
+		"x.cookies.sid: ":                    {Hosts: hosts, Cookies: newSecrets("sid", "a;b")},
 		"x.password: is required":            {Hosts: hosts, Username: "ann"},
 		"x.username: is required":            {Hosts: hosts, Password: token},
 		"x.username: a user name has no":     {Hosts: hosts, Username: "a:b", Password: token},
-		"x.bearer: the header Authorization": {Hosts: hosts, Bearer: token, Headers: secrets("authorization", "t0ken")},
-		"x.login.url: ":                      {Hosts: hosts, Login: &Login{Fields: secrets("u", "ann")}},
+		"x.bearer: the header Authorization": {Hosts: hosts, Bearer: token, Headers: newSecrets("authorization", "t0ken")},
+		"x.login.url: ":                      {Hosts: hosts, Login: &Login{Fields: newSecrets("u", "ann")}},
 		"x.login.fields: no field":           {Hosts: hosts, Login: &Login{URL: "https://shop.example.com/login"}},
-		"x.login.check: this is not":         {Hosts: hosts, Login: &Login{URL: "https://shop.example.com/login", Fields: secrets("u", "ann"), Check: "a["}},
+		"x.login.check: this is not":         {Hosts: hosts, Login: &Login{URL: "https://shop.example.com/login", Fields: newSecrets("u", "ann"), Check: "a["}},
 		"x.key: it goes with":                {Hosts: hosts, Connection: registry.Connection{Cert: "a.pem"}},
 		"x.proxy: the URL of a proxy":        {Hosts: hosts, Connection: registry.Connection{Proxy: registry.NewSecret("ftp://t0ken@a")}},
 	} {
@@ -338,7 +338,7 @@ func TestCloseClosesConnectionsOfAccess(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := accessing(t, Config{}, map[string]Access{"shop": {Hosts: []string{srv.URL}, Connection: registry.Connection{CA: ca}}})
+	f := fetcherWithAccess(t, Config{}, map[string]Access{"shop": {Hosts: []string{srv.URL}, Connection: registry.Connection{CA: ca}}})
 	if _, _, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL}); err != nil {
 		t.Fatal(err)
 	}

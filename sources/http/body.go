@@ -18,16 +18,16 @@ import (
 
 // body is a decoded body of limited size whose errors are classified.
 type body struct {
-	ctx  context.Context
-	host string
-	raw  io.ReadCloser
-	src  io.Reader
-	dec  decompressor // nil if the body is not compressed
-	pool *sync.Pool   // of dec
-	in   *bounded     // what dec reads
-	left int64
-	max  int64
-	err  error
+	ctx          context.Context
+	host         string
+	responseBody io.ReadCloser
+	source       io.Reader
+	decompressor decompressor   // nil if the body is not compressed
+	pool         *sync.Pool     // of dec
+	limitedInput *limitedReader // what dec reads
+	bytesLeft    int64
+	maxBytes     int64
+	err          error
 }
 
 // decompressor is a reader of one format that can be used again.
@@ -57,14 +57,14 @@ const acceptEncoding = "gzip, zstd, br"
 
 // newBody wraps the body of resp. If it fails it does not close the body.
 func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host string) (io.ReadCloser, error) {
-	b := &body{ctx: ctx, host: host, raw: resp.Body, src: resp.Body, left: maxBytes, max: maxBytes}
+	b := &body{ctx: ctx, host: host, responseBody: resp.Body, source: resp.Body, bytesLeft: maxBytes, maxBytes: maxBytes}
 	if resp.StatusCode == http.StatusNotModified {
 		return b, nil
 	}
 	enc := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))), "x-")
 	if enc == "" || enc == "identity" {
 		if resp.ContentLength > maxBytes {
-			return nil, b.tooLarge()
+			return nil, b.tooLargeError()
 		}
 		return b, nil
 	}
@@ -73,16 +73,16 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 		return nil, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("the page is encoded as %.40q, which was not asked for", enc)}
 	}
 	// A stream of empty parts inflates to nothing, so the input is limited too.
-	b.in = &bounded{r: resp.Body, left: maxBytes + 64<<10, over: b.tooLarge()}
-	b.dec, b.pool = pool.Get().(decompressor), pool
-	err := b.dec.Reset(b.in)
-	b.src = b.dec
+	b.limitedInput = &limitedReader{r: resp.Body, left: maxBytes + 64<<10, limitError: b.tooLargeError()}
+	b.decompressor, b.pool = pool.Get().(decompressor), pool
+	err := b.decompressor.Reset(b.limitedInput)
+	b.source = b.decompressor
 	if errors.Is(err, io.EOF) { // the body is empty
-		b.release()
-		b.src = http.NoBody
+		b.releaseDecompressor()
+		b.source = http.NoBody
 	} else if err != nil {
-		b.release()
-		return nil, b.failure(err)
+		b.releaseDecompressor()
+		return nil, b.classifyError(err)
 	}
 	return b, nil
 }
@@ -91,19 +91,19 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one byte more tells whether the body is longer than the limit
+	if int64(len(p)) > b.bytesLeft+1 {
+		p = p[:b.bytesLeft+1] // one byte more tells whether the body is longer than the limit
 	}
-	n, err := b.src.Read(p)
-	if int64(n) > b.left {
-		n, err = int(b.left), b.tooLarge()
+	n, err := b.source.Read(p)
+	if int64(n) > b.bytesLeft {
+		n, err = int(b.bytesLeft), b.tooLargeError()
 	}
-	b.left -= int64(n)
-	if b.in != nil && !b.in.some && errors.Is(err, io.ErrUnexpectedEOF) {
+	b.bytesLeft -= int64(n)
+	if b.limitedInput != nil && !b.limitedInput.hasData && errors.Is(err, io.ErrUnexpectedEOF) {
 		err = io.EOF // the body is empty
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = b.failure(err)
+		err = b.classifyError(err)
 	}
 	b.err = err
 	return n, err
@@ -112,67 +112,67 @@ func (b *body) Read(p []byte) (int, error) {
 // Close closes the body. Reading from it afterwards fails.
 func (b *body) Close() error {
 	b.err = errors.New("read from a closed body")
-	b.release()
-	return b.raw.Close()
+	b.releaseDecompressor()
+	return b.responseBody.Close()
 }
 
-func (b *body) release() {
-	if b.dec != nil {
-		_ = b.dec.Reset(http.NoBody) // releases the response; always returns EOF
-		b.pool.Put(b.dec)
-		b.dec, b.src = nil, nil
+func (b *body) releaseDecompressor() {
+	if b.decompressor != nil {
+		_ = b.decompressor.Reset(http.NoBody) // releases the response; always returns EOF
+		b.pool.Put(b.decompressor)
+		b.decompressor, b.source = nil, nil
 	}
 }
 
-// failure classifies err. An error of the decompressor, if reading its input gave none, means
+// classifyError classifies err. An error of the decompressor, if reading its input gave none, means
 // that the page is unreadable.
-func (b *body) failure(err error) error {
+func (b *body) classifyError(err error) error {
 	if _, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		return err
 	}
-	if b.in != nil && b.in.err == nil && b.ctx.Err() == nil {
+	if b.limitedInput != nil && b.limitedInput.err == nil && b.ctx.Err() == nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) { // a body that ends with its connection may have been cut
 			return &pipeline.FetchError{Class: pipeline.FailNetwork, Reason: "the page's compressed data ends too early", Err: err}
 		}
 		return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page's compression is damaged", Err: err}
 	}
-	if b.in != nil && b.in.err != nil {
-		err = b.in.err
+	if b.limitedInput != nil && b.limitedInput.err != nil {
+		err = b.limitedInput.err
 	}
 	return classify(b.ctx, err, b.host)
 }
 
-func (b *body) tooLarge() error {
-	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page is larger than " + size(b.max)}
+func (b *body) tooLargeError() error {
+	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page is larger than " + formatSize(b.maxBytes)}
 }
 
-// bounded fails with over after left bytes.
-type bounded struct {
-	r    io.Reader
-	left int64
-	over error
-	err  error // what Read returned last, except for the end
-	some bool  // Read returned at least one byte
+// limitedReader fails with over after left bytes.
+type limitedReader struct {
+	r          io.Reader
+	left       int64
+	limitError error
+	err        error // what Read returned last, except for the end
+	hasData    bool  // Read returned at least one byte
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *limitedReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		b.err = b.over
-		return 0, b.over
+		b.err = b.limitError
+		return 0, b.limitError
 	}
 	if int64(len(p)) > b.left {
 		p = p[:b.left]
 	}
 	n, err := b.r.Read(p)
 	b.left -= int64(n)
-	b.some = b.some || n > 0
+	b.hasData = b.hasData || n > 0
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.err = err
 	}
 	return n, err
 }
 
-func size(n int64) string {
+func formatSize(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
 		return fmt.Sprintf("%d MiB", n>>20)

@@ -60,7 +60,7 @@ func TestBombs(t *testing.T) {
 			}
 		case "/members": // no end of gzip members, each of them empty
 			w.Header().Set("Content-Encoding", "gzip")
-			members := bytes.Repeat(gzipped(nil), 1000)
+			members := bytes.Repeat(gzipBytes(nil), 1000)
 			for {
 				if _, err := w.Write(members); err != nil {
 					return
@@ -98,7 +98,7 @@ func TestBodyBound(t *testing.T) {
 		text := strings.Repeat("x", len(r.URL.Path)-1)
 		if r.URL.RawQuery == "gzip" {
 			w.Header().Set("Content-Encoding", "gzip")
-			w.Write(gzipped([]byte(text)))
+			w.Write(gzipBytes([]byte(text)))
 			return
 		}
 		w.(http.Flusher).Flush() // no Content-Length
@@ -163,8 +163,8 @@ func FuzzRetryAfter(f *testing.F) {
 	})
 }
 
-// compressed returns b in a content coding.
-func compressed(t *testing.T, enc string, b []byte) []byte {
+// compress returns b in a content coding.
+func compress(t *testing.T, enc string, b []byte) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	z := map[string]func() io.WriteCloser{
@@ -197,7 +197,7 @@ func TestEncodings(t *testing.T) {
 		asked = r.Header.Get("Accept-Encoding")
 		enc, kind, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		w.Header().Set("Content-Encoding", enc)
-		body := compressed(t, enc, page)
+		body := compress(t, enc, page)
 		switch kind {
 		case "half":
 			body = body[:len(body)/2]

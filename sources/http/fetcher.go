@@ -73,7 +73,7 @@ func DefaultUserAgent(version string) string {
 type Fetcher struct {
 	config    Config
 	client    *http.Client
-	access    atomic.Pointer[accesses]
+	access    atomic.Pointer[accessTable]
 	userAgent string
 	maxBody   int64
 	now       func() time.Time
@@ -84,7 +84,7 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 // New returns a Fetcher.
 func New(c Config) *Fetcher {
 	f := &Fetcher{config: c, userAgent: c.UserAgent, maxBody: c.MaxBody, now: c.Now}
-	f.client = outbound.NewClient(f.outbound(outbound.Config{RootCAs: c.RootCAs}))
+	f.client = outbound.NewClient(f.outboundConfig(outbound.Config{RootCAs: c.RootCAs}))
 	if f.userAgent == "" {
 		f.userAgent = DefaultUserAgent(c.Version)
 	}
@@ -97,8 +97,8 @@ func New(c Config) *Fetcher {
 	return f
 }
 
-// outbound returns c with the settings of all connections of the Fetcher.
-func (f *Fetcher) outbound(c outbound.Config) outbound.Config {
+// outboundConfig returns c with the settings of all connections of the Fetcher.
+func (f *Fetcher) outboundConfig(c outbound.Config) outbound.Config {
 	c.Allow, c.Resolver, c.CheckRedirect = f.config.Allow, f.config.Resolver, outbound.Redirects(maxRedirects)
 	c.DialTimeout, c.ResponseHeaderTimeout, c.KeepCompressed = dialTimeout, -1, true
 	c.MaxIdleConnsPerHost, c.IdleConnTimeout = f.config.Concurrency, idleConnTimeout
@@ -138,7 +138,7 @@ func (f *Fetcher) Close() error {
 // Fetch fetches r. If ctx is cancelled it returns the error of ctx. Every other error, of Fetch
 // and of Response.Body, is a *pipeline.FetchError.
 func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.Response, error) {
-	a := f.access.Load().of(cmp.Or(r.Page, r.URL))
+	a := f.access.Load().accessFor(cmp.Or(r.Page, r.URL))
 	id := ""
 	if a != nil {
 		id = a.id()
@@ -150,18 +150,18 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 	var err error
 	switch {
 	case a == nil:
-		resp, err = f.get(ctx, f.client, r)
+		resp, err = f.fetchWith(ctx, f.client, r)
 	case a.session == nil || r.Page != "" && r.Page != r.URL:
-		resp, err = f.get(ctx, a.client, r)
+		resp, err = f.fetchWith(ctx, a.client, r)
 	default:
-		resp, err = f.withSession(ctx, a, r)
+		resp, err = f.fetchInSession(ctx, a, r)
 	}
 	resp.Access = id
 	return resp, err
 }
 
-// get fetches r with client.
-func (f *Fetcher) get(ctx context.Context, client *http.Client, r pipeline.FetchRequest) (pipeline.Response, error) {
+// fetchWith fetches r with client.
+func (f *Fetcher) fetchWith(ctx context.Context, client *http.Client, r pipeline.FetchRequest) (pipeline.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
 	if err != nil || req.URL.Hostname() == "" || (req.URL.Scheme != "http" && req.URL.Scheme != "https") {
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not an http or https URL"}
@@ -176,11 +176,11 @@ func (f *Fetcher) get(ctx context.Context, client *http.Client, r pipeline.Fetch
 		req.Header.Set("If-Modified-Since", r.LastModified)
 		conditional = true
 	}
-	resp, err := following(client, r.Redirect).Do(req)
+	resp, err := withRedirectCheck(client, r.Redirect).Do(req)
 	if err != nil {
 		return pipeline.Response{}, classify(ctx, err, req.URL.Hostname())
 	}
-	if failed := f.refuse(resp, conditional); failed != nil {
+	if failed := f.statusError(resp, conditional); failed != nil {
 		resp.Body.Close()
 		return pipeline.Response{URL: withoutUser(resp.Request.URL)}, failed
 	}
@@ -199,8 +199,8 @@ func (f *Fetcher) setHeaders(req *http.Request) {
 	req.Header.Set("Accept-Encoding", acceptEncoding)
 }
 
-// following returns client, which asks permit before each redirect unless that is nil.
-func following(client *http.Client, permit func(context.Context, string) error) *http.Client {
+// withRedirectCheck returns client, which asks permit before each redirect unless that is nil.
+func withRedirectCheck(client *http.Client, permit func(context.Context, string) error) *http.Client {
 	if permit == nil {
 		return client
 	}
@@ -214,8 +214,8 @@ func following(client *http.Client, permit func(context.Context, string) error) 
 	return &c
 }
 
-// refuse returns the error for a response whose status is not a success, or nil.
-func (f *Fetcher) refuse(resp *http.Response, conditional bool) error {
+// statusError returns the error for a response whose status is not a success, or nil.
+func (f *Fetcher) statusError(resp *http.Response, conditional bool) error {
 	status := resp.StatusCode
 	if status == http.StatusOK || (status == http.StatusNotModified && conditional) {
 		return nil

@@ -42,7 +42,7 @@ func fetch(ctx context.Context, f *Fetcher, r pipeline.FetchRequest) (pipeline.R
 	return resp, b, err
 }
 
-func gzipped(b []byte) []byte {
+func gzipBytes(b []byte) []byte {
 	var buf bytes.Buffer
 	z := gzip.NewWriter(&buf)
 	z.Write(b)
@@ -60,7 +60,7 @@ func TestFetch(t *testing.T) {
 		case "/page":
 			w.Header().Set("Content-Type", "text/html")
 			w.Header().Set("Content-Encoding", "gzip")
-			w.Write(gzipped([]byte("hello")))
+			w.Write(gzipBytes([]byte("hello")))
 		case "/304":
 			w.Header().Set("ETag", `"b"`)
 			w.WriteHeader(http.StatusNotModified)
@@ -144,17 +144,17 @@ func TestFailures(t *testing.T) {
 			io.WriteString(w, "<p>this is no gzip at all</p>")
 		case "/halfgzip":
 			w.Header().Set("Content-Encoding", "gzip")
-			z := gzipped([]byte(strings.Repeat("vokter ", 10000)))
+			z := gzipBytes([]byte(strings.Repeat("vokter ", 10000)))
 			w.Write(z[:len(z)/2])
 		case "/badgzip":
 			w.Header().Set("Content-Encoding", "gzip")
-			z := gzipped([]byte("vokter"))
+			z := gzipBytes([]byte("vokter"))
 			z[len(z)-6] ^= 1 // the checksum
 			w.Write(z)
 		case "/cutgzip":
 			w.Header().Set("Content-Encoding", "gzip")
 			w.Header().Set("Content-Length", "100")
-			w.Write(gzipped([]byte("vokter"))[:20])
+			w.Write(gzipBytes([]byte("vokter"))[:20])
 		case "/length":
 			c, _, _ := http.NewResponseController(w).Hijack()
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n")
@@ -182,7 +182,7 @@ func TestFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused.Close()
-	f := New(Config{Allow: loopback, Resolver: noNames()})
+	f := New(Config{Allow: loopback, Resolver: failingResolver()})
 	defer f.Close()
 	secret := strings.Replace(srv.URL, "http://", "http://user:hunter2@", 1)
 
@@ -238,8 +238,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// noNames is a resolver whose name servers cannot be reached.
-func noNames() *net.Resolver {
+// failingResolver is a resolver whose name servers cannot be reached.
+func failingResolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("no name server in this test")
 	}}
@@ -267,14 +267,14 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// deadline is a context whose deadline passes when the test says so.
-type deadline struct {
+// testDeadline is a context whose deadline passes when the test says so.
+type testDeadline struct {
 	context.Context
 	passed chan struct{}
 }
 
-func (d deadline) Done() <-chan struct{} { return d.passed }
-func (d deadline) Err() error {
+func (d testDeadline) Done() <-chan struct{} { return d.passed }
+func (d testDeadline) Err() error {
 	select {
 	case <-d.passed:
 		return context.DeadlineExceeded
@@ -297,7 +297,7 @@ func TestTimeoutAndCancel(t *testing.T) {
 	defer close(release)
 	f := New(Config{Allow: loopback})
 	for _, path := range []string{"/headers", "/body"} {
-		late := deadline{t.Context(), make(chan struct{})}
+		late := testDeadline{t.Context(), make(chan struct{})}
 		go func() { <-arrived; close(late.passed) }()
 		_, _, err := fetch(late, f, pipeline.FetchRequest{URL: srv.URL + path})
 		if e, _ := errors.AsType[*pipeline.FetchError](err); e == nil || e.Class != pipeline.FailTimeout || e.Reason != "127.0.0.1 did not answer in time" {

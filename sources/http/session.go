@@ -26,16 +26,16 @@ import (
 )
 
 const (
-	// maxForm is how much of a page is searched for a form, or for Login.Check, in bytes.
-	maxForm = 1 << 20
+	// maxFormSearch is how much of a page is searched for a form, or for Login.Check, in bytes.
+	maxFormSearch = 1 << 20
 	// After a login that the website refused, the next one is tried after loginPause, which doubles
 	// up to maxLoginPause: many websites lock an account after some wrong passwords. After one that
 	// failed on the network it is tried after networkPause.
 	loginPause    = time.Minute
 	maxLoginPause = time.Hour
 	networkPause  = 10 * time.Second
-	// deniedFor is for how long a page that is refused also in a new session renews no session.
-	deniedFor = time.Hour
+	// deniedTime is for how long a page that is refused also in a new session renews no session.
+	deniedTime = time.Hour
 	// maxDenied is how many such pages are remembered.
 	maxDenied = 10_000
 )
@@ -48,20 +48,20 @@ type session struct {
 	check  cascadia.Matcher // nil if there is none
 	now    func() time.Time
 
-	login chan struct{} // held during a login, so that there is one at a time
+	loginLock chan struct{} // held during a login, so that there is one at a time
 
-	mu       sync.Mutex
-	cookies  *cookies
-	number   int                  // of the session; 0 before the first login
-	failures int                  // logins in a row that failed
-	until    time.Time            // before which there is no login
-	err      error                // why the last login failed
-	denied   map[string]time.Time // pages that may not renew the session, until then
+	mu            sync.Mutex
+	cookies       *cookieStore
+	sessionNumber int                  // of the session; 0 before the first login
+	failures      int                  // logins in a row that failed
+	noLoginUntil  time.Time            // before which there is no login
+	loginError    error                // why the last login failed
+	deniedUntil   map[string]time.Time // pages that may not renew the session, until then
 }
 
 // newSession returns a session that is not open.
 func newSession(l *Login, now func() time.Time, bad *outbound.Mistakes) *session {
-	s := &session{now: now, login: make(chan struct{}, 1), cookies: newCookies(), fields: make(url.Values), denied: make(map[string]time.Time)}
+	s := &session{now: now, loginLock: make(chan struct{}, 1), cookies: newCookies(), fields: make(url.Values), deniedUntil: make(map[string]time.Time)}
 	if err := pageurl.Check(l.URL, "http", "https"); err != nil {
 		bad.Add("login.url", err)
 	}
@@ -83,29 +83,29 @@ func newSession(l *Login, now func() time.Time, bad *outbound.Mistakes) *session
 }
 
 // Cookies returns the cookies of the session for u.
-func (s *session) Cookies(u *url.URL) []*http.Cookie { return s.jar().Cookies(u) }
+func (s *session) Cookies(u *url.URL) []*http.Cookie { return s.currentCookies().Cookies(u) }
 
 // SetCookies stores cookies in the session.
-func (s *session) SetCookies(u *url.URL, c []*http.Cookie) { s.jar().SetCookies(u, c) }
+func (s *session) SetCookies(u *url.URL, c []*http.Cookie) { s.currentCookies().SetCookies(u, c) }
 
-func (s *session) jar() *cookies {
+func (s *session) currentCookies() *cookieStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cookies
 }
 
-// withSession fetches r in the session of a. It logs in before the first page, and once more where
+// fetchInSession fetches r in the session of a. It logs in before the first page, and once more where
 // the page says that the session has ended.
-func (f *Fetcher) withSession(ctx context.Context, a *access, r pipeline.FetchRequest) (pipeline.Response, error) {
+func (f *Fetcher) fetchInSession(ctx context.Context, a *access, r pipeline.FetchRequest) (pipeline.Response, error) {
 	s := a.session
-	fresh := s.current() == 0
-	number, err := s.open(ctx, f, a, 0)
+	fresh := s.currentNumber() == 0
+	number, err := s.ensureOpen(ctx, f, a, 0)
 	if err != nil {
 		return pipeline.Response{}, err
 	}
-	resp, err := f.get(ctx, a.client, r)
-	if !s.ended(ctx, &resp, err) {
-		s.allow(r.URL)
+	resp, err := f.fetchWith(ctx, a.client, r)
+	if !s.hasEnded(ctx, &resp, err) {
+		s.forgetDenied(r.URL)
 		return resp, err
 	}
 	if resp.Body != nil {
@@ -117,10 +117,10 @@ func (f *Fetcher) withSession(ctx context.Context, a *access, r pipeline.FetchRe
 	if s.isDenied(r.URL) {
 		return pipeline.Response{}, deniedError(err)
 	}
-	if _, err := s.open(ctx, f, a, number); err != nil {
+	if _, err := s.ensureOpen(ctx, f, a, number); err != nil {
 		return pipeline.Response{}, err
 	}
-	if resp, err = f.get(ctx, a.client, r); !s.ended(ctx, &resp, err) {
+	if resp, err = f.fetchWith(ctx, a.client, r); !s.hasEnded(ctx, &resp, err) {
 		return resp, err
 	}
 	if resp.Body != nil {
@@ -140,21 +140,21 @@ func deniedError(err error) error {
 	return &pipeline.FetchError{Class: pipeline.FailLogin, Reason: "the page asks for a login also right after one; is login.check, or the user's permission, right?"}
 }
 
-// ended reports whether the answer to a fetch shows that the session has ended.
-func (s *session) ended(ctx context.Context, resp *pipeline.Response, err error) bool {
+// hasEnded reports whether the answer to a fetch shows that the session has ended.
+func (s *session) hasEnded(ctx context.Context, resp *pipeline.Response, err error) bool {
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
-		return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || s.isLogin(resp.URL)
+		return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || s.isLoginPage(resp.URL)
 	}
 	if err != nil {
 		return false
 	}
-	if s.isLogin(resp.URL) {
+	if s.isLoginPage(resp.URL) {
 		return true
 	}
 	if s.check == nil || resp.Status == http.StatusNotModified {
 		return false
 	}
-	start, err := io.ReadAll(io.LimitReader(resp.Body, maxForm))
+	start, err := io.ReadAll(io.LimitReader(resp.Body, maxFormSearch))
 	rest := io.Reader(resp.Body)
 	if err != nil {
 		rest = failingReader{err}
@@ -175,84 +175,84 @@ type failingReader struct{ err error }
 
 func (r failingReader) Read([]byte) (int, error) { return 0, r.err }
 
-// isLogin reports whether raw is the URL of the form.
-func (s *session) isLogin(raw string) bool {
+// isLoginPage reports whether raw is the URL of the form.
+func (s *session) isLoginPage(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && originOf(u) == originOf(s.url) && strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(s.url.Path, "/")
 }
 
-// open returns the number of a session that is newer than number, and logs in if there is none.
-func (s *session) open(ctx context.Context, f *Fetcher, a *access, number int) (int, error) {
-	if n := s.current(); n > number {
+// ensureOpen returns the number of a session that is newer than number, and logs in if there is none.
+func (s *session) ensureOpen(ctx context.Context, f *Fetcher, a *access, number int) (int, error) {
+	if n := s.currentNumber(); n > number {
 		return n, nil
 	}
 	select {
-	case s.login <- struct{}{}:
-		defer func() { <-s.login }()
+	case s.loginLock <- struct{}{}:
+		defer func() { <-s.loginLock }()
 	case <-ctx.Done():
 		return 0, classify(ctx, ctx.Err(), s.url.Hostname())
 	}
-	if n := s.current(); n > number {
+	if n := s.currentNumber(); n > number {
 		return n, nil
 	}
 	s.mu.Lock()
-	wait, last := s.until.Sub(s.now()), s.err
+	wait, last := s.noLoginUntil.Sub(s.now()), s.loginError
 	s.mu.Unlock()
 	if last != nil && wait > 0 && wait <= maxLoginPause {
 		return 0, last
 	}
 	fresh := newCookies()
-	err := s.post(ctx, f, a, fresh)
+	err := s.logIn(ctx, f, a, fresh)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return 0, ctx.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err = err; err != nil {
+	if s.loginError = err; err != nil {
 		pause := networkPause
 		if e, ok := errors.AsType[*pipeline.FetchError](err); ok && e.Class == pipeline.FailLogin {
 			pause = min(loginPause<<min(s.failures, 10), maxLoginPause)
 			s.failures++
 		}
-		s.until = s.now().Add(pause)
+		s.noLoginUntil = s.now().Add(pause)
 		return 0, err
 	}
 	s.cookies, s.failures = fresh, 0
-	s.number++
-	return s.number, nil
+	s.sessionNumber++
+	return s.sessionNumber, nil
 }
 
-func (s *session) current() int {
+func (s *session) currentNumber() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.number
+	return s.sessionNumber
 }
 
 func (s *session) isDenied(page string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := s.denied[page].Sub(s.now())
-	return left > 0 && left <= deniedFor
+	left := s.deniedUntil[page].Sub(s.now())
+	return left > 0 && left <= deniedTime
 }
 
-func (s *session) allow(page string) {
+func (s *session) forgetDenied(page string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.denied, page)
+	delete(s.deniedUntil, page)
 }
 
 func (s *session) deny(page string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.denied) >= maxDenied {
-		clear(s.denied)
+	if len(s.deniedUntil) >= maxDenied {
+		clear(s.deniedUntil)
 	}
-	s.denied[page] = s.now().Add(deniedFor)
+	s.deniedUntil[page] = s.now().Add(deniedTime)
 }
 
-// post gets the form, if there is one, and posts its fields. The cookies of the new session are put
+// logIn gets the form, if there is one, and posts its fields. The cookies of the new session are put
 // into jar.
-func (s *session) post(ctx context.Context, f *Fetcher, a *access, jar http.CookieJar) error {
+func (s *session) logIn(ctx context.Context, f *Fetcher, a *access, jar http.CookieJar) error {
 	client := *a.client
 	client.Jar = jar
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
@@ -261,7 +261,7 @@ func (s *session) post(ctx context.Context, f *Fetcher, a *access, jar http.Cook
 		}
 		return a.client.CheckRedirect(req, via)
 	}
-	action, fields, err := s.form(ctx, f, &client)
+	action, fields, err := s.findForm(ctx, f, &client)
 	if err != nil {
 		return err
 	}
@@ -275,19 +275,19 @@ func (s *session) post(ctx context.Context, f *Fetcher, a *access, jar http.Cook
 	req.Header.Set("Origin", action.Scheme+"://"+action.Host)
 	resp, err := client.Do(req)
 	if err != nil {
-		return s.classify(ctx, err)
+		return s.classifyLogin(ctx, err)
 	}
 	defer resp.Body.Close()
 	status, again := resp.StatusCode, resp.Request.Method == http.MethodPost
 	if again && status >= 400 {
-		e, _ := errors.AsType[*pipeline.FetchError](f.refuse(resp, false))
+		e, _ := errors.AsType[*pipeline.FetchError](f.statusError(resp, false))
 		if e.Class != pipeline.FailBusy && status < 500 {
 			e.Class = pipeline.FailLogin
 		}
 		e.Reason = "the login was answered with " + e.Reason
 		return e
 	}
-	page, err := f.start(ctx, resp)
+	page, err := f.parseStart(ctx, resp)
 	if err != nil {
 		return err
 	}
@@ -297,8 +297,8 @@ func (s *session) post(ctx context.Context, f *Fetcher, a *access, jar http.Cook
 	return nil
 }
 
-// classify is classify for an error of a login.
-func (s *session) classify(ctx context.Context, err error) error {
+// classifyLogin is classify for an error of a login.
+func (s *session) classifyLogin(ctx context.Context, err error) error {
 	err = classify(ctx, err, s.url.Hostname())
 	if e, ok := errors.AsType[*pipeline.FetchError](err); ok {
 		e.Reason = "the login failed: " + e.Reason
@@ -306,8 +306,8 @@ func (s *session) classify(ctx context.Context, err error) error {
 	return err
 }
 
-// start returns the beginning of a page, parsed, or nil if it is no HTML.
-func (f *Fetcher) start(ctx context.Context, resp *http.Response) (*html.Node, error) {
+// parseStart returns the beginning of a page, parsed, or nil if it is no HTML.
+func (f *Fetcher) parseStart(ctx context.Context, resp *http.Response) (*html.Node, error) {
 	if !strings.Contains(resp.Header.Get("Content-Type"), "html") {
 		return nil, nil
 	}
@@ -316,7 +316,7 @@ func (f *Fetcher) start(ctx context.Context, resp *http.Response) (*html.Node, e
 		return nil, err
 	}
 	defer body.Close()
-	text, err := io.ReadAll(io.LimitReader(body, maxForm))
+	text, err := io.ReadAll(io.LimitReader(body, maxFormSearch))
 	if err != nil {
 		return nil, err
 	}
@@ -327,9 +327,9 @@ func (f *Fetcher) start(ctx context.Context, resp *http.Response) (*html.Node, e
 	return doc, nil
 }
 
-// form returns where the fields of the login are posted, and the fields with the hidden ones of the
+// findForm returns where the fields of the login are posted, and the fields with the hidden ones of the
 // form. Where the URL shows no such form, it takes the fields itself.
-func (s *session) form(ctx context.Context, f *Fetcher, client *http.Client) (*url.URL, url.Values, error) {
+func (s *session) findForm(ctx context.Context, f *Fetcher, client *http.Client) (*url.URL, url.Values, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
 	if err != nil {
 		return nil, nil, &pipeline.FetchError{Class: pipeline.FailLogin, Reason: "login.url is not a URL"}
@@ -337,14 +337,14 @@ func (s *session) form(ctx context.Context, f *Fetcher, client *http.Client) (*u
 	f.setHeaders(req)
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, nil, s.classify(ctx, err)
+		return nil, nil, s.classifyLogin(ctx, err)
 	}
 	defer resp.Body.Close()
 	fields := maps.Clone(s.fields)
 	if resp.StatusCode != http.StatusOK {
 		return s.url, fields, nil
 	}
-	page, err := f.start(ctx, resp)
+	page, err := f.parseStart(ctx, resp)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -352,7 +352,7 @@ func (s *session) form(ctx context.Context, f *Fetcher, client *http.Client) (*u
 	if form == nil {
 		return s.url, fields, nil
 	}
-	action, err := resp.Request.URL.Parse(attribute(form, "action"))
+	action, err := resp.Request.URL.Parse(attributeValue(form, "action"))
 	if err != nil || originOf(action) != originOf(s.url) {
 		where := "another URL"
 		if err == nil {
@@ -361,8 +361,8 @@ func (s *session) form(ctx context.Context, f *Fetcher, client *http.Client) (*u
 		return nil, nil, &pipeline.FetchError{Class: pipeline.FailLogin, Reason: "the login form sends its fields to " + where + ", which is not the host of login.url; if that is right, write its URL as login.url"}
 	}
 	for input := range form.Descendants() {
-		if name := attribute(input, "name"); input.Data == "input" && strings.EqualFold(attribute(input, "type"), "hidden") && name != "" && !fields.Has(name) {
-			fields.Set(name, attribute(input, "value"))
+		if name := attributeValue(input, "name"); input.Data == "input" && strings.EqualFold(attributeValue(input, "type"), "hidden") && name != "" && !fields.Has(name) {
+			fields.Set(name, attributeValue(input, "value"))
 		}
 	}
 	return action, fields, nil
@@ -379,7 +379,7 @@ func formWith(page *html.Node, fields url.Values) *html.Node {
 		}
 		missing := slices.Collect(maps.Keys(fields))
 		for input := range form.Descendants() {
-			name := attribute(input, "name")
+			name := attributeValue(input, "name")
 			missing = slices.DeleteFunc(missing, func(n string) bool { return n == name })
 		}
 		if len(missing) == 0 {
@@ -389,7 +389,7 @@ func formWith(page *html.Node, fields url.Values) *html.Node {
 	return nil
 }
 
-func attribute(n *html.Node, name string) string {
+func attributeValue(n *html.Node, name string) string {
 	for _, a := range n.Attr {
 		if a.Key == name {
 			return a.Val
@@ -406,51 +406,51 @@ const (
 	maxCookieAttribute = 1024
 )
 
-// cookies are those of a session. A cookie that came over https is sent over https only, and one of a
+// cookieStore are those of a session. A cookie that came over https is sent over https only, and one of a
 // port to that port only.
-type cookies struct {
-	mu   sync.Mutex
-	jars map[origin]http.CookieJar // by scheme and port
-	kept map[cookieID]bool
+type cookieStore struct {
+	mu     sync.Mutex
+	jars   map[origin]http.CookieJar // by scheme and port
+	stored map[cookieID]bool
 }
 
 // cookieID tells a cookie from others.
 type cookieID struct {
-	from               origin
+	origin             origin
 	domain, path, name string
 }
 
-func newCookies() *cookies {
-	return &cookies{jars: make(map[origin]http.CookieJar), kept: make(map[cookieID]bool)}
+func newCookies() *cookieStore {
+	return &cookieStore{jars: make(map[origin]http.CookieJar), stored: make(map[cookieID]bool)}
 }
 
 // Cookies returns the cookies for u.
-func (c *cookies) Cookies(u *url.URL) []*http.Cookie {
+func (c *cookieStore) Cookies(u *url.URL) []*http.Cookie {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if jar := c.jars[portOf(u)]; jar != nil {
+	if jar := c.jars[originWithoutHost(u)]; jar != nil {
 		return jar.Cookies(u)
 	}
 	return nil
 }
 
 // SetCookies stores the cookies that u set.
-func (c *cookies) SetCookies(u *url.URL, list []*http.Cookie) {
+func (c *cookieStore) SetCookies(u *url.URL, list []*http.Cookie) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list = slices.DeleteFunc(slices.Clone(list), func(k *http.Cookie) bool { return !c.admits(u, k) })
+	list = slices.DeleteFunc(slices.Clone(list), func(k *http.Cookie) bool { return !c.accepts(u, k) })
 	if len(list) == 0 {
 		return
 	}
-	key := portOf(u)
+	key := originWithoutHost(u)
 	if c.jars[key] == nil {
 		c.jars[key], _ = cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // never fails
 	}
 	c.jars[key].SetCookies(u, list)
 }
 
-// admits reports whether the session takes k, which u set. c.mu is held.
-func (c *cookies) admits(u *url.URL, k *http.Cookie) bool {
+// accepts reports whether the session takes k, which u set. c.mu is held.
+func (c *cookieStore) accepts(u *url.URL, k *http.Cookie) bool {
 	if len(k.Name)+len(k.Value) > maxCookie || len(k.Domain) > maxCookieAttribute || len(k.Path) > maxCookieAttribute {
 		return false
 	}
@@ -460,18 +460,18 @@ func (c *cookies) admits(u *url.URL, k *http.Cookie) bool {
 	}
 	switch {
 	case k.MaxAge < 0, k.MaxAge == 0 && !k.Expires.IsZero() && k.Expires.Before(time.Now()): // it is removed
-		delete(c.kept, id)
-	case c.kept[id]:
-	case len(c.kept) >= maxCookies:
+		delete(c.stored, id)
+	case c.stored[id]:
+	case len(c.stored) >= maxCookies:
 		return false
 	default:
-		c.kept[id] = true
+		c.stored[id] = true
 	}
 	return true
 }
 
-// portOf returns the origin of u without its host.
-func portOf(u *url.URL) origin {
+// originWithoutHost returns the origin of u without its host.
+func originWithoutHost(u *url.URL) origin {
 	o := originOf(u)
 	o.host = ""
 	return o
@@ -479,5 +479,5 @@ func portOf(u *url.URL) origin {
 
 var (
 	_ http.CookieJar = (*session)(nil)
-	_ http.CookieJar = (*cookies)(nil)
+	_ http.CookieJar = (*cookieStore)(nil)
 )

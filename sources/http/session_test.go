@@ -16,8 +16,8 @@ import (
 	"github.com/vokter/vokter/pipeline/registry"
 )
 
-// site is a website behind a login form with a hidden field.
-type site struct {
+// loginSite is a website behind a login form with a hidden field.
+type loginSite struct {
 	mu       sync.Mutex
 	password string
 	logins   int // forms that were posted
@@ -27,13 +27,13 @@ type site struct {
 	*httptest.Server
 }
 
-func newSite(t *testing.T) *site {
-	s := &site{password: "hunter22"}
+func newLoginSite(t *testing.T) *loginSite {
+	s := &loginSite{password: "hunter22"}
 	s.Server = serve(t, s.handle)
 	return s
 }
 
-func (s *site) handle(w http.ResponseWriter, r *http.Request) {
+func (s *loginSite) handle(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/html")
@@ -68,26 +68,26 @@ func (s *site) handle(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/home", http.StatusFound)
 }
 
-func (s *site) set(change func()) {
+func (s *loginSite) change(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-func (s *site) count() int {
+func (s *loginSite) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.logins
 }
 
-func (s *site) access(check string) map[string]Access {
+func (s *loginSite) access(check string) map[string]Access {
 	return map[string]Access{"shop": {Hosts: []string{s.URL}, Login: &Login{
-		URL: s.URL + "/login", Fields: secrets("user", "ann", "password", "hunter22"), Check: check,
+		URL: s.URL + "/login", Fields: newSecrets("user", "ann", "password", "hunter22"), Check: check,
 	}}}
 }
 
-// many fetches n pages at the same time.
-func (s *site) many(t *testing.T, f *Fetcher, n int) {
+// fetchMany fetches n pages at the same time.
+func (s *loginSite) fetchMany(t *testing.T, f *Fetcher, n int) {
 	t.Helper()
 	var all sync.WaitGroup
 	for i := range n {
@@ -104,26 +104,26 @@ func (s *site) many(t *testing.T, f *Fetcher, n int) {
 // Many pages share a session: one login opens it, and one opens it again when it has ended.
 func TestSession(t *testing.T) {
 	for _, soft := range []bool{false, true} {
-		s := newSite(t)
+		s := newLoginSite(t)
 		s.soft = soft
 		check := ""
 		if soft {
 			check = `a[href="/logout"]`
 		}
-		f := accessing(t, Config{}, s.access(check))
-		s.many(t, f, 20)
+		f := fetcherWithAccess(t, Config{}, s.access(check))
+		s.fetchMany(t, f, 20)
 		if n := s.count(); n != 1 {
 			t.Errorf("soft %t: %d logins for the first pages", soft, n)
 		}
-		s.set(func() { s.valid = "" }) // the session ends
-		s.many(t, f, 20)
+		s.change(func() { s.valid = "" }) // the session ends
+		s.fetchMany(t, f, 20)
 		if n := s.count(); n != 2 {
 			t.Errorf("soft %t: %d logins after the session ended", soft, n)
 		}
 		if err := f.SetAccess(map[string]Access{"shop": s.access(check)["shop"], "new": {Hosts: []string{"a.example"}, Bearer: registry.NewSecret("x")}}); err != nil {
 			t.Fatal(err)
 		}
-		if s.many(t, f, 1); s.count() != 2 {
+		if s.fetchMany(t, f, 1); s.count() != 2 {
 			t.Errorf("soft %t: a reload lost the session", soft)
 		}
 	}
@@ -131,10 +131,10 @@ func TestSession(t *testing.T) {
 
 // A wrong password is not tried again at once, since websites lock accounts.
 func TestWrongPassword(t *testing.T) {
-	s := newSite(t)
+	s := newLoginSite(t)
 	s.password = "changed"
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	f := accessing(t, Config{Now: func() time.Time { return now }}, s.access(""))
+	f := fetcherWithAccess(t, Config{Now: func() time.Time { return now }}, s.access(""))
 	try := func(logins int) {
 		t.Helper()
 		_, _, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: s.URL + "/page"})
@@ -154,18 +154,18 @@ func TestWrongPassword(t *testing.T) {
 	try(2) // the pause has doubled
 	now = now.Add(loginPause)
 	try(3)
-	s.set(func() { s.password = "hunter22" })
+	s.change(func() { s.password = "hunter22" })
 	now = now.Add(maxLoginPause)
-	s.many(t, f, 3)
+	s.fetchMany(t, f, 3)
 }
 
 // A page that is forbidden also after a login does not end the sessions of others again and again.
 func TestForbiddenPage(t *testing.T) {
-	s := newSite(t)
+	s := newLoginSite(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	f := accessing(t, Config{Now: func() time.Time { return now }}, s.access(""))
-	s.many(t, f, 1)
-	s.set(func() { s.status = http.StatusForbidden })
+	f := fetcherWithAccess(t, Config{Now: func() time.Time { return now }}, s.access(""))
+	s.fetchMany(t, f, 1)
+	s.change(func() { s.status = http.StatusForbidden })
 	for range 3 {
 		_, _, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: s.URL + "/admin"})
 		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Status != http.StatusForbidden || !strings.Contains(e.Reason, "also right after a login") {
@@ -192,8 +192,8 @@ func TestPasswordStaysWithItsHost(t *testing.T) {
 			}
 		},
 	} {
-		s := &site{Server: serve(t, h)}
-		f := accessing(t, Config{}, s.access(""))
+		s := &loginSite{Server: serve(t, h)}
+		f := fetcherWithAccess(t, Config{}, s.access(""))
 		_, _, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: s.URL + "/page"})
 		if err == nil || !strings.Contains(err.Error(), "host") || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%s: %v", name, err)

@@ -51,32 +51,32 @@ func New(c Config) *Source {
 	return &Source{c}
 }
 
-func (s *Source) brokers() cluster.Config {
+func (s *Source) clusterConfig() cluster.Config {
 	return cluster.Config{Brokers: s.c.Brokers, TLS: s.c.TLS, SASL: s.c.SASL}
 }
 
 // Validate returns all mistakes in the Config as joined *pipeline.FieldErrors, or nil. It makes
 // no connection.
 func (s *Source) Validate() error {
-	err := s.brokers().Validate()
+	err := s.clusterConfig().Validate()
 	if s.c.Topic == "" {
 		err = errors.Join(err, &pipeline.FieldError{Field: "topic", Reason: "a topic is required: the one to read"})
 	}
 	return err
 }
 
-// closeFor is how long leaving the group may take. Sarama waits longer for brokers that do not
+// closeTimeout is how long leaving the group may take. Sarama waits longer for brokers that do not
 // answer.
-const closeFor = 3 * time.Second
+const closeTimeout = 3 * time.Second
 
 // Run emits the records of the topic until ctx is done. It returns an error if it reaches no
 // broker, or if emit fails.
 func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
-	conf, err := s.brokers().ConsumerGroup()
+	conf, err := s.clusterConfig().ConsumerGroup()
 	if err != nil {
 		return err
 	}
-	client, err := s.brokers().Connect(ctx, conf)
+	client, err := s.clusterConfig().Connect(ctx, conf)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *Source) Run(ctx context.Context, emit pipeline.Emit) error {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- errors.Join(group.Close(), client.Close()) }() // makes consume return
-	limit := time.NewTimer(closeFor)
+	limit := time.NewTimer(closeTimeout)
 	defer limit.Stop()
 	select {
 	case cerr := <-closed:
@@ -112,7 +112,7 @@ func (s *Source) consume(ctx context.Context, group sarama.ConsumerGroup, emit p
 	if page == nil {
 		page = Page
 	}
-	h := &handler{page: page, emit: emit, failed: make(chan error, 1)}
+	h := &handler{page: page, emit: emit, emitError: make(chan error, 1)}
 	for ctx.Err() == nil {
 		// Consume returns at each rebalance.
 		if err := group.Consume(ctx, []string{s.c.Topic}, h); err != nil {
@@ -122,7 +122,7 @@ func (s *Source) consume(ctx context.Context, group sarama.ConsumerGroup, emit p
 			return fmt.Errorf("kafka: topic %q: %w", s.c.Topic, err)
 		}
 		select {
-		case err := <-h.failed:
+		case err := <-h.emitError:
 			if ctx.Err() == nil {
 				return err
 			}
@@ -136,8 +136,8 @@ func (s *Source) consume(ctx context.Context, group sarama.ConsumerGroup, emit p
 type handler struct {
 	page func(*sarama.ConsumerMessage) pipeline.Pushed
 	emit pipeline.Emit
-	// failed receives the error of emit.
-	failed chan error
+	// emitError receives the error of emit.
+	emitError chan error
 }
 
 var _ sarama.ConsumerGroupHandler = (*handler)(nil)
@@ -165,7 +165,7 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 			if err != nil && !errors.Is(err, pipeline.ErrUnusable) {
 				if ctx.Err() == nil {
 					select {
-					case h.failed <- fmt.Errorf("kafka: %s/%d, record %d was not taken: %w", m.Topic, m.Partition, m.Offset, err):
+					case h.emitError <- fmt.Errorf("kafka: %s/%d, record %d was not taken: %w", m.Topic, m.Partition, m.Offset, err):
 					default:
 					}
 				}

@@ -23,13 +23,13 @@ import (
 
 func TestSource(t *testing.T) {
 	kafkatest.OnBoth(t, func(t *testing.T, brokers []string, _ string) {
-		pipelinetest.TestSource(t, func(t *testing.T) pipelinetest.Upstream { return upstream(t, brokers) })
+		pipelinetest.TestSource(t, func(t *testing.T) pipelinetest.Upstream { return newUpstream(t, brokers) })
 	})
 }
 
-// upstream is a topic of two partitions, keyed by URL, as another program writes it. It is
+// newUpstream is a topic of two partitions, keyed by URL, as another program writes it. It is
 // deleted behind the test.
-func upstream(t *testing.T, brokers []string) pipelinetest.Upstream {
+func newUpstream(t *testing.T, brokers []string) pipelinetest.Upstream {
 	topic := "test-pages-" + rand.Text()
 	conf := sarama.NewConfig()
 	conf.Version = sarama.V2_8_0_0
@@ -104,8 +104,8 @@ func TestWhatItNeeds(t *testing.T) {
 	}
 }
 
-// guard is how long a test waits for what comes at once.
-const guard = 20 * time.Second
+// testTimeout is how long a test waits for what comes at once.
+const testTimeout = 20 * time.Second
 
 // TestEndsWhileConnecting has a broker that takes connections and never answers.
 func TestEndsWhileConnecting(t *testing.T) {
@@ -128,7 +128,7 @@ func TestEndsWhileConnecting(t *testing.T) {
 		_ = l.Close()
 		hold.Wait()
 	})
-	endsAfter(t, []string{l.Addr().String()}, connected)
+	checkEndsAfter(t, []string{l.Addr().String()}, connected)
 }
 
 // TestEndsWhileBrokersAreSilent has a broker that stops answering a member of the group.
@@ -142,11 +142,11 @@ func TestEndsWhileBrokersAreSilent(t *testing.T) {
 		return nil, nil, false
 	})
 	t.Cleanup(func() { close(release) })
-	endsAfter(t, c.ListenAddrs(), silent)
+	checkEndsAfter(t, c.ListenAddrs(), silent)
 }
 
-// endsAfter holds a source to it that it ends when its context is cancelled after a signal.
-func endsAfter(t *testing.T, brokers []string, signal <-chan struct{}) {
+// checkEndsAfter holds a source to it that it ends when its context is cancelled after a signal.
+func checkEndsAfter(t *testing.T, brokers []string, signal <-chan struct{}) {
 	t.Helper()
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -160,7 +160,7 @@ func endsAfter(t *testing.T, brokers []string, signal <-chan struct{}) {
 	case <-signal:
 	case err := <-ended:
 		t.Fatalf("Run returned %v", err)
-	case <-time.After(guard):
+	case <-time.After(testTimeout):
 		t.Fatal("no broker was asked")
 	}
 	cancel(over)
@@ -169,7 +169,7 @@ func endsAfter(t *testing.T, brokers []string, signal <-chan struct{}) {
 		if !errors.Is(err, over) {
 			t.Errorf("Run returned %v, want the cause of its context", err)
 		}
-	case <-time.After(guard):
+	case <-time.After(testTimeout):
 		t.Error("Run does not end with its context")
 	}
 }

@@ -17,17 +17,17 @@ import (
 	"github.com/vokter/vokter/sources/watermill"
 )
 
-// queue is a topic that gives one message after the other, each until it is acknowledged.
-type queue struct {
+// fakeQueue is a topic that gives one message after the other, each until it is acknowledged.
+type fakeQueue struct {
 	mu   sync.Mutex
 	all  []*message.Message
 	next int
 	more chan struct{}
 }
 
-func newQueue() *queue { return &queue{more: make(chan struct{}, 1)} }
+func newFakeQueue() *fakeQueue { return &fakeQueue{more: make(chan struct{}, 1)} }
 
-func (q *queue) add(ms ...*message.Message) {
+func (q *fakeQueue) add(ms ...*message.Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.all = append(q.all, ms...)
@@ -38,7 +38,7 @@ func (q *queue) add(ms ...*message.Message) {
 }
 
 // front returns a copy of the message to give now, or nil.
-func (q *queue) front() *message.Message {
+func (q *fakeQueue) front() *message.Message {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.next == len(q.all) {
@@ -47,7 +47,7 @@ func (q *queue) front() *message.Message {
 	return q.all[q.next].Copy()
 }
 
-func (q *queue) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+func (q *fakeQueue) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if topic != "pages" {
 		return nil, errors.New("no such topic")
 	}
@@ -80,11 +80,11 @@ func (q *queue) Subscribe(ctx context.Context, topic string) (<-chan *message.Me
 	return out, nil
 }
 
-func (q *queue) Close() error { return nil }
+func (q *fakeQueue) Close() error { return nil }
 
 func TestSource(t *testing.T) {
 	pipelinetest.TestSource(t, func(*testing.T) pipelinetest.Upstream {
-		q, n := newQueue(), 0
+		q, n := newFakeQueue(), 0
 		return pipelinetest.Upstream{
 			New: func(*testing.T) pipeline.Source {
 				return watermill.New(watermill.Config{Subscriber: q, Topic: "pages"})
@@ -106,7 +106,7 @@ func TestSource(t *testing.T) {
 
 // TestRefused has a page that is not taken: Run says so, and ends its subscription.
 func TestRefused(t *testing.T) {
-	q, refused := newQueue(), errors.New("not now")
+	q, refused := newFakeQueue(), errors.New("not now")
 	q.add(message.NewMessage("7", nil))
 	s, calls := watermill.New(watermill.Config{Subscriber: q, Topic: "pages"}), 0
 	err := s.Run(t.Context(), func(context.Context, pipeline.Pushed) error {
@@ -137,24 +137,24 @@ func TestPage(t *testing.T) {
 }
 
 func TestWhatItNeeds(t *testing.T) {
-	if watermill.New(watermill.Config{Topic: "pages"}).Validate() == nil || watermill.New(watermill.Config{Subscriber: newQueue()}).Validate() == nil {
+	if watermill.New(watermill.Config{Topic: "pages"}).Validate() == nil || watermill.New(watermill.Config{Subscriber: newFakeQueue()}).Validate() == nil {
 		t.Error("it needs nothing")
 	}
-	err := watermill.New(watermill.Config{Subscriber: newQueue(), Topic: "others"}).Run(t.Context(), func(context.Context, pipeline.Pushed) error { return nil })
+	err := watermill.New(watermill.Config{Subscriber: newFakeQueue(), Topic: "others"}).Run(t.Context(), func(context.Context, pipeline.Pushed) error { return nil })
 	if err == nil {
 		t.Error("a subscription that fails is no error")
 	}
-	ended := newQueue()
-	s := watermill.New(watermill.Config{Subscriber: closing{ended}, Topic: "pages"})
+	ended := newFakeQueue()
+	s := watermill.New(watermill.Config{Subscriber: closedQueue{ended}, Topic: "pages"})
 	if err := s.Run(t.Context(), func(context.Context, pipeline.Pushed) error { return nil }); err == nil {
 		t.Error("a subscription that ends is no error")
 	}
 }
 
-// closing ends each subscription at once.
-type closing struct{ *queue }
+// closedQueue ends each subscription at once.
+type closedQueue struct{ *fakeQueue }
 
-func (closing) Subscribe(context.Context, string) (<-chan *message.Message, error) {
+func (closedQueue) Subscribe(context.Context, string) (<-chan *message.Message, error) {
 	c := make(chan *message.Message)
 	close(c)
 	return c, nil

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// number returns the file's number on its disk, which a new file with the same name does not have.
-func number(info fs.FileInfo) uint64 {
+// inodeNumber returns the file's number on its disk, which a new file with the same name does not have.
+func inodeNumber(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Ino) //nolint:unconvert // some systems have other types
 	}
