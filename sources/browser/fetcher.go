@@ -183,7 +183,7 @@ func (f *Fetcher) acquireTab(ctx context.Context) error {
 	}
 }
 
-// releaseTab ends what wait began.
+// releaseTab gives back what acquireTab took.
 func (f *Fetcher) releaseTab() {
 	<-f.tabs
 	f.counts.update(func(s *Stats) { s.Open-- })

@@ -62,7 +62,7 @@ type tab struct {
 	openRequests    map[network.RequestID]bool
 	requestCount    int
 	response        *network.Response // of the page itself
-	requestsChanged chan struct{}     // of open
+	requestsChanged chan struct{}     // signals changes of openRequests
 }
 
 // openPage opens r with the browser at path, does the steps and reads the page.
@@ -274,7 +274,7 @@ func (t *tab) countRequest(id network.RequestID, begins bool) {
 	}
 }
 
-// waitUntilIdle waits until the page has had no open request for quietFor, and at most quietWithin.
+// waitUntilIdle waits until the page has had no open request for idleTime, and at most maxIdleWait.
 func (t *tab) waitUntilIdle() {
 	latest := time.NewTimer(maxIdleWait)
 	defer latest.Stop()
@@ -320,7 +320,8 @@ func (t *tab) doStep(s Step) error {
 	return nil
 }
 
-// failureReason returns the reason why the page failed: a bound that it passed, the time, the network, or err.
+// failureReason returns the error that says why the page failed: a bound that it passed, the time, the
+// network, or err.
 func (t *tab) failureReason(ctx, bounded context.Context, err error) error {
 	if cause := context.Cause(bounded); cause != nil && ctx.Err() == nil {
 		return cause // of the proxy, of Redirect, or of the memory

@@ -8,7 +8,7 @@ import (
 )
 
 // profilePrefix is how the names of profiles begin. A profile that is being made has another name, so
-// that sweep finds locked ones only.
+// that removeAbandonedProfiles finds locked ones only.
 const profilePrefix = "vokter-browser-"
 
 // maxSocketDir is how long the name of a directory is in which Chromium can make its socket.
@@ -66,7 +66,8 @@ func (p *profile) remove() {
 	}
 }
 
-// removeAbandonedProfiles removes the profiles that processes of this user left behind because they were killed.
+// removeAbandonedProfiles removes the profiles that processes of this user left behind because they
+// were killed.
 func removeAbandonedProfiles() {
 	found, err := filepath.Glob(filepath.Join(os.TempDir(), profilePrefix+"*"))
 	if err != nil {

@@ -160,7 +160,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	<-done
 }
 
-// addTunnel remembers the connections of a tunnel until remove. It returns false once the proxy is closed.
+// addTunnel remembers the connections of a tunnel until removeTunnel. It returns false once the proxy is closed.
 func (p *proxy) addTunnel(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,7 +178,7 @@ func (p *proxy) removeTunnel(conns ...net.Conn) {
 	}
 }
 
-// countBytes returns r, whose bytes count.
+// countBytes returns r, whose bytes count for the limit of traffic.
 func (p *proxy) countBytes(r io.Reader) io.Reader { return countedReader{r, p} }
 
 type countedReader struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Names in a place that stand for several.
+// Names in a watchedName that stand for several.
 const (
 	// listingNames stands for the names that the listing of the folder has.
 	listingNames = ""
@@ -45,7 +45,7 @@ type watches struct {
 	mu          sync.Mutex
 	namesByPage map[string][]watchedName        // by page
 	pagesByName map[watchedName]map[string]bool // whom a change concerns
-	folderUses  map[string]int                  // how many places are in it
+	folderUses  map[string]int                  // how many watched names are in it
 	system      *fsnotify.Watcher               // nil unless run is active
 	warned      sync.Once
 }
@@ -54,7 +54,8 @@ func newWatches(log *slog.Logger) *watches {
 	return &watches{log: log, namesByPage: make(map[string][]watchedName), pagesByName: make(map[watchedName]map[string]bool), folderUses: make(map[string]int)}
 }
 
-// set makes places those of page, in place of earlier ones; without any the page is forgotten.
+// set makes places the watched names of page, in place of earlier ones. Without any the page is
+// forgotten.
 func (w *watches) set(page string, places []watchedName) {
 	system, ended := w.setWithoutSystem(page, places)
 	if system == nil {
@@ -69,8 +70,8 @@ func (w *watches) set(page string, places []watchedName) {
 	}
 }
 
-// setWithoutSystem is set without the system. It returns the active watcher, or nil, and the folders that need
-// not be watched any more.
+// setWithoutSystem does what set does, but for the system. It returns the active watcher, or nil, and
+// the folders that need not be watched any more.
 func (w *watches) setWithoutSystem(page string, places []watchedName) (system *fsnotify.Watcher, ended []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,6 +205,7 @@ const (
 // burst is when the first and the last of some changes came.
 type burst struct{ first, last time.Time }
 
+// reportTime returns when the burst is reported: when it is over, or has lasted for maxBurstTime.
 func (b burst) reportTime() time.Time {
 	if end := b.first.Add(maxBurstTime); end.Before(b.last.Add(burstQuietTime)) {
 		return end
@@ -225,7 +227,7 @@ func (bs bursts) add(pages []string, now time.Time) {
 	}
 }
 
-// nextReport returns when the first burst is over, if there is any.
+// nextReport returns when the next burst is reported, if there is any.
 func (bs bursts) nextReport() (at time.Time, ok bool) {
 	for _, b := range bs {
 		if over := b.reportTime(); !ok || over.Before(at) {
@@ -235,7 +237,7 @@ func (bs bursts) nextReport() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// due returns the pages whose bursts are over at now, and forgets them.
+// due returns the pages whose bursts are to be reported at now, and forgets them.
 func (bs bursts) due(now time.Time) []string {
 	var pages []string
 	for page, b := range bs {

@@ -365,7 +365,7 @@ func (c *credentialTransport) CloseIdleConnections() {
 // idHashRounds makes it slow to guess a secret from an ID, which is stored.
 const idHashRounds = 20_000
 
-// settingsID returns the ID of s.
+// settingsID returns an ID of s that shows no secret; see access.
 func settingsID(s Access) string {
 	var b strings.Builder
 	part := func(values ...string) {

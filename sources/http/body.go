@@ -23,8 +23,8 @@ type body struct {
 	responseBody io.ReadCloser
 	source       io.Reader
 	decompressor decompressor   // nil if the body is not compressed
-	pool         *sync.Pool     // of dec
-	limitedInput *limitedReader // what dec reads
+	pool         *sync.Pool     // of decompressor
+	limitedInput *limitedReader // what decompressor reads
 	bytesLeft    int64
 	maxBytes     int64
 	err          error
@@ -146,7 +146,7 @@ func (b *body) tooLargeError() error {
 	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page is larger than " + formatSize(b.maxBytes)}
 }
 
-// limitedReader fails with over after left bytes.
+// limitedReader fails with limitError after left bytes.
 type limitedReader struct {
 	r          io.Reader
 	left       int64

@@ -222,6 +222,7 @@ func (s *session) ensureOpen(ctx context.Context, f *Fetcher, a *access, number 
 	return s.sessionNumber, nil
 }
 
+// currentNumber returns the number of the open session, 0 before the first login.
 func (s *session) currentNumber() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,12 +236,14 @@ func (s *session) isDenied(page string) bool {
 	return left > 0 && left <= deniedTime
 }
 
+// forgetDenied lets page renew the session again.
 func (s *session) forgetDenied(page string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.deniedUntil, page)
 }
 
+// deny makes page one that may not renew the session for some time.
 func (s *session) deny(page string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -406,8 +409,8 @@ const (
 	maxCookieAttribute = 1024
 )
 
-// cookieStore are those of a session. A cookie that came over https is sent over https only, and one of a
-// port to that port only.
+// cookieStore holds the cookies of a session. A cookie that came over https is sent over https only,
+// and one of a port to that port only.
 type cookieStore struct {
 	mu     sync.Mutex
 	jars   map[origin]http.CookieJar // by scheme and port
