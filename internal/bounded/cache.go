@@ -10,8 +10,8 @@ import (
 // Unused is how long a value stays in a Cache without being used, and at most twice as long.
 const Unused = time.Minute
 
-// candidates is how many values, chosen at random, are compared to find one that was not used for long.
-const candidates = 5
+// evictionSample is how many values, chosen at random, are compared to find one that was not used for long.
+const evictionSample = 5
 
 // Cache holds values by key. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
@@ -20,8 +20,8 @@ type Cache[K comparable, V any] struct {
 	mu      sync.Mutex
 	entries map[K]*entry[V] // nil if there is none
 	bytes   int64
-	// uses counts the uses of all values. The last sweep set before to it.
-	uses, before uint64
+	// uses counts the uses of all values. The last sweep set usesAtSweep to it.
+	uses, usesAtSweep uint64
 }
 
 type entry[V any] struct {
@@ -116,7 +116,7 @@ func (c *Cache[K, V]) evict() {
 		if e.used < used {
 			oldest, used = k, e.used
 		}
-		if n++; n == candidates {
+		if n++; n == evictionSample {
 			break
 		}
 	}
@@ -128,11 +128,11 @@ func (c *Cache[K, V]) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k, e := range c.entries {
-		if e.used <= c.before {
+		if e.used <= c.usesAtSweep {
 			c.remove(k, e)
 		}
 	}
-	c.before = c.uses
+	c.usesAtSweep = c.uses
 	if len(c.entries) == 0 {
 		c.entries = nil // deleting entries does not shrink a map
 		return

@@ -25,23 +25,23 @@ var ErrTooLarge = errors.New("the page has too many elements")
 // Parse returns the tree of an HTML page. Its errors are ErrTooLarge, that of ctx, and that of
 // html.Parse, which refuses more than 512 elements within each other.
 func Parse(ctx context.Context, body []byte) (*html.Node, error) {
-	if err := affordable(ctx, body); err != nil {
+	if err := checkNodeCount(ctx, body); err != nil {
 		return nil, err
 	}
 	return html.Parse(bytes.NewReader(body))
 }
 
-// formatting are the elements that the parser opens anew in every paragraph until they
+// formattingElements are the elements that the parser opens anew in every paragraph until they
 // are closed.
-var formatting = map[atom.Atom]bool{
+var formattingElements = map[atom.Atom]bool{
 	atom.A: true, atom.B: true, atom.Big: true, atom.Code: true, atom.Em: true, atom.Font: true, atom.I: true, atom.Nobr: true,
 	atom.S: true, atom.Small: true, atom.Strike: true, atom.Strong: true, atom.Tt: true, atom.U: true,
 }
 
-// affordable refuses a page that would become larger than maxNodes, before it is parsed. It counts
+// checkNodeCount refuses a page that would become larger than maxNodes, before it is parsed. It counts
 // from above: every open formatting element at every token, but of equal ones without attributes at
 // most three, as the parser does.
-func affordable(ctx context.Context, body []byte) error {
+func checkNodeCount(ctx context.Context, body []byte) error {
 	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxToken)
 	open := map[atom.Atom]int{}
@@ -63,7 +63,7 @@ func affordable(ctx context.Context, body []byte) error {
 			nodes += 1 + active
 			name, attrs := z.TagName()
 			a := atom.Lookup(name)
-			if !formatting[a] {
+			if !formattingElements[a] {
 				continue
 			}
 			if !attrs {
