@@ -54,22 +54,22 @@ func (d *Doc) Bytes() int {
 	return word * (2*cap(d.Tokens) + 5*cap(d.Blocks) + 2*cap(d.Units))
 }
 
-// maxReused is the largest memory that Release keeps, in bytes.
-const maxReused = 1 << 20
+// maxPooledMemory is the largest memory that Release keeps, in bytes.
+const maxPooledMemory = 1 << 20
 
-var docs = sync.Pool{New: func() any { return new(Doc) }}
+var docPool = sync.Pool{New: func() any { return new(Doc) }}
 
 // newDoc returns the Doc of content without tokens, blocks and units.
 func newDoc(content string) *Doc {
-	d := docs.Get().(*Doc)
+	d := docPool.Get().(*Doc)
 	*d = Doc{Content: content, Tokens: d.Tokens[:0], Blocks: d.Blocks[:0], Units: d.Units[:0]}
 	return d
 }
 
 // Release gives the memory of d to a later text. Nobody may use d any more.
 func (d *Doc) Release() {
-	if d.Content = ""; d.Bytes() <= maxReused {
-		docs.Put(d)
+	if d.Content = ""; d.Bytes() <= maxPooledMemory {
+		docPool.Put(d)
 	}
 }
 
@@ -92,13 +92,13 @@ func (d *Doc) Row(b int) string {
 // what is open at the end ends there.
 func Analyze(content string) *Doc {
 	d := newDoc(content)
-	d.Tokens = slices.Grow(d.Tokens, roomFor(content))
+	d.Tokens = slices.Grow(d.Tokens, estimateTokens(content))
 	d.layOut(func(start, end int) { d.Tokens = appendTokens(d.Tokens, content, start, end) })
 	return d
 }
 
-// roomFor returns about how many words content has: nearly all stand behind a space or a mark.
-func roomFor(content string) int {
+// estimateTokens returns about how many words content has: nearly all stand behind a space or a mark.
+func estimateTokens(content string) int {
 	return max(strings.Count(content, " ")+strings.Count(content, string(pipeline.BlockEnd)), len(content)/8) + 1
 }
 
@@ -134,11 +134,11 @@ func (d *Doc) layOut(tokens func(start, end int)) {
 	for i := len(open) - 1; i >= 0; i-- {
 		items = append(items, Unit{open[i], len(d.Blocks)})
 	}
-	d.units(items)
+	d.groupIntoUnits(items)
 }
 
-// units groups the blocks by the outermost of items that are short enough.
-func (d *Doc) units(items []Unit) {
+// groupIntoUnits groups the blocks by the outermost of items that are short enough.
+func (d *Doc) groupIntoUnits(items []Unit) {
 	d.Units = slices.Grow(d.Units, len(d.Blocks))
 	// last[b] is where the longest unit that begins with block b ends. An item that holds
 	// another comes behind it in items, so the outer overwrites the inner.
@@ -205,24 +205,24 @@ func appendVisible(b []byte, content string) []byte {
 // Hash is the hash of a text by which versions are told apart, whatever its marks:
 // SHA-256 of Visible(content), in hexadecimal.
 func Hash(content string) string {
-	b := hashed.Get().(*[]byte)
+	b := hashBufferPool.Get().(*[]byte)
 	*b = appendVisible((*b)[:0], content)
 	h := sha256.Sum256(*b)
-	if cap(*b) <= maxReused {
-		hashed.Put(b)
+	if cap(*b) <= maxPooledMemory {
+		hashBufferPool.Put(b)
 	}
 	return hex.EncodeToString(h[:])
 }
 
-var hashed = sync.Pool{New: func() any { return new([]byte) }}
+var hashBufferPool = sync.Pool{New: func() any { return new([]byte) }}
 
 // packedFormat is the first byte of packed tokens. It takes another value whenever they are
 // packed in another way, and whenever Tokens finds other tokens in the same text: tokens that
 // another program packed are then found again instead of being compared with different ones.
 const packedFormat = 2
 
-// wideGap is the smallest gap before a token that takes a number of its own.
-const wideGap = 3
+// minWideGap is the smallest gap before a token that takes a number of its own.
+const minWideGap = 3
 
 // PackTokens returns where the tokens of d stand in its Content, in little more than a byte for
 // each token and never in more bytes than Content has, but for a header of at most 11.
@@ -233,8 +233,8 @@ func PackTokens(d *Doc) []byte {
 	end := 0
 	for _, t := range d.Tokens {
 		gap := t.Start - end
-		b = binary.AppendUvarint(b, uint64(t.End-t.Start)<<2|uint64(min(gap, wideGap)))
-		if gap >= wideGap {
+		b = binary.AppendUvarint(b, uint64(t.End-t.Start)<<2|uint64(min(gap, minWideGap)))
+		if gap >= minWideGap {
 			b = binary.AppendUvarint(b, uint64(gap))
 		}
 		end = t.End
@@ -246,15 +246,15 @@ func PackTokens(d *Doc) []byte {
 // PackTokens made, instead of finding them. Where packed is empty, has the format of another
 // program, or cannot be the tokens of content, it finds them as Analyze does.
 func AnalyzePacked(content string, packed []byte) *Doc {
-	if d, ok := unpack(content, packed); ok {
+	if d, ok := unpackDoc(content, packed); ok {
 		return d
 	}
 	return Analyze(content)
 }
 
-// unpack returns the Doc of content with the tokens of packed; ok is false where they cannot be
+// unpackDoc returns the Doc of content with the tokens of packed; ok is false where they cannot be
 // its tokens.
-func unpack(content string, packed []byte) (d *Doc, ok bool) {
+func unpackDoc(content string, packed []byte) (d *Doc, ok bool) {
 	d = newDoc(content)
 	tokens, ok := unpackTokens(d.Tokens, packed, len(content))
 	if !ok {
@@ -294,8 +294,8 @@ func unpackTokens(tokens []Token, packed []byte, size int) (_ []Token, ok bool) 
 	end := 0
 	for range count {
 		v := next()
-		gap, length := v&wideGap, v>>2
-		if gap == wideGap {
+		gap, length := v&minWideGap, v>>2
+		if gap == minWideGap {
 			gap = next()
 		}
 		left := uint64(size - end)

@@ -27,15 +27,15 @@ import (
 	"github.com/kljensen/snowball/swedish"
 )
 
-// builtin lists the languages that every registry begins with, in the order of their names.
+// builtinTable lists the languages that every registry begins with, in the order of their names.
 // Languages whose characters are tokens have neither stems nor stop words; they stand here
 // for their names.
-var builtin = [...]struct {
+var builtinTable = [...]struct {
 	code, name string
 	stem       func(string) string // nil: no stemmer
 	stopwords  bool                // stopwords/CODE.txt exists
 }{
-	{"ar", "Arabic", generated(arabic.Stem), true},
+	{"ar", "Arabic", adaptGenerated(arabic.Stem), true},
 	{"hy", "Armenian", nil, true},
 	{"eu", "Basque", nil, true},
 	{"bg", "Bulgarian", nil, true},
@@ -43,41 +43,41 @@ var builtin = [...]struct {
 	{"zh", "Chinese", nil, false},
 	{"hr", "Croatian", nil, true},
 	{"cs", "Czech", nil, true},
-	{"da", "Danish", generated(danish.Stem), true},
-	{"nl", "Dutch", generated(dutch.Stem), true},
-	{"en", "English", written(english.Stem), true},
-	{"fi", "Finnish", generated(finnish.Stem), true},
-	{"fr", "French", written(french.Stem), true},
+	{"da", "Danish", adaptGenerated(danish.Stem), true},
+	{"nl", "Dutch", adaptGenerated(dutch.Stem), true},
+	{"en", "English", adaptSnowball(english.Stem), true},
+	{"fi", "Finnish", adaptGenerated(finnish.Stem), true},
+	{"fr", "French", adaptSnowball(french.Stem), true},
 	{"gl", "Galician", nil, true},
-	{"de", "German", generated(german.Stem), true},
+	{"de", "German", adaptGenerated(german.Stem), true},
 	{"el", "Greek", nil, true},
 	{"he", "Hebrew", nil, true},
 	{"hi", "Hindi", nil, true},
-	{"hu", "Hungarian", written(hungarian.Stem), true},
+	{"hu", "Hungarian", adaptSnowball(hungarian.Stem), true},
 	{"id", "Indonesian", nil, true},
-	{"ga", "Irish", generated(irish.Stem), true},
-	{"it", "Italian", generated(italian.Stem), true},
+	{"ga", "Irish", adaptGenerated(irish.Stem), true},
+	{"it", "Italian", adaptGenerated(italian.Stem), true},
 	{"ja", "Japanese", nil, false},
 	{"ko", "Korean", nil, false},
-	{"no", "Norwegian", written(norwegian.Stem), true},
+	{"no", "Norwegian", adaptSnowball(norwegian.Stem), true},
 	{"fa", "Persian", nil, true},
 	{"pl", "Polish", nil, true},
-	{"pt", "Portuguese", generated(portuguese.Stem), true},
-	{"ro", "Romanian", generated(romanian.Stem), true},
+	{"pt", "Portuguese", adaptGenerated(portuguese.Stem), true},
+	{"ro", "Romanian", adaptGenerated(romanian.Stem), true},
 	{"ru", "Russian", stemRussian, true},
 	{"sk", "Slovak", nil, true},
 	{"ckb", "Sorani", nil, true},
-	{"es", "Spanish", written(spanish.Stem), true},
-	{"sv", "Swedish", written(swedish.Stem), true},
-	{"ta", "Tamil", generated(tamil.Stem), true},
+	{"es", "Spanish", adaptSnowball(spanish.Stem), true},
+	{"sv", "Swedish", adaptSnowball(swedish.Stem), true},
+	{"ta", "Tamil", adaptGenerated(tamil.Stem), true},
 	{"th", "Thai", nil, false},
-	{"tr", "Turkish", generated(turkish.Stem), true},
+	{"tr", "Turkish", adaptGenerated(turkish.Stem), true},
 	{"uk", "Ukrainian", nil, true},
 }
 
-// written adapts a stemmer of kljensen/snowball. Left to itself it does not stem the stop
+// adaptSnowball adapts a stemmer of kljensen/snowball. Left to itself it does not stem the stop
 // words of a list of its own; Snowball stems them.
-func written(stem func(word string, stopwords bool) string) func(string) string {
+func adaptSnowball(stem func(word string, stopwords bool) string) func(string) string {
 	return func(word string) string { return stem(word, true) }
 }
 
@@ -86,8 +86,8 @@ func stemRussian(word string) string {
 	return russian.Stem(strings.ReplaceAll(word, "ё", "е"), true)
 }
 
-// generated adapts a stemmer of blevesearch/snowballstem, which the Snowball compiler made.
-func generated(stem func(*snowballstem.Env) bool) func(string) string {
+// adaptGenerated adapts a stemmer of blevesearch/snowballstem, which the Snowball compiler made.
+func adaptGenerated(stem func(*snowballstem.Env) bool) func(string) string {
 	return func(word string) string {
 		env := snowballstem.NewEnv(word)
 		stem(env)
@@ -95,25 +95,25 @@ func generated(stem func(*snowballstem.Env) bool) func(string) string {
 	}
 }
 
-// snowball is a stemmer of the Snowball project.
-type snowball struct {
+// snowballStemmer is a stemmer of the Snowball project.
+type snowballStemmer struct {
 	code string
 	stem func(string) string
 }
 
-func (s snowball) Language() string        { return s.code }
-func (s snowball) Stem(word string) string { return s.stem(word) }
+func (s snowballStemmer) Language() string        { return s.code }
+func (s snowballStemmer) Stem(word string) string { return s.stem(word) }
 
 //go:embed stopwords/*.txt
 var stopwordLists embed.FS
 
 // builtinLanguages reads builtin and its lists once for all registries.
 var builtinLanguages = sync.OnceValue(func() map[string]Language {
-	all := make(map[string]Language, len(builtin))
-	for _, b := range builtin {
+	all := make(map[string]Language, len(builtinTable))
+	for _, b := range builtinTable {
 		l := Language{Code: b.code, Name: b.name}
 		if b.stem != nil {
-			l.Stemmer = snowball{b.code, b.stem}
+			l.Stemmer = snowballStemmer{b.code, b.stem}
 		}
 		if b.stopwords {
 			list, err := stopwordLists.ReadFile("stopwords/" + b.code + ".txt")

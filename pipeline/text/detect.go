@@ -46,7 +46,7 @@ func (s LanguageSource) Reason() string {
 // CheckLanguage returns what is wrong with tag, the language that a user wrote. The empty one is
 // valid.
 func CheckLanguage(tag string) error {
-	if tag == "" || primary(tag) != "" {
+	if tag == "" || primarySubtag(tag) != "" {
 		return nil
 	}
 	return fmt.Errorf("%q is not a language tag; write one such as en or pt-BR", tag)
@@ -74,7 +74,7 @@ func (c LanguageChoice) Language() (string, LanguageSource) {
 	}{
 		{c.Subscription, FromSubscription}, {c.Document, FromDocument}, {c.Page, FromPage}, {c.Text, FromText}, {c.Fallback, FromFallback},
 	} {
-		if code := primary(choice.tag); code != "" {
+		if code := primarySubtag(choice.tag); code != "" {
 			return code, choice.source
 		}
 	}
@@ -82,10 +82,10 @@ func (c LanguageChoice) Language() (string, LanguageSource) {
 }
 
 const (
-	// samplePrefix is how many bytes of a text Detect looks at.
-	samplePrefix = 64 << 10
-	// sampleRunes is how much of them the detector reads. It errs more beyond some 2,000.
-	sampleRunes = 1000
+	// maxSamplePrefix is how many bytes of a text Detect looks at.
+	maxSamplePrefix = 64 << 10
+	// maxSampleRunes is how much of them the detector reads. It errs more beyond some 2,000.
+	maxSampleRunes = 1000
 	// minLetters is how many letters a text must have for its words to be judged: of English
 	// texts of 20 letters of which the detector is sure it takes 5 % for another language, of
 	// 40 letters 1 %.
@@ -103,12 +103,12 @@ const (
 // frequencies of three letters. In Latin letters only a sure result counts, since the fallback
 // is likely to be one of these languages.
 func Detect(content string) string {
-	s := sample(content)
-	if code, decided := byScript(s); decided {
+	s := longestLines(content)
+	if code, decided := detectByScript(s); decided {
 		return code
 	}
-	others := otherAlphabets(s)
-	words := findStopwords(s)
+	others := excludedByAlphabet(s)
+	words := stopwordsOf(s)
 	best := words.best()
 	if words.evidence(best) == certain && !hasCode(others, best) {
 		return best
@@ -139,12 +139,12 @@ func codeOf(lang whatlanggo.Lang) string {
 	case lang == whatlanggo.Pes: // Iranian Persian
 		return "fa"
 	}
-	return primary(cmp.Or(lang.Iso6391(), lang.Iso6393()))
+	return primarySubtag(cmp.Or(lang.Iso6391(), lang.Iso6393()))
 }
 
-// scripts are those that only one language of weight is written in. Japanese is one that has
+// singleLanguageScripts are those that only one language of weight is written in. Japanese is one that has
 // kana among its Han.
-var scripts = []struct {
+var singleLanguageScripts = []struct {
 	table *unicode.RangeTable
 	code  string
 }{
@@ -155,14 +155,14 @@ var scripts = []struct {
 	{unicode.Telugu, "te"}, {unicode.Lao, "lo"}, {unicode.Khmer, "km"}, {unicode.Myanmar, "my"},
 }
 
-// kanaShare is the share of kana, in per cent, from which a text in Han and kana is Japanese.
+// minKanaShare is the share of kana, in per cent, from which a text in Han and kana is Japanese.
 // Chinese texts quote single Japanese words.
-const kanaShare = 5
+const minKanaShare = 5
 
-// byScript decides by the script of s, in short texts also by its letters and words: the language is "" where
+// detectByScript decides by the script of s, in short texts also by its letters and words: the language is "" where
 // s is too short. It
 // does not decide where most of the letters belong to a script of several languages.
-func byScript(s string) (code string, decided bool) {
+func detectByScript(s string) (code string, decided bool) {
 	counts := map[string]int{}
 	letters := 0
 	for _, r := range s {
@@ -173,14 +173,14 @@ func byScript(s string) (code string, decided bool) {
 		if r < '\u0370' { // Latin
 			continue
 		}
-		for _, script := range scripts {
+		for _, script := range singleLanguageScripts {
 			if unicode.Is(script.table, r) {
 				counts[script.code]++
 				break
 			}
 		}
 	}
-	if kana := counts["ja"]; kana*100 >= (kana+counts["zh"])*kanaShare {
+	if kana := counts["ja"]; kana*100 >= (kana+counts["zh"])*minKanaShare {
 		counts["ja"] += counts["zh"]
 		counts["zh"] = 0
 	}
@@ -190,7 +190,7 @@ func byScript(s string) (code string, decided bool) {
 		}
 	}
 	if letters < minLetters {
-		return shortText(s), true
+		return detectShort(s), true
 	}
 	return "", false
 }
@@ -206,8 +206,8 @@ var foreignLetters = map[whatlanggo.Lang]string{
 	whatlanggo.Mkd: "ыэёъіїєґўйщьюяђћ",
 }
 
-// otherAlphabets returns the languages whose alphabet lacks more than 1 % of the letters of s.
-func otherAlphabets(s string) map[whatlanggo.Lang]bool {
+// excludedByAlphabet returns the languages whose alphabet lacks more than 1 % of the letters of s.
+func excludedByAlphabet(s string) map[whatlanggo.Lang]bool {
 	counts := map[rune]int{}
 	letters := 0
 	for _, r := range s {
@@ -231,11 +231,11 @@ func otherAlphabets(s string) map[whatlanggo.Lang]bool {
 	return others
 }
 
-// sample returns at most sampleRunes of the first samplePrefix bytes of content, the longest
+// longestLines returns at most sampleRunes of the first samplePrefix bytes of content, the longest
 // lines first.
-func sample(content string) string {
-	if len(content) > samplePrefix {
-		end := samplePrefix
+func longestLines(content string) string {
+	if len(content) > maxSamplePrefix {
+		end := maxSamplePrefix
 		for end > 0 && !utf8.RuneStart(content[end]) {
 			end--
 		}
@@ -252,7 +252,7 @@ func sample(content string) string {
 	}, func(byte) {})
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(b.runes, a.runes) })
 	var b strings.Builder
-	left := sampleRunes
+	left := maxSampleRunes
 	for _, l := range lines {
 		if left <= 0 {
 			break
@@ -271,9 +271,9 @@ func sample(content string) string {
 	return b.String()
 }
 
-// primary returns the primary subtag of the BCP 47 tag lang, in lower case. Both written
+// primarySubtag returns the primary subtag of the BCP 47 tag lang, in lower case. Both written
 // forms of Norwegian are "no". It returns "" where lang is no such tag.
-func primary(lang string) string {
+func primarySubtag(lang string) string {
 	lang = strings.TrimSpace(lang)
 	if lang == "" {
 		return ""

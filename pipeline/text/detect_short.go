@@ -5,26 +5,26 @@ import (
 	"unicode"
 )
 
-// shared are the scripts of several languages of which one is by far the most frequent, of which the short
+// sharedScripts are the scripts of several languages of which one is by far the most frequent, of which the short
 // texts are taken unless their letters or words say otherwise.
-var shared = []struct {
+var sharedScripts = []struct {
 	table *unicode.RangeTable
 	code  func(s string) string
 }{
-	{unicode.Cyrillic, shortCyrillic}, {unicode.Arabic, shortArabic}, {unicode.Devanagari, shortDevanagari},
+	{unicode.Cyrillic, detectShortCyrillic}, {unicode.Arabic, detectShortArabic}, {unicode.Devanagari, detectShortDevanagari},
 }
 
-// shortText returns the language of s, a text of fewer than minLetters letters most of which belong to a
+// detectShort returns the language of s, a text of fewer than minLetters letters most of which belong to a
 // script of shared, or "" where its letters are those of a language that is none of ours.
-func shortText(s string) string {
+func detectShort(s string) string {
 	letters := 0
-	counts := make([]int, len(shared))
+	counts := make([]int, len(sharedScripts))
 	for _, r := range s {
 		if !unicode.IsLetter(r) {
 			continue
 		}
 		letters++
-		for i, script := range shared {
+		for i, script := range sharedScripts {
 			if unicode.Is(script.table, r) {
 				counts[i]++
 			}
@@ -32,7 +32,7 @@ func shortText(s string) string {
 	}
 	for i, n := range counts {
 		if n >= minScriptLetters && n*2 > letters {
-			return shared[i].code(strings.ToLower(s))
+			return sharedScripts[i].code(strings.ToLower(s))
 		}
 	}
 	return ""
@@ -40,9 +40,9 @@ func shortText(s string) string {
 
 const russianLetters = "абвгдеёжзийклмнопрстуфхцчшщъыьэюя"
 
-// shortCyrillic tells Russian from Ukrainian by their letters, and from Bulgarian by its words, and by ъ
+// detectShortCyrillic tells Russian from Ukrainian by their letters, and from Bulgarian by its words, and by ъ
 // where Russian has none. Belarusian, Serbian, Macedonian, Kazakh and others are none of ours.
-func shortCyrillic(s string) string {
+func detectShortCyrillic(s string) string {
 	ukrainian := strings.ContainsAny(s, "іїєґ")
 	for _, r := range s {
 		if unicode.Is(unicode.Cyrillic, r) && unicode.IsLetter(r) && !strings.ContainsRune(russianLetters+"іїєґ", r) {
@@ -57,12 +57,12 @@ func shortCyrillic(s string) string {
 		return "uk"
 	case russian:
 		return "ru"
-	case hardSignAsVowel(s):
+	case hasHardSignAsVowel(s):
 		return "bg"
 	}
 	bulgarian := 0
-	for _, languages := range findStopwords(s).found {
-		bulgarian += hasLanguage(languages, "bg") - hasLanguage(languages, "ru")
+	for _, languages := range stopwordsOf(s).found {
+		bulgarian += languageBit(languages, "bg") - languageBit(languages, "ru")
 	}
 	if bulgarian > 0 {
 		return "bg"
@@ -70,8 +70,8 @@ func shortCyrillic(s string) string {
 	return "ru"
 }
 
-// hardSignAsVowel reports whether an ъ in s stands before another letter than е, ё, ю and я, as in Bulgarian.
-func hardSignAsVowel(s string) bool {
+// hasHardSignAsVowel reports whether an ъ in s stands before another letter than е, ё, ю and я, as in Bulgarian.
+func hasHardSignAsVowel(s string) bool {
 	var before rune
 	for _, r := range s {
 		if before == 'ъ' && unicode.IsLetter(r) && !strings.ContainsRune("еёюя", r) {
@@ -82,8 +82,8 @@ func hardSignAsVowel(s string) bool {
 	return false
 }
 
-// shortArabic tells Persian and Sorani from Arabic by their letters. Urdu and others are none of ours.
-func shortArabic(s string) string {
+// detectShortArabic tells Persian and Sorani from Arabic by their letters. Urdu and others are none of ours.
+func detectShortArabic(s string) string {
 	switch {
 	case strings.ContainsAny(s, "ٹڈڑںےہھ"):
 		return ""
@@ -95,16 +95,16 @@ func shortArabic(s string) string {
 	return "ar"
 }
 
-// shortDevanagari tells Marathi from Hindi by a letter. Marathi is none of ours.
-func shortDevanagari(s string) string {
+// detectShortDevanagari tells Marathi from Hindi by a letter. Marathi is none of ours.
+func detectShortDevanagari(s string) string {
 	if strings.ContainsRune(s, 'ळ') {
 		return ""
 	}
 	return "hi"
 }
 
-// hasLanguage returns 1 if the language code is one of languages, and else 0.
-func hasLanguage(languages uint64, code string) int {
+// languageBit returns 1 if the language code is one of languages, and else 0.
+func languageBit(languages uint64, code string) int {
 	for i := range wordLanguages {
 		if languageAt(i) == code {
 			return int(languages >> i & 1)

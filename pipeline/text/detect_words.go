@@ -24,22 +24,22 @@ const (
 	minStopwordShare = 25
 	// manyStopwords are enough for the share lowShare: the share of the different words that are
 	// stop words falls with the length of a text.
-	manyStopwords = 15
-	lowShare      = 15
+	manyStopwords  = 15
+	minShareOfMany = 15
 )
 
-// stopwordsIn are the stop words of a text.
-type stopwordsIn struct {
-	words int      // different words in the text, whether stop words or not
-	found []uint64 // of each different stop word, the languages that have it: bit i is that of languageAt(i)
+// textStopwords are the stop words of a text.
+type textStopwords struct {
+	wordCount int      // different words in the text, whether stop words or not
+	found     []uint64 // of each different stop word, the languages that have it: bit i is that of languageAt(i)
 }
 
-func findStopwords(s string) stopwordsIn {
-	lists := languagesOfStopwords()
+func stopwordsOf(s string) textStopwords {
+	lists := stopwordLanguages()
 	s = romanianRules.letters.Replace(strings.ToLower(s)) // the lists have ş, many pages ș
 	seen := map[string]bool{}
 	var found []uint64
-	for w := range strings.FieldsFuncSeq(s, notInWord) {
+	for w := range strings.FieldsFuncSeq(s, isNotInWord) {
 		if seen[w] {
 			continue
 		}
@@ -48,21 +48,21 @@ func findStopwords(s string) stopwordsIn {
 			found = append(found, languages)
 		}
 	}
-	return stopwordsIn{words: len(seen), found: found}
+	return textStopwords{wordCount: len(seen), found: found}
 }
 
 // wordLanguages is how many languages are told apart by words: the built-in ones and Afrikaans.
-const wordLanguages = len(builtin) + 1
+const wordLanguages = len(builtinTable) + 1
 
 func languageAt(i int) string {
-	if i == len(builtin) {
+	if i == len(builtinTable) {
 		return "af"
 	}
-	return builtin[i].code
+	return builtinTable[i].code
 }
 
 // best returns the language that has most of the stop words.
-func (f stopwordsIn) best() string {
+func (f textStopwords) best() string {
 	var counts [wordLanguages]int
 	best := 0
 	for _, languages := range f.found {
@@ -80,7 +80,7 @@ func (f stopwordsIn) best() string {
 // evidence compares the language code with all others by the words that only one of the two
 // has among its stop words. That tells languages apart whose letters are distributed alike,
 // such as Danish and Norwegian.
-func (f stopwordsIn) evidence(code string) evidence {
+func (f textStopwords) evidence(code string) evidence {
 	at := -1
 	for i := range wordLanguages {
 		if languageAt(i) == code {
@@ -108,9 +108,9 @@ func (f stopwordsIn) evidence(code string) evidence {
 	}
 	share := minStopwordShare
 	if own >= manyStopwords {
-		share = lowShare
+		share = minShareOfMany
 	}
-	if own < minStopwords || own*100 < f.words*share {
+	if own < minStopwords || own*100 < f.wordCount*share {
 		return unlikely
 	}
 	sure := certain
@@ -126,28 +126,28 @@ func (f stopwordsIn) evidence(code string) evidence {
 	return sure
 }
 
-func notInWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
+func isNotInWord(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }
 
-// moreDanish are Danish words that only the Norwegian list has, and others as frequent. Without
+// extraDanishWords are Danish words that only the Norwegian list has, and others as frequent. Without
 // them most Danish texts have more words of the Norwegian list, which is twice as long. They are no
 // stop words.
-const moreDanish = "begge bare blevet både da din fordi før hver hvem hvilke hvilken hvordan hvorfor ingen ja kan kom kun lige " +
+const extraDanishWords = "begge bare blevet både da din fordi før hver hvem hvilke hvilken hvordan hvorfor ingen ja kan kom kun lige " +
 	"mellem mere nogen samme siden så uden ved"
 
-// moreDutch are frequent Dutch words that the Dutch list lacks. Without them short Dutch texts are not told
+// extraDutchWords are frequent Dutch words that the Dutch list lacks. Without them short Dutch texts are not told
 // from Afrikaans. They are no stop words.
-const moreDutch = "elk elke wij jij jouw jullie waarbij hierbij daarbij tijd tijden tijdens vrij vijf zeven nieuwe kunt zult onze"
+const extraDutchWords = "elk elke wij jij jouw jullie waarbij hierbij daarbij tijd tijden tijdens vrij vijf zeven nieuwe kunt zult onze"
 
-// afrikaans are frequent words of Afrikaans, which has no list of stop words. Without them most of
+// afrikaansWords are frequent words of Afrikaans, which has no list of stop words. Without them most of
 // its texts are taken for Dutch.
-const afrikaans = "aan al almal alle as baie by daar dat deur die dit een ek elke en enige gee geen haar het hierdie hom hulle hy is kan " +
+const afrikaansWords = "aan al almal alle as baie by daar dat deur die dit een ek elke en enige gee geen haar het hierdie hom hulle hy is kan " +
 	"maak maar met moet my na nie nog of om ons ook op reg sal se so sonder sy te tot uit van vir vry was wat wees wie word"
 
-// languagesOfStopwords has the languages of each stop word: bit i is that of languageAt(i).
-var languagesOfStopwords = sync.OnceValue(func() map[string]uint64 {
-	more := map[string]string{"da": moreDanish, "nl": moreDutch}
+// stopwordLanguages has the languages of each stop word: bit i is that of languageAt(i).
+var stopwordLanguages = sync.OnceValue(func() map[string]uint64 {
+	more := map[string]string{"da": extraDanishWords, "nl": extraDutchWords}
 	languages := map[string]uint64{}
-	for i, b := range builtin {
+	for i, b := range builtinTable {
 		for _, w := range builtinLanguages()[b.code].Stopwords {
 			languages[w] |= 1 << i
 		}
@@ -155,8 +155,8 @@ var languagesOfStopwords = sync.OnceValue(func() map[string]uint64 {
 			languages[w] |= 1 << i
 		}
 	}
-	for w := range strings.FieldsSeq(afrikaans) {
-		languages[w] |= 1 << len(builtin)
+	for w := range strings.FieldsSeq(afrikaansWords) {
+		languages[w] |= 1 << len(builtinTable)
 	}
 	return languages
 })

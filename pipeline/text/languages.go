@@ -27,43 +27,43 @@ type Language struct {
 // replace and remove both at any time. Languages are named by BCP 47 tags, of which only the
 // primary subtag counts: "en-GB" is "en". Languages is safe for concurrent use.
 type Languages struct {
-	mu         sync.RWMutex
-	known      map[string]Language
-	ready      map[string]*Normalizer // made since the last change
-	generation uint64
+	mu          sync.RWMutex
+	languages   map[string]Language
+	normalizers map[string]*Normalizer // made since the last change
+	generation  uint64
 }
 
 // NewLanguages returns a registry of the languages that docs/text.md lists.
 func NewLanguages() *Languages {
-	return &Languages{known: maps.Clone(builtinLanguages()), ready: map[string]*Normalizer{}}
+	return &Languages{languages: maps.Clone(builtinLanguages()), normalizers: map[string]*Normalizer{}}
 }
 
 // Register makes s the stemmer of its language and replaces the one that was there.
 func (l *Languages) Register(s pipeline.Stemmer) {
-	l.change(s.Language(), func(known *Language) { known.Stemmer = s })
+	l.update(s.Language(), func(known *Language) { known.Stemmer = s })
 }
 
 // Unregister removes the stemmer of lang, also a built-in one. The stop words stay.
 func (l *Languages) Unregister(lang string) {
-	l.change(lang, func(known *Language) { known.Stemmer = nil })
+	l.update(lang, func(known *Language) { known.Stemmer = nil })
 }
 
 // RegisterStopwords replaces the stop words of lang by words. Without words it removes them.
 func (l *Languages) RegisterStopwords(lang string, words []string) {
 	words = slices.Clone(words)
-	l.change(lang, func(known *Language) { known.Stopwords = words })
+	l.update(lang, func(known *Language) { known.Stopwords = words })
 }
 
-// change applies f to lang. Normalizers that were returned before are not touched.
-func (l *Languages) change(lang string, f func(*Language)) {
-	k := key(lang)
+// update applies f to lang. Normalizers that were returned before are not touched.
+func (l *Languages) update(lang string, f func(*Language)) {
+	k := languageKey(lang)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := l.known[k]
+	known := l.languages[k]
 	known.Code = k
 	f(&known)
-	l.known[k] = known
-	l.ready = map[string]*Normalizer{}
+	l.languages[k] = known
+	l.normalizers = map[string]*Normalizer{}
 	l.generation++
 }
 
@@ -79,21 +79,21 @@ func (l *Languages) Generation() uint64 {
 func (l *Languages) All() []Language {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return slices.SortedFunc(maps.Values(l.known), func(a, b Language) int { return cmp.Compare(a.Code, b.Code) })
+	return slices.SortedFunc(maps.Values(l.languages), func(a, b Language) int { return cmp.Compare(a.Code, b.Code) })
 }
 
 // WithStemmer returns the codes of the languages that have a stemmer, in alphabetical order.
 func (l *Languages) WithStemmer() []string {
-	return l.codes(func(known Language) bool { return known.Stemmer != nil })
+	return l.codesWhere(func(known Language) bool { return known.Stemmer != nil })
 }
 
 // WithStopwords returns the codes of the languages that have stop words, in alphabetical
 // order.
 func (l *Languages) WithStopwords() []string {
-	return l.codes(func(known Language) bool { return len(known.Stopwords) > 0 })
+	return l.codesWhere(func(known Language) bool { return len(known.Stopwords) > 0 })
 }
 
-func (l *Languages) codes(has func(Language) bool) []string {
+func (l *Languages) codesWhere(has func(Language) bool) []string {
 	var codes []string
 	for _, known := range l.All() {
 		if has(known) {
@@ -107,34 +107,34 @@ func (l *Languages) codes(has func(Language) bool) []string {
 // registered it neither stems nor has stop words. A Normalizer does not change when the
 // registry does.
 func (l *Languages) Normalizer(lang string) *Normalizer {
-	k := key(lang)
+	k := languageKey(lang)
 	l.mu.RLock()
-	n := l.ready[k]
+	n := l.normalizers[k]
 	l.mu.RUnlock()
 	if n != nil {
 		return n
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := l.ready[k]; n != nil {
+	if n := l.normalizers[k]; n != nil {
 		return n
 	}
-	if len(l.ready) >= maxReady { // users can invent tags without end
-		l.ready = map[string]*Normalizer{}
+	if len(l.normalizers) >= maxNormalizers { // users can invent tags without end
+		l.normalizers = map[string]*Normalizer{}
 	}
-	known := l.known[k]
+	known := l.languages[k]
 	n = newNormalizer(k, known.Stemmer, known.Stopwords)
-	l.ready[k] = n
+	l.normalizers[k] = n
 	return n
 }
 
-// maxReady bounds how many Normalizers, each with its cache, are kept.
-const maxReady = 64
+// maxNormalizers bounds how many Normalizers, each with its cache, are kept.
+const maxNormalizers = 64
 
-// key is the name of lang in the registry. Unlike primary it takes any string, so that a
+// languageKey is the name of lang in the registry. Unlike primary it takes any string, so that a
 // program can register a language that BCP 47 does not know.
-func key(lang string) string {
-	if p := primary(lang); p != "" {
+func languageKey(lang string) string {
+	if p := primarySubtag(lang); p != "" {
 		return p
 	}
 	return strings.ToLower(strings.TrimSpace(lang))

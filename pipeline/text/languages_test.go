@@ -117,15 +117,15 @@ func TestFormOf(t *testing.T) {
 	}
 }
 
-type cutter string
+type prefixStemmer string
 
-func (c cutter) Language() string     { return string(c) }
-func (c cutter) Stem(w string) string { return w[:min(3, len(w))] }
+func (c prefixStemmer) Language() string     { return string(c) }
+func (c prefixStemmer) Stem(w string) string { return w[:min(3, len(w))] }
 
 func TestRegister(t *testing.T) {
 	langs := NewLanguages()
 	before, g := langs.Normalizer("xx"), langs.Generation()
-	langs.Register(cutter("XX"))
+	langs.Register(prefixStemmer("XX"))
 	langs.RegisterStopwords("xx", []string{"Bla"})
 	if langs.Generation() == g {
 		t.Error("the generation stayed")
@@ -159,7 +159,7 @@ func TestLanguagesConcurrently(t *testing.T) {
 				}
 				langs.Normalizer("yy").Term(strings.Repeat("é", j%40), FormStem)
 				if i == 0 && j%10 == 0 {
-					langs.Register(cutter("yy"))
+					langs.Register(prefixStemmer("yy"))
 				} else if i == 1 && j%10 == 0 {
 					langs.Unregister("yy")
 				}
@@ -171,17 +171,17 @@ func TestLanguagesConcurrently(t *testing.T) {
 
 func TestCacheIsBounded(t *testing.T) {
 	n := NewLanguages().Normalizer("en")
-	for i := range 3 * cacheHalf {
+	for i := range 3 * maxHalfCache {
 		n.Term("é"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+string(rune(0x4E00+i%20000)), FormStem)
 	}
-	if got := len(n.young) + len(n.aged); got > 2*cacheHalf {
-		t.Errorf("%d entries, want at most %d", got, 2*cacheHalf)
+	if got := len(n.recentTerms) + len(n.olderTerms); got > 2*maxHalfCache {
+		t.Errorf("%d entries, want at most %d", got, 2*maxHalfCache)
 	}
 }
 
-// texts are in languages that share a script with others, from 40 letters on, or in a script
+// sampleTexts are in languages that share a script with others, from 40 letters on, or in a script
 // of one language.
-var texts = map[string]string{
+var sampleTexts = map[string]string{
 	"en": "The giant with a hundred eyes watched over the heifer by day and by night, and never did all of his eyes sleep at once.",
 	"de": "Der Riese mit den hundert Augen bewachte die Kuh bei Tag und bei Nacht, und niemals schliefen alle seine Augen zugleich.",
 	"fr": "Le géant aux cent yeux surveillait la génisse de jour comme de nuit, et jamais tous ses yeux ne dormaient en même temps.",
@@ -224,14 +224,14 @@ const (
 )
 
 func TestDetect(t *testing.T) {
-	for want, content := range texts {
+	for want, content := range sampleTexts {
 		for range 3 {
 			if got := Detect(content); got != want {
 				t.Errorf("%q is in %q, want %q", content, got, want)
 			}
 		}
 	}
-	english, german := texts["en"], texts["de"]
+	english, german := sampleTexts["en"], sampleTexts["de"]
 	if allocs := testing.AllocsPerRun(10, func() { Detect(strings.Repeat(english+"\n", 10)) }); allocs > 100 {
 		t.Errorf("%v allocations: the detector was asked about a text that its stop words decide", allocs)
 	}
@@ -245,7 +245,7 @@ func TestDetect(t *testing.T) {
 		{"far more than a sample", strings.Repeat(english+"\n", 500), "en"},
 		{"one line, far more than a sample", strings.Repeat(english+" ", 500), "en"},
 		{"more than the prefix", strings.Repeat(english+"\n", 600) + strings.Repeat(german, 100), "en"},
-		{"the prefix ends in a letter", strings.Repeat("я", samplePrefix), ""},
+		{"the prefix ends in a letter", strings.Repeat("я", maxSamplePrefix), ""},
 		{"Han with few kana", strings.Repeat("東京都知事選挙開票速報", 5) + "の", ""},
 		{"mostly Han, with kana", "東京都知事選挙の開票速報", "ja"},
 		{"Nynorsk", "Kjempa med dei hundre auga vakta kviga både dag og natt, og aldri sov alle auga hans på same tid, seier dei.", "no"},
@@ -285,7 +285,7 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
-	if got := len([]rune(sample(strings.Repeat("ab é\n", 1000)))); got > sampleRunes+1 {
+	if got := len([]rune(longestLines(strings.Repeat("ab é\n", 1000)))); got > maxSampleRunes+1 {
 		t.Errorf("a sample of %d runes", got)
 	}
 }
@@ -331,7 +331,7 @@ func TestBuiltinStopwords(t *testing.T) {
 	for _, l := range langs.All() {
 		n := langs.Normalizer(l.Code)
 		for _, w := range l.Stopwords {
-			for _, token := range split(w) {
+			for _, token := range tokenTexts(w) {
 				if !n.IsStop(token) {
 					t.Errorf("%s: IsStop(%q) is false", l.Name, token)
 				}
@@ -347,7 +347,7 @@ func TestDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table strings.Builder
-	for _, b := range builtin {
+	for _, b := range builtinTable {
 		l := builtinLanguages()[b.code]
 		stems, stopwords := "", ""
 		if l.Stemmer != nil {

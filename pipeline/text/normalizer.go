@@ -46,13 +46,13 @@ func FormOf(s pipeline.Subscription) Form {
 // Normalizer returns what the words of one language are compared as. It caches the stems of
 // the latest words, within bounds, and is safe for concurrent use.
 type Normalizer struct {
-	lang    string
-	rules   rules
-	stemmer pipeline.Stemmer // nil: none
-	stop    map[string]bool  // terms of form stopForm
+	lang      string
+	rules     languageRules
+	stemmer   pipeline.Stemmer // nil: none
+	stopTerms map[string]bool  // terms of form stopForm
 
-	mu          sync.RWMutex
-	young, aged map[cacheKey]string
+	mu                 sync.RWMutex
+	recentTerms, olderTerms map[cacheKey]string
 }
 
 type cacheKey struct {
@@ -61,55 +61,55 @@ type cacheKey struct {
 }
 
 const (
-	cacheHalf = 16384 // entries in each of the two halves of the cache
-	cacheWord = 64    // bytes; longer words are not kept
+	maxHalfCache  = 16384 // entries in each of the two halves of the cache
+	maxCachedWord = 64    // bytes; longer words are not kept
 )
 
-// rules are what comparing the words of a language needs beyond Unicode.
-type rules struct {
+// languageRules are what comparing the words of a language needs beyond Unicode.
+type languageRules struct {
 	// lower puts letters in lower case; nil: as Unicode does in most languages.
 	lower func(string) string
 	// letters replaces letters by those that readers take for the same.
 	letters *strings.Replacer
-	// marks says that stop words are the same with and without marks.
-	marks bool
-	// bareCapitals says that capitals are written without marks, so that marks do not count
+	// stopIgnoresMarks says that stop words are the same with and without marks.
+	stopIgnoresMarks bool
+	// capitalsLackMarks says that capitals are written without marks, so that marks do not count
 	// where case does not.
-	bareCapitals bool
-	// apostrophe says that endings of names stand behind one; they are no part of the stem.
-	apostrophe bool
+	capitalsLackMarks bool
+	// endingsBehindApostrophe says that endings of names stand behind one; they are no part of the stem.
+	endingsBehindApostrophe bool
 }
 
 var (
-	turkicRules = rules{
-		lower:      func(s string) string { return strings.ToLowerSpecial(unicode.TurkishCase, s) },
-		apostrophe: true, // "İstanbul'da"
+	turkicRules = languageRules{
+		lower:                   func(s string) string { return strings.ToLowerSpecial(unicode.TurkishCase, s) },
+		endingsBehindApostrophe: true, // "İstanbul'da"
 	}
 	// The letters of Arabic keyboards are often typed for the Persian and Kurdish ones, and the
 	// joint before an ending is often left out.
-	persianRules = rules{letters: strings.NewReplacer("ي", "ی", "ى", "ی", "ك", "ک", "\u200C", ""), marks: true}
+	persianRules = languageRules{letters: strings.NewReplacer("ي", "ی", "ى", "ی", "ك", "ک", "\u200C", ""), stopIgnoresMarks: true}
 	// Where fonts lack ș and ț, Romanian has them with a cedilla, as the stemmer does.
-	romanianRules = rules{letters: strings.NewReplacer("ș", "ş", "ț", "ţ", "Ș", "Ş", "Ț", "Ţ")}
+	romanianRules = languageRules{letters: strings.NewReplacer("ș", "ş", "ț", "ţ", "Ș", "Ş", "Ț", "Ţ")}
 )
 
-var rulesOf = map[string]rules{
-	"ar":  {marks: true},
+var rulesByLanguage = map[string]languageRules{
+	"ar":  {stopIgnoresMarks: true},
 	"az":  turkicRules,
 	"ckb": persianRules,
-	"el":  {bareCapitals: true},
+	"el":  {capitalsLackMarks: true},
 	"fa":  persianRules,
-	"he":  {marks: true},
+	"he":  {stopIgnoresMarks: true},
 	"ro":  romanianRules,
 	"tr":  turkicRules,
 }
 
 func newNormalizer(lang string, stemmer pipeline.Stemmer, stopwords []string) *Normalizer {
-	n := &Normalizer{lang: lang, rules: rulesOf[lang], stemmer: stemmer, young: map[cacheKey]string{}}
+	n := &Normalizer{lang: lang, rules: rulesByLanguage[lang], stemmer: stemmer, recentTerms: map[cacheKey]string{}}
 	if len(stopwords) > 0 {
-		n.stop = make(map[string]bool, len(stopwords))
+		n.stopTerms = make(map[string]bool, len(stopwords))
 		for _, w := range stopwords {
 			for _, t := range Tokens(w) { // "d'un" is two
-				n.stop[n.Term(w[t.Start:t.End], n.stopForm())] = true
+				n.stopTerms[n.Term(w[t.Start:t.End], n.stopForm())] = true
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func newNormalizer(lang string, stemmer pipeline.Stemmer, stopwords []string) *N
 }
 
 func (n *Normalizer) stopForm() Form {
-	if n.rules.marks {
+	if n.rules.stopIgnoresMarks {
 		return FormCase | FormMarks
 	}
 	return FormCase
@@ -130,12 +130,12 @@ func (n *Normalizer) Language() string { return n.lang }
 func (n *Normalizer) HasStemmer() bool { return n.stemmer != nil }
 
 // HasStopwords reports whether there is a word for which IsStop returns true.
-func (n *Normalizer) HasStopwords() bool { return len(n.stop) > 0 }
+func (n *Normalizer) HasStopwords() bool { return len(n.stopTerms) > 0 }
 
 // IsStop reports whether token is a word of no significance, in any case. In Arabic, Greek,
 // Hebrew, Persian and Sorani marks do not count either.
 func (n *Normalizer) IsStop(token string) bool {
-	return n.stop != nil && n.stop[n.Term(token, n.stopForm())]
+	return n.stopTerms != nil && n.stopTerms[n.Term(token, n.stopForm())]
 }
 
 // Term returns what token is compared as in form f. Two tokens match where their terms in the
@@ -155,46 +155,46 @@ func (n *Normalizer) Term(token string, f Form) string {
 			return strings.ToLower(token)
 		}
 	}
-	if len(token) > cacheWord {
-		return n.term(token, f)
+	if len(token) > maxCachedWord {
+		return n.computeTerm(token, f)
 	}
 	k := cacheKey{f, token}
 	n.mu.RLock()
-	t, ok := n.young[k]
+	t, ok := n.recentTerms[k]
 	if !ok {
-		t, ok = n.aged[k]
+		t, ok = n.olderTerms[k]
 	}
 	n.mu.RUnlock()
 	if ok {
 		return t
 	}
 	k.token = strings.Clone(token) // token is part of a whole page
-	t = n.term(k.token, f)
+	t = n.computeTerm(k.token, f)
 	n.mu.Lock()
-	if len(n.young) >= cacheHalf {
-		n.young, n.aged = make(map[cacheKey]string, cacheHalf), n.young
+	if len(n.recentTerms) >= maxHalfCache {
+		n.recentTerms, n.olderTerms = make(map[cacheKey]string, maxHalfCache), n.recentTerms
 	}
-	n.young[k] = t
+	n.recentTerms[k] = t
 	n.mu.Unlock()
 	return t
 }
 
-// term computes what Term returns.
-func (n *Normalizer) term(token string, f Form) string {
-	t := plain(token)
+// computeTerm computes what Term returns.
+func (n *Normalizer) computeTerm(token string, f Form) string {
+	t := toPlainForm(token)
 	if n.rules.letters != nil {
 		t = n.rules.letters.Replace(t)
 	}
 	if f&FormCase != 0 && n.rules.lower != nil {
 		t = n.rules.lower(t)
 	}
-	if f&FormStem != 0 && strings.IndexFunc(t, notWordRune) < 0 {
+	if f&FormStem != 0 && strings.IndexFunc(t, isNotWordRune) < 0 {
 		t = n.stem(strings.ToLower(t))
 	}
 	if f&FormCase != 0 {
 		t = foldCase(t)
 	}
-	if f&FormMarks != 0 || f&FormCase != 0 && n.rules.bareCapitals {
+	if f&FormMarks != 0 || f&FormCase != 0 && n.rules.capitalsLackMarks {
 		t = dropMarks(t)
 	}
 	return t
@@ -202,7 +202,7 @@ func (n *Normalizer) term(token string, f Form) string {
 
 // stem returns the stem of word, which is never empty.
 func (n *Normalizer) stem(word string) string {
-	if n.rules.apostrophe {
+	if n.rules.endingsBehindApostrophe {
 		if name, _, ok := strings.Cut(word, "'"); ok && name != "" {
 			word = name
 		}
@@ -210,9 +210,9 @@ func (n *Normalizer) stem(word string) string {
 	return cmp.Or(n.stemmer.Stem(word), word)
 }
 
-// notWordRune reports whether r does not stand in words of a natural language: "C++",
+// isNotWordRune reports whether r does not stand in words of a natural language: "C++",
 // "12.50" and "a@b.com" have no stem.
-func notWordRune(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && r != '\'' }
+func isNotWordRune(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && r != '\'' }
 
 // Fold returns what grouping compares: token in Unicode's normal form C, without case (ς is
 // σ, ß is ss), without the width of letters (Ａ is a) and without marks. Marks are dropped in
@@ -222,13 +222,13 @@ func Fold(token string) string {
 	if isASCII(token) {
 		return strings.ToLower(token)
 	}
-	return dropMarks(foldCase(plain(token)))
+	return dropMarks(foldCase(toPlainForm(token)))
 }
 
-// plain returns the form of s that every comparison starts from: Unicode's normal form C, with
+// toPlainForm returns the form of s that every comparison starts from: Unicode's normal form C, with
 // one kind of apostrophe (also for the Hebrew geresh, and of quote for the gershayim) and
 // without what only stretches a word and the invisible characters that users copy along.
-func plain(s string) string {
+func toPlainForm(s string) string {
 	if isASCII(s) {
 		return s
 	}
@@ -259,8 +259,8 @@ var caseFolder = cases.Fold()
 // tatweel only stretches an Arabic word.
 const tatweel = '\u0640'
 
-// strokes are letters with a mark that Unicode does not take apart.
-var strokes = map[rune]rune{
+// strokedLetters are letters with a mark that Unicode does not take apart.
+var strokedLetters = map[rune]rune{
 	'ł': 'l', 'Ł': 'L', 'ø': 'o', 'Ø': 'O', 'đ': 'd', 'Đ': 'D', 'ħ': 'h', 'Ħ': 'H', 'ŧ': 't', 'Ŧ': 'T',
 	'ı': 'i',
 }
@@ -279,7 +279,7 @@ func dropMarks(s string) string {
 			return r
 		}
 		on = unicode.In(r, unicode.Latin, unicode.Greek, unicode.Arabic, unicode.Hebrew)
-		if q, ok := strokes[r]; ok {
+		if q, ok := strokedLetters[r]; ok {
 			return q
 		}
 		return r

@@ -14,11 +14,11 @@ import (
 type Sketch [sketchValues]uint32
 
 const (
-	sketchValues = 128
-	sketchFormat = 1 // the first byte of a stored sketch
-	shingle      = 3 // tokens
-	// leastShingles is how many shingles a text must have for a sketch. Fewer say too little.
-	leastShingles = 50
+	sketchValues  = 128
+	sketchFormat  = 1 // the first byte of a stored sketch
+	shingleLength = 3 // tokens
+	// minShingles is how many shingles a text must have for a sketch. Fewer say too little.
+	minShingles = 50
 
 	// SketchBands is how many bands Sketch.Bands returns, of sketchRows values each. Texts that
 	// have 80 % of their shingles in common share a band with a probability of 95 %, those that
@@ -30,15 +30,15 @@ const (
 // NewSketch returns the sketch of d. It returns ok false where d has fewer than 52 tokens: such
 // texts are compared as they are.
 func NewSketch(d *Doc) (s Sketch, ok bool) {
-	if len(d.Tokens) < leastShingles+shingle-1 {
+	if len(d.Tokens) < minShingles+shingleLength-1 {
 		return s, false
 	}
 	var used [sketchValues]bool
 	var a, b uint64 // the hashes of the two tokens before
 	for i := range d.Tokens {
 		c := xxhash.Sum64String(d.Text(i))
-		if i >= shingle-1 {
-			h := mix(a ^ bits.RotateLeft64(b, 21) ^ bits.RotateLeft64(c, 42))
+		if i >= shingleLength-1 {
+			h := mixHash(a ^ bits.RotateLeft64(b, 21) ^ bits.RotateLeft64(c, 42))
 			at, v := h%sketchValues, uint32(h>>32)
 			if !used[at] || v < s[at] {
 				used[at], s[at] = true, v
@@ -51,7 +51,7 @@ func NewSketch(d *Doc) (s Sketch, ok bool) {
 	filled := s
 	for i := range s {
 		for n := uint64(0); !used[i]; n++ {
-			if from := mix(uint64(i)<<32|n) % sketchValues; used[from] {
+			if from := mixHash(uint64(i)<<32|n) % sketchValues; used[from] {
 				filled[i] = s[from]
 				break
 			}
@@ -60,8 +60,8 @@ func NewSketch(d *Doc) (s Sketch, ok bool) {
 	return filled, true
 }
 
-// mix is the finalizer of SplitMix64.
-func mix(x uint64) uint64 {
+// mixHash is the finalizer of SplitMix64.
+func mixHash(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
@@ -85,7 +85,7 @@ func (s *Sketch) Bands() (bands [SketchBands]uint64) {
 	for i := range bands {
 		h := uint64(i)
 		for _, v := range s[i*sketchRows : (i+1)*sketchRows] {
-			h = mix(h ^ uint64(v))
+			h = mixHash(h ^ uint64(v))
 		}
 		bands[i] = h
 	}

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// sketched returns the sketch of words and the set of its shingles.
-func sketched(t testing.TB, words []string) (*Sketch, map[string]bool) {
+// newTestSketch returns the sketch of words and the set of its shingles.
+func newTestSketch(t testing.TB, words []string) (*Sketch, map[string]bool) {
 	t.Helper()
 	s, ok := NewSketch(Analyze(strings.Join(words, " ")))
 	if !ok {
 		t.Fatalf("%d words have no sketch", len(words))
 	}
 	set := map[string]bool{}
-	for i := range len(words) - shingle + 1 {
-		set[strings.Join(words[i:i+shingle], " ")] = true
+	for i := range len(words) - shingleLength + 1 {
+		set[strings.Join(words[i:i+shingleLength], " ")] = true
 	}
 	return &s, set
 }
@@ -45,8 +45,8 @@ func TestSketch(t *testing.T) {
 						b[i] = fmt.Sprint("x", r.IntN(5000))
 					}
 				}
-				x, in := sketched(t, a)
-				y, out := sketched(t, b)
+				x, in := newTestSketch(t, a)
+				y, out := newTestSketch(t, b)
 				common := 0
 				for k := range in {
 					if out[k] {
@@ -65,8 +65,8 @@ func TestSketch(t *testing.T) {
 
 func TestSketchOfEqualTexts(t *testing.T) {
 	words := randomWords(rand.New(rand.NewPCG(1, 1)), 52)
-	x, _ := sketched(t, words)
-	y, _ := sketched(t, words)
+	x, _ := newTestSketch(t, words)
+	y, _ := newTestSketch(t, words)
 	if *x != *y || x.Similarity(y) != 1 || x.Bands() != y.Bands() {
 		t.Error("two sketches of one text differ")
 	}
@@ -109,8 +109,8 @@ func TestSketchBands(t *testing.T) {
 					b[i] = "other"
 				}
 			}
-			x, _ := sketched(t, a)
-			y, _ := sketched(t, b)
+			x, _ := newTestSketch(t, a)
+			y, _ := newTestSketch(t, b)
 			bands, others := x.Bands(), y.Bands()
 			for i := range bands {
 				if bands[i] == others[i] {

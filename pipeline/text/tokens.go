@@ -15,8 +15,8 @@ import (
 // Token is one word of a text: the bytes [Start, End) of it.
 type Token struct{ Start, End int }
 
-// joiners keep "AT&T" whole, and the sign of ".NET" and "#tag" with the word.
-var joiners = &words.Joiners[string]{Middle: []rune("&"), Leading: []rune("#.")}
+// wordJoiners keep "AT&T" whole, and the sign of ".NET" and "#tag" with the word.
+var wordJoiners = &words.Joiners[string]{Middle: []rune("&"), Leading: []rune("#.")}
 
 // Tokens returns the words of s in order, none of them empty, all on rune boundaries. It takes
 // any string. A token is a word of UAX #29 that holds a letter or a number; punctuation and
@@ -69,22 +69,22 @@ func appendTokens(ts []Token, s string, from, to int) []Token {
 func appendValid(ts []Token, s string, offset int) []Token {
 	var it *words.Iterator[string]
 	for at := 0; at < len(s); {
-		if ts, at = appendPlain(ts, s, at, offset); at == len(s) {
+		if ts, at = appendPlainWords(ts, s, at, offset); at == len(s) {
 			break
 		}
 		if it == nil {
-			it = segmenter()
+			it = newSegmenter()
 		}
-		next := nextPlain(s, at)
+		next := nextPlainWord(s, at)
 		ts = appendSegments(ts, it, s[at:next], offset+at)
 		at = next
 	}
 	return ts
 }
 
-func segmenter() *words.Iterator[string] {
+func newSegmenter() *words.Iterator[string] {
 	it := words.FromString("")
-	it.Joiners(joiners)
+	it.Joiners(wordJoiners)
 	return it
 }
 
@@ -95,18 +95,18 @@ func appendSegments(ts []Token, it *words.Iterator[string], s string, offset int
 	for it.Next() {
 		start, end := it.Start(), it.End()
 		start = max(start, taken)
-		if start < end && (alphanumeric(s[start:end]) || simple(s[start:end])) && (end == len(s) || s[end] != '+' && s[end] != '#') {
+		if start < end && (isAlphanumeric(s[start:end]) || isSingleToken(s[start:end])) && (end == len(s) || s[end] != '+' && s[end] != '#') {
 			ts = append(ts, Token{offset + start, offset + end}) // nearly every word
 			continue
 		}
-		if end-start == 1 && s[start] < utf8.RuneSelf && !alphanumeric(s[start:end]) {
+		if end-start == 1 && s[start] < utf8.RuneSelf && !isAlphanumeric(s[start:end]) {
 			continue // nearly all between words
 		}
 		if start >= end || !hasWord(s[start:end]) {
 			continue
 		}
-		start, end = trim(s, start, end)
-		end = suffix(s, start, end)
+		start, end = trimSegment(s, start, end)
+		end = endWithSign(s, start, end)
 		taken = end
 		ts = appendWord(ts, s[start:end], offset+start)
 	}
@@ -118,8 +118,8 @@ func isWord(r rune) bool { return (unicode.IsLetter(r) || unicode.IsNumber(r)) &
 
 func hasWord(s string) bool { return strings.IndexFunc(s, isWord) >= 0 }
 
-// alphanumeric reports whether s holds ASCII letters and digits only.
-func alphanumeric(s string) bool {
+// isAlphanumeric reports whether s holds ASCII letters and digits only.
+func isAlphanumeric(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
 			return false
@@ -128,10 +128,10 @@ func alphanumeric(s string) bool {
 	return true
 }
 
-// simple reports whether s is one token without a closer look: a single character in Han, or
+// isSingleToken reports whether s is one token without a closer look: a single character in Han, or
 // letters of Latin, Cyrillic, Hebrew or Arabic and digits only. It is false for some words that
 // are one token, too.
-func simple(s string) bool {
+func isSingleToken(s string) bool {
 	if r, n := utf8.DecodeRuneInString(s); n == len(s) && r >= '\u4E00' && r <= '\u9FFF' {
 		return true
 	}
@@ -143,7 +143,7 @@ func simple(s string) bool {
 					return false
 				}
 			}
-		case plainLetter(r):
+		case isPlainLetter(r):
 		case r >= '\u05D0' && r <= '\u05EA', r >= '\u0620' && r <= '\u064A' && r != tatweel:
 		default:
 			return false
@@ -152,24 +152,24 @@ func simple(s string) bool {
 	return true
 }
 
-// trim takes from both ends of the segment s[start:end] what is not part of the word. It
+// trimSegment takes from both ends of the segment s[start:end] what is not part of the word. It
 // leaves a sign that the word begins with.
-func trim(s string, start, end int) (int, int) {
+func trimSegment(s string, start, end int) (int, int) {
 	first := start + strings.IndexFunc(s[start:end], isWord)
-	if first > start && (s[first-1] == '.' || s[first-1] == '#') && opens(s[:first-1]) {
+	if first > start && (s[first-1] == '.' || s[first-1] == '#') && allowsSignBehind(s[:first-1]) {
 		first--
 	}
 	return first, start + len(strings.TrimRight(s[start:end], "_\u203F\u2040\u2054\uFE33\uFE34\uFE4D\uFE4E\uFE4F\uFF3F"))
 }
 
-// opens reports whether a word behind before may begin with a sign.
-func opens(before string) bool {
+// allowsSignBehind reports whether a word behind before may begin with a sign.
+func allowsSignBehind(before string) bool {
 	r, n := utf8.DecodeLastRuneInString(before)
 	return n == 0 || unicode.IsSpace(r) || r == '"' || r == '\'' || unicode.In(r, unicode.Ps, unicode.Pi)
 }
 
-// suffix returns the end of the word s[start:end] with the "++" or "#" that belongs to it.
-func suffix(s string, start, end int) int {
+// endWithSign returns the end of the word s[start:end] with the "++" or "#" that belongs to it.
+func endWithSign(s string, start, end int) int {
 	last, n := utf8.DecodeLastRuneInString(s[start:end])
 	if !unicode.IsLetter(last) {
 		return end
@@ -185,9 +185,9 @@ func suffix(s string, start, end int) int {
 	return end
 }
 
-// elided are the words that lose their last vowel before an apostrophe in French,
+// elidedWords are the words that lose their last vowel before an apostrophe in French,
 // Italian and Catalan.
-var elided = map[string]bool{
+var elidedWords = map[string]bool{
 	"l": true, "d": true, "j": true, "m": true, "t": true, "s": true, "n": true, "c": true, "qu": true,
 	"jusqu": true, "lorsqu": true, "puisqu": true, "quoiqu": true, "presqu": true,
 	"un": true, "all": true, "dall": true, "dell": true, "nell": true, "sull": true, "coll": true,
@@ -196,13 +196,13 @@ var elided = map[string]bool{
 
 // appendWord appends the word w, which begins at offset, as one or more tokens.
 func appendWord(ts []Token, w string, offset int) []Token {
-	if w[0] == '#' || w[0] == '.' && !digitAt(w[1:]) {
+	if w[0] == '#' || w[0] == '.' && !beginsWithDigit(w[1:]) {
 		ts = append(ts, Token{offset, offset + 1})
 		w, offset = w[1:], offset+1
 	}
 	start := 0
 	for i, r := range w {
-		if i > 0 && isJoint(r) && separates(w, start, i, r) {
+		if i > 0 && isJoint(r) && isSeparator(w, start, i, r) {
 			ts = appendPart(ts, w[start:i], offset+start)
 			start = i + utf8.RuneLen(r)
 		}
@@ -219,9 +219,9 @@ func isJoint(r rune) bool {
 	return false
 }
 
-// separates reports whether the joint r at w[i] separates two words; the part before it begins
+// isSeparator reports whether the joint r at w[i] separates two words; the part before it begins
 // at start.
-func separates(w string, start, i int, r rune) bool {
+func isSeparator(w string, start, i int, r rune) bool {
 	before, after := w[start:i], w[i+utf8.RuneLen(r):]
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, _ := utf8.DecodeRuneInString(after)
@@ -238,11 +238,11 @@ func separates(w string, start, i int, r rune) bool {
 		after = after[:end]
 	}
 	// A part before it that was joined already is short, too: "A&B&C".
-	return !short(before[strings.LastIndexByte(before, '&')+1:]) || !short(after)
+	return !isShortPart(before[strings.LastIndexByte(before, '&')+1:]) || !isShortPart(after)
 }
 
-// short reports whether s is a part of a name such as "AT&T".
-func short(s string) bool {
+// isShortPart reports whether s is a part of a name such as "AT&T".
+func isShortPart(s string) bool {
 	letters := 0
 	for _, r := range s {
 		switch {
@@ -255,7 +255,7 @@ func short(s string) bool {
 	return letters > 0 && letters <= 3
 }
 
-func digitAt(s string) bool {
+func beginsWithDigit(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return unicode.IsNumber(r)
 }
@@ -265,11 +265,11 @@ func appendPart(ts []Token, w string, offset int) []Token {
 	if !hasWord(w) {
 		return ts
 	}
-	if at, n := apostrophe(w); n > 0 && elided[strings.ToLower(w[:at])] && twoLetters(w[at+n:]) {
+	if at, n := findApostrophe(w); n > 0 && elidedWords[strings.ToLower(w[:at])] && beginsWithTwoLetters(w[at+n:]) {
 		ts = append(ts, Token{offset, offset + at})
 		w, offset = w[at+n:], offset+at+n
 	}
-	if strings.IndexFunc(w, single) < 0 {
+	if strings.IndexFunc(w, isSingleCharacterScript) < 0 {
 		return append(ts, Token{offset, offset + len(w)})
 	}
 	run := 0 // w[run:] up to the present cluster is a word in another script
@@ -281,7 +281,7 @@ func appendPart(ts []Token, w string, offset int) []Token {
 	it := graphemes.FromString(w)
 	for it.Next() {
 		r, _ := utf8.DecodeRuneInString(it.Value())
-		if !single(r) {
+		if !isSingleCharacterScript(r) {
 			continue
 		}
 		flush(it.Start())
@@ -292,8 +292,8 @@ func appendPart(ts []Token, w string, offset int) []Token {
 	return ts
 }
 
-// apostrophe returns where the first apostrophe of w is and its length in bytes, 0 if none.
-func apostrophe(w string) (at, n int) {
+// findApostrophe returns where the first apostrophe of w is and its length in bytes, 0 if none.
+func findApostrophe(w string) (at, n int) {
 	i := strings.IndexAny(w, "'’")
 	if i < 0 {
 		return 0, 0
@@ -302,15 +302,15 @@ func apostrophe(w string) (at, n int) {
 	return i, n
 }
 
-func twoLetters(s string) bool {
+func beginsWithTwoLetters(s string) bool {
 	r, n := utf8.DecodeRuneInString(s)
 	q, _ := utf8.DecodeRuneInString(s[n:])
 	return unicode.IsLetter(r) && (unicode.IsLetter(q) || unicode.IsMark(q))
 }
 
-// single reports whether r is of a script in which each character is a token. The
+// isSingleCharacterScript reports whether r is of a script in which each character is a token. The
 // prolonged sound mark is in no script of its own.
-func single(r rune) bool {
+func isSingleCharacterScript(r rune) bool {
 	if r < 0xE00 {
 		return false
 	}

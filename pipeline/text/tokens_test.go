@@ -10,7 +10,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-func split(s string) []string {
+func tokenTexts(s string) []string {
 	out := []string{}
 	for _, t := range Tokens(s) {
 		out = append(out, s[t.Start:t.End])
@@ -56,7 +56,7 @@ func TestTokens(t *testing.T) {
 		{"ـ مـرحـبا", "مـرحـبا"},
 		{"soft\u00ADhyphen", "soft\u00ADhyphen"},
 	} {
-		if got := strings.Join(split(c.in), "|"); got != c.want {
+		if got := strings.Join(tokenTexts(c.in), "|"); got != c.want {
 			t.Errorf("Tokens(%q)\n got %q\nwant %q", c.in, got, c.want)
 		}
 	}
@@ -160,7 +160,7 @@ func checkDoc(t *testing.T, d *Doc) {
 		t.Fatalf("units end at block %d of %d", at, len(d.Blocks))
 	}
 	packed := PackTokens(d)
-	if got, ok := unpack(d.Content, packed); !ok || !equalDocs(got, d) {
+	if got, ok := unpackDoc(d.Content, packed); !ok || !equalDocs(got, d) {
 		t.Fatalf("unpacked %+v (%v), want %+v", got, ok, d)
 	}
 	if len(packed) > len(d.Content)+11 {
@@ -203,7 +203,7 @@ func TestPackTokens(t *testing.T) {
 	content := "Zeus is\x02in — stock\n\x03C++"
 	want := Analyze(content)
 	b := PackTokens(want)
-	if got, ok := unpack(content, b); !ok || !equalDocs(got, want) {
+	if got, ok := unpackDoc(content, b); !ok || !equalDocs(got, want) {
 		t.Errorf("got %+v (%v), want %+v", got, ok, want)
 	}
 	long := strings.Repeat("The hundred eyes of Argus never slept all at once.\n", 100)
@@ -231,7 +231,7 @@ func TestAnalyzePackedFindsTokens(t *testing.T) {
 		bad[fmt.Sprintf("the first %d bytes", i)] = b[:i]
 	}
 	for name, packed := range bad {
-		if _, ok := unpack(content, packed); ok {
+		if _, ok := unpackDoc(content, packed); ok {
 			t.Errorf("%s: taken for the tokens of the text", name)
 		}
 		if got := AnalyzePacked(content, packed); !equalDocs(got, want) {
@@ -269,8 +269,8 @@ func TestValidKeyword(t *testing.T) {
 	}
 }
 
-// contents are texts of size bytes, or a little less.
-func contents(size int) map[string]string {
+// benchTexts are texts of size bytes, or a little less.
+func benchTexts(size int) map[string]string {
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	return map[string]string{
 		"english":   fill("The hundred eyes of Argus never slept all at once, said Ovid in 8 AD.\n"),
@@ -288,7 +288,7 @@ func contents(size int) map[string]string {
 
 func BenchmarkAnalyze(b *testing.B) {
 	for _, size := range []int{20 << 10, pipeline.MaxText} {
-		for name, content := range contents(size) {
+		for name, content := range benchTexts(size) {
 			b.Run(fmt.Sprintf("%s/%dKiB", name, size>>10), func(b *testing.B) {
 				b.SetBytes(int64(len(content)))
 				b.ReportAllocs()
@@ -303,7 +303,7 @@ func BenchmarkAnalyze(b *testing.B) {
 func BenchmarkDetect(b *testing.B) {
 	for _, size := range []int{200, 20 << 10, pipeline.MaxText} {
 		for _, name := range []string{"english", "russian", "chinese", "one line", "full stop"} {
-			content := contents(size)[name]
+			content := benchTexts(size)[name]
 			b.Run(fmt.Sprintf("%s/%dB", name, size), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
@@ -315,7 +315,7 @@ func BenchmarkDetect(b *testing.B) {
 }
 
 func BenchmarkTerm(b *testing.B) {
-	content := contents(20 << 10)["french"]
+	content := benchTexts(20 << 10)["french"]
 	d := Analyze(content)
 	for _, f := range []Form{0, FormCase, FormStem, FormStem | FormMarks} {
 		b.Run(fmt.Sprint(f), func(b *testing.B) {
