@@ -142,8 +142,8 @@ func codeOf(lang whatlanggo.Lang) string {
 	return primarySubtag(cmp.Or(lang.Iso6391(), lang.Iso6393()))
 }
 
-// singleLanguageScripts are those that only one language of weight is written in. Japanese is one that has
-// kana among its Han.
+// singleLanguageScripts are the scripts that only one language of weight is written in. Japanese is
+// the one that has kana among its Han.
 var singleLanguageScripts = []struct {
 	table *unicode.RangeTable
 	code  string
@@ -159,9 +159,9 @@ var singleLanguageScripts = []struct {
 // Chinese texts quote single Japanese words.
 const minKanaShare = 5
 
-// detectByScript decides by the script of s, in short texts also by its letters and words: the language is "" where
-// s is too short. It
-// does not decide where most of the letters belong to a script of several languages.
+// detectByScript returns the language that the script of s shows, in short texts also its letters and
+// words. The language is "" where s is too short. decided is false where most of the letters belong
+// to a script of several languages.
 func detectByScript(s string) (code string, decided bool) {
 	counts := map[string]int{}
 	letters := 0
@@ -231,8 +231,8 @@ func excludedByAlphabet(s string) map[whatlanggo.Lang]bool {
 	return others
 }
 
-// longestLines returns at most sampleRunes of the first samplePrefix bytes of content, the longest
-// lines first.
+// longestLines returns at most maxSampleRunes of the first maxSamplePrefix bytes of content, the
+// longest lines first.
 func longestLines(content string) string {
 	if len(content) > maxSamplePrefix {
 		end := maxSamplePrefix

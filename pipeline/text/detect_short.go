@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// sharedScripts are the scripts of several languages of which one is by far the most frequent, of which the short
-// texts are taken unless their letters or words say otherwise.
+// sharedScripts are scripts of several languages, of which one is by far the most frequent. A short
+// text is in that one unless its letters or words say otherwise.
 var sharedScripts = []struct {
 	table *unicode.RangeTable
 	code  func(s string) string
@@ -14,8 +14,8 @@ var sharedScripts = []struct {
 	{unicode.Cyrillic, detectShortCyrillic}, {unicode.Arabic, detectShortArabic}, {unicode.Devanagari, detectShortDevanagari},
 }
 
-// detectShort returns the language of s, a text of fewer than minLetters letters most of which belong to a
-// script of shared, or "" where its letters are those of a language that is none of ours.
+// detectShort returns the language of s, a text of fewer than minLetters letters. It returns "" where no
+// script of sharedScripts has most of them, or where they are those of a language that is none of ours.
 func detectShort(s string) string {
 	letters := 0
 	counts := make([]int, len(sharedScripts))
@@ -103,7 +103,7 @@ func detectShortDevanagari(s string) string {
 	return "hi"
 }
 
-// languageBit returns 1 if the language code is one of languages, and else 0.
+// languageBit returns the bit of the language code in languages: 1 if it is one of them, and else 0.
 func languageBit(languages uint64, code string) int {
 	for i := range wordLanguages {
 		if languageAt(i) == code {

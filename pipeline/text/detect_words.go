@@ -22,7 +22,7 @@ const (
 	// list mostly reaches a smaller share.
 	minStopwords     = 4
 	minStopwordShare = 25
-	// manyStopwords are enough for the share lowShare: the share of the different words that are
+	// manyStopwords are enough for the share minShareOfMany: the share of the different words that are
 	// stop words falls with the length of a text.
 	manyStopwords  = 15
 	minShareOfMany = 15
@@ -34,6 +34,7 @@ type textStopwords struct {
 	found     []uint64 // of each different stop word, the languages that have it: bit i is that of languageAt(i)
 }
 
+// stopwordsOf finds the stop words of s, in all languages at once.
 func stopwordsOf(s string) textStopwords {
 	lists := stopwordLanguages()
 	s = romanianRules.letters.Replace(strings.ToLower(s)) // the lists have ş, many pages ș
@@ -54,6 +55,7 @@ func stopwordsOf(s string) textStopwords {
 // wordLanguages is how many languages are told apart by words: the built-in ones and Afrikaans.
 const wordLanguages = len(builtinTable) + 1
 
+// languageAt returns the code of the language with the bit i.
 func languageAt(i int) string {
 	if i == len(builtinTable) {
 		return "af"

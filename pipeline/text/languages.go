@@ -28,7 +28,7 @@ type Language struct {
 // primary subtag counts: "en-GB" is "en". Languages is safe for concurrent use.
 type Languages struct {
 	mu          sync.RWMutex
-	languages   map[string]Language
+	languages   map[string]Language    // by code
 	normalizers map[string]*Normalizer // made since the last change
 	generation  uint64
 }
@@ -93,6 +93,7 @@ func (l *Languages) WithStopwords() []string {
 	return l.codesWhere(func(known Language) bool { return len(known.Stopwords) > 0 })
 }
 
+// codesWhere returns the codes of the languages for which has is true, in alphabetical order.
 func (l *Languages) codesWhere(has func(Language) bool) []string {
 	var codes []string
 	for _, known := range l.All() {
@@ -131,7 +132,7 @@ func (l *Languages) Normalizer(lang string) *Normalizer {
 // maxNormalizers bounds how many Normalizers, each with its cache, are kept.
 const maxNormalizers = 64
 
-// languageKey is the name of lang in the registry. Unlike primary it takes any string, so that a
+// languageKey is the name of lang in the registry. Unlike primarySubtag it takes any string, so that a
 // program can register a language that BCP 47 does not know.
 func languageKey(lang string) string {
 	if p := primarySubtag(lang); p != "" {

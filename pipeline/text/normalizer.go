@@ -51,7 +51,7 @@ type Normalizer struct {
 	stemmer   pipeline.Stemmer // nil: none
 	stopTerms map[string]bool  // terms of form stopForm
 
-	mu                 sync.RWMutex
+	mu                      sync.RWMutex
 	recentTerms, olderTerms map[cacheKey]string
 }
 
@@ -116,6 +116,7 @@ func newNormalizer(lang string, stemmer pipeline.Stemmer, stopwords []string) *N
 	return n
 }
 
+// stopForm returns the form in which stop words are compared.
 func (n *Normalizer) stopForm() Form {
 	if n.rules.stopIgnoresMarks {
 		return FormCase | FormMarks

@@ -128,7 +128,7 @@ func isAlphanumeric(s string) bool {
 	return true
 }
 
-// isSingleToken reports whether s is one token without a closer look: a single character in Han, or
+// isSingleToken reports whether s is one token, without a closer look: a single character in Han, or
 // letters of Latin, Cyrillic, Hebrew or Arabic and digits only. It is false for some words that
 // are one token, too.
 func isSingleToken(s string) bool {
