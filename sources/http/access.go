@@ -124,12 +124,12 @@ func (a *accessTable) closeIdle() {
 // CheckAccess returns all that is wrong with settings, by their names, as joined
 // *pipeline.FieldErrors, or nil. The name is the first part of a Field.
 func CheckAccess(settings map[string]Access) error {
-	_, err := New(Config{}).newAccesses(settings, nil)
+	_, err := New(Config{}).newAccessTable(settings, nil)
 	return err
 }
 
-// newAccesses builds settings. It keeps the sessions of old whose settings are the same.
-func (f *Fetcher) newAccesses(settings map[string]Access, old *accessTable) (*accessTable, error) {
+// newAccessTable builds settings. It keeps the sessions of old whose settings are the same.
+func (f *Fetcher) newAccessTable(settings map[string]Access, old *accessTable) (*accessTable, error) {
 	all := &accessTable{
 		byPage: make(map[string]*access), byOrigin: make(map[origin]*access), settings: maps.Clone(settings),
 		byName: make(map[string]*access, len(settings)),

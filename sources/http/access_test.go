@@ -100,7 +100,7 @@ func TestHostsMeanHTTPS(t *testing.T) {
 		"a": {Hosts: []string{"Shop.example.com"}, Bearer: registry.NewSecret("x")},
 		"b": {Hosts: []string{"http://old.example.com"}, Bearer: registry.NewSecret("x")},
 	}
-	all, err := New(Config{}).newAccesses(settings, nil)
+	all, err := New(Config{}).newAccessTable(settings, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ func (f *Fetcher) SetAccess(settings map[string]Access) error {
 	if old != nil && reflect.DeepEqual(old.settings, settings) {
 		return nil
 	}
-	all, err := f.newAccesses(settings, old)
+	all, err := f.newAccessTable(settings, old)
 	if err != nil {
 		return err
 	}

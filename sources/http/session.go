@@ -61,7 +61,7 @@ type session struct {
 
 // newSession returns a session that is not open.
 func newSession(l *Login, now func() time.Time, bad *outbound.Mistakes) *session {
-	s := &session{now: now, loginLock: make(chan struct{}, 1), cookies: newCookies(), fields: make(url.Values), deniedUntil: make(map[string]time.Time)}
+	s := &session{now: now, loginLock: make(chan struct{}, 1), cookies: newCookieStore(), fields: make(url.Values), deniedUntil: make(map[string]time.Time)}
 	if err := pageurl.Check(l.URL, "http", "https"); err != nil {
 		bad.Add("login.url", err)
 	}
@@ -201,7 +201,7 @@ func (s *session) ensureOpen(ctx context.Context, f *Fetcher, a *access, number 
 	if last != nil && wait > 0 && wait <= maxLoginPause {
 		return 0, last
 	}
-	fresh := newCookies()
+	fresh := newCookieStore()
 	err := s.logIn(ctx, f, a, fresh)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return 0, ctx.Err()
@@ -423,7 +423,7 @@ type cookieID struct {
 	domain, path, name string
 }
 
-func newCookies() *cookieStore {
+func newCookieStore() *cookieStore {
 	return &cookieStore{jars: make(map[origin]http.CookieJar), stored: make(map[cookieID]bool)}
 }
 

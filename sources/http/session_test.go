@@ -208,7 +208,7 @@ func TestPasswordStaysWithItsHost(t *testing.T) {
 
 // A cookie that came over https is never sent over http, and one of a port to that port only.
 func TestCookiesOfSession(t *testing.T) {
-	c := newCookies()
+	c := newCookieStore()
 	at := func(raw string) *http.Request { return httptest.NewRequest(http.MethodGet, raw, nil) }
 	c.SetCookies(at("https://shop.example/").URL, []*http.Cookie{{Name: "a", Value: "1"}})
 	for raw, want := range map[string]int{"https://shop.example/x": 1, "http://shop.example/x": 0, "https://shop.example:8443/x": 0, "https://other.example/x": 0} {
@@ -220,7 +220,7 @@ func TestCookiesOfSession(t *testing.T) {
 
 // A website may give a cookie with a new name in each answer, and very large ones.
 func TestCookiesAreBounded(t *testing.T) {
-	c := newCookies()
+	c := newCookieStore()
 	u := &url.URL{Scheme: "https", Host: "example.com", Path: "/"}
 	set := func(k http.Cookie) { c.SetCookies(u, []*http.Cookie{&k}) }
 	set(http.Cookie{Name: "session", Value: "1"})

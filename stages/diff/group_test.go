@@ -10,7 +10,7 @@ import (
 // groupsWithin shows which blocks belong together, as "old + old = new + new".
 func groupsWithin(old, new []string, l limits) []string {
 	a, b := analyze(old...), analyze(new...)
-	c := &comparison{old: a, new: b, symbols: newSymbols(), limits: l}
+	c := &comparison{old: a, new: b, symbols: newSymbolTable(), limits: l}
 	var out []string
 	for _, s := range c.groupUnits(c.pairUnits()) {
 		var o, n []string

@@ -168,7 +168,7 @@ func TestRandomPairs(t *testing.T) {
 // is the same sequence.
 func checkRebuild(t testing.TB, old, new *text.Doc) {
 	t.Helper()
-	c := &comparison{old: old, new: new, symbols: newSymbols(), limits: defaultLimits}
+	c := &comparison{old: old, new: new, symbols: newSymbolTable(), limits: defaultLimits}
 	p := c.pairUnits()
 	seenOld, seenNew := make([]int, len(old.Units)), make([]int, len(new.Units))
 	for o, u := range p.newUnit {
@@ -217,7 +217,7 @@ func TestPhraseCounts(t *testing.T) {
 	for seed := range uint64(4000) {
 		old, new := randomPair(rand.New(rand.NewPCG(seed, 2)))
 		a, b := analyze(old...), analyze(new...)
-		c := &comparison{old: a, new: b, symbols: newSymbols(), limits: defaultLimits}
+		c := &comparison{old: a, new: b, symbols: newSymbolTable(), limits: defaultLimits}
 		w := &aligner{cellsLeft: defaultLimits.allGroups}
 		for _, s := range c.groupUnits(c.pairUnits()) {
 			if s.moved {

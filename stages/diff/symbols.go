@@ -28,7 +28,7 @@ type symbolTable struct {
 	keyBuffer   []byte              // reused by unitNumber
 }
 
-func newSymbols() *symbolTable {
+func newSymbolTable() *symbolTable {
 	return &symbolTable{
 		tokens: [2]map[string]int32{{}, {}}, folds: make(map[string]string),
 		unitsByText: make(map[string]int32), unitNumbers: make(map[string]int32),

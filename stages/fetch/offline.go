@@ -96,7 +96,7 @@ type failureRun struct {
 	pages                   []string  // some of them
 }
 
-func newTracker() *offlineTracker {
+func newOfflineTracker() *offlineTracker {
 	return &offlineTracker{hosts: make(map[string]*hostState), currentRun: failureRun{number: 1}}
 }
 
@@ -237,7 +237,7 @@ type health struct {
 
 // newHealth starts offline if since, when an earlier process went offline, is not zero.
 func newHealth(since time.Time) *health {
-	h := &health{tracker: newTracker(), processID: rand.Text()}
+	h := &health{tracker: newOfflineTracker(), processID: rand.Text()}
 	if !since.IsZero() {
 		h.takeOver(since)
 	}

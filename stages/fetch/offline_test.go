@@ -78,12 +78,12 @@ func TestOffline(t *testing.T) {
 		"more fetches of a host that fails":       "a+ b+ c+ a> a> a> a> a- b- c- OFF",
 		"it ends without a word":                  "a+ b+ c+ d> e> f> a- b- c- ON d= ON a- OFF",
 	} {
-		t.Run(name, func(t *testing.T) { playSteps(t, newTracker(), steps) })
+		t.Run(name, func(t *testing.T) { playSteps(t, newOfflineTracker(), steps) })
 	}
 }
 
 func TestOfflineRun(t *testing.T) {
-	tr := newTracker()
+	tr := newOfflineTracker()
 	playSteps(t, tr, "a+ b+ c+ d+ e+ f+ a- b- c- a- d- e- f- OFF")
 	offline, r := tr.state()
 	if want := "http://a.example/ http://b.example/ http://c.example/ http://d.example/ http://e.example/"; !offline || r.hosts != 6 || strings.Join(r.pages, " ") != want || !r.since.Equal(t0) {
@@ -95,7 +95,7 @@ func TestOfflineRun(t *testing.T) {
 }
 
 func TestOfflineForgets(t *testing.T) {
-	tr := newTracker()
+	tr := newOfflineTracker()
 	tr.beginFetch("held")
 	for i := range maxTrackedHosts + 10 {
 		host := fmt.Sprint(i)
@@ -105,7 +105,7 @@ func TestOfflineForgets(t *testing.T) {
 	if len(tr.hosts) != maxTrackedHosts || tr.hosts["held"] == nil || tr.hostsWithResult != maxTrackedHosts-1 {
 		t.Errorf("%d hosts, %d with a result", len(tr.hosts), tr.hostsWithResult)
 	}
-	tr = newTracker()
+	tr = newOfflineTracker()
 	for i := range 100 {
 		host := fmt.Sprint(i)
 		tr.beginFetch(host)

@@ -37,9 +37,9 @@ type chainState struct {
 	previousSibling uint64 // by the last of them
 }
 
-// newMatcher returns the matcher of css, which cascadia can parse. It may be used once ahead has
+// newCSSMatcher returns the matcher of css, which cascadia can parse. It may be used once ahead has
 // looked at the page.
-func newMatcher(css string, ahead *lookahead) (*cssMatcher, error) {
+func newCSSMatcher(css string, ahead *lookahead) (*cssMatcher, error) {
 	return compoundParser{ahead: ahead}.parseMatcher(css)
 }
 
@@ -262,7 +262,7 @@ func (p compoundParser) parseCompound(css string) (*compound, error) {
 			} else {
 				next = end
 			}
-			place, err := newNth(name, argument, &p.ahead.siblings)
+			place, err := newNthCondition(name, argument, &p.ahead.siblings)
 			if err != nil {
 				return nil, err
 			}

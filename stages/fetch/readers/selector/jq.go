@@ -55,7 +55,7 @@ func compileQueries(field string, list []pipeline.Selector) ([]*jqQuery, error) 
 	for _, s := range list {
 		switch {
 		case s.JQ != "":
-			q, err := newQuery(s.JQ, field == "remove")
+			q, err := newJQQuery(s.JQ, field == "remove")
 			if err != nil {
 				errs = append(errs, unusableError(field, "a jq expression", s.JQ, err))
 				continue
@@ -77,9 +77,9 @@ func compileQueries(field string, list []pipeline.Selector) ([]*jqQuery, error) 
 	return out, errors.Join(errs...)
 }
 
-// newQuery compiles text. A library that panics must not end the program: views come from
+// newJQQuery compiles text. A library that panics must not end the program: views come from
 // configurations and commands.
-func newQuery(text string, remove bool) (q *jqQuery, err error) {
+func newJQQuery(text string, remove bool) (q *jqQuery, err error) {
 	err = recoverPanic(func() error {
 		parsed, err := gojq.Parse(text)
 		if err != nil {

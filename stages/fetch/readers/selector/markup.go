@@ -73,14 +73,14 @@ func compileMarkup(field string, list []pipeline.Selector) (*selectionList, erro
 			errs = append(errs, err)
 			return &selectorTarget{css: m}
 		case s.XPath != "":
-			x, err := newExpression(s.XPath)
+			x, err := newXPathExpression(s.XPath)
 			if err != nil {
 				errs = append(errs, unusableError(field, "an XPath", s.XPath, err))
 			}
 			return &selectorTarget{xpath: x}
 		case s.Path != "":
 			// In a JSON document it is a pointer, for which nearly everything is valid.
-			x, err := newExpression(s.Path)
+			x, err := newXPathExpression(s.Path)
 			return &selectorTarget{xpath: &xpathExpression{text: s.Path, expr: x.compiled(), compileError: err}}
 		}
 		return nil
@@ -105,7 +105,7 @@ func (l *selectionList) css(field, css string) (*cssMatcher, error) {
 		}
 		return nil, unusableError(field, "a CSS selector", css, err)
 	}
-	m, err := newMatcher(css, &l.ahead)
+	m, err := newCSSMatcher(css, &l.ahead)
 	if err != nil {
 		return nil, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q cannot be used: %s", css, printable(err))}
 	}
@@ -266,13 +266,13 @@ const maxHas = 64
 // lookahead knows which elements hold what the arguments of :has match. It finds that out
 // before the elements are visited: for each :has in one walk, whatever the page. It also counts siblings.
 type lookahead struct {
-	tests    []hasTest
+	tests    []hasCondition
 	passed   map[*html.Node]uint64 // bit i: the element passes test i
 	siblings siblingCounts
 }
 
-// hasTest is one :has, or cascadia's :haschild.
-type hasTest struct {
+// hasCondition is one :has, or cascadia's :haschild.
+type hasCondition struct {
 	argument  *cssMatcher
 	childOnly bool // only children count
 }
@@ -282,7 +282,7 @@ func (l *lookahead) add(argument *cssMatcher, child bool) (uint64, error) {
 	if len(l.tests) == maxHas {
 		return 0, fmt.Errorf("it is one :has too many; at most %d are possible", maxHas)
 	}
-	l.tests = append(l.tests, hasTest{argument, child})
+	l.tests = append(l.tests, hasCondition{argument, child})
 	return 1 << (len(l.tests) - 1), nil
 }
 

@@ -23,8 +23,8 @@ type nthCondition struct {
 // type.
 type siblingPosition struct{ all, ofType placeInCount }
 
-// placeInCount is a place, from 1 on, and how many there are.
-type placeInCount struct{ at, of int }
+// placeInCount is the position of an element, from 1 on, in the total of those that are counted.
+type placeInCount struct{ position, total int }
 
 // siblingCounts are the positions of the elements, for those parents that were asked for.
 type siblingCounts struct {
@@ -41,12 +41,12 @@ func (p *nthCondition) matches(n *html.Node) bool {
 	if p.ofType {
 		c = at.ofType
 	}
-	i := c.at
+	i := c.position
 	switch {
 	case p.only:
-		return c.of == 1
+		return c.total == 1
 	case p.fromEnd:
-		i = c.of - c.at + 1
+		i = c.total - c.position + 1
 	}
 	i -= p.b
 	if p.a == 0 {
@@ -68,12 +68,12 @@ func (s *siblingCounts) positionOf(n *html.Node) siblingPosition {
 		if c.Type == html.ElementNode {
 			all++
 			ofType[c.Data]++
-			s.positions[c] = siblingPosition{placeInCount{at: all}, placeInCount{at: ofType[c.Data]}}
+			s.positions[c] = siblingPosition{placeInCount{position: all}, placeInCount{position: ofType[c.Data]}}
 		}
 	}
 	for c := n.Parent.FirstChild; c != nil; c = c.NextSibling {
 		if at, ok := s.positions[c]; ok {
-			at.all.of, at.ofType.of = all, ofType[c.Data]
+			at.all.total, at.ofType.total = all, ofType[c.Data]
 			s.positions[c] = at
 		}
 	}
@@ -83,9 +83,9 @@ func (s *siblingCounts) positionOf(n *html.Node) siblingPosition {
 // nthFormula is what stands in the brackets of :nth-child and its like.
 var nthFormula = regexp.MustCompile(`^(?:([+-]?\d*)n(?:[ \t\r\n\f]*([+-])[ \t\r\n\f]*(\d+))?|([+-]?\d+))$`)
 
-// newNth returns what the pseudo-class name with its argument means, and nil where it is none of
+// newNthCondition returns what the pseudo-class name with its argument means, and nil where it is none of
 // these.
-func newNth(name, argument string, counts *siblingCounts) (*nthCondition, error) {
+func newNthCondition(name, argument string, counts *siblingCounts) (*nthCondition, error) {
 	p := &nthCondition{b: 1, counts: counts, fromEnd: strings.Contains(name, "last"), ofType: strings.HasSuffix(name, "of-type")}
 	switch name {
 	case "only-child", "only-of-type":

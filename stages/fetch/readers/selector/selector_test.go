@@ -217,7 +217,7 @@ func TestXPathEnds(t *testing.T) {
 		}
 		cancel()
 	}
-	e, err := newExpression("//p")
+	e, err := newXPathExpression("//p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestMistakesAreNamedOnce(t *testing.T) {
 
 // TestJQEnds: an expression ends after so many instructions, or with its context.
 func TestJQEnds(t *testing.T) {
-	q, err := newQuery(".[] | select(. > 1)", false)
+	q, err := newJQQuery(".[] | select(. > 1)", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func FuzzXPath(f *testing.F) {
 		if len(text) > 200 {
 			return
 		}
-		e, err := newExpression(text)
+		e, err := newXPathExpression(text)
 		if err != nil {
 			return
 		}
@@ -307,7 +307,7 @@ func FuzzJQ(f *testing.F) {
 			return
 		}
 		for _, remove := range []bool{false, true} {
-			q, err := newQuery(text, remove)
+			q, err := newJQQuery(text, remove)
 			if err != nil {
 				continue
 			}

@@ -36,8 +36,8 @@ var unboundedFunctions = regexp.MustCompile(`\b(matches|replace)\s*\(`)
 // quotedStrings are the strings within an expression.
 var quotedStrings = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
-// newExpression compiles text, which must name nodes.
-func newExpression(text string) (*xpathExpression, error) {
+// newXPathExpression compiles text, which must name nodes.
+func newXPathExpression(text string) (*xpathExpression, error) {
 	if f := unboundedFunctions.FindStringSubmatch(quotedStrings.ReplaceAllString(text, "''")); f != nil {
 		return nil, fmt.Errorf("column %d: the function %s() is not supported; use contains(), starts-with() or translate()", columnOfPart(text, f[0]), f[1])
 	}
