@@ -29,7 +29,7 @@ func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan
 		if c.moves(x.Work) {
 			from, to = c.lane.trimmable()
 		}
-		if l.batch, l.wait, err = c.apply(x.Work, e, stopping, from, to); err == nil {
+		if l.wait, err = c.apply(x.Work, e, stopping, from, to); err == nil {
 			c.lane.trimmed(to)
 		}
 		return err
@@ -73,49 +73,45 @@ func (c *cursor) moves(w engine.Work) bool {
 
 // apply makes e visible, and trims the log of c between two offsets. If the handler asked for a
 // durable commit and that takes time, it is durable when wait returns; otherwise wait is nil.
-func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}, from, to uint64) (b *store.Batch, wait func(), err error) {
+func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}, from, to uint64) (wait func(), err error) {
 	t, own := c.c.t, c.lane
 	lanes := lanesOf(e.Out)
 	room := func(l *laneLog) bool {
 		return l.topic.declared.Feedback && !own.topic.declared.Entry || !l.full(t.cfg.Bound)
 	}
 	if err := t.lockWithRoom(lanes, room, stopping, nil); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer unlock(lanes)
-	moves := c.moves(w)
-	stored := e.Wakes
-	if c.c.timed {
-		stored = nil
-	}
-	if moves || len(stored) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.logged) {
-		if b, err = t.db.NewBatch(); err != nil {
-			return nil, nil, err
-		}
+	wait, err = t.db.Apply(e.Sync, func(b *store.Batch) error {
 		for w := range e.Writes.All() {
 			setState(b, w.Place.Group, t.laneOf(w.Place.Key), w.Place.Key, w.Name, w.Value)
 		}
 		t.appendTo(b, e.Out)
-		for _, w := range stored {
-			setState(b, c.c.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
+		if !c.c.timed {
+			for _, w := range e.Wakes {
+				setState(b, c.c.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
+			}
 		}
-		t.saveClock(b, false)
-		if moves {
+		if c.moves(w) {
 			b.SetPosition(c.c.group, own.topic.name, own.index, c.at.Offset+1)
 			if to > from {
 				b.Trim(own.topic.name, own.index, from, to)
 			}
 		}
-		if wait, err = b.Apply(e.Sync); err != nil {
-			b.Close()
-			return nil, nil, err
+		if !b.Empty() {
+			t.saveClock(b, false)
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	t.push(e.Out)
 	for _, w := range e.Wakes {
 		c.wakes.Set(w)
 	}
-	return b, wait, nil
+	return wait, nil
 }
 
 // setState stores value under name; a nil value deletes.

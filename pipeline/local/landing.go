@@ -1,10 +1,6 @@
 package local
 
-import (
-	"sync"
-
-	"github.com/vokter/vokter/pipeline/store"
-)
+import "sync"
 
 // maxLanding is how many commits of a lane wait for the disk before it handles further messages.
 const maxLanding = 128
@@ -12,18 +8,14 @@ const maxLanding = 128
 // landing is a commit that is visible and not durable yet, or that follows such a commit.
 type landing struct {
 	key   string
-	batch *store.Batch // nil if nothing was written
-	wait  func()       // nil if the handler did not ask for a durable commit
-	after []func()     // the OnCommit functions
+	wait  func()   // nil if the handler did not ask for a durable commit
+	after []func() // the OnCommit functions
 	// done is closed when the commit is durable and its functions have run.
 	done chan struct{}
 }
 
 // finish runs the functions of a commit that is durable, or need not be.
 func (l *landing) finish() {
-	if l.batch != nil {
-		l.batch.Close()
-	}
 	for _, f := range l.after {
 		f()
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cespare/xxhash/v2"
@@ -112,23 +111,13 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 		return nil, fmt.Errorf("publishing into a full lane: %w", context.Cause(ctx))
 	}
 	defer unlock(lanes)
-	if !slices.ContainsFunc(out, output.logged) {
-		t.push(out)
-		return func() {}, nil
-	}
-	b, err := t.db.NewBatch()
+	synced, err := t.db.Apply(sync, func(b *store.Batch) error { t.appendTo(b, out); return nil })
 	if err != nil {
-		return nil, err
-	}
-	t.appendTo(b, out)
-	synced, err := b.Apply(sync)
-	if err != nil {
-		b.Close()
 		return nil, err
 	}
 	if synced == nil {
 		t.push(out)
-		return b.Close, nil
+		return func() {}, nil
 	}
 	waiting := holdBack(out)
 	t.push(out)
@@ -137,7 +126,6 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 		for _, release := range waiting {
 			release()
 		}
-		b.Close()
 	}, nil
 }
 

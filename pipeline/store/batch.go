@@ -8,12 +8,11 @@ import (
 )
 
 // Batch collects writes that are committed together. It must not be used by two goroutines at
-// the same time, and must be closed. A successful commit closes it.
+// the same time, nor after the function that got it returned.
 type Batch struct {
 	d      *DB
 	writes []operation
 	bytes  int
-	over   bool // committed or closed
 }
 
 // operation sets key to value, or deletes it if value is nil. With end it deletes the keys from key on
@@ -23,33 +22,41 @@ type operation struct{ key, value, end []byte }
 // usual is how many operations most batches have at most.
 const usual = 4
 
-// NewBatch returns an empty batch.
-func (d *DB) NewBatch() (*Batch, error) {
+// Write commits what f writes, if it writes anything and returns nil. It is visible, and with sync
+// durable, when Write returns.
+func (d *DB) Write(sync bool, f func(b *Batch) error) error {
+	wait, err := d.Apply(sync, f)
+	if wait != nil {
+		wait()
+	}
+	return err
+}
+
+// Apply is a Write that does not wait for the disk. With sync the writes are durable when wait
+// returns; if that is impossible the process ends. Wait must be called once. It is nil if there is
+// nothing to wait for: without sync, and in memory. Writes become durable in the order in which they
+// were applied.
+func (d *DB) Apply(sync bool, f func(b *Batch) error) (wait func(), err error) {
+	b := &Batch{d: d}
+	if err := f(b); err != nil || b.Empty() {
+		return nil, err
+	}
 	if err := d.use(); err != nil {
 		return nil, err
 	}
-	return &Batch{d: d}, nil
-}
-
-// Write commits what f writes, if it writes anything and returns nil.
-func (d *DB) Write(sync bool, f func(b *Batch) error) error {
-	b, err := d.NewBatch()
-	if err != nil {
-		return err
+	n, err := d.apply(b)
+	if err != nil || !sync || !d.durable {
+		d.done()
+		return nil, err
 	}
-	defer b.Close()
-	if err := f(b); err != nil || b.Empty() {
-		return err
-	}
-	return b.Commit(sync)
-}
-
-// Close drops writes that were not committed. A second Close does nothing.
-func (b *Batch) Close() {
-	if !b.over {
-		b.over, b.writes = true, nil
-		b.d.done()
-	}
+	return func() {
+		defer d.done()
+		if err := d.sync(n); err != nil {
+			// The writes are visible but will never be durable. Effects of them would be
+			// repeated after a restart.
+			d.log.Fatalf("%v", err)
+		}
+	}, nil
 }
 
 // Empty reports whether nothing was written to b.
@@ -128,40 +135,6 @@ func (b *Batch) DropState(group string) {
 		p := b.d.stringsOf(kind, group)
 		b.deleteRange(p, after(p))
 	}
-}
-
-// Commit makes the writes of b visible, and with sync durable, before it returns.
-func (b *Batch) Commit(sync bool) error {
-	wait, err := b.Apply(sync)
-	if err != nil {
-		return err
-	}
-	if wait != nil {
-		wait()
-	}
-	b.Close()
-	return nil
-}
-
-// Apply makes the writes of b visible. With sync they are durable when wait returns; if that is
-// impossible the process ends. Wait is nil if there is nothing to wait for: without sync, and in
-// memory. Batches become durable in the order in which they were applied. The caller closes b after
-// wait.
-func (b *Batch) Apply(sync bool) (wait func(), err error) {
-	if b.over {
-		return nil, ErrClosed
-	}
-	n, err := b.d.apply(b)
-	if err != nil || !sync || !b.d.durable {
-		return nil, err
-	}
-	return func() {
-		if err := b.d.sync(n); err != nil {
-			// The writes are visible but will never be durable. Effects of them would be
-			// repeated after a restart.
-			b.d.log.Fatalf("%v", err)
-		}
-	}, nil
 }
 
 // DropLane removes the states of a lane.

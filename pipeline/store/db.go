@@ -22,7 +22,7 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// ErrClosed is what a DB and its batches return after Close.
+// ErrClosed is what a DB returns after Close.
 var ErrClosed = errors.New("store: closed")
 
 // Limits of Options.Lanes.
@@ -87,7 +87,7 @@ type core struct {
 
 	mu     sync.Mutex
 	idle   sync.Cond // open == 0
-	open   int       // operations, iterators and batches that use pebble
+	open   int       // operations, iterators and commits that use pebble
 	closed bool
 	end    func() error // close, once
 
@@ -255,8 +255,7 @@ func (d *DB) Size() int64 {
 }
 
 // Close waits for operations in progress, flushes the log and closes the store for all
-// namespaces. Batches that were not committed are lost. A second Close waits for the first and returns
-// its result.
+// namespaces. A second Close waits for the first and returns its result.
 func (c *core) Close() error { return c.end() }
 
 func (c *core) close() error {

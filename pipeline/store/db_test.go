@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -257,22 +258,18 @@ func TestPanicInALoop(t *testing.T) {
 
 // TestSecondCloseWaits checks that a second Close returns when the store is closed, and not before.
 func TestSecondCloseWaits(t *testing.T) {
-	d, err := Open(Options{})
+	d, err := Open(Options{Dir: "data", FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := d.NewBatch()
+	set := func(b *Batch) error { b.SetState("g", 0, "k", "n", nil); return nil }
+	wait, err := d.Apply(true, set)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 2)
 	go func() { ended <- d.Close() }()
-	for {
-		other, err := d.NewBatch()
-		if errors.Is(err, ErrClosed) {
-			break // the first Close waits for b
-		}
-		other.Close()
+	for !errors.Is(d.Write(false, set), ErrClosed) { // until the first Close waits for the commit
 		runtime.Gosched()
 	}
 	go func() { ended <- d.Close() }()
@@ -282,7 +279,7 @@ func TestSecondCloseWaits(t *testing.T) {
 	if len(ended) > 0 {
 		t.Error("Close returned during an operation")
 	}
-	b.Close()
+	wait()
 	for range 2 {
 		if err := <-ended; err != nil {
 			t.Errorf("Close: %v", err)

@@ -91,25 +91,23 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 	b.Cleanup(func() { _ = db.Close() })
 	r, langs := rand.New(rand.NewPCG(1, 2)), text.NewLanguages()
 	for i := range documents {
-		batch, err := db.NewBatch()
-		if err != nil {
-			b.Fatal(err)
-		}
-		st := benchState{db, batch, benchPage(i)}
-		t := newTable(tableKey{"inc", "doc", "en"}, 1, 0, langs)
-		for k := range subscriptions {
-			s := newStamped(k, k+1, 0, flow.Forever)
-			s.Subscription.URL, s.Subscription.Stem = st.key, r.IntN(2) == 0
-			for range 1 + r.IntN(4) {
-				s.Subscription.Keywords = append(s.Subscription.Keywords, benchWords(r, 1+r.IntN(2)))
+		err := db.Write(false, func(batch *store.Batch) (err error) {
+			st := benchState{db, batch, benchPage(i)}
+			t := newTable(tableKey{"inc", "doc", "en"}, 1, 0, langs)
+			for k := range subscriptions {
+				s := newStamped(k, k+1, 0, flow.Forever)
+				s.Subscription.URL, s.Subscription.Stem = st.key, r.IntN(2) == 0
+				for range 1 + r.IntN(4) {
+					s.Subscription.Keywords = append(s.Subscription.Keywords, benchWords(r, 1+r.IntN(2)))
+				}
+				s.Subscription = s.Subscription.WithDefaults()
+				at := stateName(kindRecord, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
+				err = errors.Join(err, storeValue(st, at, s))
+				t.add(strings.TrimPrefix(at, t.recordPrefix), &s)
 			}
-			s.Subscription = s.Subscription.WithDefaults()
-			at := stateName(kindRecord, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
-			err = errors.Join(err, storeValue(st, at, s))
-			t.add(strings.TrimPrefix(at, t.recordPrefix), &s)
-		}
-		err = errors.Join(err, storeValue(st, stateName(kindFilter, "inc", "doc"), t.index.buildFilter(text.Version, 1)))
-		if err := errors.Join(err, batch.Commit(false)); err != nil {
+			return errors.Join(err, storeValue(st, stateName(kindFilter, "inc", "doc"), t.index.buildFilter(text.Version, 1)))
+		})
+		if err != nil {
 			b.Fatal(err)
 		}
 	}
