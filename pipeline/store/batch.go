@@ -45,7 +45,7 @@ func (d *DB) Apply(sync bool, f func(b *Batch) error) (wait func(), err error) {
 		return nil, err
 	}
 	n, err := d.apply(b)
-	if err != nil || !sync || !d.durable {
+	if err != nil || !sync || d.disk == nil {
 		d.done()
 		return nil, err
 	}

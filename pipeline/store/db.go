@@ -80,20 +80,18 @@ type core struct {
 	// disk is the file system of dir. It is nil for a store in memory.
 	disk *disk
 	meta meta
-	// durable says that there is a write-ahead log to wait for.
-	durable bool
 	// manifest says that Pebble has begun a manifest since it was opened.
 	manifest atomic.Bool
 
-	mu     sync.Mutex
-	idle   sync.Cond // open == 0
-	open   int       // operations, iterators and commits that use pebble
+	mu     sync.Mutex // held to change closed, and to begin an operation
 	closed bool
-	end    func() error // close, once
+	open   sync.WaitGroup // operations, iterators and commits that use pebble
+	end    func() error   // close, once
 
 	gathered gathered
-	syncing  syncing
 	every    time.Duration // Options.Gather
+	syncing  sync.Mutex    // held by the commit that makes others durable
+	synced   uint64        // how many of the applied batches are known to be durable
 
 	sharing sharing
 	backups sync.Mutex // held by Backup
@@ -128,11 +126,9 @@ func Open(o Options) (*DB, error) {
 	}
 	c := &core{dir: o.Dir}
 	c.log = newLogger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), o.Dir, c.sharing.fatal(o.OnFatal))
-	c.idle.L = &c.mu
 	c.end = sync.OnceValue(c.close)
 	cache, memTable := o.memory()
 	po := &pebble.Options{
-		FS:                 o.FS,
 		FormatMajorVersion: pebble.FormatTableFormatV6,
 		CacheSize:          cache,
 		MemTableSize:       memTable,
@@ -143,21 +139,20 @@ func Open(o Options) (*DB, error) {
 	}
 	// Most tables lack the key that is looked for. All levels inherit it.
 	po.Levels[0].FilterPolicy = bloom.FilterPolicy(10)
-	switch {
-	case o.Dir == "":
+	if o.Dir == "" {
 		po.FS, po.DisableWAL = vfs.NewMem(), true
-	case o.FS == nil:
-		if err := prepare(o.Dir); err != nil {
+	} else {
+		if o.FS == nil {
+			if err := prepare(o.Dir); err != nil {
+				return nil, err
+			}
+			o.FS = vfs.Default
+		}
+		c.disk, c.every = newDisk(o.FS, o.Dir, c.sharing.diskFull), o.Gather
+		if err := c.disk.complete(); err != nil {
 			return nil, err
 		}
-		po.FS = vfs.Default
-	}
-	if o.Dir != "" {
-		c.disk = newDisk(po.FS, o.Dir, c.sharing.diskFull)
 		po.FS = c.disk
-	}
-	if err := c.disk.complete(); err != nil {
-		return nil, err
 	}
 	p, err := pebble.Open(o.Dir, po)
 	switch {
@@ -166,10 +161,7 @@ func Open(o Options) (*DB, error) {
 	case err != nil:
 		return nil, openError(o.Dir, err)
 	}
-	c.pebble, c.durable = p, !po.DisableWAL
-	if c.durable {
-		c.every = o.Gather
-	}
+	c.pebble = p
 	if c.disk != nil {
 		fatal := func(err error) { c.log.Fatalf("%v", err) }
 		c.disk.fatal.Store(&fatal)
@@ -210,7 +202,7 @@ func (d *DB) readMeta(o Options) error {
 		}
 		return nil
 	}
-	if d.disk.holds(".sst") {
+	if d.disk != nil && d.disk.holds(".sst") {
 		return damageError(o.Dir, "", errors.New("what it says of itself is missing"))
 	}
 	d.meta = meta{ID: rand.Text(), Lanes: o.Lanes}
@@ -226,7 +218,7 @@ func (d *DB) writeMeta() error {
 	if err != nil {
 		return err
 	}
-	return d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), &pebble.WriteOptions{Sync: d.durable})
+	return d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), &pebble.WriteOptions{Sync: d.disk != nil})
 }
 
 // ID is the random ID that this namespace of the store got when the store was made: 26
@@ -261,10 +253,8 @@ func (c *core) Close() error { return c.end() }
 func (c *core) close() error {
 	c.mu.Lock()
 	c.closed = true
-	for c.open > 0 {
-		c.idle.Wait()
-	}
 	c.mu.Unlock()
+	c.open.Wait()
 	return errors.Join(c.settleGathered(nil), c.pebble.Close())
 }
 
@@ -275,17 +265,11 @@ func (c *core) use() error {
 	if c.closed {
 		return ErrClosed
 	}
-	c.open++
+	c.open.Add(1)
 	return nil
 }
 
-func (c *core) done() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.open--; c.open == 0 {
-		c.idle.Broadcast()
-	}
-}
+func (c *core) done() { c.open.Done() }
 
 // manifestCreated is called by Pebble.
 func (c *core) manifestCreated(info pebble.ManifestCreateInfo) {

@@ -69,7 +69,7 @@ func (d *disk) MkdirAll(dir string, perm os.FileMode) error { return d.of(dir).M
 // complete returns an error if the directory has only a part of a store, because Pebble would
 // create a new store there.
 func (d *disk) complete() error {
-	if d == nil || d.holds("marker.manifest.") || !d.holds(".sst") && !d.holds(".log") && !d.holds("marker.format-version.") {
+	if d.holds("marker.manifest.") || !d.holds(".sst") && !d.holds(".log") && !d.holds("marker.format-version.") {
 		return nil
 	}
 	return damageError(d.dir, "", errors.New("its file marker.manifest.* is missing"))
@@ -77,9 +77,6 @@ func (d *disk) complete() error {
 
 // holds reports whether the directory has a file whose name begins or ends with part.
 func (d *disk) holds(part string) bool {
-	if d == nil {
-		return false
-	}
 	names, _ := d.List(d.dir) // Pebble will report a directory that cannot be read
 	return slices.ContainsFunc(names, func(n string) bool {
 		return strings.HasPrefix(n, part) || strings.HasSuffix(n, part)
@@ -151,16 +148,16 @@ type Room struct {
 	free func(dir string) (int64, error)
 	log  *slog.Logger
 
-	short atomic.Pointer[Shortage]
-	// done is closed when the watch ends. watched says that it has begun.
+	// done is closed, by end, when the watch ends. watched says that it has begun.
 	done    chan struct{}
-	end     sync.Once
+	end     func()
 	watched atomic.Bool
 
 	mu    sync.Mutex
-	full  time.Time // when the store last said that the disk is full, by a clock that nobody sets
-	blind bool      // the last look failed
-	back  chan struct{}
+	full  time.Time     // when the store last said that the disk is full, by a clock that nobody sets
+	blind bool          // the last look failed
+	short *Shortage     // nil while there is room
+	back  chan struct{} // closed when there is room again; nil while there is
 }
 
 // NewRoom returns a watch of the disk of dir, which must have need bytes free, or nil if there
@@ -176,7 +173,8 @@ func NewRoom(dir string, need int64, free func(dir string) (int64, error), log *
 	if need == 0 {
 		return nil
 	}
-	return &Room{dir: dir, need: need, free: free, log: log, done: make(chan struct{})}
+	done := make(chan struct{})
+	return &Room{dir: dir, need: need, free: free, log: log, done: done, end: sync.OnceFunc(func() { close(done) })}
 }
 
 // look checks whether there is room, and logs a change.
@@ -196,19 +194,16 @@ func (r *Room) look() {
 	if !r.full.IsZero() {
 		full, need = time.Since(r.full) < FullFor, max(need, FullNeeds)
 	}
-	before := r.short.Load()
 	switch {
 	case free < need || full:
-		s := &Shortage{r.dir, free, need}
-		if before == nil {
+		if r.short == nil {
 			r.back = make(chan struct{})
 			r.log.Warn("the disk has too little room: nothing new is taken in until it has", "dir", r.dir, "free", free, "needed", need)
 		}
-		r.short.Store(s)
-	case before != nil:
-		r.full = time.Time{}
-		r.short.Store(nil)
+		r.short = &Shortage{r.dir, free, need}
+	case r.short != nil:
 		close(r.back)
+		r.full, r.short, r.back = time.Time{}, nil, nil
 		r.log.Warn("the disk has room again: going on", "dir", r.dir, "free", free, "needed", need)
 	}
 }
@@ -239,7 +234,7 @@ func (r *Room) Start() {
 // Stop ends the watch.
 func (r *Room) Stop() {
 	if r != nil {
-		r.end.Do(func() { close(r.done) })
+		r.end()
 	}
 }
 
@@ -284,23 +279,22 @@ func (r *Room) Err() error {
 	if r == nil {
 		return nil
 	}
-	if s := r.short.Load(); s != nil {
-		return s
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.short == nil {
+		return nil
 	}
-	return nil
+	return r.short
 }
 
 // Again returns nil while there is room, and otherwise a channel that is closed when there is
 // room again.
 func (r *Room) Again() <-chan struct{} {
-	if r.Err() == nil {
+	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.short.Load() == nil {
-		return nil
-	}
 	return r.back
 }
 

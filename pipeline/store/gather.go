@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -30,16 +31,6 @@ type gathered struct {
 	timer *time.Timer
 	// applied counts the batches that were applied.
 	applied uint64
-}
-
-// syncing makes batches durable in groups: while one write to the disk is under way, those that
-// wait for the next one gather, and one of them makes it for all.
-type syncing struct {
-	mu sync.Mutex
-	// synced is how many of the applied batches are known to be durable.
-	synced uint64
-	// writing is closed when the write that is under way ends; nil while there is none.
-	writing chan struct{}
 }
 
 type keyRange struct{ from, to []byte }
@@ -102,20 +93,15 @@ func (c *core) apply(b *Batch) (n uint64, err error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case b.bytes > gatherBytes/2:
-		if err = c.writeGathered(); err == nil {
-			err = c.commit(b.pebble())
-		}
-	default:
-		if g.bytes+b.bytes > gatherBytes {
-			err = c.writeGathered()
-		}
-		if err == nil {
-			c.gather(b)
+	large := b.bytes > gatherBytes/2
+	if large || g.bytes+b.bytes > gatherBytes {
+		if err := c.writeGathered(); err != nil {
+			return 0, err
 		}
 	}
-	if err != nil {
+	if !large {
+		c.gather(b)
+	} else if err := c.commit(b.pebble()); err != nil {
 		return 0, err
 	}
 	g.applied++
@@ -128,43 +114,25 @@ func (c *core) commit(b *pebble.Batch) error {
 	return b.Commit(pebble.NoSync)
 }
 
-// sync makes the first n batches durable that were applied.
+// sync makes the first n batches durable that were applied. While one write to the disk is under way,
+// those that wait for the next one gather, and one of them makes it for all.
 func (c *core) sync(n uint64) error {
-	s := &c.syncing
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.synced < n {
-		if s.writing != nil {
-			wait := s.writing
-			s.mu.Unlock()
-			<-wait
-			s.mu.Lock()
-			continue
-		}
-		s.writing = make(chan struct{})
-		s.mu.Unlock()
-		upTo, err := c.syncApplied()
-		s.mu.Lock()
-		close(s.writing)
-		s.writing = nil
-		if err != nil {
-			return err
-		}
-		s.synced = upTo
+	c.syncing.Lock()
+	defer c.syncing.Unlock()
+	if c.synced >= n {
+		return nil
 	}
-	return nil
-}
-
-// syncApplied makes all batches durable that were applied, and returns how many these are.
-func (c *core) syncApplied() (n uint64, err error) {
 	c.gathered.mu.Lock()
-	n = c.gathered.applied
-	err = c.writeGathered()
+	applied := c.gathered.applied
+	err := c.writeGathered()
 	c.gathered.mu.Unlock()
 	if err == nil {
 		err = c.pebble.LogData(nil, pebble.Sync) // the log is in order: with this, all before is durable
 	}
-	return n, err
+	if err == nil {
+		c.synced = applied
+	}
+	return err
 }
 
 // settleGathered writes the gathered commits to Pebble before a scan of the keys that begin with prefix.
@@ -189,7 +157,7 @@ func (c *core) writeLater() {
 		return // Close writes it
 	}
 	defer c.done()
-	if _, err := c.syncApplied(); err != nil {
+	if err := c.sync(math.MaxUint64); err != nil {
 		c.log.Errorf("writing what was gathered: %v", err) // the next commit tries again, and fails with it
 	}
 }
