@@ -105,12 +105,8 @@ func unpack(in *tar.Reader, dir string) error {
 // isStore returns an error if dir lacks a part of a store: a manifest, the marker that names
 // it, or a log.
 func isStore(dir string) error {
-	names, err := vfs.Default.List(dir)
-	if err != nil {
-		return err
-	}
 	for _, pattern := range []string{"MANIFEST-*", "marker.manifest.*", "*.log"} {
-		if !slices.ContainsFunc(names, func(n string) bool { ok, _ := filepath.Match(pattern, n); return ok }) {
+		if found, _ := fs.Glob(os.DirFS(dir), pattern); len(found) == 0 {
 			return noBackup("it holds no %s", pattern)
 		}
 	}

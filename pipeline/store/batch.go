@@ -105,7 +105,7 @@ func (b *Batch) Trim(topic string, lane int, from, to uint64) {
 
 // SetPosition makes offset the next one that group consumes.
 func (b *Batch) SetPosition(group, topic string, lane int, offset uint64) {
-	b.set(b.d.positionKey(group, topic, lane), binary.BigEndian.AppendUint64(nil, offset))
+	b.set(b.d.keyOf(kindPosition, lane, group, topic), binary.BigEndian.AppendUint64(nil, offset))
 }
 
 // SetState stores value under name. Group, lane, key and name are any strings.

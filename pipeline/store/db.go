@@ -31,8 +31,9 @@ const (
 	MaxLanes     = 1 << 12
 )
 
-// storeFormat is the version of the keys and values that this code writes.
-const storeFormat = 7
+// Format is the version of the keys, and of the values of the stages' state, that this code
+// writes.
+const Format = 7
 
 // Options configures Open.
 type Options struct {
@@ -173,8 +174,7 @@ func Open(o Options) (*DB, error) {
 	if err := d.settle(); err != nil {
 		return nil, errors.Join(openError(o.Dir, err), p.Close())
 	}
-	d.id = c.meta.ID
-	return d, nil
+	return d.Namespace(""), nil
 }
 
 // readMeta reads the metadata that was fixed at creation, or writes it to a new store.
@@ -187,12 +187,12 @@ func (d *DB) readMeta(o Options) error {
 		switch {
 		case len(v) == 0:
 			return openError(o.Dir, errKey)
-		case v[0] > storeFormat:
+		case v[0] > Format:
 			return fmt.Errorf("%s was written by a newer version of Vokter (format %d, this one knows %d): "+
-				"use that version, or another directory", o.Dir, v[0], storeFormat)
-		case v[0] < storeFormat:
+				"use that version, or another directory", o.Dir, v[0], Format)
+		case v[0] < Format:
 			return fmt.Errorf("%s was written by an older version of Vokter (format %d, this one needs %d): "+
-				"use that version, or another directory", o.Dir, v[0], storeFormat)
+				"use that version, or another directory", o.Dir, v[0], Format)
 		}
 		if err := json.Unmarshal(v[1:], &d.meta); err != nil {
 			return openError(o.Dir, err)
@@ -218,7 +218,7 @@ func (d *DB) writeMeta() error {
 	if err != nil {
 		return err
 	}
-	return d.pebble.Set([]byte{kindMeta}, append([]byte{storeFormat}, b...), &pebble.WriteOptions{Sync: d.disk != nil})
+	return d.pebble.Set([]byte{kindMeta}, append([]byte{Format}, b...), &pebble.WriteOptions{Sync: d.disk != nil})
 }
 
 // ID is the random ID that this namespace of the store got when the store was made: 26

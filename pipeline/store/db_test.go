@@ -86,7 +86,7 @@ func TestOpenErrors(t *testing.T) {
 	used := t.TempDir()
 	open(t, Options{Dir: used})
 	newer, older := t.TempDir(), t.TempDir()
-	for dir, format := range map[string]byte{newer: storeFormat + 1, older: storeFormat - 1} {
+	for dir, format := range map[string]byte{newer: Format + 1, older: Format - 1} {
 		d := open(t, Options{Dir: dir})
 		if err := d.pebble.Set([]byte{kindMeta}, []byte{format}, pebble.Sync); err != nil {
 			t.Fatal(err)
@@ -98,8 +98,8 @@ func TestOpenErrors(t *testing.T) {
 		want []string
 	}{
 		"in use": {Options{Dir: used}, []string{used, "in use by this process"}},
-		"older":  {Options{Dir: older}, []string{older, "older version", fmt.Sprint("format ", storeFormat-1)}},
-		"newer":  {Options{Dir: newer}, []string{newer, "newer version", fmt.Sprint("format ", storeFormat+1)}},
+		"older":  {Options{Dir: older}, []string{older, "older version", fmt.Sprint("format ", Format-1)}},
+		"newer":  {Options{Dir: newer}, []string{newer, "newer version", fmt.Sprint("format ", Format+1)}},
 		"lanes":  {Options{Lanes: -1}, []string{"-1 lanes"}},
 	}
 	for name, test := range tests {

@@ -1,14 +1,11 @@
 package store
 
 import (
+	"encoding/binary"
 	"errors"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-// Format is the version of the keys, and of the values of the stages' state, that this code
-// writes.
-const Format = storeFormat
 
 // Kept is a value of a group's state.
 type Kept struct {
@@ -27,11 +24,14 @@ func (d *DB) EachState(f func(Kept) error) error {
 			if err != nil {
 				return false, err
 			}
-			lane, key, name, err := cutState(k)
+			if len(k) < 2 {
+				return false, errKey
+			}
+			key, name, err := cutString(k[2:])
 			if err != nil {
 				return false, err
 			}
-			err = f(Kept{group, lane, key, name, append(make([]byte, 0, len(v)), v...)})
+			err = f(Kept{group, int(binary.BigEndian.Uint16(k)), key, string(name), append(make([]byte, 0, len(v)), v...)})
 			return err == nil, err
 		})
 		if err != nil {
@@ -51,19 +51,6 @@ func Fill(o Options, fill func(*DB) error) error {
 		if err != nil {
 			return err
 		}
-		err = fill(db)
-		if err == nil {
-			err = db.flush()
-		}
-		return errors.Join(err, db.Close())
+		return errors.Join(fill(db), db.Close()) // Close makes all durable
 	})
-}
-
-// flush makes committed writes durable.
-func (d *DB) flush() error {
-	if err := d.use(); err != nil {
-		return err
-	}
-	defer d.done()
-	return d.pebble.Flush()
 }

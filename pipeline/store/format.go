@@ -3,7 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"errors"
-	"iter"
 	"maps"
 	"strings"
 	"time"
@@ -24,14 +23,6 @@ type Record struct {
 	Payload []byte
 }
 
-// meta yields the headers of r.
-func (r Record) meta() iter.Seq2[string, string] {
-	if r.Message != nil {
-		return r.Message.Attributes()
-	}
-	return maps.All(r.Meta)
-}
-
 // Memory is about how many bytes of memory r takes.
 func (r Record) Memory() int {
 	if r.Message != nil {
@@ -42,15 +33,12 @@ func (r Record) Memory() int {
 
 // Size is about how many bytes r takes in a log.
 func (r Record) Size() int {
-	n := len(r.ID) + len(r.Payload) + 32
+	n, header := len(r.ID)+len(r.Payload)+32, r.Meta
 	if m := r.Message; m != nil {
 		n += 256 + len(m.ID) + len(m.Key) + len(m.Type) + len(m.Subject)
-		for k, v := range m.Header {
-			n += len(k) + len(v) + 8
-		}
-		return n
+		header = m.Header
 	}
-	for k, v := range r.Meta {
+	for k, v := range header {
 		n += len(k) + len(v) + 8
 	}
 	return n
@@ -64,8 +52,12 @@ func appendRecord(b []byte, r Record) []byte {
 	b = append(b, recordFormat)
 	b = binary.AppendVarint(b, r.Time.UnixMilli())
 	b = appendBytes(b, r.ID)
+	header := maps.All(r.Meta)
+	if r.Message != nil {
+		header = r.Message.Attributes()
+	}
 	pairs := make([]string, 0, 32)
-	for k, v := range r.meta() {
+	for k, v := range header {
 		pairs = append(pairs, k, v)
 	}
 	b = binary.AppendUvarint(b, uint64(len(pairs)/2))
@@ -184,13 +176,6 @@ func cutString(b []byte) (s string, rest []byte, err error) {
 // space is the beginning of the keys of a namespace. It is empty for the default namespace.
 type space string
 
-func spaceOf(name string) space {
-	if name == "" {
-		return ""
-	}
-	return space(appendString([]byte{kindSpace}, name))
-}
-
 // keyOf begins a key of kind with strings and a lane.
 func (s space) keyOf(kind byte, lane int, parts ...string) []byte {
 	n := len(s) + 3
@@ -219,10 +204,6 @@ func (s space) logKey(topic string, lane int, offset uint64) []byte {
 
 func (s space) beginKey(topic string, lane int) []byte { return s.keyOf(kindBegin, lane, topic) }
 
-func (s space) positionKey(group, topic string, lane int) []byte {
-	return s.keyOf(kindPosition, lane, group, topic)
-}
-
 // stateKinds are the kinds of the keys of states, in the order of their names. Values that change often,
 // and small ones that are read often, are behind keys of kinds of their own. They would otherwise lie
 // between the large values of all pages, and a compaction or a read would have to pass those each time.
@@ -247,15 +228,6 @@ func (s space) statePrefix(kind byte, group string, lane int, key string) []byte
 
 func (s space) stateKey(group string, lane int, key, name string) []byte {
 	return append(s.statePrefix(kindOf(name), group, lane, key), name...)
-}
-
-// cutState is the inverse of stateKey behind the group.
-func cutState(b []byte) (lane int, key, name string, err error) {
-	if len(b) < 2 {
-		return 0, "", "", errKey
-	}
-	key, rest, err := cutString(b[2:])
-	return int(binary.BigEndian.Uint16(b)), key, string(rest), err
 }
 
 // after returns the least key that sorts after all keys with prefix. prefix must contain a byte

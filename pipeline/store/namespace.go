@@ -10,11 +10,12 @@ import (
 // Namespace returns the namespace called name of d's store. Topics and groups of different
 // namespaces are separate. The empty name means the default namespace, which Open returns.
 func (d *DB) Namespace(name string) *DB {
-	id := d.meta.ID
+	n := &DB{core: d.core, name: name, id: d.meta.ID}
 	if name != "" {
-		id = flow.DeriveID("namespace", id, name)
+		n.space = space(appendString([]byte{kindSpace}, name))
+		n.id = flow.DeriveID("namespace", n.id, name)
 	}
-	return &DB{core: d.core, space: spaceOf(name), name: name, id: id}
+	return n
 }
 
 // Namespaces returns the sorted names of the namespaces that hold data, without the default

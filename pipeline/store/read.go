@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -33,8 +34,20 @@ func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
 	return append(make([]byte, 0, len(v)), v...), true, closer.Close()
 }
 
+// number returns the value of key, which is a number.
+func (d *DB) number(key []byte) (n uint64, ok bool, err error) {
+	v, ok, err := d.get(key)
+	switch {
+	case err != nil || !ok:
+		return 0, false, err
+	case len(v) != 8:
+		return 0, false, d.readError(errKey)
+	}
+	return binary.BigEndian.Uint64(v), true, nil
+}
+
 // iterate calls f with an iterator over the keys that begin with prefix, from the key from on. A failure
-// of the iterator is a readError; what f returns comes before it. The iterator is closed even if f panics:
+// of the iterator, and a malformed key or record that f returns, is a readError; what f returns comes first. The iterator is closed even if f panics:
 // an open one keeps files that were deleted, and the store could not be closed.
 func (d *DB) iterate(prefix, from []byte, f func(*pebble.Iterator) error) (err error) {
 	if err := d.use(); err != nil {
@@ -49,7 +62,11 @@ func (d *DB) iterate(prefix, from []byte, f func(*pebble.Iterator) error) (err e
 		return d.readError(err)
 	}
 	defer func() { err = cmp.Or(err, d.readError(it.Close())) }()
-	return f(it)
+	err = f(it)
+	if errors.Is(err, errKey) || errors.Is(err, errRecord) {
+		return d.readError(err)
+	}
+	return err
 }
 
 // scan calls f with the entries whose keys begin with prefix. k is the rest of the key. k
@@ -65,9 +82,6 @@ func (d *DB) scan(prefix, from []byte, f func(k, v []byte) (more bool, err error
 				return d.readError(err)
 			}
 			more, err := f(it.Key()[len(prefix):], v)
-			if errors.Is(err, errKey) || errors.Is(err, errRecord) {
-				return d.readError(err)
-			}
 			if err != nil || !more {
 				return err
 			}
@@ -105,15 +119,9 @@ func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entr
 // Bounds returns the offsets of the oldest record kept in a topic's lane and of the next one to
 // append. Positions of groups may be beyond end.
 func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
-	v, ok, err := d.get(d.beginKey(topic, lane))
+	begin, _, err = d.number(d.beginKey(topic, lane))
 	if err != nil {
 		return 0, 0, err
-	}
-	if ok {
-		if len(v) != 8 {
-			return 0, 0, d.readError(errKey)
-		}
-		begin = binary.BigEndian.Uint64(v)
 	}
 	end = begin
 	prefix := d.keyOf(kindLog, lane, topic)
@@ -141,27 +149,10 @@ func (d *DB) Topics() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// firstStrings returns the strings that follow prefix in keys, in order and each once. It seeks from
-// one to the next.
+// firstStrings returns the strings that follow prefix in keys, in order and each once.
 func (d *DB) firstStrings(prefix []byte) ([]string, error) {
-	var all []string
-	for from := prefix; from != nil; {
-		next := []byte(nil)
-		err := d.scan(prefix, from, func(k, _ []byte) (bool, error) {
-			s, _, err := cutString(k)
-			if err != nil {
-				return false, err
-			}
-			all = append(all, s)
-			next = after(appendString(bytes.Clone(prefix), s))
-			return false, nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		from = next
-	}
-	return all, nil
+	all, _, err := d.someKeys(prefix, "", prefix, math.MaxInt)
+	return all, err
 }
 
 // Position is the position of a group in a topic's lane.
@@ -191,14 +182,11 @@ func (d *DB) Positions() ([]Position, error) {
 
 // LastSeen returns the time that SetLastSeen stored last. ok is false if there is none.
 func (d *DB) LastSeen() (at time.Time, ok bool, err error) {
-	v, ok, err := d.get(d.stringsOf(kindLastSeen))
+	n, ok, err := d.number(d.stringsOf(kindLastSeen))
 	if err != nil || !ok {
 		return time.Time{}, false, err
 	}
-	if len(v) != 8 {
-		return time.Time{}, false, d.readError(errKey)
-	}
-	return time.Unix(0, int64(binary.BigEndian.Uint64(v))).UTC(), true, nil
+	return time.Unix(0, int64(n)).UTC(), true, nil
 }
 
 // GetState returns a copy of the value of name. ok is false if there is none.
@@ -312,7 +300,7 @@ func (d *DB) someKeys(prefix []byte, name string, from []byte, n int) (keys []st
 			}
 			key, rest, err := cutString(it.Key()[len(prefix):])
 			if err != nil {
-				return d.readError(err)
+				return err
 			}
 			if name != "" && string(rest) != name {
 				ok = it.Next()
