@@ -4,12 +4,15 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
 // sent is what BackupTo writes of a store with n entries, the first of them in a table.
@@ -17,22 +20,14 @@ func sent(t *testing.T, n uint64) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	d := open(t, Options{Dir: dir})
-	for i := range n {
-		mustPut(t, d, i)
-		if i > 0 {
-			continue
-		}
-		if err := d.pebble.Flush(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	mustPut(t, d, 0, 1)
+	flush(t, d)
+	mustPut(t, d, 1, n)
 	var out bytes.Buffer
 	if err := d.BackupTo(&out); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, spool+"*")); len(left) > 0 || err != nil {
-		t.Errorf("left behind: %q, %v", left, err)
-	}
+	clean(t, vfs.Default, dir, spool)
 	return out.Bytes()
 }
 
@@ -46,9 +41,7 @@ func TestArchive(t *testing.T) {
 	if n := counted(t, d); n != 50 {
 		t.Errorf("%d entries, want 50", n)
 	}
-	if err := Unpack(bytes.NewReader(b), dir); err == nil || !strings.Contains(err.Error(), "is not empty") {
-		t.Errorf("unpacking over a store: %v", err)
-	}
+	says(t, "over a store", Unpack(bytes.NewReader(b), dir), "is not empty")
 	again := filepath.Join(t.TempDir(), "again")
 	if err := Unpack(bytes.NewReader(b), again); err != nil {
 		t.Fatal(err)
@@ -75,135 +68,95 @@ func TestCutArchive(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "restored")
 	for _, n := range cuts {
-		if err := Unpack(bytes.NewReader(b[:n]), dir); err == nil || !strings.Contains(err.Error(), "ends too early") {
-			t.Fatalf("cut after %d of %d bytes: %v", n, len(b), err)
-		}
+		says(t, fmt.Sprintf("cut after %d of %d bytes", n, len(b)), Unpack(bytes.NewReader(b[:n]), dir), "ends too early")
 	}
 	broken := io.MultiReader(bytes.NewReader(b[:end]), iotest.ErrReader(io.ErrClosedPipe))
 	if err := Unpack(broken, dir); err == nil {
 		t.Error("a reader that failed gave a whole archive")
 	}
-	if names, err := os.ReadDir(filepath.Dir(dir)); len(names) > 0 || err != nil {
-		t.Errorf("cut archives left %v, %v", names, err)
-	}
+	clean(t, vfs.Default, filepath.Dir(dir), "")
 	if err := Unpack(bytes.NewReader(b[:end+512]), dir); err != nil {
 		t.Errorf("an archive without its padding: %v", err)
 	}
 }
 
-// TestStrangeArchive refuses what BackupTo does not write.
+// TestStrangeArchive refuses what BackupTo does not write, and what is no whole store.
 func TestStrangeArchive(t *testing.T) {
-	top := t.TempDir()
+	top, whole := t.TempDir(), sent(t, 2)
 	outside := filepath.Join(top, "outside")
-	for name, h := range map[string]tar.Header{
-		"above":     {Name: "../outside", Typeflag: tar.TypeReg},
-		"absolute":  {Name: outside, Typeflag: tar.TypeReg},
-		"deeper":    {Name: "a/b", Typeflag: tar.TypeReg},
-		"directory": {Name: "a", Typeflag: tar.TypeDir},
-		"itself":    {Name: ".", Typeflag: tar.TypeReg},
-		"link":      {Name: "a", Typeflag: tar.TypeSymlink, Linkname: outside},
-		"sparse":    {Name: "a", Typeflag: tar.TypeReg, Format: tar.FormatPAX, PAXRecords: map[string]string{"VENDOR.abc.size": "1"}},
+	// tar.Writer makes no sparse files, whose size is not that of what follows: forge one.
+	sparse := bytes.Replace(archive(t, tar.Header{Name: "a", Format: tar.FormatPAX, PAXRecords: map[string]string{"VENDOR.abc.size": "1"}}),
+		[]byte("VENDOR.abc.size"), []byte("GNU.sparse.size"), 1)
+	for name, c := range map[string]struct {
+		archive []byte
+		want    string
+	}{
+		"any bytes":        {[]byte(strings.Repeat("no archive ", 100)), ""},
+		"above":            {archive(t, tar.Header{Name: "../outside"}), `it holds "../outside"`},
+		"absolute":         {archive(t, tar.Header{Name: outside}), fmt.Sprintf("it holds %q", outside)},
+		"deeper":           {archive(t, tar.Header{Name: "a/b"}), `it holds "a/b"`},
+		"directory":        {archive(t, tar.Header{Name: "a", Typeflag: tar.TypeDir}), `it holds "a"`},
+		"itself":           {archive(t, tar.Header{Name: "."}), `it holds "."`},
+		"link":             {archive(t, tar.Header{Name: "a", Typeflag: tar.TypeSymlink, Linkname: outside}), `it holds "a"`},
+		"sparse":           {sparse, `it holds "a"`},
+		"the mark alone":   {archive(t), "it holds no MANIFEST-*"},
+		"a stray file":     {archive(t, tar.Header{Name: "notes.txt"}), "it holds no MANIFEST-*"},
+		"no marker":        {archive(t, tar.Header{Name: "MANIFEST-000001"}), "it holds no marker.manifest.*"},
+		"twice":            {archive(t, tar.Header{Name: "a"}, tar.Header{Name: "a"}), `it holds "a" twice`},
+		"the mark a link":  {archive(t, tar.Header{Name: copyMark, Typeflag: tar.TypeSymlink}), `it holds "VOKTER-COPY"`},
+		"the mark a place": {archive(t, tar.Header{Name: copyMark, Typeflag: tar.TypeDir}), `it holds "VOKTER-COPY"`},
+		"a mark with text": {archive(t, tar.Header{Name: copyMark, Size: 1}), "its VOKTER-COPY has 1 bytes"},
+		"without its log":  {without(t, whole, ".log"), "it holds no *.log"},
 	} {
-		var b bytes.Buffer
-		w := tar.NewWriter(&b)
-		for _, h := range []tar.Header{h, {Name: copyMark, Typeflag: tar.TypeReg}} {
-			if err := w.WriteHeader(&h); err != nil {
-				t.Fatal(err)
-			}
-		}
-		mustClose(t, w)
-		// tar.Writer makes no sparse files, whose size is not that of what follows: forge one.
-		forged := bytes.Replace(b.Bytes(), []byte("VENDOR.abc.size"), []byte("GNU.sparse.size"), 1)
-		if name == "sparse" && bytes.Equal(forged, b.Bytes()) {
-			t.Fatal("nothing was forged")
-		}
-		err := Unpack(bytes.NewReader(forged), filepath.Join(top, "restored"))
-		if err == nil || !strings.Contains(err.Error(), "no backup of a store") {
-			t.Errorf("%s: %v", name, err)
-		}
+		says(t, name, Unpack(bytes.NewReader(c.archive), filepath.Join(top, "restored")), "this is no backup of a store: "+c.want)
 	}
-	if err := Unpack(strings.NewReader(strings.Repeat("no archive ", 100)), filepath.Join(top, "restored")); err == nil {
-		t.Error("any bytes are a backup")
-	}
-	if names, err := os.ReadDir(top); len(names) > 0 || err != nil {
-		t.Errorf("strange archives left %v, %v", names, err)
-	}
+	err := Unpack(bytes.NewReader(without(t, whole, ".sst")), filepath.Join(top, "restored"))
+	says(t, "without a table", err, "the copy is not whole (")
+	clean(t, vfs.Default, top, "")
 }
 
-// TestArchiveOfNoStore: the mark alone makes no store.
-func TestArchiveOfNoStore(t *testing.T) {
-	top := t.TempDir()
-	whole := sent(t, 2)
-	for name, c := range map[string]struct {
-		write func(out *tar.Writer) error
-		want  string
-	}{
-		"the mark alone":   {func(out *tar.Writer) error { return file(out, tar.TypeReg, copyMark, "") }, "holds no MANIFEST-*"},
-		"a stray file":     {func(out *tar.Writer) error { return files(out, "notes.txt", copyMark) }, "holds no MANIFEST-*"},
-		"no marker":        {func(out *tar.Writer) error { return files(out, "MANIFEST-000001", copyMark) }, "holds no marker.manifest.*"},
-		"twice":            {func(out *tar.Writer) error { return files(out, "a", "a", copyMark) }, `holds "a" twice`},
-		"the mark a link":  {func(out *tar.Writer) error { return file(out, tar.TypeSymlink, copyMark, "") }, "holds \"VOKTER-COPY\""},
-		"the mark a place": {func(out *tar.Writer) error { return file(out, tar.TypeDir, copyMark, "") }, "holds \"VOKTER-COPY\""},
-		"a mark with text": {func(out *tar.Writer) error { return file(out, tar.TypeReg, copyMark, "x") }, "its VOKTER-COPY has 1 bytes"},
-		"without a table":  {without(whole, ".sst"), "the copy is not whole ("},
-		"without its log":  {without(whole, ".log"), "holds no *.log"},
-	} {
-		var b bytes.Buffer
-		out := tar.NewWriter(&b)
-		if err := c.write(out); err != nil {
+// archive is an archive of files with these headers and the mark.
+func archive(t *testing.T, headers ...tar.Header) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range append(headers, tar.Header{Name: copyMark}) {
+		if err := w.WriteHeader(&h); err != nil {
 			t.Fatal(err)
 		}
-		mustClose(t, out)
-		err := Unpack(&b, filepath.Join(top, "restored"))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		if _, err := w.Write(make([]byte, h.Size)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if names, err := os.ReadDir(top); len(names) > 0 || err != nil {
-		t.Errorf("left behind: %v, %v", names, err)
-	}
+	mustClose(t, w)
+	return b.Bytes()
 }
 
-// without writes the files of an archive but those whose names end with suffix.
-func without(archive []byte, suffix string) func(out *tar.Writer) error {
-	return func(out *tar.Writer) error {
-		in := tar.NewReader(bytes.NewReader(archive))
-		for {
-			h, err := in.Next()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if strings.HasSuffix(h.Name, suffix) {
-				continue
-			}
-			if err := out.WriteHeader(h); err != nil {
-				return err
-			}
-			if _, err := io.Copy(out, in); err != nil {
-				return err
-			}
+// without is an archive without the files whose names end with suffix.
+func without(t *testing.T, archive []byte, suffix string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	in, out := tar.NewReader(bytes.NewReader(archive)), tar.NewWriter(&b)
+	for {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(h.Name, suffix) {
+			continue
+		}
+		if err := out.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(out, in); err != nil {
+			t.Fatal(err)
 		}
 	}
-}
-
-func files(out *tar.Writer, names ...string) error {
-	for _, n := range names {
-		if err := file(out, tar.TypeReg, n, ""); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func file(out *tar.Writer, kind byte, name, body string) error {
-	if err := out.WriteHeader(&tar.Header{Name: name, Typeflag: kind, Size: int64(len(body))}); err != nil {
-		return err
-	}
-	_, err := io.WriteString(out, body)
-	return err
+	mustClose(t, out)
+	return b.Bytes()
 }
 
 // TestOpenSweepsSpools: what a process that died left of a copy that it sent is removed.
@@ -217,15 +170,9 @@ func TestOpenSweepsSpools(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, Options{Dir: dir})
-	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Errorf("it is still there: %v", err)
-	}
-	if err := d.BackupTo(refusing{}); err == nil || !strings.Contains(err.Error(), "broken off") {
-		t.Errorf("a writer that fails: %v", err)
-	}
-	if names, err := filepath.Glob(filepath.Join(dir, spool+"*")); len(names) > 0 || err != nil {
-		t.Errorf("left behind: %q, %v", names, err)
-	}
+	clean(t, vfs.Default, dir, spool)
+	says(t, "a writer that fails", d.BackupTo(refusing{}), "broken off")
+	clean(t, vfs.Default, dir, spool)
 }
 
 type refusing struct{}

@@ -5,77 +5,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
-
-// put commits entry i of a sequence, durably, in each of two namespaces.
-func put(d *DB, i uint64) error {
-	for _, n := range []string{"", "other"} {
-		err := d.Namespace(n).Write(true, func(b *Batch) error {
-			b.Append("t", 0, i, Record{ID: fmt.Sprint(i), Payload: make([]byte, 1000)})
-			b.SetState("g", 0, fmt.Sprint(i), "n", []byte("value"))
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// mustPut is put for tests.
-func mustPut(t *testing.T, d *DB, i uint64) {
-	t.Helper()
-	if err := put(d, i); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// counted returns how many entries of the sequence both namespaces hold: its first, each
-// with its state.
-func counted(t *testing.T, d *DB) uint64 {
-	t.Helper()
-	var n [2]uint64
-	for space, name := range []string{"", "other"} {
-		v := d.Namespace(name)
-		for {
-			page, err := v.ReadLog("t", 0, n[space], 1<<40, 1<<20)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(page) == 0 {
-				break
-			}
-			for _, e := range page {
-				if e.Offset != n[space] || e.Record.ID != fmt.Sprint(e.Offset) {
-					t.Fatalf("after %d entries comes %d, %q", n[space], e.Offset, e.Record.ID)
-				}
-				if _, ok, err := v.GetState("g", 0, e.Record.ID, "n"); !ok || err != nil {
-					t.Fatalf("entry %d is without its state: %v", e.Offset, err)
-				}
-				n[space]++
-			}
-		}
-	}
-	if n[0] != n[1] && n[0] != n[1]+1 {
-		t.Errorf("%d entries in the first namespace, %d in the second", n[0], n[1])
-	}
-	return n[1]
-}
 
 // TestBackup: copies of a store that is written to are whole, and stores of their own.
 func TestBackup(t *testing.T) {
 	top := t.TempDir()
 	d := open(t, Options{Dir: filepath.Join(top, "data"), Lanes: 3})
 	id := d.ID()
-	for i := range uint64(100) {
-		mustPut(t, d, i)
-	}
+	mustPut(t, d, 0, 100)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	wg.Go(func() {
@@ -106,6 +50,11 @@ func TestBackup(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+	again := filepath.Join(top, "again") // a copy of a copy that was not opened yet
+	if err := os.CopyFS(again, os.DirFS(made[3])); err != nil {
+		t.Fatal(err)
+	}
+	made = append(made, again)
 	ids, last := map[string]bool{id: true, d.Namespace("other").ID(): true}, uint64(100)
 	for _, dir := range made {
 		c := open(t, Options{Dir: dir})
@@ -114,7 +63,7 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%s holds %d entries and %d lanes, want at least %d and 3", dir, n, c.Lanes(), last)
 		}
 		last = n
-		mustPut(t, c, n)
+		mustPut(t, c, n, n+1)
 		before := c.ID()
 		ids[before], ids[c.Namespace("other").ID()] = true, true
 		mustClose(t, c)
@@ -128,25 +77,7 @@ func TestBackup(t *testing.T) {
 	if d.ID() != id || counted(t, d) < last {
 		t.Errorf("the original changed: ID %s, was %s", d.ID(), id)
 	}
-	if left, err := filepath.Glob(filepath.Join(top, "*", "*", "*"+partial+"*")); len(left) > 0 || err != nil {
-		t.Errorf("left behind: %q, %v", left, err)
-	}
-}
-
-// TestCopiesOfACopy have IDs of their own, too.
-func TestCopiesOfACopy(t *testing.T) {
-	top := t.TempDir()
-	d := open(t, Options{Dir: filepath.Join(top, "data")})
-	backup, first := filepath.Join(top, "backup"), filepath.Join(top, "first")
-	if err := d.Backup(backup); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(first, os.DirFS(backup)); err != nil {
-		t.Fatal(err)
-	}
-	if a, b := open(t, Options{Dir: first}), open(t, Options{Dir: backup}); a.ID() == b.ID() || a.ID() == d.ID() {
-		t.Errorf("IDs %s and %s of copies of %s", a.ID(), b.ID(), d.ID())
-	}
+	clean(t, vfs.Default, filepath.Dir(made[0]), partial)
 }
 
 func TestBackupErrors(t *testing.T) {
@@ -178,34 +109,22 @@ func TestBackupErrors(t *testing.T) {
 		"memory":    {open(t, Options{}), filepath.Join(top, "b"), "in memory"},
 		"closed":    {closed, filepath.Join(top, "b"), "closed"},
 	} {
-		if err := test.d.Backup(test.dir); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: got %v, want %q", name, err, test.want)
-		}
+		says(t, name, test.d.Backup(test.dir), test.want)
 	}
-	if names, err := filepath.Glob(filepath.Join(top, "b*")); len(names) > 0 || err != nil {
-		t.Errorf("failures left %q", names)
-	}
+	clean(t, vfs.Default, top, "b")
 }
 
 // TestBackupOntoAFullDisk fails with what to do; the store, whose own disk has room, does
 // not wait for it.
 func TestBackupOntoAFullDisk(t *testing.T) {
-	fs := &fullAt{FS: vfs.NewMem(), dir: "/other"}
-	d := open(t, Options{Dir: "/data", FS: fs})
-	leave, err := d.Enter(User{DiskFull: func() { t.Error("the store was told that its disk is full") }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leave()
-	mustPut(t, d, 0)
-	err = d.Backup("/other/backup")
-	if err == nil || !strings.Contains(err.Error(), "copying into /other/backup failed: no space left on device; make room") {
-		t.Errorf("got %v", err)
-	}
-	if names, err := fs.List("/other"); len(names) > 0 || err != nil {
-		t.Errorf("left behind: %q, %v", names, err)
-	}
-	mustPut(t, d, 1)
+	full, mem := &fault{kinds: writes, file: "/other/", err: syscall.ENOSPC}, vfs.NewMem()
+	full.on.Store(true)
+	d := open(t, Options{Dir: "/data", FS: errorfs.Wrap(mem, full)})
+	enter(t, d, User{DiskFull: func() { t.Error("the store was told that its disk is full") }})
+	mustPut(t, d, 0, 1)
+	says(t, "Backup", d.Backup("/other/backup"), "copying into /other/backup failed: no space left on device; make room")
+	clean(t, mem, "/other", "")
+	mustPut(t, d, 1, 2)
 }
 
 // TestBackupPowerCut cuts the power before each of the operations on the disk that a
@@ -215,9 +134,7 @@ func TestBackupPowerCut(t *testing.T) {
 	for at := 1; ; at++ {
 		p := &powerCut{mem: vfs.NewCrashableMem(), at: at}
 		d := open(t, Options{Dir: "/data", FS: p.fs()})
-		for i := range uint64(5) {
-			mustPut(t, d, i)
-		}
+		mustPut(t, d, 0, 5)
 		p.turn(true)
 		if err := d.Backup("/backups/b"); err != nil {
 			t.Fatal(err)
@@ -269,9 +186,7 @@ func TestBackupAtOnce(t *testing.T) {
 		if err := d.Backup(dir); err != nil {
 			t.Fatal(err)
 		}
-		if names, err := mem.List(dir); slices.Contains(names, "LOCK") || err != nil {
-			t.Errorf("%s holds %q, %v", dir, names, err)
-		}
+		clean(t, mem, dir, "LOCK")
 		if n := counted(t, open(t, Options{Dir: dir, FS: mem})); n != 100 {
 			t.Errorf("%s has %d entries, want 100", dir, n)
 		}
@@ -287,24 +202,20 @@ func TestBackupIsVerified(t *testing.T) {
 	for _, lost := range []string{"MANIFEST-", ".sst", ".log"} {
 		fs := &losing{FS: vfs.NewMem(), dir: "/other", part: lost}
 		d := open(t, Options{Dir: "/data", FS: fs})
-		mustPut(t, d, 0)
+		mustPut(t, d, 0, 1)
 		if lost == ".sst" {
-			if err := d.pebble.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			flush(t, d)
 		}
 		err := d.Backup("/other/backup")
 		if err == nil || !strings.Contains(err.Error(), "no backup was made: the copy is not whole (") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("without %s: got %v", lost, err)
 		}
-		if names, err := fs.List("/other"); len(names) > 0 || err != nil {
-			t.Errorf("without %s: left behind: %q, %v", lost, names, err)
-		}
+		clean(t, fs, "/other", "")
 		var sent bytes.Buffer
 		fs.dir = "/data/" + spool
 		if err := d.BackupTo(&sent); err == nil || sent.Len() > 0 {
 			t.Errorf("without %s: %d bytes were sent, %v", lost, sent.Len(), err)
 		}
-		mustPut(t, d, 1)
+		mustPut(t, d, 1, 2)
 	}
 }

@@ -2,58 +2,36 @@ package store
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// filled is the file system of a store of 100 entries, 50 in a table and 50 in the log.
-func filled(t *testing.T) *vfs.MemFS {
+// named returns the files of a pattern in the data directory.
+func named(t *testing.T, fs vfs.FS, pattern string) (found []string) {
 	t.Helper()
-	mem := vfs.NewMem()
-	d := open(t, Options{Dir: "/data", FS: mem})
-	for i := range uint64(50) {
-		mustPut(t, d, i)
+	for n := range readAll(t, fs) {
+		if ok, err := filepath.Match("/data/"+pattern, n); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			found = append(found, n)
+		}
 	}
-	if err := d.pebble.Flush(); err != nil {
-		t.Fatal(err)
+	if len(found) == 0 {
+		t.Fatalf("there is no %s", pattern)
 	}
-	mustClose(t, d)
-	d = open(t, Options{Dir: "/data", FS: mem})
-	for i := range uint64(50) {
-		mustPut(t, d, 50+i)
-	}
-	mustClose(t, d)
-	return mem
+	return found
 }
 
 // last returns the last file of a pattern in the data directory.
-func last(t *testing.T, fs vfs.FS, pattern string) string {
-	t.Helper()
-	names, err := fs.List("/data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := ""
-	for _, n := range names {
-		if ok, err := filepath.Match(pattern, n); err != nil {
-			t.Fatal(err)
-		} else if ok {
-			found = max(found, n)
-		}
-	}
-	if found == "" {
-		t.Fatalf("no %s among %q", pattern, names)
-	}
-	return "/data/" + found
-}
+func last(t *testing.T, fs vfs.FS, pattern string) string { return slices.Max(named(t, fs, pattern)) }
 
 // edit replaces the contents of a file.
 func edit(t *testing.T, fs vfs.FS, name string, f func([]byte) []byte) {
@@ -76,15 +54,8 @@ func read(t *testing.T, fs vfs.FS, name string) []byte {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	info, err := file.Stat()
+	b, err := io.ReadAll(file)
 	if err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, info.Size())
-	if len(b) == 0 {
-		return b
-	}
-	if _, err := file.ReadAt(b, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -150,16 +121,19 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// warnings is a logger to w.
+func warnings(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
 // openDamaged returns what a store logs, and why it cannot be opened or read.
 func openDamaged(t *testing.T, fs vfs.FS) (log string, err error) {
 	t.Helper()
 	var out bytes.Buffer
-	d, err := Open(Options{Dir: "/data", FS: fs, Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	d, err := Open(Options{Dir: "/data", FS: fs, Logger: warnings(&out)})
 	if err == nil {
 		_, err = d.ReadLog("t", 0, 0, 1000, 1<<20)
-		if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
-			t.Errorf("a read gave %v", err)
-		}
+		saysBroken(t, "a read", err)
 		mustClose(t, d)
 	}
 	return out.String(), err
@@ -169,23 +143,14 @@ func openDamaged(t *testing.T, fs vfs.FS) (log string, err error) {
 func TestOnlyTheFormatIsLeft(t *testing.T) {
 	mem := filled(t)
 	for _, pattern := range []string{"*.sst", "*.log", "OPTIONS-*", "MANIFEST-*", "marker.manifest.*"} {
-		names, err := mem.List("/data")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range names {
-			if ok, err := filepath.Match(pattern, n); err != nil {
+		for _, n := range named(t, mem, pattern) {
+			if err := mem.Remove(n); err != nil {
 				t.Fatal(err)
-			} else if ok {
-				if err := mem.Remove("/data/" + n); err != nil {
-					t.Fatal(err)
-				}
 			}
 		}
 	}
-	if _, err := Open(Options{Dir: "/data", FS: mem}); err == nil || !strings.Contains(err.Error(), "marker.manifest.* is missing") {
-		t.Errorf("got %v", err)
-	}
+	_, err := Open(Options{Dir: "/data", FS: mem})
+	says(t, "Open", err, "marker.manifest.* is missing")
 }
 
 // readAll returns the contents of the data directory's files by name.
@@ -208,23 +173,14 @@ func TestDamageIsReported(t *testing.T) {
 	edit(t, mem, last(t, mem, "*.sst"), scribble(0.2))
 	d := open(t, Options{Dir: "/data", FS: mem})
 	first, second := make(chan error, 100), make(chan error, 100)
-	leave, err := d.Enter(User{Broken: func(err error) { first <- err }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	leave := enter(t, d, User{Broken: func(err error) { first <- err }})
 	if _, err := d.ReadLog("t", 0, 0, 1000, 1<<20); err == nil {
 		t.Error("a damaged log was read")
 	}
 	leave()
-	if _, err := d.Enter(User{Broken: func(err error) { second <- err }}); err != nil {
-		t.Fatal(err)
-	}
-	for _, told := range []chan error{first, second} {
-		err := <-told
-		if class, _ := failure.ClassOf(err); class != failure.ClassBroken || !strings.Contains(err.Error(), ".sst: ") {
-			t.Errorf("told %v", err)
-		}
-	}
+	enter(t, d, User{Broken: func(err error) { second <- err }})
+	saysBroken(t, "the first", <-first, ".sst: ")
+	saysBroken(t, "the second", <-second, ".sst: ")
 }
 
 // TestTornLog: what a power cut leaves at the end of the log is normal. What was durable
@@ -238,7 +194,7 @@ func TestTornLog(t *testing.T) {
 		mem := filled(t)
 		edit(t, mem, last(t, mem, "*.log"), f)
 		var log bytes.Buffer
-		d := open(t, Options{Dir: "/data", FS: mem, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		d := open(t, Options{Dir: "/data", FS: mem, Logger: warnings(&log)})
 		n := counted(t, d)
 		if least := uint64(90); n < least || (name == "padded" && n != 100) {
 			t.Errorf("%s: %d entries, want at least %d", name, n, least)

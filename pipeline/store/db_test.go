@@ -3,15 +3,11 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,37 +15,6 @@ import (
 
 	"github.com/vokter/vokter/pipeline/flow"
 )
-
-func open(t *testing.T, o Options) *DB {
-	t.Helper()
-	d, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { mustClose(t, d) })
-	return d
-}
-
-// mustClose closes c, which must not fail.
-func mustClose(t *testing.T, c io.Closer) {
-	t.Helper()
-	if err := c.Close(); err != nil {
-		t.Errorf("Close: %v", err)
-	}
-}
-
-// commit commits what f writes, durably.
-func commit(t *testing.T, d *DB, f func(b *Batch)) {
-	t.Helper()
-	write(t, d, true, f)
-}
-
-func write(t *testing.T, d *DB, sync bool, f func(b *Batch)) {
-	t.Helper()
-	if err := d.Write(sync, func(b *Batch) error { f(b); return nil }); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestSizeHasTheLog checks that Size counts the write-ahead log, which alone holds a new commit.
 func TestSizeHasTheLog(t *testing.T) {
@@ -74,6 +39,7 @@ func TestOpenKeepsWhatWasFixed(t *testing.T) {
 	id := d.ID()
 	mustClose(t, d)
 	d = open(t, Options{Dir: dir, Lanes: 7})
+	clean(t, vfs.Default, dir, ".writable")
 	if d.ID() != id || d.Lanes() != 5 {
 		t.Errorf("reopened with ID %s and %d lanes, want %s and 5", d.ID(), d.Lanes(), id)
 	}
@@ -93,22 +59,25 @@ func TestOpenErrors(t *testing.T) {
 		}
 		mustClose(t, d)
 	}
-	tests := map[string]struct {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const isFile = "a part of this path is a file"
+	within := filepath.Join(plain, "d")
+	for name, test := range map[string]struct {
 		o    Options
 		want []string
 	}{
-		"in use": {Options{Dir: used}, []string{used, "in use by this process"}},
-		"older":  {Options{Dir: older}, []string{older, "older version", fmt.Sprint("format ", Format-1)}},
-		"newer":  {Options{Dir: newer}, []string{newer, "newer version", fmt.Sprint("format ", Format+1)}},
-		"lanes":  {Options{Lanes: -1}, []string{"-1 lanes"}},
-	}
-	for name, test := range tests {
+		"in use":    {Options{Dir: used}, []string{used, "in use by this process"}},
+		"older":     {Options{Dir: older}, []string{older, "older version", fmt.Sprint("format ", Format-1)}},
+		"newer":     {Options{Dir: newer}, []string{newer, "newer version", fmt.Sprint("format ", Format+1)}},
+		"lanes":     {Options{Lanes: -1}, []string{"-1 lanes"}},
+		"a file":    {Options{Dir: plain}, []string{plain, isFile}},
+		"in a file": {Options{Dir: within}, []string{within, isFile}},
+	} {
 		_, err := Open(test.o)
-		for _, want := range test.want {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v, want an error with %q", name, err, want)
-			}
-		}
+		says(t, name, err, test.want...)
 	}
 }
 
@@ -154,66 +123,37 @@ func TestLog(t *testing.T) {
 	}
 }
 
-func TestPositionsAndGroups(t *testing.T) {
+// TestMalformed: a key or a record that cannot be parsed is damage, too.
+func TestMalformed(t *testing.T) {
+	d := open(t, Options{})
+	for _, key := range [][]byte{d.logKey("t", 1, 0), d.stringsOf(kindPosition, "g"), d.beginKey("t", 2)} {
+		if err := d.pebble.Set(key, []byte("x"), pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, log := d.ReadLog("t", 1, 0, 9, 1)
+	_, positions := d.Positions()
+	_, _, bounds := d.Bounds("t", 2)
+	saysBroken(t, "ReadLog", log, "is damaged (store: malformed record)")
+	saysBroken(t, "Positions", positions, "is damaged (store: malformed key")
+	saysBroken(t, "Bounds", bounds, "is damaged (store: malformed key)")
+}
+
+func TestPositions(t *testing.T) {
 	d := open(t, Options{})
 	commit(t, d, func(b *Batch) {
 		b.SetPosition("g", "t", 1, 5)
 		b.SetPosition("g", "t", 1, 6)
 		b.SetPosition("g", "u", 0, 7)
 		b.SetPosition("gg", "t", 2, 8)
-		b.SetState("g", 0, "k", "n", nil)
-		b.SetState("gg", 0, "k", "n", nil)
 	})
 	want := []Position{{"g", "t", 1, 6}, {"g", "u", 0, 7}, {"gg", "t", 2, 8}}
 	if got, err := d.Positions(); !slices.Equal(got, want) || err != nil {
 		t.Errorf("Positions = %v, %v, want %v", got, err, want)
 	}
-	commit(t, d, func(b *Batch) { b.DropPositions("g", "t"); b.DropState("g") })
+	commit(t, d, func(b *Batch) { b.DropPositions("g", "t") })
 	if got, err := d.Positions(); !slices.Equal(got, want[1:]) || err != nil {
 		t.Errorf("Positions = %v, %v, want %v", got, err, want[1:])
-	}
-	for g, want := range map[string]bool{"g": false, "gg": true} {
-		if _, ok, err := d.GetState(g, 0, "k", "n"); ok != want || err != nil {
-			t.Errorf("state of %s: %v, %v, want %v", g, ok, err, want)
-		}
-	}
-}
-
-// TestHot: the values of one hot name are listed by key, and nothing else.
-func TestHot(t *testing.T) {
-	d := open(t, Options{})
-	name := flow.Hot + "n"
-	commit(t, d, func(b *Batch) {
-		b.SetState("g", 1, "k2", name, []byte("2"))
-		b.SetState("g", 1, "k1", name, []byte("1"))
-		b.SetState("g", 1, "k1", flow.Hot+"other", nil)
-		b.SetState("g", 1, "k1", "n", nil)
-		b.SetState("g", 2, "k3", name, nil)
-		b.SetState("h", 1, "k4", name, nil)
-		b.SetState("not hot", 1, "k4", "n", nil)
-	})
-	got := func() (all []string) {
-		t.Helper()
-		for key, v := range d.Hot("g", 1, name) {
-			if v.Err != nil {
-				t.Fatal(v.Err)
-			}
-			all = append(all, key+"="+string(v.Bytes))
-		}
-		return all
-	}
-	if all, want := got(), []string{"k1=1", "k2=2"}; !slices.Equal(all, want) {
-		t.Errorf("got %q, want %q", all, want)
-	}
-	for range d.Hot("g", 1, name) {
-		break // the rest is not yielded
-	}
-	if groups, err := d.HotGroups(); err != nil || !slices.Equal(groups, []string{"g", "h"}) {
-		t.Errorf("HotGroups = %q, %v", groups, err)
-	}
-	commit(t, d, func(b *Batch) { b.DropState("g") })
-	if all := got(); len(all) > 0 {
-		t.Errorf("a dropped group has %q", all)
 	}
 }
 
@@ -225,35 +165,21 @@ func TestPanicInALoop(t *testing.T) {
 		b.SetState("group", 0, "key", "name", []byte("1"))
 		b.SetState("group", 0, "key", flow.Hot+"name", []byte("2"))
 	})
-	for name, loop := range map[string]func(){
-		"ScanState": func() {
-			for range d.ScanState("group", 0, "key", "") {
-				panic("a")
-			}
-		},
-		"Hot": func() {
-			for range d.Hot("group", 0, flow.Hot+"name") {
-				panic("a")
-			}
-		},
-		"StateKeys": func() {
-			for range d.StateKeys("group", "", "") {
-				panic("a")
-			}
-		},
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s yielded nothing", name)
-				}
-			}()
-			loop()
-		}()
+	if !panics(d.ScanState("group", 0, "key", "")) || !panics(d.Hot("group", 0, flow.Hot+"name")) || !panics(d.StateKeys("group", "", "")) {
+		t.Error("a loop yielded nothing")
 	}
 	if v, ok, err := d.GetState("group", 0, "key", "name"); string(v) != "1" || !ok || err != nil {
 		t.Errorf("afterwards GetState is %q, %v, %v", v, ok, err)
 	}
+}
+
+// panics breaks a loop off with a panic. It returns false if there is nothing to loop over.
+func panics[V any](all iter.Seq2[string, V]) (yielded bool) {
+	defer func() { yielded = recover() != nil }()
+	for range all {
+		panic("a")
+	}
+	return false
 }
 
 // TestSecondCloseWaits checks that a second Close returns when the store is closed, and not before.
@@ -299,114 +225,54 @@ func keysOf(t *testing.T, keys iter.Seq2[string, error]) (all []string) {
 	return all
 }
 
+// TestStateKeys holds that the keys of all lanes are one list, that only those are in it that have a value
+// with the name, if there is one, and that it can be read in parts.
 func TestStateKeys(t *testing.T) {
 	d := open(t, Options{})
-	want := []string{"", "a", "a\x00", "b"}
+	few := []string{"", "a", "a\x00", "b", "\xff"}
+	var all, even []string
 	commit(t, d, func(b *Batch) {
-		for _, k := range want {
-			b.SetState("g", 0, k, "", nil)
-			b.SetState("g", 0, k, "\xff\xff", nil)
+		for _, key := range few[:4] {
+			b.SetState("few", 0, key, "", nil)
+			b.SetState("few", 0, key, "\xff\xff", nil)
 		}
-		b.SetState("g", 3, "\xff", "n", nil)
-		b.SetState("h", 0, "other", "n", nil)
-	})
-	want = append(want, "\xff")
-	if got := keysOf(t, d.StateKeys("g", "", "")); !slices.Equal(got, want) {
-		t.Errorf("StateKeys = %q, want %q", got, want)
-	}
-	for lane, want := range map[int][]string{0: want[:4], 3: want[4:], 4: nil, 0xffff: nil} {
-		if got := keysOf(t, d.LaneStateKeys("g", lane, "", "")); !slices.Equal(got, want) {
-			t.Errorf("LaneStateKeys of %d = %q, want %q", lane, got, want)
-		}
-	}
-}
-
-// TestStateKeysWithAName holds that only the keys are listed that have a value with the name, and that the
-// list can be read in parts.
-func TestStateKeysWithAName(t *testing.T) {
-	d := open(t, Options{})
-	var want []string
-	commit(t, d, func(b *Batch) {
-		for i := range 600 {
-			key := fmt.Sprintf("%04d", i)
-			b.SetState("g", i%d.Lanes(), key, "text", nil)
-			b.SetState("g", i%d.Lanes(), key, flow.Hot+"other", nil)
-			b.SetState("h", i%d.Lanes(), key, flow.WakeName, nil)
+		b.SetState("few", 3, few[4], "n", nil)
+		for i := range 1000 {
+			key, lane := fmt.Sprintf("%04d", i), i*7%d.Lanes()
+			all = append(all, key)
+			b.SetState("many", lane, key, "text", nil)
+			b.SetState("many", lane, key, flow.Hot+"other", nil)
+			b.SetState("others", lane, key, flow.WakeName, nil)
 			if i%2 == 0 {
-				want = append(want, key)
-				b.SetState("g", i%d.Lanes(), key, flow.WakeName, nil)
+				even = append(even, key)
+				b.SetState("many", lane, key, flow.WakeName, nil)
 			}
 		}
 	})
-	for after, want := range map[string][]string{"": want, "0299": want[150:], "0300": want[151:], "0598": nil} {
-		if got := keysOf(t, d.StateKeys("g", flow.WakeName, after)); !slices.Equal(got, want) {
-			t.Errorf("behind %q: %d keys, want %d", after, len(got), len(want))
-		}
-	}
-}
-
-// TestStateKeysGoOnBehindAKey holds that the keys of all lanes are one list, which can be read in parts.
-func TestStateKeysGoOnBehindAKey(t *testing.T) {
-	d := open(t, Options{})
-	var want []string
-	commit(t, d, func(b *Batch) {
-		for i := range 1000 {
-			key := fmt.Sprintf("%04d", i)
-			want = append(want, key)
-			b.SetState("g", i*7%d.Lanes(), key, "n", nil)
-			b.SetState("g", i*7%d.Lanes(), key, "o", nil)
-		}
-	})
-	for after, want := range map[string][]string{"": want, "0": want, "0499": want[500:], "0499\x00": want[500:], "0998": want[999:], "0999": nil} {
-		if got := keysOf(t, d.StateKeys("g", "", after)); !slices.Equal(got, want) {
-			t.Errorf("behind %q: %d keys, want %d", after, len(got), len(want))
-		}
-	}
-}
-
-func TestOpenErrorTexts(t *testing.T) {
-	path := func(err error) error { return &fs.PathError{Op: "mkdir", Path: "/d/part", Err: err} }
-	const right = "give this user the right"
-	for _, c := range []struct {
-		err  error
-		want string
+	for _, test := range []struct {
+		group, name, after string
+		want               []string
 	}{
-		{os.NewSyscallError("fcntl", errors.New("resource temporarily unavailable")), "/d is in use by another process"},
-		{errors.New("lock held by current process"), "/d is in use by this process"},
-		{path(syscall.EACCES), right},
-		{path(syscall.EPERM), right},
-		{path(syscall.EROFS), "can only be read"},
-		{path(syscall.ENOSPC), "make room"},
-		{path(syscall.ENOTDIR), "is a file"},
-		{path(syscall.ENOENT), "no directory can be made there"},
-		{path(syscall.EIO), "on a local disk"},
+		{"few", "", "", few},
+		{"many", "", "", all},
+		{"many", "", "0", all},
+		{"many", "", "0499", all[500:]},
+		{"many", "", "0499\x00", all[500:]},
+		{"many", "", "0998", all[999:]},
+		{"many", "", "0999", nil},
+		{"many", flow.WakeName, "", even},
+		{"many", flow.WakeName, "0299", even[150:]},
+		{"many", flow.WakeName, "0300", even[151:]},
+		{"many", flow.WakeName, "0998", nil},
 	} {
-		got := openError("/d", c.err).Error()
-		if !strings.Contains(got, c.want) || strings.Contains(got, "part:") {
-			t.Errorf("%v became %q, want %q in it", c.err, got, c.want)
-		}
-		if strings.Contains(got, right) != (c.want == right) {
-			t.Errorf("%v became %q: a right would not help", c.err, got)
+		if got := keysOf(t, d.StateKeys(test.group, test.name, test.after)); !slices.Equal(got, test.want) {
+			t.Errorf("%d keys of %q with %q behind %q, want %d: %q", len(got), test.group, test.name, test.after, len(test.want), got)
 		}
 	}
-}
-
-func TestOpenInWrongPlaces(t *testing.T) {
-	plain := filepath.Join(t.TempDir(), "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for dir, want := range map[string]string{
-		plain:                     "a part of this path is a file",
-		filepath.Join(plain, "d"): "a part of this path is a file",
-	} {
-		if _, err := Open(Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
-			t.Errorf("%s: got %v, want it and %q", dir, err, want)
+	for lane, want := range map[int][]string{0: few[:4], 3: few[4:], 4: nil, 0xffff: nil} {
+		if got := keysOf(t, d.LaneStateKeys("few", lane, "", "")); !slices.Equal(got, want) {
+			t.Errorf("LaneStateKeys of %d = %q, want %q", lane, got, want)
 		}
-	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(plain), ".*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
@@ -441,8 +307,22 @@ func TestStatesApart(t *testing.T) {
 		b.SetState("g", 0, "both", flow.Small+"c", []byte("7"))
 		b.SetState("g", 1, "moved", flow.Hot+"a", []byte("5"))
 		b.SetState("g", 1, "moved too", flow.Small+"a", []byte("8"))
-		b.SetState("h", 0, "other", flow.Hot+"a", []byte("6"))
+		b.SetState("gg", 0, "other", flow.Hot+"a", []byte("6"))
+		b.SetState("not hot", 0, "other", "n", nil)
 	})
+	var hot []string
+	for key, v := range d.Hot("g", 0, flow.Hot+"a") {
+		hot = append(hot, key+"="+string(v.Bytes))
+	}
+	if want := []string{"both=2", "hot=4"}; !slices.Equal(hot, want) {
+		t.Errorf("the hot values are %q, want %q", hot, want)
+	}
+	for range d.Hot("g", 0, flow.Hot+"a") {
+		break // the rest is not yielded
+	}
+	if groups, err := d.HotGroups(); err != nil || !slices.Equal(groups, []string{"g", "gg"}) {
+		t.Errorf("HotGroups = %q, %v", groups, err)
+	}
 	if v, ok, err := d.GetState("g", 0, "both", flow.Hot+"a"); string(v) != "2" || !ok || err != nil {
 		t.Errorf("GetState = %q, %v, %v", v, ok, err)
 	}
@@ -489,7 +369,10 @@ func TestStatesApart(t *testing.T) {
 	holds("both")
 	commit(t, d, func(b *Batch) { b.DropState("g") })
 	holds()
-	if _, ok, err := d.GetState("h", 0, "other", flow.Hot+"a"); !ok || err != nil {
+	for key := range d.Hot("g", 0, flow.Hot+"a") {
+		t.Errorf("a dropped group has %q", key)
+	}
+	if _, ok, err := d.GetState("gg", 0, "other", flow.Hot+"a"); !ok || err != nil {
 		t.Errorf("the state of another group is gone (%v)", err)
 	}
 }

@@ -10,37 +10,34 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-
-	"github.com/vokter/vokter/pipeline/failure"
 )
 
 // fault is what goes wrong with a file system while it is on.
 type fault struct {
 	on    atomic.Bool
 	kinds []errorfs.OpKind
-	file  string // a part of the name of the files that it is about
+	file  string // a part of the paths that it is about
 	err   error
 }
 
 func (f *fault) String() string { return "fault" }
 
 func (f *fault) MaybeError(op errorfs.Op) error {
-	if !f.on.Load() || !strings.Contains(filepath.Base(op.Path), f.file) {
+	if !f.on.Load() || !slices.Contains(f.kinds, op.Kind) || !strings.Contains(op.Path, f.file) {
 		return nil
 	}
-	for _, k := range f.kinds {
-		if op.Kind == k {
-			return f.err
-		}
-	}
-	return nil
+	return f.err
 }
 
 var (
@@ -115,35 +112,25 @@ func writeWith(f *fault, dir string) {
 func TestFilesCannotBeMade(t *testing.T) {
 	f := &fault{kinds: creates, file: ".sst", err: syscall.EACCES}
 	mem := vfs.NewMem()
-	d, err := Open(Options{Dir: "/data", FS: errorfs.Wrap(mem, f)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := open(t, Options{Dir: "/data", FS: errorfs.Wrap(mem, f)})
 	told := make(chan error, 1)
-	leave, err := d.Enter(User{Broken: func(err error) {
+	enter(t, d, User{Broken: func(err error) {
 		select {
 		case told <- err:
 		default:
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leave()
 	f.on.Store(true)
 	var n uint64
-	for err = nil; err == nil; n++ {
-		mustPut(t, d, n)
+	var err error
+	for ; err == nil; n++ {
+		mustPut(t, d, n, n+1)
 		select {
 		case err = <-told:
 		default:
 		}
 	}
-	class, _ := failure.ClassOf(err)
-	if class != failure.ClassBroken || !strings.Contains(err.Error(), "the store in /data cannot be read or written (") ||
-		!strings.Contains(err.Error(), "permission denied): see that its disk works and that this user may write there") {
-		t.Errorf("told %v", err)
-	}
+	saysBroken(t, "told", err, "the store in /data cannot be read or written (", "permission denied): see that its disk works and that this user may write there")
 	f.on.Store(false)
 	mustClose(t, d)
 	if got := counted(t, open(t, Options{Dir: "/data", FS: mem})); got != n {
@@ -161,10 +148,7 @@ func TestReadErrors(t *testing.T) {
 	_, _, get := d.GetState("g", 0, "30", "n")
 	_, scan := d.ReadLog("t", 0, 20, 30, 100)
 	for what, err := range map[string]error{"get": get, "scan": scan} {
-		class, _ := failure.ClassOf(err)
-		if class != failure.ClassBroken || !strings.Contains(err.Error(), "the store in /data cannot be read or written (") || !strings.Contains(err.Error(), "input/output error") {
-			t.Errorf("%s: %v", what, err)
-		}
+		saysBroken(t, what, err, "the store in /data cannot be read or written (", "input/output error")
 	}
 	f.on.Store(false)
 	if n := counted(t, d); n != 100 {
@@ -172,18 +156,76 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// TestUnwritable: what Open says where it cannot write.
+// TestUnwritable: what Open says where it cannot write or lock.
 func TestUnwritable(t *testing.T) {
-	for want, err := range map[string]error{
-		"give this user the right": syscall.EACCES, "its file system can only be read": syscall.EROFS, "make room on that disk": syscall.ENOSPC,
+	const right = "give this user the right"
+	for err, want := range map[error]string{
+		syscall.EACCES:  right,
+		syscall.EPERM:   right,
+		syscall.EROFS:   "its file system can only be read",
+		syscall.ENOSPC:  "make room on that disk",
+		syscall.ENOTDIR: "a part of this path is a file",
+		syscall.EIO:     "on a local disk",
 	} {
-		f := &fault{kinds: append(append([]errorfs.OpKind{errorfs.OpMkdirAll, errorfs.OpLock}, creates...), writes...), err: err}
+		f := &fault{kinds: slices.Concat(creates, writes), err: &fs.PathError{Op: "mkdir", Path: "/data/part", Err: err}}
+		f.kinds = append(f.kinds, errorfs.OpMkdirAll, errorfs.OpLock)
 		f.on.Store(true)
 		_, got := Open(Options{Dir: "/data", FS: errorfs.Wrap(vfs.NewMem(), f)})
-		if got == nil || !strings.Contains(got.Error(), "the data directory /data cannot be used: ") || !strings.Contains(got.Error(), want) {
-			t.Errorf("%v: got %v, want %q", err, got, want)
+		says(t, err.Error(), got, "the data directory /data cannot be used: ", want)
+		if strings.Contains(got.Error(), "part:") || strings.Contains(got.Error(), right) != (want == right) {
+			t.Errorf("%v: got %v", err, got)
 		}
 	}
+	missing := &fs.PathError{Op: "mkdir", Path: "/data/part", Err: syscall.ENOENT}
+	says(t, "no parent", openError("/data", missing), "no such file or directory; no directory can be made there")
+	locked := &fault{kinds: []errorfs.OpKind{errorfs.OpLock}, err: os.NewSyscallError("fcntl", syscall.EAGAIN)}
+	locked.on.Store(true)
+	_, err := Open(Options{Dir: "/data", FS: errorfs.Wrap(vfs.NewMem(), locked)})
+	says(t, "locked", err, "/data is in use by another process: stop that one")
+	if !errors.Is(err, ErrInUse) {
+		t.Errorf("got %v, want ErrInUse", err)
+	}
+}
+
+// TestReadsDoNotWaitForWrites: a commit that waits for room on the disk keeps nobody from reading.
+func TestReadsDoNotWaitForWrites(t *testing.T) {
+	full := &fault{kinds: writes, err: syscall.ENOSPC}
+	d := open(t, Options{Dir: "data", FS: errorfs.Wrap(vfs.NewMem(), full)})
+	waits, room := make(chan struct{}), make(chan struct{})
+	enter(t, d, User{DiskFull: sync.OnceFunc(func() { close(waits); <-room })})
+	set := func(name string, size int) {
+		if err := d.Write(false, func(b *Batch) error { b.SetState("group", 0, "key", name, make([]byte, size)); return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	set("small", 10)
+	full.on.Store(true)
+	wrote, read := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(wrote)
+		for range 8 { // more than the buffers of the log take
+			set("large", 900<<10)
+		}
+	}()
+	<-waits
+	go func() {
+		defer close(read)
+		for range 10_000 { // until the commit waits, too
+			if _, ok, err := d.GetState("group", 0, "key", "small"); !ok || err != nil {
+				t.Errorf("got %t, %v", ok, err)
+			}
+			runtime.Gosched()
+		}
+	}()
+	select {
+	case <-read:
+	case <-time.After(20 * time.Second):
+		t.Error("a read waits for the disk")
+	}
+	full.on.Store(false)
+	close(room)
+	<-wrote
+	<-read
 }
 
 // TestFaultsAreTested: every row of the tables of faults names tests, and those exist.

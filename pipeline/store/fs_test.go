@@ -5,7 +5,6 @@ import (
 	"path"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -63,31 +62,6 @@ func (p *powerCut) turn(on bool) {
 	defer p.mu.Unlock()
 	p.on = on
 }
-
-// fullAt is a file system whose disk is full in one directory.
-type fullAt struct {
-	vfs.FS
-	dir string
-}
-
-func (f *fullAt) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	file, err := f.FS.Create(name, c)
-	if err != nil || !within(name, f.dir) {
-		return file, err
-	}
-	return fullFile{file}, nil
-}
-
-func (f *fullAt) Link(oldname, newname string) error {
-	if within(newname, f.dir) {
-		return syscall.ENOSPC
-	}
-	return f.FS.Link(oldname, newname)
-}
-
-type fullFile struct{ vfs.File }
-
-func (fullFile) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 // losing is a file system that loses all that is written to some files: those whose path
 // begins with dir and has part in it.

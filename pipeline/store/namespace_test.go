@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,11 +13,11 @@ import (
 // fill puts one of everything into d.
 func fill(t *testing.T, d *DB, value string) {
 	commit(t, d, func(b *Batch) {
-		b.Append("t", 0, 7, Record{ID: value})
-		b.Trim("t", 0, 0, 7)
-		b.SetPosition("g", "t", 0, 7)
-		b.SetState("g", 0, "k", "n", []byte(value))
-		b.SetState("g", 0, "k", flow.Hot+"n", nil)
+		b.Append("t", 3, 7, Record{ID: value})
+		b.Trim("t", 3, 0, 7)
+		b.SetPosition("g", "t", 3, 7)
+		b.SetState("g", 3, "k", "n", []byte(value))
+		b.SetState("g", 3, "k", flow.Hot+"n", nil)
 	})
 }
 
@@ -24,15 +25,12 @@ func fill(t *testing.T, d *DB, value string) {
 // dropped.
 func TestNamespaces(t *testing.T) {
 	d := open(t, Options{})
-	names := []string{"", "a", "a\x00", "b"}
+	names, empty := []string{"", "a", "a\x00", "b"}, content(t, d)
 	for _, n := range names[1:] {
 		fill(t, d.Namespace(n), "in "+n)
 	}
-	if topics, err := d.Topics(); len(topics) > 0 || err != nil {
-		t.Errorf("the default namespace has topics %q, %v", topics, err)
-	}
-	if p, err := d.Positions(); len(p) > 0 || err != nil {
-		t.Errorf("the default namespace has positions %v, %v", p, err)
+	if got := content(t, d); !maps.Equal(got, empty) {
+		t.Errorf("the default namespace has %v", got)
 	}
 	for key := range d.StateKeys("g", "", "") {
 		t.Errorf("the default namespace has state of %q", key)
@@ -49,8 +47,8 @@ func TestNamespaces(t *testing.T) {
 			t.Errorf("the ID of %q is %q", n, v.ID())
 		}
 		commit(t, v, func(b *Batch) { b.DropPositions("g", "t"); b.DropState("g") })
-		if p, err := v.Positions(); len(p) > 0 || err != nil {
-			t.Errorf("%q still has positions %v, %v", n, p, err)
+		if got := content(t, v); got["positions"] != empty["positions"] || got["state n"] != "" {
+			t.Errorf("%q still has %v", n, got)
 		}
 		fill(t, v, "again "+n)
 	}
@@ -59,13 +57,8 @@ func TestNamespaces(t *testing.T) {
 	}
 	for _, n := range names {
 		v := d.Namespace(n)
-		value, _, err := v.GetState("g", 0, "k", "n")
-		if string(value) != "again "+n || err != nil {
-			t.Errorf("%q holds %q, %v", n, value, err)
-		}
-		log, err := v.ReadLog("t", 0, 0, 99, 1<<20)
-		if len(log) != 1 || log[0].Record.ID != "again "+n || err != nil {
-			t.Errorf("%q has the log %v, %v", n, log, err)
+		if got := content(t, v); got["state n"] != "again "+n || got["log 7"] != "again "+n || got["bounds"] != "7 8" {
+			t.Errorf("%q has %v", n, got)
 		}
 		if groups, err := v.HotGroups(); !slices.Equal(groups, []string{"g"}) || err != nil {
 			t.Errorf("%q has the groups %q, %v", n, groups, err)
@@ -81,40 +74,33 @@ func TestUsers(t *testing.T) {
 	user := func(name string) User {
 		return User{DiskFull: func() { heard <- name + " full" }, Fatal: func(err error) { heard <- name + " " + err.Error() }}
 	}
-	leave, err := d.Enter(user("default"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Namespace("a").Enter(user("a")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Namespace("mute").Enter(User{}); err != nil {
-		t.Fatal(err)
-	}
+	leave := enter(t, d, user("default"))
+	enter(t, d.Namespace("a"), user("a"))
+	enter(t, d.Namespace("mute"), User{})
 	for name, want := range map[string]string{"": "default namespace", "a": `namespace "a"`} {
-		if _, err := d.Namespace(name).Enter(User{}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "a name of its own") {
-			t.Errorf("entering %q twice: %v", name, err)
-		}
+		_, err := d.Namespace(name).Enter(User{})
+		says(t, "a second user", err, want, "a name of its own")
 	}
-	all := func() []string {
-		var out []string
+	hears := func(want ...string) {
+		t.Helper()
+		var got []string
 		for len(heard) > 0 {
-			out = append(out, <-heard)
+			got = append(got, <-heard)
 		}
-		slices.Sort(out)
-		return out
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("heard %q, want %q", got, want)
+		}
 	}
 	d.sharing.diskFull()
-	if got, want := all(), []string{"a full", "default full"}; !slices.Equal(got, want) {
-		t.Errorf("heard %q, want %q", got, want)
-	}
+	hears("a full", "default full")
 	leave()
 	d.sharing.fatal(func(err error) { heard <- "first " + err.Error() })(errors.New("over"))
-	if got, want := all(), []string{"a over", "first over"}; !slices.Equal(got, want) {
-		t.Errorf("heard %q, want %q", got, want)
-	}
-	if _, err := d.Enter(User{}); err != nil {
-		t.Errorf("entering again: %v", err)
+	hears("a over", "first over")
+	enter(t, d, User{})
+	d.sharing.broke(errors.New("damaged"))
+	enter(t, d.Namespace("late"), User{Broken: func(err error) { heard <- "late " + err.Error() }})
+	if got := <-heard; got != "late damaged" {
+		t.Errorf("heard %q", got)
 	}
 	leave() // again, which concerns the next user no more
 	if _, err := d.Enter(User{}); err == nil {

@@ -56,33 +56,34 @@ func (s *site) open(t *testing.T) state {
 	db := open(t, Options{Dir: s.dir, FS: s.fs, Gather: s.gather})
 	for _, name := range []string{"", "nam", "name", "name\x00", "name\xff", "other"} {
 		if name != s.namespace {
-			write(t, db.Namespace(name), false, func(b *Batch) { b.SetState("group", 3, "key", "neighbour", []byte("x")) })
+			write(t, db.Namespace(name), false, func(b *Batch) { b.SetState("g", 3, "k", "neighbour", []byte("x")) })
 		}
 	}
 	db = db.Namespace(s.namespace)
 	commit(t, db, func(b *Batch) {
-		for _, key := range []string{"", "ke", "key\x00", "keyz", "\xff"} {
-			b.SetState("group", 3, key, "neighbour", []byte("x"))
+		for _, key := range []string{"", "j", "k\x00", "kz", "\xff"} {
+			b.SetState("g", 3, key, "neighbour", []byte("x"))
 		}
-		b.SetState("grou", 3, "key", "neighbour", []byte("x"))
-		b.SetState("group", 2, "key", "neighbour", []byte("x"))
-		b.SetState("group", 4, "key", "neighbour", []byte("x"))
+		b.SetState("", 3, "k", "neighbour", []byte("x"))
+		b.SetState("g", 2, "k", "neighbour", []byte("x"))
+		b.SetState("g", 4, "k", "neighbour", []byte("x"))
 	})
 	return state{db}
 }
 
-// crash makes the next store find the data that a power cut now might leave.
+// crash makes the next store find the data that a power cut now might leave, or, half of the times, all that
+// was written: so it is when only the process is killed.
 func (s *site) crash(random *rand.Rand) {
-	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
+	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: min(random.IntN(201), 100), RNG: random})
 }
 
 // state is that of one key.
 type state struct{ db *DB }
 
-func (s state) get(name string) ([]byte, bool, error) { return s.db.GetState("group", 3, "key", name) }
+func (s state) get(name string) ([]byte, bool, error) { return s.db.GetState("g", 3, "k", name) }
 
 func (s state) scan(prefix string, f func(name string, value []byte) bool) error {
-	for name, v := range s.db.ScanState("group", 3, "key", prefix) {
+	for name, v := range s.db.ScanState("g", 3, "k", prefix) {
 		if v.Err != nil || !f(name, v.Bytes) {
 			return v.Err
 		}
@@ -100,9 +101,9 @@ func (s state) apply(sync bool, ops ...op) error {
 	return s.db.Write(sync, func(b *Batch) error {
 		for _, o := range ops {
 			if o.value == nil {
-				b.DeleteState("group", 3, "key", o.name)
+				b.DeleteState("g", 3, "k", o.name)
 			} else {
-				b.SetState("group", 3, "key", o.name, o.value)
+				b.SetState("g", 3, "k", o.name, o.value)
 			}
 		}
 		return nil
@@ -116,14 +117,51 @@ func (s state) mustApply(t *testing.T, sync bool, ops ...op) {
 	}
 }
 
-// contents returns the values by name, and the names in the order of the scan.
-func (s state) contents(t *testing.T, prefix string) (values map[string]string, names []string) {
+// names returns the names of the scanned key of d that begin with prefix, as a scan gives them.
+func names(t *testing.T, d *DB, prefix string) (all []string) {
 	t.Helper()
-	values = map[string]string{}
-	if err := s.scan(prefix, func(name string, v []byte) bool { values[name], names = string(v), append(names, name); return true }); err != nil {
-		t.Fatalf("ScanState(%q): %v", prefix, err)
+	for name, v := range d.ScanState("g", 3, "k", prefix) {
+		if v.Err != nil {
+			t.Fatal(v.Err)
+		}
+		all = append(all, name)
 	}
-	return values, names
+	return all
+}
+
+// content returns what d has: the states of the scanned key, the log of a lane and all positions.
+func content(t *testing.T, d *DB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for name, v := range d.ScanState("g", 3, "k", "") {
+		if v.Err != nil {
+			t.Fatal(v.Err)
+		}
+		all["state "+name] = string(v.Bytes)
+	}
+	begin, end, err := d.Bounds("t", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["bounds"] = fmt.Sprint(begin, end)
+	log, err := d.ReadLog("t", 3, 0, 1<<40, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range log {
+		all[fmt.Sprint("log ", e.Offset)] = e.Record.ID
+	}
+	positions, err := d.Positions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["positions"] = fmt.Sprint(positions)
+	topics, err := d.Topics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["topics"] = fmt.Sprint(topics)
+	return all
 }
 
 // awkward are names that break sloppy key formats.
@@ -157,7 +195,7 @@ func testScan(t *testing.T, at *site) {
 			}
 		}
 		slices.Sort(want)
-		if _, got := s.contents(t, prefix); !slices.Equal(got, want) {
+		if got := names(t, s.db, prefix); !slices.Equal(got, want) {
 			t.Errorf("the names with prefix %q are %q, want %q", prefix, got, want)
 		}
 	}
@@ -284,43 +322,66 @@ func testLargeValue(t *testing.T, at *site) {
 	}
 }
 
-// testRandomBatches compares a store with a map. After a crash it holds what the map held at some moment not before
-// the last sync.
+// testRandomBatches compares a store with a map. Until the store is scanned, commits may be gathered. After a
+// crash the store holds what the map held at some moment not before the last sync.
 func testRandomBatches(t *testing.T, at *site) {
 	const seed = 20261121
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := at.open(t)
-	now := map[string]string{}
+	now := content(t, s.db)
 	since := []map[string]string{maps.Clone(now)} // what the store may hold after a crash
-	for i := range 300 {
-		var ops []op
-		for range 1 + random.IntN(5) {
-			o := op{name: awkward[random.IntN(len(awkward))]}
-			if random.IntN(3) == 0 {
-				delete(now, o.name)
-			} else {
-				o.value = []byte(strings.Repeat(fmt.Sprint(i, "."), random.IntN(300)))
-				now[o.name] = string(o.value)
+	var low, head uint64                          // of the log
+	for i := range 600 {
+		sync := random.IntN(8) == 0
+		write(t, s.db, sync, func(b *Batch) {
+			for range random.IntN(5) {
+				name := awkward[random.IntN(len(awkward))]
+				if random.IntN(3) == 0 {
+					b.DeleteState("g", 3, "k", name)
+					delete(now, "state "+name)
+				} else {
+					now["state "+name] = strings.Repeat(fmt.Sprint(i, "."), random.IntN(300))
+					b.SetState("g", 3, "k", name, []byte(now["state "+name]))
+				}
 			}
-			ops = append(ops, o)
-		}
-		sync := random.IntN(4) == 0
-		s.mustApply(t, sync, ops...)
+			now[fmt.Sprint("log ", head)], now["topics"] = fmt.Sprint("m", i), "[t]"
+			b.Append("t", 3, head, Record{ID: fmt.Sprint("m", i)})
+			head++
+			if random.IntN(4) == 0 {
+				to := low + random.Uint64N(head-low+1)
+				b.Trim("t", 3, low, to)
+				b.SetPosition("g", "t", 3, to)
+				for ; low < to; low++ {
+					delete(now, fmt.Sprint("log ", low))
+				}
+				now["positions"] = fmt.Sprint([]Position{{"g", "t", 3, to}})
+			}
+			now["bounds"] = fmt.Sprint(low, head)
+		})
 		if sync {
 			since = nil
 		}
 		since = append(since, maps.Clone(now))
+		for _, name := range awkward {
+			want, wantOK := now["state "+name]
+			if got, ok, err := s.get(name); string(got) != want || ok != wantOK || err != nil {
+				t.Fatalf("seed %d, batch %d: state %q is %q, %v, %v, want %q, %v", seed, i, name, got, ok, err, want, wantOK)
+			}
+		}
 		if random.IntN(15) == 0 && at.dir != "" {
 			at.crash(random)
 			s = at.open(t)
-			now, _ = s.contents(t, "")
+			now = content(t, s.db)
 			if !slices.ContainsFunc(since, func(m map[string]string) bool { return maps.Equal(m, now) }) {
 				t.Fatalf("seed %d, batch %d: after a crash the store holds none of the %d states that it may", seed, i, len(since))
 			}
 			since = []map[string]string{maps.Clone(now)}
+			low, head, _ = s.db.Bounds("t", 3)
 		}
-		if got, _ := s.contents(t, ""); !maps.Equal(got, now) {
-			t.Fatalf("seed %d, batch %d: %q, want %q", seed, i, got, now)
+		if random.IntN(10) == 0 {
+			if got := content(t, s.db); !maps.Equal(got, now) {
+				t.Fatalf("seed %d, batch %d: %q, want %q", seed, i, got, now)
+			}
 		}
 	}
 }
