@@ -233,32 +233,38 @@ func (c deadlineContext) Err() error {
 	}
 }
 
-// manyAtOnce delivers a thousand, from twenty goroutines.
 func (s *sinkSuite) manyAtOnce(t *testing.T) {
-	const deliveries, workers = 1000, 20
 	f := s.make(t)
 	before := runtime.NumGoroutine()
+	thousand(t, f.Got, func(n pipeline.Notification) error { return f.deliver(t.Context(), t, n) })
+	settled(t, before+idleGoroutines)
+}
+
+// thousand has deliver deliver a thousand notifications, from twenty goroutines, and checks
+// that each arrives.
+func thousand(t *testing.T, arrived func() []Arrived, deliver func(n pipeline.Notification) error) {
+	t.Helper()
+	const deliveries, workers = 1000, 20
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			for i := next.Add(1); i <= deliveries; i = next.Add(1) {
 				id := fmt.Sprint("N", i)
-				if err := f.deliver(t.Context(), t, notification(id, id)); err != nil {
-					t.Errorf("%s: %v", id, err)
+				if err := deliver(notification(id, id)); err != nil {
+					t.Errorf("%s was not delivered: %v", id, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
 	seen := make(map[string]bool)
-	for _, a := range f.Got() {
+	for _, a := range arrived() {
 		seen[strings.Join(a.Texts, "")] = true
 	}
 	if len(seen) != deliveries {
 		t.Errorf("%d of %d arrived", len(seen), deliveries)
 	}
-	settled(t, before+idleGoroutines)
 }
 
 // faultTimeout ends an attempt that should have ended by itself.
