@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/test/expiring"
 )
 
 // SinkFake is a sink under test with its receiver, for sinks that do not use HTTP.
@@ -202,35 +203,12 @@ func (s *sinkSuite) cancel(t *testing.T) {
 }
 
 func (s *sinkSuite) deadline(t *testing.T) {
-	ctx, expire := expiring(t.Context())
+	ctx, expire := expiring.New(t.Context())
 	err := s.make(t).interrupted(ctx, t, expire)
 	if err == nil {
 		t.Fatal("it was delivered")
 	}
 	wantClass(t, err, failure.ClassRetry)
-}
-
-// deadlineContext is a context whose deadline passes when it is told to.
-type deadlineContext struct {
-	context.Context
-	done chan struct{}
-}
-
-// expiring returns such a context.
-func expiring(parent context.Context) (ctx context.Context, expire func()) {
-	c := deadlineContext{parent, make(chan struct{})}
-	return c, sync.OnceFunc(func() { close(c.done) })
-}
-
-func (c deadlineContext) Done() <-chan struct{} { return c.done }
-
-func (c deadlineContext) Err() error {
-	select {
-	case <-c.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
 }
 
 func (s *sinkSuite) manyAtOnce(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
+	"github.com/vokter/vokter/test/expiring"
 )
 
 func sample() pipeline.Notification {
@@ -192,31 +193,14 @@ func canceled(t *testing.T, err error) {
 	}
 }
 
-// expiring is a context whose deadline passes when its channel is closed.
-type expiring struct {
-	context.Context
-	done chan struct{}
-}
-
-func (e expiring) Done() <-chan struct{} { return e.done }
-
-func (e expiring) Err() error {
-	select {
-	case <-e.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
 // TestDeadline has the deadline pass while the server hangs; the talk ends with its context.
 func TestDeadline(t *testing.T) {
 	for _, verb := range []string{"greeting", "MAIL", "."} {
-		ctx := expiring{t.Context(), make(chan struct{})}
+		ctx, expire := expiring.New(t.Context())
 		s := &scripted{answers: map[string]string{verb: hang}}
 		s.on = func(v string) {
 			if v == verb {
-				close(ctx.done)
+				expire()
 			}
 		}
 		s.start(t)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/test/expiring"
 	"github.com/vokter/vokter/test/testcert"
 )
 
@@ -176,15 +177,11 @@ func TestOtherTLS(t *testing.T) {
 	}
 	// A server that waits for TLS says nothing until the time is over.
 	e := build(t, signedIn(plain("127.0.0.1", 1), StartTLS))
-	waiting := &talk{e: e, ctx: expiring{t.Context(), closed()}, conn: &bounded{left: maxAnswers}}
+	ctx, expire := expiring.New(t.Context())
+	expire()
+	waiting := &talk{e: e, ctx: ctx, conn: &bounded{left: maxAnswers}}
 	err := waiting.failure(context.DeadlineExceeded)
 	if want := "no answer in time: the timeout of the sink is over; the server did not greet: try tls: implicit (mostly on port 465)"; err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-}
-
-func closed() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
 }
