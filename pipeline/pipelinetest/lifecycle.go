@@ -99,13 +99,12 @@ func testHandlersMayFinish(t *testing.T, _ Features, s Site) {
 
 // testSurvivesReopen closes and opens a transport again and again in the middle of work.
 func testSurvivesReopen(t *testing.T, _ Features, s Site) {
-	l := &ledger{}
+	l := newLedger()
 	for round := range 4 {
 		tr := s.Open(t, ledgerConfig)
-		enough := make(chan struct{})
-		l.run(t, tr, 25, enough)
+		enough := l.run(t, tr, 25)
 		for i := range 15 {
-			l.publish(t, tr, fmt.Sprintf("r%d.%d", round, i))
+			l.publish(tr, fmt.Sprintf("r%d.%d", round, i))
 		}
 		await(t, enough, "25 steps")
 		mustClose(t, tr)
