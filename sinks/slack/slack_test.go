@@ -154,25 +154,6 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestNeedsSlacksWord: an answer that is no error but not Slack's either is not a
-// delivery.
-func TestNeedsSlacksWord(t *testing.T) {
-	for _, body := range []string{`{"ok":false}`, `{}`, "<html></html>", ""} {
-		for _, way := range []string{"bot", "webhook"} {
-			fake := slackfake.Start(t, nil)
-			s := ways(fake, "C1")[way]
-			fake.Script("C1", slackfake.Answer{Status: 200, Body: body}, slackfake.Answer{Status: 200, Body: body})
-			for range 2 {
-				err := s.Deliver(t.Context(), sample())
-				if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry {
-					t.Fatalf("%s, %s: got %v, want an error to try again after", way, body, err)
-				}
-			}
-			deliver(t, fake, s, sample())
-		}
-	}
-}
-
 // TestMetadata: the ID of the notification goes with what a bot posts.
 func TestMetadata(t *testing.T) {
 	fake := slackfake.Start(t, nil)
