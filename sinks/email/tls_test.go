@@ -23,13 +23,13 @@ func trusted(t testing.TB) (tls.Certificate, option) {
 func trusting(pool *x509.CertPool) option { return func(c *Config) { c.RootCAs = pool } }
 
 // TestFirstBytes looks at what is on the wire before TLS: with implicit TLS its handshake,
-// and with STARTTLS no more than the greeting.
+// and with STARTTLS no more than the greeting. PLAIN is taken before LOGIN.
 func TestFirstBytes(t *testing.T) {
 	cert, pool := trusted(t)
 	for way, want := range map[string]string{Implicit: "\x16\x03", StartTLS: "EHLO "} {
-		s := (&scripted{cert: cert, implicit: way == Implicit, offers: "AUTH PLAIN"}).start(t)
+		s := (&scripted{cert: cert, implicit: way == Implicit, offers: "AUTH LOGIN PLAIN"}).start(t)
 		if way == StartTLS {
-			s.offers = "STARTTLS,AUTH PLAIN"
+			s.offers = "STARTTLS,AUTH LOGIN PLAIN"
 		}
 		if err := build(t, signedIn(plain(s.host, s.port), way), pool).Deliver(t.Context(), sample()); err != nil {
 			t.Errorf("%s: %v", way, err)
