@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -305,53 +304,9 @@ func TestRefusedAddressNamesTheFlag(t *testing.T) {
 	}
 }
 
-func TestRegister(t *testing.T) {
-	var r registry.Registry
-	Register(&r)
-	build, ok := r.LookupSink("slack")
-	if !ok {
-		t.Fatal("slack is not registered")
-	}
-	make := func(c Config, env registry.Env) (*Slack, error) {
-		s, err := build(func(v any) error { *v.(*Config) = c; return nil }, env)
-		if err != nil {
-			if s != nil {
-				t.Errorf("got %v beside %v", s, err)
-			}
-			return nil, err
-		}
-		return s.(*Slack), nil
-	}
-	env := registry.Env{AllowSinks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	bot, err := make(Config{Token: registry.NewSecret(testToken), Channel: "C1"}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bot.api != defaultAPI || bot.thread {
-		t.Errorf("got %q and %v, want the defaults", bot.api, bot.thread)
-	}
-	hook, err := make(Config{WebhookURL: registry.NewSecret(testHook)}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bot.post.Client.Transport != hook.post.Client.Transport {
-		t.Error("two sinks do not share their connections")
-	}
-	other, err := make(Config{WebhookURL: registry.NewSecret(testHook)}, registry.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if other.post.Client.Transport == hook.post.Client.Transport {
-		t.Error("sinks that may reach different networks share their connections")
-	}
-	if _, err := make(Config{}, env); err == nil {
-		t.Error("an empty configuration is taken")
-	}
-	failure := errors.New("line 3")
-	if _, err := build(func(any) error { return failure }, env); !errors.Is(err, failure) {
-		t.Errorf("got %v, want what decoding said", err)
-	}
-	if perSecond, burst := bot.Rate(); perSecond != 1 || burst != 3 {
-		t.Errorf("the rate is %v, %d, want 1, 3", perSecond, burst)
+func TestDefaults(t *testing.T) {
+	bot := made(Config{Token: registry.NewSecret(testToken), Channel: "C1"}, nil)
+	if perSecond, burst := bot.Rate(); bot.api != defaultAPI || bot.thread || perSecond != 1 || burst != 3 {
+		t.Errorf("got %q, threads %v, and the rate %v, %d, want the API of Slack, none, and 1, 3", bot.api, bot.thread, perSecond, burst)
 	}
 }
