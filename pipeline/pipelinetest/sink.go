@@ -75,10 +75,21 @@ func (s *sinkSuite) run(t *testing.T) {
 	t.Run("ManyAtOnce", s.manyAtOnce)
 }
 
-// deliver fails the test if the error holds a secret.
-func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notification) error {
+// errHangs is the error of a delivery that was given up.
+var errHangs = errors.New("Deliver does not return")
+
+// deliver fails the test if the error holds a secret, or if Deliver does not return: the test
+// would hang there.
+func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notification) (err error) {
 	t.Helper()
-	err := bounded(ctx, t, f.Sink, n)
+	ended := make(chan error, 1)
+	go func() { ended <- f.Sink.Deliver(ctx, n) }()
+	select {
+	case err = <-ended:
+	case <-time.After(guard):
+		t.Error(errHangs)
+		return errHangs
+	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		for _, secret := range f.Secrets {
 			if strings.Contains(e.Error(), secret) {
@@ -87,23 +98,6 @@ func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notifica
 		}
 	}
 	return err
-}
-
-// errHangs is the error of what bounded gave up.
-var errHangs = errors.New("Deliver does not return")
-
-// bounded calls sink, and fails the test if it does not return: it would hang there.
-func bounded(ctx context.Context, t *testing.T, sink pipeline.Sink, n pipeline.Notification) error {
-	t.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- sink.Deliver(ctx, n) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(guard):
-		t.Error(errHangs)
-		return errHangs
-	}
 }
 
 // interrupted delivers to a receiver that does not answer, calls end once it has the attempt,
