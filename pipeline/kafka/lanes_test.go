@@ -56,29 +56,6 @@ func TestLanesMove(t *testing.T) {
 	})
 }
 
-// TestForeignPartitioner puts messages into lanes that are not their keys': they are moved
-// to the right ones, once, though two groups read the topic.
-func TestForeignPartitioner(t *testing.T) {
-	t.Parallel()
-	brokers, prefix := kafkatest.Start(t), kafkatest.Prefix()
-	tr := sharing(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}, "out": {}})
-	count(t, tr, "a", "in")
-	count(t, tr, "b", "in")
-	misplace(t, brokers, prefix+"in", func(int) string { return "" })
-	results(t, brokers, prefix, 2*testLanes)
-	for _, group := range []string{"a", "b"} {
-		v, _, err := tr.State(group, "k").Get("n")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for lane := range testLanes {
-			if id := fmt.Sprint("m", lane, " "); strings.Count(string(v), id) != 1 {
-				t.Errorf("group %s handled %q, want %q once", group, v, id)
-			}
-		}
-	}
-}
-
 // TestTooLarge emits a message, and writes a value, that no record can hold: the handler can
 // find out, and the lane continues.
 func TestTooLarge(t *testing.T) {
@@ -132,8 +109,8 @@ func misplace(t *testing.T, brokers []string, topic string, body func(lane int) 
 	}
 }
 
-// TestMisplacedOnce adds a group in front of one that handled misplaced messages: they are not
-// moved again.
+// TestMisplacedOnce puts messages into lanes that are not their keys': they are moved to the right
+// ones. A group that is added in front of the one that handled them does not move them again.
 func TestMisplacedOnce(t *testing.T) {
 	t.Parallel()
 	brokers, prefix := kafkatest.Start(t), kafkatest.Prefix()

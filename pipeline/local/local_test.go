@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
@@ -325,51 +323,6 @@ func TestRejectionPauses(t *testing.T) {
 			t.Errorf("came after %v, want %v", at, want)
 		}
 	})
-}
-
-// TestSyncTx cuts the power right after a commit that asked to be on disk, and after one
-// that did not.
-func TestSyncTx(t *testing.T) {
-	for _, sync := range []bool{true, false} {
-		fs := vfs.NewCrashableMem()
-		db, err := store.Open(store.Options{Dir: "data", FS: fs, Lanes: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr := open(t, Config{Store: db})
-		ch := subscribe(t, tr, "g", "in")
-		publish(t, tr, text("in", "k", "1", 0))
-		m := <-ch
-		tx := transactionOf(m)
-		if err := tx.State("k").Set("a", nil); err != nil {
-			t.Fatal(err)
-		}
-		clone := make(chan *vfs.MemFS, 1)
-		tx.OnCommit(func() {
-			clone <- fs.CrashClone(vfs.CrashCloneCfg{RNG: rand.New(rand.NewPCG(1, 1))})
-		})
-		if sync {
-			tx.Sync()
-		}
-		m.Ack()
-		after := <-clone
-		mustClose(t, tr)
-		mustClose(t, db)
-		db, err = store.Open(store.Options{Dir: "data", FS: after})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr = open(t, Config{Store: db})
-		_, ok, err := tr.State("g", "k").Get("a")
-		if err != nil || (sync && !ok) {
-			t.Errorf("sync %v: state there: %v (%v)", sync, ok, err)
-		}
-		if ok == !tr.Idle() {
-			t.Errorf("sync %v: state there: %v, but message consumed: %v", sync, ok, tr.Idle())
-		}
-		mustClose(t, tr)
-		mustClose(t, db)
-	}
 }
 
 func TestConfigErrors(t *testing.T) {

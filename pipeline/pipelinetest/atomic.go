@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,9 +67,7 @@ func testCommitIsAtomic(t *testing.T, _ Features, s Site) {
 		t.Errorf("OnCommit functions ran out of order: %q", got)
 	}
 	settle(t, tr, nil)
-	if got, want := out.of("out"), []string{"o1", "o2"}; !slices.Equal(got, want) {
-		t.Errorf("emitted %v, want %v", got, want)
-	}
+	out.want(t, "out", "o1", "o2")
 	if _, ok, _ := tr.State("g", "k").Get("b"); ok {
 		t.Error("a deleted name is there")
 	}
@@ -108,9 +106,7 @@ func testDropped(t *testing.T, s Site, attempt func(n int, tx flow.Tx) error) {
 	if got := in.of("in"); slices.ContainsFunc(got, func(id string) bool { return id != "set" && id != "try" }) {
 		t.Errorf("a wake of a dropped attempt came: %v", got)
 	}
-	if got, want := out.of("out"), []string{"done"}; !slices.Equal(got, want) {
-		t.Errorf("emitted %v, want %v", got, want)
-	}
+	out.want(t, "out", "done")
 	if _, ok, err := tr.State("g", "k").Get("lost"); ok || err != nil {
 		t.Errorf("a dropped write is there (%v, %v)", ok, err)
 	}
@@ -177,9 +173,7 @@ func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
 		return nil
 	})
 	settle(t, tr, nil)
-	if got, want := out.of("out"), []string{"attempt3"}; !slices.Equal(got, want) {
-		t.Errorf("published %v, want %v", got, want)
-	}
+	out.want(t, "out", "attempt3")
 }
 
 // testTransactionsEnd uses a transaction after its commit.
@@ -249,14 +243,11 @@ func testStateViews(t *testing.T, _ Features, s Site) {
 // message of its key is handled, whether the message emitted something or not.
 func testOnCommitBeforeNext(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
-	var mu sync.Mutex
-	committed := 0
+	var committed atomic.Int64
 	const n = 12
 	done := make(chan struct{})
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
-		mu.Lock()
-		defer mu.Unlock()
-		at := committed
+		at := committed.Load()
 		if want := fmt.Sprint("k.", at); m.ID != want {
 			t.Errorf("%s is handled when what %s did is not known yet", m.ID, want)
 		}
@@ -267,9 +258,7 @@ func testOnCommitBeforeNext(t *testing.T, _ Features, s Site) {
 			tx.Sync()
 		}
 		tx.OnCommit(func() {
-			mu.Lock()
-			defer mu.Unlock()
-			if committed++; committed == n {
+			if committed.Add(1) == n {
 				close(done)
 			}
 		})

@@ -123,10 +123,7 @@ func testClockSetBackBetween(t *testing.T, _ Features, s Site) {
 	rejected := make(chan struct{}, 1)
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Key == "b" {
-			select {
-			case rejected <- struct{}{}:
-			default:
-			}
+			tell(rejected)
 			return errors.New("not before reopening")
 		}
 		tx.OnCommit(func() { handled <- m.Key })
@@ -173,10 +170,7 @@ func testClockSetAheadWhileWaking(t *testing.T, _ Features, s Site) {
 	tr = s.Open(t, Config{Now: c.now})
 	rejected, handled := make(chan struct{}, 1), make(chan string, 100)
 	consume(t, tr, "g", "in", func(context.Context, flow.Tx, flow.Message) error {
-		select {
-		case rejected <- struct{}{}:
-		default:
-		}
+		tell(rejected)
 		return errors.New("not before reopening")
 	})
 	await(t, rejected, "the wake of the start")

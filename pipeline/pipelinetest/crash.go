@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,10 +22,13 @@ import (
 // every message of "in" in its state and passes it on to "out", where h notes it too;
 // each message sets a wake, and the wake notes how far g had come.
 type ledger struct {
-	mu        sync.Mutex
-	accepted  []string // Publish returned nil
 	attempted map[string]bool
+
+	mu       sync.Mutex
+	accepted []string // Publish returned nil
 }
+
+func newLedger() *ledger { return &ledger{attempted: map[string]bool{}} }
 
 const ledgerKeys = 5
 
@@ -32,14 +36,13 @@ var ledgerConfig = Config{Topics: map[string]flow.Topic{"in": {Groups: []string{
 
 func ledgerKey(i int) string { return fmt.Sprint("key", i%ledgerKeys) }
 
-// run consumes both topics; enough is closed after so many steps, unless it is nil.
-func (l *ledger) run(t *testing.T, tr flow.Transport, steps int, enough chan struct{}) {
-	var mu sync.Mutex
+// run consumes both topics; enough is closed after so many steps.
+func (l *ledger) run(t *testing.T, tr flow.Transport, steps int64) (enough <-chan struct{}) {
+	var done atomic.Int64
+	end := make(chan struct{})
 	step := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if steps--; steps == 0 && enough != nil {
-			close(enough)
+		if done.Add(1) == steps {
+			close(end)
 		}
 	}
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
@@ -66,18 +69,14 @@ func (l *ledger) run(t *testing.T, tr flow.Transport, steps int, enough chan str
 		}
 		return st.Set("book", append(book, m.ID+"\n"...))
 	})
+	return end
 }
 
 // publish publishes one message and reports whether it was accepted.
-func (l *ledger) publish(t *testing.T, tr flow.Transport, id string) bool {
-	l.mu.Lock()
-	if l.attempted == nil {
-		l.attempted = map[string]bool{}
-	}
-	i := len(l.attempted)
+func (l *ledger) publish(tr flow.Transport, id string) bool {
+	key := ledgerKey(len(l.attempted))
 	l.attempted[id] = true
-	l.mu.Unlock()
-	if tr.Publish(context.Background(), text("in", ledgerKey(i), id)) != nil {
+	if tr.Publish(context.Background(), text("in", key, id)) != nil {
 		return false
 	}
 	l.mu.Lock()
@@ -95,7 +94,7 @@ func lines(book string) []string {
 func (l *ledger) check(t *testing.T, s Site) {
 	t.Helper()
 	tr := s.Open(t, ledgerConfig)
-	l.run(t, tr, 0, nil)
+	l.run(t, tr, 0)
 	settle(t, tr, func() bool {
 		for i := range ledgerKeys {
 			st := tr.State("g", ledgerKey(i))
@@ -157,23 +156,13 @@ func (l *ledger) checkOrder(t *testing.T, key string, got []string) {
 // testSurvivesCrashes crashes the site at any moment, several times over.
 func testSurvivesCrashes(t *testing.T, site Crasher, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	l := &ledger{}
+	l := newLedger()
 	for round := range 6 {
 		tr := site.Open(t, ledgerConfig)
-		enough := make(chan struct{})
-		l.run(t, tr, 1+random.IntN(40), enough)
-		stop := make(chan struct{})
+		enough := l.run(t, tr, 1+random.Int64N(40))
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			for i := range 100 {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if !l.publish(t, tr, fmt.Sprintf("r%d.%d", round, i)) {
-					return
-				}
+			for i := 0; i < 100 && l.publish(tr, fmt.Sprintf("r%d.%d", round, i)); i++ {
 			}
 		})
 		await(t, enough, "enough steps")
@@ -181,12 +170,9 @@ func testSurvivesCrashes(t *testing.T, site Crasher, seed uint64) {
 		certain := slices.Clone(l.accepted)
 		l.mu.Unlock()
 		site.Crash(random)
-		close(stop)
+		mustClose(t, tr)
 		wg.Wait()
 		l.accepted = certain // what was accepted later is lost
-		if err := tr.Close(); err != nil {
-			t.Errorf("Close after a crash: %v", err)
-		}
 	}
 	l.check(t, site)
 }
@@ -204,7 +190,7 @@ func testSurvivesKill(t *testing.T, f Features) {
 		return
 	}
 	dir := t.TempDir()
-	l := &ledger{attempted: map[string]bool{}}
+	l := newLedger()
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 5 {
 		l.kill(t, dir, round, 20+random.IntN(200))
@@ -250,12 +236,12 @@ func (l *ledger) kill(t *testing.T, dir string, round, after int) {
 // victim works until it is killed.
 func victim(t *testing.T, s Site) {
 	tr := s.Open(t, ledgerConfig)
-	l := &ledger{}
-	l.run(t, tr, 0, nil)
+	l := newLedger()
+	l.run(t, tr, 0)
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("r%s.%d", os.Getenv(killEnv+"_ROUND"), i)
 		fmt.Printf("attempt %s\n", id)
-		if !l.publish(t, tr, id) {
+		if !l.publish(tr, id) {
 			t.Fatal("Publish failed")
 		}
 		fmt.Printf("accept %s\n", id)

@@ -3,7 +3,6 @@ package pipelinetest
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -53,9 +52,7 @@ func testPublishBlocks(t *testing.T, _ Features, s Site) {
 		t.Error(err)
 	}
 	settle(t, tr, nil)
-	if got, want := seen.of("k"), idsOf(ms); !slices.Equal(got, want) {
-		t.Errorf("came as %v, want %v", got, want)
-	}
+	seen.want(t, "k", idsOf(ms)...)
 }
 
 func testCloseUnblocksPublish(t *testing.T, _ Features, s Site) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -93,6 +94,14 @@ func await[T any](t *testing.T, ch <-chan T, what string) T {
 	}
 }
 
+// tell puts a token into ch, which takes one, unless one is there.
+func tell(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
 // hold keeps a handler until ch gives something.
 func hold(t *testing.T, ch <-chan struct{}) error {
 	t.Helper()
@@ -175,7 +184,15 @@ func (j *journal) add(key, id string) {
 func (j *journal) of(key string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return append([]string(nil), j.ids[key]...)
+	return slices.Clone(j.ids[key])
+}
+
+// want checks that what came of key are ids, in this order.
+func (j *journal) want(t *testing.T, key string, ids ...string) {
+	t.Helper()
+	if got := j.of(key); !slices.Equal(got, ids) {
+		t.Errorf("of %q came %v, want %v", key, got, ids)
+	}
 }
 
 // record makes group consume topic, and remembers the messages under the name of the topic.

@@ -48,7 +48,7 @@ func (r *receiver) hold(held func()) (before func()) {
 	return before
 }
 
-// take decodes a request. Where the protocol has no place for an ID, that is the first text.
+// take decodes a request.
 func (r *receiver) take(t *testing.T, decode func(http.Header, []byte) (string, []string, error), req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -58,9 +58,6 @@ func (r *receiver) take(t *testing.T, decode func(http.Header, []byte) (string, 
 	id, texts, err := decode(req.Header, body)
 	if err != nil {
 		t.Errorf("decoding a request: %v", err)
-	}
-	if id == "" && len(texts) > 0 {
-		id = texts[0]
 	}
 	if req.Header.Get("X-Injected") != "" {
 		t.Errorf("%.40q became a header", texts)

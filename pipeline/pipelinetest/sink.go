@@ -14,6 +14,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/test/expiring"
 )
 
 // SinkFake is a sink under test with its receiver, for sinks that do not use HTTP.
@@ -74,10 +75,21 @@ func (s *sinkSuite) run(t *testing.T) {
 	t.Run("ManyAtOnce", s.manyAtOnce)
 }
 
-// deliver fails the test if the error holds a secret.
-func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notification) error {
+// errHangs is the error of a delivery that was given up.
+var errHangs = errors.New("Deliver does not return")
+
+// deliver fails the test if the error holds a secret, or if Deliver does not return: the test
+// would hang there.
+func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notification) (err error) {
 	t.Helper()
-	err := bounded(ctx, t, f.Sink, n)
+	ended := make(chan error, 1)
+	go func() { ended <- f.Sink.Deliver(ctx, n) }()
+	select {
+	case err = <-ended:
+	case <-time.After(guard):
+		t.Error(errHangs)
+		return errHangs
+	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		for _, secret := range f.Secrets {
 			if strings.Contains(e.Error(), secret) {
@@ -86,23 +98,6 @@ func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notifica
 		}
 	}
 	return err
-}
-
-// errHangs is the error of what bounded gave up.
-var errHangs = errors.New("Deliver does not return")
-
-// bounded calls sink, and fails the test if it does not return: it would hang there.
-func bounded(ctx context.Context, t *testing.T, sink pipeline.Sink, n pipeline.Notification) error {
-	t.Helper()
-	ended := make(chan error, 1)
-	go func() { ended <- sink.Deliver(ctx, n) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(guard):
-		t.Error(errHangs)
-		return errHangs
-	}
 }
 
 // interrupted delivers to a receiver that does not answer, calls end once it has the attempt,
@@ -202,7 +197,7 @@ func (s *sinkSuite) cancel(t *testing.T) {
 }
 
 func (s *sinkSuite) deadline(t *testing.T) {
-	ctx, expire := expiring(t.Context())
+	ctx, expire := expiring.New(t.Context())
 	err := s.make(t).interrupted(ctx, t, expire)
 	if err == nil {
 		t.Fatal("it was delivered")
@@ -210,55 +205,38 @@ func (s *sinkSuite) deadline(t *testing.T) {
 	wantClass(t, err, failure.ClassRetry)
 }
 
-// deadlineContext is a context whose deadline passes when it is told to.
-type deadlineContext struct {
-	context.Context
-	done chan struct{}
-}
-
-// expiring returns such a context.
-func expiring(parent context.Context) (ctx context.Context, expire func()) {
-	c := deadlineContext{parent, make(chan struct{})}
-	return c, sync.OnceFunc(func() { close(c.done) })
-}
-
-func (c deadlineContext) Done() <-chan struct{} { return c.done }
-
-func (c deadlineContext) Err() error {
-	select {
-	case <-c.done:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
-// manyAtOnce delivers a thousand, from twenty goroutines.
 func (s *sinkSuite) manyAtOnce(t *testing.T) {
-	const deliveries, workers = 1000, 20
 	f := s.make(t)
 	before := runtime.NumGoroutine()
+	thousand(t, f.Got, func(n pipeline.Notification) error { return f.deliver(t.Context(), t, n) })
+	settled(t, before+idleGoroutines)
+}
+
+// thousand has deliver deliver a thousand notifications, from twenty goroutines, and checks
+// that each arrives.
+func thousand(t *testing.T, arrived func() []Arrived, deliver func(n pipeline.Notification) error) {
+	t.Helper()
+	const deliveries, workers = 1000, 20
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
 			for i := next.Add(1); i <= deliveries; i = next.Add(1) {
 				id := fmt.Sprint("N", i)
-				if err := f.deliver(t.Context(), t, notification(id, id)); err != nil {
-					t.Errorf("%s: %v", id, err)
+				if err := deliver(notification(id, id)); err != nil {
+					t.Errorf("%s was not delivered: %v", id, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
 	seen := make(map[string]bool)
-	for _, a := range f.Got() {
+	for _, a := range arrived() {
 		seen[strings.Join(a.Texts, "")] = true
 	}
 	if len(seen) != deliveries {
 		t.Errorf("%d of %d arrived", len(seen), deliveries)
 	}
-	settled(t, before+idleGoroutines)
 }
 
 // faultTimeout ends an attempt that should have ended by itself.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -34,8 +33,6 @@ func TestSource(t *testing.T, upstream func(t *testing.T) Upstream) {
 		{"RefusedComesAgain", testRefusedComesAgain},
 		{"RestartLosesNothing", testRestartLosesNothing},
 		{"PoisonIsHandedOver", testPoisonIsHandedOver},
-		{"EndsWhileIdle", testEndsWhileIdle},
-		{"EndsWhileBlocked", testEndsWhileBlocked},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.test(t, upstream(t)) })
 	}
@@ -73,10 +70,10 @@ func (u Upstream) start(t *testing.T, take func(ctx context.Context, p pipeline.
 			}
 		}
 	}()
-	f.stop = sync.OnceFunc(func() {
+	f.stop = func() {
 		cancel()
 		await(t, ended, "Run does not end with its context")
-	})
+	}
 	t.Cleanup(f.stop)
 	return f
 }
@@ -164,10 +161,7 @@ func testRestartLosesNothing(t *testing.T, u Upstream) {
 		if n++; n <= some {
 			return nil
 		}
-		select {
-		case held <- struct{}{}:
-		default:
-		}
+		tell(held)
 		<-ctx.Done() // it is not acknowledged when the process ends
 		return context.Cause(ctx)
 	})
@@ -211,30 +205,4 @@ func testPoisonIsHandedOver(t *testing.T, u Upstream) {
 	if len(poisoned) > 0 {
 		t.Error("the page without a URL was handed over again")
 	}
-}
-
-func testEndsWhileIdle(t *testing.T, u Upstream) {
-	f := u.start(t, taking)
-	u.Send(t, pageOf("a", 1))
-	f.next()
-	f.stop()
-}
-
-func testEndsWhileBlocked(t *testing.T, u Upstream) {
-	began := make(chan struct{}, 1)
-	f := u.start(t, func(ctx context.Context, _ pipeline.Pushed) error {
-		select {
-		case began <- struct{}{}:
-		default:
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(guard):
-			return errors.New("the context of emit does not end with that of Run")
-		}
-	})
-	u.Send(t, pageOf("a", 1))
-	await(t, began, "a page")
-	f.stop()
 }

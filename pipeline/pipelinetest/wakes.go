@@ -167,9 +167,7 @@ func testWakeRejected(t *testing.T, f Features, s Site) {
 	publish(t, tr, text("in", "k", "1"))
 	await(t, done, "the last wake")
 	noMore(t, f, tr, nil)
-	if got, want := seen.of("k"), []string{"0s", "0s", "2ms", "3ms"}; !slices.Equal(got, want) {
-		t.Errorf("wakes came for %v, want %v", got, want)
-	}
+	seen.want(t, "k", "0s", "0s", "2ms", "3ms")
 }
 
 // testWakeInThePast sets wakes that are long due, each earlier than one that was handled.

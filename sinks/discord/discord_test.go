@@ -186,9 +186,4 @@ func TestConfig(t *testing.T) {
 		_, err := discord.New(discord.Config{WebhookURL: registry.NewSecret(raw)})
 		chattest.Refused(t, err, "webhook_url", "SECRET")
 	}
-	var r registry.Registry
-	discord.Register(&r)
-	if _, ok := r.LookupSink("discord"); !ok {
-		t.Error("discord is not registered")
-	}
 }

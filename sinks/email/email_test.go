@@ -3,7 +3,6 @@ package email
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -119,31 +118,6 @@ func TestDefaultPorts(t *testing.T) {
 	}
 	if got := (Config{Port: 2525}.withDefaults()).Port; got != 2525 {
 		t.Errorf("port %d, want 2525", got)
-	}
-}
-
-func TestRegister(t *testing.T) {
-	var r registry.Registry
-	Register(&r)
-	newSink, ok := r.LookupSink("email")
-	if !ok {
-		t.Fatal("email is not registered")
-	}
-	s := (&scriptedServer{}).start(t)
-	decode := func(c Config) registry.Decode { return func(v any) error { *v.(*Config) = c; return nil } }
-	sink, err := newSink(decode(unencryptedConfig(s.host, s.port)), registry.Env{AllowSinks: []netip.Prefix{loopback}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := sink.Deliver(t.Context(), sample()); err != nil {
-		t.Errorf("got %v, want delivered over the allowed network", err)
-	}
-	if sink, err := newSink(decode(Config{}), registry.Env{}); err == nil || sink != nil {
-		t.Errorf("got %v, %v, want the mistakes", sink, err)
-	}
-	failure := errors.New("line 3")
-	if _, err := newSink(func(any) error { return failure }, registry.Env{}); !errors.Is(err, failure) {
-		t.Errorf("got %v, want what decoding said", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/test/expiring"
 	"github.com/vokter/vokter/test/testcert"
 )
 
@@ -22,13 +23,13 @@ func newTrustedCert(t testing.TB) (tls.Certificate, option) {
 func trustPool(pool *x509.CertPool) option { return func(c *Config) { c.RootCAs = pool } }
 
 // TestFirstBytes looks at what is on the wire before TLS: with implicit TLS its handshake,
-// and with STARTTLS no more than the greeting.
+// and with STARTTLS no more than the greeting. PLAIN is taken before LOGIN.
 func TestFirstBytes(t *testing.T) {
 	cert, pool := newTrustedCert(t)
 	for way, want := range map[string]string{Implicit: "\x16\x03", StartTLS: "EHLO "} {
-		s := (&scriptedServer{cert: cert, implicit: way == Implicit, offers: "AUTH PLAIN"}).start(t)
+		s := (&scriptedServer{cert: cert, implicit: way == Implicit, offers: "AUTH LOGIN PLAIN"}).start(t)
 		if way == StartTLS {
-			s.offers = "STARTTLS,AUTH PLAIN"
+			s.offers = "STARTTLS,AUTH LOGIN PLAIN"
 		}
 		if err := newEmail(t, withLogin(unencryptedConfig(s.host, s.port), way), pool).Deliver(t.Context(), sample()); err != nil {
 			t.Errorf("%s: %v", way, err)
@@ -176,15 +177,11 @@ func TestOtherTLS(t *testing.T) {
 	}
 	// A server that waits for TLS says nothing until the time is over.
 	e := newEmail(t, withLogin(unencryptedConfig("127.0.0.1", 1), StartTLS))
-	waiting := &smtpSession{e: e, ctx: expiringContext{t.Context(), closed()}, conn: &limitedConn{left: maxReadBytes}}
+	ctx, expire := expiring.New(t.Context())
+	expire()
+	waiting := &smtpSession{e: e, ctx: ctx, conn: &limitedConn{left: maxReadBytes}}
 	err := waiting.connectionError(context.DeadlineExceeded)
 	if want := "no answer in time: the timeout of the sink is over; the server did not greet: try tls: implicit (mostly on port 465)"; err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-}
-
-func closed() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -155,21 +154,5 @@ func TestConfig(t *testing.T) {
 		if _, ok := errors.AsType[*pipeline.FieldError](err); !ok || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%q: got %v, want %s", tt.c.Command, err, tt.want)
 		}
-	}
-}
-
-func TestRegister(t *testing.T) {
-	var r registry.Registry
-	Register(&r)
-	build, ok := r.LookupSink("exec")
-	if !ok || !slices.Equal(r.SinkKinds(), []string{"exec"}) {
-		t.Fatal("exec is not registered")
-	}
-	s, err := build(func(v any) error { v.(*Config).Command = []string{"/bin/sh"}; return nil }, registry.Env{})
-	if err != nil || s == nil {
-		t.Errorf("got %v, %v", s, err)
-	}
-	if s, err := build(func(any) error { return nil }, registry.Env{}); err == nil || s != nil {
-		t.Errorf("got %v, %v, want an error", s, err)
 	}
 }

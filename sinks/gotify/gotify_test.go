@@ -167,11 +167,6 @@ func TestConfig(t *testing.T) {
 			chattest.Refused(t, err, field, "SECRET")
 		}
 	}
-	var r registry.Registry
-	gotify.Register(&r)
-	if _, ok := r.LookupSink("gotify"); !ok {
-		t.Error("gotify is not registered")
-	}
 }
 
 // TestHealthTitle: the title of a health event says what happened, and to which page or sink.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
-	"github.com/vokter/vokter/pipeline/registry"
 )
 
 func TestValidate(t *testing.T) {
@@ -56,30 +55,6 @@ func TestValidate(t *testing.T) {
 				t.Errorf("%+v: got %v without %q", tt.c, err, want)
 			}
 		}
-	}
-}
-
-func TestRegister(t *testing.T) {
-	var r registry.Registry
-	Register(&r)
-	build, ok := r.LookupSink("kafka")
-	if !ok {
-		t.Fatal("kafka is not registered")
-	}
-	decode := func(c Config) registry.Decode {
-		return func(v any) error { *v.(*Config) = c; return nil }
-	}
-	// Nothing listens there, and the test does not connect.
-	s, err := build(decode(Config{Brokers: []string{"127.0.0.1:1"}, Topic: "t"}), registry.Env{})
-	if err != nil || s == nil {
-		t.Errorf("got %v, %v", s, err)
-	}
-	if s, err := build(decode(Config{}), registry.Env{}); err == nil || s != nil {
-		t.Errorf("got %v, %v, want an error", s, err)
-	}
-	failure := errors.New("line 3")
-	if _, err := build(func(any) error { return failure }, registry.Env{}); !errors.Is(err, failure) {
-		t.Errorf("got %v, want what decoding said", err)
 	}
 }
 

@@ -111,34 +111,6 @@ func checkCloudEvent(t *testing.T, m *sarama.ConsumerMessage, n pipeline.Notific
 	}
 }
 
-func TestHostileText(t *testing.T) {
-	onBoth(t, func(t *testing.T, c Config) {
-		makeTopic(t, c, 1, nil)
-		s := newTestSink(t, c)
-		texts := []string{
-			"a\r\nce_id: b\x00\x07", "turn\u202Earound\u2066", "\xff\xfe invalid \xc3", "</script>{{.}} %s %41", "\uFFFE\uFDD0\U0001FFFF\x85", strings.Repeat("ä😀", 1<<14),
-		}
-		for i, text := range texts {
-			n := sample(fmt.Sprint("N", i))
-			n.URL, n.Title, n.Client, n.Diffs[0].Text = text, text, text, text
-			if err := s.Deliver(t.Context(), n); err != nil {
-				t.Fatalf("%.40q: %v", text, err)
-			}
-		}
-		for i, m := range records(t, c, len(texts)) {
-			n := sample(fmt.Sprint("N", i))
-			checkCloudEvent(t, m, n)
-			var got pipeline.Notification
-			if err := json.Unmarshal(m.Value, &got); err != nil {
-				t.Fatal(err)
-			}
-			if want := strings.ToValidUTF8(texts[i], "\uFFFD"); strings.ReplaceAll(got.Diffs[0].Text, "\uFFFD\uFFFD", "\uFFFD") != want {
-				t.Errorf("%.40q arrived as %.40q", texts[i], got.Diffs[0].Text)
-			}
-		}
-	})
-}
-
 type attempt struct {
 	pipeline.Attempt
 	document string

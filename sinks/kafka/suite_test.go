@@ -76,6 +76,7 @@ func newFake(t *testing.T, c Config) (pipelinetest.SinkFake, *Sink) {
 			if err := json.Unmarshal(m.Value, &n); err != nil {
 				t.Fatal(err)
 			}
+			checkCloudEvent(t, m, n)
 			a := pipelinetest.Arrived{ID: headersOf(m)["ce_id"]}
 			for _, d := range n.Diffs {
 				a.Texts = append(a.Texts, d.Text)

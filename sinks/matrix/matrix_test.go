@@ -258,11 +258,6 @@ func TestConfig(t *testing.T) {
 			chattest.Refused(t, err, field, "SECRET")
 		}
 	}
-	var r registry.Registry
-	matrix.Register(&r)
-	if _, ok := r.LookupSink("matrix"); !ok {
-		t.Error("matrix is not registered")
-	}
 }
 
 // TestCheck asks homeservers whether the room is encrypted.

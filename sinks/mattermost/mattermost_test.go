@@ -184,9 +184,4 @@ func TestConfig(t *testing.T) {
 	if _, err := mattermost.New(mattermost.Config{WebhookURL: good, Channel: "@ann.b", Username: "Page watch é"}); err != nil {
 		t.Error(err)
 	}
-	var r registry.Registry
-	mattermost.Register(&r)
-	if _, ok := r.LookupSink("mattermost"); !ok {
-		t.Error("mattermost is not registered")
-	}
 }

@@ -214,11 +214,6 @@ func TestConfig(t *testing.T) {
 			chattest.Refused(t, err, field, "SECRET")
 		}
 	}
-	var r registry.Registry
-	ntfy.Register(&r)
-	if _, ok := r.LookupSink("ntfy"); !ok {
-		t.Error("ntfy is not registered")
-	}
 }
 
 // TestHealthTitle: the title of a health event says what happened, and to which page or sink.

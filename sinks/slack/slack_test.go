@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -150,25 +149,6 @@ func TestBudget(t *testing.T) {
 			if utf8.RuneCountInString(m.Text) >= 300 || !utf8.ValidString(m.Text) || strings.HasSuffix(m.Text, "&") {
 				t.Errorf("%s, %s: the text is %q", way, name, m.Text)
 			}
-		}
-	}
-}
-
-// TestNeedsSlacksWord: an answer that is no error but not Slack's either is not a
-// delivery.
-func TestNeedsSlacksWord(t *testing.T) {
-	for _, body := range []string{`{"ok":false}`, `{}`, "<html></html>", ""} {
-		for _, way := range []string{"bot", "webhook"} {
-			fake := slackfake.Start(t, nil)
-			s := bothKinds(fake, "C1")[way]
-			fake.Script("C1", slackfake.Answer{Status: 200, Body: body}, slackfake.Answer{Status: 200, Body: body})
-			for range 2 {
-				err := s.Deliver(t.Context(), sample())
-				if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassRetry {
-					t.Fatalf("%s, %s: got %v, want an error to try again after", way, body, err)
-				}
-			}
-			deliver(t, fake, s, sample())
 		}
 	}
 }
@@ -324,53 +304,9 @@ func TestRefusedAddressNamesTheFlag(t *testing.T) {
 	}
 }
 
-func TestRegister(t *testing.T) {
-	var r registry.Registry
-	Register(&r)
-	build, ok := r.LookupSink("slack")
-	if !ok {
-		t.Fatal("slack is not registered")
-	}
-	make := func(c Config, env registry.Env) (*Slack, error) {
-		s, err := build(func(v any) error { *v.(*Config) = c; return nil }, env)
-		if err != nil {
-			if s != nil {
-				t.Errorf("got %v beside %v", s, err)
-			}
-			return nil, err
-		}
-		return s.(*Slack), nil
-	}
-	env := registry.Env{AllowSinks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	bot, err := make(Config{Token: registry.NewSecret(testToken), Channel: "C1"}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bot.apiURL != defaultAPI || bot.thread {
-		t.Errorf("got %q and %v, want the defaults", bot.apiURL, bot.thread)
-	}
-	hook, err := make(Config{WebhookURL: registry.NewSecret(testHook)}, env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bot.sender.Client.Transport != hook.sender.Client.Transport {
-		t.Error("two sinks do not share their connections")
-	}
-	other, err := make(Config{WebhookURL: registry.NewSecret(testHook)}, registry.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if other.sender.Client.Transport == hook.sender.Client.Transport {
-		t.Error("sinks that may reach different networks share their connections")
-	}
-	if _, err := make(Config{}, env); err == nil {
-		t.Error("an empty configuration is taken")
-	}
-	failure := errors.New("line 3")
-	if _, err := build(func(any) error { return failure }, env); !errors.Is(err, failure) {
-		t.Errorf("got %v, want what decoding said", err)
-	}
-	if perSecond, burst := bot.Rate(); perSecond != 1 || burst != 3 {
-		t.Errorf("the rate is %v, %d, want 1, 3", perSecond, burst)
+func TestDefaults(t *testing.T) {
+	bot := newSlack(Config{Token: registry.NewSecret(testToken), Channel: "C1"}, nil)
+	if perSecond, burst := bot.Rate(); bot.apiURL != defaultAPI || bot.thread || perSecond != 1 || burst != 3 {
+		t.Errorf("got %q, threads %v, and the rate %v, %d, want the API of Slack, none, and 1, 3", bot.apiURL, bot.thread, perSecond, burst)
 	}
 }

@@ -270,15 +270,6 @@ func TestBlockedWriter(t *testing.T) {
 	})
 }
 
-func TestCanceled(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var b bytes.Buffer
-	if err := newSink(t, &b, Config{}).Deliver(ctx, pipeline.Notification{ID: "A"}); !errors.Is(err, context.Canceled) || b.Len() > 0 {
-		t.Errorf("got %v and %q, want context.Canceled and nothing", err, b.String())
-	}
-}
-
 func TestFormatOfFiles(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {

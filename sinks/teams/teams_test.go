@@ -239,9 +239,4 @@ func TestConfig(t *testing.T) {
 		_, err := teams.New(teams.Config{WebhookURL: registry.NewSecret(raw)})
 		chattest.Refused(t, err, "webhook_url", "SECRET")
 	}
-	var r registry.Registry
-	teams.Register(&r)
-	if _, ok := r.LookupSink("teams"); !ok {
-		t.Error("teams is not registered")
-	}
 }

@@ -262,9 +262,4 @@ func TestConfig(t *testing.T) {
 	if _, err := telegram.New(localConfig("")); err != nil {
 		t.Errorf("the default api_url gives %v", err)
 	}
-	var r registry.Registry
-	telegram.Register(&r)
-	if _, ok := r.LookupSink("telegram"); !ok {
-		t.Error("telegram is not registered")
-	}
 }

@@ -7,13 +7,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/registry"
@@ -55,61 +53,6 @@ func TestValidate(t *testing.T) {
 		if strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("%q: a secret is in %v", tt.url, err)
 		}
-	}
-}
-
-func TestRefusedAddressNamesTheFlag(t *testing.T) {
-	w, err := New(Config{URL: registry.NewSecret("http://127.0.0.1:1/")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = w.Deliver(t.Context(), pipeline.Notification{ID: "x"})
-	if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
-		t.Errorf("got %v, want an AddressError that names the flag", err)
-	}
-}
-
-func TestRegister(t *testing.T) {
-	var r registry.Registry
-	Register(&r)
-	build, ok := r.LookupSink("webhook")
-	if !ok {
-		t.Fatal("webhook is not registered")
-	}
-	decode := func(c Config) registry.Decode {
-		return func(v any) error { *v.(*Config) = c; return nil }
-	}
-	env := registry.Env{AllowSinks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	good := Config{URL: registry.NewSecret("https://example.com/"), Secret: registry.NewSecret("new"), OldSecret: registry.NewSecret("old")}
-	a, err := build(decode(good), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := len(a.(*Webhook).keys); got != 2 {
-		t.Errorf("%d keys, want 2", got)
-	}
-	b, err := build(decode(good), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.(*Webhook).sender.Client.Transport != b.(*Webhook).sender.Client.Transport {
-		t.Error("two webhooks do not share their connections")
-	}
-	c, err := build(decode(good), registry.Env{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.(*Webhook).sender.Client.Transport == c.(*Webhook).sender.Client.Transport {
-		t.Error("webhooks that may reach different networks share their connections")
-	}
-	bad := good
-	bad.OldSecret = registry.NewSecret("whsec_?")
-	if s, err := build(decode(bad), env); err == nil || s != nil || !strings.Contains(err.Error(), "old_secret: ") {
-		t.Errorf("got %v, %v, want an error of old_secret", s, err)
-	}
-	failure := errors.New("line 3")
-	if _, err := build(func(any) error { return failure }, env); !errors.Is(err, failure) {
-		t.Errorf("got %v, want what decoding said", err)
 	}
 }
 
@@ -159,6 +102,7 @@ func TestMistakes(t *testing.T) {
 		{Config{Bearer: registry.NewSecret(secret), Headers: header("authorization", secret).Headers}, "bearer", "headers has Authorization already"},
 		{Config{URL: registry.NewSecret("https://u:p@example.com/"), Bearer: registry.NewSecret(secret)}, "bearer", "url has a user already"},
 		{Config{URL: registry.NewSecret("https://u:p@example.com/"), Headers: header("authorization", secret).Headers}, "headers.Authorization", "url has a user already"},
+		{Config{Secret: registry.NewSecret("new"), OldSecret: registry.NewSecret("whsec_?")}, "old_secret", ""},
 		{Config{Format: "v2"}, "format", "documented, v1, cloudevents"},
 		{Config{Format: FormatCloudEvents, Mode: "batched"}, "mode", "structured, binary"},
 		{Config{Mode: ModeBinary}, "mode", "it belongs to format: cloudevents"},

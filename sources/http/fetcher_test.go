@@ -18,6 +18,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
+	"github.com/vokter/vokter/test/expiring"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
@@ -267,22 +268,6 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// testDeadline is a context whose deadline passes when the test says so.
-type testDeadline struct {
-	context.Context
-	passed chan struct{}
-}
-
-func (d testDeadline) Done() <-chan struct{} { return d.passed }
-func (d testDeadline) Err() error {
-	select {
-	case <-d.passed:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
 func TestTimeoutAndCancel(t *testing.T) {
 	release := make(chan struct{})
 	arrived := make(chan struct{}, 8)
@@ -297,8 +282,8 @@ func TestTimeoutAndCancel(t *testing.T) {
 	defer close(release)
 	f := New(Config{Allow: loopback})
 	for _, path := range []string{"/headers", "/body"} {
-		late := testDeadline{t.Context(), make(chan struct{})}
-		go func() { <-arrived; close(late.passed) }()
+		late, expire := expiring.New(t.Context())
+		go func() { <-arrived; expire() }()
 		_, _, err := fetch(late, f, pipeline.FetchRequest{URL: srv.URL + path})
 		if e, _ := errors.AsType[*pipeline.FetchError](err); e == nil || e.Class != pipeline.FailTimeout || e.Reason != "127.0.0.1 did not answer in time" {
 			t.Errorf("%s: got %v, want a timeout", path, err)

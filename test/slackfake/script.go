@@ -45,7 +45,7 @@ func (s *Slack) scripted(w http.ResponseWriter, m *Message, fail func(word strin
 	if word == "" {
 		word = http.StatusText(a.Status)
 	}
-	s.requests = append(s.requests, Request{m.Channel, s.now(), word})
+	s.requests = append(s.requests, word)
 	s.mu.Unlock()
 	if a.Status == 0 {
 		fail(a.Error)

@@ -33,7 +33,7 @@ type Slack struct {
 
 	mu       sync.Mutex
 	messages []Message
-	requests []Request
+	requests []string
 	scripts  map[string][]Answer
 	buckets  map[string]bucket
 	locked   map[string]bool // threads, by their ts
@@ -59,14 +59,6 @@ type Message struct {
 	// Webhook says that it came through an incoming webhook.
 	Webhook bool
 	At      time.Time
-}
-
-// Request is one that was made, whatever became of it.
-type Request struct {
-	Channel string
-	At      time.Time
-	// Error is Slack's word for what is wrong; empty where the message was posted.
-	Error string
 }
 
 // Start returns a fake that listens until the test ends. now is its clock; nil means
@@ -110,11 +102,12 @@ func (s *Slack) Messages() []Message {
 	return append([]Message(nil), s.messages...)
 }
 
-// Requests returns the requests so far, in their order.
-func (s *Slack) Requests() []Request {
+// Requests returns for each request so far, in their order, Slack's word for what is wrong; empty
+// where the message was posted.
+func (s *Slack) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]Request(nil), s.requests...)
+	return append([]string(nil), s.requests...)
 }
 
 // Delete removes a message: answers to it are posted at the top level, without a word.
@@ -160,7 +153,7 @@ func (s *Slack) post(m *Message) string {
 		m.TS = s.nextTS(m.At)
 		s.messages = append(s.messages, *m)
 	}
-	s.requests = append(s.requests, Request{m.Channel, m.At, word})
+	s.requests = append(s.requests, word)
 	return word
 }
 

@@ -150,7 +150,7 @@ func TestScript(t *testing.T) {
 	if got := len(s.Messages()); got != 1 {
 		t.Errorf("%d messages, want the one whose answer was lost", got)
 	}
-	if got := s.Requests(); len(got) != 3 || got[0].Error != "internal_error" || got[2].Error != "" {
+	if got := s.Requests(); len(got) != 3 || got[0] != "internal_error" || got[2] != "" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/readertest"
 )
 
 func newRaw(body string) pipeline.Raw {
@@ -30,19 +31,11 @@ func TestContract(t *testing.T) {
 }
 
 func TestViews(t *testing.T) {
-	for sel, want := range map[string]string{
-		"re:^Start: (.*)": "\x02\x02Start: 2026-11-24 19:00 UTC\n\x03\x03",
-		"lines:3":         "\x02\x02Council\n\x03\x03",
-	} {
-		got, err := New().Read(t.Context(), newRaw(sampleEvent), pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})
-		if err != nil || got.Content != want {
-			t.Errorf("%s: got %q, %v, want %q", sel, got.Content, err, want)
-		}
-	}
-	got, err := New().Read(t.Context(), newRaw(sampleEvent), pipeline.View{Remove: []pipeline.Selector{{Regexp: "^(Location|Start): .*"}}})
-	if err != nil || got.Content != "\x02\x02Council\n\x03\x03" {
-		t.Errorf("remove: got %q, %v", got.Content, err)
-	}
+	readertest.Views(t, New(), newRaw(sampleEvent), map[[2]string]string{
+		{"re:^Start: (.*)", ""}:          "<<Start: 2026-11-24 19:00 UTC|>>",
+		{"lines:3", ""}:                  "<<Council|>>",
+		{"", "re:^(Location|Start): .*"}: "<<Council|>>",
+	})
 }
 
 func FuzzRead(f *testing.F) {
@@ -50,20 +43,13 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("BEGIN:VCALENDAR\r\nSUMMARY;A=\"b:c\":d\\n\r\n e\r\nDTSTART:2026\r\nEND:VCALENDAR"), "re:.")
 	f.Fuzz(func(t *testing.T, body []byte, sel string) {
 		pipelinetest.CheckReader(t, New(), pipeline.Raw{Body: body}, pipeline.View{})
-		pipelinetest.CheckReader(t, New(), pipeline.Raw{Body: body}, pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})
+		pipelinetest.CheckReader(t, New(), pipeline.Raw{Body: body}, readertest.View(sel, ""))
 	})
 }
 
 // BenchmarkRead has no bare tokenizer beside it: BenchmarkBare unfolds the lines.
 func BenchmarkRead(b *testing.B) {
-	body := benchPage()
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := New().Read(b.Context(), pipeline.Raw{Body: body}, pipeline.View{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	readertest.Bench(b, New(), pipeline.Raw{Body: benchPage()}, pipeline.View{})
 }
 
 func BenchmarkBare(b *testing.B) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/readertest"
 )
 
 func newRaw(body string) pipeline.Raw {
@@ -25,24 +26,12 @@ func TestContract(t *testing.T) {
 
 func TestViews(t *testing.T) {
 	const prices = "name,price\nLamp,12.50\nChair,80\nTable,\"1\n2\"\nBed,9\n"
-	for _, tc := range []struct{ sel, rem, want string }{
-		{"lines:2-3", "", "<Lamp|12.50|><Chair|80|>"},
-		{"lines:6", "", "<Bed|9|>"},
-		{`re:^\d+(\.\d+)?$`, "", "<12.50|><80|><9|>"},
-		{"", "lines:1", "<Lamp|12.50|><Chair|80|><Table|1 2|><Bed|9|>"},
-	} {
-		v := pipeline.View{}
-		if tc.sel != "" {
-			v.Select = []pipeline.Selector{pipeline.ParseSelector(tc.sel)}
-		}
-		if tc.rem != "" {
-			v.Remove = []pipeline.Selector{pipeline.ParseSelector(tc.rem)}
-		}
-		got, err := New().Read(t.Context(), newRaw(prices), v)
-		if s := strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">").Replace(got.Content); err != nil || s != tc.want {
-			t.Errorf("select %q, remove %q: got %s, %v, want %s", tc.sel, tc.rem, s, err, tc.want)
-		}
-	}
+	readertest.Views(t, New(), newRaw(prices), map[[2]string]string{
+		{"lines:2-3", ""}:        "<Lamp|12.50|><Chair|80|>",
+		{"lines:6", ""}:          "<Bed|9|>",
+		{`re:^\d+(\.\d+)?$`, ""}: "<12.50|><80|><9|>",
+		{"", "lines:1"}:          "<Lamp|12.50|><Chair|80|><Table|1 2|><Bed|9|>",
+	})
 }
 
 func FuzzRead(f *testing.F) {
@@ -54,20 +43,14 @@ func FuzzRead(f *testing.F) {
 			raw.ContentType = tsvType
 		}
 		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
-		pipelinetest.CheckReader(t, New(), raw, pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})
+		pipelinetest.CheckReader(t, New(), raw, readertest.View(sel, ""))
 	})
 }
 
 // BenchmarkRead stands beside BenchmarkBare, a pass over the records.
 func BenchmarkRead(b *testing.B) {
 	body := []byte(strings.Repeat("Lamp number 12,12.50,\"in blue, or green\",true\n", 1000))
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := New().Read(b.Context(), pipeline.Raw{Body: body}, pipeline.View{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	readertest.Bench(b, New(), pipeline.Raw{Body: body}, pipeline.View{})
 }
 
 func BenchmarkBare(b *testing.B) {

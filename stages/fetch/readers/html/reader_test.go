@@ -13,6 +13,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/readertest"
 )
 
 func readHTML(t *testing.T, page string, view pipeline.View) (pipeline.Text, error) {
@@ -204,15 +205,7 @@ func benchPage() []byte {
 func BenchmarkRead(b *testing.B) {
 	raw := pipeline.Raw{ContentType: "text/html", Body: benchPage()}
 	for name, view := range map[string]pipeline.View{"scanned": {}, "parsed": {Select: parseSelectors("body"), Remove: parseSelectors(".list")}} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(raw.Body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := New().Read(b.Context(), raw, view); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+		b.Run(name, func(b *testing.B) { readertest.Bench(b, New(), raw, view) })
 	}
 }
 

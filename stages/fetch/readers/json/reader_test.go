@@ -3,7 +3,6 @@ package json
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/readertest"
 )
 
 func newRaw(body string) pipeline.Raw {
@@ -34,58 +34,33 @@ const offers = `{"title": "Offers", "items": [{"name": "Lamp", "price": 12.50, "
 	{"name": "Chair", "price": 80, "a/b": {"m~n": 1}}], "void": null, "at": "10:00"}`
 
 func TestViews(t *testing.T) {
-	for _, tc := range []struct{ sel, rem, want string }{
-		{"jq:.items[].name", "", "Lamp|Chair|"},
-		{"jq:.items[0]", "", "name: Lamp|price: 12.50|tags|new|blue|"},
-		{"jq:.items[] | {name, price}", "", "<name: Lamp|price: 12.50|><name: Chair|price: 80|>"},
-		{`jq:.items[] | select(.price < 50) | "\(.name) costs \(.price)"`, "", "Lamp costs 12.50|"},
-		{`jq:[.items[].name] | join(", ")`, "", "Lamp, Chair|"},
-		{"jq:.items | map(.price) | add", "", "92.5|"},
-		{"/items/1/name", "", "Chair|"},
-		{"/items/1/a~1b/m~0n", "", "1|"},
-		{"/items/0/tags", "", "new|blue|"},
-		{"jq:.title; /at", "", "Offers|10:00|"},
-		{"", "/items; jq:.at, .void", "title: Offers|"},
-		{"", "jq:.items[].tags, .items[].price; /items/1; /void; /at", "items|<name: Lamp|>title: Offers|"},
-		{"/items", "/items/0", "<a/b|m~n: 1|name: Chair|price: 80|>"},
-		{"", "jq:.nothing[].here; /no/where", "at: 10:00|items|<name: Lamp|price: 12.50|tags|new|blue|><a/b|m~n: 1|name: Chair|price: 80|>title: Offers|void: null|"},
-	} {
-		got, err := New().Read(t.Context(), newRaw(offers), newView(tc.sel, tc.rem))
-		if s := showMarks.Replace(got.Content); err != nil || s != tc.want {
-			t.Errorf("select %q, remove %q:\ngot  %s, %v\nwant %s", tc.sel, tc.rem, s, err, tc.want)
-		}
-	}
-}
-
-var showMarks = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
-
-// newView reads "a; b" as two selectors.
-func newView(sel, rem string) pipeline.View {
-	list := func(s string) (out []pipeline.Selector) {
-		for one := range strings.SplitSeq(s, "; ") {
-			if one != "" {
-				out = append(out, pipeline.ParseSelector(one))
-			}
-		}
-		return out
-	}
-	return pipeline.View{Select: list(sel), Remove: list(rem)}
+	readertest.Views(t, New(), newRaw(offers), map[[2]string]string{
+		{"jq:.items[].name", ""}:            "Lamp|Chair|",
+		{"jq:.items[0]", ""}:                "name: Lamp|price: 12.50|tags|new|blue|",
+		{"jq:.items[] | {name, price}", ""}: "<name: Lamp|price: 12.50|><name: Chair|price: 80|>",
+		{`jq:.items[] | select(.price < 50) | "\(.name) costs \(.price)"`, ""}: "Lamp costs 12.50|",
+		{`jq:[.items[].name] | join(", ")`, ""}:                                "Lamp, Chair|",
+		{"jq:.items | map(.price) | add", ""}:                                  "92.5|",
+		{"/items/1/name", ""}:                                                  "Chair|",
+		{"/items/1/a~1b/m~0n", ""}:                                             "1|",
+		{"/items/0/tags", ""}:                                                  "new|blue|",
+		{"jq:.title; /at", ""}:                                                 "Offers|10:00|",
+		{"", "/items; jq:.at, .void"}:                                          "title: Offers|",
+		{"", "jq:.items[].tags, .items[].price; /items/1; /void; /at"}:         "items|<name: Lamp|>title: Offers|",
+		{"/items", "/items/0"}:                                                 "<a/b|m~n: 1|name: Chair|price: 80|>",
+		{"", "jq:.nothing[].here; /no/where"}:                                  "at: 10:00|items|<name: Lamp|price: 12.50|tags|new|blue|><a/b|m~n: 1|name: Chair|price: 80|>title: Offers|void: null|",
+	})
 }
 
 func TestSelectorGone(t *testing.T) {
-	for sel, want := range map[string]string{
+	readertest.Gone(t, New(), newRaw(offers), map[string]string{
 		"jq:.nothing":     `nothing on the page matches "jq:.nothing"`,
 		"jq:.nothing[].a": `nothing on the page matches "jq:.nothing[].a" (cannot iterate over: null)`,
 		"jq:.void":        `nothing on the page matches "jq:.void"`,
 		"/items/2":        `nothing on the page matches "/items/2"`,
 		"/items/00":       `nothing on the page matches "/items/00"`,
 		"main":            `nothing on the page matches "main": it is JSON, which such a selector is not for`,
-	} {
-		_, err := New().Read(t.Context(), newRaw(offers), newView(sel, ""))
-		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailSelectorGone || e.Reason != want {
-			t.Errorf("%s: got %v, want %s", sel, err, want)
-		}
-	}
+	})
 }
 
 func FuzzRead(f *testing.F) {
@@ -101,7 +76,7 @@ func FuzzRead(f *testing.F) {
 		if _, err := New().Read(t.Context(), raw, pipeline.View{}); err == nil && !sequence && !json.Valid(bytes.TrimPrefix(body, []byte("\ufeff"))) {
 			t.Errorf("%q is no JSON, but gave %q", body, first.Content)
 		}
-		pipelinetest.CheckReader(t, New(), raw, newView(sel, rem))
+		pipelinetest.CheckReader(t, New(), raw, readertest.View(sel, rem))
 	})
 }
 
@@ -117,17 +92,9 @@ func benchPage() []byte {
 
 // BenchmarkRead stands beside BenchmarkBare, a pass over the tokens.
 func BenchmarkRead(b *testing.B) {
-	body := benchPage()
-	for name, v := range map[string]pipeline.View{"all": {}, "jq": newView("jq:.items[].name", "")} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := New().Read(b.Context(), newRaw(string(body)), v); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	body := string(benchPage())
+	for name, v := range map[string]pipeline.View{"all": {}, "jq": readertest.View("jq:.items[].name", "")} {
+		b.Run(name, func(b *testing.B) { readertest.Bench(b, New(), newRaw(body), v) })
 	}
 }
 
@@ -161,7 +128,7 @@ func TestItems(t *testing.T) {
 		{offers, "", nil},
 		{`{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "a"}]}`, "", []string{"a \x02id: a\n\x03"}},
 	} {
-		v := newView(c.sel, "")
+		v := readertest.View(c.sel, "")
 		v.Items = true
 		text, err := New().Read(t.Context(), newRaw(c.body), v)
 		var got []string

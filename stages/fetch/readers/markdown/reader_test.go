@@ -11,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/readertest"
 )
 
 func TestContract(t *testing.T) {
@@ -23,12 +24,10 @@ func TestContract(t *testing.T) {
 }
 
 func TestViews(t *testing.T) {
-	body := []byte("# One\n\ntext *em*\n\n# Two\n\n- a\n- b\n")
-	for sel, want := range map[string]string{"em": "em\n", "//li[2]": "\x02b\n\x03", "h1": "One\nTwo\n"} {
-		got, err := New().Read(t.Context(), pipeline.Raw{Body: body}, pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})
-		if err != nil || got.Content != want || got.Title != "One" {
-			t.Errorf("%s: got %q (%q), %v, want %q", sel, got.Content, got.Title, err, want)
-		}
+	page := pipeline.Raw{Body: []byte("# One\n\ntext *em*\n\n# Two\n\n- a\n- b\n")}
+	readertest.Views(t, New(), page, map[[2]string]string{{"em", ""}: "em|", {"//li[2]", ""}: "<b|>", {"h1", ""}: "One|Two|"})
+	if got, err := New().Read(t.Context(), page, readertest.View("em", "")); err != nil || got.Title != "One" {
+		t.Errorf("got the title %q, %v, want that of the whole page", got.Title, err)
 	}
 }
 
@@ -102,7 +101,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte, sel string) {
 		pipelinetest.CheckReader(t, New(), pipeline.Raw{Body: body}, pipeline.View{})
-		pipelinetest.CheckReader(t, New(), pipeline.Raw{Body: body}, pipeline.View{Select: []pipeline.Selector{pipeline.ParseSelector(sel)}})
+		pipelinetest.CheckReader(t, New(), pipeline.Raw{Body: body}, readertest.View(sel, ""))
 	})
 }
 
@@ -110,14 +109,7 @@ var benchPage = []byte(strings.Repeat("# A heading\n\nSome *text* with `code` an
 
 // BenchmarkRead stands beside BenchmarkBare, which only makes the HTML.
 func BenchmarkRead(b *testing.B) {
-	r := New()
-	b.SetBytes(int64(len(benchPage)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := r.Read(b.Context(), pipeline.Raw{Body: benchPage}, pipeline.View{}); err != nil {
-			b.Fatal(err)
-		}
-	}
+	readertest.Bench(b, New(), pipeline.Raw{Body: benchPage}, pipeline.View{})
 }
 
 func BenchmarkBare(b *testing.B) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/readertest"
 )
 
 func TestRead(t *testing.T) {
@@ -35,30 +36,18 @@ func TestRead(t *testing.T) {
 
 func TestViews(t *testing.T) {
 	const log = "start\nstatus: open\ndetail one\ndetail two\nend of it\nstatus: closed\n"
-	for _, tc := range []struct{ sel, rem, want string }{
-		{"lines:2-3", "", "status: open|detail one|"},
-		{"lines: 5-", "", "end of it|status: closed|"},
-		{"lines:-1", "", "start|"},
-		{"lines:6", "", "status: closed|"},
-		{"re:^status: .*", "", "status: open|status: closed|"},
-		{`re:\b(open|closed)\b`, "", "open|closed|"},
-		{"", "re:^detail .*", "start|status: open|end of it|status: closed|"},
-		{"", "re:t[aw][a-z]*", "s|s : open|de one|de|end of it|s : closed|"},
-		{"lines:2-5", "lines:3-4", "status: open|end of it|"},
-		{"re:^status.*", "re:open", "status:|status: closed|"},
-	} {
-		view := pipeline.View{}
-		if tc.sel != "" {
-			view.Select = []pipeline.Selector{pipeline.ParseSelector(tc.sel)}
-		}
-		if tc.rem != "" {
-			view.Remove = []pipeline.Selector{pipeline.ParseSelector(tc.rem)}
-		}
-		got, err := New().Read(t.Context(), pipeline.Raw{Body: []byte(log)}, view)
-		if s := strings.ReplaceAll(got.Content, "\n", "|"); err != nil || s != tc.want {
-			t.Errorf("select %q, remove %q: got %q, %v, want %q", tc.sel, tc.rem, s, err, tc.want)
-		}
-	}
+	readertest.Views(t, New(), pipeline.Raw{Body: []byte(log)}, map[[2]string]string{
+		{"lines:2-3", ""}:            "status: open|detail one|",
+		{"lines: 5-", ""}:            "end of it|status: closed|",
+		{"lines:-1", ""}:             "start|",
+		{"lines:6", ""}:              "status: closed|",
+		{"re:^status: .*", ""}:       "status: open|status: closed|",
+		{`re:\b(open|closed)\b`, ""}: "open|closed|",
+		{"", "re:^detail .*"}:        "start|status: open|end of it|status: closed|",
+		{"", "re:t[aw][a-z]*"}:       "s|s : open|de one|de|end of it|s : closed|",
+		{"lines:2-5", "lines:3-4"}:   "status: open|end of it|",
+		{"re:^status.*", "re:open"}:  "status:|status: closed|",
+	})
 	view := pipeline.View{Select: []pipeline.Selector{{From: "re:^status: open", To: "re:^end"}}}
 	got, err := New().Read(t.Context(), pipeline.Raw{Body: []byte(log)}, view)
 	if err != nil || got.Content != "status: open\ndetail one\ndetail two\n" {

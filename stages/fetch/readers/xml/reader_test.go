@@ -3,13 +3,13 @@ package xml
 import (
 	"bytes"
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pipelinetest"
+	"github.com/vokter/vokter/test/readertest"
 )
 
 func newRaw(body string) pipeline.Raw {
@@ -53,57 +53,36 @@ const rates = `<r:Envelope xmlns:r="x"><r:subject>Rates</r:subject><Cube time="2
 const news = `<rss><channel><title>News</title><item><title>A</title><pubDate>Mon</pubDate><media:title>M</media:title></item><item><title>B</title></item></channel></rss>`
 
 func TestViews(t *testing.T) {
-	for _, tc := range []struct{ page, sel, rem, want string }{
-		{rates, "xpath://Cube[@currency='USD']/@rate", "", "1.08|"},
-		{rates, "//Cube/Cube", "", "<currency: USD, rate: 1.08|><currency: JPY, rate: 160|>"},
-		{rates, "/r:Envelope/r:subject", "", "Rates|"},
-		{rates, "//*[local-name()='subject']/text()", "", "Rates|"},
-		{rates, "[currency=JPY]", "", "<currency: JPY, rate: 160|>"},
-		{rates, "subject; note > b", "", "Rates|here|"},
-		{rates, "Envelope", "cube", "Rates|See here|"},
-		{rates, "", "//Cube[@currency='USD']", "Rates|time: 2026|<currency: JPY, rate: 160|>See here|"},
-		{rates, "//Note", "//b", "See|"},
-		{news, "pubDate", "", "<Mon|>"},
-		{news, "item", "", "<A|><B|>"},
-		{news, "//item[2]/title", "", "<B|>"},
-		{news, "//media:title", "", "<M|>"},
-		{news, "", "//item[1]", "News|<B|>"},
-		{`<html xmlns="http://www.w3.org/1999/xhtml"><p>a</p><p>b</p></html>`, "//p[2]", "", "b|"},
-	} {
-		got, err := New().Read(t.Context(), newRaw(tc.page), newView(tc.sel, tc.rem))
-		if s := showMarks.Replace(got.Content); err != nil || s != tc.want {
-			t.Errorf("select %q, remove %q:\ngot  %s, %v\nwant %s", tc.sel, tc.rem, s, err, tc.want)
-		}
-	}
+	readertest.Views(t, New(), newRaw(rates), map[[2]string]string{
+		{"xpath://Cube[@currency='USD']/@rate", ""}: "1.08|",
+		{"//Cube/Cube", ""}:                         "<currency: USD, rate: 1.08|><currency: JPY, rate: 160|>",
+		{"/r:Envelope/r:subject", ""}:               "Rates|",
+		{"//*[local-name()='subject']/text()", ""}:  "Rates|",
+		{"[currency=JPY]", ""}:                      "<currency: JPY, rate: 160|>",
+		{"subject; note > b", ""}:                   "Rates|here|",
+		{"Envelope", "cube"}:                        "Rates|See here|",
+		{"", "//Cube[@currency='USD']"}:             "Rates|time: 2026|<currency: JPY, rate: 160|>See here|",
+		{"//Note", "//b"}:                           "See|",
+	})
+	readertest.Views(t, New(), newRaw(news), map[[2]string]string{
+		{"pubDate", ""}:         "<Mon|>",
+		{"item", ""}:            "<A|><B|>",
+		{"//item[2]/title", ""}: "<B|>",
+		{"//media:title", ""}:   "<M|>",
+		{"", "//item[1]"}:       "News|<B|>",
+	})
+	readertest.Views(t, New(), newRaw(`<html xmlns="http://www.w3.org/1999/xhtml"><p>a</p><p>b</p></html>`), map[[2]string]string{
+		{"//p[2]", ""}: "b|",
+	})
 }
 
 func TestSelectorGone(t *testing.T) {
-	for sel, want := range map[string]string{
+	readertest.Gone(t, New(), newRaw(rates), map[string]string{
 		"//none":  `nothing on the page matches "xpath://none"`,
 		"none":    `nothing on the page matches "none"`,
 		"jq:.a":   `nothing on the page matches "jq:.a": it is a page of HTML or XML, which such a selector is not for`,
 		"//a/@no": `nothing on the page matches "xpath://a/@no"`,
-	} {
-		_, err := New().Read(t.Context(), newRaw(rates), newView(sel, ""))
-		if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailSelectorGone || e.Reason != want {
-			t.Errorf("%s: got %v, want %s", sel, err, want)
-		}
-	}
-}
-
-var showMarks = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
-
-// newView reads "a; b" as two selectors.
-func newView(sel, rem string) pipeline.View {
-	list := func(s string) (out []pipeline.Selector) {
-		for one := range strings.SplitSeq(s, "; ") {
-			if one != "" {
-				out = append(out, pipeline.ParseSelector(one))
-			}
-		}
-		return out
-	}
-	return pipeline.View{Select: list(sel), Remove: list(rem)}
+	})
 }
 
 func FuzzRead(f *testing.F) {
@@ -114,7 +93,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, sel, rem string) {
 		raw := pipeline.Raw{Body: body}
 		pipelinetest.CheckReader(t, New(), raw, pipeline.View{})
-		pipelinetest.CheckReader(t, New(), raw, newView(sel, rem))
+		pipelinetest.CheckReader(t, New(), raw, readertest.View(sel, rem))
 	})
 }
 
@@ -131,16 +110,8 @@ func benchPage() []byte {
 // BenchmarkRead stands beside BenchmarkBare, a pass over the tokens.
 func BenchmarkRead(b *testing.B) {
 	body := benchPage()
-	for name, v := range map[string]pipeline.View{"all": {}, "xpath": newView("//item/title", ""), "css": newView("item > title", "")} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := New().Read(b.Context(), pipeline.Raw{Body: body}, v); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	for name, v := range map[string]pipeline.View{"all": {}, "xpath": readertest.View("//item/title", ""), "css": readertest.View("item > title", "")} {
+		b.Run(name, func(b *testing.B) { readertest.Bench(b, New(), pipeline.Raw{Body: body}, v) })
 	}
 }
 
