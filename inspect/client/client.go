@@ -39,6 +39,7 @@ func New(server, token string) *Client {
 	return &Client{strings.TrimSuffix(server, "/"), token, &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   5 * time.Second,
 			ResponseHeaderTimeout: 10 * time.Minute, // a large replay or backup takes long
 			DisableCompression:    true,
 		},
