@@ -64,7 +64,7 @@ func TestRefusedAddressNamesTheFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = w.Deliver(t.Context(), pipeline.Notification{ID: "x"})
-	if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
+	if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "allow: {sinks: [127.0.0.1/32]}") {
 		t.Errorf("got %v, want an AddressError that names the flag", err)
 	}
 }

@@ -336,7 +336,7 @@ func (t *tab) why(ctx, bounded context.Context, err error) error {
 		host = u.Hostname()
 	}
 	if refused, ok := errors.AsType[*outbound.AddressError](t.proxy.failure(host)); ok {
-		return &pipeline.FetchError{Class: pipeline.FailAddress, Reason: refused.Error(), Err: refused}
+		return &pipeline.FetchError{Class: pipeline.FailAddress, Reason: refused.Permit("fetch"), Err: refused}
 	}
 	return &pipeline.FetchError{Class: classOf(err), Reason: "the browser failed at " + t.doing + ": " + strings.TrimPrefix(err.Error(), "page load error "), Err: err}
 }
