@@ -77,6 +77,11 @@ func (r *results) explanation(e inspect.Explanation) {
 		rows = append(rows, []string{when(c.Time, r.now), checkName(c.Check), found(c, several, r.now)})
 	}
 	r.table("  ", rows)
+	if len(e.Checks) > 0 {
+		if advice := inspect.AccessAdvice(e.Checks[0].Reason); advice != "" {
+			r.text("  %s, or to watch with %s", advice, accessFlagNames)
+		}
+	}
 	for _, c := range e.Changes {
 		r.object(changeLine{"change", c})
 		r.text("")

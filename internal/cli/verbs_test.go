@@ -168,6 +168,9 @@ func TestCheckNow(t *testing.T) {
 	expect(t, 0, "found no change", "check", s.page.URL, "-c", s.config)
 	s.page.set(http.StatusNotFound, "")
 	expect(t, 1, "check 3, failed: HTTP status 404 Not Found", "check", s.page.URL, "-c", s.config)
+	s.page.set(http.StatusUnauthorized, "")
+	expect(t, 1, "HTTP status 401 Unauthorized; if the page needs credentials, give them in access of the configuration", "check", s.page.URL, "-c", s.config)
+	expect(t, 0, "give them in access of the configuration, or to watch with --user,", "explain", s.page.URL, "-c", s.config)
 	r := vs(t, "check", s.page.URL, "-c", s.config, "--format", "json")
 	if r.code != 1 || !strings.Contains(r.stdout, `"result":"failed"`) {
 		t.Errorf("got %+v", r)

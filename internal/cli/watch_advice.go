@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -46,6 +47,8 @@ func flagFor(o flow.Outcome) string {
 		return "watch permits an address with --allow CIDR"
 	case o.Class == pipeline.FailType && strings.Contains(o.Reason, "fetch.pdf"):
 		return "watch reads PDF with --pdf"
+	case inspect.AccessAdvice(o.Reason) != "":
+		return "watch sends credentials with " + accessFlagNames
 	}
 	return ""
 }

@@ -90,6 +90,10 @@ func TestWatchFailedCheck(t *testing.T) {
 	if r := watch(); r.code != 1 || !strings.Contains(r.stderr, "the last check of "+p.URL+"/ failed: ") || !strings.Contains(r.stderr, "404") {
 		t.Errorf("got %+v", r)
 	}
+	p.set(http.StatusForbidden, "no")
+	if r := watch(); r.code != 1 || !strings.Contains(r.stderr, "watch sends credentials with --user, --header or --cookie") {
+		t.Errorf("got %+v", r)
+	}
 	p.set(http.StatusOK, "<p>x</p>")
 	if r := watch(); r.code != 0 {
 		t.Errorf("got %+v", r)

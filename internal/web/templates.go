@@ -65,7 +65,7 @@ var functions = template.FuncMap{
 	"removed": func(e pipeline.Event) bool { return e == pipeline.Removed },
 	"added":   func(e pipeline.Event) bool { return e == pipeline.Added },
 	"view":    viewText,
-	"missing": missing,
+	"missing": missing, "accessAdvice": inspect.AccessAdvice,
 	"changed": lastChange,
 	"int":     func(n int64) int { return int(n) },
 	"last":    func(all []inspect.Version) int { return len(all) - 1 },

@@ -121,6 +121,17 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestAccessAdvice: a page that asks for credentials says where they can be given.
+func TestAccessAdvice(t *testing.T) {
+	b := open(t, &fake{reason: "HTTP status 401 Unauthorized"}, aToken)
+	for _, path := range []string{"/page", "/why"} {
+		want := "If the page needs credentials, give them in access of the configuration."
+		if _, body := b.get(t, path+"?url="+url.QueryEscape(pageURL)); strings.Count(body, want) != 1 {
+			t.Errorf("%s: got %s, want %q once", path, body, want)
+		}
+	}
+}
+
 // TestPausedPage: it says when it goes on, and offers no check, which would be refused.
 func TestPausedPage(t *testing.T) {
 	b := open(t, &fake{pausedUntil: time.Now().Add(24*time.Hour + time.Minute)}, aToken)
