@@ -133,8 +133,11 @@ type Document struct {
 	View    pipeline.View `json:"view,omitzero"`
 	State   string        `json:"state"`   // StateActive, StateSelectorGone or StatePageReplaced
 	Version uint64        `json:"version"` // the current one, 0 for none
-	Time    time.Time     `json:"time,omitzero"`
-	Title   string        `json:"title,omitempty"`
+	// Time is when the current version was found. Baseline says that it was compared with nothing, so
+	// that it is no change.
+	Time     time.Time `json:"time,omitzero"`
+	Baseline bool      `json:"baseline,omitempty"`
+	Title    string    `json:"title,omitempty"`
 	// Language is the language of the current version, a BCP 47 tag, and LanguageFrom says what
 	// decided it.
 	Language     string              `json:"language,omitempty"`

@@ -112,6 +112,20 @@ func TestPageThatExpired(t *testing.T) {
 	}
 }
 
+// TestBaseline: the first version is no change, the second one is.
+func TestBaseline(t *testing.T) {
+	s := newStore(t)
+	s.subscribe(page, "ann", "sold out")
+	for _, body := range []string{"in stock", "sold out"} {
+		s.read(body)
+		p, _ := only(t, s.list(inspect.ListFilter{}))
+		if d := p.Documents[0]; d.Baseline != (body == "in stock") || d.Time.IsZero() {
+			t.Errorf("%s: got %+v", body, d)
+		}
+		s.check(page)
+	}
+}
+
 // TestPageThatIsPaused: the page is listed as paused, and its versions can be read, also with a token
 // for its client.
 func TestPageThatIsPaused(t *testing.T) {

@@ -320,7 +320,7 @@ func document(d index.Document, st flow.State) (Document, error) {
 	if err != nil || !ok {
 		return doc, err
 	}
-	doc.Version, doc.Time, doc.Title, doc.ContentType = d.N, v.Time, v.Title, v.ContentType
+	doc.Version, doc.Time, doc.Baseline, doc.Title, doc.ContentType = d.N, v.Time, v.Previous == 0, v.Title, v.ContentType
 	doc.Language, doc.LanguageFrom = v.Language, v.LanguageFrom
 	if d.View.Value != nil {
 		content, err := unpack(v, d.N)

@@ -36,6 +36,7 @@ type fake struct {
 	partial        bool             // of the changes
 	pausedUntil    time.Time        // of the page and its subscription
 	missing        string           // the state of a second document, which is not on the page
+	baseline       bool             // the document never changed
 	reason         string           // why the last check failed, if not for a hostile reason
 }
 
@@ -60,7 +61,7 @@ func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, 
 	}
 	pages := []inspect.Page{{
 		URL: pageURL, State: inspect.StateFailing, Reason: cmp.Or(f.reason, hostile), LastCheck: someTime, NextCheck: time.Now().Add(time.Hour),
-		Documents: []inspect.Document{{ID: "d1", Title: hostile + f.long, Time: someTime, Value: value}},
+		Documents: []inspect.Document{{ID: "d1", Title: hostile + f.long, Time: someTime, Baseline: f.baseline, Value: value}},
 		Subscriptions: []inspect.Subscription{{Document: "d1", State: inspect.StateActive, Subscription: pipeline.Subscription{
 			URL: pageURL, Client: hostile, Keywords: []string{hostile, "tea"}, Sinks: []string{hostile}, Tags: []string{hostile, "shop"},
 		}.WithDefaults()}},

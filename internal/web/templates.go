@@ -95,10 +95,10 @@ func newShot(url, document string, v inspect.Version, when string) shot {
 	return shot{url, document, when, v}
 }
 
-// lastChange returns when the text of a page last changed.
+// lastChange returns when the text of a page last changed: zero if its versions are baselines.
 func lastChange(p inspect.Page) (last time.Time) {
 	for _, d := range p.Documents {
-		if d.Time.After(last) {
+		if !d.Baseline && d.Time.After(last) {
 			last = d.Time
 		}
 	}

@@ -132,6 +132,15 @@ func TestAccessAdvice(t *testing.T) {
 	}
 }
 
+// TestLastChange: the first text of a page is no change.
+func TestLastChange(t *testing.T) {
+	for baseline, want := range map[bool]string{true: "<dt>Last change</dt><dd>–</dd>", false: `<dt>Last change</dt><dd><time datetime="2026-01-31T`} {
+		if _, body := open(t, &fake{baseline: baseline}, aToken).get(t, "/"); !strings.Contains(body, want) {
+			t.Errorf("baseline %v: got %s, want %q", baseline, body, want)
+		}
+	}
+}
+
 // TestPausedPage: it says when it goes on, and offers no check, which would be refused.
 func TestPausedPage(t *testing.T) {
 	b := open(t, &fake{pausedUntil: time.Now().Add(24*time.Hour + time.Minute)}, aToken)
