@@ -152,6 +152,19 @@ type Document struct {
 	Sketch []byte `json:"sketch,omitempty"`
 }
 
+// Missing says why the document is not on its page, or nothing if it is.
+func (d Document) Missing() string {
+	switch {
+	case d.State == StateSelectorGone && d.View.Value != nil:
+		return "no value is found on the page"
+	case d.State == StateSelectorGone:
+		return "a selector matches nothing, or the text is empty"
+	case d.State == StatePageReplaced:
+		return "the page looks replaced by an error page, a login wall or an empty page"
+	}
+	return ""
+}
+
 // Subscription is a subscription to a document of the page.
 type Subscription struct {
 	pipeline.Subscription

@@ -203,15 +203,10 @@ func viewText(v pipeline.View) string {
 	return strings.Join(parts, ", ")
 }
 
-// missing says why d is not on its page, or nothing if it is.
+// missing says which part of the page d is and why it is not there, or nothing if it is.
 func missing(d inspect.Document) string {
-	switch {
-	case d.State == inspect.StateSelectorGone && d.View.Value != nil:
-		return viewText(d.View) + ": no value is found on the page."
-	case d.State == inspect.StateSelectorGone:
-		return viewText(d.View) + ": a selector matches nothing, or the text is empty."
-	case d.State == inspect.StatePageReplaced:
-		return viewText(d.View) + ": the page looks replaced by an error page, a login wall or an empty page."
+	if why := d.Missing(); why != "" {
+		return viewText(d.View) + ": " + why + "."
 	}
 	return ""
 }
