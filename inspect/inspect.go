@@ -100,8 +100,8 @@ type Listing struct {
 // Page is a page that is watched, or whose subscriptions expired.
 type Page struct {
 	URL string `json:"url"`
-	// State is StateActive, StateFailing where the last check failed or did not find one of the
-	// documents, StatePaused where all subscriptions are paused, or StateExpired where all others
+	// State is StateActive, StateFailing where the last check failed or did not find a document that
+	// somebody watches, StatePaused where all subscriptions are paused, or StateExpired where all others
 	// have expired. Reason says why it is not active, and Since is when that began.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`

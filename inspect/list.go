@@ -161,9 +161,9 @@ func mayBe(p index.Page, state string) bool {
 	return p.Incarnation == "" || p.Rests()
 }
 
-// failing reports whether the last check of p failed, or did not find one of its documents.
+// failing reports whether the last check of p failed, or did not find a document that somebody watches.
 func failing(p index.Page) bool {
-	return p.Failures > 0 || p.Busy > 0 || slices.ContainsFunc(p.Documents, func(d index.Document) bool { return !d.GoneSince.IsZero() })
+	return p.Failures > 0 || p.Busy > 0 || p.Lacks()
 }
 
 // load returns the page with the state st. It returns ok false where the page is neither watched
