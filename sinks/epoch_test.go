@@ -222,3 +222,32 @@ func TestResultRefusedDuringATransaction(t *testing.T) {
 		l.want("[x y]", 0)
 	})
 }
+
+// TestReceiversAreForgotten: what a process knows of a receiver that left does not stay for ever, but long
+// enough for the result of an attempt to be posted when the receiver comes back.
+func TestReceiversAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLane(t, &recorder{})
+		l.handle(notification(t, "a", "", "x"))
+		l.leaves()
+		known := func() int { receivers, attempts := knownTo(l.d.pool); return len(receivers) + len(attempts) }
+		time.Sleep(forgetEvery + time.Hour)
+		if n := known(); n != 2 {
+			t.Errorf("after a day the process knows %d records, want the receiver and its attempt", n)
+		}
+		l.returns()
+		time.Sleep(forgetEvery)
+		l.leaves()
+		time.Sleep(forgetEvery)
+		if n := known(); n != 2 {
+			t.Errorf("after another day away the process knows %d records, want 2", n)
+		}
+		time.Sleep(forgetEvery)
+		if n := known(); n != 0 || l.d.pool.attempts.Len() != 0 {
+			t.Errorf("after two days away the process knows %d records", n)
+		}
+		l.returns()
+		l.handle(*flow.WakeMessage(flow.GroupDelivery, flow.TopicNotifications, "a", time.Now()))
+		l.want("[x x]", 0)
+	})
+}

@@ -50,6 +50,8 @@ type entry struct {
 	// collected counts the notifications in digests, the first of which ends at ends.
 	collected int
 	ends      time.Time
+	// away says that the last forget found the receiver with another process.
+	away bool
 }
 
 // flights is what this process knows of receivers and their attempts, in memory.
@@ -89,6 +91,29 @@ func (fs *flights) note(receiver string, q Queue) {
 		return
 	}
 	fs.receivers[receiver] = entry{pending: q.Pending(), first: q.First, due: q.Due, collected: q.Windows.Items, ends: q.Windows.Due}
+}
+
+// forgetEvery is how often receivers of other processes are forgotten. Until then, the result of an
+// attempt waits for its receiver to come back: nobody else can tell that it was delivered.
+const forgetEvery = 24 * time.Hour
+
+// forget forgets the receivers that this process does not own now and did not own at the call before.
+func (fs *flights) forget(owned func(receiver string) bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for receiver, e := range fs.receivers {
+		switch away := !owned(receiver); {
+		case away && e.away:
+			delete(fs.receivers, receiver)
+		case away != e.away:
+			e.away = away
+			fs.receivers[receiver] = e
+		}
+	}
+	fs.attempts.Keep(func(receiver string) bool {
+		_, known := fs.receivers[receiver]
+		return known || owned(receiver)
+	})
 }
 
 // makes reports whether f is the attempt that its receiver has in flight.
