@@ -208,7 +208,7 @@ func (r *Router) stopWith(err error) {
 	}
 }
 
-// closeSinks closes the sinks that delivery did not close, since it never ran.
+// closeSinks closes the sinks. The second call does nothing.
 func (r *Router) closeSinks() {
 	var d *sinks.Delivery
 	if r.stages != nil {

@@ -58,8 +58,13 @@ func (r *Router) runStages(ctx context.Context, s *stages) error {
 			start("checks", func() error { return r.watchDiskRoom(fetching) })
 		}
 	}
-	if r.cfg.Mode != ModeCommands {
-		start("delivery", func() error { return s.delivery.Run(alive) })
+	delivering, stopDelivering := context.WithCancel(alive)
+	defer stopDelivering()
+	delivered := make(chan struct{})
+	if r.cfg.Mode == ModeCommands {
+		close(delivered)
+	} else {
+		start("delivery", func() error { defer close(delivered); return s.delivery.Run(delivering) })
 	}
 	handling, stopHandling := context.WithCancel(alive)
 	defer stopHandling()
@@ -76,6 +81,10 @@ func (r *Router) runStages(ctx context.Context, s *stages) error {
 	ended := make(chan error, 1)
 	go func() {
 		var cerr error
+		stopDelivering()
+		if err == nil {
+			waitForResults(s, w, delivered)
+		}
 		if w.ownsRouter {
 			_ = w.router.Close() // it fails when handlers go on too long; kill cancels them, and their messages are handled again
 		} else {
@@ -84,6 +93,7 @@ func (r *Router) runStages(ctx context.Context, s *stages) error {
 		}
 		kill(nil)
 		g.Wait()
+		r.closeSinks()
 		close(broken)
 		for late := range broken {
 			cerr = errors.Join(cerr, late)
@@ -98,6 +108,34 @@ func (r *Router) runStages(ctx context.Context, s *stages) error {
 		// program alive.
 		r.stopTimedOut = true
 		return errors.Join(err, fmt.Errorf("a stage, sink, source or handler did not stop within %v", closeTimeout))
+	}
+}
+
+// resultsTimeout is how long the end of the last attempts and the commits of their results may take.
+const resultsTimeout = 2 * time.Second
+
+// waitForResults waits until delivery, which was stopped, has ended its attempts, and the handlers have committed
+// their results. A receiver that answered in the last moment would otherwise get its notification again
+// after the next start.
+func waitForResults(s *stages, w *handlers, delivered <-chan struct{}) {
+	timeout := time.After(resultsTimeout)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-delivered:
+			if s.delivery.Settled() {
+				return
+			}
+		default:
+		}
+		select {
+		case <-tick.C:
+		case <-w.ended:
+			return
+		case <-timeout:
+			return
+		}
 	}
 }
 

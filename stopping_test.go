@@ -322,3 +322,27 @@ func TestChecksOnAFullDiskEnd(t *testing.T) {
 		}
 	})
 }
+
+// TestAnswerInTheLastMoment: a receiver that answers while its attempt is cancelled at the end of the drain
+// does not get the notification again after the next start.
+func TestAnswerInTheLastMoment(t *testing.T) {
+	s, dir := newSite(t, "<p>in stock</p>"), t.TempDir()
+	got := make(chan string, 10)
+	slow := pipeline.SinkFunc(func(ctx context.Context, n pipeline.Notification) error {
+		got <- n.ID
+		<-ctx.Done()
+		return nil
+	})
+	cfg := watchConfig(s, slow, dir, "sold out")
+	runToEnd(t, cfg)
+	s.set("<p>sold out</p>")
+	cfg.Checks, cfg.Drain = 0, 50*time.Millisecond
+	_, stop := startRouter(t, cfg)
+	<-got
+	stop()
+	box := newMailbox()
+	runToEnd(t, watchConfig(s, box, dir, "sold out"))
+	if n := len(box.take()); n != 0 || len(got) != 0 {
+		t.Errorf("%d notifications came again", n)
+	}
+}

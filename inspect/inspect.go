@@ -100,8 +100,8 @@ type Listing struct {
 // Page is a page that is watched, or whose subscriptions expired.
 type Page struct {
 	URL string `json:"url"`
-	// State is StateActive, StateFailing where the last check failed or did not find one of the
-	// documents, StatePaused where all subscriptions are paused, or StateExpired where all others
+	// State is StateActive, StateFailing where the last check failed or did not find a document that
+	// somebody watches, StatePaused where all subscriptions are paused, or StateExpired where all others
 	// have expired. Reason says why it is not active, and Since is when that began.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
@@ -133,8 +133,11 @@ type Document struct {
 	View    pipeline.View `json:"view,omitzero"`
 	State   string        `json:"state"`   // StateActive, StateSelectorGone or StatePageReplaced
 	Version uint64        `json:"version"` // the current one, 0 for none
-	Time    time.Time     `json:"time,omitzero"`
-	Title   string        `json:"title,omitempty"`
+	// Time is when the current version was found. Baseline says that it was compared with nothing, so
+	// that it is no change.
+	Time     time.Time `json:"time,omitzero"`
+	Baseline bool      `json:"baseline,omitempty"`
+	Title    string    `json:"title,omitempty"`
 	// Language is the language of the current version, a BCP 47 tag, and LanguageFrom says what
 	// decided it.
 	Language     string              `json:"language,omitempty"`
@@ -147,6 +150,19 @@ type Document struct {
 	// Sketch is the packed text.Sketch of the text, where ListFilter asks for it and the text is not
 	// short. See Listing.Duplicates.
 	Sketch []byte `json:"sketch,omitempty"`
+}
+
+// Missing says why the document is not on its page, or nothing if it is.
+func (d Document) Missing() string {
+	switch {
+	case d.State == StateSelectorGone && d.View.Value != nil:
+		return "no value is found on the page"
+	case d.State == StateSelectorGone:
+		return "a selector matches nothing, or the text is empty"
+	case d.State == StatePageReplaced:
+		return "the page looks replaced by an error page, a login wall or an empty page"
+	}
+	return ""
 }
 
 // Subscription is a subscription to a document of the page.

@@ -112,6 +112,20 @@ func TestPageThatExpired(t *testing.T) {
 	}
 }
 
+// TestBaseline: the first version is no change, the second one is.
+func TestBaseline(t *testing.T) {
+	s := newStore(t)
+	s.subscribe(page, "ann", "sold out")
+	for _, body := range []string{"in stock", "sold out"} {
+		s.read(body)
+		p, _ := onlyPageAndReceiver(t, s.list(inspect.ListFilter{}))
+		if d := p.Documents[0]; d.Baseline != (body == "in stock") || d.Time.IsZero() {
+			t.Errorf("%s: got %+v", body, d)
+		}
+		s.check(page)
+	}
+}
+
 // TestPageThatIsPaused: the page is listed as paused, and its versions can be read, also with a token
 // for its client.
 func TestPageThatIsPaused(t *testing.T) {
@@ -133,6 +147,37 @@ func TestPageThatIsPaused(t *testing.T) {
 	text, err := inspect.VersionText(s, page, 0, inspect.DocumentFilter{Clients: []string{"ann"}})
 	if err != nil || text.N != 1 || text.Text != "in stock" {
 		t.Errorf("got %+v (%v), want version 1", text, err)
+	}
+}
+
+// TestPausedDocument: a page whose documents are all found but one that nobody watches now does not fail.
+func TestPausedDocument(t *testing.T) {
+	s := newStore(t)
+	s.subscribe(page, "ann", "sold out")
+	s.subscribeTo(pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}, page, "bob", "sold out")
+	s.check(page)
+	r := s.request
+	for i, d := range r.Documents {
+		o := flow.Outcome{Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Nonce: r.Nonce, Part: i, Parts: len(r.Documents), Document: d.ID, Kind: flow.OutcomeRead, Time: s.now, Status: 200, TextHash: text.Hash("in stock"), Packed: flow.PackText("in stock")}
+		if !d.View.IsZero() {
+			o.Kind, o.Class, o.Reason = flow.OutcomeFailed, pipeline.FailSelectorGone, "main matches nothing"
+		}
+		s.send(o.Message())
+	}
+	failing := inspect.ListFilter{State: inspect.StateFailing}
+	if l := s.list(failing); len(l.Pages) != 1 || l.Pages[0].Reason != "main matches nothing" {
+		t.Fatalf("got the failing pages %+v, want one", l.Pages)
+	}
+	body, err := json.Marshal(flow.PauseCommand{URL: page, Client: "bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.send(flow.Message{ID: "pause", Topic: flow.TopicDocuments, Key: page, Type: flow.TypePause, Body: body, Time: s.now})
+	if l := s.list(failing); len(l.Pages) > 0 {
+		t.Errorf("got the failing pages %+v after the pause, want none", l.Pages)
+	}
+	if l := s.list(inspect.ListFilter{State: inspect.StateActive}); len(l.Pages) != 1 {
+		t.Errorf("got the active pages %+v, want one", l.Pages)
 	}
 }
 

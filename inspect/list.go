@@ -161,9 +161,9 @@ func mayBeInState(p index.Page, state string) bool {
 	return p.Incarnation == "" || p.Rests()
 }
 
-// isFailing reports whether the last check of p failed, or did not find one of its documents.
+// isFailing reports whether the last check of p failed, or did not find a document that somebody watches.
 func isFailing(p index.Page) bool {
-	return p.Failures > 0 || p.Busy > 0 || slices.ContainsFunc(p.Documents, func(d index.Document) bool { return !d.GoneSince.IsZero() })
+	return p.Failures > 0 || p.Busy > 0 || p.LacksDocument()
 }
 
 // loadPage returns the page with the state st. It returns ok false where the page is neither watched
@@ -321,7 +321,7 @@ func describeDocument(d index.Document, st flow.State) (Document, error) {
 	if err != nil || !ok {
 		return doc, err
 	}
-	doc.Version, doc.Time, doc.Title, doc.ContentType = d.N, v.Time, v.Title, v.ContentType
+	doc.Version, doc.Time, doc.Baseline, doc.Title, doc.ContentType = d.N, v.Time, v.Previous == 0, v.Title, v.ContentType
 	doc.Language, doc.LanguageFrom = v.Language, v.LanguageFrom
 	if d.View.Value != nil {
 		content, err := unpackText(v, d.N)

@@ -125,13 +125,19 @@ func (s *store) handle(m flow.Message) {
 // subscribe has client watch a page for keywords.
 func (s *store) subscribe(url, client string, keywords ...string) {
 	s.t.Helper()
+	s.subscribeTo(pipeline.View{}, url, client, keywords...)
+}
+
+// subscribeTo has client watch a part of a page for keywords.
+func (s *store) subscribeTo(v pipeline.View, url, client string, keywords ...string) {
+	s.t.Helper()
 	page, err := pageurl.Canonical(url)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	b, err := json.Marshal(flow.SubscribeCommand{Origin: flow.OriginAPI, Subscription: pipeline.Subscription{
 		URL: url, Client: client, Tags: []string{"team-" + client}, Keywords: keywords, Sinks: []string{"phone"},
-		Events: []pipeline.Event{pipeline.Added, pipeline.Removed},
+		Events: []pipeline.Event{pipeline.Added, pipeline.Removed}, View: v,
 	}})
 	if err != nil {
 		s.t.Fatal(err)

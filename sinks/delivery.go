@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/committed"
+	"github.com/vokter/vokter/internal/lease"
 	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
@@ -168,14 +169,19 @@ func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
 }
 
 // Run makes attempts until ctx is done. Then it cancels the running attempts, which does not
-// count as a failure, waits until they have ended, closes the sinks that are an io.Closer, and
-// returns nil. It fails if it is called twice.
-func (d *Delivery) Run(ctx context.Context) error {
-	if err := d.pool.run(ctx); err != nil {
-		return err
-	}
-	d.Reconfigure(nil, d.live.Load().policy)
-	return nil
+// count as a failure, waits until they have ended and their results are posted, and returns nil. It fails if it
+// is called twice. The sinks stay open: Process needs them, and Reconfigure without sinks closes them.
+func (d *Delivery) Run(ctx context.Context) error { return d.pool.run(ctx) }
+
+// Settled reports whether no result is on its way that an attempt of this process posted.
+func (d *Delivery) Settled() bool {
+	now, settled := d.cfg.Now(), true
+	d.pool.attempts.Each(func(receiver string, l lease.Lease[uint64, *inFlightAttempt]) {
+		if l.HandedOn() && now.Sub(l.Since) < resultTimeout && d.cfg.Owned(receiver) {
+			settled = false
+		}
+	})
+	return settled
 }
 
 // Try calls the sink called name with n once, beside the notifications that wait for it, and returns its

@@ -222,3 +222,32 @@ func TestResultRefusedDuringATransaction(t *testing.T) {
 		l.wantState("[x y]", 0)
 	})
 }
+
+// TestReceiversAreForgotten: what a process knows of a receiver that left does not stay for ever, but long
+// enough for the result of an attempt to be posted when the receiver comes back.
+func TestReceiversAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLaneFixture(t, &recorder{})
+		l.handle(notification(t, "a", "", "x"))
+		l.lose()
+		known := func() int { receivers, attempts := poolSnapshot(l.d.pool); return len(receivers) + len(attempts) }
+		time.Sleep(forgetEvery + time.Hour)
+		if n := known(); n != 2 {
+			t.Errorf("after a day the process knows %d records, want the receiver and its attempt", n)
+		}
+		l.regain()
+		time.Sleep(forgetEvery)
+		l.lose()
+		time.Sleep(forgetEvery)
+		if n := known(); n != 2 {
+			t.Errorf("after another day away the process knows %d records, want 2", n)
+		}
+		time.Sleep(forgetEvery)
+		if n := known(); n != 0 || l.d.pool.attempts.Len() != 0 {
+			t.Errorf("after two days away the process knows %d records", n)
+		}
+		l.regain()
+		l.handle(*flow.WakeMessage(flow.GroupDelivery, flow.TopicNotifications, "a", time.Now()))
+		l.wantState("[x x]", 0)
+	})
+}

@@ -50,6 +50,8 @@ type receiverInfo struct {
 	// collected counts the notifications in digests, the first of which ends at digestsDue.
 	collected  int
 	digestsDue time.Time
+	// away says that the last forget found the receiver with another process.
+	away bool
 }
 
 // attemptTracker is what this process knows of receivers and their attempts, in memory.
@@ -90,6 +92,29 @@ func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
 		return
 	}
 	fs.receivers[receiver] = receiverInfo{pending: q.Pending(), triedSince: q.TriedSince, nextDue: q.Due, collected: q.Windows.Items, digestsDue: q.Windows.Due}
+}
+
+// forgetEvery is how often receivers of other processes are forgotten. Until then, the result of an
+// attempt waits for its receiver to come back: nobody else can tell that it was delivered.
+const forgetEvery = 24 * time.Hour
+
+// forget forgets the receivers that this process does not own now and did not own at the call before.
+func (fs *attemptTracker) forget(owned func(receiver string) bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for receiver, e := range fs.receivers {
+		switch away := !owned(receiver); {
+		case away && e.away:
+			delete(fs.receivers, receiver)
+		case away != e.away:
+			e.away = away
+			fs.receivers[receiver] = e
+		}
+	}
+	fs.attempts.Keep(func(receiver string) bool {
+		_, known := fs.receivers[receiver]
+		return known || owned(receiver)
+	})
 }
 
 // isCurrent reports whether f is the attempt that its receiver has in flight by the committed state.

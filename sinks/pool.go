@@ -165,7 +165,7 @@ func (p *pool) run(ctx context.Context) error {
 	p.dispatch()
 	p.mu.Unlock()
 
-	<-ctx.Done()
+	p.forgetUntil(ctx)
 	defer time.AfterFunc(postGrace, cancel).Stop()
 	p.mu.Lock()
 	p.stopped = true
@@ -178,6 +178,20 @@ func (p *pool) run(ctx context.Context) error {
 	p.mu.Unlock()
 	p.wg.Wait()
 	return nil
+}
+
+// forgetUntil forgets the receivers of other processes from time to time, until ctx is done.
+func (p *pool) forgetUntil(ctx context.Context) {
+	tick := time.NewTicker(forgetEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.forget(p.cfg.Owned)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // runAttempt makes the attempt f, which holds a slot of kind s, and posts its result.

@@ -108,6 +108,7 @@ func TestSinksAreClosed(t *testing.T) {
 		r.notify("renamed", "y")
 		synctest.Wait()
 		r.stop()
+		r.d.Reconfigure(nil, Policy{})
 		check("after the end", map[*closable]int32{busy: 1, kept: 1, gone: 1, odd: 1})
 		if got := kept.got(); got != "[y]" {
 			t.Errorf("got %s, want [y]", got)

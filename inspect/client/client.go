@@ -39,6 +39,7 @@ func New(server, token string) *Client {
 	return &Client{strings.TrimSuffix(server, "/"), token, &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   5 * time.Second,
 			ResponseHeaderTimeout: 10 * time.Minute, // a large replay or backup takes long
 			DisableCompression:    true,
 		},
@@ -318,6 +319,9 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // leave out method and URL: the user typed neither
 		}
+		if errors.Is(err, http.ErrSchemeMismatch) {
+			err = fmt.Errorf("%w; it speaks plain HTTP: ask http://%s", err, r.URL.Host)
+		}
 		return nil, fmt.Errorf("the process at %s does not answer: %w", r.URL.Host, err)
 	}
 	success := resp.StatusCode < http.StatusMultipleChoices
@@ -328,9 +332,21 @@ func (c *Client) do(r *http.Request, media string) (*http.Response, error) {
 	var p Problem
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || resp.Header.Get("Content-Type") != mediaProblem || json.Unmarshal(b, &p) != nil {
+		if resp.StatusCode == http.StatusBadRequest && wantsTLS(b) {
+			return nil, fmt.Errorf("the process at %s speaks HTTPS: ask https://%[1]s", r.URL.Host)
+		}
 		return nil, fmt.Errorf("the process at %s has no such API; it answered %s", r.URL.Host, resp.Status)
 	}
 	return nil, p.routerError(r.URL.Host)
+}
+
+// wantsTLS reports whether body is what a server of HTTPS answers to a request over plain HTTP: one in Go,
+// nginx or Apache.
+func wantsTLS(body []byte) bool {
+	s := strings.ToLower(string(body))
+	return strings.Contains(s, "an http request to an https server") ||
+		strings.Contains(s, "the plain http request was sent to https port") ||
+		strings.Contains(s, "speaking plain http to an ssl-enabled server port")
 }
 
 const (

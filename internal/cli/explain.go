@@ -77,6 +77,11 @@ func (r *results) printExplanation(e inspect.Explanation) {
 		rows = append(rows, []string{formatTime(c.Time, r.now), checkName(c.Check), checkResult(c, several, r.now)})
 	}
 	r.printTable("  ", rows)
+	if len(e.Checks) > 0 {
+		if advice := inspect.AccessAdvice(e.Checks[0].Reason); advice != "" {
+			r.printLine("  %s, or to watch with %s", advice, accessFlagNames)
+		}
+	}
 	for _, c := range e.Changes {
 		r.printJSON(changeLine{"change", c})
 		r.printLine("")

@@ -171,7 +171,7 @@ func (r *results) printPages(all []inspect.Page, verbose bool) {
 		gone := slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.State != inspect.StateActive })
 		switch {
 		case p.State == inspect.StateFailing && p.Failures == 0 && gone >= 0:
-			what = absenceText(p.Documents[gone].State, "a selector", "the text", "the page") + "; " + what
+			what = p.Documents[gone].Missing() + "; " + what
 		case p.State != inspect.StateActive:
 			what = r.sinceText(p)
 		}
@@ -356,16 +356,8 @@ func (r *results) documentRow(d inspect.Document, several bool) []string {
 	if !d.View.IsZero() || several {
 		row[3] = "document " + d.ID
 	}
-	if d.State != inspect.StateActive {
-		row = append(row, absenceText(d.State, "its selector", "its text", "its page"))
+	if why := d.Missing(); why != "" {
+		row = append(row, why)
 	}
 	return row
-}
-
-// absenceText says why a document in this state is not on its page.
-func absenceText(state, selector, text, page string) string {
-	if state == inspect.StatePageReplaced {
-		return page + " looks replaced by an error page, a login wall or an empty page"
-	}
-	return fmt.Sprintf("%s matches nothing, or %s is empty", selector, text)
 }

@@ -72,7 +72,7 @@ func TestListText(t *testing.T) {
          since 11:00:00: main matches nothing
          12 checks, the last 11:59:00, the next 12:09:00
          version 3 of 27 Feb 12:00  "Terms [2Jof service"  language: en (declared by the page)  document D1
-         version 1 of 11:00:00                                                                  document D2  its selector matches nothing, or its text is empty
+         version 1 of 11:00:00                                                                  document D2  a selector matches nothing, or the text is empty
          legal  privacy, personal data  to ops, team  document D1  of the configuration
          shop   price                   to ops, team  document D1  of the configuration  expired since 11:00:00: all its receivers expired
          kept by yaml
@@ -409,7 +409,7 @@ func TestListShowsWhatKeepsAPageSilent(t *testing.T) {
 	want := `failing  https://example.com/
          since 12:00:00
          not checked yet
-         no version yet  document D  its page looks replaced by an error page, a login wall or an empty page
+         no version yet  document D  the page looks replaced by an error page, a login wall or an empty page
          a  k  to s  min_change: 2.5%, confirm: 2, flip_flop: 3, replaced: true
 failing  https://example.com/  1 subscription  the page looks replaced by an error page, a login wall or an empty page; not checked yet
 `

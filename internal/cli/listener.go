@@ -60,9 +60,9 @@ func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter
 		}
 		token = manage.NewToken()
 	}
-	on, err := new(net.ListenConfig).Listen(ctx, "tcp", at.addr)
+	on, err := listen(ctx, at.addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen at %s: %w; name another address", at.addr, err)
+		return nil, err
 	}
 	cfg.Logger.Info("listening", "address", on.Addr().String())
 	api, err := manage.New(r, manage.Options{Process: client.Process{Data: data, Version: vokter.Version()}, Token: token, Access: at.access})
@@ -80,6 +80,18 @@ func (at listenSettings) start(ctx context.Context, r *vokter.Router, cfg vokter
 		}
 	}()
 	return l, nil
+}
+
+// listen listens at addr. Its error names the address once.
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	on, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		err = failed.Err // leave out "listen tcp" and the address
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen at %s: %w; name another address", addr, err)
+	}
+	return on, nil
 }
 
 // slackHandler returns the handler of what people do in Slack, such as a click on a button.

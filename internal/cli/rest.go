@@ -26,9 +26,9 @@ func openRest(ctx context.Context, c *config.Config) (*restServer, error) {
 	if c.Rest == nil {
 		return nil, nil
 	}
-	on, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Rest.Listen)
+	on, err := listen(ctx, c.Rest.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("rest cannot listen at %s: %w; name another address", c.Rest.Listen, err)
+		return nil, fmt.Errorf("rest %w", err)
 	}
 	return &restServer{on: on, settings: c.Rest, log: c.Router.Logger}, nil
 }

@@ -130,10 +130,15 @@ func TestRunInUse(t *testing.T) {
 
 func TestListenTaken(t *testing.T) {
 	taken := newPage(t, "")
-	path := file(t, "c.yaml", "listen: "+strings.TrimPrefix(taken.URL, "http://")+"\n")
-	r := runCLI(t, "run", "-c", path)
-	if r.code != 1 || !strings.Contains(r.stderr, "cannot listen at 127.0.0.1:") {
-		t.Errorf("got %+v", r)
+	addr := strings.TrimPrefix(taken.URL, "http://")
+	for config, want := range map[string]string{
+		"listen: " + addr + "\n": "cannot listen at " + addr + ": bind: address already in use; name another address",
+		"rest: {listen: \"" + addr + "\", token: 0123456789abcdef0123456789abcdef}\n": "rest cannot listen at " + addr + ": bind: address already in use; name another address",
+	} {
+		r := runCLI(t, "run", "-c", file(t, "c.yaml", config))
+		if r.code != 1 || !strings.Contains(r.stderr, want) {
+			t.Errorf("got %+v, want %s", r, want)
+		}
 	}
 }
 

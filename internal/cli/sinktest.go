@@ -247,7 +247,10 @@ func reasonAndAdvice(err error, answer string) (reason, what string) {
 func adviceFor(err error, answer string) string {
 	class, _ := failure.ClassOf(err)
 	code, _, _ := strings.Cut(answer, " ")
+	refused, isRefused := errors.AsType[*outbound.AddressError](err)
 	switch {
+	case isRefused:
+		return fmt.Sprintf("or for this command with --allow %s", refused.Network())
 	case isCertificate(err):
 		return "the certificate of the receiver has to be put right"
 	case code == "401" || code == "403" || code == "530" || code == "534" || code == "535": // the last three are codes of mail servers

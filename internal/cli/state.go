@@ -147,6 +147,9 @@ func (a *app) exportState(cmd *cobra.Command, args []string, leave bool) error {
 		return &usageError{err: err}
 	}
 	left, err := exportFrom(cmd.Context(), p, w, leave, a.flags.logger(a.stderr, slog.LevelInfo))
+	if errors.Is(err, portable.ErrUnhandled) {
+		err = fmt.Errorf("%w; or leave them behind with --leave-unhandled", err)
+	}
 	if err != nil {
 		return errors.Join(err, w.Abort())
 	}

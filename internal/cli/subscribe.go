@@ -201,7 +201,11 @@ func lastCheck(ctx context.Context, m manage.Manager, url string) (inspect.Check
 func checkOutcome(c inspect.Check) string {
 	switch {
 	case c.Reason != "":
-		return fmt.Sprintf("check %d, %s: %s", c.Check, c.Result, c.Reason)
+		s := fmt.Sprintf("check %d, %s: %s", c.Check, c.Result, c.Reason)
+		if advice := inspect.AccessAdvice(c.Reason); advice != "" {
+			s += "; " + advice
+		}
+		return s
 	case len(c.Versions) > 0:
 		return fmt.Sprintf("check %d found a new version", c.Check)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/vokter/vokter/internal/reading"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
 	"github.com/vokter/vokter/sinks/stdout"
 	"github.com/vokter/vokter/sources/browser"
@@ -150,7 +151,8 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 		}
 	}
 	logUselessSettings(cfg, log)
-	logFirstCheck(&cfg, log)
+	page, _ := pageurl.Canonical(s.URL) // a Router refuses an invalid URL
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {logFirstCheck(cfg, log), adviseOnAccess(page, log)}}
 	run := func() (inspect.Summary, error) { return a.runPipeline(ctx, cfg, listenSettings{}, limits.summary, nil) }
 	if limits.checks == 0 {
 		_, err := run()
@@ -238,9 +240,9 @@ func logUselessSettings(cfg vokter.Config, log *slog.Logger) {
 	}
 }
 
-// logFirstCheck makes the Router of cfg log what the first check found: a baseline, or no change
+// logFirstCheck is middleware that logs what the first check of a Router of cfg found: a baseline, or no change
 // since an earlier run. A run with --checks logs only baselines.
-func logFirstCheck(cfg *vokter.Config, log *slog.Logger) {
+func logFirstCheck(cfg vokter.Config, log *slog.Logger) flow.Middleware {
 	s := cfg.Subscriptions[0]
 	interval := s.WithDefaults().Interval
 	interval.Every = max(interval.Every, pipeline.Duration(pipeline.DefaultMinInterval))
@@ -251,7 +253,7 @@ func logFirstCheck(cfg *vokter.Config, log *slog.Logger) {
 		every = formatDuration(time.Duration(interval.Every))
 	}
 	goesOn := cfg.Checks == 0
-	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {reading.Middleware(s, func(r reading.Reading) {
+	return reading.Middleware(s, func(r reading.Reading) {
 		if !r.Baseline && !goesOn {
 			return
 		}
@@ -286,7 +288,7 @@ func logFirstCheck(cfg *vokter.Config, log *slog.Logger) {
 		for _, k := range r.Keywords {
 			logKeyword(log, k)
 		}
-	})}}
+	})
 }
 
 // sitemapText says how many pages of a sitemap are watched. The sitemaps of an index are read later.

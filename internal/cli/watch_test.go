@@ -77,7 +77,7 @@ func TestWatchEveryChange(t *testing.T) {
 func TestWatchRefusedAddress(t *testing.T) {
 	p := newPage(t, "<p>x</p>")
 	r := runCLI(t, "watch", "--data", t.TempDir(), "--checks", "1", p.URL, "x")
-	if r.code != 1 || !strings.Contains(r.stderr, "127.0.0.1") || !strings.Contains(r.stderr, "--allow") || r.stdout != "" || p.count() != 0 {
+	if r.code != 1 || !strings.Contains(r.stderr, "permit it with allow: {fetch: [127.0.0.1/32]}") || !strings.Contains(r.stderr, "watch permits an address with --allow CIDR") || r.stdout != "" || p.count() != 0 {
 		t.Errorf("got %+v after %d GETs", r, p.count())
 	}
 }
@@ -90,6 +90,10 @@ func TestWatchFailedCheck(t *testing.T) {
 		return runCLI(t, "watch", "--data", dir, "--allow", loopback, "--checks", "1", p.URL, "x")
 	}
 	if r := watch(); r.code != 1 || !strings.Contains(r.stderr, "the last check of "+p.URL+"/ failed: ") || !strings.Contains(r.stderr, "404") {
+		t.Errorf("got %+v", r)
+	}
+	p.set(http.StatusForbidden, "no")
+	if r := watch(); r.code != 1 || !strings.Contains(r.stderr, "watch sends credentials with --user, --header or --cookie") {
 		t.Errorf("got %+v", r)
 	}
 	p.set(http.StatusOK, "<p>x</p>")

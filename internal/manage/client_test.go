@@ -218,3 +218,12 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("got %v, want %v", err, want)
 	}
 }
+
+// TestPreviewWithoutAccess: a page that asks for credentials is refused with what to do.
+func TestPreviewWithoutAccess(t *testing.T) {
+	c, _ := serve(t, &fake{err: &pipeline.FetchError{Class: pipeline.FailStatus, Status: 401, Reason: "HTTP status 401 Unauthorized"}})
+	_, err := c.Preview(t.Context(), pipeline.Subscription{URL: "https://example.com/"}, false)
+	if err == nil || err.Error() != "HTTP status 401 Unauthorized; if the page needs credentials, give them in access of the configuration" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -13,10 +14,21 @@ type AddressError struct {
 	Addr netip.Addr
 }
 
-// Error names the address and the flag that permits it.
-func (e *AddressError) Error() string {
-	return fmt.Sprintf("%s is not a public address; permit it with --allow %s",
-		e.Addr, netip.PrefixFrom(e.Addr.WithZone(""), e.Addr.BitLen()))
+// Error names the address.
+func (e *AddressError) Error() string { return e.Addr.String() + " is not a public address" }
+
+// Permit adds to Error which field of the configuration permits the address: its list is "fetch" or "sinks".
+func (e *AddressError) Permit(list string) string {
+	network := e.Network().String()
+	if e.Addr.Is6() {
+		network = strconv.Quote(network) // for YAML
+	}
+	return fmt.Sprintf("%v; permit it with allow: {%s: [%s]}", e, list, network)
+}
+
+// Network is the network of only this address.
+func (e *AddressError) Network() netip.Prefix {
+	return netip.PrefixFrom(e.Addr.WithZone(""), e.Addr.BitLen())
 }
 
 // specialNetworks are the global unicast networks that are not the public internet (the IANA

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 )
@@ -123,14 +124,15 @@ func TestCheckAllow(t *testing.T) {
 	}
 }
 
-func TestAddressErrorNamesFlag(t *testing.T) {
+func TestAddressErrorNamesField(t *testing.T) {
 	for addr, want := range map[string]string{
-		"127.0.0.1":        "127.0.0.1 is not a public address; permit it with --allow 127.0.0.1/32",
-		"::ffff:127.0.0.1": "127.0.0.1 is not a public address; permit it with --allow 127.0.0.1/32",
-		"fe80::1%eth0":     "fe80::1%eth0 is not a public address; permit it with --allow fe80::1/128",
+		"127.0.0.1":        "127.0.0.1 is not a public address; permit it with allow: {fetch: [127.0.0.1/32]}",
+		"::ffff:127.0.0.1": "127.0.0.1 is not a public address; permit it with allow: {fetch: [127.0.0.1/32]}",
+		"fe80::1%eth0":     `fe80::1%eth0 is not a public address; permit it with allow: {fetch: ["fe80::1/128"]}`,
 	} {
-		if got := Check(netip.MustParseAddr(addr), nil).Error(); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
+		e, ok := errors.AsType[*AddressError](Check(netip.MustParseAddr(addr), nil))
+		if !ok || e.Permit("fetch") != want {
+			t.Errorf("got  %v\nwant %s", e, want)
 		}
 	}
 }

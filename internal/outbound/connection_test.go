@@ -153,7 +153,7 @@ func TestErrorsNameTheProxy(t *testing.T) {
 		}
 		for raw, want := range map[string]string{
 			"https://93.184.216.34/":            want,
-			"https://169.254.169.254/meta-data": "refused to connect: 169.254.169.254 is not a public address; permit it with --allow 169.254.169.254/32",
+			"https://169.254.169.254/meta-data": "refused to connect: 169.254.169.254 is not a public address; permit it with allow: {sinks: [169.254.169.254/32]}",
 		} {
 			u, err := url.Parse(raw)
 			if err != nil {

@@ -32,7 +32,7 @@ func errorText(err error) string {
 		return "the certificate has expired or is not yet valid"
 	}
 	if e, ok := errors.AsType[*AddressError](err); ok {
-		return e.Error()
+		return e.Permit("sinks")
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the timeout of the sink is over"

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -35,6 +36,8 @@ type fake struct {
 	partial        bool             // of the changes
 	pausedUntil    time.Time        // of the page and its subscription
 	missing        string           // the state of a second document, which is not on the page
+	baseline       bool             // the document never changed
+	reason         string           // why the last check failed, if not for a hostile reason
 }
 
 const (
@@ -57,8 +60,8 @@ func (f *fake) Pages(_ context.Context, lf inspect.ListFilter) ([]inspect.Page, 
 		}}}}, "", f.err
 	}
 	pages := []inspect.Page{{
-		URL: pageURL, State: inspect.StateFailing, Reason: hostile, LastCheck: someTime, NextCheck: time.Now().Add(time.Hour),
-		Documents: []inspect.Document{{ID: "d1", Title: hostile + f.long, Time: someTime, Value: value}},
+		URL: pageURL, State: inspect.StateFailing, Reason: cmp.Or(f.reason, hostile), LastCheck: someTime, NextCheck: time.Now().Add(time.Hour),
+		Documents: []inspect.Document{{ID: "d1", Title: hostile + f.long, Time: someTime, Baseline: f.baseline, Value: value}},
 		Subscriptions: []inspect.Subscription{{Document: "d1", State: inspect.StateActive, Subscription: pipeline.Subscription{
 			URL: pageURL, Client: hostile, Keywords: []string{hostile, "tea"}, Sinks: []string{hostile}, Tags: []string{hostile, "shop"},
 		}.WithDefaults()}},
@@ -128,7 +131,7 @@ func (f *fake) Occurrences(_ context.Context, _, term string, _ inspect.Occurren
 
 func (f *fake) Explain(context.Context, string, inspect.ExplainFilter) (inspect.Explanation, error) {
 	return inspect.Explanation{
-		Page: inspect.Page{URL: pageURL}, Checks: []inspect.Check{{Time: someTime, Result: flow.OutcomeFailed, Reason: hostile}},
+		Page: inspect.Page{URL: pageURL}, Checks: []inspect.Check{{Time: someTime, Result: flow.OutcomeFailed, Reason: cmp.Or(f.reason, hostile)}},
 		Changes:  []inspect.Change{{Version: 2, Matches: []inspect.Match{f.match()}}},
 		Keywords: []inspect.Keyword{{Client: hostile, Keyword: hostile, Why: hostile}},
 	}, f.err

@@ -65,7 +65,7 @@ var templateFuncs = template.FuncMap{
 	"removed": func(e pipeline.Event) bool { return e == pipeline.Removed },
 	"added":   func(e pipeline.Event) bool { return e == pipeline.Added },
 	"view":    describeView,
-	"missing": whyMissing,
+	"missing": whyMissing, "accessAdvice": inspect.AccessAdvice,
 	"changed": lastChange,
 	"int":     func(n int64) int { return int(n) },
 	"last":    func(all []inspect.Version) int { return len(all) - 1 },
@@ -95,10 +95,10 @@ func newScreenshotView(url, document string, v inspect.Version, when string) scr
 	return screenshotView{url, document, when, v}
 }
 
-// lastChange returns when the text of a page last changed.
+// lastChange returns when the text of a page last changed: zero if its versions are baselines.
 func lastChange(p inspect.Page) (last time.Time) {
 	for _, d := range p.Documents {
-		if d.Time.After(last) {
+		if !d.Baseline && d.Time.After(last) {
 			last = d.Time
 		}
 	}
@@ -205,15 +205,10 @@ func describeView(v pipeline.View) string {
 	return strings.Join(parts, ", ")
 }
 
-// whyMissing says why d is not on its page, or nothing if it is.
+// whyMissing says which part of the page d is and why it is not there, or nothing if it is.
 func whyMissing(d inspect.Document) string {
-	switch {
-	case d.State == inspect.StateSelectorGone && d.View.Value != nil:
-		return describeView(d.View) + ": no value is found on the page."
-	case d.State == inspect.StateSelectorGone:
-		return describeView(d.View) + ": a selector matches nothing, or the text is empty."
-	case d.State == inspect.StatePageReplaced:
-		return describeView(d.View) + ": the page looks replaced by an error page, a login wall or an empty page."
+	if why := d.Missing(); why != "" {
+		return describeView(d.View) + ": " + why + "."
 	}
 	return ""
 }

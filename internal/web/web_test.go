@@ -121,6 +121,26 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestAccessAdvice: a page that asks for credentials says where they can be given.
+func TestAccessAdvice(t *testing.T) {
+	b := logIn(t, &fake{reason: "HTTP status 401 Unauthorized"}, aToken)
+	for _, path := range []string{"/page", "/why"} {
+		want := "If the page needs credentials, give them in access of the configuration."
+		if _, body := b.get(t, path+"?url="+url.QueryEscape(pageURL)); strings.Count(body, want) != 1 {
+			t.Errorf("%s: got %s, want %q once", path, body, want)
+		}
+	}
+}
+
+// TestLastChange: the first text of a page is no change.
+func TestLastChange(t *testing.T) {
+	for baseline, want := range map[bool]string{true: "<dt>Last change</dt><dd>–</dd>", false: `<dt>Last change</dt><dd><time datetime="2026-01-31T`} {
+		if _, body := logIn(t, &fake{baseline: baseline}, aToken).get(t, "/"); !strings.Contains(body, want) {
+			t.Errorf("baseline %v: got %s, want %q", baseline, body, want)
+		}
+	}
+}
+
 // TestPausedPage: it says when it goes on, and offers no check, which would be refused.
 func TestPausedPage(t *testing.T) {
 	b := logIn(t, &fake{pausedUntil: time.Now().Add(24*time.Hour + time.Minute)}, aToken)

@@ -58,11 +58,13 @@ func (m Manifest) States() int {
 	return n
 }
 
-// Unhandled returns the error that messages wait, so that nothing can be exported. waiting has
-// a line for each topic and group.
+// ErrUnhandled says that messages wait, so that nothing was exported. An export can leave them behind.
+var ErrUnhandled = errors.New("messages wait to be handled")
+
+// Unhandled returns an ErrUnhandled with waiting, which has a line for each topic and group.
 func Unhandled(waiting []string) error {
-	return fmt.Errorf("nothing was exported, since messages wait to be handled (%s): start the pipeline, let it end in order once nothing waits, and export again; "+
-		"or leave them behind (--leave-unhandled)", strings.Join(waiting, ", "))
+	return fmt.Errorf("nothing was exported, since %w (%s): start the pipeline, let it end in order once nothing waits, and export again",
+		ErrUnhandled, strings.Join(waiting, ", "))
 }
 
 // readManifest returns the manifest of the export in dir, if this program can read it.

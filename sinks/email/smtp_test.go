@@ -243,7 +243,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: class %d of %v, want permanent", host, class, err)
 			continue
 		}
-		if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow") {
+		if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "allow: {sinks: [") {
 			t.Errorf("%s: %v does not say how to permit it", host, err)
 		}
 	}
@@ -286,7 +286,7 @@ var passwordForms = []string{
 func TestThroughAProxy(t *testing.T) {
 	for host, want := range map[string]string{
 		"93.184.216.34": "the connection failed: the proxy: connecting to 127.0.0.1:1: connection refused",
-		"10.0.0.1":      "refused to connect: 10.0.0.1 is not a public address; permit it with --allow 10.0.0.1/32",
+		"10.0.0.1":      "refused to connect: 10.0.0.1 is not a public address; permit it with allow: {sinks: [10.0.0.1/32]}",
 	} {
 		c := withLogin(unencryptedConfig(host, 587), StartTLS)
 		c.Proxy = registry.NewSecret("socks5h://ann:hunter22@127.0.0.1:1")

@@ -298,7 +298,7 @@ func TestConfig(t *testing.T) {
 func TestRefusedAddressNamesTheFlag(t *testing.T) {
 	for _, s := range []*Slack{newSlack(Config{Token: registry.NewSecret(testToken), Channel: "C1", APIURL: "http://127.0.0.1:1/"}, nil), newSlack(Config{WebhookURL: registry.NewSecret("http://127.0.0.1:1/")}, nil)} {
 		err := s.Deliver(t.Context(), pipeline.Notification{ID: "x"})
-		if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "--allow 127.0.0.1/32") {
+		if _, ok := errors.AsType[*outbound.AddressError](err); !ok || !strings.Contains(err.Error(), "allow: {sinks: [127.0.0.1/32]}") {
 			t.Errorf("got %v, want an AddressError that names the flag", err)
 		}
 	}

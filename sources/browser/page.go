@@ -337,7 +337,7 @@ func (t *tab) failureReason(ctx, bounded context.Context, err error) error {
 		host = u.Hostname()
 	}
 	if refused, ok := errors.AsType[*outbound.AddressError](t.proxy.connectionError(host)); ok {
-		return &pipeline.FetchError{Class: pipeline.FailAddress, Reason: refused.Error(), Err: refused}
+		return &pipeline.FetchError{Class: pipeline.FailAddress, Reason: refused.Permit("fetch"), Err: refused}
 	}
 	return &pipeline.FetchError{Class: classOf(err), Reason: "the browser failed at " + t.waitingFor + ": " + strings.TrimPrefix(err.Error(), "page load error "), Err: err}
 }

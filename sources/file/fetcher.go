@@ -170,7 +170,7 @@ func fetchError(path string, err error) error {
 	e := &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: path + " could not be read", Err: err}
 	switch {
 	case errors.Is(err, errNotPermitted):
-		e.Class, e.Reason = pipeline.FailAddress, path+" is in no permitted folder; permit one with allow: {files: [...]} or --allow-files"
+		e.Class, e.Reason = pipeline.FailAddress, path+" is in no permitted folder; permit one with allow: {files: [...]}"
 	case errors.Is(err, errNotRegular):
 		e.Class, e.Reason = pipeline.FailType, path+" is a device, pipe or socket; only files and folders can be watched"
 	case errors.Is(err, fs.ErrNotExist):

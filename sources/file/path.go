@@ -55,7 +55,7 @@ func Check(raw string, allow []string) error {
 	if !folder {
 		hint = filepath.Dir(path)
 	}
-	return fmt.Errorf("%s may not be read; permit it, or a folder that holds it, with allow: {files: [%s]} or --allow-files", path, hint)
+	return fmt.Errorf("%s may not be read; permit it, or a folder that holds it, with allow: {files: [%s]}", path, hint)
 }
 
 // CheckAllow returns why path cannot be in a list of permitted files and folders, or nil.

@@ -263,7 +263,7 @@ func classify(ctx context.Context, err error, host string) error {
 
 func reasonOf(ctx context.Context, err error, host string) (class, reason string) {
 	if e, ok := errors.AsType[*outbound.AddressError](err); ok {
-		return pipeline.FailAddress, e.Error()
+		return pipeline.FailAddress, e.Permit("fetch")
 	}
 	if e, ok := errors.AsType[*outbound.RedirectError](err); ok {
 		return pipeline.FailRedirect, e.Error()

@@ -117,7 +117,7 @@ func TestOverHTTP(t *testing.T) {
 	if o := ask(flow.Request{Page: srv.URL + "/error"}); o.Class != pipeline.FailStatus || o.Status != 500 {
 		t.Errorf("error: got %+v", o)
 	}
-	if o := ask(flow.Request{Page: "http://127.0.0.2/"}); o.Class != pipeline.FailAddress || o.Reason != "127.0.0.2 is not a public address; permit it with --allow 127.0.0.2/32" {
+	if o := ask(flow.Request{Page: "http://127.0.0.2/"}); o.Class != pipeline.FailAddress || o.Reason != "127.0.0.2 is not a public address; permit it with allow: {fetch: [127.0.0.2/32]}" {
 		t.Errorf("private: got %+v", o)
 	}
 }

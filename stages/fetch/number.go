@@ -154,12 +154,21 @@ var currencySigns = []struct{ sign, code string }{
 	{"₫", "VND"}, {"฿", "THB"}, {"zł", "PLN"}, {"Kč", "CZK"}, {"руб", "RUB"}, {"$", "USD"},
 }
 
+// newCurrencies are the codes of currencies in use that golang.org/x/text/currency does not have yet: ISO 4217, list one
+// of current currencies (SIX, https://www.six-group.com/en/products-services/financial-information/data-standards.html).
+// They are of Mauritania (2018), Sierra Leone (2022), Venezuela (2021 and 2018), Curaçao and Sint Maarten (2025),
+// and Zimbabwe (2024).
+var newCurrencies = []string{"MRU", "SLE", "VED", "VES", "XCG", "ZWG"}
+
 // currencyCodes are the codes of the currencies in use, without those that are words. Others stand for countries and
 // labels more often, such as "BEL 2" and "BAN 3".
 var currencyCodes = sync.OnceValue(func() map[string]bool {
 	codes := make(map[string]bool)
 	for u := currency.Query(); u.Next(); {
 		codes[u.Unit().String()] = true
+	}
+	for _, c := range newCurrencies {
+		codes[c] = true
 	}
 	delete(codes, "ALL")
 	delete(codes, "TOP")

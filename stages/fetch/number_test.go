@@ -51,6 +51,12 @@ func TestNumber(t *testing.T) {
 		{"NEW 5", "en", "5", ""},
 		{"BEL 2", "en", "2", ""}, // Belgium, and a franc that is no more
 		{"CFA 500 XOF", "fr", "500", "XOF"},
+		{"MRU 1 200", "fr", "1200", "MRU"},
+		{"1.299,50 VES", "es", "1299.50", "VES"},
+		{"SLE 25", "en", "25", "SLE"},
+		{"25 VED", "es", "25", "VED"},
+		{"XCG 1,200", "en", "1200", "XCG"},
+		{"ZWG 26.50", "en", "26.50", "ZWG"},
 	} {
 		n, unit, ok := findNumber(tt.in, tt.tag)
 		if !ok || n != tt.want || unit != tt.unit {

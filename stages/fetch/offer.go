@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"mime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -188,10 +189,10 @@ func scalarText(v any) string {
 // normalized removes the address of schema.org from the availability, and what is no code from the currency.
 func (o offer) normalized() offer {
 	o.Availability = strings.TrimPrefix(o.Availability[strings.LastIndexByte(o.Availability, '/')+1:], "schema:")
-	if _, err := currency.ParseISO(o.Currency); err != nil {
+	o.Currency = strings.ToUpper(o.Currency)
+	if _, err := currency.ParseISO(o.Currency); err != nil && !slices.Contains(newCurrencies, o.Currency) {
 		o.Currency = ""
 	}
-	o.Currency = strings.ToUpper(o.Currency)
 	return o
 }
 

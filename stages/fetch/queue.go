@@ -107,8 +107,7 @@ func (q *queue) add(j *job) bool {
 		return false
 	}
 	if h == nil {
-		h = &host{name: name, limiter: rate.NewLimiter(q.rate, q.burst), heapIndex: -1}
-		q.hosts[name] = h
+		h = q.addHost(name)
 	}
 	j.host = h
 	q.queued[j.req.Page] = j
@@ -116,6 +115,33 @@ func (q *queue) add(j *job) bool {
 	q.placeHost(h, now)
 	q.signal()
 	return true
+}
+
+// addHost adds a host. q.mu is held.
+func (q *queue) addHost(name string) *host {
+	h := &host{name: name, limiter: rate.NewLimiter(q.rate, q.burst), heapIndex: -1}
+	q.hosts[name] = h
+	return h
+}
+
+// reserve takes the next turn of a host for a request that does not wait in the queue. The request may
+// begin after wait. If that is more than most, ok is false and no turn is taken.
+func (q *queue) reserve(name string, most time.Duration) (wait time.Duration, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.readClock()
+	h := q.hosts[name]
+	if h == nil {
+		h = q.addHost(name)
+	}
+	turn := h.limiter.ReserveN(now, 1)
+	wait = max(turn.DelayFrom(now), h.pausedUntil.Sub(now))
+	if ok = wait <= most; !ok {
+		turn.CancelAt(now)
+	}
+	q.placeHost(h, now)
+	q.signal()
+	return wait, ok
 }
 
 // takeReady returns the requests that may be fetched now. If again is true, the next one may be fetched in

@@ -153,7 +153,7 @@ func (r *Readers) find(mediaType string) (*readerEntry, error) {
 	}
 	reason := fmt.Sprintf("there is no reader for pages of type %.80q", mediaType)
 	if mediaType == "application/pdf" {
-		reason += "; with fetch.pdf (watch --pdf) the program pdftotext reads them"
+		reason += "; with fetch.pdf the program pdftotext reads them"
 	}
 	return nil, &pipeline.FetchError{Class: pipeline.FailType, Reason: reason}
 }

@@ -35,6 +35,16 @@ func TestOffer(t *testing.T) {
 	}
 }
 
+// TestNewCurrency: golang.org/x/text does not have it yet.
+func TestNewCurrency(t *testing.T) {
+	for code, want := range map[string]string{"xcg": "95.00 XCG", "ZZZ": "95.00"} {
+		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(`<script type="application/ld+json">{"@type":"Offer","price":"95.00","priceCurrency":"` + code + `"}</script>`)}
+		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); strings.TrimSpace(got) != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", code, got, err, want)
+		}
+	}
+}
+
 // TestPriceAsNumber: JSON has numbers in forms that a shop does not show.
 func TestPriceAsNumber(t *testing.T) {
 	for price, want := range map[string]string{

@@ -392,6 +392,11 @@ func (p *Page) Rests() bool {
 	return p.Incarnation != "" && !slices.ContainsFunc(p.Documents, func(d Document) bool { return !p.isResting(&d) })
 }
 
+// LacksDocument reports whether a document is not on p though somebody watches it.
+func (p *Page) LacksDocument() bool {
+	return slices.ContainsFunc(p.Documents, func(d Document) bool { return !d.GoneSince.IsZero() && !p.isResting(&d) })
+}
+
 // forgetBody notes that an equal body no longer means equal texts.
 func (p *Page) forgetBody() { p.ETag, p.LastModified, p.BodyHash, p.Access = "", "", "", "" }
 

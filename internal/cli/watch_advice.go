@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/vokter/vokter/inspect"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+)
+
+// adviseOnAccess is middleware that logs which flag of watch helps a check of page that failed. The reason
+// of the check names the field of a configuration, which watch does not have.
+func adviseOnAccess(page string, log *slog.Logger) flow.Middleware {
+	last := ""
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			if m.Type != flow.TypeOutcome || m.Key != page {
+				return next.Process(ctx, tx, m)
+			}
+			if err := next.Process(ctx, tx, m); err != nil {
+				return err
+			}
+			o, err := flow.OutcomeFrom(m)
+			if err != nil {
+				return err
+			}
+			tx.OnCommit(func() {
+				if advice := flagFor(o); advice != last {
+					if last = advice; advice != "" {
+						log.Warn(advice)
+					}
+				}
+			})
+			return nil
+		})
+	}
+}
+
+// flagFor returns which flag of watch helps a check that ended with o, or nothing.
+func flagFor(o flow.Outcome) string {
+	switch {
+	case o.Class == pipeline.FailAddress && strings.HasPrefix(o.Page, "file:"):
+		return "watch permits a file or folder with --allow-files PATH"
+	case o.Class == pipeline.FailAddress:
+		return "watch permits an address with --allow CIDR"
+	case o.Class == pipeline.FailType && strings.Contains(o.Reason, "fetch.pdf"):
+		return "watch reads PDF with --pdf"
+	case inspect.AccessAdvice(o.Reason) != "":
+		return "watch sends credentials with " + accessFlagNames
+	}
+	return ""
+}
