@@ -3,18 +3,10 @@ package local
 import (
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
-	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/store"
 )
-
-// clock remembers the latest time, and the one in the store.
-type clock struct {
-	engine.Clock
-	saved atomic.Int64 // in Unix nanoseconds
-}
 
 // restoreClock reads when the store was last used.
 func (t *Transport) restoreClock() error {
@@ -26,7 +18,7 @@ func (t *Transport) restoreClock() error {
 		return err
 	}
 	t.clock.See(at)
-	t.clock.saved.Store(at.UnixNano())
+	t.savedClock.Store(at.UnixNano())
 	return nil
 }
 
@@ -43,9 +35,9 @@ func (t *Transport) saveClock(b *store.Batch, last bool) {
 	if t.volatile {
 		return
 	}
-	if now, ok := t.clock.Save(time.Unix(0, t.clock.saved.Load()), last, t.waking); ok {
+	if now, ok := t.clock.Save(time.Unix(0, t.savedClock.Load()), last, t.waking); ok {
 		b.SetLastSeen(now)
-		t.clock.saved.Store(now.UnixNano())
+		t.savedClock.Store(now.UnixNano())
 	}
 }
 

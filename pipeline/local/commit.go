@@ -25,13 +25,7 @@ func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan
 	var out []output
 	err := x.Commit(func(e *engine.Effects[output]) (err error) {
 		out, l.after = e.Out, e.OnCommit
-		var from, to uint64
-		if c.moves(x.Work) {
-			from, to = c.lane.trimmable()
-		}
-		if l.wait, err = c.apply(x.Work, e, stopping, from, to); err == nil {
-			c.lane.trimmed(to)
-		}
+		l.wait, err = c.apply(x.Work, e, stopping)
 		return err
 	})
 	switch {
@@ -41,39 +35,22 @@ func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan
 		c.failed("a commit failed", err)
 		return false, false
 	}
-	c.land(x.Work, l)
+	if l.wait != nil || c.landings.oldest() != nil {
+		c.landings.add(l, func() { t.activity.Add(1) })
+	} else {
+		l.finish()
+	}
+	if x.Work.Kind == engine.FromLog {
+		c.advance()
+	}
+	t.activity.Add(1)
 	t.retain(out)
 	return true, false
 }
 
-// land moves on behind a message whose commit was applied.
-func (c *cursor) land(w engine.Work, l *landing) {
-	t := c.c.t
-	if l.wait != nil || !c.landings.none() {
-		c.landings.add(l, func() { t.activity.Add(1) })
-		c.advance(w)
-		return
-	}
-	l.finish()
-	c.advance(w)
-	t.activity.Add(1)
-}
-
-// advance moves on behind a message of the log.
-func (c *cursor) advance(w engine.Work) {
-	if w.Kind == engine.FromLog {
-		c.lane.advance(c, c.at.Offset+1, c.at.Record.Size(), c.c.t.cfg.Bound)
-	}
-}
-
-// moves reports whether the commit of w stores the position of the group.
-func (c *cursor) moves(w engine.Work) bool {
-	return w.Kind == engine.FromLog && !c.lane.topic.volatile
-}
-
-// apply makes e visible, and trims the log of c between two offsets. If the handler asked for a
-// durable commit and that takes time, it is durable when wait returns; otherwise wait is nil.
-func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}, from, to uint64) (wait func(), err error) {
+// apply makes e visible. If the handler asked for a durable commit and that takes time, it is durable when
+// wait returns; otherwise wait is nil.
+func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}) (wait func(), err error) {
 	t, own := c.c.t, c.lane
 	lanes := lanesOf(e.Out)
 	room := func(l *laneLog) bool {
@@ -83,29 +60,27 @@ func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan
 		return nil, err
 	}
 	defer unlock(lanes)
-	wait, err = t.db.Apply(e.Sync, func(b *store.Batch) error {
-		for w := range e.Writes.All() {
-			setState(b, w.Place.Group, t.laneOf(w.Place.Key), w.Place.Key, w.Name, w.Value)
-		}
-		t.appendTo(b, e.Out)
-		if !c.c.timed {
-			for _, w := range e.Wakes {
+	moves := w.Kind == engine.FromLog && !own.topic.volatile
+	stored := e.Wakes
+	if c.c.timed {
+		stored = nil
+	}
+	if moves || len(stored) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.logged) {
+		wait, err = t.write(e.Sync, e.Out, func(b *store.Batch) {
+			for w := range e.Writes.All() {
+				setState(b, w.Place.Group, t.laneOf(w.Place.Key), w.Place.Key, w.Name, w.Value)
+			}
+			for _, w := range stored {
 				setState(b, c.c.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
 			}
-		}
-		if c.moves(w) {
-			b.SetPosition(c.c.group, own.topic.name, own.index, c.at.Offset+1)
-			if to > from {
-				b.Trim(own.topic.name, own.index, from, to)
-			}
-		}
-		if !b.Empty() {
 			t.saveClock(b, false)
+			if moves {
+				b.SetPosition(c.c.group, own.topic.name, own.index, c.at.Offset+1)
+			}
+		})
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	t.push(e.Out)
 	for _, w := range e.Wakes {
@@ -166,24 +141,30 @@ func unlock(lanes []*laneLog) {
 	}
 }
 
-// appendTo writes the logged messages of out to b, each at the next offset of its lane. The
-// caller holds the locks of the lanes.
-func (t *Transport) appendTo(b *store.Batch, out []output) {
-	ahead := make(map[*laneLog]uint64, 1)
-	for _, o := range out {
-		if !o.logged() {
-			continue
+// write commits the logged messages of out, each at the next offset of its lane, and what more writes. With
+// sync they are durable when wait returns; wait is nil if there is nothing to wait for. The caller holds
+// the locks of the lanes.
+func (t *Transport) write(sync bool, out []output, more func(*store.Batch)) (wait func(), err error) {
+	return t.db.Apply(sync, func(b *store.Batch) error {
+		ahead := make(map[*laneLog]uint64, 1)
+		for i := range out {
+			o := &out[i]
+			if o.logged() {
+				o.offset = o.lane.head + ahead[o.lane]
+				ahead[o.lane]++
+				b.Append(o.lane.topic.name, o.lane.index, o.offset, o.rec)
+			}
 		}
-		b.Append(o.lane.topic.name, o.lane.index, o.lane.head+ahead[o.lane], o.rec)
-		ahead[o.lane]++
-	}
+		more(b)
+		return nil
+	})
 }
 
 // push makes out visible to the consumers after it was applied. The caller holds the locks of
 // the lanes.
 func (t *Transport) push(out []output) {
 	for _, o := range out {
-		o.lane.push(o.rec, o.size)
+		o.lane.push(o.rec)
 	}
 	t.activity.Add(1)
 }

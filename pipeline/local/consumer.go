@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
@@ -48,10 +49,10 @@ func (c *consumer) wakeGroup() string {
 }
 
 // runner returns the runner of a lane.
-func (c *cursor) runner(first bool) *engine.Runner[output] {
+func (c *cursor) runner() *engine.Runner[output] {
 	t := c.c.t
 	return &engine.Runner[output]{
-		Group: c.c.group, Topic: c.c.topic.name, Lane: tenure{c, first},
+		Group: c.c.group, Topic: c.c.topic.name, Lane: c,
 		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox,
 		Now: t.clock.CheckedNow, Bare: t.bare.Load(), MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
 	}
@@ -88,8 +89,10 @@ type cursor struct {
 	// seat has the runner of the lane. It is guarded by c.mu.
 	seat engine.Seat[output]
 
+	// starting says that the wakes of the start are still to be delivered.
+	starting atomic.Bool
+
 	// The fields below are used by the goroutine of the runner only.
-	started bool
 	// backlog is the offset after the last message that was in the log at start.
 	backlog uint64
 	page    []store.Entry
@@ -97,22 +100,12 @@ type cursor struct {
 	at store.Entry
 }
 
-// tenure is a cursor as one runner uses it.
-type tenure struct {
-	*cursor
-	first bool // of the group's first subscription
-}
-
-var _ engine.Lane[output] = tenure{}
+var _ engine.Lane[output] = (*cursor)(nil)
 
 // Begin makes the wakes that are also delivered at start be delivered, if the group's first
 // subscription starts to serve the lane. End waits until all commits are durable.
-func (c tenure) Begin(chan struct{}) (end func()) {
-	if c.first {
-		c.started = false
-	}
-	if !c.started && !c.c.asleep {
-		c.started = true
+func (c *cursor) Begin(chan struct{}) (end func()) {
+	if !c.c.asleep && c.starting.Swap(false) {
 		c.lane.mu.Lock()
 		c.backlog = c.lane.head
 		c.lane.mu.Unlock()
@@ -224,7 +217,7 @@ func (c *cursor) idle(now time.Time) bool {
 	}
 	behind := c.next < c.lane.head
 	c.lane.mu.Unlock()
-	if behind || !c.inbox.Empty() || !c.landings.none() {
+	if behind || !c.inbox.Empty() || c.landings.oldest() != nil {
 		return false
 	}
 	if c.c.asleep {

@@ -30,11 +30,14 @@ type landings struct {
 	last map[string]*landing
 }
 
-// none reports whether no commit waits.
-func (ls *landings) none() bool {
+// oldest returns a channel that is closed when the oldest commit is durable, or nil if none waits.
+func (ls *landings) oldest() <-chan struct{} {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	return len(ls.open) == 0
+	if len(ls.open) == 0 {
+		return nil
+	}
+	return ls.open[0].done
 }
 
 // admit returns nil if a message of key may be handled, and otherwise a channel that is closed when
@@ -96,13 +99,7 @@ func (ls *landings) remove(l *landing) (next *landing) {
 
 // settle waits until no commit waits. Nothing is added meanwhile.
 func (ls *landings) settle() {
-	ls.mu.Lock()
-	var last *landing
-	if n := len(ls.open); n > 0 {
-		last = ls.open[n-1]
-	}
-	ls.mu.Unlock()
-	if last != nil {
-		<-last.done
+	for wait := ls.oldest(); wait != nil; wait = ls.oldest() {
+		<-wait
 	}
 }

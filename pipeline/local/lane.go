@@ -103,9 +103,8 @@ func (l *laneLog) waitRoom() <-chan struct{} {
 	return l.room
 }
 
-// push appends r, of size bytes, at offset l.head and notifies the consumers. The caller holds
-// l.mu.
-func (l *laneLog) push(r store.Record, size int) {
+// push appends r at offset l.head and notifies the consumers. The caller holds l.mu.
+func (l *laneLog) push(r store.Record) {
 	if l.topic.declared.Ephemeral && len(l.cursors) == 0 {
 		return // the message has no reader
 	}
@@ -116,10 +115,17 @@ func (l *laneLog) push(r store.Record, size int) {
 		l.drop()
 	}
 	if len(l.cursors) == 0 {
-		l.keep(r.Time, size)
+		l.keep(r.Time, r.Size())
 	}
 	for _, c := range l.cursors {
 		c.notify()
+	}
+}
+
+// dropTo removes messages before offset to from the tail.
+func (l *laneLog) dropTo(to uint64) {
+	for len(l.tail) > 0 && l.tail[0].Offset < to {
+		l.drop()
 	}
 }
 
@@ -145,46 +151,25 @@ func (l *laneLog) keep(at time.Time, size int) {
 	l.topic.kept.Add(int64(size))
 }
 
-// advance moves the position of c past one message of size bytes, to next.
-func (l *laneLog) advance(c *cursor, next uint64, size, bound int) {
+// advance moves the position of c past the message that Peek returned, and trims what all groups have consumed.
+func (c *cursor) advance() {
+	t, l := c.c.t, c.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before := l.min()
-	c.next = next
+	c.next = c.at.Offset + 1
 	m := l.min()
 	if m == before {
 		return
 	}
-	l.consumed += size
-	for len(l.tail) > 0 && l.tail[0].Offset < m {
-		l.drop()
+	l.consumed += c.at.Record.Size()
+	if l.topic.volatile || m >= l.low+trimMessages || l.consumed >= trimBytes {
+		t.trim(l, m)
 	}
-	if l.topic.volatile {
-		l.low, l.consumed = m, 0
-	}
-	if l.room != nil && !l.full(bound) {
+	l.dropTo(m)
+	if l.room != nil && !l.full(t.cfg.Bound) {
 		close(l.room)
 		l.room = nil
-	}
-}
-
-// trimmable returns the range of messages to trim now. It is empty if the range is not worth a
-// tombstone.
-func (l *laneLog) trimmable() (from, to uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if m := l.min(); m >= l.low+trimMessages || l.consumed >= trimBytes {
-		return l.low, m
-	}
-	return l.low, l.low
-}
-
-// trimmed records that the log begins at to.
-func (l *laneLog) trimmed(to uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if to > l.low {
-		l.low, l.consumed = to, 0
 	}
 }
 
@@ -200,59 +185,49 @@ func (t *Transport) retain(out []output) {
 }
 
 func (t *Transport) retainTopic(tp *topic) {
-	if tp.kept.Load() == 0 {
-		return
-	}
-	for _, l := range tp.lanes {
-		t.trimKept(l, func(m mark) bool { return m.at.Before(t.cfg.Now().Add(-t.cfg.MaxAge)) })
-	}
-	for tp.kept.Load() > t.cfg.MaxBytes {
-		l := oldest(tp)
-		if l == nil {
+	for tp.kept.Load() > 0 {
+		l, first := oldest(tp)
+		if l == nil || tp.kept.Load() <= t.cfg.MaxBytes && !first.at.Before(t.cfg.Now().Add(-t.cfg.MaxAge)) {
 			return
 		}
-		first := true
-		t.trimKept(l, func(mark) bool { drop := first; first = false; return drop })
+		t.trimKept(l, first)
 	}
 }
 
-// oldest returns the lane with the oldest kept message, or nil if none is kept.
-func oldest(tp *topic) *laneLog {
-	var found *laneLog
-	var at mark
+// oldest returns the oldest mark of a topic and its lane, which is nil if no message is kept.
+func oldest(tp *topic) (found *laneLog, first mark) {
 	for _, l := range tp.lanes {
 		l.mu.Lock()
-		if len(l.kept) > 0 && (found == nil || l.kept[0].at.Before(at.at)) {
-			found, at = l, l.kept[0]
+		if len(l.kept) > 0 && (found == nil || l.kept[0].at.Before(first.at)) {
+			found, first = l, l.kept[0]
 		}
 		l.mu.Unlock()
 	}
-	return found
+	return found, first
 }
 
-// trimKept removes the oldest marks of a lane without groups for which drop is true.
-func (t *Transport) trimKept(l *laneLog, drop func(mark) bool) {
+// trimKept removes the oldest mark of a lane without groups, if it is still the same.
+func (t *Transport) trimKept(l *laneLog, first mark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	to := l.low
-	for len(l.kept) > 0 && drop(l.kept[0]) {
-		to = l.kept[0].to
-		l.topic.kept.Add(-l.kept[0].bytes)
-		l.kept = l.kept[1:]
-	}
-	if to == l.low {
+	if len(l.kept) == 0 || l.kept[0] != first {
 		return
 	}
-	for len(l.tail) > 0 && l.tail[0].Offset < to {
-		l.drop()
-	}
+	l.topic.kept.Add(-first.bytes)
+	l.kept = l.kept[1:]
+	t.trim(l, first.to)
+	l.dropTo(first.to)
+}
+
+// trim removes messages before offset to from the log. The caller holds l.mu.
+func (t *Transport) trim(l *laneLog, to uint64) {
 	if !l.topic.volatile {
 		if err := t.trimStored(l, to); err != nil {
 			t.log.Error("trimming a log failed", "topic", l.topic.name, "lane", l.index, "error", err)
 			return
 		}
 	}
-	l.low = to
+	l.low, l.consumed = to, 0
 }
 
 // trimStored removes messages before offset to from the store. The caller holds l.mu.

@@ -132,41 +132,6 @@ func TestTrimmed(t *testing.T) {
 	}
 }
 
-// TestTrimmedBetweenPosts: the commit of a posted message trims nothing, and forgets nothing that is
-// to be trimmed.
-func TestTrimmedBetweenPosts(t *testing.T) {
-	db := memory(t)
-	tr := open(t, Config{Store: db, Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
-	in := subscribe(t, tr, "g", "in")
-	for i := range 5*trimMessages + 1 {
-		publish(t, tr, text("in", "k", fmt.Sprint(i), 1))
-		(<-in).Ack()
-		if i%trimMessages != trimMessages-1 {
-			continue
-		}
-		if err := tr.Poster("g", "in").Post(t.Context(), text("in", "k", "posted", 1)); err != nil {
-			t.Fatal(err)
-		}
-		m := <-in
-		if err := transactionOf(m).State("k").Set("count", fmt.Append(nil, i)); err != nil {
-			t.Fatal(err)
-		}
-		m.Ack()
-	}
-	mustClose(t, tr)
-	left := 0
-	for i := range uint64(5*trimMessages + 1) {
-		page, err := db.ReadLog("in", 0, i, i+1, 1<<30)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left += len(page)
-	}
-	if left > trimMessages {
-		t.Errorf("%d messages that were consumed are left", left)
-	}
-}
-
 // TestRetention publishes into a topic without groups, beyond its size and its age, also
 // across a reopening.
 func TestRetention(t *testing.T) {

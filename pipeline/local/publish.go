@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cespare/xxhash/v2"
@@ -25,7 +26,8 @@ func laneOf(key string, lanes int) int { return int(xxhash.Sum64String(key) % ui
 type output struct {
 	lane *laneLog
 	rec  store.Record
-	size int
+	// offset is set when a logged message is written.
+	offset uint64
 }
 
 // logged reports whether o is stored.
@@ -58,7 +60,7 @@ func (outputs) Fits(*engine.Effects[output]) error { return nil }
 // of returns r as an output to a lane of a topic.
 func (p outputs) of(topic string, lane int, r store.Record) output {
 	r.Time = p.t.cfg.Now()
-	return output{lane: p.t.topic(topic).lanes[lane], rec: r, size: r.Size()}
+	return output{lane: p.t.topic(topic).lanes[lane], rec: r}
 }
 
 // Publish publishes all of ms, or none, and returns once they are durable (but see
@@ -95,12 +97,14 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	if err != nil {
 		return err
 	}
-	wait()
+	if wait != nil {
+		wait()
+	}
 	t.retain(out)
 	return nil
 }
 
-// applyPublished makes out visible. It is durable when wait returns.
+// applyPublished makes out visible. It is durable when wait returns; a nil wait says that it need not be.
 func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output) (wait func(), err error) {
 	lanes := lanesOf(out)
 	err = t.lockWithRoom(lanes, func(l *laneLog) bool { return !l.full(t.cfg.Bound) }, ctx.Done(), t.ctx.Done())
@@ -111,38 +115,30 @@ func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output)
 		return nil, fmt.Errorf("publishing into a full lane: %w", context.Cause(ctx))
 	}
 	defer unlock(lanes)
-	synced, err := t.db.Apply(sync, func(b *store.Batch) error { t.appendTo(b, out); return nil })
-	if err != nil {
-		return nil, err
+	var synced func()
+	if slices.ContainsFunc(out, output.logged) {
+		if synced, err = t.write(sync, out, func(*store.Batch) {}); err != nil {
+			return nil, err
+		}
 	}
 	if synced == nil {
 		t.push(out)
-		return func() {}, nil
+		return nil, nil
 	}
-	waiting := holdBack(out)
+	for _, o := range out {
+		if o.logged() {
+			o.lane.unsynced = append(o.lane.unsynced, o.offset)
+		}
+	}
 	t.push(out)
 	return func() {
 		synced()
-		for _, release := range waiting {
-			release()
+		for _, o := range out {
+			if o.logged() {
+				o.lane.synced(o.offset)
+			}
 		}
 	}, nil
-}
-
-// holdBack hides out, which is about to be pushed, from the consumers until the functions that
-// it returns are called. The caller holds the locks of the lanes.
-func holdBack(out []output) []func() {
-	ahead := make(map[*laneLog]uint64, 1)
-	var release []func()
-	for _, o := range out {
-		if o.logged() {
-			l, offset := o.lane, o.lane.head+ahead[o.lane]
-			l.unsynced = append(l.unsynced, offset)
-			release = append(release, func() { l.synced(offset) })
-		}
-		ahead[o.lane]++
-	}
-	return release
 }
 
 // Unsynced returns a publisher like t that does not wait for the disk, for messages that a

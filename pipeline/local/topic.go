@@ -124,6 +124,9 @@ func (t *Transport) assign(to engine.Consumer) {
 	defer c.mu.Unlock()
 	first := !slices.ContainsFunc(c.cursors, func(cur *cursor) bool { return cur.seat.Runner != nil })
 	for i, cur := range c.cursors {
-		cur.seat.Give(t.subs.Of(to, i), func() *engine.Runner[output] { return cur.runner(first) })
+		if first {
+			cur.starting.Store(true)
+		}
+		cur.seat.Give(t.subs.Of(to, i), cur.runner)
 	}
 }

@@ -33,7 +33,9 @@ type Transport struct {
 	// bare says that Watermill's messages need no metadata.
 	bare     atomic.Bool
 	activity atomic.Uint64
-	clock    clock
+	clock    engine.Clock
+	// savedClock is the time in the store, in Unix nanoseconds.
+	savedClock atomic.Int64
 	// room is nil where the disk is not watched.
 	room *store.Room
 
