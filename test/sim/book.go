@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -94,9 +95,9 @@ func (w *world) recordDelivery(h handleable, x *tx, out []flow.Message) error {
 		if err := read(h.message, func(x flow.Withdraw) { b.withdrawn[x.Subscription] = w.act }); err != nil {
 			return err
 		}
-	case !h.fromLog && !h.waker && b.elsewhere && len(x.did.Writes.Under(x.place(), "", make(map[string][]byte))) == 0:
+	case h.kind == engine.FromPost && b.elsewhere && len(x.wrote()) == 0:
 		// The result of an attempt that was given up counts for nothing.
-	case !h.fromLog && !h.waker:
+	case h.kind == engine.FromPost:
 		want = b.attempted(h.p.inbox[h.posted], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))
 	}
 	for _, m := range out {

@@ -2,31 +2,36 @@ package sim
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/vokter/vokter/internal/engine"
-	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// recordID names a record of the state topic: kind 's' is a value, by group, key and name;
-// 'p' a position, by group and topic.
-type recordID struct {
-	kind    byte
-	a, b, c string
-}
-
-func (r recordID) compare(o recordID) int {
-	return cmp.Or(cmp.Compare(r.kind, o.kind), cmp.Compare(r.a, o.a), cmp.Compare(r.b, o.b), cmp.Compare(r.c, o.c))
-}
-
-// stateRecord is one record of the state topic.
+// stateRecord is one record of the state topic: a value of state, or a position. A nil value is a tombstone.
 type stateRecord struct {
-	recordID
+	engine.Write
 	offset, step int
-	gone         bool // it is a tombstone
-	value        []byte
-	pos          int
+	lazy         bool // nobody waits for it
+}
+
+// positions is the group in whose state positions are, one for each consumer.
+const positions = "positions"
+
+func position(c consumer, at int) stateRecord {
+	return stateRecord{Write: engine.Write{Place: engine.Place{Group: positions, Key: c.Group}, Name: c.Topic, Value: []byte(strconv.Itoa(at))}}
+}
+
+// position is the next message that c handles.
+func (l *lane) position(c consumer) int {
+	p := position(c, 0)
+	v, _, _ := l.state.Value(p.Place, p.Name)
+	at, _ := strconv.Atoi(string(v)) // 0 where there is none
+	return at
+}
+
+func (r stateRecord) compare(o stateRecord) int {
+	return cmp.Or(cmp.Compare(r.Place.Group, o.Place.Group), cmp.Compare(r.Place.Key, o.Place.Key), cmp.Compare(r.Name, o.Name))
 }
 
 // changelog is one lane of the state topic: compacted, and with one writer at a time.
@@ -51,58 +56,23 @@ func (g *changelog) append(r stateRecord, step int) {
 // compact leaves the last record of each name, but for the last keep offsets, where all
 // stay. Tombstones that are old enough vanish.
 func (g *changelog) compact(step, keep int) {
-	last := make(map[recordID]int, len(g.records))
+	type id struct {
+		engine.Place
+		name string
+	}
+	last := make(map[id]int, len(g.records))
 	for _, r := range g.records {
-		last[r.recordID] = r.offset
+		last[id{r.Place, r.Name}] = r.offset
 	}
 	g.records = slices.DeleteFunc(g.records, func(r stateRecord) bool {
-		return r.offset < g.next-keep && (last[r.recordID] != r.offset || r.gone && step-r.step > tombstonesKept)
+		return r.offset < g.next-keep && (last[id{r.Place, r.Name}] != r.offset || r.Value == nil && step-r.step > tombstonesKept)
 	})
-}
-
-// changes returns the records of what changed in l since its last transaction, in an order
-// that does not change.
-func (l *lane) changes() []stateRecord {
-	var rs []stateRecord
-	for _, id := range slices.SortedFunc(maps.Keys(l.dirty), recordID.compare) {
-		r := stateRecord{recordID: id}
-		switch id.kind {
-		case 's':
-			v, ok, _ := l.state.Value(engine.Place{Group: id.a, Key: id.b}, id.c)
-			r.value, r.gone = v, !ok
-		case 'p':
-			r.pos = l.pos[consumerID{id.a, id.b}]
-		}
-		rs = append(rs, r)
-	}
-	return rs
 }
 
 // take makes r part of the copy.
 func (l *lane) take(r stateRecord) {
-	switch r.kind {
-	case 's':
-		l.state.Set(engine.Place{Group: r.a, Key: r.b}, r.c, r.value) // nil if it is gone
-		if r.c == flow.WakeName {
-			l.restoreWake(r.a, r.b, r.value)
-		}
-	case 'p':
-		l.pos[consumerID{r.a, r.b}] = r.pos
-	}
+	l.state.Set(r.Place, r.Name, r.Value)
 	l.at = r.offset + 1
-}
-
-// restoreWake restores the wake of key from the value that begins with it, in the state of a group.
-func (l *lane) restoreWake(in, key string, value []byte) {
-	id := wakeID{timed, key}
-	if group, topic, ok := engine.CutWakeGroup(in); ok {
-		id.consumerID = consumerID{group, topic}
-	}
-	if w, err := keptWake(value); err == nil && !w.at.IsZero() {
-		l.wakes[id] = w
-	} else {
-		delete(l.wakes, id)
-	}
 }
 
 // missing returns what the copy in l lacks of g.

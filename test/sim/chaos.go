@@ -98,12 +98,12 @@ func (w *world) move(id int, orderly bool) error {
 	w.tracef("lane %d goes from process %d to %d, orderly: %v", id, from.name, to.name, orderly)
 	if l := from.lanes[id]; l != nil && orderly {
 		if l.batch.n > 0 {
-			if err := w.commit(from, l); err != nil {
+			if err := w.commit(l); err != nil {
 				return err
 			}
 		}
 		if from.lanes[id] == l {
-			w.lose(from, id)
+			w.lose(l)
 		}
 	}
 	w.gain(to, id)
@@ -139,7 +139,7 @@ func (w *world) crashProcess(p *process, why string, wiped bool) {
 	cut := w.rng.IntN(3) == 0
 	w.tracef("CRASH of process %d %s, wiped: %v, power cut: %v", p.name, why, wiped, cut)
 	for _, l := range p.owned() {
-		w.lose(p, l.id)
+		w.lose(l)
 		if cut && l.saved != nil {
 			p.kept[l.id] = l.saved
 			w.stats.PowerCuts++
@@ -220,7 +220,7 @@ func (w *world) shuttleBack() error {
 	}
 	if owner != nil {
 		if l := owner.lanes[lane]; l != nil && l.batch.n > 0 && w.rng.IntN(2) == 0 {
-			if err := w.commit(owner, l); err != nil {
+			if err := w.commit(l); err != nil {
 				return err
 			}
 		}
@@ -251,7 +251,7 @@ func (w *world) recover() {
 		}
 		for _, l := range p.owned() {
 			if l.epoch != w.t.states[l.id].epoch {
-				w.lose(p, l.id)
+				w.lose(l)
 			}
 		}
 	}

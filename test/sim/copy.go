@@ -33,9 +33,12 @@ func (w *world) copyOf(name string) *world {
 	c.dropped = maps.Clone(w.dropped)
 	p := &process{w: &c, lanes: make(map[int]*lane)}
 	for _, l := range w.processes[0].owned() {
-		p.lanes[l.id] = l.copy(c.t.undo)
+		twin := l.copy(c.t.undo)
+		twin.by, p.lanes[l.id] = p, twin
 	}
 	c.processes = []*process{p}
+	c.clock = c.newClock()
+	c.clock.See(w.now)
 	c.crash(p, "it is started on a copy")
 	c.steps++
 	return &c

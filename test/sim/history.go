@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
@@ -31,7 +32,7 @@ type entry struct {
 // record remembers what was done, until it is taken back.
 func (w *world) record(h handleable, x *tx) error {
 	out := x.emitted()
-	switch h.c.group {
+	switch h.c.Group {
 	case flow.GroupIndex:
 		return w.recordIndex(h, x, out)
 	case flow.GroupMatch:
@@ -49,7 +50,7 @@ func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 	}
 	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message, follows: make(map[string]string)}
 	e.dropped = w.dropped[h.message.Key]
-	if h.waker {
+	if h.kind == engine.FromWake {
 		p, err := index.Load(engine.View(h.l.state, x.place()))
 		if err != nil {
 			return err
@@ -101,17 +102,19 @@ func (w *world) agree(h handleable, x *tx) error {
 	if err != nil {
 		return err
 	}
-	kept, err := keptWake(value)
-	if err != nil {
-		return err
-	}
-	for _, a := range x.did.Wakes {
-		if a.Key == x.key && (!kept.at.Equal(a.At) || kept.atStart != a.AtStart) {
-			return fmt.Errorf("index asked for a wake of %s at %v, and its state has one at %v", x.key, a.At, kept.at)
+	var kept engine.Wake
+	if value != nil {
+		if kept.At, kept.AtStart, _, err = flow.CutWake(value); err != nil {
+			return err
 		}
 	}
-	if _, wrote := x.wrote()[flow.WakeName]; wrote && len(x.did.Wakes) == 0 && !kept.at.IsZero() {
-		return fmt.Errorf("index wrote a wake of %s at %v and did not ask for it", x.key, kept.at)
+	for _, a := range x.did.Wakes {
+		if a.Key == x.key && (!kept.At.Equal(a.At) || kept.AtStart != a.AtStart) {
+			return fmt.Errorf("index asked for a wake of %s at %v, and its state has one at %v", x.key, a.At, kept.At)
+		}
+	}
+	if _, wrote := x.wrote()[flow.WakeName]; wrote && len(x.did.Wakes) == 0 && !kept.At.IsZero() {
+		return fmt.Errorf("index wrote a wake of %s at %v and did not ask for it", x.key, kept.At)
 	}
 	return nil
 }
@@ -172,32 +175,24 @@ func (w *world) crash(p *process, why string) {
 	w.tenures++
 	for _, l := range p.owned() {
 		l.tenure = w.tenures
-		l.start(w.now, func(consumerID) int { return 0 })
+		l.start()
 	}
-	w.wakeAll()
+	w.clock.Check()
 	w.build(p)
 }
 
-// steppedBack is how far a clock must be set back for everything to be woken.
-const steppedBack = time.Minute
-
-// wakeAll wakes everything if the clock stands far behind what it once showed, as a
-// transport does that sees that: what waits may wait for a time that is past.
-func (w *world) wakeAll() {
-	if !w.now.Before(w.latest.Add(-steppedBack)) {
-		return
-	}
-	for _, p := range w.processes {
-		for _, l := range p.owned() {
-			for id, wk := range l.wakes {
-				if wk.at.After(w.now) {
-					wk.at = w.now
-					l.wakes[id] = wk
+// newClock returns the clock of the transport, which wakes everything if it is set back.
+func (w *world) newClock() *engine.Clock {
+	wakeAll := func() {
+		for _, p := range w.processes {
+			for _, l := range p.owned() {
+				for _, wakes := range l.wakes {
+					wakes.WakeAll()
 				}
 			}
 		}
 	}
-	w.latest = w.now
+	return &engine.Clock{Wall: func() time.Time { return w.now }, WakeAll: wakeAll, Log: slog.New(slog.DiscardHandler)}
 }
 
 // publish puts messages into their topics from outside; they are durable. While brokers are

@@ -1,6 +1,10 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/vokter/vokter/test/txtest"
+)
 
 // Fault is a rule of the protocol that is broken on purpose.
 type Fault int
@@ -25,22 +29,22 @@ func (w *world) kafka() bool { return w.t.states != nil }
 // gain makes p the owner of a lane: whoever had it is fenced, and the copy that p has is
 // brought up to that before anything is handled. It may be interrupted.
 func (w *world) gain(p *process, id int) {
-	if p.lanes[id] != nil {
-		w.lose(p, id)
+	if l := p.lanes[id]; l != nil {
+		w.lose(l)
 	}
 	w.stats.Moves++
 	log := w.t.states[id]
 	if w.cfg.Fault != NoFence {
 		log.epoch++
 	}
-	log.append(stateRecord{recordID: recordID{kind: 'f'}}, w.steps)
+	log.append(stateRecord{}, w.steps) // the fence
 	l := p.kept[id]
 	if l == nil {
 		l = newLane(id, &undoing{})
 	}
 	old := w.steps-l.synced > tombstonesKept
 	if old && l.at > 0 && w.cfg.Fault != OldCopy {
-		l.clear()
+		l.state, l.at = make(txtest.Memory), 0
 		w.stats.Rebuilds++
 	}
 	missing := log.missing(l)
@@ -72,10 +76,12 @@ func (w *world) gain(p *process, id int) {
 	if w.chance(3) {
 		l.saved = l.copy(&undoing{})
 	}
-	l.start(w.now, func(c consumerID) int { return len(w.t.log(c.topic)[id]) })
+	l.start()
+	for _, c := range consumers {
+		l.backlog[c] = len(w.t.log(c.Topic)[id])
+	}
 	l.batch = w.newBatch()
-	p.lanes[id] = l
-	w.owner[id] = p
+	l.by, p.lanes[id], w.owner[id] = p, l, p
 	w.tracef("process %d has lane %d, restored %d records", p.name, id, stop)
 }
 
@@ -83,13 +89,11 @@ func (w *world) newBatch() batch {
 	return batch{limit: 1 + w.rng.IntN(20), began: w.now}
 }
 
-// lose takes a lane from p, with all that p did in it since its last transaction. The copy
-// stays.
-func (w *world) lose(p *process, id int) {
-	l := p.lanes[id]
-	if l.batch.n > 0 {
-		w.stats.Lost += l.batch.n
-	}
+// lose takes a lane from its process, with all that was done in it since its last transaction. The
+// copy stays.
+func (w *world) lose(l *lane) {
+	p, id := l.by, l.id
+	w.stats.Lost += l.batch.n
 	if w.cfg.Fault != KeptTail {
 		l.undo.rollback()
 	}
@@ -97,7 +101,6 @@ func (w *world) lose(p *process, id int) {
 		p.forget(x)
 	}
 	l.undo.settle()
-	clear(l.dirty)
 	l.batch, l.rest = batch{}, nil
 	delete(p.lanes, id)
 	p.kept[id] = l

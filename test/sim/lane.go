@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -30,32 +30,18 @@ func (u *undoing) rollback() {
 	u.fs = nil
 }
 
-// consumerID is a consumer group on one topic.
-type consumerID struct{ group, topic string }
-
-func (c consumerID) String() string { return c.group + "<" + c.topic }
+// consumer is a consumer group on one topic.
+type consumer = engine.Consumer
 
 // timed is the consumer that keeps its wakes in its state.
-var timed = consumerID{flow.GroupIndex, flow.TopicDocuments}
+var timed = consumer{Group: flow.GroupIndex, Topic: flow.TopicDocuments}
 
-// keptWake returns the wake that stands in value; it is zero without a value.
-func keptWake(value []byte) (w wake, err error) {
-	if value != nil {
-		w.at, w.atStart, _, err = flow.CutWake(value)
+// wakeGroup is the group in whose state the wakes of c are.
+func wakeGroup(c consumer) string {
+	if c == timed {
+		return c.Group
 	}
-	return w, err
-}
-
-type wakeID struct {
-	consumerID
-	key string
-}
-
-type wake struct {
-	at      time.Time
-	atStart bool
-	// behind is where its consumer must stand before it comes.
-	behind int
+	return engine.WakeGroup(c.Group, c.Topic)
 }
 
 // ledger is what was done in a lane, for the comparison with what must have been: history is what index did, by page, and books what delivery did, by receiver.
@@ -76,30 +62,33 @@ func (l ledger) copy() ledger {
 	return c
 }
 
-// lane is what a process knows of one lane: the state of all groups, positions and wakes.
+// lane is what a process knows of one lane: the state of all groups, with their positions and wakes.
 // On Kafka it is a copy of what the state topic holds, and what came since lies over it.
 type lane struct {
 	id    int
 	state txtest.Memory
-	pos   map[consumerID]int // the next message to handle
-	wakes map[wakeID]wake
+	// wakes are those in the state, and backlog is how many messages each log had when the process got the
+	// lane: wakes come behind these.
+	wakes   map[consumer]*engine.Wakes
+	backlog map[consumer]int
 	ledger
 	undo *undoing
+	by   *process // that owns it, or believes to
 	// tenure tells apart the times in which processes own lanes.
 	tenure int
 
 	// Of a lane on Kafka only.
-	dirty  map[recordID]bool // changed since the last transaction; true where only lazily
-	epoch  int               // as it was when the lane was gained
-	at     int               // up to which offset of the state topic the copy knows it
-	synced int               // at which step it was known to be complete
-	saved  *lane             // the copy as a power cut leaves it
-	rest   []stateRecord     // that a faulty restore left for later
+	epoch  int           // as it was when the lane was gained
+	at     int           // up to which offset of the state topic the copy knows it
+	synced int           // at which step it was known to be complete
+	saved  *lane         // the copy as a power cut leaves it
+	rest   []stateRecord // that a faulty restore left for later
 	batch  batch
 }
 
 // batch is what becomes one transaction.
 type batch struct {
+	records []stateRecord
 	out     []laned
 	after   []func()
 	n       int // messages handled
@@ -110,91 +99,87 @@ type batch struct {
 }
 
 func newLane(id int, undo *undoing) *lane {
-	l := &lane{id: id, undo: undo, ledger: ledger{}.copy(), dirty: make(map[recordID]bool)}
-	l.clear()
-	return l
-}
-
-// clear forgets what the copy knows.
-func (l *lane) clear() {
-	l.state = make(txtest.Memory)
-	l.pos = make(map[consumerID]int)
-	l.wakes = make(map[wakeID]wake)
-	l.at = 0
+	return &lane{
+		id: id, state: make(txtest.Memory), undo: undo, ledger: ledger{}.copy(),
+		wakes: make(map[consumer]*engine.Wakes), backlog: make(map[consumer]int),
+	}
 }
 
 // copy returns a copy of what l knows, which shares nothing that is written to.
 func (l *lane) copy(undo *undoing) *lane {
 	c := newLane(l.id, undo)
-	c.state = l.state.Clone()
-	c.pos, c.wakes, c.ledger = maps.Clone(l.pos), maps.Clone(l.wakes), l.ledger.copy()
+	c.state, c.ledger = l.state.Clone(), l.ledger.copy()
 	c.tenure, c.at, c.synced = l.tenure, l.at, l.synced
 	return c
 }
 
-// touch notes that a record changed. What was written durably stays so.
-func (l *lane) touch(id recordID, lazy bool) {
-	was, ok := l.dirty[id]
-	l.dirty[id] = lazy && (was || !ok)
-}
-
-// apply makes what x wrote and asked for part of l, and the position behind at where the
-// message came from there; at is negative where it came from no log.
-func (l *lane) apply(x *tx, at int, lazy bool) {
+// apply makes what x wrote and asked for part of l, and the position behind its message where that came
+// from the log. It returns what changed.
+func (l *lane) apply(h handleable, x *tx, lazy bool) []stateRecord {
+	var changed []stateRecord
+	set := func(p engine.Place, name string, v []byte) {
+		old, _, _ := l.state.Value(p, name)
+		l.undo.add(func() { l.state.Set(p, name, old) })
+		l.state.Set(p, name, v)
+		changed = append(changed, stateRecord{Write: engine.Write{Place: p, Name: name, Value: v}, lazy: lazy})
+	}
 	for w := range x.did.Writes.All() {
-		l.set(w.Place, w.Name, w.Value, lazy)
+		set(w.Place, w.Name, w.Value)
 	}
 	for _, w := range x.did.Wakes {
-		l.setWake(wakeID{x.c, w.Key}, wake{at: w.At, atStart: w.AtStart})
+		l.wakes[x.c].Set(w)
 		if x.c != timed {
-			l.set(engine.Place{Group: engine.WakeGroup(x.c.group, x.c.topic), Key: w.Key}, flow.WakeName, w.Value(), lazy)
+			set(engine.Place{Group: wakeGroup(x.c), Key: w.Key}, flow.WakeName, w.Value())
 		}
 	}
-	if at >= 0 {
-		old := l.pos[x.c]
-		l.pos[x.c] = at + 1
-		l.undo.add(func() { l.pos[x.c] = old })
-		l.touch(recordID{'p', x.c.group, x.c.topic, ""}, lazy)
+	if h.kind == engine.FromLog {
+		p := position(x.c, h.at+1)
+		set(p.Place, p.Name, p.Value)
 	}
+	slices.SortFunc(changed, stateRecord.compare)
+	return changed
 }
 
-// set stores a value; nil deletes.
-func (l *lane) set(p engine.Place, name string, v []byte, lazy bool) {
-	old, _, _ := l.state.Value(p, name)
-	l.undo.add(func() { l.state.Set(p, name, old) })
-	l.state.Set(p, name, v)
-	l.touch(recordID{'s', p.Group, p.Key, name}, lazy)
-}
-
-// setWake sets a wake, or takes it back where w.at is zero.
-func (l *lane) setWake(id wakeID, w wake) {
-	old, was := l.wakes[id]
-	l.undo.add(func() {
-		if was {
-			l.wakes[id] = old
-		} else {
-			delete(l.wakes, id)
+// keys lists the keys for which a group has state, in order.
+func (l *lane) keys(group string) []string {
+	var keys []string
+	for p := range l.state {
+		if p.Group == group {
+			keys = append(keys, p.Key)
 		}
-	})
-	if w.at.IsZero() {
-		delete(l.wakes, id)
-	} else {
-		l.wakes[id] = w
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// start restores the wakes from the state, and makes those come that come at the start.
+func (l *lane) start() {
+	for _, c := range consumers {
+		kept := func(yield func(string, flow.Value) bool) {
+			for _, key := range l.keys(wakeGroup(c)) {
+				v, ok, _ := l.state.Value(engine.Place{Group: wakeGroup(c), Key: key}, flow.WakeName)
+				if ok && !yield(key, flow.Value{Bytes: v}) {
+					return
+				}
+			}
+		}
+		l.wakes[c] = engine.NewWakes()
+		if err := l.wakes[c].Restore(kept); err != nil {
+			panic("sim: " + err.Error()) // what was stored can be read
+		}
+		l.wakes[c].Start()
 	}
 }
 
-// wakesInOrder lists the wakes that are set.
-func (l *lane) wakesInOrder() []wakeID {
-	return slices.SortedFunc(maps.Keys(l.wakes), func(a, b wakeID) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.topic, b.topic), cmp.Compare(a.key, b.key))
-	})
-}
-
-// start makes the wakes come that come at the start; behind says behind which message.
-func (l *lane) start(now time.Time, behind func(consumerID) int) {
-	for id, wk := range l.wakes {
-		if wk.atStart && wk.at.After(now) {
-			l.wakes[id] = wake{start.Add(-24 * time.Hour), true, behind(id.consumerID)} // at once, whatever the clock does
+// sleeping yields the wakes that are set.
+func (l *lane) sleeping() iter.Seq2[consumer, engine.Wake] {
+	return func(yield func(consumer, engine.Wake) bool) {
+		for _, c := range consumers {
+			for _, key := range l.keys(wakeGroup(c)) {
+				if wk := l.wakes[c].Get(key); !wk.At.IsZero() && !yield(c, wk) {
+					return
+				}
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/sinks"
 )
@@ -14,7 +15,7 @@ type process struct {
 	w    *world
 	name int
 
-	procs    map[consumerID]flow.Processor
+	procs    map[consumer]flow.Processor
 	delivery *sinks.Delivery
 	checks   []*check
 	attempts []attempt
@@ -76,19 +77,16 @@ func (p *process) ready() []handleable {
 	for _, l := range p.owned() {
 		for _, c := range consumers {
 			if m, at, ok := p.w.t.next(c, l); ok && !p.w.outage {
-				hs = append(hs, handleable{p: p, l: l, c: c, at: at, message: m, fromLog: true})
+				hs = append(hs, handleable{p: p, l: l, c: c, at: at, message: m, kind: engine.FromLog})
 			}
-		}
-		for _, id := range l.wakesInOrder() {
-			if wk := l.wakes[id]; !wk.at.After(p.w.now) && p.w.t.caughtUp(id.consumerID, l, wk.behind) {
-				m := flow.Message{ID: "wake", Topic: id.topic, Key: id.key, Type: flow.TypeWake, Time: p.w.now}
-				hs = append(hs, handleable{p: p, l: l, c: id.consumerID, message: m, waker: true})
+			if wk, due, _ := l.wakes[c].Next(p.w.now); due && !p.w.t.late(c, l) {
+				hs = append(hs, handleable{p: p, l: l, c: c, message: *flow.WakeMessage(c.Group, c.Topic, wk.Key, wk.At), kind: engine.FromWake})
 			}
 		}
 	}
 	for i, x := range p.inbox {
 		if l := p.lanes[p.w.t.lane(x.message.Key)]; l != nil {
-			hs = append(hs, handleable{p: p, l: l, c: deliveryConsumer, message: x.message, posted: i})
+			hs = append(hs, handleable{p: p, l: l, c: deliveryConsumer, message: x.message, kind: engine.FromPost, posted: i})
 		}
 	}
 	return hs

@@ -106,7 +106,7 @@ func (w *world) work() error {
 	n := len(hs) + len(open) + checks + attempts
 	if n == 0 {
 		// Not until things may be forgotten: for that the clock jumps.
-		_, err := w.sleep(func(id wakeID, wk wake) bool { return id.group == flow.GroupIndex || wk.atStart })
+		_, err := w.sleep(func(c consumer, wk engine.Wake) bool { return c.Group == flow.GroupIndex || wk.AtStart })
 		return err
 	}
 	switch i := w.rng.IntN(n); {
@@ -115,8 +115,7 @@ func (w *world) work() error {
 	case i < len(hs):
 		return w.handle(hs[i])
 	case i < len(hs)+len(open):
-		l := open[i-len(hs)]
-		return w.commit(w.ownerOf(l), l)
+		return w.commit(open[i-len(hs)])
 	case i < len(hs)+len(open)+checks:
 		return w.stepCheck(w.busy(func(p *process) int { return len(p.checks) }))
 	}
@@ -128,17 +127,12 @@ func (w *world) work() error {
 }
 
 // sleep advances the clock to the first wake of those that count.
-func (w *world) sleep(counts func(wakeID, wake) bool) (bool, error) {
+func (w *world) sleep(counts func(consumer, engine.Wake) bool) (bool, error) {
 	var first time.Time
-	for _, p := range w.processes {
-		if !p.works() {
-			continue
-		}
-		for _, l := range p.lanes {
-			for id, wk := range l.wakes {
-				if counts(id, wk) && (first.IsZero() || wk.at.Before(first)) {
-					first = wk.at
-				}
+	for _, l := range w.working() {
+		for c, wk := range l.sleeping() {
+			if counts(c, wk) && (first.IsZero() || wk.At.Before(first)) {
+				first = wk.At
 			}
 		}
 	}
@@ -150,10 +144,8 @@ func (w *world) sleep(counts func(wakeID, wake) bool) (bool, error) {
 
 // advance lets time pass, and what waited too long for a transaction be committed.
 func (w *world) advance(d time.Duration) error {
-	if w.now = w.now.Add(d); w.now.After(w.latest) {
-		w.latest = w.now
-	}
-	w.wakeAll()
+	w.now = w.now.Add(d)
+	w.clock.CheckedNow()
 	return w.flush(false)
 }
 
@@ -236,14 +228,15 @@ func (w *world) settle() error {
 			}
 			continue
 		}
-		if waiting, err := w.flushAll(); err != nil {
-			return err
-		} else if waiting {
+		if slices.ContainsFunc(w.working(), func(l *lane) bool { return l.batch.n > 0 }) {
+			if err := w.flush(true); err != nil {
+				return err
+			}
 			continue
 		}
-		unseen := func(id wakeID, _ wake) bool {
-			s := w.site(id.key)
-			return id.group == flow.GroupIndex && s != nil && s.looked() < checksWhenCalm
+		unseen := func(c consumer, wk engine.Wake) bool {
+			s := w.site(wk.Key)
+			return c.Group == flow.GroupIndex && s != nil && s.looked() < checksWhenCalm
 		}
 		if slept, err := w.sleep(unseen); slept || err != nil {
 			if err != nil {
@@ -261,7 +254,7 @@ func (w *world) settle() error {
 			}
 			continue
 		}
-		slept, err := w.sleep(func(id wakeID, _ wake) bool { return id.group == flow.GroupDelivery })
+		slept, err := w.sleep(func(c consumer, _ engine.Wake) bool { return c.Group == flow.GroupDelivery })
 		if err != nil {
 			return err
 		}
@@ -281,23 +274,11 @@ func (w *world) idle() bool {
 	return n == 0
 }
 
-// flushAll commits what waits for a transaction, if anything does.
-func (w *world) flushAll() (bool, error) {
-	for _, p := range w.processes {
-		for _, l := range p.owned() {
-			if w.kafka() && l.batch.n > 0 {
-				return true, w.flush(true)
-			}
-		}
-	}
-	return false, nil
-}
-
 // undelivered counts the notifications that are pending, or wait in digests.
 func (w *world) undelivered() (int, error) {
 	n := 0
 	for _, sink := range sinkNames {
-		q, err := sinks.Load(engine.View(w.holder(sink).state, engine.Place{Group: deliveryConsumer.group, Key: sink}))
+		q, err := sinks.Load(engine.View(w.holder(sink).state, engine.Place{Group: deliveryConsumer.Group, Key: sink}))
 		if err != nil {
 			return 0, err
 		}

@@ -39,7 +39,7 @@ func (w *world) build(p *process) {
 		batch = 2
 	}
 	matcher := match.New(match.Config{Batch: batch})
-	p.procs = map[consumerID]flow.Processor{
+	p.procs = map[consumer]flow.Processor{
 		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Epoch: p.tenure}),
 		consumers[1]:     w.fetcher(p),
 		consumers[2]:     diff.New(diff.Config{}),
@@ -51,7 +51,7 @@ func (w *world) build(p *process) {
 	}
 	if w.cfg.Wrap != nil {
 		for c, stage := range p.procs {
-			p.procs[c] = w.cfg.Wrap(c.group, stage)
+			p.procs[c] = w.cfg.Wrap(c.Group, stage)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -18,7 +19,7 @@ const earlyMessages = 6
 
 // merge makes what x did part of its lane. It is committed with what else waits, or is lost
 // with its position.
-func (w *world) merge(h handleable, x *tx, after []func()) error {
+func (w *world) merge(h handleable, x *tx) error {
 	p, l := h.p, h.l
 	var logged []laned
 	var hints []flow.Message
@@ -30,20 +31,17 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 		}
 	}
 	lazy := !x.did.Sync && len(logged) == 0
-	at := -1
-	if h.fromLog {
-		at = h.at
-	}
-	l.apply(x, at, lazy)
+	changed := l.apply(h, x, lazy)
 	w.act++
 	if err := w.record(h, x); err != nil {
 		return err
 	}
-	if len(hints) > 0 {
-		after = append([]func(){func() { w.hint(hints) }}, after...)
-	}
 	now, act := w.now, w.act
-	after = append([]func(){func() { w.handled, w.followed = now, act }}, after...)
+	after := []func(){func() { w.handled, w.followed = now, act }}
+	if len(hints) > 0 {
+		after = append(after, func() { w.hint(hints) })
+	}
+	after = append(after, x.did.OnCommit...)
 	b := &l.batch
 	if w.cfg.Fault == PlainOutputs {
 		for _, o := range logged {
@@ -55,10 +53,11 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 		b.began = w.now
 	}
 	b.n++
-	if !h.fromLog && !h.waker {
+	if h.kind == engine.FromPost {
 		b.results = append(b.results, p.inbox[h.posted])
 		p.inbox = slices.Delete(p.inbox, h.posted, h.posted+1)
 	}
+	b.records = append(b.records, changed...)
 	b.out = append(b.out, logged...)
 	if b.urgent = b.urgent || !lazy; b.urgent {
 		b.after = append(b.after, after...)
@@ -68,8 +67,8 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 			f()
 		}
 	}
-	if at >= 0 && (w.cfg.Fault == LostLazies && lazy || w.cfg.Fault == EarlyAck && !lazy) {
-		w.t.states[l.id].append(stateRecord{recordID: recordID{'p', x.c.group, x.c.topic, ""}, pos: at + 1}, w.steps)
+	if h.kind == engine.FromLog && (w.cfg.Fault == LostLazies && lazy || w.cfg.Fault == EarlyAck && !lazy) {
+		w.t.states[l.id].append(position(x.c, h.at+1), w.steps)
 	}
 	if l.rest != nil && b.n >= earlyMessages {
 		for _, r := range l.rest {
@@ -78,25 +77,25 @@ func (w *world) merge(h handleable, x *tx, after []func()) error {
 		l.rest = nil
 	}
 	if b.urgent && b.n >= b.limit {
-		return w.commit(p, l)
+		return w.commit(l)
 	}
 	return nil
 }
 
-// commit makes one transaction of what p did in l. It is refused where the lane has another
-// owner, and p may not learn what became of it: then it gives the lane up and restores it.
-func (w *world) commit(p *process, l *lane) error {
-	log := w.t.states[l.id]
+// commit makes one transaction of what was done in l. It is refused where the lane has another
+// owner, and the process may not learn what became of it: then it gives the lane up and restores it.
+func (w *world) commit(l *lane) error {
+	p, log := l.by, w.t.states[l.id]
 	switch {
 	case w.outage:
 		return nil
 	case l.epoch != log.epoch:
 		w.stats.Fenced++
 		w.tracef("process %d is fenced in lane %d", p.name, l.id)
-		w.lose(p, l.id)
+		w.lose(l)
 		if w.chance(2) { // its session is over
 			for _, other := range p.owned() {
-				w.lose(p, other.id)
+				w.lose(other)
 			}
 		}
 		return nil
@@ -108,13 +107,12 @@ func (w *world) commit(p *process, l *lane) error {
 			w.write(l)
 			log.ledger = l.ledger.copy()
 		}
-		w.lose(p, l.id)
+		w.lose(l)
 		return nil
 	}
 	w.stats.Transactions++
 	w.write(l)
 	l.undo.settle()
-	clear(l.dirty)
 	l.at, l.synced = log.next, w.steps
 	after := l.batch.after
 	for _, x := range l.batch.results {
@@ -132,8 +130,9 @@ func (w *world) commit(p *process, l *lane) error {
 // write makes the changes and outputs of l visible at once.
 func (w *world) write(l *lane) {
 	log := w.t.states[l.id]
-	for _, r := range l.changes() {
-		if w.cfg.Fault == NoPosition && r.kind == 'p' || w.cfg.Fault == LazyLeftBehind && r.kind != 'p' && l.dirty[r.recordID] {
+	for _, r := range l.batch.records {
+		at := r.Place.Group == positions
+		if w.cfg.Fault == NoPosition && at || w.cfg.Fault == LazyLeftBehind && !at && r.lazy {
 			continue
 		}
 		log.append(r, w.steps)
@@ -154,18 +153,25 @@ func (w *world) hint(ms []flow.Message) {
 	}
 }
 
-// flush commits what waits too long in lanes of processes that work.
-func (w *world) flush(all bool) error {
+// working lists the lanes of processes that work.
+func (w *world) working() []*lane {
+	var ls []*lane
 	for _, p := range w.processes {
-		for _, l := range p.owned() {
-			if p.works() && l.batch.n > 0 && (all || w.now.Sub(l.batch.began) >= lazyFor) {
-				if p.lanes[l.id] != l {
-					continue // it went with another
-				}
-				if err := w.commit(p, l); err != nil {
-					return err
-				}
-			}
+		if p.works() {
+			ls = append(ls, p.owned()...)
+		}
+	}
+	return ls
+}
+
+// flush commits what waits too long.
+func (w *world) flush(all bool) error {
+	for _, l := range w.working() {
+		if l.batch.n == 0 || !all && w.now.Sub(l.batch.began) < lazyFor || l.by.lanes[l.id] != l { // it went with another
+			continue
+		}
+		if err := w.commit(l); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -173,19 +179,5 @@ func (w *world) flush(all bool) error {
 
 // open lists the lanes in which a transaction is to be committed soon.
 func (w *world) open() []*lane {
-	var ls []*lane
-	for _, p := range w.processes {
-		for _, l := range p.owned() {
-			if p.works() && l.batch.urgent && !w.outage {
-				ls = append(ls, l)
-			}
-		}
-	}
-	return ls
-}
-
-// ownerOf returns the process that holds l.
-func (w *world) ownerOf(l *lane) *process {
-	i := slices.IndexFunc(w.processes, func(p *process) bool { return p.lanes[l.id] == l })
-	return w.processes[i]
+	return slices.DeleteFunc(w.working(), func(l *lane) bool { return !l.batch.urgent || w.outage })
 }

@@ -47,19 +47,19 @@ func (t *transport) log(topic string) [][]flow.Message {
 }
 
 // next returns the message that c handles next in l, and where it stands.
-func (t *transport) next(c consumerID, l *lane) (m flow.Message, at int, ok bool) {
-	log := t.log(c.topic)[l.id]
-	at = max(l.pos[c], t.first[c.topic][l.id])
+func (t *transport) next(c consumer, l *lane) (m flow.Message, at int, ok bool) {
+	log := t.log(c.Topic)[l.id]
+	at = max(l.position(c), t.first[c.Topic][l.id])
 	if at >= len(log) {
 		return m, 0, false
 	}
 	return log[at], at, true
 }
 
-// caughtUp reports whether c stands in l at a position or behind it.
-func (t *transport) caughtUp(c consumerID, l *lane, behind int) bool {
-	t.log(c.topic)
-	return behind == 0 || max(l.pos[c], t.first[c.topic][l.id]) >= behind
+// late reports whether c has not handled all that its log had at the start.
+func (t *transport) late(c consumer, l *lane) bool {
+	t.log(c.Topic)
+	return max(l.position(c), t.first[c.Topic][l.id]) < l.backlog[c]
 }
 
 // append puts a message into its topic. It comes out of the log as it would from a real one:

@@ -11,7 +11,7 @@ import (
 type tx struct {
 	*engine.Tx[laned]
 	t   *transport
-	c   consumerID
+	c   consumer
 	key string
 	// foreign says that it touched another key.
 	foreign bool
@@ -24,11 +24,8 @@ var _ flow.Tx = (*tx)(nil)
 
 // begin opens a transaction for h in its lane.
 func (t *transport) begin(h handleable) *tx {
-	w := engine.Work{Kind: engine.FromLog, Message: &h.message, Position: h.message.Position}
-	if h.waker {
-		w.Kind, w.Wake = engine.FromWake, engine.Wake{Key: h.message.Key}
-	}
-	return &tx{Tx: engine.NewTx(h.l.state, t, h.c.group, h.c.topic, w), t: t, c: h.c, key: h.message.Key}
+	w := engine.Work{Kind: h.kind, Message: &h.message, Position: h.message.Position, Wake: engine.Wake{Key: h.message.Key}}
+	return &tx{Tx: engine.NewTx(h.l.state, t, h.c.Group, h.c.Topic, w), t: t, c: h.c, key: h.message.Key}
 }
 
 // end ends the transaction, whose effects are then to be committed.
@@ -50,7 +47,7 @@ func (x *tx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 }
 
 // place is where the group keeps state for the key.
-func (x *tx) place() engine.Place { return engine.Place{Group: x.c.group, Key: x.key} }
+func (x *tx) place() engine.Place { return engine.Place{Group: x.c.Group, Key: x.key} }
 
 // wrote returns the values that are written, by name; nil is deleted.
 func (x *tx) wrote() map[string][]byte {

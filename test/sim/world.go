@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -19,15 +20,15 @@ var start = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 // world is one run: the transport, the processes that run the stages over it, and
 // everybody outside.
 type world struct {
-	cfg    Config
-	rng    *rand.Rand
-	now    time.Time
-	latest time.Time // that the clock showed since everything was woken
-	calm   bool      // nothing goes wrong any more
-	steps  int
-	t      *transport
-	stats  Stats
-	trace  []string
+	cfg   Config
+	rng   *rand.Rand
+	now   time.Time
+	clock *engine.Clock
+	calm  bool // nothing goes wrong any more
+	steps int
+	t     *transport
+	stats Stats
+	trace []string
 
 	expireAfter int // failed checks; less than 1 is never
 	policy      policy
@@ -51,7 +52,7 @@ type world struct {
 	handled       time.Time
 
 	// slow is a consumer that lags behind.
-	slow consumerID
+	slow consumer
 
 	// What lives outside.
 	sites     []*site
@@ -80,7 +81,7 @@ type policy struct{ deadAfter, expireAfter time.Duration }
 func newWorld(cfg Config) *world {
 	w := &world{
 		cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0x5eed)), now: start,
-		latest: start, incarnations: make(map[string]string), subscriptionOf: make(map[string]string),
+		incarnations: make(map[string]string), subscriptionOf: make(map[string]string),
 		dropped: make(map[string]bool),
 	}
 	w.expireAfter = pick(w.rng, []int{10, 10, 5, -1})
@@ -99,6 +100,8 @@ func newWorld(cfg Config) *world {
 		w.sites = append(w.sites, s)
 	}
 	w.receivers = newReceivers()
+	w.clock = w.newClock()
+	w.clock.See(start)
 	w.populate()
 	return w
 }
@@ -124,7 +127,9 @@ func (w *world) populate() {
 	}
 	w.t.undo = &undoing{}
 	for id := range w.t.lanes {
-		w.processes[0].lanes[id] = newLane(id, w.t.undo)
+		l := newLane(id, w.t.undo)
+		l.start()
+		l.by, w.processes[0].lanes[id] = w.processes[0], l
 	}
 }
 
@@ -138,28 +143,27 @@ func (w *world) tracef(format string, args ...any) {
 func (w *world) chance(n int) bool { return !w.calm && w.rng.IntN(n) == 0 }
 
 // consumers lists who reads what, in a fixed order.
-var consumers = []consumerID{
-	{flow.GroupIndex, flow.TopicDocuments},
-	{flow.GroupFetch, flow.TopicRequests},
-	{flow.GroupDiff, flow.TopicSnapshots},
-	{flow.GroupMatch, flow.TopicSubscriptions},
-	{flow.GroupMatch, flow.TopicChanges},
+var consumers = []consumer{
+	{Group: flow.GroupIndex, Topic: flow.TopicDocuments},
+	{Group: flow.GroupFetch, Topic: flow.TopicRequests},
+	{Group: flow.GroupDiff, Topic: flow.TopicSnapshots},
+	{Group: flow.GroupMatch, Topic: flow.TopicSubscriptions},
+	{Group: flow.GroupMatch, Topic: flow.TopicChanges},
 	deliveryConsumer,
-	{flow.GroupDead, flow.TopicDead},
-	{flow.GroupHealth, flow.TopicHealth},
+	{Group: flow.GroupDead, Topic: flow.TopicDead},
+	{Group: flow.GroupHealth, Topic: flow.TopicHealth},
 }
 
-var deliveryConsumer = consumerID{flow.GroupDelivery, flow.TopicNotifications}
+var deliveryConsumer = consumer{Group: flow.GroupDelivery, Topic: flow.TopicNotifications}
 
 // handleable is a message that a consumer can handle next.
 type handleable struct {
 	p       *process
 	l       *lane
-	c       consumerID
+	c       consumer
 	at      int // where it stands in its log, if it came from there
 	message flow.Message
-	fromLog bool
-	waker   bool
+	kind    engine.Kind
 	posted  int // index into the inbox, if it came from there
 }
 
@@ -197,7 +201,7 @@ func (w *world) handle(h handleable) error {
 	}
 	if w.chance(30) {
 		w.stats.Nacks++
-		if h.c.group == flow.GroupIndex {
+		if h.c.Group == flow.GroupIndex {
 			w.dropped[h.message.Key] = true
 		}
 		w.tracef("%v %s of %s is dropped after it was handled", h.c, h.message.Type, h.message.Key)
@@ -214,18 +218,14 @@ func (w *world) handle(h handleable) error {
 	w.waited = 0
 	w.tracef("%d: %v %s %s%s", h.p.name, h.c, h.message.Type, h.message.Key, describe(x.emitted()))
 	if w.kafka() {
-		return errors.Join(w.merge(h, x, x.did.OnCommit), w.broken)
+		return errors.Join(w.merge(h, x), w.broken)
 	}
 	return w.commitLocal(h, x)
 }
 
 // commitLocal makes all of x stand, in a power cut maybe not.
 func (w *world) commitLocal(h handleable, x *tx) error {
-	at := -1
-	if h.fromLog {
-		at = h.at
-	}
-	h.l.apply(x, at, false)
+	h.l.apply(h, x, false)
 	for _, o := range x.did.Out {
 		w.t.append(o)
 	}
@@ -236,11 +236,9 @@ func (w *world) commitLocal(h handleable, x *tx) error {
 	if x.did.Sync {
 		w.t.undo.settle()
 	}
-	if !h.fromLog && !h.waker {
-		if i := h.posted; i < len(h.p.inbox) {
-			w.receivers.confirmed(h.p.inbox[i])
-			h.p.inbox = slices.Delete(h.p.inbox, i, i+1)
-		}
+	if h.kind == engine.FromPost {
+		w.receivers.confirmed(h.p.inbox[h.posted])
+		h.p.inbox = slices.Delete(h.p.inbox, h.posted, h.posted+1)
 	}
 	if w.chance(10) && !w.cfg.Stormy {
 		w.t.undo.settle()
@@ -272,7 +270,7 @@ func (w *world) process(h handleable, x *tx) (err error) {
 func (w *world) meanwhile(h handleable, x *tx) (alive bool, err error) {
 	tenure := h.l.tenure
 	for _, other := range h.p.ready() {
-		if other.l != h.l || other.c.group != h.c.group || other.c.topic == h.c.topic || other.message.Key != h.message.Key {
+		if other.l != h.l || other.c.Group != h.c.Group || other.c.Topic == h.c.Topic || other.message.Key != h.message.Key {
 			continue
 		}
 		w.overlapping = x.wrote()
