@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -117,44 +116,6 @@ func TestFarWakes(t *testing.T) {
 		synctest.Wait()
 		if !tr.Idle() {
 			t.Error("not idle after the last wake")
-		}
-	})
-}
-
-// TestStartWakeTakenBack takes a wake back after the start and before it is handed out.
-func TestStartWakeTakenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := open(t, Config{})
-		handle := func(ch <-chan *message.Message, f func(tx flow.Tx)) {
-			m := <-ch
-			f(transactionOf(m))
-			m.Ack()
-			synctest.Wait()
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ch, err := tr.Subscriber("g").Subscribe(ctx, "in")
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := tr.Poster("g", "in")
-		if err := p.Post(ctx, text("in", "k", "set", 0)); err != nil {
-			t.Fatal(err)
-		}
-		handle(ch, func(tx flow.Tx) { tx.WakeAt("k", time.Now().Add(time.Hour), flow.AtStart) })
-		cancel()
-		synctest.Wait()
-		if err := p.Post(t.Context(), text("in", "k", "take back", 0)); err != nil {
-			t.Fatal(err)
-		}
-		ch = subscribe(t, tr, "g", "in")
-		handle(ch, func(tx flow.Tx) { tx.WakeAt("k", time.Time{}) })
-		if !tr.Idle() {
-			t.Error("not idle after the wake was taken back")
-		}
-		select {
-		case m := <-ch:
-			t.Errorf("a message came: %v", m.Metadata)
-		case <-time.After(2 * time.Hour):
 		}
 	})
 }

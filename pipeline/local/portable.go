@@ -59,17 +59,13 @@ func export(db *store.DB, c Config, w *portable.Writer) error {
 // waiting describes the messages of topics in db that their groups have not handled, one line
 // for each group and topic.
 func waiting(db *store.DB, topics map[string]Topic) ([]string, error) {
-	type share struct {
-		group, topic string
-		lane         int
-	}
-	at := make(map[share]uint64)
+	at := make(map[store.Position]uint64) // by the rest of the position
 	positions, err := db.Positions()
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range positions {
-		at[share{p.Group, p.Topic, p.Lane}] = p.Offset
+		at[store.Position{Group: p.Group, Topic: p.Topic, Lane: p.Lane}] = p.Offset
 	}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(topics)) {
@@ -83,7 +79,7 @@ func waiting(db *store.DB, topics map[string]Topic) ([]string, error) {
 				if err != nil {
 					return nil, err
 				}
-				if from := max(begin, at[share{group, name, lane}]); from < end {
+				if from := max(begin, at[store.Position{Group: group, Topic: name, Lane: lane}]); from < end {
 					n += end - from
 				}
 			}

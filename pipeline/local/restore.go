@@ -62,29 +62,26 @@ func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position
 	if len(t.cfg.Topics) == 0 || t.cfg.KeepUndeclared {
 		return positions, nil
 	}
-	type share struct{ group, topic string }
-	declared, groups := map[share]bool{}, map[string]bool{}
-	for name, tp := range t.cfg.Topics {
+	groups := map[string]bool{}
+	for _, tp := range t.cfg.Topics {
 		for _, g := range tp.Groups {
-			declared[share{g, name}], groups[g] = true, true
+			groups[g] = true
 		}
 	}
-	dropped, states := map[share]bool{}, map[string]bool{}
+	dropped := map[engine.Consumer]bool{}
 	err := t.db.Write(true, func(b *store.Batch) error {
 		positions = slices.DeleteFunc(positions, func(p store.Position) bool {
-			s := share{p.Group, p.Topic}
-			if declared[s] {
+			if slices.Contains(t.cfg.Topics[p.Topic].Groups, p.Group) {
 				return false
 			}
-			if !dropped[s] {
-				dropped[s] = true
+			if who := (engine.Consumer{Group: p.Group, Topic: p.Topic}); !dropped[who] {
+				dropped[who] = true
 				t.log.Warn("dropping a consumer group that is not declared any more", "group", p.Group, "topic", p.Topic)
 				b.DropPositions(p.Group, p.Topic)
 				b.DropState(engine.WakeGroup(p.Group, p.Topic))
-			}
-			if !groups[p.Group] && !states[p.Group] {
-				states[p.Group] = true
-				b.DropState(p.Group)
+				if !groups[p.Group] {
+					b.DropState(p.Group)
+				}
 			}
 			return true
 		})
