@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -65,27 +65,18 @@ func (t *transport) copyOf(name string) *transport {
 func compareLives(a, b *world) error {
 	said := make(map[string]flow.Addressed)
 	for _, w := range []*world{a, b} {
-		for _, lane := range w.t.log(flow.TopicNotifications) {
-			for _, m := range lane {
-				if m.Type != flow.TypeNotification {
-					continue
-				}
-				var n flow.Addressed
-				if err := json.Unmarshal(m.Body, &n); err != nil {
-					return err
-				}
-				if other, ok := said[m.ID]; ok && !reflect.DeepEqual(other, n) {
-					return fmt.Errorf("two lives say under %s: %+v and %+v", m.ID, other, n)
-				}
-				said[m.ID] = n
-			}
+		says := make(map[string]flow.Addressed)
+		for id, n := range w.byID {
+			says[id] = n.Addressed
 		}
 		for _, g := range w.receivers.got {
-			n := flow.Addressed{Notification: g.notification}
-			if other, ok := said["digest "+g.notification.ID]; ok && !reflect.DeepEqual(other, n) {
-				return fmt.Errorf("two lives tell under %s: %+v and %+v", g.notification.ID, other, n)
+			says["taken "+g.notification.ID] = flow.Addressed{Notification: g.notification}
+		}
+		for id, n := range says {
+			if other, ok := said[id]; ok && !reflect.DeepEqual(other, n) {
+				return fmt.Errorf("two lives say under %s: %+v and %+v", id, other, n)
 			}
-			said["digest "+g.notification.ID] = n
+			said[id] = n
 		}
 	}
 	return nil
@@ -94,28 +85,15 @@ func compareLives(a, b *world) error {
 // RunCopied runs one seed, and from some step on a copy of it too, and compares both with
 // the oracle and with each other.
 func RunCopied(cfg Config) (Stats, error) {
-	if cfg.Steps == 0 {
-		cfg.Steps = 700
-	}
-	cfg.Processes = 1
+	cfg.Steps, cfg.Processes = cmp.Or(cfg.Steps, 700), 1
 	w := newWorld(cfg)
 	fail := func(w *world, err error) (Stats, error) { return w.stats, &Failure{cfg.Seed, err, w.trace} }
-	for w.steps = 0; w.steps < cfg.Steps/2; w.steps++ {
-		if err := w.step(); err != nil {
-			return fail(w, err)
-		}
+	if err := w.until(cfg.Steps / 2); err != nil {
+		return fail(w, err)
 	}
 	copied := w.copyOf("copy")
 	for _, life := range []*world{w, copied} {
-		for ; life.steps < cfg.Steps; life.steps++ {
-			if err := life.step(); err != nil {
-				return fail(life, err)
-			}
-		}
-		if err := life.settle(); err != nil {
-			return fail(life, err)
-		}
-		if err := life.verify(); err != nil {
+		if err := life.run(cfg.Steps); err != nil {
 			return fail(life, err)
 		}
 	}

@@ -79,7 +79,7 @@ func (p *process) ready() []handleable {
 			if m, at, ok := p.w.t.next(c, l); ok && !p.w.outage {
 				hs = append(hs, handleable{p: p, l: l, c: c, at: at, message: m, kind: engine.FromLog})
 			}
-			if wk, due, _ := l.wakes[c].Next(p.w.now); due && !p.w.t.late(c, l) {
+			if wk, due, _ := l.wakes[c].Next(p.w.now); due && p.w.t.at(c, l) >= l.backlog[c] {
 				hs = append(hs, handleable{p: p, l: l, c: c, message: *flow.WakeMessage(c.Group, c.Topic, wk.Key, wk.At), kind: engine.FromWake})
 			}
 		}

@@ -10,15 +10,27 @@ import (
 	"github.com/vokter/vokter/sinks"
 )
 
-// run takes the steps in which everything may go wrong, then lets things calm down until
-// nothing is left to do.
-func (w *world) run() error {
-	for w.steps = 0; w.steps < w.cfg.Steps; w.steps++ {
+// run takes the steps in which everything may go wrong, lets things calm down until nothing is left to
+// do, and compares.
+func (w *world) run(steps int) error {
+	err := w.until(steps)
+	if err == nil {
+		err = w.settle()
+	}
+	if err == nil {
+		err = w.verify()
+	}
+	return err
+}
+
+// until takes steps up to a number of them.
+func (w *world) until(steps int) error {
+	for ; w.steps < steps; w.steps++ {
 		if err := w.step(); err != nil {
 			return err
 		}
 	}
-	return w.settle()
+	return nil
 }
 
 // step lets one thing happen.

@@ -104,10 +104,7 @@ func Run(cfg Config) (Stats, error) {
 		cfg.Steps = 700
 	}
 	w := newWorld(cfg)
-	err := w.run()
-	if err == nil {
-		err = w.verify()
-	}
+	err := w.run(w.cfg.Steps)
 	w.stats.Steps = w.steps
 	if err != nil {
 		return w.stats, &Failure{cfg.Seed, err, w.trace}

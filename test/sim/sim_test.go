@@ -93,7 +93,7 @@ func TestRepeatable(t *testing.T) {
 	var traces [2][]string
 	for i := range traces {
 		w := newWorld(Config{Seed: *first, Steps: 300, Trace: true})
-		if err := w.run(); err != nil {
+		if err := w.run(w.cfg.Steps); err != nil {
 			t.Fatal(err)
 		}
 		traces[i] = w.trace

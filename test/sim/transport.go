@@ -46,20 +46,19 @@ func (t *transport) log(topic string) [][]flow.Message {
 	return t.logs[topic]
 }
 
+// at is where c stands in l.
+func (t *transport) at(c consumer, l *lane) int {
+	t.log(c.Topic)
+	return max(l.position(c), t.first[c.Topic][l.id])
+}
+
 // next returns the message that c handles next in l, and where it stands.
 func (t *transport) next(c consumer, l *lane) (m flow.Message, at int, ok bool) {
-	log := t.log(c.Topic)[l.id]
-	at = max(l.position(c), t.first[c.Topic][l.id])
+	log, at := t.log(c.Topic)[l.id], t.at(c, l)
 	if at >= len(log) {
 		return m, 0, false
 	}
 	return log[at], at, true
-}
-
-// late reports whether c has not handled all that its log had at the start.
-func (t *transport) late(c consumer, l *lane) bool {
-	t.log(c.Topic)
-	return max(l.position(c), t.first[c.Topic][l.id]) < l.backlog[c]
 }
 
 // append puts a message into its topic. It comes out of the log as it would from a real one:

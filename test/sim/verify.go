@@ -44,6 +44,7 @@ func (w *world) verify() error {
 		return err
 	}
 	all, byID, err := w.told()
+	w.byID = byID
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ type world struct {
 	dropped     map[string]bool // pages of which index dropped a message after it handled it
 	broken      error           // what was noticed where it could not be returned
 	replays     int
+	byID        map[string]*told // what was told, once that is compared
 }
 
 // policy is when notifications and receivers are given up.
