@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -60,27 +61,9 @@ type Stats struct {
 
 // Add adds o to s.
 func (s *Stats) Add(o Stats) {
-	for _, p := range []struct {
-		to   *int
-		from int
-	}{
-		{&s.Steps, o.Steps}, {&s.Crashes, o.Crashes}, {&s.PowerCuts, o.PowerCuts}, {&s.Nacks, o.Nacks}, {&s.Waits, o.Waits},
-		{&s.Checks, o.Checks}, {&s.Failures, o.Failures}, {&s.Duplicates, o.Duplicates},
-		{&s.Commands, o.Commands}, {&s.Pages, o.Pages},
-		{&s.Versions, o.Versions}, {&s.Changes, o.Changes}, {&s.Doubtful, o.Doubtful},
-		{&s.Expected, o.Expected}, {&s.Expectations, o.Expectations}, {&s.Unsure, o.Unsure},
-		{&s.Notifications, o.Notifications}, {&s.Diffs, o.Diffs}, {&s.Dead, o.Dead}, {&s.Repeats, o.Repeats},
-		{&s.Expiries, o.Expiries}, {&s.Timeouts, o.Timeouts}, {&s.Withdrawn, o.Withdrawn}, {&s.Replays, o.Replays},
-		{&s.Health, o.Health}, {&s.Offline, o.Offline}, {&s.Jumps, o.Jumps},
-		{&s.Moves, o.Moves}, {&s.Freezes, o.Freezes}, {&s.Wipes, o.Wipes}, {&s.Rebuilds, o.Rebuilds},
-		{&s.Restored, o.Restored}, {&s.Compactions, o.Compactions}, {&s.Outages, o.Outages},
-		{&s.Transactions, o.Transactions}, {&s.Fenced, o.Fenced}, {&s.Unknown, o.Unknown},
-		{&s.Lazy, o.Lazy}, {&s.Lost, o.Lost}, {&s.Shuttles, o.Shuttles}, {&s.Refused, o.Refused}, {&s.Returns, o.Returns}, {&s.Stale, o.Stale}, {&s.Batched, o.Batched},
-		{&s.Digests, o.Digests}, {&s.Merged, o.Merged}, {&s.Hushed, o.Hushed},
-		{&s.Trees, o.Trees}, {&s.Linked, o.Linked}, {&s.Leaves, o.Leaves}, {&s.Unrepeated, o.Unrepeated}, {&s.Values, o.Values}, {&s.Feeds, o.Feeds}, {&s.Back, o.Back},
-		{&s.Pauses, o.Pauses}, {&s.Resumed, o.Resumed}, {&s.Walls, o.Walls}, {&s.Replaced, o.Replaced},
-	} {
-		*p.to += p.from
+	to, from := reflect.ValueOf(s).Elem(), reflect.ValueOf(o)
+	for i := range to.NumField() {
+		to.Field(i).SetInt(to.Field(i).Int() + from.Field(i).Int())
 	}
 }
 
