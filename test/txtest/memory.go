@@ -26,7 +26,8 @@ func (m Memory) Value(p engine.Place, name string) (value []byte, ok bool, err e
 func (m Memory) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
 	return func(yield func(string, flow.Value) bool) {
 		for _, name := range slices.Sorted(maps.Keys(m[p])) {
-			if strings.HasPrefix(name, prefix) && !yield(name, flow.Value{Bytes: bytes.Clone(m[p][name])}) {
+			v, ok := m[p][name] // the loop may delete it
+			if ok && strings.HasPrefix(name, prefix) && !yield(name, flow.Value{Bytes: bytes.Clone(v)}) {
 				return
 			}
 		}

@@ -1,9 +1,6 @@
 package txtest
 
 import (
-	"iter"
-	"maps"
-
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 )
@@ -48,25 +45,3 @@ func (oneLane) Output(m flow.Message) flow.Message { return m }
 func (oneLane) OutputTo(m flow.Message, _ int) flow.Message { return m }
 
 func (oneLane) Fits(*engine.Effects[flow.Message]) error { return nil }
-
-// reader reads what a Store keeps.
-type reader struct{ s *Store }
-
-func (r reader) Value(p engine.Place, name string) ([]byte, bool, error) {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	return r.s.states.Value(p, name)
-}
-
-func (r reader) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	values := Memory{p: maps.Clone(r.s.states[p])} // the loop may access the Store
-	return values.Values(p, prefix)
-}
-
-func (r reader) Keys(group, after string) iter.Seq2[string, error] {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	return r.s.states.Keys(group, after)
-}

@@ -6,17 +6,14 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// Store is what a transport would keep for one consumer group. It is safe for
-// concurrent use.
+// Store is what a transport would keep for one consumer group. It is not safe for concurrent use.
 type Store struct {
-	mu      sync.Mutex
 	states  Memory // of the group under the empty name, and of those beside it
 	wakes   *engine.Wakes
 	emitted []flow.Message
@@ -31,8 +28,6 @@ func New() *Store {
 // Beside makes what other keeps now that of the group of that name in the same lane, for transactions
 // that look there.
 func (s *Store) Beside(group string, other *Store) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for p, values := range other.states {
 		s.states[engine.Place{Group: group, Key: p.Key}] = maps.Clone(values)
 	}
@@ -52,13 +47,11 @@ func (s *Store) Handle(ctx context.Context, p flow.Processor, m flow.Message) er
 func (s *Store) Begin() *Tx { return s.begin("", engine.Work{Kind: engine.FromPost}) }
 
 func (s *Store) begin(topic string, w engine.Work) *Tx {
-	return &Tx{engine.NewTx(reader{s}, oneLane{}, "", topic, w), s}
+	return &Tx{engine.NewTx(s.states, oneLane{}, "", topic, w), s}
 }
 
 // apply makes e visible.
 func (s *Store) apply(e *engine.Effects[flow.Message]) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for w := range e.Writes.All() {
 		s.writes++
 		s.states.Set(w.Place, w.Name, w.Value)
@@ -71,23 +64,17 @@ func (s *Store) apply(e *engine.Effects[flow.Message]) {
 
 // Value returns what is committed under name for key.
 func (s *Store) Value(key, name string) ([]byte, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	v, ok, _ := s.states.Value(engine.Place{Key: key}, name) // memory does not fail
 	return v, ok
 }
 
 // Names returns the names committed for key, in order.
 func (s *Store) Names(key string) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.states[engine.Place{Key: key}]))
 }
 
 // Keys returns the keys that have state, in order.
 func (s *Store) Keys() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var keys []string
 	for p := range s.states {
 		if p.Group == "" { // not beside it
@@ -100,8 +87,6 @@ func (s *Store) Keys() []string {
 
 // Take returns the messages emitted since the last call, in order.
 func (s *Store) Take() []flow.Message {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	ms := s.emitted
 	s.emitted = nil
 	return ms
@@ -109,8 +94,6 @@ func (s *Store) Take() []flow.Message {
 
 // Writes returns how many values were set or deleted since the last call.
 func (s *Store) Writes() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	n := s.writes
 	s.writes = 0
 	return n
