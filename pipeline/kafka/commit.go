@@ -274,7 +274,7 @@ func (n *lease) commit(last bool) error {
 // transact publishes ms in one transaction. One that takes too long counts as failed: the next
 // lease finds out whether it was committed.
 func (n *lease) transact(ms []*sarama.ProducerMessage) error {
-	return n.inTime(context.Background(), func() error { return client.Transact(n.txns, ms) })
+	return n.inTime(context.Background(), func() error { return n.txns.Transact(ms) })
 }
 
 // inTime returns the result of f, which uses n's producer. It returns early with the cause of
@@ -300,7 +300,7 @@ func (n *lease) hopeless(ctx context.Context) error {
 		case now := <-look.C:
 			d := now.Sub(began)
 			switch {
-			case n.txns.TxnStatus()&sarama.ProducerTxnFlagFatalError != 0:
+			case n.txns.Failed():
 				return errFenced
 			case d > t.transactFor, min(d, t.away.answering(now)) > t.answeredFor:
 				return errStuck

@@ -13,6 +13,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"github.com/vokter/vokter/internal/engine"
+	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
 // Time limits of giving up a lane.
@@ -35,7 +36,7 @@ type lease struct {
 	t     *Transport
 	lane  int
 	nonce string
-	txns  sarama.SyncProducer
+	txns  *client.Producer
 
 	// ctx is done when the lease begins to end; its cause says why.
 	ctx    context.Context

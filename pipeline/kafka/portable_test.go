@@ -253,10 +253,9 @@ func TestKeysInTwoLanes(t *testing.T) {
 	c := testConfig(kafkatest.Start(t))
 	c.Topics = movedTopics
 	imported(t, c)
-	p := txnProducer(t, c, c.Group+"-test")
 	other := (client.PartitionOf("a", 3) + 1) % 3
 	another := produced(c.Prefix, other, nil, map[string][]byte{changelog.Key(changelog.KindState, "g", "a", "n"): []byte("another")})
-	if err := client.Transact(p, another); err != nil {
+	if err := intoLanes(t, c.Brokers).SendMessages(another); err != nil {
 		t.Fatal(err)
 	}
 	exportRefused(t, c, `group g keeps something for the key "a" in lane `)

@@ -83,7 +83,7 @@ func (t *Transport) sendAll(ctx context.Context, ms []*sarama.ProducerMessage) e
 	defer t.sending.Add(-1)
 	var err error
 	if len(ms) == 1 && ms[0].ByteSize(2) < client.MaxMessage {
-		_, _, err = t.plain.SendMessage(ms[0])
+		err = t.plain.Send(ms)
 	} else {
 		err = t.together.send(ctx, ms)
 	}
@@ -103,7 +103,7 @@ func (t *Transport) sendAll(ctx context.Context, ms []*sarama.ProducerMessage) e
 type together struct {
 	t  *Transport
 	mu sync.Mutex
-	p  sarama.SyncProducer
+	p  *client.Producer
 }
 
 func (g *together) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
@@ -124,7 +124,7 @@ func (g *together) send(ctx context.Context, ms []*sarama.ProducerMessage) error
 		}
 		g.p = p
 	}
-	if err := client.Transact(g.p, ms); err != nil {
+	if err := g.p.Transact(ms); err != nil {
 		p := g.p
 		g.p = nil
 		go func() { _ = p.Close() }()
@@ -189,7 +189,7 @@ func (t *Transport) hintLoop() {
 		if len(ms) == 0 {
 			continue
 		}
-		err := client.Run(t.life, func() error { return t.plain.SendMessages(ms) })
+		err := client.Run(t.life, func() error { return t.plain.Send(ms) })
 		if t.life.Err() != nil {
 			return
 		}

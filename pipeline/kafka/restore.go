@@ -55,7 +55,7 @@ func (t *Transport) fill(ctx context.Context, n *lease) error {
 		return err
 	}
 	fence := changelog.Fence(t.cfg.Prefix+admin.TopicState, n.lane, n.nonce)
-	if err := n.inTime(ctx, func() error { return client.Transact(n.txns, fence) }); err != nil {
+	if err := n.inTime(ctx, func() error { return n.txns.Transact(fence) }); err != nil {
 		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	if err := t.restore(ctx, n, fence[0].Offset); err != nil {

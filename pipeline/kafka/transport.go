@@ -48,7 +48,7 @@ type Transport struct {
 	room     *store.Room // nil if the disk is not watched
 	client   sarama.Client
 	admin    sarama.ClusterAdmin
-	plain    sarama.SyncProducer
+	plain    *client.Producer
 	together together
 	restorer sarama.Consumer
 	group    sarama.ConsumerGroup
@@ -139,7 +139,7 @@ func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	if err != nil {
 		return err
 	}
-	if t.plain, err = patiently(ctx, t, func() (sarama.SyncProducer, error) { return client.NewProducer(t.cfg.Brokers, c) }); err != nil {
+	if t.plain, err = patiently(ctx, t, func() (*client.Producer, error) { return client.NewProducer(t.cfg.Brokers, c) }); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	t.onClose(func() error { return client.Within(commitFor, t.plain.Close) })

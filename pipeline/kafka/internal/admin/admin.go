@@ -103,13 +103,13 @@ const collectFor = 2 * time.Millisecond
 
 // Fencer opens the transactional producer of a lane, which fences that of the previous owner. When ctx is
 // done it returns the cause.
-func (c Config) Fencer(ctx context.Context, lane int) (sarama.SyncProducer, error) {
+func (c Config) Fencer(ctx context.Context, lane int) (*client.Producer, error) {
 	conf, err := c.TxnConfig(fmt.Sprintf("%s-%d", c.Group, lane))
 	if err != nil {
 		return nil, err
 	}
-	open := func() (sarama.SyncProducer, error) { return client.NewProducer(c.Brokers, conf) }
-	p, err := client.Do(ctx, open, func(late sarama.SyncProducer) { _ = late.Close() })
+	open := func() (*client.Producer, error) { return client.NewProducer(c.Brokers, conf) }
+	p, err := client.Do(ctx, open, func(late *client.Producer) { _ = late.Close() })
 	if err != nil {
 		return nil, fmt.Errorf("fencing the previous owner: %w", err)
 	}

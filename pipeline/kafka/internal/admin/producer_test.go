@@ -40,7 +40,7 @@ func TestTransactionIsOneRequest(t *testing.T) {
 			ms = append(ms, &sarama.ProducerMessage{Topic: "abc"[i%3:][:1], Key: sarama.StringEncoder(fmt.Sprint(i)), Value: sarama.StringEncoder("v")})
 		}
 		before := requests.Load()
-		if err := client.Transact(p, ms); err != nil {
+		if err := p.Transact(ms); err != nil {
 			t.Fatal(err)
 		}
 		fewest = min(fewest, requests.Load()-before)

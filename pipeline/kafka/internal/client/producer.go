@@ -3,7 +3,6 @@ package client
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 
 	"github.com/IBM/sarama"
@@ -16,25 +15,25 @@ var ErrClosed = errors.New("kafka: the transport is closed")
 // the texts of two versions.
 const MaxMessage = 6 << 20
 
-// Producer wraps a producer of Sarama so that it can be closed while others still use it: Sarama
-// panics if a message is sent after Close. Close waits for calls in progress.
+// Producer is a producer of Sarama that can be closed while others still use it: Sarama panics if a
+// message is sent after Close.
 type Producer struct {
-	sarama.SyncProducer
-	mu     sync.RWMutex // held for reading while it is used
+	sync   sarama.SyncProducer
+	mu     sync.RWMutex // held for reading while sync is used
 	closed bool
 }
 
 // NewProducer returns a producer with the configuration c.
-func NewProducer(brokers []string, c *sarama.Config) (sarama.SyncProducer, error) {
+func NewProducer(brokers []string, c *sarama.Config) (*Producer, error) {
 	p, err := sarama.NewSyncProducer(brokers, c)
 	if err != nil {
 		return nil, err
 	}
-	return &Producer{SyncProducer: p}, nil
+	return &Producer{sync: p}, nil
 }
 
-// Use calls f while the producer is open, and keeps it open until f returns.
-func (p *Producer) Use(f func() error) error {
+// use calls f, unless p is closed.
+func (p *Producer) use(f func() error) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.closed {
@@ -43,30 +42,31 @@ func (p *Producer) Use(f func() error) error {
 	return f()
 }
 
-// SendMessage sends one message, unless the producer is closed.
-func (p *Producer) SendMessage(m *sarama.ProducerMessage) (partition int32, offset int64, err error) {
-	err = p.Use(func() (err error) {
-		partition, offset, err = p.SyncProducer.SendMessage(m)
-		return err
-	})
-	return partition, offset, err
+// Send publishes ms.
+func (p *Producer) Send(ms []*sarama.ProducerMessage) error {
+	return p.use(func() error { return p.sync.SendMessages(ms) })
 }
 
-// SendMessages sends several messages, unless the producer is closed.
-func (p *Producer) SendMessages(ms []*sarama.ProducerMessage) error {
-	return p.Use(func() error { return p.SyncProducer.SendMessages(ms) })
+// Transact publishes ms in one transaction.
+func (p *Producer) Transact(ms []*sarama.ProducerMessage) error {
+	if err := p.use(p.sync.BeginTxn); err != nil {
+		return fmt.Errorf("beginning a transaction: %w", err)
+	}
+	for _, part := range parts(ms) {
+		if err := p.Send(part); err != nil {
+			return fmt.Errorf("publishing in a transaction: %w", SendError(err))
+		}
+	}
+	if err := p.use(p.sync.CommitTxn); err != nil {
+		return fmt.Errorf("committing a transaction: %w", err)
+	}
+	return nil
 }
 
-// BeginTxn begins a transaction, unless the producer is closed.
-func (p *Producer) BeginTxn() error { return p.Use(p.SyncProducer.BeginTxn) }
+// Failed reports whether p can write no more, for example because another producer has its ID.
+func (p *Producer) Failed() bool { return p.sync.TxnStatus()&sarama.ProducerTxnFlagFatalError != 0 }
 
-// CommitTxn commits the transaction, unless the producer is closed.
-func (p *Producer) CommitTxn() error { return p.Use(p.SyncProducer.CommitTxn) }
-
-// AbortTxn drops the transaction, unless the producer is closed.
-func (p *Producer) AbortTxn() error { return p.Use(p.SyncProducer.AbortTxn) }
-
-// Close may be called twice.
+// Close closes p once nobody uses it. It may be called twice.
 func (p *Producer) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,42 +74,22 @@ func (p *Producer) Close() error {
 		return nil
 	}
 	p.closed = true
-	return p.SyncProducer.Close()
-}
-
-// Transact publishes ms in one transaction.
-func Transact(p sarama.SyncProducer, ms []*sarama.ProducerMessage) error {
-	if err := p.BeginTxn(); err != nil {
-		return fmt.Errorf("beginning a transaction: %w", err)
-	}
-	for part := range parts(ms) {
-		if err := p.SendMessages(part); err != nil {
-			return fmt.Errorf("publishing in a transaction: %w", SendError(err))
-		}
-	}
-	if err := p.CommitTxn(); err != nil {
-		return fmt.Errorf("committing a transaction: %w", err)
-	}
-	return nil
+	return p.sync.Close()
 }
 
 // parts splits ms, in order, into parts that fit into a batch: several messages, or one large one
 // that compresses well. The producer itself would put more into a batch.
-func parts(ms []*sarama.ProducerMessage) iter.Seq[[]*sarama.ProducerMessage] {
-	return func(yield func([]*sarama.ProducerMessage) bool) {
-		from, size := 0, 0
-		for i, m := range ms {
-			n := m.ByteSize(2)
-			if i > from && size+n > MaxMessage {
-				if !yield(ms[from:i]) {
-					return
-				}
-				from, size = i, 0
-			}
-			size += n
+func parts(ms []*sarama.ProducerMessage) (all [][]*sarama.ProducerMessage) {
+	from, size := 0, 0
+	for i, m := range ms {
+		n := m.ByteSize(2)
+		if i > from && size+n > MaxMessage {
+			all = append(all, ms[from:i])
+			from, size = i, 0
 		}
-		yield(ms[from:])
+		size += n
 	}
+	return append(all, ms[from:])
 }
 
 // murmur2 hashes as Kafka's Java client does.

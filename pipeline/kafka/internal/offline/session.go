@@ -50,7 +50,7 @@ type session struct {
 	lineage string
 	cache   *store.DB
 	// producers have fenced the previous owners of the lanes.
-	producers []sarama.SyncProducer
+	producers []*client.Producer
 	// ends are the ends of the partitions of the state topic when the lanes were taken, or after
 	// the last records of the session.
 	ends []int64
@@ -132,7 +132,7 @@ func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) er
 	nonce := rand.Text()
 	limited, cancel := context.WithTimeoutCause(ctx, fenceFor, errFence)
 	defer cancel()
-	if err := client.Run(limited, func() error { return client.Transact(p, changelog.Fence(s.state(), lane, nonce)) }); err != nil {
+	if err := client.Run(limited, func() error { return p.Transact(changelog.Fence(s.state(), lane, nonce)) }); err != nil {
 		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	if err := s.copyLane(ctx, reader, lane, nonce); err != nil {
