@@ -34,6 +34,8 @@ type slot struct {
 	lease *lease
 	// working is lease once it handles messages. It can be read without mu.
 	working atomic.Pointer[lease]
+	// restoring is how far the state is restored; nil if it is not being restored.
+	restoring atomic.Pointer[restoration]
 	// count is the number of leases so far, the epoch of the lane.
 	count atomic.Uint64
 }

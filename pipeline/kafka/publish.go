@@ -165,51 +165,27 @@ type topicLane struct {
 	lane  int
 }
 
-// hint publishes out in the background. It may be lost: its sender asks again.
+// hint publishes out in the background, again and again until the Transport is closed. It may be lost:
+// its sender asks again.
 func (t *Transport) hint(out []output) {
-	t.hintMu.Lock()
-	t.hints = append(t.hints, out...)
-	t.hintMu.Unlock()
-	engine.Notify(t.hintSignal)
-}
-
-// hintLoop publishes the outputs that hint received, until the Transport is closed.
-func (t *Transport) hintLoop() {
-	defer close(t.hinted)
-	for {
-		select {
-		case <-t.hintSignal:
-		case <-t.life.Done():
-			return
-		}
-		t.hintMu.Lock()
-		out := t.hints
-		t.hintMu.Unlock()
-		ms := produced(t.cfg.Prefix, 0, out, nil)
-		if len(ms) == 0 {
-			continue
-		}
-		err := client.Run(t.life, func() error { return t.plain.Send(ms) })
-		if t.life.Err() != nil {
-			return
-		}
-		var again []output
-		if err != nil {
-			t.outage("publishing a request failed; retrying", client.SendError(err))
-			again = unsent(out, ms, err)
-			if client.Sleep(t.life, reopenAfter) != nil {
+	t.sending.Add(1)
+	go func() {
+		defer t.sending.Add(-1)
+		for len(out) > 0 {
+			ms := produced(t.cfg.Prefix, 0, out, nil)
+			err := client.Run(t.life, func() error { return t.plain.Send(ms) })
+			if err == nil {
+				t.wrote(ms)
 				return
 			}
-		} else {
-			t.wrote(ms)
+			if t.life.Err() != nil {
+				return
+			}
+			t.outage("publishing a request failed; retrying", client.SendError(err))
+			out = unsent(out, ms, err)
+			_ = client.Sleep(t.life, reopenAfter) // the next attempt fails when life is over
 		}
-		t.hintMu.Lock()
-		t.hints = append(again, t.hints[len(out):]...)
-		if len(t.hints) > 0 {
-			engine.Notify(t.hintSignal)
-		}
-		t.hintMu.Unlock()
-	}
+	}()
 }
 
 // unsent returns the outputs whose records in ms failed for a reason that may pass. Without a

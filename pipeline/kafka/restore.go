@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -64,6 +63,9 @@ func (t *Transport) fill(ctx context.Context, n *lease) error {
 	return nil
 }
 
+// restorer is the group in whose name the state topic is read.
+const restorer = "\x00restorer"
+
 // restore reads the state topic from the end of the copy of n's lane up to n's fence, which is
 // at offset end.
 func (t *Transport) restore(ctx context.Context, n *lease, end int64) error {
@@ -71,11 +73,8 @@ func (t *Transport) restore(ctx context.Context, n *lease, end int64) error {
 	if err != nil {
 		return err
 	}
-	pc, err := client.OpenPartition(ctx, t.restorer, t.cfg.Prefix+admin.TopicState, n.lane, from)
-	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
-		from = sarama.OffsetOldest
-		pc, err = client.OpenPartition(ctx, t.restorer, t.cfg.Prefix+admin.TopicState, n.lane, from)
-	}
+	oldest := func(context.Context, int64) (int64, error) { return sarama.OffsetOldest, nil }
+	pc, from, err := t.open(ctx, consumer{Group: restorer, Topic: admin.TopicState}, n.lane, from, oldest)
 	if err != nil {
 		return err
 	}
@@ -87,8 +86,8 @@ func (t *Transport) restore(ctx context.Context, n *lease, end int64) error {
 	}
 	r := &restoration{from: max(from, 0), end: end}
 	r.at.Store(r.from)
-	t.restoring(n.lane, r)
-	defer t.restoring(n.lane, nil)
+	t.owned[n.lane].restoring.Store(r)
+	defer t.owned[n.lane].restoring.Store(nil)
 	return changelog.Copy(ctx, pc, n.nonce, func(records map[string][]byte, read int, next int64) error {
 		r.at.Store(next)
 		t.counts.restored.Add(uint64(read))
@@ -157,17 +156,6 @@ func (n *lease) loadWakes() error {
 		}
 	}
 	return nil
-}
-
-// restoring records the restoration of a lane; nil when it has ended.
-func (t *Transport) restoring(lane int, r *restoration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r == nil {
-		delete(t.restores, lane)
-	} else {
-		t.restores[lane] = r
-	}
 }
 
 // keepFor is how long the copy of a lane that another process owns is kept. A lane that comes

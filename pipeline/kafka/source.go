@@ -72,20 +72,10 @@ func (s *source) loop(ctx context.Context) {
 
 // read reads until ctx is done or reading fails.
 func (s *source) read(ctx context.Context) error {
-	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return s.t.reader(s.who.Group) }, nil)
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
 	from := s.from
 	s.mu.Unlock()
-	pc, err := client.OpenPartition(ctx, c, s.t.cfg.Prefix+s.who.Topic, s.lane, from)
-	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
-		if from, err = s.again(ctx, from); err != nil {
-			return err
-		}
-		pc, err = client.OpenPartition(ctx, c, s.t.cfg.Prefix+s.who.Topic, s.lane, from)
-	}
+	pc, _, err := s.t.open(ctx, s.who, s.lane, from, s.again)
 	if err != nil {
 		return err
 	}
@@ -188,6 +178,24 @@ func (s *source) end() int64 {
 		return 0
 	}
 	return s.reader.HighWaterMarkOffset()
+}
+
+// open starts reading the partition of who's topic in lane at offset from. If there is no record at that
+// offset, it starts at the one that again returns for it. At is where it starts.
+func (t *Transport) open(ctx context.Context, who consumer, lane int, from int64, again func(context.Context, int64) (int64, error)) (pc sarama.PartitionConsumer, at int64, err error) {
+	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return t.reader(who.Group) }, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	topic := t.cfg.Prefix + who.Topic
+	pc, err = client.OpenPartition(ctx, c, topic, lane, from)
+	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
+		if from, err = again(ctx, from); err != nil {
+			return nil, 0, err
+		}
+		pc, err = client.OpenPartition(ctx, c, topic, lane, from)
+	}
+	return pc, from, err
 }
 
 // reader returns the consumer that reads topics for group. A consumer of Sarama can read a partition only

@@ -45,7 +45,7 @@ func (t *Transport) Ready() error {
 		return err
 	}
 	t.mu.Lock()
-	member, assigned, restores := t.member, slices.Sorted(maps.Keys(t.assigned)), maps.Clone(t.restores)
+	member, assigned := t.member, slices.Sorted(maps.Keys(t.assigned))
 	t.mu.Unlock() // a lease must not be asked under t.mu: it may hold its own lock and wait for t.mu
 	if member == "" {
 		return fmt.Errorf("kafka: waiting for lanes in the consumer group %s", t.cfg.Group)
@@ -58,7 +58,7 @@ func (t *Transport) Ready() error {
 			}
 			continue
 		}
-		if r := restores[lane]; r != nil {
+		if r := t.owned[lane].restoring.Load(); r != nil {
 			left = append(left, fmt.Sprintf("lane %d: %d %%", lane, r.percent()))
 		} else {
 			left = append(left, fmt.Sprintf("lane %d", lane))
@@ -90,10 +90,7 @@ func (t *Transport) Idle() bool {
 	t.mu.Lock()
 	joined, n := t.member != "", len(t.assigned)
 	t.mu.Unlock()
-	t.hintMu.Lock()
-	hints := len(t.hints)
-	t.hintMu.Unlock()
-	if !joined || hints > 0 || t.sending.Load() > 0 || t.posted() {
+	if !joined || t.sending.Load() > 0 || t.posted() {
 		return false
 	}
 	working := 0

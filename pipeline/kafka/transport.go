@@ -50,7 +50,6 @@ type Transport struct {
 	admin    sarama.ClusterAdmin
 	plain    *client.Producer
 	together together
-	restorer sarama.Consumer
 	group    sarama.ConsumerGroup
 	owned    []slot
 	ready    atomic.Bool
@@ -72,7 +71,6 @@ type Transport struct {
 	info     admin.Info
 	inboxes  map[consumer][]*engine.Inbox
 	readers  map[string]sarama.Consumer
-	restores map[int]*restoration
 	gained   chan struct{}
 	away     outage
 	clock    engine.Clock
@@ -84,13 +82,8 @@ type Transport struct {
 	headMu sync.Mutex
 	heads  map[topicLane]int64
 
-	hintMu     sync.Mutex
-	hints      []output
-	hintSignal chan struct{}
-	hinted     chan struct{}
-	watched    chan struct{}
-
-	sending  atomic.Int64
+	watched  chan struct{}
+	sending  atomic.Int64 // publications under way
 	activity atomic.Uint64
 	counts   counts
 }
@@ -108,9 +101,9 @@ func New(c Config) (*Transport, error) {
 	}
 	t := &Transport{
 		cfg: c, log: c.Logger, base: base, topics: make(map[string]flow.Topic), transactFor: transactFor, answeredFor: answeredFor,
-		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]sarama.Consumer), restores: make(map[int]*restoration),
+		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]sarama.Consumer),
 		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), heads: make(map[topicLane]int64),
-		hintSignal: make(chan struct{}, 1), hinted: make(chan struct{}), watched: make(chan struct{}),
+		watched: make(chan struct{}),
 	}
 	t.subs.Open, t.subs.Assign, t.subs.Grace, t.subs.After, t.subs.Closed = t.openConsumer, t.reassign, defaultGrace, finishFor, ErrClosed
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -144,12 +137,7 @@ func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
 	}
 	t.onClose(func() error { return client.Within(commitFor, t.plain.Close) })
 	t.onClose(func() error { return client.Within(commitFor, t.together.close) })
-	if t.restorer, err = patiently(ctx, t, func() (sarama.Consumer, error) { return sarama.NewConsumer(t.cfg.Brokers, t.base) }); err != nil {
-		return fmt.Errorf("kafka: %w", err)
-	}
-	t.onClose(t.restorer.Close)
 	t.owned = make([]slot, t.lanes)
-	go t.hintLoop()
 	go t.watch()
 	t.onClose(t.stopWatching)
 	t.ready.Store(true)
@@ -246,7 +234,6 @@ func (t *Transport) onClose(f func() error) { t.closers = append(t.closers, f) }
 // stopWatching ends what uses connections in the background.
 func (t *Transport) stopWatching() error {
 	t.die()
-	<-t.hinted
 	<-t.watched
 	return t.closeReaders()
 }
