@@ -167,30 +167,30 @@ func (c *cursor) pass(m *sarama.ConsumerMessage) error {
 	if markerOf(m) != "" {
 		return c.n.merge(c, w, e, false)
 	}
-	e.Out = []output{c.moved(m, w)}
+	e.Out = []output{c.moved(w)}
 	if err := c.n.t.ensureAll(c.n.handling, e.Out); err != nil {
 		return fmt.Errorf("moving a misplaced message: %w", err)
 	}
 	return c.n.merge(c, w, e, true)
 }
 
-// moved returns m, which w is, as an output to the lane of its key. A record that is too large to
-// publish, since its writer compressed it, goes to the dead letters.
-func (c *cursor) moved(m *sarama.ConsumerMessage, w engine.Work) output {
-	t, to := c.n.t, client.PartitionOf(string(m.Key), c.n.t.lanes)
-	o := forwarded(m, c.who.Topic, to)
+// moved returns w as an output to the lane of its key. A record that is too large to publish, since
+// its writer compressed it, goes to the dead letters.
+func (c *cursor) moved(w engine.Work) output {
+	t := c.n.t
+	o := outputOfWatermill(c.who.Topic, w.ID, w.Meta, w.Body, t.lanes)
 	n := o.size()
 	if n <= client.MaxMessage {
 		return o
 	}
-	id := cmp.Or(o.uuid, flow.DeriveID("misplaced", w.Position))
+	id := cmp.Or(w.ID, flow.DeriveID("misplaced", w.Position))
 	t.log.Error("kafka: a message could not be moved to the partition of its key and goes to the dead letters: let its writer partition as Kafka's Java client does, or send less",
 		"topic", c.who.Topic, "position", w.Position, "id", id, "bytes", n)
 	d := flow.DeadLetter{
-		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", c.n.lane, to, n, client.MaxMessage),
-		Time:   t.clock.Now(), Attempts: 1, Topic: c.who.Topic, Headers: o.meta,
+		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", c.n.lane, o.lane, n, client.MaxMessage),
+		Time:   t.clock.Now(), Attempts: 1, Topic: c.who.Topic, Headers: w.Meta,
 	}
-	return outputOf(d.Message(id, string(m.Key), o.meta["ce_subject"]), t.lanes)
+	return outputOf(d.Message(id, o.key, w.Meta["ce_subject"]), t.lanes)
 }
 
 // quiet reports whether c, which has a runner, has nothing to do, as far as this process knows. n.runMu

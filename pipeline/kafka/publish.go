@@ -215,7 +215,7 @@ func (t *Transport) Publisher() message.Publisher {
 		}
 		var out []output
 		for _, m := range msgs {
-			out = append(out, outputOfWatermill(topic, m, t.lanes))
+			out = append(out, outputOfWatermill(topic, m.UUID, m.Metadata, m.Payload, t.lanes))
 		}
 		return t.publish(msgs[0].Context(), out)
 	}, ErrClosed)

@@ -30,24 +30,23 @@ type output struct {
 	lane    int
 	key     string
 	payload []byte
-	// Either message is set, or uuid and meta of a Watermill message.
-	message *flow.Message
-	uuid    string
-	meta    message.Metadata
-}
-
-// headers yields the headers of o, the key among them.
-func (o output) headers() iter.Seq2[string, string] {
-	if o.message != nil {
-		return o.message.Attributes()
-	}
-	return maps.All(o.meta)
+	headers iter.Seq2[string, string] // the key among them
 }
 
 // outputOf returns m as an output to the lane of its key, or of its ID if it has no key.
 func outputOf(m flow.Message, lanes int) output {
 	m.Header, m.Body = maps.Clone(m.Header), m.Encoded()
-	return output{topic: m.Topic, lane: client.PartitionOf(cmp.Or(m.Key, m.ID), lanes), key: m.Key, payload: m.Body, message: &m}
+	return output{topic: m.Topic, lane: client.PartitionOf(cmp.Or(m.Key, m.ID), lanes), key: m.Key, payload: m.Body, headers: m.Attributes()}
+}
+
+// outputOfWatermill is outputOf for a message of Watermill.
+func outputOfWatermill(topic, uuid string, meta message.Metadata, payload []byte, lanes int) output {
+	key, headers := meta[flow.HeaderKey], make(message.Metadata, len(meta)+1)
+	maps.Copy(headers, meta)
+	if uuid != meta["ce_id"] {
+		headers[headerUUID] = uuid
+	}
+	return output{topic: topic, lane: client.PartitionOf(cmp.Or(key, uuid), lanes), key: key, payload: payload, headers: maps.All(headers)}
 }
 
 // outputs makes outputs of messages.
@@ -81,20 +80,13 @@ func (outputs) Fits(e *engine.Effects[output]) error {
 	return nil
 }
 
-// outputOfWatermill is outputOf for a message that was published with Watermill's interface.
-func outputOfWatermill(topic string, m *message.Message, lanes int) output {
-	o := output{topic: topic, key: m.Metadata[flow.HeaderKey], uuid: m.UUID, meta: maps.Clone(m.Metadata), payload: m.Payload}
-	o.lane = client.PartitionOf(cmp.Or(o.key, m.UUID), lanes)
-	return o
-}
-
 // recordOverhead is how many bytes a record may take in addition to its key, value and headers.
 const recordOverhead = 512
 
 // size is how many bytes o takes in a topic at most, without compression.
 func (o output) size() int {
-	n := recordOverhead + len(o.key) + len(o.uuid) + len(o.payload)
-	for name, value := range o.headers() {
+	n := recordOverhead + len(o.key) + len(o.payload)
+	for name, value := range o.headers {
 		n += len(name) + len(value) + 8
 	}
 	return n
@@ -120,16 +112,10 @@ func (o output) record(prefix string) *sarama.ProducerMessage {
 	if o.key != "" {
 		r.Key = sarama.StringEncoder(o.key)
 	}
-	add := func(name, value string) {
+	for name, value := range o.headers {
 		if name != flow.HeaderKey {
 			r.Headers = append(r.Headers, sarama.RecordHeader{Key: []byte(name), Value: []byte(value)})
 		}
-	}
-	for name, value := range o.headers() {
-		add(name, value)
-	}
-	if o.message == nil && o.uuid != o.meta["ce_id"] {
-		add(headerUUID, o.uuid)
 	}
 	if o.payload != nil {
 		r.Value = sarama.ByteEncoder(o.payload)
@@ -152,13 +138,6 @@ func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 		delete(meta, flow.HeaderKey)
 	}
 	return uuid, meta
-}
-
-// forwarded returns r as an output to lane.
-func forwarded(r *sarama.ConsumerMessage, topic string, lane int) output {
-	o := output{topic: topic, lane: lane, key: string(r.Key), payload: r.Value}
-	o.uuid, o.meta = received(r)
-	return o
 }
 
 // markerOf returns the owner of the marker r; empty if r is not a marker.

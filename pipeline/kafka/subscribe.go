@@ -54,23 +54,26 @@ func (t *Transport) Poster(group, topic string) flow.Poster {
 func (t *Transport) inbox(who consumer, lane int) *engine.Inbox {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.inboxes[who]
-	if all == nil {
-		all = make([]*engine.Inbox, t.lanes)
-		for i := range all {
-			all[i] = new(engine.Inbox)
-		}
-		t.inboxes[who] = all
+	at := inboxAt{who, lane}
+	if t.inboxes[at] == nil {
+		t.inboxes[at] = new(engine.Inbox)
 	}
-	return all[lane]
+	return t.inboxes[at]
+}
+
+type inboxAt struct {
+	who  consumer
+	lane int
 }
 
 // clearInboxes drops the messages that were posted to a lane that was given up.
 func (t *Transport) clearInboxes(lane int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, all := range t.inboxes {
-		all[lane].Clear(errMoved)
+	for at, b := range t.inboxes {
+		if at.lane == lane {
+			b.Clear(errMoved)
+		}
 	}
 }
 
@@ -78,11 +81,9 @@ func (t *Transport) clearInboxes(lane int) {
 func (t *Transport) posted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, all := range t.inboxes {
-		for _, b := range all {
-			if !b.Empty() {
-				return true
-			}
+	for _, b := range t.inboxes {
+		if !b.Empty() {
+			return true
 		}
 	}
 	return false

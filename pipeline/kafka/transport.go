@@ -69,7 +69,7 @@ type Transport struct {
 	member   string // the ID of this process in the consumer group; empty before the first assignment
 	topics   map[string]flow.Topic
 	info     admin.Info
-	inboxes  map[consumer][]*engine.Inbox
+	inboxes  map[inboxAt]*engine.Inbox
 	readers  map[string]sarama.Consumer
 	gained   chan struct{}
 	away     outage
@@ -101,7 +101,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t := &Transport{
 		cfg: c, log: c.Logger, base: base, topics: make(map[string]flow.Topic), transactFor: transactFor, answeredFor: answeredFor,
-		inboxes: make(map[consumer][]*engine.Inbox), readers: make(map[string]sarama.Consumer),
+		inboxes: make(map[inboxAt]*engine.Inbox), readers: make(map[string]sarama.Consumer),
 		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), heads: make(map[topicLane]int64),
 		watched: make(chan struct{}),
 	}
