@@ -233,7 +233,7 @@ func (n *lease) due() (due, wait bool) {
 	return due, due && !b.full()
 }
 
-// commit writes the open batch in one transaction. The last one of a lease records the time.
+// commit writes the open batch in one transaction. The last one of a lease stores the time.
 func (n *lease) commit(last bool) error {
 	waking := n.waking()
 	n.mu.Lock()
@@ -242,7 +242,10 @@ func (n *lease) commit(last bool) error {
 		defer n.mu.Unlock()
 		return n.closed
 	}
-	n.saveClock(b, last, waking)
+	if now, ok := n.t.clock.Save(n.clock, last, func() bool { return waking }); ok {
+		n.clock = now
+		b.own[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(now)
+	}
 	b.sent = time.Now()
 	n.flight, n.open = b, newBatch()
 	n.mu.Unlock()
@@ -252,7 +255,8 @@ func (n *lease) commit(last bool) error {
 	}
 	state := b.records()
 	ms := produced(n.t.cfg.Prefix, n.lane, b.out, state)
-	if err := n.transact(ms); err != nil {
+	// A transaction that takes too long counts as failed: the next lease finds out whether it was committed.
+	if err := n.inTime(context.Background(), func() error { return n.txns.Transact(ms) }); err != nil {
 		return err
 	}
 	n.t.wrote(ms)
@@ -269,12 +273,6 @@ func (n *lease) commit(last bool) error {
 	n.t.activity.Add(1)
 	n.landed(b)
 	return nil
-}
-
-// transact publishes ms in one transaction. One that takes too long counts as failed: the next
-// lease finds out whether it was committed.
-func (n *lease) transact(ms []*sarama.ProducerMessage) error {
-	return n.inTime(context.Background(), func() error { return n.txns.Transact(ms) })
 }
 
 // inTime returns the result of f, which uses n's producer. It returns early with the cause of
@@ -326,13 +324,5 @@ func (n *lease) landed(b *batch) {
 		for _, f := range after {
 			f()
 		}
-	}
-}
-
-// saveClock records the time in b if the state topic needs it. n.mu is held.
-func (n *lease) saveClock(b *batch, last, waking bool) {
-	if now, ok := n.t.clock.Save(n.clock, last, func() bool { return waking }); ok {
-		n.clock = now
-		b.own[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(now)
 	}
 }

@@ -2,8 +2,6 @@ package kafka
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -69,10 +67,7 @@ const restorer = "\x00restorer"
 // restore reads the state topic from the end of the copy of n's lane up to n's fence, which is
 // at offset end.
 func (t *Transport) restore(ctx context.Context, n *lease, end int64) error {
-	from, err := t.copiedTo(n.lane)
-	if err != nil {
-		return err
-	}
+	from := t.copiedTo(n.lane)
 	oldest := func(context.Context, int64) (int64, error) { return sarama.OffsetOldest, nil }
 	pc, from, err := t.open(ctx, consumer{Group: restorer, Topic: admin.TopicState}, n.lane, from, oldest)
 	if err != nil {
@@ -179,50 +174,23 @@ func (t *Transport) dropIfStale(lane int) error {
 	if s.lease != nil {
 		return nil
 	}
-	_, at, err := t.copyEnd(lane)
-	if err != nil || at.IsZero() || t.cfg.Now().Sub(at) < keepFor {
-		return err
+	own, err := changelog.ReadOwn(t.cache, lane)
+	if err == nil && (own.At.IsZero() || t.cfg.Now().Sub(own.At) < keepFor) {
+		return nil
 	}
 	return t.cache.Write(false, func(b *store.Batch) error { return b.DropLane(lane) })
 }
 
 // copiedTo returns the offset of the state topic at which the copy of lane ends, or
-// sarama.OffsetOldest if there is no copy that can be used.
-func (t *Transport) copiedTo(lane int) (int64, error) {
-	end, at, err := t.copyEnd(lane)
-	if err != nil || at.IsZero() || t.cfg.Now().Sub(at) > trustFor {
-		return sarama.OffsetOldest, err
+// sarama.OffsetOldest if there is no copy that can be used: none of topics with this prefix, whose IDs
+// load checks, none that can be read, or only an old one.
+func (t *Transport) copiedTo(lane int) int64 {
+	own, err := changelog.ReadOwn(t.cache, lane)
+	_, ours := own.Topics.IDs[t.cfg.Prefix+admin.TopicState]
+	if err != nil || !ours || t.cfg.Now().Sub(own.At) > trustFor {
+		return sarama.OffsetOldest
 	}
-	if ours, err := t.copiedHere(lane); err != nil || !ours {
-		return sarama.OffsetOldest, err
-	}
-	return end, nil
-}
-
-// copyEnd returns the offset at which the copy of lane ends and when it was written; the zero
-// time if there is no copy.
-func (t *Transport) copyEnd(lane int) (end int64, at time.Time, err error) {
-	v, ok, err := t.cache.GetState(changelog.OwnGroup, lane, changelog.OwnKey, changelog.OwnAt)
-	if err != nil || !ok || len(v) < 16 {
-		return 0, time.Time{}, err
-	}
-	at, err = changelog.DecodeTime(v[8:])
-	return int64(binary.BigEndian.Uint64(v)), at, err
-}
-
-// copiedHere reports whether the copy of lane was made of topics with the present prefix. Their
-// IDs are checked by load.
-func (t *Transport) copiedHere(lane int) (bool, error) {
-	v, ok, err := t.cache.GetState(changelog.OwnGroup, lane, changelog.OwnKey, changelog.Key(changelog.KindTopics))
-	if err != nil || !ok {
-		return false, err
-	}
-	var of admin.Info
-	if err := json.Unmarshal(v, &of); err != nil {
-		return false, nil
-	}
-	_, ours := of.IDs[t.cfg.Prefix+admin.TopicState]
-	return ours, nil
+	return own.End
 }
 
 // copied writes committed records to the copy of n's lane, which is then complete up to offset
@@ -233,8 +201,7 @@ func (t *Transport) copied(n *lease, records map[string][]byte, to int64) error 
 			return err
 		}
 		if to >= 0 {
-			v := binary.BigEndian.AppendUint64(nil, uint64(to))
-			b.SetState(changelog.OwnGroup, n.lane, changelog.OwnKey, changelog.OwnAt, append(v, changelog.EncodeTime(t.cfg.Now())...))
+			changelog.WriteEnd(b, n.lane, to, t.cfg.Now())
 		}
 		return nil
 	})

@@ -85,25 +85,6 @@ func (t *Transport) ensureAll(ctx context.Context, out []output) error {
 	return nil
 }
 
-// topicsNow asks the brokers for the partitions and IDs of the topics.
-func (t *Transport) topicsNow() (admin.Info, error) {
-	t.mu.Lock()
-	specs := t.cfg.admin().Specs(t.topics)
-	t.mu.Unlock()
-	have, err := admin.Describe(t.admin, specs)
-	if err != nil {
-		return admin.Info{}, err
-	}
-	info := admin.Info{Lanes: t.lanes, IDs: make(map[string]string, len(have))}
-	for name, s := range have {
-		info.IDs[name] = s.ID
-		if s.Partitions != t.lanes {
-			info.Lanes = s.Partitions
-		}
-	}
-	return info, nil
-}
-
 // known returns the topics that this process works with.
 func (t *Transport) known() admin.Info {
 	t.mu.Lock()
@@ -159,11 +140,11 @@ func (t *Transport) watch() {
 // checkTopics stops the Transport if a topic was deleted and created again: its positions are
 // invalid then.
 func (t *Transport) checkTopics() {
-	now, err := t.topicsNow()
+	have, err := admin.Describe(t.admin, t.cfg.admin().Specs(t.declaredTopics()))
 	if err != nil {
 		return // the brokers are unreachable; the next round asks again
 	}
-	if err := admin.CheckKnown(t.known(), now); err != nil {
+	if err := admin.CheckKnown(t.known(), admin.InfoOf(have, t.lanes)); err != nil {
 		t.broken(err)
 	}
 }

@@ -95,10 +95,10 @@ func (c Config) settings(f *findings, spec Spec, s Standing) {
 func (c Config) unequal(spec Spec, partitions, lanes int) error {
 	const why = "kafka: topic %s has %d partitions and the others have %d, but all need the same number"
 	if partitions < lanes && !spec.Compacted {
-		return fmt.Errorf(why+"; mend it with: %s", spec.Name, partitions, lanes, c.partitionsCommand(spec.Name, lanes))
+		return fmt.Errorf(why+"; mend it with: kafka-topics %s --alter --topic %s --partitions %d", spec.Name, partitions, lanes, c.Bootstrap(), spec.Name, lanes)
 	}
-	return fmt.Errorf(why+"; partitions cannot be removed: stop all processes, and if nothing in it is needed, delete it, so that it is created again: %s",
-		spec.Name, partitions, lanes, c.deleteCommand(spec.Name))
+	return fmt.Errorf(why+"; partitions cannot be removed: stop all processes, and if nothing in it is needed, delete it, so that it is created again: kafka-topics %s --delete --topic %s",
+		spec.Name, partitions, lanes, c.Bootstrap(), spec.Name)
 }
 
 // missing returns the error for topics that do not exist while c.NoCreate is set.
@@ -225,16 +225,7 @@ func holds(client sarama.Client, topic string, partitions int) (bool, error) {
 	return false, nil
 }
 
-// The following are commands of Kafka that fix what makes Start fail.
-
-func (c Config) partitionsCommand(topic string, partitions int) string {
-	return fmt.Sprintf("kafka-topics %s --alter --topic %s --partitions %d", c.Bootstrap(), topic, partitions)
-}
-
-func (c Config) deleteCommand(topic string) string {
-	return fmt.Sprintf("kafka-topics %s --delete --topic %s", c.Bootstrap(), topic)
-}
-
+// createCommand returns the command of Kafka that creates the topic of spec.
 func (c Config) createCommand(spec Spec, partitions, replicas int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "kafka-topics %s --create --topic %s --partitions %d --replication-factor %d", c.Bootstrap(), spec.Name, partitions, replicas)

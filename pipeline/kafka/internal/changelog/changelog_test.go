@@ -134,10 +134,10 @@ func TestApply(t *testing.T) {
 	}
 	for lane, want := range []map[string]string{
 		{},
-		{"g/k/kept": "2", "g/k/empty": "", OwnGroup + "/" + OwnKey + "/" + position: string(EncodeOffset(7))},
+		{"g/k/kept": "2", "g/k/empty": "", OwnGroup + "/" + ownKey + "/" + position: string(EncodeOffset(7))},
 	} {
 		got := make(map[string]string)
-		for _, of := range [][2]string{{"g", "k"}, {OwnGroup, OwnKey}} {
+		for _, of := range [][2]string{{"g", "k"}, {OwnGroup, ownKey}} {
 			for name, v := range db.ScanState(of[0], lane, of[1], "") {
 				if v.Err != nil {
 					t.Fatal(v.Err)
@@ -244,7 +244,7 @@ func TestReadOwn(t *testing.T) {
 	put := func(records map[string][]byte) {
 		t.Helper()
 		err := db.Write(false, func(b *store.Batch) error {
-			b.SetState(OwnGroup, 1, OwnKey, OwnAt, []byte("anything"))
+			WriteEnd(b, 1, 11, at)
 			return Apply(b, 1, records)
 		})
 		if err != nil {
@@ -256,12 +256,12 @@ func TestReadOwn(t *testing.T) {
 		Key(KindTopics): []byte(`{"lanes":2,"ids":{"in":"1"}}`), Key(KindState, "g", "k", "n"): []byte("v"),
 	})
 	want := Own{
-		Positions: map[engine.Consumer]int64{{Group: "g", Topic: "in"}: 7, {Group: "h", Topic: "in"}: 8}, Clock: at, Topics: admin.Info{Lanes: 2, IDs: map[string]string{"in": "1"}},
+		Positions: map[engine.Consumer]int64{{Group: "g", Topic: "in"}: 7, {Group: "h", Topic: "in"}: 8}, Clock: at, Topics: admin.Info{Lanes: 2, IDs: map[string]string{"in": "1"}}, End: 11, At: at,
 	}
 	if own, err := ReadOwn(db, 1); err != nil || !reflect.DeepEqual(own, want) {
 		t.Errorf("got %+v, %v, want %+v", own, err, want)
 	}
-	if own, err := ReadOwn(db, 0); err != nil || len(own.Positions) > 0 || !own.Clock.IsZero() || own.Topics.Lanes != 0 {
+	if own, err := ReadOwn(db, 0); err != nil || len(own.Positions) > 0 || !own.Clock.IsZero() || own.Topics.Lanes != 0 || !own.At.IsZero() {
 		t.Errorf("another lane has %+v, %v", own, err)
 	}
 	put(map[string][]byte{Key(KindTopics): []byte("{")})

@@ -2,6 +2,7 @@ package changelog
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,10 +19,9 @@ import (
 // The copy of a lane keeps the transport's own records as the state of a reserved group.
 const (
 	OwnGroup = "\x00kafka"
-	OwnKey   = "lane"
-	// OwnAt is the name of the value that holds the offset of the state topic up to which the
-	// copy is complete, and when that was written.
-	OwnAt = "\x00at"
+	ownKey   = "lane"
+	// ownEnd is the name of the value that WriteEnd writes.
+	ownEnd = "\x00at"
 )
 
 // Copy reads pc up to the fence with nonce, and passes the records to write in batches: the last value
@@ -74,7 +74,7 @@ func apply(b *store.Batch, lane int, key string, value []byte) error {
 	if err != nil {
 		return err
 	}
-	group, of, name := OwnGroup, OwnKey, key
+	group, of, name := OwnGroup, ownKey, key
 	switch kind {
 	case KindFence:
 		return nil
@@ -89,6 +89,12 @@ func apply(b *store.Batch, lane int, key string, value []byte) error {
 	return nil
 }
 
+// WriteEnd writes to b that the copy of a lane is complete up to the offset end of the state topic, at the
+// time at.
+func WriteEnd(b *store.Batch, lane int, end int64, at time.Time) {
+	b.SetState(OwnGroup, lane, ownKey, ownEnd, append(binary.BigEndian.AppendUint64(nil, uint64(end)), EncodeTime(at)...))
+}
+
 // Own is what the copy of a lane has of the transport's own records.
 type Own struct {
 	// Positions are the next offsets to handle.
@@ -97,16 +103,24 @@ type Own struct {
 	Clock time.Time
 	// Topics are those that the last owner knew; zero if there was none.
 	Topics admin.Info
+	// End is the offset up to which the copy is complete, and At when that was written; zero if it was
+	// not.
+	End int64
+	At  time.Time
 }
 
 // ReadOwn reads the transport's own records from the copy of a lane.
 func ReadOwn(copied *store.DB, lane int) (Own, error) {
 	own := Own{Positions: make(map[engine.Consumer]int64)}
-	for name, v := range copied.ScanState(OwnGroup, lane, OwnKey, "") {
+	for name, v := range copied.ScanState(OwnGroup, lane, ownKey, "") {
 		if v.Err != nil {
 			return own, v.Err
 		}
-		if name == OwnAt {
+		if name == ownEnd {
+			if len(v.Bytes) >= 16 {
+				own.End = int64(binary.BigEndian.Uint64(v.Bytes))
+				own.At, _ = DecodeTime(v.Bytes[8:]) // it has 8 bytes
+			}
 			continue
 		}
 		if err := own.add(name, v.Bytes); err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -60,7 +59,7 @@ func load(ctx context.Context, c Config, e *portable.Export) (err error) {
 	if err := p.BeginTxn(); err != nil {
 		return fmt.Errorf("kafka: beginning a transaction: %w", err)
 	}
-	f := &filling{s: s, p: p, batches: make(map[int]map[string][]byte)}
+	f := &filling{s: s, p: p}
 	if err = f.all(ctx, e); err == nil {
 		err = s.untouched(ctx)
 	}
@@ -114,10 +113,10 @@ func (s *session) filler() (sarama.SyncProducer, error) {
 
 // filling collects records and sends them in batches.
 type filling struct {
-	s       *session
-	p       sarama.SyncProducer
-	batches map[int]map[string][]byte // by lane
-	size    int
+	s    *session
+	p    sarama.SyncProducer
+	ms   []*sarama.ProducerMessage
+	size int
 }
 
 // all sends the records of e, and the topics and the clock for the owners of the lanes.
@@ -127,7 +126,11 @@ func (f *filling) all(ctx context.Context, e *portable.Export) error {
 			return err
 		}
 		key := changelog.Key(changelog.KindState, r.Group, r.Key, r.Name)
-		if err := f.add(ctx, client.PartitionOf(r.Key, f.s.lanes), key, r.Value); err != nil {
+		f.add(client.PartitionOf(r.Key, f.s.lanes), map[string][]byte{key: r.Value})
+		if f.size < fillBatch {
+			continue
+		}
+		if err := f.send(ctx); err != nil {
 			return err
 		}
 	}
@@ -135,47 +138,34 @@ func (f *filling) all(ctx context.Context, e *portable.Export) error {
 	if err != nil {
 		return err
 	}
+	own := map[string][]byte{changelog.Key(changelog.KindTopics): topics}
+	if !e.Clock.IsZero() {
+		own[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(e.Clock)
+	}
 	for lane := range f.s.lanes {
-		if err := f.add(ctx, lane, changelog.Key(changelog.KindTopics), topics); err != nil {
-			return err
-		}
-		if e.Clock.IsZero() {
-			continue
-		}
-		if err := f.add(ctx, lane, changelog.Key(changelog.KindClock), changelog.EncodeTime(e.Clock)); err != nil {
-			return err
-		}
+		f.add(lane, own)
 	}
 	return f.send(ctx)
 }
 
-func (f *filling) add(ctx context.Context, lane int, key string, value []byte) error {
-	if f.batches[lane] == nil {
-		f.batches[lane] = make(map[string][]byte)
+func (f *filling) add(lane int, state map[string][]byte) {
+	for _, m := range changelog.Messages(f.s.state(), lane, state) {
+		f.ms = append(f.ms, m)
+		f.size += m.ByteSize(2)
 	}
-	f.batches[lane][key] = value
-	if f.size += len(key) + len(value); f.size < fillBatch {
-		return nil
-	}
-	return f.send(ctx)
 }
 
 // send sends the collected records.
 func (f *filling) send(ctx context.Context) error {
-	var ms []*sarama.ProducerMessage
-	for lane, state := range f.batches {
-		ms = slices.Concat(ms, changelog.Messages(f.s.state(), lane, state))
-	}
-	f.size = 0
-	clear(f.batches)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := f.p.SendMessages(ms); err != nil {
+	if err := f.p.SendMessages(f.ms); err != nil {
 		return fmt.Errorf("kafka: publishing in a transaction: %w", client.SendError(err))
 	}
-	for _, m := range ms {
+	for _, m := range f.ms {
 		f.s.ends[m.Partition] = max(f.s.ends[m.Partition], m.Offset+1)
 	}
+	f.ms, f.size = nil, 0
 	return nil
 }
