@@ -14,6 +14,7 @@ import (
 	watermillkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/test/kafkatest"
 )
@@ -101,36 +102,22 @@ func benchTransport(b *testing.B, bs []string) {
 func benchWatermill(b *testing.B, bs []string) {
 	prefix := benchPrefix(b, bs)
 	tr := openBench(b, bs, prefix, "")
-	fill(b, tr, b.N)
+	fill(b, tr, b.N+1)
 	if err := tr.Close(); err != nil {
 		b.Fatal(err)
 	}
-	ms, pub := openBare(b, bs, prefix)
-	first := <-ms // the group has met
-	b.ResetTimer()
 	handled := newCounter()
-	handle := func(m *message.Message) {
-		if err := pub.Publish(prefix+"out", message.NewMessage(m.UUID, m.Payload)); err != nil {
-			m.Nack()
-			return
-		}
-		m.Ack()
-		handled.add()
-	}
-	go handle(first)
-	go func() {
-		for m := range ms {
-			go handle(m)
-		}
-	}()
-	handled.reach(int64(b.N))
+	bareHandler(b, bs, prefix, handled.add)
+	handled.reach(1) // the group has met
+	b.ResetTimer()
+	handled.reach(int64(b.N + 1))
 	b.StopTimer()
 	rate(b, b.N, "messages", 0)
 }
 
-// openBare consumes prefix's topic "in" with Watermill's own subscriber, and returns what it
-// gets and a publisher.
-func openBare(b *testing.B, bs []string, prefix string) (ms <-chan *message.Message, pub message.Publisher) {
+// bareHandler consumes prefix's topic "in" with Watermill's own subscriber, publishes each message to
+// "out" with its publisher, and calls handled.
+func bareHandler(b *testing.B, bs []string, prefix string, handled func()) {
 	b.Helper()
 	c := kafkatest.Config()
 	c.Consumer.Offsets.Initial = sarama.OffsetOldest
@@ -148,11 +135,22 @@ func openBare(b *testing.B, bs []string, prefix string) (ms <-chan *message.Mess
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = sub.Close() })
-	ms, err = sub.Subscribe(context.Background(), prefix+"in")
+	ms, err := sub.Subscribe(context.Background(), prefix+"in")
 	if err != nil {
 		b.Fatal(err)
 	}
-	return ms, pub
+	go func() {
+		for m := range ms {
+			go func() {
+				if err := pub.Publish(prefix+"out", message.NewMessage(m.UUID, m.Payload)); err != nil {
+					m.Nack()
+					return
+				}
+				m.Ack()
+				handled()
+			}()
+		}
+	}()
 }
 
 // benchPrefix begins the names of topics of b alone, which are deleted behind it.
@@ -188,10 +186,7 @@ func newCounter() *counter { return &counter{moved: make(chan struct{}, 1)} }
 
 func (c *counter) add() {
 	c.n.Add(1)
-	select {
-	case c.moved <- struct{}{}:
-	default:
-	}
+	engine.Notify(c.moved)
 }
 
 // reach returns once n was counted.
@@ -204,34 +199,7 @@ func (c *counter) reach(n int64) {
 // counting counts the records that programs of others see in topic: read committed.
 func counting(b *testing.B, bs []string, topic string) *counter {
 	b.Helper()
-	consumer, err := sarama.NewConsumer(bs, kafkatest.Config())
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b.Cleanup(func() {
-		cancel()
-		if err := consumer.Close(); err != nil {
-			b.Error(err)
-		}
-	})
 	counted := newCounter()
-	for lane := range int32(testLanes) {
-		pc, err := consumer.ConsumePartition(topic, lane, sarama.OffsetOldest)
-		if err != nil {
-			b.Fatal(err)
-		}
-		go func() {
-			defer pc.AsyncClose()
-			for {
-				select {
-				case <-pc.Messages():
-					counted.add()
-				case <-ctx.Done():
-					return
-				}
-			}
-		}()
-	}
+	records(b, bs, topic, func(*sarama.ConsumerMessage) { counted.add() })
 	return counted
 }

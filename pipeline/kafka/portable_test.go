@@ -172,12 +172,7 @@ func txnProducer(t *testing.T, c Config, id string) sarama.SyncProducer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := sarama.NewSyncProducer(c.Brokers, conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	return p
+	return producer(t, c.Brokers, conf)
 }
 
 // TestExportWaits: a message that waits is a refusal, one of a transaction that was given up

@@ -87,11 +87,7 @@ func keep(b *testing.B, bs []string, prefix string) (records int) {
 	b.Helper()
 	c := kafkatest.Config()
 	c.Producer.Partitioner = sarama.NewManualPartitioner
-	p, err := sarama.NewSyncProducer(bs, c)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer p.Close()
+	p := producer(b, bs, c)
 	var ms []*sarama.ProducerMessage
 	send := func() {
 		if err := p.SendMessages(ms); err != nil {

@@ -42,32 +42,13 @@ func count(t *testing.T, tr *Transport, group, topic string) {
 // returns the last one of each key.
 func results(t *testing.T, brokers []string, prefix string, n int) map[string]string {
 	t.Helper()
-	consumer, err := sarama.NewConsumer(brokers, kafkatest.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer consumer.Close()
-	got, over := make(chan *sarama.ConsumerMessage), make(chan struct{})
-	defer close(over)
-	for lane := range int32(testLanes) {
-		pc, err := consumer.ConsumePartition(prefix+"out", lane, sarama.OffsetOldest)
-		for tries := 0; err != nil && tries < 200; tries++ { // a topic that was just made has no leaders for a moment
-			time.Sleep(50 * time.Millisecond)
-			pc, err = consumer.ConsumePartition(prefix+"out", lane, sarama.OffsetOldest)
+	got := make(chan *sarama.ConsumerMessage)
+	records(t, brokers, prefix+"out", func(m *sarama.ConsumerMessage) {
+		select {
+		case got <- m:
+		case <-t.Context().Done():
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pc.AsyncClose()
-		go func() {
-			for m := range pc.Messages() {
-				select {
-				case got <- m:
-				case <-over:
-				}
-			}
-		}()
-	}
+	})
 	last, seen := map[string]string{}, map[string]bool{}
 	end, lanes := "", testLanes // what stands behind the last message of each lane
 	for lanes > 0 {
@@ -103,12 +84,45 @@ func intoLanes(t *testing.T, brokers []string) sarama.SyncProducer {
 	t.Helper()
 	c := kafkatest.Config()
 	c.Producer.Partitioner, c.Producer.Compression, c.Producer.MaxMessageBytes = sarama.NewManualPartitioner, sarama.CompressionGZIP, 20<<20
+	return producer(t, brokers, c)
+}
+
+// producer returns a producer that is closed behind the test.
+func producer(t testing.TB, brokers []string, c *sarama.Config) sarama.SyncProducer {
+	t.Helper()
 	p, err := sarama.NewSyncProducer(brokers, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	return p
+}
+
+// records calls f with the committed records of topic, from the oldest on, until the end of the test. Each
+// lane has a goroutine of its own.
+func records(t testing.TB, brokers []string, topic string, f func(*sarama.ConsumerMessage)) {
+	t.Helper()
+	consumer, err := sarama.NewConsumer(brokers, kafkatest.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = consumer.Close() })
+	for lane := range int32(testLanes) {
+		pc, err := consumer.ConsumePartition(topic, lane, sarama.OffsetOldest)
+		for tries := 0; err != nil && tries < 200; tries++ { // a topic that was just made has no leaders for a moment
+			time.Sleep(50 * time.Millisecond)
+			pc, err = consumer.ConsumePartition(topic, lane, sarama.OffsetOldest)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pc.AsyncClose)
+		go func() {
+			for m := range pc.Messages() {
+				f(m)
+			}
+		}()
+	}
 }
 
 // sentinels writes a message without a key behind what stands in each lane of topic, and
