@@ -81,15 +81,6 @@ func TestConnectWaitsForABroker(t *testing.T) {
 	kafkatest.Mention(t, logged.String(), "kafka: "+want+"; waiting", "the brokers answer")
 }
 
-func TestConnectGivesUpWithItsContext(t *testing.T) {
-	over := errors.New("over")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	c := Config{Brokers: []string{"127.0.0.1:1"}}
-	if _, err := c.Await(ctx, discard, func(error) { cancel(over) }); !errors.Is(err, over) {
-		t.Errorf("got %v, want %v", err, over)
-	}
-}
-
 // A broker that takes connections and says nothing holds nobody up.
 func TestConnectGivesUpOnASilentBroker(t *testing.T) {
 	over := errors.New("over")

@@ -55,11 +55,6 @@ func TestCheckSaysThatThereAreTooFewBrokers(t *testing.T) {
 	kafkatest.Refused(t, err, "cannot be kept in 3 brokers, as there are 1: lower replication")
 }
 
-func TestCheckFails(t *testing.T) {
-	_, err := Check(t.Context(), testConfig([]string{"127.0.0.1:1"}, "p."), wired)
-	kafkatest.Refused(t, err, "kafka: no broker answers at 127.0.0.1:1: connection refused")
-}
-
 func TestCheckEndsWithItsContext(t *testing.T) {
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())

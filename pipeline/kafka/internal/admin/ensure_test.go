@@ -15,7 +15,6 @@ import (
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
-	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
@@ -96,26 +95,6 @@ func settingsOf(t *testing.T, admin sarama.ClusterAdmin, topic string) map[strin
 		settings[e.Name] = e.Value
 	}
 	return settings
-}
-
-func TestEnsureRefuses(t *testing.T) {
-	both(t, func(t *testing.T, c Config) {
-		admin := kafkatest.Admin(t, c.Brokers)
-		specs := c.Specs(wired)
-		ensured(t, admin, c, specs)
-		alter(t, admin, c.Prefix+"state", cleanupPolicy, "delete")
-		alter(t, admin, c.Prefix+"documents", maxMessageBytes, "1000000")
-		if err := admin.CreatePartitions(c.Prefix+"requests", 4, nil, false); err != nil {
-			t.Fatal(err)
-		}
-		until(t, admin, specs, func(have map[string]Standing) bool { return have[c.Prefix+"requests"].Partitions == 4 })
-		_, err := Ensure(t.Context(), admin, c, specs)
-		kafkatest.Refused(t, err, "state has cleanup.policy=delete", "documents has max.message.bytes=1000000",
-			"requests has 4 partitions and the others have 3", "--entity-name "+c.Prefix+"documents --add-config max.message.bytes=6291456")
-		if client.Away(err) {
-			t.Errorf("%v counts as what may pass", err)
-		}
-	})
 }
 
 func alter(t *testing.T, admin sarama.ClusterAdmin, topic, setting, value string) {

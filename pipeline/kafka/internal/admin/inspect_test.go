@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/kafka/cluster"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
@@ -219,22 +217,5 @@ func TestSpecs(t *testing.T) {
 	}
 	if len(got) != 8 {
 		t.Errorf("got %d topics, want 8", len(got))
-	}
-}
-
-func TestCommands(t *testing.T) {
-	c := Config{Config: cluster.Config{Brokers: []string{"a:1", "b:2"}, SASL: cluster.SASL{Mechanism: "PLAIN"}}, Prefix: "p."}
-	spec := c.Specs(nil)[0]
-	want := "kafka-topics --bootstrap-server a:1,b:2 --command-config client.properties --create --topic p.state --partitions 8 --replication-factor 3" +
-		" --config cleanup.policy=compact --config delete.retention.ms=604800000 --config max.message.bytes=6291456 --config min.insync.replicas=2 --config segment.ms=86400000"
-	if got := c.createCommand(spec, 8, 3); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if got := c.createCommand(spec, 8, 1); !strings.Contains(got, "--config min.insync.replicas=1 ") {
-		t.Errorf("got %s", got)
-	}
-	want = "kafka-configs --bootstrap-server a:1,b:2 --command-config client.properties --alter --entity-type topics --entity-name p.x --add-config cleanup.policy=compact"
-	if got := c.AlterCommand("p.x", "cleanup.policy", "compact"); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The hashes are those of UtilsTest.testMurmur2 in Kafka's own tests.
+// The hashes are those of UtilsTest.testMurmur2 in Kafka's own tests, and that of no bytes.
 func TestPartitionOf(t *testing.T) {
 	for key, hash := range map[string]int32{
 		"21":                         -973932308,
@@ -14,20 +14,12 @@ func TestPartitionOf(t *testing.T) {
 		"a-little-bit-longer-string": -1486304829,
 		"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
 		"abc": 479470107,
+		"":    275646681,
 	} {
 		for _, lanes := range []int{1, 3, 32, math.MaxInt32} {
 			if got, want := PartitionOf(key, lanes), int(hash&0x7fffffff)%lanes; got != want {
 				t.Errorf("PartitionOf(%q, %d): got %d, want %d", key, lanes, got, want)
 			}
-		}
-	}
-}
-
-func TestPartitionOfEmptyKeyStays(t *testing.T) {
-	want := PartitionOf("", 1000)
-	for range 20 {
-		if got := PartitionOf("", 1000); got != want {
-			t.Fatalf("got %d and %d", want, got)
 		}
 	}
 }
