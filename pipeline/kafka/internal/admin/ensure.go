@@ -45,17 +45,10 @@ func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []Sp
 		return Info{}, err
 	}
 	if len(found.missing) > 0 {
-		if err := c.complete(ctx, admin, specs, have, found); err != nil {
+		if err := c.complete(ctx, admin, found); err != nil {
 			return Info{}, err
 		}
-		if have, err = await(ctx, admin, specs); err != nil {
-			return Info{}, err
-		}
-		// Another process may have created some of them with other settings.
-		found = c.inspect(specs, have)
-		if err := errors.Join(found.refusals...); err != nil {
-			return Info{}, err
-		}
+		return ensure(ctx, admin, c, specs) // another process may have created some of them with other settings
 	}
 	for _, note := range append(found.warnings, brokerWarning(admin, single(have))...) {
 		c.Logger.Warn("kafka: " + note)
@@ -79,53 +72,30 @@ func InfoOf(have map[string]Standing, lanes int) Info {
 	return info
 }
 
-// complete creates the topics in found.missing, some of which may turn out to exist.
-func (c Config) complete(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec, have map[string]Standing, found findings) error {
+// complete creates the topics in found.missing. It returns early, without an error, when one of them turns
+// out to exist: its number of partitions counts. The controller may know topics that the broker of Describe
+// does not know yet, and another process may create them at the same time.
+func (c Config) complete(ctx context.Context, admin sarama.ClusterAdmin, found findings) error {
 	replicas, err := c.replicas(admin)
 	if err != nil {
 		return err
 	}
-	// The controller may know topics that the broker of Describe does not know yet. A rehearsal
-	// also finds topics that cannot be created before the first one is created.
-	var hidden []Spec
-	for _, spec := range found.missing {
-		stands, err := c.create(admin, spec, found.lanes, replicas, true)
-		if err != nil {
-			return err
-		}
-		if stands {
-			hidden = append(hidden, spec)
-		}
-	}
-	if len(hidden) > 0 {
-		more, err := await(ctx, admin, hidden)
-		if err != nil {
-			return err
-		}
-		maps.Copy(have, more)
-		found = c.inspect(specs, have)
-		if err := errors.Join(found.refusals...); err != nil {
-			return err
-		}
-	}
-	lanes := found.lanes
-	for _, spec := range found.missing {
-		stands, err := c.create(admin, spec, lanes, replicas, false)
-		if err != nil {
-			return err
-		}
-		if stands {
-			// Another process creates them at the same time: use its number of partitions.
-			other, err := await(ctx, admin, []Spec{spec})
+	// A rehearsal finds topics that cannot be created before the first one is created.
+	for _, rehearse := range []bool{true, false} {
+		for _, spec := range found.missing {
+			stands, err := c.create(admin, spec, found.lanes, replicas, rehearse)
 			if err != nil {
 				return err
 			}
-			lanes = other[spec.Name].Partitions
-			continue
+			if stands {
+				return await(ctx, admin, []Spec{spec})
+			}
+			if !rehearse {
+				c.Logger.Info("kafka: made a topic", "topic", spec.Name, "partitions", found.lanes, "replication", replicas)
+			}
 		}
-		c.Logger.Info("kafka: made a topic", "topic", spec.Name, "partitions", lanes, "replication", replicas)
 	}
-	return nil
+	return await(ctx, admin, found.missing)
 }
 
 // create creates a topic, or with rehearse only validates that it can be created. It reports
@@ -173,14 +143,14 @@ func creationSettings(spec Spec, replicas int) map[string]string {
 	return all
 }
 
-// await returns the topics of specs once all of them exist and have leaders.
-func await(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec) (map[string]Standing, error) {
+// await returns once all topics of specs exist and have leaders.
+func await(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderWait)
 	defer cancel()
 	for {
 		have, err := Describe(admin, specs)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		var late []string
 		for _, spec := range specs {
@@ -191,10 +161,10 @@ func await(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec) (map[st
 			}
 		}
 		if len(late) == 0 {
-			return have, nil
+			return nil
 		}
 		if err := client.Sleep(ctx, leaderPoll); err != nil {
-			return nil, fmt.Errorf("kafka: topics are not ready yet: %s: %w", strings.Join(late, ", "), err)
+			return fmt.Errorf("kafka: topics are not ready yet: %s: %w", strings.Join(late, ", "), err)
 		}
 	}
 }
