@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/IBM/sarama"
 
@@ -30,20 +31,29 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 	if err := s.takeAll(ctx, w.Scratch()); err != nil {
 		return nil, err
 	}
-	k, err := s.kept()
-	if err != nil {
-		return nil, err
+	var owns []changelog.Own // by lane
+	x := &exporter{s: s, w: w, lanes: s.lanes}
+	var clock time.Time
+	for lane := range s.lanes {
+		own, err := changelog.ReadOwn(s.cache, lane)
+		if err != nil {
+			return nil, err
+		}
+		owns = append(owns, own)
+		x.lanes = cmp.Or(own.Topics.Lanes, x.lanes)
+		if own.Clock.After(clock) {
+			clock = own.Clock
+		}
 	}
-	if left, err = s.unhandled(ctx, k, topics); err != nil {
+	if left, err = s.unhandled(ctx, owns, topics); err != nil {
 		return nil, err
 	}
 	if len(left) > 0 && !leave {
 		return nil, portable.Unhandled(left)
 	}
 	w.Describe(portable.Manifest{
-		StateFormat: store.Format, Transport: "kafka", Lineage: s.lineage, Time: s.Now().UTC(), Clock: k.clock,
+		StateFormat: store.Format, Transport: "kafka", Lineage: s.lineage, Time: s.Now().UTC(), Clock: clock,
 	})
-	x := &exporter{s: s, w: w, lanes: cmp.Or(k.topics.Lanes, s.lanes)}
 	if err := s.cache.EachState(x.state); err != nil {
 		return nil, err
 	}

@@ -6,14 +6,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/IBM/sarama"
 
-	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
 	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
@@ -221,35 +219,4 @@ func (s *session) Close() error {
 		errs = append(errs, s.cache.Close())
 	}
 	return errors.Join(append(errs, s.conn.Close())...)
-}
-
-// kept is the state of the transport itself.
-type kept struct {
-	// topics are those of the previous owners; zero if no lane had an owner.
-	topics    admin.Info
-	clock     time.Time
-	positions []map[engine.Consumer]int64 // by lane
-}
-
-// kept reads the state of the transport in all lanes.
-func (s *session) kept() (k kept, err error) {
-	for lane := range s.lanes {
-		own, err := changelog.ReadOwn(s.cache, lane)
-		if err != nil {
-			return k, err
-		}
-		k.positions = append(k.positions, own.Positions)
-		if own.Clock.After(k.clock) {
-			k.clock = own.Clock
-		}
-		if own.Topics.Lanes == 0 {
-			continue
-		}
-		k.topics.Lanes = own.Topics.Lanes
-		if k.topics.IDs == nil {
-			k.topics.IDs = make(map[string]string)
-		}
-		maps.Copy(k.topics.IDs, own.Topics.IDs)
-	}
-	return k, nil
 }

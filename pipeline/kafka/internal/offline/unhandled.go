@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -25,8 +26,8 @@ const (
 )
 
 // unhandled returns a line for each group and topic with messages that wait for the group. The
-// positions of the groups are in k; topics are the existing topics.
-func (s *session) unhandled(ctx context.Context, k kept, topics map[string]admin.Standing) ([]string, error) {
+// positions of the groups are in owns, by lane; topics are the existing topics.
+func (s *session) unhandled(ctx context.Context, owns []changelog.Own, topics map[string]admin.Standing) ([]string, error) {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(s.Topics)) {
 		full := s.Prefix + name
@@ -34,13 +35,13 @@ func (s *session) unhandled(ctx context.Context, k kept, topics map[string]admin
 		if !ok || s.Topics[name].Ephemeral {
 			continue
 		}
-		again := k.topics.IDs[full] != "" && k.topics.IDs[full] != stands.ID // created again: its positions are invalid
 		for _, group := range s.Topics[name].Groups {
 			lanes := 0
 			for lane := range stands.Partitions {
 				var from int64
-				if !again && lane < len(k.positions) {
-					from = k.positions[lane][engine.Consumer{Group: group, Topic: name}]
+				// A topic that was created again has another ID: the position in it is invalid.
+				if lane < len(owns) && cmp.Or(owns[lane].Topics.IDs[full], stands.ID) == stands.ID {
+					from = owns[lane].Positions[engine.Consumer{Group: group, Topic: name}]
 				}
 				waits, err := s.waits(ctx, full, int32(lane), from)
 				if err != nil {
