@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -29,9 +30,6 @@ func (t *Transport) take(ctx context.Context, lane int) (*lease, error) {
 	err := t.fill(ctx, n)
 	if err == nil {
 		err = n.load()
-	}
-	if err == nil {
-		err = n.remember(n.open)
 	}
 	if err != nil {
 		t.disown(n)
@@ -102,14 +100,18 @@ func (r *restoration) percent() int64 {
 }
 
 // load reads the positions, the clock and the wakes of n's lane from its copy, and checks that it was made
-// of these topics.
+// of these topics. It stores the topics for the next owner of the lane.
 func (n *lease) load() error {
 	own, err := changelog.ReadOwn(n.t.cache, n.lane)
 	if err != nil {
 		return err
 	}
-	if err := admin.CheckKnown(own.Topics, n.t.known()); err != nil {
+	topics := n.t.known()
+	if err := admin.CheckKnown(own.Topics, topics); err != nil {
 		return failure.Broken(err)
+	}
+	if n.open.own[changelog.Key(changelog.KindTopics)], err = json.Marshal(topics); err != nil {
+		return err
 	}
 	n.positions, n.clock = own.Positions, own.Clock
 	if err := n.loadWakes(); err != nil {

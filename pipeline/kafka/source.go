@@ -253,25 +253,22 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
 	out := make(chan flow.Message)
-	var parts []sarama.PartitionConsumer
+	ctx, stop := context.WithCancel(ctx)
+	var readers sync.WaitGroup
 	for lane := range t.lanes {
 		pc, err := patiently(ctx, t, func() (sarama.PartitionConsumer, error) {
 			return c.ConsumePartition(t.cfg.Prefix+topic, int32(lane), sarama.OffsetNewest)
 		})
 		if err != nil {
-			for _, pc := range parts {
-				_ = pc.Close()
-			}
+			stop()
+			readers.Wait()
 			return nil, fmt.Errorf("kafka: %w", errors.Join(err, c.Close()))
 		}
-		parts = append(parts, pc)
-	}
-	var readers sync.WaitGroup
-	for _, pc := range parts {
 		readers.Go(func() { t.tail(ctx, pc, topic, out) })
 	}
 	go func() {
 		readers.Wait()
+		stop()
 		close(out)
 		_ = c.Close()
 	}()

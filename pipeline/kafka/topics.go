@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/kafka/internal/admin"
-	"github.com/vokter/vokter/pipeline/kafka/internal/changelog"
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
@@ -90,16 +88,6 @@ func (t *Transport) known() admin.Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return admin.Info{Lanes: t.info.Lanes, IDs: maps.Clone(t.info.IDs)}
-}
-
-// remember adds a record of the topics to b for the next owner of the lane.
-func (n *lease) remember(b *batch) error {
-	v, err := json.Marshal(n.t.known())
-	if err != nil {
-		return err
-	}
-	b.own[changelog.Key(changelog.KindTopics)] = v
-	return nil
 }
 
 // watch checks at intervals whether the brokers answer, whether rights are missing, and

@@ -70,14 +70,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // Within returns the result of f, or nil if f takes longer than limit. In that case f continues in
 // the background: closing a connection may wait for unreachable brokers.
 func Within(limit time.Duration, f func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := Run(ctx, f); ctx.Err() == nil {
 		return err
-	case <-time.After(limit):
-		return nil
 	}
+	return nil
 }
 
 // Away reports whether err means that brokers are not available, so that a retry may help.
