@@ -19,8 +19,6 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-var movedTopics = map[string]flow.Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
-
 // vacant is what an import says of topics that were used.
 const vacant = "state is read into topics that were never used"
 
@@ -115,7 +113,6 @@ func sortRecords(all []portable.Record) {
 func TestMove(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
-		c.Topics = movedTopics
 		exportRefused(t, c, "there is no topic "+c.Prefix+"state")
 		e, want := movable(t)
 		if err := Import(t.Context(), c, e); err != nil {
@@ -180,7 +177,6 @@ func txnProducer(t *testing.T, c Config, id string) sarama.SyncProducer {
 func TestExportWaits(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
-		c.Topics = movedTopics
 		imported(t, c)
 		p := txnProducer(t, c, c.Group+"-test")
 		for _, end := range []func() error{p.AbortTxn, p.CommitTxn} {
@@ -215,7 +211,6 @@ func TestExportWaits(t *testing.T) {
 func TestFailedImport(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
-		c.Topics = movedTopics
 		e, want := movable(t)
 		e.Groups[0].States++ // which its file does not hold
 		kafkatest.Refused(t, Import(t.Context(), c, e), "nothing was imported: the export in")
@@ -233,7 +228,6 @@ func TestFailedImport(t *testing.T) {
 		}
 	})
 	c := testConfig(kafkatest.Start(t))
-	c.Topics = movedTopics
 	tr := opened(t, c)
 	e, _ := movable(t)
 	kafkatest.Refused(t, Import(t.Context(), c, e), "processes work")
@@ -246,7 +240,6 @@ func TestFailedImport(t *testing.T) {
 func TestKeysInTwoLanes(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
-	c.Topics = movedTopics
 	imported(t, c)
 	other := (client.PartitionOf("a", 3) + 1) % 3
 	another := produced(c.Prefix, other, nil, map[string][]byte{changelog.Key(changelog.KindState, "g", "a", "n"): []byte("another")})

@@ -38,7 +38,6 @@ func handleOne(t *testing.T, dir string, c Config) (before string) {
 func TestCopyOfOtherTopics(t *testing.T) {
 	t.Parallel()
 	a := testConfig(kafkatest.Start(t))
-	a.Topics = movedTopics
 	b, dir := a, t.TempDir()
 	b.Prefix, b.Group = "b.", "b"
 	for _, step := range []struct {
@@ -55,7 +54,6 @@ func TestCopyOfOtherTopics(t *testing.T) {
 func TestCopyRefused(t *testing.T) {
 	t.Parallel()
 	a := testConfig(kafkatest.Start(t))
-	a.Topics = movedTopics
 	top := t.TempDir()
 	handleOne(t, top, a)
 	dir := filepath.Join(top, "kafka")
@@ -84,7 +82,6 @@ func TestCopyRefused(t *testing.T) {
 func TestTopicMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
-	c.Topics = movedTopics
 	handleOne(t, "", c)
 	if err := testAdmin(t, c).DeleteTopic(c.Prefix + "in"); err != nil {
 		t.Fatal(err)
@@ -100,7 +97,6 @@ func TestTopicMadeAgain(t *testing.T) {
 func TestStateOfANewerVersion(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
-	c.Topics = movedTopics
 	handleOne(t, "", c)
 	newer := &sarama.ProducerMessage{Topic: c.Prefix + admin.TopicState, Key: sarama.StringEncoder("\x08s"), Value: sarama.StringEncoder("x")}
 	if _, _, err := intoLanes(t, c.Brokers).SendMessage(newer); err != nil {

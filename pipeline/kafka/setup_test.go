@@ -31,15 +31,18 @@ func TestMain(m *testing.M) {
 // testLanes is how many lanes most tests share among processes.
 const testLanes = 8
 
+// testTopics are the topics of most tests.
+var testTopics = map[string]flow.Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
+
 // onBoth runs test on a fake cluster, and on a real one where there is one.
 func onBoth(t *testing.T, test func(t *testing.T, c Config)) {
 	kafkatest.OnBoth(t, func(t *testing.T, brokers []string, prefix string) {
-		test(t, Config{Brokers: brokers, Prefix: prefix, Lanes: 3}.withDefaults())
+		test(t, Config{Brokers: brokers, Prefix: prefix, Lanes: 3, Topics: testTopics}.withDefaults())
 	})
 }
 
 func testConfig(brokers []string) Config {
-	return Config{Brokers: brokers, Prefix: kafkatest.Prefix(), Lanes: 3}.withDefaults()
+	return Config{Brokers: brokers, Prefix: kafkatest.Prefix(), Lanes: 3, Topics: testTopics}.withDefaults()
 }
 
 // start starts a transport of c and its topics.

@@ -28,7 +28,7 @@ func TestBrokersAway(t *testing.T) {
 	cluster := kafkatest.Cluster(t)
 	var logged kafkatest.Log
 	c := testConfig(cluster.ListenAddrs())
-	c.Topics, c.Logger = movedTopics, logged.Logger()
+	c.Logger = logged.Logger()
 	tr, err := start(t.Context(), c, flow.Wiring{})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,17 @@ func TestCheck(t *testing.T) {
 		kafkatest.Mention(t, strings.Join(lines, "\n"), "brokers: 1, at "+c.Brokers[0],
 			"topic "+c.Prefix+"state: missing; a start makes it with 3 partitions, replication 1, cleanup.policy=compact, delete.retention.ms=",
 			"topic "+c.Prefix+"documents: missing")
+		other := c
+		other.NoCreate = true
+		lines, err = Check(t.Context(), other, wired)
+		kafkatest.Refused(t, err, "topics are missing", "--create --topic "+c.Prefix+"documents")
+		if text := strings.Join(lines, "\n"); strings.Contains(text, "a start makes") {
+			t.Errorf("got %s\nwant nothing to be made", text)
+		}
+		other = c
+		other.Replication = 9
+		_, err = Check(t.Context(), other, wired)
+		kafkatest.Refused(t, err, "cannot be kept in 9 brokers, as there are 1: lower replication")
 		if have, err := Describe(admin, c.Specs(wired)); err != nil || len(have) != 0 {
 			t.Fatalf("got %d topics and %v, want none to be made", len(have), err)
 		}
@@ -36,23 +47,6 @@ func TestCheck(t *testing.T) {
 		kafkatest.Refused(t, err, c.Prefix+"documents has max.message.bytes=1000", c.Prefix+"state has cleanup.policy=delete")
 		kafkatest.Mention(t, strings.Join(lines, "\n"), "warning: topic "+c.Prefix+"subscriptions has retention.ms=1000")
 	})
-}
-
-func TestCheckSaysWhatIsMissingWhereNothingIsMade(t *testing.T) {
-	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
-	c.NoCreate = true
-	lines, err := Check(t.Context(), c, wired)
-	kafkatest.Refused(t, err, "topics are missing", "--create --topic "+c.Prefix+"documents")
-	if text := strings.Join(lines, "\n"); strings.Contains(text, "a start makes") {
-		t.Errorf("got %s\nwant nothing to be made", text)
-	}
-}
-
-func TestCheckSaysThatThereAreTooFewBrokers(t *testing.T) {
-	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
-	c.Replication = 3
-	_, err := Check(t.Context(), c, wired)
-	kafkatest.Refused(t, err, "cannot be kept in 3 brokers, as there are 1: lower replication")
 }
 
 func TestCheckEndsWithItsContext(t *testing.T) {

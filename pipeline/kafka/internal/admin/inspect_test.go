@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -124,8 +125,9 @@ func TestInspect(t *testing.T) {
 			for _, err := range got.refusals {
 				refusals = append(refusals, err.Error())
 			}
-			sameLines(t, "refusals", refusals, tt.refusals)
-			sameLines(t, "warnings", got.warnings, tt.warning)
+			if !slices.Equal(refusals, tt.refusals) || !slices.Equal(got.warnings, tt.warning) {
+				t.Errorf("got  %q, %q\nwant %q, %q", refusals, got.warnings, tt.refusals, tt.warning)
+			}
 		})
 	}
 }
@@ -148,19 +150,6 @@ func partitions(topic string, n int) func(map[string]Standing) {
 		s := have[topic]
 		s.Partitions = n
 		have[topic] = s
-	}
-}
-
-func sameLines(t *testing.T, what string, got, want []string) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%s: got %q, want %q", what, got, want)
-		return
-	}
-	for i := range got {
-		if got[i] != want[i] {
-			t.Errorf("%s:\ngot  %s\nwant %s", what, got[i], want[i])
-		}
 	}
 }
 

@@ -75,28 +75,6 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
-func TestValues(t *testing.T) {
-	at := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
-	for _, want := range []time.Time{at, time.Unix(0, 0).UTC()} {
-		if got, err := DecodeTime(EncodeTime(want)); err != nil || !got.Equal(want) {
-			t.Errorf("time %v: got %v, %v", want, got, err)
-		}
-	}
-	for _, want := range []int64{0, 1, 127, 128, math.MaxInt64} {
-		if got, err := DecodeOffset(EncodeOffset(want)); err != nil || got != want {
-			t.Errorf("offset %d: got %d, %v", want, got, err)
-		}
-	}
-	_, errTime := DecodeTime(EncodeTime(at)[:7])
-	_, errOffset := DecodeOffset(nil)
-	_, errCut := DecodeOffset([]byte{0x80})
-	for _, err := range []error{errTime, errOffset, errCut} {
-		if !errors.Is(err, errRecord) {
-			t.Errorf("got %v for a value that is cut, want %v", err, errRecord)
-		}
-	}
-}
-
 // memory returns a store of two lanes in memory.
 func memory(t *testing.T) *store.DB {
 	t.Helper()
@@ -237,7 +215,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// TestReadOwn reads what Apply wrote.
+// TestReadOwn reads what Apply wrote, and refuses a record that is damaged.
 func TestReadOwn(t *testing.T) {
 	db := memory(t)
 	at := time.Unix(9, 1).UTC()
@@ -251,12 +229,14 @@ func TestReadOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(map[string][]byte{
-		Key(KindPosition, "g", "in"): EncodeOffset(7), Key(KindPosition, "h", "in"): EncodeOffset(8), Key(KindClock): EncodeTime(at),
+	position := Key(KindPosition, "g", "in")
+	good := map[string][]byte{
+		position: EncodeOffset(math.MaxInt64), Key(KindPosition, "h", "in"): EncodeOffset(0), Key(KindClock): EncodeTime(at),
 		Key(KindTopics): []byte(`{"lanes":2,"ids":{"in":"1"}}`), Key(KindState, "g", "k", "n"): []byte("v"),
-	})
+	}
+	put(good)
 	want := Own{
-		Positions: map[engine.Consumer]int64{{Group: "g", Topic: "in"}: 7, {Group: "h", Topic: "in"}: 8}, Clock: at, Topics: admin.Info{Lanes: 2, IDs: map[string]string{"in": "1"}}, End: 11, At: at,
+		Positions: map[engine.Consumer]int64{{Group: "g", Topic: "in"}: math.MaxInt64, {Group: "h", Topic: "in"}: 0}, Clock: at, Topics: admin.Info{Lanes: 2, IDs: map[string]string{"in": "1"}}, End: 11, At: at,
 	}
 	if own, err := ReadOwn(db, 1); err != nil || !reflect.DeepEqual(own, want) {
 		t.Errorf("got %+v, %v, want %+v", own, err, want)
@@ -264,8 +244,19 @@ func TestReadOwn(t *testing.T) {
 	if own, err := ReadOwn(db, 0); err != nil || len(own.Positions) > 0 || !own.Clock.IsZero() || own.Topics.Lanes != 0 || !own.At.IsZero() {
 		t.Errorf("another lane has %+v, %v", own, err)
 	}
-	put(map[string][]byte{Key(KindTopics): []byte("{")})
-	if _, err := ReadOwn(db, 1); err == nil || !strings.Contains(err.Error(), "is damaged") {
-		t.Errorf("got %v for a damaged record", err)
+	for name, test := range map[string]struct{ key, value, want string }{
+		"topics":    {Key(KindTopics), "{", "is damaged"},
+		"time":      {Key(KindClock), "1234567", "malformed"},
+		"no offset": {position, "", "malformed"},
+		"offset":    {position, "\x80", "malformed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(map[string][]byte{test.key: []byte(test.value)})
+			_, err := ReadOwn(db, 1)
+			if class, _ := failure.ClassOf(err); class != failure.ClassBroken || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+			put(good)
+		})
 	}
 }
