@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"encoding/binary"
 	"regexp"
 	"testing"
 
@@ -10,14 +9,9 @@ import (
 
 // assignment is what a member of a consumer group is assigned, as Kafka encodes it.
 func assignment(topic string, partitions ...int32) []byte {
-	b := binary.BigEndian.AppendUint16(nil, 0)
-	b = binary.BigEndian.AppendUint32(b, 1)
-	b = append(binary.BigEndian.AppendUint16(b, uint16(len(topic))), topic...)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(partitions)))
-	for _, p := range partitions {
-		b = binary.BigEndian.AppendUint32(b, uint32(p))
-	}
-	return binary.BigEndian.AppendUint32(b, 0)
+	var r sarama.SyncGroupRequest
+	_ = r.AddGroupAssignmentMember("m", &sarama.ConsumerGroupMemberAssignment{Topics: map[string][]int32{topic: partitions}}) // it fits
+	return r.GroupAssignments[0].Assignment
 }
 
 func TestOwner(t *testing.T) {

@@ -114,11 +114,7 @@ func (g *together) send(ctx context.Context, ms []*sarama.ProducerMessage) error
 	}
 	if g.p == nil {
 		// A random transactional ID fences no other producer.
-		c, err := g.t.cfg.admin().TxnConfig(g.t.cfg.Group + "-" + rand.Text())
-		if err != nil {
-			return err
-		}
-		p, err := client.NewProducer(g.t.cfg.Brokers, c)
+		p, err := g.t.cfg.admin().TxnProducer(ctx, g.t.cfg.Group+"-"+rand.Text())
 		if err != nil {
 			return err
 		}

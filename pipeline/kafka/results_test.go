@@ -63,7 +63,7 @@ func results(t *testing.T, brokers []string, prefix string, n int) map[string]st
 				}
 				continue
 			}
-			id := header(m, "ce_id")
+			id, _ := received(m)
 			if seen[id] {
 				t.Errorf("%q of key %s came twice", id, m.Key)
 			}
@@ -137,13 +137,4 @@ func sentinels(t *testing.T, brokers []string, topic string) string {
 		}
 	}
 	return value
-}
-
-func header(m *sarama.ConsumerMessage, name string) string {
-	for _, h := range m.Headers {
-		if string(h.Key) == name {
-			return string(h.Value)
-		}
-	}
-	return ""
 }

@@ -15,24 +15,14 @@ func TestReadingAhead(t *testing.T) {
 		"large":  {1 << 20, 1, 4},
 		"larger": {5 << 20, 1, 1},
 	} {
-		if got := pausesAfter(c.size, 10_000); got < c.least || got > c.most {
+		r, got := new(pausing), 0
+		for s := (&source{reader: r, signal: make(chan struct{}, 1)}); !r.paused && got < 10_000; got++ {
+			s.add(&sarama.ConsumerMessage{Offset: int64(got), Value: make([]byte, c.size)})
+		}
+		if got < c.least || got > c.most {
 			t.Errorf("%s: paused after %d records of %d bytes, want %d to %d", name, got, c.size, c.least, c.most)
 		}
 	}
-}
-
-// pausesAfter returns after how many records of size bytes a source that nobody reads from pauses its
-// partition. It tries at most limit.
-func pausesAfter(size, limit int) int {
-	r := new(pausing)
-	s := &source{reader: r, signal: make(chan struct{}, 1)}
-	for i := range limit {
-		s.add(&sarama.ConsumerMessage{Offset: int64(i), Value: make([]byte, size)})
-		if r.paused {
-			return i + 1
-		}
-	}
-	return limit
 }
 
 // pausing is a partition of which only Pause is used.

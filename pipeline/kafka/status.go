@@ -211,8 +211,8 @@ type outage struct {
 	deniedAt time.Time
 	// troubles are the operations that failed and are retried, by name.
 	troubles map[string]*trouble
-	// begun is when the outage was logged; zero if there is none.
-	begun time.Time
+	// begun is when the outage was first logged, logged when one of the troubles was; zero if there is none.
+	begun, logged time.Time
 }
 
 type trouble struct {
@@ -234,26 +234,16 @@ func (t *Transport) outage(what string, err error) {
 		o.troubles[what] = tr
 	}
 	tr.last, tr.reason = now, fmt.Errorf("%s: %s", what, t.cfg.cause(err))
-	if o.waits != nil || o.missing != "" || now.Sub(tr.logged) < logAgain || o.logged(now) {
+	// One failure often causes others: what fails soon after a line of the log gets none.
+	if o.waits != nil || o.missing != "" || now.Sub(tr.logged) < logAgain || now.Sub(o.logged) < recent {
 		t.log.Debug("kafka: "+what, "error", err)
 		return
 	}
-	tr.logged = now
+	tr.logged, o.logged = now, now
 	if o.begun.IsZero() {
 		o.begun = now
 	}
 	t.log.Warn("kafka: "+what, "error", t.cfg.cause(err))
-}
-
-// logged reports whether another trouble was logged recently: one failure often causes others.
-// o.mu is held.
-func (o *outage) logged(now time.Time) bool {
-	for _, tr := range o.troubles {
-		if now.Sub(tr.logged) < recent {
-			return true
-		}
-	}
-	return false
 }
 
 // waiting records what the Transport waits for; nil ends the wait.
@@ -284,7 +274,7 @@ func (t *Transport) answered() {
 	}
 	if !o.begun.IsZero() && len(o.troubles) == 0 {
 		t.log.Info("kafka: working again", "after", now.Sub(o.begun).Round(100*time.Millisecond))
-		o.begun = time.Time{}
+		o.begun, o.logged = time.Time{}, time.Time{}
 	}
 }
 

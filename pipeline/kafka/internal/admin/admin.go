@@ -101,19 +101,23 @@ func (c Config) ProducerConfig() (*sarama.Config, error) {
 // on: nine requests in place of one or two.
 const collectFor = 2 * time.Millisecond
 
-// Fencer opens the transactional producer of a lane, which fences that of the previous owner. When ctx is
-// done it returns the cause.
+// Fencer opens the transactional producer of a lane, which fences that of the previous owner.
 func (c Config) Fencer(ctx context.Context, lane int) (*client.Producer, error) {
-	conf, err := c.TxnConfig(fmt.Sprintf("%s-%d", c.Group, lane))
-	if err != nil {
-		return nil, err
-	}
-	open := func() (*client.Producer, error) { return client.NewProducer(c.Brokers, conf) }
-	p, err := client.Do(ctx, open, func(late *client.Producer) { _ = late.Close() })
+	p, err := c.TxnProducer(ctx, fmt.Sprintf("%s-%d", c.Group, lane))
 	if err != nil {
 		return nil, fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	return p, nil
+}
+
+// TxnProducer opens the transactional producer that id names. When ctx is done it returns the cause.
+func (c Config) TxnProducer(ctx context.Context, id string) (*client.Producer, error) {
+	conf, err := c.TxnConfig(id)
+	if err != nil {
+		return nil, err
+	}
+	open := func() (*client.Producer, error) { return client.NewProducer(c.Brokers, conf) }
+	return client.Do(ctx, open, func(late *client.Producer) { _ = late.Close() })
 }
 
 // TxnConfig returns the configuration of the transactional producer that id names.

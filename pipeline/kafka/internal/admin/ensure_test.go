@@ -128,24 +128,6 @@ func TestEnsureMakesNothingUnasked(t *testing.T) {
 	})
 }
 
-// What stands gives its number of partitions to what is made beside it.
-func TestEnsureFollowsWhatStands(t *testing.T) {
-	both(t, func(t *testing.T, c Config) {
-		admin := kafkatest.Admin(t, c.Brokers)
-		settings := map[string]*string{}
-		for k, v := range c.Specs(wired)[2].Settings {
-			settings[k] = &v
-		}
-		if err := admin.CreateTopic(c.Prefix+"documents", &sarama.TopicDetail{NumPartitions: 5, ReplicationFactor: 1, ConfigEntries: settings}, false); err != nil {
-			t.Fatal(err)
-		}
-		info, err := Ensure(t.Context(), admin, c, c.Specs(wired))
-		if err != nil || info.Lanes != 5 {
-			t.Errorf("got %d lanes and %v, want 5", info.Lanes, err)
-		}
-	})
-}
-
 // Processes that start at once agree, though they are configured differently.
 func TestEnsureByManyAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, c Config) {
@@ -228,20 +210,6 @@ func TestEnsureWaitsForIDs(t *testing.T) {
 			t.Errorf("%s: got ID %q", spec.Name, id)
 		}
 	}
-}
-
-func TestEnsureSeesThatATopicIsAnother(t *testing.T) {
-	both(t, func(t *testing.T, c Config) {
-		admin := kafkatest.Admin(t, c.Brokers)
-		specs := c.Specs(wired)
-		before := ensured(t, admin, c, specs)
-		if err := admin.DeleteTopic(c.Prefix + "documents"); err != nil {
-			t.Fatal(err)
-		}
-		until(t, admin, specs, func(have map[string]Standing) bool { return have[c.Prefix+"documents"].ID == "" })
-		now := ensured(t, admin, c, specs)
-		kafkatest.Refused(t, CheckKnown(before, now), "topic "+c.Prefix+"documents was deleted and made again")
-	})
 }
 
 func TestEnsureGivesUpWithItsContext(t *testing.T) {

@@ -36,12 +36,12 @@ func TestInspect(t *testing.T) {
 		{name: "nothing there", alter: func(have map[string]Standing) { clear(have) }, lanes: 4, missing: 4},
 		{
 			name: "fewer partitions than configured", lanes: 2,
-			alter: each(func(s *Standing) { s.Partitions = 2 }),
+			alter: stand(func(s *Standing) { s.Partitions = 2 }),
 		},
 		{
 			name: "some missing", lanes: 7, missing: 1,
 			alter: func(have map[string]Standing) {
-				each(func(s *Standing) { s.Partitions = 7 })(have)
+				stand(func(s *Standing) { s.Partitions = 7 })(have)
 				delete(have, "p.documents")
 			},
 		},
@@ -69,12 +69,7 @@ func TestInspect(t *testing.T) {
 			},
 		},
 		{
-			name: "nobody can write", lanes: 4,
-			alter: func(have map[string]Standing) {
-				s := have["p.documents"]
-				s.replicas = 1
-				have["p.documents"] = s
-			},
+			name: "nobody can write", lanes: 4, alter: stand(func(s *Standing) { s.replicas = 1 }, "p.documents"),
 			refusals: []string{"kafka: topic p.documents has min.insync.replicas=2: it is kept in 1 brokers, so that nothing could be written; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config min.insync.replicas=1"},
 		},
 		{
@@ -88,11 +83,11 @@ func TestInspect(t *testing.T) {
 		},
 		{name: "kept for ever", lanes: 4, alter: set("p.documents", retentionMs, "-1")},
 		{
-			name: "fewer partitions than the others", lanes: 4, alter: partitions("p.documents", 3),
+			name: "fewer partitions than the others", lanes: 4, alter: stand(func(s *Standing) { s.Partitions = 3 }, "p.documents"),
 			refusals: []string{"kafka: topic p.documents has 3 partitions and the others have 4, but all need the same number; mend it with: kafka-topics" + at + "--alter --topic p.documents --partitions 4"},
 		},
 		{
-			name: "more partitions than the others", lanes: 4, alter: partitions("p.documents", 6),
+			name: "more partitions than the others", lanes: 4, alter: stand(func(s *Standing) { s.Partitions = 6 }, "p.documents"),
 			refusals: []string{"kafka: topic p.documents has 6 partitions and the others have 4, but all need the same number; partitions cannot be removed: stop all processes, and if nothing in it is needed, delete it, so that it is created again: kafka-topics" + at + "--delete --topic p.documents"},
 		},
 		{
@@ -132,25 +127,20 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-func each(f func(*Standing)) func(map[string]Standing) {
+// stand alters the topics, all of them if none is named.
+func stand(alter func(*Standing), topics ...string) func(map[string]Standing) {
 	return func(have map[string]Standing) {
 		for name, s := range have {
-			f(&s)
-			have[name] = s
+			if len(topics) == 0 || slices.Contains(topics, name) {
+				alter(&s)
+				have[name] = s
+			}
 		}
 	}
 }
 
 func set(topic, setting, value string) func(map[string]Standing) {
 	return func(have map[string]Standing) { have[topic].settings[setting] = value }
-}
-
-func partitions(topic string, n int) func(map[string]Standing) {
-	return func(have map[string]Standing) {
-		s := have[topic]
-		s.Partitions = n
-		have[topic] = s
-	}
 }
 
 func TestCheckKnown(t *testing.T) {

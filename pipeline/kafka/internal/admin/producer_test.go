@@ -9,7 +9,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
@@ -24,11 +23,7 @@ func TestTransactionIsOneRequest(t *testing.T) {
 		requests.Add(1)
 		return nil, nil, false
 	})
-	conf, err := testConfig(cluster.ListenAddrs(), kafkatest.Prefix()).TxnConfig("id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := client.NewProducer(cluster.ListenAddrs(), conf)
+	p, err := testConfig(cluster.ListenAddrs(), kafkatest.Prefix()).TxnProducer(t.Context(), "id")
 	if err != nil {
 		t.Fatal(err)
 	}

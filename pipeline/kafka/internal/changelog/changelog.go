@@ -41,8 +41,8 @@ func Key(kind byte, parts ...string) string {
 	return string(k)
 }
 
-// Split is the inverse of Key.
-func Split(key string) (kind byte, parts []string, err error) {
+// split is the inverse of Key.
+func split(key string) (kind byte, parts []string, err error) {
 	k := []byte(key)
 	if len(k) < 2 {
 		return 0, nil, errRecord
@@ -74,8 +74,8 @@ func EncodeTime(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano()))
 }
 
-// DecodeTime is the inverse of EncodeTime.
-func DecodeTime(b []byte) (time.Time, error) {
+// decodeTime is the inverse of EncodeTime.
+func decodeTime(b []byte) (time.Time, error) {
 	if len(b) < 8 {
 		return time.Time{}, errRecord
 	}
@@ -85,8 +85,8 @@ func DecodeTime(b []byte) (time.Time, error) {
 // EncodeOffset encodes a position.
 func EncodeOffset(offset int64) []byte { return binary.AppendUvarint(nil, uint64(offset)) }
 
-// DecodeOffset is the inverse of EncodeOffset.
-func DecodeOffset(b []byte) (int64, error) {
+// decodeOffset is the inverse of EncodeOffset.
+func decodeOffset(b []byte) (int64, error) {
 	n, w := binary.Uvarint(b)
 	if w <= 0 {
 		return 0, errRecord

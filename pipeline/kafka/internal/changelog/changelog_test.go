@@ -41,9 +41,9 @@ func TestKey(t *testing.T) {
 			if test.want != "" && key != test.want {
 				t.Errorf("got %q, want %q", key, test.want)
 			}
-			kind, parts, err := Split(key)
+			kind, parts, err := split(key)
 			if err != nil || kind != test.kind || !slices.Equal(parts, test.parts) {
-				t.Errorf("Split: %q, %q, %v", kind, parts, err)
+				t.Errorf("split: %q, %q, %v", kind, parts, err)
 			}
 		})
 	}
@@ -64,7 +64,7 @@ func TestSplitRefuses(t *testing.T) {
 		"endless length":   {"\x07p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Split(test.key)
+			_, _, err := split(test.key)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want an error with %q", err, test.want)
 			}

@@ -70,7 +70,7 @@ func Apply(b *store.Batch, lane int, records map[string][]byte) error {
 }
 
 func apply(b *store.Batch, lane int, key string, value []byte) error {
-	kind, parts, err := Split(key)
+	kind, parts, err := split(key)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func ReadOwn(copied *store.DB, lane int) (Own, error) {
 		if name == ownEnd {
 			if len(v.Bytes) >= 16 {
 				own.End = int64(binary.BigEndian.Uint64(v.Bytes))
-				own.At, _ = DecodeTime(v.Bytes[8:]) // it has 8 bytes
+				own.At, _ = decodeTime(v.Bytes[8:]) // it has 8 bytes
 			}
 			continue
 		}
@@ -131,15 +131,15 @@ func ReadOwn(copied *store.DB, lane int) (Own, error) {
 }
 
 func (o *Own) add(key string, value []byte) error {
-	kind, parts, err := Split(key)
+	kind, parts, err := split(key)
 	if err != nil {
 		return err
 	}
 	switch kind {
 	case KindPosition:
-		o.Positions[engine.Consumer{Group: parts[0], Topic: parts[1]}], err = DecodeOffset(value)
+		o.Positions[engine.Consumer{Group: parts[0], Topic: parts[1]}], err = decodeOffset(value)
 	case KindClock:
-		o.Clock, err = DecodeTime(value)
+		o.Clock, err = decodeTime(value)
 	case KindTopics:
 		if err := json.Unmarshal(value, &o.Topics); err != nil {
 			return failure.Broken(fmt.Errorf("kafka: the record of the topics in the state topic is damaged: %w", err))
