@@ -29,10 +29,7 @@ func TestFencedLanes(t *testing.T) {
 	for lane := range testLanes {
 		txnProducer(t, c, fmt.Sprintf("%s-%d", c.Group, lane))
 	}
-	for i := range testLanes * 4 {
-		key := fmt.Sprint("k", i)
-		publish(t, tr, "in", key, key)
-	}
+	publishKeys(t, tr, testLanes*4)
 	handledOnce(t, c.Brokers, c.Prefix, testLanes*4)
 	kafkatest.Mention(t, logged.String(), "another producer has its transactional ID now")
 }
@@ -79,10 +76,7 @@ func stuck(t *testing.T, answering bool) {
 		return nil, nil, false
 	})
 	count(t, tr, "g", "in")
-	for i := range testLanes * 4 {
-		key := string(rune('a' + i))
-		publish(t, tr, "in", key, key)
-	}
+	publishKeys(t, tr, testLanes*4)
 	handledOnce(t, brokers, prefix, testLanes*4)
 	if !hung.Load() {
 		t.Fatal("no transaction hung")

@@ -229,15 +229,12 @@ func (t *Transport) gain() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for lane := range t.assigned {
-		if !t.works(lane) {
+		if t.lease(lane) == nil {
 			return
 		}
 	}
 	engine.Notify(t.gained)
 }
-
-// works reports whether this process handles the messages of lane.
-func (t *Transport) works(lane int) bool { return t.lease(lane) != nil }
 
 // own makes n the lease of its lane. Writes of earlier leases are refused from then on.
 func (t *Transport) own(n *lease) {
@@ -280,7 +277,7 @@ func (t *Transport) lease(lane int) *lease { return t.owned[lane].working.Load()
 
 // Owns reports whether this process handles the messages of key now.
 func (t *Transport) Owns(key string) bool {
-	return t.ready.Load() && t.works(client.PartitionOf(key, t.lanes))
+	return t.ready.Load() && t.lease(client.PartitionOf(key, t.lanes)) != nil
 }
 
 // Epoch returns how many times this process has taken the lane of key, including after failed

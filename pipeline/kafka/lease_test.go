@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -29,10 +28,7 @@ func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 16 {
-		key := fmt.Sprint("k", i)
-		publish(t, tr, "in", key, key)
-	}
+	publishKeys(t, tr, 16)
 	for range tr.lanes {
 		<-ms
 	}

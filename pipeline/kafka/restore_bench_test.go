@@ -89,30 +89,24 @@ func keep(b *testing.B, bs []string, prefix string) (records int) {
 	c.Producer.Partitioner = sarama.NewManualPartitioner
 	p := producer(b, bs, c)
 	var ms []*sarama.ProducerMessage
-	send := func() {
+	wake := engine.Wake{At: time.Now().Add(24 * time.Hour)}.Value()
+	for i := range *restoreDocuments {
+		url := benchURL(i)
+		state := map[string][]byte{changelog.Key(changelog.KindState, engine.WakeGroup("g", "in"), url, flow.WakeName): wake}
+		for name, size := range restoreNames {
+			value := make([]byte, size)
+			_, _ = rand.Read(value)
+			state[changelog.Key(changelog.KindState, "g", url, name)] = value
+		}
+		ms = append(ms, produced(prefix, client.PartitionOf(url, testLanes), nil, state)...)
+		if len(ms) < 500 && i < *restoreDocuments-1 {
+			continue
+		}
 		if err := p.SendMessages(ms); err != nil {
 			b.Fatal(err)
 		}
 		records += len(ms)
-		ms = ms[:0]
+		ms = nil
 	}
-	state := func(group, key, name string, value []byte) {
-		record := map[string][]byte{changelog.Key(changelog.KindState, group, key, name): value}
-		ms = append(ms, produced(prefix, client.PartitionOf(key, testLanes), nil, record)...)
-	}
-	wake := engine.Wake{At: time.Now().Add(24 * time.Hour)}.Value()
-	for i := range *restoreDocuments {
-		url := benchURL(i)
-		for name, size := range restoreNames {
-			value := make([]byte, size)
-			_, _ = rand.Read(value)
-			state("g", url, name, value)
-		}
-		state(engine.WakeGroup("g", "in"), url, flow.WakeName, wake)
-		if len(ms) >= 500 {
-			send()
-		}
-	}
-	send()
 	return records
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -88,6 +89,15 @@ func publish(t *testing.T, tr *Transport, topic, key, id string) {
 	t.Helper()
 	if err := tr.Publish(context.Background(), flow.Message{ID: id, Topic: topic, Key: key, Type: "test.v1"}); err != nil {
 		t.Fatalf("Publish: %v", err)
+	}
+}
+
+// publishKeys publishes a message for each of n keys to the topic "in".
+func publishKeys(t *testing.T, tr *Transport, n int) {
+	t.Helper()
+	for i := range n {
+		key := fmt.Sprint("k", i)
+		publish(t, tr, "in", key, key)
 	}
 }
 

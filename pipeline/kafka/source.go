@@ -214,14 +214,11 @@ func (t *Transport) reader(group string) (sarama.Consumer, error) {
 		return nil, err
 	}
 	t.mu.Lock()
-	closed := t.life.Err() != nil
-	if !closed {
-		t.readers[group] = r
-	}
-	t.mu.Unlock()
-	if closed {
+	defer t.mu.Unlock()
+	if t.life.Err() != nil {
 		return nil, errors.Join(ErrClosed, r.Close())
 	}
+	t.readers[group] = r
 	return r, nil
 }
 
@@ -277,7 +274,6 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 
 // tail forwards the messages of pc until ctx is done.
 func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic string, out chan<- flow.Message) {
-	errs := pc.Errors()
 	defer client.ClosePartition(pc)
 	for {
 		select {
@@ -296,10 +292,7 @@ func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic
 			case <-ctx.Done():
 				return
 			}
-		case _, ok := <-errs:
-			if !ok {
-				errs = nil
-			}
+		case <-pc.Errors(): // Sarama reads the partition again
 		case <-ctx.Done():
 			return
 		}

@@ -146,7 +146,7 @@ func (t *Transport) Gauges() []flow.Gauge {
 	t.mu.Lock()
 	assigned, restoring := len(t.assigned), 0
 	for lane := range t.assigned {
-		if !t.works(lane) {
+		if t.lease(lane) == nil {
 			restoring++
 		}
 	}

@@ -62,29 +62,22 @@ func Copy(ctx context.Context, pc sarama.PartitionConsumer, nonce string, write 
 // tombstone.
 func Apply(b *store.Batch, lane int, records map[string][]byte) error {
 	for key, value := range records {
-		if err := apply(b, lane, key, value); err != nil {
+		kind, parts, err := split(key)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func apply(b *store.Batch, lane int, key string, value []byte) error {
-	kind, parts, err := split(key)
-	if err != nil {
-		return err
-	}
-	group, of, name := OwnGroup, ownKey, key
-	switch kind {
-	case KindFence:
-		return nil
-	case KindState:
-		group, of, name = parts[0], parts[1], parts[2]
-	}
-	if value == nil {
-		b.DeleteState(group, lane, of, name)
-	} else {
-		b.SetState(group, lane, of, name, value)
+		group, of, name := OwnGroup, ownKey, key
+		switch kind {
+		case KindFence:
+			continue
+		case KindState:
+			group, of, name = parts[0], parts[1], parts[2]
+		}
+		if value == nil {
+			b.DeleteState(group, lane, of, name)
+		} else {
+			b.SetState(group, lane, of, name, value)
+		}
 	}
 	return nil
 }
