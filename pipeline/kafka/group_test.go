@@ -54,7 +54,7 @@ func TestLeave(t *testing.T) {
 			if n := asked.Load(); n < 2 {
 				t.Errorf("the brokers were asked %d times", n)
 			}
-			groups, err := testAdmin(t, c).DescribeConsumerGroups([]string{c.Group})
+			groups, err := kafkatest.Admin(t, c.Brokers).DescribeConsumerGroups([]string{c.Group})
 			if err != nil || len(groups) != 1 {
 				t.Fatal(groups, err)
 			}

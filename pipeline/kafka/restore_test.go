@@ -83,7 +83,7 @@ func TestTopicMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
 	handleOne(t, "", c)
-	if err := testAdmin(t, c).DeleteTopic(c.Prefix + "in"); err != nil {
+	if err := kafkatest.Admin(t, c.Brokers).DeleteTopic(c.Prefix + "in"); err != nil {
 		t.Fatal(err)
 	}
 	kafkatest.Mention(t, brokenText(t, c), "topic "+c.Prefix+"in was deleted and made again since the last run", "state export DIR")
@@ -139,7 +139,7 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 	tr := opened(t, c)
 	publish(t, tr, flow.TopicChanges, "k", "1")
 	mustClose(t, tr)
-	if err := testAdmin(t, c).DeleteTopic(c.Prefix + admin.TopicState); err != nil {
+	if err := kafkatest.Admin(t, c.Brokers).DeleteTopic(c.Prefix + admin.TopicState); err != nil {
 		t.Fatal(err)
 	}
 	asked := refuseOffsets(cluster, 2) // sarama asks twice each time

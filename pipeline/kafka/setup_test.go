@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/vokter/vokter/internal/memory"
@@ -115,18 +114,4 @@ func subscribed(t *testing.T, tr *Transport, group, topic string) <-chan *messag
 func sharing(t *testing.T, brokers []string, prefix, dir string, topics map[string]flow.Topic) *Transport {
 	t.Helper()
 	return openedIn(t, dir, Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, SessionTimeout: 6 * time.Second, Topics: topics})
-}
-
-func testAdmin(t *testing.T, c Config) sarama.ClusterAdmin {
-	t.Helper()
-	conf, err := c.cluster().Sarama()
-	if err != nil {
-		t.Fatal(err)
-	}
-	admin, err := sarama.NewClusterAdmin(c.Brokers, conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = admin.Close() })
-	return admin
 }

@@ -274,6 +274,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 
 // tail forwards the messages of pc until ctx is done.
 func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic string, out chan<- flow.Message) {
+	errs := pc.Errors()
 	defer client.ClosePartition(pc)
 	for {
 		select {
@@ -292,7 +293,10 @@ func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic
 			case <-ctx.Done():
 				return
 			}
-		case <-pc.Errors(): // Sarama reads the partition again
+		case _, ok := <-errs:
+			if !ok {
+				errs = nil
+			}
 		case <-ctx.Done():
 			return
 		}

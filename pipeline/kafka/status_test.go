@@ -178,7 +178,15 @@ func TestMissingRights(t *testing.T) {
 			brokers := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"),
 				kfake.User("PLAIN", "vokter", "secret", needed()...))
 			c := Config{Brokers: brokers, Prefix: "p.", Lanes: 2, SASL: cluster.SASL{Mechanism: "PLAIN", User: "admin", Password: registry.NewSecret("secret")}}.withDefaults()
-			admin := testAdmin(t, c)
+			conf, err := c.cluster().Sarama()
+			if err != nil {
+				t.Fatal(err)
+			}
+			admin, err := sarama.NewClusterAdmin(brokers, conf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer admin.Close()
 			denied := sarama.Acl{Principal: "User:vokter", Host: "*", Operation: test.without, PermissionType: sarama.AclPermissionDeny}
 			on := sarama.Resource{ResourceType: test.kind, ResourceName: test.on, ResourcePatternType: sarama.AclPatternLiteral}
 			if err := admin.CreateACLs([]*sarama.ResourceAcls{{Resource: on, Acls: []*sarama.Acl{&denied}}}); err != nil {
