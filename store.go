@@ -1,16 +1,12 @@
 package vokter
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/vokter/vokter/internal/memory"
-	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/local"
 	"github.com/vokter/vokter/pipeline/store"
 )
@@ -65,142 +61,6 @@ func UnpackBackup(r io.Reader, dir string) error {
 		return fmt.Errorf("nothing was restored: %w", err)
 	}
 	return nil
-}
-
-// errNotStarted says that the Router was stopped before its transport had started.
-var errNotStarted = errors.New("vokter: ended before it had started")
-
-// startTransport connects the transport that was given.
-func (r *Router) startTransport(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	started := make(chan error, 1)
-	go func() { started <- r.transport.Start(ctx, r.wiring()) }()
-	var err error
-	select {
-	case err = <-started:
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			err = errNotStarted
-		}
-	case err = <-r.stopErr:
-		err = errors.Join(err, r.cancelStart(cancel, started))
-	case <-r.finish:
-		err = cmp.Or(r.cancelStart(cancel, started), errNotStarted)
-	case <-ctx.Done():
-		err = cmp.Or(r.cancelStart(cancel, started), errNotStarted)
-	}
-	closing := r.closeTransport()
-	if closing != nil && errors.Is(err, errNotStarted) {
-		return closing
-	}
-	return errors.Join(err, closing)
-}
-
-// cancelStart cancels a start and waits for its end. It returns an error where that takes too long.
-func (r *Router) cancelStart(cancel func(), started <-chan error) error {
-	cancel()
-	timer := time.NewTimer(closeTimeout)
-	defer timer.Stop()
-	select {
-	case err := <-started:
-		r.cfg.Logger.Debug("the transport was starting when Run ended", "error", err)
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("the transport did not stop starting within %v of being told to", closeTimeout)
-	}
-}
-
-// wiring returns what the transport needs from the Router.
-func (r *Router) wiring() flow.Wiring {
-	return flow.Wiring{
-		Topics: topology(r.extraConsumers), Bare: r.cfg.Watermill == nil && len(r.cfg.WatermillMiddleware) == 0, Dir: r.cfg.Dir, MinFree: r.cfg.MinFree, Grace: closeTimeout / 2,
-		Now: r.cfg.Now, Logger: r.cfg.Logger, OnBroken: r.stopWith, OnFatal: func(err error) {
-			if r.cfg.OnFatal != nil {
-				r.cfg.OnFatal(err)
-			}
-		},
-	}
-}
-
-// closeTransport closes the transport. It waits only for a limited time, because a full or
-// broken disk may block a commit for ever. Messages that were not committed are redelivered at
-// the next start.
-func (r *Router) closeTransport() error {
-	limit := closeTimeout
-	if r.stopTimedOut {
-		limit = time.Second
-	}
-	closed := make(chan error, 1)
-	go func() { closed <- r.transport.Close() }()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case err := <-closed:
-		return err
-	case <-timer.C:
-		if r.cfg.Transport != nil {
-			return fmt.Errorf("%s could not be closed within %v: see that it answers; unfinished work is repeated at the next start", r.transport, limit)
-		}
-		return fmt.Errorf("the store (%s) could not be closed within %v: see that its disk has room and works, then start again; unfinished work is repeated", r.transport, limit)
-	}
-}
-
-// Topology returns the topics with the consumer groups of the stages that read them. A program
-// that opens the embedded transport itself, for Config.Transport, passes it as
-// local.Config.Topics and adds the groups that it gives to Router.Handle.
-func Topology() map[string]local.Topic { return topology(nil) }
-
-// topology is Topology with the groups of extra added.
-func topology(extra []consumer) map[string]local.Topic {
-	t := map[string]local.Topic{
-		// These two topics and the dead letters form cycles: index sends requests to fetch and
-		// reads the results. A handler that waited for room in them could wait for itself.
-		// Requests are kept in memory only, because index sends them again after every start.
-		flow.TopicRequests:  {Feedback: true, Ephemeral: true},
-		flow.TopicDocuments: {Feedback: true, Timed: []string{flow.GroupIndex}},
-		flow.TopicDead:      {Feedback: true},
-		flow.TopicHealth:    {Feedback: true},
-		flow.TopicSweeps:    {Feedback: true},
-		// Decisions are kept in memory only, because commands wait for one for a few seconds.
-		flow.TopicDecisions: {Feedback: true, Ephemeral: true},
-	}
-	t[flow.TopicIngest] = local.Topic{Entry: true} // a source waits while the pages it pushed are being handled
-	for _, b := range append((&stages{}).consumers(), extra...) {
-		topic := t[b.topic]
-		topic.Groups = append(topic.Groups, b.group)
-		t[b.topic] = topic
-	}
-	return t
-}
-
-// openTransport opens the embedded transport or starts Config.Transport. It returns errNotStarted where
-// ctx is done before that.
-func (r *Router) openTransport(ctx context.Context) error {
-	if err := r.checkGroups(); err != nil {
-		if r.transport != nil { // Run closes it, however it ends
-			err = errors.Join(err, r.closeTransport())
-		}
-		return err
-	}
-	if r.transport != nil {
-		return r.startTransport(ctx)
-	}
-	c := local.Config{
-		Dir: r.cfg.Dir, Memory: storeMemory(r.cfg.Memory), MinFree: r.cfg.MinFree, Topics: topology(r.extraConsumers), Grace: closeTimeout / 2,
-		Now: r.cfg.Now, Asleep: r.cfg.Mode.groupsWithoutWakes(), KeepUndeclared: r.cfg.Mode != ModeAll, Logger: r.cfg.Logger, OnFatal: r.cfg.OnFatal, OnBroken: r.stopWith,
-	}
-	if r.cfg.Store != nil {
-		c.Dir, c.Store, c.Namespace = "", r.cfg.Store.db, r.cfg.Name
-	}
-	t, err := local.Open(c)
-	if err != nil {
-		return err
-	}
-	r.transport = t
-	return t.Start(ctx, r.wiring())
 }
 
 // Backup writes a consistent copy of the Router's store to w, for UnpackBackup. The Router

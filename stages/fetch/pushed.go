@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"mime"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
@@ -105,41 +104,4 @@ func (s *Stage) ReadPushed(ctx context.Context, req flow.Request, p pipeline.Pus
 	return s.readInTurn(ctx, reader, func(ctx context.Context) []flow.Outcome {
 		return ReadPushed(ctx, req, p, readers)
 	}, func(err error) flow.Outcome { return Failed(req, p.Time, 0, err) })
-}
-
-// quickReadLimit is how long a page may be read before it makes room for others.
-const quickReadLimit = time.Second
-
-// readInTurn waits until reader may read one more page, and calls read with a limit of Timeout. A page that
-// a built-in reader has not read within quick begins again among the slow ones, so that these delay
-// each other and no other pages. If Timeout passes, readInTurn returns the outcome that failed
-// makes. It returns nil if ctx ends first.
-func (s *Stage) readInTurn(ctx context.Context, reader *readerEntry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
-	turns := reader.semaphore
-	if reader.slowSemaphore != nil && s.cfg.Timeout > quickReadLimit {
-		if outcomes := readWithSlot(ctx, turns, quickReadLimit, read); outcomes != nil || ctx.Err() != nil {
-			return outcomes
-		}
-		turns = reader.slowSemaphore
-	}
-	if outcomes := readWithSlot(ctx, turns, s.cfg.Timeout, read); outcomes != nil || ctx.Err() != nil {
-		return outcomes
-	}
-	return []flow.Outcome{failed(&pipeline.FetchError{
-		Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout),
-	})}
-}
-
-// readWithSlot takes a slot of the semaphore turns and calls read with a limit. It returns nil if
-// that passes, or if ctx ends first.
-func readWithSlot(ctx context.Context, turns chan struct{}, limit time.Duration, read func(context.Context) []flow.Outcome) []flow.Outcome {
-	select {
-	case turns <- struct{}{}:
-		defer func() { <-turns }()
-	case <-ctx.Done():
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return read(ctx)
 }

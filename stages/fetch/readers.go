@@ -1,14 +1,17 @@
 package fetch
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // Readers is a registry of readers by media type: those that are built in, over them those of a
@@ -156,4 +159,41 @@ func (r *Readers) find(mediaType string) (*readerEntry, error) {
 		reason += "; with fetch.pdf the program pdftotext reads them"
 	}
 	return nil, &pipeline.FetchError{Class: pipeline.FailType, Reason: reason}
+}
+
+// quickReadLimit is how long a page may be read before it makes room for others.
+const quickReadLimit = time.Second
+
+// readInTurn waits until reader may read one more page, and calls read with a limit of Timeout. A page that
+// a built-in reader has not read within quick begins again among the slow ones, so that these delay
+// each other and no other pages. If Timeout passes, readInTurn returns the outcome that failed
+// makes. It returns nil if ctx ends first.
+func (s *Stage) readInTurn(ctx context.Context, reader *readerEntry, read func(context.Context) []flow.Outcome, failed func(error) flow.Outcome) []flow.Outcome {
+	turns := reader.semaphore
+	if reader.slowSemaphore != nil && s.cfg.Timeout > quickReadLimit {
+		if outcomes := readWithSlot(ctx, turns, quickReadLimit, read); outcomes != nil || ctx.Err() != nil {
+			return outcomes
+		}
+		turns = reader.slowSemaphore
+	}
+	if outcomes := readWithSlot(ctx, turns, s.cfg.Timeout, read); outcomes != nil || ctx.Err() != nil {
+		return outcomes
+	}
+	return []flow.Outcome{failed(&pipeline.FetchError{
+		Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("reading the page took longer than %v", s.cfg.Timeout),
+	})}
+}
+
+// readWithSlot takes a slot of the semaphore turns and calls read with a limit. It returns nil if
+// that passes, or if ctx ends first.
+func readWithSlot(ctx context.Context, turns chan struct{}, limit time.Duration, read func(context.Context) []flow.Outcome) []flow.Outcome {
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+	case <-ctx.Done():
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return read(ctx)
 }
