@@ -131,6 +131,7 @@ func TestNotes(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		time.Sleep(5 * 24 * time.Hour)
+		synctest.Wait()
 		if b, ok, err := store.Begin().State("a").Get(nameNote + "doc"); ok || err != nil {
 			t.Errorf("after five days the note is %q, %v", b, err)
 		}
