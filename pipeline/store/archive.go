@@ -15,10 +15,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-var errCut = errors.New("the archive ends too early: fetch it again")
+var errTruncated = errors.New("the archive ends too early: fetch it again")
 
-// noBackup returns the error that an archive is not a backup, with a reason.
-func noBackup(format string, args ...any) error {
+// notABackup returns the error that an archive is not a backup, with a reason.
+func notABackup(format string, args ...any) error {
 	return fmt.Errorf("this is no backup of a store: "+format, args...)
 }
 
@@ -35,7 +35,7 @@ func pack(f vfs.FS, dir string, w io.Writer) error {
 			return err
 		}
 	}
-	if err := out.WriteHeader(&tar.Header{Name: copyMark, Typeflag: tar.TypeReg, Mode: 0o640}); err != nil {
+	if err := out.WriteHeader(&tar.Header{Name: copyMarker, Typeflag: tar.TypeReg, Mode: 0o640}); err != nil {
 		return err
 	}
 	return out.Close()
@@ -63,20 +63,20 @@ func packFile(f vfs.FS, dir, name string, out *tar.Writer) error {
 // and still is after an error or a crash. A truncated archive is always an error. Errors say
 // what to do.
 func Unpack(r io.Reader, dir string) error {
-	return whole(vfs.Default, absolute(dir), func(to string) error {
+	return createAtomically(vfs.Default, absolutePath(dir), func(to string) error {
 		if err := os.Mkdir(to, 0o750); err != nil {
 			return err
 		}
 		if err := unpack(tar.NewReader(r), to); err != nil {
 			return err
 		}
-		if err := isStore(to); err != nil {
+		if err := checkIsStore(to); err != nil {
 			return err
 		}
 		if err := verify(vfs.Default, to); err != nil {
 			return err
 		}
-		return mark(vfs.Default, to)
+		return markComplete(vfs.Default, to)
 	})
 }
 
@@ -86,14 +86,14 @@ func unpack(in *tar.Reader, dir string) error {
 		h, err := in.Next()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return errCut // a complete archive has the mark before its end
+			return errTruncated // a complete archive has the mark before its end
 		case err != nil:
-			return noBackup("%w", err)
-		case !plain(h):
-			return noBackup("it holds %q", h.Name)
-		case h.Name == copyMark && h.Size > 0:
-			return noBackup("its %s has %d bytes", h.Name, h.Size)
-		case h.Name == copyMark:
+			return notABackup("%w", err)
+		case !isPlainFile(h):
+			return notABackup("it holds %q", h.Name)
+		case h.Name == copyMarker && h.Size > 0:
+			return notABackup("its %s has %d bytes", h.Name, h.Size)
+		case h.Name == copyMarker:
 			return nil
 		}
 		if err := unpackFile(in, filepath.Join(dir, h.Name)); err != nil {
@@ -102,20 +102,20 @@ func unpack(in *tar.Reader, dir string) error {
 	}
 }
 
-// isStore returns an error if dir lacks a part of a store: a manifest, the marker that names
+// checkIsStore returns an error if dir lacks a part of a store: a manifest, the marker that names
 // it, or a log.
-func isStore(dir string) error {
+func checkIsStore(dir string) error {
 	for _, pattern := range []string{"MANIFEST-*", "marker.manifest.*", "*.log"} {
 		if found, _ := fs.Glob(os.DirFS(dir), pattern); len(found) == 0 {
-			return noBackup("it holds no %s", pattern)
+			return notABackup("it holds no %s", pattern)
 		}
 	}
 	return nil
 }
 
-// plain reports whether h is a regular file directly in the archive, with the size that its
+// isPlainFile reports whether h is a regular file directly in the archive, with the size that its
 // header says.
-func plain(h *tar.Header) bool {
+func isPlainFile(h *tar.Header) bool {
 	for k := range h.PAXRecords {
 		if strings.HasPrefix(k, "GNU.sparse.") {
 			return false
@@ -127,37 +127,37 @@ func plain(h *tar.Header) bool {
 func unpackFile(in io.Reader, name string) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if errors.Is(err, fs.ErrExist) {
-		return noBackup("it holds %q twice", filepath.Base(name))
+		return notABackup("it holds %q twice", filepath.Base(name))
 	}
 	if err != nil {
 		return err
 	}
 	if _, err = io.Copy(f, in); errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errCut
+		err = errTruncated
 	}
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// partial is a part of the name of an incomplete copy. A unique part follows it.
-const partial = ".partial-"
+// partialInfix is a part of the name of an incomplete copy. A unique part follows it.
+const partialInfix = ".partial-"
 
-// whole creates dir atomically: it calls made with a temporary directory, which then becomes
+// createAtomically creates dir atomically: it calls made with a temporary directory, which then becomes
 // dir. Dir must be empty or missing, and still is after an error or a crash.
-func whole(f vfs.FS, dir string, made func(to string) error) error {
-	if err := vacant(f, dir); err != nil {
+func createAtomically(f vfs.FS, dir string, made func(to string) error) error {
+	if err := checkVacant(f, dir); err != nil {
 		return err
 	}
 	parent, base := f.PathDir(dir), f.PathBase(dir)
 	if err := f.MkdirAll(parent, 0o750); err != nil {
 		return copyError(dir, err)
 	}
-	if err := sweep(f, parent, base+partial); err != nil {
+	if err := removeLeftovers(f, parent, base+partialInfix); err != nil {
 		return copyError(dir, err)
 	}
-	to := f.PathJoin(parent, base+partial+rand.Text())
+	to := f.PathJoin(parent, base+partialInfix+rand.Text())
 	err := made(to)
 	if err == nil {
-		err = replace(f, to, dir)
+		err = renameDurably(f, to, dir)
 	}
 	if err != nil {
 		return copyError(dir, errors.Join(err, f.RemoveAll(to)))
@@ -165,8 +165,8 @@ func whole(f vfs.FS, dir string, made func(to string) error) error {
 	return nil
 }
 
-// vacant returns an error if dir cannot become a copy, for example because it is not empty.
-func vacant(f vfs.FS, dir string) error {
+// checkVacant returns an error if dir cannot become a copy, for example because it is not empty.
+func checkVacant(f vfs.FS, dir string) error {
 	info, err := f.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -186,8 +186,8 @@ func vacant(f vfs.FS, dir string) error {
 	return nil
 }
 
-// sweep removes the remains of interrupted copies in dir: files whose names begin with prefix.
-func sweep(f vfs.FS, dir, prefix string) error {
+// removeLeftovers removes the remains of interrupted copies in dir: files whose names begin with prefix.
+func removeLeftovers(f vfs.FS, dir, prefix string) error {
 	names, err := f.List(dir)
 	for _, n := range names {
 		if strings.HasPrefix(n, prefix) {
@@ -197,8 +197,8 @@ func sweep(f vfs.FS, dir, prefix string) error {
 	return err
 }
 
-// replace renames from, which is complete and durable, to dir.
-func replace(f vfs.FS, from, dir string) error {
+// renameDurably renames from, which is complete and durable, to dir.
+func renameDurably(f vfs.FS, from, dir string) error {
 	if err := f.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -208,9 +208,9 @@ func replace(f vfs.FS, from, dir string) error {
 	return syncDir(f, f.PathDir(dir))
 }
 
-// mark durably marks the copy in dir as complete.
-func mark(f vfs.FS, dir string) error {
-	file, err := f.Create(f.PathJoin(dir, copyMark), vfs.WriteCategoryUnspecified)
+// markComplete durably marks the copy in dir as complete.
+func markComplete(f vfs.FS, dir string) error {
+	file, err := f.Create(f.PathJoin(dir, copyMarker), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}

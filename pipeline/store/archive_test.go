@@ -15,33 +15,33 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// sent is what BackupTo writes of a store with n entries, the first of them in a table.
-func sent(t *testing.T, n uint64) []byte {
+// backupArchive is what BackupTo writes of a store with n entries, the first of them in a table.
+func backupArchive(t *testing.T, n uint64) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	d := open(t, Options{Dir: dir})
-	mustPut(t, d, 0, 1)
+	mustPutEntries(t, d, 0, 1)
 	flush(t, d)
-	mustPut(t, d, 1, n)
+	mustPutEntries(t, d, 1, n)
 	var out bytes.Buffer
 	if err := d.BackupTo(&out); err != nil {
 		t.Fatal(err)
 	}
-	clean(t, vfs.Default, dir, spool)
+	wantNoFiles(t, vfs.Default, dir, spoolPrefix)
 	return out.Bytes()
 }
 
 func TestArchive(t *testing.T) {
-	b := sent(t, 50)
+	b := backupArchive(t, 50)
 	dir := filepath.Join(t.TempDir(), "a", "restored")
 	if err := Unpack(bytes.NewReader(b), dir); err != nil {
 		t.Fatal(err)
 	}
 	d := open(t, Options{Dir: dir})
-	if n := counted(t, d); n != 50 {
+	if n := countEntries(t, d); n != 50 {
 		t.Errorf("%d entries, want 50", n)
 	}
-	says(t, "over a store", Unpack(bytes.NewReader(b), dir), "is not empty")
+	wantErrorText(t, "over a store", Unpack(bytes.NewReader(b), dir), "is not empty")
 	again := filepath.Join(t.TempDir(), "again")
 	if err := Unpack(bytes.NewReader(b), again); err != nil {
 		t.Fatal(err)
@@ -54,8 +54,8 @@ func TestArchive(t *testing.T) {
 // TestCutArchive cuts an archive short: between its files, in their middle and in their
 // headers.
 func TestCutArchive(t *testing.T) {
-	b := sent(t, 2)
-	end := bytes.LastIndex(b, []byte(copyMark)) // the header of the mark begins here
+	b := backupArchive(t, 2)
+	end := bytes.LastIndex(b, []byte(copyMarker)) // the header of the mark begins here
 	if end < 512 {
 		t.Fatalf("an archive of %d bytes with its mark at %d", len(b), end)
 	}
@@ -68,13 +68,13 @@ func TestCutArchive(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "restored")
 	for _, n := range cuts {
-		says(t, fmt.Sprintf("cut after %d of %d bytes", n, len(b)), Unpack(bytes.NewReader(b[:n]), dir), "ends too early")
+		wantErrorText(t, fmt.Sprintf("cut after %d of %d bytes", n, len(b)), Unpack(bytes.NewReader(b[:n]), dir), "ends too early")
 	}
 	broken := io.MultiReader(bytes.NewReader(b[:end]), iotest.ErrReader(io.ErrClosedPipe))
 	if err := Unpack(broken, dir); err == nil {
 		t.Error("a reader that failed gave a whole archive")
 	}
-	clean(t, vfs.Default, filepath.Dir(dir), "")
+	wantNoFiles(t, vfs.Default, filepath.Dir(dir), "")
 	if err := Unpack(bytes.NewReader(b[:end+512]), dir); err != nil {
 		t.Errorf("an archive without its padding: %v", err)
 	}
@@ -82,45 +82,45 @@ func TestCutArchive(t *testing.T) {
 
 // TestStrangeArchive refuses what BackupTo does not write, and what is no whole store.
 func TestStrangeArchive(t *testing.T) {
-	top, whole := t.TempDir(), sent(t, 2)
+	top, whole := t.TempDir(), backupArchive(t, 2)
 	outside := filepath.Join(top, "outside")
 	// tar.Writer makes no sparse files, whose size is not that of what follows: forge one.
-	sparse := bytes.Replace(archive(t, tar.Header{Name: "a", Format: tar.FormatPAX, PAXRecords: map[string]string{"VENDOR.abc.size": "1"}}),
+	sparse := bytes.Replace(newArchive(t, tar.Header{Name: "a", Format: tar.FormatPAX, PAXRecords: map[string]string{"VENDOR.abc.size": "1"}}),
 		[]byte("VENDOR.abc.size"), []byte("GNU.sparse.size"), 1)
 	for name, c := range map[string]struct {
 		archive []byte
 		want    string
 	}{
 		"any bytes":        {[]byte(strings.Repeat("no archive ", 100)), ""},
-		"above":            {archive(t, tar.Header{Name: "../outside"}), `it holds "../outside"`},
-		"absolute":         {archive(t, tar.Header{Name: outside}), fmt.Sprintf("it holds %q", outside)},
-		"deeper":           {archive(t, tar.Header{Name: "a/b"}), `it holds "a/b"`},
-		"directory":        {archive(t, tar.Header{Name: "a", Typeflag: tar.TypeDir}), `it holds "a"`},
-		"itself":           {archive(t, tar.Header{Name: "."}), `it holds "."`},
-		"link":             {archive(t, tar.Header{Name: "a", Typeflag: tar.TypeSymlink, Linkname: outside}), `it holds "a"`},
+		"above":            {newArchive(t, tar.Header{Name: "../outside"}), `it holds "../outside"`},
+		"absolute":         {newArchive(t, tar.Header{Name: outside}), fmt.Sprintf("it holds %q", outside)},
+		"deeper":           {newArchive(t, tar.Header{Name: "a/b"}), `it holds "a/b"`},
+		"directory":        {newArchive(t, tar.Header{Name: "a", Typeflag: tar.TypeDir}), `it holds "a"`},
+		"itself":           {newArchive(t, tar.Header{Name: "."}), `it holds "."`},
+		"link":             {newArchive(t, tar.Header{Name: "a", Typeflag: tar.TypeSymlink, Linkname: outside}), `it holds "a"`},
 		"sparse":           {sparse, `it holds "a"`},
-		"the mark alone":   {archive(t), "it holds no MANIFEST-*"},
-		"a stray file":     {archive(t, tar.Header{Name: "notes.txt"}), "it holds no MANIFEST-*"},
-		"no marker":        {archive(t, tar.Header{Name: "MANIFEST-000001"}), "it holds no marker.manifest.*"},
-		"twice":            {archive(t, tar.Header{Name: "a"}, tar.Header{Name: "a"}), `it holds "a" twice`},
-		"the mark a link":  {archive(t, tar.Header{Name: copyMark, Typeflag: tar.TypeSymlink}), `it holds "VOKTER-COPY"`},
-		"the mark a place": {archive(t, tar.Header{Name: copyMark, Typeflag: tar.TypeDir}), `it holds "VOKTER-COPY"`},
-		"a mark with text": {archive(t, tar.Header{Name: copyMark, Size: 1}), "its VOKTER-COPY has 1 bytes"},
-		"without its log":  {without(t, whole, ".log"), "it holds no *.log"},
+		"the mark alone":   {newArchive(t), "it holds no MANIFEST-*"},
+		"a stray file":     {newArchive(t, tar.Header{Name: "notes.txt"}), "it holds no MANIFEST-*"},
+		"no marker":        {newArchive(t, tar.Header{Name: "MANIFEST-000001"}), "it holds no marker.manifest.*"},
+		"twice":            {newArchive(t, tar.Header{Name: "a"}, tar.Header{Name: "a"}), `it holds "a" twice`},
+		"the mark a link":  {newArchive(t, tar.Header{Name: copyMarker, Typeflag: tar.TypeSymlink}), `it holds "VOKTER-COPY"`},
+		"the mark a place": {newArchive(t, tar.Header{Name: copyMarker, Typeflag: tar.TypeDir}), `it holds "VOKTER-COPY"`},
+		"a mark with text": {newArchive(t, tar.Header{Name: copyMarker, Size: 1}), "its VOKTER-COPY has 1 bytes"},
+		"without its log":  {archiveWithout(t, whole, ".log"), "it holds no *.log"},
 	} {
-		says(t, name, Unpack(bytes.NewReader(c.archive), filepath.Join(top, "restored")), "this is no backup of a store: "+c.want)
+		wantErrorText(t, name, Unpack(bytes.NewReader(c.archive), filepath.Join(top, "restored")), "this is no backup of a store: "+c.want)
 	}
-	err := Unpack(bytes.NewReader(without(t, whole, ".sst")), filepath.Join(top, "restored"))
-	says(t, "without a table", err, "the copy is not whole (")
-	clean(t, vfs.Default, top, "")
+	err := Unpack(bytes.NewReader(archiveWithout(t, whole, ".sst")), filepath.Join(top, "restored"))
+	wantErrorText(t, "without a table", err, "the copy is not whole (")
+	wantNoFiles(t, vfs.Default, top, "")
 }
 
-// archive is an archive of files with these headers and the mark.
-func archive(t *testing.T, headers ...tar.Header) []byte {
+// newArchive is an archive of files with these headers and the mark.
+func newArchive(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, h := range append(headers, tar.Header{Name: copyMark}) {
+	for _, h := range append(headers, tar.Header{Name: copyMarker}) {
 		if err := w.WriteHeader(&h); err != nil {
 			t.Fatal(err)
 		}
@@ -132,8 +132,8 @@ func archive(t *testing.T, headers ...tar.Header) []byte {
 	return b.Bytes()
 }
 
-// without is an archive without the files whose names end with suffix.
-func without(t *testing.T, archive []byte, suffix string) []byte {
+// archiveWithout is an archive without the files whose names end with suffix.
+func archiveWithout(t *testing.T, archive []byte, suffix string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	in, out := tar.NewReader(bytes.NewReader(archive)), tar.NewWriter(&b)
@@ -162,7 +162,7 @@ func without(t *testing.T, archive []byte, suffix string) []byte {
 // TestOpenSweepsSpools: what a process that died left of a copy that it sent is removed.
 func TestOpenSweepsSpools(t *testing.T) {
 	dir := t.TempDir()
-	left := filepath.Join(dir, spool+"LEFT")
+	left := filepath.Join(dir, spoolPrefix+"LEFT")
 	if err := os.Mkdir(left, 0o750); err != nil {
 		t.Fatal(err)
 	}
@@ -170,11 +170,11 @@ func TestOpenSweepsSpools(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, Options{Dir: dir})
-	clean(t, vfs.Default, dir, spool)
-	says(t, "a writer that fails", d.BackupTo(refusing{}), "broken off")
-	clean(t, vfs.Default, dir, spool)
+	wantNoFiles(t, vfs.Default, dir, spoolPrefix)
+	wantErrorText(t, "a writer that fails", d.BackupTo(failingWriter{}), "broken off")
+	wantNoFiles(t, vfs.Default, dir, spoolPrefix)
 }
 
-type refusing struct{}
+type failingWriter struct{}
 
-func (refusing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

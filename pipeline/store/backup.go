@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	// copyMark is the file that is written last and marks a complete copy. When a store with
+	// copyMarker is the file that is written last and marks a complete copy. When a store with
 	// this file is opened, it takes a new ID and removes the file. So the copy and the original
 	// never use the same positions.
-	copyMark = "VOKTER-COPY"
-	// spool begins the name of a copy within the data directory that is being sent.
-	spool = ".backup-"
+	copyMarker = "VOKTER-COPY"
+	// spoolPrefix begins the name of a copy within the data directory that is being sent.
+	spoolPrefix = ".backup-"
 )
 
-var errMemory = errors.New("this store is in memory: only one in a directory can be copied")
+var errInMemory = errors.New("this store is in memory: only one in a directory can be copied")
 
 // Backup copies the store, with all its namespaces, to dir while it is in use. Dir must be
 // empty or missing, and still is after an error or a crash; the next Backup to the same dir
@@ -30,19 +30,19 @@ var errMemory = errors.New("this store is in memory: only one in a directory can
 // do.
 func (d *DB) Backup(dir string) error {
 	if d.dir == "" {
-		return errMemory
+		return errInMemory
 	}
-	d.backups.Lock()
-	defer d.backups.Unlock()
-	dir = absolute(dir)
-	if to, from := resolved(dir), resolved(d.dir); within(to, from) || within(from, to) {
+	d.backupMu.Lock()
+	defer d.backupMu.Unlock()
+	dir = absolutePath(dir)
+	if to, from := resolveSymlinks(dir), resolveSymlinks(d.dir); isWithin(to, from) || isWithin(from, to) {
 		return fmt.Errorf("no backup was made: %s and the data directory %s are one in the other; name another directory", dir, d.dir)
 	}
-	err := whole(d.disk.plain, dir, func(to string) error {
+	err := createAtomically(d.disk.underlying, dir, func(to string) error {
 		if err := d.checkpoint(to); err != nil {
 			return err
 		}
-		return mark(d.disk.plain, to)
+		return markComplete(d.disk.underlying, to)
 	})
 	if err != nil {
 		return fmt.Errorf("no backup was made: %w", err)
@@ -54,29 +54,29 @@ func (d *DB) Backup(dir string) error {
 // copy is in the data directory, as links to the store's files if the file system has links.
 func (d *DB) BackupTo(w io.Writer) error {
 	if d.dir == "" {
-		return errMemory
+		return errInMemory
 	}
-	dir := d.disk.PathJoin(d.dir, spool+rand.Text())
-	defer func() { _ = d.disk.plain.RemoveAll(dir) }() // if this fails, the next Open does it
+	dir := d.disk.PathJoin(d.dir, spoolPrefix+rand.Text())
+	defer func() { _ = d.disk.underlying.RemoveAll(dir) }() // if this fails, the next Open does it
 	if err := d.checkpoint(dir); err != nil {
 		return fmt.Errorf("no backup was made: %w", copyError(dir, err))
 	}
-	if err := pack(d.disk.plain, dir, w); err != nil {
+	if err := pack(d.disk.underlying, dir, w); err != nil {
 		return fmt.Errorf("the backup was broken off: %w", err)
 	}
 	return nil
 }
 
-// settle finishes copies in the directory of a store that was just opened: it removes
+// finishCopies finishes copies in the directory of a store that was just opened: it removes
 // incomplete ones, and gives a complete one its ID.
-func (d *DB) settle() error {
+func (d *DB) finishCopies() error {
 	if d.disk == nil {
 		return nil
 	}
-	if err := sweep(d.disk.plain, d.dir, spool); err != nil {
+	if err := removeLeftovers(d.disk.underlying, d.dir, spoolPrefix); err != nil {
 		return err
 	}
-	name := d.disk.PathJoin(d.dir, copyMark)
+	name := d.disk.PathJoin(d.dir, copyMarker)
 	if _, err := d.disk.Stat(name); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -93,24 +93,24 @@ func (d *DB) settle() error {
 // checkpoint copies the store to the directory to, which must not exist, and verifies that the
 // copy can be opened.
 func (d *DB) checkpoint(to string) error {
-	if err := d.use(); err != nil {
+	if err := d.acquire(); err != nil {
 		return err
 	}
-	defer d.done()
-	if err := errors.Join(d.settleGathered(nil), d.beginManifest()); err != nil {
+	defer d.release()
+	if err := errors.Join(d.flushBuffer(nil), d.beginManifest()); err != nil {
 		return err
 	}
 	if err := d.pebble.Checkpoint(to, pebble.WithFlushedWAL()); err != nil {
 		return err
 	}
-	return verify(d.disk.plain, to)
+	return verify(d.disk.underlying, to)
 }
 
 // beginManifest makes Pebble begin a manifest, if it has not done so since it was opened.
 // Pebble opens one only when it has something to write there. Without one a checkpoint would
 // get an empty manifest.
 func (d *DB) beginManifest() error {
-	if d.manifest.Load() {
+	if d.hasManifest.Load() {
 		return nil
 	}
 	if err := d.writeMeta(); err != nil {
@@ -125,7 +125,7 @@ func (d *DB) beginManifest() error {
 func verify(f vfs.FS, dir string) error {
 	failed := make(chan error, 1)
 	go func() {
-		l := &quiet{}
+		l := &verifyLogger{}
 		err := errors.New("it cannot be opened")
 		defer func() { failed <- errors.Join(l.fatal, err) }()
 		err = readCopy(f, dir, l)
@@ -140,7 +140,7 @@ func verify(f vfs.FS, dir string) error {
 	return nil
 }
 
-func readCopy(f vfs.FS, dir string, l *quiet) error {
+func readCopy(f vfs.FS, dir string, l *verifyLogger) error {
 	p, err := pebble.Open(dir, &pebble.Options{
 		FS: f, ReadOnly: true, FormatMajorVersion: pebble.FormatTableFormatV6, Logger: l,
 		EventListener: &pebble.EventListener{DataCorruption: func(pebble.DataCorruptionInfo) {}}, // the read returns the error
@@ -161,14 +161,14 @@ func readCopy(f vfs.FS, dir string, l *quiet) error {
 	return errors.Join(err, p.Close())
 }
 
-// quiet is the logger of a copy that is verified. A fatal error of Pebble ends the
+// verifyLogger is the logger of a copy that is verified. A fatal error of Pebble ends the
 // verification, and not the process, which uses another store.
-type quiet struct{ fatal error }
+type verifyLogger struct{ fatal error }
 
-func (*quiet) Infof(string, ...any)  {}
-func (*quiet) Errorf(string, ...any) {}
+func (*verifyLogger) Infof(string, ...any)  {}
+func (*verifyLogger) Errorf(string, ...any) {}
 
-func (q *quiet) Fatalf(format string, args ...any) {
+func (q *verifyLogger) Fatalf(format string, args ...any) {
 	q.fatal = fmt.Errorf(format, args...)
 	runtime.Goexit() // Fatalf must not return
 }

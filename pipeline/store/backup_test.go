@@ -19,7 +19,7 @@ func TestBackup(t *testing.T) {
 	top := t.TempDir()
 	d := open(t, Options{Dir: filepath.Join(top, "data"), Lanes: 3})
 	id := d.ID()
-	mustPut(t, d, 0, 100)
+	mustPutEntries(t, d, 0, 100)
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	wg.Go(func() {
@@ -29,7 +29,7 @@ func TestBackup(t *testing.T) {
 				return
 			default:
 			}
-			if err := put(d, i); err != nil {
+			if err := putEntry(d, i); err != nil {
 				t.Error(err)
 				return
 			}
@@ -58,26 +58,26 @@ func TestBackup(t *testing.T) {
 	ids, last := map[string]bool{id: true, d.Namespace("other").ID(): true}, uint64(100)
 	for _, dir := range made {
 		c := open(t, Options{Dir: dir})
-		n := counted(t, c)
+		n := countEntries(t, c)
 		if n < last || c.Lanes() != 3 {
 			t.Errorf("%s holds %d entries and %d lanes, want at least %d and 3", dir, n, c.Lanes(), last)
 		}
 		last = n
-		mustPut(t, c, n, n+1)
+		mustPutEntries(t, c, n, n+1)
 		before := c.ID()
 		ids[before], ids[c.Namespace("other").ID()] = true, true
 		mustClose(t, c)
-		if c = open(t, Options{Dir: dir}); c.ID() != before || counted(t, c) != n+1 {
-			t.Errorf("%s opened again has the ID %s, was %s, and %d entries", dir, c.ID(), before, counted(t, c))
+		if c = open(t, Options{Dir: dir}); c.ID() != before || countEntries(t, c) != n+1 {
+			t.Errorf("%s opened again has the ID %s, was %s, and %d entries", dir, c.ID(), before, countEntries(t, c))
 		}
 	}
 	if len(ids) != 2+2*len(made) {
 		t.Errorf("%d copies and their original have %d IDs, want two for each", len(made), len(ids))
 	}
-	if d.ID() != id || counted(t, d) < last {
+	if d.ID() != id || countEntries(t, d) < last {
 		t.Errorf("the original changed: ID %s, was %s", d.ID(), id)
 	}
-	clean(t, vfs.Default, filepath.Dir(made[0]), partial)
+	wantNoFiles(t, vfs.Default, filepath.Dir(made[0]), partialInfix)
 }
 
 func TestBackupErrors(t *testing.T) {
@@ -109,22 +109,22 @@ func TestBackupErrors(t *testing.T) {
 		"memory":    {open(t, Options{}), filepath.Join(top, "b"), "in memory"},
 		"closed":    {closed, filepath.Join(top, "b"), "closed"},
 	} {
-		says(t, name, test.d.Backup(test.dir), test.want)
+		wantErrorText(t, name, test.d.Backup(test.dir), test.want)
 	}
-	clean(t, vfs.Default, top, "b")
+	wantNoFiles(t, vfs.Default, top, "b")
 }
 
 // TestBackupOntoAFullDisk fails with what to do; the store, whose own disk has room, does
 // not wait for it.
 func TestBackupOntoAFullDisk(t *testing.T) {
-	full, mem := &fault{kinds: writes, file: "/other/", err: syscall.ENOSPC}, vfs.NewMem()
-	full.on.Store(true)
+	full, mem := &fault{kinds: writeOps, pathPart: "/other/", err: syscall.ENOSPC}, vfs.NewMem()
+	full.active.Store(true)
 	d := open(t, Options{Dir: "/data", FS: errorfs.Wrap(mem, full)})
 	enter(t, d, User{DiskFull: func() { t.Error("the store was told that its disk is full") }})
-	mustPut(t, d, 0, 1)
-	says(t, "Backup", d.Backup("/other/backup"), "copying into /other/backup failed: no space left on device; make room")
-	clean(t, mem, "/other", "")
-	mustPut(t, d, 1, 2)
+	mustPutEntries(t, d, 0, 1)
+	wantErrorText(t, "Backup", d.Backup("/other/backup"), "copying into /other/backup failed: no space left on device; make room")
+	wantNoFiles(t, mem, "/other", "")
+	mustPutEntries(t, d, 1, 2)
 }
 
 // TestBackupPowerCut cuts the power before each of the operations on the disk that a
@@ -132,15 +132,15 @@ func TestBackupOntoAFullDisk(t *testing.T) {
 // there, the store has lost nothing, and the next backup leaves no rest of this one.
 func TestBackupPowerCut(t *testing.T) {
 	for at := 1; ; at++ {
-		p := &powerCut{mem: vfs.NewCrashableMem(), at: at}
+		p := &powerCut{mem: vfs.NewCrashableMem(), cutAt: at}
 		d := open(t, Options{Dir: "/data", FS: p.fs()})
-		mustPut(t, d, 0, 5)
-		p.turn(true)
+		mustPutEntries(t, d, 0, 5)
+		p.setCounting(true)
 		if err := d.Backup("/backups/b"); err != nil {
 			t.Fatal(err)
 		}
-		p.turn(false)
-		after := p.after
+		p.setCounting(false)
+		after := p.afterCut
 		if after == nil {
 			if at < 30 {
 				t.Errorf("a backup was only %d operations", at)
@@ -148,11 +148,11 @@ func TestBackupPowerCut(t *testing.T) {
 			return
 		}
 		d = open(t, Options{Dir: "/data", FS: after})
-		if n := counted(t, d); n != 5 {
+		if n := countEntries(t, d); n != 5 {
 			t.Fatalf("cut before operation %d: the store has %d entries of 5", at, n)
 		}
 		if names, err := after.List("/backups/b"); err == nil && len(names) > 0 {
-			if n := counted(t, open(t, Options{Dir: "/backups/b", FS: after})); n != 5 {
+			if n := countEntries(t, open(t, Options{Dir: "/backups/b", FS: after})); n != 5 {
 				t.Fatalf("cut before operation %d: the copy has %d entries of 5", at, n)
 			}
 			continue
@@ -170,15 +170,15 @@ func TestBackupPowerCut(t *testing.T) {
 // also where it was killed at its start, before it made a new log: the next start has none
 // to replay.
 func TestBackupAtOnce(t *testing.T) {
-	mem := filled(t)
+	mem := newFilledFS(t)
 	if err := open(t, Options{Dir: "/data", FS: mem}).Close(); err != nil { // now all is in tables
 		t.Fatal(err)
 	}
-	if err := mem.Remove(last(t, mem, "*.log")); err != nil {
+	if err := mem.Remove(lastFile(t, mem, "*.log")); err != nil {
 		t.Fatal(err)
 	}
 	d := open(t, Options{Dir: "/data", FS: mem})
-	if d.manifest.Load() {
+	if d.hasManifest.Load() {
 		t.Fatal("there was something to replay")
 	}
 	id := d.ID()
@@ -186,23 +186,23 @@ func TestBackupAtOnce(t *testing.T) {
 		if err := d.Backup(dir); err != nil {
 			t.Fatal(err)
 		}
-		clean(t, mem, dir, "LOCK")
-		if n := counted(t, open(t, Options{Dir: dir, FS: mem})); n != 100 {
+		wantNoFiles(t, mem, dir, "LOCK")
+		if n := countEntries(t, open(t, Options{Dir: dir, FS: mem})); n != 100 {
 			t.Errorf("%s has %d entries, want 100", dir, n)
 		}
 	}
 	mustClose(t, d)
-	if d = open(t, Options{Dir: "/data", FS: mem}); d.ID() != id || counted(t, d) != 100 {
-		t.Errorf("the original has the ID %s, was %s, and %d entries", d.ID(), id, counted(t, d))
+	if d = open(t, Options{Dir: "/data", FS: mem}); d.ID() != id || countEntries(t, d) != 100 {
+		t.Errorf("the original has the ID %s, was %s, and %d entries", d.ID(), id, countEntries(t, d))
 	}
 }
 
 // TestBackupIsVerified: a copy of which the disk lost a part is none, whichever part it is.
 func TestBackupIsVerified(t *testing.T) {
 	for _, lost := range []string{"MANIFEST-", ".sst", ".log"} {
-		fs := &losing{FS: vfs.NewMem(), dir: "/other", part: lost}
+		fs := &lossyFS{FS: vfs.NewMem(), dir: "/other", part: lost}
 		d := open(t, Options{Dir: "/data", FS: fs})
-		mustPut(t, d, 0, 1)
+		mustPutEntries(t, d, 0, 1)
 		if lost == ".sst" {
 			flush(t, d)
 		}
@@ -210,12 +210,12 @@ func TestBackupIsVerified(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "no backup was made: the copy is not whole (") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("without %s: got %v", lost, err)
 		}
-		clean(t, fs, "/other", "")
+		wantNoFiles(t, fs, "/other", "")
 		var sent bytes.Buffer
-		fs.dir = "/data/" + spool
+		fs.dir = "/data/" + spoolPrefix
 		if err := d.BackupTo(&sent); err == nil || sent.Len() > 0 {
 			t.Errorf("without %s: %d bytes were sent, %v", lost, sent.Len(), err)
 		}
-		mustPut(t, d, 1, 2)
+		mustPutEntries(t, d, 1, 2)
 	}
 }

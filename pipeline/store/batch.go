@@ -17,10 +17,10 @@ type Batch struct {
 
 // operation sets key to value, or deletes it if value is nil. With end it deletes the keys from key on
 // and before end.
-type operation struct{ key, value, end []byte }
+type operation struct{ key, value, rangeEnd []byte }
 
-// usual is how many operations most batches have at most.
-const usual = 4
+// typicalOperations is how many operations most batches have at most.
+const typicalOperations = 4
 
 // Write commits what f writes, if it writes anything and returns nil. It is visible, and with sync
 // durable, when Write returns.
@@ -41,17 +41,17 @@ func (d *DB) Apply(sync bool, f func(b *Batch) error) (wait func(), err error) {
 	if err := f(b); err != nil || b.Empty() {
 		return nil, err
 	}
-	if err := d.use(); err != nil {
+	if err := d.acquire(); err != nil {
 		return nil, err
 	}
 	n, err := d.apply(b)
 	if err != nil || !sync || d.disk == nil {
-		d.done()
+		d.release()
 		return nil, err
 	}
 	return func() {
-		defer d.done()
-		if err := d.sync(n); err != nil {
+		defer d.release()
+		if err := d.syncBatches(n); err != nil {
 			// The writes are visible but will never be durable. Effects of them would be
 			// repeated after a restart.
 			d.log.Fatalf("%v", err)
@@ -65,23 +65,23 @@ func (b *Batch) Empty() bool { return len(b.writes) == 0 }
 // set, delete and deleteRange keep the slices that they get.
 func (b *Batch) set(k, v []byte)             { b.add(operation{key: k, value: v}) }
 func (b *Batch) delete(k []byte)             { b.add(operation{key: k}) }
-func (b *Batch) deleteRange(from, to []byte) { b.add(operation{key: from, end: to}) }
+func (b *Batch) deleteRange(from, to []byte) { b.add(operation{key: from, rangeEnd: to}) }
 
 func (b *Batch) add(w operation) {
 	if b.writes == nil {
-		b.writes = make([]operation, 0, usual)
+		b.writes = make([]operation, 0, typicalOperations)
 	}
 	b.writes = append(b.writes, w)
-	b.bytes += len(w.key) + len(w.value) + len(w.end)
+	b.bytes += len(w.key) + len(w.value) + len(w.rangeEnd)
 }
 
-// pebble returns the writes as a batch of Pebble, which returns no errors before it is committed.
-func (b *Batch) pebble() *pebble.Batch {
+// pebbleBatch returns the writes as a batch of Pebble, which returns no errors before it is committed.
+func (b *Batch) pebbleBatch() *pebble.Batch {
 	p := b.d.pebble.NewBatchWithSize(b.bytes + b.bytes/4)
 	for _, w := range b.writes {
 		switch {
-		case w.end != nil:
-			_ = p.DeleteRange(w.key, w.end, nil)
+		case w.rangeEnd != nil:
+			_ = p.DeleteRange(w.key, w.rangeEnd, nil)
 		case w.value == nil:
 			_ = p.Delete(w.key, nil)
 		default:
@@ -100,12 +100,12 @@ func (b *Batch) Append(topic string, lane int, offset uint64, r Record) {
 // the log begins at to.
 func (b *Batch) Trim(topic string, lane int, from, to uint64) {
 	b.deleteRange(b.d.logKey(topic, lane, from), b.d.logKey(topic, lane, to))
-	b.set(b.d.beginKey(topic, lane), binary.BigEndian.AppendUint64(nil, to))
+	b.set(b.d.logStartKey(topic, lane), binary.BigEndian.AppendUint64(nil, to))
 }
 
 // SetPosition makes offset the next one that group consumes.
 func (b *Batch) SetPosition(group, topic string, lane int, offset uint64) {
-	b.set(b.d.keyOf(kindPosition, lane, group, topic), binary.BigEndian.AppendUint64(nil, offset))
+	b.set(b.d.laneKey(kindPosition, lane, group, topic), binary.BigEndian.AppendUint64(nil, offset))
 }
 
 // SetState stores value under name. Group, lane, key and name are any strings.
@@ -120,33 +120,33 @@ func (b *Batch) DeleteState(group string, lane int, key, name string) {
 
 // SetLastSeen stores at as the latest time of the clock.
 func (b *Batch) SetLastSeen(at time.Time) {
-	b.set(b.d.stringsOf(kindLastSeen), binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano())))
+	b.set(b.d.keyPrefix(kindLastSeen), binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano())))
 }
 
 // DropPositions removes the positions that group has in topic.
 func (b *Batch) DropPositions(group, topic string) {
-	p := b.d.stringsOf(kindPosition, group, topic)
-	b.deleteRange(p, after(p))
+	p := b.d.keyPrefix(kindPosition, group, topic)
+	b.deleteRange(p, prefixEnd(p))
 }
 
 // DropState removes all state of group.
 func (b *Batch) DropState(group string) {
 	for _, kind := range stateKinds {
-		p := b.d.stringsOf(kind, group)
-		b.deleteRange(p, after(p))
+		p := b.d.keyPrefix(kind, group)
+		b.deleteRange(p, prefixEnd(p))
 	}
 }
 
 // DropLane removes the states of a lane.
 func (b *Batch) DropLane(lane int) error {
 	for _, kind := range stateKinds {
-		groups, err := b.d.firstStrings(b.d.stringsOf(kind))
+		groups, err := b.d.distinctStrings(b.d.keyPrefix(kind))
 		if err != nil {
 			return err
 		}
 		for _, group := range groups {
-			p := b.d.keyOf(kind, lane, group)
-			b.deleteRange(p, after(p))
+			p := b.d.laneKey(kind, lane, group)
+			b.deleteRange(p, prefixEnd(p))
 		}
 	}
 	return nil

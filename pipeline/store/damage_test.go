@@ -14,10 +14,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// named returns the files of a pattern in the data directory.
-func named(t *testing.T, fs vfs.FS, pattern string) (found []string) {
+// matchingFiles returns the files of a pattern in the data directory.
+func matchingFiles(t *testing.T, fs vfs.FS, pattern string) (found []string) {
 	t.Helper()
-	for n := range readAll(t, fs) {
+	for n := range readAllFiles(t, fs) {
 		if ok, err := filepath.Match("/data/"+pattern, n); err != nil {
 			t.Fatal(err)
 		} else if ok {
@@ -30,13 +30,15 @@ func named(t *testing.T, fs vfs.FS, pattern string) (found []string) {
 	return found
 }
 
-// last returns the last file of a pattern in the data directory.
-func last(t *testing.T, fs vfs.FS, pattern string) string { return slices.Max(named(t, fs, pattern)) }
+// lastFile returns the last file of a pattern in the data directory.
+func lastFile(t *testing.T, fs vfs.FS, pattern string) string {
+	return slices.Max(matchingFiles(t, fs, pattern))
+}
 
-// edit replaces the contents of a file.
-func edit(t *testing.T, fs vfs.FS, name string, f func([]byte) []byte) {
+// rewriteFile replaces the contents of a file.
+func rewriteFile(t *testing.T, fs vfs.FS, name string, f func([]byte) []byte) {
 	t.Helper()
-	b := read(t, fs, name)
+	b := readFile(t, fs, name)
 	file, err := fs.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +49,7 @@ func edit(t *testing.T, fs vfs.FS, name string, f func([]byte) []byte) {
 	mustClose(t, file)
 }
 
-func read(t *testing.T, fs vfs.FS, name string) []byte {
+func readFile(t *testing.T, fs vfs.FS, name string) []byte {
 	t.Helper()
 	file, err := fs.Open(name)
 	if err != nil {
@@ -61,8 +63,8 @@ func read(t *testing.T, fs vfs.FS, name string) []byte {
 	return b
 }
 
-// scribble overwrites 16 bytes at a part of the file.
-func scribble(part float64) func([]byte) []byte {
+// overwriteAt overwrites 16 bytes at a part of the file.
+func overwriteAt(part float64) func([]byte) []byte {
 	return func(b []byte) []byte {
 		copy(b[int(float64(len(b))*part):], bytes.Repeat([]byte{0xa5}, 16))
 		return b
@@ -78,29 +80,29 @@ func TestDamage(t *testing.T) {
 		want  string
 		moved bool
 	}{
-		"table":            {"*.sst", scribble(0.2), ".sst: ", true},
-		"table's index":    {"*.sst", scribble(0.99), "pebble: ", true},
+		"table":            {"*.sst", overwriteAt(0.2), ".sst: ", true},
+		"table's index":    {"*.sst", overwriteAt(0.99), "pebble: ", true},
 		"table gone":       {"*.sst", nil, "file does not exist", false},
 		"table cut":        {"*.sst", func(b []byte) []byte { return b[:len(b)-1] }, "object size mismatch", false},
 		"table longer":     {"*.sst", func(b []byte) []byte { return append(b, 0) }, "object size mismatch", false},
-		"manifest":         {"MANIFEST-*", scribble(0.1), "malformed manifest", false},
+		"manifest":         {"MANIFEST-*", overwriteAt(0.1), "malformed manifest", false},
 		"manifest gone":    {"MANIFEST-*", nil, "MANIFEST-", false},
 		"marker gone":      {"marker.manifest.*", nil, "its file marker.manifest.* is missing", false},
 		"format gone":      {"marker.format-version.*", nil, "its file marker.format-version.* is missing", false},
-		"within the log":   {"*.log", scribble(0.5), "replaying WAL", false},
-		"log's first page": {"*.log", scribble(0.001), "replaying WAL", false},
+		"within the log":   {"*.log", overwriteAt(0.5), "replaying WAL", false},
+		"log's first page": {"*.log", overwriteAt(0.001), "replaying WAL", false},
 	} {
-		mem := filled(t)
-		file := last(t, mem, c.file)
-		whole := read(t, mem, file)
+		mem := newFilledFS(t)
+		file := lastFile(t, mem, c.file)
+		whole := readFile(t, mem, file)
 		if c.f == nil {
 			if err := mem.Remove(file); err != nil {
 				t.Fatal(err)
 			}
 		} else {
-			edit(t, mem, file, c.f)
+			rewriteFile(t, mem, file, c.f)
 		}
-		before := readAll(t, mem)
+		before := readAllFiles(t, mem)
 		for range 3 {
 			log, err := openDamaged(t, mem)
 			for _, want := range []string{"the store in /data is damaged (", c.want, "): restore a backup, and keep this directory"} {
@@ -109,20 +111,20 @@ func TestDamage(t *testing.T) {
 				}
 			}
 		}
-		if got := !maps.Equal(readAll(t, mem), before); got != c.moved {
+		if got := !maps.Equal(readAllFiles(t, mem), before); got != c.moved {
 			t.Errorf("%s: changed %v, want %v", name, got, c.moved)
 		}
 		if c.moved { // repaired, it has everything
-			edit(t, mem, file, func([]byte) []byte { return whole })
-			if n := counted(t, open(t, Options{Dir: "/data", FS: mem})); n != 100 {
+			rewriteFile(t, mem, file, func([]byte) []byte { return whole })
+			if n := countEntries(t, open(t, Options{Dir: "/data", FS: mem})); n != 100 {
 				t.Errorf("%s: repaired it has %d entries, want 100", name, n)
 			}
 		}
 	}
 }
 
-// warnings is a logger to w.
-func warnings(w io.Writer) *slog.Logger {
+// warnLogger is a logger to w.
+func warnLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
@@ -130,10 +132,10 @@ func warnings(w io.Writer) *slog.Logger {
 func openDamaged(t *testing.T, fs vfs.FS) (log string, err error) {
 	t.Helper()
 	var out bytes.Buffer
-	d, err := Open(Options{Dir: "/data", FS: fs, Logger: warnings(&out)})
+	d, err := Open(Options{Dir: "/data", FS: fs, Logger: warnLogger(&out)})
 	if err == nil {
 		_, err = d.ReadLog("t", 0, 0, 1000, 1<<20)
-		saysBroken(t, "a read", err)
+		wantBroken(t, "a read", err)
 		mustClose(t, d)
 	}
 	return out.String(), err
@@ -141,20 +143,20 @@ func openDamaged(t *testing.T, fs vfs.FS) (log string, err error) {
 
 // TestOnlyTheFormatIsLeft: no store is made where one was.
 func TestOnlyTheFormatIsLeft(t *testing.T) {
-	mem := filled(t)
+	mem := newFilledFS(t)
 	for _, pattern := range []string{"*.sst", "*.log", "OPTIONS-*", "MANIFEST-*", "marker.manifest.*"} {
-		for _, n := range named(t, mem, pattern) {
+		for _, n := range matchingFiles(t, mem, pattern) {
 			if err := mem.Remove(n); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	_, err := Open(Options{Dir: "/data", FS: mem})
-	says(t, "Open", err, "marker.manifest.* is missing")
+	wantErrorText(t, "Open", err, "marker.manifest.* is missing")
 }
 
-// readAll returns the contents of the data directory's files by name.
-func readAll(t *testing.T, fs vfs.FS) map[string]string {
+// readAllFiles returns the contents of the data directory's files by name.
+func readAllFiles(t *testing.T, fs vfs.FS) map[string]string {
 	t.Helper()
 	names, err := fs.List("/data")
 	if err != nil {
@@ -162,15 +164,15 @@ func readAll(t *testing.T, fs vfs.FS) map[string]string {
 	}
 	all := make(map[string]string)
 	for _, n := range names {
-		all["/data/"+n] = string(read(t, fs, "/data/"+n))
+		all["/data/"+n] = string(readFile(t, fs, "/data/"+n))
 	}
 	return all
 }
 
 // TestDamageIsReported checks that current and later users of a damaged store are called.
 func TestDamageIsReported(t *testing.T) {
-	mem := filled(t)
-	edit(t, mem, last(t, mem, "*.sst"), scribble(0.2))
+	mem := newFilledFS(t)
+	rewriteFile(t, mem, lastFile(t, mem, "*.sst"), overwriteAt(0.2))
 	d := open(t, Options{Dir: "/data", FS: mem})
 	first, second := make(chan error, 100), make(chan error, 100)
 	leave := enter(t, d, User{Broken: func(err error) { first <- err }})
@@ -179,8 +181,8 @@ func TestDamageIsReported(t *testing.T) {
 	}
 	leave()
 	enter(t, d, User{Broken: func(err error) { second <- err }})
-	saysBroken(t, "the first", <-first, ".sst: ")
-	saysBroken(t, "the second", <-second, ".sst: ")
+	wantBroken(t, "the first", <-first, ".sst: ")
+	wantBroken(t, "the second", <-second, ".sst: ")
 }
 
 // TestTornLog: what a power cut leaves at the end of the log is normal. What was durable
@@ -191,11 +193,11 @@ func TestTornLog(t *testing.T) {
 		"zeroed": func(b []byte) []byte { clear(b[len(b)*9/10:]); return b },
 		"padded": func(b []byte) []byte { return append(b, make([]byte, 10_000)...) },
 	} {
-		mem := filled(t)
-		edit(t, mem, last(t, mem, "*.log"), f)
+		mem := newFilledFS(t)
+		rewriteFile(t, mem, lastFile(t, mem, "*.log"), f)
 		var log bytes.Buffer
-		d := open(t, Options{Dir: "/data", FS: mem, Logger: warnings(&log)})
-		n := counted(t, d)
+		d := open(t, Options{Dir: "/data", FS: mem, Logger: warnLogger(&log)})
+		n := countEntries(t, d)
 		if least := uint64(90); n < least || (name == "padded" && n != 100) {
 			t.Errorf("%s: %d entries, want at least %d", name, n, least)
 		}
@@ -226,10 +228,10 @@ func TestRepeatedErrors(t *testing.T) {
 	if strings.Contains(lines[0], "repeated") {
 		t.Errorf("the first one did not come before: %s", lines[0])
 	}
-	for i := range 2 * maxRepeated {
+	for i := range 2 * maxSeenErrors {
 		l.Errorf("error %s", strings.Repeat("x", i))
 	}
-	if len(l.seen) > maxRepeated {
+	if len(l.seen) > maxSeenErrors {
 		t.Errorf("%d errors are remembered", len(l.seen))
 	}
 }

@@ -68,9 +68,9 @@ type Options struct {
 // DB is an open store, seen from one of its namespaces. It is safe for concurrent use.
 type DB struct {
 	*core
-	space
-	name string
-	id   string
+	namespacePrefix
+	namespace string
+	id        string
 }
 
 // core is the part of a store that all its namespaces share.
@@ -81,36 +81,36 @@ type core struct {
 	// disk is the file system of dir. It is nil for a store in memory.
 	disk *disk
 	meta meta
-	// manifest says that Pebble has begun a manifest since it was opened.
-	manifest atomic.Bool
+	// hasManifest says that Pebble has begun a manifest since it was opened.
+	hasManifest atomic.Bool
 
-	mu     sync.Mutex // held to change closed, and to begin an operation
-	closed bool
-	open   sync.WaitGroup // operations, iterators and commits that use pebble
-	end    func() error   // close, once
+	mu         sync.Mutex // held to change closed, and to begin an operation
+	closed     bool
+	operations sync.WaitGroup // operations, iterators and commits that use pebble
+	closeOnce  func() error   // close, once
 
-	gathered gathered
-	every    time.Duration // Options.Gather
-	syncing  sync.Mutex    // held by the commit that makes others durable
-	synced   uint64        // how many of the applied batches are known to be durable
+	buffer        writeBuffer
+	flushInterval time.Duration // Options.Gather
+	syncMu        sync.Mutex    // held by the commit that makes others durable
+	syncedBatches uint64        // how many of the applied batches are known to be durable
 
-	sharing sharing
-	backups sync.Mutex // held by Backup
+	users    userRegistry
+	backupMu sync.Mutex // held by Backup
 }
 
 // Bounds of what the store holds in memory.
 const (
 	defaultMemory = 64 << 20
-	leastMemTable = 1 << 20
-	mostMemTable  = 16 << 20
-	leastCache    = 8 << 20
+	minMemTable   = 1 << 20
+	maxMemTable   = 16 << 20
+	minCache      = 8 << 20
 )
 
-// memory returns the sizes of the block cache and of a memtable.
-func (o Options) memory() (cache int64, memTable uint64) {
+// memorySizes returns the sizes of the block cache and of a memtable.
+func (o Options) memorySizes() (cache int64, memTable uint64) {
 	m := cmp.Or(o.Memory, defaultMemory)
-	memTable = cmp.Or(o.MemTable, uint64(min(max(m/8, leastMemTable), mostMemTable)))
-	return max(m-2*int64(memTable), leastCache), memTable
+	memTable = cmp.Or(o.MemTable, uint64(min(max(m/8, minMemTable), maxMemTable)))
+	return max(m-2*int64(memTable), minCache), memTable
 }
 
 // meta is fixed when a store is made.
@@ -126,9 +126,9 @@ func Open(o Options) (*DB, error) {
 		return nil, fmt.Errorf("store: %d lanes are not between 1 and %d", o.Lanes, MaxLanes)
 	}
 	c := &core{dir: o.Dir}
-	c.log = newLogger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), o.Dir, c.sharing.fatal(o.OnFatal))
-	c.end = sync.OnceValue(c.close)
-	cache, memTable := o.memory()
+	c.log = newLogger(cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), o.Dir, c.users.fatalHandler(o.OnFatal))
+	c.closeOnce = sync.OnceValue(c.close)
+	cache, memTable := o.memorySizes()
 	po := &pebble.Options{
 		FormatMajorVersion: pebble.FormatTableFormatV6,
 		CacheSize:          cache,
@@ -136,7 +136,7 @@ func Open(o Options) (*DB, error) {
 		Logger:             c.log,
 		// Pebble's default listener ends the process on corruption. Here the read returns an
 		// error.
-		EventListener: &pebble.EventListener{DataCorruption: c.corrupt, BackgroundError: c.background, ManifestCreated: c.manifestCreated},
+		EventListener: &pebble.EventListener{DataCorruption: c.onCorruption, BackgroundError: c.onBackgroundError, ManifestCreated: c.onManifestCreated},
 	}
 	// Most tables lack the key that is looked for. All levels inherit it.
 	po.Levels[0].FilterPolicy = bloom.FilterPolicy(10)
@@ -144,13 +144,13 @@ func Open(o Options) (*DB, error) {
 		po.FS, po.DisableWAL = vfs.NewMem(), true
 	} else {
 		if o.FS == nil {
-			if err := prepare(o.Dir); err != nil {
+			if err := prepareDir(o.Dir); err != nil {
 				return nil, err
 			}
 			o.FS = vfs.Default
 		}
-		c.disk, c.every = newDisk(o.FS, o.Dir, c.sharing.diskFull), o.Gather
-		if err := c.disk.complete(); err != nil {
+		c.disk, c.flushInterval = newDisk(o.FS, o.Dir, c.users.notifyDiskFull), o.Gather
+		if err := c.disk.checkComplete(); err != nil {
 			return nil, err
 		}
 		po.FS = c.disk
@@ -171,7 +171,7 @@ func Open(o Options) (*DB, error) {
 	if err := d.readMeta(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	if err := d.settle(); err != nil {
+	if err := d.finishCopies(); err != nil {
 		return nil, errors.Join(openError(o.Dir, err), p.Close())
 	}
 	return d.Namespace(""), nil
@@ -202,7 +202,7 @@ func (d *DB) readMeta(o Options) error {
 		}
 		return nil
 	}
-	if d.disk != nil && d.disk.holds(".sst") {
+	if d.disk != nil && d.disk.hasFile(".sst") {
 		return damageError(o.Dir, "", errors.New("what it says of itself is missing"))
 	}
 	d.meta = meta{ID: rand.Text(), Lanes: o.Lanes}
@@ -234,10 +234,10 @@ func (d *DB) Lanes() int { return d.meta.Lanes }
 // Size returns the size of the store on disk, in bytes, with all its namespaces. It is 0 where
 // nothing is kept on disk, and after Close.
 func (d *DB) Size() int64 {
-	if d.disk == nil || d.use() != nil {
+	if d.disk == nil || d.acquire() != nil {
 		return 0
 	}
-	defer d.done()
+	defer d.release()
 	m := d.pebble.Metrics()
 	used := m.DiskSpaceUsage()
 	if open := m.WAL.Size; open > m.WAL.PhysicalSize { // which leaves out the log that is being written
@@ -248,38 +248,38 @@ func (d *DB) Size() int64 {
 
 // Close waits for operations in progress, flushes the log and closes the store for all
 // namespaces. A second Close waits for the first and returns its result.
-func (c *core) Close() error { return c.end() }
+func (c *core) Close() error { return c.closeOnce() }
 
 func (c *core) close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.open.Wait()
-	return errors.Join(c.settleGathered(nil), c.pebble.Close())
+	c.operations.Wait()
+	return errors.Join(c.flushBuffer(nil), c.pebble.Close())
 }
 
-// use keeps the store open until done is called. Every use of pebble is between the two.
-func (c *core) use() error {
+// acquire keeps the store open until done is called. Every use of pebble is between the two.
+func (c *core) acquire() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return ErrClosed
 	}
-	c.open.Add(1)
+	c.operations.Add(1)
 	return nil
 }
 
-func (c *core) done() { c.open.Done() }
+func (c *core) release() { c.operations.Done() }
 
-// manifestCreated is called by Pebble.
-func (c *core) manifestCreated(info pebble.ManifestCreateInfo) {
+// onManifestCreated is called by Pebble.
+func (c *core) onManifestCreated(info pebble.ManifestCreateInfo) {
 	if info.Err == nil {
-		c.manifest.Store(true)
+		c.hasManifest.Store(true)
 	}
 }
 
-// prepare creates the directory dir, and verifies that files can be created in it.
-func prepare(dir string) error {
+// prepareDir creates the directory dir, and verifies that files can be created in it.
+func prepareDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return openError(dir, err)
 	}
@@ -301,7 +301,7 @@ func openError(dir string, err error) error {
 	case class == failure.ClassBroken:
 		return err // it has advice already
 	case strings.Contains(text, "resource temporarily unavailable"):
-		return fmt.Errorf("%s is %w by another process%s: stop that one, or use another directory", dir, ErrInUse, holder(dir))
+		return fmt.Errorf("%s is %w by another process%s: stop that one, or use another directory", dir, ErrInUse, lockHolder(dir))
 	case strings.Contains(text, "lock held by current process"):
 		return fmt.Errorf("%s is %w by this process: open it once and share it", dir, ErrInUse)
 	case dir == "":

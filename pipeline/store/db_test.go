@@ -39,7 +39,7 @@ func TestOpenKeepsWhatWasFixed(t *testing.T) {
 	id := d.ID()
 	mustClose(t, d)
 	d = open(t, Options{Dir: dir, Lanes: 7})
-	clean(t, vfs.Default, dir, ".writable")
+	wantNoFiles(t, vfs.Default, dir, ".writable")
 	if d.ID() != id || d.Lanes() != 5 {
 		t.Errorf("reopened with ID %s and %d lanes, want %s and 5", d.ID(), d.Lanes(), id)
 	}
@@ -77,7 +77,7 @@ func TestOpenErrors(t *testing.T) {
 		"in a file": {Options{Dir: within}, []string{within, isFile}},
 	} {
 		_, err := Open(test.o)
-		says(t, name, err, test.want...)
+		wantErrorText(t, name, err, test.want...)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestLog(t *testing.T) {
 // TestMalformed: a key or a record that cannot be parsed is damage, too.
 func TestMalformed(t *testing.T) {
 	d := open(t, Options{})
-	for _, key := range [][]byte{d.logKey("t", 1, 0), d.stringsOf(kindPosition, "g"), d.beginKey("t", 2)} {
+	for _, key := range [][]byte{d.logKey("t", 1, 0), d.keyPrefix(kindPosition, "g"), d.logStartKey("t", 2)} {
 		if err := d.pebble.Set(key, []byte("x"), pebble.NoSync); err != nil {
 			t.Fatal(err)
 		}
@@ -134,9 +134,9 @@ func TestMalformed(t *testing.T) {
 	_, log := d.ReadLog("t", 1, 0, 9, 1)
 	_, positions := d.Positions()
 	_, _, bounds := d.Bounds("t", 2)
-	saysBroken(t, "ReadLog", log, "is damaged (store: malformed record)")
-	saysBroken(t, "Positions", positions, "is damaged (store: malformed key")
-	saysBroken(t, "Bounds", bounds, "is damaged (store: malformed key)")
+	wantBroken(t, "ReadLog", log, "is damaged (store: malformed record)")
+	wantBroken(t, "Positions", positions, "is damaged (store: malformed key")
+	wantBroken(t, "Bounds", bounds, "is damaged (store: malformed key)")
 }
 
 func TestPositions(t *testing.T) {
@@ -165,7 +165,7 @@ func TestPanicInALoop(t *testing.T) {
 		b.SetState("group", 0, "key", "name", []byte("1"))
 		b.SetState("group", 0, "key", flow.Hot+"name", []byte("2"))
 	})
-	if !panics(d.ScanState("group", 0, "key", "")) || !panics(d.Hot("group", 0, flow.Hot+"name")) || !panics(d.StateKeys("group", "", "")) {
+	if !panicInLoop(d.ScanState("group", 0, "key", "")) || !panicInLoop(d.Hot("group", 0, flow.Hot+"name")) || !panicInLoop(d.StateKeys("group", "", "")) {
 		t.Error("a loop yielded nothing")
 	}
 	if v, ok, err := d.GetState("group", 0, "key", "name"); string(v) != "1" || !ok || err != nil {
@@ -173,8 +173,8 @@ func TestPanicInALoop(t *testing.T) {
 	}
 }
 
-// panics breaks a loop off with a panic. It returns false if there is nothing to loop over.
-func panics[V any](all iter.Seq2[string, V]) (yielded bool) {
+// panicInLoop breaks a loop off with a panic. It returns false if there is nothing to loop over.
+func panicInLoop[V any](all iter.Seq2[string, V]) (yielded bool) {
 	defer func() { yielded = recover() != nil }()
 	for range all {
 		panic("a")
@@ -213,8 +213,8 @@ func TestSecondCloseWaits(t *testing.T) {
 	}
 }
 
-// keysOf lists what keys yields.
-func keysOf(t *testing.T, keys iter.Seq2[string, error]) (all []string) {
+// collectKeys lists what keys yields.
+func collectKeys(t *testing.T, keys iter.Seq2[string, error]) (all []string) {
 	t.Helper()
 	for k, err := range keys {
 		if err != nil {
@@ -265,12 +265,12 @@ func TestStateKeys(t *testing.T) {
 		{"many", flow.WakeName, "0300", even[151:]},
 		{"many", flow.WakeName, "0998", nil},
 	} {
-		if got := keysOf(t, d.StateKeys(test.group, test.name, test.after)); !slices.Equal(got, test.want) {
+		if got := collectKeys(t, d.StateKeys(test.group, test.name, test.after)); !slices.Equal(got, test.want) {
 			t.Errorf("%d keys of %q with %q behind %q, want %d: %q", len(got), test.group, test.name, test.after, len(test.want), got)
 		}
 	}
 	for lane, want := range map[int][]string{0: few[:4], 3: few[4:], 4: nil, 0xffff: nil} {
-		if got := keysOf(t, d.LaneStateKeys("few", lane, "", "")); !slices.Equal(got, want) {
+		if got := collectKeys(t, d.LaneStateKeys("few", lane, "", "")); !slices.Equal(got, want) {
 			t.Errorf("LaneStateKeys of %d = %q, want %q", lane, got, want)
 		}
 	}
@@ -289,7 +289,7 @@ func TestMemory(t *testing.T) {
 		{Options{Memory: 1 << 30}, 992 << 20, 16 << 20},
 		{Options{MemTable: 64 << 20}, 8 << 20, 64 << 20},
 	} {
-		if cache, table := tt.o.memory(); cache != tt.cache || table != tt.table {
+		if cache, table := tt.o.memorySizes(); cache != tt.cache || table != tt.table {
 			t.Errorf("%+v: %d and %d, want %d and %d", tt.o, cache, table, tt.cache, tt.table)
 		}
 	}
@@ -347,7 +347,7 @@ func TestStatesApart(t *testing.T) {
 	holds := func(want ...string) {
 		t.Helper()
 		var all []string
-		keys := keysOf(t, d.StateKeys("g", "", ""))
+		keys := collectKeys(t, d.StateKeys("g", "", ""))
 		err := d.EachState(func(k Kept) error {
 			if k.Group == "g" && !slices.Contains(all, k.Key) {
 				all = append(all, k.Key)

@@ -21,40 +21,40 @@ import (
 // Writes elsewhere, to a backup, fail at once, because that may be another disk.
 type disk struct {
 	vfs.FS
-	plain vfs.FS
-	dir   string
+	underlying vfs.FS
+	dir        string
 	// fatal is called when the log cannot be continued, and does not return. It is nil while
 	// the store is being opened.
 	fatal atomic.Pointer[func(error)]
 }
 
 func newDisk(plain vfs.FS, dir string, full func()) *disk {
-	return &disk{FS: vfs.OnDiskFull(plain, full), plain: plain, dir: dir}
+	return &disk{FS: vfs.OnDiskFull(plain, full), underlying: plain, dir: dir}
 }
 
-// of returns the file system in which to create the file called name.
-func (d *disk) of(name string) vfs.FS {
-	if within(name, d.dir) {
+// fsFor returns the file system in which to create the file called name.
+func (d *disk) fsFor(name string) vfs.FS {
+	if isWithin(name, d.dir) {
 		return d.FS
 	}
-	return d.plain
+	return d.underlying
 }
 
 func (d *disk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.of(name).Create(name, c)
-	d.check(name, err)
+	f, err := d.fsFor(name).Create(name, c)
+	d.checkLogCreated(name, err)
 	return f, err
 }
 
 func (d *disk) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := d.of(newname).ReuseForWrite(oldname, newname, c)
-	d.check(newname, err)
+	f, err := d.fsFor(newname).ReuseForWrite(oldname, newname, c)
+	d.checkLogCreated(newname, err)
 	return f, err
 }
 
-// check ends the process if a new log could not be created. Pebble would panic.
-func (d *disk) check(name string, err error) {
-	if err == nil || filepath.Ext(name) != ".log" || filepath.Dir(absolute(name)) != absolute(d.dir) {
+// checkLogCreated ends the process if a new log could not be created. Pebble would panic.
+func (d *disk) checkLogCreated(name string, err error) {
+	if err == nil || filepath.Ext(name) != ".log" || filepath.Dir(absolutePath(name)) != absolutePath(d.dir) {
 		return
 	}
 	if fatal := d.fatal.Load(); fatal != nil {
@@ -62,36 +62,36 @@ func (d *disk) check(name string, err error) {
 	}
 }
 
-func (d *disk) Link(oldname, newname string) error { return d.of(newname).Link(oldname, newname) }
+func (d *disk) Link(oldname, newname string) error { return d.fsFor(newname).Link(oldname, newname) }
 
-func (d *disk) MkdirAll(dir string, perm os.FileMode) error { return d.of(dir).MkdirAll(dir, perm) }
+func (d *disk) MkdirAll(dir string, perm os.FileMode) error { return d.fsFor(dir).MkdirAll(dir, perm) }
 
-// complete returns an error if the directory has only a part of a store, because Pebble would
+// checkComplete returns an error if the directory has only a part of a store, because Pebble would
 // create a new store there.
-func (d *disk) complete() error {
-	if d.holds("marker.manifest.") || !d.holds(".sst") && !d.holds(".log") && !d.holds("marker.format-version.") {
+func (d *disk) checkComplete() error {
+	if d.hasFile("marker.manifest.") || !d.hasFile(".sst") && !d.hasFile(".log") && !d.hasFile("marker.format-version.") {
 		return nil
 	}
 	return damageError(d.dir, "", errors.New("its file marker.manifest.* is missing"))
 }
 
-// holds reports whether the directory has a file whose name begins or ends with part.
-func (d *disk) holds(part string) bool {
+// hasFile reports whether the directory has a file whose name begins or ends with part.
+func (d *disk) hasFile(part string) bool {
 	names, _ := d.List(d.dir) // Pebble will report a directory that cannot be read
 	return slices.ContainsFunc(names, func(n string) bool {
 		return strings.HasPrefix(n, part) || strings.HasSuffix(n, part)
 	})
 }
 
-// within reports whether name is dir or in it.
-func within(name, dir string) bool {
-	rel, err := filepath.Rel(absolute(dir), absolute(name))
+// isWithin reports whether name is dir or in it.
+func isWithin(name, dir string) bool {
+	rel, err := filepath.Rel(absolutePath(dir), absolutePath(name))
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// resolved is the absolute form of name, without symbolic links as far as it exists.
-func resolved(name string) string {
-	name = absolute(name)
+// resolveSymlinks is the absolute form of name, without symbolic links as far as it exists.
+func resolveSymlinks(name string) string {
+	name = absolutePath(name)
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		return real
 	}
@@ -99,11 +99,11 @@ func resolved(name string) string {
 	if parent == name {
 		return name
 	}
-	return filepath.Join(resolved(parent), filepath.Base(name))
+	return filepath.Join(resolveSymlinks(parent), filepath.Base(name))
 }
 
-// absolute is the absolute form of name, or name where the working directory is not known.
-func absolute(name string) string {
+// absolutePath is the absolute form of name, or name where the working directory is not known.
+func absolutePath(name string) string {
 	if a, err := filepath.Abs(name); err == nil {
 		return a
 	}
@@ -143,21 +143,21 @@ func (s *Shortage) Error() string {
 
 // Room watches the free space on the disk of a store. A nil *Room always has room.
 type Room struct {
-	dir  string
-	need int64
-	free func(dir string) (int64, error)
-	log  *slog.Logger
+	dir       string
+	minFree   int64
+	freeBytes func(dir string) (int64, error)
+	log       *slog.Logger
 
-	// done is closed, by end, when the watch ends. watched says that it has begun.
-	done    chan struct{}
-	end     func()
-	watched atomic.Bool
+	// stopped is closed, by end, when the watch ends. watched says that it has begun.
+	stopped      chan struct{}
+	closeStopped func()
+	watching     atomic.Bool
 
-	mu    sync.Mutex
-	full  time.Time     // when the store last said that the disk is full, by a clock that nobody sets
-	blind bool          // the last look failed
-	short *Shortage     // nil while there is room
-	back  chan struct{} // closed when there is room again; nil while there is
+	mu          sync.Mutex
+	fullAt      time.Time     // when the store last said that the disk is full, by a clock that nobody sets
+	checkFailed bool          // the last look failed
+	shortage    *Shortage     // nil while there is room
+	roomAgain   chan struct{} // closed when there is room again; nil while there is
 }
 
 // NewRoom returns a watch of the disk of dir, which must have need bytes free, or nil if there
@@ -174,36 +174,36 @@ func NewRoom(dir string, need int64, free func(dir string) (int64, error), log *
 		return nil
 	}
 	done := make(chan struct{})
-	return &Room{dir: dir, need: need, free: free, log: log, done: done, end: sync.OnceFunc(func() { close(done) })}
+	return &Room{dir: dir, minFree: need, freeBytes: free, log: log, stopped: done, closeStopped: sync.OnceFunc(func() { close(done) })}
 }
 
-// look checks whether there is room, and logs a change.
-func (r *Room) look() {
-	free, err := r.free(r.dir)
+// check checks whether there is room, and logs a change.
+func (r *Room) check() {
+	free, err := r.freeBytes(r.dir)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
-		if !r.blind {
+		if !r.checkFailed {
 			r.log.Warn("how much room the disk has cannot be found out", "dir", r.dir, "error", err)
 		}
-		r.blind = true
+		r.checkFailed = true
 		return
 	}
-	r.blind = false
-	full, need := false, r.need
-	if !r.full.IsZero() {
-		full, need = time.Since(r.full) < FullFor, max(need, FullNeeds)
+	r.checkFailed = false
+	full, need := false, r.minFree
+	if !r.fullAt.IsZero() {
+		full, need = time.Since(r.fullAt) < FullFor, max(need, FullNeeds)
 	}
 	switch {
 	case free < need || full:
-		if r.short == nil {
-			r.back = make(chan struct{})
+		if r.shortage == nil {
+			r.roomAgain = make(chan struct{})
 			r.log.Warn("the disk has too little room: nothing new is taken in until it has", "dir", r.dir, "free", free, "needed", need)
 		}
-		r.short = &Shortage{r.dir, free, need}
-	case r.short != nil:
-		close(r.back)
-		r.full, r.short, r.back = time.Time{}, nil, nil
+		r.shortage = &Shortage{r.dir, free, need}
+	case r.shortage != nil:
+		close(r.roomAgain)
+		r.fullAt, r.shortage, r.roomAgain = time.Time{}, nil, nil
 		r.log.Warn("the disk has room again: going on", "dir", r.dir, "free", free, "needed", need)
 	}
 }
@@ -214,7 +214,7 @@ func (r *Room) Opens() error {
 	if r == nil || r.dir == "" {
 		return nil
 	}
-	if free, err := r.free(r.dir); err == nil && free < FullNeeds {
+	if free, err := r.freeBytes(r.dir); err == nil && free < FullNeeds {
 		return fmt.Errorf("the data directory %s cannot be used: its disk has %d bytes free, and to open it takes %d; make room on that disk, then start again",
 			r.dir, free, FullNeeds)
 	}
@@ -226,28 +226,28 @@ func (r *Room) Start() {
 	if r == nil {
 		return
 	}
-	r.look()
-	r.watched.Store(true)
-	go r.watch()
+	r.check()
+	r.watching.Store(true)
+	go r.checkPeriodically()
 }
 
 // Stop ends the watch.
 func (r *Room) Stop() {
 	if r != nil {
-		r.end()
+		r.closeStopped()
 	}
 }
 
-// watch looks every second until Stop is called.
-func (r *Room) watch() {
+// checkPeriodically looks every second until Stop is called.
+func (r *Room) checkPeriodically() {
 	tick := time.NewTicker(LookEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-r.done:
+		case <-r.stopped:
 			return
 		case <-tick.C:
-			r.look()
+			r.check()
 		}
 	}
 }
@@ -257,17 +257,17 @@ func (r *Room) watch() {
 // failure ends the process. While the store is being opened it returns at once, and opening
 // fails. A nil Room does not wait.
 func (r *Room) DiskFull() {
-	if r == nil || !r.watched.Load() {
+	if r == nil || !r.watching.Load() {
 		return
 	}
 	r.mu.Lock()
-	r.full = time.Now()
+	r.fullAt = time.Now()
 	r.mu.Unlock()
-	r.look()
+	r.check()
 	if back := r.Again(); back != nil {
 		select {
 		case <-back:
-		case <-r.done: // the watch has ended; the store belongs to somebody else
+		case <-r.stopped: // the watch has ended; the store belongs to somebody else
 		}
 		return
 	}
@@ -281,10 +281,10 @@ func (r *Room) Err() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.short == nil {
+	if r.shortage == nil {
 		return nil
 	}
-	return r.short
+	return r.shortage
 }
 
 // Again returns nil while there is room, and otherwise a channel that is closed when there is
@@ -295,7 +295,7 @@ func (r *Room) Again() <-chan struct{} {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.back
+	return r.roomAgain
 }
 
 // Wait waits for room. It returns the cause of ctx when ctx is done, and closed when done is closed.

@@ -19,15 +19,15 @@ type Kept struct {
 // Those with hot names come first, then those with small ones. Each kind comes by group, lane, key and name.
 func (d *DB) EachState(f func(Kept) error) error {
 	for _, kind := range stateKinds {
-		err := d.scan(d.stringsOf(kind), nil, func(k, v []byte) (bool, error) {
-			group, k, err := cutString(k)
+		err := d.scan(d.keyPrefix(kind), nil, func(k, v []byte) (bool, error) {
+			group, k, err := cutKeyString(k)
 			if err != nil {
 				return false, err
 			}
 			if len(k) < 2 {
 				return false, errKey
 			}
-			key, name, err := cutString(k[2:])
+			key, name, err := cutKeyString(k[2:])
 			if err != nil {
 				return false, err
 			}
@@ -44,8 +44,8 @@ func (d *DB) EachState(f func(Kept) error) error {
 // Fill creates a store in o.Dir with the content that fill writes. o.Dir must be empty or
 // missing, and still is after an error or a crash. Errors say what to do.
 func Fill(o Options, fill func(*DB) error) error {
-	dir := absolute(o.Dir)
-	return whole(vfs.Default, dir, func(to string) error {
+	dir := absolutePath(o.Dir)
+	return createAtomically(vfs.Default, dir, func(to string) error {
 		o.Dir, o.FS = to, nil
 		db, err := Open(o)
 		if err != nil {

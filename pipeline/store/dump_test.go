@@ -38,7 +38,7 @@ func TestFill(t *testing.T) {
 	if err := Fill(Options{Dir: dir}, func(db *DB) error { return errors.Join(state(db), stop) }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want %v", err, stop)
 	}
-	clean(t, vfs.Default, filepath.Dir(dir), "")
+	wantNoFiles(t, vfs.Default, filepath.Dir(dir), "")
 	if err := Fill(Options{Dir: dir, Lanes: 3}, state); err != nil {
 		t.Fatal(err)
 	}
@@ -47,5 +47,5 @@ func TestFill(t *testing.T) {
 		t.Errorf("got %q, %v, %v", v, ok, err)
 	}
 	mustClose(t, db)
-	says(t, "in a directory with a store", Fill(Options{Dir: dir}, state), "is not empty")
+	wantErrorText(t, "in a directory with a store", Fill(Options{Dir: dir}, state), "is not empty")
 }

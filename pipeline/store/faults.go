@@ -19,8 +19,8 @@ import (
 // A repeated error is logged at most once in repeatEvery. The logger remembers up to
 // maxRepeated different errors.
 const (
-	repeatEvery = 10 * time.Second
-	maxRepeated = 100
+	repeatInterval = 10 * time.Second
+	maxSeenErrors  = 100
 )
 
 // logger forwards Pebble's reports to slog.
@@ -31,19 +31,19 @@ type logger struct {
 	now     func() time.Time
 
 	mu   sync.Mutex
-	seen map[string]*repeated // by the text without its numbers
+	seen map[string]*loggedError // by the text without its numbers
 }
 
-// repeated is an error that was logged.
-type repeated struct {
-	at   time.Time
-	left int // how often it was repeated since
+// loggedError is an error that was logged.
+type loggedError struct {
+	at         time.Time
+	suppressed int // how often it was repeated since
 }
 
 var _ pebble.Logger = (*logger)(nil)
 
 func newLogger(l *slog.Logger, dir string, onFatal func(error)) *logger {
-	return &logger{log: l, dir: dir, onFatal: onFatal, now: time.Now, seen: make(map[string]*repeated)}
+	return &logger{log: l, dir: dir, onFatal: onFatal, now: time.Now, seen: make(map[string]*loggedError)}
 }
 
 func (l *logger) Infof(format string, args ...any) { l.log.Debug(fmt.Sprintf(format, args...)) }
@@ -52,7 +52,7 @@ func (l *logger) Infof(format string, args ...any) { l.log.Debug(fmt.Sprintf(for
 // errors that differ only in numbers count as the same.
 func (l *logger) Errorf(format string, args ...any) {
 	text := firstLine(fmt.Sprintf(format, args...))
-	left, ok := l.pass(text)
+	left, ok := l.shouldLog(text)
 	switch {
 	case ok && left > 0:
 		l.log.Error(text, "repeated", left)
@@ -61,8 +61,8 @@ func (l *logger) Errorf(format string, args ...any) {
 	}
 }
 
-// pass reports whether text is logged now, and how many errors like it were not logged before.
-func (l *logger) pass(text string) (left int, ok bool) {
+// shouldLog reports whether text is logged now, and how many errors like it were not logged before.
+func (l *logger) shouldLog(text string) (left int, ok bool) {
 	key := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
 			return -1
@@ -74,17 +74,17 @@ func (l *logger) pass(text string) (left int, ok bool) {
 	now, r := l.now(), l.seen[key]
 	switch {
 	case r == nil:
-		if len(l.seen) >= maxRepeated {
+		if len(l.seen) >= maxSeenErrors {
 			clear(l.seen)
 		}
-		l.seen[key] = &repeated{at: now}
+		l.seen[key] = &loggedError{at: now}
 		return 0, true
-	case now.Sub(r.at) < repeatEvery:
-		r.left++
+	case now.Sub(r.at) < repeatInterval:
+		r.suppressed++
 		return 0, false
 	}
-	left = r.left
-	r.at, r.left = now, 0
+	left = r.suppressed
+	r.at, r.suppressed = now, 0
 	return left, true
 }
 
@@ -113,7 +113,7 @@ func (c *core) readError(err error) error {
 		return failure.Broken(damageError(c.dir, "", err))
 	}
 	return failure.Broken(fmt.Errorf("the store in %s cannot be read or written (%s): see that its disk works and that this user may write there, then start again; if it does not help, restore a backup",
-		where(c.dir), firstLine(err.Error())))
+		describeDir(c.dir), firstLine(err.Error())))
 }
 
 // damageError returns err, which says how a store is damaged, with advice. file is the damaged
@@ -123,24 +123,24 @@ func damageError(dir, file string, err error) error {
 	if file != "" && !strings.Contains(what, file) {
 		what = file + ": " + what
 	}
-	return fmt.Errorf("the store in %s is damaged (%s): restore a backup, and keep this directory to find out why", where(dir), what)
+	return fmt.Errorf("the store in %s is damaged (%s): restore a backup, and keep this directory to find out why", describeDir(dir), what)
 }
 
-// corrupt is called by Pebble when it reads damaged data, also in the background.
-func (c *core) corrupt(info pebble.DataCorruptionInfo) {
+// onCorruption is called by Pebble when it reads damaged data, also in the background.
+func (c *core) onCorruption(info pebble.DataCorruptionInfo) {
 	err := failure.Broken(damageError(c.dir, filepath.Base(info.Path), info.Details))
 	c.log.Errorf("%v", err)
-	c.sharing.broke(err)
+	c.users.reportBroken(err)
 }
 
-// background is called by Pebble when work in the background fails. Pebble retries at once and
+// onBackgroundError is called by Pebble when work in the background fails. Pebble retries at once and
 // without end. Committed data is safe in the log.
-func (c *core) background(err error) {
+func (c *core) onBackgroundError(err error) {
 	c.log.Errorf("background error: %v", err)
 	if errors.Is(err, syscall.ENOSPC) || pebble.IsCorruptionError(err) {
 		return // the write waits for room, or corrupt was called
 	}
-	c.sharing.broke(c.readError(err))
+	c.users.reportBroken(c.readError(err))
 }
 
 func firstLine(s string) string {

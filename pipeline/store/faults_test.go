@@ -25,43 +25,43 @@ import (
 
 // fault is what goes wrong with a file system while it is on.
 type fault struct {
-	on    atomic.Bool
-	kinds []errorfs.OpKind
-	file  string // a part of the paths that it is about
-	err   error
+	active   atomic.Bool
+	kinds    []errorfs.OpKind
+	pathPart string // a part of the paths that it is about
+	err      error
 }
 
 func (f *fault) String() string { return "fault" }
 
 func (f *fault) MaybeError(op errorfs.Op) error {
-	if !f.on.Load() || !slices.Contains(f.kinds, op.Kind) || !strings.Contains(op.Path, f.file) {
+	if !f.active.Load() || !slices.Contains(f.kinds, op.Kind) || !strings.Contains(op.Path, f.pathPart) {
 		return nil
 	}
 	return f.err
 }
 
 var (
-	creates = []errorfs.OpKind{errorfs.OpCreate, errorfs.OpReuseForWrite}
-	writes  = []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileWriteAt}
-	syncs   = []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}
-	reads   = []errorfs.OpKind{errorfs.OpFileRead, errorfs.OpFileReadAt}
+	createOps = []errorfs.OpKind{errorfs.OpCreate, errorfs.OpReuseForWrite}
+	writeOps  = []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileWriteAt}
+	syncOps   = []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}
+	readOps   = []errorfs.OpKind{errorfs.OpFileRead, errorfs.OpFileReadAt}
 )
 
-// fatal are the faults after which nothing can be made durable.
-var fatal = map[string]*fault{
-	"log write":      {kinds: writes, file: ".log", err: syscall.EIO},
-	"log sync":       {kinds: syncs, file: ".log", err: syscall.EIO},
-	"log create":     {kinds: creates, file: ".log", err: syscall.EACCES},
-	"manifest write": {kinds: writes, file: "MANIFEST", err: syscall.EIO},
+// fatalFaults are the faults after which nothing can be made durable.
+var fatalFaults = map[string]*fault{
+	"log write":      {kinds: writeOps, pathPart: ".log", err: syscall.EIO},
+	"log sync":       {kinds: syncOps, pathPart: ".log", err: syscall.EIO},
+	"log create":     {kinds: createOps, pathPart: ".log", err: syscall.EACCES},
+	"manifest write": {kinds: writeOps, pathPart: "MANIFEST", err: syscall.EIO},
 }
 
 // TestFaultsEndTheProcess: it says one line that says what to do, and what it had accepted
 // is there at the next start.
 func TestFaultsEndTheProcess(t *testing.T) {
 	if name := os.Getenv(childEnv); name != "" {
-		writeWith(fatal[name], os.Getenv(childEnv+"_DIR"))
+		writeUntilFault(fatalFaults[name], os.Getenv(childEnv+"_DIR"))
 	}
-	for name, f := range fatal {
+	for name, f := range fatalFaults {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			cmd := exec.Command(os.Args[0], "-test.run=^TestFaultsEndTheProcess$")
@@ -79,15 +79,15 @@ func TestFaultsEndTheProcess(t *testing.T) {
 				}
 			}
 			accepted := uint64(strings.Count(out.String(), "accepted"))
-			if n := counted(t, open(t, Options{Dir: dir})); accepted < 10 || n < accepted {
+			if n := countEntries(t, open(t, Options{Dir: dir})); accepted < 10 || n < accepted {
 				t.Errorf("%d of %d accepted entries are there", n, accepted)
 			}
 		})
 	}
 }
 
-// writeWith writes until the fault ends the process.
-func writeWith(f *fault, dir string) {
+// writeUntilFault writes until the fault ends the process.
+func writeUntilFault(f *fault, dir string) {
 	d, err := Open(Options{Dir: dir, FS: errorfs.Wrap(vfs.Default, f)})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -96,9 +96,9 @@ func writeWith(f *fault, dir string) {
 	out := bufio.NewWriterSize(os.Stdout, 1)
 	for i := uint64(0); i < 10_000; i++ { // some MB, so that logs are changed
 		if i == 10 {
-			f.on.Store(true)
+			f.active.Store(true)
 		}
-		if err := put(d, i); err != nil {
+		if err := putEntry(d, i); err != nil {
 			fmt.Fprintln(os.Stderr, "a write failed:", err)
 			os.Exit(2)
 		}
@@ -110,7 +110,7 @@ func writeWith(f *fault, dir string) {
 // TestFilesCannotBeMade: what comes into the log is safe, and the user is told what is
 // wrong.
 func TestFilesCannotBeMade(t *testing.T) {
-	f := &fault{kinds: creates, file: ".sst", err: syscall.EACCES}
+	f := &fault{kinds: createOps, pathPart: ".sst", err: syscall.EACCES}
 	mem := vfs.NewMem()
 	d := open(t, Options{Dir: "/data", FS: errorfs.Wrap(mem, f)})
 	told := make(chan error, 1)
@@ -120,20 +120,20 @@ func TestFilesCannotBeMade(t *testing.T) {
 		default:
 		}
 	}})
-	f.on.Store(true)
+	f.active.Store(true)
 	var n uint64
 	var err error
 	for ; err == nil; n++ {
-		mustPut(t, d, n, n+1)
+		mustPutEntries(t, d, n, n+1)
 		select {
 		case err = <-told:
 		default:
 		}
 	}
-	saysBroken(t, "told", err, "the store in /data cannot be read or written (", "permission denied): see that its disk works and that this user may write there")
-	f.on.Store(false)
+	wantBroken(t, "told", err, "the store in /data cannot be read or written (", "permission denied): see that its disk works and that this user may write there")
+	f.active.Store(false)
 	mustClose(t, d)
-	if got := counted(t, open(t, Options{Dir: "/data", FS: mem})); got != n {
+	if got := countEntries(t, open(t, Options{Dir: "/data", FS: mem})); got != n {
 		t.Errorf("%d entries of %d", got, n)
 	}
 }
@@ -141,17 +141,17 @@ func TestFilesCannotBeMade(t *testing.T) {
 // TestReadErrors: reads of a disk that fails are Broken, and nothing is wrong once it
 // works again.
 func TestReadErrors(t *testing.T) {
-	f := &fault{kinds: reads, file: ".sst", err: syscall.EIO}
-	mem := filled(t)
+	f := &fault{kinds: readOps, pathPart: ".sst", err: syscall.EIO}
+	mem := newFilledFS(t)
 	d := open(t, Options{Dir: "/data", FS: errorfs.Wrap(mem, f)})
-	f.on.Store(true)
+	f.active.Store(true)
 	_, _, get := d.GetState("g", 0, "30", "n")
 	_, scan := d.ReadLog("t", 0, 20, 30, 100)
 	for what, err := range map[string]error{"get": get, "scan": scan} {
-		saysBroken(t, what, err, "the store in /data cannot be read or written (", "input/output error")
+		wantBroken(t, what, err, "the store in /data cannot be read or written (", "input/output error")
 	}
-	f.on.Store(false)
-	if n := counted(t, d); n != 100 {
+	f.active.Store(false)
+	if n := countEntries(t, d); n != 100 {
 		t.Errorf("%d entries, want 100", n)
 	}
 }
@@ -167,21 +167,21 @@ func TestUnwritable(t *testing.T) {
 		syscall.ENOTDIR: "a part of this path is a file",
 		syscall.EIO:     "on a local disk",
 	} {
-		f := &fault{kinds: slices.Concat(creates, writes), err: &fs.PathError{Op: "mkdir", Path: "/data/part", Err: err}}
+		f := &fault{kinds: slices.Concat(createOps, writeOps), err: &fs.PathError{Op: "mkdir", Path: "/data/part", Err: err}}
 		f.kinds = append(f.kinds, errorfs.OpMkdirAll, errorfs.OpLock)
-		f.on.Store(true)
+		f.active.Store(true)
 		_, got := Open(Options{Dir: "/data", FS: errorfs.Wrap(vfs.NewMem(), f)})
-		says(t, err.Error(), got, "the data directory /data cannot be used: ", want)
+		wantErrorText(t, err.Error(), got, "the data directory /data cannot be used: ", want)
 		if strings.Contains(got.Error(), "part:") || strings.Contains(got.Error(), right) != (want == right) {
 			t.Errorf("%v: got %v", err, got)
 		}
 	}
 	missing := &fs.PathError{Op: "mkdir", Path: "/data/part", Err: syscall.ENOENT}
-	says(t, "no parent", openError("/data", missing), "no such file or directory; no directory can be made there")
+	wantErrorText(t, "no parent", openError("/data", missing), "no such file or directory; no directory can be made there")
 	locked := &fault{kinds: []errorfs.OpKind{errorfs.OpLock}, err: os.NewSyscallError("fcntl", syscall.EAGAIN)}
-	locked.on.Store(true)
+	locked.active.Store(true)
 	_, err := Open(Options{Dir: "/data", FS: errorfs.Wrap(vfs.NewMem(), locked)})
-	says(t, "locked", err, "/data is in use by another process: stop that one")
+	wantErrorText(t, "locked", err, "/data is in use by another process: stop that one")
 	if !errors.Is(err, ErrInUse) {
 		t.Errorf("got %v, want ErrInUse", err)
 	}
@@ -189,7 +189,7 @@ func TestUnwritable(t *testing.T) {
 
 // TestReadsDoNotWaitForWrites: a commit that waits for room on the disk keeps nobody from reading.
 func TestReadsDoNotWaitForWrites(t *testing.T) {
-	full := &fault{kinds: writes, err: syscall.ENOSPC}
+	full := &fault{kinds: writeOps, err: syscall.ENOSPC}
 	d := open(t, Options{Dir: "data", FS: errorfs.Wrap(vfs.NewMem(), full)})
 	waits, room := make(chan struct{}), make(chan struct{})
 	enter(t, d, User{DiskFull: sync.OnceFunc(func() { close(waits); <-room })})
@@ -199,7 +199,7 @@ func TestReadsDoNotWaitForWrites(t *testing.T) {
 		}
 	}
 	set("small", 10)
-	full.on.Store(true)
+	full.active.Store(true)
 	wrote, read := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(wrote)
@@ -222,7 +222,7 @@ func TestReadsDoNotWaitForWrites(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("a read waits for the disk")
 	}
-	full.on.Store(false)
+	full.active.Store(false)
 	close(room)
 	<-wrote
 	<-read

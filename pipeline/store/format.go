@@ -51,7 +51,7 @@ var errRecord = errors.New("store: malformed record")
 func appendRecord(b []byte, r Record) []byte {
 	b = append(b, recordFormat)
 	b = binary.AppendVarint(b, r.Time.UnixMilli())
-	b = appendBytes(b, r.ID)
+	b = appendLengthPrefixed(b, r.ID)
 	header := maps.All(r.Meta)
 	if r.Message != nil {
 		header = r.Message.Attributes()
@@ -62,12 +62,12 @@ func appendRecord(b []byte, r Record) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(pairs)/2))
 	for _, s := range pairs {
-		b = appendBytes(b, s)
+		b = appendLengthPrefixed(b, s)
 	}
 	return append(b, r.Payload...)
 }
 
-func appendBytes(b []byte, s string) []byte {
+func appendLengthPrefixed(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
@@ -80,69 +80,69 @@ func parseRecord(b []byte) (Record, error) {
 	if n <= 0 {
 		return Record{}, errRecord
 	}
-	c := cutter{b: b[1+n:]}
-	r := Record{Time: time.UnixMilli(ms).UTC(), ID: c.bytes()}
-	count := c.number()
-	if c.bad || count > uint64(len(c.b)) {
+	c := decoder{rest: b[1+n:]}
+	r := Record{Time: time.UnixMilli(ms).UTC(), ID: c.readString()}
+	count := c.readUvarint()
+	if c.failed || count > uint64(len(c.rest)) {
 		return Record{}, errRecord
 	}
 	r.Meta = make(map[string]string, count)
 	for range count {
-		k := c.bytes()
-		r.Meta[k] = c.bytes()
+		k := c.readString()
+		r.Meta[k] = c.readString()
 	}
-	if c.bad {
+	if c.failed {
 		return Record{}, errRecord
 	}
-	r.Payload = append([]byte{}, c.b...)
+	r.Payload = append([]byte{}, c.rest...)
 	return r, nil
 }
 
-// cutter parses lengths and byte strings from the front of b.
-type cutter struct {
-	b   []byte
-	bad bool
+// decoder parses lengths and byte strings from the front of b.
+type decoder struct {
+	rest   []byte
+	failed bool
 }
 
-func (c *cutter) number() uint64 {
-	n, k := binary.Uvarint(c.b)
+func (c *decoder) readUvarint() uint64 {
+	n, k := binary.Uvarint(c.rest)
 	if k <= 0 {
-		c.bad = true
+		c.failed = true
 		return 0
 	}
-	c.b = c.b[k:]
+	c.rest = c.rest[k:]
 	return n
 }
 
-func (c *cutter) bytes() string {
-	n := c.number()
-	if n > uint64(len(c.b)) {
-		c.bad = true
+func (c *decoder) readString() string {
+	n := c.readUvarint()
+	if n > uint64(len(c.rest)) {
+		c.failed = true
 		return ""
 	}
-	s := string(c.b[:n])
-	c.b = c.b[n:]
+	s := string(c.rest[:n])
+	c.rest = c.rest[n:]
 	return s
 }
 
 const (
 	kindMeta     = 'm'
 	kindLog      = 'l'
-	kindBegin    = 'b'
+	kindLogStart = 'b'
 	kindPosition = 'p'
 	kindHot      = 'h' // before kindState, as all other kinds that are written often
 	kindSmall    = 'q'
 	kindState    = 's'
 	kindLastSeen = 'c'
-	// kindSpace begins all keys of a namespace with a name; see space.
-	kindSpace = 'n'
+	// kindNamespace begins all keys of a namespace with a name; see space.
+	kindNamespace = 'n'
 )
 
 var errKey = errors.New("store: malformed key")
 
-// appendString appends s so that keys sort like their strings and no encoded string is a prefix
+// appendKeyString appends s so that keys sort like their strings and no encoded string is a prefix
 // of another: 0x00 becomes 0x00 0xff, and 0x00 0x01 ends the string.
-func appendString(b []byte, s string) []byte {
+func appendKeyString(b []byte, s string) []byte {
 	for {
 		before, after, found := strings.Cut(s, "\x00")
 		if b = append(b, before...); !found {
@@ -152,8 +152,8 @@ func appendString(b []byte, s string) []byte {
 	}
 }
 
-// cutString is the inverse of appendString; rest is what follows.
-func cutString(b []byte) (s string, rest []byte, err error) {
+// cutKeyString is the inverse of appendString; rest is what follows.
+func cutKeyString(b []byte) (s string, rest []byte, err error) {
 	var out []byte
 	for i := 0; i+1 < len(b); i++ {
 		if b[i] != 0 {
@@ -173,44 +173,46 @@ func cutString(b []byte) (s string, rest []byte, err error) {
 	return "", nil, errKey
 }
 
-// space is the beginning of the keys of a namespace. It is empty for the default namespace.
-type space string
+// namespacePrefix is the beginning of the keys of a namespace. It is empty for the default namespace.
+type namespacePrefix string
 
-// keyOf begins a key of kind with strings and a lane.
-func (s space) keyOf(kind byte, lane int, parts ...string) []byte {
+// laneKey begins a key of kind with strings and a lane.
+func (s namespacePrefix) laneKey(kind byte, lane int, parts ...string) []byte {
 	n := len(s) + 3
 	for _, p := range parts {
 		n += len(p) + 2
 	}
 	b := append(append(make([]byte, 0, n+48), s...), kind)
 	for _, p := range parts {
-		b = appendString(b, p)
+		b = appendKeyString(b, p)
 	}
 	return binary.BigEndian.AppendUint16(b, uint16(lane))
 }
 
-// stringsOf is keyOf without a lane: the prefix of all keys of kind with these strings.
-func (s space) stringsOf(kind byte, parts ...string) []byte {
+// keyPrefix is keyOf without a lane: the prefix of all keys of kind with these strings.
+func (s namespacePrefix) keyPrefix(kind byte, parts ...string) []byte {
 	b := append([]byte(s), kind)
 	for _, p := range parts {
-		b = appendString(b, p)
+		b = appendKeyString(b, p)
 	}
 	return b
 }
 
-func (s space) logKey(topic string, lane int, offset uint64) []byte {
-	return binary.BigEndian.AppendUint64(s.keyOf(kindLog, lane, topic), offset)
+func (s namespacePrefix) logKey(topic string, lane int, offset uint64) []byte {
+	return binary.BigEndian.AppendUint64(s.laneKey(kindLog, lane, topic), offset)
 }
 
-func (s space) beginKey(topic string, lane int) []byte { return s.keyOf(kindBegin, lane, topic) }
+func (s namespacePrefix) logStartKey(topic string, lane int) []byte {
+	return s.laneKey(kindLogStart, lane, topic)
+}
 
 // stateKinds are the kinds of the keys of states, in the order of their names. Values that change often,
 // and small ones that are read often, are behind keys of kinds of their own. They would otherwise lie
 // between the large values of all pages, and a compaction or a read would have to pass those each time.
 var stateKinds = [...]byte{kindHot, kindSmall, kindState}
 
-// kindOf returns the kind of the state with that name.
-func kindOf(name string) byte {
+// stateKind returns the kind of the state with that name.
+func stateKind(name string) byte {
 	switch {
 	case strings.HasPrefix(name, flow.Hot):
 		return kindHot
@@ -222,17 +224,17 @@ func kindOf(name string) byte {
 
 // statePrefix returns the prefix of all names of key of a kind. The lane comes before the key, so that
 // the state of a lane is one range of each kind.
-func (s space) statePrefix(kind byte, group string, lane int, key string) []byte {
-	return appendString(s.keyOf(kind, lane, group), key)
+func (s namespacePrefix) statePrefix(kind byte, group string, lane int, key string) []byte {
+	return appendKeyString(s.laneKey(kind, lane, group), key)
 }
 
-func (s space) stateKey(group string, lane int, key, name string) []byte {
-	return append(s.statePrefix(kindOf(name), group, lane, key), name...)
+func (s namespacePrefix) stateKey(group string, lane int, key, name string) []byte {
+	return append(s.statePrefix(stateKind(name), group, lane, key), name...)
 }
 
-// after returns the least key that sorts after all keys with prefix. prefix must contain a byte
+// prefixEnd returns the least key that sorts after all keys with prefix. prefix must contain a byte
 // other than 0xff; the kind is one.
-func after(prefix []byte) []byte {
+func prefixEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {
 			end := append([]byte(nil), prefix[:i+1]...)

@@ -37,14 +37,14 @@ func FuzzKeys(f *testing.F) {
 	f.Add("a", "a\x00")
 	f.Add("", "\xff")
 	f.Fuzz(func(t *testing.T, a, b string) {
-		ka, kb := appendString(nil, a), appendString(nil, b)
+		ka, kb := appendKeyString(nil, a), appendKeyString(nil, b)
 		if got, want := slices.Compare(ka, kb), strings.Compare(a, b); got != want {
 			t.Errorf("keys of %q and %q compare as %d, want %d", a, b, got, want)
 		}
 		if a != b && strings.HasPrefix(string(ka), string(kb)) {
 			t.Errorf("the key of %q begins with that of %q", a, b)
 		}
-		s, rest, err := cutString(append(ka, "rest"...))
+		s, rest, err := cutKeyString(append(ka, "rest"...))
 		if s != a || string(rest) != "rest" || err != nil {
 			t.Errorf("cutString of %q = %q, %q, %v", a, s, rest, err)
 		}

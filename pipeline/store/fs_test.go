@@ -13,13 +13,13 @@ import (
 // powerCut remembers what a power cut before operation at would leave of mem, where any
 // part of what was not synced may be lost. It counts while it is on.
 type powerCut struct {
-	mem *vfs.MemFS
-	at  int
+	mem   *vfs.MemFS
+	cutAt int
 
-	mu    sync.Mutex
-	on    bool
-	count int
-	after *vfs.MemFS
+	mu       sync.Mutex
+	counting bool
+	count    int
+	afterCut *vfs.MemFS
 }
 
 func (p *powerCut) fs() vfs.FS { return errorfs.Wrap(p.mem, p) }
@@ -34,12 +34,12 @@ func (p *powerCut) MaybeError(op errorfs.Op) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.on {
+	if !p.counting {
 		return nil
 	}
-	if p.count++; p.count == p.at {
-		random := rand.New(rand.NewPCG(uint64(p.at), 1))
-		p.after = p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
+	if p.count++; p.count == p.cutAt {
+		random := rand.New(rand.NewPCG(uint64(p.cutAt), 1))
+		p.afterCut = p.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: random.IntN(101), RNG: random})
 	}
 	return nil
 }
@@ -56,39 +56,39 @@ func (p *powerCut) syncDir(dir string) error {
 	return d.Sync()
 }
 
-// turn begins or ends the counting.
-func (p *powerCut) turn(on bool) {
+// setCounting begins or ends the counting.
+func (p *powerCut) setCounting(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.on = on
+	p.counting = on
 }
 
-// losing is a file system that loses all that is written to some files: those whose path
+// lossyFS is a file system that loses all that is written to some files: those whose path
 // begins with dir and has part in it.
-type losing struct {
+type lossyFS struct {
 	vfs.FS
 	dir, part string
 }
 
-func (l *losing) loses(name string) bool {
+func (l *lossyFS) loses(name string) bool {
 	return strings.HasPrefix(name, l.dir) && strings.Contains(name, l.part)
 }
 
-func (l *losing) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
+func (l *lossyFS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := l.FS.Create(name, c)
 	if err != nil || !l.loses(name) {
 		return file, err
 	}
-	return lostFile{file}, nil
+	return discardingFile{file}, nil
 }
 
-func (l *losing) Link(oldname, newname string) error {
+func (l *lossyFS) Link(oldname, newname string) error {
 	if !l.loses(newname) {
 		return l.FS.Link(oldname, newname)
 	}
 	return nil
 }
 
-type lostFile struct{ vfs.File }
+type discardingFile struct{ vfs.File }
 
-func (lostFile) Write(b []byte) (int, error) { return len(b), nil }
+func (discardingFile) Write(b []byte) (int, error) { return len(b), nil }

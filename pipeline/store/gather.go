@@ -11,16 +11,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// gatherBytes is how many bytes are gathered at most, and half of the largest batch that is.
-const gatherBytes = 2 << 20
+// maxBufferBytes is how many bytes are gathered at most, and half of the largest batch that is.
+const maxBufferBytes = 2 << 20
 
-// gathered are the writes of batches that were applied and are not in Pebble yet. They are written in
+// writeBuffer are the writes of batches that were applied and are not in Pebble yet. They are written in
 // one batch, so that a value that is replaced soon is written once, a message that is soon handled is
 // not written at all, and one write to the disk serves all that wait for it. They are written when a
 // batch is to be durable, before a scan of keys of their kind, and at the latest Options.Gather after the first of
 // them. So a crash loses the last batches only, each of them whole, as it does with Pebble's own
 // unsynced writes.
-type gathered struct {
+type writeBuffer struct {
 	mu     sync.RWMutex
 	values map[string][]byte // nil for a deleted key
 	// ranges were deleted before values were set.
@@ -29,47 +29,47 @@ type gathered struct {
 	kinds [256]bool
 	bytes int
 	timer *time.Timer
-	// applied counts the batches that were applied.
-	applied uint64
+	// appliedBatches counts the batches that were applied.
+	appliedBatches uint64
 }
 
 type keyRange struct{ from, to []byte }
 
-func (r keyRange) holds(key []byte) bool {
+func (r keyRange) contains(key []byte) bool {
 	return bytes.Compare(r.from, key) <= 0 && bytes.Compare(key, r.to) < 0
 }
 
 // get returns the gathered value of key. known is false if only Pebble has it.
-func (g *gathered) get(key []byte) (value []byte, ok, known bool) {
+func (g *writeBuffer) get(key []byte) (value []byte, ok, known bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if v, known := g.values[string(key)]; known {
 		return append(make([]byte, 0, len(v)), v...), v != nil, true
 	}
-	return nil, false, slices.ContainsFunc(g.ranges, func(r keyRange) bool { return r.holds(key) })
+	return nil, false, slices.ContainsFunc(g.ranges, func(r keyRange) bool { return r.contains(key) })
 }
 
-// gather adds b. The caller holds g.mu.
-func (c *core) gather(b *Batch) {
-	g := &c.gathered
+// addToBuffer adds b. The caller holds g.mu.
+func (c *core) addToBuffer(b *Batch) {
+	g := &c.buffer
 	if g.values == nil {
 		g.values = make(map[string][]byte)
-		g.timer = time.AfterFunc(c.every, c.writeLater)
+		g.timer = time.AfterFunc(c.flushInterval, c.flushOnTimer)
 	}
 	g.bytes += b.bytes
 	for _, w := range b.writes {
 		g.kinds[w.key[0]] = true
-		if w.end != nil {
-			g.remove(keyRange{w.key, w.end})
+		if w.rangeEnd != nil {
+			g.deleteRange(keyRange{w.key, w.rangeEnd})
 			continue
 		}
 		g.values[string(w.key)] = w.value
 	}
 }
 
-// remove deletes the keys of r.
-func (g *gathered) remove(r keyRange) {
-	maps.DeleteFunc(g.values, func(k string, _ []byte) bool { return r.holds([]byte(k)) })
+// deleteRange deletes the keys of r.
+func (g *writeBuffer) deleteRange(r keyRange) {
+	maps.DeleteFunc(g.values, func(k string, _ []byte) bool { return r.contains([]byte(k)) })
 	for i := range g.ranges {
 		if bytes.Equal(g.ranges[i].to, r.from) {
 			g.ranges[i].to = r.to // the log of a lane is trimmed from where it was trimmed before
@@ -81,90 +81,90 @@ func (g *gathered) remove(r keyRange) {
 
 // apply makes b visible. It returns its number, for sync.
 func (c *core) apply(b *Batch) (n uint64, err error) {
-	g := &c.gathered
-	if c.every == 0 {
-		if err := c.commit(b.pebble()); err != nil { // it may wait for the disk; who reads must not
+	g := &c.buffer
+	if c.flushInterval == 0 {
+		if err := c.commitBatch(b.pebbleBatch()); err != nil { // it may wait for the disk; who reads must not
 			return 0, err
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.applied++
-		return g.applied, nil
+		g.appliedBatches++
+		return g.appliedBatches, nil
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	large := b.bytes > gatherBytes/2
-	if large || g.bytes+b.bytes > gatherBytes {
-		if err := c.writeGathered(); err != nil {
+	large := b.bytes > maxBufferBytes/2
+	if large || g.bytes+b.bytes > maxBufferBytes {
+		if err := c.flushBufferLocked(); err != nil {
 			return 0, err
 		}
 	}
 	if !large {
-		c.gather(b)
-	} else if err := c.commit(b.pebble()); err != nil {
+		c.addToBuffer(b)
+	} else if err := c.commitBatch(b.pebbleBatch()); err != nil {
 		return 0, err
 	}
-	g.applied++
-	return g.applied, nil
+	g.appliedBatches++
+	return g.appliedBatches, nil
 }
 
-// commit makes b visible and closes it.
-func (c *core) commit(b *pebble.Batch) error {
+// commitBatch makes b visible and closes it.
+func (c *core) commitBatch(b *pebble.Batch) error {
 	defer b.Close()
 	return b.Commit(pebble.NoSync)
 }
 
-// sync makes the first n batches durable that were applied. While one write to the disk is under way,
+// syncBatches makes the first n batches durable that were applied. While one write to the disk is under way,
 // those that wait for the next one gather, and one of them makes it for all.
-func (c *core) sync(n uint64) error {
-	c.syncing.Lock()
-	defer c.syncing.Unlock()
-	if c.synced >= n {
+func (c *core) syncBatches(n uint64) error {
+	c.syncMu.Lock()
+	defer c.syncMu.Unlock()
+	if c.syncedBatches >= n {
 		return nil
 	}
-	c.gathered.mu.Lock()
-	applied := c.gathered.applied
-	err := c.writeGathered()
-	c.gathered.mu.Unlock()
+	c.buffer.mu.Lock()
+	applied := c.buffer.appliedBatches
+	err := c.flushBufferLocked()
+	c.buffer.mu.Unlock()
 	if err == nil {
 		err = c.pebble.LogData(nil, pebble.Sync) // the log is in order: with this, all before is durable
 	}
 	if err == nil {
-		c.synced = applied
+		c.syncedBatches = applied
 	}
 	return err
 }
 
-// settleGathered writes the gathered commits to Pebble before a scan of the keys that begin with prefix.
+// flushBuffer writes the gathered commits to Pebble before a scan of the keys that begin with prefix.
 // It does nothing when no gathered commit has a key of that kind, since the scan would not see it. The
 // caller keeps the store open.
-func (c *core) settleGathered(prefix []byte) error {
-	g := &c.gathered
+func (c *core) flushBuffer(prefix []byte) error {
+	g := &c.buffer
 	g.mu.RLock()
 	seen := g.values != nil && (len(prefix) == 0 || g.kinds[prefix[0]])
 	g.mu.RUnlock()
 	if !seen {
 		return nil
 	}
-	c.gathered.mu.Lock()
-	defer c.gathered.mu.Unlock()
-	return c.writeGathered()
+	c.buffer.mu.Lock()
+	defer c.buffer.mu.Unlock()
+	return c.flushBufferLocked()
 }
 
-// writeLater makes what was gathered durable, when its time has come.
-func (c *core) writeLater() {
-	if c.use() != nil {
+// flushOnTimer makes what was gathered durable, when its time has come.
+func (c *core) flushOnTimer() {
+	if c.acquire() != nil {
 		return // Close writes it
 	}
-	defer c.done()
-	if err := c.sync(math.MaxUint64); err != nil {
+	defer c.release()
+	if err := c.syncBatches(math.MaxUint64); err != nil {
 		c.log.Errorf("writing what was gathered: %v", err) // the next commit tries again, and fails with it
 	}
 }
 
-// writeGathered is settleGathered for a caller that holds the lock.
-func (c *core) writeGathered() error {
-	g := &c.gathered
+// flushBufferLocked is settleGathered for a caller that holds the lock.
+func (c *core) flushBufferLocked() error {
+	g := &c.buffer
 	if g.values == nil {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (c *core) writeGathered() error {
 			_ = b.Set([]byte(k), v, nil)
 		}
 	}
-	if err := c.commit(b); err != nil {
+	if err := c.commitBatch(b); err != nil {
 		return err
 	}
 	g.timer.Stop()

@@ -16,7 +16,7 @@ import (
 func TestGatheredIsWritten(t *testing.T) {
 	for name, write := range map[string]func(*testing.T, *DB){
 		"sync":   func(t *testing.T, d *DB) { commit(t, d, func(b *Batch) { b.SetState("g", 3, "other", "", nil) }) },
-		"large":  func(t *testing.T, d *DB) { lazily(t, d, "other", make([]byte, gatherBytes/2)) },
+		"large":  func(t *testing.T, d *DB) { writeUnsynced(t, d, "other", make([]byte, maxBufferBytes/2)) },
 		"timer":  waitForTimer,
 		"close":  func(t *testing.T, d *DB) { mustClose(t, d) },
 		"nobody": func(*testing.T, *DB) {},
@@ -27,7 +27,7 @@ func TestGatheredIsWritten(t *testing.T) {
 				every = time.Millisecond
 			}
 			d := open(t, Options{Dir: "data", FS: mem, Gather: every})
-			lazily(t, d, "k", []byte("v"))
+			writeUnsynced(t, d, "k", []byte("v"))
 			write(t, d)
 			// A killed process leaves all that was written, synced or not.
 			killed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
@@ -42,9 +42,9 @@ func TestGatheredIsWritten(t *testing.T) {
 // waitForTimer waits until d has written what it gathered.
 func waitForTimer(t *testing.T, d *DB) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		d.syncing.Lock()
-		durable := d.synced > 0
-		d.syncing.Unlock()
+		d.syncMu.Lock()
+		durable := d.syncedBatches > 0
+		d.syncMu.Unlock()
 		if durable {
 			return
 		}
@@ -65,27 +65,27 @@ func TestGatheredStays(t *testing.T) {
 			b.SetState("g", 3, "k", flow.Hot+"gone", []byte("v"))
 			b.DropPositions("g", "gone")
 		})
-		if got := names(t, d, "sub/"); got != nil {
+		if got := stateNames(t, d, "sub/"); got != nil {
 			t.Errorf("namespace %q: names that were never set: %q", space, got)
 		}
-		if d.gathered.values == nil {
+		if d.buffer.values == nil {
 			t.Errorf("namespace %q: a scan of another kind wrote what was gathered", space)
 		}
-		if got, want := names(t, n, flow.Hot), []string{flow.Hot + "gone", flow.Hot + "n"}; !slices.Equal(got, want) {
+		if got, want := stateNames(t, n, flow.Hot), []string{flow.Hot + "gone", flow.Hot + "n"}; !slices.Equal(got, want) {
 			t.Errorf("namespace %q: got the names %q, want %q", space, got, want)
 		}
 		write(t, n, false, func(b *Batch) { b.DropState("g") })
 		if _, ok, err := n.GetState("g", 3, "k", flow.Hot+"n"); ok || err != nil {
 			t.Errorf("namespace %q: a value is still there after all were removed: %v", space, err)
 		}
-		if got := names(t, n, ""); got != nil {
+		if got := stateNames(t, n, ""); got != nil {
 			t.Errorf("namespace %q: names after all were removed: %q", space, got)
 		}
 	}
 }
 
-// lazily commits a value without sync.
-func lazily(t *testing.T, d *DB, key string, value []byte) {
+// writeUnsynced commits a value without sync.
+func writeUnsynced(t *testing.T, d *DB, key string, value []byte) {
 	t.Helper()
 	write(t, d, false, func(b *Batch) { b.SetState("g", 3, key, "n", value) })
 }

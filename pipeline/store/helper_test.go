@@ -54,8 +54,8 @@ func write(t *testing.T, d *DB, sync bool, f func(b *Batch)) {
 	}
 }
 
-// put commits entry i of a sequence, durably, in each of two namespaces.
-func put(d *DB, i uint64) error {
+// putEntry commits entry i of a sequence, durably, in each of two namespaces.
+func putEntry(d *DB, i uint64) error {
 	for _, n := range []string{"", "other"} {
 		err := d.Namespace(n).Write(true, func(b *Batch) error {
 			b.Append("t", 0, i, Record{ID: fmt.Sprint(i), Payload: make([]byte, 1000)})
@@ -69,19 +69,19 @@ func put(d *DB, i uint64) error {
 	return nil
 }
 
-// mustPut puts the entries with from <= i < to.
-func mustPut(t *testing.T, d *DB, from, to uint64) {
+// mustPutEntries puts the entries with from <= i < to.
+func mustPutEntries(t *testing.T, d *DB, from, to uint64) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		if err := put(d, i); err != nil {
+		if err := putEntry(d, i); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// counted returns how many entries of the sequence both namespaces hold: its first, each
+// countEntries returns how many entries of the sequence both namespaces hold: its first, each
 // with its state.
-func counted(t *testing.T, d *DB) uint64 {
+func countEntries(t *testing.T, d *DB) uint64 {
 	t.Helper()
 	var n [2]uint64
 	for space, name := range []string{"", "other"} {
@@ -119,22 +119,22 @@ func flush(t *testing.T, d *DB) {
 	}
 }
 
-// filled is the file system of a store of 100 entries, 50 in a table and 50 in the log.
-func filled(t *testing.T) *vfs.MemFS {
+// newFilledFS is the file system of a store of 100 entries, 50 in a table and 50 in the log.
+func newFilledFS(t *testing.T) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewMem()
 	d := open(t, Options{Dir: "/data", FS: mem})
-	mustPut(t, d, 0, 50)
+	mustPutEntries(t, d, 0, 50)
 	flush(t, d)
 	mustClose(t, d)
 	d = open(t, Options{Dir: "/data", FS: mem})
-	mustPut(t, d, 50, 100)
+	mustPutEntries(t, d, 50, 100)
 	mustClose(t, d)
 	return mem
 }
 
-// says checks that err has all texts.
-func says(t *testing.T, what string, err error, texts ...string) {
+// wantErrorText checks that err has all texts.
+func wantErrorText(t *testing.T, what string, err error, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
 		if err == nil || !strings.Contains(err.Error(), text) {
@@ -143,17 +143,17 @@ func says(t *testing.T, what string, err error, texts ...string) {
 	}
 }
 
-// saysBroken checks that err is Broken and has all texts.
-func saysBroken(t *testing.T, what string, err error, texts ...string) {
+// wantBroken checks that err is Broken and has all texts.
+func wantBroken(t *testing.T, what string, err error, texts ...string) {
 	t.Helper()
 	if class, _ := failure.ClassOf(err); class != failure.ClassBroken {
 		t.Errorf("%s: %v is not Broken", what, err)
 	}
-	says(t, what, err, texts...)
+	wantErrorText(t, what, err, texts...)
 }
 
-// clean checks that nothing in dir has a name with part in it.
-func clean(t *testing.T, f vfs.FS, dir, part string) {
+// wantNoFiles checks that nothing in dir has a name with part in it.
+func wantNoFiles(t *testing.T, f vfs.FS, dir, part string) {
 	t.Helper()
 	names, err := f.List(dir)
 	left := slices.DeleteFunc(names, func(n string) bool { return !strings.Contains(n, part) })

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// holder returns the process that has locked the directory dir, as " (process 123)", or "" where that cannot
+// lockHolder returns the process that has locked the directory dir, as " (process 123)", or "" where that cannot
 // be found out.
-func holder(dir string) string {
+func lockHolder(dir string) string {
 	f, err := os.Open(filepath.Join(dir, "LOCK"))
 	if err != nil {
 		return ""

@@ -27,9 +27,9 @@ func TestKilledBackup(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 4 {
 		top := t.TempDir()
-		durable, began := killed(t, top, 50+random.IntN(200))
+		durable, began := runAndKill(t, top, 50+random.IntN(200))
 		d := open(t, Options{Dir: filepath.Join(top, "data")})
-		if n := counted(t, d); n < durable {
+		if n := countEntries(t, d); n < durable {
 			t.Fatalf("round %d: the store has %d entries of %d", round, n, durable)
 		}
 		for i, least := range began {
@@ -37,7 +37,7 @@ func TestKilledBackup(t *testing.T) {
 			if _, err := os.Stat(dir); os.IsNotExist(err) && i == len(began)-1 {
 				continue
 			}
-			if n := counted(t, open(t, Options{Dir: dir})); n < least {
+			if n := countEntries(t, open(t, Options{Dir: dir})); n < least {
 				t.Errorf("round %d: backup %d has %d entries of %d", round, i, n, least)
 			}
 		}
@@ -48,13 +48,13 @@ func TestKilledBackup(t *testing.T) {
 		if err := d.Backup(last); err != nil {
 			t.Fatal(err)
 		}
-		clean(t, vfs.Default, filepath.Dir(last), partial)
+		wantNoFiles(t, vfs.Default, filepath.Dir(last), partialInfix)
 	}
 }
 
-// killed runs writeAndBackup in a process of its own and kills it when it told of so many
+// runAndKill runs writeAndBackup in a process of its own and kills it when it told of so many
 // steps. It returns how many entries were durable, and how many when each backup began.
-func killed(t *testing.T, top string, steps int) (durable uint64, began []uint64) {
+func runAndKill(t *testing.T, top string, steps int) (durable uint64, began []uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledBackup$")
 	cmd.Env = append(os.Environ(), childEnv+"="+top)
@@ -117,7 +117,7 @@ func writeAndBackup(top string) {
 		}
 	}()
 	for i := uint64(0); ; i++ {
-		fail(put(d, i))
+		fail(putEntry(d, i))
 		_, err := io.WriteString(os.Stdout, "entry\n")
 		fail(err)
 	}

@@ -10,9 +10,9 @@ import (
 // Namespace returns the namespace called name of d's store. Topics and groups of different
 // namespaces are separate. The empty name means the default namespace, which Open returns.
 func (d *DB) Namespace(name string) *DB {
-	n := &DB{core: d.core, name: name, id: d.meta.ID}
+	n := &DB{core: d.core, namespace: name, id: d.meta.ID}
 	if name != "" {
-		n.space = space(appendString([]byte{kindSpace}, name))
+		n.namespacePrefix = namespacePrefix(appendKeyString([]byte{kindNamespace}, name))
 		n.id = flow.DeriveID("namespace", n.id, name)
 	}
 	return n
@@ -20,7 +20,7 @@ func (d *DB) Namespace(name string) *DB {
 
 // Namespaces returns the sorted names of the namespaces that hold data, without the default
 // one.
-func (d *DB) Namespaces() ([]string, error) { return d.firstStrings([]byte{kindSpace}) }
+func (d *DB) Namespaces() ([]string, error) { return d.distinctStrings([]byte{kindNamespace}) }
 
 // User has the callbacks of the user of a namespace.
 type User struct {
@@ -35,10 +35,10 @@ type User struct {
 	Fatal func(error)
 }
 
-// sharing holds the users of the namespaces.
-type sharing struct {
-	mu    sync.Mutex
-	users map[string]User // by namespace
+// userRegistry holds the users of the namespaces.
+type userRegistry struct {
+	mu          sync.Mutex
+	byNamespace map[string]User // by namespace
 	// broken is the first damage that was found.
 	broken error
 }
@@ -46,50 +46,50 @@ type sharing struct {
 // Enter makes u the user of d's namespace until leave is called. It fails if the namespace has
 // a user.
 func (d *DB) Enter(u User) (leave func(), err error) {
-	s := &d.sharing
+	s := &d.users
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.users[d.name]; ok {
-		return nil, d.inUse()
+	if _, ok := s.byNamespace[d.namespace]; ok {
+		return nil, d.inUseError()
 	}
-	if s.users == nil {
-		s.users = make(map[string]User)
+	if s.byNamespace == nil {
+		s.byNamespace = make(map[string]User)
 	}
-	s.users[d.name] = u
+	s.byNamespace[d.namespace] = u
 	if s.broken != nil && u.Broken != nil {
 		go u.Broken(s.broken)
 	}
 	return sync.OnceFunc(func() { // a later call would end what another user began
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.users, d.name)
+		delete(s.byNamespace, d.namespace)
 	}), nil
 }
 
-func (d *DB) inUse() error {
+func (d *DB) inUseError() error {
 	what := "the default namespace"
-	if d.name != "" {
-		what = fmt.Sprintf("the namespace %q", d.name)
+	if d.namespace != "" {
+		what = fmt.Sprintf("the namespace %q", d.namespace)
 	}
 	return fmt.Errorf("%s of the store in %s is in use already: give each of those that share a store a name of its own",
-		what, where(d.dir))
+		what, describeDir(d.dir))
 }
 
-// all lists the users.
-func (s *sharing) all() []User {
+// list lists the users.
+func (s *userRegistry) list() []User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]User, 0, len(s.users))
-	for _, u := range s.users {
+	out := make([]User, 0, len(s.byNamespace))
+	for _, u := range s.byNamespace {
 		out = append(out, u)
 	}
 	return out
 }
 
-// diskFull calls DiskFull of all users and waits for them.
-func (s *sharing) diskFull() {
+// notifyDiskFull calls DiskFull of all users and waits for them.
+func (s *userRegistry) notifyDiskFull() {
 	var wg sync.WaitGroup
-	for _, u := range s.all() {
+	for _, u := range s.list() {
 		if u.DiskFull != nil {
 			wg.Go(u.DiskFull)
 		}
@@ -97,27 +97,27 @@ func (s *sharing) diskFull() {
 	wg.Wait()
 }
 
-// broke calls Broken of all users. Later users are called when they enter.
-func (s *sharing) broke(err error) {
+// reportBroken calls Broken of all users. Later users are called when they enter.
+func (s *userRegistry) reportBroken(err error) {
 	s.mu.Lock()
 	if s.broken == nil {
 		s.broken = err
 	}
 	s.mu.Unlock()
-	for _, u := range s.all() {
+	for _, u := range s.list() {
 		if u.Broken != nil {
 			u.Broken(err)
 		}
 	}
 }
 
-// fatal returns a function that calls first, which may be nil, and then Fatal of all users.
-func (s *sharing) fatal(first func(error)) func(error) {
+// fatalHandler returns a function that calls first, which may be nil, and then Fatal of all users.
+func (s *userRegistry) fatalHandler(first func(error)) func(error) {
 	return func(err error) {
 		if first != nil {
 			first(err)
 		}
-		for _, u := range s.all() {
+		for _, u := range s.list() {
 			if u.Fatal != nil {
 				u.Fatal(err)
 			}
@@ -125,8 +125,8 @@ func (s *sharing) fatal(first func(error)) func(error) {
 	}
 }
 
-// where describes dir in a sentence.
-func where(dir string) string {
+// describeDir describes dir in a sentence.
+func describeDir(dir string) string {
 	if dir == "" {
 		return "memory"
 	}

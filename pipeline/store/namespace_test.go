@@ -10,8 +10,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// fill puts one of everything into d.
-func fill(t *testing.T, d *DB, value string) {
+// fillNamespace puts one of everything into d.
+func fillNamespace(t *testing.T, d *DB, value string) {
 	commit(t, d, func(b *Batch) {
 		b.Append("t", 3, 7, Record{ID: value})
 		b.Trim("t", 3, 0, 7)
@@ -25,17 +25,17 @@ func fill(t *testing.T, d *DB, value string) {
 // dropped.
 func TestNamespaces(t *testing.T) {
 	d := open(t, Options{})
-	names, empty := []string{"", "a", "a\x00", "b"}, content(t, d)
+	names, empty := []string{"", "a", "a\x00", "b"}, readContent(t, d)
 	for _, n := range names[1:] {
-		fill(t, d.Namespace(n), "in "+n)
+		fillNamespace(t, d.Namespace(n), "in "+n)
 	}
-	if got := content(t, d); !maps.Equal(got, empty) {
+	if got := readContent(t, d); !maps.Equal(got, empty) {
 		t.Errorf("the default namespace has %v", got)
 	}
 	for key := range d.StateKeys("g", "", "") {
 		t.Errorf("the default namespace has state of %q", key)
 	}
-	fill(t, d, "in ")
+	fillNamespace(t, d, "in ")
 	if got, err := d.Namespaces(); !slices.Equal(got, names[1:]) || err != nil {
 		t.Errorf("Namespaces = %q, %v, want %q", got, err, names[1:])
 	}
@@ -47,17 +47,17 @@ func TestNamespaces(t *testing.T) {
 			t.Errorf("the ID of %q is %q", n, v.ID())
 		}
 		commit(t, v, func(b *Batch) { b.DropPositions("g", "t"); b.DropState("g") })
-		if got := content(t, v); got["positions"] != empty["positions"] || got["state n"] != "" {
+		if got := readContent(t, v); got["positions"] != empty["positions"] || got["state n"] != "" {
 			t.Errorf("%q still has %v", n, got)
 		}
-		fill(t, v, "again "+n)
+		fillNamespace(t, v, "again "+n)
 	}
 	if len(ids) != len(names) {
 		t.Errorf("%d namespaces have the IDs %v", len(names), ids)
 	}
 	for _, n := range names {
 		v := d.Namespace(n)
-		if got := content(t, v); got["state n"] != "again "+n || got["log 7"] != "again "+n || got["bounds"] != "7 8" {
+		if got := readContent(t, v); got["state n"] != "again "+n || got["log 7"] != "again "+n || got["bounds"] != "7 8" {
 			t.Errorf("%q has %v", n, got)
 		}
 		if groups, err := v.HotGroups(); !slices.Equal(groups, []string{"g"}) || err != nil {
@@ -79,7 +79,7 @@ func TestUsers(t *testing.T) {
 	enter(t, d.Namespace("mute"), User{})
 	for name, want := range map[string]string{"": "default namespace", "a": `namespace "a"`} {
 		_, err := d.Namespace(name).Enter(User{})
-		says(t, "a second user", err, want, "a name of its own")
+		wantErrorText(t, "a second user", err, want, "a name of its own")
 	}
 	hears := func(want ...string) {
 		t.Helper()
@@ -91,13 +91,13 @@ func TestUsers(t *testing.T) {
 			t.Errorf("heard %q, want %q", got, want)
 		}
 	}
-	d.sharing.diskFull()
+	d.users.notifyDiskFull()
 	hears("a full", "default full")
 	leave()
-	d.sharing.fatal(func(err error) { heard <- "first " + err.Error() })(errors.New("over"))
+	d.users.fatalHandler(func(err error) { heard <- "first " + err.Error() })(errors.New("over"))
 	hears("a over", "first over")
 	enter(t, d, User{})
-	d.sharing.broke(errors.New("damaged"))
+	d.users.reportBroken(errors.New("damaged"))
 	enter(t, d.Namespace("late"), User{Broken: func(err error) { heard <- "late " + err.Error() }})
 	if got := <-heard; got != "late damaged" {
 		t.Errorf("heard %q", got)

@@ -17,11 +17,11 @@ import (
 
 // get returns a copy of the value of key.
 func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
-	if err := d.use(); err != nil {
+	if err := d.acquire(); err != nil {
 		return nil, false, err
 	}
-	defer d.done()
-	if v, ok, known := d.gathered.get(key); known {
+	defer d.release()
+	if v, ok, known := d.buffer.get(key); known {
 		return v, ok, nil
 	}
 	v, closer, err := d.pebble.Get(key)
@@ -34,8 +34,8 @@ func (d *DB) get(key []byte) (value []byte, ok bool, err error) {
 	return append(make([]byte, 0, len(v)), v...), true, closer.Close()
 }
 
-// number returns the value of key, which is a number.
-func (d *DB) number(key []byte) (n uint64, ok bool, err error) {
+// getUint64 returns the value of key, which is a number.
+func (d *DB) getUint64(key []byte) (n uint64, ok bool, err error) {
 	v, ok, err := d.get(key)
 	switch {
 	case err != nil || !ok:
@@ -50,14 +50,14 @@ func (d *DB) number(key []byte) (n uint64, ok bool, err error) {
 // of the iterator, and a malformed key or record that f returns, is a readError; what f returns comes first. The iterator is closed even if f panics:
 // an open one keeps files that were deleted, and the store could not be closed.
 func (d *DB) iterate(prefix, from []byte, f func(*pebble.Iterator) error) (err error) {
-	if err := d.use(); err != nil {
+	if err := d.acquire(); err != nil {
 		return err
 	}
-	defer d.done()
-	if err := d.settleGathered(prefix); err != nil {
+	defer d.release()
+	if err := d.flushBuffer(prefix); err != nil {
 		return d.readError(err)
 	}
-	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: after(prefix)})
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: prefixEnd(prefix)})
 	if err != nil {
 		return d.readError(err)
 	}
@@ -100,7 +100,7 @@ type Entry struct {
 // bytes, but at least one if there is one.
 func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entry, error) {
 	var out []Entry
-	prefix := d.keyOf(kindLog, lane, topic)
+	prefix := d.laneKey(kindLog, lane, topic)
 	err := d.scan(prefix, d.logKey(topic, lane, from), func(k, v []byte) (bool, error) {
 		if len(k) != 8 {
 			return false, errKey
@@ -119,12 +119,12 @@ func (d *DB) ReadLog(topic string, lane int, from, to uint64, bytes int) ([]Entr
 // Bounds returns the offsets of the oldest record kept in a topic's lane and of the next one to
 // append. Positions of groups may be beyond end.
 func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
-	begin, _, err = d.number(d.beginKey(topic, lane))
+	begin, _, err = d.getUint64(d.logStartKey(topic, lane))
 	if err != nil {
 		return 0, 0, err
 	}
 	end = begin
-	prefix := d.keyOf(kindLog, lane, topic)
+	prefix := d.laneKey(kindLog, lane, topic)
 	err = d.iterate(prefix, d.logKey(topic, lane, begin), func(it *pebble.Iterator) error {
 		if it.Last() && len(it.Key()) == len(prefix)+8 {
 			end = binary.BigEndian.Uint64(it.Key()[len(prefix):]) + 1
@@ -136,11 +136,11 @@ func (d *DB) Bounds(topic string, lane int) (begin, end uint64, err error) {
 
 // Topics lists the topics that have a log, in order of their names.
 func (d *DB) Topics() ([]string, error) {
-	logs, err := d.firstStrings(d.stringsOf(kindLog))
+	logs, err := d.distinctStrings(d.keyPrefix(kindLog))
 	if err != nil {
 		return nil, err
 	}
-	trimmed, err := d.firstStrings(d.stringsOf(kindBegin))
+	trimmed, err := d.distinctStrings(d.keyPrefix(kindLogStart))
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +149,9 @@ func (d *DB) Topics() ([]string, error) {
 	return slices.Compact(all), nil
 }
 
-// firstStrings returns the strings that follow prefix in keys, in order and each once.
-func (d *DB) firstStrings(prefix []byte) ([]string, error) {
-	all, _, err := d.someKeys(prefix, "", prefix, math.MaxInt)
+// distinctStrings returns the strings that follow prefix in keys, in order and each once.
+func (d *DB) distinctStrings(prefix []byte) ([]string, error) {
+	all, _, err := d.readKeyBatch(prefix, "", prefix, math.MaxInt)
 	return all, err
 }
 
@@ -165,12 +165,12 @@ type Position struct {
 // Positions returns the positions of all groups.
 func (d *DB) Positions() ([]Position, error) {
 	var out []Position
-	err := d.scan(d.stringsOf(kindPosition), nil, func(k, v []byte) (bool, error) {
-		group, rest, err := cutString(k)
+	err := d.scan(d.keyPrefix(kindPosition), nil, func(k, v []byte) (bool, error) {
+		group, rest, err := cutKeyString(k)
 		if err != nil {
 			return false, err
 		}
-		topic, rest, err := cutString(rest)
+		topic, rest, err := cutKeyString(rest)
 		if err != nil || len(rest) != 2 || len(v) != 8 {
 			return false, errors.Join(err, errKey)
 		}
@@ -182,7 +182,7 @@ func (d *DB) Positions() ([]Position, error) {
 
 // LastSeen returns the time that SetLastSeen stored last. ok is false if there is none.
 func (d *DB) LastSeen() (at time.Time, ok bool, err error) {
-	n, ok, err := d.number(d.stringsOf(kindLastSeen))
+	n, ok, err := d.getUint64(d.keyPrefix(kindLastSeen))
 	if err != nil || !ok {
 		return time.Time{}, false, err
 	}
@@ -200,7 +200,7 @@ func (d *DB) ScanState(group string, lane int, key, prefix string) iter.Seq2[str
 	return func(yield func(string, flow.Value) bool) {
 		more := true
 		for _, kind := range stateKinds {
-			if !more || prefix != "" && kind != kindOf(prefix) {
+			if !more || prefix != "" && kind != stateKind(prefix) {
 				continue
 			}
 			p := append(d.statePrefix(kind, group, lane, key), prefix...)
@@ -221,8 +221,8 @@ func (d *DB) ScanState(group string, lane int, key, prefix string) iter.Seq2[str
 func (d *DB) Hot(group string, lane int, name string) iter.Seq2[string, flow.Value] {
 	return func(yield func(string, flow.Value) bool) {
 		more := true
-		err := d.scan(d.keyOf(kindHot, lane, group), nil, func(k, v []byte) (bool, error) {
-			key, rest, err := cutString(k)
+		err := d.scan(d.laneKey(kindHot, lane, group), nil, func(k, v []byte) (bool, error) {
+			key, rest, err := cutKeyString(k)
 			if err == nil && string(rest) == name {
 				more = yield(key, flow.Value{Bytes: v})
 			}
@@ -235,7 +235,7 @@ func (d *DB) Hot(group string, lane int, name string) iter.Seq2[string, flow.Val
 }
 
 // HotGroups lists the groups that keep values whose names begin with flow.Hot, in order.
-func (d *DB) HotGroups() ([]string, error) { return d.firstStrings(d.stringsOf(kindHot)) }
+func (d *DB) HotGroups() ([]string, error) { return d.distinctStrings(d.keyPrefix(kindHot)) }
 
 // StateKeys yields the keys behind after for which group keeps a value with this name, or any value if
 // name is empty, in order; an empty after means all. It does not read the values. If the store fails, it
@@ -251,26 +251,26 @@ func (d *DB) StateKeys(group, name, after string) iter.Seq2[string, error] {
 // LaneStateKeys is StateKeys of one lane. It holds no iterator while it yields.
 func (d *DB) LaneStateKeys(group string, lane int, name, after string) iter.Seq2[string, error] {
 	if name != "" {
-		return d.kindKeys(d.keyOf(kindOf(name), lane, group), name, after)
+		return d.scanKeys(d.laneKey(stateKind(name), lane, group), name, after)
 	}
 	var lists [len(stateKinds)]iter.Seq2[string, error]
 	for i, kind := range stateKinds {
-		lists[i] = d.kindKeys(d.keyOf(kind, lane, group), "", after)
+		lists[i] = d.scanKeys(d.laneKey(kind, lane, group), "", after)
 	}
 	return MergeKeys(lists[:]...)
 }
 
-// kindKeys yields the keys of the states with prefix, those of one kind in a lane.
-func (d *DB) kindKeys(prefix []byte, name, behind string) iter.Seq2[string, error] {
+// scanKeys yields the keys of the states with prefix, those of one kind in a lane.
+func (d *DB) scanKeys(prefix []byte, name, behind string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		from := prefix
 		if behind != "" {
-			from = after(appendString(bytes.Clone(prefix), behind))
+			from = prefixEnd(appendKeyString(bytes.Clone(prefix), behind))
 		}
-		for n := leastKeys; from != nil; n = min(2*n, mostKeys) {
+		for n := minKeyBatch; from != nil; n = min(2*n, maxKeyBatch) {
 			var keys []string
 			var err error
-			if keys, from, err = d.someKeys(prefix, name, from, n); err != nil {
+			if keys, from, err = d.readKeyBatch(prefix, name, from, n); err != nil {
 				yield("", err)
 				return
 			}
@@ -285,20 +285,20 @@ func (d *DB) kindKeys(prefix []byte, name, behind string) iter.Seq2[string, erro
 
 // kindKeys reads at first leastKeys before it yields them, then more each time, up to mostKeys.
 const (
-	leastKeys = 16
-	mostKeys  = 256
+	minKeyBatch = 16
+	maxKeyBatch = 256
 )
 
-// someKeys returns at most n keys of the states with prefix, beginning at from, and where they go on:
+// readKeyBatch returns at most n keys of the states with prefix, beginning at from, and where they go on:
 // nil after the last. It seeks from one key to the next, which may have many values behind it. The value
 // with a name is mostly the only one of its kind, so it steps over those.
-func (d *DB) someKeys(prefix []byte, name string, from []byte, n int) (keys []string, next []byte, err error) {
+func (d *DB) readKeyBatch(prefix []byte, name string, from []byte, n int) (keys []string, next []byte, err error) {
 	err = d.iterate(prefix, from, func(it *pebble.Iterator) error {
 		for ok := it.First(); ok; {
 			if len(keys) == n {
 				return nil
 			}
-			key, rest, err := cutString(it.Key()[len(prefix):])
+			key, rest, err := cutKeyString(it.Key()[len(prefix):])
 			if err != nil {
 				return err
 			}
@@ -307,7 +307,7 @@ func (d *DB) someKeys(prefix []byte, name string, from []byte, n int) (keys []st
 				continue
 			}
 			keys = append(keys, key)
-			next = after(appendString(bytes.Clone(prefix), key))
+			next = prefixEnd(appendKeyString(bytes.Clone(prefix), key))
 			if name != "" {
 				ok = it.Next()
 			} else {

@@ -17,7 +17,7 @@ import (
 
 // TestState tests the properties of state on which the transports rely, in each kind of store.
 func TestState(t *testing.T) {
-	tests := map[string]func(*testing.T, *site){
+	tests := map[string]func(*testing.T, *fixture){
 		"MissingIsNotEmpty":       testMissing,
 		"ScanIsExactAndOrdered":   testScan,
 		"ScanSeesOneMoment":       testScanMoment,
@@ -28,7 +28,7 @@ func TestState(t *testing.T) {
 		"LargeValueSurvivesCrash": testLargeValue,
 		"RandomBatchesAndCrashes": testRandomBatches,
 	}
-	for kind, s := range map[string]site{
+	for kind, s := range map[string]fixture{
 		"memory": {}, "crashable": {dir: "data"}, "gathered": {dir: "data", gather: time.Hour}, "namespace": {dir: "data", namespace: "name"},
 	} {
 		for name, test := range tests {
@@ -41,8 +41,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// site opens stores in dir on fs, one after the other, or in memory without a dir.
-type site struct {
+// fixture opens stores in dir on fs, one after the other, or in memory without a dir.
+type fixture struct {
 	dir       string
 	fs        *vfs.MemFS
 	namespace string
@@ -51,7 +51,7 @@ type site struct {
 
 // open opens a store and returns the state of one key in it. Beside that key there are neighbours that its scans
 // must not see.
-func (s *site) open(t *testing.T) state {
+func (s *fixture) open(t *testing.T) keyState {
 	t.Helper()
 	db := open(t, Options{Dir: s.dir, FS: s.fs, Gather: s.gather})
 	for _, name := range []string{"", "nam", "name", "name\x00", "name\xff", "other"} {
@@ -68,21 +68,21 @@ func (s *site) open(t *testing.T) state {
 		b.SetState("g", 2, "k", "neighbour", []byte("x"))
 		b.SetState("g", 4, "k", "neighbour", []byte("x"))
 	})
-	return state{db}
+	return keyState{db}
 }
 
 // crash makes the next store find the data that a power cut now might leave, or, half of the times, all that
 // was written: so it is when only the process is killed.
-func (s *site) crash(random *rand.Rand) {
+func (s *fixture) crash(random *rand.Rand) {
 	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: min(random.IntN(201), 100), RNG: random})
 }
 
-// state is that of one key.
-type state struct{ db *DB }
+// keyState is that of one key.
+type keyState struct{ db *DB }
 
-func (s state) get(name string) ([]byte, bool, error) { return s.db.GetState("g", 3, "k", name) }
+func (s keyState) get(name string) ([]byte, bool, error) { return s.db.GetState("g", 3, "k", name) }
 
-func (s state) scan(prefix string, f func(name string, value []byte) bool) error {
+func (s keyState) scan(prefix string, f func(name string, value []byte) bool) error {
 	for name, v := range s.db.ScanState("g", 3, "k", prefix) {
 		if v.Err != nil || !f(name, v.Bytes) {
 			return v.Err
@@ -97,7 +97,7 @@ type op struct {
 	value []byte
 }
 
-func (s state) apply(sync bool, ops ...op) error {
+func (s keyState) apply(sync bool, ops ...op) error {
 	return s.db.Write(sync, func(b *Batch) error {
 		for _, o := range ops {
 			if o.value == nil {
@@ -110,15 +110,15 @@ func (s state) apply(sync bool, ops ...op) error {
 	})
 }
 
-func (s state) mustApply(t *testing.T, sync bool, ops ...op) {
+func (s keyState) mustApply(t *testing.T, sync bool, ops ...op) {
 	t.Helper()
 	if err := s.apply(sync, ops...); err != nil {
 		t.Fatalf("Write: %v", err)
 	}
 }
 
-// names returns the names of the scanned key of d that begin with prefix, as a scan gives them.
-func names(t *testing.T, d *DB, prefix string) (all []string) {
+// stateNames returns the names of the scanned key of d that begin with prefix, as a scan gives them.
+func stateNames(t *testing.T, d *DB, prefix string) (all []string) {
 	t.Helper()
 	for name, v := range d.ScanState("g", 3, "k", prefix) {
 		if v.Err != nil {
@@ -129,8 +129,8 @@ func names(t *testing.T, d *DB, prefix string) (all []string) {
 	return all
 }
 
-// content returns what d has: the states of the scanned key, the log of a lane and all positions.
-func content(t *testing.T, d *DB) map[string]string {
+// readContent returns what d has: the states of the scanned key, the log of a lane and all positions.
+func readContent(t *testing.T, d *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for name, v := range d.ScanState("g", 3, "k", "") {
@@ -164,10 +164,10 @@ func content(t *testing.T, d *DB) map[string]string {
 	return all
 }
 
-// awkward are names that break sloppy key formats.
-var awkward = []string{"a", "a\x00", "a\x00\x01", "a\x00\xff", "ab", "a\xff", "a\xff\xff", "b", "\x00", "\xff", "\xff\xff", "\xff\xff\x00", "ü"}
+// awkwardNames are names that break sloppy key formats.
+var awkwardNames = []string{"a", "a\x00", "a\x00\x01", "a\x00\xff", "ab", "a\xff", "a\xff\xff", "b", "\x00", "\xff", "\xff\xff", "\xff\xff\x00", "ü"}
 
-func testMissing(t *testing.T, at *site) {
+func testMissing(t *testing.T, at *fixture) {
 	s := at.open(t)
 	s.mustApply(t, true, op{"empty", []byte{}}, op{"full", []byte("x")}, op{"gone", []byte{}}, op{"gone", nil}, op{"never", nil})
 	for name, want := range map[string]string{"empty": "", "full": "x"} {
@@ -182,31 +182,31 @@ func testMissing(t *testing.T, at *site) {
 	}
 }
 
-func testScan(t *testing.T, at *site) {
+func testScan(t *testing.T, at *fixture) {
 	s := at.open(t)
-	for _, name := range awkward {
+	for _, name := range awkwardNames {
 		s.mustApply(t, false, op{name, []byte("value of " + name)})
 	}
-	for _, prefix := range append([]string{"", "c", "\x00\x00"}, awkward...) {
+	for _, prefix := range append([]string{"", "c", "\x00\x00"}, awkwardNames...) {
 		var want []string
-		for _, name := range awkward {
+		for _, name := range awkwardNames {
 			if strings.HasPrefix(name, prefix) {
 				want = append(want, name)
 			}
 		}
 		slices.Sort(want)
-		if got := names(t, s.db, prefix); !slices.Equal(got, want) {
+		if got := stateNames(t, s.db, prefix); !slices.Equal(got, want) {
 			t.Errorf("the names with prefix %q are %q, want %q", prefix, got, want)
 		}
 	}
-	for _, name := range awkward {
+	for _, name := range awkwardNames {
 		if v, ok, err := s.get(name); string(v) != "value of "+name || !ok || err != nil {
 			t.Errorf("%q is %q, %v, %v", name, v, ok, err)
 		}
 	}
 }
 
-func testScanMoment(t *testing.T, at *site) {
+func testScanMoment(t *testing.T, at *fixture) {
 	s := at.open(t)
 	s.mustApply(t, false, op{"a", []byte("1")}, op{"b", []byte("1")}, op{"c", []byte("1")})
 	var got []string
@@ -222,7 +222,7 @@ func testScanMoment(t *testing.T, at *site) {
 	}
 }
 
-func testBrokenOffScan(t *testing.T, at *site) {
+func testBrokenOffScan(t *testing.T, at *fixture) {
 	s := at.open(t)
 	s.mustApply(t, false, op{"a", []byte{}}, op{"b", []byte{}})
 	for range 3 {
@@ -236,7 +236,7 @@ func testBrokenOffScan(t *testing.T, at *site) {
 	}
 }
 
-func testCallerOwnsBytes(t *testing.T, at *site) {
+func testCallerOwnsBytes(t *testing.T, at *fixture) {
 	s := at.open(t)
 	v := []byte("value")
 	s.mustApply(t, false, op{"a", v}, op{"b", v})
@@ -256,7 +256,7 @@ func testCallerOwnsBytes(t *testing.T, at *site) {
 }
 
 // testBatches writes equal values in pairs from several goroutines while others look for a pair that is not equal.
-func testBatches(t *testing.T, at *site) {
+func testBatches(t *testing.T, at *fixture) {
 	s := at.open(t)
 	s.mustApply(t, false, op{"x", []byte{}}, op{"y", []byte{}})
 	stop := make(chan struct{})
@@ -291,7 +291,7 @@ func testBatches(t *testing.T, at *site) {
 	readers.Wait()
 }
 
-func testErrClosed(t *testing.T, at *site) {
+func testErrClosed(t *testing.T, at *fixture) {
 	s := at.open(t)
 	for range 2 {
 		mustClose(t, s.db)
@@ -306,7 +306,7 @@ func testErrClosed(t *testing.T, at *site) {
 	}
 }
 
-func testLargeValue(t *testing.T, at *site) {
+func testLargeValue(t *testing.T, at *fixture) {
 	if at.dir == "" {
 		t.Skip("nothing outlives Close")
 	}
@@ -324,18 +324,18 @@ func testLargeValue(t *testing.T, at *site) {
 
 // testRandomBatches compares a store with a map. Until the store is scanned, commits may be gathered. After a
 // crash the store holds what the map held at some moment not before the last sync.
-func testRandomBatches(t *testing.T, at *site) {
+func testRandomBatches(t *testing.T, at *fixture) {
 	const seed = 20261121
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := at.open(t)
-	now := content(t, s.db)
+	now := readContent(t, s.db)
 	since := []map[string]string{maps.Clone(now)} // what the store may hold after a crash
 	var low, head uint64                          // of the log
 	for i := range 600 {
 		sync := random.IntN(8) == 0
 		write(t, s.db, sync, func(b *Batch) {
 			for range random.IntN(5) {
-				name := awkward[random.IntN(len(awkward))]
+				name := awkwardNames[random.IntN(len(awkwardNames))]
 				if random.IntN(3) == 0 {
 					b.DeleteState("g", 3, "k", name)
 					delete(now, "state "+name)
@@ -362,7 +362,7 @@ func testRandomBatches(t *testing.T, at *site) {
 			since = nil
 		}
 		since = append(since, maps.Clone(now))
-		for _, name := range awkward {
+		for _, name := range awkwardNames {
 			want, wantOK := now["state "+name]
 			if got, ok, err := s.get(name); string(got) != want || ok != wantOK || err != nil {
 				t.Fatalf("seed %d, batch %d: state %q is %q, %v, %v, want %q, %v", seed, i, name, got, ok, err, want, wantOK)
@@ -371,7 +371,7 @@ func testRandomBatches(t *testing.T, at *site) {
 		if random.IntN(15) == 0 && at.dir != "" {
 			at.crash(random)
 			s = at.open(t)
-			now = content(t, s.db)
+			now = readContent(t, s.db)
 			if !slices.ContainsFunc(since, func(m map[string]string) bool { return maps.Equal(m, now) }) {
 				t.Fatalf("seed %d, batch %d: after a crash the store holds none of the %d states that it may", seed, i, len(since))
 			}
@@ -379,7 +379,7 @@ func testRandomBatches(t *testing.T, at *site) {
 			low, head, _ = s.db.Bounds("t", 3)
 		}
 		if random.IntN(10) == 0 {
-			if got := content(t, s.db); !maps.Equal(got, now) {
+			if got := readContent(t, s.db); !maps.Equal(got, now) {
 				t.Fatalf("seed %d, batch %d: %q, want %q", seed, i, got, now)
 			}
 		}
