@@ -22,7 +22,7 @@ func notABackup(format string, args ...any) error {
 	return fmt.Errorf("this is no backup of a store: "+format, args...)
 }
 
-// pack writes the files of dir to w, and the mark after them.
+// pack writes the files of dir to w, and copyMarker after them.
 func pack(f vfs.FS, dir string, w io.Writer) error {
 	names, err := f.List(dir)
 	if err != nil {
@@ -80,13 +80,13 @@ func Unpack(r io.Reader, dir string) error {
 	})
 }
 
-// unpack writes the files before the mark to dir.
+// unpack writes the files before copyMarker to dir.
 func unpack(in *tar.Reader, dir string) error {
 	for {
 		h, err := in.Next()
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return errTruncated // a complete archive has the mark before its end
+			return errTruncated // a complete archive has the marker before its end
 		case err != nil:
 			return notABackup("%w", err)
 		case !isPlainFile(h):
@@ -141,7 +141,7 @@ func unpackFile(in io.Reader, name string) error {
 // partialInfix is a part of the name of an incomplete copy. A unique part follows it.
 const partialInfix = ".partial-"
 
-// createAtomically creates dir atomically: it calls made with a temporary directory, which then becomes
+// createAtomically creates dir atomically: it calls made with a temporary directory, and renames that to
 // dir. Dir must be empty or missing, and still is after an error or a crash.
 func createAtomically(f vfs.FS, dir string, made func(to string) error) error {
 	if err := checkVacant(f, dir); err != nil {

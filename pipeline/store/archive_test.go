@@ -55,7 +55,7 @@ func TestArchive(t *testing.T) {
 // headers.
 func TestCutArchive(t *testing.T) {
 	b := backupArchive(t, 2)
-	end := bytes.LastIndex(b, []byte(copyMarker)) // the header of the mark begins here
+	end := bytes.LastIndex(b, []byte(copyMarker)) // the header of the marker begins here
 	if end < 512 {
 		t.Fatalf("an archive of %d bytes with its mark at %d", len(b), end)
 	}
@@ -115,7 +115,7 @@ func TestStrangeArchive(t *testing.T) {
 	wantNoFiles(t, vfs.Default, top, "")
 }
 
-// newArchive is an archive of files with these headers and the mark.
+// newArchive is an archive of files with these headers and copyMarker.
 func newArchive(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -15,8 +15,8 @@ type Batch struct {
 	bytes  int
 }
 
-// operation sets key to value, or deletes it if value is nil. With end it deletes the keys from key on
-// and before end.
+// operation sets key to value, or deletes it if value is nil. With rangeEnd it deletes the keys from key on
+// and before rangeEnd.
 type operation struct{ key, value, rangeEnd []byte }
 
 // typicalOperations is how many operations most batches have at most.

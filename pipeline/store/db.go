@@ -258,7 +258,7 @@ func (c *core) close() error {
 	return errors.Join(c.flushBuffer(nil), c.pebble.Close())
 }
 
-// acquire keeps the store open until done is called. Every use of pebble is between the two.
+// acquire keeps the store open until release is called. Every use of pebble is between the two.
 func (c *core) acquire() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

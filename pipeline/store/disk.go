@@ -148,7 +148,7 @@ type Room struct {
 	freeBytes func(dir string) (int64, error)
 	log       *slog.Logger
 
-	// stopped is closed, by end, when the watch ends. watched says that it has begun.
+	// stopped is closed, by closeStopped, when the watch ends. watching says that it has begun.
 	stopped      chan struct{}
 	closeStopped func()
 	watching     atomic.Bool

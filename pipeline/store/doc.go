@@ -3,7 +3,7 @@
 // Kafka has a store for its copies of the state. No other package knows the keys and values.
 //
 // A key begins with a letter for its kind. Strings in a key are escaped in a way that keeps their
-// order and prefixes (see appendString); numbers are big-endian.
+// order and prefixes (see appendKeyString); numbers are big-endian.
 //
 //	m                                     → format, then JSON of what was fixed at creation
 //	l topic lane offset                   → record

@@ -138,7 +138,7 @@ func (c *core) onCorruption(info pebble.DataCorruptionInfo) {
 func (c *core) onBackgroundError(err error) {
 	c.log.Errorf("background error: %v", err)
 	if errors.Is(err, syscall.ENOSPC) || pebble.IsCorruptionError(err) {
-		return // the write waits for room, or corrupt was called
+		return // the write waits for room, or onCorruption was called
 	}
 	c.users.reportBroken(c.readError(err))
 }

@@ -134,7 +134,7 @@ const (
 	kindSmall    = 'q'
 	kindState    = 's'
 	kindLastSeen = 'c'
-	// kindNamespace begins all keys of a namespace with a name; see space.
+	// kindNamespace begins all keys of a namespace with a name; see namespacePrefix.
 	kindNamespace = 'n'
 )
 
@@ -152,7 +152,7 @@ func appendKeyString(b []byte, s string) []byte {
 	}
 }
 
-// cutKeyString is the inverse of appendString; rest is what follows.
+// cutKeyString is the inverse of appendKeyString; rest is what follows.
 func cutKeyString(b []byte) (s string, rest []byte, err error) {
 	var out []byte
 	for i := 0; i+1 < len(b); i++ {
@@ -189,7 +189,7 @@ func (s namespacePrefix) laneKey(kind byte, lane int, parts ...string) []byte {
 	return binary.BigEndian.AppendUint16(b, uint16(lane))
 }
 
-// keyPrefix is keyOf without a lane: the prefix of all keys of kind with these strings.
+// keyPrefix is laneKey without a lane: the prefix of all keys of kind with these strings.
 func (s namespacePrefix) keyPrefix(kind byte, parts ...string) []byte {
 	b := append([]byte(s), kind)
 	for _, p := range parts {

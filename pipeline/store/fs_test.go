@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// powerCut remembers what a power cut before operation at would leave of mem, where any
-// part of what was not synced may be lost. It counts while it is on.
+// powerCut remembers what a power cut before operation cutAt would leave of mem, where any
+// part of what was not synced may be lost. It counts operations while counting is set.
 type powerCut struct {
 	mem   *vfs.MemFS
 	cutAt int

@@ -52,7 +52,7 @@ func TestKilledBackup(t *testing.T) {
 	}
 }
 
-// runAndKill runs writeAndBackup in a process of its own and kills it when it told of so many
+// runAndKill runs writeAndBackup in a process of its own and kills it when it has reported so many
 // steps. It returns how many entries were durable, and how many when each backup began.
 func runAndKill(t *testing.T, top string, steps int) (durable uint64, began []uint64) {
 	t.Helper()
@@ -99,7 +99,7 @@ func runAndKill(t *testing.T, top string, steps int) (durable uint64, began []ui
 	return durable, began
 }
 
-// writeAndBackup runs until it is killed and tells of each step on standard output.
+// writeAndBackup runs until it is killed and reports each step on standard output.
 func writeAndBackup(top string) {
 	fail := func(err error) {
 		if err != nil {

@@ -283,7 +283,7 @@ func (d *DB) scanKeys(prefix []byte, name, behind string) iter.Seq2[string, erro
 	}
 }
 
-// kindKeys reads at first leastKeys before it yields them, then more each time, up to mostKeys.
+// scanKeys reads at first minKeyBatch keys before it yields them, then more each time, up to maxKeyBatch.
 const (
 	minKeyBatch = 16
 	maxKeyBatch = 256

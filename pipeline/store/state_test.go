@@ -77,7 +77,7 @@ func (s *fixture) crash(random *rand.Rand) {
 	s.fs = s.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: min(random.IntN(201), 100), RNG: random})
 }
 
-// keyState is that of one key.
+// keyState is the state of one key in a store.
 type keyState struct{ db *DB }
 
 func (s keyState) get(name string) ([]byte, bool, error) { return s.db.GetState("g", 3, "k", name) }
@@ -164,7 +164,7 @@ func readContent(t *testing.T, d *DB) map[string]string {
 	return all
 }
 
-// awkwardNames are names that break sloppy key formats.
+// awkwardNames break sloppy key formats.
 var awkwardNames = []string{"a", "a\x00", "a\x00\x01", "a\x00\xff", "ab", "a\xff", "a\xff\xff", "b", "\x00", "\xff", "\xff\xff", "\xff\xff\x00", "ü"}
 
 func testMissing(t *testing.T, at *fixture) {

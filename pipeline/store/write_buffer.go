@@ -14,7 +14,7 @@ import (
 // maxBufferBytes is how many bytes are gathered at most, and half of the largest batch that is.
 const maxBufferBytes = 2 << 20
 
-// writeBuffer are the writes of batches that were applied and are not in Pebble yet. They are written in
+// writeBuffer holds the writes of batches that were applied and are not in Pebble yet. They are written in
 // one batch, so that a value that is replaced soon is written once, a message that is soon handled is
 // not written at all, and one write to the disk serves all that wait for it. They are written when a
 // batch is to be durable, before a scan of keys of their kind, and at the latest Options.Gather after the first of
@@ -25,7 +25,7 @@ type writeBuffer struct {
 	values map[string][]byte // nil for a deleted key
 	// ranges were deleted before values were set.
 	ranges []keyRange
-	// kinds are the first bytes of the keys in values and ranges: the kinds of keys, or kindSpace.
+	// kinds are the first bytes of the keys in values and ranges: the kinds of keys, or kindNamespace.
 	kinds [256]bool
 	bytes int
 	timer *time.Timer
@@ -162,7 +162,7 @@ func (c *core) flushOnTimer() {
 	}
 }
 
-// flushBufferLocked is settleGathered for a caller that holds the lock.
+// flushBufferLocked is flushBuffer for a caller that holds the lock.
 func (c *core) flushBufferLocked() error {
 	g := &c.buffer
 	if g.values == nil {
