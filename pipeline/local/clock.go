@@ -35,15 +35,15 @@ func (t *Transport) saveClock(b *store.Batch, last bool) {
 	if t.volatile {
 		return
 	}
-	if now, ok := t.clock.Save(time.Unix(0, t.savedClock.Load()), last, t.waking); ok {
+	if now, ok := t.clock.Save(time.Unix(0, t.savedClock.Load()), last, t.hasForcedWakes); ok {
 		b.SetLastSeen(now)
 		t.savedClock.Store(now.UnixNano())
 	}
 }
 
-// keepClock stores the current time when the Transport closes. That makes all commits durable, also in a
+// storeClock stores the current time when the Transport closes. That makes all commits durable, also in a
 // store whose owner does not close it.
-func (t *Transport) keepClock() error {
+func (t *Transport) storeClock() error {
 	err := t.db.Write(true, func(b *store.Batch) error {
 		t.saveClock(b, true)
 		return nil
@@ -54,8 +54,8 @@ func (t *Transport) keepClock() error {
 	return err
 }
 
-// waking reports whether wakes are delivered whatever the time is, because the clock was set back.
+// hasForcedWakes reports whether wakes are delivered whatever the time is, because the clock was set back.
 // Until they are delivered the store keeps that fact, so that a crash does not delay them.
-func (t *Transport) waking() bool {
+func (t *Transport) hasForcedWakes() bool {
 	return slices.ContainsFunc(t.allCursors(), func(c *cursor) bool { return c.wakes.Waking() })
 }

@@ -15,7 +15,7 @@ import (
 // TestAsleep: what a group has scheduled comes neither at its time nor at the start while
 // the group is asleep, and is not forgotten.
 func TestAsleep(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	start := func(at time.Time, asleep ...string) (*Transport, <-chan *message.Message) {
 		tr := open(t, Config{
@@ -25,7 +25,7 @@ func TestAsleep(t *testing.T) {
 		return tr, subscribe(t, tr, "g", "in")
 	}
 	schedule := func(tr *Transport, in <-chan *message.Message, id string) {
-		publish(t, tr, text("in", "k", id, 1))
+		publish(t, tr, newMessage("in", "k", id, 1))
 		msg := <-in
 		if msg.UUID != id {
 			t.Fatalf("message %s, want %s and no wake", msg.UUID, id)
@@ -58,9 +58,9 @@ func TestAsleep(t *testing.T) {
 // TestWakesAtStartComeBehindTheLog: what came of the work that a wake at start takes for
 // dead may be in the log already, and is handled first.
 func TestWakesAtStartComeBehindTheLog(t *testing.T) {
-	c := Config{Store: memory(t), Topics: map[string]Topic{"in": {Groups: []string{"g"}}}}
+	c := Config{Store: newMemoryStore(t), Topics: map[string]Topic{"in": {Groups: []string{"g"}}}}
 	tr := open(t, c)
-	publish(t, tr, text("in", "k", "first", 1))
+	publish(t, tr, newMessage("in", "k", "first", 1))
 	m := <-subscribe(t, tr, "g", "in")
 	transactionOf(m).WakeAt("k", time.Now().Add(time.Hour), flow.AtStart)
 	m.Ack()
@@ -74,7 +74,7 @@ func TestWakesAtStartComeBehindTheLog(t *testing.T) {
 	var want, got []string
 	for i := range n {
 		want = append(want, fmt.Sprint(i))
-		publish(t, tr, text("in", "k", fmt.Sprint(i), 1))
+		publish(t, tr, newMessage("in", "k", fmt.Sprint(i), 1))
 	}
 	want = append(want, flow.TypeWake)
 	in := subscribe(t, tr, "g", "in")
@@ -100,7 +100,7 @@ func TestFarWakes(t *testing.T) {
 		start := time.Now()
 		delays := []time.Duration{49 * time.Hour, 5 * time.Hour, 30 * time.Second, 90 * time.Minute}
 		for i, d := range delays {
-			publish(t, tr, text("in", fmt.Sprint(i), fmt.Sprint(i), 0))
+			publish(t, tr, newMessage("in", fmt.Sprint(i), fmt.Sprint(i), 0))
 			m := <-ch
 			transactionOf(m).WakeAt(fmt.Sprint(i), start.Add(d))
 			m.Ack()
@@ -126,19 +126,19 @@ func TestFarWakes(t *testing.T) {
 func TestAPostedMessageComesBeforeTheWakeOfItsKey(t *testing.T) {
 	for before := range 4 {
 		synctest.Test(t, func(t *testing.T) {
-			tr := open(t, Config{Store: memory(t)})
+			tr := open(t, Config{Store: newMemoryStore(t)})
 			in := subscribe(t, tr, "g", "in")
 			for range before {
-				publish(t, tr, text("in", "earlier", "earlier", 0))
+				publish(t, tr, newMessage("in", "earlier", "earlier", 0))
 				(<-in).Ack()
 			}
-			publish(t, tr, text("in", "k", "k", 0))
+			publish(t, tr, newMessage("in", "k", "k", 0))
 			m := <-in
 			transactionOf(m).WakeAt("k", time.Now().Add(time.Minute))
 			m.Ack()
-			publish(t, tr, text("in", "other", "other", 0))
+			publish(t, tr, newMessage("in", "other", "other", 0))
 			m = <-in
-			if err := tr.Poster("g", "in").Post(t.Context(), text("in", "k", "result", 0)); err != nil {
+			if err := tr.Poster("g", "in").Post(t.Context(), newMessage("in", "k", "result", 0)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * time.Minute)

@@ -10,79 +10,79 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// errRevoked says that a commit was abandoned because the subscription ends.
-var errRevoked = errors.New("local: the subscription ends")
+// errSubscriptionEnded says that a commit was abandoned because the subscription ends.
+var errSubscriptionEnded = errors.New("local: the subscription ends")
 
 // Admit makes a message wait for the OnCommit functions of the previous one of its key.
-func (c *cursor) Admit(w engine.Work) <-chan struct{} { return c.landings.admit(w.Key()) }
+func (c *cursor) Admit(w engine.Work) <-chan struct{} { return c.pendingCommits.admit(w.Key()) }
 
 // Commit makes the effects of x visible, together with the position of its message. Its OnCommit
 // functions run at once, or, where the handler asked for a durable commit, when it is durable; they
 // follow those of all earlier commits.
 func (c *cursor) Commit(_ context.Context, x *engine.Tx[output], stopping <-chan struct{}) (done, over bool) {
-	t := c.c.t
-	l := &landing{key: x.Work.Key()}
+	t := c.consumer.transport
+	l := &pendingCommit{key: x.Work.Key()}
 	var out []output
 	err := x.Commit(func(e *engine.Effects[output]) (err error) {
-		out, l.after = e.Out, e.OnCommit
-		l.wait, err = c.apply(x.Work, e, stopping)
+		out, l.onCommit = e.Out, e.OnCommit
+		l.wait, err = c.applyEffects(x.Work, e, stopping)
 		return err
 	})
 	switch {
-	case errors.Is(err, errRevoked):
+	case errors.Is(err, errSubscriptionEnded):
 		return false, true
 	case err != nil:
-		c.failed("a commit failed", err)
+		c.reportFailure("a commit failed", err)
 		return false, false
 	}
-	if l.wait != nil || c.landings.oldest() != nil {
-		c.landings.add(l, func() { t.activity.Add(1) })
+	if l.wait != nil || c.pendingCommits.oldestDone() != nil {
+		c.pendingCommits.add(l, func() { t.activity.Add(1) })
 	} else {
-		l.finish()
+		l.runOnCommit()
 	}
 	if x.Work.Kind == engine.FromLog {
 		c.advance()
 	}
 	t.activity.Add(1)
-	t.retain(out)
+	t.applyRetention(out)
 	return true, false
 }
 
-// apply makes e visible. If the handler asked for a durable commit and that takes time, it is durable when
+// applyEffects makes e visible. If the handler asked for a durable commit and that takes time, it is durable when
 // wait returns; otherwise wait is nil.
-func (c *cursor) apply(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}) (wait func(), err error) {
-	t, own := c.c.t, c.lane
-	lanes := lanesOf(e.Out)
+func (c *cursor) applyEffects(w engine.Work, e *engine.Effects[output], stopping <-chan struct{}) (wait func(), err error) {
+	t, own := c.consumer.transport, c.lane
+	lanes := lanesInLockOrder(e.Out)
 	room := func(l *laneLog) bool {
-		return l.topic.declared.Feedback && !own.topic.declared.Entry || !l.full(t.cfg.Bound)
+		return l.topic.declared.Feedback && !own.topic.declared.Entry || !l.isFull(t.cfg.Bound)
 	}
 	if err := t.lockWithRoom(lanes, room, stopping, nil); err != nil {
 		return nil, err
 	}
-	defer unlock(lanes)
+	defer unlockLanes(lanes)
 	moves := w.Kind == engine.FromLog && !own.topic.volatile
 	stored := e.Wakes
-	if c.c.timed {
+	if c.consumer.timed {
 		stored = nil
 	}
-	if moves || len(stored) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.logged) {
-		wait, err = t.write(e.Sync, e.Out, func(b *store.Batch) {
+	if moves || len(stored) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.isStored) {
+		wait, err = t.writeOutputs(e.Sync, e.Out, func(b *store.Batch) {
 			for w := range e.Writes.All() {
 				setState(b, w.Place.Group, t.laneOf(w.Place.Key), w.Place.Key, w.Name, w.Value)
 			}
 			for _, w := range stored {
-				setState(b, c.c.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
+				setState(b, c.consumer.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
 			}
 			t.saveClock(b, false)
 			if moves {
-				b.SetPosition(c.c.group, own.topic.name, own.index, c.at.Offset+1)
+				b.SetPosition(c.consumer.group, own.topic.name, own.index, c.peeked.Offset+1)
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	t.push(e.Out)
+	t.pushOutputs(e.Out)
 	for _, w := range e.Wakes {
 		c.wakes.Set(w)
 	}
@@ -98,15 +98,15 @@ func setState(b *store.Batch, group string, lane int, key, name string, value []
 	}
 }
 
-// lanesOf returns the lanes of out in locking order.
-func lanesOf(out []output) []*laneLog {
+// lanesInLockOrder returns the lanes of out in locking order.
+func lanesInLockOrder(out []output) []*laneLog {
 	var lanes []*laneLog
 	for _, o := range out {
 		if !slices.Contains(lanes, o.lane) {
 			lanes = append(lanes, o.lane)
 		}
 	}
-	slices.SortFunc(lanes, func(a, b *laneLog) int { return a.order - b.order })
+	slices.SortFunc(lanes, func(a, b *laneLog) int { return a.lockOrder - b.lockOrder })
 	return lanes
 }
 
@@ -118,41 +118,41 @@ func (t *Transport) lockWithRoom(lanes []*laneLog, room func(*laneLog) bool, can
 		for _, l := range lanes {
 			l.mu.Lock()
 			if wait == nil && !room(l) {
-				wait = l.waitRoom()
+				wait = l.roomChannel()
 			}
 		}
 		if wait == nil {
 			return nil
 		}
-		unlock(lanes)
+		unlockLanes(lanes)
 		select {
 		case <-wait:
 		case <-cancel:
-			return errRevoked
+			return errSubscriptionEnded
 		case <-stop:
-			return errRevoked
+			return errSubscriptionEnded
 		}
 	}
 }
 
-func unlock(lanes []*laneLog) {
+func unlockLanes(lanes []*laneLog) {
 	for _, l := range lanes {
 		l.mu.Unlock()
 	}
 }
 
-// write commits the logged messages of out, each at the next offset of its lane, and what more writes. With
+// writeOutputs commits the logged messages of out, each at the next offset of its lane, and what more writes. With
 // sync they are durable when wait returns; wait is nil if there is nothing to wait for. The caller holds
 // the locks of the lanes.
-func (t *Transport) write(sync bool, out []output, more func(*store.Batch)) (wait func(), err error) {
+func (t *Transport) writeOutputs(sync bool, out []output, more func(*store.Batch)) (wait func(), err error) {
 	return t.db.Apply(sync, func(b *store.Batch) error {
 		ahead := make(map[*laneLog]uint64, 1)
 		for i := range out {
 			o := &out[i]
-			if o.logged() {
+			if o.isStored() {
 				o.offset = o.lane.head + ahead[o.lane]
 				ahead[o.lane]++
-				b.Append(o.lane.topic.name, o.lane.index, o.offset, o.rec)
+				b.Append(o.lane.topic.name, o.lane.index, o.offset, o.record)
 			}
 		}
 		more(b)
@@ -160,11 +160,11 @@ func (t *Transport) write(sync bool, out []output, more func(*store.Batch)) (wai
 	})
 }
 
-// push makes out visible to the consumers after it was applied. The caller holds the locks of
+// pushOutputs makes out visible to the consumers after it was applied. The caller holds the locks of
 // the lanes.
-func (t *Transport) push(out []output) {
+func (t *Transport) pushOutputs(out []output) {
 	for _, o := range out {
-		o.lane.push(o.rec)
+		o.lane.appendRecord(o.record)
 	}
 	t.activity.Add(1)
 }

@@ -70,12 +70,12 @@ func TestNothingIsHandledBeforeItIsDurable(t *testing.T) {
 
 	release := db.hold()
 	published := make(chan error, 1)
-	go func() { published <- tr.Publish(t.Context(), text("in", "k", "1", 1)) }()
+	go func() { published <- tr.Publish(t.Context(), newMessage("in", "k", "1", 1)) }()
 	<-db.began
-	if err := tr.Unsynced().Publish(t.Context(), text("in", "k", "2", 1)); err != nil {
+	if err := tr.Unsynced().Publish(t.Context(), newMessage("in", "k", "2", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if e, _, ok := c.cursors[0].inTail(); ok {
+	if e, _, ok := c.cursors[0].peekTail(); ok {
 		t.Errorf("message %s is handed out before the first is durable", e.Record.ID)
 	}
 	if tr.Idle() {
@@ -103,11 +103,11 @@ func TestALaneGoesOnWhileTheDiskWrites(t *testing.T) {
 	db := newSlowDisk(t)
 	tr := open(t, Config{Store: db.DB})
 	const others = 20
-	ms := []flow.Message{text("in", "first", "0", 1)}
+	ms := []flow.Message{newMessage("in", "first", "0", 1)}
 	for i := range others {
-		ms = append(ms, text("in", fmt.Sprint("k", i), fmt.Sprint(i+1), 1))
+		ms = append(ms, newMessage("in", fmt.Sprint("k", i), fmt.Sprint(i+1), 1))
 	}
-	ms = append(ms, text("in", "first", "again", 1), text("in", fmt.Sprint("k", others-1), "last", 1))
+	ms = append(ms, newMessage("in", "first", "again", 1), newMessage("in", fmt.Sprint("k", others-1), "last", 1))
 	publish(t, tr, ms...)
 	in := subscribe(t, tr, "g", "in")
 	release := db.hold()
@@ -171,7 +171,7 @@ func TestALaneGoesOnWhileTheDiskWrites(t *testing.T) {
 func TestASubscriptionEndsWhenItsCommitsAreDurable(t *testing.T) {
 	db := newSlowDisk(t)
 	tr := open(t, Config{Store: db.DB})
-	publish(t, tr, text("in", "k", "1", 1), text("in", "l", "2", 1))
+	publish(t, tr, newMessage("in", "k", "1", 1), newMessage("in", "l", "2", 1))
 	ctx, end := context.WithCancel(t.Context())
 	in, err := tr.Subscriber("g").Subscribe(ctx, "in")
 	if err != nil {
@@ -272,7 +272,7 @@ func TestCloseMakesCommitsDurable(t *testing.T) {
 	}
 	defer db.Close()
 	tr := open(t, Config{Store: db})
-	if err := tr.Unsynced().Publish(t.Context(), text("in", "k", "1", 1)); err != nil {
+	if err := tr.Unsynced().Publish(t.Context(), newMessage("in", "k", "1", 1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := tr.Close(); err != nil {
@@ -283,7 +283,7 @@ func TestCloseMakesCommitsDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer after.Close()
-	if got := stored(t, after, "in"); len(got) != 1 {
+	if got := storedEntries(t, after, "in"); len(got) != 1 {
 		t.Errorf("%d messages are there after a power failure, want 1", len(got))
 	}
 }

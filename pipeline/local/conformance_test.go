@@ -22,12 +22,12 @@ const testLanes = 8
 func TestTransport(t *testing.T) {
 	bubble := pipelinetest.Features{Lanes: testLanes, Bubble: true}
 	volatile := pipelinetest.Features{Lanes: testLanes, Bubble: true, Volatile: true}
-	disk := pipelinetest.Features{Lanes: testLanes, At: func(dir string) pipelinetest.Site { return &site{dir: dir} }}
+	disk := pipelinetest.Features{Lanes: testLanes, At: func(dir string) pipelinetest.Site { return &fixture{dir: dir} }}
 	for name, test := range map[string]struct {
 		f    pipelinetest.Features
 		site func(t *testing.T) pipelinetest.Site
 	}{
-		"volatile":  {volatile, func(*testing.T) pipelinetest.Site { return &site{} }},
+		"volatile":  {volatile, func(*testing.T) pipelinetest.Site { return &fixture{} }},
 		"crashable": {bubble, func(*testing.T) pipelinetest.Site { return newCrashable("") }},
 		"namespace": {bubble, func(*testing.T) pipelinetest.Site { return newCrashable("name") }},
 		"disk":      {disk, func(t *testing.T) pipelinetest.Site { return disk.At(t.TempDir()) }},
@@ -36,9 +36,9 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// site opens transports in dir on fs; on the real file system if fs is nil, and in memory
+// fixture opens transports in dir on fs; on the real file system if fs is nil, and in memory
 // without a dir.
-type site struct {
+type fixture struct {
 	dir       string
 	fs        *vfs.MemFS
 	namespace string
@@ -46,16 +46,16 @@ type site struct {
 }
 
 // MaybeError makes reads of what is not in memory fail while the site is broken.
-func (s *site) MaybeError(op errorfs.Op) error {
+func (s *fixture) MaybeError(op errorfs.Op) error {
 	if read := op.Kind == errorfs.OpFileRead || op.Kind == errorfs.OpFileReadAt; read && s.broken.Load() {
 		return syscall.EIO
 	}
 	return nil
 }
 
-func (s *site) String() string { return "a disk that fails" }
+func (s *fixture) String() string { return "a disk that fails" }
 
-func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
+func (s *fixture) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
 	lc := local.Config{Dir: s.dir, Lanes: testLanes, Bound: c.Bound, Topics: c.Topics, Now: c.Now, Grace: time.Second, MaxPause: 10 * time.Millisecond}
 	var db *store.DB
@@ -70,7 +70,7 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &opened{tr, db}
+	o := &openedTransport{tr, db}
 	t.Cleanup(func() {
 		if err := o.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -79,13 +79,13 @@ func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	return o
 }
 
-// opened closes its store, too.
-type opened struct {
+// openedTransport closes its store, too.
+type openedTransport struct {
 	*local.Transport
 	db *store.DB
 }
 
-func (o *opened) Close() error {
+func (o *openedTransport) Close() error {
 	err := o.Transport.Close()
 	if o.db != nil {
 		err = errors.Join(err, o.db.Close())
@@ -94,7 +94,7 @@ func (o *opened) Close() error {
 }
 
 // crashable is a site whose file system can lose what was not synced.
-type crashable struct{ site }
+type crashable struct{ fixture }
 
 var (
 	_ pipelinetest.Crasher = (*crashable)(nil)
@@ -102,7 +102,7 @@ var (
 )
 
 func newCrashable(namespace string) *crashable {
-	return &crashable{site{dir: "data", fs: vfs.NewCrashableMem(), namespace: namespace}}
+	return &crashable{fixture{dir: "data", fs: vfs.NewCrashableMem(), namespace: namespace}}
 }
 
 func (c *crashable) Break(broken bool) { c.broken.Store(broken) }

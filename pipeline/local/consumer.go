@@ -15,13 +15,13 @@ import (
 // consumer is a group as the consumer of a topic. It has a cursor in each lane. The lanes are
 // divided among the group's subscriptions.
 type consumer struct {
-	t       *Transport
-	group   string
-	topic   *topic
-	cursors []*cursor
+	transport *Transport
+	group     string
+	topic     *topic
+	cursors   []*cursor
 	// asleep says that wakes are not delivered, idle that this Transport does not consume for
 	// the group.
-	asleep, idle bool
+	asleep, inactive bool
 	// timed says that the group keeps its wakes in its state; see flow.Topic.
 	timed bool
 
@@ -29,11 +29,11 @@ type consumer struct {
 }
 
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
-	c := &consumer{t: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group), timed: slices.Contains(tp.declared.Timed, group)}
+	c := &consumer{transport: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group), timed: slices.Contains(tp.declared.Timed, group)}
 	for _, l := range tp.lanes {
-		cur := &cursor{c: c, lane: l, signal: make(chan struct{}, 1), wakes: engine.NewWakes()}
+		cur := &cursor{consumer: c, lane: l, signal: make(chan struct{}, 1), wakes: engine.NewWakes()}
 		if !tp.volatile || t.volatile {
-			cur.place = fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index)
+			cur.positionPrefix = fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index)
 		}
 		c.cursors = append(c.cursors, cur)
 	}
@@ -48,34 +48,34 @@ func (c *consumer) wakeGroup() string {
 	return engine.WakeGroup(c.group, c.topic.name)
 }
 
-// runner returns the runner of a lane.
-func (c *cursor) runner() *engine.Runner[output] {
-	t := c.c.t
+// newRunner returns the runner of a lane.
+func (c *cursor) newRunner() *engine.Runner[output] {
+	t := c.consumer.transport
 	return &engine.Runner[output]{
-		Group: c.c.group, Topic: c.c.topic.name, Lane: c,
+		Group: c.consumer.group, Topic: c.consumer.topic.name, Lane: c,
 		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox,
 		Now: t.clock.CheckedNow, Bare: t.bare.Load(), MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
 	}
 }
 
 // Broken reports that the log cannot be read.
-func (c *cursor) Broken(err error) { c.failed("reading a lane failed", err) }
+func (c *cursor) Broken(err error) { c.reportFailure("reading a lane failed", err) }
 
-// failed reports a failure of the store.
-func (c *cursor) failed(text string, err error) {
-	c.c.t.log.Error(text, "group", c.c.group, "topic", c.lane.topic.name, "lane", c.lane.index, "error", err)
-	c.c.t.broken(err)
+// reportFailure reports a failure of the store.
+func (c *cursor) reportFailure(text string, err error) {
+	c.consumer.transport.log.Error(text, "group", c.consumer.group, "topic", c.lane.topic.name, "lane", c.lane.index, "error", err)
+	c.consumer.transport.reportBroken(err)
 }
 
-// readBytes is about how many bytes of a log are read back at once.
-const readBytes = 256 << 10
+// readChunkBytes is about how many bytes of a log are read back at once.
+const readChunkBytes = 256 << 10
 
 // cursor is the position of a group in a lane, with its posted messages and wakes there.
 type cursor struct {
-	c    *consumer
-	lane *laneLog
-	// place is the beginning of the positions of its messages. It is empty if they have none.
-	place string
+	consumer *consumer
+	lane     *laneLog
+	// positionPrefix is the beginning of the positions of its messages. It is empty if they have none.
+	positionPrefix string
 	// next is the offset of the next message to consume, guarded by lane.mu.
 	next uint64
 	// signal holds a token when there may be something to do.
@@ -83,21 +83,21 @@ type cursor struct {
 
 	inbox engine.Inbox
 	wakes *engine.Wakes
-	// landings are the commits that wait for the disk.
-	landings landings
+	// pendingCommits are the commits that wait for the disk.
+	pendingCommits commitQueue
 
 	// seat has the runner of the lane. It is guarded by c.mu.
 	seat engine.Seat[output]
 
-	// starting says that the wakes of the start are still to be delivered.
-	starting atomic.Bool
+	// startWakesPending says that the wakes of the start are still to be delivered.
+	startWakesPending atomic.Bool
 
 	// The fields below are used by the goroutine of the runner only.
 	// backlog is the offset after the last message that was in the log at start.
-	backlog uint64
-	page    []store.Entry
-	// at is the message that Peek returned.
-	at store.Entry
+	backlogEnd uint64
+	readAhead  []store.Entry
+	// peeked is the message that Peek returned.
+	peeked store.Entry
 }
 
 var _ engine.Lane[output] = (*cursor)(nil)
@@ -105,24 +105,24 @@ var _ engine.Lane[output] = (*cursor)(nil)
 // Begin makes the wakes that are also delivered at start be delivered, if the group's first
 // subscription starts to serve the lane. End waits until all commits are durable.
 func (c *cursor) Begin(chan struct{}) (end func()) {
-	if !c.c.asleep && c.starting.Swap(false) {
+	if !c.consumer.asleep && c.startWakesPending.Swap(false) {
 		c.lane.mu.Lock()
-		c.backlog = c.lane.head
+		c.backlogEnd = c.lane.head
 		c.lane.mu.Unlock()
 		c.wakes.Start()
 	}
-	return c.landings.settle
+	return c.pendingCommits.awaitEmpty
 }
 
-// join makes the lane keep its messages for c, which begins at the oldest one.
-func (c *cursor) join() {
+// joinLane makes the lane keep its messages for c, which begins at the oldest one.
+func (c *cursor) joinLane() {
 	l := c.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.next = l.low
 	l.cursors = append(l.cursors, c)
 	for _, m := range l.kept {
-		l.topic.kept.Add(-m.bytes)
+		l.topic.keptBytes.Add(-m.bytes)
 	}
 	l.kept = nil
 }
@@ -133,28 +133,28 @@ func (c *cursor) notify() { engine.Notify(c.signal) }
 // Peek returns the next message of the log.
 func (c *cursor) Peek() (engine.Work, bool, error) {
 	for {
-		e, limit, ok := c.inTail()
+		e, limit, ok := c.peekTail()
 		if !ok && limit == 0 {
 			return engine.Work{}, false, nil
 		}
 		if !ok {
 			var err error
-			if e, ok, err = c.readBack(limit); err != nil {
+			if e, ok, err = c.peekStored(limit); err != nil {
 				return engine.Work{}, false, err
 			}
 		}
 		if ok {
-			c.at = e
-			return c.work(e), true, nil
+			c.peeked = e
+			return c.workOf(e), true, nil
 		}
 	}
 }
 
-// work returns the message of e.
-func (c *cursor) work(e store.Entry) engine.Work {
+// workOf returns the message of e.
+func (c *cursor) workOf(e store.Entry) engine.Work {
 	w := engine.Work{Kind: engine.FromLog, Offset: int64(e.Offset), Message: e.Record.Message, ID: e.Record.ID, Meta: e.Record.Meta, Body: e.Record.Payload}
-	if c.place != "" {
-		w.Position = c.place + strconv.FormatUint(e.Offset, 10)
+	if c.positionPrefix != "" {
+		w.Position = c.positionPrefix + strconv.FormatUint(e.Offset, 10)
 	}
 	return w
 }
@@ -162,65 +162,65 @@ func (c *cursor) work(e store.Entry) engine.Work {
 // Late reports whether messages that were in the log at start are still unhandled. Wakes wait
 // for them, because the result of work that seems lost may be among them.
 func (c *cursor) Late() bool {
-	if c.c.asleep {
+	if c.consumer.asleep {
 		return true
 	}
 	c.lane.mu.Lock()
 	defer c.lane.mu.Unlock()
-	return c.next < c.backlog
+	return c.next < c.backlogEnd
 }
 
-// inTail returns the next message from the tail in memory. If the message is only in the store,
+// peekTail returns the next message from the tail in memory. If the message is only in the store,
 // limit is the offset at which the tail begins. If there is no message, limit is 0.
-func (c *cursor) inTail() (e store.Entry, limit uint64, ok bool) {
+func (c *cursor) peekTail() (e store.Entry, limit uint64, ok bool) {
 	l := c.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.next = max(c.next, l.low)
-	ready := l.ready()
+	ready := l.deliverableEnd()
 	if c.next >= ready {
 		return store.Entry{}, 0, false
 	}
-	from := l.tailFrom()
+	from := l.tailStart()
 	if c.next < from {
 		return store.Entry{}, min(from, ready), false
 	}
 	return l.tail[c.next-from], 0, true
 }
 
-// readBack reads the next message from the store. If there is none below limit, which happens
+// peekStored reads the next message from the store. If there is none below limit, which happens
 // only in a damaged store, it continues at limit.
-func (c *cursor) readBack(limit uint64) (store.Entry, bool, error) {
-	for len(c.page) > 0 && c.page[0].Offset < c.next {
-		c.page = c.page[1:]
+func (c *cursor) peekStored(limit uint64) (store.Entry, bool, error) {
+	for len(c.readAhead) > 0 && c.readAhead[0].Offset < c.next {
+		c.readAhead = c.readAhead[1:]
 	}
-	if len(c.page) == 0 {
+	if len(c.readAhead) == 0 {
 		var err error
-		c.page, err = c.c.t.db.ReadLog(c.lane.topic.name, c.lane.index, c.next, limit, readBytes)
+		c.readAhead, err = c.consumer.transport.db.ReadLog(c.lane.topic.name, c.lane.index, c.next, limit, readChunkBytes)
 		if err != nil {
 			return store.Entry{}, false, err
 		}
 	}
-	if len(c.page) == 0 {
+	if len(c.readAhead) == 0 {
 		c.lane.mu.Lock()
 		c.next = limit
 		c.lane.mu.Unlock()
 		return store.Entry{}, false, nil
 	}
-	return c.page[0], true, nil
+	return c.readAhead[0], true, nil
 }
 
-// idle reports whether c has nothing to do. A message in flight does not count as consumed.
-func (c *cursor) idle(now time.Time) bool {
+// isIdle reports whether c has nothing to do. A message in flight does not count as consumed.
+func (c *cursor) isIdle(now time.Time) bool {
 	if !c.lane.mu.TryLock() {
 		return false
 	}
 	behind := c.next < c.lane.head
 	c.lane.mu.Unlock()
-	if behind || !c.inbox.Empty() || c.landings.oldest() != nil {
+	if behind || !c.inbox.Empty() || c.pendingCommits.oldestDone() != nil {
 		return false
 	}
-	if c.c.asleep {
+	if c.consumer.asleep {
 		return true
 	}
 	_, due, _ := c.wakes.Next(now)

@@ -17,21 +17,21 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// disk is what a test says of the room on a disk, and how far the clock was set back.
-type disk struct{ free, back atomic.Int64 }
+// fakeDisk is what a test says of the room on a disk, and how far the clock was set back.
+type fakeDisk struct{ free, clockSetBack atomic.Int64 }
 
-func (d *disk) look(string) (int64, error) {
+func (d *fakeDisk) freeBytes(string) (int64, error) {
 	if n := d.free.Load(); n >= 0 {
 		return n, nil
 	}
 	return 0, errors.New("no such disk")
 }
 
-// watched is a transport in memory whose disk is d; all needs 1000 bytes.
-func watched(t *testing.T, d *disk, log *bytes.Buffer) *Transport {
+// openWatched is a transport in memory whose disk is d; all needs 1000 bytes.
+func openWatched(t *testing.T, d *fakeDisk, log *bytes.Buffer) *Transport {
 	return open(t, Config{
-		Lanes: 1, MinFree: 1000, Free: d.look, Logger: slog.New(slog.NewTextHandler(log, nil)),
-		Now:    func() time.Time { return time.Now().Add(-time.Duration(d.back.Load())) },
+		Lanes: 1, MinFree: 1000, Free: d.freeBytes, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Now:    func() time.Time { return time.Now().Add(-time.Duration(d.clockSetBack.Load())) },
 		Topics: map[string]Topic{"in": {Groups: []string{"g"}}, "out": {Groups: []string{"g"}}},
 	})
 }
@@ -40,12 +40,12 @@ func watched(t *testing.T, d *disk, log *bytes.Buffer) *Transport {
 // again all that waited is published.
 func TestShortage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d disk
+		var d fakeDisk
 		var log bytes.Buffer
 		d.free.Store(1000)
-		tr := watched(t, &d, &log)
+		tr := openWatched(t, &d, &log)
 		in, out := subscribe(t, tr, "g", "in"), subscribe(t, tr, "g", "out")
-		publish(t, tr, text("in", "k", "before", 0))
+		publish(t, tr, newMessage("in", "k", "before", 0))
 		if err, room := tr.Ready(), tr.Room(); err != nil || room != nil {
 			t.Fatalf("with enough room: %v, %v", err, room)
 		}
@@ -59,10 +59,10 @@ func TestShortage(t *testing.T) {
 		published := make(chan error, 20)
 		for i := range 20 {
 			p := []flow.Publisher{tr, tr.Unsynced()}[i%2]
-			go func() { published <- p.Publish(context.Background(), text("in", "k", fmt.Sprint(i), 0)) }()
+			go func() { published <- p.Publish(context.Background(), newMessage("in", "k", fmt.Sprint(i), 0)) }()
 		}
 		msg := <-in
-		transactionOf(msg).Emit(text("out", "k", "handled", 0))
+		transactionOf(msg).Emit(newMessage("out", "k", "handled", 0))
 		msg.Ack()
 		if msg := <-out; msg.UUID != "handled" || !msg.Ack() {
 			t.Errorf("got %s", msg.UUID)
@@ -74,7 +74,7 @@ func TestShortage(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := tr.Publish(ctx, text("in", "k", "impatient", 0)); !errors.As(err, &s) {
+		if err := tr.Publish(ctx, newMessage("in", "k", "impatient", 0)); !errors.As(err, &s) {
 			t.Errorf("impatient: got %v, want the shortage", err)
 		}
 
@@ -101,11 +101,11 @@ func TestShortage(t *testing.T) {
 // TestShortageEndsWithClose: who waits for room is told.
 func TestShortageEndsWithClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d disk
+		var d fakeDisk
 		var log bytes.Buffer
-		tr := watched(t, &d, &log)
+		tr := openWatched(t, &d, &log)
 		published := make(chan error, 1)
-		go func() { published <- tr.Publish(context.Background(), text("in", "k", "1", 0)) }()
+		go func() { published <- tr.Publish(context.Background(), newMessage("in", "k", "1", 0)) }()
 		synctest.Wait()
 		mustClose(t, tr)
 		if err := <-published; !errors.Is(err, ErrClosed) {
@@ -119,10 +119,10 @@ func TestShortageEndsWithClose(t *testing.T) {
 // prolong that.
 func TestDiskFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var d disk
+		var d fakeDisk
 		var log bytes.Buffer
 		d.free.Store(1 << 40)
-		tr := watched(t, &d, &log)
+		tr := openWatched(t, &d, &log)
 		full := func(free int64) <-chan struct{} {
 			d.free.Store(free)
 			returned := make(chan struct{})
@@ -138,7 +138,7 @@ func TestDiskFull(t *testing.T) {
 		if err := tr.Ready(); err == nil || !strings.Contains(err.Error(), "quota") {
 			t.Errorf("got %v, want a word about quotas", err)
 		}
-		d.back.Store(int64(time.Hour))
+		d.clockSetBack.Store(int64(time.Hour))
 		<-returned
 		if d := time.Since(began); d < store.FullFor || d > store.FullFor+2*store.LookEvery || tr.Ready() != nil {
 			t.Errorf("it went on after %v: %v", d, tr.Ready())
@@ -183,8 +183,8 @@ func TestIdleWaitsForNobody(t *testing.T) {
 
 // TestOpenOnAFullDisk: it says what to do.
 func TestOpenOnAFullDisk(t *testing.T) {
-	var d disk
-	_, err := Open(Config{Dir: t.TempDir(), MinFree: 1, Free: d.look})
+	var d fakeDisk
+	_, err := Open(Config{Dir: t.TempDir(), MinFree: 1, Free: d.freeBytes})
 	if err == nil || !strings.Contains(err.Error(), "its disk has 0 bytes free") || !strings.Contains(err.Error(), "make room") {
 		t.Errorf("got %v, want what to do", err)
 	}

@@ -51,12 +51,12 @@ func subscribe(t *testing.T, tr *Transport, group, topic string) <-chan *message
 	return ch
 }
 
-func text(topic, key, id string, size int) flow.Message {
+func newMessage(topic, key, id string, size int) flow.Message {
 	return flow.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: make([]byte, size)}
 }
 
-// memory makes a store in memory whose logs can be looked at.
-func memory(t *testing.T) *store.DB {
+// newMemoryStore makes a store in memory whose logs can be looked at.
+func newMemoryStore(t *testing.T) *store.DB {
 	t.Helper()
 	db, err := store.Open(store.Options{Lanes: 1})
 	if err != nil {
@@ -66,7 +66,7 @@ func memory(t *testing.T) *store.DB {
 	return db
 }
 
-func stored(t *testing.T, db *store.DB, topic string) []store.Entry {
+func storedEntries(t *testing.T, db *store.DB, topic string) []store.Entry {
 	t.Helper()
 	page, err := db.ReadLog(topic, 0, 0, 1<<62, 1<<30)
 	if err != nil {
@@ -77,14 +77,14 @@ func stored(t *testing.T, db *store.DB, topic string) []store.Entry {
 
 // TestReadBack lets a group fall far behind what is kept in memory.
 func TestReadBack(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	tr := open(t, Config{Store: db, Topics: map[string]Topic{"in": {Groups: []string{"g"}}}})
 	const n = 300
 	for i := range n {
-		publish(t, tr, text("in", "k", fmt.Sprint(i), 10<<10))
+		publish(t, tr, newMessage("in", "k", fmt.Sprint(i), 10<<10))
 	}
 	l := tr.topic("in").lanes[0]
-	if len(l.tail) == n || l.tailBytes > tailBytes {
+	if len(l.tail) == n || l.tailBytes > maxTailBytes {
 		t.Errorf("%d messages, %d bytes are in memory", len(l.tail), l.tailBytes)
 	}
 	ch := subscribe(t, tr, "g", "in")
@@ -100,12 +100,12 @@ func TestReadBack(t *testing.T) {
 // TestTrimmed consumes with two groups; what both have is trimmed in chunks, nothing
 // else, and the next offset is never given twice.
 func TestTrimmed(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	c := Config{Store: db, Bound: 10 * trimMessages, Topics: map[string]Topic{"in": {Groups: []string{"a", "b"}}}}
 	tr := open(t, c)
 	const n = 3*trimMessages + 10
 	for i := range n {
-		publish(t, tr, text("in", "k", fmt.Sprint(i), 1))
+		publish(t, tr, newMessage("in", "k", fmt.Sprint(i), 1))
 	}
 	drain := func(group string) {
 		ch := subscribe(t, tr, group, "in")
@@ -114,20 +114,20 @@ func TestTrimmed(t *testing.T) {
 		}
 	}
 	drain("a")
-	if got := len(stored(t, db, "in")); got != n {
+	if got := len(storedEntries(t, db, "in")); got != n {
 		t.Errorf("%d of %d messages are left while a group has consumed none", got, n)
 	}
 	drain("b")
 	mustClose(t, tr)
-	if got := len(stored(t, db, "in")); got > trimMessages+10 {
+	if got := len(storedEntries(t, db, "in")); got > trimMessages+10 {
 		t.Errorf("%d of %d messages are left after all groups consumed them", got, n)
 	}
 	tr = open(t, c)
-	if got := len(stored(t, db, "in")); got != 0 {
+	if got := len(storedEntries(t, db, "in")); got != 0 {
 		t.Errorf("%d messages are left after reopening", got)
 	}
-	publish(t, tr, text("in", "k", "next", 1))
-	if got := stored(t, db, "in"); len(got) != 1 || got[0].Offset != n {
+	publish(t, tr, newMessage("in", "k", "next", 1))
+	if got := storedEntries(t, db, "in"); len(got) != 1 || got[0].Offset != n {
 		t.Errorf("the next message is %v, want offset %d", got, n)
 	}
 }
@@ -135,7 +135,7 @@ func TestTrimmed(t *testing.T) {
 // TestRetention publishes into a topic without groups, beyond its size and its age, also
 // across a reopening.
 func TestRetention(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	var mu sync.Mutex
 	now := time.Unix(1e9, 0)
 	c := Config{Store: db, MaxBytes: 1 << 20, MaxAge: time.Hour, Bound: 1, Now: func() time.Time {
@@ -146,11 +146,11 @@ func TestRetention(t *testing.T) {
 	tr := open(t, c)
 	fill := func(n int) {
 		for range n {
-			publish(t, tr, text("dead", "k", "id", 10<<10))
+			publish(t, tr, newMessage("dead", "k", "id", 10<<10))
 		}
 	}
 	size := func() (bytes int) {
-		for _, e := range stored(t, db, "dead") {
+		for _, e := range storedEntries(t, db, "dead") {
 			bytes += e.Record.Size()
 		}
 		return bytes
@@ -161,7 +161,7 @@ func TestRetention(t *testing.T) {
 	}
 	mustClose(t, tr)
 	tr = open(t, c)
-	if got := tr.topic("dead").kept.Load(); got != int64(size()) {
+	if got := tr.topic("dead").keptBytes.Load(); got != int64(size()) {
 		t.Errorf("reopened with %d bytes on the books, %d in the store", got, size())
 	}
 	fill(100)
@@ -172,12 +172,12 @@ func TestRetention(t *testing.T) {
 	now = now.Add(2 * time.Hour)
 	mu.Unlock()
 	fill(1)
-	if got := len(stored(t, db, "dead")); got > 64 {
+	if got := len(storedEntries(t, db, "dead")); got > 64 {
 		t.Errorf("%d messages are kept beyond their age", got)
 	}
 	ch := subscribe(t, tr, "late", "dead")
 	(<-ch).Ack()
-	if got := tr.topic("dead").kept.Load(); got != 0 {
+	if got := tr.topic("dead").keptBytes.Load(); got != 0 {
 		t.Errorf("%d bytes are on the books of a topic with a group", got)
 	}
 }
@@ -216,7 +216,7 @@ func TestSharedLanes(t *testing.T) {
 	reader(context.Background())
 	for i := range each {
 		for k := range keys {
-			publish(t, tr, text("in", fmt.Sprint(k), fmt.Sprint(i), 0))
+			publish(t, tr, newMessage("in", fmt.Sprint(k), fmt.Sprint(i), 0))
 		}
 		if i%20 == 0 {
 			ctx, cancel := context.WithCancel(context.Background())
@@ -241,7 +241,7 @@ func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := open(t, Config{Grace: time.Minute})
 		ch := subscribe(t, tr, "g", "in")
-		publish(t, tr, text("in", "k", "1", 0))
+		publish(t, tr, newMessage("in", "k", "1", 0))
 		m := <-ch
 		tx := transactionOf(m)
 		if err := tx.State("k").Set("a", nil); err != nil {
@@ -274,7 +274,7 @@ func TestRejectionPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := open(t, Config{})
 		ch := subscribe(t, tr, "g", "in")
-		publish(t, tr, text("in", "k", "1", 0))
+		publish(t, tr, newMessage("in", "k", "1", 0))
 		start := time.Now()
 		var at []time.Duration
 		for range 12 {
@@ -292,7 +292,7 @@ func TestRejectionPauses(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	for name, c := range map[string]Config{
-		"dir and store": {Dir: t.TempDir(), Store: memory(t)},
+		"dir and store": {Dir: t.TempDir(), Store: newMemoryStore(t)},
 		"negative":      {Bound: -1},
 		"no name":       {Topics: map[string]Topic{"in": {Groups: []string{""}}}},
 		"lanes":         {Lanes: 1 << 20},

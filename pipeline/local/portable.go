@@ -11,8 +11,8 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// fillBatch is about how many bytes Import writes in one batch.
-const fillBatch = 4 << 20
+// importBatchBytes is about how many bytes Import writes in one batch.
+const importBatchBytes = 4 << 20
 
 // Export writes the state of all groups of the store in c.Dir to w. No process may
 // use the store. Messages are not exported: if one of c.Topics waits for a group, Export fails.
@@ -34,16 +34,16 @@ func Export(c Config, w *portable.Writer, leave bool) (left []string, err error)
 	if len(names) > 0 {
 		return nil, fmt.Errorf("%s holds the state of several Routers (%q), which share a store under names: only that of one Router can be exported", c.Dir, names)
 	}
-	if left, err = waiting(db, c.Topics); err != nil {
+	if left, err = describeUnhandled(db, c.Topics); err != nil {
 		return nil, err
 	}
 	if len(left) > 0 && !leave {
 		return nil, portable.Unhandled(left)
 	}
-	return left, export(db, c, w)
+	return left, exportState(db, c, w)
 }
 
-func export(db *store.DB, c Config, w *portable.Writer) error {
+func exportState(db *store.DB, c Config, w *portable.Writer) error {
 	clock, _, err := db.LastSeen()
 	if err != nil {
 		return err
@@ -56,9 +56,9 @@ func export(db *store.DB, c Config, w *portable.Writer) error {
 	})
 }
 
-// waiting describes the messages of topics in db that their groups have not handled, one line
+// describeUnhandled describes the messages of topics in db that their groups have not handled, one line
 // for each group and topic.
-func waiting(db *store.DB, topics map[string]Topic) ([]string, error) {
+func describeUnhandled(db *store.DB, topics map[string]Topic) ([]string, error) {
 	at := make(map[store.Position]uint64) // by the rest of the position
 	positions, err := db.Positions()
 	if err != nil {
@@ -98,20 +98,20 @@ func Import(c Config, e *portable.Export) error {
 	if c.Dir == "" {
 		return errors.New("local: state can only be imported into a directory")
 	}
-	err := store.Fill(store.Options{Dir: c.Dir, Lanes: c.Lanes, Logger: c.Logger}, func(db *store.DB) error { return fill(db, e) })
+	err := store.Fill(store.Options{Dir: c.Dir, Lanes: c.Lanes, Logger: c.Logger}, func(db *store.DB) error { return importState(db, e) })
 	if err != nil {
 		return fmt.Errorf("nothing was imported: %w", err)
 	}
 	return nil
 }
 
-// fill writes the content of e to db.
-func fill(db *store.DB, e *portable.Export) error {
+// importState writes the content of e to db.
+func importState(db *store.DB, e *portable.Export) error {
 	next, stop := iter.Pull2(e.Records())
 	defer stop()
 	for more := true; more; {
 		err := db.Write(false, func(b *store.Batch) error {
-			for size := 0; size < fillBatch; {
+			for size := 0; size < importBatchBytes; {
 				r, err, ok := next()
 				if more = ok; err != nil || !ok {
 					return err

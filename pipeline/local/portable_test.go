@@ -16,11 +16,11 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-var moving = map[string]Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
+var movedTopics = map[string]Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
 
-// keep makes the group of tr keep something for keys, and has them woken at at. Nothing that
+// storeStates makes the group of tr keep something for keys, and has them woken at at. Nothing that
 // is published after it is handled.
-func keep(t *testing.T, tr *Transport, at time.Time, keys ...string) {
+func storeStates(t *testing.T, tr *Transport, at time.Time, keys ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	in, err := tr.Subscriber("g").Subscribe(ctx, "in")
@@ -28,7 +28,7 @@ func keep(t *testing.T, tr *Transport, at time.Time, keys ...string) {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
-		publish(t, tr, text("in", key, key, 0))
+		publish(t, tr, newMessage("in", key, key, 0))
 		msg := <-in
 		tx := transactionOf(msg)
 		if err := tx.State(key).Set("n", []byte("of "+key)); err != nil {
@@ -42,15 +42,15 @@ func keep(t *testing.T, tr *Transport, at time.Time, keys ...string) {
 	}
 }
 
-// exportOf exports the store in dir and returns where to.
-func exportOf(t *testing.T, dir string, leave bool) (to string, left []string, err error) {
+// exportDir exports the store in dir and returns where to.
+func exportDir(t *testing.T, dir string, leave bool) (to string, left []string, err error) {
 	t.Helper()
 	to = filepath.Join(t.TempDir(), "e")
 	w, err := portable.Create(to, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, err = Export(Config{Dir: dir, Topics: moving}, w, leave); err != nil {
+	if left, err = Export(Config{Dir: dir, Topics: movedTopics}, w, leave); err != nil {
 		if err := w.Abort(); err != nil {
 			t.Fatal(err)
 		}
@@ -64,12 +64,12 @@ func exportOf(t *testing.T, dir string, leave bool) (to string, left []string, e
 // its own.
 func TestMove(t *testing.T) {
 	dir, at := filepath.Join(t.TempDir(), "d"), time.Unix(1<<32, 5).UTC()
-	tr := open(t, Config{Dir: dir, Lanes: 3, Topics: moving})
+	tr := open(t, Config{Dir: dir, Lanes: 3, Topics: movedTopics})
 	keys := []string{"a", "b", "c", "d\xff"}
-	keep(t, tr, at, keys...)
-	publish(t, tr, text("asked", "k", "hint", 0))
+	storeStates(t, tr, at, keys...)
+	publish(t, tr, newMessage("asked", "k", "hint", 0))
 	mustClose(t, tr)
-	e, left, err := exportOf(t, dir, false)
+	e, left, err := exportDir(t, dir, false)
 	if err != nil || len(left) > 0 {
 		t.Fatal(left, err)
 	}
@@ -84,7 +84,7 @@ func TestMove(t *testing.T) {
 	if err := Import(Config{Dir: moved, Lanes: 7}, x); err != nil {
 		t.Fatal(err)
 	}
-	now := open(t, Config{Dir: moved, Topics: moving})
+	now := open(t, Config{Dir: moved, Topics: movedTopics})
 	if now.db.ID() == tr.db.ID() || now.lanes != 7 {
 		t.Errorf("the new store has the ID of the old one, or %d lanes", now.lanes)
 	}
@@ -114,21 +114,21 @@ func TestMove(t *testing.T) {
 // TestExportWaits: nothing is exported while a message waits, unless that is left behind.
 func TestExportWaits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
-	tr := open(t, Config{Dir: dir, Topics: moving})
-	keep(t, tr, time.Unix(1<<32, 0), "k")
-	if _, _, err := exportOf(t, dir, false); err == nil || !strings.Contains(err.Error(), "in use by this process") {
+	tr := open(t, Config{Dir: dir, Topics: movedTopics})
+	storeStates(t, tr, time.Unix(1<<32, 0), "k")
+	if _, _, err := exportDir(t, dir, false); err == nil || !strings.Contains(err.Error(), "in use by this process") {
 		t.Errorf("of a store that is used: got %v", err)
 	}
-	publish(t, tr, text("in", "k", "1", 0), text("in", "l", "2", 0))
+	publish(t, tr, newMessage("in", "k", "1", 0), newMessage("in", "l", "2", 0))
 	mustClose(t, tr)
-	e, _, err := exportOf(t, dir, false)
+	e, _, err := exportDir(t, dir, false)
 	if !errors.Is(err, portable.ErrUnhandled) || !strings.Contains(err.Error(), "messages wait to be handled (2 of in for g): start the pipeline") {
 		t.Errorf("got %v", err)
 	}
 	if entries, err := os.ReadDir(filepath.Dir(e)); err != nil || len(entries) > 0 {
 		t.Errorf("left: %v, %v", entries, err)
 	}
-	if _, left, err := exportOf(t, dir, true); err != nil || !slices.Equal(left, []string{"2 of in for g"}) {
+	if _, left, err := exportDir(t, dir, true); err != nil || !slices.Equal(left, []string{"2 of in for g"}) {
 		t.Errorf("left behind: got %q, %v", left, err)
 	}
 }
@@ -139,9 +139,9 @@ func TestExportOfNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep(t, open(t, Config{Store: db, Namespace: "a", Topics: moving}), time.Unix(1<<32, 0), "k")
+	storeStates(t, open(t, Config{Store: db, Namespace: "a", Topics: movedTopics}), time.Unix(1<<32, 0), "k")
 	mustClose(t, db)
-	if _, _, err := exportOf(t, dir, false); err == nil || !strings.Contains(err.Error(), `(["a"])`) {
+	if _, _, err := exportDir(t, dir, false); err == nil || !strings.Contains(err.Error(), `(["a"])`) {
 		t.Errorf("got %v, want an error that names the Routers", err)
 	}
 }
@@ -149,10 +149,10 @@ func TestExportOfNamespaces(t *testing.T) {
 // TestImportOfDamage: an export that is damaged leaves no directory.
 func TestImportOfDamage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
-	tr := open(t, Config{Dir: dir, Topics: moving})
-	keep(t, tr, time.Unix(1<<32, 0), "k")
+	tr := open(t, Config{Dir: dir, Topics: movedTopics})
+	storeStates(t, tr, time.Unix(1<<32, 0), "k")
 	mustClose(t, tr)
-	e, _, err := exportOf(t, dir, false)
+	e, _, err := exportDir(t, dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}

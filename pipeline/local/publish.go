@@ -24,14 +24,14 @@ func laneOf(key string, lanes int) int { return int(xxhash.Sum64String(key) % ui
 
 // output is a message with the lane that it goes to.
 type output struct {
-	lane *laneLog
-	rec  store.Record
+	lane   *laneLog
+	record store.Record
 	// offset is set when a logged message is written.
 	offset uint64
 }
 
-// logged reports whether o is stored.
-func (o output) logged() bool { return !o.lane.topic.volatile }
+// isStored reports whether o is stored.
+func (o output) isStored() bool { return !o.lane.topic.volatile }
 
 // outputs makes outputs of messages.
 type outputs struct{ t *Transport }
@@ -51,16 +51,16 @@ func (p outputs) OutputTo(m flow.Message, lane int) output {
 	if !p.t.topic(m.Topic).volatile {
 		r.Payload = m.Encoded()
 	}
-	return p.of(m.Topic, lane, r)
+	return p.newOutput(m.Topic, lane, r)
 }
 
 // Fits returns nil: the store takes values of any size.
 func (outputs) Fits(*engine.Effects[output]) error { return nil }
 
-// of returns r as an output to a lane of a topic.
-func (p outputs) of(topic string, lane int, r store.Record) output {
+// newOutput returns r as an output to a lane of a topic.
+func (p outputs) newOutput(topic string, lane int, r store.Record) output {
 	r.Time = p.t.cfg.Now()
-	return output{lane: p.t.topic(topic).lanes[lane], rec: r}
+	return output{lane: p.t.topic(topic).lanes[lane], record: r}
 }
 
 // Publish publishes all of ms, or none, and returns once they are durable (but see
@@ -76,11 +76,11 @@ func (t *Transport) publish(ctx context.Context, sync bool, ms []flow.Message) e
 	for i, m := range ms {
 		out[i] = outputs{t}.Output(m)
 	}
-	return t.send(ctx, sync, out)
+	return t.joinOrPublish(ctx, sync, out)
 }
 
-// send adds out to the transaction of ctx, or publishes it if there is none.
-func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
+// joinOrPublish adds out to the transaction of ctx, or publishes it if there is none.
+func (t *Transport) joinOrPublish(ctx context.Context, sync bool, out []output) error {
 	if len(out) == 0 {
 		return nil
 	}
@@ -100,42 +100,42 @@ func (t *Transport) send(ctx context.Context, sync bool, out []output) error {
 	if wait != nil {
 		wait()
 	}
-	t.retain(out)
+	t.applyRetention(out)
 	return nil
 }
 
 // applyPublished makes out visible. It is durable when wait returns; a nil wait says that it need not be.
 func (t *Transport) applyPublished(ctx context.Context, sync bool, out []output) (wait func(), err error) {
-	lanes := lanesOf(out)
-	err = t.lockWithRoom(lanes, func(l *laneLog) bool { return !l.full(t.cfg.Bound) }, ctx.Done(), t.ctx.Done())
+	lanes := lanesInLockOrder(out)
+	err = t.lockWithRoom(lanes, func(l *laneLog) bool { return !l.isFull(t.cfg.Bound) }, ctx.Done(), t.ctx.Done())
 	if err != nil {
 		if t.closed() {
 			return nil, ErrClosed
 		}
 		return nil, fmt.Errorf("publishing into a full lane: %w", context.Cause(ctx))
 	}
-	defer unlock(lanes)
+	defer unlockLanes(lanes)
 	var synced func()
-	if slices.ContainsFunc(out, output.logged) {
-		if synced, err = t.write(sync, out, func(*store.Batch) {}); err != nil {
+	if slices.ContainsFunc(out, output.isStored) {
+		if synced, err = t.writeOutputs(sync, out, func(*store.Batch) {}); err != nil {
 			return nil, err
 		}
 	}
 	if synced == nil {
-		t.push(out)
+		t.pushOutputs(out)
 		return nil, nil
 	}
 	for _, o := range out {
-		if o.logged() {
+		if o.isStored() {
 			o.lane.unsynced = append(o.lane.unsynced, o.offset)
 		}
 	}
-	t.push(out)
+	t.pushOutputs(out)
 	return func() {
 		synced()
 		for _, o := range out {
-			if o.logged() {
-				o.lane.synced(o.offset)
+			if o.isStored() {
+				o.lane.markDurable(o.offset)
 			}
 		}
 	}, nil
@@ -159,9 +159,9 @@ func (t *Transport) Publisher() message.Publisher {
 		var out []output
 		for _, m := range msgs {
 			key := cmp.Or(m.Metadata[flow.HeaderKey], m.UUID)
-			out = append(out, outputs{t}.of(topic, t.laneOf(key), store.Record{ID: m.UUID, Meta: maps.Clone(m.Metadata), Payload: m.Payload}))
+			out = append(out, outputs{t}.newOutput(topic, t.laneOf(key), store.Record{ID: m.UUID, Meta: maps.Clone(m.Metadata), Payload: m.Payload}))
 		}
-		return t.send(msgs[0].Context(), true, out)
+		return t.joinOrPublish(msgs[0].Context(), true, out)
 	}, ErrClosed)
 }
 

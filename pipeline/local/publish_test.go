@@ -13,11 +13,11 @@ func TestEntryWaitsForRoom(t *testing.T) {
 			"in": {Groups: []string{"g"}, Entry: true}, "back": {Groups: []string{"h"}, Feedback: true},
 		}})
 		for _, topic := range []string{"back", "in"} {
-			publish(t, tr, text(topic, "k", "1", 1))
+			publish(t, tr, newMessage(topic, "k", "1", 1))
 		}
 		msg := <-subscribe(t, tr, "g", "in")
 		tx := transactionOf(msg)
-		tx.Emit(text("back", "k", "2", 1))
+		tx.Emit(newMessage("back", "k", "2", 1))
 		committed := false
 		tx.OnCommit(func() { committed = true })
 		msg.Ack()
@@ -44,7 +44,7 @@ func TestEntryWaitsForRoom(t *testing.T) {
 func TestPostSurvivesUnsubscribing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := open(t, Config{})
-		if err := tr.Poster("g", "in").Post(t.Context(), text("in", "k", "posted", 0)); err != nil {
+		if err := tr.Poster("g", "in").Post(t.Context(), newMessage("in", "k", "posted", 0)); err != nil {
 			t.Fatal(err)
 		}
 		sub := tr.Subscriber("g")

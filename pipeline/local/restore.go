@@ -96,8 +96,8 @@ func (t *Transport) restorePosition(p store.Position) {
 	c := tp.groups[p.Group]
 	if c == nil {
 		c = newConsumer(t, p.Group, tp)
-		c.idle = t.cfg.KeepUndeclared && !slices.Contains(tp.declared.Groups, p.Group)
-		t.add(c)
+		c.inactive = t.cfg.KeepUndeclared && !slices.Contains(tp.declared.Groups, p.Group)
+		t.addConsumer(c)
 	}
 	l := tp.lanes[p.Lane]
 	c.cursors[p.Lane].next = p.Offset
@@ -108,7 +108,7 @@ func (t *Transport) restorePosition(p store.Position) {
 // topic without groups, and the next wakes of the groups of other topics.
 func (t *Transport) restoreTopic(tp *topic) error {
 	for _, l := range tp.lanes {
-		if m := l.min(); m > l.low {
+		if m := l.slowestPosition(); m > l.low {
 			if err := t.trimStored(l, m); err != nil {
 				return err
 			}
@@ -120,12 +120,12 @@ func (t *Transport) restoreTopic(tp *topic) error {
 			}
 		}
 		for _, cur := range l.cursors {
-			if err := cur.wakes.Restore(t.db.Hot(cur.c.wakeGroup(), l.index, flow.WakeName)); err != nil {
+			if err := cur.wakes.Restore(t.db.Hot(cur.consumer.wakeGroup(), l.index, flow.WakeName)); err != nil {
 				return err
 			}
 		}
 	}
-	t.retainTopic(tp)
+	t.applyTopicRetention(tp)
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (t *Transport) restoreTopic(tp *topic) error {
 func (t *Transport) restoreKept(l *laneLog) error {
 	end := l.head
 	for from := l.low; from < end; {
-		page, err := t.db.ReadLog(l.topic.name, l.index, from, end, readBytes)
+		page, err := t.db.ReadLog(l.topic.name, l.index, from, end, readChunkBytes)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (t *Transport) restoreKept(l *laneLog) error {
 		}
 		for _, e := range page {
 			l.head = e.Offset + 1
-			l.keep(e.Record.Time, e.Record.Size())
+			l.recordKept(e.Record.Time, e.Record.Size())
 			from = l.head
 		}
 	}

@@ -21,8 +21,8 @@ type topic struct {
 	// volatile says that the store has no logs and positions of the topic.
 	volatile bool
 	lanes    []*laneLog
-	// kept is the size of the messages that a topic without groups keeps, in bytes.
-	kept atomic.Int64
+	// keptBytes is the size of the messages that a topic without groups keeps, in bytes.
+	keptBytes atomic.Int64
 
 	mu     sync.Mutex
 	groups map[string]*consumer
@@ -44,16 +44,16 @@ func (t *Transport) topic(name string) *topic {
 	declared := t.cfg.Topics[name]
 	tp = &topic{name: name, declared: declared, volatile: t.volatile || declared.Ephemeral, groups: map[string]*consumer{}}
 	for i := range t.lanes {
-		tp.lanes = append(tp.lanes, &laneLog{topic: tp, index: i, order: len(t.topics)*t.lanes + i})
+		tp.lanes = append(tp.lanes, &laneLog{topic: tp, index: i, lockOrder: len(t.topics)*t.lanes + i})
 	}
 	t.topics[name] = tp
 	return tp
 }
 
-// add adds c to its topic, whose lanes keep their messages for it from then on. The caller holds c.topic.mu.
-func (t *Transport) add(c *consumer) {
+// addConsumer adds c to its topic, whose lanes keep their messages for it from then on. The caller holds c.topic.mu.
+func (t *Transport) addConsumer(c *consumer) {
 	for _, cur := range c.cursors {
-		cur.join()
+		cur.joinLane()
 	}
 	c.topic.groups[c.group] = c
 	t.mu.Lock()
@@ -78,16 +78,16 @@ func (t *Transport) consumer(group string, tp *topic) (*consumer, error) {
 	}
 	c := newConsumer(t, group, tp)
 	if !tp.volatile {
-		if err := t.register(c); err != nil {
+		if err := t.storeFirstPositions(c); err != nil {
 			return nil, err
 		}
 	}
-	t.add(c)
+	t.addConsumer(c)
 	return c, nil
 }
 
-// register stores the first position of c.
-func (t *Transport) register(c *consumer) error {
+// storeFirstPositions stores the first position of c.
+func (t *Transport) storeFirstPositions(c *consumer) error {
 	return t.db.Write(true, func(b *store.Batch) error {
 		for _, l := range c.topic.lanes {
 			l.mu.Lock()
@@ -125,8 +125,8 @@ func (t *Transport) assign(to engine.Consumer) {
 	first := !slices.ContainsFunc(c.cursors, func(cur *cursor) bool { return cur.seat.Runner != nil })
 	for i, cur := range c.cursors {
 		if first {
-			cur.starting.Store(true)
+			cur.startWakesPending.Store(true)
 		}
-		cur.seat.Give(t.subs.Of(to, i), cur.runner)
+		cur.seat.Give(t.subs.Of(to, i), cur.newRunner)
 	}
 }

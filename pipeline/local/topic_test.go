@@ -11,31 +11,31 @@ import (
 // order, also many more than a lane's tail holds, and count with the transaction that
 // emits them; after a start there are none.
 func TestEphemeral(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	topics := map[string]Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}}, "out": {Groups: []string{"g"}}}
 	first := open(t, Config{Store: db, Topics: topics})
-	publish(t, first, text("asked", "k", "of the time before", 1))
+	publish(t, first, newMessage("asked", "k", "of the time before", 1))
 	mustClose(t, first)
 
 	topics["asked"] = Topic{Groups: []string{"g"}, Feedback: true, Ephemeral: true}
 	tr := open(t, Config{Store: db, Topics: topics})
-	if got := stored(t, db, "asked"); len(got) != 0 {
+	if got := storedEntries(t, db, "asked"); len(got) != 0 {
 		t.Errorf("%d messages of an ephemeral topic are still stored", len(got))
 	}
 	const messages = 20
 	for i := range messages {
-		publish(t, tr, text("in", "k", fmt.Sprint(i), 0))
+		publish(t, tr, newMessage("in", "k", fmt.Sprint(i), 0))
 	}
 	in := subscribe(t, tr, "g", "in")
 	for i := range messages {
 		msg := <-in
 		tx := transactionOf(msg)
-		tx.Emit(text("asked", "k", fmt.Sprint("asked", i), tailBytes/4))
+		tx.Emit(newMessage("asked", "k", fmt.Sprint("asked", i), maxTailBytes/4))
 		if i == 3 { // it comes again
 			msg.Nack()
 			msg = <-in
 			tx, _ = flow.TxFrom(msg.Context())
-			tx.Emit(text("asked", "k", fmt.Sprint("asked", i), tailBytes/4))
+			tx.Emit(newMessage("asked", "k", fmt.Sprint("asked", i), maxTailBytes/4))
 		}
 		msg.Ack()
 	}
@@ -52,7 +52,7 @@ func TestEphemeral(t *testing.T) {
 		if err := tx.State("k").Set("handled", []byte(msg.UUID)); err != nil {
 			t.Fatal(err)
 		}
-		tx.Emit(text("out", "k", fmt.Sprint("out", i), 0))
+		tx.Emit(newMessage("out", "k", fmt.Sprint("out", i), 0))
 		msg.Ack()
 	}
 	out := subscribe(t, tr, "g", "out")
@@ -63,7 +63,7 @@ func TestEphemeral(t *testing.T) {
 		}
 		msg.Ack()
 	}
-	if got := stored(t, db, "asked"); len(got) != 0 {
+	if got := storedEntries(t, db, "asked"); len(got) != 0 {
 		t.Errorf("%d messages of an ephemeral topic are stored", len(got))
 	}
 	mustClose(t, tr)
@@ -80,21 +80,21 @@ func TestEphemeral(t *testing.T) {
 // TestEphemeralWithoutGroups has nobody read an ephemeral topic: nothing is kept of it, also
 // where a store in memory keeps other topics, and who comes later begins with what comes then.
 func TestEphemeralWithoutGroups(t *testing.T) {
-	for _, c := range []Config{{}, {Store: memory(t)}} {
+	for _, c := range []Config{{}, {Store: newMemoryStore(t)}} {
 		c.Topics = map[string]Topic{"told": {Ephemeral: true, Feedback: true}, "kept": {}}
 		tr := open(t, c)
 		for i := range 10 {
-			publish(t, tr, text("told", "k", fmt.Sprint("early", i), 0), text("kept", "k", "kept", 0))
+			publish(t, tr, newMessage("told", "k", fmt.Sprint("early", i), 0), newMessage("kept", "k", "kept", 0))
 		}
 		l := tr.topic("told").lanes[tr.laneOf("k")]
-		if n := len(l.tail) + len(l.kept); n > 0 || tr.topic("told").kept.Load() > 0 {
-			t.Errorf("%d messages and marks and %d bytes of a topic that nobody reads are kept", n, tr.topic("told").kept.Load())
+		if n := len(l.tail) + len(l.kept); n > 0 || tr.topic("told").keptBytes.Load() > 0 {
+			t.Errorf("%d messages and marks and %d bytes of a topic that nobody reads are kept", n, tr.topic("told").keptBytes.Load())
 		}
-		if tr.topic("kept").kept.Load() == 0 {
+		if tr.topic("kept").keptBytes.Load() == 0 {
 			t.Error("a topic that is not ephemeral is not kept")
 		}
 		told := subscribe(t, tr, "g", "told")
-		publish(t, tr, text("told", "k", "late", 0))
+		publish(t, tr, newMessage("told", "k", "late", 0))
 		msg := <-told
 		if msg.UUID != "late" {
 			t.Errorf("got %s, want late", msg.UUID)

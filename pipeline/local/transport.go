@@ -23,9 +23,9 @@ type Transport struct {
 	cfg Config
 	log *slog.Logger
 	db  *store.DB
-	// leave releases the namespace of db.
-	leave func()
-	lanes int
+	// leaveNamespace releases the namespace of db.
+	leaveNamespace func()
+	lanes          int
 	// volatile says that nobody can read the store after Close, so that it needs no logs and
 	// positions.
 	volatile bool
@@ -119,13 +119,13 @@ func (t *Transport) openStore() error {
 	if err != nil {
 		return err
 	}
-	t.leave = leave
+	t.leaveNamespace = leave
 	return nil
 }
 
 // closeStore leaves the namespace, and closes the store unless it was given.
 func (t *Transport) closeStore() error {
-	defer t.leave()
+	defer t.leaveNamespace()
 	if t.cfg.Store != nil {
 		return nil
 	}
@@ -141,11 +141,11 @@ func (t *Transport) Close() error {
 	t.cancel()
 	defer t.room.Stop() // only now, since commits may wait for it
 	t.subs.Close()
-	return errors.Join(t.keepClock(), t.closeStore())
+	return errors.Join(t.storeClock(), t.closeStore())
 }
 
-// broken calls Config.OnBroken if err says that the store cannot be read.
-func (t *Transport) broken(err error) {
+// reportBroken calls Config.OnBroken if err says that the store cannot be read.
+func (t *Transport) reportBroken(err error) {
 	if class, _ := failure.ClassOf(err); class == failure.ClassBroken {
 		t.cfg.OnBroken(err)
 	}
@@ -163,7 +163,7 @@ func (t *Transport) Activity() uint64 { return t.activity.Load() }
 func (t *Transport) Idle() bool {
 	before := t.activity.Load()
 	now := t.cfg.Now()
-	busy := slices.ContainsFunc(t.allCursors(), func(c *cursor) bool { return !c.c.idle && !c.idle(now) })
+	busy := slices.ContainsFunc(t.allCursors(), func(c *cursor) bool { return !c.consumer.inactive && !c.isIdle(now) })
 	return !busy && t.activity.Load() == before
 }
 

@@ -22,12 +22,12 @@ import (
 // TestNamespaces: two transports over one store share nothing, not even the positions of
 // their messages, and one that drops its groups leaves the other's alone.
 func TestNamespaces(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	topics := map[string]Topic{"t": {Groups: []string{"g"}}}
 	a := open(t, Config{Store: db, Namespace: "a", Topics: topics})
 	b := open(t, Config{Store: db, Namespace: "b", Topics: topics})
 	for name, tr := range map[string]*Transport{"in a": a, "in b": b} {
-		publish(t, tr, text("t", "k", name, 0))
+		publish(t, tr, newMessage("t", "k", name, 0))
 	}
 	positions := map[string]bool{}
 	for name, tr := range map[string]*Transport{"in a": a, "in b": b} {
@@ -62,7 +62,7 @@ func TestNamespaces(t *testing.T) {
 
 // TestNamespaceIsUsedOnce: until it is closed.
 func TestNamespaceIsUsedOnce(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	first := open(t, Config{Store: db, Namespace: "a"})
 	if _, err := Open(Config{Store: db, Namespace: "a"}); err == nil || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("got %v, want an error that names the namespace", err)
@@ -117,7 +117,7 @@ func TestOnBroken(t *testing.T) {
 	tr, db := openOn(mem, nil)
 	subscribe(t, tr, "g", "in")
 	for range 40 {
-		publish(t, tr, text("in", "k", "id", readBytes/20))
+		publish(t, tr, newMessage("in", "k", "id", readChunkBytes/20))
 	}
 	if err := errors.Join(tr.Close(), db.Close()); err != nil {
 		t.Fatal(err)
@@ -160,7 +160,7 @@ func TestBackup(t *testing.T) {
 	topics := map[string]Topic{"t": {Groups: []string{"g"}}}
 	tr := open(t, Config{Dir: filepath.Join(top, "data"), Lanes: 1, Topics: topics})
 	for _, id := range []string{"done", "open"} {
-		publish(t, tr, text("t", "k", id, 0))
+		publish(t, tr, newMessage("t", "k", id, 0))
 	}
 	ch := subscribe(t, tr, "g", "t")
 	(<-ch).Ack()
