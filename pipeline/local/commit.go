@@ -110,7 +110,7 @@ func lanesInLockOrder(out []output) []*laneLog {
 	return lanes
 }
 
-// lockWithRoom waits until all lanes have room and locks them. It returns errRevoked if one of
+// lockWithRoom waits until all lanes have room and locks them. It returns errSubscriptionEnded if one of
 // the channels is closed before.
 func (t *Transport) lockWithRoom(lanes []*laneLog, room func(*laneLog) bool, cancel, stop <-chan struct{}) error {
 	for {
@@ -141,7 +141,7 @@ func unlockLanes(lanes []*laneLog) {
 	}
 }
 
-// writeOutputs commits the logged messages of out, each at the next offset of its lane, and what more writes. With
+// writeOutputs commits the stored messages of out, each at the next offset of its lane, and what more writes. With
 // sync they are durable when wait returns; wait is nil if there is nothing to wait for. The caller holds
 // the locks of the lanes.
 func (t *Transport) writeOutputs(sync bool, out []output, more func(*store.Batch)) (wait func(), err error) {

@@ -45,7 +45,7 @@ type fixture struct {
 	broken    atomic.Bool
 }
 
-// MaybeError makes reads of what is not in memory fail while the site is broken.
+// MaybeError makes reads of what is not in memory fail while the fixture is broken.
 func (s *fixture) MaybeError(op errorfs.Op) error {
 	if read := op.Kind == errorfs.OpFileRead || op.Kind == errorfs.OpFileReadAt; read && s.broken.Load() {
 		return syscall.EIO
@@ -93,7 +93,7 @@ func (o *openedTransport) Close() error {
 	return err
 }
 
-// crashable is a site whose file system can lose what was not synced.
+// crashable is a fixture whose file system can lose what was not synced.
 type crashable struct{ fixture }
 
 var (

@@ -19,7 +19,7 @@ type consumer struct {
 	group     string
 	topic     *topic
 	cursors   []*cursor
-	// asleep says that wakes are not delivered, idle that this Transport does not consume for
+	// asleep says that wakes are not delivered, inactive that this Transport does not consume for
 	// the group.
 	asleep, inactive bool
 	// timed says that the group keeps its wakes in its state; see flow.Topic.
@@ -29,7 +29,10 @@ type consumer struct {
 }
 
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
-	c := &consumer{transport: t, group: group, topic: tp, asleep: slices.Contains(t.cfg.Asleep, group), timed: slices.Contains(tp.declared.Timed, group)}
+	c := &consumer{
+		transport: t, group: group, topic: tp,
+		asleep: slices.Contains(t.cfg.Asleep, group), timed: slices.Contains(tp.declared.Timed, group),
+	}
 	for _, l := range tp.lanes {
 		cur := &cursor{consumer: c, lane: l, signal: make(chan struct{}, 1), wakes: engine.NewWakes()}
 		if !tp.volatile || t.volatile {

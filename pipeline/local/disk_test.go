@@ -17,7 +17,7 @@ import (
 	"github.com/vokter/vokter/pipeline/store"
 )
 
-// fakeDisk is what a test says of the room on a disk, and how far the clock was set back.
+// fakeDisk says how many bytes a disk has free, and how far the clock was set back.
 type fakeDisk struct{ free, clockSetBack atomic.Int64 }
 
 func (d *fakeDisk) freeBytes(string) (int64, error) {
@@ -27,7 +27,7 @@ func (d *fakeDisk) freeBytes(string) (int64, error) {
 	return 0, errors.New("no such disk")
 }
 
-// openWatched is a transport in memory whose disk is d; all needs 1000 bytes.
+// openWatched opens a transport in memory that watches the disk d, which needs 1000 bytes free.
 func openWatched(t *testing.T, d *fakeDisk, log *bytes.Buffer) *Transport {
 	return open(t, Config{
 		Lanes: 1, MinFree: 1000, Free: d.freeBytes, Logger: slog.New(slog.NewTextHandler(log, nil)),

@@ -18,7 +18,7 @@ import (
 
 var movedTopics = map[string]Topic{"in": {Groups: []string{"g"}}, "asked": {Groups: []string{"g"}, Ephemeral: true}}
 
-// storeStates makes the group of tr keep something for keys, and has them woken at at. Nothing that
+// storeStates makes the group of tr store state for keys, and sets their wakes to at. Nothing that
 // is published after it is handled.
 func storeStates(t *testing.T, tr *Transport, at time.Time, keys ...string) {
 	t.Helper()

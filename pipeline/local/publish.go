@@ -26,7 +26,7 @@ func laneOf(key string, lanes int) int { return int(xxhash.Sum64String(key) % ui
 type output struct {
 	lane   *laneLog
 	record store.Record
-	// offset is set when a logged message is written.
+	// offset is set when a stored message is written.
 	offset uint64
 }
 

@@ -54,9 +54,9 @@ func (ls *commitQueue) admit(key string) <-chan struct{} {
 	return nil
 }
 
-// add appends l. The first one is waited for by a goroutine, which goes on to the ones behind it
+// add appends l, and calls onDone when it is done. The first one is waited for by a goroutine, which goes on to the ones behind it
 // and ends with the last.
-func (ls *commitQueue) add(l *pendingCommit, landed func()) {
+func (ls *commitQueue) add(l *pendingCommit, onDone func()) {
 	l.done = make(chan struct{})
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -66,18 +66,18 @@ func (ls *commitQueue) add(l *pendingCommit, landed func()) {
 	}
 	ls.lastByKey[l.key] = l
 	if len(ls.pending) == 1 {
-		go ls.awaitCommits(l, landed)
+		go ls.awaitCommits(l, onDone)
 	}
 }
 
-// awaitCommits waits for l and the ones behind it, and calls landed after each.
-func (ls *commitQueue) awaitCommits(l *pendingCommit, landed func()) {
+// awaitCommits waits for l and the ones behind it, and calls onDone after each.
+func (ls *commitQueue) awaitCommits(l *pendingCommit, onDone func()) {
 	for l != nil {
 		if l.wait != nil {
 			l.wait()
 		}
 		l.runOnCommit()
-		landed()
+		onDone()
 		l = ls.remove(l)
 	}
 }
