@@ -10,8 +10,8 @@ import (
 const (
 	// SetBack is how far the clock must be set back for all wakes to fire once.
 	SetBack = time.Minute
-	// saveEvery is how often a commit stores the current time.
-	saveEvery = 10 * time.Second
+	// saveInterval is how often a commit stores the current time.
+	saveInterval = 10 * time.Second
 )
 
 // Clock is the clock of a transport. It remembers the latest time, to notice when the wall clock is
@@ -24,8 +24,8 @@ type Clock struct {
 	WakeAll func()
 	Log     *slog.Logger
 
-	high     atomic.Int64 // in Unix nanoseconds
-	checking sync.Mutex
+	latest  atomic.Int64 // in Unix nanoseconds
+	checkMu sync.Mutex
 }
 
 // Now returns the time of the wall clock and remembers it.
@@ -45,8 +45,8 @@ func (c *Clock) CheckedNow() time.Time {
 func (c *Clock) See(now time.Time) {
 	n := now.UnixNano()
 	for {
-		high := c.high.Load()
-		if n <= high || c.high.CompareAndSwap(high, n) {
+		high := c.latest.Load()
+		if n <= high || c.latest.CompareAndSwap(high, n) {
 			return
 		}
 	}
@@ -54,7 +54,7 @@ func (c *Clock) See(now time.Time) {
 
 // Behind reports whether now is more than SetBack before the latest time.
 func (c *Clock) Behind(now time.Time) bool {
-	return c.high.Load()-now.UnixNano() > int64(SetBack)
+	return c.latest.Load()-now.UnixNano() > int64(SetBack)
 }
 
 // Save reports whether a commit has to store the time now, which is done at intervals and with the last
@@ -63,22 +63,22 @@ func (c *Clock) Behind(now time.Time) bool {
 func (c *Clock) Save(saved time.Time, last bool, waking func() bool) (now time.Time, ok bool) {
 	now = c.Now()
 	d := now.Sub(saved)
-	return now, (last || d.Abs() >= saveEvery) && !c.Behind(now) && (d >= 0 || !waking())
+	return now, (last || d.Abs() >= saveInterval) && !c.Behind(now) && (d >= 0 || !waking())
 }
 
 // Check calls WakeAll if the wall clock was set back, and then makes its time the latest one. It
 // does nothing while another call of Check calls WakeAll.
 func (c *Clock) Check() {
 	now := c.Wall()
-	if !c.Behind(now) || !c.checking.TryLock() {
+	if !c.Behind(now) || !c.checkMu.TryLock() {
 		return
 	}
-	defer c.checking.Unlock()
-	high := c.high.Load()
+	defer c.checkMu.Unlock()
+	high := c.latest.Load()
 	if !c.Behind(now) {
 		return
 	}
 	c.Log.Warn("the clock was set back: all that was scheduled is looked at once", "from", time.Unix(0, high).UTC(), "to", now.UTC())
 	c.WakeAll()
-	c.high.CompareAndSwap(high, now.UnixNano()) // after WakeAll: until then no commit may store now
+	c.latest.CompareAndSwap(high, now.UnixNano()) // after WakeAll: until then no commit may store now
 }

@@ -15,12 +15,12 @@ const inboxSize = 256
 // Inbox holds the messages that were posted to a group in a lane, and the one that is being handled.
 // The zero Inbox is empty. It is safe for concurrent use.
 type Inbox struct {
-	mu     sync.Mutex
-	queue  []*flow.Message
-	signal chan struct{}
-	room   chan struct{} // closed when there is room; nil while nobody waits
-	// closed is why messages are refused; nil while they are not.
-	closed error
+	mu        sync.Mutex
+	queue     []*flow.Message
+	signal    chan struct{}
+	roomFreed chan struct{} // closed when there is room; nil while nobody waits
+	// refusal is why messages are refused; nil while they are not.
+	refusal error
 }
 
 // Post appends m. It blocks while there is no room, until ctx is done or over is closed: then it
@@ -45,14 +45,14 @@ func (b *Inbox) Post(ctx context.Context, m *flow.Message, over <-chan struct{},
 func (b *Inbox) add(m *flow.Message) (wait <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed != nil {
-		return nil, b.closed
+	if b.refusal != nil {
+		return nil, b.refusal
 	}
 	if len(b.queue) >= inboxSize {
-		if b.room == nil {
-			b.room = make(chan struct{})
+		if b.roomFreed == nil {
+			b.roomFreed = make(chan struct{})
 		}
-		return b.room, nil
+		return b.roomFreed, nil
 	}
 	b.queue = append(b.queue, m)
 	if b.signal != nil {
@@ -61,11 +61,11 @@ func (b *Inbox) add(m *flow.Message) (wait <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// serve makes signal receive a token for new messages, and accepts messages again.
-func (b *Inbox) serve(signal chan struct{}) {
+// startServing makes signal receive a token for new messages, and accepts messages again.
+func (b *Inbox) startServing(signal chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.signal, b.closed = signal, nil
+	b.signal, b.refusal = signal, nil
 	Notify(signal)
 }
 
@@ -73,15 +73,15 @@ func (b *Inbox) serve(signal chan struct{}) {
 func (b *Inbox) Clear(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue, b.signal, b.closed = nil, nil, err
-	b.release()
+	b.queue, b.signal, b.refusal = nil, nil, err
+	b.signalRoom()
 }
 
-// release wakes those who wait for room. The caller holds b.mu.
-func (b *Inbox) release() {
-	if b.room != nil {
-		close(b.room)
-		b.room = nil
+// signalRoom wakes those who wait for room. The caller holds b.mu.
+func (b *Inbox) signalRoom() {
+	if b.roomFreed != nil {
+		close(b.roomFreed)
+		b.roomFreed = nil
 	}
 }
 
@@ -95,8 +95,8 @@ func (b *Inbox) peek() *flow.Message {
 	return b.queue[0]
 }
 
-// holds reports whether a message for key waits.
-func (b *Inbox) holds(key string) bool {
+// hasKey reports whether a message for key waits.
+func (b *Inbox) hasKey(key string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.queue, func(m *flow.Message) bool { return m.Key == key })
@@ -110,7 +110,7 @@ func (b *Inbox) pop() {
 		b.queue[0] = nil
 		b.queue = b.queue[1:]
 	}
-	b.release()
+	b.signalRoom()
 }
 
 // Empty reports whether no message waits or is being handled.

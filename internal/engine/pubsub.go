@@ -23,13 +23,13 @@ func NewPublisher(publish Publish, closed error) message.Publisher {
 }
 
 type publisher struct {
-	publish Publish
-	closed  error
-	over    atomic.Bool
+	publish  Publish
+	closed   error
+	isClosed atomic.Bool
 }
 
 func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
-	if p.over.Load() {
+	if p.isClosed.Load() {
 		return p.closed
 	}
 	for len(msgs) > 0 {
@@ -51,7 +51,7 @@ func (p *publisher) Publish(topic string, msgs ...*message.Message) error {
 }
 
 func (p *publisher) Close() error {
-	p.over.Store(true)
+	p.isClosed.Store(true)
 	return nil
 }
 

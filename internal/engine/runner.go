@@ -66,7 +66,7 @@ type Runner[O any] struct {
 	// Signal has room for one token, which says that there may be something to do.
 	Signal chan struct{}
 
-	prev           <-chan struct{} // closed when the previous runner has ended
+	previousDone   <-chan struct{} // closed when the previous runner has ended
 	done, stopping chan struct{}
 	ctx            context.Context
 	busy           atomic.Bool
@@ -76,8 +76,8 @@ type Runner[O any] struct {
 // Busy reports whether a message is being handled.
 func (r *Runner[O]) Busy() bool { return r.busy.Load() }
 
-func (r *Runner[O]) loop() {
-	defer r.Sub.runs.Done()
+func (r *Runner[O]) run() {
+	defer r.Sub.runners.Done()
 	defer close(r.done)
 	ctx, cancel := context.WithCancel(r.Sub.ctx)
 	defer cancel()
@@ -85,11 +85,11 @@ func (r *Runner[O]) loop() {
 	if r.Cutting != nil {
 		defer context.AfterFunc(r.Cutting, cancel)()
 	}
-	if r.prev != nil {
-		<-r.prev
+	if r.previousDone != nil {
+		<-r.previousDone
 	}
 	defer r.Lane.Begin(r.Signal)()
-	r.Inbox.serve(r.Signal)
+	r.Inbox.startServing(r.Signal)
 	timer := time.NewTimer(maxSleep)
 	defer timer.Stop()
 	for pause := firstPause; ; {
@@ -100,11 +100,11 @@ func (r *Runner[O]) loop() {
 			return
 		default:
 		}
-		w, ok, sleep, err := r.next()
+		w, ok, sleep, err := r.nextWork()
 		switch {
 		case err != nil:
 			r.Lane.Broken(err)
-			if !r.rest(&pause) {
+			if !r.backOff(&pause) {
 				return
 			}
 			continue
@@ -132,11 +132,11 @@ func (r *Runner[O]) loop() {
 	}
 }
 
-// next returns the next message to handle. If there is none, sleep is how long to wait for the next
+// nextWork returns the next message to handle. If there is none, sleep is how long to wait for the next
 // wake, 0 if there is no wake. The log, posted messages and wakes take turns, so that none starves
 // the others. A wake that is due waits for the posted messages of its key: one of them may be the
 // result that the wake would take for lost.
-func (r *Runner[O]) next() (w Work, ok bool, sleep time.Duration, err error) {
+func (r *Runner[O]) nextWork() (w Work, ok bool, sleep time.Duration, err error) {
 	now := r.Now()
 	r.turn++
 	for i := range 3 {
@@ -155,7 +155,7 @@ func (r *Runner[O]) next() (w Work, ok bool, sleep time.Duration, err error) {
 			case !due && until.IsZero():
 			case r.Lane.Late():
 				sleep = maxSleep
-			case due && r.Inbox.holds(wake.Key):
+			case due && r.Inbox.hasKey(wake.Key):
 				return Work{Kind: FromPost, Message: r.Inbox.peek()}, true, 0, nil
 			case due:
 				return Work{Kind: FromWake, Wake: wake, Message: flow.WakeMessage(r.Group, r.Topic, wake.Key, wake.At)}, true, 0, nil
@@ -179,7 +179,7 @@ func (r *Runner[O]) deliver(w Work) bool {
 	}
 	for pause := firstPause; ; {
 		x := NewTx(r.Reader, r.Outputs, r.Group, r.Topic, w)
-		done, over := r.try(x)
+		done, over := r.deliverOnce(x)
 		x.Close()
 		if done && w.Kind == FromPost {
 			r.Inbox.pop()
@@ -187,14 +187,14 @@ func (r *Runner[O]) deliver(w Work) bool {
 		if done || over {
 			return done
 		}
-		if !r.rest(&pause) {
+		if !r.backOff(&pause) {
 			return false
 		}
 	}
 }
 
-// try delivers the message of x once, waits for its acknowledgement and commits.
-func (r *Runner[O]) try(x *Tx[O]) (done, over bool) {
+// deliverOnce delivers the message of x once, waits for its acknowledgement and commits.
+func (r *Runner[O]) deliverOnce(x *Tx[O]) (done, over bool) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	msg := r.message(ctx, x)
@@ -215,8 +215,8 @@ func (r *Runner[O]) try(x *Tx[O]) (done, over bool) {
 	return r.Lane.Commit(ctx, x, r.stopping)
 }
 
-// rest waits for *pause and doubles it. It returns false if the runner must stop.
-func (r *Runner[O]) rest(pause *time.Duration) bool {
+// backOff waits for *pause and doubles it. It returns false if the runner must stop.
+func (r *Runner[O]) backOff(pause *time.Duration) bool {
 	after := time.After(min(*pause, r.MaxPause))
 	*pause = min(*pause*2, r.MaxPause)
 	select {

@@ -14,9 +14,9 @@ import (
 
 var (
 	// ErrOver is the error of a transaction that is used after it ended.
-	ErrOver     = errors.New("the transaction is over")
-	errReadOnly = errors.New("this state can only be read")
-	errNoName   = errors.New("a value of state needs a name")
+	ErrOver      = errors.New("the transaction is over")
+	errReadOnly  = errors.New("this state can only be read")
+	errEmptyName = errors.New("a value of state needs a name")
 )
 
 // Place identifies the state that a group keeps for a key.
@@ -56,7 +56,7 @@ func Views(group string, keys iter.Seq2[string, error], r Reader) iter.Seq2[stri
 // overlay holds the writes of a transaction. It is safe for concurrent use.
 type overlay struct {
 	mu     sync.Mutex
-	over   bool
+	ended  bool
 	writes Writes
 }
 
@@ -72,7 +72,7 @@ func (s *state) Get(name string) (value []byte, ok bool, err error) {
 	if o := s.overlay; o != nil {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if o.over {
+		if o.ended {
 			return nil, false, ErrOver
 		}
 		if v, ok := o.writes.Get(s.place, name); ok {
@@ -97,11 +97,11 @@ func (s *state) write(name string, value []byte) error {
 		return errReadOnly
 	}
 	if name == "" {
-		return errNoName
+		return errEmptyName
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.over {
+	if o.ended {
 		return ErrOver
 	}
 	o.writes.Set(s.place, name, value)
@@ -113,7 +113,7 @@ func (s *state) Scan(prefix string) iter.Seq2[string, flow.Value] {
 		var changes map[string][]byte
 		if o := s.overlay; o != nil {
 			o.mu.Lock()
-			over := o.over
+			over := o.ended
 			changes = o.writes.Under(s.place, prefix, nil)
 			o.mu.Unlock()
 			if over {
@@ -135,59 +135,59 @@ type Write struct {
 // Writes are changes of state that the store does not have yet, at most one for each place and name. The
 // zero Writes has none. It is not safe for concurrent use.
 type Writes struct {
-	few    []Write                     // all of them, up to fewWrites
-	places map[Place]map[string][]byte // all of them, if there are more
-	bytes  int
+	list    []Write                     // all of them, up to fewWrites
+	byPlace map[Place]map[string][]byte // all of them, if there are more
+	bytes   int
 }
 
-// fewWrites is up to how many writes are in a list, which takes less than maps do.
-const fewWrites = 8
+// maxListWrites is up to how many writes are in a list, which takes less than maps do.
+const maxListWrites = 8
 
 // Set stores value under name at p; a nil value deletes. It keeps value, without a copy.
 func (w *Writes) Set(p Place, name string, value []byte) {
-	if w.places == nil {
-		if i := w.find(p, name); i >= 0 {
-			w.bytes += len(value) - len(w.few[i].Value)
-			w.few[i].Value = value
+	if w.byPlace == nil {
+		if i := w.indexInList(p, name); i >= 0 {
+			w.bytes += len(value) - len(w.list[i].Value)
+			w.list[i].Value = value
 			return
 		}
-		if len(w.few) < fewWrites {
+		if len(w.list) < maxListWrites {
 			w.bytes += len(value)
-			w.few = append(w.few, Write{p, name, value})
+			w.list = append(w.list, Write{p, name, value})
 			return
 		}
-		w.places = make(map[Place]map[string][]byte)
-		for _, o := range w.few {
-			w.put(o)
+		w.byPlace = make(map[Place]map[string][]byte)
+		for _, o := range w.list {
+			w.putInMaps(o)
 		}
-		w.few = nil
+		w.list = nil
 	}
-	w.bytes += len(value) - len(w.places[p][name])
-	w.put(Write{p, name, value})
+	w.bytes += len(value) - len(w.byPlace[p][name])
+	w.putInMaps(Write{p, name, value})
 }
 
-// put adds o to the maps.
-func (w *Writes) put(o Write) {
-	if w.places[o.Place] == nil {
-		w.places[o.Place] = make(map[string][]byte)
+// putInMaps adds o to the maps.
+func (w *Writes) putInMaps(o Write) {
+	if w.byPlace[o.Place] == nil {
+		w.byPlace[o.Place] = make(map[string][]byte)
 	}
-	w.places[o.Place][o.Name] = o.Value
+	w.byPlace[o.Place][o.Name] = o.Value
 }
 
-// find returns the index of a write in the list, or -1.
-func (w *Writes) find(p Place, name string) int {
-	return slices.IndexFunc(w.few, func(o Write) bool { return o.Name == name && o.Place == p })
+// indexInList returns the index of a write in the list, or -1.
+func (w *Writes) indexInList(p Place, name string) int {
+	return slices.IndexFunc(w.list, func(o Write) bool { return o.Name == name && o.Place == p })
 }
 
 // Get returns what was written under name at p: nil if it was deleted. Ok is false if nothing was
 // written.
 func (w *Writes) Get(p Place, name string) (value []byte, ok bool) {
-	if w.places != nil {
-		value, ok = w.places[p][name]
+	if w.byPlace != nil {
+		value, ok = w.byPlace[p][name]
 		return value, ok
 	}
-	if i := w.find(p, name); i >= 0 {
-		return w.few[i].Value, true
+	if i := w.indexInList(p, name); i >= 0 {
+		return w.list[i].Value, true
 	}
 	return nil, false
 }
@@ -202,12 +202,12 @@ func (w *Writes) Merge(other *Writes) {
 // All yields the writes.
 func (w *Writes) All() iter.Seq[Write] {
 	return func(yield func(Write) bool) {
-		for _, o := range w.few {
+		for _, o := range w.list {
 			if !yield(o) {
 				return
 			}
 		}
-		for p, names := range w.places {
+		for p, names := range w.byPlace {
 			for name, value := range names {
 				if !yield(Write{p, name, value}) {
 					return
@@ -218,7 +218,7 @@ func (w *Writes) All() iter.Seq[Write] {
 }
 
 // Empty reports whether nothing was written.
-func (w *Writes) Empty() bool { return len(w.few)+len(w.places) == 0 }
+func (w *Writes) Empty() bool { return len(w.list)+len(w.byPlace) == 0 }
 
 // Bytes is the size of the values.
 func (w *Writes) Bytes() int { return w.bytes }
@@ -235,12 +235,12 @@ func (w *Writes) Under(p Place, prefix string, changes map[string][]byte) map[st
 		}
 		changes[name] = value
 	}
-	for _, o := range w.few {
+	for _, o := range w.list {
 		if o.Place == p {
 			add(o.Name, o.Value)
 		}
 	}
-	for name, value := range w.places[p] {
+	for name, value := range w.byPlace[p] {
 		add(name, value)
 	}
 	return changes

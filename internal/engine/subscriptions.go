@@ -27,8 +27,8 @@ type Subscriptions struct {
 	// Closed is the error of Subscribe after Close.
 	Closed error
 
-	mu   sync.Mutex
-	over bool
+	mu       sync.Mutex
+	isClosed bool
 	// serving are the subscriptions that get lanes; all has those that are being closed as well.
 	serving map[Consumer][]*Subscription
 	all     map[*Subscription]bool
@@ -37,49 +37,49 @@ type Subscriptions struct {
 // Subscriber returns a Watermill subscriber of group. Its Close closes its subscriptions and returns when
 // their channels are closed. After that Subscribe fails.
 func (s *Subscriptions) Subscriber(group string) message.Subscriber {
-	return &subscriber{s: s, group: group}
+	return &subscriber{subscriptions: s, group: group}
 }
 
 type subscriber struct {
-	s     *Subscriptions
-	group string
-	over  bool // guarded by s.mu
+	subscriptions *Subscriptions
+	group         string
+	isClosed      bool // guarded by s.mu
 }
 
 // Subscribe opens a subscription, which is closed when ctx is done.
 func (b *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	c, s := Consumer{b.group, topic}, b.s
-	if s.closed(b) {
+	c, s := Consumer{b.group, topic}, b.subscriptions
+	if s.refuses(b) {
 		return nil, s.Closed
 	}
 	if err := s.Open(ctx, c); err != nil {
 		return nil, err
 	}
-	sub := &Subscription{Out: make(chan *message.Message), abandoned: make(chan struct{}), by: b}
+	sub := &Subscription{Out: make(chan *message.Message), abandoned: make(chan struct{}), subscriber: b}
 	sub.ctx, sub.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	sub.end = sync.OnceFunc(func() { s.end(c, sub) })
+	sub.closeOnce = sync.OnceFunc(func() { s.closeSubscription(c, sub) })
 	if !s.add(c, sub) {
 		return nil, s.Closed
 	}
 	s.Assign(c)
-	unwatch := context.AfterFunc(ctx, sub.end)
+	unwatch := context.AfterFunc(ctx, sub.closeOnce)
 	context.AfterFunc(sub.ctx, func() { unwatch() })
 	return sub.Out, nil
 }
 
 // Close closes the subscriptions of b.
 func (b *subscriber) Close() error {
-	b.s.mu.Lock()
-	b.over = true
-	b.s.mu.Unlock()
-	b.s.closeAll(func(sub *Subscription) bool { return sub.by == b })
+	b.subscriptions.mu.Lock()
+	b.isClosed = true
+	b.subscriptions.mu.Unlock()
+	b.subscriptions.closeAll(func(sub *Subscription) bool { return sub.subscriber == b })
 	return nil
 }
 
 // Close closes all subscriptions and returns when their channels are closed.
 func (s *Subscriptions) Close() {
 	s.mu.Lock()
-	s.over = true
+	s.isClosed = true
 	s.mu.Unlock()
 	s.closeAll(func(*Subscription) bool { return true })
 }
@@ -92,24 +92,24 @@ func (s *Subscriptions) closeAll(which func(*Subscription) bool) {
 	var wg sync.WaitGroup
 	for _, sub := range all {
 		if which(sub) {
-			wg.Go(sub.end)
+			wg.Go(sub.closeOnce)
 		}
 	}
 	wg.Wait()
 }
 
-// closed reports whether b can open no more subscriptions.
-func (s *Subscriptions) closed(b *subscriber) bool {
+// refuses reports whether b can open no more subscriptions.
+func (s *Subscriptions) refuses(b *subscriber) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.over || b.over
+	return s.isClosed || b.isClosed
 }
 
 // add adds sub, unless it is too late for that.
 func (s *Subscriptions) add(c Consumer, sub *Subscription) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over || sub.by.over {
+	if s.isClosed || sub.subscriber.isClosed {
 		return false
 	}
 	if s.serving == nil {
@@ -120,13 +120,13 @@ func (s *Subscriptions) add(c Consumer, sub *Subscription) bool {
 	return true
 }
 
-// end makes the runners of sub stop and closes its channel. Handlers of messages in flight have the time
+// closeSubscription makes the runners of sub stop and closes its channel. Handlers of messages in flight have the time
 // Grace until their contexts are cancelled, and then the time After to return.
-func (s *Subscriptions) end(c Consumer, sub *Subscription) {
-	s.leave(c, sub)
+func (s *Subscriptions) closeSubscription(c Consumer, sub *Subscription) {
+	s.releaseLanes(c, sub)
 	cancel := time.AfterFunc(s.Grace, sub.cancel)
 	abandon := time.AfterFunc(s.Grace+s.After, func() { close(sub.abandoned) })
-	sub.runs.Wait()
+	sub.runners.Wait()
 	cancel.Stop()
 	abandon.Stop()
 	sub.cancel()
@@ -136,8 +136,8 @@ func (s *Subscriptions) end(c Consumer, sub *Subscription) {
 	delete(s.all, sub)
 }
 
-// leave takes the lanes of sub away.
-func (s *Subscriptions) leave(c Consumer, sub *Subscription) {
+// releaseLanes takes the lanes of sub away.
+func (s *Subscriptions) releaseLanes(c Consumer, sub *Subscription) {
 	s.mu.Lock()
 	s.serving[c] = slices.DeleteFunc(s.serving[c], func(o *Subscription) bool { return o == sub })
 	if len(s.serving[c]) == 0 {

@@ -77,14 +77,14 @@ type Tx[O any] struct {
 	outputs      Outputs[O]
 
 	overlay
-	own     state // of the key that Work is for, which most handlers use alone
-	effects Effects[O]
+	ownState state // of the key that Work is for, which most handlers use alone
+	effects  Effects[O]
 }
 
 // NewTx returns a transaction of group, which handles w of topic.
 func NewTx[O any](r Reader, outputs Outputs[O], group, topic string, w Work) *Tx[O] {
 	x := &Tx[O]{Group: group, Topic: topic, Work: w, reader: r, outputs: outputs}
-	x.own = state{r, &x.overlay, Place{group, w.Key()}}
+	x.ownState = state{r, &x.overlay, Place{group, w.Key()}}
 	return x
 }
 
@@ -119,8 +119,8 @@ func (x *Tx[O]) Message() (flow.Message, error) {
 
 // State returns the state of the group for key.
 func (x *Tx[O]) State(key string) flow.State {
-	if key == x.own.place.Key {
-		return &x.own
+	if key == x.ownState.place.Key {
+		return &x.ownState
 	}
 	return &state{reader: x.reader, overlay: &x.overlay, place: Place{x.Group, key}}
 }
@@ -147,7 +147,7 @@ func (x *Tx[O]) EmitAll(m flow.Message) {
 func (x *Tx[O]) Collect(out ...O) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.over {
+	if x.ended {
 		return false
 	}
 	x.effects.Out = append(x.effects.Out, out...)
@@ -158,37 +158,37 @@ func (x *Tx[O]) Collect(out ...O) bool {
 func (x *Tx[O]) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if !x.over {
+	if !x.ended {
 		x.setWake(Wake{Key: key, At: flow.WakeTime(at), AtStart: !at.IsZero() && slices.Contains(opts, flow.AtStart)})
 	}
 }
 
 func (x *Tx[O]) setWake(w Wake) {
 	e := &x.effects
-	if i := e.wake(w.Key); i >= 0 {
+	if i := e.wakeIndex(w.Key); i >= 0 {
 		e.Wakes[i] = w
 		return
 	}
 	e.Wakes = append(e.Wakes, w)
 }
 
-// wake returns the index of key's wake, or -1.
-func (e *Effects[O]) wake(key string) int {
+// wakeIndex returns the index of key's wake, or -1.
+func (e *Effects[O]) wakeIndex(key string) int {
 	return slices.IndexFunc(e.Wakes, func(w Wake) bool { return w.Key == key })
 }
 
-// usualOnCommit is how many functions of OnCommit most transactions have at most.
-const usualOnCommit = 8
+// typicalOnCommit is how many functions of OnCommit most transactions have at most.
+const typicalOnCommit = 8
 
 // OnCommit collects f.
 func (x *Tx[O]) OnCommit(f func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.over {
+	if x.ended {
 		return
 	}
 	if x.effects.OnCommit == nil {
-		x.effects.OnCommit = make([]func(), 0, usualOnCommit)
+		x.effects.OnCommit = make([]func(), 0, typicalOnCommit)
 	}
 	x.effects.OnCommit = append(x.effects.OnCommit, f)
 }
@@ -204,28 +204,28 @@ func (x *Tx[O]) Sync() {
 func (x *Tx[O]) Fits() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.outputs.Fits(x.all())
+	return x.outputs.Fits(x.collected())
 }
 
 // Reset drops all that the attempt did so far.
 func (x *Tx[O]) Reset() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.drop()
+	x.discard()
 }
 
 // Close ends the transaction without a commit. A handler that uses it afterwards gets ErrOver.
 func (x *Tx[O]) Close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.over = true
-	x.drop()
+	x.ended = true
+	x.discard()
 }
 
-func (x *Tx[O]) drop() { x.writes, x.effects = Writes{}, Effects[O]{} }
+func (x *Tx[O]) discard() { x.writes, x.effects = Writes{}, Effects[O]{} }
 
-// all returns what the transaction has collected. The caller holds x.mu.
-func (x *Tx[O]) all() *Effects[O] {
+// collected returns what the transaction has collected. The caller holds x.mu.
+func (x *Tx[O]) collected() *Effects[O] {
 	x.effects.Writes = &x.writes
 	return &x.effects
 }
@@ -234,7 +234,7 @@ func (x *Tx[O]) all() *Effects[O] {
 func (x *Tx[O]) Effects() Effects[O] {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return *x.all()
+	return *x.collected()
 }
 
 // Commit calls commit with what the transaction has collected, and ends it if commit succeeds. A
@@ -243,15 +243,15 @@ func (x *Tx[O]) Effects() Effects[O] {
 func (x *Tx[O]) Commit(commit func(*Effects[O]) error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.over {
+	if x.ended {
 		return ErrOver
 	}
-	if w := x.Work.Wake; x.Work.Kind == FromWake && x.effects.wake(w.Key) < 0 {
+	if w := x.Work.Wake; x.Work.Kind == FromWake && x.effects.wakeIndex(w.Key) < 0 {
 		x.setWake(Wake{Key: w.Key})
 	}
-	if err := commit(x.all()); err != nil {
+	if err := commit(x.collected()); err != nil {
 		return err
 	}
-	x.over = true
+	x.ended = true
 	return nil
 }

@@ -42,48 +42,48 @@ func (w Wake) Value() []byte {
 // memory: the transport stores them as well, and sets them again when it opens. It is safe for
 // concurrent use.
 type Wakes struct {
-	mu  sync.Mutex
-	all map[string]*entry
-	due byTime
-	// starting are the keys that are woken once regardless of the time, in order. A key whose
+	mu     sync.Mutex
+	byKey  map[string]*entry
+	byTime wakeHeap
+	// forced are the keys that are woken once regardless of the time, in order. A key whose
 	// entry says otherwise was set since.
-	starting []string
-	left     int // how many entries say so
+	forced     []string
+	forcedLeft int // how many entries say so
 }
 
 // entry is a Wake with its place in Wakes.due.
 type entry struct {
 	Wake
-	place    int
-	starting bool
+	heapIndex int
+	forced    bool
 }
 
 // NewWakes returns Wakes without any wake.
-func NewWakes() *Wakes { return &Wakes{all: make(map[string]*entry)} }
+func NewWakes() *Wakes { return &Wakes{byKey: make(map[string]*entry)} }
 
 // Set replaces the wake of w.Key, or removes it if w.At is zero.
 func (q *Wakes) Set(w Wake) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e := q.all[w.Key]
-	if e != nil && e.starting {
-		e.starting = false
-		q.left--
+	e := q.byKey[w.Key]
+	if e != nil && e.forced {
+		e.forced = false
+		q.forcedLeft--
 	}
 	switch {
 	case w.At.IsZero():
 		if e != nil {
-			delete(q.all, w.Key)
-			heap.Remove(&q.due, e.place)
+			delete(q.byKey, w.Key)
+			heap.Remove(&q.byTime, e.heapIndex)
 		}
 	case e == nil:
 		e = &entry{Wake: w}
-		q.all[w.Key] = e
-		heap.Push(&q.due, e)
+		q.byKey[w.Key] = e
+		heap.Push(&q.byTime, e)
 	default:
 		e.Wake = w
-		q.due[e.place].at = w.At.UnixNano()
-		heap.Fix(&q.due, e.place)
+		q.byTime[e.heapIndex].at = w.At.UnixNano()
+		heap.Fix(&q.byTime, e.heapIndex)
 	}
 }
 
@@ -103,30 +103,30 @@ func (q *Wakes) Restore(values iter.Seq2[string, flow.Value]) error {
 func (q *Wakes) Get(key string) Wake {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if e := q.all[key]; e != nil {
+	if e := q.byKey[key]; e != nil {
 		return e.Wake
 	}
 	return Wake{}
 }
 
 // Start makes each key whose wake is AtStart be woken once regardless of the time.
-func (q *Wakes) Start() { q.start(func(w Wake) bool { return w.AtStart }) }
+func (q *Wakes) Start() { q.force(func(w Wake) bool { return w.AtStart }) }
 
 // WakeAll makes each key be woken once regardless of the time.
-func (q *Wakes) WakeAll() { q.start(func(Wake) bool { return true }) }
+func (q *Wakes) WakeAll() { q.force(func(Wake) bool { return true }) }
 
-func (q *Wakes) start(which func(Wake) bool) {
+func (q *Wakes) force(which func(Wake) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.starting, q.left = nil, 0
-	for key, e := range q.all {
-		if e.starting = e.starting || which(e.Wake); e.starting {
-			q.starting = append(q.starting, key)
-			q.left++
+	q.forced, q.forcedLeft = nil, 0
+	for key, e := range q.byKey {
+		if e.forced = e.forced || which(e.Wake); e.forced {
+			q.forced = append(q.forced, key)
+			q.forcedLeft++
 		}
 	}
-	slices.SortFunc(q.starting, func(a, b string) int {
-		return cmp.Or(q.all[a].At.Compare(q.all[b].At), strings.Compare(a, b))
+	slices.SortFunc(q.forced, func(a, b string) int {
+		return cmp.Or(q.byKey[a].At.Compare(q.byKey[b].At), strings.Compare(a, b))
 	})
 }
 
@@ -135,17 +135,17 @@ func (q *Wakes) start(which func(Wake) bool) {
 func (q *Wakes) Next(now time.Time) (w Wake, ok bool, until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.starting) > 0 {
-		if e := q.all[q.starting[0]]; e != nil && e.starting {
+	for len(q.forced) > 0 {
+		if e := q.byKey[q.forced[0]]; e != nil && e.forced {
 			return e.Wake, true, time.Time{}
 		}
-		q.starting = q.starting[1:]
+		q.forced = q.forced[1:]
 	}
-	q.starting = nil
-	if len(q.due) == 0 {
+	q.forced = nil
+	if len(q.byTime) == 0 {
 		return Wake{}, false, time.Time{}
 	}
-	first := q.due[0].Wake
+	first := q.byTime[0].Wake
 	return first, !first.At.After(now), first.At
 }
 
@@ -153,36 +153,36 @@ func (q *Wakes) Next(now time.Time) (w Wake, ok bool, until time.Time) {
 func (q *Wakes) Waking() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.left > 0
+	return q.forcedLeft > 0
 }
 
-// byTime is a heap of entries, the earliest first. The times stand in it, so that comparing them reads no
+// wakeHeap is a heap of entries, the earliest first. The times stand in it, so that comparing them reads no
 // entries.
-type byTime []dueEntry
+type wakeHeap []heapItem
 
-type dueEntry struct {
+type heapItem struct {
 	at int64 // Wake.At in nanoseconds since 1970
 	*entry
 }
 
-func (h byTime) Len() int           { return len(h) }
-func (h byTime) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h byTime) Swap(i, j int) {
+func (h wakeHeap) Len() int           { return len(h) }
+func (h wakeHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h wakeHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
-func (h *byTime) Push(x any) {
+func (h *wakeHeap) Push(x any) {
 	e := x.(*entry)
-	e.place = len(*h)
-	*h = append(*h, dueEntry{e.At.UnixNano(), e})
+	e.heapIndex = len(*h)
+	*h = append(*h, heapItem{e.At.UnixNano(), e})
 }
 
-func (h *byTime) Pop() any {
+func (h *wakeHeap) Pop() any {
 	old := *h
 	last := len(old) - 1
 	e := old[last].entry
-	old[last] = dueEntry{}
+	old[last] = heapItem{}
 	*h = old[:last]
 	return e
 }
