@@ -42,11 +42,11 @@ func (l Lease[ID, V]) HandedOn() bool { return !l.Since.IsZero() }
 // The zero Table is empty. It is safe for concurrent use.
 type Table[ID comparable, V any] struct {
 	mu   sync.Mutex
-	keys map[string]leases[ID, V]
+	keys map[string]keyLeases[ID, V]
 }
 
-// leases are those of one key; each may be nil.
-type leases[ID comparable, V any] struct {
+// keyLeases are those of one key; each may be nil.
+type keyLeases[ID comparable, V any] struct {
 	committed, begun *Lease[ID, V]
 }
 
@@ -55,7 +55,7 @@ func (t *Table[ID, V]) Begin(key string, id ID, epoch uint64, v V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.keys == nil {
-		t.keys = make(map[string]leases[ID, V])
+		t.keys = make(map[string]keyLeases[ID, V])
 	}
 	ls := t.keys[key]
 	ls.begun = &Lease[ID, V]{ID: id, Value: v, epoch: epoch}
@@ -88,12 +88,12 @@ func (t *Table[ID, V]) CommitHandedOn(key string, id ID, since time.Time) {
 func (t *Table[ID, V]) commit(key string, id ID) {
 	ls := t.keys[key]
 	if ls.begun != nil && ls.begun.ID == id {
-		ls = leases[ID, V]{committed: ls.begun}
+		ls = keyLeases[ID, V]{committed: ls.begun}
 	}
 	if ls.committed != nil && ls.committed.ID != id {
 		ls.committed = nil
 	}
-	t.set(key, ls)
+	t.setLeases(key, ls)
 }
 
 // End notes that by the committed state of key no work is under way.
@@ -102,11 +102,11 @@ func (t *Table[ID, V]) End(key string) {
 	defer t.mu.Unlock()
 	ls := t.keys[key]
 	ls.committed = nil
-	t.set(key, ls)
+	t.setLeases(key, ls)
 }
 
-// set stores the leases of key. t.mu is held.
-func (t *Table[ID, V]) set(key string, ls leases[ID, V]) {
+// setLeases stores the leases of key. t.mu is held.
+func (t *Table[ID, V]) setLeases(key string, ls keyLeases[ID, V]) {
 	if ls.committed == nil && ls.begun == nil {
 		delete(t.keys, key)
 		return
@@ -169,7 +169,7 @@ func (t *Table[ID, V]) Each(f func(key string, l Lease[ID, V])) {
 func (t *Table[ID, V]) Keep(owned func(key string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.keys, func(key string, _ leases[ID, V]) bool { return !owned(key) })
+	maps.DeleteFunc(t.keys, func(key string, _ keyLeases[ID, V]) bool { return !owned(key) })
 }
 
 // Len returns how many keys have a lease.

@@ -7,8 +7,8 @@ import (
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// want checks which work of "k" is found in an epoch.
-func want(t *testing.T, table *Table[int, string], epoch uint64, ids ...int) {
+// wantFound checks which work of "k" is found in an epoch.
+func wantFound(t *testing.T, table *Table[int, string], epoch uint64, ids ...int) {
 	t.Helper()
 	for id := range 10 {
 		wanted := false
@@ -23,9 +23,9 @@ func want(t *testing.T, table *Table[int, string], epoch uint64, ids ...int) {
 
 func TestBegunWorkIsFoundBeforeItsCommit(t *testing.T) {
 	var table Table[int, string]
-	want(t, &table, 0)
+	wantFound(t, &table, 0)
 	table.Begin("k", 1, 0, "one")
-	want(t, &table, 0, 1)
+	wantFound(t, &table, 0, 1)
 	if l, ok := table.Committed("k"); ok {
 		t.Errorf("before the commit the table has %+v", l)
 	}
@@ -33,11 +33,11 @@ func TestBegunWorkIsFoundBeforeItsCommit(t *testing.T) {
 	if l, ok := table.Committed("k"); !ok || l.ID != 1 || l.Value != "one" || l.HandedOn() {
 		t.Errorf("after the commit the table has %+v, %v", l, ok)
 	}
-	want(t, &table, 0, 1)
+	wantFound(t, &table, 0, 1)
 	table.Commit("k", 1) // a message that does not touch the work
-	want(t, &table, 0, 1)
+	wantFound(t, &table, 0, 1)
 	table.End("k")
-	want(t, &table, 0)
+	wantFound(t, &table, 0)
 	if table.Len() != 0 {
 		t.Errorf("after the end %d keys remain", table.Len())
 	}
@@ -49,10 +49,10 @@ func TestAnUndoneTransactionLeavesTheCommittedLease(t *testing.T) {
 	table.Commit("k", 1)
 	table.Begin("k", 2, 0, "undone")
 	table.Commit("k", 1)
-	want(t, &table, 0, 1, 2)
+	wantFound(t, &table, 0, 1, 2)
 	table.Begin("k", 2, 0, "two")
 	table.Commit("k", 2)
-	want(t, &table, 0, 2)
+	wantFound(t, &table, 0, 2)
 	if l, _ := table.Committed("k"); l.Value != "two" {
 		t.Errorf("committed is %+v, want what the repeated transaction began", l)
 	}
@@ -64,15 +64,15 @@ func TestOneCommitCoversSeveralMessages(t *testing.T) {
 	table.Commit("k", 1)
 	// The first message ends work 1 and begins 2, the second replaces 2 by 3.
 	table.Begin("k", 2, 0, "two")
-	want(t, &table, 0, 1, 2)
+	wantFound(t, &table, 0, 1, 2)
 	table.Begin("k", 3, 0, "three")
-	want(t, &table, 0, 1, 3)
+	wantFound(t, &table, 0, 1, 3)
 	table.End("k")
-	want(t, &table, 0, 3)
+	wantFound(t, &table, 0, 3)
 	table.Commit("k", 2)
-	want(t, &table, 0, 3)
+	wantFound(t, &table, 0, 3)
 	table.Commit("k", 3)
-	want(t, &table, 0, 3)
+	wantFound(t, &table, 0, 3)
 	if l, _ := table.Committed("k"); l.Value != "three" {
 		t.Errorf("committed is %+v, want 3", l)
 	}
@@ -81,15 +81,15 @@ func TestOneCommitCoversSeveralMessages(t *testing.T) {
 func TestWorkOfThisProcessOutlivesItsEpoch(t *testing.T) {
 	var table Table[int, string]
 	table.Begin("k", 1, 7, "one")
-	want(t, &table, 8) // undone: another process had the key since
+	wantFound(t, &table, 8) // undone: another process had the key since
 	table.Commit("k", 1)
-	want(t, &table, 8, 1)
+	wantFound(t, &table, 8, 1)
 	table.HandOn("k", 2, 8, t0) // of an attempt that is over
-	want(t, &table, 9, 1)
+	wantFound(t, &table, 9, 1)
 	table.HandOn("k", 1, 8, t0)
-	want(t, &table, 7)
-	want(t, &table, 8, 1)
-	want(t, &table, 9)
+	wantFound(t, &table, 7)
+	wantFound(t, &table, 8, 1)
+	wantFound(t, &table, 9)
 	if l, _ := table.Committed("k"); !l.Since.Equal(t0) {
 		t.Errorf("handed on at %v, want %v", l.Since, t0)
 	}
@@ -98,10 +98,10 @@ func TestWorkOfThisProcessOutlivesItsEpoch(t *testing.T) {
 func TestWorkOfOthersIsVoidInAnotherEpoch(t *testing.T) {
 	var table Table[int, string]
 	table.Begin("k", 1, 7, "one")
-	want(t, &table, 7, 1)
+	wantFound(t, &table, 7, 1)
 	table.CommitHandedOn("k", 1, t0)
-	want(t, &table, 7, 1)
-	want(t, &table, 8)
+	wantFound(t, &table, 7, 1)
+	wantFound(t, &table, 8)
 	since := func(want time.Time) {
 		t.Helper()
 		if l, _ := table.Committed("k"); !l.Since.Equal(want) {
