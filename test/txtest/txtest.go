@@ -14,22 +14,22 @@ import (
 
 // Store is what a transport would keep for one consumer group. It is not safe for concurrent use.
 type Store struct {
-	states  Memory // of the group under the empty name, and of those beside it
-	wakes   *engine.Wakes
-	emitted []flow.Message
-	writes  int
+	state      Memory // of the group under the empty name, and of those beside it
+	wakes      *engine.Wakes
+	emitted    []flow.Message
+	writeCount int
 }
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{states: make(Memory), wakes: engine.NewWakes()}
+	return &Store{state: make(Memory), wakes: engine.NewWakes()}
 }
 
 // Beside makes what other keeps now that of the group of that name in the same lane, for transactions
 // that look there.
 func (s *Store) Beside(group string, other *Store) {
-	for p, values := range other.states {
-		s.states[engine.Place{Group: group, Key: p.Key}] = maps.Clone(values)
+	for p, values := range other.state {
+		s.state[engine.Place{Group: group, Key: p.Key}] = maps.Clone(values)
 	}
 }
 
@@ -47,14 +47,14 @@ func (s *Store) Handle(ctx context.Context, p flow.Processor, m flow.Message) er
 func (s *Store) Begin() *Tx { return s.begin("", engine.Work{Kind: engine.FromPost}) }
 
 func (s *Store) begin(topic string, w engine.Work) *Tx {
-	return &Tx{engine.NewTx(s.states, oneLane{}, "", topic, w), s}
+	return &Tx{engine.NewTx(s.state, oneLane{}, "", topic, w), s}
 }
 
 // apply makes e visible.
 func (s *Store) apply(e *engine.Effects[flow.Message]) {
 	for w := range e.Writes.All() {
-		s.writes++
-		s.states.Set(w.Place, w.Name, w.Value)
+		s.writeCount++
+		s.state.Set(w.Place, w.Name, w.Value)
 	}
 	for _, w := range e.Wakes {
 		s.wakes.Set(w)
@@ -64,19 +64,19 @@ func (s *Store) apply(e *engine.Effects[flow.Message]) {
 
 // Value returns what is committed under name for key.
 func (s *Store) Value(key, name string) ([]byte, bool) {
-	v, ok, _ := s.states.Value(engine.Place{Key: key}, name) // memory does not fail
+	v, ok, _ := s.state.Value(engine.Place{Key: key}, name) // memory does not fail
 	return v, ok
 }
 
 // Names returns the names committed for key, in order.
 func (s *Store) Names(key string) []string {
-	return slices.Sorted(maps.Keys(s.states[engine.Place{Key: key}]))
+	return slices.Sorted(maps.Keys(s.state[engine.Place{Key: key}]))
 }
 
 // Keys returns the keys that have state, in order.
 func (s *Store) Keys() []string {
 	var keys []string
-	for p := range s.states {
+	for p := range s.state {
 		if p.Group == "" { // not beside it
 			keys = append(keys, p.Key)
 		}
@@ -94,8 +94,8 @@ func (s *Store) Take() []flow.Message {
 
 // Writes returns how many values were set or deleted since the last call.
 func (s *Store) Writes() int {
-	n := s.writes
-	s.writes = 0
+	n := s.writeCount
+	s.writeCount = 0
 	return n
 }
 
