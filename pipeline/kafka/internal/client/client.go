@@ -124,9 +124,9 @@ func OpenPartition(ctx context.Context, c sarama.Consumer, topic string, lane in
 	}, ClosePartition)
 }
 
-// closeFor is how long ClosePartition waits.
-const closeFor = time.Second
+// closeTimeout is how long ClosePartition waits.
+const closeTimeout = time.Second
 
 // ClosePartition closes pc and waits for that, since a partition can have only one reader. It
 // waits for closeFor at most, because Sarama may look for brokers first.
-func ClosePartition(pc sarama.PartitionConsumer) { _ = Within(closeFor, pc.Close) }
+func ClosePartition(pc sarama.PartitionConsumer) { _ = Within(closeTimeout, pc.Close) }

@@ -18,9 +18,9 @@ const MaxMessage = 6 << 20
 // Producer is a producer of Sarama that can be closed while others still use it: Sarama panics if a
 // message is sent after Close.
 type Producer struct {
-	sync   sarama.SyncProducer
-	mu     sync.RWMutex // held for reading while sync is used
-	closed bool
+	syncProducer sarama.SyncProducer
+	mu           sync.RWMutex // held for reading while sync is used
+	closed       bool
 }
 
 // NewProducer returns a producer with the configuration c.
@@ -29,11 +29,11 @@ func NewProducer(brokers []string, c *sarama.Config) (*Producer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Producer{sync: p}, nil
+	return &Producer{syncProducer: p}, nil
 }
 
-// use calls f, unless p is closed.
-func (p *Producer) use(f func() error) error {
+// whileOpen calls f, unless p is closed.
+func (p *Producer) whileOpen(f func() error) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.closed {
@@ -44,27 +44,29 @@ func (p *Producer) use(f func() error) error {
 
 // Send publishes ms.
 func (p *Producer) Send(ms []*sarama.ProducerMessage) error {
-	return p.use(func() error { return p.sync.SendMessages(ms) })
+	return p.whileOpen(func() error { return p.syncProducer.SendMessages(ms) })
 }
 
 // Transact publishes ms in one transaction.
 func (p *Producer) Transact(ms []*sarama.ProducerMessage) error {
-	if err := p.use(p.sync.BeginTxn); err != nil {
+	if err := p.whileOpen(p.syncProducer.BeginTxn); err != nil {
 		return fmt.Errorf("beginning a transaction: %w", err)
 	}
-	for _, part := range parts(ms) {
+	for _, part := range splitBatches(ms) {
 		if err := p.Send(part); err != nil {
 			return fmt.Errorf("publishing in a transaction: %w", SendError(err))
 		}
 	}
-	if err := p.use(p.sync.CommitTxn); err != nil {
+	if err := p.whileOpen(p.syncProducer.CommitTxn); err != nil {
 		return fmt.Errorf("committing a transaction: %w", err)
 	}
 	return nil
 }
 
 // Failed reports whether p can write no more, for example because another producer has its ID.
-func (p *Producer) Failed() bool { return p.sync.TxnStatus()&sarama.ProducerTxnFlagFatalError != 0 }
+func (p *Producer) Failed() bool {
+	return p.syncProducer.TxnStatus()&sarama.ProducerTxnFlagFatalError != 0
+}
 
 // Close closes p once nobody uses it. It may be called twice.
 func (p *Producer) Close() error {
@@ -74,12 +76,12 @@ func (p *Producer) Close() error {
 		return nil
 	}
 	p.closed = true
-	return p.sync.Close()
+	return p.syncProducer.Close()
 }
 
-// parts splits ms, in order, into parts that fit into a batch: several messages, or one large one
+// splitBatches splits ms, in order, into parts that fit into a batch: several messages, or one large one
 // that compresses well. The producer itself would put more into a batch.
-func parts(ms []*sarama.ProducerMessage) (all [][]*sarama.ProducerMessage) {
+func splitBatches(ms []*sarama.ProducerMessage) (all [][]*sarama.ProducerMessage) {
 	from, size := 0, 0
 	for i, m := range ms {
 		n := m.ByteSize(2)
