@@ -41,8 +41,8 @@ func Key(kind byte, parts ...string) string {
 	return string(k)
 }
 
-// split is the inverse of Key.
-func split(key string) (kind byte, parts []string, err error) {
+// parseKey is the inverse of Key.
+func parseKey(key string) (kind byte, parts []string, err error) {
 	k := []byte(key)
 	if len(k) < 2 {
 		return 0, nil, errRecord

@@ -41,7 +41,7 @@ func TestKey(t *testing.T) {
 			if test.want != "" && key != test.want {
 				t.Errorf("got %q, want %q", key, test.want)
 			}
-			kind, parts, err := split(key)
+			kind, parts, err := parseKey(key)
 			if err != nil || kind != test.kind || !slices.Equal(parts, test.parts) {
 				t.Errorf("split: %q, %q, %v", kind, parts, err)
 			}
@@ -64,7 +64,7 @@ func TestSplitRefuses(t *testing.T) {
 		"endless length":   {"\x07p\x01g\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "malformed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := split(test.key)
+			_, _, err := parseKey(test.key)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("got %v, want an error with %q", err, test.want)
 			}
@@ -75,8 +75,8 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
-// memory returns a store of two lanes in memory.
-func memory(t *testing.T) *store.DB {
+// newMemoryStore returns a store of two lanes in memory.
+func newMemoryStore(t *testing.T) *store.DB {
 	t.Helper()
 	db, err := store.Open(store.Options{Lanes: 2})
 	if err != nil {
@@ -89,7 +89,7 @@ func memory(t *testing.T) *store.DB {
 // TestApply puts records into the copy of a lane: the last one of a key counts, a tombstone
 // deletes, a fence leaves nothing, and other lanes are not touched.
 func TestApply(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	position := Key(KindPosition, "g", "in")
 	for _, r := range []struct {
 		key   string
@@ -217,7 +217,7 @@ func TestCopy(t *testing.T) {
 
 // TestReadOwn reads what Apply wrote, and refuses a record that is damaged.
 func TestReadOwn(t *testing.T) {
-	db := memory(t)
+	db := newMemoryStore(t)
 	at := time.Unix(9, 1).UTC()
 	put := func(records map[string][]byte) {
 		t.Helper()

@@ -62,7 +62,7 @@ func Copy(ctx context.Context, pc sarama.PartitionConsumer, nonce string, write 
 // tombstone.
 func Apply(b *store.Batch, lane int, records map[string][]byte) error {
 	for key, value := range records {
-		kind, parts, err := split(key)
+		kind, parts, err := parseKey(key)
 		if err != nil {
 			return err
 		}
@@ -116,15 +116,15 @@ func ReadOwn(copied *store.DB, lane int) (Own, error) {
 			}
 			continue
 		}
-		if err := own.add(name, v.Bytes); err != nil {
+		if err := own.addRecord(name, v.Bytes); err != nil {
 			return own, err
 		}
 	}
 	return own, nil
 }
 
-func (o *Own) add(key string, value []byte) error {
-	kind, parts, err := split(key)
+func (o *Own) addRecord(key string, value []byte) error {
+	kind, parts, err := parseKey(key)
 	if err != nil {
 		return err
 	}
