@@ -35,8 +35,8 @@ type Connection struct {
 	Topics Info
 }
 
-// retryEvery is how long Connect rests between two attempts.
-const retryEvery = 500 * time.Millisecond
+// retryInterval is how long Connect rests between two attempts.
+const retryInterval = 500 * time.Millisecond
 
 // Connect waits for brokers, creates missing topics and checks all of them. When ctx is done it
 // returns the cause. While it waits it calls waiting with the reason, and with nil when the wait
@@ -50,14 +50,14 @@ func (c Config) Connect(ctx context.Context, topics map[string]flow.Topic, waiti
 	}
 	for {
 		// First make sure that no state was lost: Ensure creates missing topics.
-		if err = client.Run(ctx, func() error { return c.stateLost(conn.Client, conn.Admin) }); err == nil {
+		if err = client.Run(ctx, func() error { return c.checkStateLost(conn.Client, conn.Admin) }); err == nil {
 			conn.Topics, err = Ensure(ctx, conn.Admin, c, c.Specs(topics))
 		}
 		if err == nil || ctx.Err() != nil || !client.Away(err) {
 			break
 		}
 		waiting(err)
-		_ = client.Sleep(ctx, retryEvery) // the next attempt fails when ctx is done
+		_ = client.Sleep(ctx, retryInterval) // the next attempt fails when ctx is done
 	}
 	waiting(nil)
 	return conn, err
@@ -96,10 +96,10 @@ func (c Config) ProducerConfig() (*sarama.Config, error) {
 	return conf, nil
 }
 
-// collectFor is how long a transactional producer collects records before it sends them. Without it Sarama
+// txnLinger is how long a transactional producer collects records before it sends them. Without it Sarama
 // sends the first record of a transaction at once, alone, and then what arrived during that request, and so
 // on: nine requests in place of one or two.
-const collectFor = 2 * time.Millisecond
+const txnLinger = 2 * time.Millisecond
 
 // Fencer opens the transactional producer of a lane, which fences that of the previous owner.
 func (c Config) Fencer(ctx context.Context, lane int) (*client.Producer, error) {
@@ -128,7 +128,7 @@ func (c Config) TxnConfig(id string) (*sarama.Config, error) {
 		return nil, err
 	}
 	conf.Producer.MaxMessageBytes = MaxRecord // Transact splits what is sent
-	conf.Producer.Flush.Frequency = collectFor
+	conf.Producer.Flush.Frequency = txnLinger
 	t := &conf.Producer.Transaction
 	t.ID = id
 	t.Timeout = 10 * time.Second // how long readers wait for an open transaction of a frozen process

@@ -15,10 +15,10 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// checkLimit is how long Check takes at most.
-const checkLimit = 5 * time.Second
+// checkTimeout is how long Check takes at most.
+const checkTimeout = 5 * time.Second
 
-var errSlow = fmt.Errorf("kafka: the brokers did not answer within %v", checkLimit)
+var errCheckTimeout = fmt.Errorf("kafka: the brokers did not answer within %v", checkTimeout)
 
 // Check compares the cluster with the needs of a Transport with topics (names without the
 // prefix), and changes nothing. See kafka.Check.
@@ -28,17 +28,17 @@ func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]strin
 		return nil, err
 	}
 	conf.Metadata.Retry.Max, conf.Admin.Retry.Max = 0, 1
-	ctx, cancel := context.WithTimeoutCause(ctx, checkLimit, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, checkTimeout, errCheckTimeout)
 	defer cancel()
 	connected, err := c.Config.Connect(ctx, conf)
 	if err != nil {
 		return nil, err
 	}
 	defer connected.Close()
-	return client.Do(ctx, func() ([]string, error) { return c.check(connected, topics) }, nil)
+	return client.Do(ctx, func() ([]string, error) { return c.checkCluster(connected, topics) }, nil)
 }
 
-func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]string, error) {
+func (c Config) checkCluster(client sarama.Client, topics map[string]flow.Topic) ([]string, error) {
 	admin, err := sarama.NewClusterAdminFromClient(client)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
@@ -59,9 +59,9 @@ func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]str
 			lines = append(lines, fmt.Sprintf("topic %s: %d partitions, replication %d", spec.Name, s.Partitions, s.replicas))
 		}
 	}
-	alone := single(have)
+	alone := hasSingleReplica(have)
 	if !c.NoCreate && len(found.missing) > 0 {
-		replicas, err := c.replicas(admin)
+		replicas, err := c.replicationFactor(admin)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]str
 		}
 		alone = alone || replicas == 1
 		if replicas > len(brokers) {
-			found.refusals = append(found.refusals, fmt.Errorf("kafka: topics cannot be kept in %d brokers, as there are %d: lower replication", replicas, len(brokers)))
+			found.problems = append(found.problems, fmt.Errorf("kafka: topics cannot be kept in %d brokers, as there are %d: lower replication", replicas, len(brokers)))
 		}
 	}
 	if len(have) > 0 && found.lanes != c.Lanes {
@@ -79,7 +79,7 @@ func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]str
 	}
 	warnings := append(found.warnings, brokerWarning(admin, alone)...)
 	// The group is not checked: asking for it makes new brokers create their internal topics.
-	if missing, err := c.missingOnTopics(client, topics); err == nil && len(missing) > 0 {
+	if missing, err := c.missingTopicRights(client, topics); err == nil && len(missing) > 0 {
 		warnings = append(warnings, "rights are missing: allow "+strings.Join(missing, "; "))
 	}
 	if w := c.OpenPassword(); w != "" {
@@ -88,7 +88,7 @@ func (c Config) check(client sarama.Client, topics map[string]flow.Topic) ([]str
 	for _, w := range warnings {
 		lines = append(lines, "warning: "+w)
 	}
-	return lines, errors.Join(found.refusals...)
+	return lines, errors.Join(found.problems...)
 }
 
 func addresses(brokers []*sarama.Broker) string {
@@ -115,11 +115,11 @@ func settingLines(spec Spec, replicas int) []string {
 // IDs the brokers only say whether they may be described. client must not retry: it would retry
 // denied requests for minutes.
 func (c Config) MissingRights(client sarama.Client, topics map[string]flow.Topic) (string, error) {
-	missing, err := c.missingOnTopics(client, topics)
+	missing, err := c.missingTopicRights(client, topics)
 	if err != nil {
 		return "", err
 	}
-	readable, err := c.groupReadable(client)
+	readable, err := c.canReadGroup(client)
 	if err != nil {
 		return "", err
 	}
@@ -135,7 +135,7 @@ func (c Config) MissingRights(client sarama.Client, topics map[string]flow.Topic
 	return strings.Join(missing, "; "), nil
 }
 
-func (c Config) missingOnTopics(client sarama.Client, topics map[string]flow.Topic) ([]string, error) {
+func (c Config) missingTopicRights(client sarama.Client, topics map[string]flow.Topic) ([]string, error) {
 	read := []string{c.Prefix + TopicState, c.Prefix + TopicLanes}
 	write := []string{c.Prefix + TopicState}
 	for name, topic := range topics {
@@ -181,8 +181,8 @@ func (c Config) missingOnTopics(client sarama.Client, topics map[string]flow.Top
 	return missing, nil
 }
 
-// groupReadable reports whether this process may be a member of the consumer group.
-func (c Config) groupReadable(client sarama.Client) (bool, error) {
+// canReadGroup reports whether this process may be a member of the consumer group.
+func (c Config) canReadGroup(client sarama.Client) (bool, error) {
 	broker, err := client.Coordinator(c.Group)
 	if errors.Is(err, sarama.ErrGroupAuthorizationFailed) {
 		return false, nil

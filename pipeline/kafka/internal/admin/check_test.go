@@ -10,9 +10,9 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	both(t, func(t *testing.T, c Config) {
+	onBoth(t, func(t *testing.T, c Config) {
 		admin := kafkatest.Admin(t, c.Brokers)
-		lines, err := Check(t.Context(), c, wired)
+		lines, err := Check(t.Context(), c, testTopics)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -21,29 +21,29 @@ func TestCheck(t *testing.T) {
 			"topic "+c.Prefix+"documents: missing")
 		other := c
 		other.NoCreate = true
-		lines, err = Check(t.Context(), other, wired)
+		lines, err = Check(t.Context(), other, testTopics)
 		kafkatest.Refused(t, err, "topics are missing", "--create --topic "+c.Prefix+"documents")
 		if text := strings.Join(lines, "\n"); strings.Contains(text, "a start makes") {
 			t.Errorf("got %s\nwant nothing to be made", text)
 		}
 		other = c
 		other.Replication = 9
-		_, err = Check(t.Context(), other, wired)
+		_, err = Check(t.Context(), other, testTopics)
 		kafkatest.Refused(t, err, "cannot be kept in 9 brokers, as there are 1: lower replication")
-		if have, err := Describe(admin, c.Specs(wired)); err != nil || len(have) != 0 {
+		if have, err := Describe(admin, c.Specs(testTopics)); err != nil || len(have) != 0 {
 			t.Fatalf("got %d topics and %v, want none to be made", len(have), err)
 		}
-		ensured(t, admin, c, c.Specs(wired))
+		mustEnsure(t, admin, c, c.Specs(testTopics))
 		c.Lanes = 9
-		lines, err = Check(t.Context(), c, wired)
+		lines, err = Check(t.Context(), c, testTopics)
 		if err != nil {
 			t.Fatal(err)
 		}
 		kafkatest.Mention(t, strings.Join(lines, "\n"), "topic "+c.Prefix+"state: 3 partitions, replication 1", "the topics keep their 3 partitions")
-		alter(t, admin, c.Prefix+"documents", maxMessageBytes, "1000")
-		alter(t, admin, c.Prefix+"state", cleanupPolicy, "delete")
-		alter(t, admin, c.Prefix+"subscriptions", retentionMs, "1000")
-		lines, err = Check(t.Context(), c, wired)
+		alterTopic(t, admin, c.Prefix+"documents", maxMessageBytes, "1000")
+		alterTopic(t, admin, c.Prefix+"state", cleanupPolicy, "delete")
+		alterTopic(t, admin, c.Prefix+"subscriptions", retentionMs, "1000")
+		lines, err = Check(t.Context(), c, testTopics)
 		kafkatest.Refused(t, err, c.Prefix+"documents has max.message.bytes=1000", c.Prefix+"state has cleanup.policy=delete")
 		kafkatest.Mention(t, strings.Join(lines, "\n"), "warning: topic "+c.Prefix+"subscriptions has retention.ms=1000")
 	})
@@ -53,7 +53,7 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	silent := kafkatest.Silent(t, func() { cancel(over) })
-	if _, err := Check(ctx, testConfig([]string{silent}, "p."), wired); !errors.Is(err, over) {
+	if _, err := Check(ctx, testConfig([]string{silent}, "p."), testTopics); !errors.Is(err, over) {
 		t.Errorf("got %v, want %v", err, over)
 	}
 }

@@ -24,8 +24,8 @@ type Info struct {
 }
 
 const (
-	leaderWait = time.Minute            // how long a new topic may take to get its leaders
-	leaderPoll = 100 * time.Millisecond // how often that is checked
+	leaderTimeout      = time.Minute            // how long a new topic may take to get its leaders
+	leaderPollInterval = 100 * time.Millisecond // how often that is checked
 )
 
 // Ensure creates the missing topics of specs, unless c.NoCreate is set, waits until they can be
@@ -41,16 +41,16 @@ func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []Sp
 		return Info{}, err
 	}
 	found := c.inspect(specs, have)
-	if err := errors.Join(found.refusals...); err != nil {
+	if err := errors.Join(found.problems...); err != nil {
 		return Info{}, err
 	}
 	if len(found.missing) > 0 {
-		if err := c.complete(ctx, admin, found); err != nil {
+		if err := c.createMissing(ctx, admin, found); err != nil {
 			return Info{}, err
 		}
 		return ensure(ctx, admin, c, specs) // another process may have created some of them with other settings
 	}
-	for _, note := range append(found.warnings, brokerWarning(admin, single(have))...) {
+	for _, note := range append(found.warnings, brokerWarning(admin, hasSingleReplica(have))...) {
 		c.Logger.Warn("kafka: " + note)
 	}
 	if found.lanes != c.Lanes {
@@ -72,35 +72,35 @@ func InfoOf(have map[string]Standing, lanes int) Info {
 	return info
 }
 
-// complete creates the topics in found.missing. It returns early, without an error, when one of them turns
+// createMissing creates the topics in found.missing. It returns early, without an error, when one of them turns
 // out to exist: its number of partitions counts. The controller may know topics that the broker of Describe
 // does not know yet, and another process may create them at the same time.
-func (c Config) complete(ctx context.Context, admin sarama.ClusterAdmin, found findings) error {
-	replicas, err := c.replicas(admin)
+func (c Config) createMissing(ctx context.Context, admin sarama.ClusterAdmin, found findings) error {
+	replicas, err := c.replicationFactor(admin)
 	if err != nil {
 		return err
 	}
 	// A rehearsal finds topics that cannot be created before the first one is created.
 	for _, rehearse := range []bool{true, false} {
 		for _, spec := range found.missing {
-			stands, err := c.create(admin, spec, found.lanes, replicas, rehearse)
+			stands, err := c.createTopic(admin, spec, found.lanes, replicas, rehearse)
 			if err != nil {
 				return err
 			}
 			if stands {
-				return await(ctx, admin, []Spec{spec})
+				return awaitLeaders(ctx, admin, []Spec{spec})
 			}
 			if !rehearse {
 				c.Logger.Info("kafka: made a topic", "topic", spec.Name, "partitions", found.lanes, "replication", replicas)
 			}
 		}
 	}
-	return await(ctx, admin, found.missing)
+	return awaitLeaders(ctx, admin, found.missing)
 }
 
-// create creates a topic, or with rehearse only validates that it can be created. It reports
+// createTopic creates a topic, or with rehearse only validates that it can be created. It reports
 // whether the topic already exists.
-func (c Config) create(admin sarama.ClusterAdmin, spec Spec, lanes, replicas int, rehearse bool) (stands bool, err error) {
+func (c Config) createTopic(admin sarama.ClusterAdmin, spec Spec, lanes, replicas int, rehearse bool) (stands bool, err error) {
 	settings := map[string]*string{}
 	for k, v := range creationSettings(spec, replicas) {
 		settings[k] = &v
@@ -121,8 +121,8 @@ func (c Config) create(admin sarama.ClusterAdmin, spec Spec, lanes, replicas int
 	return false, fmt.Errorf("kafka: topic %s cannot be made: %w", spec.Name, err)
 }
 
-// replicas returns the number of replicas of a topic that is created.
-func (c Config) replicas(admin sarama.ClusterAdmin) (int, error) {
+// replicationFactor returns the number of replicas of a topic that is created.
+func (c Config) replicationFactor(admin sarama.ClusterAdmin) (int, error) {
 	if c.Replication != 0 {
 		return c.Replication, nil
 	}
@@ -143,9 +143,9 @@ func creationSettings(spec Spec, replicas int) map[string]string {
 	return all
 }
 
-// await returns once all topics of specs exist and have leaders.
-func await(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec) error {
-	ctx, cancel := context.WithTimeout(ctx, leaderWait)
+// awaitLeaders returns once all topics of specs exist and have leaders.
+func awaitLeaders(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec) error {
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	for {
 		have, err := Describe(admin, specs)
@@ -163,7 +163,7 @@ func await(ctx context.Context, admin sarama.ClusterAdmin, specs []Spec) error {
 		if len(late) == 0 {
 			return nil
 		}
-		if err := client.Sleep(ctx, leaderPoll); err != nil {
+		if err := client.Sleep(ctx, leaderPollInterval); err != nil {
 			return fmt.Errorf("kafka: topics are not ready yet: %s: %w", strings.Join(late, ", "), err)
 		}
 	}

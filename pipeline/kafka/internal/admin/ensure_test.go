@@ -18,7 +18,7 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-var wired = map[string]flow.Topic{
+var testTopics = map[string]flow.Topic{
 	"documents": {Groups: []string{"index"}}, "requests": {Groups: []string{"fetch"}, Ephemeral: true}, "subscriptions": {},
 }
 
@@ -29,13 +29,13 @@ func testConfig(brokers []string, prefix string) Config {
 	}
 }
 
-// both runs test on a fake cluster and on a real one.
-func both(t *testing.T, test func(t *testing.T, c Config)) {
+// onBoth runs test on a fake cluster and on a real one.
+func onBoth(t *testing.T, test func(t *testing.T, c Config)) {
 	kafkatest.OnBoth(t, func(t *testing.T, brokers []string, prefix string) { test(t, testConfig(brokers, prefix)) })
 }
 
-// ensured is Ensure where nothing is wrong.
-func ensured(t *testing.T, admin sarama.ClusterAdmin, c Config, specs []Spec) Info {
+// mustEnsure is Ensure where nothing is wrong.
+func mustEnsure(t *testing.T, admin sarama.ClusterAdmin, c Config, specs []Spec) Info {
 	t.Helper()
 	info, err := Ensure(t.Context(), admin, c, specs)
 	if err != nil {
@@ -44,8 +44,8 @@ func ensured(t *testing.T, admin sarama.ClusterAdmin, c Config, specs []Spec) In
 	return info
 }
 
-// described is Describe where nothing is wrong.
-func described(t *testing.T, admin sarama.ClusterAdmin, specs []Spec) map[string]Standing {
+// mustDescribe is Describe where nothing is wrong.
+func mustDescribe(t *testing.T, admin sarama.ClusterAdmin, specs []Spec) map[string]Standing {
 	t.Helper()
 	have, err := Describe(admin, specs)
 	if err != nil {
@@ -56,14 +56,14 @@ func described(t *testing.T, admin sarama.ClusterAdmin, specs []Spec) map[string
 
 // What is made has the settings that we ask for, and the next start is content with it.
 func TestEnsureMakesTopics(t *testing.T) {
-	both(t, func(t *testing.T, c Config) {
+	onBoth(t, func(t *testing.T, c Config) {
 		admin := kafkatest.Admin(t, c.Brokers)
-		specs := c.Specs(wired)
-		info := ensured(t, admin, c, specs)
+		specs := c.Specs(testTopics)
+		info := mustEnsure(t, admin, c, specs)
 		if info.Lanes != 3 || len(info.IDs) != len(specs) {
 			t.Errorf("got %d lanes and %d IDs, want 3 and %d", info.Lanes, len(info.IDs), len(specs))
 		}
-		have := described(t, admin, specs)
+		have := mustDescribe(t, admin, specs)
 		for _, spec := range specs {
 			s := have[spec.Name]
 			if s.Partitions != 3 || s.leaderless != 0 || s.ID != info.IDs[spec.Name] {
@@ -77,7 +77,7 @@ func TestEnsureMakesTopics(t *testing.T) {
 			}
 		}
 		c.Lanes, c.NoCreate = 8, true // what stands counts
-		again := ensured(t, admin, c, specs)
+		again := mustEnsure(t, admin, c, specs)
 		if err := CheckKnown(info, again); err != nil || again.Lanes != 3 {
 			t.Errorf("got %v with %d lanes, want the topics of before with 3", err, again.Lanes)
 		}
@@ -97,7 +97,7 @@ func settingsOf(t *testing.T, admin sarama.ClusterAdmin, topic string) map[strin
 	return settings
 }
 
-func alter(t *testing.T, admin sarama.ClusterAdmin, topic, setting, value string) {
+func alterTopic(t *testing.T, admin sarama.ClusterAdmin, topic, setting, value string) {
 	t.Helper()
 	err := admin.IncrementalAlterConfig(sarama.TopicResource, topic, map[string]sarama.IncrementalAlterConfigsEntry{
 		setting: {Operation: sarama.IncrementalAlterConfigsOperationSet, Value: &value},
@@ -105,24 +105,24 @@ func alter(t *testing.T, admin sarama.ClusterAdmin, topic, setting, value string
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, admin, []Spec{{Name: topic}}, func(have map[string]Standing) bool { return have[topic].settings[setting] == value })
+	waitUntil(t, admin, []Spec{{Name: topic}}, func(have map[string]Standing) bool { return have[topic].settings[setting] == value })
 }
 
-// until waits for what a broker learns of the controller a little later.
-func until(t *testing.T, admin sarama.ClusterAdmin, specs []Spec, good func(have map[string]Standing) bool) {
+// waitUntil waits for what a broker learns of the controller a little later.
+func waitUntil(t *testing.T, admin sarama.ClusterAdmin, specs []Spec, good func(have map[string]Standing) bool) {
 	t.Helper()
-	for !good(described(t, admin, specs)) {
+	for !good(mustDescribe(t, admin, specs)) {
 		time.Sleep(time.Millisecond)
 	}
 }
 
 func TestEnsureMakesNothingUnasked(t *testing.T) {
-	both(t, func(t *testing.T, c Config) {
+	onBoth(t, func(t *testing.T, c Config) {
 		c.NoCreate = true
 		admin := kafkatest.Admin(t, c.Brokers)
-		_, err := Ensure(t.Context(), admin, c, c.Specs(wired))
+		_, err := Ensure(t.Context(), admin, c, c.Specs(testTopics))
 		kafkatest.Refused(t, err, c.Prefix+"state, "+c.Prefix+"lanes, "+c.Prefix+"documents", "--create --topic "+c.Prefix+"documents --partitions 3")
-		if have, err := Describe(admin, c.Specs(wired)); err != nil || len(have) != 0 {
+		if have, err := Describe(admin, c.Specs(testTopics)); err != nil || len(have) != 0 {
 			t.Errorf("got %d topics and %v, want none", len(have), err)
 		}
 	})
@@ -130,13 +130,13 @@ func TestEnsureMakesNothingUnasked(t *testing.T) {
 
 // Processes that start at once agree, though they are configured differently.
 func TestEnsureByManyAtOnce(t *testing.T) {
-	both(t, func(t *testing.T, c Config) {
+	onBoth(t, func(t *testing.T, c Config) {
 		var wg sync.WaitGroup
 		infos, errs := make([]Info, 4), make([]error, 4)
 		for i := range infos {
 			admin, c := kafkatest.Admin(t, c.Brokers), c
 			c.Lanes = i + 1
-			wg.Go(func() { infos[i], errs[i] = Ensure(t.Context(), admin, c, c.Specs(wired)) })
+			wg.Go(func() { infos[i], errs[i] = Ensure(t.Context(), admin, c, c.Specs(testTopics)) })
 		}
 		wg.Wait()
 		for i := range infos {
@@ -149,21 +149,21 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 	})
 }
 
-// meddler is an admin with others beside it.
-type meddler struct {
+// racingAdmin is an admin with others beside it.
+type racingAdmin struct {
 	sarama.ClusterAdmin
 	beforeCreate  func(topic string) // before a topic is made
 	afterDescribe func(topics []*sarama.TopicMetadata)
 }
 
-func (m *meddler) CreateTopic(topic string, detail *sarama.TopicDetail, rehearse bool) error {
+func (m *racingAdmin) CreateTopic(topic string, detail *sarama.TopicDetail, rehearse bool) error {
 	if m.beforeCreate != nil && !rehearse {
 		m.beforeCreate(topic)
 	}
 	return m.ClusterAdmin.CreateTopic(topic, detail, rehearse)
 }
 
-func (m *meddler) DescribeTopics(names []string) ([]*sarama.TopicMetadata, error) {
+func (m *racingAdmin) DescribeTopics(names []string) ([]*sarama.TopicMetadata, error) {
 	topics, err := m.ClusterAdmin.DescribeTopics(names)
 	if m.afterDescribe != nil {
 		m.afterDescribe(topics)
@@ -174,8 +174,8 @@ func (m *meddler) DescribeTopics(names []string) ([]*sarama.TopicMetadata, error
 // Another process makes the first topic between our rehearsal and us.
 func TestEnsureFollowsWhoWasQuicker(t *testing.T) {
 	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
-	admin := &meddler{ClusterAdmin: kafkatest.Admin(t, c.Brokers)}
-	specs := c.Specs(wired)
+	admin := &racingAdmin{ClusterAdmin: kafkatest.Admin(t, c.Brokers)}
+	specs := c.Specs(testTopics)
 	admin.beforeCreate = func(topic string) {
 		admin.beforeCreate = nil
 		fiveLanes := c
@@ -193,7 +193,7 @@ func TestEnsureFollowsWhoWasQuicker(t *testing.T) {
 // Right after a topic was made brokers may not know its ID.
 func TestEnsureWaitsForIDs(t *testing.T) {
 	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
-	admin := &meddler{ClusterAdmin: kafkatest.Admin(t, c.Brokers)}
+	admin := &racingAdmin{ClusterAdmin: kafkatest.Admin(t, c.Brokers)}
 	early := 2
 	admin.afterDescribe = func(topics []*sarama.TopicMetadata) {
 		for _, topic := range topics {
@@ -203,8 +203,8 @@ func TestEnsureWaitsForIDs(t *testing.T) {
 			}
 		}
 	}
-	specs := c.Specs(wired)
-	info := ensured(t, admin, c, specs)
+	specs := c.Specs(testTopics)
+	info := mustEnsure(t, admin, c, specs)
 	for _, spec := range specs {
 		if id := info.IDs[spec.Name]; id == "" || id == (sarama.Uuid{}).String() {
 			t.Errorf("%s: got ID %q", spec.Name, id)
@@ -218,7 +218,7 @@ func TestEnsureGivesUpWithItsContext(t *testing.T) {
 	over := errors.New("over")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(over)
-	if _, err := Ensure(ctx, admin, c, c.Specs(wired)); !errors.Is(err, over) {
+	if _, err := Ensure(ctx, admin, c, c.Specs(testTopics)); !errors.Is(err, over) {
 		t.Errorf("got %v, want %v", err, over)
 	}
 }
@@ -231,21 +231,21 @@ func TestReplication(t *testing.T) {
 		c := testConfig(kafkatest.Start(t, kfake.NumBrokers(tt.brokers)), kafkatest.Prefix())
 		c.Replication = tt.asked
 		admin := kafkatest.Admin(t, c.Brokers)
-		ensured(t, admin, c, c.Specs(wired))
-		have := described(t, admin, c.Specs(wired))
+		mustEnsure(t, admin, c, c.Specs(testTopics))
+		have := mustDescribe(t, admin, c.Specs(testTopics))
 		if got := have[c.Prefix+"state"]; got.replicas != tt.want || got.settings[minInsync] != tt.inSync {
 			t.Errorf("%d brokers, %d asked: got replication %d, in sync %s; want %d, %s", tt.brokers, tt.asked, got.replicas, got.settings[minInsync], tt.want, tt.inSync)
 		}
 	}
 	c := testConfig(kafkatest.Start(t), kafkatest.Prefix())
 	c.Replication = 3
-	_, err := Ensure(t.Context(), kafkatest.Admin(t, c.Brokers), c, c.Specs(wired))
+	_, err := Ensure(t.Context(), kafkatest.Admin(t, c.Brokers), c, c.Specs(testTopics))
 	kafkatest.Refused(t, err, "cannot be kept in 3 brokers: lower replication")
 }
 
 func TestAffected(t *testing.T) {
 	for level, want := range map[int16]bool{27: false, 28: true, 29: true, 30: true, 31: false} {
-		if got := affected(level); got != want {
+		if got := isAffected(level); got != want {
 			t.Errorf("level %d: got %t, want %t", level, got, want)
 		}
 	}

@@ -20,13 +20,13 @@ import (
 type findings struct {
 	lanes    int     // partitions that the topics have, or will get
 	missing  []Spec  // topics that do not exist, in the order of specs
-	refusals []error // why Start fails
+	problems []error // why Start fails
 	warnings []string
 }
 
 // inspect compares specs with the existing topics, by name.
 func (c Config) inspect(specs []Spec, have map[string]Standing) findings {
-	f := findings{lanes: c.lanes(specs, have)}
+	f := findings{lanes: c.laneCount(specs, have)}
 	for _, spec := range specs {
 		s, ok := have[spec.Name]
 		if !ok {
@@ -34,19 +34,19 @@ func (c Config) inspect(specs []Spec, have map[string]Standing) findings {
 			continue
 		}
 		if s.Partitions != f.lanes && s.Partitions != 0 { // 0: it was just made
-			f.refusals = append(f.refusals, c.unequal(spec, s.Partitions, f.lanes))
+			f.problems = append(f.problems, c.partitionCountError(spec, s.Partitions, f.lanes))
 		}
-		c.settings(&f, spec, s)
+		c.checkSettings(&f, spec, s)
 	}
 	if c.NoCreate && len(f.missing) > 0 {
-		f.refusals = append(f.refusals, c.missing(f.missing, f.lanes))
+		f.problems = append(f.problems, c.missingTopicsError(f.missing, f.lanes))
 	}
 	return f
 }
 
-// lanes returns the number of partitions of the topics; if they differ, that of the first of specs
+// laneCount returns the number of partitions of the topics; if they differ, that of the first of specs
 // that exists.
-func (c Config) lanes(specs []Spec, have map[string]Standing) int {
+func (c Config) laneCount(specs []Spec, have map[string]Standing) int {
 	for _, spec := range specs {
 		if n := have[spec.Name].Partitions; n > 0 {
 			return n
@@ -55,10 +55,10 @@ func (c Config) lanes(specs []Spec, have map[string]Standing) int {
 	return c.Lanes
 }
 
-// settings adds the unsuitable settings of s to f.
-func (c Config) settings(f *findings, spec Spec, s Standing) {
+// checkSettings adds the unsuitable settings of s to f.
+func (c Config) checkSettings(f *findings, spec Spec, s Standing) {
 	refuse := func(setting, value, why string) {
-		f.refusals = append(f.refusals, fmt.Errorf("kafka: topic %s has %s=%s: %s; mend it with: %s",
+		f.problems = append(f.problems, fmt.Errorf("kafka: topic %s has %s=%s: %s; mend it with: %s",
 			spec.Name, setting, s.settings[setting], why, c.AlterCommand(spec.Name, setting, value)))
 	}
 	if spec.Empty {
@@ -91,8 +91,8 @@ func (c Config) settings(f *findings, spec Spec, s Standing) {
 	}
 }
 
-// unequal returns the error for a topic with another number of partitions than the others.
-func (c Config) unequal(spec Spec, partitions, lanes int) error {
+// partitionCountError returns the error for a topic with another number of partitions than the others.
+func (c Config) partitionCountError(spec Spec, partitions, lanes int) error {
 	const why = "kafka: topic %s has %d partitions and the others have %d, but all need the same number"
 	if partitions < lanes && !spec.Compacted {
 		return fmt.Errorf(why+"; mend it with: kafka-topics %s --alter --topic %s --partitions %d", spec.Name, partitions, lanes, c.Bootstrap(), spec.Name, lanes)
@@ -101,8 +101,8 @@ func (c Config) unequal(spec Spec, partitions, lanes int) error {
 		spec.Name, partitions, lanes, c.Bootstrap(), spec.Name)
 }
 
-// missing returns the error for topics that do not exist while c.NoCreate is set.
-func (c Config) missing(topics []Spec, lanes int) error {
+// missingTopicsError returns the error for topics that do not exist while c.NoCreate is set.
+func (c Config) missingTopicsError(topics []Spec, lanes int) error {
 	replicas := cmp.Or(c.Replication, defaultReplication)
 	var names, commands []string
 	for _, spec := range topics {
@@ -115,9 +115,9 @@ func (c Config) missing(topics []Spec, lanes int) error {
 
 // The levels of the feature metadata.version that brokers of 4.2 and 4.3 support at most.
 const (
-	feature    = "metadata.version"
-	feature4_2 = 28
-	feature4_3 = 30
+	metadataFeature  = "metadata.version"
+	metadataLevel4_2 = 28
+	metadataLevel4_3 = 30
 )
 
 // brokerWarning warns of a broker that can lose parts of transactions when it is killed
@@ -136,18 +136,18 @@ func brokerWarning(admin sarama.ClusterAdmin, alone bool) []string {
 		return nil
 	}
 	for _, f := range versions.SupportedFeatures {
-		if f.Name == feature && affected(f.MaxVersion) {
+		if f.Name == metadataFeature && isAffected(f.MaxVersion) {
 			return []string{"topics are kept in one broker only, and the broker is a Kafka of 4.2 or 4.3, which can lose half of a transaction when it is killed (KAFKA-20734); use replication 3, or 4.1"}
 		}
 	}
 	return nil
 }
 
-// affected reports whether a broker that supports level at most has the bug.
-func affected(level int16) bool { return level >= feature4_2 && level <= feature4_3 }
+// isAffected reports whether a broker that supports level at most has the bug.
+func isAffected(level int16) bool { return level >= metadataLevel4_2 && level <= metadataLevel4_3 }
 
-// single reports whether one of the topics has only one replica.
-func single(have map[string]Standing) bool {
+// hasSingleReplica reports whether one of the topics has only one replica.
+func hasSingleReplica(have map[string]Standing) bool {
 	for _, s := range have {
 		if s.replicas == 1 {
 			return true
@@ -178,10 +178,10 @@ func CheckKnown(known, now Info) error {
 // remedy says what to do if state and topics do not match any more.
 const remedy = "stop all processes, save the state with vokter-stream state export DIR, and read it into topics of another topic_prefix with vokter-stream state import DIR"
 
-// stateLost returns an error if only the state topic is missing or empty: every page would be
+// checkStateLost returns an error if only the state topic is missing or empty: every page would be
 // reported again, and the records in the other topics are useless without the state. The topics
 // that it looks at are written only by transactions that also write state.
-func (c Config) stateLost(client sarama.Client, admin sarama.ClusterAdmin) error {
+func (c Config) checkStateLost(client sarama.Client, admin sarama.ClusterAdmin) error {
 	names := []string{TopicState, flow.TopicSubscriptions, flow.TopicChanges}
 	var specs []Spec
 	for _, name := range names {
@@ -196,7 +196,7 @@ func (c Config) stateLost(client sarama.Client, admin sarama.ClusterAdmin) error
 		if !ok {
 			continue
 		}
-		holds, err := holds(client, c.Prefix+name, s.Partitions)
+		holds, err := hasRecords(client, c.Prefix+name, s.Partitions)
 		switch {
 		case err != nil:
 			return err
@@ -211,8 +211,8 @@ func (c Config) stateLost(client sarama.Client, admin sarama.ClusterAdmin) error
 	return nil
 }
 
-// holds reports whether anything was ever written to topic.
-func holds(client sarama.Client, topic string, partitions int) (bool, error) {
+// hasRecords reports whether anything was ever written to topic.
+func hasRecords(client sarama.Client, topic string, partitions int) (bool, error) {
 	for p := range int32(partitions) {
 		end, err := client.GetOffset(topic, p, sarama.OffsetNewest)
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// fitting returns topics as they should stand, with replication 3.
-func fitting(c Config, specs []Spec) map[string]Standing {
+// suitableTopics returns topics as they should stand, with replication 3.
+func suitableTopics(c Config, specs []Spec) map[string]Standing {
 	have := map[string]Standing{}
 	for _, spec := range specs {
 		have[spec.Name] = Standing{ID: "id-" + spec.Name, Partitions: c.Lanes, replicas: 3, settings: creationSettings(spec, 3)}
@@ -35,58 +35,58 @@ func TestInspect(t *testing.T) {
 		{name: "nothing there", alter: func(have map[string]Standing) { clear(have) }, lanes: 4, missing: 4},
 		{
 			name: "fewer partitions than configured", lanes: 2,
-			alter: stand(func(s *Standing) { s.Partitions = 2 }),
+			alter: alterStandings(func(s *Standing) { s.Partitions = 2 }),
 		},
 		{
 			name: "some missing", lanes: 7, missing: 1,
 			alter: func(have map[string]Standing) {
-				stand(func(s *Standing) { s.Partitions = 7 })(have)
+				alterStandings(func(s *Standing) { s.Partitions = 7 })(have)
 				delete(have, "p.documents")
 			},
 		},
 		{
-			name: "state deleted by age", lanes: 4, alter: set("p.state", cleanupPolicy, "delete"),
+			name: "state deleted by age", lanes: 4, alter: setSetting("p.state", cleanupPolicy, "delete"),
 			refusals: []string{"kafka: topic p.state has cleanup.policy=delete: it holds the state of all pages, which would be lost after the topic's retention; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.state --add-config cleanup.policy=compact"},
 		},
 		{
-			name: "state compacted and deleted by age", lanes: 4, alter: set("p.state", cleanupPolicy, "compact,delete"),
+			name: "state compacted and deleted by age", lanes: 4, alter: setSetting("p.state", cleanupPolicy, "compact,delete"),
 			refusals: []string{"kafka: topic p.state has cleanup.policy=compact,delete: it holds the state of all pages, which would be lost after the topic's retention; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.state --add-config cleanup.policy=compact"},
 		},
 		{
-			name: "documents compacted", lanes: 4, alter: set("p.documents", cleanupPolicy, "delete,compact"),
+			name: "documents compacted", lanes: 4, alter: setSetting("p.documents", cleanupPolicy, "delete,compact"),
 			refusals: []string{"kafka: topic p.documents has cleanup.policy=delete,compact: all messages of a key but the last would be lost; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config cleanup.policy=delete"},
 		},
 		{
-			name: "small messages", lanes: 4, alter: set("p.documents", maxMessageBytes, "1048588"),
+			name: "small messages", lanes: 4, alter: setSetting("p.documents", maxMessageBytes, "1048588"),
 			refusals: []string{"kafka: topic p.documents has max.message.bytes=1048588: larger documents would fail for ever; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config max.message.bytes=6291456"},
 		},
 		{
 			name: "lanes holds nothing", lanes: 4,
 			alter: func(have map[string]Standing) {
-				set("p.lanes", maxMessageBytes, "1000")(have)
-				set("p.lanes", cleanupPolicy, "compact")(have)
+				setSetting("p.lanes", maxMessageBytes, "1000")(have)
+				setSetting("p.lanes", cleanupPolicy, "compact")(have)
 			},
 		},
 		{
-			name: "nobody can write", lanes: 4, alter: stand(func(s *Standing) { s.replicas = 1 }, "p.documents"),
+			name: "nobody can write", lanes: 4, alter: alterStandings(func(s *Standing) { s.replicas = 1 }, "p.documents"),
 			refusals: []string{"kafka: topic p.documents has min.insync.replicas=2: it is kept in 1 brokers, so that nothing could be written; mend it with: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config min.insync.replicas=1"},
 		},
 		{
-			name: "one broker acknowledges", lanes: 4, alter: set("p.documents", minInsync, "1"),
+			name: "one broker acknowledges", lanes: 4, alter: setSetting("p.documents", minInsync, "1"),
 			warning: []string{"topic p.documents has min.insync.replicas=1, so that what was acknowledged may be in one broker only; better: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config min.insync.replicas=2"},
 		},
 		{
 			name: "kept for an hour", lanes: 4,
-			alter:   set("p.documents", retentionMs, "3600000"),
+			alter:   setSetting("p.documents", retentionMs, "3600000"),
 			warning: []string{"topic p.documents has retention.ms=3600000, less than a day: a longer outage would lose messages; better: kafka-configs" + at + "--alter --entity-type topics --entity-name p.documents --add-config retention.ms=604800000"},
 		},
-		{name: "kept for ever", lanes: 4, alter: set("p.documents", retentionMs, "-1")},
+		{name: "kept for ever", lanes: 4, alter: setSetting("p.documents", retentionMs, "-1")},
 		{
-			name: "fewer partitions than the others", lanes: 4, alter: stand(func(s *Standing) { s.Partitions = 3 }, "p.documents"),
+			name: "fewer partitions than the others", lanes: 4, alter: alterStandings(func(s *Standing) { s.Partitions = 3 }, "p.documents"),
 			refusals: []string{"kafka: topic p.documents has 3 partitions and the others have 4, but all need the same number; mend it with: kafka-topics" + at + "--alter --topic p.documents --partitions 4"},
 		},
 		{
-			name: "more partitions than the others", lanes: 4, alter: stand(func(s *Standing) { s.Partitions = 6 }, "p.documents"),
+			name: "more partitions than the others", lanes: 4, alter: alterStandings(func(s *Standing) { s.Partitions = 6 }, "p.documents"),
 			refusals: []string{"kafka: topic p.documents has 6 partitions and the others have 4, but all need the same number; partitions cannot be removed: stop all processes, and if nothing in it is needed, delete it, so that it is created again: kafka-topics" + at + "--delete --topic p.documents"},
 		},
 		{
@@ -107,7 +107,7 @@ func TestInspect(t *testing.T) {
 				tt.config(&c)
 			}
 			specs := c.Specs(wired)
-			have := fitting(c, specs)
+			have := suitableTopics(c, specs)
 			if tt.alter != nil {
 				tt.alter(have)
 			}
@@ -116,7 +116,7 @@ func TestInspect(t *testing.T) {
 				t.Errorf("got %d lanes and %d topics missing, want %d and %d", got.lanes, len(got.missing), tt.lanes, tt.missing)
 			}
 			var refusals []string
-			for _, err := range got.refusals {
+			for _, err := range got.problems {
 				refusals = append(refusals, err.Error())
 			}
 			if !slices.Equal(refusals, tt.refusals) || !slices.Equal(got.warnings, tt.warning) {
@@ -126,8 +126,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// stand alters the topics, all of them if none is named.
-func stand(alter func(*Standing), topics ...string) func(map[string]Standing) {
+// alterStandings alters the topics, all of them if none is named.
+func alterStandings(alter func(*Standing), topics ...string) func(map[string]Standing) {
 	return func(have map[string]Standing) {
 		for name, s := range have {
 			if len(topics) == 0 || slices.Contains(topics, name) {
@@ -138,7 +138,7 @@ func stand(alter func(*Standing), topics ...string) func(map[string]Standing) {
 	}
 }
 
-func set(topic, setting, value string) func(map[string]Standing) {
+func setSetting(topic, setting, value string) func(map[string]Standing) {
 	return func(have map[string]Standing) { have[topic].settings[setting] = value }
 }
 

@@ -39,9 +39,9 @@ const day = 24 * time.Hour
 // Retention of messages: longer than consumers are expected to be down, or as long as people
 // look up old messages.
 const (
-	keepDefault   = 7 * day
-	keepEphemeral = time.Hour
-	keepLong      = 90 * day
+	defaultRetention   = 7 * day
+	ephemeralRetention = time.Hour
+	longRetention      = 90 * day
 )
 
 // Spec describes a topic for Ensure.
@@ -75,12 +75,12 @@ func (c Config) Specs(topics map[string]flow.Topic) []Spec {
 		{Name: c.Prefix + TopicLanes, Empty: true, Settings: map[string]string{cleanupPolicy: policyDelete}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(topics)) {
-		keep := keepDefault
+		keep := defaultRetention
 		switch {
 		case topics[name].Ephemeral:
-			keep = keepEphemeral
+			keep = ephemeralRetention
 		case name == flow.TopicDead, name == flow.TopicSubscriptions:
-			keep = keepLong
+			keep = longRetention
 		}
 		all = append(all, Spec{Name: c.Prefix + name, Ephemeral: topics[name].Ephemeral, Settings: map[string]string{
 			cleanupPolicy:   policyDelete,
@@ -104,7 +104,7 @@ type Standing struct {
 }
 
 // The settings that inspect checks.
-var inspected = []string{cleanupPolicy, maxMessageBytes, retentionMs, minInsync}
+var inspectedSettings = []string{cleanupPolicy, maxMessageBytes, retentionMs, minInsync}
 
 // Describe returns the existing topics of specs by name.
 func Describe(admin sarama.ClusterAdmin, specs []Spec) (map[string]Standing, error) {
@@ -140,7 +140,7 @@ func Describe(admin sarama.ClusterAdmin, specs []Spec) (map[string]Standing, err
 			s.leaderless++ // right after its creation
 		}
 		have[t.Name] = s
-		resources = append(resources, &sarama.ConfigResource{Type: sarama.TopicResource, Name: t.Name, ConfigNames: inspected})
+		resources = append(resources, &sarama.ConfigResource{Type: sarama.TopicResource, Name: t.Name, ConfigNames: inspectedSettings})
 	}
 	if len(denied) > 0 {
 		return nil, fmt.Errorf("kafka: this process may not see the topics %s: allow Describe on them, and Create if they are missing", strings.Join(denied, ", "))
