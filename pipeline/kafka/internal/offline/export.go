@@ -21,21 +21,21 @@ import (
 func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left []string, err error) {
 	s := &session{Config: c}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	topics, err := s.find(ctx)
+	topics, err := s.connectExisting(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.unused(); err != nil {
+	if err := s.checkUnused(); err != nil {
 		return nil, err
 	}
-	if err := s.takeAll(ctx, w.Scratch()); err != nil {
+	if err := s.takeLanes(ctx, w.Scratch()); err != nil {
 		return nil, err
 	}
 	var owns []changelog.Own // by lane
-	x := &exporter{s: s, w: w, lanes: s.lanes}
+	x := &exporter{session: s, w: w, lanes: s.lanes}
 	var clock time.Time
 	for lane := range s.lanes {
-		own, err := changelog.ReadOwn(s.cache, lane)
+		own, err := changelog.ReadOwn(s.stateCopy, lane)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 			clock = own.Clock
 		}
 	}
-	if left, err = s.unhandled(ctx, owns, topics); err != nil {
+	if left, err = s.describeUnhandled(ctx, owns, topics); err != nil {
 		return nil, err
 	}
 	if len(left) > 0 && !leave {
@@ -54,16 +54,16 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 	w.Describe(portable.Manifest{
 		StateFormat: store.Format, Transport: "kafka", Lineage: s.lineage, Time: s.Now().UTC(), Clock: clock,
 	})
-	if err := s.cache.EachState(x.state); err != nil {
+	if err := s.stateCopy.EachState(x.writeState); err != nil {
 		return nil, err
 	}
-	return left, s.untouched(ctx)
+	return left, s.checkUntouched(ctx)
 }
 
-// find connects and returns the existing topics.
-func (s *session) find(ctx context.Context) (map[string]admin.Standing, error) {
+// connectExisting connects and returns the existing topics.
+func (s *session) connectExisting(ctx context.Context) (map[string]admin.Standing, error) {
 	var err error
-	if s.conn.Client, err = s.Await(ctx, s.Logger, waiting); err != nil {
+	if s.conn.Client, err = s.Await(ctx, s.Logger, ignoreWaiting); err != nil {
 		return nil, err
 	}
 	if s.conn.Admin, err = sarama.NewClusterAdminFromClient(s.conn.Client); err != nil {
@@ -73,9 +73,9 @@ func (s *session) find(ctx context.Context) (map[string]admin.Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, ok := topics[s.state()]
+	state, ok := topics[s.stateTopic()]
 	if !ok {
-		return nil, fmt.Errorf("kafka: there is no topic %s: nothing was ever watched with this topic_prefix", s.state())
+		return nil, fmt.Errorf("kafka: there is no topic %s: nothing was ever watched with this topic_prefix", s.stateTopic())
 	}
 	s.lanes, s.lineage = state.Partitions, state.ID
 	return topics, nil
@@ -83,40 +83,40 @@ func (s *session) find(ctx context.Context) (map[string]admin.Standing, error) {
 
 // exporter writes the contents of the copies of the lanes.
 type exporter struct {
-	s *session
-	w *portable.Writer
+	session *session
+	w       *portable.Writer
 	// lanes is the number of lanes when the state was written.
 	lanes int
-	// of is the group and key of the last state, in lane.
-	of   engine.Place
-	lane int
+	// place is the group and key of the last state, in lane.
+	place engine.Place
+	lane  int
 }
 
-// state writes a value.
-func (x *exporter) state(v store.Kept) error {
+// writeState writes a value.
+func (x *exporter) writeState(v store.Kept) error {
 	if v.Group == changelog.OwnGroup {
 		return nil
 	}
-	if of := (engine.Place{Group: v.Group, Key: v.Key}); of != x.of || v.Lane != x.lane {
-		x.of, x.lane = of, v.Lane
-		if err := x.alone(of, v.Lane); err != nil {
+	if of := (engine.Place{Group: v.Group, Key: v.Key}); of != x.place || v.Lane != x.lane {
+		x.place, x.lane = of, v.Lane
+		if err := x.checkOneLane(of, v.Lane); err != nil {
 			return err
 		}
 	}
 	return x.w.Add(portable.Record{Group: v.Group, Key: v.Key, Name: v.Name, Value: v.Value})
 }
 
-// alone returns an error if a group has state for one key in several lanes. That happens if the
+// checkOneLane returns an error if a group has state for one key in several lanes. That happens if the
 // group keeps state for other keys than those of its messages; after an import a key has only one state.
-func (x *exporter) alone(of engine.Place, lane int) error {
+func (x *exporter) checkOneLane(of engine.Place, lane int) error {
 	if lane == client.PartitionOf(of.Key, x.lanes) {
 		return nil // a state in another lane is found when that lane is exported
 	}
-	for other := range x.s.lanes {
+	for other := range x.session.lanes {
 		if other == lane {
 			continue
 		}
-		for _, v := range x.s.cache.ScanState(of.Group, other, of.Key, "") {
+		for _, v := range x.session.stateCopy.ScanState(of.Group, other, of.Key, "") {
 			if v.Err != nil {
 				return v.Err
 			}

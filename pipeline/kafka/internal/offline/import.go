@@ -16,42 +16,42 @@ import (
 )
 
 const (
-	// fillFor is how long the transaction of an import may take: the default maximum of the
+	// importTimeout is how long the transaction of an import may take: the default maximum of the
 	// brokers.
-	fillFor = 15 * time.Minute
-	// fillBatch is about how many bytes are sent in one call.
-	fillBatch = 16 << 20
+	importTimeout = 15 * time.Minute
+	// importBatchBytes is about how many bytes are sent in one call.
+	importBatchBytes = 16 << 20
 )
 
-var errVacant = errors.New("state is read into topics that were never used: take another topic_prefix, or delete the topics of this one if nothing in them is needed")
+var errTopicUsed = errors.New("state is read into topics that were never used: take another topic_prefix, or delete the topics of this one if nothing in them is needed")
 
 // Import creates the missing topics of c and writes the state in e to them. See kafka.Import.
 func Import(ctx context.Context, c Config, e *portable.Export) error {
-	if err := load(ctx, c, e); err != nil {
+	if err := runImport(ctx, c, e); err != nil {
 		return fmt.Errorf("nothing was imported: %w", err)
 	}
 	return nil
 }
 
-func load(ctx context.Context, c Config, e *portable.Export) (err error) {
+func runImport(ctx context.Context, c Config, e *portable.Export) (err error) {
 	s := &session{Config: c}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	if err := errors.Join(s.unused(), s.vacant(ctx)); err != nil {
+	if err := errors.Join(s.checkUnused(), s.checkVacant(ctx)); err != nil {
 		return err
 	}
-	p, err := s.filler() // aborts the transaction of an import that was killed
+	p, err := s.newImportProducer() // aborts the transaction of an import that was killed
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	if err := s.takeAll(ctx, ""); err != nil {
+	if err := s.takeLanes(ctx, ""); err != nil {
 		return err
 	}
-	err = s.cache.EachState(func(store.Kept) error {
-		return fmt.Errorf("kafka: topic %s holds state: %w", s.state(), errVacant)
+	err = s.stateCopy.EachState(func(store.Kept) error {
+		return fmt.Errorf("kafka: topic %s holds state: %w", s.stateTopic(), errTopicUsed)
 	})
 	if err != nil {
 		return err
@@ -59,9 +59,9 @@ func load(ctx context.Context, c Config, e *portable.Export) (err error) {
 	if err := p.BeginTxn(); err != nil {
 		return fmt.Errorf("kafka: beginning a transaction: %w", err)
 	}
-	f := &filling{s: s, p: p}
-	if err = f.all(ctx, e); err == nil {
-		err = s.untouched(ctx)
+	f := &importer{session: s, producer: p}
+	if err = f.sendAll(ctx, e); err == nil {
+		err = s.checkUntouched(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, p.AbortTxn())
@@ -72,8 +72,8 @@ func load(ctx context.Context, c Config, e *portable.Export) (err error) {
 	return nil
 }
 
-// vacant returns an error if a topic was used before.
-func (s *session) vacant(ctx context.Context) error {
+// checkVacant returns an error if a topic was used before.
+func (s *session) checkVacant(ctx context.Context) error {
 	var errs []error
 	for _, spec := range s.Specs(s.Topics) {
 		if spec.Ephemeral || spec.Empty {
@@ -86,7 +86,7 @@ func (s *session) vacant(ctx context.Context) error {
 			}
 			// The state topic may hold fences of failed imports.
 			if oldest > 0 || newest > 0 && !spec.Compacted {
-				errs = append(errs, fmt.Errorf("kafka: topic %s was used: %w", spec.Name, errVacant))
+				errs = append(errs, fmt.Errorf("kafka: topic %s was used: %w", spec.Name, errTopicUsed))
 				break
 			}
 		}
@@ -94,16 +94,16 @@ func (s *session) vacant(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// filler returns the producer of imports.
-func (s *session) filler() (sarama.SyncProducer, error) {
+// newImportProducer returns the producer of imports.
+func (s *session) newImportProducer() (sarama.SyncProducer, error) {
 	c, err := s.TxnConfig(s.Group + "-import")
 	if err != nil {
 		return nil, err
 	}
-	c.Producer.Transaction.Timeout = fillFor
+	c.Producer.Transaction.Timeout = importTimeout
 	p, err := sarama.NewSyncProducer(s.Brokers, c)
 	if errors.Is(err, sarama.ErrInvalidTransactionTimeout) {
-		return nil, fmt.Errorf("kafka: the brokers allow no transaction of %v: raise their transaction.max.timeout.ms", fillFor)
+		return nil, fmt.Errorf("kafka: the brokers allow no transaction of %v: raise their transaction.max.timeout.ms", importTimeout)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
@@ -111,30 +111,30 @@ func (s *session) filler() (sarama.SyncProducer, error) {
 	return p, nil
 }
 
-// filling collects records and sends them in batches.
-type filling struct {
-	s    *session
-	p    sarama.SyncProducer
-	ms   []*sarama.ProducerMessage
-	size int
+// importer collects records and sends them in batches.
+type importer struct {
+	session  *session
+	producer sarama.SyncProducer
+	messages []*sarama.ProducerMessage
+	size     int
 }
 
-// all sends the records of e, and the topics and the clock for the owners of the lanes.
-func (f *filling) all(ctx context.Context, e *portable.Export) error {
+// sendAll sends the records of e, and the topics and the clock for the owners of the lanes.
+func (f *importer) sendAll(ctx context.Context, e *portable.Export) error {
 	for r, err := range e.Records() {
 		if err != nil {
 			return err
 		}
 		key := changelog.Key(changelog.KindState, r.Group, r.Key, r.Name)
-		f.add(client.PartitionOf(r.Key, f.s.lanes), map[string][]byte{key: r.Value})
-		if f.size < fillBatch {
+		f.collect(client.PartitionOf(r.Key, f.session.lanes), map[string][]byte{key: r.Value})
+		if f.size < importBatchBytes {
 			continue
 		}
 		if err := f.send(ctx); err != nil {
 			return err
 		}
 	}
-	topics, err := json.Marshal(f.s.conn.Topics)
+	topics, err := json.Marshal(f.session.conn.Topics)
 	if err != nil {
 		return err
 	}
@@ -142,30 +142,30 @@ func (f *filling) all(ctx context.Context, e *portable.Export) error {
 	if !e.Clock.IsZero() {
 		own[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(e.Clock)
 	}
-	for lane := range f.s.lanes {
-		f.add(lane, own)
+	for lane := range f.session.lanes {
+		f.collect(lane, own)
 	}
 	return f.send(ctx)
 }
 
-func (f *filling) add(lane int, state map[string][]byte) {
-	for _, m := range changelog.Messages(f.s.state(), lane, state) {
-		f.ms = append(f.ms, m)
+func (f *importer) collect(lane int, state map[string][]byte) {
+	for _, m := range changelog.Messages(f.session.stateTopic(), lane, state) {
+		f.messages = append(f.messages, m)
 		f.size += m.ByteSize(2)
 	}
 }
 
 // send sends the collected records.
-func (f *filling) send(ctx context.Context) error {
+func (f *importer) send(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := f.p.SendMessages(f.ms); err != nil {
+	if err := f.producer.SendMessages(f.messages); err != nil {
 		return fmt.Errorf("kafka: publishing in a transaction: %w", client.SendError(err))
 	}
-	for _, m := range f.ms {
-		f.s.ends[m.Partition] = max(f.s.ends[m.Partition], m.Offset+1)
+	for _, m := range f.messages {
+		f.session.ends[m.Partition] = max(f.session.ends[m.Partition], m.Offset+1)
 	}
-	f.ms, f.size = nil, 0
+	f.messages, f.size = nil, 0
 	return nil
 }

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// agreeFor is how long the brokers may disagree about the leader of a partition.
-	agreeFor   = time.Minute
-	agreeEvery = 100 * time.Millisecond
-	// fenceFor is how long fencing may take: longer than the producer retries.
-	fenceFor = 3 * time.Minute
+	// leaderTimeout is how long the brokers may disagree about the leader of a partition.
+	leaderTimeout       = time.Minute
+	leaderRetryInterval = 100 * time.Millisecond
+	// fenceTimeout is how long fencing may take: longer than the producer retries.
+	fenceTimeout = 3 * time.Minute
 )
 
-var errFence = fmt.Errorf("kafka: the brokers did not end a transaction within %v", fenceFor)
+var errFenceTimeout = fmt.Errorf("kafka: the brokers did not end a transaction within %v", fenceTimeout)
 
 // Config says which cluster holds the state.
 type Config struct {
@@ -43,10 +43,10 @@ type Config struct {
 // session owns all lanes to read or write their state while no process uses them.
 type session struct {
 	Config
-	conn    admin.Connection
-	lanes   int
-	lineage string
-	cache   *store.DB
+	conn      admin.Connection
+	lanes     int
+	lineage   string
+	stateCopy *store.DB
 	// producers have fenced the previous owners of the lanes.
 	producers []*client.Producer
 	// ends are the ends of the partitions of the state topic when the lanes were taken, or after
@@ -54,23 +54,23 @@ type session struct {
 	ends []int64
 }
 
-// waiting ignores what the session waits for; the context of the caller limits that.
-func waiting(error) {}
+// ignoreWaiting ignores what the session waits for; the context of the caller limits that.
+func ignoreWaiting(error) {}
 
 // connect waits for brokers and creates missing topics.
 func (s *session) connect(ctx context.Context) (err error) {
-	if s.conn, err = s.Connect(ctx, s.Topics, waiting); err != nil {
+	if s.conn, err = s.Connect(ctx, s.Topics, ignoreWaiting); err != nil {
 		return err
 	}
-	s.lanes, s.lineage = s.conn.Topics.Lanes, s.conn.Topics.IDs[s.state()]
+	s.lanes, s.lineage = s.conn.Topics.Lanes, s.conn.Topics.IDs[s.stateTopic()]
 	return nil
 }
 
-// state is the name of the state topic.
-func (s *session) state() string { return s.Prefix + admin.TopicState }
+// stateTopic is the name of the state topic.
+func (s *session) stateTopic() string { return s.Prefix + admin.TopicState }
 
-// unused returns an error while a process is a member of the consumer group.
-func (s *session) unused() error {
+// checkUnused returns an error while a process is a member of the consumer group.
+func (s *session) checkUnused() error {
 	denied := fmt.Errorf("kafka: this process may not see the consumer group %s: allow Describe on it", s.Group)
 	groups, err := s.conn.Admin.DescribeConsumerGroups([]string{s.Group})
 	if errors.Is(err, sarama.ErrGroupAuthorizationFailed) {
@@ -96,10 +96,10 @@ func (s *session) unused() error {
 	return nil
 }
 
-// takeAll fences the owners of all lanes and copies the state into the directory dir, or into
+// takeLanes fences the owners of all lanes and copies the state into the directory dir, or into
 // memory if dir is empty.
-func (s *session) takeAll(ctx context.Context, dir string) (err error) {
-	if s.cache, err = store.Open(store.Options{Dir: dir, Lanes: s.lanes, MemTable: s.MemTable, Logger: s.Logger}); err != nil {
+func (s *session) takeLanes(ctx context.Context, dir string) (err error) {
+	if s.stateCopy, err = store.Open(store.Options{Dir: dir, Lanes: s.lanes, MemTable: s.MemTable, Logger: s.Logger}); err != nil {
 		return err
 	}
 	conf, err := s.Sarama()
@@ -112,25 +112,25 @@ func (s *session) takeAll(ctx context.Context, dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	for lane := range s.lanes {
-		if err := s.agreed(ctx, s.state(), func() error { return s.take(ctx, reader, lane) }); err != nil {
+		if err := s.retryForLeader(ctx, s.stateTopic(), func() error { return s.takeLane(ctx, reader, lane) }); err != nil {
 			return fmt.Errorf("kafka: taking lane %d: %w", lane, err)
 		}
 	}
-	s.ends, err = s.newest(ctx)
+	s.ends, err = s.stateEnds(ctx)
 	return err
 }
 
-// take fences the owner of lane and copies the lane's state.
-func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) error {
+// takeLane fences the owner of lane and copies the lane's state.
+func (s *session) takeLane(ctx context.Context, reader sarama.Consumer, lane int) error {
 	p, err := s.Fencer(ctx, lane)
 	if err != nil {
 		return err
 	}
 	s.producers = append(s.producers, p)
 	nonce := rand.Text()
-	limited, cancel := context.WithTimeoutCause(ctx, fenceFor, errFence)
+	limited, cancel := context.WithTimeoutCause(ctx, fenceTimeout, errFenceTimeout)
 	defer cancel()
-	if err := client.Run(limited, func() error { return p.Transact(changelog.Fence(s.state(), lane, nonce)) }); err != nil {
+	if err := client.Run(limited, func() error { return p.Transact(changelog.Fence(s.stateTopic(), lane, nonce)) }); err != nil {
 		return fmt.Errorf("fencing the previous owner: %w", err)
 	}
 	if err := s.copyLane(ctx, reader, lane, nonce); err != nil {
@@ -141,22 +141,22 @@ func (s *session) take(ctx context.Context, reader sarama.Consumer, lane int) er
 
 // copyLane copies the state of lane up to the fence with nonce.
 func (s *session) copyLane(ctx context.Context, reader sarama.Consumer, lane int, nonce string) error {
-	pc, err := client.OpenPartition(ctx, reader, s.state(), lane, sarama.OffsetOldest)
+	pc, err := client.OpenPartition(ctx, reader, s.stateTopic(), lane, sarama.OffsetOldest)
 	if err != nil {
 		return err
 	}
 	defer client.ClosePartition(pc)
 	return changelog.Copy(ctx, pc, nonce, func(records map[string][]byte, _ int, _ int64) error {
-		return s.cache.Write(false, func(b *store.Batch) error { return changelog.Apply(b, lane, records) })
+		return s.stateCopy.Write(false, func(b *store.Batch) error { return changelog.Apply(b, lane, records) })
 	})
 }
 
-// newest returns the ends of the partitions of the state topic.
-func (s *session) newest(ctx context.Context) ([]int64, error) {
+// stateEnds returns the ends of the partitions of the state topic.
+func (s *session) stateEnds(ctx context.Context) ([]int64, error) {
 	ends := make([]int64, s.lanes)
 	for lane := range ends {
 		var err error
-		if _, ends[lane], err = s.bounds(ctx, s.state(), int32(lane)); err != nil {
+		if _, ends[lane], err = s.bounds(ctx, s.stateTopic(), int32(lane)); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +165,7 @@ func (s *session) newest(ctx context.Context) ([]int64, error) {
 
 // bounds returns the first offset and the end of a partition.
 func (s *session) bounds(ctx context.Context, topic string, partition int32) (oldest, newest int64, err error) {
-	err = s.agreed(ctx, topic, func() error {
+	err = s.retryForLeader(ctx, topic, func() error {
 		if oldest, err = s.conn.Client.GetOffset(topic, partition, sarama.OffsetOldest); err != nil {
 			return err
 		}
@@ -178,17 +178,17 @@ func (s *session) bounds(ctx context.Context, topic string, partition int32) (ol
 	return oldest, newest, err
 }
 
-// agreed calls f, and repeats that for agreeFor while f fails because the brokers do not agree
+// retryForLeader calls f, and repeats that for agreeFor while f fails because the brokers do not agree
 // about the leaders of the partitions of topic.
-func (s *session) agreed(ctx context.Context, topic string, f func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, agreeFor)
+func (s *session) retryForLeader(ctx context.Context, topic string, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	for {
 		err := f()
 		if !errors.Is(err, sarama.ErrNotLeaderForPartition) && !errors.Is(err, sarama.ErrUnknownTopicOrPartition) && !client.Away(err) {
 			return err
 		}
-		if client.Sleep(ctx, agreeEvery) != nil {
+		if client.Sleep(ctx, leaderRetryInterval) != nil {
 			return err
 		}
 		if err := s.conn.Client.RefreshMetadata(topic); err != nil && !client.Away(err) {
@@ -197,16 +197,16 @@ func (s *session) agreed(ctx context.Context, topic string, f func() error) erro
 	}
 }
 
-// untouched returns an error if a process has started since the lanes were taken.
-func (s *session) untouched(ctx context.Context) error {
-	now, err := s.newest(ctx)
+// checkUntouched returns an error if a process has started since the lanes were taken.
+func (s *session) checkUntouched(ctx context.Context) error {
+	now, err := s.stateEnds(ctx)
 	if err != nil {
 		return err
 	}
 	if !slices.Equal(now, s.ends) {
 		return errors.New("kafka: a process was started meanwhile: stop all processes first")
 	}
-	return s.unused()
+	return s.checkUnused()
 }
 
 // Close gives up the lanes and disconnects.
@@ -215,8 +215,8 @@ func (s *session) Close() error {
 	for _, p := range s.producers {
 		_ = p.Close() // no transaction is open in it
 	}
-	if s.cache != nil {
-		errs = append(errs, s.cache.Close())
+	if s.stateCopy != nil {
+		errs = append(errs, s.stateCopy.Close())
 	}
 	return errors.Join(append(errs, s.conn.Close())...)
 }

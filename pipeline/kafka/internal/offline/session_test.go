@@ -15,8 +15,8 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// connected returns a session whose topics were made.
-func connected(t *testing.T, brokers []string, prefix string) *session {
+// connectedSession returns a session whose topics were made.
+func connectedSession(t *testing.T, brokers []string, prefix string) *session {
 	t.Helper()
 	s := &session{Config: Config{
 		Config: admin.Config{
@@ -35,21 +35,21 @@ func connected(t *testing.T, brokers []string, prefix string) *session {
 // since.
 func TestUntouched(t *testing.T) {
 	brokers, prefix := kafkatest.Start(t), kafkatest.Prefix()
-	s := connected(t, brokers, prefix)
-	if err := s.takeAll(t.Context(), ""); err != nil {
+	s := connectedSession(t, brokers, prefix)
+	if err := s.takeLanes(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.untouched(t.Context()); err != nil {
+	if err := s.checkUntouched(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	other := connected(t, brokers, prefix)
-	if err := other.takeAll(t.Context(), ""); err != nil {
+	other := connectedSession(t, brokers, prefix)
+	if err := other.takeLanes(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.untouched(t.Context()); err == nil || !strings.Contains(err.Error(), "was started meanwhile") {
+	if err := s.checkUntouched(t.Context()); err == nil || !strings.Contains(err.Error(), "was started meanwhile") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -57,9 +57,9 @@ func TestUntouched(t *testing.T) {
 // TestAgreed: while the brokers do not agree on leaders they are asked again; other errors are
 // returned at once.
 func TestAgreed(t *testing.T) {
-	s := connected(t, kafkatest.Start(t), kafkatest.Prefix())
+	s := connectedSession(t, kafkatest.Start(t), kafkatest.Prefix())
 	answers := []error{sarama.ErrNotLeaderForPartition, sarama.ErrUnknownTopicOrPartition, sarama.ErrTopicAuthorizationFailed, nil}
-	err := s.agreed(t.Context(), s.Prefix+"in", func() error {
+	err := s.retryForLeader(t.Context(), s.Prefix+"in", func() error {
 		answer := answers[0]
 		answers = answers[1:]
 		return answer

@@ -21,13 +21,13 @@ const (
 	fetchVersion = 11
 	fetchBytes   = 8 << 20 // more than any record
 	fetchWait    = 100 * time.Millisecond
-	// settleFor is how long to wait for open transactions of other producers.
-	settleFor = time.Minute
+	// openTxnTimeout is how long to wait for open transactions of other producers.
+	openTxnTimeout = time.Minute
 )
 
-// unhandled returns a line for each group and topic with messages that wait for the group. The
+// describeUnhandled returns a line for each group and topic with messages that wait for the group. The
 // positions of the groups are in owns, by lane; topics are the existing topics.
-func (s *session) unhandled(ctx context.Context, owns []changelog.Own, topics map[string]admin.Standing) ([]string, error) {
+func (s *session) describeUnhandled(ctx context.Context, owns []changelog.Own, topics map[string]admin.Standing) ([]string, error) {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(s.Topics)) {
 		full := s.Prefix + name
@@ -43,7 +43,7 @@ func (s *session) unhandled(ctx context.Context, owns []changelog.Own, topics ma
 				if lane < len(owns) && cmp.Or(owns[lane].Topics.IDs[full], stands.ID) == stands.ID {
 					from = owns[lane].Positions[engine.Consumer{Group: group, Topic: name}]
 				}
-				waits, err := s.waits(ctx, full, int32(lane), from)
+				waits, err := s.hasUnhandled(ctx, full, int32(lane), from)
 				if err != nil {
 					return nil, fmt.Errorf("kafka: what waits in topic %s: %w", full, err)
 				}
@@ -59,25 +59,25 @@ func (s *session) unhandled(ctx context.Context, owns []changelog.Own, topics ma
 	return lines, nil
 }
 
-// waits reports whether a partition has a message at or after offset from. It must read the
+// hasUnhandled reports whether a partition has a message at or after offset from. It must read the
 // records, since transactions and our markers take up offsets as well.
-func (s *session) waits(ctx context.Context, topic string, partition int32, from int64) (bool, error) {
+func (s *session) hasUnhandled(ctx context.Context, topic string, partition int32, from int64) (bool, error) {
 	oldest, end, err := s.bounds(ctx, topic, partition)
 	if err != nil {
 		return false, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, settleFor, fmt.Errorf("a transaction stays open in it for more than %v", settleFor))
+	ctx, cancel := context.WithTimeoutCause(ctx, openTxnTimeout, fmt.Errorf("a transaction stays open in it for more than %v", openTxnTimeout))
 	defer cancel()
 	for from = max(from, oldest); from < end; {
 		var block *sarama.FetchResponseBlock
-		err := s.agreed(ctx, topic, func() (err error) {
+		err := s.retryForLeader(ctx, topic, func() (err error) {
 			block, err = s.fetch(topic, partition, from)
 			return err
 		})
 		if err != nil {
 			return false, err
 		}
-		found, next := look(block, from)
+		found, next := findMessage(block, from)
 		if found {
 			return true, nil
 		}
@@ -114,8 +114,8 @@ func (s *session) fetch(topic string, partition int32, from int64) (*sarama.Fetc
 	return block, nil
 }
 
-// look reports whether block has a message at or after offset from, and the next offset to read.
-func look(block *sarama.FetchResponseBlock, from int64) (found bool, next int64) {
+// findMessage reports whether block has a message at or after offset from, and the next offset to read.
+func findMessage(block *sarama.FetchResponseBlock, from int64) (found bool, next int64) {
 	next = from
 	aborted := make(map[int64]bool) // by producer
 	left := block.AbortedTransactions
