@@ -111,7 +111,7 @@ func (c Config) Connect(ctx context.Context, conf *sarama.Config) (sarama.Client
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
-	if fatal := refusal(c, err); fatal != nil {
+	if fatal := permanentError(c, err); fatal != nil {
 		return nil, fatal
 	}
 	return nil, fmt.Errorf("kafka: %w", c.Unanswered(err))
@@ -119,7 +119,7 @@ func (c Config) Connect(ctx context.Context, conf *sarama.Config) (sarama.Client
 
 // Reason describes err, which comes from Sarama, in words for the operator, without secrets.
 func (c Config) Reason(err error) string {
-	if fatal := refusal(c, err); fatal != nil {
+	if fatal := permanentError(c, err); fatal != nil {
 		return fatal.Error()
 	}
 	return c.Cause(err)

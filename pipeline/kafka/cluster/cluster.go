@@ -90,7 +90,7 @@ func checkAddress(broker string) error {
 }
 
 // The values of SASL.Mechanism.
-var mechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512}
+var saslMechanisms = []string{sarama.SASLTypePlaintext, sarama.SASLTypeSCRAMSHA256, sarama.SASLTypeSCRAMSHA512}
 
 // validate reports the mistakes in t to bad.
 func (t TLS) validate(bad func(field, format string, args ...any)) {
@@ -101,7 +101,7 @@ func (t TLS) validate(bad func(field, format string, args ...any)) {
 		return
 	}
 	if t.CA != "" {
-		if _, err := t.roots(); err != nil {
+		if _, err := t.rootCAs(); err != nil {
 			bad("tls.ca", "%v", err)
 		}
 	}
@@ -121,7 +121,7 @@ func (t TLS) validate(bad func(field, format string, args ...any)) {
 func (t TLS) config() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
 	if t.CA != "" {
-		roots, err := t.roots()
+		roots, err := t.rootCAs()
 		if err != nil {
 			return nil, fmt.Errorf("tls.ca: %w", err)
 		}
@@ -137,7 +137,7 @@ func (t TLS) config() (*tls.Config, error) {
 	return conf, nil
 }
 
-func (t TLS) roots() (*x509.CertPool, error) {
+func (t TLS) rootCAs() (*x509.CertPool, error) {
 	pem, err := os.ReadFile(t.CA)
 	if err != nil {
 		return nil, err
@@ -151,14 +151,14 @@ func (t TLS) roots() (*x509.CertPool, error) {
 
 // validate reports the mistakes in s to bad.
 func (s SASL) validate(bad func(field, format string, args ...any)) {
-	known := strings.Join(mechanisms, ", ")
+	known := strings.Join(saslMechanisms, ", ")
 	switch {
 	case s.Mechanism == "":
 		if s != (SASL{}) {
 			bad("sasl.mechanism", "is missing; it is one of %s", known)
 		}
 		return
-	case !slices.Contains(mechanisms, s.Mechanism):
+	case !slices.Contains(saslMechanisms, s.Mechanism):
 		bad("sasl.mechanism", "%q is not known; it is one of %s", s.Mechanism, known)
 	}
 	if s.User == "" {

@@ -18,8 +18,8 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// probeEvery is the pause between two attempts of Await.
-const probeEvery = 500 * time.Millisecond
+// probeInterval is the pause between two attempts of Await.
+const probeInterval = 500 * time.Millisecond
 
 // Await returns a client of the cluster. It waits until a broker answers; when ctx is done it
 // returns the cause. While it waits it calls waiting with the reason, and with nil when a broker
@@ -46,7 +46,7 @@ func (c Config) Await(ctx context.Context, log *slog.Logger, waiting func(reason
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if fatal := refusal(c, err); fatal != nil {
+		if fatal := permanentError(c, err); fatal != nil {
 			return nil, fatal
 		}
 		reason := c.Unanswered(err)
@@ -55,7 +55,7 @@ func (c Config) Await(ctx context.Context, log *slog.Logger, waiting func(reason
 			since = time.Now()
 			log.Warn("kafka: " + reason.Error() + "; waiting")
 		}
-		if err := client.Sleep(ctx, probeEvery); err != nil {
+		if err := client.Sleep(ctx, probeInterval); err != nil {
 			return nil, err
 		}
 	}
@@ -76,18 +76,18 @@ func (c Config) Ask(base *sarama.Config) error {
 	once := client.Once(base)
 	first, err := sarama.NewClient(c.Brokers, once)
 	if err != nil {
-		if cause := diagnose(c.Brokers, once); cause != nil {
+		if cause := connectError(c.Brokers, once); cause != nil {
 			err = cause
 		}
 		return err
 	}
 	defer first.Close()
-	return reach(first)
+	return checkAdvertised(first)
 }
 
-// diagnose connects to each broker and returns why that fails. The error of a client does not
+// connectError connects to each broker and returns why that fails. The error of a client does not
 // always say it.
-func diagnose(brokers []string, conf *sarama.Config) error {
+func connectError(brokers []string, conf *sarama.Config) error {
 	var errs []error
 	for _, addr := range brokers {
 		b := sarama.NewBroker(addr)
@@ -103,9 +103,9 @@ func diagnose(brokers []string, conf *sarama.Config) error {
 	return errors.Join(errs...)
 }
 
-// reach connects to a broker under the address that the cluster advertises, which may differ from
+// checkAdvertised connects to a broker under the address that the cluster advertises, which may differ from
 // those in the configuration.
-func reach(client sarama.Client) error {
+func checkAdvertised(client sarama.Client) error {
 	b, err := client.Controller()
 	if err != nil {
 		return err
@@ -115,30 +115,30 @@ func reach(client sarama.Client) error {
 		if err == nil {
 			err = sarama.ErrNotConnected
 		}
-		return &advertised{addr: b.Addr(), err: err}
+		return &advertisedError{addr: b.Addr(), err: err}
 	}
 	return nil
 }
 
-// advertised is the error of a broker that does not answer under its advertised address.
-type advertised struct {
+// advertisedError is the error of a broker that does not answer under its advertised address.
+type advertisedError struct {
 	addr string
 	err  error
 }
 
-func (a *advertised) Error() string { return a.addr + ": " + a.err.Error() }
-func (a *advertised) Unwrap() error { return a.err }
+func (a *advertisedError) Error() string { return a.addr + ": " + a.err.Error() }
+func (a *advertisedError) Unwrap() error { return a.err }
 
 // Unanswered returns an error for the operator: no broker of c answers, and why.
 func (c Config) Unanswered(err error) error {
-	if a, ok := errors.AsType[*advertised](err); ok {
+	if a, ok := errors.AsType[*advertisedError](err); ok {
 		return fmt.Errorf("the broker at %s, its advertised address, does not answer: %s", a.addr, c.Cause(a.err))
 	}
 	return fmt.Errorf("no broker answers at %s: %s", strings.Join(c.Brokers, ", "), c.Cause(err))
 }
 
-// refusal returns an error that says what the user must fix. It is nil if err may pass by itself.
-func refusal(c Config, err error) error {
+// permanentError returns an error that says what the user must fix. It is nil if err may pass by itself.
+func permanentError(c Config, err error) error {
 	because := func(format string, args ...any) error {
 		return fmt.Errorf("kafka: %s (%w)", fmt.Sprintf(format, args...), err)
 	}
@@ -149,26 +149,26 @@ func refusal(c Config, err error) error {
 		return because("the brokers do not take %s: choose another sasl.mechanism, or add it to sasl.enabled.mechanisms of the brokers", c.SASL.Mechanism)
 	case errors.Is(err, sarama.ErrIllegalSASLState):
 		return because("the brokers ask for no login at this port: remove sasl, or take the port that does")
-	case is[x509.UnknownAuthorityError](err):
+	case hasType[x509.UnknownAuthorityError](err):
 		return because("the brokers' certificate is signed by an authority that is not trusted: name the authority's certificate in tls.ca")
-	case is[x509.HostnameError](err):
+	case hasType[x509.HostnameError](err):
 		return because("the brokers' certificate is for another name: write that as tls.server_name, or the brokers as it names them")
-	case is[x509.CertificateInvalidError](err):
+	case hasType[x509.CertificateInvalidError](err):
 		return because("the brokers' certificate is not valid")
-	case is[tls.RecordHeaderError](err):
+	case hasType[tls.RecordHeaderError](err):
 		return because("what answers does not speak TLS: switch tls.enable off, or take the brokers' port for TLS")
-	case remoteAlert(err):
+	case isTLSAlert(err):
 		return because("the brokers end the TLS handshake: check tls.cert and tls.key, which they may ask for")
-	case is[sarama.PacketDecodingError](err), errors.Is(err, io.ErrUnexpectedEOF) && !c.TLS.Enable:
+	case hasType[sarama.PacketDecodingError](err), errors.Is(err, io.ErrUnexpectedEOF) && !c.TLS.Enable:
 		return because("what answers does not speak Kafka's protocol: if the port is for TLS, switch tls.enable on")
-	case is[sarama.ConfigurationError](err):
+	case hasType[sarama.ConfigurationError](err):
 		return err
 	}
 	return nil
 }
 
-// remoteAlert reports whether the other side ended a TLS handshake.
-func remoteAlert(err error) bool {
+// isTLSAlert reports whether the other side ended a TLS handshake.
+func isTLSAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"
 }
@@ -198,7 +198,7 @@ func (c Config) Cause(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-func is[E error](err error) bool {
+func hasType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }

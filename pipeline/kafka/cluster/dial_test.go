@@ -133,8 +133,8 @@ func TestConnectWithTLS(t *testing.T) {
 		{"client", strict, TLS{Enable: true, CA: ours, Cert: client, Key: key}, ""},
 		{"no client", strict, TLS{Enable: true, CA: ours}, "check tls.cert and tls.key"},
 		{"no TLS here", brokers, TLS{}, "the port is for TLS (tls.enable)"},
-		{"no TLS there", answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), TLS{Enable: true, CA: ours}, "switch tls.enable off"},
-		{"an alert", answering(t, "\x15\x03\x03\x00\x02\x02\x46"), TLS{}, "switch tls.enable on"},
+		{"no TLS there", startServer(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), TLS{Enable: true, CA: ours}, "switch tls.enable off"},
+		{"an alert", startServer(t, "\x15\x03\x03\x00\x02\x02\x46"), TLS{}, "switch tls.enable on"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := Config{Brokers: tt.brokers}
@@ -150,8 +150,8 @@ func TestConnectWithTLS(t *testing.T) {
 	}
 }
 
-// answering returns the address of a server that answers what it is sent with text.
-func answering(t *testing.T, text string) []string {
+// startServer returns the address of a server that answers what it is sent with text.
+func startServer(t *testing.T, text string) []string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -173,7 +173,7 @@ func answering(t *testing.T, text string) []string {
 }
 
 func TestConnectWithSASL(t *testing.T) {
-	for _, mechanism := range mechanisms {
+	for _, mechanism := range saslMechanisms {
 		t.Run(mechanism, func(t *testing.T) {
 			c := Config{Brokers: kafkatest.Start(t, kfake.EnableSASL(), kfake.Superuser(mechanism, "vokter", "secret"))}
 			c.SASL = SASL{Mechanism: mechanism, User: "vokter", Password: registry.NewSecret("secret")}
