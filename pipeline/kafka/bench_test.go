@@ -41,7 +41,7 @@ func BenchmarkHandler(b *testing.B) {
 
 func openBench(b *testing.B, bs []string, prefix, dir string) *Transport {
 	b.Helper()
-	tr, err := start(context.Background(), Config{
+	tr, err := startTransport(context.Background(), Config{
 		Brokers: bs, Prefix: prefix, Lanes: testLanes, Replication: 1,
 		Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}},
 	}, flow.Wiring{Dir: dir})
@@ -52,8 +52,8 @@ func openBench(b *testing.B, bs []string, prefix, dir string) *Transport {
 	return tr
 }
 
-// fill publishes n messages of as many keys.
-func fill(b *testing.B, tr *Transport, n int) {
+// publishMessages publishes n messages of as many keys.
+func publishMessages(b *testing.B, tr *Transport, n int) {
 	b.Helper()
 	body := make([]byte, benchBody)
 	_, _ = rand.Read(body)
@@ -71,7 +71,7 @@ func fill(b *testing.B, tr *Transport, n int) {
 func benchTransport(b *testing.B, bs []string) {
 	tr := openBench(b, bs, benchPrefix(b, bs), b.TempDir())
 	defer tr.Close()
-	fill(b, tr, b.N)
+	publishMessages(b, tr, b.N)
 	handled := newCounter()
 	ms, err := tr.Subscriber("g").Subscribe(context.Background(), "in")
 	if err != nil {
@@ -93,26 +93,26 @@ func benchTransport(b *testing.B, bs []string) {
 			}()
 		}
 	}()
-	handled.reach(int64(b.N))
+	handled.waitFor(int64(b.N))
 	b.StopTimer()
-	rate(b, b.N, "messages", 0)
-	b.ReportMetric(float64(b.N)/float64(max(tr.counts.commits.Load(), 1)), "messages/transaction")
+	reportRate(b, b.N, "messages", 0)
+	b.ReportMetric(float64(b.N)/float64(max(tr.counters.commits.Load(), 1)), "messages/transaction")
 }
 
 func benchWatermill(b *testing.B, bs []string) {
 	prefix := benchPrefix(b, bs)
 	tr := openBench(b, bs, prefix, "")
-	fill(b, tr, b.N+1)
+	publishMessages(b, tr, b.N+1)
 	if err := tr.Close(); err != nil {
 		b.Fatal(err)
 	}
 	handled := newCounter()
 	bareHandler(b, bs, prefix, handled.add)
-	handled.reach(1) // the group has met
+	handled.waitFor(1) // the group has met
 	b.ResetTimer()
-	handled.reach(int64(b.N + 1))
+	handled.waitFor(int64(b.N + 1))
 	b.StopTimer()
-	rate(b, b.N, "messages", 0)
+	reportRate(b, b.N, "messages", 0)
 }
 
 // bareHandler consumes prefix's topic "in" with Watermill's own subscriber, publishes each message to
@@ -165,9 +165,9 @@ func benchPrefix(b *testing.B, bs []string) string {
 	return prefix
 }
 
-// rate reports how many of n came to pass in a second, and how many times base that is, if
+// reportRate reports how many of n came to pass in a second, and how many times base that is, if
 // base was measured.
-func rate(b *testing.B, n int, unit string, base float64) float64 {
+func reportRate(b *testing.B, n int, unit string, base float64) float64 {
 	r := float64(n) / b.Elapsed().Seconds()
 	b.ReportMetric(r, unit+"/s")
 	if base > 0 {
@@ -179,27 +179,27 @@ func rate(b *testing.B, n int, unit string, base float64) float64 {
 // counter counts what is waited for.
 type counter struct {
 	n     atomic.Int64
-	moved chan struct{} // holds a token when n grew
+	grown chan struct{} // holds a token when n grew
 }
 
-func newCounter() *counter { return &counter{moved: make(chan struct{}, 1)} }
+func newCounter() *counter { return &counter{grown: make(chan struct{}, 1)} }
 
 func (c *counter) add() {
 	c.n.Add(1)
-	engine.Notify(c.moved)
+	engine.Notify(c.grown)
 }
 
-// reach returns once n was counted.
-func (c *counter) reach(n int64) {
+// waitFor returns once n was counted.
+func (c *counter) waitFor(n int64) {
 	for c.n.Load() < n {
-		<-c.moved
+		<-c.grown
 	}
 }
 
-// counting counts the records that programs of others see in topic: read committed.
-func counting(b *testing.B, bs []string, topic string) *counter {
+// countRecords counts the records that programs of others see in topic: read committed.
+func countRecords(b *testing.B, bs []string, topic string) *counter {
 	b.Helper()
 	counted := newCounter()
-	records(b, bs, topic, func(*sarama.ConsumerMessage) { counted.add() })
+	consumeRecords(b, bs, topic, func(*sarama.ConsumerMessage) { counted.add() })
 	return counted
 }

@@ -22,12 +22,12 @@ const (
 	// would halve the throughput of a lane.
 	linger = 5 * time.Millisecond
 	// A batch of fullMessages or fullBytes does not wait.
-	fullMessages = 20
-	fullBytes    = 4 << 20
-	// crowdedBytes is how much may wait in memory for the running transaction to end.
-	crowdedBytes = 4 * fullBytes
-	// lazyFor is how long writes that are not urgent wait for a transaction.
-	lazyFor = 5 * time.Second
+	maxBatchMessages = 20
+	maxBatchBytes    = 4 << 20
+	// maxWaitingBytes is how much may wait in memory for the running transaction to end.
+	maxWaitingBytes = 4 * maxBatchBytes
+	// maxLazyDelay is how long writes that are not urgent wait for a transaction.
+	maxLazyDelay = 5 * time.Second
 )
 
 // consumer is a consumer group that reads a topic.
@@ -35,46 +35,46 @@ type consumer = engine.Consumer
 
 // batch collects the writes of one transaction of a lane.
 type batch struct {
-	writes   engine.Writes
-	out      []output
-	own      map[string][]byte // records of the transport itself, by key
-	onCommit []func()
+	writes           engine.Writes
+	out              []output
+	transportRecords map[string][]byte // records of the transport itself, by key
+	onCommit         []func()
 	// urgent makes the batch commit soon, because somebody waits for it.
-	urgent   bool
-	messages int
-	bytes    int
-	began    time.Time
-	sent     time.Time // when the transaction began
-	// landed is closed when the batch is committed and all onCommit functions have run.
-	landed chan struct{}
+	urgent       bool
+	messages     int
+	bytes        int
+	startedAt    time.Time
+	txnStartedAt time.Time // when the transaction began
+	// done is closed when the batch is committed and all onCommit functions have run.
+	done chan struct{}
 }
 
 func newBatch() *batch {
-	return &batch{landed: make(chan struct{}), own: make(map[string][]byte)}
+	return &batch{done: make(chan struct{}), transportRecords: make(map[string][]byte)}
 }
 
-// empty reports whether b holds no writes.
-func (b *batch) empty() bool {
-	return b.writes.Empty() && len(b.out)+len(b.own) == 0
+// isEmpty reports whether b holds no writes.
+func (b *batch) isEmpty() bool {
+	return b.writes.Empty() && len(b.out)+len(b.transportRecords) == 0
 }
 
-// full reports whether b should be committed without waiting for more messages.
-func (b *batch) full() bool {
-	return b.messages >= fullMessages && b.urgent || b.bytes+b.writes.Bytes() >= fullBytes
+// isFull reports whether b should be committed without waiting for more messages.
+func (b *batch) isFull() bool {
+	return b.messages >= maxBatchMessages && b.urgent || b.bytes+b.writes.Bytes() >= maxBatchBytes
 }
 
 // records returns the state records of b by key; a nil value is a tombstone.
 func (b *batch) records() map[string][]byte {
-	rs := maps.Clone(b.own)
+	rs := maps.Clone(b.transportRecords)
 	for w := range b.writes.All() {
 		rs[changelog.Key(changelog.KindState, w.Place.Group, w.Place.Key, w.Name)] = w.Value
 	}
 	return rs
 }
 
-// produced returns the records to send: the outputs first, then the state in the order of its
+// producerMessages returns the records to send: the outputs first, then the state in the order of its
 // keys.
-func produced(prefix string, lane int, out []output, state map[string][]byte) []*sarama.ProducerMessage {
+func producerMessages(prefix string, lane int, out []output, state map[string][]byte) []*sarama.ProducerMessage {
 	ms := make([]*sarama.ProducerMessage, 0, len(out)+len(state))
 	for _, o := range out {
 		ms = append(ms, o.record(prefix))
@@ -84,18 +84,18 @@ func produced(prefix string, lane int, out []output, state map[string][]byte) []
 
 // How long a transaction may take.
 const (
-	// transactFor is longer than the producer tries each of its parts.
-	transactFor = 3 * time.Minute
-	// answeredFor is the limit while the brokers answer: they abort a transaction after ten
+	// txnTimeout is longer than the producer tries each of its parts.
+	txnTimeout = 3 * time.Minute
+	// answeredTxnTimeout is the limit while the brokers answer: they abort a transaction after ten
 	// seconds, which the producer may not notice for minutes.
-	answeredFor = 20 * time.Second
-	// lookAtTxn is how often a running transaction is checked against these limits.
-	lookAtTxn = 500 * time.Millisecond
+	answeredTxnTimeout = 20 * time.Second
+	// txnCheckInterval is how often a running transaction is checked against these limits.
+	txnCheckInterval = 500 * time.Millisecond
 )
 
 var (
-	errStuck  = errors.New("kafka: a transaction did not end in time")
-	errFenced = fmt.Errorf("kafka: the producer can write no more: %w", sarama.ErrProducerFenced)
+	errTxnTimeout = errors.New("kafka: a transaction did not end in time")
+	errFenced     = fmt.Errorf("kafka: the producer can write no more: %w", sarama.ErrProducerFenced)
 )
 
 // merge adds what the handler of c did with w to the open batch. Later messages read it, and it is
@@ -105,26 +105,26 @@ var (
 func (n *lease) merge(c *cursor, w engine.Work, e *engine.Effects[output], moves bool) error {
 	var logged, hints []output
 	for _, o := range e.Out {
-		if n.t.topicOf(o.topic).Ephemeral {
+		if n.transport.declaredTopic(o.topic).Ephemeral {
 			hints = append(hints, o)
 		} else {
 			logged = append(logged, o)
 		}
 	}
-	who, after := c.who, e.OnCommit
+	who, after := c.consumer, e.OnCommit
 	if len(hints) > 0 {
-		after = append([]func(){func() { n.t.hint(hints) }}, after...)
+		after = append([]func(){func() { n.transport.publishInBackground(hints) }}, after...)
 	}
 	n.mu.Lock()
-	if n.closed != nil {
+	if n.closedErr != nil {
 		n.mu.Unlock()
-		return n.closed
+		return n.closedErr
 	}
 	b := n.open
-	if b.began.IsZero() {
-		b.began = time.Now()
+	if b.startedAt.IsZero() {
+		b.startedAt = time.Now()
 	}
-	if moves && !n.first(who.Topic, w.Offset) {
+	if moves && !n.claimMove(who.Topic, w.Offset) {
 		logged, after = nil, nil
 	}
 	b.writes.Merge(e.Writes)
@@ -138,16 +138,16 @@ func (n *lease) merge(c *cursor, w engine.Work, e *engine.Effects[output], moves
 		}
 	}
 	if w.Kind == engine.FromLog {
-		n.move(who, w.Offset+1)
+		n.setPosition(who, w.Offset+1)
 	}
 	b.messages++
 	b.urgent = b.urgent || e.Sync || len(logged) > 0
 	now := false
 	switch at := (engine.Place{Group: who.Group, Key: w.Key()}); {
 	case b.urgent:
-		n.postpone(b, at, after)
-	case n.flight != nil: // keeps the order of the messages
-		n.postpone(n.flight, at, after)
+		n.deferOnCommit(b, at, after)
+	case n.inFlight != nil: // keeps the order of the messages
+		n.deferOnCommit(n.inFlight, at, after)
 	default:
 		now = true
 	}
@@ -161,135 +161,135 @@ func (n *lease) merge(c *cursor, w engine.Work, e *engine.Effects[output], moves
 			f()
 		}
 	}
-	n.t.activity.Add(1)
+	n.transport.activity.Add(1)
 	return nil
 }
 
-// postpone runs after once b is committed. The next message of the same group and key waits for
+// deferOnCommit runs after once b is committed. The next message of the same group and key waits for
 // that, so that a handler can rely on the OnCommit functions of its previous message. n.mu is held.
-func (n *lease) postpone(b *batch, at engine.Place, after []func()) {
+func (n *lease) deferOnCommit(b *batch, at engine.Place, after []func()) {
 	if len(after) == 0 {
 		return
 	}
 	b.onCommit = append(b.onCommit, after...)
-	n.unlanded[at] = b.landed
+	n.pendingOnCommit[at] = b.done
 }
 
-// mover is the group under which a lane stores the position up to which the misplaced records
+// moveGroup is the group under which a lane stores the position up to which the misplaced records
 // of a topic were moved, so that each is moved once although several groups read it.
-const mover = "\x00mover"
+const moveGroup = "\x00mover"
 
-// first reports whether the record of topic at offset was not moved yet, and stores that it is. n.mu
+// claimMove reports whether the record of topic at offset was not moved yet, and stores that it is. n.mu
 // is held.
-func (n *lease) first(topic string, offset int64) bool {
-	who := consumer{Group: mover, Topic: topic}
+func (n *lease) claimMove(topic string, offset int64) bool {
+	who := consumer{Group: moveGroup, Topic: topic}
 	if n.positions[who] > offset {
 		return false
 	}
-	n.move(who, offset+1)
+	n.setPosition(who, offset+1)
 	return true
 }
 
-// move makes offset the next one of who. n.mu is held.
-func (n *lease) move(who consumer, offset int64) {
+// setPosition makes offset the next one of who. n.mu is held.
+func (n *lease) setPosition(who consumer, offset int64) {
 	n.positions[who] = offset
-	n.open.own[changelog.Key(changelog.KindPosition, who.Group, who.Topic)] = changelog.EncodeOffset(offset)
+	n.open.transportRecords[changelog.Key(changelog.KindPosition, who.Group, who.Topic)] = changelog.EncodeOffset(offset)
 }
 
 // commitLoop commits batches until a transaction fails or finish is closed. On finish it
 // commits the rest.
 func (n *lease) commitLoop() {
-	defer close(n.committed)
-	lazy := time.NewTicker(lazyFor / 4)
+	defer close(n.committerDone)
+	lazy := time.NewTicker(maxLazyDelay / 4)
 	defer lazy.Stop()
 	for over := false; !over; {
 		select {
 		case <-n.signal:
 		case <-lazy.C:
-		case <-n.finish:
+		case <-n.finishing:
 			over = true
 		}
-		due, wait := n.due()
+		due, wait := n.batchDue()
 		if wait && !over {
 			time.Sleep(linger)
 		}
 		if !due && !over {
 			continue
 		}
-		if err := n.commit(over); err != nil {
+		if err := n.commitBatch(over); err != nil {
 			n.fail(err)
 			return
 		}
 	}
 }
 
-// due reports whether the open batch must be committed, and whether it may wait for more
+// batchDue reports whether the open batch must be committed, and whether it may wait for more
 // messages first.
-func (n *lease) due() (due, wait bool) {
+func (n *lease) batchDue() (due, wait bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	b := n.open
-	due = !b.empty() && (b.urgent || b.full() || time.Since(b.began) >= lazyFor)
-	return due, due && !b.full()
+	due = !b.isEmpty() && (b.urgent || b.isFull() || time.Since(b.startedAt) >= maxLazyDelay)
+	return due, due && !b.isFull()
 }
 
-// commit writes the open batch in one transaction. The last one of a lease stores the time.
-func (n *lease) commit(last bool) error {
-	waking := n.waking()
+// commitBatch writes the open batch in one transaction. The last one of a lease stores the time.
+func (n *lease) commitBatch(last bool) error {
+	waking := n.hasForcedWakes()
 	n.mu.Lock()
 	b := n.open
-	if n.closed != nil || b.empty() && !last {
+	if n.closedErr != nil || b.isEmpty() && !last {
 		defer n.mu.Unlock()
-		return n.closed
+		return n.closedErr
 	}
-	if now, ok := n.t.clock.Save(n.clock, last, func() bool { return waking }); ok {
+	if now, ok := n.transport.clock.Save(n.clock, last, func() bool { return waking }); ok {
 		n.clock = now
-		b.own[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(now)
+		b.transportRecords[changelog.Key(changelog.KindClock)] = changelog.EncodeTime(now)
 	}
-	b.sent = time.Now()
-	n.flight, n.open = b, newBatch()
+	b.txnStartedAt = time.Now()
+	n.inFlight, n.open = b, newBatch()
 	n.mu.Unlock()
-	if b.empty() {
-		n.landed(b)
+	if b.isEmpty() {
+		n.runOnCommit(b)
 		return nil
 	}
 	state := b.records()
-	ms := produced(n.t.cfg.Prefix, n.lane, b.out, state)
+	ms := producerMessages(n.transport.cfg.Prefix, n.lane, b.out, state)
 	// A transaction that takes too long counts as failed: the next lease finds out whether it was committed.
-	if err := n.inTime(context.Background(), func() error { return n.txns.Transact(ms) }); err != nil {
+	if err := n.withTxnTimeout(context.Background(), func() error { return n.producer.Transact(ms) }); err != nil {
 		return err
 	}
-	n.t.wrote(ms)
+	n.transport.recordWritten(ms)
 	at := int64(-1)
 	for _, m := range ms {
-		if m.Topic == n.t.cfg.Prefix+admin.TopicState {
+		if m.Topic == n.transport.cfg.Prefix+admin.TopicState {
 			at = max(at, m.Offset+1)
 		}
 	}
-	if err := n.t.copied(n, state, at); err != nil {
+	if err := n.transport.writeCopy(n, state, at); err != nil {
 		return err
 	}
-	n.t.counts.commits.Add(1)
-	n.t.activity.Add(1)
-	n.landed(b)
+	n.transport.counters.commits.Add(1)
+	n.transport.activity.Add(1)
+	n.runOnCommit(b)
 	return nil
 }
 
-// inTime returns the result of f, which uses n's producer. It returns early with the cause of
+// withTxnTimeout returns the result of f, which uses n's producer. It returns early with the cause of
 // ctx, or with the reason why the transaction cannot succeed any more.
-func (n *lease) inTime(ctx context.Context, f func() error) error {
+func (n *lease) withTxnTimeout(ctx context.Context, f func() error) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	go func() { giveUp(n.hopeless(ctx)) }()
+	go func() { giveUp(n.awaitTxnFailure(ctx)) }()
 	return client.Run(ctx, f)
 }
 
-// hopeless waits until a transaction that begins now cannot succeed any more and returns the
+// awaitTxnFailure waits until a transaction that begins now cannot succeed any more and returns the
 // reason, or nil when ctx is done. Sarama retries for a minute with a producer that has failed
 // for good.
-func (n *lease) hopeless(ctx context.Context) error {
-	t, began := n.t, time.Now()
-	look := time.NewTicker(lookAtTxn)
+func (n *lease) awaitTxnFailure(ctx context.Context) error {
+	t, began := n.transport, time.Now()
+	look := time.NewTicker(txnCheckInterval)
 	defer look.Stop()
 	for {
 		select {
@@ -298,26 +298,26 @@ func (n *lease) hopeless(ctx context.Context) error {
 		case now := <-look.C:
 			d := now.Sub(began)
 			switch {
-			case n.txns.Failed():
+			case n.producer.Failed():
 				return errFenced
-			case d > t.transactFor, min(d, t.away.answering(now)) > t.answeredFor:
-				return errStuck
+			case d > t.txnTimeout, min(d, t.outage.answeringFor(now)) > t.answeredTxnTimeout:
+				return errTxnTimeout
 			}
 		}
 	}
 }
 
-// landed runs the OnCommit functions of b in order, including those that are added meanwhile.
-func (n *lease) landed(b *batch) {
+// runOnCommit runs the OnCommit functions of b in order, including those that are added meanwhile.
+func (n *lease) runOnCommit(b *batch) {
 	for {
 		n.mu.Lock()
 		after := b.onCommit
 		b.onCommit = nil
 		if len(after) == 0 {
-			n.flight = nil
-			maps.DeleteFunc(n.unlanded, func(_ engine.Place, landed <-chan struct{}) bool { return landed == b.landed })
+			n.inFlight = nil
+			maps.DeleteFunc(n.pendingOnCommit, func(_ engine.Place, landed <-chan struct{}) bool { return landed == b.done })
 			n.mu.Unlock()
-			close(b.landed)
+			close(b.done)
 			return
 		}
 		n.mu.Unlock()

@@ -23,14 +23,14 @@ func TestFencedLanes(t *testing.T) {
 	c := testConfig(kafkatest.Start(t))
 	var logged kafkatest.Log
 	c.Lanes, c.Logger, c.Topics = testLanes, logged.Logger(), map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}
-	tr := opened(t, c)
-	count(t, tr, "g", "in")
+	tr := openTransport(t, c)
+	countMessages(t, tr, "g", "in")
 	<-tr.Gained()
 	for lane := range testLanes {
 		txnProducer(t, c, fmt.Sprintf("%s-%d", c.Group, lane))
 	}
 	publishKeys(t, tr, testLanes*4)
-	handledOnce(t, c.Brokers, c.Prefix, testLanes*4)
+	wantHandledOnce(t, c.Brokers, c.Prefix, testLanes*4)
 	kafkatest.Mention(t, logged.String(), "another producer has its transactional ID now")
 }
 
@@ -39,11 +39,11 @@ func TestFencedLanes(t *testing.T) {
 // it continues.
 func TestStuckTransaction(t *testing.T) {
 	t.Parallel()
-	t.Run("while brokers answer", func(t *testing.T) { stuck(t, true) })
-	t.Run("whatever they do", func(t *testing.T) { stuck(t, false) })
+	t.Run("while brokers answer", func(t *testing.T) { testStuckTransaction(t, true) })
+	t.Run("whatever they do", func(t *testing.T) { testStuckTransaction(t, false) })
 }
 
-func stuck(t *testing.T, answering bool) {
+func testStuckTransaction(t *testing.T, answering bool) {
 	cluster := kafkatest.Cluster(t)
 	brokers, prefix := cluster.ListenAddrs(), kafkatest.Prefix()
 	tr, err := New(Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes})
@@ -57,9 +57,9 @@ func stuck(t *testing.T, answering bool) {
 		_ = tr.Close()
 	})
 	if answering {
-		tr.answeredFor = time.Millisecond
+		tr.answeredTxnTimeout = time.Millisecond
 	} else {
-		tr.transactFor = time.Millisecond
+		tr.txnTimeout = time.Millisecond
 	}
 	err = tr.Start(context.Background(), flow.Wiring{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}})
 	if err != nil {
@@ -75,22 +75,22 @@ func stuck(t *testing.T, answering bool) {
 		}
 		return nil, nil, false
 	})
-	count(t, tr, "g", "in")
+	countMessages(t, tr, "g", "in")
 	publishKeys(t, tr, testLanes*4)
-	handledOnce(t, brokers, prefix, testLanes*4)
+	wantHandledOnce(t, brokers, prefix, testLanes*4)
 	if !hung.Load() {
 		t.Fatal("no transaction hung")
 	}
 	goOn()
 	<-woken
 	publish(t, tr, "in", "last", "last") // its transaction ends behind the one that hung
-	handledOnce(t, brokers, prefix, testLanes*4+1)
+	wantHandledOnce(t, brokers, prefix, testLanes*4+1)
 }
 
-// handledOnce fails t unless one message of each of n keys was handled, once.
-func handledOnce(t *testing.T, brokers []string, prefix string, n int) {
+// wantHandledOnce fails t unless one message of each of n keys was handled, once.
+func wantHandledOnce(t *testing.T, brokers []string, prefix string, n int) {
 	t.Helper()
-	got := results(t, brokers, prefix, n)
+	got := readResults(t, brokers, prefix, n)
 	if len(got) != n {
 		t.Errorf("%d keys were handled, want %d", len(got), n)
 	}
@@ -105,9 +105,9 @@ func handledOnce(t *testing.T, brokers []string, prefix string, n int) {
 func TestLargeRecord(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
-		tr := sharing(t, c.Brokers, c.Prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}})
+		tr := openSharing(t, c.Brokers, c.Prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}})
 		body := []byte(strings.Repeat("in stock, out of stock, ", 15<<20/24))
-		ms := subscribed(t, tr, "g", "in")
+		ms := subscribe(t, tr, "g", "in")
 		go func() {
 			for m := range ms {
 				tx, _ := flow.TxFrom(m.Context())
@@ -119,7 +119,7 @@ func TestLargeRecord(t *testing.T) {
 			}
 		}()
 		publish(t, tr, "in", "k", "x")
-		if got := results(t, c.Brokers, c.Prefix, 1); got["k"] != string(body) {
+		if got := readResults(t, c.Brokers, c.Prefix, 1); got["k"] != string(body) {
 			t.Errorf("got %d bytes, want %d", len(got["k"]), len(body))
 		}
 	})

@@ -71,24 +71,24 @@ const (
 	maxReplication       = 1<<15 - 1
 	staticSessionTimeout = 45 * time.Second // with an InstanceID
 	minSessionTimeout    = 500 * time.Millisecond
-	maxPrefix            = 150 // a topic's name has at most 249 characters
+	maxPrefixLength      = 150 // a topic's name has at most 249 characters
 )
 
 // Kafka's rule for names of topics and instances.
-var legalName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
+var validName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
 // Validate returns all mistakes in c as joined *pipeline.FieldErrors, whose Field is the name in
 // YAML, or nil. It reads the files that c.TLS names, and does not connect to the brokers.
 func (c Config) Validate() error {
-	errs := []error{c.cluster().Validate()}
+	errs := []error{c.clusterConfig().Validate()}
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf(format, args...)})
 	}
 	switch {
-	case !legalName.MatchString(c.Prefix):
+	case !validName.MatchString(c.Prefix):
 		bad("topic_prefix", "%q has characters that names of topics may not have; they may have letters, digits, dots, underscores and hyphens", c.Prefix)
-	case len(c.Prefix) > maxPrefix:
-		bad("topic_prefix", "%d characters are too many; at most %d", len(c.Prefix), maxPrefix)
+	case len(c.Prefix) > maxPrefixLength:
+		bad("topic_prefix", "%d characters are too many; at most %d", len(c.Prefix), maxPrefixLength)
 	}
 	if c.Lanes < 0 || c.Lanes > maxLanes {
 		bad("partitions", "%d is not between 1 and %d", c.Lanes, maxLanes)
@@ -96,7 +96,7 @@ func (c Config) Validate() error {
 	if c.Replication < 0 || c.Replication > maxReplication {
 		bad("replication", "%d is not between 1 and the number of brokers", c.Replication)
 	}
-	if !legalName.MatchString(c.InstanceID) {
+	if !validName.MatchString(c.InstanceID) {
 		bad("instance_id", "%q has characters that it may not have; it may have letters, digits, dots, underscores and hyphens", c.InstanceID)
 	}
 	if c.SessionTimeout != 0 && c.SessionTimeout < minSessionTimeout {
@@ -123,15 +123,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// cluster is where the brokers of c are.
-func (c Config) cluster() cluster.Config {
+// clusterConfig is where the brokers of c are.
+func (c Config) clusterConfig() cluster.Config {
 	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
 }
 
-// admin returns the part of c that concerns topics. c has its defaults.
-func (c Config) admin() admin.Config {
+// adminConfig returns the part of c that concerns topics. c has its defaults.
+func (c Config) adminConfig() admin.Config {
 	return admin.Config{
-		Config: c.cluster(), Prefix: c.Prefix, Group: c.Group, Lanes: c.Lanes, Replication: c.Replication, NoCreate: c.CreateTopics != nil && !*c.CreateTopics, Logger: c.Logger,
+		Config: c.clusterConfig(), Prefix: c.Prefix, Group: c.Group, Lanes: c.Lanes, Replication: c.Replication, NoCreate: c.CreateTopics != nil && !*c.CreateTopics, Logger: c.Logger,
 	}
 }
 
@@ -151,7 +151,7 @@ func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]strin
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return admin.Check(ctx, c.withDefaults().admin(), topics)
+	return admin.Check(ctx, c.withDefaults().adminConfig(), topics)
 }
 
 // Export writes the committed state of the groups of c to w. No process may use the topics
@@ -161,7 +161,7 @@ func Check(ctx context.Context, c Config, topics map[string]flow.Topic) ([]strin
 // messages. Topics that have become unsuitable (see Check) are accepted. Export waits for brokers
 // until ctx is done, and writes only fences to the topics. The caller closes w.
 func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left []string, err error) {
-	o, err := c.offline()
+	o, err := c.offlineConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -174,18 +174,18 @@ func Export(ctx context.Context, c Config, w *portable.Writer, leave bool) (left
 // groups start at the beginning of the topics. Import waits for brokers until ctx is done. Its
 // errors say what to do.
 func Import(ctx context.Context, c Config, e *portable.Export) error {
-	o, err := c.offline()
+	o, err := c.offlineConfig()
 	if err != nil {
 		return err
 	}
 	return offline.Import(ctx, o, e)
 }
 
-// offline returns the part of c that export and import need.
-func (c Config) offline() (offline.Config, error) {
+// offlineConfig returns the part of c that export and import need.
+func (c Config) offlineConfig() (offline.Config, error) {
 	if err := c.Validate(); err != nil {
 		return offline.Config{}, err
 	}
 	c = c.withDefaults()
-	return offline.Config{Config: c.admin(), Topics: c.Topics, Now: c.Now, MemTable: memTable}, nil
+	return offline.Config{Config: c.adminConfig(), Topics: c.Topics, Now: c.Now, MemTable: memTable}, nil
 }

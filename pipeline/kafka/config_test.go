@@ -66,11 +66,11 @@ func TestConfigurations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	producer, err := c.admin().ProducerConfig()
+	producer, err := c.adminConfig().ProducerConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	txn, err := c.admin().TxnConfig("vokter-7")
+	txn, err := c.adminConfig().TxnConfig("vokter-7")
 	if err != nil {
 		t.Fatal(err)
 	}

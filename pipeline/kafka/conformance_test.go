@@ -21,28 +21,28 @@ func TestTransport(t *testing.T) {
 	onBoth(t, func(t *testing.T, c Config) {
 		pipelinetest.TestTransport(t, f, func(t *testing.T) pipelinetest.Site {
 			t.Parallel()
-			return &site{brokers: c.Brokers, prefix: c.Prefix + rand.Text() + ".", dir: t.TempDir()}
+			return &fixture{brokers: c.Brokers, prefix: c.Prefix + rand.Text() + ".", dir: t.TempDir()}
 		})
 	})
 }
 
-// site opens transports on topics of its own.
-type site struct {
+// fixture opens transports on topics of its own.
+type fixture struct {
 	brokers     []string
 	prefix, dir string
 }
 
-func (s *site) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
+func (s *fixture) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
-	tr := openedIn(t, s.dir, Config{
-		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second, Logger: warnings(t),
+	tr := openTransportIn(t, s.dir, Config{
+		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second, Logger: warnLogger(t),
 	})
 	<-tr.Gained()
 	return tr
 }
 
-// warnings returns a logger of warnings to the log of t.
-func warnings(t *testing.T) *slog.Logger {
+// warnLogger returns a logger of warnings to the log of t.
+func warnLogger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
@@ -50,8 +50,8 @@ func warnings(t *testing.T) *slog.Logger {
 func TestWatermill(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
-		c.Lanes, c.SessionTimeout, c.MaxPause, c.Logger = testLanes, 6*time.Second, 10*time.Millisecond, warnings(t)
-		tr := opened(t, c)
+		c.Lanes, c.SessionTimeout, c.MaxPause, c.Logger = testLanes, 6*time.Second, 10*time.Millisecond, warnLogger(t)
+		tr := openTransport(t, c)
 		<-tr.Gained()
 		pipelinetest.TestWatermill(t, tr)
 	})
@@ -88,7 +88,7 @@ func TestCloseWhilePublishing(t *testing.T) {
 	t.Parallel()
 	brokers := kafkatest.Start(t)
 	for range 4 {
-		tr := sharing(t, brokers, kafkatest.Prefix(), "", map[string]flow.Topic{"in": {}})
+		tr := openSharing(t, brokers, kafkatest.Prefix(), "", map[string]flow.Topic{"in": {}})
 		var begun, ended sync.WaitGroup
 		for g := range 16 {
 			begun.Add(1)

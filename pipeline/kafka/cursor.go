@@ -20,16 +20,16 @@ var errMoved = fmt.Errorf("kafka: %w", flow.ErrMoved)
 
 // cursor is a consumer in the lane of a lease: its wakes, its runner, and what the runner reads.
 type cursor struct {
-	n     *lease
-	who   consumer
-	wakes *engine.Wakes
+	lease    *lease
+	consumer consumer
+	wakes    *engine.Wakes
 	// timed says that the group keeps its wakes in its state; see flow.Topic.
 	timed bool
 	// seat is guarded by n.runMu.
 	seat engine.Seat[output]
-	// src reads the topic. It is nil until a runner has begun, and closed between two runners. Only the
+	// source reads the topic. It is nil until a runner has begun, and closed between two runners. Only the
 	// runner may read it without n.mu.
-	src *source
+	source *source
 }
 
 var _ engine.Lane[output] = (*cursor)(nil)
@@ -40,7 +40,7 @@ func (n *lease) cursor(who consumer) *cursor {
 	defer n.cursorMu.Unlock()
 	c := n.cursors[who]
 	if c == nil {
-		c = &cursor{n: n, who: who, wakes: engine.NewWakes(), timed: slices.Contains(n.t.topicOf(who.Topic).Timed, who.Group)}
+		c = &cursor{lease: n, consumer: who, wakes: engine.NewWakes(), timed: slices.Contains(n.transport.declaredTopic(who.Topic).Timed, who.Group)}
 		n.cursors[who] = c
 	}
 	return c
@@ -53,165 +53,167 @@ func (n *lease) allCursors() []*cursor {
 	return slices.Collect(maps.Values(n.cursors))
 }
 
-// runner returns a runner of c.
-func (c *cursor) runner() *engine.Runner[output] {
-	n, t := c.n, c.n.t
+// newRunner returns a runner of c.
+func (c *cursor) newRunner() *engine.Runner[output] {
+	n, t := c.lease, c.lease.transport
 	return &engine.Runner[output]{
-		Group: c.who.Group, Topic: c.who.Topic, Lane: c, Reader: n, Outputs: outputs{t},
-		Wakes: c.wakes, Inbox: t.inbox(c.who, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare, MaxPause: t.cfg.MaxPause,
-		Closing: t.ctx.Done(), Cutting: n.handling, Abandoned: n.abandoned, Signal: make(chan struct{}, 1),
+		Group: c.consumer.Group, Topic: c.consumer.Topic, Lane: c, Reader: n, Outputs: outputs{t},
+		Wakes: c.wakes, Inbox: t.inbox(c.consumer, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare, MaxPause: t.cfg.MaxPause,
+		Closing: t.ctx.Done(), Cutting: n.handlerCtx, Abandoned: n.abandoned, Signal: make(chan struct{}, 1),
 	}
 }
 
 // Broken reports that pass failed, except when the lane is given up.
 func (c *cursor) Broken(err error) {
-	if !c.n.ended() && c.n.handling.Err() == nil {
-		c.n.t.outage("passing on a message that no handler gets failed; retrying", err)
+	if !c.lease.isClosed() && c.lease.handlerCtx.Err() == nil {
+		c.lease.transport.reportFailure("passing on a message that no handler gets failed; retrying", err)
 	}
 }
 
 // Begin starts to read the topic from the position of the consumer.
 func (c *cursor) Begin(signal chan struct{}) (end func()) {
-	c.n.mu.Lock()
-	defer c.n.mu.Unlock()
-	from, ok := c.n.positions[c.who]
+	c.lease.mu.Lock()
+	defer c.lease.mu.Unlock()
+	from, ok := c.lease.positions[c.consumer]
 	if !ok {
 		from = sarama.OffsetOldest
 	}
-	c.src = newSource(c.n.t, c.who, c.n.lane, from, signal)
-	return c.src.close
+	c.source = newSource(c.lease.transport, c.consumer, c.lease.lane, from, signal)
+	return c.source.close
 }
 
 // Peek returns the next record that a handler gets. It passes on the others: markers, and records in
 // a lane that is not the one of their key.
 func (c *cursor) Peek() (engine.Work, bool, error) {
-	for m := c.src.peek(); m != nil; m = c.src.peek() {
-		if markerOf(m) == "" && !c.misplaced(m) {
-			return c.work(m), true, nil
+	for m := c.source.peek(); m != nil; m = c.source.peek() {
+		if markerOwner(m) == "" && !c.isMisplaced(m) {
+			return c.workOf(m), true, nil
 		}
-		if err := c.pass(m); err != nil {
+		if err := c.skip(m); err != nil {
 			return engine.Work{}, false, err
 		}
-		c.src.pop()
+		c.source.pop()
 	}
 	return engine.Work{}, false, nil
 }
 
-// work returns m as a message to handle.
-func (c *cursor) work(m *sarama.ConsumerMessage) engine.Work {
+// workOf returns m as a message to handle.
+func (c *cursor) workOf(m *sarama.ConsumerMessage) engine.Work {
 	w := engine.Work{
 		Kind: engine.FromLog, Offset: m.Offset, Body: m.Value,
-		Position: c.n.t.lineage + "/" + c.who.Topic + "/" + strconv.Itoa(c.n.lane) + "/" + strconv.FormatInt(m.Offset, 10),
+		Position: c.lease.transport.lineage + "/" + c.consumer.Topic + "/" + strconv.Itoa(c.lease.lane) + "/" + strconv.FormatInt(m.Offset, 10),
 	}
-	w.ID, w.Meta = received(m)
+	w.ID, w.Meta = decodeRecord(m)
 	return w
 }
 
 // Late reports whether the wakes still wait for the messages in front of the marker. The marker
 // itself may have been deleted since.
 func (c *cursor) Late() bool {
-	at := c.n.position(c.who)
-	c.n.cursorMu.Lock()
-	defer c.n.cursorMu.Unlock()
-	end, marked := c.n.marked[c.who.Topic]
+	at := c.lease.position(c.consumer)
+	c.lease.cursorMu.Lock()
+	defer c.lease.cursorMu.Unlock()
+	end, marked := c.lease.markerOffsets[c.consumer.Topic]
 	return marked && at <= end
 }
 
 // Admit waits until the OnCommit functions of earlier messages of the key have run, and while too
 // much waits for the running transaction.
 func (c *cursor) Admit(w engine.Work) <-chan struct{} {
-	c.n.mu.RLock()
-	landed := c.n.unlanded[engine.Place{Group: c.who.Group, Key: w.Key()}]
-	c.n.mu.RUnlock()
+	c.lease.mu.RLock()
+	landed := c.lease.pendingOnCommit[engine.Place{Group: c.consumer.Group, Key: w.Key()}]
+	c.lease.mu.RUnlock()
 	if landed != nil {
 		return landed
 	}
-	return c.n.crowded()
+	return c.lease.roomChannel()
 }
 
 // Commit merges the writes of x, one attempt to handle one message, into the next transaction of the lane.
 func (c *cursor) Commit(ctx context.Context, x *engine.Tx[output], _ <-chan struct{}) (done, over bool) {
-	t := c.n.t
+	t := c.lease.transport
 	if err := x.Fits(); err != nil {
-		t.outage("the writes of a handler are too large to be committed; its message is delivered again and again", err)
+		t.reportFailure("the writes of a handler are too large to be committed; its message is delivered again and again", err)
 		return false, false
 	}
 	err := x.Commit(func(e *engine.Effects[output]) error {
-		if err := t.ensureAll(ctx, e.Out); err != nil {
+		if err := t.ensureTopics(ctx, e.Out); err != nil {
 			return err
 		}
-		return c.n.merge(c, x.Work, e, false)
+		return c.lease.merge(c, x.Work, e, false)
 	})
 	switch {
 	case err == nil:
-	case ctx.Err() != nil, c.n.ended():
+	case ctx.Err() != nil, c.lease.isClosed():
 		return false, true
 	default:
-		t.outage("creating a topic that a handler publishes to failed; retrying", err)
+		t.reportFailure("creating a topic that a handler publishes to failed; retrying", err)
 		return false, false
 	}
 	if x.Work.Kind == engine.FromLog {
-		c.src.pop()
+		c.source.pop()
 	}
 	return true, false
 }
 
-// misplaced reports whether m is in a lane that is not the one of its key.
-func (c *cursor) misplaced(m *sarama.ConsumerMessage) bool {
-	return len(m.Key) > 0 && client.PartitionOf(string(m.Key), c.n.t.lanes) != c.n.lane
+// isMisplaced reports whether m is in a lane that is not the one of its key.
+func (c *cursor) isMisplaced(m *sarama.ConsumerMessage) bool {
+	return len(m.Key) > 0 && client.PartitionOf(string(m.Key), c.lease.transport.lanes) != c.lease.lane
 }
 
-// pass moves the consumer behind m, and moves m to the lane of its key unless that was done before.
-func (c *cursor) pass(m *sarama.ConsumerMessage) error {
-	w, e := c.work(m), &engine.Effects[output]{Writes: new(engine.Writes)}
-	if markerOf(m) != "" {
-		return c.n.merge(c, w, e, false)
+// skip moves the consumer behind m, and moves m to the lane of its key unless that was done before.
+func (c *cursor) skip(m *sarama.ConsumerMessage) error {
+	w, e := c.workOf(m), &engine.Effects[output]{Writes: new(engine.Writes)}
+	if markerOwner(m) != "" {
+		return c.lease.merge(c, w, e, false)
 	}
-	e.Out = []output{c.moved(w)}
-	if err := c.n.t.ensureAll(c.n.handling, e.Out); err != nil {
+	e.Out = []output{c.movedOutput(w)}
+	if err := c.lease.transport.ensureTopics(c.lease.handlerCtx, e.Out); err != nil {
 		return fmt.Errorf("moving a misplaced message: %w", err)
 	}
-	return c.n.merge(c, w, e, true)
+	return c.lease.merge(c, w, e, true)
 }
 
-// moved returns w as an output to the lane of its key. A record that is too large to publish, since
+// movedOutput returns w as an output to the lane of its key. A record that is too large to publish, since
 // its writer compressed it, goes to the dead letters.
-func (c *cursor) moved(w engine.Work) output {
-	t := c.n.t
-	o := outputOfWatermill(c.who.Topic, w.ID, w.Meta, w.Body, t.lanes)
+func (c *cursor) movedOutput(w engine.Work) output {
+	t := c.lease.transport
+	o := outputOfWatermill(c.consumer.Topic, w.ID, w.Meta, w.Body, t.lanes)
 	n := o.size()
 	if n <= client.MaxMessage {
 		return o
 	}
 	id := cmp.Or(w.ID, flow.DeriveID("misplaced", w.Position))
 	t.log.Error("kafka: a message could not be moved to the partition of its key and goes to the dead letters: let its writer partition as Kafka's Java client does, or send less",
-		"topic", c.who.Topic, "position", w.Position, "id", id, "bytes", n)
+		"topic", c.consumer.Topic, "position", w.Position, "id", id, "bytes", n)
 	d := flow.DeadLetter{
-		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", c.n.lane, o.lane, n, client.MaxMessage),
-		Time:   t.clock.Now(), Attempts: 1, Topic: c.who.Topic, Headers: w.Meta,
+		Reason: fmt.Sprintf("it is in partition %d and belongs to partition %d, and its %d bytes are more than the %d that a record may have (its body is not kept)", c.lease.lane, o.lane, n, client.MaxMessage),
+		Time:   t.clock.Now(), Attempts: 1, Topic: c.consumer.Topic, Headers: w.Meta,
 	}
 	return outputOf(d.Message(id, o.key, w.Meta["ce_subject"]), t.lanes)
 }
 
-// quiet reports whether c, which has a runner, has nothing to do, as far as this process knows. n.runMu
+// isIdle reports whether c, which has a runner, has nothing to do, as far as this process knows. n.runMu
 // is held.
-func (c *cursor) quiet(now time.Time) bool {
-	r, src := c.seat.Runner, c.source()
+func (c *cursor) isIdle(now time.Time) bool {
+	r, src := c.seat.Runner, c.currentSource()
 	if r.Busy() || c.Late() || src == nil || !r.Inbox.Empty() {
 		return false
 	}
 	if _, due, _ := c.wakes.Next(now); due || c.wakes.Waking() {
 		return false
 	}
-	return src.quiet() && !c.behind()
+	return src.isAtEnd() && !c.isBehind()
 }
 
-// behind reports whether c has not handled all that this process wrote.
-func (c *cursor) behind() bool { return c.n.position(c.who) < c.n.t.head(c.who.Topic, c.n.lane) }
+// isBehind reports whether c has not handled all that this process wrote.
+func (c *cursor) isBehind() bool {
+	return c.lease.position(c.consumer) < c.lease.transport.writtenEnd(c.consumer.Topic, c.lease.lane)
+}
 
-// source returns what reads the topic; nil if nothing does.
-func (c *cursor) source() *source {
-	c.n.mu.RLock()
-	defer c.n.mu.RUnlock()
-	return c.src
+// currentSource returns what reads the topic; nil if nothing does.
+func (c *cursor) currentSource() *source {
+	c.lease.mu.RLock()
+	defer c.lease.mu.RUnlock()
+	return c.source
 }

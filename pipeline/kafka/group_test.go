@@ -31,7 +31,7 @@ func TestLeave(t *testing.T) {
 			var logged kafkatest.Log
 			c := testConfig(cluster.ListenAddrs())
 			c.Logger = logged.Logger()
-			tr := opened(t, c)
+			tr := openTransport(t, c)
 			<-tr.Gained()
 			var asked atomic.Int32
 			cluster.ControlKey(int16(kmsg.LeaveGroup), func(req kmsg.Request) (kmsg.Response, error, bool) {

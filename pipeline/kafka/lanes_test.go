@@ -24,8 +24,8 @@ func TestLanesMove(t *testing.T) {
 		kept := t.TempDir()
 		topics := map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}}
 		const keys, rounds = 16, 12
-		first := sharing(t, c.Brokers, c.Prefix, kept, topics)
-		count(t, first, "g", "in")
+		first := openSharing(t, c.Brokers, c.Prefix, kept, topics)
+		countMessages(t, first, "g", "in")
 		live := []*Transport{first}
 		for round := range rounds {
 			for k := range keys {
@@ -36,15 +36,15 @@ func TestLanesMove(t *testing.T) {
 			if round%3 == 2 {
 				dir = t.TempDir()
 			}
-			next := sharing(t, c.Brokers, c.Prefix, dir, topics)
-			count(t, next, "g", "in")
+			next := openSharing(t, c.Brokers, c.Prefix, dir, topics)
+			countMessages(t, next, "g", "in")
 			live = append(live, next)
 			if len(live) > 2 {
 				mustClose(t, live[0])
 				live = live[1:]
 			}
 		}
-		got := results(t, c.Brokers, c.Prefix, keys*rounds)
+		got := readResults(t, c.Brokers, c.Prefix, keys*rounds)
 		for k := range keys {
 			key, want := fmt.Sprint("k", k), ""
 			for round := range rounds {
@@ -61,9 +61,9 @@ func TestLanesMove(t *testing.T) {
 // find out, and the lane continues.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	tr := sharing(t, kafkatest.Start(t), kafkatest.Prefix(), "", nil)
+	tr := openSharing(t, kafkatest.Start(t), kafkatest.Prefix(), "", nil)
 	fits := make(chan error, 10)
-	ms := subscribed(t, tr, "g", "in")
+	ms := subscribe(t, tr, "g", "in")
 	huge := make([]byte, 7<<20)
 	_, _ = rand.Read(huge) // does not pack
 	go func() {
@@ -94,11 +94,11 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// misplace writes a message for the key "k" into each lane of topic, with what body says, as
+// publishMisplaced writes a message for the key "k" into each lane of topic, with what body says, as
 // a program does that packs its messages and has a partitioner of its own.
-func misplace(t *testing.T, brokers []string, topic string, body func(lane int) string) {
+func publishMisplaced(t *testing.T, brokers []string, topic string, body func(lane int) string) {
 	t.Helper()
-	p := intoLanes(t, brokers)
+	p := newLaneProducer(t, brokers)
 	header := func(k, v string) sarama.RecordHeader { return sarama.RecordHeader{Key: []byte(k), Value: []byte(v)} }
 	for lane := range int32(testLanes) {
 		_, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: lane, Key: sarama.StringEncoder("k"), Value: sarama.StringEncoder(body(int(lane))), Headers: []sarama.RecordHeader{
@@ -118,16 +118,16 @@ func TestMisplacedOnce(t *testing.T) {
 	topics := func(groups ...string) map[string]flow.Topic {
 		return map[string]flow.Topic{"in": {Groups: groups}, "out": {}}
 	}
-	before := sharing(t, brokers, prefix, "", topics("b"))
-	count(t, before, "b", "in")
-	misplace(t, brokers, prefix+"in", func(int) string { return "" })
-	results(t, brokers, prefix, testLanes)
+	before := openSharing(t, brokers, prefix, "", topics("b"))
+	countMessages(t, before, "b", "in")
+	publishMisplaced(t, brokers, prefix+"in", func(int) string { return "" })
+	readResults(t, brokers, prefix, testLanes)
 	mustClose(t, before)
-	tr := sharing(t, brokers, prefix, "", topics("a", "b"))
+	tr := openSharing(t, brokers, prefix, "", topics("a", "b"))
 	for _, group := range []string{"a", "b"} {
-		count(t, tr, group, "in")
+		countMessages(t, tr, group, "in")
 	}
-	results(t, brokers, prefix, 2*testLanes) // and no more of group b
+	readResults(t, brokers, prefix, 2*testLanes) // and no more of group b
 	for !tr.Idle() {
 		time.Sleep(time.Millisecond)
 	}
@@ -149,11 +149,11 @@ func TestMisplacedOnce(t *testing.T) {
 func TestMisplacedHuge(t *testing.T) {
 	t.Parallel()
 	brokers, prefix := kafkatest.Start(t), kafkatest.Prefix()
-	tr := sharing(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}, flow.TopicDead: {}})
+	tr := openSharing(t, brokers, prefix, "", map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {}, flow.TopicDead: {}})
 	own := -1
-	misplace(t, brokers, prefix+"in", func(int) string { return strings.Repeat("x", 7<<20) })
-	misplace(t, brokers, prefix+"in", func(int) string { return "behind" })
-	dead, handled := subscribed(t, tr, "d", flow.TopicDead), subscribed(t, tr, "g", "in")
+	publishMisplaced(t, brokers, prefix+"in", func(int) string { return strings.Repeat("x", 7<<20) })
+	publishMisplaced(t, brokers, prefix+"in", func(int) string { return "behind" })
+	dead, handled := subscribe(t, tr, "d", flow.TopicDead), subscribe(t, tr, "g", "in")
 	var small, letters int
 	for small < testLanes || letters < testLanes-1 {
 		select {

@@ -11,16 +11,16 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// guard is how long a test waits for what comes within seconds.
-const guard = 30 * time.Second
+// testTimeout is how long a test waits for what comes within seconds.
+const testTimeout = 30 * time.Second
 
-// hanging returns a transport of two lanes in which two subscriptions share what "g" consumes,
+// openUnacknowledged returns a transport of two lanes in which two subscriptions share what "g" consumes,
 // and the first one has a message of each lane that it never acknowledges.
-func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
+func openUnacknowledged(t *testing.T) (tr *Transport, first message.Subscriber) {
 	t.Helper()
 	c := testConfig(kafkatest.Start(t))
 	c.Lanes, c.Topics = 2, map[string]flow.Topic{"in": {Groups: []string{"g"}}}
-	tr = opened(t, c)
+	tr = openTransport(t, c)
 	tr.subs.Grace = time.Millisecond
 	<-tr.Gained()
 	first = tr.Subscriber("g")
@@ -32,7 +32,7 @@ func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 	for range tr.lanes {
 		<-ms
 	}
-	subscribed(t, tr, "g", "in")
+	subscribe(t, tr, "g", "in")
 	return tr, first
 }
 
@@ -40,7 +40,7 @@ func hanging(t *testing.T) (tr *Transport, first message.Subscriber) {
 // another one serves now.
 func TestCloseAfterLanesMoved(t *testing.T) {
 	t.Parallel()
-	_, first := hanging(t)
+	_, first := openUnacknowledged(t)
 	closed := make(chan error, 1)
 	go func() { closed <- first.Close() }()
 	select {
@@ -48,7 +48,7 @@ func TestCloseAfterLanesMoved(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(guard):
+	case <-time.After(testTimeout):
 		t.Fatal("the subscription does not close")
 	}
 }
@@ -57,9 +57,9 @@ func TestCloseAfterLanesMoved(t *testing.T) {
 // that does not serve them any more.
 func TestLeaseEndsAfterLanesMoved(t *testing.T) {
 	t.Parallel()
-	tr, _ := hanging(t)
+	tr, _ := openUnacknowledged(t)
 	var before []*lease
-	for lane := range tr.owned {
+	for lane := range tr.slots {
 		before = append(before, tr.lease(lane))
 	}
 	for _, n := range before {
@@ -69,7 +69,7 @@ func TestLeaseEndsAfterLanesMoved(t *testing.T) {
 		for now := tr.lease(lane); now == nil || now == n; now = tr.lease(lane) {
 			select {
 			case <-tr.Gained():
-			case <-time.After(guard):
+			case <-time.After(testTimeout):
 				t.Fatal("the lanes are not taken again")
 			}
 		}

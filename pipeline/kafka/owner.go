@@ -17,18 +17,18 @@ import (
 	"github.com/vokter/vokter/pipeline/kafka/internal/client"
 )
 
-// notInName is what the client ID of a process may not have.
-var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+// illegalNameChars is what the client ID of a process may not have.
+var illegalNameChars = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// memberName returns the client ID of this process in the consumer group: it names the host and the
+// memberClientID returns the client ID of this process in the consumer group: it names the host and the
 // process, so that others can say which process owns a lane.
-func memberName() string {
+func memberClientID() string {
 	host, _ := os.Hostname()
-	return fmt.Sprintf("%s-%s-%d", cluster.ClientID, cmp.Or(notInName.ReplaceAllString(host, "-"), "host"), os.Getpid())
+	return fmt.Sprintf("%s-%s-%d", cluster.ClientID, cmp.Or(illegalNameChars.ReplaceAllString(host, "-"), "host"), os.Getpid())
 }
 
-// ownerFor is how long Owner waits for the brokers.
-const ownerFor = 2 * time.Second
+// ownerTimeout is how long Owner waits for the brokers.
+const ownerTimeout = 2 * time.Second
 
 // Owner names the process that owns the lane of key: by its instance ID, if it has one, its client ID with
 // the host name and the process ID, and its address. It asks the brokers and waits two seconds at most. It
@@ -37,7 +37,7 @@ func (t *Transport) Owner(key string) string {
 	if !t.ready.Load() {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(t.ctx, ownerFor)
+	ctx, cancel := context.WithTimeout(t.ctx, ownerTimeout)
 	defer cancel()
 	groups, err := client.Do(ctx, func() ([]*sarama.GroupDescription, error) {
 		return t.admin.DescribeConsumerGroups([]string{t.cfg.Group})

@@ -53,18 +53,18 @@ func benchBare(b *testing.B, bs []string) float64 {
 	if err := openBench(b, bs, prefix, "").Close(); err != nil {
 		b.Fatal(err)
 	}
-	out := counting(b, bs, prefix+"out")
+	out := countRecords(b, bs, prefix+"out")
 	bareHandler(b, bs, prefix, func() {})
-	push := pusher(b, bs, prefix+"in")
+	push := newPagePusher(b, bs, prefix+"in")
 	push(0, benchWarmUp)
-	out.reach(benchWarmUp)
-	used := processor(b)
+	out.waitFor(benchWarmUp)
+	used := cpuTime(b)
 	b.ResetTimer()
 	push(benchWarmUp, b.N)
-	out.reach(int64(benchWarmUp + b.N))
+	out.waitFor(int64(benchWarmUp + b.N))
 	b.StopTimer()
-	b.ReportMetric((processor(b)-used).Seconds()*1000/float64(b.N), "cpu-ms/change")
-	return rate(b, b.N, "changes", 0)
+	b.ReportMetric((cpuTime(b)-used).Seconds()*1000/float64(b.N), "cpu-ms/change")
+	return reportRate(b, b.N, "changes", 0)
 }
 
 func benchChanges(b *testing.B, bs []string, processes int, base float64) {
@@ -82,19 +82,19 @@ func benchChanges(b *testing.B, bs []string, processes int, base float64) {
 		startRouter(b, cfg)
 		transports = append(transports, tr)
 	}
-	shared(b, transports)
-	out := counting(b, bs, prefix+flow.TopicChanges)
-	push := pusher(b, bs, prefix+flow.TopicIngest)
+	waitUntilShared(b, transports)
+	out := countRecords(b, bs, prefix+flow.TopicChanges)
+	push := newPagePusher(b, bs, prefix+flow.TopicIngest)
 	push(0, 2*benchPages) // each page has changed once
-	out.reach(benchPages)
-	before, used := commits(transports), processor(b)
+	out.waitFor(benchPages)
+	before, used := countCommits(transports), cpuTime(b)
 	b.ResetTimer()
 	push(2*benchPages, b.N)
-	out.reach(int64(benchPages + b.N))
+	out.waitFor(int64(benchPages + b.N))
 	b.StopTimer()
-	rate(b, b.N, "changes", base)
-	b.ReportMetric((processor(b)-used).Seconds()*1000/float64(b.N), "cpu-ms/change")
-	b.ReportMetric(float64(b.N)/float64(max(commits(transports)-before, 1)), "changes/transaction")
+	reportRate(b, b.N, "changes", base)
+	b.ReportMetric((cpuTime(b)-used).Seconds()*1000/float64(b.N), "cpu-ms/change")
+	b.ReportMetric(float64(b.N)/float64(max(countCommits(transports)-before, 1)), "changes/transaction")
 }
 
 // startRouter runs a Router until the end of b.
@@ -121,8 +121,8 @@ func startRouter(b *testing.B, cfg vokter.Config) *vokter.Router {
 	return r
 }
 
-// shared returns once the transports share all lanes and each has some.
-func shared(b *testing.B, transports []*Transport) {
+// waitUntilShared returns once the transports share all lanes and each has some.
+func waitUntilShared(b *testing.B, transports []*Transport) {
 	b.Helper()
 	for settled := false; !settled; time.Sleep(10 * time.Millisecond) {
 		settled = true
@@ -138,8 +138,8 @@ func shared(b *testing.B, transports []*Transport) {
 	}
 }
 
-// processor is the processor time that the process has used.
-func processor(b *testing.B) time.Duration {
+// cpuTime is the processor time that the process has used.
+func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -148,9 +148,9 @@ func processor(b *testing.B) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-func commits(transports []*Transport) (n uint64) {
+func countCommits(transports []*Transport) (n uint64) {
 	for _, t := range transports {
-		n += t.counts.commits.Load()
+		n += t.counters.commits.Load()
 	}
 	return n
 }
@@ -176,13 +176,13 @@ func benchText(page, v int) []byte {
 	return s.Bytes()
 }
 
-// pusher writes versions of pages to topic as another program does, those from first on, n of
+// newPagePusher writes versions of pages to topic as another program does, those from first on, n of
 // them, page by page in turn and keyed by their URLs.
-func pusher(b *testing.B, bs []string, topic string) (push func(first, n int)) {
+func newPagePusher(b *testing.B, bs []string, topic string) (push func(first, n int)) {
 	b.Helper()
 	c := kafkatest.Config()
 	c.Producer.Partitioner = sarama.NewMurmur2Partitioner
-	p := producer(b, bs, c)
+	p := newProducer(b, bs, c)
 	var bodies [benchPages][2][]byte
 	for i := range bodies {
 		bodies[i] = [2][]byte{benchText(i, 0), benchText(i, 1)}
@@ -224,8 +224,8 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 }
 
-// still serves pages that do not change.
-func still(conditional bool, requests *counter) *httptest.Server {
+// serveUnchanged serves pages that do not change.
+func serveUnchanged(conditional bool, requests *counter) *httptest.Server {
 	body := benchText(0, 0)
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests.add()
@@ -238,7 +238,7 @@ func still(conditional bool, requests *counter) *httptest.Server {
 }
 
 func benchFetch(b *testing.B, conditional bool) float64 {
-	site := still(conditional, newCounter())
+	site := serveUnchanged(conditional, newCounter())
 	defer site.Close()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchParallel, DisableCompression: true}}
 	defer client.CloseIdleConnections()
@@ -265,13 +265,13 @@ func benchFetch(b *testing.B, conditional bool) float64 {
 	}
 	wg.Wait()
 	b.StopTimer()
-	return rate(b, b.N, "checks", 0)
+	return reportRate(b, b.N, "checks", 0)
 }
 
 // benchChecks has pages checked again and again; without brokers by the embedded transport.
 func benchChecks(b *testing.B, bs []string, conditional bool, base float64) {
 	requests := newCounter()
-	site := still(conditional, requests)
+	site := serveUnchanged(conditional, requests)
 	b.Cleanup(site.Close)
 	loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	cfg := vokter.Config{
@@ -294,13 +294,13 @@ func benchChecks(b *testing.B, bs []string, conditional bool, base float64) {
 		cfg.Transport, transports = tr, append(transports, tr)
 	}
 	startRouter(b, cfg)
-	requests.reach(4 * benchChecked) // the first version of each is stored
-	before, from := commits(transports), requests.n.Load()
+	requests.waitFor(4 * benchChecked) // the first version of each is stored
+	before, from := countCommits(transports), requests.n.Load()
 	b.ResetTimer()
-	requests.reach(from + int64(b.N))
+	requests.waitFor(from + int64(b.N))
 	b.StopTimer()
-	rate(b, b.N, "checks", base)
+	reportRate(b, b.N, "checks", base)
 	if bs != nil {
-		b.ReportMetric(1000*float64(commits(transports)-before)/float64(b.N), "transactions/1000-checks")
+		b.ReportMetric(1000*float64(countCommits(transports)-before)/float64(b.N), "transactions/1000-checks")
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// vacant is what an import says of topics that were used.
-const vacant = "state is read into topics that were never used"
+// wantNeverUsed is what an import says of topics that were used.
+const wantNeverUsed = "state is read into topics that were never used"
 
-// movable is an export as any transport may have written it.
-func movable(t *testing.T) (*portable.Export, []portable.Record) {
+// newTestExport is an export as any transport may have written it.
+func newTestExport(t *testing.T) (*portable.Export, []portable.Record) {
 	t.Helper()
 	at := time.Unix(1<<32, 7).UTC()
 	var all []portable.Record
@@ -52,17 +52,17 @@ func movable(t *testing.T) (*portable.Export, []portable.Record) {
 	return e, all
 }
 
-// imported imports a movable export.
-func imported(t *testing.T, c Config) {
+// mustImport imports a movable export.
+func mustImport(t *testing.T, c Config) {
 	t.Helper()
-	e, _ := movable(t)
+	e, _ := newTestExport(t)
 	if err := Import(t.Context(), c, e); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// exportOf exports what c keeps.
-func exportOf(t *testing.T, c Config, leave bool) (*portable.Export, []string, error) {
+// exportState exports what c keeps.
+func exportState(t *testing.T, c Config, leave bool) (*portable.Export, []string, error) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "e")
 	w, err := portable.Create(dir, "")
@@ -83,15 +83,15 @@ func exportOf(t *testing.T, c Config, leave bool) (*portable.Export, []string, e
 	return e, left, err
 }
 
-// exportRefused fails t unless exporting what c keeps fails with an error that contains want.
-func exportRefused(t *testing.T, c Config, want string) {
+// wantExportError fails t unless exporting what c keeps fails with an error that contains want.
+func wantExportError(t *testing.T, c Config, want string) {
 	t.Helper()
-	_, _, err := exportOf(t, c, false)
+	_, _, err := exportState(t, c, false)
 	kafkatest.Refused(t, err, want)
 }
 
-// all is what e holds, in an order that does not change.
-func all(t *testing.T, e *portable.Export) []portable.Record {
+// allRecords is what e holds, in an order that does not change.
+func allRecords(t *testing.T, e *portable.Export) []portable.Record {
 	t.Helper()
 	var out []portable.Record
 	for r, err := range e.Records() {
@@ -113,14 +113,14 @@ func sortRecords(all []portable.Record) {
 func TestMove(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
-		exportRefused(t, c, "there is no topic "+c.Prefix+"state")
-		e, want := movable(t)
+		wantExportError(t, c, "there is no topic "+c.Prefix+"state")
+		e, want := newTestExport(t)
 		if err := Import(t.Context(), c, e); err != nil {
 			t.Fatal(err)
 		}
-		kafkatest.Refused(t, Import(t.Context(), c, e), "holds state: "+vacant)
-		tr := opened(t, c)
-		in := subscribed(t, tr, "g", "in")
+		kafkatest.Refused(t, Import(t.Context(), c, e), "holds state: "+wantNeverUsed)
+		tr := openTransport(t, c)
+		in := subscribe(t, tr, "g", "in")
 		publish(t, tr, "in", "a", "1")
 		woken := map[string]bool{}
 		for handled := false; !handled || len(woken) < 3; {
@@ -141,9 +141,9 @@ func TestMove(t *testing.T) {
 			tx.WakeAt(key, time.Unix(1<<32, 7).UTC(), flow.AtStart)
 			m.Ack()
 		}
-		exportRefused(t, c, "processes work in the consumer group "+c.Group)
+		wantExportError(t, c, "processes work in the consumer group "+c.Group)
 		mustClose(t, tr)
-		again, left, err := exportOf(t, c, false)
+		again, left, err := exportState(t, c, false)
 		if err != nil || len(left) > 0 {
 			t.Fatal(left, err)
 		}
@@ -153,7 +153,7 @@ func TestMove(t *testing.T) {
 			}
 		}
 		sortRecords(want)
-		if got := all(t, again); !reflect.DeepEqual(got, want) {
+		if got := allRecords(t, again); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %v\nwant %v", got, want)
 		}
 		if again.Lineage == "" || again.Lineage != tr.lineage || again.Clock.IsZero() {
@@ -165,11 +165,11 @@ func TestMove(t *testing.T) {
 // txnProducer returns the transactional producer that id names.
 func txnProducer(t *testing.T, c Config, id string) sarama.SyncProducer {
 	t.Helper()
-	conf, err := c.admin().TxnConfig(id)
+	conf, err := c.adminConfig().TxnConfig(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return producer(t, c.Brokers, conf)
+	return newProducer(t, c.Brokers, conf)
 }
 
 // TestExportWaits: a message that waits is a refusal, one of a transaction that was given up
@@ -177,10 +177,10 @@ func txnProducer(t *testing.T, c Config, id string) sarama.SyncProducer {
 func TestExportWaits(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
-		imported(t, c)
+		mustImport(t, c)
 		p := txnProducer(t, c, c.Group+"-test")
 		for _, end := range []func() error{p.AbortTxn, p.CommitTxn} {
-			if _, left, err := exportOf(t, c, false); err != nil || len(left) > 0 {
+			if _, left, err := exportState(t, c, false); err != nil || len(left) > 0 {
 				t.Fatalf("while nothing waits: %v, %v", left, err)
 			}
 			if err := p.BeginTxn(); err != nil {
@@ -189,7 +189,7 @@ func TestExportWaits(t *testing.T) {
 			ms := []*sarama.ProducerMessage{
 				{Topic: c.Prefix + "in", Partition: 1, Value: sarama.StringEncoder("x")},
 				{Topic: c.Prefix + "asked", Partition: 1, Value: sarama.StringEncoder("x")},
-				marker(c.Prefix+"in", 2, "somebody"),
+				newMarker(c.Prefix+"in", 2, "somebody"),
 			}
 			if err := p.SendMessages(ms); err != nil {
 				t.Fatal(err)
@@ -199,8 +199,8 @@ func TestExportWaits(t *testing.T) {
 			}
 		}
 		want := "in 1 of 3 partitions of " + c.Prefix + "in for g"
-		exportRefused(t, c, "messages wait to be handled ("+want+")")
-		if _, left, err := exportOf(t, c, true); err != nil || !slices.Equal(left, []string{want}) {
+		wantExportError(t, c, "messages wait to be handled ("+want+")")
+		if _, left, err := exportState(t, c, true); err != nil || !slices.Equal(left, []string{want}) {
 			t.Errorf("left behind: got %q, %v", left, err)
 		}
 	})
@@ -211,40 +211,40 @@ func TestExportWaits(t *testing.T) {
 func TestFailedImport(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, c Config) {
-		e, want := movable(t)
+		e, want := newTestExport(t)
 		e.Groups[0].States++ // which its file does not hold
 		kafkatest.Refused(t, Import(t.Context(), c, e), "nothing was imported: the export in")
 		e.Groups[0].States--
 		if err := Import(t.Context(), c, e); err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := exportOf(t, c, false)
+		got, _, err := exportState(t, c, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sortRecords(want)
-		if got := all(t, got); !reflect.DeepEqual(got, want) {
+		if got := allRecords(t, got); !reflect.DeepEqual(got, want) {
 			t.Errorf("got %v\nwant %v", got, want)
 		}
 	})
 	c := testConfig(kafkatest.Start(t))
-	tr := opened(t, c)
-	e, _ := movable(t)
+	tr := openTransport(t, c)
+	e, _ := newTestExport(t)
 	kafkatest.Refused(t, Import(t.Context(), c, e), "processes work")
 	publish(t, tr, "in", "a", "1")
 	mustClose(t, tr)
-	kafkatest.Refused(t, Import(t.Context(), c, e), "topic "+c.Prefix+"in was used: "+vacant)
+	kafkatest.Refused(t, Import(t.Context(), c, e), "topic "+c.Prefix+"in was used: "+wantNeverUsed)
 }
 
 // TestKeysInTwoLanes: what is kept for one key in two lanes cannot be one state elsewhere.
 func TestKeysInTwoLanes(t *testing.T) {
 	t.Parallel()
 	c := testConfig(kafkatest.Start(t))
-	imported(t, c)
+	mustImport(t, c)
 	other := (client.PartitionOf("a", 3) + 1) % 3
-	another := produced(c.Prefix, other, nil, map[string][]byte{changelog.Key(changelog.KindState, "g", "a", "n"): []byte("another")})
-	if err := intoLanes(t, c.Brokers).SendMessages(another); err != nil {
+	another := producerMessages(c.Prefix, other, nil, map[string][]byte{changelog.Key(changelog.KindState, "g", "a", "n"): []byte("another")})
+	if err := newLaneProducer(t, c.Brokers).SendMessages(another); err != nil {
 		t.Fatal(err)
 	}
-	exportRefused(t, c, `group g keeps something for the key "a" in lane `)
+	wantExportError(t, c, `group g keeps something for the key "a" in lane `)
 }

@@ -51,9 +51,9 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 	defer cancel(nil)
 	defer context.AfterFunc(t.ctx, func() { cancel(ErrClosed) })()
 	for {
-		err := t.ensureAll(ctx, out)
+		err := t.ensureTopics(ctx, out)
 		if err == nil {
-			err = t.send(ctx, produced(t.cfg.Prefix, 0, out, nil))
+			err = t.send(ctx, producerMessages(t.cfg.Prefix, 0, out, nil))
 		} else if !client.Away(err) {
 			return err
 		}
@@ -61,7 +61,7 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 			return err
 		}
 		// Sarama gives up after a minute.
-		if err := client.Sleep(ctx, probeEvery); err != nil {
+		if err := client.Sleep(ctx, retryPause); err != nil {
 			return fmt.Errorf("publishing: %w", err)
 		}
 	}
@@ -71,89 +71,89 @@ func (t *Transport) publish(ctx context.Context, out []output) error {
 // transaction, several in a transaction of their own. When ctx is done it returns the cause;
 // since Sarama cannot be interrupted, the messages may still be published then.
 func (t *Transport) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
-	err := client.Run(ctx, func() error { return t.sendAll(ctx, ms) })
+	err := client.Run(ctx, func() error { return t.sendNow(ctx, ms) })
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("publishing: %w", context.Cause(ctx))
 	}
 	return err
 }
 
-func (t *Transport) sendAll(ctx context.Context, ms []*sarama.ProducerMessage) error {
-	t.sending.Add(1)
-	defer t.sending.Add(-1)
+func (t *Transport) sendNow(ctx context.Context, ms []*sarama.ProducerMessage) error {
+	t.publishing.Add(1)
+	defer t.publishing.Add(-1)
 	var err error
 	if len(ms) == 1 && ms[0].ByteSize(2) < client.MaxMessage {
-		err = t.plain.Send(ms)
+		err = t.producer.Send(ms)
 	} else {
-		err = t.together.send(ctx, ms)
+		err = t.txnPublisher.send(ctx, ms)
 	}
 	if err != nil && ctx.Err() != nil {
 		return err // the caller gave up, or the Transport is closed
 	}
 	if err != nil {
 		err = client.SendError(err)
-		t.outage("publishing failed", err)
+		t.reportFailure("publishing failed", err)
 		return fmt.Errorf("kafka: publishing: %w", err)
 	}
-	t.wrote(ms)
+	t.recordWritten(ms)
 	return nil
 }
 
-// together publishes several messages in one transaction.
-type together struct {
-	t  *Transport
-	mu sync.Mutex
-	p  *client.Producer
+// txnPublisher publishes several messages in one transaction.
+type txnPublisher struct {
+	transport *Transport
+	mu        sync.Mutex
+	producer  *client.Producer
 }
 
-func (g *together) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
+func (g *txnPublisher) send(ctx context.Context, ms []*sarama.ProducerMessage) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if ctx.Err() != nil { // the caller gave up
 		return context.Cause(ctx)
 	}
-	if g.p == nil {
+	if g.producer == nil {
 		// A random transactional ID fences no other producer.
-		p, err := g.t.cfg.admin().TxnProducer(ctx, g.t.cfg.Group+"-"+rand.Text())
+		p, err := g.transport.cfg.adminConfig().TxnProducer(ctx, g.transport.cfg.Group+"-"+rand.Text())
 		if err != nil {
 			return err
 		}
-		g.p = p
+		g.producer = p
 	}
-	if err := g.p.Transact(ms); err != nil {
-		p := g.p
-		g.p = nil
+	if err := g.producer.Transact(ms); err != nil {
+		p := g.producer
+		g.producer = nil
 		go func() { _ = p.Close() }()
 		return err
 	}
 	return nil
 }
 
-func (g *together) close() error {
+func (g *txnPublisher) close() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.p == nil {
+	if g.producer == nil {
 		return nil
 	}
-	return g.p.Close()
+	return g.producer.Close()
 }
 
-// wrote records the new ends of the partitions to which ms were written.
-func (t *Transport) wrote(ms []*sarama.ProducerMessage) {
-	t.headMu.Lock()
-	defer t.headMu.Unlock()
+// recordWritten records the new ends of the partitions to which ms were written.
+func (t *Transport) recordWritten(ms []*sarama.ProducerMessage) {
+	t.writtenMu.Lock()
+	defer t.writtenMu.Unlock()
 	for _, m := range ms {
 		at := topicLane{m.Topic, int(m.Partition)}
-		t.heads[at] = max(t.heads[at], m.Offset+1)
+		t.writtenEnds[at] = max(t.writtenEnds[at], m.Offset+1)
 	}
 	t.activity.Add(1)
 }
 
-// head is the offset after the last record that this process wrote to a lane of topic.
-func (t *Transport) head(topic string, lane int) int64 {
-	t.headMu.Lock()
-	defer t.headMu.Unlock()
-	return t.heads[topicLane{t.cfg.Prefix + topic, lane}]
+// writtenEnd is the offset after the last record that this process wrote to a lane of topic.
+func (t *Transport) writtenEnd(topic string, lane int) int64 {
+	t.writtenMu.Lock()
+	defer t.writtenMu.Unlock()
+	return t.writtenEnds[topicLane{t.cfg.Prefix + topic, lane}]
 }
 
 type topicLane struct {
@@ -161,32 +161,32 @@ type topicLane struct {
 	lane  int
 }
 
-// hint publishes out in the background, again and again until the Transport is closed. It may be lost:
+// publishInBackground publishes out in the background, again and again until the Transport is closed. It may be lost:
 // its sender asks again.
-func (t *Transport) hint(out []output) {
-	t.sending.Add(1)
+func (t *Transport) publishInBackground(out []output) {
+	t.publishing.Add(1)
 	go func() {
-		defer t.sending.Add(-1)
+		defer t.publishing.Add(-1)
 		for len(out) > 0 {
-			ms := produced(t.cfg.Prefix, 0, out, nil)
-			err := client.Run(t.life, func() error { return t.plain.Send(ms) })
+			ms := producerMessages(t.cfg.Prefix, 0, out, nil)
+			err := client.Run(t.workCtx, func() error { return t.producer.Send(ms) })
 			if err == nil {
-				t.wrote(ms)
+				t.recordWritten(ms)
 				return
 			}
-			if t.life.Err() != nil {
+			if t.workCtx.Err() != nil {
 				return
 			}
-			t.outage("publishing a request failed; retrying", client.SendError(err))
-			out = unsent(out, ms, err)
-			_ = client.Sleep(t.life, reopenAfter) // the next attempt fails when life is over
+			t.reportFailure("publishing a request failed; retrying", client.SendError(err))
+			out = retryable(out, ms, err)
+			_ = client.Sleep(t.workCtx, reopenPause) // the next attempt fails when life is over
 		}
 	}()
 }
 
-// unsent returns the outputs whose records in ms failed for a reason that may pass. Without a
+// retryable returns the outputs whose records in ms failed for a reason that may pass. Without a
 // retry the work that they ask for would wait for minutes.
-func unsent(out []output, ms []*sarama.ProducerMessage, err error) (again []output) {
+func retryable(out []output, ms []*sarama.ProducerMessage, err error) (again []output) {
 	all, _ := errors.AsType[sarama.ProducerErrors](err)
 	failed := make(map[*sarama.ProducerMessage]bool, len(all))
 	for _, e := range all {

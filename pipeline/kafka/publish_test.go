@@ -17,8 +17,8 @@ func TestHintsAreSentAgain(t *testing.T) {
 	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]flow.Topic{flow.TopicRequests: {Groups: []string{"g"}, Ephemeral: true}}
-	tr := opened(t, c)
-	got := subscribed(t, tr, "g", flow.TopicRequests)
+	tr := openTransport(t, c)
+	got := subscribe(t, tr, "g", flow.TopicRequests)
 	var refusals atomic.Int32
 	cluster.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
@@ -36,7 +36,7 @@ func TestHintsAreSentAgain(t *testing.T) {
 		resp.Topics = append(resp.Topics, topic)
 		return resp, nil, true
 	})
-	tr.hint([]output{outputOf(flow.Message{ID: "1", Topic: flow.TopicRequests, Key: "k", Type: flow.TypeRequest}, tr.lanes)})
+	tr.publishInBackground([]output{outputOf(flow.Message{ID: "1", Topic: flow.TopicRequests, Key: "k", Type: flow.TypeRequest}, tr.lanes)})
 	m := <-got
 	m.Ack()
 	if n := refusals.Load(); m.Metadata.Get("ce_id") != "1" || n < 2 {

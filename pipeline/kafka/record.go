@@ -68,7 +68,7 @@ func (p outputs) OutputTo(m flow.Message, lane int) output {
 // make every transaction of the lane fail.
 func (outputs) Fits(e *engine.Effects[output]) error {
 	for _, o := range e.Out {
-		if n := o.size(); n > admin.MaxRecord || n > client.MaxMessage && o.packed() > client.MaxMessage-client.MaxMessage/8 {
+		if n := o.size(); n > admin.MaxRecord || n > client.MaxMessage && o.compressedSize() > client.MaxMessage-client.MaxMessage/8 {
 			return failure.Permanent(fmt.Errorf("a message for topic %s takes %d bytes, and a record at most %d, and %d when it is compressed", o.topic, n, admin.MaxRecord, client.MaxMessage))
 		}
 	}
@@ -92,13 +92,13 @@ func (o output) size() int {
 	return n
 }
 
-// packed is about how many bytes o takes when it is compressed.
-func (o output) packed() int {
-	return o.size() - len(o.payload) + len(packer().EncodeAll(o.payload, nil))
+// compressedSize is about how many bytes o takes when it is compressed.
+func (o output) compressedSize() int {
+	return o.size() - len(o.payload) + len(zstdEncoder().EncodeAll(o.payload, nil))
 }
 
-// packer compresses as the producers do.
-var packer = sync.OnceValue(func() *zstd.Encoder {
+// zstdEncoder compresses as the producers do.
+var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		panic(fmt.Sprintf("kafka: zstd: %v", err)) // the options are constant
@@ -123,9 +123,9 @@ func (o output) record(prefix string) *sarama.ProducerMessage {
 	return r
 }
 
-// received returns the UUID and the metadata of a record for a handler. The UUID of a record of another
+// decodeRecord returns the UUID and the metadata of a record for a handler. The UUID of a record of another
 // program is its ce_id.
-func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
+func decodeRecord(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 	meta = make(message.Metadata, len(r.Headers)+1)
 	for _, h := range r.Headers {
 		meta[string(h.Key)] = string(h.Value)
@@ -140,8 +140,8 @@ func received(r *sarama.ConsumerMessage) (uuid string, meta message.Metadata) {
 	return uuid, meta
 }
 
-// markerOf returns the owner of the marker r; empty if r is not a marker.
-func markerOf(r *sarama.ConsumerMessage) string {
+// markerOwner returns the owner of the marker r; empty if r is not a marker.
+func markerOwner(r *sarama.ConsumerMessage) string {
 	if r.Key != nil || r.Value != nil {
 		return ""
 	}
@@ -153,8 +153,8 @@ func markerOf(r *sarama.ConsumerMessage) string {
 	return ""
 }
 
-// marker returns a marker of owner.
-func marker(topic string, lane int, owner string) *sarama.ProducerMessage {
+// newMarker returns a marker of owner.
+func newMarker(topic string, lane int, owner string) *sarama.ProducerMessage {
 	return &sarama.ProducerMessage{Topic: topic, Partition: int32(lane), Headers: []sarama.RecordHeader{
 		{Key: []byte(changelog.HeaderMarker), Value: []byte(owner)},
 	}}

@@ -31,14 +31,14 @@ func BenchmarkRestore(b *testing.B) {
 	if err := openBench(b, bs, prefix, "").Close(); err != nil {
 		b.Fatal(err)
 	}
-	records := keep(b, bs, prefix)
+	records := writeBenchState(b, bs, prefix)
 	var bare float64
 	b.Run("sarama", func(b *testing.B) {
 		for range b.N {
-			counting(b, bs, prefix+"state").reach(int64(records))
+			countRecords(b, bs, prefix+"state").waitFor(int64(records))
 		}
 		b.StopTimer()
-		bare = rate(b, records*b.N, "records", 0)
+		bare = reportRate(b, records*b.N, "records", 0)
 	})
 	b.Run("empty", func(b *testing.B) {
 		read := 0
@@ -46,21 +46,21 @@ func BenchmarkRestore(b *testing.B) {
 			b.StopTimer()
 			dir := b.TempDir()
 			b.StartTimer()
-			read += restore(b, bs, prefix, dir)
+			read += openRestored(b, bs, prefix, dir)
 		}
 		b.StopTimer()
 		if read < records*b.N {
 			b.Errorf("read %d records, want %d", read, records*b.N)
 		}
-		rate(b, read, "records", bare)
+		reportRate(b, read, "records", bare)
 		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s-to-ready")
 	})
 	b.Run("kept", func(b *testing.B) {
-		restore(b, bs, prefix, kept)
+		openRestored(b, bs, prefix, kept)
 		b.ResetTimer()
 		read := 0
 		for range b.N {
-			read += restore(b, bs, prefix, kept)
+			read += openRestored(b, bs, prefix, kept)
 		}
 		b.StopTimer()
 		b.ReportMetric(float64(read)/float64(b.N), "records-read")
@@ -68,26 +68,26 @@ func BenchmarkRestore(b *testing.B) {
 	})
 }
 
-// restore starts a Transport over dir, and returns how many records it had read when it
+// openRestored starts a Transport over dir, and returns how many records it had read when it
 // worked on all lanes. Its end does not count.
-func restore(b *testing.B, bs []string, prefix, dir string) int {
+func openRestored(b *testing.B, bs []string, prefix, dir string) int {
 	b.Helper()
 	tr := openBench(b, bs, prefix, dir)
 	b.StopTimer()
 	defer b.StartTimer()
-	read := tr.counts.restored.Load()
+	read := tr.counters.restoredRecords.Load()
 	if err := tr.Close(); err != nil {
 		b.Fatal(err)
 	}
 	return int(read)
 }
 
-// keep writes the state of so many documents, and returns how many records it has.
-func keep(b *testing.B, bs []string, prefix string) (records int) {
+// writeBenchState writes the state of so many documents, and returns how many records it has.
+func writeBenchState(b *testing.B, bs []string, prefix string) (records int) {
 	b.Helper()
 	c := kafkatest.Config()
 	c.Producer.Partitioner = sarama.NewManualPartitioner
-	p := producer(b, bs, c)
+	p := newProducer(b, bs, c)
 	var ms []*sarama.ProducerMessage
 	wake := engine.Wake{At: time.Now().Add(24 * time.Hour)}.Value()
 	for i := range *restoreDocuments {
@@ -98,7 +98,7 @@ func keep(b *testing.B, bs []string, prefix string) (records int) {
 			_, _ = rand.Read(value)
 			state[changelog.Key(changelog.KindState, "g", url, name)] = value
 		}
-		ms = append(ms, produced(prefix, client.PartitionOf(url, testLanes), nil, state)...)
+		ms = append(ms, producerMessages(prefix, client.PartitionOf(url, testLanes), nil, state)...)
 		if len(ms) < 500 && i < *restoreDocuments-1 {
 			continue
 		}

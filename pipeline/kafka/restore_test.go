@@ -16,8 +16,8 @@ import (
 // handleOne publishes a message for k, handles it, and returns what was kept for k before.
 func handleOne(t *testing.T, dir string, c Config) (before string) {
 	t.Helper()
-	tr := openedIn(t, dir, c)
-	in := subscribed(t, tr, "g", "in")
+	tr := openTransportIn(t, dir, c)
+	in := subscribe(t, tr, "g", "in")
 	publish(t, tr, "in", "k", "1")
 	m := <-in
 	tx, _ := flow.TxFrom(m.Context())
@@ -59,7 +59,7 @@ func TestCopyRefused(t *testing.T) {
 	dir := filepath.Join(top, "kafka")
 	b := a
 	b.Prefix, b.Group, b.Lanes = "b.", "b", 4
-	_, err := start(t.Context(), b, flow.Wiring{Dir: top})
+	_, err := startTransport(t.Context(), b, flow.Wiring{Dir: top})
 	kafkatest.Refused(t, err, "the copy of the state in "+dir+" has 3 lanes and the topics have 4: remove that directory")
 	manifests, err := filepath.Glob(filepath.Join(dir, "MANIFEST-*"))
 	if err != nil || len(manifests) == 0 {
@@ -68,7 +68,7 @@ func TestCopyRefused(t *testing.T) {
 	if err := os.Truncate(manifests[len(manifests)-1], 3); err != nil {
 		t.Fatal(err)
 	}
-	_, err = start(t.Context(), a, flow.Wiring{Dir: top})
+	_, err = startTransport(t.Context(), a, flow.Wiring{Dir: top})
 	kafkatest.Refused(t, err, "the store in "+dir+" is damaged")
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -86,9 +86,9 @@ func TestTopicMadeAgain(t *testing.T) {
 	if err := kafkatest.Admin(t, c.Brokers).DeleteTopic(c.Prefix + "in"); err != nil {
 		t.Fatal(err)
 	}
-	kafkatest.Mention(t, brokenText(t, c), "topic "+c.Prefix+"in was deleted and made again since the last run", "state export DIR")
+	kafkatest.Mention(t, brokenError(t, c), "topic "+c.Prefix+"in was deleted and made again since the last run", "state export DIR")
 	// Its state can be saved all the same.
-	if e, left, err := exportOf(t, c, false); err != nil || len(left) > 0 || len(all(t, e)) != 1 {
+	if e, left, err := exportState(t, c, false); err != nil || len(left) > 0 || len(allRecords(t, e)) != 1 {
 		t.Errorf("got %v, %v", left, err)
 	}
 }
@@ -99,19 +99,19 @@ func TestStateOfANewerVersion(t *testing.T) {
 	c := testConfig(kafkatest.Start(t))
 	handleOne(t, "", c)
 	newer := &sarama.ProducerMessage{Topic: c.Prefix + admin.TopicState, Key: sarama.StringEncoder("\x08s"), Value: sarama.StringEncoder("x")}
-	if _, _, err := intoLanes(t, c.Brokers).SendMessage(newer); err != nil {
+	if _, _, err := newLaneProducer(t, c.Brokers).SendMessage(newer); err != nil {
 		t.Fatal(err)
 	}
 	const want = "the state topic was written by another version of Vokter (format 8, this one knows 7): use that version"
-	kafkatest.Mention(t, brokenText(t, c), want)
-	exportRefused(t, c, want)
+	kafkatest.Mention(t, brokenError(t, c), want)
+	wantExportError(t, c, want)
 }
 
-// brokenText is why a Transport of c cannot go on.
-func brokenText(t *testing.T, c Config) string {
+// brokenError is why a Transport of c cannot go on.
+func brokenError(t *testing.T, c Config) string {
 	t.Helper()
 	broken := make(chan error, 16)
-	tr, err := start(t.Context(), c, flow.Wiring{OnBroken: func(err error) {
+	tr, err := startTransport(t.Context(), c, flow.Wiring{OnBroken: func(err error) {
 		select {
 		case broken <- err:
 		default:
@@ -136,14 +136,14 @@ func TestStateLostWhileBrokersMove(t *testing.T) {
 	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]flow.Topic{flow.TopicChanges: {}}
-	tr := opened(t, c)
+	tr := openTransport(t, c)
 	publish(t, tr, flow.TopicChanges, "k", "1")
 	mustClose(t, tr)
 	if err := kafkatest.Admin(t, c.Brokers).DeleteTopic(c.Prefix + admin.TopicState); err != nil {
 		t.Fatal(err)
 	}
 	asked := refuseOffsets(cluster, 2) // sarama asks twice each time
-	_, err := start(t.Context(), c, flow.Wiring{})
+	_, err := startTransport(t.Context(), c, flow.Wiring{})
 	kafkatest.Refused(t, err, admin.TopicState+" is missing or empty")
 	if n := asked.Load(); n < 3 {
 		t.Errorf("the brokers were asked %d times only", n)

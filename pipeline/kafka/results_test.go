@@ -11,11 +11,11 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// count makes group count the messages of each key of topic, as state, and emit what it
+// countMessages makes group count the messages of each key of topic, as state, and emit what it
 // counted to the topic "out".
-func count(t *testing.T, tr *Transport, group, topic string) {
+func countMessages(t *testing.T, tr *Transport, group, topic string) {
 	t.Helper()
-	ms := subscribed(t, tr, group, topic)
+	ms := subscribe(t, tr, group, topic)
 	go func() {
 		for m := range ms {
 			go func() {
@@ -38,12 +38,12 @@ func count(t *testing.T, tr *Transport, group, topic string) {
 	}()
 }
 
-// results reads what is committed to the topic "out" of prefix, which are n messages, and
+// readResults reads what is committed to the topic "out" of prefix, which are n messages, and
 // returns the last one of each key.
-func results(t *testing.T, brokers []string, prefix string, n int) map[string]string {
+func readResults(t *testing.T, brokers []string, prefix string, n int) map[string]string {
 	t.Helper()
 	got := make(chan *sarama.ConsumerMessage)
-	records(t, brokers, prefix+"out", func(m *sarama.ConsumerMessage) {
+	consumeRecords(t, brokers, prefix+"out", func(m *sarama.ConsumerMessage) {
 		select {
 		case got <- m:
 		case <-t.Context().Done():
@@ -53,7 +53,7 @@ func results(t *testing.T, brokers []string, prefix string, n int) map[string]st
 	end, lanes := "", testLanes // what stands behind the last message of each lane
 	for lanes > 0 {
 		if len(seen) == n && end == "" {
-			end = sentinels(t, brokers, prefix+"out")
+			end = writeSentinels(t, brokers, prefix+"out")
 		}
 		select {
 		case m := <-got:
@@ -63,7 +63,7 @@ func results(t *testing.T, brokers []string, prefix string, n int) map[string]st
 				}
 				continue
 			}
-			id, _ := received(m)
+			id, _ := decodeRecord(m)
 			if seen[id] {
 				t.Errorf("%q of key %s came twice", id, m.Key)
 			}
@@ -79,16 +79,16 @@ func results(t *testing.T, brokers []string, prefix string, n int) map[string]st
 	return last
 }
 
-// intoLanes returns a producer whose messages name their partitions. It packs them.
-func intoLanes(t *testing.T, brokers []string) sarama.SyncProducer {
+// newLaneProducer returns a producer whose messages name their partitions. It packs them.
+func newLaneProducer(t *testing.T, brokers []string) sarama.SyncProducer {
 	t.Helper()
 	c := kafkatest.Config()
 	c.Producer.Partitioner, c.Producer.Compression, c.Producer.MaxMessageBytes = sarama.NewManualPartitioner, sarama.CompressionGZIP, 20<<20
-	return producer(t, brokers, c)
+	return newProducer(t, brokers, c)
 }
 
-// producer returns a producer that is closed behind the test.
-func producer(t testing.TB, brokers []string, c *sarama.Config) sarama.SyncProducer {
+// newProducer returns a producer that is closed behind the test.
+func newProducer(t testing.TB, brokers []string, c *sarama.Config) sarama.SyncProducer {
 	t.Helper()
 	p, err := sarama.NewSyncProducer(brokers, c)
 	if err != nil {
@@ -98,9 +98,9 @@ func producer(t testing.TB, brokers []string, c *sarama.Config) sarama.SyncProdu
 	return p
 }
 
-// records calls f with the committed records of topic, from the oldest on, until the end of the test. Each
+// consumeRecords calls f with the committed records of topic, from the oldest on, until the end of the test. Each
 // lane has a goroutine of its own.
-func records(t testing.TB, brokers []string, topic string, f func(*sarama.ConsumerMessage)) {
+func consumeRecords(t testing.TB, brokers []string, topic string, f func(*sarama.ConsumerMessage)) {
 	t.Helper()
 	consumer, err := sarama.NewConsumer(brokers, kafkatest.Config())
 	if err != nil {
@@ -125,11 +125,11 @@ func records(t testing.TB, brokers []string, topic string, f func(*sarama.Consum
 	}
 }
 
-// sentinels writes a message without a key behind what stands in each lane of topic, and
+// writeSentinels writes a message without a key behind what stands in each lane of topic, and
 // returns its value.
-func sentinels(t *testing.T, brokers []string, topic string) string {
+func writeSentinels(t *testing.T, brokers []string, topic string) string {
 	t.Helper()
-	p := intoLanes(t, brokers)
+	p := newLaneProducer(t, brokers)
 	value := rand.Text()
 	for lane := range int32(testLanes) {
 		if _, _, err := p.SendMessage(&sarama.ProducerMessage{Topic: topic, Partition: lane, Value: sarama.StringEncoder(value)}); err != nil {

@@ -45,8 +45,8 @@ func testConfig(brokers []string) Config {
 	return Config{Brokers: brokers, Prefix: kafkatest.Prefix(), Lanes: 3, Topics: testTopics}.withDefaults()
 }
 
-// start starts a transport of c and its topics.
-func start(ctx context.Context, c Config, w flow.Wiring) (*Transport, error) {
+// startTransport starts a transport of c and its topics.
+func startTransport(ctx context.Context, c Config, w flow.Wiring) (*Transport, error) {
 	tr, err := New(c)
 	if err != nil {
 		return nil, err
@@ -58,16 +58,16 @@ func start(ctx context.Context, c Config, w flow.Wiring) (*Transport, error) {
 	return tr, nil
 }
 
-// opened returns a transport that is closed behind the test.
-func opened(t *testing.T, c Config) *Transport {
+// openTransport returns a transport that is closed behind the test.
+func openTransport(t *testing.T, c Config) *Transport {
 	t.Helper()
-	return openedIn(t, "", c)
+	return openTransportIn(t, "", c)
 }
 
-// openedIn is opened with a directory for the copy of the state.
-func openedIn(t *testing.T, dir string, c Config) *Transport {
+// openTransportIn is opened with a directory for the copy of the state.
+func openTransportIn(t *testing.T, dir string, c Config) *Transport {
 	t.Helper()
-	tr, err := start(t.Context(), c, flow.Wiring{Dir: dir})
+	tr, err := startTransport(t.Context(), c, flow.Wiring{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +100,8 @@ func publishKeys(t *testing.T, tr *Transport, n int) {
 	}
 }
 
-// subscribed returns what group gets of topic.
-func subscribed(t *testing.T, tr *Transport, group, topic string) <-chan *message.Message {
+// subscribe returns what group gets of topic.
+func subscribe(t *testing.T, tr *Transport, group, topic string) <-chan *message.Message {
 	t.Helper()
 	ms, err := tr.Subscriber(group).Subscribe(context.Background(), topic)
 	if err != nil {
@@ -110,8 +110,8 @@ func subscribed(t *testing.T, tr *Transport, group, topic string) <-chan *messag
 	return ms
 }
 
-// sharing returns a transport that shares the lanes of prefix.
-func sharing(t *testing.T, brokers []string, prefix, dir string, topics map[string]flow.Topic) *Transport {
+// openSharing returns a transport that shares the lanes of prefix.
+func openSharing(t *testing.T, brokers []string, prefix, dir string, topics map[string]flow.Topic) *Transport {
 	t.Helper()
-	return openedIn(t, dir, Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, SessionTimeout: 6 * time.Second, Topics: topics})
+	return openTransportIn(t, dir, Config{Brokers: brokers, Prefix: prefix, Lanes: testLanes, SessionTimeout: 6 * time.Second, Topics: topics})
 }

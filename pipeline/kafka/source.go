@@ -18,39 +18,39 @@ import (
 // of its group. Where the other partitions have no records, that begins only when the brokers end
 // the present one after Consumer.MaxWaitTime, 100 ms. What was read ahead should last as long.
 const (
-	aheadMessages = 512
-	aheadBytes    = 2 << 20
-	// reopenAfter is the pause before a failed read is retried.
-	reopenAfter = 500 * time.Millisecond
-	// quietAfter is how long a partition must be without records to count as read to its end: the
+	maxReadAheadMessages = 512
+	maxReadAheadBytes    = 2 << 20
+	// reopenPause is the pause before a failed read is retried.
+	reopenPause = 500 * time.Millisecond
+	// quietPeriod is how long a partition must be without records to count as read to its end: the
 	// end that the brokers report may lie after control records.
-	quietAfter = 300 * time.Millisecond
+	quietPeriod = 300 * time.Millisecond
 )
 
 // source reads a partition ahead. Sarama stops reading all partitions while the buffer of one is
 // full; therefore source empties that buffer at once, and pauses the partition instead.
 type source struct {
-	t      *Transport
-	who    consumer
-	lane   int
-	signal chan struct{} // wakes the runner
-	cancel context.CancelFunc
-	done   chan struct{}
+	transport *Transport
+	consumer  consumer
+	lane      int
+	signal    chan struct{} // wakes the runner
+	cancel    context.CancelFunc
+	done      chan struct{}
 
-	mu     sync.Mutex
-	buf    []*sarama.ConsumerMessage
-	bytes  int
-	from   int64
-	reader sarama.PartitionConsumer
-	paused bool
-	last   time.Time // of the last record, or when reading began
+	mu         sync.Mutex
+	records    []*sarama.ConsumerMessage
+	bytes      int
+	next       int64
+	reader     sarama.PartitionConsumer
+	paused     bool
+	lastRecord time.Time // of the last record, or when reading began
 }
 
 // newSource reads the partition of who's topic in lane from offset from on.
 func newSource(t *Transport, who consumer, lane int, from int64, signal chan struct{}) *source {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &source{t: t, who: who, lane: lane, from: from, signal: signal, cancel: cancel, done: make(chan struct{})}
-	go s.loop(ctx)
+	s := &source{transport: t, consumer: who, lane: lane, next: from, signal: signal, cancel: cancel, done: make(chan struct{})}
+	go s.run(ctx)
 	return s
 }
 
@@ -60,27 +60,27 @@ func (s *source) close() {
 	<-s.done
 }
 
-func (s *source) loop(ctx context.Context) {
+func (s *source) run(ctx context.Context) {
 	defer close(s.done)
 	for ctx.Err() == nil {
-		if err := s.read(ctx); err != nil && ctx.Err() == nil {
-			s.t.outage("reading topics failed; retrying", err)
+		if err := s.readPartition(ctx); err != nil && ctx.Err() == nil {
+			s.transport.reportFailure("reading topics failed; retrying", err)
 		}
-		_ = client.Sleep(ctx, reopenAfter) // the loop ends with ctx
+		_ = client.Sleep(ctx, reopenPause) // the loop ends with ctx
 	}
 }
 
-// read reads until ctx is done or reading fails.
-func (s *source) read(ctx context.Context) error {
+// readPartition reads until ctx is done or reading fails.
+func (s *source) readPartition(ctx context.Context) error {
 	s.mu.Lock()
-	from := s.from
+	from := s.next
 	s.mu.Unlock()
-	pc, _, err := s.t.open(ctx, s.who, s.lane, from, s.again)
+	pc, _, err := s.transport.openPartition(ctx, s.consumer, s.lane, from, s.resumeOffset)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.reader, s.paused, s.last = pc, false, time.Now()
+	s.reader, s.paused, s.lastRecord = pc, false, time.Now()
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -94,27 +94,27 @@ func (s *source) read(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			s.add(m)
+			s.addRecord(m)
 		case err, ok := <-pc.Errors():
 			if !ok {
 				return nil
 			}
-			s.t.outage("reading topics failed; retrying", err.Err)
+			s.transport.reportFailure("reading topics failed; retrying", err.Err)
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// again returns the offset to continue with in a partition without a record at offset from.
-func (s *source) again(ctx context.Context, from int64) (int64, error) {
+// resumeOffset returns the offset to continue with in a partition without a record at offset from.
+func (s *source) resumeOffset(ctx context.Context, from int64) (int64, error) {
 	end, err := client.Do(ctx, func() (int64, error) {
-		return s.t.client.GetOffset(s.t.cfg.Prefix+s.who.Topic, int32(s.lane), sarama.OffsetNewest)
+		return s.transport.client.GetOffset(s.transport.cfg.Prefix+s.consumer.Topic, int32(s.lane), sarama.OffsetNewest)
 	}, nil)
 	if err != nil {
 		return 0, err
 	}
-	log := s.t.log.With("topic", s.who.Topic, "group", s.who.Group, "lane", s.lane, "offset", from)
+	log := s.transport.log.With("topic", s.consumer.Topic, "group", s.consumer.Group, "lane", s.lane, "offset", from)
 	if from > end {
 		log.Error("the brokers lost records that were already handled; continuing with new ones: check whether a leader was elected that was not in sync", "end", end)
 		return end, nil
@@ -123,12 +123,12 @@ func (s *source) again(ctx context.Context, from int64) (int64, error) {
 	return sarama.OffsetOldest, nil
 }
 
-func (s *source) add(m *sarama.ConsumerMessage) {
+func (s *source) addRecord(m *sarama.ConsumerMessage) {
 	s.mu.Lock()
-	s.buf = append(s.buf, m)
+	s.records = append(s.records, m)
 	s.bytes += len(m.Value)
-	s.from, s.last = m.Offset+1, time.Now()
-	if !s.paused && (len(s.buf) >= aheadMessages || s.bytes >= aheadBytes) {
+	s.next, s.lastRecord = m.Offset+1, time.Now()
+	if !s.paused && (len(s.records) >= maxReadAheadMessages || s.bytes >= maxReadAheadBytes) {
 		s.reader.Pause()
 		s.paused = true
 	}
@@ -140,38 +140,38 @@ func (s *source) add(m *sarama.ConsumerMessage) {
 func (s *source) peek() *sarama.ConsumerMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.buf) == 0 {
+	if len(s.records) == 0 {
 		return nil
 	}
-	return s.buf[0]
+	return s.records[0]
 }
 
 // pop removes the next record.
 func (s *source) pop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.bytes -= len(s.buf[0].Value)
-	s.buf[0] = nil
-	s.buf = s.buf[1:]
-	if s.paused && s.reader != nil && len(s.buf) < aheadMessages/2 && s.bytes < aheadBytes/2 {
+	s.bytes -= len(s.records[0].Value)
+	s.records[0] = nil
+	s.records = s.records[1:]
+	if s.paused && s.reader != nil && len(s.records) < maxReadAheadMessages/2 && s.bytes < maxReadAheadBytes/2 {
 		s.reader.Resume()
 		s.paused = false
 	}
 }
 
-// quiet reports whether the partition was read to its end, as far as is known.
-func (s *source) quiet() bool {
+// isAtEnd reports whether the partition was read to its end, as far as is known.
+func (s *source) isAtEnd() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reader == nil || len(s.buf) > 0 {
+	if s.reader == nil || len(s.records) > 0 {
 		return false
 	}
 	end := s.reader.HighWaterMarkOffset()
-	return end > 0 && s.from >= end || time.Since(s.last) > quietAfter
+	return end > 0 && s.next >= end || time.Since(s.lastRecord) > quietPeriod
 }
 
-// end is the last known end of the partition.
-func (s *source) end() int64 {
+// highWaterMark is the last known end of the partition.
+func (s *source) highWaterMark() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reader == nil {
@@ -180,10 +180,10 @@ func (s *source) end() int64 {
 	return s.reader.HighWaterMarkOffset()
 }
 
-// open starts reading the partition of who's topic in lane at offset from. If there is no record at that
+// openPartition starts reading the partition of who's topic in lane at offset from. If there is no record at that
 // offset, it starts at the one that again returns for it. At is where it starts.
-func (t *Transport) open(ctx context.Context, who consumer, lane int, from int64, again func(context.Context, int64) (int64, error)) (pc sarama.PartitionConsumer, at int64, err error) {
-	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return t.reader(who.Group) }, nil)
+func (t *Transport) openPartition(ctx context.Context, who consumer, lane int, from int64, again func(context.Context, int64) (int64, error)) (pc sarama.PartitionConsumer, at int64, err error) {
+	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return t.consumerFor(who.Group) }, nil)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -198,35 +198,35 @@ func (t *Transport) open(ctx context.Context, who consumer, lane int, from int64
 	return pc, from, err
 }
 
-// reader returns the consumer that reads topics for group. A consumer of Sarama can read a partition only
+// consumerFor returns the consumer that reads topics for group. A consumer of Sarama can read a partition only
 // once, and fetches all its partitions over one connection. It may wait for brokers.
-func (t *Transport) reader(group string) (sarama.Consumer, error) {
-	t.openMu.Lock()
-	defer t.openMu.Unlock()
+func (t *Transport) consumerFor(group string) (sarama.Consumer, error) {
+	t.consumerMu.Lock()
+	defer t.consumerMu.Unlock()
 	t.mu.Lock()
-	r := t.readers[group]
+	r := t.consumers[group]
 	t.mu.Unlock()
 	if r != nil {
 		return r, nil
 	}
-	r, err := sarama.NewConsumer(t.cfg.Brokers, t.base)
+	r, err := sarama.NewConsumer(t.cfg.Brokers, t.saramaConfig)
 	if err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.life.Err() != nil {
+	if t.workCtx.Err() != nil {
 		return nil, errors.Join(ErrClosed, r.Close())
 	}
-	t.readers[group] = r
+	t.consumers[group] = r
 	return r, nil
 }
 
-// closeReaders closes the consumers. There will be no others, since life is over.
-func (t *Transport) closeReaders() error {
+// closeConsumers closes the consumers. There will be no others, since life is over.
+func (t *Transport) closeConsumers() error {
 	t.mu.Lock()
-	all := t.readers
-	t.readers = nil
+	all := t.consumers
+	t.consumers = nil
 	t.mu.Unlock()
 	var errs []error
 	for _, r := range all {
@@ -242,10 +242,10 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 	if t.ctx.Err() != nil || !t.ready.Load() {
 		return nil, ErrClosed
 	}
-	if err := t.ensure(ctx, topic); err != nil {
+	if err := t.ensureTopic(ctx, topic); err != nil {
 		return nil, err
 	}
-	c, err := patiently(ctx, t, func() (sarama.Consumer, error) { return sarama.NewConsumer(t.cfg.Brokers, t.base) })
+	c, err := retryWhileAway(ctx, t, func() (sarama.Consumer, error) { return sarama.NewConsumer(t.cfg.Brokers, t.saramaConfig) })
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -253,7 +253,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 	ctx, stop := context.WithCancel(ctx)
 	var readers sync.WaitGroup
 	for lane := range t.lanes {
-		pc, err := patiently(ctx, t, func() (sarama.PartitionConsumer, error) {
+		pc, err := retryWhileAway(ctx, t, func() (sarama.PartitionConsumer, error) {
 			return c.ConsumePartition(t.cfg.Prefix+topic, int32(lane), sarama.OffsetNewest)
 		})
 		if err != nil {
@@ -261,7 +261,7 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 			readers.Wait()
 			return nil, fmt.Errorf("kafka: %w", errors.Join(err, c.Close()))
 		}
-		readers.Go(func() { t.tail(ctx, pc, topic, out) })
+		readers.Go(func() { t.forwardMessages(ctx, pc, topic, out) })
 	}
 	go func() {
 		readers.Wait()
@@ -272,8 +272,8 @@ func (t *Transport) Tail(ctx context.Context, topic string) (<-chan flow.Message
 	return out, nil
 }
 
-// tail forwards the messages of pc until ctx is done.
-func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic string, out chan<- flow.Message) {
+// forwardMessages forwards the messages of pc until ctx is done.
+func (t *Transport) forwardMessages(ctx context.Context, pc sarama.PartitionConsumer, topic string, out chan<- flow.Message) {
 	errs := pc.Errors()
 	defer client.ClosePartition(pc)
 	for {
@@ -282,7 +282,7 @@ func (t *Transport) tail(ctx context.Context, pc sarama.PartitionConsumer, topic
 			if !ok {
 				return
 			}
-			_, meta := received(r)
+			_, meta := decodeRecord(r)
 			m, err := flow.FromMetadata(meta, r.Value)
 			if err != nil {
 				continue // not one of ours

@@ -15,9 +15,9 @@ func TestReadingAhead(t *testing.T) {
 		"large":  {1 << 20, 1, 4},
 		"larger": {5 << 20, 1, 1},
 	} {
-		r, got := new(pausing), 0
+		r, got := new(fakePartition), 0
 		for s := (&source{reader: r, signal: make(chan struct{}, 1)}); !r.paused && got < 10_000; got++ {
-			s.add(&sarama.ConsumerMessage{Offset: int64(got), Value: make([]byte, c.size)})
+			s.addRecord(&sarama.ConsumerMessage{Offset: int64(got), Value: make([]byte, c.size)})
 		}
 		if got < c.least || got > c.most {
 			t.Errorf("%s: paused after %d records of %d bytes, want %d to %d", name, got, c.size, c.least, c.most)
@@ -25,10 +25,10 @@ func TestReadingAhead(t *testing.T) {
 	}
 }
 
-// pausing is a partition of which only Pause is used.
-type pausing struct {
+// fakePartition is a partition of which only Pause is used.
+type fakePartition struct {
 	sarama.PartitionConsumer
 	paused bool
 }
 
-func (p *pausing) Pause() { p.paused = true }
+func (p *fakePartition) Pause() { p.paused = true }

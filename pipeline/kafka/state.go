@@ -26,7 +26,7 @@ func (t *Transport) BackupTo(io.Writer) error {
 // process owns the lane of key.
 func (t *Transport) State(group, key string) flow.State {
 	if t.ready.Load() {
-		return engine.View(lanes{t}, engine.Place{Group: group, Key: key})
+		return engine.View(laneStates{t}, engine.Place{Group: group, Key: key})
 	}
 	return flow.FailedState(errNotOwned)
 }
@@ -35,49 +35,49 @@ func (t *Transport) State(group, key string) flow.State {
 // with its acknowledged state, in order. A failure of the store ends it with an empty key and a
 // state whose reads fail.
 func (t *Transport) States(group, after string) iter.Seq2[string, flow.State] {
-	return engine.Views(group, lanes{t}.Keys(group, after), lanes{t})
+	return engine.Views(group, laneStates{t}.Keys(group, after), laneStates{t})
 }
 
-// lanes reads the state of the lanes of this process.
-type lanes struct{ t *Transport }
+// laneStates reads the state of the lanes of this process.
+type laneStates struct{ transport *Transport }
 
 var (
-	_ engine.Reader = lanes{}
+	_ engine.Reader = laneStates{}
 	_ engine.Reader = (*lease)(nil)
 )
 
-// of returns the lease that has the state at p, or nil. A message without a key is in the lane of its
+// leaseOf returns the lease that has the state at p, or nil. A message without a key is in the lane of its
 // ID, so any lane may have state for the empty key.
-func (l lanes) of(p engine.Place) *lease {
+func (l laneStates) leaseOf(p engine.Place) *lease {
 	if p.Key == "" {
-		for lane := range l.t.owned {
-			if n := l.t.lease(lane); n != nil && n.some(p) {
+		for lane := range l.transport.slots {
+			if n := l.transport.lease(lane); n != nil && n.hasState(p) {
 				return n
 			}
 		}
 	}
-	return l.t.lease(client.PartitionOf(p.Key, l.t.lanes))
+	return l.transport.lease(client.PartitionOf(p.Key, l.transport.lanes))
 }
 
-func (l lanes) Value(p engine.Place, name string) (value []byte, ok bool, err error) {
-	if n := l.of(p); n != nil {
+func (l laneStates) Value(p engine.Place, name string) (value []byte, ok bool, err error) {
+	if n := l.leaseOf(p); n != nil {
 		return n.Value(p, name)
 	}
 	return nil, false, errNotOwned
 }
 
-func (l lanes) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
-	if n := l.of(p); n != nil {
+func (l laneStates) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Value] {
+	if n := l.leaseOf(p); n != nil {
 		return n.Values(p, prefix)
 	}
 	return flow.FailedState(errNotOwned).Scan(prefix)
 }
 
-func (l lanes) Keys(group, after string) iter.Seq2[string, error] {
+func (l laneStates) Keys(group, after string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var lists []iter.Seq2[string, error]
-		for lane := range l.t.owned {
-			if n := l.t.lease(lane); n != nil {
+		for lane := range l.transport.slots {
+			if n := l.transport.lease(lane); n != nil {
 				lists = append(lists, n.Keys(group, after))
 			}
 		}
@@ -88,7 +88,7 @@ func (l lanes) Keys(group, after string) iter.Seq2[string, error] {
 // Value looks up merged writes that are not in the copy of the lane yet, then the copy.
 func (n *lease) Value(p engine.Place, name string) (value []byte, ok bool, err error) {
 	n.mu.RLock()
-	for _, b := range []*batch{n.open, n.flight} {
+	for _, b := range []*batch{n.open, n.inFlight} {
 		if b == nil {
 			continue
 		}
@@ -98,7 +98,7 @@ func (n *lease) Value(p engine.Place, name string) (value []byte, ok bool, err e
 		}
 	}
 	n.mu.RUnlock()
-	return n.t.cache.GetState(p.Group, n.lane, p.Key, name)
+	return n.transport.stateCopy.GetState(p.Group, n.lane, p.Key, name)
 }
 
 // Values yields the values at p as Value finds them.
@@ -106,19 +106,19 @@ func (n *lease) Values(p engine.Place, prefix string) iter.Seq2[string, flow.Val
 	return func(yield func(string, flow.Value) bool) {
 		var changes map[string][]byte
 		n.mu.RLock()
-		if n.flight != nil {
-			changes = n.flight.writes.Under(p, prefix, changes)
+		if n.inFlight != nil {
+			changes = n.inFlight.writes.Under(p, prefix, changes)
 		}
 		changes = n.open.writes.Under(p, prefix, changes)
 		n.mu.RUnlock()
-		engine.Over(changes, n.t.cache.ScanState(p.Group, n.lane, p.Key, prefix))(yield)
+		engine.Over(changes, n.transport.stateCopy.ScanState(p.Group, n.lane, p.Key, prefix))(yield)
 	}
 }
 
 // Keys yields the keys behind after for which group has state in the lane, in order.
 func (n *lease) Keys(group, after string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		merged := n.merged(group)
+		merged := n.uncopiedKeys(group)
 		fresh := func(yield func(string, error) bool) {
 			for _, key := range slices.Sorted(maps.Keys(merged)) {
 				if (after == "" || key > after) && !yield(key, nil) {
@@ -126,8 +126,8 @@ func (n *lease) Keys(group, after string) iter.Seq2[string, error] {
 				}
 			}
 		}
-		for key, err := range store.MergeKeys(n.t.cache.LaneStateKeys(group, n.lane, flow.KeyName(n.t.declaredTopics(), group), after), fresh) {
-			if merged[key] && !n.some(engine.Place{Group: group, Key: key}) {
+		for key, err := range store.MergeKeys(n.transport.stateCopy.LaneStateKeys(group, n.lane, flow.KeyName(n.transport.declaredTopics(), group), after), fresh) {
+			if merged[key] && !n.hasState(engine.Place{Group: group, Key: key}) {
 				continue
 			}
 			if !yield(key, err) {
@@ -137,12 +137,12 @@ func (n *lease) Keys(group, after string) iter.Seq2[string, error] {
 	}
 }
 
-// merged returns the keys of group with writes that are not in the copy of the lane yet.
-func (n *lease) merged(group string) map[string]bool {
+// uncopiedKeys returns the keys of group with writes that are not in the copy of the lane yet.
+func (n *lease) uncopiedKeys(group string) map[string]bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	keys := make(map[string]bool)
-	for _, b := range []*batch{n.open, n.flight} {
+	for _, b := range []*batch{n.open, n.inFlight} {
 		if b == nil {
 			continue
 		}
@@ -155,8 +155,8 @@ func (n *lease) merged(group string) map[string]bool {
 	return keys
 }
 
-// some reports whether there is any value at p.
-func (n *lease) some(p engine.Place) bool {
+// hasState reports whether there is any value at p.
+func (n *lease) hasState(p engine.Place) bool {
 	for range n.Values(p, "") {
 		return true
 	}

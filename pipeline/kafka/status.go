@@ -19,23 +19,23 @@ import (
 
 // Intervals at which the brokers are checked.
 const (
-	lookEvery   = 2 * time.Second
-	topicsEvery = time.Minute
-	// slowCommit is the duration after which Ready reports an open transaction.
-	slowCommit = 10 * time.Second
+	watchInterval      = 2 * time.Second
+	topicCheckInterval = time.Minute
+	// slowTxn is the duration after which Ready reports an open transaction.
+	slowTxn = 10 * time.Second
 )
 
-// counts are the counters behind Gauges.
-type counts struct {
-	commits, failed, restored atomic.Uint64
-	// lanes counts the lanes that were restored, restoring how long that took, in nanoseconds.
-	lanes, restoring atomic.Uint64
+// counters are the counters behind Gauges.
+type counters struct {
+	commits, failedTxns, restoredRecords atomic.Uint64
+	// restores counts the lanes that were restored, restoring how long that took, in nanoseconds.
+	restores, restoreNanos atomic.Uint64
 }
 
 // Ready returns nil while this process handles the messages of all lanes that are assigned to
 // it, otherwise an error that says what it waits for. It does not block.
 func (t *Transport) Ready() error {
-	if since, reason := t.away.present(time.Now()); reason != nil {
+	if since, reason := t.outage.current(time.Now()); reason != nil {
 		return fmt.Errorf("kafka: %w (for %v)", reason, time.Since(since).Round(time.Second))
 	}
 	if !t.ready.Load() {
@@ -45,7 +45,7 @@ func (t *Transport) Ready() error {
 		return err
 	}
 	t.mu.Lock()
-	member, assigned := t.member, slices.Sorted(maps.Keys(t.assigned))
+	member, assigned := t.memberID, slices.Sorted(maps.Keys(t.assigned))
 	t.mu.Unlock() // a lease must not be asked under t.mu: it may hold its own lock and wait for t.mu
 	if member == "" {
 		return fmt.Errorf("kafka: waiting for lanes in the consumer group %s", t.cfg.Group)
@@ -53,12 +53,12 @@ func (t *Transport) Ready() error {
 	var left []string
 	for _, lane := range assigned {
 		if n := t.lease(lane); n != nil {
-			if d := n.hanging(); d > slowCommit {
+			if d := n.txnAge(); d > slowTxn {
 				return fmt.Errorf("kafka: a transaction of lane %d has not ended for %v", lane, d.Round(time.Second))
 			}
 			continue
 		}
-		if r := t.owned[lane].restoring.Load(); r != nil {
+		if r := t.slots[lane].restoring.Load(); r != nil {
 			left = append(left, fmt.Sprintf("lane %d: %d %%", lane, r.percent()))
 		} else {
 			left = append(left, fmt.Sprintf("lane %d", lane))
@@ -88,16 +88,16 @@ func (t *Transport) Activity() uint64 { return t.activity.Load() }
 func (t *Transport) Idle() bool {
 	before := t.activity.Load()
 	t.mu.Lock()
-	joined, n := t.member != "", len(t.assigned)
+	joined, n := t.memberID != "", len(t.assigned)
 	t.mu.Unlock()
-	if !joined || t.sending.Load() > 0 || t.posted() {
+	if !joined || t.publishing.Load() > 0 || t.hasPosted() {
 		return false
 	}
 	working := 0
-	for lane := range t.owned {
+	for lane := range t.slots {
 		if n := t.lease(lane); n != nil {
 			working++
-			if !n.idle() {
+			if !n.isIdle() {
 				return false
 			}
 		}
@@ -105,25 +105,25 @@ func (t *Transport) Idle() bool {
 	return working == n && t.activity.Load() == before
 }
 
-// idle reports whether nothing is left to do in the lane of n.
-func (n *lease) idle() bool {
+// isIdle reports whether nothing is left to do in the lane of n.
+func (n *lease) isIdle() bool {
 	n.mu.RLock()
-	busy := n.flight != nil || n.open.urgent
+	busy := n.inFlight != nil || n.open.urgent
 	n.mu.RUnlock()
 	if busy {
 		return false
 	}
-	now := n.t.clock.Now()
+	now := n.transport.clock.Now()
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
 	for _, c := range n.allCursors() {
-		if c.seat.Runner != nil && !c.quiet(now) {
+		if c.seat.Runner != nil && !c.isIdle(now) {
 			return false
 		}
 	}
-	for name, topic := range n.t.declaredTopics() {
+	for name, topic := range n.transport.declaredTopics() {
 		for _, group := range topic.Groups {
-			if c := n.cursor(consumer{Group: group, Topic: name}); c.seat.Runner == nil && c.behind() {
+			if c := n.cursor(consumer{Group: group, Topic: name}); c.seat.Runner == nil && c.isBehind() {
 				return false
 			}
 		}
@@ -155,17 +155,17 @@ func (t *Transport) Gauges() []flow.Gauge {
 		{Name: flow.GaugeLanes, Help: "Lanes, in all processes together.", Value: float64(t.lanes)},
 		{Name: flow.GaugeLanesOwned, Help: "Lanes that this process owns.", Value: float64(assigned)},
 		{Name: flow.GaugeLanesRestoring, Help: "Lanes that this process owns and whose state is still being restored.", Value: float64(restoring)},
-		{Name: flow.GaugeRestored, Help: "Records of state that were read to restore lanes.", Value: float64(t.counts.restored.Load())},
-		{Name: flow.GaugeTransactions, Help: "Transactions that were committed.", Value: float64(t.counts.commits.Load())},
-		{Name: flow.GaugeTransactionsFailed, Help: "Transactions that failed; their messages are handled again.", Value: float64(t.counts.failed.Load())},
-		{Name: flow.GaugeRestores, Help: "Lanes whose state was restored.", Value: float64(t.counts.lanes.Load())},
-		{Name: flow.GaugeRestoreSeconds, Help: "Time that restoring lanes took in all, in seconds.", Value: time.Duration(t.counts.restoring.Load()).Seconds()},
-		{Name: flow.GaugeStoreBytes, Help: "Size of the copies of the state on disk, in bytes.", Value: float64(t.cache.Size())},
+		{Name: flow.GaugeRestored, Help: "Records of state that were read to restore lanes.", Value: float64(t.counters.restoredRecords.Load())},
+		{Name: flow.GaugeTransactions, Help: "Transactions that were committed.", Value: float64(t.counters.commits.Load())},
+		{Name: flow.GaugeTransactionsFailed, Help: "Transactions that failed; their messages are handled again.", Value: float64(t.counters.failedTxns.Load())},
+		{Name: flow.GaugeRestores, Help: "Lanes whose state was restored.", Value: float64(t.counters.restores.Load())},
+		{Name: flow.GaugeRestoreSeconds, Help: "Time that restoring lanes took in all, in seconds.", Value: time.Duration(t.counters.restoreNanos.Load()).Seconds()},
+		{Name: flow.GaugeStoreBytes, Help: "Size of the copies of the state on disk, in bytes.", Value: float64(t.stateCopy.Size())},
 	}
 	lags := make(map[consumer]int64)
-	for lane := range t.owned {
+	for lane := range t.slots {
 		if n := t.lease(lane); n != nil {
-			n.lags(lags)
+			n.addLags(lags)
 		}
 	}
 	for who, lag := range lags {
@@ -177,152 +177,152 @@ func (t *Transport) Gauges() []flow.Gauge {
 	return gauges
 }
 
-// lags adds to by how far the runners of n are behind the ends of their topics.
-func (n *lease) lags(by map[consumer]int64) {
+// addLags adds to by how far the runners of n are behind the ends of their topics.
+func (n *lease) addLags(by map[consumer]int64) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()
 	for _, c := range n.allCursors() {
-		if src := c.source(); c.seat.Runner != nil && src != nil {
-			by[c.who] += max(src.end()-n.position(c.who), 0)
+		if src := c.currentSource(); c.seat.Runner != nil && src != nil {
+			by[c.consumer] += max(src.highWaterMark()-n.position(c.consumer), 0)
 		}
 	}
 }
 
 const (
-	// recent is how long a failure keeps the Transport from being ready if it does not occur
+	// failureTTL is how long a failure keeps the Transport from being ready if it does not occur
 	// again. It is longer than any retry interval.
-	recent = 15 * time.Second
-	// logAgain is how often a lasting failure is logged.
-	logAgain = time.Minute
+	failureTTL = 15 * time.Second
+	// logInterval is how often a lasting failure is logged.
+	logInterval = time.Minute
 )
 
 // outage is what currently keeps the Transport from working. Its begin and its end are logged,
 // not every failure in between.
 type outage struct {
 	mu sync.Mutex
-	// waits is what the Transport waits for, mostly brokers that do not answer; since is when
+	// waitReason is what the Transport waits for, mostly brokers that do not answer; since is when
 	// that began.
-	waits error
-	since time.Time
-	// answers is when the brokers began to answer; zero while they do not.
-	answers time.Time
-	// missing are the rights that the brokers deny; deniedAt is when that began.
-	missing  string
-	deniedAt time.Time
-	// troubles are the operations that failed and are retried, by name.
-	troubles map[string]*trouble
-	// begun is when the outage was first logged, logged when one of the troubles was; zero if there is none.
-	begun, logged time.Time
+	waitReason   error
+	waitingSince time.Time
+	// answeringSince is when the brokers began to answer; zero while they do not.
+	answeringSince time.Time
+	// missingRights are the rights that the brokers deny; deniedAt is when that began.
+	missingRights string
+	deniedAt      time.Time
+	// failures are the operations that failed and are retried, by name.
+	failures map[string]*ongoingFailure
+	// startedAt is when the outage was first logged, logged when one of the troubles was; zero if there is none.
+	startedAt, lastLogged time.Time
 }
 
-type trouble struct {
+type ongoingFailure struct {
 	reason              error
 	first, last, logged time.Time
 }
 
-// outage records that an operation failed and will be retried.
-func (t *Transport) outage(what string, err error) {
-	o, now := &t.away, time.Now()
+// reportFailure records that an operation failed and will be retried.
+func (t *Transport) reportFailure(what string, err error) {
+	o, now := &t.outage, time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.troubles == nil {
-		o.troubles = make(map[string]*trouble)
+	if o.failures == nil {
+		o.failures = make(map[string]*ongoingFailure)
 	}
-	tr := o.troubles[what]
-	if tr == nil || now.Sub(tr.last) > recent {
-		tr = &trouble{first: now}
-		o.troubles[what] = tr
+	tr := o.failures[what]
+	if tr == nil || now.Sub(tr.last) > failureTTL {
+		tr = &ongoingFailure{first: now}
+		o.failures[what] = tr
 	}
 	tr.last, tr.reason = now, fmt.Errorf("%s: %s", what, t.cfg.cause(err))
 	// One failure often causes others: what fails soon after a line of the log gets none.
-	if o.waits != nil || o.missing != "" || now.Sub(tr.logged) < logAgain || now.Sub(o.logged) < recent {
+	if o.waitReason != nil || o.missingRights != "" || now.Sub(tr.logged) < logInterval || now.Sub(o.lastLogged) < failureTTL {
 		t.log.Debug("kafka: "+what, "error", err)
 		return
 	}
-	tr.logged, o.logged = now, now
-	if o.begun.IsZero() {
-		o.begun = now
+	tr.logged, o.lastLogged = now, now
+	if o.startedAt.IsZero() {
+		o.startedAt = now
 	}
 	t.log.Warn("kafka: "+what, "error", t.cfg.cause(err))
 }
 
-// waiting records what the Transport waits for; nil ends the wait.
-func (t *Transport) waiting(reason error) {
-	o := &t.away
+// setWaiting records what the Transport waits for; nil ends the wait.
+func (t *Transport) setWaiting(reason error) {
+	o := &t.outage
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.waits == nil {
-		o.since = time.Now()
+	if o.waitReason == nil {
+		o.waitingSince = time.Now()
 	}
-	o.waits, o.answers = reason, time.Time{}
+	o.waitReason, o.answeringSince = reason, time.Time{}
 }
 
-// answered records that the brokers answer. If they did not answer before, that explains all
+// setAnswering records that the brokers answer. If they did not answer before, that explains all
 // troubles, and they are over. Otherwise those are over that did not occur again recently.
-func (t *Transport) answered() {
-	o, now := &t.away, time.Now()
+func (t *Transport) setAnswering() {
+	o, now := &t.outage, time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for what, tr := range o.troubles {
-		if o.waits != nil || now.Sub(tr.last) > recent {
-			delete(o.troubles, what)
+	for what, tr := range o.failures {
+		if o.waitReason != nil || now.Sub(tr.last) > failureTTL {
+			delete(o.failures, what)
 		}
 	}
-	o.waits = nil
-	if o.answers.IsZero() {
-		o.answers = now
+	o.waitReason = nil
+	if o.answeringSince.IsZero() {
+		o.answeringSince = now
 	}
-	if !o.begun.IsZero() && len(o.troubles) == 0 {
-		t.log.Info("kafka: working again", "after", now.Sub(o.begun).Round(100*time.Millisecond))
-		o.begun, o.logged = time.Time{}, time.Time{}
+	if !o.startedAt.IsZero() && len(o.failures) == 0 {
+		t.log.Info("kafka: working again", "after", now.Sub(o.startedAt).Round(100*time.Millisecond))
+		o.startedAt, o.lastLogged = time.Time{}, time.Time{}
 	}
 }
 
-// answering returns how long the brokers have been answering; 0 while they do not.
-func (o *outage) answering(now time.Time) time.Duration {
+// answeringFor returns how long the brokers have been answering; 0 while they do not.
+func (o *outage) answeringFor(now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.answers.IsZero() {
+	if o.answeringSince.IsZero() {
 		return 0
 	}
-	return now.Sub(o.answers)
+	return now.Sub(o.answeringSince)
 }
 
-// present returns why the Transport does not work and since when; nil if it does.
-func (o *outage) present(now time.Time) (since time.Time, reason error) {
+// current returns why the Transport does not work and since when; nil if it does.
+func (o *outage) current(now time.Time) (since time.Time, reason error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.waits != nil {
-		return o.since, o.waits
+	if o.waitReason != nil {
+		return o.waitingSince, o.waitReason
 	}
-	if o.missing != "" {
-		return o.deniedAt, fmt.Errorf("rights are missing: allow %s", o.missing)
+	if o.missingRights != "" {
+		return o.deniedAt, fmt.Errorf("rights are missing: allow %s", o.missingRights)
 	}
-	for _, tr := range o.troubles {
-		if now.Sub(tr.last) <= recent && (reason == nil || tr.first.Before(since)) {
+	for _, tr := range o.failures {
+		if now.Sub(tr.last) <= failureTTL && (reason == nil || tr.first.Before(since)) {
 			reason, since = tr.reason, tr.first
 		}
 	}
 	return since, reason
 }
 
-// patiently retries f while it fails for brokers that are not available yet: one that has just
+// retryWhileAway retries f while it fails for brokers that are not available yet: one that has just
 // restarted leads no partition for a moment. When ctx is done it returns the cause.
-func patiently[T any](ctx context.Context, t *Transport, f func() (T, error)) (T, error) {
+func retryWhileAway[T any](ctx context.Context, t *Transport, f func() (T, error)) (T, error) {
 	for {
 		v, err := f()
 		if err == nil || !client.Away(err) {
 			return v, err
 		}
-		t.outage("the brokers are not available yet; retrying", err)
-		if err := client.Sleep(ctx, probeEvery); err != nil {
+		t.reportFailure("the brokers are not available yet; retrying", err)
+		if err := client.Sleep(ctx, retryPause); err != nil {
 			return v, err
 		}
 	}
 }
 
-// probeEvery is how long patiently rests between two attempts.
-const probeEvery = 500 * time.Millisecond
+// retryPause is how long patiently rests between two attempts.
+const retryPause = 500 * time.Millisecond
 
 // cause describes err in words for the operator.
 func (c Config) cause(err error) string {
@@ -334,5 +334,5 @@ func (c Config) cause(err error) string {
 	case errors.Is(err, sarama.ErrTransactionalIDAuthorizationFailed):
 		return fmt.Sprintf("a right is missing: allow Write on the transactional IDs that begin with %s-", c.Group)
 	}
-	return c.cluster().Cause(err)
+	return c.clusterConfig().Cause(err)
 }

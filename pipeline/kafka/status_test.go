@@ -29,7 +29,7 @@ func TestBrokersAway(t *testing.T) {
 	var logged kafkatest.Log
 	c := testConfig(cluster.ListenAddrs())
 	c.Logger = logged.Logger()
-	tr, err := start(t.Context(), c, flow.Wiring{})
+	tr, err := startTransport(t.Context(), c, flow.Wiring{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestBrokersAway(t *testing.T) {
 func TestPublishToNewTopicWhileAway(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Cluster(t)
-	tr, err := start(t.Context(), testConfig(cluster.ListenAddrs()), flow.Wiring{})
+	tr, err := startTransport(t.Context(), testConfig(cluster.ListenAddrs()), flow.Wiring{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +70,9 @@ func TestPublishToNewTopicWhileAway(t *testing.T) {
 		}
 	}
 	publish("new")
-	tr.making <- struct{}{} // as a call does that makes a topic
+	tr.creatingTopic <- struct{}{} // as a call does that makes a topic
 	publish("other")
-	<-tr.making
+	<-tr.creatingTopic
 }
 
 // TestTailWaits: a broker that has just come back leads no partition for a moment, and that
@@ -82,7 +82,7 @@ func TestTailWaits(t *testing.T) {
 	cluster := kafkatest.Cluster(t)
 	c := testConfig(cluster.ListenAddrs())
 	c.Topics = map[string]flow.Topic{flow.TopicDecisions: {Ephemeral: true}}
-	tr := opened(t, c)
+	tr := openTransport(t, c)
 	refusals := refuseOffsets(cluster, 4) // sarama asks twice each time
 	if _, err := tr.Tail(t.Context(), flow.TopicDecisions); err != nil {
 		t.Errorf("got %v after %d refusals", err, refusals.Load())
@@ -121,12 +121,12 @@ func refuseOffsets(cluster *kfake.Cluster, n int32) *atomic.Int32 {
 // waits for the disk: who watches is answered, and other lanes go on.
 func TestWatchedWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
-	tr := opened(t, testConfig(kafkatest.Start(t)))
+	tr := openTransport(t, testConfig(kafkatest.Start(t)))
 	<-tr.Gained()
 	full, release := make(chan struct{}), make(chan struct{})
 	written := make(chan error, 1)
 	go func() {
-		written <- tr.whileOwned(tr.lease(0), func(*store.Batch) error {
+		written <- tr.writeIfOwned(tr.lease(0), func(*store.Batch) error {
 			close(full)
 			<-release
 			return nil
@@ -142,11 +142,11 @@ func TestWatchedWhileTheDiskIsFull(t *testing.T) {
 		if err := tr.Ready(); err != nil {
 			t.Errorf("it is not ready: %v", err)
 		}
-		tr.topicOf("in")
+		tr.declaredTopic("in")
 	}()
 	select {
 	case <-answered:
-	case <-time.After(guard):
+	case <-time.After(testTimeout):
 		t.Error("who watches waits for the disk")
 	}
 	close(release)
@@ -176,9 +176,9 @@ func TestMissingRights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brokers := kafkatest.Start(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "secret"),
-				kfake.User("PLAIN", "vokter", "secret", needed()...))
+				kfake.User("PLAIN", "vokter", "secret", neededACLs()...))
 			c := Config{Brokers: brokers, Prefix: "p.", Lanes: 2, SASL: cluster.SASL{Mechanism: "PLAIN", User: "admin", Password: registry.NewSecret("secret")}}.withDefaults()
-			conf, err := c.cluster().Sarama()
+			conf, err := c.clusterConfig().Sarama()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -195,7 +195,7 @@ func TestMissingRights(t *testing.T) {
 			var logged kafkatest.Log
 			c.SASL.User, c.Logger = "vokter", logged.Logger()
 			c.Topics = map[string]flow.Topic{"snapshots": {Groups: []string{"g"}}, "health": {}}
-			tr, err := start(t.Context(), c, flow.Wiring{})
+			tr, err := startTransport(t.Context(), c, flow.Wiring{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -228,8 +228,8 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// needed are the rights that the guide of operation lists.
-func needed() []kfake.ACL {
+// neededACLs are the rights that the guide of operation lists.
+func neededACLs() []kfake.ACL {
 	var all []kfake.ACL
 	give := func(resource kmsg.ACLResourceType, name string, ops ...kmsg.ACLOperation) {
 		for _, op := range ops {
@@ -246,7 +246,7 @@ func needed() []kfake.ACL {
 // waited for.
 func TestReadyWhileLanesWork(t *testing.T) {
 	t.Parallel()
-	tr := opened(t, testConfig(kafkatest.Start(t)))
+	tr := openTransport(t, testConfig(kafkatest.Start(t)))
 	<-tr.Gained()
 	n := tr.lease(0)
 	c := n.cursor(consumer{Group: "g", Topic: "in"})

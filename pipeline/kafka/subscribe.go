@@ -22,7 +22,7 @@ func (t *Transport) openConsumer(ctx context.Context, c consumer) error {
 	if t.ctx.Err() != nil {
 		return ErrClosed
 	}
-	return t.ensure(ctx, c.Topic)
+	return t.ensureTopic(ctx, c.Topic)
 }
 
 // reassign spreads the lanes over the subscriptions of who.
@@ -30,9 +30,9 @@ func (t *Transport) reassign(who consumer) {
 	if !t.ready.Load() {
 		return
 	}
-	for lane := range t.owned {
+	for lane := range t.slots {
 		if n := t.lease(lane); n != nil {
-			n.run(who)
+			n.startRunner(who)
 		}
 	}
 }
@@ -54,16 +54,16 @@ func (t *Transport) Poster(group, topic string) flow.Poster {
 func (t *Transport) inbox(who consumer, lane int) *engine.Inbox {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := inboxAt{who, lane}
+	at := inboxKey{who, lane}
 	if t.inboxes[at] == nil {
 		t.inboxes[at] = new(engine.Inbox)
 	}
 	return t.inboxes[at]
 }
 
-type inboxAt struct {
-	who  consumer
-	lane int
+type inboxKey struct {
+	consumer consumer
+	lane     int
 }
 
 // clearInboxes drops the messages that were posted to a lane that was given up.
@@ -77,8 +77,8 @@ func (t *Transport) clearInboxes(lane int) {
 	}
 }
 
-// posted reports whether posted messages are waiting.
-func (t *Transport) posted() bool {
+// hasPosted reports whether posted messages are waiting.
+func (t *Transport) hasPosted() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, b := range t.inboxes {

@@ -20,17 +20,17 @@ func (t *Transport) declaredTopics() map[string]flow.Topic {
 	return maps.Clone(t.topics)
 }
 
-// topicOf returns the declaration of a topic.
-func (t *Transport) topicOf(name string) flow.Topic {
+// declaredTopic returns the declaration of a topic.
+func (t *Transport) declaredTopic(name string) flow.Topic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.topics[name]
 }
 
-// ensure creates topic if it was not declared at Start. It gives up with the cause of ctx when
+// ensureTopic creates topic if it was not declared at Start. It gives up with the cause of ctx when
 // that is done, and when the Transport is closed.
-func (t *Transport) ensure(ctx context.Context, topic string) error {
-	if t.knows(topic) {
+func (t *Transport) ensureTopic(ctx context.Context, topic string) error {
+	if t.isKnownTopic(topic) {
 		return nil
 	}
 	if !t.ready.Load() {
@@ -38,19 +38,19 @@ func (t *Transport) ensure(ctx context.Context, topic string) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(t.life, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(t.workCtx, func() { cancel(ErrClosed) })()
 	select {
-	case t.making <- struct{}{}:
-		defer func() { <-t.making }()
+	case t.creatingTopic <- struct{}{}:
+		defer func() { <-t.creatingTopic }()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if t.knows(topic) {
+	if t.isKnownTopic(topic) {
 		return nil
 	}
 	c := t.cfg
 	c.Lanes = t.lanes
-	a := c.admin()
+	a := c.adminConfig()
 	info, err := admin.Ensure(ctx, t.admin, a, a.Specs(map[string]flow.Topic{topic: {}}))
 	if err != nil {
 		return err
@@ -60,65 +60,65 @@ func (t *Transport) ensure(ctx context.Context, topic string) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.Copy(t.info.IDs, info.IDs)
+	maps.Copy(t.topicInfo.IDs, info.IDs)
 	t.topics[topic] = flow.Topic{}
 	return nil
 }
 
-// knows reports whether topic was declared or created.
-func (t *Transport) knows(topic string) bool {
+// isKnownTopic reports whether topic was declared or created.
+func (t *Transport) isKnownTopic(topic string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ok := t.topics[topic]
 	return ok
 }
 
-// ensureAll creates the missing topics of out.
-func (t *Transport) ensureAll(ctx context.Context, out []output) error {
+// ensureTopics creates the missing topics of out.
+func (t *Transport) ensureTopics(ctx context.Context, out []output) error {
 	for _, o := range out {
-		if err := t.ensure(ctx, o.topic); err != nil {
+		if err := t.ensureTopic(ctx, o.topic); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// known returns the topics that this process works with.
-func (t *Transport) known() admin.Info {
+// knownTopics returns the topics that this process works with.
+func (t *Transport) knownTopics() admin.Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return admin.Info{Lanes: t.info.Lanes, IDs: maps.Clone(t.info.IDs)}
+	return admin.Info{Lanes: t.topicInfo.Lanes, IDs: maps.Clone(t.topicInfo.IDs)}
 }
 
-// watch checks at intervals whether the brokers answer, whether rights are missing, and
+// watchBrokers checks at intervals whether the brokers answer, whether rights are missing, and
 // whether the topics are still those of the start.
-func (t *Transport) watch() {
-	defer close(t.watched)
-	look := time.NewTicker(lookEvery)
+func (t *Transport) watchBrokers() {
+	defer close(t.watchDone)
+	look := time.NewTicker(watchInterval)
 	defer look.Stop()
 	var looked time.Time
 	for {
 		select {
 		case <-look.C:
-		case <-t.life.Done():
+		case <-t.workCtx.Done():
 			return
 		}
-		err := client.Run(t.life, func() error { return t.cfg.cluster().Ask(t.base) })
+		err := client.Run(t.workCtx, func() error { return t.cfg.clusterConfig().Ask(t.saramaConfig) })
 		if err != nil {
-			if t.life.Err() == nil {
-				t.outage("no broker answers", err)
-				t.waiting(t.cfg.cluster().Unanswered(err))
+			if t.workCtx.Err() == nil {
+				t.reportFailure("no broker answers", err)
+				t.setWaiting(t.cfg.clusterConfig().Unanswered(err))
 			}
 			continue
 		}
-		t.answered()
-		if t.Ready() != nil || time.Since(looked) > topicsEvery {
+		t.setAnswering()
+		if t.Ready() != nil || time.Since(looked) > topicCheckInterval {
 			t.checkRights()
 		}
-		if time.Since(looked) > topicsEvery {
+		if time.Since(looked) > topicCheckInterval {
 			looked = time.Now()
 			t.checkTopics()
-			if err := t.dropStale(); err != nil {
+			if err := t.dropStaleCopies(); err != nil {
 				t.log.Error("kafka: dropping copies of lanes that other processes own failed", "error", err)
 			}
 		}
@@ -128,53 +128,53 @@ func (t *Transport) watch() {
 // checkTopics stops the Transport if a topic was deleted and created again: its positions are
 // invalid then.
 func (t *Transport) checkTopics() {
-	have, err := admin.Describe(t.admin, t.cfg.admin().Specs(t.declaredTopics()))
+	have, err := admin.Describe(t.admin, t.cfg.adminConfig().Specs(t.declaredTopics()))
 	if err != nil {
 		return // the brokers are unreachable; the next round asks again
 	}
-	if err := admin.CheckKnown(t.known(), admin.InfoOf(have, t.lanes)); err != nil {
-		t.broken(err)
+	if err := admin.CheckKnown(t.knownTopics(), admin.InfoOf(have, t.lanes)); err != nil {
+		t.reportBroken(err)
 	}
 }
 
 // checkRights asks the brokers which rights are missing: many requests do not fail clearly when
 // a right is denied.
 func (t *Transport) checkRights() {
-	missing, err := client.Do(t.life, func() (string, error) {
-		conn, err := sarama.NewClient(t.cfg.Brokers, client.Once(t.base))
+	missing, err := client.Do(t.workCtx, func() (string, error) {
+		conn, err := sarama.NewClient(t.cfg.Brokers, client.Once(t.saramaConfig))
 		if err != nil {
 			return "", err
 		}
 		defer conn.Close()
-		return t.cfg.admin().MissingRights(conn, t.declaredTopics())
+		return t.cfg.adminConfig().MissingRights(conn, t.declaredTopics())
 	}, nil)
 	if err != nil {
 		return // the brokers are unreachable; the next round asks again
 	}
-	t.deny(missing)
+	t.setMissingRights(missing)
 }
 
-// deny records which rights are missing and logs changes.
-func (t *Transport) deny(missing string) {
-	o, now := &t.away, time.Now()
+// setMissingRights records which rights are missing and logs changes.
+func (t *Transport) setMissingRights(missing string) {
+	o, now := &t.outage, time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch missing {
-	case o.missing:
+	case o.missingRights:
 		return
 	case "":
 		t.log.Info("kafka: the missing rights were granted", "after", now.Sub(o.deniedAt).Round(100*time.Millisecond))
 	default:
 		t.log.Warn("kafka: rights are missing; waiting for them", "allow", missing)
 	}
-	if o.missing == "" {
+	if o.missingRights == "" {
 		o.deniedAt = now
 	}
-	o.missing = missing
+	o.missingRights = missing
 }
 
-// broken reports that the Transport cannot continue.
-func (t *Transport) broken(err error) {
+// reportBroken reports that the Transport cannot continue.
+func (t *Transport) reportBroken(err error) {
 	if t.wiring.OnBroken != nil {
 		t.wiring.OnBroken(err)
 		return

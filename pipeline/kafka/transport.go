@@ -36,56 +36,56 @@ var _ flow.Transport = (*Transport)(nil)
 // Transport carries messages between the stages of several processes. It is safe for
 // concurrent use. Start begins its work.
 type Transport struct {
-	cfg  Config
-	log  *slog.Logger
-	base *sarama.Config
+	cfg          Config
+	log          *slog.Logger
+	saramaConfig *sarama.Config
 
 	// The following fields are set by Start, before ready.
-	wiring   flow.Wiring
-	lanes    int
-	lineage  string
-	cache    *store.DB
-	room     *store.Room // nil if the disk is not watched
-	client   sarama.Client
-	admin    sarama.ClusterAdmin
-	plain    *client.Producer
-	together together
-	group    sarama.ConsumerGroup
-	owned    []slot
-	ready    atomic.Bool
-	// transactFor and answeredFor are how long a transaction may take; tests shorten them.
-	transactFor, answeredFor time.Duration
+	wiring       flow.Wiring
+	lanes        int
+	lineage      string
+	stateCopy    *store.DB
+	room         *store.Room // nil if the disk is not watched
+	client       sarama.Client
+	admin        sarama.ClusterAdmin
+	producer     *client.Producer
+	txnPublisher txnPublisher
+	group        sarama.ConsumerGroup
+	slots        []laneSlot
+	ready        atomic.Bool
+	// txnTimeout and answeredFor are how long a transaction may take; tests shorten them.
+	txnTimeout, answeredTxnTimeout time.Duration
 
 	// ctx is done when Close begins, life when all acknowledged messages are committed.
-	ctx, life   context.Context
-	cancel, die context.CancelFunc
-	end         func() error // close, once
+	ctx, workCtx     context.Context
+	cancel, stopWork context.CancelFunc
+	closeOnce        func() error // close, once
 	// closers undo the steps of Start, in order.
 	closers []func() error
 
-	making   chan struct{} // holds a token while a topic is created
-	mu       sync.Mutex
-	assigned map[int]bool
-	member   string // the ID of this process in the consumer group; empty before the first assignment
-	topics   map[string]flow.Topic
-	info     admin.Info
-	inboxes  map[inboxAt]*engine.Inbox
-	readers  map[string]sarama.Consumer
-	gained   chan struct{}
-	away     outage
-	clock    engine.Clock
+	creatingTopic chan struct{} // holds a token while a topic is created
+	mu            sync.Mutex
+	assigned      map[int]bool
+	memberID      string // the ID of this process in the consumer group; empty before the first assignment
+	topics        map[string]flow.Topic
+	topicInfo     admin.Info
+	inboxes       map[inboxKey]*engine.Inbox
+	consumers     map[string]sarama.Consumer
+	gained        chan struct{}
+	outage        outage
+	clock         engine.Clock
 
-	openMu sync.Mutex // held while a reader is created, which may wait for brokers
+	consumerMu sync.Mutex // held while a reader is created, which may wait for brokers
 
 	subs engine.Subscriptions
 
-	headMu sync.Mutex
-	heads  map[topicLane]int64
+	writtenMu   sync.Mutex
+	writtenEnds map[topicLane]int64
 
-	watched  chan struct{}
-	sending  atomic.Int64 // publications under way
-	activity atomic.Uint64
-	counts   counts
+	watchDone  chan struct{}
+	publishing atomic.Int64 // publications under way
+	activity   atomic.Uint64
+	counters   counters
 }
 
 // New returns a Transport for c, or all mistakes in c. It does not connect to the brokers; Start
@@ -95,21 +95,21 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	base, err := c.cluster().Sarama()
+	base, err := c.clusterConfig().Sarama()
 	if err != nil {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: c, log: c.Logger, base: base, topics: make(map[string]flow.Topic), transactFor: transactFor, answeredFor: answeredFor,
-		inboxes: make(map[inboxAt]*engine.Inbox), readers: make(map[string]sarama.Consumer),
-		making: make(chan struct{}, 1), gained: make(chan struct{}, 1), heads: make(map[topicLane]int64),
-		watched: make(chan struct{}),
+		cfg: c, log: c.Logger, saramaConfig: base, topics: make(map[string]flow.Topic), txnTimeout: txnTimeout, answeredTxnTimeout: answeredTxnTimeout,
+		inboxes: make(map[inboxKey]*engine.Inbox), consumers: make(map[string]sarama.Consumer),
+		creatingTopic: make(chan struct{}, 1), gained: make(chan struct{}, 1), writtenEnds: make(map[topicLane]int64),
+		watchDone: make(chan struct{}),
 	}
-	t.subs.Open, t.subs.Assign, t.subs.Grace, t.subs.After, t.subs.Closed = t.openConsumer, t.reassign, defaultGrace, finishFor, ErrClosed
+	t.subs.Open, t.subs.Assign, t.subs.Grace, t.subs.After, t.subs.Closed = t.openConsumer, t.reassign, defaultGrace, handlerGrace, ErrClosed
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.life, t.die = context.WithCancel(context.Background())
-	t.end = sync.OnceValue(t.close)
-	t.together.t = t
+	t.workCtx, t.stopWork = context.WithCancel(context.Background())
+	t.closeOnce = sync.OnceValue(t.close)
+	t.txnPublisher.transport = t
 	return t, nil
 }
 
@@ -121,27 +121,27 @@ const defaultGrace = 5 * time.Second
 // It fails if the brokers refuse this process, or if a topic has unsuitable settings; these
 // errors say what to do.
 func (t *Transport) Start(ctx context.Context, w flow.Wiring) error {
-	t.wire(w)
+	t.applyWiring(w)
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
-	if err := t.openCache(); err != nil {
+	if err := t.openStateCopy(); err != nil {
 		return err
 	}
-	c, err := t.cfg.admin().ProducerConfig()
+	c, err := t.cfg.adminConfig().ProducerConfig()
 	if err != nil {
 		return err
 	}
-	if t.plain, err = patiently(ctx, t, func() (*client.Producer, error) { return client.NewProducer(t.cfg.Brokers, c) }); err != nil {
+	if t.producer, err = retryWhileAway(ctx, t, func() (*client.Producer, error) { return client.NewProducer(t.cfg.Brokers, c) }); err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
-	t.onClose(func() error { return client.Within(commitFor, t.plain.Close) })
-	t.onClose(func() error { return client.Within(commitFor, t.together.close) })
-	t.owned = make([]slot, t.lanes)
-	go t.watch()
-	t.onClose(t.stopWatching)
+	t.onClose(func() error { return client.Within(commitTimeout, t.producer.Close) })
+	t.onClose(func() error { return client.Within(commitTimeout, t.txnPublisher.close) })
+	t.slots = make([]laneSlot, t.lanes)
+	go t.watchBrokers()
+	t.onClose(t.stopBackground)
 	t.ready.Store(true)
-	return t.join(ctx)
+	return t.joinGroup(ctx)
 }
 
 // String names the brokers and topics, for logs.
@@ -149,8 +149,8 @@ func (t *Transport) String() string {
 	return fmt.Sprintf("Kafka at %s, topics %s*", strings.Join(t.cfg.Brokers, ","), t.cfg.Prefix)
 }
 
-// wire takes over the settings of w.
-func (t *Transport) wire(w flow.Wiring) {
+// applyWiring takes over the settings of w.
+func (t *Transport) applyWiring(w flow.Wiring) {
 	t.wiring = w
 	if w.Now != nil {
 		t.cfg.Now = w.Now
@@ -167,13 +167,13 @@ func (t *Transport) wire(w flow.Wiring) {
 
 // connect waits for brokers, creates missing topics and checks all of them.
 func (t *Transport) connect(ctx context.Context) error {
-	conn, err := t.cfg.admin().Connect(ctx, t.topics, t.waiting)
+	conn, err := t.cfg.adminConfig().Connect(ctx, t.topics, t.setWaiting)
 	t.onClose(conn.Close)
-	t.client, t.admin, t.info = conn.Client, conn.Admin, conn.Topics
+	t.client, t.admin, t.topicInfo = conn.Client, conn.Admin, conn.Topics
 	if err != nil {
 		return err
 	}
-	t.lanes, t.lineage = t.info.Lanes, t.info.IDs[t.cfg.Prefix+admin.TopicState]
+	t.lanes, t.lineage = t.topicInfo.Lanes, t.topicInfo.IDs[t.cfg.Prefix+admin.TopicState]
 	return nil
 }
 
@@ -181,9 +181,9 @@ func (t *Transport) connect(ctx context.Context) error {
 // restore sorts the same records several times and takes twice as long.
 const memTable = 64 << 20
 
-// openCache opens the copy of the state. It refuses a copy with another number of lanes. That the
+// openStateCopy opens the copy of the state. It refuses a copy with another number of lanes. That the
 // copy is of the same topics is checked when a lane is loaded.
-func (t *Transport) openCache() error {
+func (t *Transport) openStateCopy() error {
 	dir := t.wiring.Dir
 	if dir != "" {
 		dir = filepath.Join(dir, "kafka")
@@ -197,8 +197,8 @@ func (t *Transport) openCache() error {
 	if err != nil {
 		return err
 	}
-	t.cache = db
-	leave, err := db.Enter(store.User{Broken: t.broken, DiskFull: t.room.DiskFull})
+	t.stateCopy = db
+	leave, err := db.Enter(store.User{Broken: t.reportBroken, DiskFull: t.room.DiskFull})
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -215,11 +215,11 @@ func (t *Transport) openCache() error {
 // Close stops all consumers, commits acknowledged messages and leaves the consumer group. Messages
 // that were not acknowledged are delivered again by the next owner of their lane. Close may be
 // called twice.
-func (t *Transport) Close() error { return t.end() }
+func (t *Transport) Close() error { return t.closeOnce() }
 
 func (t *Transport) close() error {
 	t.cancel()
-	defer t.die()
+	defer t.stopWork()
 	t.subs.Close()
 	var errs []error
 	for _, f := range slices.Backward(t.closers) {
@@ -231,9 +231,9 @@ func (t *Transport) close() error {
 // onClose makes Close call f, before what undoes the earlier steps.
 func (t *Transport) onClose(f func() error) { t.closers = append(t.closers, f) }
 
-// stopWatching ends what uses connections in the background.
-func (t *Transport) stopWatching() error {
-	t.die()
-	<-t.watched
-	return t.closeReaders()
+// stopBackground ends what uses connections in the background.
+func (t *Transport) stopBackground() error {
+	t.stopWork()
+	<-t.watchDone
+	return t.closeConsumers()
 }
