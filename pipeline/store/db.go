@@ -136,7 +136,9 @@ func Open(o Options) (*DB, error) {
 		Logger:             c.log,
 		// Pebble's default listener ends the process on corruption. Here the read returns an
 		// error.
-		EventListener: &pebble.EventListener{DataCorruption: c.onCorruption, BackgroundError: c.onBackgroundError, ManifestCreated: c.onManifestCreated},
+		EventListener: &pebble.EventListener{
+			DataCorruption: c.onCorruption, BackgroundError: c.onBackgroundError, ManifestCreated: c.onManifestCreated,
+		},
 	}
 	// Most tables lack the key that is looked for. All levels inherit it.
 	po.Levels[0].FilterPolicy = bloom.FilterPolicy(10)

@@ -165,7 +165,8 @@ func TestPanicInALoop(t *testing.T) {
 		b.SetState("group", 0, "key", "name", []byte("1"))
 		b.SetState("group", 0, "key", flow.Hot+"name", []byte("2"))
 	})
-	if !panicInLoop(d.ScanState("group", 0, "key", "")) || !panicInLoop(d.Hot("group", 0, flow.Hot+"name")) || !panicInLoop(d.StateKeys("group", "", "")) {
+	if !panicInLoop(d.ScanState("group", 0, "key", "")) || !panicInLoop(d.Hot("group", 0, flow.Hot+"name")) ||
+		!panicInLoop(d.StateKeys("group", "", "")) {
 		t.Error("a loop yielded nothing")
 	}
 	if v, ok, err := d.GetState("group", 0, "key", "name"); string(v) != "1" || !ok || err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
-// A repeated error is logged at most once in repeatEvery. The logger remembers up to
-// maxRepeated different errors.
+// A repeated error is logged at most once in repeatInterval. The logger remembers up to
+// maxSeenErrors different errors.
 const (
 	repeatInterval = 10 * time.Second
 	maxSeenErrors  = 100
