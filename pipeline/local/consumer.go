@@ -89,7 +89,7 @@ type cursor struct {
 	// pendingCommits are the commits that wait for the disk.
 	pendingCommits commitQueue
 
-	// seat has the runner of the lane. It is guarded by c.mu.
+	// seat has the runner of the lane. It is guarded by consumer.mu.
 	seat engine.Seat[output]
 
 	// startWakesPending says that the wakes of the start are still to be delivered.
