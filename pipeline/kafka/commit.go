@@ -21,7 +21,7 @@ const (
 	// linger is how long a transaction waits for more messages: one transaction per message
 	// would halve the throughput of a lane.
 	linger = 5 * time.Millisecond
-	// A batch of fullMessages or fullBytes does not wait.
+	// A batch of maxBatchMessages or maxBatchBytes does not wait.
 	maxBatchMessages = 20
 	maxBatchBytes    = 4 << 20
 	// maxWaitingBytes is how much may wait in memory for the running transaction to end.
@@ -190,13 +190,13 @@ func (n *lease) claimMove(topic string, offset int64) bool {
 	return true
 }
 
-// setPosition makes offset the next one of who. n.mu is held.
+// setPosition makes offset the next one of the consumer who. n.mu is held.
 func (n *lease) setPosition(who consumer, offset int64) {
 	n.positions[who] = offset
 	n.open.transportRecords[changelog.Key(changelog.KindPosition, who.Group, who.Topic)] = changelog.EncodeOffset(offset)
 }
 
-// commitLoop commits batches until a transaction fails or finish is closed. On finish it
+// commitLoop commits batches until a transaction fails or finishing is closed. Then it
 // commits the rest.
 func (n *lease) commitLoop() {
 	defer close(n.committerDone)

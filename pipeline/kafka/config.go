@@ -123,7 +123,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// clusterConfig is where the brokers of c are.
+// clusterConfig returns the part of c that connections need.
 func (c Config) clusterConfig() cluster.Config {
 	return cluster.Config{Brokers: c.Brokers, TLS: c.TLS, SASL: c.SASL}
 }

@@ -25,22 +25,25 @@ type cursor struct {
 	wakes    *engine.Wakes
 	// timed says that the group keeps its wakes in its state; see flow.Topic.
 	timed bool
-	// seat is guarded by n.runMu.
+	// seat is guarded by lease.runMu.
 	seat engine.Seat[output]
 	// source reads the topic. It is nil until a runner has begun, and closed between two runners. Only the
-	// runner may read it without n.mu.
+	// runner may read it without lease.mu.
 	source *source
 }
 
 var _ engine.Lane[output] = (*cursor)(nil)
 
-// cursor returns the cursor of who.
+// cursor returns the cursor of the consumer who.
 func (n *lease) cursor(who consumer) *cursor {
 	n.cursorMu.Lock()
 	defer n.cursorMu.Unlock()
 	c := n.cursors[who]
 	if c == nil {
-		c = &cursor{lease: n, consumer: who, wakes: engine.NewWakes(), timed: slices.Contains(n.transport.declaredTopic(who.Topic).Timed, who.Group)}
+		c = &cursor{
+			lease: n, consumer: who, wakes: engine.NewWakes(),
+			timed: slices.Contains(n.transport.declaredTopic(who.Topic).Timed, who.Group),
+		}
 		n.cursors[who] = c
 	}
 	return c
@@ -63,7 +66,7 @@ func (c *cursor) newRunner() *engine.Runner[output] {
 	}
 }
 
-// Broken reports that pass failed, except when the lane is given up.
+// Broken reports that skip failed, except when the lane is given up.
 func (c *cursor) Broken(err error) {
 	if !c.lease.isClosed() && c.lease.handlerCtx.Err() == nil {
 		c.lease.transport.reportFailure("passing on a message that no handler gets failed; retrying", err)
@@ -193,7 +196,7 @@ func (c *cursor) movedOutput(w engine.Work) output {
 	return outputOf(d.Message(id, o.key, w.Meta["ce_subject"]), t.lanes)
 }
 
-// isIdle reports whether c, which has a runner, has nothing to do, as far as this process knows. n.runMu
+// isIdle reports whether c, which has a runner, has nothing to do, as far as this process knows. c.lease.runMu
 // is held.
 func (c *cursor) isIdle(now time.Time) bool {
 	r, src := c.seat.Runner, c.currentSource()

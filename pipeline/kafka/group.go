@@ -46,7 +46,9 @@ func (t *Transport) joinGroup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.group, err = retryWhileAway(ctx, t, func() (sarama.ConsumerGroup, error) { return sarama.NewConsumerGroup(t.cfg.Brokers, t.cfg.Group, c) })
+	t.group, err = retryWhileAway(ctx, t, func() (sarama.ConsumerGroup, error) {
+		return sarama.NewConsumerGroup(t.cfg.Brokers, t.cfg.Group, c)
+	})
 	if err != nil {
 		return fmt.Errorf("kafka: joining the consumer group %s: %w", t.cfg.Group, err)
 	}
@@ -100,8 +102,8 @@ func (t *Transport) reportGroupError(err error) {
 var errLeaveTimeout = errors.New("kafka: the brokers did not end the membership in time")
 
 // leaveGroup leaves the consumer group, and returns when this process owns no lane any more or
-// leaveFor is over. Sarama asks the brokers only once, and not while it takes part in a
-// rebalance: leave then asks again by itself, since the brokers otherwise count this process
+// leaveTimeout is over. Sarama asks the brokers only once, and not while it takes part in a
+// rebalance: leaveGroup then asks again by itself, since the brokers otherwise count this process
 // as a member until its session times out.
 func (t *Transport) leaveGroup(stopConsuming func()) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), leaveTimeout, errLeaveTimeout)
@@ -212,7 +214,7 @@ func isFenced(err error) bool {
 		errors.Is(err, sarama.ErrInvalidProducerIDMapping)
 }
 
-// setAssigned records the lanes that the group assigned to this process, which is member.
+// setAssigned records the lanes that the group assigned to this process, whose ID in the group is member.
 func (t *Transport) setAssigned(member string, lanes []int32) {
 	t.mu.Lock()
 	t.memberID = member
@@ -257,7 +259,7 @@ func (t *Transport) markWorking(n *lease) {
 	t.signalGained()
 }
 
-// dropLease ends n.
+// dropLease ends n: its lane has no lease then, unless it has a later one.
 func (t *Transport) dropLease(n *lease) {
 	s := &t.slots[n.lane]
 	s.mu.Lock()

@@ -23,7 +23,7 @@ const (
 	handlerGrace = time.Second
 	// commitTimeout is how long the last transaction may take.
 	commitTimeout = 5 * time.Second
-	// leaveTimeout is how long leaving the consumer group may take in all. Its first closeGroupFor
+	// leaveTimeout is how long leaving the consumer group may take in all. Its first closeGroupTimeout
 	// are for the end of the session, and outlast giving up the lanes.
 	leaveTimeout      = 10 * time.Second
 	closeGroupTimeout = 8 * time.Second
@@ -49,7 +49,7 @@ type lease struct {
 	mu sync.RWMutex
 	// closedErr is why no more writes are accepted; nil while they are.
 	closedErr error
-	// open collects writes; flight is being committed, and nil if no transaction is running.
+	// open collects writes; inFlight is being committed, and nil if no transaction is running.
 	open, inFlight *batch
 	positions      map[consumer]int64
 	// pendingOnCommit has a channel for each key with pending OnCommit functions, closed when they have
@@ -58,7 +58,7 @@ type lease struct {
 	// clock is the latest time in the state topic.
 	clock time.Time
 
-	// cursors are those of the consumers that were asked for; marked has the offset of our marker
+	// cursors are those of the consumers that were asked for; markerOffsets has the offset of our marker
 	// by topic.
 	cursorMu      sync.Mutex
 	cursors       map[consumer]*cursor
@@ -76,7 +76,8 @@ type lease struct {
 
 func newLease(t *Transport, lane int) *lease {
 	n := &lease{
-		transport: t, lane: lane, nonce: rand.Text(), signal: make(chan struct{}, 1), finishing: make(chan struct{}), committerDone: make(chan struct{}),
+		transport: t, lane: lane, nonce: rand.Text(),
+		signal: make(chan struct{}, 1), finishing: make(chan struct{}), committerDone: make(chan struct{}),
 		open: newBatch(), positions: make(map[consumer]int64), pendingOnCommit: make(map[engine.Place]<-chan struct{}),
 		cursors: make(map[consumer]*cursor), markerOffsets: make(map[string]int64), abandoned: make(chan struct{}),
 	}
@@ -128,7 +129,7 @@ func (n *lease) fail(err error) {
 	n.cancel(err)
 }
 
-// startRunner makes the subscription that is to serve who in this lane serve it, if there is one.
+// startRunner starts a runner for the consumer who in this lane, if a subscription is to serve it.
 func (n *lease) startRunner(who consumer) {
 	n.runMu.Lock()
 	defer n.runMu.Unlock()

@@ -138,7 +138,7 @@ func waitUntilShared(b *testing.B, transports []*Transport) {
 	}
 }
 
-// cpuTime is the processor time that the process has used.
+// cpuTime returns the processor time that the process has used.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var r syscall.Rusage
@@ -176,8 +176,8 @@ func benchText(page, v int) []byte {
 	return s.Bytes()
 }
 
-// newPagePusher writes versions of pages to topic as another program does, those from first on, n of
-// them, page by page in turn and keyed by their URLs.
+// newPagePusher returns a function that writes versions of pages to topic as another program does: those from
+// first on, n of them, page by page in turn and keyed by their URLs.
 func newPagePusher(b *testing.B, bs []string, topic string) (push func(first, n int)) {
 	b.Helper()
 	c := kafkatest.Config()
@@ -224,7 +224,7 @@ func BenchmarkUnchanged(b *testing.B) {
 	}
 }
 
-// serveUnchanged serves pages that do not change.
+// serveUnchanged starts a server of pages that do not change.
 func serveUnchanged(conditional bool, requests *counter) *httptest.Server {
 	body := benchText(0, 0)
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ import (
 // wantNeverUsed is what an import says of topics that were used.
 const wantNeverUsed = "state is read into topics that were never used"
 
-// newTestExport is an export as any transport may have written it.
+// newTestExport returns an export as any transport may have written it.
 func newTestExport(t *testing.T) (*portable.Export, []portable.Record) {
 	t.Helper()
 	at := time.Unix(1<<32, 7).UTC()
@@ -52,7 +52,7 @@ func newTestExport(t *testing.T) (*portable.Export, []portable.Record) {
 	return e, all
 }
 
-// mustImport imports a movable export.
+// mustImport imports an export of newTestExport.
 func mustImport(t *testing.T, c Config) {
 	t.Helper()
 	e, _ := newTestExport(t)
@@ -90,7 +90,7 @@ func wantExportError(t *testing.T, c Config, want string) {
 	kafkatest.Refused(t, err, want)
 }
 
-// allRecords is what e holds, in an order that does not change.
+// allRecords returns what e holds, in an order that does not change.
 func allRecords(t *testing.T, e *portable.Export) []portable.Record {
 	t.Helper()
 	var out []portable.Record

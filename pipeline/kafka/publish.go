@@ -161,8 +161,8 @@ type topicLane struct {
 	lane  int
 }
 
-// publishInBackground publishes out in the background, again and again until the Transport is closed. It may be lost:
-// its sender asks again.
+// publishInBackground publishes out in the background, and retries until the Transport is closed. The messages may
+// be lost: their sender asks again.
 func (t *Transport) publishInBackground(out []output) {
 	t.publishing.Add(1)
 	go func() {
@@ -179,7 +179,7 @@ func (t *Transport) publishInBackground(out []output) {
 			}
 			t.reportFailure("publishing a request failed; retrying", client.SendError(err))
 			out = retryable(out, ms, err)
-			_ = client.Sleep(t.workCtx, reopenPause) // the next attempt fails when life is over
+			_ = client.Sleep(t.workCtx, reopenPause) // the next attempt fails when workCtx is done
 		}
 	}()
 }

@@ -159,7 +159,7 @@ func (n *lease) loadWakes() error {
 // back within that time is restored quickly.
 const copyRetention = time.Hour
 
-// dropStaleCopies deletes the copies of lanes that this process has not owned for keepFor.
+// dropStaleCopies deletes the copies of lanes that this process has not owned for copyRetention.
 func (t *Transport) dropStaleCopies() error {
 	for lane := range t.slots {
 		if err := t.dropIfStale(lane); err != nil {
@@ -185,7 +185,7 @@ func (t *Transport) dropIfStale(lane int) error {
 
 // copyEnd returns the offset of the state topic at which the copy of lane ends, or
 // sarama.OffsetOldest if there is no copy that can be used: none of topics with this prefix, whose IDs
-// load checks, none that can be read, or only an old one.
+// loadState checks, none that can be read, or only an old one.
 func (t *Transport) copyEnd(lane int) int64 {
 	own, err := changelog.ReadOwn(t.stateCopy, lane)
 	_, ours := own.Topics.IDs[t.cfg.Prefix+admin.TopicState]

@@ -107,7 +107,7 @@ func TestStateOfANewerVersion(t *testing.T) {
 	wantExportError(t, c, want)
 }
 
-// brokenError is why a Transport of c cannot go on.
+// brokenError returns why a Transport of c cannot continue.
 func brokenError(t *testing.T, c Config) string {
 	t.Helper()
 	broken := make(chan error, 16)

@@ -64,7 +64,7 @@ func openTransport(t *testing.T, c Config) *Transport {
 	return openTransportIn(t, "", c)
 }
 
-// openTransportIn is opened with a directory for the copy of the state.
+// openTransportIn is openTransport with a directory for the copy of the state.
 func openTransportIn(t *testing.T, dir string, c Config) *Transport {
 	t.Helper()
 	tr, err := startTransport(t.Context(), c, flow.Wiring{Dir: dir})

@@ -181,8 +181,8 @@ func (s *source) highWaterMark() int64 {
 }
 
 // openPartition starts reading the partition of who's topic in lane at offset from. If there is no record at that
-// offset, it starts at the one that again returns for it. At is where it starts.
-func (t *Transport) openPartition(ctx context.Context, who consumer, lane int, from int64, again func(context.Context, int64) (int64, error)) (pc sarama.PartitionConsumer, at int64, err error) {
+// offset, it starts at the one that resume returns for it. At is where it starts.
+func (t *Transport) openPartition(ctx context.Context, who consumer, lane int, from int64, resume func(context.Context, int64) (int64, error)) (pc sarama.PartitionConsumer, at int64, err error) {
 	c, err := client.Do(ctx, func() (sarama.Consumer, error) { return t.consumerFor(who.Group) }, nil)
 	if err != nil {
 		return nil, 0, err
@@ -190,7 +190,7 @@ func (t *Transport) openPartition(ctx context.Context, who consumer, lane int, f
 	topic := t.cfg.Prefix + who.Topic
 	pc, err = client.OpenPartition(ctx, c, topic, lane, from)
 	if errors.Is(err, sarama.ErrOffsetOutOfRange) {
-		if from, err = again(ctx, from); err != nil {
+		if from, err = resume(ctx, from); err != nil {
 			return nil, 0, err
 		}
 		pc, err = client.OpenPartition(ctx, c, topic, lane, from)
@@ -222,7 +222,7 @@ func (t *Transport) consumerFor(group string) (sarama.Consumer, error) {
 	return r, nil
 }
 
-// closeConsumers closes the consumers. There will be no others, since life is over.
+// closeConsumers closes the consumers. There will be no others, since workCtx is done.
 func (t *Transport) closeConsumers() error {
 	t.mu.Lock()
 	all := t.consumers

@@ -126,7 +126,10 @@ func (n *lease) Keys(group, after string) iter.Seq2[string, error] {
 				}
 			}
 		}
-		for key, err := range store.MergeKeys(n.transport.stateCopy.LaneStateKeys(group, n.lane, flow.KeyName(n.transport.declaredTopics(), group), after), fresh) {
+		for key, err := range store.MergeKeys(
+			n.transport.stateCopy.LaneStateKeys(group, n.lane, flow.KeyName(n.transport.declaredTopics(), group), after),
+			fresh,
+		) {
 			if merged[key] && !n.hasState(engine.Place{Group: group, Key: key}) {
 				continue
 			}

@@ -28,7 +28,7 @@ const (
 // counters are the counters behind Gauges.
 type counters struct {
 	commits, failedTxns, restoredRecords atomic.Uint64
-	// restores counts the lanes that were restored, restoring how long that took, in nanoseconds.
+	// restores counts the lanes that were restored, restoreNanos how long that took, in nanoseconds.
 	restores, restoreNanos atomic.Uint64
 }
 
@@ -131,7 +131,7 @@ func (n *lease) isIdle() bool {
 	return true
 }
 
-// position is the next offset that who will handle; 0 if it has handled nothing yet.
+// position is the next offset that the consumer who will handle; 0 if it has handled nothing yet.
 func (n *lease) position(who consumer) int64 {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -200,7 +200,7 @@ const (
 // not every failure in between.
 type outage struct {
 	mu sync.Mutex
-	// waitReason is what the Transport waits for, mostly brokers that do not answer; since is when
+	// waitReason is what the Transport waits for, mostly brokers that do not answer; waitingSince is when
 	// that began.
 	waitReason   error
 	waitingSince time.Time
@@ -211,7 +211,7 @@ type outage struct {
 	deniedAt      time.Time
 	// failures are the operations that failed and are retried, by name.
 	failures map[string]*ongoingFailure
-	// startedAt is when the outage was first logged, logged when one of the troubles was; zero if there is none.
+	// startedAt is when the outage was first logged, lastLogged when one of the failures was; zero if there is none.
 	startedAt, lastLogged time.Time
 }
 
@@ -258,7 +258,7 @@ func (t *Transport) setWaiting(reason error) {
 }
 
 // setAnswering records that the brokers answer. If they did not answer before, that explains all
-// troubles, and they are over. Otherwise those are over that did not occur again recently.
+// failures, and they are over. Otherwise those are over that did not occur again recently.
 func (t *Transport) setAnswering() {
 	o, now := &t.outage, time.Now()
 	o.mu.Lock()
@@ -321,7 +321,7 @@ func retryWhileAway[T any](ctx context.Context, t *Transport, f func() (T, error
 	}
 }
 
-// retryPause is how long patiently rests between two attempts.
+// retryPause is how long retryWhileAway waits between two attempts.
 const retryPause = 500 * time.Millisecond
 
 // cause describes err in words for the operator.

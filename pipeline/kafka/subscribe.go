@@ -25,7 +25,7 @@ func (t *Transport) openConsumer(ctx context.Context, c consumer) error {
 	return t.ensureTopic(ctx, c.Topic)
 }
 
-// reassign spreads the lanes over the subscriptions of who.
+// reassign spreads the lanes over the subscriptions of the consumer who.
 func (t *Transport) reassign(who consumer) {
 	if !t.ready.Load() {
 		return

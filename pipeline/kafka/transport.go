@@ -53,10 +53,10 @@ type Transport struct {
 	group        sarama.ConsumerGroup
 	slots        []laneSlot
 	ready        atomic.Bool
-	// txnTimeout and answeredFor are how long a transaction may take; tests shorten them.
+	// txnTimeout and answeredTxnTimeout are how long a transaction may take; tests shorten them.
 	txnTimeout, answeredTxnTimeout time.Duration
 
-	// ctx is done when Close begins, life when all acknowledged messages are committed.
+	// ctx is done when Close begins, workCtx when all acknowledged messages are committed.
 	ctx, workCtx     context.Context
 	cancel, stopWork context.CancelFunc
 	closeOnce        func() error // close, once
@@ -75,7 +75,7 @@ type Transport struct {
 	outage        outage
 	clock         engine.Clock
 
-	consumerMu sync.Mutex // held while a reader is created, which may wait for brokers
+	consumerMu sync.Mutex // held while a consumer is created, which may wait for brokers
 
 	subs engine.Subscriptions
 
@@ -100,7 +100,8 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{
-		cfg: c, log: c.Logger, saramaConfig: base, topics: make(map[string]flow.Topic), txnTimeout: txnTimeout, answeredTxnTimeout: answeredTxnTimeout,
+		cfg: c, log: c.Logger, saramaConfig: base, topics: make(map[string]flow.Topic),
+		txnTimeout: txnTimeout, answeredTxnTimeout: answeredTxnTimeout,
 		inboxes: make(map[inboxKey]*engine.Inbox), consumers: make(map[string]sarama.Consumer),
 		creatingTopic: make(chan struct{}, 1), gained: make(chan struct{}, 1), writtenEnds: make(map[topicLane]int64),
 		watchDone: make(chan struct{}),

@@ -34,7 +34,7 @@ func onBoth(t *testing.T, test func(t *testing.T, c Config)) {
 	kafkatest.OnBoth(t, func(t *testing.T, brokers []string, prefix string) { test(t, testConfig(brokers, prefix)) })
 }
 
-// mustEnsure is Ensure where nothing is wrong.
+// mustEnsure is Ensure, which must not fail.
 func mustEnsure(t *testing.T, admin sarama.ClusterAdmin, c Config, specs []Spec) Info {
 	t.Helper()
 	info, err := Ensure(t.Context(), admin, c, specs)
@@ -44,7 +44,7 @@ func mustEnsure(t *testing.T, admin sarama.ClusterAdmin, c Config, specs []Spec)
 	return info
 }
 
-// mustDescribe is Describe where nothing is wrong.
+// mustDescribe is Describe, which must not fail.
 func mustDescribe(t *testing.T, admin sarama.ClusterAdmin, specs []Spec) map[string]Standing {
 	t.Helper()
 	have, err := Describe(admin, specs)
@@ -149,7 +149,7 @@ func TestEnsureByManyAtOnce(t *testing.T) {
 	})
 }
 
-// racingAdmin is an admin with others beside it.
+// racingAdmin is an admin of a cluster in which others create topics at the same time.
 type racingAdmin struct {
 	sarama.ClusterAdmin
 	beforeCreate  func(topic string) // before a topic is made

@@ -10,7 +10,7 @@ import (
 	"github.com/vokter/vokter/test/kafkatest"
 )
 
-// suitableTopics returns topics as they should stand, with replication 3.
+// suitableTopics returns topics with suitable settings and replication 3.
 func suitableTopics(c Config, specs []Spec) map[string]Standing {
 	have := map[string]Standing{}
 	for _, spec := range specs {

@@ -128,5 +128,5 @@ func OpenPartition(ctx context.Context, c sarama.Consumer, topic string, lane in
 const closeTimeout = time.Second
 
 // ClosePartition closes pc and waits for that, since a partition can have only one reader. It
-// waits for closeFor at most, because Sarama may look for brokers first.
+// waits for closeTimeout at most, because Sarama may look for brokers first.
 func ClosePartition(pc sarama.PartitionConsumer) { _ = Within(closeTimeout, pc.Close) }

@@ -178,7 +178,7 @@ func (s *session) bounds(ctx context.Context, topic string, partition int32) (ol
 	return oldest, newest, err
 }
 
-// retryForLeader calls f, and repeats that for agreeFor while f fails because the brokers do not agree
+// retryForLeader calls f, and repeats that for leaderTimeout while f fails because the brokers do not agree
 // about the leaders of the partitions of topic.
 func (s *session) retryForLeader(ctx context.Context, topic string, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
