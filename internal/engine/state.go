@@ -135,7 +135,7 @@ type Write struct {
 // Writes are changes of state that the store does not have yet, at most one for each place and name. The
 // zero Writes has none. It is not safe for concurrent use.
 type Writes struct {
-	list    []Write                     // all of them, up to fewWrites
+	list    []Write                     // all of them, up to maxListWrites
 	byPlace map[Place]map[string][]byte // all of them, if there are more
 	bytes   int
 }

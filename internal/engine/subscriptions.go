@@ -43,7 +43,7 @@ func (s *Subscriptions) Subscriber(group string) message.Subscriber {
 type subscriber struct {
 	subscriptions *Subscriptions
 	group         string
-	isClosed      bool // guarded by s.mu
+	isClosed      bool // guarded by subscriptions.mu
 }
 
 // Subscribe opens a subscription, which is closed when ctx is done.

@@ -46,12 +46,12 @@ type Wakes struct {
 	byKey  map[string]*entry
 	byTime wakeHeap
 	// forced are the keys that are woken once regardless of the time, in order. A key whose
-	// entry says otherwise was set since.
+	// entry is not forced any more was set since.
 	forced     []string
-	forcedLeft int // how many entries say so
+	forcedLeft int // how many entries are forced
 }
 
-// entry is a Wake with its place in Wakes.due.
+// entry is a Wake with its index in Wakes.byTime.
 type entry struct {
 	Wake
 	heapIndex int
