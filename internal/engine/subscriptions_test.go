@@ -12,9 +12,9 @@ import (
 
 var errClosed = errors.New("closed")
 
-// subscriptions returns Subscriptions whose lanes nobody serves. Assigned gets each consumer for which
+// newSubscriptions returns Subscriptions whose lanes nobody serves. Assigned gets each consumer for which
 // the lanes are divided.
-func subscriptions(assigned *[]Consumer) *Subscriptions {
+func newSubscriptions(assigned *[]Consumer) *Subscriptions {
 	var mu sync.Mutex
 	return &Subscriptions{
 		Open: func(context.Context, Consumer) error { return nil },
@@ -30,7 +30,7 @@ func subscriptions(assigned *[]Consumer) *Subscriptions {
 // TestSubscriptionsShareTheLanes of one consumer, and those of another do not matter.
 func TestSubscriptionsShareTheLanes(t *testing.T) {
 	var assigned []Consumer
-	s := subscriptions(&assigned)
+	s := newSubscriptions(&assigned)
 	c := Consumer{"g", "in"}
 	first, second := s.Subscriber("g"), s.Subscriber("g")
 	for _, b := range []message.Subscriber{first, second, s.Subscriber("h")} {
@@ -69,7 +69,7 @@ func TestSubscriptionsShareTheLanes(t *testing.T) {
 // TestSubscribeWhileClosing: a subscription that comes when Close has seen all that there are is refused.
 func TestSubscribeWhileClosing(t *testing.T) {
 	var assigned []Consumer
-	s := subscriptions(&assigned)
+	s := newSubscriptions(&assigned)
 	s.Open = func(context.Context, Consumer) error { s.Close(); return nil }
 	if _, err := s.Subscriber("g").Subscribe(t.Context(), "in"); !errors.Is(err, errClosed) || len(assigned) > 0 {
 		t.Errorf("got %v, want %v; the lanes were divided for %v", err, errClosed, assigned)

@@ -12,25 +12,25 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// two has two lanes. An output is the ID of its message and its lane.
-type two struct{ name string }
+// twoLanes has two lanes. An output is the ID of its message and its lane.
+type twoLanes struct{ name string }
 
 type output struct {
 	id   string
 	lane int
 }
 
-func (two) Lanes() int                            { return 2 }
-func (two) Output(m flow.Message) output          { return output{m.ID, 0} }
-func (two) OutputTo(_ flow.Message, l int) output { return output{"copy", l} }
-func (two) Fits(*engine.Effects[output]) error    { return nil }
+func (twoLanes) Lanes() int                            { return 2 }
+func (twoLanes) Output(m flow.Message) output          { return output{m.ID, 0} }
+func (twoLanes) OutputTo(_ flow.Message, l int) output { return output{"copy", l} }
+func (twoLanes) Fits(*engine.Effects[output]) error    { return nil }
 
-func begin(m txtest.Memory, w engine.Work) *engine.Tx[output] {
-	return engine.NewTx(m, two{}, "g", "in", w)
+func newTx(m txtest.Memory, w engine.Work) *engine.Tx[output] {
+	return engine.NewTx(m, twoLanes{}, "g", "in", w)
 }
 
-// names lists what st has under a prefix, as name=value.
-func names(t *testing.T, st flow.State, prefix string) []string {
+// scannedValues lists what st has under a prefix, as name=value.
+func scannedValues(t *testing.T, st flow.State, prefix string) []string {
 	t.Helper()
 	var all []string
 	for name, v := range st.Scan(prefix) {
@@ -48,7 +48,7 @@ func TestStateSeesItsWrites(t *testing.T) {
 	for _, name := range []string{"a2", "a4", "a6", "b1"} {
 		committed.Set(p, name, []byte("old"))
 	}
-	x := begin(committed, engine.Work{})
+	x := newTx(committed, engine.Work{})
 	st := x.State("k")
 	for name, value := range map[string][]byte{"a1": []byte("new"), "a3": {}, "a4": []byte("new"), "a7": nil} {
 		if err := st.Set(name, value); err != nil {
@@ -58,10 +58,10 @@ func TestStateSeesItsWrites(t *testing.T) {
 	if err := errors.Join(st.Delete("a2"), st.Delete("a5")); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := names(t, st, "a"), []string{"a1=new", "a3=", "a4=new", "a6=old", "a7="}; !slices.Equal(got, want) {
+	if got, want := scannedValues(t, st, "a"), []string{"a1=new", "a3=", "a4=new", "a6=old", "a7="}; !slices.Equal(got, want) {
 		t.Errorf("the transaction reads %q, want %q", got, want)
 	}
-	if got, want := names(t, engine.View(committed, p), ""), []string{"a2=old", "a4=old", "a6=old", "b1=old"}; !slices.Equal(got, want) {
+	if got, want := scannedValues(t, engine.View(committed, p), ""), []string{"a2=old", "a4=old", "a6=old", "b1=old"}; !slices.Equal(got, want) {
 		t.Errorf("others read %q, want %q", got, want)
 	}
 	for range st.Scan("a") {
@@ -71,14 +71,14 @@ func TestStateSeesItsWrites(t *testing.T) {
 		t.Error("a value without a name is stored")
 	}
 	x.Reset()
-	if got, want := names(t, st, "a"), []string{"a2=old", "a4=old", "a6=old"}; !slices.Equal(got, want) {
+	if got, want := scannedValues(t, st, "a"), []string{"a2=old", "a4=old", "a6=old"}; !slices.Equal(got, want) {
 		t.Errorf("after Reset the transaction reads %q, want %q", got, want)
 	}
 }
 
 func TestCommitEndsTheTransaction(t *testing.T) {
 	refused := errors.New("refused")
-	x := begin(nil, engine.Work{Kind: engine.FromWake, Wake: engine.Wake{Key: "k", At: time.Unix(1, 0)}})
+	x := newTx(nil, engine.Work{Kind: engine.FromWake, Wake: engine.Wake{Key: "k", At: time.Unix(1, 0)}})
 	x.Emit(flow.Message{ID: "1"})
 	x.EmitAll(flow.Message{ID: "2"})
 	x.WakeAt("other", time.Unix(2, 0), flow.AtStart)
@@ -108,16 +108,16 @@ func TestCommitEndsTheTransaction(t *testing.T) {
 }
 
 func TestJoinOnlyItsTransport(t *testing.T) {
-	x := begin(nil, engine.Work{})
+	x := newTx(nil, engine.Work{})
 	ctx := flow.WithTx(context.Background(), x)
-	if joined, err := engine.Join(ctx, two{"another"}, []output{{"1", 0}}); joined || err != nil {
+	if joined, err := engine.Join(ctx, twoLanes{"another"}, []output{{"1", 0}}); joined || err != nil {
 		t.Errorf("outputs of another transport: %v, %v", joined, err)
 	}
-	if joined, err := engine.Join(ctx, two{}, []output{{"1", 0}}); !joined || err != nil {
+	if joined, err := engine.Join(ctx, twoLanes{}, []output{{"1", 0}}); !joined || err != nil {
 		t.Errorf("outputs of this transport: %v, %v", joined, err)
 	}
 	x.Close()
-	if joined, err := engine.Join(ctx, two{}, []output{{"1", 0}}); !joined || !errors.Is(err, engine.ErrOver) {
+	if joined, err := engine.Join(ctx, twoLanes{}, []output{{"1", 0}}); !joined || !errors.Is(err, engine.ErrOver) {
 		t.Errorf("outputs after the end: %v, %v", joined, err)
 	}
 }
