@@ -23,10 +23,10 @@ func TestCatchesBatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := input(alter("vokter.delivery.result.v1", c.alter))
-			caught(t, c.want, func(seed uint64) Config {
+			m := alterInput(alterBody("vokter.delivery.result.v1", c.alter))
+			expectCaught(t, c.want, func(seed uint64) Config {
 				broken := m()
-				return Config{Seed: 4*seed + crowdedSeed, Steps: 2000, Processes: 1, Wrap: func(g string, p flow.Processor) flow.Processor {
+				return Config{Seed: 4*seed + crowdedRemainder, Steps: 2000, Processes: 1, WrapProcessor: func(g string, p flow.Processor) flow.Processor {
 					if g == flow.GroupDelivery {
 						return broken(p)
 					}
@@ -37,12 +37,12 @@ func TestCatchesBatches(t *testing.T) {
 	}
 }
 
-// caughtIn fails t unless the simulator notices m in a group.
-func caughtIn(t *testing.T, group string, m mutation, stormy bool, want string) {
+// expectCaughtIn fails t unless the simulator notices m in a group.
+func expectCaughtIn(t *testing.T, group string, m mutation, stormy bool, want string) {
 	t.Helper()
-	caught(t, want, func(seed uint64) Config {
+	expectCaught(t, want, func(seed uint64) Config {
 		broken := m()
-		return Config{Seed: seed, Stormy: stormy, Processes: 1, Wrap: func(g string, p flow.Processor) flow.Processor {
+		return Config{Seed: seed, OnlyPowerCuts: stormy, Processes: 1, WrapProcessor: func(g string, p flow.Processor) flow.Processor {
 			if g == group {
 				return broken(p)
 			}

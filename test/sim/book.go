@@ -18,64 +18,64 @@ import (
 // before a receiver is said to fail.
 const minFailures = 3
 
-// standstill is how long nothing may have happened between two attempts, and during one,
+// maxActivityGap is how long nothing may have happened between two attempts, and during one,
 // for their failures to count together in any case.
-const standstill = time.Hour
+const maxActivityGap = time.Hour
 
-// book is what must be the state of one receiver, by the documented rules, from how the
+// receiverModel is what must be the state of one receiver, by the documented rules, from how the
 // attempts ended that delivery took note of.
-type book struct {
-	failures int       // since the last success
-	since    time.Time // of the first of them
-	// sure counts those of them that no standstill can separate, seen is when the last one
+type receiverModel struct {
+	failures     int       // since the last success
+	failingSince time.Time // of the first of them
+	// certainFailures counts those of them that no standstill can separate, seen is when the last one
 	// began or ended.
-	sure int
-	seen time.Time
-	// limited is since when the receiver puts attempts off without having taken anything.
-	limited time.Time
+	certainFailures int
+	lastActivity    time.Time
+	// limitedSince is since when the receiver puts attempts off without having taken anything.
+	limitedSince time.Time
 	// What was told since the last success; expired also says that the receiver is.
-	failing, dead, expired bool
-	tried                  map[string]try // by notification that waits
-	attempt                uint64         // the one in flight
-	by                     *process       // which makes it
-	elsewhere              bool           // another process handled messages meanwhile, and may have given it up
-	withdrawn              map[string]int // by subscription: as which act
-	quiet                  map[string]hush
+	toldFailing, toldDeadLetter, expired bool
+	tries                                map[string]tryCount // by notification that waits
+	attemptInFlight                      uint64              // the one in flight
+	attemptOwner                         *process            // which makes it
+	maybeGivenUp                         bool                // another process handled messages meanwhile, and may have given it up
+	withdrawnAt                          map[string]int      // by subscription: as which act
+	quietHolds                           map[string]quietHold
 }
 
-// hush is why a notification must not be tried: it came in quiet hours.
-type hush struct {
-	hours pipeline.Quiet
-	until time.Time
-	of    flow.Addressed
+// quietHold is why a notification must not be tried: it came in quiet hours.
+type quietHold struct {
+	hours     pipeline.Quiet
+	until     time.Time
+	addressed flow.Addressed
 }
 
-// try is what became of a notification so far.
-type try struct {
-	first    time.Time // when the first attempt began
-	failures int
-	putOff   int // attempts that a limit put off
+// tryCount is what became of a notification so far.
+type tryCount struct {
+	firstAttempt time.Time // when the first attempt began
+	failures     int
+	putOffs      int // attempts that a limit put off
 }
 
-func (b book) clone() book {
-	b.tried, b.withdrawn, b.quiet = maps.Clone(b.tried), maps.Clone(b.withdrawn), maps.Clone(b.quiet)
+func (b receiverModel) clone() receiverModel {
+	b.tries, b.withdrawnAt, b.quietHolds = maps.Clone(b.tries), maps.Clone(b.withdrawnAt), maps.Clone(b.quietHolds)
 	return b
 }
 
 // recordDelivery holds what delivery told of a receiver against its book.
-func (w *world) recordDelivery(h handleable, x *tx, out []flow.Message) error {
+func (w *world) recordDelivery(h workItem, x *tx, out []flow.Message) error {
 	key := h.message.Key
-	before := h.l.books[key]
+	before := h.l.receivers[key]
 	b := before.clone()
-	if b.tried == nil {
-		b.tried, b.withdrawn, b.quiet = make(map[string]try), make(map[string]int), make(map[string]hush)
+	if b.tries == nil {
+		b.tries, b.withdrawnAt, b.quietHolds = make(map[string]tryCount), make(map[string]int), make(map[string]quietHold)
 	}
-	b.clamp(w.now)
-	if err := b.hushed(w, h.message); err != nil {
+	b.clampTimes(w.now)
+	if err := b.updateQuietHolds(w, h.message); err != nil {
 		return err
 	}
-	if b.attempt != 0 && h.p != b.by {
-		b.elsewhere = true
+	if b.attemptInFlight != 0 && h.p != b.attemptOwner {
+		b.maybeGivenUp = true
 	}
 	var told, want []pipeline.HealthEvent
 	for _, m := range out {
@@ -92,236 +92,236 @@ func (w *world) recordDelivery(h handleable, x *tx, out []flow.Message) error {
 	}
 	switch {
 	case h.message.Type == flow.TypeWithdraw:
-		if err := read(h.message, func(x flow.Withdraw) { b.withdrawn[x.Subscription] = w.act }); err != nil {
+		if err := decodeBody(h.message, func(x flow.Withdraw) { b.withdrawnAt[x.Subscription] = w.actionCount }); err != nil {
 			return err
 		}
-	case h.kind == engine.FromPost && b.elsewhere && len(x.wrote()) == 0:
+	case h.kind == engine.FromPost && b.maybeGivenUp && len(x.writtenValues()) == 0:
 		// The result of an attempt that was given up counts for nothing.
 	case h.kind == engine.FromPost:
-		want = b.attempted(h.p.inbox[h.posted], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))
+		want = b.attemptEnded(h.p.inbox[h.inboxIndex], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))
 	}
 	for _, m := range out {
 		if m.Type != flow.TypeDeadLetter {
 			continue
 		}
 		var letter flow.DeadLetter
-		if err := read(m, func(l flow.DeadLetter) { letter = l }); err != nil {
+		if err := decodeBody(m, func(l flow.DeadLetter) { letter = l }); err != nil {
 			return err
 		}
-		if err := b.givenUp(letter, w.now, w.policy); err != nil {
+		if err := b.verifyDeadLetter(letter, w.now, w.policy); err != nil {
 			return err
 		}
-		if !b.dead {
-			b.dead = true
+		if !b.toldDeadLetter {
+			b.toldDeadLetter = true
 			want = append(want, pipeline.HealthDeadLetter)
 		}
 	}
 	if !slices.Equal(told, want) {
 		return fmt.Errorf("delivery tells of %q about %s, want %q", told, key, want)
 	}
-	w.stats.Health += len(told)
-	h.l.books[key] = b
-	h.l.undo.add(func() { h.l.books[key] = before })
+	w.stats.ReceiverEvents += len(told)
+	h.l.receivers[key] = b
+	h.l.undo.add(func() { h.l.receivers[key] = before })
 	return nil
 }
 
-// hushed notes which notifications must wait for the end of quiet hours. A clock that was set back to a
+// updateQuietHolds notes which notifications must wait for the end of quiet hours. A clock that was set back to a
 // time before them ends them as well. Other digests may end in quiet hours when they are full.
-func (b *book) hushed(w *world, m flow.Message) error {
-	maps.DeleteFunc(b.quiet, func(_ string, x hush) bool { return !x.until.After(w.now) || !x.hours.End(w.now).After(w.now) })
+func (b *receiverModel) updateQuietHolds(w *world, m flow.Message) error {
+	maps.DeleteFunc(b.quietHolds, func(_ string, x quietHold) bool { return !x.until.After(w.now) || !x.hours.End(w.now).After(w.now) })
 	if m.Type != flow.TypeNotification {
 		return nil
 	}
-	return read(m, func(a flow.Addressed) {
+	return decodeBody(m, func(a flow.Addressed) {
 		for _, i := range a.Notification.Items {
-			delete(b.quiet, i.ID) // who brings a digest back wants it now
+			delete(b.quietHolds, i.ID) // who brings a digest back wants it now
 		}
 		if a.Digest == nil { // delivery sends it at once, and sends the digests that were collected before it first
-			maps.DeleteFunc(b.quiet, func(_ string, x hush) bool {
-				return x.of.Subscription == a.Subscription ||
-					a.Notification.Status == pipeline.StatusTimeout && x.of.Notification.Client == a.Notification.Client
+			maps.DeleteFunc(b.quietHolds, func(_ string, x quietHold) bool {
+				return x.addressed.Subscription == a.Subscription ||
+					a.Notification.Status == pipeline.StatusTimeout && x.addressed.Notification.Client == a.Notification.Client
 			})
 			return
 		}
-		if always(a.Digest) {
+		if alwaysCollects(a.Digest) {
 			return
 		}
 		if until := a.Digest.Quiet.End(w.now); until.After(w.now) {
-			b.quiet[a.Notification.ID] = hush{a.Digest.Quiet, until, a}
-			w.stats.Hushed++
+			b.quietHolds[a.Notification.ID] = quietHold{a.Digest.Quiet, until, a}
+			w.stats.QuietNotifications++
 		}
 	})
 }
 
-// silent reports whether all that n tells came in quiet hours that go on.
-func (b *book) silent(n pipeline.Notification) bool {
+// isHeld reports whether all that n tells came in quiet hours that go on.
+func (b *receiverModel) isHeld(n pipeline.Notification) bool {
 	if len(n.Items) == 0 {
-		_, ok := b.quiet[n.ID]
+		_, ok := b.quietHolds[n.ID]
 		return ok
 	}
 	return !slices.ContainsFunc(n.Items, func(i pipeline.Item) bool {
-		_, ok := b.quiet[i.ID]
+		_, ok := b.quietHolds[i.ID]
 		return !ok
 	})
 }
 
-// clamp takes back times that a clock set back has made impossible.
-func (b *book) clamp(now time.Time) {
-	if b.since.After(now) {
-		b.since = now
+// clampTimes takes back times that a clock set back has made impossible.
+func (b *receiverModel) clampTimes(now time.Time) {
+	if b.failingSince.After(now) {
+		b.failingSince = now
 	}
-	if b.seen.After(now) {
-		b.seen = now
+	if b.lastActivity.After(now) {
+		b.lastActivity = now
 	}
-	if b.limited.After(now) {
-		b.limited = now
+	if b.limitedSince.After(now) {
+		b.limitedSince = now
 	}
-	for id, t := range b.tried {
-		if t.first.After(now) {
-			t.first = now
-			b.tried[id] = t
+	for id, t := range b.tries {
+		if t.firstAttempt.After(now) {
+			t.firstAttempt = now
+			b.tries[id] = t
 		}
 	}
 }
 
-// moves notes that an attempt begins or ends.
-func (b *book) moves(now time.Time) {
-	if now.Sub(b.seen).Abs() > standstill {
-		b.sure = 0
+// noteActivity notes that an attempt begins or ends.
+func (b *receiverModel) noteActivity(now time.Time) {
+	if now.Sub(b.lastActivity).Abs() > maxActivityGap {
+		b.certainFailures = 0
 	}
-	b.seen = now
+	b.lastActivity = now
 }
 
-// attempted takes how an attempt ended, and returns what must be told. Where a standstill
+// attemptEnded takes how an attempt ended, and returns what must be told. Where a standstill
 // may separate failures, told says whether the receiver is held to be expired.
-func (b *book) attempted(p posted, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
-	if p.of.Number != b.attempt {
+func (b *receiverModel) attemptEnded(p attemptResult, now time.Time, policy receiverPolicy, told bool) []pipeline.HealthEvent {
+	if p.attempt.Number != b.attemptInFlight {
 		return nil
 	}
-	b.attempt = 0
-	b.moves(now)
+	b.attemptInFlight = 0
+	b.noteActivity(now)
 	var tell []pipeline.HealthEvent
-	for _, a := range p.answers {
+	for _, a := range p.results {
 		if a.err != nil {
-			return append(tell, b.failed(a, now, policy, told)...)
+			return append(tell, b.recordFailure(a, now, policy, told)...)
 		}
-		tell = append(tell, b.delivered(a)...)
+		tell = append(tell, b.recordSuccess(a)...)
 	}
 	return tell
 }
 
-// delivered takes that a notification was delivered.
-func (b *book) delivered(a answer) (tell []pipeline.HealthEvent) {
-	if b.failing || b.expired {
+// recordSuccess takes that a notification was delivered.
+func (b *receiverModel) recordSuccess(a deliveryResult) (tell []pipeline.HealthEvent) {
+	if b.toldFailing || b.expired {
 		tell = append(tell, pipeline.HealthReceiverRecovered)
 	}
-	delete(b.tried, a.notification)
-	b.sure, b.limited = 0, time.Time{}
-	b.failures, b.since, b.failing, b.dead, b.expired = 0, time.Time{}, false, false, false
+	delete(b.tries, a.notificationID)
+	b.certainFailures, b.limitedSince = 0, time.Time{}
+	b.failures, b.failingSince, b.toldFailing, b.toldDeadLetter, b.expired = 0, time.Time{}, false, false, false
 	return tell
 }
 
-// failed takes that an attempt failed with a notification.
-func (b *book) failed(a answer, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
+// recordFailure takes that an attempt failed with a notification.
+func (b *receiverModel) recordFailure(a deliveryResult, now time.Time, policy receiverPolicy, told bool) []pipeline.HealthEvent {
 	class, _ := failure.ClassOf(a.err)
 	if class == failure.ClassLimited {
-		return b.putOff(a, now, policy, told)
+		return b.recordPutOff(a, now, policy, told)
 	}
-	if b.failures++; b.since.IsZero() {
-		b.since = now
+	if b.failures++; b.failingSince.IsZero() {
+		b.failingSince = now
 	}
-	b.sure++
-	t := b.tried[a.notification]
+	b.certainFailures++
+	t := b.tries[a.notificationID]
 	t.failures++
-	b.tried[a.notification] = t
+	b.tries[a.notificationID] = t
 	switch {
 	case b.expired:
-	case class == failure.ClassGone || b.failures >= minFailures && now.Sub(b.since) >= policy.expireAfter && (told || b.sure >= minFailures):
+	case class == failure.ClassGone || b.failures >= minFailures && now.Sub(b.failingSince) >= policy.expireAfter && (told || b.certainFailures >= minFailures):
 		b.expired = true
 		return []pipeline.HealthEvent{pipeline.HealthReceiverExpired}
-	case b.failures >= minFailures && !b.failing:
-		b.failing = true
+	case b.failures >= minFailures && !b.toldFailing:
+		b.toldFailing = true
 		return []pipeline.HealthEvent{pipeline.HealthReceiverFailing}
 	}
 	return nil
 }
 
-// putOff takes that a limit of the receiver put an attempt off, which is no failure.
-func (b *book) putOff(a answer, now time.Time, policy policy, told bool) []pipeline.HealthEvent {
-	if b.limited.IsZero() {
-		b.limited = now
+// recordPutOff takes that a limit of the receiver put an attempt off, which is no failure.
+func (b *receiverModel) recordPutOff(a deliveryResult, now time.Time, policy receiverPolicy, told bool) []pipeline.HealthEvent {
+	if b.limitedSince.IsZero() {
+		b.limitedSince = now
 	}
-	t := b.tried[a.notification]
-	t.putOff++
-	b.tried[a.notification] = t
-	since := b.since
+	t := b.tries[a.notificationID]
+	t.putOffs++
+	b.tries[a.notificationID] = t
+	since := b.failingSince
 	if since.IsZero() {
-		since = b.limited
+		since = b.limitedSince
 	}
-	if !b.expired && told && b.failures+t.putOff >= minFailures && now.Sub(since) >= policy.expireAfter {
+	if !b.expired && told && b.failures+t.putOffs >= minFailures && now.Sub(since) >= policy.expireAfter {
 		b.expired = true
 		return []pipeline.HealthEvent{pipeline.HealthReceiverExpired}
 	}
 	return nil
 }
 
-// givenUp takes that a notification was given up, which must have a reason.
-func (b *book) givenUp(letter flow.DeadLetter, now time.Time, policy policy) error {
+// verifyDeadLetter takes that a notification was given up, which must have a reason.
+func (b *receiverModel) verifyDeadLetter(letter flow.DeadLetter, now time.Time, policy receiverPolicy) error {
 	if letter.Addressed == nil {
 		return fmt.Errorf("delivery gives up what is no notification: %s", letter.Reason)
 	}
 	id, sink := letter.Addressed.Notification.ID, letter.Addressed.Receiver.Sink
-	t := b.tried[id]
-	delete(b.tried, id)
+	t := b.tries[id]
+	delete(b.tries, id)
 	var refusal error
-	if sink == picky {
-		refusal = refuses(id)
+	if sink == pickySink {
+		refusal = refusalOf(id)
 	}
 	class, _ := failure.ClassOf(refusal)
 	switch {
 	case b.expired:
 	case refusal != nil && class == failure.ClassPermanent:
 	case refusal != nil && t.failures >= minFailures:
-	case t.failures+t.putOff >= minFailures && now.Sub(t.first) >= policy.deadAfter:
+	case t.failures+t.putOffs >= minFailures && now.Sub(t.firstAttempt) >= policy.deadAfter:
 	default:
-		return fmt.Errorf("%s for %s was given up after %d failures since %v", id, sink, t.failures, t.first)
+		return fmt.Errorf("%s for %s was given up after %d failures since %v", id, sink, t.failures, t.firstAttempt)
 	}
 	return nil
 }
 
-// hand takes an attempt that delivery makes in p. It makes none of what was withdrawn.
-func (w *world) hand(p *process, a sinks.Attempt) {
+// handAttempt takes an attempt that delivery makes in p. It makes none of what was withdrawn.
+func (w *world) handAttempt(p *process, a sinks.Attempt) {
 	receiver := a.Receiver.Sink
-	l := p.lanes[w.t.lane(receiver)]
-	b := l.books[receiver].clone()
-	if b.tried == nil {
-		b.tried = make(map[string]try)
+	l := p.lanes[w.transport.laneOf(receiver)]
+	b := l.receivers[receiver].clone()
+	if b.tries == nil {
+		b.tries = make(map[string]tryCount)
 	}
 	for _, n := range a.Notifications {
 		of := n.ID
 		if len(n.Items) > 0 {
 			of = n.Items[0].ID
 		}
-		if act, ok := b.withdrawn[w.subscriptionOf[of]]; ok && act < w.followed {
-			w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried although its subscription was cancelled", n.ID, receiver))
+		if act, ok := b.withdrawnAt[w.subscriptionOf[of]]; ok && act < w.followedAction {
+			w.deferredErr = errors.Join(w.deferredErr, fmt.Errorf("%s for %s is tried although its subscription was cancelled", n.ID, receiver))
 		}
-		if b.silent(n) {
-			w.broken = errors.Join(w.broken, fmt.Errorf("%s for %s is tried in quiet hours", n.ID, receiver))
+		if b.isHeld(n) {
+			w.deferredErr = errors.Join(w.deferredErr, fmt.Errorf("%s for %s is tried in quiet hours", n.ID, receiver))
 		}
-		t := b.tried[n.ID]
-		if t.first.IsZero() {
-			t.first = w.handled
+		t := b.tries[n.ID]
+		if t.firstAttempt.IsZero() {
+			t.firstAttempt = w.handledAt
 		}
-		b.tried[n.ID] = t
+		b.tries[n.ID] = t
 	}
-	if b.attempt != 0 {
-		b.sure = 0 // one was lost, and counts from when it first began
+	if b.attemptInFlight != 0 {
+		b.certainFailures = 0 // one was lost, and counts from when it first began
 	}
-	b.attempt, b.by, b.elsewhere = a.Number, p, false
-	b.moves(w.handled)
-	before := l.books[receiver]
-	l.books[receiver] = b
-	if l.undo.some() { // else the commit that the attempt follows from is durable
-		l.undo.add(func() { l.books[receiver] = before })
+	b.attemptInFlight, b.attemptOwner, b.maybeGivenUp = a.Number, p, false
+	b.noteActivity(w.handledAt)
+	before := l.receivers[receiver]
+	l.receivers[receiver] = b
+	if l.undo.isPending() { // else the commit that the attempt follows from is durable
+		l.undo.add(func() { l.receivers[receiver] = before })
 	}
 }

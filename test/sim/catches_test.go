@@ -14,7 +14,7 @@ import (
 // TestCatches breaks the product in one place each and wants the simulator to notice.
 func TestCatches(t *testing.T) {
 	notification := func(f func(n *pipeline.Notification)) func(*flow.Message) {
-		return alter(flow.TypeNotification, func(a *flow.Addressed) { f(&a.Notification) })
+		return alterBody(flow.TypeNotification, func(a *flow.Addressed) { f(&a.Notification) })
 	}
 	everyChange := func(f func(n *pipeline.Notification)) func(*flow.Message) {
 		return notification(func(n *pipeline.Notification) {
@@ -23,71 +23,71 @@ func TestCatches(t *testing.T) {
 			}
 		})
 	}
-	stamp := func(f func(s *flow.Stamped)) mutation { return input(alter(flow.TypeStamp, f)) }
+	stamp := func(f func(s *flow.Stamped)) mutation { return alterInput(alterBody(flow.TypeStamp, f)) }
 	for _, c := range []struct {
 		name  string
 		group string
 		m     mutation
 		want  string // in the error
 	}{
-		{"a lost snapshot", flow.GroupIndex, output(nth(5, flow.TypeSnapshot, drop)), "versions were told"},
-		{"a lost stamp", flow.GroupIndex, output(nth(4, flow.TypeStamp, drop)), ""},
-		{"a lost change", flow.GroupDiff, output(nth(3, flow.TypeChange, drop)), "no change to version"},
-		{"a lost notification", flow.GroupMatch, output(nth(2, flow.TypeNotification, drop)), "missed"},
+		{"a lost snapshot", flow.GroupIndex, alterOutput(nthOfType(5, flow.TypeSnapshot, dropMessage)), "versions were told"},
+		{"a lost stamp", flow.GroupIndex, alterOutput(nthOfType(4, flow.TypeStamp, dropMessage)), ""},
+		{"a lost change", flow.GroupDiff, alterOutput(nthOfType(3, flow.TypeChange, dropMessage)), "no change to version"},
+		{"a lost notification", flow.GroupMatch, alterOutput(nthOfType(2, flow.TypeNotification, dropMessage)), "missed"},
 		{"state without outputs", flow.GroupIndex,
-			broken(tap{emit: drop}, func(n int, _ flow.Message) bool { return n == 40 }), ""},
+			breakTx(brokenTx{emit: dropMessage}, func(n int, _ flow.Message) bool { return n == 40 }), ""},
 		{"outputs without state", flow.GroupIndex,
-			broken(tap{forgetful: true}, func(n int, _ flow.Message) bool { return n == 40 }), ""},
+			breakTx(brokenTx{dropsWrites: true}, func(n int, _ flow.Message) bool { return n == 40 }), ""},
 		{"a queue that forgets", flow.GroupDelivery,
-			broken(tap{forgetful: true}, func(n int, _ flow.Message) bool { return n == 4 }), ""},
-		{"an index that never wakes", flow.GroupIndex, broken(tap{deaf: true}, every), ""},
-		{"swapped changes", flow.GroupDiff, output(swap), ""},
-		{"a notification again under another ID", flow.GroupMatch, output(nth(3, flow.TypeNotification, again)), "told twice"},
-		{"the same notification again", flow.GroupMatch, output(nth(3, flow.TypeNotification,
+			breakTx(brokenTx{dropsWrites: true}, func(n int, _ flow.Message) bool { return n == 4 }), ""},
+		{"an index that never wakes", flow.GroupIndex, breakTx(brokenTx{dropsWakes: true}, everyMessage), ""},
+		{"swapped changes", flow.GroupDiff, alterOutput(swapChanges), ""},
+		{"a notification again under another ID", flow.GroupMatch, alterOutput(nthOfType(3, flow.TypeNotification, repeatUnderNewID)), "told twice"},
+		{"the same notification again", flow.GroupMatch, alterOutput(nthOfType(3, flow.TypeNotification,
 			func(m flow.Message) []flow.Message { return []flow.Message{m, m} })), "two notifications with ID"},
-		{"a receiver told before it is durable", flow.GroupDelivery, broken(tap{lazy: true}, func(_ int, m flow.Message) bool {
+		{"a receiver told before it is durable", flow.GroupDelivery, breakTx(brokenTx{skipsSync: true}, func(_ int, m flow.Message) bool {
 			return m.Type == flow.TypeNotification
 		}), "other content"},
-		{"an answer that is not durable", flow.GroupDelivery, broken(tap{lazy: true}, every), "times"},
-		{"memory ahead of the commit", flow.GroupDiff, hasty, "no change to version"},
+		{"an answer that is not durable", flow.GroupDelivery, breakTx(brokenTx{skipsSync: true}, everyMessage), "times"},
+		{"memory ahead of the commit", flow.GroupDiff, rememberBeforeCommit, "no change to version"},
 		{"an old outcome taken for the new", flow.GroupIndex,
-			readdressed(func(o *flow.Outcome, last flow.Request) { o.Check, o.Nonce = last.Check, last.Nonce }), "versions were told"},
+			alterOutcomeByRequest(func(o *flow.Outcome, last flow.Request) { o.Check, o.Nonce = last.Check, last.Nonce }), "versions were told"},
 		{"a subscription without its end", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Until = flow.Forever }), ""},
 		{"a change that does not wait", flow.GroupMatch,
-			input(alter(flow.TypeChange, func(c *flow.Change) { c.Stamp = 0 })), ""},
+			alterInput(alterBody(flow.TypeChange, func(c *flow.Change) { c.Stamp = 0 })), ""},
 		{"an end that does not wait", flow.GroupMatch,
-			input(alter(flow.TypeEnded, func(e *flow.Ended) { e.Stamp = 0 })), ""},
-		{"an end that is not passed on", flow.GroupDiff, output(nth(1, flow.TypeEnded, drop)), "keeps"},
+			alterInput(alterBody(flow.TypeEnded, func(e *flow.Ended) { e.Stamp = 0 })), ""},
+		{"an end that is not passed on", flow.GroupDiff, alterOutput(nthOfType(1, flow.TypeEnded, dropMessage)), "keeps"},
 		{"case taken for no case", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.IgnoreCase = false }), ""},
 		{"moves never told", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.Moved = false }), ""},
 		{"terms taken for a phrase", flow.GroupMatch,
 			stamp(func(s *flow.Stamped) { s.Subscription.Match = pipeline.MatchPhrase }), ""},
-		{"one group of all blocks", flow.GroupMatch, input(alter(flow.TypeChange, oneGroup)), "missed"},
-		{"an edit taken for none", flow.GroupMatch, input(alter(flow.TypeChange, func(c *flow.Change) {
+		{"one group of all blocks", flow.GroupMatch, alterInput(alterBody(flow.TypeChange, mergeGroups)), "missed"},
+		{"an edit taken for none", flow.GroupMatch, alterInput(alterBody(flow.TypeChange, func(c *flow.Change) {
 			c.Groups = c.Groups[:len(c.Groups)-1]
 		})), "missed"},
-		{"events exchanged", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"events exchanged", flow.GroupMatch, alterEmitted(notification(func(n *pipeline.Notification) {
 			for i := range n.Diffs {
 				n.Diffs[i].Event = map[pipeline.Event]pipeline.Event{pipeline.Added: pipeline.Removed, pipeline.Removed: pipeline.Added}[n.Diffs[i].Event]
 			}
 		})), ""},
-		{"text in other letters", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"text in other letters", flow.GroupMatch, alterEmitted(notification(func(n *pipeline.Notification) {
 			n.Diffs[0].Text = strings.ToUpper(n.Diffs[0].Text)
 		})), "is not what stands"},
-		{"a diff too few", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"a diff too few", flow.GroupMatch, alterEmitted(notification(func(n *pipeline.Notification) {
 			n.Diffs = n.Diffs[1:]
 		})), "must be reported"},
-		{"a diff twice", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"a diff twice", flow.GroupMatch, alterEmitted(notification(func(n *pipeline.Notification) {
 			n.Diffs = append(n.Diffs, n.Diffs[0])
 		})), "reported twice"},
-		{"an edit too few", flow.GroupMatch, emitted(everyChange(func(n *pipeline.Notification) {
+		{"an edit too few", flow.GroupMatch, alterEmitted(everyChange(func(n *pipeline.Notification) {
 			last := n.Diffs[len(n.Diffs)-1].Edit
 			n.Diffs = slices.DeleteFunc(n.Diffs, func(d pipeline.Diff) bool { return d.Edit == last && last > 1 })
 		})), "must be reported"},
-		{"what replaces a text not told", flow.GroupMatch, emitted(everyChange(func(n *pipeline.Notification) {
+		{"what replaces a text not told", flow.GroupMatch, alterEmitted(everyChange(func(n *pipeline.Notification) {
 			n.Diffs = slices.DeleteFunc(n.Diffs, func(d pipeline.Diff) bool { return d.Event == pipeline.Added && d.Edit > 1 })
 		})), "must be reported"},
-		{"edits without numbers", flow.GroupMatch, emitted(everyChange(func(n *pipeline.Notification) {
+		{"edits without numbers", flow.GroupMatch, alterEmitted(everyChange(func(n *pipeline.Notification) {
 			for i := range n.Diffs {
 				n.Diffs[i].Edit = 0
 			}
@@ -100,7 +100,7 @@ func TestCatches(t *testing.T) {
 				s.Subscription.Keywords = []string{"nothing of it stands there"}
 			}
 		}), "missed"},
-		{"a value compared word by word", flow.GroupDiff, input(func(m *flow.Message) {
+		{"a value compared word by word", flow.GroupDiff, alterInput(func(m *flow.Message) {
 			if s, err := flow.SnapshotFrom(*m); err == nil && m.Type == flow.TypeSnapshot {
 				s.Value = false
 				as := s.Message()
@@ -108,106 +108,106 @@ func TestCatches(t *testing.T) {
 			}
 		}), ""},
 		{"a condition of a value not heeded", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.Condition = pipeline.Condition{} }), ""},
-		{"another value told", flow.GroupMatch, emitted(notification(func(n *pipeline.Notification) {
+		{"another value told", flow.GroupMatch, alterEmitted(notification(func(n *pipeline.Notification) {
 			if n.Value != nil {
 				n.Value.New = n.Value.Old
 			}
 		})), "wrong"},
-		{"an empty notification", flow.GroupMatch, output(empties), ""},
+		{"an empty notification", flow.GroupMatch, alterOutput(addEmptyNotification), ""},
 
-		{"a busy host counted", flow.GroupIndex, found(func(o *flow.Outcome) {
+		{"a busy host counted", flow.GroupIndex, alterOutcome(func(o *flow.Outcome) {
 			if o.Class == pipeline.FailBusy {
 				o.Class = pipeline.FailStatus
 			}
 		}), ""},
-		{"checks counted while nothing can be reached", flow.GroupIndex, found(func(o *flow.Outcome) { o.Offline = false }), ""},
-		{"failures not counted", flow.GroupIndex, found(func(o *flow.Outcome) { o.Offline = true }), ""},
-		{"a timeout told twice", flow.GroupMatch, output(only(again)), "told twice"},
-		{"a timeout not told", flow.GroupMatch, output(only(drop)), "missed"},
+		{"checks counted while nothing can be reached", flow.GroupIndex, alterOutcome(func(o *flow.Outcome) { o.Offline = false }), ""},
+		{"failures not counted", flow.GroupIndex, alterOutcome(func(o *flow.Outcome) { o.Offline = true }), ""},
+		{"a timeout told twice", flow.GroupMatch, alterOutput(onlyTimeouts(repeatUnderNewID)), "told twice"},
+		{"a timeout not told", flow.GroupMatch, alterOutput(onlyTimeouts(dropMessage)), "missed"},
 		{"a timeout for a cancelled client", flow.GroupMatch, stamp(func(s *flow.Stamped) {
 			if s.End == flow.EndCancelled {
 				s.End = flow.EndExpired
 			}
 		}), ""},
-		{"a cancel that delivery does not hear of", flow.GroupIndex, output(nth(2, flow.TypeWithdraw, drop)), "not withdrawn"},
-		{"a withdrawal too many", flow.GroupIndex, output(nth(2, flow.TypeWithdraw, twice)), "but not cancelled"},
-		{"parked notifications of a cancelled client sent", flow.GroupDelivery, ignored(flow.TypeWithdraw), "is tried although"},
-		{"a withdrawal forgotten", flow.GroupDelivery, broken(tap{forgetful: true}, of(flow.TypeWithdraw)), "is tried although"},
-		{"what was pending of an expired receiver lost", flow.GroupDelivery, output(nth(2, flow.TypeDeadLetter, drop)), ""},
-		{"a digest that was not asked for", flow.GroupMatch, output(nth(1, flow.TypeNotification, func(m flow.Message) []flow.Message {
-			alter(flow.TypeNotification, func(a *flow.Addressed) {
+		{"a cancel that delivery does not hear of", flow.GroupIndex, alterOutput(nthOfType(2, flow.TypeWithdraw, dropMessage)), "not withdrawn"},
+		{"a withdrawal too many", flow.GroupIndex, alterOutput(nthOfType(2, flow.TypeWithdraw, duplicate)), "but not cancelled"},
+		{"parked notifications of a cancelled client sent", flow.GroupDelivery, ignoreType(flow.TypeWithdraw), "is tried although"},
+		{"a withdrawal forgotten", flow.GroupDelivery, breakTx(brokenTx{dropsWrites: true}, ofType(flow.TypeWithdraw)), "is tried although"},
+		{"what was pending of an expired receiver lost", flow.GroupDelivery, alterOutput(nthOfType(2, flow.TypeDeadLetter, dropMessage)), ""},
+		{"a digest that was not asked for", flow.GroupMatch, alterOutput(nthOfType(1, flow.TypeNotification, func(m flow.Message) []flow.Message {
+			alterBody(flow.TypeNotification, func(a *flow.Addressed) {
 				a.Digest = &pipeline.Digest{Every: pipeline.Duration(time.Minute), Max: 7}
 			})(&m)
 			return []flow.Message{m}
 		})), "is told in the digest"},
-		{"a digest told twice", flow.GroupDelivery, broken(tap{clings: true}, of(flow.TypeWake)), ""},
-		{"a digest that is lost", flow.GroupDelivery, broken(tap{drops: "gw/"}, every), ""},
-		{"a digest that nobody ends", flow.GroupDelivery, broken(tap{deaf: true}, func(_ int, m flow.Message) bool {
+		{"a digest told twice", flow.GroupDelivery, breakTx(brokenTx{skipsDeletes: true}, ofType(flow.TypeWake)), ""},
+		{"a digest that is lost", flow.GroupDelivery, breakTx(brokenTx{droppedPrefix: "gw/"}, everyMessage), ""},
+		{"a digest that nobody ends", flow.GroupDelivery, breakTx(brokenTx{dropsWakes: true}, func(_ int, m flow.Message) bool {
 			return strings.Contains(string(m.Body), `"digest":{`)
 		}), ""},
-		{"what was collected for a cancelled client told", flow.GroupDelivery, broken(tap{clings: true}, of(flow.TypeWithdraw)), ""},
-		{"a dead letter lost", flow.GroupDead, broken(tap{drops: "l/"}, of(flow.TypeDeadLetter)), ""},
-		{"quiet hours that are not heeded", flow.GroupDelivery, input(alter(flow.TypeNotification, func(a *flow.Addressed) {
+		{"what was collected for a cancelled client told", flow.GroupDelivery, breakTx(brokenTx{skipsDeletes: true}, ofType(flow.TypeWithdraw)), ""},
+		{"a dead letter lost", flow.GroupDead, breakTx(brokenTx{droppedPrefix: "l/"}, ofType(flow.TypeDeadLetter)), ""},
+		{"quiet hours that are not heeded", flow.GroupDelivery, alterInput(alterBody(flow.TypeNotification, func(a *flow.Addressed) {
 			if a.Digest != nil {
 				a.Digest.Quiet = pipeline.Quiet{}
 			}
 		})), "in quiet hours"},
-		{"what is brought back taken for known", flow.GroupDelivery, input(func(m *flow.Message) {
+		{"what is brought back taken for known", flow.GroupDelivery, alterInput(func(m *flow.Message) {
 			m.Header = maps.Clone(m.Header)
 			delete(m.Header, flow.HeaderReplay)
 		}), "0 times"},
-		{"a letter lost on its way back", flow.GroupDead, output(nth(1, flow.TypeNotification, drop)), "0 times"},
-		{"a letter brought back and kept", flow.GroupDead, broken(tap{clings: true}, of(flow.TypeWake)), ""},
-		{"articles of a feed forgotten", flow.GroupIndex, broken(tap{drops: "itm/"}, every), "has texts"},
-		{"articles of a feed taken for others", flow.GroupIndex, found(func(o *flow.Outcome) { slices.Reverse(o.Items) }), ""},
-		{"what expired is not kept", flow.GroupIndex, broken(tap{drops: "exp/"}, every), ""},
-		{"an expired page that keeps its state", flow.GroupIndex, broken(tap{clings: true}, of(flow.TypeOutcome)), ""},
+		{"a letter lost on its way back", flow.GroupDead, alterOutput(nthOfType(1, flow.TypeNotification, dropMessage)), "0 times"},
+		{"a letter brought back and kept", flow.GroupDead, breakTx(brokenTx{skipsDeletes: true}, ofType(flow.TypeWake)), ""},
+		{"articles of a feed forgotten", flow.GroupIndex, breakTx(brokenTx{droppedPrefix: "itm/"}, everyMessage), "has texts"},
+		{"articles of a feed taken for others", flow.GroupIndex, alterOutcome(func(o *flow.Outcome) { slices.Reverse(o.Items) }), ""},
+		{"what expired is not kept", flow.GroupIndex, breakTx(brokenTx{droppedPrefix: "exp/"}, everyMessage), ""},
+		{"an expired page that keeps its state", flow.GroupIndex, breakTx(brokenTx{skipsDeletes: true}, ofType(flow.TypeOutcome)), ""},
 		{"a list that begins anew what expired", flow.GroupIndex,
-			input(alter(flow.TypeApply, func(c *flow.ApplyCommand) { c.Resume = true })), ""},
-		{"a resume that does nothing", flow.GroupIndex, ignored(flow.TypeResume), ""},
-		{"a pause that does nothing", flow.GroupIndex, ignored(flow.TypePause), ""},
+			alterInput(alterBody(flow.TypeApply, func(c *flow.ApplyCommand) { c.Resume = true })), ""},
+		{"a resume that does nothing", flow.GroupIndex, ignoreType(flow.TypeResume), ""},
+		{"a pause that does nothing", flow.GroupIndex, ignoreType(flow.TypePause), ""},
 		{"a pause whose end is forgotten", flow.GroupIndex,
-			input(alter(flow.TypePause, func(c *flow.PauseCommand) { c.Until = time.Time{} })), "was paused until"},
+			alterInput(alterBody(flow.TypePause, func(c *flow.PauseCommand) { c.Until = time.Time{} })), "was paused until"},
 		{"a pause that ends too early", flow.GroupIndex,
-			input(alter(flow.TypeResume, func(c *flow.ResumeCommand) { c.Due = false })), ""},
+			alterInput(alterBody(flow.TypeResume, func(c *flow.ResumeCommand) { c.Due = false })), ""},
 		{"a paused subscription that is told", flow.GroupMatch, stamp(func(s *flow.Stamped) {
 			if s.End == flow.EndPaused {
 				s.Until = flow.Forever
 			}
 		}), ""},
-		{"a baseline that is none", flow.GroupIndex, output(later), "comes after"},
-		{"an expired receiver whose subscriptions stay", flow.GroupIndex, ignored(flow.TypeExpire), ""},
-		{"a health event told twice", flow.GroupIndex, output(nth(1, flow.TypeHealth, twice)), "health events"},
-		{"a health event not told", flow.GroupIndex, output(nth(2, flow.TypeHealth, drop)), "health events"},
-		{"the end of a page that names no sinks", flow.GroupIndex, output(func() func(flow.Message) []flow.Message {
+		{"a baseline that is none", flow.GroupIndex, alterOutput(baselineAsLater), "comes after"},
+		{"an expired receiver whose subscriptions stay", flow.GroupIndex, ignoreType(flow.TypeExpire), ""},
+		{"a health event told twice", flow.GroupIndex, alterOutput(nthOfType(1, flow.TypeHealth, duplicate)), "health events"},
+		{"a health event not told", flow.GroupIndex, alterOutput(nthOfType(2, flow.TypeHealth, dropMessage)), "health events"},
+		{"the end of a page that names no sinks", flow.GroupIndex, alterOutput(func() func(flow.Message) []flow.Message {
 			return func(m flow.Message) []flow.Message {
-				alter(flow.TypeHealth, func(h *pipeline.Health) { h.Sinks = nil })(&m)
+				alterBody(flow.TypeHealth, func(h *pipeline.Health) { h.Sinks = nil })(&m)
 				return []flow.Message{m}
 			}
 		}), "health events"},
-		{"a receiver's event told twice", flow.GroupDelivery, output(nth(1, flow.TypeHealth, twice)), "delivery tells of"},
-		{"a receiver's event not told", flow.GroupDelivery, output(nth(2, flow.TypeHealth, drop)), "delivery tells of"},
-		{"a linked page that is not told to begin", flow.GroupIndex, output(nth(1, flow.TypeFollow, drop)), "commands to linked pages"},
-		{"a linked page that does not begin", flow.GroupIndex, ignored(flow.TypeFollow), ""},
-		{"links that are not reported", flow.GroupIndex, output(nth(2, flow.TypeLinks, drop)), "pages are watched, want"},
-		{"a linked page that nobody ends", flow.GroupIndex, input(alter(flow.TypeFollow, func(c *flow.FollowCommand) { c.End = false })), ""},
-		{"a pause that drops what waits about linked pages", flow.GroupIndex, input(alter(flow.TypeFollow, func(c *flow.FollowCommand) { c.Kept = false })), "withdrawn"},
+		{"a receiver's event told twice", flow.GroupDelivery, alterOutput(nthOfType(1, flow.TypeHealth, duplicate)), "delivery tells of"},
+		{"a receiver's event not told", flow.GroupDelivery, alterOutput(nthOfType(2, flow.TypeHealth, dropMessage)), "delivery tells of"},
+		{"a linked page that is not told to begin", flow.GroupIndex, alterOutput(nthOfType(1, flow.TypeFollow, dropMessage)), "commands to linked pages"},
+		{"a linked page that does not begin", flow.GroupIndex, ignoreType(flow.TypeFollow), ""},
+		{"links that are not reported", flow.GroupIndex, alterOutput(nthOfType(2, flow.TypeLinks, dropMessage)), "pages are watched, want"},
+		{"a linked page that nobody ends", flow.GroupIndex, alterInput(alterBody(flow.TypeFollow, func(c *flow.FollowCommand) { c.End = false })), ""},
+		{"a pause that drops what waits about linked pages", flow.GroupIndex, alterInput(alterBody(flow.TypeFollow, func(c *flow.FollowCommand) { c.Kept = false })), "withdrawn"},
 		{"a change that is told for each tree", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Followed = nil }), ""},
-		{"a challenge taken for a text", flow.GroupIndex, found(unmarked), ""},
+		{"a challenge taken for a text", flow.GroupIndex, alterOutcome(removeChallengeMarks), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			caughtIn(t, c.group, c.m, strings.Contains(c.name, "durable"), c.want)
+			expectCaughtIn(t, c.group, c.m, strings.Contains(c.name, "durable"), c.want)
 		})
 	}
 	t.Run("the answer to a lost request taken for that to another", func(t *testing.T) {
-		m := readdressed(func(o *flow.Outcome, last flow.Request) {
+		m := alterOutcomeByRequest(func(o *flow.Outcome, last flow.Request) {
 			if o.Check == last.Check {
 				o.Nonce = last.Nonce
 			}
 		})
-		caught(t, "", func(seed uint64) Config {
-			return Config{Seed: seed, Processes: 4, Wrap: func(group string, p flow.Processor) flow.Processor {
+		expectCaught(t, "", func(seed uint64) Config {
+			return Config{Seed: seed, Processes: 4, WrapProcessor: func(group string, p flow.Processor) flow.Processor {
 				if group == flow.GroupIndex {
 					return m()(p)
 				}
@@ -217,15 +217,15 @@ func TestCatches(t *testing.T) {
 	})
 	for name, late := range map[string]int{"a page given up too early": -1, "a page given up too late": 1} {
 		t.Run(name, func(t *testing.T) {
-			caught(t, "ended", func(seed uint64) Config { return Config{Seed: seed, Late: late} })
+			expectCaught(t, "ended", func(seed uint64) Config { return Config{Seed: seed, ExpireDelay: late} })
 		})
 	}
 	// Only a subscription that begins while an earlier change still waits for match shows it: longer
 	// histories have more of these.
 	t.Run("a subscription without its beginning", func(t *testing.T) {
 		begin := stamp(func(s *flow.Stamped) { s.From = 0 })
-		caught(t, "invented", func(seed uint64) Config {
-			return Config{Seed: seed, Steps: 3000, Processes: 1, Wrap: func(group string, p flow.Processor) flow.Processor {
+		expectCaught(t, "invented", func(seed uint64) Config {
+			return Config{Seed: seed, Steps: 3000, Processes: 1, WrapProcessor: func(group string, p flow.Processor) flow.Processor {
 				if group == flow.GroupMatch {
 					return begin()(p)
 				}
@@ -234,12 +234,12 @@ func TestCatches(t *testing.T) {
 		})
 	})
 	t.Run("every attempt made twice", func(t *testing.T) {
-		caught(t, "times", func(seed uint64) Config { return Config{Seed: seed, Twice: true} })
+		expectCaught(t, "times", func(seed uint64) Config { return Config{Seed: seed, DuplicateAttempts: true} })
 	})
 }
 
-// caught runs seeds until one fails, with want in its error.
-func caught(t *testing.T, want string, config func(seed uint64) Config) {
+// expectCaught runs seeds until one fails, with want in its error.
+func expectCaught(t *testing.T, want string, config func(seed uint64) Config) {
 	t.Helper()
 	var other error
 	for seed := uint64(1); seed <= 200; seed++ {

@@ -15,16 +15,16 @@ type stateRecord struct {
 	lazy         bool // nobody waits for it
 }
 
-// positions is the group in whose state positions are, one for each consumer.
-const positions = "positions"
+// positionsGroup is the group in whose state positions are, one for each consumer.
+const positionsGroup = "positions"
 
-func position(c consumer, at int) stateRecord {
-	return stateRecord{Write: engine.Write{Place: engine.Place{Group: positions, Key: c.Group}, Name: c.Topic, Value: []byte(strconv.Itoa(at))}}
+func positionRecord(c consumer, at int) stateRecord {
+	return stateRecord{Write: engine.Write{Place: engine.Place{Group: positionsGroup, Key: c.Group}, Name: c.Topic, Value: []byte(strconv.Itoa(at))}}
 }
 
 // position is the next message that c handles.
 func (l *lane) position(c consumer) int {
-	p := position(c, 0)
+	p := positionRecord(c, 0)
 	v, _, _ := l.state.Value(p.Place, p.Name)
 	at, _ := strconv.Atoi(string(v)) // 0 where there is none
 	return at
@@ -36,11 +36,11 @@ func (r stateRecord) compare(o stateRecord) int {
 
 // changelog is one lane of the state topic: compacted, and with one writer at a time.
 type changelog struct {
-	records []stateRecord // by offset, with gaps
-	next    int           // the next offset
-	epoch   int           // of the last fence
+	records    []stateRecord // by offset, with gaps
+	nextOffset int           // the next offset
+	epoch      int           // of the last fence
 	// ledger is what was done by what is committed.
-	ledger
+	laneHistory
 }
 
 // tombstonesKept is for how many steps a compaction leaves tombstones at least. A copy that
@@ -48,8 +48,8 @@ type changelog struct {
 const tombstonesKept = 60
 
 func (g *changelog) append(r stateRecord, step int) {
-	r.offset, r.step = g.next, step
-	g.next++
+	r.offset, r.step = g.nextOffset, step
+	g.nextOffset++
 	g.records = append(g.records, r)
 }
 
@@ -65,18 +65,18 @@ func (g *changelog) compact(step, keep int) {
 		last[id{r.Place, r.Name}] = r.offset
 	}
 	g.records = slices.DeleteFunc(g.records, func(r stateRecord) bool {
-		return r.offset < g.next-keep && (last[id{r.Place, r.Name}] != r.offset || r.Value == nil && step-r.step > tombstonesKept)
+		return r.offset < g.nextOffset-keep && (last[id{r.Place, r.Name}] != r.offset || r.Value == nil && step-r.step > tombstonesKept)
 	})
 }
 
-// take makes r part of the copy.
-func (l *lane) take(r stateRecord) {
+// applyRecord makes r part of the copy.
+func (l *lane) applyRecord(r stateRecord) {
 	l.state.Set(r.Place, r.Name, r.Value)
-	l.at = r.offset + 1
+	l.nextOffset = r.offset + 1
 }
 
-// missing returns what the copy in l lacks of g.
-func (g *changelog) missing(l *lane) []stateRecord {
-	at, _ := slices.BinarySearchFunc(g.records, l.at, func(r stateRecord, at int) int { return cmp.Compare(r.offset, at) })
+// missingRecords returns what the copy in l lacks of g.
+func (g *changelog) missingRecords(l *lane) []stateRecord {
+	at, _ := slices.BinarySearchFunc(g.records, l.nextOffset, func(r stateRecord, at int) int { return cmp.Compare(r.offset, at) })
 	return slices.Clone(g.records[at:])
 }

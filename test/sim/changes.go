@@ -8,15 +8,15 @@ import (
 	"github.com/vokter/vokter/test/oracle"
 )
 
-// edition names a document in one life of its page.
-type edition struct{ page, document string }
+// documentKey names a document in one life of its page.
+type documentKey struct{ page, document string }
 
 // verifyChanges holds the changes that were published against the versions that there were:
 // each version but the first of a life has one change, in their order. Only one that brings no
 // news may be left out.
-func (w *world) verifyChanges(truths []*truth) error {
-	published := make(map[edition][]flow.Change)
-	for _, lane := range w.t.log(flow.TopicChanges) {
+func (w *world) verifyChanges(truths []*pageModel) error {
+	published := make(map[documentKey][]flow.Change)
+	for _, lane := range w.transport.log(flow.TopicChanges) {
 		for _, m := range lane {
 			if m.Type != flow.TypeChange {
 				continue
@@ -25,13 +25,13 @@ func (w *world) verifyChanges(truths []*truth) error {
 			if err := json.Unmarshal(m.Body, &c); err != nil {
 				return err
 			}
-			of := edition{c.Incarnation, c.Document}
+			of := documentKey{c.Incarnation, c.Document}
 			published[of] = append(published[of], c)
 		}
 	}
 	for _, t := range truths {
 		for _, l := range t.lives {
-			of := edition{l.page, l.id}
+			of := documentKey{l.incarnation, l.id}
 			rest, err := l.verifyChanges(published[of])
 			if err != nil {
 				return fmt.Errorf("%s: document %s: %w", t.url, l.id, err)
@@ -48,7 +48,7 @@ func (w *world) verifyChanges(truths []*truth) error {
 }
 
 // verifyChanges takes the changes of l from the beginning of all of its document.
-func (l *life) verifyChanges(published []flow.Change) ([]flow.Change, error) {
+func (l *documentLife) verifyChanges(published []flow.Change) ([]flow.Change, error) {
 	for i := 1; i < len(l.versions); i++ {
 		if l.versions[i].baseline {
 			continue
@@ -61,7 +61,7 @@ func (l *life) verifyChanges(published []flow.Change) ([]flow.Change, error) {
 			published = published[1:]
 			continue
 		}
-		if l.view.Value != nil || oracle.Compare(l.before(i).page, l.versions[i].text.page).News() {
+		if l.view.Value != nil || oracle.Compare(l.previousText(i).page, l.versions[i].text.page).News() {
 			return nil, fmt.Errorf("no change to version %d where it should be", n)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// disturb lets something go wrong between the processes, or well again.
-func (w *world) disturb() error {
+// injectProcessFault lets something go wrong between the processes, or well again.
+func (w *world) injectProcessFault() error {
 	if w.outage && w.rng.IntN(20) == 0 {
 		w.outage = false
 		w.tracef("the brokers are back")
@@ -16,37 +16,37 @@ func (w *world) disturb() error {
 		switch {
 		case p.frozen && w.rng.IntN(30) == 0:
 			p.frozen = false
-			w.tracef("process %d goes on", p.name)
+			w.tracef("process %d goes on", p.id)
 		case p.down && w.rng.IntN(12) == 0:
 			w.startProcess(p)
 		}
 	}
 	if w.rng.IntN(4) == 0 {
-		w.retry()
-		w.assign()
+		w.retryPublishes()
+		w.assignLanes()
 	}
-	if h := w.shuttling; h != nil && w.rng.IntN(8) == 0 && (h.seen || w.steps > h.since+100) {
-		if err := w.shuttleBack(); err != nil {
+	if h := w.roundTrip; h != nil && w.rng.IntN(8) == 0 && (h.changeSeen || w.steps > h.startedAtStep+100) {
+		if err := w.finishRoundTrip(); err != nil {
 			return err
 		}
 	}
 	if w.rng.IntN(40) == 0 {
-		return w.shuttle()
+		return w.startRoundTrip()
 	}
 	if w.rng.IntN(32) > 0 {
 		return nil
 	}
 	switch w.rng.IntN(13) {
 	case 0, 1, 2:
-		return w.move(w.rng.IntN(w.t.lanes), true)
+		return w.moveLane(w.rng.IntN(w.transport.lanes), true)
 	case 3, 4:
-		lane := w.rng.IntN(w.t.lanes)
-		if p := w.busy(func(p *process) int { return len(p.attempts) }); p != nil { // while it delivers
-			lane = w.t.lane(p.attempts[0].Receiver.Sink)
+		lane := w.rng.IntN(w.transport.lanes)
+		if p := w.processWith(func(p *process) int { return len(p.attempts) }); p != nil { // while it delivers
+			lane = w.transport.laneOf(p.attempts[0].Receiver.Sink)
 		}
-		return w.move(lane, false)
+		return w.moveLane(lane, false)
 	case 5, 6, 7:
-		w.freeze(pick(w.rng, w.processes))
+		w.freezeProcess(pick(w.rng, w.processes))
 	case 8:
 		w.crashProcess(pick(w.rng, w.processes), "at once", w.rng.IntN(3) == 0)
 	case 9:
@@ -54,30 +54,30 @@ func (w *world) disturb() error {
 		w.stats.Outages++
 		w.tracef("the brokers are away")
 	default:
-		w.compact()
+		w.compactTopics()
 	}
 	return nil
 }
 
-// assign gives lanes that nobody owns to processes that work.
-func (w *world) assign() {
+// assignLanes gives lanes that nobody owns to processes that work.
+func (w *world) assignLanes() {
 	if w.outage {
 		return
 	}
-	for id, owner := range w.owner {
-		if owner == nil && (w.calm || w.rng.IntN(2) == 0) {
-			if p := w.worker(nil); p != nil {
-				w.gain(p, id)
+	for id, owner := range w.laneOwners {
+		if owner == nil && (w.faultsOver || w.rng.IntN(2) == 0) {
+			if p := w.runningProcessExcept(nil); p != nil {
+				w.gainLane(p, id)
 			}
 		}
 	}
 }
 
-// worker returns any process that works and is not the given one, or nil.
-func (w *world) worker(not *process) *process {
+// runningProcessExcept returns any process that works and is not the given one, or nil.
+func (w *world) runningProcessExcept(not *process) *process {
 	var ps []*process
 	for _, p := range w.processes {
-		if p.works() && p != not {
+		if p.isRunning() && p != not {
 			ps = append(ps, p)
 		}
 	}
@@ -87,45 +87,45 @@ func (w *world) worker(not *process) *process {
 	return pick(w.rng, ps)
 }
 
-// move gives a lane to another process. Its owner finishes its transaction if it goes
+// moveLane gives a lane to another process. Its owner finishes its transaction if it goes
 // orderly, and does not notice at all if not.
-func (w *world) move(id int, orderly bool) error {
-	from := w.owner[id]
-	to := w.worker(from)
+func (w *world) moveLane(id int, orderly bool) error {
+	from := w.laneOwners[id]
+	to := w.runningProcessExcept(from)
 	if from == nil || to == nil || w.outage {
 		return nil
 	}
-	w.tracef("lane %d goes from process %d to %d, orderly: %v", id, from.name, to.name, orderly)
+	w.tracef("lane %d goes from process %d to %d, orderly: %v", id, from.id, to.id, orderly)
 	if l := from.lanes[id]; l != nil && orderly {
-		if l.batch.n > 0 {
-			if err := w.commit(l); err != nil {
+		if l.batch.messages > 0 {
+			if err := w.commitBatch(l); err != nil {
 				return err
 			}
 		}
 		if from.lanes[id] == l {
-			w.lose(l)
+			w.loseLane(l)
 		}
 	}
-	w.gain(to, id)
+	w.gainLane(to, id)
 	return nil
 }
 
-// freeze makes a process stand still. The others get its lanes.
-func (w *world) freeze(p *process) {
-	if !p.works() {
+// freezeProcess makes a process stand still. The others get its lanes.
+func (w *world) freezeProcess(p *process) {
+	if !p.isRunning() {
 		return
 	}
 	w.stats.Freezes++
 	p.frozen = true
-	w.tracef("process %d is frozen", p.name)
-	w.disown(p)
+	w.tracef("process %d is frozen", p.id)
+	w.releaseLanes(p)
 }
 
-// disown takes all lanes from p, as the group sees it.
-func (w *world) disown(p *process) {
-	for id, owner := range w.owner {
+// releaseLanes takes all lanes from p, as the group sees it.
+func (w *world) releaseLanes(p *process) {
+	for id, owner := range w.laneOwners {
 		if owner == p {
-			w.owner[id] = nil
+			w.laneOwners[id] = nil
 		}
 	}
 }
@@ -137,140 +137,140 @@ func (w *world) crashProcess(p *process, why string, wiped bool) {
 	}
 	w.stats.Crashes++
 	cut := w.rng.IntN(3) == 0
-	w.tracef("CRASH of process %d %s, wiped: %v, power cut: %v", p.name, why, wiped, cut)
-	for _, l := range p.owned() {
-		w.lose(l)
-		if cut && l.saved != nil {
-			p.kept[l.id] = l.saved
+	w.tracef("CRASH of process %d %s, wiped: %v, power cut: %v", p.id, why, wiped, cut)
+	for _, l := range p.ownedLanes() {
+		w.loseLane(l)
+		if cut && l.durableCopy != nil {
+			p.laneCopies[l.id] = l.durableCopy
 			w.stats.PowerCuts++
 		}
 	}
 	if wiped {
-		w.stats.Wipes++
-		clear(p.kept)
+		w.stats.WipedDisks++
+		clear(p.laneCopies)
 	}
-	w.disown(p)
-	p.end()
+	w.releaseLanes(p)
+	p.terminate()
 	p.down, p.frozen = true, false
 }
 
 // startProcess starts a process that is down.
 func (w *world) startProcess(p *process) {
 	p.down = false
-	w.tracef("process %d starts", p.name)
-	w.build(p)
+	w.tracef("process %d starts", p.id)
+	w.buildStages(p)
 }
 
-// compact compacts a lane of the state topic, and forgets old requests.
-func (w *world) compact() {
+// compactTopics compacts a lane of the state topic, and forgets old requests.
+func (w *world) compactTopics() {
 	w.stats.Compactions++
-	w.t.states[w.rng.IntN(w.t.lanes)].compact(w.steps, w.rng.IntN(20))
-	lane := w.rng.IntN(w.t.lanes)
-	if n := len(w.t.log(flow.TopicRequests)[lane]); n > 0 {
-		first := w.t.first[flow.TopicRequests]
+	w.transport.states[w.rng.IntN(w.transport.lanes)].compact(w.steps, w.rng.IntN(20))
+	lane := w.rng.IntN(w.transport.lanes)
+	if n := len(w.transport.log(flow.TopicRequests)[lane]); n > 0 {
+		first := w.transport.firstKept[flow.TopicRequests]
 		first[lane] = max(first[lane], n-w.rng.IntN(3))
 	}
 }
 
-// shuttle is a page that is changed while its lane goes to another process, and changed
+// laneRoundTrip is a page that is changed while its lane goes to another process, and changed
 // back while it returns.
-type shuttle struct {
-	s     *site
-	from  *process
-	since int  // step
-	seen  bool // the change was seen
+type laneRoundTrip struct {
+	site          *site
+	from          *process
+	startedAtStep int  // step
+	changeSeen    bool // the change was seen
 }
 
-func (w *world) shuttle() error {
+func (w *world) startRoundTrip() error {
 	var known []*site
 	for _, s := range w.sites {
-		made := func(e entry) bool { return len(e.snapshots) > 0 }
-		if s.etags && slices.ContainsFunc(w.stands(s.url).history[s.url], made) {
+		made := func(e indexEntry) bool { return len(e.snapshots) > 0 }
+		if s.hasETags && slices.ContainsFunc(w.committedHistory(s.url).entries[s.url], made) {
 			known = append(known, s)
 		}
 	}
-	if w.shuttling != nil || len(known) == 0 {
+	if w.roundTrip != nil || len(known) == 0 {
 		return nil
 	}
 	s := pick(w.rng, known)
-	from := w.owner[w.t.lane(s.url)]
+	from := w.laneOwners[w.transport.laneOf(s.url)]
 	if from == nil {
 		return nil
 	}
-	w.shuttling = &shuttle{s: s, from: from, since: w.steps}
+	w.roundTrip = &laneRoundTrip{site: s, from: from, startedAtStep: w.steps}
 	w.offline, s.broken = false, false
 	s.edit(w.rng)
 	w.tracef("%s is edited while its lane goes away", s.url)
-	w.send(s, flow.TypeCheckNow, nil)
-	return w.move(w.t.lane(s.url), w.rng.IntN(2) == 0)
+	w.sendCommand(s, flow.TypeCheckNow, nil)
+	return w.moveLane(w.transport.laneOf(s.url), w.rng.IntN(2) == 0)
 }
 
-func (w *world) shuttleBack() error {
-	s, from := w.shuttling.s, w.shuttling.from
-	w.shuttling = nil
-	s.earlier = append(s.earlier, s.body)
-	s.body = s.earlier[len(s.earlier)-2]
-	w.stats.Shuttles++
+func (w *world) finishRoundTrip() error {
+	s, from := w.roundTrip.site, w.roundTrip.from
+	w.roundTrip = nil
+	s.earlier = append(s.earlier, s.current)
+	s.current = s.earlier[len(s.earlier)-2]
+	w.stats.LaneRoundTrips++
 	w.tracef("%s is edited back while its lane returns", s.url)
-	w.send(s, flow.TypeCheckNow, nil)
-	lane := w.t.lane(s.url)
-	owner := w.owner[lane]
-	if !from.works() || owner == from || w.outage {
+	w.sendCommand(s, flow.TypeCheckNow, nil)
+	lane := w.transport.laneOf(s.url)
+	owner := w.laneOwners[lane]
+	if !from.isRunning() || owner == from || w.outage {
 		return nil
 	}
 	if owner != nil {
-		if l := owner.lanes[lane]; l != nil && l.batch.n > 0 && w.rng.IntN(2) == 0 {
-			if err := w.commit(l); err != nil {
+		if l := owner.lanes[lane]; l != nil && l.batch.messages > 0 && w.rng.IntN(2) == 0 {
+			if err := w.commitBatch(l); err != nil {
 				return err
 			}
 		}
 	}
-	w.gain(from, lane)
+	w.gainLane(from, lane)
 	return nil
 }
 
-// retry publishes what could not be published, or was not known to be.
-func (w *world) retry() {
+// retryPublishes publishes what could not be published, or was not known to be.
+func (w *world) retryPublishes() {
 	if w.outage {
 		return
 	}
-	for _, m := range w.blocked {
-		w.t.append(laned{m, w.t.lane(m.Key)})
+	for _, m := range w.unpublished {
+		w.transport.append(routedMessage{m, w.transport.laneOf(m.Key)})
 	}
-	w.blocked = nil
+	w.unpublished = nil
 }
 
-// recover ends all that goes wrong between processes.
-func (w *world) recover() {
+// endProcessFaults ends all that goes wrong between processes.
+func (w *world) endProcessFaults() {
 	w.outage = false
-	w.retry()
+	w.retryPublishes()
 	for _, p := range w.processes {
 		p.frozen = false
 		if p.down {
 			w.startProcess(p)
 		}
-		for _, l := range p.owned() {
-			if l.epoch != w.t.states[l.id].epoch {
-				w.lose(l)
+		for _, l := range p.ownedLanes() {
+			if l.epoch != w.transport.states[l.id].epoch {
+				w.loseLane(l)
 			}
 		}
 	}
-	w.assign()
+	w.assignLanes()
 }
 
-// holder returns the lane of a key in the process that owns it.
-func (w *world) holder(key string) *lane {
-	id := w.t.lane(key)
-	if !w.kafka() {
+// ownedLane returns the lane of a key in the process that owns it.
+func (w *world) ownedLane(key string) *lane {
+	id := w.transport.laneOf(key)
+	if !w.usesKafka() {
 		return w.processes[0].lanes[id]
 	}
-	return w.owner[id].lanes[id]
+	return w.laneOwners[id].lanes[id]
 }
 
-// stands returns what was done in the lane of a key by what is committed.
-func (w *world) stands(key string) ledger {
-	if w.kafka() {
-		return w.t.states[w.t.lane(key)].ledger
+// committedHistory returns what was done in the lane of a key by what is committed.
+func (w *world) committedHistory(key string) laneHistory {
+	if w.usesKafka() {
+		return w.transport.states[w.transport.laneOf(key)].laneHistory
 	}
-	return w.holder(key).ledger
+	return w.ownedLane(key).laneHistory
 }

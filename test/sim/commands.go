@@ -17,15 +17,15 @@ var clients = []string{"ann", "bob", "cy", "dee"}
 // origins are who sends lists of subscriptions.
 var origins = []string{"yaml", "go", "api"}
 
-// command sends one command about one page.
-func (w *world) command() {
+// sendRandomCommand sends one command about one page.
+func (w *world) sendRandomCommand() {
 	s := pick(w.rng, w.sites)
 	if w.rng.IntN(16) == 0 { // everybody leaves
 		for _, c := range clients {
-			w.send(s, flow.TypeCancel, flow.CancelCommand{URL: s.url, Client: c})
+			w.sendCommand(s, flow.TypeCancel, flow.CancelCommand{URL: s.url, Client: c})
 		}
 		for _, o := range origins {
-			w.send(s, flow.TypeApply, flow.ApplyCommand{URL: s.url, Origin: o})
+			w.sendCommand(s, flow.TypeApply, flow.ApplyCommand{URL: s.url, Origin: o})
 		}
 		return
 	}
@@ -35,9 +35,9 @@ func (w *world) command() {
 		if w.rng.IntN(2) == 0 {
 			c.Until = w.now.Add(pick(w.rng, []time.Duration{time.Minute, 10 * time.Minute, 3 * time.Hour}))
 		}
-		w.send(s, flow.TypePause, c)
+		w.sendCommand(s, flow.TypePause, c)
 	case 0, 1:
-		w.send(s, flow.TypeCancel, flow.CancelCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)})
+		w.sendCommand(s, flow.TypeCancel, flow.CancelCommand{URL: pick(w.rng, s.spellings), Client: pick(w.rng, clients)})
 	case 2, 3, 4:
 		origin := pick(w.rng, origins)
 		a := flow.ApplyCommand{URL: s.url, Origin: origin, Keep: w.rng.IntN(6) == 0, Resume: w.rng.IntN(6) == 0}
@@ -46,91 +46,91 @@ func (w *world) command() {
 		}
 		seen := make(map[string]bool)
 		for range w.rng.IntN(4) {
-			sub := w.subscription(s)
+			sub := w.randomSubscription(s)
 			if a.Client != "" {
 				sub.Client = a.Client
 			}
-			if pair := sub.Client + documentOf(s, sub); !seen[pair] {
+			if pair := sub.Client + documentID(s, sub); !seen[pair] {
 				seen[pair] = true
 				a.Subscriptions = append(a.Subscriptions, sub)
 			}
 		}
-		s.list = &a
-		w.send(s, flow.TypeApply, a)
+		s.lastApply = &a
+		w.sendCommand(s, flow.TypeApply, a)
 	case 5:
-		w.send(s, flow.TypeCheckNow, nil)
+		w.sendCommand(s, flow.TypeCheckNow, nil)
 	case 6:
 		c := flow.ResumeCommand{URL: pick(w.rng, s.spellings)}
 		if w.rng.IntN(2) == 0 {
 			c.Client = pick(w.rng, clients)
 		}
-		w.send(s, flow.TypeResume, c)
+		w.sendCommand(s, flow.TypeResume, c)
 	case 7:
-		w.sendAgain(s)
+		w.resendList(s)
 	case 8: // two programs at once
-		first, second := w.subscription(s), w.subscription(s)
+		first, second := w.randomSubscription(s), w.randomSubscription(s)
 		for !reflect.DeepEqual(second.View, first.View) {
-			second = w.subscription(s)
+			second = w.randomSubscription(s)
 		}
 		second.URL, second.Client = first.URL, first.Client
-		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: first, Origin: "api"})
+		w.sendCommand(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: first, Origin: "api"})
 		if w.rng.IntN(3) == 0 {
-			w.send(s, flow.TypeCancel, flow.CancelCommand{URL: first.URL, Client: first.Client})
+			w.sendCommand(s, flow.TypeCancel, flow.CancelCommand{URL: first.URL, Client: first.Client})
 		}
-		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: second, Origin: "api"})
+		w.sendCommand(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: second, Origin: "api"})
 	default:
-		sub := w.subscription(s)
-		w.send(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: sub, Origin: "api"})
+		sub := w.randomSubscription(s)
+		w.sendCommand(s, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: sub, Origin: "api"})
 		if sub.Follow == nil {
 			return
 		}
 		for _, other := range w.sites { // the client wants the same of pages that this one links to
-			if slices.Contains(s.body.links, other.url) && w.rng.IntN(2) == 0 {
+			if slices.Contains(s.current.links, other.url) && w.rng.IntN(2) == 0 {
 				sub.URL = other.url
-				w.send(other, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: sub, Origin: "api"})
+				w.sendCommand(other, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: sub, Origin: "api"})
 			}
 		}
 	}
 }
 
-// sendAgain sends the last list of subscriptions once more, as a process that starts does,
+// resendList sends the last list of subscriptions once more, as a process that starts does,
 // with one of them left out or all the same.
-func (w *world) sendAgain(s *site) {
-	if s.list == nil {
+func (w *world) resendList(s *site) {
+	if s.lastApply == nil {
 		return
 	}
-	a := *s.list
+	a := *s.lastApply
 	a.Resume = false
 	if n := len(a.Subscriptions); n > 0 && w.rng.IntN(3) == 0 {
 		a.Subscriptions = a.Subscriptions[:n-1]
 	}
-	w.send(s, flow.TypeApply, a)
+	w.sendCommand(s, flow.TypeApply, a)
 }
 
-// replay asks for the dead letters of a sink to be delivered again.
-func (w *world) replay(sink string, filter flow.DeadFilter) {
+// requestReplay asks for the dead letters of a sink to be delivered again.
+func (w *world) requestReplay(sink string, filter flow.DeadFilter) {
 	b, err := json.Marshal(flow.ReplayCommand{Filter: filter})
 	if err != nil {
 		panic(fmt.Sprintf("sim: replay: %v", err)) // every field is encodable
 	}
-	w.replays++
+	w.replayCount++
 	w.tracef("replay %s %s", sink, b)
 	w.publish(flow.Message{
-		ID:    flow.DeriveID("replay", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.replays)),
+		ID:    flow.DeriveID("replay", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.replayCount)),
 		Topic: flow.TopicDead, Key: sink, Type: flow.TypeReplay, Time: w.now, Body: b,
 	})
 }
 
-func documentOf(s *site, sub pipeline.Subscription) string {
+func documentID(s *site, sub pipeline.Subscription) string {
 	return flow.DocumentID(s.url, sub.View)
 }
 
-// send publishes a command in the page's own order.
-func (w *world) send(s *site, kind string, body any) {
-	w.commands++
+// sendCommand publishes a command in the page's own order.
+func (w *world) sendCommand(s *site, kind string, body any) {
+	w.commandCount++
 	w.stats.Commands++
 	m := flow.Message{
-		ID:    flow.DeriveID("command", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.commands)),
+		ID:    flow.DeriveID("command", strconv.FormatUint(w.cfg.Seed, 10), strconv.Itoa(w.commandCount)),
 		Topic: flow.TopicDocuments, Key: s.url, Type: kind, Subject: s.url, Time: w.now,
 	}
 	if body != nil {
@@ -153,12 +153,12 @@ var intervals = []pipeline.Interval{
 	{Cron: "*/10 * * * *"}, {Cron: "0 */2 * * * Europe/Berlin"},
 }
 
-// subscription returns one with options of all kinds.
-func (w *world) subscription(s *site) pipeline.Subscription {
+// randomSubscription returns one with options of all kinds.
+func (w *world) randomSubscription(s *site) pipeline.Subscription {
 	r := w.rng
 	once := func(n int) bool { return r.IntN(n) == 0 }
-	if w.linked && w.wish.Client != "" && once(2) { // the same of another page
-		sub := w.wish
+	if w.followsLinks && w.lastSubscription.Client != "" && once(2) { // the same of another page
+		sub := w.lastSubscription
 		sub.URL = pick(r, s.spellings)
 		return sub
 	}
@@ -180,22 +180,22 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 		sub.Keywords = nil
 	}
 	names := sinkNames
-	if w.crowded() {
-		names = []string{"flaky", picky}
+	if w.isCrowded() {
+		names = []string{"flaky", pickySink}
 	}
 	for range 1 + r.IntN(2) {
 		if k := pick(r, names); !slices.Contains(sub.Sinks, k) {
 			sub.Sinks = append(sub.Sinks, k)
 		}
 	}
-	if once(2) && !w.crowded() {
-		d := pick(r, settings)
+	if once(2) && !w.isCrowded() {
+		d := pick(r, digestSettings)
 		sub.Digest = &d
 	}
-	if once(3) && !w.crowded() {
+	if once(3) && !w.isCrowded() {
 		sub.Quiet = pick(r, quietHours)
 	}
-	if w.linked && once(3) {
+	if w.followsLinks && once(3) {
 		all := false
 		sub.Follow = &pipeline.Follow{
 			Depth: r.IntN(4), MaxPages: pick(r, []int{0, 0, 1, 2, 3}), SameHost: pick(r, []*bool{nil, &all, &all}),
@@ -211,8 +211,8 @@ func (w *world) subscription(s *site) pipeline.Subscription {
 		sub.SnippetOffset = &n
 	}
 	if sub.Value != nil {
-		valued(r, &sub)
+		setCondition(r, &sub)
 	}
-	w.wish = sub
+	w.lastSubscription = sub
 	return sub
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/vokter/vokter/sinks"
 )
 
-// letters returns the notifications that are dead letters of a sink; nil where none is.
-func (w *world) letters(sink string) map[string]bool {
+// deadLetters returns the notifications that are dead letters of a sink; nil where none is.
+func (w *world) deadLetters(sink string) map[string]bool {
 	var ids map[string]bool
-	dead := engine.View(w.holder(sink).state, engine.Place{Group: flow.GroupDead, Key: sink})
+	dead := engine.View(w.ownedLane(sink).state, engine.Place{Group: flow.GroupDead, Key: sink})
 	for l, err := range sinks.Letters(dead) {
 		if err != nil {
 			panic("sim: letters: " + err.Error()) // what was stored can be read
@@ -27,37 +27,37 @@ func (w *world) letters(sink string) map[string]bool {
 	return ids
 }
 
-// line is what must arrive in order: what a document tells a receiver, but for what it collects;
+// orderKey is what must arrive in order: what a document tells a receiver, but for what it collects;
 // and all that it tells for one subscription.
-type line struct{ document, page, sink, subscription string }
+type orderKey struct{ document, page, sink, subscription string }
 
 // verifyDeliveries holds what receivers took against what they were to be told: each
 // notification once, in order, by itself or in a digest, or a dead letter where they refuse it.
 // What was cancelled may have arrived or not.
-func (w *world) verifyDeliveries(byID map[string]*told) error {
+func (w *world) verifyDeliveries(byID map[string]*publishedNotification) error {
 	r := w.receivers
 	ds := digests{make(map[string]*digest), make(map[string]string)}
 	taken := make(map[string]int)
-	latest := make(map[line]uint64)
-	over := make(map[line]bool) // the page was given up, by page, client and sink
-	for _, g := range r.got {
+	latest := make(map[orderKey]uint64)
+	over := make(map[orderKey]bool) // the page was given up, by page, client and sink
+	for _, g := range r.receptions {
 		id := g.notification.ID
-		items, replayed := []*told{byID[id]}, 0
+		items, replayed := []*publishedNotification{byID[id]}, 0
 		switch n := byID[id]; {
 		case g.notification.Type == pipeline.NotificationTypeDigest:
 			d, err := w.verifyDigest(ds, byID, g.sink, g.notification)
 			if err != nil {
 				return fmt.Errorf("step %d: %w", g.step, err)
 			}
-			items, replayed = d.items, w.broughtBack[id]
+			items, replayed = d.items, w.digestReplays[id]
 		case n == nil || n.Receiver.Sink != g.sink:
 			return fmt.Errorf("step %d: %s took %s, which nobody told it", g.step, g.sink, id)
-		case always(n.Digest):
+		case alwaysCollects(n.Digest):
 			return fmt.Errorf("step %d: %s took %s, which belongs into a digest", g.step, g.sink, id)
 		case !reflect.DeepEqual(n.Notification, g.notification):
 			return fmt.Errorf("step %d: %s took %s with other content: %+v, want %+v", g.step, g.sink, id, g.notification, n.Notification)
 		default:
-			replayed = n.replayed
+			replayed = n.replays
 		}
 		if taken[id]++; taken[id] > 1 {
 			w.stats.Repeats++
@@ -67,46 +67,46 @@ func (w *world) verifyDeliveries(byID map[string]*told) error {
 			continue // brought back out of order, or told by who had lost the lane
 		}
 		for _, n := range items {
-			if n.replayed > 0 {
+			if n.replays > 0 {
 				continue // and was collected again, in quiet hours
 			}
-			end := line{n.Notification.Client, w.incarnationOf(n), g.sink, ""}
+			end := orderKey{n.Notification.Client, w.incarnationOf(n), g.sink, ""}
 			if n.Notification.Status == pipeline.StatusTimeout {
 				over[end] = true
 				continue
 			}
 			if over[end] {
-				return fmt.Errorf("step %d: %s took version %d after it was told that the page was given up", g.step, g.sink, n.about.version)
+				return fmt.Errorf("step %d: %s took version %d after it was told that the page was given up", g.step, g.sink, n.key.version)
 			}
-			all := line{n.Document, w.incarnationOf(n), g.sink, ""}
-			own := line{n.Document, w.incarnationOf(n), g.sink, n.Subscription}
-			if v := n.about.version; n.Digest == nil && v < latest[all] || v < latest[own] {
+			all := orderKey{n.Document, w.incarnationOf(n), g.sink, ""}
+			own := orderKey{n.Document, w.incarnationOf(n), g.sink, n.Subscription}
+			if v := n.key.version; n.Digest == nil && v < latest[all] || v < latest[own] {
 				return fmt.Errorf("step %d: %s took version %d after %d and, of the same subscription, %d", g.step, g.sink, v, latest[all], latest[own])
 			}
-			latest[own] = n.about.version
+			latest[own] = n.key.version
 			if n.Digest == nil {
-				latest[all] = n.about.version
+				latest[all] = n.key.version
 			}
 		}
 	}
-	return w.verifyEnds(byID, ds, taken)
+	return w.verifyFinalDeliveries(byID, ds, taken)
 }
 
-// verifyEnds holds what became of each notification, or of the digest that tells it, against
+// verifyFinalDeliveries holds what became of each notification, or of the digest that tells it, against
 // what must have.
-func (w *world) verifyEnds(byID map[string]*told, ds digests, taken map[string]int) error {
+func (w *world) verifyFinalDeliveries(byID map[string]*publishedNotification, ds digests, taken map[string]int) error {
 	dead := make(map[string]int)
-	for _, lane := range w.t.log(flow.TopicDead) {
+	for _, lane := range w.transport.log(flow.TopicDead) {
 		for _, m := range lane {
 			if m.Type != flow.TypeDeadLetter {
 				continue
 			}
 			var a flow.Addressed
-			if err := read(m, func(d flow.DeadLetter) { a = *d.Addressed }); err != nil {
+			if err := decodeBody(m, func(d flow.DeadLetter) { a = *d.Addressed }); err != nil {
 				return err
 			}
 			dead[a.Notification.ID]++
-			w.stats.Dead++
+			w.stats.DeadLetters++
 			if a.Notification.Type != pipeline.NotificationTypeDigest {
 				continue
 			}
@@ -117,19 +117,19 @@ func (w *world) verifyEnds(byID map[string]*told, ds digests, taken map[string]i
 	}
 	kept := make(map[string]bool)
 	for _, sink := range sinkNames {
-		maps.Copy(kept, w.letters(sink))
+		maps.Copy(kept, w.deadLetters(sink))
 	}
 	for item, n := range byID {
-		sink, id, replayed := n.Receiver.Sink, item, n.replayed
-		if in := ds.of[item]; in != "" || always(n.Digest) {
-			id, replayed = in, w.broughtBack[in]
+		sink, id, replayed := n.Receiver.Sink, item, n.replays
+		if in := ds.digestOfItem[item]; in != "" || alwaysCollects(n.Digest) {
+			id, replayed = in, w.digestReplays[in]
 		}
-		refused := sink == picky && refuses(id) != nil
-		_, withdrawn := w.stands(sink).books[sink].withdrawn[n.Subscription]
+		refused := sink == pickySink && refusalOf(id) != nil
+		_, withdrawn := w.committedHistory(sink).receivers[sink].withdrawnAt[n.Subscription]
 		if withdrawn {
-			w.stats.Withdrawn++
+			w.stats.WithdrawnNotifications++
 		}
-		switch most := 1 + w.receivers.excused[id] + replayed; {
+		switch most := 1 + w.receivers.allowedRepeats[id] + replayed; {
 		case id == "" && !withdrawn:
 			return fmt.Errorf("%s for %s is in no digest", item, sink)
 		case id == "":
@@ -152,4 +152,4 @@ func (w *world) verifyEnds(byID map[string]*told, ds digests, taken map[string]i
 }
 
 // incarnationOf returns the life of the page that a notification is about.
-func (w *world) incarnationOf(n *told) string { return w.incarnations[n.Subscription] }
+func (w *world) incarnationOf(n *publishedNotification) string { return w.incarnations[n.Subscription] }

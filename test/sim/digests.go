@@ -8,32 +8,32 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// settings are the digests that subscriptions ask for.
-var settings = []pipeline.Digest{
+// digestSettings are the digests that subscriptions ask for.
+var digestSettings = []pipeline.Digest{
 	{Every: pipeline.Duration(10 * time.Minute)}, {Every: pipeline.Duration(3 * time.Hour), Max: 3}, {Cron: "*/30 * * * * Europe/Berlin"}, {Every: pipeline.Duration(20 * 24 * time.Hour), Max: 5},
 }
 
 // quietHours are those of subscriptions.
 var quietHours = []pipeline.Quiet{{From: 22 * 60, To: 7 * 60, Zone: "Europe/Berlin"}, {From: 8 * 60, To: 20 * 60}}
 
-// always reports whether d collects outside of quiet hours, too.
-func always(d *pipeline.Digest) bool { return d != nil && (d.Every != 0 || d.Cron != "") }
+// alwaysCollects reports whether d collects outside of quiet hours, too.
+func alwaysCollects(d *pipeline.Digest) bool { return d != nil && (d.Every != 0 || d.Cron != "") }
 
 // digest is one that a receiver was offered, or that became a dead letter.
 type digest struct {
 	notification pipeline.Notification
-	items        []*told
+	items        []*publishedNotification
 }
 
 // digests are those of a run, by ID; of says which one tells an item.
 type digests struct {
-	byID map[string]*digest
-	of   map[string]string
+	byID         map[string]*digest
+	digestOfItem map[string]string
 }
 
 // verifyDigest takes note of a digest, which must hold what its items say, in their order, and
 // say the same each time.
-func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n pipeline.Notification) (*digest, error) {
+func (w *world) verifyDigest(ds digests, byID map[string]*publishedNotification, sink string, n pipeline.Notification) (*digest, error) {
 	if d := ds.byID[n.ID]; d != nil {
 		if !reflect.DeepEqual(d.notification, n) {
 			return nil, fmt.Errorf("digest %s for %s changed: %+v, first it was %+v", n.ID, sink, n, d.notification)
@@ -51,10 +51,10 @@ func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n p
 		if item == nil || item.Digest == nil || item.Receiver.Sink != sink || len(d.items) > 0 && item.Subscription != d.items[0].Subscription {
 			return nil, fmt.Errorf("digest %s for %s holds %s, which does not belong there: %+v", n.ID, sink, i.ID, item)
 		}
-		if other, ok := ds.of[i.ID]; ok {
+		if other, ok := ds.digestOfItem[i.ID]; ok {
 			return nil, fmt.Errorf("%s is in two digests for %s, %s and %s", i.ID, sink, other, n.ID)
 		}
-		ds.of[i.ID] = n.ID
+		ds.digestOfItem[i.ID] = n.ID
 		d.items = append(d.items, item)
 		x := item.Notification
 		want.URL, want.Client, want.Time, want.Version, want.Title, want.Language, want.ContentType = x.URL, x.Client, x.Time, x.Version, x.Title, x.Language, x.ContentType
@@ -83,7 +83,7 @@ func (w *world) verifyDigest(ds digests, byID map[string]*told, sink string, n p
 	ds.byID[n.ID] = d
 	w.stats.Digests++
 	if len(d.items) > 1 {
-		w.stats.Merged++
+		w.stats.MergedDigests++
 	}
 	return d, nil
 }

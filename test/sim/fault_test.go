@@ -13,19 +13,19 @@ func TestFaults(t *testing.T) {
 	}
 	for name, fault := range map[string]Fault{
 		"an earlier owner that is not fenced":                      NoFence,
-		"work that begins before the copy is complete":             EarlyWork,
-		"a copy that is trusted":                                   TrustedCopy,
-		"a copy that keeps what was not committed":                 KeptTail,
-		"a copy that lacks tombstones":                             OldCopy,
-		"outputs outside of the transaction":                       PlainOutputs,
-		"a transaction without positions":                          NoPosition,
-		"a position ahead of state that waits":                     LostLazies,
-		"a transaction without the state of what waited before it": LazyLeftBehind,
-		"a batch that is acknowledged before it is written":        EarlyAck,
+		"work that begins before the copy is complete":             WorkBeforeRestore,
+		"a copy that is trusted":                                   CopyNotCaughtUp,
+		"a copy that keeps what was not committed":                 UncommittedKept,
+		"a copy that lacks tombstones":                             OldCopyKept,
+		"outputs outside of the transaction":                       OutputsOutsideTransaction,
+		"a transaction without positions":                          NoPositions,
+		"a position ahead of state that waits":                     PositionAheadOfLazyState,
+		"a transaction without the state of what waited before it": LazyStateLeftBehind,
+		"a batch that is acknowledged before it is written":        AckBeforeWrite,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			caught(t, "", func(seed uint64) Config { return shared(seed, fault) })
+			expectCaught(t, "", func(seed uint64) Config { return shared(seed, fault) })
 		})
 	}
 }

@@ -20,29 +20,29 @@ type article struct {
 const articleIDs = 12
 
 func newArticle(r *rand.Rand) article {
-	return article{r.IntN(articleIDs), phrase(r, 2+r.IntN(4)), sentences(r)}
+	return article{r.IntN(articleIDs), randomPhrase(r, 2+r.IntN(4)), randomParagraph(r)}
 }
 
-// publish puts an article in front, in place of one with its identity.
-func (p *body) publish(a article) {
+// putArticle puts an article in front, in place of one with its identity.
+func (p *pageRevision) putArticle(a article) {
 	p.feed = slices.DeleteFunc(p.feed, func(b article) bool { return b.id == a.id })
 	p.feed = slices.Insert(p.feed, 0, a)
 }
 
 // editFeed changes the feed of p, which always has an article.
-func (p *body) editFeed(r *rand.Rand) {
+func (p *pageRevision) editFeed(r *rand.Rand) {
 	at := r.IntN(len(p.feed))
 	switch r.IntN(8) {
 	case 0, 1:
-		p.publish(newArticle(r))
+		p.putArticle(newArticle(r))
 	case 2, 3: // one that leaves
 		if len(p.feed) > 1 {
-			p.gone = append(p.gone, p.feed[at])
+			p.goneArticles = append(p.goneArticles, p.feed[at])
 			p.feed = slices.Delete(p.feed, at, at+1)
 		}
 	case 4, 5: // one that comes back
-		if len(p.gone) > 0 {
-			p.publish(pick(r, p.gone))
+		if len(p.goneArticles) > 0 {
+			p.putArticle(pick(r, p.goneArticles))
 		}
 	case 6: // one that moves
 		a := p.feed[at]
@@ -54,7 +54,7 @@ func (p *body) editFeed(r *rand.Rand) {
 }
 
 // renderFeed returns the text of a document that is the articles of a feed; ok is false where there are none.
-func renderFeed(articles []article) (d rendering, ok bool) {
+func renderFeed(articles []article) (d renderedText, ok bool) {
 	var b []byte
 	for i, a := range articles {
 		b = append(b, pipeline.ItemStart)
@@ -68,21 +68,21 @@ func renderFeed(articles []article) (d rendering, ok bool) {
 	return d, len(articles) > 0
 }
 
-// keys are the keys of the articles, as fetch makes them of their identities.
-func (d rendering) keys() (keys []string) {
+// itemKeys are the keys of the articles, as fetch makes them of their identities.
+func (d renderedText) itemKeys() (keys []string) {
 	for _, a := range d.feed {
 		keys = append(keys, base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(a.id))))
 	}
 	return keys
 }
 
-// compared returns what text, a feed, is compared with after the versions of l: its articles as they were, without those
+// comparedWith returns what text, a feed, is compared with after the versions of l: its articles as they were, without those
 // that are new. One that left and came back is no change where it is as it was when it left, and is all new where it is not.
 // news says that text is a version: an article was not there before, or is not as it was.
-func (l *life) compared(text rendering) (with rendering, news bool) {
+func (l *documentLife) comparedWith(text renderedText) (with renderedText, news bool) {
 	var kept []article
 	for _, a := range text.feed {
-		before, last := l.article(a.id)
+		before, last := l.lastArticle(a.id)
 		if before != a || !last {
 			news = true
 		}
@@ -94,8 +94,8 @@ func (l *life) compared(text rendering) (with rendering, news bool) {
 	return with, news
 }
 
-// article returns an article as the last version that has it does; last says that this is the last version of all.
-func (l *life) article(id int) (a article, last bool) {
+// lastArticle returns an article as the last version that has it does; last says that this is the last version of all.
+func (l *documentLife) lastArticle(id int) (a article, last bool) {
 	for i, v := range slices.Backward(l.versions) {
 		for _, a := range v.text.feed {
 			if a.id == id {
@@ -106,19 +106,19 @@ func (l *life) article(id int) (a article, last bool) {
 	return article{id: -1}, false
 }
 
-// settled reports whether text is no version although it differs from the last one.
-func (l *life) settled(text rendering) bool {
-	if l.knows(text.visible()) {
+// isIgnored reports whether text is no version although it differs from the last one.
+func (l *documentLife) isIgnored(text renderedText) bool {
+	if l.isFlipFlop(text.visibleText()) {
 		return true
 	}
-	_, news := l.compared(text)
+	_, news := l.comparedWith(text)
 	return len(text.feed) > 0 && !news
 }
 
-// before returns what version number i of l is compared with.
-func (l *life) before(i int) rendering {
+// previousText returns what version number i of l is compared with.
+func (l *documentLife) previousText(i int) renderedText {
 	if l.view.Items {
-		return l.versions[i].with
+		return l.versions[i].comparedWith
 	}
 	return l.versions[i-1].text
 }

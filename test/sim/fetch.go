@@ -17,25 +17,25 @@ import (
 
 // site serves one page.
 type site struct {
-	url       string // canonical
-	spellings []string
-	body      body
-	earlier   []body
-	etags     bool // it knows validators
-	nonce     bool // every body differs, whatever its text
-	served    int
-	// calm are the checks that were asked for since all is calm; true where they were answered.
-	calm map[string]bool
+	url          string // canonical
+	spellings    []string
+	current      pageRevision
+	earlier      []pageRevision
+	hasETags     bool // it knows validators
+	uniqueBodies bool // every body differs, whatever its text
+	served       int
+	// finalChecks are the checks that were asked for since all is calm; true where they were answered.
+	finalChecks map[string]bool
 	// broken pages fail: as if they were too busy, or in another way.
-	broken, busy bool
-	walls        int                // how many more checks find a challenge in place of the page
-	list         *flow.ApplyCommand // that was sent last
+	broken, busy   bool
+	challengesLeft int                // how many more checks find a challenge in place of the page
+	lastApply      *flow.ApplyCommand // that was sent last
 }
 
-// sharing is how many sites have the same host.
-const sharing = 3
+// sitesPerHost is how many sites have the same host.
+const sitesPerHost = 3
 
-func siteURL(i int) string { return fmt.Sprintf("https://site%d.example/page?n=%d", i/sharing, i) }
+func siteURL(i int) string { return fmt.Sprintf("https://site%d.example/page?n=%d", i/sitesPerHost, i) }
 
 // hostOf returns the host of a canonical URL.
 func hostOf(page string) string {
@@ -43,16 +43,16 @@ func hostOf(page string) string {
 	return host
 }
 
-// relink changes what the page links to: some of n sites.
-func (s *site) relink(r *rand.Rand, n int) {
-	s.body = s.body.clone()
-	if len(s.body.links) > 0 && r.IntN(2) == 0 {
-		i := r.IntN(len(s.body.links))
-		s.body.links = slices.Delete(s.body.links, i, i+1)
+// editLinks changes what the page links to: some of n sites.
+func (s *site) editLinks(r *rand.Rand, n int) {
+	s.current = s.current.clone()
+	if len(s.current.links) > 0 && r.IntN(2) == 0 {
+		i := r.IntN(len(s.current.links))
+		s.current.links = slices.Delete(s.current.links, i, i+1)
 		return
 	}
-	if url := siteURL(r.IntN(n)); !slices.Contains(s.body.links, url) {
-		s.body.links = slices.Insert(s.body.links, r.IntN(len(s.body.links)+1), url)
+	if url := siteURL(r.IntN(n)); !slices.Contains(s.current.links, url) {
+		s.current.links = slices.Insert(s.current.links, r.IntN(len(s.current.links)+1), url)
 	}
 }
 
@@ -60,22 +60,22 @@ func newSite(r *rand.Rand, i int) *site {
 	url := siteURL(i)
 	return &site{
 		url:       url,
-		spellings: []string{url, url + "#top", fmt.Sprintf("HTTPS://Site%d.example:443/page?n=%d", i/sharing, i)},
-		body:      newBody(r), etags: r.IntN(2) == 0, nonce: r.IntN(3) == 0, calm: make(map[string]bool),
+		spellings: []string{url, url + "#top", fmt.Sprintf("HTTPS://Site%d.example:443/page?n=%d", i/sitesPerHost, i)},
+		current:   newRevision(r), hasETags: r.IntN(2) == 0, uniqueBodies: r.IntN(3) == 0, finalChecks: make(map[string]bool),
 	}
 }
 
 // edit changes the page: to something new, or back to what it was.
 func (s *site) edit(r *rand.Rand) {
-	next := s.body.edit(r)
+	next := s.current.edit(r)
 	if len(s.earlier) > 0 && r.IntN(3) == 0 {
 		next = s.earlier[len(s.earlier)-1-r.IntN(min(2, len(s.earlier)))]
 		if r.IntN(2) == 0 {
-			next.links = s.body.links
+			next.links = s.current.links
 		}
 	}
-	s.earlier = append(s.earlier, s.body)
-	s.body = next
+	s.earlier = append(s.earlier, s.current)
+	s.current = next
 }
 
 // check is one request in the pool of fetch, and what came of it once it was begun.
@@ -85,19 +85,19 @@ type check struct {
 	result  []flow.Message
 }
 
-// checkOf names a check of a page.
-func checkOf(r flow.Request) string { return fmt.Sprint(r.Incarnation, " ", r.Check) }
+// checkID names a check of a page.
+func checkID(r flow.Request) string { return fmt.Sprint(r.Incarnation, " ", r.Check) }
 
-// has reports whether m holds key.
-func has[V any](m map[string]V, key string) bool {
+// hasKey reports whether m holds key.
+func hasKey[V any](m map[string]V, key string) bool {
 	_, ok := m[key]
 	return ok
 }
 
-// looked is how many checks that were asked for since all is calm were answered.
-func (s *site) looked() int {
+// answeredFinalChecks is how many checks that were asked for since all is calm were answered.
+func (s *site) answeredFinalChecks() int {
 	n := 0
-	for _, answered := range s.calm {
+	for _, answered := range s.finalChecks {
 		if answered {
 			n++
 		}
@@ -108,16 +108,16 @@ func (s *site) looked() int {
 // observation is what a fetch saw of a document.
 type observation struct {
 	step int
-	text rendering
+	text renderedText
 	ok   bool // the document could be read
 	// texts are those of all documents where the outcome is about the page as a whole.
-	texts map[string]rendering
+	texts map[string]renderedText
 }
 
-const headerSeen = "sim_seen"
+const headerObservation = "sim_seen"
 
-// fetcher is the handler of requests: it stores the request in the pool.
-func (w *world) fetcher(p *process) flow.Processor {
+// fetchProcessor is the handler of requests: it stores the request in the pool.
+func (w *world) fetchProcessor(p *process) flow.Processor {
 	return flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		r, err := flow.RequestFrom(m)
 		if err != nil {
@@ -128,7 +128,7 @@ func (w *world) fetcher(p *process) flow.Processor {
 	})
 }
 
-func (w *world) site(url string) *site {
+func (w *world) siteByURL(url string) *site {
 	for _, s := range w.sites {
 		if s.url == url {
 			return s
@@ -147,7 +147,7 @@ func (w *world) stepCheck(p *process) error {
 			p.checks = slices.Delete(p.checks, i, i+1)
 			return nil
 		}
-		s := w.site(c.request.Page)
+		s := w.siteByURL(c.request.Page)
 		if s == nil {
 			return fmt.Errorf("a request for %q, which nobody watches", c.request.Page)
 		}
@@ -168,7 +168,7 @@ func (w *world) stepCheck(p *process) error {
 		w.publish(c.result[w.rng.IntN(len(c.result)):]...)
 	}
 	if w.chance(8) {
-		w.late = append(w.late, c.result...)
+		w.lateOutcomes = append(w.lateOutcomes, c.result...)
 	}
 	return nil
 }
@@ -177,41 +177,41 @@ func (w *world) stepCheck(p *process) error {
 func (w *world) fetch(s *site, r flow.Request) []flow.Message {
 	w.stats.Checks++
 	s.served++
-	if this := checkOf(r); has(s.calm, this) {
-		s.calm[this] = true
+	if this := checkID(r); hasKey(s.finalChecks, this) {
+		s.finalChecks[this] = true
 	}
 	base := flow.Outcome{
 		Page: r.Page, Incarnation: r.Incarnation, Check: r.Check, Nonce: r.Nonce, Time: w.now, Status: 200,
 		Took: time.Second, Language: "en", Extractor: "sim",
 	}
-	if o := base; w.fails(s, &o) {
+	if o := base; w.maybeFail(s, &o) {
 		w.stats.Failures++
 		w.tracef("fetch: check %d of %s will fail: %s, offline: %v", r.Check, r.Page, o.Class, o.Offline)
 		return []flow.Message{o.Message()}
 	}
-	shown := s.body
-	if s.walls > 0 && !w.calm {
-		s.walls--
-		w.stats.Walls++
-		shown = newWall(w.rng)
+	shown := s.current
+	if s.challengesLeft > 0 && !w.faultsOver {
+		s.challengesLeft--
+		w.stats.Challenges++
+		shown = newChallenge(w.rng)
 	}
-	texts := make(map[string]rendering)
+	texts := make(map[string]renderedText)
 	for _, d := range r.Documents {
 		texts[d.ID], _ = shown.render(d.View)
 	}
 	hash := flow.DeriveID("body", fmt.Sprint(shown))
 	etag := ""
-	if s.etags {
+	if s.hasETags {
 		etag = `"` + hash + `"`
 	}
-	if s.nonce {
+	if s.uniqueBodies {
 		hash = flow.DeriveID("nonce", hash, strconv.Itoa(s.served))
 	}
 	if etag != "" && r.ETag == etag || r.BodyHash == hash {
 		o := base
 		o.Kind, o.Against = flow.OutcomeUnchanged, r.BodyHash
 		w.tracef("fetch: check %d of %s: unchanged", r.Check, r.Page)
-		return []flow.Message{w.observed(o, observation{texts: texts})}
+		return []flow.Message{w.outcomeMessage(o, observation{texts: texts})}
 	}
 	var ms []flow.Message
 	for i, d := range r.Documents {
@@ -227,38 +227,38 @@ func (w *world) fetch(s *site, r flow.Request) []flow.Message {
 			o.Kind, o.Against = flow.OutcomeUnchanged, th
 		default:
 			o.Kind, o.TextHash, o.Title = flow.OutcomeRead, th, content.title
-			o.Packed, o.Items = flow.PackText(content.content), content.keys()
+			o.Packed, o.Items = flow.PackText(content.content), content.itemKeys()
 		}
 		if r.Links && i == len(r.Documents)-1 {
 			o.Links = &flow.Links{At: s.url, URLs: shown.links}
 		}
 		w.tracef("fetch: check %d of %s: document %.6s: %s, text %.8s", r.Check, r.Page, d.ID, o.Kind, th)
-		ms = append(ms, w.observed(o, observation{text: content, ok: ok}))
+		ms = append(ms, w.outcomeMessage(o, observation{text: content, ok: ok}))
 	}
 	return ms
 }
 
-// observed returns o as a message that leads to what was seen.
-func (w *world) observed(o flow.Outcome, seen observation) flow.Message {
+// outcomeMessage returns o as a message that leads to what was seen.
+func (w *world) outcomeMessage(o flow.Outcome, seen observation) flow.Message {
 	seen.step = w.steps
-	w.seen = append(w.seen, seen)
+	w.observations = append(w.observations, seen)
 	m := o.Message()
 	m.Header = maps.Clone(m.Header)
 	if m.Header == nil {
 		m.Header = make(map[string]string)
 	}
-	m.Header[headerSeen] = strconv.Itoa(len(w.seen) - 1)
+	m.Header[headerObservation] = strconv.Itoa(len(w.observations) - 1)
 	return m
 }
 
-// fails makes o a failed outcome of a check of s, if it fails.
-func (w *world) fails(s *site, o *flow.Outcome) bool {
+// maybeFail makes o a failed outcome of a check of s, if it fails.
+func (w *world) maybeFail(s *site, o *flow.Outcome) bool {
 	busy := s.busy
 	switch {
-	case w.calm:
+	case w.faultsOver:
 		return false
 	case w.offline:
-		w.stats.Offline++
+		w.stats.OfflineChecks++
 		o.Offline = true
 	case s.broken:
 	case w.rng.IntN(10) == 0:

@@ -14,12 +14,12 @@ import (
 // the event about that.
 const typeSweep = "sim.sweep.v1"
 
-// healthGroup does what the Router does with health events: it tells the owners of pages
+// healthProcessor does what the Router does with health events: it tells the owners of pages
 // of receivers that were given up, or that answer again after that.
-func (w *world) healthGroup() flow.Processor {
+func (w *world) healthProcessor() flow.Processor {
 	return flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type == typeSweep {
-			return w.sweep(tx, m)
+			return w.sweepLane(tx, m)
 		}
 		e, err := flow.HealthFrom(m)
 		if err != nil || e.Receiver == nil {
@@ -34,8 +34,8 @@ func (w *world) healthGroup() flow.Processor {
 	})
 }
 
-// sweep tells all pages of a lane of the receiver that m is about.
-func (w *world) sweep(tx flow.Tx, m flow.Message) error {
+// sweepLane tells all pages of a lane of the receiver that m is about.
+func (w *world) sweepLane(tx flow.Tx, m flow.Message) error {
 	var e pipeline.Health
 	if err := json.Unmarshal(m.Body, &e); err != nil {
 		return err
@@ -60,15 +60,15 @@ func (w *world) sweep(tx flow.Tx, m flow.Message) error {
 	return nil
 }
 
-// forgotten is after how long delivery may forget a receiver, and number its attempts anew.
-const forgotten = 7 * 24 * time.Hour
+// receiverForgottenAfter is after how long delivery may forget a receiver, and number its attempts anew.
+const receiverForgottenAfter = 7 * 24 * time.Hour
 
 // verifyHealth checks that no event was told twice under one ID, but for the refusals of a
 // command that was sent twice. That each is told when it
 // must be, and only then, is held against the truth of its page and the book of its receiver.
 func (w *world) verifyHealth() error {
 	seen := make(map[string]time.Time)
-	for _, lane := range w.t.log(flow.TopicHealth) {
+	for _, lane := range w.transport.log(flow.TopicHealth) {
 		for _, m := range lane {
 			if m.Type != flow.TypeHealth {
 				continue
@@ -80,7 +80,7 @@ func (w *world) verifyHealth() error {
 			if e.Event == pipeline.HealthRefused {
 				continue
 			}
-			if at, ok := seen[m.ID]; ok && m.Time.Sub(at) < forgotten {
+			if at, ok := seen[m.ID]; ok && m.Time.Sub(at) < receiverForgottenAfter {
 				return fmt.Errorf("health event %s was told twice", m.ID)
 			}
 			seen[m.ID] = m.Time

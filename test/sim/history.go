@@ -12,8 +12,8 @@ import (
 	"github.com/vokter/vokter/stages/index"
 )
 
-// entry is one message or wake that index handled, and what it asked for and told.
-type entry struct {
+// indexEntry is one message or wake that index handled, and what it asked for and told.
+type indexEntry struct {
 	step, tenure int
 	now          time.Time
 	message      flow.Message
@@ -23,15 +23,15 @@ type entry struct {
 	withdrawn    []flow.Withdraw
 	health       []pipeline.Health
 	follows      map[string]string // tree and page: what the page was told
-	// waits is the number of the check that is outstanding after a wake, 0 for none.
-	waits uint64
-	// dropped says that index handled a message of the page before and dropped it.
-	dropped bool
+	// openCheck is the number of the check that is outstanding after a wake, 0 for none.
+	openCheck uint64
+	// droppedBefore says that index handled a message of the page before and dropped it.
+	droppedBefore bool
 }
 
-// record remembers what was done, until it is taken back.
-func (w *world) record(h handleable, x *tx) error {
-	out := x.emitted()
+// recordHandled remembers what was done, until it is taken back.
+func (w *world) recordHandled(h workItem, x *tx) error {
+	out := x.emittedMessages()
 	switch h.c.Group {
 	case flow.GroupIndex:
 		return w.recordIndex(h, x, out)
@@ -44,32 +44,32 @@ func (w *world) record(h handleable, x *tx) error {
 }
 
 // recordIndex remembers what index did.
-func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
-	if err := w.agree(h, x); err != nil {
+func (w *world) recordIndex(h workItem, x *tx, out []flow.Message) error {
+	if err := w.verifyWake(h, x); err != nil {
 		return err
 	}
-	e := entry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message, follows: make(map[string]string)}
-	e.dropped = w.dropped[h.message.Key]
+	e := indexEntry{step: w.steps, tenure: h.l.tenure, now: w.now, message: h.message, follows: make(map[string]string)}
+	e.droppedBefore = w.droppedPages[h.message.Key]
 	if h.kind == engine.FromWake {
 		p, err := index.Load(engine.View(h.l.state, x.place()))
 		if err != nil {
 			return err
 		}
 		if p.Open != nil {
-			e.waits = p.Check
+			e.openCheck = p.Check
 		}
 	}
 	for _, m := range out {
 		var err error
 		switch m.Type {
 		case flow.TypeRequest:
-			err = collect(m, &e.requests)
+			err = appendBody(m, &e.requests)
 		case flow.TypeEnded:
-			err = collect(m, &e.ended)
+			err = appendBody(m, &e.ended)
 		case flow.TypeWithdraw:
-			err = collect(m, &e.withdrawn)
+			err = appendBody(m, &e.withdrawn)
 		case flow.TypeHealth:
-			err = collect(m, &e.health)
+			err = appendBody(m, &e.health)
 		case flow.TypeFollow:
 			err = e.collectFollow(m)
 		case flow.TypeSnapshot:
@@ -82,22 +82,22 @@ func (w *world) recordIndex(h handleable, x *tx, out []flow.Message) error {
 		}
 	}
 	page := h.message.Key
-	if s := w.site(page); w.calm && s != nil {
+	if s := w.siteByURL(page); w.faultsOver && s != nil {
 		for _, r := range e.requests {
-			s.calm[checkOf(r)] = false
+			s.finalChecks[checkID(r)] = false
 		}
 	}
-	if w.shuttling != nil && w.shuttling.s.url == page && len(e.snapshots) > 0 {
-		w.shuttling.seen = true
+	if w.roundTrip != nil && w.roundTrip.site.url == page && len(e.snapshots) > 0 {
+		w.roundTrip.changeSeen = true
 	}
 	l := h.l
-	l.history[page] = append(l.history[page], e)
-	l.undo.add(func() { l.history[page] = l.history[page][:len(l.history[page])-1] })
+	l.entries[page] = append(l.entries[page], e)
+	l.undo.add(func() { l.entries[page] = l.entries[page][:len(l.entries[page])-1] })
 	return nil
 }
 
-// agree fails unless the wake that x asks for is the one that its state has.
-func (w *world) agree(h handleable, x *tx) error {
+// verifyWake fails unless the wake that x asks for is the one that its state has.
+func (w *world) verifyWake(h workItem, x *tx) error {
 	value, _, err := h.l.state.Value(x.place(), flow.WakeName)
 	if err != nil {
 		return err
@@ -108,19 +108,19 @@ func (w *world) agree(h handleable, x *tx) error {
 			return err
 		}
 	}
-	for _, a := range x.did.Wakes {
+	for _, a := range x.effects.Wakes {
 		if a.Key == x.key && (!kept.At.Equal(a.At) || kept.AtStart != a.AtStart) {
 			return fmt.Errorf("index asked for a wake of %s at %v, and its state has one at %v", x.key, a.At, kept.At)
 		}
 	}
-	if _, wrote := x.wrote()[flow.WakeName]; wrote && len(x.did.Wakes) == 0 && !kept.At.IsZero() {
+	if _, wrote := x.writtenValues()[flow.WakeName]; wrote && len(x.effects.Wakes) == 0 && !kept.At.IsZero() {
 		return fmt.Errorf("index wrote a wake of %s at %v and did not ask for it", x.key, kept.At)
 	}
 	return nil
 }
 
 // collectFollow adds a command to a linked page.
-func (e *entry) collectFollow(m flow.Message) error {
+func (e *indexEntry) collectFollow(m flow.Message) error {
 	c, err := flow.FollowCommandFrom(m)
 	command := beginFollow
 	switch {
@@ -135,8 +135,8 @@ func (e *entry) collectFollow(m flow.Message) error {
 	return err
 }
 
-// collect adds the body of m to all.
-func collect[T any](m flow.Message, all *[]T) error {
+// appendBody adds the body of m to all.
+func appendBody[T any](m flow.Message, all *[]T) error {
 	var v T
 	err := json.Unmarshal(m.Encoded(), &v)
 	*all = append(*all, v)
@@ -158,34 +158,34 @@ func (w *world) recordMatch(out []flow.Message) error {
 // crash ends the process and starts it again: what was in memory is lost, and in a
 // power cut what was not durable too. On Kafka it starts again later.
 func (w *world) crash(p *process, why string) {
-	if w.kafka() {
+	if w.usesKafka() {
 		w.crashProcess(p, why, false)
 		return
 	}
 	w.stats.Crashes++
-	cut := w.rng.IntN(3) == 0 || w.cfg.Stormy
+	cut := w.rng.IntN(3) == 0 || w.cfg.OnlyPowerCuts
 	w.tracef("CRASH %s, power cut: %v", why, cut)
 	if cut {
 		w.stats.PowerCuts++
-		w.t.undo.rollback()
+		w.transport.undo.rollback()
 	}
-	w.t.undo.settle()
-	w.receivers.crashed()
-	p.end()
-	w.tenures++
-	for _, l := range p.owned() {
-		l.tenure = w.tenures
-		l.start()
+	w.transport.undo.makeDurable()
+	w.receivers.allowRepeatsAfterCrash()
+	p.terminate()
+	w.tenureCount++
+	for _, l := range p.ownedLanes() {
+		l.tenure = w.tenureCount
+		l.startWakes()
 	}
 	w.clock.Check()
-	w.build(p)
+	w.buildStages(p)
 }
 
 // newClock returns the clock of the transport, which wakes everything if it is set back.
 func (w *world) newClock() *engine.Clock {
 	wakeAll := func() {
 		for _, p := range w.processes {
-			for _, l := range p.owned() {
+			for _, l := range p.ownedLanes() {
 				for _, wakes := range l.wakes {
 					wakes.WakeAll()
 				}
@@ -200,15 +200,15 @@ func (w *world) newClock() *engine.Clock {
 func (w *world) publish(ms ...flow.Message) {
 	for _, m := range ms {
 		if w.outage {
-			w.blocked = append(w.blocked, m)
+			w.unpublished = append(w.unpublished, m)
 			continue
 		}
-		w.t.append(laned{m, w.t.lane(m.Key)})
-		if w.kafka() && w.chance(15) {
-			w.blocked = append(w.blocked, m)
+		w.transport.append(routedMessage{m, w.transport.laneOf(m.Key)})
+		if w.usesKafka() && w.chance(15) {
+			w.unpublished = append(w.unpublished, m)
 		}
 	}
-	if w.t.undo != nil {
-		w.t.undo.settle()
+	if w.transport.undo != nil {
+		w.transport.undo.makeDurable()
 	}
 }

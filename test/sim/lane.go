@@ -11,53 +11,53 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// undoing is what takes back the changes that are not durable, in their order.
-type undoing struct{ fs []func() }
+// undoLog is what takes back the changes that are not durable, in their order.
+type undoLog struct{ undos []func() }
 
-func (u *undoing) add(f func()) { u.fs = append(u.fs, f) }
+func (u *undoLog) add(f func()) { u.undos = append(u.undos, f) }
 
-// some reports whether there is anything that is not durable.
-func (u *undoing) some() bool { return len(u.fs) > 0 }
+// isPending reports whether there is anything that is not durable.
+func (u *undoLog) isPending() bool { return len(u.undos) > 0 }
 
-// settle makes all changes so far durable.
-func (u *undoing) settle() { u.fs = nil }
+// makeDurable makes all changes so far durable.
+func (u *undoLog) makeDurable() { u.undos = nil }
 
 // rollback takes back all changes that are not durable.
-func (u *undoing) rollback() {
-	for _, f := range slices.Backward(u.fs) {
+func (u *undoLog) rollback() {
+	for _, f := range slices.Backward(u.undos) {
 		f()
 	}
-	u.fs = nil
+	u.undos = nil
 }
 
 // consumer is a consumer group on one topic.
 type consumer = engine.Consumer
 
-// timed is the consumer that keeps its wakes in its state.
-var timed = consumer{Group: flow.GroupIndex, Topic: flow.TopicDocuments}
+// stateWakesConsumer is the consumer that keeps its wakes in its state.
+var stateWakesConsumer = consumer{Group: flow.GroupIndex, Topic: flow.TopicDocuments}
 
 // wakeGroup is the group in whose state the wakes of c are.
 func wakeGroup(c consumer) string {
-	if c == timed {
+	if c == stateWakesConsumer {
 		return c.Group
 	}
 	return engine.WakeGroup(c.Group, c.Topic)
 }
 
-// ledger is what was done in a lane, for the comparison with what must have been: history is what index did, by page, and books what delivery did, by receiver.
-type ledger struct {
-	history map[string][]entry
-	books   map[string]book
+// laneHistory is what was done in a lane, for the comparison with what must have been: history is what index did, by page, and books what delivery did, by receiver.
+type laneHistory struct {
+	entries   map[string][]indexEntry
+	receivers map[string]receiverModel
 }
 
 // copy returns a copy that can be written to.
-func (l ledger) copy() ledger {
-	c := ledger{make(map[string][]entry, len(l.history)), maps.Clone(l.books)}
-	for page, es := range l.history {
-		c.history[page] = slices.Clone(es) // a power cut lets the other one overwrite its end
+func (l laneHistory) copy() laneHistory {
+	c := laneHistory{make(map[string][]indexEntry, len(l.entries)), maps.Clone(l.receivers)}
+	for page, es := range l.entries {
+		c.entries[page] = slices.Clone(es) // a power cut lets the other one overwrite its end
 	}
-	if c.books == nil {
-		c.books = make(map[string]book)
+	if c.receivers == nil {
+		c.receivers = make(map[string]receiverModel)
 	}
 	return c
 }
@@ -71,51 +71,51 @@ type lane struct {
 	// lane: wakes come behind these.
 	wakes   map[consumer]*engine.Wakes
 	backlog map[consumer]int
-	ledger
-	undo *undoing
-	by   *process // that owns it, or believes to
+	laneHistory
+	undo  *undoLog
+	owner *process // that owns it, or believes to
 	// tenure tells apart the times in which processes own lanes.
 	tenure int
 
 	// Of a lane on Kafka only.
-	epoch  int           // as it was when the lane was gained
-	at     int           // up to which offset of the state topic the copy knows it
-	synced int           // at which step it was known to be complete
-	saved  *lane         // the copy as a power cut leaves it
-	rest   []stateRecord // that a faulty restore left for later
-	batch  batch
+	epoch           int           // as it was when the lane was gained
+	nextOffset      int           // up to which offset of the state topic the copy knows it
+	completeAtStep  int           // at which step it was known to be complete
+	durableCopy     *lane         // the copy as a power cut leaves it
+	withheldRecords []stateRecord // that a faulty restore left for later
+	batch           batch
 }
 
 // batch is what becomes one transaction.
 type batch struct {
-	records []stateRecord
-	out     []laned
-	after   []func()
-	n       int // messages handled
-	limit   int
-	urgent  bool // somebody waits for it
-	began   time.Time
-	results []posted // that were handled
+	records  []stateRecord
+	outputs  []routedMessage
+	onCommit []func()
+	messages int // messages handled
+	limit    int
+	urgent   bool // somebody waits for it
+	beganAt  time.Time
+	results  []attemptResult // that were handled
 }
 
-func newLane(id int, undo *undoing) *lane {
+func newLane(id int, undo *undoLog) *lane {
 	return &lane{
-		id: id, state: make(txtest.Memory), undo: undo, ledger: ledger{}.copy(),
+		id: id, state: make(txtest.Memory), undo: undo, laneHistory: laneHistory{}.copy(),
 		wakes: make(map[consumer]*engine.Wakes), backlog: make(map[consumer]int),
 	}
 }
 
 // copy returns a copy of what l knows, which shares nothing that is written to.
-func (l *lane) copy(undo *undoing) *lane {
+func (l *lane) copy(undo *undoLog) *lane {
 	c := newLane(l.id, undo)
-	c.state, c.ledger = l.state.Clone(), l.ledger.copy()
-	c.tenure, c.at, c.synced = l.tenure, l.at, l.synced
+	c.state, c.laneHistory = l.state.Clone(), l.laneHistory.copy()
+	c.tenure, c.nextOffset, c.completeAtStep = l.tenure, l.nextOffset, l.completeAtStep
 	return c
 }
 
 // apply makes what x wrote and asked for part of l, and the position behind its message where that came
 // from the log. It returns what changed.
-func (l *lane) apply(h handleable, x *tx, lazy bool) []stateRecord {
+func (l *lane) apply(h workItem, x *tx, lazy bool) []stateRecord {
 	var changed []stateRecord
 	set := func(p engine.Place, name string, v []byte) {
 		old, _, _ := l.state.Value(p, name)
@@ -123,25 +123,25 @@ func (l *lane) apply(h handleable, x *tx, lazy bool) []stateRecord {
 		l.state.Set(p, name, v)
 		changed = append(changed, stateRecord{Write: engine.Write{Place: p, Name: name, Value: v}, lazy: lazy})
 	}
-	for w := range x.did.Writes.All() {
+	for w := range x.effects.Writes.All() {
 		set(w.Place, w.Name, w.Value)
 	}
-	for _, w := range x.did.Wakes {
-		l.wakes[x.c].Set(w)
-		if x.c != timed {
-			set(engine.Place{Group: wakeGroup(x.c), Key: w.Key}, flow.WakeName, w.Value())
+	for _, w := range x.effects.Wakes {
+		l.wakes[x.consumer].Set(w)
+		if x.consumer != stateWakesConsumer {
+			set(engine.Place{Group: wakeGroup(x.consumer), Key: w.Key}, flow.WakeName, w.Value())
 		}
 	}
 	if h.kind == engine.FromLog {
-		p := position(x.c, h.at+1)
+		p := positionRecord(x.consumer, h.offset+1)
 		set(p.Place, p.Name, p.Value)
 	}
 	slices.SortFunc(changed, stateRecord.compare)
 	return changed
 }
 
-// keys lists the keys for which a group has state, in order.
-func (l *lane) keys(group string) []string {
+// stateKeys lists the keys for which a group has state, in order.
+func (l *lane) stateKeys(group string) []string {
 	var keys []string
 	for p := range l.state {
 		if p.Group == group {
@@ -152,11 +152,11 @@ func (l *lane) keys(group string) []string {
 	return keys
 }
 
-// start restores the wakes from the state, and makes those come that come at the start.
-func (l *lane) start() {
+// startWakes restores the wakes from the state, and makes those come that come at the start.
+func (l *lane) startWakes() {
 	for _, c := range consumers {
 		kept := func(yield func(string, flow.Value) bool) {
-			for _, key := range l.keys(wakeGroup(c)) {
+			for _, key := range l.stateKeys(wakeGroup(c)) {
 				v, ok, _ := l.state.Value(engine.Place{Group: wakeGroup(c), Key: key}, flow.WakeName)
 				if ok && !yield(key, flow.Value{Bytes: v}) {
 					return
@@ -171,11 +171,11 @@ func (l *lane) start() {
 	}
 }
 
-// sleeping yields the wakes that are set.
-func (l *lane) sleeping() iter.Seq2[consumer, engine.Wake] {
+// pendingWakes yields the wakes that are set.
+func (l *lane) pendingWakes() iter.Seq2[consumer, engine.Wake] {
 	return func(yield func(consumer, engine.Wake) bool) {
 		for _, c := range consumers {
-			for _, key := range l.keys(wakeGroup(c)) {
+			for _, key := range l.stateKeys(wakeGroup(c)) {
 				if wk := l.wakes[c].Get(key); !wk.At.IsZero() && !yield(c, wk) {
 					return
 				}
@@ -184,8 +184,8 @@ func (l *lane) sleeping() iter.Seq2[consumer, engine.Wake] {
 	}
 }
 
-// laned is a message on its way, and the lane that it goes to.
-type laned struct {
+// routedMessage is a message on its way, and the lane that it goes to.
+type routedMessage struct {
 	flow.Message
 	lane int
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// tap is a transaction in which one thing is broken.
-type tap struct {
+// brokenTx is a transaction in which one thing is broken.
+type brokenTx struct {
 	flow.Tx
-	emit      func(m flow.Message) []flow.Message // what is emitted in place of m
-	forgetful bool                                // state is not stored
-	lazy      bool                                // nothing is synced
-	deaf      bool                                // no wake is set
-	clings    bool                                // state is not deleted
-	drops     string                              // what has such a name is not stored
+	emit          func(m flow.Message) []flow.Message // what is emitted in place of m
+	dropsWrites   bool                                // state is not stored
+	skipsSync     bool                                // nothing is synced
+	dropsWakes    bool                                // no wake is set
+	skipsDeletes  bool                                // state is not deleted
+	droppedPrefix string                              // what has such a name is not stored
 }
 
-func (t tap) Emit(m flow.Message) {
+func (t brokenTx) Emit(m flow.Message) {
 	if t.emit == nil {
 		t.Tx.Emit(m)
 		return
@@ -32,57 +32,57 @@ func (t tap) Emit(m flow.Message) {
 	}
 }
 
-func (t tap) Sync() {
-	if !t.lazy {
+func (t brokenTx) Sync() {
+	if !t.skipsSync {
 		t.Tx.Sync()
 	}
 }
 
-func (t tap) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
-	if !t.deaf {
+func (t brokenTx) WakeAt(key string, at time.Time, opts ...flow.WakeOption) {
+	if !t.dropsWakes {
 		t.Tx.WakeAt(key, at, opts...)
 	}
 }
 
-func (t tap) State(key string) flow.State {
+func (t brokenTx) State(key string) flow.State {
 	st := t.Tx.State(key)
 	switch {
-	case t.forgetful:
-		return forgetful{st}
-	case t.clings:
-		return clinging{st}
-	case t.drops != "":
-		return dropping{st, t.drops}
+	case t.dropsWrites:
+		return readOnlyState{st}
+	case t.skipsDeletes:
+		return undeletableState{st}
+	case t.droppedPrefix != "":
+		return prefixDroppingState{st, t.droppedPrefix}
 	}
 	return st
 }
 
-type clinging struct{ flow.State }
+type undeletableState struct{ flow.State }
 
-func (clinging) Delete(string) error { return nil }
+func (undeletableState) Delete(string) error { return nil }
 
-type dropping struct {
+type prefixDroppingState struct {
 	flow.State
 	prefix string
 }
 
-func (d dropping) Set(name string, value []byte) error {
+func (d prefixDroppingState) Set(name string, value []byte) error {
 	if strings.HasPrefix(name, d.prefix) {
 		return nil
 	}
 	return d.State.Set(name, value)
 }
 
-type forgetful struct{ flow.State }
+type readOnlyState struct{ flow.State }
 
-func (forgetful) Set(string, []byte) error { return nil }
-func (forgetful) Delete(string) error      { return nil }
+func (readOnlyState) Set(string, []byte) error { return nil }
+func (readOnlyState) Delete(string) error      { return nil }
 
 // mutation breaks the processor of one group. It is made anew for each run.
 type mutation func() func(p flow.Processor) flow.Processor
 
-// input returns a mutation that alters what a group is given.
-func input(alter func(m *flow.Message)) mutation {
+// alterInput returns a mutation that alters what a group is given.
+func alterInput(alter func(m *flow.Message)) mutation {
 	return func() func(flow.Processor) flow.Processor {
 		return func(p flow.Processor) flow.Processor {
 			return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -93,20 +93,20 @@ func input(alter func(m *flow.Message)) mutation {
 	}
 }
 
-// output returns a mutation that alters what a group emits.
-func output(make func() func(m flow.Message) []flow.Message) mutation {
+// alterOutput returns a mutation that alters what a group emits.
+func alterOutput(make func() func(m flow.Message) []flow.Message) mutation {
 	return func() func(flow.Processor) flow.Processor {
 		emit := make()
 		return func(p flow.Processor) flow.Processor {
 			return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-				return p.Process(ctx, tap{Tx: tx, emit: emit}, m)
+				return p.Process(ctx, brokenTx{Tx: tx, emit: emit}, m)
 			})
 		}
 	}
 }
 
-// broken returns a mutation that breaks the transactions that pick picks.
-func broken(t tap, pick func(n int, m flow.Message) bool) mutation {
+// breakTx returns a mutation that breaks the transactions that pick picks.
+func breakTx(t brokenTx, pick func(n int, m flow.Message) bool) mutation {
 	return func() func(flow.Processor) flow.Processor {
 		n := 0
 		return func(p flow.Processor) flow.Processor {
@@ -122,15 +122,15 @@ func broken(t tap, pick func(n int, m flow.Message) bool) mutation {
 	}
 }
 
-func every(int, flow.Message) bool { return true }
+func everyMessage(int, flow.Message) bool { return true }
 
-// of picks the messages of a type.
-func of(kind string) func(int, flow.Message) bool {
+// ofType picks the messages of a type.
+func ofType(kind string) func(int, flow.Message) bool {
 	return func(_ int, m flow.Message) bool { return m.Type == kind }
 }
 
-// ignored returns a mutation in which messages of a type are acknowledged and no more.
-func ignored(kind string) mutation {
+// ignoreType returns a mutation in which messages of a type are acknowledged and no more.
+func ignoreType(kind string) mutation {
 	return func() func(flow.Processor) flow.Processor {
 		return func(p flow.Processor) flow.Processor {
 			return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -143,9 +143,9 @@ func ignored(kind string) mutation {
 	}
 }
 
-// found alters what checks found.
-func found(f func(o *flow.Outcome)) mutation {
-	return input(func(m *flow.Message) {
+// alterOutcome alters what checks found.
+func alterOutcome(f func(o *flow.Outcome)) mutation {
+	return alterInput(func(m *flow.Message) {
 		if m.Type != flow.TypeOutcome {
 			return
 		}
@@ -160,12 +160,12 @@ func found(f func(o *flow.Outcome)) mutation {
 	})
 }
 
-// only makes f happen to notifications that say that a page was given up.
-func only(f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
+// onlyTimeouts makes f happen to notifications that say that a page was given up.
+func onlyTimeouts(f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
 	return func() func(flow.Message) []flow.Message {
 		return func(m flow.Message) []flow.Message {
 			timeout := false
-			alter(flow.TypeNotification, func(a *flow.Addressed) { timeout = a.Notification.Status == pipeline.StatusTimeout })(&m)
+			alterBody(flow.TypeNotification, func(a *flow.Addressed) { timeout = a.Notification.Status == pipeline.StatusTimeout })(&m)
 			if timeout {
 				return f(m)
 			}
@@ -174,10 +174,10 @@ func only(f func(m flow.Message) []flow.Message) func() func(flow.Message) []flo
 	}
 }
 
-func twice(m flow.Message) []flow.Message { return []flow.Message{m, m} }
+func duplicate(m flow.Message) []flow.Message { return []flow.Message{m, m} }
 
-// later makes every baseline look like a later version.
-func later() func(flow.Message) []flow.Message {
+// baselineAsLater makes every baseline look like a later version.
+func baselineAsLater() func(flow.Message) []flow.Message {
 	return func(m flow.Message) []flow.Message {
 		if s, err := flow.SnapshotFrom(m); m.Type == flow.TypeSnapshot && err == nil && s.Previous == 0 && s.Check > 1 {
 			s.Previous, s.Old = s.N, s.New
@@ -187,8 +187,8 @@ func later() func(flow.Message) []flow.Message {
 	}
 }
 
-// nth makes what f does to a message happen to the nth of a type only.
-func nth(n int, kind string, f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
+// nthOfType makes what f does to a message happen to the nth of a type only.
+func nthOfType(n int, kind string, f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
 	return func() func(flow.Message) []flow.Message {
 		seen := 0
 		return func(m flow.Message) []flow.Message {
@@ -202,10 +202,10 @@ func nth(n int, kind string, f func(m flow.Message) []flow.Message) func() func(
 	}
 }
 
-func drop(flow.Message) []flow.Message { return nil }
+func dropMessage(flow.Message) []flow.Message { return nil }
 
-// alter changes the JSON body of messages of one type.
-func alter[T any](kind string, f func(*T)) func(m *flow.Message) {
+// alterBody changes the JSON body of messages of one type.
+func alterBody[T any](kind string, f func(*T)) func(m *flow.Message) {
 	return func(m *flow.Message) {
 		if m.Type != kind {
 			return
@@ -220,13 +220,13 @@ func alter[T any](kind string, f func(*T)) func(m *flow.Message) {
 			panic(err)
 		}
 		m.Body = b
-		*m = wire(*m)
+		*m = asReadFromLog(*m)
 	}
 }
 
-// emitted turns alter into an output mutation.
-func emitted(f func(m *flow.Message)) mutation {
-	return output(func() func(flow.Message) []flow.Message {
+// alterEmitted turns alter into an output mutation.
+func alterEmitted(f func(m *flow.Message)) mutation {
+	return alterOutput(func() func(flow.Message) []flow.Message {
 		return func(m flow.Message) []flow.Message {
 			f(&m)
 			return []flow.Message{m}
@@ -234,8 +234,8 @@ func emitted(f func(m *flow.Message)) mutation {
 	})
 }
 
-// swap holds the second change of a page back behind its third.
-func swap() func(flow.Message) []flow.Message {
+// swapChanges holds the second change of a page back behind its third.
+func swapChanges() func(flow.Message) []flow.Message {
 	held := make(map[string]flow.Message)
 	seen := make(map[string]int)
 	return func(m flow.Message) []flow.Message {
@@ -252,16 +252,16 @@ func swap() func(flow.Message) []flow.Message {
 	}
 }
 
-// readdressed returns a mutation that alters what checks found, given the last request for
+// alterOutcomeByRequest returns a mutation that alters what checks found, given the last request for
 // the page.
-func readdressed(f func(o *flow.Outcome, last flow.Request)) mutation {
+func alterOutcomeByRequest(f func(o *flow.Outcome, last flow.Request)) mutation {
 	return func() func(flow.Processor) flow.Processor {
 		last := make(map[string]flow.Request)
-		note := alter(flow.TypeRequest, func(r *flow.Request) { last[r.Page] = *r })
-		answer := found(func(o *flow.Outcome) { f(o, last[o.Page]) })()
+		note := alterBody(flow.TypeRequest, func(r *flow.Request) { last[r.Page] = *r })
+		answer := alterOutcome(func(o *flow.Outcome) { f(o, last[o.Page]) })()
 		return func(p flow.Processor) flow.Processor {
 			return answer(flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-				return p.Process(ctx, tap{Tx: tx, emit: func(m flow.Message) []flow.Message {
+				return p.Process(ctx, brokenTx{Tx: tx, emit: func(m flow.Message) []flow.Message {
 					note(&m)
 					return []flow.Message{m}
 				}}, m)
@@ -270,8 +270,8 @@ func readdressed(f func(o *flow.Outcome, last flow.Request)) mutation {
 	}
 }
 
-// hasty remembers in memory what it has handled, before that is committed.
-func hasty() func(flow.Processor) flow.Processor {
+// rememberBeforeCommit remembers in memory what it has handled, before that is committed.
+func rememberBeforeCommit() func(flow.Processor) flow.Processor {
 	return func(p flow.Processor) flow.Processor {
 		seen := make(map[string]bool)
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -284,17 +284,17 @@ func hasty() func(flow.Processor) flow.Processor {
 	}
 }
 
-func again(m flow.Message) []flow.Message {
+func repeatUnderNewID(m flow.Message) []flow.Message {
 	other := m
-	alter(flow.TypeNotification, func(a *flow.Addressed) {
+	alterBody(flow.TypeNotification, func(a *flow.Addressed) {
 		a.Notification.ID = flow.DeriveID(a.Notification.ID)
 		other.ID = a.Notification.ID
 	})(&other)
 	return []flow.Message{m, other}
 }
 
-// unmarked takes out of a text what shows that it is a challenge.
-func unmarked(o *flow.Outcome) {
+// removeChallengeMarks takes out of a text what shows that it is a challenge.
+func removeChallengeMarks(o *flow.Outcome) {
 	content, err := flow.UnpackText(o.Packed)
 	if o.Kind != flow.OutcomeRead || err != nil {
 		return
@@ -303,8 +303,8 @@ func unmarked(o *flow.Outcome) {
 	o.TextHash, o.Packed = text.Hash(content), flow.PackText(content)
 }
 
-// oneGroup makes one group of all that are no moved blocks.
-func oneGroup(c *flow.Change) {
+// mergeGroups makes one group of all that are no moved blocks.
+func mergeGroups(c *flow.Change) {
 	var all flow.Group
 	groups := c.Groups
 	c.Groups = nil
@@ -319,8 +319,8 @@ func oneGroup(c *flow.Change) {
 	c.Groups = append(c.Groups, all)
 }
 
-// empties tells of nothing beside the first notification.
-func empties() func(flow.Message) []flow.Message {
+// addEmptyNotification tells of nothing beside the first notification.
+func addEmptyNotification() func(flow.Message) []flow.Message {
 	done := false
 	return func(m flow.Message) []flow.Message {
 		if done || m.Type != flow.TypeNotification {
@@ -328,7 +328,7 @@ func empties() func(flow.Message) []flow.Message {
 		}
 		done = true
 		other := m
-		alter(flow.TypeNotification, func(a *flow.Addressed) {
+		alterBody(flow.TypeNotification, func(a *flow.Addressed) {
 			a.Notification.Diffs, a.Notification.Version = []pipeline.Diff{}, a.Notification.Version+1
 			a.Notification.ID = flow.DeriveID(a.Notification.ID)
 			other.ID = a.Notification.ID

@@ -10,24 +10,24 @@ import (
 	"github.com/vokter/vokter/test/oracle"
 )
 
-// body is one revision of a page.
-type body struct {
-	title string
-	nodes []node
-	links []string // URLs of other sites
-	feed  []article
-	gone  []article // that were in the feed
-	wall  bool      // a challenge in place of the page
-	level level
+// pageRevision is one revision of a page.
+type pageRevision struct {
+	title        string
+	nodes        []node
+	links        []string // URLs of other sites
+	feed         []article
+	goneArticles []article // that were in the feed
+	challenge    bool      // a challenge in place of the page
+	value        pageValue
 }
 
 // node is a paragraph, a list item or a table row.
 type node struct {
-	cells []string
-	item  bool // a list item, or a row where it has several cells
-	list  bool // the item stands in an item that holds its neighbours too
-	main  bool // what the selector of some documents selects
-	ad    bool // what some documents remove
+	cells  []string
+	item   bool // a list item, or a row where it has several cells
+	nested bool // the item stands in an item that holds its neighbours too
+	main   bool // what the selector of some documents selects
+	ad     bool // what some documents remove
 }
 
 // Views that simulated documents have of a page.
@@ -42,18 +42,18 @@ var views = []pipeline.View{
 	{Items: true},
 }
 
-// rendering is the text of a document, as a reader extracts it and as the oracle sees it.
-type rendering struct {
-	content string
-	title   string
-	page    oracle.Page
-	wall    bool
-	level   level     // of a document that is a value
-	feed    []article // of a document that has them alone
+// renderedText is the text of a document, as a reader extracts it and as the oracle sees it.
+type renderedText struct {
+	content   string
+	title     string
+	page      oracle.Page
+	challenge bool
+	value     pageValue // of a document that is a value
+	feed      []article // of a document that has them alone
 }
 
-// visible is what makes two texts the same version.
-func (d rendering) visible() string {
+// visibleText is what makes two texts the same version.
+func (d renderedText) visibleText() string {
 	var b strings.Builder
 	for _, block := range d.page {
 		b.WriteString(block.Text)
@@ -63,13 +63,13 @@ func (d rendering) visible() string {
 }
 
 // render returns the text of view; ok is false where its selector matches nothing.
-func (p body) render(view pipeline.View) (d rendering, ok bool) {
+func (p pageRevision) render(view pipeline.View) (d renderedText, ok bool) {
 	if view.Value != nil {
 		return p.renderValue(*view.Value)
 	}
 	if view.Items {
 		d, ok = renderFeed(p.feed)
-		d.title, d.wall = p.title, p.wall
+		d.title, d.challenge = p.title, p.challenge
 		return d, ok
 	}
 	var b strings.Builder
@@ -97,9 +97,9 @@ func (p body) render(view pipeline.View) (d rendering, ok bool) {
 			continue
 		}
 		ok = true
-		if inList := len(items) > 0; n.list && !inList {
+		if inList := len(items) > 0; n.nested && !inList {
 			open()
-		} else if !n.list && inList {
+		} else if !n.nested && inList {
 			shut()
 		}
 		if n.item {
@@ -115,13 +115,13 @@ func (p body) render(view pipeline.View) (d rendering, ok bool) {
 	if len(items) > 0 {
 		shut()
 	}
-	d.content, d.title, d.wall = b.String(), p.title, p.wall
+	d.content, d.title, d.challenge = b.String(), p.title, p.challenge
 	return d, ok || len(view.Select) == 0
 }
 
-// newWall returns what a server shows in place of a page that it protects.
-func newWall(r *rand.Rand) body {
-	return body{title: "Just a moment", nodes: []node{{cells: []string{fmt.Sprintf("Checking your browser, ray id %d", 5000+r.IntN(3))}}}, wall: true}
+// newChallenge returns what a server shows in place of a page that it protects.
+func newChallenge(r *rand.Rand) pageRevision {
+	return pageRevision{title: "Just a moment", nodes: []node{{cells: []string{fmt.Sprintf("Checking your browser, ray id %d", 5000+r.IntN(3))}}}, challenge: true}
 }
 
 func newNode(r *rand.Rand) node {
@@ -130,30 +130,30 @@ func newNode(r *rand.Rand) node {
 	case 0: // a row
 		n.item = true
 		for range 2 + r.IntN(3) {
-			n.cells = append(n.cells, phrase(r, 1+r.IntN(3)))
+			n.cells = append(n.cells, randomPhrase(r, 1+r.IntN(3)))
 		}
 	case 1, 2: // a list item
-		n.item, n.list = true, r.IntN(3) == 0
-		n.cells = []string{phrase(r, 2+r.IntN(7))}
+		n.item, n.nested = true, r.IntN(3) == 0
+		n.cells = []string{randomPhrase(r, 2+r.IntN(7))}
 	default:
-		n.cells = []string{sentences(r)}
+		n.cells = []string{randomParagraph(r)}
 	}
 	return n
 }
 
-func newBody(r *rand.Rand) body {
-	p := body{title: phrase(r, 3), level: newLevel(r)}
+func newRevision(r *rand.Rand) pageRevision {
+	p := pageRevision{title: randomPhrase(r, 3), value: newPageValue(r)}
 	for range 3 + r.IntN(7) {
 		p.nodes = append(p.nodes, newNode(r))
 	}
 	for range 1 + r.IntN(4) {
-		p.publish(newArticle(r))
+		p.putArticle(newArticle(r))
 	}
 	return p
 }
 
-func (p body) clone() body {
-	p.nodes, p.links, p.feed, p.gone = slices.Clone(p.nodes), slices.Clone(p.links), slices.Clone(p.feed), slices.Clone(p.gone)
+func (p pageRevision) clone() pageRevision {
+	p.nodes, p.links, p.feed, p.goneArticles = slices.Clone(p.nodes), slices.Clone(p.links), slices.Clone(p.feed), slices.Clone(p.goneArticles)
 	for i := range p.nodes {
 		p.nodes[i].cells = slices.Clone(p.nodes[i].cells)
 	}
@@ -161,13 +161,13 @@ func (p body) clone() body {
 }
 
 // edit returns the next revision of p.
-func (p body) edit(r *rand.Rand) body {
+func (p pageRevision) edit(r *rand.Rand) pageRevision {
 	p = p.clone()
 	for range 1 + r.IntN(3) {
 		p.editOnce(r)
 	}
 	if r.IntN(2) == 0 {
-		p.level = newLevel(r)
+		p.value = newPageValue(r)
 	}
 	for range r.IntN(3) {
 		p.editFeed(r)
@@ -175,12 +175,12 @@ func (p body) edit(r *rand.Rand) body {
 	return p
 }
 
-func (p *body) editOnce(r *rand.Rand) {
+func (p *pageRevision) editOnce(r *rand.Rand) {
 	at := r.IntN(len(p.nodes))
 	n := &p.nodes[at]
 	switch r.IntN(100) {
 	case 0: // all is new
-		*p = newBody(r)
+		*p = newRevision(r)
 	case 1: // a node that stands twice
 		twin := *n
 		twin.cells = slices.Clone(n.cells)
@@ -189,12 +189,12 @@ func (p *body) editOnce(r *rand.Rand) {
 		about := pick(r, keywords)
 		text := about
 		for range 2 + r.IntN(6) {
-			text += " " + phrase(r, 1+r.IntN(6)) + " " + about
+			text += " " + randomPhrase(r, 1+r.IntN(6)) + " " + about
 		}
 		p.nodes = slices.Insert(p.nodes, at, node{cells: []string{text + "."}, main: r.IntN(2) == 0})
 	case 5, 6: // a list that is longer than one item may be
 		for range 4 + r.IntN(4) {
-			p.nodes = slices.Insert(p.nodes, at, node{cells: []string{phrase(r, 6+r.IntN(6))}, item: true, list: true, main: true})
+			p.nodes = slices.Insert(p.nodes, at, node{cells: []string{randomPhrase(r, 6+r.IntN(6))}, item: true, nested: true, main: true})
 		}
 	default:
 		p.editNode(r, at)
@@ -202,7 +202,7 @@ func (p *body) editOnce(r *rand.Rand) {
 }
 
 // editNode changes the page at one node.
-func (p *body) editNode(r *rand.Rand, at int) {
+func (p *pageRevision) editNode(r *rand.Rand, at int) {
 	n := &p.nodes[at]
 	cell := &n.cells[r.IntN(len(n.cells))]
 	switch r.IntN(16) {
@@ -239,7 +239,7 @@ func (p *body) editNode(r *rand.Rand, at int) {
 	case 10: // no token differs
 		*cell = strings.ReplaceAll(*cell, ".", "!") + "!"
 	case 11:
-		*cell += " " + sentences(r)
+		*cell += " " + randomParagraph(r)
 	default:
 		*cell = editWords(r, *cell)
 	}
@@ -252,9 +252,9 @@ func editWords(r *rand.Rand, text string) string {
 		at := r.IntN(len(ws))
 		switch r.IntN(6) {
 		case 0, 1:
-			ws[at] = word(r)
+			ws[at] = randomWord(r)
 		case 2:
-			ws = slices.Insert(ws, at, strings.Fields(phrase(r, 1+r.IntN(3)))...)
+			ws = slices.Insert(ws, at, strings.Fields(randomPhrase(r, 1+r.IntN(3)))...)
 		case 3:
 			ws = slices.Insert(ws, at, strings.Fields(pick(r, keywords))...)
 		case 4:

@@ -14,25 +14,25 @@ import (
 // Sinks that subscriptions name. steady always takes what it is offered; flaky fails now
 // and then, also after it took it, or puts off what it is offered; down is away for hours; picky refuses some; leaver says
 // now and then that it does not exist any more.
-var sinkNames = []string{"steady", "flaky", "down", picky, "leaver"}
+var sinkNames = []string{"steady", "flaky", "down", pickySink, "leaver"}
 
-const picky = "picky"
+const pickySink = "picky"
 
-// inBatches is a sink that takes so many notifications in one attempt. It is never called:
+// batchSink is a sink that takes so many notifications in one attempt. It is never called:
 // the world offers them to the receivers.
-type inBatches int
+type batchSink int
 
-func (inBatches) Deliver(context.Context, pipeline.Notification) error { panic("not called") }
-func (b inBatches) Batch() (notifications, atOnce int)                 { return int(b), 1 }
+func (batchSink) Deliver(context.Context, pipeline.Notification) error { panic("not called") }
+func (b batchSink) Batch() (notifications, atOnce int)                 { return int(b), 1 }
 
 // receivers are the other side of delivery. They outlive the process.
 type receivers struct {
-	down, left bool
-	got        []reception
+	down, gone bool
+	receptions []reception
 	// unconfirmed are receptions that delivery does not know of yet; excused is how many
 	// repeats of each notification are nobody's fault.
-	unconfirmed map[int]bool
-	excused     map[string]int
+	unconfirmed    map[int]bool
+	allowedRepeats map[string]int
 }
 
 // reception is a notification that a receiver took.
@@ -45,40 +45,40 @@ type reception struct {
 }
 
 func newReceivers() *receivers {
-	return &receivers{unconfirmed: make(map[int]bool), excused: make(map[string]int)}
+	return &receivers{unconfirmed: make(map[int]bool), allowedRepeats: make(map[string]int)}
 }
 
-// confirmed is called when delivery has stored how an attempt ended.
-func (r *receivers) confirmed(x posted) {
-	for _, a := range x.answers {
-		delete(r.unconfirmed, a.taken)
+// confirm is called when delivery has stored how an attempt ended.
+func (r *receivers) confirm(x attemptResult) {
+	for _, a := range x.results {
+		delete(r.unconfirmed, a.reception)
 	}
 }
 
-// unheard is called when delivery will not hear how an attempt ended.
-func (r *receivers) unheard(x posted) {
-	for _, a := range x.answers {
-		r.excuse(a.taken)
+// allowRepeats is called when delivery will not hear how an attempt ended.
+func (r *receivers) allowRepeats(x attemptResult) {
+	for _, a := range x.results {
+		r.allowRepeat(a.reception)
 	}
 }
 
-// excuse excuses one repeat of a reception of which delivery will not hear any more.
-func (r *receivers) excuse(taken int) {
+// allowRepeat excuses one repeat of a reception of which delivery will not hear any more.
+func (r *receivers) allowRepeat(taken int) {
 	if r.unconfirmed[taken] {
-		r.excused[r.got[taken].notification.ID]++
+		r.allowedRepeats[r.receptions[taken].notification.ID]++
 		delete(r.unconfirmed, taken)
 	}
 }
 
-// crashed excuses one repeat of all that was taken and not stored.
-func (r *receivers) crashed() {
+// allowRepeatsAfterCrash excuses one repeat of all that was taken and not stored.
+func (r *receivers) allowRepeatsAfterCrash() {
 	for taken := range r.unconfirmed {
-		r.excuse(taken)
+		r.allowRepeat(taken)
 	}
 }
 
-// refuses reports how picky treats a notification: always the same way.
-func refuses(id string) error {
+// refusalOf reports how picky treats a notification: always the same way.
+func refusalOf(id string) error {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	switch h.Sum32() % 6 {
@@ -90,15 +90,15 @@ func refuses(id string) error {
 	return nil
 }
 
-// crowdedSeed is the remainder by four of the seeds of crowded runs.
-const crowdedSeed = 3
+// crowdedRemainder is the remainder by four of the seeds of crowded runs.
+const crowdedRemainder = 3
 
-// crowded reports whether the run has few receivers, which mostly let attempts wait: notifications
+// isCrowded reports whether the run has few receivers, which mostly let attempts wait: notifications
 // pile up then and are offered several at once.
-func (w *world) crowded() bool { return w.cfg.Seed%4 == crowdedSeed }
+func (w *world) isCrowded() bool { return w.cfg.Seed%4 == crowdedRemainder }
 
-// idles reports whether the receivers let attempts wait for now.
-func (w *world) idles() bool { return w.crowded() && !w.calm && w.rng.IntN(4) > 0 }
+// receiversStall reports whether the receivers let attempts wait for now.
+func (w *world) receiversStall() bool { return w.isCrowded() && !w.faultsOver && w.rng.IntN(4) > 0 }
 
 // stepAttempt ends one attempt of delivery's pool in p. Where the lane of its receiver is
 // not that of p any more, nobody takes note of it.
@@ -106,48 +106,48 @@ func (w *world) stepAttempt(p *process) {
 	i := w.rng.IntN(len(p.attempts))
 	a := p.attempts[i]
 	p.attempts = slices.Delete(p.attempts, i, i+1)
-	x := posted{of: a.Attempt}
+	x := attemptResult{attempt: a.Attempt}
 	var errs []error
 	for _, n := range a.Notifications {
-		x.answers = append(x.answers, w.answer(a, n))
-		errs = append(errs, x.answers[len(errs)].err)
+		x.results = append(x.results, w.deliver(a, n))
+		errs = append(errs, x.results[len(errs)].err)
 		if errs[len(errs)-1] != nil || w.chance(10) { // or its time is over
 			break
 		}
 	}
-	w.stats.Batched += len(errs) - 1
+	w.stats.BatchedNotifications += len(errs) - 1
 	x.message = a.Result(errs...)
-	if p.lanes[w.t.lane(a.Receiver.Sink)] == nil {
-		p.forget(x)
+	if p.lanes[w.transport.laneOf(a.Receiver.Sink)] == nil {
+		p.dropResult(x)
 		return
 	}
 	p.inbox = append(p.inbox, x)
-	if w.cfg.Stormy && w.chance(4) {
+	if w.cfg.OnlyPowerCuts && w.chance(4) {
 		w.crash(p, "just after a receiver was told")
 	}
 }
 
-// answer offers a notification of a to its receiver.
-func (w *world) answer(a attempt, n pipeline.Notification) answer {
-	taken := len(w.receivers.got)
+// deliver offers a notification of a to its receiver.
+func (w *world) deliver(a attempt, n pipeline.Notification) deliveryResult {
+	taken := len(w.receivers.receptions)
 	err := w.offer(a, n)
 	w.tracef("delivery: %s at %s: %v", n.ID[:6], a.Receiver.Sink, err)
 	if err != nil {
-		return answer{n.ID, err, -1}
+		return deliveryResult{n.ID, err, -1}
 	}
 	w.receivers.unconfirmed[taken] = true
 	if a.stale {
-		w.stats.Stale++
-		w.receivers.excuse(taken)
+		w.stats.StaleDeliveries++
+		w.receivers.allowRepeat(taken)
 	}
-	return answer{n.ID, nil, taken}
+	return deliveryResult{n.ID, nil, taken}
 }
 
 // offer hands a notification to its receiver.
 func (w *world) offer(a attempt, n pipeline.Notification) error {
 	r, id := w.receivers, n.ID
 	take := func() {
-		r.got = append(r.got, reception{a.Receiver.Sink, n, w.steps, a.stale})
+		r.receptions = append(r.receptions, reception{a.Receiver.Sink, n, w.steps, a.stale})
 	}
 	switch a.Receiver.Sink {
 	case "flaky":
@@ -156,22 +156,22 @@ func (w *world) offer(a attempt, n pipeline.Notification) error {
 		}
 		if w.chance(10) {
 			take()
-			r.excused[id]++
+			r.allowedRepeats[id]++
 			return failure.Ambiguous(errors.New("connection broke"))
 		}
 		if w.chance(6) {
 			return failure.Limited(errors.New("too many"), 20*time.Second)
 		}
 	case "down":
-		if r.down && !w.calm {
+		if r.down && !w.faultsOver {
 			return failure.RetryAfter(errors.New("closed"), 10*time.Second)
 		}
 	case "leaver":
-		if r.left && !w.calm {
+		if r.gone && !w.faultsOver {
 			return failure.Gone(errors.New("moved away"))
 		}
-	case picky:
-		if err := refuses(id); err != nil {
+	case pickySink:
+		if err := refusalOf(id); err != nil {
 			return err
 		}
 	}

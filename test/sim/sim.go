@@ -16,47 +16,47 @@ type Config struct {
 	Steps int
 	// Trace keeps a readable record of every step for the error.
 	Trace bool
-	// Wrap, if not nil, wraps the processor of a group, on each start: to break it.
-	Wrap func(group string, p flow.Processor) flow.Processor
+	// WrapProcessor, if not nil, wraps the processor of a group, on each start: to break it.
+	WrapProcessor func(group string, p flow.Processor) flow.Processor
 	// Processes is how many processes share the lanes over Kafka; 1 is one that keeps all
 	// itself, and 0 leaves the choice to the seed.
 	Processes int
-	// Stormy makes every crash a power cut, many of them just after a receiver was told, and
+	// OnlyPowerCuts makes every crash a power cut, many of them just after a receiver was told, and
 	// nothing durable that was not asked to be. It is for one process.
-	Stormy bool
+	OnlyPowerCuts bool
 	// Fault breaks the protocol of processes that share lanes.
 	Fault Fault
-	// Late makes index give pages up so many checks later than it must.
-	Late int
-	// Twice makes the pool of delivery make each attempt twice: a broken pool.
-	Twice bool
+	// ExpireDelay makes index give pages up so many checks later than it must.
+	ExpireDelay int
+	// DuplicateAttempts makes the pool of delivery make each attempt twice: a broken pool.
+	DuplicateAttempts bool
 }
 
 // Stats counts what happened in a run.
 type Stats struct {
-	Steps, Crashes, PowerCuts, Nacks, Waits int
-	Checks, Failures, Duplicates            int
-	Commands, Pages                         int
-	Versions, Changes, Doubtful             int
-	Expected, Expectations, Unsure          int
-	Notifications, Diffs, Dead, Repeats     int
-	Expiries, Timeouts, Withdrawn, Replays  int
-	Health, Offline, Jumps                  int
-	Moves, Freezes, Wipes, Rebuilds         int // of lanes, processes and their disks
-	Restored, Compactions, Outages          int
-	Transactions, Fenced, Unknown           int
-	Lazy, Lost, Shuttles                    int // messages that waited for a transaction, and that were lost
-	Refused                                 int // commands
-	Returns, Stale                          int // pages that are again as they were, after moves; deliveries by earlier owners
-	Batched                                 int // notifications that were delivered behind others in one attempt
-	Digests, Merged                         int // digests, and those with several items
-	Hushed                                  int // notifications that came in quiet hours
-	Trees, Linked, Leaves                   int // subscriptions with follow, pages that began for them, and those watched in the end
-	Walls, Replaced                         int // checks that found a challenge, and those where it was taken for no text
-	Pauses, Resumed                         int // of subscriptions
-	Values                                  int // changes of values that were told
-	Feeds, Back                             int // changes of feeds that were told, and articles that came back as they were
-	Unrepeated                              int // notifications that another one of the same change made superfluous
+	Steps, Crashes, PowerCuts, Nacks, Waits                   int
+	Checks, Failures, Duplicates                              int
+	Commands, Pages                                           int
+	Versions, Changes, DoubtfulChanges                        int
+	ExpectedNotifications, Expectations, DoubtfulExpectations int
+	Notifications, Diffs, DeadLetters, Repeats                int
+	ExpiredPages, Timeouts, WithdrawnNotifications, Replays   int
+	ReceiverEvents, OfflineChecks, ClockJumps                 int
+	LaneMoves, Freezes, WipedDisks, RebuiltCopies             int // of lanes, processes and their disks
+	RestoredRecords, Compactions, Outages                     int
+	Transactions, FencedCommits, UnknownCommits               int
+	LazyMessages, LostMessages, LaneRoundTrips                int // messages that waited for a transaction, and that were lost
+	RefusedCommands                                           int // commands
+	RevertedPages, StaleDeliveries                            int // pages that are again as they were, after moves; deliveries by earlier owners
+	BatchedNotifications                                      int // notifications that were delivered behind others in one attempt
+	Digests, MergedDigests                                    int // digests, and those with several items
+	QuietNotifications                                        int // notifications that came in quiet hours
+	FollowTrees, LinkedPages, LinkedPagesAtEnd                int // subscriptions with follow, pages that began for them, and those watched in the end
+	Challenges, ReplacedPages                                 int // checks that found a challenge, and those where it was taken for no text
+	PausedSubscriptions, ResumedSubscriptions                 int // of subscriptions
+	ValueChanges                                              int // changes of values that were told
+	FeedChanges, ReturnedArticles                             int // changes of feeds that were told, and articles that came back as they were
+	SuppressedRepeats                                         int // notifications that another one of the same change made superfluous
 }
 
 // Add adds o to s.

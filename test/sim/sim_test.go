@@ -56,31 +56,31 @@ func TestSeeds(t *testing.T) {
 	if *seeds < 100 {
 		return // too few to say more
 	}
-	if limit := total.Changes / 20; total.Doubtful > limit {
-		t.Errorf("%d of %d changes are in doubt, want at most %d", total.Doubtful, total.Changes, limit)
+	if limit := total.Changes / 20; total.DoubtfulChanges > limit {
+		t.Errorf("%d of %d changes are in doubt, want at most %d", total.DoubtfulChanges, total.Changes, limit)
 	}
-	if limit := total.Expectations / 20; total.Unsure > limit {
-		t.Errorf("%d of %d expectations are in doubt, want at most %d", total.Unsure, total.Expectations, limit)
+	if limit := total.Expectations / 20; total.DoubtfulExpectations > limit {
+		t.Errorf("%d of %d expectations are in doubt, want at most %d", total.DoubtfulExpectations, total.Expectations, limit)
 	}
-	if *seeds >= 1000 && total.Unrepeated == 0 {
+	if *seeds >= 1000 && total.SuppressedRepeats == 0 {
 		t.Errorf("no notification of a linked page repeats another one in %d seeds", *seeds)
 	}
 	for name, n := range map[string]int{
 		"crashes": total.Crashes, "power cuts": total.PowerCuts, "nacks": total.Nacks, "failures": total.Failures,
-		"duplicates": total.Duplicates, "notifications": total.Notifications, "dead letters": total.Dead, "repeats": total.Repeats,
-		"expired pages": total.Expiries, "timeouts": total.Timeouts, "withdrawn notifications": total.Withdrawn, "replays": total.Replays,
-		"health events of receivers": total.Health, "checks offline": total.Offline, "jumps of the clock": total.Jumps,
-		"paused subscriptions": total.Pauses, "ends of pauses": total.Resumed, "moved lanes": total.Moves, "frozen processes": total.Freezes, "wiped disks": total.Wipes, "copies made anew": total.Rebuilds,
-		"compactions": total.Compactions, "outages": total.Outages, "fenced owners": total.Fenced, "unknown commits": total.Unknown,
-		"messages without a transaction": total.Lazy, "lost messages": total.Lost, "pages changed and changed back while they move": total.Shuttles,
-		"refused commands": total.Refused, "pages that return after moves": total.Returns, "deliveries by earlier owners": total.Stale,
-		"notifications in batches": total.Batched,
-		"digests of several items": total.Merged, "notifications in quiet hours": total.Hushed, "subscriptions that follow links": total.Trees, "pages that began because of a link": total.Linked,
-		"linked pages in the end": total.Leaves,
-		"changes of values":       total.Values,
-		"changes of feeds":        total.Feeds,
-		"articles that come back": total.Back,
-		"challenges":              total.Walls, "replaced pages": total.Replaced,
+		"duplicates": total.Duplicates, "notifications": total.Notifications, "dead letters": total.DeadLetters, "repeats": total.Repeats,
+		"expired pages": total.ExpiredPages, "timeouts": total.Timeouts, "withdrawn notifications": total.WithdrawnNotifications, "replays": total.Replays,
+		"health events of receivers": total.ReceiverEvents, "checks offline": total.OfflineChecks, "jumps of the clock": total.ClockJumps,
+		"paused subscriptions": total.PausedSubscriptions, "ends of pauses": total.ResumedSubscriptions, "moved lanes": total.LaneMoves, "frozen processes": total.Freezes, "wiped disks": total.WipedDisks, "copies made anew": total.RebuiltCopies,
+		"compactions": total.Compactions, "outages": total.Outages, "fenced owners": total.FencedCommits, "unknown commits": total.UnknownCommits,
+		"messages without a transaction": total.LazyMessages, "lost messages": total.LostMessages, "pages changed and changed back while they move": total.LaneRoundTrips,
+		"refused commands": total.RefusedCommands, "pages that return after moves": total.RevertedPages, "deliveries by earlier owners": total.StaleDeliveries,
+		"notifications in batches": total.BatchedNotifications,
+		"digests of several items": total.MergedDigests, "notifications in quiet hours": total.QuietNotifications, "subscriptions that follow links": total.FollowTrees, "pages that began because of a link": total.LinkedPages,
+		"linked pages in the end": total.LinkedPagesAtEnd,
+		"changes of values":       total.ValueChanges,
+		"changes of feeds":        total.FeedChanges,
+		"articles that come back": total.ReturnedArticles,
+		"challenges":              total.Challenges, "replaced pages": total.ReplacedPages,
 	} {
 		if n == 0 {
 			t.Errorf("no %s in %d seeds: they prove nothing", name, *seeds)
@@ -106,7 +106,7 @@ func TestRepeatable(t *testing.T) {
 // TestStorm cuts the power again and again just after a receiver was told.
 func TestStorm(t *testing.T) {
 	for s := range uint64(50) {
-		if _, err := Run(Config{Seed: *first + s, Stormy: true, Processes: 1}); err != nil {
+		if _, err := Run(Config{Seed: *first + s, OnlyPowerCuts: true, Processes: 1}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -14,44 +14,44 @@ import (
 	"github.com/vokter/vokter/test/oracle"
 )
 
-// build makes the stages anew, as a process that starts does.
-func (w *world) build(p *process) {
-	w.slow = pick(w.rng, consumers)
+// buildStages makes the stages anew, as a process that starts does.
+func (w *world) buildStages(p *process) {
+	w.slowConsumer = pick(w.rng, consumers)
 	clock := func() time.Time { return w.now }
 	cfg := sinks.Config{
-		Sinks: map[string]pipeline.Sink{"flaky": inBatches(2), "down": inBatches(100), picky: inBatches(5)}, Now: clock, Jitter: w.rng.Float64,
-		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter}, Epoch: p.tenure,
+		Sinks: map[string]pipeline.Sink{"flaky": batchSink(2), "down": batchSink(100), pickySink: batchSink(5)}, Now: clock, Jitter: w.rng.Float64,
+		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter}, Epoch: p.tenureOf,
 		Hand: func(a sinks.Attempt) {
-			w.hand(p, a)
+			w.handAttempt(p, a)
 			p.attempts = append(p.attempts, attempt{Attempt: a})
-			if w.cfg.Twice {
+			if w.cfg.DuplicateAttempts {
 				p.attempts = append(p.attempts, attempt{Attempt: a})
 			}
 		},
 	}
 	p.delivery = sinks.NewDelivery(cfg)
 	expireAfter := w.expireAfter
-	if w.cfg.Late != 0 && expireAfter > 0 {
-		expireAfter += w.cfg.Late
+	if w.cfg.ExpireDelay != 0 && expireAfter > 0 {
+		expireAfter += w.cfg.ExpireDelay
 	}
 	batch := 0 // the default, which no change of a simulated page exceeds
 	if w.cfg.Seed%3 == 0 {
 		batch = 2
 	}
 	matcher := match.New(match.Config{Batch: batch})
-	p.procs = map[consumer]flow.Processor{
-		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Epoch: p.tenure}),
-		consumers[1]:     w.fetcher(p),
+	p.processors = map[consumer]flow.Processor{
+		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Epoch: p.tenureOf}),
+		consumers[1]:     w.fetchProcessor(p),
 		consumers[2]:     diff.New(diff.Config{}),
 		consumers[3]:     matcher,
 		consumers[4]:     matcher,
 		deliveryConsumer: p.delivery,
 		consumers[6]:     sinks.NewDeadLetters(sinks.DeadConfig{Now: clock}),
-		consumers[7]:     w.healthGroup(),
+		consumers[7]:     w.healthProcessor(),
 	}
-	if w.cfg.Wrap != nil {
-		for c, stage := range p.procs {
-			p.procs[c] = w.cfg.Wrap(c.Group, stage)
+	if w.cfg.WrapProcessor != nil {
+		for c, stage := range p.processors {
+			p.processors[c] = w.cfg.WrapProcessor(c.Group, stage)
 		}
 	}
 }
@@ -59,9 +59,9 @@ func (w *world) build(p *process) {
 // languageOf returns what the oracle knows of a language; nil is no language.
 func languageOf(tag string) *oracle.Language {
 	if tag == "en" || tag == "en-GB" {
-		return theEnglish
+		return englishLanguage
 	}
 	return nil
 }
 
-var theEnglish = english(func(word string) string { return snowball.Stem(word, true) })
+var englishLanguage = newEnglish(func(word string) string { return snowball.Stem(word, true) })

@@ -8,143 +8,143 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// lazyFor is how long what nobody waits for may wait for a transaction.
-const lazyFor = 30 * time.Second
+// maxLazyWait is how long what nobody waits for may wait for a transaction.
+const maxLazyWait = 30 * time.Second
 
-// ephemeral are the topics whose messages are published outside of transactions.
-var ephemeral = map[string]bool{flow.TopicRequests: true, flow.TopicDecisions: true}
+// nonTransactional are the topics whose messages are published outside of transactions.
+var nonTransactional = map[string]bool{flow.TopicRequests: true, flow.TopicDecisions: true}
 
-// earlyMessages is how many messages EarlyWork handles with an incomplete copy.
-const earlyMessages = 6
+// messagesBeforeRestore is how many messages EarlyWork handles with an incomplete copy.
+const messagesBeforeRestore = 6
 
-// merge makes what x did part of its lane. It is committed with what else waits, or is lost
+// addToBatch makes what x did part of its lane. It is committed with what else waits, or is lost
 // with its position.
-func (w *world) merge(h handleable, x *tx) error {
+func (w *world) addToBatch(h workItem, x *tx) error {
 	p, l := h.p, h.l
-	var logged []laned
+	var logged []routedMessage
 	var hints []flow.Message
-	for _, o := range x.did.Out {
-		if ephemeral[o.Topic] {
+	for _, o := range x.effects.Out {
+		if nonTransactional[o.Topic] {
 			hints = append(hints, o.Message)
 		} else {
 			logged = append(logged, o)
 		}
 	}
-	lazy := !x.did.Sync && len(logged) == 0
+	lazy := !x.effects.Sync && len(logged) == 0
 	changed := l.apply(h, x, lazy)
-	w.act++
-	if err := w.record(h, x); err != nil {
+	w.actionCount++
+	if err := w.recordHandled(h, x); err != nil {
 		return err
 	}
-	now, act := w.now, w.act
-	after := []func(){func() { w.handled, w.followed = now, act }}
+	now, act := w.now, w.actionCount
+	after := []func(){func() { w.handledAt, w.followedAction = now, act }}
 	if len(hints) > 0 {
-		after = append(after, func() { w.hint(hints) })
+		after = append(after, func() { w.publishHints(hints) })
 	}
-	after = append(after, x.did.OnCommit...)
+	after = append(after, x.effects.OnCommit...)
 	b := &l.batch
-	if w.cfg.Fault == PlainOutputs {
+	if w.cfg.Fault == OutputsOutsideTransaction {
 		for _, o := range logged {
-			w.t.append(o)
+			w.transport.append(o)
 		}
 		logged = nil
 	}
-	if b.n == 0 {
-		b.began = w.now
+	if b.messages == 0 {
+		b.beganAt = w.now
 	}
-	b.n++
+	b.messages++
 	if h.kind == engine.FromPost {
-		b.results = append(b.results, p.inbox[h.posted])
-		p.inbox = slices.Delete(p.inbox, h.posted, h.posted+1)
+		b.results = append(b.results, p.inbox[h.inboxIndex])
+		p.inbox = slices.Delete(p.inbox, h.inboxIndex, h.inboxIndex+1)
 	}
 	b.records = append(b.records, changed...)
-	b.out = append(b.out, logged...)
+	b.outputs = append(b.outputs, logged...)
 	if b.urgent = b.urgent || !lazy; b.urgent {
-		b.after = append(b.after, after...)
+		b.onCommit = append(b.onCommit, after...)
 	} else {
-		w.stats.Lazy++
+		w.stats.LazyMessages++
 		for _, f := range after {
 			f()
 		}
 	}
-	if h.kind == engine.FromLog && (w.cfg.Fault == LostLazies && lazy || w.cfg.Fault == EarlyAck && !lazy) {
-		w.t.states[l.id].append(position(x.c, h.at+1), w.steps)
+	if h.kind == engine.FromLog && (w.cfg.Fault == PositionAheadOfLazyState && lazy || w.cfg.Fault == AckBeforeWrite && !lazy) {
+		w.transport.states[l.id].append(positionRecord(x.consumer, h.offset+1), w.steps)
 	}
-	if l.rest != nil && b.n >= earlyMessages {
-		for _, r := range l.rest {
-			l.take(r)
+	if l.withheldRecords != nil && b.messages >= messagesBeforeRestore {
+		for _, r := range l.withheldRecords {
+			l.applyRecord(r)
 		}
-		l.rest = nil
+		l.withheldRecords = nil
 	}
-	if b.urgent && b.n >= b.limit {
-		return w.commit(l)
+	if b.urgent && b.messages >= b.limit {
+		return w.commitBatch(l)
 	}
 	return nil
 }
 
-// commit makes one transaction of what was done in l. It is refused where the lane has another
+// commitBatch makes one transaction of what was done in l. It is refused where the lane has another
 // owner, and the process may not learn what became of it: then it gives the lane up and restores it.
-func (w *world) commit(l *lane) error {
-	p, log := l.by, w.t.states[l.id]
+func (w *world) commitBatch(l *lane) error {
+	p, log := l.owner, w.transport.states[l.id]
 	switch {
 	case w.outage:
 		return nil
 	case l.epoch != log.epoch:
-		w.stats.Fenced++
-		w.tracef("process %d is fenced in lane %d", p.name, l.id)
-		w.lose(l)
+		w.stats.FencedCommits++
+		w.tracef("process %d is fenced in lane %d", p.id, l.id)
+		w.loseLane(l)
 		if w.chance(2) { // its session is over
-			for _, other := range p.owned() {
-				w.lose(other)
+			for _, other := range p.ownedLanes() {
+				w.loseLane(other)
 			}
 		}
 		return nil
 	case w.chance(40):
-		w.stats.Unknown++
+		w.stats.UnknownCommits++
 		all := w.rng.IntN(2) == 0
-		w.tracef("process %d does not know what became of its transaction in lane %d; it has everything: %v", p.name, l.id, all)
+		w.tracef("process %d does not know what became of its transaction in lane %d; it has everything: %v", p.id, l.id, all)
 		if all {
-			w.write(l)
-			log.ledger = l.ledger.copy()
+			w.writeBatch(l)
+			log.laneHistory = l.laneHistory.copy()
 		}
-		w.lose(l)
+		w.loseLane(l)
 		return nil
 	}
 	w.stats.Transactions++
-	w.write(l)
-	l.undo.settle()
-	l.at, l.synced = log.next, w.steps
-	after := l.batch.after
+	w.writeBatch(l)
+	l.undo.makeDurable()
+	l.nextOffset, l.completeAtStep = log.nextOffset, w.steps
+	after := l.batch.onCommit
 	for _, x := range l.batch.results {
-		w.receivers.confirmed(x)
+		w.receivers.confirm(x)
 	}
-	w.tracef("process %d commits %d messages in lane %d", p.name, l.batch.n, l.id)
+	w.tracef("process %d commits %d messages in lane %d", p.id, l.batch.messages, l.id)
 	l.batch = w.newBatch()
 	for _, f := range after {
 		f()
 	}
-	log.ledger = l.ledger.copy()
-	return w.broken
+	log.laneHistory = l.laneHistory.copy()
+	return w.deferredErr
 }
 
-// write makes the changes and outputs of l visible at once.
-func (w *world) write(l *lane) {
-	log := w.t.states[l.id]
+// writeBatch makes the changes and outputs of l visible at once.
+func (w *world) writeBatch(l *lane) {
+	log := w.transport.states[l.id]
 	for _, r := range l.batch.records {
-		at := r.Place.Group == positions
-		if w.cfg.Fault == NoPosition && at || w.cfg.Fault == LazyLeftBehind && !at && r.lazy {
+		at := r.Place.Group == positionsGroup
+		if w.cfg.Fault == NoPositions && at || w.cfg.Fault == LazyStateLeftBehind && !at && r.lazy {
 			continue
 		}
 		log.append(r, w.steps)
 	}
-	for _, o := range l.batch.out {
-		w.t.append(o)
+	for _, o := range l.batch.outputs {
+		w.transport.append(o)
 	}
 }
 
-// hint publishes ephemeral messages outside of any transaction. They may be lost, or come
+// publishHints publishes ephemeral messages outside of any transaction. They may be lost, or come
 // twice.
-func (w *world) hint(ms []flow.Message) {
+func (w *world) publishHints(ms []flow.Message) {
 	switch {
 	case w.outage && w.rng.IntN(2) == 0, w.chance(30):
 		w.tracef("%s for %s is lost", ms[0].Type, ms[0].Key)
@@ -153,31 +153,31 @@ func (w *world) hint(ms []flow.Message) {
 	}
 }
 
-// working lists the lanes of processes that work.
-func (w *world) working() []*lane {
+// runningLanes lists the lanes of processes that work.
+func (w *world) runningLanes() []*lane {
 	var ls []*lane
 	for _, p := range w.processes {
-		if p.works() {
-			ls = append(ls, p.owned()...)
+		if p.isRunning() {
+			ls = append(ls, p.ownedLanes()...)
 		}
 	}
 	return ls
 }
 
-// flush commits what waits too long.
-func (w *world) flush(all bool) error {
-	for _, l := range w.working() {
-		if l.batch.n == 0 || !all && w.now.Sub(l.batch.began) < lazyFor || l.by.lanes[l.id] != l { // it went with another
+// flushBatches commits what waits too long.
+func (w *world) flushBatches(all bool) error {
+	for _, l := range w.runningLanes() {
+		if l.batch.messages == 0 || !all && w.now.Sub(l.batch.beganAt) < maxLazyWait || l.owner.lanes[l.id] != l { // it went with another
 			continue
 		}
-		if err := w.commit(l); err != nil {
+		if err := w.commitBatch(l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// open lists the lanes in which a transaction is to be committed soon.
-func (w *world) open() []*lane {
-	return slices.DeleteFunc(w.working(), func(l *lane) bool { return !l.batch.urgent || w.outage })
+// urgentLanes lists the lanes in which a transaction is to be committed soon.
+func (w *world) urgentLanes() []*lane {
+	return slices.DeleteFunc(w.runningLanes(), func(l *lane) bool { return !l.batch.urgent || w.outage })
 }

@@ -12,27 +12,27 @@ import (
 // transport holds the topics. Where it is local, everything that is committed can be taken
 // back until it is durable: that is what a power cut does to what was written last.
 type transport struct {
-	store string // its name, in positions
-	lanes int
-	logs  map[string][][]flow.Message // by topic and lane
-	// first is the oldest message that is kept, by topic and lane.
-	first map[string][]int
+	storeName string // its name, in positions
+	lanes     int
+	logs      map[string][][]flow.Message // by topic and lane
+	// firstKept is the oldest message that is kept, by topic and lane.
+	firstKept map[string][]int
 	// undo is what is not durable; nil on Kafka, where all that can be read is.
-	undo *undoing
+	undo *undoLog
 	// states is the state topic, by lane, on Kafka only.
 	states []*changelog
 }
 
 func newTransport(lanes int) *transport {
 	return &transport{
-		store: "sim",
-		lanes: lanes,
-		logs:  make(map[string][][]flow.Message),
-		first: make(map[string][]int),
+		storeName: "sim",
+		lanes:     lanes,
+		logs:      make(map[string][][]flow.Message),
+		firstKept: make(map[string][]int),
 	}
 }
 
-func (t *transport) lane(key string) int {
+func (t *transport) laneOf(key string) int {
 	h := fnv.New32a()
 	h.Write([]byte(key))
 	return int(h.Sum32() % uint32(t.lanes))
@@ -41,20 +41,20 @@ func (t *transport) lane(key string) int {
 func (t *transport) log(topic string) [][]flow.Message {
 	if t.logs[topic] == nil {
 		t.logs[topic] = make([][]flow.Message, t.lanes)
-		t.first[topic] = make([]int, t.lanes)
+		t.firstKept[topic] = make([]int, t.lanes)
 	}
 	return t.logs[topic]
 }
 
-// at is where c stands in l.
-func (t *transport) at(c consumer, l *lane) int {
+// position is where c stands in l.
+func (t *transport) position(c consumer, l *lane) int {
 	t.log(c.Topic)
-	return max(l.position(c), t.first[c.Topic][l.id])
+	return max(l.position(c), t.firstKept[c.Topic][l.id])
 }
 
-// next returns the message that c handles next in l, and where it stands.
-func (t *transport) next(c consumer, l *lane) (m flow.Message, at int, ok bool) {
-	log, at := t.log(c.Topic)[l.id], t.at(c, l)
+// nextMessage returns the message that c handles next in l, and where it stands.
+func (t *transport) nextMessage(c consumer, l *lane) (m flow.Message, at int, ok bool) {
+	log, at := t.log(c.Topic)[l.id], t.position(c, l)
 	if at >= len(log) {
 		return m, 0, false
 	}
@@ -63,24 +63,24 @@ func (t *transport) next(c consumer, l *lane) (m flow.Message, at int, ok bool) 
 
 // append puts a message into its topic. It comes out of the log as it would from a real one:
 // with a position, and sharing nothing with what the sender keeps.
-func (t *transport) append(o laned) {
+func (t *transport) append(o routedMessage) {
 	m, lane := o.Message, o.lane
 	log := t.log(m.Topic)
 	if len(log[lane])%2 == 0 {
-		m = wire(m)
+		m = asReadFromLog(m)
 	}
 	m.Header, m.Body = maps.Clone(m.Header), slices.Clone(m.Encoded())
 	m.Time = m.Time.UTC()
-	m.Position = fmt.Sprintf("%s/%s/%d/%d", t.store, m.Topic, lane, len(log[lane]))
+	m.Position = fmt.Sprintf("%s/%s/%d/%d", t.storeName, m.Topic, lane, len(log[lane]))
 	log[lane] = append(log[lane], m)
 	if t.undo != nil {
 		t.undo.add(func() { log[lane] = log[lane][:len(log[lane])-1] })
 	}
 }
 
-// wire returns m as it is read from a log after a restart: what it remembers of how it was
+// asReadFromLog returns m as it is read from a log after a restart: what it remembers of how it was
 // made is gone. A transport may hand out messages of both kinds.
-func wire(m flow.Message) flow.Message {
+func asReadFromLog(m flow.Message) flow.Message {
 	w, err := flow.FromMetadata(m.Metadata(), m.Encoded())
 	if err != nil {
 		panic("sim: " + err.Error()) // what was published can be read

@@ -10,110 +10,110 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// truth is what must have become of one page, by the documented rules, from the messages
+// pageModel is what must have become of one page, by the documented rules, from the messages
 // in the order in which index handled them.
-type truth struct {
-	w   *world
-	url string
+type pageModel struct {
+	world *world
+	url   string
 
-	incarnation string // of the page; empty for none
-	keep        map[string]bool
-	docs        map[string]*life // that are watched now
-	resting     map[string]*life // that only paused subscriptions watch
-	subs        map[string]*record
-	last        map[string]uint64 // by document: the last version in this life of the page
-	stopped     *record           // what the next record follows
+	incarnation   string // of the page; empty for none
+	keep          map[string]bool
+	documents     map[string]*documentLife // that are watched now
+	resting       map[string]*documentLife // that only paused subscriptions watch
+	subscriptions map[string]*subscriptionSpan
+	lastVersions  map[string]uint64 // by document: the last version in this life of the page
+	predecessor   *subscriptionSpan // what the next record follows
 
 	// What is left of subscriptions and of those who kept the page when it, or all their
 	// receivers, were given up; and the receivers that were.
-	expired     map[string]*record
+	expired     map[string]*subscriptionSpan
 	expiredKeep map[string]bool
 	unreachable map[string]bool
 
-	request  *flow.Request // that is outstanding
-	asked    entry         // when it was made
-	askedAt  time.Time     // and at what time, as far as clocks that were set back let it be
-	deadline time.Time
-	parts    map[int]bool
-	wall     bool   // a part of it found the page replaced
-	check    uint64 // the last number
-	bare     bool   // the next request may not carry a hash
-	failures int    // counted ones in a row
-	busy     int    // not counted ones in a row
-	failing  bool   // was told
+	openRequest    *flow.Request // that is outstanding
+	requestEntry   indexEntry    // when it was made
+	requestedAt    time.Time     // and at what time, as far as clocks that were set back let it be
+	deadline       time.Time
+	answeredParts  map[int]bool
+	foundReplaced  bool   // a part of it found the page replaced
+	lastCheck      uint64 // the last number
+	mustOmitHashes bool   // the next request may not carry a hash
+	failureRun     int    // counted ones in a row
+	busyRun        int    // not counted ones in a row
+	toldFailing    bool   // was told
 
-	lives    []*life
-	records  []*record
-	timeouts []*timeout
+	lives    []*documentLife
+	spans    []*subscriptionSpan
+	timeouts []*timeoutNotice
 
 	// trees are the pages that subscriptions with follow watch, by the pair of the subscription.
 	// linksKnown says that the links of the page are known to somebody.
-	trees      map[string]*hierarchy
+	trees      map[string]*followTree
 	linksKnown bool
 }
 
-// life is a document from its first subscription to its last cancel.
-type life struct {
-	id, page string // page: its incarnation
-	view     pipeline.View
-	since    uint64 // the last check asked for before it began
-	n        uint64 // of the version that stands; before the first, of the last earlier life
-	versions []version
+// documentLife is a document from its first subscription to its last cancel.
+type documentLife struct {
+	id, incarnation string // page: its incarnation
+	view            pipeline.View
+	beganAfterCheck uint64 // the last check asked for before it began
+	version         uint64 // of the version that stands; before the first, of the last earlier life
+	versions        []version
 	// candidate is a text that was seen stood times in a row and is no version yet.
 	candidate string
-	stood     int
-	// rested says that it rested and was not seen since: the next text is a baseline.
-	rested bool
-	gone   bool // it was told that its selector matches nothing, or that its page is replaced
-	walls  int  // checks in a row that found its page replaced
-	looked int  // at which step it was last looked at
+	timesSeen int
+	// hasRested says that it rested and was not seen since: the next text is a baseline.
+	hasRested    bool
+	toldGone     bool // it was told that its selector matches nothing, or that its page is replaced
+	replacedRun  int  // checks in a row that found its page replaced
+	lastLookStep int  // at which step it was last looked at
 }
 
 type version struct {
-	n        uint64
-	text     rendering
-	with     rendering // what it is compared with, if it is of a feed
-	language string
-	snapshot flow.Snapshot
-	tenure   int // in which its text was accepted
+	n            uint64
+	text         renderedText
+	comparedWith renderedText // what it is compared with, if it is of a feed
+	language     string
+	snapshot     flow.Snapshot
+	tenure       int // in which its text was accepted
 	// baseline says that it is compared with nothing, because the document rested before.
 	baseline bool
 }
 
-// record is a subscription with the same options throughout: it hears version n if
+// subscriptionSpan is a subscription with the same options throughout: it hears version n if
 // from < n <= until.
-type record struct {
-	life        *life
+type subscriptionSpan struct {
+	life        *documentLife
 	incarnation string
 	origin      string
 	sub         pipeline.Subscription
 	from, until uint64
 	followed    *flow.Followed // of a page that is linked to
-	// before is the record of the pair that it follows, if any.
-	before *record
+	// predecessor is the record of the pair that it follows, if any.
+	predecessor *subscriptionSpan
 	// cancelled says that what was not told before may stay untold.
 	cancelled bool
-	// receiver says that it expired with its receivers, not with its page.
-	receiver bool
+	// expiredByReceivers says that it expired with its receivers, not with its page.
+	expiredByReceivers bool
 	// paused says that it is paused, until the time pausedUntil if that is not zero.
 	paused      bool
 	pausedUntil time.Time
 }
 
-// over reports whether r was paused until now, or until an earlier time.
-func (r *record) over(now time.Time) bool {
+// pauseIsOver reports whether r was paused until now, or until an earlier time.
+func (r *subscriptionSpan) pauseIsOver(now time.Time) bool {
 	return r.paused && !r.pausedUntil.IsZero() && !r.pausedUntil.After(now)
 }
 
-// timeout is that a client must be told at some receivers that a page was given up.
-type timeout struct {
-	page, client string             // page: its incarnation
-	sinks        map[string]*record // by sink, the one that names it there
-	at           time.Time
+// timeoutNotice is that a client must be told at some receivers that a page was given up.
+type timeoutNotice struct {
+	incarnation, client string                       // page: its incarnation
+	sinks               map[string]*subscriptionSpan // by sink, the one that names it there
+	at                  time.Time
 }
 
-// deeds is what one message must have led to, beside what is told of versions.
-type deeds struct {
+// expectedEffects is what one message must have led to, beside what is told of versions.
+type expectedEffects struct {
 	versions  int
 	withdrawn map[string]bool // subscription and receiver
 	health    []string        // event, document and sinks
@@ -122,94 +122,96 @@ type deeds struct {
 	follows   map[string]string // tree and page: the command
 }
 
-// tell says that a health event must be published, with the sinks that it names.
-func (d *deeds) tell(event pipeline.HealthEvent, document string, sinks ...string) {
+// expectHealth says that a health event must be published, with the sinks that it names.
+func (d *expectedEffects) expectHealth(event pipeline.HealthEvent, document string, sinks ...string) {
 	d.health = append(d.health, fmt.Sprintf("%s %s %q", event, document, sinks))
 }
 
-// truthOf goes through what index committed about a page. It fails where index did what
+// modelOf goes through what index committed about a page. It fails where index did what
 // it must not.
-func (w *world) truthOf(url string) (*truth, error) {
-	t := &truth{
-		w: w, url: url, expired: make(map[string]*record), expiredKeep: make(map[string]bool), unreachable: make(map[string]bool),
-		trees: make(map[string]*hierarchy),
+func (w *world) modelOf(url string) (*pageModel, error) {
+	t := &pageModel{
+		world: w, url: url, expired: make(map[string]*subscriptionSpan), expiredKeep: make(map[string]bool), unreachable: make(map[string]bool),
+		trees: make(map[string]*followTree),
 	}
-	t.end()
-	for _, e := range w.stands(url).history[url] {
-		if err := t.entry(e); err != nil {
+	t.endIncarnation()
+	for _, e := range w.committedHistory(url).entries[url] {
+		if err := t.applyEntry(e); err != nil {
 			return t, fmt.Errorf("%s: step %d: %s: %w", url, e.step, e.message.Type, err)
 		}
 	}
 	return t, nil
 }
 
-// end forgets all of this life: nobody watches the page any more.
-func (t *truth) end() {
-	t.incarnation, t.request, t.check, t.bare, t.linksKnown = "", nil, 0, false, false
-	t.failures, t.busy, t.failing = 0, 0, false
-	t.keep, t.docs, t.resting = make(map[string]bool), make(map[string]*life), make(map[string]*life)
-	t.subs, t.last = make(map[string]*record), make(map[string]uint64)
+// endIncarnation forgets all of this life: nobody watches the page any more.
+func (t *pageModel) endIncarnation() {
+	t.incarnation, t.openRequest, t.lastCheck, t.mustOmitHashes, t.linksKnown = "", nil, 0, false, false
+	t.failureRun, t.busyRun, t.toldFailing = 0, 0, false
+	t.keep, t.documents, t.resting = make(map[string]bool), make(map[string]*documentLife), make(map[string]*documentLife)
+	t.subscriptions, t.lastVersions = make(map[string]*subscriptionSpan), make(map[string]uint64)
 	if len(t.expired)+len(t.expiredKeep) == 0 {
 		t.unreachable = make(map[string]bool)
 	}
 }
 
-// over reports whether nothing is left of the page.
-func (t *truth) over() bool { return t.incarnation == "" && len(t.expired)+len(t.expiredKeep) == 0 }
+// isGone reports whether nothing is left of the page.
+func (t *pageModel) isGone() bool {
+	return t.incarnation == "" && len(t.expired)+len(t.expiredKeep) == 0
+}
 
-func (t *truth) entry(e entry) error {
+func (t *pageModel) applyEntry(e indexEntry) error {
 	m := e.message
-	d := &deeds{withdrawn: make(map[string]bool), follows: make(map[string]string)}
+	d := &expectedEffects{withdrawn: make(map[string]bool), follows: make(map[string]string)}
 	lived, listed := t.incarnation, len(t.expired)+len(t.expiredKeep) > 0
 	if m.Type == flow.TypeLinks {
-		if err := t.reported(e, d); err != nil {
+		if err := t.applyLinks(e, d); err != nil {
 			return err
 		}
 	} else if m.Type == flow.TypeOutcome {
-		if err := t.outcome(e, d); err != nil {
+		if err := t.applyOutcome(e, d); err != nil {
 			return err
 		}
-	} else if !t.idle(m, e.now) {
-		t.clamp(e.now)
-		if m.Type == flow.TypeWake && t.request != nil && t.givenUp(e) {
-			t.request = nil // what is left of it
+	} else if !t.isNoOp(m, e.now) {
+		t.clampTimes(e.now)
+		if m.Type == flow.TypeWake && t.openRequest != nil && t.isRequestGivenUp(e) {
+			t.openRequest = nil // what is left of it
 		}
-		if err := t.command(m, e, d); err != nil {
+		if err := t.applyCommand(m, e, d); err != nil {
 			return err
 		}
 	}
-	t.grows(e.now, d)
-	if lived != "" && lived != t.incarnation || lived == "" && listed && t.over() {
+	t.updateTrees(e.now, d)
+	if lived != "" && lived != t.incarnation || lived == "" && listed && t.isGone() {
 		d.ended = 1 // or nothing is left of what had expired
 	}
 	if err := d.compare(e); err != nil {
 		return err
 	}
-	return t.requests(e)
+	return t.verifyRequests(e)
 }
 
-// command carries out a command.
-func (t *truth) command(m flow.Message, e entry, d *deeds) error {
+// applyCommand carries out a command.
+func (t *pageModel) applyCommand(m flow.Message, e indexEntry, d *expectedEffects) error {
 	switch m.Type {
 	case flow.TypeSubscribe:
-		return read(m, func(c flow.SubscribeCommand) { t.subscribe(c, m.Position, d) })
+		return decodeBody(m, func(c flow.SubscribeCommand) { t.subscribe(c, m.Position, d) })
 	case flow.TypeCancel:
-		return read(m, func(c flow.CancelCommand) { t.cancel(c, d) })
+		return decodeBody(m, func(c flow.CancelCommand) { t.cancel(c, d) })
 	case flow.TypeApply:
-		return read(m, func(c flow.ApplyCommand) { t.apply(c, m.Position, d) })
+		return decodeBody(m, func(c flow.ApplyCommand) { t.applyList(c, m.Position, d) })
 	case flow.TypeResume:
-		return read(m, func(c flow.ResumeCommand) { t.resume(c, m.Position, e.now, d) })
+		return decodeBody(m, func(c flow.ResumeCommand) { t.resume(c, m.Position, e.now, d) })
 	case flow.TypePause:
-		return read(m, func(c flow.PauseCommand) { t.pause(c, d) })
+		return decodeBody(m, func(c flow.PauseCommand) { t.pause(c, d) })
 	case flow.TypeExpire:
-		return read(m, func(c flow.ExpireCommand) { t.expireReceiver(c) })
+		return decodeBody(m, func(c flow.ExpireCommand) { t.expireReceiver(c) })
 	case flow.TypeFollow:
-		return read(m, func(c flow.FollowCommand) { t.followed(c, m.Position, d) })
+		return decodeBody(m, func(c flow.FollowCommand) { t.applyFollow(c, m.Position, d) })
 	}
 	return nil
 }
 
-func read[T any](m flow.Message, f func(T)) error {
+func decodeBody[T any](m flow.Message, f func(T)) error {
 	var c T
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return err
@@ -219,7 +221,7 @@ func read[T any](m flow.Message, f func(T)) error {
 }
 
 // compare holds what index did against what it must have done.
-func (d *deeds) compare(e entry) error {
+func (d *expectedEffects) compare(e indexEntry) error {
 	if len(e.snapshots) != d.versions {
 		return fmt.Errorf("%d new versions were told, want %d", len(e.snapshots), d.versions)
 	}

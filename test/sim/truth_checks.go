@@ -18,176 +18,176 @@ const (
 	busyChecks   = 100 // checks in a row that may find a busy host before they count
 )
 
-// outcome takes what a check found if it is the outstanding one.
-func (t *truth) outcome(e entry, d *deeds) error {
+// applyOutcome takes what a check found if it is the outstanding one.
+func (t *pageModel) applyOutcome(e indexEntry, d *expectedEffects) error {
 	o, err := flow.OutcomeFrom(e.message)
 	if err != nil {
 		return err
 	}
-	if t.request == nil || o.Incarnation != t.incarnation || o.Check != t.request.Check || o.Nonce != t.request.Nonce {
+	if t.openRequest == nil || o.Incarnation != t.incarnation || o.Check != t.openRequest.Check || o.Nonce != t.openRequest.Nonce {
 		return nil
 	}
-	if o.Parts == 0 && len(t.parts) > 0 || t.parts[o.Part] {
+	if o.Parts == 0 && len(t.answeredParts) > 0 || t.answeredParts[o.Part] {
 		return nil // a second answer to the same check
 	}
-	t.clamp(e.now)
+	t.clampTimes(e.now)
 	var seen observation
-	if at, err := strconv.Atoi(e.message.Header[headerSeen]); err == nil {
-		seen = t.w.seen[at]
+	if at, err := strconv.Atoi(e.message.Header[headerObservation]); err == nil {
+		seen = t.world.observations[at]
 	}
 	if o.Parts == 0 {
-		t.request = nil
+		t.openRequest = nil
 		if o.Kind == flow.OutcomeUnchanged {
-			if t.linking(false) && !t.linksKnown {
-				t.bare = true // its links are asked for
+			if t.wantsLinks(false) && !t.linksKnown {
+				t.mustOmitHashes = true // its links are asked for
 				return nil
 			}
-			for _, l := range t.docs {
-				if err := l.look(seen); err != nil {
+			for _, l := range t.documents {
+				if err := l.noteLook(seen); err != nil {
 					return err
 				}
 			}
-			t.unchanged(seen)
-			t.reached(d)
+			t.applyUnchanged(seen)
+			t.noteReached(d)
 			return nil
 		}
-		t.failed(o, d)
+		t.applyFailure(o, d)
 		return nil
 	}
-	t.parts[o.Part] = true
-	complete := len(t.parts) == o.Parts
+	t.answeredParts[o.Part] = true
+	complete := len(t.answeredParts) == o.Parts
 	if complete {
-		t.request = nil
+		t.openRequest = nil
 	}
-	if err := t.part(o, seen, e, d); err != nil {
+	if err := t.applyPart(o, seen, e, d); err != nil {
 		return err
 	}
-	t.linksKnown = t.linksKnown || o.Links != nil && t.linking(true) && !t.wall
+	t.linksKnown = t.linksKnown || o.Links != nil && t.wantsLinks(true) && !t.foundReplaced
 	if complete {
-		t.reached(d) // where no selector matches, too
+		t.noteReached(d) // where no selector matches, too
 	}
 	return nil
 }
 
-// part takes what a check found of one document.
-func (t *truth) part(o flow.Outcome, seen observation, e entry, d *deeds) error {
-	l := t.docs[o.Document]
-	if l == nil || o.Check <= l.since {
+// applyPart takes what a check found of one document.
+func (t *pageModel) applyPart(o flow.Outcome, seen observation, e indexEntry, d *expectedEffects) error {
+	l := t.documents[o.Document]
+	if l == nil || o.Check <= l.beganAfterCheck {
 		return nil
 	}
-	if err := l.look(seen); err != nil {
+	if err := l.noteLook(seen); err != nil {
 		return err
 	}
 	switch {
 	case !seen.ok:
-		if !l.gone {
-			l.gone = true
-			t.tell(d, pipeline.HealthSelectorGone, l.id)
+		if !l.toldGone {
+			l.toldGone = true
+			t.expectHealth(d, pipeline.HealthSelectorGone, l.id)
 		}
 		return nil
-	case t.replaced(l, seen.text):
-		t.wall = true
-		t.w.stats.Replaced++
-		if !l.gone {
-			l.gone = true
-			t.tell(d, pipeline.HealthPageReplaced, l.id)
+	case t.isReplaced(l, seen.text):
+		t.foundReplaced = true
+		t.world.stats.ReplacedPages++
+		if !l.toldGone {
+			l.toldGone = true
+			t.expectHealth(d, pipeline.HealthPageReplaced, l.id)
 		}
 		return nil
-	case o.Kind == flow.OutcomeUnchanged && (len(l.versions) == 0 || l.versions[len(l.versions)-1].text.visible() != seen.text.visible()):
-		t.bare = true // it compared with what does not stand
+	case o.Kind == flow.OutcomeUnchanged && (len(l.versions) == 0 || l.versions[len(l.versions)-1].text.visibleText() != seen.text.visibleText()):
+		t.mustOmitHashes = true // it compared with what does not stand
 		return nil
-	case l.gone:
-		l.gone = false
-		t.tell(d, pipeline.HealthRecovered, l.id)
+	case l.toldGone:
+		l.toldGone = false
+		t.expectHealth(d, pipeline.HealthRecovered, l.id)
 	}
 	var err error
-	d.versions, err = t.saw(l, seen.text, e)
+	d.versions, err = t.applyText(l, seen.text, e)
 	return err
 }
 
-// look takes that an accepted check looked at l: after the one before, or what it saw would
+// noteLook takes that an accepted check looked at l: after the one before, or what it saw would
 // undo what is newer.
-func (l *life) look(seen observation) error {
-	if seen.step < l.looked {
-		return fmt.Errorf("document %s: an observation of step %d is accepted after one of step %d", l.id, seen.step, l.looked)
+func (l *documentLife) noteLook(seen observation) error {
+	if seen.step < l.lastLookStep {
+		return fmt.Errorf("document %s: an observation of step %d is accepted after one of step %d", l.id, seen.step, l.lastLookStep)
 	}
-	l.looked = seen.step
+	l.lastLookStep = seen.step
 	return nil
 }
 
-// unchanged is an accepted check that says that nothing changed. Where it is wrong, because
+// applyUnchanged is an accepted check that says that nothing changed. Where it is wrong, because
 // it compared with what does not stand, the page must be looked at again.
-func (t *truth) unchanged(seen observation) {
-	for id, l := range t.docs {
+func (t *pageModel) applyUnchanged(seen observation) {
+	for id, l := range t.documents {
 		text, ok := seen.texts[id]
 		switch {
 		case !ok || len(l.versions) == 0 || l.candidate != "":
-			t.bare = true
-		case text.visible() != l.versions[len(l.versions)-1].text.visible() && !l.settled(text):
-			t.bare = true
+			t.mustOmitHashes = true
+		case text.visibleText() != l.versions[len(l.versions)-1].text.visibleText() && !l.isIgnored(text):
+			t.mustOmitHashes = true
 		}
 	}
 }
 
-// reached is a check that got to the page.
-func (t *truth) reached(d *deeds) {
-	if t.failing {
-		t.tell(d, pipeline.HealthRecovered, "")
+// noteReached is a check that got to the page.
+func (t *pageModel) noteReached(d *expectedEffects) {
+	if t.toldFailing {
+		t.expectHealth(d, pipeline.HealthRecovered, "")
 	}
-	t.failures, t.busy, t.failing = 0, 0, false
+	t.failureRun, t.busyRun, t.toldFailing = 0, 0, false
 }
 
-// tell says that a health event of the page must be published, unless the page is only linked to and
+// expectHealth says that a health event of the page must be published, unless the page is only linked to and
 // was never read.
-func (t *truth) tell(d *deeds, event pipeline.HealthEvent, document string, sinks ...string) {
-	if !t.silent() {
-		d.tell(event, document, sinks...)
+func (t *pageModel) expectHealth(d *expectedEffects, event pipeline.HealthEvent, document string, sinks ...string) {
+	if !t.hidesFailures() {
+		d.expectHealth(event, document, sinks...)
 	}
 }
 
-// failed is a check that did not get to the page.
-func (t *truth) failed(o flow.Outcome, d *deeds) {
+// applyFailure is a check that did not get to the page.
+func (t *pageModel) applyFailure(o flow.Outcome, d *expectedEffects) {
 	switch {
 	case o.Offline:
 		return
 	case o.Class != pipeline.FailBusy:
-		t.busy = 0
-	case t.busy < busyChecks:
-		t.busy++
+		t.busyRun = 0
+	case t.busyRun < busyChecks:
+		t.busyRun++
 		return
 	}
-	t.failures++
+	t.failureRun++
 	switch {
-	case t.w.expireAfter > 0 && t.failures >= t.w.expireAfter:
+	case t.world.expireAfter > 0 && t.failureRun >= t.world.expireAfter:
 		named := make(map[string]bool)
-		for _, r := range t.subs {
+		for _, r := range t.subscriptions {
 			for _, sink := range r.sub.Sinks {
 				named[sink] = true
 			}
 		}
-		t.tell(d, pipeline.HealthExpired, "", slices.Sorted(maps.Keys(named))...)
+		t.expectHealth(d, pipeline.HealthExpired, "", slices.Sorted(maps.Keys(named))...)
 		d.expired = true
-		t.expire(o.Time)
-	case t.failures >= failingAfter && !t.failing && !t.silent():
-		t.failing = true
-		d.tell(pipeline.HealthFailing, "")
+		t.expirePage(o.Time)
+	case t.failureRun >= failingAfter && !t.toldFailing && !t.hidesFailures():
+		t.toldFailing = true
+		d.expectHealth(pipeline.HealthFailing, "")
 	}
 }
 
-// expire gives the page up: each client is told once at each of its receivers, in the name
+// expirePage gives the page up: each client is told once at each of its receivers, in the name
 // of the first of its subscriptions that name that receiver.
-func (t *truth) expire(at time.Time) {
-	t.w.stats.Expiries++
-	clients := make(map[string]*timeout)
-	for pair, r := range t.subs {
-		t.stop(pair)
+func (t *pageModel) expirePage(at time.Time) {
+	t.world.stats.ExpiredPages++
+	clients := make(map[string]*timeoutNotice)
+	for pair, r := range t.subscriptions {
+		t.stopSpan(pair)
 		t.expired[pair] = r
 		if r.followed != nil && r.until == 0 {
 			continue // it was never read, which is no news
 		}
 		o := clients[r.sub.Client]
 		if o == nil {
-			o = &timeout{page: t.incarnation, client: r.sub.Client, at: at, sinks: make(map[string]*record)}
+			o = &timeoutNotice{incarnation: t.incarnation, client: r.sub.Client, at: at, sinks: make(map[string]*subscriptionSpan)}
 			clients[r.sub.Client] = o
 			t.timeouts = append(t.timeouts, o)
 		}
@@ -200,92 +200,92 @@ func (t *truth) expire(at time.Time) {
 	for origin := range t.keep {
 		t.expiredKeep[origin] = true
 	}
-	t.end()
+	t.endIncarnation()
 }
 
-// requests takes the requests that index made: one at a time, with rising numbers.
-func (t *truth) requests(e entry) error {
+// verifyRequests takes the requests that index made: one at a time, with rising numbers.
+func (t *pageModel) verifyRequests(e indexEntry) error {
 	for _, r := range e.requests {
 		switch {
 		case r.Incarnation != t.incarnation || t.incarnation == "":
 			return fmt.Errorf("a request of incarnation %s, want %s", r.Incarnation, t.incarnation)
-		case r.Check <= t.check:
-			return fmt.Errorf("check %d after %d", r.Check, t.check)
-		case t.request != nil:
-			return fmt.Errorf("check %d while %d is outstanding", r.Check, t.request.Check)
-		case t.bare && (r.BodyHash != "" || r.ETag != ""):
+		case r.Check <= t.lastCheck:
+			return fmt.Errorf("check %d after %d", r.Check, t.lastCheck)
+		case t.openRequest != nil:
+			return fmt.Errorf("check %d while %d is outstanding", r.Check, t.openRequest.Check)
+		case t.mustOmitHashes && (r.BodyHash != "" || r.ETag != ""):
 			return fmt.Errorf("check %d carries a hash though what stands is not known", r.Check)
-		case len(r.Documents) != len(t.docs):
-			return fmt.Errorf("check %d asks for %d documents, want %d", r.Check, len(r.Documents), len(t.docs))
+		case len(r.Documents) != len(t.documents):
+			return fmt.Errorf("check %d asks for %d documents, want %d", r.Check, len(r.Documents), len(t.documents))
 		case r.NotAfter.Before(e.now):
 			return fmt.Errorf("check %d is too late from the beginning", r.Check)
 		}
 		for _, d := range r.Documents {
-			if t.docs[d.ID] == nil {
+			if t.documents[d.ID] == nil {
 				return fmt.Errorf("check %d asks for %s, which nobody watches", r.Check, d.ID)
 			}
 		}
-		t.request, t.asked, t.check, t.parts, t.bare, t.wall = &r, e, r.Check, make(map[int]bool), false, false
-		t.askedAt, t.deadline = e.now, e.now.Add(patience)
+		t.openRequest, t.requestEntry, t.lastCheck, t.answeredParts, t.mustOmitHashes, t.foundReplaced = &r, e, r.Check, make(map[int]bool), false, false
+		t.requestedAt, t.deadline = e.now, e.now.Add(outcomeTimeout)
 	}
 	return nil
 }
 
-// clamp moves the time of the outstanding request along with a clock that was set back.
-func (t *truth) clamp(now time.Time) {
-	if back := t.askedAt.Sub(now); back > 0 {
-		t.askedAt, t.deadline = now, t.deadline.Add(-back)
+// clampTimes moves the time of the outstanding request along with a clock that was set back.
+func (t *pageModel) clampTimes(now time.Time) {
+	if back := t.requestedAt.Sub(now); back > 0 {
+		t.requestedAt, t.deadline = now, t.deadline.Add(-back)
 	}
-	if latest := now.Add(patience); t.deadline.After(latest) {
+	if latest := now.Add(outcomeTimeout); t.deadline.After(latest) {
 		t.deadline = latest
 	}
 }
 
-// givenUp reports whether the outstanding request is given up by the wake e: it must be at
+// isRequestGivenUp reports whether the outstanding request is given up by the wake e: it must be at
 // its deadline, and where the process that made it is gone. A process that had its lane
 // before, and has it again, cannot always tell; nor can one that dropped a later request before the
 // transaction of this one was committed.
-func (t *truth) givenUp(e entry) bool {
+func (t *pageModel) isRequestGivenUp(e indexEntry) bool {
 	if !e.now.Before(t.deadline) {
 		return true
 	}
-	if !t.w.kafka() {
-		return e.tenure != t.asked.tenure
+	if !t.world.usesKafka() {
+		return e.tenure != t.requestEntry.tenure
 	}
-	return (e.tenure != t.asked.tenure || e.dropped) && e.waits != t.request.Check
+	return (e.tenure != t.requestEntry.tenure || e.droppedBefore) && e.openCheck != t.openRequest.Check
 }
 
-// patience is how long index waits for an outcome: until the fetch must have begun, as long
+// outcomeTimeout is how long index waits for an outcome: until the fetch must have begun, as long
 // as it may last, and some more.
-const patience = 3 * time.Minute
+const outcomeTimeout = 3 * time.Minute
 
-// final checks that each document ends with what its page shows, and that nothing is left
+// verifyFinal checks that each document ends with what its page shows, and that nothing is left
 // of a page that nobody watches.
-func (t *truth) final() error {
-	s := t.w.site(t.url)
-	if len(t.docs) > 0 && s.looked() < checksWhenCalm {
-		return fmt.Errorf("%s was looked at %d times since all is calm", t.url, s.looked())
+func (t *pageModel) verifyFinal() error {
+	s := t.world.siteByURL(t.url)
+	if len(t.documents) > 0 && s.answeredFinalChecks() < finalCheckCount {
+		return fmt.Errorf("%s was looked at %d times since all is calm", t.url, s.answeredFinalChecks())
 	}
 	for _, group := range []string{flow.GroupIndex, flow.GroupDiff, flow.GroupMatch} {
-		if n := len(t.w.holder(t.url).state[engine.Place{Group: group, Key: t.url}]); n > 0 && t.over() {
+		if n := len(t.world.ownedLane(t.url).state[engine.Place{Group: group, Key: t.url}]); n > 0 && t.isGone() {
 			return fmt.Errorf("%s is watched by nobody, but %s keeps %d values", t.url, group, n)
 		}
 	}
 	for pair, r := range t.expired {
-		if r.over(t.w.now) {
-			return fmt.Errorf("%s: subscription %s was paused until %s, and is paused at %s", t.url, pair, r.pausedUntil.Format(time.DateTime), t.w.now.Format(time.DateTime))
+		if r.pauseIsOver(t.world.now) {
+			return fmt.Errorf("%s: subscription %s was paused until %s, and is paused at %s", t.url, pair, r.pausedUntil.Format(time.DateTime), t.world.now.Format(time.DateTime))
 		}
 	}
-	for _, l := range t.docs {
-		text, ok := s.body.render(l.view)
+	for _, l := range t.documents {
+		text, ok := s.current.render(l.view)
 		if !ok {
 			continue
 		}
 		if len(l.versions) == 0 {
-			return fmt.Errorf("%s: document %s has no version at %s", t.url, l.id, t.w.now.Format(time.DateTime))
+			return fmt.Errorf("%s: document %s has no version at %s", t.url, l.id, t.world.now.Format(time.DateTime))
 		}
-		if got := l.versions[len(l.versions)-1].text.visible(); got != text.visible() && !l.settled(text) {
-			return fmt.Errorf("%s: document %s ends with %q, but shows %q", t.url, l.id, got, text.visible())
+		if got := l.versions[len(l.versions)-1].text.visibleText(); got != text.visibleText() && !l.isIgnored(text) {
+			return fmt.Errorf("%s: document %s ends with %q, but shows %q", t.url, l.id, got, text.visibleText())
 		}
 	}
 	return nil

@@ -10,60 +10,60 @@ import (
 	"github.com/vokter/vokter/test/oracle"
 )
 
-// level is what a page says of documents that are a value: a number with its unit, and a word.
-type level struct {
+// pageValue is what a page says of documents that are a value: a number with its unit, and a word.
+type pageValue struct {
 	number int
 	unit   string
-	mood   string // empty where the page has none
+	word   string // empty where the page has none
 }
 
-// moods are words, some of which differ by a sign or by case only.
-var moods = []string{"fine", "Fine", "fine!", "C", "C++", "★", "★★", "sold out", ""}
+// valueWords are words, some of which differ by a sign or by case only.
+var valueWords = []string{"fine", "Fine", "fine!", "C", "C++", "★", "★★", "sold out", ""}
 
-func newLevel(r *rand.Rand) level {
-	return level{r.IntN(21) - 10, pick(r, []string{"", "", "", "EUR", "USD"}), pick(r, moods)}
+func newPageValue(r *rand.Rand) pageValue {
+	return pageValue{r.IntN(21) - 10, pick(r, []string{"", "", "", "EUR", "USD"}), pick(r, valueWords)}
 }
 
 // text returns the value that v reads, as a reader extracts it.
-func (x level) text(v pipeline.Value) string {
+func (x pageValue) text(v pipeline.Value) string {
 	if v.Word {
-		return x.mood
+		return x.word
 	}
 	return strings.TrimSpace(fmt.Sprint(x.number, " ", x.unit))
 }
 
 // renderValue returns the text of a document that is a value; ok is false where the page has none.
-func (p body) renderValue(v pipeline.Value) (d rendering, ok bool) {
-	text := p.level.text(v)
-	return rendering{
-		content: text + string(pipeline.BlockEnd), title: p.title, page: oracle.Page{{Text: text}}, wall: p.wall, level: p.level,
+func (p pageRevision) renderValue(v pipeline.Value) (d renderedText, ok bool) {
+	text := p.value.text(v)
+	return renderedText{
+		content: text + string(pipeline.BlockEnd), title: p.title, page: oracle.Page{{Text: text}}, challenge: p.challenge, value: p.value,
 	}, text != ""
 }
 
 // conditions are what subscriptions to numbers, and to words, ask for.
 var (
-	ofNumbers = []pipeline.Condition{{}, {}, {Below: "3"}, {Above: "0"}, {ChangesBy: "4"}, {ChangesBy: "50%"}, {Below: "-2", Above: "6.5"}}
-	ofWords   = []pipeline.Condition{{}, {}, {Becomes: "fine"}, {Becomes: "★★"}}
+	numberConditions = []pipeline.Condition{{}, {}, {Below: "3"}, {Above: "0"}, {ChangesBy: "4"}, {ChangesBy: "50%"}, {Below: "-2", Above: "6.5"}}
+	wordConditions   = []pipeline.Condition{{}, {}, {Becomes: "fine"}, {Becomes: "★★"}}
 )
 
-// valued gives s, a subscription to a value, a condition, and removes the options that a value does not allow.
-func valued(r *rand.Rand, s *pipeline.Subscription) {
+// setCondition gives s, a subscription to a value, a condition, and removes the options that a value does not allow.
+func setCondition(r *rand.Rand, s *pipeline.Subscription) {
 	s.Keywords, s.Events, s.MinChange = nil, nil, pipeline.MinChange{}
-	s.Condition = pick(r, ofNumbers)
+	s.Condition = pick(r, numberConditions)
 	if s.Value.Word {
-		s.Condition = pick(r, ofWords)
+		s.Condition = pick(r, wordConditions)
 	}
 }
 
-// valueChange returns what must be told of a change to s, a subscription to a value; nil for nothing.
-func valueChange(s pipeline.Subscription, before, after level) *pipeline.ValueChange {
+// expectedValueChange returns what must be told of a change to s, a subscription to a value; nil for nothing.
+func expectedValueChange(s pipeline.Subscription, before, after pageValue) *pipeline.ValueChange {
 	if s.Value.Word {
-		c := &pipeline.ValueChange{Name: "Value", Old: before.mood, New: after.mood}
+		c := &pipeline.ValueChange{Name: "Value", Old: before.word, New: after.word}
 		if s.Becomes == "" {
 			return c
 		}
 		c.Condition = "becomes " + s.Becomes
-		if strings.EqualFold(before.mood, s.Becomes) || !strings.EqualFold(after.mood, s.Becomes) {
+		if strings.EqualFold(before.word, s.Becomes) || !strings.EqualFold(after.word, s.Becomes) {
 			return nil
 		}
 		return c
@@ -111,30 +111,30 @@ func valueChange(s pipeline.Subscription, before, after level) *pipeline.ValueCh
 }
 
 // compareValue checks the notifications of one change to one subscription to a value.
-func (w *world) compareValue(t *truth, r *record, before, v version, all map[about]*told) error {
-	want := valueChange(r.sub, before.text.level, v.text.level)
+func (w *world) compareValue(t *pageModel, r *subscriptionSpan, before, v version, all map[notificationKey]*publishedNotification) error {
+	want := expectedValueChange(r.sub, before.text.value, v.text.value)
 	w.stats.Expectations++
 	for _, sink := range r.sub.Sinks {
-		n := all[about{r.life.id, r.incarnation, r.sub.Client, sink, v.n}]
-		same := func(other *told) bool { return reflect.DeepEqual(other.Digest, r.sub.Collected()) }
+		n := all[notificationKey{r.life.id, r.incarnation, r.sub.Client, sink, v.n}]
+		same := func(other *publishedNotification) bool { return reflect.DeepEqual(other.Digest, r.sub.Collected()) }
 		switch {
-		case n == nil && want != nil && t.repeats(r, v, sink, all, same):
-			w.stats.Unrepeated++
+		case n == nil && want != nil && t.isRepeat(r, v, sink, all, same):
+			w.stats.SuppressedRepeats++
 		case n == nil && want != nil && !r.cancelled:
 			return fmt.Errorf("missed: sink %s was not told %s", sink, want)
 		case n == nil:
 		case want == nil:
 			return fmt.Errorf("invented: sink %s was told %v", sink, n.Notification.Value)
-		case t.repeats(r, v, sink, all, same):
+		case t.isRepeat(r, v, sink, all, same):
 			return fmt.Errorf("told twice: sink %s was told the same of another subscription", sink)
 		default:
-			n.used = true
-			w.stats.Expected++
-			w.stats.Values++
+			n.matched = true
+			w.stats.ExpectedNotifications++
+			w.stats.ValueChanges++
 			x := n.Notification
 			diffs := []pipeline.Diff{
-				{Event: pipeline.Removed, Text: before.text.level.text(*r.sub.Value), Edit: 1},
-				{Event: pipeline.Added, Text: v.text.level.text(*r.sub.Value), Edit: 1},
+				{Event: pipeline.Removed, Text: before.text.value.text(*r.sub.Value), Edit: 1},
+				{Event: pipeline.Added, Text: v.text.value.text(*r.sub.Value), Edit: 1},
 			}
 			for i := range diffs {
 				diffs[i].Snippet = diffs[i].Text

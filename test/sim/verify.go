@@ -10,27 +10,27 @@ import (
 	"github.com/vokter/vokter/test/oracle"
 )
 
-// about names what a notification tells: no two have the same, and one has no two IDs.
-type about struct {
+// notificationKey names what a notification tells: no two have the same, and one has no two IDs.
+type notificationKey struct {
 	document, subscription, client, sink string
 	version                              uint64
 }
 
-// told is a notification that match made.
-type told struct {
+// publishedNotification is a notification that match made.
+type publishedNotification struct {
 	flow.Addressed
-	about    about
-	used     bool
-	replayed int // how often it was brought back
+	key     notificationKey
+	matched bool
+	replays int // how often it was brought back
 }
 
 // verify compares all that was told with all that had to be.
 func (w *world) verify() error {
-	var truths []*truth
+	var truths []*pageModel
 	for _, s := range w.sites {
-		t, err := w.truthOf(s.url)
+		t, err := w.modelOf(s.url)
 		if err == nil {
-			err = t.final()
+			err = t.verifyFinal()
 		}
 		if err != nil {
 			return err
@@ -43,13 +43,13 @@ func (w *world) verify() error {
 	if err := w.verifyChanges(truths); err != nil {
 		return err
 	}
-	all, byID, err := w.told()
-	w.byID = byID
+	all, byID, err := w.readNotifications()
+	w.notificationsByID = byID
 	if err != nil {
 		return err
 	}
 	for _, t := range truths {
-		if err := w.compare(t, all); err != nil {
+		if err := w.compareNotifications(t, all); err != nil {
 			return fmt.Errorf("%s: %w", t.url, err)
 		}
 		if err := w.compareTimeouts(t, all); err != nil {
@@ -57,8 +57,8 @@ func (w *world) verify() error {
 		}
 	}
 	for _, n := range all {
-		if !n.used {
-			return fmt.Errorf("invented: notification %s about %+v", n.Notification.ID, n.about)
+		if !n.matched {
+			return fmt.Errorf("invented: notification %s about %+v", n.Notification.ID, n.key)
 		}
 	}
 	if err := w.verifyHealth(); err != nil {
@@ -67,11 +67,11 @@ func (w *world) verify() error {
 	return w.verifyDeliveries(byID)
 }
 
-// told reads what match published: every notification once, under an ID of its own.
-func (w *world) told() (map[about]*told, map[string]*told, error) {
-	all, byID := make(map[about]*told), make(map[string]*told)
-	w.broughtBack = make(map[string]int)
-	for _, lane := range w.t.log(flow.TopicNotifications) {
+// readNotifications reads what match published: every notification once, under an ID of its own.
+func (w *world) readNotifications() (map[notificationKey]*publishedNotification, map[string]*publishedNotification, error) {
+	all, byID := make(map[notificationKey]*publishedNotification), make(map[string]*publishedNotification)
+	w.digestReplays = make(map[string]int)
+	for _, lane := range w.transport.log(flow.TopicNotifications) {
 		for _, m := range lane {
 			if m.Type != flow.TypeNotification {
 				continue
@@ -81,12 +81,12 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 				return nil, nil, err
 			}
 			n := a.Notification
-			k := about{a.Document, a.Subscription, n.Client, a.Receiver.Sink, n.Version}
+			k := notificationKey{a.Document, a.Subscription, n.Client, a.Receiver.Sink, n.Version}
 			if n.Status == pipeline.StatusTimeout {
-				k = about{pipeline.StatusTimeout, w.incarnations[a.Subscription], n.Client, a.Receiver.Sink, 0}
+				k = notificationKey{pipeline.StatusTimeout, w.incarnations[a.Subscription], n.Client, a.Receiver.Sink, 0}
 			}
 			if m.Header[flow.HeaderReplay] == "1" && n.Type == pipeline.NotificationTypeDigest {
-				w.broughtBack[n.ID]++
+				w.digestReplays[n.ID]++
 				w.stats.Replays++
 				continue
 			}
@@ -95,7 +95,7 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 				if first == nil || !reflect.DeepEqual(first.Addressed, a) {
 					return nil, nil, fmt.Errorf("brought back as %s: %+v, but first it was %+v", n.ID, a, first)
 				}
-				first.replayed++
+				first.replays++
 				w.stats.Replays++
 				continue
 			}
@@ -103,12 +103,12 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 				return nil, nil, fmt.Errorf("message %s for %s holds notification %s for %s", m.ID, m.Key, n.ID, a.Receiver.Sink)
 			}
 			if byID[n.ID] != nil {
-				return nil, nil, fmt.Errorf("two notifications with ID %s: %+v and %+v", n.ID, byID[n.ID].about, k)
+				return nil, nil, fmt.Errorf("two notifications with ID %s: %+v and %+v", n.ID, byID[n.ID].key, k)
 			}
 			if all[k] != nil {
 				return nil, nil, fmt.Errorf("told twice, as %s and as %s: %+v", all[k].Notification.ID, n.ID, k)
 			}
-			all[k] = &told{Addressed: a, about: k}
+			all[k] = &publishedNotification{Addressed: a, key: k}
 			byID[n.ID] = all[k]
 		}
 	}
@@ -116,19 +116,19 @@ func (w *world) told() (map[about]*told, map[string]*told, error) {
 	return all, byID, nil
 }
 
-// compare holds each notification about a page against the oracle.
-func (w *world) compare(t *truth, all map[about]*told) error {
+// compareNotifications holds each notification about a page against the oracle.
+func (w *world) compareNotifications(t *pageModel, all map[notificationKey]*publishedNotification) error {
 	for _, l := range t.lives {
 		for i := 1; i < len(l.versions); i++ {
 			if l.versions[i].baseline {
 				continue
 			}
-			change := oracle.Compare(l.before(i).page, l.versions[i].text.page)
+			change := oracle.Compare(l.previousText(i).page, l.versions[i].text.page)
 			w.stats.Changes++
 			if change.Doubtful() {
-				w.stats.Doubtful++
+				w.stats.DoubtfulChanges++
 			}
-			for _, r := range t.records {
+			for _, r := range t.spans {
 				if v := l.versions[i]; r.life == l && r.from < v.n && v.n <= r.until {
 					err := error(nil)
 					if l.view.Value != nil {
@@ -138,7 +138,7 @@ func (w *world) compare(t *truth, all map[about]*told) error {
 					}
 					if err != nil {
 						return fmt.Errorf("version %d of document %s, client %s: %w\nsubscription: %s\nold: %q\nnew: %q", v.n, l.id, r.sub.Client, err, asJSON(r.sub),
-							l.before(i).content, v.text.content)
+							l.previousText(i).content, v.text.content)
 					}
 				}
 			}
@@ -149,14 +149,14 @@ func (w *world) compare(t *truth, all map[about]*told) error {
 
 // compareTimeouts holds what clients were told of the page having been given up against
 // what they must be told: once at each receiver.
-func (w *world) compareTimeouts(t *truth, all map[about]*told) error {
+func (w *world) compareTimeouts(t *pageModel, all map[notificationKey]*publishedNotification) error {
 	for _, o := range t.timeouts {
 		for sink, by := range o.sinks {
-			n := all[about{pipeline.StatusTimeout, o.page, o.client, sink, 0}]
+			n := all[notificationKey{pipeline.StatusTimeout, o.incarnation, o.client, sink, 0}]
 			if n == nil {
 				return fmt.Errorf("missed: client %s was not told at %s that the page was given up", o.client, sink)
 			}
-			n.used = true
+			n.matched = true
 			w.stats.Timeouts++
 			x := n.Notification
 			if n.Subscription != by.incarnation || x.URL != by.sub.URL || !x.Time.Equal(o.at) || x.Diffs == nil || len(x.Diffs) > 0 || x.Reason == "" {
@@ -169,7 +169,7 @@ func (w *world) compareTimeouts(t *truth, all map[about]*told) error {
 }
 
 // compareRecord holds what one subscription was told of one change against the oracle.
-func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Change, all map[about]*told) error {
+func (w *world) compareRecord(t *pageModel, r *subscriptionSpan, v version, change *oracle.Change, all map[notificationKey]*publishedNotification) error {
 	s := r.sub.WithDefaults()
 	language := v.language
 	if s.Language != "" {
@@ -183,16 +183,16 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 	}, languageOf(language))
 	w.stats.Expectations++
 	if e.Doubtful() {
-		w.stats.Unsure++
+		w.stats.DoubtfulExpectations++
 	}
 	for _, sink := range s.Sinks {
-		n := all[about{r.life.id, r.incarnation, s.Client, sink, v.n}]
+		n := all[notificationKey{r.life.id, r.incarnation, s.Client, sink, v.n}]
 		if n == nil {
-			says := func(n *told) bool {
-				return reflect.DeepEqual(n.Digest, r.sub.Collected()) && e.Check(n.reports(), n.Notification.Omitted, n.Notification.Truncated) == nil
+			says := func(n *publishedNotification) bool {
+				return reflect.DeepEqual(n.Digest, r.sub.Collected()) && e.Check(n.oracleReports(), n.Notification.Omitted, n.Notification.Truncated) == nil
 			}
-			if e.Must() && !r.cancelled && t.repeats(r, v, sink, all, says) {
-				w.stats.Unrepeated++
+			if e.Must() && !r.cancelled && t.isRepeat(r, v, sink, all, says) {
+				w.stats.SuppressedRepeats++
 				continue
 			}
 			if e.Must() && !r.cancelled {
@@ -200,19 +200,19 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 			}
 			continue
 		}
-		n.used = true
-		w.stats.Expected++
-		same := func(other *told) bool {
+		n.matched = true
+		w.stats.ExpectedNotifications++
+		same := func(other *publishedNotification) bool {
 			return reflect.DeepEqual(other.Digest, n.Digest) && reflect.DeepEqual(other.Notification.Diffs, n.Notification.Diffs)
 		}
-		if t.repeats(r, v, sink, all, same) {
+		if t.isRepeat(r, v, sink, all, same) {
 			return fmt.Errorf("told twice: sink %s was told the same of another subscription", sink)
 		}
 		if !reflect.DeepEqual(n.Digest, r.sub.Collected()) {
 			return fmt.Errorf("wrong: sink %s is told in the digest %v, want %v", sink, n.Digest, r.sub.Collected())
 		}
 		if r.life.view.Items {
-			w.stats.Feeds++
+			w.stats.FeedChanges++
 		}
 		w.stats.Diffs += len(n.Notification.Diffs)
 		if !e.May() {
@@ -222,7 +222,7 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 			n.Notification.Title != v.text.title {
 			return fmt.Errorf("wrong: url %s, status %s, time %v, title %q in %+v", s.URL, pipeline.StatusOK, v.snapshot.Time, v.text.title, n.Notification)
 		}
-		rs := n.reports()
+		rs := n.oracleReports()
 		size := len(asJSON(n.Notification))
 		if size > flow.MaxNotification {
 			return fmt.Errorf("wrong: sink %s was told %d bytes, want at most %d", sink, size, flow.MaxNotification)
@@ -237,8 +237,8 @@ func (w *world) compareRecord(t *truth, r *record, v version, change *oracle.Cha
 	return nil
 }
 
-// reports returns the diffs of n as the oracle reads them.
-func (n *told) reports() []oracle.Report {
+// oracleReports returns the diffs of n as the oracle reads them.
+func (n *publishedNotification) oracleReports() []oracle.Report {
 	var rs []oracle.Report
 	for _, d := range n.Notification.Diffs {
 		rs = append(rs, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Row: d.Row, Offset: d.Offset, Edit: d.Edit})

@@ -10,7 +10,7 @@ import (
 // Words of which pages are made. What is a token of them is beyond doubt, and among
 // them only stopWords are stop words of English.
 var (
-	fillers = strings.Fields(`amber anchor apple arrow autumn barn basket beacon bell bench birch blanket boat bonfire
+	fillerWords = strings.Fields(`amber anchor apple arrow autumn barn basket beacon bell bench birch blanket boat bonfire
 		bottle branch bread bridge bronze brook bucket butter button cabin camel candle canoe canvas carbon carpet castle
 		cedar cellar chalk chapel cherry chimney cinder circus clay clover coal cobalt comet copper coral corn cotton crater
 		cricket crystal curtain dagger daisy desert diamond dolphin donkey dragon drum eagle ember emerald engine falcon
@@ -22,7 +22,7 @@ var (
 		prairie pumpkin quartz rabbit radish raven ribbon river rocket saddle salmon sapphire satin sculptor shadow silver
 		sparrow spider spruce squid statue summit sunset swan tavern temple thistle thunder tiger timber tulip tunnel
 		turnip valley velvet violin walnut willow window winter yarrow zephyr zinc 2019 1984 42 365 1000 777`)
-	hot = strings.Fields(`argus Argus zeus Zeus stock stock price prices cat cats god gods God house houses walk walked
+	keywordParts = strings.Fields(`argus Argus zeus Zeus stock stock price prices cat cats god gods God house houses walk walked
 		walking café cafe Café Zürich Zurich 100 Panoptes`)
 	stopWords = strings.Fields(`the of a and in is to who out`)
 )
@@ -34,9 +34,9 @@ var keywords = []string{
 	"the house", "walking cats", "meadow", "silver river",
 }
 
-// english is what the oracle knows of English. It knows the stems of the words above
+// newEnglish is what the oracle knows of English. It knows the stems of the words above
 // that have one; stem is that of the Snowball project, as the product's.
-func english(stem func(string) string) *oracle.Language {
+func newEnglish(stem func(string) string) *oracle.Language {
 	l := &oracle.Language{Stop: make(map[string]bool), Stem: stem}
 	for _, w := range stopWords {
 		l.Stop[w] = true
@@ -46,12 +46,12 @@ func english(stem func(string) string) *oracle.Language {
 
 func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
 
-// word returns a word; rarely one in capitals.
-func word(r *rand.Rand) string {
-	w := pick(r, fillers)
+// randomWord returns a word; rarely one in capitals.
+func randomWord(r *rand.Rand) string {
+	w := pick(r, fillerWords)
 	switch n := r.IntN(100); {
 	case n < 16:
-		w = pick(r, hot)
+		w = pick(r, keywordParts)
 	case n < 32:
 		w = pick(r, stopWords)
 	}
@@ -59,12 +59,12 @@ func word(r *rand.Rand) string {
 	case 0:
 		w = strings.ToUpper(w)
 	case 1:
-		w = capital(w)
+		w = capitalize(w)
 	}
 	return w
 }
 
-func capital(w string) string {
+func capitalize(w string) string {
 	for _, c := range w {
 		s := string(c)
 		return strings.ToUpper(s) + w[len(s):]
@@ -72,15 +72,15 @@ func capital(w string) string {
 	return w
 }
 
-// phrase returns n words with some punctuation; now and then a whole keyword is among them.
-func phrase(r *rand.Rand, n int) string {
+// randomPhrase returns n words with some punctuation; now and then a whole keyword is among them.
+func randomPhrase(r *rand.Rand, n int) string {
 	var ws []string
 	for len(ws) < n {
 		if r.IntN(10) == 0 {
 			ws = append(ws, strings.Fields(pick(r, keywords))...)
 			continue
 		}
-		ws = append(ws, word(r))
+		ws = append(ws, randomWord(r))
 		switch r.IntN(24) {
 		case 0:
 			ws[len(ws)-1] += ","
@@ -91,11 +91,11 @@ func phrase(r *rand.Rand, n int) string {
 	return strings.Join(ws, " ")
 }
 
-// sentences returns a paragraph.
-func sentences(r *rand.Rand) string {
+// randomParagraph returns a paragraph.
+func randomParagraph(r *rand.Rand) string {
 	var ss []string
 	for range 1 + r.IntN(3) {
-		ss = append(ss, capital(phrase(r, 4+r.IntN(8)))+pick(r, []string{".", ".", ".", "!", "?", " ..."}))
+		ss = append(ss, capitalize(randomPhrase(r, 4+r.IntN(8)))+pick(r, []string{".", ".", ".", "!", "?", " ..."}))
 	}
 	return strings.Join(ss, " ")
 }
