@@ -238,7 +238,7 @@ func TestCatches(t *testing.T) {
 	})
 }
 
-// expectCaught runs seeds until one fails, with want in its error.
+// expectCaught runs seeds until one fails with want in its error, and fails t if none does.
 func expectCaught(t *testing.T, want string, config func(seed uint64) Config) {
 	t.Helper()
 	var other error

@@ -39,7 +39,7 @@ type changelog struct {
 	records    []stateRecord // by offset, with gaps
 	nextOffset int           // the next offset
 	epoch      int           // of the last fence
-	// ledger is what was done by what is committed.
+	// laneHistory is what was done in the lane, as far as it is committed.
 	laneHistory
 }
 

@@ -8,10 +8,10 @@ import (
 	"github.com/vokter/vokter/test/oracle"
 )
 
-// documentKey names a document in one life of its page.
+// documentKey names a document in one incarnation of its page.
 type documentKey struct{ page, document string }
 
-// verifyChanges holds the changes that were published against the versions that there were:
+// verifyChanges compares the changes that were published with the versions that there were:
 // each version but the first of a life has one change, in their order. Only one that brings no
 // news may be left out.
 func (w *world) verifyChanges(truths []*pageModel) error {

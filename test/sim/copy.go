@@ -11,8 +11,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// copyAs returns a second life of w, as a backup has that is started on: it has all that
-// was committed, another name, and goes on by other chance.
+// copyAs returns a copy of w, as if a backup of its store were started. It has all that
+// was committed, another name, and other random numbers from now on.
 func (w *world) copyAs(name string) *world {
 	c := *w
 	c.rng = rand.New(rand.NewPCG(w.cfg.Seed, 0xc0b1))
@@ -60,8 +60,7 @@ func (t *transport) copyAs(name string) *transport {
 	return c
 }
 
-// compareNotificationIDs checks that no notification of one life has the ID of one of the other that
-// says something else.
+// compareNotificationIDs checks that two notifications with one ID, in a run and in its copy, say the same.
 func compareNotificationIDs(a, b *world) error {
 	said := make(map[string]flow.Addressed)
 	for _, w := range []*world{a, b} {

@@ -27,11 +27,11 @@ func (w *world) deadLetters(sink string) map[string]bool {
 	return ids
 }
 
-// orderKey is what must arrive in order: what a document tells a receiver, but for what it collects;
-// and all that it tells for one subscription.
+// orderKey names notifications that must arrive in order: those of a document to a receiver, except for digests,
+// or those of one subscription.
 type orderKey struct{ document, page, sink, subscription string }
 
-// verifyDeliveries holds what receivers took against what they were to be told: each
+// verifyDeliveries compares what receivers took with what they were to be told: each
 // notification once, in order, by itself or in a digest, or a dead letter where they refuse it.
 // What was cancelled may have arrived or not.
 func (w *world) verifyDeliveries(byID map[string]*publishedNotification) error {
@@ -92,8 +92,8 @@ func (w *world) verifyDeliveries(byID map[string]*publishedNotification) error {
 	return w.verifyFinalDeliveries(byID, ds, taken)
 }
 
-// verifyFinalDeliveries holds what became of each notification, or of the digest that tells it, against
-// what must have.
+// verifyFinalDeliveries compares what became of each notification, or of the digest that tells it, with
+// what must have become of it.
 func (w *world) verifyFinalDeliveries(byID map[string]*publishedNotification, ds digests, taken map[string]int) error {
 	dead := make(map[string]int)
 	for _, lane := range w.transport.log(flow.TopicDead) {

@@ -106,7 +106,7 @@ func (l *documentLife) lastArticle(id int) (a article, last bool) {
 	return article{id: -1}, false
 }
 
-// isIgnored reports whether text is no version although it differs from the last one.
+// isIgnored reports whether text makes no version although it differs from the last one.
 func (l *documentLife) isIgnored(text renderedText) bool {
 	if l.isFlipFlop(text.visibleText()) {
 		return true
@@ -115,7 +115,7 @@ func (l *documentLife) isIgnored(text renderedText) bool {
 	return len(text.feed) > 0 && !news
 }
 
-// previousText returns what version number i of l is compared with.
+// previousText returns what the version with index i of l is compared with.
 func (l *documentLife) previousText(i int) renderedText {
 	if l.view.Items {
 		return l.versions[i].comparedWith

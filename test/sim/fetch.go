@@ -88,7 +88,7 @@ type check struct {
 // checkID names a check of a page.
 func checkID(r flow.Request) string { return fmt.Sprint(r.Incarnation, " ", r.Check) }
 
-// hasKey reports whether m holds key.
+// hasKey reports whether m has key.
 func hasKey[V any](m map[string]V, key string) bool {
 	_, ok := m[key]
 	return ok
@@ -238,7 +238,7 @@ func (w *world) fetch(s *site, r flow.Request) []flow.Message {
 	return ms
 }
 
-// outcomeMessage returns o as a message that leads to what was seen.
+// outcomeMessage returns o as a message, with the number of what was seen in its header.
 func (w *world) outcomeMessage(o flow.Outcome, seen observation) flow.Message {
 	seen.step = w.steps
 	w.observations = append(w.observations, seen)
@@ -251,7 +251,7 @@ func (w *world) outcomeMessage(o flow.Outcome, seen observation) flow.Message {
 	return m
 }
 
-// maybeFail makes o a failed outcome of a check of s, if it fails.
+// maybeFail decides whether a check of s fails, and makes o its outcome if so.
 func (w *world) maybeFail(s *site, o *flow.Outcome) bool {
 	busy := s.busy
 	switch {

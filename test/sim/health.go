@@ -65,7 +65,7 @@ const receiverForgottenAfter = 7 * 24 * time.Hour
 
 // verifyHealth checks that no event was told twice under one ID, but for the refusals of a
 // command that was sent twice. That each is told when it
-// must be, and only then, is held against the truth of its page and the book of its receiver.
+// must be, and only then, is compared with the models of its page and its receiver.
 func (w *world) verifyHealth() error {
 	seen := make(map[string]time.Time)
 	for _, lane := range w.transport.log(flow.TopicHealth) {

@@ -25,11 +25,11 @@ type indexEntry struct {
 	follows      map[string]string // tree and page: what the page was told
 	// openCheck is the number of the check that is outstanding after a wake, 0 for none.
 	openCheck uint64
-	// droppedBefore says that index handled a message of the page before and dropped it.
+	// droppedBefore says that index handled an earlier message of the page and dropped it.
 	droppedBefore bool
 }
 
-// recordHandled remembers what was done, until it is taken back.
+// recordHandled remembers what a group did, until that is taken back.
 func (w *world) recordHandled(h workItem, x *tx) error {
 	out := x.emittedMessages()
 	switch h.c.Group {
@@ -96,7 +96,7 @@ func (w *world) recordIndex(h workItem, x *tx, out []flow.Message) error {
 	return nil
 }
 
-// verifyWake fails unless the wake that x asks for is the one that its state has.
+// verifyWake checks that the wake that x asks for is the one that its state has.
 func (w *world) verifyWake(h workItem, x *tx) error {
 	value, _, err := h.l.state.Value(x.place(), flow.WakeName)
 	if err != nil {

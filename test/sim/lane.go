@@ -11,7 +11,7 @@ import (
 	"github.com/vokter/vokter/test/txtest"
 )
 
-// undoLog is what takes back the changes that are not durable, in their order.
+// undoLog takes back the changes that are not durable, the last first.
 type undoLog struct{ undos []func() }
 
 func (u *undoLog) add(f func()) { u.undos = append(u.undos, f) }
@@ -33,7 +33,7 @@ func (u *undoLog) rollback() {
 // consumer is a consumer group on one topic.
 type consumer = engine.Consumer
 
-// stateWakesConsumer is the consumer that keeps its wakes in its state.
+// stateWakesConsumer is the consumer that keeps its wakes in its own state.
 var stateWakesConsumer = consumer{Group: flow.GroupIndex, Topic: flow.TopicDocuments}
 
 // wakeGroup is the group in whose state the wakes of c are.
@@ -44,7 +44,8 @@ func wakeGroup(c consumer) string {
 	return engine.WakeGroup(c.Group, c.Topic)
 }
 
-// laneHistory is what was done in a lane, for the comparison with what must have been: history is what index did, by page, and books what delivery did, by receiver.
+// laneHistory is what was done in a lane, to compare it with what must have been done: entries is what index
+// did, by page, and receivers is what delivery did, by receiver.
 type laneHistory struct {
 	entries   map[string][]indexEntry
 	receivers map[string]receiverModel
@@ -78,9 +79,9 @@ type lane struct {
 	tenure int
 
 	// Of a lane on Kafka only.
-	epoch           int           // as it was when the lane was gained
-	nextOffset      int           // up to which offset of the state topic the copy knows it
-	completeAtStep  int           // at which step it was known to be complete
+	epoch           int           // of the last fence when the lane was gained
+	nextOffset      int           // the first record of the state topic that the copy lacks
+	completeAtStep  int           // the last step at which it was known to be complete
 	durableCopy     *lane         // the copy as a power cut leaves it
 	withheldRecords []stateRecord // that a faulty restore left for later
 	batch           batch

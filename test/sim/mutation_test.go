@@ -143,7 +143,7 @@ func ignoreType(kind string) mutation {
 	}
 }
 
-// alterOutcome alters what checks found.
+// alterOutcome returns a mutation that alters the outcomes of checks.
 func alterOutcome(f func(o *flow.Outcome)) mutation {
 	return alterInput(func(m *flow.Message) {
 		if m.Type != flow.TypeOutcome {
@@ -160,7 +160,7 @@ func alterOutcome(f func(o *flow.Outcome)) mutation {
 	})
 }
 
-// onlyTimeouts makes f happen to notifications that say that a page was given up.
+// onlyTimeouts applies f only to notifications that say that a page was given up.
 func onlyTimeouts(f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
 	return func() func(flow.Message) []flow.Message {
 		return func(m flow.Message) []flow.Message {
@@ -187,7 +187,7 @@ func baselineAsLater() func(flow.Message) []flow.Message {
 	}
 }
 
-// nthOfType makes what f does to a message happen to the nth of a type only.
+// nthOfType applies f only to the nth message of a type.
 func nthOfType(n int, kind string, f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
 	return func() func(flow.Message) []flow.Message {
 		seen := 0
@@ -224,7 +224,7 @@ func alterBody[T any](kind string, f func(*T)) func(m *flow.Message) {
 	}
 }
 
-// alterEmitted turns alter into an output mutation.
+// alterEmitted returns a mutation that alters each message that a group emits.
 func alterEmitted(f func(m *flow.Message)) mutation {
 	return alterOutput(func() func(flow.Message) []flow.Message {
 		return func(m flow.Message) []flow.Message {
@@ -234,7 +234,7 @@ func alterEmitted(f func(m *flow.Message)) mutation {
 	})
 }
 
-// swapChanges holds the second change of a page back behind its third.
+// swapChanges moves the second change of a page behind its third.
 func swapChanges() func(flow.Message) []flow.Message {
 	held := make(map[string]flow.Message)
 	seen := make(map[string]int)
@@ -270,7 +270,7 @@ func alterOutcomeByRequest(f func(o *flow.Outcome, last flow.Request)) mutation 
 	}
 }
 
-// rememberBeforeCommit remembers in memory what it has handled, before that is committed.
+// rememberBeforeCommit skips what it remembers to have handled, although that may not have been committed.
 func rememberBeforeCommit() func(flow.Processor) flow.Processor {
 	return func(p flow.Processor) flow.Processor {
 		seen := make(map[string]bool)
@@ -293,7 +293,7 @@ func repeatUnderNewID(m flow.Message) []flow.Message {
 	return []flow.Message{m, other}
 }
 
-// removeChallengeMarks takes out of a text what shows that it is a challenge.
+// removeChallengeMarks replaces the words in a text that show that it is a challenge.
 func removeChallengeMarks(o *flow.Outcome) {
 	content, err := flow.UnpackText(o.Packed)
 	if o.Kind != flow.OutcomeRead || err != nil {
@@ -303,7 +303,7 @@ func removeChallengeMarks(o *flow.Outcome) {
 	o.TextHash, o.Packed = text.Hash(content), flow.PackText(content)
 }
 
-// mergeGroups makes one group of all that are no moved blocks.
+// mergeGroups makes one group of all groups but moved blocks.
 func mergeGroups(c *flow.Change) {
 	var all flow.Group
 	groups := c.Groups
@@ -319,7 +319,7 @@ func mergeGroups(c *flow.Change) {
 	c.Groups = append(c.Groups, all)
 }
 
-// addEmptyNotification tells of nothing beside the first notification.
+// addEmptyNotification adds an empty notification to the first one.
 func addEmptyNotification() func(flow.Message) []flow.Message {
 	done := false
 	return func(m flow.Message) []flow.Message {

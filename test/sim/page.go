@@ -121,7 +121,8 @@ func (p pageRevision) render(view pipeline.View) (d renderedText, ok bool) {
 
 // newChallenge returns what a server shows in place of a page that it protects.
 func newChallenge(r *rand.Rand) pageRevision {
-	return pageRevision{title: "Just a moment", nodes: []node{{cells: []string{fmt.Sprintf("Checking your browser, ray id %d", 5000+r.IntN(3))}}}, challenge: true}
+	text := fmt.Sprintf("Checking your browser, ray id %d", 5000+r.IntN(3))
+	return pageRevision{title: "Just a moment", nodes: []node{{cells: []string{text}}}, challenge: true}
 }
 
 func newNode(r *rand.Rand) node {

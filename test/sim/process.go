@@ -45,13 +45,13 @@ type attemptResult struct {
 type deliveryResult struct {
 	notificationID string
 	err            error
-	reception      int // which reception it is the answer of, or -1
+	reception      int // the index of its reception, or -1
 }
 
 // isRunning reports whether p does anything now.
 func (p *process) isRunning() bool { return !p.frozen && !p.down }
 
-// tenureOf tells apart the times in which p has the lane of a key.
+// tenureOf returns a number that differs between the times in which p has the lane of a key.
 func (p *process) tenureOf(key string) uint64 {
 	if l := p.lanes[p.world.transport.laneOf(key)]; l != nil {
 		return uint64(l.tenure)
@@ -92,13 +92,13 @@ func (p *process) readyWork() []workItem {
 	return hs
 }
 
-// dropResult takes that nobody will hear of how an attempt ended.
+// dropResult drops the result of an attempt: nobody will hear how it ended.
 func (p *process) dropResult(x attemptResult) {
 	p.world.receivers.allowRepeats(x)
 	p.delivery.Posted(x.attempt)
 }
 
-// terminate ends the process: what was in memory is lost.
+// terminate ends the process. What was in memory is lost.
 func (p *process) terminate() {
 	for _, x := range p.inbox {
 		p.world.receivers.allowRepeats(x)

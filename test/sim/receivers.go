@@ -29,7 +29,7 @@ func (b batchSink) Batch() (notifications, atOnce int)                 { return 
 type receivers struct {
 	down, gone bool
 	receptions []reception
-	// unconfirmed are receptions that delivery does not know of yet; excused is how many
+	// unconfirmed are receptions that delivery does not know of yet. allowedRepeats is how many
 	// repeats of each notification are nobody's fault.
 	unconfirmed    map[int]bool
 	allowedRepeats map[string]int
@@ -48,21 +48,21 @@ func newReceivers() *receivers {
 	return &receivers{unconfirmed: make(map[int]bool), allowedRepeats: make(map[string]int)}
 }
 
-// confirm is called when delivery has stored how an attempt ended.
+// confirm records that delivery has stored how an attempt ended.
 func (r *receivers) confirm(x attemptResult) {
 	for _, a := range x.results {
 		delete(r.unconfirmed, a.reception)
 	}
 }
 
-// allowRepeats is called when delivery will not hear how an attempt ended.
+// allowRepeats allows a repeat of what an attempt delivered whose end delivery will not hear of.
 func (r *receivers) allowRepeats(x attemptResult) {
 	for _, a := range x.results {
 		r.allowRepeat(a.reception)
 	}
 }
 
-// allowRepeat excuses one repeat of a reception of which delivery will not hear any more.
+// allowRepeat allows one repeat of a reception that delivery will not hear of any more.
 func (r *receivers) allowRepeat(taken int) {
 	if r.unconfirmed[taken] {
 		r.allowedRepeats[r.receptions[taken].notification.ID]++
@@ -70,14 +70,14 @@ func (r *receivers) allowRepeat(taken int) {
 	}
 }
 
-// allowRepeatsAfterCrash excuses one repeat of all that was taken and not stored.
+// allowRepeatsAfterCrash allows one repeat of all that was taken and not stored.
 func (r *receivers) allowRepeatsAfterCrash() {
 	for taken := range r.unconfirmed {
 		r.allowRepeat(taken)
 	}
 }
 
-// refusalOf reports how picky treats a notification: always the same way.
+// refusalOf returns how the sink picky refuses a notification, always the same way; nil if it does not.
 func refusalOf(id string) error {
 	h := fnv.New32a()
 	h.Write([]byte(id))

@@ -33,7 +33,7 @@ func (w *world) runSteps(steps int) error {
 	return nil
 }
 
-// step lets one thing happen.
+// step lets one random thing happen.
 func (w *world) step() error {
 	if w.usesKafka() {
 		if err := w.injectProcessFault(); err != nil {
@@ -90,7 +90,7 @@ func (w *world) step() error {
 	return w.doWork()
 }
 
-// processWith returns a process that works and has some of what n counts, or nil.
+// processWith returns a running process that has some of what n counts, or nil.
 func (w *world) processWith(n func(*process) int) *process {
 	var ps []*process
 	for _, p := range w.processes {
@@ -106,7 +106,7 @@ func (w *world) processWith(n func(*process) int) *process {
 	return pick(w.rng, ps)
 }
 
-// doWork lets a stage handle something, or a pool get on, or time pass until one can.
+// doWork lets a stage handle a message, a pool make progress, or time pass until one can.
 func (w *world) doWork() error {
 	hs, open := w.readyWork(), w.urgentLanes()
 	checks, attempts := 0, 0
@@ -161,7 +161,7 @@ func (w *world) advanceClock(d time.Duration) error {
 	return w.flushBatches(false)
 }
 
-// toggleOutsideFault makes something outside go wrong, or well again.
+// toggleOutsideFault begins or ends a fault of a page, of the network or of a receiver.
 func (w *world) toggleOutsideFault() {
 	r, s := w.receivers, pick(w.rng, w.sites)
 	switch w.rng.IntN(11) {
@@ -183,11 +183,11 @@ func (w *world) toggleOutsideFault() {
 	}
 }
 
-// maxJumpForward is how far from the start a clock is set forth at most: dead letters are kept
+// maxJumpForward is how far ahead of the start a clock is set at most: dead letters are kept
 // for 90 days.
 const maxJumpForward = 50 * 24 * time.Hour
 
-// jumpClock lets the process be suspended, or sets its clock.
+// jumpClock sets the clock, or lets time pass as while a machine is suspended.
 func (w *world) jumpClock() error {
 	w.stats.ClockJumps++
 	var d time.Duration
@@ -214,10 +214,10 @@ const finalCheckCount = 4
 // maxWaitsInARow is after how many attempts in a row that only wait nothing is expected any more.
 const maxWaitsInARow = 1000
 
-// replayRounds is how often dead letters are brought back in the end.
+// replayRounds is how many times dead letters are replayed in the end.
 const replayRounds = 3
 
-// drain lets the stages finish. Pages are looked at a few times more, receivers are
+// drain ends all faults and lets the stages finish. Pages are looked at a few times more, receivers are
 // all well, and what is pending is delivered, and what was given up too.
 func (w *world) drain() error {
 	w.faultsOver = true
@@ -277,7 +277,7 @@ func (w *world) drain() error {
 	return fmt.Errorf("never done: %s", w.describePending())
 }
 
-// isIdle reports whether nothing is to be handled, fetched or attempted.
+// isIdle reports whether nothing waits to be handled, fetched or attempted.
 func (w *world) isIdle() bool {
 	n := len(w.readyWork()) + len(w.urgentLanes())
 	for _, p := range w.processes {

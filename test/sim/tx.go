@@ -16,7 +16,7 @@ type tx struct {
 	// touchedOtherKey says that it touched another key.
 	touchedOtherKey bool
 
-	// effects is what it does, from the end of the handler on.
+	// effects are set when the handler ended.
 	effects engine.Effects[routedMessage]
 }
 
@@ -28,7 +28,7 @@ func (t *transport) beginTx(h workItem) *tx {
 	return &tx{Tx: engine.NewTx(h.l.state, t, h.c.Group, h.c.Topic, w), transport: t, consumer: h.c, key: h.message.Key}
 }
 
-// collectEffects ends the transaction, whose effects are then to be committed.
+// collectEffects ends the transaction and keeps its effects, which are then to be committed.
 func (x *tx) collectEffects() error {
 	return x.Commit(func(e *engine.Effects[routedMessage]) error {
 		x.effects = *e

@@ -10,7 +10,7 @@ import (
 	"github.com/vokter/vokter/test/oracle"
 )
 
-// notificationKey names what a notification tells: no two have the same, and one has no two IDs.
+// notificationKey says what a notification is about. No two notifications have the same key.
 type notificationKey struct {
 	document, subscription, client, sink string
 	version                              uint64
@@ -67,7 +67,7 @@ func (w *world) verify() error {
 	return w.verifyDeliveries(byID)
 }
 
-// readNotifications reads what match published: every notification once, under an ID of its own.
+// readNotifications reads the notifications that match published: every notification once, under an ID of its own.
 func (w *world) readNotifications() (map[notificationKey]*publishedNotification, map[string]*publishedNotification, error) {
 	all, byID := make(map[notificationKey]*publishedNotification), make(map[string]*publishedNotification)
 	w.digestReplays = make(map[string]int)
@@ -116,7 +116,7 @@ func (w *world) readNotifications() (map[notificationKey]*publishedNotification,
 	return all, byID, nil
 }
 
-// compareNotifications holds each notification about a page against the oracle.
+// compareNotifications compares each notification about a page with the oracle.
 func (w *world) compareNotifications(t *pageModel, all map[notificationKey]*publishedNotification) error {
 	for _, l := range t.lives {
 		for i := 1; i < len(l.versions); i++ {
@@ -168,7 +168,7 @@ func (w *world) compareTimeouts(t *pageModel, all map[notificationKey]*published
 	return nil
 }
 
-// compareRecord holds what one subscription was told of one change against the oracle.
+// compareRecord compares what one subscription was told of one change with the oracle.
 func (w *world) compareRecord(t *pageModel, r *subscriptionSpan, v version, change *oracle.Change, all map[notificationKey]*publishedNotification) error {
 	s := r.sub.WithDefaults()
 	language := v.language

@@ -17,8 +17,8 @@ import (
 // startTime is when the virtual clock begins.
 var startTime = time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 
-// world is one run: the transport, the processes that run the stages over it, and
-// everybody outside.
+// world is all of one simulated run: the transport, the processes that run the stages over it, and
+// the pages, clients and receivers outside.
 type world struct {
 	cfg        Config
 	rng        *rand.Rand
@@ -35,9 +35,9 @@ type world struct {
 	offline     bool // nothing can be reached
 
 	processes   []*process
-	tenureCount int // how often a process began to own something
-	// On Kafka: owner is which process the group gives each lane to, if any; outage that
-	// brokers are away; blocked what publishers will publish, or publish again.
+	tenureCount int // how often a process became the owner of a lane, or started
+	// On Kafka: laneOwners is which process the group gives each lane to, if any. outage says that the
+	// brokers are away. unpublished is what publishers will publish, or publish again.
 	laneOwners  []*process
 	outage      bool
 	unpublished []flow.Message
@@ -46,8 +46,8 @@ type world struct {
 	// uncommittedWrites is what a handler wrote that has not committed yet, while another runs.
 	uncommittedWrites map[string][]byte
 
-	// actionCount counts what is done. Handled is when the message was handled, and followed as which
-	// act, whose commit is followed up.
+	// actionCount counts the messages that were handled. followedAction and handledAt are the number and the
+	// time of the one whose commit is followed up now.
 	actionCount, followedAction int
 	handledAt                   time.Time
 
@@ -64,7 +64,7 @@ type world struct {
 	commandCount     int
 	waitsInARow      int // how often in a row something was not ready for its message
 
-	// incarnations is in which life of its page a subscription is, by its own.
+	// incarnations holds the incarnation of the page of each subscription, by that of the subscription.
 	incarnations map[string]string
 	// subscriptionOf names the subscription that a notification is for.
 	subscriptionOf map[string]string

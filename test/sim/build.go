@@ -19,7 +19,8 @@ func (w *world) buildStages(p *process) {
 	w.slowConsumer = pick(w.rng, consumers)
 	clock := func() time.Time { return w.now }
 	cfg := sinks.Config{
-		Sinks: map[string]pipeline.Sink{"flaky": batchSink(2), "down": batchSink(100), pickySink: batchSink(5)}, Now: clock, Jitter: w.rng.Float64,
+		Sinks: map[string]pipeline.Sink{"flaky": batchSink(2), "down": batchSink(100), pickySink: batchSink(5)},
+		Now:   clock, Jitter: w.rng.Float64,
 		Policy: sinks.Policy{DeadAfter: w.policy.deadAfter, ExpireAfter: w.policy.expireAfter}, Epoch: p.tenureOf,
 		Hand: func(a sinks.Attempt) {
 			w.handAttempt(p, a)

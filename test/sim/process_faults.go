@@ -6,7 +6,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// injectProcessFault lets something go wrong between the processes, or well again.
+// injectProcessFault now and then begins or ends a fault of a process, a lane or the brokers.
 func (w *world) injectProcessFault() error {
 	if w.outage && w.rng.IntN(20) == 0 {
 		w.outage = false
@@ -73,7 +73,7 @@ func (w *world) assignLanes() {
 	}
 }
 
-// runningProcessExcept returns any process that works and is not the given one, or nil.
+// runningProcessExcept returns any running process but the given one, or nil.
 func (w *world) runningProcessExcept(not *process) *process {
 	var ps []*process
 	for _, p := range w.processes {
@@ -110,7 +110,7 @@ func (w *world) moveLane(id int, orderly bool) error {
 	return nil
 }
 
-// freezeProcess makes a process stand still. The others get its lanes.
+// freezeProcess stops a process, which does not notice. The others get its lanes.
 func (w *world) freezeProcess(p *process) {
 	if !p.isRunning() {
 		return
@@ -121,7 +121,7 @@ func (w *world) freezeProcess(p *process) {
 	w.releaseLanes(p)
 }
 
-// releaseLanes takes all lanes from p, as the group sees it.
+// releaseLanes makes the group take all lanes from p.
 func (w *world) releaseLanes(p *process) {
 	for id, owner := range w.laneOwners {
 		if owner == p {
@@ -172,13 +172,13 @@ func (w *world) compactTopics() {
 	}
 }
 
-// laneRoundTrip is a page that is changed while its lane goes to another process, and changed
-// back while it returns.
+// laneRoundTrip is the way of a lane to another process and back. A page in it is changed on the way there, and
+// changed back on the way back.
 type laneRoundTrip struct {
 	site          *site
 	from          *process
 	startedAtStep int  // step
-	changeSeen    bool // the change was seen
+	changeSeen    bool // index took the change
 }
 
 func (w *world) startRoundTrip() error {
@@ -240,7 +240,7 @@ func (w *world) retryPublishes() {
 	w.unpublished = nil
 }
 
-// endProcessFaults ends all that goes wrong between processes.
+// endProcessFaults ends all faults of processes and brokers.
 func (w *world) endProcessFaults() {
 	w.outage = false
 	w.retryPublishes()
@@ -258,7 +258,7 @@ func (w *world) endProcessFaults() {
 	w.assignLanes()
 }
 
-// ownedLane returns the lane of a key in the process that owns it.
+// ownedLane returns the lane of a key as the process that owns it has it.
 func (w *world) ownedLane(key string) *lane {
 	id := w.transport.laneOf(key)
 	if !w.usesKafka() {
@@ -267,7 +267,7 @@ func (w *world) ownedLane(key string) *lane {
 	return w.laneOwners[id].lanes[id]
 }
 
-// committedHistory returns what was done in the lane of a key by what is committed.
+// committedHistory returns what was done in the lane of a key, as far as it is committed.
 func (w *world) committedHistory(key string) laneHistory {
 	if w.usesKafka() {
 		return w.transport.states[w.transport.laneOf(key)].laneHistory

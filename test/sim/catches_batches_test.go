@@ -37,7 +37,7 @@ func TestCatchesBatches(t *testing.T) {
 	}
 }
 
-// expectCaughtIn fails t unless the simulator notices m in a group.
+// expectCaughtIn fails t unless the simulator notices the mutation m of a group.
 func expectCaughtIn(t *testing.T, group string, m mutation, stormy bool, want string) {
 	t.Helper()
 	expectCaught(t, want, func(seed uint64) Config {

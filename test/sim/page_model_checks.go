@@ -18,7 +18,7 @@ const (
 	busyChecks   = 100 // checks in a row that may find a busy host before they count
 )
 
-// applyOutcome takes what a check found if it is the outstanding one.
+// applyOutcome applies what a check found, if it is the outstanding one.
 func (t *pageModel) applyOutcome(e indexEntry, d *expectedEffects) error {
 	o, err := flow.OutcomeFrom(e.message)
 	if err != nil {
@@ -69,7 +69,7 @@ func (t *pageModel) applyOutcome(e indexEntry, d *expectedEffects) error {
 	return nil
 }
 
-// applyPart takes what a check found of one document.
+// applyPart applies what a check found of one document.
 func (t *pageModel) applyPart(o flow.Outcome, seen observation, e indexEntry, d *expectedEffects) error {
 	l := t.documents[o.Document]
 	if l == nil || o.Check <= l.beganAfterCheck {
@@ -93,7 +93,8 @@ func (t *pageModel) applyPart(o flow.Outcome, seen observation, e indexEntry, d 
 			t.expectHealth(d, pipeline.HealthPageReplaced, l.id)
 		}
 		return nil
-	case o.Kind == flow.OutcomeUnchanged && (len(l.versions) == 0 || l.versions[len(l.versions)-1].text.visibleText() != seen.text.visibleText()):
+	case o.Kind == flow.OutcomeUnchanged && (len(l.versions) == 0 ||
+		l.versions[len(l.versions)-1].text.visibleText() != seen.text.visibleText()):
 		t.mustOmitHashes = true // it compared with what does not stand
 		return nil
 	case l.toldGone:
@@ -105,8 +106,8 @@ func (t *pageModel) applyPart(o flow.Outcome, seen observation, e indexEntry, d 
 	return err
 }
 
-// noteLook takes that an accepted check looked at l: after the one before, or what it saw would
-// undo what is newer.
+// noteLook records that an accepted check looked at l. It must have looked after the one before, or what it saw
+// would undo what is newer.
 func (l *documentLife) noteLook(seen observation) error {
 	if seen.step < l.lastLookStep {
 		return fmt.Errorf("document %s: an observation of step %d is accepted after one of step %d", l.id, seen.step, l.lastLookStep)
@@ -115,8 +116,8 @@ func (l *documentLife) noteLook(seen observation) error {
 	return nil
 }
 
-// applyUnchanged is an accepted check that says that nothing changed. Where it is wrong, because
-// it compared with what does not stand, the page must be looked at again.
+// applyUnchanged applies an accepted check that found nothing changed. Where that is wrong, because
+// it compared with an older text, the page must be looked at again.
 func (t *pageModel) applyUnchanged(seen observation) {
 	for id, l := range t.documents {
 		text, ok := seen.texts[id]
@@ -129,7 +130,7 @@ func (t *pageModel) applyUnchanged(seen observation) {
 	}
 }
 
-// noteReached is a check that got to the page.
+// noteReached records a check that got to the page.
 func (t *pageModel) noteReached(d *expectedEffects) {
 	if t.toldFailing {
 		t.expectHealth(d, pipeline.HealthRecovered, "")
@@ -145,7 +146,7 @@ func (t *pageModel) expectHealth(d *expectedEffects, event pipeline.HealthEvent,
 	}
 }
 
-// applyFailure is a check that did not get to the page.
+// applyFailure applies a check that did not get to the page.
 func (t *pageModel) applyFailure(o flow.Outcome, d *expectedEffects) {
 	switch {
 	case o.Offline:
@@ -203,7 +204,7 @@ func (t *pageModel) expirePage(at time.Time) {
 	t.endIncarnation()
 }
 
-// verifyRequests takes the requests that index made: one at a time, with rising numbers.
+// verifyRequests checks the requests that index made: one at a time, with rising numbers.
 func (t *pageModel) verifyRequests(e indexEntry) error {
 	for _, r := range e.requests {
 		switch {
@@ -241,7 +242,7 @@ func (t *pageModel) clampTimes(now time.Time) {
 	}
 }
 
-// isRequestGivenUp reports whether the outstanding request is given up by the wake e: it must be at
+// isRequestGivenUp reports whether index gives up the outstanding request at the wake e: it must be at
 // its deadline, and where the process that made it is gone. A process that had its lane
 // before, and has it again, cannot always tell; nor can one that dropped a later request before the
 // transaction of this one was committed.

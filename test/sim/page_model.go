@@ -10,8 +10,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// pageModel is what must have become of one page, by the documented rules, from the messages
-// in the order in which index handled them.
+// pageModel is the state that one page must have by the documented rules, after the messages
+// that index handled, in their order.
 type pageModel struct {
 	world *world
 	url   string
@@ -22,7 +22,7 @@ type pageModel struct {
 	resting       map[string]*documentLife // that only paused subscriptions watch
 	subscriptions map[string]*subscriptionSpan
 	lastVersions  map[string]uint64 // by document: the last version in this life of the page
-	predecessor   *subscriptionSpan // what the next record follows
+	predecessor   *subscriptionSpan // the span that the next one follows
 
 	// What is left of subscriptions and of those who kept the page when it, or all their
 	// receivers, were given up; and the receivers that were.
@@ -31,15 +31,15 @@ type pageModel struct {
 	unreachable map[string]bool
 
 	openRequest    *flow.Request // that is outstanding
-	requestEntry   indexEntry    // when it was made
-	requestedAt    time.Time     // and at what time, as far as clocks that were set back let it be
+	requestEntry   indexEntry    // the message that led to it
+	requestedAt    time.Time     // when it was made, or an earlier time that a clock was set back to
 	deadline       time.Time
 	answeredParts  map[int]bool
-	foundReplaced  bool   // a part of it found the page replaced
+	foundReplaced  bool   // a part of the outcome found the page replaced
 	lastCheck      uint64 // the last number
 	mustOmitHashes bool   // the next request may not carry a hash
-	failureRun     int    // counted ones in a row
-	busyRun        int    // not counted ones in a row
+	failureRun     int    // failed checks in a row that count
+	busyRun        int    // checks in a row that found a busy host and do not count
 	toldFailing    bool   // was told
 
 	lives    []*documentLife
@@ -52,17 +52,17 @@ type pageModel struct {
 	linksKnown bool
 }
 
-// documentLife is a document from its first subscription to its last cancel.
+// documentLife is a document in the time from its first subscription to its last cancel.
 type documentLife struct {
 	id, incarnation string // page: its incarnation
 	view            pipeline.View
 	beganAfterCheck uint64 // the last check asked for before it began
 	version         uint64 // of the version that stands; before the first, of the last earlier life
 	versions        []version
-	// candidate is a text that was seen stood times in a row and is no version yet.
+	// candidate is a text that was seen timesSeen times in a row and is no version yet.
 	candidate string
 	timesSeen int
-	// hasRested says that it rested and was not seen since: the next text is a baseline.
+	// hasRested says that all its subscriptions were paused and it was not seen since: the next text is a baseline.
 	hasRested    bool
 	toldGone     bool // it was told that its selector matches nothing, or that its page is replaced
 	replacedRun  int  // checks in a row that found its page replaced
@@ -80,7 +80,7 @@ type version struct {
 	baseline bool
 }
 
-// subscriptionSpan is a subscription with the same options throughout: it hears version n if
+// subscriptionSpan is a subscription for as long as its options stay the same: it hears version n if
 // from < n <= until.
 type subscriptionSpan struct {
 	life        *documentLife
@@ -89,7 +89,7 @@ type subscriptionSpan struct {
 	sub         pipeline.Subscription
 	from, until uint64
 	followed    *flow.Followed // of a page that is linked to
-	// predecessor is the record of the pair that it follows, if any.
+	// predecessor is the span of the same name that it follows, if any.
 	predecessor *subscriptionSpan
 	// cancelled says that what was not told before may stay untold.
 	cancelled bool
@@ -105,14 +105,14 @@ func (r *subscriptionSpan) pauseIsOver(now time.Time) bool {
 	return r.paused && !r.pausedUntil.IsZero() && !r.pausedUntil.After(now)
 }
 
-// timeoutNotice is that a client must be told at some receivers that a page was given up.
+// timeoutNotice is what a client must be told at some receivers: a page was given up.
 type timeoutNotice struct {
 	incarnation, client string                       // page: its incarnation
 	sinks               map[string]*subscriptionSpan // by sink, the one that names it there
 	at                  time.Time
 }
 
-// expectedEffects is what one message must have led to, beside what is told of versions.
+// expectedEffects are the effects that one message must have had, besides the content of versions.
 type expectedEffects struct {
 	versions  int
 	withdrawn map[string]bool // subscription and receiver
@@ -127,7 +127,7 @@ func (d *expectedEffects) expectHealth(event pipeline.HealthEvent, document stri
 	d.health = append(d.health, fmt.Sprintf("%s %s %q", event, document, sinks))
 }
 
-// modelOf goes through what index committed about a page. It fails where index did what
+// modelOf makes the model of a page from what index committed about it. It fails where index did what
 // it must not.
 func (w *world) modelOf(url string) (*pageModel, error) {
 	t := &pageModel{
@@ -143,7 +143,7 @@ func (w *world) modelOf(url string) (*pageModel, error) {
 	return t, nil
 }
 
-// endIncarnation forgets all of this life: nobody watches the page any more.
+// endIncarnation clears all of this incarnation: nobody watches the page any more.
 func (t *pageModel) endIncarnation() {
 	t.incarnation, t.openRequest, t.lastCheck, t.mustOmitHashes, t.linksKnown = "", nil, 0, false, false
 	t.failureRun, t.busyRun, t.toldFailing = 0, 0, false
@@ -220,7 +220,7 @@ func decodeBody[T any](m flow.Message, f func(T)) error {
 	return nil
 }
 
-// compare holds what index did against what it must have done.
+// compare compares what index did with what it must have done.
 func (d *expectedEffects) compare(e indexEntry) error {
 	if len(e.snapshots) != d.versions {
 		return fmt.Errorf("%d new versions were told, want %d", len(e.snapshots), d.versions)

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// applyText is a text of l that an accepted check saw.
+// applyText applies a text of l that an accepted check saw, and returns how many versions it makes.
 func (t *pageModel) applyText(l *documentLife, text renderedText, e indexEntry) (int, error) {
 	look := text.visibleText()
 	if len(l.versions) > 0 {
@@ -39,8 +39,8 @@ func (t *pageModel) applyText(l *documentLife, text renderedText, e indexEntry) 
 	return 1, t.verifySnapshot(l, text, e)
 }
 
-// isFlipFlop reports whether l does not make a version of look, because it is one of its last changes. A
-// baseline was no change, and none before it counts.
+// isFlipFlop reports whether look is one of the last changes of l, so that it makes no version. A
+// baseline was no change, and no change before it counts.
 func (l *documentLife) isFlipFlop(look string) bool {
 	if l.view.FlipFlop == 0 || len(l.versions) == 0 {
 		return false
@@ -58,8 +58,7 @@ func (l *documentLife) isFlipFlop(look string) bool {
 // rewrittenAfterChecks is after how many checks in a row a replaced page counts as rewritten.
 const rewrittenAfterChecks = 20
 
-// isReplaced reports whether l must not take text for one of its own: it is a challenge or a shell in place
-// of its page.
+// isReplaced reports whether text is a challenge or a shell in place of the page, and not a text of l.
 func (t *pageModel) isReplaced(l *documentLife, text renderedText) bool {
 	if !l.view.Replaced || len(l.versions) == 0 {
 		return false
@@ -88,7 +87,7 @@ func countWords(text renderedText) int {
 	return n
 }
 
-// verifySnapshot holds the version that index told against the one that must be.
+// verifySnapshot compares the version that index published with the one that must be.
 func (t *pageModel) verifySnapshot(l *documentLife, text renderedText, e indexEntry) error {
 	s := e.snapshots[0]
 	previous, old := uint64(0), ""

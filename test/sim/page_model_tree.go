@@ -18,12 +18,12 @@ type followTree struct {
 	span     *subscriptionSpan // the subscription
 	pages    map[string]*treePage
 	bounded  bool
-	// begunCount is how many pages began since the time since.
+	// begunCount is how many pages began since the time begunSince.
 	begunCount int
 	begunSince time.Time
 }
 
-// treePage is the root of a hierarchy, or a page that it follows.
+// treePage is the root of a followTree, or a page in it.
 type treePage struct {
 	depth int
 	links []string // as they were reported last
@@ -85,7 +85,7 @@ const (
 	expandFollow = "begin, and report links"
 )
 
-// beginCommand says which command makes url watched.
+// beginCommand returns the command that makes url watched.
 func (h *followTree) beginCommand(url string) string {
 	if h.pages[url].depth < h.rules().Depth {
 		return expandFollow
@@ -153,7 +153,7 @@ func (d *expectedEffects) expectFollow(h *followTree, url, command string) {
 	d.follows[h.id+" "+url] = command
 }
 
-// updateTrees makes the trees of the page follow what became of its subscriptions.
+// updateTrees begins, changes and ends the trees of the page as its subscriptions do.
 func (t *pageModel) updateTrees(now time.Time, d *expectedEffects) {
 	for _, pair := range slices.Sorted(maps.Keys(t.trees)) {
 		h := t.trees[pair]
@@ -187,7 +187,7 @@ func (t *pageModel) updateTrees(now time.Time, d *expectedEffects) {
 	}
 }
 
-// applyLinks takes the links that a page reports to the trees that it is in.
+// applyLinks applies the links that a page reports to the trees that it is in.
 func (t *pageModel) applyLinks(e indexEntry, d *expectedEffects) error {
 	found, err := flow.LinksFoundFrom(e.message)
 	if err != nil {
@@ -246,7 +246,7 @@ func (t *pageModel) pairNameOfTree(id string) string {
 	return ""
 }
 
-// isFollowApplied reports whether what c wants is so already.
+// isFollowApplied reports whether what c asks for is so already.
 func (t *pageModel) isFollowApplied(c flow.FollowCommand) bool {
 	if c.End {
 		return t.pairNameOfTree(c.ID) == ""
@@ -257,7 +257,7 @@ func (t *pageModel) isFollowApplied(c flow.FollowCommand) bool {
 		r == nil && x != nil && equalSubscriptions(x.sub, c.Subscription) && *x.followed == c.Followed
 }
 
-// hidesFailures reports whether failures of the page are no news: it is only linked to, and was never read.
+// hidesFailures reports whether nobody is told of failures of the page: it is only linked to, and was never read.
 func (t *pageModel) hidesFailures() bool {
 	for _, r := range t.subscriptions {
 		if r.followed == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// pairName names a subscription: one of a client and a document.
+// pairName returns the name of a subscription, from its client and its document.
 func (t *pageModel) pairName(s pipeline.Subscription) string { return t.pairNameIn(s, nil) }
 
-// pairNameIn also names one that is part of a tree. Names sort as the subscriptions are listed.
+// pairNameIn is pairName for a subscription that may be part of a tree. Names sort as subscriptions are listed.
 func (t *pageModel) pairNameIn(s pipeline.Subscription, f *flow.Followed) string {
 	document := flow.DocumentID(t.url, s.View)
 	if f != nil {
@@ -50,13 +50,14 @@ func (t *pageModel) addSpan(s pipeline.Subscription, origin, incarnation, positi
 	t.predecessor = nil
 	delete(t.expired, pair)
 	l := t.watchDocument(s.View, position)
-	r := &subscriptionSpan{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.version, until: flow.Forever, predecessor: before, followed: f}
+	r := &subscriptionSpan{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.version, until: flow.Forever,
+		predecessor: before, followed: f}
 	t.world.incarnations[incarnation] = t.incarnation
 	t.subscriptions[pair] = r
 	t.spans = append(t.spans, r)
 }
 
-// stopSpan ends the record of a pair, which may be followed by another.
+// stopSpan ends the span of a pair, which another one may follow.
 func (t *pageModel) stopSpan(pair string) *subscriptionSpan {
 	r := t.subscriptions[pair]
 	r.until = r.life.version
@@ -108,8 +109,8 @@ func (t *pageModel) cancel(c flow.CancelCommand, d *expectedEffects) {
 	t.dropUnwatched()
 }
 
-// dropUnwatched ends the documents that nobody watches, and with the last one the page. Those whose subscriptions
-// are paused rest.
+// dropUnwatched ends the documents that nobody watches, and the page with the last of them. Documents whose
+// subscriptions are all paused rest.
 func (t *pageModel) dropUnwatched() {
 	t.linksKnown = t.linksKnown && t.wantsLinks(true)
 	for id, l := range t.documents {
@@ -142,7 +143,7 @@ func (t *pageModel) dropUnwatched() {
 	}
 }
 
-// applyList makes the list of c all that its origin wants. What expired stays so, unless it is
+// applyList makes the list in c all that its origin wants. What expired stays so, unless it is
 // changed or resumed.
 func (t *pageModel) applyList(c flow.ApplyCommand, position string, d *expectedEffects) {
 	wanted := make(map[string]bool)
@@ -212,15 +213,15 @@ func equalSubscriptions(a, b pipeline.Subscription) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// isNoOp reports whether m is about a receiver that means nothing to the page: then it is as
-// if it had not come.
+// isNoOp reports whether m changes nothing, because it is about a receiver or a tree that the page has nothing to
+// do with, or because what it wants is so already.
 func (t *pageModel) isNoOp(m flow.Message, now time.Time) bool {
 	idle := false
 	switch m.Type {
 	case flow.TypeFollow:
-		_ = decodeBody(m, func(c flow.FollowCommand) { idle = t.isFollowApplied(c) }) // command reads it again
+		_ = decodeBody(m, func(c flow.FollowCommand) { idle = t.isFollowApplied(c) }) // applyCommand reads it again
 	case flow.TypeResume:
-		_ = decodeBody(m, func(c flow.ResumeCommand) { // command reads it again
+		_ = decodeBody(m, func(c flow.ResumeCommand) { // applyCommand reads it again
 			if c.Due {
 				idle = true
 				for _, r := range t.expired {

@@ -22,12 +22,12 @@ const minFailures = 3
 // for their failures to count together in any case.
 const maxActivityGap = time.Hour
 
-// receiverModel is what must be the state of one receiver, by the documented rules, from how the
-// attempts ended that delivery took note of.
+// receiverModel is the state that one receiver must have by the documented rules. It follows from how the
+// attempts ended that delivery recorded.
 type receiverModel struct {
 	failures     int       // since the last success
 	failingSince time.Time // of the first of them
-	// certainFailures counts those of them that no standstill can separate, seen is when the last one
+	// certainFailures counts the failures that no long gap can separate. lastActivity is when the last attempt
 	// began or ended.
 	certainFailures int
 	lastActivity    time.Time
@@ -36,10 +36,10 @@ type receiverModel struct {
 	// What was told since the last success; expired also says that the receiver is.
 	toldFailing, toldDeadLetter, expired bool
 	tries                                map[string]tryCount // by notification that waits
-	attemptInFlight                      uint64              // the one in flight
-	attemptOwner                         *process            // which makes it
+	attemptInFlight                      uint64              // its number; 0 for none
+	attemptOwner                         *process            // the process that makes it
 	maybeGivenUp                         bool                // another process handled messages meanwhile, and may have given it up
-	withdrawnAt                          map[string]int      // by subscription: as which act
+	withdrawnAt                          map[string]int      // by subscription: the number of the action
 	quietHolds                           map[string]quietHold
 }
 
@@ -62,7 +62,7 @@ func (b receiverModel) clone() receiverModel {
 	return b
 }
 
-// recordDelivery holds what delivery told of a receiver against its book.
+// recordDelivery compares what delivery told of a receiver with its model.
 func (w *world) recordDelivery(h workItem, x *tx, out []flow.Message) error {
 	key := h.message.Key
 	before := h.l.receivers[key]
@@ -125,7 +125,7 @@ func (w *world) recordDelivery(h workItem, x *tx, out []flow.Message) error {
 	return nil
 }
 
-// updateQuietHolds notes which notifications must wait for the end of quiet hours. A clock that was set back to a
+// updateQuietHolds records which notifications must wait for the end of quiet hours. A clock that was set back to a
 // time before them ends them as well. Other digests may end in quiet hours when they are full.
 func (b *receiverModel) updateQuietHolds(w *world, m flow.Message) error {
 	maps.DeleteFunc(b.quietHolds, func(_ string, x quietHold) bool { return !x.until.After(w.now) || !x.hours.End(w.now).After(w.now) })
@@ -153,7 +153,7 @@ func (b *receiverModel) updateQuietHolds(w *world, m flow.Message) error {
 	})
 }
 
-// isHeld reports whether all that n tells came in quiet hours that go on.
+// isHeld reports whether all that n tells came in quiet hours that have not ended.
 func (b *receiverModel) isHeld(n pipeline.Notification) bool {
 	if len(n.Items) == 0 {
 		_, ok := b.quietHolds[n.ID]
@@ -165,7 +165,7 @@ func (b *receiverModel) isHeld(n pipeline.Notification) bool {
 	})
 }
 
-// clampTimes takes back times that a clock set back has made impossible.
+// clampTimes moves times that lie ahead, because the clock was set back, to now.
 func (b *receiverModel) clampTimes(now time.Time) {
 	if b.failingSince.After(now) {
 		b.failingSince = now
@@ -184,7 +184,7 @@ func (b *receiverModel) clampTimes(now time.Time) {
 	}
 }
 
-// noteActivity notes that an attempt begins or ends.
+// noteActivity records that an attempt begins or ends.
 func (b *receiverModel) noteActivity(now time.Time) {
 	if now.Sub(b.lastActivity).Abs() > maxActivityGap {
 		b.certainFailures = 0
@@ -192,7 +192,7 @@ func (b *receiverModel) noteActivity(now time.Time) {
 	b.lastActivity = now
 }
 
-// attemptEnded takes how an attempt ended, and returns what must be told. Where a standstill
+// attemptEnded records how an attempt ended, and returns what must be told. Where a long gap
 // may separate failures, told says whether the receiver is held to be expired.
 func (b *receiverModel) attemptEnded(p attemptResult, now time.Time, policy receiverPolicy, told bool) []pipeline.HealthEvent {
 	if p.attempt.Number != b.attemptInFlight {
@@ -210,7 +210,7 @@ func (b *receiverModel) attemptEnded(p attemptResult, now time.Time, policy rece
 	return tell
 }
 
-// recordSuccess takes that a notification was delivered.
+// recordSuccess records that a notification was delivered, and returns what must be told.
 func (b *receiverModel) recordSuccess(a deliveryResult) (tell []pipeline.HealthEvent) {
 	if b.toldFailing || b.expired {
 		tell = append(tell, pipeline.HealthReceiverRecovered)
@@ -221,7 +221,7 @@ func (b *receiverModel) recordSuccess(a deliveryResult) (tell []pipeline.HealthE
 	return tell
 }
 
-// recordFailure takes that an attempt failed with a notification.
+// recordFailure records that an attempt failed with a notification, and returns what must be told.
 func (b *receiverModel) recordFailure(a deliveryResult, now time.Time, policy receiverPolicy, told bool) []pipeline.HealthEvent {
 	class, _ := failure.ClassOf(a.err)
 	if class == failure.ClassLimited {
@@ -236,7 +236,8 @@ func (b *receiverModel) recordFailure(a deliveryResult, now time.Time, policy re
 	b.tries[a.notificationID] = t
 	switch {
 	case b.expired:
-	case class == failure.ClassGone || b.failures >= minFailures && now.Sub(b.failingSince) >= policy.expireAfter && (told || b.certainFailures >= minFailures):
+	case class == failure.ClassGone || b.failures >= minFailures && now.Sub(b.failingSince) >= policy.expireAfter &&
+		(told || b.certainFailures >= minFailures):
 		b.expired = true
 		return []pipeline.HealthEvent{pipeline.HealthReceiverExpired}
 	case b.failures >= minFailures && !b.toldFailing:
@@ -246,7 +247,7 @@ func (b *receiverModel) recordFailure(a deliveryResult, now time.Time, policy re
 	return nil
 }
 
-// recordPutOff takes that a limit of the receiver put an attempt off, which is no failure.
+// recordPutOff records that a limit of the receiver put an attempt off. That is no failure.
 func (b *receiverModel) recordPutOff(a deliveryResult, now time.Time, policy receiverPolicy, told bool) []pipeline.HealthEvent {
 	if b.limitedSince.IsZero() {
 		b.limitedSince = now
@@ -265,7 +266,7 @@ func (b *receiverModel) recordPutOff(a deliveryResult, now time.Time, policy rec
 	return nil
 }
 
-// verifyDeadLetter takes that a notification was given up, which must have a reason.
+// verifyDeadLetter checks that a notification that was given up had a reason to be.
 func (b *receiverModel) verifyDeadLetter(letter flow.DeadLetter, now time.Time, policy receiverPolicy) error {
 	if letter.Addressed == nil {
 		return fmt.Errorf("delivery gives up what is no notification: %s", letter.Reason)
@@ -289,7 +290,7 @@ func (b *receiverModel) verifyDeadLetter(letter flow.DeadLetter, now time.Time, 
 	return nil
 }
 
-// handAttempt takes an attempt that delivery makes in p. It makes none of what was withdrawn.
+// handAttempt records an attempt that delivery begins in p. It must not be of what was withdrawn.
 func (w *world) handAttempt(p *process, a sinks.Attempt) {
 	receiver := a.Receiver.Sink
 	l := p.lanes[w.transport.laneOf(receiver)]

@@ -11,10 +11,10 @@ import (
 // maxLazyWait is how long what nobody waits for may wait for a transaction.
 const maxLazyWait = 30 * time.Second
 
-// nonTransactional are the topics whose messages are published outside of transactions.
+// nonTransactional holds the topics whose messages are published outside of transactions.
 var nonTransactional = map[string]bool{flow.TopicRequests: true, flow.TopicDecisions: true}
 
-// messagesBeforeRestore is how many messages EarlyWork handles with an incomplete copy.
+// messagesBeforeRestore is how many messages WorkBeforeRestore handles with an incomplete copy.
 const messagesBeforeRestore = 6
 
 // addToBatch makes what x did part of its lane. It is committed with what else waits, or is lost
@@ -82,8 +82,8 @@ func (w *world) addToBatch(h workItem, x *tx) error {
 	return nil
 }
 
-// commitBatch makes one transaction of what was done in l. It is refused where the lane has another
-// owner, and the process may not learn what became of it: then it gives the lane up and restores it.
+// commitBatch commits what was done in l in one transaction. It is refused where the lane has another
+// owner. The process may not learn what became of it: then it gives the lane up and restores it.
 func (w *world) commitBatch(l *lane) error {
 	p, log := l.owner, w.transport.states[l.id]
 	switch {
@@ -142,7 +142,7 @@ func (w *world) writeBatch(l *lane) {
 	}
 }
 
-// publishHints publishes ephemeral messages outside of any transaction. They may be lost, or come
+// publishHints publishes messages outside of any transaction. They may be lost, or come
 // twice.
 func (w *world) publishHints(ms []flow.Message) {
 	switch {
@@ -164,7 +164,7 @@ func (w *world) runningLanes() []*lane {
 	return ls
 }
 
-// flushBatches commits what waits too long.
+// flushBatches commits the batches that wait too long, or all of them.
 func (w *world) flushBatches(all bool) error {
 	for _, l := range w.runningLanes() {
 		if l.batch.messages == 0 || !all && w.now.Sub(l.batch.beganAt) < maxLazyWait || l.owner.lanes[l.id] != l { // it went with another
