@@ -18,8 +18,8 @@ import (
 // visible before the commit, and must be after it.
 func testCommitIsAtomic(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
-	publish(t, tr, text("in", "k", "1"))
-	out := record(t, tr, "h", "out")
+	mustPublish(t, tr, testMessage("in", "k", "1"))
+	out := recordTopic(t, tr, "h", "out")
 	wrote, end := make(chan struct{}), make(chan struct{})
 	committed := make(chan string, 2)
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
@@ -45,54 +45,54 @@ func testCommitIsAtomic(t *testing.T, _ Features, s Site) {
 		if want := []string{"a=a", "c=c"}; !slices.Equal(names, want) {
 			t.Errorf("a transaction scans %v, want %v", names, want)
 		}
-		tx.Emit(text("out", "k", "o1"))
-		tx.Emit(text("out", "k", "o2"))
-		tx.OnCommit(func() { committed <- get(t, tr.State("g", "k"), "a") })
+		tx.Emit(testMessage("out", "k", "o1"))
+		tx.Emit(testMessage("out", "k", "o2"))
+		tx.OnCommit(func() { committed <- mustGet(t, tr.State("g", "k"), "a") })
 		tx.OnCommit(func() { committed <- "second" })
 		wrote <- struct{}{}
-		return hold(t, end)
+		return waitForRelease(t, end)
 	})
-	await(t, wrote, "the handler")
+	receive(t, wrote, "the handler")
 	if _, ok, err := tr.State("g", "k").Get("a"); ok || err != nil {
 		t.Errorf("state is visible before the commit (%v, %v)", ok, err)
 	}
-	if got := out.of("out"); len(got) > 0 || len(committed) > 0 {
+	if got := out.ids("out"); len(got) > 0 || len(committed) > 0 {
 		t.Errorf("outputs %v and %d OnCommit calls before the commit", got, len(committed))
 	}
 	close(end)
-	if got := await(t, committed, "OnCommit"); got != "a" {
+	if got := receive(t, committed, "OnCommit"); got != "a" {
 		t.Errorf("OnCommit sees %q", got)
 	}
-	if got := await(t, committed, "OnCommit"); got != "second" {
+	if got := receive(t, committed, "OnCommit"); got != "second" {
 		t.Errorf("OnCommit functions ran out of order: %q", got)
 	}
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	out.want(t, "out", "o1", "o2")
 	if _, ok, _ := tr.State("g", "k").Get("b"); ok {
 		t.Error("a deleted name is there")
 	}
 }
 
-// scribble writes, emits and schedules what must vanish.
-func scribble(t *testing.T, tx flow.Tx) {
+// writeUncommitted writes, emits and schedules what must vanish.
+func writeUncommitted(t *testing.T, tx flow.Tx) {
 	if err := tx.State("k").Set("lost", []byte("x")); err != nil {
 		t.Error(err)
 	}
 	if err := tx.State("k").Delete("kept"); err != nil {
 		t.Error(err)
 	}
-	tx.Emit(text("out", "k", "lost"))
-	tx.EmitAll(text("out", "", "lost in all lanes"))
+	tx.Emit(testMessage("out", "k", "lost"))
+	tx.EmitAll(testMessage("out", "", "lost in all lanes"))
 	tx.WakeAt("k", time.Now())
 	tx.OnCommit(func() { t.Error("OnCommit of an attempt that was dropped") })
 }
 
-// testDropped runs attempt until it succeeds; all that it did before must be gone.
-func testDropped(t *testing.T, s Site, attempt func(n int, tx flow.Tx) error) {
+// checkDropped runs attempt until it succeeds; all that it did before must be gone.
+func checkDropped(t *testing.T, s Site, attempt func(n int, tx flow.Tx) error) {
 	tr := s.Open(t, Config{})
 	var in journal
-	out := record(t, tr, "h", "out")
-	publish(t, tr, text("in", "k", "set"), text("in", "k", "try"))
+	out := recordTopic(t, tr, "h", "out")
+	mustPublish(t, tr, testMessage("in", "k", "set"), testMessage("in", "k", "try"))
 	attempts := 0
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		in.add("in", m.ID)
@@ -102,43 +102,43 @@ func testDropped(t *testing.T, s Site, attempt func(n int, tx flow.Tx) error) {
 		attempts++
 		return attempt(attempts, tx)
 	})
-	settle(t, tr, nil)
-	if got := in.of("in"); slices.ContainsFunc(got, func(id string) bool { return id != "set" && id != "try" }) {
+	waitUntilIdle(t, tr, nil)
+	if got := in.ids("in"); slices.ContainsFunc(got, func(id string) bool { return id != "set" && id != "try" }) {
 		t.Errorf("a wake of a dropped attempt came: %v", got)
 	}
 	out.want(t, "out", "done")
 	if _, ok, err := tr.State("g", "k").Get("lost"); ok || err != nil {
 		t.Errorf("a dropped write is there (%v, %v)", ok, err)
 	}
-	if got := get(t, tr.State("g", "k"), "kept"); got != "v" {
+	if got := mustGet(t, tr.State("g", "k"), "kept"); got != "v" {
 		t.Errorf("a dropped deletion happened: %q", got)
 	}
 }
 
 func testRejectionDropsAll(t *testing.T, _ Features, s Site) {
-	testDropped(t, s, func(n int, tx flow.Tx) error {
+	checkDropped(t, s, func(n int, tx flow.Tx) error {
 		if _, ok, err := tx.State("k").Get("lost"); ok || err != nil {
 			t.Errorf("attempt %d finds what an earlier one wrote (%v, %v)", n, ok, err)
 		}
 		if n < 4 {
-			scribble(t, tx)
+			writeUncommitted(t, tx)
 			return errors.New("rejected")
 		}
-		tx.Emit(text("out", "k", "done"))
+		tx.Emit(testMessage("out", "k", "done"))
 		return nil
 	})
 }
 
 func testResetDropsAll(t *testing.T, _ Features, s Site) {
-	testDropped(t, s, func(_ int, tx flow.Tx) error {
+	checkDropped(t, s, func(_ int, tx flow.Tx) error {
 		for range 3 {
-			scribble(t, tx)
+			writeUncommitted(t, tx)
 			tx.Reset()
 			if _, ok, err := tx.State("k").Get("lost"); ok || err != nil {
 				t.Errorf("Reset left what was written (%v, %v)", ok, err)
 			}
 		}
-		tx.Emit(text("out", "k", "done"))
+		tx.Emit(testMessage("out", "k", "done"))
 		return nil
 	})
 }
@@ -147,7 +147,7 @@ func testResetDropsAll(t *testing.T, _ Features, s Site) {
 func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	pub := tr.Publisher()
-	publish(t, tr, text("in", "k", "1"))
+	mustPublish(t, tr, testMessage("in", "k", "1"))
 	var out journal
 	consume(t, tr, "h", "out", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		if m.Type != "test.v1" {
@@ -160,7 +160,7 @@ func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
 	consume(t, tr, "g", "in", func(ctx context.Context, tx flow.Tx, _ flow.Message) error {
 		attempts++
 		id := fmt.Sprint("attempt", attempts)
-		m := text("out", "k", id)
+		m := testMessage("out", "k", id)
 		wm := message.NewMessageWithContext(ctx, id, m.Body)
 		wm.Metadata = m.Metadata()
 		if err := pub.Publish("out", wm); err != nil {
@@ -172,27 +172,27 @@ func testPublisherJoinsTransaction(t *testing.T, _ Features, s Site) {
 		}
 		return nil
 	})
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	out.want(t, "out", "attempt3")
 }
 
 // testTransactionsEnd uses a transaction after its commit.
 func testTransactionsEnd(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
-	publish(t, tr, text("in", "k", "1"))
+	mustPublish(t, tr, testMessage("in", "k", "1"))
 	txs := make(chan flow.Tx, 1)
 	stop := consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, _ flow.Message) error {
 		txs <- tx
 		return nil
 	})
-	tx := await(t, txs, "the message")
+	tx := receive(t, txs, "the message")
 	stop()
 	if err := tx.State("k").Set("late", nil); err == nil {
 		t.Error("a transaction that is over can be written to")
 	}
-	tx.Emit(text("in", "k", "late"))
+	tx.Emit(testMessage("in", "k", "late"))
 	tx.WakeAt("k", time.Now())
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	if _, ok, _ := tr.State("g", "k").Get("late"); ok {
 		t.Error("a write after the commit happened")
 	}
@@ -202,18 +202,18 @@ func testStateViews(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	keys := []string{"", "a", "a\x00", "a\x00b", "ab", "b", "\xff\xff", "ü"}
 	for _, k := range keys {
-		m := text("in", k, "id"+k)
-		publish(t, tr, m)
+		m := testMessage("in", k, "id"+k)
+		mustPublish(t, tr, m)
 	}
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		st := tx.State(m.Key)
 		return errors.Join(st.Set("1", []byte(m.Key)), st.Set("2", nil), st.Set("\xff", nil))
 	})
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	var got []string
 	for key, st := range tr.States("g", "") {
 		got = append(got, key)
-		if v := get(t, st, "1"); v != key {
+		if v := mustGet(t, st, "1"); v != key {
 			t.Errorf("the state of %q holds %q", key, v)
 		}
 		if v, ok, err := st.Get("2"); len(v) != 0 || !ok || err != nil {
@@ -252,7 +252,7 @@ func testOnCommitBeforeNext(t *testing.T, _ Features, s Site) {
 			t.Errorf("%s is handled when what %s did is not known yet", m.ID, want)
 		}
 		if at%3 != 2 {
-			tx.Emit(text("out", "k", m.ID))
+			tx.Emit(testMessage("out", "k", m.ID))
 		}
 		if at%4 == 0 {
 			tx.Sync()
@@ -264,6 +264,6 @@ func testOnCommitBeforeNext(t *testing.T, _ Features, s Site) {
 		})
 		return nil
 	})
-	publish(t, tr, numbered("in", "k", n)...)
-	await(t, done, "all commits")
+	mustPublish(t, tr, numberedMessages("in", "k", n)...)
+	receive(t, done, "all commits")
 }

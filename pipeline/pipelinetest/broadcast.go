@@ -13,8 +13,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// lanePlace is what a position says of where a message stands, without its offset and topic.
-func lanePlace(t *testing.T, position string) string {
+// laneOf is what a position says of where a message stands, without its offset and topic.
+func laneOf(t *testing.T, position string) string {
 	t.Helper()
 	parts := strings.Split(position, "/")
 	if len(parts) != 4 {
@@ -32,7 +32,7 @@ func testEmitAll(t *testing.T, f Features, s Site) {
 	consume(t, tr, "h", "all", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
-		lane := lanePlace(t, m.Position)
+		lane := laneOf(t, m.Position)
 		ids[lane] = append(ids[lane], m.ID)
 		if m.Key != "" || string(m.Body) != "body" || m.Type != "test.v1" || m.Header["name"] != "value" {
 			t.Errorf("a copy is %+v", m)
@@ -47,8 +47,8 @@ func testEmitAll(t *testing.T, f Features, s Site) {
 		}
 		return nil
 	})
-	publish(t, tr, text("in", "k", "1"), text("in", "k", "2"))
-	settle(t, tr, nil)
+	mustPublish(t, tr, testMessage("in", "k", "1"), testMessage("in", "k", "2"))
+	waitUntilIdle(t, tr, nil)
 	mu.Lock()
 	defer mu.Unlock()
 	if len(ids) != f.Lanes {
@@ -74,30 +74,30 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 	var mu sync.Mutex
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		mu.Lock()
-		keys[m.Key] = lanePlace(t, m.Position)
+		keys[m.Key] = laneOf(t, m.Position)
 		mu.Unlock()
 		return tx.State(m.Key).Set("key", []byte(m.Key))
 	})
 	for i := range 40 * f.Lanes {
 		key := fmt.Sprint("k", i)
-		publish(t, tr, text("in", key, key))
+		mustPublish(t, tr, testMessage("in", key, key))
 	}
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	seen := map[string]string{}
 	consume(t, tr, "h", "all", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		mu.Lock()
 		defer mu.Unlock()
 		for key, st := range tx.Neighbours("g") {
-			if v := get(t, st, "key"); v != key {
+			if v := mustGet(t, st, "key"); v != key {
 				t.Errorf("the state of %q holds %q", key, v)
 			}
 			if st.Set("key", nil) == nil {
 				t.Error("a neighbour's state can be written to")
 			}
 			if was, twice := seen[key]; twice {
-				t.Errorf("%q is seen from the lanes %s and %s", key, was, lanePlace(t, m.Position))
+				t.Errorf("%q is seen from the lanes %s and %s", key, was, laneOf(t, m.Position))
 			}
-			seen[key] = lanePlace(t, m.Position)
+			seen[key] = laneOf(t, m.Position)
 		}
 		for key := range tx.Neighbours("other") {
 			t.Errorf("another group has state for %q", key)
@@ -118,17 +118,17 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 		tx.EmitAll(flow.Message{ID: "one", Topic: "all", Type: "test.v1"})
 		return nil
 	})
-	publish(t, tr, text("start", "k", "start"))
-	settle(t, tr, nil)
+	mustPublish(t, tr, testMessage("start", "k", "start"))
+	waitUntilIdle(t, tr, nil)
 	mu.Lock()
 	defer mu.Unlock()
 	if !maps.Equal(seen, keys) {
-		t.Errorf("seen %d of %d keys, or from other lanes than theirs: missing %v", len(seen), len(keys), missing(keys, seen))
+		t.Errorf("seen %d of %d keys, or from other lanes than theirs: missing %v", len(seen), len(keys), missingKeys(keys, seen))
 	}
 }
 
-// missing lists the keys of want that got does not have, or has otherwise.
-func missing(want, got map[string]string) []string {
+// missingKeys lists the keys of want that got does not have, or has otherwise.
+func missingKeys(want, got map[string]string) []string {
 	var keys []string
 	for k, v := range want {
 		if got[k] != v {

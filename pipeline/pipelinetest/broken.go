@@ -47,8 +47,8 @@ func testBrokenReads(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	stop := consume(t, tr, "g", "in", add)
 	for i := range keys {
-		publish(t, tr, text("in", fmt.Sprint(i), "a"))
-		settle(t, tr, nil)
+		mustPublish(t, tr, testMessage("in", fmt.Sprint(i), "a"))
+		waitUntilIdle(t, tr, nil)
 	}
 	stop()
 	mustClose(t, tr)
@@ -56,7 +56,7 @@ func testBrokenReads(t *testing.T, _ Features, s Site) {
 	b.Break(true)
 	consume(t, tr, "g", "in", add)
 	for i := range keys {
-		publish(t, tr, text("in", fmt.Sprint(i), "b"))
+		mustPublish(t, tr, testMessage("in", fmt.Sprint(i), "b"))
 	}
 	for failed.Load() == 0 {
 		if tr.Idle() {
@@ -64,9 +64,9 @@ func testBrokenReads(t *testing.T, _ Features, s Site) {
 		}
 	}
 	b.Break(false)
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	for i := range keys {
-		if v := get(t, tr.State("g", fmt.Sprint(i)), "v"); len(v) != 4098 || v[4096:] != "ab" {
+		if v := mustGet(t, tr.State("g", fmt.Sprint(i)), "v"); len(v) != 4098 || v[4096:] != "ab" {
 			t.Errorf("key %d: %d bytes that end with %q, want one a and one b", i, len(v), v[min(len(v), 4096):])
 		}
 	}

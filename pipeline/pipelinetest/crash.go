@@ -18,26 +18,26 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// ledger is a small pipeline whose books must balance after any crash: group g notes
+// countingPipeline is a small pipeline whose books must balance after any crash: group g notes
 // every message of "in" in its state and passes it on to "out", where h notes it too;
 // each message sets a wake, and the wake notes how far g had come.
-type ledger struct {
+type countingPipeline struct {
 	attempted map[string]bool
 
 	mu       sync.Mutex
 	accepted []string // Publish returned nil
 }
 
-func newLedger() *ledger { return &ledger{attempted: map[string]bool{}} }
+func newCountingPipeline() *countingPipeline { return &countingPipeline{attempted: map[string]bool{}} }
 
-const ledgerKeys = 5
+const countingKeys = 5
 
-var ledgerConfig = Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {Groups: []string{"h"}}}}
+var countingConfig = Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "out": {Groups: []string{"h"}}}}
 
-func ledgerKey(i int) string { return fmt.Sprint("key", i%ledgerKeys) }
+func countingKey(i int) string { return fmt.Sprint("key", i%countingKeys) }
 
-// run consumes both topics; enough is closed after so many steps.
-func (l *ledger) run(t *testing.T, tr flow.Transport, steps int64) (enough <-chan struct{}) {
+// start consumes both topics; enough is closed after so many steps.
+func (l *countingPipeline) start(t *testing.T, tr flow.Transport, steps int64) (enough <-chan struct{}) {
 	var done atomic.Int64
 	end := make(chan struct{})
 	step := func() {
@@ -53,11 +53,11 @@ func (l *ledger) run(t *testing.T, tr flow.Transport, steps int64) (enough <-cha
 			return err
 		}
 		if m.Type == flow.TypeWake {
-			tx.Emit(text("out", m.Key, "wake "+fmt.Sprint(len(book))))
+			tx.Emit(testMessage("out", m.Key, "wake "+fmt.Sprint(len(book))))
 			return st.Set("woken", book)
 		}
-		tx.Emit(text("out", m.Key, m.ID))
-		tx.WakeAt(m.Key, time.Now().Add(soon/4), flow.AtStart)
+		tx.Emit(testMessage("out", m.Key, m.ID))
+		tx.WakeAt(m.Key, time.Now().Add(shortDelay/4), flow.AtStart)
 		return st.Set("book", append(book, m.ID+"@"+m.Position+"\n"...))
 	})
 	consume(t, tr, "h", "out", func(_ context.Context, tx flow.Tx, m flow.Message) error {
@@ -73,10 +73,10 @@ func (l *ledger) run(t *testing.T, tr flow.Transport, steps int64) (enough <-cha
 }
 
 // publish publishes one message and reports whether it was accepted.
-func (l *ledger) publish(tr flow.Transport, id string) bool {
-	key := ledgerKey(len(l.attempted))
+func (l *countingPipeline) publish(tr flow.Transport, id string) bool {
+	key := countingKey(len(l.attempted))
 	l.attempted[id] = true
-	if tr.Publish(context.Background(), text("in", key, id)) != nil {
+	if tr.Publish(context.Background(), testMessage("in", key, id)) != nil {
 		return false
 	}
 	l.mu.Lock()
@@ -85,30 +85,30 @@ func (l *ledger) publish(tr flow.Transport, id string) bool {
 	return true
 }
 
-// lines splits a book.
-func lines(book string) []string {
+// splitLines splits a book.
+func splitLines(book string) []string {
 	return strings.Split(strings.TrimSuffix(book, "\n"), "\n")
 }
 
-// check lets a last transport finish, and balances the books.
-func (l *ledger) check(t *testing.T, s Site) {
+// verify lets a last transport finish, and balances the books.
+func (l *countingPipeline) verify(t *testing.T, s Site) {
 	t.Helper()
-	tr := s.Open(t, ledgerConfig)
-	l.run(t, tr, 0)
-	settle(t, tr, func() bool {
-		for i := range ledgerKeys {
-			st := tr.State("g", ledgerKey(i))
-			if get(t, st, "book") != get(t, st, "woken") {
+	tr := s.Open(t, countingConfig)
+	l.start(t, tr, 0)
+	waitUntilIdle(t, tr, func() bool {
+		for i := range countingKeys {
+			st := tr.State("g", countingKey(i))
+			if mustGet(t, st, "book") != mustGet(t, st, "woken") {
 				return false
 			}
 		}
 		return true
 	})
 	found, positions := map[string]bool{}, map[string]bool{}
-	for i := range ledgerKeys {
-		key := ledgerKey(i)
+	for i := range countingKeys {
+		key := countingKey(i)
 		var passed []string
-		for _, line := range lines(get(t, tr.State("g", key), "book")) {
+		for _, line := range splitLines(mustGet(t, tr.State("g", key), "book")) {
 			id, position, _ := strings.Cut(line, "@")
 			if id == "" {
 				continue
@@ -125,11 +125,11 @@ func (l *ledger) check(t *testing.T, s Site) {
 			found[id], positions[position] = true, true
 			passed = append(passed, id)
 		}
-		got := lines(get(t, tr.State("h", key), "book"))
-		if want := lines(strings.Join(passed, "\n")); !slices.Equal(got, want) {
+		got := splitLines(mustGet(t, tr.State("h", key), "book"))
+		if want := splitLines(strings.Join(passed, "\n")); !slices.Equal(got, want) {
 			t.Errorf("%s: g passed on %v, h got %v", key, want, got)
 		}
-		l.checkOrder(t, key, passed)
+		l.verifyOrder(t, key, passed)
 	}
 	for _, id := range l.accepted {
 		if !found[id] {
@@ -139,8 +139,8 @@ func (l *ledger) check(t *testing.T, s Site) {
 	mustClose(t, tr)
 }
 
-// checkOrder checks that what was accepted of a key stands in the order in which it was.
-func (l *ledger) checkOrder(t *testing.T, key string, got []string) {
+// verifyOrder checks that what was accepted of a key stands in the order in which it was.
+func (l *countingPipeline) verifyOrder(t *testing.T, key string, got []string) {
 	t.Helper()
 	at := -1
 	for _, id := range l.accepted {
@@ -156,16 +156,16 @@ func (l *ledger) checkOrder(t *testing.T, key string, got []string) {
 // testSurvivesCrashes crashes the site at any moment, several times over.
 func testSurvivesCrashes(t *testing.T, site Crasher, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	l := newLedger()
+	l := newCountingPipeline()
 	for round := range 6 {
-		tr := site.Open(t, ledgerConfig)
-		enough := l.run(t, tr, 1+random.Int64N(40))
+		tr := site.Open(t, countingConfig)
+		enough := l.start(t, tr, 1+random.Int64N(40))
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for i := 0; i < 100 && l.publish(tr, fmt.Sprintf("r%d.%d", round, i)); i++ {
 			}
 		})
-		await(t, enough, "enough steps")
+		receive(t, enough, "enough steps")
 		l.mu.Lock()
 		certain := slices.Clone(l.accepted)
 		l.mu.Unlock()
@@ -174,7 +174,7 @@ func testSurvivesCrashes(t *testing.T, site Crasher, seed uint64) {
 		wg.Wait()
 		l.accepted = certain // what was accepted later is lost
 	}
-	l.check(t, site)
+	l.verify(t, site)
 }
 
 // killEnv tells the suite's test binary that it is the process to be killed.
@@ -186,20 +186,20 @@ func testSurvivesKill(t *testing.T, f Features) {
 		t.Skip("this transport keeps nothing for another process")
 	}
 	if dir := os.Getenv(killEnv); dir != "" {
-		victim(t, f.At(dir))
+		runUntilKilled(t, f.At(dir))
 		return
 	}
 	dir := t.TempDir()
-	l := newLedger()
+	l := newCountingPipeline()
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 5 {
-		l.kill(t, dir, round, 20+random.IntN(200))
+		l.runAndKill(t, dir, round, 20+random.IntN(200))
 	}
-	l.check(t, f.At(dir))
+	l.verify(t, f.At(dir))
 }
 
-// kill starts a victim and kills it after so many messages.
-func (l *ledger) kill(t *testing.T, dir string, round, after int) {
+// runAndKill starts a victim and kills it after so many messages.
+func (l *countingPipeline) runAndKill(t *testing.T, dir string, round, after int) {
 	t.Helper()
 	// Each part of the name is anchored, or -test.run would run others, too.
 	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
@@ -233,11 +233,11 @@ func (l *ledger) kill(t *testing.T, dir string, round, after int) {
 	}
 }
 
-// victim works until it is killed.
-func victim(t *testing.T, s Site) {
-	tr := s.Open(t, ledgerConfig)
-	l := newLedger()
-	l.run(t, tr, 0)
+// runUntilKilled works until it is killed.
+func runUntilKilled(t *testing.T, s Site) {
+	tr := s.Open(t, countingConfig)
+	l := newCountingPipeline()
+	l.start(t, tr, 0)
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("r%s.%d", os.Getenv(killEnv+"_ROUND"), i)
 		fmt.Printf("attempt %s\n", id)

@@ -106,8 +106,8 @@ func testFetcherValidators(t *testing.T, s FetcherSite) {
 	}
 }
 
-// fetchError fails t unless err is a FetchError with a class and a reason.
-func fetchError(t *testing.T, err error) *pipeline.FetchError {
+// wantFetchError fails t unless err is a FetchError with a class and a reason.
+func wantFetchError(t *testing.T, err error) *pipeline.FetchError {
 	t.Helper()
 	e, ok := errors.AsType[*pipeline.FetchError](err)
 	if !ok || e.Class == "" || e.Reason == "" {
@@ -124,7 +124,7 @@ func testFetcherMissing(t *testing.T, s FetcherSite) {
 	if err == nil {
 		_ = resp.Body.Close()
 	}
-	_ = fetchError(t, err)
+	_ = wantFetchError(t, err)
 }
 
 func testFetcherBound(t *testing.T, s FetcherSite) {
@@ -138,7 +138,7 @@ func testFetcherBound(t *testing.T, s FetcherSite) {
 		_, err = io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 	}
-	if e := fetchError(t, err); e.Class != pipeline.FailTooLarge {
+	if e := wantFetchError(t, err); e.Class != pipeline.FailTooLarge {
 		t.Errorf("one byte too many: got class %s, want %s", e.Class, pipeline.FailTooLarge)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// blocked reports whether publishing m blocks until its context is done.
-func blocked(t *testing.T, tr flow.Transport, m flow.Message) bool {
+// publishBlocks reports whether publishing m blocks until its context is done.
+func publishBlocks(t *testing.T, tr flow.Transport, m flow.Message) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	ctx, cancel := context.WithTimeout(context.Background(), shortDelay)
 	defer cancel()
 	err := tr.Publish(ctx, m)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -24,11 +24,11 @@ func blocked(t *testing.T, tr flow.Transport, m flow.Message) bool {
 func testPublishBlocks(t *testing.T, _ Features, s Site) {
 	const bound = 8
 	tr := s.Open(t, Config{Bound: bound, Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}}})
-	ms := numbered("in", "k", bound+2)
+	ms := numberedMessages("in", "k", bound+2)
 	for _, m := range ms[:bound] {
-		publish(t, tr, m)
+		mustPublish(t, tr, m)
 	}
-	if !blocked(t, tr, text("in", "k", "refused")) {
+	if !publishBlocks(t, tr, testMessage("in", "k", "refused")) {
 		t.Fatalf("message %d did not block", bound+1)
 	}
 	published := make(chan error, 2)
@@ -41,33 +41,33 @@ func testPublishBlocks(t *testing.T, _ Features, s Site) {
 	var seen journal
 	consume(t, tr, "g", "in", func(_ context.Context, _ flow.Tx, m flow.Message) error {
 		seen.add("k", m.ID)
-		return hold(t, release)
+		return waitForRelease(t, release)
 	})
 	release <- struct{}{}
-	if err := await(t, published, "room for one"); err != nil {
+	if err := receive(t, published, "room for one"); err != nil {
 		t.Error(err)
 	}
 	close(release)
-	if err := await(t, published, "room for another"); err != nil {
+	if err := receive(t, published, "room for another"); err != nil {
 		t.Error(err)
 	}
-	settle(t, tr, nil)
-	seen.want(t, "k", idsOf(ms)...)
+	waitUntilIdle(t, tr, nil)
+	seen.want(t, "k", messageIDs(ms)...)
 }
 
 func testCloseUnblocksPublish(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{Bound: 1, Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}}})
-	publish(t, tr, text("in", "k", "1"))
-	if !blocked(t, tr, text("in", "k", "2")) {
+	mustPublish(t, tr, testMessage("in", "k", "1"))
+	if !publishBlocks(t, tr, testMessage("in", "k", "2")) {
 		t.Fatal("a full lane does not block")
 	}
 	published := make(chan error, 1)
-	go func() { published <- tr.Publish(context.Background(), text("in", "k", "3")) }()
+	go func() { published <- tr.Publish(context.Background(), testMessage("in", "k", "3")) }()
 	mustClose(t, tr)
-	if err := await(t, published, "the end of Publish"); err == nil {
+	if err := receive(t, published, "the end of Publish"); err == nil {
 		t.Error("Publish into a full lane returned nil at Close")
 	}
-	if err := tr.Publish(context.Background(), text("in", "k", "4")); err == nil {
+	if err := tr.Publish(context.Background(), testMessage("in", "k", "4")); err == nil {
 		t.Error("a closed transport publishes")
 	}
 }
@@ -78,32 +78,32 @@ func testCommitWaitsForRoom(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{Bound: 1, Topics: map[string]flow.Topic{
 		"in": {Groups: []string{"g"}}, "out": {Groups: []string{"h"}}, "back": {Groups: []string{"h"}, Feedback: true},
 	}})
-	publish(t, tr, text("out", "k", "0"))
-	publish(t, tr, text("back", "k", "0"))
+	mustPublish(t, tr, testMessage("out", "k", "0"))
+	mustPublish(t, tr, testMessage("back", "k", "0"))
 	committed := make(chan string, 2)
 	emit := func(topic string) handler {
 		return func(_ context.Context, tx flow.Tx, m flow.Message) error {
-			tx.Emit(text(topic, "k", m.ID))
+			tx.Emit(testMessage(topic, "k", m.ID))
 			tx.OnCommit(func() { committed <- topic })
 			return nil
 		}
 	}
-	publish(t, tr, text("in", "k", "1"))
+	mustPublish(t, tr, testMessage("in", "k", "1"))
 	stop := consume(t, tr, "g", "in", emit("back"))
-	if got := await(t, committed, "a commit into a full topic that is feedback"); got != "back" {
+	if got := receive(t, committed, "a commit into a full topic that is feedback"); got != "back" {
 		t.Fatalf("committed %s", got)
 	}
 	stop()
-	publish(t, tr, text("in", "k", "2"))
+	mustPublish(t, tr, testMessage("in", "k", "2"))
 	consume(t, tr, "g", "in", emit("out"))
-	if !blocked(t, tr, text("in", "k", "3")) {
+	if !publishBlocks(t, tr, testMessage("in", "k", "3")) {
 		t.Fatal("the handler's commit did not wait for room")
 	}
 	if len(committed) > 0 {
 		t.Fatal("OnCommit ran without room for what was emitted")
 	}
 	consume(t, tr, "h", "out", func(context.Context, flow.Tx, flow.Message) error { return nil })
-	if got := await(t, committed, "a commit after there was room"); got != "out" {
+	if got := receive(t, committed, "a commit after there was room"); got != "out" {
 		t.Fatalf("committed %s", got)
 	}
 }
@@ -113,7 +113,7 @@ func testIdle(t *testing.T, _ Features, s Site) {
 	if !tr.Idle() {
 		t.Error("a new transport is not idle")
 	}
-	publish(t, tr, text("in", "k", "1"))
+	mustPublish(t, tr, testMessage("in", "k", "1"))
 	if tr.Idle() {
 		t.Error("idle though a message waits")
 	}
@@ -123,17 +123,17 @@ func testIdle(t *testing.T, _ Features, s Site) {
 		if m.Type != flow.TypeWake {
 			tx.WakeAt("k", time.Unix(1, 0))
 		}
-		return hold(t, end)
+		return waitForRelease(t, end)
 	})
-	await(t, began, "the message")
+	receive(t, began, "the message")
 	if tr.Idle() {
 		t.Error("idle though a message is handled")
 	}
 	end <- struct{}{}
-	await(t, began, "the wake")
+	receive(t, began, "the wake")
 	if tr.Idle() {
 		t.Error("idle though a wake is handled")
 	}
 	close(end)
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// guard is how long the suites wait for what must come. Nothing that is correct needs it.
-var guard = 30 * time.Second
+// waitTimeout is how long the suites wait for what must come. Nothing that is correct needs it.
+var waitTimeout = 30 * time.Second
 
-// soon is after how long wakes are set.
-const soon = 20 * time.Millisecond
+// shortDelay is after how long wakes are set.
+const shortDelay = 20 * time.Millisecond
 
 // handler is what the suite's consumers do.
 type handler func(ctx context.Context, tx flow.Tx, m flow.Message) error
@@ -38,7 +38,7 @@ func consume(t *testing.T, tr flow.Transport, group, topic string, h handler) (s
 		var wg sync.WaitGroup
 		for msg := range messages {
 			wg.Go(func() {
-				if handle(t, topic, msg, h) != nil {
+				if callHandler(t, topic, msg, h) != nil {
 					msg.Nack()
 					return
 				}
@@ -57,7 +57,7 @@ func consume(t *testing.T, tr flow.Transport, group, topic string, h handler) (s
 	return stop
 }
 
-func handle(t *testing.T, topic string, msg *message.Message, h handler) error {
+func callHandler(t *testing.T, topic string, msg *message.Message, h handler) error {
 	tx, ok := flow.TxFrom(msg.Context())
 	if !ok {
 		t.Error("the context of a message carries no transaction")
@@ -82,42 +82,42 @@ func mustClose(t *testing.T, c io.Closer) {
 	}
 }
 
-// await receives from ch.
-func await[T any](t *testing.T, ch <-chan T, what string) T {
+// receive receives from ch.
+func receive[T any](t *testing.T, ch <-chan T, what string) T {
 	t.Helper()
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(guard):
+	case <-time.After(waitTimeout):
 		t.Fatalf("nothing came: %s", what)
 		panic("unreachable")
 	}
 }
 
-// tell puts a token into ch, which takes one, unless one is there.
-func tell(ch chan<- struct{}) {
+// signal puts a token into ch, which takes one, unless one is there.
+func signal(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:
 	}
 }
 
-// hold keeps a handler until ch gives something.
-func hold(t *testing.T, ch <-chan struct{}) error {
+// waitForRelease keeps a handler until ch gives something.
+func waitForRelease(t *testing.T, ch <-chan struct{}) error {
 	t.Helper()
 	select {
 	case <-ch:
 		return nil
-	case <-time.After(guard):
+	case <-time.After(waitTimeout):
 		t.Error("a handler was held too long")
 		return nil
 	}
 }
 
-// settle waits until tr is idle, and checks that cond, if it is not nil, becomes true.
-func settle(t *testing.T, tr flow.Transport, cond func() bool) {
+// waitUntilIdle waits until tr is idle, and checks that cond, if it is not nil, becomes true.
+func waitUntilIdle(t *testing.T, tr flow.Transport, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(guard); !tr.Idle() || (cond != nil && !cond()); {
+	for end := time.Now().Add(waitTimeout); !tr.Idle() || (cond != nil && !cond()); {
 		if time.Now().After(end) {
 			t.Fatal("the transport does not come to rest")
 		}
@@ -125,30 +125,30 @@ func settle(t *testing.T, tr flow.Transport, cond func() bool) {
 	}
 }
 
-// text makes a message.
-func text(topic, key, id string) flow.Message {
+// testMessage makes a message.
+func testMessage(topic, key, id string) flow.Message {
 	return flow.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: []byte(id)}
 }
 
-// publish publishes ms.
-func publish(t *testing.T, tr flow.Transport, ms ...flow.Message) {
+// mustPublish publishes ms.
+func mustPublish(t *testing.T, tr flow.Transport, ms ...flow.Message) {
 	t.Helper()
 	if err := tr.Publish(context.Background(), ms...); err != nil {
 		t.Fatalf("Publish: %v", err)
 	}
 }
 
-// numbered makes n messages of one key: KEY.0, KEY.1 ...
-func numbered(topic, key string, n int) []flow.Message {
+// numberedMessages makes n messages of one key: KEY.0, KEY.1 ...
+func numberedMessages(topic, key string, n int) []flow.Message {
 	var ms []flow.Message
 	for i := range n {
-		ms = append(ms, text(topic, key, fmt.Sprintf("%s.%d", key, i)))
+		ms = append(ms, testMessage(topic, key, fmt.Sprintf("%s.%d", key, i)))
 	}
 	return ms
 }
 
-// idsOf returns the IDs of ms.
-func idsOf(ms []flow.Message) []string {
+// messageIDs returns the IDs of ms.
+func messageIDs(ms []flow.Message) []string {
 	var ids []string
 	for _, m := range ms {
 		ids = append(ids, m.ID)
@@ -156,8 +156,8 @@ func idsOf(ms []flow.Message) []string {
 	return ids
 }
 
-// get reads a committed value.
-func get(t *testing.T, s flow.State, name string) string {
+// mustGet reads a committed value.
+func mustGet(t *testing.T, s flow.State, name string) string {
 	t.Helper()
 	v, _, err := s.Get(name)
 	if err != nil {
@@ -168,35 +168,35 @@ func get(t *testing.T, s flow.State, name string) string {
 
 // journal remembers, by key, what came in which order.
 type journal struct {
-	mu  sync.Mutex
-	ids map[string][]string
+	mu    sync.Mutex
+	byKey map[string][]string
 }
 
 func (j *journal) add(key, id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.ids == nil {
-		j.ids = map[string][]string{}
+	if j.byKey == nil {
+		j.byKey = map[string][]string{}
 	}
-	j.ids[key] = append(j.ids[key], id)
+	j.byKey[key] = append(j.byKey[key], id)
 }
 
-func (j *journal) of(key string) []string {
+func (j *journal) ids(key string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Clone(j.ids[key])
+	return slices.Clone(j.byKey[key])
 }
 
 // want checks that what came of key are ids, in this order.
 func (j *journal) want(t *testing.T, key string, ids ...string) {
 	t.Helper()
-	if got := j.of(key); !slices.Equal(got, ids) {
+	if got := j.ids(key); !slices.Equal(got, ids) {
 		t.Errorf("of %q came %v, want %v", key, got, ids)
 	}
 }
 
-// record makes group consume topic, and remembers the messages under the name of the topic.
-func record(t *testing.T, tr flow.Transport, group, topic string) *journal {
+// recordTopic makes group consume topic, and remembers the messages under the name of the topic.
+func recordTopic(t *testing.T, tr flow.Transport, group, topic string) *journal {
 	t.Helper()
 	j := &journal{}
 	consume(t, tr, group, topic, func(_ context.Context, _ flow.Tx, m flow.Message) error {

@@ -76,7 +76,7 @@ var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 // httpSuite is what all the tests of a sink share.
 type httpSuite struct {
 	HTTPSinkFeatures
-	make NewHTTPSink
+	newSink NewHTTPSink
 }
 
 // TestHTTPSink tests that a sink over HTTP keeps the contract of pipeline.Sink: what counts as
@@ -90,25 +90,25 @@ func TestHTTPSink(t *testing.T, f HTTPSinkFeatures, newSink NewHTTPSink) {
 		f.Class = HTTPStatusClass
 	}
 	s := &httpSuite{f, newSink}
-	t.Run("Delivers", s.delivers)
-	t.Run("Imposters", s.imposters)
-	t.Run("Redirects", s.redirects)
-	t.Run("Statuses", s.statuses)
-	t.Run("RetryAfter", s.retryAfter)
-	t.Run("BoundedAnswers", s.boundedAnswers)
-	t.Run("EndlessSuccess", s.endlessSuccess)
-	t.Run("Resets", s.resets)
-	t.Run("KeptAliveConnectionDies", s.keptAliveDies)
-	t.Run("NoConnection", s.noConnection)
-	t.Run("Certificates", s.certificates)
-	t.Run("Addresses", s.addresses)
-	t.Run("CancelWithinTheAnswer", s.cancel)
-	t.Run("ManyFaults", s.manyFaults)
-	(&sinkSuite{make: s.fake, large: 1 << 20}).run(t)
+	t.Run("Delivers", s.testDelivers)
+	t.Run("Imposters", s.testImposters)
+	t.Run("Redirects", s.testRedirects)
+	t.Run("Statuses", s.testStatuses)
+	t.Run("RetryAfter", s.testRetryAfter)
+	t.Run("BoundedAnswers", s.testBoundedAnswers)
+	t.Run("EndlessSuccess", s.testEndlessSuccess)
+	t.Run("Resets", s.testResets)
+	t.Run("KeptAliveConnectionDies", s.testKeptAliveDies)
+	t.Run("NoConnection", s.testNoConnection)
+	t.Run("Certificates", s.testCertificates)
+	t.Run("Addresses", s.testAddresses)
+	t.Run("CancelWithinTheAnswer", s.testCancel)
+	t.Run("ManyFaults", s.testManyFaults)
+	(&sinkSuite{newFake: s.newFake, largestText: 1 << 20}).runAll(t)
 }
 
-// sink makes the sink for a server, with secrets in every part of its URL.
-func (s *httpSuite) sink(t *testing.T, rawURL string) pipeline.Sink {
+// sinkFor makes the sink for a server, with secrets in every part of its URL.
+func (s *httpSuite) sinkFor(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -117,24 +117,24 @@ func (s *httpSuite) sink(t *testing.T, rawURL string) pipeline.Sink {
 	u.Path = "/hook/" + pathSecret
 	u.RawQuery = "token=" + querySecret
 	u.User = url.UserPassword("bot", userSecret)
-	return s.make(t, u.String(), HTTPSinkOptions{Allow: loopback, Secret: keySecret})
+	return s.newSink(t, u.String(), HTTPSinkOptions{Allow: loopback, Secret: keySecret})
 }
 
-// answered delivers to a server that answers so, and returns what came of it.
-func (s *httpSuite) answered(t *testing.T, answer http.HandlerFunc) error {
+// deliverTo delivers to a server that answers so, and returns what came of it.
+func (s *httpSuite) deliverTo(t *testing.T, answer http.HandlerFunc) error {
 	t.Helper()
-	return deliver(t.Context(), t, s.sink(t, serve(t, answer)), notification("a"))
+	return deliver(t.Context(), t, s.sinkFor(t, startServer(t, answer)), newNotification("a"))
 }
 
-func serve(t *testing.T, h http.HandlerFunc) string {
+func startServer(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return server.URL
 }
 
-// notification returns a notification with some text.
-func notification(id string, texts ...string) pipeline.Notification {
+// newNotification returns a notification with some text.
+func newNotification(id string, texts ...string) pipeline.Notification {
 	n := pipeline.Notification{
 		Status: pipeline.StatusOK, URL: "https://example.com/", ID: id, Type: "notification",
 		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Client: "default", Diffs: []pipeline.Diff{},
@@ -167,41 +167,41 @@ func wantClass(t *testing.T, err error, want failure.Class) {
 	}
 }
 
-func (s *httpSuite) delivers(t *testing.T) {
-	if err := s.answered(t, s.Accept); err != nil {
+func (s *httpSuite) testDelivers(t *testing.T) {
+	if err := s.deliverTo(t, s.Accept); err != nil {
 		t.Errorf("got %v, want delivered", err)
 	}
 	if len(s.Imposters) > 0 {
 		return
 	}
 	for _, status := range []int{200, 201, 202, 204} {
-		err := s.answered(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+		err := s.deliverTo(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
 		if err != nil {
 			t.Errorf("status %d: got %v, want delivered", status, err)
 		}
 	}
 }
 
-func (s *httpSuite) imposters(t *testing.T) {
+func (s *httpSuite) testImposters(t *testing.T) {
 	if len(s.Imposters) == 0 {
 		t.Skip("the protocol defines no answer beyond the status")
 	}
 	for i, h := range s.Imposters {
-		if err := s.answered(t, h); err == nil {
+		if err := s.deliverTo(t, h); err == nil {
 			t.Errorf("imposter %d: delivered, want a failure", i)
 		}
 	}
 }
 
-func (s *httpSuite) redirects(t *testing.T) {
-	followed := serve(t, func(w http.ResponseWriter, r *http.Request) {
+func (s *httpSuite) testRedirects(t *testing.T) {
+	followed := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("the second server was asked: %s", r.Method)
 		s.Accept(w, r)
 	})
 	for _, status := range []int{300, 301, 302, 303, 304, 307, 308} {
 		for _, location := range []string{followed + "/?" + querySecret, "/again", ":", ""} {
 			seen := 0
-			err := s.answered(t, func(w http.ResponseWriter, _ *http.Request) {
+			err := s.deliverTo(t, func(w http.ResponseWriter, _ *http.Request) {
 				seen++
 				w.Header().Set("Location", location)
 				w.WriteHeader(status)
@@ -214,10 +214,10 @@ func (s *httpSuite) redirects(t *testing.T) {
 	}
 }
 
-func (s *httpSuite) statuses(t *testing.T) {
+func (s *httpSuite) testStatuses(t *testing.T) {
 	all := []int{400, 401, 403, 404, 405, 408, 409, 410, 413, 414, 415, 418, 422, 425, 429, 451, 500, 501, 502, 503, 504, 599}
 	for _, status := range all {
-		err := s.answered(t, func(w http.ResponseWriter, r *http.Request) {
+		err := s.deliverTo(t, func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(status)
 			fmt.Fprint(w, r.URL, keySecret)
 		})
@@ -235,7 +235,7 @@ func (s *httpSuite) statuses(t *testing.T) {
 	}
 }
 
-func (s *httpSuite) retryAfter(t *testing.T) {
+func (s *httpSuite) testRetryAfter(t *testing.T) {
 	soon := time.Now().Add(time.Hour).UTC()
 	for _, tt := range []struct {
 		value    string
@@ -254,7 +254,7 @@ func (s *httpSuite) retryAfter(t *testing.T) {
 		{"tomorrow", 0, time.Minute},
 	} {
 		for _, status := range []int{429, 503} {
-			err := s.answered(t, func(w http.ResponseWriter, _ *http.Request) {
+			err := s.deliverTo(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Retry-After", tt.value)
 				w.WriteHeader(status)
 			})
@@ -266,8 +266,8 @@ func (s *httpSuite) retryAfter(t *testing.T) {
 	}
 }
 
-func (s *httpSuite) addresses(t *testing.T) {
-	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+func (s *httpSuite) testAddresses(t *testing.T) {
+	server := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("a forbidden address was asked for %s", r.Host)
 		s.Accept(w, r)
 	})
@@ -280,15 +280,15 @@ func (s *httpSuite) addresses(t *testing.T) {
 		"127.0.0.1", "localhost", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]",
 		"10.0.0.1", "172.16.0.1", "192.168.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]", "[64:ff9b::7f00:1]",
 	} {
-		sink := s.make(t, "http://"+host+":"+port+"/", HTTPSinkOptions{Secret: keySecret})
-		err := deliver(t.Context(), t, sink, notification("a"))
+		sink := s.newSink(t, "http://"+host+":"+port+"/", HTTPSinkOptions{Secret: keySecret})
+		err := deliver(t.Context(), t, sink, newNotification("a"))
 		if got, _ := failure.ClassOf(err); err == nil || got != failure.ClassPermanent {
 			t.Errorf("%s: class %d of %v, want permanent", host, got, err)
 		}
 	}
 }
 
-func (s *httpSuite) cancel(t *testing.T) {
+func (s *httpSuite) testCancel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		header string
 		cause  error
@@ -300,22 +300,22 @@ func (s *httpSuite) cancel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
-			hold := newRaw(t, func(c *conn) {
+			hold := startRawServer(t, func(c *rawConn) {
 				c.readRequest()
 				c.write(tt.header)
 				cancel(tt.cause)
-				c.wait() // until the sink went away
+				c.waitForClose() // until the sink went away
 			})
-			err := deliver(ctx, t, s.sink(t, hold.url), notification("a"))
+			err := deliver(ctx, t, s.sinkFor(t, hold.url), newNotification("a"))
 			if strings.Contains(tt.header, "500") && err != nil && strings.Contains(err.Error(), "500") {
 				return // the status came before the end
 			}
-			canceled(t, err)
+			wantCanceled(t, err)
 		})
 	}
 }
 
-func canceled(t *testing.T, err error) {
+func wantCanceled(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want context.Canceled", err)

@@ -22,38 +22,38 @@ import (
 // maxMemory is what one delivery may allocate, whatever it is answered.
 const maxMemory = 4 << 20
 
-// patience is the deadline of deliveries that cannot end before it.
-const patience = 300 * time.Millisecond
+// deliveryTimeout is the deadline of deliveries that cannot end before it.
+const deliveryTimeout = 300 * time.Millisecond
 
-func (s *httpSuite) boundedAnswers(t *testing.T) {
+func (s *httpSuite) testBoundedAnswers(t *testing.T) {
 	bomb := gzipBomb(t)
 	block := strings.Repeat("x", 1<<15)
 	header := "X-A: " + strings.Repeat("x", 1000) + "\r\n"
-	for name, script := range map[string]func(*conn){
-		"hang":            func(*conn) {},
-		"endless header":  func(c *conn) { c.repeat("HTTP/1.1 200 OK\r\n", header) },
-		"endless line":    func(c *conn) { c.repeat("HTTP/1.1 200 OK\r\nX: ", block) },
-		"endless 1xx":     func(c *conn) { c.repeat("", "HTTP/1.1 103 Early Hints\r\n\r\n") },
-		"header in drips": func(c *conn) { c.write("HTTP/1.1 200 O") },
-		"endless body":    func(c *conn) { c.repeat("HTTP/1.1 500 Bad\r\n\r\n", block) },
-		"gzip bomb": func(c *conn) {
-			c.repeat("HTTP/1.1 500 Bad\r\nContent-Encoding: gzip\r\n\r\n", bomb)
+	for name, script := range map[string]func(*rawConn){
+		"hang":            func(*rawConn) {},
+		"endless header":  func(c *rawConn) { c.writeForever("HTTP/1.1 200 OK\r\n", header) },
+		"endless line":    func(c *rawConn) { c.writeForever("HTTP/1.1 200 OK\r\nX: ", block) },
+		"endless 1xx":     func(c *rawConn) { c.writeForever("", "HTTP/1.1 103 Early Hints\r\n\r\n") },
+		"header in drips": func(c *rawConn) { c.write("HTTP/1.1 200 O") },
+		"endless body":    func(c *rawConn) { c.writeForever("HTTP/1.1 500 Bad\r\n\r\n", block) },
+		"gzip bomb": func(c *rawConn) {
+			c.writeForever("HTTP/1.1 500 Bad\r\nContent-Encoding: gzip\r\n\r\n", bomb)
 		},
-		"no http": func(c *conn) { c.repeat("", block) },
+		"no http": func(c *rawConn) { c.writeForever("", block) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := newRaw(t, func(c *conn) {
+			server := startRawServer(t, func(c *rawConn) {
 				if c.readRequest() {
 					script(c)
-					c.wait()
+					c.waitForClose()
 				}
 			})
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), deliveryTimeout)
 			defer cancel()
-			sink := s.sink(t, server.url)
+			sink := s.sinkFor(t, server.url)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			err := deliver(ctx, t, sink, notification("a"))
+			err := deliver(ctx, t, sink, newNotification("a"))
 			runtime.ReadMemStats(&after)
 			wantClass(t, err, failure.ClassRetry)
 			if name == "hang" && !errors.Is(err, context.DeadlineExceeded) {
@@ -66,25 +66,25 @@ func (s *httpSuite) boundedAnswers(t *testing.T) {
 	}
 }
 
-// endlessSuccess answers 200 with a body that does not end: the status has said it all,
+// testEndlessSuccess answers 200 with a body that does not end: the status has said it all,
 // so the sink neither waits for the rest nor reads it.
-func (s *httpSuite) endlessSuccess(t *testing.T) {
+func (s *httpSuite) testEndlessSuccess(t *testing.T) {
 	if len(s.Imposters) > 0 {
 		t.Skip("the status does not say it all")
 	}
 	const enough = 32 << 20 // far more than the buffers between the two
-	for name, script := range map[string]func(*conn){
-		"slow": func(c *conn) { c.write("HTTP/1.1 200 OK\r\n\r\nabc") },
-		"fast": func(c *conn) { c.repeat("HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 1<<15)) },
+	for name, script := range map[string]func(*rawConn){
+		"slow": func(c *rawConn) { c.write("HTTP/1.1 200 OK\r\n\r\nabc") },
+		"fast": func(c *rawConn) { c.writeForever("HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 1<<15)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := newRaw(t, func(c *conn) {
+			server := startRawServer(t, func(c *rawConn) {
 				if c.readRequest() {
 					script(c)
-					c.wait()
+					c.waitForClose()
 				}
 			})
-			if err := deliver(t.Context(), t, s.sink(t, server.url), notification("a")); err != nil {
+			if err := deliver(t.Context(), t, s.sinkFor(t, server.url), newNotification("a")); err != nil {
 				t.Errorf("got %v, want delivered", err)
 			}
 			if got := server.written.Load(); got > enough {
@@ -94,8 +94,8 @@ func (s *httpSuite) endlessSuccess(t *testing.T) {
 	}
 }
 
-// repeat writes start and then again and again the same text, until nobody reads.
-func (c *conn) repeat(start, again string) {
+// writeForever writes start and then again and again the same text, until nobody reads.
+func (c *rawConn) writeForever(start, again string) {
 	b := []byte(again) // the memory of the server counts too
 	for ok := c.write(start); ok; {
 		n, err := c.Write(b)
@@ -117,20 +117,20 @@ func gzipBomb(t *testing.T) string {
 	return b.String()
 }
 
-func (s *httpSuite) resets(t *testing.T) {
+func (s *httpSuite) testResets(t *testing.T) {
 	for name, tt := range map[string]struct {
-		script    func(*conn)
+		script    func(*rawConn)
 		ambiguous bool
 		requests  int64
 	}{
-		"before the request is read": {func(c *conn) { c.reset() }, false, 0},
-		"after the request is read":  {func(c *conn) { c.readRequest(); c.reset() }, true, 1},
-		"within the answer":          {func(c *conn) { c.readRequest(); c.write("HTTP/1.1 200 OK\r\nConte"); c.reset() }, true, 1},
-		"end without an answer":      {func(c *conn) { c.readRequest() }, true, 1},
+		"before the request is read": {func(c *rawConn) { c.reset() }, false, 0},
+		"after the request is read":  {func(c *rawConn) { c.readRequest(); c.reset() }, true, 1},
+		"within the answer":          {func(c *rawConn) { c.readRequest(); c.write("HTTP/1.1 200 OK\r\nConte"); c.reset() }, true, 1},
+		"end without an answer":      {func(c *rawConn) { c.readRequest() }, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := newRaw(t, tt.script)
-			err := deliver(t.Context(), t, s.sink(t, server.url), notification("a"))
+			server := startRawServer(t, tt.script)
+			err := deliver(t.Context(), t, s.sinkFor(t, server.url), newNotification("a"))
 			wantClass(t, err, failure.ClassRetry)
 			if tt.ambiguous && !failure.IsAmbiguous(err) {
 				t.Errorf("%v is not marked as ambiguous", err)
@@ -142,24 +142,24 @@ func (s *httpSuite) resets(t *testing.T) {
 	}
 }
 
-// keptAliveDies has a connection break under its second request: the transport must
+// testKeptAliveDies has a connection break under its second request: the transport must
 // not send it again by itself, since the receiver may have it.
-func (s *httpSuite) keptAliveDies(t *testing.T) {
+func (s *httpSuite) testKeptAliveDies(t *testing.T) {
 	accepted := httptest.NewRecorder()
 	s.Accept(accepted, httptest.NewRequest(http.MethodPost, "/", nil))
 	answer := accepted.Result()
 	answer.ContentLength = int64(accepted.Body.Len()) // without it the connection would end
-	server := newRaw(t, func(c *conn) {
+	server := startRawServer(t, func(c *rawConn) {
 		c.readRequest()
 		_ = answer.Write(c)
 		c.readRequest()
 		c.reset()
 	})
-	sink := s.sink(t, server.url)
-	if err := deliver(t.Context(), t, sink, notification("a")); err != nil {
+	sink := s.sinkFor(t, server.url)
+	if err := deliver(t.Context(), t, sink, newNotification("a")); err != nil {
 		t.Fatal(err)
 	}
-	err := deliver(t.Context(), t, sink, notification("b"))
+	err := deliver(t.Context(), t, sink, newNotification("b"))
 	wantClass(t, err, failure.ClassRetry)
 	if !failure.IsAmbiguous(err) {
 		t.Errorf("%v is not marked as ambiguous", err)
@@ -169,11 +169,11 @@ func (s *httpSuite) keptAliveDies(t *testing.T) {
 	}
 }
 
-// manyFaults delivers through a receiver that fails in every way now and then. Each
+// testManyFaults delivers through a receiver that fails in every way now and then. Each
 // notification arrives; nothing is left over.
-func (s *httpSuite) manyFaults(t *testing.T) {
+func (s *httpSuite) testManyFaults(t *testing.T) {
 	goroutines := runtime.NumGoroutine()
-	var r receiver
+	var r requestRecorder
 	var calls atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch calls.Add(1) % 100 {
@@ -191,15 +191,15 @@ func (s *httpSuite) manyFaults(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 			_, _ = io.CopyN(w, rand.NewChaCha8([32]byte{}), 1<<20)
 		default:
-			r.take(t, s.Decode, req)
+			r.record(t, s.Decode, req)
 			s.Accept(w, req)
 		}
 	}))
-	sink := s.sink(t, server.URL)
-	thousand(t, r.arrived, func(n pipeline.Notification) error {
+	sink := s.sinkFor(t, server.URL)
+	deliverThousand(t, r.arrived, func(n pipeline.Notification) error {
 		var err error
 		for range 100 {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), deliveryTimeout)
 			err = deliver(ctx, t, sink, n)
 			cancel()
 			if err == nil {
@@ -209,11 +209,11 @@ func (s *httpSuite) manyFaults(t *testing.T) {
 		return err
 	})
 	server.Close()
-	settled(t, goroutines)
+	waitForGoroutines(t, goroutines)
 }
 
-// settled waits until there are no more goroutines than before.
-func settled(t *testing.T, before int) {
+// waitForGoroutines waits until there are no more goroutines than before.
+func waitForGoroutines(t *testing.T, before int) {
 	t.Helper()
 	for until := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(until) {

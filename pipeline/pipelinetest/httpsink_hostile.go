@@ -11,45 +11,45 @@ import (
 	"unicode/utf8"
 )
 
-// receiver decodes the requests that a server gets.
-type receiver struct {
-	mu   sync.Mutex
-	seen []Arrived
-	held func() // called by the next request, which is not taken; nil takes it
+// requestRecorder decodes the requests that a server gets.
+type requestRecorder struct {
+	mu       sync.Mutex
+	seen     []Arrived
+	holdNext func() // called by the next request, which is not taken; nil takes it
 }
 
-// fake returns a sink and a server that accepts what the sink sends.
-func (s *httpSuite) fake(t *testing.T) SinkFake {
+// newFake returns a sink and a server that accepts what the sink sends.
+func (s *httpSuite) newFake(t *testing.T) SinkFake {
 	t.Helper()
-	var r receiver
-	url := serve(t, func(w http.ResponseWriter, req *http.Request) {
-		if held := r.hold(nil); held != nil {
+	var r requestRecorder
+	url := startServer(t, func(w http.ResponseWriter, req *http.Request) {
+		if held := r.setHold(nil); held != nil {
 			held()
 			return
 		}
-		r.take(t, s.Decode, req)
+		r.record(t, s.Decode, req)
 		s.Accept(w, req)
 	})
 	return SinkFake{
-		Sink: s.sink(t, url), Got: r.arrived, Secrets: secrets, ForPeople: s.ForPeople,
+		Sink: s.sinkFor(t, url), Got: r.arrived, Secrets: secrets, ForPeople: s.ForPeople,
 		Hold: func() (<-chan struct{}, func()) {
 			began, over := make(chan struct{}), make(chan struct{})
-			r.hold(func() { close(began); <-over })
+			r.setHold(func() { close(began); <-over })
 			return began, func() { close(over) }
 		},
 	}
 }
 
-// hold makes the next request call held in place of the present function, which it returns.
-func (r *receiver) hold(held func()) (before func()) {
+// setHold makes the next request call held in place of the present function, which it returns.
+func (r *requestRecorder) setHold(held func()) (before func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before, r.held = r.held, held
+	before, r.holdNext = r.holdNext, held
 	return before
 }
 
-// take decodes a request.
-func (r *receiver) take(t *testing.T, decode func(http.Header, []byte) (string, []string, error), req *http.Request) {
+// record decodes a request.
+func (r *requestRecorder) record(t *testing.T, decode func(http.Header, []byte) (string, []string, error), req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		t.Errorf("reading a request: %v", err)
@@ -67,14 +67,14 @@ func (r *receiver) take(t *testing.T, decode func(http.Header, []byte) (string, 
 	r.seen = append(r.seen, Arrived{id, texts})
 }
 
-func (r *receiver) arrived() []Arrived {
+func (r *requestRecorder) arrived() []Arrived {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.seen)
 }
 
-// hostile is text that pages could hold.
-var hostile = []string{
+// hostileTexts is text that pages could hold.
+var hostileTexts = []string{
 	"<!channel> <@U123> <http://evil.example|bank.example>", "</script><script>alert(1)</script>", "{{.}} {{range 9}}{{end}}",
 	"%s %d %!x(MISSING) %", "a+b&c=d;e", "X-Header: a\r\nX-Injected: b\r\n\r\nbody", "nul\x00bell\x07", "turn\u202Earound\u2066",
 	"\xff\xfe invalid \xc3", "\u2028\u2029", `quote " and \ and '`, "*bold* _it_ ~s~ `code` :emoji: #channel @here", "data:\x1b[31mred",
@@ -90,27 +90,27 @@ func sameText(got, text string) bool {
 // readableText reports whether got holds parts of the text of a page, in valid UTF-8, with
 // nothing in it that steers a screen.
 func readableText(got, text string) bool {
-	if !utf8.ValidString(got) || strings.ContainsFunc(got, steers) {
+	if !utf8.ValidString(got) || strings.ContainsFunc(got, controlsTerminal) {
 		return false
 	}
-	rest := visible(text)
+	rest := visibleText(text)
 	for part := range strings.SplitSeq(strings.ReplaceAll(got, "...", "…"), "…") {
-		_, after, ok := strings.Cut(rest, visible(part))
+		_, after, ok := strings.Cut(rest, visibleText(part))
 		if !ok {
 			return false
 		}
 		rest = after
 	}
-	return visible(got) != "" || visible(text) == ""
+	return visibleText(got) != "" || visibleText(text) == ""
 }
 
-// steers reports whether r does more to a screen than appear there.
-func steers(r rune) bool {
+// controlsTerminal reports whether r does more to a screen than appear there.
+func controlsTerminal(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || r >= '\u202A' && r <= '\u202E' || r >= '\u2066' && r <= '\u2069'
 }
 
-// visible is what there is to see of s, without blanks.
-func visible(s string) string {
+// visibleText is what there is to see of s, without blanks.
+func visibleText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) && !unicode.IsSpace(r) && r != utf8.RuneError {
 			return r

@@ -10,30 +10,30 @@ import (
 	"testing"
 )
 
-// raw is a TCP server that does what a script says, for answers that no HTTP server
+// rawServer is a TCP server that does what a script says, for answers that no HTTP server
 // would give.
-type raw struct {
+type rawServer struct {
 	url      string
 	requests atomic.Int64
 	written  atomic.Int64 // bytes, by conn.repeat
 	wg       sync.WaitGroup
 }
 
-// conn is one connection to a raw server.
-type conn struct {
+// rawConn is one connection to a raw server.
+type rawConn struct {
 	net.Conn
-	server *raw
-	r      *bufio.Reader
+	server *rawServer
+	reader *bufio.Reader
 }
 
-// newRaw runs script once for each connection. The server ends with the test.
-func newRaw(t *testing.T, script func(*conn)) *raw {
+// startRawServer runs script once for each connection. The server ends with the test.
+func startRawServer(t *testing.T, script func(*rawConn)) *rawServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &raw{url: "http://" + l.Addr().String()}
+	s := &rawServer{url: "http://" + l.Addr().String()}
 	s.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -42,7 +42,7 @@ func newRaw(t *testing.T, script func(*conn)) *raw {
 			}
 			s.wg.Go(func() {
 				defer c.Close()
-				script(&conn{Conn: c, server: s, r: bufio.NewReader(c)})
+				script(&rawConn{Conn: c, server: s, reader: bufio.NewReader(c)})
 			})
 		}
 	})
@@ -54,8 +54,8 @@ func newRaw(t *testing.T, script func(*conn)) *raw {
 }
 
 // readRequest reads one request to its end and reports whether there was one.
-func (c *conn) readRequest() bool {
-	req, err := http.ReadRequest(c.r)
+func (c *rawConn) readRequest() bool {
+	req, err := http.ReadRequest(c.reader)
 	if err != nil {
 		return false
 	}
@@ -67,16 +67,16 @@ func (c *conn) readRequest() bool {
 }
 
 // write sends text and reports whether somebody is there to read it.
-func (c *conn) write(text string) bool {
+func (c *rawConn) write(text string) bool {
 	_, err := io.WriteString(c.Conn, text)
 	return err == nil
 }
 
-// wait returns when the other side has gone.
-func (c *conn) wait() { _, _ = io.Copy(io.Discard, c.r) }
+// waitForClose returns when the other side has gone.
+func (c *rawConn) waitForClose() { _, _ = io.Copy(io.Discard, c.reader) }
 
 // reset breaks the connection.
-func (c *conn) reset() {
+func (c *rawConn) reset() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/vokter/vokter/test/testcert"
 )
 
-func (s *httpSuite) noConnection(t *testing.T) {
+func (s *httpSuite) testNoConnection(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -24,15 +24,15 @@ func (s *httpSuite) noConnection(t *testing.T) {
 	for name, rawURL := range map[string]string{
 		"refused":        "http://" + closed,
 		"no such host":   "http://" + strings.Repeat("long", 20) + ".example", // no look-up is made for such a label
-		"https to plain": strings.Replace(serve(t, s.Accept), "http:", "https:", 1),
+		"https to plain": strings.Replace(startServer(t, s.Accept), "http:", "https:", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			wantClass(t, deliver(t.Context(), t, s.sink(t, rawURL), notification("a")), failure.ClassRetry)
+			wantClass(t, deliver(t.Context(), t, s.sinkFor(t, rawURL), newNotification("a")), failure.ClassRetry)
 		})
 	}
 }
 
-func (s *httpSuite) certificates(t *testing.T) {
+func (s *httpSuite) testCertificates(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, tt := range map[string]struct {
 		host          string
@@ -55,7 +55,7 @@ func (s *httpSuite) certificates(t *testing.T) {
 			if tt.trust {
 				o.RootCAs = pool
 			}
-			err := deliver(t.Context(), t, s.make(t, server.URL+"/"+pathSecret, o), notification("a"))
+			err := deliver(t.Context(), t, s.newSink(t, server.URL+"/"+pathSecret, o), newNotification("a"))
 			if tt.accept {
 				if err != nil {
 					t.Errorf("got %v, want delivered", err)

@@ -16,7 +16,7 @@ func testPost(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
 	p := tr.Poster("g", "in")
 	post := func(id string) {
-		if err := p.Post(context.Background(), text("", "k", id)); err != nil {
+		if err := p.Post(context.Background(), testMessage("", "k", id)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -27,7 +27,7 @@ func testPost(t *testing.T, _ Features, s Site) {
 	var seen journal
 	h := func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		seen.add("k", m.ID)
-		if m.ID == "p2" && len(seen.of("k")) < 5 {
+		if m.ID == "p2" && len(seen.ids("k")) < 5 {
 			return errors.New("rejected")
 		}
 		if posted := m.ID[0] == 'p'; posted != (m.Position == "") || m.Topic != "in" || m.Key != "k" {
@@ -36,22 +36,22 @@ func testPost(t *testing.T, _ Features, s Site) {
 		return tx.State("k").Set(m.ID, nil)
 	}
 	consume(t, tr, "g", "in", h)
-	settle(t, tr, nil)
-	publish(t, tr, text("in", "k", "m1"))
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
+	mustPublish(t, tr, testMessage("in", "k", "m1"))
+	waitUntilIdle(t, tr, nil)
 	post("p2")
-	settle(t, tr, nil)
-	publish(t, tr, text("in", "k", "m2"))
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
+	mustPublish(t, tr, testMessage("in", "k", "m2"))
+	waitUntilIdle(t, tr, nil)
 	seen.want(t, "k", "p1", "m1", "p2", "p2", "p2", "m2")
 	mustClose(t, tr)
-	if err := p.Post(context.Background(), text("in", "k", "p3")); err == nil {
+	if err := p.Post(context.Background(), testMessage("in", "k", "p3")); err == nil {
 		t.Error("a closed transport takes posted messages")
 	}
 	tr = s.Open(t, Config{})
 	seen = journal{}
 	consume(t, tr, "g", "in", h)
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	seen.want(t, "k")
 	for _, name := range []string{"p1", "p2", "m1", "m2"} {
 		if _, ok, err := tr.State("g", "k").Get(name); !ok || err != nil {
@@ -63,7 +63,7 @@ func testPost(t *testing.T, _ Features, s Site) {
 // testHandlersMayFinish closes a transport while a handler is at work.
 func testHandlersMayFinish(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
-	publish(t, tr, numbered("in", "k", 2)...)
+	mustPublish(t, tr, numberedMessages("in", "k", 2)...)
 	began, end := make(chan struct{}), make(chan struct{})
 	consume(t, tr, "g", "in", func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if m.ID != "k.0" {
@@ -71,7 +71,7 @@ func testHandlersMayFinish(t *testing.T, _ Features, s Site) {
 			return nil
 		}
 		close(began)
-		if err := hold(t, end); err != nil {
+		if err := waitForRelease(t, end); err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -79,37 +79,37 @@ func testHandlersMayFinish(t *testing.T, _ Features, s Site) {
 		}
 		return tx.State("k").Set("done", []byte(m.ID))
 	})
-	await(t, began, "the message")
+	receive(t, began, "the message")
 	closed := make(chan error, 1)
 	go func() { closed <- tr.Close() }()
-	for tr.Publish(context.Background(), text("other", "k", "x")) == nil {
+	for tr.Publish(context.Background(), testMessage("other", "k", "x")) == nil {
 	} // until Close began
 	close(end)
-	if err := await(t, closed, "the end of Close"); err != nil {
+	if err := receive(t, closed, "the end of Close"); err != nil {
 		t.Errorf("Close: %v", err)
 	}
 	tr = s.Open(t, Config{})
-	if got := get(t, tr.State("g", "k"), "done"); got != "k.0" {
+	if got := mustGet(t, tr.State("g", "k"), "done"); got != "k.0" {
 		t.Errorf("what was finished during Close left %q", got)
 	}
-	seen := record(t, tr, "g", "in")
-	settle(t, tr, nil)
+	seen := recordTopic(t, tr, "g", "in")
+	waitUntilIdle(t, tr, nil)
 	seen.want(t, "in", "k.1")
 }
 
 // testSurvivesReopen closes and opens a transport again and again in the middle of work.
 func testSurvivesReopen(t *testing.T, _ Features, s Site) {
-	l := newLedger()
+	l := newCountingPipeline()
 	for round := range 4 {
-		tr := s.Open(t, ledgerConfig)
-		enough := l.run(t, tr, 25)
+		tr := s.Open(t, countingConfig)
+		enough := l.start(t, tr, 25)
 		for i := range 15 {
 			l.publish(tr, fmt.Sprintf("r%d.%d", round, i))
 		}
-		await(t, enough, "25 steps")
+		receive(t, enough, "25 steps")
 		mustClose(t, tr)
 	}
-	l.check(t, s)
+	l.verify(t, s)
 }
 
 // testDroppedGroup leaves a group out of the declaration and declares another.
@@ -124,24 +124,24 @@ func testDroppedGroup(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}}})
 	consume(t, tr, "a", "in", handled("a", &seen))
 	consume(t, tr, "b", "in", handled("b", &seen))
-	publish(t, tr, numbered("in", "k", 3)...)
-	settle(t, tr, nil)
+	mustPublish(t, tr, numberedMessages("in", "k", 3)...)
+	waitUntilIdle(t, tr, nil)
 	mustClose(t, tr)
 	tr = s.Open(t, Config{Bound: 2, Topics: map[string]flow.Topic{"in": {Groups: []string{"a", "c"}}}})
 	for key := range tr.States("b", "") {
 		t.Errorf("the dropped group keeps state for %q", key)
 	}
-	if got := get(t, tr.State("a", "k"), "last"); got != "k.2" {
+	if got := mustGet(t, tr.State("a", "k"), "last"); got != "k.2" {
 		t.Errorf("the group that stayed has state %q", got)
 	}
 	consume(t, tr, "a", "in", handled("a", &seen))
 	consume(t, tr, "c", "in", handled("c", &seen))
 	for _, id := range []string{"x", "y", "z", "u", "v"} {
-		publish(t, tr, text("in", "k", id)) // the dropped group holds nothing up
+		mustPublish(t, tr, testMessage("in", "k", id)) // the dropped group holds nothing up
 	}
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	seen.want(t, "a", "k.0", "k.1", "k.2", "x", "y", "z", "u", "v")
-	if got := seen.of("c"); len(got) < 5 || !slices.Equal(got[len(got)-5:], []string{"x", "y", "z", "u", "v"}) {
+	if got := seen.ids("c"); len(got) < 5 || !slices.Equal(got[len(got)-5:], []string{"x", "y", "z", "u", "v"}) {
 		t.Errorf("the new group got %v, want what came since at least", got)
 	}
 }

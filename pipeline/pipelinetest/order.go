@@ -30,7 +30,7 @@ func testOrderPerKey(t *testing.T, _ Features, s Site) {
 	var wg sync.WaitGroup
 	for k := range keys {
 		wg.Go(func() {
-			for _, m := range numbered("in", fmt.Sprint("k", k), each) {
+			for _, m := range numberedMessages("in", fmt.Sprint("k", k), each) {
 				if err := tr.Publish(context.Background(), m); err != nil {
 					t.Error(err)
 				}
@@ -38,10 +38,10 @@ func testOrderPerKey(t *testing.T, _ Features, s Site) {
 		})
 	}
 	wg.Wait()
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	for k := range keys {
 		key := fmt.Sprint("k", k)
-		seen.want(t, key, idsOf(numbered("in", key, each))...)
+		seen.want(t, key, messageIDs(numberedMessages("in", key, each))...)
 	}
 }
 
@@ -59,18 +59,18 @@ func testParallelAcrossKeys(t *testing.T, f Features, s Site) {
 		if now > f.Lanes {
 			t.Errorf("%d messages are handled at once, more than %d lanes", now, f.Lanes)
 		}
-		return hold(t, second)
+		return waitForRelease(t, second)
 	})
 	for i := range 64 {
-		publish(t, tr, text("in", fmt.Sprint(i), fmt.Sprint(i)))
+		mustPublish(t, tr, testMessage("in", fmt.Sprint(i), fmt.Sprint(i)))
 	}
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 }
 
 func testOrderSurvivesRejection(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
-	ms := numbered("in", "k", 30)
-	publish(t, tr, ms...)
+	ms := numberedMessages("in", "k", 30)
+	mustPublish(t, tr, ms...)
 	var want []string
 	rejections := map[string]int{} // that are left
 	for i, m := range ms {
@@ -89,7 +89,7 @@ func testOrderSurvivesRejection(t *testing.T, _ Features, s Site) {
 		}
 		return nil
 	})
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	seen.want(t, "k", want...)
 }
 
@@ -107,13 +107,13 @@ func testPublisherCloseIsPrivate(t *testing.T, _ Features, s Site) {
 
 func testRoundTrip(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{})
-	want := text("in", "key with \x00 and ümlaut", "id")
+	want := testMessage("in", "key with \x00 and ümlaut", "id")
 	want.Subject, want.Header = "https://example.com/ä", map[string]string{"x": "y\x00z", "empty": ""}
 	want.Body = make([]byte, 1<<20)
 	for i := range want.Body {
 		want.Body[i] = byte(i * i)
 	}
-	publish(t, tr, want)
+	mustPublish(t, tr, want)
 	got := make(chan flow.Message, 2)
 	times := 0
 	consume(t, tr, "g", "in", func(_ context.Context, _ flow.Tx, m flow.Message) error {
@@ -124,26 +124,26 @@ func testRoundTrip(t *testing.T, _ Features, s Site) {
 		got <- m
 		return nil
 	})
-	if m := await(t, got, "the message"); m.Position == "" || !reflect.DeepEqual(m, want) {
+	if m := receive(t, got, "the message"); m.Position == "" || !reflect.DeepEqual(m, want) {
 		t.Errorf("came as %.200v at %q, want %.200v at %q as before", m, m.Position, want, want.Position)
 	}
 }
 
 func testHeldUntilSubscribed(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{Bound: 8})
-	ms := numbered("in", "k", 40)
+	ms := numberedMessages("in", "k", 40)
 	for _, m := range ms {
-		publish(t, tr, m) // does not block, though nobody reads
+		mustPublish(t, tr, m) // does not block, though nobody reads
 	}
-	seen := record(t, tr, "g", "in")
-	settle(t, tr, nil)
-	seen.want(t, "in", idsOf(ms)...)
+	seen := recordTopic(t, tr, "g", "in")
+	waitUntilIdle(t, tr, nil)
+	seen.want(t, "in", messageIDs(ms)...)
 }
 
 func testSeveralGroups(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"a", "b"}}}})
-	ms := numbered("in", "k", 20)
-	publish(t, tr, ms...)
+	ms := numberedMessages("in", "k", 20)
+	mustPublish(t, tr, ms...)
 	var seen journal
 	for _, g := range []string{"a", "b"} {
 		consume(t, tr, g, "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
@@ -151,10 +151,10 @@ func testSeveralGroups(t *testing.T, _ Features, s Site) {
 			return tx.State("k").Set("last", []byte(g+m.ID))
 		})
 	}
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	for _, g := range []string{"a", "b"} {
-		seen.want(t, g, idsOf(ms)...)
-		if got, want := get(t, tr.State(g, "k"), "last"), g+"k.19"; got != want {
+		seen.want(t, g, messageIDs(ms)...)
+		if got, want := mustGet(t, tr.State(g, "k"), "last"), g+"k.19"; got != want {
 			t.Errorf("group %s has state %q, want %q", g, got, want)
 		}
 	}

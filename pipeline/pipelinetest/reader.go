@@ -40,8 +40,8 @@ const (
 	maxAllocated = 200
 )
 
-// where is how a reason names a place.
-var where = regexp.MustCompile(`\b(line|byte|offset|record) \d+`)
+// positionPattern is how a reason names a place.
+var positionPattern = regexp.MustCompile(`\b(line|byte|offset|record) \d+`)
 
 // TestReader checks that r keeps the contract of pipeline.Reader on pages, on what is left of them
 // where they are cut off, and on nonsense: it does not panic, leaves its input alone, gives equal
@@ -62,15 +62,15 @@ func TestReader(t *testing.T, r pipeline.Reader, pages ReaderPages) {
 		if err != nil || text.Content == "" {
 			t.Errorf("sample %d: got %q, %v, want a text", i, text.Content, err)
 		}
-		pieces(t, r, raw)
+		checkTruncated(t, r, raw)
 	}
 	if pages.Golden != "" {
-		testGolden(t, r, pages)
+		checkGolden(t, r, pages)
 	}
 	for _, raw := range pages.Broken {
 		_, err := r.Read(t.Context(), raw, pipeline.View{})
 		e, ok := errors.AsType[*pipeline.FetchError](err)
-		if !ok || e.Class != pipeline.FailUnreadable || !where.MatchString(e.Reason) {
+		if !ok || e.Class != pipeline.FailUnreadable || !positionPattern.MatchString(e.Reason) {
 			t.Errorf("%.200q: got %v, want the class %s and where it is wrong", raw.Body, err, pipeline.FailUnreadable)
 		}
 	}
@@ -80,15 +80,15 @@ func TestReader(t *testing.T, r pipeline.Reader, pages ReaderPages) {
 		}
 	}
 	if pages.Large != nil {
-		testBounds(t, r, pages.Large(largePage))
+		checkBounds(t, r, pages.Large(largePage))
 	}
 	if pages.Deep != nil {
-		testBounds(t, r, pages.Deep(deepPage))
+		checkBounds(t, r, pages.Deep(deepPage))
 	}
 }
 
-// pieces checks what is left of raw where it is cut off.
-func pieces(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
+// checkTruncated checks what is left of raw where it is cut off.
+func checkTruncated(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
 	t.Helper()
 	for n := range 9 {
 		part := raw
@@ -97,8 +97,8 @@ func pieces(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
 	}
 }
 
-// testBounds reads a page that takes much.
-func testBounds(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
+// checkBounds reads a page that takes much.
+func checkBounds(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -118,8 +118,8 @@ func testBounds(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
 	}
 }
 
-// testGolden compares the pages of a folder with what they should give.
-func testGolden(t *testing.T, r pipeline.Reader, pages ReaderPages) {
+// checkGolden compares the pages of a folder with what they should give.
+func checkGolden(t *testing.T, r pipeline.Reader, pages ReaderPages) {
 	t.Helper()
 	tested := 0
 	for ext, contentType := range pages.Types {
@@ -143,7 +143,7 @@ func testGolden(t *testing.T, r pipeline.Reader, pages ReaderPages) {
 			if got := Golden(text); err != nil || got != string(want) {
 				t.Errorf("%s.want: %v; got\n%s\nwant\n%s", name, err, got, want)
 			}
-			pieces(t, r, raw)
+			checkTruncated(t, r, raw)
 		}
 	}
 	if tested == 0 {

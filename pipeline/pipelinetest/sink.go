@@ -53,9 +53,9 @@ type SinkFault struct {
 
 // sinkSuite is what all the tests of a sink share.
 type sinkSuite struct {
-	make func(t *testing.T) SinkFake
-	// large is the size of the largest text, in bytes.
-	large int
+	newFake func(t *testing.T) SinkFake
+	// largestText is the size of the largest text, in bytes.
+	largestText int
 }
 
 // TestSink tests that a sink without HTTP keeps the contract of pipeline.Sink: what counts as
@@ -63,16 +63,16 @@ type sinkSuite struct {
 // errors, concurrent deliveries, and page text that arrives as data. newFake makes a sink and
 // its receiver for one test, and cleans up with t.Cleanup. Sinks over HTTP use TestHTTPSink.
 func TestSink(t *testing.T, newFake func(t *testing.T) SinkFake) {
-	(&sinkSuite{make: newFake, large: 1 << 17}).run(t)
+	(&sinkSuite{newFake: newFake, largestText: 1 << 17}).runAll(t)
 }
 
-func (s *sinkSuite) run(t *testing.T) {
-	t.Run("SameNotificationTwice", s.twice)
-	t.Run("HostileText", s.hostileText)
-	t.Run("Faults", s.faults)
-	t.Run("Cancel", s.cancel)
-	t.Run("Deadline", s.deadline)
-	t.Run("ManyAtOnce", s.manyAtOnce)
+func (s *sinkSuite) runAll(t *testing.T) {
+	t.Run("SameNotificationTwice", s.testTwice)
+	t.Run("HostileText", s.testHostileText)
+	t.Run("Faults", s.testFaults)
+	t.Run("Cancel", s.testCancel)
+	t.Run("Deadline", s.testDeadline)
+	t.Run("ManyAtOnce", s.testManyAtOnce)
 }
 
 // errHangs is the error of a delivery that was given up.
@@ -86,7 +86,7 @@ func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notifica
 	go func() { ended <- f.Sink.Deliver(ctx, n) }()
 	select {
 	case err = <-ended:
-	case <-time.After(guard):
+	case <-time.After(waitTimeout):
 		t.Error(errHangs)
 		return errHangs
 	}
@@ -100,9 +100,9 @@ func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notifica
 	return err
 }
 
-// interrupted delivers to a receiver that does not answer, calls end once it has the attempt,
+// deliverInterrupted delivers to a receiver that does not answer, calls end once it has the attempt,
 // and returns what came of it.
-func (f SinkFake) interrupted(ctx context.Context, t *testing.T, end func()) error {
+func (f SinkFake) deliverInterrupted(ctx context.Context, t *testing.T, end func()) error {
 	t.Helper()
 	if f.Hold == nil {
 		t.Skip("the protocol has no answer to wait for")
@@ -116,13 +116,13 @@ func (f SinkFake) interrupted(ctx context.Context, t *testing.T, end func()) err
 		case <-t.Context().Done():
 		}
 	}()
-	return f.deliver(ctx, t, notification("a", "a"))
+	return f.deliver(ctx, t, newNotification("a", "a"))
 }
 
-func (s *sinkSuite) twice(t *testing.T) {
-	f := s.make(t)
+func (s *sinkSuite) testTwice(t *testing.T) {
+	f := s.newFake(t)
 	for range 2 {
-		if err := f.deliver(t.Context(), t, notification("SAME", "SAME")); err != nil {
+		if err := f.deliver(t.Context(), t, newNotification("SAME", "SAME")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,14 +137,14 @@ func (s *sinkSuite) twice(t *testing.T) {
 	}
 }
 
-func (s *sinkSuite) hostileText(t *testing.T) {
-	f := s.make(t)
+func (s *sinkSuite) testHostileText(t *testing.T) {
+	f := s.newFake(t)
 	same := sameText
 	if f.ForPeople {
 		same = readableText
 	}
-	for i, text := range append(slices.Clone(hostile), strings.Repeat("0123456789ä😀", s.large/16)) {
-		n := notification("H", text)
+	for i, text := range append(slices.Clone(hostileTexts), strings.Repeat("0123456789ä😀", s.largestText/16)) {
+		n := newNotification("H", text)
 		n.Title, n.URL, n.Client, n.Diffs[0].Keyword = text, text, text, text
 		if err := f.deliver(t.Context(), t, n); err != nil {
 			t.Fatalf("%.40q: %v", text, err)
@@ -159,15 +159,15 @@ func (s *sinkSuite) hostileText(t *testing.T) {
 	}
 }
 
-func (s *sinkSuite) faults(t *testing.T) {
-	for name := range s.make(t).Faults {
+func (s *sinkSuite) testFaults(t *testing.T) {
+	for name := range s.newFake(t).Faults {
 		t.Run(name, func(t *testing.T) {
-			f := s.make(t)
+			f := s.newFake(t)
 			fault := f.Faults[name]
 			fault.Arrange()
 			ctx, cancel := context.WithTimeout(t.Context(), faultTimeout)
 			defer cancel()
-			err := f.deliver(ctx, t, notification("F", "F"))
+			err := f.deliver(ctx, t, newNotification("F", "F"))
 			if err == nil {
 				t.Fatal("it was delivered")
 			}
@@ -179,12 +179,12 @@ func (s *sinkSuite) faults(t *testing.T) {
 	}
 }
 
-func (s *sinkSuite) cancel(t *testing.T) {
+func (s *sinkSuite) testCancel(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
-		f := s.make(t)
+		f := s.newFake(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		canceled(t, f.deliver(ctx, t, notification("a", "a")))
+		wantCanceled(t, f.deliver(ctx, t, newNotification("a", "a")))
 		if got := f.Got(); len(got) != 0 {
 			t.Errorf("%+v arrived", got)
 		}
@@ -192,29 +192,29 @@ func (s *sinkSuite) cancel(t *testing.T) {
 	t.Run("while waiting", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		canceled(t, s.make(t).interrupted(ctx, t, cancel))
+		wantCanceled(t, s.newFake(t).deliverInterrupted(ctx, t, cancel))
 	})
 }
 
-func (s *sinkSuite) deadline(t *testing.T) {
+func (s *sinkSuite) testDeadline(t *testing.T) {
 	ctx, expire := expiring.New(t.Context())
-	err := s.make(t).interrupted(ctx, t, expire)
+	err := s.newFake(t).deliverInterrupted(ctx, t, expire)
 	if err == nil {
 		t.Fatal("it was delivered")
 	}
 	wantClass(t, err, failure.ClassRetry)
 }
 
-func (s *sinkSuite) manyAtOnce(t *testing.T) {
-	f := s.make(t)
+func (s *sinkSuite) testManyAtOnce(t *testing.T) {
+	f := s.newFake(t)
 	before := runtime.NumGoroutine()
-	thousand(t, f.Got, func(n pipeline.Notification) error { return f.deliver(t.Context(), t, n) })
-	settled(t, before+idleGoroutines)
+	deliverThousand(t, f.Got, func(n pipeline.Notification) error { return f.deliver(t.Context(), t, n) })
+	waitForGoroutines(t, before+idleGoroutines)
 }
 
-// thousand has deliver deliver a thousand notifications, from twenty goroutines, and checks
+// deliverThousand has deliver deliver a thousand notifications, from twenty goroutines, and checks
 // that each arrives.
-func thousand(t *testing.T, arrived func() []Arrived, deliver func(n pipeline.Notification) error) {
+func deliverThousand(t *testing.T, arrived func() []Arrived, deliver func(n pipeline.Notification) error) {
 	t.Helper()
 	const deliveries, workers = 1000, 20
 	var next atomic.Int64
@@ -223,7 +223,7 @@ func thousand(t *testing.T, arrived func() []Arrived, deliver func(n pipeline.No
 		wg.Go(func() {
 			for i := next.Add(1); i <= deliveries; i = next.Add(1) {
 				id := fmt.Sprint("N", i)
-				if err := deliver(notification(id, id)); err != nil {
+				if err := deliver(newNotification(id, id)); err != nil {
 					t.Errorf("%s was not delivered: %v", id, err)
 				}
 			}

@@ -15,13 +15,13 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// wrongSink names, for a process that TestWrongSinks starts, the sink to hold to the suite.
-const wrongSink = "WRONG_SINK"
+// wrongSinkEnv names, for a process that TestWrongSinks starts, the sink to hold to the suite.
+const wrongSinkEnv = "WRONG_SINK"
 
 // TestWrongSinks: the suite finds what is wrong with a sink, and comes to its end.
 func TestWrongSinks(t *testing.T) {
-	if wrong := os.Getenv(wrongSink); wrong != "" {
-		guard = time.Second
+	if wrong := os.Getenv(wrongSinkEnv); wrong != "" {
+		waitTimeout = time.Second
 		TestSink(t, func(*testing.T) SinkFake { return newFake(wrong) })
 		return
 	}
@@ -35,7 +35,7 @@ func TestWrongSinks(t *testing.T) {
 	} {
 		t.Run(wrong, func(t *testing.T) {
 			c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWrongSinks$")
-			c.Env = append(os.Environ(), wrongSink+"="+wrong)
+			c.Env = append(os.Environ(), wrongSinkEnv+"="+wrong)
 			out, _ := c.CombinedOutput()
 			got := []string{}
 			for _, m := range regexp.MustCompile(`--- FAIL: TestWrongSinks/(\S+)`).FindAllStringSubmatch(string(out), -1) {
@@ -49,31 +49,31 @@ func TestWrongSinks(t *testing.T) {
 	}
 }
 
-// fake is a sink and its receiver in one, with one thing wrong.
-type fake struct {
+// wrongSink is a sink and its receiver in one, with one thing wrong.
+type wrongSink struct {
 	wrong string
 
-	mu    sync.Mutex
-	got   []Arrived
-	fault bool
-	began chan struct{} // not nil: the next attempt is held
-	over  chan struct{}
+	mu        sync.Mutex
+	arrived   []Arrived
+	nextFails bool
+	began     chan struct{} // not nil: the next attempt is held
+	release   chan struct{}
 }
 
 func newFake(wrong string) SinkFake {
-	f := &fake{wrong: wrong}
+	f := &wrongSink{wrong: wrong}
 	return SinkFake{
 		Sink: f, Secrets: []string{"hunter2"}, ForPeople: true,
-		Got:    func() []Arrived { f.mu.Lock(); defer f.mu.Unlock(); return slices.Clone(f.got) },
-		Faults: map[string]SinkFault{"busy": {Arrange: func() { f.fault = true }}},
+		Got:    func() []Arrived { f.mu.Lock(); defer f.mu.Unlock(); return slices.Clone(f.arrived) },
+		Faults: map[string]SinkFault{"busy": {Arrange: func() { f.nextFails = true }}},
 		Hold: func() (<-chan struct{}, func()) {
-			f.began, f.over = make(chan struct{}), make(chan struct{})
-			return f.began, func() { close(f.over) }
+			f.began, f.release = make(chan struct{}), make(chan struct{})
+			return f.began, func() { close(f.release) }
 		},
 	}
 }
 
-func (f *fake) Deliver(ctx context.Context, n pipeline.Notification) error {
+func (f *wrongSink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.wrong == "ignores its context" {
@@ -87,10 +87,10 @@ func (f *fake) Deliver(ctx context.Context, n pipeline.Notification) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-f.over:
+		case <-f.release:
 		}
 	}
-	if f.fault && f.wrong != "delivers whatever" {
+	if f.nextFails && f.wrong != "delivers whatever" {
 		if f.wrong == "tells a secret" {
 			return errors.New("busy: hunter2")
 		}
@@ -98,11 +98,11 @@ func (f *fake) Deliver(ctx context.Context, n pipeline.Notification) error {
 	}
 	text := n.Diffs[0].Text
 	if f.wrong != "sends what it is given" {
-		text = visible(text)
+		text = visibleText(text)
 	}
-	if f.wrong == "sends the first again" && len(f.got) > 0 {
-		text = f.got[0].Texts[0]
+	if f.wrong == "sends the first again" && len(f.arrived) > 0 {
+		text = f.arrived[0].Texts[0]
 	}
-	f.got = append(f.got, Arrived{ID: n.ID, Texts: []string{strings.Clone(text)}})
+	f.arrived = append(f.arrived, Arrived{ID: n.ID, Texts: []string{strings.Clone(text)}})
 	return nil
 }

@@ -38,19 +38,19 @@ func TestSource(t *testing.T, upstream func(t *testing.T) Upstream) {
 	}
 }
 
-// feed runs sources as a Router does.
-type feed struct {
+// sourceRun runs sources as a Router does.
+type sourceRun struct {
 	t    *testing.T
 	got  chan pipeline.Pushed
 	stop func()
 }
 
-// start runs a source until stop is called; take decides about each page, which is then put
+// startSource runs a source until stop is called; take decides about each page, which is then put
 // into got.
-func (u Upstream) start(t *testing.T, take func(ctx context.Context, p pipeline.Pushed) error) *feed {
+func (u Upstream) startSource(t *testing.T, take func(ctx context.Context, p pipeline.Pushed) error) *sourceRun {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{t: t, got: make(chan pipeline.Pushed, 1000)}
+	f := &sourceRun{t: t, got: make(chan pipeline.Pushed, 1000)}
 	emit := func(ctx context.Context, p pipeline.Pushed) error {
 		if err := take(ctx, p); err != nil {
 			return err
@@ -72,49 +72,49 @@ func (u Upstream) start(t *testing.T, take func(ctx context.Context, p pipeline.
 	}()
 	f.stop = func() {
 		cancel()
-		await(t, ended, "Run does not end with its context")
+		receive(t, ended, "Run does not end with its context")
 	}
 	t.Cleanup(f.stop)
 	return f
 }
 
-func taking(context.Context, pipeline.Pushed) error { return nil }
+func acceptAll(context.Context, pipeline.Pushed) error { return nil }
 
-// next returns the next page that was taken.
-func (f *feed) next() pipeline.Pushed {
+// nextPage returns the next page that was taken.
+func (f *sourceRun) nextPage() pipeline.Pushed {
 	f.t.Helper()
-	return await(f.t, f.got, "a page")
+	return receive(f.t, f.got, "a page")
 }
 
-// pageOf is page n of a URL.
-func pageOf(url string, n int) pipeline.Pushed {
+// testPage is page n of a URL.
+func testPage(url string, n int) pipeline.Pushed {
 	return pipeline.Pushed{URL: "https://source.example/" + url, ContentType: "text/html; charset=utf-8", Body: fmt.Appendf(nil, "<p>%s %d", url, n)}
 }
 
 func testHandsOverAll(t *testing.T, u Upstream) {
 	const pages, each = 3, 20
-	f := u.start(t, taking)
+	f := u.startSource(t, acceptAll)
 	var sent []pipeline.Pushed
 	for n := range each {
 		for url := range pages {
-			sent = append(sent, pageOf(fmt.Sprint(url), n))
+			sent = append(sent, testPage(fmt.Sprint(url), n))
 		}
 	}
 	u.Send(t, sent[:7]...)
-	first := f.next()
+	first := f.nextPage()
 	u.Send(t, sent[7:]...)
 	ids, seen := map[string]bool{}, map[string]int{}
 	for i := range sent {
 		p := first
 		if i > 0 {
-			p = f.next()
+			p = f.nextPage()
 		}
 		if p.ID == "" || ids[p.ID] {
 			t.Fatalf("page %d has the ID %q, want one of its own", i, p.ID)
 		}
 		ids[p.ID] = true
 		url := p.URL[len("https://source.example/"):]
-		want := pageOf(url, seen[url])
+		want := testPage(url, seen[url])
 		if p.URL != want.URL || p.ContentType != want.ContentType || !bytes.Equal(p.Body, want.Body) {
 			t.Fatalf("got %+v with %q, want %+v with %q", p, p.Body, want, want.Body)
 		}
@@ -125,7 +125,7 @@ func testHandsOverAll(t *testing.T, u Upstream) {
 func testRefusedComesAgain(t *testing.T, u Upstream) {
 	var mu sync.Mutex
 	refused := map[string]int{}
-	f := u.start(t, func(_ context.Context, p pipeline.Pushed) error {
+	f := u.startSource(t, func(_ context.Context, p pipeline.Pushed) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if refused[p.ID]++; refused[p.ID] < 3 {
@@ -134,10 +134,10 @@ func testRefusedComesAgain(t *testing.T, u Upstream) {
 		return nil
 	})
 	for n := range 3 {
-		u.Send(t, pageOf("a", n))
+		u.Send(t, testPage("a", n))
 	}
 	for n := range 3 {
-		if p := f.next(); !bytes.Equal(p.Body, pageOf("a", n).Body) {
+		if p := f.nextPage(); !bytes.Equal(p.Body, testPage("a", n).Body) {
 			t.Fatalf("got %q, want page %d", p.Body, n)
 		}
 	}
@@ -152,28 +152,28 @@ func testRestartLosesNothing(t *testing.T, u Upstream) {
 	const all, some = 20, 5
 	var sent []pipeline.Pushed
 	for n := range all {
-		sent = append(sent, pageOf("a", n))
+		sent = append(sent, testPage("a", n))
 	}
 	u.Send(t, sent...)
 	taken, held := map[string]string{}, make(chan struct{}, 1)
 	n := 0
-	f := u.start(t, func(ctx context.Context, p pipeline.Pushed) error {
+	f := u.startSource(t, func(ctx context.Context, p pipeline.Pushed) error {
 		if n++; n <= some {
 			return nil
 		}
-		tell(held)
+		signal(held)
 		<-ctx.Done() // it is not acknowledged when the process ends
 		return context.Cause(ctx)
 	})
 	for range some {
-		p := f.next()
+		p := f.nextPage()
 		taken[string(p.Body)] = p.ID
 	}
-	await(t, held, "the page that is held")
+	receive(t, held, "the page that is held")
 	f.stop()
-	f = u.start(t, taking)
+	f = u.startSource(t, acceptAll)
 	for len(taken) < all {
-		p := f.next()
+		p := f.nextPage()
 		if id, again := taken[string(p.Body)]; again && id != p.ID {
 			t.Errorf("%q came again under the ID %q, it was %q", p.Body, p.ID, id)
 		}
@@ -185,7 +185,7 @@ func testRestartLosesNothing(t *testing.T, u Upstream) {
 // nothing.
 func testPoisonIsHandedOver(t *testing.T, u Upstream) {
 	poisoned := make(chan pipeline.Pushed, 100)
-	f := u.start(t, func(_ context.Context, p pipeline.Pushed) error {
+	f := u.startSource(t, func(_ context.Context, p pipeline.Pushed) error {
 		if p.URL != "" {
 			return nil
 		}
@@ -193,12 +193,12 @@ func testPoisonIsHandedOver(t *testing.T, u Upstream) {
 		poisoned <- p
 		return fmt.Errorf("%w: it has no URL", pipeline.ErrUnusable)
 	})
-	poison, fine := pipeline.Pushed{Body: []byte("poison")}, pageOf("a", 1)
+	poison, fine := pipeline.Pushed{Body: []byte("poison")}, testPage("a", 1)
 	u.Send(t, poison, fine)
-	if p := await(t, poisoned, "the page without a URL"); p.ID == "" || !bytes.Equal(p.Body, poison.Body) {
+	if p := receive(t, poisoned, "the page without a URL"); p.ID == "" || !bytes.Equal(p.Body, poison.Body) {
 		t.Errorf("got %+v, want it with an ID", p)
 	}
-	if p := f.next(); p.URL != fine.URL {
+	if p := f.nextPage(); p.URL != fine.URL {
 		t.Errorf("got %+v, want the page behind it", p)
 	}
 	f.stop()

@@ -14,7 +14,7 @@ import (
 // came from outside of a handler.
 func testTail(t *testing.T, _ Features, s Site) {
 	tr := s.Open(t, Config{Topics: map[string]flow.Topic{"in": {Groups: []string{"g"}}, "told": {Feedback: true, Ephemeral: true}}})
-	publish(t, tr, text("told", "k", "too early"))
+	mustPublish(t, tr, testMessage("told", "k", "too early"))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	told, err := tr.Tail(ctx, "told")
@@ -25,7 +25,7 @@ func testTail(t *testing.T, _ Features, s Site) {
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		attempts++
 		tx.Sync()
-		tx.Emit(text("told", m.Key, fmt.Sprint("attempt", attempts)))
+		tx.Emit(testMessage("told", m.Key, fmt.Sprint("attempt", attempts)))
 		if err := tx.State(m.Key).Set("attempt", fmt.Append(nil, attempts)); err != nil {
 			return err
 		}
@@ -34,16 +34,16 @@ func testTail(t *testing.T, _ Features, s Site) {
 		}
 		return nil
 	})
-	publish(t, tr, text("in", "k", "1"))
-	m := await(t, told, "what a handler published")
+	mustPublish(t, tr, testMessage("in", "k", "1"))
+	m := receive(t, told, "what a handler published")
 	if m.ID != "attempt3" || m.Topic != "told" || m.Type != "test.v1" || string(m.Body) != m.ID {
 		t.Errorf("heard %+v, want what the attempt published that was committed", m)
 	}
-	if got := get(t, tr.State("g", "k"), "attempt"); got != "3" {
+	if got := mustGet(t, tr.State("g", "k"), "attempt"); got != "3" {
 		t.Errorf("the state is %q when its message is heard", got)
 	}
-	publish(t, tr, text("told", "other", "outside"))
-	if m := await(t, told, "what was published outside"); m.ID != "outside" {
+	mustPublish(t, tr, testMessage("told", "other", "outside"))
+	if m := receive(t, told, "what was published outside"); m.ID != "outside" {
 		t.Errorf("heard %s, want what was published outside", m.ID)
 	}
 	cancel()

@@ -108,7 +108,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 				t.Skip("the features of the transport are without it")
 			}
 			s := site(t)
-			f.run(t, func(t *testing.T) { test.test(t, f, s) })
+			f.runTest(t, func(t *testing.T) { test.test(t, f, s) })
 		})
 	}
 	for seed := range uint64(crashSeeds) {
@@ -117,7 +117,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 			if !ok {
 				t.Skip("this site cannot crash")
 			}
-			f.run(t, func(t *testing.T) { testSurvivesCrashes(t, s, seed) })
+			f.runTest(t, func(t *testing.T) { testSurvivesCrashes(t, s, seed) })
 		})
 	}
 	t.Run("SurvivesKill", func(t *testing.T) { testSurvivesKill(t, f) })
@@ -126,8 +126,8 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 // crashSeeds is how many random histories with crashes are tried.
 const crashSeeds = 8
 
-// run runs a test, in a bubble where the transport works in one.
-func (f Features) run(t *testing.T, test func(t *testing.T)) {
+// runTest runs a test, in a bubble where the transport works in one.
+func (f Features) runTest(t *testing.T, test func(t *testing.T)) {
 	if f.Bubble {
 		synctest.Test(t, test)
 		return
@@ -141,17 +141,17 @@ func (f Features) run(t *testing.T, test func(t *testing.T)) {
 // consumed may be gone. Everything else must run and pass.
 func TestWatermill(t *testing.T, tr flow.Transport) {
 	group := func(_ *testing.T, group string) (message.Publisher, message.Subscriber) {
-		return keyed{tr.Publisher()}, tr.Subscriber(group)
+		return payloadKeyed{tr.Publisher()}, tr.Subscriber(group)
 	}
 	features := tests.Features{ConsumerGroups: true, GuaranteedOrder: true, Persistent: true}
 	tests.TestPubSub(t, features, func(t *testing.T) (message.Publisher, message.Subscriber) { return group(t, "g") }, group)
 }
 
-// keyed gives messages their payload as key: Watermill's suite demands order among
+// payloadKeyed gives messages their payload as key: Watermill's suite demands order among
 // messages of equal payload, and has no notion of a key.
-type keyed struct{ message.Publisher }
+type payloadKeyed struct{ message.Publisher }
 
-func (k keyed) Publish(topic string, msgs ...*message.Message) error {
+func (k payloadKeyed) Publish(topic string, msgs ...*message.Message) error {
 	var out []*message.Message
 	for _, m := range msgs {
 		c := m.CopyWithContext()

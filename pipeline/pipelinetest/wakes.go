@@ -11,16 +11,16 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// woken is a wake that came.
-type woken struct {
-	key, id string
-	at      time.Time // asked for
-	came    time.Time
+// receivedWake is a wake that came.
+type receivedWake struct {
+	key, id    string
+	askedFor   time.Time // asked for
+	receivedAt time.Time
 }
 
-// sleeper consumes "in": messages run plan, unless it is nil, wakes are sent to the channel.
-func sleeper(t *testing.T, tr flow.Transport, plan handler) (<-chan woken, func()) {
-	wakes := make(chan woken, 100)
+// consumeWakes consumes "in": messages run plan, unless it is nil, wakes are sent to the channel.
+func consumeWakes(t *testing.T, tr flow.Transport, plan handler) (<-chan receivedWake, func()) {
+	wakes := make(chan receivedWake, 100)
 	stop := consume(t, tr, "g", "in", func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type != flow.TypeWake {
 			if plan == nil {
@@ -31,65 +31,65 @@ func sleeper(t *testing.T, tr flow.Transport, plan handler) (<-chan woken, func(
 		if m.Topic != "in" || m.Position != "" || m.ID == "" {
 			t.Errorf("a wake came as %+v", m)
 		}
-		w := woken{m.Key, m.ID, m.Time, time.Now()}
+		w := receivedWake{m.Key, m.ID, m.Time, time.Now()}
 		tx.OnCommit(func() { wakes <- w })
 		return nil
 	})
 	return wakes, stop
 }
 
-// delay is how far ahead wakes are set: far where waiting takes no time.
-func (f Features) delay() time.Duration {
+// wakeDelay is how far ahead wakes are set: far where waiting takes no time.
+func (f Features) wakeDelay() time.Duration {
 	if f.Bubble {
-		return guard / 3
+		return waitTimeout / 3
 	}
-	return soon
+	return shortDelay
 }
 
 func testWakesOnce(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
-	base := time.Now().Add(f.delay()).Truncate(time.Microsecond)
+	base := time.Now().Add(f.wakeDelay()).Truncate(time.Microsecond)
 	keys := []string{"a", "b", "c", "d", "\x00", ""}
-	wakes, _ := sleeper(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
+	wakes, _ := consumeWakes(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		tx.WakeAt(m.Key, base.Add(time.Duration(slices.Index(keys, m.Key))*time.Millisecond))
 		return nil
 	})
 	for _, k := range keys {
-		publish(t, tr, text("in", k, "id"+k))
+		mustPublish(t, tr, testMessage("in", k, "id"+k))
 	}
 	ids := map[string]bool{}
 	for range keys {
-		w := await(t, wakes, "a wake")
-		if want := base.Add(time.Duration(slices.Index(keys, w.key)) * time.Millisecond); !w.at.Equal(want) {
-			t.Errorf("the wake of %q says %v, want %v", w.key, w.at, want)
+		w := receive(t, wakes, "a wake")
+		if want := base.Add(time.Duration(slices.Index(keys, w.key)) * time.Millisecond); !w.askedFor.Equal(want) {
+			t.Errorf("the wake of %q says %v, want %v", w.key, w.askedFor, want)
 		}
-		if w.came.Before(w.at) {
-			t.Errorf("the wake of %q came %v early", w.key, w.at.Sub(w.came))
+		if w.receivedAt.Before(w.askedFor) {
+			t.Errorf("the wake of %q came %v early", w.key, w.askedFor.Sub(w.receivedAt))
 		}
 		if ids[w.id] {
 			t.Errorf("two wakes have the ID %s", w.id)
 		}
 		ids[w.id] = true
 	}
-	noMore(t, f, tr, wakes)
+	expectNoMoreWakes(t, f, tr, wakes)
 }
 
-// noMore checks that no wake comes until after one that is set now.
-func noMore(t *testing.T, f Features, tr flow.Transport, wakes <-chan woken) {
+// expectNoMoreWakes checks that no wake comes until after one that is set now.
+func expectNoMoreWakes(t *testing.T, f Features, tr flow.Transport, wakes <-chan receivedWake) {
 	t.Helper()
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	end := make(chan struct{})
 	consume(t, tr, "last", "last", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type == flow.TypeWake {
 			tx.OnCommit(func() { close(end) })
 			return nil
 		}
-		tx.WakeAt("k", time.Now().Add(2*f.delay()))
+		tx.WakeAt("k", time.Now().Add(2*f.wakeDelay()))
 		return nil
 	})
-	publish(t, tr, text("last", "k", "last"))
-	await(t, end, "the last wake")
-	settle(t, tr, nil)
+	mustPublish(t, tr, testMessage("last", "k", "last"))
+	receive(t, end, "the last wake")
+	waitUntilIdle(t, tr, nil)
 	select {
 	case w := <-wakes:
 		t.Errorf("one wake too many: %+v", w)
@@ -102,9 +102,9 @@ func noMore(t *testing.T, f Features, tr flow.Transport, wakes <-chan woken) {
 func testWakeReplaced(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
 	now := time.Now().Truncate(time.Microsecond)
-	early, late := now.Add(f.delay()), now.Add(2*f.delay())
+	early, late := now.Add(f.wakeDelay()), now.Add(2*f.wakeDelay())
 	far := late.Add(time.Hour)
-	wakes, _ := sleeper(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
+	wakes, _ := consumeWakes(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		switch m.ID {
 		case "later.0", "gone.0":
 			tx.WakeAt(m.Key, early)
@@ -130,22 +130,22 @@ func testWakeReplaced(t *testing.T, f Features, s Site) {
 		want["later"] = late
 	}
 	for _, k := range keys {
-		publish(t, tr, numbered("in", k, 2)...)
+		mustPublish(t, tr, numberedMessages("in", k, 2)...)
 	}
 	for range len(want) {
-		w := await(t, wakes, "a wake")
-		if !w.at.Equal(want[w.key]) {
-			t.Errorf("the wake of %q says %v, want %v", w.key, w.at, want[w.key])
+		w := receive(t, wakes, "a wake")
+		if !w.askedFor.Equal(want[w.key]) {
+			t.Errorf("the wake of %q says %v, want %v", w.key, w.askedFor, want[w.key])
 		}
 		delete(want, w.key)
 	}
-	noMore(t, f, tr, wakes)
+	expectNoMoreWakes(t, f, tr, wakes)
 }
 
 // testWakeRejected rejects a wake, and sets it again while it handles it.
 func testWakeRejected(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
-	base := time.Now().Add(f.delay()).Truncate(time.Microsecond)
+	base := time.Now().Add(f.wakeDelay()).Truncate(time.Microsecond)
 	done := make(chan struct{})
 	var seen journal
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
@@ -154,7 +154,7 @@ func testWakeRejected(t *testing.T, f Features, s Site) {
 			return nil
 		}
 		seen.add("k", m.Time.Sub(base).String())
-		switch n := len(seen.of("k")); n {
+		switch n := len(seen.ids("k")); n {
 		case 1:
 			return errors.New("rejected")
 		case 2, 3:
@@ -164,9 +164,9 @@ func testWakeRejected(t *testing.T, f Features, s Site) {
 		}
 		return nil
 	})
-	publish(t, tr, text("in", "k", "1"))
-	await(t, done, "the last wake")
-	noMore(t, f, tr, nil)
+	mustPublish(t, tr, testMessage("in", "k", "1"))
+	receive(t, done, "the last wake")
+	expectNoMoreWakes(t, f, tr, nil)
 	seen.want(t, "k", "0s", "0s", "2ms", "3ms")
 }
 
@@ -174,24 +174,24 @@ func testWakeRejected(t *testing.T, f Features, s Site) {
 func testWakeInThePast(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
 	base := time.Now().Truncate(time.Microsecond)
-	wakes, _ := sleeper(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
+	wakes, _ := consumeWakes(t, tr, func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		tx.WakeAt(m.Key, m.Time)
 		return nil
 	})
 	for i := range 4 {
-		m := text("in", "k", fmt.Sprint(i))
+		m := testMessage("in", "k", fmt.Sprint(i))
 		m.Time = base.Add(-time.Duration(i) * time.Hour)
-		publish(t, tr, m)
-		if w := await(t, wakes, "a wake that is due"); !w.at.Equal(m.Time) {
-			t.Errorf("the wake says %v, want %v", w.at, m.Time)
+		mustPublish(t, tr, m)
+		if w := receive(t, wakes, "a wake that is due"); !w.askedFor.Equal(m.Time) {
+			t.Errorf("the wake says %v, want %v", w.askedFor, m.Time)
 		}
 	}
-	noMore(t, f, tr, wakes)
+	expectNoMoreWakes(t, f, tr, wakes)
 }
 
 func testWakeSurvivesReopen(t *testing.T, f Features, s Site) {
 	tr := s.Open(t, Config{})
-	at := time.Now().Add(f.delay()).Truncate(time.Microsecond)
+	at := time.Now().Add(f.wakeDelay()).Truncate(time.Microsecond)
 	set := make(chan struct{})
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type == flow.TypeWake {
@@ -201,15 +201,15 @@ func testWakeSurvivesReopen(t *testing.T, f Features, s Site) {
 		tx.OnCommit(func() { close(set) })
 		return nil
 	})
-	publish(t, tr, text("in", "k", "1"))
-	await(t, set, "the commit")
+	mustPublish(t, tr, testMessage("in", "k", "1"))
+	receive(t, set, "the commit")
 	mustClose(t, tr)
 	tr = s.Open(t, Config{})
-	wakes, _ := sleeper(t, tr, nil)
-	if w := await(t, wakes, "the wake"); w.key != "k" || !w.at.Equal(at) || w.came.Before(at) {
+	wakes, _ := consumeWakes(t, tr, nil)
+	if w := receive(t, wakes, "the wake"); w.key != "k" || !w.askedFor.Equal(at) || w.receivedAt.Before(at) {
 		t.Errorf("the wake came as %+v, want one at %v", w, at)
 	}
-	noMore(t, f, tr, wakes)
+	expectNoMoreWakes(t, f, tr, wakes)
 }
 
 // testWakeAtStart closes a transport with wakes far ahead: those that also come at start
@@ -229,32 +229,32 @@ func testWakeAtStart(t *testing.T, f Features, s Site) {
 		return nil
 	}
 	tr := s.Open(t, Config{})
-	wakes, _ := sleeper(t, tr, plan)
+	wakes, _ := consumeWakes(t, tr, plan)
 	keys := []string{"plain", "back", "a", "b", "c"}
 	for _, k := range keys {
-		publish(t, tr, text("in", k, "id"+k))
+		mustPublish(t, tr, testMessage("in", k, "id"+k))
 	}
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	if len(wakes) > 0 {
 		t.Errorf("%+v came though nothing was restarted", <-wakes)
 	}
 	mustClose(t, tr)
 	tr = s.Open(t, Config{})
-	wakes, stop := sleeper(t, tr, plan)
+	wakes, stop := consumeWakes(t, tr, plan)
 	var got []string
 	for range 3 {
-		w := await(t, wakes, "a wake at start")
-		if got = append(got, w.key); !w.at.Equal(at) {
-			t.Errorf("the wake of %s says %v, want %v", w.key, w.at, at)
+		w := receive(t, wakes, "a wake at start")
+		if got = append(got, w.key); !w.askedFor.Equal(at) {
+			t.Errorf("the wake of %s says %v, want %v", w.key, w.askedFor, at)
 		}
 	}
 	if slices.Sort(got); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("the wakes of %v came at start", got)
 	}
-	settle(t, tr, nil)
+	waitUntilIdle(t, tr, nil)
 	stop()
-	wakes, _ = sleeper(t, tr, plan) // they were consumed
-	noMoreSoon(t, tr, wakes)
+	wakes, _ = consumeWakes(t, tr, plan) // they were consumed
+	expectNoDueWakes(t, tr, wakes)
 }
 
 // testWakesInState closes a transport whose group keeps its wakes in its state: those that stand there
@@ -283,39 +283,39 @@ func testWakesInState(t *testing.T, f Features, s Site) {
 		}
 		return set(tx, m.Key, far)
 	})
-	publish(t, tr, text("in", "start", "1"), text("in", "far", "2"), text("in", "gone", "3"), text("in", "gone", "again"))
+	mustPublish(t, tr, testMessage("in", "start", "1"), testMessage("in", "far", "2"), testMessage("in", "gone", "3"), testMessage("in", "gone", "again"))
 	for range 4 {
-		await(t, handled, "the commit")
+		receive(t, handled, "the commit")
 	}
-	soon = time.Now().Add(f.delay()).Truncate(time.Microsecond)
-	publish(t, tr, text("in", "soon", "5")) // the last, because its wake may come before the close
-	await(t, handled, "the last commit")
+	soon = time.Now().Add(f.wakeDelay()).Truncate(time.Microsecond)
+	mustPublish(t, tr, testMessage("in", "soon", "5")) // the last, because its wake may come before the close
+	receive(t, handled, "the last commit")
 	mustClose(t, tr)
 	tr = s.Open(t, c)
-	wakes := make(chan woken, 10)
+	wakes := make(chan receivedWake, 10)
 	consume(t, tr, "g", "in", func(_ context.Context, tx flow.Tx, m flow.Message) error {
 		if m.Type != flow.TypeWake {
 			return nil
 		}
-		tx.OnCommit(func() { wakes <- woken{key: m.Key, at: m.Time} })
+		tx.OnCommit(func() { wakes <- receivedWake{key: m.Key, askedFor: m.Time} })
 		return set(tx, m.Key, time.Time{})
 	})
 	got := map[string]time.Time{}
 	for range 2 {
-		w := await(t, wakes, "a wake from the state")
-		got[w.key] = w.at
+		w := receive(t, wakes, "a wake from the state")
+		got[w.key] = w.askedFor
 	}
 	if len(got) != 2 || !got["soon"].Equal(soon) || !got["start"].Equal(far) {
 		t.Errorf("got the wakes %v, want those of soon and start", got)
 	}
-	noMoreSoon(t, tr, wakes)
+	expectNoDueWakes(t, tr, wakes)
 }
 
-// noMoreSoon checks that no wake comes though everything else does.
-func noMoreSoon(t *testing.T, tr flow.Transport, wakes <-chan woken) {
+// expectNoDueWakes checks that no wake comes though everything else does.
+func expectNoDueWakes(t *testing.T, tr flow.Transport, wakes <-chan receivedWake) {
 	t.Helper()
-	publish(t, tr, text("in", "last", "last"))
-	settle(t, tr, nil)
+	mustPublish(t, tr, testMessage("in", "last", "last"))
+	waitUntilIdle(t, tr, nil)
 	select {
 	case w := <-wakes:
 		t.Errorf("one wake too many: %+v", w)
