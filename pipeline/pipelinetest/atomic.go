@@ -73,7 +73,7 @@ func testCommitIsAtomic(t *testing.T, _ Features, s Site) {
 	}
 }
 
-// writeUncommitted writes, emits and schedules what must vanish.
+// writeUncommitted writes, emits and schedules what must vanish when its attempt is dropped.
 func writeUncommitted(t *testing.T, tx flow.Tx) {
 	if err := tx.State("k").Set("lost", []byte("x")); err != nil {
 		t.Error(err)
@@ -87,7 +87,7 @@ func writeUncommitted(t *testing.T, tx flow.Tx) {
 	tx.OnCommit(func() { t.Error("OnCommit of an attempt that was dropped") })
 }
 
-// checkDropped runs attempt until it succeeds; all that it did before must be gone.
+// checkDropped runs attempt until it succeeds, and checks that nothing is left of what it did before that.
 func checkDropped(t *testing.T, s Site, attempt func(n int, tx flow.Tx) error) {
 	tr := s.Open(t, Config{})
 	var in journal

@@ -13,7 +13,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// laneOf is what a position says of where a message stands, without its offset and topic.
+// laneOf returns the lane in a position.
 func laneOf(t *testing.T, position string) string {
 	t.Helper()
 	parts := strings.Split(position, "/")
@@ -127,7 +127,7 @@ func testNeighbours(t *testing.T, f Features, s Site) {
 	}
 }
 
-// missingKeys lists the keys of want that got does not have, or has otherwise.
+// missingKeys lists the keys of want that got does not have, or has with another value.
 func missingKeys(want, got map[string]string) []string {
 	var keys []string
 	for k, v := range want {

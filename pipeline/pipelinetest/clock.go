@@ -11,7 +11,7 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// adjustableClock is a clock that can be set.
+// adjustableClock is the machine's clock with an offset that can be set.
 type adjustableClock struct{ offset atomic.Int64 }
 
 func (c *adjustableClock) now() time.Time {

@@ -18,9 +18,9 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// countingPipeline is a small pipeline whose books must balance after any crash: group g notes
-// every message of "in" in its state and passes it on to "out", where h notes it too;
-// each message sets a wake, and the wake notes how far g had come.
+// countingPipeline is a small pipeline whose records must agree after any crash. Group g records
+// every message of "in" in its state and passes it on to "out", where h records it too.
+// Each message sets a wake, and the wake records how far g had come.
 type countingPipeline struct {
 	attempted map[string]bool
 
@@ -36,7 +36,7 @@ var countingConfig = Config{Topics: map[string]flow.Topic{"in": {Groups: []strin
 
 func countingKey(i int) string { return fmt.Sprint("key", i%countingKeys) }
 
-// start consumes both topics; enough is closed after so many steps.
+// start consumes both topics. It closes enough after so many steps.
 func (l *countingPipeline) start(t *testing.T, tr flow.Transport, steps int64) (enough <-chan struct{}) {
 	var done atomic.Int64
 	end := make(chan struct{})
@@ -85,12 +85,12 @@ func (l *countingPipeline) publish(tr flow.Transport, id string) bool {
 	return true
 }
 
-// splitLines splits a book.
+// splitLines splits a list of lines in state.
 func splitLines(book string) []string {
 	return strings.Split(strings.TrimSuffix(book, "\n"), "\n")
 }
 
-// verify lets a last transport finish, and balances the books.
+// verify lets a last transport finish, and compares what the groups recorded with what was published.
 func (l *countingPipeline) verify(t *testing.T, s Site) {
 	t.Helper()
 	tr := s.Open(t, countingConfig)
@@ -139,7 +139,7 @@ func (l *countingPipeline) verify(t *testing.T, s Site) {
 	mustClose(t, tr)
 }
 
-// verifyOrder checks that what was accepted of a key stands in the order in which it was.
+// verifyOrder checks that got has the accepted messages of a key in the order in which they were accepted.
 func (l *countingPipeline) verifyOrder(t *testing.T, key string, got []string) {
 	t.Helper()
 	at := -1
@@ -198,7 +198,7 @@ func testSurvivesKill(t *testing.T, f Features) {
 	l.verify(t, f.At(dir))
 }
 
-// runAndKill starts a victim and kills it after so many messages.
+// runAndKill runs the test in another process, and kills that after so many messages.
 func (l *countingPipeline) runAndKill(t *testing.T, dir string, round, after int) {
 	t.Helper()
 	// Each part of the name is anchored, or -test.run would run others, too.
@@ -233,7 +233,7 @@ func (l *countingPipeline) runAndKill(t *testing.T, dir string, round, after int
 	}
 }
 
-// runUntilKilled works until it is killed.
+// runUntilKilled publishes and handles messages until its process is killed.
 func runUntilKilled(t *testing.T, s Site) {
 	tr := s.Open(t, countingConfig)
 	l := newCountingPipeline()

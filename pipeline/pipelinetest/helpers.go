@@ -14,10 +14,10 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// waitTimeout is how long the suites wait for what must come. Nothing that is correct needs it.
+// waitTimeout is how long the suites wait for what must come. A correct transport never needs all of it.
 var waitTimeout = 30 * time.Second
 
-// shortDelay is after how long wakes are set.
+// shortDelay is how far ahead wakes are set.
 const shortDelay = 20 * time.Millisecond
 
 // handler is what the suite's consumers do.
@@ -82,7 +82,7 @@ func mustClose(t *testing.T, c io.Closer) {
 	}
 }
 
-// receive receives from ch.
+// receive receives from ch, and fails the test after waitTimeout.
 func receive[T any](t *testing.T, ch <-chan T, what string) T {
 	t.Helper()
 	select {
@@ -94,7 +94,7 @@ func receive[T any](t *testing.T, ch <-chan T, what string) T {
 	}
 }
 
-// signal puts a token into ch, which takes one, unless one is there.
+// signal sends to ch if it has room.
 func signal(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -102,7 +102,7 @@ func signal(ch chan<- struct{}) {
 	}
 }
 
-// waitForRelease keeps a handler until ch gives something.
+// waitForRelease holds a handler until ch is closed or gives something.
 func waitForRelease(t *testing.T, ch <-chan struct{}) error {
 	t.Helper()
 	select {
@@ -125,12 +125,12 @@ func waitUntilIdle(t *testing.T, tr flow.Transport, cond func() bool) {
 	}
 }
 
-// testMessage makes a message.
+// testMessage makes a message whose body is its ID.
 func testMessage(topic, key, id string) flow.Message {
 	return flow.Message{ID: id, Topic: topic, Key: key, Type: "test.v1", Body: []byte(id)}
 }
 
-// mustPublish publishes ms.
+// mustPublish publishes ms, and fails the test if that fails.
 func mustPublish(t *testing.T, tr flow.Transport, ms ...flow.Message) {
 	t.Helper()
 	if err := tr.Publish(context.Background(), ms...); err != nil {
@@ -156,7 +156,7 @@ func messageIDs(ms []flow.Message) []string {
 	return ids
 }
 
-// mustGet reads a committed value.
+// mustGet reads a value, and reports an error if that fails.
 func mustGet(t *testing.T, s flow.State, name string) string {
 	t.Helper()
 	v, _, err := s.Get(name)
@@ -166,7 +166,7 @@ func mustGet(t *testing.T, s flow.State, name string) string {
 	return string(v)
 }
 
-// journal remembers, by key, what came in which order.
+// journal records by key which messages came, in their order.
 type journal struct {
 	mu    sync.Mutex
 	byKey map[string][]string
@@ -187,7 +187,7 @@ func (j *journal) ids(key string) []string {
 	return slices.Clone(j.byKey[key])
 }
 
-// want checks that what came of key are ids, in this order.
+// want checks that the messages of key are ids, in this order.
 func (j *journal) want(t *testing.T, key string, ids ...string) {
 	t.Helper()
 	if got := j.ids(key); !slices.Equal(got, ids) {
@@ -195,7 +195,7 @@ func (j *journal) want(t *testing.T, key string, ids ...string) {
 	}
 }
 
-// recordTopic makes group consume topic, and remembers the messages under the name of the topic.
+// recordTopic makes group consume topic, and records the messages under the name of the topic.
 func recordTopic(t *testing.T, tr flow.Transport, group, topic string) *journal {
 	t.Helper()
 	j := &journal{}

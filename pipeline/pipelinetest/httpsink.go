@@ -107,7 +107,7 @@ func TestHTTPSink(t *testing.T, f HTTPSinkFeatures, newSink NewHTTPSink) {
 	(&sinkSuite{newFake: s.newFake, largestText: 1 << 20}).runAll(t)
 }
 
-// sinkFor makes the sink for a server, with secrets in every part of its URL.
+// sinkFor makes the sink that sends to a server, with secrets in every part of its URL.
 func (s *httpSuite) sinkFor(t *testing.T, rawURL string) pipeline.Sink {
 	t.Helper()
 	u, err := url.Parse(rawURL)
@@ -120,7 +120,7 @@ func (s *httpSuite) sinkFor(t *testing.T, rawURL string) pipeline.Sink {
 	return s.newSink(t, u.String(), HTTPSinkOptions{Allow: loopback, Secret: keySecret})
 }
 
-// deliverTo delivers to a server that answers so, and returns what came of it.
+// deliverTo delivers to a server with the handler answer, and returns the error.
 func (s *httpSuite) deliverTo(t *testing.T, answer http.HandlerFunc) error {
 	t.Helper()
 	return deliver(t.Context(), t, s.sinkFor(t, startServer(t, answer)), newNotification("a"))

@@ -22,7 +22,7 @@ import (
 // maxMemory is what one delivery may allocate, whatever it is answered.
 const maxMemory = 4 << 20
 
-// deliveryTimeout is the deadline of deliveries that cannot end before it.
+// deliveryTimeout is the timeout of deliveries that nothing else ends.
 const deliveryTimeout = 300 * time.Millisecond
 
 func (s *httpSuite) testBoundedAnswers(t *testing.T) {
@@ -94,7 +94,7 @@ func (s *httpSuite) testEndlessSuccess(t *testing.T) {
 	}
 }
 
-// writeForever writes start and then again and again the same text, until nobody reads.
+// writeForever writes start, and then again and again the same text until nobody reads.
 func (c *rawConn) writeForever(start, again string) {
 	b := []byte(again) // the memory of the server counts too
 	for ok := c.write(start); ok; {

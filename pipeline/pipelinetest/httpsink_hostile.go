@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// requestRecorder decodes the requests that a server gets.
+// requestRecorder decodes and keeps the requests that a server gets.
 type requestRecorder struct {
 	mu       sync.Mutex
 	seen     []Arrived
@@ -40,7 +40,7 @@ func (s *httpSuite) newFake(t *testing.T) SinkFake {
 	}
 }
 
-// setHold makes the next request call held in place of the present function, which it returns.
+// setHold sets the function that the next request calls, and returns the one that was set before.
 func (r *requestRecorder) setHold(held func()) (before func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *requestRecorder) setHold(held func()) (before func()) {
 	return before
 }
 
-// record decodes a request.
+// record decodes a request and keeps it.
 func (r *requestRecorder) record(t *testing.T, decode func(http.Header, []byte) (string, []string, error), req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r *requestRecorder) arrived() []Arrived {
 	return slices.Clone(r.seen)
 }
 
-// hostileTexts is text that pages could hold.
+// hostileTexts are texts that pages could hold.
 var hostileTexts = []string{
 	"<!channel> <@U123> <http://evil.example|bank.example>", "</script><script>alert(1)</script>", "{{.}} {{range 9}}{{end}}",
 	"%s %d %!x(MISSING) %", "a+b&c=d;e", "X-Header: a\r\nX-Injected: b\r\n\r\nbody", "nul\x00bell\x07", "turn\u202Earound\u2066",
@@ -104,7 +104,7 @@ func readableText(got, text string) bool {
 	return visibleText(got) != "" || visibleText(text) == ""
 }
 
-// controlsTerminal reports whether r does more to a screen than appear there.
+// controlsTerminal reports whether r does more to a screen than appear there, such as reverse the text.
 func controlsTerminal(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || r >= '\u202A' && r <= '\u202E' || r >= '\u2066' && r <= '\u2069'
 }

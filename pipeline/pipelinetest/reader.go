@@ -40,7 +40,7 @@ const (
 	maxAllocated = 200
 )
 
-// positionPattern is how a reason names a place.
+// positionPattern matches how a reason names a place.
 var positionPattern = regexp.MustCompile(`\b(line|byte|offset|record) \d+`)
 
 // TestReader checks that r keeps the contract of pipeline.Reader on pages, on what is left of them
@@ -87,7 +87,7 @@ func TestReader(t *testing.T, r pipeline.Reader, pages ReaderPages) {
 	}
 }
 
-// checkTruncated checks what is left of raw where it is cut off.
+// checkTruncated checks raw cut off at several places.
 func checkTruncated(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
 	t.Helper()
 	for n := range 9 {
@@ -97,7 +97,7 @@ func checkTruncated(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
 	}
 }
 
-// checkBounds reads a page that takes much.
+// checkBounds checks how an expensive page is read: in bounded memory, and not after the context ended.
 func checkBounds(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -118,7 +118,7 @@ func checkBounds(t *testing.T, r pipeline.Reader, raw pipeline.Raw) {
 	}
 }
 
-// checkGolden compares the pages of a folder with what they should give.
+// checkGolden compares the texts of the pages of a folder with what they should give.
 func checkGolden(t *testing.T, r pipeline.Reader, pages ReaderPages) {
 	t.Helper()
 	tested := 0

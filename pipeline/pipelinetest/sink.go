@@ -101,7 +101,7 @@ func (f SinkFake) deliver(ctx context.Context, t *testing.T, n pipeline.Notifica
 }
 
 // deliverInterrupted delivers to a receiver that does not answer, calls end once it has the attempt,
-// and returns what came of it.
+// and returns the error.
 func (f SinkFake) deliverInterrupted(ctx context.Context, t *testing.T, end func()) error {
 	t.Helper()
 	if f.Hold == nil {

@@ -38,15 +38,14 @@ func TestSource(t *testing.T, upstream func(t *testing.T) Upstream) {
 	}
 }
 
-// sourceRun runs sources as a Router does.
+// sourceRun is a source that runs as in a Router, and the pages that were taken from it.
 type sourceRun struct {
 	t    *testing.T
 	got  chan pipeline.Pushed
 	stop func()
 }
 
-// startSource runs a source until stop is called; take decides about each page, which is then put
-// into got.
+// startSource runs a source until stop is called. Pages that take accepts are put into got.
 func (u Upstream) startSource(t *testing.T, take func(ctx context.Context, p pipeline.Pushed) error) *sourceRun {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

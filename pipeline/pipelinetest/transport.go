@@ -126,7 +126,7 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 // crashSeeds is how many random histories with crashes are tried.
 const crashSeeds = 8
 
-// runTest runs a test, in a bubble where the transport works in one.
+// runTest runs a test, in a synctest bubble if the transport works in one.
 func (f Features) runTest(t *testing.T, test func(t *testing.T)) {
 	if f.Bubble {
 		synctest.Test(t, test)

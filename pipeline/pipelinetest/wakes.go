@@ -11,14 +11,14 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// receivedWake is a wake that came.
+// receivedWake is a wake that a handler got.
 type receivedWake struct {
 	key, id    string
-	askedFor   time.Time // asked for
+	askedFor   time.Time
 	receivedAt time.Time
 }
 
-// consumeWakes consumes "in": messages run plan, unless it is nil, wakes are sent to the channel.
+// consumeWakes consumes "in". Messages run plan, unless that is nil, and wakes are sent to the channel.
 func consumeWakes(t *testing.T, tr flow.Transport, plan handler) (<-chan receivedWake, func()) {
 	wakes := make(chan receivedWake, 100)
 	stop := consume(t, tr, "g", "in", func(ctx context.Context, tx flow.Tx, m flow.Message) error {
@@ -38,7 +38,7 @@ func consumeWakes(t *testing.T, tr flow.Transport, plan handler) (<-chan receive
 	return wakes, stop
 }
 
-// wakeDelay is how far ahead wakes are set: far where waiting takes no time.
+// wakeDelay is how far ahead wakes are set: far ahead where waiting takes no time.
 func (f Features) wakeDelay() time.Duration {
 	if f.Bubble {
 		return waitTimeout / 3
@@ -74,7 +74,7 @@ func testWakesOnce(t *testing.T, f Features, s Site) {
 	expectNoMoreWakes(t, f, tr, wakes)
 }
 
-// expectNoMoreWakes checks that no wake comes until after one that is set now.
+// expectNoMoreWakes checks that no wake comes before one that it sets now.
 func expectNoMoreWakes(t *testing.T, f Features, tr flow.Transport, wakes <-chan receivedWake) {
 	t.Helper()
 	waitUntilIdle(t, tr, nil)
@@ -283,7 +283,8 @@ func testWakesInState(t *testing.T, f Features, s Site) {
 		}
 		return set(tx, m.Key, far)
 	})
-	mustPublish(t, tr, testMessage("in", "start", "1"), testMessage("in", "far", "2"), testMessage("in", "gone", "3"), testMessage("in", "gone", "again"))
+	mustPublish(t, tr, testMessage("in", "start", "1"), testMessage("in", "far", "2"),
+		testMessage("in", "gone", "3"), testMessage("in", "gone", "again"))
 	for range 4 {
 		receive(t, handled, "the commit")
 	}
@@ -311,7 +312,7 @@ func testWakesInState(t *testing.T, f Features, s Site) {
 	expectNoDueWakes(t, tr, wakes)
 }
 
-// expectNoDueWakes checks that no wake comes though everything else does.
+// expectNoDueWakes checks that no wake comes while the transport handles all that waits.
 func expectNoDueWakes(t *testing.T, tr flow.Transport, wakes <-chan receivedWake) {
 	t.Helper()
 	mustPublish(t, tr, testMessage("in", "last", "last"))
