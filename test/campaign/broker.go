@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// addresses are what brokers are named by: HOST:PORT, several of them with commas between.
-var addresses = regexp.MustCompile(`^[^/\s,]+:\d+(,[^/\s,]+:\d+)*$`)
+// brokerAddresses are what brokers are named by: HOST:PORT, several of them with commas between.
+var brokerAddresses = regexp.MustCompile(`^[^/\s,]+:\d+(,[^/\s,]+:\d+)*$`)
 
 // broker is the Kafka that the processes share: one that is there, or one that is run by a
 // command, as CMD start DIR PORT, CMD kill DIR and CMD stop DIR.
@@ -27,19 +27,19 @@ type broker struct {
 // outage is a time without a broker; till is zero while it lasts.
 type outage struct{ from, till time.Time }
 
-// brokerLimit is how long the command may take for a start or an end.
-const brokerLimit = 3 * time.Minute
+// brokerTimeout is how long the command may take for a start or an end.
+const brokerTimeout = 3 * time.Minute
 
 // newBroker returns the one that named says, which it starts in dir where it is a command.
 func newBroker(ctx context.Context, named, dir string) (*broker, error) {
-	if addresses.MatchString(named) {
+	if brokerAddresses.MatchString(named) {
 		return &broker{addrs: named}, nil
 	}
 	command, err := filepath.Abs(named)
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePorts()
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +53,9 @@ func newBroker(ctx context.Context, named, dir string) (*broker, error) {
 	return b, nil
 }
 
-// freePorts returns a port that nobody listens at, nor at the one behind it, where brokers
+// freePort returns a port that nobody listens at, nor at the one behind it, where brokers
 // have their controllers.
-func freePorts() (string, error) {
+func freePort() (string, error) {
 	for range 100 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -72,8 +72,8 @@ func freePorts() (string, error) {
 	return "", errors.New("no two ports are free")
 }
 
-func (b *broker) run(ctx context.Context, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, brokerLimit)
+func (b *broker) runCommand(ctx context.Context, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, brokerTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, b.command, args...).CombinedOutput()
 	if err != nil {
@@ -84,7 +84,7 @@ func (b *broker) run(ctx context.Context, args ...string) error {
 
 // start starts the broker and returns once it answers.
 func (b *broker) start(ctx context.Context) error {
-	err := b.run(ctx, "start", b.dir, b.port)
+	err := b.runCommand(ctx, "start", b.dir, b.port)
 	if n := len(b.outages); n > 0 && err == nil {
 		b.outages[n-1].till = time.Now()
 	}
@@ -94,7 +94,7 @@ func (b *broker) start(ctx context.Context) error {
 // kill ends the broker at once.
 func (b *broker) kill(ctx context.Context) error {
 	b.outages = append(b.outages, outage{from: time.Now()})
-	return b.run(ctx, "kill", b.dir)
+	return b.runCommand(ctx, "kill", b.dir)
 }
 
 // stop ends a broker that is ours.
@@ -102,11 +102,11 @@ func (b *broker) stop() error {
 	if b.command == "" {
 		return nil
 	}
-	return b.run(context.Background(), "stop", b.dir)
+	return b.runCommand(context.Background(), "stop", b.dir)
 }
 
-// there returns how long the broker was there between two times.
-func (b *broker) there(from, to time.Time) time.Duration {
+// uptime returns how long the broker was there between two times.
+func (b *broker) uptime(from, to time.Time) time.Duration {
 	sum := to.Sub(from)
 	for _, o := range b.outages {
 		begin, end := o.from, o.till

@@ -20,22 +20,22 @@ const clockVariable = "VOKTER_CLOCK_FILE"
 // Bounds of all jumps together. Dead letters are kept for 90 days, so that what is given
 // up at the beginning can still be replayed at the end.
 const (
-	earliest = -12 * time.Hour
-	latest   = 60 * 24 * time.Hour
+	minOffset = -12 * time.Hour
+	maxOffset = 60 * 24 * time.Hour
 )
 
-// notice is how long before a jump all processes have read of it.
-const notice = 150 * time.Millisecond
+// jumpNotice is how long before a jump all processes have read of it.
+const jumpNotice = 150 * time.Millisecond
 
 // jump sets the clock forth or back by d, for all processes at the same moment: the clocks of machines
 // differ by seconds, and what one requests of another two hours before the other's time is not done. It
 // reports whether it did: not where that is out of bounds.
 func (c *clock) jump(d time.Duration) (bool, error) {
 	to := c.offset + d
-	if to < earliest || to > latest {
+	if to < minOffset || to > maxOffset {
 		return false, nil
 	}
-	at := time.Now().Add(notice).Truncate(time.Millisecond)
+	at := time.Now().Add(jumpNotice).Truncate(time.Millisecond)
 	if err := c.write(fmt.Sprint(c.offset, " ", to, " ", at.UnixMilli())); err != nil {
 		return false, err
 	}
@@ -52,5 +52,5 @@ func (c *clock) write(setting string) error {
 	return os.Rename(next, c.file)
 }
 
-// jumps are how far clocks are set.
-var jumps = []time.Duration{2 * time.Hour, -2 * time.Hour, 10 * 24 * time.Hour}
+// clockJumps are how far clocks are set.
+var clockJumps = []time.Duration{2 * time.Hour, -2 * time.Hour, 10 * 24 * time.Hour}

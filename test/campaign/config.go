@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// wanted is what the configuration asks for: by page, the clients.
-type wanted []map[string]bool
+// wantedClients is what the configuration asks for: by page, the clients.
+type wantedClients []map[string]bool
 
 // writeConfig writes the configuration in one step. Entries that are there before and after
 // ask for another interval each time: what is changed keeps its subscription. It begins with
 // what transport says.
-func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, interval time.Duration, transport string) error {
+func writeConfig(path string, p *pageServer, b *inbox, w wantedClients, clients []string, interval time.Duration, transport string) error {
 	var s strings.Builder
 	s.WriteString(transport)
 	s.WriteString("listen: 127.0.0.1:0\n")
@@ -22,18 +22,18 @@ func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, in
 	s.WriteString("fetch: {timeout: 5s, per_host: {concurrency: 16, rate: 1000/s}}\n")
 	// Clocks jump by days, and in this campaign no receiver is given up.
 	s.WriteString("delivery: {retry: [50ms], dead_after: 9000h, expire_after: 9000h}\nsinks:\n")
-	for _, c := range append([]string{owner}, clients...) {
+	for _, c := range append([]string{ownerClient}, clients...) {
 		fmt.Fprintf(&s, "  hook-%s: {webhook: {url: %q}}\n", c, b.url(c))
 	}
-	s.WriteString("health: [hook-" + owner + "]\nsubscriptions:\n")
+	s.WriteString("health: [hook-" + ownerClient + "]\nsubscriptions:\n")
 	for n := range w {
 		every := interval
-		if mortal(n) { // a changed entry would begin a page anew that was given up
+		if canExpire(n) { // a changed entry would begin a page anew that was given up
 			every = time.Minute
 		}
 		for _, c := range clients {
 			if w[n][c] {
-				fmt.Fprintf(&s, "  - {url: %q, client: %s, keywords: [marker], interval: %s, sinks: [hook-%s]%s}\n", p.url(n), c, every, c, digestOf(c, n))
+				fmt.Fprintf(&s, "  - {url: %q, client: %s, keywords: [marker], interval: %s, sinks: [hook-%s]%s}\n", p.url(n), c, every, c, digestField(c, n))
 			}
 		}
 	}
@@ -44,13 +44,13 @@ func writeConfig(path string, p *pages, b *inbox, w wanted, clients []string, in
 	return os.Rename(next, path)
 }
 
-// digestOf returns the field of the configuration by which a client collects what it is told
+// digestField returns the field of the configuration by which a client collects what it is told
 // of a page, if it does.
-func digestOf(client string, page int) string {
+func digestField(client string, page int) string {
 	switch {
 	case client == "bob":
 		return ", digest: 1s"
-	case client == picky && page%2 == 0, client == guest && page%3 == 0:
+	case client == pickyClient && page%2 == 0, client == guestClient && page%3 == 0:
 		return ", digest: {every: 2s, max: 3}"
 	}
 	return ""

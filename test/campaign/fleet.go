@@ -14,16 +14,16 @@ import (
 
 // How the processes of a fleet work.
 const (
-	lanes   = 8
-	session = 3 * time.Second
-	// looks is the interval of checks: each is two or three records.
-	looks = 100 * time.Millisecond
-	// lastingly is how long after a cancel an attempt may begin: lanes may be on their way
+	laneCount      = 8
+	sessionTimeout = 3 * time.Second
+	// checkInterval is the interval of checks: each is two or three records.
+	checkInterval = 100 * time.Millisecond
+	// fleetCancelGrace is how long after a cancel an attempt may begin: lanes may be on their way
 	// from one process to another meanwhile, or a broker be short of breath.
-	lastingly = 30 * time.Second
-	// endurance is how long anything may take when all processes live. It is less than the time
+	fleetCancelGrace = 30 * time.Second
+	// waitLimit is how long anything may take when all processes live. It is less than the time
 	// after which a page whose request was lost is asked for again.
-	endurance = 2 * time.Minute
+	waitLimit = 2 * time.Minute
 )
 
 // fleet is several processes that share pages and receivers over Kafka. What is done to
@@ -34,33 +34,33 @@ type fleet struct {
 	*directory
 	broker  *broker
 	topics  *topics
-	stream  *stream
+	state   *topicState
 	members []*member
-	// moves bounds how many times lanes went from one process to another.
-	moves int
-	// ending says that all live for the last time, hopeless that something came not in time
+	// laneMoves bounds how many times lanes went from one process to another.
+	laneMoves int
+	// isFinalRun says that all live for the last time, hopeless that something came not in time
 	// since: what follows is not waited for as long.
-	ending, hopeless bool
-	// slowest is the longest time that it took to catch up after the broker came back.
-	slowest time.Duration
+	isFinalRun, hasTimedOut bool
+	// slowestCatchUp is the longest time that it took to catch up after the broker came back.
+	slowestCatchUp time.Duration
 }
 
-func newFleet(ctx context.Context, o options, n int, dir string, did *tally) (*fleet, error) {
+func newFleet(ctx context.Context, o options, n int, dir string, did *counters) (*fleet, error) {
 	d, err := newDirectory(o, n, dir, did)
 	if err != nil {
 		return nil, err
 	}
-	f := &fleet{directory: d, stream: newStream()}
+	f := &fleet{directory: d, state: newTopicState()}
 	// A process remembers until when a host is to be left alone. It lives long here, and the
 	// clock of the campaign jumps for that, too, which a machine's does not.
-	d.pages.urbane = false
+	d.pages.asksForPauses = false
 	if f.broker, err = newBroker(ctx, o.brokers, filepath.Join(dir, "broker")); err != nil {
 		return f, err
 	}
 	prefix := "campaign-" + strings.ToLower(rand.Text()) + "."
 	f.transport = fmt.Sprintf("transport: {kafka: {brokers: [%q], topic_prefix: %s, partitions: %d, replication: 1, session_timeout: %s}}\n",
-		strings.Join(strings.Split(f.broker.addrs, ","), `", "`), prefix, lanes, session)
-	f.process.every = looks
+		strings.Join(strings.Split(f.broker.addrs, ","), `", "`), prefix, laneCount, sessionTimeout)
+	f.process.interval = checkInterval
 	for i := range o.processes {
 		m, err := newMember(f, filepath.Join(dir, fmt.Sprint("process", i)))
 		if err != nil {
@@ -70,9 +70,9 @@ func newFleet(ctx context.Context, o options, n int, dir string, did *tally) (*f
 	}
 	// The guest comes and goes by commands in the topic documents. A file that some processes
 	// have read already and others not would let it come and go each time a page moves.
-	delete(f.ledger, guest)
+	delete(f.subscriptions, guestClient)
 	for n := range f.wanted {
-		f.wanted[n][guest] = false
+		f.wanted[n][guestClient] = false
 	}
 	if err := f.configure(); err != nil {
 		return f, err
@@ -84,21 +84,21 @@ func newFleet(ctx context.Context, o options, n int, dir string, did *tally) (*f
 	if err != nil {
 		return f, err
 	}
-	return f, errors.Join(f.topics.read("changes", f.stream.changed), f.topics.read("subscriptions", f.stream.subscribed))
+	return f, errors.Join(f.topics.consume("changes", f.state.addChange), f.topics.consume("subscriptions", f.state.addSubscription))
 }
 
 // startAll starts every process that is not there, lets those go on that are frozen, and
 // waits until all of them work.
 func (f *fleet) startAll(ctx context.Context) error {
 	for _, m := range f.members {
-		if err := f.back(m); err != nil {
+		if err := f.bringBack(m); err != nil {
 			return err
 		}
 	}
-	return f.await(ctx, func() bool {
+	return f.waitFor(ctx, func() bool {
 		for i, m := range f.members {
 			if err := m.ready(ctx); err != nil {
-				f.awaited = fmt.Sprintf("process %d: to be ready: %v", i, err)
+				f.waitingFor = fmt.Sprintf("process %d: to be ready: %v", i, err)
 				return false
 			}
 		}
@@ -106,33 +106,33 @@ func (f *fleet) startAll(ctx context.Context) error {
 	})
 }
 
-// back brings m back from where it is.
-func (f *fleet) back(m *member) error {
+// bringBack brings m back from where it is.
+func (f *fleet) bringBack(m *member) error {
 	switch {
-	case m.life == nil:
-		f.moves++
+	case m.run == nil:
+		f.laneMoves++
 		if err := m.start(); err != nil {
 			return err
 		}
-		f.lives = append(f.lives, m.life)
+		f.runs = append(f.runs, m.run)
 	case m.frozen:
-		f.moves++
-		return m.freeze(false)
+		f.laneMoves++
+		return m.setFrozen(false)
 	}
 	return nil
 }
 
-// await waits until done, for as long as endurance lasts; what lasts longer is noted. A process
+// waitFor waits until done, for as long as endurance lasts; what lasts longer is noted. A process
 // that ends by itself is an error.
-func (f *fleet) await(ctx context.Context, done func() bool) error {
-	deadline := time.Now().Add(endurance)
-	if f.hopeless {
-		deadline = time.Now().Add(endurance / 10)
+func (f *fleet) waitFor(ctx context.Context, done func() bool) error {
+	deadline := time.Now().Add(waitLimit)
+	if f.hasTimedOut {
+		deadline = time.Now().Add(waitLimit / 10)
 	}
 	for !done() {
 		if time.Now().After(deadline) {
-			f.late = append(f.late, f.awaited)
-			f.hopeless = f.ending
+			f.timedOut = append(f.timedOut, f.waitingFor)
+			f.hasTimedOut = f.isFinalRun
 			return nil
 		}
 		if err := f.pause(ctx, 100*time.Millisecond); err != nil {
@@ -150,8 +150,8 @@ func (f *fleet) pause(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 	}
 	for i, m := range f.members {
-		if m.life != nil && m.life.over() {
-			return fmt.Errorf("process %d: %w", i, m.life.own())
+		if m.run != nil && m.run.hasEnded() {
+			return fmt.Errorf("process %d: %w", i, m.run.unexpectedExit())
 		}
 	}
 	return nil
@@ -160,7 +160,7 @@ func (f *fleet) pause(ctx context.Context, d time.Duration) error {
 // evidence returns all that is known of the fleet.
 func (f *fleet) evidence() evidence {
 	e := f.directory.evidence()
-	e.kills, e.alive, e.afterwards, e.looks = f.moves, f.broker.there, lastingly, lastingly
+	e.kills, e.uptime, e.cancelGrace, e.lookGrace = f.laneMoves, f.broker.uptime, fleetCancelGrace, fleetCancelGrace
 	return e
 }
 
@@ -168,14 +168,14 @@ func (f *fleet) evidence() evidence {
 func (f *fleet) close() error {
 	var errs []error
 	for _, m := range f.members {
-		if m.life != nil && !m.life.over() {
+		if m.run != nil && !m.run.hasEnded() {
 			errs = append(errs, m.kill(false))
 		}
 		errs = append(errs, m.log.Close())
 	}
 	if f.topics != nil {
 		if f.broker.command == "" {
-			errs = append(errs, f.topics.remove())
+			errs = append(errs, f.topics.deleteTopics())
 		}
 		errs = append(errs, f.topics.close())
 	}
@@ -186,8 +186,8 @@ func (f *fleet) close() error {
 	return errors.Join(errs...)
 }
 
-// logged says how much the processes logged, and fails where one of them panicked.
-func (f *fleet) logged() error {
+// checkLogs says how much the processes logged, and fails where one of them panicked.
+func (f *fleet) checkLogs() error {
 	var errs []error
 	for i, m := range f.members {
 		b, err := os.ReadFile(m.log.Name())
@@ -195,7 +195,7 @@ func (f *fleet) logged() error {
 			return err
 		}
 		text := string(b)
-		f.did.plus("log_lines", strings.Count(text, "\n"))
+		f.counters.addN("log_lines", strings.Count(text, "\n"))
 		for _, sign := range []string{"panic", "goroutine "} {
 			if at := strings.Index(text, sign); at >= 0 {
 				errs = append(errs, fmt.Errorf("process %d logged %q", i, text[at:min(at+2000, len(text))]))
@@ -205,27 +205,27 @@ func (f *fleet) logged() error {
 	return errors.Join(errs...)
 }
 
-// turn chooses a process that is up, for running verbs on its data directory, or nil if there
+// chooseMember chooses a process that is up, for running verbs on its data directory, or nil if there
 // is none.
-func (f *fleet) turn() *member {
-	up := slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return !m.up() })
+func (f *fleet) chooseMember() *member {
+	up := slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return !m.isUp() })
 	if len(up) == 0 {
 		return nil
 	}
-	m := up[f.dice.IntN(len(up))]
+	m := up[f.rng.IntN(len(up))]
 	f.process = m.process
 	return m
 }
 
-// keep writes down what arrived when, beside what the processes logged.
-func (f *fleet) keep() error {
-	if !f.o.keep {
+// writeArrivals writes down what arrived when, beside what the processes logged.
+func (f *fleet) writeArrivals() error {
+	if !f.options.keep {
 		return nil
 	}
 	var s strings.Builder
-	for client, ms := range f.inbox.record(append([]string{owner}, clients...)) {
+	for client, ms := range f.inbox.mailsOf(append([]string{ownerClient}, clients...)) {
 		for _, m := range ms {
-			fmt.Fprintf(&s, "%s %s %s %s %s\n", m.at.Format(clockTime), client, m.id, m.note.Status, m.note.URL)
+			fmt.Fprintf(&s, "%s %s %s %s %s\n", m.at.Format(clockTime), client, m.id, m.notification.Status, m.notification.URL)
 		}
 	}
 	return os.WriteFile(filepath.Join(f.dir, "arrived"), []byte(s.String()), 0o600)

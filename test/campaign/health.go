@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// owner is the client that receives health events.
-const owner = "owner"
+// ownerClient is the client that receives health events.
+const ownerClient = "owner"
 
-// event is the documented body of a health event, as far as it matters here.
-type event struct {
+// healthEvent is the documented body of a health event, as far as it matters here.
+type healthEvent struct {
 	ID       string `json:"id"`
 	Event    string `json:"event"`
 	URL      string `json:"url"`
@@ -33,37 +33,37 @@ const (
 	deadLetter        = "dead_letter"
 )
 
-// watch holds the health events of the owner, each once and in order of first arrival: those of
+// healthEvents holds the health events of the owner, each once and in order of first arrival: those of
 // pages by number, those of receivers by client.
-type watch struct {
+type healthEvents struct {
 	pages     map[int][]string
 	receivers map[string][]string
 }
 
-// watch reads the health events.
-func (v *verdict) watch(mails []mail) watch {
-	w := watch{map[int][]string{}, map[string][]string{}}
+// readHealth reads the health events.
+func (v *verdict) readHealth(mails []mail) healthEvents {
+	w := healthEvents{map[int][]string{}, map[string][]string{}}
 	bodies := map[string][]byte{}
 	under := map[string]string{} // the notification of each event
 	for _, m := range mails {
-		e := m.note.Health
-		if m.id == "" || m.id != m.note.ID || m.note.Type != "health" || e == nil || e.ID == "" || e.Event != m.note.Status {
-			v.isWrong("health: not an event: %s %s", m.id, m.body)
+		e := m.notification.Health
+		if m.id == "" || m.id != m.notification.ID || m.notification.Type != "health" || e == nil || e.ID == "" || e.Event != m.notification.Status {
+			v.addWrong("health: not an event: %s %s", m.id, m.body)
 			continue
 		}
 		if before, seen := bodies[m.id]; seen {
 			if !bytes.Equal(before, m.body) {
-				v.isWrong("health: ID %s came with two bodies: %s and %s", m.id, before, m.body)
+				v.addWrong("health: ID %s came with two bodies: %s and %s", m.id, before, m.body)
 			}
 			continue
 		}
 		bodies[m.id] = m.body
 		if other, seen := under[e.ID]; seen {
-			v.isWrong("health: event %s (%s) came as %s and as %s", e.ID, e.Event, other, m.id)
+			v.addWrong("health: event %s (%s) came as %s and as %s", e.ID, e.Event, other, m.id)
 			continue
 		}
 		under[e.ID] = m.id
-		page := pageNumber.FindStringSubmatch(e.URL)
+		page := pagePattern.FindStringSubmatch(e.URL)
 		switch {
 		case e.Receiver != nil:
 			client := strings.TrimPrefix(e.Receiver.Sink, "hook-")
@@ -72,15 +72,15 @@ func (v *verdict) watch(mails []mail) watch {
 			n, _ := strconv.Atoi(page[1])
 			w.pages[n] = append(w.pages[n], e.Event)
 		default:
-			v.isWrong("health: nothing of this kind can have happened: %s", m.body)
+			v.addWrong("health: nothing of this kind can have happened: %s", m.body)
 		}
 	}
 	return w
 }
 
-// health judges the health events.
-func (v *verdict) health(e evidence) {
-	w := v.watch(e.health)
+// judgeHealth judges the health events.
+func (v *verdict) judgeHealth(e evidence) {
+	w := v.readHealth(e.health)
 	v.events = map[string]int{}
 	for _, of := range []map[string][]string{byName(w.pages), w.receivers} {
 		for _, events := range of {
@@ -91,20 +91,20 @@ func (v *verdict) health(e evidence) {
 	}
 	for _, n := range slices.Sorted(maps.Keys(w.pages)) {
 		if n >= len(e.pages) {
-			v.isWrong("health: there is no page %d", n)
+			v.addWrong("health: there is no page %d", n)
 			continue
 		}
-		lives := 1 + ended(e.ledger[guest][n])
-		if !lonely(n) {
+		lives := 1 + endedPeriods(e.subscriptions[guestClient][n])
+		if !isGuestOnly(n) {
 			lives = 1 // others never leave it
 		}
-		v.page(n, w.pages[n], len(e.pages[n].dooms), lives)
+		v.judgePage(n, w.pages[n], len(e.pages[n].expiries), lives)
 	}
 	for _, client := range slices.Sorted(maps.Keys(w.receivers)) {
-		v.receiver(client, w.receivers[client], e)
+		v.judgeReceiver(client, w.receivers[client], e)
 	}
-	for _, what := range w.unfinished(e) {
-		v.isLost("health: %s", what)
+	for _, what := range w.missing(e) {
+		v.addLost("health: %s", what)
 	}
 }
 
@@ -116,19 +116,19 @@ func byName(pages map[int][]string) map[string][]string {
 	return named
 }
 
-// ended is how many of ps were asked to end.
-func ended(ps []*period) (n int) {
+// endedPeriods is how many of ps were asked to end.
+func endedPeriods(ps []*subscriptionPeriod) (n int) {
 	for _, p := range ps {
-		if !p.open() {
+		if !p.isOpen() {
 			n++
 		}
 	}
 	return n
 }
 
-// page judges the events of a page that was given up so many times. Each of its lives, which
+// judgePage judges the events of a page that was given up so many times. Each of its lives, which
 // end without a word when its last client leaves, begins well.
-func (v *verdict) page(n int, events []string, dooms, lives int) {
+func (v *verdict) judgePage(n int, events []string, dooms, lives int) {
 	last := ""
 	for _, event := range events {
 		switch {
@@ -138,26 +138,26 @@ func (v *verdict) page(n int, events []string, dooms, lives int) {
 		case event == expired && last == failing && dooms > 0:
 			dooms--
 		default:
-			v.isWrong("health: page %d: %q after %q (of %v)", n, event, last, events)
+			v.addWrong("health: page %d: %q after %q (of %v)", n, event, last, events)
 		}
 		last = event
 	}
 }
 
-// receiver judges the events of a receiver.
-func (v *verdict) receiver(client string, events []string, e evidence) {
+// judgeReceiver judges the events of a receiver.
+func (v *verdict) judgeReceiver(client string, events []string, e evidence) {
 	last := ""
 	dropped := 0 // what was pending of it may have gone without a word, and that it failed with it
-	for _, ps := range e.ledger[client] {
-		dropped += ended(ps)
+	for _, ps := range e.subscriptions[client] {
+		dropped += endedPeriods(ps)
 	}
 	dead := 0
 	for _, event := range events {
 		switch {
-		case client == picky && event == deadLetter:
+		case client == pickyClient && event == deadLetter:
 			dead++
 			continue
-		case client == owner, !slices.Contains(clients, client):
+		case client == ownerClient, !slices.Contains(clients, client):
 		case event == receiverFailing && last == receiverFailing && dropped > 0:
 			dropped--
 			continue
@@ -165,16 +165,16 @@ func (v *verdict) receiver(client string, events []string, e evidence) {
 			last = event
 			continue
 		}
-		v.isWrong("health: receiver of %s: %q after %q (of %v)", client, event, last, events)
+		v.addWrong("health: receiver of %s: %q after %q (of %v)", client, event, last, events)
 	}
 	if most := 1 + len(e.mails[client]); dead > most {
-		v.isWrong("health: receiver of %s: %d times that something was given up, and it took only %d between", client, dead, most-1)
+		v.addWrong("health: receiver of %s: %d times that something was given up, and it took only %d between", client, dead, most-1)
 	}
 }
 
-// unfinished says what the owner was not told though it must have been: nothing fails any
+// missing says what the owner was not told though it must have been: nothing fails any
 // more but the pages that were given up.
-func (w watch) unfinished(e evidence) (missing []string) {
+func (w healthEvents) missing(e evidence) (missing []string) {
 	for n, h := range e.pages {
 		events := w.pages[n]
 		given := 0
@@ -183,15 +183,15 @@ func (w watch) unfinished(e evidence) (missing []string) {
 				given++
 			}
 		}
-		if given < len(h.dooms) {
-			missing = append(missing, fmt.Sprintf("page %d: %q came %d times, want %d (%v)", n, expired, given, len(h.dooms), events))
-		} else if len(events) > 0 && events[len(events)-1] == failing && !lonely(n) {
+		if given < len(h.expiries) {
+			missing = append(missing, fmt.Sprintf("page %d: %q came %d times, want %d (%v)", n, expired, given, len(h.expiries), events))
+		} else if len(events) > 0 && events[len(events)-1] == failing && !isGuestOnly(n) {
 			missing = append(missing, fmt.Sprintf("page %d: no %q after the last of %v", n, recovered, events))
 		}
 	}
 	for _, client := range clients {
 		events := slices.DeleteFunc(slices.Clone(w.receivers[client]), func(event string) bool { return event == deadLetter })
-		if n := len(events); client != guest && n > 0 && events[n-1] == receiverFailing {
+		if n := len(events); client != guestClient && n > 0 && events[n-1] == receiverFailing {
 			missing = append(missing, fmt.Sprintf("receiver of %s: no %q after the last of %v", client, receiverRecovered, events))
 		}
 	}

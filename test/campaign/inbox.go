@@ -16,60 +16,60 @@ import (
 // now and then fail, stall or are slow for a while, before or after they took what they
 // were sent.
 type inbox struct {
-	server *http.Server
-	addr   string
-	did    *tally
+	server   *http.Server
+	addr     string
+	counters *counters
 
-	mu       sync.Mutex
-	dice     *rand.Rand
-	healthy  bool
-	moods    map[string]*mood
-	received map[string][]mail
-	// forgotten counts what was taken and denied, by client and ID.
-	forgotten map[string]map[string]int
+	mu         sync.Mutex
+	rng        *rand.Rand
+	healthy    bool
+	behaviours map[string]*behaviourPeriod
+	received   map[string][]mail
+	// denied counts what was taken and denied, by client and ID.
+	denied map[string]map[string]int
 	// refused holds all that the client picky refused at first; pleased ends that.
-	refused map[string]bool
-	pleased bool
+	refused    map[string]bool
+	acceptsAll bool
 }
 
-// mood is how a receiver is at present.
-type mood struct {
-	how   manner
-	until time.Time
+// behaviourPeriod is how a receiver is at present.
+type behaviourPeriod struct {
+	behaviour behaviour
+	until     time.Time
 }
 
-// manner is how a receiver treats what it is sent.
-type manner int
+// behaviour is how a receiver treats what it is sent.
+type behaviour int
 
 const (
-	takes   manner = iota
-	refuses        // answers 500
-	stalls         // accepts and does not answer while the mood lasts
-	slow           // answers late
-	closes         // closes the connection
-	forgets        // takes it and answers 500
-	manners
+	accepts       behaviour = iota
+	refuses                 // answers 500
+	stalls                  // accepts and does not answer while the mood lasts
+	slow                    // answers late
+	closes                  // closes the connection
+	deniesReceipt           // takes it and answers 500
+	behaviourCount
 )
 
-// picky is the client whose receiver refuses some notifications, until it is pleased.
-const picky = "picky"
+// pickyClient is the client whose receiver refuses some notifications, until it is pleased.
+const pickyClient = "picky"
 
 // mail is one notification that was taken, whatever the answer.
 type mail struct {
-	id   string
-	at   time.Time
-	body []byte
-	note note
+	id           string
+	at           time.Time
+	body         []byte
+	notification notification
 }
 
-// note is the documented body of a notification.
-type note struct {
-	ID     string `json:"id"`
-	Status string `json:"status"`
-	URL    string `json:"url"`
-	Type   string `json:"type"`
-	Health *event `json:"health"`
-	Diffs  []diff `json:"diffs"`
+// notification is the documented body of a notification.
+type notification struct {
+	ID     string       `json:"id"`
+	Status string       `json:"status"`
+	URL    string       `json:"url"`
+	Type   string       `json:"type"`
+	Health *healthEvent `json:"health"`
+	Diffs  []diff       `json:"diffs"`
 	Items  []struct {
 		ID    string `json:"id"`
 		Diffs int    `json:"diffs"`
@@ -82,15 +82,15 @@ type diff struct {
 	Text    string `json:"text"`
 }
 
-func newInbox(seed uint64, did *tally) (*inbox, error) {
+func newInbox(seed uint64, did *counters) (*inbox, error) {
 	b := &inbox{
-		dice: rand.New(rand.NewPCG(seed, 2)), did: did, moods: map[string]*mood{},
-		received: map[string][]mail{}, forgotten: map[string]map[string]int{}, refused: map[string]bool{},
+		rng: rand.New(rand.NewPCG(seed, 2)), counters: did, behaviours: map[string]*behaviourPeriod{},
+		received: map[string][]mail{}, denied: map[string]map[string]int{}, refused: map[string]bool{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{client}", b.receive)
 	var err error
-	b.server, b.addr, err = serve(mux)
+	b.server, b.addr, err = startServer(mux)
 	return b, err
 }
 
@@ -106,11 +106,11 @@ func (b *inbox) receive(w http.ResponseWriter, r *http.Request) {
 		return // The sender was killed in the middle.
 	}
 	m := mail{id: r.Header.Get("webhook-id"), at: at, body: body}
-	if err := json.Unmarshal(body, &m.note); err != nil {
+	if err := json.Unmarshal(body, &m.notification); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	how, until := b.manner(client)
+	how, until := b.behaviourOf(client)
 	switch how {
 	case refuses:
 		http.Error(w, "not now", http.StatusInternalServerError)
@@ -118,28 +118,28 @@ func (b *inbox) receive(w http.ResponseWriter, r *http.Request) {
 	case closes:
 		panic(http.ErrAbortHandler)
 	case stalls:
-		b.wait(r, until)
+		b.waitUntil(r, until)
 		panic(http.ErrAbortHandler)
 	case slow:
-		b.wait(r, at.Add(slowFor))
+		b.waitUntil(r, at.Add(slowDelay))
 	}
-	if !b.take(client, m) {
+	if !b.accept(client, m) {
 		http.Error(w, "not this one", http.StatusBadRequest)
 		return
 	}
-	if how == forgets {
-		b.forget(client, m.id)
+	if how == deniesReceipt {
+		b.recordDenial(client, m.id)
 		http.Error(w, "taken, but do not know it", http.StatusInternalServerError)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// slowFor is how long a slow receiver takes.
-const slowFor = 300 * time.Millisecond
+// slowDelay is how long a slow receiver takes.
+const slowDelay = 300 * time.Millisecond
 
-// wait returns at until, or when the sender went away or the inbox is healed.
-func (b *inbox) wait(r *http.Request, until time.Time) {
+// waitUntil returns at until, or when the sender went away or the inbox is healed.
+func (b *inbox) waitUntil(r *http.Request, until time.Time) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for time.Now().Before(until) {
@@ -157,33 +157,33 @@ func (b *inbox) wait(r *http.Request, until time.Time) {
 	}
 }
 
-// manner returns how the receiver of client is, and until when.
-func (b *inbox) manner(client string) (manner, time.Time) {
+// behaviourOf returns how the receiver of client is, and until when.
+func (b *inbox) behaviourOf(client string) (behaviour, time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.healthy {
-		return takes, time.Time{}
+		return accepts, time.Time{}
 	}
-	m := b.moods[client]
+	m := b.behaviours[client]
 	if m == nil {
-		m = &mood{}
-		b.moods[client] = m
+		m = &behaviourPeriod{}
+		b.behaviours[client] = m
 	}
 	if time.Now().After(m.until) {
-		*m = mood{}
-		if b.dice.IntN(15) == 0 {
-			b.did.add("moods")
-			*m = mood{1 + manner(b.dice.IntN(int(manners)-1)), time.Now().Add(time.Duration(b.dice.IntN(1200)) * time.Millisecond)}
+		*m = behaviourPeriod{}
+		if b.rng.IntN(15) == 0 {
+			b.counters.add("moods")
+			*m = behaviourPeriod{1 + behaviour(b.rng.IntN(int(behaviourCount)-1)), time.Now().Add(time.Duration(b.rng.IntN(1200)) * time.Millisecond)}
 		}
 	}
-	return m.how, m.until
+	return m.behaviour, m.until
 }
 
-// take keeps m, unless its client will not have it.
-func (b *inbox) take(client string, m mail) bool {
+// accept keeps m, unless its client will not have it.
+func (b *inbox) accept(client string, m mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if client == picky && !b.pleased {
+	if client == pickyClient && !b.acceptsAll {
 		h := fnv.New32a()
 		h.Write([]byte(m.id))
 		if h.Sum32()%5 == 0 {
@@ -195,14 +195,14 @@ func (b *inbox) take(client string, m mail) bool {
 	return true
 }
 
-// forget notes that client will deny that it took what has this ID.
-func (b *inbox) forget(client, id string) {
+// recordDenial notes that client will deny that it took what has this ID.
+func (b *inbox) recordDenial(client, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.forgotten[client] == nil {
-		b.forgotten[client] = map[string]int{}
+	if b.denied[client] == nil {
+		b.denied[client] = map[string]int{}
 	}
-	b.forgotten[client][id]++
+	b.denied[client][id]++
 }
 
 // denials returns how often what was taken was denied, by client and ID.
@@ -210,32 +210,32 @@ func (b *inbox) denials() map[string]map[string]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := map[string]map[string]int{}
-	for client, ids := range b.forgotten {
+	for client, ids := range b.denied {
 		out[client] = maps.Clone(ids)
 	}
 	return out
 }
 
-// heal ends all failures but those of picky.
-func (b *inbox) heal() {
+// endFailures ends all failures but those of picky.
+func (b *inbox) endFailures() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.healthy = true
 }
 
-// please says whether picky takes everything from now on.
-func (b *inbox) please(yes bool) {
+// setAcceptsAll says whether picky takes everything from now on.
+func (b *inbox) setAcceptsAll(yes bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pleased = yes
+	b.acceptsAll = yes
 }
 
-// starving reports whether picky refused something that it has not got since.
-func (b *inbox) starving() bool {
+// hasOpenRefusals reports whether picky refused something that it has not got since.
+func (b *inbox) hasOpenRefusals() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	got := map[string]bool{}
-	for _, m := range b.received[picky] {
+	for _, m := range b.received[pickyClient] {
 		got[m.id] = true
 	}
 	for id := range b.refused {
@@ -246,15 +246,15 @@ func (b *inbox) starving() bool {
 	return false
 }
 
-// late returns what was refused at first: what may come out of order.
-func (b *inbox) late() map[string]bool {
+// refusedIDs returns what was refused at first: what may come out of order.
+func (b *inbox) refusedIDs() map[string]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.refused)
 }
 
-// record returns what each of clients took.
-func (b *inbox) record(clients []string) map[string][]mail {
+// mailsOf returns what each of clients took.
+func (b *inbox) mailsOf(clients []string) map[string][]mail {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := map[string][]mail{}

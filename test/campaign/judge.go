@@ -18,12 +18,12 @@ type verdict struct {
 	details                             []string
 }
 
-func (v *verdict) isLost(format string, args ...any) {
+func (v *verdict) addLost(format string, args ...any) {
 	v.lost++
 	v.details = append(v.details, "lost: "+fmt.Sprintf(format, args...))
 }
 
-func (v *verdict) isWrong(format string, args ...any) {
+func (v *verdict) addWrong(format string, args ...any) {
 	v.wrong++
 	v.details = append(v.details, "wrong: "+fmt.Sprintf(format, args...))
 }
@@ -47,36 +47,36 @@ func (i item) String() string {
 }
 
 var (
-	pageNumber  = regexp.MustCompile(`/page/(\d+)$`)
-	markVersion = regexp.MustCompile(`marker v(\d+)x one(\d+) two(\d+) three(\d+)`)
+	pagePattern   = regexp.MustCompile(`/page/(\d+)$`)
+	markerPattern = regexp.MustCompile(`marker v(\d+)x one(\d+) two(\d+) three(\d+)`)
 )
 
-// read returns what m says: one item, or those of a digest.
-func (m mail) read() ([]item, error) {
+// items returns what m says: one item, or those of a digest.
+func (m mail) items() ([]item, error) {
 	it := item{id: m.id, at: m.at}
-	p := pageNumber.FindStringSubmatch(m.note.URL)
+	p := pagePattern.FindStringSubmatch(m.notification.URL)
 	if p == nil {
-		return nil, fmt.Errorf("unknown URL %q", m.note.URL)
+		return nil, fmt.Errorf("unknown URL %q", m.notification.URL)
 	}
 	it.page, _ = strconv.Atoi(p[1])
-	it.timeout = m.note.Status == "timeout"
+	it.timeout = m.notification.Status == "timeout"
 	switch {
-	case m.id == "" || m.id != m.note.ID:
+	case m.id == "" || m.id != m.notification.ID:
 		return nil, fmt.Errorf("page %d: its ID is %q in %s", it.page, m.id, m.body)
-	case it.timeout && m.note.Type == "notification" && m.note.Diffs != nil && len(m.note.Diffs) == 0:
+	case it.timeout && m.notification.Type == "notification" && m.notification.Diffs != nil && len(m.notification.Diffs) == 0:
 		return []item{it}, nil
-	case m.note.Status == "ok" && m.note.Type == "notification" && len(m.note.Diffs) == 2:
-		it, err := it.says(m.note.Diffs)
+	case m.notification.Status == "ok" && m.notification.Type == "notification" && len(m.notification.Diffs) == 2:
+		it, err := it.withDiffs(m.notification.Diffs)
 		return []item{it}, err
-	case m.note.Status != "ok" || m.note.Type != "digest" || len(m.note.Items) == 0 || len(m.note.Diffs) != 2*len(m.note.Items):
+	case m.notification.Status != "ok" || m.notification.Type != "digest" || len(m.notification.Items) == 0 || len(m.notification.Diffs) != 2*len(m.notification.Items):
 		return nil, fmt.Errorf("page %d: unexpected body %s", it.page, m.body)
 	}
 	var items []item
-	for i, part := range m.note.Items {
+	for i, part := range m.notification.Items {
 		if part.ID == "" || part.Diffs != 2 {
 			return nil, fmt.Errorf("page %d: unexpected item in %s", it.page, m.body)
 		}
-		one, err := it.says(m.note.Diffs[2*i : 2*i+2])
+		one, err := it.withDiffs(m.notification.Diffs[2*i : 2*i+2])
 		if err != nil {
 			return nil, err
 		}
@@ -85,10 +85,10 @@ func (m mail) read() ([]item, error) {
 	return items, nil
 }
 
-// says returns i with what the differences of one change say.
-func (i item) says(diffs []diff) (item, error) {
+// withDiffs returns i with what the differences of one change say.
+func (i item) withDiffs(diffs []diff) (item, error) {
 	for _, d := range diffs {
-		v := markVersion.FindStringSubmatch(d.Text)
+		v := markerPattern.FindStringSubmatch(d.Text)
 		if v == nil || v[1] != v[2] || v[2] != v[3] || v[3] != v[4] || d.Keyword != "marker" {
 			return i, fmt.Errorf("page %d: unexpected text %q", i.page, d.Text)
 		}
@@ -106,11 +106,11 @@ func (i item) says(diffs []diff) (item, error) {
 	return i, nil
 }
 
-// timeouts returns the IDs by which mails say that page n was given up.
-func timeouts(mails []mail, n int) map[string]bool {
+// timeoutIDs returns the IDs by which mails say that page n was given up.
+func timeoutIDs(mails []mail, n int) map[string]bool {
 	ids := map[string]bool{}
 	for _, m := range mails {
-		its, err := m.read()
+		its, err := m.items()
 		if err == nil && its[0].timeout && its[0].page == n {
 			ids[m.id] = true
 		}
@@ -120,21 +120,21 @@ func timeouts(mails []mail, n int) map[string]bool {
 
 // evidence is the input of the judge.
 type evidence struct {
-	pages  []history
-	mails  map[string][]mail
-	ledger ledger
-	health []mail          // what the owner was told
-	late   map[string]bool // IDs that may come out of order
-	// forgotten counts, by client and ID, how often something was taken and that denied.
-	forgotten map[string]map[string]int
-	kills     int
-	awaited   []string                               // what the last life did not do in time
-	alive     func(from, to time.Time) time.Duration // how long the process lived between two times
-	// afterwards is how long it may live after a cancel and still tell what was pending.
-	afterwards time.Duration
-	// looks is how long after a page was given up a process may look at it that does not know
+	pages         []pageHistory
+	mails         map[string][]mail
+	subscriptions subscriptionHistory
+	health        []mail          // what the owner was told
+	mayBeLate     map[string]bool // IDs that may come out of order
+	// denied counts, by client and ID, how often something was taken and that denied.
+	denied   map[string]map[string]int
+	kills    int
+	timedOut []string                               // what the last life did not do in time
+	uptime   func(from, to time.Time) time.Duration // how long the process lived between two times
+	// cancelGrace is how long it may live after a cancel and still tell what was pending.
+	cancelGrace time.Duration
+	// lookGrace is how long after a page was given up a process may look at it that does not know
 	// yet: one of several.
-	looks time.Duration
+	lookGrace time.Duration
 }
 
 // judge compares the delivered versions with the notifications that arrived.
@@ -146,26 +146,26 @@ func judge(e evidence) verdict {
 		items := make([][]item, len(e.pages))
 		for _, m := range e.mails[client] {
 			v.notifications++
-			its, err := m.read()
+			its, err := m.items()
 			if err != nil || its[0].page >= len(e.pages) {
-				v.isWrong("client %s: %v", client, err)
+				v.addWrong("client %s: %v", client, err)
 				continue
 			}
 			if before, seen := bodies[m.id]; seen {
 				if !bytes.Equal(before, m.body) {
-					v.isWrong("client %s page %d: ID %s came with two bodies", client, its[0].page, m.id)
+					v.addWrong("client %s page %d: ID %s came with two bodies", client, its[0].page, m.id)
 				}
 				continue
 			}
 			bodies[m.id] = m.body
-			if m.note.Type == "digest" {
+			if m.notification.Type == "digest" {
 				v.digests++
 				v.collected += len(its)
 			}
 			for _, it := range its {
 				name := fmt.Sprint(it.page, it.from, it.to)
 				if other, seen := said[name]; seen && !it.timeout {
-					v.isWrong("client %s page %d: step %d→%d came under %s and %s", client, it.page, it.from, it.to, other, m.id)
+					v.addWrong("client %s page %d: step %d→%d came under %s and %s", client, it.page, it.from, it.to, other, m.id)
 					continue
 				}
 				said[name] = m.id
@@ -173,14 +173,14 @@ func judge(e evidence) verdict {
 			}
 		}
 		for n, h := range e.pages {
-			c := &chain{&v, client, n, h, e.ledger[client][n], items[n], e}
+			c := &sequence{&v, client, n, h, e.subscriptions[client][n], items[n], e}
 			c.judge()
 		}
 	}
-	for _, what := range e.awaited {
-		v.isLost("not done in time: %s", what)
+	for _, what := range e.timedOut {
+		v.addLost("not done in time: %s", what)
 	}
-	v.repeated(e)
-	v.health(e)
+	v.judgeRepeats(e)
+	v.judgeHealth(e)
 	return v
 }

@@ -101,7 +101,7 @@ func (o *options) check() error {
 		return fmt.Errorf("there is no transport %q", o.transport)
 	case o.brokers == "":
 		return errors.New("--transport kafka needs --brokers or VOKTER_KAFKA")
-	case o.brokerKills > 0 && addresses.MatchString(o.brokers):
+	case o.brokerKills > 0 && brokerAddresses.MatchString(o.brokers):
 		return fmt.Errorf("the brokers at %s are not ours to kill: give a command that runs one", o.brokers)
 	case o.processes < 1:
 		return errors.New("at least one process is needed")
@@ -123,7 +123,7 @@ func campaign(ctx context.Context, o options) (int, error) {
 	}
 	if o.binary == "" {
 		o.binary = filepath.Join(root, "vokter-stream")
-		if err := build(ctx, o.binary); err != nil {
+		if err := buildStream(ctx, o.binary); err != nil {
 			return 1, err
 		}
 	}
@@ -135,15 +135,15 @@ func campaign(ctx context.Context, o options) (int, error) {
 	var (
 		mu    sync.Mutex
 		wait  sync.WaitGroup
-		did   tally
+		did   counters
 		total verdict
 		first error
 	)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	fight := fight
+	fight := runLocal
 	if o.transport == transportKafka {
-		o.dirs, fight = 1, fightTogether
+		o.dirs, fight = 1, runKafka
 	}
 	for n := range o.dirs {
 		wait.Go(func() {
@@ -159,7 +159,7 @@ func campaign(ctx context.Context, o options) (int, error) {
 	}
 	wait.Wait()
 	for event, n := range total.events {
-		did.plus("health_"+event, n)
+		did.addN("health_"+event, n)
 	}
 	for _, line := range total.details {
 		fmt.Println(line)
@@ -182,8 +182,8 @@ func campaign(ctx context.Context, o options) (int, error) {
 	return 0, nil
 }
 
-// fight is the campaign on one directory.
-func fight(ctx context.Context, o options, n int, dir string, did *tally) (verdict, error) {
+// runLocal is the campaign on one directory.
+func runLocal(ctx context.Context, o options, n int, dir string, did *counters) (verdict, error) {
 	d, err := newDirectory(o, n, dir, did)
 	if err != nil {
 		return verdict{}, err
@@ -198,7 +198,7 @@ func fight(ctx context.Context, o options, n int, dir string, did *tally) (verdi
 	}
 	began := time.Now()
 	for kills := 0; o.duration > 0 && time.Since(began) < o.duration || o.duration == 0 && kills < share; kills++ {
-		if err := d.live(ctx); err != nil {
+		if err := d.runAndKill(ctx); err != nil {
 			return verdict{}, err
 		}
 	}

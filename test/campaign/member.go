@@ -16,9 +16,9 @@ import (
 type member struct {
 	process process
 	log     *os.File
-	life    *life     // nil while it is not there
-	frozen  bool      // by SIGSTOP
-	until   time.Time // when it comes back, or goes on
+	run     *processRun // nil while it is not there
+	frozen  bool        // by SIGSTOP
+	backAt  time.Time   // when it comes back, or goes on
 }
 
 // newMember returns one that keeps all it has in dir.
@@ -35,33 +35,33 @@ func newMember(f *fleet, dir string) (*member, error) {
 	return m, nil
 }
 
-// up reports whether m can do anything.
-func (m *member) up() bool { return m.life != nil && !m.frozen }
+// isUp reports whether m can do anything.
+func (m *member) isUp() bool { return m.run != nil && !m.frozen }
 
 func (m *member) start() error {
 	l, err := m.process.start()
 	if err == nil {
-		m.life = l
+		m.run = l
 	}
 	return err
 }
 
 // kill ends m at once, also while it is frozen. With wipe its data directory is lost, too.
 func (m *member) kill(wipe bool) error {
-	err := m.life.kill()
-	m.life, m.frozen = nil, false
+	err := m.run.kill()
+	m.run, m.frozen = nil, false
 	if err == nil && wipe {
 		err = os.RemoveAll(m.process.data)
 	}
 	return err
 }
 
-// end ends m in order.
-func (m *member) end() error {
-	l := m.life
-	err := l.end()
-	m.life = nil
-	if l.over() {
+// stop ends m in order.
+func (m *member) stop() error {
+	l := m.run
+	err := l.stop()
+	m.run = nil
+	if l.hasEnded() {
 		if s, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() && s.Signal() == syscall.SIGTERM {
 			return nil // it had hardly begun, and did not listen to signals yet
 		}
@@ -69,15 +69,15 @@ func (m *member) end() error {
 	return err
 }
 
-// freeze stops m without a word, or lets it go on as if nothing had happened.
-func (m *member) freeze(is bool) error {
+// setFrozen stops m without a word, or lets it go on as if nothing had happened.
+func (m *member) setFrozen(is bool) error {
 	signal := syscall.SIGCONT
 	if is {
 		signal = syscall.SIGSTOP
 	}
 	m.frozen = is
-	if err := m.life.cmd.Process.Signal(signal); err != nil {
-		return fmt.Errorf("%w: %w", m.life.own(), err)
+	if err := m.run.cmd.Process.Signal(signal); err != nil {
+		return fmt.Errorf("%w: %w", m.run.unexpectedExit(), err)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (m *member) freeze(is bool) error {
 // ready returns nil where m says that it works, and otherwise what it says.
 func (m *member) ready(ctx context.Context) error {
 	s, err := os.Stat(filepath.Join(m.process.data, "listen"))
-	if err != nil || s.ModTime().Before(m.life.from) {
+	if err != nil || s.ModTime().Before(m.run.startedAt) {
 		return errors.New("it does not listen yet")
 	}
 	addr, err := os.ReadFile(filepath.Join(m.process.data, "listen"))

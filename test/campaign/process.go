@@ -17,9 +17,9 @@ import (
 // sabotageVariable makes the program of test/campaign/stream break its transactions.
 const sabotageVariable = "VOKTER_SABOTAGE"
 
-// build builds the program that is put to the test: the binary, with a clock that can be set and
+// buildStream builds the program that is put to the test: the binary, with a clock that can be set and
 // a transport that can be broken.
-func build(ctx context.Context, out string) error {
+func buildStream(ctx context.Context, out string) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return fmt.Errorf("finding the module: %w", err)
@@ -36,16 +36,16 @@ func build(ctx context.Context, out string) error {
 type process struct {
 	binary, config, data, clock string
 	verbose                     bool
-	every                       time.Duration
+	interval                    time.Duration
 	// log gets what it writes to its standard error besides; nil: nobody does.
 	log io.Writer
 }
 
 // command returns the binary with its verb and flags.
-func (p process) command(args ...string) (*exec.Cmd, *output) {
+func (p process) command(args ...string) (*exec.Cmd, *outputTail) {
 	cmd := exec.Command(p.binary, args...)
 	cmd.Env = append(os.Environ(), clockVariable+"="+p.clock)
-	log := &output{}
+	log := &outputTail{}
 	cmd.Stderr = log
 	switch {
 	case p.verbose:
@@ -56,57 +56,57 @@ func (p process) command(args ...string) (*exec.Cmd, *output) {
 	return cmd, log
 }
 
-// output is what a process wrote, of which the end is kept.
-type output struct {
+// outputTail is what a process wrote, of which the end is kept.
+type outputTail struct {
 	mu sync.Mutex
 	b  []byte
 }
 
-// kept is how much of an output is kept, in bytes.
-const kept = 64 << 10
+// maxOutput is how much of an output is kept, in bytes.
+const maxOutput = 64 << 10
 
-func (o *output) Write(b []byte) (int, error) {
+func (o *outputTail) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.b = append(o.b, b...)
-	if n := len(o.b) - kept; n > kept {
+	if n := len(o.b) - maxOutput; n > maxOutput {
 		o.b = append([]byte(nil), o.b[n:]...)
 	}
 	return len(b), nil
 }
 
-func (o *output) String() string {
+func (o *outputTail) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return string(o.b)
 }
 
-// life is one run of the process.
-type life struct {
-	cmd        *exec.Cmd
-	log        *output
-	ended      chan struct{} // closed when it has ended, with err
-	err        error
-	from, till time.Time
+// processRun is one run of the process.
+type processRun struct {
+	cmd                *exec.Cmd
+	log                *outputTail
+	ended              chan struct{} // closed when it has ended, with err
+	err                error
+	startedAt, endedAt time.Time
 }
 
 // start begins a life.
-func (p process) start() (*life, error) {
-	cmd, log := p.command("run", "-c", p.config, "--data", p.data, "--every", p.every.String())
-	l := &life{cmd: cmd, log: log, ended: make(chan struct{}), from: time.Now()}
+func (p process) start() (*processRun, error) {
+	cmd, log := p.command("run", "-c", p.config, "--data", p.data, "--every", p.interval.String())
+	l := &processRun{cmd: cmd, log: log, ended: make(chan struct{}), startedAt: time.Now()}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
 		l.err = cmd.Wait()
-		l.till = time.Now()
+		l.endedAt = time.Now()
 		close(l.ended)
 	}()
 	return l, nil
 }
 
-// over reports whether the life has ended.
-func (l *life) over() bool {
+// hasEnded reports whether the life has ended.
+func (l *processRun) hasEnded() bool {
 	select {
 	case <-l.ended:
 		return true
@@ -116,29 +116,29 @@ func (l *life) over() bool {
 }
 
 // kill ends the life with SIGKILL. One that ended by itself is an error.
-func (l *life) kill() error {
-	if l.over() {
-		return l.own()
+func (l *processRun) kill() error {
+	if l.hasEnded() {
+		return l.unexpectedExit()
 	}
 	if err := l.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	<-l.ended
 	if s, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !s.Signaled() {
-		return l.own()
+		return l.unexpectedExit()
 	}
 	return nil
 }
 
-// own is the error of a process that ended by itself.
-func (l *life) own() error {
+// unexpectedExit is the error of a process that ended by itself.
+func (l *processRun) unexpectedExit() error {
 	return fmt.Errorf("the process ended by itself: %s\n%s", l.cmd.ProcessState, l.log)
 }
 
-// end ends the life in order.
-func (l *life) end() error {
-	if l.over() {
-		return l.own()
+// stop ends the life in order.
+func (l *processRun) stop() error {
+	if l.hasEnded() {
+		return l.unexpectedExit()
 	}
 	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -154,39 +154,39 @@ func (l *life) end() error {
 	}
 }
 
-// answer is what came of a verb.
-type answer struct {
+// verbResult is what came of a verb.
+type verbResult struct {
 	code   int // its exit code, -1 where it was killed
 	killed bool
 	out    []byte
 	log    string
 }
 
-// verbLimit is how long a verb may take.
-const verbLimit = 30 * time.Second
+// verbTimeout is how long a verb may take.
+const verbTimeout = 30 * time.Second
 
-// verb runs a verb to its end, or kills it after some time where that is positive.
-func (p process) verb(kill time.Duration, args ...string) (answer, error) {
+// runVerb runs a verb to its end, or kills it after some time where that is positive.
+func (p process) runVerb(kill time.Duration, args ...string) (verbResult, error) {
 	cmd, log := p.command(args...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
-		return answer{}, err
+		return verbResult{}, err
 	}
-	limit := verbLimit
+	limit := verbTimeout
 	if kill > 0 {
 		limit = kill
 	}
 	t := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() }) // or it has just ended
 	err := cmd.Wait()
 	t.Stop()
-	a := answer{code: cmd.ProcessState.ExitCode(), out: out.Bytes(), log: log.String()}
+	a := verbResult{code: cmd.ProcessState.ExitCode(), out: out.Bytes(), log: log.String()}
 	a.killed = a.code < 0
 	if _, exit := errors.AsType[*exec.ExitError](err); err != nil && !exit {
 		return a, err
 	}
 	if a.killed && kill <= 0 {
-		return a, fmt.Errorf("%s did not end within %v\n%s", args[0], verbLimit, log)
+		return a, fmt.Errorf("%s did not end within %v\n%s", args[0], verbTimeout, log)
 	}
 	return a, nil
 }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// serve serves h on a loopback port of its own until the server is closed.
-func serve(h http.Handler) (*http.Server, string, error) {
+// startServer serves h on a loopback port of its own until the server is closed.
+func startServer(h http.Handler) (*http.Server, string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, "", err

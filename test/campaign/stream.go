@@ -12,26 +12,26 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// stream is what the topics say in public: what changed, and who is subscribed.
-type stream struct {
-	mu     sync.Mutex
-	ends   int // partitions of changes that were read to the end
-	lives  map[string]*lifeOf
-	told   map[int]map[int]bool
-	stands map[pair]bool
-	wrong  []string
+// topicState is what the topics say in public: what changed, and who is subscribed.
+type topicState struct {
+	mu              sync.Mutex
+	endedPartitions int // partitions of changes that were read to the end
+	incarnations    map[string]*incarnation
+	textsInChanges  map[int]map[int]bool
+	active          map[clientPage]bool
+	wrong           []string
 }
 
-type pair struct {
+type clientPage struct {
 	client string
 	page   int
 }
 
-// lifeOf is one incarnation of a document: the version that it is at, and which text that is.
-type lifeOf struct{ version, text int }
+// incarnation is one incarnation of a document: the version that it is at, and which text that is.
+type incarnation struct{ version, text int }
 
-func newStream() *stream {
-	return &stream{lives: map[string]*lifeOf{}, told: map[int]map[int]bool{}, stands: map[pair]bool{}}
+func newTopicState() *topicState {
+	return &topicState{incarnations: map[string]*incarnation{}, textsInChanges: map[int]map[int]bool{}, active: map[clientPage]bool{}}
 }
 
 // change is the documented body of a change, as far as it matters here.
@@ -49,13 +49,13 @@ type change struct {
 	} `json:"groups"`
 }
 
-// changed takes a record of the topic changes. The versions of each incarnation of a
+// addChange takes a record of the topic changes. The versions of each incarnation of a
 // document are 2, 3, 4 …, and each one's text is the one that the next one takes away.
-func (s *stream) changed(m *sarama.ConsumerMessage) {
+func (s *topicState) addChange(m *sarama.ConsumerMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if header(m, lastly) != "" {
-		s.ends++
+	if header(m, endHeader) != "" {
+		s.endedPartitions++
 	}
 	if header(m, "ce_type") != "vokter.change.v1" {
 		return
@@ -69,13 +69,13 @@ func (s *stream) changed(m *sarama.ConsumerMessage) {
 		return
 	}
 	key := c.Document + " " + c.Incarnation
-	l := s.lives[key]
+	l := s.incarnations[key]
 	if l == nil {
-		l = &lifeOf{version: 1}
-		s.lives[key] = l
+		l = &incarnation{version: 1}
+		s.incarnations[key] = l
 	}
 	from, to := c.texts()
-	page := pageNumber.FindStringSubmatch(c.URL)
+	page := pagePattern.FindStringSubmatch(c.URL)
 	switch {
 	case c.Version != l.version+1 || c.Previous != l.version:
 		bad("version %d after %d comes behind version %d of %s", c.Version, c.Previous, l.version, key)
@@ -84,13 +84,13 @@ func (s *stream) changed(m *sarama.ConsumerMessage) {
 	case l.text != 0 && from != l.text:
 		bad("version %d takes text %d away, and version %d of %s was text %d", c.Version, from, l.version, key, l.text)
 	}
-	*l = lifeOf{c.Version, to}
+	*l = incarnation{c.Version, to}
 	if page != nil {
 		n, _ := strconv.Atoi(page[1])
-		if s.told[n] == nil {
-			s.told[n] = map[int]bool{}
+		if s.textsInChanges[n] == nil {
+			s.textsInChanges[n] = map[int]bool{}
 		}
-		s.told[n][to] = true
+		s.textsInChanges[n][to] = true
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *stream) changed(m *sarama.ConsumerMessage) {
 func (c change) texts() (from, to int) {
 	for _, g := range c.Groups {
 		for _, d := range g.Differences {
-			if v := markVersion.FindStringSubmatch(d.Text); v != nil {
+			if v := markerPattern.FindStringSubmatch(d.Text); v != nil {
 				n, _ := strconv.Atoi(v[1])
 				if d.Event == "added" {
 					to = n
@@ -111,8 +111,8 @@ func (c change) texts() (from, to int) {
 	return from, to
 }
 
-// subscribed takes a record of the topic subscriptions.
-func (s *stream) subscribed(m *sarama.ConsumerMessage) {
+// addSubscription takes a record of the topic subscriptions.
+func (s *topicState) addSubscription(m *sarama.ConsumerMessage) {
 	var r struct {
 		Page         string `json:"page"`
 		End          string `json:"end"`
@@ -121,7 +121,7 @@ func (s *stream) subscribed(m *sarama.ConsumerMessage) {
 			Client string `json:"client"`
 		} `json:"subscription"`
 	}
-	page := pageNumber.FindStringSubmatch(string(m.Key))
+	page := pagePattern.FindStringSubmatch(string(m.Key))
 	if !strings.HasPrefix(header(m, "ce_type"), "vokter.subscription.") || page == nil || json.Unmarshal(m.Value, &r) != nil {
 		return
 	}
@@ -129,35 +129,35 @@ func (s *stream) subscribed(m *sarama.ConsumerMessage) {
 	n, _ := strconv.Atoi(page[1])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stands[pair{r.Subscription.Client, n}] = r.Until == forever
+	s.active[clientPage{r.Subscription.Client, n}] = r.Until == forever
 }
 
-// standing reports whether a subscription stands, as far as it was read.
-func (s *stream) standing(client string, page int) bool {
+// isActive reports whether a subscription stands, as far as it was read.
+func (s *topicState) isActive(client string, page int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stands[pair{client, page}]
+	return s.active[clientPage{client, page}]
 }
 
-// ended returns how many partitions of changes were read to their end.
-func (s *stream) ended() int {
+// endedCount returns how many partitions of changes were read to their end.
+func (s *topicState) endedCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ends
+	return s.endedPartitions
 }
 
 // judge adds to v what was wrong. Of pages that are watched all the time every text that was
 // known to be held must be in a change.
-func (s *stream) judge(v *verdict, pages []history) {
+func (s *topicState) judge(v *verdict, pages []pageHistory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.wrong {
-		v.isWrong("%s", w)
+		v.addWrong("%s", w)
 	}
 	for n, h := range pages {
 		for _, text := range slices.Sorted(maps.Keys(h.accepted)) {
-			if !lonely(n) && !mortal(n) && text > 1 && !s.told[n][text] {
-				v.isLost("page %d: text %d was taken, and no change tells it", n, text)
+			if !isGuestOnly(n) && !canExpire(n) && text > 1 && !s.textsInChanges[n][text] {
+				v.addLost("page %d: text %d was taken, and no change tells it", n, text)
 			}
 		}
 	}

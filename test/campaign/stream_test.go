@@ -7,8 +7,8 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// says is the record of a change of page 2 from one text to another.
-func says(incarnation string, version, from, to int) *sarama.ConsumerMessage {
+// changeRecord is the record of a change of page 2 from one text to another.
+func changeRecord(incarnation string, version, from, to int) *sarama.ConsumerMessage {
 	mark := func(v int) string { return fmt.Sprintf("marker v%dx one%d two%d three%d", v, v, v, v) }
 	return &sarama.ConsumerMessage{
 		Headers: []*sarama.RecordHeader{{Key: []byte("ce_type"), Value: []byte("vokter.change.v1")}},
@@ -30,24 +30,24 @@ func TestVersionsFollowOneAnother(t *testing.T) {
 		accepted    map[int]bool
 		wrong, lost int
 	}{
-		"in order":            {[]*sarama.ConsumerMessage{says("i", 2, 1, 2), says("i", 3, 2, 3)}, seen(1, 2, 3), 0, 0},
-		"two lives":           {[]*sarama.ConsumerMessage{says("i", 2, 1, 2), says("j", 2, 2, 3), says("j", 3, 3, 4)}, nil, 0, 0},
-		"a text was not seen": {[]*sarama.ConsumerMessage{says("i", 2, 1, 3), says("i", 3, 3, 7)}, seen(1, 3, 7), 0, 0},
-		"twice":               {[]*sarama.ConsumerMessage{says("i", 2, 1, 2), says("i", 2, 1, 2)}, nil, 1, 0},
-		"a gap":               {[]*sarama.ConsumerMessage{says("i", 2, 1, 2), says("i", 4, 2, 3)}, nil, 1, 0},
-		"not from the first":  {[]*sarama.ConsumerMessage{says("i", 3, 2, 3)}, nil, 1, 0},
-		"another text":        {[]*sarama.ConsumerMessage{says("i", 2, 1, 2), says("i", 3, 3, 4)}, nil, 1, 0},
-		"backwards":           {[]*sarama.ConsumerMessage{says("i", 2, 2, 1)}, nil, 1, 0},
-		"a text is missing":   {[]*sarama.ConsumerMessage{says("i", 2, 1, 2)}, seen(1, 2, 3), 0, 1},
-		"no JSON":             {[]*sarama.ConsumerMessage{{Headers: says("", 2, 1, 2).Headers, Value: []byte("{")}}, nil, 1, 0},
+		"in order":            {[]*sarama.ConsumerMessage{changeRecord("i", 2, 1, 2), changeRecord("i", 3, 2, 3)}, seen(1, 2, 3), 0, 0},
+		"two lives":           {[]*sarama.ConsumerMessage{changeRecord("i", 2, 1, 2), changeRecord("j", 2, 2, 3), changeRecord("j", 3, 3, 4)}, nil, 0, 0},
+		"a text was not seen": {[]*sarama.ConsumerMessage{changeRecord("i", 2, 1, 3), changeRecord("i", 3, 3, 7)}, seen(1, 3, 7), 0, 0},
+		"twice":               {[]*sarama.ConsumerMessage{changeRecord("i", 2, 1, 2), changeRecord("i", 2, 1, 2)}, nil, 1, 0},
+		"a gap":               {[]*sarama.ConsumerMessage{changeRecord("i", 2, 1, 2), changeRecord("i", 4, 2, 3)}, nil, 1, 0},
+		"not from the first":  {[]*sarama.ConsumerMessage{changeRecord("i", 3, 2, 3)}, nil, 1, 0},
+		"another text":        {[]*sarama.ConsumerMessage{changeRecord("i", 2, 1, 2), changeRecord("i", 3, 3, 4)}, nil, 1, 0},
+		"backwards":           {[]*sarama.ConsumerMessage{changeRecord("i", 2, 2, 1)}, nil, 1, 0},
+		"a text is missing":   {[]*sarama.ConsumerMessage{changeRecord("i", 2, 1, 2)}, seen(1, 2, 3), 0, 1},
+		"no JSON":             {[]*sarama.ConsumerMessage{{Headers: changeRecord("", 2, 1, 2).Headers, Value: []byte("{")}}, nil, 1, 0},
 		"another type":        {[]*sarama.ConsumerMessage{{Value: []byte("{")}}, nil, 0, 0},
 	} {
-		s := newStream()
+		s := newTopicState()
 		for _, r := range c.records {
-			s.changed(r)
+			s.addChange(r)
 		}
 		var v verdict
-		if s.judge(&v, []history{{}, {}, {accepted: c.accepted}}); v.wrong != c.wrong || v.lost != c.lost {
+		if s.judge(&v, []pageHistory{{}, {}, {accepted: c.accepted}}); v.wrong != c.wrong || v.lost != c.lost {
 			t.Errorf("%s: got wrong=%d lost=%d, want %d and %d: %q", name, v.wrong, v.lost, c.wrong, c.lost, v.details)
 		}
 	}
@@ -58,7 +58,7 @@ func TestAddresses(t *testing.T) {
 		"127.0.0.1:9092": true, "a.example.com:1,b:2": true, "[::1]:9092": true,
 		"./broker": false, "broker": false, "/opt/kafka/broker:1": false, "a:9092,": false, "": false,
 	} {
-		if got := addresses.MatchString(s); got != want {
+		if got := brokerAddresses.MatchString(s); got != want {
 			t.Errorf("%q: got %v, want %v", s, got, want)
 		}
 	}

@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// tally counts what a campaign did.
-type tally struct {
+// counters counts what a campaign did.
+type counters struct {
 	mu sync.Mutex
 	n  map[string]int
 }
 
-func (t *tally) add(what string) { t.plus(what, 1) }
+func (t *counters) add(what string) { t.addN(what, 1) }
 
-func (t *tally) plus(what string, n int) {
+func (t *counters) addN(what string, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.n == nil {
@@ -32,7 +32,7 @@ const (
 )
 
 // missing returns what must have happened and did not. What was left out needs not.
-func (t *tally) missing(without []string) (names []string) {
+func (t *counters) missing(without []string) (names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, must := range []struct {
@@ -52,7 +52,7 @@ func (t *tally) missing(without []string) (names []string) {
 }
 
 // String lists all, in order of their names.
-func (t *tally) String() string {
+func (t *counters) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var parts []string

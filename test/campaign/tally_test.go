@@ -22,8 +22,8 @@ func TestWhatNeverHappened(t *testing.T) {
 		{kills: 26, without: []string{"expiry", "jumps", "reloads", "replays", "backups"}, want: all[:4]},
 		{kills: 26, without: []string{"outages"}, want: all}, // which cannot be left out
 	} {
-		var did tally
-		did.plus("kills", c.kills)
+		var did counters
+		did.addN("kills", c.kills)
 		for _, what := range c.did {
 			did.add(what)
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// fightTogether is the campaign on processes that share pages over Kafka.
-func fightTogether(ctx context.Context, o options, n int, dir string, did *tally) (v verdict, err error) {
+// runKafka is the campaign on processes that share pages over Kafka.
+func runKafka(ctx context.Context, o options, n int, dir string, did *counters) (v verdict, err error) {
 	f, err := newFleet(ctx, o, n, dir, did)
 	if f != nil {
 		defer func() { err = errors.Join(err, f.close()) }()
@@ -28,11 +28,11 @@ func fightTogether(ctx context.Context, o options, n int, dir string, did *tally
 		}
 		if broken < o.brokerKills && part >= (float64(broken)+0.5)/float64(o.brokerKills) {
 			broken++
-			if err := f.breakBroker(ctx); err != nil {
+			if err := f.restartBroker(ctx); err != nil {
 				return v, err
 			}
 		}
-		if err := f.step(ctx); err != nil {
+		if err := f.runStep(ctx); err != nil {
 			return v, err
 		}
 	}
@@ -41,72 +41,72 @@ func fightTogether(ctx context.Context, o options, n int, dir string, did *tally
 		return v, err
 	}
 	v = judge(f.evidence())
-	f.stream.judge(&v, f.pages.record())
-	did.plus("slowest_catch_up_ms", int(f.slowest.Milliseconds()))
-	return v, errors.Join(err, f.logged(), f.keep())
+	f.state.judge(&v, f.pages.histories())
+	did.addN("slowest_catch_up_ms", int(f.slowestCatchUp.Milliseconds()))
+	return v, errors.Join(err, f.checkLogs(), f.writeArrivals())
 }
 
-// step does one thing to a process, and several to pages and subscriptions until the next.
-func (f *fleet) step(ctx context.Context) error {
-	gap := time.Duration(f.dice.Int64N(int64(9 * time.Second)))
-	if f.dice.IntN(4) == 0 {
+// runStep does one thing to a process, and several to pages and subscriptions until the next.
+func (f *fleet) runStep(ctx context.Context) error {
+	gap := time.Duration(f.rng.Int64N(int64(9 * time.Second)))
+	if f.rng.IntN(4) == 0 {
 		gap /= 20 // one thing follows close upon another
 	}
 	for till := time.Now().Add(gap); time.Now().Before(till); {
-		if err := f.pause(ctx, time.Duration(20+f.dice.IntN(250))*time.Millisecond); err != nil {
+		if err := f.pause(ctx, time.Duration(20+f.rng.IntN(250))*time.Millisecond); err != nil {
 			return err
 		}
 		for _, m := range f.members {
-			if !m.up() && time.Now().After(m.until) {
-				if err := f.back(m); err != nil {
+			if !m.isUp() && time.Now().After(m.backAt) {
+				if err := f.bringBack(m); err != nil {
 					return err
 				}
 			}
 		}
-		f.confirm()
-		if err := f.act(); err != nil {
+		f.confirmSubscriptions()
+		if err := f.doRandomAction(); err != nil {
 			return err
 		}
 	}
-	return f.hurt(f.members[f.dice.IntN(len(f.members))])
+	return f.disrupt(f.members[f.rng.IntN(len(f.members))])
 }
 
-// hurt does something to a process: it is killed, with or without its disk, also while it is
+// disrupt does something to a process: it is killed, with or without its disk, also while it is
 // frozen; it ends in order; or it freezes until its session is over.
-func (f *fleet) hurt(m *member) error {
-	if m.life == nil {
+func (f *fleet) disrupt(m *member) error {
+	if m.run == nil {
 		return nil
 	}
-	f.moves++
-	m.until = time.Now().Add(time.Duration(f.dice.Int64N(int64(2 * session))))
-	how := f.dice.IntN(8)
+	f.laneMoves++
+	m.backAt = time.Now().Add(time.Duration(f.rng.Int64N(int64(2 * sessionTimeout))))
+	how := f.rng.IntN(8)
 	switch {
 	case how == 0 && !m.frozen:
-		f.did.add("stops")
-		return m.end()
-	case how <= 3 && !m.frozen && f.o.freeze:
-		f.did.add("freezes")
-		m.until = time.Now().Add(session + time.Duration(f.dice.Int64N(int64(5*time.Second))))
-		return m.freeze(true)
+		f.counters.add("stops")
+		return m.stop()
+	case how <= 3 && !m.frozen && f.options.freeze:
+		f.counters.add("freezes")
+		m.backAt = time.Now().Add(sessionTimeout + time.Duration(f.rng.Int64N(int64(5*time.Second))))
+		return m.setFrozen(true)
 	}
-	wipe := f.o.wipe && f.dice.IntN(3) == 0
+	wipe := f.options.wipe && f.rng.IntN(3) == 0
 	if wipe {
-		f.did.add("wipes")
+		f.counters.add("wipes")
 	}
 	f.kills++
-	f.did.add("kills")
+	f.counters.add("kills")
 	return m.kill(wipe)
 }
 
-// breakBroker kills the broker under whatever goes on, and brings it back after a while. Then
+// restartBroker kills the broker under whatever goes on, and brings it back after a while. Then
 // everything must come to work again.
-func (f *fleet) breakBroker(ctx context.Context) error {
-	f.did.add("broker_kills")
-	f.moves += len(f.members)
+func (f *fleet) restartBroker(ctx context.Context) error {
+	f.counters.add("broker_kills")
+	f.laneMoves += len(f.members)
 	if err := f.broker.kill(ctx); err != nil {
 		return err
 	}
-	if err := f.pause(ctx, time.Duration(f.dice.Int64N(int64(15*time.Second)))); err != nil {
+	if err := f.pause(ctx, time.Duration(f.rng.Int64N(int64(15*time.Second)))); err != nil {
 		return err
 	}
 	if err := f.broker.start(ctx); err != nil {
@@ -117,14 +117,14 @@ func (f *fleet) breakBroker(ctx context.Context) error {
 		return err
 	}
 	ready := time.Now()
-	err := f.await(ctx, func() bool { return f.lookedAt(ready) })
-	f.slowest = max(f.slowest, time.Since(back))
+	err := f.waitFor(ctx, func() bool { return f.allCheckedSince(ready) })
+	f.slowestCatchUp = max(f.slowestCatchUp, time.Since(back))
 	return err
 }
 
-// act does one thing to pages, receivers and subscriptions.
-func (f *fleet) act() error {
-	m := f.turn()
+// doRandomAction does one thing to pages, receivers and subscriptions.
+func (f *fleet) doRandomAction() error {
+	m := f.chooseMember()
 	if m == nil {
 		return nil
 	}
@@ -133,25 +133,25 @@ func (f *fleet) act() error {
 		do   func() error
 	}
 	actions := []action{
-		{"jumps", func() error { return f.jump(m.life) }}, {"reloads", f.visit}, {"reloads", f.reread},
-		{"expiry", func() error { return f.doom(m.life) }}, {"expiry", func() error { return f.resume(m.life) }}, {"replays", func() error { return f.replay(m.life) }},
+		{"jumps", func() error { return f.jumpClock(m.run) }}, {"reloads", f.toggleGuest}, {"reloads", f.changeConfig},
+		{"expiry", func() error { return f.expirePage(m.run) }}, {"expiry", func() error { return f.resumeExpired(m.run) }}, {"replays", func() error { return f.replayDeadLetters(m.run) }},
 	}
-	a := actions[f.dice.IntN(len(actions))]
-	if slices.Contains(f.o.without, a.kind) {
+	a := actions[f.rng.IntN(len(actions))]
+	if slices.Contains(f.options.without, a.kind) {
 		return nil
 	}
 	return a.do()
 }
 
-// reread changes the configuration, and tells some of the processes; the others find out.
-func (f *fleet) reread() error {
+// changeConfig changes the configuration, and tells some of the processes; the others find out.
+func (f *fleet) changeConfig() error {
 	if err := f.configure(); err != nil {
 		return err
 	}
 	for _, m := range f.members {
-		if m.up() && m.ready(context.Background()) == nil && f.dice.IntN(2) == 0 {
-			f.did.add("reloads")
-			if err := m.life.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		if m.isUp() && m.ready(context.Background()) == nil && f.rng.IntN(2) == 0 {
+			f.counters.add("reloads")
+			if err := m.run.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				return err
 			}
 		}

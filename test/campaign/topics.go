@@ -14,11 +14,11 @@ import (
 // topics are those of the processes, as any other program sees them: it reads what is
 // committed, and publishes commands.
 type topics struct {
-	prefix   string
-	client   sarama.Client
-	consumer sarama.Consumer
-	producer sarama.SyncProducer
-	parts    []sarama.PartitionConsumer
+	prefix     string
+	client     sarama.Client
+	consumer   sarama.Consumer
+	producer   sarama.SyncProducer
+	partitions []sarama.PartitionConsumer
 }
 
 // newTopics connects to the brokers at addrs, and waits for them while they are away.
@@ -54,7 +54,7 @@ func newTopics(addrs, prefix string) (*topics, error) {
 }
 
 func (t *topics) close() error {
-	for _, p := range t.parts {
+	for _, p := range t.partitions {
 		p.AsyncClose()
 	}
 	var errs []error
@@ -67,8 +67,8 @@ func (t *topics) close() error {
 	return errors.Join(append(errs, t.client.Close())...)
 }
 
-// read calls take with every record of topic, one at a time, until t is closed.
-func (t *topics) read(topic string, take func(*sarama.ConsumerMessage)) error {
+// consume calls take with every record of topic, one at a time, until t is closed.
+func (t *topics) consume(topic string, take func(*sarama.ConsumerMessage)) error {
 	parts, err := t.client.Partitions(t.prefix + topic)
 	if err != nil {
 		return fmt.Errorf("topic %s: %w", topic, err)
@@ -78,7 +78,7 @@ func (t *topics) read(topic string, take func(*sarama.ConsumerMessage)) error {
 		if err != nil {
 			return fmt.Errorf("topic %s: %w", topic, err)
 		}
-		t.parts = append(t.parts, pc)
+		t.partitions = append(t.partitions, pc)
 		go func() {
 			for m := range pc.Messages() {
 				take(m)
@@ -98,8 +98,8 @@ func header(m *sarama.ConsumerMessage, name string) string {
 	return ""
 }
 
-// command publishes a command about the page of url.
-func (t *topics) command(url, typ string, body any) error {
+// publishCommand publishes a command about the page of url.
+func (t *topics) publishCommand(url, typ string, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -115,17 +115,17 @@ func (t *topics) command(url, typ string, body any) error {
 	return err
 }
 
-// lastly is in the records that say that nothing follows.
-const lastly = "campaign-end"
+// endHeader is in the records that say that nothing follows.
+const endHeader = "campaign-end"
 
-// finish puts a record behind all that stands in each partition of topic.
-func (t *topics) finish(topic string) error {
+// writeEndMarkers puts a record behind all that stands in each partition of topic.
+func (t *topics) writeEndMarkers(topic string) error {
 	parts, err := t.client.Partitions(t.prefix + topic)
 	if err != nil {
 		return err
 	}
 	for _, p := range parts {
-		m := &sarama.ProducerMessage{Topic: t.prefix + topic, Partition: p, Headers: []sarama.RecordHeader{{Key: []byte(lastly), Value: []byte("1")}}}
+		m := &sarama.ProducerMessage{Topic: t.prefix + topic, Partition: p, Headers: []sarama.RecordHeader{{Key: []byte(endHeader), Value: []byte("1")}}}
 		if _, _, err := t.producer.SendMessage(m); err != nil {
 			return err
 		}
@@ -133,8 +133,8 @@ func (t *topics) finish(topic string) error {
 	return nil
 }
 
-// remove deletes the topics, where the brokers are somebody else's.
-func (t *topics) remove() error {
+// deleteTopics deletes the topics, where the brokers are somebody else's.
+func (t *topics) deleteTopics() error {
 	admin, err := sarama.NewClusterAdminFromClient(t.client)
 	if err != nil {
 		return err
