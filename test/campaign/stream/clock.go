@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// clock returns the clock that file describes. The file is read again every 100 ms.
-func clock(file string) func() time.Time {
+// fileClock returns the clock that file describes. The file is read again every 100 ms.
+func fileClock(file string) func() time.Time {
 	var (
 		mu   sync.Mutex
 		read time.Time
-		s    setting
+		s    clockSetting
 	)
 	return func() time.Time {
 		mu.Lock()
@@ -32,8 +32,8 @@ func clock(file string) func() time.Time {
 	}
 }
 
-// setting says how a clock differs from the machine's.
-type setting struct {
+// clockSetting says how a clock differs from the machine's.
+type clockSetting struct {
 	offset time.Duration
 	// next is the offset from a time on; a zero until means that there is none.
 	next  time.Duration
@@ -47,8 +47,8 @@ type setting struct {
 // the machine's clock. With "OFFSET NEXT UNTIL" it is NEXT from UNTIL on, so that several processes jump
 // at the same moment. With "OFFSET RATE SINCE" the clock also runs RATE times as fast as the machine's from
 // SINCE on. UNTIL and SINCE are in milliseconds since 1970.
-func parseSetting(text string) (setting, error) {
-	var s setting
+func parseSetting(text string) (clockSetting, error) {
+	var s clockSetting
 	fields := strings.Fields(text)
 	if len(fields) != 1 && len(fields) != 3 {
 		return s, fmt.Errorf("clock: want OFFSET, OFFSET NEXT UNTIL or OFFSET RATE SINCE, not %q", text)
@@ -73,7 +73,7 @@ func parseSetting(text string) (setting, error) {
 }
 
 // at returns what the clock shows when the machine's shows now.
-func (s setting) at(now time.Time) time.Time {
+func (s clockSetting) at(now time.Time) time.Time {
 	now = now.Round(0)
 	if !s.until.IsZero() && !now.Before(s.until) {
 		return now.Add(s.next)

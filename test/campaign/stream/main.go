@@ -9,15 +9,15 @@ import (
 	"github.com/vokter/vokter/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(alter)) }
+func main() { os.Exit(cli.Main(applyEnvironment)) }
 
-// alter does what the environment asks for: VOKTER_CLOCK_FILE names a file with the setting of
+// applyEnvironment does what the environment asks for: VOKTER_CLOCK_FILE names a file with the setting of
 // the clock, VOKTER_SABOTAGE=1 breaks the transactions of a Router that does all of its work.
-func alter(cfg *vokter.Config) {
+func applyEnvironment(cfg *vokter.Config) {
 	if file := os.Getenv("VOKTER_CLOCK_FILE"); file != "" {
-		cfg.Now = clock(file)
+		cfg.Now = fileClock(file)
 	}
 	if os.Getenv("VOKTER_SABOTAGE") == "1" && cfg.Mode == vokter.ModeAll {
-		cfg.Transport = &sabotaged{Transport: cfg.Transport}
+		cfg.Transport = &splitCommitTransport{Transport: cfg.Transport}
 	}
 }

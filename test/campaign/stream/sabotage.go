@@ -11,14 +11,14 @@ import (
 	"github.com/vokter/vokter/pipeline/local"
 )
 
-// sabotaged is a transport whose transactions come in two halves: state and position are
+// splitCommitTransport is a transport whose transactions come in two halves: state and position are
 // committed first, and the outputs are published a while later. A kill between the two loses
 // the outputs. Without a Transport it opens the embedded one.
-type sabotaged struct{ flow.Transport }
+type splitCommitTransport struct{ flow.Transport }
 
-var _ flow.Transport = (*sabotaged)(nil)
+var _ flow.Transport = (*splitCommitTransport)(nil)
 
-func (s *sabotaged) Start(ctx context.Context, w flow.Wiring) error {
+func (s *splitCommitTransport) Start(ctx context.Context, w flow.Wiring) error {
 	if s.Transport == nil {
 		t, err := local.Open(local.Config{
 			Dir: w.Dir, MinFree: w.MinFree, Topics: w.Topics, Grace: w.Grace,
@@ -32,38 +32,38 @@ func (s *sabotaged) Start(ctx context.Context, w flow.Wiring) error {
 	return s.Transport.Start(ctx, w)
 }
 
-func (s *sabotaged) Ready() error {
+func (s *splitCommitTransport) Ready() error {
 	if s.Transport == nil {
 		return errors.New("the store is not open yet")
 	}
 	return s.Transport.Ready()
 }
 
-func (s *sabotaged) Gauges() []flow.Gauge {
+func (s *splitCommitTransport) Gauges() []flow.Gauge {
 	if s.Transport == nil {
 		return nil
 	}
 	return s.Transport.Gauges()
 }
 
-func (s *sabotaged) Close() error {
+func (s *splitCommitTransport) Close() error {
 	if s.Transport == nil {
 		return nil
 	}
 	return s.Transport.Close()
 }
 
-func (s *sabotaged) Subscriber(group string) message.Subscriber {
-	return &subscriber{s.Transport.Subscriber(group), s.Transport}
+func (s *splitCommitTransport) Subscriber(group string) message.Subscriber {
+	return &splitCommitSubscriber{s.Transport.Subscriber(group), s.Transport}
 }
 
-// subscriber gives every message a transaction in two halves.
-type subscriber struct {
+// splitCommitSubscriber gives every message a transaction in two halves.
+type splitCommitSubscriber struct {
 	message.Subscriber
-	to flow.Publisher
+	publisher flow.Publisher
 }
 
-func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+func (s *splitCommitSubscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	in, err := s.Subscriber.Subscribe(ctx, topic)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 		defer close(out)
 		for m := range in {
 			if tx, ok := flow.TxFrom(m.Context()); ok {
-				m.SetContext(flow.WithTx(m.Context(), &halves{Tx: tx, to: s.to}))
+				m.SetContext(flow.WithTx(m.Context(), &splitTx{Tx: tx, publisher: s.publisher}))
 			}
 			out <- m
 		}
@@ -81,35 +81,35 @@ func (s *subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	return out, nil
 }
 
-// gap is the time between the two halves. With a tenth of it twelve kills over Kafka once hit none.
-const gap = 40 * time.Millisecond
+// splitDelay is the time between the two halves. With a tenth of it twelve kills over Kafka once hit none.
+const splitDelay = 40 * time.Millisecond
 
-// halves is a transaction that publishes its outputs after its commit.
-type halves struct {
+// splitTx is a transaction that publishes its outputs after its commit.
+type splitTx struct {
 	flow.Tx
-	to  flow.Publisher
-	out []flow.Message
+	publisher flow.Publisher
+	delayed   []flow.Message
 }
 
-func (h *halves) Emit(m flow.Message) {
+func (h *splitTx) Emit(m flow.Message) {
 	if m.Topic == flow.TopicSubscriptions {
 		h.Tx.Emit(m) // without a stamp match would wait for ever, and nobody could count what is lost
 		return
 	}
-	if h.out = append(h.out, m); len(h.out) == 1 {
+	if h.delayed = append(h.delayed, m); len(h.delayed) == 1 {
 		h.Sync() // or a kill would lose the first half too, which waits to be written
 		h.OnCommit(h.publish)
 	}
 }
 
-func (h *halves) Reset() {
-	h.out = nil
+func (h *splitTx) Reset() {
+	h.delayed = nil
 	h.Tx.Reset()
 }
 
-func (h *halves) publish() {
-	time.Sleep(gap)
+func (h *splitTx) publish() {
+	time.Sleep(splitDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	_ = h.to.Publish(ctx, h.out...) // an error loses the outputs, as a kill would
+	_ = h.publisher.Publish(ctx, h.delayed...) // an error loses the outputs, as a kill would
 }
