@@ -8,7 +8,7 @@ func intern(a, b []string) ([]int, []int) {
 	number := func(ss []string) []int {
 		ns := make([]int, len(ss))
 		for i, s := range ss {
-			if !has(ids, s) {
+			if !hasKey(ids, s) {
 				ids[s] = len(ids)
 			}
 			ns[i] = ids[s]
@@ -20,31 +20,31 @@ func intern(a, b []string) ([]int, []int) {
 
 // lcs knows the longest common subsequences of two sequences: the shortest diffs.
 type lcs struct {
-	a, b []int
-	rest [][]int32 // rest[i][j]: length for a[i:], b[j:]
+	a, b    []int
+	lengths [][]int32 // rest[i][j]: length for a[i:], b[j:]
 }
 
 func newLCS(a, b []string) *lcs {
 	l := &lcs{}
 	l.a, l.b = intern(a, b)
-	l.rest = make([][]int32, len(a)+1)
-	for i := range l.rest {
-		l.rest[i] = make([]int32, len(b)+1)
+	l.lengths = make([][]int32, len(a)+1)
+	for i := range l.lengths {
+		l.lengths[i] = make([]int32, len(b)+1)
 	}
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
-			l.rest[i][j] = max(l.rest[i+1][j], l.rest[i][j+1])
+			l.lengths[i][j] = max(l.lengths[i+1][j], l.lengths[i][j+1])
 			if l.a[i] == l.b[j] {
-				l.rest[i][j] = max(l.rest[i][j], l.rest[i+1][j+1]+1)
+				l.lengths[i][j] = max(l.lengths[i][j], l.lengths[i+1][j+1]+1)
 			}
 		}
 	}
 	return l
 }
 
-// keeps reports whether a shortest diff of a[i:] and b[j:] may keep a[i] as b[j].
-func (l *lcs) keeps(i, j int) bool {
-	return l.a[i] == l.b[j] && l.rest[i][j] == l.rest[i+1][j+1]+1
+// mayKeep reports whether a shortest diff of a[i:] and b[j:] may keep a[i] as b[j].
+func (l *lcs) mayKeep(i, j int) bool {
+	return l.a[i] == l.b[j] && l.lengths[i][j] == l.lengths[i+1][j+1]+1
 }
 
 // alignment says which element of b each element of a is kept as, or -1.
@@ -58,14 +58,14 @@ func (l *lcs) extremes() (alignment, alignment) {
 			m[i] = -1
 		}
 		for i, j := 0, 0; i < len(l.a) && j < len(l.b); {
-			remove := l.rest[i+1][j] == l.rest[i][j]
-			insert := l.rest[i][j+1] == l.rest[i][j]
+			remove := l.lengths[i+1][j] == l.lengths[i][j]
+			insert := l.lengths[i][j+1] == l.lengths[i][j]
 			switch {
 			case removeFirst && remove:
 				i++
 			case !removeFirst && insert:
 				j++
-			case l.keeps(i, j):
+			case l.mayKeep(i, j):
 				m[i] = j
 				i, j = i+1, j+1
 			case remove:
@@ -85,8 +85,8 @@ func (l *lcs) unique() (m alignment, ok bool) {
 	return m, slices.Equal(m, n)
 }
 
-// patience bounds the work of looking for all shortest diffs, in pairs looked at.
-const patience = 1 << 22
+// maxPairs bounds the work of looking for all shortest diffs, in pairs looked at.
+const maxPairs = 1 << 22
 
 // all returns every shortest diff; ok is false where there are more than limit, or too
 // many to look for.
@@ -104,16 +104,16 @@ func (l *lcs) all(limit int) (ms []alignment, ok bool) {
 		if steps++; steps > 20*limit {
 			return false
 		}
-		if l.rest[i][j] == 0 {
+		if l.lengths[i][j] == 0 {
 			ms = append(ms, slices.Clone(m))
 			return len(ms) <= limit
 		}
-		for x := i; x < len(l.a) && l.rest[x][j] == l.rest[i][j]; x++ {
-			for y := j; y < len(l.b) && l.rest[x][y] == l.rest[i][j]; y++ {
-				if looks++; looks > patience {
+		for x := i; x < len(l.a) && l.lengths[x][j] == l.lengths[i][j]; x++ {
+			for y := j; y < len(l.b) && l.lengths[x][y] == l.lengths[i][j]; y++ {
+				if looks++; looks > maxPairs {
 					return false
 				}
-				if !l.keeps(x, y) {
+				if !l.mayKeep(x, y) {
 					continue
 				}
 				m[x] = y
@@ -132,9 +132,9 @@ func (l *lcs) all(limit int) (ms []alignment, ok bool) {
 	return ms, true
 }
 
-// upTo returns, by which parts of a and b (as atA and atB name them) could keep elements
+// maxKept returns, by which parts of a and b (as atA and atB name them) could keep elements
 // of each other, how many at most: those on some shortest diff.
-func (l *lcs) upTo(atA, atB []int) map[[2]int]int {
+func (l *lcs) maxKept(atA, atB []int) map[[2]int]int {
 	as, bs := map[[2]int]map[int]bool{}, map[[2]int]map[int]bool{}
 	before := make([]int32, len(l.b)+1) // length for a[:i], b[:j]
 	for i := range l.a {
@@ -145,7 +145,7 @@ func (l *lcs) upTo(atA, atB []int) map[[2]int]int {
 				continue
 			}
 			row[j+1] = max(row[j+1], before[j]+1)
-			if before[j]+1+l.rest[i+1][j+1] != l.rest[0][0] {
+			if before[j]+1+l.lengths[i+1][j+1] != l.lengths[0][0] {
 				continue
 			}
 			k := [2]int{atA[i], atB[j]}
@@ -163,9 +163,9 @@ func (l *lcs) upTo(atA, atB []int) map[[2]int]int {
 	return most
 }
 
-// kept returns the least and the most elements that a shortest diff keeps among those
+// keptRange returns the least and the most elements that a shortest diff keeps among those
 // pairs that in accepts.
-func (l *lcs) kept(in func(i, j int) bool) (least, most int) {
+func (l *lcs) keptRange(in func(i, j int) bool) (least, most int) {
 	best := func(sign int) int {
 		next := make([]int, len(l.b)+1)
 		row := make([]int, len(l.b)+1)
@@ -178,13 +178,13 @@ func (l *lcs) kept(in func(i, j int) bool) (least, most int) {
 						v, set = w, true
 					}
 				}
-				if l.rest[i+1][j] == l.rest[i][j] {
+				if l.lengths[i+1][j] == l.lengths[i][j] {
 					consider(next[j])
 				}
-				if l.rest[i][j+1] == l.rest[i][j] {
+				if l.lengths[i][j+1] == l.lengths[i][j] {
 					consider(row[j+1])
 				}
-				if l.keeps(i, j) {
+				if l.mayKeep(i, j) {
 					w := next[j+1]
 					if in(i, j) {
 						w++

@@ -1,17 +1,17 @@
 package oracle
 
-// changes marks what an alignment changed on one side of a group.
-type changes struct {
+// sideChanges marks what an alignment changed on one side of a group.
+type sideChanges struct {
 	tokens  []token
 	changed []bool // token i is only on this side
 	// gap[i]: the other side has tokens of its own between i-1 and i that are not here.
-	gap []bool
+	gapBefore []bool
 }
 
 // changes returns what alignment m of g changed on side s.
-func (g *group) changes(m alignment, s side) changes {
+func (g *group) changes(m alignment, s side) sideChanges {
 	n := len(g.tokens[s])
-	ch := changes{tokens: g.tokens[s], changed: make([]bool, n), gap: make([]bool, n+1)}
+	ch := sideChanges{tokens: g.tokens[s], changed: make([]bool, n), gapBefore: make([]bool, n+1)}
 	here, there := 0, 0
 	upTo := func(i, j int) { // tokens before i of the old and j of the new side are done
 		if s == newSide {
@@ -21,7 +21,7 @@ func (g *group) changes(m alignment, s side) changes {
 			ch.changed[here] = true
 		}
 		if there < j {
-			ch.gap[here] = true // behind what is new here
+			ch.gapBefore[here] = true // behind what is new here
 		}
 		here, there = i+1, j+1
 	}
@@ -36,9 +36,9 @@ func (g *group) changes(m alignment, s side) changes {
 
 // touches reports whether an occurrence holds a changed token, or spans a place where
 // the other side has tokens of its own.
-func (c changes) touches(o occurrence) bool {
+func (c sideChanges) touches(o occurrence) bool {
 	for i := o.first; i <= o.last; i++ {
-		if c.changed[i] || i > o.first && c.gap[i] {
+		if c.changed[i] || i > o.first && c.gapBefore[i] {
 			return true
 		}
 	}
@@ -48,20 +48,20 @@ func (c changes) touches(o occurrence) bool {
 // mergeGap is the most equal tokens between two edits that are shown as one.
 const mergeGap = 3
 
-// merged returns the differences as people read them. Strict ones stay in one block and
+// differences returns the differences as people read them. Strict ones stay in one block and
 // are bridged by changed tokens only; loose ones may run on over borders and over places
 // where something went.
-func (c changes) merged(strict bool) []occurrence {
+func (c sideChanges) differences(strict bool) []occurrence {
 	var ds []occurrence
 	equal := mergeGap + 1 // equal tokens since the last edit
 	for i, t := range c.tokens {
-		if !strict && c.gap[i] && equal <= mergeGap {
+		if !strict && c.gapBefore[i] && equal <= mergeGap {
 			equal = 0
 		}
 		switch {
-		case t.border() && strict:
+		case t.isBorder() && strict:
 			equal = mergeGap + 1
-		case t.border():
+		case t.isBorder():
 		case c.changed[i] && equal <= mergeGap && len(ds) > 0:
 			ds[len(ds)-1].last = i
 			equal = 0

@@ -43,7 +43,7 @@ func (e *Expectation) Check(reports []Report, omitted int, full bool) error {
 	}
 	unreported := 0
 	for _, c := range e.claims {
-		if full && len(c.must) > 0 && !c.reported(reports) {
+		if full && len(c.must) > 0 && !c.isReported(reports) {
 			unreported++
 			continue
 		}
@@ -62,7 +62,7 @@ func (e *Expectation) Check(reports []Report, omitted int, full bool) error {
 	return nil
 }
 
-func (e *Expectation) claim(event, spelling string) *claim {
+func (e *Expectation) findClaim(event, spelling string) *claim {
 	for _, c := range e.claims {
 		if c.event == event && c.key.spelling == spelling {
 			return c
@@ -71,12 +71,12 @@ func (e *Expectation) claim(event, spelling string) *claim {
 	return nil
 }
 
-// reported reports whether a report is of c.
-func (c *claim) reported(reports []Report) bool {
+// isReported reports whether a report is of c.
+func (c *claim) isReported(reports []Report) bool {
 	return slices.ContainsFunc(reports, func(r Report) bool { return r.Event == c.event && r.Keyword == c.key.spelling })
 }
 
-func (e *Expectation) page(event string) Page {
+func (e *Expectation) pageOf(event string) Page {
 	if event == Added {
 		return e.change.pages[newSide]
 	}
@@ -85,11 +85,11 @@ func (e *Expectation) page(event string) Page {
 
 // checkReport holds one report against what may be reported.
 func (e *Expectation) checkReport(r Report) error {
-	c := e.claim(r.Event, r.Keyword)
+	c := e.findClaim(r.Event, r.Keyword)
 	if c == nil {
 		return fmt.Errorf("nothing of it in this change, but reported: %q", r.Text)
 	}
-	p := e.page(r.Event)
+	p := e.pageOf(r.Event)
 	b := -1
 	for i, block := range p {
 		if r.Offset >= block.Offset && r.Offset+len(r.Text) <= block.Offset+len(block.Text) {
@@ -112,7 +112,7 @@ func (e *Expectation) checkReport(r Report) error {
 		return fmt.Errorf("snippet %q does not hold text %q", r.Snippet, r.Text)
 	}
 	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(r.Snippet, "..."), "..."))
-	if !strings.Contains(flat(p), strings.Join(strings.Fields(inner), " ")) {
+	if !strings.Contains(oneLine(p), strings.Join(strings.Fields(inner), " ")) {
 		return fmt.Errorf("snippet %q is not in its version", r.Snippet)
 	}
 	if want := rowOf(p, b); !strings.HasPrefix(want, strings.TrimSuffix(r.Row, "…")) || (r.Row == "") != (want == "") {
@@ -131,8 +131,8 @@ func (e *Expectation) checkReport(r Report) error {
 
 // checkPlace looks for the reports that one place asks for. Identical reports are given
 // once per notification, so one that looks the same elsewhere will do.
-func (e *Expectation) checkPlace(c *claim, p place, reports []Report, truncated bool) error {
-	page := e.page(c.event)
+func (e *Expectation) checkPlace(c *claim, p requiredPlace, reports []Report, truncated bool) error {
+	page := e.pageOf(c.event)
 	inside := setOf(p.blocks)
 	there, similar := false, false
 	for _, r := range reports {
@@ -157,7 +157,7 @@ func (e *Expectation) checkPlace(c *claim, p place, reports []Report, truncated 
 			if r.Event != c.event || r.Keyword != c.key.spelling {
 				continue
 			}
-			found = found || r.Offset < o[1] && o[0] < r.Offset+len(r.Text) || e.around(page, o, r.Text)
+			found = found || r.Offset < o[1] && o[0] < r.Offset+len(r.Text) || e.standsAround(page, o, r.Text)
 		}
 		if !found {
 			return fmt.Errorf("the occurrence at %d must be reported", o[0])
@@ -166,8 +166,8 @@ func (e *Expectation) checkPlace(c *claim, p place, reports []Report, truncated 
 	return nil
 }
 
-// around reports whether text also stands around the bytes o of page.
-func (e *Expectation) around(page Page, o [2]int, text string) bool {
+// standsAround reports whether text also stands around the bytes o of page.
+func (e *Expectation) standsAround(page Page, o [2]int, text string) bool {
 	for _, b := range page {
 		if o[0] < b.Offset || o[1] > b.Offset+len(b.Text) {
 			continue
@@ -181,8 +181,8 @@ func (e *Expectation) around(page Page, o [2]int, text string) bool {
 	return false
 }
 
-// flat returns the page as one line.
-func flat(p Page) string {
+// oneLine returns the page as one line.
+func oneLine(p Page) string {
 	var words []string
 	for _, b := range p {
 		words = append(words, strings.Fields(b.Text)...)

@@ -2,37 +2,37 @@ package oracle
 
 import "fmt"
 
-// every claims all edits, for a subscription without keywords.
-func (e *Expectation) every() {
+// claimEveryChange claims all edits, for a subscription without keywords.
+func (e *Expectation) claimEveryChange() {
 	for _, s := range []side{oldSide, newSide} {
 		if s == oldSide && !e.reading.Removed || s == newSide && !e.reading.Added {
 			continue
 		}
 		cl := &claim{event: s.event(), may: map[int]bool{}, changed: map[[2]int]bool{}, exact: true}
-		e.fillEvery(cl, s)
+		e.claimEveryChangeOn(cl, s)
 		if len(cl.may) > 0 {
 			e.claims = append(e.claims, cl)
 		}
 	}
 }
 
-// fillEvery claims the changed tokens of side s.
-func (e *Expectation) fillEvery(cl *claim, s side) {
+// claimEveryChangeOn claims the changed tokens of side s.
+func (e *Expectation) claimEveryChangeOn(cl *claim, s side) {
 	c := e.change
 	allow := func(ts []token) {
-		for _, b := range blocks(ts) {
+		for _, b := range blockIndexes(ts) {
 			cl.exact, cl.may[b] = false, true
 		}
 	}
 	if c.doubtful {
-		allow(c.rest[s])
+		allow(c.unpaired[s])
 	}
 	for _, g := range c.groups {
 		if !g.complete {
 			allow(g.tokens[s])
 			continue
 		}
-		e.changedTokens(cl, g, s)
+		e.claimChangedTokens(cl, g, s)
 	}
 	switch {
 	case !e.reading.Moved:
@@ -43,8 +43,8 @@ func (e *Expectation) fillEvery(cl *claim, s side) {
 	default:
 		for _, u := range c.moved[s] {
 			allow(u.tokens)
-			for _, b := range blocks(u.tokens) {
-				cl.must = append(cl.must, place{blocks: []int{b}})
+			for _, b := range blockIndexes(u.tokens) {
+				cl.must = append(cl.must, requiredPlace{blocks: []int{b}})
 			}
 		}
 	}
@@ -53,14 +53,14 @@ func (e *Expectation) fillEvery(cl *claim, s side) {
 	}
 }
 
-// changedTokens claims the tokens of side s that every alignment of g changes, and allows those
+// claimChangedTokens claims the tokens of side s that every alignment of g changes, and allows those
 // that some alignment changes.
-func (e *Expectation) changedTokens(cl *claim, g *group, s side) {
+func (e *Expectation) claimChangedTokens(cl *claim, g *group, s side) {
 	ts := g.tokens[s]
 	times := make([]int, len(ts)) // in how many alignments each token is changed
 	for _, m := range g.alignments {
 		for i, changed := range g.changes(m, s).changed {
-			if changed && !ts[i].border() {
+			if changed && !ts[i].isBorder() {
 				times[i]++
 			}
 		}
@@ -72,11 +72,11 @@ func (e *Expectation) changedTokens(cl *claim, g *group, s side) {
 		r := e.span(s, ts, i, i)
 		cl.may[t.block], cl.changed[r] = true, true
 		if times[i] == len(g.alignments) {
-			cl.must = append(cl.must, place{blocks: []int{t.block}, occurrences: [][2]int{r}})
+			cl.must = append(cl.must, requiredPlace{blocks: []int{t.block}, occurrences: [][2]int{r}})
 		}
 	}
-	if least, most := g.differing(s); least > 0 && len(g.alignments) > 1 && most > 0 {
-		cl.must = append(cl.must, place{blocks: blocks(ts)}) // some token is changed, whichever it is
+	if least, most := g.changedTokens(s); least > 0 && len(g.alignments) > 1 && most > 0 {
+		cl.must = append(cl.must, requiredPlace{blocks: blockIndexes(ts)}) // some token is changed, whichever it is
 	}
 }
 

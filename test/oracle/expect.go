@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// place is where a keyword must be reported: a group, or a block that moved.
-type place struct {
+// requiredPlace is where a keyword must be reported: a group, or a block that moved.
+type requiredPlace struct {
 	blocks []int // of the event's side
 	// occurrences, as ranges of bytes in the version's text, each of which a report must
 	// touch; nil where any report in blocks will do.
@@ -17,7 +17,7 @@ type place struct {
 type claim struct {
 	event string
 	key   keyword
-	must  []place
+	must  []requiredPlace
 	// may holds the blocks in which a report may be.
 	may map[int]bool
 	// changed holds ranges of bytes: a report must hold an occurrence of a phrase that is
@@ -36,26 +36,26 @@ type Expectation struct {
 // Expect returns what c says to s, whose words are compared in lang.
 func (c *Change) Expect(s Subscription, lang *Language) *Expectation {
 	e := &Expectation{change: c, reading: reading{s, lang}}
-	least, most, length := c.size(s.Moved)
+	least, most, length := c.changedTokens(s.Moved)
 	if !s.Min.admits(most, length) {
 		return e
 	}
 	seen := make(map[string]bool)
 	if len(s.Keywords) == 0 {
-		e.every()
+		e.claimEveryChange()
 	}
 	for _, spelling := range s.Keywords {
 		if seen[spelling] {
 			continue
 		}
 		seen[spelling] = true
-		k := e.reading.compile(spelling)
+		k := e.reading.parseKeyword(spelling)
 		for _, sd := range []side{oldSide, newSide} {
 			if sd == oldSide && !s.Removed || sd == newSide && !s.Added {
 				continue
 			}
 			cl := &claim{event: sd.event(), key: k, may: map[int]bool{}, changed: map[[2]int]bool{}, exact: true}
-			e.fill(cl, sd)
+			e.claimKeyword(cl, sd)
 			if len(cl.may) > 0 {
 				e.claims = append(e.claims, cl)
 			}
@@ -92,42 +92,42 @@ func (e *Expectation) Doubtful() bool {
 	return false
 }
 
-func (e *Expectation) fill(cl *claim, s side) {
+func (e *Expectation) claimKeyword(cl *claim, s side) {
 	c := e.change
 	if c.doubtful {
 		cl.exact = false
-		e.anywhere(cl, c.rest[s])
+		e.allowAnywhere(cl, c.unpaired[s])
 		if e.reading.Moved {
-			e.movable(cl, s)
+			e.allowMovedUnits(cl, s)
 		}
 	}
 	for _, g := range c.groups {
 		if e.reading.Terms {
-			e.terms(cl, g, s)
+			e.claimTerms(cl, g, s)
 		} else {
-			e.phrase(cl, g, s)
+			e.claimPhrase(cl, g, s)
 		}
 	}
 	switch {
 	case !e.reading.Moved || c.doubtful:
 	case c.doubtfulMoves:
 		cl.exact = false
-		e.movable(cl, s)
+		e.allowMovedUnits(cl, s)
 	default:
 		for _, u := range c.moved[s] {
-			e.whole(cl, u)
+			e.claimMovedUnit(cl, u)
 		}
 	}
 }
 
-// phrase claims a phrase that stands more often on side s of g than on the other.
-func (e *Expectation) phrase(cl *claim, g *group, s side) {
+// claimPhrase claims a phrase that stands more often on side s of g than on the other.
+func (e *Expectation) claimPhrase(cl *claim, g *group, s side) {
 	ts := g.tokens[s]
 	occ := e.reading.occurrences(cl.key, ts)
 	if len(occ) <= len(e.reading.occurrences(cl.key, g.tokens[s.other()])) {
 		return
 	}
-	p := place{blocks: blocks(ts)}
+	p := requiredPlace{blocks: blockIndexes(ts)}
 	for _, o := range occ {
 		cl.may[ts[o.first].block] = true
 	}
@@ -152,10 +152,10 @@ func (e *Expectation) span(s side, ts []token, first, last int) [2]int {
 	return [2]int{p[ts[first].block].Offset + ts[first].start, p[ts[last].block].Offset + ts[last].end}
 }
 
-// terms claims a keyword whose terms are all in one difference of g.
-func (e *Expectation) terms(cl *claim, g *group, s side) {
+// claimTerms claims a keyword whose terms are all in one difference of g.
+func (e *Expectation) claimTerms(cl *claim, g *group, s side) {
 	ts := g.tokens[s]
-	here, there := e.reading.count(cl.key, ts), e.reading.count(cl.key, g.tokens[s.other()])
+	here, there := e.reading.termCounts(cl.key, ts), e.reading.termCounts(cl.key, g.tokens[s.other()])
 	rises := false
 	for t, n := range here {
 		if n == 0 {
@@ -170,21 +170,21 @@ func (e *Expectation) terms(cl *claim, g *group, s side) {
 	var sure, maybe map[int]bool
 	for _, m := range g.alignments {
 		ch := g.changes(m, s)
-		strict := e.holding(cl.key, ts, ch.merged(true), ch, here, there)
-		loose := e.holding(cl.key, ts, ch.merged(false), ch, here, there)
+		strict := e.blocksWithTerms(cl.key, ts, ch.differences(true), ch, here, there)
+		loose := e.blocksWithTerms(cl.key, ts, ch.differences(false), ch, here, there)
 		if len(strict) == 0 {
 			always = false
 		}
 		sure, maybe = union(sure, strict), union(maybe, loose)
 	}
 	if !g.complete { // other alignments may bring together what these do not
-		maybe = union(maybe, setOf(blocks(ts)))
+		maybe = union(maybe, setOf(blockIndexes(ts)))
 	}
 	for b := range maybe {
 		cl.may[b] = true
 	}
 	if always {
-		p := place{}
+		p := requiredPlace{}
 		for b := range sure {
 			p.blocks = append(p.blocks, b)
 		}
@@ -192,25 +192,25 @@ func (e *Expectation) terms(cl *claim, g *group, s side) {
 	}
 }
 
-// holding returns the blocks of those differences that hold every term of k, one of
+// blocksWithTerms returns the blocks of those differences that hold every term of k, one of
 // them in a changed token and more often in the group than before.
-func (e *Expectation) holding(k keyword, ts []token, differences []occurrence, ch changes, here, there map[string]int) map[int]bool {
+func (e *Expectation) blocksWithTerms(k keyword, ts []token, differences []occurrence, ch sideChanges, here, there map[string]int) map[int]bool {
 	found := make(map[int]bool)
 	for _, d := range differences {
 		part := ts[d.first : d.last+1]
 		all, rises := true, false
-		for _, n := range e.reading.count(k, part) {
+		for _, n := range e.reading.termCounts(k, part) {
 			all = all && n > 0
 		}
 		for i := d.first; i <= d.last; i++ {
-			if ts[i].border() || !ch.changed[i] || k.filter && e.reading.stop(ts[i].text) {
+			if ts[i].isBorder() || !ch.changed[i] || k.skipStopwords && e.reading.isStopword(ts[i].text) {
 				continue
 			}
-			w := e.reading.norm(ts[i].text)
+			w := e.reading.normalize(ts[i].text)
 			rises = rises || here[w] > there[w]
 		}
 		if all && rises {
-			for _, b := range blocks(part) {
+			for _, b := range blockIndexes(part) {
 				found[b] = true
 			}
 		}
@@ -218,16 +218,16 @@ func (e *Expectation) holding(k keyword, ts []token, differences []occurrence, c
 	return found
 }
 
-// whole claims what stands in a unit that moved.
-func (e *Expectation) whole(cl *claim, u unit) {
-	p := place{blocks: blocks(u.tokens)}
+// claimMovedUnit claims what stands in a unit that moved.
+func (e *Expectation) claimMovedUnit(cl *claim, u unit) {
+	p := requiredPlace{blocks: blockIndexes(u.tokens)}
 	if !e.reading.Terms {
 		for _, o := range e.reading.occurrences(cl.key, u.tokens) {
 			cl.exact = false
 			cl.may[u.tokens[o.first].block] = true
 		}
 	} else {
-		for _, n := range e.reading.count(cl.key, u.tokens) {
+		for _, n := range e.reading.termCounts(cl.key, u.tokens) {
 			if n == 0 {
 				return
 			}
@@ -248,28 +248,28 @@ func (e *Expectation) whole(cl *claim, u unit) {
 	}
 }
 
-// anywhere allows the keyword wherever it stands in ts.
-func (e *Expectation) anywhere(cl *claim, ts []token) {
+// allowAnywhere allows the keyword wherever it stands in ts.
+func (e *Expectation) allowAnywhere(cl *claim, ts []token) {
 	if !e.reading.Terms {
 		for _, o := range e.reading.occurrences(cl.key, ts) {
 			cl.may[ts[o.first].block] = true
 		}
 		return
 	}
-	for _, n := range e.reading.count(cl.key, ts) {
+	for _, n := range e.reading.termCounts(cl.key, ts) {
 		if n == 0 {
 			return
 		}
 	}
-	for _, b := range blocks(ts) {
+	for _, b := range blockIndexes(ts) {
 		cl.may[b] = true
 	}
 }
 
-// movable allows the keyword in every unit that may have moved.
-func (e *Expectation) movable(cl *claim, s side) {
+// allowMovedUnits allows the keyword in every unit that may have moved.
+func (e *Expectation) allowMovedUnits(cl *claim, s side) {
 	for _, u := range e.change.pairs[s] {
-		e.anywhere(cl, u.tokens)
+		e.allowAnywhere(cl, u.tokens)
 	}
 }
 

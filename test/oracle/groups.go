@@ -20,7 +20,7 @@ type Change struct {
 	// holds all that may be news. doubtfulMoves says it of moved.
 	doubtful      bool
 	doubtfulMoves bool
-	rest          [2][]token
+	unpaired      [2][]token
 	pairs         [2][]unit
 }
 
@@ -31,21 +31,21 @@ const maxAlignments = 64
 func Compare(old, new Page) *Change {
 	c := &Change{pages: [2]Page{old, new}}
 	us := [2][]unit{units(old), units(new)}
-	rest := c.pair(us)
+	rest := c.pairEqualUnits(us)
 	if c.doubtful {
 		rest, c.groups = us, nil // whatever is paired with what
 	}
 	for s := range rest {
 		for _, u := range rest[s] {
-			c.rest[s] = append(c.rest[s], u.tokens...)
+			c.unpaired[s] = append(c.unpaired[s], u.tokens...)
 		}
 	}
 	if c.doubtful {
 		return c
 	}
-	together, ok := belong(rest[oldSide], rest[newSide])
+	together, ok := pairRelatedUnits(rest[oldSide], rest[newSide])
 	if c.doubtful = !ok; ok {
-		c.collect(rest, together)
+		c.buildGroups(rest, together)
 	}
 	return c
 }
@@ -65,7 +65,7 @@ func (c *Change) News() bool {
 	words := func(ts []token) []string {
 		var ws []string
 		for _, t := range ts {
-			if !t.border() {
+			if !t.isBorder() {
 				ws = append(ws, t.text)
 			}
 		}
@@ -76,8 +76,8 @@ func (c *Change) News() bool {
 	})
 }
 
-// pair takes out the equal units and returns the others.
-func (c *Change) pair(us [2][]unit) (rest [2][]unit) {
+// pairEqualUnits takes out the equal units and returns the others.
+func (c *Change) pairEqualUnits(us [2][]unit) (rest [2][]unit) {
 	var keys [2][]string
 	count := [2]map[string]int{{}, {}}
 	exact := make(map[string]map[string]bool)
@@ -147,17 +147,17 @@ func (c *Change) pair(us [2][]unit) (rest [2][]unit) {
 	return rest
 }
 
-// edge says that an old and a new unit belong together.
-type edge struct{ old, new int }
+// unitPair says that an old and a new unit belong together.
+type unitPair struct{ old, new int }
 
-// belong finds which of the left-over units belong together directly; ok is false
+// pairRelatedUnits finds which of the left-over units belong together directly; ok is false
 // where that depends on a choice.
-func belong(old, new []unit) (es []edge, ok bool) {
+func pairRelatedUnits(old, new []unit) (es []unitPair, ok bool) {
 	if len(old) == 0 || len(new) == 0 {
 		return nil, true
 	}
-	words, at := flatten(old)
-	words2, at2 := flatten(new)
+	words, at := flattenUnits(old)
+	words2, at2 := flattenUnits(new)
 	l := newLCS(words, words2)
 	free := [2][]bool{make([]bool, len(old)), make([]bool, len(new))}
 	for i := range old {
@@ -167,7 +167,7 @@ func belong(old, new []unit) (es []edge, ok bool) {
 		free[newSide][j] = true
 	}
 	m, unique := l.unique()
-	bound := l.upTo(at, at2)
+	bound := l.maxKept(at, at2)
 	for i, u := range old {
 		for j, v := range new {
 			enough := func(kept int) bool {
@@ -186,23 +186,23 @@ func belong(old, new []unit) (es []edge, ok bool) {
 				}
 				most = least
 			} else {
-				least, most = l.kept(func(x, y int) bool { return words[x] != "" && at[x] == i && at2[y] == j })
+				least, most = l.keptRange(func(x, y int) bool { return words[x] != "" && at[x] == i && at2[y] == j })
 			}
 			if enough(least) != enough(most) {
 				return nil, false
 			}
 			if enough(least) {
-				es = append(es, edge{i, j})
+				es = append(es, unitPair{i, j})
 				free[oldSide][i], free[newSide][j] = false, false
 			}
 		}
 	}
-	more, ok := join2(old, new, free)
+	more, ok := pairMovedUnits(old, new, free)
 	return append(es, more...), ok
 }
 
-// flatten returns the folded tokens of units, "" for a border, and the unit of each.
-func flatten(us []unit) (words []string, at []int) {
+// flattenUnits returns the folded tokens of units, "" for a border, and the unit of each.
+func flattenUnits(us []unit) (words []string, at []int) {
 	for i, u := range us {
 		for _, t := range u.tokens {
 			words, at = append(words, fold(t.text)), append(at, i)
@@ -211,16 +211,16 @@ func flatten(us []unit) (words []string, at []int) {
 	return words, at
 }
 
-// join2 pairs the units that were moved and edited: those free of both sides that have a
+// pairMovedUnits pairs the units that were moved and edited: those free of both sides that have a
 // token for themselves and at least half of the larger one's tokens in common.
-func join2(old, new []unit, free [2][]bool) (es []edge, ok bool) {
+func pairMovedUnits(old, new []unit, free [2][]bool) (es []unitPair, ok bool) {
 	in := make(map[string][2]int) // in how many free units of each side a token is
 	note := func(us []unit, s side) {
 		for i, u := range us {
 			if !free[s][i] {
 				continue
 			}
-			for w := range counts(u) {
+			for w := range tokenCounts(u) {
 				n := in[w]
 				n[s]++
 				in[w] = n
@@ -234,17 +234,17 @@ func join2(old, new []unit, free [2][]bool) (es []edge, ok bool) {
 		if !free[oldSide][i] {
 			continue
 		}
-		a := counts(u)
+		a := tokenCounts(u)
 		for j, v := range new {
 			if !free[newSide][j] {
 				continue
 			}
 			own := false
-			for w := range counts(v) {
+			for w := range tokenCounts(v) {
 				own = own || a[w] > 0 && in[w] == [2]int{1, 1}
 			}
-			if own && 2*common(a, counts(v)) >= max(u.length, v.length) {
-				es = append(es, edge{i, j})
+			if own && 2*commonTokens(a, tokenCounts(v)) >= max(u.length, v.length) {
+				es = append(es, unitPair{i, j})
 				degree[oldSide][i]++
 				degree[newSide][j]++
 			}
@@ -258,8 +258,8 @@ func join2(old, new []unit, free [2][]bool) (es []edge, ok bool) {
 	return es, true
 }
 
-// common returns how many tokens two units have in common, with repeats.
-func common(a, b map[string]int) int {
+// commonTokens returns how many tokens two units have in common, with repeats.
+func commonTokens(a, b map[string]int) int {
 	n := 0
 	for w, k := range b {
 		n += min(k, a[w])
@@ -267,16 +267,16 @@ func common(a, b map[string]int) int {
 	return n
 }
 
-func counts(u unit) map[string]int {
+func tokenCounts(u unit) map[string]int {
 	n := make(map[string]int)
-	for _, w := range strip(u.tokens) {
+	for _, w := range foldedWords(u.tokens) {
 		n[w]++
 	}
 	return n
 }
 
-// collect makes the groups of the left-over units: belonging together is transitive.
-func (c *Change) collect(rest [2][]unit, es []edge) {
+// buildGroups makes the groups of the left-over units: belonging together is transitive.
+func (c *Change) buildGroups(rest [2][]unit, es []unitPair) {
 	label := [2][]int{make([]int, len(rest[oldSide])), make([]int, len(rest[newSide]))}
 	next := 0
 	for s := range label {

@@ -29,8 +29,8 @@ func page(blocks ...string) Page {
 	return p
 }
 
-// answer lists what must be reported, as "added argus".
-func answer(e *Expectation) []string {
+// claimStrings lists what must be reported, as "added argus".
+func claimStrings(e *Expectation) []string {
 	got := []string{}
 	for _, c := range e.claims {
 		if len(c.must) > 0 {
@@ -127,7 +127,7 @@ func TestExpect(t *testing.T) {
 		if c.want == nil {
 			c.want = []string{}
 		}
-		if got := answer(Compare(c.old, c.new).Expect(c.sub, english)); !slices.Equal(got, c.want) {
+		if got := claimStrings(Compare(c.old, c.new).Expect(c.sub, english)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}

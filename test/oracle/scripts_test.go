@@ -17,15 +17,15 @@ import (
 
 var texts = flag.Int("oracle.texts", 4000, "how many random texts TestOracle compares with brute force")
 
-// script is a language to write random texts in.
-type script struct {
-	lang  string
-	words []string // forms of the same words are among them, stop words and capitals
-	gap   string   // between words
-	marks string   // between sentences
+// randomLanguage is a language to write random texts in.
+type randomLanguage struct {
+	lang    string
+	words   []string // forms of the same words are among them, stop words and capitals
+	wordGap string   // between words
+	marks   string   // between sentences
 }
 
-var allScripts = []script{
+var randomLanguages = []randomLanguage{
 	{"fr", strings.Fields(`cheval chevaux Cheval maison maisons Maisons école écoles ecole été le la Les de des et
 		grand grande grands nouvelle nouvelles prix Prix rue rues chante chantent chanter 12 365 vert verte forêt forêts`), " ", ". "},
 	{"ru", strings.Fields(`дом дома домов Дома книга книги книгами Книгу и на не Не с большой большая большими новый новые
@@ -39,12 +39,12 @@ var allScripts = []script{
 // the oracle, in four scripts, with and without stems, stop words, case and marks.
 func TestOracle(t *testing.T) {
 	languages := text.NewLanguages()
-	for _, s := range allScripts {
+	for _, s := range randomLanguages {
 		t.Run(s.lang, func(t *testing.T) {
 			t.Parallel()
-			known := s.known(languages)
+			known := s.oracleLanguage(languages)
 			told := 0
-			for seed := range max(*texts/len(allScripts)/2, 1) {
+			for seed := range max(*texts/len(randomLanguages)/2, 1) {
 				r := rand.New(rand.NewPCG(uint64(seed), 13))
 				n, err := s.compare(r, languages, known)
 				if err != nil {
@@ -60,9 +60,9 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// known is what the oracle knows of the language. Its stems and stop words are the product's:
+// oracleLanguage is what the oracle knows of the language. Its stems and stop words are the product's:
 // they are not what is compared.
-func (s script) known(languages *text.Languages) *oracle.Language {
+func (s randomLanguage) oracleLanguage(languages *text.Languages) *oracle.Language {
 	n := languages.Normalizer(s.lang)
 	l := &oracle.Language{Stop: map[string]bool{}, Stem: func(w string) string { return n.Term(w, text.FormStem) }}
 	for _, w := range s.words {
@@ -74,7 +74,7 @@ func (s script) known(languages *text.Languages) *oracle.Language {
 }
 
 // compare makes two texts and a subscription, and returns how many reports there were.
-func (s script) compare(r *rand.Rand, languages *text.Languages, known *oracle.Language) (int, error) {
+func (s randomLanguage) compare(r *rand.Rand, languages *text.Languages, known *oracle.Language) (int, error) {
 	old := make([]string, 1+r.IntN(8))
 	for i := range old {
 		old[i] = s.sentence(r, 1+r.IntN(14))
@@ -93,7 +93,7 @@ func (s script) compare(r *rand.Rand, languages *text.Languages, known *oracle.L
 		sub.MinChange.Share = r.IntN(4000)
 	}
 	sub = sub.WithDefaults()
-	change, _ := diff.ChangeOf(flow.Snapshot{Old: content(old), New: content(now), N: 2, Previous: 1, Language: s.lang})
+	change, _ := diff.ChangeOf(flow.Snapshot{Old: joinBlocks(old), New: joinBlocks(now), N: 2, Previous: 1, Language: s.lang})
 	var reports []oracle.Report
 	for _, m := range match.NewMatcher([]match.Entry{{ID: "s", Subscription: sub}}, languages).Match(&change) {
 		for _, d := range m.Diffs {
@@ -119,14 +119,14 @@ func (s script) compare(r *rand.Rand, languages *text.Languages, known *oracle.L
 }
 
 // sentence returns n words, now and then with a mark behind one.
-func (s script) sentence(r *rand.Rand, n int) string {
+func (s randomLanguage) sentence(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for i := range n {
 		if i > 0 {
 			if r.IntN(8) == 0 {
 				b.WriteString(s.marks)
 			} else {
-				b.WriteString(s.gap)
+				b.WriteString(s.wordGap)
 			}
 		}
 		b.WriteString(s.words[r.IntN(len(s.words))])
@@ -135,7 +135,7 @@ func (s script) sentence(r *rand.Rand, n int) string {
 }
 
 // edit returns another version of blocks: words and blocks come, go and move.
-func (s script) edit(r *rand.Rand, blocks []string) []string {
+func (s randomLanguage) edit(r *rand.Rand, blocks []string) []string {
 	now := append([]string(nil), blocks...)
 	for range 1 + r.IntN(4) {
 		at := 0
@@ -154,34 +154,34 @@ func (s script) edit(r *rand.Rand, blocks []string) []string {
 			now[at], now[to] = now[to], now[at]
 		case 3:
 			if at+1 < len(now) {
-				now = append(append(now[:at:at], now[at]+s.gap+now[at+1]), now[at+2:]...)
+				now = append(append(now[:at:at], now[at]+s.wordGap+now[at+1]), now[at+2:]...)
 			}
 		default:
-			now[at] = s.changed(r, now[at])
+			now[at] = s.changeWord(r, now[at])
 		}
 	}
 	return now
 }
 
-// changed returns block with a word more, less or another one.
-func (s script) changed(r *rand.Rand, block string) string {
-	words := strings.Split(block, s.gap)
+// changeWord returns block with a word more, less or another one.
+func (s randomLanguage) changeWord(r *rand.Rand, block string) string {
+	words := strings.Split(block, s.wordGap)
 	at := r.IntN(len(words))
 	switch r.IntN(3) {
 	case 0:
 		words[at] = s.sentence(r, 1)
 	case 1:
-		words[at] += s.gap + s.sentence(r, 1)
+		words[at] += s.wordGap + s.sentence(r, 1)
 	default:
 		if len(words) > 1 {
 			words = append(words[:at:at], words[at+1:]...)
 		}
 	}
-	return strings.Join(words, s.gap)
+	return strings.Join(words, s.wordGap)
 }
 
-// content returns blocks as a reader extracts them.
-func content(blocks []string) string { return strings.Join(blocks, "\n") + "\n" }
+// joinBlocks returns blocks as a reader extracts them.
+func joinBlocks(blocks []string) string { return strings.Join(blocks, "\n") + "\n" }
 
 func page(blocks []string) oracle.Page {
 	var p oracle.Page

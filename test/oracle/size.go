@@ -10,9 +10,9 @@ func (m MinChange) admits(size, length int) bool {
 	return size >= m.Tokens && size*100*100 >= m.Share*length
 }
 
-// size returns how many tokens changed, the least and the most that the behaviour leaves open, and how
+// changedTokens returns how many tokens changed, the least and the most that the behaviour leaves open, and how
 // many tokens the longer version has.
-func (c *Change) size(moved bool) (least, most, length int) {
+func (c *Change) changedTokens(moved bool) (least, most, length int) {
 	var all [2]int
 	for s, p := range c.pages {
 		for _, u := range units(p) {
@@ -27,7 +27,7 @@ func (c *Change) size(moved bool) (least, most, length int) {
 			continue
 		}
 		for _, g := range c.groups {
-			a, b := g.differing(side(s))
+			a, b := g.changedTokens(side(s))
 			low[s], high[s] = low[s]+a, high[s]+b
 		}
 	}
@@ -46,12 +46,12 @@ func (c *Change) size(moved bool) (least, most, length int) {
 	return least, most, length
 }
 
-// differing returns how many tokens of side s are on no other side, at least and at most.
-func (g *group) differing(s side) (least, most int) {
+// changedTokens returns how many tokens of side s are on no other side, at least and at most.
+func (g *group) changedTokens(s side) (least, most int) {
 	words := func(ts []token) int {
 		n := 0
 		for _, t := range ts {
-			if !t.border() {
+			if !t.isBorder() {
 				n++
 			}
 		}
@@ -64,7 +64,7 @@ func (g *group) differing(s side) (least, most int) {
 	for k, m := range g.alignments {
 		d := 0
 		for i, changed := range g.changes(m, s).changed {
-			if changed && !g.tokens[s][i].border() {
+			if changed && !g.tokens[s][i].isBorder() {
 				d++
 			}
 		}

@@ -13,7 +13,7 @@ type token struct {
 	start, end int    // in bytes within the block's text
 }
 
-func (t token) border() bool { return t.text == "" }
+func (t token) isBorder() bool { return t.text == "" }
 
 // tokenize splits text into runs of letters and digits, and into characters in Han.
 func tokenize(text string) []token {
@@ -43,8 +43,8 @@ func tokenize(text string) []token {
 	return ts
 }
 
-// plain maps the letters with marks that pages may use to those without.
-var plain = strings.NewReplacer(
+// withoutMarks maps the letters with marks that pages may use to those without.
+var withoutMarks = strings.NewReplacer(
 	"à", "a", "á", "a", "â", "a", "ä", "a", "å", "a", "ç", "c", "è", "e", "é", "e", "ê", "e", "ë", "e",
 	"í", "i", "ï", "i", "ñ", "n", "ó", "o", "ô", "o", "ö", "o", "ú", "u", "ü", "u",
 	"À", "A", "Á", "A", "Â", "A", "Ä", "A", "Å", "A", "Ç", "C", "È", "E", "É", "E", "Ê", "E", "Ë", "E",
@@ -52,13 +52,13 @@ var plain = strings.NewReplacer(
 )
 
 // fold drops case and marks.
-func fold(s string) string { return strings.ToLower(plain.Replace(s)) }
+func fold(s string) string { return strings.ToLower(withoutMarks.Replace(s)) }
 
 // keyword is a keyword as its subscription compares words.
 type keyword struct {
-	spelling string
-	terms    []string
-	filter   bool // stop words of the text are skipped
+	spelling      string
+	terms         []string
+	skipStopwords bool // stop words of the text are skipped
 }
 
 // reading is how a subscription reads texts of one language.
@@ -67,30 +67,30 @@ type reading struct {
 	lang *Language
 }
 
-// compile returns the terms of a keyword: without stop words, unless it has no others.
-func (r reading) compile(spelling string) keyword {
+// parseKeyword returns the terms of a keyword: without stop words, unless it has no others.
+func (r reading) parseKeyword(spelling string) keyword {
 	k := keyword{spelling: spelling}
 	for _, t := range tokenize(spelling) {
-		if !r.stop(t.text) {
-			k.terms = append(k.terms, r.norm(t.text))
+		if !r.isStopword(t.text) {
+			k.terms = append(k.terms, r.normalize(t.text))
 		}
 	}
-	k.filter = len(k.terms) > 0
-	if !k.filter {
+	k.skipStopwords = len(k.terms) > 0
+	if !k.skipStopwords {
 		for _, t := range tokenize(spelling) {
-			k.terms = append(k.terms, r.norm(t.text))
+			k.terms = append(k.terms, r.normalize(t.text))
 		}
 	}
 	return k
 }
 
-// stop reports whether a word is one that the subscription ignores.
-func (r reading) stop(word string) bool {
+// isStopword reports whether a word is one that the subscription ignores.
+func (r reading) isStopword(word string) bool {
 	return r.FilterStopwords && r.lang != nil && r.lang.Stop[strings.ToLower(word)]
 }
 
-// norm returns a word as the subscription compares it.
-func (r reading) norm(word string) string {
+// normalize returns a word as the subscription compares it.
+func (r reading) normalize(word string) string {
 	if r.IgnoreCase || r.Stem {
 		word = strings.ToLower(word)
 	}
@@ -98,7 +98,7 @@ func (r reading) norm(word string) string {
 		word = r.lang.Stem(word)
 	}
 	if r.IgnoreDiacritics {
-		word = plain.Replace(word)
+		word = withoutMarks.Replace(word)
 	}
 	return word
 }
@@ -126,35 +126,35 @@ func (r reading) occurrences(k keyword, ts []token) []occurrence {
 	}
 	for i, t := range ts {
 		switch {
-		case t.border():
+		case t.isBorder():
 			flush()
-		case k.filter && r.stop(t.text):
+		case k.skipStopwords && r.isStopword(t.text):
 		default:
-			at, norm = append(at, i), append(norm, r.norm(t.text))
+			at, norm = append(at, i), append(norm, r.normalize(t.text))
 		}
 	}
 	flush()
 	return found
 }
 
-// count returns how often each term of k stands in ts.
-func (r reading) count(k keyword, ts []token) map[string]int {
+// termCounts returns how often each term of k stands in ts.
+func (r reading) termCounts(k keyword, ts []token) map[string]int {
 	n := make(map[string]int, len(k.terms))
 	for _, t := range k.terms {
 		n[t] = 0
 	}
 	for _, t := range ts {
-		if t.border() || k.filter && r.stop(t.text) {
+		if t.isBorder() || k.skipStopwords && r.isStopword(t.text) {
 			continue
 		}
-		if w := r.norm(t.text); has(n, w) {
+		if w := r.normalize(t.text); hasKey(n, w) {
 			n[w]++
 		}
 	}
 	return n
 }
 
-func has[V any](m map[string]V, k string) bool {
+func hasKey[V any](m map[string]V, k string) bool {
 	_, ok := m[k]
 	return ok
 }
@@ -168,7 +168,7 @@ func (r reading) contains(k keyword, text string) bool {
 	if !r.Terms {
 		return len(r.occurrences(k, ts)) > 0
 	}
-	for _, n := range r.count(k, ts) {
+	for _, n := range r.termCounts(k, ts) {
 		if n == 0 {
 			return false
 		}

@@ -53,8 +53,8 @@ func units(p Page) []unit {
 		u.tokens = append(append(u.tokens, tokens[i]...), token{block: i})
 	}
 	for i := range us {
-		us[i].folded = join(us[i].tokens, fold)
-		us[i].exact = join(us[i].tokens, func(s string) string { return s })
+		us[i].folded = joinTokens(us[i].tokens, fold)
+		us[i].exact = joinTokens(us[i].tokens, func(s string) string { return s })
 	}
 	return us
 }
@@ -69,7 +69,7 @@ func rowOf(p Page, b int) string {
 	return ""
 }
 
-func join(ts []token, f func(string) string) string {
+func joinTokens(ts []token, f func(string) string) string {
 	var b strings.Builder
 	for _, t := range ts {
 		b.WriteString(f(t.text))
@@ -78,8 +78,8 @@ func join(ts []token, f func(string) string) string {
 	return b.String()
 }
 
-// blocks returns the indexes of the blocks in ts.
-func blocks(ts []token) []int {
+// blockIndexes returns the indexes of the blocks in ts.
+func blockIndexes(ts []token) []int {
 	var bs []int
 	for _, t := range ts {
 		if len(bs) == 0 || bs[len(bs)-1] != t.block {
@@ -89,11 +89,11 @@ func blocks(ts []token) []int {
 	return bs
 }
 
-// strip returns ts without borders, folded.
-func strip(ts []token) []string {
+// foldedWords returns ts without borders, folded.
+func foldedWords(ts []token) []string {
 	var ss []string
 	for _, t := range ts {
-		if !t.border() {
+		if !t.isBorder() {
 			ss = append(ss, fold(t.text))
 		}
 	}
