@@ -19,8 +19,8 @@ type clock struct {
 
 func newClock(dir string) *clock { return &clock{file: filepath.Join(dir, "clock")} }
 
-// run lets the clock run rate times as fast as the machine's from soon on.
-func (c *clock) run(rate int) error {
+// speedUp lets the clock run rate times as fast as the machine's from soon on.
+func (c *clock) speedUp(rate int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// The process reads the file every 100 ms; neither clock must jump.

@@ -23,15 +23,15 @@ func TestDay(t *testing.T) {
 	if len(faults) > 0 {
 		t.Errorf("faults: %q", faults)
 	}
-	if r.pages.hung == 0 || r.told.due == 0 {
-		t.Errorf("%d requests hung and %d changes were due, want some of both", r.pages.hung, r.told.due)
+	if r.pages.hung == 0 || r.receivers.due == 0 {
+		t.Errorf("%d requests hung and %d changes were due, want some of both", r.pages.hung, r.receivers.due)
 	}
 }
 
 // TestFaults holds that each kind of fault is noticed.
 func TestFaults(t *testing.T) {
 	flat := func() *report {
-		r := &report{o: options{pages: 10, length: 10 * interval, change: 0.01}, told: toldVerdict{due: 3, told: 3}}
+		r := &report{options: options{pages: 10, length: 10 * interval, change: 0.01}, receivers: receiverVerdict{due: 3, told: 3}}
 		for n := range 10 {
 			r.samples = append(r.samples, sample{at: time.Duration(n) * interval, heap: 50 * mb, store: 100 * mb, changes: float64(n)})
 		}
@@ -44,12 +44,12 @@ func TestFaults(t *testing.T) {
 		"1 pages were overdue":            func(r *report) { r.pages.overdue = 1 },
 		"vokter_overdue_pages showed 2":   func(r *report) { r.samples[4].overdue = 2 },
 		"the last version of 1 pages":     func(r *report) { r.pages.untaken = 1 },
-		"1 changes were not told":         func(r *report) { r.told.missing = []string{"page 1: version 2"} },
-		"1 notifications were wrong":      func(r *report) { r.told.wrong = []string{"page 1"} },
+		"1 changes were not told":         func(r *report) { r.receivers.missing = []string{"page 1: version 2"} },
+		"1 notifications were wrong":      func(r *report) { r.receivers.wrong = []string{"page 1"} },
 		"1 dead letters":                  func(r *report) { r.dead = 1 },
-		"nothing changed":                 func(r *report) { r.told.due = 0 },
-		"the heap grows by 2.00 MB":       func(r *report) { grow(r, func(s *sample, n float64) { s.heap += 2 * mb * n }) },
-		"the store grew by 80.0 MB from ": func(r *report) { grow(r, func(s *sample, n float64) { s.store += 10 * mb * n }) },
+		"nothing changed":                 func(r *report) { r.receivers.due = 0 },
+		"the heap grows by 2.00 MB":       func(r *report) { growSamples(r, func(s *sample, n float64) { s.heap += 2 * mb * n }) },
+		"the store grew by 80.0 MB from ": func(r *report) { growSamples(r, func(s *sample, n float64) { s.store += 10 * mb * n }) },
 	} {
 		r := flat()
 		spoil(r)
@@ -59,14 +59,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func grow(r *report, by func(s *sample, n float64)) {
+func growSamples(r *report, by func(s *sample, n float64)) {
 	for n := range r.samples {
 		by(&r.samples[n], float64(n))
 	}
 }
 
 func TestPagesDifferInOneParagraph(t *testing.T) {
-	one, two := text(7, 1), text(7, 2)
+	one, two := pageHTML(7, 1), pageHTML(7, 2)
 	if len(one) < 8000 || len(one) > 9000 {
 		t.Errorf("a page has %d bytes, want about 8 KB", len(one))
 	}
@@ -83,36 +83,36 @@ func TestPagesDifferInOneParagraph(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	s, err := parse(strings.NewReader("# HELP x y\nvokter_overdue_pages 3\nvokter_checks_failed_total{class=\"timeout\"} 4\n" +
+	s, err := parseMetrics(strings.NewReader("# HELP x y\nvokter_overdue_pages 3\nvokter_checks_failed_total{class=\"timeout\"} 4\n" +
 		"vokter_checks_failed_total{class=\"dns\"} 1\nvokter_deliveries_total{outcome=\"dead_letter\",sink=\"a b\"} 2\n" +
 		"vokter_deliveries_total{outcome=\"delivered\",sink=\"a\"} 9\nvokter_store_bytes 1e+06\n"))
 	if want := (sample{overdue: 3, failed: 5, dead: 2, store: 1e6}); err != nil || s != want {
 		t.Errorf("parse = %+v, %v, want %+v", s, err, want)
 	}
-	if _, err := parse(strings.NewReader("vokter_store_bytes much\n")); err == nil {
+	if _, err := parseMetrics(strings.NewReader("vokter_store_bytes much\n")); err == nil {
 		t.Error("a value that is no number was accepted")
 	}
 }
 
 func TestOverdue(t *testing.T) {
 	c := &clock{}
-	w := &world{o: options{pages: 100, hosts: 100}, clock: c, began: c.now().Add(-6 * time.Hour), pages: make([]page, 100), addrs: make([]string, 100)}
-	for _, n := range []int{1, 2, 3, troubled / 2} {
-		w.pages[n].asked = c.now().Add(-3 * time.Hour)
+	w := &pageServer{options: options{pages: 100, hosts: 100}, clock: c, began: c.now().Add(-6 * time.Hour), pages: make([]page, 100), addrs: make([]string, 100)}
+	for _, n := range []int{1, 2, 3, troubleRatio / 2} {
+		w.pages[n].lastAsked = c.now().Add(-3 * time.Hour)
 	}
-	w.pages[1].asked = c.now().Add(-100 * time.Minute)
-	w.pages[3].asked = c.now().Add(-90 * time.Minute)
-	log := &tail{failed: w.failed}
+	w.pages[1].lastAsked = c.now().Add(-100 * time.Minute)
+	w.pages[3].lastAsked = c.now().Add(-90 * time.Minute)
+	log := &logTail{onFailedCheck: w.recordFailedCheck}
 	for _, part := range []string{"level=WARN msg=\"check fai", "led\" page=" + w.url(3) + " class=timeout\nmsg=other page=" + w.url(2) + "\n"} {
 		if _, err := log.Write([]byte(part)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if gap := c.now().Sub(w.pages[3].asked); gap > time.Minute || w.unseen != 1 {
-		t.Errorf("a failed check was noted %v ago, and %d were unread, want it now and 1", gap, w.unseen)
+	if gap := c.now().Sub(w.pages[3].lastAsked); gap > time.Minute || w.failedUnread != 1 {
+		t.Errorf("a failed check was noted %v ago, and %d were unread, want it now and 1", gap, w.failedUnread)
 	}
-	for n, want := range map[int]bool{1: false, 2: true, 3: false, troubled / 2: false} { // the last one's host is dead
-		w.late(n, c.now())
+	for n, want := range map[int]bool{1: false, 2: true, 3: false, troubleRatio / 2: false} { // the last one's host is dead
+		w.recordGap(n, c.now())
 		if got := w.pages[n].overdue; got != want {
 			t.Errorf("page %d: overdue %v, want %v", n, got, want)
 		}

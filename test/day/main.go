@@ -102,12 +102,12 @@ func day(ctx context.Context, o options) (*report, error) {
 	}
 	if o.binary == "" {
 		var err error
-		if o.binary, err = build(ctx, root); err != nil {
+		if o.binary, err = buildStream(ctx, root); err != nil {
 			return nil, err
 		}
 	}
 	c := newClock(root)
-	w, err := newWorld(o, c)
+	w, err := newPageServer(o, c)
 	if err != nil {
 		return nil, err
 	}
@@ -117,32 +117,32 @@ func day(ctx context.Context, o options) (*report, error) {
 		return nil, err
 	}
 	defer b.close()
-	p, err := start(ctx, o, root, w, b)
+	p, err := startProcess(ctx, o, root, w, b)
 	if err != nil {
 		return nil, err
 	}
-	r, err := watch(ctx, o, c, w, b, p)
+	r, err := runDay(ctx, o, c, w, b, p)
 	if err != nil {
 		p.kill()
 		return nil, fmt.Errorf("%w\n%s", err, p.log)
 	}
-	return r, p.end()
+	return r, p.stop()
 }
 
-// watch lets the day pass beside p.
-func watch(ctx context.Context, o options, c *clock, w *world, b *inbox, p *process) (*report, error) {
-	r := &report{o: o}
-	err := p.await(ctx, o.first, "the first read of all pages", w.read)
+// runDay lets the day pass beside p.
+func runDay(ctx context.Context, o options, c *clock, w *pageServer, b *inbox, p *process) (*report, error) {
+	r := &report{options: o}
+	err := p.waitFor(ctx, o.first, "the first read of all pages", w.allRead)
 	if err != nil {
 		return nil, err
 	}
-	if r.began, err = p.sample(ctx); err != nil {
+	if r.first, err = p.sample(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.run(o.rate); err != nil {
+	if err := c.speedUp(o.rate); err != nil {
 		return nil, err
 	}
-	w.begin()
+	w.startDay()
 	began := c.now()
 	// The last hour has no trouble, so that all can be told by its end.
 	for end := began.Add(o.length); c.now().Before(end); {
@@ -156,12 +156,12 @@ func watch(ctx context.Context, o options, c *clock, w *world, b *inbox, p *proc
 		s.at = c.now().Sub(began)
 		r.samples = append(r.samples, s)
 	}
-	w.settle()
-	b.settle()
+	w.endTrouble()
+	b.endTrouble()
 	// What a receiver missed is tried again within two hours.
 	limit := max(6*interval/time.Duration(o.rate), 30*time.Second)
-	switch err := p.await(ctx, limit, "everything to be told", func() bool { return w.settled() && b.has(w.due()) }); {
-	case errors.Is(err, errLate): // the report says what is missing
+	switch err := p.waitFor(ctx, limit, "everything to be told", func() bool { return w.lastVersionsTaken() && b.hasAll(w.lastVersions()) }); {
+	case errors.Is(err, errTimeout): // the report says what is missing
 	case err != nil:
 		return nil, err
 	}
@@ -169,12 +169,12 @@ func watch(ctx context.Context, o options, c *clock, w *world, b *inbox, p *proc
 	if err != nil {
 		return nil, err
 	}
-	r.checks = last.checks - r.began.checks
-	r.failed = last.failed - r.began.failed
-	r.cpu = last.cpu - r.began.cpu
+	r.checks = last.checks - r.first.checks
+	r.failed = last.failed - r.first.failed
+	r.cpu = last.cpu - r.first.cpu
 	r.dead = last.dead
 	r.unhandled = last.unhandled
 	r.pages = w.verdict()
-	r.told = b.verdict(w.due())
+	r.receivers = b.verdict(w.lastVersions())
 	return r, nil
 }

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// build builds the binary whose clock can be set.
-func build(ctx context.Context, dir string) (string, error) {
+// buildStream builds the binary whose clock can be set.
+func buildStream(ctx context.Context, dir string) (string, error) {
 	out := filepath.Join(dir, "vokter-stream")
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
@@ -37,13 +37,13 @@ func build(ctx context.Context, dir string) (string, error) {
 type process struct {
 	cmd   *exec.Cmd
 	data  string
-	log   *tail
+	log   *logTail
 	ended chan struct{} // closed when it has ended, with err
 	err   error
 }
 
-// start starts the binary with all pages in its configuration.
-func start(ctx context.Context, o options, dir string, w *world, b *inbox) (*process, error) {
+// startProcess starts the binary with all pages in its configuration.
+func startProcess(ctx context.Context, o options, dir string, w *pageServer, b *inbox) (*process, error) {
 	var s strings.Builder
 	s.WriteString("listen: 127.0.0.1:0\nallow: {fetch: [127.0.0.1/32], sinks: [127.0.0.1/32]}\n")
 	// A request takes machine time: one that hangs for a second hangs for minutes of the simulated
@@ -56,13 +56,13 @@ func start(ctx context.Context, o options, dir string, w *world, b *inbox) (*pro
 	}
 	s.WriteString("subscriptions:\n")
 	for n := range o.pages {
-		fmt.Fprintf(&s, "  - {url: %q, keywords: [marker], interval: %v, sinks: [hook%s]}\n", w.url(n), interval, b.receiver(n))
+		fmt.Fprintf(&s, "  - {url: %q, keywords: [marker], interval: %v, sinks: [hook%s]}\n", w.url(n), interval, b.receiverOf(n))
 	}
 	config := filepath.Join(dir, "day.yaml")
 	if err := os.WriteFile(config, []byte(s.String()), 0o600); err != nil {
 		return nil, err
 	}
-	p := &process{data: filepath.Join(dir, "data"), log: &tail{failed: w.failed}, ended: make(chan struct{})}
+	p := &process{data: filepath.Join(dir, "data"), log: &logTail{onFailedCheck: w.recordFailedCheck}, ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, o.binary, "run", "-c", config, "--data", p.data)
 	p.cmd.Env = append(os.Environ(), "VOKTER_CLOCK_FILE="+w.clock.file)
 	p.cmd.Stderr = p.log
@@ -77,7 +77,7 @@ func start(ctx context.Context, o options, dir string, w *world, b *inbox) (*pro
 		close(p.ended)
 	}()
 	address := func() bool { _, err := p.address(); return err == nil }
-	if err := p.await(ctx, o.first, "the listener", address); err != nil { // it is announced when all subscriptions are sent
+	if err := p.waitFor(ctx, o.first, "the listener", address); err != nil { // it is announced when all subscriptions are sent
 		p.kill()
 		return nil, fmt.Errorf("%w\n%s", err, p.log)
 	}
@@ -103,14 +103,14 @@ func (p *process) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errLate says that something awaited did not happen in time.
-var errLate = errors.New("not in time")
+// errTimeout says that something awaited did not happen in time.
+var errTimeout = errors.New("not in time")
 
-// await waits until done returns true.
-func (p *process) await(ctx context.Context, limit time.Duration, what string, done func() bool) error {
+// waitFor waits until done returns true.
+func (p *process) waitFor(ctx context.Context, limit time.Duration, what string, done func() bool) error {
 	for end := time.Now().Add(limit); !done(); {
 		if time.Now().After(end) {
-			return fmt.Errorf("%s: %w (%v)", what, errLate, limit)
+			return fmt.Errorf("%s: %w (%v)", what, errTimeout, limit)
 		}
 		if err := p.pause(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -125,8 +125,8 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// end ends the process in order.
-func (p *process) end() error {
+// stop ends the process in order.
+func (p *process) stop() error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -172,11 +172,11 @@ func (p *process) sample(ctx context.Context) (sample, error) {
 	if resp.StatusCode != http.StatusOK {
 		return sample{}, fmt.Errorf("/metrics answers %s", resp.Status)
 	}
-	return parse(resp.Body)
+	return parseMetrics(resp.Body)
 }
 
-// parse reads metrics in the text format of Prometheus. The values of a metric with labels are added.
-func parse(r io.Reader) (sample, error) {
+// parseMetrics reads metrics in the text format of Prometheus. The values of a metric with labels are added.
+func parseMetrics(r io.Reader) (sample, error) {
 	var s sample
 	into := map[string]*float64{
 		"go_memstats_heap_inuse_bytes": &s.heap, "process_resident_memory_bytes": &s.resident, "vokter_store_bytes": &s.store,
@@ -206,35 +206,35 @@ func parse(r io.Reader) (sample, error) {
 	return s, lines.Err()
 }
 
-// tail keeps the last lines that the process wrote, and calls failed for each page of which they say that
+// logTail keeps the last lines that the process wrote, and calls failed for each page of which they say that
 // a check failed.
-type tail struct {
-	failed func(url string)
-	b      bytes.Buffer
-	line   []byte // the part of a line that was written
+type logTail struct {
+	onFailedCheck func(url string)
+	kept          bytes.Buffer
+	partialLine   []byte // the part of a line that was written
 }
 
-// kept is how much a tail keeps, in bytes.
-const kept = 16 << 10
+// maxKept is how much a tail keeps, in bytes.
+const maxKept = 16 << 10
 
-var failure = regexp.MustCompile(`msg="check failed" page=(\S+)`)
+var failedCheckPattern = regexp.MustCompile(`msg="check failed" page=(\S+)`)
 
-func (t *tail) Write(b []byte) (int, error) {
-	t.b.Write(b)
-	if n := t.b.Len() - kept; n > 0 {
-		t.b.Next(n)
+func (t *logTail) Write(b []byte) (int, error) {
+	t.kept.Write(b)
+	if n := t.kept.Len() - maxKept; n > 0 {
+		t.kept.Next(n)
 	}
-	t.line = append(t.line, b...)
+	t.partialLine = append(t.partialLine, b...)
 	for {
-		line, rest, ended := bytes.Cut(t.line, []byte("\n"))
+		line, rest, ended := bytes.Cut(t.partialLine, []byte("\n"))
 		if !ended {
 			return len(b), nil
 		}
-		if f := failure.FindSubmatch(line); f != nil {
-			t.failed(string(f[1]))
+		if f := failedCheckPattern.FindSubmatch(line); f != nil {
+			t.onFailedCheck(string(f[1]))
 		}
-		t.line = rest
+		t.partialLine = rest
 	}
 }
 
-func (t *tail) String() string { return t.b.String() }
+func (t *logTail) String() string { return t.kept.String() }
