@@ -18,8 +18,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// corpus returns the folder of recorded pages, or skips the test.
-func corpus(t *testing.T) string {
+// corpusDir returns the folder of recorded pages, or skips the test.
+func corpusDir(t *testing.T) string {
 	dir := os.Getenv("VOKTER_CORPUS")
 	if dir == "" {
 		t.Skip("VOKTER_CORPUS is not set: it names a folder of recorded pages, see docs/recorded-pages.md")
@@ -33,8 +33,8 @@ type recording struct {
 	bodies [][]byte
 }
 
-// names lists the recorded pages.
-func names(t *testing.T, dir string) []string {
+// pageNames lists the recorded pages.
+func pageNames(t *testing.T, dir string) []string {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.tar.zst"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no NAME.tar.zst in %s", dir)
@@ -46,8 +46,8 @@ func names(t *testing.T, dir string) []string {
 	return ns
 }
 
-// load reads limit versions of a page, every stride-th from the first.
-func load(t *testing.T, dir, name string, limit, stride int) recording {
+// loadRecording reads limit versions of a page, every stride-th from the first.
+func loadRecording(t *testing.T, dir, name string, limit, stride int) recording {
 	t.Helper()
 	f, err := os.Open(filepath.Join(dir, name+".tar.zst"))
 	if err != nil {
@@ -79,8 +79,8 @@ func load(t *testing.T, dir, name string, limit, stride int) recording {
 	return r
 }
 
-// serve serves recordings; every GET of a page moves it one version on. It counts GETs.
-func serve(t *testing.T, rs []recording) (url string, gets func(name string) int) {
+// serveRecordings serves recordings; every GET of a page moves it one version on. It counts GETs.
+func serveRecordings(t *testing.T, rs []recording) (url string, gets func(name string) int) {
 	var mu sync.Mutex
 	at := map[string]int{}
 	mux := http.NewServeMux()
@@ -103,13 +103,13 @@ func serve(t *testing.T, rs []recording) (url string, gets func(name string) int
 	}
 }
 
-// oneOrMany is a JSON string or a list of them.
-type oneOrMany []string
+// stringOrList is a JSON string or a list of them.
+type stringOrList []string
 
-func (o *oneOrMany) UnmarshalJSON(b []byte) error {
+func (o *stringOrList) UnmarshalJSON(b []byte) error {
 	var s string
 	if json.Unmarshal(b, &s) == nil {
-		*o = oneOrMany{s}
+		*o = stringOrList{s}
 		return nil
 	}
 	return json.Unmarshal(b, (*[]string)(o))
@@ -117,23 +117,23 @@ func (o *oneOrMany) UnmarshalJSON(b []byte) error {
 
 // declarations reads which part of each page its curators choose now, from the folder beside the
 // corpus whose name ends in "-declarations". Pages without any are watched whole.
-func declarations(t *testing.T, dir string) map[string]declared {
-	all := map[string]declared{}
-	for name, chosen := range histories(t, dir) {
+func declarations(t *testing.T, dir string) map[string]declaration {
+	all := map[string]declaration{}
+	for name, chosen := range declarationHistories(t, dir) {
 		all[name] = chosen[len(chosen)-1]
 	}
 	return all
 }
 
-// histories reads which parts of each page its curators chose one after the other.
-func histories(t *testing.T, dir string) map[string][]declared {
+// declarationHistories reads which parts of each page its curators chose one after the other.
+func declarationHistories(t *testing.T, dir string) map[string][]declaration {
 	paths, err := filepath.Glob(strings.TrimSuffix(dir, "/") + "-declarations/*.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	type choice struct {
 		Select     json.RawMessage `json:"select"`
-		Remove     oneOrMany       `json:"remove"`
+		Remove     stringOrList    `json:"remove"`
 		ValidUntil time.Time       `json:"validUntil"`
 	}
 	read := func(path string, into any) {
@@ -145,7 +145,7 @@ func histories(t *testing.T, dir string) map[string][]declared {
 			t.Fatalf("%s: %v", path, err)
 		}
 	}
-	all := map[string][]declared{}
+	all := map[string][]declaration{}
 	for _, p := range paths {
 		service, ok := strings.CutSuffix(p, ".json")
 		if !ok || strings.HasSuffix(service, ".history") {
@@ -156,15 +156,15 @@ func histories(t *testing.T, dir string) map[string][]declared {
 		}
 		read(p, &now)
 		before := map[string][]choice{}
-		if past := service + ".history.json"; exists(past) {
+		if past := service + ".history.json"; fileExists(past) {
 			read(past, &before)
 		}
 		for terms, x := range now.Terms {
 			name := fmt.Sprintf("%s-%s", filepath.Base(service), strings.ToLower(strings.ReplaceAll(terms, " ", "-")))
 			for _, x := range append(before[terms], x) {
-				d := declared{removed: x.Remove, until: x.ValidUntil}
+				d := declaration{removed: x.Remove, until: x.ValidUntil}
 				var span struct{ StartBefore, EndBefore string }
-				var many oneOrMany
+				var many stringOrList
 				switch {
 				case json.Unmarshal(x.Select, &many) == nil:
 					d.selectors = many
@@ -180,7 +180,7 @@ func histories(t *testing.T, dir string) map[string][]declared {
 	return all
 }
 
-func exists(path string) bool {
+func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }

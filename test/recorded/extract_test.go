@@ -26,8 +26,8 @@ type extraction struct {
 	blocks []block
 }
 
-// visible is the text whose change makes a version.
-func (e extraction) visible() string {
+// visibleText is the text whose change makes a version.
+func (e extraction) visibleText() string {
 	var lines []string
 	for _, b := range e.blocks {
 		lines = append(lines, b.text)
@@ -36,16 +36,16 @@ func (e extraction) visible() string {
 }
 
 var (
-	unseen = words("script style noscript template iframe svg math object canvas textarea head")
-	broken = words("address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre search section select summary table tbody td tfoot th thead title tr ul xmp")
-	item   = words("li dt dd tr")
-	// apart are boxes in a line: words beside them are words of their own.
-	apart = words("button input img image embed iframe svg math object canvas textarea audio video meter progress applet")
+	invisibleElements = wordSet("script style noscript template iframe svg math object canvas textarea head")
+	blockElements     = wordSet("address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre search section select summary table tbody td tfoot th thead title tr ul xmp")
+	itemElements      = wordSet("li dt dd tr")
+	// inlineBoxes are boxes in a line: words beside them are words of their own.
+	inlineBoxes = wordSet("button input img image embed iframe svg math object canvas textarea audio video meter progress applet")
 
-	hiding = regexp.MustCompile(`(?i)(^|;)\s*(display\s*:\s*none|visibility\s*:\s*hidden)\s*(!important\s*)?(;|$)`)
+	hiddenStyle = regexp.MustCompile(`(?i)(^|;)\s*(display\s*:\s*none|visibility\s*:\s*hidden)\s*(!important\s*)?(;|$)`)
 )
 
-func words(s string) map[string]bool {
+func wordSet(s string) map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(s) {
 		m[w] = true
@@ -53,15 +53,15 @@ func words(s string) map[string]bool {
 	return m
 }
 
-// declared is the part of a page that its curators chose; both empty: the whole page.
-type declared struct {
+// declaration is the part of a page that its curators chose; both empty: the whole page.
+type declaration struct {
 	selectors, removed []string
 	from, to           string
 	until              time.Time // when they chose another one; zero: they still choose it
 }
 
 // extract reads page, whole or the declared part. ok is false where no selector matches.
-func extract(page []byte, d declared) (e extraction, ok bool) {
+func extract(page []byte, d declaration) (e extraction, ok bool) {
 	root, err := html.Parse(strings.NewReader(strings.ToValidUTF8(string(page), "\uFFFD")))
 	if err != nil {
 		return e, false
@@ -69,15 +69,15 @@ func extract(page []byte, d declared) (e extraction, ok bool) {
 	var w walker
 	whole := len(d.selectors) == 0 && d.from == ""
 	if whole {
-		if t := find(root, "title"); t != nil {
+		if t := findElement(root, "title"); t != nil {
 			w.walk(t, true)
-			w.end()
+			w.endBlock()
 		}
 	}
-	w.drop = map[*html.Node]bool{}
+	w.removed = map[*html.Node]bool{}
 	for _, s := range d.removed {
 		for _, n := range cascadia.MustCompile(s).MatchAll(root) {
-			w.drop[n] = true
+			w.removed[n] = true
 		}
 	}
 	switch {
@@ -88,32 +88,32 @@ func extract(page []byte, d declared) (e extraction, ok bool) {
 		if from == nil {
 			return e, false
 		}
-		w.rangeOf(root, from, cascadia.MustCompile(d.to).MatchAll(root))
-		if !w.reached || d.to != "" && !w.closed {
+		w.walkRange(root, from, cascadia.MustCompile(d.to).MatchAll(root))
+		if !w.rangeStarted || d.to != "" && !w.rangeEnded {
 			return e, false
 		}
 	default:
-		w.keep = map[*html.Node]bool{}
+		w.selected = map[*html.Node]bool{}
 		for _, s := range d.selectors {
 			for _, n := range cascadia.MustCompile(s).MatchAll(root) {
-				w.keep[n] = true
+				w.selected[n] = true
 			}
 		}
-		if len(w.keep) == 0 {
+		if len(w.selected) == 0 {
 			return e, false
 		}
-		w.scoped(root)
+		w.walkSelected(root)
 	}
-	w.end()
+	w.endBlock()
 	return extraction{w.blocks}, true
 }
 
-func find(n *html.Node, tag string) *html.Node {
+func findElement(n *html.Node, tag string) *html.Node {
 	if n.Type == html.ElementNode && n.Data == tag {
 		return n
 	}
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if f := find(c, tag); f != nil {
+		if f := findElement(c, tag); f != nil {
 			return f
 		}
 	}
@@ -122,68 +122,68 @@ func find(n *html.Node, tag string) *html.Node {
 
 // walker collects blocks in document order.
 type walker struct {
-	blocks     []block
-	line       strings.Builder
-	items      []int
-	lastItem   int
-	marks      int
-	keep, drop map[*html.Node]bool
+	blocks            []block
+	line              strings.Builder
+	items             []int
+	lastItem          int
+	marks             int
+	selected, removed map[*html.Node]bool
 	// A range is open from its first node to the first end behind it.
-	reached, closed bool
-	pre             int // how many pre elements are open
+	rangeStarted, rangeEnded bool
+	preDepth                 int // how many pre elements are open
 }
 
-// scoped walks the chosen parts, each once, whatever they stand in.
-func (w *walker) scoped(n *html.Node) {
-	if w.keep[n] {
-		w.end()
+// walkSelected walks the chosen parts, each once, whatever they stand in.
+func (w *walker) walkSelected(n *html.Node) {
+	if w.selected[n] {
+		w.endBlock()
 		w.walk(n, false)
-		w.end()
+		w.endBlock()
 		return
 	}
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		w.scoped(c)
+		w.walkSelected(c)
 	}
 }
 
-// rangeOf walks what stands from the start of from to the start of the first of ends
+// walkRange walks what stands from the start of from to the start of the first of ends
 // behind it.
-func (w *walker) rangeOf(root, from *html.Node, ends []*html.Node) {
+func (w *walker) walkRange(root, from *html.Node, ends []*html.Node) {
 	stop := map[*html.Node]bool{}
 	for _, e := range ends {
 		stop[e] = true
 	}
-	w.between(root, from, stop)
+	w.walkBetween(root, from, stop)
 }
 
-func (w *walker) between(n, from *html.Node, stop map[*html.Node]bool) {
-	if w.closed {
+func (w *walker) walkBetween(n, from *html.Node, stop map[*html.Node]bool) {
+	if w.rangeEnded {
 		return
 	}
 	if n == from {
-		w.reached = true
-	} else if w.reached && stop[n] {
-		w.closed = true
+		w.rangeStarted = true
+	} else if w.rangeStarted && stop[n] {
+		w.rangeEnded = true
 		return
 	}
-	if w.unseen(n) {
+	if w.skips(n) {
 		return
 	}
 	if n.Type == html.TextNode {
-		if w.reached {
+		if w.rangeStarted {
 			w.text(n.Data)
 		}
 		return
 	}
 	w.enter(n)
-	for c := n.FirstChild; c != nil && !w.closed; c = c.NextSibling {
-		w.between(c, from, stop)
+	for c := n.FirstChild; c != nil && !w.rangeEnded; c = c.NextSibling {
+		w.walkBetween(c, from, stop)
 	}
 	w.leave(n)
 }
 
 func (w *walker) walk(n *html.Node, title bool) {
-	if w.unseen(n) {
+	if w.skips(n) {
 		return
 	}
 	if n.Type == html.TextNode {
@@ -193,7 +193,7 @@ func (w *walker) walk(n *html.Node, title bool) {
 	if n.Type == html.ElementNode && n.Data == "title" && !title {
 		return
 	}
-	if mail, ok := scrambled(n); ok {
+	if mail, ok := decodeEmail(n); ok {
 		w.text(mail)
 		return
 	}
@@ -204,20 +204,20 @@ func (w *walker) walk(n *html.Node, title bool) {
 	w.leave(n)
 }
 
-func (w *walker) unseen(n *html.Node) bool {
-	if w.drop[n] || n.Type == html.CommentNode || n.Type == html.DoctypeNode {
+func (w *walker) skips(n *html.Node) bool {
+	if w.removed[n] || n.Type == html.CommentNode || n.Type == html.DoctypeNode {
 		return true
 	}
 	if n.Type != html.ElementNode {
 		return false
 	}
 	for _, a := range n.Attr {
-		if a.Key == "hidden" || a.Key == "style" && hiding.MatchString(a.Val) {
+		if a.Key == "hidden" || a.Key == "style" && hiddenStyle.MatchString(a.Val) {
 			return true
 		}
 	}
-	if unseen[n.Data] && n.Data != "head" {
-		if apart[n.Data] {
+	if invisibleElements[n.Data] && n.Data != "head" {
+		if inlineBoxes[n.Data] {
 			w.line.WriteByte(' ')
 		}
 		return true
@@ -229,16 +229,16 @@ func (w *walker) enter(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
 	}
-	if apart[n.Data] {
+	if inlineBoxes[n.Data] {
 		w.line.WriteByte(' ')
 	}
-	if broken[n.Data] {
-		w.end()
+	if blockElements[n.Data] {
+		w.endBlock()
 	}
 	if n.Data == "pre" {
-		w.pre++
+		w.preDepth++
 	}
-	if item[n.Data] {
+	if itemElements[n.Data] {
 		w.lastItem++
 		w.marks++
 		w.items = append(w.items, w.lastItem)
@@ -249,16 +249,16 @@ func (w *walker) leave(n *html.Node) {
 	if n.Type != html.ElementNode {
 		return
 	}
-	if apart[n.Data] {
+	if inlineBoxes[n.Data] {
 		w.line.WriteByte(' ')
 	}
-	if broken[n.Data] {
-		w.end()
+	if blockElements[n.Data] {
+		w.endBlock()
 	}
 	if n.Data == "pre" {
-		w.pre--
+		w.preDepth--
 	}
-	if item[n.Data] {
+	if itemElements[n.Data] {
 		w.items = w.items[:len(w.items)-1]
 		w.marks++
 	}
@@ -267,8 +267,8 @@ func (w *walker) leave(n *html.Node) {
 func (w *walker) text(s string) {
 	for _, r := range s {
 		switch {
-		case r == '\n' && w.pre > 0:
-			w.end()
+		case r == '\n' && w.preDepth > 0:
+			w.endBlock()
 		case r == 0xAD || r == 0x200B || r == 0xFEFF:
 		case unicode.IsSpace(r):
 			w.line.WriteByte(' ')
@@ -279,8 +279,8 @@ func (w *walker) text(s string) {
 	}
 }
 
-// end closes the present block.
-func (w *walker) end() {
+// endBlock closes the present block.
+func (w *walker) endBlock() {
 	text := strings.Join(strings.FieldsFunc(w.line.String(), func(r rune) bool { return r == ' ' }), " ")
 	w.line.Reset()
 	if text != "" {
@@ -288,9 +288,9 @@ func (w *walker) end() {
 	}
 }
 
-// scrambled decodes an address that Cloudflare hides: the first byte is the key that
+// decodeEmail decodes an address that Cloudflare hides: the first byte is the key that
 // all others are XORed with; it changes at every fetch.
-func scrambled(n *html.Node) (string, bool) {
+func decodeEmail(n *html.Node) (string, bool) {
 	if n.Type != html.ElementNode {
 		return "", false
 	}
@@ -302,7 +302,7 @@ func scrambled(n *html.Node) (string, bool) {
 		if !ok {
 			continue
 		}
-		if a.Key == "href" && find(n, "span") != nil {
+		if a.Key == "href" && findElement(n, "span") != nil {
 			continue // The span inside has the address.
 		}
 		b, err := hex.DecodeString(code)

@@ -9,12 +9,12 @@ import (
 	"github.com/vokter/vokter/test/oracle"
 )
 
-// tooLarge is the size of both texts, in bytes, above which the oracle's brute force
+// maxOracleBytes is the size of both texts, in bytes, above which the oracle's brute force
 // would take more memory than a test should.
-const tooLarge = 400_000
+const maxOracleBytes = 400_000
 
-// compare holds every notification against the oracle, and the absence of one too.
-func compare(t *testing.T, texts []extraction, got []pipeline.Notification) {
+// compareNotifications holds every notification against the oracle, and the absence of one too.
+func compareNotifications(t *testing.T, texts []extraction, got []pipeline.Notification) {
 	t.Helper()
 	by := map[uint64]pipeline.Notification{}
 	for _, n := range got {
@@ -28,11 +28,11 @@ func compare(t *testing.T, texts []extraction, got []pipeline.Notification) {
 	doubtful, skipped := 0, 0
 	for v := 2; v <= len(texts); v++ {
 		before, after := texts[v-2], texts[v-1]
-		if len(before.visible())+len(after.visible()) > tooLarge {
+		if len(before.visibleText())+len(after.visibleText()) > maxOracleBytes {
 			skipped++
 			continue
 		}
-		oldPage, newPage := before.page(), after.page()
+		oldPage, newPage := before.oraclePage(), after.oraclePage()
 		want := oracle.Compare(oldPage, newPage).Expect(sub, nil)
 		if want.Doubtful() {
 			doubtful++
@@ -44,7 +44,7 @@ func compare(t *testing.T, texts []extraction, got []pipeline.Notification) {
 		case told && !want.May():
 			t.Errorf("version %d: a notification was invented: %+v", v, n.Diffs)
 		case told:
-			if err := want.Check(reports(n, before, after), n.Omitted, false); err != nil {
+			if err := want.Check(oracleReports(n, before, after), n.Omitted, false); err != nil {
 				t.Errorf("version %d: %v", v, err)
 			}
 		}
@@ -52,32 +52,32 @@ func compare(t *testing.T, texts []extraction, got []pipeline.Notification) {
 	t.Logf("compared %d changes, %d of them open in part, %d too large for brute force", max(len(texts)-1-skipped, 0), doubtful, skipped)
 }
 
-// page is e as the oracle takes it.
-func (e extraction) page() oracle.Page {
+// oraclePage is e as the oracle takes it.
+func (e extraction) oraclePage() oracle.Page {
 	var p oracle.Page
 	at := 0
 	for _, b := range e.blocks {
-		text := joined(b.text)
+		text := joinWordMarks(b.text)
 		p = append(p, oracle.Block{Text: text, Offset: at, Items: b.items})
 		at += len(text) + 1
 	}
 	return p
 }
 
-// reports are the diffs of n, with texts as the oracle reads them. An offset counts the
+// oracleReports are the diffs of n, with texts as the oracle reads them. An offset counts the
 // marks of items, which the oracle does not have, and of which the extraction only knows
 // about how many there are: so each offset is moved to the nearest place where its text
 // stands.
-func reports(n pipeline.Notification, before, after extraction) []oracle.Report {
+func oracleReports(n pipeline.Notification, before, after extraction) []oracle.Report {
 	var rs []oracle.Report
 	for _, d := range n.Diffs {
 		e := after
 		if d.Event == pipeline.Removed {
 			e = before
 		}
-		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joined(d.Text), Snippet: joined(d.Snippet), Row: joined(d.Row), Offset: -1}
+		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joinWordMarks(d.Text), Snippet: joinWordMarks(d.Snippet), Row: joinWordMarks(d.Row), Offset: -1}
 		nearest := -1
-		for i, b := range e.page() {
+		for i, b := range e.oraclePage() {
 			for at := 0; at <= len(b.Text); at++ {
 				k := strings.Index(b.Text[at:], r.Text)
 				if k < 0 {
@@ -95,9 +95,9 @@ func reports(n pipeline.Notification, before, after extraction) []oracle.Report 
 	return rs
 }
 
-// joined replaces the punctuation that stands within a word, by the rules of docs/text.md, with
+// joinWordMarks replaces the punctuation that stands within a word, by the rules of docs/text.md, with
 // a letter of the same length: the oracle takes words for runs of letters and digits.
-func joined(s string) string {
+func joinWordMarks(s string) string {
 	rs := []rune(s)
 	out := make([]rune, len(rs))
 	copy(out, rs)
@@ -111,7 +111,7 @@ func joined(s string) string {
 				out[i] = 'x'
 			}
 		case '&':
-			if letters && short(rs[:i], -1) && short(rs[i+1:], 1) {
+			if letters && isShortWord(rs[:i], -1) && isShortWord(rs[i+1:], 1) {
 				out[i] = 'x'
 			}
 		case '.', ',':
@@ -132,9 +132,9 @@ func joined(s string) string {
 	return string(out)
 }
 
-// short reports whether the letters at the beginning of rs (step 1) or at its end (step -1) are
+// isShortWord reports whether the letters at the beginning of rs (step 1) or at its end (step -1) are
 // at most three, as those around the "&" of "AT&T".
-func short(rs []rune, step int) bool {
+func isShortWord(rs []rune, step int) bool {
 	at := 0
 	if step < 0 {
 		at = len(rs) - 1

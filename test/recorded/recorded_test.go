@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	versions = flag.Int("recorded.versions", 40, "versions of each page to replay")
-	stride   = flag.Int("recorded.stride", 1, "replay every so many-th version, so that edits add up")
-	only     = flag.String("recorded.only", "", "replay only pages whose name contains this")
+	versions  = flag.Int("recorded.versions", 40, "versions of each page to replay")
+	stride    = flag.Int("recorded.stride", 1, "replay every so many-th version, so that edits add up")
+	onlyNames = flag.String("recorded.only", "", "replay only pages whose name contains this")
 )
 
 // keywords are looked for on every page: words that real edits of terms and policies
@@ -28,31 +28,31 @@ var keywords = []string{
 }
 
 // TestWhole replays every page as it is.
-func TestWhole(t *testing.T) { replay(t, func(string) declared { return declared{} }) }
+func TestWhole(t *testing.T) { replayPages(t, func(string) declaration { return declaration{} }) }
 
 // TestDeclared replays the parts that the curators chose.
 func TestDeclared(t *testing.T) {
-	all := declarations(t, corpus(t))
+	all := declarations(t, corpusDir(t))
 	if len(all) == 0 {
 		t.Skip("there is no folder of declarations beside VOKTER_CORPUS")
 	}
-	replay(t, func(name string) declared { return all[name] })
+	replayPages(t, func(name string) declaration { return all[name] })
 }
 
-func replay(t *testing.T, part func(name string) declared) {
-	dir := corpus(t)
-	for _, name := range names(t, dir) {
-		if !strings.Contains(name, *only) {
+func replayPages(t *testing.T, part func(name string) declaration) {
+	dir := corpusDir(t)
+	for _, name := range pageNames(t, dir) {
+		if !strings.Contains(name, *onlyNames) {
 			continue
 		}
-		t.Run(name, func(t *testing.T) { replayOne(t, load(t, dir, name, *versions, *stride), part(name)) })
+		t.Run(name, func(t *testing.T) { replayPage(t, loadRecording(t, dir, name, *versions, *stride), part(name)) })
 	}
 }
 
-// replayOne runs the pipeline over one page and compares versions and notifications
+// replayPage runs the pipeline over one page and compares versions and notifications
 // with what the independent extraction and oracle say.
-func replayOne(t *testing.T, r recording, d declared) {
-	url, gets := serve(t, []recording{r})
+func replayPage(t *testing.T, r recording, d declaration) {
+	url, gets := serveRecordings(t, []recording{r})
 	var mu sync.Mutex
 	var got []pipeline.Notification
 	var zero time.Duration
@@ -79,7 +79,7 @@ func replayOne(t *testing.T, r recording, d declared) {
 		t.Errorf("%d GETs for %d checks", n, len(r.bodies))
 	}
 
-	texts, failed := distinct(r, d)
+	texts, failed := distinctTexts(r, d)
 	s := router.Summary()
 	if s.Versions != len(texts) {
 		t.Errorf("%d versions, want the %d distinct texts of an independent extraction", s.Versions, len(texts))
@@ -90,12 +90,12 @@ func replayOne(t *testing.T, r recording, d declared) {
 	if t.Failed() {
 		return
 	}
-	compare(t, texts, got)
+	compareNotifications(t, texts, got)
 	t.Logf("%d checks, %d failed, %d versions, %d notifications", s.Checks, s.Failed, s.Versions, len(got))
 }
 
 // view is d as a subscription says it.
-func (d declared) view() pipeline.View {
+func (d declaration) view() pipeline.View {
 	var v pipeline.View
 	for _, s := range d.selectors {
 		v.Select = append(v.Select, pipeline.Selector{CSS: s})
@@ -109,15 +109,15 @@ func (d declared) view() pipeline.View {
 	return v
 }
 
-// distinct returns the texts that are versions: each that differs from the one before.
-func distinct(r recording, d declared) (texts []extraction, failed int) {
+// distinctTexts returns the texts that are versions: each that differs from the one before.
+func distinctTexts(r recording, d declaration) (texts []extraction, failed int) {
 	for _, body := range r.bodies {
 		e, ok := extract(body, d)
-		if !ok || e.visible() == "" {
+		if !ok || e.visibleText() == "" {
 			failed++
 			continue
 		}
-		if len(texts) == 0 || texts[len(texts)-1].visible() != e.visible() {
+		if len(texts) == 0 || texts[len(texts)-1].visibleText() != e.visibleText() {
 			texts = append(texts, e)
 		}
 	}
@@ -128,9 +128,9 @@ func distinct(r recording, d declared) (texts []extraction, failed int) {
 func TestExtraction(t *testing.T) {
 	page := `<html><head><title>T</title><script>no</script></head><body><p>a&nbsp; b<br>c<ul><li>d <b>e</b><li>f</ul>
 		<p hidden>no</p><a href="/cdn-cgi/l/email-protection#422b2c242d02273a232f322e276c212d2f">x</a></body></html>`
-	e, ok := extract([]byte(page), declared{})
+	e, ok := extract([]byte(page), declaration{})
 	want := []string{"T", "a b", "c", "d e", "f", "info@example.com"}
-	if got := strings.Split(e.visible(), "\n"); !ok || !slices.Equal(got, want) {
+	if got := strings.Split(e.visibleText(), "\n"); !ok || !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -14,23 +14,23 @@ import (
 // TestReplaced replays every page, whole and in the part that the curators chose, with and without
 // replaced: true. It must withhold no version of these pages except shells.
 func TestReplaced(t *testing.T) {
-	dir := corpus(t)
+	dir := corpusDir(t)
 	all := declarations(t, dir)
-	for _, name := range names(t, dir) {
-		if !strings.Contains(name, *only) {
+	for _, name := range pageNames(t, dir) {
+		if !strings.Contains(name, *onlyNames) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			r := load(t, dir, name, *versions, *stride)
+			r := loadRecording(t, dir, name, *versions, *stride)
 			for part, view := range map[string]pipeline.View{"whole": {}, "declared": all[name].view()} {
 				if part == "declared" && view.IsZero() {
 					continue
 				}
-				without, failed := counted(t, r, view)
+				without, failed := countVersions(t, r, view)
 				view.Replaced = true
-				with, more := counted(t, r, view)
+				with, more := countVersions(t, r, view)
 				t.Logf("%s: %d checks, %d versions, %d withheld", part, len(r.bodies), without, more-failed)
-				if part == "whole" && shells[name] {
+				if part == "whole" && shellPages[name] {
 					continue
 				}
 				if with != without || more != failed {
@@ -41,16 +41,16 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// shells are the pages of which some recorded versions are shells, as docs/recorded-pages.md says.
-var shells = map[string]bool{
+// shellPages are the pages of which some recorded versions are shells, as docs/recorded-pages.md says.
+var shellPages = map[string]bool{
 	"brevo-privacy-policy":                       true, // "Privacy Policy | Brevo"
 	"open-terms-archive-privacy-policy":          true, // "You should be redirected quickly, if not click here."
 	"open-terms-archive-accessibility-statement": true, // the same
 }
 
-// counted replays r and returns how many versions and how many failed checks there were.
-func counted(t *testing.T, r recording, view pipeline.View) (versions, failed int) {
-	url, _ := serve(t, []recording{r})
+// countVersions replays r and returns how many versions and how many failed checks there were.
+func countVersions(t *testing.T, r recording, view pipeline.View) (versions, failed int) {
+	url, _ := serveRecordings(t, []recording{r})
 	var zero time.Duration
 	router, err := vokter.New(vokter.Config{
 		Sinks: map[string]pipeline.Sink{"none": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},

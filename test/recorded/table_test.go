@@ -27,21 +27,21 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-var table = flag.String("recorded.table", "", "replay every fetch of every page, and write the table of docs/recorded-pages.md to this file; - is the standard output")
+var tableFile = flag.String("recorded.table", "", "replay every fetch of every page, and write the table of docs/recorded-pages.md to this file; - is the standard output")
 
-// row is what became of one page.
-type row struct {
-	fetches, bytes, whole, part int
+// tableRow is what became of one page.
+type tableRow struct {
+	fetches, byteChanges, textChanges, partChanges int
 	// recorded are the versions that the curators' tool recorded after the first; texts are those of
 	// them whose words differ, found those of texts that the pipeline reported.
-	recorded, texts, found int
-	// elsewhere are those of texts that no difference between two fetches can show: no fetch lies
+	recorded, textRecords, found int
+	// notObservable are those of texts that no difference between two fetches can show: no fetch lies
 	// between the two records, the part reads the same at both, or the curators chose another part in
 	// between.
-	elsewhere int
-	reported  int // changes of the pipeline
-	extra     int // of those, the ones that were not recorded
-	failed    int
+	notObservable int
+	reported      int // changes of the pipeline
+	notRecorded   int // of those, the ones that were not recorded
+	failed        int
 }
 
 // TestTable replays every fetch of each page, watches the part that the curators chose, and holds
@@ -49,59 +49,59 @@ type row struct {
 // fails if a recorded change of the text is not reported, or if a reported change is not a difference
 // between the words of the two texts.
 func TestTable(t *testing.T) {
-	dir := corpus(t)
-	if *table == "" {
+	dir := corpusDir(t)
+	if *tableFile == "" {
 		t.Skip("-recorded.table is not set: it replays every fetch of every page, which takes minutes")
 	}
-	all := histories(t, dir)
+	all := declarationHistories(t, dir)
 	var b strings.Builder
 	b.WriteString("| page | fetches | byte changes | text changes | changes in the chosen part | recorded versions | of them with other words | found | not a change of the page | changes reported | not recorded | failed checks |\n")
 	b.WriteString("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
-	var sum row
-	for _, name := range names(t, dir) {
-		if !strings.Contains(name, *only) {
+	var sum tableRow
+	for _, name := range pageNames(t, dir) {
+		if !strings.Contains(name, *onlyNames) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			r := rowOf(t, dir, name, all[name])
+			r := measurePage(t, dir, name, all[name])
 			r.write(&b, "`"+name+"`")
 			sum.add(r)
 			t.Logf("%+v", r)
 		})
 	}
 	sum.write(&b, "all")
-	if *table == "-" {
+	if *tableFile == "-" {
 		fmt.Print(b.String())
-	} else if err := os.WriteFile(*table, []byte(b.String()), 0o644); err != nil {
+	} else if err := os.WriteFile(*tableFile, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (r row) write(w io.Writer, name string) {
+func (r tableRow) write(w io.Writer, name string) {
 	fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n",
-		name, r.fetches, r.bytes, r.whole, r.part, r.recorded, r.texts, r.found, r.elsewhere, r.reported, r.extra, r.failed)
+		name, r.fetches, r.byteChanges, r.textChanges, r.partChanges, r.recorded, r.textRecords, r.found, r.notObservable, r.reported, r.notRecorded, r.failed)
 }
 
-func (r *row) add(o row) {
-	r.fetches, r.bytes, r.whole, r.part = r.fetches+o.fetches, r.bytes+o.bytes, r.whole+o.whole, r.part+o.part
-	r.recorded, r.texts, r.found, r.elsewhere = r.recorded+o.recorded, r.texts+o.texts, r.found+o.found, r.elsewhere+o.elsewhere
-	r.reported, r.extra, r.failed = r.reported+o.reported, r.extra+o.extra, r.failed+o.failed
+func (r *tableRow) add(o tableRow) {
+	r.fetches, r.byteChanges, r.textChanges, r.partChanges = r.fetches+o.fetches, r.byteChanges+o.byteChanges, r.textChanges+o.textChanges, r.partChanges+o.partChanges
+	r.recorded, r.textRecords, r.found, r.notObservable = r.recorded+o.recorded, r.textRecords+o.textRecords, r.found+o.found, r.notObservable+o.notObservable
+	r.reported, r.notRecorded, r.failed = r.reported+o.reported, r.notRecorded+o.notRecorded, r.failed+o.failed
 }
 
-// rowOf replays a page. Where its curators chose another part, the page continues as another
+// measurePage replays a page. Where its curators chose another part, the page continues as another
 // document, as it does for a user who changes select.
-func rowOf(t *testing.T, dir, name string, chosen []declared) row {
+func measurePage(t *testing.T, dir, name string, chosen []declaration) tableRow {
 	fetches := readArchive(t, filepath.Join(dir, name+".tar.zst"))
 	records := readArchive(t, filepath.Join(strings.TrimSuffix(dir, "/")+"-versions", name+".tar.zst"))
-	r := row{fetches: len(fetches), recorded: len(records) - 1}
+	r := tableRow{fetches: len(fetches), recorded: len(records) - 1}
 	for i, whole := 0, ""; i < len(fetches); i++ {
 		if i > 0 && !bytes.Equal(fetches[i].body, fetches[i-1].body) {
-			r.bytes++
+			r.byteChanges++
 		}
-		x, _ := extract(fetches[i].body, declared{})
-		if text := x.visible(); text != "" && text != whole {
+		x, _ := extract(fetches[i].body, declaration{})
+		if text := x.visibleText(); text != "" && text != whole {
 			if whole != "" {
-				r.whole++
+				r.textChanges++
 			}
 			whole = text
 		}
@@ -126,10 +126,10 @@ func rowOf(t *testing.T, dir, name string, chosen []declared) row {
 	}
 	recorded := map[int]bool{} // the changes that a record tells of
 	for k := 1; k < len(records); k++ {
-		if slices.Equal(wordsOf(plain(records[k].body)), wordsOf(plain(records[k-1].body))) {
+		if slices.Equal(wordsOf(markdownText(records[k].body)), wordsOf(markdownText(records[k-1].body))) {
 			continue
 		}
-		r.texts++
+		r.textRecords++
 		from, to := fetchAt(fetches, records[k-1].time), fetchAt(fetches, records[k].time)
 		found := false
 		for _, i := range changes {
@@ -141,18 +141,18 @@ func rowOf(t *testing.T, dir, name string, chosen []declared) row {
 		case found:
 			r.found++
 		case from < 0 || period[from] != period[to] || slices.Equal(parts[from], parts[to]):
-			r.elsewhere++
+			r.notObservable++
 		default:
 			t.Errorf("the recorded change of %s is not reported", time.Unix(records[k].time, 0).UTC())
 		}
 	}
-	r.reported, r.extra = len(changes), len(changes)-len(recorded)
+	r.reported, r.notRecorded = len(changes), len(changes)-len(recorded)
 	return r
 }
 
 // replay runs the pipeline over fetches and returns those at which it reported a change, counted
 // from 0. It fails the test where the words of the part do not differ there. It sets parts.
-func (r *row) replay(t *testing.T, name string, d declared, fetches []entry, parts [][]string) []int {
+func (r *tableRow) replay(t *testing.T, name string, d declaration, fetches []archiveEntry, parts [][]string) []int {
 	rec := recording{name: name}
 	part, failed := "", 0
 	differ := map[int]bool{} // the fetches whose words differ from those before
@@ -160,14 +160,14 @@ func (r *row) replay(t *testing.T, name string, d declared, fetches []entry, par
 	for i, f := range fetches {
 		rec.bodies = append(rec.bodies, f.body)
 		x, ok := extract(f.body, d)
-		if !ok || x.visible() == "" {
+		if !ok || x.visibleText() == "" {
 			failed++
 			continue
 		}
-		text := x.visible()
+		text := x.visibleText()
 		parts[i] = wordsOf(text)
 		if part != "" && text != part {
-			r.part++
+			r.partChanges++
 			differ[i] = !slices.Equal(parts[i], last)
 		}
 		part, last = text, parts[i]
@@ -190,8 +190,8 @@ func (r *row) replay(t *testing.T, name string, d declared, fetches []entry, par
 
 // reportedChanges runs the pipeline over r and returns the fetches, counted from 0, at which it
 // reported a change, and how many checks failed.
-func reportedChanges(t *testing.T, r recording, d declared) (at []int, failed int) {
-	url, _ := serve(t, []recording{r})
+func reportedChanges(t *testing.T, r recording, d declaration) (at []int, failed int) {
+	url, _ := serveRecordings(t, []recording{r})
 	var zero time.Duration
 	router, err := vokter.New(vokter.Config{
 		Sinks: map[string]pipeline.Sink{"drop": pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil })},
@@ -222,13 +222,13 @@ func reportedChanges(t *testing.T, r recording, d declared) (at []int, failed in
 	return at, router.Summary().Failed
 }
 
-// entry is a file of an archive, named by the seconds since 1970 at which it was made.
-type entry struct {
+// archiveEntry is a file of an archive, named by the seconds since 1970 at which it was made.
+type archiveEntry struct {
 	time int64
 	body []byte
 }
 
-func readArchive(t *testing.T, path string) (entries []entry) {
+func readArchive(t *testing.T, path string) (entries []archiveEntry) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -256,13 +256,13 @@ func readArchive(t *testing.T, path string) (entries []entry) {
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		entries = append(entries, entry{seconds, body})
+		entries = append(entries, archiveEntry{seconds, body})
 	}
 }
 
 // fetchAt returns the last fetch at time or before it, -1 if there is none.
-func fetchAt(entries []entry, time int64) int {
-	n, _ := slices.BinarySearchFunc(entries, time+1, func(e entry, t int64) int {
+func fetchAt(entries []archiveEntry, time int64) int {
+	n, _ := slices.BinarySearchFunc(entries, time+1, func(e archiveEntry, t int64) int {
 		return int(max(-1, min(1, e.time-t)))
 	})
 	return n - 1
@@ -274,8 +274,8 @@ var (
 	autoLink = regexp.MustCompile(`<(https?://[^>]*|mailto:[^>]*)>`)
 )
 
-// plain is the text of Markdown, without the targets of links.
-func plain(md []byte) string {
+// markdownText is the text of Markdown, without the targets of links.
+func markdownText(md []byte) string {
 	s := autoLink.ReplaceAllString(string(md), "$1")
 	for {
 		next := mdLink.ReplaceAllString(s, "$1")
