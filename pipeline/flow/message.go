@@ -53,29 +53,29 @@ type Message struct {
 	// used twice in a store. The transport sets it; wakes and posted messages have none.
 	Position string
 
-	// value is the decoded message, for consumers in the same process; nil if it is not known.
-	value any
+	// decoded is the decoded message, for consumers in the same process; nil if it is not known.
+	decoded any
 }
 
 // Encoded returns the payload of m. It makes that of a Request.Message, which has no Body.
 func (m Message) Encoded() []byte {
-	if r, ok := m.value.(Request); ok && m.Body == nil {
+	if r, ok := m.decoded.(Request); ok && m.Body == nil {
 		return encode(r)
 	}
 	return m.Body
 }
 
-// deferred is a value that is encoded into a header when the message leaves the process. Where
+// headerEncoder is a value that is encoded into a header when the message leaves the process. Where
 // Header has that name, the header wins.
-type deferred interface{ attribute() (name, value string) }
+type headerEncoder interface{ encodeHeader() (name, value string) }
 
-// holder is a value that takes memory beside the Body of its message.
-type holder interface{ held() int }
+// memoryHolder is a value that takes memory beside the Body of its message.
+type memoryHolder interface{ extraMemory() int }
 
 // Held returns how many bytes of memory m takes beside its attributes, its headers and its Body.
 func (m Message) Held() int {
-	if h, ok := m.value.(holder); ok {
-		return h.held()
+	if h, ok := m.decoded.(memoryHolder); ok {
+		return h.extraMemory()
 	}
 	return 0
 }
@@ -113,12 +113,12 @@ func (m Message) Metadata() map[string]string {
 func (m Message) Attributes() iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for k, v := range m.Header {
-			if !attribute(k) && !yield(k, v) {
+			if !isAttribute(k) && !yield(k, v) {
 				return
 			}
 		}
-		if d, ok := m.value.(deferred); ok {
-			name, value := d.attribute()
+		if d, ok := m.decoded.(headerEncoder); ok {
+			name, value := d.encodeHeader()
 			if _, replaced := m.Header[name]; !replaced && !yield(name, value) {
 				return
 			}
@@ -147,8 +147,8 @@ func decode[T any](m Message, what string) (v T, err error) {
 	return v, err
 }
 
-// attribute reports whether a header carries an attribute that has a field of its own.
-func attribute(name string) bool {
+// isAttribute reports whether a header carries an attribute that has a field of its own.
+func isAttribute(name string) bool {
 	switch name {
 	case headerSpec, headerID, headerType, headerSource, headerSubject, headerTime, HeaderKey, HeaderTrace:
 		return true
@@ -167,7 +167,7 @@ func FromMetadata(meta map[string]string, body []byte) (Message, error) {
 		m.Source = cmp.Or(s, sourceUnknown)
 	}
 	for k, v := range meta {
-		if attribute(k) {
+		if isAttribute(k) {
 			continue
 		}
 		if m.Header == nil {

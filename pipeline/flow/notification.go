@@ -118,12 +118,12 @@ type DeadLetter struct {
 }
 
 // URL returns the URL of the page that d is about, without a password, or "".
-func (d DeadLetter) URL() string { return pageurl.Redacted(d.url()) }
+func (d DeadLetter) URL() string { return pageurl.Redacted(d.pageURL()) }
 
 // Type returns the type of the message that could not be handled.
 func (d DeadLetter) Type() string { return d.Headers[headerType] }
 
-func (d DeadLetter) url() string {
+func (d DeadLetter) pageURL() string {
 	if d.Addressed != nil {
 		return d.Addressed.Notification.URL
 	}
@@ -200,7 +200,7 @@ type DeadFilter struct {
 
 // Selects reports whether f selects d.
 func (f DeadFilter) Selects(d DeadLetter) bool {
-	if f.URL != "" && !samePage(f.URL, d.url()) || d.Time.Before(f.Since) {
+	if f.URL != "" && !samePage(f.URL, d.pageURL()) || d.Time.Before(f.Since) {
 		return false
 	}
 	if d.Addressed == nil {

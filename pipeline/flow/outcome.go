@@ -79,16 +79,16 @@ func (r Request) Message(at time.Time) Message {
 	return Message{
 		ID:    DeriveID("request", r.Page, r.Incarnation, strconv.FormatUint(r.Check, 10)),
 		Topic: TopicRequests, Key: pageurl.Host(r.Page), Type: TypeRequest, Subject: r.Page, Time: at,
-		value: r,
+		decoded: r,
 	}
 }
 
-// attribute returns the header of a message whose body is r.
-func (Request) attribute() (name, value string) { return headerContent, "application/json" }
+// encodeHeader returns the header of a message whose body is r.
+func (Request) encodeHeader() (name, value string) { return headerContent, "application/json" }
 
 // RequestFrom is the inverse of Request.Message. The caller must not change the request.
 func RequestFrom(m Message) (Request, error) {
-	if r, ok := m.value.(Request); ok && m.Body == nil {
+	if r, ok := m.decoded.(Request); ok && m.Body == nil {
 		return r, nil
 	}
 	return decode[Request](m, "request")
@@ -180,14 +180,14 @@ type Rebased struct {
 
 const headerOutcome = "vokter_outcome"
 
-// attribute returns the header of o.
-func (o Outcome) attribute() (name, value string) {
-	h := encode(outcomeHeader{o, o.frames()})
+// encodeHeader returns the header of o.
+func (o Outcome) encodeHeader() (name, value string) {
+	h := encode(outcomeHeader{o, o.bodyLayout()})
 	return headerOutcome, string(h)
 }
 
-// held is how much memory o takes beside the body of its message.
-func (o Outcome) held() int { return len(o.Text) }
+// extraMemory is how much memory o takes beside the body of its message.
+func (o Outcome) extraMemory() int { return len(o.Text) }
 
 // Content returns the Content of the text.
 func (o Outcome) Content() (string, error) {
@@ -200,21 +200,21 @@ func (o Outcome) Content() (string, error) {
 // Message returns o as a message on TopicDocuments. It is encoded only when it leaves the process.
 func (o Outcome) Message() Message {
 	o.Time = o.Time.Round(0).UTC()
-	o, body := o.joined()
+	o, body := o.joinBody()
 	return Message{
 		ID:    DeriveID("outcome", o.Page, o.Incarnation, strconv.FormatUint(o.Check, 10), strconv.Itoa(o.Part), o.BodyHash, o.Kind),
 		Topic: TopicDocuments, Key: o.Page, Type: TypeOutcome, Subject: o.Page, Time: o.Time,
-		Body: body, value: o,
+		Body: body, decoded: o,
 	}
 }
 
 // OutcomeFrom is the inverse of Outcome.Message.
 func OutcomeFrom(m Message) (Outcome, error) {
-	h, err := headerOf(m)
+	h, err := outcomeHeaderOf(m)
 	if err != nil {
 		return Outcome{}, failure.Permanent(fmt.Errorf("outcome %s: %w", m.ID, err))
 	}
-	o, err := h.cut(m.Body)
+	o, err := h.splitBody(m.Body)
 	if !bytes.Equal(o.Packed, h.Packed) {
 		o.Text = ""
 	}
@@ -224,10 +224,10 @@ func OutcomeFrom(m Message) (Outcome, error) {
 	return o, nil
 }
 
-func headerOf(m Message) (outcomeHeader, error) {
+func outcomeHeaderOf(m Message) (outcomeHeader, error) {
 	header, ok := m.Header[headerOutcome]
-	if o, made := m.value.(Outcome); made && !ok {
-		return outcomeHeader{o, o.frames()}, nil
+	if o, made := m.decoded.(Outcome); made && !ok {
+		return outcomeHeader{o, o.bodyLayout()}, nil
 	}
 	h := new(outcomeHeader)
 	err := json.Unmarshal([]byte(header), h)
@@ -238,12 +238,12 @@ func headerOf(m Message) (outcomeHeader, error) {
 // without it the body is Packed.
 type outcomeHeader struct {
 	Outcome
-	Frames *frames `json:"frames,omitempty"`
+	Frames *bodyLayout `json:"frames,omitempty"`
 }
 
-// frames has the sizes of the parts of the body of the message, in bytes: Outcome.Packed,
+// bodyLayout has the sizes of the parts of the body of the message, in bytes: Outcome.Packed,
 // Body.Packed, Rebased.Packed and Outcome.Screenshot. Body and Rebased here have no Packed.
-type frames struct {
+type bodyLayout struct {
 	Packed      int      `json:"packed"`
 	Body        *Body    `json:"body,omitempty"`
 	BodySize    int      `json:"body_size,omitempty"`
@@ -252,12 +252,12 @@ type frames struct {
 	Screenshot  int      `json:"screenshot,omitempty"`
 }
 
-// frames returns the division of the body of the message, or nil if it is Packed alone.
-func (o Outcome) frames() *frames {
+// bodyLayout returns the division of the body of the message, or nil if it is Packed alone.
+func (o Outcome) bodyLayout() *bodyLayout {
 	if o.Body == nil && o.Rebased == nil && o.Screenshot == nil {
 		return nil
 	}
-	f := &frames{Packed: len(o.Packed), Screenshot: len(o.Screenshot)}
+	f := &bodyLayout{Packed: len(o.Packed), Screenshot: len(o.Screenshot)}
 	if o.Body != nil {
 		b := *o.Body
 		f.Body, f.BodySize, b.Packed = &b, len(b.Packed), nil
@@ -269,9 +269,9 @@ func (o Outcome) frames() *frames {
 	return f
 }
 
-// joined returns the body of the message, and o with the packed parts moved there.
-func (o Outcome) joined() (Outcome, []byte) {
-	f := o.frames()
+// joinBody returns the body of the message, and o with the packed parts moved there.
+func (o Outcome) joinBody() (Outcome, []byte) {
+	f := o.bodyLayout()
 	if f == nil {
 		return o, o.Packed
 	}
@@ -284,17 +284,17 @@ func (o Outcome) joined() (Outcome, []byte) {
 		body = append(body, o.Rebased.Packed...)
 	}
 	body = append(body, o.Screenshot...)
-	o, err := outcomeHeader{o, f}.cut(body)
+	o, err := outcomeHeader{o, f}.splitBody(body)
 	if err != nil {
 		panic("pipeline: " + err.Error()) // cannot happen: the buffer has the sum of the sizes
 	}
 	return o, body
 }
 
-var errFrames = errors.New("its body is not as long as its header says")
+var errBodyLength = errors.New("its body is not as long as its header says")
 
-// cut returns the outcome with its packed parts. They share the memory of body.
-func (h outcomeHeader) cut(body []byte) (Outcome, error) {
+// splitBody returns the outcome with its packed parts. They share the memory of body.
+func (h outcomeHeader) splitBody(body []byte) (Outcome, error) {
 	o, f := h.Outcome, h.Frames
 	if f == nil {
 		o.Packed = body
@@ -319,7 +319,7 @@ func (h outcomeHeader) cut(body []byte) (Outcome, error) {
 		o.Rebased.Packed = rebasedPacked
 	}
 	if bad || len(rest) > 0 {
-		return Outcome{}, errFrames
+		return Outcome{}, errBodyLength
 	}
 	return o, nil
 }

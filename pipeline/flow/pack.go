@@ -16,37 +16,37 @@ var (
 	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderConcurrency(0))
 )
 
-// scratch is memory for packing, which is used again. Packing a text takes several times the memory of its
+// packBuffer is memory for packing, which is used again. Packing a text takes several times the memory of its
 // result.
-type scratch struct{ in, out []byte }
+type packBuffer struct{ in, out []byte }
 
-// maxScratch is the largest memory that is kept for that, in bytes.
-const maxScratch = 1 << 20
+// maxPackBuffer is the largest memory that is kept for that, in bytes.
+const maxPackBuffer = 1 << 20
 
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
+var packBuffers = sync.Pool{New: func() any { return new(packBuffer) }}
 
-func (s *scratch) release() {
-	if cap(s.in)+cap(s.out) <= maxScratch {
-		scratches.Put(s)
+func (s *packBuffer) release() {
+	if cap(s.in)+cap(s.out) <= maxPackBuffer {
+		packBuffers.Put(s)
 	}
 }
 
 // PackText compresses a text.
 func PackText(text string) []byte {
-	s := scratches.Get().(*scratch)
+	s := packBuffers.Get().(*packBuffer)
 	defer s.release()
 	s.in = append(s.in[:0], text...)
 	return s.pack(s.in)
 }
 
 // pack compresses b, which may be s.in.
-func (s *scratch) pack(b []byte) []byte {
+func (s *packBuffer) pack(b []byte) []byte {
 	s.out = zstdEncoder.EncodeAll(b, s.out[:0])
 	return bytes.Clone(s.out)
 }
 
 func packBytes(b []byte) []byte {
-	s := scratches.Get().(*scratch)
+	s := packBuffers.Get().(*packBuffer)
 	defer s.release()
 	return s.pack(b)
 }
@@ -63,7 +63,7 @@ func PackBody(body []byte) (packed []byte, ok bool) {
 
 // UnpackText is the inverse of PackText.
 func UnpackText(packed []byte) (string, error) {
-	s := scratches.Get().(*scratch)
+	s := packBuffers.Get().(*packBuffer)
 	defer s.release()
 	var err error
 	if s.out, err = zstdDecoder.DecodeAll(packed, s.out[:0]); err != nil {

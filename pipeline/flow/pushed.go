@@ -103,8 +103,8 @@ func checkPushed(p pipeline.Pushed, kind string) error {
 	return nil
 }
 
-// taken is the header headerPushed.
-type taken struct {
+// pushedHeader is the header headerPushed.
+type pushedHeader struct {
 	ID              string `json:"id"`
 	URL             string `json:"url"`
 	ContentType     string `json:"content_type"`
@@ -118,7 +118,7 @@ func TakenMessage(p pipeline.Pushed) (Message, error) {
 	if err != nil {
 		return Message{}, failure.Permanent(err)
 	}
-	h, err := json.Marshal(taken{p.ID, p.URL, p.ContentType, p.ContentLanguage})
+	h, err := json.Marshal(pushedHeader{p.ID, p.URL, p.ContentType, p.ContentLanguage})
 	if err != nil {
 		return Message{}, failure.Permanent(err)
 	}
@@ -130,7 +130,7 @@ func TakenMessage(p pipeline.Pushed) (Message, error) {
 
 // TakenFrom is the inverse of TakenMessage.
 func TakenFrom(m Message) (pipeline.Pushed, error) {
-	var h taken
+	var h pushedHeader
 	if err := json.Unmarshal([]byte(m.Header[headerPushed]), &h); err != nil {
 		return pipeline.Pushed{}, failure.Permanent(fmt.Errorf("pushed page %s: %w", m.ID, err))
 	}

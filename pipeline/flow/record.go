@@ -17,7 +17,7 @@ const MaxChangeRecord = 960 << 10
 // of the message on TopicChanges. A record that is larger than MaxChangeRecord is shortened:
 // Truncated is set then.
 func (c Change) Notification() (pipeline.Notification, error) {
-	record, err := c.record()
+	record, err := c.recordJSON()
 	if err != nil {
 		return pipeline.Notification{}, failure.Permanent(fmt.Errorf("change %s: %w", c.ID, err))
 	}
@@ -27,9 +27,9 @@ func (c Change) Notification() (pipeline.Notification, error) {
 	}, nil
 }
 
-// record returns the JSON of c. If it is too large, it has no windows, as many differences as fit,
+// recordJSON returns the JSON of c. If it is too large, it has no windows, as many differences as fit,
 // and only the beginnings of long texts.
-func (c Change) record() (json.RawMessage, error) {
+func (c Change) recordJSON() (json.RawMessage, error) {
 	b, err := json.Marshal(c)
 	if err != nil || len(b) <= MaxChangeRecord {
 		return b, err

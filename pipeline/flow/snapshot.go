@@ -58,11 +58,11 @@ type Analysis interface {
 
 const headerSnapshot = "vokter_snapshot"
 
-// attribute returns the header of s.
-func (s Snapshot) attribute() (name, value string) { return headerSnapshot, string(encode(s)) }
+// encodeHeader returns the header of s.
+func (s Snapshot) encodeHeader() (name, value string) { return headerSnapshot, string(encode(s)) }
 
-// held is how much memory s takes beside the body of its message.
-func (s Snapshot) held() int {
+// extraMemory is how much memory s takes beside the body of its message.
+func (s Snapshot) extraMemory() int {
 	if s.Analysis == nil {
 		return len(s.New)
 	}
@@ -79,9 +79,9 @@ func (s Snapshot) Message() Message {
 	if s.NewPacked == nil {
 		s.NewPacked = PackText(s.New)
 	}
-	body := s.joined()
+	body := s.joinBody()
 	// What body has is not kept twice. NewPacked says to which text New belongs.
-	parts, err := cut(body)
+	parts, err := splitBody(body)
 	if err != nil {
 		panic("flow: " + err.Error()) // cannot happen: joined made it
 	}
@@ -89,7 +89,7 @@ func (s Snapshot) Message() Message {
 	return Message{
 		ID:    DeriveID("snapshot", s.Document, s.Incarnation, strconv.FormatUint(s.N, 10)),
 		Topic: TopicSnapshots, Key: s.Page, Type: TypeSnapshot, Subject: s.Page, Time: s.Time,
-		Body: body, value: s,
+		Body: body, decoded: s,
 	}
 }
 
@@ -97,7 +97,7 @@ func (s Snapshot) Message() Message {
 // unpacked is Broken, since that text is stored as it is.
 func SnapshotFrom(m Message) (Snapshot, error) {
 	header, ok := m.Header[headerSnapshot]
-	s, made := m.value.(Snapshot)
+	s, made := m.decoded.(Snapshot)
 	if !made || ok {
 		s = Snapshot{}
 		if err := json.Unmarshal([]byte(header), &s); err != nil {
@@ -110,9 +110,9 @@ func SnapshotFrom(m Message) (Snapshot, error) {
 	return s, nil
 }
 
-// joined returns the body of the message: the texts, each packed as it is stored, and their tokens.
+// joinBody returns the body of the message: the texts, each packed as it is stored, and their tokens.
 // Packing both texts together would take less room, but much longer.
-func (s Snapshot) joined() []byte {
+func (s Snapshot) joinBody() []byte {
 	b := make([]byte, 0, 3*binary.MaxVarintLen64+len(s.OldPacked)+len(s.NewPacked)+len(s.OldTokens)+len(s.NewTokens))
 	b = binary.AppendUvarint(b, uint64(len(s.OldPacked)))
 	b = binary.AppendUvarint(b, uint64(len(s.NewPacked)))
@@ -121,19 +121,19 @@ func (s Snapshot) joined() []byte {
 	return append(append(b, s.OldTokens...), s.NewTokens...)
 }
 
-// cut returns the parts of a body that joined made.
-func cut(body []byte) (parts [4][]byte, err error) {
+// splitBody returns the parts of a body that joined made.
+func splitBody(body []byte) (parts [4][]byte, err error) {
 	var lengths [3]uint64
 	for i := range lengths {
 		n, k := binary.Uvarint(body)
 		if k <= 0 {
-			return parts, errTexts
+			return parts, errTextLength
 		}
 		lengths[i], body = n, body[k:]
 	}
 	for i, n := range lengths {
 		if n > uint64(len(body)) {
-			return parts, errTexts
+			return parts, errTextLength
 		}
 		parts[i], body = body[:n:n], body[n:]
 	}
@@ -143,7 +143,7 @@ func cut(body []byte) (parts [4][]byte, err error) {
 
 // unpack reads body, the body of the message. What s holds of New stays if body has the same text.
 func (s *Snapshot) unpack(body []byte) error {
-	parts, err := cut(body)
+	parts, err := splitBody(body)
 	if err != nil {
 		return failure.Permanent(err)
 	}
@@ -161,12 +161,12 @@ func (s *Snapshot) unpack(body []byte) error {
 	return nil
 }
 
-var errTexts = errors.New("unpacking two texts: a length is wrong")
+var errTextLength = errors.New("unpacking two texts: a length is wrong")
 
 // SnapshotSize returns how many bytes the texts of a snapshot and their tokens take, of which body is
 // the body of the message. It is 0 if body is damaged.
 func SnapshotSize(body []byte) int64 {
-	parts, err := cut(body)
+	parts, err := splitBody(body)
 	if err != nil {
 		return 0
 	}
