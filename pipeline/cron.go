@@ -19,17 +19,17 @@ import (
 // time within it is the first one. A line whose hour begins with * goes on through both, every hour.
 type Cron string
 
-// crons holds lines that were parsed, because reading a time zone is slow.
-var crons = struct {
+// parsedCrons holds lines that were parsed, because reading a time zone is slow.
+var parsedCrons = struct {
 	sync.Mutex
 	parsed map[Cron]cronLine
 }{parsed: make(map[Cron]cronLine)}
 
-// repeated is more than any zone's clock is ever set back.
-const repeated = 3 * time.Hour
+// maxSetBack is more than any zone's clock is ever set back.
+const maxSetBack = 3 * time.Hour
 
-// maxCrons is how many lines are remembered.
-const maxCrons = 1000
+// maxParsedCrons is how many lines are remembered.
+const maxParsedCrons = 1000
 
 // cronLine is a parsed Cron.
 type cronLine struct {
@@ -44,9 +44,9 @@ type cronLine struct {
 var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom)
 
 func (c Cron) parse() (cronLine, error) {
-	crons.Lock()
-	defer crons.Unlock()
-	if l, ok := crons.parsed[c]; ok {
+	parsedCrons.Lock()
+	defer parsedCrons.Unlock()
+	if l, ok := parsedCrons.parsed[c]; ok {
 		return l, nil
 	}
 	fields := strings.Fields(string(c))
@@ -71,20 +71,20 @@ func (c Cron) parse() (cronLine, error) {
 		zone = "UTC"
 	}
 	if l.schedule, err = cronParser.Parse("CRON_TZ=" + zone + " " + strings.Join(fields[:5], " ")); err != nil {
-		return cronLine{}, wrongField(fields[:5], err)
+		return cronLine{}, cronFieldError(fields[:5], err)
 	}
 	if l.schedule.Next(time.Unix(0, 0)).IsZero() {
 		return cronLine{}, errors.New("there is no such day")
 	}
-	if len(crons.parsed) >= maxCrons {
-		clear(crons.parsed)
+	if len(parsedCrons.parsed) >= maxParsedCrons {
+		clear(parsedCrons.parsed)
 	}
-	crons.parsed[c] = l
+	parsedCrons.parsed[c] = l
 	return l, nil
 }
 
-// wrongField returns an error about the first field that cannot be used, or err.
-func wrongField(fields []string, err error) error {
+// cronFieldError returns an error about the first field that cannot be used, or err.
+func cronFieldError(fields []string, err error) error {
 	for i, what := range []string{
 		"minute (0 to 59)", "hour (0 to 23)", "day of the month (1 to 31)", "month (1 to 12, or jan to dec)", "day of the week (0 to 7, or sun to sat)",
 	} {
@@ -116,41 +116,41 @@ func (c Cron) Next(after time.Time) time.Time {
 		return l.schedule.Next(after).UTC()
 	}
 	// Where an hour is repeated, a later instant can have an earlier time of day.
-	for day := asUTC(after.In(l.zone)).Add(-repeated); ; {
+	for day := localTimeAsUTC(after.In(l.zone)).Add(-maxSetBack); ; {
 		if day = l.schedule.Next(day); day.IsZero() {
 			return day
 		}
-		if t := inZone(day, l.zone); t.After(after) {
+		if t := localTimeInZone(day, l.zone); t.After(after) {
 			return t
 		}
 	}
 }
 
-// zones holds the time zones that were read, by their names.
-var zones sync.Map
+// zoneCache holds the time zones that were read, by their names.
+var zoneCache sync.Map
 
 // loadZone returns the time zone with that name.
 func loadZone(name string) (*time.Location, error) {
-	if zone, ok := zones.Load(name); ok {
+	if zone, ok := zoneCache.Load(name); ok {
 		return zone.(*time.Location), nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err == nil && name != "Local" {
-		zones.Store(name, zone)
+		zoneCache.Store(name, zone)
 		return zone, nil
 	}
 	return nil, fmt.Errorf("%q is no time zone that is known here; write one such as Europe/Berlin", name)
 }
 
-// asUTC returns the time in UTC that a clock in the zone of t shows at t.
-func asUTC(t time.Time) time.Time {
+// localTimeAsUTC returns the time in UTC that a clock in the zone of t shows at t.
+func localTimeAsUTC(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// inZone returns when a clock in zone shows what a clock in UTC shows at clock: the first time, if it
+// localTimeInZone returns when a clock in zone shows what a clock in UTC shows at clock: the first time, if it
 // shows it twice. If it skips that, it is as much later as is skipped.
-func inZone(clock time.Time, zone *time.Location) time.Time {
+func localTimeInZone(clock time.Time, zone *time.Location) time.Time {
 	offset := func(t time.Time) time.Duration {
 		_, o := t.In(zone).Zone()
 		return time.Duration(o) * time.Second
@@ -165,8 +165,8 @@ func inZone(clock time.Time, zone *time.Location) time.Time {
 	return clock.Add(-before).UTC()
 }
 
-// maxGap is how many times Gap looks at.
-const maxGap = 200
+// maxGapSamples is how many times Gap looks at.
+const maxGapSamples = 200
 
 // Gap returns the least time between two of the next times of c. It is 0 where c is empty or invalid.
 func (c Cron) Gap() Duration {
@@ -174,7 +174,7 @@ func (c Cron) Gap() Duration {
 		return 0
 	}
 	least := time.Duration(0)
-	for i, at := 0, c.Next(time.Now()); i < maxGap && !at.IsZero(); i++ {
+	for i, at := 0, c.Next(time.Now()); i < maxGapSamples && !at.IsZero(); i++ {
 		next := c.Next(at)
 		if gap := next.Sub(at); !next.IsZero() && (least == 0 || gap < least) {
 			least = gap

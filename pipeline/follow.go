@@ -55,8 +55,8 @@ func (f Follow) WithDefaults() Follow {
 	return f
 }
 
-// check calls bad for everything that is wrong with f.
-func (f Follow) check(bad func(field, format string, args ...any)) {
+// validate calls bad for everything that is wrong with f.
+func (f Follow) validate(bad func(field, format string, args ...any)) {
 	if f.Depth < 0 || f.Depth > MaxFollowDepth {
 		bad("follow.depth", "%d is not between 1 and %d", f.Depth, MaxFollowDepth)
 	}
@@ -79,7 +79,7 @@ func (f Follow) check(bad func(field, format string, args ...any)) {
 			case p == "":
 				bad(field, "a regular expression must not be empty; it would match every URL")
 			case err != nil:
-				bad(field, "%s", visible(err))
+				bad(field, "%s", printableError(err))
 			}
 		}
 	}

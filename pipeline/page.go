@@ -123,9 +123,9 @@ func (v View) IsZero() bool {
 // Bounds of View.Ignore. A regular expression is compiled to a program: the time that a match
 // takes is its instructions times the characters of the text.
 const (
-	maxPatterns      = 100
-	maxPatternLength = 1000 // characters
-	maxProgram       = 1000 // instructions
+	maxPatterns       = 100
+	maxPatternLength  = 1000 // characters
+	maxPatternProgram = 1000 // instructions
 )
 
 // Patterns compiles the regular expressions of v.Ignore. Its error is a *FieldError, or several
@@ -155,21 +155,21 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a regular expression: %s", pattern, visible(err))
+		return nil, fmt.Errorf("%q is not a regular expression: %s", pattern, printableError(err))
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a regular expression: %s", pattern, visible(err))
+		return nil, fmt.Errorf("%q is not a regular expression: %s", pattern, printableError(err))
 	}
-	if n := len(program.Inst); n > maxProgram {
-		return nil, fmt.Errorf("%q is too large: it compiles to %d instructions, and at most %d are possible; write * or + in place of large counts such as {1,30}", pattern, n, maxProgram)
+	if n := len(program.Inst); n > maxPatternProgram {
+		return nil, fmt.Errorf("%q is too large: it compiles to %d instructions, and at most %d are possible; write * or + in place of large counts such as {1,30}", pattern, n, maxPatternProgram)
 	}
 	return regexp.Compile(pattern)
 }
 
-// visible returns the text of err, quoted if it has characters that would not be seen, such as those
+// printableError returns the text of err, quoted if it has characters that would not be seen, such as those
 // that steer a terminal: errors of other packages repeat what the user wrote.
-func visible(err error) string {
+func printableError(err error) string {
 	s := err.Error()
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)

@@ -76,7 +76,7 @@ func (q Quiet) End(t time.Time) time.Time {
 	if err != nil {
 		return t
 	}
-	clock := asUTC(t.In(zone))
+	clock := localTimeAsUTC(t.In(zone))
 	now := clock.Hour()*60 + clock.Minute()
 	within, tomorrow := q.From <= now && now < q.To, false
 	if q.From > q.To {
@@ -89,7 +89,7 @@ func (q Quiet) End(t time.Time) time.Time {
 	if tomorrow {
 		end = end.Add(24 * time.Hour)
 	}
-	at := inZone(end, zone)
+	at := localTimeInZone(end, zone)
 	if !at.After(t) { // the clock goes through these hours a second time
 		return t.Add(end.Sub(clock))
 	}

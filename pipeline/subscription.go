@@ -226,7 +226,7 @@ func (s Subscription) Validate() error {
 		bad("min_change", "%v", err)
 	}
 	if s.Follow != nil {
-		s.Follow.check(bad)
+		s.Follow.validate(bad)
 		if s.Sitemap && s.Follow.Depth != 0 {
 			bad("follow.depth", "the pages that a sitemap lists are watched, and no links of these pages; remove depth")
 		}
@@ -271,8 +271,8 @@ func (s Subscription) Collected() *Digest {
 
 // Bounds of a Digest.
 const (
-	minDigest          = Duration(time.Second)
-	maxDigest          = Duration(31 * 24 * time.Hour)
+	minDigestEvery     = Duration(time.Second)
+	maxDigestWait      = Duration(31 * 24 * time.Hour)
 	defaultDigestItems = 100
 	maxDigestItems     = 1000
 )
@@ -329,8 +329,8 @@ func (d Digest) Validate() error {
 	switch {
 	case d.Every != 0 && d.Cron != "":
 		return errors.New("name a duration or a cron line, not both")
-	case d.Cron == "" && (d.Every < minDigest || d.Every > maxDigest):
-		return fmt.Errorf("%v is not between %v and %v", d.Every, minDigest, maxDigest)
+	case d.Cron == "" && (d.Every < minDigestEvery || d.Every > maxDigestWait):
+		return fmt.Errorf("%v is not between %v and %v", d.Every, minDigestEvery, maxDigestWait)
 	case d.Max < 0 || d.Max > maxDigestItems:
 		return fmt.Errorf("max: %d is not between 1 and %d", d.Max, maxDigestItems)
 	case d.Cron == "":
@@ -347,12 +347,12 @@ func (d Digest) Collects(t time.Time) bool {
 // End returns when a digest whose first notification came at start is delivered. It is start where
 // d is invalid, for example because this machine does not know the time zone.
 func (d Digest) End(start time.Time) time.Time {
-	latest := start.Add(time.Duration(min(max(d.Every, 0), maxDigest)))
+	latest := start.Add(time.Duration(min(max(d.Every, 0), maxDigestWait)))
 	if d.Cron != "" {
 		if d.Cron.Validate() != nil {
 			return start
 		}
-		latest = start.Add(time.Duration(maxDigest))
+		latest = start.Add(time.Duration(maxDigestWait))
 		if next := d.Cron.Next(start); !next.IsZero() && next.Before(latest) {
 			latest = next
 		}

@@ -74,11 +74,11 @@ func (a *Amount) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-var amount = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{1,30})?$`)
+var amountPattern = regexp.MustCompile(`^-?[0-9]{1,30}(\.[0-9]{1,30})?$`)
 
 // Number returns the number of a, and whether it is one.
 func (a Amount) Number() (*big.Rat, bool) {
-	if !amount.MatchString(string(a)) {
+	if !amountPattern.MatchString(string(a)) {
 		return nil, false
 	}
 	return new(big.Rat).SetString(string(a))
@@ -96,8 +96,8 @@ type Condition struct {
 	Becomes string `json:"becomes,omitempty"`
 }
 
-// none reports whether there is no condition.
-func (c Condition) none() bool { return c == Condition{} }
+// unconditional reports whether there is no condition.
+func (c Condition) unconditional() bool { return c == Condition{} }
 
 // ValueChange is the change of a value.
 type ValueChange struct {
@@ -128,7 +128,7 @@ func (c ValueChange) String() string {
 func (s Subscription) ValueChange(before, after string) (change ValueChange, ok bool) {
 	c := ValueChange{Name: s.Value.Name(), Old: strings.TrimSpace(before), New: strings.TrimSpace(after)}
 	if s.Value.Text() {
-		c.Condition, ok = s.ofWords(c.Old, c.New)
+		c.Condition, ok = s.matchWords(c.Old, c.New)
 		return c, ok
 	}
 	oldUnit := ""
@@ -139,7 +139,7 @@ func (s Subscription) ValueChange(before, after string) (change ValueChange, ok 
 	if !good || !good2 {
 		return c, false
 	}
-	if c.Condition, ok = s.ofNumbers(x, y); s.none() && oldUnit != c.Unit {
+	if c.Condition, ok = s.matchNumbers(x, y); s.unconditional() && oldUnit != c.Unit {
 		ok = true
 	}
 	if oldUnit != c.Unit && oldUnit != "" {
@@ -148,7 +148,7 @@ func (s Subscription) ValueChange(before, after string) (change ValueChange, ok 
 	return c, ok
 }
 
-func (c Condition) ofWords(before, after string) (met string, ok bool) {
+func (c Condition) matchWords(before, after string) (met string, ok bool) {
 	switch {
 	case c.Becomes == "":
 		return "", before != after
@@ -158,8 +158,8 @@ func (c Condition) ofWords(before, after string) (met string, ok bool) {
 	return "", false
 }
 
-func (c Condition) ofNumbers(before, after *big.Rat) (met string, ok bool) {
-	if c.none() {
+func (c Condition) matchNumbers(before, after *big.Rat) (met string, ok bool) {
+	if c.unconditional() {
 		return "", before.Cmp(after) != 0
 	}
 	if n, given := c.Below.Number(); given && before.Cmp(n) >= 0 && after.Cmp(n) < 0 {
@@ -248,4 +248,4 @@ func (s Subscription) checkValue(bad func(field, format string, args ...any)) {
 const MaxValueLength = 200
 
 // IsNumber reports whether s is a decimal number as an Amount has it.
-func IsNumber(s string) bool { return amount.MatchString(s) }
+func IsNumber(s string) bool { return amountPattern.MatchString(s) }
