@@ -41,8 +41,8 @@ func Open(dir string) (*Export, error) {
 func (e *Export) Records() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for _, g := range e.Groups {
-			if more, err := e.group(g, yield); err != nil {
-				yield(Record{}, damaged(e.dir, g.File, err))
+			if more, err := e.readGroup(g, yield); err != nil {
+				yield(Record{}, damagedError(e.dir, g.File, err))
 				return
 			} else if !more {
 				return
@@ -51,8 +51,8 @@ func (e *Export) Records() iter.Seq2[Record, error] {
 	}
 }
 
-// group yields the records of g.
-func (e *Export) group(g Group, yield func(Record, error) bool) (more bool, err error) {
+// readGroup yields the records of g.
+func (e *Export) readGroup(g Group, yield func(Record, error) bool) (more bool, err error) {
 	f, err := os.Open(filepath.Join(e.dir, g.File))
 	if err != nil {
 		return false, err

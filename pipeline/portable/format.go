@@ -82,10 +82,10 @@ func readManifest(dir string) (m Manifest, err error) {
 		return m, err
 	}
 	if len(b) > maxManifest {
-		return m, damaged(dir, manifestName, fmt.Errorf("it is longer than %d bytes", maxManifest))
+		return m, damagedError(dir, manifestName, fmt.Errorf("it is longer than %d bytes", maxManifest))
 	}
 	if err := json.Unmarshal(b, &m); err != nil {
-		return m, damaged(dir, manifestName, err)
+		return m, damagedError(dir, manifestName, err)
 	}
 	switch {
 	case m.Format > Format:
@@ -97,18 +97,18 @@ func readManifest(dir string) (m Manifest, err error) {
 		return m, fmt.Errorf("the state in %s was written by an older version of Vokter (format %d, this one needs %d): use that version",
 			dir, m.StateFormat, store.Format)
 	case m.Format < 1 || m.StateFormat < 0:
-		return m, damaged(dir, manifestName, fmt.Errorf("format %d, state_format %d", m.Format, m.StateFormat))
+		return m, damagedError(dir, manifestName, fmt.Errorf("format %d, state_format %d", m.Format, m.StateFormat))
 	}
 	for _, g := range m.Groups {
 		if g.File != filepath.Base(g.File) || !filepath.IsLocal(g.File) {
-			return m, damaged(dir, manifestName, fmt.Errorf("it names the file %q", g.File))
+			return m, damagedError(dir, manifestName, fmt.Errorf("it names the file %q", g.File))
 		}
 	}
 	return m, nil
 }
 
-// damaged returns the error that a file of an export is damaged.
-func damaged(dir, name string, err error) error {
+// damagedError returns the error that a file of an export is damaged.
+func damagedError(dir, name string, err error) error {
 	return fmt.Errorf("the export in %s is damaged (%s: %w): export again", dir, name, err)
 }
 
@@ -130,7 +130,7 @@ type line struct {
 
 var errLine = errors.New("a line is no value of a state")
 
-func lineOf(r Record) line {
+func toLine(r Record) line {
 	return line{Key: bytesText(r.Key), Name: bytesText(r.Name), Value: r.Value}
 }
 
@@ -145,11 +145,11 @@ func parseLine(group string, b []byte) (Record, error) {
 	if _, err := in.Token(); err != io.EOF {
 		return Record{}, errLine
 	}
-	return l.record(group)
+	return l.toRecord(group)
 }
 
-// record is the inverse of lineOf.
-func (l line) record(group string) (Record, error) {
+// toRecord is the inverse of lineOf.
+func (l line) toRecord(group string) (Record, error) {
 	if l.Name == "" {
 		return Record{}, errLine
 	}
@@ -160,7 +160,7 @@ func (l line) record(group string) (Record, error) {
 // bytesText holds any bytes. In JSON it is a string if they are UTF-8, and otherwise an object.
 type bytesText string
 
-type encoded struct {
+type base64Text struct {
 	Base64 []byte `json:"base64"`
 }
 
@@ -169,13 +169,13 @@ func (t bytesText) MarshalJSON() ([]byte, error) {
 	if utf8.ValidString(string(t)) {
 		return json.Marshal(string(t))
 	}
-	return json.Marshal(encoded{[]byte(t)})
+	return json.Marshal(base64Text{[]byte(t)})
 }
 
 // UnmarshalJSON decodes t.
 func (t *bytesText) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '{' {
-		var e encoded
+		var e base64Text
 		err := json.Unmarshal(b, &e)
 		*t = bytesText(e.Base64)
 		return err

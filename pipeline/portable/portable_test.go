@@ -23,8 +23,8 @@ var records = []Record{
 	{Group: "index\x00documents", Key: "k\xff", Name: "\x00wake", Value: []byte("soon")},
 }
 
-// exported writes all to a new directory and returns it.
-func exported(t *testing.T, stateFormat int, all []Record) string {
+// writeExport writes all to a new directory and returns it.
+func writeExport(t *testing.T, stateFormat int, all []Record) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "e")
 	w, err := Create(dir, "1.2.3")
@@ -43,8 +43,8 @@ func exported(t *testing.T, stateFormat int, all []Record) string {
 	return dir
 }
 
-// read returns all that is in the export in dir.
-func read(dir string) (all []Record, err error) {
+// readExport returns all that is in the export in dir.
+func readExport(dir string) (all []Record, err error) {
 	e, err := Open(dir)
 	if err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func read(dir string) (all []Record, err error) {
 
 // TestRoundTrip: what was added comes back, by group, any bytes in keys, names and values.
 func TestRoundTrip(t *testing.T) {
-	dir := exported(t, store.Format, records)
-	got, err := read(dir)
+	dir := writeExport(t, store.Format, records)
+	got, err := readExport(dir)
 	want := []Record{records[0], records[2], records[1], records[3]}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -116,7 +116,7 @@ func TestDamagedExport(t *testing.T) {
 		"altered":   func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
 		"exchanged": nil,
 	} {
-		dir := exported(t, store.Format, records)
+		dir := writeExport(t, store.Format, records)
 		file := filepath.Join(dir, "001.jsonl.zst")
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -130,14 +130,14 @@ func TestDamagedExport(t *testing.T) {
 		if err = errors.Join(err, os.WriteFile(file, b, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := read(dir); err == nil || !strings.Contains(err.Error(), "is damaged (001.jsonl.zst: ") {
+		if _, err := readExport(dir); err == nil || !strings.Contains(err.Error(), "is damaged (001.jsonl.zst: ") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 }
 
 func TestManifestIsChecked(t *testing.T) {
-	dir := exported(t, store.Format, records)
+	dir := writeExport(t, store.Format, records)
 	file := filepath.Join(dir, "manifest.json")
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -162,7 +162,7 @@ func TestManifestIsChecked(t *testing.T) {
 
 // TestBombs: a small file that unpacks to something large is refused, and takes little memory.
 func TestBombs(t *testing.T) {
-	dir := exported(t, store.Format, records)
+	dir := writeExport(t, store.Format, records)
 	for name, tc := range map[string]struct {
 		window, size int
 		want         string
@@ -199,14 +199,14 @@ func TestBombs(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "001.jsonl.zst"), file.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := read(dir); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if _, err := readExport(dir); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tc.want)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, manifestName), make([]byte, maxManifest+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read(dir); err == nil || !strings.Contains(err.Error(), "is longer than") {
+	if _, err := readExport(dir); err == nil || !strings.Contains(err.Error(), "is longer than") {
 		t.Errorf("a large manifest: got %v", err)
 	}
 }
@@ -239,8 +239,8 @@ func FuzzParseLine(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l := lineOf(r)
-		again, err := l.record("g")
+		l := toLine(r)
+		again, err := l.toRecord("g")
 		if err != nil {
 			t.Fatalf("%+v cannot be written: %v", r, err)
 		}

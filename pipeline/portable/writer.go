@@ -14,8 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// partial is a part of the name of an incomplete export. A unique part follows it.
-const partial = ".partial-"
+// partialInfix is a part of the name of an incomplete export. A unique part follows it.
+const partialInfix = ".partial-"
 
 // Writer writes an export. It is for one goroutine at a time.
 type Writer struct {
@@ -29,10 +29,10 @@ type Writer struct {
 // groupFile is the file of one group.
 type groupFile struct {
 	Group
-	file *os.File
-	buf  *bufio.Writer
-	zip  *zstd.Encoder
-	json *json.Encoder
+	file    *os.File
+	buf     *bufio.Writer
+	encoder *zstd.Encoder
+	json    *json.Encoder
 }
 
 // Create begins an export to dir, which must be empty or missing. It stays so until Close.
@@ -48,18 +48,18 @@ func Create(dir, version string) (*Writer, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	if err := sweep(dir + partial); err != nil {
+	if err := removePartial(dir + partialInfix); err != nil {
 		return nil, fmt.Errorf("nothing was exported: %w", err)
 	}
-	temp := dir + partial + rand.Text()
+	temp := dir + partialInfix + rand.Text()
 	if err := os.MkdirAll(temp, 0o750); err != nil {
 		return nil, fmt.Errorf("nothing was exported: %w", err)
 	}
 	return &Writer{dir: dir, temp: temp, version: version, groups: make(map[string]*groupFile)}, nil
 }
 
-// sweep removes the files of interrupted exports: those whose names begin with prefix.
-func sweep(prefix string) error {
+// removePartial removes the files of interrupted exports: those whose names begin with prefix.
+func removePartial(prefix string) error {
 	left, err := filepath.Glob(escapeGlob(prefix) + "*")
 	for _, name := range left {
 		err = errors.Join(err, os.RemoveAll(name))
@@ -84,16 +84,16 @@ func (w *Writer) Add(r Record) error {
 	if len(r.Value) > maxValue {
 		return fmt.Errorf("state %q of key %q has %d bytes, and an export holds at most %d for each", r.Name, r.Key, len(r.Value), maxValue)
 	}
-	g, err := w.group(r.Group)
+	g, err := w.groupFileFor(r.Group)
 	if err != nil {
 		return err
 	}
 	g.States++
-	return g.json.Encode(lineOf(r))
+	return g.json.Encode(toLine(r))
 }
 
-// group returns the file of the group called name, and creates it if there is none.
-func (w *Writer) group(name string) (*groupFile, error) {
+// groupFileFor returns the file of the group called name, and creates it if there is none.
+func (w *Writer) groupFileFor(name string) (*groupFile, error) {
 	if g := w.groups[name]; g != nil {
 		return g, nil
 	}
@@ -103,10 +103,10 @@ func (w *Writer) group(name string) (*groupFile, error) {
 		return nil, err
 	}
 	g.buf = bufio.NewWriterSize(g.file, 1<<16)
-	if g.zip, err = zstd.NewWriter(g.buf, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true)); err != nil {
+	if g.encoder, err = zstd.NewWriter(g.buf, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true)); err != nil {
 		return nil, errors.Join(err, g.file.Close())
 	}
-	g.json = json.NewEncoder(g.zip)
+	g.json = json.NewEncoder(g.encoder)
 	g.json.SetEscapeHTML(false)
 	w.groups[name] = g
 	w.order = append(w.order, g)
@@ -114,7 +114,7 @@ func (w *Writer) group(name string) (*groupFile, error) {
 }
 
 func (g *groupFile) close() error {
-	return errors.Join(g.zip.Close(), g.buf.Flush(), g.file.Sync(), g.file.Close())
+	return errors.Join(g.encoder.Close(), g.buf.Flush(), g.file.Sync(), g.file.Close())
 }
 
 // Close completes the export, makes it durable and returns its manifest. After an error there
@@ -165,7 +165,7 @@ func (w *Writer) finish(m Manifest) error {
 func (w *Writer) Abort() error {
 	var err error
 	for _, g := range w.order {
-		err = errors.Join(err, g.zip.Close(), g.file.Close())
+		err = errors.Join(err, g.encoder.Close(), g.file.Close())
 	}
 	w.order = nil
 	return errors.Join(err, os.RemoveAll(w.temp))
