@@ -20,7 +20,7 @@ type ActingSink interface {
 
 // ActingOf returns s, or the first of the sinks that it wraps, that is an ActingSink; ok is false
 // where none is.
-func ActingOf(s pipeline.Sink) (a ActingSink, ok bool) { return find[ActingSink](s) }
+func ActingOf(s pipeline.Sink) (a ActingSink, ok bool) { return findWrapped[ActingSink](s) }
 
 // IDs of the buttons of a notification.
 const (

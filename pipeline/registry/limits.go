@@ -14,16 +14,16 @@ import (
 // LimitRate returns s with another rate: perSecond attempts a second, above 0, and at most
 // burst, at least 1, at once.
 func LimitRate(s pipeline.Sink, perSecond float64, burst int) pipeline.Sink {
-	return rated{wrapped{s}, perSecond, burst}
+	return rateLimitedSink{wrappedSink{s}, perSecond, burst}
 }
 
 // LimitTime returns s with another timeout: an attempt ends after d, which must be above 0.
-func LimitTime(s pipeline.Sink, d time.Duration) pipeline.Sink { return timed{wrapped{s}, d} }
+func LimitTime(s pipeline.Sink, d time.Duration) pipeline.Sink { return timeoutSink{wrappedSink{s}, d} }
 
 // RateOf returns the rate of s, with a burst of at least 1; ok is false where it has none, or
 // one that is not above 0 and finite.
 func RateOf(s pipeline.Sink) (perSecond float64, burst int, ok bool) {
-	r, ok := find[interface{ Rate() (float64, int) }](s)
+	r, ok := findWrapped[interface{ Rate() (float64, int) }](s)
 	if !ok {
 		return 0, 0, false
 	}
@@ -38,7 +38,7 @@ func RateOf(s pipeline.Sink) (perSecond float64, burst int, ok bool) {
 // the same time. Both are 1 where s has no method Batch, and where s has a rate, because a rate
 // counts attempts.
 func BatchOf(s pipeline.Sink) (notifications, atOnce int) {
-	b, ok := find[interface{ Batch() (int, int) }](s)
+	b, ok := findWrapped[interface{ Batch() (int, int) }](s)
 	if !ok {
 		return 1, 1
 	}
@@ -51,7 +51,7 @@ func BatchOf(s pipeline.Sink) (notifications, atOnce int) {
 
 // TimeoutOf returns how long an attempt of s may take, or 0 if s does not say.
 func TimeoutOf(s pipeline.Sink) time.Duration {
-	if t, ok := find[interface{ Timeout() time.Duration }](s); ok {
+	if t, ok := findWrapped[interface{ Timeout() time.Duration }](s); ok {
 		return max(t.Timeout(), 0)
 	}
 	return 0
@@ -60,7 +60,7 @@ func TimeoutOf(s pipeline.Sink) time.Duration {
 // TakesChanges returns nil if s, or a sink that it wraps, delivers change records as it is
 // configured, and otherwise why not.
 func TakesChanges(s pipeline.Sink) error {
-	c, ok := find[pipeline.ChangeSink](s)
+	c, ok := findWrapped[pipeline.ChangeSink](s)
 	if !ok {
 		return errors.New("its kind takes no change records, which are for programs; name a kafka or a webhook sink")
 	}
@@ -71,19 +71,19 @@ func TakesChanges(s pipeline.Sink) error {
 // the sinks, or one to which a route among them leads, has a channel that cannot be replaced. all are
 // the sinks that there are.
 func TakeChannel(all map[string]pipeline.Sink, names []string, channel string) error {
-	return takeChannel(all, names, channel, len(all))
+	return takeChannelWithin(all, names, channel, len(all))
 }
 
-// takeChannel is TakeChannel; most bounds how far routes are followed.
-func takeChannel(all map[string]pipeline.Sink, names []string, channel string, most int) error {
+// takeChannelWithin is TakeChannel; most bounds how far routes are followed.
+func takeChannelWithin(all map[string]pipeline.Sink, names []string, channel string, most int) error {
 	for _, name := range names {
-		if c, ok := find[pipeline.ChannelSink](all[name]); ok {
+		if c, ok := findWrapped[pipeline.ChannelSink](all[name]); ok {
 			if err := c.TakesChannel(); err != nil {
 				return fmt.Errorf("the sink %q cannot deliver to %s: %w", name, channel, err)
 			}
 		}
 		if route, ok := RouteOf(all[name]); ok && most > 0 {
-			if err := takeChannel(all, route.Targets(), channel, most-1); err != nil {
+			if err := takeChannelWithin(all, route.Targets(), channel, most-1); err != nil {
 				return err
 			}
 		}
@@ -93,18 +93,22 @@ func takeChannel(all map[string]pipeline.Sink, names []string, channel string, m
 
 // RouteOf returns s, or the first of the sinks that it wraps, that is a RoutingSink; ok is false
 // where none is.
-func RouteOf(s pipeline.Sink) (r pipeline.RoutingSink, ok bool) { return find[pipeline.RoutingSink](s) }
+func RouteOf(s pipeline.Sink) (r pipeline.RoutingSink, ok bool) {
+	return findWrapped[pipeline.RoutingSink](s)
+}
 
 // CheckerOf returns s, or the first of the sinks that it wraps, that is a Checker; ok is false
 // where none is.
-func CheckerOf(s pipeline.Sink) (c pipeline.Checker, ok bool) { return find[pipeline.Checker](s) }
+func CheckerOf(s pipeline.Sink) (c pipeline.Checker, ok bool) {
+	return findWrapped[pipeline.Checker](s)
+}
 
 // CloserOf returns s, or the first of the sinks that it wraps, that is an io.Closer; ok is false where
 // none is.
-func CloserOf(s pipeline.Sink) (c io.Closer, ok bool) { return find[io.Closer](s) }
+func CloserOf(s pipeline.Sink) (c io.Closer, ok bool) { return findWrapped[io.Closer](s) }
 
-// find returns s, or the first of the sinks that it wraps, that is a T.
-func find[T any](s pipeline.Sink) (found T, ok bool) {
+// findWrapped returns s, or the first of the sinks that it wraps, that is a T.
+func findWrapped[T any](s pipeline.Sink) (found T, ok bool) {
 	for s != nil {
 		if found, ok = s.(T); ok {
 			return found, true
@@ -118,35 +122,35 @@ func find[T any](s pipeline.Sink) (found T, ok bool) {
 	return found, false
 }
 
-// wrapped is a Sink with other limits.
-type wrapped struct{ sink pipeline.Sink }
+// wrappedSink is a Sink with other limits.
+type wrappedSink struct{ sink pipeline.Sink }
 
-func (w wrapped) Deliver(ctx context.Context, n pipeline.Notification) error {
+func (w wrappedSink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	return w.sink.Deliver(ctx, n)
 }
 
 // Unwrap returns the sink with the limits of its own.
-func (w wrapped) Unwrap() pipeline.Sink { return w.sink }
+func (w wrappedSink) Unwrap() pipeline.Sink { return w.sink }
 
 // Validate calls the Validate method of the sink, if it has one.
-func (w wrapped) Validate() error {
+func (w wrappedSink) Validate() error {
 	if v, ok := w.sink.(interface{ Validate() error }); ok {
 		return v.Validate()
 	}
 	return nil
 }
 
-type rated struct {
-	wrapped
+type rateLimitedSink struct {
+	wrappedSink
 	perSecond float64
 	burst     int
 }
 
-func (r rated) Rate() (perSecond float64, burst int) { return r.perSecond, r.burst }
+func (r rateLimitedSink) Rate() (perSecond float64, burst int) { return r.perSecond, r.burst }
 
-type timed struct {
-	wrapped
+type timeoutSink struct {
+	wrappedSink
 	timeout time.Duration
 }
 
-func (t timed) Timeout() time.Duration { return t.timeout }
+func (t timeoutSink) Timeout() time.Duration { return t.timeout }

@@ -10,13 +10,13 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-type hasty struct {
+type sinkWithRate struct {
 	perSecond float64
 	burst     int
 }
 
-func (hasty) Deliver(context.Context, pipeline.Notification) error { return nil }
-func (h hasty) Rate() (perSecond float64, burst int)               { return h.perSecond, h.burst }
+func (sinkWithRate) Deliver(context.Context, pipeline.Notification) error { return nil }
+func (h sinkWithRate) Rate() (perSecond float64, burst int)               { return h.perSecond, h.burst }
 
 // TestRateOf: a rate at which nothing would ever be delivered is none.
 func TestRateOf(t *testing.T) {
@@ -28,13 +28,13 @@ func TestRateOf(t *testing.T) {
 	}{
 		{nil, 0, 0, false},
 		{pipeline.SinkFunc(func(context.Context, pipeline.Notification) error { return nil }), 0, 0, false},
-		{hasty{0.5, 3}, 0.5, 3, true},
-		{LimitRate(hasty{0.5, 3}, 2, 4), 2, 4, true},
-		{hasty{0.5, 0}, 0.5, 1, true},
-		{hasty{0, 0}, 0, 0, false},
-		{hasty{-1, 1}, 0, 0, false},
-		{hasty{math.NaN(), 1}, 0, 0, false},
-		{hasty{math.Inf(1), 1}, 0, 0, false},
+		{sinkWithRate{0.5, 3}, 0.5, 3, true},
+		{LimitRate(sinkWithRate{0.5, 3}, 2, 4), 2, 4, true},
+		{sinkWithRate{0.5, 0}, 0.5, 1, true},
+		{sinkWithRate{0, 0}, 0, 0, false},
+		{sinkWithRate{-1, 1}, 0, 0, false},
+		{sinkWithRate{math.NaN(), 1}, 0, 0, false},
+		{sinkWithRate{math.Inf(1), 1}, 0, 0, false},
 	} {
 		perSecond, burst, ok := RateOf(c.sink)
 		if perSecond != c.perSecond || burst != c.burst || ok != c.ok {
@@ -43,10 +43,10 @@ func TestRateOf(t *testing.T) {
 	}
 }
 
-type patient struct{ hasty }
+type sinkWithTimeout struct{ sinkWithRate }
 
-func (patient) Timeout() time.Duration { return time.Minute }
-func (patient) Batch() (int, int)      { return 7, 2 }
+func (sinkWithTimeout) Timeout() time.Duration { return time.Minute }
+func (sinkWithTimeout) Batch() (int, int)      { return 7, 2 }
 
 // TestLimitsOfWrappedSinks: what is given to a sink counts, and what is not stays as it was.
 func TestLimitsOfWrappedSinks(t *testing.T) {
@@ -60,11 +60,11 @@ func TestLimitsOfWrappedSinks(t *testing.T) {
 	}{
 		{"none", nil, 0, false, 1},
 		{"a plain one", plain, 0, false, 1},
-		{"its own", patient{}, time.Minute, false, 7},
-		{"another timeout", LimitTime(patient{}, time.Hour), time.Hour, false, 7},
-		{"another rate", LimitRate(patient{}, 1, 1), time.Minute, true, 1},
-		{"both", LimitTime(LimitRate(patient{}, 1, 1), time.Hour), time.Hour, true, 1},
-		{"both, in the other order", LimitRate(LimitTime(patient{}, time.Hour), 1, 1), time.Hour, true, 1},
+		{"its own", sinkWithTimeout{}, time.Minute, false, 7},
+		{"another timeout", LimitTime(sinkWithTimeout{}, time.Hour), time.Hour, false, 7},
+		{"another rate", LimitRate(sinkWithTimeout{}, 1, 1), time.Minute, true, 1},
+		{"both", LimitTime(LimitRate(sinkWithTimeout{}, 1, 1), time.Hour), time.Hour, true, 1},
+		{"both, in the other order", LimitRate(LimitTime(sinkWithTimeout{}, time.Hour), 1, 1), time.Hour, true, 1},
 		{"a negative one", LimitTime(plain, -1), 0, false, 1},
 	} {
 		_, _, rated := RateOf(c.sink)
@@ -75,18 +75,18 @@ func TestLimitsOfWrappedSinks(t *testing.T) {
 	}
 }
 
-type invalid struct{ hasty }
+type invalidSink struct{ sinkWithRate }
 
 var errInvalid = errors.New("it has no target")
 
-func (invalid) Validate() error { return errInvalid }
+func (invalidSink) Validate() error { return errInvalid }
 
 // TestLimitedSinkIsValidated: what a rate is given to is checked as without it.
 func TestLimitedSinkIsValidated(t *testing.T) {
 	for _, c := range []struct {
 		sink pipeline.Sink
 		want error
-	}{{invalid{}, errInvalid}, {hasty{}, nil}, {LimitRate(invalid{}, 1, 1), errInvalid}} {
+	}{{invalidSink{}, errInvalid}, {sinkWithRate{}, nil}, {LimitRate(invalidSink{}, 1, 1), errInvalid}} {
 		v, ok := LimitRate(c.sink, 1, 1).(interface{ Validate() error })
 		if !ok {
 			t.Fatal("it cannot be validated")
@@ -97,28 +97,28 @@ func TestLimitedSinkIsValidated(t *testing.T) {
 	}
 }
 
-// lead is a route to some sinks.
-type lead struct {
-	hasty
-	to []string
+// routeSink is a route to some sinks.
+type routeSink struct {
+	sinkWithRate
+	targets []string
 }
 
-func (l lead) Route(pipeline.Notification, time.Time) []string { return l.to }
-func (l lead) Targets() []string                               { return l.to }
+func (l routeSink) Route(pipeline.Notification, time.Time) []string { return l.targets }
+func (l routeSink) Targets() []string                               { return l.targets }
 
-// posted is a sink of one channel, or of many.
-type posted struct {
-	hasty
-	bound error
+// channelSink is a sink of one channel, or of many.
+type channelSink struct {
+	sinkWithRate
+	refusal error
 }
 
-func (p posted) TakesChannel() error { return p.bound }
+func (p channelSink) TakesChannel() error { return p.refusal }
 
 // TestTakeChannel: a sink of one channel is found behind routes, and routes in a circle end.
 func TestTakeChannel(t *testing.T) {
 	all := map[string]pipeline.Sink{
-		"bot": posted{}, "hook": LimitRate(posted{bound: errors.New("bound")}, 1, 1), "mail": hasty{},
-		"good": lead{to: []string{"bot", "mail"}}, "bad": lead{to: []string{"good", "hook"}}, "circle": lead{to: []string{"circle"}},
+		"bot": channelSink{}, "hook": LimitRate(channelSink{refusal: errors.New("bound")}, 1, 1), "mail": sinkWithRate{},
+		"good": routeSink{targets: []string{"bot", "mail"}}, "bad": routeSink{targets: []string{"good", "hook"}}, "circle": routeSink{targets: []string{"circle"}},
 	}
 	for name, want := range map[string]string{
 		"bot": "", "mail": "", "good": "", "circle": "", "none": "",
