@@ -53,7 +53,7 @@ type Message struct {
 	// used twice in a store. The transport sets it; wakes and posted messages have none.
 	Position string
 
-	// decoded is the decoded message, for consumers in the same process; nil if it is not known.
+	// decoded is the message in its Go type, for consumers in the same process; nil if it is not known.
 	decoded any
 }
 
@@ -65,11 +65,11 @@ func (m Message) Encoded() []byte {
 	return m.Body
 }
 
-// headerEncoder is a value that is encoded into a header when the message leaves the process. Where
+// headerEncoder is a decoded message that is encoded into a header when the message leaves the process. Where
 // Header has that name, the header wins.
 type headerEncoder interface{ encodeHeader() (name, value string) }
 
-// memoryHolder is a value that takes memory beside the Body of its message.
+// memoryHolder is a decoded message that takes memory beside the Body.
 type memoryHolder interface{ extraMemory() int }
 
 // Held returns how many bytes of memory m takes beside its attributes, its headers and its Body.

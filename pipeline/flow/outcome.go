@@ -180,13 +180,13 @@ type Rebased struct {
 
 const headerOutcome = "vokter_outcome"
 
-// encodeHeader returns the header of o.
+// encodeHeader returns the name and value of the header of o.
 func (o Outcome) encodeHeader() (name, value string) {
 	h := encode(outcomeHeader{o, o.bodyLayout()})
 	return headerOutcome, string(h)
 }
 
-// extraMemory is how much memory o takes beside the body of its message.
+// extraMemory returns how much memory o takes beside the body of its message.
 func (o Outcome) extraMemory() int { return len(o.Text) }
 
 // Content returns the Content of the text.
@@ -252,7 +252,7 @@ type bodyLayout struct {
 	Screenshot  int      `json:"screenshot,omitempty"`
 }
 
-// bodyLayout returns the division of the body of the message, or nil if it is Packed alone.
+// bodyLayout returns the layout of the body of the message, or nil if that is Packed alone.
 func (o Outcome) bodyLayout() *bodyLayout {
 	if o.Body == nil && o.Rebased == nil && o.Screenshot == nil {
 		return nil
@@ -269,7 +269,7 @@ func (o Outcome) bodyLayout() *bodyLayout {
 	return f
 }
 
-// joinBody returns the body of the message, and o with the packed parts moved there.
+// joinBody returns the body of the message, and o with its packed parts pointing into it.
 func (o Outcome) joinBody() (Outcome, []byte) {
 	f := o.bodyLayout()
 	if f == nil {
@@ -293,7 +293,7 @@ func (o Outcome) joinBody() (Outcome, []byte) {
 
 var errBodyLength = errors.New("its body is not as long as its header says")
 
-// splitBody returns the outcome with its packed parts. They share the memory of body.
+// splitBody returns the outcome with its packed parts, which share the memory of body.
 func (h outcomeHeader) splitBody(body []byte) (Outcome, error) {
 	o, f := h.Outcome, h.Frames
 	if f == nil {

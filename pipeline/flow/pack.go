@@ -16,8 +16,8 @@ var (
 	zstdDecoder, _ = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecoderConcurrency(0))
 )
 
-// packBuffer is memory for packing, which is used again. Packing a text takes several times the memory of its
-// result.
+// packBuffer is memory for packing that is used again, because packing a text takes several times the memory of
+// its result.
 type packBuffer struct{ in, out []byte }
 
 // maxPackBuffer is the largest memory that is kept for that, in bytes.

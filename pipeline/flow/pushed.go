@@ -103,7 +103,7 @@ func checkPushed(p pipeline.Pushed, kind string) error {
 	return nil
 }
 
-// pushedHeader is the header headerPushed.
+// pushedHeader is the value of the header headerPushed.
 type pushedHeader struct {
 	ID              string `json:"id"`
 	URL             string `json:"url"`

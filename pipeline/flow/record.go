@@ -27,7 +27,7 @@ func (c Change) Notification() (pipeline.Notification, error) {
 	}, nil
 }
 
-// recordJSON returns the JSON of c. If it is too large, it has no windows, as many differences as fit,
+// recordJSON returns c as JSON for a change record. If it is too large, it has no windows, as many differences as fit,
 // and only the beginnings of long texts.
 func (c Change) recordJSON() (json.RawMessage, error) {
 	b, err := json.Marshal(c)

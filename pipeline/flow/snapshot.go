@@ -58,10 +58,10 @@ type Analysis interface {
 
 const headerSnapshot = "vokter_snapshot"
 
-// encodeHeader returns the header of s.
+// encodeHeader returns the name and value of the header of s.
 func (s Snapshot) encodeHeader() (name, value string) { return headerSnapshot, string(encode(s)) }
 
-// extraMemory is how much memory s takes beside the body of its message.
+// extraMemory returns how much memory s takes beside the body of its message.
 func (s Snapshot) extraMemory() int {
 	if s.Analysis == nil {
 		return len(s.New)
@@ -83,7 +83,7 @@ func (s Snapshot) Message() Message {
 	// What body has is not kept twice. NewPacked says to which text New belongs.
 	parts, err := splitBody(body)
 	if err != nil {
-		panic("flow: " + err.Error()) // cannot happen: joined made it
+		panic("flow: " + err.Error()) // cannot happen: joinBody made it
 	}
 	s.Old, s.OldPacked, s.NewPacked, s.OldTokens, s.NewTokens = "", nil, parts[1], nil, nil
 	return Message{
@@ -121,7 +121,7 @@ func (s Snapshot) joinBody() []byte {
 	return append(append(b, s.OldTokens...), s.NewTokens...)
 }
 
-// splitBody returns the parts of a body that joined made.
+// splitBody returns the parts of a body that joinBody made.
 func splitBody(body []byte) (parts [4][]byte, err error) {
 	var lengths [3]uint64
 	for i := range lengths {
