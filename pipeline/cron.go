@@ -19,16 +19,16 @@ import (
 // time within it is the first one. A line whose hour begins with * goes on through both, every hour.
 type Cron string
 
-// parsedCrons holds lines that were parsed, because reading a time zone is slow.
+// parsedCrons caches parsed lines, because reading a time zone is slow.
 var parsedCrons = struct {
 	sync.Mutex
 	parsed map[Cron]cronLine
 }{parsed: make(map[Cron]cronLine)}
 
-// maxSetBack is more than any zone's clock is ever set back.
+// maxSetBack is longer than the clock of any zone is ever set back.
 const maxSetBack = 3 * time.Hour
 
-// maxParsedCrons is how many lines are remembered.
+// maxParsedCrons is how many parsed lines are kept.
 const maxParsedCrons = 1000
 
 // cronLine is a parsed Cron.
@@ -126,7 +126,7 @@ func (c Cron) Next(after time.Time) time.Time {
 	}
 }
 
-// zoneCache holds the time zones that were read, by their names.
+// zoneCache holds the time zones that were read, by name.
 var zoneCache sync.Map
 
 // loadZone returns the time zone with that name.
@@ -142,14 +142,14 @@ func loadZone(name string) (*time.Location, error) {
 	return nil, fmt.Errorf("%q is no time zone that is known here; write one such as Europe/Berlin", name)
 }
 
-// localTimeAsUTC returns the time in UTC that a clock in the zone of t shows at t.
+// localTimeAsUTC returns the date and time of day that t has in its zone, as a time in UTC.
 func localTimeAsUTC(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// localTimeInZone returns when a clock in zone shows what a clock in UTC shows at clock: the first time, if it
-// shows it twice. If it skips that, it is as much later as is skipped.
+// localTimeInZone is the inverse of localTimeAsUTC: it returns when a clock in zone shows the date and time of clock.
+// Where the zone repeats that time, it is the first one. Where the zone skips it, it is later by what is skipped.
 func localTimeInZone(clock time.Time, zone *time.Location) time.Time {
 	offset := func(t time.Time) time.Duration {
 		_, o := t.In(zone).Zone()
@@ -165,7 +165,7 @@ func localTimeInZone(clock time.Time, zone *time.Location) time.Time {
 	return clock.Add(-before).UTC()
 }
 
-// maxGapSamples is how many times Gap looks at.
+// maxGapSamples is how many times of a line Gap compares.
 const maxGapSamples = 200
 
 // Gap returns the least time between two of the next times of c. It is 0 where c is empty or invalid.

@@ -167,8 +167,8 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(pattern)
 }
 
-// printableError returns the text of err, quoted if it has characters that would not be seen, such as those
-// that steer a terminal: errors of other packages repeat what the user wrote.
+// printableError returns the text of err, quoted if it has characters that cannot be seen, such as those
+// that control a terminal: errors of other packages repeat what the user wrote.
 func printableError(err error) string {
 	s := err.Error()
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -96,7 +96,7 @@ type Condition struct {
 	Becomes string `json:"becomes,omitempty"`
 }
 
-// unconditional reports whether there is no condition.
+// unconditional reports whether c has no condition, so that every change is reported.
 func (c Condition) unconditional() bool { return c == Condition{} }
 
 // ValueChange is the change of a value.
