@@ -148,7 +148,7 @@ func parseLine(group string, b []byte) (Record, error) {
 	return l.toRecord(group)
 }
 
-// toRecord is the inverse of lineOf.
+// toRecord is the inverse of toLine.
 func (l line) toRecord(group string) (Record, error) {
 	if l.Name == "" {
 		return Record{}, errLine

@@ -14,7 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// partialInfix is a part of the name of an incomplete export. A unique part follows it.
+// partialInfix stands in the name of an incomplete export, before a unique part.
 const partialInfix = ".partial-"
 
 // Writer writes an export. It is for one goroutine at a time.
@@ -92,7 +92,7 @@ func (w *Writer) Add(r Record) error {
 	return g.json.Encode(toLine(r))
 }
 
-// groupFileFor returns the file of the group called name, and creates it if there is none.
+// groupFileFor returns the file of the group name, and creates it if there is none.
 func (w *Writer) groupFileFor(name string) (*groupFile, error) {
 	if g := w.groups[name]; g != nil {
 		return g, nil
