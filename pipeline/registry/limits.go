@@ -74,7 +74,7 @@ func TakeChannel(all map[string]pipeline.Sink, names []string, channel string) e
 	return takeChannelWithin(all, names, channel, len(all))
 }
 
-// takeChannelWithin is TakeChannel; most bounds how far routes are followed.
+// takeChannelWithin is TakeChannel, but follows at most so many routes behind each other (most).
 func takeChannelWithin(all map[string]pipeline.Sink, names []string, channel string, most int) error {
 	for _, name := range names {
 		if c, ok := findWrapped[pipeline.ChannelSink](all[name]); ok {
@@ -122,7 +122,7 @@ func findWrapped[T any](s pipeline.Sink) (found T, ok bool) {
 	return found, false
 }
 
-// wrappedSink is a Sink with other limits.
+// wrappedSink is a Sink that has other limits than the sink that it wraps.
 type wrappedSink struct{ sink pipeline.Sink }
 
 func (w wrappedSink) Deliver(ctx context.Context, n pipeline.Notification) error {

@@ -97,7 +97,7 @@ func TestLimitedSinkIsValidated(t *testing.T) {
 	}
 }
 
-// routeSink is a route to some sinks.
+// routeSink is a route to the sinks targets.
 type routeSink struct {
 	sinkWithRate
 	targets []string
@@ -106,7 +106,7 @@ type routeSink struct {
 func (l routeSink) Route(pipeline.Notification, time.Time) []string { return l.targets }
 func (l routeSink) Targets() []string                               { return l.targets }
 
-// channelSink is a sink of one channel, or of many.
+// channelSink is a sink of many channels, or of one if refusal is set.
 type channelSink struct {
 	sinkWithRate
 	refusal error
@@ -118,7 +118,8 @@ func (p channelSink) TakesChannel() error { return p.refusal }
 func TestTakeChannel(t *testing.T) {
 	all := map[string]pipeline.Sink{
 		"bot": channelSink{}, "hook": LimitRate(channelSink{refusal: errors.New("bound")}, 1, 1), "mail": sinkWithRate{},
-		"good": routeSink{targets: []string{"bot", "mail"}}, "bad": routeSink{targets: []string{"good", "hook"}}, "circle": routeSink{targets: []string{"circle"}},
+		"good": routeSink{targets: []string{"bot", "mail"}}, "bad": routeSink{targets: []string{"good", "hook"}},
+		"circle": routeSink{targets: []string{"circle"}},
 	}
 	for name, want := range map[string]string{
 		"bot": "", "mail": "", "good": "", "circle": "", "none": "",
