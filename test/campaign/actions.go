@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// toggleGuest subscribes the guest to a page, or ends that: by the configuration alone, or with
-// the verb too. What was changed before must be known to stand.
+// toggleGuest subscribes the guest to a random page, or cancels its subscription there: by the configuration
+// alone, or with the verb too. It changes nothing while the result of an earlier change is not known.
 func (d *directory) toggleGuest(l *processRun) error {
 	n := d.rng.IntN(d.options.pages)
 	p := d.subscriptions.last(guestClient, n)
@@ -53,7 +53,7 @@ func (d *directory) signalReload(l *processRun) error {
 	return nil // it was killed a moment ago
 }
 
-// isListening reports whether the process of l is so far that it listens.
+// isListening reports whether the process of l listens already.
 func (d *directory) isListening(l *processRun) bool {
 	s, err := os.Stat(filepath.Join(d.process.data, "listen"))
 	return err == nil && s.ModTime().After(l.startedAt)
@@ -67,7 +67,7 @@ type listedSubscription struct {
 	State  string `json:"state"`
 }
 
-// confirmSubscriptions looks which subscriptions stand.
+// confirmSubscriptions looks which subscriptions are active, and records that.
 func (d *directory) confirmSubscriptions(l *processRun) error {
 	a, err := d.runVerb(l, "list", "--format", "json")
 	if err != nil || a.code != 0 {
@@ -131,18 +131,18 @@ func (d *directory) resumePage(l *processRun, n int) error {
 	return nil
 }
 
-// nothingToDo reports whether the answer says that there is nothing that could be cancelled or
-// resumed: an earlier attempt, though nobody heard of its end, did it.
+// nothingToDo reports whether the verb says that there is nothing to cancel or resume: an earlier
+// attempt did it, although nobody heard of its end.
 func (a verbResult) nothingToDo() bool {
 	return a.code == 1 && (strings.Contains(a.log, "has no subscription") || strings.Contains(a.log, "no subscription to this page is expired or paused"))
 }
 
-// noDeadLetter reports whether the answer says that no dead letter matches the filter.
+// noDeadLetter reports whether the verb says that no dead letter matches the filter.
 func (a verbResult) noDeadLetter() bool {
 	return a.code == 1 && strings.Contains(a.log, "there is no such dead letter")
 }
 
-// noStore reports whether the answer says that there is no store yet.
+// noStore reports whether the verb says that there is no store yet.
 func (a verbResult) noStore() bool {
 	return a.code == 2 && (strings.Contains(a.log, "does not exist") || strings.Contains(a.log, "nothing was ever watched"))
 }
@@ -174,7 +174,7 @@ func (d *directory) backup(l *processRun) error {
 	return err
 }
 
-// replayDeadLetters brings back what picky refused.
+// replayDeadLetters replays what the receiver of pickyClient refused.
 func (d *directory) replayDeadLetters(l *processRun) error {
 	d.inbox.setAcceptsAll(true)
 	a, err := d.runVerb(l, "replay", "-c", d.process.config, "--sink", "hook-"+pickyClient)

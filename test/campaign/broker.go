@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// brokerAddresses are what brokers are named by: HOST:PORT, several of them with commas between.
+// brokerAddresses matches addresses of brokers: HOST:PORT, several of them with commas between.
 var brokerAddresses = regexp.MustCompile(`^[^/\s,]+:\d+(,[^/\s,]+:\d+)*$`)
 
 // broker is the Kafka that the processes share: one that is there, or one that is run by a
@@ -105,7 +105,7 @@ func (b *broker) stop() error {
 	return b.runCommand(context.Background(), "stop", b.dir)
 }
 
-// uptime returns how long the broker was there between two times.
+// uptime returns how long the broker ran between two times.
 func (b *broker) uptime(from, to time.Time) time.Duration {
 	sum := to.Sub(from)
 	for _, o := range b.outages {

@@ -24,7 +24,7 @@ const (
 	maxOffset = 60 * 24 * time.Hour
 )
 
-// jumpNotice is how long before a jump all processes have read of it.
+// jumpNotice is how long before a jump the clock file announces it, so that all processes have read it.
 const jumpNotice = 150 * time.Millisecond
 
 // jump sets the clock forth or back by d, for all processes at the same moment: the clocks of machines

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// wantedClients is what the configuration asks for: by page, the clients.
+// wantedClients are the clients that the configuration subscribes, by page.
 type wantedClients []map[string]bool
 
 // writeConfig writes the configuration in one step. Entries that are there before and after
@@ -33,7 +33,8 @@ func writeConfig(path string, p *pageServer, b *inbox, w wantedClients, clients 
 		}
 		for _, c := range clients {
 			if w[n][c] {
-				fmt.Fprintf(&s, "  - {url: %q, client: %s, keywords: [marker], interval: %s, sinks: [hook-%s]%s}\n", p.url(n), c, every, c, digestField(c, n))
+				fmt.Fprintf(&s, "  - {url: %q, client: %s, keywords: [marker], interval: %s, sinks: [hook-%s]%s}\n",
+					p.url(n), c, every, c, digestField(c, n))
 			}
 		}
 	}
@@ -44,8 +45,7 @@ func writeConfig(path string, p *pageServer, b *inbox, w wantedClients, clients 
 	return os.Rename(next, path)
 }
 
-// digestField returns the field of the configuration by which a client collects what it is told
-// of a page, if it does.
+// digestField returns the field digest of a subscription in the configuration; it is empty for clients without one.
 func digestField(client string, page int) string {
 	switch {
 	case client == "bob":

@@ -74,7 +74,7 @@ func (d *directory) close() {
 	d.inbox.close()
 }
 
-// isGuestOnly pages have no client but the guest, mortal ones are given up now and then.
+// isGuestOnly reports whether page n has no client but the guest, canExpire whether it is given up now and then.
 func isGuestOnly(n int) bool { return n%5 == 1 }
 func canExpire(n int) bool   { return n%5 == 0 }
 
@@ -145,14 +145,15 @@ func (d *directory) startRun() (*processRun, error) {
 	return l, err
 }
 
-// doRandomAction does one thing to the running process, or to the directory where l is nil.
+// doRandomAction does one random thing to the running process, or to the directory where l is nil.
 func (d *directory) doRandomAction(l *processRun) error {
 	type action struct {
 		kind string
 		do   func(*processRun) error
 	}
 	actions := []action{
-		{"jumps", d.jumpClock}, {"reloads", d.toggleGuest}, {"reloads", d.toggleGuest}, {"reloads", d.confirmSubscriptions}, {"reloads", d.confirmSubscriptions},
+		{"jumps", d.jumpClock}, {"reloads", d.toggleGuest}, {"reloads", d.toggleGuest},
+		{"reloads", d.confirmSubscriptions}, {"reloads", d.confirmSubscriptions},
 		{"reloads", d.signalReload}, {"expiry", d.expirePage}, {"expiry", d.expirePage}, {"expiry", d.resumeExpired}, {"backups", d.backup}, {"replays", d.replayDeadLetters},
 	}
 	a := actions[d.rng.IntN(len(actions))]
@@ -164,7 +165,7 @@ func (d *directory) doRandomAction(l *processRun) error {
 	return a.do(l)
 }
 
-// jumpClock sets the clock.
+// jumpClock sets the clock by a random jump.
 func (d *directory) jumpClock(*processRun) error {
 	done, err := d.clock.jump(clockJumps[d.rng.IntN(len(clockJumps))])
 	if done {
@@ -176,7 +177,7 @@ func (d *directory) jumpClock(*processRun) error {
 // expirePage makes a page fail until it is given up, if any can be now.
 func (d *directory) expirePage(*processRun) error {
 	for _, i := range d.rng.Perm((d.options.pages + 4) / 5) {
-		n := i * 5 // a mortal one
+		n := i * 5 // a page that can expire
 		if !d.givenUp[n] && d.pages.failForever(n) {
 			d.givenUp[n] = true
 			d.counters.add("dooms")
@@ -195,8 +196,8 @@ func (d *directory) runVerb(l *processRun, args ...string) (verbResult, error) {
 	return d.runVerbWithin(l, kill, args...)
 }
 
-// runVerbWithin runs a verb. On a directory that no process uses it must not fail, but for what
-// it says itself.
+// runVerbWithin runs a verb, and kills it after some time where kill is positive. On a directory that no process
+// uses it must not fail, except in the ways that it documents.
 func (d *directory) runVerbWithin(l *processRun, kill time.Duration, args ...string) (verbResult, error) {
 	a, err := d.process.runVerb(kill, append(args, "--data", d.process.data)...)
 	if err != nil {
@@ -214,7 +215,7 @@ func (d *directory) runVerbWithin(l *processRun, kill time.Duration, args ...str
 	return a, nil
 }
 
-// uptime returns how long the process lived between two times.
+// uptime returns how long the process ran between two times.
 func (d *directory) uptime(from, to time.Time) time.Duration {
 	var sum time.Duration
 	for _, l := range d.runs {
@@ -233,7 +234,9 @@ func (d *directory) uptime(from, to time.Time) time.Duration {
 // evidence returns all that is known of the directory.
 func (d *directory) evidence() evidence {
 	return evidence{
-		pages: d.pages.histories(), mails: d.inbox.mailsOf(clients), health: d.inbox.mailsOf([]string{ownerClient})[ownerClient], subscriptions: d.subscriptions,
-		mayBeLate: d.inbox.refusedIDs(), uptime: d.uptime, cancelGrace: cancelGrace, denied: d.inbox.denials(), kills: d.kills, timedOut: d.timedOut,
+		pages: d.pages.histories(), mails: d.inbox.mailsOf(clients), health: d.inbox.mailsOf([]string{ownerClient})[ownerClient],
+		subscriptions: d.subscriptions,
+		mayBeLate:     d.inbox.refusedIDs(), uptime: d.uptime, cancelGrace: cancelGrace, denied: d.inbox.denials(),
+		kills: d.kills, timedOut: d.timedOut,
 	}
 }

@@ -61,7 +61,7 @@ func (d *directory) waitAndJump(ctx context.Context, l *processRun, by time.Dura
 	return err
 }
 
-// waitFor waits until done, for as long as patience lasts.
+// waitFor waits until done returns true, for stepTimeout at most. What took longer is recorded.
 func (d *directory) waitFor(ctx context.Context, l *processRun, done func() (bool, error)) error {
 	deadline := time.After(stepTimeout)
 	for {
@@ -84,7 +84,7 @@ func (d *directory) waitFor(ctx context.Context, l *processRun, done func() (boo
 	}
 }
 
-// subscriptionsKnown reports whether it is known of every subscription whether it stands.
+// subscriptionsKnown reports whether it is known of every subscription whether it is active.
 func (d *directory) subscriptionsKnown(l *processRun) (bool, error) {
 	d.waitingFor = "to be known which subscriptions stand"
 	known := true
@@ -103,7 +103,7 @@ func (d *directory) subscriptionsKnown(l *processRun) (bool, error) {
 	return true, nil
 }
 
-// allPagesChecked reports whether somebody looked at each page in this life that is to be looked at.
+// allPagesChecked reports whether each page that is to be checked was requested in this run.
 func (d *directory) allPagesChecked(l *processRun) bool {
 	for n, looked := range d.pages.lastLooks() {
 		wanted := false
@@ -133,7 +133,7 @@ func (d *directory) allDelivered(l *processRun) (bool, error) {
 	return d.allArrived(), nil
 }
 
-// allArrived reports whether everybody was told all but what was refused, and notes what is
+// allArrived reports whether all notifications arrived that were not refused, and records what is
 // waited for.
 func (d *directory) allArrived() bool {
 	e := d.evidence()

@@ -38,7 +38,7 @@ type fleet struct {
 	members []*member
 	// laneMoves bounds how many times lanes went from one process to another.
 	laneMoves int
-	// isFinalRun says that all live for the last time, hopeless that something came not in time
+	// isFinalRun says that the processes run for the last time, hasTimedOut that something took too long
 	// since: what follows is not waited for as long.
 	isFinalRun, hasTimedOut bool
 	// slowestCatchUp is the longest time that it took to catch up after the broker came back.
@@ -106,7 +106,7 @@ func (f *fleet) startAll(ctx context.Context) error {
 	})
 }
 
-// bringBack brings m back from where it is.
+// bringBack starts m if it does not run, or lets it go on if it is frozen.
 func (f *fleet) bringBack(m *member) error {
 	switch {
 	case m.run == nil:
@@ -122,7 +122,7 @@ func (f *fleet) bringBack(m *member) error {
 	return nil
 }
 
-// waitFor waits until done, for as long as endurance lasts; what lasts longer is noted. A process
+// waitFor waits until done returns true, for waitLimit at most. What took longer is recorded. A process
 // that ends by itself is an error.
 func (f *fleet) waitFor(ctx context.Context, done func() bool) error {
 	deadline := time.Now().Add(waitLimit)
@@ -186,7 +186,7 @@ func (f *fleet) close() error {
 	return errors.Join(errs...)
 }
 
-// checkLogs says how much the processes logged, and fails where one of them panicked.
+// checkLogs counts the lines that the processes logged, and fails where one of them panicked.
 func (f *fleet) checkLogs() error {
 	var errs []error
 	for i, m := range f.members {

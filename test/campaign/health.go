@@ -47,7 +47,8 @@ func (v *verdict) readHealth(mails []mail) healthEvents {
 	under := map[string]string{} // the notification of each event
 	for _, m := range mails {
 		e := m.notification.Health
-		if m.id == "" || m.id != m.notification.ID || m.notification.Type != "health" || e == nil || e.ID == "" || e.Event != m.notification.Status {
+		if m.id == "" || m.id != m.notification.ID || m.notification.Type != "health" ||
+			e == nil || e.ID == "" || e.Event != m.notification.Status {
 			v.addWrong("health: not an event: %s %s", m.id, m.body)
 			continue
 		}
@@ -126,8 +127,8 @@ func endedPeriods(ps []*subscriptionPeriod) (n int) {
 	return n
 }
 
-// judgePage judges the events of a page that was given up so many times. Each of its lives, which
-// end without a word when its last client leaves, begins well.
+// judgePage judges the events of a page that was given up dooms times and had lives incarnations. Each of them begins
+// well, and ends without an event when the last client leaves.
 func (v *verdict) judgePage(n int, events []string, dooms, lives int) {
 	last := ""
 	for _, event := range events {
@@ -172,7 +173,7 @@ func (v *verdict) judgeReceiver(client string, events []string, e evidence) {
 	}
 }
 
-// missing says what the owner was not told though it must have been: nothing fails any
+// missing lists the events that the owner must have got and did not. Nothing fails any
 // more but the pages that were given up.
 func (w healthEvents) missing(e evidence) (missing []string) {
 	for n, h := range e.pages {

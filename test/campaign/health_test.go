@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// eventMail is the mail by which the owner is told of an event, which is the nth.
+// eventMail returns the nth mail to the owner, about the event what.
 func eventMail(n int, what, about string) mail {
 	e := healthEvent{ID: fmt.Sprint("event", n), Event: what}
 	if client, ok := strings.CutPrefix(about, "hook-"); ok {
@@ -18,7 +18,8 @@ func eventMail(n int, what, about string) mail {
 	} else {
 		e.URL = "http://127.0.0.1:1/page/" + about
 	}
-	m := mail{id: fmt.Sprint("id", n), notification: notification{ID: fmt.Sprint("id", n), Status: what, URL: e.URL, Type: "health", Health: &e}}
+	id := fmt.Sprint("id", n)
+	m := mail{id: id, notification: notification{ID: id, Status: what, URL: e.URL, Type: "health", Health: &e}}
 	m.body, _ = json.Marshal(m.notification) // every field is encodable
 	return m
 }
@@ -32,7 +33,7 @@ func ownerMails(events ...string) (ms []mail) {
 	return ms
 }
 
-// pagesGivenUp has 7 pages, of which page 5 was given up so many times. Page 6 is lonely.
+// pagesGivenUp has 7 pages, of which page 5 was given up so many times. Page 6 has no client but the guest.
 func pagesGivenUp(n int) []pageHistory {
 	pages := make([]pageHistory, 7)
 	pages[5].expiries = make([]expiry, n)
@@ -85,7 +86,7 @@ func TestHealthIsJudged(t *testing.T) {
 	}
 }
 
-// underOtherID is m under another ID.
+// underOtherID returns m under another ID.
 func underOtherID(m mail) mail {
 	m.id, m.notification.ID = m.id+"again", m.notification.ID+"again"
 	return m

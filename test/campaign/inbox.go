@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// inbox receives the notifications of several clients, and the owner's. Until it is healed its receivers
+// inbox receives the notifications of several clients, and the owner's. Until endFailures its receivers
 // now and then fail, stall or are slow for a while, before or after they took what they
 // were sent.
 type inbox struct {
@@ -25,14 +25,14 @@ type inbox struct {
 	healthy    bool
 	behaviours map[string]*behaviourPeriod
 	received   map[string][]mail
-	// denied counts what was taken and denied, by client and ID.
+	// denied counts what was taken although the answer denied it, by client and ID.
 	denied map[string]map[string]int
-	// refused holds all that the client picky refused at first; pleased ends that.
+	// refused holds the IDs of all that pickyClient refused at first. acceptsAll ends that.
 	refused    map[string]bool
 	acceptsAll bool
 }
 
-// behaviourPeriod is how a receiver is at present.
+// behaviourPeriod is how a receiver behaves, and until when.
 type behaviourPeriod struct {
 	behaviour behaviour
 	until     time.Time
@@ -44,14 +44,14 @@ type behaviour int
 const (
 	accepts       behaviour = iota
 	refuses                 // answers 500
-	stalls                  // accepts and does not answer while the mood lasts
+	stalls                  // accepts and does not answer while the behaviour lasts
 	slow                    // answers late
 	closes                  // closes the connection
 	deniesReceipt           // takes it and answers 500
 	behaviourCount
 )
 
-// pickyClient is the client whose receiver refuses some notifications, until it is pleased.
+// pickyClient is the client whose receiver refuses some notifications, until setAcceptsAll.
 const pickyClient = "picky"
 
 // mail is one notification that was taken, whatever the answer.
@@ -138,7 +138,7 @@ func (b *inbox) receive(w http.ResponseWriter, r *http.Request) {
 // slowDelay is how long a slow receiver takes.
 const slowDelay = 300 * time.Millisecond
 
-// waitUntil returns at until, or when the sender went away or the inbox is healed.
+// waitUntil returns at until, or when the sender went away, or after endFailures.
 func (b *inbox) waitUntil(r *http.Request, until time.Time) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -157,7 +157,7 @@ func (b *inbox) waitUntil(r *http.Request, until time.Time) {
 	}
 }
 
-// behaviourOf returns how the receiver of client is, and until when.
+// behaviourOf returns how the receiver of client behaves, and until when.
 func (b *inbox) behaviourOf(client string) (behaviour, time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,13 +173,14 @@ func (b *inbox) behaviourOf(client string) (behaviour, time.Time) {
 		*m = behaviourPeriod{}
 		if b.rng.IntN(15) == 0 {
 			b.counters.add("moods")
-			*m = behaviourPeriod{1 + behaviour(b.rng.IntN(int(behaviourCount)-1)), time.Now().Add(time.Duration(b.rng.IntN(1200)) * time.Millisecond)}
+			*m = behaviourPeriod{1 + behaviour(b.rng.IntN(int(behaviourCount)-1)),
+				time.Now().Add(time.Duration(b.rng.IntN(1200)) * time.Millisecond)}
 		}
 	}
 	return m.behaviour, m.until
 }
 
-// accept keeps m, unless its client will not have it.
+// accept keeps m, unless its receiver refuses it.
 func (b *inbox) accept(client string, m mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +196,7 @@ func (b *inbox) accept(client string, m mail) bool {
 	return true
 }
 
-// recordDenial notes that client will deny that it took what has this ID.
+// recordDenial records that the receiver of client took the notification with this ID and answers that it did not.
 func (b *inbox) recordDenial(client, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -216,21 +217,21 @@ func (b *inbox) denials() map[string]map[string]int {
 	return out
 }
 
-// endFailures ends all failures but those of picky.
+// endFailures ends all failures but the refusals of pickyClient.
 func (b *inbox) endFailures() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.healthy = true
 }
 
-// setAcceptsAll says whether picky takes everything from now on.
+// setAcceptsAll sets whether the receiver of pickyClient takes everything from now on.
 func (b *inbox) setAcceptsAll(yes bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.acceptsAll = yes
 }
 
-// hasOpenRefusals reports whether picky refused something that it has not got since.
+// hasOpenRefusals reports whether pickyClient refused something that it has not got since.
 func (b *inbox) hasOpenRefusals() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -246,7 +247,7 @@ func (b *inbox) hasOpenRefusals() bool {
 	return false
 }
 
-// refusedIDs returns what was refused at first: what may come out of order.
+// refusedIDs returns the IDs of what was refused at first, which may come out of order.
 func (b *inbox) refusedIDs() map[string]bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

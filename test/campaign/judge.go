@@ -51,7 +51,7 @@ var (
 	markerPattern = regexp.MustCompile(`marker v(\d+)x one(\d+) two(\d+) three(\d+)`)
 )
 
-// items returns what m says: one item, or those of a digest.
+// items returns the items of m: one, or those of a digest.
 func (m mail) items() ([]item, error) {
 	it := item{id: m.id, at: m.at}
 	p := pagePattern.FindStringSubmatch(m.notification.URL)
@@ -68,7 +68,8 @@ func (m mail) items() ([]item, error) {
 	case m.notification.Status == "ok" && m.notification.Type == "notification" && len(m.notification.Diffs) == 2:
 		it, err := it.withDiffs(m.notification.Diffs)
 		return []item{it}, err
-	case m.notification.Status != "ok" || m.notification.Type != "digest" || len(m.notification.Items) == 0 || len(m.notification.Diffs) != 2*len(m.notification.Items):
+	case m.notification.Status != "ok" || m.notification.Type != "digest" || len(m.notification.Items) == 0 ||
+		len(m.notification.Diffs) != 2*len(m.notification.Items):
 		return nil, fmt.Errorf("page %d: unexpected body %s", it.page, m.body)
 	}
 	var items []item
@@ -85,7 +86,7 @@ func (m mail) items() ([]item, error) {
 	return items, nil
 }
 
-// withDiffs returns i with what the differences of one change say.
+// withDiffs returns i with the versions that the differences of one change name.
 func (i item) withDiffs(diffs []diff) (item, error) {
 	for _, d := range diffs {
 		v := markerPattern.FindStringSubmatch(d.Text)
@@ -125,15 +126,15 @@ type evidence struct {
 	subscriptions subscriptionHistory
 	health        []mail          // what the owner was told
 	mayBeLate     map[string]bool // IDs that may come out of order
-	// denied counts, by client and ID, how often something was taken and that denied.
+	// denied counts, by client and ID, how often something was taken although the answer denied it.
 	denied   map[string]map[string]int
 	kills    int
 	timedOut []string                               // what the last life did not do in time
 	uptime   func(from, to time.Time) time.Duration // how long the process lived between two times
 	// cancelGrace is how long it may live after a cancel and still tell what was pending.
 	cancelGrace time.Duration
-	// lookGrace is how long after a page was given up a process may look at it that does not know
-	// yet: one of several.
+	// lookGrace is how long after a page was given up another process, which does not know of that yet, may
+	// request it.
 	lookGrace time.Duration
 }
 

@@ -141,13 +141,13 @@ func campaign(ctx context.Context, o options) (int, error) {
 	)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	fight := runLocal
+	run := runLocal
 	if o.transport == transportKafka {
-		o.dirs, fight = 1, runKafka
+		o.dirs, run = 1, runKafka
 	}
 	for n := range o.dirs {
 		wait.Go(func() {
-			v, err := fight(ctx, o, n, filepath.Join(root, fmt.Sprint(n)), &did)
+			v, err := run(ctx, o, n, filepath.Join(root, fmt.Sprint(n)), &did)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil && first == nil {
@@ -182,7 +182,7 @@ func campaign(ctx context.Context, o options) (int, error) {
 	return 0, nil
 }
 
-// runLocal is the campaign on one directory.
+// runLocal runs the campaign on one directory.
 func runLocal(ctx context.Context, o options, n int, dir string, did *counters) (verdict, error) {
 	d, err := newDirectory(o, n, dir, did)
 	if err != nil {
@@ -209,7 +209,7 @@ func runLocal(ctx context.Context, o options, n int, dir string, did *counters) 
 	return judge(d.evidence()), err // what arrived may say why
 }
 
-// add adds what directory n showed.
+// add adds the verdict o on directory n.
 func (v *verdict) add(n int, o verdict) {
 	v.notifications += o.notifications
 	v.digests += o.digests

@@ -35,7 +35,7 @@ func newMember(f *fleet, dir string) (*member, error) {
 	return m, nil
 }
 
-// isUp reports whether m can do anything.
+// isUp reports whether m runs and is not frozen.
 func (m *member) isUp() bool { return m.run != nil && !m.frozen }
 
 func (m *member) start() error {
@@ -69,7 +69,7 @@ func (m *member) stop() error {
 	return err
 }
 
-// setFrozen stops m without a word, or lets it go on as if nothing had happened.
+// setFrozen freezes m, which does not notice, or lets it go on.
 func (m *member) setFrozen(is bool) error {
 	signal := syscall.SIGCONT
 	if is {

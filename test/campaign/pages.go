@@ -30,20 +30,20 @@ type page struct {
 	// delivered holds the versions that a completed 200 delivered; accepted those that the
 	// watcher proved to hold, by sending their validator with a later request.
 	delivered, accepted map[int]bool
-	// createdAt is when each version was first there to be seen.
+	// createdAt is when each version was first served.
 	createdAt map[int]time.Time
-	// failure is how the page fails now, until so many answers failed. It fails again only
-	// once a version that came after the last trouble was accepted: then the watcher has
-	// counted no more failures in a row than one trouble has.
+	// failure is how the page fails now, for failuresLeft more answers. It fails again only
+	// once a version that came after the last failure was accepted: so the watcher never
+	// counts more failures in a row than maxFailures.
 	failure           failureMode
 	failuresLeft      int
-	lastFailedVersion int // the version during the last trouble
-	// failsForever pages fail for ever from a version on, until they are resumed.
+	lastFailedVersion int // the version during the last failure
+	// failsForever says that the page fails until it is resumed.
 	failsForever bool
 	expiries     []expiry
 }
 
-// expiry is a failure of a page that lasts until the page expires.
+// expiry is a failure of a page that lasts until index gives the page up.
 type expiry struct {
 	version  int       // the last one before it
 	lastLook time.Time // when somebody looked at the page last
@@ -62,7 +62,7 @@ const (
 	failureModeCount
 )
 
-// maxFailures is how many answers of one trouble fail. With the limit of 10 that leaves
+// maxFailures is how many answers in a row fail at most. With the limit of 10 that leaves
 // room for checks that fail for other reasons.
 const maxFailures = 6
 
@@ -120,8 +120,8 @@ func (p *pageServer) serve(w http.ResponseWriter, r *http.Request) {
 	p.pages[n].delivered[version] = true
 }
 
-// recordRequest notes that somebody looks at page n who holds the version that its validator names,
-// and says which version there is and whether the answer fails.
+// recordRequest records a request for page n by somebody who has the version that its validator names,
+// and returns the present version, the known one, and how the answer fails.
 func (p *pageServer) recordRequest(n int, validator string) (version, known int, fails failureMode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,8 +183,8 @@ func sendFailure(w http.ResponseWriter, r *http.Request, how failureMode) {
 // hangDuration is how long a page hangs.
 const hangDuration = 700 * time.Millisecond
 
-// failForever makes page n fail from now on, once it has been seen to change. It reports whether
-// it does.
+// failForever makes page n fail from now on, if its present version was accepted. It reports whether
+// it did.
 func (p *pageServer) failForever(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +197,7 @@ func (p *pageServer) failForever(n int) bool {
 	return true
 }
 
-// endFailForever makes a doomed page answer again.
+// endFailForever makes a page that fails for ever answer again.
 func (p *pageServer) endFailForever(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +206,7 @@ func (p *pageServer) endFailForever(n int) {
 	pg.expiries[len(pg.expiries)-1].resumed = true
 }
 
-// lastLooks returns when somebody looked at each page last.
+// lastLooks returns when each page was requested last.
 func (p *pageServer) lastLooks() (at []time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,7 +233,7 @@ func (p *pageServer) lastAccepted(n int) (last int) {
 	return last
 }
 
-// endFailures ends all troubles but dooms, and all change.
+// endFailures ends all failures but those that last until the page expires, and all changes.
 func (p *pageServer) endFailures() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -56,7 +56,7 @@ func (p process) command(args ...string) (*exec.Cmd, *outputTail) {
 	return cmd, log
 }
 
-// outputTail is what a process wrote, of which the end is kept.
+// outputTail keeps the end of what a process wrote.
 type outputTail struct {
 	mu sync.Mutex
 	b  []byte
@@ -90,7 +90,7 @@ type processRun struct {
 	startedAt, endedAt time.Time
 }
 
-// start begins a life.
+// start begins a run.
 func (p process) start() (*processRun, error) {
 	cmd, log := p.command("run", "-c", p.config, "--data", p.data, "--every", p.interval.String())
 	l := &processRun{cmd: cmd, log: log, ended: make(chan struct{}), startedAt: time.Now()}
@@ -105,7 +105,7 @@ func (p process) start() (*processRun, error) {
 	return l, nil
 }
 
-// hasEnded reports whether the life has ended.
+// hasEnded reports whether the run has ended.
 func (l *processRun) hasEnded() bool {
 	select {
 	case <-l.ended:
@@ -115,7 +115,7 @@ func (l *processRun) hasEnded() bool {
 	}
 }
 
-// kill ends the life with SIGKILL. One that ended by itself is an error.
+// kill ends the run with SIGKILL. One that ended by itself is an error.
 func (l *processRun) kill() error {
 	if l.hasEnded() {
 		return l.unexpectedExit()
@@ -130,12 +130,12 @@ func (l *processRun) kill() error {
 	return nil
 }
 
-// unexpectedExit is the error of a process that ended by itself.
+// unexpectedExit returns the error of a process that ended by itself.
 func (l *processRun) unexpectedExit() error {
 	return fmt.Errorf("the process ended by itself: %s\n%s", l.cmd.ProcessState, l.log)
 }
 
-// stop ends the life in order.
+// stop ends the run in order.
 func (l *processRun) stop() error {
 	if l.hasEnded() {
 		return l.unexpectedExit()
@@ -154,7 +154,7 @@ func (l *processRun) stop() error {
 	}
 }
 
-// verbResult is what came of a verb.
+// verbResult is the result of a verb.
 type verbResult struct {
 	code   int // its exit code, -1 where it was killed
 	killed bool

@@ -115,17 +115,18 @@ func (t *topics) publishCommand(url, typ string, body any) error {
 	return err
 }
 
-// endHeader is in the records that say that nothing follows.
+// endHeader is a header of the records that say that nothing follows.
 const endHeader = "campaign-end"
 
-// writeEndMarkers puts a record behind all that stands in each partition of topic.
+// writeEndMarkers appends a record with endHeader to each partition of topic.
 func (t *topics) writeEndMarkers(topic string) error {
 	parts, err := t.client.Partitions(t.prefix + topic)
 	if err != nil {
 		return err
 	}
 	for _, p := range parts {
-		m := &sarama.ProducerMessage{Topic: t.prefix + topic, Partition: p, Headers: []sarama.RecordHeader{{Key: []byte(endHeader), Value: []byte("1")}}}
+		m := &sarama.ProducerMessage{Topic: t.prefix + topic, Partition: p,
+			Headers: []sarama.RecordHeader{{Key: []byte(endHeader), Value: []byte("1")}}}
 		if _, _, err := t.producer.SendMessage(m); err != nil {
 			return err
 		}

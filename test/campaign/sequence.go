@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sequence holds the notifications of one client about one page, in order of first arrival.
+// sequence is the notifications of one client about one page, in order of first arrival.
 type sequence struct {
 	verdict *verdict
 	client  string
@@ -55,7 +55,7 @@ func (c *sequence) judge() {
 	}
 }
 
-// hasLate reports whether something of the chain may come out of order.
+// hasLate reports whether something of the sequence may come out of order.
 func (c *sequence) hasLate() bool {
 	for _, it := range c.items {
 		if c.mayBeLate[it.id] {
@@ -86,9 +86,9 @@ func (c *sequence) judgeStep(it item) {
 	}
 }
 
-// cancelGrace is how long a process may live after a cancel until the last attempt begins
-// to deliver what was pending of it: one that was under way, and those that it makes before
-// it comes to the withdrawal, which is the last of what it has to read by then.
+// cancelGrace is how long a process may run after a cancel until the last attempt begins
+// to deliver what was pending of the subscription. Some attempts are under way then, and others
+// begin before the process reads the withdrawal.
 const cancelGrace = 3 * time.Second
 
 // judgeTimeout judges the nth timeout notification of the page, and returns the version before it.
@@ -107,7 +107,7 @@ func (c *sequence) judgeTimeout(nth int, it item) int {
 	return d.version
 }
 
-// judgeMissing judges whether a notification of period i is missing.
+// judgeMissing judges whether notifications of period i are missing.
 func (c *sequence) judgeMissing(i int, p *subscriptionPeriod, told map[int]bool) {
 	h := c.history
 	first, last, upTo := 0, 0, h.last

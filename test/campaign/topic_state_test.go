@@ -7,13 +7,14 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// changeRecord is the record of a change of page 2 from one text to another.
+// changeRecord returns the record of a change of page 2 from one text to another.
 func changeRecord(incarnation string, version, from, to int) *sarama.ConsumerMessage {
 	mark := func(v int) string { return fmt.Sprintf("marker v%dx one%d two%d three%d", v, v, v, v) }
 	return &sarama.ConsumerMessage{
 		Headers: []*sarama.RecordHeader{{Key: []byte("ce_type"), Value: []byte("vokter.change.v1")}},
 		Value: fmt.Appendf(nil, `{"url": "http://127.0.0.1:1/page/2", "document": "d", "incarnation": %q, "version": %d, "previous": %d,
-			"groups": [{"differences": [{"event": "removed", "text": %q}, {"event": "added", "text": %q}]}]}`, incarnation, version, version-1, mark(from), mark(to)),
+			"groups": [{"differences": [{"event": "removed", "text": %q}, {"event": "added", "text": %q}]}]}`,
+			incarnation, version, version-1, mark(from), mark(to)),
 	}
 }
 

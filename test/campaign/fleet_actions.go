@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// toggleGuest subscribes the guest to a page, or ends that, by a command of another program. What
-// was changed before must be known to stand.
+// toggleGuest subscribes the guest to a random page, or cancels its subscription there, by a command of another
+// program. It changes nothing while the result of an earlier change is not known.
 func (f *fleet) toggleGuest() error {
 	n := f.rng.IntN(f.options.pages)
 	p := f.subscriptions.last(guestClient, n)
@@ -29,8 +29,8 @@ func (f *fleet) toggleGuest() error {
 	}})
 }
 
-// confirmSubscriptions looks which of the guest's subscriptions stand, or have ended. What a process lists
-// would not do: one that was frozen lists for a moment what stood before.
+// confirmSubscriptions looks which of the guest's subscriptions are active or have ended, and records that. What a
+// process lists would not do: one that was frozen lists for a moment what was active before.
 func (f *fleet) confirmSubscriptions() {
 	for n := range f.options.pages {
 		p := f.subscriptions.last(guestClient, n)
@@ -45,7 +45,7 @@ func (f *fleet) confirmSubscriptions() {
 	}
 }
 
-// allCheckedSince reports whether somebody looked since then at each page that is to be looked at.
+// allCheckedSince reports whether each page that is to be checked was requested since then.
 func (f *fleet) allCheckedSince(since time.Time) bool {
 	f.confirmSubscriptions()
 	for n, looked := range f.pages.lastLooks() {
@@ -59,9 +59,9 @@ func (f *fleet) allCheckedSince(since time.Time) bool {
 	return true
 }
 
-// finish lets all processes live for the last time. Nothing fails any more; what stands is
-// made sure of, every page changes once more, and all that was seen must arrive, and stand in
-// the topic changes.
+// finish runs all processes for the last time. Nothing fails any more. It confirms the
+// subscriptions, changes every page once more, and waits until all notifications arrive and the
+// topic changes is read to its end.
 func (f *fleet) finish(ctx context.Context) error {
 	f.isFinalRun = true
 	f.pages.endFailures()
@@ -100,7 +100,7 @@ func (f *fleet) finish(ctx context.Context) error {
 	})
 }
 
-// subscriptionsKnown reports whether it is known of every subscription whether it stands.
+// subscriptionsKnown reports whether it is known of every subscription whether it is active.
 func (f *fleet) subscriptionsKnown() bool {
 	f.confirmSubscriptions()
 	f.waitingFor = "to be known which subscriptions stand"
@@ -119,7 +119,7 @@ func (f *fleet) subscriptionsKnown() bool {
 	return true
 }
 
-// allDelivered reports whether everybody was told all.
+// allDelivered reports whether all notifications arrived and all dead letters were replayed.
 func (f *fleet) allDelivered() bool {
 	if f.inbox.hasOpenRefusals() && !slices.Contains(f.options.without, "replays") {
 		f.waitingFor = "all that was refused"

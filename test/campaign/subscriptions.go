@@ -16,8 +16,8 @@ type subscriptionPeriod struct {
 	// knownAtVersion is the version of the page when the subscription was known to exist. Later versions
 	// must be notified. It is 0 if that is not known.
 	knownAtVersion int
-	// cancelledAt is when the cancel was requested, ended when it was known to be done. Versions
-	// after ended must not be notified.
+	// cancelledAt is when the cancel was requested, endedAt when it was known to be done. Versions
+	// after endedAt must not be notified.
 	cancelledAt, endedAt time.Time
 }
 
@@ -51,10 +51,10 @@ func (l subscriptionHistory) last(client string, page int) *subscriptionPeriod {
 	return ps[len(ps)-1]
 }
 
-// isOpen reports whether p was not asked to end.
+// isOpen reports whether p was not cancelled.
 func (p *subscriptionPeriod) isOpen() bool { return p != nil && p.cancelledAt.IsZero() }
 
-// isSettled reports whether it is known that p exists, or that it ended.
+// isSettled reports whether it is known that p became active or, after a cancel, that it ended.
 func (p *subscriptionPeriod) isSettled() bool {
 	return p.isOpen() && p.knownAtVersion > 0 || !p.isOpen() && !p.endedAt.IsZero()
 }

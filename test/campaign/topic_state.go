@@ -12,7 +12,7 @@ import (
 	"github.com/IBM/sarama"
 )
 
-// topicState is what the topics say in public: what changed, and who is subscribed.
+// topicState is what the public topics say: what changed, and who is subscribed.
 type topicState struct {
 	mu              sync.Mutex
 	endedPartitions int // partitions of changes that were read to the end
@@ -49,7 +49,7 @@ type change struct {
 	} `json:"groups"`
 }
 
-// addChange takes a record of the topic changes. The versions of each incarnation of a
+// addChange checks and adds a record of the topic changes. The versions of each incarnation of a
 // document are 2, 3, 4 …, and each one's text is the one that the next one takes away.
 func (s *topicState) addChange(m *sarama.ConsumerMessage) {
 	s.mu.Lock()
@@ -111,7 +111,7 @@ func (c change) texts() (from, to int) {
 	return from, to
 }
 
-// addSubscription takes a record of the topic subscriptions.
+// addSubscription adds a record of the topic subscriptions.
 func (s *topicState) addSubscription(m *sarama.ConsumerMessage) {
 	var r struct {
 		Page         string `json:"page"`
@@ -132,7 +132,7 @@ func (s *topicState) addSubscription(m *sarama.ConsumerMessage) {
 	s.active[clientPage{r.Subscription.Client, n}] = r.Until == forever
 }
 
-// isActive reports whether a subscription stands, as far as it was read.
+// isActive reports whether a subscription is active, by the records that were read so far.
 func (s *topicState) isActive(client string, page int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

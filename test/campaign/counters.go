@@ -31,7 +31,7 @@ const (
 	killsForAll    = 26
 )
 
-// missing returns what must have happened and did not. What was left out needs not.
+// missing returns what must have happened and did not. What without names need not have happened.
 func (t *counters) missing(without []string) (names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// runKafka is the campaign on processes that share pages over Kafka.
+// runKafka runs the campaign on processes that share pages over Kafka.
 func runKafka(ctx context.Context, o options, n int, dir string, did *counters) (v verdict, err error) {
 	f, err := newFleet(ctx, o, n, dir, did)
 	if f != nil {
@@ -46,7 +46,7 @@ func runKafka(ctx context.Context, o options, n int, dir string, did *counters) 
 	return v, errors.Join(err, f.checkLogs(), f.writeArrivals())
 }
 
-// runStep does one thing to a process, and several to pages and subscriptions until the next.
+// runStep does random things to pages and subscriptions for a while, and then disrupts a process.
 func (f *fleet) runStep(ctx context.Context) error {
 	gap := time.Duration(f.rng.Int64N(int64(9 * time.Second)))
 	if f.rng.IntN(4) == 0 {
@@ -71,8 +71,8 @@ func (f *fleet) runStep(ctx context.Context) error {
 	return f.disrupt(f.members[f.rng.IntN(len(f.members))])
 }
 
-// disrupt does something to a process: it is killed, with or without its disk, also while it is
-// frozen; it ends in order; or it freezes until its session is over.
+// disrupt kills a process, with or without its disk, also while it is frozen; or ends it in order; or
+// freezes it until its session is over.
 func (f *fleet) disrupt(m *member) error {
 	if m.run == nil {
 		return nil
@@ -98,8 +98,8 @@ func (f *fleet) disrupt(m *member) error {
 	return m.kill(wipe)
 }
 
-// restartBroker kills the broker under whatever goes on, and brings it back after a while. Then
-// everything must come to work again.
+// restartBroker kills the broker and starts it again after a while. Then everything must come to work
+// again.
 func (f *fleet) restartBroker(ctx context.Context) error {
 	f.counters.add("broker_kills")
 	f.laneMoves += len(f.members)
@@ -122,7 +122,7 @@ func (f *fleet) restartBroker(ctx context.Context) error {
 	return err
 }
 
-// doRandomAction does one thing to pages, receivers and subscriptions.
+// doRandomAction does one random thing to pages, receivers or subscriptions.
 func (f *fleet) doRandomAction() error {
 	m := f.chooseMember()
 	if m == nil {
