@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fileClock returns the clock that file describes. The file is read again every 100 ms.
+// fileClock returns a clock that is set by file. The file is read again every 100 ms.
 func fileClock(file string) func() time.Time {
 	var (
 		mu   sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"github.com/vokter/vokter/pipeline/local"
 )
 
-// splitCommitTransport is a transport whose transactions come in two halves: state and position are
+// splitCommitTransport is a transport that commits each transaction in two parts: state and position are
 // committed first, and the outputs are published a while later. A kill between the two loses
 // the outputs. Without a Transport it opens the embedded one.
 type splitCommitTransport struct{ flow.Transport }
@@ -57,7 +57,7 @@ func (s *splitCommitTransport) Subscriber(group string) message.Subscriber {
 	return &splitCommitSubscriber{s.Transport.Subscriber(group), s.Transport}
 }
 
-// splitCommitSubscriber gives every message a transaction in two halves.
+// splitCommitSubscriber gives every message a splitTx.
 type splitCommitSubscriber struct {
 	message.Subscriber
 	publisher flow.Publisher
@@ -81,7 +81,7 @@ func (s *splitCommitSubscriber) Subscribe(ctx context.Context, topic string) (<-
 	return out, nil
 }
 
-// splitDelay is the time between the two halves. With a tenth of it twelve kills over Kafka once hit none.
+// splitDelay is the time between the two parts. With a tenth of it twelve kills over Kafka once hit none.
 const splitDelay = 40 * time.Millisecond
 
 // splitTx is a transaction that publishes its outputs after its commit.
@@ -97,7 +97,7 @@ func (h *splitTx) Emit(m flow.Message) {
 		return
 	}
 	if h.delayed = append(h.delayed, m); len(h.delayed) == 1 {
-		h.Sync() // or a kill would lose the first half too, which waits to be written
+		h.Sync() // or a kill would lose the first part too, which waits to be written
 		h.OnCommit(h.publish)
 	}
 }
