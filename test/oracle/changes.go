@@ -4,7 +4,7 @@ package oracle
 type sideChanges struct {
 	tokens  []token
 	changed []bool // token i is only on this side
-	// gap[i]: the other side has tokens of its own between i-1 and i that are not here.
+	// gapBefore[i]: the other side has tokens of its own between i-1 and i that are not here.
 	gapBefore []bool
 }
 

@@ -71,7 +71,7 @@ func (e *Expectation) findClaim(event, spelling string) *claim {
 	return nil
 }
 
-// isReported reports whether a report is of c.
+// isReported reports whether one of reports belongs to c.
 func (c *claim) isReported(reports []Report) bool {
 	return slices.ContainsFunc(reports, func(r Report) bool { return r.Event == c.event && r.Keyword == c.key.spelling })
 }
@@ -181,7 +181,7 @@ func (e *Expectation) standsAround(page Page, o [2]int, text string) bool {
 	return false
 }
 
-// oneLine returns the page as one line.
+// oneLine returns the text of the page as one line.
 func oneLine(p Page) string {
 	var words []string
 	for _, b := range p {

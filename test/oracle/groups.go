@@ -16,7 +16,7 @@ type Change struct {
 	groups []*group
 	// moved holds the units that only changed place, by side.
 	moved [2][]unit
-	// doubtful says that the behaviour leaves open which blocks belong together; rest then
+	// doubtful says that the behaviour leaves open which blocks belong together; unpaired then
 	// holds all that may be news. doubtfulMoves says it of moved.
 	doubtful      bool
 	doubtfulMoves bool

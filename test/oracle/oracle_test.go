@@ -29,7 +29,7 @@ func page(blocks ...string) Page {
 	return p
 }
 
-// claimStrings lists what must be reported, as "added argus".
+// claimStrings lists what must be reported, such as "added argus", and what may be, with "maybe" before it.
 func claimStrings(e *Expectation) []string {
 	got := []string{}
 	for _, c := range e.claims {

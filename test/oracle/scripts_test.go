@@ -163,7 +163,7 @@ func (s randomLanguage) edit(r *rand.Rand, blocks []string) []string {
 	return now
 }
 
-// changeWord returns block with a word more, less or another one.
+// changeWord returns block with one word added, removed or replaced.
 func (s randomLanguage) changeWord(r *rand.Rand, block string) string {
 	words := strings.Split(block, s.wordGap)
 	at := r.IntN(len(words))

@@ -43,7 +43,7 @@ func tokenize(text string) []token {
 	return ts
 }
 
-// withoutMarks maps the letters with marks that pages may use to those without.
+// withoutMarks replaces the letters with marks that pages may use by those without.
 var withoutMarks = strings.NewReplacer(
 	"à", "a", "á", "a", "â", "a", "ä", "a", "å", "a", "ç", "c", "è", "e", "é", "e", "ê", "e", "ë", "e",
 	"í", "i", "ï", "i", "ñ", "n", "ó", "o", "ô", "o", "ö", "o", "ú", "u", "ü", "u",

@@ -16,7 +16,7 @@ func (e *Expectation) claimEveryChange() {
 	}
 }
 
-// claimEveryChangeOn claims the changed tokens of side s.
+// claimEveryChangeOn claims the changes of side s.
 func (e *Expectation) claimEveryChangeOn(cl *claim, s side) {
 	c := e.change
 	allow := func(ts []token) {

@@ -132,8 +132,8 @@ func (l *lcs) all(limit int) (ms []alignment, ok bool) {
 	return ms, true
 }
 
-// maxKept returns, by which parts of a and b (as atA and atB name them) could keep elements
-// of each other, how many at most: those on some shortest diff.
+// maxKept returns, for each pair of a part of a and a part of b, how many elements of each other they can keep at
+// most in a shortest diff. atA and atB name the part of each element. Pairs that keep none are missing.
 func (l *lcs) maxKept(atA, atB []int) map[[2]int]int {
 	as, bs := map[[2]int]map[int]bool{}, map[[2]int]map[int]bool{}
 	before := make([]int32, len(l.b)+1) // length for a[:i], b[:j]
@@ -163,8 +163,7 @@ func (l *lcs) maxKept(atA, atB []int) map[[2]int]int {
 	return most
 }
 
-// keptRange returns the least and the most elements that a shortest diff keeps among those
-// pairs that in accepts.
+// keptRange returns how many of the pairs that in accepts a shortest diff keeps, at least and at most.
 func (l *lcs) keptRange(in func(i, j int) bool) (least, most int) {
 	best := func(sign int) int {
 		next := make([]int, len(l.b)+1)
