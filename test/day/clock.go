@@ -19,7 +19,7 @@ type clock struct {
 
 func newClock(dir string) *clock { return &clock{file: filepath.Join(dir, "clock")} }
 
-// speedUp lets the clock run rate times as fast as the machine's from soon on.
+// speedUp makes the clock run rate times as fast as the machine's, from 200 ms after the call.
 func (c *clock) speedUp(rate int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

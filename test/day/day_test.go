@@ -96,7 +96,8 @@ func TestParse(t *testing.T) {
 
 func TestOverdue(t *testing.T) {
 	c := &clock{}
-	w := &pageServer{options: options{pages: 100, hosts: 100}, clock: c, began: c.now().Add(-6 * time.Hour), pages: make([]page, 100), addrs: make([]string, 100)}
+	w := &pageServer{options: options{pages: 100, hosts: 100}, clock: c, began: c.now().Add(-6 * time.Hour),
+		pages: make([]page, 100), addrs: make([]string, 100)}
 	for _, n := range []int{1, 2, 3, troubleRatio / 2} {
 		w.pages[n].lastAsked = c.now().Add(-3 * time.Hour)
 	}

@@ -47,13 +47,13 @@ func (b *inbox) receiverOf(n int) string  { return fmt.Sprint(n % b.options.rece
 func (b *inbox) fails(receiver int) bool  { return b.phase(receiver)%10 == 0 }
 func (b *inbox) stalls(receiver int) bool { return b.phase(receiver)%10 == 5 }
 
-// phase is a number that decides how a receiver is in the present hour: of ten of them one refuses
+// phase returns a number that decides how a receiver behaves in the present hour: of ten receivers one refuses
 // everything, and one accepts connections and does not answer.
 func (b *inbox) phase(receiver int) int {
 	return receiver + int(b.clock.now().Sub(b.began)/time.Hour)
 }
 
-// endTrouble ends all trouble.
+// endTrouble makes all receivers work from now on.
 func (b *inbox) endTrouble() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,7 +106,7 @@ func (b *inbox) countRefusal() {
 
 var markerPattern = regexp.MustCompile(`^marker p(\d+) v(\d+)x one(\d+) two(\d+)$`)
 
-// recordNotification notes one notification.
+// recordNotification checks and records one notification.
 func (b *inbox) recordNotification(to string, body []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,7 +163,7 @@ func (b *inbox) addWrong(format string, args ...any) {
 	b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
 }
 
-// hasAll reports whether as many changes were told as are due.
+// hasAll reports whether as many changes were notified as are due.
 func (b *inbox) hasAll(due []int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

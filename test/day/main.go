@@ -129,7 +129,7 @@ func day(ctx context.Context, o options) (*report, error) {
 	return r, p.stop()
 }
 
-// runDay lets the day pass beside p.
+// runDay lets the day pass while p runs, and returns what was seen.
 func runDay(ctx context.Context, o options, c *clock, w *pageServer, b *inbox, p *process) (*report, error) {
 	r := &report{options: o}
 	err := p.waitFor(ctx, o.first, "the first read of all pages", w.allRead)

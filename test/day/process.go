@@ -106,7 +106,7 @@ func (p *process) pause(ctx context.Context, d time.Duration) error {
 // errTimeout says that something awaited did not happen in time.
 var errTimeout = errors.New("not in time")
 
-// waitFor waits until done returns true.
+// waitFor waits until done returns true, for limit at most.
 func (p *process) waitFor(ctx context.Context, limit time.Duration, what string, done func() bool) error {
 	for end := time.Now().Add(limit); !done(); {
 		if time.Now().After(end) {
@@ -206,7 +206,7 @@ func parseMetrics(r io.Reader) (sample, error) {
 	return s, lines.Err()
 }
 
-// logTail keeps the last lines that the process wrote, and calls failed for each page of which they say that
+// logTail keeps the last lines that the process wrote, and calls onFailedCheck for each page of which they say that
 // a check failed.
 type logTail struct {
 	onFailedCheck func(url string)

@@ -19,7 +19,7 @@ type report struct {
 	receivers           receiverVerdict
 }
 
-// hourSummary is what the samples of one pass over all pages say.
+// hourSummary sums up the samples of one pass over all pages.
 type hourSummary struct {
 	heap, resident, store, changes float64
 }
@@ -74,7 +74,7 @@ func (r *report) maxOverdueMetric() (most float64) {
 	return most
 }
 
-// passSummaries returns the hours after the second and after the tenth pass, or the last one.
+// passSummaries returns the summaries of the second and of the tenth pass, or the last one, and its number.
 func (r *report) passSummaries() (second, later hourSummary, n int) {
 	hs := r.hours()
 	n = min(10, len(hs))

@@ -77,7 +77,7 @@ func (w *pageServer) close() {
 func (w *pageServer) host(n int) int   { return n % w.options.hosts }
 func (w *pageServer) url(n int) string { return fmt.Sprintf("http://%s/%d", w.addrs[w.host(n)], n) }
 
-// troubleRatio is one in how many hosts hangs for ever, and one in how many hangs in each hour.
+// troubleRatio says that one in so many hosts hangs for ever, and one in so many in each hour.
 const troubleRatio = 50
 
 // isDead reports whether host h never answers.
@@ -118,7 +118,7 @@ func (w *pageServer) serve(h int, rw http.ResponseWriter, r *http.Request) {
 	rw.Write([]byte(pageHTML(n, version))) //nolint:errcheck // What was not taken is asked for again.
 }
 
-// recordRequest notes a request for page n by somebody who has the version known, and returns what to answer.
+// recordRequest records a request for page n by somebody who has the version known, and returns what to answer.
 func (w *pageServer) recordRequest(n, known int) (version int, hangs bool) {
 	now := w.clock.now()
 	w.mu.Lock()
@@ -141,7 +141,7 @@ func (w *pageServer) recordRequest(n, known int) (version int, hangs bool) {
 	return p.version, false
 }
 
-// recordGap notes for how long page n was not asked for. It is overdue when its check is late by more
+// recordGap records for how long page n was not asked for. It is overdue when its check is late by more
 // than one interval. w.mu is held.
 func (w *pageServer) recordGap(n int, now time.Time) {
 	p := &w.pages[n]
@@ -160,7 +160,7 @@ func (w *pageServer) recordGap(n int, now time.Time) {
 	}
 }
 
-// recordFailedCheck notes that the process says that its check of a page failed. On a busy machine such a request can
+// recordFailedCheck records that the process logged a failed check of a page. On a busy machine such a request can
 // reach its timeout before it is read here.
 func (w *pageServer) recordFailedCheck(url string) {
 	now := w.clock.now()
@@ -191,14 +191,14 @@ func (w *pageServer) allRead() bool {
 	return w.unread == 0
 }
 
-// startDay begins the day.
+// startDay begins the day: pages may change from now on.
 func (w *pageServer) startDay() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.began = w.clock.now()
 }
 
-// endTrouble ends all trouble and all change.
+// endTrouble ends all changes of pages, and all hanging but that of dead hosts.
 func (w *pageServer) endTrouble() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
