@@ -79,7 +79,7 @@ func loadRecording(t *testing.T, dir, name string, limit, stride int) recording 
 	return r
 }
 
-// serveRecordings serves recordings; every GET of a page moves it one version on. It counts GETs.
+// serveRecordings serves recordings. Every GET of a page gets its next version. gets counts the GETs.
 func serveRecordings(t *testing.T, rs []recording) (url string, gets func(name string) int) {
 	var mu sync.Mutex
 	at := map[string]int{}

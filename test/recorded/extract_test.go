@@ -39,7 +39,7 @@ var (
 	invisibleElements = wordSet("script style noscript template iframe svg math object canvas textarea head")
 	blockElements     = wordSet("address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre search section select summary table tbody td tfoot th thead title tr ul xmp")
 	itemElements      = wordSet("li dt dd tr")
-	// inlineBoxes are boxes in a line: words beside them are words of their own.
+	// inlineBoxes are elements within a line that separate the words beside them.
 	inlineBoxes = wordSet("button input img image embed iframe svg math object canvas textarea audio video meter progress applet")
 
 	hiddenStyle = regexp.MustCompile(`(?i)(^|;)\s*(display\s*:\s*none|visibility\s*:\s*hidden)\s*(!important\s*)?(;|$)`)
@@ -146,7 +146,7 @@ func (w *walker) walkSelected(n *html.Node) {
 	}
 }
 
-// walkRange walks what stands from the start of from to the start of the first of ends
+// walkRange walks from the start of the node from to the start of the first node of ends
 // behind it.
 func (w *walker) walkRange(root, from *html.Node, ends []*html.Node) {
 	stop := map[*html.Node]bool{}
@@ -279,7 +279,7 @@ func (w *walker) text(s string) {
 	}
 }
 
-// endBlock closes the present block.
+// endBlock ends the present block.
 func (w *walker) endBlock() {
 	text := strings.Join(strings.FieldsFunc(w.line.String(), func(r rune) bool { return r == ' ' }), " ")
 	w.line.Reset()

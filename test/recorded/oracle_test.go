@@ -13,7 +13,7 @@ import (
 // would take more memory than a test should.
 const maxOracleBytes = 400_000
 
-// compareNotifications holds every notification against the oracle, and the absence of one too.
+// compareNotifications compares every notification with the oracle, and the absence of one too.
 func compareNotifications(t *testing.T, texts []extraction, got []pipeline.Notification) {
 	t.Helper()
 	by := map[uint64]pipeline.Notification{}
@@ -52,7 +52,7 @@ func compareNotifications(t *testing.T, texts []extraction, got []pipeline.Notif
 	t.Logf("compared %d changes, %d of them open in part, %d too large for brute force", max(len(texts)-1-skipped, 0), doubtful, skipped)
 }
 
-// oraclePage is e as the oracle takes it.
+// oraclePage returns e as the oracle takes it.
 func (e extraction) oraclePage() oracle.Page {
 	var p oracle.Page
 	at := 0

@@ -29,7 +29,7 @@ import (
 
 var tableFile = flag.String("recorded.table", "", "replay every fetch of every page, and write the table of docs/recorded-pages.md to this file; - is the standard output")
 
-// tableRow is what became of one page.
+// tableRow is the row of one page.
 type tableRow struct {
 	fetches, byteChanges, textChanges, partChanges int
 	// recorded are the versions that the curators' tool recorded after the first; texts are those of
@@ -79,12 +79,15 @@ func TestTable(t *testing.T) {
 
 func (r tableRow) write(w io.Writer, name string) {
 	fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n",
-		name, r.fetches, r.byteChanges, r.textChanges, r.partChanges, r.recorded, r.textRecords, r.found, r.notObservable, r.reported, r.notRecorded, r.failed)
+		name, r.fetches, r.byteChanges, r.textChanges, r.partChanges, r.recorded, r.textRecords, r.found, r.notObservable,
+		r.reported, r.notRecorded, r.failed)
 }
 
 func (r *tableRow) add(o tableRow) {
-	r.fetches, r.byteChanges, r.textChanges, r.partChanges = r.fetches+o.fetches, r.byteChanges+o.byteChanges, r.textChanges+o.textChanges, r.partChanges+o.partChanges
-	r.recorded, r.textRecords, r.found, r.notObservable = r.recorded+o.recorded, r.textRecords+o.textRecords, r.found+o.found, r.notObservable+o.notObservable
+	r.fetches, r.byteChanges = r.fetches+o.fetches, r.byteChanges+o.byteChanges
+	r.textChanges, r.partChanges = r.textChanges+o.textChanges, r.partChanges+o.partChanges
+	r.recorded, r.textRecords = r.recorded+o.recorded, r.textRecords+o.textRecords
+	r.found, r.notObservable = r.found+o.found, r.notObservable+o.notObservable
 	r.reported, r.notRecorded, r.failed = r.reported+o.reported, r.notRecorded+o.notRecorded, r.failed+o.failed
 }
 
