@@ -60,7 +60,6 @@ func TestSinksForHealthDoNotKeepEachOtherGoing(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreNotSentToSinks refuses a command. Only its sender gets the answer.
 // TestExpiryIsSentOnce: a sink for health events that is told by a notification that a page was
 // given up is not told of the event as well.
 func TestExpiryIsSentOnce(t *testing.T) {
@@ -78,6 +77,7 @@ func TestExpiryIsSentOnce(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreNotSentToSinks refuses a command. Only its sender gets the answer.
 func TestRefusalsAreNotSentToSinks(t *testing.T) {
 	h := &healthStage{sinks: func() []string { return []string{"ops"} }, now: time.Now}
 	store := txtest.New()

@@ -141,7 +141,7 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// Template of a page is data: it is not parsed, and what steers a screen is dropped.
+// The text of a page is data: it is not parsed, and what steers a screen is dropped.
 func TestPageTextIsInert(t *testing.T) {
 	n := samples()[0].notification
 	n.Title = "{{.url}}\u202e{{range 9}}\x00\r\n%s \xff"

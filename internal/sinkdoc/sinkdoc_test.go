@@ -41,7 +41,7 @@ func TestPagesAreUpToDate(t *testing.T) {
 	}
 }
 
-// module makes a module with one sink, whose files are given.
+// moduleOf makes a module with one sink, whose files are given.
 func moduleOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

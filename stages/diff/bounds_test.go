@@ -12,7 +12,7 @@ import (
 	"github.com/vokter/vokter/pipeline/text"
 )
 
-// zipfWord returns words as they occur in texts: few often, many seldom.
+// zipfWords returns words as they occur in texts: few often, many seldom.
 type zipfWords struct{ z *rand.Zipf }
 
 func newZipfWords(seed uint64) zipfWords {
