@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
@@ -339,8 +338,6 @@ func loadText(st flow.State, document string, n uint64) (v textVersion, ok bool,
 	if v.StoredVersion, ok, err = index.LoadVersion(st, document, n); err != nil || !ok {
 		return v, false, err
 	}
-	if v.text, err = flow.UnpackText(v.Packed); err != nil {
-		return v, false, failure.Broken(fmt.Errorf("version %d of a document: %w", n, err))
-	}
-	return v, true, nil
+	v.text, err = unpackText(v.StoredVersion, n)
+	return v, err == nil, err
 }
