@@ -50,7 +50,7 @@ func (a *app) resumePage(ctx context.Context, m manage.Manager, url, client stri
 	}
 	if err := m.Resume(ctx, url, client); err != nil {
 		subs = slices.DeleteFunc(subs, func(s inspect.Subscription) bool { return s.State == inspect.StateActive })
-		if isNotFound(err) && len(subs) > 0 {
+		if client != "" && isNotFound(err) && len(subs) > 0 {
 			return fmt.Errorf("no subscription of client %q to %s is expired or paused; name a client that has one with --client: %s", client, url, clientNames(subs))
 		}
 		return err

@@ -37,10 +37,14 @@ func (f *fleet) confirmSubscriptions() {
 		if p == nil || p.isSettled() || f.state.isActive(guestClient, n) != p.isOpen() {
 			continue
 		}
-		if p.isOpen() {
-			p.knownAtVersion = f.pages.currentVersion(n)
-		} else {
+		switch {
+		case !p.isOpen():
 			p.endedAt = time.Now()
+		case isGuestOnly(n) && !f.pages.hasBaselineSince(n, p.requestedAt):
+			// Nobody watched the page before. A request of the time before it ended, by a process that
+			// was frozen since, may still make it change ahead of its baseline.
+		default:
+			p.knownAtVersion = f.pages.currentVersion(n)
 		}
 	}
 }

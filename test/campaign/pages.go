@@ -30,6 +30,9 @@ type page struct {
 	// delivered holds the versions that a completed 200 delivered; accepted those that the
 	// watcher proved to hold, by sending their validator with a later request.
 	delivered, accepted map[int]bool
+	// lastBaseline is when a version was last delivered to somebody who sent no validator: to one who
+	// begins to watch the page, or lost what was stored of it.
+	lastBaseline time.Time
 	// createdAt is when each version was first served.
 	createdAt map[int]time.Time
 	// failure is how the page fails now, for failuresLeft more answers. It fails again only
@@ -118,6 +121,9 @@ func (p *pageServer) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pages[n].delivered[version] = true
+	if known == 0 {
+		p.pages[n].lastBaseline = time.Now()
+	}
 }
 
 // recordRequest records a request for page n by somebody who has the version that its validator names,
@@ -214,6 +220,13 @@ func (p *pageServer) lastLooks() (at []time.Time) {
 		at = append(at, pg.lastLook)
 	}
 	return at
+}
+
+// hasBaselineSince reports whether page n was delivered since then to somebody who had no version of it.
+func (p *pageServer) hasBaselineSince(n int, since time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pages[n].lastBaseline.After(since)
 }
 
 // currentVersion returns the version that page n has.

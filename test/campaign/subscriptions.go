@@ -13,6 +13,8 @@ type subscriptionPeriod struct {
 	// afterVersion is the last version that the watcher was known to have when the subscription was
 	// requested. The subscription is notified only of later versions.
 	afterVersion int
+	// requestedAt is when the subscription was requested.
+	requestedAt time.Time
 	// knownAtVersion is the version of the page when the subscription was known to exist. Later versions
 	// must be notified. It is 0 if that is not known.
 	knownAtVersion int
@@ -37,7 +39,7 @@ func (l subscriptionHistory) add(client string, page, taken int) *subscriptionPe
 	if l[client] == nil {
 		l[client] = map[int][]*subscriptionPeriod{}
 	}
-	p := &subscriptionPeriod{afterVersion: taken}
+	p := &subscriptionPeriod{afterVersion: taken, requestedAt: time.Now()}
 	l[client][page] = append(l[client][page], p)
 	return p
 }
