@@ -2,5 +2,5 @@
 
 package store
 
-// holder returns "": this system does not say which process has locked a directory.
-func holder(string) string { return "" }
+// lockHolder returns "": this system does not say which process has locked a directory.
+func lockHolder(string) string { return "" }
