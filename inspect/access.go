@@ -10,3 +10,11 @@ func AccessAdvice(reason string) string {
 	}
 	return ""
 }
+
+// WithAccessAdvice returns reason with its AccessAdvice, if it has one.
+func WithAccessAdvice(reason string) string {
+	if advice := AccessAdvice(reason); advice != "" {
+		return reason + "; " + advice
+	}
+	return reason
+}

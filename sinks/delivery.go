@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/internal/committed"
-	"github.com/vokter/vokter/internal/lease"
 	"github.com/vokter/vokter/internal/span"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
@@ -174,15 +173,7 @@ func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
 func (d *Delivery) Run(ctx context.Context) error { return d.pool.run(ctx) }
 
 // Settled reports whether no result is on its way that an attempt of this process posted.
-func (d *Delivery) Settled() bool {
-	now, settled := d.cfg.Now(), true
-	d.pool.attempts.Each(func(receiver string, l lease.Lease[uint64, *inFlightAttempt]) {
-		if l.HandedOn() && now.Sub(l.Since) < resultTimeout && d.cfg.Owned(receiver) {
-			settled = false
-		}
-	})
-	return settled
-}
+func (d *Delivery) Settled() bool { return !d.pool.hasPostedResults(d.cfg.Owned, d.cfg.Now()) }
 
 // Try calls the sink called name with n once, beside the notifications that wait for it, and returns its
 // error. known is false where there is no such sink.

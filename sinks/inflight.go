@@ -135,7 +135,20 @@ func (fs *attemptTracker) removeLocked(f *inFlightAttempt) {
 // isResultExpected reports whether the result of an attempt is still to come at now.
 func (fs *attemptTracker) isResultExpected(receiver string, number, epoch uint64, now time.Time) bool {
 	l, ok := fs.attempts.Find(receiver, number, epoch)
-	return ok && (!l.HandedOn() || now.Sub(l.Since) < resultTimeout)
+	return ok && (!l.HandedOn() || isResultOnItsWay(l, now))
+}
+
+// isResultOnItsWay reports whether the result of the attempt l was posted and does not count as lost at now.
+func isResultOnItsWay(l lease.Lease[uint64, *inFlightAttempt], now time.Time) bool {
+	return l.HandedOn() && now.Sub(l.Since) < resultTimeout
+}
+
+// hasPostedResults reports whether the result of an attempt for an owned receiver is on its way at now.
+func (fs *attemptTracker) hasPostedResults(owned func(receiver string) bool, now time.Time) (found bool) {
+	fs.attempts.Each(func(receiver string, l lease.Lease[uint64, *inFlightAttempt]) {
+		found = found || isResultOnItsWay(l, now) && owned(receiver)
+	})
+	return found
 }
 
 // findAttempt returns an attempt that this process made; the zero Attempt if it does not have it.

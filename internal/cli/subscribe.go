@@ -201,11 +201,7 @@ func lastCheck(ctx context.Context, m manage.Manager, url string) (inspect.Check
 func checkOutcome(c inspect.Check) string {
 	switch {
 	case c.Reason != "":
-		s := fmt.Sprintf("check %d, %s: %s", c.Check, c.Result, c.Reason)
-		if advice := inspect.AccessAdvice(c.Reason); advice != "" {
-			s += "; " + advice
-		}
-		return s
+		return fmt.Sprintf("check %d, %s: %s", c.Check, c.Result, inspect.WithAccessAdvice(c.Reason))
 	case len(c.Versions) > 0:
 		return fmt.Sprintf("check %d found a new version", c.Check)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// adviseOnAccess is middleware that logs which flag of watch helps a check of page that failed. The reason
+// adviseOnFlags is middleware that logs which flag of watch helps a check of page that failed. The reason
 // of the check names the field of a configuration, which watch does not have.
-func adviseOnAccess(page string, log *slog.Logger) flow.Middleware {
+func adviseOnFlags(page string, log *slog.Logger) flow.Middleware {
 	last := ""
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {

@@ -122,11 +122,7 @@ func (a *api) addChangeAndPreview() {
 	}, func(ctx context.Context, in *previewInput) (inspect.Preview, error) {
 		p, err := a.service.Preview(ctx, in.Body.Subscription, in.Body.Source)
 		if failed, ok := errors.AsType[*pipeline.FetchError](err); ok {
-			detail := failed.Reason
-			if advice := inspect.AccessAdvice(detail); advice != "" {
-				detail += "; " + advice
-			}
-			return p, &huma.ErrorModel{Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity, Detail: detail}
+			return p, &huma.ErrorModel{Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity, Detail: inspect.WithAccessAdvice(failed.Reason)}
 		}
 		return p, err
 	})
