@@ -15,7 +15,7 @@ import (
 	"github.com/vokter/vokter/pipeline/local"
 )
 
-// listOnce lists what is in dir, as somebody does who does not know its configuration.
+// listOnce lists the pages of dir without its configuration.
 func listOnce(t *testing.T, dir string) inspect.Listing {
 	t.Helper()
 	r, stop := startRouter(t, Config{Dir: dir, Mode: ModeCommands})

@@ -44,7 +44,7 @@ type decoder struct {
 	onFile          func(path string)            // is called with the files that the configuration names
 	sinkDigests     map[string][sha256.Size]byte // digests of the options of sinks
 	readerDigests   map[string][sha256.Size]byte // of readers, nil where there are none
-	digest          hash.Hash                    // of what is read of variables and files
+	digest          hash.Hash                    // of the variables and files that were read
 	maskedValues    map[string]string            // values of variables, and how messages show them
 	visitedNodes    int
 	depth           int
@@ -73,8 +73,8 @@ func (d *decoder) report(e *Error) {
 	d.errorPositions[position{e.Line, e.Column}] = true
 }
 
-// minMaskedLength is how long the value of a variable must be to be masked, in bytes: what is shorter
-// stands in many messages by chance.
+// minMaskedLength is the length in bytes from which the value of a variable is masked. A shorter value
+// occurs in many messages by chance.
 const minMaskedLength = 4
 
 // lookUpVariable returns the value of the variable name, and remembers it for maskVariables.

@@ -19,7 +19,7 @@ import (
 // typesInFiles are the types whose value can stand in a file of its own.
 var typesInFiles = map[reflect.Type]bool{reflect.TypeFor[registry.Secret](): true, reflect.TypeFor[registry.Template](): true}
 
-// scalarTypes are the types that parseScalar reads, and what they are called.
+// scalarTypes names the types that parseScalar reads, for errors.
 var scalarTypes = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration](): "a duration such as 10s, 5m or 1h",
 	reflect.TypeFor[netip.Prefix]():  "a network such as 10.0.0.0/8",

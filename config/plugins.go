@@ -203,7 +203,7 @@ func (d *decoder) buildSinks(f *yamlFile, reg *registry.Registry, log *slog.Logg
 	return sinks, receivers
 }
 
-// checkForwarding reports what is wrong with how the sinks of f pass notifications on to others.
+// checkForwarding reports mistakes in the settings by which sinks of f pass notifications on to other sinks.
 func (d *decoder) checkForwarding(f *yamlFile, sinks map[string]pipeline.Sink) {
 	known := slices.Collect(maps.Keys(f.Sinks))
 	for _, name := range slices.Sorted(maps.Keys(sinks)) {
@@ -232,8 +232,8 @@ func (d *decoder) checkForwarding(f *yamlFile, sinks map[string]pipeline.Sink) {
 	}
 }
 
-// checkSinkNames reports what is wrong with names, a list of sinks at path; known are those
-// that there are.
+// checkSinkNames reports the names in the list at path that are listed twice, or are not among known, the names
+// of all sinks.
 func (d *decoder) checkSinkNames(path string, names, known []string) {
 	for i, name := range names {
 		at := fmt.Sprintf("%s[%d]", path, i)

@@ -53,7 +53,7 @@ func Warnings(s pipeline.Subscription) []*pipeline.FieldError {
 	return all
 }
 
-// warnAt adds a warning about what stands at p.
+// warnAt adds a warning about position p.
 func (d *decoder) warnAt(p position, format string, args ...any) {
 	d.warnings = append(d.warnings, &Error{d.file, p.line, p.column, oneLine(d.maskVariables(fmt.Sprintf(format, args...)))})
 }

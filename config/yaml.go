@@ -174,7 +174,7 @@ func (d *decoder) scanTokens(data []byte, lines int) (token.Tokens, bool) {
 	}
 }
 
-// tokenCounts counts what is in a file, token by token.
+// tokenCounts holds the counts of some tokens of a file.
 type tokenCounts struct {
 	aliases, tags, keyPairs int
 	flowDepth               int         // open [ and {
@@ -261,7 +261,7 @@ var (
 	tabIndent      = regexp.MustCompile(`^ *\t`)
 )
 
-// maxSearchedLine bounds what is searched for each mistake, in bytes.
+// maxSearchedLine is the length in bytes of the longest line that is searched for the place of a mistake.
 const maxSearchedLine = 4096
 
 // sourceLine returns line n of the file, counted from 1; "" if there is none, or if it is

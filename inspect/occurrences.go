@@ -139,7 +139,7 @@ type occurrenceKey struct {
 	nth           int
 }
 
-// validate returns what is wrong with f and s, the subscription with its fields, or nil.
+// validate returns the mistakes in f and in s, the subscription with its fields, or nil.
 func (f OccurrenceFilter) validate(s pipeline.Subscription) error {
 	term := s.Keywords[0]
 	if err := text.ValidKeyword(term); err != nil {

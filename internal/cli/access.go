@@ -32,7 +32,7 @@ func (f *accessFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.proxy, "proxy", "", "connect to the host of the page through the proxy at `URL`, or @FILE with the URL: http, https, socks5 or socks5h")
 }
 
-// accessFlagNames are the flags that can give a page what it asks for.
+// accessFlagNames lists the flags that send credentials to a page.
 const accessFlagNames = "--user, --header or --cookie"
 
 // toAccess returns the access settings of the flags for the host of page, or nil if there are none. Its

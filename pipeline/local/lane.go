@@ -194,7 +194,7 @@ func (t *Transport) applyTopicRetention(tp *topic) {
 	}
 }
 
-// oldestKept returns the oldest mark of a topic and its lane, which is nil if no message is kept.
+// oldestKept returns the oldest kept range of a topic and its lane, which is nil if no message is kept.
 func oldestKept(tp *topic) (found *laneLog, first keptRange) {
 	for _, l := range tp.lanes {
 		l.mu.Lock()
@@ -206,7 +206,7 @@ func oldestKept(tp *topic) (found *laneLog, first keptRange) {
 	return found, first
 }
 
-// trimOldestKept removes the oldest mark of a lane without groups, if it is still the same.
+// trimOldestKept removes the oldest kept range of a lane without groups, if it is still the same.
 func (t *Transport) trimOldestKept(l *laneLog, first keptRange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

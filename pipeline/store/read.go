@@ -46,9 +46,10 @@ func (d *DB) getUint64(key []byte) (n uint64, ok bool, err error) {
 	return binary.BigEndian.Uint64(v), true, nil
 }
 
-// iterate calls f with an iterator over the keys that begin with prefix, from the key from on. A failure
-// of the iterator, and a malformed key or record that f returns, is a readError; what f returns comes first. The iterator is closed even if f panics:
-// an open one keeps files that were deleted, and the store could not be closed.
+// iterate calls f with an iterator over the keys that begin with prefix, from the key from on. It returns
+// the error of f, or else that of the iterator. Errors of the iterator, of a malformed key and of a malformed
+// record are readErrors. The iterator is closed even if f panics: an open one keeps files that were deleted,
+// and the store could not be closed.
 func (d *DB) iterate(prefix, from []byte, f func(*pebble.Iterator) error) (err error) {
 	if err := d.acquire(); err != nil {
 		return err

@@ -19,7 +19,7 @@ const MaxMessage = 6 << 20
 // message is sent after Close.
 type Producer struct {
 	syncProducer sarama.SyncProducer
-	mu           sync.RWMutex // held for reading while sync is used
+	mu           sync.RWMutex // held for reading while syncProducer is used
 	closed       bool
 }
 
