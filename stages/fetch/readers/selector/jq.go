@@ -15,9 +15,6 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// maxInstructions bounds the evaluation of all jq expressions of a view on one page. It takes some seconds.
-const maxInstructions = 20_000_000
-
 // JSON is a view of a JSON document: its jq expressions and JSON pointers.
 type JSON struct {
 	sel, rem []*jqQuery
@@ -89,11 +86,9 @@ func newJQQuery(text string, remove bool) (q *jqQuery, err error) {
 			return uniqueErrors(err)
 		}
 		if remove {
-			if parsed, err = gojq.Parse("del(" + text + "\n)"); err != nil { // text may end with a comment
-				return err
-			}
+			parsed = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFunc, Func: &gojq.Func{Name: "del", Args: []*gojq.Query{parsed}}}}
 		}
-		code, err := gojq.Compile(parsed)
+		code, err := gojq.Compile(parsed, jqOptions...)
 		q = &jqQuery{text: text, code: code}
 		return err
 	})
@@ -138,8 +133,11 @@ func (j *JSON) All() bool { return len(j.view.Select) == 0 && len(j.rem) == 0 }
 // it may change: one value after the other, in the order of the selectors. Where nothing matches
 // it returns a *pipeline.FetchError of class FailSelectorGone.
 func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
-	var err error
-	budget := &instructionBudget{Context: ctx}
+	err := j.checkDocument(doc)
+	if err != nil {
+		return nil, err
+	}
+	budget := &jqBudget{Context: ctx}
 	for _, q := range j.rem {
 		if doc, err = q.removeFrom(budget, doc); err != nil {
 			return nil, err
@@ -169,11 +167,21 @@ func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 	return nil, gone
 }
 
+// checkDocument returns why the jq expressions cannot be evaluated on doc, or nil.
+func (j *JSON) checkDocument(doc any) error {
+	for _, q := range append(j.rem[:len(j.rem):len(j.rem)], j.sel...) {
+		if q.code != nil {
+			return checkDocument(q.text, doc)
+		}
+	}
+	return nil
+}
+
 // jqError is what jq finds wrong with a document.
 type jqError struct{ error }
 
 // findIn returns the values that q names in doc. Null is none.
-func (q *jqQuery) findIn(budget *instructionBudget, doc any) ([]any, error) {
+func (q *jqQuery) findIn(budget *jqBudget, doc any) ([]any, error) {
 	if q.code == nil {
 		if v, ok := followPointer(doc, q.pointer); ok {
 			return []any{v}, nil
@@ -184,7 +192,7 @@ func (q *jqQuery) findIn(budget *instructionBudget, doc any) ([]any, error) {
 }
 
 // removeFrom returns doc without what q names.
-func (q *jqQuery) removeFrom(budget *instructionBudget, doc any) (any, error) {
+func (q *jqQuery) removeFrom(budget *jqBudget, doc any) (any, error) {
 	if q.code == nil {
 		if len(q.pointer) > 0 {
 			if parent, ok := followPointer(doc, q.pointer[:len(q.pointer)-1]); ok {
@@ -203,9 +211,9 @@ func (q *jqQuery) removeFrom(budget *instructionBudget, doc any) (any, error) {
 	return out[0], nil
 }
 
-func (q *jqQuery) run(budget *instructionBudget, doc any) ([]any, error) {
+func (q *jqQuery) run(budget *jqBudget, doc any) ([]any, error) {
 	var found []any
-	for it := q.code.RunWithContext(budget, doc); ; {
+	for it := q.code.RunWithContext(budget, doc, budget); ; {
 		v, ok := it.Next()
 		if !ok {
 			return found, nil
@@ -214,44 +222,16 @@ func (q *jqQuery) run(budget *instructionBudget, doc any) ([]any, error) {
 			switch {
 			case budget.Context.Err() != nil:
 				return nil, budget.Context.Err()
-			case budget.used > maxInstructions:
-				return nil, Unreadable(fmt.Errorf("the jq expression %q takes too long on this page; name the values more directly", q.text))
+			case budget.usedUp():
+				return nil, Unreadable(fmt.Errorf("the jq expression %q takes too much time or memory on this page; name the values more directly", q.text))
 			}
 			return found, &jqError{err}
 		}
 		if v != nil {
 			found = append(found, v)
+			budget.made += scalarSize
 		}
 	}
-}
-
-// instructionBudget is a context that is done after maxInstructions: gojq asks before each instruction
-// whether its context is done.
-type instructionBudget struct {
-	context.Context
-	used int
-}
-
-var closedChannel = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
-// Done counts an instruction.
-func (s *instructionBudget) Done() <-chan struct{} {
-	if s.used++; s.used > maxInstructions {
-		return closedChannel
-	}
-	return s.Context.Done()
-}
-
-// Err says why the evaluation ends.
-func (s *instructionBudget) Err() error {
-	if s.used > maxInstructions {
-		return context.DeadlineExceeded
-	}
-	return s.Context.Err()
 }
 
 // followPointer returns the value that the keys lead to from doc.

@@ -3,6 +3,7 @@ package selector
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,6 +15,8 @@ import (
 // short. So what an expression takes out of a document may be repeated a few times only: values
 // are built and texts are joined in its last step, and variables, loops and definitions, which
 // bring back earlier values, are not there.
+//
+// What it lets through it changes so that it charges the jqBudget.
 type jqChecker struct {
 	recursions, commas, joins int
 }
@@ -25,11 +28,29 @@ const (
 	maxJoins      = 16
 )
 
-// jqFunctions are the functions that take time and memory in proportion to their input.
-var jqFunctions = strings.Fields(`add all any arrays ascii_downcase ascii_upcase booleans ceil contains del empty endswith
-	first flatten floor from_entries fromdate group_by has iterables join keys keys_unsorted last length limit ltrim ltrimstr map
-	map_values max max_by min min_by not nth nulls numbers objects reverse round rtrim rtrimstr scalars select sort sort_by split
-	startswith strings to_entries toarray todate tonumber tostring trim type unique unique_by values with_entries`)
+// jqFunctions are the functions that take time and memory in proportion to their input, with the numbers of
+// arguments that each may have.
+var jqFunctions = map[string][]int{
+	"all": {0, 1, 2}, "any": {0, 1, 2}, "first": {0, 1}, "flatten": {0, 1}, "last": {0, 1}, "nth": {1, 2},
+	"limit": {2},
+}
+
+func init() {
+	for arguments, names := range []string{
+		`add arrays ascii_downcase ascii_upcase booleans ceil empty floor from_entries fromdate iterables keys length ltrim max min not nulls numbers objects reverse round rtrim scalars sort strings
+		to_entries toarray todate tonumber tostring trim type unique values`,
+		`contains del endswith group_by has join ltrimstr map map_values max_by min_by rtrimstr select sort_by split
+		startswith unique_by with_entries`,
+	} {
+		for name := range strings.FieldsSeq(names) {
+			jqFunctions[name] = []int{arguments}
+		}
+	}
+}
+
+// literalArguments are the functions whose first argument is a text or a number that the expression itself has.
+// A text of the page would make their time or their result grow with the square of the page.
+var literalArguments = strings.Fields("contains endswith flatten has join limit ltrimstr nth rtrimstr split startswith")
 
 var jqOperators = []gojq.Operator{
 	gojq.OpPipe, gojq.OpComma, gojq.OpAlt, gojq.OpAnd, gojq.OpOr,
@@ -61,6 +82,9 @@ func (c *jqChecker) checkQuery(q *gojq.Query, last bool) error {
 		if err := c.countJoin(last); err != nil {
 			return err
 		}
+		sum := *q
+		*q = *pipe(&sum, chargeFor(madeValue, ""))
+		q = &sum
 	}
 	return errors.Join(c.checkQuery(q.Left, last), c.checkQuery(q.Right, last))
 }
@@ -87,8 +111,14 @@ func (c *jqChecker) checkTerm(t *gojq.Term, last bool) error {
 	}
 	index := func(i *gojq.Index) {
 		if i != nil {
-			text(i.Str)
-			check(false, i.Start, i.End)
+			for _, q := range []*gojq.Query{i.Start, i.End} {
+				if q != nil && !isLiteral(q) {
+					errs = append(errs, fmt.Errorf("[%s] is not supported; an index is a number or a text", q))
+				}
+			}
+			if i.Str != nil && i.Str.Queries != nil {
+				errs = append(errs, fmt.Errorf("[%s] is not supported; an index is a number or a text", i.Str))
+			}
 		}
 	}
 	switch t.Type {
@@ -100,8 +130,8 @@ func (c *jqChecker) checkTerm(t *gojq.Term, last bool) error {
 	case gojq.TermTypeIndex:
 		index(t.Index)
 	case gojq.TermTypeFunc:
-		if !slices.Contains(jqFunctions, t.Func.Name) {
-			errs = append(errs, fmt.Errorf("%s is not supported; there are %s", t.Func.Name, strings.Join(jqFunctions, ", ")))
+		if err := checkFunction(t.Func); err != nil {
+			errs = append(errs, err)
 		}
 		check(inner && t.Func.Name == "map", t.Func.Args...)
 	case gojq.TermTypeObject:
@@ -109,7 +139,12 @@ func (c *jqChecker) checkTerm(t *gojq.Term, last bool) error {
 			errs = append(errs, errors.New("{...} can only be the last step"))
 		}
 		for _, kv := range t.Object.KeyVals {
-			text(kv.KeyString)
+			if strings.HasPrefix(kv.Key, "$") {
+				errs = append(errs, fmt.Errorf("%s is not supported", kv.Key))
+			}
+			if kv.KeyString != nil && kv.KeyString.Queries != nil {
+				kv.KeyString, kv.KeyQuery = nil, &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: kv.KeyString}}
+			}
 			check(inner, kv.KeyQuery, kv.Val)
 		}
 	case gojq.TermTypeArray:
@@ -135,7 +170,37 @@ func (c *jqChecker) checkTerm(t *gojq.Term, last bool) error {
 	for _, s := range t.SuffixList {
 		index(s.Index)
 	}
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	charge(t)
+	return nil
+}
+
+// checkFunction returns why f cannot be called.
+func checkFunction(f *gojq.Func) error {
+	counts, ok := jqFunctions[f.Name]
+	switch {
+	case !ok:
+		return fmt.Errorf("%s is not supported; there are %s", f.Name, strings.Join(slices.Sorted(maps.Keys(jqFunctions)), ", "))
+	case !slices.Contains(counts, len(f.Args)):
+		return fmt.Errorf("%s with %d arguments is not supported", f.Name, len(f.Args))
+	case len(f.Args) > 0 && slices.Contains(literalArguments, f.Name) && !isLiteral(f.Args[0]):
+		return fmt.Errorf("%s needs a text or a number in the expression itself, such as %s(\"a\"), and not %s", f.Name, f.Name, f.Args[0])
+	}
+	return nil
+}
+
+// isLiteral reports whether q is a text or a number.
+func isLiteral(q *gojq.Query) bool {
+	t := q.Term
+	if t == nil || len(t.SuffixList) > 0 {
+		return false
+	}
+	if t.Type == gojq.TermTypeUnary && len(t.Unary.Term.SuffixList) == 0 {
+		t = t.Unary.Term
+	}
+	return t.Type == gojq.TermTypeNumber || t.Type == gojq.TermTypeString && t.Str.Queries == nil
 }
 
 // countJoin counts what puts values together.

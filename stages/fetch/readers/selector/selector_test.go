@@ -246,17 +246,17 @@ func TestJQEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := []any{1, 2, 3}
-	if found, err := q.run(&instructionBudget{Context: t.Context()}, doc); err != nil || len(found) != 2 {
+	if found, err := q.run(&jqBudget{Context: t.Context()}, doc); err != nil || len(found) != 2 {
 		t.Errorf("got %v, %v", found, err)
 	}
-	budget := &instructionBudget{Context: t.Context(), used: maxInstructions - 10}
-	v, ok := q.code.RunWithContext(budget, doc).Next()
+	budget := &jqBudget{Context: t.Context(), instructions: maxInstructions - 10}
+	v, ok := q.code.RunWithContext(budget, doc, budget).Next()
 	if err, failed := v.(error); !ok || !failed || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", v)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := q.run(&instructionBudget{Context: ctx}, doc); !errors.Is(err, context.Canceled) {
+	if _, err := q.run(&jqBudget{Context: ctx}, doc); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -312,7 +312,7 @@ func FuzzJQ(f *testing.F) {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			_, err = q.run(&instructionBudget{Context: ctx}, map[string]any{"a": []any{map[string]any{"b": "x", "c": nil}, 1, true}, "d": "y"})
+			_, err = q.run(&jqBudget{Context: ctx}, map[string]any{"a": []any{map[string]any{"b": "x", "c": nil}, 1, true}, "d": "y"})
 			if ctx.Err() != nil {
 				t.Errorf("%q takes long on a small document: %v", text, err)
 			}
