@@ -189,6 +189,16 @@ func (h *poisonMessages) rejectPoison(group string) flow.Middleware {
 	}
 }
 
+// readPage calls read, which reads the page that key names. It returns an error in its place if maxCrashes processes
+// died while they read it.
+func (h *poisonMessages) readPage(ctx context.Context, key string, read func()) error {
+	k := inflight.KeyOf(flow.GroupFetch, key)
+	if n := h.crashes.Deaths(k); n >= maxCrashes {
+		return fmt.Errorf("the process died %d times while it read this page; it is read again when the page or its settings change", n)
+	}
+	return h.crashes.Handle(ctx, k, func() error { read(); return nil })
+}
+
 // forgetDeadLettered deletes the record of a message once the message is in the dead letters.
 func (h *poisonMessages) forgetDeadLettered(group string) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {

@@ -51,6 +51,11 @@ func TestDying(t *testing.T) {
 	args := strings.Fields(os.Getenv(dieEnv))
 	cfg := dyingConfig(newMailbox(), args[0], args[1:]...)
 	cfg.Only = args[1:2]
+	if strings.HasSuffix(args[1], "/deadly") {
+		cfg.Readers = []pipeline.Reader{deadlyReader{}}
+		runToEnd(t, cfg)
+		return
+	}
 	cfg.Middleware = wrapType(flow.GroupDiff, flow.TypeSnapshot, func(_ flow.Processor, _ context.Context, _ flow.Tx, _ flow.Message) error {
 		os.Exit(diedExitCode)
 		return nil
@@ -66,6 +71,44 @@ func dyingConfig(box pipeline.Sink, dir string, pages ...string) Config {
 		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: page, Keywords: []string{"argus"}, IgnoreCase: true, Sinks: []string{"box"}})
 	}
 	return cfg
+}
+
+// deadlyReader ends the process when it reads a page about the Styx.
+type deadlyReader struct{ pipeline.Reader }
+
+func (deadlyReader) ContentTypes() []string { return []string{"text/html"} }
+func (deadlyReader) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (pipeline.Text, error) {
+	if strings.Contains(string(raw.Body), "Styx") {
+		os.Exit(diedExitCode)
+	}
+	return pipeline.Text{Content: string(raw.Body) + "\n"}, nil
+}
+
+// TestAPageThatEndsTheProcessWhenItIsRead: after three processes its check fails with the reason, other pages go on, and
+// it is read again once it changed.
+func TestAPageThatEndsTheProcessWhenItIsRead(t *testing.T) {
+	s, other, m, dir := newSite(t, "<p>Zeus</p>"), newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
+	page := s.URL + "/deadly"
+	cfg := dyingConfig(m, dir, page, other.URL+"/")
+	cfg.Readers = []pipeline.Reader{deadlyReader{}}
+	runToEnd(t, cfg)
+	s.set("<p>Styx and Argus</p>")
+	for range maxCrashes {
+		runUntilItDies(t, dir, page, other.URL+"/")
+	}
+	other.set("<p>Argus</p>")
+	r := runToEnd(t, cfg)
+	if got := m.take(); len(got) != 1 || got[0].URL != other.URL+"/" {
+		t.Errorf("got %+v, want what changed on the other page", got)
+	}
+	if got := r.Summary(); got.Failed != 1 {
+		t.Errorf("%d checks failed, want 1", got.Failed)
+	}
+	s.set("<p>Argus</p>")
+	runToEnd(t, cfg)
+	if got := m.take(); len(got) != 1 || got[0].URL != page {
+		t.Errorf("got %+v, want what changed on the page that is read again", got)
+	}
 }
 
 // TestCrashingMessageBecomesADeadLetter crashes three processes while they compare two versions

@@ -134,8 +134,8 @@ func (r *Router) Handle(group, topic string, p flow.Processor) {
 func (r *Router) Running() <-chan struct{} { return r.running }
 
 // Ready returns nil while the Router works. Otherwise it returns the reason: it is starting, it
-// has ended, the disk of Config.Dir has less than Config.MinFree, or an error of
-// Config.Transport. It returns at once. The reason names no page, URL or receiver, so that it
+// has ended, the disk of Config.Dir has less than Config.MinFree, as many pages as are read at once take
+// endlessly to read, or an error of Config.Transport. It returns at once. The reason names no page, URL or receiver, so that it
 // can be shown to everybody. Only ErrStopped is followed by the error of Run, which may name
 // them.
 func (r *Router) Ready() error {
@@ -144,6 +144,9 @@ func (r *Router) Ready() error {
 	}
 	select {
 	case <-r.running:
+		if n, all := r.readers.Stuck(); all {
+			return fmt.Errorf("the readings of %d pages do not end: explain says of which, and a simpler selector mends it", n)
+		}
 		return r.transport.Ready()
 	default:
 		if given := r.cfg.Transport; given != nil { // the embedded transport is opened by Run and may not exist yet

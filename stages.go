@@ -90,14 +90,14 @@ func (r *Router) buildStages() (*stages, error) {
 		fetchers = append(fetchers, files)
 	}
 	fetchers = append(fetchers, r.cfg.Fetchers...)
+	budget := memory.NewBudget(r.cfg.Memory).Take
 	fetching := fetch.New(fetch.Config{
 		Fetchers: fetchers, Readers: r.readers, Publisher: r.transport, Unsynced: r.transport.Unsynced(),
 		Poster: r.transport.Poster(flow.GroupIndex, flow.TopicDocuments), Owned: r.transport.Owns,
 		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
 		UserAgent: r.cfg.Fetch.UserAgent, Robots: r.cfg.Fetch.Robots, OfflineSince: offline,
-		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer,
+		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer, Memory: budget, Reading: r.poison.readPage,
 	})
-	budget := memory.NewBudget(r.cfg.Memory).Take
 	made := newChangeCache()
 	return &stages{
 		memory:         budget,

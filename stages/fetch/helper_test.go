@@ -104,8 +104,15 @@ type testStage struct {
 // startStage runs a stage until the test ends.
 func startStage(t *testing.T, c Config, f fetcherFunc) *testStage {
 	t.Helper()
+	c.Readers = NewReaders(bodyReader{})
+	return startStageWith(t, c, f)
+}
+
+// startStageWith is startStage with the readers of c.
+func startStageWith(t *testing.T, c Config, f fetcherFunc) *testStage {
+	t.Helper()
 	b := &testStage{out: &outbox{}, store: txtest.New(), ended: make(chan error, 1)}
-	c.Publisher, c.Fetchers, c.Readers = b.out, []pipeline.Fetcher{f}, NewReaders(bodyReader{})
+	c.Publisher, c.Fetchers = b.out, []pipeline.Fetcher{f}
 	b.Stage = New(c)
 	ctx, cancel := context.WithCancel(t.Context())
 	b.stop = cancel

@@ -21,6 +21,7 @@ type Readers struct {
 	mu                              sync.RWMutex
 	builtin, configured, registered map[string]*readerEntry // nil where the reader was taken away
 	byType                          map[string]*readerEntry // all of them; it is replaced, and never changed
+	endless                         *endless
 }
 
 // readerEntry is a reader with the semaphores that bound how many pages it reads at once.
@@ -49,10 +50,10 @@ func newSeparateEntry(rd pipeline.Reader) *readerEntry {
 // NewReaders returns a registry whose built-in readers are rs. They share their semaphores: as many
 // pages are read at once as there are processors, and fewer that take long.
 func NewReaders(rs ...pipeline.Reader) *Readers {
-	r := &Readers{builtin: make(map[string]*readerEntry), registered: make(map[string]*readerEntry)}
+	r := &Readers{builtin: make(map[string]*readerEntry), registered: make(map[string]*readerEntry), endless: newEndless()}
 	turns, slow := make(chan struct{}, runtime.GOMAXPROCS(0)), newSlowSemaphore()
 	for _, rd := range rs {
-		addReader(r.builtin, &readerEntry{rd, turns, slow})
+		addReader(r.builtin, &readerEntry{endingReader{rd, r.endless}, turns, slow})
 	}
 	r.byType = r.builtin
 	return r
@@ -76,7 +77,7 @@ func (r *Readers) merge() {
 func (r *Readers) Register(rd pipeline.Reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	addReader(r.registered, newSeparateEntry(rd))
+	addReader(r.registered, newSeparateEntry(endingReader{rd, r.endless}))
 	r.merge()
 }
 
@@ -98,7 +99,7 @@ func (r *Readers) Replace(rs ...pipeline.Reader) {
 	defer r.mu.Unlock()
 	r.configured = make(map[string]*readerEntry)
 	for _, rd := range rs {
-		addReader(r.configured, newSeparateEntry(rd))
+		addReader(r.configured, newSeparateEntry(endingReader{rd, r.endless}))
 	}
 	r.merge()
 }
@@ -108,7 +109,7 @@ func (r *Readers) Replace(rs ...pipeline.Reader) {
 func (r *Readers) snapshot() *Readers {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return &Readers{byType: r.byType}
+	return &Readers{byType: r.byType, endless: r.endless}
 }
 
 // ContentTypes lists the media types that have a reader of their own, sorted.

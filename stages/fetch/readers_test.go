@@ -33,7 +33,7 @@ func TestLayersOfReaders(t *testing.T) {
 		for _, mediaType := range []string{"a/a", "a/b", "a/c", "a/d"} {
 			name := "none"
 			if e, ok := r.forType(mediaType); ok {
-				name = e.Reader.(namedReader).name
+				name = e.Reader.(endingReader).Reader.(namedReader).name
 			}
 			got = append(got, name)
 		}

@@ -68,6 +68,11 @@ type Config struct {
 	// Robots says that robots.txt of its host must allow every fetch. Without it, only pages that
 	// are watched because others link to them need that.
 	Robots bool
+	// Memory bounds the memory for reading large pages. Default: no bound.
+	Memory flow.Memory
+	// Reading calls read, which reads a page; key names the page as it is now, with its settings. It returns
+	// an error if read must not be called, because processes died of it. Default: it calls read.
+	Reading func(ctx context.Context, key string, read func()) error
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Tracer gets a span of each check.
@@ -106,6 +111,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.UserAgent == "" {
 		c.UserAgent = "vokter"
+	}
+	if c.Reading == nil {
+		c.Reading = func(_ context.Context, _ string, read func()) error { read(); return nil }
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -142,9 +143,39 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 	if int64(len(p.Body)) > s.cfg.MaxBody { // it is a sitemap
 		f.reader = sitemapOnlyEntry(tooLargeError(s.cfg.MaxBody, p.Status))
 	}
-	return s.readInTurn(ctx, f.reader, func(ctx context.Context) []flow.Outcome {
-		return readInFormat(ctx, base, j.req, p, f, readers)
-	}, failed)
+	return s.readCarefully(ctx, base, j.req, p, func(ctx context.Context) []flow.Outcome {
+		return s.readInTurn(ctx, f.reader, func(ctx context.Context) []flow.Outcome {
+			return readInFormat(ctx, base, j.req, p, f, readers)
+		}, failed)
+	})
+}
+
+// memoryPerByte is how many bytes of memory it takes to read a page, for each of its bytes. JSON with many small
+// values takes about as many, most pages far fewer.
+const memoryPerByte = 32
+
+// minLargeRead is the size from which the reading of a page waits for memory, in bytes.
+const minLargeRead = 1 << 20
+
+// readCarefully calls read, which reads p, once there is memory for it. If processes died while they read the page as it is now,
+// the check fails instead.
+func (s *Stage) readCarefully(ctx context.Context, base flow.Outcome, req flow.Request, p Page, read func(context.Context) []flow.Outcome) (outcomes []flow.Outcome) {
+	if n := int64(len(p.Body)); n >= minLargeRead {
+		free, err := s.cfg.Memory.Take(ctx, n*memoryPerByte)
+		if err != nil {
+			return nil // ctx is done
+		}
+		defer free()
+	}
+	settings, err := json.Marshal(req.Documents)
+	if err != nil {
+		return []flow.Outcome{unreadableOutcome(base, err)} // cannot happen: they came in JSON
+	}
+	key := strings.Join([]string{req.Page, base.BodyHash, string(settings)}, "\x00")
+	if err := s.cfg.Reading(ctx, key, func() { outcomes = read(ctx) }); err != nil {
+		return []flow.Outcome{unreadableOutcome(base, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: err.Error()})}
+	}
+	return outcomes
 }
 
 // fetchPage fetches the page of req with its body. A body that is not small takes large first.
