@@ -56,7 +56,7 @@ var direction = []struct {
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text", "internal/nearest"}},
 	{pkg: "internal/manage", may: []string{"config", "inspect", "inspect/client", "pipeline/flow", "", "pipeline"}},
-	{pkg: "internal/web", may: []string{"", "config", "inspect", "inspect/client", "internal/manage", "internal/htmltree", "pipeline", "pipeline/flow", "pipeline/text"}},
+	{pkg: "internal/web", may: []string{"", "config", "inspect", "inspect/client", "internal/manage", "internal/htmltree", "pipeline", "pipeline/flow", "pipeline/text", "stages/fetch/readers/selector"}},
 	{pkg: "internal/engine", may: []string{"pipeline/flow", "pipeline"}, watermill: true},
 	{pkg: "internal/slackapp", may: []string{"config", "inspect", "pipeline", "pipeline/registry"}},
 	{pkg: "test/beside", may: nil},

@@ -13,13 +13,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/htmltree"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/selector"
 )
 
 // pickView is the selector picker: a watched page in a frame, and what the chosen selector matches.
@@ -256,9 +256,9 @@ func renderHarmless(ctx context.Context, source string, form url.Values) (string
 	for name, values := range form {
 		p.form[name] = values
 	}
-	chosen, err := cascadia.ParseGroup(strings.Join(formLines(form, "select"), ", "))
+	chosen, err := findChosen(ctx, root, formLines(form, "select"))
 	if err != nil {
-		chosen = nil // mark nothing; the form shows the error
+		return "", err
 	}
 	p.numberChildren(root)
 	for n := range root.Descendants() {
@@ -270,8 +270,8 @@ func renderHarmless(ctx context.Context, source string, form url.Values) (string
 		for _, name := range p.names[n] {
 			p.nameCounts[name]++
 		}
-		if n.Type == html.ElementNode && chosen.Match(n) {
-			p.chosen[n] = true
+		if chosen != nil && n.Type == html.ElementNode {
+			p.chosen[n], _ = chosen.Enter(n)
 		}
 	}
 	p.out.WriteString(`<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The watched page</title><link rel="stylesheet" href="/assets/frame.css?` +
@@ -285,6 +285,26 @@ func renderHarmless(ctx context.Context, source string, form url.Values) (string
 	}
 	p.out.WriteString("</body></html>")
 	return p.out.String(), nil
+}
+
+// findChosen returns what lines, selectors of the form, name on the page, or nil where they name nothing or one
+// cannot be used, which the form says. The limits are those of subscriptions.
+func findChosen(ctx context.Context, root *html.Node, lines []string) (*selector.Scope, error) {
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	m, err := selector.NewMarkup(pipeline.View{Select: parseSelectors(lines, nil)})
+	if err != nil {
+		return nil, nil
+	}
+	chosen, err := m.Find(ctx, root)
+	if ctx.Err() != nil {
+		return nil, errBusy
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return chosen, nil
 }
 
 // numberChildren numbers the children of n, each among its siblings of the same type. To count them for each

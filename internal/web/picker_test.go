@@ -172,3 +172,12 @@ func TestPicker(t *testing.T) {
 		t.Errorf("the frame of a page that is not HTML: got %s %s", r.Status, body)
 	}
 }
+
+// TestHostileSelectorOfPicker: the selectors of the picker have the limits of those of subscriptions.
+func TestHostileSelectorOfPicker(t *testing.T) {
+	source := strings.Repeat("<div>", 400) + strings.Repeat("<p>a</p>", 19_000) + strings.Repeat("</div>", 400)
+	form := url.Values{"select": {"html:has(div:has(div:has(div:has(b))))"}}
+	if page, err := renderHarmless(t.Context(), source, form); err != nil || strings.Contains(page, `class="chosen"`) {
+		t.Errorf("got %d bytes, %v", len(page), err)
+	}
+}

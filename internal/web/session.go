@@ -98,12 +98,19 @@ func (s *Site) currentUser(r *http.Request) *manage.Bearer {
 	return s.api.Bearer(hash)
 }
 
-// requireUser returns who sends r, or sends the login page and returns nil.
-func (s *Site) requireUser(w http.ResponseWriter, r *http.Request) *manage.Bearer {
+// againPage is the page that leads on to To, by itself unless that page does something, such as fetching a page.
+type againPage struct {
+	To  string
+	Ask bool
+}
+
+// requireUser returns who sends r, or sends the login page and returns nil. With effect, the page of r does something
+// in the name of the user, so that a link on another site must not lead there by itself.
+func (s *Site) requireUser(w http.ResponseWriter, r *http.Request, effect bool) *manage.Bearer {
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Method == http.MethodGet {
 		// The browser keeps the cookie from a request that follows a link in a mail or a chat. It
 		// sends the cookie once this page asks for itself.
-		s.render(w, r, http.StatusOK, "again", view{Path: r.URL.Path, Data: r.URL.RequestURI()})
+		s.render(w, r, http.StatusOK, "again", view{Path: r.URL.Path, Data: againPage{r.URL.RequestURI(), effect}})
 		return nil
 	}
 	if b := s.currentUser(r); b != nil {

@@ -165,7 +165,7 @@ const pageTimeout = 30 * time.Second
 
 // serve answers a request to a page that needs a user.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
-	bearer := s.requireUser(w, r)
+	bearer := s.requireUser(w, r, to.scope == config.ScopeWrite)
 	if bearer == nil {
 		return
 	}

@@ -106,6 +106,17 @@ func TestLinksFromOutside(t *testing.T) {
 	}
 }
 
+// TestLinksFromOutsideDoNothing: a page that fetches another page in the name of the user waits for the user.
+func TestLinksFromOutsideDoNothing(t *testing.T) {
+	b := logIn(t, new(fake), "")
+	for _, path := range []string{"/pick?url=http://a.example/", "/pick/frame?url=http://a.example/", "/subscribe?url=http://a.example/"} {
+		r, body := b.send(t, http.MethodGet, path, nil, map[string]string{"Sec-Fetch-Site": "cross-site"})
+		if r.StatusCode != http.StatusOK || strings.Contains(body, "http-equiv") || !strings.Contains(body, `class="button" href="`+path+`"`) {
+			t.Errorf("%s: got %s %s", path, r.Status, body)
+		}
+	}
+}
+
 // TestMissing: a document that is not on its page shows why, in the list and on the page.
 func TestMissing(t *testing.T) {
 	for state, want := range map[string]string{
