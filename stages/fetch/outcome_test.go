@@ -331,8 +331,8 @@ func TestANumberThatComesAgain(t *testing.T) {
 	if len(again) != 1 || again[0].req.Nonce != "new" {
 		t.Fatalf("took %d jobs, want the one that was asked for last", len(again))
 	}
-	q.finish(jobs[0], 0)
-	q.finish(again[0], 0)
+	q.finish(jobs[0], 0, answerPrompt)
+	q.finish(again[0], 0, answerPrompt)
 	if !q.isIdle() {
 		t.Error("something is left")
 	}

@@ -30,6 +30,9 @@ type job struct {
 	// request may wait.
 	busyError *pipeline.FetchError
 	host      *host
+	standing  standing // of the host when the fetch began
+	// firstByte bounds the wait for the answer; 0: only the time of the fetch does.
+	firstByte time.Duration
 }
 
 // jobKey names a request. Numbers of checks come again where what was asked for was undone,
@@ -44,8 +47,8 @@ func (j *job) key() jobKey {
 	return jobKey{j.req.Page, j.req.Incarnation, j.req.Check, j.req.Nonce}
 }
 
-// queue holds the waiting requests, by host. A host is in at most one of three lists: readyIdle, if
-// none of its requests is running; readyBusy, if one is; notYetDue, if its time has not come. A host without
+// queue holds the waiting requests, by host. A host is in at most one of these: the list idle of its standing, if
+// none of its requests is running; the list busy, if one is; notYetDue, if its time has not come. A host without
 // requests and without a pause is removed.
 type queue struct {
 	limits
@@ -58,9 +61,15 @@ type queue struct {
 	hosts      map[string]*host
 	queued     map[string]*job // by page; a later request replaces an earlier one
 	active     map[jobKey]bool
-	readyIdle  list.List // of *host
-	readyBusy  list.List
+	ready      [standings]readyHosts
 	notYetDue  hostHeap
+	records    hostRecords
+}
+
+// readyHosts are the hosts of one standing whose time has come.
+type readyHosts struct {
+	idle, busy list.List // of *host
+	active     int       // requests that are being fetched
 }
 
 type host struct {
@@ -70,7 +79,7 @@ type host struct {
 	limiter     *rate.Limiter
 	pausedUntil time.Time // when the host may be asked again, as it wished
 
-	readyList    *list.List // readyIdle or readyBusy, where it stands there
+	readyList    *list.List // where it is ready
 	readyElement *list.Element
 	dueAt        time.Time // when its time comes, where it stands in notYetDue
 	heapIndex    int       // in notYetDue, or -1
@@ -79,7 +88,7 @@ type host struct {
 func newQueue(l limits, now func() time.Time) *queue {
 	return &queue{
 		limits: l, now: now, changed: make(chan struct{}, 1),
-		hosts: make(map[string]*host), queued: make(map[string]*job), active: make(map[jobKey]bool),
+		hosts: make(map[string]*host), records: make(hostRecords), queued: make(map[string]*job), active: make(map[jobKey]bool),
 	}
 }
 
@@ -154,16 +163,14 @@ func (q *queue) takeReady() (jobs []*job, after time.Duration, again bool) {
 		q.placeHost(q.notYetDue[0], now)
 	}
 	for {
-		line, room := &q.readyIdle, q.maxInFlight
-		if line.Len() == 0 {
-			line, room = &q.readyBusy, q.maxInFlight/2
-		}
-		if line.Len() == 0 || len(q.active) >= room {
+		h := q.nextReady()
+		if h == nil {
 			break
 		}
-		h := line.Front().Value.(*host)
 		if j := q.popJob(h, now); j != nil {
+			j.standing, j.firstByte = q.records.standing(h.name), q.records.firstByte(h.name)
 			q.active[j.key()] = true
+			q.ready[j.standing].active++
 			h.running++
 			jobs = append(jobs, j)
 		}
@@ -173,6 +180,24 @@ func (q *queue) takeReady() (jobs []*job, after time.Duration, again bool) {
 		return jobs, 0, false
 	}
 	return jobs, max(q.notYetDue[0].dueAt.Sub(now), 0), true
+}
+
+// nextReady returns the host of the next request that may be fetched, or nil. Hosts without a running request come
+// first, and hosts that answer before others. q.mu is held.
+func (q *queue) nextReady() *host {
+	for i := range q.ready {
+		r := &q.ready[i]
+		if front := r.idle.Front(); front != nil && len(q.active) < q.maxInFlight && r.active < standing(i).share(q.maxInFlight) {
+			return front.Value.(*host)
+		}
+	}
+	for i := range q.ready {
+		r := &q.ready[i]
+		if front := r.busy.Front(); front != nil && len(q.active) < q.maxInFlight/2 && r.active < standing(i).share(q.maxInFlight)/2 {
+			return front.Value.(*host)
+		}
+	}
+	return nil
 }
 
 // minClockSetBack is the least step back of the clock that is taken for a change of the clock.
@@ -216,13 +241,15 @@ func (q *queue) popJob(h *host, now time.Time) *job {
 	return j
 }
 
-// finish ends j. pause is how long its host asked not to be contacted.
-func (q *queue) finish(j *job, pause time.Duration) {
+// finish ends j. pause is how long its host asked not to be contacted; answer is how it answered.
+func (q *queue) finish(j *job, pause time.Duration, answer answer) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.readClock()
 	delete(q.active, j.key())
+	q.ready[j.standing].active--
 	j.host.running--
+	q.records.note(j.host.name, answer, q.maxWaiting)
 	if until := now.Add(pause); pause > 0 && until.After(j.host.pausedUntil) {
 		j.host.pausedUntil = until
 	}
@@ -251,9 +278,9 @@ func (q *queue) placeHost(h *host, now time.Time) {
 		delete(q.hosts, h.name)
 		return
 	case h.running == 0:
-		h.readyList = &q.readyIdle
+		h.readyList = &q.ready[q.records.standing(h.name)].idle
 	default:
-		h.readyList = &q.readyBusy
+		h.readyList = &q.ready[q.records.standing(h.name)].busy
 	}
 	h.readyElement = h.readyList.PushBack(h)
 }

@@ -22,7 +22,7 @@ func TestClockSetBack(t *testing.T) {
 			}
 			add(1)
 			jobs, _, _ := q.takeReady()
-			q.finish(jobs[0], time.Second)
+			q.finish(jobs[0], time.Second, answerPrompt)
 			if queued {
 				add(2)
 			}

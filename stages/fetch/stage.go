@@ -49,7 +49,8 @@ type Config struct {
 	// Rate is how many requests one host gets per second. Default 1.
 	Rate float64
 	// InFlight is how many requests there are at once in all. Default 512. A host gets more
-	// than one of them only while half of them are free.
+	// than one of them only while half of them are free. Hosts of which nothing is known get at most half of
+	// them, and hosts that took more than 5 seconds for their last request a quarter.
 	InFlight int
 	// Queue is how many requests may wait, of one host at most as many as there is room left for
 	// others. Without room a new request is dropped, and its owner sends it again. Default 131,072.

@@ -25,7 +25,8 @@ import (
 // runJob carries out j and publishes its outcomes, unless ctx ends first.
 func (s *Stage) runJob(ctx context.Context, j *job) {
 	var pause time.Duration
-	defer func() { s.queue.finish(j, pause) }()
+	answer := answerNone
+	defer func() { s.queue.finish(j, pause, answer) }()
 	if isTracked(j) {
 		s.health.tracker.beginFetch(j.host.name)
 	}
@@ -50,12 +51,25 @@ func (s *Stage) runJob(ctx context.Context, j *job) {
 		ms[i] = o.Message()
 		ms[i].Trace = trace
 	}
-	if o := outcomes[0]; o.Class == pipeline.FailBusy && j.busyError == nil {
-		pause = o.RetryAfter
+	if o := outcomes[0]; j.busyError == nil {
+		if answer = answerOf(o); o.Class == pipeline.FailBusy {
+			pause = o.RetryAfter
+		}
 	}
 	if err := s.sendOutcomes(ctx, outcomes, ms); err != nil && ctx.Err() == nil {
 		s.cfg.Logger.Error("the outcome of a check was lost; the page will be asked for again", "host", j.host.name, "err", err)
 	}
+}
+
+// answerOf returns how the host of o answered.
+func answerOf(o flow.Outcome) answer {
+	switch {
+	case o.Class == pipeline.FailTimeout:
+		return answerMissing
+	case o.Took > slowAnswer:
+		return answerSlow
+	}
+	return answerPrompt
 }
 
 // sendOutcomes passes the outcomes of a check, in the messages ms, on to the owner of the page.
@@ -120,7 +134,7 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 		large.semaphore = s.sitemapSemaphore
 	}
 	defer large.release()
-	p, err := s.fetchPage(ctx, j.req, large)
+	p, err := s.fetchPage(ctx, j.req, large, j.firstByte)
 	if err != nil && large.waited && ctx.Err() == nil {
 		s.cfg.Logger.Warn("too many large pages are being fetched or read; one was dropped and will be asked for again", "host", j.host.name, "err", err)
 		return nil // it had to wait for us, which says nothing about its page
@@ -178,8 +192,9 @@ func (s *Stage) readCarefully(ctx context.Context, base flow.Outcome, req flow.R
 	return outcomes
 }
 
-// fetchPage fetches the page of req with its body. A body that is not small takes large first.
-func (s *Stage) fetchPage(ctx context.Context, req flow.Request, large *bodySlot) (p Page, err error) {
+// fetchPage fetches the page of req with its body. A body that is not small takes large first. If firstByte is not 0, it bounds
+// the wait for the answer of a page that is not read in the browser.
+func (s *Stage) fetchPage(ctx context.Context, req flow.Request, large *bodySlot, firstByte time.Duration) (p Page, err error) {
 	scheme, _, _ := strings.Cut(req.Page, ":")
 	f := s.fetchers[scheme]
 	if f == nil {
@@ -202,7 +217,10 @@ func (s *Stage) fetchPage(ctx context.Context, req flow.Request, large *bodySlot
 		most = max(most, html.MaxSitemap)
 		r.MaxBody = most
 	}
-	resp, err := f.Fetch(ctx, r)
+	if scheme != "http" && scheme != "https" {
+		firstByte = 0
+	}
+	resp, err := fetchWithin(ctx, f, r, firstByte)
 	if err != nil {
 		return Page{}, addTimeLimit(ctx, err, s.cfg.Timeout)
 	}
@@ -219,6 +237,29 @@ func (s *Stage) fetchPage(ctx context.Context, req flow.Request, large *bodySlot
 		return p, tooLargeError(most, resp.Status)
 	}
 	return p, addTimeLimit(ctx, err, s.cfg.Timeout)
+}
+
+// errSlowHost ends the wait for an answer.
+var errSlowHost = &pipeline.FetchError{Class: pipeline.FailTimeout, Reason: fmt.Sprintf("the host did not answer within %v, nor its last request in time", slowAnswer)}
+
+// fetchWithin calls f. If firstByte is not 0 and passes before the answer begins, it returns errSlowHost.
+func fetchWithin(ctx context.Context, f pipeline.Fetcher, r pipeline.FetchRequest, firstByte time.Duration) (pipeline.Response, error) {
+	if firstByte == 0 {
+		return f.Fetch(ctx, r)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(firstByte, func() { cancel(errSlowHost) })
+	resp, err := f.Fetch(ctx, r)
+	if !timer.Stop() && context.Cause(ctx) == errSlowHost {
+		if err == nil {
+			resp.Body.Close()
+		}
+		return pipeline.Response{}, errSlowHost
+	}
+	if err != nil {
+		cancel(nil)
+	}
+	return resp, err
 }
 
 // tooLargeError is the error of a body that is larger than most bytes.
