@@ -39,12 +39,8 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	switch {
 	case err != nil:
 		return e, err
-	case !ok:
-		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
-	case !e.Page.keepClients(f.Client, f.Clients) && f.Client == "": // another client may not learn that it is watched
-		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
-	case len(e.Page.Subscriptions) == 0 && f.Client != "":
-		return e, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched for client %q", page, f.Client)}
+	case !ok, !e.Page.keepClients(f.Client, f.Clients): // another client may not learn that it is watched
+		return e, f.notWatched(page)
 	}
 	checks, err := index.History(st)
 	if err != nil {
@@ -71,6 +67,15 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	return e, err
 }
 
+// notWatched is the refusal of a page that the caller may not know or that is not watched. Both look the same.
+func (f ExplainFilter) notWatched(page string) error {
+	message := fmt.Sprintf("%s is not watched", page)
+	if f.Client != "" {
+		message += fmt.Sprintf(" for client %q", f.Client)
+	}
+	return &flow.Refusal{Code: flow.CodeNotFound, Message: message}
+}
+
 // Deliveries returns the notifications of the last changes of the page of url with their
 // deliveries, the newest change first. The filter f selects clients and keywords. It fails like
 // [Explain].
@@ -87,7 +92,7 @@ func Deliveries(s Store, url string, f ExplainFilter) ([]Change, error) {
 		return nil, err
 	}
 	if !ok || !p.keepClients(f.Client, f.Clients) {
-		return nil, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s is not watched", page)}
+		return nil, f.notWatched(page)
 	}
 	records, err := match.History(s.State(flow.GroupMatch, page))
 	if err != nil {

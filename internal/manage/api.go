@@ -32,6 +32,7 @@ type api struct {
 	closeOnce  sync.Once
 	// streamSlots holds a token for each stream of events.
 	streamSlots chan struct{}
+	cursors     cursors
 }
 
 // newAPI adds the routes of s to mux.
@@ -50,7 +51,7 @@ func newAPI(mux *http.ServeMux, s Service, p client.Process) *api {
 	allowNullFields[client.Target](schemas)
 	allowNullFields[vokter.RetryFilter](schemas)
 	allowNullFields[flow.DeadFilter](schemas)
-	a := &api{service: s, process: p, backupSlot: make(chan struct{}, 1), streamSlots: make(chan struct{}, maxStreams)}
+	a := &api{service: s, process: p, backupSlot: make(chan struct{}, 1), streamSlots: make(chan struct{}, maxStreams), cursors: newCursors()}
 	a.API = humago.New(mux, huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",

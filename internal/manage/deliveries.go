@@ -131,7 +131,7 @@ func (a *api) addDeliveries() {
 // recentDeliveries returns the deliveries of a part of the last changes of all pages.
 func (a *api) recentDeliveries(ctx context.Context, p Part, f inspect.RecentFilter) (client.Deliveries, error) {
 	d := client.Deliveries{Deliveries: []client.Delivery{}}
-	after, err := p.startKey()
+	after, err := a.cursors.open(ctx, "deliveries", p.Cursor)
 	if err != nil {
 		return d, err
 	}
@@ -142,7 +142,7 @@ func (a *api) recentDeliveries(ctx context.Context, p Part, f inspect.RecentFilt
 			d.Deliveries = append(d.Deliveries, newDelivery(c.URL, c.Change, m))
 		}
 	}
-	d.Next, d.Partial = encodeCursor(found.Next), found.Partial
+	d.Next, d.Partial = a.cursors.seal(ctx, "deliveries", found.Next), found.Partial
 	return d, err
 }
 
@@ -156,7 +156,7 @@ func (a *api) listDeadLetters(ctx context.Context, p Part, of OptionalPage, f fl
 	if err := of.validate(); err != nil {
 		return found, err
 	}
-	after, err := p.startKey()
+	after, err := a.cursors.open(ctx, "dead-letters", p.Cursor)
 	if err != nil {
 		return found, err
 	}
@@ -175,7 +175,7 @@ func (a *api) listDeadLetters(ctx context.Context, p Part, of OptionalPage, f fl
 	first.trim(p.Limit + 1) // one more tells whether there are others
 	if len(first) > p.Limit {
 		first = first[:p.Limit]
-		found.Next = encodeCursor(first[p.Limit-1].key)
+		found.Next = a.cursors.seal(ctx, "dead-letters", first[p.Limit-1].key)
 	}
 	found.DeadLetters = make([]flow.DeadLetter, 0, len(first))
 	for _, l := range first {

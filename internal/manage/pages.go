@@ -2,7 +2,6 @@ package manage
 
 import (
 	"context"
-	"encoding/base64"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -11,24 +10,6 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/inspect/client"
 )
-
-// Part selects a part of a list.
-type Part struct {
-	Cursor string `query:"cursor" maxLength:"4096" doc:"The field next of the part before. Without it the list begins."`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many entries are returned at most."`
-}
-
-// startKey returns the key behind which the part begins.
-func (p Part) startKey() (string, error) {
-	b, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err != nil {
-		return "", validationProblem(&huma.ErrorDetail{Message: "is not a cursor that the API returned", Location: "query.cursor", Value: p.Cursor})
-	}
-	return string(b), nil
-}
-
-// encodeCursor returns the cursor of the part behind key. It is empty for an empty key.
-func encodeCursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
 
 // OptionalPage selects a page by its URL, as a parameter that may be missing.
 type OptionalPage struct {
@@ -92,7 +73,7 @@ func (a *api) addPages() {
 		if err := in.validate(); err != nil {
 			return p, err
 		}
-		after, err := in.startKey()
+		after, err := a.cursors.open(ctx, "pages", in.Cursor)
 		if err != nil {
 			return p, err
 		}
@@ -101,7 +82,7 @@ func (a *api) addPages() {
 			URL: in.URL, Client: in.Client, Tag: in.Tag, Contains: in.Contains, State: in.State, Sketches: in.Sketches, Tree: in.Tree,
 			Clients: callerOf(ctx).Clients, After: after, Limit: in.Limit,
 		})
-		p.Next = encodeCursor(next)
+		p.Next = a.cursors.seal(ctx, "pages", next)
 		return p, err
 	})
 

@@ -148,7 +148,7 @@ func subscriptionKey(page string, s inspect.Subscription) string {
 // does.
 func (a *api) listSubscriptions(ctx context.Context, p Part, f inspect.ListFilter, keep func(inspect.Subscription) bool) (out client.Subscriptions, err error) {
 	out.Subscriptions = []client.Subscription{}
-	after, err := p.startKey()
+	after, err := a.cursors.open(ctx, "subscriptions", p.Cursor)
 	if err != nil {
 		return out, err
 	}
@@ -180,7 +180,7 @@ func (a *api) listSubscriptions(ctx context.Context, p Part, f inspect.ListFilte
 	if len(out.Subscriptions) > p.Limit {
 		out.Subscriptions = out.Subscriptions[:p.Limit]
 		last := out.Subscriptions[p.Limit-1]
-		out.Next = encodeCursor(subscriptionKey(last.Page, last.Subscription))
+		out.Next = a.cursors.seal(ctx, "subscriptions", subscriptionKey(last.Page, last.Subscription))
 	}
 	return out, nil
 }

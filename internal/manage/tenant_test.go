@@ -77,6 +77,8 @@ func TestTenants(t *testing.T) {
 		status             int
 		want               string
 	}{
+		{"GET", "/explain?url=https://example.com/b&client=x", "", 404, `https://example.com/b is not watched for client \"x\"`},
+		{"GET", "/explain?url=https://example.com/nobody&client=x", "", 404, `https://example.com/nobody is not watched for client \"x\"`},
 		{"GET", "/pages?url=https://example.com/b", "", 200, `{"pages":[]}`},
 		{"GET", "/pages?client=b", "", 200, `{"pages":[]}`},
 		{"GET", "/pages", "", 200, "https://example.com/a"},
