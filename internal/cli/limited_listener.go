@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -10,12 +13,13 @@ import (
 const (
 	// maxConnections limits the open connections of a server, so that file descriptors remain for fetching.
 	maxConnections = 256
-	// silenceLimit is how long a connection may send no request before it can be closed in favor of others.
+	// silenceLimit is how long a connection may take for a request with its body before it can be closed in favor of
+	// others.
 	silenceLimit = 100 * time.Millisecond
 )
 
 // limitedListener is a listener that limits the open connections of an HTTP server. Where there are too many, it closes
-// the one that has waited for longest without a whole request, so that silent connections keep nobody out.
+// the one that has waited for longest without a whole request, body included, so that silent connections keep nobody out.
 // If all have requests, the next one waits.
 type limitedListener struct {
 	net.Listener
@@ -35,7 +39,50 @@ func limitConnections(server *http.Server, on net.Listener, limit int, patient t
 	c := &limitedListener{Listener: on, limit: limit, patience: patient, open: make(map[net.Conn]time.Time)}
 	c.changed.L = &c.mu
 	server.ConnState = c.connStateChanged
+	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, conn)
+	}
+	server.Handler = c.awaitBodies(server.Handler)
 	return c
+}
+
+// connKey is the key of the connection in the context of a request.
+type connKey struct{}
+
+// awaitBodies returns a handler that calls h. The connection of a request with a body counts as waiting until h has
+// read the body, and after h if it did not: the server reads the rest then.
+func (c *limitedListener) awaitBodies(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok && r.ContentLength != 0 {
+			c.setWaiting(conn, time.Now())
+			r.Body = &awaitedBody{r.Body, func() { c.setWaiting(conn, time.Time{}) }}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// awaitedBody calls ended when it has been read.
+type awaitedBody struct {
+	io.ReadCloser
+	ended func()
+}
+
+func (b *awaitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.ended()
+	}
+	return n, err
+}
+
+// setWaiting notes since when an open connection waits for a request; zero says that it has one.
+func (c *limitedListener) setWaiting(conn net.Conn, since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, open := c.open[conn]; open {
+		c.open[conn] = since
+		c.changed.Broadcast()
+	}
 }
 
 func (c *limitedListener) Accept() (net.Conn, error) {

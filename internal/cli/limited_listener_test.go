@@ -67,6 +67,35 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 }
 
+// TestSlowBodiesKeepNobodyOut fills a server with requests whose bodies never come, which the handler reads or refuses.
+func TestSlowBodiesKeepNobodyOut(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"read":    func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) },
+		"refused": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const limit = 4
+			addr := serveLimited(t, limit, 0, h)
+			for range 3 * limit {
+				conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				if _, err := io.WriteString(conn, "POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\na"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 2 {
+				client := &http.Client{Transport: new(http.Transport)}
+				if status, _ := askWith(t, client, "http://"+addr+"/healthz"); status == 0 {
+					t.Error("no answer")
+				}
+			}
+		})
+	}
+}
+
 // TestRequestsAreNotCutOff has more requests at once than connections.
 func TestRequestsAreNotCutOff(t *testing.T) {
 	const limit = 4

@@ -23,6 +23,8 @@ const (
 	// maxSessions is how many sessions one token has at once. Its oldest one ends if there are more, so
 	// that nobody logs out others.
 	maxSessions = 50
+	// maxLogin is the largest form of a login, in bytes. Whoever sends it is not known yet.
+	maxLogin = 4 << 10
 )
 
 // sessions are the users who logged in. They are lost with the process.
@@ -136,7 +138,7 @@ func (s *Site) showLogin(w http.ResponseWriter, r *http.Request) {
 
 // login begins a session.
 func (s *Site) login(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, maxLogin)
 	back := localPath(r.PostFormValue("back"))
 	hash := config.HashToken(strings.TrimSpace(r.PostFormValue("token")))
 	if s.api.Bearer(hash) == nil {
