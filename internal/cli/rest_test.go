@@ -26,7 +26,7 @@ func TestRestAPI(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "d")
 	run := func(format string) (*startedApp, func(path, body string) string) {
 		t.Helper()
-		config := file(t, "c.yaml", fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nrest: {listen: 127.0.0.1:0, format: %s}\nfetch: {min_interval: 10ms, per_host: {rate: 1000/s}}\n", data, format))
+		config := file(t, "c.yaml", fmt.Sprintf("data: %s\nlisten: 127.0.0.1:0\nrest: {listen: 127.0.0.1:0, format: %s, token: none}\nfetch: {min_interval: 10ms, per_host: {rate: 1000/s}}\n", data, format))
 		s := start(t, "run", "-c", config, "--allow", loopback)
 		serving := regexp.MustCompile(`serving the REST API" address=(\S+)`)
 		waitFor(t, "the REST API", func() bool { return serving.MatchString(s.err.String()) })
@@ -82,7 +82,7 @@ func TestRestAPI(t *testing.T) {
 
 // TestURLsOfClientsAreSinks holds that retry knows the sinks that the REST API makes.
 func TestURLsOfClientsAreSinks(t *testing.T) {
-	for more, want := range map[string]string{"": "no sink is named", "rest: {listen: 127.0.0.1:0}\n": "no such notification is pending"} {
+	for more, want := range map[string]string{"": "no sink is named", "rest: {listen: 127.0.0.1:0, token: none}\n": "no such notification is pending"} {
 		s := newTestSetup(t, more)
 		s.check(t, "<p>Zeus.</p>")
 		r := runCLI(t, "retry", "-c", s.config, "--sink", "http://example.com/in")
