@@ -46,7 +46,7 @@ func Example() {
 		},
 		Subscriptions: []pipeline.Subscription{{
 			URL: "https://example.com/item/7", Client: "shop",
-			Keywords: []string{"out of stock"}, IgnoreCase: true,
+			Keywords: []string{"out of stock"},
 			Interval: pipeline.Every(5 * time.Minute), Sinks: []string{"log", "hook"},
 		}}, // more at any time: r.Subscribe(ctx, s), r.Cancel(ctx, url, client)
 	})
@@ -88,7 +88,7 @@ func Example_sink() {
 	r, err := vokter.New(vokter.Config{
 		Sinks: map[string]pipeline.Sink{"shout": shout},
 		Subscriptions: []pipeline.Subscription{{
-			URL: site.URL, Keywords: []string{"out of stock"}, IgnoreCase: true, Sinks: []string{"shout"},
+			URL: site.URL, Keywords: []string{"out of stock"}, Sinks: []string{"shout"},
 		}},
 		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
 	})

@@ -55,7 +55,7 @@ func Example_watermill() {
 			return nil
 		})},
 		Subscriptions: []pipeline.Subscription{{
-			URL: site.URL, Keywords: []string{"out of stock"}, IgnoreCase: true, Sinks: []string{"print"},
+			URL: site.URL, Keywords: []string{"out of stock"}, Sinks: []string{"print"},
 		}},
 		Fetch: vokter.FetchConfig{Allow: loopback}, Checks: 2, Every: &everyTime,
 	})

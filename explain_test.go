@@ -297,9 +297,9 @@ func TestExplainTellsWhatIsCancelled(t *testing.T) {
 func TestExplainInMemory(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
 	cfg := watchConfig(s, box, "", "OUT", "argus")
-	cfg.Checks, cfg.Subscriptions[0].IgnoreCase = 0, false
+	cfg.Checks, cfg.Subscriptions[0].MatchCase = 0, true
 	second := cfg.Subscriptions[0]
-	second.URL, second.IgnoreCase = s.URL+"/b", true
+	second.URL, second.MatchCase = s.URL+"/b", false
 	cfg.Subscriptions = append(cfg.Subscriptions, second)
 	r, stop := startRouter(t, cfg)
 	defer stop()
@@ -312,7 +312,7 @@ func TestExplainInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := keywordReasons(e); !slices.Equal(got, []string{
-		`OUT: it is there as "out", which would match with ignore_case: true`, "argus: it is in neither version",
+		`OUT: it is there as "out", which would match with match_case: false`, "argus: it is in neither version",
 	}) {
 		t.Errorf("it says %q", got)
 	}

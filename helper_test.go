@@ -87,7 +87,7 @@ var zeroInterval time.Duration
 func watchConfig(s *site, m pipeline.Sink, dir string, keywords ...string) Config {
 	return Config{
 		Dir: dir, Sinks: map[string]pipeline.Sink{"box": m},
-		Subscriptions: []pipeline.Subscription{{URL: s.URL + "/a", Keywords: keywords, IgnoreCase: true, Sinks: []string{"box"}}},
+		Subscriptions: []pipeline.Subscription{{URL: s.URL + "/a", Keywords: keywords, Sinks: []string{"box"}}},
 		Fetch:         FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Checks:        1, Every: &zeroInterval,
 	}

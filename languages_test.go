@@ -41,7 +41,7 @@ func TestStemsOfEveryLanguage(t *testing.T) {
 		pages["/"+lang] = fmt.Sprintf(`<html lang="%s"><p>%s</p></html>`, lang, c.text)
 		subscriptions = append(subscriptions,
 			pipeline.Subscription{URL: "/" + lang, Client: "stems", Keywords: []string{c.keyword}, Stem: true},
-			pipeline.Subscription{URL: "/" + lang, Client: "plain", Keywords: []string{c.keyword}, IgnoreCase: true})
+			pipeline.Subscription{URL: "/" + lang, Client: "plain", Keywords: []string{c.keyword}})
 	}
 	told := afterChange(t, pages, subscriptions)
 	table, err := os.ReadFile("docs/text.md")
@@ -73,7 +73,7 @@ func TestShortPagesWithoutALanguage(t *testing.T) {
 		path := fmt.Sprintf("/%d", i)
 		pages[path] = "<p>" + text + "</p>"
 		subscriptions = append(subscriptions, pipeline.Subscription{
-			URL: path, Client: "c", Keywords: []string{"House of the Gods"}, Stem: true, FilterStopwords: true, IgnoreCase: true})
+			URL: path, Client: "c", Keywords: []string{"House of the Gods"}, Stem: true, FilterStopwords: true})
 	}
 	told := afterChange(t, pages, subscriptions)
 	for path, page := range pages {

@@ -68,7 +68,7 @@ func dyingConfig(box pipeline.Sink, dir string, pages ...string) Config {
 	cfg := watchConfig(&site{Server: &httptest.Server{}}, box, dir, "argus")
 	cfg.Subscriptions = nil
 	for _, page := range pages {
-		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: page, Keywords: []string{"argus"}, IgnoreCase: true, Sinks: []string{"box"}})
+		cfg.Subscriptions = append(cfg.Subscriptions, pipeline.Subscription{URL: page, Keywords: []string{"argus"}, Sinks: []string{"box"}})
 	}
 	return cfg
 }

@@ -50,7 +50,7 @@ func (discardSink) Deliver(context.Context, pipeline.Notification) error { retur
 
 func TestPreview(t *testing.T) {
 	r, pages := startPreview(t)
-	s := pipeline.Subscription{URL: pages.URL, Keywords: []string{"lantern"}, IgnoreCase: true}
+	s := pipeline.Subscription{URL: pages.URL, Keywords: []string{"lantern"}}
 	s.Select = []pipeline.Selector{{CSS: "main"}}
 	p, err := r.Preview(t.Context(), s, true)
 	if err != nil || p.Title != "Shop" || strings.TrimSpace(p.Text) != "A lantern and a Lantern" || len(p.Places) != 2 || p.Text[p.Places[1].Start:p.Places[1].End] != "Lantern" || !strings.Contains(p.Source, "<nav>") {

@@ -341,7 +341,7 @@ func TestReadersComeAndGoWhileItRuns(t *testing.T) {
 	s, m := newSite(t, "old"), newMailbox()
 	cfg := watchConfig(s, m, "", "NEW")
 	cfg.Checks = 0
-	cfg.Subscriptions[0].IgnoreCase = false
+	cfg.Subscriptions[0].MatchCase = true
 	cfg.Expire.After = -1 // it fails at once again and again, and must not end before the test looks
 	r, stop := startRouter(t, cfg)
 	defer stop()

@@ -50,7 +50,7 @@ func TestFailingTemplateCostsNoAlert(t *testing.T) {
 fetch: {per_host: {rate: 1000/s}}
 allow: {fetch: [127.0.0.0/8], sinks: [127.0.0.0/8]}
 sinks: {team: {mattermost: {webhook_url: "`+team.URL+`/hooks/abcdefgh", template: `+string(source)+`}}}
-subscriptions: [{url: "`+site.URL+`", keywords: [out of stock], ignore_case: true, sinks: [team]}]
+subscriptions: [{url: "`+site.URL+`", keywords: [out of stock], sinks: [team]}]
 `), config.Options{Registry: &kinds})
 		if err != nil {
 			t.Fatal(err)

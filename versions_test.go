@@ -62,7 +62,7 @@ func TestVersions(t *testing.T) {
 			d.Rows[2].Old[0].Segments[1] != (inspect.Segment{Text: "2", Event: pipeline.Removed}) {
 			t.Errorf("the difference of versions 3 and 9 is %+v, %v", d, err)
 		}
-		o, err := r.Occurrences(t.Context(), url, "a LANTERN", inspect.OccurrenceFilter{IgnoreCase: true})
+		o, err := r.Occurrences(t.Context(), url, "a LANTERN", inspect.OccurrenceFilter{})
 		if err != nil || len(o.Versions) != 10 || len(o.Occurrences) != 11 {
 			t.Errorf("got %+v, %v", o, err)
 		}

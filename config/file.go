@@ -104,7 +104,7 @@ type subscriptionEntry struct {
 	Interval         intervalValue  `yaml:"interval"`
 	Stem             bool           `yaml:"stem"`
 	FilterStopwords  bool           `yaml:"filter_stopwords"`
-	IgnoreCase       bool           `yaml:"ignore_case"`
+	MatchCase        bool           `yaml:"match_case"`
 	IgnoreDiacritics bool           `yaml:"ignore_diacritics"`
 	Match            string         `yaml:"match"`
 	Moved            bool           `yaml:"moved"`

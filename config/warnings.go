@@ -26,7 +26,7 @@ func Warnings(s pipeline.Subscription) []*pipeline.FieldError {
 			name string
 			set  bool
 		}{
-			{"stem", s.Stem}, {"filter_stopwords", s.FilterStopwords}, {"ignore_case", s.IgnoreCase && !s.Stem},
+			{"stem", s.Stem}, {"filter_stopwords", s.FilterStopwords}, {"match_case", s.MatchCase},
 			{"ignore_diacritics", s.IgnoreDiacritics}, {"match", s.Match != ""},
 		} {
 			if f.set {

@@ -18,7 +18,7 @@ type OccurrenceFilter struct {
 	// Version is the only version to search, 0 for all stored ones.
 	Version uint64 `json:"version,omitempty"`
 	// The fields of a subscription that say how words are compared.
-	IgnoreCase       bool   `json:"ignore_case,omitempty"`
+	MatchCase        bool   `json:"match_case,omitempty"`
 	IgnoreDiacritics bool   `json:"ignore_diacritics,omitempty"`
 	Stem             bool   `json:"stem,omitempty"`
 	FilterStopwords  bool   `json:"filter_stopwords,omitempty"`
@@ -75,7 +75,7 @@ type Place struct {
 func FindOccurrences(ctx context.Context, s Store, memory flow.Memory, languages *text.Languages, url, term string, f OccurrenceFilter) (Occurrences, error) {
 	out := Occurrences{Term: term, Versions: []uint64{}, Occurrences: []Occurrence{}}
 	sub := pipeline.Subscription{
-		URL: url, Sinks: []string{"none"}, Keywords: []string{term}, IgnoreCase: f.IgnoreCase, IgnoreDiacritics: f.IgnoreDiacritics, Stem: f.Stem,
+		URL: url, Sinks: []string{"none"}, Keywords: []string{term}, MatchCase: f.MatchCase, IgnoreDiacritics: f.IgnoreDiacritics, Stem: f.Stem,
 		FilterStopwords: f.FilterStopwords, Match: f.Match, Language: f.Language, SnippetOffset: f.SnippetOffset,
 	}
 	if err := f.validate(sub); err != nil {

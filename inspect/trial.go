@@ -38,11 +38,11 @@ var optionVariations = []struct {
 	option string
 	set    func(s *pipeline.Subscription) (value string, ok bool)
 }{
-	{"ignore_case", func(s *pipeline.Subscription) (string, bool) {
+	{"match_case", func(s *pipeline.Subscription) (string, bool) {
 		if s.Stem {
-			return "", false // it implies ignore_case
+			return "", false // it ignores case
 		}
-		return flip(&s.IgnoreCase)
+		return flip(&s.MatchCase)
 	}},
 	{"ignore_diacritics", func(s *pipeline.Subscription) (string, bool) { return flip(&s.IgnoreDiacritics) }},
 	{"stem", func(s *pipeline.Subscription) (string, bool) { return flip(&s.Stem) }},

@@ -104,10 +104,10 @@ func TestOccurrencesInVersions(t *testing.T) {
 		f    inspect.OccurrenceFilter
 		want string
 	}{
-		{"lantern", inspect.OccurrenceFilter{}, "lantern | v4 #5 22-29\nlantern | v3 #3 8-15 v2 #2 2-9\nlantern | v3 #5 18-25"},
+		{"lantern", inspect.OccurrenceFilter{MatchCase: true}, "lantern | v4 #5 22-29\nlantern | v3 #3 8-15 v2 #2 2-9\nlantern | v3 #5 18-25"},
 		{"Lantern", inspect.OccurrenceFilter{Stem: true, Version: 4}, "Lanterns | v4 #2 6-14\nlantern | v4 #5 22-29"},
-		{"λύχνος", inspect.OccurrenceFilter{IgnoreCase: true}, "Λύχνος | v2 #3 10-22 v1 #3 12-24"},
-		{"a lantern", inspect.OccurrenceFilter{IgnoreCase: true, Limit: 1}, "a lantern | v4 #4 20-29\n3"},
+		{"λύχνος", inspect.OccurrenceFilter{}, "Λύχνος | v2 #3 10-22 v1 #3 12-24"},
+		{"a lantern", inspect.OccurrenceFilter{Limit: 1}, "a lantern | v4 #4 20-29\n3"},
 		{"lantern bronze", inspect.OccurrenceFilter{Match: "terms", Version: 4}, "lantern | v4 #5 22-29\nbronze | v4 #7 33-39"},
 		{"lantern bronze", inspect.OccurrenceFilter{}, ""},
 	} {

@@ -70,11 +70,12 @@ type Subscription struct {
 	// subscription causes no check: it is notified of changes that are pushed, or that checks for
 	// other subscriptions find.
 	Interval Interval `json:"interval,omitzero"`
-	// Stem matches lexical variants; it implies IgnoreCase.
+	// Stem matches lexical variants; MatchCase has no effect with it.
 	Stem bool `json:"stem,omitempty"`
 	// FilterStopwords ignores stop words such as "the", in keywords and text.
-	FilterStopwords  bool `json:"filter_stopwords,omitempty"`
-	IgnoreCase       bool `json:"ignore_case,omitempty"`
+	FilterStopwords bool `json:"filter_stopwords,omitempty"`
+	// MatchCase tells capital and small letters apart.
+	MatchCase        bool `json:"match_case,omitempty"`
 	IgnoreDiacritics bool `json:"ignore_diacritics,omitempty"`
 	// Match is MatchPhrase or MatchTerms. Empty means MatchPhrase, or MatchTerms with
 	// FilterStopwords.
@@ -133,7 +134,7 @@ func (s Subscription) WithDefaults() Subscription {
 		}
 	}
 	if s.Stem {
-		s.IgnoreCase = true
+		s.MatchCase = false
 	}
 	if s.SnippetOffset == nil {
 		n := DefaultSnippetOffset

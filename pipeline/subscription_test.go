@@ -10,7 +10,7 @@ import (
 
 func TestSubscriptionDefaults(t *testing.T) {
 	s := Subscription{Stem: true, FilterStopwords: true}.WithDefaults()
-	if s.Client != "default" || len(s.Events) != 2 || s.Interval != Every(time.Duration(DefaultInterval)) || s.Match != MatchTerms || !s.IgnoreCase || *s.SnippetOffset != 50 {
+	if s.Client != "default" || len(s.Events) != 2 || s.Interval != Every(time.Duration(DefaultInterval)) || s.Match != MatchTerms || s.MatchCase || *s.SnippetOffset != 50 {
 		t.Errorf("got %+v", s)
 	}
 	if m := (Subscription{}).WithDefaults().Match; m != MatchPhrase {

@@ -46,7 +46,7 @@ func (c *Client) Changes(ctx context.Context, url string, f inspect.DocumentFilt
 func (c *Client) Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (o inspect.Occurrences, err error) {
 	q := documentValues(url, f.DocumentFilter, "term", term, "version", formatNonZero(f.Version), "match", f.Match, "language", f.Language, "limit", formatNonZero(uint64(f.Limit)))
 	for name, set := range map[string]bool{
-		"ignore_case": f.IgnoreCase, "ignore_diacritics": f.IgnoreDiacritics, "stem": f.Stem, "filter_stopwords": f.FilterStopwords,
+		"match_case": f.MatchCase, "ignore_diacritics": f.IgnoreDiacritics, "stem": f.Stem, "filter_stopwords": f.FilterStopwords,
 	} {
 		if set {
 			q.Set(name, "true")

@@ -108,8 +108,8 @@ func TestTrialOfOptions(t *testing.T) {
 	if fmt.Sprint(got.options) != fmt.Sprint(want) || got.summary["notifications"] != 1.0 || got.summary["differences"] != 1.0 {
 		t.Errorf("got %v, want %v; %v", got.options, want, got.summary)
 	}
-	got = tryFiles(t, "<p>Cat</p>", "<p>a dog</p>", "--keywords", "cat,dog", "--events", "added", "--min-change", "50%")
-	if want := map[string][2]int{}; got.options["ignore_case=true"] != [2]int{} || got.options["events=added, removed"] != [2]int{} || len(got.options) != len(want) {
+	got = tryFiles(t, "<p>Cat</p>", "<p>a dog</p>", "--keywords", "cat,dog", "--events", "added", "--min-change", "50%", "--match-case")
+	if want := map[string][2]int{}; got.options["match_case=false"] != [2]int{} || got.options["events=added, removed"] != [2]int{} || len(got.options) != len(want) {
 		t.Errorf("got %v", got.options)
 	}
 	got = tryFiles(t, "<p>cat</p>", "<p>a dog</p>", "--keywords", "cat,dog", "--events", "added", "--min-change", "3")
@@ -160,14 +160,14 @@ func TestTrialOfHistory(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	got = parseTrial(t, runCLI(t, "test", "-c", s.config, "--format", "json"))
-	if len(got.diffs) != 4 || got.summary["notifications"] != 4.0 || got.summary["not_stored"] != 1.0 || got.options["ignore_case=false"] != [2]int{0, 4} {
+	if len(got.diffs) != 4 || got.summary["notifications"] != 4.0 || got.summary["not_stored"] != 1.0 || got.options["match_case=true"] != [2]int{0, 4} {
 		t.Errorf("got %+v", got)
 	}
-	expectExit(t, 0, "ignore_case: false      4 fewer", "test", s.page.URL, "-c", s.config)
+	expectExit(t, 0, "match_case: true        4 fewer", "test", s.page.URL, "-c", s.config)
 	expectExit(t, 1, "has no subscription to https://example.com/other", "test", "https://example.com/other", "-c", s.config)
 	expectExit(t, 0, "4 notifications", "test", "-c", s.config, "--client", "legal")
 	expectExit(t, 1, `has no subscription to any page for client "nobody"`, "test", "-c", s.config, "--client", "nobody")
-	expectExit(t, 0, "4 notifications with 16 differences", "test", s.page.URL, "-c", s.config, "--ignore-case") // every change
+	expectExit(t, 0, "4 notifications with 16 differences", "test", s.page.URL, "-c", s.config, "--match-case") // every change
 	expectExit(t, 2, "--below: ", "test", s.page.URL, "-c", s.config, "--below", "3")
 	expectExit(t, 2, "name a page and keywords", "test", "-c", s.config, "--stem")
 	expectExit(t, 0, "2 notifications with 3 differences, of 4 changes between 5 versions of 1 document", "test", s.page.URL, "--keywords", "Lamp 3,4", "--data", s.data)

@@ -73,7 +73,7 @@ func (a *app) runDemo(ctx context.Context, changes int) error {
 		Origin: "demo",
 		Sinks:  map[string]pipeline.Sink{printerSinkName: out},
 		Subscriptions: []pipeline.Subscription{{
-			URL: url, Client: "you", Keywords: demoKeywords, IgnoreCase: true, Sinks: []string{printerSinkName},
+			URL: url, Client: "you", Keywords: demoKeywords, Sinks: []string{printerSinkName},
 		}},
 		Every:  &a.demoInterval,
 		Fetch:  vokter.FetchConfig{Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},

@@ -71,7 +71,7 @@ func TestManual(t *testing.T) {
 		t.Fatalf("got %+v", r)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "vokter-stream-watch.1"))
-	for _, want := range []string{"vokter-stream watch", "Exit codes", "ignore-case"} {
+	for _, want := range []string{"vokter-stream watch", "Exit codes", "match-case"} {
 		if err != nil || !strings.Contains(strings.ReplaceAll(string(b), `\-`, "-"), want) {
 			t.Errorf("%v; %q is not in %s", err, want, b)
 		}

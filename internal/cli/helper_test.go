@@ -274,7 +274,7 @@ fetch: {per_host: {rate: 1000/s}}
 delivery: {retry: [1h]}
 sinks: {hook: {webhook: {url: %q}}, out: {stdout: {}}}
 subscriptions:
-  - {url: %q, client: legal, keywords: [out of stock, privacy], ignore_case: true, sinks: [hook]}
+  - {url: %q, client: legal, keywords: [out of stock, privacy], sinks: [hook]}
 %s`, s.data, s.hook.URL, s.page.URL, more))
 	return s
 }

@@ -169,8 +169,12 @@ func (a *app) grepVerb() *cobra.Command {
 				}
 				if len(o.Occurrences) == 0 {
 					hint := ""
-					if !f.IgnoreCase && !f.Stem {
-						hint = "; --ignore-case and --stem find more"
+					switch {
+					case f.Stem:
+					case f.MatchCase:
+						hint = "; --stem, or no --match-case, finds more"
+					default:
+						hint = "; --stem finds more"
 					}
 					return matchesNothing(fmt.Sprintf("%q is %s%s", o.Term, notFoundText(len(o.Versions)), hint))
 				}
@@ -183,9 +187,9 @@ func (a *app) grepVerb() *cobra.Command {
 	fs := cmd.Flags()
 	addDocumentFlags(fs, &f.DocumentFilter)
 	fs.Uint64Var(&f.Version, "version", 0, "search only the version with this `NUMBER` (default all stored ones)")
-	fs.BoolVar(&f.IgnoreCase, "ignore-case", false, "ignore upper and lower case")
+	fs.BoolVar(&f.MatchCase, "match-case", false, "tell capital and small letters apart")
 	fs.BoolVar(&f.IgnoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
-	fs.BoolVar(&f.Stem, "stem", false, "find other forms of a word, such as cats for cat; implies --ignore-case")
+	fs.BoolVar(&f.Stem, "stem", false, "find other forms of a word, such as cats for cat, whatever their case")
 	fs.BoolVar(&f.FilterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
 	fs.StringVar(&f.Match, "match", "", "`HOW` the words are found: phrase, or terms to find each of them (default phrase; terms with --filter-stopwords)")
 	fs.StringVar(&f.Language, "language", "", "the `TAG` of the page's language, such as en (default that of the version)")

@@ -61,7 +61,7 @@ func TestHistoryVerbs(t *testing.T) {
 	expectExit(t, 0, "version 10  ", "history", s.page.URL, "-c", s.config)
 	expectExit(t, 0, "notified legal (hook)", "history", s.page.URL, "-c", s.config)
 	expectExit(t, 2, "versions are numbered from 1", "show", s.page.URL, "--version", "0", "-c", s.config)
-	expectExit(t, 1, `"zeus" is not in the one version`, "grep", s.page.URL, "zeus", "--version", "3", "-c", s.config)
+	expectExit(t, 1, `"zeus" is not in the one version`, "grep", s.page.URL, "zeus", "--match-case", "--version", "3", "-c", s.config)
 	expectExit(t, 2, `--version: "abc" is not a whole number of at least 0`, "show", s.page.URL, "--version", "abc", "-c", s.config)
 	expectExit(t, 1, "has no version 11; versions 1 to 10 are kept", "show", s.page.URL, "--version", "11", "-c", s.config)
 	expectExit(t, 1, "no version before version 1", "diff", s.page.URL, "--to", "1", "-c", s.config)
@@ -71,7 +71,7 @@ func TestHistoryVerbs(t *testing.T) {
 	expectExit(t, 2, "neither always nor never", "grep", s.page.URL, "Hera", "--color", "red", "-c", s.config)
 	expectExit(t, 2, "name a page and a word", "grep", s.page.URL, "-c", s.config)
 	expectExit(t, 1, `"!" has no word in it`, "grep", s.page.URL, "!", "-c", s.config)
-	expectExit(t, 1, `"zeus" is in none of the 10 versions that were searched; --ignore-case and --stem find more`, "grep", s.page.URL, "zeus", "-c", s.config)
+	expectExit(t, 1, `"zeus" is in none of the 10 versions that were searched; --stem, or no --match-case, finds more`, "grep", s.page.URL, "zeus", "--match-case", "-c", s.config)
 }
 
 // TestHistoryVerbsOfARunningProcess reads ten versions over the API.
@@ -117,7 +117,7 @@ func historyVerbs(t *testing.T, s *testSetup) {
 	if r := runCLI(t, "diff", s.page.URL, "-y", "--width", "50", "-c", s.config); !strings.Contains(r.stdout, "\n- Price: [-18-]         │ + Price: {+19+}\n") {
 		t.Errorf("diff side by side: got %+v", r)
 	}
-	found = objects(t, runCLI(t, "grep", s.page.URL, "in STOCK of", "--match", "terms", "--ignore-case", "--version", "10", "-c", s.config, "--format", "json"))
+	found = objects(t, runCLI(t, "grep", s.page.URL, "in STOCK of", "--match", "terms", "--version", "10", "-c", s.config, "--format", "json"))
 	if len(found["occurrence"]) != 3 {
 		t.Errorf("grep of terms: got %v", found)
 	}

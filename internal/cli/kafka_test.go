@@ -46,7 +46,7 @@ var listens = regexp.MustCompile(`msg=listening address=(\S+)`)
 func TestKafkaRemembers(t *testing.T) {
 	broker, p := startCluster(t), newPage(t, "<p>Zeus. In stock.</p>")
 	check := func() result {
-		return runCLI(t, "watch", p.URL, "out of stock", "--ignore-case", "--allow", loopback, "--checks", "1", "--every", "0s", "--format", "json",
+		return runCLI(t, "watch", p.URL, "out of stock", "--allow", loopback, "--checks", "1", "--every", "0s", "--format", "json",
 			"--transport", "kafka", "--brokers", broker, "--topic-prefix", "shop.", "--data", filepath.Join(t.TempDir(), "fresh"))
 	}
 	if r := check(); r.code != 0 || r.stdout != "" || strings.Contains(r.stderr, "--data") {

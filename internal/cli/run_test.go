@@ -43,7 +43,7 @@ sinks:
   hook: {webhook: {url: "${HOOK_URL}", secret_file: %q}}
   out: {stdout: {}}
 subscriptions:
-  - {url: %q, client: shop, keywords: [out of stock], ignore_case: true, sinks: [hook, out]}
+  - {url: %q, client: shop, keywords: [out of stock], sinks: [hook, out]}
   - {url: %q, keywords: [x], sinks: [out]}
 `, file(t, "secret", "0123456789abcdef0123456789abcdef\n"), p.URL, gone.URL))
 	r := runCLI(t, "run", "-c", path, "--allow", loopback, "--checks", "3", "--every", "0s", "--summary", summary)
@@ -241,7 +241,7 @@ sinks:
   out: {stdout: {}}
 health: [out]
 subscriptions:
-  - {url: %q, keywords: [out of stock], ignore_case: true, sinks: [bot, hook]}
+  - {url: %q, keywords: [out of stock], sinks: [bot, hook]}
 `, slackfake.Token, fake.API(), fake.Webhook("C2"), p.URL))
 	r := runCLI(t, "run", "-c", path, "--allow", loopback, "--checks", "3", "--every", "0s", "--log-level", "debug")
 	if r.code != 0 {

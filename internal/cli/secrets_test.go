@@ -116,7 +116,7 @@ delivery: {retry: [10ms]}
 health: [%[2]s]
 sinks: %[3]s
 subscriptions:
-  - {url: %[4]q, client: legal, keywords: [out of stock], interval: 10s, ignore_case: true, sinks: [%[2]s]}
+  - {url: %[4]q, client: legal, keywords: [out of stock], interval: 10s, sinks: [%[2]s]}
 `, data, strings.Join(names, ", "), sinks, p.URL))
 	var said strings.Builder
 	say := func(r result) { said.WriteString(r.stdout + r.stderr) }

@@ -17,7 +17,7 @@ type subscriptionEntry struct {
 	Interval         string           `yaml:"interval,omitempty"`
 	Stem             bool             `yaml:"stem,omitempty"`
 	FilterStopwords  bool             `yaml:"filter_stopwords,omitempty"`
-	IgnoreCase       bool             `yaml:"ignore_case,omitempty"`
+	MatchCase        bool             `yaml:"match_case,omitempty"`
 	IgnoreDiacritics bool             `yaml:"ignore_diacritics,omitempty"`
 	Match            string           `yaml:"match,omitempty"`
 	Moved            bool             `yaml:"moved,omitempty"`
@@ -69,7 +69,7 @@ func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 	bare := pipeline.Subscription{Stem: s.Stem, FilterStopwords: s.FilterStopwords}.WithDefaults()
 	s = s.WithDefaults()
 	e := subscriptionEntry{
-		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, IgnoreCase: s.IgnoreCase && !s.Stem,
+		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, MatchCase: s.MatchCase,
 		IgnoreDiacritics: s.IgnoreDiacritics, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
 		Select: selectorEntries(s.Select), Remove: selectorEntries(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
 		Replaced: s.Replaced, Items: s.Items, Severity: s.Severity, Channel: s.Channel,

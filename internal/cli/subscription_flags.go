@@ -13,21 +13,21 @@ import (
 
 // subscriptionFlags are the flags for the fields of a subscription.
 type subscriptionFlags struct {
-	client, language, match, sitemap, severity, channel        string
-	events, selects, removes, ignores                          []string
-	interval                                                   pipeline.Interval
-	quiet                                                      pipeline.Quiet
-	stem, filterStopwords, ignoreCase, ignoreDiacritics, moved bool
-	replaced, items                                            bool
-	snippetOffset, confirm, flipFlop                           int
-	digest, minChange                                          string
-	followDepth, followMaxPages                                int
-	followSameHost                                             bool
-	followInclude, followExclude                               []string
-	tags                                                       []string
-	values                                                     []string
-	value                                                      pipeline.Value
-	below, above, changesBy, becomes                           string
+	client, language, match, sitemap, severity, channel       string
+	events, selects, removes, ignores                         []string
+	interval                                                  pipeline.Interval
+	quiet                                                     pipeline.Quiet
+	stem, filterStopwords, matchCase, ignoreDiacritics, moved bool
+	replaced, items                                           bool
+	snippetOffset, confirm, flipFlop                          int
+	digest, minChange                                         string
+	followDepth, followMaxPages                               int
+	followSameHost                                            bool
+	followInclude, followExclude                              []string
+	tags                                                      []string
+	values                                                    []string
+	value                                                     pipeline.Value
+	below, above, changesBy, becomes                          string
 }
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
@@ -37,9 +37,9 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&parsedFlag[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected and not reported, such as \"22:00-07:00 Europe/Berlin\"")
 	fs.StringVar(&f.severity, "severity", "", "how severe a change is, for sinks that know priorities: info, warning or critical (`SEVERITY`)")
 	fs.StringVar(&f.channel, "channel", "", "the `CHANNEL` of a sink for many channels, such as \"#legal\" of Slack")
-	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat; implies --ignore-case")
+	fs.BoolVar(&f.stem, "stem", false, "match other forms of a word, such as cats for cat, whatever their case")
 	fs.BoolVar(&f.filterStopwords, "filter-stopwords", false, "ignore stop words, such as the and of")
-	fs.BoolVar(&f.ignoreCase, "ignore-case", false, "ignore upper and lower case")
+	fs.BoolVar(&f.matchCase, "match-case", false, "tell capital and small letters apart")
 	fs.BoolVar(&f.ignoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
 	fs.StringVar(&f.match, "match", "", "`HOW` the words of a keyword are found: phrase or terms (default phrase; terms with --filter-stopwords)")
 	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only moved")
@@ -78,7 +78,7 @@ func (f *subscriptionFlags) toSubscription(cmd *cobra.Command, url string, keywo
 	}
 	s := pipeline.Subscription{
 		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
-		Stem: f.stem, FilterStopwords: f.filterStopwords, IgnoreCase: f.ignoreCase, IgnoreDiacritics: f.ignoreDiacritics,
+		Stem: f.stem, FilterStopwords: f.filterStopwords, MatchCase: f.matchCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Severity: f.severity, Channel: f.channel,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printerSinkName},
 		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items, Sitemap: f.sitemap != ""},

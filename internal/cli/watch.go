@@ -44,7 +44,7 @@ func (a *app) watchVerb() *cobra.Command {
 			"With --data DIR and --checks 1 one line in a crontab suffices to watch a page: it prints nothing unless something " +
 			"happened. Processes with the same data directory wait for one another, for up to a minute." + exitCodes,
 		Example: `  vokter-stream watch https://example.com/terms
-  vokter-stream watch https://example.com/item/7 "out of stock" --ignore-case
+  vokter-stream watch https://example.com/item/7 "out of stock"
   vokter-stream watch https://example.com/news Argus --data ~/.vokter --checks 1
   vokter-stream watch https://example.com/news Argus --select main --interval 5m
   vokter-stream watch --sitemap https://example.com/sitemap.xml Argus`,
@@ -319,6 +319,8 @@ func logKeyword(log *slog.Logger, k reading.Keyword) {
 	switch {
 	case k.Found > 0:
 		log.Info(fmt.Sprintf("%q is on the page now, %s", k.Keyword, countNoun(k.Found, "time")))
+	case k.OtherCase != "":
+		log.Warn(fmt.Sprintf("%q is not on the page now, but %q is: leave out --match-case", k.Keyword, k.OtherCase))
 	case k.Near == "":
 		log.Info(fmt.Sprintf("%q is not on the page now", k.Keyword))
 	case k.Word == k.Keyword:

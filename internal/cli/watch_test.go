@@ -15,7 +15,7 @@ func TestWatch(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 	watch := func(extra ...string) result {
 		return runCLI(t, append([]string{"watch", "--data", dir, "--allow", loopback, "--checks", "1", "--format", "json",
-			"--ignore-case", p.URL + "/a.html", "out of stock"}, extra...)...)
+			p.URL + "/a.html", "out of stock"}, extra...)...)
 	}
 	seen := map[string]bool{}
 	for i, c := range []struct {
@@ -65,11 +65,11 @@ func TestWatchValue(t *testing.T) {
 func TestWatchEveryChange(t *testing.T) {
 	p := newPage(t, "<title>Shop</title><p>Price: €10 today</p>", "<title>Shop</title><p>Price: €12 today</p>",
 		"<title>Shop</title><p>Price: €12 today</p><p>new &#27;[2Jpaint</p>")
-	r := runCLI(t, "watch", "--allow", loopback, "--checks", "3", "--every", "0s", "--ignore-case", p.URL)
+	r := runCLI(t, "watch", "--allow", loopback, "--checks", "3", "--every", "0s", "--match-case", p.URL)
 	if r.code != 0 || !strings.Contains(r.stdout, "\n  ~ Price: €[-10-] {+12+} today\n") || !strings.Contains(r.stdout, "\n  + {+new [2Jpaint+}\n") {
 		t.Errorf("got %+v", r)
 	}
-	if want := "--ignore-case has no effect without keywords"; !strings.Contains(r.stderr, want) {
+	if want := "--match-case has no effect without keywords"; !strings.Contains(r.stderr, want) {
 		t.Errorf("got %s, want %q in it", r.stderr, want)
 	}
 }
@@ -208,7 +208,7 @@ const shop = `<html lang="en"><title>The Lantern Shop</title><p>In stock: two la
 func TestBaselineSaysWhatWasRead(t *testing.T) {
 	p := newPage(t, shop)
 	dir := t.TempDir()
-	args := []string{"watch", "--data", dir, "--allow", loopback, "--every", "1h", "--log-format", "text", "--ignore-case", p.URL, "stock", "out of stok", "zeus"}
+	args := []string{"watch", "--data", dir, "--allow", loopback, "--every", "1h", "--log-format", "text", p.URL, "stock", "out of stok", "zeus"}
 	const keywords = `"stock" is on the page now, 2 times
 warning: "out of stok" is not on the page now: "stok" is not there, but "stock" is: is it misspelled?
 "zeus" is not on the page now
@@ -232,6 +232,25 @@ func TestNothingIsStemmed(t *testing.T) {
 	if r.code != 0 || !strings.Contains(r.stderr, "nothing is stemmed: ") {
 		t.Errorf("got %+v", r)
 	}
+}
+
+// TestBaselineSaysThatOnlyTheCaseDiffers: case is ignored unless --match-case is given.
+func TestBaselineSaysThatOnlyTheCaseDiffers(t *testing.T) {
+	p := newPage(t, shop)
+	args := []string{"watch", "--allow", loopback, "--checks", "1", "--log-format", "text", p.URL, "Lanterns", "in stock: Two"}
+	if r := runCLI(t, args...); !strings.Contains(messages(r.stderr), `"Lanterns" is on the page now`) || !strings.Contains(r.stderr, `"in stock: Two" is on the page now`) {
+		t.Errorf("got %s", r.stderr)
+	}
+	r := runCLI(t, append(args, "--match-case")...)
+	for _, want := range []string{
+		`"Lanterns" is not on the page now, but "lanterns" is: leave out --match-case`,
+		`"in stock: Two" is not on the page now, but "In stock: two" is: leave out --match-case`,
+	} {
+		if !strings.Contains(r.stderr, want) {
+			t.Errorf("got %s, want %q in it", r.stderr, want)
+		}
+	}
+	expectExit(t, 2, `unknown flag --ignore-case; that is the default, and "--match-case" turns it off`, append(args, "--ignore-case")...)
 }
 
 // TestCrontab is what cron would mail.

@@ -130,7 +130,7 @@ func (a *api) addHistory() {
 		DocumentInput
 		Term             string `query:"term" required:"true" minLength:"1" doc:"A word or phrase."`
 		Version          uint64 `query:"version" maximum:"9007199254740991" doc:"Only this version; without it all stored ones."`
-		IgnoreCase       bool   `query:"ignore_case" doc:"As in a subscription."`
+		MatchCase        bool   `query:"match_case" doc:"As in a subscription."`
 		IgnoreDiacritics bool   `query:"ignore_diacritics" doc:"As in a subscription."`
 		Stem             bool   `query:"stem" doc:"As in a subscription."`
 		FilterStopwords  bool   `query:"filter_stopwords" doc:"As in a subscription."`
@@ -147,7 +147,7 @@ func (a *api) addHistory() {
 			return inspect.Occurrences{}, err
 		}
 		return a.service.Occurrences(ctx, in.URL, in.Term, inspect.OccurrenceFilter{
-			DocumentFilter: f, Version: in.Version, IgnoreCase: in.IgnoreCase, IgnoreDiacritics: in.IgnoreDiacritics, Stem: in.Stem,
+			DocumentFilter: f, Version: in.Version, MatchCase: in.MatchCase, IgnoreDiacritics: in.IgnoreDiacritics, Stem: in.Stem,
 			FilterStopwords: in.FilterStopwords, Match: in.Match, Language: in.Language, SnippetOffset: &in.SnippetOffset, Limit: in.Limit,
 		})
 	})

@@ -19,7 +19,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 	document := inspect.DocumentFilter{Document: "D1", Client: "a b", Select: "main > p"}
 	offset := 0
 	found := inspect.OccurrenceFilter{
-		DocumentFilter: document, Version: 3, IgnoreCase: true, IgnoreDiacritics: true, Stem: true, FilterStopwords: true,
+		DocumentFilter: document, Version: 3, MatchCase: true, IgnoreDiacritics: true, Stem: true, FilterStopwords: true,
 		Match: "terms", Language: "de", SnippetOffset: &offset, Limit: 5,
 	}
 	different := inspect.DiffFilter{DocumentFilter: document, From: 2, To: 5, Context: -1}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/pipeline/text"
 )
 
 // watch is a watch of changedetection.io. Fields that programs of different versions write in
@@ -327,13 +328,22 @@ func (r *Result) readSelector(e *Entry, field, s string) (pipeline.Selector, boo
 
 // readTriggers reads what says which changes are reported.
 func (r *Result) readTriggers(e *Entry, w watch) {
+	matchCase := 0 // of the keywords
 	for _, s := range w.listField("trigger_text") {
-		if _, expression := parseSlashedRegexp(s); expression {
-			r.addLost(e.Name, "trigger_text", "keywords are words, not regular expressions: %s", shorten(s))
-			continue
+		if expression, ok := parseSlashedRegexp(s); ok {
+			literal := strings.TrimPrefix(expression, "(?i)")
+			if regexp.QuoteMeta(literal) != literal || text.ValidKeyword(literal) != nil {
+				r.addLost(e.Name, "trigger_text", "keywords are words, not regular expressions: %s", shorten(s))
+				continue
+			}
+			if s = literal; literal == expression {
+				matchCase++
+			}
 		}
 		e.Subscription.Keywords = append(e.Subscription.Keywords, s)
-		e.Subscription.IgnoreCase = true
+	}
+	if e.Subscription.MatchCase = matchCase > 0 && matchCase == len(e.Subscription.Keywords); matchCase > 0 && !e.Subscription.MatchCase {
+		r.addLost(e.Name, "trigger_text", "case is told apart for all keywords of a subscription or for none; it is ignored, since some of them ignore it")
 	}
 	added, removed := w.boolField("filter_text_added", true) || w.boolField("filter_text_replaced", true), w.boolField("filter_text_removed", true) || w.boolField("filter_text_replaced", true)
 	switch {

@@ -90,13 +90,15 @@ func TestChangedetection(t *testing.T) {
 	})
 	compare(t, "default interval", old.Subscription.Interval, pipeline.Every(6*time.Hour))
 	compare(t, "item", item.Subscription, pipeline.Subscription{
-		URL: "https://example.com/shop/item", Keywords: []string{"in stock"}, IgnoreCase: true, Events: []pipeline.Event{pipeline.Added},
+		URL: "https://example.com/shop/item", Keywords: []string{"in stock"}, Events: []pipeline.Event{pipeline.Added},
 		Interval: pipeline.Every(3*time.Hour + 30*time.Minute), View: pipeline.View{
 			Select: []pipeline.Selector{{CSS: ".price"}, {XPath: "//h1"}},
 			Remove: []pipeline.Selector{{CSS: "nav"}, {CSS: ".ads"}, {CSS: "footer"}},
 			Ignore: []string{"(?m)^.*(?:(?i)Visitors today).*$", `(?m)^.*(?:(?i)\d+ left).*$`, "(?m)^.*(?:(?i)cookie banner).*$"},
 		},
 	})
+	compare(t, "words in slashes tell case apart", again.Subscription.Keywords, []string{"Sold Out"})
+	compare(t, "their case", again.Subscription.MatchCase, true)
 	compare(t, "headers", item.Headers, map[string]string{"X-Api-Key": "s3cret"})
 	compare(t, "tags", item.Notes, []string{"tags: Shopping"})
 	compare(t, "interval of a watch without one", again.Subscription.Interval, pipeline.Every(6*time.Hour))

@@ -44,12 +44,16 @@ const leastPrefix = 3
 const maxListed = 30
 
 // Hint returns the end of an error message about an unknown name: the nearest known name as a
-// question if that is likely, otherwise the known names, at most 30 of them.
+// question if that is likely, otherwise the known names, at most 30 of them. It says so where a
+// known option such as match_case is the opposite of name.
 func Hint(name string, known []string) string {
 	k, _ := Name(name, known)
+	opposite := strings.Replace(name, "ignore", "match", 1)
 	switch {
 	case k == "":
 		return "there are none"
+	case opposite != name && slices.Contains(known, opposite):
+		return fmt.Sprintf("that is the default, and %q turns it off", opposite)
 	case Likely(name, k):
 		return fmt.Sprintf("did you mean %q?", k)
 	case len(known) == 1:

@@ -48,6 +48,8 @@ func TestHint(t *testing.T) {
 		{"explain", []string{"demo", "lint", "run", "watch"}, "known are demo, lint, run, watch"},
 		{"--brokers", []string{"--format", "--remove"}, "known are --format, --remove"},
 		{"x", nil, "there are none"},
+		{"ignore_case", []string{"ignore", "match_case"}, `that is the default, and "match_case" turns it off`},
+		{"--ignore-case", []string{"--ignore", "--match-case"}, `that is the default, and "--match-case" turns it off`},
 		{strings.Repeat("x", 1000), []string{"local"}, `the only known one is "local"`},
 	} {
 		if got := Hint(c.name, c.known); got != c.want {

@@ -44,9 +44,12 @@ type Keyword struct {
 	Keyword string
 	// Found is how often the text contains the keyword. If that is 0, Word may be a word of the
 	// keyword that the text does not contain, and Near one that it does contain and that differs
-	// by one letter, or only in case.
+	// by one letter.
 	Found      int
 	Word, Near string
+	// OtherCase is how the text writes the keyword where it differs only in case, for a subscription that
+	// tells case apart.
+	OtherCase string
 }
 
 // Middleware wraps the stage of flow.GroupIndex. It calls report once, after the first
@@ -152,6 +155,9 @@ func newReading(v index.StoredVersion, s pipeline.Subscription) (Reading, error)
 	for _, keyword := range s.Keywords {
 		k := Keyword{Keyword: keyword, Found: match.Count(content, language, keyword, s, languages)}
 		if k.Found == 0 {
+			k.OtherCase = findOtherCase(content, language, keyword, s, languages)
+		}
+		if k.Found == 0 && k.OtherCase == "" {
 			if words == nil {
 				words = wordSet(doc)
 			}
@@ -171,6 +177,19 @@ func wordSet(doc *text.Doc) map[string]bool {
 		words[doc.Text(i)] = true
 	}
 	return words
+}
+
+// findOtherCase returns how content writes keyword where it differs only in case, which s tells apart.
+func findOtherCase(content, language, keyword string, s pipeline.Subscription, languages *text.Languages) (found string) {
+	if !s.MatchCase {
+		return ""
+	}
+	s.MatchCase = false
+	match.Occurrences(content, language, keyword, s, languages, func(o match.Occurrence) bool {
+		found = o.Text
+		return false
+	})
+	return found
 }
 
 // minWordLength is how many letters a word must have to count as misspelled.

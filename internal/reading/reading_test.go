@@ -15,12 +15,12 @@ func TestRead(t *testing.T) {
 		s    pipeline.Subscription
 		want []Keyword
 	}{
-		{pipeline.Subscription{Keywords: []string{"in stock", "lantern"}}, []Keyword{{"in stock", 1, "", ""}, {"lantern", 1, "", ""}}},
-		{pipeline.Subscription{Keywords: []string{"in stock"}, IgnoreCase: true}, []Keyword{{"in stock", 2, "", ""}}},
+		{pipeline.Subscription{Keywords: []string{"in stock", "lantern"}, MatchCase: true}, []Keyword{{"in stock", 1, "", "", ""}, {"lantern", 1, "", "", ""}}},
+		{pipeline.Subscription{Keywords: []string{"in stock"}}, []Keyword{{"in stock", 2, "", "", ""}}},
 		{pipeline.Subscription{Keywords: []string{"in stok", "lanterm", "zeus"}},
-			[]Keyword{{"in stok", 0, "stok", "stock"}, {"lanterm", 0, "lanterm", "lantern"}, {"zeus", 0, "", ""}}},
-		{pipeline.Subscription{Keywords: []string{"Lantern", "stock in"}}, []Keyword{{"Lantern", 0, "Lantern", "lantern"}, {"stock in", 0, "", ""}}},
-		{pipeline.Subscription{Keywords: []string{"on"}}, []Keyword{{"on", 0, "", ""}}}, // any two letters are near others
+			[]Keyword{{"in stok", 0, "stok", "stock", ""}, {"lanterm", 0, "lanterm", "lantern", ""}, {"zeus", 0, "", "", ""}}},
+		{pipeline.Subscription{Keywords: []string{"Lantern", "stock in", "IN stock"}, MatchCase: true}, []Keyword{{"Lantern", 0, "", "", "lantern"}, {"stock in", 0, "", "", ""}, {"IN stock", 0, "", "", "In stock"}}},
+		{pipeline.Subscription{Keywords: []string{"on"}}, []Keyword{{"on", 0, "", "", ""}}}, // any two letters are near others
 	} {
 		r, err := newReading(v, c.s)
 		if err != nil || !slices.Equal(r.Keywords, c.want) || r.Title != "Shop" || r.Words != 10 || r.Unstemmed {

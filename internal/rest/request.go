@@ -80,7 +80,7 @@ func (f fields) toSubscription() (pipeline.Subscription, *answer) {
 	if client == nil {
 		client = receiver
 	}
-	s := pipeline.Subscription{IgnoreCase: true, Interval: pipeline.Every(time.Duration(interval) * time.Second)}
+	s := pipeline.Subscription{Interval: pipeline.Every(time.Duration(interval) * time.Second)}
 	if s.Keywords, err = validKeywords(keywords); err != nil {
 		s.Keywords = nil
 	}

@@ -156,7 +156,7 @@ func (f *fake) Changes(context.Context, string, inspect.DocumentFilter) (inspect
 }
 
 func (f *fake) Subscribe(_ context.Context, s pipeline.Subscription) error {
-	said := fmt.Sprintf("subscribe %s %s %q %v %v %v %v", s.URL, s.Client, s.Keywords, s.Sinks, s.Interval, s.Select, s.IgnoreCase)
+	said := fmt.Sprintf("subscribe %s %s %q %v %v %v %v", s.URL, s.Client, s.Keywords, s.Sinks, s.Interval, s.Select, s.MatchCase)
 	if len(s.Tags) > 0 {
 		said += fmt.Sprintf(" tags %q", s.Tags)
 	}

@@ -55,7 +55,7 @@ func keywordsOf(r *request, url, document string) ([]searchTerm, error) {
 // filterOf returns the filter that compares words as s does.
 func filterOf(s pipeline.Subscription) inspect.OccurrenceFilter {
 	return inspect.OccurrenceFilter{
-		IgnoreCase: s.IgnoreCase, IgnoreDiacritics: s.IgnoreDiacritics, Stem: s.Stem, FilterStopwords: s.FilterStopwords, Match: s.Match, Language: s.Language,
+		MatchCase: s.MatchCase, IgnoreDiacritics: s.IgnoreDiacritics, Stem: s.Stem, FilterStopwords: s.FilterStopwords, Match: s.Match, Language: s.Language,
 	}
 }
 

@@ -29,7 +29,7 @@ func showText(r *request) (any, error) {
 		return nil, err
 	}
 	f.Document = v.Document
-	terms := []searchTerm{{term: v.Term, filter: inspect.OccurrenceFilter{IgnoreCase: true}}}
+	terms := []searchTerm{{term: v.Term}}
 	if v.Term == "" {
 		if terms, err = keywordsOf(r, v.URL, v.Document); err != nil {
 			return nil, err

@@ -70,7 +70,7 @@ func showSubscribe(r *request) (any, error) {
 			v.Problem = userMessage(err)
 		}
 	default:
-		v.Sub = pipeline.Subscription{IgnoreCase: true}.WithDefaults()
+		v.Sub = pipeline.Subscription{}.WithDefaults()
 	}
 	if r.bearer.Clients() == nil {
 		all, err := r.api.Receivers(r.Context(), inspect.ListFilter{Sinks: true})
@@ -125,7 +125,7 @@ var optionFields = []struct {
 	Name, Label string
 	field       func(*pipeline.Subscription) *bool
 }{
-	{"ignore_case", "Ignore case", func(s *pipeline.Subscription) *bool { return &s.IgnoreCase }},
+	{"match_case", "Match case", func(s *pipeline.Subscription) *bool { return &s.MatchCase }},
 	{"ignore_diacritics", "Ignore accents", func(s *pipeline.Subscription) *bool { return &s.IgnoreDiacritics }},
 	{"stem", "Other forms of a word too (stems)", func(s *pipeline.Subscription) *bool { return &s.Stem }},
 	{"filter_stopwords", "Ignore stop words", func(s *pipeline.Subscription) *bool { return &s.FilterStopwords }},

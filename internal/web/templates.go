@@ -222,7 +222,7 @@ func changedSettings(s inspect.Subscription) []string {
 		}
 	}
 	add(len(s.Events) == 1, "only "+strings.Join(eventsOf(s.Subscription), ""))
-	add(s.IgnoreCase && !s.Stem, "case ignored")
+	add(s.MatchCase, "case matched")
 	add(s.IgnoreDiacritics, "accents ignored")
 	add(s.Stem, "word stems")
 	add(s.FilterStopwords, "without stop words")

@@ -302,10 +302,10 @@ func TestSubscribe(t *testing.T) {
 	b := logIn(t, f, aToken)
 	form := url.Values{
 		"url": {" " + pageURL}, "client": {"ann"}, "keywords": {"tea\r\n\r\ngreen tea\r\n"}, "interval": {"1h"}, "sink": {"ops", "mail, ops"},
-		"select": {"main\n//p"}, "ignore_case": {"yes"},
+		"select": {"main\n//p"}, "match_case": {"yes"},
 	}
 	_, body := b.get(t, "/subscribe?"+form.Encode())
-	for _, want := range []string{"green <mark>tea</mark> &lt;script&gt;", "of the last 1 change", `value="yes" checked> Ignore case`, ">tea\ngreen tea</textarea>", `value="1h"`} {
+	for _, want := range []string{"green <mark>tea</mark> &lt;script&gt;", "of the last 1 change", `value="yes" checked> Match case`, ">tea\ngreen tea</textarea>", `value="1h"`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the preview lacks %s: %s", want, body)
 		}

@@ -106,8 +106,9 @@ func TestFormOf(t *testing.T) {
 		s    pipeline.Subscription
 		want Form
 	}{
-		{pipeline.Subscription{}, 0},
-		{pipeline.Subscription{IgnoreCase: true}, FormCase},
+		{pipeline.Subscription{}, FormCase},
+		{pipeline.Subscription{MatchCase: true}, 0},
+		{pipeline.Subscription{MatchCase: true, Stem: true}, FormStem | FormCase},
 		{pipeline.Subscription{Stem: true}, FormStem | FormCase},
 		{pipeline.Subscription{IgnoreDiacritics: true, Stem: true}, FormStem | FormCase | FormMarks},
 	} {

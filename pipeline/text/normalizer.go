@@ -31,7 +31,7 @@ const (
 // FormOf returns how s compares words.
 func FormOf(s pipeline.Subscription) Form {
 	var f Form
-	if s.IgnoreCase || s.Stem {
+	if !s.MatchCase || s.Stem {
 		f |= FormCase
 	}
 	if s.IgnoreDiacritics {

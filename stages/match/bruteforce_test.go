@@ -265,7 +265,7 @@ func randomGroups(r *rand.Rand) (gs []groupTexts) {
 
 func randomSubscription(r *rand.Rand) pipeline.Subscription {
 	flip := func() bool { return r.IntN(3) == 0 }
-	s := pipeline.Subscription{Stem: flip(), FilterStopwords: flip(), IgnoreCase: flip(), IgnoreDiacritics: flip(), Moved: flip()}
+	s := pipeline.Subscription{Stem: flip(), FilterStopwords: flip(), MatchCase: flip(), IgnoreDiacritics: flip(), Moved: flip()}
 	for range 1 + r.IntN(4) {
 		s.Keywords = append(s.Keywords, randomWords(r, 1+r.IntN(4)))
 	}

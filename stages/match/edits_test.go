@@ -112,7 +112,7 @@ func TestEveryChangeIsBounded(t *testing.T) {
 // table.
 func TestEveryChangeBesideKeywords(t *testing.T) {
 	entries := []match.Entry{
-		{ID: "price", Subscription: pipeline.Subscription{Keywords: []string{"price 12"}}},
+		{ID: "price", Subscription: pipeline.Subscription{Keywords: []string{"price 12"}, MatchCase: true}},
 		{ID: "every"},
 		{ID: "none", Subscription: pipeline.Subscription{Keywords: []string{"zeus"}}},
 	}

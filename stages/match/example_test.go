@@ -16,7 +16,7 @@ func Example() {
 		New: []flow.Window{{Text: "Zeus is out of stock.", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 11}, {12, 14}, {15, 20}}, Edits: []flow.Span{{2, 4}}}},
 	}}}
 	m := match.NewMatcher([]match.Entry{
-		{ID: "shop", Subscription: pipeline.Subscription{Keywords: []string{"OUT OF STOCK", "Zeus"}, IgnoreCase: true}},
+		{ID: "shop", Subscription: pipeline.Subscription{Keywords: []string{"OUT OF STOCK", "Zeus"}}},
 		{ID: "other", Subscription: pipeline.Subscription{Keywords: []string{"Hera"}}},
 	}, text.NewLanguages())
 	for _, found := range m.Match(change) {

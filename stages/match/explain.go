@@ -201,9 +201,9 @@ type option struct {
 }
 
 var (
-	optionCase  = option{"ignore_case: true", func(s *pipeline.Subscription) { s.IgnoreCase = true }}
+	optionCase  = option{"match_case: false", func(s *pipeline.Subscription) { s.MatchCase = false }}
 	optionMarks = option{"ignore_diacritics: true", func(s *pipeline.Subscription) { s.IgnoreDiacritics = true }}
-	optionStem  = option{"stem: true", func(s *pipeline.Subscription) { s.Stem, s.IgnoreCase = true, true }}
+	optionStem  = option{"stem: true", func(s *pipeline.Subscription) { s.Stem, s.MatchCase = true, false }}
 	optionStop  = option{"filter_stopwords: true", func(s *pipeline.Subscription) { s.FilterStopwords = true }}
 )
 

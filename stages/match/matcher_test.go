@@ -79,7 +79,7 @@ func BenchmarkMatch(b *testing.B) {
 			for i := range entries {
 				s := pipeline.Subscription{Keywords: []string{word(), word() + " " + word(), word() + " " + word() + " " + word()}}
 				if i%2 == 0 {
-					s.Stem, s.FilterStopwords, s.IgnoreCase = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+					s.Stem, s.FilterStopwords, s.MatchCase = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
 				}
 				entries[i] = Entry{fmt.Sprint(i), s}
 			}
@@ -166,7 +166,7 @@ func TestCoarseGroups(t *testing.T) {
 		var subs []Entry
 		for i := range 4 {
 			s := keywords(phrase(3), phrase(2))
-			s.Stem, s.FilterStopwords, s.Moved, s.IgnoreCase = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
+			s.Stem, s.FilterStopwords, s.Moved, s.MatchCase = r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0
 			if r.IntN(2) == 0 {
 				s.Match = pipeline.MatchTerms
 			}

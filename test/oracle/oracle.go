@@ -26,7 +26,7 @@ type Subscription struct {
 	// Keywords is empty where every change is reported.
 	Keywords         []string
 	Added, Removed   bool
-	IgnoreCase       bool
+	MatchCase        bool
 	IgnoreDiacritics bool
 	Stem             bool
 	FilterStopwords  bool

@@ -81,7 +81,7 @@ func (s randomLanguage) compare(r *rand.Rand, languages *text.Languages, known *
 	}
 	now := s.edit(r, old)
 	sub := pipeline.Subscription{
-		IgnoreCase: r.IntN(2) == 0, IgnoreDiacritics: r.IntN(3) == 0, Stem: r.IntN(2) == 0, FilterStopwords: r.IntN(3) == 0, Moved: r.IntN(6) == 0,
+		MatchCase: r.IntN(2) == 0, IgnoreDiacritics: r.IntN(3) == 0, Stem: r.IntN(2) == 0, FilterStopwords: r.IntN(3) == 0, Moved: r.IntN(6) == 0,
 	}
 	for range 1 + r.IntN(4) {
 		sub.Keywords = append(sub.Keywords, s.sentence(r, 1+r.IntN(3)))
@@ -101,7 +101,7 @@ func (s randomLanguage) compare(r *rand.Rand, languages *text.Languages, known *
 		}
 	}
 	expected := oracle.Compare(page(old), page(now)).Expect(oracle.Subscription{
-		Keywords: sub.Keywords, Added: true, Removed: true, IgnoreCase: sub.IgnoreCase, IgnoreDiacritics: sub.IgnoreDiacritics,
+		Keywords: sub.Keywords, Added: true, Removed: true, MatchCase: sub.MatchCase, IgnoreDiacritics: sub.IgnoreDiacritics,
 		Stem: sub.Stem, FilterStopwords: sub.FilterStopwords, Terms: sub.Match == pipeline.MatchTerms, Moved: sub.Moved,
 		Min: oracle.MinChange{Tokens: sub.MinChange.Tokens, Share: sub.MinChange.Share},
 	}, known)

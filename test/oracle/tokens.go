@@ -91,7 +91,7 @@ func (r reading) isStopword(word string) bool {
 
 // normalize returns a word as the subscription compares it.
 func (r reading) normalize(word string) string {
-	if r.IgnoreCase || r.Stem {
+	if !r.MatchCase || r.Stem {
 		word = strings.ToLower(word)
 	}
 	if r.Stem && r.lang != nil {

@@ -24,7 +24,7 @@ func compareNotifications(t *testing.T, texts []extraction, got []pipeline.Notif
 		}
 		by[n.Version] = n
 	}
-	sub := oracle.Subscription{Keywords: keywords, Added: true, Removed: true, IgnoreCase: true}
+	sub := oracle.Subscription{Keywords: keywords, Added: true, Removed: true}
 	doubtful, skipped := 0, 0
 	for v := 2; v <= len(texts); v++ {
 		before, after := texts[v-2], texts[v-1]

@@ -64,7 +64,7 @@ func replayPage(t *testing.T, r recording, d declaration) {
 			return nil
 		})},
 		Subscriptions: []pipeline.Subscription{{
-			URL: url + "/" + r.name, Keywords: keywords, IgnoreCase: true, Sinks: []string{"keep"}, View: d.view(),
+			URL: url + "/" + r.name, Keywords: keywords, Sinks: []string{"keep"}, View: d.view(),
 		}},
 		Fetch:  vokter.FetchConfig{Concurrency: 8, Rate: 1000, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Checks: len(r.bodies), Every: &zero,

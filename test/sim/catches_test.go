@@ -58,7 +58,7 @@ func TestCatches(t *testing.T) {
 		{"an end that does not wait", flow.GroupMatch,
 			alterInput(alterBody(flow.TypeEnded, func(e *flow.Ended) { e.Stamp = 0 })), ""},
 		{"an end that is not passed on", flow.GroupDiff, alterOutput(nthOfType(1, flow.TypeEnded, dropMessage)), "keeps"},
-		{"case taken for no case", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.IgnoreCase = false }), ""},
+		{"case taken for no case", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.MatchCase = true }), ""},
 		{"moves never told", flow.GroupMatch, stamp(func(s *flow.Stamped) { s.Subscription.Moved = false }), ""},
 		{"terms taken for a phrase", flow.GroupMatch,
 			stamp(func(s *flow.Stamped) { s.Subscription.Match = pipeline.MatchPhrase }), ""},

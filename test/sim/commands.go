@@ -165,7 +165,7 @@ func (w *world) randomSubscription(s *site) pipeline.Subscription {
 	sub := pipeline.Subscription{
 		URL: pick(r, s.spellings), Client: pick(r, clients), View: pick(r, views),
 		Interval: pick(r, intervals),
-		Stem:     once(4), FilterStopwords: once(4), IgnoreCase: once(2), IgnoreDiacritics: once(4), Moved: once(4),
+		Stem:     once(4), FilterStopwords: once(4), MatchCase: once(2), IgnoreDiacritics: once(4), Moved: once(4),
 	}
 	n := 1 + r.IntN(5)
 	if once(10) {

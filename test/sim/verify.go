@@ -177,7 +177,7 @@ func (w *world) compareRecord(t *pageModel, r *subscriptionSpan, v version, chan
 	}
 	e := change.Expect(oracle.Subscription{
 		Keywords: s.Keywords, Added: s.Wants(pipeline.Added), Removed: s.Wants(pipeline.Removed),
-		IgnoreCase: s.IgnoreCase, IgnoreDiacritics: s.IgnoreDiacritics, Stem: s.Stem, FilterStopwords: s.FilterStopwords,
+		MatchCase: s.MatchCase, IgnoreDiacritics: s.IgnoreDiacritics, Stem: s.Stem, FilterStopwords: s.FilterStopwords,
 		Terms: s.Match == pipeline.MatchTerms, Moved: s.Moved,
 		Min: oracle.MinChange{Tokens: s.MinChange.Tokens, Share: s.MinChange.Share},
 	}, languageOf(language))

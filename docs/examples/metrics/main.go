@@ -47,7 +47,7 @@ func main() {
 			}
 			return nil
 		})},
-		Subscriptions: []pipeline.Subscription{{URL: *url, Keywords: []string{*keyword}, IgnoreCase: true, Sinks: []string{"print"}}},
+		Subscriptions: []pipeline.Subscription{{URL: *url, Keywords: []string{*keyword}, Sinks: []string{"print"}}},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -33,7 +33,7 @@ func TestMetricsCountTheMessagesOfEachStage(t *testing.T) {
 			delivered++
 			return nil
 		})},
-		Subscriptions: []pipeline.Subscription{{URL: site.URL, Keywords: []string{"out of stock"}, IgnoreCase: true, Sinks: []string{"count"}}},
+		Subscriptions: []pipeline.Subscription{{URL: site.URL, Keywords: []string{"out of stock"}, Sinks: []string{"count"}}},
 		Fetch:         vokter.FetchConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		Checks:        2, Every: &every,
 	})
