@@ -147,7 +147,7 @@ func newReading(v index.StoredVersion, s pipeline.Subscription) (Reading, error)
 	}
 	languages := text.NewLanguages()
 	doc := text.Analyze(content)
-	r := Reading{Title: v.Title, Words: len(doc.Tokens), Language: language, From: from, Unstemmed: s.Stem && !languages.Normalizer(language).HasStemmer()}
+	r := Reading{Title: v.Title, Words: countWords(doc), Language: language, From: from, Unstemmed: s.Stem && !languages.Normalizer(language).HasStemmer()}
 	if s.Value != nil {
 		r.Value = strings.TrimSpace(content)
 	}
@@ -170,11 +170,23 @@ func newReading(v index.StoredVersion, s pipeline.Subscription) (Reading, error)
 	return r, nil
 }
 
+// countWords returns how many tokens of doc are words and not signs.
+func countWords(doc *text.Doc) (n int) {
+	for i := range doc.Tokens {
+		if !text.IsSign(doc.Text(i)) {
+			n++
+		}
+	}
+	return n
+}
+
 // wordSet returns the words of doc.
 func wordSet(doc *text.Doc) map[string]bool {
 	words := make(map[string]bool)
 	for i := range doc.Tokens {
-		words[doc.Text(i)] = true
+		if w := doc.Text(i); !text.IsSign(w) {
+			words[w] = true
+		}
 	}
 	return words
 }
@@ -201,7 +213,7 @@ func findMisspelling(keyword string, words map[string]bool, holds func(string) b
 	for _, t := range text.Tokens(keyword) {
 		word := keyword[t.Start:t.End]
 		n := utf8.RuneCountInString(word)
-		if n < minWordLength || holds(word) {
+		if n < minWordLength || text.IsSign(word) || holds(word) {
 			continue
 		}
 		var alike []string

@@ -199,6 +199,12 @@ var english = text.NewLanguages().Normalizer("en")
 // was not found.
 func findKeyword(s string, words []text.Token, keyword string, from int) (start, end int) {
 	wanted := text.Tokens(keyword)
+	sign := func(in string) func(text.Token) bool {
+		return func(t text.Token) bool { return text.IsSign(in[t.Start:t.End]) }
+	}
+	if !slices.ContainsFunc(wanted, sign(keyword)) && slices.ContainsFunc(words, sign(s)) { // it is found across signs
+		words = slices.DeleteFunc(slices.Clone(words), sign(s))
+	}
 	forms := []text.Form{0, text.FormCase, text.FormCase | text.FormMarks, text.FormStem | text.FormMarks}
 	for n := len(wanted); n > 0; n = min(n-1, 1) {
 		for _, f := range forms {

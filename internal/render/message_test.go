@@ -253,6 +253,8 @@ func TestFind(t *testing.T) {
 		{"the prices: Ärger", "arger", "Ärger"},
 		{"all running dogs", "run", "running"},
 		{"stock that ran out", "out stock", "out"},
+		{"now ✔ price: $10", "price 10", "price: $10"},
+		{"now 10, then $ 10", "$10", "$ 10"},
 		{"nothing", "else", ""},
 	} {
 		from, to := findKeyword(c.s, text.Tokens(c.s), c.keyword, 0)

@@ -20,7 +20,7 @@ import (
 // Version names the rules by which this package finds words and compares them. It changes
 // whenever a text has other tokens, or a token another term or significance: what was made with
 // other rules is then made again instead of being compared.
-const Version = "text/1"
+const Version = "text/2"
 
 // MaxItem is how many tokens a list item or table row may have to be one unit.
 const MaxItem = 40
@@ -219,7 +219,7 @@ var hashBufferPool = sync.Pool{New: func() any { return new([]byte) }}
 // packedFormat is the first byte of packed tokens. It takes another value whenever they are
 // packed in another way, and whenever Tokens finds other tokens in the same text: tokens that
 // another program packed are then found again instead of being compared with different ones.
-const packedFormat = 2
+const packedFormat = 3
 
 // minWideGap is the smallest gap before a token that takes a number of its own.
 const minWideGap = 3

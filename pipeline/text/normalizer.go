@@ -227,7 +227,7 @@ func Fold(token string) string {
 }
 
 // toPlainForm returns the form of s that every comparison starts from: Unicode's normal form C, with
-// one kind of apostrophe (also for the Hebrew geresh, and of quote for the gershayim) and
+// one kind of apostrophe (also for the Hebrew geresh, and of quote for the gershayim) and minus, and
 // without what only stretches a word and the invisible characters that users copy along.
 func toPlainForm(s string) string {
 	if isASCII(s) {
@@ -239,7 +239,9 @@ func toPlainForm(s string) string {
 			return '\''
 		case '\u05F4':
 			return '"'
-		case tatweel, '\u00AD', '\u200B', '\u200E', '\u200F', '\u2060', '\uFEFF':
+		case '\u2212', '\u2013': // as signs; a word has none
+			return '-'
+		case tatweel, '\uFE0E', '\uFE0F', '\u00AD', '\u200B', '\u200E', '\u200F', '\u2060', '\uFEFF':
 			return -1
 		}
 		return r

@@ -15,7 +15,7 @@ type Sketch [sketchValues]uint32
 
 const (
 	sketchValues  = 128
-	sketchFormat  = 1 // the first byte of a stored sketch
+	sketchFormat  = 2 // the first byte of a stored sketch
 	shingleLength = 3 // tokens
 	// minShingles is how many shingles a text must have for a sketch. Fewer say too little.
 	minShingles = 50

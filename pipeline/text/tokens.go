@@ -12,15 +12,15 @@ import (
 	"github.com/vokter/vokter/pipeline"
 )
 
-// Token is one word of a text: the bytes [Start, End) of it.
+// Token is one word or sign of a text: the bytes [Start, End) of it.
 type Token struct{ Start, End int }
 
 // wordJoiners keep "AT&T" whole, and the sign of ".NET" and "#tag" with the word.
 var wordJoiners = &words.Joiners[string]{Middle: []rune("&"), Leading: []rune("#.")}
 
-// Tokens returns the words of s in order, none of them empty, all on rune boundaries. It takes
-// any string. A token is a word of UAX #29 that holds a letter or a number; punctuation and
-// symbols are none. Beyond that:
+// Tokens returns the words and signs of s in order, none of them empty, all on rune boundaries. It takes
+// any string. A token is a word of UAX #29 that holds a letter or a number, or a sign, as IsSign describes;
+// punctuation is none. Beyond that:
 //
 //   - What only joins words separates them: "e-mail", "www.example.com", "user@example.com"
 //     and "personnel.Pour" are several tokens each, and as keywords phrases. So do colons, and the
@@ -100,9 +100,18 @@ func appendSegments(ts []Token, it *words.Iterator[string], s string, offset int
 			continue
 		}
 		if end-start == 1 && s[start] < utf8.RuneSelf && !isAlphanumeric(s[start:end]) {
+			if isSignByte[s[start]] {
+				ts, taken = appendASCIISign(ts, s, start, offset)
+			}
 			continue // nearly all between words
 		}
-		if start >= end || !hasWord(s[start:end]) {
+		if start >= end {
+			continue
+		}
+		if !hasWord(s[start:end]) {
+			if isSign(s, start, end) {
+				ts = append(ts, Token{offset + start, offset + end})
+			}
 			continue
 		}
 		start, end = trimSegment(s, start, end)
@@ -156,8 +165,12 @@ func isSingleToken(s string) bool {
 // leaves a sign that the word begins with.
 func trimSegment(s string, start, end int) (int, int) {
 	first := start + strings.IndexFunc(s[start:end], isWord)
-	if first > start && (s[first-1] == '.' || s[first-1] == '#') && allowsSignBehind(s[:first-1]) {
-		first--
+	if first > start && (s[first-1] == '.' || s[first-1] == '#') {
+		before := s[:first-1]
+		if last, _ := utf8.DecodeLastRuneInString(before); allowsSignBehind(before) ||
+			s[first-1] == '.' && beginsWithDigit(s[first:]) && (last == '-' || unicode.In(last, unicode.Sc, unicode.Sm)) {
+			first-- // "-.5" and "$.99", too
+		}
 	}
 	return first, start + len(strings.TrimRight(s[start:end], "_\u203F\u2040\u2054\uFE33\uFE34\uFE4D\uFE4E\uFE4F\uFF3F"))
 }
@@ -328,7 +341,7 @@ func ValidKeyword(k string) error {
 	}
 	switch n := len(Tokens(k)); {
 	case n == 0:
-		return fmt.Errorf("%q has no word in it; a keyword needs a letter or a digit", k)
+		return fmt.Errorf("%q has no word in it; a keyword needs a letter, a digit or a sign such as € or ✔", k)
 	case n > maxKeywordTokens:
 		return fmt.Errorf("%q has %d words; a keyword has at most %d", k, n, maxKeywordTokens)
 	}

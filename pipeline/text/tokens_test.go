@@ -21,14 +21,14 @@ func tokenTexts(s string) []string {
 func TestTokens(t *testing.T) {
 	for _, c := range []struct{ in, want string }{ // want: tokens joined by |
 		{"", ""},
-		{"!!! … — 🔥 $ %", ""},
+		{"!!! … — \"x\" «y»", "x|y"},
 		{"Zeus. Out of stock.", "Zeus|Out|of|stock"},
 		{"100-eyed e-mail", "100|eyed|e|mail"},
-		{"12.50 1,000,000 .5 100% v1.2.3 3D 12:30 2024-01-02 1'299.00", "12.50|1,000,000|.5|100|v1.2.3|3D|12|30|2024|01|02|1'299.00"},
-		{"€1,299.00 2026-11-21 COVID-19", "1,299.00|2026|11|21|COVID|19"},
+		{"12.50 1,000,000 .5 100% v1.2.3 3D 12:30 2024-01-02 1'299.00", "12.50|1,000,000|.5|100|%|v1.2.3|3D|12|30|2024|01|02|1'299.00"},
+		{"€1,299.00 2026-11-21 COVID-19", "€|1,299.00|2026|11|21|COVID|19"},
 		{"ASN.1 example.com www.example.com node.js U.S. z.B.", "ASN|1|example|com|www|example|com|node|js|U|S|z|B"},
-		{"https://www.example.com/a-b/c_d.html?id=12&lang=en#top", "https|www|example|com|a|b|c_d|html|id|12|lang|en|top"},
-		{"user@example.com a.b+c@d.org", "user|example|com|a|b|c|d|org"},
+		{"https://www.example.com/a-b/c_d.html?id=12&lang=en#top", "https|www|example|com|a|b|c_d|html|id|=|12|lang|=|en|top"},
+		{"user@example.com a.b+c@d.org", "user|example|com|a|b|+|c|d|org"},
 		{"du personnel.Pour tous, zeus.argus כן.לא हाँ.नहीं", "du|personnel|Pour|tous|zeus|argus|כן|לא|हाँ|नहीं"},
 		{"operati[email protected]", "operati|email|protected"},
 		{"prix:Pour 12:30 5;6 Paris·Lyon col·lecció COL·LECCIÓ L·l", "prix|Pour|12|30|5|6|Paris|Lyon|col·lecció|COL·LECCIÓ|L·l"},
@@ -39,14 +39,14 @@ func TestTokens(t *testing.T) {
 		{".NET (.NET) “#tag” #tag wait...what x. .argus first", ".|NET|.|NET|#|tag|#|tag|wait|what|x|.|argus|first"},
 		{"#42 a.NET ASP.NET x#y", "#|42|a|NET|ASP|NET|x|y"},
 		{"## heading ##h Introduction# issue#42", "heading|h|Introduction|issue|42"},
-		{"C++ c# F#, C#/F# Notepad++ C++17 C+++ A#b", "C++|c#|F#|C#|F#|Notepad++|C++|17|C|A|b"},
+		{"C++ c# F#, C#/F# Notepad++ C++17 C+++ A#b", "C++|c#|F#|C#|F#|Notepad++|C++|17|C|+++|A|b"},
 		{"don't it’s O'Brien Argus' rock'n'roll", "don't|it’s|O'Brien|Argus|rock'n'roll"},
 		{"l'été d’accord qu'il dell'arte un'altra L'Aquila", "l|été|d|accord|qu|il|dell|arte|un|altra|L|Aquila"},
 		{"d's aujourd'hui c'", "d's|aujourd'hui|c"},
 		{"l'́", "l"}, // a mark alone is no letter
 		{"__init__ foo_bar ___ _x", "init|foo_bar|x"},
 		{"é e\u0301 naïve", "é|e\u0301|naïve"},
-		{"m² ½ №5", "m|²|½|5"},
+		{"m² ½ №5", "m|²|½|№|5"},
 		{"東京都 かな カタカナ コーヒー", "東|京|都|か|な|カ|タ|カ|ナ|コ|ー|ヒ|ー"},
 		{"ガ ｶﾞ", "ガ|ｶﾞ"}, // a voiced mark belongs to its character
 		{"한국어를 LG전자 3개월", "한|국|어|를|LG|전|자|3|개|월"},
@@ -59,6 +59,58 @@ func TestTokens(t *testing.T) {
 		if got := strings.Join(tokenTexts(c.in), "|"); got != c.want {
 			t.Errorf("Tokens(%q)\n got %q\nwant %q", c.in, got, c.want)
 		}
+	}
+}
+
+// TestSigns has tokens of which some are signs: these stand in brackets.
+func TestSigns(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		// Symbols.
+		{"✔ yes ✘ no ★★★ 20 °C 5℃ © ™ → ↑ ▲ ● ■ █", "[✔] yes [✘] no [★] [★] [★] 20 [°] C 5 [℃] [©] [™] [→] [↑] [▲] [●] [■] [█]"},
+		{"$10 10 € €9.99 US$5 £ ¥ ₿ ￥", "[$] 10 10 [€] [€] 9.99 US [$] 5 [£] [¥] [₿] [￥]"},
+		{"5 % 5‰ 5％ ٪", "5 [%] 5 [‰] 5 [％] [٪]"},
+		// Emoji are whole.
+		{"🟢🔴 👩‍👩‍👧 🇩🇪🇫🇷 👍🏽 ✔️ ❤️‍🔥 1️⃣ #️⃣ *️⃣ ‼️ a🔥b", "[🟢] [🔴] [👩‍👩‍👧] [🇩🇪] [🇫🇷] [👍🏽] [✔️] [❤️‍🔥] 1️⃣ [#️⃣] [*️⃣] [‼️] a [🔥] b"},
+		// Operators.
+		{"a>=5 b<= c != d == e < > ≤≥≠ =\u0338 x=1 a=>b ->x <- <> === 1+1 ±3 ×4 <b>", "a [>=] 5 b [<=] c [!=] d [==] e [<] [>] [≤] [≥] [≠] [=\u0338] x [=] 1 a [=>] b [->] x [<-] [<>] [===] 1 [+] 1 [±] 3 [×] 4 [<] b [>]"},
+		{"A+ 18+ +49 Wow! Wow!<5 C+++", "A [+] 18 [+] [+] 49 Wow Wow [<] 5 C [+++]"},
+		{"==== a ---- +---+---+ ~~~~ >>>>> ++++ -- <---->", "a"},
+		// A minus, and what is none.
+		{"-5 −5 –5 －5 -.5 -$5 $-5 −€5 (-5) [1,-2] t:-3 >-5 x=-5 |-5| ~5", "[-] 5 [−] 5 [–] 5 [－] 5 [-] .5 [-] [$] 5 [$] [-] 5 [−] [€] 5 [-] 5 1 [-] 2 t [-] 3 [>] [-] 5 x [=] [-] 5 [-] 5 [~] 5"},
+		{"5-7 5−7 5–7 2026-11-27 0800-555-12 A-5 (030)-55 1e-5 5 - 7 a - b – c - 5 --5 5~7 10時～12時 foo- -x", "5 7 5 7 5 7 2026 11 27 0800 555 12 A 5 030 55 1e 5 5 7 a b c 5 5 5 7 10 時 12 時 foo x"},
+		// What only sets texts apart.
+		{"• a · b ‣ c ◦ d ▪ e ▸ f ► g ∙ h * i | j ¦ k │ l ─ ` ´ ^ ¶ § … \u00a0 “x” „y‟ «z» ‹q› 、。 / \\ & @ ? ! ; : \ufffd \ufffc", "a b c d e f g h i j k l x y z q"},
+		// Words stay words.
+		{"C++ C# .NET #tag AT&T x++ a&b -C++", "C++ C# . NET # tag AT&T x++ a&b C++"},
+	} {
+		var got []string
+		for _, s := range tokenTexts(c.in) {
+			if IsSign(s) {
+				s = "[" + s + "]"
+			}
+			got = append(got, s)
+		}
+		if got := strings.Join(got, " "); got != c.want {
+			t.Errorf("Tokens(%q)\n got %s\nwant %s", c.in, got, c.want)
+		}
+	}
+}
+
+// TestSignsThatAreOne: kinds of minus, and emoji with and without a selector of their style, are the same.
+func TestSignsThatAreOne(t *testing.T) {
+	n := NewLanguages().Normalizer("en")
+	for a, b := range map[string]string{"−": "-", "–": "-", "✔️": "✔", "❤️‍🔥": "❤‍🔥"} {
+		if n.Term(a, 0) != n.Term(b, 0) {
+			t.Errorf("%s is not %s", a, b)
+		}
+	}
+	for a, b := range map[string]string{"＄": "$", "％": "%", "＜": "<", "－": "-"} {
+		if n.Term(a, FormCase) != n.Term(b, FormCase) {
+			t.Errorf("%s is not %s", a, b)
+		}
+	}
+	if n.Term("✔", FormCase) == n.Term("✘", FormCase) {
+		t.Error("✔ is ✘")
 	}
 }
 
@@ -253,14 +305,14 @@ func TestPackedFormat(t *testing.T) {
 		h.Write(PackTokens(Analyze(s)))
 	}
 	got := fmt.Sprintf("%d %x", packedFormat, h.Sum(nil)[:8])
-	if want := "2 0051625ec299dfdb"; got != want {
+	if want := "3 8be25b594cfd91eb"; got != want {
 		t.Errorf("format and sum of tokens are %s, want %s", got, want)
 	}
 }
 
 func TestValidKeyword(t *testing.T) {
 	for k, ok := range map[string]bool{
-		"argus": true, "C++": true, "!!!": false, "": false, "🔥": false,
+		"argus": true, "C++": true, "!!!": false, "": false, "🔥": true, "≥": true, "$": true, "-": false, "•": false,
 		strings.Repeat("a ", 16): true, strings.Repeat("a ", 17): false,
 	} {
 		if err := ValidKeyword(k); (err == nil) != ok {

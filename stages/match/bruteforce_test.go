@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -20,10 +21,13 @@ type bruteForce struct {
 	norm *text.Normalizer
 }
 
-// terms returns the terms of tokens and which token each is, without stop words unless all.
-func (n bruteForce) terms(tokens []string, all bool) (terms []string, at []int) {
+// kept says which tokens of a text a keyword is compared with.
+type kept struct{ stopwords, signs bool }
+
+// terms returns the terms of tokens and which token each is.
+func (n bruteForce) terms(tokens []string, k kept) (terms []string, at []int) {
 	for i, w := range tokens {
-		if all || !n.s.FilterStopwords || !n.norm.IsStop(w) {
+		if (k.stopwords || !n.s.FilterStopwords || !n.norm.IsStop(w)) && (k.signs || !isSign(w)) {
 			terms = append(terms, n.norm.Term(w, text.FormOf(n.s)))
 			at = append(at, i)
 		}
@@ -38,13 +42,21 @@ func tokenTexts(s string) (out []string) {
 	return out
 }
 
-// keywordTerms returns the terms of k, and whether stop words of the text count.
-func (n bruteForce) keywordTerms(k string) (terms []string, all bool) {
-	if terms, _ = n.terms(tokenTexts(k), false); len(terms) > 0 {
-		return terms, false
+// isSign reports whether a token has neither a letter nor a digit.
+func isSign(token string) bool {
+	return !strings.ContainsFunc(token, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
+// keywordTerms returns the terms of k, and what counts of the text: stop words where the keyword has nothing
+// else, and signs where it has one.
+func (n bruteForce) keywordTerms(k string) (terms []string, counts kept) {
+	counts.signs = slices.ContainsFunc(tokenTexts(k), isSign)
+	if terms, _ = n.terms(tokenTexts(k), kept{signs: true}); len(terms) > 0 {
+		return terms, counts
 	}
-	terms, _ = n.terms(tokenTexts(k), true)
-	return terms, true
+	counts.stopwords = true
+	terms, _ = n.terms(tokenTexts(k), kept{true, true})
+	return terms, counts
 }
 
 // shownRanges returns which differences block b of s has: ranges of tokens.
@@ -210,7 +222,7 @@ func (n bruteForce) allDiffs(c *flow.Change, groups [][2]*groupSide) []string {
 }
 
 // vocabulary has cases, marks, stems and stop words of each other.
-var vocabulary = strings.Fields("god gods God the The of eye eyes éye café cafe Zeus zeus argus")
+var vocabulary = strings.Fields("god gods God the The of eye eyes éye café cafe Zeus zeus argus ✔ ✔ €5 -5 5 ≥ 🔥")
 
 func randomWords(r *rand.Rand, n int) string {
 	var ws []string

@@ -42,8 +42,9 @@ type filterPart struct {
 }
 
 type filterClass struct {
-	Form     text.Form `json:"form"`
-	Filtered bool      `json:"filtered"`
+	Form           text.Form `json:"form"`
+	SkipsStopwords bool      `json:"skips_stopwords"`
+	SkipsSigns     bool      `json:"skips_signs"`
 }
 
 // buildFilter returns the filter over x, which has the subscriptions as of stamp.
@@ -54,7 +55,7 @@ func (x *index) buildFilter(analysis string, stamp uint64) *filter {
 		p := filterPart{Language: x.norm.Language(), Reach: x.reach(), Moved: x.wantsMoved}
 		words := make([][]string, len(x.classes))
 		for c := range x.classes {
-			p.Classes = append(p.Classes, filterClass{x.classes[c].form, x.classes[c].skipsStopwords})
+			p.Classes = append(p.Classes, filterClass{x.classes[c].form, x.classes[c].skipsStopwords, x.classes[c].skipsSigns})
 			words[c] = make([]string, len(x.dicts[c])+1)
 			for term, id := range x.dicts[c] {
 				words[c][id] = term
@@ -118,7 +119,7 @@ func (f *filter) mayMatch(c *flow.Change, langs *text.Languages) bool {
 		// An index without patterns suffices to read the windows.
 		x := &patternIndex{norm: langs.Normalizer(p.Language), wantsMoved: p.Moved, longestPhrase: p.Reach + 1}
 		for _, c := range p.Classes {
-			x.classes = append(x.classes, class{c.Form, c.Filtered})
+			x.classes = append(x.classes, class{c.Form, c.SkipsStopwords, c.SkipsSigns})
 		}
 		for g := range c.Groups {
 			if c.Groups[g].Moved && !p.Moved {

@@ -11,6 +11,7 @@ import (
 type class struct {
 	form           text.Form
 	skipsStopwords bool // stop words are passed over
+	skipsSigns     bool // signs are passed over, since the keyword has none: "price 10" is in "price: $10"
 }
 
 // indexKey is the index key of a pattern: a term, or a pair of adjacent terms.
@@ -93,14 +94,16 @@ func (p *pattern) hasKeyword(keywords []string, e int32, word string) bool {
 // has no token.
 func (x *patternIndex) parseKeyword(s pipeline.Subscription, word string) (pattern, bool) {
 	var all, significant []string
+	signs := false
 	for _, t := range text.Tokens(word) {
 		w := word[t.Start:t.End]
 		all = append(all, w)
+		signs = signs || text.IsSign(w)
 		if s.FilterStopwords && !x.norm.IsStop(w) {
 			significant = append(significant, w)
 		}
 	}
-	c := class{form: text.FormOf(s)}
+	c := class{form: text.FormOf(s), skipsSigns: !signs}
 	if len(significant) > 0 { // a keyword of stop words only is matched against all words
 		all, c.skipsStopwords = significant, x.norm.HasStopwords()
 	}
@@ -128,8 +131,8 @@ func (x *patternIndex) parseKeyword(s pipeline.Subscription, word string) (patte
 	return p, true
 }
 
-// classNumber returns the number of c, adding it if it is new. There are at most twelve classes: six
-// forms, filtered or not.
+// classNumber returns the number of c, adding it if it is new. There are at most 24 classes: six
+// forms, with and without stop words, with and without signs.
 func (x *patternIndex) classNumber(c class) uint8 {
 	var dict map[string]uint32
 	for i, have := range x.classes {

@@ -121,6 +121,18 @@ func TestRules(t *testing.T) {
 		{"a price", "now 12.50", "now 13.50", keywords("12.50", "13.50", "50"), "-12.50: 12.50; +13.50: 13.50"},
 		{"Japanese", "東京都", "東京都知事", keywords("知事", "都知"), "+都知: 都知事; +知事: 知事"},
 		{"Cyrillic", "x", "x Москва", keywords("москва"), "+москва: Москва"},
+		// Signs.
+		{"a sign", "ready ✘", "ready ✔", keywords("✔", "✘"), "-✘: ✘; +✔: ✔"},
+		{"an emoji in a phrase", "state 🟢 x", "state 🔴 x", keywords("state 🔴"), "+state 🔴: state 🔴"},
+		{"a style of an emoji", "x", "x ✔️", keywords("✔"), "+✔: ✔️"},
+		{"a price with its currency", "now $10", "now €10", keywords("$10", "€ 10", "10 €", "10"), "-$10: $10; +€ 10: €10"},
+		{"a minus", "at 5 degrees", "at −5 degrees", keywords("-5", "5"), "+-5: −5"},
+		{"an operator", "x <= 3", "x >= 3", keywords(">=", ">= 3", "x 3"), "+>=: >=; +>= 3: >= 3"},
+		{"a phrase without a sign, over signs", "x", "x price: ★ $10", keywords("price 10"), "+price 10: price: ★ $10"},
+		{"a phrase that a sign splits", "foo bar", "foo ✔ bar", keywords("foo bar"), ""},
+		{"a phrase with a sign, over signs", "x", "x fish ✔ + chips, fish + chips", keywords("fish + chips"), "+fish + chips: fish ✔ + chips, fish + chips"},
+		{"terms with a sign", "x", "x € now only 5", with(keywords("5 €"), matchTerms), "+5 €: € now only 5"},
+		{"a bullet is none", "x", "• x", keywords("x"), ""},
 		// Rule 5: terms.
 		{"the readme's example", "x", "x god house", with(keywords("House of the Gods"), likeOriginal), "+House of the Gods: god house"},
 		{"terms: a word is missing", "x", "x house", with(keywords("House of the Gods"), likeOriginal), ""},

@@ -1,6 +1,9 @@
 package match
 
-import "github.com/vokter/vokter/pipeline/flow"
+import (
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+)
 
 // termStream is a stretch of a window, normalized for one class: the indexes of the tokens that are
 // not skipped, and their terms, 0 for a term that no keyword has.
@@ -39,12 +42,13 @@ func (x *patternIndex) scanEdits(w *window, f func(p int32, s *termStream, i int
 func (x *patternIndex) reach() int { return max(x.longestPhrase-1, 0) }
 
 // keepFunc returns a function that reports whether class c keeps token i of w, rather than skipping
-// it as a stop word.
+// it as a stop word or sign.
 func (x *patternIndex) keepFunc(c uint8, w *window) func(i int) bool {
-	if !x.classes[c].skipsStopwords {
-		return func(int) bool { return true }
+	class := x.classes[c]
+	return func(i int) bool {
+		word := w.token(i)
+		return !(class.skipsSigns && text.IsSign(word) || class.skipsStopwords && x.norm.IsStop(word))
 	}
-	return func(i int) bool { return !x.norm.IsStop(w.token(i)) }
 }
 
 // normalizeRegion returns the region r of w, normalized for class c.

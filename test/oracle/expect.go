@@ -203,7 +203,7 @@ func (e *Expectation) blocksWithTerms(k keyword, ts []token, differences []occur
 			all = all && n > 0
 		}
 		for i := d.first; i <= d.last; i++ {
-			if ts[i].isBorder() || !ch.changed[i] || k.skipStopwords && e.reading.isStopword(ts[i].text) {
+			if ts[i].isBorder() || !ch.changed[i] || e.reading.skips(k, ts[i].text) {
 				continue
 			}
 			w := e.reading.normalize(ts[i].text)

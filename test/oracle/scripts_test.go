@@ -27,12 +27,12 @@ type randomLanguage struct {
 
 var randomLanguages = []randomLanguage{
 	{"fr", strings.Fields(`cheval chevaux Cheval maison maisons Maisons école écoles ecole été le la Les de des et
-		grand grande grands nouvelle nouvelles prix Prix rue rues chante chantent chanter 12 365 vert verte forêt forêts`), " ", ". "},
+		grand grande grands nouvelle nouvelles prix Prix rue rues chante chantent chanter 12 365 vert verte forêt forêts ✔ ✘ € -5 5 >= <= %`), " ", ". "},
 	{"ru", strings.Fields(`дом дома домов Дома книга книги книгами Книгу и на не Не с большой большая большими новый новые
-		улица улицы цена цены Цены поёт пели петь 12 365 зелёный лес леса мой моя край края`), " ", ". "},
+		улица улицы цена цены Цены поёт пели петь 12 365 зелёный лес леса мой моя край края ₽ ★ 12% ≥`), " ", ". "},
 	{"ar", strings.Fields(`كتاب الكتاب كتب مكتبة المكتبات مكتبات مدينة المدينة في من على جديد الجديد جديدة كبير الكبيرة
-		شارع الشارع سعر الأسعار أخضر خضراء 12 365 غابة الغابات`), " ", "، "},
-	{"zh", strings.Split("百眼巨人看守母牛日夜不眠新书店很大12价格上涨森林", ""), "", "，"},
+		شارع الشارع سعر الأسعار أخضر خضراء 12 365 غابة الغابات ✔ €`), " ", "، "},
+	{"zh", strings.Split("百眼巨人看守母牛日夜不眠新书店很大12价格上涨森林￥★★", ""), "", "，"},
 }
 
 // TestOracle compares what the stages diff and match find in random texts with the brute force of

@@ -15,17 +15,26 @@ type token struct {
 
 func (t token) isBorder() bool { return t.text == "" }
 
-// tokenize splits text into runs of letters and digits, and into characters in Han.
+// tokenize splits text into runs of letters and digits, and into characters in Han, signs of one character and
+// operators of two.
 func tokenize(text string) []token {
 	var ts []token
-	start := -1
+	start, sign := -1, 0 // sign is where the last sign ends
 	for i, r := range text {
-		han := unicode.Is(unicode.Han, r)
-		if han && start >= 0 {
+		if i < sign {
+			continue
+		}
+		sign = i + signAt(text, i)
+		alone := unicode.Is(unicode.Han, r) || sign > i
+		if alone && start >= 0 {
 			ts = append(ts, token{text: text[start:i], start: start, end: i})
 			start = -1
 		}
-		if han {
+		if sign > i {
+			ts = append(ts, token{text: text[i:sign], start: i, end: sign})
+			continue
+		}
+		if alone {
 			ts = append(ts, token{text: string(r), start: i, end: i + utf8.RuneLen(r)})
 			continue
 		}
@@ -41,6 +50,39 @@ func tokenize(text string) []token {
 		ts = append(ts, token{text: text[start:], start: start, end: len(text)})
 	}
 	return ts
+}
+
+// signAt returns the length of the sign at text[i:], or 0: an operator of comparison, a minus before a digit and
+// behind none, a percent sign, or a symbol other than those that only separate.
+func signAt(text string, i int) int {
+	for _, operator := range []string{"<=", ">=", "!=", "=="} {
+		if strings.HasPrefix(text[i:], operator) {
+			return 2
+		}
+	}
+	r, n := utf8.DecodeRuneInString(text[i:])
+	next, _ := utf8.DecodeRuneInString(text[i+n:])
+	last, _ := utf8.DecodeLastRuneInString(text[:i])
+	switch r {
+	case '-', '−':
+		if !unicode.IsDigit(next) || i > 0 && !unicode.IsSpace(last) {
+			return 0
+		}
+		return n
+	case '%':
+		return n
+	case '|':
+		return 0
+	}
+	if unicode.IsSymbol(r) && !unicode.Is(unicode.Sk, r) {
+		return n
+	}
+	return 0
+}
+
+// isSign reports whether a word has neither a letter nor a digit.
+func isSign(word string) bool {
+	return !strings.ContainsFunc(word, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
 // withoutMarks replaces the letters with marks that pages may use by those without.
@@ -59,6 +101,7 @@ type keyword struct {
 	spelling      string
 	terms         []string
 	skipStopwords bool // stop words of the text are skipped
+	skipSigns     bool // signs of the text are skipped, because the keyword has none
 }
 
 // reading is how a subscription reads texts of one language.
@@ -69,8 +112,9 @@ type reading struct {
 
 // parseKeyword returns the terms of a keyword: without stop words, unless it has no others.
 func (r reading) parseKeyword(spelling string) keyword {
-	k := keyword{spelling: spelling}
+	k := keyword{spelling: spelling, skipSigns: true}
 	for _, t := range tokenize(spelling) {
+		k.skipSigns = k.skipSigns && !isSign(t.text)
 		if !r.isStopword(t.text) {
 			k.terms = append(k.terms, r.normalize(t.text))
 		}
@@ -82,6 +126,11 @@ func (r reading) parseKeyword(spelling string) keyword {
 		}
 	}
 	return k
+}
+
+// skips reports whether k is compared with a text without word.
+func (r reading) skips(k keyword, word string) bool {
+	return k.skipStopwords && r.isStopword(word) || k.skipSigns && isSign(word)
 }
 
 // isStopword reports whether a word is one that the subscription ignores.
@@ -128,7 +177,7 @@ func (r reading) occurrences(k keyword, ts []token) []occurrence {
 		switch {
 		case t.isBorder():
 			flush()
-		case k.skipStopwords && r.isStopword(t.text):
+		case r.skips(k, t.text):
 		default:
 			at, norm = append(at, i), append(norm, r.normalize(t.text))
 		}
@@ -144,7 +193,7 @@ func (r reading) termCounts(k keyword, ts []token) map[string]int {
 		n[t] = 0
 	}
 	for _, t := range ts {
-		if t.isBorder() || k.skipStopwords && r.isStopword(t.text) {
+		if t.isBorder() || r.skips(k, t.text) {
 			continue
 		}
 		if w := r.normalize(t.text); hasKey(n, w) {

@@ -23,7 +23,7 @@ var (
 		sparrow spider spruce squid statue summit sunset swan tavern temple thistle thunder tiger timber tulip tunnel
 		turnip valley velvet violin walnut willow window winter yarrow zephyr zinc 2019 1984 42 365 1000 777`)
 	keywordParts = strings.Fields(`argus Argus zeus Zeus stock stock price prices cat cats god gods God house houses walk walked
-		walking café cafe Café Zürich Zurich 100 Panoptes`)
+		walking café cafe Café Zürich Zurich 100 Panoptes ✔ ✘ $100 €`)
 	stopWords = strings.Fields(`the of a and in is to who out`)
 )
 
@@ -31,7 +31,7 @@ var (
 var keywords = []string{
 	"argus", "Argus", "zeus", "stock", "out of stock", "in stock", "price", "cat", "cats", "house of the gods", "god house",
 	"walk", "walking", "café", "cafe", "Zürich", "100", "argus panoptes", "the who", "is", "stock price", "zeus, argus!",
-	"the house", "walking cats", "meadow", "silver river",
+	"the house", "walking cats", "meadow", "silver river", "✔", "$100", "price ✔",
 }
 
 // newEnglish is what the oracle knows of English. It knows the stems of the words above
