@@ -189,7 +189,7 @@ func TestLoad(t *testing.T) {
 				FilterStopwords: true, MatchCase: true, IgnoreDiacritics: true, Match: "phrase", Moved: true, Language: "en-GB",
 				SnippetOffset: &offset, MinChange: pipeline.MinChange{Share: 50}, Sinks: []string{"ops"}, Digest: &pipeline.Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, View: pipeline.View{
 					Select: []pipeline.Selector{{CSS: "main"}}, Remove: []pipeline.Selector{{CSS: ".ad"}, {From: "h2.old", To: "h2.new"}},
-					Ignore: []string{`\d+ visitors$`}, Confirm: 2, FlipFlop: 3, Replaced: true}},
+					Ignore: []string{`\d+ visitors$`}, Confirm: 2, FlipFlop: 3, Replaced: true, Expect: "absent"}},
 			{URL: "https://example.com/other", Keywords: []string{"privacy"}, Sinks: []string{"ops"},
 				View: pipeline.View{Select: []pipeline.Selector{{From: "h1"}}}},
 		},

@@ -122,6 +122,7 @@ type subscriptionEntry struct {
 	Confirm          *int           `yaml:"confirm"`
 	FlipFlop         int            `yaml:"flip_flop"`
 	Replaced         bool           `yaml:"replaced"`
+	Expect           string         `yaml:"expect"`
 	Items            bool           `yaml:"items"`
 	MinChange        minChangeValue `yaml:"min_change"`
 	Fetch            browser.Mode   `yaml:"fetch"`

@@ -62,7 +62,7 @@ func (y subscriptionEntry) toPipeline() pipeline.Subscription {
 		Stem: y.Stem, FilterStopwords: y.FilterStopwords, MatchCase: y.MatchCase, IgnoreDiacritics: y.IgnoreDiacritics,
 		Match: y.Match, Moved: y.Moved, MinChange: pipeline.MinChange(y.MinChange), Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,
 		Severity: y.Severity, Channel: y.Channel,
-		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Items: y.Items, Sitemap: y.Sitemap != ""},
+		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Expect: y.Expect, Items: y.Items, Sitemap: y.Sitemap != ""},
 	}
 	s.Tags = y.Tags
 	s.Condition = pipeline.Condition{Below: pipeline.Amount(y.Below), Above: pipeline.Amount(y.Above), ChangesBy: pipeline.Amount(y.ChangesBy), Becomes: y.Becomes}

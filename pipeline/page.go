@@ -31,6 +31,10 @@ type View struct {
 	// challenge or an unrendered shell in place of the document, until it has stood for 20 checks in
 	// a row. Such a check fails with FailReplaced.
 	Replaced bool `json:"replaced,omitempty"`
+	// Expect is ExpectAbsent where the page, or what Select names, need not be there yet. Then a page that is
+	// not found (HTTP status 404 or 410, no such file), a selector that matches nothing and a page without text
+	// are a document without text: a baseline, and later a removal. Empty means that these are failed checks.
+	Expect string `json:"expect,omitempty"`
 	// Items makes the document the items of an RSS, Atom or JSON feed, or the elements of an array in
 	// JSON: a change is a new item, or a difference within one. Items that leave, move or come back
 	// are no change.
@@ -42,6 +46,9 @@ type View struct {
 	// Value makes the document a single value, such as a price. Nil means that it is a text.
 	Value *Value `json:"value,omitempty"`
 }
+
+// ExpectAbsent is a value of View.Expect.
+const ExpectAbsent = "absent"
 
 // Bounds of a View.
 const (
@@ -117,7 +124,7 @@ func (s Selector) String() string {
 
 // IsZero reports whether v is the whole page, taken as it is.
 func (v View) IsZero() bool {
-	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced && !v.Items && !v.Sitemap && v.Value == nil
+	return len(v.Select) == 0 && len(v.Remove) == 0 && len(v.Ignore) == 0 && v.Confirm <= 1 && v.FlipFlop == 0 && !v.Replaced && v.Expect == "" && !v.Items && !v.Sitemap && v.Value == nil
 }
 
 // Bounds of View.Ignore. A regular expression is compiled to a program: the time that a match

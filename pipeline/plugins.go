@@ -138,6 +138,9 @@ type Text struct {
 	// in JSON, in the order of Content. They are not nil for a feed or array without items, and nil for
 	// a page that is neither.
 	Items []FeedItem
+	// Empty says that the page is there and holds nothing, such as an array without elements or a calendar
+	// without events. Another page without text is a failed check.
+	Empty bool
 }
 
 // FeedItem is one item of a feed.

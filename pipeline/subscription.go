@@ -238,6 +238,15 @@ func (s Subscription) Validate() error {
 	if s.Items && slices.ContainsFunc(s.Select, func(sel Selector) bool { return sel.Lines != "" || sel.Regexp != "" }) {
 		bad("items", "items are those of a feed or of an array in JSON, and lines: and re: select no items; remove items, or these selectors")
 	}
+	switch {
+	case s.Expect == "":
+	case s.Expect != ExpectAbsent:
+		bad("expect", "%q is not known; write absent for a page that need not be there yet", s.Expect)
+	case s.Value != nil:
+		bad("expect", "what is absent has no value; remove expect, or watch the text without value")
+	case s.Sitemap:
+		bad("expect", "a sitemap that is absent lists no pages; remove expect")
+	}
 	if s.Sitemap && s.Items {
 		bad("items", "a sitemap lists pages and is no feed; subscribe to the feed by its url")
 	}

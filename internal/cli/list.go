@@ -293,6 +293,9 @@ func settingsText(s inspect.Subscription) string {
 	if s.FlipFlop > 0 {
 		set = append(set, fmt.Sprintf("flip_flop: %d", s.FlipFlop))
 	}
+	if s.Expect != "" {
+		set = append(set, "expect: "+s.Expect)
+	}
 	if s.Replaced {
 		set = append(set, "replaced: true")
 	}

@@ -41,6 +41,7 @@ type subscriptionEntry struct {
 	ChangesBy        string           `yaml:"changes_by,omitempty"`
 	Becomes          string           `yaml:"becomes,omitempty"`
 	Replaced         bool             `yaml:"replaced,omitempty"`
+	Expect           string           `yaml:"expect,omitempty"`
 	Items            bool             `yaml:"items,omitempty"`
 	Sitemap          string           `yaml:"sitemap,omitempty"`
 	Fetch            string           `yaml:"fetch,omitempty"`
@@ -72,7 +73,7 @@ func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, MatchCase: s.MatchCase,
 		IgnoreDiacritics: s.IgnoreDiacritics, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
 		Select: selectorEntries(s.Select), Remove: selectorEntries(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
-		Replaced: s.Replaced, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
+		Replaced: s.Replaced, Expect: s.Expect, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
 	}
 	e.Tags = s.Tags
 	e.Below, e.Above, e.ChangesBy, e.Becomes = string(s.Below), string(s.Above), string(s.ChangesBy), s.Becomes

@@ -19,6 +19,7 @@ type subscriptionFlags struct {
 	quiet                                                     pipeline.Quiet
 	stem, filterStopwords, matchCase, ignoreDiacritics, moved bool
 	replaced, items                                           bool
+	expect                                                    string
 	snippetOffset, confirm, flipFlop                          int
 	digest, minChange                                         string
 	followDepth, followMaxPages                               int
@@ -67,6 +68,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.followExclude, "follow-exclude", nil, "follow no links whose URL matches the regular expression `RE` (repeatable)")
 	fs.IntVar(&f.confirm, "confirm", 1, "report a new text once `N` checks in a row found it")
 	fs.BoolVar(&f.replaced, "replaced", false, "take an error page, a login wall, a challenge or an empty shell in place of the page for a failed check")
+	fs.StringVar(&f.expect, "expect", "", "`WHAT` need not be there yet: absent takes status 404, a selector that matches nothing and a page without text for a baseline")
 	fs.BoolVar(&f.items, "items", false, "watch the items of a feed (RSS, Atom, JSON Feed) or of a JSON array: report each new or changed item once, and none that leave")
 	fs.IntVar(&f.flipFlop, "flip-flop", 0, "do not report a text that is one of the last `N` reported ones, for a page that alternates between texts: 2 to 50 (default off)")
 }
@@ -81,7 +83,7 @@ func (f *subscriptionFlags) toSubscription(cmd *cobra.Command, url string, keywo
 		Stem: f.stem, FilterStopwords: f.filterStopwords, MatchCase: f.matchCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Severity: f.severity, Channel: f.channel,
 		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printerSinkName},
-		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Items: f.items, Sitemap: f.sitemap != ""},
+		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Expect: f.expect, Items: f.items, Sitemap: f.sitemap != ""},
 	}
 	s.Tags = f.tags
 	for _, e := range f.events {

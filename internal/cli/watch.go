@@ -268,7 +268,9 @@ func logFirstCheck(cfg vokter.Config, log *slog.Logger) flow.Middleware {
 		if r.Title != "" {
 			what = fmt.Sprintf("%q, %s", r.Title, what)
 		}
-		what = "read " + what
+		if what = "read " + what; r.Empty {
+			what = "there is no text yet"
+		}
 		if r.Baseline {
 			what += ": this is the baseline"
 		}

@@ -253,6 +253,20 @@ func TestBaselineSaysThatOnlyTheCaseDiffers(t *testing.T) {
 	expectExit(t, 2, `unknown flag --ignore-case; that is the default, and "--match-case" turns it off`, append(args, "--ignore-case")...)
 }
 
+// TestWatchForWhatIsNotThereYet: --expect absent takes a page that is not found for a baseline, and says so.
+func TestWatchForWhatIsNotThereYet(t *testing.T) {
+	p := newPage(t, "gone")
+	p.set(http.StatusNotFound, "gone")
+	args := []string{"watch", "--data", t.TempDir(), "--allow", loopback, "--checks", "1", p.URL}
+	expectExit(t, 1, "HTTP status 404 Not Found", args...)
+	args = append(args, "--expect", "absent")
+	expectExit(t, 0, "there is no text yet: this is the baseline", args...)
+	p.set(http.StatusOK, "<p>The programme of 2027")
+	expectExit(t, 0, "The programme of 2027", args...)
+	expectExit(t, 2, `--expect: "gone" is not known; write absent`, append(args, "--expect", "gone")...)
+	expectExit(t, 2, "--expect: what is absent has no value", append(args, "--value", "p")...)
+}
+
 // TestCrontab is what cron would mail.
 func TestCrontab(t *testing.T) {
 	p := newPage(t, shop)

@@ -21,6 +21,8 @@ import (
 type Reading struct {
 	Title string
 	Words int
+	// Empty says that there is no text: the document holds nothing, or is absent.
+	Empty bool
 	// Value is the text of a document that is a single value, such as "95.00 EUR".
 	Value string
 	// Language is the language in which keywords are compared, a BCP 47 tag, and From says what
@@ -147,7 +149,7 @@ func newReading(v index.StoredVersion, s pipeline.Subscription) (Reading, error)
 	}
 	languages := text.NewLanguages()
 	doc := text.Analyze(content)
-	r := Reading{Title: v.Title, Words: countWords(doc), Language: language, From: from, Unstemmed: s.Stem && !languages.Normalizer(language).HasStemmer()}
+	r := Reading{Title: v.Title, Words: countWords(doc), Empty: content == "", Language: language, From: from, Unstemmed: s.Stem && !languages.Normalizer(language).HasStemmer()}
 	if s.Value != nil {
 		r.Value = strings.TrimSpace(content)
 	}

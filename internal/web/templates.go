@@ -223,6 +223,7 @@ func changedSettings(s inspect.Subscription) []string {
 	}
 	add(len(s.Events) == 1, "only "+strings.Join(eventsOf(s.Subscription), ""))
 	add(s.MatchCase, "case matched")
+	add(s.Expect != "", "expected to be "+s.Expect)
 	add(s.IgnoreDiacritics, "accents ignored")
 	add(s.Stem, "word stems")
 	add(s.FilterStopwords, "without stop words")

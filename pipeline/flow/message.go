@@ -340,6 +340,9 @@ func DocumentID(page string, v pipeline.View) string {
 	if v.Replaced {
 		parts = append(parts, "replaced")
 	}
+	if v.Expect != "" {
+		parts = append(parts, "expect", v.Expect)
+	}
 	if v.Value != nil {
 		parts = append(parts, "value", v.Value.Offer, v.Value.Pattern, fmt.Sprint(v.Value.Word))
 	}

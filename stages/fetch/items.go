@@ -40,7 +40,7 @@ func onlyItems(ctx context.Context, t pipeline.Text, ignored []*regexp.Regexp) (
 		if taken[key] { // feeds with mistakes give several items one identity
 			key = itemKey(id + "\n" + body)
 		}
-		if taken[key] || strings.Trim(body, blocks.Borders+" ") == "" {
+		if taken[key] || blocks.Blank(body) {
 			continue
 		}
 		taken[key] = true

@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -245,6 +246,9 @@ func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pip
 	if err != nil {
 		return err
 	}
+	if t.Content == "" && !t.Empty && doc.TextHash != "" && doc.TextHash != text.Hash("") {
+		return noText // a page whose text is made by scripts, for example: the last version stays
+	}
 	o.Title, o.Language, o.TextHash = t.Title, t.Language, text.Hash(t.Content)
 	if doc.View.Items {
 		for _, item := range t.Items {
@@ -265,8 +269,21 @@ func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pip
 	return nil
 }
 
-// readText reads one document of raw, and returns the name of the extractor.
+// readText reads one document of raw, and returns the name of the extractor. The text may be empty: where the page
+// holds nothing, where what is selected is there and has no text, and where the document is expected to be absent.
 func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, view pipeline.View) (t pipeline.Text, by string, err error) {
+	t, by, err = readPresent(ctx, raw, reader, view)
+	if e, ok := errors.AsType[*pipeline.FetchError](err); ok && view.Expect == pipeline.ExpectAbsent && (e.Class == pipeline.FailSelectorGone || e.Class == pipeline.FailEmpty) {
+		return pipeline.Text{Empty: true}, by, nil
+	}
+	return t, by, err
+}
+
+// noText is why a page without text is a failed check.
+var noText = &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}
+
+// readPresent is readText without View.Expect.
+func readPresent(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, view pipeline.View) (t pipeline.Text, by string, err error) {
 	if len(bytes.TrimSpace(raw.Body)) == 0 {
 		return t, "", &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the page is empty"}
 	}
@@ -297,9 +314,13 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 			return t, by, err
 		}
 	}
+	t.Empty = t.Empty || t.Items != nil
 	switch {
-	case strings.Trim(t.Content, blocks.Borders+" ") == "":
-		return t, by, &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}
+	case blocks.Blank(t.Content):
+		if !t.Empty && len(view.Select) == 0 {
+			return t, by, noText
+		}
+		t.Content = ""
 	case len(t.Content) > pipeline.MaxText:
 		return t, by, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text is larger than 2 MiB"}
 	}
@@ -351,6 +372,31 @@ func setFailed(o *flow.Outcome, err error) {
 		return
 	}
 	o.Class, o.Reason = pipeline.FailNetwork, "the page could not be fetched"
+}
+
+// withoutPage returns the outcomes of req, whose check failed: failed, or one for each document where the page was
+// not found and a document expects that.
+func withoutPage(req flow.Request, failed flow.Outcome) []flow.Outcome {
+	missing := failed.Status == http.StatusNotFound || failed.Status == http.StatusGone || failed.Class == pipeline.FailMissing
+	absent := func(d flow.RequestDocument) bool { return d.View.Expect == pipeline.ExpectAbsent }
+	if !missing || !slices.ContainsFunc(req.Documents, absent) {
+		return []flow.Outcome{failed}
+	}
+	parts := make([]flow.Outcome, len(req.Documents))
+	for i, d := range req.Documents {
+		o := failed
+		o.Parts, o.Part, o.Document = len(parts), i, d.ID
+		if absent(d) {
+			o.Kind, o.Class, o.Reason, o.RetryAfter = flow.OutcomeRead, "", "", 0
+			if o.TextHash = text.Hash(""); o.TextHash == d.TextHash {
+				o.Kind, o.Against = flow.OutcomeUnchanged, d.TextHash
+			} else {
+				o.Packed = flow.PackText("")
+			}
+		}
+		parts[i] = o
+	}
+	return parts
 }
 
 // truncate returns the beginning of s, at most n bytes of valid UTF-8.

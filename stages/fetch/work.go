@@ -140,7 +140,7 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 		return nil // it had to wait for us, which says nothing about its page
 	}
 	if err != nil {
-		return []flow.Outcome{failed(err)}
+		return withoutPage(j.req, failed(err))
 	}
 	p.Time, p.Took = start, s.cfg.Now().Sub(start)
 	base, known := baseOutcome(j.req, p)

@@ -157,6 +157,9 @@ func (b *Builder) Append(content string) {
 // Borders are the marks between blocks.
 const Borders = string(pipeline.BlockEnd) + string(pipeline.ItemStart) + string(pipeline.ItemEnd)
 
+// Blank reports whether content, that of a pipeline.Text, has no text.
+func Blank(content string) bool { return strings.Trim(content, Borders+" ") == "" }
+
 // Border appends a mark, which is one of Borders.
 func (b *Builder) Border(mark byte) {
 	switch mark {

@@ -116,6 +116,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		return pipeline.Text{}, err
 	}
 	t.Content = b.Content()
+	t.Empty = blocks.Blank(t.Content)
 	return t, nil
 }
 

@@ -70,6 +70,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		return pipeline.Text{}, blocks.TooLarge()
 	}
 	t := pipeline.Text{Content: w.Content(), Title: blocks.Line(w.title), Language: blocks.LanguageTag(raw.ContentLanguage)}
+	t.Empty = blocks.Blank(t.Content)
 	switch {
 	case elements != nil:
 		t.Items = elements

@@ -130,8 +130,9 @@ func jqParseError(text string, err error) error {
 func (j *JSON) All() bool { return len(j.view.Select) == 0 && len(j.rem) == 0 }
 
 // Find returns what j names in doc, which is as package json decodes it with UseNumber and which
-// it may change: one value after the other, in the order of the selectors. Where nothing matches
-// it returns a *pipeline.FetchError of class FailSelectorGone.
+// it may change: one value after the other, in the order of the selectors. There are none where a jq
+// expression gives none, such as the elements of an empty array. Where nothing matches it returns a
+// *pipeline.FetchError of class FailSelectorGone.
 func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 	err := j.checkDocument(doc)
 	if err != nil {
@@ -148,6 +149,7 @@ func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 	}
 	var found []any
 	var why error
+	nothing := false // an expression gave no value
 	for _, q := range j.sel {
 		part, err := q.findIn(budget, doc)
 		if fail, ok := errors.AsType[*jqError](err); ok {
@@ -156,8 +158,9 @@ func (j *JSON) Find(ctx context.Context, doc any) ([]any, error) {
 			return nil, err
 		}
 		found = append(found, part...)
+		nothing = nothing || part != nil && len(part) == 0
 	}
-	if len(found) > 0 {
+	if len(found) > 0 || nothing {
 		return found, nil
 	}
 	gone := Gone(j.view.Select, "JSON", forJSON)
@@ -213,9 +216,12 @@ func (q *jqQuery) removeFrom(budget *jqBudget, doc any) (any, error) {
 
 func (q *jqQuery) run(budget *jqBudget, doc any) ([]any, error) {
 	var found []any
-	for it := q.code.RunWithContext(budget, doc, budget); ; {
+	for it, n := q.code.RunWithContext(budget, doc, budget), 0; ; n++ {
 		v, ok := it.Next()
-		if !ok {
+		switch {
+		case !ok && n == 0:
+			return []any{}, nil
+		case !ok:
 			return found, nil
 		}
 		if err, failed := v.(error); failed {
