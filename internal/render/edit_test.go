@@ -70,6 +70,16 @@ func TestEditsInMarkdown(t *testing.T) {
 	}
 }
 
+// TestEditedSignsInMarkdown: between a word and a sign a mark has an effect only if something that is neither stands
+// between the mark and the sign.
+func TestEditedSignsInMarkdown(t *testing.T) {
+	m := MessageOf(editNotification(removedDiff(1, "$", "for $10"), addedDiff(1, "€", "for €10")), Budget{})
+	want := "\\~ changed\n> for ~~\u200b$\u200b~~ **\u200b€\u200b**10"
+	if got := AsMarkdown(m, func(s string) string { return s }); got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
 // TestEditsFitTheirBudget: whatever an edit contains, a line is no longer than its budget.
 func TestEditsFitTheirBudget(t *testing.T) {
 	for _, n := range []int{1, 10, 60, 100, 230, 1000} {

@@ -97,8 +97,23 @@ func formatSnippet(l Line, escape func(string) string) string {
 }
 
 // markText puts mark around s, inside its outer blanks, because a mark beside a blank has no
-// effect.
-func markText(mark, s string) string { return markInside(mark, s, mark) }
+// effect. Nor has one between a letter and a sign, as in "**€**10", so a sign is kept from the mark.
+func markText(mark, s string) string {
+	core := strings.Trim(s, " ")
+	first, _ := utf8.DecodeRuneInString(core)
+	last, _ := utf8.DecodeLastRuneInString(core)
+	open, end := mark, mark
+	if isSignInMarkdown(first) {
+		open += Blank
+	}
+	if isSignInMarkdown(last) {
+		end = Blank + end
+	}
+	return markInside(open, s, end)
+}
+
+// isSignInMarkdown reports whether r is punctuation or a symbol, other than the mark of a part that is marked already.
+func isSignInMarkdown(r rune) bool { return r != '*' && (unicode.IsPunct(r) || unicode.IsSymbol(r)) }
 
 // Look is a part of a snippet, with its format.
 type Look struct {
