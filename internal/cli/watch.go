@@ -283,7 +283,9 @@ func logFirstCheck(cfg vokter.Config, log *slog.Logger) flow.Middleware {
 		if r.From == text.FromFallback && (s.Stem || s.FilterStopwords) {
 			language += "; if it is another, name it with --language TAG"
 		}
-		log.Info(language)
+		if !r.Empty {
+			log.Info(language)
+		}
 		if r.Unstemmed {
 			log.Warn(fmt.Sprintf("nothing is stemmed: there are no stems for the language %q; if it is another, name it, such as with --language en", r.Language))
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/pageurl"
-	"github.com/vokter/vokter/pipeline/text"
 )
 
 // watch is a watch of changedetection.io. Fields that programs of different versions write in
@@ -332,7 +331,7 @@ func (r *Result) readTriggers(e *Entry, w watch) {
 	for _, s := range w.listField("trigger_text") {
 		if expression, ok := parseSlashedRegexp(s); ok {
 			literal := strings.TrimPrefix(expression, "(?i)")
-			if regexp.QuoteMeta(literal) != literal || text.ValidKeyword(literal) != nil {
+			if literal == "" || regexp.QuoteMeta(literal) != literal {
 				r.addLost(e.Name, "trigger_text", "keywords are words, not regular expressions: %s", shorten(s))
 				continue
 			}
