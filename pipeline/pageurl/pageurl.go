@@ -12,15 +12,15 @@ import (
 )
 
 // Canonical returns the one spelling of the URL raw that all keys use: scheme and host in lower
-// case, default port and fragment dropped, empty path "/", query untouched. The path of a file URL
-// has no ".", ".." and doubled slashes, and its host "localhost" is dropped. It fails where raw is
-// not an absolute URL with a host, or a file URL; the error is written for the user.
+// case, default port and fragment dropped, empty path "/", path and query encoded by Encode. The path of
+// a file URL has no ".", ".." and doubled slashes, and its host "localhost" is dropped. It fails where raw
+// is not an absolute URL with a host, or a file URL; the error is written for the user.
 func Canonical(raw string) (string, error) {
-	u, err := url.Parse(strings.TrimSpace(raw))
+	u, err := url.Parse(Encode(raw))
 	if err != nil {
 		return "", fmt.Errorf("%q is not a URL such as https://example.com/page", Redacted(raw))
 	}
-	if u.Scheme == "" || (u.Host == "" && u.Scheme != "file") || u.Opaque != "" {
+	if u.Scheme == "" || (u.Hostname() == "" && u.Scheme != "file") || u.Opaque != "" {
 		return "", fmt.Errorf("%q is not an absolute URL such as https://example.com/page", Redacted(raw))
 	}
 	if p := u.Port(); p != "" {
@@ -45,7 +45,6 @@ func Canonical(raw string) (string, error) {
 		}
 		u = cleaned(u)
 	}
-	u.Fragment, u.RawFragment = "", ""
 	return u.String(), nil
 }
 
@@ -72,7 +71,10 @@ func Check(raw string, schemes ...string) error {
 	if err != nil {
 		return err
 	}
-	if u, err := url.Parse(strings.TrimSpace(raw)); err == nil && u.User != nil {
+	if len(page) > MaxLength {
+		return fmt.Errorf("a URL of %d bytes, with its characters percent-encoded, is too long; at most %d", len(page), MaxLength)
+	}
+	if u, err := url.Parse(page); err == nil && u.User != nil {
 		return fmt.Errorf("%s has a user name or password in it, which would be shown in logs and notifications; leave it out", Redacted(raw))
 	}
 	if scheme, _, _ := strings.Cut(page, ":"); len(schemes) > 0 && !slices.Contains(schemes, scheme) {

@@ -1,6 +1,7 @@
 package pageurl
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,22 @@ func TestCanonical(t *testing.T) {
 		"file:///srv/%61%2Fdocs/":                  "file:///srv/a/docs/",
 		"file:///":                                 "file:///",
 		"https://example.com:8443/?a=https://b/#c": "https://example.com:8443/?a=https://b/",
+		"https://example.com/s?q=red lamp":         "https://example.com/s?q=red%20lamp",
+		"https://example.com/s?q=red%20lamp":       "https://example.com/s?q=red%20lamp",
+		"https://example.com/s?q=red+lamp":         "https://example.com/s?q=red+lamp",
+		"https://example.com/s?q=grün&n=\xff\x01x": "https://example.com/s?q=gr%C3%BCn&n=%FF%01x",
+		"https://example.com/s?q=gr%c3%bcn":        "https://example.com/s?q=gr%c3%bcn",
+		`https://example.com/s?q="a"<b>'c'`:        "https://example.com/s?q=%22a%22%3Cb%3E%27c%27",
+		"https://example.com/s?a[]={1|2}^\\`/?@:%": "https://example.com/s?a[]={1|2}^\\`/?@:%",
+		"https://example.com/s?a\tb\n=c":           "https://example.com/s?ab=c",
+		"https://example.com/s?":                   "https://example.com/s?",
+		"https://example.com?q=a b/c":              "https://example.com/?q=a%20b/c",
+		"https://example.com/a%2Fb c/ü|d":          "https://example.com/a%2Fb%20c/%C3%BC%7Cd",
+		"https://example.com/a%2fb/[c]'(d)!":       "https://example.com/a%2fb/[c]'(d)!",
+		"https://example.com/100%/50%25/%zz":       "https://example.com/100%25/50%25/%25zz",
+		`HTTP:\\Example.com\a\b?c=\d`:              `http://example.com/a/b?c=\d`,
+		`file:///srv/a\b 100%.txt`:                 "file:///srv/a%5Cb%20100%25.txt",
+		"table://db/x?name='a b'":                  "table://db/x?name='a%20b'",
 	} {
 		got, err := Canonical(raw)
 		if err != nil || got != want {
@@ -30,7 +47,7 @@ func TestCanonical(t *testing.T) {
 			t.Errorf("Canonical(%q) = %q, %v, want it unchanged", got, again, err)
 		}
 	}
-	for _, raw := range []string{"", "example.com", "/a", "http://", "mailto:a@b", "http:example.com", "http://a b/", "http://x:99999999999/", "http://x:0/"} {
+	for _, raw := range []string{"", "example.com", "/a", "http://", "mailto:a@b", "http:example.com", "http://a b/", "http://x:99999999999/", "http://x:0/", "http://:80/"} {
 		if got, err := Canonical(raw); err == nil {
 			t.Errorf("Canonical(%q) = %q, want an error", raw, got)
 		}
@@ -70,4 +87,50 @@ func TestHost(t *testing.T) {
 			t.Errorf("Host(%q) = %q, want %q", page, got, want)
 		}
 	}
+}
+
+// TestEncode encodes references as a redirect or a link has them, and every byte once.
+func TestEncode(t *testing.T) {
+	for ref, want := range map[string]string{
+		"?q=a b":                 "?q=a%20b",
+		"s?q=ö#top of page":      "s?q=%C3%B6",
+		"//example.com/a b?c":    "//example.com/a%20b?c",
+		"/a:b c":                 "/a:b%20c",
+		"../100%/?x=100%":        "../100%25/?x=100%",
+		`\a\b`:                   "/a/b",
+		"mailto:a b@example.com": "mailto:a%20b@example.com",
+		"#top":                   "",
+		"":                       "",
+	} {
+		got := Encode(ref)
+		if got != want {
+			t.Errorf("Encode(%q) = %q, want %q", ref, got, want)
+		}
+		if again := Encode(got); again != got {
+			t.Errorf("Encode(%q) = %q, want it unchanged", got, again)
+		}
+	}
+}
+
+// FuzzCanonical holds that a canonical URL stays as it is, and is the one that net/url sends.
+func FuzzCanonical(f *testing.F) {
+	for _, raw := range []string{"http://example.com/a%2Fb c?d=e f%", "https://[::1]:443/\xff|%", `https:\\a\b`, "file:///a/../%", "x://y/?'"} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		page, err := Canonical(raw)
+		if err != nil {
+			return
+		}
+		if again, err := Canonical(page); err != nil || again != page {
+			t.Errorf("Canonical(%q) = %q, %v, want it unchanged", page, again, err)
+		}
+		u, err := url.Parse(page)
+		if err != nil {
+			t.Fatalf("%q: %v", page, err)
+		}
+		if sent := u.RequestURI(); strings.ContainsFunc(sent, func(c rune) bool { return c <= ' ' || c > '~' }) || !strings.HasSuffix(page, sent) {
+			t.Errorf("%q is requested as %q", page, sent)
+		}
+	})
 }

@@ -83,7 +83,7 @@ func (l *linkFinder) handleTag(a atom.Atom, z *html.Tokenizer) {
 		l.noFollow = strings.EqualFold(values["name"], "robots") && hasWord(values["content"], "nofollow", "none")
 	case !linked || l.base == nil:
 	case a == atom.Base:
-		if u, err := l.base.Parse(strings.TrimSpace(href)); err == nil && !l.hasBase {
+		if u, err := l.base.Parse(pageurl.Encode(href)); err == nil && !l.hasBase {
 			l.base, l.hasBase = u, true
 		}
 	case !hasWord(values["rel"], "nofollow"):
@@ -109,7 +109,7 @@ func (l *linkFinder) add(href string) string {
 	if href == "" || href[0] == '#' || len(href) > maxLink {
 		return ""
 	}
-	u, err := l.base.Parse(href)
+	u, err := l.base.Parse(pageurl.Encode(href))
 	if err != nil || !l.follows(u.Scheme) || u.User != nil || hasBinaryExtension(u.Path) && !l.links.Index {
 		return ""
 	}
