@@ -12,7 +12,7 @@ import (
 
 // Cron is a line with five fields: minute, hour, day of the month, month and day of the week. Then
 // follows the name of a time zone, such as "0 9 * * 1-5 Europe/Berlin"; without one it is UTC. Where
-// neither the day of the month nor that of the week is *, one of them suffices.
+// neither the day of the month nor that of the week begins with *, one of them suffices.
 //
 // Where the hour is given, a line names a time of day. On the day on which a zone skips an hour, a
 // time within it is that much later: 02:30 is 03:30. On the day on which a zone repeats an hour, a
@@ -39,9 +39,15 @@ type cronLine struct {
 	zone *time.Location
 }
 
-// cronParser reads days as crontab(5) does: where both the day of the month and the day of the week
-// are given, one of them suffices.
-var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom)
+const cronFields = cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow
+
+// cronParser reads days as crontab(5) does: where both the day of the month and the day of the week are
+// given, one of them suffices. starredCronParser is for a line with a day that begins with *, also one with
+// a step: both are necessary.
+var (
+	cronParser        = cron.MustNewParser(cronFields | cron.DowOrDom)
+	starredCronParser = cron.MustNewParser(cronFields)
+)
 
 func (c Cron) parse() (cronLine, error) {
 	parsedCrons.Lock()
@@ -70,7 +76,11 @@ func (c Cron) parse() (cronLine, error) {
 	} else {
 		zone = "UTC"
 	}
-	if l.schedule, err = cronParser.Parse("CRON_TZ=" + zone + " " + strings.Join(fields[:5], " ")); err != nil {
+	parser := cronParser
+	if strings.HasPrefix(fields[2], "*") || strings.HasPrefix(fields[4], "*") {
+		parser = starredCronParser
+	}
+	if l.schedule, err = parser.Parse("CRON_TZ=" + zone + " " + strings.Join(fields[:5], " ")); err != nil {
 		return cronLine{}, cronFieldError(fields[:5], err)
 	}
 	if l.schedule.Next(time.Unix(0, 0)).IsZero() {

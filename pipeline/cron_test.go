@@ -150,12 +150,23 @@ func TestCollected(t *testing.T) {
 	}
 }
 
-// TestEitherDaySuffices holds what crontab(5) says: the first of the month, and every Monday.
-func TestEitherDaySuffices(t *testing.T) {
-	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	for _, want := range []string{"11-23", "11-30", "12-01", "12-07"} {
-		if at = Cron("0 9 1 * 1").Next(at); at.Format("01-02") != want {
-			t.Errorf("got %v, want %s", at, want)
+// TestDays holds what crontab(5) says of two days: one suffices, unless one begins with *.
+func TestDays(t *testing.T) {
+	for line, want := range map[string]string{
+		"0 9 1 * 1":             "11-23 11-30 12-01 12-07", // the first, and every Monday
+		"0 0 */2 * mon":         "11-23 12-07 12-21 01-11", // Mondays of odd date
+		"0 0 1-7 * */3":         "12-02 12-05 12-06 01-02", // Sundays, Wednesdays, Saturdays of a first week
+		"0 0 */10 * *":          "12-01 12-11 12-21 12-31",
+		"0 0 * * 5":             "11-27 12-04 12-11 12-18",
+		"0 9 */2 * mon Etc/UTC": "11-23 12-07 12-21 01-11",
+	} {
+		var got []string
+		for at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC); len(got) < 4; {
+			at = Cron(line).Next(at)
+			got = append(got, at.Format("01-02"))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %s, want %s", line, got, want)
 		}
 	}
 }
