@@ -321,7 +321,7 @@ func (f *Fetcher) newTransports(s Access, clients map[string]*http.Client, bad *
 				bad.Join(err)
 				return nil
 			}
-			clients[key] = outbound.NewClient(f.outboundConfig(oc))
+			clients[key] = f.newClient(oc)
 		}
 		return clients[key].Transport
 	}
@@ -345,13 +345,16 @@ func (c *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 		return c.withoutCertificate.RoundTrip(r)
 	}
 	r = r.Clone(r.Context())
-	cookies := r.Header.Get("Cookie") // of the session
+	cookies, set := r.Header.Get("Cookie"), r.Cookies() // of the jar
 	maps.Copy(r.Header, c.access.header)
 	if given := c.access.header.Get("Cookie"); given != "" && cookies != "" {
 		r.Header.Set("Cookie", cookies+"; "+given)
 	}
 	for _, cookie := range c.access.cookies {
-		r.AddCookie(cookie)
+		// As in a browser, a cookie that the website sets replaces the one of its name.
+		if !slices.ContainsFunc(set, func(s *http.Cookie) bool { return s.Name == cookie.Name }) {
+			r.AddCookie(cookie)
+		}
 	}
 	return c.withCertificate.RoundTrip(r)
 }

@@ -1,11 +1,14 @@
 package httpsource
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -41,7 +44,7 @@ const maxWindow = 8 << 20
 
 // decompressors are pools of decompressors by content coding. Their large buffers are reused.
 var decompressors = map[string]*sync.Pool{
-	"gzip": {New: func() any { return new(gzip.Reader) }},
+	"gzip": {New: func() any { return &gzipReader{in: bufio.NewReader(nil)} }},
 	"br":   {New: func() any { return brotli.NewReader(nil) }},
 	"zstd": {New: func() any {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
@@ -52,8 +55,66 @@ var decompressors = map[string]*sync.Pool{
 	}},
 }
 
+// gzipReader reads gzip. A stream may have several members. What stands behind one and is none, such as
+// the zeros that some servers append, does not count.
+type gzipReader struct {
+	in     *bufio.Reader
+	member gzip.Reader
+}
+
+// Reset makes g read r.
+func (g *gzipReader) Reset(r io.Reader) error {
+	g.in.Reset(r)
+	return g.next()
+}
+
+// next begins the next member.
+func (g *gzipReader) next() error {
+	err := g.member.Reset(g.in)
+	g.member.Multistream(false)
+	return err
+}
+
+// Read reads decompressed data.
+func (g *gzipReader) Read(p []byte) (int, error) {
+	for {
+		n, err := g.member.Read(p)
+		if n > 0 || !errors.Is(err, io.EOF) {
+			if errors.Is(err, io.EOF) {
+				err = nil // the next call looks for another member
+			}
+			return n, err
+		}
+		start, err := g.in.Peek(3)
+		if err == nil && bytes.Equal(start, []byte{0x1f, 0x8b, 8}) {
+			err = g.next()
+		} else if err == nil {
+			err = io.EOF
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
 // acceptEncoding asks for the codings of decompressors.
 const acceptEncoding = "gzip, zstd, br"
+
+// otherCodings are codings that exist and are not read.
+var otherCodings = []string{"aes128gcm", "bzip2", "compress", "dcb", "dcz", "deflate", "exi", "lz4", "lzma", "pack200-gzip", "snappy", "xz"}
+
+// contentCoding returns the coding of a body, or "" if it has none. A coding that does not exist, such as
+// "none", "UTF-8" or "aws-chunked", is none. Several stand as in the header.
+func contentCoding(header http.Header) string {
+	var all []string
+	for c := range strings.SplitSeq(strings.Join(header.Values("Content-Encoding"), ","), ",") {
+		c = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(c)), "x-")
+		if decompressors[c] != nil || slices.Contains(otherCodings, c) {
+			all = append(all, c)
+		}
+	}
+	return strings.Join(all, ", ")
+}
 
 // newBody wraps the body of resp. If it fails it does not close the body.
 func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host string) (io.ReadCloser, error) {
@@ -61,8 +122,8 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 	if resp.StatusCode == http.StatusNotModified {
 		return b, nil
 	}
-	enc := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding"))), "x-")
-	if enc == "" || enc == "identity" {
+	enc := contentCoding(resp.Header)
+	if enc == "" {
 		if resp.ContentLength > maxBytes {
 			return nil, b.tooLargeError()
 		}
@@ -102,11 +163,20 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.limitedInput != nil && !b.limitedInput.hasData && errors.Is(err, io.ErrUnexpectedEOF) {
 		err = io.EOF // the body is empty
 	}
+	if b.bytesLeft < b.maxBytes && isBehindStream(err) {
+		err = io.EOF
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = b.classifyError(err)
 	}
 	b.err = err
 	return n, err
+}
+
+// isBehindStream reports whether err says that something stands behind a stream of brotli or zstd that is
+// complete. It does not count, as with gzipReader.
+func isBehindStream(err error) bool {
+	return errors.Is(err, zstd.ErrMagicMismatch) || err != nil && err.Error() == "brotli: excessive input" // has no name
 }
 
 // Close closes the body. Reading from it afterwards fails.

@@ -166,6 +166,9 @@ func FuzzRetryAfter(f *testing.F) {
 // compress returns b in a content coding.
 func compress(t *testing.T, enc string, b []byte) []byte {
 	t.Helper()
+	if enc == "" {
+		return b
+	}
 	var buf bytes.Buffer
 	z := map[string]func() io.WriteCloser{
 		"gzip":   func() io.WriteCloser { return gzip.NewWriter(&buf) },
@@ -186,6 +189,61 @@ func compress(t *testing.T, enc string, b []byte) []byte {
 		t.Fatal(err)
 	}
 	return buf.Bytes()
+}
+
+// TestCodingsThatAreNone reads pages whose header names a coding that does not exist, or none beside one.
+func TestCodingsThatAreNone(t *testing.T) {
+	page := []byte("<p>vokter watches</p>")
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		w.Header()["Content-Encoding"] = q["name"]
+		w.Write(compress(t, q.Get("in"), page))
+	})
+	f := New(Config{Allow: loopback})
+	defer f.Close()
+	for query, ok := range map[string]bool{
+		"name=none": true, "name=UTF-8": true, "name=aws-chunked": true, "name=identity": true, "name=Identity,none": true, "name=": true,
+		"name=binary": true, "name=text/html": true, "name=gzip,aws-chunked&in=gzip": true, "name=none&name=br&in=br": true,
+		"name=deflate": false, "name=compress": false, "name=gzip": false, "name=br,gzip&in=br": false, "name=xz": false,
+	} {
+		_, body, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/?" + query})
+		e, _ := errors.AsType[*pipeline.FetchError](err)
+		if ok && (err != nil || !bytes.Equal(body, page)) || !ok && (e == nil || e.Class != pipeline.FailUnreadable) {
+			t.Errorf("%s: got %q, %v", query, body, err)
+		}
+	}
+}
+
+// TestBehindStream reads compressed pages with something behind them.
+func TestBehindStream(t *testing.T) {
+	page := []byte(strings.Repeat("<p>vokter watches</p>\n", 5000))
+	bodies := map[string][]byte{"/gzip members": append(gzipBytes(page[:500]), gzipBytes(page[500:])...)}
+	for _, enc := range []string{"gzip", "br", "zstd"} {
+		for what, behind := range map[string]string{"zeros": strings.Repeat("\x00", 1000), "text": "<!-- cached -->", "a byte": "\x1f"} {
+			if enc != "zstd" || what != "a byte" { // it looks like a stream that was cut off
+				bodies["/"+enc+" "+what] = append(compress(t, enc, page), behind...)
+			}
+		}
+	}
+	cut := gzipBytes(page)
+	bodies["/gzip cut"] = append(gzipBytes(page), cut[:len(cut)/2]...)
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		enc, _, _ := strings.Cut(r.URL.Path[1:], " ")
+		w.Header().Set("Content-Encoding", enc)
+		w.Write(bodies[r.URL.Path])
+	})
+	f := New(Config{Allow: loopback})
+	defer f.Close()
+	for path := range bodies {
+		_, body, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + path})
+		if e, _ := errors.AsType[*pipeline.FetchError](err); path == "/gzip cut" {
+			if e == nil || e.Class != pipeline.FailNetwork {
+				t.Errorf("%s: got %d bytes, %v", path, len(body), err)
+			}
+		} else if err != nil || !bytes.Equal(body, page) {
+			t.Errorf("%s: got %d bytes, %v", path, len(body), err)
+		}
+	}
 }
 
 // TestEncodings: a page comes through each content coding, also after one that was damaged, cut

@@ -22,6 +22,7 @@ import (
 
 	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/pageurl"
 )
 
 // Bounds of a fetch.
@@ -84,7 +85,7 @@ var _ pipeline.Fetcher = (*Fetcher)(nil)
 // New returns a Fetcher.
 func New(c Config) *Fetcher {
 	f := &Fetcher{config: c, userAgent: c.UserAgent, maxBody: c.MaxBody, now: c.Now}
-	f.client = outbound.NewClient(f.outboundConfig(outbound.Config{RootCAs: c.RootCAs}))
+	f.client = f.newClient(outbound.Config{RootCAs: c.RootCAs})
 	if f.userAgent == "" {
 		f.userAgent = DefaultUserAgent(c.Version)
 	}
@@ -97,15 +98,17 @@ func New(c Config) *Fetcher {
 	return f
 }
 
-// outboundConfig returns c with the settings of all connections of the Fetcher.
-func (f *Fetcher) outboundConfig(c outbound.Config) outbound.Config {
+// newClient returns a client with c and the settings of all connections of the Fetcher.
+func (f *Fetcher) newClient(c outbound.Config) *http.Client {
 	c.Allow, c.Resolver, c.CheckRedirect = f.config.Allow, f.config.Resolver, outbound.Redirects(maxRedirects)
 	c.DialTimeout, c.ResponseHeaderTimeout, c.KeepCompressed = dialTimeout, -1, true
 	c.MaxIdleConnsPerHost, c.IdleConnTimeout = f.config.Concurrency, idleConnTimeout
 	if c.RootCAs == nil {
 		c.RootCAs = f.config.RootCAs
 	}
-	return c
+	client := outbound.NewClient(c)
+	client.Transport = &locationTransport{client.Transport}
+	return client
 }
 
 // SetAccess replaces the settings of single hosts and pages, by their names, for the fetches that
@@ -162,7 +165,7 @@ func (f *Fetcher) Fetch(ctx context.Context, r pipeline.FetchRequest) (pipeline.
 
 // fetchWith fetches r with client.
 func (f *Fetcher) fetchWith(ctx context.Context, client *http.Client, r pipeline.FetchRequest) (pipeline.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, pageurl.Encode(r.URL), nil)
 	if err != nil || req.URL.Hostname() == "" || (req.URL.Scheme != "http" && req.URL.Scheme != "https") {
 		return pipeline.Response{}, &pipeline.FetchError{Class: pipeline.FailURL, Reason: "this is not an http or https URL"}
 	}
@@ -176,7 +179,7 @@ func (f *Fetcher) fetchWith(ctx context.Context, client *http.Client, r pipeline
 		req.Header.Set("If-Modified-Since", r.LastModified)
 		conditional = true
 	}
-	resp, err := withRedirectCheck(client, r.Redirect).Do(req)
+	resp, err := forFetch(client, r.Redirect).Do(req)
 	if err != nil {
 		return pipeline.Response{}, classify(ctx, err, req.URL.Hostname())
 	}
@@ -199,12 +202,17 @@ func (f *Fetcher) setHeaders(req *http.Request) {
 	req.Header.Set("Accept-Encoding", acceptEncoding)
 }
 
-// withRedirectCheck returns client, which asks permit before each redirect unless that is nil.
-func withRedirectCheck(client *http.Client, permit func(context.Context, string) error) *http.Client {
-	if permit == nil {
-		return client
-	}
+// forFetch returns client for one fetch. Unless client has a jar, that of a session, the fetch has its own:
+// many websites set a cookie, lead to the same page again, and show it to who sends the cookie back. Unless
+// permit is nil it is asked before each redirect.
+func forFetch(client *http.Client, permit func(context.Context, string) error) *http.Client {
 	c := *client
+	if c.Jar == nil {
+		c.Jar = newCookieStore()
+	}
+	if permit == nil {
+		return &c
+	}
 	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if err := client.CheckRedirect(req, via); err != nil {
 			return err
@@ -217,7 +225,7 @@ func withRedirectCheck(client *http.Client, permit func(context.Context, string)
 // statusError returns the error for a response whose status is not a success, or nil.
 func (f *Fetcher) statusError(resp *http.Response, conditional bool) error {
 	status := resp.StatusCode
-	if status == http.StatusOK || (status == http.StatusNotModified && conditional) {
+	if isPage(resp) || (status == http.StatusNotModified && conditional) {
 		return nil
 	}
 	wait, asked := retryAfter(resp.Header.Get("Retry-After"), f.now())
@@ -231,8 +239,25 @@ func (f *Fetcher) statusError(resp *http.Response, conditional bool) error {
 		}
 	case status == http.StatusNotModified:
 		e.Reason += ", though nothing was asked for conditionally"
+	case status == http.StatusPartialContent:
+		e.Reason += ", though no part was asked for"
 	}
 	return e
+}
+
+// isPage reports whether resp has the page. 203 is a page as a proxy passed it on. 202 and 204 are answers
+// without the page: some protections against robots send their test as 202. A part is a page if it is the
+// whole.
+func isPage(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusCreated, http.StatusNonAuthoritativeInfo:
+		return true
+	case http.StatusPartialContent:
+		var last, size int64
+		_, err := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes 0-%d/%d", &last, &size)
+		return err == nil && last == size-1
+	}
+	return false
 }
 
 func withoutUser(u *url.URL) string {

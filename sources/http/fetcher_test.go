@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -235,6 +236,38 @@ func TestFailures(t *testing.T) {
 		}
 		if strings.Contains(e.Reason, "hunter2") {
 			t.Errorf("%s: the reason holds a secret: %s", tc.url, e.Reason)
+		}
+	}
+}
+
+// TestStatusOfPages holds which answers are pages.
+func TestStatusOfPages(t *testing.T) {
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		var status int
+		fmt.Sscanf(r.URL.Path, "/%d", &status)
+		if part := r.URL.Query().Get("part"); part != "" {
+			w.Header().Set("Content-Range", part)
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, "the page")
+	})
+	f := New(Config{Allow: loopback})
+	for path, want := range map[string]string{
+		"200": "", "201": "", "203": "", "206?part=bytes+0-7/8": "",
+		"202":                    "HTTP status 202 Accepted",
+		"205":                    "HTTP status 205 Reset Content",
+		"206":                    "HTTP status 206 Partial Content, though no part was asked for",
+		"206?part=bytes+0-7/100": "HTTP status 206 Partial Content, though no part was asked for",
+		"206?part=bytes+0-7/*":   "HTTP status 206 Partial Content, though no part was asked for",
+		"206?part=bytes+1-8/9":   "HTTP status 206 Partial Content, though no part was asked for",
+	} {
+		_, body, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/" + path})
+		if e, _ := errors.AsType[*pipeline.FetchError](err); want == "" {
+			if err != nil || string(body) != "the page" {
+				t.Errorf("%s: got %q, %v", path, body, err)
+			}
+		} else if e == nil || e.Class != pipeline.FailStatus || e.Reason != want {
+			t.Errorf("%s: got %v, want %s", path, err, want)
 		}
 	}
 }

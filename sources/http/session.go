@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
-	"golang.org/x/net/publicsuffix"
 
 	"github.com/vokter/vokter/internal/htmltree"
 	"github.com/vokter/vokter/internal/outbound"
@@ -65,7 +63,7 @@ func newSession(l *Login, now func() time.Time, bad *outbound.Mistakes) *session
 	if err := pageurl.Check(l.URL, "http", "https"); err != nil {
 		bad.Add("login.url", err)
 	}
-	s.url, _ = url.Parse(strings.TrimSpace(l.URL))
+	s.url, _ = url.Parse(pageurl.Encode(l.URL))
 	if len(l.Fields) == 0 {
 		bad.Addf("login.fields", "no field of the form is given; write such as fields: {username: alice, password_file: /run/secrets/shop}")
 	}
@@ -344,7 +342,7 @@ func (s *session) findForm(ctx context.Context, f *Fetcher, client *http.Client)
 	}
 	defer resp.Body.Close()
 	fields := maps.Clone(s.fields)
-	if resp.StatusCode != http.StatusOK {
+	if !isPage(resp) {
 		return s.url, fields, nil
 	}
 	page, err := f.parseStart(ctx, resp)
@@ -355,7 +353,7 @@ func (s *session) findForm(ctx context.Context, f *Fetcher, client *http.Client)
 	if form == nil {
 		return s.url, fields, nil
 	}
-	action, err := resp.Request.URL.Parse(attributeValue(form, "action"))
+	action, err := resp.Request.URL.Parse(pageurl.Encode(attributeValue(form, "action")))
 	if err != nil || originOf(action) != originOf(s.url) {
 		where := "another URL"
 		if err == nil {
@@ -401,86 +399,4 @@ func attributeValue(n *html.Node, name string) string {
 	return ""
 }
 
-// Bounds of the cookies of a session, as in browsers. Cookies that are larger, in bytes, or too many are
-// not kept: a website may give one with a new name in every answer.
-const (
-	maxCookies         = 180
-	maxCookie          = 4096
-	maxCookieAttribute = 1024
-)
-
-// cookieStore holds the cookies of a session. A cookie that came over https is sent over https only,
-// and one of a port to that port only.
-type cookieStore struct {
-	mu     sync.Mutex
-	jars   map[origin]http.CookieJar // by scheme and port
-	stored map[cookieID]bool
-}
-
-// cookieID tells a cookie from others.
-type cookieID struct {
-	origin             origin
-	domain, path, name string
-}
-
-func newCookieStore() *cookieStore {
-	return &cookieStore{jars: make(map[origin]http.CookieJar), stored: make(map[cookieID]bool)}
-}
-
-// Cookies returns the cookies for u.
-func (c *cookieStore) Cookies(u *url.URL) []*http.Cookie {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if jar := c.jars[originWithoutHost(u)]; jar != nil {
-		return jar.Cookies(u)
-	}
-	return nil
-}
-
-// SetCookies stores the cookies that u set.
-func (c *cookieStore) SetCookies(u *url.URL, list []*http.Cookie) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list = slices.DeleteFunc(slices.Clone(list), func(k *http.Cookie) bool { return !c.accepts(u, k) })
-	if len(list) == 0 {
-		return
-	}
-	key := originWithoutHost(u)
-	if c.jars[key] == nil {
-		c.jars[key], _ = cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // never fails
-	}
-	c.jars[key].SetCookies(u, list)
-}
-
-// accepts reports whether the session takes k, which u set. c.mu is held.
-func (c *cookieStore) accepts(u *url.URL, k *http.Cookie) bool {
-	if len(k.Name)+len(k.Value) > maxCookie || len(k.Domain) > maxCookieAttribute || len(k.Path) > maxCookieAttribute {
-		return false
-	}
-	id := cookieID{originOf(u), k.Domain, k.Path, k.Name}
-	if !strings.HasPrefix(k.Path, "/") {
-		id.path = u.Path[:strings.LastIndexByte(u.Path, '/')+1] // of the page, as the jar takes it
-	}
-	switch {
-	case k.MaxAge < 0, k.MaxAge == 0 && !k.Expires.IsZero() && k.Expires.Before(time.Now()): // it is removed
-		delete(c.stored, id)
-	case c.stored[id]:
-	case len(c.stored) >= maxCookies:
-		return false
-	default:
-		c.stored[id] = true
-	}
-	return true
-}
-
-// originWithoutHost returns the origin of u without its host.
-func originWithoutHost(u *url.URL) origin {
-	o := originOf(u)
-	o.host = ""
-	return o
-}
-
-var (
-	_ http.CookieJar = (*session)(nil)
-	_ http.CookieJar = (*cookieStore)(nil)
-)
+var _ http.CookieJar = (*session)(nil)

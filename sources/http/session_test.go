@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -203,44 +201,5 @@ func TestPasswordStaysWithItsHost(t *testing.T) {
 	case password := <-got:
 		t.Errorf("another host got the password %q", password)
 	default:
-	}
-}
-
-// A cookie that came over https is never sent over http, and one of a port to that port only.
-func TestCookiesOfSession(t *testing.T) {
-	c := newCookieStore()
-	at := func(raw string) *http.Request { return httptest.NewRequest(http.MethodGet, raw, nil) }
-	c.SetCookies(at("https://shop.example/").URL, []*http.Cookie{{Name: "a", Value: "1"}})
-	for raw, want := range map[string]int{"https://shop.example/x": 1, "http://shop.example/x": 0, "https://shop.example:8443/x": 0, "https://other.example/x": 0} {
-		if got := c.Cookies(at(raw).URL); len(got) != want {
-			t.Errorf("%s: %v", raw, got)
-		}
-	}
-}
-
-// A website may give a cookie with a new name in each answer, and very large ones.
-func TestCookiesAreBounded(t *testing.T) {
-	c := newCookieStore()
-	u := &url.URL{Scheme: "https", Host: "example.com", Path: "/"}
-	set := func(k http.Cookie) { c.SetCookies(u, []*http.Cookie{&k}) }
-	set(http.Cookie{Name: "session", Value: "1"})
-	set(http.Cookie{Name: "large", Value: strings.Repeat("x", maxCookie)})
-	for i := range 10 * maxCookies {
-		set(http.Cookie{Name: fmt.Sprint("n", i), Value: "x"})
-	}
-	set(http.Cookie{Name: "session", Value: "2"})
-	got := c.Cookies(u)
-	if len(got) != maxCookies {
-		t.Errorf("%d cookies are kept", len(got))
-	}
-	if !slices.ContainsFunc(got, func(k *http.Cookie) bool { return k.Name == "session" && k.Value == "2" }) {
-		t.Error("a known cookie has not got its new value")
-	}
-	for name, removed := range map[string]http.Cookie{"a": {Name: "n1", MaxAge: -1}, "b": {Name: "n2", Expires: time.Unix(1, 0)}} {
-		set(removed)
-		set(http.Cookie{Name: name, Value: "x"})
-		if got := c.Cookies(u); !slices.ContainsFunc(got, func(k *http.Cookie) bool { return k.Name == name }) {
-			t.Errorf("there is no room for another cookie after %s was removed", removed.Name)
-		}
 	}
 }
