@@ -30,6 +30,9 @@ import (
 // importedSink is the sink of all subscriptions that import writes.
 const importedSink = "out"
 
+// importedData is the data directory of what import writes.
+const importedData = "vokter-data"
+
 func (a *app) importVerb() *cobra.Command {
 	var from string
 	cmd := a.flags.addTo(&cobra.Command{
@@ -69,6 +72,7 @@ func (a *app) importFile(name, from string) error {
 		return fmt.Errorf("%s cannot be imported: %w", name, err)
 	}
 	w := newConfigWriter(found)
+	w.data = importedData
 	text, err := w.configuration("Written by vokter-stream import from a file of the format " + found.Format + ".")
 	if err == nil && len(w.subscriptions) > 0 {
 		_, err = config.Parse("the result", []byte(text), config.Options{Registry: a.plugins()})
@@ -85,6 +89,7 @@ func (a *app) importFile(name, from string) error {
 	if len(w.access) > 0 {
 		fmt.Fprintln(a.stderr, "The result has headers or cookies in access, which may be secrets: let only the user of the process read the file (chmod 600).")
 	}
+	fmt.Fprintf(a.stderr, "The result keeps what it reads in the directory %s: change data if it is to be elsewhere.\n", importedData)
 	fmt.Fprintf(a.stderr, "%s imported from %s; %s\n", countNoun(len(w.subscriptions), "subscription"), name, lostSummary(len(found.Lost)))
 	_, err = io.WriteString(a.stdout, text)
 	return err
@@ -167,6 +172,7 @@ type configWriter struct {
 	access        []accessEntry
 	sinks         []string
 	files         []string // that are watched
+	data          string   // directory for what is read, or empty
 }
 
 // newConfigWriter returns a configWriter with the entries of found. It adds to found.Lost what a configuration
@@ -208,6 +214,9 @@ func newConfigWriter(found *migrate.Result) *configWriter {
 		y := newSubscriptionEntry(s)
 		if e.Browser {
 			y.Fetch = string(browser.Rendered)
+		}
+		for _, step := range e.Steps {
+			y.Steps = append(y.Steps, newStepEntry(step))
 		}
 		w.subscriptions = append(w.subscriptions, commentedEntry{joinComment(append([]string{comment}, e.Notes...)), y})
 	}
@@ -255,6 +264,14 @@ func dropInvalidFields(s *pipeline.Subscription, lose func(field, reason string)
 			s.Ignore = slices.Delete(slices.Clone(s.Ignore), i, i+1)
 		case field == "keywords" && i < len(s.Keywords):
 			s.Keywords = slices.Delete(slices.Clone(s.Keywords), i, i+1)
+		case field == "tags" && i < len(s.Tags):
+			s.Tags = slices.Delete(slices.Clone(s.Tags), i, i+1)
+		case field == "below":
+			s.Below = ""
+		case field == "above":
+			s.Above = ""
+		case field == "changes_by":
+			s.ChangesBy = ""
 		case field == "interval":
 			s.Interval = pipeline.Interval{}
 		default:
@@ -363,6 +380,9 @@ func firstAccessMistake(a accessEntry) *pipeline.FieldError {
 func (w *configWriter) configuration(comment string) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n# docs/configuration.md describes every key.\n", render.Clean(comment))
+	if w.data != "" {
+		fmt.Fprintf(&b, "# What was read is kept here; without data each start is a new baseline.\ndata: %s\n", w.data)
+	}
 	if len(w.access) > 0 {
 		all := make(yaml.MapSlice, 0, len(w.access))
 		for _, a := range w.access {

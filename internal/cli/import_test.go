@@ -30,7 +30,7 @@ func TestImportedFilesPassLint(t *testing.T) {
 		says                string
 	}{
 		"urls.yaml":        {10, 18, "https://example.com/twice: it is left out: it is the same as https://example.com/twice"},
-		"url-watches.json": {3, 13, "An item: trigger_text: keywords are words, not regular expressions"},
+		"url-watches.json": {4, 15, "An item: trigger_text: keywords are words, not regular expressions"},
 		"feeds.opml":       {3, 1, `Broken: it is left out: "feed:nowhere"`},
 		"urls.txt":         {2, 2, "line 6: it is left out: it is the same as line 2"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 // subscriptionEntry is a subscription as it stands in a configuration, without what is the default.
@@ -45,6 +46,7 @@ type subscriptionEntry struct {
 	Items            bool             `yaml:"items,omitempty"`
 	Sitemap          string           `yaml:"sitemap,omitempty"`
 	Fetch            string           `yaml:"fetch,omitempty"`
+	Steps            []stepEntry      `yaml:"steps,omitempty"`
 	Follow           *followEntry     `yaml:"follow,omitempty"`
 }
 
@@ -54,6 +56,29 @@ type valueEntry struct {
 	Offer   string `yaml:"offer,omitempty"`
 	Pattern string `yaml:"pattern,omitempty"`
 	Word    bool   `yaml:"word,omitempty"`
+}
+
+// stepEntry is a step of an entry.
+type stepEntry struct {
+	WaitFor string     `yaml:"wait_for,omitempty"`
+	Click   string     `yaml:"click,omitempty"`
+	Fill    *fillEntry `yaml:"fill,omitempty"`
+	Scroll  int        `yaml:"scroll,omitempty"`
+}
+
+// fillEntry is the fill of a step.
+type fillEntry struct {
+	Select string `yaml:"select"`
+	Value  string `yaml:"value"`
+}
+
+// newStepEntry returns s as it stands in a configuration.
+func newStepEntry(s browser.Step) stepEntry {
+	e := stepEntry{WaitFor: s.WaitFor, Click: s.Click, Scroll: s.Scroll}
+	if s.Fill != nil {
+		e.Fill = &fillEntry{s.Fill.Select, s.Fill.Value.Reveal()}
+	}
+	return e
 }
 
 // followEntry is the follow of an entry.

@@ -32,14 +32,18 @@ type backup struct {
 			Every period `json:"time_between_check"`
 		} `json:"requests"`
 		Application struct {
-			Tags map[string]struct {
-				Title string `json:"title"`
-			} `json:"tags"`
-			Ignore   []string `json:"global_ignore_text"`
-			Subtract []string `json:"global_subtractive_selectors"`
-			Notify   []string `json:"notification_urls"`
+			Tags     map[string]tag `json:"tags"`
+			Ignore   []string       `json:"global_ignore_text"`
+			Subtract []string       `json:"global_subtractive_selectors"`
+			Notify   []string       `json:"notification_urls"`
 		} `json:"application"`
 	} `json:"settings"`
+}
+
+// tag is a group of watches. Newer versions have a file for each.
+type tag struct {
+	ID    string `json:"uuid"`
+	Title string `json:"title"`
 }
 
 // period is a time between two checks.
@@ -118,6 +122,8 @@ func readZip(data []byte, b *backup) error {
 		return nil
 	}
 	watches := make(map[string]watch)
+	tags := make(map[string]tag)
+	restock := make(map[string]map[string]json.RawMessage)
 	for _, f := range z.File {
 		switch path.Base(f.Name) {
 		case "url-watches.json", "changedetection.json":
@@ -130,7 +136,29 @@ func readZip(data []byte, b *backup) error {
 				return err
 			}
 			watches[path.Dir(f.Name)] = w
+		case "tag.json":
+			var t tag
+			if err := read(f, &t); err != nil {
+				return err
+			}
+			tags[t.ID] = t
+		case "restock_diff.json":
+			var settings map[string]json.RawMessage
+			if err := read(f, &settings); err != nil {
+				return err
+			}
+			restock[path.Dir(f.Name)] = settings
 		}
+	}
+	for dir, settings := range restock {
+		if inner, ok := settings["restock_diff"]; ok && watches[dir] != nil {
+			watches[dir]["restock_settings"] = inner
+		}
+	}
+	if b.Settings.Application.Tags == nil {
+		b.Settings.Application.Tags = tags
+	} else {
+		maps.Copy(b.Settings.Application.Tags, tags)
 	}
 	if len(watches) > 0 {
 		if b.Watching == nil {
@@ -196,7 +224,6 @@ func (w watch) isEmptyField(name string) bool {
 // unsupportedFields are the fields of a watch that cannot be carried over, with the advice for each.
 var unsupportedFields = []struct{ field, advice string }{
 	{"body", "a page is fetched by GET without a body; watch a URL that needs none"},
-	{"browser_steps", "write them as steps of the subscription; a login form can also be an entry of access"},
 	{"webdriver_js_execute_code", "only the scripts of the page are run; see steps"},
 	{"text_should_not_be_present", "a subscription does not depend on other text; see events and ignore"},
 	{"trigger_text_regex", "keywords are words, not regular expressions"},
@@ -229,7 +256,7 @@ func (r *Result) readWatch(w watch, b *backup) error {
 	if w.decodeField("time_between_check", &every) && every.duration() > 0 && !w.boolField("time_between_check_use_default", false) {
 		e.Subscription.Interval = every.interval()
 	}
-	r.readTags(&e, w, b)
+	readTags(&e, w, b)
 	r.readTextOptions(&e, w, b)
 	r.readTriggers(&e, w)
 	w.decodeField("headers", &e.Headers)
@@ -239,11 +266,15 @@ func (r *Result) readWatch(w watch, b *backup) error {
 	if m := w.stringField("method"); m != "" && m != "GET" {
 		r.addLost(name, "method", "a page is fetched by GET; watch a URL that needs no %s", shorten(m))
 	}
-	if processor := w.stringField("processor"); processor != "" && processor != "text_json_diff" {
-		r.addLost(name, "processor", "%s does not exist; the text of the page is watched", shorten(processor))
-	}
+	r.readSteps(&e, w)
 	if w.boolField("paused", false) {
-		r.addLost(name, "paused", "it is paused in changedetection.io; remove the subscription if it is to stay off")
+		note := "paused; remove interval: never to watch it"
+		if every := e.Subscription.Interval; !every.IsZero() {
+			note = "paused; for interval: never write " + every.String() + " to watch it"
+		}
+		e.Notes = append(e.Notes, note)
+		e.Subscription.Interval = pipeline.Never
+		r.addLost(name, "paused", "it has interval: never, so that it causes no check until that is removed; another subscription to the page does")
 	}
 	if urls := w.listField("notification_urls"); len(urls) > 0 {
 		r.addLost(name, "notification_urls", "%s; configure a sink for each, see docs/sinks", describeReceivers(urls))
@@ -252,6 +283,13 @@ func (r *Result) readWatch(w watch, b *backup) error {
 		if !w.isEmptyField(f.field) && (f.field != "time_schedule_limit" || w.hasSchedule()) {
 			r.addLost(name, f.field, "%s", f.advice)
 		}
+	}
+	switch processor := w.stringField("processor"); processor {
+	case "", "text_json_diff":
+	case "restock_diff":
+		return r.addRestock(e, w)
+	default:
+		r.addLost(name, "processor", "%s does not exist; the text of the page is watched", shorten(processor))
 	}
 	return r.add(e)
 }
@@ -262,7 +300,7 @@ func (w watch) hasSchedule() bool {
 	return w.decodeField("time_schedule_limit", &s) && s.Enabled
 }
 
-func (r *Result) readTags(e *Entry, w watch, b *backup) {
+func readTags(e *Entry, w watch, b *backup) {
 	tags := w.listField("tags")
 	for i, id := range tags {
 		if t, ok := b.Settings.Application.Tags[id]; ok {
@@ -270,11 +308,9 @@ func (r *Result) readTags(e *Entry, w watch, b *backup) {
 		}
 	}
 	if old := w.stringField("tag"); old != "" {
-		tags = append(tags, old)
+		tags = append(tags, strings.Split(old, ",")...)
 	}
-	if len(tags) > 0 {
-		e.Notes = append(e.Notes, "tags: "+strings.Join(tags, ", "))
-	}
+	e.addTags(tags...)
 }
 
 // readTextOptions reads what says which text is watched.

@@ -31,9 +31,7 @@ func (r *Result) readList(data []byte) error {
 			continue
 		}
 		e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}}
-		if tags = strings.TrimSpace(tags); tags != "" {
-			e.Notes = append(e.Notes, tags)
-		}
+		e.addTags(strings.Split(tags, ",")...)
 		if err := r.add(e); err != nil {
 			return err
 		}
@@ -86,6 +84,20 @@ func (r *Result) readOPML(data []byte) error {
 	}
 }
 
+// httpOfFeed returns url, whose scheme feed is that of feed readers, with the scheme https or that behind it.
+func httpOfFeed(url string) string {
+	rest, ok := strings.CutPrefix(url, "feed:")
+	switch {
+	case !ok:
+		return url
+	case strings.HasPrefix(rest, "//"):
+		return "https:" + rest
+	case strings.HasPrefix(rest, "http://"), strings.HasPrefix(rest, "https://"):
+		return rest
+	}
+	return url
+}
+
 // readOutline reads an outline within folders and returns its title.
 func (r *Result) readOutline(t xml.StartElement, folders []string) (title string, err error) {
 	attributes := make(map[string]string)
@@ -97,9 +109,12 @@ func (r *Result) readOutline(t xml.StartElement, folders []string) (title string
 		title = attributes["text"]
 	}
 	url, feed := attributes["xmlurl"], true
-	if url == "" {
-		url, feed = attributes["url"], false
+	for _, key := range []string{"url", "htmlurl"} {
+		if url == "" {
+			url, feed = attributes[key], false
+		}
 	}
+	url = httpOfFeed(url)
 	if url == "" {
 		return title, nil // a folder
 	}

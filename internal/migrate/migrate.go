@@ -7,10 +7,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 // Formats of files.
@@ -45,8 +48,9 @@ type Entry struct {
 	Username, Password string
 	// Proxy is the URL of a proxy, or empty.
 	Proxy string
-	// Browser says that the page is opened in a browser.
+	// Browser says that the page is opened in a browser, where Steps are done before it is read.
 	Browser bool
+	Steps   []browser.Step
 }
 
 // Lost is something that could not be carried over.
@@ -75,6 +79,16 @@ type Result struct {
 // addLost adds what could not be carried over, with the advice that format and args make.
 func (r *Result) addLost(entry, key, format string, args ...any) {
 	r.Lost = append(r.Lost, Lost{entry, key, fmt.Sprintf(format, args...)})
+}
+
+// addTags adds tags to e, with a hyphen for each blank, which tags do not have.
+func (e *Entry) addTags(tags ...string) {
+	for _, t := range tags {
+		t = strings.Join(strings.FieldsFunc(t, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) || c == ',' }), "-")
+		if t != "" && !slices.Contains(e.Subscription.Tags, t) {
+			e.Subscription.Tags = append(e.Subscription.Tags, t)
+		}
+	}
 }
 
 // add adds an entry, unless there are too many.

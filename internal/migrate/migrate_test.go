@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 func readTestdata(t *testing.T, name string) *Result {
@@ -80,7 +81,7 @@ func TestUrlwatch(t *testing.T) {
 
 func TestChangedetection(t *testing.T) {
 	r := readTestdata(t, "url-watches.json")
-	if len(r.Entries) != 3 {
+	if len(r.Entries) != 4 {
 		t.Fatalf("%d entries", len(r.Entries))
 	}
 	old, item, again := r.Entries[0], r.Entries[1], r.Entries[2]
@@ -91,21 +92,24 @@ func TestChangedetection(t *testing.T) {
 	compare(t, "default interval", old.Subscription.Interval, pipeline.Every(6*time.Hour))
 	compare(t, "item", item.Subscription, pipeline.Subscription{
 		URL: "https://example.com/shop/item", Keywords: []string{"in stock"}, Events: []pipeline.Event{pipeline.Added},
-		Interval: pipeline.Every(3*time.Hour + 30*time.Minute), View: pipeline.View{
+		Interval: pipeline.Every(3*time.Hour + 30*time.Minute), Tags: []string{"Shopping"}, View: pipeline.View{
 			Select: []pipeline.Selector{{CSS: ".price"}, {XPath: "//h1"}},
 			Remove: []pipeline.Selector{{CSS: "nav"}, {CSS: ".ads"}, {CSS: "footer"}},
 			Ignore: []string{"(?m)^.*(?:(?i)Visitors today).*$", `(?m)^.*(?:(?i)\d+ left).*$`, "(?m)^.*(?:(?i)cookie banner).*$"},
 		},
 	})
-	compare(t, "words in slashes tell case apart", again.Subscription.Keywords, []string{"Sold Out"})
-	compare(t, "their case", again.Subscription.MatchCase, true)
 	compare(t, "headers", item.Headers, map[string]string{"X-Api-Key": "s3cret"})
-	compare(t, "tags", item.Notes, []string{"tags: Shopping"})
-	compare(t, "interval of a watch without one", again.Subscription.Interval, pipeline.Every(6*time.Hour))
+	compare(t, "steps", item.Steps, []browser.Step{{Click: "#a"}})
+	stock := again.Subscription
+	compare(t, "stock of a paused watch", fmt.Sprint(stock.Value.Offer, stock.Becomes, stock.Interval), "availabilityInStocknever")
+	compare(t, "price", r.Entries[3].Subscription.Value, &pipeline.Value{Offer: "price"})
+	compare(t, "interval of a watch without one", again.Notes, []string{"paused; for interval: never write 6h0m0s to watch it"})
 	compare(t, "lost", lostLines(r), []string{
 		"settings: notification_urls", "https://example.com/old: extract_text", "https://example.com/old: text_should_not_be_present",
-		"An item: include_filters", "An item: ignore_text", "An item: trigger_text", "An item: notification_urls", "An item: browser_steps",
-		"https://example.com/shop/item: method", "https://example.com/shop/item: processor", "https://example.com/shop/item: paused", "https://example.com/shop/item: body",
+		"An item: include_filters", "An item: ignore_text", "An item: trigger_text", "An item: notification_urls",
+		"https://example.com/shop/item: method", "https://example.com/shop/item: paused", "https://example.com/shop/item: body",
+		"https://example.com/shop/item: include_filters", "https://example.com/shop/item: subtractive_selectors",
+		"https://example.com/shop/item: ignore_text", "https://example.com/shop/item: trigger_text",
 		"https://example.com/{{ now }}: url",
 	})
 	for _, l := range r.Lost {
@@ -166,9 +170,9 @@ func TestList(t *testing.T) {
 	r := readTestdata(t, "urls.txt")
 	var got []string
 	for _, e := range r.Entries {
-		got = append(got, fmt.Sprint(e.Name, " ", e.Subscription.URL, " ", e.Notes))
+		got = append(got, fmt.Sprint(e.Name, " ", e.Subscription.URL, " ", e.Subscription.Tags))
 	}
-	compare(t, "entries", got, []string{"line 2 https://example.com/a []", "line 3 https://example.com/b [news, prices]", "line 6 https://example.com/a []"})
+	compare(t, "entries", got, []string{"line 2 https://example.com/a []", "line 3 https://example.com/b [news prices]", "line 6 https://example.com/a []"})
 	compare(t, "lost", lostLines(r), []string{"line 5: "})
 }
 

@@ -136,7 +136,20 @@ func (r *Result) readKey(e *Entry, key string, value any) {
 	case "url", "name", "navigate", "use_browser", "kind", "index_number", "guid":
 	case "filter":
 		r.readFilters(e, value)
-	case "note", "user_visible_url", "tags":
+	case "tags":
+		all, ok := value.([]any)
+		if text, one := scalarText(value); one {
+			all, ok = []any{text}, true
+		}
+		if !ok {
+			r.addLost(e.Name, key, "they are no list of words")
+		}
+		for _, t := range all {
+			if text, ok := scalarText(t); ok {
+				e.addTags(strings.Split(text, ",")...)
+			}
+		}
+	case "note", "user_visible_url":
 		e.Notes = append(e.Notes, key+": "+shorten(value))
 	case "headers":
 		e.Headers = r.readStringMap(e, key, value)
