@@ -1,21 +1,21 @@
 package fetch
 
 import (
+	"errors"
 	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 
-	"golang.org/x/text/currency"
-	"golang.org/x/text/language"
+	"github.com/bojanz/currency"
 )
 
 // digitZeros are the zeros of the digits that are read besides ASCII: each is followed by 1 to 9.
 var digitZeros = []rune{'٠', '۰', '०', '০', '੦', '૦', '୦', '௦', '౦', '೦', '൦', '๐', '໐', '၀', '០', '０'}
 
 // markReplacer replaces the marks in a number, so that it has only '.' and ',' as a decimal point, an
-// apostrophe between groups of three and ' ' as a blank.
-var markReplacer = strings.NewReplacer("٫", ".", "٬", "'", "’", "'", "ʼ", "'", "‘", "'", "\u00a0", " ", "\u202f", " ", "\u2009", " ", "−", "-", "．", ".", "，", ",")
+// apostrophe between groups of three and ' ' as a blank. It drops the marks of writing direction.
+var markReplacer = strings.NewReplacer("٫", ".", "٬", "'", "’", "'", "ʼ", "'", "‘", "'", "\u00a0", " ", "\u202f", " ", "\u2009", " ", "−", "-", "．", ".", "，", ",",
+	"\u200e", "", "\u200f", "", "\u061c", "")
 
 // plainDigits returns s with ASCII digits and marks.
 func plainDigits(s string) string {
@@ -32,37 +32,76 @@ func plainDigits(s string) string {
 	}, s))
 }
 
-var numberPattern = regexp.MustCompile(`-?(?:[0-9]{1,3}(?: [0-9]{3})+(?:[.,][0-9]+)?(?:[^0-9]|$)|[0-9]+(?:[.,'][0-9]+)*)`)
+var (
+	numberPattern = regexp.MustCompile(`-?(?:[0-9]{1,3}(?: [0-9]{3})+(?:[.,][0-9]+)?(?:[^0-9]|$)|[0-9]+(?:[.,'][0-9]+)*)`)
 
-// barePointPattern is a decimal point without a digit before it.
-var barePointPattern = regexp.MustCompile(`(^|[^\pL\pN.,'])([.,][0-9])`)
+	// barePointPattern is a decimal point without a digit before it. pointsPattern is the same with two points
+	// behind the sign of a currency, as in "$..75".
+	barePointPattern = regexp.MustCompile(`(^ *|[^\pL\pN.,' ] *|\pL +)([.,][0-9])`)
+	pointsPattern    = regexp.MustCompile(`(\p{Sc} ?)[.,]{2}([0-9])`)
+
+	// looseDecimals are decimals whose point has blanks around it, as in "119. 95".
+	looseDecimals = regexp.MustCompile(`^(?: ([.,]) ?|([.,]) )([0-9]{2,3})(?:[^0-9%]|$)`)
+	// signAsPoint is a currency in the place of the decimal point, as in "35€99".
+	signAsPoint = regexp.MustCompile(`^( ?)(\p{Sc}|zł|kr|лв)( ?)([0-9]{2})(?:[^\pL\pN.,'%]|$)`)
+	// emptyDecimals are a dash in their place, as in "1.899,-".
+	emptyDecimals = regexp.MustCompile(`^[.,][-–—]`)
+	// negativeBefore is a minus before the sign of a currency, as in "-$5".
+	negativeBefore = regexp.MustCompile(`(?:^|[^\pL\pN])-(?:[A-Z]{1,3})?\p{Sc}$`)
+)
+
+var (
+	errNoNumber  = errors.New("the value is not a number")
+	errUndecided = errors.New("the value may be a thousand times as large: neither a currency nor the language of the page says whether its mark is a decimal point; " +
+		"select its currency too, or another place that has it")
+)
 
 // findNumber finds the first number in s and returns it with a decimal point and without marks between its
-// digits, such as "1299.00". unit is the currency beside it, if there is one. tag is the language of the
-// page, which may decide whether "1.299" is a little more than one. ok is false if there is no number, or
-// one that cannot be read.
-func findNumber(s, tag string) (n, unit string, ok bool) {
-	s = barePointPattern.ReplaceAllString(plainDigits(s), "${1}0$2")
+// digits, such as "1299.00". unit is the code of its currency: declared, or if that is empty the one that stands
+// beside the number, if there is one. tag is the language of the page, which may decide whether "1.299" is a
+// little more than one. The error is errNoNumber if there is no number or one that cannot be read, and
+// errUndecided if it can be read in two ways.
+func findNumber(s, tag, declared string) (n, unit string, err error) {
+	s = pointsPattern.ReplaceAllString(plainDigits(s), "${1}0.${2}")
+	s = barePointPattern.ReplaceAllString(s, "${1}0$2")
 	at := numberPattern.FindStringIndex(s)
 	if at == nil {
-		return "", "", false
+		return "", "", errNoNumber
 	}
 	found := strings.TrimRightFunc(s[at[0]:at[1]], func(r rune) bool { return r < '0' || r > '9' })
-	unit = findCurrency(s[:at[0]], found, s[at[0]+len(found):])
+	before, behind := s[:at[0]], s[at[0]+len(found):]
+	found, behind, split := joinDecimals(before, found, behind, tag)
+	money := findCurrency(before, found, behind, tag)
+	if split.found {
+		money = split
+	}
+	if declared != "" {
+		money = foundCurrency{found: true, code: declared}
+	}
 	sign := ""
 	if rest, negative := strings.CutPrefix(found, "-"); negative {
 		found = rest
 		// "10-20" is a range, and "A-1" a name.
-		if before := []rune(s[:at[0]]); len(before) == 0 || !unicode.IsLetter(before[len(before)-1]) && !unicode.IsDigit(before[len(before)-1]) {
+		if r := []rune(before); len(r) == 0 || !unicode.IsLetter(r[len(r)-1]) && !unicode.IsDigit(r[len(r)-1]) {
 			sign = "-"
 		}
+	} else if negativeBefore.MatchString(before) {
+		sign = "-"
 	}
 	whole, fraction := found, ""
-	if i := decimalPoint(found, unit, tag); i >= 0 {
+	if emptyDecimals.MatchString(behind) {
+		found += behind[:1] + "00" // the mark of "1.899,-" is the decimal point
+		defer func() { n = strings.TrimSuffix(n, ".00") }()
+	}
+	i, decided := decimalPoint(found, money, tag)
+	if !decided {
+		return "", "", errUndecided
+	}
+	if i >= 0 {
 		whole, fraction = found[:i], found[i+1:]
 	}
 	if !isGrouped(whole) {
-		return "", "", false
+		return "", "", errNoNumber
 	}
 	whole = strings.TrimLeft(strings.NewReplacer(".", "", ",", "", "'", "", " ", "").Replace(whole), "0")
 	if whole == "" {
@@ -72,60 +111,97 @@ func findNumber(s, tag string) (n, unit string, ok bool) {
 		fraction = "." + fraction
 	}
 	if len(whole) > 30 || len(fraction) > 31 {
-		return "", "", false
+		return "", "", errNoNumber
 	}
-	return sign + whole + fraction, unit, true
+	return sign + whole + fraction, money.code, nil
 }
 
-// decimalPoint returns where the decimal point of s is, or -1 if it has none.
-func decimalPoint(s, unit, tag string) int {
+// joinDecimals adds the decimals in behind to found where something stands between them: blanks around the point, or a
+// currency in its place, which it returns. "10, 20 or 30 pieces" stays ten: what joins has to look like an amount.
+func joinDecimals(before, found, behind, tag string) (number, rest string, sign foundCurrency) {
+	inFront := currencyBefore(before, tag)
+	if m := signAsPoint.FindStringSubmatch(behind); m != nil && !strings.ContainsAny(decimalTail(found), ".,") {
+		blankBefore, mark, blankBehind := m[1] != "", m[2], m[3] != ""
+		rest := behind[len(m[1])+len(mark)+len(m[3])+2:]
+		// "20 $15" are two amounts, and so are "$20$15" and "5€ 10€".
+		another := currencyBehind(rest, tag, false)
+		joined := !inFront.found && (!another.found || another.gap > 1) && (!blankBefore || blankBehind) && (!blankBehind || endsAmount(rest))
+		if money := findSign(mark, tag); joined && decimals(money.code) == 2 {
+			return found + "." + m[4], rest, money
+		}
+	}
+	if m := looseDecimals.FindStringSubmatch(behind); m != nil {
+		mark := m[1] + m[2]
+		rest := behind[strings.Index(behind, m[3])+len(m[3]):]
+		next := currencyBehind(rest, tag, inFront.found)
+		money := next.found && next.gap <= 2 || inFront.found && inFront.gap <= 2 && endsAmount(rest)
+		alone := strings.TrimSpace(before+rest) == ""
+		if (money || alone) && !strings.Contains(found, mark) {
+			return found + mark + m[3], rest, foundCurrency{}
+		}
+	}
+	return found, behind, foundCurrency{}
+}
+
+// decimalTail returns what stands behind the last group of three digits of a number.
+func decimalTail(found string) string {
+	i := strings.LastIndexAny(found, ".,")
+	if i < 0 || len(found)-i-1 == 3 {
+		return ""
+	}
+	return found[i:]
+}
+
+// endsAmount reports whether nothing that goes on with a sentence or a list stands at the beginning of s.
+func endsAmount(s string) bool {
+	s = strings.TrimLeft(s, " ")
+	return s == "" || strings.ContainsRune("\n)]*/|", rune(s[0]))
+}
+
+// decimalPoint returns where the decimal point of s is, or -1 if it has none. decided is false if it may be read
+// in two ways.
+func decimalPoint(s string, money foundCurrency, tag string) (at int, decided bool) {
 	last := strings.LastIndexAny(s, ".,")
 	if last < 0 {
-		return -1
+		return -1, true
 	}
 	mark := s[last : last+1]
 	digits := len(s) - last - 1
 	switch {
 	case strings.Count(s, mark) > 1:
-		return -1 // it stands between groups
+		return -1, true // it stands between groups
 	case strings.ContainsAny(s[:last], ".,' "), digits != 3, last > 3, s[:last] == "0":
-		return last
-	case unit != "":
-		// Prices have two decimal places, but for a few currencies.
-		if threeDecimalCurrencies[unit] && mark == decimalMark(tag) {
-			return last
-		}
-		return -1
-	case tag != "" && mark == decimalMark(tag):
-		return last
+		return last, true
+	case money.found && decimals(money.code) != 3:
+		return -1, true
+	case tag == "" && !money.found:
+		return 0, false
+	case mark == decimalMark(tag):
+		return last, true
 	}
-	return -1
+	return -1, true
 }
 
-// threeDecimalCurrencies are the currencies with three decimal places.
-var threeDecimalCurrencies = map[string]bool{"BHD": true, "IQD": true, "JOD": true, "KWD": true, "LYD": true, "OMR": true, "TND": true}
-
-// pointLanguages are the languages that write a decimal point. Others write a comma.
-var pointLanguages = map[string]bool{
-	"en": true, "zh": true, "ja": true, "ko": true, "he": true, "hi": true, "th": true, "ta": true, "te": true, "bn": true, "mr": true, "gu": true,
-	"kn": true, "ml": true, "pa": true, "ur": true, "ms": true, "ga": true, "cy": true, "sw": true, "ar": true, "fa": true,
+// decimals returns how many decimal places the amounts of a currency have. Those of an unknown one have two.
+func decimals(code string) int {
+	if n, ok := currency.GetDigits(code); ok {
+		return int(n)
+	}
+	return 2
 }
 
-// decimalMark returns the decimal mark of a language.
+// decimalMark returns the decimal mark of a language, "." or ",".
 func decimalMark(tag string) string {
-	t, err := language.Parse(tag)
+	one, err := currency.NewAmount("1.5", "USD")
 	if err != nil {
 		return "."
 	}
-	base, _ := t.Base()
-	region, sure := t.Region()
-	switch {
-	case sure == language.Exact && (region.String() == "CH" || region.String() == "LI" || region.String() == "MX"):
-		return "."
-	case pointLanguages[base.String()]:
-		return "."
+	// In "1,50 $" it is what stands behind the first digit.
+	text := plainDigits(currency.NewFormatter(currency.NewLocale(tag)).Format(one))
+	if _, rest, _ := strings.Cut(text, "1"); strings.HasPrefix(rest, ",") {
+		return ","
 	}
-	return ","
+	return "."
 }
 
 // isGrouped reports whether the marks in whole stand between groups of three digits, or as in India of two
@@ -145,70 +221,4 @@ func isGrouped(whole string) bool {
 		three, two = three && len(g) == 3, two && len(g) == 2
 	}
 	return three || two
-}
-
-// currencySigns are the signs of currencies. Longer ones come first.
-var currencySigns = []struct{ sign, code string }{
-	{"US$", "USD"}, {"CA$", "CAD"}, {"C$", "CAD"}, {"AU$", "AUD"}, {"A$", "AUD"}, {"NZ$", "NZD"}, {"HK$", "HKD"}, {"S$", "SGD"}, {"R$", "BRL"}, {"MX$", "MXN"},
-	{"€", "EUR"}, {"£", "GBP"}, {"¥", "JPY"}, {"円", "JPY"}, {"元", "CNY"}, {"₹", "INR"}, {"₽", "RUB"}, {"₩", "KRW"}, {"₺", "TRY"}, {"₴", "UAH"}, {"₪", "ILS"},
-	{"₫", "VND"}, {"฿", "THB"}, {"zł", "PLN"}, {"Kč", "CZK"}, {"руб", "RUB"}, {"$", "USD"},
-}
-
-// newCurrencies are the codes of currencies in use that golang.org/x/text/currency does not have yet: ISO 4217, list one
-// of current currencies (SIX, https://www.six-group.com/en/products-services/financial-information/data-standards.html).
-// They are of Mauritania (2018), Sierra Leone (2022), Venezuela (2021 and 2018), Curaçao and Sint Maarten (2025),
-// and Zimbabwe (2024).
-var newCurrencies = []string{"MRU", "SLE", "VED", "VES", "XCG", "ZWG"}
-
-// currencyCodes are the codes of the currencies in use, without those that are words. Others stand for countries and
-// labels more often, such as "BEL 2" and "BAN 3".
-var currencyCodes = sync.OnceValue(func() map[string]bool {
-	codes := make(map[string]bool)
-	for u := currency.Query(); u.Next(); {
-		codes[u.Unit().String()] = true
-	}
-	for _, c := range newCurrencies {
-		codes[c] = true
-	}
-	delete(codes, "ALL")
-	delete(codes, "TOP")
-	return codes
-})
-
-var (
-	codePattern = regexp.MustCompile(`\b[A-Z]{3}\b`)
-	// wordBefore and wordBehind match a currency that is also a word, directly beside a number.
-	wordBefore, wordBehind = regexp.MustCompile(`\b(ALL|TOP) *$`), regexp.MustCompile(`^ *(ALL|TOP)\b`)
-)
-
-// findCurrency returns the code of the currency in the text before or behind a number, or "". "TOP 10" and "ALL 20"
-// are labels; "TOP 10.50" and "20 ALL" are amounts.
-func findCurrency(before, number, behind string) string {
-	if len(before) > 20 {
-		before = before[len(before)-20:]
-	}
-	if len(behind) > 20 {
-		behind = behind[:20]
-	}
-	for _, near := range []string{behind, before} {
-		for _, c := range codePattern.FindAllString(near, -1) {
-			if currencyCodes()[c] {
-				return c
-			}
-		}
-	}
-	for _, near := range []string{before, behind} {
-		for _, s := range currencySigns {
-			if strings.Contains(near, s.sign) {
-				return s.code
-			}
-		}
-	}
-	if m := wordBehind.FindStringSubmatch(behind); m != nil {
-		return m[1]
-	}
-	if m := wordBefore.FindStringSubmatch(before); m != nil && strings.ContainsAny(number, ".,' ") {
-		return m[1]
-	}
-	return ""
 }

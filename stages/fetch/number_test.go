@@ -1,6 +1,9 @@
 package fetch
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // TestNumber: numbers as ten locales and more write them.
 func TestNumber(t *testing.T) {
@@ -29,7 +32,6 @@ func TestNumber(t *testing.T) {
 		{"1.299", "en", "1.299", ""},     // the language decides
 		{"1,299", "en", "1299", ""},      // the language decides
 		{"1,299", "de", "1.299", ""},     // the language decides
-		{"1.299", "", "1299", ""},        // nothing is known: groups of three
 		{"1.299 €", "en", "1299", "EUR"}, // a price has no three decimal places
 		{"1.299 KWD", "en", "1.299", "KWD"},
 		{"$.99", "en", "0.99", "USD"},
@@ -57,15 +59,88 @@ func TestNumber(t *testing.T) {
 		{"25 VED", "es", "25", "VED"},
 		{"XCG 1,200", "en", "1200", "XCG"},
 		{"ZWG 26.50", "en", "26.50", "ZWG"},
+		{"$219. 35", "en", "219.35", "USD"}, // blanks around the point
+		{"418, 29 TL", "tr", "418.29", "TRY"},
+		{"2.437, 12 €", "de", "2437.12", "EUR"},
+		{"€ 219 ,35", "fr", "219.35", "EUR"},
+		{"46. 24", "en", "46.24", ""},
+		{"1. 349 €", "en", "1349", "EUR"},
+		{"10, 20 or 30 pieces", "en", "10", ""},
+		{"It is $10. 20 are left", "en", "10", "USD"},
+		{"$10, 20% off", "en", "10", "USD"},
+		{"Dec. 24", "en", "24", ""},
+		{"45€99", "fr", "45.99", "EUR"}, // a sign as the point
+		{"45€ 99", "fr", "45.99", "EUR"},
+		{"2350€60 TTC", "fr", "2350.60", "EUR"},
+		{"35zł49", "pl", "35.49", "PLN"},
+		{"5€ 10€", "de", "5", "EUR"},
+		{"20 $15", "en", "20", ""},
+		{"$20$15", "en", "20", "USD"},
+		{"¥120¥50", "ja", "120", "JPY"},
+		{"$.65", "en", "0.65", "USD"},
+		{"$..65", "en", "0.65", "USD"},
+		{"wait ...65", "en", "65", ""},
+		{"2.899,-", "en", "2899", ""}, // the dash stands for the cents
+		{"2.899,– kr", "en", "2899", ""},
+		{"95.-", "de-CH", "95", ""},
+		{"-$5", "en", "-5", "USD"},
+		{"10-$20", "en", "10", ""},
+		{"NT$2,390", "en", "2390", "TWD"}, // letters at a dollar
+		{"RD$ 950", "es", "950", "DOP"},
+		{"J$1,390.00", "en", "1390.00", "JMD"},
+		{"TT$8", "en", "8", "TTD"},
+		{"BZ$8", "en", "8", "BZD"},
+		{"T$8", "en", "8", "TOP"},
+		{"Z$8", "en", "8", ""},
+		{"$U 1.390", "es", "1390", "UYU"},
+		{"8 $CA", "fr", "8", "CAD"},
+		{"HK$8", "en", "8", "HKD"},
+		{"AU $8", "en", "8", "AUD"},
+		{"US $8", "en", "8", "USD"},
+		{"CAD $8", "en", "8", "CAD"},
+		{"8 $ CAD", "en", "8", "CAD"},
+		{"$8", "es-MX", "8", "MXN"},
+		{"$8", "en-AU", "8", "AUD"},
+		{"$8", "en-GB", "8", "USD"},
+		{"AED 9000 (USD 2451)", "en", "9000", "AED"}, // the nearest one
+		{"9000 (AED)", "en", "9000", "AED"},
+		{"20% off, now $80", "en", "20", ""},
+		{"EUR 95 USD 103", "en", "95", "EUR"},
+		{"10 € 20 €", "de", "10", "EUR"},
+		{"2.399 kr", "en", "2399", ""}, // local signs
+		{"2.399 kr.", "da", "2399", "DKK"},
+		{"2 399 kr", "sv", "2399", "SEK"},
+		{"Rp 25.000", "en", "25000", "IDR"},
+		{"2.399 Ft", "en", "2399", "HUF"},
+		{"2.399 TL", "en", "2399", "TRY"},
+		{"2.399 LEI", "en", "2399", "RON"},
+		{"2.399 Kč", "en", "2399", "CZK"},
+		{"KSh 2,399", "en", "2399", "KES"},
+		{"S/. 2,399", "es", "2399", "PEN"},
+		{"RM2,399", "ms", "2399", "MYR"},
+		{"2.399 руб./шт", "en", "2399", "RUB"},
+		{"R 2 399", "en-ZA", "2399", "ZAR"},
+		{"R 12", "en", "12", ""},
+		{"523.924 KD", "en", "523.924", "KWD"},
+		{"523.924 د.ك", "ar", "523.924", "KWD"},
+		{"523,924 DT", "fr-TN", "523.924", "TND"},
+		{"95 per kr", "en", "95", ""}, // a word counts beside the number only
+		{"8 €/kg", "de", "8", "EUR"},
 	} {
-		n, unit, ok := findNumber(tt.in, tt.tag)
-		if !ok || n != tt.want || unit != tt.unit {
-			t.Errorf("%q in %q: got %q %q %v, want %q %q", tt.in, tt.tag, n, unit, ok, tt.want, tt.unit)
+		n, unit, err := findNumber(tt.in, tt.tag, "")
+		if err != nil || n != tt.want || unit != tt.unit {
+			t.Errorf("%q in %q: got %q %q (%v), want %q %q", tt.in, tt.tag, n, unit, err, tt.want, tt.unit)
 		}
 	}
 	for _, in := range []string{"", "sold out", "1,2,3", "1.29.9,00", "12,34.5678,9"} {
-		if n, _, ok := findNumber(in, "en"); ok {
+		if n, _, err := findNumber(in, "en", ""); err == nil {
 			t.Errorf("%q: got %q", in, n)
+		}
+	}
+	// Nobody knows whether it is a thousand times as large.
+	for _, in := range []string{"1.299", "12,345"} {
+		if n, _, err := findNumber(in, "", ""); !errors.Is(err, errUndecided) {
+			t.Errorf("%q: got %q, %v", in, n, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"mime"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,7 +12,7 @@ import (
 
 // extractValue returns the text of a document that is a value: t is the text that its view selects.
 func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text) (string, error) {
-	content, unit := strings.TrimSpace(t.Content), ""
+	content, unit, byProgram := strings.TrimSpace(t.Content), "", isJSON(raw)
 	if v.Offer != "" {
 		found, err := findOffer(ctx, raw)
 		if err != nil {
@@ -19,11 +20,11 @@ func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pip
 		}
 		switch v.Offer {
 		case pipeline.OfferPrice:
-			content, unit = found.Price, found.Currency
+			content, unit, byProgram = found.price, found.currency, !found.written
 		case pipeline.OfferCurrency:
-			content = found.Currency
+			content = found.currency
 		case pipeline.OfferAvailability:
-			content = found.Availability
+			content = found.availability
 		}
 		if content == "" {
 			return "", noValueError("the page declares an offer (schema.org) without " + v.Offer)
@@ -47,17 +48,19 @@ func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pip
 		}
 		return word + "\n", nil
 	}
-	n, ok := content, v.Offer != "" && pipeline.IsNumber(content)
-	if !ok {
-		beside := ""
-		if n, beside, ok = findNumber(content, t.Language); unit == "" {
-			unit = beside
+	n := content
+	if !byProgram || !pipeline.IsNumber(content) {
+		if n, unit, err = findNumber(content, t.Language, unit); err != nil {
+			return "", noValueError(err.Error() + ": " + truncate(strings.Join(strings.Fields(content), " "), 60))
 		}
 	}
-	if !ok {
-		return "", noValueError("the value is not a number: " + truncate(strings.Join(strings.Fields(content), " "), 60))
-	}
 	return strings.TrimSpace(n+" "+unit) + "\n", nil
+}
+
+// isJSON reports whether raw is JSON, whose numbers have a decimal point, in any language.
+func isJSON(raw pipeline.Raw) bool {
+	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
+	return mediaType == "application/json" || baseType(mediaType) == "application/json"
 }
 
 // dropUnprintable drops the characters that print nothing.

@@ -25,9 +25,26 @@ func TestOffer(t *testing.T) {
 			`<p itemscope itemtype="https://schema.org/Offer"><meta itemprop=price content="95.00"><meta itemprop=priceCurrency content=EUR><meta itemprop=availability content=InStock>`,
 		"microdata": `<div itemscope itemtype="https://schema.org/Product"><div itemprop="offers" itemscope itemtype="https://schema.org/Offer">
 			<span itemprop="price" content="95.00">€95</span><meta itemprop="priceCurrency" content="EUR"><link itemprop="availability" href="https://schema.org/InStock"></div></div>`,
+		"list price": ld(`{"@type":"Offer","availability":"http://schema.org/InStock/","priceSpecification":[{"priceType":"https://schema.org/ListPrice","price":150,"priceCurrency":"EUR"},
+			{"@type":"UnitPriceSpecification","price":"95.00","priceCurrency":"EUR"},{"price":1.9,"priceCurrency":"EUR","referenceQuantity":{"value":1}}]}`),
+		"sale price": ld(`{"@type":"Offer","price":"150","priceCurrency":"EUR","availability":["instock"],"priceSpecification":[{"priceType":{"@id":"https://schema.org/SalePrice"},"price":"95.00"}]}`),
+		"struck":     ld(`{"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"In stock","priceSpecification":{"priceType":"https://schema.org/StrikethroughPrice","price":"150"}}`),
+		"shipping":   ld(`{"@type":"Offer","shippingDetails":{"@type":"OfferShippingDetails","shippingRate":{"price":"4.90"}},"price":"95.00","priceCurrency":"€","availability":{"@id":"schema:InStock"}}`),
+		"no type":    ld(`{"@type":"Product","offers":{"price":["95.00"],"priceCurrency":"EUR","availability":"InStock"}}`),
+		"lowest":     ld(`{"@type":"Product","offers":{"@type":"AggregateOffer","offers":[{"price":"120","priceCurrency":"EUR","availability":"SoldOut"},{"price":"95.00","priceCurrency":"EUR","availability":"InStock"}]}}`),
+		"reference":  ld(`{"@graph":[{"@type":"Product","offers":{"@id":"#o"}},{"@id":"#o","@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"InStock"}]}`),
+		"variant":    ld(`{"@type":"ProductGroup","hasVariant":[{"@type":"Product","offers":{"price":"95.00","priceCurrency":"EUR","availability":"InStock"}}]}`),
+		"dirty": ld("//<![CDATA[\n\ufeff<!-- /* one's \"own\" */ {\"@type\":\"Thing\"} {\"@type\":\"Offer\",\"name\":\"A 5\" lamp\nof Hera\t, it\\'s\",// the price\n" +
+			`"price":"95.00",,"priceCurrency":"EUR","availability":["InStock",],};` + "\n//]]>"),
+		"in one line": ld(`/*<![CDATA[*/ {"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"InStock",} //]]>`),
+		"nested item": `<div itemscope itemtype="http://schema.org/Offer"><p itemprop=shippingDetails itemscope itemtype="http://schema.org/OfferShippingDetails"><b itemprop=price>4.90</b></p>
+			<del itemprop=price>150</del><b itemprop=price>95,00 €</b><link itemprop=availability href="http://schema.org/InStock"></div>`,
+		"itemref": `<div itemscope itemtype="http://schema.org/Offer" itemref="a b"></div><p id=a><b itemprop=price>95.00</b><i itemprop=priceCurrency content=EUR></i></p><p id=b itemprop=availability>in stock</p>`,
+		"related": `<div itemprop=isRelatedTo itemscope><p itemprop=offers itemscope><b itemprop=price>5</b></p></div>
+			<div itemscope><p itemprop=offers itemscope><b itemprop=price content="95.00"></b><i itemprop=priceCurrency content=EUR></i><i itemprop=availability content=InStock></i>`,
 	} {
 		raw := pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte("<html><body>" + body)}
-		price, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{})
+		price, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "de"})
 		stock, err2 := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferAvailability}, raw, pipeline.Text{})
 		if got := strings.TrimSpace(price) + "/" + strings.TrimSpace(stock); got != want || err != nil || err2 != nil {
 			t.Errorf("%s: got %q (%v, %v), want %q", name, got, err, err2, want)
@@ -35,7 +52,42 @@ func TestOffer(t *testing.T) {
 	}
 }
 
-// TestNewCurrency: golang.org/x/text does not have it yet.
+// TestUndecidedOffers: a price that is not certain is a failed check that says so.
+func TestUndecidedOffers(t *testing.T) {
+	ld := func(json string) string { return `<script type="application/ld+json">` + json + `</script>` }
+	for body, want := range map[string]string{
+		ld(`{"@type":"Offer","price":["150.00","95.00"]}`):                                                       "several prices, 150.00 and 95.00",
+		ld(`{"@type":"Offer","price":1,299.00}`):                                                                 "its JSON-LD is broken",
+		ld(`{"@type":"Offer","price":"95.0`):                                                                     "its JSON-LD is broken",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>150</b><b itemprop=price>95</b>`:      "several prices, 150 and 95",
+		`<p itemscope itemtype="http://schema.org/Offer"><a itemprop=offers itemscope><b itemprop=x>150</b></a>`: "without price",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1.299</b>`:                            "may be a thousand times as large",
+	} {
+		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
+		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %q, %v, want %s", body, got, err, want)
+		}
+	}
+}
+
+// TestWrittenPrice: what people write has the marks of their language, and what programs write has a decimal point.
+func TestWrittenPrice(t *testing.T) {
+	for body, want := range map[string]string{
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1.299</b><i itemprop=priceCurrency content=EUR></i>`:            "1299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299"></b><i itemprop=priceCurrency content=EUR></i>`: "1.299 EUR",
+	} {
+		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
+		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); strings.TrimSpace(got) != want {
+			t.Errorf("%s: got %q, %v, want %s", body, got, err, want)
+		}
+	}
+	raw := pipeline.Raw{ContentType: "application/json"}
+	if got, err := extractValue(t.Context(), pipeline.Value{}, raw, pipeline.Text{Content: "1.085\n"}); got != "1.085\n" {
+		t.Errorf("JSON: got %q, %v", got, err)
+	}
+}
+
+// TestNewCurrency: a currency of 2025, and a code that is none.
 func TestNewCurrency(t *testing.T) {
 	for code, want := range map[string]string{"xcg": "95.00 XCG", "ZZZ": "95.00"} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(`<script type="application/ld+json">{"@type":"Offer","price":"95.00","priceCurrency":"` + code + `"}</script>`)}

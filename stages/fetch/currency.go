@@ -1,0 +1,277 @@
+package fetch
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/bojanz/currency"
+	"golang.org/x/text/language"
+)
+
+// foundCurrency is a currency beside a number. Its code is empty where several countries write the same sign, such
+// as kr, and the language of the page names none of them.
+type foundCurrency struct {
+	found bool
+	code  string
+}
+
+// symbols are the signs of currencies that are no letters, without those of dollars, pounds and yen.
+var symbols = map[rune]string{
+	'€': "EUR", '₹': "INR", '₽': "RUB", '₩': "KRW", '￦': "KRW", '₺': "TRY", '₴': "UAH", '₪': "ILS", '₫': "VND", '฿': "THB", '₦': "NGN", '₱': "PHP",
+	'₡': "CRC", '₲': "PYG", '₵': "GHS", '₸': "KZT", '₮': "MNT", '₭': "LAK", '៛': "KHR", '₼': "AZN", '₾': "GEL", '֏': "AMD", '৳': "BDT", '؋': "AFN",
+	'₨': "", '﷼': "", '₤': "", '₣': "", 'ƒ': "", '₿': "", 'Ƀ': "", '₶': "",
+}
+
+// prefixes are the letters that stand at the signs of dollars, pounds and yen: before them, or behind as in $CA. A
+// sign with other letters is a currency of which the code is not known.
+var prefixes = map[rune]map[string]string{
+	'$': {
+		"": "USD", "US": "USD", "UY": "UYU", "A": "AUD", "AU": "AUD", "C": "CAD", "CA": "CAD", "CAN": "CAD", "CDN": "CAD", "NZ": "NZD", "HK": "HKD",
+		"S": "SGD", "SG": "SGD", "R": "BRL", "BR": "BRL", "MX": "MXN", "MEX": "MXN", "NT": "TWD", "RD": "DOP", "J": "JMD", "JA": "JMD", "JM": "JMD", "TT": "TTD",
+		"BZ": "BZD", "T": "TOP", "BDS": "BBD", "EC": "XCD", "FJ": "FJD", "G": "GYD", "GY": "GYD", "L": "LRD", "LD": "LRD", "N": "NAD", "NA": "NAD", "SI": "SBD",
+		"SB": "SBD", "WS": "WST", "CI": "KYD", "KY": "KYD", "MOP": "MOP", "BS": "BSD", "BM": "BMD", "BN": "BND", "AR": "ARS", "CL": "CLP", "CLP": "CLP", "COL": "COP",
+		"CO": "COP", "SR": "SRD", "TW": "TWD",
+	},
+	'£': {"": "GBP", "GB": "GBP", "UK": "GBP", "E": "EGP", "EG": "EGP", "L": "LBP", "LB": "LBP", "S": "SYP", "SY": "SYP"},
+	'¥': {"": "JPY", "JP": "JPY", "CN": "CNY", "RMB": "CNY"},
+}
+
+// signs are the signs and words for currencies that shops write and the CLDR does not have, or has for one language
+// only. Words of three letters and more stand in small letters, and are found in others, too.
+var signs = map[string]string{
+	"$U": "UYU", "$b": "BOB", "kr": "", "Kr": "", "KR": "", "skr": "SEK", "nkr": "NOK", "dkr": "DKK", "ikr": "ISK", "Rp": "IDR", "Ft": "HUF", "TL": "TRY", "lei": "RON", "leu": "RON",
+	"Kč": "CZK", "kč": "CZK", "Kc": "CZK", "zł": "PLN", "Zł": "PLN", "ZŁ": "PLN", "zl": "PLN", "KD": "KWD", "K.D": "KWD", "JD": "JOD", "J.D": "JOD", "BD": "BHD", "B.D": "BHD",
+	"LD": "LYD", "DT": "TND", "ID": "IQD", "R.O": "OMR", "RM": "MYR", "Rs": "", "Re": "", "Tk": "BDT", "ksh": "KES", "kshs": "KES", "tsh": "TZS", "ush": "UGX", "Br": "",
+	"лв": "", "руб": "RUB", "рублей": "RUB", "р": "RUB", "Р": "RUB", "грн": "UAH", "hrn": "UAH", "тг": "KZT", "тенге": "KZT", "ден": "MKD", "din": "RSD", "дин": "RSD", "рсд": "RSD",
+	"dinara": "RSD", "динара": "RSD", "KM": "", "КМ": "", "kn": "", "lek": "ALL", "lekë": "ALL", "сом": "KGS", "сум": "UZS", "som": "", "so'm": "UZS", "soʻm": "UZS", "lari": "GEL", "ლ": "GEL",
+	"ლარი": "GEL", "Dhs": "AED", "dhs": "AED", "Dh": "", "DH": "", "SR": "SAR", "QR": "QAR", "LE": "EGP", "L.E": "EGP", "DA": "DZD", "FCFA": "", "CFA": "", "CFPF": "XPF", "FCFP": "XPF",
+	"Fr": "CHF", "sfr": "CHF", "Bs": "", "Bs.S": "VES", "S/": "PEN", "B/": "PAB", "Gs": "PYG", "Nu": "BTN", "Kz": "AOA", "MT": "MZN", "đ": "VND", "vnđ": "VND", "đồng": "VND",
+	"บาท": "THB", "php": "PHP", "nis": "ILS", "ש\"ח": "ILS", "ש״ח": "ILS", "ש'ח": "ILS", "Af": "", "Esc": "", "MK": "MWK", "Rf": "MVR", "FG": "GNF", "RF": "RWF", "FRw": "RWF", "fbu": "BIF", "fdj": "DJF",
+	"eur": "EUR", "euro": "EUR", "euros": "EUR", "evro": "EUR", "евро": "EUR", "ευρώ": "EUR", "usd": "USD", "gbp": "GBP", "chf": "CHF", "sek": "SEK", "nok": "NOK", "dkk": "DKK", "pln": "PLN", "czk": "CZK",
+	"huf": "HUF", "uah": "UAH", "inr": "INR", "aud": "AUD", "nzd": "NZD", "brl": "BRL", "mkd": "MKD", "dollar": "", "dollars": "", "franc": "", "francs": "", "yen": "JPY",
+	"円": "JPY", "元": "CNY", "圆": "CNY", "圓": "", "yuan": "CNY", "rmb": "CNY", "人民币": "CNY", "원": "KRW",
+	"د.ك": "KWD", "دينار كويتي": "KWD", "د.ب": "BHD", "ر.ع": "OMR", "د.أ": "JOD", "د.ا": "JOD", "د.ت": "TND", "د.ل": "LYD", "ل.د": "LYD", "د.ع": "IQD", "ع.د": "IQD", "د.إ": "AED",
+	"ر.س": "SAR", "ر.ق": "QAR", "ج.م": "EGP", "د.م": "MAD", "د.ج": "DZD", "دج": "DZD", "ل.ل": "LBP", "ل.س": "SYP", "ر.ي": "YER", "ج.س": "SDG", "ریال": "IRR", "تومان": "", "جنيه": "", "درهم": "", "ريال": "",
+}
+
+// localSigns are the signs by which the countries of the CLDR write their currencies. One letter is none: "R 12" and
+// "K 4" are names, unless the language of the page is that of a country that writes so.
+var localSigns = sync.OnceValue(func() map[string]string {
+	all := make(map[string]string)
+	for a := 'A'; a <= 'Z'; a++ {
+		for b := 'A'; b <= 'Z'; b++ {
+			sign, code := signOf(language.Make("und-" + string(a) + string(b)))
+			ascii := strings.Trim(sign, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == ""
+			if sign == code || ascii && len(sign) < 3 || utf8.RuneCountInString(sign) < 2 || strings.ContainsAny(sign, "$£¥") {
+				continue
+			}
+			if other, taken := all[sign]; taken && other != code {
+				code = ""
+			}
+			all[sign] = code
+		}
+	}
+	return all
+})
+
+// signOf returns the sign of the currency in the country of a language, and its code. Both are empty if there is none.
+func signOf(tag language.Tag) (sign, code string) {
+	base, _ := tag.Base()
+	region, _ := tag.Region()
+	code, _ = currency.ForCountryCode(region.String())
+	sign, _ = currency.GetSymbol(code, currency.NewLocale(base.String()+"-"+region.String()))
+	return strings.TrimRight(plainDigits(sign), "."), code
+}
+
+// findSign returns the currency of a sign on a page in the language tag.
+func findSign(sign, tag string) foundCurrency {
+	if t, err := language.Parse(tag); err == nil {
+		if s, code := signOf(t); s != "" && s == sign {
+			return foundCurrency{true, code}
+		}
+	}
+	for _, known := range []string{sign, strings.ToLower(sign)} {
+		if code, ok := signs[known]; ok && (known == sign || utf8.RuneCountInString(sign) > 2) {
+			return foundCurrency{true, code}
+		}
+	}
+	for _, r := range sign {
+		code, ok := symbols[r]
+		if codes := prefixes[r]; codes != nil {
+			letters := strings.ToUpper(strings.ReplaceAll(sign, string(r), ""))
+			if code, ok = codes[letters], true; isCode(letters) {
+				code = letters
+			}
+		}
+		if ok {
+			return foundCurrency{true, code}
+		}
+	}
+	code, ok := localSigns()[sign]
+	return foundCurrency{ok, code}
+}
+
+// isCode reports whether s is the code of a currency in use that is no word. "TOP 10" and "ALL 20" are labels.
+func isCode(s string) bool { return s != "" && s != "ALL" && s != "TOP" && currency.IsValid(s) }
+
+// currencyToken is a currency in a text.
+type currencyToken struct {
+	foundCurrency
+	from, to int  // in bytes
+	isCode   bool // and no sign
+	isWord   bool // and no symbol: it counts only directly beside its number
+}
+
+// findCurrencies returns the currencies in s, a text without digits.
+func findCurrencies(s, tag string) (tokens []currencyToken) {
+	for i := 0; i < len(s); {
+		end := signEnd(s, i)
+		if end == i {
+			_, n := utf8.DecodeRuneInString(s[i:])
+			i += n
+			continue
+		}
+		t := currencyToken{from: i, to: end}
+		// "EUR.Then" is a currency before the next sentence, and so is "only.EUR".
+		for _, part := range []string{s[i:end], s[i : i+strings.IndexByte(s[i:end]+".", '.')], s[i+strings.LastIndexByte(s[i:end], '.')+1 : end]} {
+			if isCode(part) {
+				t.foundCurrency, t.isCode = foundCurrency{true, part}, true
+			} else {
+				t.foundCurrency = findSign(part, tag)
+				t.isWord = !strings.ContainsFunc(part, func(r rune) bool { return unicode.Is(unicode.Sc, r) })
+			}
+			if t.found {
+				break
+			}
+		}
+		// "US $12" is as good as "US$12".
+		if k := len(tokens); t.found && !t.isWord && !t.isCode && strings.HasPrefix(s[i:], "$") && i >= 3 && s[i-1] == ' ' {
+			from := strings.LastIndexByte(s[:i-1], ' ') + 1
+			if code := prefixes['$'][s[from:i-1]]; code != "" && i-1-from >= 2 && (k == 0 || tokens[k-1].to <= from) {
+				t.from, t.code = from, code
+			}
+		}
+		if t.found {
+			tokens = append(tokens, t)
+		}
+		i = end
+	}
+	return tokens
+}
+
+// signEnd returns the end of the letters and symbols that begin at from in s, with the points within "د.ك".
+func signEnd(s string, from int) int {
+	inSign := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.Is(unicode.Sc, r) || r == 'Ƀ'
+	}
+	end := from
+	for i, r := range s[from:] {
+		next, _ := utf8.DecodeRuneInString(s[from+i+utf8.RuneLen(r):])
+		switch {
+		case r == utf8.RuneError:
+			return end
+		case inSign(r), end > from && strings.ContainsRune(".'\"״", r) && inSign(next):
+			end = from + i + utf8.RuneLen(r)
+		default:
+			if word := s[from:end]; r == '/' && (word == "S" || word == "B") && !unicode.IsLetter(next) {
+				end++
+			}
+			return end
+		}
+	}
+	return end
+}
+
+// nearText is how far from its number a currency may stand, in bytes.
+const nearText = 24
+
+var (
+	// wordBefore and wordBehind match a currency that is also a word, directly beside a number.
+	wordBefore, wordBehind = regexp.MustCompile(`\b(ALL|TOP) *$`), regexp.MustCompile(`^ *(ALL|TOP)\b`)
+	digitPattern           = regexp.MustCompile(`[0-9]`)
+)
+
+// nearest is a currency near a number, and the bytes between them.
+type nearest struct {
+	currencyToken
+	gap int
+}
+
+// currencyBefore returns the currency that stands next before a number.
+func currencyBefore(before, tag string) (n nearest) {
+	if len(before) > nearText {
+		before = strings.ToValidUTF8(before[len(before)-nearText:], "")
+	}
+	before = before[strings.LastIndexAny(before, "0123456789")+1:]
+	for _, t := range findCurrencies(before, tag) {
+		if gap := before[t.to:]; !t.isWord || isBeside(gap) {
+			n = refine(n, nearest{t, len(gap)})
+		}
+	}
+	return n
+}
+
+// currencyBehind returns the currency that stands next behind a number and does not belong to the following one.
+// taken says that a currency stands before the number, so that "$10 $20" are two prices.
+func currencyBehind(behind, tag string, taken bool) (n nearest) {
+	if len(behind) > nearText {
+		behind = strings.ToValidUTF8(behind[:nearText], "")
+	}
+	next := -1
+	if at := digitPattern.FindStringIndex(behind); at != nil {
+		next, behind = at[0], behind[:at[0]]
+	}
+	tokens := findCurrencies(behind, tag)
+	for i := len(tokens) - 1; i >= 0; i-- {
+		t := tokens[i]
+		if toNext := next - t.to; next >= 0 && (toNext < t.from || toNext == t.from && taken) {
+			continue
+		}
+		if gap := behind[:t.from]; !t.isWord || isBeside(gap) {
+			n = refine(n, nearest{t, len(gap)})
+		}
+	}
+	return n
+}
+
+// isBeside reports whether what stands between a number and a word lets the word be its currency, as in "95,- kr".
+func isBeside(gap string) bool {
+	return len(gap) <= 6 && !strings.ContainsFunc(gap, func(r rune) bool { return unicode.IsLetter(r) || r == '\n' })
+}
+
+// refine returns the nearer currency, which is b, but a code that stands beside its sign, as in "CAD $20".
+func refine(a, b nearest) nearest {
+	between := a.gap - b.gap - (b.to - b.from)
+	if a.isCode && !b.isCode && between <= 2 {
+		return nearest{a.currencyToken, b.gap}
+	}
+	return b
+}
+
+// findCurrency returns the currency of a number between two texts: the nearest one, but a code rather than a sign where
+// both stand beside the number. "TOP 10" and "ALL 20" are labels; "TOP 10.50" and "20 ALL" are amounts.
+func findCurrency(before, number, behind, tag string) foundCurrency {
+	a := currencyBefore(before, tag)
+	b := currencyBehind(behind, tag, a.found)
+	switch {
+	case a.found && b.found && a.gap <= 2 && b.gap <= 2 && a.isCode != b.isCode:
+		if b.isCode {
+			return b.foundCurrency
+		}
+		return a.foundCurrency
+	case a.found && (!b.found || a.gap <= b.gap):
+		return a.foundCurrency
+	case b.found:
+		return b.foundCurrency
+	}
+	if m := wordBehind.FindStringSubmatch(behind); m != nil {
+		return foundCurrency{true, m[1]}
+	}
+	if m := wordBefore.FindStringSubmatch(before); m != nil && strings.ContainsAny(number, ".,' ") {
+		return foundCurrency{true, m[1]}
+	}
+	return foundCurrency{}
+}

@@ -1,0 +1,147 @@
+package fetch
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// written is the text of a property in microdata that a visitor reads. People write it, and no program.
+type written string
+
+// microdata reads items of microdata as values of the form that JSON-LD has.
+type microdata struct {
+	root      *html.Node
+	byID      map[string]*html.Node // is made for the first itemref
+	nodesLeft int
+}
+
+// offers returns the items of the page that are offers and parts of no other offer, in the order of the page.
+func (m *microdata) offers(n *html.Node, depth int) (found []map[string]any) {
+	if depth > maxTreeDepth {
+		return nil
+	}
+	for c := range n.ChildNodes() {
+		if c.Type != html.ElementNode || isOtherProduct(attributeOf(c, "itemprop")) {
+			continue
+		}
+		kind := attributeOf(c, "itemtype")
+		inOffers := hasAttribute(c, "itemscope") && containsWord(attributeOf(c, "itemprop"), "offers")
+		if isOffer(kind) || inOffers {
+			found = append(found, m.item(c, 0))
+			continue
+		}
+		found = append(found, m.offers(c, depth+1)...)
+	}
+	return found
+}
+
+// maxTreeDepth is how deep a parsed page can be, and more.
+const maxTreeDepth = 1000
+
+// isOtherProduct reports whether a property of a product leads to other things than its price.
+func isOtherProduct(itemprop string) bool {
+	for name := range strings.FieldsSeq(itemprop) {
+		switch name {
+		case "isRelatedTo", "isSimilarTo", "isAccessoryOrSparePartFor", "isConsumableFor", "addOn", "shippingDetails", "eligibleTransactionVolume", "review":
+			return true
+		}
+	}
+	return false
+}
+
+// item returns the item of an element. Its properties are those of the elements within and of those that itemref names,
+// but not those of items within.
+func (m *microdata) item(n *html.Node, depth int) map[string]any {
+	item := map[string]any{"@type": attributeOf(n, "itemtype")}
+	m.addProperties(item, n, depth)
+	for id := range strings.FieldsSeq(attributeOf(n, "itemref")) {
+		if m.byID == nil {
+			m.byID = make(map[string]*html.Node)
+			for e := range m.root.Descendants() {
+				if id := attributeOf(e, "id"); id != "" && m.byID[id] == nil {
+					m.byID[id] = e
+				}
+			}
+		}
+		if e := m.byID[id]; e != nil {
+			m.addElement(item, e, depth)
+		}
+	}
+	return item
+}
+
+func (m *microdata) addProperties(item map[string]any, n *html.Node, depth int) {
+	for c := range n.ChildNodes() {
+		m.addElement(item, c, depth)
+	}
+}
+
+// addElement adds the properties that n declares, and those within it.
+func (m *microdata) addElement(item map[string]any, n *html.Node, depth int) {
+	if m.nodesLeft--; n.Type != html.ElementNode || m.nodesLeft < 0 || depth > maxTreeDepth {
+		return
+	}
+	names := strings.Fields(attributeOf(n, "itemprop"))
+	isItem := hasAttribute(n, "itemscope") || hasAttribute(n, "itemtype")
+	for _, name := range names {
+		var value any
+		if isItem {
+			value = m.item(n, depth+1)
+		} else {
+			value = propertyValue(n)
+		}
+		values, _ := item[name].([]any)
+		item[name] = append(values, value)
+	}
+	if !isItem {
+		m.addProperties(item, n, depth+1)
+	}
+}
+
+// propertyValue returns the value of a microdata property that is no item. A struck price is marked as such.
+func propertyValue(n *html.Node) any {
+	for _, name := range []string{"content", "href", "value"} {
+		if v := strings.TrimSpace(attributeOf(n, name)); v != "" {
+			return struckOr(n, v)
+		}
+	}
+	var b strings.Builder
+	for x := range n.Descendants() {
+		if x.Type == html.TextNode && b.Len() < maxOfferText {
+			b.WriteString(x.Data)
+		}
+	}
+	return struckOr(n, written(strings.TrimSpace(b.String())))
+}
+
+// struckOr returns v, or nil if n is struck through: it was the price.
+func struckOr[T string | written](n *html.Node, v T) any {
+	for e := n; e != nil; e = e.Parent {
+		switch e.Data {
+		case "del", "s", "strike":
+			return nil
+		case "body":
+			return v
+		}
+	}
+	return v
+}
+
+func hasAttribute(n *html.Node, name string) bool {
+	for _, a := range n.Attr {
+		if a.Namespace == "" && a.Key == name {
+			return true
+		}
+	}
+	return false
+}
+
+func containsWord(list, word string) bool {
+	for w := range strings.FieldsSeq(list) {
+		if w == word {
+			return true
+		}
+	}
+	return false
+}
