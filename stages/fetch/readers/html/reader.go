@@ -41,7 +41,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	var t pipeline.Text
 	var err error
-	if len(view.Select)+len(view.Remove) == 0 {
+	if len(view.Select)+len(view.Remove) == 0 && !isAmount(view) {
 		t, err = scanPage(ctx, body)
 	} else {
 		t, err = walkPage(ctx, body, view)
@@ -71,6 +71,8 @@ type emitter struct {
 	hasTitle    bool // the title has begun; a page has one
 	inTitle     bool
 	preDepth    int
+	amount      bool   // the text is read as a number
+	raised      bool   // within <sup> or <small>
 	linkAddress string // the address that Cloudflare's placeholder stands for in the open link
 }
 
@@ -92,6 +94,8 @@ func (e *emitter) beginElement(el element) bool {
 	case el.email != "":
 		e.body.Text([]byte(el.email))
 		return false
+	case el.atom == atom.Sup || el.atom == atom.Small:
+		e.raised = e.amount
 	case el.kind&item != 0:
 		e.body.ItemStart()
 	case el.kind&block != 0:
@@ -113,6 +117,8 @@ func (e *emitter) endElement(a atom.Atom, k kind) {
 		e.inTitle = false
 	case a == atom.A:
 		e.linkAddress = ""
+	case a == atom.Sup || a == atom.Small:
+		e.raised = false
 	case k&item != 0:
 		e.body.ItemEnd()
 	case k&block != 0:
@@ -135,9 +141,30 @@ func (e *emitter) addText(s []byte) {
 	case e.preDepth > 0:
 		e.body.Lines(s)
 	default:
+		if e.raised {
+			e.separateRaised(s)
+		}
 		e.body.Text(s)
 	}
 }
+
+// separateRaised writes what stands between a number and the raised s: a point before cents, a blank before other digits.
+func (e *emitter) separateRaised(s []byte) {
+	const digits = "0123456789"
+	s = bytes.TrimSpace(s)
+	before := e.body.Memory()
+	if len(s) == 0 || len(before) == 0 || !strings.Contains(digits, string(s[0])) || !strings.Contains(digits, string(before[len(before)-1])) {
+		return
+	}
+	if n := len(s); (n == 2 || n == 3) && len(bytes.Trim(s, digits)) == 0 {
+		e.body.Text([]byte("."))
+		return
+	}
+	e.body.Space()
+}
+
+// isAmount reports whether the text of view is read as a number.
+func isAmount(view pipeline.View) bool { return view.Value != nil && view.Value.Offer == "" && !view.Value.Text() }
 
 // isFull reports whether the text is larger than any may be.
 func (e *emitter) isFull() bool { return e.body.Len()+e.title.Len() > pipeline.MaxText }

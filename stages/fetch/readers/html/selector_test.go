@@ -115,3 +115,17 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// TestRaisedCents: cents that stand raised behind a price are no digits of it, but only where it is read as a number.
+func TestRaisedCents(t *testing.T) {
+	for in, want := range map[string]string{
+		"119<sup>95</sup> €": "119.95 €", "119,<sup>95</sup> €": "119,95 €", "119<sup>1</sup>": "119 1", "1.79<small>9</small>": "1.79 9", "<sup>$</sup>119<sup>95</sup>": "$119.95",
+	} {
+		for _, view := range []pipeline.View{{Value: &pipeline.Value{}, Select: []pipeline.Selector{{CSS: "p"}}}, {Value: &pipeline.Value{Pattern: "(.*)"}}} {
+			got, err := New().Read(t.Context(), pipeline.Raw{ContentType: "text/html", Body: []byte("<p>" + in)}, view)
+			if strings.TrimSpace(got.Content) != want || err != nil {
+				t.Errorf("%s: got %q, %v, want %q", in, got.Content, err, want)
+			}
+		}
+	}
+}

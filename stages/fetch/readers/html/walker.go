@@ -42,6 +42,7 @@ func walkPage(ctx context.Context, body []byte, view pipeline.View) (pipeline.Te
 		return pipeline.Text{}, err
 	}
 	w := &walker{scope: scope}
+	w.amount = isAmount(view)
 	if err := w.walkTree(ctx, root); err != nil {
 		return pipeline.Text{}, err
 	}
