@@ -141,6 +141,9 @@ type Text struct {
 	// Empty says that the page is there and holds nothing, such as an array without elements or a calendar
 	// without events. Another page without text is a failed check.
 	Empty bool
+	// Passed says, in a sentence for each kind, what of the page was passed over because it is not valid, such
+	// as "2 control characters were dropped, the first in line 3". The verb explain shows it with the check.
+	Passed []string
 }
 
 // FeedItem is one item of a feed.

@@ -24,13 +24,16 @@ func View(sel, rem string) pipeline.View {
 
 var show = strings.NewReplacer("\n", "|", "\x02", "<", "\x03", ">")
 
+// Marked returns content with visible marks: | ends a block, < and > are around an item.
+func Marked(content string) string { return show.Replace(content) }
+
 // Views checks what r reads of page, by what to select and what to remove of it: "|" ends a
 // block, and an item stands in angle brackets.
 func Views(t *testing.T, r pipeline.Reader, page pipeline.Raw, want map[[2]string]string) {
 	t.Helper()
 	for v, want := range want {
 		got, err := r.Read(t.Context(), page, View(v[0], v[1]))
-		if s := show.Replace(got.Content); err != nil || s != want {
+		if s := Marked(got.Content); err != nil || s != want {
 			t.Errorf("select %q, remove %q:\ngot  %s, %v\nwant %s", v[0], v[1], s, err, want)
 		}
 	}

@@ -63,6 +63,9 @@ var elementKinds = map[atom.Atom]kind{
 	atom.Audio: inlineBox, atom.Video: inlineBox, atom.Meter: inlineBox, atom.Progress: inlineBox,
 }
 
+// IsSkipped reports whether the element of this name, in lower case, has no visible text.
+func IsSkipped(name string) bool { return elementKinds[atom.Lookup([]byte(name))]&skip != 0 }
+
 // element is what the text rules know of an element.
 type element struct {
 	atom   atom.Atom

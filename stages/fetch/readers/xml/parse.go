@@ -29,48 +29,36 @@ const (
 // elements and attributes are in lower case, those of elements without their prefix; as they are
 // written they stand in Namespace, behind selector.OriginalName. Entities other than those of
 // HTML stay as they are written, and document types count for nothing: nothing is expanded and
-// nothing is fetched.
-func parse(ctx context.Context, body []byte) (*html.Node, error) {
-	d := xml.NewDecoder(bytes.NewReader(body))
-	d.Strict = false
-	d.Entity = xml.HTMLEntity
-	d.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil } // it is UTF-8 already
-	doc := &html.Node{Type: html.DocumentNode}
-	at, depth, nodes := doc, 0, 0
-	invalid := func(format string, args ...any) error {
-		return blocks.Unreadable("the page is not valid XML: "+format+", at %s", append(args, blocks.Position(body, int(d.InputOffset())))...)
-	}
+// nothing is fetched. What is not valid is read as HTML would read it, or passed over, and noted.
+func parse(ctx context.Context, body []byte, passed *blocks.Passed) (tree, error) {
+	body = clean(body, passed)
+	tokens := newTokenizer(body, passed)
+	t := tree{doc: &html.Node{Type: html.DocumentNode}, body: body}
+	at, depth, nodes := t.doc, 0, 0
 	for n := 1; ; n++ {
-		if n%tokensPerCheck == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if (n%tokensPerCheck == 0 || tokens.repaired) && ctx.Err() != nil {
+			return t, ctx.Err()
 		}
 		if nodes > maxNodes {
-			return nil, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page has too many elements"}
+			return t, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page has too many elements"}
 		}
-		token, err := d.RawToken()
-		if errors.Is(err, io.EOF) {
-			switch {
-			case at != doc:
-				return nil, invalid("it ends within <%.80s>", originalName(at))
-			case rootOf(doc) == nil:
-				return nil, invalid("it has no element")
+		token := tokens.next()
+		if token == nil {
+			if rootOf(t.doc) == nil {
+				return t, blocks.Unreadable("the page is not valid XML: it has no element, up to %s", blocks.Position(body, len(body)))
 			}
-			return doc, nil
-		}
-		if err != nil {
-			reason := err.Error()
-			if s, ok := errors.AsType[*xml.SyntaxError](err); ok {
-				reason = s.Msg
+			if at != t.doc {
+				t.open, t.rest = at, bytes.TrimSpace(body[tokens.start:])
 			}
-			return nil, invalid("%s", reason)
+			return t, nil
 		}
 		switch token := token.(type) {
 		case xml.StartElement:
 			if depth == maxDepth {
-				return nil, blocks.Unreadable("the page is nested more than %d deep, at %s", maxDepth, blocks.Position(body, int(d.InputOffset())))
+				return t, blocks.Unreadable("the page is nested more than %d deep, at %s", maxDepth, blocks.Position(body, tokens.start))
 			}
-			if at == doc && rootOf(doc) != nil {
-				return nil, invalid("a second document begins")
+			if at == t.doc && rootOf(t.doc) != nil {
+				passed.Note("a second document follows the first", "more documents follow the first", body, tokens.start)
 			}
 			e := newElement(token)
 			at.AppendChild(e)
@@ -78,22 +66,125 @@ func parse(ctx context.Context, body []byte) (*html.Node, error) {
 			depth++
 			nodes += 1 + len(token.Attr)
 		case xml.EndElement:
-			if name := qualifiedName(token.Name); at == doc || originalName(at) != name {
-				return nil, invalid("</%.80s> ends nothing that is open", name)
+			name := qualifiedName(token.Name)
+			ended := at
+			for ended != t.doc && originalName(ended) != name && !strings.EqualFold(originalName(ended), name) {
+				ended = ended.Parent
+			}
+			if ended == t.doc {
+				passed.Note("an end tag that ends nothing was passed over", "end tags that end nothing were passed over", body, tokens.start)
+				continue
+			}
+			if ended != at {
+				passed.Note("an element without an end tag was ended", "elements without an end tag were ended", body, tokens.start)
+			}
+			for ; at != ended; at = at.Parent {
+				depth--
 			}
 			at = at.Parent
 			depth--
 		case xml.CharData:
-			if at == doc {
-				if len(bytes.TrimSpace(token)) > 0 {
-					return nil, invalid("there is text outside of the document's element")
-				}
-				continue
+			if at != t.doc {
+				at.AppendChild(&html.Node{Type: html.TextNode, Data: string(token)})
+				nodes++
+			} else if len(bytes.TrimSpace(token)) > 0 {
+				passed.Note("text outside of the document's element was passed over", "texts outside of the document's element were passed over", body, tokens.start)
 			}
-			at.AppendChild(&html.Node{Type: html.TextNode, Data: string(token)})
-			nodes++
 		}
 	}
+}
+
+// tree is a parsed page. Open is the innermost element that has no end, nil if there is none, and rest is what
+// follows the last complete tag or text within it.
+type tree struct {
+	doc, open *html.Node
+	body      []byte
+	rest      []byte
+}
+
+// tokenizer reads body token by token. What encoding/xml refuses it reads as HTML.
+type tokenizer struct {
+	body        []byte
+	d           *xml.Decoder
+	base, start int  // where d and the last token began
+	repaired    bool // the last token was no XML
+	passed      *blocks.Passed
+}
+
+func newTokenizer(body []byte, passed *blocks.Passed) *tokenizer {
+	t := &tokenizer{body: body, passed: passed}
+	t.restart(0)
+	return t
+}
+
+func (t *tokenizer) restart(at int) {
+	t.base = at
+	t.d = xml.NewDecoder(bytes.NewReader(t.body[at:]))
+	t.d.Strict = false
+	t.d.Entity = xml.HTMLEntity
+	t.d.CharsetReader = func(_ string, input io.Reader) (io.Reader, error) { return input, nil } // it is UTF-8 already
+}
+
+// next returns the next token, or nil at the end. A token is valid until the next call.
+func (t *tokenizer) next() xml.Token {
+	t.repaired = false
+	for {
+		t.start = t.base + int(t.d.InputOffset())
+		token, err := t.d.RawToken()
+		if err == nil {
+			return token
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if token = t.repair(); token != nil {
+			return token
+		}
+	}
+}
+
+// repair returns the token at start as HTML has it, nil if it means nothing there or the page ends within it.
+func (t *tokenizer) repair() xml.Token {
+	t.repaired = true
+	z := html.NewTokenizer(bytes.NewReader(t.body[t.start:]))
+	z.AllowCDATA(true)
+	kind := z.Next()
+	raw := z.Raw()
+	at := t.start
+	if kind == html.ErrorToken || at+len(raw) == len(t.body) && bytes.HasPrefix(raw, []byte("</")) { // the page ends within a tag
+		t.d = xml.NewDecoder(bytes.NewReader(nil))
+		t.base = t.start
+		return nil
+	}
+	t.passed.Note("markup that is no XML was read as in HTML", "pieces of markup that are no XML were read as in HTML", t.body, at)
+	name := xml.Name{Local: tagName(raw)}
+	if prefix, local, ok := strings.Cut(name.Local, ":"); ok {
+		name = xml.Name{Space: prefix, Local: local}
+	}
+	token := z.Token()
+	t.restart(at + len(raw))
+	switch kind {
+	case html.TextToken:
+		return xml.CharData(token.Data)
+	case html.StartTagToken:
+		s := xml.StartElement{Name: name}
+		for _, a := range token.Attr {
+			s.Attr = append(s.Attr, xml.Attr{Name: xml.Name{Local: a.Key}, Value: a.Val})
+		}
+		return s
+	case html.EndTagToken:
+		return xml.EndElement{Name: name}
+	}
+	return nil
+}
+
+// tagName returns the name in a tag as it is written.
+func tagName(tag []byte) string {
+	tag = bytes.TrimLeft(tag, "</")
+	if end := bytes.IndexAny(tag, " \t\r\n\f/>"); end >= 0 {
+		tag = tag[:end]
+	}
+	return string(tag)
 }
 
 func qualifiedName(n xml.Name) string {

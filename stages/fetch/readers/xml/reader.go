@@ -5,7 +5,10 @@ package xml
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
+
+	xhtml "golang.org/x/net/html"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
@@ -17,7 +20,8 @@ import (
 // text; the attributes of an element are one before it ("currency: USD, rate: 1.08"). Elements
 // that hold others and have a neighbour of the same name are items.
 //
-// Of a feed the items count, each with its title, its text and its link; of SVG the texts; of
+// Of a feed the items count, each with its title, its text and its link, and with what shops add to them, such as
+// the price; of SVG the texts; of
 // OPML the titles and addresses of the outlines. A page whose element is html is read as XHTML.
 type Reader struct{}
 
@@ -35,7 +39,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "xml/1" }
+func (Reader) Extractor() string { return "xml/2" }
 
 // Read returns the text of view, whose CSS selectors and XPath expressions count. It returns
 // ctx's error if that is done first.
@@ -44,20 +48,25 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if err != nil {
 		return pipeline.Text{}, selector.Unreadable(err)
 	}
-	doc, err := parse(ctx, bytes.TrimPrefix(raw.Body, []byte("\ufeff")))
+	var passed blocks.Passed
+	page, err := parse(ctx, bytes.TrimPrefix(raw.Body, []byte("\ufeff")), &passed)
 	if err != nil {
 		return pipeline.Text{}, err
 	}
-	root := rootOf(doc)
+	root := mainRoot(page.doc)
 	if root.Data == "html" {
 		raw.ContentType = "application/xhtml+xml"
 		return html.New().Read(ctx, raw, view)
 	}
-	scope, err := parts.Find(ctx, doc)
+	rules := rulesOf(root)
+	if err := page.end(rules.isFeed, view.Items, &passed); err != nil {
+		return pipeline.Text{}, err
+	}
+	scope, err := parts.Find(ctx, page.doc)
 	if err != nil {
 		return pipeline.Text{}, err
 	}
-	w := &writer{ctx: ctx, scope: scope, rules: rulesOf(root), title: titleOf(root)}
+	w := &writer{ctx: ctx, scope: scope, rules: rules, title: titleOf(root)}
 	title := blocks.Line(textOf(w.title))
 	if !scope.Scoped() && w.title != nil {
 		w.body.Text([]byte(title))
@@ -67,10 +76,12 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if w.isFeed && root.Data == "rdf" { // of RSS 1.0, which has another prefix than RDF
 		names = childNamed(root, "channel")
 	}
-	if err := w.writeNode(root, siblings{prefix: prefixOf(names)}); err != nil {
-		return pipeline.Text{}, err
+	for n := range page.doc.ChildNodes() {
+		if err := w.writeNode(n, siblings{prefix: prefixOf(names)}); err != nil {
+			return pipeline.Text{}, err
+		}
 	}
-	t := pipeline.Text{Content: w.body.Content(), Title: title}
+	t := pipeline.Text{Content: w.body.Content(), Title: title, Passed: passed.Sentences()}
 	if w.isFeed {
 		t.Items = append([]pipeline.FeedItem{}, w.feedItems...)
 	}
@@ -80,4 +91,34 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		}
 	}
 	return t, nil
+}
+
+// mainRoot returns the outermost element that says what the page is: the first of a known format, else the first.
+func mainRoot(doc *xhtml.Node) *xhtml.Node {
+	for n := range doc.ChildNodes() {
+		if n.Data == "html" || rulesOf(n).attributes != nil {
+			return n
+		}
+	}
+	return rootOf(doc)
+}
+
+// end says whether a page may end as it does. Of other XML only the last end tag may be missing, because what is
+// not there would count as removed. A feed may lack the ends of what its items stand in; if it breaks off within an
+// item, its complete ones can be read where only items count.
+func (t tree) end(isFeed, items bool, passed *blocks.Passed) error {
+	if t.open == nil {
+		return nil
+	}
+	name := originalName(t.open)
+	isCutEnd := bytes.HasPrefix(t.rest, []byte("</")) && strings.HasPrefix("</"+name+">", string(t.rest))
+	switch {
+	case isFeed && (t.open.Data == "channel" || t.open.Parent.Type == xhtml.DocumentNode), t.open.Parent.Type == xhtml.DocumentNode && isCutEnd:
+		passed.Note(fmt.Sprintf("the page has no end tag of <%.80s>", name), "", t.body, len(t.body))
+	case isFeed && items && dropCut(t.open):
+		passed.Note("the page breaks off within an item, which was passed over", "", t.body, len(t.body))
+	default:
+		return blocks.Unreadable("the page is not valid XML: it ends within <%.80s>, at %s", name, blocks.Position(t.body, len(t.body)))
+	}
+	return nil
 }

@@ -25,8 +25,8 @@ func TestContract(t *testing.T) {
 		},
 		Samples: []pipeline.Raw{newRaw(`<?xml version="1.0" encoding="iso-8859-1"?><a>é</a>`), newRaw("\ufeff<!-- c --><a>b</a>"), newRaw("<a>x & y &nope;</a>")},
 		Broken: []pipeline.Raw{
-			newRaw(""), newRaw("text"), newRaw("<a>"), newRaw("<a>\n<b></a>"), newRaw("<a/><b/>"), newRaw("<a/>text"), newRaw("</a>"), newRaw("<a><b></a></b>"),
-			newRaw("<a>\x00</a>"), newRaw("<a"), newRaw("<a><!-- </a>"), newRaw("<!DOCTYPE a [ <!ENTITY b 'c'> "),
+			newRaw(""), newRaw("text"), newRaw("<a>"), newRaw("</a>"), newRaw("<a>\n<b>c</b>"), newRaw("<a><b>c</b"), newRaw("<a"),
+			newRaw("<a><!-- </a>"), newRaw("<!DOCTYPE a [ <!ENTITY b 'c'> "), newRaw("<rss><channel><item><title>a</title>"),
 		},
 		Large: func(n int) pipeline.Raw { return newRaw("<a>" + strings.Repeat("<b c='d'>e</b>", n/14) + "</a>") },
 		Deep:  func(n int) pipeline.Raw { return newRaw(strings.Repeat("<a>", n) + strings.Repeat("</a>", n)) },

@@ -29,13 +29,10 @@ var noNames = []string{}
 
 // rulesOf returns the rules of a page by its outermost element.
 func rulesOf(root *html.Node) rules {
-	switch root.Data {
-	case "rss", "feed", "channel":
+	if isFeed(root) {
 		return feedRules
-	case "rdf":
-		if childNamed(root, "item") != nil && childNamed(root, "channel") != nil { // RSS 1.0
-			return feedRules
-		}
+	}
+	switch root.Data {
 	case "svg":
 		return rules{textElements: []string{"title", "desc", "text", "tspan", "textpath", "a"}, items: noNames, attributes: noNames}
 	case "opml":
@@ -72,6 +69,7 @@ type writer struct {
 	count      int
 	feedItems  []pipeline.FeedItem // the items of a feed
 	inItem     bool                // an item of a feed
+	counted    map[*html.Node]bool // elements of extensions that count in a feed
 }
 
 // siblings is what the children of an element need to know of each other.
@@ -135,6 +133,9 @@ func (w *writer) writeNode(n *html.Node, f siblings) error {
 
 // writeElement writes an element. chosen says that the view selects it for itself.
 func (w *writer) writeElement(n *html.Node, f siblings, chosen bool) error {
+	if w.isFeed && w.shownDepth > 0 && htmlreader.IsSkipped(n.Data) && !chosen {
+		return nil
+	}
 	attributes := w.attributesOf(n)
 	item := w.isItem(n, f, attributes)
 	switch {
@@ -142,6 +143,7 @@ func (w *writer) writeElement(n *html.Node, f siblings, chosen bool) error {
 		w.body.Break()
 		start := w.body.Len()
 		w.inItem = true
+		w.countExtensions(n, f.prefix)
 		w.body.ItemStart()
 		defer func() {
 			w.body.ItemEnd()
@@ -156,6 +158,9 @@ func (w *writer) writeElement(n *html.Node, f siblings, chosen bool) error {
 	case !f.hasText:
 		w.body.Break()
 		defer w.body.Break()
+	}
+	if w.isFeed && !w.inItem && (n.Data == "channel" || n.Data == "feed") {
+		w.countExtensions(n, f.prefix)
 	}
 	if w.scope.Wanted() {
 		w.writeBlock(attributes)
@@ -190,9 +195,12 @@ func identityOf(n *html.Node) string {
 	return ""
 }
 
-// hasCountedText reports whether the text of n counts by the rules. In a feed, elements of extensions
+// hasCountedText reports whether the text of n counts by the rules. In a feed, most elements of extensions
 // repeat what others say.
 func (w *writer) hasCountedText(n *html.Node, f siblings) bool {
+	if w.counted[n] {
+		return true
+	}
 	if w.isFeed && n.Data != "encoded" && prefixOf(n) != f.prefix {
 		return false
 	}

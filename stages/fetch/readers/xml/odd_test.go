@@ -1,0 +1,115 @@
+package xml
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/test/readertest"
+)
+
+// A page with something odd in it is read, and says what was passed over.
+func TestOddPages(t *testing.T) {
+	const item = "<item><title>Argus opens</title></item>"
+	for _, tc := range []struct{ name, body, want, passed string }{
+		{"control characters", "<a><b>bad \x0b\x00sign</b>\n<b>x\ufffe\uffffy</b></a>", "bad sign|xy|", "4 control characters were dropped, the first in line 1"},
+		{"a reference to one", "<a>\n<b>&#8;x</b></a>", "x|", "a control character was dropped, in line 2"},
+		{"a surrogate", "<a>&#xD800;x&#xFFFE;</a>", "x|", "2 control characters were dropped, the first in line 1"},
+		{"a control character in an attribute", "<a b='c\x01d&#1;'/>", "b: cd|", "2 control characters were dropped, the first in line 1"},
+		{"windows-1252", "<a>don&#146;t &#x80;5 &#X41;</a>", "don’t €5 A|", ""},
+		{"references in CDATA", "<a><![CDATA[&#146; &#8;]]><!-- &#8; --></a>", "&#146; &#8;|", ""},
+		{"XML 1.1", "<?xml version='1.1' encoding='UTF-8'?>\n<a>x</a>", "x|", ""},
+		{"a version nobody knows", " <?xml version='7'?><a>x</a>", "x|", ""},
+		{"a declaration within", "<a><?xml version='1.1'?>x</a>", "x|", "markup that is no XML was read as in HTML, in line 1"},
+		{"a bare sign", "<a>1 < 2 & 3 > 2</a>", "1 < 2 & 3 > 2|", "markup that is no XML was read as in HTML, in line 1"},
+		{"a sign in an attribute", "<a b='1 < 2'>x</a>", "b: 1 < 2|x|", "markup that is no XML was read as in HTML, in line 1"},
+		{"an attribute without quotes", "<a Href=http://x.example/1?a=b>x</a>", "href: http://x.example/1?a=b|x|", "markup that is no XML was read as in HTML, in line 1"},
+		{"the end of CDATA in a text", "<a>x]]>y &amp; z</a>", "x]]>y & z|", "markup that is no XML was read as in HTML, in line 1"},
+		{"dashes in a comment", "<a>x<!-- 1 -- 2 --></a>", "x|", "markup that is no XML was read as in HTML, in line 1"},
+		{"a stray end tag", "<a><b>x</b></c></a>", "x|", "an end tag that ends nothing was passed over, in line 1"},
+		{"a missing end tag", "<a>\n<b>x</a>", "x|", "an element without an end tag was ended, in line 2"},
+		{"an end tag in other letters", "<a><B>x</b></a>", "x|", ""},
+		{"text around", "warning: x\n<a>y</a>\nz", "y|", "2 texts outside of the document's element were passed over, the first in line 1"},
+		{"two documents", "<a>x</a><a>y</a>", "x|y|", "a second document follows the first, in line 1"},
+		{"half an end tag", "<a><b>x</b></", "x|", "the page has no end tag of <a>, in line 1"},
+		{"a feed behind a warning", "<br/><b>Warning</b><rss><channel>" + item + "</channel></rss>", "<Argus opens|>", "2 more documents follow the first, the first in line 1"},
+		{"a feed without its ends", "<rss><channel>" + item + "\n</channel></rss", "<Argus opens|>", "the page has no end tag of <rss>, in line 2"},
+		{"a feed that breaks off", "<rss><channel>" + item, "<Argus opens|>", "the page has no end tag of <channel>, in line 1"},
+		{"a feed with a stray tag", "<rss><channel><item></p><title>Argus opens</title></item></channel></rss>", "<Argus opens|>", "an end tag that ends nothing was passed over, in line 1"},
+	} {
+		got, err := New().Read(t.Context(), newRaw(tc.body), pipeline.View{})
+		if text := readertest.Marked(got.Content); err != nil || text != tc.want {
+			t.Errorf("%s: got %q, %v, want %q", tc.name, text, err, tc.want)
+		}
+		if passed := strings.Join(got.Passed, "; "); passed != tc.passed {
+			t.Errorf("%s: passed over: %q, want %q", tc.name, passed, tc.passed)
+		}
+	}
+}
+
+// Of a feed that breaks off within an item the complete items are read where items alone count. Elsewhere the
+// missing ones would count as removed.
+func TestCutFeed(t *testing.T) {
+	raw := newRaw("<feed><entry><title>a</title></entry><entry><title>b</title><content>the secr")
+	got, err := New().Read(t.Context(), raw, pipeline.View{Items: true})
+	if err != nil || readertest.Marked(got.Content) != "<a|>" || len(got.Items) != 1 || len(got.Passed) != 1 {
+		t.Errorf("got %q, %d items, %q, %v", got.Content, len(got.Items), got.Passed, err)
+	}
+	if _, err := New().Read(t.Context(), raw, pipeline.View{}); err == nil {
+		t.Error("a feed that breaks off within an item was read as a whole")
+	}
+}
+
+// What has the name of a feed is one only if it has what feeds have.
+func TestFeedNames(t *testing.T) {
+	const product = "<product><name>Lamp</name><price>12.00</price></product>"
+	for _, tc := range []struct {
+		body string
+		feed bool
+		want string
+	}{
+		{"<feed><shop>Hera</shop>" + product + "</feed>", false, "Hera|Lamp|12.00|"},
+		{"<channel>" + product + product + "</channel>", false, "<Lamp|12.00|><Lamp|12.00|>"},
+		{"<feed><entry><name>Lamp</name></entry></feed>", false, "Lamp|"},
+		{"<feed xmlns='http://www.w3.org/2005/Atom'><title>News</title></feed>", true, "News|"},
+		{"<atom:feed xmlns:atom='http://www.w3.org/2005/Atom'><atom:entry><atom:title>a</atom:title></atom:entry></atom:feed>", true, "<a|>"},
+		{"<feed><entry><title>a</title><updated>x</updated></entry></feed>", true, "<a|>"},
+		{"<channel><title>News</title><item><link>http://a.example</link></item></channel>", true, "News|<http://a.example|>"},
+	} {
+		got, err := New().Read(t.Context(), newRaw(tc.body), pipeline.View{})
+		if text := readertest.Marked(got.Content); err != nil || text != tc.want || (got.Items != nil) != tc.feed {
+			t.Errorf("%s: got %q, a feed: %v, %v; want %q", tc.body, text, got.Items != nil, err, tc.want)
+		}
+	}
+}
+
+// Elements of extensions count where the feed itself does not say the same, and so does what a shop offers.
+func TestFeedExtensions(t *testing.T) {
+	for _, tc := range []struct{ item, want string }{
+		{"<title>Amphora</title><g:id>1</g:id><g:price>12.00 EUR</g:price><g:availability>in stock</g:availability>", "Amphora|12.00 EUR|in stock|"},
+		{"<g:title>Amphora</g:title><g:link>http://a.example</g:link><g:description>&lt;p&gt;red&lt;/p&gt;</g:description>", "Amphora|http://a.example|red|"},
+		{"<title>Amphora</title><price>12.00</price><comments>http://c.example</comments>", "Amphora|12.00|"},
+		{"<dc:title>Only</dc:title><dc:date>2026</dc:date><slash:comments>7</slash:comments>", "Only|"},
+		{"<title>Own</title><dc:title>Own</dc:title><description>text</description><itunes:summary>other</itunes:summary>", "Own|text|"},
+		{"<title>Cast</title><itunes:subtitle>short</itunes:subtitle><itunes:summary>long</itunes:summary>", "Cast|long|"},
+		{"<title>Cast</title><itunes:subtitle>short</itunes:subtitle>", "Cast|short|"},
+		{"<title>Film</title><media:group><media:title>Film</media:title><media:description>A film</media:description></media:group>", "Film|A film|"},
+		{"<title>Film</title><description> </description><media:content><media:description>A film</media:description></media:content>", "Film|A film|"},
+		{"<title>a</title><content:encoded>whole</content:encoded><itunes:summary>part</itunes:summary>", "a|whole|"},
+	} {
+		got, err := New().Read(t.Context(), newRaw("<rss><channel><item>"+tc.item+"</item></channel></rss>"), pipeline.View{})
+		if text := readertest.Marked(got.Content); err != nil || text != "<"+tc.want+">" {
+			t.Errorf("%s: got %q, %v", tc.item, text, err)
+		}
+	}
+}
+
+// Scripts and styles within a feed are no text.
+func TestScriptsInFeeds(t *testing.T) {
+	const body = `<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>a</title><content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">` +
+		`<style>p{}</style><p>seen</p><script>now()</script></div></content></entry></feed>`
+	got, err := New().Read(t.Context(), newRaw(body), pipeline.View{})
+	if text := readertest.Marked(got.Content); err != nil || text != "<a|seen|>" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}
