@@ -36,7 +36,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "csv/1" }
+func (Reader) Extractor() string { return "csv/2" }
 
 // Read returns the text of view. A line range names the records that begin on its lines; a
 // regular expression names what it matches in each field. It returns ctx's error if that is
@@ -47,7 +47,8 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		return pipeline.Text{}, selector.Unreadable(err)
 	}
 	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
-	next := commaSeparated(body)
+	var passed blocks.Passed
+	next := commaSeparated(ctx, body, &passed)
 	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType == tsvType {
 		next = tabSeparated(body)
 	}
@@ -61,7 +62,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			break
 		}
 		if err != nil {
-			return pipeline.Text{}, blocks.Unreadable("the page is not valid CSV: %v", err)
+			return pipeline.Text{}, err
 		}
 		b.ItemStart()
 		for _, field := range record {
@@ -84,24 +85,80 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if err := wanted.End(); err != nil {
 		return pipeline.Text{}, err
 	}
-	return pipeline.Text{Content: b.Content(), Language: blocks.LanguageTag(raw.ContentLanguage)}, nil
+	return pipeline.Text{Content: b.Content(), Language: blocks.LanguageTag(raw.ContentLanguage), Passed: passed.Sentences()}, nil
 }
 
 // commaSeparated returns a function that returns the records of body and the lines that they
-// begin on.
-func commaSeparated(body []byte) func() ([]string, int, error) {
-	r := csv.NewReader(bytes.NewReader(body))
-	r.FieldsPerRecord = -1
-	r.ReuseRecord = true
-	r.Comma = separator(body)
+// begin on. A record whose quotes are out of place is read line by line, and noted.
+func commaSeparated(ctx context.Context, body []byte, passed *blocks.Passed) func() ([]string, int, error) {
+	comma := separator(body)
+	in := bufio.NewReader(nil)
+	var r *csv.Reader
+	start, line := 0, 1 // where r began
+	restart := func(at int) {
+		line += bytes.Count(body[start:at], []byte{'\n'})
+		start = at
+		in.Reset(bytes.NewReader(body[at:]))
+		r = csv.NewReader(in)
+		r.FieldsPerRecord = -1
+		r.ReuseRecord = true
+		r.Comma = comma
+	}
+	restart(0)
 	return func() ([]string, int, error) {
+		at := start + int(r.InputOffset())
 		record, err := r.Read()
+		if _, odd := errors.AsType[*csv.ParseError](err); odd {
+			if ctx.Err() != nil { // the record may have been read to the end of the page
+				return nil, 0, ctx.Err()
+			}
+			for at < len(body) && (body[at] == '\n' || body[at] == '\r') {
+				at++ // blank lines, which are no records
+			}
+			text, _, _ := bytes.Cut(body[at:], []byte{'\n'})
+			passed.Note("a record with quotes out of place was read line by line", "records with quotes out of place were read line by line", body, at)
+			restart(at)
+			n := line
+			restart(min(at+len(text)+1, len(body)))
+			return splitOdd(strings.TrimSuffix(string(text), "\r"), comma), n, nil
+		}
 		if err != nil || len(record) == 0 {
 			return nil, 0, err
 		}
-		line, _ := r.FieldPos(0)
-		return record, line, nil
+		n, _ := r.FieldPos(0)
+		return record, line + n - 1, nil
 	}
+}
+
+// splitOdd returns the fields of a line whose quotes are out of place. Quotes at the beginning of a field end where
+// the next one stands alone, and all others are part of it. If they never end, no quote means anything.
+func splitOdd(line string, comma rune) []string {
+	var fields []string
+	var field strings.Builder
+	quoted, begun := false, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quoted && c == '"' && strings.HasPrefix(line[i+1:], `"`):
+			field.WriteByte(c)
+			i++
+		case quoted && c == '"':
+			quoted = false
+		case !quoted && rune(c) == comma:
+			fields = append(fields, field.String())
+			field.Reset()
+			begun = false
+			continue
+		case c == '"' && !begun:
+			quoted = true
+		default:
+			field.WriteByte(c)
+		}
+		begun = true
+	}
+	if quoted {
+		return strings.Split(line, string(comma))
+	}
+	return append(fields, field.String())
 }
 
 // separator returns what separates the fields of body.
