@@ -34,7 +34,7 @@ func New() Reader { return Reader{} }
 func (Reader) ContentTypes() []string { return []string{"text/calendar"} }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "calendar/1" }
+func (Reader) Extractor() string { return "calendar/2" }
 
 // propertyLabels are the properties that count, and what stands before their values.
 var propertyLabels = map[string]string{
@@ -53,46 +53,44 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	}
 	t := pipeline.Text{Language: blocks.LanguageTag(raw.ContentLanguage)}
 	var b blocks.Builder
-	var open []string
-	rest := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
+	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
+	c := components{passed: &blocks.Passed{}, body: body}
+	rest := body
 	for n, next := 1, 0; len(rest) > 0; n = next {
 		if n%linesPerCheck == 0 && ctx.Err() != nil {
 			return pipeline.Text{}, ctx.Err()
 		}
+		c.at = len(body) - len(rest)
 		var line string
-		line, rest, next = unfoldLine(rest, n)
+		line, rest, next = c.unfoldLine(rest, n)
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		name, parameters, value, ok := splitProperty(line)
-		if !ok {
-			return pipeline.Text{}, blocks.Unreadable("the page is not valid iCalendar: line %d has no name and value", n)
-		}
 		switch {
-		case len(open) == 0 && (name != "BEGIN" || !strings.EqualFold(value, "VCALENDAR")):
-			return pipeline.Text{}, blocks.Unreadable("the page is not valid iCalendar: line %d is outside of a calendar", n)
-		case name == "BEGIN":
-			if len(open) == maxDepth {
+		case ok && name == "BEGIN" && (len(c.open) > 0 || strings.EqualFold(strings.TrimSpace(value), calendarName)):
+			if len(c.open) == maxDepth {
 				return pipeline.Text{}, blocks.Unreadable("the page is nested more than %d deep, at line %d", maxDepth, n)
 			}
-			open = append(open, strings.ToUpper(value))
-			b.ItemStart()
+			c.begin(&b, strings.ToUpper(strings.TrimSpace(value)))
+			continue
+		case len(c.open) == 0:
+			c.note("a line outside of the calendar was passed over", "lines outside of the calendar were passed over")
+			continue
+		case !ok:
+			c.note("a line without name and value was passed over", "lines without name and value were passed over")
 			continue
 		case name == "END":
-			if open[len(open)-1] != strings.ToUpper(value) {
-				return pipeline.Text{}, blocks.Unreadable("the page is not valid iCalendar: line %d ends %.80q, but %s is open", n, value, open[len(open)-1])
-			}
-			open = open[:len(open)-1]
-			b.ItemEnd()
+			c.end(&b, strings.ToUpper(strings.TrimSpace(value)))
 			continue
-		case slices.Contains(open, "VTIMEZONE") || slices.Contains(open, "VALARM"):
+		case slices.Contains(c.open, "VTIMEZONE") || slices.Contains(c.open, "VALARM"):
 			continue
 		}
 		label, ok := propertyLabels[name]
 		if !ok {
 			continue
 		}
-		if strings.HasSuffix(name, "NAME") && t.Title == "" && len(open) == 1 {
+		if strings.HasSuffix(name, "NAME") && t.Title == "" && len(c.open) == 1 {
 			t.Title = blocks.Line(unescapeText(value))
 		}
 		parts := []string{label + formatValue(name, parameters, value)}
@@ -109,31 +107,19 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			return pipeline.Text{}, blocks.TooLarge()
 		}
 	}
-	if len(open) > 0 {
-		return pipeline.Text{}, blocks.Unreadable("the page is not valid iCalendar: it ends within %s, at %s", open[len(open)-1], blocks.Position(raw.Body, len(raw.Body)))
+	switch {
+	case !c.found:
+		return pipeline.Text{}, blocks.Unreadable("the page is not valid iCalendar: it has no BEGIN:VCALENDAR, up to %s", blocks.Position(body, len(body)))
+	case len(c.open) > 0:
+		c.at = len(body)
+		c.note("the page breaks off within a calendar", "")
 	}
 	if err := wanted.End(); err != nil {
 		return pipeline.Text{}, err
 	}
-	t.Content = b.Content()
+	t.Content, t.Passed = b.Content(), c.passed.Sentences()
 	t.Empty = blocks.Blank(t.Content)
 	return t, nil
-}
-
-// unfoldLine returns the property that begins on line n, and the number of the line behind it. A line
-// that begins with white space goes on with the one before.
-func unfoldLine(body []byte, n int) (line string, rest []byte, next int) {
-	var b strings.Builder
-	for {
-		part, after, _ := bytes.Cut(body, []byte{'\n'})
-		b.Write(bytes.TrimSuffix(part, []byte{'\r'}))
-		body = after
-		n++
-		if len(body) == 0 || body[0] != ' ' && body[0] != '\t' {
-			return b.String(), body, n
-		}
-		body = body[1:]
-	}
 }
 
 // splitProperty splits "NAME;PARAMETERS:VALUE". A quoted parameter may hold a colon.
@@ -145,10 +131,17 @@ func splitProperty(line string) (name, parameters, value string, ok bool) {
 			quoted = !quoted
 		case c == ':' && !quoted:
 			name, parameters, _ = strings.Cut(line[:i], ";")
-			return strings.ToUpper(name), parameters, line[i+1:], name != ""
+			return strings.ToUpper(name), parameters, line[i+1:], isName(name)
 		}
 	}
 	return "", "", "", false
+}
+
+// isName reports whether s can be the name of a property.
+func isName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	})
 }
 
 // formatValue returns value as people read it.
