@@ -66,14 +66,16 @@ type sitemapFinder struct {
 	modified map[string]int64 // by URL, in seconds since 1970
 }
 
-// readXML reads the elements of a sitemap or sitemap index.
+// readXML reads the elements of a sitemap or sitemap index. Those of extensions, such as images, do not count: an
+// element has the namespace of the root, whatever its prefix.
 func (l *sitemapFinder) readXML(ctx context.Context, r *bufio.Reader) error {
 	z := html.NewTokenizer(r)
 	z.SetMaxBuf(maxToken)
 	z.AllowCDATA(true)
-	var root, within string // within is the element of the next text
-	closed := false         // the root
-	var page string         // loc and lastmod of the present entry
+	var ns namespaces
+	var root, rootSpace, within string // root is its tag; within is the element of the next text, without a prefix
+	closed := false                    // the root
+	var page string                    // loc and lastmod of the present entry
 	var modified int64
 	for n := 1; !l.links.More; n++ {
 		if n%tokensPerCheck == 0 && ctx.Err() != nil {
@@ -83,22 +85,31 @@ func (l *sitemapFinder) readXML(ctx context.Context, r *bufio.Reader) error {
 		case html.ErrorToken:
 			return l.checkEnd(z.Err(), root, closed)
 		case html.StartTagToken, html.SelfClosingTagToken:
-			tag, _ := z.TagName()
-			within = string(tag)
+			name, more := z.TagName()
+			tag := string(name)
+			var space string
+			space, within = ns.begin(z, tag, more)
 			if root == "" {
 				if within != "urlset" && within != "sitemapindex" {
 					return notSitemapError(noSitemapReason)
 				}
-				root, l.links.Index = within, within == "sitemapindex"
+				root, rootSpace, l.links.Index = tag, space, within == "sitemapindex"
 				closed = tt == html.SelfClosingTagToken
+			}
+			if space != rootSpace {
+				within = ""
 			}
 			if within == "url" || within == "sitemap" {
 				page, modified = "", 0
+			}
+			if tt == html.SelfClosingTagToken {
+				ns.end()
 			}
 		case html.EndTagToken:
 			name, _ := z.TagName()
 			closed = closed || string(name) == root
 			within = ""
+			ns.end()
 		case html.TextToken:
 			switch {
 			case within == "loc" && l.base != nil:
@@ -114,6 +125,52 @@ func (l *sitemapFinder) readXML(ctx context.Context, r *bufio.Reader) error {
 		}
 	}
 	return nil
+}
+
+// namespaces are the declarations of namespaces in the open elements of a page, of which there are depth.
+type namespaces struct {
+	declared []namespace
+	depth    int
+}
+
+type namespace struct {
+	prefix, name string
+	depth        int // of the element that declares it
+}
+
+// maxNamespaces is how many declarations are kept at once. Pages have a handful.
+const maxNamespaces = 64
+
+// begin enters the element tag, of whose attributes z has some to read if more is set. It returns the
+// namespace of the element and its name without the prefix. A prefix that is not declared is its own namespace.
+func (ns *namespaces) begin(z *html.Tokenizer, tag string, more bool) (space, local string) {
+	ns.depth++
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		rest, ok := strings.CutPrefix(string(key), "xmlns")
+		if prefix, isPrefix := strings.CutPrefix(rest, ":"); ok && (isPrefix || rest == "") && len(value) > 0 && len(ns.declared) < maxNamespaces {
+			ns.declared = append(ns.declared, namespace{prefix, string(value), ns.depth})
+		}
+	}
+	prefix, local, ok := strings.Cut(tag, ":")
+	if !ok {
+		prefix, local = "", tag
+	}
+	for i := len(ns.declared) - 1; i >= 0; i-- {
+		if d := ns.declared[i]; d.prefix == prefix {
+			return d.name, local
+		}
+	}
+	return prefix, local
+}
+
+// end leaves an element.
+func (ns *namespaces) end() {
+	for n := len(ns.declared); n > 0 && ns.declared[n-1].depth >= ns.depth; n = len(ns.declared) {
+		ns.declared = ns.declared[:n-1]
+	}
+	ns.depth--
 }
 
 // checkEnd says whether the XML of a sitemap may end with err, the error of its tokenizer.

@@ -56,6 +56,27 @@ func TestSitemap(t *testing.T) {
 	}
 }
 
+// The namespace of an element counts, and not the prefix that stands for it.
+func TestSitemapNamespaces(t *testing.T) {
+	const ns, image = "http://www.sitemaps.org/schemas/sitemap/0.9", "http://www.google.com/schemas/sitemap-image/1.1"
+	for _, body := range []string{
+		"<sm:urlset xmlns:sm='" + ns + "' xmlns:image='" + image + "'><sm:url><image:image><image:loc>https://example.com/no</image:loc></image:image><sm:loc>https://example.com/a</sm:loc></sm:url></sm:urlset>",
+		"<sm:urlset xmlns:sm='" + ns + "' xmlns='" + image + "'><sm:url><image><loc>https://example.com/no</loc></image><sm:loc>https://example.com/a</sm:loc></sm:url></sm:urlset>",
+		"<urlset xmlns='" + ns + "' xmlns:x='" + ns + "'><x:url><x:loc>https://example.com/a</x:loc><image xmlns='" + image + "'><loc>https://example.com/no</loc></image></x:url></urlset>",
+		"<urlset xmlns='" + ns + "'><url xmlns=''><loc>https://example.com/a</loc></url><y:loc>https://example.com/no</y:loc></urlset>",
+		"<sm:urlset><sm:url><sm:loc>https://example.com/a</sm:loc><loc>https://example.com/no</loc></sm:url></sm:urlset>",
+	} {
+		l, err := readSitemap(t, []byte(body))
+		if err != nil || fmt.Sprint(l.URLs) != "[https://example.com/a]" {
+			t.Errorf("%s: got %q, %v", body, l.URLs, err)
+		}
+	}
+	l, err := readSitemap(t, []byte("<sm:sitemapindex xmlns:sm='"+ns+"'><sm:sitemap><sm:loc>https://example.com/1.xml</sm:loc></sm:sitemap></sm:sitemapindex>"))
+	if err != nil || !l.Index || fmt.Sprint(l.URLs) != "[https://example.com/1.xml]" {
+		t.Errorf("index: got %+v, %v", l, err)
+	}
+}
+
 // TestLastModified: what no message can hold is no time.
 func TestLastModified(t *testing.T) {
 	for s, want := range map[string]int64{
