@@ -10,7 +10,7 @@ import (
 )
 
 // kind says what an element means for the text and for the elements around it.
-type kind uint16
+type kind uint32
 
 const (
 	block         kind = 1 << iota // ends the block before it and its own
@@ -25,11 +25,18 @@ const (
 	cell                           // td, th
 	tablePart                      // table, tbody, thead, tfoot: what rows stand in
 	heading
-	foreign   // svg, math
-	inlineBox // stands in a line as a box of its own: words beside it are words of their own
+	inSVG       // svg and what is within
+	inMath      // math and what is within
+	silent      // text directly within is not shown, unless it is within
+	audible     // an element whose text is shown
+	integration // a place for HTML in SVG or MathML
+	inlineBox   // stands in a line as a box of its own: words beside it are words of their own
 )
 
-const blockP = block | special | closesP
+const (
+	blockP  = block | special | closesP
+	foreign = inSVG | inMath
+)
 
 // elementKinds are the kinds of the elements that matter. Every other element is inline.
 var elementKinds = map[atom.Atom]kind{
@@ -37,7 +44,7 @@ var elementKinds = map[atom.Atom]kind{
 	atom.Iframe: skip | special | rawText | inlineBox, atom.Noembed: skip | special | rawText, atom.Noframes: skip | special | rawText,
 	atom.Textarea: skip | special | rawText | inlineBox, atom.Template: skip | special | scopeBoundary,
 	atom.Object: skip | special | scopeBoundary | inlineBox, atom.Canvas: skip | inlineBox,
-	atom.Svg: skip | foreign | inlineBox, atom.Math: skip | foreign | inlineBox,
+	atom.Svg: inSVG | silent | inlineBox, atom.Math: inMath | inlineBox,
 	atom.Title: special | rawText,
 
 	atom.Area: void, atom.Base: void, atom.Basefont: void, atom.Bgsound: void, atom.Br: void | block, atom.Col: void,
@@ -63,20 +70,66 @@ var elementKinds = map[atom.Atom]kind{
 	atom.Audio: inlineBox, atom.Video: inlineBox, atom.Meter: inlineBox, atom.Progress: inlineBox,
 }
 
+// svgKinds are the kinds of the elements of SVG whose text, or the text of what is within, is shown where they stand.
+// All others have none.
+var svgKinds = map[string]kind{
+	"svg": silent | inlineBox, "g": 0, "a": 0, "switch": 0,
+	"text": audible | inlineBox, "tspan": audible | inlineBox, "textpath": audible | inlineBox,
+	"foreignobject": audible | inlineBox | special | scopeBoundary | integration,
+	"desc":          skip | special | scopeBoundary | integration, "title": skip | special | scopeBoundary | integration,
+}
+
+// mathKinds are the kinds of the elements of MathML that matter. The text of all others is shown.
+var mathKinds = map[string]kind{
+	"math": inlineBox, "annotation": skip, "annotation-xml": skip | special | scopeBoundary, "mphantom": skip,
+	"mi": mathText, "mo": mathText, "mn": mathText, "ms": mathText, "mtext": mathText,
+}
+
+const mathText = inlineBox | special | scopeBoundary | integration
+
+// foreignKind returns the kind of the element of this name, in lower case, in SVG or MathML.
+func foreignKind(within kind, name string) kind {
+	if within&inMath != 0 {
+		return mathKinds[name] | inMath
+	}
+	k, ok := svgKinds[name]
+	if !ok {
+		k = skip
+	}
+	return k | inSVG
+}
+
 // IsSkipped reports whether the element of this name, in lower case, has no visible text.
 func IsSkipped(name string) bool { return elementKinds[atom.Lookup([]byte(name))]&skip != 0 }
 
 // element is what the text rules know of an element.
 type element struct {
-	atom   atom.Atom
-	kind   kind
-	hidden bool   // by an attribute
-	email  string // the scrambled address that it stands for
-	link   string // the scrambled address that it links to
-	lang   string // of the html element
+	atom      atom.Atom
+	kind      kind
+	hidden    bool   // by an attribute
+	email     string // the scrambled address that it stands for
+	link      string // the scrambled address that it links to
+	lang      string // of the html element
+	inputType string // of an input
+	value     string // of an input
 }
 
-// setAttribute sets what the attribute a says of the element.
+// wants reports whether the attribute a matters for the element.
+func (el *element) wants(a attribute) bool {
+	switch a {
+	case attrType, attrValue:
+		return el.atom == atom.Input
+	case attrShadow:
+		return el.atom == atom.Template
+	case attrDisplay, attrVisibility:
+		return el.kind&foreign != 0
+	case attrEncoding:
+		return el.kind&inMath != 0 && el.atom == atom.AnnotationXml
+	}
+	return a != 0
+}
+
+// setAttribute sets what the attribute a, which the element wants, says of it.
 func (el *element) setAttribute(a attribute, value string) {
 	switch a {
 	case attrHidden:
@@ -85,6 +138,10 @@ func (el *element) setAttribute(a attribute, value string) {
 		if hidesElement(value) {
 			el.hide()
 		}
+	case attrDisplay:
+		el.hidden = el.hidden || strings.TrimSpace(value) == "none"
+	case attrVisibility:
+		el.hidden = el.hidden || strings.TrimSpace(value) == "hidden"
 	case attrEmail:
 		if el.kind == 0 {
 			el.email = unscramble(value)
@@ -99,7 +156,27 @@ func (el *element) setAttribute(a attribute, value string) {
 		if el.atom == atom.Html {
 			el.lang = value
 		}
+	case attrShadow: // a browser shows it in place without any script
+		if strings.EqualFold(value, "open") || strings.EqualFold(value, "closed") {
+			el.kind &^= skip
+		}
+	case attrType:
+		el.inputType = value
+	case attrValue:
+		el.value = value
+	case attrEncoding:
+		if strings.EqualFold(value, "text/html") || strings.EqualFold(value, "application/xhtml+xml") {
+			el.kind |= integration
+		}
 	}
+}
+
+// label returns the text of an input that is a button.
+func (el *element) label() string {
+	if el.value != "" && (strings.EqualFold(el.inputType, "submit") || strings.EqualFold(el.inputType, "button") || strings.EqualFold(el.inputType, "reset")) {
+		return el.value
+	}
+	return ""
 }
 
 // hide hides the element. Pages hide themselves as a whole until a script has run, so the
@@ -111,7 +188,7 @@ func (el *element) hide() {
 }
 
 // attribute is a set of the attributes that matter.
-type attribute uint8
+type attribute uint16
 
 const (
 	attrHidden attribute = 1 << iota
@@ -119,6 +196,12 @@ const (
 	attrEmail
 	attrHref
 	attrLang
+	attrShadow
+	attrType
+	attrValue
+	attrDisplay
+	attrVisibility
+	attrEncoding
 )
 
 // attributeOf returns the attribute with the name key, or 0 if it does not matter.
@@ -134,6 +217,18 @@ func attributeOf[T string | []byte](key T) attribute {
 		return attrHref
 	case "lang", "xml:lang":
 		return attrLang
+	case "shadowrootmode":
+		return attrShadow
+	case "type":
+		return attrType
+	case "value":
+		return attrValue
+	case "display":
+		return attrDisplay
+	case "visibility":
+		return attrVisibility
+	case "encoding":
+		return attrEncoding
 	}
 	return 0
 }

@@ -30,7 +30,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "html/1" }
+func (Reader) Extractor() string { return "html/2" }
 
 // Read returns the text of view. It returns ctx's error if that is done first.
 func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
@@ -74,6 +74,8 @@ type emitter struct {
 	amount      bool   // the text is read as a number
 	raised      bool   // within <sup> or <small>
 	linkAddress string // the address that Cloudflare's placeholder stands for in the open link
+	isSilent    bool   // text here is not shown
+	wasSilent   []bool // isSilent around each open element that is silent or audible
 }
 
 // beginElement writes what the beginning of an element means for the text. It returns false where
@@ -87,6 +89,10 @@ func (e *emitter) beginElement(el element) bool {
 	}
 	if el.kind&skip != 0 {
 		return false
+	}
+	if el.kind&(silent|audible) != 0 {
+		e.wasSilent = append(e.wasSilent, e.isSilent)
+		e.isSilent = el.kind&silent != 0
 	}
 	switch {
 	case el.atom == atom.Title:
@@ -127,13 +133,25 @@ func (e *emitter) endElement(a atom.Atom, k kind) {
 	if k&preformatted != 0 {
 		e.preDepth--
 	}
+	if k&(silent|audible) != 0 {
+		last := len(e.wasSilent) - 1
+		e.isSilent, e.wasSilent = e.wasSilent[last], e.wasSilent[:last]
+	}
 	if k&inlineBox != 0 {
 		e.body.Space()
 	}
 }
 
+// addLabel writes the text of a button that is an input.
+func (e *emitter) addLabel(label string) {
+	if label != "" && !e.isSilent {
+		e.body.Text([]byte(label))
+	}
+}
+
 func (e *emitter) addText(s []byte) {
 	switch {
+	case e.isSilent:
 	case e.inTitle:
 		e.title.Text(s)
 	case e.linkAddress != "" && blocks.Line(string(s)) == emailPlaceholder:

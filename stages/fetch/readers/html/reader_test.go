@@ -44,7 +44,12 @@ func TestRead(t *testing.T) {
 		{"invalid", "caf\xe9 &#xD800;", "caf\ufffd \ufffd|"},
 		{"entities", "&lt;p&gt; &copy &eacute; &#8364; &amp;lt;", "<p> © é € &lt;|"},
 		{"skipped", "a<script>x<b></script>b<style>p{}</style>c<noscript><p>x</noscript>d<template><p>x</template>e" +
-			"<iframe>x</iframe>f<svg><text>x</text></svg>g<math><mi>x</mi></math>h<object><p>x</object>i<canvas>x</canvas>j<textarea>x</textarea>k", "abcde f g h i j k|"},
+			"<iframe>x</iframe>f<svg><path>x</path></svg>g<math><annotation>x</annotation></math>h<object><p>x</object>i<canvas>x</canvas>j<textarea>x</textarea>k", "abcde f g h i j k|"},
+		{"drawings", "a<svg viewBox='0 0 9 9'>no<title>no</title><defs><text>no</text></defs><g><text x=1>Gate<tspan>4</tspan></text></g>" +
+			"<g display=none><text>no</text></g><foreignObject><p>in</p></foreignObject></svg>b", "a Gate 4|in|b|"},
+		{"formulas", "E = <math><mfrac><mn>1</mn><mn>2</mn></mfrac><mo>&times;</mo><mi>m</mi><annotation>no</annotation></math>.", "E = 1 2 × m .|"},
+		{"buttons", "a<input type=submit value='Add to cart'><input type=RESET value=Reset>b<input type=text value=no><input value=no type=hidden><input type=button hidden value=no>c", "a Add to cart Reset b c|"},
+		{"shadow roots", "<my-price>12 <template shadowrootmode=open><b>EUR</b></template></my-price><p><template shadowrootmode=Closed><p>a<p>b</template>c<template shadowrootmode=no>x</template>", "12 EUR|a|b|c|"},
 		{"set apart", "<a>Guide des prénoms</a><button>Open</button>x<img src=y>y<input hidden>z<input>1<select><option>2</select>3<svg/>4<b>w</b>ord", "Guide des prénoms Open x yz 1|2|3 4word|"},
 		{"comments", "a<!-- x -->b<!doctype x><?php x ?>c<!x>d", "abcd|"},
 		{"hidden", "a<span hidden>x<b>y</b></span>b<i style='color:red; DISPLAY : none'>x</i>c<u style=visibility:hidden!important>x</u>d", "abcd|"},

@@ -54,10 +54,15 @@ func (g *generator) inline(depth int) {
 		}
 		switch g.r.IntN(10) {
 		case 0:
-			g.WriteString(g.pick("<br>", "<wbr>", "<img alt=x>", "<input value=x>", "<br/>"))
+			g.WriteString(g.pick("<br>", "<wbr>", "<img alt=x>", "<input value=x>", "<input type=Submit value='send it'>", "<input type=reset hidden value=x>", "<br/>"))
 		case 1:
 			g.WriteString(g.pick("<script>a<b>c</script>", "<style>p{}</style>", "<noscript><p>n</p></noscript>", "<svg><g><text>s</text><title>t</title></g></svg>",
-				"<math><mi>x</mi></math>", "<template><div>t</div></template>", "<iframe><p>i</p></iframe>", "<textarea><p>t</textarea>", "<object><p>o</p></object>", "<svg/>"))
+				"<math><mi>x</mi><mo>=</mo><mfrac><mn>1</mn><mn>2</mn></mfrac></math>", "<math><semantics><mtext>a<b>c</b></mtext><annotation>no</annotation></semantics><mi>y</mi></math>",
+				"<svg viewBox=1>no<g display=none><text>no</text></g><a><text>s<tspan>t</tspan></text></a><tspan/><foreignObject><p>f</p><div>g</div></foreignObject><desc><p>no</desc></svg>",
+				"<svg><defs><text>no</text></defs><style><![CDATA[<text>no</text>]]></style><text><![CDATA[a < b]]></text><path d=1><text style='display:none'>no</text></svg>",
+				"<math><annotation-xml encoding='text/html'><p>no</p></annotation-xml><mn>7</mn></math>", "<template shadowrootmode=Open><p>shadow<p>root</template>",
+				"<template shadowrootmode=closed>in <em>place</em></template>", "<template shadowrootmode>no</template>",
+				"<template><div>t</div></template>", "<iframe><p>i</p></iframe>", "<textarea><p>t</textarea>", "<object><p>o</p></object>", "<svg/>"))
 		case 2:
 			g.WriteString(`<a href="/cdn-cgi/l/email-protection#5c35323a331c39243d312c3039723f3331">` + g.pick("[email&#160;protected]", "mail") + "</a>")
 		default:

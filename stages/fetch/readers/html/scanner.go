@@ -69,6 +69,7 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 		if n%tokensPerCheck == 0 && ctx.Err() != nil {
 			return pipeline.Text{}, ctx.Err()
 		}
+		z.AllowCDATA(s.inForeign())
 		switch z.Next() {
 		case html.ErrorToken:
 			if !errors.Is(z.Err(), io.EOF) {
@@ -111,9 +112,14 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 	if s.inForeign() && !s.isIntegrationPoint() {
 		if !breakoutElements[el.atom] {
 			z.NextIsNotRawText()
+			el.kind = foreignKind(s.stack[len(s.stack)-1].kind, string(name))
+			if el.kind&skip == 0 || el.atom == atom.AnnotationXml {
+				el.readAttributes(z, more)
+			}
 			if !selfClosing {
-				el.kind |= foreign
 				s.push(el, name)
+			} else if s.isVisible() && el.kind&inlineBox != 0 && !el.hidden {
+				s.body.Space()
 			}
 			return
 		}
@@ -121,15 +127,7 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 			s.closeFrom(len(s.stack) - 1)
 		}
 	}
-	var seen attribute
-	for more {
-		var key, value []byte
-		key, value, more = z.TagAttr()
-		if a := attributeOf(key); a&^seen != 0 { // the first of a name counts
-			seen |= a
-			el.setAttribute(a, string(value))
-		}
-	}
+	el.readAttributes(z, more)
 	switch el.atom {
 	case atom.Html:
 		if s.lang == "" {
@@ -149,6 +147,8 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 		}
 		if s.isVisible() && el.kind&inlineBox != 0 && !el.hidden {
 			s.body.Space()
+			s.addLabel(el.label())
+			s.body.Space()
 		}
 	case el.kind&foreign != 0 && selfClosing:
 		if s.isVisible() && !el.hidden {
@@ -156,6 +156,19 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 		}
 	case !s.isVisible() || el.kind != 0 || el.hidden || el.email != "" || el.link != "":
 		s.push(el, name)
+	}
+}
+
+// readAttributes sets what the attributes that z has read say of el. more is set if there are any.
+func (el *element) readAttributes(z *html.Tokenizer, more bool) {
+	var seen attribute
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		if a := attributeOf(key); a&^seen != 0 && el.wants(a) { // the first of a name counts
+			seen |= a
+			el.setAttribute(a, string(value))
+		}
 	}
 }
 
@@ -197,17 +210,13 @@ func (s *scanner) closeFrom(i int) {
 	}
 }
 
-// inForeign reports whether the innermost element belongs to SVG or MathML. Both are
-// skipped, so only where they end matters.
+// inForeign reports whether the innermost element belongs to SVG or MathML.
 func (s *scanner) inForeign() bool {
 	return len(s.stack) > 0 && s.stack[len(s.stack)-1].isForeign
 }
 
 // isIntegrationPoint reports whether start tags in the innermost element are HTML again.
-func (s *scanner) isIntegrationPoint() bool {
-	a := s.stack[len(s.stack)-1].atom
-	return a == atom.Foreignobject || a == atom.Desc || a == atom.Title
-}
+func (s *scanner) isIntegrationPoint() bool { return s.stack[len(s.stack)-1].kind&integration != 0 }
 
 // breakoutElements are the elements that end SVG and MathML around them.
 var breakoutElements = atomSet(atom.B, atom.Big, atom.Blockquote, atom.Body, atom.Br, atom.Center, atom.Code, atom.Dd, atom.Div, atom.Dl,

@@ -132,6 +132,9 @@ func (w *walker) enterNode(n *html.Node) pathNode {
 	if w.hidden == 0 && (wanted || v.el.atom != atom.Title) {
 		v.visible = w.beginElement(v.el)
 	}
+	if v.visible && wanted {
+		w.addLabel(v.el.label())
+	}
 	if !v.visible {
 		w.hidden++
 	} else if chosen && v.el.atom == atom.Title && w.scope.Scoped() {
@@ -177,13 +180,18 @@ func (w *walker) leaveScope(n *html.Node) {
 	}
 }
 
-// newElement returns what the rules know of n. Elements of SVG and MathML are within a skipped one.
+// newElement returns what the rules know of n.
 func newElement(n *html.Node) element {
-	el := element{atom: n.DataAtom}
-	el.kind = elementKinds[el.atom]
+	el := element{atom: n.DataAtom, kind: elementKinds[n.DataAtom]}
+	switch n.Namespace {
+	case "svg":
+		el.kind = foreignKind(inSVG, strings.ToLower(n.Data))
+	case "math":
+		el.kind = foreignKind(inMath, n.Data)
+	}
 	var seen attribute
 	for _, a := range n.Attr {
-		if k := attributeOf(a.Key); k&^seen != 0 {
+		if k := attributeOf(a.Key); k&^seen != 0 && el.wants(k) {
 			seen |= k
 			el.setAttribute(k, a.Val)
 		}
