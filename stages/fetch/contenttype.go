@@ -18,17 +18,20 @@ const sniffLength = 1024
 var boms = [][]byte{{0xef, 0xbb, 0xbf}, {0xfe, 0xff}, {0xff, 0xfe}}
 
 // contentType returns the header's value and its media type. What body looks like decides where
-// the header says nothing, and where it says no more than that the page is a file, text or HTML,
+// the header says nothing or names no type, and where it says no more than that the page is a file, text or HTML,
 // which servers say of what they do not know.
 func contentType(h http.Header, body []byte) (value, mediaType string) {
 	value = h.Get("Content-Type")
 	mediaType, _, err := mime.ParseMediaType(value)
-	if err != nil && mediaType == "" {
+	if err != nil && mediaType == "" || !strings.Contains(mediaType, "/") {
 		mediaType = sniff(body)
-		return mediaType, mediaType // its charset would be a guess from the first bytes
+		if declared := charset.CharsetIn(value); declared != "" { // one that was sniffed would be a guess from the first bytes
+			return mime.FormatMediaType(mediaType, map[string]string{"charset": declared}), mediaType
+		}
+		return mediaType, mediaType
 	}
 	switch mediaType {
-	case "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download":
+	case "*/*", "unknown/unknown", "application/unknown", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download":
 		mediaType = sniff(body)
 		return mediaType, mediaType
 	case "text/plain", "text/html":
@@ -106,9 +109,20 @@ func xmlTypeOf(head []byte) string {
 	return ""
 }
 
-// textTypes are the types of text, beside those of text/*, +xml and +json.
+// plainTypes are the types of text that have no reader of their own and are no text/*. They are read as plain text.
+var plainTypes = []string{
+	"application/xml-dtd", "application/yaml", "application/x-yaml", "application/toml", "application/x-toml", "application/javascript",
+	"application/x-javascript", "application/ecmascript", "application/typescript", "application/sql", "application/x-sql", "application/graphql",
+	"application/x-sh", "application/x-shellscript", "application/x-perl", "application/x-python", "application/x-php", "application/x-httpd-php",
+	"application/x-tex", "application/x-latex", "application/x-troff-man", "application/x-subrip", "application/n-triples", "application/n-quads",
+	"application/trig", "application/sparql-query", "application/json5", "application/hjson", "application/x-pem-file",
+	"application/pem-certificate-chain", "application/pgp-signature", "application/pgp-keys", "application/vnd.apple.mpegurl",
+	"application/x-mpegurl", "audio/mpegurl", "audio/x-mpegurl", "application/x-bibtex", "application/x-research-info-systems", "message/rfc822",
+}
+
+// textTypes are the other types of text, beside those of text/*, +xml, +json and +yaml.
 var textTypes = []string{
-	"application/xml", "application/json", "application/ndjson", "application/x-ndjson", "application/jsonl",
+	"application/csv", "application/xml", "application/json", "application/ndjson", "application/x-ndjson", "application/jsonl",
 	"application/x-jsonlines", "application/json-seq", "application/xml-external-parsed-entity",
 }
 

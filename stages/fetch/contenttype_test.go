@@ -24,6 +24,12 @@ func TestContentType(t *testing.T) {
 		{file, "<feed xmlns='a'>", "application/atom+xml"},
 		{file, "<!doctype html><p>", "text/html"},
 		{file, "\x89PNG\r\n\x1a\n", "image/png"},
+		{"html", "<!doctype html><p>", "text/html"},
+		{"html; charset=koi8-r", "<!doctype html><p>", "text/html; charset=koi8-r"},
+		{"text/html charset=koi8-r", "<!doctype html><p>", "text/html; charset=koi8-r"},
+		{"application/", "<feed xmlns='a'>", "application/atom+xml"},
+		{"/", "a b", text},
+		{"*/*", "<!doctype html><p>", "text/html"},
 		{"", " [1]", "application/json"},
 		{"", "<rdf:RDF>", "application/rdf+xml"},
 		{"", "<?xml version='1.0'?><a>", "text/xml"},
@@ -41,7 +47,8 @@ func TestContentType(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
-	for mediaType, want := range map[string]string{"application/x+json": "application/json", "image/x+xml": "application/xml", "text/x": "text/plain", "image/png": ""} {
+	for mediaType, want := range map[string]string{"application/x+json": "application/json", "image/x+xml": "application/xml", "text/x": "text/plain", "image/png": "",
+		"application/xml-dtd": "text/plain", "application/yaml": "text/plain", "application/openapi+yaml": "text/plain", "text/json": "application/json", "application/zip": ""} {
 		if got := baseType(mediaType); got != want {
 			t.Errorf("%s: got %q", mediaType, got)
 		}

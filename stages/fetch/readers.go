@@ -140,11 +140,11 @@ func (r *Readers) forType(mediaType string) (*readerEntry, bool) {
 // baseType returns the type whose reader reads mediaType where it has none of its own, or "".
 func baseType(mediaType string) string {
 	switch {
-	case strings.HasSuffix(mediaType, "+json"):
+	case strings.HasSuffix(mediaType, "+json"), mediaType == "text/json", mediaType == "text/x-json", mediaType == "application/x-json":
 		return "application/json"
 	case strings.HasSuffix(mediaType, "+xml"):
 		return "application/xml"
-	case strings.HasPrefix(mediaType, "text/"):
+	case strings.HasPrefix(mediaType, "text/"), strings.HasSuffix(mediaType, "+yaml"), slices.Contains(plainTypes, mediaType):
 		return "text/plain"
 	}
 	return ""

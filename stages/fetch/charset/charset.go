@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	// prescanLength is how much of a page is searched for a declaration, in bytes.
-	prescanLength = 4096
+	// declarationLength is how much of a page is searched for the declaration of XML, in bytes.
+	declarationLength = 4096
+	// headLength is how much of a page is searched for a meta element, in bytes. A head is hardly longer.
+	headLength = 256 << 10
 	// sampleLength is how much of a page is shown to the detector, in bytes.
 	sampleLength = 4096
 	// minConfidence is the least confidence, out of 100, of a guess that counts.
@@ -78,15 +80,22 @@ func encodingByEscapes(body []byte) encoding.Encoding {
 	}
 	var zeros [2]int // at even and odd offsets
 	for i, c := range head {
-		if c == 0 {
-			zeros[i%2]++
+		if c != 0 {
+			continue
+		}
+		zeros[i%2]++
+		if i%2 == 1 && head[i-1] == 0 {
+			return nil // U+0000 is no text
 		}
 	}
-	const least = 8 // of so many characters one is in ASCII: markup and spaces are
+	const (
+		fewest = 8 // a NUL or two is a mistake in another charset
+		least  = 8 // of so many characters one is in ASCII: markup and spaces are
+	)
 	switch pairs := len(head) / 2; {
-	case zeros[1]*least > pairs && zeros[0]*20 < zeros[1]:
+	case zeros[1] >= fewest && zeros[1]*least > pairs && zeros[0]*20 < zeros[1]:
 		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
-	case zeros[0]*least > pairs && zeros[1]*20 < zeros[0]:
+	case zeros[0] >= fewest && zeros[0]*least > pairs && zeros[1]*20 < zeros[0]:
 		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	}
 	return nil
@@ -123,7 +132,7 @@ func isUTF8ByStandard(body []byte, contentType string) bool {
 		return false
 	}
 	isXML := subtype == "xml" || strings.HasSuffix(subtype, "+xml")
-	return strings.HasSuffix(subtype, "+json") || isXML && !xmlDeclaration.Match(body[:min(len(body), prescanLength)])
+	return strings.HasSuffix(subtype, "+json") || isXML && !xmlDeclaration.Match(body[:min(len(body), declarationLength)])
 }
 
 // cannotBeUTF16 reports whether body, which is ASCII, cannot be what the charset name says
@@ -140,7 +149,7 @@ func declaredCharset(body []byte, contentType string) (string, encoding.Encoding
 			return name, enc
 		}
 	}
-	head := body[:min(len(body), prescanLength)]
+	head := body[:min(len(body), declarationLength)]
 	if m := xmlDeclaration.FindSubmatch(head); m != nil {
 		if name, enc := lookupCharset(string(m[1])); enc != nil {
 			return correctUTF16(name, enc)
@@ -149,10 +158,7 @@ func declaredCharset(body []byte, contentType string) (string, encoding.Encoding
 	if err == nil && !strings.Contains(mediaType, "html") && mediaType != "" {
 		return "", nil
 	}
-	if name, enc := lookupCharset(metaCharset(head)); enc != nil {
-		return correctUTF16(name, enc)
-	}
-	return "", nil
+	return metaCharset(body[:min(len(body), headLength)])
 }
 
 var xmlDeclaration = regexp.MustCompile(`^\s*<\?xml[^>]{0,100}\sencoding\s*=\s*["']([A-Za-z0-9._:-]{1,40})["']`)
@@ -174,37 +180,95 @@ func lookupCharset(label string) (string, encoding.Encoding) {
 	return name, enc
 }
 
-// metaCharset returns the charset that a meta element in head declares, or "".
-func metaCharset(head []byte) string {
+// metaCharset returns the charset that a meta element in head declares, as HTML looks for it: the first one that is
+// known counts. The search ends with the element head, but not within the first kilobyte.
+func metaCharset(head []byte) (string, encoding.Encoding) {
+	const least = 1024
 	z := html.NewTokenizer(bytes.NewReader(head))
-	for {
-		switch z.Next() {
-		case html.ErrorToken:
-			return ""
-		case html.StartTagToken, html.SelfClosingTagToken:
-			name, more := z.TagName()
-			if string(name) != "meta" {
-				continue
-			}
-			var equiv, content string
-			for more {
-				var key, value []byte
-				key, value, more = z.TagAttr()
-				switch string(key) {
-				case "charset":
-					return string(value)
-				case "http-equiv":
-					equiv = string(value)
-				case "content":
-					content = string(value)
-				}
-			}
-			if strings.EqualFold(equiv, "content-type") {
-				if _, params, err := mime.ParseMediaType(content); err == nil && params["charset"] != "" {
-					return params["charset"]
-				}
+	ended := false
+	for at := 0; !ended || at < least; at += len(z.Raw()) {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			break
+		}
+		if kind == html.TextToken || kind == html.CommentToken || kind == html.DoctypeToken {
+			continue
+		}
+		tag, more := z.TagName()
+		if string(tag) == "meta" && kind != html.EndTagToken {
+			if name, enc := charsetOfMeta(z, more); enc != nil {
+				return correctUTF16(name, enc)
 			}
 		}
+		ended = ended || !isHeadElement(string(tag))
+	}
+	return "", nil
+}
+
+// isHeadElement reports whether an element of this name does not end the head that it stands in.
+func isHeadElement(name string) bool {
+	switch name {
+	case "html", "head", "title", "meta", "base", "link", "script", "noscript", "style", "template", "object":
+		return true
+	}
+	return false
+}
+
+// charsetOfMeta returns the charset of the meta element whose tag z has read, nil if there is none that is known.
+func charsetOfMeta(z *html.Tokenizer, more bool) (string, encoding.Encoding) {
+	var declared, equiv, content string
+	seen := make(map[string]bool)
+	for more {
+		var key, value []byte
+		key, value, more = z.TagAttr()
+		if seen[string(key)] {
+			continue // the first of a name counts
+		}
+		seen[string(key)] = true
+		switch string(key) {
+		case "charset":
+			declared = string(value)
+		case "http-equiv":
+			equiv = string(value)
+		case "content":
+			content = string(value)
+		}
+	}
+	if declared == "" && strings.EqualFold(equiv, "content-type") {
+		declared = CharsetIn(content)
+	}
+	return lookupCharset(declared)
+}
+
+// CharsetIn returns the charset that s names as HTML finds it in the content of a meta element: with or without a
+// semicolon before "charset=" and quotes behind it. It is empty if there is none.
+func CharsetIn(s string) string {
+	const space = " \t\n\f\r"
+	for {
+		i := strings.Index(strings.ToLower(s), "charset")
+		if i < 0 {
+			return ""
+		}
+		s = s[i+len("charset"):]
+		value, ok := strings.CutPrefix(strings.TrimLeft(s, space), "=")
+		if !ok {
+			continue
+		}
+		value = strings.TrimLeft(value, space)
+		if value == "" {
+			return ""
+		}
+		if quote := value[:1]; quote == `"` || quote == "'" {
+			name, _, ended := strings.Cut(value[1:], quote)
+			if !ended {
+				return ""
+			}
+			return strings.Trim(name, space)
+		}
+		if end := strings.IndexAny(value, space+";"); end >= 0 {
+			value = value[:end]
+		}
+		return value
 	}
 }
 
