@@ -266,6 +266,8 @@ type Check struct {
 	Took pipeline.Duration `json:"took,omitempty"`
 	// Versions are the numbers of the versions that the check made, by document.
 	Versions map[string]uint64 `json:"versions,omitempty"`
+	// Passed says, in a sentence for each kind, what of the page was passed over because it is not valid.
+	Passed []string `json:"passed,omitempty"`
 }
 
 // Change is one change of a document, or the expiry of its page, with the notifications that it

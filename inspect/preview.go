@@ -16,6 +16,8 @@ type Preview struct {
 	Language    string `json:"language,omitempty"` // a BCP 47 tag
 	ContentType string `json:"contentType,omitempty"`
 	Text        string `json:"text"`
+	// Passed says what of the page was passed over because it is not valid.
+	Passed []string `json:"passed,omitempty"`
 	// Places are where Text contains the keywords, at most MaxOccurrences, in the order of the keywords.
 	// Field Version is 0.
 	Places []Place `json:"places"`
@@ -26,7 +28,7 @@ type Preview struct {
 // PreviewOf returns the preview of s for an outcome that was just read. It fails where the outcome
 // is damaged.
 func PreviewOf(o flow.Outcome, s pipeline.Subscription, languages *text.Languages, source bool) (Preview, error) {
-	p := Preview{URL: o.Page, Title: o.Title, Places: []Place{}}
+	p := Preview{URL: o.Page, Title: o.Title, Passed: o.Passed, Places: []Place{}}
 	var err error
 	if p.Text, err = flow.UnpackText(o.Packed); err != nil {
 		return p, err

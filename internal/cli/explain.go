@@ -145,7 +145,7 @@ func checkResult(c inspect.Check, several bool, now time.Time) string {
 	if c.Repeats > 0 {
 		parts = append(parts, fmt.Sprintf("as in the %s before it, since %s", countNoun(c.Repeats, "check"), formatTime(c.Since, now)))
 	}
-	s := strings.Join(parts, ", ")
+	s := strings.Join(append([]string{strings.Join(parts, ", ")}, c.Passed...), "; ")
 	if len(facts) > 0 {
 		s += " (" + strings.Join(facts, ", ") + ")"
 	}

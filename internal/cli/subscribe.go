@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -197,8 +198,12 @@ func lastCheck(ctx context.Context, m manage.Manager, url string) (inspect.Check
 	return e.Checks[0], nil
 }
 
-// checkOutcome says what c found.
+// checkOutcome says what c found, and what of the page was passed over.
 func checkOutcome(c inspect.Check) string {
+	return strings.Join(append([]string{checkFinding(c)}, c.Passed...), "; ")
+}
+
+func checkFinding(c inspect.Check) string {
 	switch {
 	case c.Reason != "":
 		return fmt.Sprintf("check %d, %s: %s", c.Check, c.Result, inspect.WithAccessAdvice(c.Reason))

@@ -146,6 +146,8 @@ type Outcome struct {
 	ContentType  string `json:"content_type,omitempty"`
 	TextHash     string `json:"text_hash,omitempty"`
 	Extractor    string `json:"extractor,omitempty"`
+	// Passed is what the reader passed over: Text.Passed.
+	Passed []string `json:"passed,omitempty"`
 	// Items are the keys of the items in the text of a document with View.Items: for each 8 bytes of
 	// the hash of its identity, in unpadded URL-safe base64.
 	Items []string `json:"items,omitempty"`

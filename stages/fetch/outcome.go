@@ -28,6 +28,8 @@ const (
 	// minTrustedAge is how long ago a page must have been modified for Last-Modified to be used as a
 	// validator: the header has whole seconds, and clocks differ.
 	minTrustedAge = time.Minute
+	// maxPassed is how many sentences of Text.Passed are passed on, each of at most maxTitle bytes.
+	maxPassed = 10
 	// maxTitle is how much of a title is passed on, in bytes.
 	maxTitle = 512
 	// maxValidator is how long a validator may be, in bytes.
@@ -242,7 +244,7 @@ type Extractor interface{ Extractor() string }
 // readPart reads one document into o; whole returns the text of the whole page.
 func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pipeline.Reader, doc flow.RequestDocument, whole func() pipeline.Text) error {
 	t, by, err := readText(ctx, raw, reader, doc.View)
-	o.Extractor = by
+	o.Extractor, o.Passed = by, t.Passed
 	if err != nil {
 		return err
 	}
@@ -303,6 +305,10 @@ func readPresent(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, 
 	}
 	if err != nil {
 		return t, by, err
+	}
+	t.Passed = t.Passed[:min(len(t.Passed), maxPassed)]
+	for i, p := range t.Passed {
+		t.Passed[i] = truncate(p, maxTitle)
 	}
 	if !view.Items {
 		if t.Content, err = blankIgnored(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), ignored); err != nil {

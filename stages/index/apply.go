@@ -258,6 +258,8 @@ type checkDone struct {
 	// DeadLink says that the page was never read, or is a file that is missing, and is watched only because
 	// others link to it.
 	DeadLink bool
+	// Passed is what the reader passed over in the first version of a document.
+	Passed []string
 }
 
 // pageEnded tells later stages that this incarnation of the page is over. Stamp is its last stamp,

@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -65,6 +66,16 @@ func (o *Open) allArrived() bool {
 	return true
 }
 
+// passedAtFirst returns what the reader passed over, if a document has its first version.
+func (o *Open) passedAtFirst() []string {
+	for _, n := range o.Made {
+		if n == 1 {
+			return o.Passed
+		}
+	}
+	return nil
+}
+
 // noteFailure notes the first failure of a check.
 func (o *Open) noteFailure(class, reason string) {
 	o.Partial = true
@@ -101,6 +112,11 @@ func (a *applier) handlePageOutcome(o flow.Outcome) bool {
 // handlePart handles an outcome about one document.
 func (a *applier) handlePart(o flow.Outcome) {
 	p, open := a.p, a.p.Open
+	for _, s := range o.Passed {
+		if !slices.Contains(open.Passed, s) {
+			open.Passed = append(open.Passed, s)
+		}
+	}
 	// Texts change one by one; until all have, no body hash stands for them.
 	p.forgetBody()
 	d := p.Document(o.Document)
@@ -238,6 +254,7 @@ func (a *applier) closeCheck(o flow.Outcome) {
 		Time: o.Time, Unchanged: open.Class == "" && len(open.Made) == 0,
 		Class: open.Class, Reason: open.Reason, Before: before,
 		DeadLink: p.isDeadLink(),
+		Passed: open.passedAtFirst(),
 	})
 	a.checkCompleted = true
 	if open.Class == "" {
@@ -274,7 +291,7 @@ func documentMissing(class string) bool {
 func (a *applier) recordCheck(o flow.Outcome, open *Open) {
 	r := CheckRecord{
 		Check: o.Check, Time: a.checkTime(o), Result: flow.OutcomeUnchanged, Class: open.Class, Reason: open.Reason,
-		Offline: o.Offline, Status: o.Status, Bytes: o.Bytes, Took: pipeline.Duration(o.Took), Versions: open.Made,
+		Offline: o.Offline, Status: o.Status, Bytes: o.Bytes, Took: pipeline.Duration(o.Took), Versions: open.Made, Passed: open.Passed,
 	}
 	switch {
 	case open.Class != "":

@@ -311,6 +311,9 @@ func (s *Stage) reportCheck(page, document string, c checkDone) {
 		ob.Kind = flow.KindUnchanged
 		s.cfg.Observe.Note(ob)
 	}
+	if len(c.Passed) > 0 { // explain says it of every check
+		s.cfg.Logger.Warn("parts of a page were passed over", "page", page, "reason", strings.Join(c.Passed, "; "))
+	}
 	// A failure that repeats is logged once.
 	switch {
 	case c.Class == c.Before:

@@ -241,6 +241,8 @@ type Open struct {
 	Note string `cbor:"17,keyasint,omitempty"`
 	// Replaced says that the page looks replaced: its links are not those of the page.
 	Replaced bool `cbor:"18,keyasint,omitempty"`
+	// Passed is what the reader passed over in the documents that arrived.
+	Passed []string `cbor:"19,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.

@@ -245,6 +245,8 @@ type CheckRecord struct {
 	Took    pipeline.Duration `cbor:"9,keyasint,omitempty"`
 	// Versions are the versions that the check made, by document.
 	Versions map[string]uint64 `cbor:"10,keyasint,omitempty"`
+	// Passed is what the reader passed over, because it is not valid.
+	Passed []string `cbor:"16,keyasint,omitempty"`
 }
 
 // isQuiet reports whether a check found nothing new and nothing to say.
@@ -254,7 +256,7 @@ func (r *CheckRecord) isQuiet() bool {
 
 // isRepeat reports whether other, a later check, found nothing new in the same way as r.
 func (r *CheckRecord) isRepeat(other CheckRecord) bool {
-	return r.isQuiet() && other.isQuiet() && r.Status == other.Status && r.Bytes == other.Bytes
+	return r.isQuiet() && other.isQuiet() && r.Status == other.Status && r.Bytes == other.Bytes && slices.Equal(r.Passed, other.Passed)
 }
 
 // storedRecord is a record as it is stored. Records are sorted by N, because clocks are set
