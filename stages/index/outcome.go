@@ -254,7 +254,7 @@ func (a *applier) closeCheck(o flow.Outcome) {
 		Time: o.Time, Unchanged: open.Class == "" && len(open.Made) == 0,
 		Class: open.Class, Reason: open.Reason, Before: before,
 		DeadLink: p.isDeadLink(),
-		Passed: open.passedAtFirst(),
+		Passed:   open.passedAtFirst(),
 	})
 	a.checkCompleted = true
 	if open.Class == "" {

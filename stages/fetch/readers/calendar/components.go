@@ -99,12 +99,11 @@ func (c *components) unfoldLine(body []byte, n int) (line string, rest []byte, n
 
 // isLoose reports whether the first line of body is no property but text, or blank before a folded one.
 func isLoose(body []byte) bool {
-	line, rest, _ := bytes.Cut(body, []byte{'\n'})
-	if isBlank(line) {
-		return len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t')
+	if n := nameLength(body); n > 0 && n < len(body) && (body[n] == ':' || body[n] == ';') {
+		return false
 	}
-	end := bytes.IndexAny(line, ":;")
-	return end < 0 || !isName(string(line[:end]))
+	line, rest, _ := bytes.Cut(body, []byte{'\n'})
+	return !isBlank(line) || len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t')
 }
 
 // isBlank reports whether the first line of s is blank.

@@ -131,17 +131,20 @@ func splitProperty(line string) (name, parameters, value string, ok bool) {
 			quoted = !quoted
 		case c == ':' && !quoted:
 			name, parameters, _ = strings.Cut(line[:i], ";")
-			return strings.ToUpper(name), parameters, line[i+1:], isName(name)
+			return strings.ToUpper(name), parameters, line[i+1:], name != "" && nameLength(name) == len(name)
 		}
 	}
 	return "", "", "", false
 }
 
-// isName reports whether s can be the name of a property.
-func isName(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r != '-' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
-	})
+// nameLength returns how long the name is with which s begins.
+func nameLength[T string | []byte](s T) int {
+	for i := range len(s) {
+		if c := s[i]; c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // formatValue returns value as people read it.

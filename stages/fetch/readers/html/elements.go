@@ -104,14 +104,14 @@ func IsSkipped(name string) bool { return elementKinds[atom.Lookup([]byte(name))
 
 // element is what the text rules know of an element.
 type element struct {
-	atom      atom.Atom
-	kind      kind
-	hidden    bool   // by an attribute
-	email     string // the scrambled address that it stands for
-	link      string // the scrambled address that it links to
-	lang      string // of the html element
-	inputType string // of an input
-	value     string // of an input
+	atom     atom.Atom
+	kind     kind
+	hidden   bool   // by an attribute
+	isButton bool   // an input whose value is shown
+	email    string // the scrambled address that it stands for
+	link     string // the scrambled address that it links to
+	lang     string // of the html element
+	value    string // of an input
 }
 
 // wants reports whether the attribute a matters for the element.
@@ -161,7 +161,7 @@ func (el *element) setAttribute(a attribute, value string) {
 			el.kind &^= skip
 		}
 	case attrType:
-		el.inputType = value
+		el.isButton = strings.EqualFold(value, "submit") || strings.EqualFold(value, "button") || strings.EqualFold(value, "reset")
 	case attrValue:
 		el.value = value
 	case attrEncoding:
@@ -173,7 +173,7 @@ func (el *element) setAttribute(a attribute, value string) {
 
 // label returns the text of an input that is a button.
 func (el *element) label() string {
-	if el.value != "" && (strings.EqualFold(el.inputType, "submit") || strings.EqualFold(el.inputType, "button") || strings.EqualFold(el.inputType, "reset")) {
+	if el.isButton {
 		return el.value
 	}
 	return ""

@@ -80,7 +80,7 @@ type emitter struct {
 
 // beginElement writes what the beginning of an element means for the text. It returns false where
 // nothing within is visible. Then endElement must not be called.
-func (e *emitter) beginElement(el element) bool {
+func (e *emitter) beginElement(el *element) bool {
 	if el.hidden || (el.atom == atom.Title && e.hasTitle) {
 		return false
 	}

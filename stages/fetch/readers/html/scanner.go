@@ -117,7 +117,7 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 				el.readAttributes(z, more)
 			}
 			if !selfClosing {
-				s.push(el, name)
+				s.push(&el, name)
 			} else if s.isVisible() && el.kind&inlineBox != 0 && !el.hidden {
 				s.body.Space()
 			}
@@ -155,7 +155,7 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 			s.body.Space()
 		}
 	case !s.isVisible() || el.kind != 0 || el.hidden || el.email != "" || el.link != "":
-		s.push(el, name)
+		s.push(&el, name)
 	}
 }
 
@@ -165,7 +165,7 @@ func (el *element) readAttributes(z *html.Tokenizer, more bool) {
 	for more {
 		var key, value []byte
 		key, value, more = z.TagAttr()
-		if a := attributeOf(key); a&^seen != 0 && el.wants(a) { // the first of a name counts
+		if a := attributeOf(key); a != 0 && a&^seen != 0 && el.wants(a) { // the first of a name counts
 			seen |= a
 			el.setAttribute(a, string(value))
 		}
@@ -173,7 +173,7 @@ func (el *element) readAttributes(z *html.Tokenizer, more bool) {
 }
 
 // push opens el.
-func (s *scanner) push(el element, name []byte) {
+func (s *scanner) push(el *element, name []byte) {
 	if len(s.stack) == maxDepth {
 		if s.isVisible() && el.kind&block != 0 {
 			s.body.Break()
@@ -358,7 +358,7 @@ func (s *scanner) closeToTablePart(a atom.Atom) bool {
 	}
 	s.closeFrom(i + 1)
 	if parentAtom := s.stack[len(s.stack)-1].atom; (a == atom.Td || a == atom.Th) && parentAtom != atom.Tr {
-		s.push(element{atom: atom.Tr, kind: elementKinds[atom.Tr]}, nil)
+		s.push(&element{atom: atom.Tr, kind: elementKinds[atom.Tr]}, nil)
 	}
 	return true
 }

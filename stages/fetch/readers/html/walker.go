@@ -130,7 +130,7 @@ func (w *walker) enterNode(n *html.Node) pathNode {
 		v.el.email = "" // its text goes nowhere
 	}
 	if w.hidden == 0 && (wanted || v.el.atom != atom.Title) {
-		v.visible = w.beginElement(v.el)
+		v.visible = w.beginElement(&v.el)
 	}
 	if v.visible && wanted {
 		w.addLabel(v.el.label())
