@@ -133,16 +133,18 @@ type Config struct {
 	OnFatal func(error)
 	// Middleware wraps the stages, by consumer group: flow.GroupFetch, GroupIndex, GroupDiff,
 	// GroupMatch and GroupDelivery. The first is the outermost. It runs within the attempts to
-	// handle a message, and in its transaction.
+	// handle a message, and in its transaction. A message that one of them does not pass on, with its
+	// context, becomes a dead letter.
 	Middleware map[string][]flow.Middleware
 	// WatermillMiddleware wraps the Watermill handler of every consumer: those of the stages
 	// and of Handle. The first is the outermost; all are outside Middleware. They see each
 	// message with UUID, metadata and payload, and message.HandlerNameFromCtx names the
 	// handler: "vokter.GROUP.TOPIC", or "vokter.NAME.GROUP.TOPIC" where Name is set. Their
 	// changes to the message have no effect on the stages, and they must pass its context on.
-	// Where one of them returns an error the message is redelivered, without end. Where they
-	// return nil the message counts as handled, even if no stage saw it. They must return no
-	// messages.
+	// Where one of them returns an error the message is redelivered, without end. A message that
+	// they acknowledge without its handler becomes a dead letter, with an error in the log; wakes and
+	// results that nobody published are handled past them. They must return no messages. The file
+	// docs/embedding.md says which of Watermill's own are of use.
 	WatermillMiddleware []message.HandlerMiddleware
 	// Watermill is a router of the program that the handlers are added to, so that its
 	// middleware and its decorators are around them; outside WatermillMiddleware. The program

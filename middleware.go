@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -31,6 +32,34 @@ const logWaitAfter = 500
 // maxTraceBytes is the size of the largest trace that is passed on, in bytes. W3C's has 55; later
 // versions may have more.
 const maxTraceBytes = 512
+
+// withMiddleware returns stage with Config.Middleware around it. A message that the middleware keeps from the stage
+// fails.
+func withMiddleware(stage flow.Processor, around []flow.Middleware) flow.Processor {
+	if len(around) == 0 {
+		return stage
+	}
+	type reachedKey struct{}
+	p := flow.Processor(flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+		reached, ok := ctx.Value(reachedKey{}).(*bool)
+		if !ok {
+			return failure.Permanent(errors.New("a middleware of Config.Middleware did not hand on its context"))
+		}
+		*reached = true
+		return stage.Process(ctx, tx, m)
+	}))
+	for _, m := range slices.Backward(around) {
+		p = m(p)
+	}
+	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+		reached := false
+		err := p.Process(context.WithValue(ctx, reachedKey{}, &reached), tx, m)
+		if err == nil && !reached {
+			err = failure.Permanent(errors.New("a middleware of Config.Middleware returned nil without calling the stage"))
+		}
+		return err
+	})
+}
 
 // recoverPanics turns a panic of next into a permanent error and logs its stack.
 func recoverPanics(log *slog.Logger) flow.Middleware {

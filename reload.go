@@ -17,7 +17,8 @@ import (
 )
 
 // Reload applies the Subscriptions, Documents, Access, Browser.Pages, Sinks, Readers, Health, Changes,
-// Delivery, Expire, Language and PublicURL of cfg to a running Router. A subscription that is missing in
+// Delivery, Expire, Language and PublicURL of cfg to a running Router. It copies them, as New does, so cfg may be the
+// Config of New, changed in place. A subscription that is missing in
 // cfg is cancelled. One that differs is replaced, with the current version as its baseline.
 //
 // Subscriptions that were refused because one made at run time stood in their way are tried again.
@@ -36,6 +37,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.reloadMu.Lock()
 	defer r.reloadMu.Unlock()
 	old := r.liveConfig.Load()
+	cfg = cfg.clone()
 	cfg.Store, cfg.Transport, cfg.Only, cfg.Mode, cfg.SinkOf, cfg.Fetchers = old.Store, old.Transport, old.Only, old.Mode, old.SinkOf, old.Fetchers
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {

@@ -94,9 +94,10 @@ type consumer struct {
 	processor    flow.Processor
 }
 
-// New returns a Router for cfg, or all that is wrong with cfg.
+// New returns a Router for cfg, or all that is wrong with cfg. It copies the lists, maps and settings in cfg: the
+// caller may change them at once, and a change takes effect with the next Reload.
 func New(cfg Config) (*Router, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.clone().withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

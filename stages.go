@@ -168,10 +168,7 @@ func buildPlugins(cfg Config) (*fetch.Readers, *text.Languages, error) {
 // transaction of the message's context.
 func (r *Router) newHandler(group string, p flow.Processor) message.NoPublishHandlerFunc {
 	log := r.cfg.Logger.With("group", group)
-	wrapped := r.cfg.Middleware[group]
-	for i := len(wrapped) - 1; i >= 0; i-- {
-		p = wrapped[i](p)
-	}
+	p = withMiddleware(p, r.cfg.Middleware[group])
 	p = refusePublishedWakes(requireCommittable(recoverPanics(log)(p)))
 	p = r.poison.rejectPoison(group)(p)
 	p = retryFailures(log, sleepContext)(p)
@@ -189,15 +186,14 @@ func (r *Router) newHandler(group string, p flow.Processor) message.NoPublishHan
 		if !ok {
 			return errors.New("vokter: a message came without its transaction; middleware must hand on the message with its context")
 		}
-		m, err := tx.Message()
-		if err != nil {
-			bad := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { return err })
-			return undecodable(bad).Process(ctx, tx, m)
-		}
-		if err = p.Process(ctx, tx, m); err != nil {
-			tx.Reset() // a Watermill middleware may call the handler again
-		}
-		return err
+		return tx.Handle(func() error {
+			m, err := tx.Message()
+			if err != nil {
+				bad := flow.ProcessorFunc(func(context.Context, flow.Tx, flow.Message) error { return err })
+				return undecodable(bad).Process(ctx, tx, m)
+			}
+			return p.Process(ctx, tx, m)
+		})
 	}
 	return func(msg *message.Message) (err error) {
 		// Watermill handles every message on a new goroutine with a small stack. Reused

@@ -157,7 +157,7 @@ func (r *Router) withWatermillMiddleware(h message.NoPublishHandlerFunc) message
 			// A stage fails only where Run ends; other errors become dead letters. Any other
 			// error comes from the middleware.
 			if class, _ := failure.ClassOf(err); err != nil && class != failure.ClassBroken && ctx.Err() == nil {
-				r.cfg.Logger.Error("a Watermill middleware failed; the message comes again", "handler", message.HandlerNameFromCtx(ctx), "id", msg.UUID, "err", err)
+				r.cfg.Logger.Error("a Watermill middleware failed; unless it acknowledged the message, it comes again", "handler", message.HandlerNameFromCtx(ctx), "id", msg.UUID, "err", err)
 			}
 		}()
 		produced, err := wrapped(msg)

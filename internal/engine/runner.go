@@ -56,6 +56,8 @@ type Runner[O any] struct {
 	Now func() time.Time
 	// Bare says that Watermill's messages need no metadata.
 	Bare bool
+	// Unhandled is that of flow.Wiring.
+	Unhandled func(flow.Tx, flow.Unhandled) error
 	// MaxPause is the longest pause before a message is delivered again.
 	MaxPause time.Duration
 	// Closing is closed when the transport begins to close. Cutting is done when handlers must
@@ -212,7 +214,40 @@ func (r *Runner[O]) deliverOnce(x *Tx[O]) (done, over bool) {
 	case <-r.Abandoned:
 		return false, true
 	}
-	return r.Lane.Commit(ctx, x, r.stopping)
+	if r.Unhandled == nil {
+		return r.Lane.Commit(ctx, x, r.stopping)
+	}
+	return r.commitHandled(ctx, x)
+}
+
+// commitHandled commits x, whose message was acknowledged, if its handler ran. Otherwise Unhandled gets the message. A
+// failure that was acknowledged, and an acknowledgement at the end, do not count: the message comes again.
+func (r *Runner[O]) commitHandled(ctx context.Context, x *Tx[O]) (done, over bool) {
+	for {
+		result, wait := x.settle()
+		switch {
+		case result == beingHandled:
+			select {
+			case <-wait:
+				continue
+			case <-r.Sub.abandoned:
+			case <-r.Abandoned:
+			}
+			return false, true
+		case result == handled:
+			return r.Lane.Commit(ctx, x, r.stopping)
+		case ctx.Err() != nil:
+			return false, true
+		case result == handlingFailed:
+			return false, false
+		}
+		own := NewTx(r.Reader, r.Outputs, r.Group, r.Topic, x.Work)
+		defer own.Close()
+		if err := r.Unhandled(own, flow.Unhandled{Group: r.Group, Topic: r.Topic, Published: x.Work.Kind == FromLog}); err != nil {
+			return false, false
+		}
+		return r.Lane.Commit(ctx, own, r.stopping)
+	}
 }
 
 // backOff waits for *pause and doubles it. It returns false if the runner must stop.

@@ -79,6 +79,9 @@ type Tx[O any] struct {
 	overlay
 	ownState state // of the key that Work is for, which most handlers use alone
 	effects  Effects[O]
+	handling handling
+	// handlingEnds is closed when the handler has ended; nil while nobody waits for that.
+	handlingEnds chan struct{}
 }
 
 // NewTx returns a transaction of group, which handles w of topic.

@@ -28,6 +28,10 @@ type Middleware func(Processor) Processor
 // and the position of the consumer become durable together, or none of them does. A Tx is valid
 // until Process returns, and must not be used by two goroutines at the same time.
 type Tx interface {
+	// Handle calls f, which handles the message, and returns its error. It drops what an earlier call
+	// collected. Where the transport has Wiring.Unhandled, it commits only after a call that returned
+	// nil. It must not be called by f.
+	Handle(f func() error) error
 	// Message returns the message that is handled, with its Topic and Position. The caller may change
 	// its Header. Where a required header is missing or malformed, it returns a permanent error
 	// together with the fields that could be read.

@@ -140,6 +140,11 @@ type Wiring struct {
 	// Bare says that no handler reads the metadata of Watermill messages, because all call
 	// Tx.Message. A transport need not build the metadata then.
 	Bare bool
+	// Unhandled handles each message that was acknowledged without a call of Tx.Handle: something
+	// between transport and handler kept the message. It gets a transaction of its own, which is
+	// committed in place of that of the handler. After an error the message comes again. nil: an
+	// acknowledgement is enough for a commit.
+	Unhandled func(Tx, Unhandled) error
 	// Now is the clock.
 	Now func() time.Time
 	// Logger gets messages for operators.
@@ -149,6 +154,13 @@ type Wiring struct {
 	OnBroken func(error)
 	// OnFatal is called just before the process ends because the disk fails.
 	OnFatal func(error)
+}
+
+// Unhandled says from where an unhandled message is, and which group did not handle it.
+type Unhandled struct {
+	Group, Topic string
+	// Published says that it was published. Otherwise it is a wake, or a Poster posted it.
+	Published bool
 }
 
 // KeyName returns the name of a value that each key has for which group keeps state, and "" if there is

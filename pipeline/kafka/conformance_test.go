@@ -34,9 +34,13 @@ type fixture struct {
 
 func (s *fixture) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	t.Helper()
-	tr := openTransportIn(t, s.dir, Config{
+	tr, err := startTransport(t.Context(), Config{
 		Brokers: s.brokers, Prefix: s.prefix, Lanes: testLanes, Topics: c.Topics, Now: c.Now, SessionTimeout: 6 * time.Second, Logger: warnLogger(t),
-	})
+	}, flow.Wiring{Dir: s.dir, Unhandled: c.Unhandled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mustClose(t, tr) })
 	<-tr.Gained()
 	return tr
 }

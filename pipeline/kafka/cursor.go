@@ -61,7 +61,8 @@ func (c *cursor) newRunner() *engine.Runner[output] {
 	n, t := c.lease, c.lease.transport
 	return &engine.Runner[output]{
 		Group: c.consumer.Group, Topic: c.consumer.Topic, Lane: c, Reader: n, Outputs: outputs{t},
-		Wakes: c.wakes, Inbox: t.inbox(c.consumer, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare, MaxPause: t.cfg.MaxPause,
+		Wakes: c.wakes, Inbox: t.inbox(c.consumer, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare,
+		Unhandled: t.wiring.Unhandled, MaxPause: t.cfg.MaxPause,
 		Closing: t.ctx.Done(), Cutting: n.handlerCtx, Abandoned: n.abandoned, Signal: make(chan struct{}, 1),
 	}
 }

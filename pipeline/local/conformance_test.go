@@ -70,6 +70,9 @@ func (s *fixture) Open(t *testing.T, c pipelinetest.Config) flow.Transport {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := tr.Start(t.Context(), flow.Wiring{Unhandled: c.Unhandled}); err != nil {
+		t.Fatal(err)
+	}
 	o := &openedTransport{tr, db}
 	t.Cleanup(func() {
 		if err := o.Close(); err != nil {

@@ -54,10 +54,11 @@ func (c *consumer) wakeGroup() string {
 // newRunner returns the runner of a lane.
 func (c *cursor) newRunner() *engine.Runner[output] {
 	t := c.consumer.transport
+	w := t.wiring.Load()
 	return &engine.Runner[output]{
 		Group: c.consumer.group, Topic: c.consumer.topic.name, Lane: c,
 		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox,
-		Now: t.clock.CheckedNow, Bare: t.bare.Load(), MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
+		Now: t.clock.CheckedNow, Bare: w.Bare, Unhandled: w.Unhandled, MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
 	}
 }
 

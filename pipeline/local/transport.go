@@ -30,8 +30,8 @@ type Transport struct {
 	// positions.
 	volatile bool
 
-	// bare says that Watermill's messages need no metadata.
-	bare     atomic.Bool
+	// wiring is that of Start; before it, the zero Wiring.
+	wiring   atomic.Pointer[flow.Wiring]
 	activity atomic.Uint64
 	clock    engine.Clock
 	// savedClock is the time in the store, in Unix nanoseconds.
@@ -62,6 +62,7 @@ func Open(c Config) (*Transport, error) {
 		volatile: c.Store == nil && c.Dir == "",
 		topics:   map[string]*topic{},
 	}
+	t.wiring.Store(new(flow.Wiring))
 	t.clock.Wall, t.clock.WakeAll, t.clock.Log = c.Now, t.wakeAll, c.Logger
 	t.subs.Open, t.subs.Assign, t.subs.Grace, t.subs.After, t.subs.Closed = t.openConsumer, t.assign, c.Grace, abandonAfter, ErrClosed
 	t.room = newRoom(c)
@@ -80,9 +81,9 @@ func Open(c Config) (*Transport, error) {
 	return t, nil
 }
 
-// Start uses only w.Bare. Everything else is in Config and was done by Open.
+// Start uses only w.Bare and w.Unhandled. Everything else is in Config and was done by Open.
 func (t *Transport) Start(_ context.Context, w flow.Wiring) error {
-	t.bare.Store(w.Bare)
+	t.wiring.Store(&w)
 	return nil
 }
 

@@ -21,6 +21,8 @@ type Config struct {
 	Bound int
 	// Now is the clock; nil is the system's.
 	Now func() time.Time
+	// Unhandled is that of flow.Wiring.
+	Unhandled func(flow.Tx, flow.Unhandled) error
 }
 
 // Site is a place where transports keep their data, one transport at a time.
@@ -78,6 +80,9 @@ func TestTransport(t *testing.T, f Features, site func(t *testing.T) Site) {
 		{"RejectionDropsAll", testRejectionDropsAll, false},
 		{"ResetDropsAll", testResetDropsAll, false},
 		{"OnCommitBeforeNext", testOnCommitBeforeNext, false},
+		{"AcknowledgedUnhandled", testAcknowledgedUnhandled, false},
+		{"AcknowledgedAfterFailure", testAcknowledgedAfterFailure, false},
+		{"AcknowledgedTooEarly", testAcknowledgedTooEarly, false},
 		{"PublisherJoinsTransaction", testPublisherJoinsTransaction, false},
 		{"TransactionsEnd", testTransactionsEnd, false},
 		{"StateViews", testStateViews, false},
