@@ -214,8 +214,9 @@ type FetchConfig struct {
 
 // DeliveryConfig says how notifications are delivered.
 type DeliveryConfig struct {
-	// Retry lists the delays between attempts; the last one repeats. Default 5s, 30s, 5m,
-	// 30m, 2h, 5h, 10h, 12h.
+	// Retry lists the delays between attempts; the last one repeats. A new notification, or a success
+	// of another sink at the same host, makes an attempt early. Default 5s, 30s, 5m, 15m, and 1h
+	// once the receiver has failed for a day.
 	Retry []time.Duration
 	// DeadAfter is how long after its first attempt a notification becomes a dead letter.
 	// Default 72 h.

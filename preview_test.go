@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,6 +165,38 @@ func (slowSink) Deliver(ctx context.Context, _ pipeline.Notification) error {
 		return fmt.Errorf("it ends at %v", end)
 	}
 	return nil
+}
+
+// TestSinkTestRetries: after a test that succeeds, what waits is delivered at once.
+func TestSinkTestRetries(t *testing.T) {
+	var works atomic.Bool
+	tried := make(chan struct{}, 100)
+	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
+	box.fail = func(pipeline.Notification) error {
+		if !works.Load() {
+			tried <- struct{}{}
+			return errors.New("down")
+		}
+		return nil
+	}
+	cfg := changingConfig(s, watchConfig(s, box, "", "out of stock"))
+	cfg.Checks, cfg.Every, cfg.Delivery.Retry = 0, new(20*time.Millisecond), []time.Duration{time.Hour}
+	r, stop := startRouter(t, cfg)
+	defer stop()
+	<-tried
+	waitFor(t, "the failure", func() bool {
+		l, err := r.List(t.Context(), inspect.ListFilter{})
+		return err == nil && len(l.Receivers) == 1 && l.Receivers[0].Reason != ""
+	})
+	works.Store(true)
+	if err := r.TestSink(t.Context(), "box"); err != nil {
+		t.Fatal(err)
+	}
+	<-box.arrived // the test
+	<-box.arrived
+	if got := box.take(); len(got) != 2 || got[1].Type == pipeline.NotificationTypeTest {
+		t.Errorf("got %+v, want the test and what waited", got)
+	}
 }
 
 func TestTestSink(t *testing.T) {

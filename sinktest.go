@@ -12,7 +12,7 @@ import (
 )
 
 // TestSink sends a test message through the sink called name, once and beside the notifications that
-// wait for it, within the timeout of the sink. It returns the error of the sink, and a *flow.Refusal
+// wait for it, within the timeout of the sink. If that succeeds, what waits is attempted at once. It returns the error of the sink, and a *flow.Refusal
 // where there is no such sink. It waits until the Router runs.
 func (r *Router) TestSink(ctx context.Context, name string) error {
 	if err := r.waitReadable(ctx); err != nil {
@@ -21,6 +21,11 @@ func (r *Router) TestSink(ctx context.Context, name string) error {
 	known, err := r.stages.delivery.Try(ctx, name, TestNotification(r.cfg.Now()))
 	if !known {
 		return &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("no sink is named %q; %s", name, nearest.Hint(name, r.sinkNames()))}
+	}
+	if err == nil {
+		if _, failed := r.Retry(ctx, RetryFilter{Sink: name}); failed != nil {
+			r.cfg.Logger.Warn("the notifications that wait for a tested sink are attempted when they are due, not at once", "sink", name, "err", failed)
+		}
 	}
 	return err
 }

@@ -240,7 +240,7 @@ func (d *Delivery) EndDigests(ctx context.Context) error {
 // typeResult is the type of the messages that carry the result of an attempt.
 const typeResult = "vokter.delivery.result.v1"
 
-// Process handles a notification, a withdrawal, a retry, a wake or the result of an attempt.
+// Process handles a notification, a withdrawal, a retry, a wake, the result of an attempt or a nudge.
 func (d *Delivery) Process(_ context.Context, tx flow.Tx, m flow.Message) error {
 	switch m.Type {
 	case flow.TypeNotification:
@@ -251,6 +251,8 @@ func (d *Delivery) Process(_ context.Context, tx flow.Tx, m flow.Message) error 
 		return d.handleRetry(tx, m)
 	case typeResult:
 		return d.handleResult(tx, m)
+	case typeNudge:
+		return d.handleNudge(tx, m)
 	case flow.TypeWake:
 		return d.handleWake(tx, m)
 	}

@@ -65,6 +65,8 @@ type attemptTracker struct {
 
 	mu        sync.Mutex
 	receivers map[string]receiverInfo
+	// failing are those of receivers whose last attempt failed.
+	failing map[string]struct{}
 	// openAttempts are those that the pool took over, until their result was posted or nobody waits
 	// for it.
 	openAttempts map[*inFlightAttempt]struct{}
@@ -87,6 +89,10 @@ func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
 	if f := before.Value; f != nil && f.phase == phaseRateWait && !fs.isCurrent(f) {
 		fs.removeLocked(f) // begun before the process lost the receiver
 	}
+	delete(fs.failing, receiver)
+	if q.Pending() > 0 && q.Failures > 0 && !q.InFlight {
+		fs.failing[receiver] = struct{}{}
+	}
 	if q.Pending() == 0 && q.Windows.Open == 0 {
 		delete(fs.receivers, receiver)
 		return
@@ -106,6 +112,7 @@ func (fs *attemptTracker) forget(owned func(receiver string) bool) {
 		switch away := !owned(receiver); {
 		case away && e.away:
 			delete(fs.receivers, receiver)
+			delete(fs.failing, receiver)
 		case away != e.away:
 			e.away = away
 			fs.receivers[receiver] = e

@@ -25,7 +25,7 @@ func TestLimitIsNoFailure(t *testing.T) {
 	limit, down := failure.Limited(errors.New("429"), 7*time.Second), errors.New("503")
 	s.apply(enqueued{s.now})
 	s.result(0, down)
-	for i, want := range []time.Duration{7700 * time.Millisecond, 7700 * time.Millisecond} {
+	for i, want := range []time.Duration{7 * time.Second, 7 * time.Second} {
 		s.now = s.q.Due
 		s.apply(woken{s.now})
 		s.result(0, limit)

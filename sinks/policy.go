@@ -30,8 +30,14 @@ const (
 	firstLimitDelay = 30 * time.Second
 	minLimitDelay   = time.Second
 	maxLimitDelay   = 5 * time.Minute
-	// jitterShare is the largest change of a delay by jitter, as a share of the delay.
+	// jitterShare is by how much jitter shortens a delay at most, or makes a wait longer that the receiver asked for.
 	jitterShare = 0.2
+	// sparseAfter is for how long a receiver must have failed so that the default schedule goes on with sparseDelay.
+	sparseAfter = 24 * time.Hour
+	sparseDelay = time.Hour
+	// broughtForward is the least time from a failure to an attempt that is made early, since there is a sign that the
+	// receiver works again.
+	broughtForward = time.Minute
 	// dropBatch bounds the notifications that one transaction gives up or drops.
 	dropBatch = 100
 	// inFlightCheckAfter is when a wake checks on an attempt in flight. It matters only if the result
@@ -46,12 +52,9 @@ const (
 )
 
 // defaultRetry is the schedule of retries: the delay after the first failed attempt,
-// the second, and so on. The last one repeats.
+// the second, and so on. The last one repeats, until sparseAfter.
 func defaultRetry() []time.Duration {
-	return []time.Duration{
-		5 * time.Second, 30 * time.Second, 5 * time.Minute, 30 * time.Minute,
-		2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 12 * time.Hour,
-	}
+	return []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute, 15 * time.Minute}
 }
 
 // Defaults of a Policy.
@@ -65,7 +68,8 @@ const (
 // has the defaults.
 type Policy struct {
 	// Retry are the delays after failed attempts; the last one repeats. Empty means 5 and 30
-	// seconds, 5 and 30 minutes, 2, 5, 10 and 12 hours. Jitter changes each by up to a fifth.
+	// seconds, 5 and 15 minutes, and an hour once the receiver has failed for a day. Jitter shortens
+	// each by up to a fifth.
 	Retry []time.Duration
 	// DeadAfter is how long after its first attempt a notification is given up, if at least
 	// three attempts failed or were put off; 0 means 72 hours. If an attempt was late by an
@@ -82,6 +86,8 @@ type Policy struct {
 	// Receivers says how sinks get their notifications, by the name of the sink.
 	Receivers map[string]pipeline.Receiving
 
+	// sparse says that Retry is the default.
+	sparse bool
 	// pass says when pending notifications are passed on to other sinks.
 	pass passPolicy
 }
@@ -97,7 +103,7 @@ type passPolicy struct {
 
 func (p Policy) withDefaults() Policy {
 	if len(p.Retry) == 0 {
-		p.Retry = defaultRetry()
+		p.Retry, p.sparse = defaultRetry(), true
 	}
 	if p.DeadAfter == 0 {
 		p.DeadAfter = defaultDeadAfter
@@ -113,7 +119,7 @@ func (p Policy) withDefaults() Policy {
 
 // longestDelay returns the longest delay between two attempts that p can lead to.
 func (p Policy) longestDelay() time.Duration {
-	d := max(slices.Max(p.Retry), maxRetryAfter)
+	d := max(slices.Max(p.Retry), maxRetryAfter, sparseDelay)
 	return d + time.Duration(jitterShare*float64(d))
 }
 
@@ -129,16 +135,23 @@ func (p Policy) retryDelay(q *Queue, o attemptOutcome, ev attemptEnded) time.Dur
 		tries = q.Failures
 	}
 	d := p.Retry[min(tries, len(p.Retry))-1]
+	if p.sparse && tries > len(p.Retry) && ev.At.Sub(q.FailingSince) >= sparseAfter {
+		d = sparseDelay
+	}
 	if p.pass.hasFallback {
 		d = min(d, p.pass.fallbackAfter)
 	}
-	d += time.Duration((2*ev.Jitter - 1) * jitterShare * float64(d))
+	d -= time.Duration(ev.Jitter * jitterShare * float64(d))
 	if left := q.TriedSince.Add(p.DeadAfter).Sub(ev.At); left > 0 {
 		d = min(d, left)
 	}
+	return max(d, p.askedDelay(o, ev), 0)
+}
+
+// askedDelay returns how long the receiver asked to wait; 0 if it did not.
+func (p Policy) askedDelay(o attemptOutcome, ev attemptEnded) time.Duration {
 	after := min(o.After, maxRetryAfter)
-	after += time.Duration(ev.Jitter * jitterShare * float64(after))
-	return max(d, after, 0)
+	return after + time.Duration(ev.Jitter*jitterShare*float64(after))
 }
 
 // limitDelay returns the time to the next attempt at a receiver that put off the last

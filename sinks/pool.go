@@ -50,11 +50,13 @@ type pool struct {
 	queued   [slowSlot + 1][]*inFlightAttempt
 	wg       sync.WaitGroup
 	limiters limiters
+	// nudgedAt says when the failing receivers of a host were last nudged.
+	nudgedAt map[string]time.Time
 }
 
 func newPool(cfg *Config, live *liveSettings) *pool {
 	return &pool{
-		attemptTracker: attemptTracker{receivers: make(map[string]receiverInfo), openAttempts: make(map[*inFlightAttempt]struct{})},
+		attemptTracker: attemptTracker{receivers: make(map[string]receiverInfo), failing: make(map[string]struct{}), openAttempts: make(map[*inFlightAttempt]struct{})},
 		cfg:            cfg, live: live,
 	}
 }
@@ -222,6 +224,9 @@ func (p *pool) runAttempt(f *inFlightAttempt, s slot) {
 	h.release()
 
 	last := &ends[len(ends)-1]
+	if last.err == nil {
+		p.nudgeHost(live, f.Receiver.Sink)
+	}
 	switch class, after := failure.ClassOf(last.err); {
 	case last.err == nil:
 	case errors.Is(context.Cause(ctx), errCutShort) && (class == failure.ClassCanceled || class == failure.ClassRetry && after == 0):

@@ -35,7 +35,7 @@ func newPoolFixture(t *testing.T, store *txtest.Store, cfg Config) *poolFixture 
 	r := &poolFixture{t: t, store: store, inbox: make(chan flow.Message), dropsResult: func(flow.Message) bool { return false }}
 	cfg.Poster = r
 	if cfg.Jitter == nil {
-		cfg.Jitter = func() float64 { return 0.5 }
+		cfg.Jitter = func() float64 { return 0 }
 	}
 	r.d = NewDelivery(cfg)
 	ctx, cancel := context.WithCancel(t.Context())

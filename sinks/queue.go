@@ -25,6 +25,8 @@ type Queue struct {
 	// from the last failure to Due.
 	Due   time.Time     `json:"due,omitzero"`
 	Delay time.Duration `json:"delay,omitempty"`
+	// NotBefore is the earliest time of the next attempt by what the receiver asked for with its last failure.
+	NotBefore time.Time `json:"not_before,omitzero"`
 	// KnownSince is when the first notification for the receiver came. A receiver that was forgotten
 	// starts again, and so do the numbers of its attempts.
 	KnownSince time.Time `json:"since,omitzero"`
@@ -217,6 +219,7 @@ func (q *Queue) clampTimes(at time.Time, p Policy) {
 		longest = p.longestDelay()
 	}
 	q.Due = earlier(q.Due, at.Add(longest))
+	q.NotBefore = earlier(q.NotBefore, q.Due)
 	q.AttemptBegan = earlier(q.AttemptBegan, at)
 	q.TriedSince = earlier(q.TriedSince, at)
 	q.FailingSince = earlier(q.FailingSince, at)
@@ -266,7 +269,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// event is what happens to a Queue: enqueued, attemptEnded, woken, retryRequested, attemptLost,
+// event is what happens to a Queue: enqueued, attemptEnded, woken, nudged, retryRequested, attemptLost,
 // recordStored or pruned.
 type event interface{ at() time.Time }
 
@@ -288,6 +291,8 @@ type (
 	}
 	// woken: the time of a wake has come, or the process has just started.
 	woken struct{ At time.Time }
+	// nudged: another receiver at the same host took a notification.
+	nudged struct{ At time.Time }
 	// retryRequested: a retry command came.
 	retryRequested struct{ At time.Time }
 	// attemptLost: the process that made the attempt in flight died, or its result was lost.
@@ -310,6 +315,7 @@ type (
 func (e enqueued) at() time.Time       { return e.At }
 func (e attemptEnded) at() time.Time   { return e.At }
 func (e woken) at() time.Time          { return e.At }
+func (e nudged) at() time.Time         { return e.At }
 func (e retryRequested) at() time.Time { return e.At }
 func (e attemptLost) at() time.Time    { return e.At }
 func (e recordStored) at() time.Time   { return e.At }

@@ -26,6 +26,9 @@ func (p Policy) apply(q Queue, ev event, withdrawn func(seq uint64) bool) (Queue
 	switch ev := ev.(type) {
 	case enqueued:
 		q.enqueue(at)
+		p.bringForward(&q, at)
+	case nudged:
+		p.bringForward(&q, at)
 	case retryRequested:
 		q.retryNow()
 	case attemptLost:
@@ -263,8 +266,17 @@ func (p Policy) applyFailed(q *Queue, ev attemptEnded, withdrawn func(uint64) bo
 		return acts
 	}
 	q.Delay = p.retryDelay(q, o, ev)
-	q.Due = ev.At.Add(q.Delay)
+	q.Due, q.NotBefore = ev.At.Add(q.Delay), ev.At.Add(p.askedDelay(o, ev))
 	return acts
+}
+
+// bringForward makes the next attempt at a failing receiver early, since there is a sign that it works again. It does
+// not where the receiver said when to come, and for one with a fallback, whose notifications do not wait.
+func (p Policy) bringForward(q *Queue, at time.Time) {
+	if q.InFlight || q.Failures == 0 || q.PutOffTries > 0 || p.pass.hasFallback {
+		return
+	}
+	q.Due = earlier(q.Due, later(at, later(q.NotBefore, q.LastFailure.Add(broughtForward))))
 }
 
 // applyLimited ends the attempt in flight, which the receiver put off because it was sent too much.

@@ -62,7 +62,7 @@ func (a *app) sinkTestVerb() *cobra.Command {
 		Use:   "test NAME... -c FILE",
 		Short: "Sends one message, marked as a test, through a sink",
 		Long: "Sends one message, marked as a test, through a sink of a configuration, and prints what the receiver answered. It is sent " +
-			"once, whatever the answer is. Without a name it lists the sinks.",
+			"once, whatever the answer is. If it is delivered, a running process attempts what waits for the sink at once. Without a name it lists the sinks.",
 		Example: `  vokter-stream sink test ops -c vokter.yaml
   vokter-stream sink test --all -c vokter.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.testSinks(cmd, args, all) },
@@ -145,8 +145,20 @@ func (a *app) testSinks(cmd *cobra.Command, names []string, all bool) error {
 	return errors.Join(failed...)
 }
 
+// retryInRunning makes the running process attempt what waits for a sink, and reports whether there is such a process.
+func retryInRunning(ctx context.Context, dir, sink string) bool {
+	running, _ := findProcess(ctx, dir)
+	if running == nil {
+		return false
+	}
+	defer running.Close()
+	_, err := running.Retry(ctx, vokter.RetryFilter{Sink: sink})
+	return err == nil
+}
+
 // suggestCommands suggests a command for the notifications in the data directory dir that were not
-// delivered while the sink called name failed. It returns an empty string if there are none.
+// delivered while the sink called name failed, or makes a running process attempt them. It returns an empty string if
+// there are none.
 func (a *app) suggestCommands(ctx context.Context, dir, name string) string {
 	if dir == "" || checkDirectory(dir) != nil {
 		return ""
@@ -164,7 +176,11 @@ func (a *app) suggestCommands(ctx context.Context, dir, name string) string {
 			if rc.Sink != name {
 				continue
 			}
-			if rc.State == inspect.StateFailing && rc.Pending > 0 {
+			switch {
+			case rc.State != inspect.StateFailing || rc.Pending == 0:
+			case retryInRunning(ctx, dir, name):
+				advice = append(advice, notificationsAre(rc.Pending)+" waiting; the running process attempts to deliver now")
+			default:
 				add("%s waiting; to try now: vokter-stream retry", notificationsAre(rc.Pending))
 			}
 			if rc.State == inspect.StateExpired {

@@ -44,6 +44,9 @@ func NewEndpoint(u *url.URL, sender Sender, secrets ...string) *Endpoint {
 	return e
 }
 
+// Host returns the host of e, with its port.
+func (e *Endpoint) Host() string { return e.url.Host }
+
 // StatusDecides makes the status alone decide whether a notification is delivered.
 func (e *Endpoint) StatusDecides() *Endpoint {
 	e.sender.BodyDecides = false

@@ -57,6 +57,14 @@ func TimeoutOf(s pipeline.Sink) time.Duration {
 	return 0
 }
 
+// HostOf returns the host, with its port, that s sends to. It is empty where s has no method Host.
+func HostOf(s pipeline.Sink) string {
+	if h, ok := findWrapped[interface{ Host() string }](s); ok {
+		return h.Host()
+	}
+	return ""
+}
+
 // TakesChanges returns nil if s, or a sink that it wraps, delivers change records as it is
 // configured, and otherwise why not.
 func TakesChanges(s pipeline.Sink) error {

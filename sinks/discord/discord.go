@@ -70,6 +70,9 @@ var _ pipeline.Sink = (*Discord)(nil)
 // Rate is what Discord lets a webhook do: 30 messages a minute, five of them at once.
 func (d *Discord) Rate() (perSecond float64, burst int) { return 0.5, 5 }
 
+// Host returns the host that messages are sent to, with its port.
+func (d *Discord) Host() string { return d.endpoint.Host() }
+
 // Deliver posts n as an embed, or as short plain text where Discord refuses that. It
 // follows no redirects, and reads no more than 128 KB of the answer.
 func (d *Discord) Deliver(ctx context.Context, n pipeline.Notification) error {

@@ -111,6 +111,9 @@ type extras struct {
 	} `json:"vokter::notification"`
 }
 
+// Host returns the host that messages are sent to, with its port.
+func (s *Gotify) Host() string { return s.endpoint.Host() }
+
 // Deliver sends n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Gotify) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)

@@ -154,6 +154,9 @@ type vokterContent struct {
 	ID string `json:"id"`
 }
 
+// Host returns the host that messages are sent to, with its port.
+func (s *Matrix) Host() string { return s.endpoint.Host() }
+
 // Deliver sends n, or plain text where the homeserver refuses that. It follows no redirects,
 // and reads no more than 128 KB of the answer.
 func (s *Matrix) Deliver(ctx context.Context, n pipeline.Notification) error {

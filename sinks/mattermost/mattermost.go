@@ -105,6 +105,9 @@ type props struct {
 	ID string `json:"vokter_id"`
 }
 
+// Host returns the host that messages are sent to, with its port.
+func (s *Mattermost) Host() string { return s.endpoint.Host() }
+
 // Deliver posts n, or short plain text if Mattermost refuses that. It follows no redirects, and
 // reads no more than 128 KB of the answer.
 func (s *Mattermost) Deliver(ctx context.Context, n pipeline.Notification) error {

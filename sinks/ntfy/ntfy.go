@@ -193,6 +193,9 @@ func (s *Ntfy) priorityOf(n pipeline.Notification) int {
 	return s.priority
 }
 
+// Host returns the host that messages are sent to, with its port.
+func (s *Ntfy) Host() string { return s.endpoint.Host() }
+
 // Deliver publishes n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Ntfy) Deliver(ctx context.Context, n pipeline.Notification) error {
 	m := render.MessageOf(n, budget)

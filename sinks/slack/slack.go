@@ -176,6 +176,18 @@ func (s *Slack) TakesChannel() error {
 // Rate is what Slack allows a channel: one message a second, and a few at once.
 func (s *Slack) Rate() (perSecond float64, burst int) { return 1, 3 }
 
+// Host returns the host that messages are sent to, with its port.
+func (s *Slack) Host() string {
+	if s.webhookURL != nil {
+		return s.webhookURL.Host
+	}
+	u, err := url.Parse(s.apiURL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 // Deliver posts n. It follows no redirects, and reads no more than 128 KB of an answer.
 // Where Slack refuses the message because of how it is made, it is posted as plain text.
 func (s *Slack) Deliver(ctx context.Context, n pipeline.Notification) error {

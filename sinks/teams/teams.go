@@ -67,6 +67,9 @@ var _ pipeline.Sink = (*Teams)(nil)
 // which other workflows of the same user share.
 func (s *Teams) Rate() (perSecond float64, burst int) { return 1, 4 }
 
+// Host returns the host that messages are sent to, with its port.
+func (s *Teams) Host() string { return s.endpoint.Host() }
+
 // Deliver posts n as a card, or as one of short plain text where Teams refuses that. It
 // follows no redirects, and reads no more than 128 KB of the answer.
 func (s *Teams) Deliver(ctx context.Context, n pipeline.Notification) error {

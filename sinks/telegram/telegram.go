@@ -121,6 +121,9 @@ func (s *Telegram) Rate() (perSecond float64, burst int) {
 	return 1, 3
 }
 
+// Host returns the host that messages are sent to, with its port.
+func (s *Telegram) Host() string { return s.endpoint.Host() }
+
 // Deliver sends n with formats, or as short plain text if Telegram refuses that. It follows no
 // redirects, and reads no more than 128 KB of the answer.
 func (s *Telegram) Deliver(ctx context.Context, n pipeline.Notification) error {

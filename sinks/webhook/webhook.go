@@ -173,6 +173,9 @@ func (w *Webhook) TakesChanges() error {
 // Batch says that an attempt delivers waiting notifications, one after the other.
 func (w *Webhook) Batch() (notifications, atOnce int) { return 100, 1 }
 
+// Host returns the host of the URL, with its port.
+func (w *Webhook) Host() string { return w.url.Host }
+
 // Deliver posts n. It follows no redirects, and reads no more than 128 KB of the answer.
 func (w *Webhook) Deliver(ctx context.Context, n pipeline.Notification) error {
 	if checkValue(n.ID) != nil || strings.Contains(n.ID, ".") { // a dot ends the ID in what is signed
