@@ -51,7 +51,7 @@ var direction = []struct {
 	{pkg: "internal/rest", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "pipeline/text", "internal/outbound", "sinks"}},
 	{pkg: "cmd", may: []string{"internal/cli"}},
 	{pkg: "internal/cli", may: []string{"inspect", "inspect/client", "inspect/metrics", "pipeline/flow", "", "config", "internal/rest", "internal/slackapp", "internal/manage", "internal/memory", "pipeline", "pipeline/kafka", "pipeline/kafka/cluster", "pipeline/local", "pipeline/portable", "pipeline/registry", "sinks", "sources", "stages/fetch/readers/wasm", "internal/outbound", "internal/render", "internal/nearest", "internal/reading", "internal/compare", "internal/migrate", "internal/web", "pipeline/text"}},
-	{pkg: "internal/migrate", may: []string{"pipeline"}},
+	{pkg: "internal/migrate", may: []string{"pipeline", "pipeline/registry", "sources/browser"}},
 	{pkg: "internal/compare", may: []string{"inspect", "internal/render", "pipeline"}},
 	{pkg: "internal/outbound", may: []string{"pipeline", "pipeline/registry", "internal/render"}},
 	{pkg: "internal/render", may: []string{"pipeline", "pipeline/registry", "pipeline/text", "internal/nearest"}},
