@@ -97,6 +97,11 @@ type Difference struct {
 type Group struct {
 	// Moved says that the block only moved: Old and New are the whole block, Differences is empty.
 	Moved bool `json:"moved,omitempty"`
+	// Item says what became of the item that the group is: it is one of the Item constants, or empty where
+	// the group is no item. Title is the item's first block, or the heading in it, up to 100 bytes: of the
+	// new version, for ItemGone of the old one.
+	Item  string `json:"item,omitempty"`
+	Title string `json:"title,omitempty"`
 	// Old and New are the parts of the blocks around what was removed and added, in document order.
 	Old []Window `json:"old,omitempty"`
 	New []Window `json:"new,omitempty"`
@@ -111,6 +116,13 @@ type Group struct {
 	// and text was added in it, both texts contain these tokens.
 	Differences []Difference `json:"differences,omitempty"`
 }
+
+// What became of an item, such as a list item, a table row or a card: Group.Item.
+const (
+	ItemNew     = "new"     // only the new version has it
+	ItemGone    = "gone"    // only the old version has it
+	ItemChanged = "changed" // both have it, with other words
+)
 
 // Window is a part of one block, in one version: one or more edits and the tokens around them, up to
 // the border of the block, but at most 64 tokens and 1,000 characters beyond the outermost edits.
