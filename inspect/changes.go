@@ -62,7 +62,7 @@ func (d storedDocument) compareWithPrevious(ctx context.Context, memory flow.Mem
 		return c, false, err
 	}
 	defer free()
-	old, ok, err := v.OldText(d.state, d.ID)
+	old, oldKeys, ok, err := v.OldText(d.state, d.ID)
 	if err != nil || !ok {
 		return c, false, err
 	}
@@ -73,6 +73,7 @@ func (d storedDocument) compareWithPrevious(ctx context.Context, memory flow.Mem
 	c, ok = diff.ChangeOf(flow.Snapshot{
 		Page: d.page.URL, Document: d.ID, N: n, Previous: v.Previous, Check: v.Check, Time: v.Time,
 		Language: v.Language, Title: v.Title, ContentType: v.ContentType, Value: d.View.Value != nil, Old: old, New: content,
+		OldKeys: oldKeys, NewKeys: flow.UnpackKeys(v.Packed),
 	})
 	return c, ok, context.Cause(ctx)
 }

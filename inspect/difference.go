@@ -81,9 +81,9 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 	if err != nil {
 		return out, err
 	}
-	old := from.text
+	old, oldKeys := from.text, flow.UnpackKeys(from.Packed)
 	if to.Base != nil && f.From+1 == f.To {
-		if old, _, err = to.OldText(d.state, d.ID); err != nil {
+		if old, oldKeys, _, err = to.OldText(d.state, d.ID); err != nil {
 			return out, err
 		}
 	}
@@ -98,7 +98,7 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 	if out.To, err = describeVersion(f.To, to.StoredVersion); err != nil {
 		return out, err
 	}
-	out.Rows, out.Size = diff.Rows(d.analyzeText(old), d.analyzeText(to.text))
+	out.Rows, out.Size = diff.Rows(d.analyzeText(old, oldKeys), d.analyzeText(to.text, flow.UnpackKeys(to.Packed)))
 	if f.Context >= 0 {
 		out.Rows = diff.Around(out.Rows, f.Context)
 	}

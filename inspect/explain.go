@@ -308,6 +308,7 @@ func compareLastChange(page Page, document string, languages *text.Languages, st
 		change, _ := diff.ChangeOf(flow.Snapshot{
 			Page: page.URL, Document: document, N: c.version, Previous: c.version - 1, Language: stands.Language,
 			Title: stands.Title, Value: value, Old: before.text, New: stands.text,
+			OldKeys: flow.UnpackKeys(before.Packed), NewKeys: flow.UnpackKeys(stands.Packed),
 		})
 		c.explainer = match.NewExplainer(&change, before.text, stands.text, languages)
 	}

@@ -252,7 +252,7 @@ func (v *Version) addChange(s Store, records []match.ChangeRecord, d storedDocum
 // computeSize compares the texts again to find out how much changed with v, if its text and the one before have at most room
 // bytes, and takes these from room.
 func (v *Version) computeSize(d storedDocument, stored index.StoredVersion, room *int64) error {
-	old, ok, err := stored.OldText(d.state, d.ID)
+	old, oldKeys, ok, err := stored.OldText(d.state, d.ID)
 	if err != nil || !ok {
 		return err
 	}
@@ -263,7 +263,7 @@ func (v *Version) computeSize(d storedDocument, stored index.StoredVersion, room
 	if err != nil {
 		return err
 	}
-	_, size := diff.Rows(d.analyzeText(old), d.analyzeText(content))
+	_, size := diff.Rows(d.analyzeText(old, oldKeys), d.analyzeText(content, flow.UnpackKeys(stored.Packed)))
 	v.Size = &size
 	return nil
 }
@@ -278,11 +278,11 @@ type storedDocument struct {
 }
 
 // analyzeText reads content, a text of d, as it is compared.
-func (d storedDocument) analyzeText(content string) *text.Doc {
+func (d storedDocument) analyzeText(content string, keys []pipeline.Key) *text.Doc {
 	if d.View.Value != nil {
 		return text.AnalyzeValue(content)
 	}
-	return text.Analyze(content)
+	return text.AnalyzePacked(content, keys, nil)
 }
 
 // openDocument returns the document that f chooses on the page of url.

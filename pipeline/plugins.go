@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Fetcher fetches pages of some URL schemes. It is safe for concurrent use. pipelinetest.TestFetcher
@@ -129,9 +131,14 @@ type Text struct {
 	// Content is the visible text in valid UTF-8: blocks, each ended by BlockEnd, with
 	// white space collapsed and other control characters dropped. A block is a paragraph,
 	// heading, cell, list item or line; the page's title is the first, unless View.Select is
-	// given. List items and table rows stand between ItemStart and ItemEnd.
+	// given. Items stand between ItemStart and ItemEnd: list items, table rows, articles, cards, the
+	// entries of a feed. They may be nested.
 	Content string
-	Title   string
+	// Keys identify the items: Keys[i] is that of the item with the i-th ItemStart in Content, the zero Key
+	// where it has none. It is nil where no item has one. A key is no text: an item whose key alone changes is
+	// no news.
+	Keys  []Key
+	Title string
 	// Language is the language that the page declares, a BCP 47 tag, or empty.
 	Language string
 	// Items are the items of a feed (RSS, Atom, JSON Feed), or with View.Items the elements of an array
@@ -161,6 +168,27 @@ const (
 	ItemStart = '\x02'
 	ItemEnd   = '\x03'
 )
+
+// Key identifies an item among the items of its list. The zero Key is none.
+type Key uint32
+
+// NewKey returns the key of an item that is known by id, such as the target of its link, an id or a GUID. Keys of
+// two lists say nothing of each other: list is what the items of one have in common, in every version of the
+// document, such as the name under which they stand. An item without id has no key.
+func NewKey(list, id string) Key {
+	if id == "" {
+		return 0
+	}
+	return KeyOf(xxhash.Sum64String(list), xxhash.Sum64String(id))
+}
+
+// KeyOf is NewKey for the hashes of both.
+func KeyOf(list, id uint64) Key { return Key(list)<<keyBits | max(1, Key(id)&(1<<keyBits-1)) }
+
+const keyBits = 24
+
+// List returns what the keys of one list have in common.
+func (k Key) List() uint8 { return uint8(k >> keyBits) }
 
 // Stemmer reduces the words of a language to their stems. It is safe for concurrent use.
 type Stemmer interface {

@@ -38,15 +38,16 @@ func Compare(ctx context.Context, page string, old, new File, view pipeline.View
 	if err != nil {
 		return c, false, fmt.Errorf("%s cannot be read: %w", new.Name, err)
 	}
+	keys := flow.UnpackKeys(before.Packed)
 	if view.Items {
-		if was, ok = index.ItemsBase(was, before.Items, is, after.Items); !ok {
+		if was, keys, ok = index.ItemsBase(before, after); !ok {
 			return c, false, nil
 		}
 	}
 	language, _ := text.LanguageChoice{Page: after.Language, Text: text.Detect(is)}.Language()
 	c, ok = diff.ChangeOf(flow.Snapshot{
 		Page: page, Document: flow.DocumentID(page, view), N: 2, Previous: 1, Time: new.Time,
-		Language: language, Title: after.Title, ContentType: after.ContentType, Value: view.Value != nil, Old: was, New: is,
+		Language: language, Title: after.Title, ContentType: after.ContentType, Value: view.Value != nil, Old: was, New: is, OldKeys: keys, NewKeys: flow.UnpackKeys(after.Packed),
 	})
 	return c, ok, nil
 }

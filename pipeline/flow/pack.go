@@ -31,12 +31,18 @@ func (s *packBuffer) release() {
 	}
 }
 
-// PackText compresses a text.
-func PackText(text string) []byte {
+// PackText compresses a text with the keys of its items, for UnpackText and UnpackKeys. The keys stand before the
+// text in a skippable frame, as random as they are.
+func PackText(text string, keys ...pipeline.Key) []byte {
 	s := packBuffers.Get().(*packBuffer)
 	defer s.release()
 	s.in = append(s.in[:0], text...)
-	return s.pack(s.in)
+	if len(keys) == 0 {
+		return s.pack(s.in)
+	}
+	s.out = appendKeyFrame(s.out[:0], keys)
+	s.out = zstdEncoder.EncodeAll(s.in, s.out)
+	return bytes.Clone(s.out)
 }
 
 // pack compresses b, which may be s.in.
@@ -78,6 +84,7 @@ const maxUnpacked = 4*pipeline.MaxText + 64
 // UnpackedSize returns the unpacked size of a packed text or body in bytes, or 0 if its zstd frame does
 // not say it.
 func UnpackedSize(packed []byte) int64 {
+	_, packed = splitKeyFrame(packed)
 	var h zstd.Header
 	if h.Decode(packed) != nil || !h.HasFCS {
 		return 0

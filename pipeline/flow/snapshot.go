@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 )
 
@@ -41,6 +42,9 @@ type Snapshot struct {
 	New       string `json:"-"`
 	OldTokens []byte `json:"-"`
 	NewTokens []byte `json:"-"`
+	// OldKeys and NewKeys are the keys of the items of both texts, with which these are packed.
+	OldKeys []pipeline.Key `json:"-"`
+	NewKeys []pipeline.Key `json:"-"`
 	// OldPacked and NewPacked are the texts as PackText packs them. Message packs a text that is not packed,
 	// so Old may be missing where OldPacked is set. SnapshotFrom does not set them.
 	OldPacked []byte `json:"-"`
@@ -74,10 +78,10 @@ func (s Snapshot) extraMemory() int {
 func (s Snapshot) Message() Message {
 	s.Time = s.Time.Round(0).UTC()
 	if s.OldPacked == nil {
-		s.OldPacked = PackText(s.Old)
+		s.OldPacked = PackText(s.Old, s.OldKeys...)
 	}
 	if s.NewPacked == nil {
-		s.NewPacked = PackText(s.New)
+		s.NewPacked = PackText(s.New, s.NewKeys...)
 	}
 	body := s.joinBody()
 	// What body has is not kept twice. NewPacked says to which text New belongs.
@@ -156,6 +160,7 @@ func (s *Snapshot) unpack(body []byte) error {
 	if s.Old, err = UnpackText(parts[0]); err != nil {
 		return failure.Broken(fmt.Errorf("the text before it: %w", err))
 	}
+	s.OldKeys, s.NewKeys = UnpackKeys(parts[0]), UnpackKeys(parts[1])
 	s.OldTokens, s.NewTokens = parts[2], parts[3]
 	s.OldPacked, s.NewPacked = nil, nil
 	return nil

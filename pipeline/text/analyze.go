@@ -22,8 +22,11 @@ import (
 // other rules is then made again instead of being compared.
 const Version = "text/2"
 
-// MaxItem is how many tokens a list item or table row may have to be one unit.
+// MaxItem is how many tokens an item of several blocks may have to be one unit.
 const MaxItem = 40
+
+// maxKeyedItem is how many tokens an item may have for its blocks to have its key.
+const maxKeyedItem = 200
 
 // Doc is a text as it is compared: its tokens, the blocks that hold them, and the
 // units of blocks that grouping compares.
@@ -44,14 +47,20 @@ type Block struct {
 	Unit        int
 }
 
-// Unit is what grouping counts as one block: the blocks [FirstBlock, LastBlock). It is a
-// single block, or the outermost list item or table row of at most MaxItem tokens.
-type Unit struct{ FirstBlock, LastBlock int }
+// Unit is what grouping counts as one block: the blocks [FirstBlock, LastBlock). It is an item, or a
+// block.
+type Unit struct {
+	FirstBlock, LastBlock int
+	// Key is that of the item that the unit is, or that the block stands in; 0 if there is none.
+	Key pipeline.Key
+	// Item says that the unit is an item.
+	Item bool
+}
 
 // Bytes is how much memory d takes beside its Content.
 func (d *Doc) Bytes() int {
 	const word = 8
-	return word * (2*cap(d.Tokens) + 5*cap(d.Blocks) + 2*cap(d.Units))
+	return word * (2*cap(d.Tokens) + 5*cap(d.Blocks) + 3*cap(d.Units))
 }
 
 // maxPooledMemory is the largest memory that Release keeps, in bytes.
@@ -76,24 +85,38 @@ func (d *Doc) Release() {
 // Text returns token i as it stands in the text.
 func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i].End] }
 
-// Row returns the first block of the table row or list item in which block b stands, if both are in one
-// unit. It is empty if b is that block.
+// Row returns the first block of the item in which block b stands, if both are in one unit. It is empty if b is
+// that block.
 func (d *Doc) Row(b int) string {
 	first := d.Units[d.Blocks[b].Unit].FirstBlock
 	if first == b {
 		return ""
 	}
-	return d.Content[d.Blocks[first].Start:d.Blocks[first].End]
+	return d.blockText(first)
 }
 
-// Analyze reads content, a pipeline.Text's Content: blocks end with pipeline.BlockEnd,
-// list items and table rows stand between pipeline.ItemStart and pipeline.ItemEnd. It
-// takes any string: a mark ends a block too, an item end without a start is passed over, and
-// what is open at the end ends there.
-func Analyze(content string) *Doc {
+func (d *Doc) blockText(b int) string { return d.Content[d.Blocks[b].Start:d.Blocks[b].End] }
+
+// UnitTitle returns what names unit u: its first block that does not begin with a number, or its first one.
+func (d *Doc) UnitTitle(u int) string {
+	unit := d.Units[u]
+	for b := unit.FirstBlock; b < unit.LastBlock; b++ {
+		if t := d.Text(d.Blocks[b].First); t[0] < '0' || t[0] > '9' {
+			return d.blockText(b)
+		}
+	}
+	return d.blockText(unit.FirstBlock)
+}
+
+// Analyze reads content, a pipeline.Text's Content: blocks end with pipeline.BlockEnd, and items stand between
+// pipeline.ItemStart and pipeline.ItemEnd. It takes any string: a mark ends a block too, an item end without a
+// start is passed over, and what is open at the end ends there.
+func Analyze(content string) *Doc { return analyze(content, nil) }
+
+func analyze(content string, keys []pipeline.Key) *Doc {
 	d := newDoc(content)
 	d.Tokens = slices.Grow(d.Tokens, estimateTokens(content))
-	d.layOut(func(start, end int) { d.Tokens = appendTokens(d.Tokens, content, start, end) })
+	d.layOut(keys, func(start, end int) { d.Tokens = appendTokens(d.Tokens, content, start, end) })
 	return d
 }
 
@@ -106,58 +129,8 @@ func estimateTokens(content string) int {
 // changes only by a sign or a symbol, such as from "-5" to "5", changes by a token.
 func AnalyzeValue(content string) *Doc {
 	d := newDoc(content)
-	d.layOut(func(start, end int) { d.Tokens = append(d.Tokens, Token{start, end}) })
+	d.layOut(nil, func(start, end int) { d.Tokens = append(d.Tokens, Token{start, end}) })
 	return d
-}
-
-// layOut finds the blocks and units of d.Content. It calls tokens for each stretch between
-// marks, in order; tokens extends d.Tokens by those of content[start:end].
-func (d *Doc) layOut(tokens func(start, end int)) {
-	d.Blocks = slices.Grow(d.Blocks, strings.Count(d.Content, string(pipeline.BlockEnd))+1)
-	var items []Unit // by their ends, thus inner before outer
-	var open []int   // the first block of each open item
-	eachBlock(d.Content, func(start, end int) {
-		first := len(d.Tokens)
-		tokens(start, end)
-		if len(d.Tokens) > first {
-			d.Blocks = append(d.Blocks, Block{Start: start, End: end, First: first, Last: len(d.Tokens)})
-		}
-	}, func(mark byte) {
-		switch {
-		case mark == pipeline.ItemStart:
-			open = append(open, len(d.Blocks))
-		case mark == pipeline.ItemEnd && len(open) > 0:
-			items = append(items, Unit{open[len(open)-1], len(d.Blocks)})
-			open = open[:len(open)-1]
-		}
-	})
-	for i := len(open) - 1; i >= 0; i-- {
-		items = append(items, Unit{open[i], len(d.Blocks)})
-	}
-	d.groupIntoUnits(items)
-}
-
-// groupIntoUnits groups the blocks by the outermost of items that are short enough.
-func (d *Doc) groupIntoUnits(items []Unit) {
-	d.Units = slices.Grow(d.Units, len(d.Blocks))
-	// last[b] is where the longest unit that begins with block b ends. An item that holds
-	// another comes behind it in items, so the outer overwrites the inner.
-	last := make([]int, len(d.Blocks))
-	for i := range last {
-		last[i] = i + 1
-	}
-	for _, it := range items {
-		if it.FirstBlock < it.LastBlock &&
-			d.Blocks[it.LastBlock-1].Last-d.Blocks[it.FirstBlock].First <= MaxItem {
-			last[it.FirstBlock] = it.LastBlock
-		}
-	}
-	for b := 0; b < len(d.Blocks); b = last[b] {
-		for i := b; i < last[b]; i++ {
-			d.Blocks[i].Unit = len(d.Units)
-		}
-		d.Units = append(d.Units, Unit{b, last[b]})
-	}
 }
 
 // eachBlock calls block for every stretch of content between marks, empty ones left
@@ -242,26 +215,26 @@ func PackTokens(d *Doc) []byte {
 	return b
 }
 
-// AnalyzePacked returns what Analyze does. It reads the tokens of content from packed, which
-// PackTokens made, instead of finding them. Where packed is empty, has the format of another
-// program, or cannot be the tokens of content, it finds them as Analyze does.
-func AnalyzePacked(content string, packed []byte) *Doc {
-	if d, ok := unpackDoc(content, packed); ok {
+// AnalyzePacked returns what Analyze does, with the keys of the items: see pipeline.Text. It reads the tokens
+// of content from packed, which PackTokens made, instead of finding them. Where packed is empty, has the
+// format of another program, or cannot be the tokens of content, it finds them as Analyze does.
+func AnalyzePacked(content string, keys []pipeline.Key, packed []byte) *Doc {
+	if d, ok := unpackDoc(content, keys, packed); ok {
 		return d
 	}
-	return Analyze(content)
+	return analyze(content, keys)
 }
 
 // unpackDoc returns the Doc of content with the tokens of packed; ok is false where they cannot be
 // its tokens.
-func unpackDoc(content string, packed []byte) (d *Doc, ok bool) {
+func unpackDoc(content string, keys []pipeline.Key, packed []byte) (d *Doc, ok bool) {
 	d = newDoc(content)
 	tokens, ok := unpackTokens(d.Tokens, packed, len(content))
 	if !ok {
 		return nil, false
 	}
 	next := 0
-	d.layOut(func(start, end int) {
+	d.layOut(keys, func(start, end int) {
 		for ; next < len(tokens) && tokens[next].Start < end; next++ {
 			ok = ok && tokens[next].Start >= start && tokens[next].End <= end
 		}

@@ -212,7 +212,7 @@ func checkDoc(t *testing.T, d *Doc) {
 		t.Fatalf("units end at block %d of %d", at, len(d.Blocks))
 	}
 	packed := PackTokens(d)
-	if got, ok := unpackDoc(d.Content, packed); !ok || !equalDocs(got, d) {
+	if got, ok := unpackDoc(d.Content, nil, packed); !ok || !equalDocs(got, d) {
 		t.Fatalf("unpacked %+v (%v), want %+v", got, ok, d)
 	}
 	if len(packed) > len(d.Content)+11 {
@@ -255,7 +255,7 @@ func TestPackTokens(t *testing.T) {
 	content := "Zeus is\x02in — stock\n\x03C++"
 	want := Analyze(content)
 	b := PackTokens(want)
-	if got, ok := unpackDoc(content, b); !ok || !equalDocs(got, want) {
+	if got, ok := unpackDoc(content, nil, b); !ok || !equalDocs(got, want) {
 		t.Errorf("got %+v (%v), want %+v", got, ok, want)
 	}
 	long := strings.Repeat("The hundred eyes of Argus never slept all at once.\n", 100)
@@ -283,10 +283,10 @@ func TestAnalyzePackedFindsTokens(t *testing.T) {
 		bad[fmt.Sprintf("the first %d bytes", i)] = b[:i]
 	}
 	for name, packed := range bad {
-		if _, ok := unpackDoc(content, packed); ok {
+		if _, ok := unpackDoc(content, nil, packed); ok {
 			t.Errorf("%s: taken for the tokens of the text", name)
 		}
-		if got := AnalyzePacked(content, packed); !equalDocs(got, want) {
+		if got := AnalyzePacked(content, nil, packed); !equalDocs(got, want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 	}

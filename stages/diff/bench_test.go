@@ -56,7 +56,7 @@ func BenchmarkAnalyze(b *testing.B) {
 	b.Run("read", func(b *testing.B) {
 		b.SetBytes(int64(len(d.Content)))
 		for b.Loop() {
-			text.AnalyzePacked(d.Content, packed)
+			text.AnalyzePacked(d.Content, nil, packed)
 		}
 	})
 }

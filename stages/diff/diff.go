@@ -35,11 +35,8 @@ func diffWithin(old, new *text.Doc, l limits) (groups []flow.Group, spent int64)
 	w := &aligner{cellsLeft: l.allGroups}
 	sets := c.groupUnits(p)
 	number := 0 // of the last edit
-	for i, s := range sets {
+	for _, s := range sets {
 		g := c.diffGroup(s, w)
-		if i > 0 && replacesPrevious(sets, i) {
-			number-- // the block that was removed before it has the same number
-		}
 		for k := range g.Differences {
 			g.Differences[k].Edit += number
 		}
@@ -69,7 +66,8 @@ func (c *comparison) diffGroup(s unitGroup, w *aligner) flow.Group {
 	}
 	kept, _ := w.align(a.symbols, b.symbols, c.limits.group, true)
 	inA, inB := keptPartners(kept, len(a.symbols), len(b.symbols))
-	var g flow.Group
+	g := flow.Group{}
+	g.Item, g.Title = c.itemOf(s)
 	for _, block := range a.blocks {
 		edits := blockEdits(inA[block.first:block.last])
 		g.Old = append(g.Old, windows(c.old, block.block, edits)...)
@@ -80,6 +78,29 @@ func (c *comparison) diffGroup(s unitGroup, w *aligner) flow.Group {
 	}
 	g.Differences = differences(c.old, c.new, a, b, kept)
 	return g
+}
+
+// itemOf returns what became of the item that s is, and what names it; nothing if s has units that are no items.
+func (c *comparison) itemOf(s unitGroup) (became, title string) {
+	for _, o := range s.old {
+		if !c.old.Units[o].Item {
+			return "", ""
+		}
+	}
+	for _, u := range s.new {
+		if !c.new.Units[u].Item {
+			return "", ""
+		}
+	}
+	switch {
+	case len(s.new) == 0:
+		became, title = flow.ItemGone, c.old.UnitTitle(s.old[0])
+	case len(s.old) == 0:
+		became, title = flow.ItemNew, c.new.UnitTitle(s.new[0])
+	default:
+		became, title = flow.ItemChanged, c.new.UnitTitle(s.new[0])
+	}
+	return became, clipped(title)
 }
 
 // unitPairs says which units of both sides are paired: those with equal folded tokens and borders.

@@ -75,7 +75,7 @@ func TestDiff(t *testing.T) {
 		want     []string
 	}{
 		// Rule 2.
-		{"whole tokens", []string{"cat"}, []string{"cats"}, []string{"-cat", "+cats"}},
+		{"whole tokens", []string{"cat"}, []string{"cats"}, []string{"-cat +cats"}},
 		{"whole tokens in a sentence", []string{"the cat sat"}, []string{"the cats sat"}, []string{"-cat +cats"}},
 		{"numbers", []string{"costs 100 euro"}, []string{"costs 1000 euro"}, []string{"-100 +1000"}},
 		{"two blocks that merge", []string{"the brown fox", "jumps over dogs"}, []string{"the brown fox jumps over dogs"}, []string{"new: fox^jumps"}},

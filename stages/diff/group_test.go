@@ -55,21 +55,6 @@ func TestLonelyBlocks(t *testing.T) {
 	}
 }
 
-func TestBelong(t *testing.T) {
-	tests := []struct {
-		kept, n, m int
-		want       bool
-	}{
-		{1, 1, 1, true}, {0, 1, 1, false}, {1, 1, 4, true}, {1, 1, 5, false}, {2, 4, 4, true}, {2, 5, 5, false},
-		{4, 4, 17, false}, {5, 5, 100, true}, {5, 100, 10, true}, {5, 11, 11, false},
-	}
-	for _, tt := range tests {
-		if got := belongTogether(tt.kept, tt.n, tt.m); got != tt.want {
-			t.Errorf("belong(%d, %d, %d) = %v, want %v", tt.kept, tt.n, tt.m, got, tt.want)
-		}
-	}
-}
-
 // TestOverTheGroupingCap: blocks that are too many to diff are compared by the tokens
 // they share.
 func TestOverTheGroupingCap(t *testing.T) {

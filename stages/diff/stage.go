@@ -138,9 +138,9 @@ func analyzeBoth(s flow.Snapshot) (old, new *text.Doc) {
 	}
 	new, ok := s.Analysis.(*text.Doc)
 	if !ok || new.Content != s.New {
-		new = text.AnalyzePacked(s.New, s.NewTokens)
+		new = text.AnalyzePacked(s.New, s.NewKeys, s.NewTokens)
 	}
-	return text.AnalyzePacked(s.Old, s.OldTokens), new
+	return text.AnalyzePacked(s.Old, s.OldKeys, s.OldTokens), new
 }
 
 // forwardEnded forwards m, which says that a page ended, to flow.TopicChanges.

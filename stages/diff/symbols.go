@@ -51,6 +51,12 @@ func (s *symbolTable) tokenNumber(raw string, f tokenForm) int32 {
 	return id
 }
 
+// knownToken returns the number of the folded form of raw, if it has one.
+func (s *symbolTable) knownToken(raw string) (int32, bool) {
+	id, ok := s.tokens[foldedForm][s.fold(raw)]
+	return id, ok
+}
+
 // fold is text.Fold, with a cache for tokens that are not ASCII, for which text.Fold is slow.
 func (s *symbolTable) fold(raw string) string {
 	for i := range len(raw) {

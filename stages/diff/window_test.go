@@ -56,7 +56,7 @@ func TestRows(t *testing.T) {
 	long := numberedWords("w", 45)
 	for name, tt := range map[string]struct{ old, new, want string }{
 		"another cell":    {item("lamp", "4"), item("lamp", "7"), "lamp"},
-		"the first cell":  {item("lamp", "4"), item("torch", "4"), ""},
+		"the first cell":  {item("lamp", "4"), item("torch", "4"), "torch"},
 		"a new row":       {"a b\n", "a b\n" + item(" Lamp ", "7"), "Lamp"},
 		"no row":          {"lamp\n4\n", "lamp\n7\n", ""},
 		"a long row":      {item("lamp", long, "4"), item("lamp", long, "7"), ""},
@@ -116,7 +116,7 @@ func TestWindowsThatTouchAreOne(t *testing.T) {
 }
 
 func TestWindowsOfSeveralBlocks(t *testing.T) {
-	g := onlyGroup(t, "the name|cat|old", "the name|dog|young")
+	g := onlyGroup(t, "the name of the lamp is|cat|old", "the name of the lamp is|dog|young")
 	if len(g.New) != 2 || g.New[0].Text != "dog" || g.New[1].Text != "young" {
 		t.Errorf("windows %+v", g.New)
 	}

@@ -21,9 +21,9 @@ func compileIgnore(patterns []string) ([]*regexp.Regexp, error) {
 
 // blankIgnored blanks what matches one of res in the blocks of content, one block at a time, and drops the
 // blocks that are blank then. It returns ctx's error if that is done first.
-func blankIgnored(ctx context.Context, content string, res []*regexp.Regexp) (string, error) {
+func blankIgnored(ctx context.Context, content string, keys []pipeline.Key, res []*regexp.Regexp) (string, []pipeline.Key, error) {
 	if len(res) == 0 {
-		return content, nil
+		return content, keys, nil
 	}
 	var err error
 	var b blocks.Builder
@@ -35,7 +35,7 @@ func blankIgnored(ctx context.Context, content string, res []*regexp.Regexp) (st
 		block := content[:end]
 		for _, re := range res {
 			if block, err = selector.Blank(ctx, re, block); err != nil {
-				return "", err
+				return "", nil, err
 			}
 		}
 		b.Text([]byte(block))
@@ -43,7 +43,12 @@ func blankIgnored(ctx context.Context, content string, res []*regexp.Regexp) (st
 			break
 		}
 		b.Border(content[end])
+		if content[end] == pipeline.ItemStart && len(keys) > 0 {
+			b.SetKey(keys[0])
+			keys = keys[1:]
+		}
 		content = content[end+1:]
 	}
-	return b.Content(), nil
+	blanked := b.Content()
+	return blanked, b.Keys(), nil
 }

@@ -17,7 +17,8 @@ func blankPatterns(ctx context.Context, content string, patterns []string) (stri
 	if err != nil {
 		return "", err
 	}
-	return blankIgnored(ctx, content, res)
+	blanked, _, err := blankIgnored(ctx, content, nil, res)
+	return blanked, err
 }
 
 // TestIgnoreEnds: patterns that look at all that follows for each character end with the context.

@@ -25,10 +25,14 @@ func onlyItems(ctx context.Context, t pipeline.Text, ignored []*regexp.Regexp) (
 		return t, &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page has more than 5,000 items"}
 	}
 	var content strings.Builder
+	var keys []pipeline.Key
+	before, at := 0, 0 // the items before t.Content[at], which may be nested
 	out := make([]pipeline.FeedItem, 0, len(t.Items))
 	taken := make(map[string]bool, len(t.Items))
 	for _, item := range t.Items {
-		body, err := blankIgnored(ctx, strings.ToValidUTF8(t.Content[item.Start:item.End], "\ufffd"), ignored)
+		before += countItems(t.Content[at:item.Start])
+		at = item.Start
+		body, bodyKeys, err := blankIgnored(ctx, strings.ToValidUTF8(t.Content[item.Start:item.End], "\ufffd"), t.Keys[min(before, len(t.Keys)):], ignored)
 		if err != nil {
 			return t, err
 		}
@@ -46,14 +50,19 @@ func onlyItems(ctx context.Context, t pipeline.Text, ignored []*regexp.Regexp) (
 		taken[key] = true
 		start := content.Len()
 		content.WriteString(body)
+		bodyKeys = append(bodyKeys, make([]pipeline.Key, max(countItems(body)-len(bodyKeys), 0))...)
+		keys = append(keys, bodyKeys[:countItems(body)]...)
 		out = append(out, pipeline.FeedItem{ID: key, Start: start, End: content.Len()})
 	}
-	t.Content, t.Items = content.String(), out
+	t.Content, t.Keys, t.Items = content.String(), keys, out
 	if len(out) == 0 && t.Title != "" {
 		t.Content = blocks.Line(t.Title) + string(pipeline.BlockEnd)
 	}
 	return t, nil
 }
+
+// countItems returns how many items begin in content.
+func countItems(content string) int { return strings.Count(content, string(pipeline.ItemStart)) }
 
 // itemKey returns the key of an identity.
 func itemKey(id string) string {

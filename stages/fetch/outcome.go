@@ -262,7 +262,7 @@ func readPart(ctx context.Context, o *flow.Outcome, raw pipeline.Raw, reader pip
 		o.Kind, o.Against = flow.OutcomeUnchanged, doc.TextHash
 		return nil
 	}
-	o.Kind, o.Text, o.Packed = flow.OutcomeRead, t.Content, flow.PackText(t.Content)
+	o.Kind, o.Text, o.Packed = flow.OutcomeRead, t.Content, flow.PackText(t.Content, t.Keys...)
 	if o.Language == "" && len(doc.View.Select) > 0 && text.Detect(t.Content) == "" {
 		// A line such as "Closed" is in the language of its page.
 		page := whole()
@@ -311,12 +311,12 @@ func readPresent(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, 
 		t.Passed[i] = truncate(p, maxTitle)
 	}
 	if !view.Items {
-		if t.Content, err = blankIgnored(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), ignored); err != nil {
+		if t.Content, t.Keys, err = blankIgnored(ctx, strings.ToValidUTF8(t.Content, "\ufffd"), t.Keys, ignored); err != nil {
 			return t, by, err
 		}
 	}
 	if view.Value != nil {
-		if err = recoverPanic(func() (err error) { t.Content, err = extractValue(ctx, *view.Value, raw, t); return err }); err != nil {
+		if err = recoverPanic(func() (err error) { t.Content, err = extractValue(ctx, *view.Value, raw, t); t.Keys = nil; return err }); err != nil {
 			return t, by, err
 		}
 	}
@@ -477,5 +477,5 @@ func (e *earlierBody) rebase(ctx context.Context, view pipeline.View) *flow.Reba
 		}
 		return &flow.Rebased{Extractor: by, Failed: "the page as it was cannot be read by the rules of today: " + truncate(reason, maxTitle)}
 	}
-	return &flow.Rebased{TextHash: text.Hash(t.Content), Title: t.Title, Extractor: by, Packed: flow.PackText(t.Content)}
+	return &flow.Rebased{TextHash: text.Hash(t.Content), Title: t.Title, Extractor: by, Packed: flow.PackText(t.Content, t.Keys...)}
 }

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -25,8 +26,9 @@ type feed struct {
 	// Seen has itemSize bytes for each item: those of the current version in the order of its
 	// text, then those that left the feed, the last to leave first.
 	Seen []byte
-	// Text is the text of the current version, empty if there is none.
+	// Text is the text of the current version, empty if there is none, and Keys are the keys of its items.
 	Text string
+	Keys []pipeline.Key
 }
 
 // loadFeed loads the feed of document d.
@@ -43,6 +45,7 @@ func loadFeed(st flow.State, d Document) (feed, error) {
 	if f.Text, err = flow.UnpackText(v.Packed); err != nil {
 		err = failure.Broken(err)
 	}
+	f.Keys = flow.UnpackKeys(v.Packed)
 	return f, err
 }
 
@@ -72,6 +75,7 @@ type feedUpdate struct {
 	// with the earlier texts of those that changed. So nothing is reported of items that left or
 	// moved, nor of those that came back as they were.
 	base string
+	keys []pipeline.Key // of the items in base
 	// isNews says that the text is a new version: an item is new, changed or came back. One that came
 	// back is in base as it is, and from now on compared with this text.
 	isNews bool
@@ -79,44 +83,48 @@ type feedUpdate struct {
 	seen []byte
 }
 
-// compare compares content, whose items have these keys, with f. Where other rules extracted the
+// compare compares content, whose items have these identities, with f. keys are those of all items, see pipeline.Text. Where other rules extracted the
 // text, items are not compared with their earlier texts: only unknown items are news. It returns
-// false if keys are not those of content.
-func (f feed) compare(content string, keys []string, otherRules bool) (feedUpdate, bool) {
-	items := splitItems(content)
-	if len(items) != len(keys) {
+// false if ids are not those of content.
+func (f feed) compare(content string, keys []pipeline.Key, ids []string, otherRules bool) (feedUpdate, bool) {
+	items := splitItems(content, keys)
+	if len(items) != len(ids) {
 		return feedUpdate{}, false
 	}
 	known := make(map[string][]byte, len(f.Seen)/itemSize)
 	for b := f.Seen; len(b) >= itemSize; b = b[itemSize:] {
 		known[string(b[:keySize])] = b[keySize:itemSize]
 	}
-	before := make(map[string]string) // texts of the current version
-	for i, item := range splitItems(f.Text) {
+	before := make(map[string]feedItem) // in the current version
+	for i, item := range splitItems(f.Text, f.Keys) {
 		if len(f.Seen) >= (i+1)*itemSize {
 			before[string(f.Seen[i*itemSize:i*itemSize+keySize])] = item
 		}
 	}
 	var r feedUpdate
 	var base strings.Builder
+	keep := func(item feedItem) {
+		base.WriteString(item.text)
+		r.keys = append(r.keys, item.keys...)
+	}
 	present := make(map[string]bool, len(items))
 	for i, item := range items {
-		key, err := base64.RawURLEncoding.DecodeString(keys[i])
+		key, err := base64.RawURLEncoding.DecodeString(ids[i])
 		if err != nil || len(key) != keySize || present[string(key)] {
 			return feedUpdate{}, false
 		}
 		present[string(key)] = true
-		sum := itemHash(item)
+		sum := itemHash(item.text)
 		r.seen = append(append(r.seen, key...), sum...)
 		switch earlier, ok := known[string(key)]; {
 		case !ok:
 			r.isNews = true
 		case otherRules || bytes.Equal(earlier, sum):
-			base.WriteString(item)
+			keep(item)
 			_, there := before[string(key)]
 			r.isNews = r.isNews || !there
 		default: // without its earlier text it is reported as a whole
-			base.WriteString(before[string(key)])
+			keep(before[string(key)])
 			r.isNews = true
 		}
 	}
@@ -129,35 +137,47 @@ func (f feed) compare(content string, keys []string, otherRules bool) (feedUpdat
 	return r, true
 }
 
-// ItemsBase returns the text with which the text new of a feed is compared after old: see
-// pipeline.View.Items. The keys are those of the items of both texts. ok is false if they are not,
-// or if nothing in new is news.
-func ItemsBase(old string, oldKeys []string, new string, newKeys []string) (base string, ok bool) {
-	before, ok := feed{}.compare(old, oldKeys, false)
-	if !ok {
-		return "", false
+// ItemsBase returns the text with which the text of new, an outcome of a feed, is compared after that of old, and
+// the keys of its items: see pipeline.View.Items. ok is false if the items came without their identities, or if
+// nothing in new is news.
+func ItemsBase(old, new flow.Outcome) (base string, keys []pipeline.Key, ok bool) {
+	was, err := old.Content()
+	is, err2 := new.Content()
+	f := feed{Text: was, Keys: flow.UnpackKeys(old.Packed)}
+	before, ok := feed{}.compare(was, f.Keys, old.Items, false)
+	if err != nil || err2 != nil || !ok {
+		return "", nil, false
 	}
-	r, ok := feed{Seen: before.seen, Text: old}.compare(new, newKeys, false)
-	return r.base, ok && r.isNews
+	f.Seen = before.seen
+	r, ok := f.compare(is, flow.UnpackKeys(new.Packed), new.Items, false)
+	return r.base, r.keys, ok && r.isNews
 }
 
 // itemHash returns the start of the hash of an item's text.
 func itemHash(item string) []byte { return []byte(text.Hash(item))[:itemSize-keySize] }
 
-// splitItems returns the outermost items of content.
-func splitItems(content string) []string {
-	var items []string
-	depth, start := 0, 0
+// feedItem is an outermost item of a text. keys has one for it and for each item in it.
+type feedItem struct {
+	text string
+	keys []pipeline.Key
+}
+
+// splitItems returns the outermost items of content, all of whose items have the given keys.
+func splitItems(content string, keys []pipeline.Key) []feedItem {
+	keys = slices.Concat(keys, make([]pipeline.Key, max(strings.Count(content, string(pipeline.ItemStart))-len(keys), 0)))
+	var items []feedItem
+	depth, start, count, first := 0, 0, 0, 0
 	for i := range len(content) {
 		switch content[i] {
 		case pipeline.ItemStart:
 			if depth == 0 {
-				start = i
+				start, first = i, count
 			}
+			count++
 			depth++
 		case pipeline.ItemEnd:
 			if depth--; depth == 0 {
-				items = append(items, content[start:i+1])
+				items = append(items, feedItem{content[start : i+1], keys[first:count:count]})
 			}
 		}
 	}
@@ -168,7 +188,7 @@ func splitItems(content string) []string {
 // the text is no news.
 func (a *applier) compareFeed(d *Document, o flow.Outcome) bool {
 	content, err := o.Content()
-	r, ok := a.feeds[d.ID].compare(content, o.Items, d.hasOtherExtractor(o))
+	r, ok := a.feeds[d.ID].compare(content, flow.UnpackKeys(o.Packed), o.Items, d.hasOtherExtractor(o))
 	if err != nil || !ok {
 		a.p.Open.noteFailure(pipeline.FailUnreadable, "the items of the feed came without their identities")
 		return false

@@ -96,7 +96,7 @@ func TestItemsRemembered(t *testing.T) {
 	}
 	for i, items := range []string{first, "stays=S a=A", "stays=S b=B"} {
 		content, keys := feedOf(items)
-		r, ok := f.compare(content, keys, false)
+		r, ok := f.compare(content, nil, keys, false)
 		if !ok || !r.isNews {
 			t.Fatalf("feed %d: %v, %v", i, r.isNews, ok)
 		}
@@ -107,7 +107,7 @@ func TestItemsRemembered(t *testing.T) {
 	}
 	for i, want := range map[int]string{rememberedItems - 2: "S T4998", 2: "S T2", 1: "S", 0: "S"} {
 		content, keys := feedOf("stays=S " + name(i))
-		r, _ := f.compare(content, keys, false)
+		r, _ := f.compare(content, nil, keys, false)
 		if got := strings.Join(strings.FieldsFunc(r.base, func(c rune) bool { return c < ' ' }), " "); got != want {
 			t.Errorf("item %d came back and is compared with %q, want %q", i, got, want)
 		}
@@ -117,7 +117,7 @@ func TestItemsRemembered(t *testing.T) {
 func TestFeedsWithoutTheirKeys(t *testing.T) {
 	content, keys := feedOf("a=A b=B")
 	for _, wrong := range [][]string{nil, keys[:1], {keys[0], keys[0]}, {keys[0], "?"}, {keys[0], "QQ"}} {
-		if _, ok := (feed{}).compare(content, wrong, false); ok {
+		if _, ok := (feed{}).compare(content, nil, wrong, false); ok {
 			t.Errorf("the keys %q were taken", wrong)
 		}
 	}

@@ -208,7 +208,7 @@ func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v n
 			return err
 		}
 	}
-	analysis := text.Analyze(snap.New)
+	analysis := text.AnalyzePacked(snap.New, flow.UnpackKeys(snap.NewPacked), nil)
 	if snap.NewTokens, err = storeAnalysis(st, snap.Document, analysis); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v n
 // unpacked only where it tells the language.
 func setOldText(snap *flow.Snapshot, st flow.State, v newVersion, last StoredVersion) (err error) {
 	if v.Feed != nil {
-		snap.Old, snap.OldPacked = v.Feed.base, flow.PackText(v.Feed.base)
+		snap.Old, snap.OldPacked = v.Feed.base, flow.PackText(v.Feed.base, v.Feed.keys...)
 		snap.OldTokens = text.PackTokens(text.Analyze(snap.Old))
 		return nil
 	}

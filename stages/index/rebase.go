@@ -153,6 +153,6 @@ func storeRebased(st flow.State, r rebase) error {
 	if err := st.Set(versionName(r.Document, r.N), b); err != nil {
 		return err
 	}
-	_, err = storeAnalysis(st, r.Document, text.Analyze(content))
+	_, err = storeAnalysis(st, r.Document, text.AnalyzePacked(content, flow.UnpackKeys(r.Text.Packed), nil))
 	return err
 }

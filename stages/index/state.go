@@ -108,23 +108,23 @@ func LoadScreenshot(st flow.State, document string, n uint64) (image []byte, ok 
 }
 
 // OldText returns the text that v, a version of a document of the page whose state st is, was
-// compared with. ok is false where v is a baseline, or that text is no longer stored.
-func (v StoredVersion) OldText(st flow.State, document string) (old string, ok bool, err error) {
+// compared with, and the keys of its items. ok is false where v is a baseline, or that text is no longer stored.
+func (v StoredVersion) OldText(st flow.State, document string) (old string, keys []pipeline.Key, ok bool, err error) {
 	packed := v.Base
 	if packed == nil && v.Previous > 0 {
 		before, ok, err := LoadVersion(st, document, v.Previous)
 		if err != nil || !ok || before.Extractor != v.Extractor {
-			return "", false, err
+			return "", nil, false, err
 		}
 		packed = before.Packed
 	}
 	if packed == nil {
-		return "", false, nil
+		return "", nil, false, nil
 	}
 	if old, err = flow.UnpackText(packed); err != nil {
-		return "", false, failure.Broken(fmt.Errorf("version %d of a document: %w", v.Previous, err))
+		return "", nil, false, failure.Broken(fmt.Errorf("version %d of a document: %w", v.Previous, err))
 	}
-	return old, true, nil
+	return old, flow.UnpackKeys(packed), true, nil
 }
 
 // LoadVersion returns version n of a document of the page whose state st is; ok is false if it

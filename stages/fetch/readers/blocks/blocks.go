@@ -5,6 +5,7 @@ package blocks
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,9 +19,10 @@ import (
 // ready for use.
 type Builder struct {
 	buf          []byte
-	inBlock      bool // the last block has text and no end
-	pendingSpace bool // white space came since its last character
-	openItems    int  // open ones
+	inBlock      bool           // the last block has text and no end
+	pendingSpace bool           // white space came since its last character
+	keys         []pipeline.Key // of the items
+	openItems    []int          // the indexes of the open ones
 }
 
 // How a byte below 0x80 is treated.
@@ -119,22 +121,31 @@ func (b *Builder) Break() {
 	b.inBlock, b.pendingSpace = false, false
 }
 
-// ItemStart begins a list item or table row. Items may be nested.
+// ItemStart begins an item. Items may be nested.
 func (b *Builder) ItemStart() {
 	b.Break()
 	b.buf = append(b.buf, pipeline.ItemStart)
-	b.openItems++
+	b.openItems = append(b.openItems, len(b.keys))
+	b.keys = append(b.keys, 0)
+}
+
+// SetKey sets the key of the innermost open item, if there is one.
+func (b *Builder) SetKey(k pipeline.Key) {
+	if n := len(b.openItems); n > 0 {
+		b.keys[b.openItems[n-1]] = k
+	}
 }
 
 // ItemEnd ends the innermost item, if there is one.
 func (b *Builder) ItemEnd() {
 	b.Break()
-	if b.openItems == 0 {
+	last := len(b.openItems) - 1
+	if last < 0 {
 		return
 	}
-	b.openItems--
+	b.openItems = b.openItems[:last]
 	if n := len(b.buf); b.buf[n-1] == pipeline.ItemStart {
-		b.buf = b.buf[:n-1]
+		b.buf, b.keys = b.buf[:n-1], b.keys[:len(b.keys)-1]
 		return
 	}
 	b.buf = append(b.buf, pipeline.ItemEnd)
@@ -175,16 +186,24 @@ func (b *Builder) Border(mark byte) {
 // Len is the size of the text so far, in bytes.
 func (b *Builder) Len() int { return len(b.buf) }
 
-// Content ends what is open and returns the text.
-func (b *Builder) Content() string { return b.ContentBehind("") }
+// InBlock reports whether the last block has text and no end.
+func (b *Builder) InBlock() bool { return b.inBlock }
 
-// ContentBehind is Content with another text before it.
-func (b *Builder) ContentBehind(before string) string {
+// Content ends what is open and returns the text.
+func (b *Builder) Content() string {
 	b.Break()
-	for b.openItems > 0 {
+	for len(b.openItems) > 0 {
 		b.ItemEnd()
 	}
-	return before + string(b.buf)
+	return string(b.buf)
+}
+
+// Keys returns the keys of the items, or nil where none has one. Content is called before.
+func (b *Builder) Keys() []pipeline.Key {
+	if !slices.ContainsFunc(b.keys, func(k pipeline.Key) bool { return k != 0 }) {
+		return nil
+	}
+	return b.keys
 }
 
 // Reuse makes b, which is empty, use memory. Nothing else may use it until the text is read.

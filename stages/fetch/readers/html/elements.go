@@ -112,6 +112,11 @@ type element struct {
 	link     string // the scrambled address that it links to
 	lang     string // of the html element
 	value    string // of an input
+	// The hashes of its attributes: see itemFinder.
+	target  uint32 // of an a element
+	classes [maxClasses]uint32
+	id      uint32
+	dataID  uint32
 }
 
 // wants reports whether the attribute a matters for the element.
@@ -129,8 +134,49 @@ func (el *element) wants(a attribute) bool {
 	return a != 0
 }
 
+// look returns what the lists in el have in common: its name and first class.
+func (el *element) look() uint32 { return mix(uint32(el.atom), el.classes[0]) }
+
+// looks returns the looks of el by each of its classes, or by its name alone.
+func (el *element) looks() (looks [maxClasses]uint32) {
+	looks[0] = max(el.look(), 1)
+	for i, c := range el.classes[1:] {
+		if c != 0 {
+			looks[i+1] = max(mix(uint32(el.atom), c), 1)
+		}
+	}
+	return looks
+}
+
 // setAttribute sets what the attribute a, which the element wants, says of it.
-func (el *element) setAttribute(a attribute, value string) {
+func setAttribute[T text](el *element, a attribute, value T) {
+	switch a {
+	case attrClass:
+		if el.kind&block != 0 || el.atom == atom.A {
+			el.classes = hashClasses(value)
+		}
+	case attrID:
+		if el.kind&block != 0 {
+			el.id = hashText(value)
+		}
+	case attrDataID:
+		if el.kind&block != 0 {
+			el.dataID = hashText(value)
+		}
+	case attrHref:
+		if el.atom == atom.A {
+			el.target = hashTarget(value)
+			if _, code, ok := strings.Cut(string(value), emailPath); ok {
+				el.link = unscramble(code)
+			}
+		}
+	default:
+		el.setText(a, string(value))
+	}
+}
+
+// setText is setAttribute for attributes that are no hashes.
+func (el *element) setText(a attribute, value string) {
 	switch a {
 	case attrHidden:
 		el.hide()
@@ -145,12 +191,6 @@ func (el *element) setAttribute(a attribute, value string) {
 	case attrEmail:
 		if el.kind == 0 {
 			el.email = unscramble(value)
-		}
-	case attrHref:
-		if el.atom == atom.A {
-			if _, code, ok := strings.Cut(value, emailPath); ok {
-				el.link = unscramble(code)
-			}
 		}
 	case attrLang:
 		if el.atom == atom.Html {
@@ -202,6 +242,9 @@ const (
 	attrDisplay
 	attrVisibility
 	attrEncoding
+	attrClass
+	attrID
+	attrDataID
 )
 
 // attributeOf returns the attribute with the name key, or 0 if it does not matter.
@@ -215,6 +258,12 @@ func attributeOf[T string | []byte](key T) attribute {
 		return attrEmail
 	case "href":
 		return attrHref
+	case "class":
+		return attrClass
+	case "id":
+		return attrID
+	case "data-id", "data-item-id", "data-key":
+		return attrDataID
 	case "lang", "xml:lang":
 		return attrLang
 	case "shadowrootmode":

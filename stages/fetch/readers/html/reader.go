@@ -73,6 +73,7 @@ type emitter struct {
 	preDepth    int
 	amount      bool   // the text is read as a number
 	raised      bool   // within <sup> or <small>
+	items       itemFinder
 	linkAddress string // the address that Cloudflare's placeholder stands for in the open link
 	isSilent    bool   // text here is not shown
 	wasSilent   []bool // isSilent around each open element that is silent or audible
@@ -102,10 +103,9 @@ func (e *emitter) beginElement(el *element) bool {
 		return false
 	case el.atom == atom.Sup || el.atom == atom.Small:
 		e.raised = e.amount
-	case el.kind&item != 0:
-		e.body.ItemStart()
 	case el.kind&block != 0:
 		e.body.Break()
+		e.items.begin(el, e.body.Len())
 	}
 	if el.kind&preformatted != 0 {
 		e.preDepth++
@@ -123,12 +123,12 @@ func (e *emitter) endElement(a atom.Atom, k kind) {
 		e.inTitle = false
 	case a == atom.A:
 		e.linkAddress = ""
+		e.endLink()
 	case a == atom.Sup || a == atom.Small:
 		e.raised = false
-	case k&item != 0:
-		e.body.ItemEnd()
 	case k&block != 0:
 		e.body.Break()
+		e.items.end(k, e.body.Len())
 	}
 	if k&preformatted != 0 {
 		e.preDepth--
@@ -148,6 +148,20 @@ func (e *emitter) addLabel(label string) {
 		e.body.Text([]byte(label))
 	}
 }
+
+// noteLink notes an a element with a target.
+func (e *emitter) noteLink(el *element) {
+	e.endLink() // a link ends the one before it
+	if el.hidden {
+		return
+	}
+	if !e.body.InBlock() {
+		e.items.beginLink(el, e.body.Len())
+	}
+	e.items.link(el.target, e.body.Len(), !e.body.InBlock())
+}
+
+func (e *emitter) endLink() { e.items.endLink(e.body.Len(), e.body.InBlock()) }
 
 func (e *emitter) addText(s []byte) {
 	switch {
@@ -191,11 +205,11 @@ func (e *emitter) isFull() bool { return e.body.Len()+e.title.Len() > pipeline.M
 func (e *emitter) result(withTitle bool) pipeline.Text {
 	title := e.title.Content()
 	t := pipeline.Text{Title: strings.TrimSuffix(title, "\n")}
-	if withTitle {
-		t.Content = e.body.ContentBehind(title)
-	} else {
-		t.Content = e.body.Content()
+	if !withTitle {
+		title = ""
 	}
+	e.body.Break()
+	t.Content, t.Keys = e.items.mark(title, e.body.Memory())
 	return t
 }
 

@@ -48,19 +48,32 @@ type openElement struct {
 
 func (s *scanner) isVisible() bool { return s.hidden < 0 }
 
-// maxPooledText is the largest memory of a text that is used again for another page, in bytes.
-const maxPooledText = 1 << 20
+// maxPooledText is the largest memory of a text that is used again for another page, in bytes, and
+// maxPooledEvents that of its items.
+const (
+	maxPooledText   = 1 << 20
+	maxPooledEvents = 1 << 15
+)
 
-var textPool = sync.Pool{New: func() any { return new([]byte) }}
+// scanMemory is memory for the scan of a page.
+type scanMemory struct {
+	text  []byte
+	items itemFinder
+}
+
+var scanMemories = sync.Pool{New: func() any { return new(scanMemory) }}
 
 // scanPage returns the text of the page body, which it reads token by token.
 func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 	s := &scanner{counts: make(map[atom.Atom]int), hidden: -1}
-	memory := textPool.Get().(*[]byte)
-	s.body.Reuse(*memory)
+	memory := scanMemories.Get().(*scanMemory)
+	s.body.Reuse(memory.text)
+	s.items = memory.items
 	defer func() {
-		if *memory = s.body.Memory(); cap(*memory) <= maxPooledText {
-			textPool.Put(memory)
+		memory.text, memory.items = s.body.Memory(), s.items
+		memory.items.reset()
+		if cap(memory.text) <= maxPooledText && cap(memory.items.events) <= maxPooledEvents {
+			scanMemories.Put(memory)
 		}
 	}()
 	z := html.NewTokenizer(bytes.NewReader(body))
@@ -140,6 +153,9 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 	if !s.closeImplied(el.atom, el.kind) {
 		return
 	}
+	if el.target != 0 && s.isVisible() {
+		s.noteLink(&el)
+	}
 	switch {
 	case el.kind&void != 0:
 		if s.isVisible() && el.kind&block != 0 && !el.hidden {
@@ -167,7 +183,7 @@ func (el *element) readAttributes(z *html.Tokenizer, more bool) {
 		key, value, more = z.TagAttr()
 		if a := attributeOf(key); a != 0 && a&^seen != 0 && el.wants(a) { // the first of a name counts
 			seen |= a
-			el.setAttribute(a, string(value))
+			setAttribute(el, a, value)
 		}
 	}
 }
@@ -365,6 +381,9 @@ func (s *scanner) closeToTablePart(a atom.Atom) bool {
 
 // handleEndTag closes the element that the end tag belongs to, if there is one.
 func (s *scanner) handleEndTag(a atom.Atom, name []byte) {
+	if a == atom.A && s.isVisible() {
+		s.endLink()
+	}
 	k := elementKinds[a]
 	named := func(o *openElement) bool { return o.atom == a && (a != 0 || o.name == string(name)) && !o.closed }
 	if s.inForeign() {

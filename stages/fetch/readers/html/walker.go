@@ -130,6 +130,9 @@ func (w *walker) enterNode(n *html.Node) pathNode {
 		v.el.email = "" // its text goes nowhere
 	}
 	if w.hidden == 0 && (wanted || v.el.atom != atom.Title) {
+		if wanted && v.el.target != 0 && !v.el.hidden {
+			w.noteLink(&v.el)
+		}
 		v.visible = w.beginElement(&v.el)
 	}
 	if v.visible && wanted {
@@ -193,7 +196,7 @@ func newElement(n *html.Node) element {
 	for _, a := range n.Attr {
 		if k := attributeOf(a.Key); k&^seen != 0 && el.wants(k) {
 			seen |= k
-			el.setAttribute(k, a.Val)
+			setAttribute(&el, k, a.Val)
 		}
 	}
 	return el

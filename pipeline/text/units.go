@@ -1,0 +1,111 @@
+package text
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// openItem is an item of which the end has not come, or that is not known to be a unit.
+type openItem struct {
+	Unit
+	// keyed is how many items in it have a key, parts how many of the outermost items in it have several
+	// blocks, and inParts how many blocks these have.
+	keyed, parts, inParts int
+}
+
+// layOut finds the blocks and units of d.Content, whose items have the given keys. It calls tokens for each
+// stretch between marks, in order; tokens extends d.Tokens by those of content[start:end].
+func (d *Doc) layOut(keys []pipeline.Key, tokens func(start, end int)) {
+	d.Blocks = slices.Grow(d.Blocks, strings.Count(d.Content, string(pipeline.BlockEnd))+1)
+	var items, open []openItem // items by their ends, thus inner before outer
+	end := func() {
+		last := len(open) - 1
+		it := open[last]
+		open = open[:last]
+		if it.LastBlock = len(d.Blocks); it.FirstBlock == it.LastBlock {
+			return
+		}
+		if last > 0 {
+			open[last-1].hold(it)
+		}
+		items = append(items, it)
+	}
+	eachBlock(d.Content, func(start, end int) {
+		first := len(d.Tokens)
+		tokens(start, end)
+		if len(d.Tokens) > first {
+			d.Blocks = append(d.Blocks, Block{Start: start, End: end, First: first, Last: len(d.Tokens)})
+		}
+	}, func(mark byte) {
+		switch {
+		case mark == pipeline.ItemStart:
+			it := openItem{Unit: Unit{FirstBlock: len(d.Blocks), Item: true}}
+			if len(keys) > 0 {
+				it.Key, keys = keys[0], keys[1:]
+			}
+			open = append(open, it)
+		case mark == pipeline.ItemEnd && len(open) > 0:
+			end()
+		}
+	})
+	for len(open) > 0 {
+		end()
+	}
+	d.groupIntoUnits(items)
+}
+
+// hold notes that inner is an outermost item in it.
+func (it *openItem) hold(inner openItem) {
+	if it.keyed += inner.keyed; inner.Key != 0 {
+		it.keyed++
+	}
+	if n := inner.LastBlock - inner.FirstBlock; n > 1 {
+		it.parts++
+		it.inParts += n
+	}
+}
+
+// isUnit reports whether it counts as one block: it has one, or it is short and no mere row of others.
+func (d *Doc) isUnit(it openItem) bool {
+	n := it.LastBlock - it.FirstBlock
+	return n == 1 || d.countTokens(it.Unit) <= MaxItem && (it.parts < 2 || it.inParts < n) && (it.keyed < 2 || it.Key != 0)
+}
+
+func (d *Doc) countTokens(u Unit) int {
+	return d.Blocks[u.LastBlock-1].Last - d.Blocks[u.FirstBlock].First
+}
+
+// groupIntoUnits groups the blocks by the outermost of items that are units. The other blocks are units of
+// their own, with the key of the item around them if that is short enough.
+func (d *Doc) groupIntoUnits(items []openItem) {
+	d.Units = slices.Grow(d.Units, len(d.Blocks))
+	// longest[b] is the longest unit that begins with block b. An item that holds another comes
+	// behind it in items, so the outer overwrites the inner.
+	longest := make([]Unit, len(d.Blocks))
+	for i := range longest {
+		longest[i] = Unit{FirstBlock: i, LastBlock: i + 1}
+	}
+	for _, it := range items {
+		switch inner := longest[it.FirstBlock]; {
+		case d.isUnit(it):
+			if it.Key == 0 && inner.LastBlock == it.LastBlock {
+				it.Key = inner.Key // the only item in it
+			}
+			longest[it.FirstBlock] = it.Unit
+		case it.Key != 0 && d.countTokens(it.Unit) <= maxKeyedItem:
+			for b := it.FirstBlock; b < it.LastBlock; b++ {
+				if longest[b].Key == 0 {
+					longest[b].Key = it.Key
+				}
+			}
+		}
+	}
+	for b := 0; b < len(d.Blocks); b = longest[b].LastBlock {
+		for i := b; i < longest[b].LastBlock; i++ {
+			d.Blocks[i].Unit = len(d.Units)
+		}
+		d.Units = append(d.Units, longest[b])
+	}
+}
