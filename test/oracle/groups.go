@@ -43,7 +43,7 @@ func Compare(old, new Page) *Change {
 	if c.doubtful {
 		return c
 	}
-	together, ok := pairRelatedUnits(rest[oldSide], rest[newSide])
+	together, ok := relateUnits(us, rest)
 	if c.doubtful = !ok; ok {
 		c.buildGroups(rest, together)
 	}
@@ -91,7 +91,8 @@ func (c *Change) pairEqualUnits(us [2][]unit) (rest [2][]unit) {
 			exact[u.folded][u.exact] = true
 		}
 	}
-	m, unique := newLCS(keys[oldSide], keys[newSide]).unique()
+	m, other := newLCS(keys[oldSide], keys[newSide]).extremes()
+	unique := slices.Equal(m, other)
 	if !unique {
 		c.doubtfulMoves = true
 	}
@@ -144,135 +145,40 @@ func (c *Change) pairEqualUnits(us [2][]unit) (rest [2][]unit) {
 			rest[newSide] = append(rest[newSide], v)
 		}
 	}
+	setGaps(rest, m)
+	if !unique && len(rest[oldSide]) > 0 && len(rest[newSide]) > 0 {
+		others := [2][]unit{slices.Clone(rest[oldSide]), slices.Clone(rest[newSide])}
+		setGaps(others, other)
+		for i, u := range rest[oldSide] {
+			for j, v := range rest[newSide] {
+				if (u.gap == v.gap) != (others[oldSide][i].gap == others[newSide][j].gap) {
+					c.doubtful = true // which units are in one gap
+				}
+			}
+		}
+	}
 	return rest
 }
 
-// unitPair says that an old and a new unit belong together.
-type unitPair struct{ old, new int }
-
-// pairRelatedUnits finds which of the left-over units belong together directly; ok is false
-// where that depends on a choice.
-func pairRelatedUnits(old, new []unit) (es []unitPair, ok bool) {
-	if len(old) == 0 || len(new) == 0 {
-		return nil, true
-	}
-	words, at := flattenUnits(old)
-	words2, at2 := flattenUnits(new)
-	l := newLCS(words, words2)
-	free := [2][]bool{make([]bool, len(old)), make([]bool, len(new))}
-	for i := range old {
-		free[oldSide][i] = true
-	}
-	for j := range new {
-		free[newSide][j] = true
-	}
-	m, unique := l.unique()
-	bound := l.maxKept(at, at2)
-	for i, u := range old {
-		for j, v := range new {
-			enough := func(kept int) bool {
-				small, large := min(u.length, v.length), max(u.length, v.length)
-				return 2*kept >= small && (4*small >= large || kept >= 5)
-			}
-			if !enough(bound[[2]int{i, j}]) {
-				continue // in no shortest diff
-			}
-			var least, most int
-			if unique {
-				for x, y := range m {
-					if y >= 0 && at[x] == i && at2[y] == j && words[x] != "" {
-						least++
-					}
+// setGaps sets the gaps of units, given the units that stayed in order.
+func setGaps(rest [2][]unit, m alignment) {
+	count := func(units []unit, stayed []int) {
+		for i, u := range units {
+			for _, k := range stayed {
+				if k < u.index {
+					units[i].gap++
 				}
-				most = least
-			} else {
-				least, most = l.keptRange(func(x, y int) bool { return words[x] != "" && at[x] == i && at2[y] == j })
-			}
-			if enough(least) != enough(most) {
-				return nil, false
-			}
-			if enough(least) {
-				es = append(es, unitPair{i, j})
-				free[oldSide][i], free[newSide][j] = false, false
 			}
 		}
 	}
-	more, ok := pairMovedUnits(old, new, free)
-	return append(es, more...), ok
-}
-
-// flattenUnits returns the folded tokens of units, "" for a border, and the unit of each.
-func flattenUnits(us []unit) (words []string, at []int) {
-	for i, u := range us {
-		for _, t := range u.tokens {
-			words, at = append(words, fold(t.text)), append(at, i)
+	var stayed [2][]int
+	for i, j := range m {
+		if j >= 0 {
+			stayed[oldSide], stayed[newSide] = append(stayed[oldSide], i), append(stayed[newSide], j)
 		}
 	}
-	return words, at
-}
-
-// pairMovedUnits pairs the units that were moved and edited: those free of both sides that have a
-// token for themselves and at least half of the larger one's tokens in common.
-func pairMovedUnits(old, new []unit, free [2][]bool) (es []unitPair, ok bool) {
-	in := make(map[string][2]int) // in how many free units of each side a token is
-	note := func(us []unit, s side) {
-		for i, u := range us {
-			if !free[s][i] {
-				continue
-			}
-			for w := range tokenCounts(u) {
-				n := in[w]
-				n[s]++
-				in[w] = n
-			}
-		}
-	}
-	note(old, oldSide)
-	note(new, newSide)
-	degree := [2][]int{make([]int, len(old)), make([]int, len(new))}
-	for i, u := range old {
-		if !free[oldSide][i] {
-			continue
-		}
-		a := tokenCounts(u)
-		for j, v := range new {
-			if !free[newSide][j] {
-				continue
-			}
-			own := false
-			for w := range tokenCounts(v) {
-				own = own || a[w] > 0 && in[w] == [2]int{1, 1}
-			}
-			if own && 2*commonTokens(a, tokenCounts(v)) >= max(u.length, v.length) {
-				es = append(es, unitPair{i, j})
-				degree[oldSide][i]++
-				degree[newSide][j]++
-			}
-		}
-	}
-	for _, e := range es {
-		if degree[oldSide][e.old] > 1 || degree[newSide][e.new] > 1 {
-			return nil, false // several candidates: left open whose choice counts
-		}
-	}
-	return es, true
-}
-
-// commonTokens returns how many tokens two units have in common, with repeats.
-func commonTokens(a, b map[string]int) int {
-	n := 0
-	for w, k := range b {
-		n += min(k, a[w])
-	}
-	return n
-}
-
-func tokenCounts(u unit) map[string]int {
-	n := make(map[string]int)
-	for _, w := range foldedWords(u.tokens) {
-		n[w]++
-	}
-	return n
+	count(rest[oldSide], stayed[oldSide])
+	count(rest[newSide], stayed[newSide])
 }
 
 // buildGroups makes the groups of the left-over units: belonging together is transitive.

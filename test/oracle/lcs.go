@@ -163,8 +163,8 @@ func (l *lcs) maxKept(atA, atB []int) map[[2]int]int {
 	return most
 }
 
-// keptRange returns how many of the pairs that in accepts a shortest diff keeps, at least and at most.
-func (l *lcs) keptRange(in func(i, j int) bool) (least, most int) {
+// keptRange returns what the pairs that a shortest diff keeps weigh, at least and at most.
+func (l *lcs) keptRange(weight func(i, j int) int) (least, most int) {
 	best := func(sign int) int {
 		next := make([]int, len(l.b)+1)
 		row := make([]int, len(l.b)+1)
@@ -184,11 +184,7 @@ func (l *lcs) keptRange(in func(i, j int) bool) (least, most int) {
 					consider(row[j+1])
 				}
 				if l.mayKeep(i, j) {
-					w := next[j+1]
-					if in(i, j) {
-						w++
-					}
-					consider(w)
+					consider(next[j+1] + weight(i, j))
 				}
 				row[j] = v
 			}

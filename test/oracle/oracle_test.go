@@ -86,7 +86,7 @@ func TestExpect(t *testing.T) {
 		{"moved and edited", page("alpha beta gamma delta argus", "one two three", "four five six"),
 			page("one two three", "four five six", "alpha beta gamma delta zeus"), both(plain, "alpha", "argus", "zeus"),
 			[]string{"added zeus", "removed argus"}},
-		{"rows count as one block", page("*alpha|beta|gamma", "*one|two|three"), page("*alpha|beta|argus", "*one|two|three"),
+		{"rows count as one block", page("*alpha|beta|gamma|delta", "*one|two|three"), page("*alpha|beta|argus|delta", "*one|two|three"),
 			both(plain, "alpha", "gamma", "argus", "beta argus"), []string{"added argus", "removed gamma"}},
 		{"terms", page("nothing at all"), page("nothing at all", "A god bought a big house"),
 			both(Subscription{Terms: true, Stem: true, FilterStopwords: true}, "House of the Gods", "house zeus"),

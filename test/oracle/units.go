@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// longestItem is the most tokens that a list item or table row may have to count as
-// one block.
+// longestItem is the most tokens that an item of several blocks may have to count as one block.
 const longestItem = 40
 
 // unit is what counts as one block for grouping: a block, or the blocks of an item.
@@ -15,20 +14,39 @@ type unit struct {
 	folded string  // what must be equal for two units to be equal
 	exact  string
 	length int // tokens without borders
+	isItem bool
+	index  int // among the units of its page
+	gap    int // how many units that stayed in order are before it
+	weight int
 }
 
 // units returns what grouping sees of a page, in document order. Blocks without tokens
 // are none.
 func units(p Page) []unit {
 	tokens := make([][]token, len(p))
-	words := make(map[int]int) // by item
+	words := make(map[int]int)  // by item
+	blocks := make(map[int]int) // that have tokens, by item
+	parent := make(map[int]int)
 	for i, b := range p {
 		tokens[i] = tokenize(b.Text)
 		for j := range tokens[i] {
 			tokens[i][j].block = i
 		}
-		for _, item := range b.Items {
-			words[item] += len(tokens[i])
+		for k, item := range b.Items {
+			if words[item] += len(tokens[i]); len(tokens[i]) > 0 {
+				blocks[item]++
+			}
+			if k > 0 {
+				parent[item] = b.Items[k-1]
+			}
+		}
+	}
+	// An item that is nothing but two or more items of several blocks is a mere row of them.
+	parts, inParts := make(map[int]int), make(map[int]int)
+	for item, n := range blocks {
+		if of := parent[item]; n > 1 {
+			parts[of]++
+			inParts[of] += n
 		}
 	}
 	var us []unit
@@ -39,13 +57,13 @@ func units(p Page) []unit {
 		}
 		item := 0
 		for _, it := range b.Items {
-			if words[it] <= longestItem {
+			if blocks[it] == 1 || words[it] <= longestItem && (parts[it] < 2 || inParts[it] < blocks[it]) {
 				item = it
 				break
 			}
 		}
 		if item == 0 || item != last {
-			us = append(us, unit{})
+			us = append(us, unit{isItem: item != 0, index: len(us)})
 		}
 		last = item
 		u := &us[len(us)-1]

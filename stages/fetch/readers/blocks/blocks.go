@@ -198,10 +198,20 @@ func (b *Builder) Content() string {
 	return string(b.buf)
 }
 
-// Keys returns the keys of the items, or nil where none has one. Content is called before.
+// Keys returns the keys of the items, or nil where none has one. A key of several items identifies none. Content
+// is called before.
 func (b *Builder) Keys() []pipeline.Key {
 	if !slices.ContainsFunc(b.keys, func(k pipeline.Key) bool { return k != 0 }) {
 		return nil
+	}
+	count := make(map[pipeline.Key]int, len(b.keys))
+	for _, k := range b.keys {
+		count[k]++
+	}
+	for i, k := range b.keys {
+		if count[k] > 1 {
+			b.keys[i] = 0
+		}
 	}
 	return b.keys
 }

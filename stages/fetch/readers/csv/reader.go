@@ -53,6 +53,9 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		next = tabSeparated(body)
 	}
 	var b blocks.Builder
+	keyColumn, named := 0, false
+	firsts := make(map[string]bool) // the values of the first column
+	unique := true
 	for n := 1; ; n++ {
 		if n%recordsPerCheck == 0 && ctx.Err() != nil {
 			return pipeline.Text{}, ctx.Err()
@@ -64,7 +67,18 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		if err != nil {
 			return pipeline.Text{}, err
 		}
+		if n == 1 {
+			keyColumn, named = findKeyColumn(record)
+		}
 		b.ItemStart()
+		if n > 1 && keyColumn < len(record) {
+			key := record[keyColumn]
+			b.SetKey(pipeline.NewKey("", key))
+			unique = unique && (named || key != "" && !firsts[key])
+			if !named {
+				firsts[strings.Clone(key)] = true
+			}
+		}
 		for _, field := range record {
 			parts := []string{field}
 			if !wanted.All() {
@@ -85,7 +99,27 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if err := wanted.End(); err != nil {
 		return pipeline.Text{}, err
 	}
-	return pipeline.Text{Content: b.Content(), Language: blocks.LanguageTag(raw.ContentLanguage), Passed: passed.Sentences()}, nil
+	t := pipeline.Text{Content: b.Content(), Language: blocks.LanguageTag(raw.ContentLanguage), Passed: passed.Sentences()}
+	if unique {
+		t.Keys = b.Keys()
+	}
+	return t, nil
+}
+
+// keyColumns are the names of columns by which a record is known. The first one counts that there is.
+var keyColumns = []string{"id", "guid", "uuid", "key", "sku", "url", "link"}
+
+// findKeyColumn returns the column that header names as what a record is known by. Without one the first
+// column is it, if all its values differ.
+func findKeyColumn(header []string) (column int, named bool) {
+	for _, name := range keyColumns {
+		for i, field := range header {
+			if strings.EqualFold(strings.TrimSpace(field), name) {
+				return i, true
+			}
+		}
+	}
+	return 0, false
 }
 
 // commaSeparated returns a function that returns the records of body and the lines that they

@@ -27,7 +27,8 @@ const (
 
 // Reader reads JSON in UTF-8. Each value is a block, with its name before it where it has one
 // ("price: 12.50"); the elements of an array that are objects or arrays are items. The name of an
-// object or array is a block of its own. The content_html of an item of a JSON Feed is read as HTML.
+// object or array is a block of its own. An item is known by its id, key, guid or address. Of a JSON Feed
+// the titles, summaries and contents count; content_html is read as HTML.
 type Reader struct{}
 
 var _ pipeline.Reader = Reader{}
@@ -44,7 +45,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "json/1" }
+func (Reader) Extractor() string { return "json/2" }
 
 // Read returns the text of view, whose jq expressions and JSON pointers count. To them a page
 // that is a sequence of documents is an array. It returns ctx's error if that is done first.
@@ -53,7 +54,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if err != nil {
 		return pipeline.Text{}, selector.Unreadable(err)
 	}
-	var w writer
+	w := writer{feed: feed{expected: bytes.Contains(raw.Body, []byte("jsonfeed.org"))}}
 	var elements []pipeline.FeedItem
 	switch {
 	case view.Items && (len(view.Select) > 0 || isArray(raw)):
@@ -69,7 +70,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if w.Len() > pipeline.MaxText {
 		return pipeline.Text{}, blocks.TooLarge()
 	}
-	t := pipeline.Text{Content: w.Content(), Title: blocks.Line(w.title), Language: blocks.LanguageTag(raw.ContentLanguage)}
+	t := pipeline.Text{Content: w.Content(), Keys: w.Keys(), Title: blocks.Line(w.title), Language: blocks.LanguageTag(raw.ContentLanguage)}
 	t.Empty = blocks.Blank(t.Content)
 	switch {
 	case elements != nil:
@@ -117,6 +118,7 @@ func writeSelectedItems(ctx context.Context, raw pipeline.Raw, query *selector.J
 		w.Break()
 		start := w.Len()
 		w.beginValue("", true)
+		w.SetKey(pipeline.NewKey("", identityOf(v)))
 		if err := w.writeValue(ctx, v); err != nil {
 			return nil, err
 		}
@@ -154,17 +156,22 @@ var identityMembers = []string{"id", "guid", "uuid", "key", "url", "link"}
 func identityOf(v any) string {
 	object, _ := v.(map[string]any)
 	for _, name := range identityMembers {
-		switch id := object[name].(type) {
-		case string:
-			if id != "" {
-				return id
-			}
-		case nil, bool, map[string]any, []any:
-		default:
-			return string(marshalLiteral(id))
+		if id := identityText(object[name]); id != "" {
+			return id
 		}
 	}
 	return ""
+}
+
+// identityText returns an identity as text; it is empty if v cannot be one.
+func identityText(v any) string {
+	switch id := v.(type) {
+	case string:
+		return id
+	case nil, bool, map[string]any, []any:
+		return ""
+	}
+	return string(marshalLiteral(v))
 }
 
 func isSequence(raw pipeline.Raw) bool {

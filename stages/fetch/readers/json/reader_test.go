@@ -126,7 +126,7 @@ func TestItems(t *testing.T) {
 		{`{"offers": []}`, "/offers", []string{}},
 		{` [{"id": "a"}, 5]`, "", []string{"a \x02id: a\n\x03", " \x025\n\x03"}},
 		{offers, "", nil},
-		{`{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "a"}]}`, "", []string{"a \x02id: a\n\x03"}},
+		{`{"version": "https://jsonfeed.org/version/1.1", "items": [{"id": "a", "tags": ["b"], "title": "T"}]}`, "", []string{"a \x02title: T\n\x03"}},
 	} {
 		v := readertest.View(c.sel, "")
 		v.Items = true

@@ -18,22 +18,45 @@ import (
 // writer lays values out as text.
 type writer struct {
 	blocks.Builder
-	itemLevels []bool // of the open objects and arrays: it is an item
-	title      string
-	feed       feed
+	levels []level // the open objects and arrays
+	title  string
+	feed   feed
+}
+
+// level is an object or array that is open.
+type level struct {
+	item     bool
+	name     string
+	identity int // how many of identityMembers would say better what it is known by
 }
 
 // feed collects what makes a document a JSON Feed.
 type feed struct {
-	version string
-	inItems bool // the array that is open has the items
-	start   int  // of the item that is open
-	id, url string
-	items   []pipeline.FeedItem
+	expected bool // the page names the format, perhaps behind the items
+	version  string
+	skipped  int  // > 0 within members that are no news
+	inItems  bool // the array that is open has the items
+	start    int  // of the item that is open
+	id, url  string
+	items    []pipeline.FeedItem
 }
 
 // isFeed reports whether the document is a JSON Feed (https://jsonfeed.org/version/1.1).
 func (f *feed) isFeed() bool { return strings.HasPrefix(f.version, "https://jsonfeed.org/version/") }
+
+// isNews reports whether a member of the given name counts, where depth objects and arrays are open. Ids, dates,
+// addresses and tags do not.
+func (f *feed) isNews(name string, depth int) bool {
+	switch {
+	case f.version == "" && !f.expected || f.version != "" && !f.isFeed():
+		return true
+	case depth == depthInFeed:
+		return name == "title" || name == "description" || name == "items"
+	case depth == depthInItem && f.inItems:
+		return name == "title" || name == "summary" || name == "content_text" || name == "content_html"
+	}
+	return true
+}
 
 // depths in a JSON Feed, as open objects and arrays.
 const (
@@ -62,30 +85,44 @@ func (w *writer) endValue(item bool) {
 }
 
 func (w *writer) beginContainer(name string, inArray, _ bool) {
-	switch w.Break(); len(w.itemLevels) {
+	depth := len(w.levels)
+	w.levels = append(w.levels, level{inArray, name, len(identityMembers)})
+	if w.feed.skipped > 0 || !w.feed.isNews(name, depth) {
+		w.feed.skipped++
+		return
+	}
+	switch w.Break(); depth {
 	case depthInFeed:
 		w.feed.inItems = name == "items"
 	case depthInItems:
 		w.feed.start, w.feed.id, w.feed.url = w.Len(), "", ""
 	}
 	w.beginValue(name, inArray)
-	w.itemLevels = append(w.itemLevels, inArray)
 }
 
 func (w *writer) endContainer() {
-	last := len(w.itemLevels) - 1
-	w.endValue(w.itemLevels[last])
-	w.itemLevels = w.itemLevels[:last]
+	last := len(w.levels) - 1
+	item := w.levels[last].item
+	w.levels = w.levels[:last]
+	if w.feed.skipped > 0 {
+		w.feed.skipped--
+		return
+	}
+	w.endValue(item)
 	if f := &w.feed; last == depthInItems && f.inItems && w.Len() > f.start {
 		f.items = append(f.items, pipeline.FeedItem{ID: cmp.Or(f.id, f.url), Start: f.start, End: w.Len()})
 	}
 }
 
 func (w *writer) addScalar(name string, _ bool, value any) {
-	if text, ok := value.(string); ok && name == "title" && len(w.itemLevels) == 1 && w.title == "" {
+	if w.feed.skipped > 0 {
+		return
+	}
+	if text, ok := value.(string); ok && name == "title" && len(w.levels) == 1 && w.title == "" {
 		w.title = text
 	}
 	w.Break()
+	w.noteIdentity(name, value)
 	if w.writeFeedMember(name, value) {
 		return
 	}
@@ -101,8 +138,28 @@ func (w *writer) addScalar(name string, _ bool, value any) {
 	w.Break()
 }
 
+// noteIdentity gives the item that is open its key, if the value is what it is known by.
+func (w *writer) noteIdentity(name string, value any) {
+	last := len(w.levels) - 1
+	if last < 0 || !w.levels[last].item {
+		return
+	}
+	rank := slices.Index(identityMembers[:w.levels[last].identity], name)
+	if rank < 0 {
+		return
+	}
+	if id := identityText(value); id != "" {
+		list := ""
+		if last > 0 {
+			list = w.levels[last-1].name
+		}
+		w.levels[last].identity = rank
+		w.SetKey(pipeline.NewKey(list, id))
+	}
+}
+
 // writeFeedMember notes what a value says of a JSON Feed. It writes content_html of an item, and
-// reports whether it did.
+// reports whether nothing is left to write.
 func (w *writer) writeFeedMember(name string, value any) bool {
 	f := &w.feed
 	text, ok := value.(string)
@@ -110,9 +167,9 @@ func (w *writer) writeFeedMember(name string, value any) bool {
 		text = string(marshalLiteral(value))
 	}
 	switch {
-	case name == "version" && len(w.itemLevels) == depthInFeed:
+	case name == "version" && len(w.levels) == depthInFeed:
 		f.version = text
-	case !f.inItems || len(w.itemLevels) != depthInItem:
+	case !f.inItems || len(w.levels) != depthInItem:
 	case name == "id":
 		f.id = text
 	case name == "url":
@@ -124,7 +181,7 @@ func (w *writer) writeFeedMember(name string, value any) bool {
 		}
 		return err == nil
 	}
-	return false
+	return !f.isNews(name, len(w.levels))
 }
 
 func (w *writer) checkSize() error {

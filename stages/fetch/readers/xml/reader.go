@@ -81,7 +81,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			return pipeline.Text{}, err
 		}
 	}
-	t := pipeline.Text{Content: w.body.Content(), Title: title, Passed: passed.Sentences()}
+	t := pipeline.Text{Content: w.body.Content(), Keys: w.body.Keys(), Title: title, Passed: passed.Sentences()}
 	if w.isFeed {
 		t.Items = append([]pipeline.FeedItem{}, w.feedItems...)
 	}

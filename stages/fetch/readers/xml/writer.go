@@ -1,6 +1,7 @@
 package xml
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -145,15 +146,18 @@ func (w *writer) writeElement(n *html.Node, f siblings, chosen bool) error {
 		w.inItem = true
 		w.countExtensions(n, f.prefix)
 		w.body.ItemStart()
+		id := identityOf(n)
+		w.body.SetKey(pipeline.NewKey(n.Data, id))
 		defer func() {
 			w.body.ItemEnd()
 			w.inItem = false
 			if end := w.body.Len(); end > start {
-				w.feedItems = append(w.feedItems, pipeline.FeedItem{ID: identityOf(n), Start: start, End: end})
+				w.feedItems = append(w.feedItems, pipeline.FeedItem{ID: id, Start: start, End: end})
 			}
 		}()
 	case item:
 		w.body.ItemStart()
+		w.body.SetKey(pipeline.NewKey(n.Data, cmp.Or(attribute(n, "id"), attribute(n, "key"), strings.TrimSpace(textOf(childNamed(n, "id"))))))
 		defer w.body.ItemEnd()
 	case !f.hasText:
 		w.body.Break()
