@@ -80,6 +80,7 @@ var direction = []struct {
 	{pkg: "internal/stored", may: []string{"pipeline"}},
 	{pkg: "internal/inflight", may: nil},
 	{pkg: "test/recorded", may: nil},
+	{pkg: "test/lists", may: nil},
 	{pkg: "test/pictures", may: nil},
 	{pkg: "test/contract", may: nil}, // its tests use the root
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},

@@ -97,12 +97,18 @@ func (d *Doc) Row(b int) string {
 
 func (d *Doc) blockText(b int) string { return d.Content[d.Blocks[b].Start:d.Blocks[b].End] }
 
-// UnitTitle returns what names unit u: its first block that does not begin with a number, or its first one.
+// UnitTitle returns what names unit u: its first block that is no number, such as "3." or "id: 3", or its first
+// one.
 func (d *Doc) UnitTitle(u int) string {
 	unit := d.Units[u]
 	for b := unit.FirstBlock; b < unit.LastBlock; b++ {
-		if t := d.Text(d.Blocks[b].First); t[0] < '0' || t[0] > '9' {
-			return d.blockText(b)
+		block := d.blockText(b)
+		value := d.Text(d.Blocks[b].First)
+		if _, v, labelled := strings.Cut(block, ": "); labelled && v != "" {
+			value = v
+		}
+		if value[0] < '0' || value[0] > '9' {
+			return block
 		}
 	}
 	return d.blockText(unit.FirstBlock)

@@ -4,14 +4,14 @@
 // Diff first decides which blocks belong together, since keywords are counted within
 // such groups, and then what was removed and added in each group:
 //
-//  1. Units (a block, or a short list item or table row) with equal folded tokens pair
-//     off, where a shortest diff of the units keeps them in order. Equal ones that are
-//     left over pair off from the top: those moved.
-//  2. What is left on both sides is diffed as one sequence of folded tokens in which each
-//     block ends with a border. Two units belong together when this diff keeps enough of
-//     the smaller one in the larger.
-//  3. A unit that then belongs to none may still join another such unit of the other side
-//     by the tokens they have in common in any order.
+//  1. Units (an item or a block; see text.Doc) with equal folded tokens pair off, where a shortest
+//     diff of the units keeps them in order. Equal ones that are left over pair off from the top:
+//     those moved.
+//  2. The units that stayed in order cut both texts into gaps. Items with one trusted key belong
+//     together. Within a gap, two units do when a diff of the gap's tokens keeps enough of the smaller
+//     one in the larger. What many units have weighs little.
+//  3. A unit that then belongs to none may still join another such unit of the other side, wherever
+//     it is, that is much alike. Items whose trusted keys differ join only if they are nearly equal.
 //  4. Belonging together is transitive. Each group, and each pair whose exact tokens
 //     differ, is diffed on its own, on exact tokens with borders.
 //

@@ -26,6 +26,7 @@ const (
 // that look alike. Names, classes and targets are kept as hashes: a page has many, and only whether they are equal
 // matters.
 type itemFinder struct {
+	root     openBox // the body
 	open     []openBox
 	boxes    []box
 	events   []event
@@ -94,15 +95,14 @@ func (f *itemFinder) begin(el *element, at int) {
 	if el.kind&heading != 0 {
 		f.headings++
 	}
-	o := openBox{box: none, id: f.count, look: el.look(), lastCard: none}
 	f.count++
-	n := len(f.open)
-	if n > 0 && el.kind&tablePart != 0 && el.atom != atom.Table {
-		o.look = f.open[n-1].look // a table may have a tbody, or not
+	o := openBox{box: none, id: f.count, look: el.look()}
+	if el.kind&tablePart != 0 && el.atom != atom.Table {
+		o.look = f.parentBox().look // a table may have a tbody, or not
 	}
 	card := mayBeCard(el.atom)
 	if named := el.kind&item != 0 || el.atom == atom.Article; (named || card) && len(f.events) < maxEvents {
-		b := box{start: int32(at), end: int32(at), isItem: named, list: uint32(el.atom), looks: el.looks(), id: el.dataID, previous: none}
+		b := box{start: int32(at), end: int32(at), isItem: named, list: uint32(el.atom), looks: el.looks(), id: el.dataID}
 		if b.id == 0 && named {
 			b.id = el.id
 		}
@@ -115,15 +115,24 @@ func (f *itemFinder) begin(el *element, at int) {
 
 // addBox adds a box to the innermost open element.
 func (f *itemFinder) addBox(b box, card bool) {
-	if n := len(f.open); n > 0 {
-		parent := &f.open[n-1]
-		b.list = mix(b.list, parent.look)
-		if card {
-			b.previous, parent.lastCard = parent.lastCard, int32(len(f.boxes))
-			parent.cards++
+	parent := f.parentBox()
+	b.list = mix(b.list, parent.look)
+	if card {
+		if b.previous = none; parent.cards > 0 {
+			b.previous = parent.lastCard
 		}
+		parent.lastCard = int32(len(f.boxes))
+		parent.cards++
 	}
 	f.boxes = append(f.boxes, b)
+}
+
+// parentBox returns the innermost open element.
+func (f *itemFinder) parentBox() *openBox {
+	if n := len(f.open); n > 0 {
+		return &f.open[n-1]
+	}
+	return &f.root
 }
 
 // end notes the end of an element of kind k.
@@ -141,14 +150,16 @@ func (f *itemFinder) end(k kind, at int) {
 		f.boxes[o.box].end = int32(at)
 		f.events = append(f.events, event{int32(at), o.box, eventEnd})
 	}
-	if o.cards >= minSiblings {
-		f.chooseCards(o.lastCard)
-	}
+	f.chooseCards(o)
 }
 
-// chooseCards chooses the items among siblings that may be cards, of which last is the last: those that have a
-// class in common with enough of the others, and the same name.
-func (f *itemFinder) chooseCards(last int32) {
+// chooseCards chooses the items among the children of an element that may be cards: those that have a class in
+// common with enough of the others, and the same name.
+func (f *itemFinder) chooseCards(of openBox) {
+	if of.cards < minSiblings {
+		return
+	}
+	last := of.lastCard
 	f.classes = f.classes[:0]
 	for i := last; i != none; i = f.boxes[i].previous {
 		if b := &f.boxes[i]; b.start < b.end {
@@ -186,16 +197,16 @@ func (f *itemFinder) link(target uint32, at int, beginsBlock bool) {
 
 // beginLink notes an a element that begins outside of a block: it may be a card.
 func (f *itemFinder) beginLink(el *element, at int) {
-	if f.inLink = len(f.open) > 0 && len(f.events) < maxEvents; f.inLink {
-		f.linked, f.parent = int32(len(f.boxes)), f.open[len(f.open)-1].id
+	if f.inLink = len(f.events) < maxEvents; f.inLink {
+		f.linked, f.parent = int32(len(f.boxes)), f.parentBox().id
 		f.events = append(f.events, event{int32(at), f.linked, eventStart})
-		f.addBox(box{start: int32(at), end: int32(at), list: uint32(el.atom), looks: el.looks(), previous: none}, true)
+		f.addBox(box{start: int32(at), end: int32(at), list: uint32(el.atom), looks: el.looks()}, true)
 	}
 }
 
 // endLink notes the end of an a element. It is no card if it ends within a block, or elsewhere than it began.
 func (f *itemFinder) endLink(at int, inBlock bool) {
-	if n := len(f.open); f.inLink && n > 0 && f.open[n-1].id == f.parent && !inBlock {
+	if f.inLink && f.parentBox().id == f.parent && !inBlock {
 		f.boxes[f.linked].end = int32(at)
 		f.events = append(f.events, event{int32(at), f.linked, eventEnd})
 	}
@@ -295,6 +306,7 @@ func (f *itemFinder) identities() (all []identity) {
 
 // mark returns content, the text of body, behind before, with the marks of its items, and the keys of these.
 func (f *itemFinder) mark(before string, content []byte) (string, []pipeline.Key) {
+	f.chooseCards(f.root)
 	count := 0
 	for i := range f.boxes {
 		b := &f.boxes[i]

@@ -71,8 +71,8 @@ type emitter struct {
 	hasTitle    bool // the title has begun; a page has one
 	inTitle     bool
 	preDepth    int
-	amount      bool   // the text is read as a number
-	raised      bool   // within <sup> or <small>
+	amount      bool // the text is read as a number
+	raised      bool // within <sup> or <small>
 	items       itemFinder
 	linkAddress string // the address that Cloudflare's placeholder stands for in the open link
 	isSilent    bool   // text here is not shown
@@ -196,7 +196,9 @@ func (e *emitter) separateRaised(s []byte) {
 }
 
 // isAmount reports whether the text of view is read as a number.
-func isAmount(view pipeline.View) bool { return view.Value != nil && view.Value.Offer == "" && !view.Value.Text() }
+func isAmount(view pipeline.View) bool {
+	return view.Value != nil && view.Value.Offer == "" && !view.Value.Text()
+}
 
 // isFull reports whether the text is larger than any may be.
 func (e *emitter) isFull() bool { return e.body.Len()+e.title.Len() > pipeline.MaxText }

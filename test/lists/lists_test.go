@@ -1,0 +1,239 @@
+package lists
+
+import (
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vokter/vokter/internal/reading"
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/match"
+)
+
+// item is an item of a list: the texts of its parts, of which the first links to its address, if there is one.
+type item struct {
+	address string
+	parts   []string
+}
+
+// items returns items of lines "address: part | part".
+func items(lines ...string) []item {
+	var all []item
+	for _, l := range lines {
+		address, rest, _ := strings.Cut(l, ": ")
+		all = append(all, item{address, strings.Split(rest, " | ")})
+	}
+	return all
+}
+
+// templates write a list as a page.
+var templates = map[string]struct{ list, item, part string }{
+	"cards": {"<div>%s</div>", `<div class="card">%s</div>`, "<p>%s</p>"},
+	"list":  {"<ul>%s</ul>", "<li>%s</li>", "<span>%s</span> "},
+	"table": {"<table>%s</table>", "<tr>%s</tr>", "<td>%s</td>"},
+}
+
+func page(template string, all []item, links bool) []byte {
+	t := templates[template]
+	var rows strings.Builder
+	for _, i := range all {
+		var row strings.Builder
+		for k, p := range i.parts {
+			p = html.EscapeString(p)
+			if k == 0 && links {
+				p = fmt.Sprintf(`<a href="%s">%s</a>`, i.address, p)
+			}
+			fmt.Fprintf(&row, t.part, p)
+		}
+		fmt.Fprintf(&rows, t.item, row.String())
+	}
+	return []byte(`<!doctype html><title>List</title><h1>Entries</h1>` + fmt.Sprintf(t.list, rows.String()) + `<footer>The end</footer>`)
+}
+
+// changeOf returns the change between two bodies.
+func changeOf(t *testing.T, contentType string, old, new []byte) flow.Change {
+	t.Helper()
+	file := func(body []byte) reading.File { return reading.File{Name: "page", ContentType: contentType, Body: body} }
+	c, _, err := reading.Compare(t.Context(), "https://example.com/", file(old), file(new), pipeline.View{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// told returns what a change says to somebody with these keywords: "+keyword" and "-keyword", sorted.
+func told(c *flow.Change, keywords ...string) []string {
+	sub := pipeline.Subscription{Keywords: keywords}.WithDefaults()
+	said := []string{}
+	for _, m := range match.NewMatcher([]match.Entry{{ID: "s", Subscription: sub}}, text.NewLanguages()).Match(c) {
+		for _, d := range m.Diffs {
+			sign := "+"
+			if d.Event == pipeline.Removed {
+				sign = "-"
+			}
+			said = append(said, sign+d.Keyword)
+		}
+	}
+	slices.Sort(said)
+	return slices.Compact(said)
+}
+
+// became returns what became of the items of a change, in order.
+func became(c *flow.Change) []string {
+	all := []string{}
+	for _, g := range c.Groups {
+		if g.Item != "" {
+			all = append(all, g.Item+" "+g.Title)
+		}
+	}
+	return all
+}
+
+var jobs = items("/1: Platform Engineer, payments | Bergen | Full time", "/2: Data Analyst, retail | Oslo | Part time",
+	"/3: Go Developer, fintech | Oslo | Full time")
+
+// numbered returns n items with other words each.
+func numbered(from, n int) []item {
+	var all []item
+	for i := from; i < from+n; i++ {
+		all = append(all, item{fmt.Sprintf("/n/%d", i), []string{fmt.Sprintf("subject%d verb%d object%d", i, i, i), "Full time", "Oslo"}})
+	}
+	return all
+}
+
+// renamed returns all with other addresses.
+func renamed(all []item, suffix string) []item {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].address += suffix
+	}
+	return all
+}
+
+func reversed(all []item) []item {
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	return all
+}
+
+// TestLists: an item that came or went is news, whatever else did; one that moved says nothing; one that was edited
+// reports its edit.
+func TestLists(t *testing.T) {
+	prices := items("/a: Lamp | 10 EUR | in stock", "/b: Chair | 20 EUR | in stock", "/c: Table | 30 EUR | in stock")
+	ranks := items("/a: 1 | Alpha Centauri | 900 points", "/b: 2 | Beta Pictoris | 800 points", "/c: 3 | Gamma Draconis | 700 points")
+	thread := items("/a: Ann | the first answer to it all | 2 minutes ago", "/b: Bob | nobody has ever seen that | 5 minutes ago",
+		"/c: Cid | look at the manual | 9 minutes ago")
+	for _, tt := range []struct {
+		name      string
+		old, new  []item
+		keywords  []string
+		want      []string
+		linksOnly bool // without links nobody can know
+	}{
+		{"one comes as one like it goes",
+			append(items("/0: Cook, hotel | Moss | Part time"), jobs...),
+			append(items("/9: Senior Go Developer | Oslo | Full time", "/0: Cook, hotel | Moss | Part time"), jobs[:2]...),
+			[]string{"go developer", "fintech", "cook"}, []string{"+go developer", "-fintech", "-go developer"}, false},
+		{"all are new", numbered(0, 6), numbered(10, 6), []string{"full time", "object0", "object12"},
+			[]string{"+full time", "+object12", "-full time", "-object0"}, false},
+		{"it rolled by one", numbered(1, 6), numbered(0, 6), []string{"full time", "object0", "object3", "object6"},
+			[]string{"+full time", "+object0", "-full time", "-object6"}, false},
+		{"sorted by another column", numbered(0, 6), reversed(numbered(0, 6)), []string{"full time", "object0", "oslo"}, []string{}, false},
+		{"a price changed", prices, items("/a: Lamp | 10 EUR | in stock", "/b: Chair | 15 EUR | in stock", "/c: Table | 30 EUR | in stock"),
+			[]string{"chair", "15", "20", "in stock"}, []string{"+15", "-20"}, false},
+		{"sold out", prices, items("/a: Lamp | 10 EUR | in stock", "/b: Chair | 20 EUR | sold out", "/c: Table | 30 EUR | in stock"),
+			[]string{"chair", "sold out"}, []string{"+sold out"}, true},
+		{"a ranking", ranks, items("/b: 1 | Beta Pictoris | 950 points", "/a: 2 | Alpha Centauri | 940 points", "/c: 3 | Gamma Draconis | 710 points"),
+			[]string{"alpha centauri", "beta pictoris", "gamma draconis"}, []string{}, true},
+		{"a thread grows older", thread, items("/a: Ann | the first answer to it all | 12 minutes ago", "/b: Bob | nobody has ever seen that | 15 minutes ago",
+			"/c: Cid | look at the manual | 19 minutes ago"), []string{"ann", "manual", "nobody"}, []string{}, false},
+		{"addresses that change at each fetch", renamed(prices, "/s/1"), renamed(items("/a: Lamp | 10 EUR | in stock", "/b: Chair | 15 EUR | in stock",
+			"/c: Table | 30 EUR | in stock"), "/s/2"), []string{"chair", "15"}, []string{"+15"}, false},
+		{"session ids", renamed(prices, "?sid=1&utm_source=x"), renamed(items("/a: Lamp | 10 EUR | in stock", "/b: Chair | 15 EUR | in stock",
+			"/c: Table | 30 EUR | in stock"), "?sid=2"), []string{"chair", "15"}, []string{"+15"}, false},
+	} {
+		for name := range templates {
+			for _, links := range []bool{true, false} {
+				if tt.linksOnly && !links {
+					continue
+				}
+				c := changeOf(t, "text/html", page(name, tt.old, links), page(name, tt.new, links))
+				if got := told(&c, tt.keywords...); !slices.Equal(got, tt.want) {
+					t.Errorf("%s, as %s, links %v: told %q, want %q", tt.name, name, links, got, tt.want)
+				}
+			}
+		}
+	}
+}
+
+// TestItems: groups say what became of an item.
+func TestItems(t *testing.T) {
+	release := func(v string) []byte {
+		return []byte(`<p>News</p><ul class="latest"><li><a href="/releases/` + v + `">Release ` + v + ` is out now for everybody</a></li></ul>`)
+	}
+	nested := func(first string) []byte {
+		return []byte(`<ul><li>Fruit of the season<ul><li>` + first + `</li><li>pears from the lake</li></ul></li><li>Vegetables of the field</li></ul>`)
+	}
+	numberedClasses := func(from int) []byte {
+		var b strings.Builder
+		for _, i := range numbered(from, 4) {
+			fmt.Fprintf(&b, `<div class="post-%s post"><h2><a href="%s">%s</a></h2><p>%s</p></div>`, i.address[3:], i.address, i.parts[0], i.parts[1])
+		}
+		return []byte(b.String())
+	}
+	feed := func(entries ...string) []byte {
+		var b strings.Builder
+		for _, e := range entries {
+			id, title, _ := strings.Cut(e, ": ")
+			fmt.Fprintf(&b, "<item><title>%s</title><guid>%s</guid></item>", title, id)
+		}
+		return []byte(`<rss version="2.0"><channel><title>Feed</title>` + b.String() + `</channel></rss>`)
+	}
+	for _, tt := range []struct {
+		name, contentType string
+		old, new          []byte
+		want              []string
+	}{
+		{"an edit, an item that came, one that went", "text/html", page("table", append(slices.Clone(jobs), numbered(0, 1)...), true),
+			page("table", append(items("/9: Senior Go Developer | Oslo | Full time", "/1: Platform Engineer, payments | Bergen and Oslo | Full time"), jobs[1:]...), true),
+			[]string{"new Senior Go Developer", "changed Platform Engineer, payments", "gone subject0 verb0 object0"}},
+		{"a list of one", "text/html", release("1.2.3"), release("1.2.4"),
+			[]string{"gone Release 1.2.3 is out now for everybody", "new Release 1.2.4 is out now for everybody"}},
+		{"a nested list", "text/html", nested("apples from the hill"), nested("cherries from the hill"), []string{"changed Fruit of the season"}},
+		{"classes with a number", "text/html", numberedClasses(1), numberedClasses(0),
+			[]string{"new subject0 verb0 object0", "gone subject4 verb4 object4"}},
+		{"a feed", "application/rss+xml", feed("a: Storm over the coast", "b: Calm at the lake"), feed("c: Storm over the lake", "a: Storm over the coast"),
+			[]string{"new Storm over the lake", "gone Calm at the lake"}},
+		{"an array", "application/json", []byte(`[{"id":1,"name":"Lamp of brass","price":5},{"id":2,"name":"Lamp of steel","price":5}]`),
+			[]byte(`[{"id":3,"name":"Lamp of glass","price":5},{"id":1,"name":"Lamp of brass","price":6}]`),
+			[]string{"new name: Lamp of glass", "changed name: Lamp of brass", "gone name: Lamp of steel"}},
+		{"a table of values", "text/csv", []byte("sku,name,price\nL1,Lamp of brass,5\nL2,Lamp of steel,5\n"),
+			[]byte("sku,name,price\nL3,Lamp of glass,5\nL1,Lamp of brass,6\n"), []string{"new L3", "changed L1", "gone L2"}},
+		{"a JSON feed", "application/feed+json",
+			[]byte(`{"version":"https://jsonfeed.org/version/1.1","title":"Feed","items":[{"id":"1","url":"https://example.com/1","title":"Storm","date_published":"2026-01-01"}]}`),
+			[]byte(`{"version":"https://jsonfeed.org/version/1.1","title":"Feed","items":[{"id":"1","url":"https://example.com/one","title":"Storm","date_published":"2026-01-02","tags":["x"]}]}`),
+			[]string{}},
+	} {
+		c := changeOf(t, tt.contentType, tt.old, tt.new)
+		got := became(&c)
+		if strings.Contains(tt.name, "array") || strings.Contains(tt.name, "values") || strings.Contains(tt.name, "list of one") {
+			slices.Sort(got)
+			slices.Sort(tt.want)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestLinksAlone: a link that changes alone is no news.
+func TestLinksAlone(t *testing.T) {
+	c := changeOf(t, "text/html", page("list", jobs, true), page("list", renamed(jobs, "?v=2"), true))
+	if len(c.Groups) > 0 {
+		t.Errorf("got %d groups", len(c.Groups))
+	}
+}
