@@ -40,9 +40,8 @@ func PackText(text string, keys ...pipeline.Key) []byte {
 	if len(keys) == 0 {
 		return s.pack(s.in)
 	}
-	s.out = appendKeyFrame(s.out[:0], keys)
-	s.out = zstdEncoder.EncodeAll(s.in, s.out)
-	return bytes.Clone(s.out)
+	s.out = zstdEncoder.EncodeAll(s.in, s.out[:0]) // behind something it would not say its size
+	return append(appendKeyFrame(make([]byte, 0, len(s.out)+keyBytes*len(keys)+64), keys), s.out...)
 }
 
 // pack compresses b, which may be s.in.

@@ -57,7 +57,9 @@ func page(template string, all []item, links bool) []byte {
 // changeOf returns the change between two bodies.
 func changeOf(t *testing.T, contentType string, old, new []byte) flow.Change {
 	t.Helper()
-	file := func(body []byte) reading.File { return reading.File{Name: "page", ContentType: contentType, Body: body} }
+	file := func(body []byte) reading.File {
+		return reading.File{Name: "page", ContentType: contentType, Body: body}
+	}
 	c, _, err := reading.Compare(t.Context(), "https://example.com/", file(old), file(new), pipeline.View{})
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func (g *generator) words() {
 }
 
 func (g *generator) attributes() string {
-	return g.pick("", "", "", "", " class=x", " hidden", ` style="display: none"`, " style='color:red'", " id='a>b'", ` data-cfemail="5c35323a331c39243d312c3039723f3331"`)
+	return g.pick("", "", "", "", " class=x", " class='post-1 x'", " class='post-2 y'", " data-id=7", " hidden", ` style="display: none"`, " style='color:red'", " id='a>b'", ` data-cfemail="5c35323a331c39243d312c3039723f3331"`)
 }
 
 // open writes a start tag and returns its end.
@@ -52,7 +52,7 @@ func (g *generator) inline(depth int) {
 		if depth == 0 {
 			break
 		}
-		switch g.r.IntN(10) {
+		switch g.r.IntN(11) {
 		case 0:
 			g.WriteString(g.pick("<br>", "<wbr>", "<img alt=x>", "<input value=x>", "<input type=Submit value='send it'>", "<input type=reset hidden value=x>", "<br/>"))
 		case 1:
@@ -65,6 +65,8 @@ func (g *generator) inline(depth int) {
 				"<template><div>t</div></template>", "<iframe><p>i</p></iframe>", "<textarea><p>t</textarea>", "<object><p>o</p></object>", "<svg/>"))
 		case 2:
 			g.WriteString(`<a href="/cdn-cgi/l/email-protection#5c35323a331c39243d312c3039723f3331">` + g.pick("[email&#160;protected]", "mail") + "</a>")
+		case 3:
+			g.WriteString(`<a href="` + g.pick("/a", "/b?id=1&amp;sid=2", "/c#top", "mailto:x@example.com", "https://example.com/d") + `">` + g.pick("one", "two", " ") + "</a>")
 		default:
 			end := g.open(g.pick("span", "em", "q", "label", "x-y", "cite"), false)
 			g.inline(depth - 1)
