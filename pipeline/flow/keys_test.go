@@ -2,20 +2,22 @@ package flow
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
 )
 
 func TestPackedKeys(t *testing.T) {
+	content := strings.Repeat("text ", 200) + "\n"
 	a, b := pipeline.NewKey("list", "/a"), pipeline.NewKey("other", "/b")
 	for _, keys := range [][]pipeline.Key{nil, {a}, {0, a}, {a, pipeline.NewKey("list", "/c"), 0, 0, b, b}, make([]pipeline.Key, 1000)} {
-		packed := PackText("text\n", keys...)
+		packed := PackText(content, keys...)
 		if got := UnpackKeys(packed); !slices.Equal(got, keys) {
 			t.Errorf("got the keys %x, want %x", got, keys)
 		}
-		if got, err := UnpackText(packed); err != nil || got != "text\n" || UnpackedSize(packed) != 5 {
-			t.Errorf("got the text %q, %v, of %d bytes", got, err, UnpackedSize(packed))
+		if got, err := UnpackText(packed); err != nil || got != content || UnpackedSize(packed) != int64(len(content)) {
+			t.Errorf("got the text %.20q, %v, of %d bytes", got, err, UnpackedSize(packed))
 		}
 	}
 	// Damaged keys are none.

@@ -40,7 +40,7 @@ func PackText(text string, keys ...pipeline.Key) []byte {
 	if len(keys) == 0 {
 		return s.pack(s.in)
 	}
-	s.out = zstdEncoder.EncodeAll(s.in, s.out[:0]) // behind something it would not say its size
+	s.out = zstdEncoder.EncodeAll(s.in, s.out[:0])
 	return append(appendKeyFrame(make([]byte, 0, len(s.out)+keyBytes*len(keys)+64), keys), s.out...)
 }
 
