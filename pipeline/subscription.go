@@ -29,6 +29,12 @@ const (
 	MatchTerms  = "terms"  // all in the same change of a paragraph, in any order
 )
 
+// Values of Subscription.Near: what has to change around a keyword that stays.
+const (
+	NearBlock = "block" // its paragraph, cell or line
+	NearRow   = "row"   // the table row, list item or card in which it stands, or else its block
+)
+
 // Values of Subscription.Severity, the least severe first.
 const (
 	SeverityInfo     = "info"
@@ -80,6 +86,9 @@ type Subscription struct {
 	// Match is MatchPhrase or MatchTerms. Empty means MatchPhrase, or MatchTerms with
 	// FilterStopwords.
 	Match string `json:"match,omitempty"`
+	// Near also reports what changes beside a keyword that stays: with NearBlock in its block, with NearRow
+	// in its table row, list item or card. Empty reports only keywords that come or go.
+	Near string `json:"near,omitempty"`
 	// Moved also reports keywords in paragraphs that only moved within the page.
 	Moved bool `json:"moved,omitempty"`
 	// MinChange is the smallest change that is reported. A smaller one matches no keyword.
@@ -201,6 +210,12 @@ func (s Subscription) Validate() error {
 	}
 	if s.Match != "" && s.Match != MatchPhrase && s.Match != MatchTerms {
 		bad("match", "%q is neither phrase nor terms", s.Match)
+	}
+	switch {
+	case s.Near != "" && s.Near != NearBlock && s.Near != NearRow:
+		bad("near", "%q is neither row nor block", s.Near)
+	case s.Near != "" && s.Keywords == nil:
+		bad("near", "it is about keywords, and without keywords every change is reported; name keywords, or remove near")
 	}
 	if s.SnippetOffset != nil && (*s.SnippetOffset < 0 || *s.SnippetOffset > maxSnippetOffset) {
 		bad("snippet_offset", "%d is not between 0 and %d", *s.SnippetOffset, maxSnippetOffset)

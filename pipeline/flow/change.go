@@ -105,6 +105,11 @@ type Group struct {
 	// Old and New are the parts of the blocks around what was removed and added, in document order.
 	Old []Window `json:"old,omitempty"`
 	New []Window `json:"new,omitempty"`
+	// OldPassages and NewPassages are the whole of what these windows are parts of, where a window is not
+	// all of it: an item of several blocks, or a block that is longer than its windows. One of more than
+	// MaxPassage bytes is left out, and so are those of a group that only one version has.
+	OldPassages []Passage `json:"old_passages,omitempty"`
+	NewPassages []Passage `json:"new_passages,omitempty"`
 	// Coarse says that too much changed to find out which blocks belong together. The group then has
 	// all blocks that changed, or with Moved all that only moved. Each Difference is a run of whole
 	// blocks, with marks such as pipeline.BlockEnd between them, and Old and New are empty. With
@@ -144,6 +149,16 @@ type Window struct {
 	// Edits are the runs of tokens that only this version has, as indexes [start, end) into Tokens. An
 	// empty run is a place where only the other version has tokens.
 	Edits Spans `json:"edits,omitempty"`
+}
+
+// MaxPassage is how long a Passage is at most, in bytes.
+const MaxPassage = 4000
+
+// Passage is a part of a version's text: its blocks, with marks such as pipeline.BlockEnd between them.
+type Passage struct {
+	// Offset is where Text begins in the text of the version, in bytes.
+	Offset int    `json:"offset"`
+	Text   string `json:"text"`
 }
 
 // Span is the half-open range Span[0] <= i < Span[1].

@@ -76,6 +76,9 @@ func (c *comparison) diffGroup(s unitGroup, w *aligner) flow.Group {
 		edits := blockEdits(inB[block.first:block.last])
 		g.New = append(g.New, windows(c.new, block.block, edits)...)
 	}
+	if len(s.old) > 0 && len(s.new) > 0 {
+		g.OldPassages, g.NewPassages = passages(c.old, s.old, g.Old), passages(c.new, s.new, g.New)
+	}
 	g.Differences = differences(c.old, c.new, a, b, kept)
 	return g
 }

@@ -107,6 +107,43 @@ func (v windowBounds) toWindow(d *text.Doc, b int) flow.Window {
 	return w
 }
 
+// passages returns the passages of which the windows, those of the units, are parts.
+func passages(d *text.Doc, units []int, windows []flow.Window) []flow.Passage {
+	var out []flow.Passage
+	add := func(first, last int) bool { // blocks
+		start, end := d.Blocks[first].Start, d.Blocks[last-1].End
+		fits := end-start <= flow.MaxPassage
+		if fits {
+			out = append(out, flow.Passage{Offset: start, Text: d.Content[start:end]})
+		}
+		return fits
+	}
+	for _, u := range units {
+		unit := d.Units[u]
+		for b := unit.FirstBlock; b < unit.LastBlock; b++ {
+			n := 0 // the windows in the block
+			for n < len(windows) && windows[n].Offset < d.Blocks[b].End {
+				n++
+			}
+			if n == 0 {
+				continue
+			}
+			if unit.LastBlock-unit.FirstBlock > 1 && add(unit.FirstBlock, unit.LastBlock) {
+				for n < len(windows) && windows[n].Offset < d.Blocks[unit.LastBlock-1].End {
+					n++
+				}
+				windows = windows[n:]
+				break
+			}
+			if windows[0].CutLeft || windows[0].CutRight {
+				add(b, b+1)
+			}
+			windows = windows[n:]
+		}
+	}
+	return out
+}
+
 // wholeBlocks returns the blocks of q as windows of one edit each.
 func wholeBlocks(d *text.Doc, q sequence) []flow.Window {
 	out := make([]flow.Window, len(q.blocks))

@@ -80,8 +80,12 @@ type expectedReport struct {
 	text                  string
 }
 
-// phraseReports returns the reports of a phrase on side i of a group.
-func (n bruteForce) phraseReports(k string, sides [2]*groupSide, i int, moved bool) (out []expectedReport) {
+// difference is one of shownRanges in a block.
+type difference struct{ block, from, to int }
+
+// phraseReports returns the reports of a phrase on side i of a group, and the differences that they are of.
+func (n bruteForce) phraseReports(k string, sides [2]*groupSide, i int, moved bool) (out []expectedReport, of map[difference]bool) {
+	of = map[difference]bool{}
 	terms, all := n.keywordTerms(k)
 	var counts [2]int
 	for j, s := range sides {
@@ -95,7 +99,7 @@ func (n bruteForce) phraseReports(k string, sides [2]*groupSide, i int, moved bo
 		}
 	}
 	if len(terms) == 0 || !moved && counts[i] <= counts[1-i] {
-		return nil
+		return nil, of
 	}
 	s := sides[i]
 	for b := range s.tokens {
@@ -130,19 +134,56 @@ func (n bruteForce) phraseReports(k string, sides [2]*groupSide, i int, moved bo
 				}
 			}
 		}
-		for _, r := range places {
+		for d, r := range places {
+			of[difference{b, d[0], d[1]}] = true
 			out = append(out, expectedReport{i, b, r[0], r[1], s.textOf(b, r)})
+		}
+	}
+	return out, of
+}
+
+// nearReports returns the reports of the differences in those blocks of side i, or if it is an item in all,
+// that contain k. It leaves out those that are reported anyway.
+func (n bruteForce) nearReports(k string, s *groupSide, i int, anyway map[difference]bool) (out []expectedReport) {
+	terms, all := n.keywordTerms(k)
+	contains := func(blocks ...[]string) bool {
+		var words []string
+		phrase := false
+		for _, tokens := range blocks {
+			ts, _ := n.terms(tokens, all)
+			words = append(words, ts...)
+			for f := 0; f+len(terms) <= len(ts); f++ {
+				phrase = phrase || slices.Equal(ts[f:f+len(terms)], terms)
+			}
+		}
+		if n.s.Match != pipeline.MatchTerms {
+			return phrase
+		}
+		return !slices.ContainsFunc(terms, func(t string) bool { return !slices.Contains(words, t) })
+	}
+	if len(terms) == 0 {
+		return nil
+	}
+	for b := range s.tokens {
+		if !contains(s.tokens[b]) && !(n.s.Near == pipeline.NearRow && s.item && contains(s.tokens...)) {
+			continue
+		}
+		for _, d := range shownRanges(s, b) {
+			if !anyway[difference{b, d[0], d[1]}] {
+				out = append(out, expectedReport{i, b, d[0], d[1], s.textOf(b, d)})
+			}
 		}
 	}
 	return out
 }
 
-func (n bruteForce) termReports(k string, sides [2]*groupSide, i int, moved bool) (out []expectedReport) {
+func (n bruteForce) termReports(k string, sides [2]*groupSide, i int, moved bool) (out []expectedReport, of map[difference]bool) {
+	of = map[difference]bool{}
 	terms, all := n.keywordTerms(k)
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
 	if len(terms) == 0 {
-		return nil
+		return nil, of
 	}
 	var counts [2]map[string]int
 	for j, s := range sides {
@@ -166,11 +207,12 @@ func (n bruteForce) termReports(k string, sides [2]*groupSide, i int, moved bool
 				}
 			}
 			if len(has) == len(terms) && news {
+				of[difference{b, d[0], d[1]}] = true
 				out = append(out, expectedReport{i, b, d[0], d[1], s.textOf(b, d)})
 			}
 		}
 	}
-	return out
+	return out, of
 }
 
 func (s *groupSide) textOf(b int, r [2]int) string {
@@ -192,9 +234,12 @@ func (n bruteForce) allDiffs(c *flow.Change, groups [][2]*groupSide) []string {
 			var reports []expectedReport
 			words := map[expectedReport]map[string]bool{}
 			for _, k := range n.s.Keywords {
-				rs := n.phraseReports(k, sides, i, c.Groups[g].Moved)
+				rs, of := n.phraseReports(k, sides, i, c.Groups[g].Moved)
 				if n.s.Match == pipeline.MatchTerms {
-					rs = n.termReports(k, sides, i, c.Groups[g].Moved)
+					rs, of = n.termReports(k, sides, i, c.Groups[g].Moved)
+				}
+				if n.s.Near != "" && !c.Groups[g].Moved {
+					rs = append(rs, n.nearReports(k, sides[i], i, of)...)
 				}
 				for _, r := range rs {
 					if words[r] == nil {
@@ -267,9 +312,9 @@ func randomGroups(r *rand.Rand) (gs []groupTexts) {
 		case 1:
 			gs = append(gs, groupTexts{new: old})
 		case 2:
-			gs = append(gs, groupTexts{old, old, true})
+			gs = append(gs, groupTexts{old: old, new: old, moved: true})
 		default:
-			gs = append(gs, groupTexts{old: old, new: randomEdit(r, old)})
+			gs = append(gs, groupTexts{old: old, new: randomEdit(r, old), item: r.IntN(3) == 0})
 		}
 	}
 	return gs
@@ -282,6 +327,7 @@ func randomSubscription(r *rand.Rand) pipeline.Subscription {
 		s.Keywords = append(s.Keywords, randomWords(r, 1+r.IntN(4)))
 	}
 	s.Match = []string{"", pipeline.MatchPhrase, pipeline.MatchTerms}[r.IntN(3)]
+	s.Near = []string{"", "", pipeline.NearBlock, pipeline.NearRow}[r.IntN(4)]
 	s.Language = []string{"", "", "de", "en"}[r.IntN(4)]
 	if r.IntN(4) == 0 {
 		s.Events = []pipeline.Event{[]pipeline.Event{pipeline.Added, pipeline.Removed}[r.IntN(2)]}

@@ -227,7 +227,12 @@ func (h *hit) snippet(offset int) string {
 	if h.snippets == nil {
 		h.snippets = map[int]string{}
 	}
-	s := h.contextBefore(offset) + h.text + h.contextAfter(offset)
+	var s string
+	if h.near != nil {
+		s = h.nearSnippet(offset)
+	} else {
+		s = h.contextBefore(offset) + h.text + h.contextAfter(offset)
+	}
 	h.snippets[offset] = s
 	return s
 }
@@ -243,7 +248,13 @@ func (h *hit) contentHash(offset int) uint64 {
 	h.computeText()
 	var sum maphash.Hash
 	sum.SetSeed(hashSeed)
-	for _, part := range []string{h.w.Row, "\x00", h.text, "\x00", h.contextBefore(offset), h.text, h.contextAfter(offset)} {
+	parts := []string{h.w.Row, "\x00", h.text, "\x00"}
+	if h.near != nil {
+		parts = append(parts, h.snippet(offset))
+	} else {
+		parts = append(parts, h.contextBefore(offset), h.text, h.contextAfter(offset))
+	}
+	for _, part := range parts {
 		_, _ = sum.WriteString(part) // it never fails
 	}
 	if h.hashes == nil {

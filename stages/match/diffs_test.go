@@ -41,7 +41,7 @@ func TestGroups(t *testing.T) {
 }
 
 func TestNoLanguage(t *testing.T) {
-	ch, _ := changeOf(64, groupTexts{"x", "x of god house the", false})
+	ch, _ := changeOf(64, groupTexts{old: "x", new: "x of god house the"})
 	ch.Language = ""
 	for _, c := range []struct {
 		sub  pipeline.Subscription

@@ -118,8 +118,12 @@ func (e *Explainer) findSpelling(c *flow.Change, s pipeline.Subscription) string
 
 // spelling returns the words of the keyword as the text spells them.
 func (h *hit) spelling() string {
-	if len(h.tokens) > 1 {
+	switch {
+	case len(h.tokens) > 1:
 		return h.joinWords()
+	case h.near != nil:
+		w := h.near.blocks[h.near.block].Window
+		return w.Text[w.Tokens[h.near.tokens[0]][0]:w.Tokens[h.near.tokens[1]-1][1]]
 	}
 	return h.w.Text[h.w.Tokens[h.core[0]][0]:h.w.Tokens[h.core[1]-1][1]]
 }
@@ -308,7 +312,7 @@ func comparisonLanguage(s pipeline.Subscription, c *flow.Change) string {
 // passages that contain all of them.
 func Count(content, language, keyword string, s pipeline.Subscription, languages *text.Languages) int {
 	s = s.WithDefaults()
-	s.Keywords, s.Events = []string{keyword}, nil
+	s.Keywords, s.Events, s.Near = []string{keyword}, nil, ""
 	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(language).parts[0].patternIndex
 	n := 0
 	for _, g := range changeAddingAll(content, language).Groups {

@@ -2,6 +2,7 @@ package match
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bits-and-blooms/bloom/v3"
 
@@ -45,6 +46,7 @@ type filterClass struct {
 	Form           text.Form `json:"form"`
 	SkipsStopwords bool      `json:"skips_stopwords"`
 	SkipsSigns     bool      `json:"skips_signs"`
+	Near           string    `json:"near"`
 }
 
 // buildFilter returns the filter over x, which has the subscriptions as of stamp.
@@ -55,7 +57,7 @@ func (x *index) buildFilter(analysis string, stamp uint64) *filter {
 		p := filterPart{Language: x.norm.Language(), Reach: x.reach(), Moved: x.wantsMoved}
 		words := make([][]string, len(x.classes))
 		for c := range x.classes {
-			p.Classes = append(p.Classes, filterClass{x.classes[c].form, x.classes[c].skipsStopwords, x.classes[c].skipsSigns})
+			p.Classes = append(p.Classes, filterClass{x.classes[c].form, x.classes[c].skipsStopwords, x.classes[c].skipsSigns, x.classes[c].near})
 			words[c] = make([]string, len(x.dicts[c])+1)
 			for term, id := range x.dicts[c] {
 				words[c][id] = term
@@ -119,7 +121,7 @@ func (f *filter) mayMatch(c *flow.Change, langs *text.Languages) bool {
 		// An index without patterns suffices to read the windows.
 		x := &patternIndex{norm: langs.Normalizer(p.Language), wantsMoved: p.Moved, longestPhrase: p.Reach + 1}
 		for _, c := range p.Classes {
-			x.classes = append(x.classes, class{c.Form, c.SkipsStopwords, c.SkipsSigns})
+			x.classes = append(x.classes, class{c.Form, c.SkipsStopwords, c.SkipsSigns, c.Near})
 		}
 		for g := range c.Groups {
 			if c.Groups[g].Moved && !p.Moved {
@@ -130,6 +132,9 @@ func (f *filter) mayMatch(c *flow.Change, langs *text.Languages) bool {
 					return true
 				}
 			}
+			if f.mayMatchNear(x, k, &c.Groups[g]) {
+				return true
+			}
 		}
 	}
 	return false
@@ -139,7 +144,11 @@ func (f *filter) mayMatch(c *flow.Change, langs *text.Languages) bool {
 func (f *filter) mayMatchWindow(x *patternIndex, k int, w *window) bool {
 	for c := range x.classes {
 		keep := x.keepFunc(uint8(c), w)
-		for _, r := range w.searchRegions(x.reach(), keep) {
+		regions := w.searchRegions(x.reach(), keep)
+		if x.classes[c].near != "" {
+			regions = []flow.Span{{0, len(w.Tokens)}}
+		}
+		for _, r := range regions {
 			last := ""
 			for i := r[0]; i < r[1]; i++ {
 				if !keep(i) {
@@ -150,6 +159,22 @@ func (f *filter) mayMatchWindow(x *patternIndex, k int, w *window) bool {
 					return true
 				}
 				last = term
+			}
+		}
+	}
+	return false
+}
+
+// mayMatchNear reports whether a key of part k may be in a passage of g, for keywords beside which changes
+// are reported.
+func (f *filter) mayMatchNear(x *patternIndex, k int, g *flow.Group) bool {
+	if !slices.ContainsFunc(x.classes, func(c class) bool { return c.near != "" }) {
+		return false
+	}
+	for _, p := range slices.Concat(g.OldPassages, g.NewPassages) {
+		for w := range blocksOf(p.Offset, p.Text) {
+			if f.mayMatchWindow(x, k, &w) {
+				return true
 			}
 		}
 	}

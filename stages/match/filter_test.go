@@ -120,7 +120,7 @@ func TestFilterChangesNoNotification(t *testing.T) {
 		return strings.Join(ws, " ")
 	}
 	filtered, told := 0, 0
-	for round := range 20 {
+	for round := range 30 {
 		with, without := newStageTest(t, Config{}), newStageTest(t, Config{})
 		stamp := 0
 		subscribe := func(n int) {

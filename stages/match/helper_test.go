@@ -14,6 +14,7 @@ type groupSide struct {
 	// changed says of each token, gaps of each place in front of one, what the other
 	// side does not have or has.
 	changed, gaps [][]bool
+	item          bool // the blocks are one item
 }
 
 func newGroupSide(blocks []string) *groupSide {
@@ -140,6 +141,18 @@ func (s *groupSide) windows(offset, context int) ([]flow.Window, int) {
 	return out, offset
 }
 
+// passages returns the whole of the item, or of each block.
+func (s *groupSide) passages(offset int, item bool) (out []flow.Passage) {
+	if item {
+		return []flow.Passage{{Offset: offset, Text: strings.Join(s.blocks, "\n")}}
+	}
+	for _, b := range s.blocks {
+		out = append(out, flow.Passage{Offset: offset, Text: b})
+		offset += len(b) + 1
+	}
+	return out
+}
+
 func newTestWindow(block string, tokens []text.Token, edits []flow.Span, offset, context int) flow.Window {
 	first, last := max(edits[0][0]-context, 0), min(edits[len(edits)-1][1]+context, len(tokens))
 	start, end := 0, len(block)
@@ -163,6 +176,8 @@ func newTestWindow(block string, tokens []text.Token, edits []flow.Span, offset,
 type groupTexts struct {
 	old, new string
 	moved    bool
+	// item says that the blocks of each side are one item, such as a table row.
+	item bool
 }
 
 func splitBlocks(s string) []string {
@@ -181,6 +196,10 @@ func changeOf(context int, groups ...groupTexts) (*flow.Change, [][2]*groupSide)
 	for _, g := range groups {
 		s := [2]*groupSide{newGroupSide(splitBlocks(g.old)), newGroupSide(splitBlocks(g.new))}
 		var out flow.Group
+		if old, new := at[0], at[1]; !g.moved && g.old != "" && g.new != "" {
+			out.OldPassages, out.NewPassages = s[0].passages(old, g.item), s[1].passages(new, g.item)
+		}
+		s[0].item, s[1].item = g.item, g.item
 		if g.moved {
 			out.Moved = true
 			for i := range s {

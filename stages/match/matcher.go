@@ -219,16 +219,9 @@ func eachWindow(g *flow.Group) iter.Seq2[int, window] {
 // eachBlock yields the blocks of the stretches of a coarse group, in order.
 func eachBlock(g *flow.Group, yield func(int, window) bool) {
 	for side, stretch := range stretches(g) {
-		doc := text.Analyze(stretch.Text)
-		for _, b := range doc.Blocks {
-			w := &flow.Window{
-				Offset: stretch.Offset + b.Start, Text: stretch.Text[b.Start:b.End],
-				Tokens: make([]flow.Span, 0, b.Last-b.First), Edits: []flow.Span{{0, b.Last - b.First}},
-			}
-			for _, t := range doc.Tokens[b.First:b.Last] {
-				w.Tokens = append(w.Tokens, flow.Span{t.Start - b.Start, t.End - b.Start})
-			}
-			if !yield(side, newWindow(w, g.Moved)) {
+		for w := range blocksOf(stretch.Offset, stretch.Text) {
+			w.Edits = []flow.Span{{0, len(w.Tokens)}}
+			if !yield(side, newWindow(w.Window, g.Moved)) {
 				return
 			}
 		}

@@ -23,7 +23,7 @@ type Occurrence struct {
 // the keyword may be in any order, each of its words in the text is an occurrence.
 func Occurrences(content, language, keyword string, s pipeline.Subscription, languages *text.Languages, f func(Occurrence) bool) {
 	s = s.WithDefaults()
-	s.Keywords, s.Events = []string{keyword}, nil
+	s.Keywords, s.Events, s.Near = []string{keyword}, nil, ""
 	x := NewMatcher([]Entry{{Subscription: s}}, languages).index(language).parts[0].patternIndex
 	if len(x.patterns) == 0 {
 		return

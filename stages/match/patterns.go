@@ -12,6 +12,8 @@ type class struct {
 	form           text.Form
 	skipsStopwords bool // stop words are passed over
 	skipsSigns     bool // signs are passed over, since the keyword has none: "price 10" is in "price: $10"
+	// near is pipeline.Subscription.Near: what of the text is searched besides the surroundings of edits.
+	near string
 }
 
 // indexKey is the index key of a pattern: a term, or a pair of adjacent terms.
@@ -103,7 +105,7 @@ func (x *patternIndex) parseKeyword(s pipeline.Subscription, word string) (patte
 			significant = append(significant, w)
 		}
 	}
-	c := class{form: text.FormOf(s), skipsSigns: !signs}
+	c := class{form: text.FormOf(s), skipsSigns: !signs, near: s.Near}
 	if len(significant) > 0 { // a keyword of stop words only is matched against all words
 		all, c.skipsStopwords = significant, x.norm.HasStopwords()
 	}
@@ -131,8 +133,8 @@ func (x *patternIndex) parseKeyword(s pipeline.Subscription, word string) (patte
 	return p, true
 }
 
-// classNumber returns the number of c, adding it if it is new. There are at most 24 classes: six
-// forms, with and without stop words, with and without signs.
+// classNumber returns the number of c, adding it if it is new. There are at most 72 classes: six
+// forms, with and without stop words, with and without signs, for each value of near.
 func (x *patternIndex) classNumber(c class) uint8 {
 	var dict map[string]uint32
 	for i, have := range x.classes {

@@ -26,6 +26,8 @@ type place struct {
 	full, core flow.Span
 	// tokens are those of the keyword, if they need not be adjacent.
 	tokens []int
+	// near is where the keyword stands, if that is not in the difference but beside it.
+	near *nearby
 }
 
 // placeKey identifies a place of a pattern.
@@ -66,6 +68,7 @@ type search struct {
 	x            *patternIndex
 	moved        bool
 	sides        [2][]window
+	passages     [2][]flow.Passage
 	tallies      map[int32]*tally
 	placeIndexes map[placeKey]int // indexes into tally.places
 	placeCount   int              // places of all tallies
@@ -75,7 +78,10 @@ type search struct {
 }
 
 func newSearch(x *patternIndex, g *flow.Group) *search {
-	s := &search{x: x, moved: g.Moved, tallies: map[int32]*tally{}, placeIndexes: map[placeKey]int{}, streams: map[streamKey]*termStream{}}
+	s := &search{
+		x: x, moved: g.Moved, passages: [2][]flow.Passage{oldSide: g.OldPassages, newSide: g.NewPassages},
+		tallies: map[int32]*tally{}, placeIndexes: map[placeKey]int{}, streams: map[streamKey]*termStream{},
+	}
 	if !g.Coarse {
 		s.sides = [2][]window{oldSide: make([]window, 0, len(g.Old)), newSide: make([]window, 0, len(g.New))}
 	}
@@ -89,7 +95,7 @@ func newSearch(x *patternIndex, g *flow.Group) *search {
 
 // run calls report for each place at which a pattern of the index is added or removed in the
 // group; for each pattern in the order of sides and places. It calls count with the number of
-// places that are only counted.
+// places that are only counted. At last come the differences beside a keyword, for those that ask for them.
 func (s *search) run(report func(p int32, side int, pl place), count func(p int32, side, n int)) {
 	for side := range s.sides {
 		for i := range s.sides[side] {
@@ -115,6 +121,7 @@ func (s *search) run(report func(p int32, side int, pl place), count func(p int3
 			}
 		}
 	}
+	s.reportNear(report)
 }
 
 // isReported reports whether the places on a side are reported. In a moved block all are. Those of
