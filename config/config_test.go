@@ -186,7 +186,7 @@ func TestLoad(t *testing.T) {
 			{URL: "https://example.com/terms", Client: "legal", Keywords: []string{"privacy", "personal data"}, Stem: true, Language: "en",
 				Interval: pipeline.Every(time.Hour), Sinks: []string{"ops", "team"}, Digest: &pipeline.Digest{Every: pipeline.Duration(time.Hour), Max: 20}, View: pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}}},
 			{URL: "HTTPS://Example.com:443/terms#top", Keywords: []string{"privacy"}, Events: []pipeline.Event{pipeline.Removed},
-				FilterStopwords: true, MatchCase: true, IgnoreDiacritics: true, Match: "phrase", Moved: true, Language: "en-GB",
+				FilterStopwords: true, MatchCase: true, IgnoreDiacritics: true, Match: "phrase", Near: "row", Moved: true, Language: "en-GB",
 				SnippetOffset: &offset, MinChange: pipeline.MinChange{Share: 50}, Sinks: []string{"ops"}, Digest: &pipeline.Digest{Cron: "0 9 * * 1-5 Europe/Berlin"}, View: pipeline.View{
 					Select: []pipeline.Selector{{CSS: "main"}}, Remove: []pipeline.Selector{{CSS: ".ad"}, {From: "h2.old", To: "h2.new"}},
 					Ignore: []string{`\d+ visitors$`}, Confirm: 2, FlipFlop: 3, Replaced: true, Expect: "absent"}},

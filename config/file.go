@@ -107,6 +107,8 @@ type subscriptionEntry struct {
 	MatchCase        bool           `yaml:"match_case"`
 	IgnoreDiacritics bool           `yaml:"ignore_diacritics"`
 	Match            string         `yaml:"match"`
+	Near             string         `yaml:"near"`
+	NewItems         bool           `yaml:"new_items"`
 	Moved            bool           `yaml:"moved"`
 	Language         string         `yaml:"language"`
 	SnippetOffset    *int           `yaml:"snippet_offset"`

@@ -240,7 +240,7 @@ func TestKeywords(t *testing.T) {
 	s.read("A lantern is sold out.")
 	e := s.explain(page, inspect.ExplainFilter{})
 	got := keywordResults(e)
-	if len(got) != 3 || got[0] != "sold out!" || !strings.HasPrefix(got[1], "lantern: it is in both versions") || got[2] != "unicorn: it is in neither version" {
+	if len(got) != 3 || got[0] != "sold out!" || !strings.HasPrefix(got[1], "lantern: it stayed, and text beside it changed; near: block") || got[2] != "unicorn: it is in neither version" {
 		t.Errorf("got %q", got)
 	}
 	if len(e.Changes) != 1 || len(e.Changes[0].Matches) != 1 {

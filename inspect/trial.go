@@ -55,6 +55,18 @@ var optionVariations = []struct {
 		}
 		return s.Match, true
 	}},
+	{"near", func(s *pipeline.Subscription) (string, bool) {
+		if s.Keywords == nil || s.NewItems {
+			return "", false
+		}
+		if s.Near != pipeline.NearRow {
+			s.Near = pipeline.NearRow
+			return s.Near, true
+		}
+		s.Near = ""
+		return "none", true
+	}},
+	{"new_items", func(s *pipeline.Subscription) (string, bool) { return flip(&s.NewItems) }},
 	{"moved", func(s *pipeline.Subscription) (string, bool) { return flip(&s.Moved) }},
 	{"events", func(s *pipeline.Subscription) (string, bool) {
 		if len(s.Events) != 1 {

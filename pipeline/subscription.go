@@ -91,6 +91,9 @@ type Subscription struct {
 	Near string `json:"near,omitempty"`
 	// Moved also reports keywords in paragraphs that only moved within the page.
 	Moved bool `json:"moved,omitempty"`
+	// NewItems reports only what is in items that came: list items, table rows, cards, entries of feeds. It
+	// reports nothing of a text without items.
+	NewItems bool `json:"new_items,omitempty"`
 	// MinChange is the smallest change that is reported. A smaller one matches no keyword.
 	MinChange MinChange `json:"min_change,omitzero"`
 	// Language is the language of the page, a BCP 47 tag. Empty means that it is detected.
@@ -211,7 +214,12 @@ func (s Subscription) Validate() error {
 	if s.Match != "" && s.Match != MatchPhrase && s.Match != MatchTerms {
 		bad("match", "%q is neither phrase nor terms", s.Match)
 	}
+	if s.NewItems && !s.Wants(Added) {
+		bad("new_items", "an item that came was added, and events ask only for what was removed; remove events, or new_items")
+	}
 	switch {
+	case s.NewItems && s.Near != "":
+		bad("near", "with new_items only items that came are reported, and near is about those that stay; remove one of the two")
 	case s.Near != "" && s.Near != NearBlock && s.Near != NearRow:
 		bad("near", "%q is neither row nor block", s.Near)
 	case s.Near != "" && s.Keywords == nil:

@@ -79,7 +79,7 @@ func TestSuggestionIsAConfiguration(t *testing.T) {
 	}
 	full := pipeline.Subscription{
 		Client: "a: b", Keywords: []string{"C#", "- x", "it's \"so\"", "12.50", "null"}, Events: []pipeline.Event{pipeline.Added},
-		Interval: pipeline.Every(time.Hour), FilterStopwords: true, IgnoreDiacritics: true, Match: pipeline.MatchPhrase, Moved: true, Language: "de",
+		Interval: pipeline.Every(time.Hour), FilterStopwords: true, IgnoreDiacritics: true, Match: pipeline.MatchPhrase, Near: pipeline.NearRow, Moved: true, Language: "de",
 		SnippetOffset: &offset, Sinks: []string{"ops"}, Digest: &pipeline.Digest{Cron: "0 9 * * 1-5 UTC", Max: 20}, MinChange: pipeline.MinChange{Share: 250},
 	}
 	hourly := newSubscription("hourly", "x")

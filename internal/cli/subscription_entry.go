@@ -21,6 +21,8 @@ type subscriptionEntry struct {
 	MatchCase        bool             `yaml:"match_case,omitempty"`
 	IgnoreDiacritics bool             `yaml:"ignore_diacritics,omitempty"`
 	Match            string           `yaml:"match,omitempty"`
+	Near             string           `yaml:"near,omitempty"`
+	NewItems         bool             `yaml:"new_items,omitempty"`
 	Moved            bool             `yaml:"moved,omitempty"`
 	Language         string           `yaml:"language,omitempty"`
 	SnippetOffset    *int             `yaml:"snippet_offset,omitempty"`
@@ -96,7 +98,7 @@ func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 	s = s.WithDefaults()
 	e := subscriptionEntry{
 		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, MatchCase: s.MatchCase,
-		IgnoreDiacritics: s.IgnoreDiacritics, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
+		IgnoreDiacritics: s.IgnoreDiacritics, Near: s.Near, NewItems: s.NewItems, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
 		Select: selectorEntries(s.Select), Remove: selectorEntries(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
 		Replaced: s.Replaced, Expect: s.Expect, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
 	}

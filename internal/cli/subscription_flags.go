@@ -13,22 +13,22 @@ import (
 
 // subscriptionFlags are the flags for the fields of a subscription.
 type subscriptionFlags struct {
-	client, language, match, sitemap, severity, channel       string
-	events, selects, removes, ignores                         []string
-	interval                                                  pipeline.Interval
-	quiet                                                     pipeline.Quiet
-	stem, filterStopwords, matchCase, ignoreDiacritics, moved bool
-	replaced, items                                           bool
-	expect                                                    string
-	snippetOffset, confirm, flipFlop                          int
-	digest, minChange                                         string
-	followDepth, followMaxPages                               int
-	followSameHost                                            bool
-	followInclude, followExclude                              []string
-	tags                                                      []string
-	values                                                    []string
-	value                                                     pipeline.Value
-	below, above, changesBy, becomes                          string
+	client, language, match, near, sitemap, severity, channel           string
+	events, selects, removes, ignores                                   []string
+	interval                                                            pipeline.Interval
+	quiet                                                               pipeline.Quiet
+	stem, filterStopwords, matchCase, ignoreDiacritics, moved, newItems bool
+	replaced, items                                                     bool
+	expect                                                              string
+	snippetOffset, confirm, flipFlop                                    int
+	digest, minChange                                                   string
+	followDepth, followMaxPages                                         int
+	followSameHost                                                      bool
+	followInclude, followExclude                                        []string
+	tags                                                                []string
+	values                                                              []string
+	value                                                               pipeline.Value
+	below, above, changesBy, becomes                                    string
 }
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
@@ -43,6 +43,8 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.matchCase, "match-case", false, "tell capital and small letters apart")
 	fs.BoolVar(&f.ignoreDiacritics, "ignore-diacritics", false, "ignore accents and other marks of letters")
 	fs.StringVar(&f.match, "match", "", "`HOW` the words of a keyword are found: phrase or terms (default phrase; terms with --filter-stopwords)")
+	fs.StringVar(&f.near, "near", "", "also report what changes beside a keyword that stays: in its row, list item or card (row) or in its paragraph (block) (`WHERE`)")
+	fs.BoolVar(&f.newItems, "new-items", false, "report only items that came: list items, table rows, cards, entries of feeds")
 	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only moved")
 	fs.StringVar(&f.minChange, "min-change", "", "do not report a smaller change: `SIZE` is a number of tokens such as 5, or a share of the text such as 2%")
 	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
@@ -82,7 +84,7 @@ func (f *subscriptionFlags) toSubscription(cmd *cobra.Command, url string, keywo
 		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
 		Stem: f.stem, FilterStopwords: f.filterStopwords, MatchCase: f.matchCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Severity: f.severity, Channel: f.channel,
-		Match: f.match, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printerSinkName},
+		Match: f.match, Near: f.near, NewItems: f.newItems, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printerSinkName},
 		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Expect: f.expect, Items: f.items, Sitemap: f.sitemap != ""},
 	}
 	s.Tags = f.tags

@@ -290,7 +290,7 @@ func logFirstCheck(cfg vokter.Config, log *slog.Logger) flow.Middleware {
 			log.Warn(fmt.Sprintf("nothing is stemmed: there are no stems for the language %q; if it is another, name it, such as with --language en", r.Language))
 		}
 		for _, k := range r.Keywords {
-			logKeyword(log, k)
+			logKeyword(log, s, k)
 		}
 	})
 }
@@ -318,11 +318,11 @@ func sitemapText(r reading.Reading) string {
 	return what
 }
 
-// logKeyword logs whether the page contains k now.
-func logKeyword(log *slog.Logger, k reading.Keyword) {
+// logKeyword logs whether the page contains k, a keyword of s, now. If it does, it says what will be reported.
+func logKeyword(log *slog.Logger, s pipeline.Subscription, k reading.Keyword) {
 	switch {
 	case k.Found > 0:
-		log.Info(fmt.Sprintf("%q is on the page now, %s", k.Keyword, countNoun(k.Found, "time")))
+		log.Info(fmt.Sprintf("%q is on the page now, %s; reported when %s", k.Keyword, countNoun(k.Found, "time"), whenReported(s)))
 	case k.OtherCase != "":
 		log.Warn(fmt.Sprintf("%q is not on the page now, but %q is: leave out --match-case", k.Keyword, k.OtherCase))
 	case k.Near == "":
@@ -332,4 +332,24 @@ func logKeyword(log *slog.Logger, k reading.Keyword) {
 	default:
 		log.Warn(fmt.Sprintf("%q is not on the page now: %q is not there, but %q is: is it misspelled?", k.Keyword, k.Word, k.Near))
 	}
+}
+
+// whenReported says when s reports a keyword that is on the page, and how to hear of changes beside it.
+func whenReported(s pipeline.Subscription) string {
+	if s.NewItems {
+		return "an item with it comes"
+	}
+	when := "it appears again or goes"
+	if !s.Wants(pipeline.Removed) {
+		when = "it appears again"
+	} else if !s.Wants(pipeline.Added) {
+		when = "it goes"
+	}
+	switch s.Near {
+	case pipeline.NearRow:
+		return when + ", and when its row changes"
+	case pipeline.NearBlock:
+		return when + ", and when its paragraph changes"
+	}
+	return when + "; for changes beside it add --near row"
 }

@@ -209,7 +209,7 @@ func TestBaselineSaysWhatWasRead(t *testing.T) {
 	p := newPage(t, shop)
 	dir := t.TempDir()
 	args := []string{"watch", "--data", dir, "--allow", loopback, "--every", "1h", "--log-format", "text", p.URL, "stock", "out of stok", "zeus"}
-	const keywords = `"stock" is on the page now, 2 times
+	const keywords = `"stock" is on the page now, 2 times; reported when it appears again or goes; for changes beside it add --near row
 warning: "out of stok" is not on the page now: "stok" is not there, but "stock" is: is it misspelled?
 "zeus" is not on the page now
 `

@@ -129,6 +129,7 @@ var optionFields = []struct {
 	{"ignore_diacritics", "Ignore accents", func(s *pipeline.Subscription) *bool { return &s.IgnoreDiacritics }},
 	{"stem", "Other forms of a word too (stems)", func(s *pipeline.Subscription) *bool { return &s.Stem }},
 	{"filter_stopwords", "Ignore stop words", func(s *pipeline.Subscription) *bool { return &s.FilterStopwords }},
+	{"new_items", "Only items that came: list items, rows, cards", func(s *pipeline.Subscription) *bool { return &s.NewItems }},
 	{"moved", "Text that only moved too", func(s *pipeline.Subscription) *bool { return &s.Moved }},
 }
 
@@ -245,6 +246,7 @@ func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 		*o.field(&s) = r.form.Get(o.Name) != ""
 	}
 	s.Events = nil
+	s.Near = r.form.Get("near")
 	if e := r.form.Get("event"); e != "" {
 		s.Events = []pipeline.Event{pipeline.Event(e)}
 	}

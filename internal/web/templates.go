@@ -227,6 +227,8 @@ func changedSettings(s inspect.Subscription) []string {
 	add(s.IgnoreDiacritics, "accents ignored")
 	add(s.Stem, "word stems")
 	add(s.FilterStopwords, "without stop words")
+	add(s.Near != "", "changes in its "+s.Near+" too")
+	add(s.NewItems, "only new items")
 	add(s.Moved, "moved text too")
 	add(s.Digest != nil, "digest")
 	add(s.Below != "", "below "+string(s.Below))

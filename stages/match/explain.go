@@ -57,7 +57,7 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 		return why
 	}
 	s.MinChange = pipeline.MinChange{}
-	for _, reason := range []func(pipeline.Subscription) string{e.whyOtherEvent, e.whyMoved, e.whyUnchanged, e.whyOtherOptions, e.whyWordsMissing} {
+	for _, reason := range []func(pipeline.Subscription) string{e.whyOtherEvent, e.whyMoved, e.whyNotNear, e.whyUnchanged, e.whyOtherOptions, e.whyWordsMissing} {
 		if why := reason(s); why != "" {
 			return why
 		}
@@ -180,7 +180,29 @@ func (e *Explainer) whyUnchanged(s pipeline.Subscription) string {
 	case s.Match == pipeline.MatchTerms && len(text.Tokens(s.Keywords[0])) > 1:
 		return "its words are together in " + in + ", but no difference contains all of them with at least one added or removed"
 	}
+	switch s.Near {
+	case pipeline.NearRow:
+		return "it is in " + in + ", but nothing changed in a row or paragraph that has it"
+	case pipeline.NearBlock:
+		return "it is in " + in + ", but nothing changed in a paragraph that has it"
+	}
 	return "it is in " + in + ", but no changed passage has more or fewer of it; text that stays is not reported"
+}
+
+// whyNotNear says with which near the change beside the keyword of s would be reported.
+func (e *Explainer) whyNotNear(s pipeline.Subscription) string {
+	if s.Near == pipeline.NearRow || s.NewItems {
+		return ""
+	}
+	if s.Near == "" {
+		if s.Near = pipeline.NearBlock; e.findSpelling(e.change, s) != "" {
+			return "it stayed, and text beside it changed; near: block would report that"
+		}
+	}
+	if s.Near = pipeline.NearRow; e.findSpelling(e.change, s) != "" {
+		return "it stayed, and text in its row changed; near: row would report that"
+	}
+	return ""
 }
 
 // versionsContaining says which versions contain the keyword of s; empty for none.

@@ -106,14 +106,22 @@ func (e *Expectation) checkReport(r Report) error {
 		return fmt.Errorf("text %q is in block %d, where it is no news", r.Text, b)
 	}
 	if len(e.reading.Keywords) > 0 && !e.reading.contains(c.key, r.Text) {
-		return fmt.Errorf("text %q does not hold it", r.Text)
+		if beside := e.reading.Terms || e.reading.contains(c.key, r.Snippet); !e.reading.isNear() || !beside {
+			return fmt.Errorf("text %q does not hold it", r.Text)
+		}
 	}
 	if !strings.Contains(r.Snippet, r.Text) {
 		return fmt.Errorf("snippet %q does not hold text %q", r.Snippet, r.Text)
 	}
 	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(r.Snippet, "..."), "..."))
-	if !strings.Contains(oneLine(p), strings.Join(strings.Fields(inner), " ")) {
-		return fmt.Errorf("snippet %q is not in its version", r.Snippet)
+	parts := []string{inner}
+	if e.reading.isNear() { // pieces, and cells side by side
+		parts = strings.Split(strings.ReplaceAll(inner, " · ", " ... "), " ... ")
+	}
+	for _, part := range parts {
+		if !strings.Contains(oneLine(p), strings.Join(strings.Fields(part), " ")) {
+			return fmt.Errorf("snippet %q is not in its version", r.Snippet)
+		}
 	}
 	if want := rowOf(p, b); !strings.HasPrefix(want, strings.TrimSuffix(r.Row, "…")) || (r.Row == "") != (want == "") {
 		return fmt.Errorf("text %q is in the row %q, want %q", r.Text, r.Row, want)

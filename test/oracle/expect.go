@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -106,6 +107,9 @@ func (e *Expectation) claimKeyword(cl *claim, s side) {
 			e.claimTerms(cl, g, s)
 		} else {
 			e.claimPhrase(cl, g, s)
+		}
+		if e.reading.isNear() {
+			e.claimNear(cl, g, s)
 		}
 	}
 	switch {
@@ -218,6 +222,64 @@ func (e *Expectation) blocksWithTerms(k keyword, ts []token, differences []occur
 	return found
 }
 
+// claimNear claims the changes in those blocks of side s of g, or units with NearRow, that hold k.
+func (e *Expectation) claimNear(cl *claim, g *group, s side) {
+	for _, ts := range e.nearParts(g, s) {
+		if !e.holds(cl.key, ts) {
+			continue
+		}
+		cl.exact = false
+		blocks := setOf(blockIndexes(ts))
+		certain := g.complete
+		for b := range blocks {
+			cl.may[b] = true
+		}
+		for _, m := range g.alignments {
+			ch, changed := g.changes(m, s), false
+			for i, t := range ch.tokens {
+				changed = changed || ch.changed[i] && !t.isBorder() && blocks[t.block]
+			}
+			certain = certain && changed
+		}
+		if certain && len(g.tokens[oldSide]) > 0 && len(g.tokens[newSide]) > 0 {
+			cl.must = append(cl.must, requiredPlace{blocks: blockIndexes(ts)})
+		}
+	}
+}
+
+// nearParts returns the tokens of side s of g by block, or by unit.
+func (e *Expectation) nearParts(g *group, s side) (parts [][]token) {
+	if e.reading.NearRow {
+		for _, u := range units(e.change.pages[s]) {
+			if slices.ContainsFunc(g.tokens[s], func(t token) bool { return t.block == u.tokens[0].block }) {
+				parts = append(parts, u.tokens)
+			}
+		}
+		return parts
+	}
+	last := -1
+	for _, t := range g.tokens[s] {
+		if t.block != last {
+			parts, last = append(parts, nil), t.block
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], t)
+	}
+	return parts
+}
+
+// holds reports whether ts hold k, as a phrase or all its words.
+func (e *Expectation) holds(k keyword, ts []token) bool {
+	if !e.reading.Terms {
+		return len(e.reading.occurrences(k, ts)) > 0
+	}
+	for _, n := range e.reading.termCounts(k, ts) {
+		if n == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // claimMovedUnit claims what stands in a unit that moved.
 func (e *Expectation) claimMovedUnit(cl *claim, u unit) {
 	p := requiredPlace{blocks: blockIndexes(u.tokens)}
@@ -248,8 +310,14 @@ func (e *Expectation) claimMovedUnit(cl *claim, u unit) {
 	}
 }
 
-// allowAnywhere allows the keyword wherever it stands in ts.
+// allowAnywhere allows the keyword wherever it stands in ts, or beside it.
 func (e *Expectation) allowAnywhere(cl *claim, ts []token) {
+	if e.reading.isNear() && e.holds(cl.key, ts) {
+		for _, b := range blockIndexes(ts) {
+			cl.may[b] = true
+		}
+		return
+	}
 	if !e.reading.Terms {
 		for _, o := range e.reading.occurrences(cl.key, ts) {
 			cl.may[ts[o.first].block] = true

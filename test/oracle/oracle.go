@@ -33,7 +33,9 @@ type Subscription struct {
 	// Terms says that all words of a keyword match in any order, instead of the phrase.
 	Terms bool
 	Moved bool
-	Min   MinChange
+	// NearBlock and NearRow also report what changes beside a keyword that stays: in its block, or in its unit.
+	NearBlock, NearRow bool
+	Min                MinChange
 }
 
 // Language is what is known about a language; nil is no language.

@@ -92,6 +92,7 @@ func (s randomLanguage) compare(r *rand.Rand, languages *text.Languages, known *
 	case 1:
 		sub.MinChange.Share = r.IntN(4000)
 	}
+	sub.Near = []string{"", "", pipeline.NearBlock, pipeline.NearRow}[r.IntN(4)]
 	sub = sub.WithDefaults()
 	change, _ := diff.ChangeOf(flow.Snapshot{Old: joinBlocks(old), New: joinBlocks(now), N: 2, Previous: 1, Language: s.lang})
 	var reports []oracle.Report
@@ -103,6 +104,7 @@ func (s randomLanguage) compare(r *rand.Rand, languages *text.Languages, known *
 	expected := oracle.Compare(page(old), page(now)).Expect(oracle.Subscription{
 		Keywords: sub.Keywords, Added: true, Removed: true, MatchCase: sub.MatchCase, IgnoreDiacritics: sub.IgnoreDiacritics,
 		Stem: sub.Stem, FilterStopwords: sub.FilterStopwords, Terms: sub.Match == pipeline.MatchTerms, Moved: sub.Moved,
+		NearBlock: sub.Near == pipeline.NearBlock, NearRow: sub.Near == pipeline.NearRow,
 		Min: oracle.MinChange{Tokens: sub.MinChange.Tokens, Share: sub.MinChange.Share},
 	}, known)
 	switch {

@@ -208,6 +208,9 @@ func hasKey[V any](m map[string]V, k string) bool {
 	return ok
 }
 
+// isNear reports whether changes beside a keyword are reported.
+func (r reading) isNear() bool { return r.NearBlock || r.NearRow }
+
 // contains reports whether text holds the keyword's tokens.
 func (r reading) contains(k keyword, text string) bool {
 	var ts []token

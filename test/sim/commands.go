@@ -203,6 +203,9 @@ func (w *world) randomSubscription(s *site) pipeline.Subscription {
 		}
 	}
 	sub.Events = pick(r, [][]pipeline.Event{nil, {pipeline.Added}, {pipeline.Removed}, {pipeline.Added, pipeline.Removed}})
+	if len(sub.Keywords) > 0 {
+		sub.Near = pick(r, []string{"", "", pipeline.NearBlock, pipeline.NearRow})
+	}
 	sub.Match = pick(r, []string{"", "", pipeline.MatchPhrase, pipeline.MatchTerms})
 	sub.MinChange = pick(r, []pipeline.MinChange{{}, {}, {}, {}, {Tokens: 3}, {Share: 500}})
 	sub.Language = pick(r, []string{"", "", "en", "en-GB"})

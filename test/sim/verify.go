@@ -179,6 +179,7 @@ func (w *world) compareRecord(t *pageModel, r *subscriptionSpan, v version, chan
 		Keywords: s.Keywords, Added: s.Wants(pipeline.Added), Removed: s.Wants(pipeline.Removed),
 		MatchCase: s.MatchCase, IgnoreDiacritics: s.IgnoreDiacritics, Stem: s.Stem, FilterStopwords: s.FilterStopwords,
 		Terms: s.Match == pipeline.MatchTerms, Moved: s.Moved,
+		NearBlock: s.Near == pipeline.NearBlock, NearRow: s.Near == pipeline.NearRow,
 		Min: oracle.MinChange{Tokens: s.MinChange.Tokens, Share: s.MinChange.Share},
 	}, languageOf(language))
 	w.stats.Expectations++
