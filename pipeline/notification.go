@@ -98,18 +98,26 @@ type Diff struct {
 	Text string `json:"text"`
 	// Snippet is Text in its context, with "..." where it is cut.
 	Snippet string `json:"snippet"`
-	// Row is the beginning of the table row or list item in which Text stands, such as a name in the
-	// first cell: up to 100 bytes, and "…" if that is longer. It is empty if Text is in that first cell, if the row has more than
-	// 40 tokens, and outside of rows and lists.
-	Row string `json:"row,omitempty"`
+	// Item says what became of the list item, table row, card or entry in which Text stands: "new", "gone" or
+	// "changed". Title is the heading or the first block of it, up to 100 bytes, and "…" if that is longer. Both
+	// are empty outside of items, and Title alone is set in an item that only moved.
+	Item  string `json:"item,omitempty"`
+	Title string `json:"title,omitempty"`
 	// Offset is where Text begins in the text of its version, in bytes: that of Notification.Version
 	// for Added, the version before for Removed. Router.Text returns these texts.
 	Offset int `json:"offset"`
 	// Edit numbers the edits of the notification from 1 if the subscription has no keywords; else it
 	// is 0. A removed text and the added text in its place have the same number and follow each
-	// other.
+	// other. All texts of an item that is new or gone have the same number.
 	Edit int `json:"edit,omitempty"`
 }
+
+// Values of Diff.Item: what became of an item, such as a list item, a table row or a card.
+const (
+	ItemNew     = "new"     // only the new version has it
+	ItemGone    = "gone"    // only the old version has it
+	ItemChanged = "changed" // both have it, with other words
+)
 
 // Receiver is whom a sink delivers to. The name of its sink is the key of its messages.
 type Receiver struct {

@@ -37,7 +37,7 @@ func diffData(list []pipeline.Diff) []map[string]string {
 	out := make([]map[string]string, len(list))
 	for i, d := range list {
 		out[i] = map[string]string{
-			"event": string(d.Event), "keyword": cleanText(d.Keyword), "text": cleanText(d.Text), "snippet": cleanText(d.Snippet), "row": cleanText(d.Row), "edit": formatNumber(uint64(d.Edit)),
+			"event": string(d.Event), "keyword": cleanText(d.Keyword), "text": cleanText(d.Text), "snippet": cleanText(d.Snippet), "item": d.Item, "title": cleanText(d.Title), "edit": formatNumber(uint64(d.Edit)),
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -16,19 +17,51 @@ type countedLine struct {
 	diffs int // how many of the diffs it is
 }
 
-// editLine returns the line for the edit at the beginning of diffs, which have no keyword. If removed
-// text and the added text in its place both fit into a line, it is the whole edit, else the first diff of
-// it.
-func editLine(diffs []pipeline.Diff, r rows, b Budget) countedLine {
+// editLine returns the line for the edit at the beginning of diffs, which have no keyword. All texts of an
+// item that is new or gone are one line. If removed text and the added text in its place both fit into a
+// line, it is the whole edit, else the first diff of it.
+func editLine(diffs []pipeline.Diff, b Budget) countedLine {
+	if n := countItemDiffs(diffs); n > 0 {
+		return countedLine{itemLine(diffs[:n], b), n}
+	}
 	if beginsReplacement(diffs) {
-		if spans := replacementSpans(diffs[0], diffs[1], r, b); spans != nil {
-			return countedLine{Line{Spans: spans}, 2}
+		if spans := replacementSpans(diffs[0], diffs[1], b); spans != nil {
+			return countedLine{Line{Spans: spans, Item: diffs[1].Item}, 2}
 		}
 	}
-	d := difference{Diff: diffs[0], row: r.rowPrefix(diffs[0])}
+	d := difference{Diff: diffs[0], title: titlePrefix(diffs[0])}
 	d.snippet, d.changeStart, d.changeEnd = splitSnippet(d.Diff)
 	d.fitExcerpt(b)
 	return countedLine{d.line(), 1}
+}
+
+// countItemDiffs returns how many of diffs, from the first on, are the texts of one item that is new or
+// gone.
+func countItemDiffs(diffs []pipeline.Diff) int {
+	d := diffs[0]
+	if d.Item != pipeline.ItemNew && d.Item != pipeline.ItemGone {
+		return 0
+	}
+	n := 1
+	for n < len(diffs) && d.Edit != 0 && diffs[n].Edit == d.Edit && diffs[n].Keyword == "" {
+		n++
+	}
+	return n
+}
+
+// itemLine returns the line for an item that is new or gone.
+func itemLine(diffs []pipeline.Diff, b Budget) Line {
+	var texts []string
+	for _, d := range diffs {
+		texts = append(texts, Clean(d.Text))
+	}
+	d := difference{Diff: diffs[0], snippet: strings.Join(texts, itemBorder)}
+	if title := titleOf(d.Diff); !strings.HasPrefix(d.snippet, strings.TrimSuffix(title, "…")) {
+		d.title = title + itemBorder
+	}
+	d.changeEnd = len(d.snippet)
+	d.fitExcerpt(b)
+	return d.line()
 }
 
 // beginsReplacement reports whether diffs begin with a removed text and the added text in its place.
@@ -40,20 +73,25 @@ func beginsReplacement(diffs []pipeline.Diff) bool {
 // splitSnippet returns the snippet of d, and the range of it that changed.
 func splitSnippet(d pipeline.Diff) (snippet string, from, to int) {
 	snippet, changed := Clean(d.Snippet), Clean(d.Text)
-	if from = strings.Index(snippet, changed); from < 0 {
+	at := 0
+	if title := titleOf(d) + itemBorder; strings.HasPrefix(snippet, title) && strings.Contains(snippet[len(title):], changed) {
+		at = len(title) // the title may have the same words
+	}
+	if from = strings.Index(snippet[at:], changed); from < 0 {
 		return changed, 0, len(changed)
 	}
+	from += at
 	return snippet, from, from + len(changed)
 }
 
-// replacementSpans returns the spans of one line: the row, the removed text, the added text and the text
+// replacementSpans returns the spans of one line: the title of the item, the removed text, the added text and the text
 // around it. It returns nil if both texts are too long for one line.
-func replacementSpans(removed, added pipeline.Diff, r rows, b Budget) []Span {
+func replacementSpans(removed, added pipeline.Diff, b Budget) []Span {
 	snippet, from, to := splitSnippet(added)
 	before, after := snippet[:from], snippet[to:]
 	changed := compareWords(strings.Fields(Clean(removed.Text)), strings.Fields(snippet[from:to]))
-	row := r.rowPrefix(added)
-	room := b.Line - b.Length(row)
+	title := titlePrefix(added)
+	room := b.Line - b.Length(title)
 	for _, s := range changed {
 		room -= b.Length(s.Text)
 	}
@@ -61,7 +99,7 @@ func replacementSpans(removed, added pipeline.Diff, r rows, b Budget) []Span {
 		return nil
 	}
 	before, after = cutStart(before, room/2, b.Length), Cut(after, room/2, b.Length)
-	return slices.DeleteFunc(slices.Concat([]Span{{Text: row + before}}, changed, []Span{{Text: after}}), func(s Span) bool { return s.Text == "" })
+	return slices.DeleteFunc(slices.Concat([]Span{{Text: title + before}}, changed, []Span{{Text: after}}), func(s Span) bool { return s.Text == "" })
 }
 
 // cutStart returns s. If s is longer than limit, it returns a mark and the end of s.
@@ -166,17 +204,19 @@ const maxHeadlineEdits = 3
 // editsHeadline describes the edits among diffs for a headline, such as "10 → 12; added: argus".
 func editsHeadline(diffs []pipeline.Diff) string {
 	var said []string
-	r, n := rowsOf(diffs), 0
+	n := 0
 	for len(diffs) > 0 {
 		d, text := 1, ""
 		switch {
 		case diffs[0].Keyword != "":
 			diffs = diffs[1:]
 			continue
+		case countItemDiffs(diffs) > 0:
+			d, text = countItemDiffs(diffs), diffs[0].Item+": "+cmp.Or(titleOf(diffs[0]), shortText(diffs[0]))
 		case beginsReplacement(diffs):
-			d, text = 2, r.rowPrefix(diffs[1])+shortText(diffs[0])+" → "+shortText(diffs[1])
+			d, text = 2, shortPrefix(diffs[1])+shortText(diffs[0])+" → "+shortText(diffs[1])
 		default:
-			text = string(diffs[0].Event) + ": " + r.rowPrefix(diffs[0]) + shortText(diffs[0])
+			text = string(diffs[0].Event) + ": " + shortPrefix(diffs[0]) + shortText(diffs[0])
 		}
 		if diffs, n = diffs[d:], n+1; n <= maxHeadlineEdits {
 			said = append(said, text)
@@ -187,6 +227,15 @@ func editsHeadline(diffs []pipeline.Diff) string {
 		s = plural(n, "edit") + ": " + s
 	}
 	return s
+}
+
+// shortPrefix returns the title of the item in which d is, to write before its text, unless the text is of
+// the title itself.
+func shortPrefix(d pipeline.Diff) string {
+	if title := titleOf(d); title != "" && !strings.Contains(title, shortText(d)) {
+		return title + itemBorder
+	}
+	return ""
 }
 
 func shortText(d pipeline.Diff) string { return Short(Clean(d.Text), maxKeyword) }

@@ -22,8 +22,8 @@ func addedDiff(edit int, text, snippet string) pipeline.Diff {
 
 func TestEdits(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 60))
-	in := func(row string, d pipeline.Diff) pipeline.Diff {
-		d.Row = row
+	in := func(item, title string, d pipeline.Diff) pipeline.Diff {
+		d.Item, d.Title = item, title
 		return d
 	}
 	for _, tt := range []struct {
@@ -31,11 +31,19 @@ func TestEdits(t *testing.T) {
 		diffs []pipeline.Diff
 		want  string // without the title and the URL
 	}{
-		{"in rows", []pipeline.Diff{in("Lamp", removedDiff(1, "4", "4 left")), in("Lamp", addedDiff(1, "7", "7 left")), in("Lantern", addedDiff(2, "new", "... new ..."))},
+		{"in items", []pipeline.Diff{
+			in("changed", "Lamp", removedDiff(1, "4", "Lamp · 4 left")), in("changed", "Lamp", addedDiff(1, "7", "Lamp · 7 left")),
+			in("changed", "Lantern", addedDiff(2, "new", "... new ..."))},
 			"Lamp · 4 → 7; added: Lantern · new|~ Lamp · [-4-] {+7+} left|+ Lantern · ... {+new+} ..."},
-		{"in a new row", []pipeline.Diff{addedDiff(1, "Lamp", "Lamp"), in("Lamp", addedDiff(2, "7", "7 left"))},
-			"added: Lamp; added: 7|+ {+Lamp+}|+ {+7+} left"},
-		{"a keyword in a row", []pipeline.Diff{{Event: pipeline.Added, Keyword: "left", Text: "7", Snippet: "7 left", Row: "Lamp\n 3"}},
+		{"the words of the title", []pipeline.Diff{in("changed", "Lamp 7", removedDiff(1, "4", "Lamp 7 · 4 left")), in("changed", "Lamp 7", addedDiff(1, "7", "Lamp 7 · 7 left"))},
+			"4 → 7|~ Lamp 7 · [-4-] {+7+} left"},
+		{"an item of one block", []pipeline.Diff{in("changed", "Lamp 7 left", removedDiff(1, "4", "Lamp 4 left")), in("changed", "Lamp 7 left", addedDiff(1, "7", "Lamp 7 left"))},
+			"4 → 7|~ Lamp [-4-] {+7+} left"},
+		{"a new item", []pipeline.Diff{in("new", "Lamp", addedDiff(1, "Lamp", "Lamp")), in("new", "Lamp", addedDiff(1, "7", "7 left")), in("gone", "Torch", removedDiff(2, "Torch", "Torch"))},
+			"new: Lamp; gone: Torch|+ new: {+Lamp · 7+}|- gone: [-Torch-]"},
+		{"two new items of one title", []pipeline.Diff{in("new", "Lamp", addedDiff(1, "Lamp", "Lamp")), in("new", "Lamp", addedDiff(2, "Lamp", "Lamp"))},
+			"new: Lamp; new: Lamp|+ new: {+Lamp+}|+ new: {+Lamp+}"},
+		{"a keyword in a new item", []pipeline.Diff{{Event: pipeline.Added, Keyword: "left", Text: "7", Snippet: "7 left", Item: "new", Title: "Lamp\n 3"}},
 			"added: left|+ left: Lamp 3 · 7 left"},
 		{"replaced", []pipeline.Diff{removedDiff(1, "10", "Price: 10 EUR"), addedDiff(1, "12", "Price: 12 EUR")},
 			"10 → 12|~ Price: [-10-] {+12+} EUR"},

@@ -21,7 +21,7 @@ type difference struct {
 	// snippet[keywordStart:keywordEnd], the changed text snippet[changeStart:changeEnd]. A range is
 	// empty if it is not visible.
 	snippet                  string
-	row                      string // stands before the excerpt
+	title                    string // stands before the excerpt
 	keywordStart, keywordEnd int
 	changeStart, changeEnd   int
 	// spans are the excerpt, snippet[start:end].
@@ -33,17 +33,16 @@ type difference struct {
 // their keywords, and those of one edit.
 func diffLines(diffs []pipeline.Diff, b Budget) []countedLine {
 	var lines []countedLine
-	r := rowsOf(diffs)
 	for len(diffs) > 0 {
 		n := 0
 		for n < len(diffs) && diffs[n].Keyword != "" {
 			n++
 		}
-		for _, d := range joinDifferences(diffs[:n], r, b) {
+		for _, d := range joinDifferences(diffs[:n], b) {
 			lines = append(lines, countedLine{d.line(), d.diffs})
 		}
 		for diffs = diffs[n:]; len(diffs) > 0 && diffs[0].Keyword == ""; {
-			e := editLine(diffs, r, b)
+			e := editLine(diffs, b)
 			lines, diffs = append(lines, e), diffs[e.diffs:]
 		}
 	}
@@ -52,12 +51,12 @@ func diffLines(diffs []pipeline.Diff, b Budget) []countedLine {
 
 // joinDifferences returns the differences of diffs, all of which have a keyword. It joins the diffs of
 // one difference if one excerpt can show their keywords.
-func joinDifferences(diffs []pipeline.Diff, r rows, b Budget) []difference {
+func joinDifferences(diffs []pipeline.Diff, b Budget) []difference {
 	type place struct {
 		event         pipeline.Event
 		offset        int
 		text, snippet string
-		row           string
+		title         string
 	}
 	found := make([]difference, 0, len(diffs))
 	at := make(map[place][]int) // which of found stand there
@@ -74,7 +73,7 @@ func joinDifferences(diffs []pipeline.Diff, r rows, b Budget) []difference {
 		keyword, changed := Clean(d.Keyword), Clean(d.Text)
 		start := strings.Index(snippet, changed)
 		from, to := findKeyword(snippet, words, keyword, max(start, 0))
-		p := place{d.Event, d.Offset, d.Text, d.Snippet, d.Row}
+		p := place{d.Event, d.Offset, d.Text, d.Snippet, d.Title}
 		i := slices.IndexFunc(at[p], func(i int) bool {
 			return from == to || from >= found[i].start && to <= found[i].end
 		})
@@ -82,7 +81,7 @@ func joinDifferences(diffs []pipeline.Diff, r rows, b Budget) []difference {
 			i = at[p][i]
 		} else {
 			i = len(found)
-			next := difference{Diff: d, snippet: snippet, row: r.rowPrefix(d), keywordStart: from, keywordEnd: to}
+			next := difference{Diff: d, snippet: snippet, title: titlePrefix(d), keywordStart: from, keywordEnd: to}
 			if start >= 0 {
 				next.changeStart, next.changeEnd = start, start+len(changed)
 			}
@@ -100,10 +99,10 @@ func joinDifferences(diffs []pipeline.Diff, r rows, b Budget) []difference {
 
 // line returns d as a line of a Message.
 func (d *difference) line() Line {
-	return Line{Event: d.Event, Keywords: d.keywords, Spans: d.spans}
+	return Line{Event: d.Event, Item: d.Item, Keywords: d.keywords, Spans: d.spans}
 }
 
-// fitExcerpt sets the excerpt: at most b.Line, dots and row included, around the keyword, or around the
+// fitExcerpt sets the excerpt: at most b.Line, dots and title included, around the keyword, or around the
 // changed text if the keyword is not visible.
 func (d *difference) fitExcerpt(b Budget) {
 	focus := d.changeStart
@@ -126,8 +125,8 @@ func (d *difference) fitExcerpt(b Budget) {
 // excerptSpans returns the excerpt from start to end.
 func (d *difference) excerptSpans(start, end int) []Span {
 	spans := make([]Span, 0, typicalSpans)
-	if d.row != "" {
-		spans = append(spans, Span{Text: d.row})
+	if d.title != "" {
+		spans = append(spans, Span{Text: d.title})
 	}
 	if start > 0 {
 		spans = append(spans, Span{Text: "... "})
@@ -240,31 +239,20 @@ func matchTerms(s string, words []text.Token, terms []string, f text.Form) bool 
 	return true
 }
 
-// rows are the rows that diffs of a notification name, except those that a diff shows anyway.
-type rows map[string]bool
+// itemBorder stands between the title of an item and its other texts.
+const itemBorder = " · "
 
-func rowsOf(diffs []pipeline.Diff) rows {
-	r := make(rows)
-	for _, d := range diffs {
-		if row := rowOf(d); row != "" {
-			r[row] = true
-		}
-	}
-	if len(r) > 0 {
-		for _, d := range diffs {
-			delete(r, Short(Clean(d.Text), maxKeyword))
-		}
-	}
-	return r
-}
-
-// rowPrefix returns the text to write before the snippet of d: its row, or an empty string.
-func (r rows) rowPrefix(d pipeline.Diff) string {
-	row := rowOf(d)
-	if !r[row] {
+// titlePrefix returns the text to write before the snippet of d: the title of its item, unless the snippet
+// has it or is the whole of the item that changed.
+func titlePrefix(d pipeline.Diff) string {
+	title := titleOf(d)
+	snippet := Clean(d.Snippet)
+	cut := d.Item == pipeline.ItemNew || d.Item == pipeline.ItemGone || strings.HasPrefix(snippet, "...")
+	if title == "" || !cut || strings.Contains(snippet, strings.TrimSuffix(title, "…")) {
 		return ""
 	}
-	return row + " · "
+	return title + itemBorder
 }
 
-func rowOf(d pipeline.Diff) string { return Short(Clean(d.Row), maxKeyword) }
+// titleOf returns the title of the item in which d is, or nothing.
+func titleOf(d pipeline.Diff) string { return Short(Clean(d.Title), maxKeyword) }

@@ -48,6 +48,8 @@ type Message struct {
 type Line struct {
 	// Event is empty if text was replaced by other text.
 	Event pipeline.Event
+	// Item is what became of the item in which it is: pipeline.Diff.Item.
+	Item string
 	// Keywords are the keywords that were found in it. There are none if the subscription has none.
 	Keywords []string
 	// Spans are the parts of the snippet, in order. A part that was cut off is the span "...".
@@ -287,8 +289,17 @@ func (l Line) Sign() string {
 	return "~"
 }
 
-// What returns what happened: "added", "removed", or "changed" if text was replaced.
-func (l Line) What() string { return cmp.Or(string(l.Event), "changed") }
+// What returns what happened: "new" or "gone" for such an item, else "added", "removed", or "changed" if text
+// was replaced.
+func (l Line) What() string {
+	if l.IsWhole() {
+		return l.Item
+	}
+	return cmp.Or(string(l.Event), "changed")
+}
+
+// IsWhole reports whether the line is about an item that is new or gone, or about a part of it.
+func (l Line) IsWhole() bool { return l.Item == pipeline.ItemNew || l.Item == pipeline.ItemGone }
 
 // Head returns the sign and the keywords, or what happened if there are no keywords.
 func (l Line) Head() string {
@@ -337,7 +348,7 @@ func (m Message) Plain() string {
 		lines = append(lines, "")
 	}
 	for _, l := range m.Lines {
-		if len(l.Keywords) == 0 {
+		if len(l.Keywords) == 0 && !l.IsWhole() {
 			lines = append(lines, l.Sign()+" "+l.Text())
 		} else {
 			lines = append(lines, l.Head()+": "+l.Text())

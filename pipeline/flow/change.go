@@ -122,11 +122,14 @@ type Group struct {
 	Differences []Difference `json:"differences,omitempty"`
 }
 
-// What became of an item, such as a list item, a table row or a card: Group.Item.
+// IsWhole reports whether g is an item that only one version has.
+func (g *Group) IsWhole() bool { return g.Item == ItemNew || g.Item == ItemGone }
+
+// What became of an item: Group.Item.
 const (
-	ItemNew     = "new"     // only the new version has it
-	ItemGone    = "gone"    // only the old version has it
-	ItemChanged = "changed" // both have it, with other words
+	ItemNew     = pipeline.ItemNew
+	ItemGone    = pipeline.ItemGone
+	ItemChanged = pipeline.ItemChanged
 )
 
 // Window is a part of one block, in one version: one or more edits and the tokens around them, up to
@@ -141,9 +144,6 @@ type Window struct {
 	// CutLeft and CutRight say that the block continues beyond Text.
 	CutLeft  bool `json:"cut_left,omitempty"`
 	CutRight bool `json:"cut_right,omitempty"`
-	// Row is the beginning of the table row or list item of at most 40 tokens in which the block stands: its
-	// first block, up to 100 bytes of it. It is empty if the block is that one, or stands in none.
-	Row string `json:"row,omitempty"`
 	// Tokens are the tokens of Text: start and end in bytes within Text.
 	Tokens Spans `json:"tokens,omitempty"`
 	// Edits are the runs of tokens that only this version has, as indexes [start, end) into Tokens. An

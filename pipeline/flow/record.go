@@ -41,7 +41,7 @@ func (c Change) recordJSON() (json.RawMessage, error) {
 	}
 	room := MaxChangeRecord - len(b) - len("[]")
 	for _, g := range groups {
-		short := Group{Moved: g.Moved, Coarse: g.Coarse}
+		short := Group{Moved: g.Moved, Item: g.Item, Title: g.Title, Coarse: g.Coarse}
 		if b, err = json.Marshal(short); err != nil {
 			return nil, err
 		}

@@ -85,16 +85,6 @@ func (d *Doc) Release() {
 // Text returns token i as it stands in the text.
 func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i].End] }
 
-// Row returns the first block of the item in which block b stands, if both are in one unit. It is empty if b is
-// that block.
-func (d *Doc) Row(b int) string {
-	first := d.Units[d.Blocks[b].Unit].FirstBlock
-	if first == b {
-		return ""
-	}
-	return d.blockText(first)
-}
-
 func (d *Doc) blockText(b int) string { return d.Content[d.Blocks[b].Start:d.Blocks[b].End] }
 
 // UnitTitle returns what names unit u: its first block that is no number, such as "3." or "id: 3", or its first

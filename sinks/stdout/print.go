@@ -98,7 +98,11 @@ func (p printer) formatLine(l render.Line, pad int) string {
 		if p.color { // which stands for the marks of what was removed and added
 			text, styleAt = styledText(l)
 		}
-		return "  " + p.style(l.Sign(), color+bold) + " " + p.paragraph(text, 4, styleAt) + "\n"
+		head, indent := "  "+p.style(l.Sign(), color+bold)+" ", 4
+		if l.IsWhole() { // all of it is new or gone
+			head, indent = head+p.style(l.What()+":", color+bold)+" ", indent+len(l.What())+2
+		}
+		return head + p.paragraph(text, indent, styleAt) + "\n"
 	}
 	keywords := joinKeywords(l)
 	head := "  " + p.style(l.Sign(), color+bold) + " " + p.style(keywords, color+bold)

@@ -61,13 +61,14 @@ type comparison struct {
 // diffGroup finds the differences within s.
 func (c *comparison) diffGroup(s unitGroup, w *aligner) flow.Group {
 	a, b := c.symbols.newSequence(c.old, s.old, exactForm), c.symbols.newSequence(c.new, s.new, exactForm)
+	var g flow.Group
+	g.Item, g.Title = c.itemOf(s)
 	if s.moved {
-		return flow.Group{Moved: true, Old: wholeBlocks(c.old, a), New: wholeBlocks(c.new, b)}
+		g.Item, g.Moved, g.Old, g.New = "", true, wholeBlocks(c.old, a), wholeBlocks(c.new, b)
+		return g
 	}
 	kept, _ := w.align(a.symbols, b.symbols, c.limits.group, true)
 	inA, inB := keptPartners(kept, len(a.symbols), len(b.symbols))
-	g := flow.Group{}
-	g.Item, g.Title = c.itemOf(s)
 	for _, block := range a.blocks {
 		edits := blockEdits(inA[block.first:block.last])
 		g.Old = append(g.Old, windows(c.old, block.block, edits)...)

@@ -82,10 +82,10 @@ func windowEnd(d *text.Doc, block text.Block, e flow.Span) (token, offset int) {
 	return token, offset
 }
 
-// maxRowBytes is the size of a flow.Window.Row and of a flow.Group.Title, in bytes.
-const maxRowBytes = 100
+// maxTitle is the size of a flow.Group.Title, in bytes.
+const maxTitle = 100
 
-func clipped(block string) string { return flow.Clipped(strings.TrimSpace(block), maxRowBytes) }
+func clipped(block string) string { return flow.Clipped(strings.TrimSpace(block), maxTitle) }
 
 // toWindow returns v, which is in block b of d.
 func (v windowBounds) toWindow(d *text.Doc, b int) flow.Window {
@@ -93,7 +93,6 @@ func (v windowBounds) toWindow(d *text.Doc, b int) flow.Window {
 	w := flow.Window{
 		Offset:  v.start,
 		Text:    d.Content[v.start:v.end],
-		Row:     clipped(d.Row(b)),
 		CutLeft: v.start > block.Start, CutRight: v.end < block.End,
 		Tokens: make([]flow.Span, 0, v.last-v.first),
 		Edits:  make([]flow.Span, 0, len(v.edits)),

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -51,23 +52,54 @@ func TestWindowReachesTheBorder(t *testing.T) {
 	}
 }
 
-func TestRows(t *testing.T) {
+func TestItems(t *testing.T) {
 	item := func(blocks ...string) string { return "\x02" + strings.Join(blocks, "\n") + "\n\x03" }
 	long := numberedWords("w", 45)
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"another cell":    {item("lamp", "4"), item("lamp", "7"), "lamp"},
-		"the first cell":  {item("lamp", "4"), item("torch", "4"), "torch"},
-		"a new row":       {"a b\n", "a b\n" + item(" Lamp ", "7"), "Lamp"},
-		"no row":          {"lamp\n4\n", "lamp\n7\n", ""},
-		"a long row":      {item("lamp", long, "4"), item("lamp", long, "7"), ""},
-		"a long cell":     {item(strings.Repeat("é", 60), "4"), item(strings.Repeat("é", 60), "7"), strings.Repeat("é", 50) + "…"},
-		"an inner list":   {item("fruit", item("pears", "4")), item("fruit", item("pears", "7")), "fruit"},
-		"a line of words": {item("lamp", "4 "+numberedWords("w", 10)), item("lamp", "7 "+numberedWords("w", 10)), "lamp"},
+		"another cell":   {item("lamp", "4"), item("lamp", "7"), "changed lamp"},
+		"a new row":      {"a b\n", "a b\n" + item(" Lamp ", "7"), "new Lamp"},
+		"a row less":     {"a b\n" + item("Lamp", "7"), "a b\n", "gone Lamp"},
+		"no row":         {"lamp\n4\n", "lamp\n7\n", " "},
+		"a long row":     {item("lamp", long, "4"), item("lamp", long, "7"), " "},
+		"a long cell":    {item(strings.Repeat("é", 60), "4"), item(strings.Repeat("é", 60), "7"), "changed " + strings.Repeat("é", 50) + "…"},
+		"an inner list":  {item("fruit", item("pears", "4")), item("fruit", item("pears", "7")), "changed fruit"},
+		"one that moved": {item("lamp", "4") + "a b c\nd e f\n", "a b c\nd e f\n" + item("lamp", "4"), " lamp"},
 	} {
 		groups := Diff(analyze(tt.old), analyze(tt.new))
-		windows := groups[len(groups)-1].New
-		if got := windows[len(windows)-1].Row; got != tt.want {
-			t.Errorf("%s: got the row %q, want %q", name, got, tt.want)
+		g := groups[len(groups)-1]
+		if got := g.Item + " " + g.Title; got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+func TestPassages(t *testing.T) {
+	item := func(blocks ...string) string { return "\x02" + strings.Join(blocks, "\n") + "\n\x03" }
+	long := numberedWords("w", 200)
+	for name, tt := range map[string]struct {
+		old, new string
+		want     []string
+	}{
+		"a short block":  {"one two three\n", "one two four\n", nil},
+		"a long block":   {long + " end\n", long + " END\n", []string{long + " END"}},
+		"an item":        {item("lamp", "4", "oil"), item("lamp", "7", "oil"), []string{"lamp\n7\noil"}},
+		"a new item":     {"a b\n", "a b\n" + item("lamp", "7"), nil},
+		"too long":       {strings.Repeat(long+" ", 5) + " end\n", strings.Repeat(long+" ", 5) + " END\n", nil},
+		"a nested item":  {item("fruit", item("pears", "4")), item("fruit", item("pears", "7")), []string{"fruit\n\x02pears\n7"}},
+		"two edits":      {item("lamp", "4", "oil", "2"), item("lamp", "7", "oil", "3"), []string{"lamp\n7\noil\n3"}},
+		"only an insert": {"one two " + long + "\n", "one two " + long + " three\n", []string{"one two " + long + " three"}},
+	} {
+		a, b := analyze(tt.old), analyze(tt.new)
+		groups := Diff(a, b)
+		var got []string
+		for _, p := range groups[len(groups)-1].NewPassages {
+			if b.Content[p.Offset:p.Offset+len(p.Text)] != p.Text {
+				t.Errorf("%s: %q is not what stands at %d", name, p.Text, p.Offset)
+			}
+			got = append(got, p.Text)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }

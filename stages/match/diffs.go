@@ -84,7 +84,7 @@ func maxDiffBytes(s pipeline.Subscription, title string) int {
 
 // diffSize is how many bytes d takes at most in JSON.
 func diffSize(d pipeline.Diff) int {
-	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + jsonSize(d.Row) + len(`{"event":"removed","keyword":"","text":"","snippet":"","row":"","offset":1000000,"edit":1000},`)
+	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + jsonSize(d.Title) + len(`{"event":"removed","keyword":"","text":"","snippet":"","item":"changed","title":"","offset":1000000,"edit":1000},`)
 }
 
 // wantedHits returns the hits of events that s wants, in the order of the text and without those
@@ -92,12 +92,16 @@ func diffSize(d pipeline.Diff) int {
 func wantedHits(s pipeline.Subscription, found []finding) (reports []keywordHit, more int) {
 	for _, f := range found {
 		for _, h := range f.list {
-			if s.Wants(eventOfSide[h.side]) && (s.Moved || !h.moved) {
+			if s.Wants(eventOfSide[h.side]) && (s.Moved || !h.moved) && (!s.NewItems || h.of.Item == flow.ItemNew) {
 				reports = append(reports, keywordHit{keyword: f.keyword, hit: h})
 			}
 		}
 		for side, n := range f.onlyCounted {
 			if s.Wants(eventOfSide[side]) {
+				if s.NewItems {
+					more += n.inNewItems
+					continue
+				}
 				more += n.edited
 				if s.Moved {
 					more += n.moved
@@ -132,7 +136,7 @@ func wantedHits(s pipeline.Subscription, found []finding) (reports []keywordHit,
 
 func (r keywordHit) diff(s pipeline.Subscription) pipeline.Diff {
 	return pipeline.Diff{
-		Event: eventOfSide[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: r.snippet(*s.SnippetOffset), Row: r.w.Row,
+		Event: eventOfSide[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: r.snippet(*s.SnippetOffset), Item: r.of.Item, Title: r.of.Title,
 		Offset: r.w.Offset + r.from,
 	}
 }
@@ -157,6 +161,7 @@ const ellipsis = "..."
 // hit is one place where a pattern was found, with its text and snippets.
 type hit struct {
 	group, side int
+	of          *flow.Group
 	moved       bool
 	place
 	w *flow.Window
@@ -167,6 +172,9 @@ type hit struct {
 	from, to int
 	snippets map[int]string
 	hashes   map[int]uint64
+	// lineBlocks are what line returned.
+	lineBlocks []window
+	lineFound  bool
 }
 
 // computeText sets the text: the difference, extended to the first and the last token of the
@@ -228,8 +236,8 @@ func (h *hit) snippet(offset int) string {
 		h.snippets = map[int]string{}
 	}
 	var s string
-	if h.near != nil {
-		s = h.nearSnippet(offset)
+	if blocks := h.line(); blocks != nil {
+		s = h.lineSnippet(blocks, offset)
 	} else {
 		s = h.contextBefore(offset) + h.text + h.contextAfter(offset)
 	}
@@ -239,7 +247,7 @@ func (h *hit) snippet(offset int) string {
 
 var hashSeed = maphash.MakeSeed()
 
-// contentHash is a hash of the text, the snippet and the row. It does not store them, since most hits
+// contentHash is a hash of the text, the snippet and the item. It does not store them, since most hits
 // of a change with very many hits are only counted.
 func (h *hit) contentHash(offset int) uint64 {
 	if s, ok := h.hashes[offset]; ok {
@@ -248,8 +256,8 @@ func (h *hit) contentHash(offset int) uint64 {
 	h.computeText()
 	var sum maphash.Hash
 	sum.SetSeed(hashSeed)
-	parts := []string{h.w.Row, "\x00", h.text, "\x00"}
-	if h.near != nil {
+	parts := []string{h.of.Item, h.of.Title, "\x00", h.text, "\x00"}
+	if h.line() != nil {
 		parts = append(parts, h.snippet(offset))
 	} else {
 		parts = append(parts, h.contextBefore(offset), h.text, h.contextAfter(offset))

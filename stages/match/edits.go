@@ -2,6 +2,7 @@ package match
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/vokter/vokter/pipeline"
@@ -15,8 +16,9 @@ const maxCoarseBlocks = 1000
 // edit is one place of a change: the removed text, the added text, or both.
 type edit struct {
 	number int // flow.Difference.Edit
-	sides  [2]*hit
-	moved  bool
+	// hits are the removed text, the added text, or both; of an item that is new or gone they are all its texts.
+	hits  []*hit
+	moved bool
 }
 
 // edits are all edits of a change, in the order of the text. They are found when a subscription
@@ -32,8 +34,8 @@ type edits struct {
 
 // excerptKey is all of a subscription that decides which edits it is notified of.
 type excerptKey struct {
-	removed, added, moved bool
-	offset                int
+	removed, added, moved, newItems bool
+	offset                          int
 }
 
 // excerpt is the first edits that a notification may contain. omitted is how many more texts were
@@ -70,9 +72,8 @@ func (all *edits) addBlocks(group int, g *flow.Group) {
 			continue
 		}
 		if len(w.Tokens) > 0 {
-			e := edit{moved: g.Moved}
-			e.sides[side] = spanHit(group, side, w.Window, flow.Span{0, len(w.Tokens)})
-			all.list = append(all.list, e)
+			h := spanHit(group, g, side, w.Window, flow.Span{0, len(w.Tokens)})
+			all.list = append(all.list, edit{hits: []*hit{h}, moved: g.Moved})
 		}
 	}
 }
@@ -85,59 +86,66 @@ func (all *edits) addDifferences(group int, g *flow.Group) {
 		if d.Event == pipeline.Removed {
 			side, windows = oldSide, g.Old
 		}
-		h := differenceHit(group, side, windows, d)
-		if n := len(all.list); n > 0 && d.Edit != 0 && all.list[n-1].number == d.Edit && all.list[n-1].sides[side] == nil {
-			all.list[n-1].sides[side] = h
+		h := differenceHit(group, g, side, windows, d)
+		if n := len(all.list); n > 0 && all.list[n-1].takes(h, d.Edit) {
+			all.list[n-1].hits = append(all.list[n-1].hits, h)
 			continue
 		}
-		e := edit{number: d.Edit}
-		e.sides[side] = h
-		all.list = append(all.list, e)
+		all.list = append(all.list, edit{number: d.Edit, hits: []*hit{h}})
 	}
+}
+
+// takes reports whether h, of an edit with that number, belongs to e.
+func (e *edit) takes(h *hit, number int) bool {
+	last := e.hits[len(e.hits)-1]
+	if last.group == h.group && h.of.IsWhole() {
+		return true
+	}
+	return number != 0 && e.number == number && last.side == oldSide && h.side == newSide && !last.of.IsWhole() && !h.of.IsWhole()
 }
 
 // differenceHit returns d as a hit in the window that contains it. A difference that no window
 // contains, because a word near it is very long, is shown without context.
-func differenceHit(group, side int, windows []flow.Window, d flow.Difference) *hit {
+func differenceHit(group int, g *flow.Group, side int, windows []flow.Window, d flow.Difference) *hit {
 	end := d.Offset + len(d.Text)
 	i := slices.IndexFunc(windows, func(w flow.Window) bool { return w.Offset <= d.Offset && end <= w.Offset+len(w.Text) })
 	if i < 0 {
 		w := &flow.Window{Offset: d.Offset, Text: d.Text, Tokens: []flow.Span{{0, len(d.Text)}}, CutLeft: true, CutRight: true}
-		return spanHit(group, side, w, flow.Span{0, 1})
+		return spanHit(group, g, side, w, flow.Span{0, 1})
 	}
 	w := &windows[i]
 	first, _ := slices.BinarySearchFunc(w.Tokens, d.Offset-w.Offset, func(t flow.Span, at int) int { return cmp.Compare(t[0], at) })
 	last, _ := slices.BinarySearchFunc(w.Tokens, end-w.Offset, func(t flow.Span, at int) int { return cmp.Compare(t[0], at) })
 	first = min(first, len(w.Tokens)-1)
-	return spanHit(group, side, w, flow.Span{first, max(last, first+1)})
+	return spanHit(group, g, side, w, flow.Span{first, max(last, first+1)})
 }
 
 // spanHit returns the tokens of w as a hit. If they are too long, their beginning is shown.
-func spanHit(group, side int, w *flow.Window, tokens flow.Span) *hit {
-	return &hit{group: group, side: side, w: w, place: place{full: tokens, core: flow.Span{tokens[0], tokens[0] + 1}}}
+func spanHit(group int, g *flow.Group, side int, w *flow.Window, tokens flow.Span) *hit {
+	return &hit{group: group, of: g, side: side, w: w, place: place{full: tokens, core: flow.Span{tokens[0], tokens[0] + 1}}}
 }
 
 // excerptFor returns the edits of which a notification for s consists: only events that it asks for,
 // and none twice.
 func (all *edits) excerptFor(s pipeline.Subscription) excerpt {
 	all.collect()
-	of := excerptKey{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, *s.SnippetOffset}
+	of := excerptKey{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, s.NewItems, *s.SnippetOffset}
 	if x, ok := all.excerpts[of]; ok {
 		return x
 	}
 	var x excerpt
 	wanted := [2]bool{oldSide: of.removed, newSide: of.added}
-	seen := map[[2]uint64]bool{}
+	seen := map[string]bool{}
 	room := maxDiffs
 	for _, e := range all.list {
 		if e.moved && !of.moved {
 			continue
 		}
-		var look [2]uint64
+		look := ""
 		var sides []*hit
-		for side, h := range e.sides {
-			if h != nil && wanted[side] {
-				look[side] = h.contentHash(of.offset)
+		for _, h := range e.hits {
+			if wanted[h.side] && (!of.newItems || h.of.Item == flow.ItemNew) {
+				look += fmt.Sprint(h.side, " ", h.contentHash(of.offset), " ")
 				sides = append(sides, h)
 			}
 		}
@@ -153,12 +161,12 @@ func (all *edits) excerptFor(s pipeline.Subscription) excerpt {
 		var diffs []pipeline.Diff
 		for _, h := range sides {
 			text := h.snippet(of.offset)
-			diffs = append(diffs, pipeline.Diff{Event: eventOfSide[h.side], Text: h.text, Snippet: text, Row: h.w.Row, Offset: h.w.Offset + h.from, Edit: len(x.edits) + 1})
+			diffs = append(diffs, pipeline.Diff{Event: eventOfSide[h.side], Text: h.text, Snippet: text, Item: h.of.Item, Title: h.of.Title, Offset: h.w.Offset + h.from, Edit: len(x.edits) + 1})
 		}
 		x.edits = append(x.edits, diffs)
 	}
 	for side, n := range all.onlyCounted {
-		if !wanted[side] {
+		if !wanted[side] || of.newItems { // no item has blocks that are only counted
 			continue
 		}
 		if x.omitted += n.edited; of.moved {

@@ -27,8 +27,8 @@ func matchedDiffs(c *flow.Change, s pipeline.Subscription) (said []string, omitt
 	for _, m := range match.NewMatcher([]match.Entry{{ID: "s", Subscription: s}}, text.NewLanguages()).Match(c) {
 		for _, d := range m.Diffs {
 			line := fmt.Sprintf("%d %s %q in %q at %d", d.Edit, d.Event, d.Text, d.Snippet, d.Offset)
-			if d.Row != "" {
-				line += " of " + d.Row
+			if d.Title != "" {
+				line += " of " + d.Title
 			}
 			said = append(said, line)
 		}
@@ -69,10 +69,10 @@ func TestEveryChange(t *testing.T) {
 			`1 removed "stock" in "in stock" at 3`, `1 added "transit" in "in transit" at 3`}},
 		{"blocks that merge", pipeline.Subscription{}, lines("one two three", "four five six"), lines("one two three four five six"), nil},
 		{"cells of a row", pipeline.Subscription{}, "\x02lamp\n10\n5 left\n\x03", "\x02lamp\n12\n7 left\n\x03", []string{
-			`1 removed "10" in "10" at 6 of lamp`, `1 added "12" in "12" at 6 of lamp`, `2 removed "5" in "5 left" at 9 of lamp`, `2 added "7" in "7 left" at 9 of lamp`}},
+			`1 removed "10" in "lamp · 10 · 5 left" at 6 of lamp`, `1 added "12" in "lamp · 12 · 7 left" at 6 of lamp`, `2 removed "5" in "lamp · 10 · 5 left" at 9 of lamp`, `2 added "7" in "lamp · 12 · 7 left" at 9 of lamp`}},
 		{"the same in two rows", pipeline.Subscription{Events: []pipeline.Event{pipeline.Added}},
 			"\x02lamp\n5 left\n\x03\x02torch\n5 left\n\x03", "\x02lamp\n7 left\n\x03\x02torch\n7 left\n\x03", []string{
-				`1 added "7" in "7 left" at 6 of lamp`, `2 added "7" in "7 left" at 21 of torch`}},
+				`1 added "7" in "lamp · 7 left" at 6 of lamp`, `2 added "7" in "torch · 7 left" at 21 of torch`}},
 	} {
 		if got, omitted := matchedDiffs(changeBetween(tt.old, tt.new), tt.sub); !slices.Equal(got, tt.want) || omitted != 0 {
 			t.Errorf("%s: got\n  %s\nwant\n  %s", tt.name, strings.Join(got, "\n  "), strings.Join(tt.want, "\n  "))

@@ -57,7 +57,7 @@ func (e *Explainer) WhyNot(r flow.Stamped, keyword string) string {
 		return why
 	}
 	s.MinChange = pipeline.MinChange{}
-	for _, reason := range []func(pipeline.Subscription) string{e.whyOtherEvent, e.whyMoved, e.whyNotNear, e.whyUnchanged, e.whyOtherOptions, e.whyWordsMissing} {
+	for _, reason := range []func(pipeline.Subscription) string{e.whyNotNewItem, e.whyOtherEvent, e.whyMoved, e.whyNotNear, e.whyUnchanged, e.whyOtherOptions, e.whyWordsMissing} {
 		if why := reason(s); why != "" {
 			return why
 		}
@@ -82,6 +82,9 @@ func (e *Explainer) whyNoEdit(s pipeline.Subscription) string {
 		return why
 	}
 	s.MinChange = pipeline.MinChange{}
+	if s.NewItems {
+		return "no item came, and the subscription asks only for new items (new_items: true)"
+	}
 	if len(s.Events) == 1 {
 		asked := s.Events[0]
 		both := s
@@ -108,7 +111,7 @@ func (e *Explainer) findSpelling(c *flow.Change, s pipeline.Subscription) string
 	}
 	for _, found := range m.index(c.Language).parts[0].findHits(c) {
 		for _, h := range found.list {
-			if s.Wants(eventOfSide[h.side]) && (s.Moved || !h.moved) {
+			if s.Wants(eventOfSide[h.side]) && (s.Moved || !h.moved) && (!s.NewItems || h.of.Item == flow.ItemNew) {
 				return h.spelling()
 			}
 		}
@@ -165,6 +168,16 @@ func (e *Explainer) whyOtherEvent(s pipeline.Subscription) string {
 	return fmt.Sprintf("it was %s, and the subscription asks only for what is %s", was, asked)
 }
 
+func (e *Explainer) whyNotNewItem(s pipeline.Subscription) string {
+	if !s.NewItems {
+		return ""
+	}
+	if s.NewItems = false; e.findSpelling(e.change, s) == "" {
+		return ""
+	}
+	return "it is in no item that came, and the subscription asks only for new items (new_items: true)"
+}
+
 func (e *Explainer) whyMoved(s pipeline.Subscription) string {
 	if s.Moved = true; e.findSpelling(e.change, s) == "" {
 		return ""
@@ -207,7 +220,7 @@ func (e *Explainer) whyNotNear(s pipeline.Subscription) string {
 
 // versionsContaining says which versions contain the keyword of s; empty for none.
 func (e *Explainer) versionsContaining(s pipeline.Subscription) string {
-	s.Events = nil
+	s.Events, s.NewItems = nil, false
 	before, after := e.findSpelling(e.old, s) != "", e.findSpelling(e.new, s) != ""
 	switch {
 	case before && after:

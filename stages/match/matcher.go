@@ -129,12 +129,16 @@ func (x *patternIndex) findHits(c *flow.Change) map[int32]*hits {
 			}
 			if kept >= maxPlaces && begun > 0 {
 				h.onlyCounted[side].add(s.moved, 1)
+				h.onlyCounted[side].addItem(&c.Groups[g], 1)
 				return
 			}
 			h.listed[side].add(s.moved, 1)
 			kept++
-			h.list = append(h.list, &hit{group: g, side: side, moved: s.moved, place: pl, w: s.sides[side][pl.window].Window})
-		}, func(p int32, side, n int) { of(p).onlyCounted[side].add(s.moved, n) })
+			h.list = append(h.list, &hit{group: g, of: &c.Groups[g], side: side, moved: s.moved, place: pl, w: s.sides[side][pl.window].Window})
+		}, func(p int32, side, n int) {
+			of(p).onlyCounted[side].add(s.moved, n)
+			of(p).onlyCounted[side].addItem(&c.Groups[g], n)
+		})
 	}
 	return out
 }
@@ -146,8 +150,14 @@ type hits struct {
 	listed, onlyCounted [2]blockCounts
 }
 
-// blockCounts are two counts: one of what is in edited blocks, one of what is in moved blocks.
-type blockCounts struct{ edited, moved int }
+// blockCounts count what is in edited blocks, and of that in new items, and what is in moved blocks.
+type blockCounts struct{ edited, inNewItems, moved int }
+
+func (n *blockCounts) addItem(g *flow.Group, by int) {
+	if g.Item == flow.ItemNew {
+		n.inNewItems += by
+	}
+}
 
 func (n *blockCounts) add(moved bool, by int) {
 	if moved {

@@ -193,26 +193,52 @@ func (s *search) isReportedAt(k placeKey) bool {
 // blockBorder stands between the blocks of an item in a snippet.
 const blockBorder = " · "
 
-// nearSnippet returns the text and the keyword beside it, each in its context of about offset characters
-// on each side, as one line.
-func (h *hit) nearSnippet(offset int) string {
+// line returns the blocks of which the snippet is: the item in which the text stands, if it has several,
+// or else the block with the keyword. It is nil if the snippet is from the window.
+func (h *hit) line() []window {
+	if h.lineFound {
+		return h.lineBlocks
+	}
+	h.lineFound = true
+	passages := [2][]flow.Passage{oldSide: h.of.OldPassages, newSide: h.of.NewPassages}[h.side]
+	if p := passageAround(passages, h.w); p >= 0 {
+		if blocks := slices.Collect(blocksOf(passages[p].Offset, passages[p].Text)); len(blocks) > 1 {
+			h.lineBlocks = blocks
+		}
+	}
+	if h.lineBlocks == nil && h.near != nil {
+		h.lineBlocks = h.near.blocks
+	}
+	return h.lineBlocks
+}
+
+// lineSnippet returns the text, and the keyword if that stands beside it, each in its context of about
+// offset characters on each side, as one line of blocks.
+func (h *hit) lineSnippet(blocks []window, offset int) string {
+	h.computeText()
 	var line strings.Builder
 	var changed, keyword flow.Span // in line
-	for i := range h.near.blocks {
-		w := h.near.blocks[i].Window
+	for i := range blocks {
+		w := blocks[i].Window
 		if i > 0 {
 			line.WriteString(blockBorder)
 		}
 		lead := len(w.Text) - len(strings.TrimLeftFunc(w.Text, unicode.IsSpace))
 		shift := line.Len() - lead // from the block's text to line
 		if from := h.w.Offset + h.from - w.Offset; from >= 0 && from < len(w.Text) {
-			changed = flow.Span{from + shift, from + len(h.text) + shift}
+			changed = flow.Span{from + shift, from + h.to - h.from + shift}
 		}
-		if i == h.near.block {
-			from, to := text.WholeWords(w.Text, w.Tokens[h.near.tokens[0]][0], w.Tokens[h.near.tokens[1]-1][1])
-			keyword = flow.Span{from + shift, to + shift}
+		if h.near != nil {
+			n := h.near.blocks[h.near.block].Window
+			if from := n.Offset - w.Offset + n.Tokens[h.near.tokens[0]][0]; from >= 0 && from < len(w.Text) {
+				from, to := text.WholeWords(w.Text, from, n.Offset-w.Offset+n.Tokens[h.near.tokens[1]-1][1])
+				keyword = flow.Span{from + shift, to + shift}
+			}
 		}
 		line.WriteString(strings.TrimSpace(w.Text))
+	}
+	if h.near == nil {
+		keyword = changed
 	}
 	all := line.String()
 	parts := []flow.Span{widen(all, changed, offset), widen(all, keyword, offset)}
@@ -222,7 +248,7 @@ func (h *hit) nearSnippet(offset int) string {
 	if parts[1][0] <= parts[0][1]+len(ellipsis)+2 { // what would be left out is no longer than its mark
 		parts = []flow.Span{union(parts[0], parts[1])}
 	}
-	first, last := h.near.blocks[0].Window, h.near.blocks[len(h.near.blocks)-1].Window
+	first, last := blocks[0].Window, blocks[len(blocks)-1].Window
 	var b strings.Builder
 	if parts[0][0] > 0 || first.CutLeft {
 		b.WriteString(ellipsis + " ")

@@ -114,17 +114,16 @@ func (e *Expectation) checkReport(r Report) error {
 		return fmt.Errorf("snippet %q does not hold text %q", r.Snippet, r.Text)
 	}
 	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(r.Snippet, "..."), "..."))
-	parts := []string{inner}
-	if e.reading.isNear() { // pieces, and cells side by side
-		parts = strings.Split(strings.ReplaceAll(inner, " · ", " ... "), " ... ")
-	}
-	for _, part := range parts {
+	for part := range strings.SplitSeq(strings.ReplaceAll(inner, " · ", " ... "), " ... ") { // cells, and pieces
 		if !strings.Contains(oneLine(p), strings.Join(strings.Fields(part), " ")) {
 			return fmt.Errorf("snippet %q is not in its version", r.Snippet)
 		}
 	}
-	if want := rowOf(p, b); !strings.HasPrefix(want, strings.TrimSuffix(r.Row, "…")) || (r.Row == "") != (want == "") {
-		return fmt.Errorf("text %q is in the row %q, want %q", r.Text, r.Row, want)
+	switch {
+	case r.Title != "" && !isTitle(e.change.pages[oldSide], r.Title) && !isTitle(e.change.pages[newSide], r.Title):
+		return fmt.Errorf("text %q is in the item %q, which is none", r.Text, r.Title)
+	case r.Item == "new" && r.Event != Added, r.Item == "gone" && r.Event != Removed, r.Item != "" && r.Title == "":
+		return fmt.Errorf("text %q is %s in an item that is %q, with the title %q", r.Text, r.Event, r.Item, r.Title)
 	}
 	if e.reading.Terms && len(e.reading.Keywords) > 0 || !c.exact {
 		return nil

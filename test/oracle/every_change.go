@@ -81,12 +81,16 @@ func (e *Expectation) claimChangedTokens(cl *claim, g *group, s side) {
 }
 
 // checkEdits checks that reports are numbered by their edits, a removed text before the added
-// one in its place, and that no two edits look the same.
+// one in its place, and that no two edits look the same. All texts of an item that is new or gone are one edit.
 func checkEdits(reports []Report) error {
 	seen := make(map[string]bool)
 	for i := 0; i < len(reports); {
 		n := 1
-		if i+1 < len(reports) && reports[i+1].Edit == reports[i].Edit {
+		if whole := reports[i].Item; whole == "new" || whole == "gone" {
+			for i+n < len(reports) && reports[i+n].Edit == reports[i].Edit && reports[i+n].Item == whole {
+				n++
+			}
+		} else if i+1 < len(reports) && reports[i+1].Edit == reports[i].Edit {
 			n = 2
 			if reports[i].Event != Removed || reports[i+1].Event != Added {
 				return fmt.Errorf("edit %d has the events %s and %s", reports[i].Edit, reports[i].Event, reports[i+1].Event)
@@ -94,7 +98,7 @@ func checkEdits(reports []Report) error {
 		}
 		look := ""
 		for _, r := range reports[i : i+n] {
-			look += fmt.Sprintf("%s %q %q %q ", r.Event, r.Text, r.Snippet, r.Row)
+			look += fmt.Sprintf("%s %q %q %q ", r.Event, r.Text, r.Snippet, r.Title)
 		}
 		if seen[look] {
 			return fmt.Errorf("two edits look the same: %s", look)

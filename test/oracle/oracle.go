@@ -56,8 +56,8 @@ type Report struct {
 	Offset int
 	// Edit numbers the edits of a notification of every change from 1. It is 0 for keywords.
 	Edit int
-	// Row is the beginning of the first block of the row or list item that holds Text, or empty.
-	Row string
+	// Item is new, gone or changed where Text is in an item that is. Title is the beginning of its first block.
+	Item, Title string
 }
 
 // The events.

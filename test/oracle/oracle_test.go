@@ -136,15 +136,15 @@ func TestExpect(t *testing.T) {
 func TestCheck(t *testing.T) {
 	old, new := page("Zeus is in stock today."), page("Zeus is out of stock today.")
 	e := Compare(old, new).Expect(Subscription{Keywords: []string{"out of stock", "in"}, Added: true, Removed: true}, nil)
-	out := Report{Added, "out of stock", "out of stock", "Zeus is out of stock today.", 8, 0, ""}
-	in := Report{Removed, "in", "in", "Zeus is in stock today.", 8, 0, ""}
+	out := Report{Added, "out of stock", "out of stock", "Zeus is out of stock today.", 8, 0, "", ""}
+	in := Report{Removed, "in", "in", "Zeus is in stock today.", 8, 0, "", ""}
 	if err := e.Check([]Report{out, in}, 0, false); err != nil {
 		t.Fatalf("right reports: %v", err)
 	}
 	change := func(r Report, f func(*Report)) Report { f(&r); return r }
 	for name, rs := range map[string][]Report{
 		"missed":          {out},
-		"invented":        {out, in, {Added, "in", "stock", "stock", 15, 0, ""}},
+		"invented":        {out, in, {Added, "in", "stock", "stock", 15, 0, "", ""}},
 		"twice":           {out, in, in},
 		"wrong text":      {change(out, func(r *Report) { r.Text = "out of stack" }), in},
 		"wrong offset":    {change(out, func(r *Report) { r.Offset = 9 }), in},
@@ -181,8 +181,8 @@ func TestCheckEveryChange(t *testing.T) {
 	old, new := page("ten to five today", "one two three four five and six"), page("ten past nine today", "one two three four five or six")
 	e := Compare(old, new).Expect(Subscription{Added: true, Removed: true}, nil)
 	right := []Report{
-		{Removed, "", "to five", "ten to five today", 4, 1, ""}, {Added, "", "past nine", "ten past nine today", 4, 1, ""},
-		{Removed, "", "and", "four five and six", 42, 2, ""}, {Added, "", "or", "four five or six", 44, 2, ""},
+		{Removed, "", "to five", "ten to five today", 4, 1, "", ""}, {Added, "", "past nine", "ten past nine today", 4, 1, "", ""},
+		{Removed, "", "and", "four five and six", 42, 2, "", ""}, {Added, "", "or", "four five or six", 44, 2, "", ""},
 	}
 	if err := e.Check(right, 0, false); err != nil {
 		t.Fatalf("right reports: %v", err)
@@ -191,9 +191,9 @@ func TestCheckEveryChange(t *testing.T) {
 		"an edit missed":     func(rs []Report) []Report { return rs[:2] },
 		"a text missed":      func(rs []Report) []Report { return rs[:3] },
 		"half of a text":     func(rs []Report) []Report { rs[0].Text = "to"; return rs },
-		"a text that stayed": func(rs []Report) []Report { return append(rs, Report{Added, "", "six", "or six", 47, 3, ""}) },
+		"a text that stayed": func(rs []Report) []Report { return append(rs, Report{Added, "", "six", "or six", 47, 3, "", ""}) },
 		"an edit twice": func(rs []Report) []Report {
-			return append(rs, Report{Removed, "", "and", "four five and six", 42, 3, ""}, Report{Added, "", "or", "four five or six", 44, 3, ""})
+			return append(rs, Report{Removed, "", "and", "four five and six", 42, 3, "", ""}, Report{Added, "", "or", "four five or six", 44, 3, "", ""})
 		},
 		"no number":       func(rs []Report) []Report { rs[2].Edit, rs[3].Edit = 0, 0; return rs },
 		"one number":      func(rs []Report) []Report { rs[2].Edit, rs[3].Edit = 1, 1; return rs },

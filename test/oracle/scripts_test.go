@@ -98,7 +98,7 @@ func (s randomLanguage) compare(r *rand.Rand, languages *text.Languages, known *
 	var reports []oracle.Report
 	for _, m := range match.NewMatcher([]match.Entry{{ID: "s", Subscription: sub}}, languages).Match(&change) {
 		for _, d := range m.Diffs {
-			reports = append(reports, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Row: d.Row, Offset: d.Offset})
+			reports = append(reports, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Item: d.Item, Title: d.Title, Offset: d.Offset})
 		}
 	}
 	expected := oracle.Compare(page(old), page(now)).Expect(oracle.Subscription{

@@ -77,14 +77,12 @@ func units(p Page) []unit {
 	return us
 }
 
-// rowOf returns the text of the first block of the unit that holds block b of p, or "" if that is b.
-func rowOf(p Page, b int) string {
-	for _, u := range units(p) {
-		if first := u.tokens[0].block; first != b && slices.ContainsFunc(u.tokens, func(t token) bool { return t.block == b }) {
-			return strings.TrimSpace(p[first].Text)
-		}
-	}
-	return ""
+// isTitle reports whether title is the beginning of the first block of a list item or row of p, up to longestItem
+// tokens long.
+func isTitle(p Page, title string) bool {
+	return slices.ContainsFunc(units(p), func(u unit) bool {
+		return strings.HasPrefix(strings.TrimSpace(p[u.tokens[0].block].Text), strings.TrimSuffix(title, "…"))
+	})
 }
 
 func joinTokens(ts []token, f func(string) string) string {

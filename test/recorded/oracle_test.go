@@ -75,7 +75,7 @@ func oracleReports(n pipeline.Notification, before, after extraction) []oracle.R
 		if d.Event == pipeline.Removed {
 			e = before
 		}
-		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joinWordMarks(d.Text), Snippet: joinWordMarks(d.Snippet), Row: joinWordMarks(d.Row), Offset: -1}
+		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joinWordMarks(d.Text), Snippet: joinWordMarks(d.Snippet), Item: d.Item, Title: joinWordMarks(d.Title), Offset: -1}
 		nearest := -1
 		for i, b := range e.oraclePage() {
 			for at := 0; at <= len(b.Text); at++ {

@@ -242,7 +242,7 @@ func (w *world) compareRecord(t *pageModel, r *subscriptionSpan, v version, chan
 func (n *publishedNotification) oracleReports() []oracle.Report {
 	var rs []oracle.Report
 	for _, d := range n.Notification.Diffs {
-		rs = append(rs, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Row: d.Row, Offset: d.Offset, Edit: d.Edit})
+		rs = append(rs, oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: d.Text, Snippet: d.Snippet, Item: d.Item, Title: d.Title, Offset: d.Offset, Edit: d.Edit})
 	}
 	return rs
 }
