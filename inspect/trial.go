@@ -66,7 +66,11 @@ var optionVariations = []struct {
 		s.Near = ""
 		return "none", true
 	}},
-	{"new_items", func(s *pipeline.Subscription) (string, bool) { return flip(&s.NewItems) }},
+	{"new_items", func(s *pipeline.Subscription) (string, bool) {
+		given := s.NewItems
+		s.NewItems = false
+		return "false", given
+	}},
 	{"moved", func(s *pipeline.Subscription) (string, bool) { return flip(&s.Moved) }},
 	{"events", func(s *pipeline.Subscription) (string, bool) {
 		if len(s.Events) != 1 {
