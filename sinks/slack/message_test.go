@@ -52,6 +52,14 @@ func examples() map[string]pipeline.Notification {
 	hostile.Title, hostile.Diffs = "<!channel> *x* & <http://evil.example|bank.example>", []pipeline.Diff{{
 		Event: pipeline.Added, Keyword: "login", Text: "Login <@U1> `now`", Snippet: "<!channel> *x* & <http://evil.example|bank.example> :boom: %41\u202e\x00 Login <@U1> `now`",
 	}}
+	items := change
+	items.Diffs = []pipeline.Diff{
+		{Event: pipeline.Added, Text: "Senior Go Developer", Snippet: "Senior Go Developer", Item: pipeline.ItemNew, Title: "Senior Go Developer", Edit: 1},
+		{Event: pipeline.Added, Text: "Oslo", Snippet: "Oslo", Item: pipeline.ItemNew, Title: "Senior Go Developer", Offset: 20, Edit: 1},
+		{Event: pipeline.Removed, Text: "Go Developer, fintech", Snippet: "Go Developer, fintech", Item: pipeline.ItemGone, Title: "Go Developer, fintech", Edit: 2},
+		{Event: pipeline.Removed, Text: "5", Snippet: "Anvil · 5 left · in stock", Item: pipeline.ItemChanged, Title: "Anvil", Offset: 40, Edit: 3},
+		{Event: pipeline.Added, Text: "6", Snippet: "Anvil · 6 left · in stock", Item: pipeline.ItemChanged, Title: "Anvil", Offset: 45, Edit: 3},
+	}
 	digest := change
 	digest.Type, digest.Diffs = pipeline.NotificationTypeDigest, slices.Concat(change.Diffs[2:3], many.Diffs[:3])
 	digest.Items = []pipeline.Item{
@@ -70,7 +78,7 @@ func examples() map[string]pipeline.Notification {
 		ID: change.ID, Event: pipeline.HealthReceiverRecovered, Time: at, Receiver: &pipeline.Receiver{Sink: "ops"}, Since: at.Add(-time.Hour), Count: 7,
 	}
 	return map[string]pipeline.Notification{
-		"change": change, "timeout": timeout, "many": many, "hostile": hostile, "digest": digest, "health": health, "recovered": recovered,
+		"change": change, "items": items, "timeout": timeout, "many": many, "hostile": hostile, "digest": digest, "health": health, "recovered": recovered,
 	}
 }
 
