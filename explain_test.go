@@ -102,7 +102,7 @@ func TestListAndExplain(t *testing.T) {
 	}
 	if got := keywordReasons(e); !slices.Equal(got, []string{
 		"out of stock!",
-		"stock: it is in both versions, but no changed passage has more or fewer of it; text that stays is not reported",
+		"stock: it stayed, and text beside it changed; near: block would report that",
 		"argus: it is in neither version",
 	}) {
 		t.Errorf("it says %q", got)

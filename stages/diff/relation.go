@@ -130,7 +130,7 @@ func (r *relation) weigh(p unitPairs) {
 		r.weights[x] = fullWeight / max(int64(n), 1)
 	}
 	for folded, x := range r.symbols.tokens[foldedForm] {
-		if folded[0] >= '0' && folded[0] <= '9' {
+		if folded[0] >= '0' && folded[0] <= '9' || text.IsSign(folded) {
 			r.weights[x] /= numberDivisor
 		}
 	}

@@ -14,7 +14,7 @@ const (
 type weights map[string]int
 
 // weigh returns the weights of tokens, given all units of both pages: 1/n in n units, and an eighth of that for a
-// number.
+// number or a sign.
 func weigh(us [2][]unit) weights {
 	in := [2]map[string]int{{}, {}}
 	for s := range us {
@@ -28,7 +28,7 @@ func weigh(us [2][]unit) weights {
 	for s := range in {
 		for w := range in[s] {
 			ws[w] = 1 << 16 / max(in[oldSide][w], in[newSide][w])
-			if w[0] >= '0' && w[0] <= '9' {
+			if w[0] >= '0' && w[0] <= '9' || isSign(w) {
 				ws[w] /= 8
 			}
 			ws[w] = max(ws[w], 1)
