@@ -203,7 +203,7 @@ func (w *world) randomSubscription(s *site) pipeline.Subscription {
 		}
 	}
 	sub.Events = pick(r, [][]pipeline.Event{nil, {pipeline.Added}, {pipeline.Removed}, {pipeline.Added, pipeline.Removed}})
-	if len(sub.Keywords) > 0 {
+	if len(sub.Keywords) > 0 && sub.Value == nil {
 		sub.Near = pick(r, []string{"", "", pipeline.NearBlock, pipeline.NearRow})
 	}
 	sub.Match = pick(r, []string{"", "", pipeline.MatchPhrase, pipeline.MatchTerms})
