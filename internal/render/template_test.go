@@ -158,7 +158,7 @@ func TestFailureIsDegraded(t *testing.T) {
 	n.Language = strings.Repeat("x", maxText)
 	for source, want := range map[string]string{
 		`{{.titel}}`:                         `line 1: there is no field "titel"; did you mean "title"?`,
-		`{{range .diffs}}{{.client}}{{end}}`:  `line 1: there is no field .client here; within range and with write $.client`,
+		`{{range .diffs}}{{.client}}{{end}}`: `line 1: there is no field .client here; within range and with write $.client`,
 		`{{.keyword}}`:                       `line 1: there is no field .keyword here; it belongs to .diffs, .items or .health`,
 		`{{range .diffs}}{{.keywrd}}{{end}}`: `line 1: there is no field "keywrd"; did you mean "keyword"?`,
 		`{{.title.x}}`:                       "line 1: at <.title.x>: can't evaluate field x",

@@ -14,8 +14,7 @@ import (
 // and that of Unhandled stands in its place.
 func testAcknowledgedUnhandled(t *testing.T, _ Features, s Site) {
 	var unhandled atomic.Int32
-	var tr flow.Transport
-	tr = s.Open(t, Config{Unhandled: func(tx flow.Tx, u flow.Unhandled) error {
+	tr := s.Open(t, Config{Unhandled: func(tx flow.Tx, u flow.Unhandled) error {
 		m, err := tx.Message()
 		if err != nil || u != (flow.Unhandled{Group: "g", Topic: "in", Published: m.Type != flow.TypeWake}) {
 			t.Errorf("unhandled: %+v of %+v, %v", m, u, err)

@@ -25,7 +25,7 @@ func contentType(h http.Header, body []byte) (value, mediaType string) {
 	mediaType, _, err := mime.ParseMediaType(value)
 	if err != nil && mediaType == "" || !strings.Contains(mediaType, "/") {
 		mediaType = sniff(body)
-		if declared := charset.CharsetIn(value); declared != "" { // one that was sniffed would be a guess from the first bytes
+		if declared := charset.In(value); declared != "" { // one that was sniffed would be a guess from the first bytes
 			return mime.FormatMediaType(mediaType, map[string]string{"charset": declared}), mediaType
 		}
 		return mediaType, mediaType

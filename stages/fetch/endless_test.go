@@ -43,7 +43,7 @@ func TestAReadingThatDoesNotEnd(t *testing.T) {
 			time.Sleep(after) // of the bubble
 			synctest.Wait()
 			o, ok := s.out.takeOutcomes()["http://a.example/"]
-			if !ok || !strings.Contains(string(o.Class)+" "+o.Reason+" "+o.Text, want) {
+			if !ok || !strings.Contains(o.Class+" "+o.Reason+" "+o.Text, want) {
 				t.Errorf("check %d: got %v, %q %q, want %q", n, ok, o.Reason, o.Text, want)
 			}
 		}

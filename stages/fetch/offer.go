@@ -353,7 +353,7 @@ func priceOf(v map[string]any, keys []string) (o offer, err error) {
 			switch {
 			case first == "":
 				first, o.price, o.written = n, text, isWritten
-			case n != first && !(isNumber && wasNumber && number.Cmp(before) == 0):
+			case n != first && (!isNumber || !wasNumber || number.Cmp(before) != 0):
 				return offer{}, noValueError("the offer (schema.org) has several prices, " + first + " and " + n + ", and does not say which one counts; read it with select")
 			}
 		}

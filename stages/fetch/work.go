@@ -250,7 +250,7 @@ func fetchWithin(ctx context.Context, f pipeline.Fetcher, r pipeline.FetchReques
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(firstByte, func() { cancel(errSlowHost) })
 	resp, err := f.Fetch(ctx, r)
-	if !timer.Stop() && context.Cause(ctx) == errSlowHost {
+	if !timer.Stop() && errors.Is(context.Cause(ctx), errSlowHost) {
 		if err == nil {
 			resp.Body.Close()
 		}

@@ -165,7 +165,7 @@ func (n bruteForce) nearReports(k string, s *groupSide, i int, anyway map[differ
 		return nil
 	}
 	for b := range s.tokens {
-		if !contains(s.tokens[b]) && !(n.s.Near == pipeline.NearRow && s.item && contains(s.tokens...)) {
+		if !contains(s.tokens[b]) && (n.s.Near != pipeline.NearRow || !s.item || !contains(s.tokens...)) {
 			continue
 		}
 		for _, d := range shownRanges(s, b) {

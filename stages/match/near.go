@@ -257,7 +257,7 @@ func (h *hit) lineSnippet(blocks []window, offset int) string {
 		if i > 0 {
 			b.WriteString(" " + ellipsis + " ")
 		}
-		b.WriteString(strings.Trim(all[p[0]:p[1]], blockBorder)) // no border stands beside an ellipsis
+		b.WriteString(strings.Trim(all[p[0]:p[1]], " ·")) // no border stands beside an ellipsis
 	}
 	if parts[len(parts)-1][1] < len(all) || last.CutRight {
 		b.WriteString(" " + ellipsis)

@@ -47,7 +47,7 @@ func (x *patternIndex) keepFunc(c uint8, w *window) func(i int) bool {
 	class := x.classes[c]
 	return func(i int) bool {
 		word := w.token(i)
-		return !(class.skipsSigns && text.IsSign(word) || class.skipsStopwords && x.norm.IsStop(word))
+		return (!class.skipsSigns || !text.IsSign(word)) && (!class.skipsStopwords || !x.norm.IsStop(word))
 	}
 }
 

@@ -235,14 +235,14 @@ func charsetOfMeta(z *html.Tokenizer, more bool) (string, encoding.Encoding) {
 		}
 	}
 	if declared == "" && strings.EqualFold(equiv, "content-type") {
-		declared = CharsetIn(content)
+		declared = In(content)
 	}
 	return lookupCharset(declared)
 }
 
-// CharsetIn returns the charset that s names as HTML finds it in the content of a meta element: with or without a
+// In returns the charset that s names as HTML finds it in the content of a meta element: with or without a
 // semicolon before "charset=" and quotes behind it. It is empty if there is none.
-func CharsetIn(s string) string {
+func In(s string) string {
 	const space = " \t\n\f\r"
 	for {
 		i := strings.Index(strings.ToLower(s), "charset")

@@ -7,7 +7,7 @@ import (
 // text is a value as the tokenizer or the tree has it.
 type text interface{ string | []byte }
 
-// FNV-1a
+// FNV-1a.
 const (
 	hashStart = 2166136261
 	hashPrime = 16777619
