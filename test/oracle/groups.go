@@ -22,6 +22,10 @@ type Change struct {
 	doubtfulMoves bool
 	unpaired      [2][]token
 	pairs         [2][]unit
+	units         [2][]unit
+	// openPairs says that it is open which of several equal units are paired; repeated are the words of such.
+	openPairs bool
+	repeated  map[string]bool
 }
 
 // maxAlignments bounds how many shortest diffs of one group are looked at.
@@ -31,6 +35,7 @@ const maxAlignments = 64
 func Compare(old, new Page) *Change {
 	c := &Change{pages: [2]Page{old, new}}
 	us := [2][]unit{units(old), units(new)}
+	c.units = us
 	rest := c.pairEqualUnits(us)
 	if c.doubtful {
 		rest, c.groups = us, nil // whatever is paired with what
@@ -43,7 +48,7 @@ func Compare(old, new Page) *Change {
 	if c.doubtful {
 		return c
 	}
-	together, ok := relateUnits(us, rest)
+	together, ok := c.relateUnits(us, rest)
 	if c.doubtful = !ok; ok {
 		c.buildGroups(rest, together)
 	}
@@ -94,13 +99,15 @@ func (c *Change) pairEqualUnits(us [2][]unit) (rest [2][]unit) {
 	m, other := newLCS(keys[oldSide], keys[newSide]).extremes()
 	unique := slices.Equal(m, other)
 	if !unique {
-		c.doubtfulMoves = true
+		c.doubtfulMoves, c.openPairs = true, true
 	}
+	c.repeated = make(map[string]bool)
 	for k, n := range count[oldSide] {
 		o := count[newSide][k]
 		if o == 0 {
 			continue
 		}
+		c.repeated[k] = max(n, o) > 1
 		if !unique && n != o || max(n, o) > 1 && len(exact[k]) > 1 {
 			c.doubtful = true // which of them is paired, and with which
 		}

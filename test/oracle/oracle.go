@@ -13,10 +13,14 @@ type Block struct {
 	Text string
 	// Offset is where Text begins in the version's text, in bytes.
 	Offset int
-	// Items names the list items and table rows that hold the block, outermost first;
-	// blocks of one item follow each other.
+	// Items names the items that hold the block, outermost first; blocks of one item follow each other.
 	Items []int
+	// Keys are those of Items. It is nil where none has one.
+	Keys []Key
 }
+
+// Key is what an item of a list is known by. The zero Key is none.
+type Key struct{ List, ID uint32 }
 
 // Page is one version of a document.
 type Page []Block

@@ -1,6 +1,6 @@
 package oracle
 
-// Shares in percent, as the documentation names them. The oracle knows no keys.
+// Shares in percent, as the documentation names them.
 const (
 	nearTokens = 50
 	nearWeight = 20
@@ -44,12 +44,20 @@ func (ws weights) of(counts map[string]int) (n int) {
 	return n
 }
 
+// common returns the weight of what two units have in common in any order, with repeats.
+func (ws weights) common(u, v unit) int { return ws.of(commonTokens(tokenCounts(u), tokenCounts(v))) }
+
+// areAlike reports whether two units have a share of the larger one's weight in common.
+func (ws weights) areAlike(u, v unit, share int) bool {
+	return 100*ws.common(u, v) >= share*max(u.weight, v.weight)
+}
+
 // unitPair says that an old and a new unit belong together.
 type unitPair struct{ old, new int }
 
 // relateUnits finds which of the left-over units belong together directly; ok is false where that depends on a
 // choice.
-func relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
+func (c *Change) relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 	old, new := rest[oldSide], rest[newSide]
 	if len(old) == 0 || len(new) == 0 {
 		return nil, true
@@ -72,6 +80,12 @@ func relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 			free[oldSide][e.old], free[newSide][e.new] = false, false
 		}
 	}
+	vs := c.trustLists(us, rest, ws)
+	known, ok := vs.pairKnown(old, new, ws)
+	if !ok {
+		return nil, false
+	}
+	join(known)
 	var alone []unitPair
 	for i, last := 0, -1; i < len(old); i++ {
 		if old[i].gap == last {
@@ -82,7 +96,7 @@ func relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 		if len(news) == 0 {
 			continue
 		}
-		pairs, ok := pairNeighbours(old, new, olds, news, ws)
+		pairs, ok := pairNeighbours(old, new, olds, news, ws, vs)
 		if !ok {
 			return nil, false
 		}
@@ -91,7 +105,7 @@ func relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 			alone = append(alone, unitPair{olds[0], news[0]})
 		}
 	}
-	moved, ok := pairMovedUnits(old, new, free, ws)
+	moved, ok := pairMovedUnits(old, new, free, ws, vs)
 	if !ok {
 		return nil, false
 	}
@@ -99,7 +113,7 @@ func relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 	for _, e := range alone {
 		a, b := old[e.old], new[e.new]
 		if free[oldSide][e.old] && free[newSide][e.new] && !a.isItem && !b.isItem && max(a.length, b.length) <= valueSize &&
-			ws.of(commonTokens(tokenCounts(a), tokenCounts(b))) == 0 {
+			ws.common(a, b) == 0 {
 			join([]unitPair{e})
 		}
 	}
@@ -119,7 +133,7 @@ func inGap(us []unit, gap int) (found []int) {
 func areItems(u, v unit) bool { return u.isItem && v.isItem && max(u.length, v.length) <= longestItem }
 
 // pairNeighbours pairs units of one gap by what a shortest diff of their tokens keeps.
-func pairNeighbours(old, new []unit, olds, news []int, ws weights) (es []unitPair, ok bool) {
+func pairNeighbours(old, new []unit, olds, news []int, ws weights, vs verdicts) (es []unitPair, ok bool) {
 	words, at := flattenUnits(old, olds)
 	words2, at2 := flattenUnits(new, news)
 	l := newLCS(words, words2)
@@ -140,6 +154,10 @@ func pairNeighbours(old, new []unit, olds, news []int, ws weights) (es []unitPai
 			if !enough(bound[[2]int{i, j}], 1<<40) {
 				continue // in no shortest diff
 			}
+			may, sure := vs.mayJoin(u, v, ws)
+			if !may {
+				continue
+			}
 			kept := func(weigh func(word string) int) (least, most int) {
 				return l.keptRange(func(x, y int) int {
 					if words[x] == "" || at[x] != i || at2[y] != j {
@@ -150,7 +168,7 @@ func pairNeighbours(old, new []unit, olds, news []int, ws weights) (es []unitPai
 			}
 			least, most := kept(func(string) int { return 1 })
 			lightest, heaviest := kept(func(word string) int { return ws[word] })
-			if enough(least, lightest) != enough(most, heaviest) {
+			if enough(least, lightest) != enough(most, heaviest) || !sure && enough(most, heaviest) {
 				return nil, false
 			}
 			if enough(least, lightest) {
@@ -173,7 +191,7 @@ func flattenUnits(us []unit, chosen []int) (words []string, at []int) {
 
 // pairMovedUnits pairs the units that were moved and edited: those free of both sides that have a token for
 // themselves and enough of the larger one's weight in common.
-func pairMovedUnits(old, new []unit, free [2][]bool, ws weights) (es []unitPair, ok bool) {
+func pairMovedUnits(old, new []unit, free [2][]bool, ws weights, vs verdicts) (es []unitPair, ok bool) {
 	in := make(map[string][2]int) // in how many free units of each side a token is
 	note := func(us []unit, s side) {
 		for i, u := range us {
@@ -210,7 +228,14 @@ func pairMovedUnits(old, new []unit, free [2][]bool, ws weights) (es []unitPair,
 			case u.gap == v.gap:
 				share = nearItems
 			}
-			if own && 100*ws.of(commonTokens(a, tokenCounts(v))) >= share*max(u.weight, v.weight) {
+			if own && ws.areAlike(u, v, share) {
+				may, sure := vs.mayJoin(u, v, ws)
+				if !sure {
+					return nil, false
+				}
+				if !may {
+					continue
+				}
 				es = append(es, unitPair{i, j})
 				degree[oldSide][i]++
 				degree[newSide][j]++

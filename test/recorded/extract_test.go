@@ -3,6 +3,7 @@ package recorded
 import (
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -12,33 +13,19 @@ import (
 	"golang.org/x/net/html"
 )
 
-// block is a paragraph, heading, cell, list item or line of a page. Item names the
-// list items and table rows around it, the outermost first.
-type block struct {
-	text  string
-	items []int
-	marks int // how many items began and ended before it
-}
-
 // extraction is what a person sees of a page, found by a full parse and a walk over
 // the tree: nothing of it is shared with the readers under test.
 type extraction struct {
-	blocks []block
+	page   []byte
+	blocks []string // paragraphs, headings, cells, list items and lines
 }
 
 // visibleText is the text whose change makes a version.
-func (e extraction) visibleText() string {
-	var lines []string
-	for _, b := range e.blocks {
-		lines = append(lines, b.text)
-	}
-	return strings.Join(lines, "\n")
-}
+func (e extraction) visibleText() string { return strings.Join(e.blocks, "\n") }
 
 var (
 	invisibleElements = wordSet("script style noscript template iframe svg math object canvas textarea head")
 	blockElements     = wordSet("address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre search section select summary table tbody td tfoot th thead title tr ul xmp")
-	itemElements      = wordSet("li dt dd tr")
 	// inlineBoxes are elements within a line that separate the words beside them.
 	inlineBoxes = wordSet("button input img image embed iframe svg math object canvas textarea audio video meter progress applet")
 
@@ -105,7 +92,7 @@ func extract(page []byte, d declaration) (e extraction, ok bool) {
 		w.walkSelected(root)
 	}
 	w.endBlock()
-	return extraction{w.blocks}, true
+	return extraction{page, w.blocks}, true
 }
 
 func findElement(n *html.Node, tag string) *html.Node {
@@ -122,11 +109,8 @@ func findElement(n *html.Node, tag string) *html.Node {
 
 // walker collects blocks in document order.
 type walker struct {
-	blocks            []block
+	blocks            []string
 	line              strings.Builder
-	items             []int
-	lastItem          int
-	marks             int
 	selected, removed map[*html.Node]bool
 	// A range is open from its first node to the first end behind it.
 	rangeStarted, rangeEnded bool
@@ -238,10 +222,8 @@ func (w *walker) enter(n *html.Node) {
 	if n.Data == "pre" {
 		w.preDepth++
 	}
-	if itemElements[n.Data] {
-		w.lastItem++
-		w.marks++
-		w.items = append(w.items, w.lastItem)
+	if n.Data == "input" {
+		w.text(buttonLabel(n))
 	}
 }
 
@@ -257,10 +239,6 @@ func (w *walker) leave(n *html.Node) {
 	}
 	if n.Data == "pre" {
 		w.preDepth--
-	}
-	if itemElements[n.Data] {
-		w.items = w.items[:len(w.items)-1]
-		w.marks++
 	}
 }
 
@@ -279,12 +257,29 @@ func (w *walker) text(s string) {
 	}
 }
 
+// buttonLabel returns what stands on an input that is a button.
+func buttonLabel(n *html.Node) string {
+	label, isButton := "", false
+	for _, a := range n.Attr {
+		switch a.Key {
+		case "type":
+			isButton = slices.Contains([]string{"submit", "button", "reset"}, strings.ToLower(a.Val))
+		case "value":
+			label = a.Val
+		}
+	}
+	if !isButton {
+		return ""
+	}
+	return label
+}
+
 // endBlock ends the present block.
 func (w *walker) endBlock() {
 	text := strings.Join(strings.FieldsFunc(w.line.String(), func(r rune) bool { return r == ' ' }), " ")
 	w.line.Reset()
 	if text != "" {
-		w.blocks = append(w.blocks, block{text, append([]int(nil), w.items...), w.marks})
+		w.blocks = append(w.blocks, text)
 	}
 }
 

@@ -1,11 +1,14 @@
 package recorded
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 	"github.com/vokter/vokter/test/oracle"
 )
 
@@ -14,7 +17,7 @@ import (
 const maxOracleBytes = 400_000
 
 // compareNotifications compares every notification with the oracle, and the absence of one too.
-func compareNotifications(t *testing.T, texts []extraction, got []pipeline.Notification) {
+func compareNotifications(t *testing.T, texts []extraction, view pipeline.View, got []pipeline.Notification) {
 	t.Helper()
 	by := map[uint64]pipeline.Notification{}
 	for _, n := range got {
@@ -32,7 +35,7 @@ func compareNotifications(t *testing.T, texts []extraction, got []pipeline.Notif
 			skipped++
 			continue
 		}
-		oldPage, newPage := before.oraclePage(), after.oraclePage()
+		oldPage, newPage := before.oraclePage(t, view), after.oraclePage(t, view)
 		want := oracle.Compare(oldPage, newPage).Expect(sub, nil)
 		if want.Doubtful() {
 			doubtful++
@@ -44,7 +47,7 @@ func compareNotifications(t *testing.T, texts []extraction, got []pipeline.Notif
 		case told && !want.May():
 			t.Errorf("version %d: a notification was invented: %+v", v, n.Diffs)
 		case told:
-			if err := want.Check(oracleReports(n, before, after), n.Omitted, false); err != nil {
+			if err := want.Check(oracleReports(n), n.Omitted, false); err != nil {
 				t.Errorf("version %d: %v", v, err)
 			}
 		}
@@ -52,45 +55,63 @@ func compareNotifications(t *testing.T, texts []extraction, got []pipeline.Notif
 	t.Logf("compared %d changes, %d of them open in part, %d too large for brute force", max(len(texts)-1-skipped, 0), doubtful, skipped)
 }
 
-// oraclePage returns e as the oracle takes it.
-func (e extraction) oraclePage() oracle.Page {
+// oraclePage returns e as the oracle takes it: with the items, keys and offsets that the reader gives. They are what
+// the versions are made of; the text is that of e.
+func (e extraction) oraclePage(t *testing.T, view pipeline.View) oracle.Page {
+	t.Helper()
+	raw := pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: bytes.ToValidUTF8(e.page, []byte("\uFFFD"))}
+	text, err := html.New().Read(t.Context(), raw, view)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var p oracle.Page
-	at := 0
-	for _, b := range e.blocks {
-		text := joinWordMarks(b.text)
-		p = append(p, oracle.Block{Text: text, Offset: at, Items: b.items})
-		at += len(text) + 1
+	var items []int
+	var keys []oracle.Key
+	started := 0
+	for at := 0; at < len(text.Content); at++ {
+		switch text.Content[at] {
+		case pipeline.BlockEnd:
+		case pipeline.ItemStart:
+			var k pipeline.Key
+			if started < len(text.Keys) {
+				k = text.Keys[started]
+			}
+			started++
+			items, keys = append(items, started), append(keys, oracleKey(k))
+		case pipeline.ItemEnd:
+			items, keys = items[:len(items)-1], keys[:len(keys)-1]
+		default:
+			n := strings.IndexByte(text.Content[at:], pipeline.BlockEnd)
+			if len(p) == len(e.blocks) || text.Content[at:at+n] != e.blocks[len(p)] {
+				t.Fatalf("block %d is %q, not as in an independent extraction", len(p), text.Content[at:at+n])
+			}
+			p = append(p, oracle.Block{
+				Text: joinWordMarks(e.blocks[len(p)]), Offset: at, Items: slices.Clone(items), Keys: slices.Clone(keys),
+			})
+			at += n
+		}
+	}
+	if len(p) != len(e.blocks) {
+		t.Fatalf("%d blocks, %d in an independent extraction", len(p), len(e.blocks))
 	}
 	return p
 }
 
-// oracleReports are the diffs of n, with texts as the oracle reads them. An offset counts the
-// marks of items, which the oracle does not have, and of which the extraction only knows
-// about how many there are: so each offset is moved to the nearest place where its text
-// stands.
-func oracleReports(n pipeline.Notification, before, after extraction) []oracle.Report {
+func oracleKey(k pipeline.Key) oracle.Key {
+	if k == 0 {
+		return oracle.Key{}
+	}
+	return oracle.Key{List: uint32(k.List()), ID: uint32(k)}
+}
+
+// oracleReports are the diffs of n, with texts as the oracle reads them.
+func oracleReports(n pipeline.Notification) []oracle.Report {
 	var rs []oracle.Report
 	for _, d := range n.Diffs {
-		e := after
-		if d.Event == pipeline.Removed {
-			e = before
-		}
-		r := oracle.Report{Event: string(d.Event), Keyword: d.Keyword, Text: joinWordMarks(d.Text), Snippet: joinWordMarks(d.Snippet), Item: d.Item, Title: joinWordMarks(d.Title), Offset: -1}
-		nearest := -1
-		for i, b := range e.oraclePage() {
-			for at := 0; at <= len(b.Text); at++ {
-				k := strings.Index(b.Text[at:], r.Text)
-				if k < 0 {
-					break
-				}
-				at += k
-				distance := b.Offset + at + e.blocks[i].marks - d.Offset
-				if distance = max(distance, -distance); nearest < 0 || distance < nearest {
-					nearest, r.Offset = distance, b.Offset+at
-				}
-			}
-		}
-		rs = append(rs, r)
+		rs = append(rs, oracle.Report{
+			Event: string(d.Event), Keyword: d.Keyword, Text: joinWordMarks(d.Text), Snippet: joinWordMarks(d.Snippet),
+			Item: d.Item, Title: joinWordMarks(d.Title), Offset: d.Offset,
+		})
 	}
 	return rs
 }

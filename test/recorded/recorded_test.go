@@ -90,7 +90,7 @@ func replayPage(t *testing.T, r recording, d declaration) {
 	if t.Failed() {
 		return
 	}
-	compareNotifications(t, texts, got)
+	compareNotifications(t, texts, d.view(), got)
 	t.Logf("%d checks, %d failed, %d versions, %d notifications", s.Checks, s.Failed, s.Versions, len(got))
 }
 
