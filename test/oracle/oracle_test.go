@@ -238,3 +238,84 @@ func TestImportsNothingOfTheModule(t *testing.T) {
 		}
 	}
 }
+
+// list makes a version of items of one list; the cells of one are separated by "|", and "key=" may stand before them.
+func list(items ...string) Page {
+	var p Page
+	at := 0
+	for i, it := range items {
+		var k Key
+		if id, cells, ok := strings.Cut(it, "="); ok {
+			k, it = Key{List: 1, ID: uint32(id[0])}, cells
+		}
+		for cell := range strings.SplitSeq(it, "|") {
+			p = append(p, Block{Text: cell, Offset: at, Items: []int{i + 1}, Keys: []Key{k}})
+			at += len(cell) + 1
+		}
+	}
+	return p
+}
+
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		old, new Page
+		keywords []string
+		want     []string
+	}{
+		{"one key, a third in common", list("a=alpha", "b=one two three four"), list("a=alpha", "b=one two five six seven eight"),
+			[]string{"one", "three"}, []string{"removed three"}},
+		{"other keys, three quarters in common", list("a=alpha", "b=one two three four"), list("a=alpha", "c=one two three five"),
+			[]string{"one", "four"}, []string{"added one", "removed four", "removed one"}},
+		{"the same without keys", list("alpha", "one two three four"), list("alpha", "one two three five"),
+			[]string{"one", "four"}, []string{"removed four"}},
+		{"keys that change at each fetch", list("a=alpha", "b=beta", "c=one two three four"), list("d=alpha", "e=beta", "f=one two three five"),
+			[]string{"one", "four"}, []string{"removed four"}},
+		{"a list of one", list("a=Release one two three four five six seven eight nine ten 1"), list("b=Release one two three four five six seven eight nine ten 2"),
+			[]string{"release"}, []string{"added release", "removed release"}},
+		{"a key that is new on equal words", list("a=alpha", "b=beta"), list("c=alpha", "d=beta"), []string{"alpha"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := Compare(c.old, c.new).Expect(Subscription{Keywords: c.keywords, Added: true, Removed: true}, nil)
+			if got := claimStrings(e); !slices.Equal(got, c.want) && len(got)+len(c.want) > 0 {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestRowsOfItems holds which items are units: one without a key that holds several with one is none.
+func TestRowsOfItems(t *testing.T) {
+	row := func(k Key) Page {
+		inner := func(id uint32) Key { return Key{2, id} }
+		return Page{
+			{Text: "one", Items: []int{1, 2}, Keys: []Key{k, inner(1)}}, {Text: "two", Offset: 4, Items: []int{1, 3}, Keys: []Key{k, inner(2)}},
+		}
+	}
+	if us := units(row(Key{})); len(us) != 2 || us[0].key != (Key{2, 1}) || us[1].key != (Key{2, 2}) {
+		t.Errorf("a row of two items with keys: %+v", us)
+	}
+	if us := units(row(Key{1, 1})); len(us) != 1 || us[0].key != (Key{1, 1}) {
+		t.Errorf("an item with a key that holds two: %+v", us)
+	}
+	only := Page{{Text: "one", Items: []int{1, 2}, Keys: []Key{{}, {2, 1}}}}
+	if us := units(only); len(us) != 1 || us[0].key != (Key{2, 1}) {
+		t.Errorf("an item around one with a key: %+v", us)
+	}
+	long := strings.Repeat("word ", 30)
+	blocks := Page{{Text: long, Items: []int{1}, Keys: []Key{{1, 1}}}, {Text: long, Offset: 200, Items: []int{1}, Keys: []Key{{1, 1}}}}
+	if us := units(blocks); len(us) != 2 || us[0].isItem || us[0].key != (Key{1, 1}) {
+		t.Errorf("blocks of a longer item: %+v", us)
+	}
+}
+
+func TestNames(t *testing.T) {
+	p := list("3.|The third|more", "id: 3|title: lamp", "7|8", "plain: 5 words|x")
+	for title, want := range map[string]bool{
+		"The third": true, "The th…": true, "title: lamp": true, "7": true, "x": true, "3.": false, "more": false, "id: 3": false, "8": false,
+	} {
+		if isTitle(p, title) != want {
+			t.Errorf("%q is a title: %v, want %v", title, !want, want)
+		}
+	}
+}
