@@ -17,7 +17,7 @@ var direction = []struct {
 	watermill bool // may import Watermill
 }{
 	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/browser", "sources/file", "sources/http", "internal/bounded", "internal/inflight", "internal/memory", "internal/nearest", "internal/span", "internal/warm"}, watermill: true},
-	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/text", "stages", "sinks"}},
+	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "sinks"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
 	{pkg: "pipeline", may: []string{"pipeline/pageurl"}},
@@ -25,6 +25,7 @@ var direction = []struct {
 	{pkg: "pipeline/pageurl", may: nil},
 	{pkg: "pipeline/flow", may: []string{"pipeline"}, watermill: true},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
+	{pkg: "pipeline/restless", may: []string{"pipeline"}},
 	{pkg: "pipeline/schedule", may: []string{"pipeline"}},
 	{pkg: "pipeline/registry", may: []string{"pipeline", "pipeline/flow"}},
 	{pkg: "pipeline/store", may: []string{"pipeline/flow", "pipeline"}},
@@ -37,7 +38,7 @@ var direction = []struct {
 	{pkg: "pipeline/kafka/internal/admin", may: []string{"pipeline/flow", "pipeline/kafka/cluster", "pipeline/kafka/internal/client"}},
 	{pkg: "pipeline/kafka/internal/offline", may: []string{"pipeline/flow", "internal/engine", "pipeline/kafka/internal/admin", "pipeline/kafka/internal/changelog", "pipeline/kafka/internal/client", "pipeline/portable", "pipeline/store"}},
 	{pkg: "pipeline/pipelinetest", may: []string{"pipeline/flow", "pipeline", "test/expiring", "test/testcert", "pipeline/store"}, watermill: true},
-	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "pipeline/schedule", "internal/bounded", "internal/committed", "internal/lease", "internal/stored"}},
+	{pkg: "stages", may: []string{"pipeline/flow", "pipeline", "pipeline/restless", "pipeline/text", "pipeline/schedule", "internal/bounded", "internal/committed", "internal/lease", "internal/stored"}},
 	{pkg: "stages/fetch", may: []string{"pipeline/flow", "pipeline", "pipeline/text", "stages/fetch", "internal/htmltree", "internal/span", "internal/warm"}},
 	{pkg: "stages/fetch/readers/wasm", may: []string{"pipeline", "pipeline/registry", "stages/fetch"}},
 	{pkg: "sinks", may: []string{"pipeline/flow", "pipeline", "pipeline/registry", "internal/committed", "internal/lease", "internal/stored", "internal/warm", "internal/outbound", "internal/span", "internal/render"}},
@@ -82,6 +83,7 @@ var direction = []struct {
 	{pkg: "test/recorded", may: nil},
 	{pkg: "test/lists", may: nil},
 	{pkg: "test/pictures", may: nil},
+	{pkg: "test/noise", may: nil}, // tests only
 	{pkg: "test/contract", may: nil}, // its tests use the root
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "test/txtest", may: []string{"internal/engine", "pipeline/flow", "pipeline"}},

@@ -127,6 +127,7 @@ type subscriptionEntry struct {
 	Expect           string         `yaml:"expect"`
 	Items            bool           `yaml:"items"`
 	MinChange        minChangeValue `yaml:"min_change"`
+	Restless         string         `yaml:"restless"`
 	Fetch            browser.Mode   `yaml:"fetch"`
 	Steps            []browser.Step `yaml:"steps"`
 	Tags             []string       `yaml:"tags"`

@@ -60,7 +60,8 @@ func (y subscriptionEntry) toPipeline() pipeline.Subscription {
 	s := pipeline.Subscription{
 		URL: cmp.Or(y.Sitemap, y.URL), Client: y.Client, Keywords: y.Keywords, Interval: pipeline.Interval(y.Interval), Quiet: y.Quiet,
 		Stem: y.Stem, FilterStopwords: y.FilterStopwords, MatchCase: y.MatchCase, IgnoreDiacritics: y.IgnoreDiacritics,
-		Match: y.Match, Near: y.Near, NewItems: y.NewItems, Moved: y.Moved, MinChange: pipeline.MinChange(y.MinChange), Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,
+		Match: y.Match, Near: y.Near, NewItems: y.NewItems, Moved: y.Moved, MinChange: pipeline.MinChange(y.MinChange), Restless: y.Restless,
+		Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,
 		Severity: y.Severity, Channel: y.Channel,
 		View: pipeline.View{Select: y.Select, Remove: y.Remove, Ignore: y.Ignore, FlipFlop: y.FlipFlop, Replaced: y.Replaced, Expect: y.Expect, Items: y.Items, Sitemap: y.Sitemap != ""},
 	}

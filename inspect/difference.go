@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -73,7 +74,7 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 		return out, err
 	}
 	if f.From == 0 {
-		if f.From = f.To - 1; f.From < d.Oldest || f.From == 0 {
+		if f.From = cmp.Or(to.Previous, f.To-1); f.From < d.Oldest || f.From == 0 {
 			return out, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version before version %d to compare it with", d.page.URL, f.To)}
 		}
 	}
@@ -82,7 +83,7 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 		return out, err
 	}
 	old, oldKeys := from.text, flow.UnpackKeys(from.Packed)
-	if to.Base != nil && f.From+1 == f.To {
+	if to.Base != nil && f.From == to.Previous {
 		if old, oldKeys, _, err = to.OldText(d.state, d.ID); err != nil {
 			return out, err
 		}

@@ -292,23 +292,28 @@ func compareLastChange(page Page, document string, languages *text.Languages, st
 	if err != nil {
 		return nil, err
 	}
-	before, had, err := loadText(st, document, c.version-1)
+	before, had, err := loadText(st, document, stands.Previous)
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok:
 		c.noExplainer = fmt.Sprintf("version %d was replaced while the explanation was made; ask again", c.version)
 	case !had && changed:
-		c.noExplainer = fmt.Sprintf("version %d is no longer kept, so the change cannot be compared again", c.version-1)
+		c.noExplainer = fmt.Sprintf("version %d is no longer kept, so the change cannot be compared again", stands.Previous)
 	case !had:
 		c.noExplainer = fmt.Sprintf("version %d is the baseline, and nothing has changed since", c.version)
 	case before.Extractor != stands.Extractor:
 		c.noExplainer = "the rules that extract the text have changed since then, so the change cannot be compared again"
 	default:
+		places, whole, err := index.LoadRestless(st, document)
+		if err != nil {
+			return nil, err
+		}
 		change, _ := diff.ChangeOf(flow.Snapshot{
-			Page: page.URL, Document: document, N: c.version, Previous: c.version - 1, Language: stands.Language,
+			Page: page.URL, Document: document, N: c.version, Previous: stands.Previous, Language: stands.Language,
 			Title: stands.Title, Value: value, Old: before.text, New: stands.text,
 			OldKeys: flow.UnpackKeys(before.Packed), NewKeys: flow.UnpackKeys(stands.Packed),
+			Restless: places.Pack(), Whole: whole, Elapsed: stands.Time.Sub(before.Time),
 		})
 		c.explainer = match.NewExplainer(&change, before.text, stands.text, languages)
 	}

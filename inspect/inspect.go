@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -147,6 +148,9 @@ type Document struct {
 	TextHash    string `json:"text_hash,omitempty"`
 	// Value is the text of the current version if the document is a value, such as "95.00 EUR".
 	Value string `json:"value,omitempty"`
+	// Restless are the places of the document that change at nearly every check, so that subscriptions to every
+	// change are not told of them. With Whole they are, unless Subscription.Restless says otherwise.
+	Restless *pipeline.Muting `json:"restless,omitempty"`
 	// Sketch is the packed text.Sketch of the text, where ListFilter asks for it and the text is not
 	// short. See Listing.Duplicates.
 	Sketch []byte `json:"sketch,omitempty"`
@@ -163,6 +167,24 @@ func (d Document) Missing() string {
 		return "the page looks replaced by an error page, a login wall or an empty page"
 	}
 	return ""
+}
+
+// RestlessText says in one line which places of d change at nearly every check, and nothing if none does.
+func (d Document) RestlessText() string {
+	if d.Restless == nil {
+		return ""
+	}
+	places := "1 place muted"
+	if d.Restless.Count != 1 {
+		places = fmt.Sprintf("%d places muted", d.Restless.Count)
+	}
+	if d.Restless.Whole {
+		places = "nothing changes but places that change at nearly every check"
+	}
+	if len(d.Restless.Places) > 0 {
+		places += ": " + strings.Join(d.Restless.Places, "; ")
+	}
+	return places
 }
 
 // Subscription is a subscription to a document of the page.

@@ -330,7 +330,27 @@ func describeDocument(d index.Document, st flow.State) (Document, error) {
 		}
 		doc.Value = strings.TrimSpace(content)
 	}
+	if d.Restless > 0 {
+		return doc, doc.addRestless(d, st, v)
+	}
 	return doc, nil
+}
+
+// maxPlaces is how many restless places of a document are shown.
+const maxPlaces = 5
+
+// addRestless fills in the restless places of d, whose current version is v.
+func (doc *Document) addRestless(d index.Document, st flow.State, v index.StoredVersion) error {
+	places, whole, err := index.LoadRestless(st, d.ID)
+	if err != nil || len(places) == 0 {
+		return err
+	}
+	content, err := unpackText(v, d.N)
+	if err != nil {
+		return err
+	}
+	doc.Restless = &pipeline.Muting{Places: places.Labels(content, maxPlaces), Count: len(places), Whole: whole}
+	return nil
 }
 
 // addSubscriptions fills in the subscriptions, active and expired.

@@ -79,6 +79,11 @@ var optionVariations = []struct {
 		s.Events = nil
 		return "added, removed", true
 	}},
+	{"restless", func(s *pipeline.Subscription) (string, bool) {
+		given := s.Restless != pipeline.RestlessTell && len(s.Keywords) == 0
+		s.Restless = pipeline.RestlessTell
+		return pipeline.RestlessTell, given
+	}},
 	{"min_change", func(s *pipeline.Subscription) (string, bool) {
 		given := s.MinChange != pipeline.MinChange{}
 		s.MinChange = pipeline.MinChange{}

@@ -52,6 +52,8 @@ type Notification struct {
 	// Truncated says that some diffs did not fit; Omitted is how many.
 	Truncated bool `json:"truncated,omitempty"`
 	Omitted   int  `json:"omitted,omitempty"`
+	// Muting names places of the page of which the subscription is not told from the next notification on.
+	Muting *Muting `json:"muting,omitempty"`
 	// Reason says why Status is not StatusOK, in words for the user.
 	Reason string `json:"reason,omitempty"`
 	// Health is set if Type is NotificationTypeHealth.

@@ -96,6 +96,10 @@ type Subscription struct {
 	NewItems bool `json:"new_items,omitempty"`
 	// MinChange is the smallest change that is reported. A smaller one matches no keyword.
 	MinChange MinChange `json:"min_change,omitzero"`
+	// Restless says what a subscription without keywords is told of places that change at nearly every check:
+	// RestlessMuteNumbers or RestlessTell. Empty means RestlessMuteNumbers, except where nothing else
+	// of the page changes: then it is RestlessTell.
+	Restless string `json:"restless,omitempty"`
 	// Language is the language of the page, a BCP 47 tag. Empty means that it is detected.
 	Language string `json:"language,omitempty"`
 	// SnippetOffset is the length of the context on each side of a match, in characters, at most 500;
@@ -246,6 +250,9 @@ func (s Subscription) Validate() error {
 	}
 	checkTags(s.Tags, bad)
 	s.checkValue(bad)
+	if s.Restless != "" && s.Restless != RestlessMuteNumbers && s.Restless != RestlessTell {
+		bad("restless", `%q is neither "mute numbers" nor tell`, s.Restless)
+	}
 	if err := s.MinChange.Validate(); err != nil {
 		bad("min_change", "%v", err)
 	}

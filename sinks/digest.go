@@ -79,7 +79,7 @@ func newDigest(start time.Time, items []pendingRecord) pendingRecord {
 	n := last.Addressed.Notification
 	n.ID = flow.DeriveID("digest", last.Addressed.Subscription, start.UTC().Format(time.RFC3339Nano), first.Notification.ID, n.ID)
 	n.Type, n.Change, n.Value = pipeline.NotificationTypeDigest, "", nil
-	n.Diffs, n.Items, n.Truncated, n.Omitted = []pipeline.Diff{}, nil, false, 0
+	n.Diffs, n.Items, n.Truncated, n.Omitted, n.Muting = []pipeline.Diff{}, nil, false, 0, nil
 	edits := 0
 	for _, p := range items {
 		i := p.Addressed.Notification
@@ -93,6 +93,7 @@ func newDigest(start time.Time, items []pendingRecord) pendingRecord {
 		}
 		n.Truncated = n.Truncated || i.Truncated
 		n.Omitted += i.Omitted
+		n.Muting = n.Muting.With(i.Muting)
 		n.Items = append(n.Items, pipeline.Item{
 			ID: i.ID, Time: i.Time, Version: i.Version, Title: i.Title, Change: i.Change, Value: i.Value, Diffs: len(i.Diffs), Truncated: i.Truncated, Omitted: i.Omitted,
 		})

@@ -175,9 +175,22 @@ func (r *results) printPages(all []inspect.Page, verbose bool) {
 		case p.State != inspect.StateActive:
 			what = r.sinceText(p)
 		}
+		if n := restlessPlaces(p); n > 0 {
+			what += "; " + countNoun(n, "place") + " muted"
+		}
 		rows = append(rows, []string{p.State, p.URL, countNoun(len(p.Subscriptions), "subscription"), what})
 	}
 	r.printTable("", rows, stateWidth)
+}
+
+// restlessPlaces returns how many places of p are muted.
+func restlessPlaces(p inspect.Page) (n int) {
+	for _, d := range p.Documents {
+		if d.Restless != nil && !d.Restless.Whole {
+			n += d.Restless.Count
+		}
+	}
+	return n
 }
 
 // printPage prints p with its documents and subscriptions.
@@ -268,6 +281,9 @@ func settingsText(s inspect.Subscription) string {
 	var set []string
 	if s.Interval.Cron != "" || s.Interval.Max > 0 {
 		set = append(set, "interval: "+s.Interval.String())
+	}
+	if s.Restless != "" {
+		set = append(set, "restless: "+s.Restless)
 	}
 	if s.MinChange != (pipeline.MinChange{}) {
 		set = append(set, "min_change: "+s.MinChange.String())
@@ -361,6 +377,9 @@ func (r *results) documentRow(d inspect.Document, several bool) []string {
 	}
 	if why := d.Missing(); why != "" {
 		row = append(row, why)
+	}
+	if places := d.RestlessText(); places != "" {
+		row = append(row, places)
 	}
 	return row
 }

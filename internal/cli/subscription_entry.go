@@ -37,6 +37,7 @@ type subscriptionEntry struct {
 	Confirm          int              `yaml:"confirm,omitempty"`
 	FlipFlop         int              `yaml:"flip_flop,omitempty"`
 	MinChange        string           `yaml:"min_change,omitempty"`
+	Restless         string           `yaml:"restless,omitempty"`
 	Tags             []string         `yaml:"tags,flow,omitempty"`
 	Value            *valueEntry      `yaml:"value,omitempty"`
 	Below            string           `yaml:"below,omitempty"`
@@ -98,7 +99,7 @@ func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 	s = s.WithDefaults()
 	e := subscriptionEntry{
 		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, MatchCase: s.MatchCase,
-		IgnoreDiacritics: s.IgnoreDiacritics, Near: s.Near, NewItems: s.NewItems, Moved: s.Moved, Language: s.Language, Sinks: s.Sinks,
+		IgnoreDiacritics: s.IgnoreDiacritics, Near: s.Near, NewItems: s.NewItems, Moved: s.Moved, Restless: s.Restless, Language: s.Language, Sinks: s.Sinks,
 		Select: selectorEntries(s.Select), Remove: selectorEntries(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
 		Replaced: s.Replaced, Expect: s.Expect, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
 	}

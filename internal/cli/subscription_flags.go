@@ -21,7 +21,7 @@ type subscriptionFlags struct {
 	replaced, items                                                     bool
 	expect                                                              string
 	snippetOffset, confirm, flipFlop                                    int
-	digest, minChange                                                   string
+	digest, minChange, restless                                         string
 	followDepth, followMaxPages                                         int
 	followSameHost                                                      bool
 	followInclude, followExclude                                        []string
@@ -47,6 +47,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.newItems, "new-items", false, "report only items that came: list items, table rows, cards, entries of feeds")
 	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only moved")
 	fs.StringVar(&f.minChange, "min-change", "", "do not report a smaller change: `SIZE` is a number of tokens such as 5, or a share of the text such as 2%")
+	fs.StringVar(&f.restless, "restless", "", "`WHAT` is told of places that change at nearly every check, such as clocks and counters, without keywords: \"mute numbers\" or tell (default mute numbers, unless nothing else changes)")
 	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
 	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
 	fs.StringVar(&f.digest, "digest", "", "collect notifications and print them as one at each `TIME`: a duration, or a cron line with a time zone")
@@ -84,7 +85,7 @@ func (f *subscriptionFlags) toSubscription(cmd *cobra.Command, url string, keywo
 		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
 		Stem: f.stem, FilterStopwords: f.filterStopwords, MatchCase: f.matchCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Severity: f.severity, Channel: f.channel,
-		Match: f.match, Near: f.near, NewItems: f.newItems, Moved: f.moved, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printerSinkName},
+		Match: f.match, Near: f.near, NewItems: f.newItems, Moved: f.moved, Restless: f.restless, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printerSinkName},
 		View: pipeline.View{Ignore: f.ignores, Confirm: f.confirm, FlipFlop: f.flipFlop, Replaced: f.replaced, Expect: f.expect, Items: f.items, Sitemap: f.sitemap != ""},
 	}
 	s.Tags = f.tags

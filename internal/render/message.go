@@ -84,6 +84,7 @@ const (
 	maxURL      = 2000
 	maxKeyword  = 60
 	maxReason   = 400
+	maxPlace    = 100
 	// defaultLine is the default of Budget.Line.
 	defaultLine = 240
 )
@@ -144,6 +145,9 @@ func pageMessage(n pipeline.Notification, b Budget) Message {
 			m.Reason += "its checks failed too often"
 		}
 	}
+	if n.Muting != nil {
+		m.Reason = mutingNotice(*n.Muting)
+	}
 	if n.Type == pipeline.NotificationTypeTest {
 		m.Headline = Short("Test: "+m.Headline, maxHeadline)
 		m.Reason = "this is a test: no page has changed"
@@ -160,6 +164,25 @@ func pageMessage(n pipeline.Notification, b Budget) Message {
 		m.Lines = append(m.Lines, d.line)
 	}
 	return m
+}
+
+// mutingNotice says which places are muted from now on, and how that is undone.
+func mutingNotice(m pipeline.Muting) string {
+	var named []string
+	for _, p := range m.Places {
+		named = append(named, Short(Clean(p), maxPlace))
+	}
+	if more := m.Count - len(named); more > 0 && len(named) > 0 {
+		named = append(named, fmt.Sprintf("and %d more", more))
+	}
+	places := "1 place changes at nearly every check"
+	if m.Count != 1 {
+		places = fmt.Sprintf("%d places change at nearly every check", m.Count)
+	}
+	if places += ": " + strings.Join(named, "; "); m.Whole {
+		return places + ". Nothing else of this page does. \"restless: mute numbers\" in the subscription leaves them out, and \"restless: tell\" keeps them"
+	}
+	return places + ". From now on you are not told of them; \"restless: tell\" in the subscription undoes that"
 }
 
 // messageLines returns the lines of n, one for each difference. The change of a value is the headline of a

@@ -28,6 +28,10 @@ type Change struct {
 	ContentType string    `json:"contentType,omitempty"` // of the page, a media type
 	Groups      []Group   `json:"groups"`
 	Size        Size      `json:"size,omitzero"`
+	// Muting names places of the document that change at nearly every check, so that from the next change
+	// on their differences are muted. Whole says that nothing else of the document changes.
+	Muting pipeline.Muting `json:"muting,omitzero"`
+	Whole  bool            `json:"whole,omitempty"`
 	// Truncated says that the record was too large for a sink: Groups have no Old and New, and only
 	// the first Differences. It is never set on TopicChanges.
 	Truncated bool `json:"truncated,omitempty"`
@@ -41,6 +45,9 @@ type Size struct {
 	Added   int `json:"added"`
 	// Moved are the tokens of the blocks that only moved.
 	Moved int `json:"moved,omitempty"`
+	// MutedRemoved and MutedAdded are those of Removed and Added that are in muted differences.
+	MutedRemoved int `json:"muted_removed,omitempty"`
+	MutedAdded   int `json:"muted_added,omitempty"`
 	// Old and New are the tokens of the two versions.
 	Old int `json:"old"`
 	New int `json:"new"`
@@ -54,6 +61,13 @@ func (s Size) Changed(moved bool) int {
 		n += s.Moved
 	}
 	return n
+}
+
+// Told returns s without what is muted.
+func (s Size) Told() Size {
+	s.Removed, s.Added = s.Removed-s.MutedRemoved, s.Added-s.MutedAdded
+	s.MutedRemoved, s.MutedAdded = 0, 0
+	return s
 }
 
 // Length returns the tokens of the longer version.
@@ -90,7 +104,16 @@ type Difference struct {
 	// Edit numbers the edits of the change from 1. What was removed and what was added in its place
 	// have the same number. It is 0 in coarse groups.
 	Edit int `json:"edit,omitempty"`
+	// Muted says why subscriptions to every change are not told of it unless they ask for it:
+	// MutedRestless or MutedPassed. Both sides of an edit have the same.
+	Muted string `json:"muted,omitempty"`
 }
+
+// Values of Difference.Muted.
+const (
+	MutedRestless = "restless" // it lies in numbers that change at nearly every check
+	MutedPassed   = "passed"   // it lies in times such as "5 minutes ago", which grew as the clock did
+)
 
 // Group is a group of blocks that belong together, such as an edited paragraph in both versions, two
 // paragraphs that were merged, or a new one. Keywords are matched within a group.

@@ -35,6 +35,14 @@ type Snapshot struct {
 	TextHash    string `json:"text_hash"`
 	// Value says that the document is a pipeline.Value, whose whole text is compared as one token.
 	Value bool `json:"value,omitempty"`
+	// Restless are the places of the document that change at nearly every check, packed by restless.Set.Pack.
+	// Whole says that nothing else of it changes.
+	Restless []byte `json:"restless,omitempty"`
+	Whole    bool   `json:"whole,omitempty"`
+	// Muting names the places that are restless from the next check on.
+	Muting pipeline.Muting `json:"muting,omitzero"`
+	// Elapsed is the time since the check that found the text before it.
+	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// Old and New are the Content of both texts. OldTokens and NewTokens are their tokens, packed by
 	// text.PackTokens; if they are missing, diff tokenises the texts. All four are the body of the
 	// message.

@@ -123,12 +123,17 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	old, new := analyzeBoth(s)
 	defer old.Release() // not new, which the message may share with later deliveries of it
 	groups := Diff(old, new)
-	return flow.Change{
+	c := flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
 		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
 		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups, Size: changeSize(old, new, groups),
-	}, len(groups) > 0
+		Muting: s.Muting, Whole: s.Whole,
+	}
+	if !s.Value {
+		muteRestless(&c, s)
+	}
+	return c, len(groups) > 0
 }
 
 // analyzeBoth returns both texts with their tokens.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/restless"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -136,6 +137,8 @@ type outcome struct {
 	Replacements map[string]string
 	// Feeds are what is remembered of the feeds that were read, by document.
 	Feeds map[string]feed
+	// Lessons are what the new texts show about restless places, by document.
+	Lessons map[string]lesson
 }
 
 // wake comes at the time that the last wakeAt set, or when the process starts.
@@ -176,6 +179,8 @@ type newVersion struct {
 	Screenshot []byte
 	// Feed is set if the document has View.Items.
 	Feed *feedUpdate
+	// Replaces says that the version takes the place of the one before: both differ in restless places alone.
+	Replaces bool
 	// Language holds what may decide the language besides the text. In its Text is what was
 	// detected in the whole page, of which the text is a short part.
 	Language text.LanguageChoice
@@ -193,6 +198,21 @@ type keepBody struct{ Body flow.Body }
 
 // dropBody deletes the stored body of the page.
 type dropBody struct{}
+
+// storeTable stores what is known of the restless places of a document.
+type storeTable struct {
+	Document string
+	Table    restless.Table
+}
+
+// keepUnmade stores a text that was read and is no version.
+type keepUnmade struct {
+	Document string
+	Packed   []byte
+}
+
+// dropUnmade deletes that text.
+type dropUnmade struct{ Document string }
 
 // record adds the result of a check to the history.
 type record struct {
@@ -281,6 +301,9 @@ func (newVersion) output()     {}
 func (rebase) output()         {}
 func (keepBody) output()       {}
 func (dropBody) output()       {}
+func (storeTable) output()     {}
+func (keepUnmade) output()     {}
+func (dropUnmade) output()     {}
 func (record) output()         {}
 func (dropScreenshot) output() {}
 func (dropVersion) output()    {}
@@ -338,7 +361,7 @@ func apply(p *Page, ev event) (*Page, []output) {
 			a.p.Soon = a.p.Soon || ev.Budget == nil
 		}
 	case outcome:
-		a.existing, a.replacements, a.feeds = do.Existing, do.Replacements, do.Feeds
+		a.existing, a.replacements, a.feeds, a.lessons = do.Existing, do.Replacements, do.Feeds, do.Lessons
 		if !a.handleOutcome(do.Outcome) {
 			return p, nil
 		}
@@ -369,6 +392,8 @@ type applier struct {
 	// feeds are those of the event, and reading is the last of them that was compared.
 	feeds      map[string]feed
 	feedUpdate feedUpdate
+	// lessons are those of the event.
+	lessons map[string]lesson
 	// existing are the page's subscriptions, if this outcome may end them.
 	existing []flow.Stamped
 	// replacements are those of the outcome or of the pushed page.

@@ -11,7 +11,8 @@ import (
 // version. The current version stays what the next version is compared with: the versions are
 // a chain, and what readers know of the document is always its current version.
 func (a *applier) flipsBack(d *Document, o flow.Outcome) bool {
-	i := slices.IndexFunc(d.Changes, func(v madeVersion) bool { return v.TextHash == o.TextHash })
+	hash := a.comparedHash(d, o)
+	i := slices.IndexFunc(d.Changes, func(v madeVersion) bool { return v.TextHash == hash })
 	if i < 0 {
 		return false
 	}
@@ -23,14 +24,14 @@ func (a *applier) flipsBack(d *Document, o flow.Outcome) bool {
 	return true
 }
 
-// noteChange notes the current version among the changes. If it is a baseline, because previous is
+// noteChange notes the current version among the changes; hash is that by which its text is compared. If it is a baseline, because previous is
 // 0, nobody was told its text and none of the earlier texts counts any more.
-func (d *Document) noteChange(previous uint64) {
+func (d *Document) noteChange(previous uint64, hash string) {
 	switch k := d.View.FlipFlop; {
 	case previous == 0 || k == 0:
 		d.Changes = nil
 	default:
-		d.Changes = append(d.Changes, madeVersion{d.N, d.TextHash})
+		d.Changes = append(d.Changes, madeVersion{d.N, hash})
 		d.Changes = slices.Delete(d.Changes, 0, max(len(d.Changes)-k, 0))
 	}
 }

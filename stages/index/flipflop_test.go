@@ -78,7 +78,7 @@ func TestFlipFlopAfterAnUpgrade(t *testing.T) {
 		t.Errorf("got %+v", d.Changes)
 	}
 	d.N, d.TextHash = 4, "new C"
-	if d.noteChange(0); d.Changes != nil { // a new baseline
+	if d.noteChange(0, "new C"); d.Changes != nil { // a new baseline
 		t.Errorf("a baseline leaves %+v", d.Changes)
 	}
 }

@@ -175,20 +175,23 @@ func (a *applier) handleText(d *Document, o flow.Outcome) {
 		a.makeVersion(d, o, 0)
 		return
 	}
+	a.learn(d)
 	if a.flipsBack(d, o) {
+		a.keepUnmade(d, o)
 		return
 	}
 	if d.TextHash != "" && d.View.Confirm > 1 {
-		if d.Candidate != o.TextHash {
-			d.Candidate, d.Stood = o.TextHash, 0
+		if hash := a.comparedHash(d, o); d.Candidate != hash {
+			d.Candidate, d.Stood = hash, 0
 		}
 		if d.Stood++; d.Stood < d.View.Confirm {
+			a.keepUnmade(d, o)
 			return
 		}
 	}
 	previous := d.N
 	if d.TextHash == "" {
-		previous, d.Oldest, d.Times = 0, d.N+1, nil
+		previous, d.Oldest, d.Kept = 0, d.N+1, nil
 	}
 	a.makeVersion(d, o, previous)
 }
@@ -200,7 +203,7 @@ func (a *applier) makeVersion(d *Document, o flow.Outcome, previous uint64) {
 	d.TextHash, d.Body = o.TextHash, 0
 	d.Replaced = 0
 	d.Screenshots = d.Screenshots || len(o.Screenshot) > 0
-	d.noteChange(previous)
+	d.noteChange(previous, a.comparedHash(d, o))
 	a.textStands(d, o)
 	if a.p.Open.Made == nil {
 		a.p.Open.Made = make(map[string]uint64)
@@ -219,8 +222,12 @@ func (a *applier) makeVersion(d *Document, o flow.Outcome, previous uint64) {
 		r := a.feedUpdate
 		v.Feed = &r
 	}
+	v.Replaces = a.sayRestless(d, &v.Snapshot)
 	a.emit(v)
-	d.Times = append(d.Times, o.Time.Unix())
+	d.Kept = append(d.Kept, keptVersion{N: d.N, At: o.Time.Unix()})
+	if v.Replaces {
+		a.dropKept(d, len(d.Kept)-2)
+	}
 	a.dropOldVersions(d)
 }
 
@@ -244,6 +251,9 @@ func (a *applier) finishParts(o flow.Outcome) {
 func (a *applier) closeCheck(o flow.Outcome) {
 	p, open := a.p, a.p.Open
 	p.Open = nil
+	if open.Class == "" || open.Learned {
+		p.Reads++
+	}
 	for i := range p.Documents {
 		a.dropOldVersions(&p.Documents[i])
 	}

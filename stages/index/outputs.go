@@ -30,6 +30,12 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		return s.storeVersion(ctx, tx, st, o)
 	case rebase:
 		return storeRebased(st, o)
+	case storeTable:
+		return saveTable(st, o)
+	case keepUnmade:
+		return st.Set(unmadeName+o.Document, o.Packed)
+	case dropUnmade:
+		return st.Delete(unmadeName + o.Document)
 	case keepBody:
 		return storeBody(st, o.Body)
 	case dropBody:
@@ -47,13 +53,11 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		if err := clearNames(st, screenshotsName+o.Document+"/"); err != nil {
 			return err
 		}
-		if err := st.Delete(itemsName + o.Document); err != nil {
-			return err
+		for _, name := range []string{itemsName, tokensName, sketchName, restlessName, unmadeName} {
+			if err := st.Delete(name + o.Document); err != nil {
+				return err
+			}
 		}
-		if err := st.Delete(tokensName + o.Document); err != nil {
-			return err
-		}
-		return st.Delete(sketchName + o.Document)
 	case stamp:
 		return s.storeStamp(tx, st, m, o.Stamped)
 	case withdraw:
@@ -223,6 +227,9 @@ func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v n
 	if v.Feed != nil && snap.Previous > 0 {
 		stored.Base = snap.OldPacked
 	}
+	if v.Replaces {
+		stored.Previous = last.Previous
+	}
 	b, err := encode(stored)
 	if err != nil {
 		return err
@@ -256,7 +263,7 @@ func setOldText(snap *flow.Snapshot, st flow.State, v newVersion, last StoredVer
 	if snap.OldTokens, _, err = st.Get(tokensName + snap.Document); err != nil {
 		return err
 	}
-	if detectsLanguage(v.Language) {
+	if snap.Old == "" && detectsLanguage(v.Language) {
 		if snap.Old, err = flow.UnpackText(last.Packed); err != nil {
 			return failure.Broken(fmt.Errorf("index: version %d of %s: %w", snap.Previous, snap.Page, err))
 		}

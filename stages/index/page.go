@@ -94,6 +94,8 @@ type Progress struct {
 	Check uint64
 	Asked time.Time
 	Open  *Open
+	// Reads counts the checks that read the page: restless places are told by it.
+	Reads uint64
 
 	// Due is when the page must be checked next, computed from the interval Paced. Phased says
 	// that the page has a phase of its own, so that pages with the same interval spread over
@@ -167,8 +169,8 @@ type Document struct {
 	N        uint64 `cbor:"4,keyasint,omitempty"`
 	Oldest   uint64 `cbor:"5,keyasint,omitempty"`
 	TextHash string `cbor:"6,keyasint,omitempty"`
-	// Candidate is the hash of a new text that was found in Stood checks in a row and is not
-	// confirmed as a version yet.
+	// Candidate is the hash of a new text, without what is restless in it, that was found in Stood checks in a
+	// row and is not confirmed as a version yet.
 	Candidate string `cbor:"7,keyasint,omitempty"`
 	Stood     int    `cbor:"8,keyasint,omitempty"`
 	// Subscriptions is how many there are, without those that are paused. Paused is how many of this
@@ -193,14 +195,29 @@ type Document struct {
 	Changes []madeVersion `cbor:"13,keyasint,omitempty"`
 	// Replaced counts the checks in a row that found the page replaced.
 	Replaced int `cbor:"15,keyasint,omitempty"`
-	// Times are when the stored versions were found, in seconds since 1970, the oldest first. Those
-	// of the oldest ones may be missing.
-	Times []int64 `cbor:"16,keyasint,omitempty"`
+	// Kept are the stored versions, the oldest first.
+	Kept []keptVersion `cbor:"16,keyasint,omitempty"`
 	// Screenshots says that stored versions may have pictures of the page.
 	Screenshots bool `cbor:"17,keyasint,omitempty"`
+	// Restless is how many places of the document were restless when its text last changed, and Loud how many
+	// subscriptions may be told of a difference in them.
+	Restless int `cbor:"20,keyasint,omitempty"`
+	Loud     int `cbor:"21,keyasint,omitempty"`
+	// Quiet says that the current version differs from the one before in restless places alone, and
+	// nobody was told of it: such a version takes its place.
+	Quiet bool `cbor:"22,keyasint,omitempty"`
+	// Unmade says that the last text that was read is stored and is no version.
+	Unmade bool `cbor:"23,keyasint,omitempty"`
 }
 
-// madeVersion is the number of a version and the hash of its text.
+// keptVersion is the number of a stored version, and when it was found, in seconds since 1970.
+type keptVersion struct {
+	_  struct{} `cbor:",toarray"`
+	N  uint64
+	At int64
+}
+
+// madeVersion is the number of a version and the hash of its text, without what is restless in it.
 type madeVersion struct {
 	N        uint64 `cbor:"1,keyasint"`
 	TextHash string `cbor:"2,keyasint"`
@@ -243,6 +260,8 @@ type Open struct {
 	Replaced bool `cbor:"18,keyasint,omitempty"`
 	// Passed is what the reader passed over in the documents that arrived.
 	Passed []string `cbor:"19,keyasint,omitempty"`
+	// Learned says that a text was compared with that of the check before.
+	Learned bool `cbor:"20,keyasint,omitempty"`
 }
 
 // maxGone bounds Page.Gone.
@@ -255,7 +274,7 @@ func (p *Page) clone() *Page {
 	c.Documents = slices.Clone(c.Documents)
 	for i := range c.Documents {
 		c.Documents[i].Changes = slices.Clone(c.Documents[i].Changes)
-		c.Documents[i].Times = slices.Clone(c.Documents[i].Times)
+		c.Documents[i].Kept = slices.Clone(c.Documents[i].Kept)
 	}
 	c.Gone = maps.Clone(c.Gone)
 	c.Unreachable = slices.Clone(c.Unreachable)
@@ -293,7 +312,8 @@ func (d Document) same(o Document) bool {
 	return d.ID == o.ID && d.Since == o.Since && d.N == o.N && d.Oldest == o.Oldest && d.TextHash == o.TextHash &&
 		d.Candidate == o.Candidate && d.Stood == o.Stood && d.Subscriptions == o.Subscriptions && d.Paused == o.Paused && d.Rested == o.Rested &&
 		d.GoneSince.Equal(o.GoneSince) && d.GoneClass == o.GoneClass && d.Extractor == o.Extractor && d.Body == o.Body &&
-		slices.Equal(d.Changes, o.Changes) && d.Replaced == o.Replaced && slices.Equal(d.Times, o.Times) && d.Screenshots == o.Screenshots
+		slices.Equal(d.Changes, o.Changes) && d.Replaced == o.Replaced && slices.Equal(d.Kept, o.Kept) && d.Screenshots == o.Screenshots &&
+		d.Restless == o.Restless && d.Loud == o.Loud && d.Quiet == o.Quiet && d.Unmade == o.Unmade
 }
 
 // Document returns the document with the given ID, or nil.

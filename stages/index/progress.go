@@ -38,6 +38,7 @@ type storedProgress struct {
 	Records     uint64        `cbor:"20,keyasint,omitempty"`
 	Deadline    int64         `cbor:"21,keyasint,omitempty"` // of Open
 	Quiet       *storedRecord `cbor:"22,keyasint,omitempty"`
+	Reads       uint64        `cbor:"23,keyasint,omitempty"`
 }
 
 func (p Progress) stored(sum uint64) storedProgress {
@@ -54,7 +55,7 @@ func (p Progress) stored(sum uint64) storedProgress {
 		Deadline: deadline, Quiet: quiet,
 		Sum: sum, Check: p.Check, Asked: nanos(p.Asked), Open: p.Open, Due: nanos(p.Due), Paced: p.Paced, Phased: p.Phased,
 		Delayed: nanos(p.Delayed), NotBefore: nanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: nanos(p.Cron), Pace: p.Pace,
-		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: nanos(p.FailedSince), Failing: p.Failing, Records: p.Records,
+		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: nanos(p.FailedSince), Failing: p.Failing, Records: p.Records, Reads: p.Reads,
 	}
 }
 
@@ -71,7 +72,7 @@ func (p storedProgress) progress() Progress {
 		Quiet: quiet,
 		Check: p.Check, Asked: fromNanos(p.Asked), Open: p.Open, Due: fromNanos(p.Due), Paced: p.Paced, Phased: p.Phased,
 		Delayed: fromNanos(p.Delayed), NotBefore: fromNanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: fromNanos(p.Cron), Pace: p.Pace,
-		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: fromNanos(p.FailedSince), Failing: p.Failing, Records: p.Records,
+		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: fromNanos(p.FailedSince), Failing: p.Failing, Records: p.Records, Reads: p.Reads,
 	}
 }
 

@@ -28,6 +28,8 @@ type pushedPage struct {
 	Replacements map[string]string
 	// Feeds are what is remembered of the feeds among the documents.
 	Feeds map[string]feed
+	// Lessons are what the new texts show about restless places, by document.
+	Lessons map[string]lesson
 }
 
 func (pushedPage) action() {}
@@ -72,7 +74,7 @@ func (a *applier) handlePush(do pushedPage) bool {
 	if !a.exists() || p.hasSeen(do.ID) || len(do.Outcomes) == 0 {
 		return false
 	}
-	a.replacements, a.feeds = do.Replacements, do.Feeds
+	a.replacements, a.feeds, a.lessons = do.Replacements, do.Feeds, do.Lessons
 	p.rememberPush(do.ID)
 	p.Pushes++
 	outstanding := p.Open
@@ -85,6 +87,9 @@ func (a *applier) handlePush(do pushedPage) bool {
 	a.keepBody(last)
 	a.recordCheck(last, p.Open)
 	a.emit(pushRead{a.checkTime(last)})
+	if p.Open.Class == "" || p.Open.Learned {
+		p.Reads++
+	}
 	p.Open = outstanding
 	a.excludeFromOpen(do.Outcomes)
 	return true
@@ -186,7 +191,10 @@ func (s *Stage) loadPush(ctx context.Context, tx flow.Tx, p *Page, m flow.Messag
 	if do.Replacements, err = s.replacements(ctx, st, p, do.Outcomes...); err != nil {
 		return nil, err
 	}
-	do.Feeds, err = loadFeeds(st, p, do.Outcomes...)
+	if do.Feeds, err = loadFeeds(st, p, do.Outcomes...); err != nil {
+		return nil, err
+	}
+	do.Lessons, err = s.lessons(ctx, st, p, do.Outcomes)
 	return do, err
 }
 

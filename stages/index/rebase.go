@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -35,8 +36,9 @@ func (a *applier) isComparable(d *Document, o flow.Outcome) bool {
 			return false
 		case r != nil && r.Failed == "" && r.TextHash != "":
 			a.emit(rebase{d.ID, d.N, *r})
-			d.rehashChanges(r.TextHash)
+			d.rehashChanges(cmp.Or(a.lessons[d.ID].Rebased, r.TextHash))
 			d.TextHash, d.Extractor = r.TextHash, r.Extractor
+			a.dropUnmade(d)
 			return true
 		case r != nil && r.Failed != "":
 			why = r.Failed
@@ -51,6 +53,7 @@ func (a *applier) isComparable(d *Document, o flow.Outcome) bool {
 // textStands notes that the body of o contains the current text of d.
 func (a *applier) textStands(d *Document, o flow.Outcome) {
 	d.Candidate, d.Stood, d.Replaced, d.Rested = "", 0, 0, false
+	a.dropUnmade(d)
 	if o.Extractor != "" {
 		d.Extractor = o.Extractor
 	}

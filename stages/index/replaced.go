@@ -139,7 +139,8 @@ func (s *Stage) replacementReason(ctx context.Context, st flow.State, d *Documen
 // texts. Then the check failed for d, and the current version stays.
 func (a *applier) isReplaced(d *Document, o flow.Outcome) bool {
 	why := a.replacements[d.ID]
-	known := slices.ContainsFunc(d.Changes, func(v madeVersion) bool { return v.TextHash == o.TextHash })
+	hash := a.comparedHash(d, o)
+	known := slices.ContainsFunc(d.Changes, func(v madeVersion) bool { return v.TextHash == hash })
 	if why == "" || known {
 		d.Replaced = 0
 		return false

@@ -3,10 +3,11 @@ package index
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"time"
 )
 
-// MaxKeep is the largest number of versions of a document that are stored. Their times are in the
+// MaxKeep is the largest number of versions of a document that are stored. Their numbers and times are in the
 // state of the page, which every check reads.
 const MaxKeep = 1000
 
@@ -58,24 +59,18 @@ func (a *applier) dropOldVersions(d *Document) {
 		return
 	}
 	r := a.p.retention(a.Rules.Keep)
-	for d.Oldest < d.N && (d.N-d.Oldest >= uint64(max(r.Versions, 1)) || r.For > 0 && d.replacedFor(d.Oldest, a.Now) >= r.For) {
-		a.emit(dropVersion{d.ID, d.Oldest})
-		if d.Screenshots {
-			a.emit(dropScreenshot{d.ID, d.Oldest})
-		}
-		d.Oldest++
-	}
-	if extra := len(d.Times) - int(d.N-d.Oldest+1); extra > 0 {
-		d.Times = d.Times[extra:]
+	for len(d.Kept) > 1 && (len(d.Kept) > max(r.Versions, 1) || r.For > 0 && a.Now.Sub(time.Unix(d.Kept[1].At, 0)) >= r.For) {
+		a.dropKept(d, 0)
 	}
 }
 
-// replacedFor returns for how long version n, which is not the current one, has been replaced by the
-// next one; 0 if that is not known.
-func (d *Document) replacedFor(n uint64, now time.Time) time.Duration {
-	i := len(d.Times) - int(d.N-n)
-	if i < 0 {
-		return 0
+// dropKept drops d.Kept[i], which is not the current version.
+func (a *applier) dropKept(d *Document, i int) {
+	n := d.Kept[i].N
+	a.emit(dropVersion{d.ID, n})
+	if d.Screenshots {
+		a.emit(dropScreenshot{d.ID, n})
 	}
-	return now.Sub(time.Unix(d.Times[i], 0))
+	d.Kept = slices.Delete(d.Kept, i, i+1)
+	d.Oldest = d.Kept[0].N
 }

@@ -3,6 +3,7 @@ package index
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,8 +29,8 @@ func (d *desk) stored() []uint64 {
 		}
 	}
 	doc := p.Document(whole)
-	if len(all) == 0 || doc.Oldest != all[0] || doc.N != all[len(all)-1] || len(doc.Times) != len(all) {
-		d.Errorf("stored are %v, but the page says %d to %d, with %d times", all, doc.Oldest, doc.N, len(doc.Times))
+	if len(all) == 0 || doc.Oldest != all[0] || doc.N != all[len(all)-1] || len(doc.Kept) != len(all) {
+		d.Errorf("stored are %v, but the page says %d to %d, with %d kept", all, doc.Oldest, doc.N, len(doc.Kept))
 	}
 	return all
 }
@@ -45,7 +46,7 @@ func TestRetentionByAge(t *testing.T) {
 			d.wake()
 		}
 		if new || text == "" {
-			text = fmt.Sprintf("%sNumber %d.\n", english, d.n)
+			text = fmt.Sprintf("%sNumber %s.\n", english, strings.Repeat("x", d.n))
 		}
 		d.answer(text)
 		return d.stored()
@@ -83,7 +84,7 @@ func TestRetentionOfAPage(t *testing.T) {
 			if n++; n > 1 {
 				d.wake()
 			}
-			d.answer(fmt.Sprintf("%sNumber %d.\n", english, n))
+			d.answer(fmt.Sprintf("%sNumber %s.\n", english, strings.Repeat("x", n)))
 		}
 		return len(d.stored())
 	}

@@ -18,7 +18,7 @@ func TestScreenshots(t *testing.T) {
 		if i > 0 {
 			d.wake()
 		}
-		o := fetched(d.request, 0, fmt.Sprintf("%sNumber %d.\n", english, i))
+		o := fetched(d.request, 0, fmt.Sprintf("%sNumber %s.\n", english, strings.Repeat("x", i+1)))
 		o.Time = d.now
 		if i != 2 { // no picture could be taken
 			o.Screenshot = []byte{'p', byte(i)}

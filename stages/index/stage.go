@@ -291,6 +291,11 @@ func (s *Stage) loadAction(ctx context.Context, tx flow.Tx, p *Page, m flow.Mess
 		if err == nil {
 			do.Feeds, err = loadFeeds(st, p, o)
 		}
+		if err == nil {
+			os := []flow.Outcome{o}
+			do.Lessons, err = s.lessons(ctx, st, p, os)
+			do.Outcome = os[0]
+		}
 		return do, nil, err
 	case flow.TypePushed:
 		do, err := s.loadPush(ctx, tx, p, m)

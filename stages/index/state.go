@@ -25,6 +25,8 @@ const (
 	tokensName        = "tok/"              // tok/<document>: the tokens of the current version
 	sketchName        = "sim/"              // sim/<document>: the text.Sketch of the current version, unless it is short
 	itemsName         = "itm/"              // itm/<document>: feed.Seen
+	restlessName      = "rst/"              // rst/<document>: restless.Table
+	unmadeName        = "txt/"              // txt/<document>: the last text that was read, if it is no version
 	expiredNames      = "exp/"              // exp/<document>/<client>, or see subscriptionKey
 	historyName       = flow.Small + "h/"   // h/<number of the record mod historySize, 2 digits>
 	bodyName          = "body"              // the last body that contains current texts
@@ -92,7 +94,8 @@ type StoredVersion struct {
 	ContentType string `cbor:"8,keyasint,omitempty"`
 	// LanguageFrom says what decided Language.
 	LanguageFrom text.LanguageSource `cbor:"9,keyasint,omitempty"`
-	// Previous is the version that it was compared with; 0 for a baseline.
+	// Previous is the version that it was compared with, or that this one replaced, as both differ in restless
+	// places alone; 0 for a baseline.
 	Previous uint64 `cbor:"10,keyasint,omitempty"`
 	// Base is, for a feed whose items are watched, the text that it was compared with in place of
 	// the text of Previous, packed with flow.PackText.

@@ -152,6 +152,7 @@ func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation s
 	p := a.p
 	d := a.beginDocument(s.View)
 	d.Subscriptions++
+	d.countLoud(s, 1)
 	p.countInterval(s.Interval, 1)
 	p.countOrigin(origin, 1)
 	p.Stamp++
@@ -170,6 +171,7 @@ func (a *applier) endSubscription(e flow.Stamped, why string) flow.Stamped {
 	p := a.p
 	d := p.Document(e.Document)
 	d.Subscriptions--
+	d.countLoud(e.Subscription, -1)
 	p.countInterval(e.Subscription.Interval, -1)
 	p.countOrigin(e.Origin, -1)
 	p.Stamp++

@@ -19,6 +19,7 @@ type edit struct {
 	// hits are the removed text, the added text, or both; of an item that is new or gone they are all its texts.
 	hits  []*hit
 	moved bool
+	muted bool // all of it is
 }
 
 // edits are all edits of a change, in the order of the text. They are found when a subscription
@@ -34,8 +35,8 @@ type edits struct {
 
 // excerptKey is all of a subscription that decides which edits it is notified of.
 type excerptKey struct {
-	removed, added, moved, newItems bool
-	offset                          int
+	removed, added, moved, newItems, mutes bool
+	offset                                 int
 }
 
 // excerpt is the first edits that a notification may contain. omitted is how many more texts were
@@ -88,10 +89,11 @@ func (all *edits) addDifferences(group int, g *flow.Group) {
 		}
 		h := differenceHit(group, g, side, windows, d)
 		if n := len(all.list); n > 0 && all.list[n-1].takes(h, d.Edit) {
-			all.list[n-1].hits = append(all.list[n-1].hits, h)
+			last := &all.list[n-1]
+			last.hits, last.muted = append(last.hits, h), last.muted && d.Muted != ""
 			continue
 		}
-		all.list = append(all.list, edit{number: d.Edit, hits: []*hit{h}})
+		all.list = append(all.list, edit{number: d.Edit, hits: []*hit{h}, muted: d.Muted != ""})
 	}
 }
 
@@ -126,10 +128,10 @@ func spanHit(group int, g *flow.Group, side int, w *flow.Window, tokens flow.Spa
 }
 
 // excerptFor returns the edits of which a notification for s consists: only events that it asks for,
-// and none twice.
-func (all *edits) excerptFor(s pipeline.Subscription) excerpt {
+// and none twice. With mutes it leaves out those that are muted.
+func (all *edits) excerptFor(s pipeline.Subscription, mutes bool) excerpt {
 	all.collect()
-	of := excerptKey{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, s.NewItems, *s.SnippetOffset}
+	of := excerptKey{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, s.NewItems, mutes, *s.SnippetOffset}
 	if x, ok := all.excerpts[of]; ok {
 		return x
 	}
@@ -138,7 +140,7 @@ func (all *edits) excerptFor(s pipeline.Subscription) excerpt {
 	seen := map[string]bool{}
 	room := maxDiffs
 	for _, e := range all.list {
-		if e.moved && !of.moved {
+		if e.moved && !of.moved || e.muted && mutes {
 			continue
 		}
 		look := ""
@@ -178,9 +180,9 @@ func (all *edits) excerptFor(s pipeline.Subscription) excerpt {
 }
 
 // diffs returns the diffs of a notification for s, which has no keywords, and how many more there
-// were. title is that of the page.
-func (all *edits) diffs(s pipeline.Subscription, title string) (diffs []pipeline.Diff, omitted int) {
-	x := all.excerptFor(s)
+// were. title is that of the page. With mutes it leaves out those that are muted.
+func (all *edits) diffs(s pipeline.Subscription, title string, mutes bool) (diffs []pipeline.Diff, omitted int) {
+	x := all.excerptFor(s, mutes)
 	omitted = x.omitted
 	room := maxDiffBytes(s, title)
 	for i, e := range x.edits {

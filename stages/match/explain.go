@@ -92,6 +92,10 @@ func (e *Explainer) whyNoEdit(s pipeline.Subscription) string {
 			return fmt.Sprintf("nothing was %s, and the subscription asks only for what is %s", asked, asked)
 		}
 	}
+	mutes := s.Restless != pipeline.RestlessTell
+	if s.Restless = pipeline.RestlessTell; mutes && e.findSpelling(e.change, s) != "" {
+		return "only places changed that change at nearly every check, or times that passed; restless: tell would report them"
+	}
 	if s.Moved = true; e.findSpelling(e.change, s) != "" {
 		return "text only moved to another place; moved: true would report it"
 	}

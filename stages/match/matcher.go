@@ -94,13 +94,27 @@ func diffsFor(c *flow.Change, all *edits, s pipeline.Subscription, found []findi
 			return nil, 0
 		}
 	}
-	if !s.MinChange.Admits(c.Size.Changed(s.Moved), c.Size.Length()) {
+	size, mutes := c.Size, mutesRestless(c, s)
+	if mutes {
+		size = size.Told()
+	}
+	if !s.MinChange.Admits(size.Changed(s.Moved), size.Length()) {
 		return nil, 0
 	}
 	if len(s.Keywords) == 0 {
-		return all.diffs(s.WithDefaults(), c.Title)
+		return all.diffs(s.WithDefaults(), c.Title, mutes)
 	}
 	return keywordDiffs(s.WithDefaults(), c.Title, found)
+}
+
+// mutesRestless reports whether s is not told of the muted differences of c.
+func mutesRestless(c *flow.Change, s pipeline.Subscription) bool {
+	return hasRestless(s) && (s.Restless != "" || !c.Whole)
+}
+
+// hasRestless reports whether s may be told less than every change because of restless places.
+func hasRestless(s pipeline.Subscription) bool {
+	return len(s.Keywords) == 0 && s.Value == nil && s.Restless != pipeline.RestlessTell
 }
 
 // findHits returns the hits of each pattern that c matches, in the order of the text.

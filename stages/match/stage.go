@@ -152,7 +152,7 @@ func (p *Processor) handleChange(tx flow.Tx, key string, c *flow.Change, at *pro
 		if err := p.emitRecords(tx, c); err != nil {
 			return false, err
 		}
-		at.Record = ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time, Size: c.Size}
+		at.Record = ChangeRecord{ID: c.ID, Document: c.Document, Version: c.Version, Check: c.Check, Time: c.Time, Size: c.Size, Muted: isMuted(c)}
 	}
 	if t == nil {
 		tx.OnCommit(func() {
@@ -360,6 +360,11 @@ func newNotification(c *flow.Change, s pipeline.Subscription, diffs []pipeline.D
 	if s.Value != nil {
 		v, _ := s.ValueChange(oldAndNewValue(c))
 		n.Value = &v
+	}
+	if hasRestless(s) && !c.Muting.IsZero() {
+		m := c.Muting
+		m.Whole = m.Whole && s.Restless == ""
+		n.Muting = &m
 	}
 	return n
 }

@@ -200,6 +200,8 @@ type ChangeRecord struct {
 	Omitted int        `json:"omitted,omitempty"`
 	// Size is how much changed.
 	Size flow.Size `json:"size,omitzero"`
+	// Muted says that all of its differences are muted.
+	Muted bool `json:"muted,omitempty"`
 }
 
 // Notified is one notification.
@@ -249,11 +251,35 @@ func recordsWritten(st flow.State) (n int, err error) {
 	return n, decodeValue(v, &n)
 }
 
-// addToHistory adds r to the history, in place of the oldest record.
+// isMuted reports whether all differences of c are muted.
+func isMuted(c *flow.Change) bool {
+	for _, g := range c.Groups {
+		if g.Moved || slices.ContainsFunc(g.Differences, func(d flow.Difference) bool { return d.Muted == "" }) {
+			return false
+		}
+	}
+	return len(c.Groups) > 0
+}
+
+// addToHistory adds r to the history, in place of the oldest record. Of muted changes in a row that notified
+// nobody it keeps the last one.
 func addToHistory(st flow.State, r ChangeRecord) error {
-	var err error
-	if r.N, err = recordsWritten(st); err != nil {
+	n, err := recordsWritten(st)
+	if err != nil {
 		return err
+	}
+	if r.N = n; r.Muted && len(r.Matches) == 0 && n > 0 {
+		var last ChangeRecord
+		v, ok, err := st.Get(historySlotName(n - 1))
+		if err == nil && ok {
+			err = decodeValue(v, &last)
+		}
+		if err != nil {
+			return err
+		}
+		if last.Muted && len(last.Matches) == 0 && last.Document == r.Document {
+			r.N--
+		}
 	}
 	if err := storeValue(st, historySlotName(r.N), r); err != nil {
 		return err

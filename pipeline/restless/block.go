@@ -1,0 +1,160 @@
+package restless
+
+import (
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// Block is a block of a text with the numbers in it.
+type Block struct {
+	// Text is the text of the block, which begins at Start.
+	Text  string
+	Start int
+	// Shape names what the block is without its numbers. Blocks with the same shape have as many.
+	Shape   uint64
+	numbers []number
+}
+
+// isMark reports whether c ends a block.
+func isMark(c byte) bool {
+	return c <= pipeline.BlockEnd && (c == pipeline.BlockEnd || c == pipeline.ItemStart || c == pipeline.ItemEnd)
+}
+
+// span is the block [start, end) of a text.
+type span struct{ start, end int }
+
+// appendBlocks appends the blocks of content that are not empty.
+func appendBlocks(all []span, content string) []span {
+	start := 0
+	for i := range len(content) {
+		if c := content[i]; c <= pipeline.BlockEnd && isMark(c) {
+			if i > start {
+				all = append(all, span{start, i})
+			}
+			start = i + 1
+		}
+	}
+	if start < len(content) {
+		all = append(all, span{start, len(content)})
+	}
+	return all
+}
+
+// BlockAt reads the block of content that holds the byte at offset.
+func BlockAt(content string, offset int) Block {
+	start, end := offset, offset
+	for start > 0 && !isMark(content[start-1]) {
+		start--
+	}
+	for end < len(content) && !isMark(content[end]) {
+		end++
+	}
+	return readBlock(content, span{start, end})
+}
+
+var pieceBuffers = sync.Pool{New: func() any { return new([]piece) }}
+
+// readBlock reads a block of content.
+func readBlock(content string, at span) Block {
+	b := Block{Text: content[at.start:at.end], Start: at.start}
+	if !mayHoldNumber(b.Text) {
+		b.Shape = hashString(offset64, b.Text)
+		return b
+	}
+	buffer := pieceBuffers.Get().(*[]piece)
+	r := reader{s: b.Text, ps: appendPieces((*buffer)[:0], b.Text)}
+	words := false
+	h := uint64(offset64)
+	for i := 0; i < len(r.ps); {
+		if n, end, ok := r.next(i); ok {
+			b.numbers = append(b.numbers, n)
+			h = hashByte(hashByte(h, n.kind), 0)
+			i = end
+			continue
+		}
+		h = hashByte(hashString(h, r.text(i)), ' ')
+		words = words || r.ps[i].kind == letters
+		i++
+	}
+	if !words && len(b.numbers) > 0 { // "397" is what the blocks before it say
+		h = hashLabel(h, content, at.start)
+	}
+	b.Shape = h
+	*buffer = r.ps[:0]
+	pieceBuffers.Put(buffer)
+	return b
+}
+
+// maxLabelDistance is how many blocks before a number without words its label is looked for.
+const maxLabelDistance = 12
+
+// hashLabel adds to h the last block before start that has a word, without its numbers, and how many blocks lie
+// between. So the numbers of a table have the shape of their row.
+func hashLabel(h uint64, content string, start int) uint64 {
+	for range maxLabelDistance {
+		end := start
+		for end > 0 && isMark(content[end-1]) {
+			end--
+		}
+		for start = end; start > 0 && !isMark(content[start-1]); {
+			start--
+		}
+		if start == end {
+			break
+		}
+		h = hashByte(h, '<')
+		if label := content[start:end]; strings.ContainsFunc(label, unicode.IsLetter) {
+			if b := readBlock(content, span{start, end}); len(b.numbers) > 0 || label != "" {
+				return h ^ b.Shape*prime64
+			}
+		}
+	}
+	return h
+}
+
+// mayHoldNumber reports whether s has a digit, or a time such as "an hour ago".
+func mayHoldNumber(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; isDigit(c) {
+			return true
+		} else if c >= utf8.RuneSelf && utf8.RuneStart(c) {
+			if r, _ := utf8.DecodeRuneInString(s[i:]); unicode.IsNumber(r) {
+				return true
+			}
+		}
+	}
+	for _, word := range agoSigns {
+		if strings.Contains(s, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// agoSigns are in every time without a digit that articleAt reads.
+var agoSigns = []string{" ago", "vor ", "Vor ", " fa", "y a ", "ace ", "há ", "Há ", " geleden", " atrás", " sedan", " siden"}
+
+// FNV-1a, which is the same in every process: shapes are stored.
+const (
+	offset64 = 14695981039346656037
+	prime64  = 1099511628211
+)
+
+func hashByte(h uint64, c byte) uint64 { return (h ^ uint64(c)) * prime64 }
+
+func hashString(h uint64, s string) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * prime64
+	}
+	return h
+}
+
+// value returns number i as it is written.
+func (b *Block) value(i int) string { return b.Text[b.numbers[i].start:b.numbers[i].end] }
+
+// place returns the Place of number i.
+func (b *Block) place(i int) Place { return Place{b.Shape, i} }

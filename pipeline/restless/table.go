@@ -1,0 +1,398 @@
+// Package restless finds the numbers of a page that change at nearly every check: clocks, counters,
+// ids, times such as "5 minutes ago". Subscriptions to every change are not told of them.
+//
+// A place is known by the shape of its block, which is the block without its numbers: so the views of
+// all rows of a table are one place, which new rows share, and a place stays what it is wherever it
+// moves. A Table learns which places are restless; a Set says it to later stages, which compare
+// texts. What has another shape than before is never muted: "524 sold" that becomes "sold out". Amounts
+// of money never are either.
+package restless
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// The rule: a place is restless if it changed in beginAt of the last window checks, until it stood for
+// calmAfter checks. A check counts for a place if at least one in minShare of the blocks with its shape
+// changed there.
+const (
+	beginAt   = 3
+	window    = 4
+	calmAfter = 64
+	minShare  = 4
+	maxPlaces = 64 // of a Table
+)
+
+// Place is a number in the blocks of one shape: the first, the second and so on.
+type Place struct {
+	Shape uint64
+	Nth   int
+}
+
+// Table is what is remembered of the places of a document. It holds the numbers of checks, so that it
+// stays as it is while nothing changes. The zero Table remembers nothing.
+type Table struct {
+	Entries []Entry `cbor:"1,keyasint,omitempty"`
+	// Other is the last check at which something else changed than the numbers of Entries.
+	Other uint64 `cbor:"2,keyasint,omitempty"`
+	// Asked says that the subscribers were told that nothing but restless places changes, and were asked
+	// whether they want to be told of them.
+	Asked bool `cbor:"3,keyasint,omitempty"`
+}
+
+// Entry is a place with the last checks at which it changed, the latest first.
+type Entry struct {
+	Shape uint64          `cbor:"1,keyasint"`
+	Nth   int             `cbor:"2,keyasint,omitempty"`
+	Marks [beginAt]uint64 `cbor:"3,keyasint"`
+	// Began is the check at which the place became restless, 0 if it is not. Said says that the
+	// subscribers were told.
+	Began uint64 `cbor:"4,keyasint,omitempty"`
+	Said  bool   `cbor:"5,keyasint,omitempty"`
+}
+
+// isRestless reports whether e is restless at a check. What is decided at a check holds from the next one.
+func (e *Entry) isRestless(check uint64) bool {
+	return e.Began > 0 && e.Began < check && check-e.Marks[0] <= calmAfter
+}
+
+// Restless returns the places that are restless at a check.
+func (t *Table) Restless(check uint64) Set {
+	set := Set{}
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.isRestless(check) {
+			set[Place{e.Shape, e.Nth}] = true
+		}
+	}
+	return set
+}
+
+// Lesson is what Learn found out about a text.
+type Lesson struct {
+	// Began are the places that are restless from the next check on.
+	Began pipeline.Muting
+	// Quiet says that the text differs from the one before in restless places alone, and in
+	// times that passed.
+	Quiet bool
+}
+
+// Learn notes which numbers differ between the texts of two successive checks, of which the second has
+// the number check. between is the time between them. It does not change the Entries that t shares
+// with a copy.
+func (t *Table) Learn(old, new string, check uint64, between time.Duration) Lesson {
+	t.Entries = slices.Clone(t.Entries)
+	muted := t.Restless(check)
+	c := compare(old, new)
+	quiet := c.inOrder && 2*c.pairedBytes() <= max(len(new), quietAnyway)
+	changed := make(map[Place]int)
+	for _, p := range c.pairs {
+		for i := range p[1].numbers {
+			if p[0].value(i) == p[1].value(i) || explains(between, p[0].numbers[i], p[1].numbers[i]) {
+				continue
+			}
+			if p[1].numbers[i].kind == kindMoney {
+				c.other = true
+				continue
+			}
+			changed[p[1].place(i)]++
+			quiet = quiet && muted[p[1].place(i)]
+		}
+	}
+	c.countShapes(changed)
+	for place, n := range changed {
+		if n*minShare >= c.count[place.Shape] {
+			t.mark(place, check)
+		} else if !muted[place] {
+			c.other = true
+		}
+	}
+	if c.other {
+		t.Other = check
+	}
+	t.forget(check)
+	return Lesson{Began: t.begin(&c, check), Quiet: quiet && !c.other}
+}
+
+// mark notes a change of a place.
+func (t *Table) mark(p Place, check uint64) {
+	i := slices.IndexFunc(t.Entries, func(e Entry) bool { return e.Shape == p.Shape && e.Nth == p.Nth })
+	if i < 0 {
+		i = len(t.Entries)
+		t.Entries = append(t.Entries, Entry{Shape: p.Shape, Nth: p.Nth})
+	}
+	e := &t.Entries[i]
+	if e.Began > 0 && !e.isRestless(check) && e.Began != check {
+		*e = Entry{Shape: p.Shape, Nth: p.Nth} // it stood too long
+	}
+	copy(e.Marks[1:], e.Marks[:])
+	e.Marks[0] = check
+	if first := e.Marks[beginAt-1]; e.Began == 0 && first > 0 && check-first < window {
+		e.Began = check
+	}
+}
+
+// forget drops the entries that stood, and of too many those that stood longest.
+func (t *Table) forget(check uint64) {
+	t.Entries = slices.DeleteFunc(t.Entries, func(e Entry) bool { return check-e.Marks[0] > calmAfter })
+	if len(t.Entries) <= maxPlaces {
+		return
+	}
+	slices.SortStableFunc(t.Entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(min(b.Began, 1), min(a.Began, 1)), cmp.Compare(b.Marks[0], a.Marks[0]),
+			cmp.Compare(b.Marks[1], a.Marks[1]), cmp.Compare(a.Shape, b.Shape), cmp.Compare(a.Nth, b.Nth))
+	})
+	t.Entries = t.Entries[:maxPlaces]
+}
+
+// begin returns the places that became restless and were not named yet.
+func (t *Table) begin(c *comparison, check uint64) pipeline.Muting {
+	named := make(Set)
+	for i := range t.Entries {
+		if e := &t.Entries[i]; e.Began > 0 && !e.Said {
+			named[Place{e.Shape, e.Nth}] = true
+		}
+	}
+	if len(named) == 0 && !t.Asked {
+		return pipeline.Muting{}
+	}
+	whole := t.isWhole(c.new, check+1)
+	if t.Asked && !whole {
+		named = t.Restless(check + 1) // now they are muted
+	}
+	if len(named) == 0 {
+		return pipeline.Muting{}
+	}
+	return pipeline.Muting{Places: labels(c.new, c.blocks, named, maxNamed), Count: len(named), Whole: whole}
+}
+
+// Said notes that the subscribers were told m. It does not change the Entries that t shares with a copy.
+func (t *Table) Said(m pipeline.Muting) {
+	t.Entries, t.Asked = slices.Clone(t.Entries), m.Whole
+	for i := range t.Entries {
+		t.Entries[i].Said = t.Entries[i].Began > 0
+	}
+}
+
+// isWhole reports whether nothing but restless places changed in the last checks before check, and these take up
+// at least half of content.
+func (t *Table) isWhole(content string, check uint64) bool {
+	if t.Other > 0 && check-t.Other <= calmAfter {
+		return false
+	}
+	for i := range t.Entries {
+		if !t.Entries[i].isRestless(check) {
+			return false
+		}
+	}
+	return t.Restless(check).covers(content)
+}
+
+// comparison is a pair of texts, split into blocks.
+type comparison struct {
+	old, new string
+	blocks   []span // of new
+	// pairs are the changed blocks of both that have the same shape.
+	pairs [][2]Block
+	// other says that something changed that is not in pairs. inOrder says that each block of new stands
+	// where the old one stood that it equals or is paired with.
+	other, inOrder bool
+	count          map[uint64]int // blocks of new by shape, as far as they were counted
+}
+
+// compare pairs the blocks of two texts that are equal but for their numbers. What both have counts as
+// unchanged wherever it stands.
+func compare(old, new string) comparison {
+	c := comparison{old: old, new: new, blocks: appendBlocks(nil, new)}
+	olds, news := appendBlocks(make([]span, 0, len(c.blocks)+8), old), c.blocks
+	a := func(s span) string { return old[s.start:s.end] }
+	b := func(s span) string { return new[s.start:s.end] }
+	for len(olds) > 0 && len(news) > 0 && a(olds[0]) == b(news[0]) {
+		olds, news = olds[1:], news[1:]
+	}
+	for n, m := len(olds), len(news); n > 0 && m > 0 && a(olds[n-1]) == b(news[m-1]); n, m = len(olds), len(news) {
+		olds, news = olds[:n-1], news[:m-1]
+	}
+	if c.inOrder = len(olds) == len(news); c.inOrder {
+		c.pairByPosition(olds, news)
+	}
+	if !c.inOrder {
+		c.pairByShape(olds, news)
+	}
+	return c
+}
+
+// pairByPosition pairs blocks in the same positions. If one has no partner of its shape there, it sets inOrder
+// to false, and has no other effect.
+func (c *comparison) pairByPosition(olds, news []span) {
+	for i := range olds {
+		if c.old[olds[i].start:olds[i].end] == c.new[news[i].start:news[i].end] {
+			continue
+		}
+		x, y := readBlock(c.old, olds[i]), readBlock(c.new, news[i])
+		if x.Shape != y.Shape || len(x.numbers) != len(y.numbers) || len(x.numbers) == 0 {
+			c.pairs, c.inOrder = nil, false
+			return
+		}
+		c.pairs = append(c.pairs, [2]Block{x, y})
+	}
+}
+
+// pairByShape pairs the first block of a shape with the first one, the second with the second.
+func (c *comparison) pairByShape(olds, news []span) {
+	left := make(map[string]int, len(olds))
+	for _, s := range olds {
+		left[c.old[s.start:s.end]]++
+	}
+	var changed []span
+	for _, s := range news {
+		if t := c.new[s.start:s.end]; left[t] > 0 {
+			left[t]--
+		} else {
+			changed = append(changed, s)
+		}
+	}
+	byShape := make(map[uint64][]Block)
+	for i := len(olds) - 1; i >= 0; i-- { // of equal ones the first are unchanged
+		s := olds[i]
+		if t := c.old[s.start:s.end]; left[t] > 0 {
+			left[t]--
+			b := readBlock(c.old, s)
+			byShape[b.Shape] = append(byShape[b.Shape], b)
+		}
+	}
+	unpaired := 0
+	for _, bs := range byShape {
+		unpaired += len(bs)
+	}
+	for _, s := range changed {
+		y := readBlock(c.new, s)
+		bs := byShape[y.Shape]
+		if len(bs) == 0 || len(y.numbers) == 0 {
+			c.other = true
+			continue
+		}
+		x := bs[len(bs)-1] // the first one, since they are in reverse order
+		byShape[y.Shape] = bs[:len(bs)-1]
+		unpaired--
+		if len(x.numbers) == len(y.numbers) {
+			c.pairs = append(c.pairs, [2]Block{x, y})
+		} else {
+			c.other = true
+		}
+	}
+	c.other = c.other || unpaired > 0
+}
+
+// countShapes counts the blocks of new with the shapes of changed places.
+func (c *comparison) countShapes(changed map[Place]int) {
+	c.count = make(map[uint64]int)
+	for p := range changed {
+		c.count[p.Shape] = 0
+	}
+	if len(changed) == 0 {
+		return
+	}
+	for _, s := range c.blocks {
+		if !mayHoldNumber(c.new[s.start:s.end]) {
+			continue
+		}
+		shape := readBlock(c.new, s).Shape
+		if _, ok := c.count[shape]; ok {
+			c.count[shape]++
+		}
+	}
+}
+
+// quietAnyway is the size in bytes of a text that may change as a whole in its restless places.
+const quietAnyway = 2000
+
+// pairedBytes is the size of the changed blocks.
+func (c *comparison) pairedBytes() (n int) {
+	for _, p := range c.pairs {
+		n += len(p[1].Text)
+	}
+	return n
+}
+
+// maxNamed is how many places a Muting names.
+const maxNamed = 5
+
+// labels shows the places, up to most, each by a block of content with the number in brackets.
+func labels(content string, blocks []span, places Set, most int) []string {
+	var all []string
+	done := make(map[uint64]bool)
+	for _, s := range blocks {
+		if len(all) == most {
+			break
+		}
+		if !mayHoldNumber(content[s.start:s.end]) {
+			continue
+		}
+		b := readBlock(content, s)
+		if done[b.Shape] {
+			continue
+		}
+		var marked []int
+		for i := range b.numbers {
+			if places[b.place(i)] {
+				marked = append(marked, i)
+			}
+		}
+		if len(marked) > 0 {
+			done[b.Shape] = true
+			all = append(all, b.label(marked))
+		}
+	}
+	return all
+}
+
+// maxLabel is the length of a label in bytes, and labelContext how much of it stands before its first number.
+const (
+	maxLabel     = 80
+	labelContext = 40
+)
+
+// label returns the text of b with the given numbers in brackets, cut to a readable length.
+func (b *Block) label(marked []int) string {
+	var s strings.Builder
+	from := 0
+	if first := b.numbers[marked[0]].start; first > labelContext {
+		from = first - labelContext
+		for from < first && !utf8.RuneStart(b.Text[from]) {
+			from++
+		}
+		if at := strings.IndexByte(b.Text[from:first], ' '); at >= 0 {
+			from += at + 1
+		}
+		s.WriteString("… ")
+	}
+	for _, i := range marked {
+		n := b.numbers[i]
+		if n.end-from > maxLabel && i != marked[0] {
+			break
+		}
+		s.WriteString(b.Text[from:n.start])
+		s.WriteString("[" + b.value(i) + "]")
+		from = n.end
+	}
+	rest := b.Text[from:]
+	if room := max(maxLabel-s.Len(), 0); len(rest) > room {
+		for room > 0 && !utf8.RuneStart(rest[room]) {
+			room--
+		}
+		if rest = rest[:room]; rest != "" {
+			if at := strings.LastIndexByte(rest, ' '); at >= 0 {
+				rest = rest[:at]
+			}
+		}
+		rest += " …"
+	}
+	s.WriteString(rest)
+	return strings.TrimSpace(s.String())
+}

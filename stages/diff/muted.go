@@ -1,0 +1,173 @@
+package diff
+
+import (
+	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/pipeline/restless"
+)
+
+// neverMostOf is how many tokens a text has of which never more than half is muted: what changes so much may
+// be another text.
+const neverMostOf = 300
+
+// muteRestless marks the differences of c, the change of s, that lie in restless places alone.
+func muteRestless(c *flow.Change, s flow.Snapshot) {
+	set, err := restless.UnpackSet(s.Restless)
+	if err != nil {
+		return // all is told
+	}
+	m := muter{Snapshot: s, set: set, alone: make(map[uint64]*loneBlocks)}
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		for k := range g.Differences {
+			if d := &g.Differences[k]; d.Edit == 0 {
+				continue
+			} else if n := len(m.edit); n > 0 && m.edit[n-1].Edit != d.Edit {
+				m.finish(&c.Size)
+			}
+			m.edit, m.groups = append(m.edit, &g.Differences[k]), append(m.groups, g)
+		}
+	}
+	m.finish(&c.Size)
+	m.pairLoneBlocks(&c.Size)
+	if size := &c.Size; size.Length() >= neverMostOf && 2*max(size.MutedRemoved, size.MutedAdded) > size.Length() {
+		size.MutedRemoved, size.MutedAdded = 0, 0
+		for i := range c.Groups {
+			for k := range c.Groups[i].Differences {
+				c.Groups[i].Differences[k].Muted = ""
+			}
+		}
+	}
+}
+
+// muter mutes the edits of a change, one after the other.
+type muter struct {
+	flow.Snapshot
+	set restless.Set
+	// edit are the differences of the present edit, and groups their groups.
+	edit   []*flow.Difference
+	groups []*flow.Group
+	// alone are the blocks that were removed or added without a block of the other side, by shape.
+	alone map[uint64]*loneBlocks
+}
+
+// loneBlocks are blocks of one shape that were removed or added, each with its difference and its group.
+type loneBlocks struct {
+	removed, added int
+	edit           []*flow.Difference
+	groups         []*flow.Group
+}
+
+// noteLone notes d, a block that has no block of the other side beside it.
+func (m *muter) noteLone(b *restless.Block, d *flow.Difference, g *flow.Group) {
+	of := m.alone[b.Shape]
+	if of == nil {
+		of = new(loneBlocks)
+		m.alone[b.Shape] = of
+	}
+	if d.Event == pipeline.Removed {
+		of.removed++
+	} else {
+		of.added++
+	}
+	of.edit, of.groups = append(of.edit, d), append(of.groups, g)
+}
+
+// pairLoneBlocks pairs a removed block with the only added one of its shape: so few of its words stayed that
+// they belong to different groups, as in a date at midnight.
+func (m *muter) pairLoneBlocks(size *flow.Size) {
+	for _, of := range m.alone {
+		if of.removed == 1 && of.added == 1 {
+			m.edit, m.groups = of.edit, of.groups
+			m.finish(size)
+		}
+	}
+}
+
+// finish mutes the present edit if it lies in restless places alone, and begins the next one.
+func (m *muter) finish(size *flow.Size) {
+	if why := m.reason(); why != "" {
+		for i, d := range m.edit {
+			if d.Muted = why; d.Event == pipeline.Removed {
+				size.MutedRemoved += countEditedIn(m.groups[i].Old, d)
+			} else {
+				size.MutedAdded += countEditedIn(m.groups[i].New, d)
+			}
+		}
+	}
+	m.edit, m.groups = m.edit[:0], m.groups[:0]
+}
+
+// reason returns why the present edit is muted; empty if it is told.
+func (m *muter) reason() string {
+	var old, new *restless.Block
+	var from, to [2]int
+	for _, d := range m.edit {
+		at := [2]int{d.Offset, d.Offset + len(d.Text)}
+		switch {
+		case d.Event == pipeline.Removed && old == nil:
+			b := restless.BlockAt(m.Old, d.Offset)
+			old, from = &b, at
+		case d.Event == pipeline.Added && new == nil:
+			b := restless.BlockAt(m.New, d.Offset)
+			new, to = &b, at
+		default:
+			return ""
+		}
+	}
+	// What was only removed from a block or added in it has the other block of its group beside it.
+	if old == nil && new != nil {
+		old = onlyBlock(m.Old, m.groups[0].Old)
+	} else if new == nil && old != nil {
+		new = onlyBlock(m.New, m.groups[0].New)
+	}
+	switch {
+	case old == nil && new == nil:
+		return ""
+	case old == nil:
+		m.noteLone(new, m.edit[0], m.groups[0])
+		return ""
+	case new == nil:
+		m.noteLone(old, m.edit[0], m.groups[0])
+		return ""
+	}
+	switch muted, learned := m.set.Mutes(*old, *new, from, to, m.Elapsed); {
+	case !muted:
+		return ""
+	case learned:
+		return flow.MutedRestless
+	}
+	return flow.MutedPassed
+}
+
+// onlyBlock returns the block of content in which all windows are, or nil if they are in several.
+func onlyBlock(content string, windows []flow.Window) *restless.Block {
+	if len(windows) == 0 {
+		return nil
+	}
+	b := restless.BlockAt(content, windows[0].Offset)
+	for _, w := range windows[1:] {
+		if w.Offset >= b.Start+len(b.Text) {
+			return nil
+		}
+	}
+	return &b
+}
+
+// countEditedIn returns how many tokens of the windows are edited within d.
+func countEditedIn(windows []flow.Window, d *flow.Difference) (n int) {
+	for i := range windows {
+		w := &windows[i]
+		if d.Offset < w.Offset || d.Offset >= w.Offset+len(w.Text) {
+			continue
+		}
+		for _, e := range w.Edits {
+			for _, t := range w.Tokens[e[0]:e[1]] {
+				if at := w.Offset + t[0]; at >= d.Offset && at < d.Offset+len(d.Text) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
