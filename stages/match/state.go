@@ -253,12 +253,14 @@ func recordsWritten(st flow.State) (n int, err error) {
 
 // isMuted reports whether all differences of c are muted.
 func isMuted(c *flow.Change) bool {
+	muted := false
 	for _, g := range c.Groups {
+		muted = muted || len(g.Differences) > 0
 		if g.Moved || slices.ContainsFunc(g.Differences, func(d flow.Difference) bool { return d.Muted == "" }) {
 			return false
 		}
 	}
-	return len(c.Groups) > 0
+	return muted
 }
 
 // addToHistory adds r to the history, in place of the oldest record. Of muted changes in a row that notified
