@@ -69,6 +69,7 @@ func (w *world) verifyDigest(ds digests, byID map[string]*publishedNotification,
 		}
 		want.Truncated = want.Truncated || x.Truncated
 		want.Omitted += x.Omitted
+		want.Muting = want.Muting.With(x.Muting)
 		want.Items = append(want.Items, pipeline.Item{
 			ID: x.ID, Time: x.Time, Version: x.Version, Title: x.Title, Change: x.Change, Value: x.Value, Diffs: len(x.Diffs), Truncated: x.Truncated, Omitted: x.Omitted,
 		})
