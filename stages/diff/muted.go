@@ -16,9 +16,13 @@ func muteRestless(c *flow.Change, s flow.Snapshot) {
 	if err != nil {
 		return // all is told
 	}
-	m := muter{Snapshot: s, set: set, alone: make(map[uint64]*loneBlocks)}
+	m := muter{Snapshot: s, set: set, alone: make(map[uint64]*loneBlocks), items: make(map[string]*returningItems)}
 	for i := range c.Groups {
 		g := &c.Groups[i]
+		if g.IsWhole() {
+			m.noteItem(g)
+			continue
+		}
 		for k := range g.Differences {
 			if d := &g.Differences[k]; d.Edit == 0 {
 				continue
@@ -30,6 +34,7 @@ func muteRestless(c *flow.Change, s flow.Snapshot) {
 	}
 	m.finish(&c.Size)
 	m.pairLoneBlocks(&c.Size)
+	m.pairItems(&c.Size)
 	if size := &c.Size; size.Length() >= neverMostOf && 2*max(size.MutedRemoved, size.MutedAdded) > size.Length() {
 		size.MutedRemoved, size.MutedAdded = 0, 0
 		for i := range c.Groups {
@@ -49,7 +54,12 @@ type muter struct {
 	groups []*flow.Group
 	// alone are the blocks that were removed or added without a block of the other side, by shape.
 	alone map[uint64]*loneBlocks
+	// items are those that are new or gone, by the hash of their texts without what is muted.
+	items map[string]*returningItems
 }
+
+// returningItems are items that only one version has. They are equal but for what is muted.
+type returningItems struct{ gone, came []*flow.Group }
 
 // loneBlocks are blocks of one shape that were removed or added, each with its difference and its group.
 type loneBlocks struct {
@@ -81,6 +91,75 @@ func (m *muter) pairLoneBlocks(size *flow.Size) {
 			m.edit, m.groups = of.edit, of.groups
 			m.finish(size)
 		}
+	}
+}
+
+// noteItem notes g, an item that is new or gone.
+func (m *muter) noteItem(g *flow.Group) {
+	n := len(g.Differences)
+	if n == 0 {
+		return
+	}
+	content := m.New
+	if g.Item == flow.ItemGone {
+		content = m.Old
+	}
+	first, last := restless.BlockAt(content, g.Differences[0].Offset), restless.BlockAt(content, g.Differences[n-1].Offset)
+	hash := m.set.Hash(content[first.Start : last.Start+len(last.Text)])
+	of := m.items[hash]
+	if of == nil {
+		of = new(returningItems)
+		m.items[hash] = of
+	}
+	if g.Item == flow.ItemGone {
+		of.gone = append(of.gone, g)
+	} else {
+		of.came = append(of.came, g)
+	}
+}
+
+// pairItems mutes items that seem to be gone and to have come again: so much of a short item was a restless number or
+// a time that the rest is too little for the same item.
+func (m *muter) pairItems(size *flow.Size) {
+	for _, of := range m.items {
+		if len(of.gone) != len(of.came) {
+			continue
+		}
+		for i, gone := range of.gone {
+			m.muteItem(gone, of.came[i], size)
+		}
+	}
+}
+
+// muteItem mutes two items that differ in restless places alone.
+func (m *muter) muteItem(gone, came *flow.Group, size *flow.Size) {
+	if len(gone.Differences) != len(came.Differences) {
+		return
+	}
+	why := ""
+	for i := range gone.Differences {
+		old, new := restless.BlockAt(m.Old, gone.Differences[i].Offset), restless.BlockAt(m.New, came.Differences[i].Offset)
+		if old.Text == new.Text {
+			continue
+		}
+		from, to := [2]int{old.Start, old.Start + len(old.Text)}, [2]int{new.Start, new.Start + len(new.Text)}
+		switch muted, learned := m.set.Mutes(old, new, from, to, m.Elapsed); {
+		case !muted:
+			return
+		case learned:
+			why = flow.MutedRestless
+		case why == "":
+			why = flow.MutedPassed
+		}
+	}
+	if why == "" {
+		return
+	}
+	for i := range gone.Differences {
+		d, e := &gone.Differences[i], &came.Differences[i]
+		d.Muted, e.Muted = why, why
+		size.MutedRemoved += countEditedIn(gone.Old, d)
+		size.MutedAdded += countEditedIn(came.New, e)
 	}
 }
 
