@@ -61,7 +61,7 @@ func screenshotName(document string, n uint64) string {
 }
 
 // format is the first byte of every stored value.
-const format = 1
+const format = 2
 
 func encode(v any) ([]byte, error) {
 	b, err := stored.Encode(format, v)

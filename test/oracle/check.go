@@ -113,7 +113,7 @@ func (e *Expectation) checkReport(r Report) error {
 	if !strings.Contains(r.Snippet, r.Text) {
 		return fmt.Errorf("snippet %q does not hold text %q", r.Snippet, r.Text)
 	}
-	inner := strings.TrimSuffix(strings.TrimPrefix(r.Snippet, "..."), "...")
+	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(r.Snippet, "..."), "..."))
 	for part := range strings.SplitSeq(strings.ReplaceAll(inner, " · ", " ... "), " ... ") { // cells, and pieces
 		if !strings.Contains(oneLine(p), strings.Join(strings.Fields(part), " ")) {
 			return fmt.Errorf("snippet %q is not in its version", r.Snippet)
