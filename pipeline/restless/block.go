@@ -60,14 +60,22 @@ var pieceBuffers = sync.Pool{New: func() any { return new([]piece) }}
 
 // readBlock reads a block of content.
 func readBlock(content string, at span) Block {
-	b := Block{Text: content[at.start:at.end], Start: at.start}
+	b, words := readAlone(content, at)
+	if !words && len(b.numbers) > 0 { // "397" is what the blocks before it say
+		b.Shape = hashLabel(b.Shape, content, at.start)
+	}
+	return b
+}
+
+// readAlone reads a block of content without a look at those before it. words says that it has more than numbers.
+func readAlone(content string, at span) (b Block, words bool) {
+	b = Block{Text: content[at.start:at.end], Start: at.start}
 	if !mayHoldNumber(b.Text) {
 		b.Shape = hashString(offset64, b.Text)
-		return b
+		return b, true
 	}
 	buffer := pieceBuffers.Get().(*[]piece)
 	r := reader{s: b.Text, ps: appendPieces((*buffer)[:0], b.Text)}
-	words := false
 	h := uint64(offset64)
 	for i := 0; i < len(r.ps); {
 		if n, end, ok := r.next(i); ok {
@@ -80,13 +88,10 @@ func readBlock(content string, at span) Block {
 		words = words || r.ps[i].kind == letters
 		i++
 	}
-	if !words && len(b.numbers) > 0 { // "397" is what the blocks before it say
-		h = hashLabel(h, content, at.start)
-	}
 	b.Shape = h
 	*buffer = r.ps[:0]
 	pieceBuffers.Put(buffer)
-	return b
+	return b, words
 }
 
 // maxLabelDistance is how many blocks before a number without words its label is looked for.
@@ -108,9 +113,8 @@ func hashLabel(h uint64, content string, start int) uint64 {
 		}
 		h = hashByte(h, '<')
 		if label := content[start:end]; strings.ContainsFunc(label, unicode.IsLetter) {
-			if b := readBlock(content, span{start, end}); len(b.numbers) > 0 || label != "" {
-				return h ^ b.Shape*prime64
-			}
+			b, _ := readAlone(content, span{start, end}) // in a run of ids each is the label of the next
+			return h ^ b.Shape*prime64
 		}
 	}
 	return h
