@@ -83,7 +83,7 @@ var direction = []struct {
 	{pkg: "test/recorded", may: nil},
 	{pkg: "test/lists", may: nil},
 	{pkg: "test/pictures", may: nil},
-	{pkg: "test/noise", may: nil}, // tests only
+	{pkg: "test/noise", may: nil},    // tests only
 	{pkg: "test/contract", may: nil}, // its tests use the root
 	{pkg: "docs/examples", may: []string{"pipeline/flow", "pipeline"}},
 	{pkg: "test/txtest", may: []string{"internal/engine", "pipeline/flow", "pipeline"}},

@@ -120,7 +120,9 @@ func TestMutedVersionsReplaceEachOther(t *testing.T) {
 
 // TestClockAloneAsks: where a page has nothing but restless places, it is told until somebody answers.
 func TestClockAloneAsks(t *testing.T) {
-	page := func(i int) string { return fmt.Sprintf("<h1>Weather</h1><p>Now %d °C, wind %d km/h</p>", i*3%17, i*5%29) }
+	page := func(i int) string {
+		return fmt.Sprintf("<h1>Weather</h1><p>Now %d °C, wind %d km/h</p>", i*3%17, i*5%29)
+	}
 	_, told, notices := watchTurning(t, 12, page, plainly, func(s *pipeline.Subscription) { s.Restless = pipeline.RestlessMuteNumbers })
 	if len(told[0]) != 11 || len(notices[0]) != 1 || !notices[0][0].Whole {
 		t.Errorf("told %q, notices %+v", told[0], notices[0])

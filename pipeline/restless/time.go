@@ -12,7 +12,7 @@ func (r *reader) timeAt(i int) (n number, end int, ok bool) {
 	if n, end, ok := r.articleAt(i); ok {
 		return n, end, true
 	}
-	if !r.is(i, digits) && !(r.is(i, letters) && (isDay(r.text(i)) || isMonth(r.text(i)))) {
+	if !r.is(i, digits) && (!r.is(i, letters) || !isDay(r.text(i)) && !isMonth(r.text(i))) {
 		return number{}, 0, false
 	}
 	n.kind = kindTime
@@ -151,7 +151,7 @@ func (r *reader) skipDot(i int) int {
 
 // explains reports whether the time between two checks explains that an age grew from old to new.
 func explains(between time.Duration, old, new number) bool {
-	return old.age > 0 && new.age > 0 && new.age >= old.age-new.unit && new.age-old.age <= between+old.unit+new.unit && !(new.age < old.age && new.unit < old.unit)
+	return old.age > 0 && new.age > 0 && new.age >= old.age-new.unit && new.age-old.age <= between+old.unit+new.unit && (new.age >= old.age || new.unit >= old.unit)
 }
 
 func isDay(s string) bool { return len(s) >= 2 && len(s) <= 10 && days[strings.ToLower(s)] }
