@@ -281,11 +281,11 @@ func (r *Router) drain(ctx context.Context, s *stages, w *handlers) error {
 			}
 			deadline = time.After(r.cfg.Drain)
 		case <-deadline:
-			return r.reportUndelivered(s)
+			return r.reportUndelivered(s, r.transport.Idle())
 		case err := <-r.stopErr:
 			return err
 		case <-w.ended: // the program closed its message.Router
-			return r.reportUndelivered(s)
+			return r.reportUndelivered(s, r.transport.Idle())
 		case <-tick.C:
 			// Digests end when no message in flight could still add to them, or when there was
 			// no progress for a long time.
@@ -296,14 +296,16 @@ func (r *Router) drain(ctx context.Context, s *stages, w *handlers) error {
 			}
 			// The drain does not wait beyond until for a receiver that keeps failing.
 			due, _ := s.delivery.Backlog(max(time.Until(until), 0))
-			quiet := due == 0 && r.transport.Idle() && s.delivery.Idle(held)
+			idle := r.transport.Idle()
+			quiet := due == 0 && idle && s.delivery.Idle(held)
 			now := r.transport.Activity()
 			if now != last {
 				progress = time.Now()
 			}
 			stuck := time.Since(progress) > drainHorizon+drainStallTimeout+s.delivery.LongestAttempt()
 			if quiet && quietBefore && now == last || stuck {
-				return r.reportUndelivered(s)
+				// What comes due from here on, such as the next check of a page, is not unfinished work.
+				return r.reportUndelivered(s, idle)
 			}
 			quietBefore, last = quiet, now
 		}
@@ -326,13 +328,13 @@ func (r *Router) isInMemory() bool {
 }
 
 // reportUndelivered reports the notifications that were not delivered: an error where they are lost, a
-// warning in the log where they are kept.
-func (r *Router) reportUndelivered(s *stages) error {
+// warning in the log where they are kept. idle is whether all other work is finished.
+func (r *Router) reportUndelivered(s *stages, idle bool) error {
 	due, parked := s.delivery.Backlog(0)
 	n := due + parked
 	volatile := r.isInMemory()
 	switch {
-	case volatile && !r.transport.Idle():
+	case volatile && !idle:
 		return fmt.Errorf("work was unfinished when the drain ended after %v and is lost: there is no data directory to keep it in", r.cfg.Drain)
 	case n == 0:
 		return nil

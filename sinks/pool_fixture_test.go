@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
@@ -144,8 +145,10 @@ func withdrawal(receiver, subscription string) flow.Message {
 	return flow.Withdraw{Receiver: pipeline.Receiver{Sink: receiver}, Subscription: subscription, Page: "https://example.com/"}.Message(t0)
 }
 
+// queue returns the queue of the receiver once what is due now is handled.
 func (r *poolFixture) queue(receiver string) Queue {
 	r.t.Helper()
+	synctest.Wait()
 	q, err := state{r.store.Begin().State(receiver)}.loadQueue()
 	if err != nil {
 		r.t.Fatal(err)
