@@ -17,6 +17,7 @@ func vokterStream(binary string) func(context.Context, measurement) (cost, error
 			path = filepath.Join(m.dir, "vokter-stream")
 			build := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/vokter/vokter/cmd/vokter-stream")
 			build.Stderr = os.Stderr
+			build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released, whatever builds the test
 			if err := build.Run(); err != nil {
 				return cost{}, err
 			}

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("sim.seeds", 80, "how many seeds TestSeeds runs")
+	seeds = flag.Int("sim.seeds", 20, "how many seeds TestSeeds runs")
 	first = flag.Uint64("sim.first", 1, "the first of them")
 	seed  = flag.Uint64("sim.seed", 0, "run this seed only, with its trace")
 	steps = flag.Int("sim.steps", 0, "how many steps things may go wrong for")
