@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("sim.seeds", 20, "how many seeds TestSeeds runs")
+	seeds = flag.Int("sim.seeds", 20, "how many seeds TestSeeds runs; from 100 on, the simulator must notice deliberate faults, too")
 	first = flag.Uint64("sim.first", 1, "the first of them")
 	seed  = flag.Uint64("sim.seed", 0, "run this seed only, with its trace")
 	steps = flag.Int("sim.steps", 0, "how many steps things may go wrong for")
@@ -108,7 +108,7 @@ func TestRepeatable(t *testing.T) {
 
 // TestStorm cuts the power again and again just after a receiver was told.
 func TestStorm(t *testing.T) {
-	for s := range uint64(50) {
+	for s := range uint64(min(*seeds, 50)) {
 		if _, err := Run(Config{Seed: *first + s, OnlyPowerCuts: true, Processes: 1}); err != nil {
 			t.Error(err)
 		}
@@ -117,7 +117,7 @@ func TestStorm(t *testing.T) {
 
 // TestCopies starts on a copy of a store, while the original goes on.
 func TestCopies(t *testing.T) {
-	for s := range uint64(60) {
+	for s := range uint64(min(*seeds, 60)) {
 		if _, err := RunCopied(Config{Seed: *first + s}); err != nil {
 			t.Error(err)
 		}
