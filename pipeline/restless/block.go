@@ -29,17 +29,24 @@ type span struct{ start, end int }
 
 // appendBlocks appends the blocks of content that are not empty.
 func appendBlocks(all []span, content string) []span {
-	start := 0
-	for i := range len(content) {
-		if c := content[i]; c <= pipeline.BlockEnd && isMark(c) {
-			if i > start {
-				all = append(all, span{start, i})
-			}
-			start = i + 1
+	for start := 0; start < len(content); {
+		end := len(content)
+		if n := strings.IndexByte(content[start:], pipeline.BlockEnd); n >= 0 {
+			end = start + n
 		}
-	}
-	if start < len(content) {
-		all = append(all, span{start, len(content)})
+		for from := start; from < end; { // IndexByte looks at many bytes at once
+			to := end
+			for _, mark := range []byte{pipeline.ItemStart, pipeline.ItemEnd} {
+				if n := strings.IndexByte(content[from:to], mark); n >= 0 {
+					to = from + n
+				}
+			}
+			if to > from {
+				all = append(all, span{from, to})
+			}
+			from = to + 1
+		}
+		start = end + 1
 	}
 	return all
 }

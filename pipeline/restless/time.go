@@ -9,11 +9,19 @@ import (
 // timeAt returns the date, time of day or duration that begins with piece i, and the piece behind it. It
 // takes in the words that change with it: names of days and months, and units.
 func (r *reader) timeAt(i int) (n number, end int, ok bool) {
-	if n, end, ok := r.articleAt(i); ok {
-		return n, end, true
-	}
-	if !r.is(i, digits) && (!r.is(i, letters) || !isDay(r.text(i)) && !isMonth(r.text(i))) {
-		return number{}, 0, false
+	if !r.is(i, digits) {
+		if !r.is(i, letters) {
+			return number{}, 0, false
+		}
+		word := timeWordOf(r.text(i))
+		if word&article != 0 {
+			if n, end, ok := r.articleAt(i); ok {
+				return n, end, true
+			}
+		}
+		if word&(dayName|monthName) == 0 {
+			return number{}, 0, false
+		}
 	}
 	n.kind = kindTime
 	var date dateParts
@@ -106,11 +114,8 @@ func compact(word string) (span, unit time.Duration, ok bool) {
 	return time.Duration(n) * u, u, u > 0 && err == nil
 }
 
-// articleAt returns a duration such as "an hour" in "an hour ago" that begins with piece i.
+// articleAt returns a duration such as "an hour" in "an hour ago" that begins with the article i.
 func (r *reader) articleAt(i int) (n number, end int, ok bool) {
-	if !r.is(i, letters) || len(r.text(i)) > 5 || !articles[strings.ToLower(r.text(i))] {
-		return n, 0, false
-	}
 	u := units[strings.ToLower(r.text(i+1))]
 	if u == 0 || len(r.text(i+1)) == 1 {
 		return n, 0, false
@@ -154,9 +159,38 @@ func explains(between time.Duration, old, new number) bool {
 	return old.age > 0 && new.age > 0 && new.age >= old.age-new.unit && new.age-old.age <= between+old.unit+new.unit && (new.age >= old.age || new.unit >= old.unit)
 }
 
-func isDay(s string) bool { return len(s) >= 2 && len(s) <= 10 && days[strings.ToLower(s)] }
+func isDay(s string) bool { return timeWordOf(s)&dayName != 0 }
 
-func isMonth(s string) bool { return len(s) >= 3 && len(s) <= 10 && months[strings.ToLower(s)] }
+func isMonth(s string) bool { return timeWordOf(s)&monthName != 0 }
+
+// timeWord says what a word can be in a date or a duration.
+type timeWord uint8
+
+const (
+	dayName timeWord = 1 << iota
+	monthName
+	article
+)
+
+// maxTimeWord is the length of the longest timeWord in bytes.
+const maxTimeWord = 10
+
+func timeWordOf(s string) timeWord {
+	if len(s) > maxTimeWord {
+		return 0
+	}
+	return timeWords[strings.ToLower(s)]
+}
+
+func timeWordsOf(lists map[timeWord]string) map[string]timeWord {
+	all := make(map[string]timeWord)
+	for kind, words := range lists {
+		for w := range setOf(words) {
+			all[w] |= kind
+		}
+	}
+	return all
+}
 
 func isHalfOfDay(s string) bool {
 	return len(s) == 2 && (strings.EqualFold(s, "am") || strings.EqualFold(s, "pm"))
@@ -164,21 +198,23 @@ func isHalfOfDay(s string) bool {
 
 // The words of times, in small letters: English, German, French, Spanish, Italian, Portuguese and Dutch.
 var (
-	days = setOf(`mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday
-		mo di mi do fr sa so montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag
-		lun mar mer jeu ven sam dim lundi mardi mercredi jeudi vendredi samedi dimanche
-		mié jue vie sáb dom lunes martes miércoles jueves viernes sábado domingo
-		gio lunedì martedì mercoledì giovedì venerdì sabato domenica seg ter qua qui sex segunda terça quarta quinta sexta
-		maandag dinsdag woensdag donderdag vrijdag zaterdag zondag`)
-	months = setOf(`jan feb mar apr may jun jul aug sep sept oct nov dec january february march april june july august september october
-		november december mär mrz mai okt dez januar jänner februar märz juni juli oktober dezember
-		janv févr fév avr juin juil août aoû déc janvier février mars avril juillet septembre octobre novembre décembre
-		ene abr dic enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
-		gen mag giu lug set ott gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre
-		fev out dez janeiro fevereiro março maio junho julho setembro outubro novembro dezembro
-		januari februari maart mei augustus`)
+	timeWords = timeWordsOf(map[timeWord]string{
+		dayName: `mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday mo
+			di mi do fr sa so montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag lun mar mer jeu
+			ven sam dim lundi mardi mercredi jeudi vendredi samedi dimanche mié jue vie sáb dom lunes martes
+			miércoles jueves viernes sábado domingo gio lunedì martedì mercoledì giovedì venerdì sabato domenica seg
+			ter qua qui sex segunda terça quarta quinta sexta maandag dinsdag woensdag donderdag vrijdag zaterdag
+			zondag`,
+		monthName: `jan feb mar apr may jun jul aug sep sept oct nov dec january february march april june july august
+			september october november december mär mrz mai okt dez januar jänner februar märz juni juli oktober
+			dezember janv févr fév avr juin juil août aoû déc janvier février mars avril juillet septembre octobre
+			novembre décembre ene abr dic enero febrero marzo abril mayo junio julio agosto septiembre octubre
+			noviembre diciembre gen mag giu lug set ott gennaio febbraio aprile maggio giugno luglio settembre
+			ottobre dicembre fev out dez janeiro fevereiro março maio junho julho setembro outubro novembro dezembro
+			januari februari maart mei augustus`,
+		article: `a an one ein eine einer einem un une una uno um uma een`,
+	})
 	units     = unitLengths()
-	articles  = setOf(`a an one ein eine einer einem un une una uno um uma een`)
 	agoBehind = setOf(`ago fa geleden atrás sedan siden`)
 	joins     = setOf(`and und et e y en at um à alle às om uhr of de`)
 )
@@ -208,7 +244,7 @@ func Touches(keyword string) bool {
 		if p.kind == digits {
 			return true
 		}
-		if w := strings.ToLower(keyword[p.start:p.end]); p.kind == letters && (units[w] > 0 || days[w] || months[w] || articles[w] || joins[w] || isHalfOfDay(w)) {
+		if w := strings.ToLower(keyword[p.start:p.end]); p.kind == letters && (units[w] > 0 || timeWordOf(w) != 0 || joins[w] || isHalfOfDay(w)) {
 			return true
 		}
 	}
