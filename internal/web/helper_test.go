@@ -38,6 +38,7 @@ type fake struct {
 	missing        string           // the state of a second document, which is not on the page
 	baseline       bool             // the document never changed
 	reason         string           // why the last check failed, if not for a hostile reason
+	slow           time.Duration    // of a preview
 }
 
 const (
@@ -145,7 +146,12 @@ func (f *fake) EachDeadLetter(context.Context, flow.DeadFilter) iter.Seq2[flow.D
 	}
 }
 
-func (f *fake) Preview(_ context.Context, s pipeline.Subscription, _ bool) (inspect.Preview, error) {
+func (f *fake) Preview(ctx context.Context, s pipeline.Subscription, _ bool) (inspect.Preview, error) {
+	select {
+	case <-time.After(f.slow):
+	case <-ctx.Done():
+		return inspect.Preview{}, context.Cause(ctx)
+	}
 	return inspect.Preview{URL: s.URL, Title: hostile, Text: "green tea " + hostile, Places: []inspect.Place{{Start: 6, End: 9}}, ContentType: "text/html", Source: f.source}, f.err
 }
 
@@ -178,6 +184,8 @@ func (f *fake) Recent(_ context.Context, rf inspect.RecentFilter) (inspect.Recen
 		ID: "change-1", Document: "d1", Version: 2, Time: someTime, Matches: []inspect.Match{f.match()},
 	}}}}, f.err
 }
+
+func (f *fake) AccessClients(string) ([]string, bool) { return nil, false }
 
 func (f *fake) note(format string, args ...any) error {
 	f.done = append(f.done, fmt.Sprintf(format, args...))

@@ -6,6 +6,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,8 @@ type route struct {
 	// template is the page, and show returns its data.
 	template string
 	show     func(*request) (any, error)
+	// timeout is how long show may take; 0 means pageTimeout.
+	timeout time.Duration
 }
 
 // routes are all pages that need a user, and all actions.
@@ -95,9 +98,9 @@ var routes = []route{
 	{pattern: "GET /diff", scope: config.ScopeRead, template: "diff", show: showDiff},
 	{pattern: "GET /screenshot", scope: config.ScopeRead, show: showScreenshot},
 	{pattern: "GET /why", scope: config.ScopeRead, template: "why", show: showWhy},
-	{pattern: "GET /subscribe", scope: config.ScopeWrite, template: "subscribe", show: showSubscribe},
-	{pattern: "GET /pick", scope: config.ScopeWrite, template: "pick", show: showPick},
-	{pattern: "GET /pick/frame", scope: config.ScopeWrite, show: showFrame},
+	{pattern: "GET /subscribe", scope: config.ScopeWrite, template: "subscribe", show: showSubscribe, timeout: fetchTimeout},
+	{pattern: "GET /pick", scope: config.ScopeWrite, template: "pick", show: showPick, timeout: fetchTimeout},
+	{pattern: "GET /pick/frame", scope: config.ScopeWrite, show: showFrame, timeout: fetchTimeout},
 	{pattern: "GET /process", scope: config.ScopeRead, template: "process", show: showProcess},
 	{pattern: "GET /receivers", scope: config.ScopeRead, template: "receivers", show: showReceivers},
 	{pattern: "GET /deliveries", scope: config.ScopeRead, template: "deliveries", show: showDeliveries},
@@ -160,8 +163,35 @@ func (r *redirect) Error() string { return "see " + r.to }
 // maxForm is the largest form, in bytes.
 const maxForm = 1 << 20
 
-// pageTimeout is how long a page may take.
-const pageTimeout = 30 * time.Second
+const (
+	// pageTimeout is how long a page may take.
+	pageTimeout = 30 * time.Second
+	// fetchTimeout is how long a page may take that fetches another: that waits for its turn at its host, and is then fetched
+	// within the timeout of fetches. The API has the same.
+	fetchTimeout = 5 * time.Minute
+	// sendTimeout is how long a user may read nothing of a page.
+	sendTimeout = 10 * time.Second
+)
+
+// patientWriter sends a page that took longer than the timeouts of the server. Each part must be read within sendTimeout.
+type patientWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Unwrap is for http.ResponseController.
+func (w patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader sends the header.
+func (w patientWriter) WriteHeader(status int) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(sendTimeout)) // without deadlines, as in tests, there is nothing to extend
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w patientWriter) Write(b []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(sendTimeout))
+	return w.ResponseWriter.Write(b)
+}
 
 // serve answers a request to a page that needs a user.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
@@ -178,7 +208,10 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
 		s.renderError(w, r, http.StatusForbidden, fmt.Sprintf("The token %q lacks the scope %s.", bearer.Name(), to.scope))
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+	control := http.NewResponseController(w)
+	w = patientWriter{w, control}
+	_ = control.SetReadDeadline(time.Time{}) // it would end r
+	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(to.timeout, pageTimeout))
 	defer cancel()
 	req := &request{Request: r.WithContext(ctx), site: s, bearer: bearer, api: client.Over(bearer), form: r.Form}
 	data, err := to.show(req)
