@@ -43,6 +43,17 @@ func (r *Router) Subscribe(ctx context.Context, s pipeline.Subscription) error {
 	return r.runCommand(ctx, s.URL, flow.TypeSubscribe, flow.SubscribeCommand{Subscription: s, Origin: OriginAPI})
 }
 
+// AccessClients returns the clients that the access setting of page names: the tokens of other clients
+// must neither watch nor try the page, since it is fetched with credentials. It returns ok false where page has no such
+// setting.
+func (r *Router) AccessClients(page string) (clients []string, ok bool) {
+	canonical, err := pageurl.Canonical(page)
+	if err != nil {
+		return nil, false // nothing fetches it
+	}
+	return r.stages.httpFetcher.Clients(canonical)
+}
+
 // checkSubscription returns an error if the Router cannot serve s. The caller has filled in the defaults of s.
 func (r *Router) checkSubscription(s pipeline.Subscription) error {
 	if r.cfg.Mode == ModeCommands { // it knows neither the sinks nor the fetchers

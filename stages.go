@@ -96,7 +96,7 @@ func (r *Router) buildStages() (*stages, error) {
 		Poster: r.transport.Poster(flow.GroupIndex, flow.TopicDocuments), Owned: r.transport.Owns,
 		MaxBody: r.cfg.Fetch.MaxBody, Timeout: r.cfg.Fetch.Timeout, Concurrency: r.cfg.Fetch.Concurrency, Rate: r.cfg.Fetch.Rate, Logger: log,
 		UserAgent: r.cfg.Fetch.UserAgent, Robots: r.cfg.Fetch.Robots, OfflineSince: offline,
-		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer, Memory: budget, Reading: r.poison.readPage,
+		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer, Memory: budget, Reading: r.poison.readPage, MayLead: pages.MayLead,
 	})
 	made := newChangeCache()
 	return &stages{

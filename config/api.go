@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -47,6 +48,20 @@ type Token struct {
 	Sinks []string
 	// Rate is how many requests a second are answered, on average. 0 means no limit.
 	Rate float64
+	// Quota bounds what it may have and do at once.
+	Quota Quota
+}
+
+// Quota bounds what a token takes of a process. 0 means no bound.
+type Quota struct {
+	// Subscriptions, Pages and Hosts are how many the subscriptions of the token's clients may be, and of how
+	// many pages and hosts, whoever made them. Linked pages count with the most that may be followed.
+	Subscriptions int `yaml:"subscriptions"`
+	Pages         int `yaml:"pages"`
+	Hosts         int `yaml:"hosts"`
+	// Streams and Previews are how many streams of events are open, and pages are tried, at once.
+	Streams  int `yaml:"streams"`
+	Previews int `yaml:"previews"`
 }
 
 const (
@@ -57,6 +72,9 @@ const (
 	minTokenLength = 20
 	// defaultTokenRate is the default of Token.Rate.
 	defaultTokenRate = 100
+	// defaultStreams and defaultPreviews are the defaults of Token.Quota for a token with clients, so that
+	// it leaves some to others.
+	defaultStreams, defaultPreviews = 16, 2
 )
 
 // HashToken returns the hash of a token.
@@ -87,6 +105,7 @@ type apiTokenEntry struct {
 	Clients []string        `yaml:"clients"`
 	Sinks   []string        `yaml:"sinks"`
 	Rate    rate            `yaml:"rate"`
+	Quota   Quota           `yaml:"quota"`
 }
 
 // convertAPI returns the settings in f.
@@ -119,7 +138,20 @@ func (d *decoder) convertAPI(f *yamlFile) API {
 // convertToken checks the token t at path.
 func (d *decoder) convertToken(path, name string, t apiTokenEntry, sinks []string) Token {
 	given := func(key string) bool { _, ok := d.positions.get(joinPath(path, key)); return ok }
-	out := Token{Name: name, Hash: t.Hash, Clients: t.Clients, Sinks: t.Sinks, Rate: defaultTokenRate}
+	out := Token{Name: name, Hash: t.Hash, Clients: t.Clients, Sinks: t.Sinks, Rate: defaultTokenRate, Quota: t.Quota}
+	if t.Clients != nil {
+		out.Quota.Streams, out.Quota.Previews = cmp.Or(out.Quota.Streams, defaultStreams), cmp.Or(out.Quota.Previews, defaultPreviews)
+	}
+	for _, q := range []struct {
+		key string
+		n   int
+	}{
+		{"subscriptions", t.Quota.Subscriptions}, {"pages", t.Quota.Pages}, {"hosts", t.Quota.Hosts}, {"streams", t.Quota.Streams}, {"previews", t.Quota.Previews},
+	} {
+		if at := path + ".quota." + q.key; q.n < 1 && given("quota."+q.key) {
+			d.failPath(at, "%s: must be at least 1, not %d; leave it out for the default", at, q.n)
+		}
+	}
 	if t.Rate > 0 {
 		out.Rate = float64(t.Rate)
 	}

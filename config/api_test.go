@@ -36,6 +36,7 @@ api:
 		`{tokens: {a: {scopes: [read], clients: [], hash: "` + hash + `"}}}`:                                      "it names nobody",
 		`{tokens: {a: {scopes: [read], sinks: [x], hash: "` + hash + `"}}}`:                                       `no sink is named "x"`,
 		`{tokens: {a: {scopes: [read], hash: "` + hash + `"}, b: {scopes: [read], token: 0123456789abcdefghij}}}`: "it is the same token as a",
+		`{tokens: {a: {scopes: [read], quota: {pages: 0}, hash: "` + hash + `"}}}`:                                "api.tokens.a.quota.pages: must be at least 1, not 0",
 		`{cors: ["https://x.example.com/path"]}`:                                                                  "is not an origin",
 	} {
 		_, err := Parse("c.yaml", []byte("listen: 127.0.0.1:9000\napi: "+yaml+"\n"), Options{})
@@ -51,13 +52,14 @@ api:
 	}
 	c, err := Parse("c.yaml", []byte(`
 listen: 127.0.0.1:9000
-api: {tokens: {shop: {token: aaaaaaaaaaaaaaaaaaaaaaaaaa, scopes: [read], clients: [shop], rate: 5/s}}}
+api: {tokens: {shop: {token: aaaaaaaaaaaaaaaaaaaaaaaaaa, scopes: [read], clients: [shop], rate: 5/s, quota: {subscriptions: 10, pages: 20, hosts: 3, previews: 1}}}}
 `), Options{})
 	if err != nil || len(c.API.Tokens) != 1 {
 		t.Fatalf("got %+v, %v", c, err)
 	}
 	got := c.API.Tokens[0]
-	if got.Name != "shop" || got.Hash != HashToken("aaaaaaaaaaaaaaaaaaaaaaaaaa") || got.Rate != 5 || !slices.Equal(got.Clients, []string{"shop"}) || got.Sinks != nil {
+	if got.Name != "shop" || got.Hash != HashToken("aaaaaaaaaaaaaaaaaaaaaaaaaa") || got.Rate != 5 || !slices.Equal(got.Clients, []string{"shop"}) || got.Sinks != nil ||
+		got.Quota != (Quota{Subscriptions: 10, Pages: 20, Hosts: 3, Streams: defaultStreams, Previews: 1}) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -60,10 +60,16 @@ type caller struct {
 	config.Token
 	limit   *rate.Limiter // nil: no limit
 	revoked chan struct{} // closed when the token is changed or removed
+	// streams and previews bound what it does at once, and usage what it has.
+	streams, previews slots
+	usage             usage
 }
 
 func newCaller(t config.Token) *caller {
-	c := &caller{Token: t, revoked: make(chan struct{})}
+	c := &caller{
+		Token: t, revoked: make(chan struct{}), streams: newSlots(t.Quota.Streams), previews: newSlots(t.Quota.Previews),
+		usage: usage{slot: make(chan struct{}, 1)},
+	}
 	if t.Rate > 0 {
 		c.limit = rate.NewLimiter(rate.Limit(t.Rate), max(1, int(math.Ceil(t.Rate))))
 	}

@@ -63,6 +63,13 @@ func (a *api) limitStreams(c huma.Context, next func(huma.Context)) {
 			return
 		}
 	}
+	who := callerOf(c.Context())
+	if !who.streams.acquire() {
+		c.SetHeader("Retry-After", "5")
+		_ = huma.WriteErr(a.API, c, http.StatusTooManyRequests, tooManyAtOnce(who, who.Quota.Streams, "streams of events", "streams").Error())
+		return
+	}
+	defer who.streams.release()
 	select {
 	case a.streamSlots <- struct{}{}:
 		defer func() { <-a.streamSlots }()

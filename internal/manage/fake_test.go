@@ -56,6 +56,8 @@ func (f *fake) Preview(_ context.Context, s pipeline.Subscription, source bool) 
 	return inspect.Preview{URL: s.URL, Text: "words"}, f.err
 }
 
+func (f *fake) AccessClients(string) ([]string, bool) { return nil, false }
+
 func (f *fake) Change(_ context.Context, document string, s pipeline.Subscription) error {
 	f.asked = append(f.asked, "change", document, s)
 	return f.err

@@ -67,6 +67,8 @@ type Service interface {
 	Screenshot(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Screenshot, error)
 	// Preview returns the page of s as it is now, with the text that s would watch.
 	Preview(ctx context.Context, s pipeline.Subscription, source bool) (inspect.Preview, error)
+	// AccessClients returns the clients whose tokens may watch and try page, if it is fetched with credentials.
+	AccessClients(page string) (clients []string, ok bool)
 	// Change replaces the subscription of s.Client to a document by s.
 	Change(ctx context.Context, document string, s pipeline.Subscription) error
 	// TestSink sends a test message through a sink.

@@ -85,10 +85,16 @@ func (a *api) addSubscriptions() {
 	}
 	huma.Register(a.API, r.operation(), func(ctx context.Context, in *subscribeInput) (*subscribeOutput, error) {
 		s := in.Body.WithDefaults()
-		if err := checkMaySubscribe(callerOf(ctx), s, "body."); err != nil {
+		if err := a.checkMaySubscribe(callerOf(ctx), s, "body."); err != nil {
 			return nil, err
 		}
-		created, err := withTimeout(ctx, a, r, in, func(ctx context.Context, _ *subscribeInput) (bool, error) { return Subscribe(ctx, a.service, s) })
+		created, err := withTimeout(ctx, a, r, in, func(ctx context.Context, _ *subscribeInput) (created bool, err error) {
+			err = a.subscribeWithin(ctx, callerOf(ctx), s, "", func() (err error) {
+				created, err = Subscribe(ctx, a.service, s)
+				return err
+			})
+			return created, err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -109,10 +115,10 @@ func (a *api) addChangeAndPreview() {
 			"configuration is changed there: 409.",
 	}, func(ctx context.Context, in *changeInput) error {
 		s := in.Body.Subscription.WithDefaults()
-		if err := checkMaySubscribe(callerOf(ctx), s, "body.subscription."); err != nil {
+		if err := a.checkMaySubscribe(callerOf(ctx), s, "body.subscription."); err != nil {
 			return err
 		}
-		return a.service.Change(ctx, in.Body.Document, s)
+		return a.subscribeWithin(ctx, callerOf(ctx), s, in.Body.Document, func() error { return a.service.Change(ctx, in.Body.Document, s) })
 	})
 	type previewInput struct{ Body client.PreviewRequest }
 	add(a, route{
@@ -120,6 +126,14 @@ func (a *api) addChangeAndPreview() {
 		summary:     "Fetches a page once and returns the text that a subscription would watch",
 		description: "Nothing is stored, and the subscription may name any sinks. The places of its keywords are bytes of the text. At most 4 pages are fetched at once.",
 	}, func(ctx context.Context, in *previewInput) (inspect.Preview, error) {
+		who := callerOf(ctx)
+		if err := a.checkAccessOf(who, in.Body.Subscription.URL, who.Clients, "body.subscription."); err != nil {
+			return inspect.Preview{}, err
+		}
+		if !who.previews.acquire() {
+			return inspect.Preview{}, tooManyAtOnce(who, who.Quota.Previews, "previews", "previews")
+		}
+		defer who.previews.release()
 		p, err := a.service.Preview(ctx, in.Body.Subscription, in.Body.Source)
 		if failed, ok := errors.AsType[*pipeline.FetchError](err); ok {
 			return p, &huma.ErrorModel{Title: http.StatusText(http.StatusUnprocessableEntity), Status: http.StatusUnprocessableEntity, Detail: inspect.WithAccessAdvice(failed.Reason)}
@@ -129,14 +143,29 @@ func (a *api) addChangeAndPreview() {
 }
 
 // checkMaySubscribe returns a problem where who may not make the subscription s, which stands at location.
-func checkMaySubscribe(who *caller, s pipeline.Subscription, location string) error {
+func (a *api) checkMaySubscribe(who *caller, s pipeline.Subscription, location string) error {
 	if !who.mayUseClient(s.Client) {
 		return validationProblem(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not subscribe for this client", who.Name), Location: location + "client"})
 	}
 	if i := slices.IndexFunc(s.Sinks, func(sink string) bool { return !who.mayUseSink(sink) }); i >= 0 {
 		return validationProblem(&huma.ErrorDetail{Message: fmt.Sprintf("the token %q may not use this sink", who.Name), Location: fmt.Sprintf("%ssinks[%d]", location, i)})
 	}
-	return nil
+	return a.checkAccessOf(who, s.URL, []string{s.Client}, location)
+}
+
+// checkAccessOf returns a problem where page is fetched with credentials that who may not use for any of clients.
+func (a *api) checkAccessOf(who *caller, page string, clients []string, location string) error {
+	if who.Clients == nil {
+		return nil
+	}
+	named, ok := a.service.AccessClients(page)
+	if !ok || slices.ContainsFunc(clients, func(c string) bool { return slices.Contains(named, c) }) {
+		return nil
+	}
+	return validationProblem(&huma.ErrorDetail{
+		Message:  fmt.Sprintf("the page is fetched with credentials that the token %q may not use; ask the operator to add the client to clients of the access entry", who.Name),
+		Location: location + "url",
+	})
 }
 
 // subscriptionKey orders subscriptions by page, client and document.

@@ -73,6 +73,7 @@ func TestReceiversAreWebhooksToTheirNames(t *testing.T) {
 type service struct{ err error }
 
 func (s service) Subscribe(context.Context, pipeline.Subscription) error { return s.err }
+func (s service) AccessClients(string) ([]string, bool)                  { return nil, false }
 func (s service) CancelTo(context.Context, string, string, string) error { return s.err }
 
 func TestRefusals(t *testing.T) {

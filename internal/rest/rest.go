@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -37,6 +38,8 @@ type Service interface {
 	// CancelTo ends the subscriptions of client on the page of url that Subscribe made and that are
 	// delivered to sink alone. It returns a *flow.Refusal where there are none.
 	CancelTo(ctx context.Context, url, client, sink string) error
+	// AccessClients returns the clients who may watch page, if it is fetched with credentials.
+	AccessClients(page string) (clients []string, ok bool)
 }
 
 // Options configure the API.
@@ -148,6 +151,11 @@ func (h *handler) subscribe(ctx context.Context, f fields) answer {
 	s, bad := f.toSubscription()
 	if bad != nil {
 		return *bad
+	}
+	if named, ok := h.service.AccessClients(s.URL); ok && !slices.Contains(named, s.Client) {
+		h.options.Logger.Warn("a subscription over the REST API is refused, since its page is fetched with credentials; add the client's URL to clients of the access entry to allow it",
+			"page", s.URL, "client", s.Client)
+		return badDocument
 	}
 	err := h.service.Subscribe(ctx, s)
 	return h.answerFor(err, alreadyWatched)

@@ -119,6 +119,9 @@ type processView struct {
 func showProcess(r *request) (any, error) {
 	p, err := r.api.Process(r.Context())
 	v := processView{Process: p}
+	if r.bearer.Clients() != nil {
+		return v, err // the figures count for all clients, and name their sinks
+	}
 	for _, g := range r.site.gauges() {
 		if g.Histogram != nil || g.Value == 0 && len(g.Labels) > 0 {
 			continue // it is for graphs

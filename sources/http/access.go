@@ -32,6 +32,8 @@ type Access struct {
 	Hosts []string `yaml:"hosts"`
 	// Pages are the URLs of pages that are fetched in this way. They come before Hosts.
 	Pages []string `yaml:"pages"`
+	// Clients are the clients whose tokens may watch and try these pages. Whoever may act for all clients may do so anyway.
+	Clients []string `yaml:"clients"`
 	// Headers are sent with each request, by their names. They replace those of the fetcher, such as
 	// User-Agent.
 	Headers map[string]registry.Secret `yaml:"headers"`
@@ -77,6 +79,7 @@ func originOf(u *url.URL) origin {
 // access is an Access in use.
 type access struct {
 	origins map[origin]bool // that get its header and its certificate
+	clients []string        // Access.Clients, not nil
 	pages   []string
 	hosts   []origin
 	header  http.Header
@@ -109,6 +112,23 @@ func (a *accessTable) accessFor(page string) *access {
 		return nil
 	}
 	return a.byOrigin[originOf(u)]
+}
+
+// Clients returns the Access.Clients of page. It returns ok false where page is fetched without an Access.
+func (f *Fetcher) Clients(page string) (clients []string, ok bool) {
+	a := f.access.Load().accessFor(page)
+	if a == nil {
+		return nil, false
+	}
+	return a.clients, true
+}
+
+// MayLead reports whether a link on page may be followed to other. The pages of an Access are reached by links
+// from its own pages only: otherwise any page could have them fetched with its credentials.
+func (f *Fetcher) MayLead(page, other string) bool {
+	all := f.access.Load()
+	to := all.accessFor(other)
+	return to == nil || to == all.accessFor(page)
 }
 
 // closeIdle closes the idle connections of a, which may be nil.
@@ -191,6 +211,7 @@ func (f *Fetcher) newAccess(s Access, clients map[string]*http.Client) (*access,
 	var bad outbound.Mistakes
 	a := &access{origins: make(map[origin]bool), header: make(http.Header)}
 	a.readServers(s, &bad)
+	a.readClients(s, &bad)
 	a.readHeaders(s, &bad)
 	with, without := f.newTransports(s, clients, &bad)
 	client := *f.client
@@ -240,6 +261,16 @@ func (a *access) readServers(s Access, bad *outbound.Mistakes) {
 		a.pages = append(a.pages, page)
 		add(u)
 	}
+}
+
+// readClients reads Clients.
+func (a *access) readClients(s Access, bad *outbound.Mistakes) {
+	for i, c := range s.Clients {
+		if c == "" {
+			bad.Addf(fmt.Sprintf("clients[%d]", i), "a client has a name")
+		}
+	}
+	a.clients = append([]string{}, s.Clients...)
 }
 
 // reservedHeaders are headers that cannot be given, since they belong to the connection or to the fetcher.

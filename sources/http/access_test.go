@@ -351,3 +351,31 @@ func TestCloseClosesConnectionsOfAccess(t *testing.T) {
 		t.Error("a connection is still open")
 	}
 }
+
+// TestClientsOfAccess: an access names who may use it, and its pages are reached by links of its own pages only.
+func TestClientsOfAccess(t *testing.T) {
+	f := fetcherWithAccess(t, Config{}, map[string]Access{
+		"shop":  {Hosts: []string{"shop.example.com"}, Clients: []string{"acme"}},
+		"pages": {Pages: []string{"https://other.example.com/private"}},
+	})
+	for page, want := range map[string]string{
+		"https://shop.example.com/x": "[acme] true", "https://other.example.com/private": "[] true", "https://other.example.com/": "[] false", "http://shop.example.com/": "[] false",
+	} {
+		clients, ok := f.Clients(page)
+		if got := fmt.Sprint(clients, ok); got != want {
+			t.Errorf("%s: got %s, want %s", page, got, want)
+		}
+	}
+	for _, c := range []struct {
+		page, other string
+		want        bool
+	}{
+		{"https://evil.example.com/", "https://shop.example.com/x", false}, {"https://shop.example.com/", "https://shop.example.com/x", true},
+		{"https://other.example.com/private", "https://shop.example.com/x", false}, {"https://other.example.com/", "https://other.example.com/private", false},
+		{"https://shop.example.com/", "https://other.example.com/", true},
+	} {
+		if got := f.MayLead(c.page, c.other); got != c.want {
+			t.Errorf("from %s to %s: got %v", c.page, c.other, got)
+		}
+	}
+}

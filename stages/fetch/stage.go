@@ -69,6 +69,8 @@ type Config struct {
 	// Robots says that robots.txt of its host must allow every fetch. Without it, only pages that
 	// are watched because others link to them need that.
 	Robots bool
+	// MayLead reports whether a link on page may be followed to other. Default: every link may.
+	MayLead func(page, other string) bool
 	// Memory bounds the memory for reading large pages. Default: no bound.
 	Memory flow.Memory
 	// Reading calls read, which reads a page; key names the page as it is now, with its settings. It returns
@@ -112,6 +114,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.UserAgent == "" {
 		c.UserAgent = "vokter"
+	}
+	if c.MayLead == nil {
+		c.MayLead = func(string, string) bool { return true }
 	}
 	if c.Reading == nil {
 		c.Reading = func(_ context.Context, _ string, read func()) error { read(); return nil }

@@ -157,11 +157,37 @@ func (s *Stage) check(ctx context.Context, j *job) []flow.Outcome {
 	if int64(len(p.Body)) > s.cfg.MaxBody { // it is a sitemap
 		f.reader = sitemapOnlyEntry(tooLargeError(s.cfg.MaxBody, p.Status))
 	}
-	return s.readCarefully(ctx, base, j.req, p, func(ctx context.Context) []flow.Outcome {
+	outcomes := s.readCarefully(ctx, base, j.req, p, func(ctx context.Context) []flow.Outcome {
 		return s.readInTurn(ctx, f.reader, func(ctx context.Context) []flow.Outcome {
 			return readInFormat(ctx, base, j.req, p, f, readers)
 		}, failed)
 	})
+	for _, o := range outcomes {
+		s.dropForbiddenLinks(j, o.Links)
+	}
+	return outcomes
+}
+
+// dropForbiddenLinks removes from l, the links of the page of j, those that must not be followed. l may be nil.
+func (s *Stage) dropForbiddenLinks(j *job, l *flow.Links) {
+	if l == nil {
+		return
+	}
+	kept := 0
+	for i, to := range l.URLs {
+		if !s.cfg.MayLead(j.req.Page, to) {
+			continue
+		}
+		l.URLs[kept] = to
+		if len(l.Modified) > 0 {
+			l.Modified[kept] = l.Modified[i]
+		}
+		kept++
+	}
+	if dropped := len(l.URLs) - kept; dropped > 0 {
+		s.cfg.Logger.Debug("links to pages with credentials are not followed from other pages", "host", j.host.name, "links", dropped)
+	}
+	l.URLs, l.Modified = l.URLs[:kept], l.Modified[:min(kept, len(l.Modified))]
 }
 
 // memoryPerByte is how many bytes of memory it takes to read a page, for each of its bytes. JSON with many small
