@@ -125,14 +125,16 @@ func (t *Transport) watchBrokers() {
 	}
 }
 
-// checkTopics stops the Transport if a topic was deleted and created again: its positions are
-// invalid then.
+// checkTopics stops the Transport if a topic got more partitions, so that keys are in other lanes than their state, or was deleted and
+// created again: its positions are invalid then.
 func (t *Transport) checkTopics() {
-	have, err := admin.Describe(t.admin, t.cfg.adminConfig().Specs(t.declaredTopics()))
+	c := t.cfg.adminConfig()
+	specs := c.Specs(t.declaredTopics())
+	have, err := admin.Describe(t.admin, specs)
 	if err != nil {
 		return // the brokers are unreachable; the next round asks again
 	}
-	if err := admin.CheckKnown(t.knownTopics(), admin.InfoOf(have, t.lanes)); err != nil {
+	if err := c.Compare(t.knownTopics(), specs, have); err != nil {
 		t.reportBroken(err)
 	}
 }

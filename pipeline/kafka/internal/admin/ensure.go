@@ -59,15 +59,11 @@ func ensure(ctx context.Context, admin sarama.ClusterAdmin, c Config, specs []Sp
 	return InfoOf(have, found.lanes), nil
 }
 
-// InfoOf returns the partitions and IDs of the topics have. Lanes is how many partitions each should
-// have; if one has another number, that is what the Info says.
+// InfoOf returns the partitions and IDs of the topics have.
 func InfoOf(have map[string]Standing, lanes int) Info {
 	info := Info{Lanes: lanes, IDs: make(map[string]string, len(have))}
 	for name, s := range have {
 		info.IDs[name] = s.ID
-		if s.Partitions != lanes && s.Partitions != 0 { // 0: it was just made
-			info.Lanes = s.Partitions
-		}
 	}
 	return info
 }

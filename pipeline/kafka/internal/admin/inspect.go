@@ -27,14 +27,12 @@ type findings struct {
 // inspect compares specs with the existing topics, by name.
 func (c Config) inspect(specs []Spec, have map[string]Standing) findings {
 	f := findings{lanes: c.laneCount(specs, have)}
+	f.problems = c.partitionProblems(specs, have, f.lanes)
 	for _, spec := range specs {
 		s, ok := have[spec.Name]
 		if !ok {
 			f.missing = append(f.missing, spec)
 			continue
-		}
-		if s.Partitions != f.lanes && s.Partitions != 0 { // 0: it was just made
-			f.problems = append(f.problems, c.partitionCountError(spec, s.Partitions, f.lanes))
 		}
 		c.checkSettings(&f, spec, s)
 	}
@@ -44,15 +42,34 @@ func (c Config) inspect(specs []Spec, have map[string]Standing) findings {
 	return f
 }
 
-// laneCount returns the number of partitions of the topics; if they differ, that of the first of specs
-// that exists.
+// laneCount returns the number of partitions of the topics; if they differ, that of most of them.
 func (c Config) laneCount(specs []Spec, have map[string]Standing) int {
+	counts, most := make(map[int]int), 0
 	for _, spec := range specs {
-		if n := have[spec.Name].Partitions; n > 0 {
-			return n
+		if n := have[spec.Name].Partitions; n > 0 { // 0: it is missing, or was just made
+			if counts[n]++; counts[n] > counts[most] {
+				most = n
+			}
 		}
 	}
-	return c.Lanes
+	return cmp.Or(most, c.Lanes)
+}
+
+// partitionProblems returns an error for each topic that has not as many partitions as there are lanes.
+func (c Config) partitionProblems(specs []Spec, have map[string]Standing, lanes int) (problems []error) {
+	for _, spec := range specs {
+		if n := have[spec.Name].Partitions; n > 0 && n != lanes {
+			problems = append(problems, c.partitionCountError(spec, n, lanes))
+		}
+	}
+	return problems
+}
+
+// Compare returns what is wrong with the topics of specs as they are now, for a process that knows them from before: which
+// got other partitions than the others, or were made again.
+func (c Config) Compare(known Info, specs []Spec, have map[string]Standing) error {
+	lanes := c.laneCount(specs, have)
+	return errors.Join(append(c.partitionProblems(specs, have, lanes), CheckKnown(known, InfoOf(have, lanes)))...)
 }
 
 // checkSettings adds the unsuitable settings of s to f.
@@ -97,8 +114,8 @@ func (c Config) partitionCountError(spec Spec, partitions, lanes int) error {
 	if partitions < lanes && !spec.Compacted {
 		return fmt.Errorf(why+"; mend it with: kafka-topics %s --alter --topic %s --partitions %d", spec.Name, partitions, lanes, c.Bootstrap(), spec.Name, lanes)
 	}
-	return fmt.Errorf(why+"; partitions cannot be removed: stop all processes, and if nothing in it is needed, delete it, so that it is created again: kafka-topics %s --delete --topic %s",
-		spec.Name, partitions, lanes, c.Bootstrap(), spec.Name)
+	return fmt.Errorf(why+", and partitions cannot be removed; %s. If no process has ever run with these topics, delete this one instead: kafka-topics %s --delete --topic %s",
+		spec.Name, partitions, lanes, remedy, c.Bootstrap(), spec.Name)
 }
 
 // missingTopicsError returns the error for topics that do not exist while c.NoCreate is set.

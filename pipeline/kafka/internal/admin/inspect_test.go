@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/vokter/vokter/pipeline/flow"
@@ -87,7 +88,11 @@ func TestInspect(t *testing.T) {
 		},
 		{
 			name: "more partitions than the others", lanes: 4, alter: alterStandings(func(s *Standing) { s.Partitions = 6 }, "p.documents"),
-			refusals: []string{"kafka: topic p.documents has 6 partitions and the others have 4, but all need the same number; partitions cannot be removed: stop all processes, and if nothing in it is needed, delete it, so that it is created again: kafka-topics" + at + "--delete --topic p.documents"},
+			refusals: []string{"kafka: topic p.documents has 6 partitions and the others have 4, but all need the same number, and partitions cannot be removed; " + remedy + ". If no process has ever run with these topics, delete this one instead: kafka-topics" + at + "--delete --topic p.documents"},
+		},
+		{
+			name: "the first topic has more partitions than the others", lanes: 4, alter: alterStandings(func(s *Standing) { s.Partitions = 6 }, "p.state"),
+			refusals: []string{"kafka: topic p.state has 6 partitions and the others have 4, but all need the same number, and partitions cannot be removed; " + remedy + ". If no process has ever run with these topics, delete this one instead: kafka-topics" + at + "--delete --topic p.state"},
 		},
 		{
 			name: "missing and not made", lanes: 4, missing: 2, config: func(c *Config) { c.NoCreate = true },
@@ -160,6 +165,33 @@ func TestCheckKnown(t *testing.T) {
 	err = CheckKnown(Info{Lanes: 8, IDs: map[string]string{"p.a": "1", "p.b": "0"}}, now)
 	kafkatest.Refused(t, err, "p.a, p.b had 8 partitions at the last run and have 4 now",
 		"topic p.b was deleted and made again since the last run (its ID was 0 and is 2)", "vokter-stream state export DIR")
+}
+
+// TestPartitionsAddedToOneTopic: while a process runs, it says the same of the topic that grew as the next start.
+func TestPartitionsAddedToOneTopic(t *testing.T) {
+	c := testConfig([]string{"127.0.0.1:9092"}, "p.")
+	c.Lanes = 4
+	for _, name := range []string{"p.changes", "p.state"} {
+		specs := c.Specs(map[string]flow.Topic{flow.TopicChanges: {}, flow.TopicDocuments: {}})
+		have := suitableTopics(c, specs)
+		known := InfoOf(have, 4)
+		if err := c.Compare(known, specs, have); err != nil {
+			t.Errorf("before: %v", err)
+		}
+		alterStandings(func(s *Standing) { s.Partitions = 6 }, name)(have)
+		running, start := c.Compare(known, specs, have), c.inspect(specs, have).problems
+		if running == nil || len(start) != 1 || running.Error() != start[0].Error() || !strings.Contains(running.Error(), "topic "+name+" has 6 partitions and the others have 4") {
+			t.Errorf("%s: got %v, and at the start %v", name, running, start)
+		}
+	}
+	specs := c.Specs(map[string]flow.Topic{flow.TopicChanges: {}})
+	have := suitableTopics(c, specs)
+	known := InfoOf(have, 4)
+	for name, s := range have {
+		s.Partitions = 8
+		have[name] = s
+	}
+	kafkatest.Refused(t, c.Compare(known, specs, have), "had 4 partitions at the last run and have 8 now", "vokter-stream state export DIR")
 }
 
 func TestSpecs(t *testing.T) {
