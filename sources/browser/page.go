@@ -17,6 +17,7 @@ import (
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/target"
@@ -62,6 +63,8 @@ type tab struct {
 	openRequests    map[network.RequestID]bool
 	requestCount    int
 	response        *network.Response // of the page itself
+	answered        cdp.LoaderID      // whose document response is
+	failed          string            // why the page itself could not be loaded at last
 	requestsChanged chan struct{}     // signals changes of openRequests
 }
 
@@ -168,8 +171,7 @@ func (t *tab) read(steps []Step) (*renderedPage, error) {
 	if doc.url, err = chromedp.Run(t.ctx, chromedp.Location()); err != nil {
 		return nil, err
 	}
-	doc.html, err = chromedp.Run(t.ctx, chromedp.Evaluate[string](fmt.Sprintf("document.documentElement.outerHTML.slice(0, %d)", t.fetcher.config.MaxBody+1)))
-	if err != nil {
+	if doc.html, err = t.readHTML(); err != nil {
 		return nil, err
 	}
 	if int64(len(doc.html)) > t.fetcher.config.MaxBody {
@@ -179,6 +181,57 @@ func (t *tab) read(steps []Step) (*renderedPage, error) {
 		doc.screenshot = t.screenshot()
 	}
 	return doc, nil
+}
+
+// maxReads is how often a page is read that leads elsewhere meanwhile.
+const maxReads = 5
+
+// readHTML returns the document of the page as it is now. It fails where that is an error page, of the browser or of a server: a script
+// of the page may have led there.
+func (t *tab) readHTML() (string, error) {
+	for range maxReads {
+		before, err := t.currentDocument()
+		if err != nil {
+			return "", err
+		}
+		text, err := chromedp.Run(t.ctx, chromedp.Evaluate[string](fmt.Sprintf("document.documentElement.outerHTML.slice(0, %d)", t.fetcher.config.MaxBody+1)))
+		if err != nil {
+			return "", err
+		}
+		after, err := t.currentDocument()
+		if err != nil {
+			return "", err
+		}
+		if before == after {
+			return text, nil
+		}
+	}
+	return "", &pipeline.FetchError{Class: pipeline.FailRedirect, Reason: fmt.Sprintf("the page led elsewhere each time it was read, %d times", maxReads)}
+}
+
+// currentDocument returns the ID of the document that the page has now, or why that is an error page.
+func (t *tab) currentDocument() (cdp.LoaderID, error) {
+	tree, err := chromedp.Call(t.ctx, cdppage.GetFrameTree, cdp.Empty{})
+	if err != nil {
+		return "", err
+	}
+	f := tree.FrameTree.Frame
+	t.mu.Lock()
+	answer, failed := t.response, t.failed
+	if t.answered != f.LoaderID {
+		answer = nil
+	}
+	t.mu.Unlock()
+	if f.UnreachableURL != "" || strings.HasPrefix(f.URL, "chrome-error:") {
+		t.waitingFor = "a page that this one has led to"
+		return "", errors.New(cmp.Or(failed, "it cannot be reached"))
+	}
+	if answer != nil {
+		if err := statusError(answer); err != nil {
+			return "", err
+		}
+	}
+	return f.LoaderID, nil
 }
 
 // statusError returns the error for a page whose status is not a success, or nil.
@@ -216,6 +269,13 @@ func (t *tab) prepare() error {
 	if err != nil {
 		return err
 	}
+	// The browser asks for the password with the first request, that of the page, and keeps it.
+	handle := true
+	if _, err := chromedp.Call(t.ctx, fetch.Enable, fetch.EnableParams{
+		Patterns: []*fetch.RequestPattern{{ResourceType: network.ResourceTypeDocument}}, HandleAuthRequests: &handle,
+	}); err != nil {
+		return err
+	}
 	_, err = chromedp.CallBrowser(t.ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{Behavior: cdpbrowser.SetDownloadBehaviorBehaviorDeny})
 	if err != nil || t.fetcher.config.UserAgent == "" {
 		return err
@@ -243,18 +303,44 @@ func (t *tab) handleEvent(event any) {
 	case *network.EventResponseReceived:
 		if string(e.RequestID) == string(e.LoaderID) && e.FrameID == t.frame {
 			t.mu.Lock()
-			t.response = e.Response
+			t.response, t.answered = e.Response, e.LoaderID
 			t.mu.Unlock()
 		}
+	case *fetch.EventRequestPaused:
+		go t.continueRequest(e)
+	case *fetch.EventAuthRequired:
+		go t.authenticate(e)
 	case *network.EventLoadingFinished:
 		t.countRequest(e.RequestID, false)
 	case *network.EventLoadingFailed:
 		t.countRequest(e.RequestID, false)
+		if e.Type == network.ResourceTypeDocument && !e.Canceled {
+			t.mu.Lock()
+			t.failed = e.ErrorText
+			t.mu.Unlock()
+		}
 	case *cdppage.EventJavascriptDialogOpening:
 		go func() {
 			_, _ = chromedp.Call(t.ctx, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{})
 		}()
 	}
+}
+
+// continueRequest lets the request of a document go on, after the proxy knows where the page itself goes.
+func (t *tab) continueRequest(e *fetch.EventRequestPaused) {
+	if u, err := url.Parse(e.Request.URL); err == nil && u.Host != "" && e.FrameID == t.frame {
+		t.proxy.enter(t.ctx, u.Hostname())
+	}
+	_, _ = chromedp.Call(t.ctx, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: e.RequestID}) // the request may be cancelled
+}
+
+// authenticate tells the browser the password of the proxy. A website gets none.
+func (t *tab) authenticate(e *fetch.EventAuthRequired) {
+	answer := fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseCancelAuth}
+	if e.AuthChallenge.Source == fetch.AuthChallengeSourceProxy {
+		answer = fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseProvideCredentials, Username: proxyUser, Password: t.proxy.password}
+	}
+	_, _ = chromedp.Call(t.ctx, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: e.RequestID, AuthChallengeResponse: &answer})
 }
 
 // countRequest notes that a request began or ended.
@@ -309,7 +395,7 @@ func (t *tab) doStep(s Step) error {
 	case s.Click != "":
 		return chromedp.Do(t.ctx, chromedp.Click(chromedp.CSS(s.Click), chromedp.NodeVisible))
 	case s.Fill != nil:
-		return chromedp.Do(t.ctx, chromedp.SendKeys(chromedp.CSS(s.Fill.Select), s.Fill.Value.Reveal(), chromedp.NodeVisible))
+		return t.fill(s.Fill)
 	}
 	for range s.Scroll {
 		if err := chromedp.Do(t.ctx, chromedp.Evaluate[chromedp.Void]("window.scrollBy(0, window.innerHeight)")); err != nil {
@@ -332,12 +418,12 @@ func (t *tab) failureReason(ctx, bounded context.Context, err error) error {
 	if ctx.Err() != nil {
 		return timeoutError(ctx, fmt.Sprintf("the browser waited too long for %s; browser.timeout is %v", t.waitingFor, t.fetcher.config.Timeout))
 	}
-	host := ""
-	if u, parseErr := url.Parse(t.request.URL); parseErr == nil {
-		host = u.Hostname()
-	}
-	if refused, ok := errors.AsType[*outbound.AddressError](t.proxy.connectionError(host)); ok {
+	failed := t.proxy.connectionError()
+	if refused, ok := errors.AsType[*outbound.AddressError](failed); ok {
 		return &pipeline.FetchError{Class: pipeline.FailAddress, Reason: refused.Permit("fetch"), Err: refused}
+	}
+	if errors.Is(failed, errOutside) || errors.Is(failed, errMoved) {
+		return &pipeline.FetchError{Class: pipeline.FailAddress, Reason: failed.Error(), Err: failed}
 	}
 	return &pipeline.FetchError{Class: classOf(err), Reason: "the browser failed at " + t.waitingFor + ": " + strings.TrimPrefix(err.Error(), "page load error "), Err: err}
 }

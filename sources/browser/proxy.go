@@ -2,6 +2,9 @@ package browser
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
 	"io"
 	"net"
 	"net/http"
@@ -10,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vokter/vokter/internal/outbound"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -22,14 +24,17 @@ const (
 	maxBytes = 100 << 20
 )
 
-// proxy is what one page reaches the network through: a proxy on loopback that connects to public and
-// allowed addresses. It bounds the connections and the bytes.
+// proxyUser is the user that the password of a proxy belongs to.
+const proxyUser = "vokter"
+
+// proxy is what one page reaches the network through: a proxy on loopback that connects to public addresses, and to
+// those of allow for a page within them. It bounds the connections and the bytes. It serves only who knows the password.
 type proxy struct {
-	server  *http.Server
-	addr    string
-	dialer  outbound.Dialer
-	client  *http.Client
-	endPage context.CancelCauseFunc // ends the page
+	server           *http.Server
+	addr, password   string
+	allow            []netip.Prefix
+	public, internal route
+	endPage          context.CancelCauseFunc // ends the page
 
 	connections atomic.Int64
 	bytes       atomic.Int64
@@ -38,6 +43,11 @@ type proxy struct {
 	tunnels map[net.Conn]bool
 	closed  bool
 	errs    map[string]error // of connections, by host
+	// pageHost is where the page itself is. It was at each of insideHosts, which lie in networks of allow, and outside says that it
+	// was also at another one.
+	pageHost    string
+	insideHosts map[string]bool
+	outside     bool
 }
 
 // errExceeded are the causes of a page that asked for too much.
@@ -52,10 +62,9 @@ func newProxy(ctx context.Context, allow []netip.Prefix, exceed context.CancelCa
 	if err != nil {
 		return nil, err
 	}
-	c := outbound.Config{Allow: allow, ResponseHeaderTimeout: -1, KeepCompressed: true, MaxIdleConnsPerHost: 6, DialTimeout: 10 * time.Second}
 	p := &proxy{
-		addr: l.Addr().String(), dialer: outbound.NewDialer(c), client: outbound.NewClient(c), endPage: exceed,
-		tunnels: make(map[net.Conn]bool), errs: make(map[string]error),
+		addr: l.Addr().String(), password: rand.Text(), allow: allow, public: newRoute(nil), internal: newRoute(allow), endPage: exceed,
+		tunnels: make(map[net.Conn]bool), errs: make(map[string]error), insideHosts: make(map[string]bool),
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second}
 	go func() { _ = p.server.Serve(l) }() // until close
@@ -65,7 +74,8 @@ func newProxy(ctx context.Context, allow []netip.Prefix, exceed context.CancelCa
 // close ends the proxy with its connections.
 func (p *proxy) close() {
 	p.server.Close()
-	p.client.CloseIdleConnections()
+	p.public.client.CloseIdleConnections()
+	p.internal.client.CloseIdleConnections()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
@@ -74,11 +84,11 @@ func (p *proxy) close() {
 	}
 }
 
-// connectionError returns why the connection to host failed, or nil.
-func (p *proxy) connectionError(host string) error {
+// connectionError returns why the connection of the page itself to its host failed, or nil.
+func (p *proxy) connectionError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.errs[host]
+	return p.errs[p.pageHost]
 }
 
 // setConnectionError remembers why the connection to host failed.
@@ -92,6 +102,12 @@ func (p *proxy) setConnectionError(host string, err error) {
 
 // ServeHTTP connects to the host of a CONNECT request, and forwards any other request.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	want := "Basic " + base64.StdEncoding.EncodeToString([]byte(proxyUser+":"+p.password))
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Proxy-Authorization")), []byte(want)) == 0 {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="vokter"`)
+		http.Error(w, "this proxy is for a browser of Vokter", http.StatusProxyAuthRequired)
+		return
+	}
 	if p.connections.Add(1) > maxConnections {
 		p.endPage(errTooManyConnections)
 		panic(http.ErrAbortHandler)
@@ -107,11 +123,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := r.Clone(r.Context())
 	out.RequestURI = ""
 	out.Header.Del("Proxy-Connection")
+	out.Header.Del("Proxy-Authorization")
 	out.Body = struct {
 		io.Reader
 		io.Closer
 	}{p.countBytes(r.Body), r.Body}
-	resp, err := p.client.Do(out)
+	resp, err := p.do(out)
 	if err != nil {
 		p.setConnectionError(r.URL.Hostname(), err)
 		panic(http.ErrAbortHandler) // the browser gets no answer, and so no page of ours
@@ -130,7 +147,7 @@ func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
 	defer cancel()
 	host, _, _ := net.SplitHostPort(r.Host)
-	out, err := p.dialer.DialContext(ctx, "tcp", r.Host)
+	out, err := p.dial(ctx, r.Host)
 	if err != nil {
 		p.setConnectionError(host, err)
 		http.Error(w, "no connection", http.StatusBadGateway)

@@ -43,4 +43,3 @@ func TestForbiddenLinks(t *testing.T) {
 		})
 	}
 }
-
