@@ -139,7 +139,7 @@ func (r *Router) describeSubscriptionChanges(old, cfg *Config, refused map[strin
 		case !ok || refused[page] && origin == "":
 			add("subscription added: %s", k)
 		case same:
-		case paused && !cfg.ResumeExpired:
+		case paused && !cfg.ResumeExpired && (s.Paused || !before.Paused):
 			add("subscription changed: %s; it stays paused until it is resumed", k)
 		default:
 			add("subscription changed: %s", k)

@@ -99,6 +99,8 @@ type subscriptionEntry struct {
 	URL              string         `yaml:"url"`
 	Sitemap          string         `yaml:"sitemap"`
 	Client           string         `yaml:"client"`
+	Title            string         `yaml:"title"`
+	Paused           bool           `yaml:"paused"`
 	Keywords         []string       `yaml:"keywords"`
 	Events           []string       `yaml:"events"`
 	Interval         intervalValue  `yaml:"interval"`

@@ -52,6 +52,7 @@ const (
 	DefaultSnippetOffset = 50
 	MaxKeywords          = 10_000
 	MaxKeywordLength     = 1000 // characters
+	MaxTitleLength       = 200  // characters
 
 	maxSnippetOffset = 500
 	maxClientLength  = 1000 // characters
@@ -65,6 +66,12 @@ type Subscription struct {
 	URL string `json:"url"`
 	// Client names who is notified. Empty means "default".
 	Client string `json:"client"`
+	// Title is what people call the subscription: lists show it, and notifications have it in place of the
+	// title of the page. At most MaxTitleLength characters.
+	Title string `json:"title,omitempty"`
+	// Paused makes the subscription begin paused: it is listed, notifies nobody and causes no check until it is
+	// resumed, or replaced by one without Paused.
+	Paused bool `json:"paused,omitempty"`
 	// Keywords are words or phrases of at most 16 tokens and MaxKeywordLength
 	// characters, at most MaxKeywords of them. If it is nil, the client is notified of every change
 	// of the document, with one Diff for each text that was added or removed. An empty list that
@@ -183,6 +190,11 @@ func (s Subscription) Validate() error {
 		bad("client", "a name of %d characters is too long; at most %d", n, maxClientLength)
 	} else if strings.ContainsFunc(s.Client, unicode.IsControl) {
 		bad("client", "%q has a control character; write a name without it", s.Client)
+	}
+	if n := utf8.RuneCountInString(s.Title); n > MaxTitleLength {
+		bad("title", "a title of %d characters is too long; at most %d", n, MaxTitleLength)
+	} else if strings.ContainsFunc(s.Title, unicode.IsControl) {
+		bad("title", "%q has a control character; write a line without it", s.Title)
 	}
 	switch n := len(s.Keywords); {
 	case n == 0 && s.Keywords != nil:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/vokter/vokter/inspect"
 	"github.com/vokter/vokter/internal/manage"
 	"github.com/vokter/vokter/internal/migrate"
+	"github.com/vokter/vokter/pipeline/pageurl"
+	"github.com/vokter/vokter/sources/browser"
 	filesource "github.com/vokter/vokter/sources/file"
 )
 
@@ -24,8 +27,9 @@ func (a *app) exportVerb() *cobra.Command {
 		Long: "Writes all subscriptions, wherever they come from, as a configuration to standard output. They are those of the running process, or " +
 			"of a data directory that none uses. The configuration passes lint. It names the sinks, but has no settings of them: each is written as " +
 			"stdout. What cannot be written is listed on standard error.",
-		Example: `  vokter-stream export --data /var/lib/vokter > subscriptions.yaml`,
-		Args:    noArgs,
+		Example: `  vokter-stream export --data /var/lib/vokter > subscriptions.yaml
+  vokter-stream export -c vokter.yaml > subscriptions.yaml`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := a.dataDirectory(cmd)
 			if err != nil {
@@ -39,7 +43,11 @@ func (a *app) exportVerb() *cobra.Command {
 				if err := a.printLanes(ctx, m); err != nil {
 					return err
 				}
-				return a.exportSubscriptions(l)
+				pages, err := a.browserPages(cmd)
+				if err != nil {
+					return err
+				}
+				return a.exportSubscriptions(l, pages)
 			})
 		},
 	}, outputFlags|directoryFlags|configFlags)
@@ -47,11 +55,30 @@ func (a *app) exportVerb() *cobra.Command {
 	return cmd
 }
 
-// exportSubscriptions writes the subscriptions of l.
-func (a *app) exportSubscriptions(l inspect.Listing) error {
+// browserPages says by canonical URL how pages are fetched, as far as the configuration that the flags name does.
+func (a *app) browserPages(cmd *cobra.Command) (map[string]browser.Page, error) {
+	if a.flags.config == "" {
+		return nil, nil
+	}
+	c, err := a.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	pages := make(map[string]browser.Page, len(c.Router.Browser.Pages))
+	for u, p := range c.Router.Browser.Pages {
+		if u, err = pageurl.Canonical(u); err == nil { // as the configuration has checked
+			pages[u] = p
+		}
+	}
+	return pages, nil
+}
+
+// exportSubscriptions writes the subscriptions of l, whose pages are fetched as pages says.
+func (a *app) exportSubscriptions(l inspect.Listing, pages map[string]browser.Page) error {
 	var (
-		w    configWriter
-		lost []migrate.Lost
+		w      configWriter
+		lost   []migrate.Lost
+		filled bool
 	)
 	for _, p := range l.Pages {
 		for _, s := range p.Subscriptions {
@@ -78,11 +105,20 @@ func (a *app) exportSubscriptions(l inspect.Listing) error {
 				w.files = append(w.files, u.Path)
 			}
 			comment := "from " + s.Origin
-			if s.State != inspect.StateActive {
+			s.Paused = s.State == inspect.StatePaused
+			if s.State == inspect.StateExpired {
 				comment += ", " + s.State
 				lose("state", "it is "+s.State+", and the configuration makes it active")
 			}
-			w.subscriptions = append(w.subscriptions, commentedEntry{comment, newSubscriptionEntry(s.Subscription)})
+			if !s.PausedUntil.IsZero() {
+				lose("paused", "it is paused until "+s.PausedUntil.UTC().Format(time.RFC3339)+", and the configuration pauses it until you resume it")
+			}
+			entry := newSubscriptionEntry(s.Subscription)
+			if of, ok := pages[p.URL]; ok {
+				entry.setFetch(of)
+				filled = filled || slices.ContainsFunc(of.Steps, func(s browser.Step) bool { return s.Fill != nil })
+			}
+			w.subscriptions = append(w.subscriptions, commentedEntry{comment, entry})
 		}
 	}
 	if err := a.printLost(lost); err != nil {
@@ -90,6 +126,12 @@ func (a *app) exportSubscriptions(l inspect.Listing) error {
 	}
 	if len(w.subscriptions) == 0 {
 		return matchesNothing("there are no subscriptions to write")
+	}
+	switch {
+	case filled:
+		fmt.Fprintln(a.stderr, "The result has the values that steps fill in, which may be secrets: let only the user of the process read the file (chmod 600).")
+	case a.flags.config == "":
+		fmt.Fprintln(a.stderr, "The data directory does not say which pages are fetched in the browser: give -c FILE to write fetch and steps, too.")
 	}
 	slices.Sort(w.sinks)
 	text, err := w.configuration("Written by vokter-stream export.")

@@ -192,7 +192,9 @@ func newConfigWriter(found *migrate.Result) *configWriter {
 			continue
 		}
 		page, _ := pageurl.Canonical(s.URL) // dropInvalidFields has checked it
-		key, err := json.Marshal(s)
+		untitled := s
+		untitled.Title = ""
+		key, err := json.Marshal(untitled)
 		if err != nil {
 			lose(e.Name, "", "it is left out: %v", err)
 			continue
@@ -207,18 +209,11 @@ func newConfigWriter(found *migrate.Result) *configWriter {
 			s.Client = fmt.Sprintf("import-%d", clients[document])
 		}
 		w.addAccess(e, page, pages, lose)
-		comment := render.Clean(e.Name)
-		if e.Name == s.URL {
-			comment = ""
-		}
 		y := newSubscriptionEntry(s)
 		if e.Browser {
-			y.Fetch = string(browser.Rendered)
+			y.setFetch(browser.Page{Mode: browser.Rendered, Steps: e.Steps})
 		}
-		for _, step := range e.Steps {
-			y.Steps = append(y.Steps, newStepEntry(step))
-		}
-		w.subscriptions = append(w.subscriptions, commentedEntry{joinComment(append([]string{comment}, e.Notes...)), y})
+		w.subscriptions = append(w.subscriptions, commentedEntry{joinComment(e.Notes), y})
 	}
 	return w
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 // subscriptionsIn returns the subscriptions of a configuration.
@@ -23,15 +24,25 @@ func subscriptionsIn(t *testing.T, text string) []pipeline.Subscription {
 	return c.Router.Subscriptions
 }
 
+// browserPagesIn returns how the pages of a configuration are fetched, without those fetched with one request.
+func browserPagesIn(t *testing.T, text string) map[string]browser.Page {
+	t.Helper()
+	c, err := config.Parse("c.yaml", []byte(text), config.Options{Registry: new(app).plugins()})
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return c.Router.Browser.Pages
+}
+
 // TestImportedFilesPassLint imports a file of each format.
 func TestImportedFilesPassLint(t *testing.T) {
 	for name, want := range map[string]struct {
 		subscriptions, lost int
 		says                string
 	}{
-		"urls.yaml":        {10, 18, "https://example.com/twice: it is left out: it is the same as https://example.com/twice"},
-		"url-watches.json": {4, 15, "An item: trigger_text: keywords are words, not regular expressions"},
-		"feeds.opml":       {3, 1, `Broken: it is left out: "feed:nowhere"`},
+		"urls.yaml":        {10, 17, "https://example.com/twice: it is left out: it is the same as https://example.com/twice"},
+		"url-watches.json": {4, 14, "An item: trigger_text: keywords are words, not regular expressions"},
+		"feeds.opml":       {6, 1, `Broken: it is left out: "feed:nowhere"`},
 		"urls.txt":         {2, 2, "line 6: it is left out: it is the same as line 2"},
 	} {
 		r := runCLI(t, "import", filepath.Join("..", "migrate", "testdata", name))
@@ -117,7 +128,8 @@ sinks: {hook: {webhook: {url: "https://example.com/in"}}, out: {stdout: {}}}
 subscriptions:
   - {url: %q, keywords: ["a: ${x:-b} # c", zeus], sinks: [hook, out], interval: 5m, stem: true, events: [added], digest: 1h}
   - {url: %q, client: ops, keywords: [zeus], sinks: [out], select: [p, {from: h1, to: h2}], ignore: ['\d+'], follow: {depth: 2, exclude: ['/x']}, min_change: 2, quiet: '22:00-07:00 Europe/Berlin', interval: '5m to 1h'}
-  - {url: %q, sinks: [out], interval: '0 9 * * * Europe/Berlin', items: true, replaced: true, confirm: 2, flip_flop: 3}
+  - {url: %q, sinks: [out], title: 'A: "file"', interval: '0 9 * * * Europe/Berlin', items: true, replaced: true, confirm: 2, flip_flop: 3}
+  - {url: "http://127.0.0.1:1/paused", sinks: [out], paused: true, fetch: browser, steps: [{click: "#ok"}, {fill: {select: q, value: hush}}]}
   - {sitemap: %q, keywords: [zeus], sinks: [out]}
 `, data, watched, p.URL, p.URL, "file://"+watched, p.URL+"/sitemap.xml")
 	config := file(t, "c.yaml", first)
@@ -125,9 +137,15 @@ subscriptions:
 	if r := runCLI(t, "run", "-c", config, "--allow", loopback, "--checks", "1", "--every", "0s", "--log-level", "error"); r.code == exitUsage {
 		t.Fatalf("got %+v", r)
 	}
-	r := runCLI(t, "export", "--data", data)
-	if r.code != 0 {
+	if r := runCLI(t, "export", "--data", data); r.code != 0 || strings.Contains(r.stdout, "steps:") || !strings.Contains(r.stderr, "give -c FILE to write fetch and steps") {
 		t.Fatalf("got %+v", r)
+	}
+	r := runCLI(t, "export", "-c", config)
+	if r.code != 0 || !strings.Contains(r.stderr, "may be secrets") {
+		t.Fatalf("got %+v", r)
+	}
+	if got, want := browserPagesIn(t, r.stdout), browserPagesIn(t, first); len(want) != 1 || !reflect.DeepEqual(got, want) {
+		t.Errorf("got the pages %+v, want %+v", got, want)
 	}
 	if lint := runCLI(t, "lint", "-c", file(t, "c.yaml", r.stdout)); lint.code != 0 {
 		t.Errorf("lint says %+v about\n%s", lint, r.stdout)

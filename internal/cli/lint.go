@@ -66,6 +66,9 @@ func (a *app) lintFile(cmd *cobra.Command) (*config.Config, error) {
 	var warnings config.Errors
 	if c != nil {
 		warnings = c.Warnings
+		if c.Router.Dir == "" && c.Transport == nil && len(c.Router.Subscriptions) > 0 {
+			warnings = append(warnings, &config.Error{File: a.flags.config, Line: 1, Column: 1, Message: "no data directory is named, so that all is kept in memory: each start takes what it finds for the baseline, and undelivered notifications are lost; add data: DIR"})
+		}
 	}
 	if err := a.printFindings(mistakes, warnings); err != nil {
 		return nil, err

@@ -42,6 +42,7 @@ func TestLint(t *testing.T) {
 
 func TestLintOK(t *testing.T) {
 	path := file(t, "c.yaml", `
+data: d
 documents: [{url: https://example.com/feed, keep: true}]
 sinks:
   out: {stdout: {format: json}}
@@ -66,7 +67,8 @@ func TestLintOfNoFile(t *testing.T) {
 }
 
 func TestLintWarnings(t *testing.T) {
-	path := file(t, "c.yaml", `sinks: {out: {stdout: {}}}
+	path := file(t, "c.yaml", `data: d
+sinks: {out: {stdout: {}}}
 subscriptions:
   - {url: https://example.com/a, keywords: [a], sinks: [out], language: en-GB, stem: true, filter_stopwords: true}
   - url: https://example.com/
@@ -76,14 +78,32 @@ subscriptions:
     stem: true
 `)
 	r := runCLI(t, "lint", "-c", path)
-	want := path + `:8:11: warning: subscriptions[1].stem has no effect: there are no stems for the language "ja", only for `
+	want := path + `:9:11: warning: subscriptions[1].stem has no effect: there are no stems for the language "ja", only for `
 	if lines := strings.Split(r.stdout, "\n"); r.code != 0 || len(lines) < 3 || !strings.HasPrefix(lines[0], want) || lines[1] != path+": ok (2 subscriptions, 0 documents, 1 sink)" {
 		t.Errorf("got %+v, want %s", r, want)
 	}
 	r = runCLI(t, "lint", "-c", path, "--format", "json")
 	var m finding
-	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 8 {
+	if err := json.Unmarshal([]byte(r.stdout), &m); err != nil || r.code != 0 || !m.Warning || m.Line != 9 {
 		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// TestLintOfWhatIsKeptInMemory: a file without data is warned of, unless a flag or Kafka keeps the state.
+func TestLintOfWhatIsKeptInMemory(t *testing.T) {
+	const text = "sinks: {out: {stdout: {}}}\nsubscriptions: [{url: https://example.com/, sinks: [out]}]\n"
+	path := file(t, "c.yaml", text)
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"lint", "-c", path}, true},
+		{[]string{"lint", "-c", path, "--data", t.TempDir()}, false},
+		{[]string{"lint", "-c", file(t, "k.yaml", "transport: {kafka: {brokers: [\"127.0.0.1:9092\"]}}\n"+text)}, false},
+	} {
+		if r := runCLI(t, c.args...); r.code != 0 || strings.Contains(r.stdout, "kept in memory") != c.want {
+			t.Errorf("%v: got %+v", c.args, r)
+		}
 	}
 }
 

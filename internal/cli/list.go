@@ -276,9 +276,12 @@ func receiversText(s inspect.Subscription) string {
 	return to
 }
 
-// settingsText lists the settings of s that keep changes silent.
+// settingsText lists the title of s, and its settings that keep changes silent.
 func settingsText(s inspect.Subscription) string {
 	var set []string
+	if s.Title != "" {
+		set = append(set, fmt.Sprintf("title: %q", s.Title))
+	}
 	if s.Interval.Cron != "" || s.Interval.Max > 0 {
 		set = append(set, "interval: "+s.Interval.String())
 	}

@@ -18,8 +18,9 @@ import (
 
 func (a *app) subscribeVerb() *cobra.Command {
 	var (
-		flags subscriptionFlags
-		sinks []string
+		flags  subscriptionFlags
+		sinks  []string
+		paused bool
 	)
 	cmd := a.flags.addTo(&cobra.Command{
 		Use:   "subscribe URL [KEYWORD...] --sink NAME -c FILE",
@@ -40,7 +41,7 @@ func (a *app) subscribeVerb() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.Sinks = sinks
+			s.Sinks, s.Paused = sinks, paused
 			dir, err := a.startableDirectory(cmd)
 			if err != nil {
 				return err
@@ -67,6 +68,7 @@ func (a *app) subscribeVerb() *cobra.Command {
 		},
 	}, outputFlags|directoryFlags|configFlags)
 	flags.add(cmd.Flags())
+	cmd.Flags().BoolVar(&paused, "paused", false, "begin paused: nothing is checked and nobody is notified until resume")
 	cmd.Flags().StringArrayVar(&sinks, "sink", nil, "the `NAME` of a sink to deliver to (repeatable)")
 	return cmd
 }

@@ -13,6 +13,8 @@ import (
 type subscriptionEntry struct {
 	URL              string           `yaml:"url,omitempty"`
 	Client           string           `yaml:"client,omitempty"`
+	Title            string           `yaml:"title,omitempty"`
+	Paused           bool             `yaml:"paused,omitempty"`
 	Keywords         []string         `yaml:"keywords,flow,omitempty"`
 	Events           []pipeline.Event `yaml:"events,flow,omitempty"`
 	Interval         string           `yaml:"interval,omitempty"`
@@ -75,6 +77,14 @@ type fillEntry struct {
 	Value  string `yaml:"value"`
 }
 
+// setFetch writes into e how its page is fetched.
+func (e *subscriptionEntry) setFetch(p browser.Page) {
+	e.Fetch = string(p.Mode)
+	for _, s := range p.Steps {
+		e.Steps = append(e.Steps, newStepEntry(s))
+	}
+}
+
 // newStepEntry returns s as it stands in a configuration.
 func newStepEntry(s browser.Step) stepEntry {
 	e := stepEntry{WaitFor: s.WaitFor, Click: s.Click, Scroll: s.Scroll}
@@ -98,7 +108,7 @@ func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 	bare := pipeline.Subscription{Stem: s.Stem, FilterStopwords: s.FilterStopwords}.WithDefaults()
 	s = s.WithDefaults()
 	e := subscriptionEntry{
-		URL: s.URL, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, MatchCase: s.MatchCase,
+		URL: s.URL, Title: s.Title, Paused: s.Paused, Keywords: s.Keywords, Stem: s.Stem, FilterStopwords: s.FilterStopwords, MatchCase: s.MatchCase,
 		IgnoreDiacritics: s.IgnoreDiacritics, Near: s.Near, NewItems: s.NewItems, Moved: s.Moved, Restless: s.Restless, Language: s.Language, Sinks: s.Sinks,
 		Select: selectorEntries(s.Select), Remove: selectorEntries(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
 		Replaced: s.Replaced, Expect: s.Expect, Items: s.Items, Severity: s.Severity, Channel: s.Channel,

@@ -13,7 +13,7 @@ import (
 
 // subscriptionFlags are the flags for the fields of a subscription.
 type subscriptionFlags struct {
-	client, language, match, near, sitemap, severity, channel           string
+	client, title, language, match, near, sitemap, severity, channel    string
 	events, selects, removes, ignores                                   []string
 	interval                                                            pipeline.Interval
 	quiet                                                               pipeline.Quiet
@@ -33,6 +33,7 @@ type subscriptionFlags struct {
 
 func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.client, "client", "default", "the `NAME` of the subscriber; it has one subscription per document")
+	fs.StringVar(&f.title, "title", "", "what lists and notifications call the subscription, in place of the title of the page (`TEXT`)")
 	fs.StringSliceVar(&f.events, "events", nil, "the `EVENTS` to report: added, removed (default both)")
 	fs.Var(&parsedFlag[pipeline.Interval]{"INTERVAL", &f.interval, config.ParseInterval}, "interval", "how often to check, as an `INTERVAL`: 10m, or by how often the page changes \"10m to 24h\", or at the times of a cron line such as \"0 9 * * 1-5 Europe/Berlin\" (default 10m)")
 	fs.Var(&parsedFlag[pipeline.Quiet]{"HOURS", &f.quiet, pipeline.ParseQuiet}, "quiet", "the `HOURS` in which changes are collected and not reported, such as \"22:00-07:00 Europe/Berlin\"")
@@ -82,7 +83,7 @@ func (f *subscriptionFlags) toSubscription(cmd *cobra.Command, url string, keywo
 		keywords = nil // every change
 	}
 	s := pipeline.Subscription{
-		URL: url, Client: f.client, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
+		URL: url, Client: f.client, Title: f.title, Keywords: keywords, Interval: f.interval, Quiet: f.quiet,
 		Stem: f.stem, FilterStopwords: f.filterStopwords, MatchCase: f.matchCase, IgnoreDiacritics: f.ignoreDiacritics,
 		Severity: f.severity, Channel: f.channel,
 		Match: f.match, Near: f.near, NewItems: f.newItems, Moved: f.moved, Restless: f.restless, Language: f.language, SnippetOffset: &f.snippetOffset, Sinks: []string{printerSinkName},

@@ -248,7 +248,8 @@ func (r *Result) readWatch(w watch, b *backup) error {
 		r.addLost(name, "url", "the entry is left out: %v", err)
 		return nil
 	}
-	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}}
+	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url, Paused: w.boolField("paused", false)}}
+	e.setTitle(w.stringField("title"))
 	if w.boolField("time_between_check_use_default", true) {
 		e.Subscription.Interval = b.Settings.Requests.Every.interval()
 	}
@@ -267,15 +268,6 @@ func (r *Result) readWatch(w watch, b *backup) error {
 		r.addLost(name, "method", "a page is fetched by GET; watch a URL that needs no %s", shorten(m))
 	}
 	r.readSteps(&e, w)
-	if w.boolField("paused", false) {
-		note := "paused; remove interval: never to watch it"
-		if every := e.Subscription.Interval; !every.IsZero() {
-			note = "paused; for interval: never write " + every.String() + " to watch it"
-		}
-		e.Notes = append(e.Notes, note)
-		e.Subscription.Interval = pipeline.Never
-		r.addLost(name, "paused", "it has interval: never, so that it causes no check until that is removed; another subscription to the page does")
-	}
 	if urls := w.listField("notification_urls"); len(urls) > 0 {
 		r.addLost(name, "notification_urls", "%s; configure a sink for each, see docs/sinks", describeReceivers(urls))
 	}

@@ -127,6 +127,7 @@ func (r *Result) readOutline(t xml.StartElement, folders []string) (title string
 		return title, nil
 	}
 	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url, View: pipeline.View{Items: feed}}}
+	e.setTitle(title)
 	if path := strings.Join(folders, "/"); strings.Trim(path, "/") != "" {
 		e.Notes = append(e.Notes, "folder: "+path)
 	}

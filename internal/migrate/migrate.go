@@ -81,6 +81,15 @@ func (r *Result) addLost(entry, key, format string, args ...any) {
 	r.Lost = append(r.Lost, Lost{entry, key, fmt.Sprintf(format, args...)})
 }
 
+// setTitle sets the title of e, on one line and as long as titles may be.
+func (e *Entry) setTitle(title string) {
+	title = strings.Join(strings.FieldsFunc(title, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }), " ")
+	if all := []rune(title); len(all) > pipeline.MaxTitleLength {
+		title = string(all[:pipeline.MaxTitleLength])
+	}
+	e.Subscription.Title = title
+}
+
 // addTags adds tags to e, with a hyphen for each blank, which tags do not have.
 func (e *Entry) addTags(tags ...string) {
 	for _, t := range tags {

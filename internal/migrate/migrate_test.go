@@ -65,6 +65,10 @@ func TestUrlwatch(t *testing.T) {
 		{},
 	})
 	compare(t, "name", r.Entries[0].Name, "Releases of the tool")
+	compare(t, "title", r.Entries[0].Subscription.Title, "Releases of the tool")
+	for _, e := range r.Entries {
+		compare(t, e.Name+" is paused", e.Subscription.Paused, e.Subscription.URL == "https://example.com/off")
+	}
 	compare(t, "notes", r.Entries[1].Notes, []string{"user_visible_url: https://example.com/prices?view=all"})
 	compare(t, "headers", r.Entries[2].Headers, map[string]string{"Authorization": "Token ${NOT_A_VARIABLE}", "Accept": "application/json"})
 	compare(t, "cookies", r.Entries[2].Cookies, map[string]string{"session": "abc: def"})
@@ -74,7 +78,7 @@ func TestUrlwatch(t *testing.T) {
 		"Price list: filter.keep_lines_containing", "Price list: ignore_cached", "Price list: max_tries", "Price list: timeout",
 		"https://example.com/form: data", "https://example.com/form: method", "https://example.com/form: ssl_no_verify",
 		"https://example.com/notice: filter.grepi", "https://example.com/notice: filter.shellpipe", "https://example.com/notice: filter.pdf2text",
-		"Disk space: command", "An app: wait_until", "https://example.com/off: enabled",
+		"Disk space: command", "An app: wait_until",
 		"example.com/without-scheme: url", "a # hash, a 'quote', an umlaut ü and {braces}: [x]: unheard_of",
 	})
 }
@@ -91,7 +95,7 @@ func TestChangedetection(t *testing.T) {
 	})
 	compare(t, "default interval", old.Subscription.Interval, pipeline.Every(6*time.Hour))
 	compare(t, "item", item.Subscription, pipeline.Subscription{
-		URL: "https://example.com/shop/item", Keywords: []string{"in stock"}, Events: []pipeline.Event{pipeline.Added},
+		URL: "https://example.com/shop/item", Title: "An item", Keywords: []string{"in stock"}, Events: []pipeline.Event{pipeline.Added},
 		Interval: pipeline.Every(3*time.Hour + 30*time.Minute), Tags: []string{"Shopping"}, View: pipeline.View{
 			Select: []pipeline.Selector{{CSS: ".price"}, {XPath: "//h1"}},
 			Remove: []pipeline.Selector{{CSS: "nav"}, {CSS: ".ads"}, {CSS: "footer"}},
@@ -101,13 +105,12 @@ func TestChangedetection(t *testing.T) {
 	compare(t, "headers", item.Headers, map[string]string{"X-Api-Key": "s3cret"})
 	compare(t, "steps", item.Steps, []browser.Step{{Click: "#a"}})
 	stock := again.Subscription
-	compare(t, "stock of a paused watch", fmt.Sprint(stock.Value.Offer, stock.Becomes, stock.Interval), "availabilityInStocknever")
+	compare(t, "stock of a paused watch", fmt.Sprint(stock.Value.Offer, stock.Becomes, stock.Interval, stock.Paused, stock.Title), "availabilityInStock6h0m0s true")
 	compare(t, "price", r.Entries[3].Subscription.Value, &pipeline.Value{Offer: "price"})
-	compare(t, "interval of a watch without one", again.Notes, []string{"paused; for interval: never write 6h0m0s to watch it"})
 	compare(t, "lost", lostLines(r), []string{
 		"settings: notification_urls", "https://example.com/old: extract_text", "https://example.com/old: text_should_not_be_present",
 		"An item: include_filters", "An item: ignore_text", "An item: trigger_text", "An item: notification_urls",
-		"https://example.com/shop/item: method", "https://example.com/shop/item: paused", "https://example.com/shop/item: body",
+		"https://example.com/shop/item: method", "https://example.com/shop/item: body",
 		"https://example.com/shop/item: include_filters", "https://example.com/shop/item: subtractive_selectors",
 		"https://example.com/shop/item: ignore_text", "https://example.com/shop/item: trigger_text",
 		"https://example.com/{{ now }}: url",
@@ -153,6 +156,31 @@ func TestBackupsOfOldAndNewVersions(t *testing.T) {
 	}
 }
 
+// TestBackupInParts reads a backup whose watches, tags and settings of stock have a file each.
+func TestBackupInParts(t *testing.T) {
+	r, err := Read(zipOf(t,
+		"changedetection.json", `{"settings":{"requests":{"time_between_check":{"hours":3}}}}`,
+		"t1/tag.json", `{"uuid":"t1","title":"Two words"}`,
+		"1/watch.json", `{"url":"https://example.com/lamp","title":"The lamp","date_created":1,"tags":["t1"],"processor":"restock_diff","paused":true}`,
+		"1/restock_diff.json", `{"restock_diff":{"in_stock_processing":"all_changes","price_change_min":20,"price_change_max":"100.50"}}`,
+		"2/watch.json", `{"url":"https://example.com/terms","title":" Terms\nof use ","date_created":2,"trigger_text":["/Sold Out/"],"browser_steps":[
+			{"operation":"Click element","selector":"#ok"},{"operation":"Click element","selector":"//button"},{"operation":"Enter text in field","selector":"#q","optional_value":"lamp"}]}`,
+	), "")
+	if err != nil || len(r.Entries) != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	stock, price, terms := r.Entries[0].Subscription, r.Entries[1].Subscription, r.Entries[2]
+	for _, s := range []pipeline.Subscription{stock, price} {
+		compare(t, "of the watch", fmt.Sprint(s.Title, s.Tags, s.Paused, s.Interval), "The lamp[Two-words] true 3h0m0s")
+	}
+	compare(t, "stock", fmt.Sprint(stock.Value.Offer, stock.Condition), "availability"+fmt.Sprint(pipeline.Condition{}))
+	compare(t, "price", fmt.Sprint(price.Value.Offer, price.Condition), "price"+fmt.Sprint(pipeline.Condition{Below: "20", Above: "100.50"}))
+	compare(t, "title on one line", terms.Subscription.Title, "Terms of use")
+	compare(t, "trigger with case", fmt.Sprint(terms.Subscription.Keywords, terms.Subscription.MatchCase), "[Sold Out] true")
+	compare(t, "steps", fmt.Sprint(len(terms.Steps), terms.Steps[0].Click, terms.Steps[1].Fill.Select, terms.Steps[1].Fill.Value.Reveal()), "2#ok#qlamp")
+	compare(t, "a step by XPath", lostLines(r), []string{"Terms\nof use: browser_steps"})
+}
+
 func TestOPML(t *testing.T) {
 	r := readTestdata(t, "feeds.opml")
 	var got []string
@@ -162,7 +190,9 @@ func TestOPML(t *testing.T) {
 	compare(t, "entries", got, []string{
 		"World & more https://example.com/world.rss true [folder: News]", "Town https://example.com/town.atom true [folder: News/Local]",
 		"A page https://example.com/page false []",
+		"Home https://example.com/home false []", "Old scheme https://example.com/old.rss true []", "Two schemes http://example.com/two.rss true []",
 	})
+	compare(t, "title", r.Entries[0].Subscription.Title, "World & more")
 	compare(t, "lost", lostLines(r), []string{"Broken: "})
 }
 

@@ -124,6 +124,8 @@ func (r *Result) readJob(fields map[string]any, line int) error {
 		return nil
 	}
 	e := Entry{Name: name, Subscription: pipeline.Subscription{URL: url}, Browser: rendered}
+	title, _ := scalarText(fields["name"])
+	e.setTitle(title)
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		r.readKey(&e, key, fields[key])
 	}
@@ -170,9 +172,7 @@ func (r *Result) readKey(e *Entry, key string, value any) {
 			e.Subscription.Events = []pipeline.Event{map[string]pipeline.Event{"additions_only": pipeline.Added, "deletions_only": pipeline.Removed}[key]}
 		}
 	case "enabled":
-		if !parseBool(value) {
-			r.addLost(e.Name, key, "it is off in urlwatch; remove the subscription if it is to stay off")
-		}
+		e.Subscription.Paused = !parseBool(value)
 	default:
 		advice, ok := unsupportedKeys[key]
 		if !ok {

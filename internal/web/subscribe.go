@@ -240,7 +240,7 @@ func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 		}
 	}
 	s.URL, s.Client = strings.TrimSpace(r.form.Get("url")), strings.TrimSpace(r.form.Get("client"))
-	s.Keywords = formLines(r.form, "keywords")
+	s.Title, s.Keywords = strings.TrimSpace(r.form.Get("title")), formLines(r.form, "keywords")
 	s.Select, s.Remove = parseSelectors(formLines(r.form, "select"), s.Select), parseSelectors(formLines(r.form, "remove"), s.Remove)
 	for _, o := range optionFields {
 		*o.field(&s) = r.form.Get(o.Name) != ""

@@ -57,6 +57,7 @@ var templateFuncs = template.FuncMap{
 	"words":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	"settings": changedSettings,
 	"tags":     tagsOf,
+	"called":   titleOf,
 	"when":     deliveryTimeLabel,
 	"took": func(d pipeline.Duration) string {
 		return max(time.Duration(d).Round(time.Millisecond), time.Millisecond).String()
@@ -251,6 +252,20 @@ func deliveryTimeLabel(state string) string {
 		return "Given up"
 	}
 	return "Delivered"
+}
+
+// titleOf returns what the subscriptions to p are called, or else the title of the page.
+func titleOf(p inspect.Page) string {
+	var all []string
+	for _, s := range p.Subscriptions {
+		if s.Title != "" && !slices.Contains(all, s.Title) {
+			all = append(all, s.Title)
+		}
+	}
+	if len(all) == 0 && len(p.Documents) > 0 {
+		return p.Documents[0].Title
+	}
+	return strings.Join(all, ", ")
 }
 
 // tagsOf returns the tags of subscriptions, each once.

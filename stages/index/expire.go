@@ -165,7 +165,7 @@ func (a *applier) pause(p pause) {
 		}
 	}
 	for _, e := range p.Existing {
-		a.addExpired(ExpiredSubscription{Stamped: a.endSubscription(e, flow.EndPaused), Time: a.Now, Reason: "paused", PausedUntil: p.Until})
+		a.pauseSubscription(e, p.Until)
 	}
 	a.notePauseEnd(p.Until)
 	a.removeUnwatched()

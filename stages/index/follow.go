@@ -378,7 +378,7 @@ func (s *Stage) growTree(tx flow.Tx, st flow.State, m flow.Message, id string, t
 // emitFollow tells a page of t that it is watched, and how.
 func (s *Stage) emitFollow(tx flow.Tx, m flow.Message, id string, t *tree, url string) {
 	sub := t.Subscription
-	sub.URL, sub.Sitemap = url, t.pages[url].Sitemap
+	sub.URL, sub.Sitemap, sub.Title = url, t.pages[url].Sitemap, "" // a linked page has its own title
 	if !sub.Sitemap {
 		sub.Follow = nil // a sitemap keeps it: it reports again when the rules change, see candidates
 	}

@@ -84,6 +84,36 @@ func TestPauseIsReplaced(t *testing.T) {
 	}
 }
 
+// TestBeginsPaused: a subscription of a list begins paused, stays so with other settings and at the next start,
+// and begins to be watched when the list does not pause it any more, or when it is resumed.
+func TestBeginsPaused(t *testing.T) {
+	b := newBench(t)
+	paused := sub("a", pipeline.View{})
+	paused.Paused = true
+	other := paused
+	other.Severity = pipeline.SeverityInfo
+	for _, s := range []pipeline.Subscription{paused, paused, other} {
+		b.replace("yaml", false, s)
+		if x := b.expired("a"); len(b.standing("")) > 0 || len(x) != 1 || x[0].End != flow.EndPaused || x[0].Subscription.Severity != s.Severity || !b.p.Rests() {
+			t.Fatalf("got %+v and %+v, want it paused", b.standing(""), x)
+		}
+	}
+	b.replace("yaml", false, sub("a", pipeline.View{}))
+	if len(b.standing("a")) != 1 || len(b.expired("")) > 0 {
+		t.Fatalf("got %+v and %+v, want it watched", b.standing(""), b.expired(""))
+	}
+	b.read("A")
+	b.replace("yaml", false, paused)
+	if len(b.standing("")) > 0 || len(b.expired("a")) != 1 {
+		t.Fatalf("got %+v, want it paused again", b.standing(""))
+	}
+	b.resume("a", "")
+	b.replace("yaml", false, paused) // the next start
+	if len(b.standing("a")) != 1 || len(b.expired("")) > 0 {
+		t.Errorf("got %+v and %+v, want it resumed", b.standing(""), b.expired(""))
+	}
+}
+
 // TestPauseEndsWithItsPage: nothing is left of a pause that is cancelled.
 func TestPauseEndsWithItsPage(t *testing.T) {
 	b := newBench(t)

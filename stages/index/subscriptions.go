@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -25,7 +26,8 @@ func (a *applier) subscribe(s subscribe) {
 		a.removeExpired(*s.Expired)
 		former = formerReceivers(s.Expired.Stamped, s.Subscription, a.Position)
 	}
-	a.addSubscription(s.Subscription, s.Origin, a.Position, former, nil)
+	a.beginSubscription(s.Subscription, s.Origin, a.Position, former)
+	a.removeUnwatched()
 	a.emit(decide{})
 }
 
@@ -66,10 +68,10 @@ func (a *applier) replace(r replace) {
 		case stands && e.Origin == r.Origin && equalSubscriptions(e.Subscription, s):
 		case stands:
 			a.endSubscription(e, "")
-			a.addSubscription(s, r.Origin, e.Incarnation, formerReceivers(e, s, e.Incarnation), nil)
+			a.beginSubscription(s, r.Origin, e.Incarnation, formerReceivers(e, s, e.Incarnation))
 		case listed && !r.Resume && x.Origin == r.Origin && equalSubscriptions(x.Subscription, s):
 			// It stays expired until it is changed or resumed.
-		case listed && !r.Resume && x.Origin == r.Origin && x.End == flow.EndPaused:
+		case listed && !r.Resume && x.Origin == r.Origin && x.End == flow.EndPaused && (s.Paused || !x.Subscription.Paused):
 			// It stays paused, and resumes with the new settings.
 			x.Former = formerReceivers(x.Stamped, s, x.Incarnation)
 			x.Subscription = s
@@ -83,7 +85,7 @@ func (a *applier) replace(r replace) {
 				delete(expired, name)
 				former = formerReceivers(x.Stamped, s, incarnation)
 			}
-			a.addSubscription(s, r.Origin, incarnation, former, nil)
+			a.beginSubscription(s, r.Origin, incarnation, former)
 		}
 	}
 	a.replaceKeep(r)
@@ -144,10 +146,24 @@ func (a *applier) cancel(c cancel) {
 	a.emit(decide{})
 }
 
+// beginSubscription adds s, and pauses it where it is to begin so.
+func (a *applier) beginSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former) {
+	r := a.addSubscription(s, origin, incarnation, former, nil)
+	if s.Paused {
+		a.pauseSubscription(r, time.Time{})
+	}
+}
+
+// pauseSubscription ends the record e and lists it as paused until the given time, or until it is resumed if that
+// is zero.
+func (a *applier) pauseSubscription(e flow.Stamped, until time.Time) {
+	a.addExpired(ExpiredSubscription{Stamped: a.endSubscription(e, flow.EndPaused), Time: a.Now, Reason: "paused", PausedUntil: until})
+}
+
 // addSubscription begins a record for s, and an incarnation of the page if there is none. former are the
 // receivers to which earlier records of the same document and client may still deliver. followed is
 // set if s is part of a tree.
-func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) {
+func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) flow.Stamped {
 	a.beginIncarnation()
 	p := a.p
 	d := a.beginDocument(s.View)
@@ -163,6 +179,7 @@ func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation s
 	}
 	a.emit(stamp{r})
 	a.countFollow(r, 1)
+	return r
 }
 
 // endSubscription ends the record e. why is one of the flow.End constants, or empty if another record of

@@ -102,10 +102,13 @@ func diffsFor(c *flow.Change, all *edits, s pipeline.Subscription, found []findi
 		return nil, 0
 	}
 	if len(s.Keywords) == 0 {
-		return all.diffs(s.WithDefaults(), c.Title, mutes)
+		return all.diffs(s.WithDefaults(), titleFor(c, s), mutes)
 	}
-	return keywordDiffs(s.WithDefaults(), c.Title, found)
+	return keywordDiffs(s.WithDefaults(), titleFor(c, s), found)
 }
+
+// titleFor returns the title of a notification of c for s: what s is called, or else that of the page.
+func titleFor(c *flow.Change, s pipeline.Subscription) string { return cmp.Or(s.Title, c.Title) }
 
 // mutesRestless reports whether s is not told of the muted differences of c.
 func mutesRestless(c *flow.Change, s pipeline.Subscription) bool {

@@ -288,7 +288,7 @@ func (p *Processor) emitTimeouts(tx flow.Tx, st flow.State, e *flow.Ended, at *p
 		at.After = next.sortKey
 		n := pipeline.Notification{
 			Status: pipeline.StatusTimeout, URL: s.Subscription.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationType,
-			Time: e.Expiry.Time, Client: client, Tags: s.Subscription.Tags, Reason: reason, Severity: s.Subscription.Severity, Channel: s.Subscription.Channel,
+			Time: e.Expiry.Time, Client: client, Title: s.Subscription.Title, Tags: s.Subscription.Tags, Reason: reason, Severity: s.Subscription.Severity, Channel: s.Subscription.Channel,
 		}
 		for _, to := range s.Subscription.Receivers() {
 			if told[to] {
@@ -354,7 +354,7 @@ func (b *batch) notifyReceivers(c *flow.Change, s *flow.Stamped, diffs []pipelin
 func newNotification(c *flow.Change, s pipeline.Subscription, diffs []pipeline.Diff, omitted int) pipeline.Notification {
 	n := pipeline.Notification{
 		Status: pipeline.StatusOK, URL: s.URL, Diffs: diffs, Type: pipeline.NotificationType, Time: c.Time,
-		Client: s.WithDefaults().Client, Severity: s.Severity, Channel: s.Channel, Version: c.Version, Title: c.Title, Language: c.Language, ContentType: c.ContentType, Change: c.ID,
+		Client: s.WithDefaults().Client, Severity: s.Severity, Channel: s.Channel, Version: c.Version, Title: titleFor(c, s), Language: c.Language, ContentType: c.ContentType, Change: c.ID,
 		Tags: s.Tags, Truncated: omitted > 0, Omitted: omitted,
 	}
 	if s.Value != nil {

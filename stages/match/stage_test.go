@@ -102,6 +102,18 @@ func (h stageTest) recipients(c *flow.Change) string {
 	return strings.Join(out, " ")
 }
 
+// TestTitleOfASubscription: a notification has the title of the subscription in place of that of the page.
+func TestTitleOfASubscription(t *testing.T) {
+	h := newStageTest(t, Config{})
+	named := newStamped(1, 1, 0, flow.Forever, "argus")
+	named.Subscription.Title = "My page"
+	h.applyStamps(named)
+	as, err := h.handleChange(newChange(1, 1, "argus sees"))
+	if err != nil || len(as) != 2 || as[0].Notification.Title != "My page" {
+		t.Errorf("got %+v, %v", as, err)
+	}
+}
+
 func TestNotification(t *testing.T) {
 	var seen []flow.Observation
 	h := newStageTest(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
