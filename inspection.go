@@ -134,7 +134,7 @@ func (r *Router) Preview(ctx context.Context, s pipeline.Subscription, source bo
 		return inspect.Preview{}, err
 	}
 	defer r.previewSlots.release()
-	o, err := r.stages.fetch.Preview(ctx, page, s.View)
+	o, err := r.stages.fetch.Preview(ctx, page, s.WithDefaults().View)
 	if err != nil {
 		return inspect.Preview{}, err
 	}

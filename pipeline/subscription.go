@@ -159,6 +159,10 @@ func (s Subscription) WithDefaults() Subscription {
 	if s.Stem {
 		s.MatchCase = false
 	}
+	if s.Value != nil && !s.Value.Text() {
+		v := *s.Value
+		v.Language, s.Value = s.Language, &v
+	}
 	if s.SnippetOffset == nil {
 		n := DefaultSnippetOffset
 		s.SnippetOffset = &n

@@ -29,6 +29,9 @@ type Value struct {
 	Pattern string `json:"pattern,omitempty"`
 	// Word says that the value is text of at most 200 characters and not a number.
 	Word bool `json:"word,omitempty"`
+	// Language is that of the subscription, in which numbers are written. WithDefaults sets it. Empty means that
+	// of the page.
+	Language string `json:"language,omitempty"`
 }
 
 // Text reports whether the value is a word and not a number.

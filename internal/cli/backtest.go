@@ -137,7 +137,7 @@ func (a *app) tryFiles(cmd *cobra.Command, t *trialRun, f *backtestFlags, url st
 	if err != nil {
 		return err
 	}
-	c, ok, err := reading.Compare(cmd.Context(), page, files[0], files[1], s.View)
+	c, ok, err := reading.Compare(cmd.Context(), page, files[0], files[1], s.WithDefaults().View)
 	if err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (t *trialRun) tryOnStoredVersions(ctx context.Context, m manage.Manager, s 
 	if err != nil {
 		return err
 	}
-	f := inspect.DocumentFilter{Document: flow.DocumentID(page, s.View)}
+	f := inspect.DocumentFilter{Document: flow.DocumentOf(page, s)}
 	if byClient && s.IsZero() {
 		f = inspect.DocumentFilter{Client: s.Client}
 	}

@@ -204,7 +204,7 @@ func newConfigWriter(found *migrate.Result) *configWriter {
 			continue
 		}
 		names[string(key)] = e.Name
-		document := flow.DocumentID(page, s.View)
+		document := flow.DocumentOf(page, s)
 		if clients[document]++; clients[document] > 1 { // a client has one subscription to a document
 			s.Client = fmt.Sprintf("import-%d", clients[document])
 		}

@@ -59,7 +59,7 @@ type Keyword struct {
 // stage knows which of them are watched.
 func Middleware(s pipeline.Subscription, report func(Reading)) flow.Middleware {
 	page, _ := pageurl.Canonical(s.URL) // a Router refuses an invalid URL
-	document := flow.DocumentID(page, s.View)
+	document := flow.DocumentOf(page, s)
 	var reported atomic.Bool
 	var baseline atomic.Bool // of the report that waits for links
 	return func(next flow.Processor) flow.Processor {

@@ -107,7 +107,7 @@ func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	if err != nil || len(p.Pages) == 0 {
 		return nil
 	}
-	h, err := r.api.Changes(r.Context(), s.URL, inspect.DocumentFilter{Document: flow.DocumentID(p.Pages[0].URL, s.View)})
+	h, err := r.api.Changes(r.Context(), s.URL, inspect.DocumentFilter{Document: flow.DocumentOf(p.Pages[0].URL, s)})
 	if refused, ok := errors.AsType[*flow.Refusal](err); ok && refused.Code == flow.CodeNotFound && s.IsZero() {
 		h, err = r.api.Changes(r.Context(), s.URL, inspect.DocumentFilter{})
 	}

@@ -318,6 +318,11 @@ func NotificationID(change, subscriptionIncarnation, receiver string) string {
 	return DeriveID("notification", change, subscriptionIncarnation, receiver)
 }
 
+// DocumentOf returns the ID of the document that s watches in page.
+func DocumentOf(page string, s pipeline.Subscription) string {
+	return DocumentID(page, s.WithDefaults().View)
+}
+
 // DocumentID returns the ID of the document that v selects in page.
 func DocumentID(page string, v pipeline.View) string {
 	parts := []string{"document", page}
@@ -345,6 +350,9 @@ func DocumentID(page string, v pipeline.View) string {
 	}
 	if v.Value != nil {
 		parts = append(parts, "value", v.Value.Offer, v.Value.Pattern, fmt.Sprint(v.Value.Word))
+		if v.Value.Language != "" {
+			parts = append(parts, "language", v.Value.Language)
+		}
 	}
 	if v.Items {
 		parts = append(parts, "items")

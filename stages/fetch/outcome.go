@@ -284,8 +284,20 @@ func readText(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, vie
 // noText is why a page without text is a failed check.
 var noText = &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is no text on the page"}
 
-// readPresent is readText without View.Expect.
+// readPresent is readText without View.Expect. What a page strikes out is no value, unless there is no other.
 func readPresent(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, view pipeline.View) (t pipeline.Text, by string, err error) {
+	if v := view.Value; v != nil && v.Offer == "" && !v.Text() && strikesOut(raw) {
+		valid := view
+		valid.Remove = append(slices.Clip(view.Remove), pipeline.Selector{CSS: "del, s, strike"})
+		if t, by, err = readView(ctx, raw, reader, valid); err == nil {
+			return t, by, nil
+		}
+	}
+	return readView(ctx, raw, reader, view)
+}
+
+// readView reads what a view selects.
+func readView(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, view pipeline.View) (t pipeline.Text, by string, err error) {
 	if len(bytes.TrimSpace(raw.Body)) == 0 {
 		return t, "", &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "the page is empty"}
 	}

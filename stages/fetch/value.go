@@ -1,8 +1,10 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"mime"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -50,7 +52,7 @@ func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pip
 	}
 	n := content
 	if !byProgram || !pipeline.IsNumber(content) {
-		if n, unit, err = findNumber(content, t.Language, unit); err != nil {
+		if n, unit, err = findNumber(content, cmp.Or(v.Language, t.Language), unit); err != nil {
 			return "", noValueError(err.Error() + ": " + truncate(strings.Join(strings.Fields(content), " "), 60))
 		}
 	}
@@ -61,6 +63,15 @@ func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pip
 func isJSON(raw pipeline.Raw) bool {
 	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
 	return mediaType == "application/json" || baseType(mediaType) == "application/json"
+}
+
+// struckPattern is the beginning of an element of HTML whose text is struck out.
+var struckPattern = regexp.MustCompile(`(?i)<(?:del|s|strike)[\s>]`)
+
+// strikesOut reports whether raw is HTML in which text is struck out.
+func strikesOut(raw pipeline.Raw) bool {
+	mediaType, _, _ := mime.ParseMediaType(raw.ContentType)
+	return (mediaType == "text/html" || mediaType == "application/xhtml+xml") && struckPattern.Match(raw.Body)
 }
 
 // dropUnprintable drops the characters that print nothing.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // TestOffer: an offer is found in the forms in which shops declare it.
@@ -143,6 +144,33 @@ func TestValueOf(t *testing.T) {
 		got, err := extractValue(t.Context(), tt.v, pipeline.Raw{}, pipeline.Text{Content: tt.text, Language: "de"})
 		if got != tt.want || err != nil {
 			t.Errorf("%+v: got %q, %v, want %q", tt.v, got, err, tt.want)
+		}
+	}
+}
+
+// TestStruckOutPrice: what a page strikes out is no value, unless it is chosen or there is no other.
+func TestStruckOutPrice(t *testing.T) {
+	const offer = `<html lang=de><p class=offer>statt <del>1.500,00 €</del>, jetzt <b>950,00 €</b> und <s class=old>1.100 €</s>`
+	for _, tt := range []struct{ body, css, want string }{
+		{offer, ".offer", "950.00 EUR\n"},
+		{offer, ".old", "1100 EUR\n"},
+		{`<html lang=en><p class=offer><strike>$12</strike> sold out`, ".offer", "12 USD\n"},
+	} {
+		view := pipeline.View{Select: []pipeline.Selector{{CSS: tt.css}}, Value: &pipeline.Value{}}
+		got, _, err := readText(t.Context(), pipeline.Raw{ContentType: "text/html; charset=utf-8", Body: []byte(tt.body)}, html.New(), view)
+		if got.Content != tt.want || err != nil {
+			t.Errorf("%s of %s: got %q, %v, want %q", tt.css, tt.body, got.Content, err, tt.want)
+		}
+	}
+}
+
+// TestLanguageOfAValue: the language of the subscription says how a number is written, before that of the page.
+func TestLanguageOfAValue(t *testing.T) {
+	for tag, want := range map[string]string{"": "1.299\n", "de": "1299\n"} {
+		s := pipeline.Subscription{Language: tag, View: pipeline.View{Value: &pipeline.Value{}}}.WithDefaults()
+		got, err := extractValue(t.Context(), *s.Value, pipeline.Raw{}, pipeline.Text{Content: "1.299", Language: "en"})
+		if got != want || err != nil {
+			t.Errorf("%q: got %q, %v, want %q", tag, got, err, want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (s *Stage) TakeRefused() map[string]bool {
 // page whose state st is, and whether it is paused. The origin is empty if there is no such
 // subscription, or if it expired.
 func Standing(st flow.State, page string, s pipeline.Subscription) (origin string, paused bool, err error) {
-	document := flow.DocumentID(page, s.View)
+	document := flow.DocumentOf(page, s)
 	e, err := subscription(st, document, s.Client)
 	if err != nil {
 		return "", false, err
