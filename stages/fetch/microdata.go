@@ -1,9 +1,12 @@
 package fetch
 
 import (
+	"bytes"
 	"strings"
 
 	"golang.org/x/net/html"
+
+	reader "github.com/vokter/vokter/stages/fetch/readers/html"
 )
 
 // written is the text of a property in microdata that a visitor reads. People write it, and no program.
@@ -106,27 +109,46 @@ func propertyValue(n *html.Node) any {
 			return struckOr(n, v)
 		}
 	}
-	var b strings.Builder
-	for x := range n.Descendants() {
-		if x.Type == html.TextNode && b.Len() < maxOfferText {
-			b.WriteString(x.Data)
-		}
-	}
+	var b bytes.Buffer
+	writeShown(&b, n, 0)
 	return struckOr(n, written(strings.TrimSpace(b.String())))
+}
+
+// writeShown writes the text of n as a visitor reads it: without what is struck through, and with a point before raised
+// cents.
+func writeShown(b *bytes.Buffer, n *html.Node, depth int) {
+	for c := range n.ChildNodes() {
+		switch {
+		case b.Len() >= maxOfferText || depth > maxTreeDepth:
+			return
+		case c.Type == html.TextNode:
+			b.WriteString(c.Data)
+			continue
+		case c.Type != html.ElementNode || isStruck(c) || c.Data == "script" || c.Data == "style":
+			continue
+		case c.Data == "sup" || c.Data == "small":
+			var raised bytes.Buffer
+			writeShown(&raised, c, depth+1)
+			b.WriteString(reader.RaisedMark(b.Bytes(), raised.Bytes()))
+			b.Write(raised.Bytes())
+			continue
+		}
+		writeShown(b, c, depth+1)
+	}
 }
 
 // struckOr returns v, or nil if n is struck through: it was the price.
 func struckOr[T string | written](n *html.Node, v T) any {
 	for e := n; e != nil; e = e.Parent {
-		switch e.Data {
-		case "del", "s", "strike":
+		if isStruck(e) {
 			return nil
-		case "body":
-			return v
 		}
 	}
 	return v
 }
+
+// isStruck reports whether what is in n is struck through.
+func isStruck(n *html.Node) bool { return n.Data == "del" || n.Data == "s" || n.Data == "strike" }
 
 func hasAttribute(n *html.Node, name string) bool {
 	for _, a := range n.Attr {

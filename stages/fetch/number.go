@@ -1,12 +1,17 @@
 package fetch
 
 import (
+	"cmp"
 	"errors"
+	"math/big"
 	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/bojanz/currency"
+	"golang.org/x/text/language"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // digitZeros are the zeros of the digits that are read besides ASCII: each is followed by 1 to 9.
@@ -14,7 +19,7 @@ var digitZeros = []rune{'٠', '۰', '०', '০', '੦', '૦', '୦', '௦', '�
 
 // markReplacer replaces the marks in a number, so that it has only '.' and ',' as a decimal point, an
 // apostrophe between groups of three and ' ' as a blank. It drops the marks of writing direction.
-var markReplacer = strings.NewReplacer("٫", ".", "٬", "'", "’", "'", "ʼ", "'", "‘", "'", "\u00a0", " ", "\u202f", " ", "\u2009", " ", "−", "-", "．", ".", "，", ",",
+var markReplacer = strings.NewReplacer("٫", ".", "٬", "'", "’", "'", "ʼ", "'", "‘", "'", "´", "'", "`", "'", "S/.", "S/ ", "B/.", "B/ ", "−", "-", "．", ".", "，", ",",
 	"\u200e", "", "\u200f", "", "\u061c", "")
 
 // plainDigits returns s with ASCII digits and marks.
@@ -22,6 +27,9 @@ func plainDigits(s string) string {
 	return markReplacer.Replace(strings.Map(func(r rune) rune {
 		if r < 128 {
 			return r
+		}
+		if unicode.Is(unicode.Zs, r) {
+			return ' '
 		}
 		for _, zero := range digitZeros {
 			if r >= zero && r <= zero+9 {
@@ -37,23 +45,33 @@ var (
 
 	// barePointPattern is a decimal point without a digit before it. pointsPattern is the same with two points
 	// behind the sign of a currency, as in "$..75".
-	barePointPattern = regexp.MustCompile(`(^ *|[^\pL\pN.,' ] *|\pL +)([.,][0-9])`)
+	barePointPattern = regexp.MustCompile(`(^ *|[^\pL\pN.,' ] *|\pL\.? +)([.,][0-9])`)
 	pointsPattern    = regexp.MustCompile(`(\p{Sc} ?)[.,]{2}([0-9])`)
 
 	// looseDecimals are decimals whose point has blanks around it, as in "119. 95".
 	looseDecimals = regexp.MustCompile(`^(?: ([.,]) ?|([.,]) )([0-9]{2,3})(?:[^0-9%]|$)`)
 	// signAsPoint is a currency in the place of the decimal point, as in "35€99".
 	signAsPoint = regexp.MustCompile(`^( ?)(\p{Sc}|zł|kr|лв)( ?)([0-9]{2})(?:[^\pL\pN.,'%]|$)`)
+	// percentBehind is a percent sign behind a number.
+	percentBehind = regexp.MustCompile(`^ ?[%٪]`)
+	// scalePattern is what makes a number larger or smaller. shortScales do so with a currency alone: "5 M" may be a size.
+	scalePattern = regexp.MustCompile(`(?i)^ ?(thousand|tsd|тыс|million|mio|mln|млн|billion|mrd|mld|млрд|万|億|亿|만|억|¢|cents?|[km]|bn)(?:s|en|es|\.)?(?:[^\pL]|[円元원]|$)`)
 	// emptyDecimals are a dash in their place, as in "1.899,-".
 	emptyDecimals = regexp.MustCompile(`^[.,][-–—]`)
 	// negativeBefore is a minus before the sign of a currency, as in "-$5".
 	negativeBefore = regexp.MustCompile(`(?:^|[^\pL\pN])-(?:[A-Z]{1,3})?\p{Sc}$`)
 )
 
+// scales are the decimal places by which scalePattern moves the point, by its words in small letters.
+var scales = map[string]int{
+	"thousand": 3, "tsd": 3, "тыс": 3, "million": 6, "mio": 6, "mln": 6, "млн": 6, "billion": 9, "mrd": 9, "mld": 9, "млрд": 9, "bn": 9, "k": 3, "m": 6,
+	"万": 4, "億": 8, "亿": 8, "만": 4, "억": 8, "¢": -2, "cent": -2, "cents": -2,
+}
+
 var (
 	errNoNumber  = errors.New("the value is not a number")
 	errUndecided = errors.New("the value may be a thousand times as large: neither a currency nor the language of the page says whether its mark is a decimal point; " +
-		"select its currency too, or another place that has it")
+		"give the subscription a language, select its currency too, or another place that has it")
 )
 
 // findNumber finds the first number in s and returns it with a decimal point and without marks between its
@@ -70,6 +88,11 @@ func findNumber(s, tag, declared string) (n, unit string, err error) {
 	}
 	found := strings.TrimRightFunc(s[at[0]:at[1]], func(r rune) bool { return r < '0' || r > '9' })
 	before, behind := s[:at[0]], s[at[0]+len(found):]
+	if percentBehind.MatchString(behind) { // of a price that is lower by this share
+		if n, unit, err = findNumber(truncate(behind, maxOfferText), tag, ""); err == nil && unit != "" {
+			return n, cmp.Or(declared, unit), nil
+		}
+	}
 	found, behind, split := joinDecimals(before, found, behind, tag)
 	money := findCurrency(before, found, behind, tag)
 	if split.found {
@@ -113,8 +136,30 @@ func findNumber(s, tag, declared string) (n, unit string, err error) {
 	if len(whole) > 30 || len(fraction) > 31 {
 		return "", "", errNoNumber
 	}
+	whole, fraction = scaled(whole, fraction, behind, money.found)
 	return sign + whole + fraction, money.code, nil
 }
+
+// scaled moves the point of a number as the word behind it says, such as a million.
+func scaled(whole, fraction, behind string, isMoney bool) (string, string) {
+	m := scalePattern.FindStringSubmatch(behind)
+	if m == nil || len(m[1]) == 1 && (!isMoney || m[1] == "m") { // "5 m" is a length
+		return whole, fraction
+	}
+	n, ok := pipeline.Amount(whole + fraction).Number()
+	if !ok {
+		return whole, fraction
+	}
+	places := scales[strings.ToLower(m[1])]
+	n.Mul(n, new(big.Rat).SetFrac(pow10(max(places, 0)), pow10(max(-places, 0))))
+	whole, fraction, _ = strings.Cut(n.FloatString(max(len(strings.TrimPrefix(fraction, "."))-places, 0)), ".")
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		fraction = "." + fraction
+	}
+	return whole, fraction
+}
+
+func pow10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
 // joinDecimals adds the decimals in behind to found where something stands between them: blanks around the point, or a
 // currency in its place, which it returns. "10, 20 or 30 pieces" stays ten: what joins has to look like an amount.
@@ -173,13 +218,42 @@ func decimalPoint(s string, money foundCurrency, tag string) (at int, decided bo
 	case strings.ContainsAny(s[:last], ".,' "), digits != 3, last > 3, s[:last] == "0":
 		return last, true
 	case money.found && decimals(money.code) != 3:
-		return -1, true
+		return pointOfAmount(last, mark, money.code, tag)
 	case tag == "" && !money.found:
 		return 0, false
 	case mark == decimalMark(tag):
 		return last, true
 	}
 	return -1, true
+}
+
+// pointOfAmount is decimalPoint for an amount with one mark and three digits behind it. Prices have no three decimal
+// places, so that the mark stands between groups, unless those who write the language and those who use the currency
+// both take it for the decimal point, as in "$3.499" for a gallon.
+func pointOfAmount(last int, mark, code, tag string) (at int, decided bool) {
+	switch home := homeMark(code); {
+	case home != mark || decimals(code) == 0 || tag != "" && decimalMark(tag) != mark:
+		return -1, true
+	case tag == "":
+		return 0, false
+	}
+	return last, true
+}
+
+// homeMark returns the decimal mark where a currency is used, or "" if that is not known.
+func homeMark(code string) string {
+	if code == "EUR" {
+		return ","
+	}
+	if len(code) < 2 {
+		return ""
+	}
+	region, err := language.ParseRegion(code[:2])
+	if err != nil || !region.IsCountry() {
+		return ""
+	}
+	base, _ := language.Make("und-" + region.String()).Base()
+	return decimalMark(base.String() + "-" + region.String())
 }
 
 // decimals returns how many decimal places the amounts of a currency have. Those of an unknown one have two.

@@ -2,7 +2,12 @@ package fetch
 
 import (
 	"errors"
+	"strings"
 	"testing"
+
+	"github.com/bojanz/currency"
+
+	"github.com/vokter/vokter/pipeline"
 )
 
 // TestNumber: numbers as ten locales and more write them.
@@ -104,7 +109,30 @@ func TestNumber(t *testing.T) {
 		{"$8", "en-GB", "8", "USD"},
 		{"AED 9000 (USD 2451)", "en", "9000", "AED"}, // the nearest one
 		{"9000 (AED)", "en", "9000", "AED"},
-		{"20% off, now $80", "en", "20", ""},
+		{"20% off, now $80", "en", "80", "USD"},
+		{"-20 %  95,00 €", "de", "95.00", "EUR"},
+		{"40% OFF", "en", "40", ""},
+		{"$3.499 / gal", "en", "3.499", "USD"}, // both use a point
+		{"1,799 €/l", "de", "1.799", "EUR"},
+		{"13,499 kr", "da", "13.499", "DKK"},
+		{"$1.299", "es-CL", "1299", "CLP"},
+		{"¥1.299", "ja", "1299", "JPY"},
+		{"1.299 €", "", "1299", "EUR"},
+		{"1\u2007299,00 €", "fr", "1299.00", "EUR"},
+		{"1\u200a299,00 €", "fr", "1299.00", "EUR"},
+		{"1´299.00", "de-CH", "1299.00", ""},
+		{"Rs. .50", "en", "0.50", ""},
+		{"S/.12.50", "es-PE", "12.50", "PEN"},
+		{"$1.2M", "en", "1200000", "USD"},
+		{"£1.5k", "en", "1500", "GBP"},
+		{"1,25 Mrd. €", "de", "1250000000", "EUR"},
+		{"1.2 million", "en", "1200000", ""},
+		{"1.5万円", "ja", "15000", ""},
+		{"95¢", "en", "0.95", ""},
+		{"9.5 cents", "en", "0.095", ""},
+		{"5 km", "en", "5", ""},
+		{"$5 mug", "en", "5", "USD"},
+		{"5 M", "en", "5", ""},
 		{"EUR 95 USD 103", "en", "95", "EUR"},
 		{"10 € 20 €", "de", "10", "EUR"},
 		{"2.399 kr", "en", "2399", ""}, // local signs
@@ -138,9 +166,48 @@ func TestNumber(t *testing.T) {
 		}
 	}
 	// Nobody knows whether it is a thousand times as large.
-	for _, in := range []string{"1.299", "12,345"} {
+	for _, in := range []string{"1.299", "12,345", "$1.299", "1,799 €"} {
 		if n, _, err := findNumber(in, "", ""); !errors.Is(err, errUndecided) {
 			t.Errorf("%q: got %q, %v", in, n, err)
 		}
 	}
+}
+
+// FuzzNumber holds that a number that is found is one, is found again where it is written plainly, and has a currency
+// that exists.
+func FuzzNumber(f *testing.F) {
+	for _, s := range []string{"1.299,00 €", "$.75", "35€99", "119. 95 TL", "CHF 1'299.–", "-20 % 95,00 €", "95¢", "1,25 Mrd. €", "١٬٢٩٩٫٥٠"} {
+		f.Add(s, "de")
+	}
+	f.Fuzz(func(t *testing.T, s, tag string) {
+		n, unit, err := findNumber(s, tag, "")
+		if err != nil {
+			return
+		}
+		if !pipeline.IsNumber(n) || unit != "" && !currency.IsValid(unit) {
+			t.Fatalf("%q: got %q %q", s, n, unit)
+		}
+		if again, _, err := findNumber(n, "en", "USD"); err != nil || !sameNumber(again, n) && !strings.Contains(n, ".") {
+			t.Errorf("%q: %q is read as %q (%v)", s, n, again, err)
+		}
+	})
+}
+
+func sameNumber(a, b string) bool {
+	x, ok := pipeline.Amount(a).Number()
+	y, ok2 := pipeline.Amount(b).Number()
+	return ok && ok2 && x.Cmp(y) == 0
+}
+
+// FuzzOffer holds that no page makes a price that is no number.
+func FuzzOffer(f *testing.F) {
+	f.Add(`<script type="application/ld+json">{"@type":"Offer","price":"95.00","priceSpecification":[{"priceType":"ListPrice","price":1e3}],}</script>`)
+	f.Add(`<p itemscope itemtype="http://schema.org/Offer" itemref=a><b itemprop=price><s>9</s>8<sup>50</sup> €</b></p><i id=a itemprop=availability>in stock`)
+	f.Fuzz(func(t *testing.T, body string) {
+		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
+		got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{Language: "en"})
+		if number, _, _ := strings.Cut(strings.TrimSpace(got), " "); err == nil && !pipeline.IsNumber(number) {
+			t.Errorf("%q: got %q", body, got)
+		}
+	})
 }

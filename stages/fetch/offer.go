@@ -160,14 +160,14 @@ func (w *offerFinder) nodes(v any) (all []map[string]any) {
 	return all
 }
 
-// property returns a property of a node, whose name may be written in full.
+// property returns a property of a node, whose name may be written in full, or with a capital letter.
 func property(v map[string]any, name string) any {
 	for _, prefix := range []string{"", "schema:", "http://schema.org/", "https://schema.org/"} {
 		if x, ok := v[prefix+name]; ok {
 			return x
 		}
 	}
-	return nil
+	return v[strings.ToUpper(name[:1])+name[1:]]
 }
 
 // find looks for offers in v. isOne says that v itself is an offer, whatever its type.

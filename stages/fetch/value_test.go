@@ -40,6 +40,8 @@ func TestOffer(t *testing.T) {
 		"in one line": ld(`/*<![CDATA[*/ {"@type":"Offer","price":"95.00","priceCurrency":"EUR","availability":"InStock",} //]]>`),
 		"nested item": `<div itemscope itemtype="http://schema.org/Offer"><p itemprop=shippingDetails itemscope itemtype="http://schema.org/OfferShippingDetails"><b itemprop=price>4.90</b></p>
 			<del itemprop=price>150</del><b itemprop=price>95,00 €</b><link itemprop=availability href="http://schema.org/InStock"></div>`,
+		"raised":  `<div itemscope itemtype="http://schema.org/Offer"><p itemprop=price><s>150</s> 95<sup>00</sup> €</p><link itemprop=availability href="InStock"></div>`,
+		"capital": ld(`{"@type":"Product","Offers":{"@type":"AggregateOffer","LowPrice":95.00,"offers":[{"price":95.00,"priceCurrency":"EUR","Availability":"InStock"}]}}`),
 		"itemref": `<div itemscope itemtype="http://schema.org/Offer" itemref="a b"></div><p id=a><b itemprop=price>95.00</b><i itemprop=priceCurrency content=EUR></i></p><p id=b itemprop=availability>in stock</p>`,
 		"related": `<div itemprop=isRelatedTo itemscope><p itemprop=offers itemscope><b itemprop=price>5</b></p></div>
 			<div itemscope><p itemprop=offers itemscope><b itemprop=price content="95.00"></b><i itemprop=priceCurrency content=EUR></i><i itemprop=availability content=InStock></i>`,

@@ -174,25 +174,32 @@ func (e *emitter) addText(s []byte) {
 		e.body.Lines(s)
 	default:
 		if e.raised {
-			e.separateRaised(s)
+			if mark := RaisedMark(e.body.Memory(), s); mark == " " {
+				e.body.Space()
+			} else {
+				e.body.Text([]byte(mark))
+			}
 		}
 		e.body.Text(s)
 	}
 }
 
-// separateRaised writes what stands between a number and the raised s: a point before cents, a blank before other digits.
-func (e *emitter) separateRaised(s []byte) {
+// RaisedMark returns what stands between the text before and the raised text behind it, where both have digits there: a
+// decimal mark before cents, which is a comma where the number has points, and a blank before other digits.
+func RaisedMark(before, raised []byte) string {
 	const digits = "0123456789"
-	s = bytes.TrimSpace(s)
-	before := e.body.Memory()
-	if len(s) == 0 || len(before) == 0 || !strings.Contains(digits, string(s[0])) || !strings.Contains(digits, string(before[len(before)-1])) {
-		return
+	raised = bytes.TrimSpace(raised)
+	if len(raised) == 0 || len(before) == 0 || !strings.Contains(digits, string(raised[0])) || !strings.Contains(digits, string(before[len(before)-1])) {
+		return ""
 	}
-	if n := len(s); (n == 2 || n == 3) && len(bytes.Trim(s, digits)) == 0 {
-		e.body.Text([]byte("."))
-		return
+	if n := len(raised); n != 2 && n != 3 || len(bytes.Trim(raised, digits)) > 0 {
+		return " "
 	}
-	e.body.Space()
+	number := before[len(bytes.TrimRight(before, digits+".,' ")):]
+	if bytes.IndexByte(number, '.') >= 0 && bytes.IndexByte(number, ',') < 0 {
+		return ","
+	}
+	return "."
 }
 
 // isAmount reports whether the text of view is read as a number.
