@@ -84,6 +84,11 @@ func (c *components) unfoldLine(body []byte, n int) (line string, rest []byte, n
 			return b.String(), body, n
 		case body[0] == ' ' || body[0] == '\t':
 			body = body[1:]
+		case isBlank(body) && isLoose(body) && b.Len() > 0 && nameLength(b.String()) == b.Len(): // the value comes behind it
+			c.passed.Note("a blank line within a property was passed over", "blank lines within properties were passed over", c.body, len(c.body)-len(body))
+			_, body, _ = bytes.Cut(body, []byte{'\n'})
+			body = body[1:]
+			n++
 		case len(c.open) > 1 && isLoose(body) && hasLines(b.String()):
 			c.passed.Note("a line that is not folded was joined with the one before", "lines that are not folded were joined with those before", c.body, len(c.body)-len(body))
 			b.WriteString(`\n`)

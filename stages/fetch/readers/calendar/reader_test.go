@@ -51,6 +51,7 @@ func TestOddLines(t *testing.T) {
 		{"an unfolded address", calendar(event("DESCRIPTION:See", "the page http://a.example/", "SUMMARY:b")), "<<See|the page http://a.example/|b|>>",
 			"a line that is not folded was joined with the one before, in line 4"},
 		{"a blank line within a folded property", calendar(event("DESCRIPTION:Bring", "", "  a lamp", "SUMMARY:b")), "<<Bring|a lamp|b|>>", "a line that is not folded was joined with the one before, in line 4"},
+		{"a blank line behind a name", calendar(event("LOCATION", "", " :Hall", "SUMMARY:b")), "<<Location: Hall|b|>>", "a blank line within a property was passed over, in line 4"},
 		{"no name", calendar(event(":x", "SUMMARY:b")), "<<b|>>", "a line without name and value was passed over, in line 3"},
 		{"a line behind a date", calendar(event("DTSTART:20261121", "x y", "SUMMARY:b")), "<<Start: 2026-11-21|b|>>", "a line without name and value was passed over, in line 4"},
 		{"behind the end", calendar(event("SUMMARY:b")) + "x\r\nSUMMARY:c\r\n", "<<b|>>", "2 lines outside of the calendar were passed over, the first in line 6"},

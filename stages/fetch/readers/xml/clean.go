@@ -12,7 +12,7 @@ import (
 
 // clean returns body without what makes encoding/xml give up a page that people can read: the declaration, which
 // may name another version, and the characters that XML does not permit, written as they are or as references.
-// References to the control characters 128 to 159 mean those of windows-1252, as in HTML. It notes what it
+// The control characters 128 to 159, and references to them, mean those of windows-1252. It notes what it
 // drops, and returns body itself where there is nothing to do.
 func clean(body []byte, passed *blocks.Passed) []byte {
 	body = cleanCharacters(body, passed)
@@ -49,7 +49,7 @@ var isOddByte = func() (t [256]bool) {
 	for c := range ' ' {
 		t[c] = c != '\t' && c != '\n' && c != '\r'
 	}
-	t["\ufffe"[0]] = true
+	t["\ufffe"[0]], t["\u0080"[0]] = true, true
 	return t
 }()
 
@@ -63,6 +63,10 @@ func cleanCharacters(body []byte, passed *blocks.Passed) []byte {
 		if b < ' ' {
 			noteCharacter(passed, body, i)
 			c.replace(i, i+1, "")
+		} else if b == "\u0080"[0] {
+			if i+1 < len(body) && body[i+1] < 0xa0 && body[i+1] != 0x85 { // U+0085 is the end of a line of EBCDIC
+				c.replace(i, i+2, string(charmap.Windows1252.DecodeByte(body[i+1])))
+			}
 		} else if s := body[i:]; bytes.HasPrefix(s, []byte("\ufffe")) || bytes.HasPrefix(s, []byte("\uffff")) {
 			noteCharacter(passed, body, i)
 			c.replace(i, i+len("\ufffe"), "")

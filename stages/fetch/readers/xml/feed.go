@@ -14,7 +14,8 @@ func isFeed(root *html.Node) bool {
 	case "rss":
 		return true
 	case "rdf": // RSS 1.0
-		return childNamed(root, "item") != nil && childNamed(root, "channel") != nil
+		return childNamed(root, "channel") != nil && (childNamed(root, "item") != nil || slices.ContainsFunc(root.Attr, isRDF)) ||
+			slices.ContainsFunc(root.Attr, isRDF) && !hasElement(root)
 	case "feed":
 		return slices.ContainsFunc(root.Attr, isAtom) || hasFeedItem(root, "entry")
 	case "channel":
@@ -26,6 +27,21 @@ func isFeed(root *html.Node) bool {
 // isAtom reports whether a declares the namespace of Atom 1.0 or 0.3.
 func isAtom(a html.Attribute) bool {
 	return strings.HasPrefix(a.Key, "xmlns") && (strings.Contains(a.Val, "w3.org/2005/Atom") || strings.Contains(a.Val, "purl.org/atom/"))
+}
+
+// isRDF reports whether a declares the namespace of RSS 1.0 or 0.90.
+func isRDF(a html.Attribute) bool {
+	return strings.HasPrefix(a.Key, "xmlns") && (strings.Contains(a.Val, "purl.org/rss/1.0") || strings.Contains(a.Val, "netscape.com/rdf/simple/0.9"))
+}
+
+// hasElement reports whether an element is in n.
+func hasElement(n *html.Node) bool {
+	for c := range n.ChildNodes() {
+		if c.Type == html.ElementNode {
+			return true
+		}
+	}
+	return false
 }
 
 // hasFeedItem reports whether the first element of this name within root is an item of a feed.

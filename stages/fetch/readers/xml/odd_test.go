@@ -17,6 +17,7 @@ func TestOddPages(t *testing.T) {
 		{"a surrogate", "<a>&#xD800;x&#xFFFE;</a>", "x|", "2 control characters were dropped, the first in line 1"},
 		{"a control character in an attribute", "<a b='c\x01d&#1;'/>", "b: cd|", "2 control characters were dropped, the first in line 1"},
 		{"windows-1252", "<a>don&#146;t &#x80;5 &#X41;</a>", "don’t €5 A|", ""},
+		{"windows-1252 written as control characters", "<a>don\u0092t pay \u00805 \u00a7\u00c2\u0085</a>", "don’t pay €5 §Â|", ""},
 		{"references in CDATA", "<a><![CDATA[&#146; &#8;]]><!-- &#8; --></a>", "&#146; &#8;|", ""},
 		{"XML 1.1", "<?xml version='1.1' encoding='UTF-8'?>\n<a>x</a>", "x|", ""},
 		{"a version nobody knows", " <?xml version='7'?><a>x</a>", "x|", ""},
@@ -74,6 +75,9 @@ func TestFeedNames(t *testing.T) {
 		{"<feed xmlns='http://www.w3.org/2005/Atom'><title>News</title></feed>", true, "News|"},
 		{"<atom:feed xmlns:atom='http://www.w3.org/2005/Atom'><atom:entry><atom:title>a</atom:title></atom:entry></atom:feed>", true, "<a|>"},
 		{"<feed><entry><title>a</title><updated>x</updated></entry></feed>", true, "<a|>"},
+		{"<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://purl.org/rss/1.0/'></rdf:RDF>", true, ""},
+		{"<rdf:RDF xmlns:rdf='x' xmlns='http://purl.org/rss/1.0/'><channel><title>News</title></channel></rdf:RDF>", true, "News|"},
+		{"<rdf:RDF xmlns:rdf='x' xmlns:foaf='y'><foaf:Person><foaf:name>Argus</foaf:name></foaf:Person></rdf:RDF>", false, "Argus|"},
 		{"<channel><title>News</title><item><link>http://a.example</link></item></channel>", true, "News|<http://a.example|>"},
 	} {
 		got, err := New().Read(t.Context(), newRaw(tc.body), pipeline.View{})

@@ -73,8 +73,8 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		w.body.Break()
 	}
 	names := root
-	if w.isFeed && root.Data == "rdf" { // of RSS 1.0, which has another prefix than RDF
-		names = childNamed(root, "channel")
+	if channel := childNamed(root, "channel"); channel != nil && w.isFeed && root.Data == "rdf" { // of RSS 1.0, which has another prefix than RDF
+		names = channel
 	}
 	for n := range page.doc.ChildNodes() {
 		if err := w.writeNode(n, siblings{prefix: prefixOf(names)}); err != nil {
