@@ -11,6 +11,8 @@ import (
 	"mime"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 	"github.com/vokter/vokter/stages/fetch/readers/selector"
@@ -54,7 +56,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	}
 	var b blocks.Builder
 	keyColumn, named := 0, false
-	firsts := make(map[string]bool) // the values of the first column
+	firsts := make(map[uint64]struct{}) // hashes of the values of the first column
 	unique := true
 	for n := 1; ; n++ {
 		if n%recordsPerCheck == 0 && ctx.Err() != nil {
@@ -72,11 +74,11 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		}
 		b.ItemStart()
 		if n > 1 && keyColumn < len(record) {
-			key := record[keyColumn]
-			b.SetKey(pipeline.NewKey("", key))
-			unique = unique && (named || key != "" && !firsts[key])
-			if !named {
-				firsts[strings.Clone(key)] = true
+			id := record[keyColumn]
+			b.SetKey(pipeline.NewKey("", id))
+			if !named && unique {
+				firsts[xxhash.Sum64String(id)] = struct{}{}
+				unique = id != "" && len(firsts) == n-1
 			}
 		}
 		for _, field := range record {
