@@ -84,7 +84,7 @@ func (c *components) unfoldLine(body []byte, n int) (line string, rest []byte, n
 			return b.String(), body, n
 		case body[0] == ' ' || body[0] == '\t':
 			body = body[1:]
-		case isBlank(body) && isLoose(body) && b.Len() > 0 && nameLength(b.String()) == b.Len(): // the value comes behind it
+		case (body[0] == '\n' || body[0] == '\r') && isLoose(body) && b.Len() > 0 && nameLength(b.String()) == b.Len(): // the value comes behind it
 			c.passed.Note("a blank line within a property was passed over", "blank lines within properties were passed over", c.body, len(c.body)-len(body))
 			_, body, _ = bytes.Cut(body, []byte{'\n'})
 			body = body[1:]

@@ -56,7 +56,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	}
 	var b blocks.Builder
 	keyColumn, named := 0, false
-	firsts := make(map[uint64]struct{}) // hashes of the values of the first column
+	firsts := make(map[uint64]struct{}, min(bytes.Count(body, []byte{'\n'}), recordsPerCheck)) // hashes of the values of the first column
 	unique := true
 	for n := 1; ; n++ {
 		if n%recordsPerCheck == 0 && ctx.Err() != nil {
@@ -144,6 +144,10 @@ func commaSeparated(ctx context.Context, body []byte, passed *blocks.Passed) fun
 	return func() ([]string, int, error) {
 		at := start + int(r.InputOffset())
 		record, err := r.Read()
+		if err == nil && len(record) > 0 {
+			n, _ := r.FieldPos(0)
+			return record, line + n - 1, nil
+		}
 		if _, odd := errors.AsType[*csv.ParseError](err); odd {
 			if ctx.Err() != nil { // the record may have been read to the end of the page
 				return nil, 0, ctx.Err()
@@ -158,11 +162,7 @@ func commaSeparated(ctx context.Context, body []byte, passed *blocks.Passed) fun
 			restart(min(at+len(text)+1, len(body)))
 			return splitOdd(strings.TrimSuffix(string(text), "\r"), comma), n, nil
 		}
-		if err != nil || len(record) == 0 {
-			return nil, 0, err
-		}
-		n, _ := r.FieldPos(0)
-		return record, line + n - 1, nil
+		return nil, 0, err
 	}
 }
 
