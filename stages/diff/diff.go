@@ -27,6 +27,7 @@ func diffWithin(old, new *text.Doc, l limits) (groups []flow.Group, spent int64)
 	if old.Content == new.Content {
 		return nil, 0
 	}
+	old, new = withRecords(old, new)
 	c := &comparison{old: old, new: new, symbols: newSymbolTable(), limits: l}
 	p := c.pairUnits()
 	if c.exceedsLimits(p) {

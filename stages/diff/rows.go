@@ -46,6 +46,7 @@ type Segment struct {
 // Rows of RowKept hold the blocks without a difference. The other rows are the groups of Diff, each
 // with all of its blocks. Blocks without a word are left out.
 func Rows(old, new *text.Doc) ([]Row, flow.Size) {
+	old, new = withRecords(old, new)
 	c := &comparison{old: old, new: new, symbols: newSymbolTable(), limits: defaultLimits}
 	p := c.pairUnits()
 	var sets []unitGroup

@@ -4,7 +4,8 @@
 // Diff first decides which blocks belong together, since keywords are counted within
 // such groups, and then what was removed and added in each group:
 //
-//  1. Units (an item or a block; see text.Doc) with equal folded tokens pair off, where a shortest
+//  1. Blocks that come again and again in one order are items, as withRecords describes. Units (an item or a
+//     block; see text.Doc) with equal folded tokens pair off, where a shortest
 //     diff of the units keeps them in order. Equal ones that are left over pair off from the top:
 //     those moved.
 //  2. The units that stayed in order cut both texts into gaps. Items with one trusted key belong

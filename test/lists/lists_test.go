@@ -32,9 +32,10 @@ func items(lines ...string) []item {
 
 // templates write a list as a page.
 var templates = map[string]struct{ list, item, part string }{
-	"cards": {"<div>%s</div>", `<div class="card">%s</div>`, "<p>%s</p>"},
-	"list":  {"<ul>%s</ul>", "<li>%s</li>", "<span>%s</span> "},
-	"table": {"<table>%s</table>", "<tr>%s</tr>", "<td>%s</td>"},
+	"cards":      {"<div>%s</div>", `<div class="card">%s</div>`, "<p>%s</p>"},
+	"list":       {"<ul>%s</ul>", "<li>%s</li>", "<span>%s</span> "},
+	"table":      {"<table>%s</table>", "<tr>%s</tr>", "<td>%s</td>"},
+	"paragraphs": {"%s", "%s", "<p>%s</p>"},
 }
 
 func page(template string, all []item, links bool) []byte {

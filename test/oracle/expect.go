@@ -250,7 +250,7 @@ func (e *Expectation) claimNear(cl *claim, g *group, s side) {
 // nearParts returns the tokens of side s of g by block, or by unit.
 func (e *Expectation) nearParts(g *group, s side) (parts [][]token) {
 	if e.reading.NearRow {
-		for _, u := range units(e.change.pages[s]) {
+		for _, u := range e.change.units[s] {
 			if slices.ContainsFunc(g.tokens[s], func(t token) bool { return t.block == u.tokens[0].block }) {
 				parts = append(parts, u.tokens)
 			}

@@ -34,7 +34,7 @@ const maxAlignments = 64
 // Compare finds the groups of blocks between two versions.
 func Compare(old, new Page) *Change {
 	c := &Change{pages: [2]Page{old, new}}
-	us := [2][]unit{units(old), units(new)}
+	us := joinRecords(c.pages, [2][]unit{units(old), units(new)})
 	c.units = us
 	rest := c.pairEqualUnits(us)
 	if c.doubtful {

@@ -14,8 +14,8 @@ func (m MinChange) admits(size, length int) bool {
 // many tokens the longer version has.
 func (c *Change) changedTokens(moved bool) (least, most, length int) {
 	var all [2]int
-	for s, p := range c.pages {
-		for _, u := range units(p) {
+	for s := range c.units {
+		for _, u := range c.units[s] {
 			all[s] += u.length
 		}
 	}
