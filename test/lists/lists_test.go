@@ -188,6 +188,18 @@ func TestItems(t *testing.T) {
 		}
 		return []byte(b.String())
 	}
+	// headed writes entries "address: title | text" as headings with links, each before a line without a class and a
+	// text, which only some have.
+	headed := func(entries ...string) []byte {
+		var b strings.Builder
+		for _, i := range items(entries...) {
+			fmt.Fprintf(&b, `<h3><a href="%s">%s</a></h3><div>by Ann</div>`, i.address, i.parts[0])
+			for _, p := range i.parts[1:] {
+				fmt.Fprintf(&b, "<p>%s</p>", p)
+			}
+		}
+		return []byte(`<h1>Posts</h1>` + b.String() + `<div><a href="/2">Older posts</a></div>`)
+	}
 	feed := func(entries ...string) []byte {
 		var b strings.Builder
 		for _, e := range entries {
@@ -209,6 +221,14 @@ func TestItems(t *testing.T) {
 		{"a nested list", "text/html", nested("apples from the hill"), nested("cherries from the hill"), []string{"changed Fruit of the season"}},
 		{"classes with a number", "text/html", numberedClasses(1), numberedClasses(0),
 			[]string{"new subject0 verb0 object0", "gone subject4 verb4 object4"}},
+		{"headings with links", "text/html", headed("/a: Storm over the coast | heavy rain", "/b: Calm at the lake", "/c: Snow in the hills | cold"),
+			headed("/d: Storm over the lake | heavy rain", "/a: Storm over the coast", "/b: Calm at the lake"),
+			[]string{"gone Snow in the hills", "new Storm over the lake", "changed Storm over the coast"}},
+		{"paragraphs that are called div", "text/html", []byte(`<div>alpha beta gamma delta</div><div>one two three four</div><div>five six seven eight</div>`),
+			[]byte(`<div>alpha beta gamma</div><div>one two nine ten</div><div>five six seven eight</div>`), []string{}},
+		{"lists under headings with links", "text/html", []byte(`<h4><a href="/f">Fruit</a></h4><ul><li>apples</li><li>pears</li></ul><h4><a href="/v">Vegetables</a></h4>` +
+			`<ul><li>leek</li></ul><h4><a href="/n">Nuts</a></h4><ul><li>almonds</li></ul>`), []byte(`<h4><a href="/f">Fruit</a></h4><ul><li>apples</li><li>pears</li><li>quinces</li></ul>` +
+			`<h4><a href="/v">Vegetables</a></h4><ul><li>leek</li></ul><h4><a href="/n">Nuts</a></h4><ul><li>almonds</li></ul>`), []string{"new quinces"}},
 		{"a feed", "application/rss+xml", feed("a: Storm over the coast", "b: Calm at the lake"), feed("c: Storm over the lake", "a: Storm over the coast"),
 			[]string{"new Storm over the lake", "gone Calm at the lake"}},
 		{"an array", "application/json", []byte(`[{"id":1,"name":"Lamp of brass","price":5},{"id":2,"name":"Lamp of steel","price":5}]`),

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ const (
 
 // itemFinder finds the items of a page and their keys. It is told of the elements that end blocks, and of the links,
 // in document order. Items are list items, table rows, articles, and cards: at least minSiblings children of one parent
-// that look alike. Names, classes and targets are kept as hashes: a page has many, and only whether they are equal
+// that look alike, and what begins with one child that is a link, again and again: see record. Names, classes and targets are kept as hashes: a page has many, and only whether they are equal
 // matters.
 type itemFinder struct {
 	root     openBox // the body
@@ -32,8 +33,11 @@ type itemFinder struct {
 	events   []event
 	links    []link
 	classes  []uint32 // used by chooseCards
-	count    int32    // of elements
-	headings int      // open ones
+	children []child  // of the open elements
+	leads    []int32  // used by chooseRecords
+	records  []record
+	count    int32 // of elements
+	headings int   // open ones
 	// linked is the box of the open a element, if inLink is set: it began outside of a block, in the element
 	// with the number parent.
 	inLink bool
@@ -48,6 +52,8 @@ type openBox struct {
 	look     uint32 // of its name and first class
 	lastCard int32  // the last of its children that may be cards
 	cards    int32
+	child    int32 // in children, or none
+	within   int32 // where its own children begin there
 }
 
 // box is an element that may be an item.
@@ -59,6 +65,7 @@ type box struct {
 	id         uint32 // of its attribute
 	identities uint8
 	isItem     bool
+	bare       bool // a card without a class
 }
 
 const none = -1
@@ -96,19 +103,23 @@ func (f *itemFinder) begin(el *element, at int) {
 		f.headings++
 	}
 	f.count++
-	o := openBox{box: none, id: f.count, look: el.look()}
+	o := openBox{box: none, id: f.count, look: el.look(), child: f.beginChild(el, at)}
+	o.within = int32(len(f.children))
 	if el.kind&tablePart != 0 && el.atom != atom.Table {
 		o.look = f.parentBox().look // a table may have a tbody, or not
 	}
 	card := mayBeCard(el.atom)
 	if named := el.kind&item != 0 || el.atom == atom.Article; (named || card) && len(f.events) < maxEvents {
-		b := box{start: int32(at), end: int32(at), isItem: named, list: uint32(el.atom), looks: el.looks(), id: el.dataID}
+		b := box{start: int32(at), end: int32(at), isItem: named, list: uint32(el.atom), looks: el.looks(), id: el.dataID, bare: card && el.classes[0] == 0}
 		if b.id == 0 && named {
 			b.id = el.id
 		}
 		o.box = int32(len(f.boxes))
 		f.events = append(f.events, event{int32(at), o.box, eventStart})
 		f.addBox(b, card)
+		if o.child != none {
+			f.children[o.child].box = o.box
+		}
 	}
 	f.open = append(f.open, o)
 }
@@ -150,14 +161,14 @@ func (f *itemFinder) end(k kind, at int) {
 		f.boxes[o.box].end = int32(at)
 		f.events = append(f.events, event{int32(at), o.box, eventEnd})
 	}
-	f.chooseCards(o)
+	f.endChild(&o, at)
 }
 
 // chooseCards chooses the items among the children of an element that may be cards: those that have a class in
-// common with enough of the others, and the same name.
-func (f *itemFinder) chooseCards(of openBox) {
+// common with enough of the others, and the same name. It reports whether there are any.
+func (f *itemFinder) chooseCards(of openBox) (found bool) {
 	if of.cards < minSiblings {
-		return
+		return false
 	}
 	last := of.lastCard
 	f.classes = f.classes[:0]
@@ -181,10 +192,11 @@ func (f *itemFinder) chooseCards(of openBox) {
 			}
 		}
 		if most >= minSiblings && b.start < b.end {
-			b.isItem = true
+			b.isItem, found = true, true
 			b.list = mix(b.list, look)
 		}
 	}
+	return found
 }
 
 // link notes a link. It says something of the item in which it stands if it begins a block, or stands in a heading.
@@ -192,6 +204,7 @@ func (f *itemFinder) link(target uint32, at int, beginsBlock bool) {
 	if target != 0 && len(f.events) < maxEvents && (beginsBlock || f.headings > 0) {
 		f.events = append(f.events, event{int32(at), int32(len(f.links)), eventLink})
 		f.links = append(f.links, link{target, f.headings > 0})
+		f.noteLead(target, at)
 	}
 }
 
@@ -307,17 +320,28 @@ func (f *itemFinder) identities() (all []identity) {
 // mark returns content, the text of body, behind before, with the marks of its items, and the keys of these.
 func (f *itemFinder) mark(before string, content []byte) (string, []pipeline.Key) {
 	f.chooseCards(f.root)
-	count := 0
+	f.chooseRecords(f.children, f.root.look)
+	f.addRecords()
+	items := false
 	for i := range f.boxes {
 		b := &f.boxes[i]
-		if b.isItem = b.isItem && b.start < b.end; b.isItem {
-			count++
-		}
+		b.isItem = b.isItem && b.start < b.end
+		items = items || b.isItem
 	}
-	if count == 0 {
+	if !items {
 		return before + string(content), nil
 	}
 	byBox := f.keys()
+	count := 0
+	for i := range f.boxes {
+		b := &f.boxes[i]
+		if b.isItem && b.bare && byBox[i] == 0 && bytes.IndexByte(content[b.start:b.end-1], pipeline.BlockEnd) < 0 {
+			b.isItem = false // a paragraph
+		}
+		if b.isItem {
+			count++
+		}
+	}
 	keys, known := make([]pipeline.Key, 0, count), false
 	var out strings.Builder
 	out.Grow(len(before) + len(content) + 2*count)
@@ -346,7 +370,7 @@ func (f *itemFinder) mark(before string, content []byte) (string, []pipeline.Key
 
 // reset makes f ready for another page.
 func (f *itemFinder) reset() {
-	*f = itemFinder{open: f.open[:0], boxes: f.boxes[:0], events: f.events[:0], links: f.links[:0], classes: f.classes}
+	*f = itemFinder{open: f.open[:0], boxes: f.boxes[:0], events: f.events[:0], links: f.links[:0], classes: f.classes, children: f.children[:0], leads: f.leads, records: f.records[:0]}
 }
 
 func compare[T int32 | uint32](a, b T) int {
