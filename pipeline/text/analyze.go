@@ -37,6 +37,9 @@ type Doc struct {
 	Blocks []Block
 	// Units cover Blocks in order, each block in exactly one.
 	Units []Unit
+	// LongItems are the items of several units, in order: those of more than MaxItem tokens beside which stands
+	// another one of their list. They hold no other such item.
+	LongItems []Unit
 }
 
 // Block is a paragraph, heading, cell, list item or line: the bytes [Start, End) of the
@@ -60,7 +63,7 @@ type Unit struct {
 // Bytes is how much memory d takes beside its Content.
 func (d *Doc) Bytes() int {
 	const word = 8
-	return word * (2*cap(d.Tokens) + 5*cap(d.Blocks) + 3*cap(d.Units))
+	return word * (2*cap(d.Tokens) + 5*cap(d.Blocks) + 4*(cap(d.Units)+cap(d.LongItems)))
 }
 
 // maxPooledMemory is the largest memory that Release keeps, in bytes.
@@ -71,7 +74,7 @@ var docPool = sync.Pool{New: func() any { return new(Doc) }}
 // newDoc returns the Doc of content without tokens, blocks and units.
 func newDoc(content string) *Doc {
 	d := docPool.Get().(*Doc)
-	*d = Doc{Content: content, Tokens: d.Tokens[:0], Blocks: d.Blocks[:0], Units: d.Units[:0]}
+	*d = Doc{Content: content, Tokens: d.Tokens[:0], Blocks: d.Blocks[:0], Units: d.Units[:0], LongItems: d.LongItems[:0]}
 	return d
 }
 
@@ -87,10 +90,9 @@ func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i
 
 func (d *Doc) blockText(b int) string { return d.Content[d.Blocks[b].Start:d.Blocks[b].End] }
 
-// UnitTitle returns what names unit u: its first block that is no number, such as "3." or "id: 3", or its first
+// Title returns what names unit: its first block that is no number, such as "3." or "id: 3", or its first
 // one.
-func (d *Doc) UnitTitle(u int) string {
-	unit := d.Units[u]
+func (d *Doc) Title(unit Unit) string {
 	for b := unit.FirstBlock; b < unit.LastBlock; b++ {
 		block := d.blockText(b)
 		value := d.Text(d.Blocks[b].First)

@@ -54,6 +54,7 @@ func (d *Doc) layOut(keys []pipeline.Key, tokens func(start, end int)) {
 		end()
 	}
 	d.groupIntoUnits(items)
+	d.findLongItems(items)
 }
 
 // hold notes that inner is an outermost item in it.
@@ -69,8 +70,37 @@ func (it *openItem) hold(inner openItem) {
 
 // isUnit reports whether it counts as one block: it has one, or it is short and no mere row of others.
 func (d *Doc) isUnit(it openItem) bool {
-	n := it.LastBlock - it.FirstBlock
-	return n == 1 || d.countTokens(it.Unit) <= MaxItem && (it.parts < 2 || it.inParts < n) && (it.keyed < 2 || it.Key != 0)
+	return it.LastBlock-it.FirstBlock == 1 || d.countTokens(it.Unit) <= MaxItem && !it.isRow()
+}
+
+// isRow reports whether it is a mere row of others.
+func (it *openItem) isRow() bool {
+	return it.parts > 1 && it.inParts == it.LastBlock-it.FirstBlock || it.keyed > 1 && it.Key == 0
+}
+
+// findLongItems finds the long ones of the items, which come by their ends.
+func (d *Doc) findLongItems(items []openItem) {
+	var long []Unit
+	for _, it := range items {
+		if it.LastBlock-it.FirstBlock == 1 || d.countTokens(it.Unit) <= MaxItem || it.isRow() {
+			continue
+		}
+		if n := len(long); n == 0 || long[n-1].FirstBlock < it.FirstBlock {
+			long = append(long, it.Unit)
+		}
+	}
+	for i, it := range long {
+		if i > 0 && long[i-1].LastBlock == it.FirstBlock || i+1 < len(long) && it.LastBlock == long[i+1].FirstBlock ||
+			it.FirstBlock > 0 && d.isOfList(it.FirstBlock-1, it) || it.LastBlock < len(d.Blocks) && d.isOfList(it.LastBlock, it) {
+			d.LongItems = append(d.LongItems, it)
+		}
+	}
+}
+
+// isOfList reports whether block b is in an item of the list of which it is.
+func (d *Doc) isOfList(b int, it Unit) bool {
+	u := d.Units[d.Blocks[b].Unit]
+	return u.Item && u.Key != 0 && it.Key != 0 && u.Key.List() == it.Key.List()
 }
 
 func (d *Doc) countTokens(u Unit) int {

@@ -57,6 +57,7 @@ type comparison struct {
 	symbols    *symbolTable
 	limits     limits
 	cellsSpent int64
+	trusted    [256]trust // what the keys of each list say, where that was asked
 }
 
 // diffGroup finds the differences within s.
@@ -85,25 +86,23 @@ func (c *comparison) diffGroup(s unitGroup, w *aligner) flow.Group {
 	return g
 }
 
-// itemOf returns what became of the item that s is, and what names it; nothing if s has units that are no items.
+// itemOf returns what became of the item that s is, or is a part of, and what names it; nothing if s has units that are
+// in no item.
 func (c *comparison) itemOf(s unitGroup) (became, title string) {
-	for _, o := range s.old {
-		if !c.old.Units[o].Item {
-			return "", ""
-		}
-	}
-	for _, u := range s.new {
-		if !c.new.Units[u].Item {
-			return "", ""
-		}
-	}
+	olds, inOld := itemAround(c.old, s.old)
+	news, inNew := itemAround(c.new, s.new)
 	switch {
+	case !inOld || !inNew:
+		return "", ""
 	case len(s.new) == 0:
-		became, title = flow.ItemGone, c.old.UnitTitle(s.old[0])
+		became, title = flow.ItemGone, c.old.Title(olds)
 	case len(s.old) == 0:
-		became, title = flow.ItemNew, c.new.UnitTitle(s.new[0])
+		became, title = flow.ItemNew, c.new.Title(news)
 	default:
-		became, title = flow.ItemChanged, c.new.UnitTitle(s.new[0])
+		became, title = flow.ItemChanged, c.new.Title(news)
+	}
+	if s.part {
+		became = flow.ItemChanged
 	}
 	return became, clipped(title)
 }

@@ -11,6 +11,8 @@ type unitGroup struct {
 	// precedingUnit is the new unit behind which the old units of a group without new units were, or
 	// -1.
 	precedingUnit int
+	// part says that the group is a part of a long item of which more is in both texts.
+	part bool
 }
 
 // groupUnits returns the groups of the two texts in document order: by their first new unit, or if
@@ -67,11 +69,15 @@ func (c *comparison) groupUnpaired(p unitPairs) []unitGroup {
 	if len(old) > 0 && len(new) > 0 {
 		c.relate(p, f)
 	}
+	long := c.findLongParts(old, new, f)
 
 	index := make(map[int]int)
 	var out []unitGroup
 	at := func(e int) *unitGroup {
 		root := f.find(e)
+		if of := long.whole[e]; of >= 0 {
+			root = len(long.whole) + of
+		}
 		k, ok := index[root]
 		if !ok {
 			k = len(out)
@@ -82,11 +88,11 @@ func (c *comparison) groupUnpaired(p unitPairs) []unitGroup {
 	}
 	for i, o := range old {
 		s := at(i)
-		s.old = append(s.old, o)
+		s.old, s.part = append(s.old, o), long.part[i]
 	}
 	for j, u := range new {
 		s := at(len(old) + j)
-		s.new = append(s.new, u)
+		s.new, s.part = append(s.new, u), long.part[len(old)+j]
 	}
 	return out
 }

@@ -35,7 +35,7 @@ type plainRun struct {
 	grids      map[uint64]grid
 }
 
-// withRecords returns both texts with their records as units. It returns the same texts where they have none.
+// withRecords returns both texts with their records as items. It returns the same texts where they have none.
 func withRecords(old, new *text.Doc) (*text.Doc, *text.Doc) {
 	var inOld, inNew []grid
 	news := plainRuns(new)
@@ -265,9 +265,10 @@ func countEqualEnds(a, b *plainRun, p gridPair) (n int) {
 	return n
 }
 
-// groupRecords returns d with the short ones of the records as units. The records are in order.
+// groupRecords returns d with the short ones of the records as units, and the others as long items. The records are in
+// order.
 func groupRecords(d *text.Doc, all []grid) *text.Doc {
-	out := &text.Doc{Content: d.Content, Tokens: d.Tokens, Blocks: slices.Clone(d.Blocks), Units: make([]text.Unit, 0, len(d.Units))}
+	out := &text.Doc{Content: d.Content, Tokens: d.Tokens, Blocks: slices.Clone(d.Blocks), Units: make([]text.Unit, 0, len(d.Units)), LongItems: slices.Clone(d.LongItems)}
 	add := func(u text.Unit) {
 		for b := u.FirstBlock; b < u.LastBlock; b++ {
 			out.Blocks[b].Unit = len(out.Units)
@@ -283,12 +284,16 @@ func groupRecords(d *text.Doc, all []grid) *text.Doc {
 	for _, records := range all {
 		for i := range records.n {
 			addUntil(records.at(i))
-			if countRecordTokens(d, records, i) <= text.MaxItem {
-				add(record(d, records, i))
-				u = records.at(i + 1)
+			it := record(d, records, i)
+			if countRecordTokens(d, records, i) > text.MaxItem {
+				out.LongItems = append(out.LongItems, it)
+				continue
 			}
+			add(it)
+			u = records.at(i + 1)
 		}
 	}
 	addUntil(len(d.Units))
+	slices.SortFunc(out.LongItems, func(a, b text.Unit) int { return a.FirstBlock - b.FirstBlock })
 	return out
 }

@@ -31,8 +31,7 @@ type relation struct {
 	*comparison
 	groups   *unionFind // new unit j is element len(old)+j
 	old, new []candidate
-	weights  []int64 // of folded tokens, by symbol
-	trusted  [256]trust
+	weights  []int64  // of folded tokens, by symbol
 	alone    [][2]int // an old and a new unit that are the only ones in their gap
 }
 

@@ -253,6 +253,88 @@ func TestItems(t *testing.T) {
 	}
 }
 
+// TestLongItems: an item of any length is told as one.
+func TestLongItems(t *testing.T) {
+	paragraph := func(of, no int) string {
+		return fmt.Sprintf("subject%d verb%d ", of, no) + words(fmt.Sprintf("w%d.%d.", of, no), 20)
+	}
+	type entry struct {
+		id         int
+		paragraphs []string
+	}
+	long := func(ids ...int) (all []entry) {
+		for _, id := range ids {
+			all = append(all, entry{id, []string{paragraph(id, 1), paragraph(id, 2), paragraph(id, 3)}})
+		}
+		return all
+	}
+	edited := long(1, 2, 3)
+	edited[1].paragraphs[1] += " and one more"
+	cut := long(1, 2, 3)
+	cut[1].paragraphs = cut[1].paragraphs[1:]
+	short := long(1, 2, 3)
+	short[2].paragraphs = short[2].paragraphs[:1]
+	for form, page := range map[string]func([]entry) (string, []byte){
+		"feed": func(all []entry) (string, []byte) {
+			var b strings.Builder
+			for _, e := range all {
+				fmt.Fprintf(&b, "<item><title>Title %d</title><guid>id%d</guid><description>&lt;p&gt;%s&lt;/p&gt;</description></item>", e.id, e.id, strings.Join(e.paragraphs, "&lt;/p&gt;&lt;p&gt;"))
+			}
+			return "application/rss+xml", []byte(`<rss version="2.0"><channel><title>Feed</title>` + b.String() + `</channel></rss>`)
+		},
+		"articles": func(all []entry) (string, []byte) {
+			var b strings.Builder
+			for _, e := range all {
+				fmt.Fprintf(&b, "<article><h2>Title %d</h2><p>%s</p><p>Read more</p></article>", e.id, strings.Join(e.paragraphs, "</p><p>"))
+			}
+			return "text/html", []byte(b.String())
+		},
+		"linked headings": func(all []entry) (string, []byte) {
+			var b strings.Builder
+			for _, e := range all {
+				fmt.Fprintf(&b, "<h2><a href='/%d'>Title %d</a></h2><p>%s</p>", e.id, e.id, strings.Join(e.paragraphs, "</p><p>"))
+			}
+			return "text/html", []byte(b.String())
+		},
+	} {
+		for _, tt := range []struct {
+			name     string
+			old, new []entry
+			want     []string
+		}{
+			{"one came, one went", long(1, 2, 3), long(4, 1, 2), []string{"gone Title 3", "new Title 4"}},
+			{"all are new", long(1, 2, 3), long(4, 5, 6), []string{"gone Title 1", "gone Title 2", "gone Title 3", "new Title 4", "new Title 5", "new Title 6"}},
+			{"an edit", long(1, 2, 3), edited, []string{"changed Title 2"}},
+			{"a paragraph less", long(1, 2, 3), cut, []string{"changed Title 2"}},
+			{"a short one came", long(1, 2), short, []string{"new Title 3"}},
+		} {
+			kind, old := page(tt.old)
+			_, new := page(tt.new)
+			c := changeOf(t, kind, old, new)
+			got := became(&c)
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%s of a %s: got %q, want %q", tt.name, form, got, tt.want)
+			}
+		}
+	}
+	article := func(first string) []byte {
+		return []byte("<article><h1>Alone</h1><p>" + first + "</p><p>" + words("x", 50) + "</p></article>")
+	}
+	if c := changeOf(t, "text/html", article("one two three four"), article("one two three five")); !slices.Equal(became(&c), []string{}) {
+		t.Errorf("a page of one article: got %q", became(&c))
+	}
+}
+
+// words returns n words that begin with prefix.
+func words(prefix string, n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprint(prefix, i))
+	}
+	return strings.Join(all, " ")
+}
+
 // TestLinksAlone: a link that changes alone is no news.
 func TestLinksAlone(t *testing.T) {
 	c := changeOf(t, "text/html", page("list", jobs, true), page("list", renamed(jobs, "?v=2"), true))

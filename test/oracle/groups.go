@@ -23,6 +23,8 @@ type Change struct {
 	unpaired      [2][]token
 	pairs         [2][]unit
 	units         [2][]unit
+	trust         verdicts
+	longRecords   [2][]longItem
 	// openPairs says that it is open which of several equal units are paired; repeated are the words of such.
 	openPairs bool
 	repeated  map[string]bool
@@ -34,7 +36,8 @@ const maxAlignments = 64
 // Compare finds the groups of blocks between two versions.
 func Compare(old, new Page) *Change {
 	c := &Change{pages: [2]Page{old, new}}
-	us := joinRecords(c.pages, [2][]unit{units(old), units(new)})
+	us, long := joinRecords(c.pages, [2][]unit{units(old), units(new)})
+	c.longRecords = long
 	c.units = us
 	rest := c.pairEqualUnits(us)
 	if c.doubtful {
@@ -49,6 +52,9 @@ func Compare(old, new Page) *Change {
 		return c
 	}
 	together, ok := c.relateUnits(us, rest)
+	if ok {
+		together, ok = c.partLongItems(rest, together)
+	}
 	if c.doubtful = !ok; ok {
 		c.buildGroups(rest, together)
 	}

@@ -222,8 +222,8 @@ func (r run) admits(p places) bool {
 	return 4*short >= 3*p.n && (p.n > fewRecords || 2*p.n*p.distance >= r.end-r.start)
 }
 
-// joinRecords makes the records of both pages units.
-func joinRecords(pages [2]Page, us [2][]unit) [2][]unit {
+// joinRecords makes the short records of both pages units, and returns the long ones.
+func joinRecords(pages [2]Page, us [2][]unit) (out [2][]unit, long [2][]longItem) {
 	var begin [2]map[int]int // how many units begin a record, by the first one
 	for s := range begin {
 		begin[s] = make(map[int]int)
@@ -247,13 +247,15 @@ func joinRecords(pages [2]Page, us [2][]unit) [2][]unit {
 		news = slices.Delete(news, best, best+1)
 		for s, r := range [2]run{old, new} {
 			for i := range found[s].n {
-				if r.length(found[s], i) <= longestItem {
-					begin[s][found[s].at(i)] = found[s].distance
+				from, to := found[s].at(i), found[s].at(i+1)
+				if n := r.length(found[s], i); n <= longestItem {
+					begin[s][from] = found[s].distance
+				} else {
+					long[s] = append(long[s], longItem{first: us[s][from].tokens[0].block, last: us[s][to-1].tokens[0].block, words: n})
 				}
 			}
 		}
 	}
-	var out [2][]unit
 	for s := range us {
 		for i := 0; i < len(us[s]); {
 			u := us[s][i]
@@ -267,5 +269,5 @@ func joinRecords(pages [2]Page, us [2][]unit) [2][]unit {
 			i += n
 		}
 	}
-	return out
+	return out, long
 }

@@ -81,6 +81,7 @@ func (c *Change) relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 		}
 	}
 	vs := c.trustLists(us, rest, ws)
+	c.trust = vs
 	known, ok := vs.pairKnown(old, new, ws)
 	if !ok {
 		return nil, false

@@ -21,28 +21,28 @@ type unit struct {
 	weight int
 }
 
-// units returns what grouping sees of a page, in document order. Blocks without tokens
-// are none.
-func units(p Page) []unit {
-	tokens := make([][]token, len(p))
-	words := make(map[int]int)  // by item
-	blocks := make(map[int]int) // that have tokens, by item
+// items is what is known of the items of a page, by their numbers.
+type items struct {
+	words, blocks map[int]int // blocks that have tokens
+	keys          map[int]Key
+	keyed         map[int]int // items with a key inside
+	parts         map[int]int // items of several blocks directly inside
+	inParts       map[int]int // blocks of these
+}
+
+// itemsOf returns the items of p, whose blocks have these tokens.
+func itemsOf(p Page, tokens [][]token) items {
+	it := items{map[int]int{}, map[int]int{}, map[int]Key{}, map[int]int{}, map[int]int{}, map[int]int{}}
 	parent := make(map[int]int)
-	keys := make(map[int]Key)
-	keyed := make(map[int]int) // items with a key inside, by item
 	for i, b := range p {
-		tokens[i] = tokenize(b.Text)
-		for j := range tokens[i] {
-			tokens[i][j].block = i
-		}
 		for k, item := range b.Items {
-			if words[item] += len(tokens[i]); len(tokens[i]) > 0 {
-				blocks[item]++
+			if it.words[item] += len(tokens[i]); len(tokens[i]) > 0 {
+				it.blocks[item]++
 			}
-			if k < len(b.Keys) && blocks[item] == 1 && keys[item] == (Key{}) && b.Keys[k] != (Key{}) {
-				keys[item] = b.Keys[k]
+			if k < len(b.Keys) && it.blocks[item] == 1 && it.keys[item] == (Key{}) && b.Keys[k] != (Key{}) {
+				it.keys[item] = b.Keys[k]
 				for _, around := range b.Items[:k] {
-					keyed[around]++
+					it.keyed[around]++
 				}
 			}
 			if k > 0 {
@@ -50,19 +50,43 @@ func units(p Page) []unit {
 			}
 		}
 	}
-	// An item that is nothing but two or more items of several blocks is a mere row of them.
-	parts, inParts := make(map[int]int), make(map[int]int)
-	for item, n := range blocks {
+	for item, n := range it.blocks {
 		if of := parent[item]; n > 1 {
-			parts[of]++
-			inParts[of] += n
+			it.parts[of]++
+			it.inParts[of] += n
 		}
 	}
-	isUnit := func(item int) bool {
-		// Nor is one without a key that holds several with one.
-		isRow := parts[item] > 1 && inParts[item] == blocks[item] || keyed[item] > 1 && keys[item] == (Key{})
-		return blocks[item] == 1 || words[item] <= longestItem && !isRow
+	return it
+}
+
+// isRow reports whether an item is a mere row of others: it is nothing but two or more items of several blocks, or has no
+// key and holds several with one.
+func (it items) isRow(item int) bool {
+	return it.parts[item] > 1 && it.inParts[item] == it.blocks[item] || it.keyed[item] > 1 && it.keys[item] == (Key{})
+}
+
+func (it items) isUnit(item int) bool {
+	return it.blocks[item] == 1 || it.words[item] <= longestItem && !it.isRow(item)
+}
+
+// tokensOf returns the tokens of each block of p.
+func tokensOf(p Page) [][]token {
+	tokens := make([][]token, len(p))
+	for i, b := range p {
+		tokens[i] = tokenize(b.Text)
+		for j := range tokens[i] {
+			tokens[i][j].block = i
+		}
 	}
+	return tokens
+}
+
+// units returns what grouping sees of a page, in document order. Blocks without tokens
+// are none.
+func units(p Page) []unit {
+	tokens := tokensOf(p)
+	all := itemsOf(p, tokens)
+	words, blocks, keys, isUnit := all.words, all.blocks, all.keys, all.isUnit
 	// keyOf returns the key of a unit in items: that of the item, or of the only item in it; of a block, that of
 	// the innermost item around it that has one and is not too long.
 	keyOf := func(item int, items []int) (k Key) {
