@@ -126,7 +126,7 @@ func (d *Doc) groupIntoUnits(items []openItem) {
 			longest[it.FirstBlock] = it.Unit
 		case it.Key != 0 && d.countTokens(it.Unit) <= maxKeyedItem:
 			for b := it.FirstBlock; b < it.LastBlock; b++ {
-				if longest[b].Key == 0 {
+				if longest[b].Key == 0 && !longest[b].Item {
 					longest[b].Key = it.Key
 				}
 			}
