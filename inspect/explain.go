@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/pageurl"
 	"github.com/vokter/vokter/pipeline/text"
@@ -316,6 +318,7 @@ func compareLastChange(page Page, document string, languages *text.Languages, st
 			Restless: places.Pack(), Whole: whole, Elapsed: stands.Time.Sub(before.Time),
 		})
 		c.explainer = match.NewExplainer(&change, before.text, stands.text, languages)
+		c.explainer.SetRelinked(relinkedItems(before, stands))
 	}
 	return c, nil
 }
@@ -336,6 +339,30 @@ func (c *lastChange) whyNot(s Subscription, keyword string) string {
 		return c.noExplainer
 	}
 	return c.explainer.WhyNot(flow.Stamped{From: s.From, Until: flow.Forever, Subscription: s.Subscription}, keyword)
+}
+
+// relinkedItems returns the texts of the items of a version that have another key than in the one before, and the same
+// words.
+func relinkedItems(before, stands textVersion) (texts []string) {
+	keys := flow.UnpackKeys(stands.Packed)
+	if keys == nil {
+		return nil
+	}
+	rows, _ := diff.Rows(text.AnalyzePacked(before.text, flow.UnpackKeys(before.Packed), nil), text.AnalyzePacked(stands.text, keys, nil))
+	for _, r := range rows {
+		if !r.OtherLink || r.Kind != RowKept && r.Kind != RowMoved {
+			continue
+		}
+		var item strings.Builder
+		for _, l := range r.New {
+			for _, s := range l.Segments {
+				item.WriteString(s.Text)
+			}
+			item.WriteByte(pipeline.BlockEnd)
+		}
+		texts = append(texts, item.String())
+	}
+	return texts
 }
 
 // textVersion is a stored version with its unpacked text.

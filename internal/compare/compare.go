@@ -65,6 +65,9 @@ func Unified(rows []inspect.Row, s Style) string {
 				write(signAdded, pipeline.Added, p.New, mark)
 			}
 		}
+		if about := r.AboutLink(); about != "" {
+			b.WriteString(signKept + s.dim(about) + "\n")
+		}
 	}
 	return b.String()
 }
@@ -111,6 +114,9 @@ func SideBySide(rows []inspect.Row, s Style) string {
 			continue
 		}
 		mark := s.Color || r.Kind == inspect.RowChanged
+		if about := r.AboutLink(); about != "" {
+			b.WriteString(s.dim(about) + "\n")
+		}
 		for _, p := range pairBlocks(r) {
 			left, right := signRemoved, signAdded
 			switch {

@@ -67,6 +67,8 @@ type row struct {
 	Kind     string
 	Old, New [][]piece
 	Skipped  int
+	// OtherLink says what another link means for the item.
+	OtherLink string
 }
 
 func showDiff(r *request) (any, error) {
@@ -117,7 +119,7 @@ func showDiff(r *request) (any, error) {
 		return nil, err
 	}
 	for _, x := range v.Difference.Rows {
-		v.Rows = append(v.Rows, row{x.Kind, linePieces(x.Old, old), linePieces(x.New, new), x.Skipped})
+		v.Rows = append(v.Rows, row{x.Kind, linePieces(x.Old, old), linePieces(x.New, new), x.Skipped, x.AboutLink()})
 	}
 	return v, nil
 }

@@ -58,6 +58,8 @@ type comparison struct {
 	limits     limits
 	cellsSpent int64
 	trusted    [256]trust // what the keys of each list say, where that was asked
+	// otherKeys are the units, old and new ones, that would belong to one of the other text if not for their keys.
+	otherKeys [2][]int
 }
 
 // diffGroup finds the differences within s.

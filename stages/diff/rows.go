@@ -24,8 +24,23 @@ type Row struct {
 	Kind string `json:"kind"` // one of the Row constants
 	Old  []Line `json:"old,omitempty"`
 	New  []Line `json:"new,omitempty"`
+	// OtherLink says that an item of the other version is much like this one, and its link, id or GUID is another. In
+	// RowRemoved and RowAdded they are therefore two items; in RowKept and RowMoved all words are the same, so that
+	// they are one.
+	OtherLink bool `json:"other_link,omitempty"`
 	// Skipped is, for RowSkipped, how many rows were left out.
 	Skipped int `json:"skipped,omitempty"`
+}
+
+// AboutLink says what another link means for the item that r is. It is empty if OtherLink is not set.
+func (r Row) AboutLink() string {
+	switch {
+	case !r.OtherLink:
+		return ""
+	case r.Kind == RowAdded || r.Kind == RowRemoved:
+		return "another item: its link changed"
+	}
+	return "the same item: only its link changed"
 }
 
 // Line is one block, such as a paragraph, a heading or a table cell, of one version.
@@ -118,6 +133,8 @@ func (c *comparison) rowOf(s unitGroup, w *aligner, coarse bool, size *flow.Size
 				size.Moved += countUnitTokens(c.new, u)
 			}
 		}
+		a, b := c.old.Units[s.old[0]], c.new.Units[s.new[0]]
+		r.OtherLink = haveOneList(a, b) && a.Key != b.Key
 		return r
 	}
 	a, b := c.symbols.newSequence(c.old, s.old, exactForm), c.symbols.newSequence(c.new, s.new, exactForm)
@@ -133,6 +150,7 @@ func (c *comparison) rowOf(s unitGroup, w *aligner, coarse bool, size *flow.Size
 	case len(s.old) == 0:
 		r.Kind = RowAdded
 	}
+	r.OtherLink = r.Kind != RowChanged && c.isLikeOther(s)
 	for _, block := range a.blocks {
 		edits := blockEdits(inA[block.first:block.last])
 		r.Old = append(r.Old, newLine(c.old, block.block, edits, pipeline.Removed))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -89,5 +90,40 @@ func TestRowsOfHugeTexts(t *testing.T) {
 	}
 	if got := Around(rows[:1], 3); len(got) != 1 || got[0].Skipped != 1 {
 		t.Errorf("without a change: %+v", got)
+	}
+}
+
+// TestOtherLink: rows say where another link makes two items of one, or does not.
+func TestOtherLink(t *testing.T) {
+	doc := func(ids []uint64, items ...string) *text.Doc {
+		var content strings.Builder
+		var keys []pipeline.Key
+		for i, item := range items {
+			content.WriteString(string(pipeline.ItemStart) + item + "\n" + string(pipeline.ItemEnd))
+			keys = append(keys, pipeline.KeyOf(1, ids[i]))
+		}
+		return text.AnalyzePacked(content.String(), keys, nil)
+	}
+	same := []string{"alpha one two", "beta three four", "gamma five six", "delta seven eight"}
+	for name, tt := range map[string]struct {
+		old, new *text.Doc
+		want     string
+	}{
+		"another release": {doc([]uint64{1}, "Release 1.2.3 is out"), doc([]uint64{2}, "Release 1.2.4 is out"),
+			"removed: another item: its link changed, added: another item: its link changed"},
+		"the same words":  {doc([]uint64{1, 2, 3, 4}, same...), doc([]uint64{1, 2, 3, 9}, same...), "kept: the same item: only its link changed"},
+		"the same link":   {doc([]uint64{1}, "Release 1.2.3 is out"), doc([]uint64{1}, "Release 1.2.4 is out"), ""},
+		"one that is new": {doc([]uint64{1}, "alpha one two"), doc([]uint64{1, 2}, "alpha one two", "beta three four"), ""},
+	} {
+		rows, _ := Rows(tt.old, tt.new)
+		var got []string
+		for _, r := range rows {
+			if about := r.AboutLink(); about != "" {
+				got = append(got, r.Kind+": "+about)
+			}
+		}
+		if got := strings.Join(got, ", "); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"slices"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -119,18 +121,26 @@ func samplesOf(all []candidate, list uint8) (out []*candidate) {
 	return out
 }
 
-// mayJoin reports whether the keys of a and b allow that they belong together.
+// mayJoin reports whether the keys of a and b, which are much alike, allow that they belong together.
 func (r *relation) mayJoin(a, b *candidate) bool {
 	if !haveOneList(a.Unit, b.Unit) || a.Key == b.Key {
 		return true
 	}
-	switch r.trusted[a.Key.List()] {
-	case trustedKeys:
-		return r.isAlike(a, b, otherKeys)
-	case loneItems:
-		return false
+	switch known := r.trusted[a.Key.List()]; {
+	case known == untrusted, known == trustedKeys && r.isAlike(a, b, otherKeys):
+		return true
 	}
-	return true
+	r.otherKeys[0] = append(r.otherKeys[0], a.index)
+	r.otherKeys[1] = append(r.otherKeys[1], b.index)
+	return false
+}
+
+// isLikeOther reports whether an item of s is much like one of the other text that has another key.
+func (c *comparison) isLikeOther(s unitGroup) bool {
+	isIn := func(side int) func(int) bool {
+		return func(u int) bool { return slices.Contains(c.otherKeys[side], u) }
+	}
+	return slices.ContainsFunc(s.old, isIn(0)) || slices.ContainsFunc(s.new, isIn(1))
 }
 
 // joinSameKeys joins the items that trusted keys say to be the same, if they have something in common: at one

@@ -143,8 +143,9 @@ func (n bruteForce) phraseReports(k string, sides [2]*groupSide, i int, moved bo
 }
 
 // nearReports returns the reports of the differences in those blocks of side i, or if it is an item in all,
-// that contain k. It leaves out those that are reported anyway.
-func (n bruteForce) nearReports(k string, s *groupSide, i int, anyway map[difference]bool) (out []expectedReport) {
+// that contain k. It leaves out those that are reported anyway. whole says that only this version has the item: then
+// it must not be long.
+func (n bruteForce) nearReports(k string, s *groupSide, i int, anyway map[difference]bool, whole bool) (out []expectedReport) {
 	terms, all := n.keywordTerms(k)
 	contains := func(blocks ...[]string) bool {
 		var words []string
@@ -164,8 +165,13 @@ func (n bruteForce) nearReports(k string, s *groupSide, i int, anyway map[differ
 	if len(terms) == 0 {
 		return nil
 	}
+	size := 0
+	for _, ts := range s.tokens {
+		size += len(ts)
+	}
+	isRow := s.item && (size <= text.MaxItem || !whole)
 	for b := range s.tokens {
-		if !contains(s.tokens[b]) && (n.s.Near != pipeline.NearRow || !s.item || !contains(s.tokens...)) {
+		if !contains(s.tokens[b]) && (n.s.Near != pipeline.NearRow || !isRow || !contains(s.tokens...)) {
 			continue
 		}
 		for _, d := range shownRanges(s, b) {
@@ -224,7 +230,7 @@ func (s *groupSide) textOf(b int, r [2]int) string {
 func (n bruteForce) allDiffs(c *flow.Change, groups [][2]*groupSide) []string {
 	var out []string
 	for g, sides := range groups {
-		if c.Groups[g].Moved && !n.s.Moved {
+		if c.Groups[g].Moved && !n.s.Moved || n.s.NewItems && (!sides[newSide].item || len(sides[oldSide].blocks) > 0) {
 			continue
 		}
 		for i := range sides {
@@ -239,7 +245,7 @@ func (n bruteForce) allDiffs(c *flow.Change, groups [][2]*groupSide) []string {
 					rs, of = n.termReports(k, sides, i, c.Groups[g].Moved)
 				}
 				if n.s.Near != "" && !c.Groups[g].Moved {
-					rs = append(rs, n.nearReports(k, sides[i], i, of)...)
+					rs = append(rs, n.nearReports(k, sides[i], i, of, len(sides[1-i].blocks) == 0)...)
 				}
 				for _, r := range rs {
 					if words[r] == nil {
@@ -308,9 +314,9 @@ func randomGroups(r *rand.Rand) (gs []groupTexts) {
 		old := strings.Join(blocks, "|")
 		switch r.IntN(8) {
 		case 0:
-			gs = append(gs, groupTexts{old: old})
+			gs = append(gs, groupTexts{old: old, item: r.IntN(2) == 0})
 		case 1:
-			gs = append(gs, groupTexts{new: old})
+			gs = append(gs, groupTexts{new: old, item: r.IntN(2) == 0})
 		case 2:
 			gs = append(gs, groupTexts{old: old, new: old, moved: true})
 		default:
@@ -328,6 +334,7 @@ func randomSubscription(r *rand.Rand) pipeline.Subscription {
 	}
 	s.Match = []string{"", pipeline.MatchPhrase, pipeline.MatchTerms}[r.IntN(3)]
 	s.Near = []string{"", "", pipeline.NearBlock, pipeline.NearRow}[r.IntN(4)]
+	s.NewItems = r.IntN(5) == 0
 	s.Language = []string{"", "", "de", "en"}[r.IntN(4)]
 	if r.IntN(4) == 0 {
 		s.Events = []pipeline.Event{[]pipeline.Event{pipeline.Added, pipeline.Removed}[r.IntN(2)]}
@@ -360,6 +367,9 @@ func TestAgainstBruteForce(t *testing.T) {
 		for _, match := range m.Match(c) {
 			for _, d := range match.Diffs {
 				got[match.ID] = append(got[match.ID], fmt.Sprintf("%s %q: %s", d.Event, d.Keyword, d.Text))
+				if at := slices.IndexFunc(c.Groups, func(g flow.Group) bool { return g.Item == d.Item && g.Title == d.Title }); at < 0 {
+					t.Fatalf("seed %d: %q is said of the item %q, %q", seed, d.Text, d.Item, d.Title)
+				}
 			}
 		}
 		for _, e := range entries {

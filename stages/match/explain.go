@@ -16,6 +16,7 @@ type Explainer struct {
 	change    *flow.Change
 	old, new  *flow.Change
 	languages *text.Languages
+	relinked  []string
 }
 
 // NewExplainer returns an Explainer of c, the change between the versions old and new of a
@@ -23,6 +24,10 @@ type Explainer struct {
 func NewExplainer(c *flow.Change, old, new string, languages *text.Languages) *Explainer {
 	return &Explainer{change: c, old: changeAddingAll(old, c.Language), new: changeAddingAll(new, c.Language), languages: languages}
 }
+
+// SetRelinked says which items have another link, id or GUID in the new version than in the old one, and the same
+// words.
+func (e *Explainer) SetRelinked(texts []string) { e.relinked = texts }
 
 // changeAddingAll returns a change that adds all of content.
 func changeAddingAll(content, language string) *flow.Change {
@@ -202,6 +207,11 @@ func (e *Explainer) whyUnchanged(s pipeline.Subscription) string {
 		return "it is in " + in + ", but nothing changed in a row or paragraph that has it"
 	case pipeline.NearBlock:
 		return "it is in " + in + ", but nothing changed in a paragraph that has it"
+	}
+	for _, item := range e.relinked {
+		if e.findSpelling(changeAddingAll(item, e.change.Language), s) != "" {
+			return "it is in " + in + ", in an item whose link changed and whose words did not; that is the same item, and text that stays is not reported"
+		}
 	}
 	return "it is in " + in + ", but no changed passage has more or fewer of it; text that stays is not reported"
 }

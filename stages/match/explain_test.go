@@ -75,6 +75,21 @@ func TestWhyNot(t *testing.T) {
 	}
 }
 
+// TestWhyNotRelinked: a keyword in an item of which only the link changed.
+func TestWhyNotRelinked(t *testing.T) {
+	change, _ := changeOf(64, groupTexts{old: "x", new: "x argus"})
+	e := NewExplainer(change, "x\nzeus\nhera", "x argus\nzeus\nhera", text.NewLanguages())
+	e.SetRelinked([]string{"zeus\n"})
+	for keyword, want := range map[string]string{
+		"zeus": "it is in both versions, in an item whose link changed and whose words did not; that is the same item, and text that stays is not reported",
+		"hera": "it is in both versions, but no changed passage has more or fewer of it; text that stays is not reported",
+	} {
+		if got := e.WhyNot(flow.Stamped{From: 1, Until: flow.Forever, Subscription: keywords(keyword)}, keyword); got != want {
+			t.Errorf("%s: got %q, want %q", keyword, got, want)
+		}
+	}
+}
+
 func TestWhyNotInTime(t *testing.T) {
 	change, _ := changeOf(64, groupTexts{old: "x", new: "x argus"}) // version 2
 	e := NewExplainer(change, "x", "x argus", text.NewLanguages())

@@ -212,6 +212,15 @@ func changeOf(context int, groups ...groupTexts) (*flow.Change, [][2]*groupSide)
 		} else {
 			align(s[0], s[1])
 		}
+		switch {
+		case !g.item || g.moved:
+		case g.old == "":
+			out.Item, out.Title = flow.ItemNew, s[1].blocks[0]
+		case g.new == "":
+			out.Item, out.Title = flow.ItemGone, s[0].blocks[0]
+		default:
+			out.Item, out.Title = flow.ItemChanged, s[1].blocks[0]
+		}
 		out.Old, at[0] = s[0].windows(at[0], context)
 		out.New, at[1] = s[1].windows(at[1], context)
 		c.Groups = append(c.Groups, out)

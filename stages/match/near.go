@@ -20,8 +20,19 @@ type vicinity struct {
 }
 
 // vicinities returns the vicinities of the windows of one side, for a value of pipeline.Subscription.Near.
-// A window of a block that is too long for a flow.Passage is a vicinity of its own.
-func vicinities(near string, windows []window, passages []flow.Passage) []*vicinity {
+// A window of a block that is too long for a flow.Passage is a vicinity of its own. whole says that the windows are
+// those of an item that only one version has.
+func vicinities(near string, windows []window, passages []flow.Passage, whole bool) []*vicinity {
+	if whole && near == pipeline.NearRow && len(windows) > 0 {
+		v, tokens := &vicinity{blocks: windows}, 0
+		for i, w := range windows {
+			v.windows = append(v.windows, i)
+			tokens += len(w.Tokens)
+		}
+		if tokens <= text.MaxItem {
+			return []*vicinity{v}
+		}
+	}
 	var out []*vicinity
 	byOffset := map[int]*vicinity{}
 	at := func(offset int, blocks ...window) *vicinity {
@@ -121,7 +132,7 @@ func (s *search) eachNear(f func(p int32, side int, found []nearby)) {
 			continue
 		}
 		for side := range s.sides {
-			for _, v := range vicinities(near, s.sides[side], s.passages[side]) {
+			for _, v := range vicinities(near, s.sides[side], s.passages[side], s.whole) {
 				s.searchVicinity(uint8(c), v, func(p int32, found []nearby) { f(p, side, found) })
 			}
 		}

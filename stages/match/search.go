@@ -69,6 +69,7 @@ type search struct {
 	moved        bool
 	sides        [2][]window
 	passages     [2][]flow.Passage
+	whole        bool // the group is an item that only one version has
 	tallies      map[int32]*tally
 	placeIndexes map[placeKey]int // indexes into tally.places
 	placeCount   int              // places of all tallies
@@ -79,7 +80,7 @@ type search struct {
 
 func newSearch(x *patternIndex, g *flow.Group) *search {
 	s := &search{
-		x: x, moved: g.Moved, passages: [2][]flow.Passage{oldSide: g.OldPassages, newSide: g.NewPassages},
+		x: x, moved: g.Moved, whole: g.IsWhole(), passages: [2][]flow.Passage{oldSide: g.OldPassages, newSide: g.NewPassages},
 		tallies: map[int32]*tally{}, placeIndexes: map[placeKey]int{}, streams: map[streamKey]*termStream{},
 	}
 	if !g.Coarse {

@@ -241,7 +241,7 @@ func (e *Expectation) claimNear(cl *claim, g *group, s side) {
 			}
 			certain = certain && changed
 		}
-		if certain && len(g.tokens[oldSide]) > 0 && len(g.tokens[newSide]) > 0 {
+		if certain {
 			cl.must = append(cl.must, requiredPlace{blocks: blockIndexes(ts)})
 		}
 	}

@@ -24,7 +24,7 @@ type Change struct {
 	pairs         [2][]unit
 	units         [2][]unit
 	trust         verdicts
-	longRecords   [2][]longItem
+	long          [2][]longItem
 	// openPairs says that it is open which of several equal units are paired; repeated are the words of such.
 	openPairs bool
 	repeated  map[string]bool
@@ -37,7 +37,7 @@ const maxAlignments = 64
 func Compare(old, new Page) *Change {
 	c := &Change{pages: [2]Page{old, new}}
 	us, long := joinRecords(c.pages, [2][]unit{units(old), units(new)})
-	c.longRecords = long
+	c.long = long
 	c.units = us
 	rest := c.pairEqualUnits(us)
 	if c.doubtful {

@@ -65,10 +65,10 @@ func (c *Change) partLongItems(rest [2][]unit, es []unitPair) (left []unitPair, 
 	for _, e := range es {
 		joined[oldSide][e.old], joined[newSide][e.new] = true, true
 	}
-	var all [2][]longItem
-	for s := range all {
-		all[s] = append(longItems(c.pages[s], c.units[s]), c.longRecords[s]...)
+	for s := range c.long {
+		c.long[s] = append(c.long[s], longItems(c.pages[s], c.units[s])...)
 	}
+	all := c.long
 	var whole [2][]bool // units in items that only one version has
 	for s := range rest {
 		whole[s] = make([]bool, len(rest[s]))

@@ -61,7 +61,7 @@ func (p *outputParser) toText(raw pipeline.Raw) (pipeline.Text, error) {
 	if err := p.selected.End(); err != nil {
 		return pipeline.Text{}, err
 	}
-	t := pipeline.Text{Content: p.body.Content(), Title: p.title, Language: p.language}
+	t := pipeline.Text{Content: p.body.Content(), Keys: p.body.Keys(), Title: p.title, Language: p.language}
 	if t.Language == "" {
 		t.Language = blocks.LanguageTag(raw.ContentLanguage)
 	}
@@ -157,7 +157,8 @@ func nextLine(d *json.Decoder, member string) (string, error) {
 	return blocks.Line(s), nil
 }
 
-// parseBlocks reads a list of blocks: strings, and lists of blocks, which are items.
+// parseBlocks reads a list of blocks: strings, and lists of blocks, which are items. An item may hold an object with
+// its key.
 func (p *outputParser) parseBlocks(d *json.Decoder) error {
 	errBlocks := errors.New("blocks must be a list of strings, and of such lists")
 	if v, err := d.Token(); err != nil {
@@ -182,7 +183,10 @@ func (p *outputParser) parseBlocks(d *json.Decoder) error {
 				depth--
 				p.body.ItemEnd() // of the list itself, none is open
 			default:
-				err = errBlocks
+				if depth < 2 {
+					return errBlocks
+				}
+				err = p.parseKey(d)
 			}
 		default:
 			err = errBlocks
@@ -193,6 +197,28 @@ func (p *outputParser) parseBlocks(d *json.Decoder) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// parseKey reads the rest of an object with the key of the present item.
+func (p *outputParser) parseKey(d *json.Decoder) error {
+	name, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if name != "key" {
+		return errors.New(`an object within an item must have the member "key" alone`)
+	}
+	id, err := nextLine(d, "key")
+	if err != nil {
+		return err
+	}
+	p.body.SetKey(pipeline.NewKey("", id))
+	if end, err := d.Token(); err != nil {
+		return err
+	} else if end != json.Delim('}') {
+		return errors.New(`an object within an item must have the member "key" alone`)
 	}
 	return nil
 }
