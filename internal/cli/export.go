@@ -118,13 +118,15 @@ func (a *app) exportSubscriptions(l inspect.Listing, pages map[string]browser.Pa
 				entry.setFetch(of)
 				filled = filled || slices.ContainsFunc(of.Steps, func(s browser.Step) bool { return s.Fill != nil })
 			}
-			w.subscriptions = append(w.subscriptions, commentedEntry{comment, entry})
+			if err := w.addSubscription(comment, entry); err != nil {
+				return err
+			}
 		}
 	}
 	if err := a.printLost(lost); err != nil {
 		return err
 	}
-	if len(w.subscriptions) == 0 {
+	if w.count == 0 {
 		return matchesNothing("there are no subscriptions to write")
 	}
 	switch {

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -63,34 +65,37 @@ func (a *app) importVerb() *cobra.Command {
 }
 
 func (a *app) importFile(name, from string) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // a large file makes much garbage, and little that stays
 	data, err := a.readImport(name)
 	if err != nil {
 		return err
 	}
-	found, err := migrate.Read(data, from)
+	w := newImporter(a.plugins())
+	w.data = importedData
+	found, err := migrate.Read(data, from, w.add)
 	if err != nil {
 		return fmt.Errorf("%s cannot be imported: %w", name, err)
 	}
-	w := newConfigWriter(found)
-	w.data = importedData
-	text, err := w.configuration("Written by vokter-stream import from a file of the format " + found.Format + ".")
-	if err == nil && len(w.subscriptions) > 0 {
-		_, err = config.Parse("the result", []byte(text), config.Options{Registry: a.plugins()})
-	}
-	if err := a.printLost(found.Lost); err != nil {
+	w.check()
+	lost := append(found.Lost, w.lost...)
+	if err := a.printLost(lost); err != nil {
 		return err
 	}
-	if err != nil {
-		return fmt.Errorf("the result is no valid configuration: %w", err)
+	if w.err != nil {
+		return fmt.Errorf("the result is no valid configuration: %w", w.err)
 	}
-	if len(w.subscriptions) == 0 {
+	text, err := w.configuration("Written by vokter-stream import from a file of the format " + found.Format + ".")
+	if err != nil {
+		return err
+	}
+	if w.count == 0 {
 		return fmt.Errorf("nothing in %s can be imported", name)
 	}
 	if len(w.access) > 0 {
 		fmt.Fprintln(a.stderr, "The result has headers or cookies in access, which may be secrets: let only the user of the process read the file (chmod 600).")
 	}
 	fmt.Fprintf(a.stderr, "The result keeps what it reads in the directory %s: change data if it is to be elsewhere.\n", importedData)
-	fmt.Fprintf(a.stderr, "%s imported from %s; %s\n", countNoun(len(w.subscriptions), "subscription"), name, lostSummary(len(found.Lost)))
+	fmt.Fprintf(a.stderr, "%s imported from %s; %s\n", countNoun(w.count, "subscription"), name, lostSummary(len(lost)))
 	_, err = io.WriteString(a.stdout, text)
 	return err
 }
@@ -151,12 +156,6 @@ func (a *app) readImport(name string) ([]byte, error) {
 	return data, nil
 }
 
-// commentedEntry is a subscription with the comment above it.
-type commentedEntry struct {
-	comment string
-	entry   subscriptionEntry
-}
-
 // accessEntry is an entry of access.
 type accessEntry struct {
 	name    string
@@ -166,56 +165,115 @@ type accessEntry struct {
 	Proxy   string            `yaml:"proxy,omitempty"`
 }
 
-// configWriter collects a configuration.
+// configWriter collects a configuration. It keeps the subscriptions as text, since there may be a hundred thousand.
 type configWriter struct {
-	subscriptions []commentedEntry
+	subscriptions strings.Builder
+	count         int // of the subscriptions
 	access        []accessEntry
 	sinks         []string
 	files         []string // that are watched
 	data          string   // directory for what is read, or empty
 }
 
-// newConfigWriter returns a configWriter with the entries of found. It adds to found.Lost what a configuration
-// cannot have.
-func newConfigWriter(found *migrate.Result) *configWriter {
-	w := &configWriter{sinks: []string{importedSink}}
-	lose := func(entry, key, format string, args ...any) {
-		found.Lost = append(found.Lost, migrate.Lost{Entry: entry, Key: key, Advice: fmt.Sprintf(format, args...)})
+// addSubscription adds a subscription with a comment above it.
+func (w *configWriter) addSubscription(comment string, entry subscriptionEntry) error {
+	text, err := yaml.MarshalWithOptions([]subscriptionEntry{entry}, yaml.IndentSequence(true))
+	if err != nil {
+		return fmt.Errorf("%s as YAML: %w", cmp.Or(entry.URL, entry.Sitemap), err)
 	}
-	names := make(map[string]string) // of the entries, by their subscriptions
-	clients := make(map[string]int)  // of a document
-	pages := make(map[string]accessEntry)
-	for _, e := range found.Entries {
-		s := e.Subscription
-		s.Sinks = []string{importedSink}
-		if !dropInvalidFields(&s, func(field, reason string) { lose(e.Name, field, "%s", reason) }) {
-			continue
-		}
-		page, _ := pageurl.Canonical(s.URL) // dropInvalidFields has checked it
-		untitled := s
-		untitled.Title = ""
-		key, err := json.Marshal(untitled)
-		if err != nil {
-			lose(e.Name, "", "it is left out: %v", err)
-			continue
-		}
-		if name, same := names[string(key)]; same {
-			lose(e.Name, "", "it is left out: it is the same as %s", name)
-			continue
-		}
-		names[string(key)] = e.Name
-		document := flow.DocumentOf(page, s)
-		if clients[document]++; clients[document] > 1 { // a client has one subscription to a document
-			s.Client = fmt.Sprintf("import-%d", clients[document])
-		}
-		w.addAccess(e, page, pages, lose)
-		y := newSubscriptionEntry(s)
-		if e.Browser {
-			y.setFetch(browser.Page{Mode: browser.Rendered, Steps: e.Steps})
-		}
-		w.subscriptions = append(w.subscriptions, commentedEntry{joinComment(e.Notes), y})
+	if comment != "" {
+		fmt.Fprintf(&w.subscriptions, "  # %s\n", comment)
 	}
-	return w
+	w.subscriptions.Write(text)
+	w.count++
+	return nil
+}
+
+// partSize is how many imported subscriptions are checked as a configuration at once.
+const partSize = 1000
+
+// importer is a configWriter of the entries of another program.
+type importer struct {
+	configWriter
+	plugins *registry.Registry
+	lost    []migrate.Lost // what a configuration cannot have
+	err     error          // what is wrong with the configuration
+
+	names   map[[sha256.Size]byte]string // of the entries, by their subscriptions
+	clients map[string]int               // of a document
+	pages   map[string]accessEntry
+	opened  map[string][]browser.Step // the steps in the pages that are opened in the browser
+	// checked are the lengths of subscriptions and access that are known to be valid.
+	checkedText, checkedAccess int
+}
+
+func newImporter(plugins *registry.Registry) *importer {
+	return &importer{
+		configWriter: configWriter{sinks: []string{importedSink}}, plugins: plugins,
+		names: make(map[[sha256.Size]byte]string), clients: make(map[string]int), pages: make(map[string]accessEntry), opened: make(map[string][]browser.Step),
+	}
+}
+
+func (w *importer) lose(entry, key, format string, args ...any) {
+	w.lost = append(w.lost, migrate.Lost{Entry: entry, Key: key, Advice: fmt.Sprintf(format, args...)})
+}
+
+// add adds an entry, or says what of it is lost.
+func (w *importer) add(e migrate.Entry) {
+	s := e.Subscription
+	s.Sinks = []string{importedSink}
+	if !dropInvalidFields(&s, func(field, reason string) { w.lose(e.Name, field, "%s", reason) }) {
+		return
+	}
+	page, _ := pageurl.Canonical(s.URL) // dropInvalidFields has checked it
+	untitled := s
+	untitled.Title = ""
+	key, err := json.Marshal(untitled)
+	if err != nil {
+		w.lose(e.Name, "", "it is left out: %v", err)
+		return
+	}
+	sum := sha256.Sum256(key)
+	if name, same := w.names[sum]; same {
+		w.lose(e.Name, "", "it is left out: it is the same as %s", name)
+		return
+	}
+	w.names[sum] = e.Name
+	document := flow.DocumentOf(page, s)
+	if w.clients[document]++; w.clients[document] > 1 { // a client has one subscription to a document
+		s.Client = fmt.Sprintf("import-%d", w.clients[document])
+	}
+	w.addAccess(e, page, w.pages, w.lose)
+	y := newSubscriptionEntry(s)
+	if e.Browser {
+		steps, known := w.opened[page]
+		if known && !reflect.DeepEqual(steps, e.Steps) {
+			w.lose(e.Name, "browser_steps", "another entry does other steps in this page, which is opened once for all; they are left out")
+			e.Steps = steps
+		}
+		w.opened[page] = e.Steps
+		y.setFetch(browser.Page{Mode: browser.Rendered, Steps: e.Steps})
+	}
+	w.err = errors.Join(w.err, w.addSubscription(joinComment(e.Notes), y))
+	if w.count%partSize == 0 {
+		w.check()
+	}
+}
+
+// check checks what was added since the last check, as a configuration of its own: a long one takes much memory.
+func (w *importer) check() {
+	text := w.subscriptions.String()[w.checkedText:]
+	if text == "" || w.err != nil {
+		return
+	}
+	part := configWriter{access: w.access[w.checkedAccess:], sinks: w.sinks, count: w.count}
+	part.subscriptions.WriteString(text)
+	whole, err := part.configuration("A part.")
+	if err == nil {
+		_, err = config.Parse("the result", []byte(whole), config.Options{Registry: w.plugins})
+	}
+	w.err = err
+	w.checkedText, w.checkedAccess = w.subscriptions.Len(), len(w.access)
 }
 
 // joinComment returns the parts of a comment on one line.
@@ -401,16 +459,7 @@ func (w *configWriter) configuration(comment string) (string, error) {
 		return "", err
 	}
 	b.WriteString("subscriptions:\n")
-	for _, s := range w.subscriptions {
-		if s.comment != "" {
-			fmt.Fprintf(&b, "  # %s\n", s.comment)
-		}
-		text, err := yaml.MarshalWithOptions([]subscriptionEntry{s.entry}, yaml.IndentSequence(true))
-		if err != nil {
-			return "", fmt.Errorf("%s as YAML: %w", cmp.Or(s.entry.URL, s.entry.Sitemap), err)
-		}
-		b.Write(text)
-	}
+	b.WriteString(w.subscriptions.String())
 	return escapeYAML(b.String()), nil
 }
 

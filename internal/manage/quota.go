@@ -81,7 +81,7 @@ func newClaim(s pipeline.Subscription) claim {
 	if err != nil {
 		page = s.URL // it is refused later
 	}
-	c := claim{client: s.Client, document: flow.DocumentID(page, s.View), page: page, host: page}
+	c := claim{client: s.Client, document: flow.DocumentOf(page, s), page: page, host: page}
 	if u, err := url.Parse(page); err == nil {
 		c.host = u.Host
 	}

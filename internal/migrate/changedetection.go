@@ -26,7 +26,7 @@ type watch map[string]json.RawMessage
 // backup is url-watches.json, or changedetection.json of newer versions, which have a file for each
 // watch.
 type backup struct {
-	Watching map[string]watch `json:"watching"`
+	Watching map[string]json.RawMessage `json:"watching"` // decoded one at a time: maps take many times the memory
 	Settings struct {
 		Requests struct {
 			Every period `json:"time_between_check"`
@@ -38,6 +38,8 @@ type backup struct {
 			Notify   []string       `json:"notification_urls"`
 		} `json:"application"`
 	} `json:"settings"`
+	// restock has the settings of watches for restocked goods, which a zip has in files of their own.
+	restock map[string]json.RawMessage
 }
 
 // tag is a group of watches. Newer versions have a file for each.
@@ -82,15 +84,36 @@ func (r *Result) readChangedetection(data []byte, zipped bool) error {
 		r.addLost("settings", "notification_urls", "%s; configure a sink for each, see docs/sinks", describeReceivers(app.Notify))
 	}
 	// The order of an object in JSON means nothing: oldest first, as changedetection.io shows them.
+	created := make(map[string]float64, len(b.Watching))
+	for id, raw := range b.Watching {
+		w, err := decodeWatch(raw)
+		if err != nil {
+			return fmt.Errorf("the watch %s: %w", shorten(id), err)
+		}
+		created[id] = w.numberField("date_created")
+	}
 	ids := slices.SortedFunc(maps.Keys(b.Watching), func(x, y string) int {
-		return cmp.Or(cmp.Compare(b.Watching[x].numberField("date_created"), b.Watching[y].numberField("date_created")), strings.Compare(x, y))
+		return cmp.Or(cmp.Compare(created[x], created[y]), strings.Compare(x, y))
 	})
 	for _, id := range ids {
-		if err := r.readWatch(b.Watching[id], &b); err != nil {
+		w, err := decodeWatch(b.Watching[id])
+		if err != nil {
+			return fmt.Errorf("the watch %s: %w", shorten(id), err)
+		}
+		delete(b.Watching, id) // it is not needed any more
+		if inner, ok := b.restock[id]; ok {
+			w["restock_settings"] = inner
+		}
+		if err := r.readWatch(w, &b); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// decodeWatch decodes a watch.
+func decodeWatch(raw json.RawMessage) (w watch, err error) {
+	return w, json.Unmarshal(raw, &w)
 }
 
 // readZip reads the files of a backup that have watches and settings.
@@ -121,9 +144,9 @@ func readZip(data []byte, b *backup) error {
 		}
 		return nil
 	}
-	watches := make(map[string]watch)
+	watches := make(map[string]json.RawMessage)
 	tags := make(map[string]tag)
-	restock := make(map[string]map[string]json.RawMessage)
+	b.restock = make(map[string]json.RawMessage)
 	for _, f := range z.File {
 		switch path.Base(f.Name) {
 		case "url-watches.json", "changedetection.json":
@@ -131,7 +154,7 @@ func readZip(data []byte, b *backup) error {
 				return err
 			}
 		case "watch.json":
-			var w watch
+			var w json.RawMessage
 			if err := read(f, &w); err != nil {
 				return err
 			}
@@ -147,12 +170,9 @@ func readZip(data []byte, b *backup) error {
 			if err := read(f, &settings); err != nil {
 				return err
 			}
-			restock[path.Dir(f.Name)] = settings
-		}
-	}
-	for dir, settings := range restock {
-		if inner, ok := settings["restock_diff"]; ok && watches[dir] != nil {
-			watches[dir]["restock_settings"] = inner
+			if inner, ok := settings["restock_diff"]; ok {
+				b.restock[path.Dir(f.Name)] = inner
+			}
 		}
 	}
 	if b.Settings.Application.Tags == nil {
@@ -162,7 +182,7 @@ func readZip(data []byte, b *backup) error {
 	}
 	if len(watches) > 0 {
 		if b.Watching == nil {
-			b.Watching = make(map[string]watch)
+			b.Watching = make(map[string]json.RawMessage)
 		}
 		maps.Copy(b.Watching, watches)
 	}

@@ -69,11 +69,12 @@ func (l Lost) String() string {
 	return l.Entry + ": " + l.Key + ": " + l.Advice
 }
 
-// Result is the contents of a file.
+// Result is the contents of a file besides its entries.
 type Result struct {
-	Format  string
-	Entries []Entry
-	Lost    []Lost
+	Format string
+	Lost   []Lost
+	each   func(Entry)
+	count  int // of the entries
 }
 
 // addLost adds what could not be carried over, with the advice that format and args make.
@@ -102,15 +103,16 @@ func (e *Entry) addTags(tags ...string) {
 
 // add adds an entry, unless there are too many.
 func (r *Result) add(e Entry) error {
-	if len(r.Entries) >= maxEntries {
+	if r.count++; r.count > maxEntries {
 		return fmt.Errorf("the file has more than %d entries; split it", maxEntries)
 	}
-	r.Entries = append(r.Entries, e)
+	r.each(e)
 	return nil
 }
 
-// Read reads a file in a format, or in the one that its contents suggest if format is empty.
-func Read(data []byte, format string) (*Result, error) {
+// Read reads a file in a format, or in the one that its contents suggest if format is empty. It calls each with each entry: all of them
+// would take much memory.
+func Read(data []byte, format string, each func(Entry)) (*Result, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if format == "" {
 		format = guessFormat(data)
@@ -124,7 +126,7 @@ func Read(data []byte, format string) (*Result, error) {
 			return nil, errors.New("the file is not UTF-8; save it in that encoding")
 		}
 	}
-	r := &Result{Format: format}
+	r := &Result{Format: format, each: each}
 	var err error
 	switch format {
 	case FormatUrlwatch:

@@ -14,13 +14,13 @@ import (
 	"github.com/vokter/vokter/sources/browser"
 )
 
-func readTestdata(t *testing.T, name string) *Result {
+func readTestdata(t *testing.T, name string) contents {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Read(data, "")
+	r, err := readAll(data, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func readTestdata(t *testing.T, name string) *Result {
 }
 
 // lostLines returns what r lost as lines "ENTRY: KEY".
-func lostLines(r *Result) []string {
+func lostLines(r contents) []string {
 	var all []string
 	for _, l := range r.Lost {
 		if l.Advice == "" {
@@ -149,7 +149,7 @@ func TestBackupsOfOldAndNewVersions(t *testing.T) {
 		"in a folder":           zipOf(t, "datastore/url-watches.json", `{"watching":{"1":`+watch+`}}`),
 		"a file for each watch": zipOf(t, "changedetection.json", `{"settings":{}}`, "1/watch.json", watch),
 	} {
-		r, err := Read(data, "")
+		r, err := readAll(data, "")
 		if err != nil || len(r.Entries) != 1 || r.Entries[0].Subscription.Select[0].CSS != "main" {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
@@ -236,7 +236,7 @@ func TestHostileFiles(t *testing.T) {
 		"many entries":       {bytes.Repeat([]byte("http://a/\n"), maxEntries+1), "", "more than 100000 entries"},
 		"a format":           {[]byte("x"), "feed", `"feed" is no format`},
 	} {
-		if _, err := Read(tt.data, tt.format); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := readAll(tt.data, tt.format); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %q", name, err, tt.want)
 		}
 	}
@@ -252,9 +252,20 @@ func FuzzRead(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := Read(data, "")
-		if err == nil && r == nil {
+		r, err := readAll(data, "")
+		if err == nil && r.Result == nil {
 			t.Error("neither a result nor an error")
 		}
 	})
+}
+
+// contents are the contents of a file with its entries.
+type contents struct {
+	*Result
+	Entries []Entry
+}
+
+func readAll(data []byte, format string) (c contents, err error) {
+	c.Result, err = Read(data, format, func(e Entry) { c.Entries = append(c.Entries, e) })
+	return c, err
 }
