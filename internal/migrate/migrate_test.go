@@ -158,7 +158,7 @@ func TestBackupsOfOldAndNewVersions(t *testing.T) {
 
 // TestBackupInParts reads a backup whose watches, tags and settings of stock have a file each.
 func TestBackupInParts(t *testing.T) {
-	r, err := Read(zipOf(t,
+	r, err := readAll(zipOf(t,
 		"changedetection.json", `{"settings":{"requests":{"time_between_check":{"hours":3}}}}`,
 		"t1/tag.json", `{"uuid":"t1","title":"Two words"}`,
 		"1/watch.json", `{"url":"https://example.com/lamp","title":"The lamp","date_created":1,"tags":["t1"],"processor":"restock_diff","paused":true}`,
