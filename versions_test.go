@@ -271,6 +271,6 @@ func TestComparisonsTakeTurns(t *testing.T) {
 
 // withoutMuted returns s as if nothing of it were muted.
 func withoutMuted(s flow.Size) flow.Size {
-	s.MutedRemoved, s.MutedAdded = 0, 0
+	s.MutedRemoved, s.MutedAdded, s.WordsRemoved, s.WordsAdded = 0, 0, 0, 0
 	return s
 }

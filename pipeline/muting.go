@@ -9,6 +9,7 @@ import (
 // nearly every check.
 const (
 	RestlessMuteNumbers = "mute numbers" // nothing of numbers such as clocks and counters
+	RestlessMute        = "mute"         // nothing of numbers, nor of words such as advertisements
 	RestlessTell        = "tell"         // everything
 )
 

@@ -104,7 +104,7 @@ type Subscription struct {
 	// MinChange is the smallest change that is reported. A smaller one matches no keyword.
 	MinChange MinChange `json:"min_change,omitzero"`
 	// Restless says what a subscription without keywords is told of places that change at nearly every check:
-	// RestlessMuteNumbers or RestlessTell. Empty means RestlessMuteNumbers, except where nothing else
+	// RestlessMuteNumbers, RestlessMute or RestlessTell. Empty means RestlessMuteNumbers, except where nothing else
 	// of the page changes: then it is RestlessTell.
 	Restless string `json:"restless,omitempty"`
 	// Language is the language of the page, a BCP 47 tag. Empty means that it is detected.
@@ -266,8 +266,8 @@ func (s Subscription) Validate() error {
 	}
 	checkTags(s.Tags, bad)
 	s.checkValue(bad)
-	if s.Restless != "" && s.Restless != RestlessMuteNumbers && s.Restless != RestlessTell {
-		bad("restless", `%q is neither "mute numbers" nor tell`, s.Restless)
+	if !slices.Contains([]string{"", RestlessMuteNumbers, RestlessMute, RestlessTell}, s.Restless) {
+		bad("restless", `%q is not "mute numbers", mute or tell`, s.Restless)
 	}
 	if err := s.MinChange.Validate(); err != nil {
 		bad("min_change", "%v", err)

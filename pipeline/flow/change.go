@@ -32,6 +32,9 @@ type Change struct {
 	// on their differences are muted. Whole says that nothing else of the document changes.
 	Muting pipeline.Muting `json:"muting,omitzero"`
 	Whole  bool            `json:"whole,omitempty"`
+	// MutingWords names places whose words change at nearly every check, so that from the next change on their
+	// differences are MutedWords.
+	MutingWords pipeline.Muting `json:"muting_words,omitzero"`
 	// Truncated says that the record was too large for a sink: Groups have no Old and New, and only
 	// the first Differences. It is never set on TopicChanges.
 	Truncated bool `json:"truncated,omitempty"`
@@ -45,9 +48,12 @@ type Size struct {
 	Added   int `json:"added"`
 	// Moved are the tokens of the blocks that only moved.
 	Moved int `json:"moved,omitempty"`
-	// MutedRemoved and MutedAdded are those of Removed and Added that are in muted differences.
+	// MutedRemoved and MutedAdded are those of Removed and Added that are in muted differences. Those in
+	// differences with MutedWords are not among them.
 	MutedRemoved int `json:"muted_removed,omitempty"`
 	MutedAdded   int `json:"muted_added,omitempty"`
+	WordsRemoved int `json:"muted_words_removed,omitempty"`
+	WordsAdded   int `json:"muted_words_added,omitempty"`
 	// Old and New are the tokens of the two versions.
 	Old int `json:"old"`
 	New int `json:"new"`
@@ -63,10 +69,13 @@ func (s Size) Changed(moved bool) int {
 	return n
 }
 
-// Told returns s without what is muted.
-func (s Size) Told() Size {
+// Told returns s without what is muted; without what has MutedWords only where words is true.
+func (s Size) Told(words bool) Size {
 	s.Removed, s.Added = s.Removed-s.MutedRemoved, s.Added-s.MutedAdded
-	s.MutedRemoved, s.MutedAdded = 0, 0
+	if words {
+		s.Removed, s.Added = s.Removed-s.WordsRemoved, s.Added-s.WordsAdded
+	}
+	s.MutedRemoved, s.MutedAdded, s.WordsRemoved, s.WordsAdded = 0, 0, 0, 0
 	return s
 }
 
@@ -105,7 +114,8 @@ type Difference struct {
 	// have the same number. It is 0 in coarse groups.
 	Edit int `json:"edit,omitempty"`
 	// Muted says why subscriptions to every change are not told of it unless they ask for it:
-	// MutedRestless or MutedPassed. Both sides of an edit have the same.
+	// MutedRestless or MutedPassed. With MutedWords they are told unless they ask not to be. Both sides of an
+	// edit have the same.
 	Muted string `json:"muted,omitempty"`
 }
 
@@ -113,6 +123,7 @@ type Difference struct {
 const (
 	MutedRestless = "restless" // it lies in numbers that change at nearly every check
 	MutedPassed   = "passed"   // it lies in times such as "5 minutes ago", which grew as the clock did
+	MutedWords    = "words"    // it lies in a place whose words change at nearly every check
 )
 
 // Group is a group of blocks that belong together, such as an edited paragraph in both versions, two

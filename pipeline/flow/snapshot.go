@@ -39,8 +39,12 @@ type Snapshot struct {
 	// Whole says that nothing else of it changes.
 	Restless []byte `json:"restless,omitempty"`
 	Whole    bool   `json:"whole,omitempty"`
-	// Muting names the places that are restless from the next check on.
-	Muting pipeline.Muting `json:"muting,omitzero"`
+	// Words are the edits in places whose words change at nearly every check: the bytes [0, 1) of Old became the bytes
+	// [2, 3) of New.
+	Words [][4]int `json:"words,omitempty"`
+	// Muting names the places that are restless from the next check on, and MutingWords those whose words are.
+	Muting      pipeline.Muting `json:"muting,omitzero"`
+	MutingWords pipeline.Muting `json:"muting_words,omitzero"`
 	// Elapsed is the time since the check that found the text before it.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	// Old and New are the Content of both texts. OldTokens and NewTokens are their tokens, packed by

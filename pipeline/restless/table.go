@@ -44,6 +44,9 @@ type Table struct {
 	// Asked says that the subscribers were told that nothing but restless places changes, and were asked
 	// whether they want to be told of them.
 	Asked bool `cbor:"3,keyasint,omitempty"`
+	// Rotations are the places whose words change, in the text with the hash Text.
+	Rotations []Rotation `cbor:"4,keyasint,omitempty"`
+	Text      uint64     `cbor:"5,keyasint,omitempty"`
 }
 
 // Entry is a place with the last checks at which it changed, the latest first.
@@ -80,10 +83,14 @@ type Lesson struct {
 	// Quiet says that the text differs from the one before in restless places alone, and in
 	// times that passed.
 	Quiet bool
+	// Words are the edits in places that are restless in their words: the bytes [0, 1) of the older text became the bytes
+	// [2, 3) of the newer one. BeganWords are the places that are restless so from the next check on.
+	Words      [][4]int
+	BeganWords pipeline.Muting
 }
 
 // Learn notes which numbers differ between the texts of two successive checks, of which the second has
-// the number check. between is the time between them. It does not change the Entries that t shares
+// the number check. between is the time between them. It does not change what t shares
 // with a copy.
 func (t *Table) Learn(old, new string, check uint64, between time.Duration) Lesson {
 	t.Entries = slices.Clone(t.Entries)
@@ -116,7 +123,9 @@ func (t *Table) Learn(old, new string, check uint64, between time.Duration) Less
 		t.Other = check
 	}
 	t.forget(check)
-	return Lesson{Began: t.begin(&c, check), Quiet: quiet && !c.other}
+	l := Lesson{Began: t.begin(&c, check), Quiet: quiet && !c.other}
+	l.Words, l.BeganWords = t.learnWords(&c, check)
+	return l
 }
 
 // mark notes a change of a place.
@@ -171,6 +180,14 @@ func (t *Table) begin(c *comparison, check uint64) pipeline.Muting {
 	return pipeline.Muting{Places: labels(c.new, c.blocks, named, maxNamed), Count: len(named), Whole: whole}
 }
 
+// SaidWords notes that the subscribers were told of the places that are restless in their words.
+func (t *Table) SaidWords() {
+	t.Rotations = slices.Clone(t.Rotations)
+	for i := range t.Rotations {
+		t.Rotations[i].Said = t.Rotations[i].Began > 0
+	}
+}
+
 // Said notes that the subscribers were told m. It does not change the Entries that t shares with a copy.
 func (t *Table) Said(m pipeline.Muting) {
 	t.Entries, t.Asked = slices.Clone(t.Entries), m.Whole
@@ -196,6 +213,7 @@ func (t *Table) isWhole(content string, check uint64) bool {
 // comparison is a pair of texts, split into blocks.
 type comparison struct {
 	old, new string
+	olds     []span
 	blocks   []span // of new
 	// pairs are the changed blocks of both that have the same shape.
 	pairs [][2]Block
@@ -209,7 +227,8 @@ type comparison struct {
 // unchanged wherever it stands.
 func compare(old, new string) comparison {
 	c := comparison{old: old, new: new, blocks: appendBlocks(nil, new)}
-	olds, news := appendBlocks(make([]span, 0, len(c.blocks)+8), old), c.blocks
+	c.olds = appendBlocks(make([]span, 0, len(c.blocks)+8), old)
+	olds, news := c.olds, c.blocks
 	a := func(s span) string { return old[s.start:s.end] }
 	b := func(s span) string { return new[s.start:s.end] }
 	for len(olds) > 0 && len(news) > 0 && a(olds[0]) == b(news[0]) {

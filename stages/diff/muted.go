@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"slices"
+
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/restless"
@@ -20,7 +22,7 @@ func muteRestless(c *flow.Change, s flow.Snapshot) {
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		if g.IsWhole() {
-			m.noteItem(g)
+			m.noteItem(g, &c.Size)
 			continue
 		}
 		for k := range g.Differences {
@@ -35,11 +37,26 @@ func muteRestless(c *flow.Change, s flow.Snapshot) {
 	m.finish(&c.Size)
 	m.pairLoneBlocks(&c.Size)
 	m.pairItems(&c.Size)
-	if size := &c.Size; size.Length() >= neverMostOf && 2*max(size.MutedRemoved, size.MutedAdded) > size.Length() {
+	size := &c.Size
+	if size.Length() < neverMostOf {
+		return
+	}
+	if 2*max(size.MutedRemoved, size.MutedAdded) > size.Length() {
 		size.MutedRemoved, size.MutedAdded = 0, 0
-		for i := range c.Groups {
-			for k := range c.Groups[i].Differences {
-				c.Groups[i].Differences[k].Muted = ""
+		unmute(c, func(why string) bool { return why != flow.MutedWords })
+	}
+	if 2*max(size.MutedRemoved+size.WordsRemoved, size.MutedAdded+size.WordsAdded) > size.Length() {
+		size.WordsRemoved, size.WordsAdded = 0, 0
+		unmute(c, func(why string) bool { return why == flow.MutedWords })
+	}
+}
+
+// unmute lets the differences be told that are muted for such a reason.
+func unmute(c *flow.Change, because func(why string) bool) {
+	for i := range c.Groups {
+		for k := range c.Groups[i].Differences {
+			if d := &c.Groups[i].Differences[k]; because(d.Muted) {
+				d.Muted = ""
 			}
 		}
 	}
@@ -94,10 +111,50 @@ func (m *muter) pairLoneBlocks(size *flow.Size) {
 	}
 }
 
-// noteItem notes g, an item that is new or gone.
-func (m *muter) noteItem(g *flow.Group) {
+// inWords reports whether all differences lie in places that are restless in their words.
+func (m *muter) inWords(all []*flow.Difference) bool {
+	for _, d := range all {
+		side := 2
+		if d.Event == pipeline.Removed {
+			side = 0
+		}
+		within := func(e [4]int) bool { return e[side] <= d.Offset && d.Offset+len(d.Text) <= e[side+1] }
+		if !slices.ContainsFunc(m.Words, within) {
+			return false
+		}
+	}
+	return len(m.Words) > 0
+}
+
+// mute notes why d, a difference of g, is muted.
+func mute(d *flow.Difference, g *flow.Group, why string, size *flow.Size) {
+	d.Muted = why
+	switch words := why == flow.MutedWords; {
+	case d.Event == pipeline.Removed && words:
+		size.WordsRemoved += countEditedIn(g.Old, d)
+	case d.Event == pipeline.Removed:
+		size.MutedRemoved += countEditedIn(g.Old, d)
+	case words:
+		size.WordsAdded += countEditedIn(g.New, d)
+	default:
+		size.MutedAdded += countEditedIn(g.New, d)
+	}
+}
+
+// noteItem notes g, an item that is new or gone, unless it lies in a place that is restless in its words.
+func (m *muter) noteItem(g *flow.Group, size *flow.Size) {
 	n := len(g.Differences)
 	if n == 0 {
+		return
+	}
+	all := make([]*flow.Difference, n)
+	for i := range g.Differences {
+		all[i] = &g.Differences[i]
+	}
+	if m.inWords(all) {
+		for _, d := range all {
+			mute(d, g, flow.MutedWords, size)
+		}
 		return
 	}
 	content := m.New
@@ -156,10 +213,8 @@ func (m *muter) muteItem(gone, came *flow.Group, size *flow.Size) {
 		return
 	}
 	for i := range gone.Differences {
-		d, e := &gone.Differences[i], &came.Differences[i]
-		d.Muted, e.Muted = why, why
-		size.MutedRemoved += countEditedIn(gone.Old, d)
-		size.MutedAdded += countEditedIn(came.New, e)
+		mute(&gone.Differences[i], gone, why, size)
+		mute(&came.Differences[i], came, why, size)
 	}
 }
 
@@ -167,11 +222,7 @@ func (m *muter) muteItem(gone, came *flow.Group, size *flow.Size) {
 func (m *muter) finish(size *flow.Size) {
 	if why := m.reason(); why != "" {
 		for i, d := range m.edit {
-			if d.Muted = why; d.Event == pipeline.Removed {
-				size.MutedRemoved += countEditedIn(m.groups[i].Old, d)
-			} else {
-				size.MutedAdded += countEditedIn(m.groups[i].New, d)
-			}
+			mute(d, m.groups[i], why, size)
 		}
 	}
 	m.edit, m.groups = m.edit[:0], m.groups[:0]
@@ -179,6 +230,9 @@ func (m *muter) finish(size *flow.Size) {
 
 // reason returns why the present edit is muted; empty if it is told.
 func (m *muter) reason() string {
+	if m.inWords(m.edit) {
+		return flow.MutedWords
+	}
 	var old, new *restless.Block
 	var from, to [2]int
 	for _, d := range m.edit {

@@ -42,7 +42,7 @@ func TestItemThatGrewOlder(t *testing.T) {
 				told = told || d.Muted == ""
 			}
 		}
-		if size := c.Size.Told(); told != tt.told || (size.Removed+size.Added > 0) != tt.told {
+		if size := c.Size.Told(false); told != tt.told || (size.Removed+size.Added > 0) != tt.told {
 			t.Errorf("%s: told is %v, want %v; size without what is muted: %+v; groups: %+v", tt.name, told, tt.told, size, c.Groups)
 		}
 	}

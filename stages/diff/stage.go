@@ -129,7 +129,7 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
 		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
 		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups, Size: changeSize(old, new, groups),
-		Muting: s.Muting, Whole: s.Whole,
+		Muting: s.Muting, Whole: s.Whole, MutingWords: s.MutingWords,
 	}
 	if !s.Value {
 		muteRestless(&c, s)

@@ -222,13 +222,14 @@ func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v n
 	stored := StoredVersion{
 		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title, ContentType: snap.ContentType,
 		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: snap.NewPacked, Previous: snap.Previous,
-		Screenshot: len(v.Screenshot) > 0,
+		Screenshot: len(v.Screenshot) > 0, Restless: snap.Restless, Words: snap.Words, Whole: snap.Whole,
 	}
 	if v.Feed != nil && snap.Previous > 0 {
 		stored.Base = snap.OldPacked
 	}
 	if v.Replaces {
 		stored.Previous = last.Previous
+		stored.Words = nil // they are of the text that it replaced
 	}
 	b, err := encode(stored)
 	if err != nil {

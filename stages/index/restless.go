@@ -143,7 +143,7 @@ func (a *applier) learn(d *Document) {
 		return
 	}
 	d.Restless = len(l.Table.Restless(a.p.Reads + 2))
-	if l.Stored || len(l.Table.Entries) > 0 {
+	if l.Stored || len(l.Table.Entries) > 0 || len(l.Table.Rotations) > 0 {
 		a.emit(storeTable{d.ID, l.Table})
 	}
 }
@@ -157,9 +157,18 @@ func (a *applier) sayRestless(d *Document, s *flow.Snapshot) (replaces bool) {
 	if !l.Compared || s.Previous == 0 {
 		return false
 	}
-	s.Restless, s.Whole, s.Elapsed, s.Old, s.Muting = l.Places.Pack(), l.Whole, l.Elapsed, l.Old, l.Began
+	s.Restless, s.Whole, s.Elapsed, s.Old, s.Words = l.Places.Pack(), l.Whole, l.Elapsed, l.Old, nil
+	if l.Old != "" { // else they are of a text that is no version
+		s.Words = l.Words
+	}
+	s.Muting, s.MutingWords = l.Began, l.BeganWords
 	if !s.Muting.IsZero() {
 		l.Table.Said(s.Muting)
+	}
+	if !s.MutingWords.IsZero() {
+		l.Table.SaidWords()
+	}
+	if !s.Muting.IsZero() || !s.MutingWords.IsZero() {
 		a.emit(storeTable{d.ID, l.Table})
 	}
 	d.Quiet = l.Quiet && !l.Whole && d.Loud == 0

@@ -102,6 +102,10 @@ type StoredVersion struct {
 	Base []byte `cbor:"11,keyasint,omitempty"`
 	// Screenshot says that a picture of the page is stored with it.
 	Screenshot bool `cbor:"12,keyasint,omitempty"`
+	// Restless, Words and Whole are what the Snapshot of the version says of its restless places.
+	Restless []byte   `cbor:"13,keyasint,omitempty"`
+	Words    [][4]int `cbor:"14,keyasint,omitempty"`
+	Whole    bool     `cbor:"15,keyasint,omitempty"`
 }
 
 // LoadScreenshot returns the picture of the page that is stored with version n of a document of the

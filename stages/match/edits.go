@@ -19,7 +19,7 @@ type edit struct {
 	// hits are the removed text, the added text, or both; of an item that is new or gone they are all its texts.
 	hits  []*hit
 	moved bool
-	muted bool // all of it is
+	muted mutes // what leaves all of it out
 }
 
 // edits are all edits of a change, in the order of the text. They are found when a subscription
@@ -35,7 +35,8 @@ type edits struct {
 
 // excerptKey is all of a subscription that decides which edits it is notified of.
 type excerptKey struct {
-	removed, added, moved, newItems, mutes bool
+	removed, added, moved, newItems bool
+	by                              mutes
 	offset                                 int
 }
 
@@ -90,10 +91,15 @@ func (all *edits) addDifferences(group int, g *flow.Group) {
 		h := differenceHit(group, g, side, windows, d)
 		if n := len(all.list); n > 0 && all.list[n-1].takes(h, d.Edit) {
 			last := &all.list[n-1]
-			last.hits, last.muted = append(last.hits, h), last.muted && d.Muted != ""
+			last.hits = append(last.hits, h)
+			if by := mutedBy(d); by == muteNothing {
+				last.muted = muteNothing
+			} else if last.muted > muteNothing {
+				last.muted = max(last.muted, by)
+			}
 			continue
 		}
-		all.list = append(all.list, edit{number: d.Edit, hits: []*hit{h}, muted: d.Muted != ""})
+		all.list = append(all.list, edit{number: d.Edit, hits: []*hit{h}, muted: mutedBy(d)})
 	}
 }
 
@@ -128,10 +134,10 @@ func spanHit(group int, g *flow.Group, side int, w *flow.Window, tokens flow.Spa
 }
 
 // excerptFor returns the edits of which a notification for s consists: only events that it asks for,
-// and none twice. With mutes it leaves out those that are muted.
-func (all *edits) excerptFor(s pipeline.Subscription, mutes bool) excerpt {
+// and none twice. It leaves out those that are muted by by.
+func (all *edits) excerptFor(s pipeline.Subscription, by mutes) excerpt {
 	all.collect()
-	of := excerptKey{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, s.NewItems, mutes, *s.SnippetOffset}
+	of := excerptKey{s.Wants(pipeline.Removed), s.Wants(pipeline.Added), s.Moved, s.NewItems, by, *s.SnippetOffset}
 	if x, ok := all.excerpts[of]; ok {
 		return x
 	}
@@ -140,7 +146,7 @@ func (all *edits) excerptFor(s pipeline.Subscription, mutes bool) excerpt {
 	seen := map[string]bool{}
 	room := maxDiffs
 	for _, e := range all.list {
-		if e.moved && !of.moved || e.muted && mutes {
+		if e.moved && !of.moved || e.muted > muteNothing && e.muted <= by {
 			continue
 		}
 		look := ""
@@ -180,9 +186,9 @@ func (all *edits) excerptFor(s pipeline.Subscription, mutes bool) excerpt {
 }
 
 // diffs returns the diffs of a notification for s, which has no keywords, and how many more there
-// were. title is that of the page. With mutes it leaves out those that are muted.
-func (all *edits) diffs(s pipeline.Subscription, title string, mutes bool) (diffs []pipeline.Diff, omitted int) {
-	x := all.excerptFor(s, mutes)
+// were. title is that of the page. It leaves out those that are muted by by.
+func (all *edits) diffs(s pipeline.Subscription, title string, by mutes) (diffs []pipeline.Diff, omitted int) {
+	x := all.excerptFor(s, by)
 	omitted = x.omitted
 	room := maxDiffBytes(s, title)
 	for i, e := range x.edits {

@@ -97,8 +97,11 @@ func (e *Explainer) whyNoEdit(s pipeline.Subscription) string {
 			return fmt.Sprintf("nothing was %s, and the subscription asks only for what is %s", asked, asked)
 		}
 	}
-	mutes := s.Restless != pipeline.RestlessTell
-	if s.Restless = pipeline.RestlessTell; mutes && e.findSpelling(e.change, s) != "" {
+	given := s.Restless
+	if s.Restless = pipeline.RestlessMuteNumbers; given == pipeline.RestlessMute && e.findSpelling(e.change, s) != "" {
+		return "only places changed whose words change at nearly every check; restless: mute numbers would report them"
+	}
+	if s.Restless = pipeline.RestlessTell; given != pipeline.RestlessTell && e.findSpelling(e.change, s) != "" {
 		return "only places changed that change at nearly every check, or times that passed; restless: tell would report them"
 	}
 	if s.Moved = true; e.findSpelling(e.change, s) != "" {

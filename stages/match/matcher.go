@@ -94,9 +94,9 @@ func diffsFor(c *flow.Change, all *edits, s pipeline.Subscription, found []findi
 			return nil, 0
 		}
 	}
-	size, mutes := c.Size, mutesRestless(c, s)
-	if mutes {
-		size = size.Told()
+	size, mutes := c.Size, mutesOf(c, s)
+	if mutes > muteNothing {
+		size = size.Told(mutes == muteWords)
 	}
 	if !s.MinChange.Admits(size.Changed(s.Moved), size.Length()) {
 		return nil, 0
@@ -110,9 +110,35 @@ func diffsFor(c *flow.Change, all *edits, s pipeline.Subscription, found []findi
 // titleFor returns the title of a notification of c for s: what s is called, or else that of the page.
 func titleFor(c *flow.Change, s pipeline.Subscription) string { return cmp.Or(s.Title, c.Title) }
 
-// mutesRestless reports whether s is not told of the muted differences of c.
-func mutesRestless(c *flow.Change, s pipeline.Subscription) bool {
-	return hasRestless(s) && (s.Restless != "" || !c.Whole)
+// mutes says of which muted differences a subscription is not told. Each includes those before it.
+type mutes int
+
+const (
+	muteNothing mutes = iota
+	muteNumbers       // and times that passed
+	muteWords
+)
+
+// mutesOf returns of which muted differences of c s is not told.
+func mutesOf(c *flow.Change, s pipeline.Subscription) mutes {
+	switch {
+	case !hasRestless(s) || s.Restless == "" && c.Whole:
+		return muteNothing
+	case s.Restless == pipeline.RestlessMute:
+		return muteWords
+	}
+	return muteNumbers
+}
+
+// mutedBy returns the first of mutes that leaves d out, muteNothing if none does.
+func mutedBy(d flow.Difference) mutes {
+	switch d.Muted {
+	case "":
+		return muteNothing
+	case flow.MutedWords:
+		return muteWords
+	}
+	return muteNumbers
 }
 
 // hasRestless reports whether s may be told less than every change because of restless places.

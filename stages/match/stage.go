@@ -361,10 +361,12 @@ func newNotification(c *flow.Change, s pipeline.Subscription, diffs []pipeline.D
 		v, _ := s.ValueChange(oldAndNewValue(c))
 		n.Value = &v
 	}
-	if hasRestless(s) && !c.Muting.IsZero() {
-		m := c.Muting
+	if m := c.Muting; hasRestless(s) && !m.IsZero() {
 		m.Whole = m.Whole && s.Restless == ""
 		n.Muting = &m
+	}
+	if m := c.MutingWords; hasRestless(s) && s.Restless == pipeline.RestlessMute && !m.IsZero() {
+		n.Muting = n.Muting.With(&m)
 	}
 	return n
 }

@@ -251,12 +251,12 @@ func recordsWritten(st flow.State) (n int, err error) {
 	return n, decodeValue(v, &n)
 }
 
-// isMuted reports whether all differences of c are muted.
+// isMuted reports whether all differences of c are muted for everybody who does not ask for them.
 func isMuted(c *flow.Change) bool {
 	muted := false
 	for _, g := range c.Groups {
 		muted = muted || len(g.Differences) > 0
-		if g.Moved || slices.ContainsFunc(g.Differences, func(d flow.Difference) bool { return d.Muted == "" }) {
+		if g.Moved || slices.ContainsFunc(g.Differences, func(d flow.Difference) bool { return mutedBy(d) != muteNumbers }) {
 			return false
 		}
 	}

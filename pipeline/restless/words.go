@@ -1,0 +1,478 @@
+package restless
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vokter/vokter/pipeline"
+)
+
+// The rule for words, which are muted only where a subscription asks for it: a place is restless if each of its
+// last wordsBeginAt changes came at the check behind the change before, until fewer than half of its last changes
+// did so.
+const (
+	wordsBeginAt = 5
+	knownToEnd   = 8    // changes that must be known before it can end
+	wordsStand   = 2000 // checks without a change, after which a restless place is forgotten
+	maxRotations = 16   // of a Table
+	maxSeen      = 32   // blocks of a place that are remembered
+	lastExtents  = 3    // changes that say where a place is
+	lastSizes    = 8
+	maxStretches = 64   // more at one check are another text
+)
+
+// Rotation is a place whose words change: some blocks, such as a banner or recommendations, or some words of one.
+type Rotation struct {
+	// Extents are where its last changes were in the text of the last check, the latest first.
+	Extents []Extent `cbor:"1,keyasint"`
+	// Last is the check of its last change. Gaps has a bit for each of the changes before, the latest the lowest:
+	// 1 where the next change came at the next check. Known is how many bits that are.
+	Last  uint64 `cbor:"2,keyasint"`
+	Gaps  uint16 `cbor:"3,keyasint,omitempty"`
+	Known int    `cbor:"4,keyasint,omitempty"`
+	// Seen are the hashes of the last blocks that it had, and Fresh has a bit for each of its last changes that brought
+	// blocks: 1 where one of them was not among Seen. Grew has one for each change: 1 where the place kept what it had.
+	Seen  []uint64 `cbor:"5,keyasint,omitempty"`
+	Fresh uint8    `cbor:"6,keyasint,omitempty"`
+	Grew  uint8    `cbor:"7,keyasint,omitempty"`
+	// Sizes are how many blocks came with its last changes, the latest first.
+	Sizes []int `cbor:"8,keyasint,omitempty"`
+	// Money says that there was an amount of money in it: it is never restless.
+	Money bool `cbor:"9,keyasint,omitempty"`
+	// Began is the check at which it became restless, 0 if it is not. Said says that the subscribers were told.
+	Began uint64 `cbor:"10,keyasint,omitempty"`
+	Said  bool   `cbor:"11,keyasint,omitempty"`
+}
+
+// Extent is a range of blocks. In a single block, the first Head words and the last Tail words stayed.
+type Extent struct {
+	_          struct{} `cbor:",toarray"`
+	From, To   int
+	Head, Tail int
+}
+
+
+// extent returns where r is: all its extents together.
+func (r *Rotation) extent() Extent {
+	x := r.Extents[0]
+	for _, y := range r.Extents[1:] {
+		if x.From != y.From || x.To != y.To {
+			x.Head, x.Tail = 0, 0
+		}
+		x = Extent{From: min(x.From, y.From), To: max(x.To, y.To), Head: min(x.Head, y.Head), Tail: min(x.Tail, y.Tail)}
+	}
+	if x.To-x.From != 1 {
+		x.Head, x.Tail = 0, 0
+	}
+	return x
+}
+
+// isRestless reports whether r is restless at a check.
+func (r *Rotation) isRestless(check uint64) bool { return r.Began > 0 && r.Began < check && !r.Money }
+
+// learnWords notes where the words of the two texts of c differ. It returns the edits in restless places, which are
+// muted, and the restless places that were not named yet.
+func (t *Table) learnWords(c *comparison, check uint64) (muted [][4]int, began pipeline.Muting) {
+	if len(t.Rotations) > 0 && t.Text != hashString(offset64, c.old) {
+		t.Rotations = nil
+	}
+	var all []stretch
+	if !c.inOrder {
+		all = c.stretches()
+	}
+	t.Rotations = slices.Clone(t.Rotations)
+	if len(all) > maxStretches {
+		t.Rotations = nil
+		return nil, began
+	}
+	of := make([][]stretch, len(t.Rotations))
+	var others []stretch
+	for _, s := range all {
+		i := slices.IndexFunc(t.Rotations, func(r Rotation) bool {
+			x := r.extent()
+			return x.From <= s.a && s.b <= x.To || s.a < x.To && x.From < s.b
+		})
+		if i < 0 {
+			others = append(others, s)
+		} else {
+			of[i] = append(of[i], s)
+		}
+	}
+	m := mapping{all, len(c.blocks)}
+	for i := range t.Rotations {
+		r := &t.Rotations[i]
+		was := r.extent()
+		r.Extents = slices.Clone(r.Extents)
+		for k, x := range r.Extents {
+			r.Extents[k] = m.extent(x)
+		}
+		if len(of[i]) > 0 {
+			muted = append(muted, r.change(c, was, of[i], check)...)
+		}
+	}
+	for _, s := range others {
+		r := Rotation{}
+		r.change(c, Extent{From: s.a, To: s.b}, []stretch{s}, check)
+		t.Rotations = append(t.Rotations, r)
+	}
+	t.forgetWords(check)
+	if len(t.Rotations) > 0 {
+		t.Text = hashString(offset64, c.new)
+	}
+	return muted, t.beginWords(c)
+}
+
+// change notes that the words of r, which was at extent was of the older text, changed in the stretches. It returns
+// those that are muted.
+func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64) (muted [][4]int) {
+	now := Extent{From: all[0].c, To: all[len(all)-1].d}
+	inBlock := len(all) == 1 && all[0].b-all[0].a == 1 && all[0].d-all[0].c == 1
+	edit := [4]int{}
+	if inBlock {
+		now.Head, now.Tail, edit = c.editOf(all[0])
+	}
+	removed, added, words := 0, 0, 0
+	beyond := now.Head < was.Head || now.Tail < was.Tail
+	money, fresh := false, false
+	hadNone := was.From == was.To
+	for _, s := range all {
+		removed, added = removed+s.b-s.a, added+s.d-s.c
+		beyond = beyond || s.a < was.From || s.b > was.To
+		for _, at := range c.olds[s.a:s.b] {
+			money = money || hasMoney(c.old, at)
+		}
+		for _, at := range c.blocks[s.c:s.d] {
+			money = money || hasMoney(c.new, at)
+			words += strings.Count(c.new[at.start:at.end], " ") + 1
+			h := hashString(offset64, c.new[at.start:at.end])
+			if k := slices.Index(r.Seen, h); k >= 0 {
+				r.Seen = slices.Delete(slices.Clone(r.Seen), k, k+1)
+			} else {
+				fresh = true
+			}
+			r.Seen = append([]uint64{h}, r.Seen[:min(len(r.Seen), maxSeen-1)]...)
+		}
+	}
+	grew := added > 0 && 2*removed < was.To-was.From || removed == 0 && !hadNone
+	wordsBefore := 0
+	for _, at := range c.olds[was.From:was.To] {
+		wordsBefore += strings.Count(c.old[at.start:at.end], " ") + 1
+	}
+	r.Money = r.Money || money
+	seldom := fresh && (was.Head == 0 && was.Tail == 0 || !inBlock) &&
+		!(freshLately(r.Fresh) && 4*removed >= 3*(was.To-was.From)) // a block that is new, where new ones are rare
+	if told := !r.isRestless(check) || beyond || grew || seldom || removed == 0 && fresh || r.isLarge(added, removed); !told {
+		for _, s := range all {
+			e := edit
+			if !inBlock {
+				x, y := c.bytes(c.olds, s.a, s.b, len(c.old)), c.bytes(c.blocks, s.c, s.d, len(c.new))
+				e = [4]int{x[0], x[1], y[0], y[1]}
+			}
+			muted = append(muted, e)
+		}
+	}
+	if beyond && r.Last > 0 && words > 2*wordsBefore+2 {
+		*r = Rotation{Seen: r.Seen, Money: r.Money, Extents: r.Extents} // it is another place
+	}
+	if r.Last > 0 {
+		r.Gaps, r.Known = r.Gaps<<1, min(r.Known+1, 16)
+		if check-r.Last == 1 {
+			r.Gaps |= 1
+		}
+	}
+	if added > 0 {
+		if r.Fresh <<= 1; fresh {
+			r.Fresh |= 1
+		}
+	}
+	if r.Grew <<= 1; grew {
+		r.Grew |= 1
+	}
+	r.Last = check
+	r.Sizes = append([]int{added}, r.Sizes[:min(len(r.Sizes), lastSizes-1)]...)
+	r.Extents = append([]Extent{now}, r.Extents[:min(len(r.Extents), lastExtents-1)]...)
+	switch often := r.oftenInARow(); {
+	case r.Began == 0 && r.Known >= wordsBeginAt && r.Gaps&(1<<wordsBeginAt-1) == 1<<wordsBeginAt-1 && !r.Money:
+		r.Began = check
+	case r.Began > 0 && r.Known >= knownToEnd && !often:
+		r.Began, r.Said = 0, false
+	}
+	return muted
+}
+
+// isLarge reports whether more blocks came than went, and more than came with all but one of the last changes.
+func (r *Rotation) isLarge(added, removed int) bool {
+	as := 0
+	for _, n := range r.Sizes {
+		if n >= added {
+			as++
+		}
+	}
+	return added > removed && as < 2
+}
+
+// freshLately reports whether at least three of the last four changes brought a block that was not seen before.
+func freshLately(bits uint8) bool {
+	n := 0
+	for i := range 4 {
+		n += int(bits >> i & 1)
+	}
+	return n >= 3
+}
+
+// oftenInARow reports whether at least half of the last changes came at the check behind the one before.
+func (r *Rotation) oftenInARow() bool {
+	n := 0
+	for i := range r.Known {
+		n += int(r.Gaps >> i & 1)
+	}
+	return 2*n >= r.Known
+}
+
+func hasMoney(content string, at span) bool {
+	b := readBlock(content, at)
+	return slices.ContainsFunc(b.numbers, func(n number) bool { return n.kind == kindMoney })
+}
+
+// bytes returns the bytes of the blocks [from, to) of a text of the given length.
+func (c *comparison) bytes(blocks []span, from, to, length int) [2]int {
+	switch {
+	case from < to:
+		return [2]int{blocks[from].start, blocks[to-1].end}
+	case from < len(blocks):
+		return [2]int{blocks[from].start, blocks[from].start}
+	}
+	return [2]int{length, length}
+}
+
+// editOf returns what changed in a stretch of one block: how many words before and behind it stayed, and where it is.
+func (c *comparison) editOf(s stretch) (head, tail int, e [4]int) {
+	x, y := c.olds[s.a], c.blocks[s.c]
+	a, b := readBlock(c.old, x).words(), readBlock(c.new, y).words()
+	for head < len(a) && head < len(b) && a[head].text == b[head].text {
+		head++
+	}
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail].text == b[len(b)-1-tail].text {
+		tail++
+	}
+	at := func(start int, ws []word) (begin, end int) {
+		from, to := ws[0].start, ws[len(ws)-1].end
+		if head > 0 {
+			from = ws[head-1].end
+		}
+		if tail > 0 {
+			to = ws[len(ws)-tail].start
+		}
+		return start + from, start + max(from, to)
+	}
+	e[0], e[1] = at(x.start, a)
+	e[2], e[3] = at(y.start, b)
+	return head, tail, e
+}
+
+// word is a word, a sign or a number of a block, which has the bytes [start, end). All numbers of a kind have the same text.
+type word struct {
+	text       string
+	start, end int
+}
+
+func (b Block) words() []word {
+	var all []word
+	from := 0
+	plain := func(to int) {
+		for _, p := range appendPieces(nil, b.Text[from:to]) {
+			all = append(all, word{b.Text[from+p.start : from+p.end], from + p.start, from + p.end})
+		}
+	}
+	for _, n := range b.numbers {
+		plain(n.start)
+		all = append(all, word{"\x00" + string(n.kind), n.start, n.end})
+		from = n.end
+	}
+	plain(len(b.Text))
+	if len(all) == 0 { // a block of white space
+		all = append(all, word{b.Text, 0, len(b.Text)})
+	}
+	return all
+}
+
+// mapping leads from the blocks of a text to those of the next one.
+type mapping struct {
+	stretches []stretch
+	news      int // blocks
+}
+
+// extent returns where x is in the newer text, together with the stretches that reach into it.
+func (m mapping) extent(x Extent) Extent {
+	y := x
+	for _, s := range m.stretches {
+		by := (s.d - s.c) - (s.b - s.a)
+		switch {
+		case s.b < x.From || s.b == x.From && s.a < s.b: // before it
+			y.From, y.To = y.From+by, y.To+by
+		case s.a > x.To || s.a == x.To && s.a < s.b: // behind it
+		default:
+			if s.a < x.From {
+				y.From = s.c
+			}
+			if y.To += by; s.b > x.To {
+				y.To = s.d
+			}
+		}
+	}
+	y.From = min(y.From, m.news)
+	y.To = min(max(y.To, y.From), m.news)
+	return y
+}
+
+// forgetWords drops the places that stood, and of too many those that changed least often. Of places that overlap it
+// keeps the one that is known better.
+func (t *Table) forgetWords(check uint64) {
+	slices.SortStableFunc(t.Rotations, func(a, b Rotation) int {
+		if (a.Began > 0) != (b.Began > 0) {
+			if a.Began > 0 {
+				return -1
+			}
+			return 1
+		}
+		return b.Known - a.Known
+	})
+	var kept []Rotation
+	for _, r := range t.Rotations {
+		x := r.extent()
+		stood := check - r.Last
+		overlaps := slices.ContainsFunc(kept, func(k Rotation) bool { y := k.extent(); return x.From < y.To && y.From < x.To || x == y })
+		if stood <= calmAfter || r.Began > 0 && stood <= wordsStand {
+			if !overlaps && len(kept) < maxRotations {
+				kept = append(kept, r)
+			}
+		}
+	}
+	t.Rotations = kept
+}
+
+// beginWords returns the places that became restless in their words and were not named yet.
+func (t *Table) beginWords(c *comparison) (m pipeline.Muting) {
+	for i := range t.Rotations {
+		if r := &t.Rotations[i]; r.Began > 0 && !r.Said {
+			if m.Count++; len(m.Places) < maxNamed {
+				m.Places = append(m.Places, placeOf(r, c.new, c.blocks).Label)
+			}
+		}
+	}
+	return m
+}
+
+// Turning is a place whose words change often.
+type Turning struct {
+	// Start and End are the bytes of the blocks of the place in the text of the last check. Head and Tail are the parts
+	// of its only block that stay.
+	Start, End int
+	Head, Tail string
+	// Label shows the place.
+	Label string
+	// Changes are how many of its last changes are known, and InARow how many of them came at the check behind the one before.
+	Changes, InARow int
+	// Muted says that subscriptions which ask for it are not told of the place.
+	Muted bool
+}
+
+// A place is shown if minTurns changes of it are known, and the last one is not more than turnsLately checks ago.
+const (
+	minTurns    = 4
+	turnsLately = 16
+)
+
+// Turning returns the places of content, the text of the last check that read the document, whose words change at half
+// of the checks or more. A list that grows is none, and neither is an amount of money.
+func (t *Table) Turning(content string, check uint64) (all []Turning) {
+	if len(t.Rotations) == 0 || t.Text != hashString(offset64, content) {
+		return nil
+	}
+	blocks := appendBlocks(nil, content)
+	for i := range t.Rotations {
+		r := &t.Rotations[i]
+		if r.Money || r.Known < minTurns || !r.oftenInARow() || check-r.Last > wordsStand || check-r.Last > turnsLately && r.Began == 0 {
+			continue
+		}
+		grew := 0
+		for k := range min(r.Known+1, 8) {
+			grew += int(r.Grew >> k & 1)
+		}
+		if 2*grew <= min(r.Known+1, 8) {
+			all = append(all, placeOf(r, content, blocks))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Turning) int { return a.Start - b.Start })
+	return all
+}
+
+// placeOf shows a place of content.
+func placeOf(r *Rotation, content string, blocks []span) Turning {
+	x := r.extent()
+	p := Turning{Changes: r.Known, Muted: r.Began > 0}
+	for i := range r.Known {
+		p.InARow += int(r.Gaps >> i & 1)
+	}
+	x.From, x.To = min(x.From, len(blocks)), min(x.To, len(blocks))
+	at := (&comparison{}).bytes(blocks, x.From, x.To, len(content))
+	p.Start, p.End = at[0], at[1]
+	switch {
+	case x.From == x.To && x.From > 0:
+		p.Label = "[…] behind " + clip(content[blocks[x.From-1].start:blocks[x.From-1].end])
+	case x.From == x.To:
+		p.Label = "[…] at the beginning"
+	case x.To-x.From == 1:
+		b := readBlock(content, blocks[x.From])
+		ws := b.words()
+		head, tail := min(x.Head, len(ws)), min(x.Tail, len(ws))
+		from, to := 0, len(b.Text)
+		if head > 0 {
+			from = ws[head-1].end
+		}
+		if tail > 0 && tail <= len(ws)-head {
+			to = ws[len(ws)-tail].start
+		}
+		p.Head, p.Tail = b.Text[:from], b.Text[to:]
+		p.Label = strings.TrimSpace(clipLeft(p.Head) + "[" + clip(strings.TrimSpace(b.Text[from:to])) + "]" + clip(p.Tail))
+		if p.Head != "" {
+			p.Label = strings.Replace(p.Label, "[", " [", 1)
+		}
+	default:
+		p.Label = "[" + clip(content[blocks[x.From].start:blocks[x.From].end]) + "]"
+		p.Label += " and " + plural(x.To-x.From-1)
+	}
+	return p
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return "the block behind it"
+	}
+	return "blocks behind it"
+}
+
+// clip returns the beginning of s.
+func clip(s string) string {
+	if len(s) <= maxLabel/2 {
+		return s
+	}
+	n := maxLabel / 2
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// clipLeft returns the end of s.
+func clipLeft(s string) string {
+	if len(s) <= labelContext {
+		return s
+	}
+	n := len(s) - labelContext
+	for n < len(s) && !utf8.RuneStart(s[n]) {
+		n++
+	}
+	return "… " + s[n:]
+}
