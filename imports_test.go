@@ -17,7 +17,7 @@ var direction = []struct {
 	watermill bool // may import Watermill
 }{
 	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/browser", "sources/file", "sources/http", "internal/bounded", "internal/inflight", "internal/memory", "internal/nearest", "internal/span", "internal/warm"}, watermill: true},
-	{pkg: "inspect", may: []string{"pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "sinks"}},
+	{pkg: "inspect", may: []string{"internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch", "sinks"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
 	{pkg: "pipeline", may: []string{"pipeline/pageurl"}},

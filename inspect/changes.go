@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/diff"
@@ -70,10 +71,14 @@ func (d storedDocument) compareWithPrevious(ctx context.Context, memory flow.Mem
 	if err != nil {
 		return c, false, err
 	}
+	var elapsed time.Duration
+	if before, ok, err := index.LoadVersion(d.state, d.ID, v.Previous); err == nil && ok {
+		elapsed = v.Time.Sub(before.Time)
+	}
 	c, ok = diff.ChangeOf(flow.Snapshot{
 		Page: d.page.URL, Document: d.ID, N: n, Previous: v.Previous, Check: v.Check, Time: v.Time,
 		Language: v.Language, Title: v.Title, ContentType: v.ContentType, Value: d.View.Value != nil, Old: old, New: content,
-		OldKeys: oldKeys, NewKeys: flow.UnpackKeys(v.Packed),
+		OldKeys: oldKeys, NewKeys: flow.UnpackKeys(v.Packed), Restless: v.Restless, Words: v.Words, Whole: v.Whole, Elapsed: elapsed,
 	})
 	return c, ok, context.Cause(ctx)
 }

@@ -65,8 +65,29 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	if e.Changes, err = changesOf(s, e.Page, records, f); err != nil {
 		return e, err
 	}
-	err = e.addKeywords(ctx, languages, st, records, f)
-	return e, err
+	if err := e.addKeywords(ctx, languages, st, records, f); err != nil {
+		return e, err
+	}
+	return e, e.addProposals(ctx, st)
+}
+
+// addProposals adds the proposals for the documents of the page whose state st is.
+func (e *Explanation) addProposals(ctx context.Context, st flow.State) error {
+	p, err := index.Load(st)
+	if err != nil {
+		return err
+	}
+	for _, d := range p.Documents {
+		if !slices.ContainsFunc(e.Page.Subscriptions, func(s Subscription) bool { return s.Document == d.ID && wantsProposals(s) }) {
+			continue
+		}
+		found, err := proposalsFor(ctx, st, p, d)
+		if err != nil {
+			return err
+		}
+		e.Proposals = append(e.Proposals, found...)
+	}
+	return nil
 }
 
 // notWatched is the refusal of a page that the caller may not know or that is not watched. Both look the same.
@@ -307,15 +328,11 @@ func compareLastChange(page Page, document string, languages *text.Languages, st
 	case before.Extractor != stands.Extractor:
 		c.noExplainer = "the rules that extract the text have changed since then, so the change cannot be compared again"
 	default:
-		places, whole, err := index.LoadRestless(st, document)
-		if err != nil {
-			return nil, err
-		}
 		change, _ := diff.ChangeOf(flow.Snapshot{
 			Page: page.URL, Document: document, N: c.version, Previous: stands.Previous, Language: stands.Language,
 			Title: stands.Title, Value: value, Old: before.text, New: stands.text,
 			OldKeys: flow.UnpackKeys(before.Packed), NewKeys: flow.UnpackKeys(stands.Packed),
-			Restless: places.Pack(), Whole: whole, Elapsed: stands.Time.Sub(before.Time),
+			Restless: stands.Restless, Words: stands.Words, Whole: stands.Whole, Elapsed: stands.Time.Sub(before.Time),
 		})
 		c.explainer = match.NewExplainer(&change, before.text, stands.text, languages)
 		c.explainer.SetRelinked(relinkedItems(before, stands))

@@ -265,6 +265,8 @@ type Explanation struct {
 	// not. Omitted is how many further keywords are not explained.
 	Keywords []Keyword `json:"keywords"`
 	Omitted  int       `json:"keywords_omitted,omitempty"`
+	// Proposals are the places whose words change often, for subscriptions to every change.
+	Proposals []Proposal `json:"proposals,omitempty"`
 }
 
 // Check is one check of a page, or several in a row that found nothing new in the same way.

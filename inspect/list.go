@@ -218,7 +218,10 @@ func nextCheck(p index.Page) time.Time {
 // addDocuments fills in the documents of a page that is watched or paused.
 func (p *Page) addDocuments(page index.Page, st flow.State) error {
 	for _, d := range page.Documents {
-		doc, err := describeDocument(d, st)
+		words := slices.ContainsFunc(p.Subscriptions, func(s Subscription) bool {
+			return s.Document == d.ID && s.Restless == pipeline.RestlessMute
+		})
+		doc, err := describeDocument(d, st, words)
 		if err != nil {
 			return err
 		}
@@ -304,8 +307,9 @@ func (p *Page) addSketches(st flow.State) error {
 	return nil
 }
 
-// describeDocument returns what a list says of d.
-func describeDocument(d index.Document, st flow.State) (Document, error) {
+// describeDocument returns what a list says of d. words says that a subscription is not told of places that are restless
+// in their words.
+func describeDocument(d index.Document, st flow.State, words bool) (Document, error) {
 	doc := Document{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
 	switch {
 	case d.GoneSince.IsZero():
@@ -331,7 +335,7 @@ func describeDocument(d index.Document, st flow.State) (Document, error) {
 		doc.Value = strings.TrimSpace(content)
 	}
 	if d.Restless > 0 {
-		return doc, doc.addRestless(d, st, v)
+		return doc, doc.addRestless(d, st, v, words)
 	}
 	return doc, nil
 }
@@ -340,16 +344,23 @@ func describeDocument(d index.Document, st flow.State) (Document, error) {
 const maxPlaces = 5
 
 // addRestless fills in the restless places of d, whose current version is v.
-func (doc *Document) addRestless(d index.Document, st flow.State, v index.StoredVersion) error {
-	places, whole, err := index.LoadRestless(st, d.ID)
-	if err != nil || len(places) == 0 {
+func (doc *Document) addRestless(d index.Document, st flow.State, v index.StoredVersion, words bool) error {
+	t, places, whole, err := index.LoadRestless(st, d.ID)
+	if err != nil {
 		return err
 	}
 	content, err := unpackText(v, d.N)
 	if err != nil {
 		return err
 	}
-	doc.Restless = &pipeline.Muting{Places: places.Labels(content, maxPlaces), Count: len(places), Whole: whole}
+	m := &pipeline.Muting{Places: places.Labels(content, maxPlaces), Count: len(places), Whole: whole}
+	if words {
+		rotating := t.RestlessWords(content)
+		m = m.With(&rotating)
+	}
+	if !m.IsZero() {
+		doc.Restless = m
+	}
 	return nil
 }
 

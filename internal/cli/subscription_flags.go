@@ -48,7 +48,7 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.newItems, "new-items", false, "report only items that came: list items, table rows, cards, entries of feeds")
 	fs.BoolVar(&f.moved, "moved", false, "also report keywords that only moved")
 	fs.StringVar(&f.minChange, "min-change", "", "do not report a smaller change: `SIZE` is a number of tokens such as 5, or a share of the text such as 2%")
-	fs.StringVar(&f.restless, "restless", "", "`WHAT` is told of places that change at nearly every check, such as clocks and counters, without keywords: \"mute numbers\" or tell (default mute numbers, unless nothing else changes)")
+	fs.StringVar(&f.restless, "restless", "", "`WHAT` is told of places that change at nearly every check, such as clocks and counters, without keywords: \"mute numbers\", mute (words too, such as advertisements) or tell (default mute numbers, unless nothing else changes)")
 	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
 	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
 	fs.StringVar(&f.digest, "digest", "", "collect notifications and print them as one at each `TIME`: a duration, or a cron line with a time zone")

@@ -7,7 +7,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -209,8 +208,6 @@ const (
 	// maxElements is how many elements a page in the frame may have. A selector such as :nth-of-type(2)
 	// takes quadratic time where all are siblings.
 	maxElements = 20_000
-	// maxClasses is how many classes of an element a selector may use.
-	maxClasses = 20
 )
 
 // frameWriter writes a watched page for the frame of the picker.
@@ -355,30 +352,10 @@ func (p *frameWriter) writeNode(n *html.Node, deep int) {
 	}
 }
 
-// plainIdentifier matches a name that a selector can use without an escape.
-var plainIdentifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,60}$`)
-
 // selectorNames returns the names by which a selector can choose n, the best first.
 func selectorNames(n *html.Node) []string {
-	if n.Type != html.ElementNode {
-		return nil
-	}
-	var all, classes []string
-	for _, a := range n.Attr {
-		switch a.Key {
-		case "id":
-			if plainIdentifier.MatchString(a.Val) {
-				all = append(all, "#"+a.Val)
-			}
-		case "class":
-			for _, c := range strings.Fields(a.Val) {
-				if name := n.Data + "." + c; plainIdentifier.MatchString(c) && !slices.Contains(classes, name) && len(classes) < maxClasses {
-					classes = append(classes, name)
-				}
-			}
-		}
-	}
-	if all = append(all, classes...); !commonElements[n.DataAtom] {
+	all := htmltree.Names(n)
+	if n.Type == html.ElementNode && !commonElements[n.DataAtom] {
 		all = append(all, n.Data)
 	}
 	return all

@@ -19,7 +19,7 @@ const (
 	maxSeen      = 32   // blocks of a place that are remembered
 	lastExtents  = 3    // changes that say where a place is
 	lastSizes    = 8
-	maxStretches = 64   // more at one check are another text
+	maxStretches = 64 // more at one check are another text
 )
 
 // Rotation is a place whose words change: some blocks, such as a banner or recommendations, or some words of one.
@@ -51,7 +51,6 @@ type Extent struct {
 	From, To   int
 	Head, Tail int
 }
-
 
 // extent returns where r is: all its extents together.
 func (r *Rotation) extent() Extent {
@@ -120,7 +119,7 @@ func (t *Table) learnWords(c *comparison, check uint64) (muted [][4]int, began p
 	if len(t.Rotations) > 0 {
 		t.Text = hashString(offset64, c.new)
 	}
-	return muted, t.beginWords(c)
+	return muted, t.beginWords(c.new, c.blocks)
 }
 
 // change notes that the words of r, which was at extent was of the older text, changed in the stretches. It returns
@@ -256,6 +255,13 @@ func (c *comparison) editOf(s stretch) (head, tail int, e [4]int) {
 	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail].text == b[len(b)-1-tail].text {
 		tail++
 	}
+	signs := func(ws []word) bool { return !slices.ContainsFunc(ws, func(w word) bool { return w.letters }) }
+	if signs(a[:head]) { // a full stop says nothing of what stands before it
+		head = 0
+	}
+	if signs(a[len(a)-tail:]) {
+		tail = 0
+	}
 	at := func(start int, ws []word) (begin, end int) {
 		from, to := ws[0].start, ws[len(ws)-1].end
 		if head > 0 {
@@ -275,6 +281,7 @@ func (c *comparison) editOf(s stretch) (head, tail int, e [4]int) {
 type word struct {
 	text       string
 	start, end int
+	letters    bool
 }
 
 func (b Block) words() []word {
@@ -282,17 +289,17 @@ func (b Block) words() []word {
 	from := 0
 	plain := func(to int) {
 		for _, p := range appendPieces(nil, b.Text[from:to]) {
-			all = append(all, word{b.Text[from+p.start : from+p.end], from + p.start, from + p.end})
+			all = append(all, word{b.Text[from+p.start : from+p.end], from + p.start, from + p.end, p.kind == letters})
 		}
 	}
 	for _, n := range b.numbers {
 		plain(n.start)
-		all = append(all, word{"\x00" + string(n.kind), n.start, n.end})
+		all = append(all, word{"\x00" + string(n.kind), n.start, n.end, false})
 		from = n.end
 	}
 	plain(len(b.Text))
 	if len(all) == 0 { // a block of white space
-		all = append(all, word{b.Text, 0, len(b.Text)})
+		all = append(all, word{b.Text, 0, len(b.Text), false})
 	}
 	return all
 }
@@ -352,16 +359,25 @@ func (t *Table) forgetWords(check uint64) {
 	t.Rotations = kept
 }
 
-// beginWords returns the places that became restless in their words and were not named yet.
-func (t *Table) beginWords(c *comparison) (m pipeline.Muting) {
+// beginWords returns the places of content that became restless in their words and were not named yet.
+func (t *Table) beginWords(content string, blocks []span) (m pipeline.Muting) {
 	for i := range t.Rotations {
 		if r := &t.Rotations[i]; r.Began > 0 && !r.Said {
 			if m.Count++; len(m.Places) < maxNamed {
-				m.Places = append(m.Places, placeOf(r, c.new, c.blocks).Label)
+				m.Places = append(m.Places, placeOf(r, content, blocks).Label)
 			}
 		}
 	}
 	return m
+}
+
+// RestlessWords returns the places that are restless in their words, as they are in content.
+func (t *Table) RestlessWords(content string) pipeline.Muting {
+	all := Table{Rotations: slices.Clone(t.Rotations)}
+	for i := range all.Rotations {
+		all.Rotations[i].Said = false
+	}
+	return all.beginWords(content, appendBlocks(nil, content))
 }
 
 // Turning is a place whose words change often.

@@ -454,6 +454,15 @@ type earlierBody struct {
 	err    error // why it cannot be read
 }
 
+// ReadAgain returns the text of view in b, a stored body, as a check would read it.
+func ReadAgain(ctx context.Context, b *flow.Body, view pipeline.View, readers *Readers) (string, error) {
+	r := openEarlierBody(b, readers).rebase(ctx, view)
+	if r == nil || r.Failed != "" {
+		return "", noText
+	}
+	return flow.UnpackText(r.Packed)
+}
+
 // openEarlierBody unpacks b, which may be nil, and finds its reader.
 func openEarlierBody(b *flow.Body, readers *Readers) *earlierBody {
 	if b == nil {

@@ -122,6 +122,15 @@ func storeBody(st flow.State, body flow.Body) error {
 	return st.Set(bodyName, b)
 }
 
+// LoadBody returns the stored body of the page whose state st is, if d, a document of it, has its current text from
+// that; else nil.
+func LoadBody(st flow.State, p Page, d Document) (*flow.Body, error) {
+	if p.Body == 0 || d.Body != p.Body {
+		return nil, nil
+	}
+	return loadBody(st)
+}
+
 // loadBody returns the stored body, or nil.
 func loadBody(st flow.State) (*flow.Body, error) {
 	b, ok, err := st.Get(bodyName)

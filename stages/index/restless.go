@@ -142,7 +142,7 @@ func (a *applier) learn(d *Document) {
 	if l.Same {
 		return
 	}
-	d.Restless = len(l.Table.Restless(a.p.Reads + 2))
+	d.Restless = len(l.Table.Restless(a.p.Reads+2)) + l.Table.RestlessWords("").Count
 	if l.Stored || len(l.Table.Entries) > 0 || len(l.Table.Rotations) > 0 {
 		a.emit(storeTable{d.ID, l.Table})
 	}
@@ -209,16 +209,38 @@ func LoadTable(st flow.State, document string) (t restless.Table, ok bool, err e
 	return t, true, decode(b, &t)
 }
 
-// LoadRestless returns the places that were restless at the last check that read a document of the page whose
-// state st is. whole says that nothing else of it changes.
-func LoadRestless(st flow.State, document string) (places restless.Set, whole bool, err error) {
+// LoadRestless returns the table of LoadTable, and the places that were restless at the last check that read the
+// document. whole says that nothing else of it changes.
+func LoadRestless(st flow.State, document string) (t restless.Table, places restless.Set, whole bool, err error) {
 	t, ok, err := LoadTable(st, document)
 	if err != nil || !ok {
-		return nil, false, err
+		return t, nil, false, err
 	}
 	p, err := loadProgress(st)
 	places = t.Restless(p.Reads)
-	return places, t.Asked && len(places) > 0, err
+	return t, places, t.Asked && len(places) > 0, err
+}
+
+// LastTexts returns the text of d, a document of the page whose state st is, at the last check that read it, and the one
+// before it as far as that is stored. Either may be empty.
+func LastTexts(st flow.State, d Document) (last, before string, err error) {
+	v, ok, err := LoadVersion(st, d.ID, d.N)
+	if err != nil || !ok {
+		return "", "", err
+	}
+	if last, err = flow.UnpackText(v.Packed); err != nil {
+		return "", "", failure.Broken(fmt.Errorf("index: version %d of document %s: %w", d.N, d.ID, err))
+	}
+	if !d.Unmade {
+		before, _, _, err = v.OldText(st, d.ID)
+		return last, before, err
+	}
+	packed, _, err := st.Get(unmadeName + d.ID)
+	if err != nil {
+		return "", "", err
+	}
+	unmade, err := flow.UnpackText(packed)
+	return unmade, last, err
 }
 
 func saveTable(st flow.State, o storeTable) error {

@@ -37,7 +37,7 @@ type edits struct {
 type excerptKey struct {
 	removed, added, moved, newItems bool
 	by                              mutes
-	offset                                 int
+	offset                          int
 }
 
 // excerpt is the first edits that a notification may contain. omitted is how many more texts were
