@@ -1,6 +1,7 @@
 package restless
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +14,7 @@ import (
 // did so.
 const (
 	wordsBeginAt = 5
+	maxKnown     = 16   // changes of a place, as Rotation.Gaps has bits
 	knownToEnd   = 8    // changes that must be known before it can end
 	wordsStand   = 2000 // checks without a change, after which a restless place is forgotten
 	maxRotations = 16   // of a Table
@@ -175,7 +177,7 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 		*r = Rotation{Seen: r.Seen, Money: r.Money, Extents: r.Extents} // it is another place
 	}
 	if r.Last > 0 {
-		r.Gaps, r.Known = r.Gaps<<1, min(r.Known+1, 16)
+		r.Gaps, r.Known = r.Gaps<<1, min(r.Known+1, maxKnown)
 		if check-r.Last == 1 {
 			r.Gaps |= 1
 		}
@@ -191,10 +193,10 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	r.Last = check
 	r.Sizes = append([]int{added}, r.Sizes[:min(len(r.Sizes), lastSizes-1)]...)
 	r.Extents = append([]Extent{now}, r.Extents[:min(len(r.Extents), lastExtents-1)]...)
-	switch often := r.oftenInARow(); {
+	switch {
 	case r.Began == 0 && r.Known >= wordsBeginAt && r.Gaps&(1<<wordsBeginAt-1) == 1<<wordsBeginAt-1 && !r.Money:
 		r.Began = check
-	case r.Began > 0 && r.Known >= knownToEnd && !often:
+	case r.Began > 0 && r.Known >= knownToEnd && 2*r.inARow() < r.Known:
 		r.Began, r.Said = 0, false
 	}
 	return muted
@@ -212,22 +214,10 @@ func (r *Rotation) isLarge(added, removed int) bool {
 }
 
 // freshLately reports whether at least three of the last four changes brought a block that was not seen before.
-func freshLately(bits uint8) bool {
-	n := 0
-	for i := range 4 {
-		n += int(bits >> i & 1)
-	}
-	return n >= 3
-}
+func freshLately(fresh uint8) bool { return bits.OnesCount8(fresh&15) >= 3 }
 
-// oftenInARow reports whether at least half of the last changes came at the check behind the one before.
-func (r *Rotation) oftenInARow() bool {
-	n := 0
-	for i := range r.Known {
-		n += int(r.Gaps >> i & 1)
-	}
-	return 2*n >= r.Known
-}
+// inARow returns how many of the known changes came at the check behind the one before.
+func (r *Rotation) inARow() int { return bits.OnesCount16(r.Gaps) }
 
 func hasMoney(content string, at span) bool {
 	b := readBlock(content, at)
@@ -394,11 +384,15 @@ type Turning struct {
 	Muted bool
 }
 
-// A place is shown if minTurns changes of it are known, and the last one is not more than turnsLately checks ago.
-const (
-	minTurns    = 4
-	turnsLately = 16
-)
+// turnsLately is how many checks ago a place changed at most that is shown and not restless.
+const turnsLately = 16
+
+// turnsOften reports whether the words of r change often: two in three of its changes came at the check behind the one
+// before, or nearly half of many. What toggles at every fifth check hardly ever does so by chance.
+func (r *Rotation) turnsOften() bool {
+	n := r.inARow()
+	return r.Known >= 6 && 3*n >= 2*r.Known || r.Known == maxKnown && n >= 7
+}
 
 // Turning returns the places of content, the text of the last check that read the document, whose words change at half
 // of the checks or more. A list that grows is none, and neither is an amount of money.
@@ -409,14 +403,10 @@ func (t *Table) Turning(content string, check uint64) (all []Turning) {
 	blocks := appendBlocks(nil, content)
 	for i := range t.Rotations {
 		r := &t.Rotations[i]
-		if r.Money || r.Known < minTurns || !r.oftenInARow() || check-r.Last > wordsStand || check-r.Last > turnsLately && r.Began == 0 {
+		if r.Money || !r.turnsOften() || check-r.Last > wordsStand || check-r.Last > turnsLately && r.Began == 0 {
 			continue
 		}
-		grew := 0
-		for k := range min(r.Known+1, 8) {
-			grew += int(r.Grew >> k & 1)
-		}
-		if 2*grew <= min(r.Known+1, 8) {
+		if 2*bits.OnesCount8(r.Grew) <= min(r.Known+1, 8) {
 			all = append(all, placeOf(r, content, blocks))
 		}
 	}
@@ -427,10 +417,7 @@ func (t *Table) Turning(content string, check uint64) (all []Turning) {
 // placeOf shows a place of content.
 func placeOf(r *Rotation, content string, blocks []span) Turning {
 	x := r.extent()
-	p := Turning{Changes: r.Known, Muted: r.Began > 0}
-	for i := range r.Known {
-		p.InARow += int(r.Gaps >> i & 1)
-	}
+	p := Turning{Changes: r.Known, InARow: r.inARow(), Muted: r.Began > 0}
 	x.From, x.To = min(x.From, len(blocks)), min(x.To, len(blocks))
 	at := (&comparison{}).bytes(blocks, x.From, x.To, len(content))
 	p.Start, p.End = at[0], at[1]

@@ -348,8 +348,7 @@ func pages() []made {
 					price = append(price, 1000+r.IntN(9000))
 				}
 			} else {
-				for range 3 {
-					k := r.IntN(60)
+				for _, k := range r.Perm(60)[:3] {
 					price[k] += 1 + r.IntN(500)
 					t = append(t, fmt.Sprintf("%d.%02d", price[k]/100, price[k]%100))
 				}
