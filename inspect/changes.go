@@ -19,6 +19,8 @@ type ChangeHistory struct {
 	// Changes are the changes between them, the oldest first. A version without a changed word is no
 	// change, and neither is a baseline.
 	Changes []flow.Change `json:"changes"`
+	// Proposals are the places whose words change often.
+	Proposals []Proposal `json:"proposals,omitempty"`
 }
 
 // Changes compares the stored versions of a document of the page of url again and returns the
@@ -49,7 +51,8 @@ func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f Doc
 		}
 	}
 	slices.Reverse(h.Changes)
-	return h, nil
+	h.Proposals, err = proposalsFor(ctx, d.state, d.page, d.Document)
+	return h, err
 }
 
 // compareWithPrevious returns the change that made v, version n. ok is false where there is none, or the version

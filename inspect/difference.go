@@ -29,6 +29,8 @@ type Difference struct {
 	// Size is how much changed, in tokens.
 	Size flow.Size `json:"size"`
 	Rows []Row     `json:"rows"`
+	// Proposals are, where To is the current version, the places whose words change often.
+	Proposals []Proposal `json:"proposals,omitempty"`
 }
 
 // Row is a part of two texts side by side: blocks of the old one, and the blocks of the new one that
@@ -103,5 +105,8 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 	if f.Context >= 0 {
 		out.Rows = diff.Around(out.Rows, f.Context)
 	}
-	return out, nil
+	if f.To == d.N {
+		out.Proposals, err = wantedProposals(ctx, d.state, d.page, d.Document, d.subs)
+	}
+	return out, err
 }

@@ -68,26 +68,13 @@ func Explain(ctx context.Context, s Store, languages *text.Languages, url string
 	if err := e.addKeywords(ctx, languages, st, records, f); err != nil {
 		return e, err
 	}
-	return e, e.addProposals(ctx, st)
-}
-
-// addProposals adds the proposals for the documents of the page whose state st is.
-func (e *Explanation) addProposals(ctx context.Context, st flow.State) error {
-	p, err := index.Load(st)
-	if err != nil {
-		return err
-	}
-	for _, d := range p.Documents {
-		if !slices.ContainsFunc(e.Page.Subscriptions, func(s Subscription) bool { return s.Document == d.ID && wantsProposals(s) }) {
-			continue
+	proposals, err := Proposals(ctx, st)
+	for _, p := range proposals {
+		if e.Page.hasSubscriptionTo(p.Document) { // of the clients that f selects
+			e.Proposals = append(e.Proposals, p)
 		}
-		found, err := proposalsFor(ctx, st, p, d)
-		if err != nil {
-			return err
-		}
-		e.Proposals = append(e.Proposals, found...)
 	}
-	return nil
+	return e, err
 }
 
 // notWatched is the refusal of a page that the caller may not know or that is not watched. Both look the same.

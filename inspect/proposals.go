@@ -37,6 +37,9 @@ type Proposal struct {
 	Value  string `json:"value"`
 }
 
+// IsNew reports whether the last check found out that the place changes often.
+func (p Proposal) IsNew() bool { return p.Changes == restless.MinTurns }
+
 // YAML returns the option as a line of a configuration.
 func (p Proposal) YAML() string {
 	if p.Option == optionIgnore || p.Option == optionRemove {
@@ -45,13 +48,25 @@ func (p Proposal) YAML() string {
 	return p.Option + ": " + p.Value
 }
 
-// String says what p proposes, in one line.
-func (p Proposal) String() string {
-	how := "is left out by"
-	if p.Option == optionFlipFlop {
-		how = "takes turns; only new texts are told with"
+// Why says in one line what p is about.
+func (p Proposal) Why() string {
+	return fmt.Sprintf("%s changes often: %d of its last %d changes came at the next check", p.Place, p.InARow, p.Changes)
+}
+
+// Effect says in a few words what the option does.
+func (p Proposal) Effect() string {
+	switch p.Option {
+	case optionFlipFlop:
+		return "tells only texts that the page did not have just before"
+	case optionRestless:
+		return "leaves out places whose words change at nearly every check"
 	}
-	return fmt.Sprintf("the words of %s change often; that %s %s", p.Place, how, p.YAML())
+	return "leaves out this place, and nothing else of the last two texts"
+}
+
+// Flag returns the option as a flag of the command line.
+func (p Proposal) Flag() string {
+	return "--" + strings.ReplaceAll(p.Option, "_", "-") + " '" + strings.ReplaceAll(p.Value, "'", `'\''`) + "'"
 }
 
 // The options that a Proposal names.
@@ -68,9 +83,36 @@ const (
 	flipFlopValue   = 2
 )
 
-// wantsProposals reports whether s, a subscription, is told of words that change often, without having asked for it.
-func wantsProposals(s Subscription) bool {
-	return len(s.Keywords) == 0 && s.Value == nil && s.State == StateActive && (s.Restless == "" || s.Restless == pipeline.RestlessMuteNumbers)
+// Proposals returns the proposals for the documents of a page with a subscription that is told of words which change often,
+// and did not ask for it. st is the state of the page in flow.GroupIndex.
+func Proposals(ctx context.Context, st flow.State) ([]Proposal, error) {
+	p, err := index.Load(st)
+	if err != nil {
+		return nil, err
+	}
+	subs, err := index.Subscriptions(st)
+	if err != nil {
+		return nil, err
+	}
+	var all []Proposal
+	for _, d := range p.Documents {
+		found, err := wantedProposals(ctx, st, p, d, subs)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// wantedProposals returns the proposals for d, if one of subs is told of words that change often and did not ask for it.
+func wantedProposals(ctx context.Context, st flow.State, p index.Page, d index.Document, subs []flow.Stamped) ([]Proposal, error) {
+	for _, s := range subs {
+		if r := s.Subscription.Restless; s.Document == d.ID && len(s.Subscription.Keywords) == 0 && (r == "" || r == pipeline.RestlessMuteNumbers) {
+			return proposalsFor(ctx, st, p, d)
+		}
+	}
+	return nil, nil
 }
 
 // proposalsFor returns the proposals for d, a document of the page p whose state st is.

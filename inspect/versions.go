@@ -273,8 +273,9 @@ type storedDocument struct {
 	index.Document
 	page  index.Page
 	state flow.State
-	// clients is that of the DocumentFilter.
+	// clients is that of the DocumentFilter, and subs are the subscriptions that it lets through.
 	clients []string
+	subs    []flow.Stamped
 }
 
 // analyzeText reads content, a text of d, as it is compared.
@@ -323,7 +324,7 @@ func openDocument(s Store, url string, f DocumentFilter) (storedDocument, error)
 	}
 	switch len(chosen) {
 	case 1:
-		return storedDocument{chosen[0], p, st, f.Clients}, nil
+		return storedDocument{chosen[0], p, st, f.Clients, subs}, nil
 	case 0:
 		return storedDocument{}, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no document %s; it has %s", page, f, describeDocuments(p.Documents, subs))}
 	}

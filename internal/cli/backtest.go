@@ -192,6 +192,7 @@ func (a *app) tryConfiguration(cmd *cobra.Command, t *trialRun, url, client stri
 		}
 		return fmt.Errorf("%s has no subscription to %s%s; write --keywords to try others", a.flags.config, cmp.Or(url, "any page"), whose)
 	}
+	t.isOfConfig = true
 	t.formatOption = func(option, value string) string { return option + ": " + value }
 	return a.withManager(cmd.Context(), dir, func(ctx context.Context, m manage.Manager) error {
 		for i, s := range subs {
@@ -219,6 +220,7 @@ type trialRun struct {
 	// formatOption names an option with its value, as the user would write it.
 	formatOption func(option, value string) string
 	isOfFiles    bool // the versions are two files
+	isOfConfig   bool // the subscriptions are those of a configuration
 	// lastHistory is the last history that was asked for, since subscriptions to one document follow each
 	// other. It belongs to the document lastHistoryKey.
 	lastHistory    inspect.ChangeHistory
@@ -231,6 +233,7 @@ type trialRun struct {
 	differences          int
 	digests              int
 	effects              []inspect.OptionEffect
+	proposals            []inspect.Proposal
 	notStored, elsewhere int // subscriptions
 }
 
@@ -288,6 +291,13 @@ func (t *trialRun) tryOnChanges(ctx context.Context, h inspect.ChangeHistory, s 
 			}
 			if c.Time.After(t.last) {
 				t.last = c.Time
+			}
+		}
+	}
+	if len(s.Keywords) == 0 && s.Restless != pipeline.RestlessMute && s.Restless != pipeline.RestlessTell {
+		for _, p := range h.Proposals {
+			if !slices.Contains(t.proposals, p) {
+				t.proposals = append(t.proposals, p)
 			}
 		}
 	}
@@ -397,6 +407,11 @@ func (t *trialRun) printSummary() error {
 		rows = append(rows, []string{t.formatOption(e.Option, e.Value), strings.Join(parts, ", ")})
 	}
 	out.printTable("  ", rows)
+	option := inspect.Proposal.Flag
+	if t.isOfConfig {
+		option = inspect.Proposal.YAML
+	}
+	out.printProposals(t.proposals, option)
 	if t.notStored > 0 {
 		fmt.Fprintf(t.stderr, "vokter-stream: %s not tried: no version of the document is stored\n", countNoun(t.notStored, "subscription"))
 	}

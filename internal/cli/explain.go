@@ -55,7 +55,26 @@ type (
 		Kind string `json:"kind"`
 		inspect.Keyword
 	}
+	proposalLine struct {
+		Kind string `json:"kind"`
+		inspect.Proposal
+	}
 )
+
+// printProposals prints what p proposes. option writes an option as the user would.
+func (r *results) printProposals(proposals []inspect.Proposal, option func(inspect.Proposal) string) {
+	if len(proposals) == 0 {
+		return
+	}
+	r.printLine("")
+	r.printLine("Words that change often, and an option that leaves them out")
+	for _, p := range proposals {
+		r.printJSON(proposalLine{"proposal", p})
+		r.printLine("  %s", p.Why())
+		r.printLine("    %s", option(p))
+		r.printLine("    It %s.", p.Effect())
+	}
+}
 
 // printExplanation prints e in order of time: the checks, the changes, the notifications with the
 // results of their deliveries, and what did not match.
@@ -109,6 +128,7 @@ func (r *results) printExplanation(e inspect.Explanation) {
 		rows = append(rows, row)
 	}
 	r.printTable("  ", rows)
+	r.printProposals(e.Proposals, inspect.Proposal.YAML)
 }
 
 // checkResult describes the result of c. It names the documents if the page has several.

@@ -152,7 +152,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	}
 	logUselessSettings(cfg, log)
 	page, _ := pageurl.Canonical(s.URL) // a Router refuses an invalid URL
-	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {logFirstCheck(cfg, log), adviseOnFlags(page, log)}}
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupIndex: {logFirstCheck(cfg, log), adviseOnFlags(page, log), adviseOnNoise(page, log)}}
 	run := func() (inspect.Summary, error) { return a.runPipeline(ctx, cfg, listenSettings{}, limits.summary, nil) }
 	if limits.checks == 0 {
 		_, err := run()

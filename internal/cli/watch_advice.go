@@ -52,3 +52,29 @@ func flagFor(o flow.Outcome) string {
 	}
 	return ""
 }
+
+// adviseOnNoise is middleware that logs which places of page change their words often, and a flag that leaves each of them
+// out. It says so once of each, at the check that finds out.
+func adviseOnNoise(page string, log *slog.Logger) flow.Middleware {
+	said := make(map[string]bool) // flags
+	return func(next flow.Processor) flow.Processor {
+		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
+			if err := next.Process(ctx, tx, m); err != nil || m.Type != flow.TypeOutcome || m.Key != page {
+				return err
+			}
+			found, err := inspect.Proposals(ctx, tx.State(page))
+			if err != nil {
+				return err
+			}
+			tx.OnCommit(func() {
+				for _, p := range found {
+					if !said[p.Flag()] && p.IsNew() {
+						log.Info(p.Why() + ". " + p.Flag() + " " + p.Effect())
+					}
+					said[p.Flag()] = true
+				}
+			})
+			return nil
+		})
+	}
+}

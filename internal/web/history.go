@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -64,9 +65,10 @@ type diffView struct {
 
 // row is a row of a difference, of which each line has its pieces.
 type row struct {
-	Kind     string
-	Old, New [][]piece
-	Skipped  int
+	Kind        string
+	Item, Title string
+	Old, New    [][]piece
+	Skipped     int
 	// OtherLink says what another link means for the item.
 	OtherLink string
 }
@@ -119,9 +121,23 @@ func showDiff(r *request) (any, error) {
 		return nil, err
 	}
 	for _, x := range v.Difference.Rows {
-		v.Rows = append(v.Rows, row{x.Kind, linePieces(x.Old, old), linePieces(x.New, new), x.Skipped, x.AboutLink()})
+		if beginsWith(slices.Concat(x.New, x.Old), x.Title) {
+			x.Title = ""
+		}
+		v.Rows = append(v.Rows, row{x.Kind, x.Item, x.Title, linePieces(x.Old, old), linePieces(x.New, new), x.Skipped, x.AboutLink()})
 	}
 	return v, nil
+}
+
+// beginsWith reports whether the first of lines shows title.
+func beginsWith(lines []inspect.Line, title string) bool {
+	text := ""
+	if len(lines) > 0 {
+		for _, s := range lines[0].Segments {
+			text += s.Text
+		}
+	}
+	return strings.HasPrefix(text, strings.TrimSuffix(title, "…"))
 }
 
 // versionParam returns the version in the field name of the form, or 0 where it is missing.

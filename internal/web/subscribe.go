@@ -39,8 +39,9 @@ type previewView struct {
 // trialView is what a subscription would have reported of the last versions.
 type trialView struct {
 	inspect.Trial
-	Changes int
-	Problem string
+	Changes   int
+	Proposals []inspect.Proposal
+	Problem   string
 }
 
 const (
@@ -116,6 +117,9 @@ func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	}
 	h.Changes = h.Changes[max(0, len(h.Changes)-maxTriedChanges):]
 	v := &trialView{Trial: inspect.Try(h.Changes, s, text.NewLanguages()), Changes: len(h.Changes)}
+	if len(s.Keywords) == 0 && s.Restless != pipeline.RestlessMute && s.Restless != pipeline.RestlessTell {
+		v.Proposals = h.Proposals
+	}
 	slices.Reverse(v.Notifications)
 	return v
 }
@@ -183,6 +187,20 @@ func (v subscribeView) Options() []option {
 // Has reports whether the subscription names sink.
 func (v subscribeView) Has(sink string) bool { return slices.Contains(v.Sub.Sinks, sink) }
 
+// Restless returns what may be told of places that change at nearly every check.
+func (v subscribeView) Restless() []option {
+	all := []option{
+		{"", "the numbers are left out, unless nothing else changes", false},
+		{pipeline.RestlessMuteNumbers, "the numbers are left out", false},
+		{pipeline.RestlessMute, "numbers and words are left out", false},
+		{pipeline.RestlessTell, "all is reported", false},
+	}
+	for i := range all {
+		all[i].On = all[i].Name == v.Sub.Restless
+	}
+	return all
+}
+
 // Event returns the event that alone is reported, or "".
 func (v subscribeView) Event() string {
 	if len(v.Sub.Events) == 1 {
@@ -246,7 +264,7 @@ func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 		*o.field(&s) = r.form.Get(o.Name) != ""
 	}
 	s.Events = nil
-	s.Near = r.form.Get("near")
+	s.Near, s.Restless, s.Expect = r.form.Get("near"), r.form.Get("restless"), r.form.Get("expect")
 	if e := r.form.Get("event"); e != "" {
 		s.Events = []pipeline.Event{pipeline.Event(e)}
 	}

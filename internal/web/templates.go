@@ -231,6 +231,7 @@ func changedSettings(s inspect.Subscription) []string {
 	add(s.Near != "", "changes in its "+s.Near+" too")
 	add(s.NewItems, "only new items")
 	add(s.Moved, "moved text too")
+	add(s.Restless != "", "restless: "+s.Restless)
 	add(s.Digest != nil, "digest")
 	add(s.Below != "", "below "+string(s.Below))
 	add(s.Above != "", "above "+string(s.Above))

@@ -384,6 +384,9 @@ type Turning struct {
 	Muted bool
 }
 
+// MinTurns is how many changes of a place must be known before it is Turning.
+const MinTurns = 6
+
 // turnsLately is how many checks ago a place changed at most that is shown and not restless.
 const turnsLately = 16
 
@@ -391,7 +394,7 @@ const turnsLately = 16
 // before, or nearly half of many. What toggles at every fifth check hardly ever does so by chance.
 func (r *Rotation) turnsOften() bool {
 	n := r.inARow()
-	return r.Known >= 6 && 3*n >= 2*r.Known || r.Known == maxKnown && n >= 7
+	return r.Known >= MinTurns && 3*n >= 2*r.Known || r.Known == maxKnown && n >= 7
 }
 
 // Turning returns the places of content, the text of the last check that read the document, whose words change at half

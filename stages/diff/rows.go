@@ -28,6 +28,9 @@ type Row struct {
 	// RowRemoved and RowAdded they are therefore two items; in RowKept and RowMoved all words are the same, so that
 	// they are one.
 	OtherLink bool `json:"other_link,omitempty"`
+	// Item says what became of the list item, table row or card that the row is, and Title names it, as in flow.Group.
+	Item  string `json:"item,omitempty"`
+	Title string `json:"title,omitempty"`
 	// Skipped is, for RowSkipped, how many rows were left out.
 	Skipped int `json:"skipped,omitempty"`
 }
@@ -144,6 +147,7 @@ func (c *comparison) rowOf(s unitGroup, w *aligner, coarse bool, size *flow.Size
 	}
 	inA, inB := keptPartners(kept, len(a.symbols), len(b.symbols))
 	r := Row{Kind: RowChanged}
+	r.Item, r.Title = c.itemOf(s)
 	switch {
 	case len(s.new) == 0:
 		r.Kind = RowRemoved

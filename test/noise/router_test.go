@@ -275,7 +275,7 @@ func TestSite(t *testing.T) {
 			want := proposed[m.name]
 			for _, p := range proposals[m.host()] {
 				if want == nil && m.name != "latest40%" {
-					t.Errorf("seed %d: %s: without a reason, %s", seed, m.name, p)
+					t.Errorf("seed %d: %s: without a reason, %s", seed, m.name, p.Why())
 				}
 			}
 			if want == nil {
