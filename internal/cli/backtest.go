@@ -353,6 +353,10 @@ type (
 		Type string `json:"type"`
 		inspect.OptionEffect
 	}
+	triedProposalLine struct {
+		Type string `json:"type"`
+		inspect.Proposal
+	}
 	trialLine struct {
 		Type          string    `json:"type"`
 		Documents     int       `json:"documents"`
@@ -375,6 +379,9 @@ func (t *trialRun) printSummary() error {
 	out := t.newResults()
 	for _, e := range t.effects {
 		out.printJSON(optionLine{"option", e})
+	}
+	for _, p := range t.proposals {
+		out.printJSON(triedProposalLine{"proposal", p})
 	}
 	out.printJSON(trialLine{"summary", len(t.seenDocuments), t.versions, t.changes, t.first, t.last, t.notifications, t.differences, t.digests, t.notStored, t.elsewhere})
 	what := fmt.Sprintf("%s with %s", countNoun(t.notifications, "notification"), countNoun(t.differences, "difference"))

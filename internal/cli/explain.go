@@ -69,7 +69,6 @@ func (r *results) printProposals(proposals []inspect.Proposal, option func(inspe
 	r.printLine("")
 	r.printLine("Words that change often, and an option that leaves them out")
 	for _, p := range proposals {
-		r.printJSON(proposalLine{"proposal", p})
 		r.printLine("  %s", p.Why())
 		r.printLine("    %s", option(p))
 		r.printLine("    It %s.", p.Effect())
@@ -128,6 +127,9 @@ func (r *results) printExplanation(e inspect.Explanation) {
 		rows = append(rows, row)
 	}
 	r.printTable("  ", rows)
+	for _, p := range e.Proposals {
+		r.printJSON(proposalLine{"proposal", p})
+	}
 	r.printProposals(e.Proposals, inspect.Proposal.YAML)
 }
 

@@ -42,6 +42,8 @@ type Rotation struct {
 	Sizes []int `cbor:"8,keyasint,omitempty"`
 	// Money says that there was an amount of money in it: it is never restless.
 	Money bool `cbor:"9,keyasint,omitempty"`
+	// News says that its last change was told though the place was restless: what then goes again is told too.
+	News bool `cbor:"12,keyasint,omitempty"`
 	// Began is the check at which it became restless, 0 if it is not. Said says that the subscribers were told.
 	Began uint64 `cbor:"10,keyasint,omitempty"`
 	Said  bool   `cbor:"11,keyasint,omitempty"`
@@ -163,7 +165,8 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	r.Money = r.Money || money
 	seldom := fresh && (was.Head == 0 && was.Tail == 0 || !inBlock) &&
 		!(freshLately(r.Fresh) && 4*removed >= 3*(was.To-was.From)) // a block that is new, where new ones are rare
-	if told := !r.isRestless(check) || beyond || grew || seldom || removed == 0 && fresh || r.isLarge(added, removed); !told {
+	news := beyond || grew || r.isLarge(added, removed)
+	if told := !r.isRestless(check) || news || r.News || seldom || removed == 0 && fresh; !told {
 		for _, s := range all {
 			e := edit
 			if !inBlock {
@@ -176,6 +179,7 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	if beyond && r.Last > 0 && words > 2*wordsBefore+2 {
 		*r = Rotation{Seen: r.Seen, Money: r.Money, Extents: r.Extents} // it is another place
 	}
+	r.News = news && r.Began > 0
 	if r.Last > 0 {
 		r.Gaps, r.Known = r.Gaps<<1, min(r.Known+1, maxKnown)
 		if check-r.Last == 1 {
@@ -441,9 +445,12 @@ func placeOf(r *Rotation, content string, blocks []span) Turning {
 			to = ws[len(ws)-tail].start
 		}
 		p.Head, p.Tail = b.Text[:from], b.Text[to:]
-		p.Label = strings.TrimSpace(clipLeft(p.Head) + "[" + clip(strings.TrimSpace(b.Text[from:to])) + "]" + clip(p.Tail))
-		if p.Head != "" {
-			p.Label = strings.Replace(p.Label, "[", " [", 1)
+		p.Label = "[" + clip(strings.TrimSpace(b.Text[from:to])) + "]"
+		if head > 0 {
+			p.Label = clipLeft(p.Head) + " " + p.Label
+		}
+		if tail > 0 {
+			p.Label += " " + clip(strings.TrimSpace(p.Tail))
 		}
 	default:
 		p.Label = "[" + clip(content[blocks[x.From].start:blocks[x.From].end]) + "]"
