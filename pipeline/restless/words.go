@@ -164,7 +164,7 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	}
 	r.Money = r.Money || money
 	seldom := fresh && (was.Head == 0 && was.Tail == 0 || !inBlock) &&
-		!(freshLately(r.Fresh) && 4*removed >= 3*(was.To-was.From)) // a block that is new, where new ones are rare
+		(!freshLately(r.Fresh) || 4*removed < 3*(was.To-was.From)) // a block that is new, where new ones are rare
 	news := beyond || grew || r.isLarge(added, removed)
 	if told := !r.isRestless(check) || news || r.News || seldom || removed == 0 && fresh; !told {
 		for _, s := range all {

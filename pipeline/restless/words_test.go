@@ -36,12 +36,12 @@ func TestRotatingWords(t *testing.T) {
 	names := strings.Fields("hera zeus argus")
 	texts := rotating(20, func(i int, ad string) string {
 		s := "News\n" + ad + "\nThe owl sees\nLast post by " + names[i%3] + " of the house\n"
-		switch {
-		case i == 12:
+		switch i {
+		case 12:
 			s = "News\n" + ad + "\nA block that came\nThe owl sees\nLast post by " + names[i%3] + " of the house\n"
-		case i == 15:
+		case 15:
 			s = strings.Replace(s, "Last post", "First post", 1)
-		case i == 17:
+		case 17:
 			s = strings.Replace(s, ad, "The house is sold", 1)
 		}
 		return s

@@ -266,6 +266,9 @@ var proposed = map[string][]string{
 // TestSite: on each page numbers are silent from the fifth check on, and every true change is told. What rotates on it is
 // proposed to be left out, and with that option nothing else is left out.
 func TestSite(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds of a processor")
+	}
 	for seed := range *seeds {
 		w, told, proposals := watchSite(t, seed, pipeline.Subscription{Client: "plain"}, pipeline.Subscription{Client: "mute", Restless: pipeline.RestlessMute})
 		for _, m := range pages() {
