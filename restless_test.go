@@ -162,3 +162,26 @@ func TestClockIsConfirmed(t *testing.T) {
 		t.Errorf("with flip_flop: 2 told %d times: %q", n, told[0])
 	}
 }
+
+// TestAdvertisementIsMutedAfterAYes: words that rotate are told to everybody but to a subscription with restless: mute, and
+// explain names the option that leaves them out.
+func TestAdvertisementIsMutedAfterAYes(t *testing.T) {
+	page := func(i int) string {
+		s := "<aside>" + []string{"Buy a lantern", "Win a voyage", "Sleep on wool"}[i%3] + "</aside>" + paragraph + paragraph
+		if i >= 12 {
+			s += "<p>A second owl came</p>"
+		}
+		return s
+	}
+	cfg, told, notices := watchTurning(t, 16, page, plainly, func(s *pipeline.Subscription) { s.Restless = pipeline.RestlessMute })
+	if len(told[0]) != 15 || len(notices[0]) != 0 {
+		t.Errorf("without restless told %d times, with notices %+v", len(told[0]), notices[0])
+	}
+	if n := len(told[1]); n != 7 || !strings.HasPrefix(told[1][6], "13 a:A second owl came") || len(notices[1]) != 1 || notices[1][0].Count != 1 {
+		t.Errorf("with restless: mute told %q, with notices %+v", told[1], notices[1])
+	}
+	e := explainPage(t, cfg, inspect.ExplainFilter{})
+	if len(e.Proposals) != 1 || e.Proposals[0].YAML() != "remove: ['aside']" {
+		t.Errorf("the proposals are %+v", e.Proposals)
+	}
+}

@@ -9,6 +9,9 @@ type stretch struct{ a, b, c, d int }
 // alignDepth is how often a stretch is cut at the blocks that only it has on both sides.
 const alignDepth = 8
 
+// maxTable is how large the table of commonOf may get.
+const maxTable = 1 << 14
+
 // stretches aligns the blocks of both texts. What differs in numbers alone counts as equal.
 func (c *comparison) stretches() []stretch {
 	olds, news := c.olds, c.blocks
@@ -42,6 +45,9 @@ func align(all []stretch, a, b []uint64, i, k, depth int) []stretch {
 		return all
 	}
 	anchors := anchorsOf(a, b)
+	if len(anchors) == 0 && len(a)*len(b) <= maxTable {
+		anchors = commonOf(a, b)
+	}
 	if len(anchors) == 0 || depth == 0 {
 		return append(all, stretch{i, i + len(a), k, k + len(b)})
 	}
@@ -103,4 +109,29 @@ func anchorsOf(a, b []uint64) [][2]int {
 	}
 	slices.Reverse(run)
 	return run
+}
+
+// commonOf returns the positions of a longest common subsequence of a and b.
+func commonOf(a, b []uint64) (pairs [][2]int) {
+	width := len(b) + 1
+	best := make([]int16, (len(a)+1)*width) // of a[i:] and b[k:]
+	for i := len(a) - 1; i >= 0; i-- {
+		for k := len(b) - 1; k >= 0; k-- {
+			if best[i*width+k] = max(best[(i+1)*width+k], best[i*width+k+1]); a[i] == b[k] {
+				best[i*width+k] = best[(i+1)*width+k+1] + 1
+			}
+		}
+	}
+	for i, k := 0, 0; i < len(a) && k < len(b); {
+		switch {
+		case a[i] == b[k]:
+			pairs = append(pairs, [2]int{i, k})
+			i, k = i+1, k+1
+		case best[(i+1)*width+k] >= best[i*width+k+1]:
+			i++
+		default:
+			k++
+		}
+	}
+	return pairs
 }
