@@ -122,7 +122,7 @@ func (w *world) requestReplay(sink string, filter flow.DeadFilter) {
 }
 
 func documentID(s *site, sub pipeline.Subscription) string {
-	return flow.DocumentID(s.url, sub.View)
+	return flow.DocumentOf(s.url, sub)
 }
 
 // sendCommand publishes a command in the page's own order.

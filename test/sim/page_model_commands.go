@@ -16,7 +16,7 @@ func (t *pageModel) pairName(s pipeline.Subscription) string { return t.pairName
 
 // pairNameIn is pairName for a subscription that may be part of a tree. Names sort as subscriptions are listed.
 func (t *pageModel) pairNameIn(s pipeline.Subscription, f *flow.Followed) string {
-	document := flow.DocumentID(t.url, s.View)
+	document := flow.DocumentOf(t.url, s)
 	if f != nil {
 		document += "+" + f.ID
 	}
@@ -49,7 +49,7 @@ func (t *pageModel) addSpan(s pipeline.Subscription, origin, incarnation, positi
 	}
 	t.predecessor = nil
 	delete(t.expired, pair)
-	l := t.watchDocument(s.View, position)
+	l := t.watchDocument(s.WithDefaults().View, position)
 	r := &subscriptionSpan{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.version, until: flow.Forever,
 		predecessor: before, followed: f}
 	t.world.incarnations[incarnation] = t.incarnation
