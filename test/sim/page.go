@@ -119,9 +119,12 @@ func (p pageRevision) render(view pipeline.View) (d renderedText, ok bool) {
 	return d, ok || len(view.Select) == 0
 }
 
+// rayID stands before a number that is another whenever a challenge is shown.
+const rayID = "ray id"
+
 // newChallenge returns what a server shows in place of a page that it protects.
 func newChallenge(r *rand.Rand) pageRevision {
-	text := fmt.Sprintf("Checking your browser, ray id %d", 5000+r.IntN(3))
+	text := fmt.Sprintf("Checking your browser, %s %d", rayID, 5000+r.IntN(3))
 	return pageRevision{title: "Just a moment", nodes: []node{{cells: []string{text}}}, challenge: true}
 }
 

@@ -19,7 +19,16 @@ func (t *pageModel) applyText(l *documentLife, text renderedText, e indexEntry) 
 			l.hasRested = false
 			return 0, nil
 		}
-		if !l.hasRested {
+		if !l.hasRested && l.view.Confirm+l.view.FlipFlop > 0 && strings.Contains(look, rayID) && len(e.snapshots) == 0 {
+			// The number after rayID changes at every check. Whether two such texts are one depends on whether it is
+			// restless already.
+			l.candidate, l.timesSeen = "", 0
+			if l.view.Confirm > 0 {
+				l.candidate = look
+			}
+			return 0, nil
+		}
+		if !l.hasRested && !strings.Contains(look, rayID) {
 			if l.isFlipFlop(look) {
 				l.candidate, l.timesSeen = "", 0
 				return 0, nil
