@@ -64,6 +64,9 @@ func sniff(body []byte) string {
 
 // typeBySignature returns the type of a page that can be nothing else, or "".
 func typeBySignature(body []byte) string {
+	if bytes.HasPrefix(body, boms[1]) || bytes.HasPrefix(body, boms[2]) {
+		body = charset.Decode(body, "")
+	}
 	start := bytes.TrimLeft(bytes.TrimPrefix(body, boms[0]), " \t\r\n")
 	switch {
 	case len(start) == 0:
@@ -98,6 +101,9 @@ func xmlTypeOf(head []byte) string {
 			break
 		}
 		head = rest
+	}
+	if root, ok := bytes.CutPrefix(head, []byte("<!DOCTYPE ")); ok { // it names the root, as RSS 0.91 has it
+		head = append([]byte{'<'}, bytes.TrimLeft(root, " \t\r\n")...)
 	}
 	for name, mediaType := range map[string]string{
 		"<rss": "application/rss+xml", "<feed": "application/atom+xml", "<rdf:RDF": "application/rdf+xml", "<svg": "image/svg+xml", "<opml": "text/x-opml",

@@ -47,6 +47,10 @@ func Decode(body []byte, contentType string) []byte {
 		return decode(body[2:], unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM))
 	}
 	isUTF8, ascii := utf8.Valid(body), isASCII(body)
+	if !isUTF8 && strings.Contains(contentType, "calendar") {
+		body = joinFoldedLetters(body)
+		isUTF8 = utf8.Valid(body)
+	}
 	if isUTF8 && !ascii {
 		return body
 	}
@@ -68,6 +72,20 @@ func Decode(body []byte, contentType string) []byte {
 		return toValidUTF8(body)
 	}
 	return decode(body, detectCharset(body))
+}
+
+// joinFoldedLetters returns a calendar without the folds that stand within a letter: RFC 5545 counts bytes.
+func joinFoldedLetters(body []byte) []byte {
+	out := make([]byte, 0, len(body))
+	for i := 0; i < len(body); i++ {
+		rest := bytes.TrimPrefix(body[i:], []byte{'\r'})
+		if n := len(out); n > 0 && out[n-1] >= utf8.RuneSelf && len(rest) > 2 && rest[0] == '\n' && (rest[1] == ' ' || rest[1] == '\t') &&
+			rest[2] >= utf8.RuneSelf && !utf8.RuneStart(rest[2]) {
+			i = len(body) - len(rest) + 2
+		}
+		out = append(out, body[i])
+	}
+	return out
 }
 
 // encodingByEscapes returns the encoding of a body that declares none, where zeros or escape

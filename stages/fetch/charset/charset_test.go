@@ -56,6 +56,8 @@ func TestDecode(t *testing.T) {
 		{"meta in a script", "<script>'<meta charset=koi8-r>'</script>caf\xe9", "text/html", "<script>'<meta charset=koi8-r>'</script>café"},
 		{"meta far in the body", "<body>" + head + "<meta charset=koi8-r>caf\xe9", "text/html", "<body>" + head + "<meta charset=koi8-r>café"},
 		{"a charset that is none in content", `<meta http-equiv=refresh content="0; charset=koi8-r">caf` + "\xe9", "text/html", `<meta http-equiv=refresh content="0; charset=koi8-r">café`},
+		{"a calendar folded within letters", "SUMMARY:Caf\xc3\r\n \xa9 \xe2\n\t\x82\n\t\xac 5", "text/calendar", "SUMMARY:Café € 5"},
+		{"a folded calendar in Latin-1", "SUMMARY:Caf\xe9\r\n \xe9", "text/calendar; charset=latin1", "SUMMARY:Café\r\n é"},
 		{"one NUL", "Lamp: 12\x00 EUR", "text/plain", "Lamp: 12\x00 EUR"},
 		{"many NULs", strings.Repeat("12\x00\x00\x00", 20), "text/plain", strings.Repeat("12\x00\x00\x00", 20)},
 		{"meta in plain text", "<meta charset=koi8-r>caf\xe9", "text/plain", "<meta charset=koi8-r>café"},
