@@ -86,7 +86,7 @@ func (g *gzipReader) Read(p []byte) (int, error) {
 			return n, err
 		}
 		start, err := g.in.Peek(3)
-		if err == nil && bytes.Equal(start, []byte{0x1f, 0x8b, 8}) {
+		if err == nil && bytes.Equal(start, gzipMagic) {
 			err = g.next()
 		} else if err == nil {
 			err = io.EOF
@@ -123,6 +123,9 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 		return b, nil
 	}
 	enc := contentCoding(resp.Header)
+	if enc == "" && b.isGzip() {
+		enc = "gzip"
+	}
 	if enc == "" {
 		if resp.ContentLength > maxBytes {
 			return nil, b.tooLargeError()
@@ -134,7 +137,7 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 		return nil, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("the page is encoded as %.40q, which was not asked for", enc)}
 	}
 	// A stream of empty parts inflates to nothing, so the input is limited too.
-	b.limitedInput = &limitedReader{r: resp.Body, left: maxBytes + 64<<10, limitError: b.tooLargeError()}
+	b.limitedInput = &limitedReader{r: b.source, left: maxBytes + 64<<10, limitError: b.tooLargeError()}
 	b.decompressor, b.pool = pool.Get().(decompressor), pool
 	err := b.decompressor.Reset(b.limitedInput)
 	b.source = b.decompressor
@@ -146,6 +149,18 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 		return nil, b.classifyError(err)
 	}
 	return b, nil
+}
+
+// gzipMagic is how a stream of gzip begins.
+var gzipMagic = []byte{0x1f, 0x8b, 8}
+
+// isGzip reports whether the body is compressed though its header does not say so: servers hand out compressed
+// files as they are.
+func (b *body) isGzip() bool {
+	start := make([]byte, len(gzipMagic))
+	n, _ := io.ReadFull(b.responseBody, start) // an error comes again with the next read
+	b.source = io.MultiReader(bytes.NewReader(start[:n]), b.responseBody)
+	return bytes.Equal(start, gzipMagic)
 }
 
 func (b *body) Read(p []byte) (int, error) {

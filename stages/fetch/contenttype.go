@@ -31,7 +31,8 @@ func contentType(h http.Header, body []byte) (value, mediaType string) {
 		return mediaType, mediaType
 	}
 	switch mediaType {
-	case "*/*", "unknown/unknown", "application/unknown", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download":
+	case "*/*", "unknown/unknown", "application/unknown", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/force-download",
+		"application/gzip", "application/x-gzip": // the source has decompressed it
 		mediaType = sniff(body)
 		return mediaType, mediaType
 	case "text/plain", "text/html":

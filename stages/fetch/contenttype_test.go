@@ -26,6 +26,7 @@ func TestContentType(t *testing.T) {
 		{text, "%PDF-1.7", "application/pdf"},
 		{"application/xml", `{"a": 1}`, "application/xml"},
 		{file, "<feed xmlns='a'>", "application/atom+xml"},
+		{"application/gzip", "<?xml version='1.0'?><a>", "text/xml"},
 		{file, "<!doctype html><p>", "text/html"},
 		{file, "\x89PNG\r\n\x1a\n", "image/png"},
 		{"html", "<!doctype html><p>", "text/html"},
