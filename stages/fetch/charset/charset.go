@@ -290,14 +290,10 @@ func In(s string) string {
 	}
 }
 
-// detectCharset guesses from the bytes behind the first one that is not ASCII. Equally good
-// guesses are settled by name, so that a page is always read in the same way.
+// detectCharset guesses from the texts that are not ASCII. Equally good guesses are settled by name, so that a page is
+// always read in the same way.
 func detectCharset(body []byte) encoding.Encoding {
-	from := 0
-	for from < len(body) && body[from] < utf8.RuneSelf {
-		from++
-	}
-	guesses, err := chardet.NewTextDetector().DetectAll(body[from:min(len(body), from+sampleLength)])
+	guesses, err := chardet.NewTextDetector().DetectAll(sampleOf(body))
 	if err != nil {
 		return charmap.Windows1252
 	}
@@ -311,6 +307,29 @@ func detectCharset(body []byte) encoding.Encoding {
 		return enc
 	}
 	return charmap.Windows1252
+}
+
+// sampleOf returns the first texts of body that are not ASCII. Markup, scripts and styles would be taken for
+// words of a language; a body without other texts is shown from its first byte that is not ASCII on.
+func sampleOf(body []byte) []byte {
+	var sample []byte
+	z := html.NewTokenizer(bytes.NewReader(body))
+	skip := false
+	for len(sample) < sampleLength {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			break
+		}
+		if raw := z.Raw(); kind == html.TextToken && !skip && !isASCII(raw) {
+			sample = append(append(sample, raw...), '\n')
+		}
+		name, _ := z.TagName()
+		skip = kind == html.StartTagToken && (string(name) == "script" || string(name) == "style")
+	}
+	if len(sample) == 0 {
+		sample = body[slices.IndexFunc(body, func(c byte) bool { return c >= utf8.RuneSelf }):]
+	}
+	return sample[:min(len(sample), sampleLength)]
 }
 
 func decode(body []byte, enc encoding.Encoding) []byte {

@@ -28,6 +28,10 @@ func encode(t *testing.T, enc encoding.Encoding, s string) string {
 
 const russian = "<p>Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены разумом и совестью и должны поступать в отношении друг друга в духе братства."
 
+// markedUp is a Russian page of few words and much markup.
+var markedUp = "<title>Все люди</title><style>" + strings.Repeat("p.menu { margin: auto } ", 200) + "</style><p class=first>Рождаются свободными и равными</p>" +
+	"<p class=second>в своем достоинстве и правах</p>"
+
 func TestDecode(t *testing.T) {
 	head := strings.Repeat("<!-- a head in ASCII -->", 100)
 	for _, tc := range []struct{ name, body, contentType, want string }{
@@ -58,6 +62,8 @@ func TestDecode(t *testing.T) {
 		{"a charset that is none in content", `<meta http-equiv=refresh content="0; charset=koi8-r">caf` + "\xe9", "text/html", `<meta http-equiv=refresh content="0; charset=koi8-r">café`},
 		{"a calendar folded within letters", "SUMMARY:Caf\xc3\r\n \xa9 \xe2\n\t\x82\n\t\xac 5", "text/calendar", "SUMMARY:Café € 5"},
 		{"a folded calendar in Latin-1", "SUMMARY:Caf\xe9\r\n \xe9", "text/calendar; charset=latin1", "SUMMARY:Café\r\n é"},
+		{"markup between the words", encode(t, charmap.Windows1251, markedUp), "text/html", markedUp},
+		{"markup between the words, KOI8", encode(t, charmap.KOI8R, markedUp), "text/html", markedUp},
 		{"one NUL", "Lamp: 12\x00 EUR", "text/plain", "Lamp: 12\x00 EUR"},
 		{"many NULs", strings.Repeat("12\x00\x00\x00", 20), "text/plain", strings.Repeat("12\x00\x00\x00", 20)},
 		{"meta in plain text", "<meta charset=koi8-r>caf\xe9", "text/plain", "<meta charset=koi8-r>café"},
