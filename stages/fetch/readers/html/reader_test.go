@@ -127,6 +127,28 @@ func TestTitleAndLanguage(t *testing.T) {
 	}
 }
 
+// TestEndsWithin: a page that ends within what hides its text says so.
+func TestEndsWithin(t *testing.T) {
+	for body, want := range map[string]string{
+		"<p>a</p>\n<!-- b <p>c":         "the page ends within a comment, whose text is not shown, in line 2",
+		"<p>a</p><!-- b -- ><p>c\n":     "the page ends within a comment, whose text is not shown, in line 2",
+		"<p>a</p><textarea>b<p>c":       "the page ends within <textarea>, whose text is not shown, in line 1",
+		"<p>a</p><script>b\n\n</scrip>": "the page ends within <script>, whose text is not shown, in line 3",
+		`<p>a</p><a href="b>c</a><p>d`:  "the page ends within a tag, whose text is not shown, in line 1",
+		"<p>a</p><!-- b --><div><p>c":   "",
+		"<p>a</p><!-- b --!><textarea>": "",
+		"<p>a</p><script>b</script>":    "",
+		"<p>a</p><!doctype b><? c":      "",
+		"<!-->a<!--->b <":               "",
+		"<xmp>a":                        "",
+	} {
+		text, err := New().Read(t.Context(), pipeline.Raw{ContentType: "text/html", Body: []byte(body)}, pipeline.View{})
+		if got := strings.Join(text.Passed, "; "); err != nil || got != want {
+			t.Errorf("%q: got %q, %v, want %q", body, got, err, want)
+		}
+	}
+}
+
 func TestXHTML(t *testing.T) {
 	page := `<?xml version="1.0"?><html xml:lang="nl" xmlns="http://www.w3.org/1999/xhtml"><head><script src="x.js"/><title>T</title></head>` +
 		`<body><div hidden="hidden"/><p>a<br/>b</p><textarea/>c<svg><circle/></svg></body></html>`

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/html/atom"
 
 	"github.com/vokter/vokter/pipeline"
+	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
 // Bounds of reading.
@@ -78,6 +79,7 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 	}()
 	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxToken)
+	lost := "" // what the page ends in, if that hides text
 	for n := 1; ; n++ {
 		if n%tokensPerCheck == 0 && ctx.Err() != nil {
 			return pipeline.Text{}, ctx.Err()
@@ -88,19 +90,26 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 			if !errors.Is(z.Err(), io.EOF) {
 				return pipeline.Text{}, tooLargeError("a single element of the page is too large")
 			}
-			s.closeFrom(0)
-			t := s.result(true)
-			t.Language = s.lang
-			return t, s.checkSize()
+			if len(z.Raw()) > 0 {
+				lost = "a tag"
+			}
+			return s.end(body, lost), s.checkSize()
+		case html.CommentToken:
+			if raw := z.Raw(); bytes.HasPrefix(raw, []byte("<!--")) && !bytes.HasSuffix(raw, []byte(">")) {
+				lost = "a comment"
+			}
 		case html.TextToken:
 			if s.isVisible() {
 				s.addText(z.Text())
+			} else if o := s.stack[len(s.stack)-1]; o.kind&unseen == unseen && len(bytes.TrimSpace(z.Raw())) > 0 {
+				lost = "<" + o.atom.String() + ">"
 			}
 		case html.StartTagToken:
 			s.handleStartTag(z, false)
 		case html.SelfClosingTagToken:
 			s.handleStartTag(z, true)
 		case html.EndTagToken:
+			lost = ""
 			name, _ := z.TagName()
 			s.handleEndTag(atom.Lookup(name), name)
 		}
@@ -108,6 +117,22 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 			return pipeline.Text{}, s.checkSize()
 		}
 	}
+}
+
+// unseen are elements whose texts are one token and not shown.
+const unseen = skip | rawText
+
+// end returns the text of the page body, which ends in what lost says.
+func (s *scanner) end(body []byte, lost string) pipeline.Text {
+	s.closeFrom(0)
+	t := s.result(true)
+	t.Language = s.lang
+	if lost != "" {
+		var passed blocks.Passed
+		passed.Note("the page ends within "+lost+", whose text is not shown", "", body, len(body))
+		t.Passed = passed.Sentences()
+	}
+	return t
 }
 
 func (e *emitter) checkSize() error {
