@@ -253,6 +253,20 @@ func Position(body []byte, offset int) string {
 	return fmt.Sprintf("line %d, column %d", line, utf8.RuneCount(body[start:offset])+1)
 }
 
+// LineFeeds returns body with line feeds in place of carriage returns that end lines on their own.
+func LineFeeds(body []byte) []byte {
+	copied := false
+	for i, c := range body {
+		if c == '\r' && (i+1 == len(body) || body[i+1] != '\n') {
+			if !copied {
+				body, copied = bytes.Clone(body), true
+			}
+			body[i] = '\n'
+		}
+	}
+	return body
+}
+
 // TooLarge is the failed check of a page whose text is larger than any may be.
 func TooLarge() error {
 	return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the text of the page is larger than 2 MiB"}

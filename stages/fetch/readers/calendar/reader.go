@@ -53,7 +53,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	}
 	t := pipeline.Text{Language: blocks.LanguageTag(raw.ContentLanguage)}
 	var b blocks.Builder
-	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
+	body := blocks.LineFeeds(bytes.TrimPrefix(raw.Body, []byte("\ufeff")))
 	c := components{passed: &blocks.Passed{}, body: body}
 	rest := body
 	for n, next := 1, 0; len(rest) > 0; n = next {

@@ -46,6 +46,7 @@ func TestOddLines(t *testing.T) {
 		return "BEGIN:VEVENT\r\n" + strings.Join(lines, "\r\n") + "\r\nEND:VEVENT"
 	}
 	for _, tc := range []struct{ name, body, want, passed string }{
+		{"lines that end in carriage returns", strings.ReplaceAll(calendar(event("SUMMARY:a\r\n b")), "\r\n", "\r"), "<<ab|>>", ""},
 		{"an unfolded line", calendar(event("DESCRIPTION:Bring", "a lamp, please", "LOCATION:Hall"), event("SUMMARY:b")), "<<Bring|a lamp, please|Location: Hall|><b|>>",
 			"a line that is not folded was joined with the one before, in line 4"},
 		{"an unfolded address", calendar(event("DESCRIPTION:See", "the page http://a.example/", "SUMMARY:b")), "<<See|the page http://a.example/|b|>>",

@@ -48,7 +48,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	if err != nil {
 		return pipeline.Text{}, selector.Unreadable(err)
 	}
-	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
+	body := blocks.LineFeeds(bytes.TrimPrefix(raw.Body, []byte("\ufeff")))
 	var passed blocks.Passed
 	next := commaSeparated(ctx, body, &passed)
 	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType == tsvType {

@@ -41,6 +41,8 @@ func TestOddQuotes(t *testing.T) {
 		{"a\n\"Lamp\" of Hera,\"1,5\",2\nb", "<a|><Lamp of Hera|1,5|2|><b|>", "a record with quotes out of place was read line by line, in line 2"},
 		{"a;b\r\n\r\n\"say \"\"hi\"\" \"you\" now\";2\r\n\"c\nd\";3\r\n", "<a|b|><say \"hi\" you\" now\"|2|><c d|3|>", "a record with quotes out of place was read line by line, in line 3"},
 		{"\"never closed,1\nx,2\ny,\"3\"4\n", "<\"never closed|1|><x|2|><y|34|>", "2 records with quotes out of place were read line by line, the first in line 1"},
+		{"a,b\r1,2\r3,4", "<a|b|><1|2|><3|4|>", ""},
+		{"a,b\r\n1,2\r3,4\n5,6\n", "<a|b|><1|2|><3|4|><5|6|>", ""},
 		{"\"a\"\"b\",\"c\nd\"\n", "<a\"b|c d|>", ""},
 	} {
 		got, err := New().Read(t.Context(), newRaw(tc.body), pipeline.View{})
