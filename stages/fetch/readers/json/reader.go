@@ -48,8 +48,25 @@ func (Reader) ContentTypes() []string {
 func (Reader) Extractor() string { return "json/2" }
 
 // Read returns the text of view, whose jq expressions and JSON pointers count. To them a page
-// that is a sequence of documents is an array. It returns ctx's error if that is done first.
+// that is a sequence of documents is an array. What is no JSON in a page that is JSON otherwise is passed over and
+// noted. Read returns ctx's error if that is done first.
 func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
+	t, err := read(ctx, raw, view)
+	if e, ok := errors.AsType[*pipeline.FetchError](err); !ok || e.Class != pipeline.FailUnreadable {
+		return t, err
+	}
+	var passed blocks.Passed
+	mended, ok := mend(raw, &passed)
+	if !ok {
+		return t, err
+	}
+	t, err = read(ctx, mended, view)
+	t.Passed = passed.Sentences()
+	return t, err
+}
+
+// read reads raw, which is valid.
+func read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
 	query, err := selector.NewJSON(view)
 	if err != nil {
 		return pipeline.Text{}, selector.Unreadable(err)

@@ -23,11 +23,31 @@ func TestContract(t *testing.T) {
 		Golden:  "testdata", Types: map[string]string{".json": "application/json", ".ndjson": "application/x-ndjson"},
 		Broken: []pipeline.Raw{
 			newRaw(""), newRaw(`[1,2`), newRaw("{\"a\": 1,\n \"b\" 2}"), newRaw("{\"a\": 1}\nx"), newRaw("{}{}"), newRaw(`{"a": tru}`), newRaw(`{"a": 01}`),
-			newRaw("{\"a\": \"x\ny\"}"), newRaw(`{"a",}`), newRaw(`[1,]`), newRaw(`{a: 1}`), newRaw("<html>"), newRaw(`"\x"`),
+			newRaw(`{"a",}`), newRaw(`{a: 1}`), newRaw("<html>"), newRaw(`{"a": 1,50}`), newRaw("{\"a\": 1}\n{\"b\""),
+			{ContentType: "application/x-ndjson", Body: []byte("no\nline is one\n")},
 		},
 		Large: func(n int) pipeline.Raw { return newRaw("[" + strings.Repeat("{},", n/3) + "0]") },
 		Deep:  func(n int) pipeline.Raw { return newRaw(strings.Repeat("[", n) + strings.Repeat("]", n)) },
 	})
+}
+
+// TestOdd: what is no JSON costs nothing else, and is said.
+func TestOdd(t *testing.T) {
+	const odd = "what is no JSON, such as a comment or a comma too many, was passed over, in line "
+	for _, tc := range []struct{ contentType, body, want, passed string }{
+		{"application/json", "{\n// of lamps\n\"a\": \"b\", /* c */ \"d\": [1, 2,],}", "a: b|d|1|2|", odd + "2"},
+		{"application/json", "{\"a\": \"b\tc\nd\", \"e\": \"\\'f\"}", "a: b c|d|e: 'f|", odd + "1"},
+		{"application/json", ")]}',\n{\"a\": 1}", "a: 1|", odd + "1"},
+		{"text/json; charset=utf-8", "{\"a\": 1}\n\n{\"a\": 2}\n", "<a: 1|><a: 2|>", "more documents follow the first, and were read, in line 3"},
+		{"application/x-ndjson", "{\"a\": 1}\nno\n{\"a\": 2}\n{\"a\": 3", "<a: 1|><a: 2|>", "2 lines that are no JSON were passed over, the first in line 2"},
+		{"application/x-ndjson", "{\"a\":\n1}\n{\"a\": 2}\n", "<a: 1|><a: 2|>", ""},
+	} {
+		text, err := New().Read(t.Context(), pipeline.Raw{ContentType: tc.contentType, Body: []byte(tc.body)}, pipeline.View{})
+		if got, passed := readertest.Marked(text.Content), strings.Join(text.Passed, "; "); err != nil || got != tc.want || passed != tc.passed {
+			t.Errorf("%q: got %q, passed over %q, %v, want %q, %q", tc.body, got, passed, err, tc.want, tc.passed)
+		}
+	}
+	readertest.Views(t, New(), newRaw("{\"a\": [1, 2,]}"), map[[2]string]string{{"/a/1", ""}: "2|"})
 }
 
 const offers = `{"title": "Offers", "items": [{"name": "Lamp", "price": 12.50, "tags": ["new", "blue"]},
