@@ -293,20 +293,31 @@ func In(s string) string {
 // detectCharset guesses from the texts that are not ASCII. Equally good guesses are settled by name, so that a page is
 // always read in the same way.
 func detectCharset(body []byte) encoding.Encoding {
-	guesses, err := chardet.NewTextDetector().DetectAll(sampleOf(body))
+	sample := sampleOf(body)
+	guesses, err := chardet.NewTextDetector().DetectAll(sample)
 	if err != nil {
 		return charmap.Windows1252
 	}
-	best := slices.MinFunc(guesses, func(a, b chardet.Result) int {
+	slices.SortFunc(guesses, func(a, b chardet.Result) int {
 		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), strings.Compare(a.Charset, b.Charset))
 	})
-	if best.Confidence < minConfidence {
-		return charmap.Windows1252
-	}
-	if _, enc := lookupCharset(strings.Replace(best.Charset, "GB-18030", "gb18030", 1)); enc != nil {
+	for _, g := range guesses {
+		_, enc := lookupCharset(strings.Replace(g.Charset, "GB-18030", "gb18030", 1))
+		if enc == nil || isUndefined(sample, enc) {
+			continue
+		}
+		if g.Confidence < minConfidence {
+			break
+		}
 		return enc
 	}
 	return charmap.Windows1252
+}
+
+// isUndefined reports whether sample has bytes that enc, if that has one byte for each character, does not define.
+func isUndefined(sample []byte, enc encoding.Encoding) bool {
+	text := decode(sample, enc)
+	return utf8.RuneCount(text) == len(sample) && bytes.Contains(text, []byte("\ufffd"))
 }
 
 // sampleOf returns the first texts of body that are not ASCII. Markup, scripts and styles would be taken for

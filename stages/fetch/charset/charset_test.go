@@ -28,6 +28,9 @@ func encode(t *testing.T, enc encoding.Encoding, s string) string {
 
 const russian = "<p>Все люди рождаются свободными и равными в своем достоинстве и правах. Они наделены разумом и совестью и должны поступать в отношении друг друга в духе братства."
 
+// notGreek looks like Greek, but for one letter.
+const notGreek = "<p>Медный фонарь\n<p>Продаётся медный фонарь, цена три тысячи рублей. Заходите к нам."
+
 // markedUp is a Russian page of few words and much markup.
 var markedUp = "<title>Все люди</title><style>" + strings.Repeat("p.menu { margin: auto } ", 200) + "</style><p class=first>Рождаются свободными и равными</p>" +
 	"<p class=second>в своем достоинстве и правах</p>"
@@ -64,6 +67,7 @@ func TestDecode(t *testing.T) {
 		{"a folded calendar in Latin-1", "SUMMARY:Caf\xe9\r\n \xe9", "text/calendar; charset=latin1", "SUMMARY:Café\r\n é"},
 		{"markup between the words", encode(t, charmap.Windows1251, markedUp), "text/html", markedUp},
 		{"markup between the words, KOI8", encode(t, charmap.KOI8R, markedUp), "text/html", markedUp},
+		{"letters that Greek has not", encode(t, charmap.Windows1251, notGreek), "text/html", notGreek},
 		{"one NUL", "Lamp: 12\x00 EUR", "text/plain", "Lamp: 12\x00 EUR"},
 		{"many NULs", strings.Repeat("12\x00\x00\x00", 20), "text/plain", strings.Repeat("12\x00\x00\x00", 20)},
 		{"meta in plain text", "<meta charset=koi8-r>caf\xe9", "text/plain", "<meta charset=koi8-r>café"},
