@@ -220,6 +220,9 @@ type pageFormat struct {
 // findFormat returns the format of p, or why there is no reader for it. A sitemap needs none.
 func findFormat(req flow.Request, p Page, readers *Readers) (f pageFormat, err error) {
 	f.contentType, f.mediaType = contentType(p.Header, p.Body)
+	if isText(f.mediaType) && html.Gzipped(p.Body) && !wantsSitemap(req) {
+		return f, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: "the page is compressed with gzip more than once"}
+	}
 	f.reader, err = readers.find(f.mediaType)
 	if err != nil && wantsSitemap(req) {
 		f.reader, err = sitemapOnlyEntry(err), nil

@@ -129,6 +129,7 @@ func TestReadFailures(t *testing.T) {
 		{"too large", "<p>" + strings.Repeat("x ", pipeline.MaxText), "text/html", pipeline.View{}, nil, pipeline.FailTooLarge, "the text of the page is larger than 2 MiB", 1},
 		{"type", "%PDF-1.7", "application/pdf", pipeline.View{}, nil, pipeline.FailType, `there is no reader for pages of type "application/pdf"; with fetch.pdf the program pdftotext reads them`, 0},
 		{"sniffed", "%PDF-1.7", "", pipeline.View{}, nil, pipeline.FailType, `there is no reader for pages of type "application/pdf"`, 0},
+		{"compressed", "\x1f\x8b\x08", "text/html", pipeline.View{}, nil, pipeline.FailUnreadable, "the page is compressed with gzip more than once", 0},
 		{"panic", "x", "text/x-broken", pipeline.View{}, brokenReader{}, pipeline.FailUnreadable, "the reader gave up on this page", 1},
 		{"error", "x", "text/x-broken", pipeline.View{}, brokenReader{errors.New("secret")}, pipeline.FailUnreadable, "the page could not be read", 1},
 	} {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // Decode returns body in valid UTF-8, without a byte order mark. What decides is, in this
 // order: a byte order mark; UTF-8 that is valid and not just ASCII; the charset that
-// contentType or the page itself declares, unless it is UTF-8 and most of the body's bytes
+// contentType or else the page itself declares, unless it is UTF-8 and most of the body's bytes
 // beyond ASCII are not; the zeros of UTF-16 and the escapes of ISO-2022-JP; ASCII; UTF-8 where
 // nothing is declared in JSON or XML, whose standards say so, and where there are at least ten
 // characters of several bytes for each byte that is not UTF-8; what the bytes look like; and where
@@ -59,6 +60,9 @@ func Decode(body []byte, contentType string) []byte {
 		return body
 	}
 	good, bad := countUTF8(body)
+	if name == "utf-8" && good < bad { // it is not: servers send one charset for all their files
+		name, enc = pageCharset(body, contentType)
+	}
 	// A page in UTF-8 with some broken bytes is in UTF-8 still, one in Latin-1 is not.
 	if enc != nil && (!ascii || !cannotBeUTF16(name, body)) && (name != "utf-8" || good >= bad) {
 		return decode(body, enc)
@@ -161,19 +165,23 @@ func cannotBeUTF16(name string, body []byte) bool {
 
 // declaredCharset returns the charset that the header or the page names.
 func declaredCharset(body []byte, contentType string) (string, encoding.Encoding) {
-	mediaType, params, err := mime.ParseMediaType(contentType)
-	if err == nil {
+	if _, params, err := mime.ParseMediaType(contentType); err == nil {
 		if name, enc := lookupCharset(params["charset"]); enc != nil {
 			return name, enc
 		}
 	}
+	return pageCharset(body, contentType)
+}
+
+// pageCharset returns the charset that the page itself names.
+func pageCharset(body []byte, contentType string) (string, encoding.Encoding) {
 	head := body[:min(len(body), declarationLength)]
 	if m := xmlDeclaration.FindSubmatch(head); m != nil {
 		if name, enc := lookupCharset(string(m[1])); enc != nil {
 			return correctUTF16(name, enc)
 		}
 	}
-	if err == nil && !strings.Contains(mediaType, "html") && mediaType != "" {
+	if mediaType, _, err := mime.ParseMediaType(contentType); err == nil && !strings.Contains(mediaType, "html") && mediaType != "" {
 		return "", nil
 	}
 	return metaCharset(body[:min(len(body), headLength)])
@@ -194,6 +202,9 @@ func lookupCharset(label string) (string, encoding.Encoding) {
 	enc, name := charset.Lookup(label)
 	if name == "replacement" || name == "x-user-defined" {
 		return "", nil
+	}
+	if name == "gbk" { // browsers read all of GB 18030 by this name
+		enc = simplifiedchinese.GB18030
 	}
 	return name, enc
 }
