@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -102,16 +103,29 @@ func (m *microdata) addElement(item map[string]any, n *html.Node, depth int) {
 	}
 }
 
-// propertyValue returns the value of a microdata property that is no item. A struck price is marked as such.
+// propertyValue returns the value of a microdata property that is no item. A struck price is marked as such. An attribute
+// whose point may stand between groups, and that is a copy of what is shown, is read as that is.
 func propertyValue(n *html.Node) any {
 	for _, name := range []string{"content", "href", "value"} {
 		if v := strings.TrimSpace(attributeOf(n, name)); v != "" {
+			if grouped.MatchString(v) {
+				if shown := shownText(n); strings.Contains(shown, v) {
+					return struckOr(n, written(shown))
+				}
+			}
 			return struckOr(n, v)
 		}
 	}
+	return struckOr(n, written(shownText(n)))
+}
+
+// grouped matches numbers that have a point, and three digits behind it.
+var grouped = regexp.MustCompile(`^[1-9]\d{0,2}\.\d{3}$`)
+
+func shownText(n *html.Node) string {
 	var b bytes.Buffer
 	writeShown(&b, n, 0)
-	return struckOr(n, written(strings.TrimSpace(b.String())))
+	return strings.TrimSpace(b.String())
 }
 
 // writeShown writes the text of n as a visitor reads it: without what is struck through, and with a point before raised

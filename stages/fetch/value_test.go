@@ -76,8 +76,10 @@ func TestUndecidedOffers(t *testing.T) {
 // TestWrittenPrice: what people write has the marks of their language, and what programs write has a decimal point.
 func TestWrittenPrice(t *testing.T) {
 	for body, want := range map[string]string{
-		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1.299</b><i itemprop=priceCurrency content=EUR></i>`:            "1299 EUR",
-		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299"></b><i itemprop=priceCurrency content=EUR></i>`: "1.299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1.299</b><i itemprop=priceCurrency content=EUR></i>`:                       "1299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299"></b><i itemprop=priceCurrency content=EUR></i>`:            "1.299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299">nur 1.299 €</b><i itemprop=priceCurrency content=EUR></i>`: "1299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299">1,299 €</b><i itemprop=priceCurrency content=EUR></i>`:     "1.299 EUR",
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
 		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); strings.TrimSpace(got) != want {
