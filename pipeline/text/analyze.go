@@ -90,9 +90,17 @@ func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i
 
 func (d *Doc) blockText(b int) string { return d.Content[d.Blocks[b].Start:d.Blocks[b].End] }
 
-// Title returns what names unit: its first block that is no number, such as "3." or "id: 3", or its first
-// one.
+// Title returns what names unit: what is labelled so, such as "title: Lamp" of JSON, its first block that is no
+// number, such as "3." or "id: 3", or its first one.
 func (d *Doc) Title(unit Unit) string {
+	for b := unit.FirstBlock; b < unit.LastBlock; b++ {
+		switch label, value, _ := strings.Cut(d.blockText(b), ": "); label {
+		case "title", "name", "headline", "subject":
+			if value != "" {
+				return value
+			}
+		}
+	}
 	for b := unit.FirstBlock; b < unit.LastBlock; b++ {
 		block := d.blockText(b)
 		value := d.Text(d.Blocks[b].First)

@@ -182,7 +182,7 @@ func (n *Normalizer) Term(token string, f Form) string {
 
 // computeTerm computes what Term returns.
 func (n *Normalizer) computeTerm(token string, f Form) string {
-	t := toPlainForm(token)
+	t := PlainForm(token)
 	if n.rules.letters != nil {
 		t = n.rules.letters.Replace(t)
 	}
@@ -223,13 +223,13 @@ func Fold(token string) string {
 	if isASCII(token) {
 		return strings.ToLower(token)
 	}
-	return dropMarks(foldCase(toPlainForm(token)))
+	return dropMarks(foldCase(PlainForm(token)))
 }
 
-// toPlainForm returns the form of s that every comparison starts from: Unicode's normal form C, with
+// PlainForm returns the form of s that every comparison starts from: Unicode's normal form C, with
 // one kind of apostrophe (also for the Hebrew geresh, and of quote for the gershayim) and minus, and
 // without what only stretches a word and the invisible characters that users copy along.
-func toPlainForm(s string) string {
+func PlainForm(s string) string {
 	if isASCII(s) {
 		return s
 	}

@@ -3,8 +3,6 @@ package diff
 import (
 	"slices"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
@@ -288,7 +286,7 @@ func (c *comparison) sameWords(o, u int) bool {
 	i, j := c.old.Blocks[c.old.Units[o].FirstBlock].First, c.new.Blocks[c.new.Units[u].FirstBlock].First
 	for k := range countUnitTokens(c.old, o) {
 		a, b := c.old.Text(i+k), c.new.Text(j+k)
-		if a != b && norm.NFC.String(a) != norm.NFC.String(b) {
+		if a != b && text.PlainForm(a) != text.PlainForm(b) {
 			return false
 		}
 	}

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
@@ -100,7 +98,7 @@ func untouched(d *text.Doc, touched map[int]bool) []string {
 	var out []string
 	for i, tok := range d.Tokens {
 		if !touched[tok.Start] {
-			out = append(out, norm.NFC.String(d.Text(i)))
+			out = append(out, text.PlainForm(d.Text(i)))
 		}
 	}
 	slices.Sort(out)

@@ -278,13 +278,30 @@ func (r *relation) belongTogether(a, b *candidate, kept keptTokens) bool {
 	}
 	weight := min(a.weight, b.weight)
 	if areItems(a, b) {
-		if 100*kept.weight < nearItems*weight {
+		if 100*kept.weight < nearItems*weight && !r.haveOneTitle(a, b) {
 			return false
 		}
 	} else if 100*kept.n < nearTokens*small || 100*kept.weight < nearWeight*weight {
 		return false
 	}
 	return r.mayJoin(a, b)
+}
+
+// haveOneTitle reports whether two items of several blocks have the same first one, and it has a word that no other
+// unit has: in a table of properties, the rest is what became of it.
+func (r *relation) haveOneTitle(a, b *candidate) bool {
+	x, y := r.titleOf(r.comparison.old, a), r.titleOf(r.comparison.new, b)
+	return slices.Equal(x, y) && slices.ContainsFunc(x, func(token int32) bool { return r.weights[token] == fullWeight })
+}
+
+// titleOf returns the symbols of the first block of c, which is in d, if c has more.
+func (r *relation) titleOf(d *text.Doc, c *candidate) (symbols []int32) {
+	if c.LastBlock-c.FirstBlock > 1 {
+		for t := d.Blocks[c.FirstBlock].First; t < d.Blocks[c.FirstBlock].Last; t++ {
+			symbols = append(symbols, r.symbols.tokenNumber(d.Text(t), foldedForm))
+		}
+	}
+	return symbols
 }
 
 // maxValue is how many tokens a block has that is one value, such as a price.

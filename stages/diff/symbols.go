@@ -3,8 +3,6 @@ package diff
 import (
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
 	"github.com/vokter/vokter/pipeline/text"
 )
 
@@ -16,7 +14,7 @@ type tokenForm int
 
 const (
 	foldedForm tokenForm = iota // without case and marks: for grouping
-	exactForm                   // in Unicode's form C: for the differences
+	exactForm                   // in their plain form, with case and marks: for the differences
 )
 
 // symbolTable numbers the tokens and units of both texts. Equal ones get the same number.
@@ -41,7 +39,7 @@ func (s *symbolTable) tokenNumber(raw string, f tokenForm) int32 {
 	if f == foldedForm {
 		key = s.fold(raw)
 	} else {
-		key = norm.NFC.String(raw)
+		key = text.PlainForm(raw)
 	}
 	id, ok := s.tokens[f][key]
 	if !ok {

@@ -62,6 +62,9 @@ func TestItems(t *testing.T) {
 		"no row":         {"lamp\n4\n", "lamp\n7\n", " "},
 		"a long row":     {item("lamp", long, "4"), item("lamp", long, "7"), " "},
 		"a long cell":    {item(strings.Repeat("é", 60), "4"), item(strings.Repeat("é", 60), "7"), "changed " + strings.Repeat("é", 50) + "…"},
+		"a property":     {item("state", "open") + item("age", "one day"), item("state", "closed at noon") + item("age", "one day"), "changed state"},
+		"one title each": {item("open", "a b") + item("open", "c d"), item("open", "x y") + item("open", "c d"), "new open"},
+		"a labelled row": {item("id: 4", "state: old", "name: Lamp"), item("id: 4", "state: new", "name: Lamp"), "changed Lamp"},
 		"an inner list":  {item("fruit", item("pears", "4")), item("fruit", item("pears", "7")), "changed fruit"},
 		"one that moved": {item("lamp", "4") + "a b c\nd e f\n", "a b c\nd e f\n" + item("lamp", "4"), " lamp"},
 	} {

@@ -229,13 +229,13 @@ func (c *Change) buildGroups(rest [2][]unit, es []unitPair) {
 	}
 }
 
-// newGroup diffs the exact tokens of a group.
+// newGroup diffs the plain tokens of a group.
 func newGroup(old, new []token) *group {
 	g := &group{tokens: [2][]token{old, new}}
 	exact := func(ts []token) []string {
 		ss := make([]string, len(ts))
 		for i, t := range ts {
-			ss[i] = t.text
+			ss[i] = plain(t.text)
 		}
 		return ss
 	}

@@ -1,5 +1,7 @@
 package oracle
 
+import "slices"
+
 // Shares in percent, as the documentation names them.
 const (
 	nearTokens = 50
@@ -50,6 +52,12 @@ func (ws weights) common(u, v unit) int { return ws.of(commonTokens(tokenCounts(
 // areAlike reports whether two units have a share of the larger one's weight in common.
 func (ws weights) areAlike(u, v unit, share int) bool {
 	return 100*ws.common(u, v) >= share*max(u.weight, v.weight)
+}
+
+// haveOneTitle reports whether two units of several blocks have the same first one, with a word that stands in no other.
+func (ws weights) haveOneTitle(u, v unit) bool {
+	a, b := u.title(), v.title()
+	return slices.Equal(a, b) && slices.ContainsFunc(a, func(w string) bool { return ws[w] == 1<<16 })
 }
 
 // unitPair says that an old and a new unit belong together.
@@ -148,7 +156,7 @@ func pairNeighbours(old, new []unit, olds, news []int, ws weights, vs verdicts) 
 					return false
 				}
 				if areItems(u, v) {
-					return 100*weight >= nearItems*min(u.weight, v.weight)
+					return 100*weight >= nearItems*min(u.weight, v.weight) || weight > 0 && ws.haveOneTitle(u, v)
 				}
 				return 100*kept >= nearTokens*small && 100*weight >= nearWeight*min(u.weight, v.weight)
 			}

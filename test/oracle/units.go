@@ -123,7 +123,7 @@ func units(p Page) []unit {
 	}
 	for i := range us {
 		us[i].folded = joinTokens(us[i].tokens, fold)
-		us[i].exact = joinTokens(us[i].tokens, func(s string) string { return s })
+		us[i].exact = joinTokens(us[i].tokens, plain)
 	}
 	return us
 }
@@ -136,10 +136,16 @@ func isTitle(p Page, title string) bool {
 	})
 }
 
-// name returns the block that names u: the first that does not begin with a digit, if it has a label such as "id: ",
+// name returns what names u: what is labelled "title" or "name", the first block that does not begin with a digit, if it has a label such as "id: ",
 // behind that.
 func (u unit) name(p Page) string {
 	bs := blockIndexes(u.tokens)
+	for _, b := range bs {
+		label, v, _ := strings.Cut(strings.TrimSpace(p[b].Text), ": ")
+		if slices.Contains([]string{"title", "name", "headline", "subject"}, label) && v != "" {
+			return v
+		}
+	}
 	for _, b := range bs {
 		text := strings.TrimSpace(p[b].Text)
 		value := text[tokenize(text)[0].start:]
@@ -151,6 +157,15 @@ func (u unit) name(p Page) string {
 		}
 	}
 	return strings.TrimSpace(p[bs[0]].Text)
+}
+
+// title returns the folded words of the first block of u, if it has more.
+func (u unit) title() []string {
+	end := slices.IndexFunc(u.tokens, token.isBorder)
+	if end < 0 || end == len(u.tokens)-1 {
+		return nil
+	}
+	return foldedWords(u.tokens[:end])
 }
 
 func joinTokens(ts []token, f func(string) string) string {

@@ -65,7 +65,8 @@ type box struct {
 	id         uint32 // of its attribute
 	identities uint8
 	isItem     bool
-	bare       bool // a card without a class
+	bare       bool  // a card without a class
+	term       int32 // of a term and its descriptions: the number of the element in which they stand
 }
 
 const none = -1
@@ -114,14 +115,34 @@ func (f *itemFinder) begin(el *element, at int) {
 		if b.id == 0 && named {
 			b.id = el.id
 		}
-		o.box = int32(len(f.boxes))
-		f.events = append(f.events, event{int32(at), o.box, eventStart})
-		f.addBox(b, card)
+		if o.box = f.reopenTerm(el, at); o.box == none {
+			if el.atom == atom.Dt {
+				b.term = f.parentBox().id + 1
+			}
+			o.box = int32(len(f.boxes))
+			f.events = append(f.events, event{int32(at), o.box, eventStart})
+			f.addBox(b, card)
+		}
 		if o.child != none {
 			f.children[o.child].box = o.box
 		}
 	}
 	f.open = append(f.open, o)
+}
+
+// reopenTerm returns the box of the term that el describes, if it ended just before: both are one item. Otherwise it
+// returns none.
+func (f *itemFinder) reopenTerm(el *element, at int) int32 {
+	n := len(f.events) - 1
+	if el.atom != atom.Dd || n < 0 || f.events[n].kind != eventEnd || int(f.events[n].at) != at {
+		return none
+	}
+	term := f.events[n].of
+	if f.boxes[term].term != f.parentBox().id+1 {
+		return none
+	}
+	f.events = f.events[:n]
+	return term
 }
 
 // addBox adds a box to the innermost open element.
