@@ -3,6 +3,7 @@ package lists
 import (
 	"fmt"
 	"html"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -200,6 +201,20 @@ func TestItems(t *testing.T) {
 		}
 		return []byte(`<h1>Posts</h1>` + b.String() + `<div><a href="/2">Older posts</a></div>`)
 	}
+	linked := func(element string, titles ...string) []byte {
+		var b strings.Builder
+		for _, t := range titles {
+			fmt.Fprintf(&b, `<%s><a href="/%s">%s</a>, Oslo, Full time</%s>`, element, url.PathEscape(t), t, element)
+		}
+		return []byte(`<h1>Jobs</h1>` + b.String())
+	}
+	bare := func(entries ...string) []byte {
+		var b strings.Builder
+		for _, i := range items(entries...) {
+			fmt.Fprintf(&b, `<div><div><a href="/%s">%s</a></div><div>%s</div><div>Full time</div></div>`, i.address, i.parts[0], i.parts[1])
+		}
+		return []byte(`<h1>Jobs</h1><div>` + b.String() + `</div>`)
+	}
 	feed := func(entries ...string) []byte {
 		var b strings.Builder
 		for _, e := range entries {
@@ -219,6 +234,16 @@ func TestItems(t *testing.T) {
 		{"a list of one", "text/html", release("1.2.3"), release("1.2.4"),
 			[]string{"gone Release 1.2.3 is out now for everybody", "new Release 1.2.4 is out now for everybody"}},
 		{"a nested list", "text/html", nested("apples from the hill"), nested("cherries from the hill"), []string{"changed Fruit of the season"}},
+		{"a paragraph each", "text/html", linked("p", "Data Engineer", "Product Manager", "Clerk", "Go Developer, fintech"),
+			linked("p", "Senior Go Developer", "Data Engineer", "Product Manager", "Clerk"),
+			[]string{"new Senior Go Developer, Oslo, Full time", "gone Go Developer, fintech, Oslo, Full time"}},
+		{"a div each", "text/html", linked("div", "Data Engineer", "Product Manager", "Clerk", "Go Developer, fintech"),
+			linked("div", "Senior Go Developer", "Data Engineer", "Product Manager", "Clerk"),
+			[]string{"new Senior Go Developer, Oslo, Full time", "gone Go Developer, fintech, Oslo, Full time"}},
+		{"parts in divs without a class", "text/html", bare("a: Clerk | Berlin", "b: Baker | Nice", "c: Porter | Lima", "d: Nurse | Rome"),
+			bare("c: Porter | Lima", "a: Clerk | Hamburg", "b: Baker | Nice", "d: Nurse | Rome"), []string{"changed Clerk"}},
+		{"terms", "text/html", []byte(`<dl><dt>Anvil<dd>10.00<dt>Tongs<dd>7.20<dt>State<dd>open</dl>`), []byte(`<dl><dt>Anvil<dd>11.00<dt>Tongs<dd>7.20<dt>State<dd>closed</dl>`),
+			[]string{"changed Anvil", "changed State"}},
 		{"classes with a number", "text/html", numberedClasses(1), numberedClasses(0),
 			[]string{"new subject0 verb0 object0", "gone subject4 verb4 object4"}},
 		{"headings with links", "text/html", headed("/a: Storm over the coast | heavy rain", "/b: Calm at the lake", "/c: Snow in the hills | cold"),
@@ -233,7 +258,7 @@ func TestItems(t *testing.T) {
 			[]string{"new Storm over the lake", "gone Calm at the lake"}},
 		{"an array", "application/json", []byte(`[{"id":1,"name":"Lamp of brass","price":5},{"id":2,"name":"Lamp of steel","price":5}]`),
 			[]byte(`[{"id":3,"name":"Lamp of glass","price":5},{"id":1,"name":"Lamp of brass","price":6}]`),
-			[]string{"new name: Lamp of glass", "changed name: Lamp of brass", "gone name: Lamp of steel"}},
+			[]string{"new Lamp of glass", "changed Lamp of brass", "gone Lamp of steel"}},
 		{"a table of values", "text/csv", []byte("sku,name,price\nL1,Lamp of brass,5\nL2,Lamp of steel,5\n"),
 			[]byte("sku,name,price\nL3,Lamp of glass,5\nL1,Lamp of brass,6\n"), []string{"new L3", "changed L1", "gone L2"}},
 		{"a JSON feed", "application/feed+json",

@@ -340,6 +340,7 @@ func (f *itemFinder) identities() (all []identity) {
 
 // mark returns content, the text of body, behind before, with the marks of its items, and the keys of these.
 func (f *itemFinder) mark(before string, content []byte) (string, []pipeline.Key) {
+	f.passOverParagraphs(f.children)
 	f.chooseCards(f.root)
 	f.chooseRecords(f.children, f.root.look)
 	f.addRecords()

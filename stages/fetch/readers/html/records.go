@@ -53,6 +53,7 @@ func (f *itemFinder) noteLead(target uint32, at int) {
 
 // endChild notes the end of an element, and chooses the cards and the records in it.
 func (f *itemFinder) endChild(o *openBox, at int) {
+	f.passOverParagraphs(f.children[o.within:])
 	if f.chooseCards(*o) && o.child != none {
 		f.children[o.child].items = true
 	}
@@ -63,6 +64,16 @@ func (f *itemFinder) endChild(o *openBox, at int) {
 		c.end, c.last = int32(at), int32(len(f.events))
 		if c.items {
 			f.noteItems()
+		}
+	}
+}
+
+// passOverParagraphs takes those of the children for no cards that have no class, no other element that ends a block,
+// and begin with no link: paragraphs, which are parts of a card if one of them begins with a link.
+func (f *itemFinder) passOverParagraphs(of []child) {
+	for _, c := range of {
+		if c.leaf && c.target == 0 && c.box != none && f.boxes[c.box].bare && f.boxes[c.box].id == 0 {
+			f.boxes[c.box].looks[0] = 0
 		}
 	}
 }
@@ -106,7 +117,7 @@ func leadLook(of []child) uint32 {
 }
 
 // chooseRecords chooses the records among the children of an element. At least half of them must have more than the
-// lead. A record ends before a child that holds items. The last one ends before a child that no other record has, and
+// lead, or none. A record ends before a child that holds items. The last one ends before a child that no other record has, and
 // is no longer than the longest of the others.
 func (f *itemFinder) chooseRecords(of []child, parent uint32) {
 	look := leadLook(of)
@@ -138,17 +149,23 @@ func (f *itemFinder) chooseRecords(of []child, parent uint32) {
 			}
 			r.end, r.last = c.end, c.last
 			size++
-			if c.leaf && c.box != none {
-				f.boxes[c.box].isItem = false // a part of the record
-			}
 		}
 		if longest = max(longest, size); size > 1 {
 			longer++
 		}
 		f.records = append(f.records, r)
 	}
-	if 2*longer < len(leads) {
+	if b := of[leads[0]].box; longer > 0 && 2*longer < len(leads) || longer == 0 && b != none && f.boxes[b].isItem {
 		f.records = f.records[:before]
+	}
+	left := f.records[before:]
+	for _, c := range of {
+		for len(left) > 0 && left[0].end < c.end {
+			left = left[1:]
+		}
+		if len(left) > 0 && c.start >= left[0].start && c.leaf && c.box != none {
+			f.boxes[c.box].isItem = false // a part of the record
+		}
 	}
 }
 
