@@ -55,8 +55,13 @@ func itemLine(diffs []pipeline.Diff, b Budget) Line {
 	for _, d := range diffs {
 		texts = append(texts, Clean(d.Text))
 	}
+	title := titleOf(diffs[0])
+	named := slices.IndexFunc(texts, func(t string) bool { return t == title || strings.HasSuffix(t, ": "+title) })
+	if named > 0 {
+		texts = slices.Delete(texts, named, named+1) // it stands in front
+	}
 	d := difference{Diff: diffs[0], snippet: strings.Join(texts, itemBorder)}
-	if title := titleOf(d.Diff); !strings.HasPrefix(d.snippet, strings.TrimSuffix(title, "…")) {
+	if named != 0 && !strings.HasPrefix(d.snippet, strings.TrimSuffix(title, "…")) {
 		d.title = title + itemBorder
 	}
 	d.changeEnd = len(d.snippet)

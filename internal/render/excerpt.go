@@ -74,11 +74,18 @@ func joinDifferences(diffs []pipeline.Diff, b Budget) []difference {
 		start := strings.Index(snippet, changed)
 		from, to := findKeyword(snippet, words, keyword, max(start, 0))
 		p := place{d.Event, d.Offset, d.Text, d.Snippet, d.Title}
-		i := slices.IndexFunc(at[p], func(i int) bool {
+		// What changed beside a keyword is all in one excerpt.
+		isBeside := start >= 0 && (to <= start || from >= start+len(changed))
+		beside := place{event: d.Event, snippet: d.Snippet, title: d.Title}
+		there := at[p]
+		if isBeside && len(there) == 0 {
+			there = at[beside]
+		}
+		i := slices.IndexFunc(there, func(i int) bool {
 			return from == to || from >= found[i].start && to <= found[i].end
 		})
 		if i >= 0 {
-			i = at[p][i]
+			i = there[i]
 		} else {
 			i = len(found)
 			next := difference{Diff: d, snippet: snippet, title: titlePrefix(d), keywordStart: from, keywordEnd: to}
@@ -88,6 +95,9 @@ func joinDifferences(diffs []pipeline.Diff, b Budget) []difference {
 			next.fitExcerpt(b)
 			found = append(found, next)
 			at[p] = append(at[p], i)
+			if isBeside {
+				at[beside] = append(at[beside], i)
+			}
 		}
 		found[i].diffs++
 		if k := Short(keyword, maxKeyword); !slices.Contains(found[i].keywords, k) {
