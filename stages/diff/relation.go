@@ -287,16 +287,19 @@ func (r *relation) belongTogether(a, b *candidate, kept keptTokens) bool {
 	return r.mayJoin(a, b)
 }
 
-// haveOneTitle reports whether two items of several blocks have the same first one, and it has a word that no other
-// unit has: in a table of properties, the rest is what became of it.
+// maxProperty is how many tokens a property and its value have. Longer items may have the title of another one.
+const maxProperty = 8
+
+// haveOneTitle reports whether two items are a property and its value, of which the first is the same and has a word
+// that no other unit has.
 func (r *relation) haveOneTitle(a, b *candidate) bool {
 	x, y := r.titleOf(r.comparison.old, a), r.titleOf(r.comparison.new, b)
 	return slices.Equal(x, y) && slices.ContainsFunc(x, func(token int32) bool { return r.weights[token] == fullWeight })
 }
 
-// titleOf returns the symbols of the first block of c, which is in d, if c has more.
+// titleOf returns the symbols of the first of the two blocks of c, which is in d, if c is short.
 func (r *relation) titleOf(d *text.Doc, c *candidate) (symbols []int32) {
-	if c.LastBlock-c.FirstBlock > 1 {
+	if c.LastBlock-c.FirstBlock == 2 && len(c.bag) <= maxProperty {
 		for t := d.Blocks[c.FirstBlock].First; t < d.Blocks[c.FirstBlock].Last; t++ {
 			symbols = append(symbols, r.symbols.tokenNumber(d.Text(t), foldedForm))
 		}

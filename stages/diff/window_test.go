@@ -63,6 +63,8 @@ func TestItems(t *testing.T) {
 		"a long row":     {item("lamp", long, "4"), item("lamp", long, "7"), " "},
 		"a long cell":    {item(strings.Repeat("é", 60), "4"), item(strings.Repeat("é", 60), "7"), "changed " + strings.Repeat("é", 50) + "…"},
 		"a property":     {item("state", "open") + item("age", "one day"), item("state", "closed at noon") + item("age", "one day"), "changed state"},
+		"one of a title": {item("Gas leak", "nine o'clock", "five units", "Hill Road") + item("age", "one day"),
+			item("Gas leak", "seven at night", "two units", "Lake Street") + item("age", "one day"), "new Gas leak"},
 		"one title each": {item("open", "a b") + item("open", "c d"), item("open", "x y") + item("open", "c d"), "new open"},
 		"a labelled row": {item("id: 4", "state: old", "name: Lamp"), item("id: 4", "state: new", "name: Lamp"), "changed Lamp"},
 		"an inner list":  {item("fruit", item("pears", "4")), item("fruit", item("pears", "7")), "changed fruit"},

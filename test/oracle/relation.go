@@ -10,6 +10,8 @@ const (
 	farBlocks  = 50
 	farItems   = 90
 	valueSize  = 3
+	// propertySize is how many tokens a property and its value have at most.
+	propertySize = 8
 )
 
 // weights says what tokens weigh.
@@ -54,7 +56,7 @@ func (ws weights) areAlike(u, v unit, share int) bool {
 	return 100*ws.common(u, v) >= share*max(u.weight, v.weight)
 }
 
-// haveOneTitle reports whether two units of several blocks have the same first one, with a word that stands in no other.
+// haveOneTitle reports whether two units are values of one property, whose name has a word that stands in no other.
 func (ws weights) haveOneTitle(u, v unit) bool {
 	a, b := u.title(), v.title()
 	return slices.Equal(a, b) && slices.ContainsFunc(a, func(w string) bool { return ws[w] == 1<<16 })

@@ -159,13 +159,12 @@ func (u unit) name(p Page) string {
 	return strings.TrimSpace(p[bs[0]].Text)
 }
 
-// title returns the folded words of the first block of u, if it has more.
+// title returns the folded words of the first block of u, if it is a property with its value.
 func (u unit) title() []string {
-	end := slices.IndexFunc(u.tokens, token.isBorder)
-	if end < 0 || end == len(u.tokens)-1 {
+	if u.length > propertySize || len(blockIndexes(u.tokens)) != 2 {
 		return nil
 	}
-	return foldedWords(u.tokens[:end])
+	return foldedWords(u.tokens[:slices.IndexFunc(u.tokens, token.isBorder)])
 }
 
 func joinTokens(ts []token, f func(string) string) string {
