@@ -56,13 +56,13 @@ func TestItems(t *testing.T) {
 	item := func(blocks ...string) string { return "\x02" + strings.Join(blocks, "\n") + "\n\x03" }
 	long := numberedWords("w", 45)
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"another cell":   {item("lamp", "4"), item("lamp", "7"), "changed lamp"},
-		"a new row":      {"a b\n", "a b\n" + item(" Lamp ", "7"), "new Lamp"},
-		"a row less":     {"a b\n" + item("Lamp", "7"), "a b\n", "gone Lamp"},
-		"no row":         {"lamp\n4\n", "lamp\n7\n", " "},
-		"a long row":     {item("lamp", long, "4"), item("lamp", long, "7"), " "},
-		"a long cell":    {item(strings.Repeat("é", 60), "4"), item(strings.Repeat("é", 60), "7"), "changed " + strings.Repeat("é", 50) + "…"},
-		"a property":     {item("state", "open") + item("age", "one day"), item("state", "closed at noon") + item("age", "one day"), "changed state"},
+		"another cell": {item("lamp", "4"), item("lamp", "7"), "changed lamp"},
+		"a new row":    {"a b\n", "a b\n" + item(" Lamp ", "7"), "new Lamp"},
+		"a row less":   {"a b\n" + item("Lamp", "7"), "a b\n", "gone Lamp"},
+		"no row":       {"lamp\n4\n", "lamp\n7\n", " "},
+		"a long row":   {item("lamp", long, "4"), item("lamp", long, "7"), " "},
+		"a long cell":  {item(strings.Repeat("é", 60), "4"), item(strings.Repeat("é", 60), "7"), "changed " + strings.Repeat("é", 50) + "…"},
+		"a property":   {item("state", "open") + item("age", "one day"), item("state", "closed at noon") + item("age", "one day"), "changed state"},
 		"one of a title": {item("Gas leak", "nine o'clock", "five units", "Hill Road") + item("age", "one day"),
 			item("Gas leak", "seven at night", "two units", "Lake Street") + item("age", "one day"), "new Gas leak"},
 		"one title each": {item("open", "a b") + item("open", "c d"), item("open", "x y") + item("open", "c d"), "new open"},
