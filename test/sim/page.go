@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -121,6 +122,13 @@ func (p pageRevision) render(view pipeline.View) (d renderedText, ok bool) {
 
 // rayID stands before a number that is another whenever a challenge is shown.
 const rayID = "ray id"
+
+var rayIDs = regexp.MustCompile(rayID + ` \d+`)
+
+// sameButForRayID reports whether two texts differ in the number after rayID alone.
+func sameButForRayID(old, new string) bool {
+	return rayIDs.ReplaceAllString(old, rayID) == rayIDs.ReplaceAllString(new, rayID)
+}
 
 // newChallenge returns what a server shows in place of a page that it protects.
 func newChallenge(r *rand.Rand) pageRevision {
