@@ -39,7 +39,7 @@ func TestFormats(t *testing.T) {
 		"a file":            {"application/octet-stream", `<rss><channel><title>x</title></channel></rss>`, `<rss><channel><title>x</title><item><title>Argus</title></item></channel></rss>`, "", "application/rss+xml", "Argus"},
 		"no type":           {"", "BEGIN:VCALENDAR\nSUMMARY:x\nEND:VCALENDAR", "BEGIN:VCALENDAR\nSUMMARY:Argus\nEND:VCALENDAR", "", "text/calendar", "Argus"},
 		"a kind of XML":     {"application/vnd.x+xml", "<a><b>x</b></a>", "<a><b>Argus</b></a>", "//b", "application/vnd.x+xml", "Argus"},
-		"CSV":               {"text/csv", "a,b\n", "a,Argus\n", "", "text/csv", "Argus"},
+		"CSV":               {"text/csv", "a,b\n", "a,Argus\n", "", "text/csv", "a · Argus"},
 		"Markdown":          {"text/markdown", "- x", "- *Argus*", "em, li", "text/markdown", "Argus"},
 		"text of any kind":  {"text/x-log", "x\ny\n", "x\nArgus\n", "lines:2-", "text/x-log", "Argus"},
 		"Shift_JIS in HTML": {"text/html; charset=shift_jis", "<p>\x93\xfa</p>", "<p>\x93\xfa</p><p>Argus\x8c\xa9</p>", "", "text/html", "Argus見"},
