@@ -24,7 +24,7 @@ type poolFixture struct {
 	dropsResult func(flow.Message) bool
 	stop        func()
 
-	mu sync.Mutex
+	mu sync.Mutex // guards store while the lane runs, and what follows
 	// dead, health and commands are what was emitted.
 	dead     []flow.Message
 	health   []pipeline.Health
@@ -82,11 +82,11 @@ func (r *poolFixture) handle(m flow.Message) {
 	if m.Type == typeResult && r.dropsResult(m) {
 		return
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err := r.store.Handle(r.t.Context(), r.d, m); err != nil {
 		r.t.Errorf("%s: %v", m.Type, err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, m := range r.store.Take() {
 		switch m.Topic {
 		case flow.TopicDead:
@@ -149,6 +149,8 @@ func withdrawal(receiver, subscription string) flow.Message {
 func (r *poolFixture) queue(receiver string) Queue {
 	r.t.Helper()
 	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	q, err := state{r.store.Begin().State(receiver)}.loadQueue()
 	if err != nil {
 		r.t.Fatal(err)
