@@ -83,8 +83,7 @@ const (
 	flipFlopValue   = 2
 )
 
-// Proposals returns the proposals for the documents of a page with a subscription that is told of words which change often,
-// and did not ask for it. st is the state of the page in flow.GroupIndex.
+// Proposals returns the proposals for the documents of a page with a subscription that wants them. st is the state of the page in flow.GroupIndex.
 func Proposals(ctx context.Context, st flow.State) ([]Proposal, error) {
 	p, err := index.Load(st)
 	if err != nil {
@@ -105,14 +104,19 @@ func Proposals(ctx context.Context, st flow.State) ([]Proposal, error) {
 	return all, nil
 }
 
-// wantedProposals returns the proposals for d, if one of subs is told of words that change often and did not ask for it.
+// wantedProposals returns the proposals for d, if one of subs wants them.
 func wantedProposals(ctx context.Context, st flow.State, p index.Page, d index.Document, subs []flow.Stamped) ([]Proposal, error) {
 	for _, s := range subs {
-		if r := s.Subscription.Restless; s.Document == d.ID && len(s.Subscription.Keywords) == 0 && (r == "" || r == pipeline.RestlessMuteNumbers) {
+		if s.Document == d.ID && WantsProposals(s.Subscription) {
 			return proposalsFor(ctx, st, p, d)
 		}
 	}
 	return nil, nil
+}
+
+// WantsProposals reports whether s is told of words that change often, and did not ask for it.
+func WantsProposals(s pipeline.Subscription) bool {
+	return len(s.Keywords) == 0 && (s.Restless == "" || s.Restless == pipeline.RestlessMuteNumbers)
 }
 
 // proposalsFor returns the proposals for d, a document of the page p whose state st is.
@@ -128,7 +132,7 @@ func proposalsFor(ctx context.Context, st flow.State, p index.Page, d index.Docu
 	if err != nil || len(last) > maxProposalText || len(before) > maxProposalText {
 		return nil, err
 	}
-	t := tryout{ctx: ctx, last: last, before: before, view: d.View}
+	t := tryout{last: last, before: before, view: d.View}
 	var all []Proposal
 	takesTurns := sync.OnceValues(func() (bool, error) { return alternates(st, d, table, p.Reads) })
 	for _, place := range table.Turning(last, p.Reads) {
@@ -136,9 +140,9 @@ func proposalsFor(ctx context.Context, st flow.State, p index.Page, d index.Docu
 			break
 		}
 		proposal := Proposal{Document: d.ID, Place: place.Label, Changes: place.Changes, InARow: place.InARow}
-		if v := t.ignore(place); v != "" {
+		if v := t.ignore(ctx, place); v != "" {
 			proposal.Option, proposal.Value = optionIgnore, v
-		} else if v, err := t.remove(st, p, d, place); err != nil {
+		} else if v, err := t.remove(ctx, st, p, d, place); err != nil {
 			return nil, err
 		} else if v != "" {
 			proposal.Option, proposal.Value = optionRemove, v
@@ -156,14 +160,13 @@ func proposalsFor(ctx context.Context, st flow.State, p index.Page, d index.Docu
 
 // tryout tries options on the last two texts of a document.
 type tryout struct {
-	ctx          context.Context
 	last, before string
 	view         pipeline.View
 }
 
 // ignore returns a regular expression that blanks the words of place, a part of a block, with the words beside them. It is
 // empty where that would blank more.
-func (t *tryout) ignore(place restless.Turning) string {
+func (t *tryout) ignore(ctx context.Context, place restless.Turning) string {
 	pattern := patternOf(place)
 	if pattern == "" {
 		return ""
@@ -180,7 +183,7 @@ func (t *tryout) ignore(place restless.Turning) string {
 	// In both texts it blanks one block and nothing else, and what is left of that is the same.
 	var left [2]string
 	for i, content := range []string{t.last, t.before} {
-		blanked, err := fetch.Ignored(t.ctx, content, pattern)
+		blanked, err := fetch.Ignored(ctx, content, pattern)
 		if err != nil {
 			return ""
 		}
@@ -276,7 +279,7 @@ const maxRemoveTrials = 4
 
 // remove returns a selector of the element whose text is place, by its ID, its class or its name. It is empty where there
 // is none, and where the body of the page is not stored.
-func (t *tryout) remove(st flow.State, p index.Page, d index.Document, place restless.Turning) (string, error) {
+func (t *tryout) remove(ctx context.Context, st flow.State, p index.Page, d index.Document, place restless.Turning) (string, error) {
 	want := withoutSpace(t.last[place.Start:place.End])
 	if want == "" {
 		return "", nil
@@ -285,16 +288,16 @@ func (t *tryout) remove(st flow.State, p index.Page, d index.Document, place res
 	if err != nil || body == nil || !strings.Contains(body.ContentType, "html") {
 		return "", err
 	}
-	source, err := flow.UnpackText(body.Packed)
+	raw, err := fetch.RawOf(body)
 	if err != nil {
 		return "", err
 	}
-	root, err := htmltree.Parse(t.ctx, []byte(source))
+	root, err := htmltree.Parse(ctx, raw.Body)
 	if err != nil {
 		return "", nil
 	}
-	if has, err := fetch.ReadAgain(t.ctx, body, t.view, builtinReaders()); err != nil || has != t.last {
-		return "", t.ctx.Err()
+	if has, err := fetch.ReadAgain(ctx, raw, t.view, builtinReaders()); err != nil || has != t.last {
+		return "", ctx.Err()
 	}
 	count := make(map[string]int)
 	var found []string
@@ -312,11 +315,11 @@ func (t *tryout) remove(st flow.State, p index.Page, d index.Document, place res
 	for _, name := range found[:min(len(found), maxRemoveTrials)] {
 		v := t.view
 		v.Remove = append(slices.Clone(v.Remove), pipeline.Selector{CSS: name})
-		if has, err := fetch.ReadAgain(t.ctx, body, v, builtinReaders()); err == nil && slices.Equal(blocksOf(has), rest) {
+		if has, err := fetch.ReadAgain(ctx, raw, v, builtinReaders()); err == nil && slices.Equal(blocksOf(has), rest) {
 			return name, nil
 		}
 	}
-	return "", t.ctx.Err()
+	return "", ctx.Err()
 }
 
 // removableNames returns the selectors by which n may be removed, the best first. A name with a digit may be another one

@@ -294,7 +294,7 @@ func (t *trialRun) tryOnChanges(ctx context.Context, h inspect.ChangeHistory, s 
 			}
 		}
 	}
-	if len(s.Keywords) == 0 && s.Restless != pipeline.RestlessMute && s.Restless != pipeline.RestlessTell {
+	if inspect.WantsProposals(s) {
 		for _, p := range h.Proposals {
 			if !slices.Contains(t.proposals, p) {
 				t.proposals = append(t.proposals, p)

@@ -62,6 +62,9 @@ func adviseOnNoise(page string, log *slog.Logger) flow.Middleware {
 			if err := next.Process(ctx, tx, m); err != nil || m.Type != flow.TypeOutcome || m.Key != page {
 				return err
 			}
+			if o, err := flow.OutcomeFrom(m); err != nil || o.Kind != flow.OutcomeRead {
+				return err // nothing of the text is another
+			}
 			found, err := inspect.Proposals(ctx, tx.State(page))
 			if err != nil {
 				return err

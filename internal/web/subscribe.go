@@ -117,7 +117,7 @@ func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	}
 	h.Changes = h.Changes[max(0, len(h.Changes)-maxTriedChanges):]
 	v := &trialView{Trial: inspect.Try(h.Changes, s, text.NewLanguages()), Changes: len(h.Changes)}
-	if len(s.Keywords) == 0 && s.Restless != pipeline.RestlessMute && s.Restless != pipeline.RestlessTell {
+	if inspect.WantsProposals(s) {
 		v.Proposals = h.Proposals
 	}
 	slices.Reverse(v.Notifications)
