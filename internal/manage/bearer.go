@@ -58,7 +58,7 @@ func (b *Bearer) Clients() []string { return b.caller.Clients }
 
 // ServeHTTP answers a request to the API.
 func (b *Bearer) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := newDeadlineWriter(rw)
+	w := NewDeadlineWriter(rw, writeStallTimeout)
 	if refuseOverLimit(w, b.caller) {
 		return
 	}

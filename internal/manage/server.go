@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -22,9 +21,6 @@ import (
 
 // maxBody is the largest body of a request, in bytes: a subscription has at most 10,000 keywords.
 const maxBody = 1 << 20
-
-// writeStallTimeout is how long a client may read nothing of a response before the response is aborted.
-const writeStallTimeout = 30 * time.Second
 
 // Options configure the API of a process.
 type Options struct {
@@ -72,7 +68,7 @@ func (a *API) Close() { a.api.closeOnce.Do(func() { a.api.backupSlot <- struct{}
 
 // ServeHTTP answers a request.
 func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	w := newDeadlineWriter(rw)
+	w := NewDeadlineWriter(rw, writeStallTimeout)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	now := a.access.current.Load()
@@ -98,7 +94,7 @@ func (a *API) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // answer answers a request whose context has its caller.
-func (a *API) answer(w *deadlineWriter, r *http.Request) {
+func (a *API) answer(w *DeadlineWriter, r *http.Request) {
 	if err := readBody(w, r); err != nil {
 		status, says := http.StatusBadRequest, "the body cannot be read"
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -133,7 +129,7 @@ func (now *accessRules) whyCrossSite(r *http.Request) string {
 }
 
 // authenticate returns which of callers sent r, or answers that it is refused.
-func (*API) authenticate(w *deadlineWriter, r *http.Request, callers []*caller) (*caller, bool) {
+func (*API) authenticate(w *DeadlineWriter, r *http.Request, callers []*caller) (*caller, bool) {
 	if len(callers) == 0 {
 		refuse(w, http.StatusForbidden, "", "the API is off: its token would be in the data directory, and this process has none; configure api.tokens")
 		return nil, false
@@ -156,7 +152,7 @@ func (*API) authenticate(w *deadlineWriter, r *http.Request, callers []*caller) 
 }
 
 // refuseOverLimit answers that who sent too many requests, if that is so, and reports whether it is.
-func refuseOverLimit(w *deadlineWriter, who *caller) bool {
+func refuseOverLimit(w *DeadlineWriter, who *caller) bool {
 	if who.limit == nil || who.limit.Allow() {
 		return false
 	}
@@ -167,7 +163,7 @@ func refuseOverLimit(w *deadlineWriter, who *caller) bool {
 
 // readBody reads the whole body of r while the read timeout of the server holds, and then removes the
 // timeout: it would cancel longer work.
-func readBody(w *deadlineWriter, r *http.Request) error {
+func readBody(w *DeadlineWriter, r *http.Request) error {
 	b, err := io.ReadAll(http.MaxBytesReader(w.ResponseWriter, r.Body, maxBody))
 	if err != nil {
 		return err
@@ -176,7 +172,7 @@ func readBody(w *deadlineWriter, r *http.Request) error {
 		return fmt.Errorf("%w: %.100q", errRepeated, name)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(b))
-	return ignoreUnsupported(w.control.SetReadDeadline(time.Time{}))
+	return w.EndReadTimeout()
 }
 
 // errRepeated says that an object of a body has a field twice, of which one would be ignored.
@@ -201,7 +197,7 @@ func queryMistake(u *url.URL) string {
 }
 
 // serveRoute answers r with the handler of its route.
-func (a *API) serveRoute(w *deadlineWriter, r *http.Request) {
+func (a *API) serveRoute(w *DeadlineWriter, r *http.Request) {
 	h, pattern := a.mux.Handler(r)
 	if pattern != "" {
 		a.mux.ServeHTTP(w, r)
@@ -257,42 +253,4 @@ func isLocalHost(host string) bool {
 	}
 	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
-}
-
-// deadlineWriter writes a response that may take longer than the timeouts of the server, as long as the
-// client reads something within writeStallTimeout.
-type deadlineWriter struct {
-	http.ResponseWriter
-	control    *http.ResponseController
-	headerSent bool
-}
-
-func newDeadlineWriter(w http.ResponseWriter) *deadlineWriter {
-	return &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w)}
-}
-
-// Unwrap is for http.ResponseController.
-func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// WriteHeader sends the header.
-func (w *deadlineWriter) WriteHeader(status int) {
-	w.headerSent = true
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write sends b as a part of the body.
-func (w *deadlineWriter) Write(b []byte) (int, error) {
-	w.headerSent = true
-	if err := ignoreUnsupported(w.control.SetWriteDeadline(time.Now().Add(writeStallTimeout))); err != nil {
-		return 0, err
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// ignoreUnsupported returns err, or nil if it says that the connection has no deadlines, as in tests.
-func ignoreUnsupported(err error) error {
-	if errors.Is(err, http.ErrNotSupported) {
-		return nil
-	}
-	return err
 }

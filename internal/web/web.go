@@ -173,26 +173,6 @@ const (
 	sendTimeout = 10 * time.Second
 )
 
-// patientWriter sends a page that took longer than the timeouts of the server. Each part must be read within sendTimeout.
-type patientWriter struct {
-	http.ResponseWriter
-	control *http.ResponseController
-}
-
-// Unwrap is for http.ResponseController.
-func (w patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// WriteHeader sends the header.
-func (w patientWriter) WriteHeader(status int) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(sendTimeout)) // without deadlines, as in tests, there is nothing to extend
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w patientWriter) Write(b []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(sendTimeout))
-	return w.ResponseWriter.Write(b)
-}
-
 // serve answers a request to a page that needs a user.
 func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
 	bearer := s.requireUser(w, r, to.scope == config.ScopeWrite)
@@ -208,9 +188,9 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, to route) {
 		s.renderError(w, r, http.StatusForbidden, fmt.Sprintf("The token %q lacks the scope %s.", bearer.Name(), to.scope))
 		return
 	}
-	control := http.NewResponseController(w)
-	w = patientWriter{w, control}
-	_ = control.SetReadDeadline(time.Time{}) // it would end r
+	patient := manage.NewDeadlineWriter(w, sendTimeout)
+	_ = patient.EndReadTimeout() // a connection that fails says so again
+	w = patient
 	ctx, cancel := context.WithTimeout(r.Context(), cmp.Or(to.timeout, pageTimeout))
 	defer cancel()
 	req := &request{Request: r.WithContext(ctx), site: s, bearer: bearer, api: client.Over(bearer), form: r.Form}
