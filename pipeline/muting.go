@@ -25,8 +25,8 @@ type Muting struct {
 	Whole bool `json:"whole,omitempty"`
 }
 
-// maxNamedPlaces is how many places a Muting shows.
-const maxNamedPlaces = 5
+// MaxNamedPlaces is how many places a Muting shows.
+const MaxNamedPlaces = 5
 
 // With returns m together with the places of other. Either may be nil.
 func (m *Muting) With(other *Muting) *Muting {
@@ -34,7 +34,7 @@ func (m *Muting) With(other *Muting) *Muting {
 		return cmp.Or(m, other)
 	}
 	places := append(slices.Clone(m.Places), other.Places...)
-	return &Muting{Places: places[:min(len(places), maxNamedPlaces)], Count: m.Count + other.Count, Whole: m.Whole || other.Whole}
+	return &Muting{Places: places[:min(len(places), MaxNamedPlaces)], Count: m.Count + other.Count, Whole: m.Whole || other.Whole}
 }
 
 // IsZero reports whether m names no place.

@@ -14,15 +14,6 @@ const maxTable = 1 << 14
 
 // stretches aligns the blocks of both texts. What differs in numbers alone counts as equal.
 func (c *comparison) stretches() []stretch {
-	olds, news := c.olds, c.blocks
-	first := 0
-	for first < len(olds) && first < len(news) && c.old[olds[first].start:olds[first].end] == c.new[news[first].start:news[first].end] {
-		first++
-	}
-	n, m := len(olds), len(news)
-	for n > first && m > first && c.old[olds[n-1].start:olds[n-1].end] == c.new[news[m-1].start:news[m-1].end] {
-		n, m = n-1, m-1
-	}
 	shapes := func(content string, blocks []span) []uint64 {
 		all := make([]uint64, len(blocks))
 		for i, at := range blocks {
@@ -30,7 +21,7 @@ func (c *comparison) stretches() []stretch {
 		}
 		return all
 	}
-	return align(nil, shapes(c.old, olds[first:n]), shapes(c.new, news[first:m]), first, first, alignDepth)
+	return align(nil, shapes(c.old, c.changedOlds), shapes(c.new, c.changedNews), c.first, c.first, alignDepth)
 }
 
 // align appends the stretches in which a, the shapes from block i on, and b, those from block k on, differ.

@@ -177,7 +177,7 @@ func (t *Table) begin(c *comparison, check uint64) pipeline.Muting {
 	if len(named) == 0 {
 		return pipeline.Muting{}
 	}
-	return pipeline.Muting{Places: labels(c.new, c.blocks, named, maxNamed), Count: len(named), Whole: whole}
+	return pipeline.Muting{Places: labels(c.new, c.blocks, named, pipeline.MaxNamedPlaces), Count: len(named), Whole: whole}
 }
 
 // SaidWords notes that the subscribers were told of the places that are restless in their words.
@@ -215,6 +215,10 @@ type comparison struct {
 	old, new string
 	olds     []span
 	blocks   []span // of new
+	// first is how many blocks at the beginning are the same, and changedOlds and changedNews are the blocks from there
+	// to those at the end that are.
+	first                    int
+	changedOlds, changedNews []span
 	// pairs are the changed blocks of both that have the same shape.
 	pairs [][2]Block
 	// other says that something changed that is not in pairs. inOrder says that each block of new stands
@@ -232,11 +236,12 @@ func compare(old, new string) comparison {
 	a := func(s span) string { return old[s.start:s.end] }
 	b := func(s span) string { return new[s.start:s.end] }
 	for len(olds) > 0 && len(news) > 0 && a(olds[0]) == b(news[0]) {
-		olds, news = olds[1:], news[1:]
+		olds, news, c.first = olds[1:], news[1:], c.first+1
 	}
 	for n, m := len(olds), len(news); n > 0 && m > 0 && a(olds[n-1]) == b(news[m-1]); n, m = len(olds), len(news) {
 		olds, news = olds[:n-1], news[:m-1]
 	}
+	c.changedOlds, c.changedNews = olds, news
 	if c.inOrder = len(olds) == len(news); c.inOrder {
 		c.pairByPosition(olds, news)
 	}
@@ -338,9 +343,6 @@ func (c *comparison) pairedBytes() (n int) {
 	}
 	return n
 }
-
-// maxNamed is how many places a Muting names.
-const maxNamed = 5
 
 // labels shows the places, up to most, each by a block of content with the number in brackets.
 func labels(content string, blocks []span, places Set, most int) []string {

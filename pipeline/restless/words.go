@@ -1,10 +1,10 @@
 package restless
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -123,7 +123,7 @@ func (t *Table) learnWords(c *comparison, check uint64) (muted [][4]int, began p
 	if len(t.Rotations) > 0 {
 		t.Text = hashString(offset64, c.new)
 	}
-	return muted, t.beginWords(c.new, c.blocks)
+	return muted, t.wordsOf(c.new, c.blocks, func(r *Rotation) bool { return r.hasBegun() && !r.Said })
 }
 
 // change notes that the words of r, which was at extent was of the older text, changed in the stretches. It returns
@@ -170,7 +170,7 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 		for _, s := range all {
 			e := edit
 			if !inBlock {
-				x, y := c.bytes(c.olds, s.a, s.b, len(c.old)), c.bytes(c.blocks, s.c, s.d, len(c.new))
+				x, y := bytesOf(c.olds, s.a, s.b, len(c.old)), bytesOf(c.blocks, s.c, s.d, len(c.new))
 				e = [4]int{x[0], x[1], y[0], y[1]}
 			}
 			muted = append(muted, e)
@@ -228,8 +228,8 @@ func hasMoney(content string, at span) bool {
 	return slices.ContainsFunc(b.numbers, func(n number) bool { return n.kind == kindMoney })
 }
 
-// bytes returns the bytes of the blocks [from, to) of a text of the given length.
-func (c *comparison) bytes(blocks []span, from, to, length int) [2]int {
+// bytesOf returns the bytes of the blocks [from, to) of a text of the given length.
+func bytesOf(blocks []span, from, to, length int) [2]int {
 	switch {
 	case from < to:
 		return [2]int{blocks[from].start, blocks[to-1].end}
@@ -331,13 +331,7 @@ func (m mapping) extent(x Extent) Extent {
 // keeps the one that is known better.
 func (t *Table) forgetWords(check uint64) {
 	slices.SortStableFunc(t.Rotations, func(a, b Rotation) int {
-		if (a.Began > 0) != (b.Began > 0) {
-			if a.Began > 0 {
-				return -1
-			}
-			return 1
-		}
-		return b.Known - a.Known
+		return cmp.Or(cmp.Compare(min(b.Began, 1), min(a.Began, 1)), cmp.Compare(b.Known, a.Known))
 	})
 	var kept []Rotation
 	for _, r := range t.Rotations {
@@ -353,11 +347,11 @@ func (t *Table) forgetWords(check uint64) {
 	t.Rotations = kept
 }
 
-// beginWords returns the places of content that became restless in their words and were not named yet.
-func (t *Table) beginWords(content string, blocks []span) (m pipeline.Muting) {
+// wordsOf names the places that are in question, as they are in content.
+func (t *Table) wordsOf(content string, blocks []span, inQuestion func(*Rotation) bool) (m pipeline.Muting) {
 	for i := range t.Rotations {
-		if r := &t.Rotations[i]; r.Began > 0 && !r.Said {
-			if m.Count++; len(m.Places) < maxNamed {
+		if r := &t.Rotations[i]; inQuestion(r) {
+			if m.Count++; len(m.Places) < pipeline.MaxNamedPlaces {
 				m.Places = append(m.Places, placeOf(r, content, blocks).Label)
 			}
 		}
@@ -365,13 +359,22 @@ func (t *Table) beginWords(content string, blocks []span) (m pipeline.Muting) {
 	return m
 }
 
+// hasBegun reports whether the words of r are restless, or will be at the next check.
+func (r *Rotation) hasBegun() bool { return r.Began > 0 }
+
 // RestlessWords returns the places that are restless in their words, as they are in content.
 func (t *Table) RestlessWords(content string) pipeline.Muting {
-	all := Table{Rotations: slices.Clone(t.Rotations)}
-	for i := range all.Rotations {
-		all.Rotations[i].Said = false
+	return t.wordsOf(content, appendBlocks(nil, content), (*Rotation).hasBegun)
+}
+
+// CountRestlessWords returns how many places RestlessWords has.
+func (t *Table) CountRestlessWords() (n int) {
+	for i := range t.Rotations {
+		if t.Rotations[i].hasBegun() {
+			n++
+		}
 	}
-	return all.beginWords(content, appendBlocks(nil, content))
+	return n
 }
 
 // Turning is a place whose words change often.
@@ -424,9 +427,9 @@ func (t *Table) Turning(content string, check uint64) (all []Turning) {
 // placeOf shows a place of content.
 func placeOf(r *Rotation, content string, blocks []span) Turning {
 	x := r.extent()
-	p := Turning{Changes: r.Known, InARow: r.inARow(), Muted: r.Began > 0}
+	p := Turning{Changes: r.Known, InARow: r.inARow(), Muted: r.hasBegun()}
 	x.From, x.To = min(x.From, len(blocks)), min(x.To, len(blocks))
-	at := (&comparison{}).bytes(blocks, x.From, x.To, len(content))
+	at := bytesOf(blocks, x.From, x.To, len(content))
 	p.Start, p.End = at[0], at[1]
 	switch {
 	case x.From == x.To && x.From > 0:
@@ -471,11 +474,7 @@ func clip(s string) string {
 	if len(s) <= maxLabel/2 {
 		return s
 	}
-	n := maxLabel / 2
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return strings.ToValidUTF8(s[:maxLabel/2], "") + "…"
 }
 
 // clipLeft returns the end of s.
@@ -483,9 +482,5 @@ func clipLeft(s string) string {
 	if len(s) <= labelContext {
 		return s
 	}
-	n := len(s) - labelContext
-	for n < len(s) && !utf8.RuneStart(s[n]) {
-		n++
-	}
-	return "… " + s[n:]
+	return "… " + strings.ToValidUTF8(s[len(s)-labelContext:], "")
 }

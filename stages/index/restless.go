@@ -83,11 +83,9 @@ func (s *Stage) lesson(ctx context.Context, st flow.State, d *Document, o *flow.
 	if err != nil || !ok {
 		return l, err
 	}
-	before := current.Packed
-	if d.Unmade {
-		if before, _, err = st.Get(unmadeName + d.ID); err != nil {
-			return l, err
-		}
+	before, err := lastRead(st, d, current)
+	if err != nil {
+		return l, err
 	}
 	free, err := s.cfg.Memory.Take(ctx, learnMemory*(flow.UnpackedSize(before)+flow.UnpackedSize(o.Packed)))
 	if err != nil {
@@ -107,6 +105,15 @@ func (s *Stage) lesson(ctx context.Context, st flow.State, d *Document, o *flow.
 	}
 	l.Compared = true
 	return l, nil
+}
+
+// lastRead returns the packed text of d at the last check that read it. current is its current version.
+func lastRead(st flow.State, d *Document, current StoredVersion) ([]byte, error) {
+	if !d.Unmade {
+		return current.Packed, nil
+	}
+	packed, _, err := st.Get(unmadeName + d.ID)
+	return packed, err
 }
 
 // hash sets the hashes of the texts of o.
@@ -142,7 +149,7 @@ func (a *applier) learn(d *Document) {
 	if l.Same {
 		return
 	}
-	d.Restless = len(l.Table.Restless(a.p.Reads+2)) + l.Table.RestlessWords("").Count
+	d.Restless = len(l.Table.Restless(a.p.Reads+2)) + l.Table.CountRestlessWords()
 	if l.Stored || len(l.Table.Entries) > 0 || len(l.Table.Rotations) > 0 {
 		a.emit(storeTable{d.ID, l.Table})
 	}
@@ -228,19 +235,19 @@ func LastTexts(st flow.State, d Document) (last, before string, err error) {
 	if err != nil || !ok {
 		return "", "", err
 	}
-	if last, err = flow.UnpackText(v.Packed); err != nil {
-		return "", "", failure.Broken(fmt.Errorf("index: version %d of document %s: %w", d.N, d.ID, err))
-	}
-	if !d.Unmade {
-		before, _, _, err = v.OldText(st, d.ID)
-		return last, before, err
-	}
-	packed, _, err := st.Get(unmadeName + d.ID)
+	packed, err := lastRead(st, &d, v)
 	if err != nil {
 		return "", "", err
 	}
-	unmade, err := flow.UnpackText(packed)
-	return unmade, last, err
+	if last, err = flow.UnpackText(packed); err != nil {
+		return "", "", failure.Broken(fmt.Errorf("index: version %d of document %s: %w", d.N, d.ID, err))
+	}
+	if d.Unmade {
+		before, err = flow.UnpackText(v.Packed)
+	} else {
+		before, _, _, err = v.OldText(st, d.ID)
+	}
+	return last, before, err
 }
 
 func saveTable(st flow.State, o storeTable) error {
