@@ -64,6 +64,7 @@ func (a *app) browserPages(cmd *cobra.Command) (map[string]browser.Page, error) 
 	if err != nil {
 		return nil, err
 	}
+	defer closeSinks(c.Router.Sinks)
 	pages := make(map[string]browser.Page, len(c.Router.Browser.Pages))
 	for u, p := range c.Router.Browser.Pages {
 		if u, err = pageurl.Canonical(u); err == nil { // as the configuration has checked
