@@ -126,11 +126,10 @@ func (a *api) subscribeWithin(ctx context.Context, who *caller, s pipeline.Subsc
 		next = slices.DeleteFunc(slices.Clone(u.claims), func(x claim) bool {
 			return x.client == c.client && (x.document == c.document || x.document == replaced)
 		})
-		if len(next) < len(u.claims) && replaced == "" {
-			next = append(next, c)
-			return nil // the client has it already, which the pipeline answers
+		has := len(next) < len(u.claims) && replaced == ""
+		if next = append(next, c); has {
+			return nil // the pipeline answers it
 		}
-		next = append(next, c)
 		return checkQuota(who, s, u.claims, next)
 	}
 	if time.Since(u.counted) > recountInterval {
