@@ -61,7 +61,8 @@ func TestSelectedTextThatIsMissingForAMoment(t *testing.T) {
 	}
 }
 
-// TestExpectAbsent: a page that is not there yet is a baseline for those who expect that, and a failed check for others.
+// TestExpectAbsent: a page that is not there yet is a baseline for those who expect that, and a failed check for
+// others.
 func TestExpectAbsent(t *testing.T) {
 	s, m := newSite(t, "x"), newMailbox()
 	dir := t.TempDir()

@@ -82,7 +82,8 @@ func (r *Router) CancelTo(ctx context.Context, url, client, sink string) error {
 // notify nobody, and the page is not checked for them. Its stored versions stay. Notifications of earlier
 // changes are still delivered. For subscriptions that are paused already, until replaces the end of the
 // pause. An empty client means "default". Pause waits for the decision as Subscribe does. It returns a
-// *pipeline.FieldError where until has passed or is behind the year 9999, and a *flow.Refusal where client has no subscription there.
+// *pipeline.FieldError where until has passed or is behind the year 9999, and a *flow.Refusal where client has no
+// subscription there.
 func (r *Router) Pause(ctx context.Context, url, client string, until time.Time) error {
 	if !until.IsZero() && !until.After(r.cfg.Now()) {
 		return &pipeline.FieldError{Field: "until", Reason: until.Format(time.RFC3339) + " has passed; name a later time, or leave it out to pause until a resume"}

@@ -86,8 +86,8 @@ func isAboutMessage(e pipeline.Health) bool {
 	return e.Event == pipeline.HealthDeadLetter && e.Receiver == nil
 }
 
-// shouldSend reports whether e is to be sent, and stores that it was. HealthOffline is sent once until HealthOnline follows,
-// however often the process starts in between.
+// shouldSend reports whether e is to be sent, and stores that it was. HealthOffline is sent once until HealthOnline
+// follows, however often the process starts in between.
 func (h *healthStage) shouldSend(st flow.State, e pipeline.Health) (bool, error) {
 	switch {
 	case e.Event == pipeline.HealthOffline:

@@ -22,8 +22,8 @@ import (
 // than four seconds, because the rest of the lane waits too.
 var retryDelays = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond, time.Second, 2 * time.Second}
 
-// waitPauses are the pauses between the attempts of a handler that waits for another message to be handled. The last one
-// repeats.
+// waitPauses are the pauses between the attempts of a handler that waits for another message to be handled. The last
+// one repeats.
 var waitPauses = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}
 
 // logWaitAfter is the number of these pauses, about ten seconds, after which the wait is logged.

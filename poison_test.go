@@ -84,8 +84,8 @@ func (deadlyReader) Read(_ context.Context, raw pipeline.Raw, _ pipeline.View) (
 	return pipeline.Text{Content: string(raw.Body) + "\n"}, nil
 }
 
-// TestAPageThatEndsTheProcessWhenItIsRead: after three processes its check fails with the reason, other pages go on, and
-// it is read again once it changed.
+// TestAPageThatEndsTheProcessWhenItIsRead: after three processes its check fails with the reason, other pages go on,
+// and it is read again once it changed.
 func TestAPageThatEndsTheProcessWhenItIsRead(t *testing.T) {
 	s, other, m, dir := newSite(t, "<p>Zeus</p>"), newSite(t, "<p>Zeus</p>"), newMailbox(), t.TempDir()
 	page := s.URL + "/deadly"

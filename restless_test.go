@@ -163,8 +163,8 @@ func TestClockIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestAdvertisementIsMutedAfterAYes: words that rotate are told to everybody but to a subscription with restless: mute, and
-// explain names the option that leaves them out.
+// TestAdvertisementIsMutedAfterAYes: words that rotate are told to everybody but to a subscription with restless:
+// mute, and explain names the option that leaves them out.
 func TestAdvertisementIsMutedAfterAYes(t *testing.T) {
 	page := func(i int) string {
 		s := "<aside>" + []string{"Buy a lantern", "Win a voyage", "Sleep on wool"}[i%3] + "</aside>" + paragraph + paragraph

@@ -12,8 +12,8 @@ import (
 )
 
 // TestSink sends a test message through the sink called name, once and beside the notifications that
-// wait for it, within the timeout of the sink. If that succeeds, what waits is attempted at once. It returns the error of the sink, and a *flow.Refusal
-// where there is no such sink. It waits until the Router runs.
+// wait for it, within the timeout of the sink. If that succeeds, what waits is attempted at once. It returns the
+// error of the sink, and a *flow.Refusal where there is no such sink. It waits until the Router runs.
 func (r *Router) TestSink(ctx context.Context, name string) error {
 	if err := r.waitReadable(ctx); err != nil {
 		return err

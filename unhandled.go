@@ -37,8 +37,8 @@ func (r *Router) handleUnhandled(tx flow.Tx, u flow.Unhandled) error {
 	return nil
 }
 
-// checkOf returns the request of the check that ends with m, or would have begun with it. ok is false if there is none, or
-// index knows that it failed.
+// checkOf returns the request of the check that ends with m, or would have begun with it. ok is false if there is
+// none, or index knows that it failed.
 func checkOf(m flow.Message) (req flow.Request, ok bool) {
 	switch m.Type {
 	case flow.TypeRequest:

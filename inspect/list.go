@@ -307,8 +307,8 @@ func (p *Page) addSketches(st flow.State) error {
 	return nil
 }
 
-// describeDocument returns what a list says of d. words says that a subscription is not told of places that are restless
-// in their words.
+// describeDocument returns what a list says of d. words says that a subscription is not told of places that are
+// restless in their words.
 func describeDocument(d index.Document, st flow.State, words bool) (Document, error) {
 	doc := Document{ID: d.ID, View: d.View, State: StateActive, TextHash: d.TextHash}
 	switch {

@@ -83,7 +83,8 @@ const (
 	flipFlopValue   = 2
 )
 
-// Proposals returns the proposals for the documents of a page with a subscription that wants them. st is the state of the page in flow.GroupIndex.
+// Proposals returns the proposals for the documents of a page with a subscription that wants them. st is the state of
+// the page in flow.GroupIndex.
 func Proposals(ctx context.Context, st flow.State) ([]Proposal, error) {
 	p, err := index.Load(st)
 	if err != nil {
@@ -164,8 +165,8 @@ type tryout struct {
 	view         pipeline.View
 }
 
-// ignore returns a regular expression that blanks the words of place, a part of a block, with the words beside them. It is
-// empty where that would blank more.
+// ignore returns a regular expression that blanks the words of place, a part of a block, with the words beside them.
+// It is empty where that would blank more.
 func (t *tryout) ignore(ctx context.Context, place restless.Turning) string {
 	pattern := patternOf(place)
 	if pattern == "" {
@@ -221,8 +222,8 @@ func blocksOf(content string) []string {
 // contextWords is how many words on each side of a place are in its regular expression.
 const contextWords = 3
 
-// patternOf returns a regular expression for the words of place with the words beside them. It is empty where there is no
-// word beside them.
+// patternOf returns a regular expression for the words of place with the words beside them. It is empty where there
+// is no word beside them.
 func patternOf(place restless.Turning) string {
 	head, whole := strings.Fields(place.Head), true
 	if len(head) > contextWords {
@@ -277,8 +278,8 @@ var removableElements = map[atom.Atom]bool{atom.Aside: true, atom.Blockquote: tr
 // maxRemoveTrials is how many selectors are tried for a place.
 const maxRemoveTrials = 4
 
-// remove returns a selector of the element whose text is place, by its ID, its class or its name. It is empty where there
-// is none, and where the body of the page is not stored.
+// remove returns a selector of the element whose text is place, by its ID, its class or its name. It is empty where
+// there is none, and where the body of the page is not stored.
 func (t *tryout) remove(ctx context.Context, st flow.State, p index.Page, d index.Document, place restless.Turning) (string, error) {
 	want := withoutSpace(t.last[place.Start:place.End])
 	if want == "" {
@@ -322,8 +323,8 @@ func (t *tryout) remove(ctx context.Context, st flow.State, p index.Page, d inde
 	return "", ctx.Err()
 }
 
-// removableNames returns the selectors by which n may be removed, the best first. A name with a digit may be another one
-// with the next version of the page.
+// removableNames returns the selectors by which n may be removed, the best first. A name with a digit may be another
+// one with the next version of the page.
 func removableNames(n *html.Node) []string {
 	if n.Type != html.ElementNode {
 		return nil
@@ -362,8 +363,8 @@ func withoutSpace(s string) string {
 // minTurnsTaken is how many versions flip_flop must have kept silent to be proposed.
 const minTurnsTaken = 3
 
-// alternates reports whether most of the stored versions of d have a text of the versions before them, so that flip_flop
-// would have kept them silent. What is restless in their numbers does not count.
+// alternates reports whether most of the stored versions of d have a text of the versions before them, so that
+// flip_flop would have kept them silent. What is restless in their numbers does not count.
 func alternates(st flow.State, d index.Document, table restless.Table, check uint64) (bool, error) {
 	if d.View.FlipFlop > 0 {
 		return false, nil

@@ -249,8 +249,8 @@ func (v *Version) addChange(s Store, records []match.ChangeRecord, d storedDocum
 	return nil
 }
 
-// computeSize compares the texts again to find out how much changed with v, if its text and the one before have at most room
-// bytes, and takes these from room.
+// computeSize compares the texts again to find out how much changed with v, if its text and the one before have at
+// most room bytes, and takes these from room.
 func (v *Version) computeSize(d storedDocument, stored index.StoredVersion, room *int64) error {
 	old, oldKeys, ok, err := stored.OldText(d.state, d.ID)
 	if err != nil || !ok {

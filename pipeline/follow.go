@@ -31,8 +31,8 @@ type Follow struct {
 	// this URL redirects to. Nil means true.
 	SameHost *bool `json:"same_host,omitempty"`
 	// MaxPages is how many linked pages are watched at the same time, at most MaxFollowPages. 0 means
-	// DefaultFollowPages, or DefaultSitemapPages with View.Sitemap. Pages that are fewer links away take precedence, then pages that are linked
-	// to earlier in a page. A page that is watched keeps its place.
+	// DefaultFollowPages, or DefaultSitemapPages with View.Sitemap. Pages that are fewer links away take precedence,
+	// then pages that are linked to earlier in a page. A page that is watched keeps its place.
 	MaxPages int `json:"max_pages,omitempty"`
 	// Include and Exclude are regular expressions (RE2). The URL of a linked page must match one of
 	// Include, if there are any, and none of Exclude.

@@ -61,7 +61,8 @@ type Notification struct {
 	// Items are set if Type is NotificationTypeDigest: the notifications in the digest, in their
 	// order. Diffs then has the diffs of all items; Time, Version, Title, Language and ContentType are those of
 	// the last item. Where a sink groups the notifications of several pages, URL, Version, Title, Language and
-	// ContentType are empty, Client is empty unless all items have the same one, Severity is the highest, and each item has its own.
+	// ContentType are empty, Client is empty unless all items have the same one, Severity is the highest, and each item
+	// has its own.
 	Items []Item `json:"items,omitempty"`
 	// Record is set if Type is NotificationTypeChange: the JSON of the change record
 	// vokter.change.v1. A sink delivers it in place of the notification.

@@ -19,8 +19,8 @@ func (d *Delivery) handleNudge(tx flow.Tx, m flow.Message) error {
 	return w.applyAndStore(nudged{At: w.now})
 }
 
-// nudgeHost nudges the receivers that fail at the host of sink, which took a notification: once in broughtForward, since an
-// attempt is not made earlier anyway. s are the settings of that attempt.
+// nudgeHost nudges the receivers that fail at the host of sink, which took a notification: once in broughtForward,
+// since an attempt is not made earlier anyway. s are the settings of that attempt.
 func (p *pool) nudgeHost(s *settings, sink string) {
 	host := registry.HostOf(p.cfg.sink(s, sink))
 	if host == "" {

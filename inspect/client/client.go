@@ -240,7 +240,8 @@ func (c *Client) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	return done.Replayed, err
 }
 
-// Backup writes a consistent copy of the store to w, as vokter.UnpackBackup reads it. If it fails, w holds an incomplete copy.
+// Backup writes a consistent copy of the store to w, as vokter.UnpackBackup reads it. If it fails, w holds an
+// incomplete copy.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+Prefix+"/backup", nil)
 	if err != nil {

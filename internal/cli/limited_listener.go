@@ -19,8 +19,8 @@ const (
 )
 
 // limitedListener is a listener that limits the open connections of an HTTP server. Where there are too many, it closes
-// the one that has waited for longest without a whole request, body included, so that silent connections keep nobody out.
-// If all have requests, the next one waits.
+// the one that has waited for longest without a whole request, body included, so that silent connections keep nobody
+// out. If all have requests, the next one waits.
 type limitedListener struct {
 	net.Listener
 	limit    int

@@ -24,8 +24,8 @@ import (
 )
 
 // listener is the HTTP server of a Router. It serves /healthz, /readyz and /metrics to
-// everybody, the API to requests with its token, and the web page to users who log in with one. It may start before the Router runs. A nil
-// listener does nothing.
+// everybody, the API to requests with its token, and the web page to users who log in with one. It may start before
+// the Router runs. A nil listener does nothing.
 type listener struct {
 	addr, token string
 	server      *http.Server
@@ -129,8 +129,8 @@ type routerStatus interface {
 	Gauges() []flow.Gauge
 }
 
-// routes returns the handler of /healthz, /readyz and /metrics, of api, and of the requests of Slack, slack. All other requests go to
-// site.
+// routes returns the handler of /healthz, /readyz and /metrics, of api, and of the requests of Slack, slack. All
+// other requests go to site.
 func routes(r routerStatus, api, slack, site http.Handler) http.Handler {
 	public := http.NewServeMux()
 	public.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

@@ -53,8 +53,8 @@ func flagFor(o flow.Outcome) string {
 	return ""
 }
 
-// adviseOnNoise is middleware that logs which places of page change their words often, and a flag that leaves each of them
-// out. It says so once of each, at the check that finds out.
+// adviseOnNoise is middleware that logs which places of page change their words often, and a flag that leaves each of
+// them out. It says so once of each, at the check that finds out.
 func adviseOnNoise(page string, log *slog.Logger) flow.Middleware {
 	said := make(map[string]bool) // flags
 	return func(next flow.Processor) flow.Processor {

@@ -14,7 +14,8 @@ var plainIdentifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,60}$`)
 // maxClasses is how many classes of an element a selector may use.
 const maxClasses = 20
 
-// Names returns the CSS selectors that name n by its ID or by a class, the best first. Other elements may have the same.
+// Names returns the CSS selectors that name n by its ID or by a class, the best first. Other elements may have the
+// same.
 func Names(n *html.Node) []string {
 	if n.Type != html.ElementNode {
 		return nil

@@ -178,7 +178,8 @@ func (a *api) count(ctx context.Context, who *caller) error {
 	return nil
 }
 
-// checkQuota returns a problem where the claims next, with that of s, pass the quota of who. before are those without it.
+// checkQuota returns a problem where the claims next, with that of s, pass the quota of who. before are those without
+// it.
 func checkQuota(who *caller, s pipeline.Subscription, before, next []claim) error {
 	q := who.Quota
 	pages, hosts := totals(next)

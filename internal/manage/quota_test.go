@@ -131,8 +131,8 @@ func (*guarded) AccessClients(page string) ([]string, bool) {
 	return []string{"partner"}, strings.Contains(page, "/private")
 }
 
-// TestAccessPages: a token for clients neither watches nor tries a page that is fetched with credentials, unless they are named
-// there. A token for all does.
+// TestAccessPages: a token for clients neither watches nor tries a page that is fetched with credentials, unless they
+// are named there. A token for all does.
 func TestAccessPages(t *testing.T) {
 	s := new(guarded)
 	scopes := []config.Scope{config.ScopeRead, config.ScopeWrite}

@@ -110,8 +110,8 @@ func (r *Result) add(e Entry) error {
 	return nil
 }
 
-// Read reads a file in a format, or in the one that its contents suggest if format is empty. It calls each with each entry: all of them
-// would take much memory.
+// Read reads a file in a format, or in the one that its contents suggest if format is empty. It calls each with each
+// entry: all of them would take much memory.
 func Read(data []byte, format string, each func(Entry)) (*Result, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if format == "" {

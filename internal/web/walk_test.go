@@ -184,8 +184,8 @@ func unpacked(text string) string {
 // changes matches what differs between two answers to the same request.
 var changes = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|\d\d:\d\d(:\d\d)?|[A-Za-z0-9_-]{300,}`)
 
-// ask sends the request that with makes of a value of others and of one that nobody has, and fails where the answers differ or
-// have a secret.
+// ask sends the request that with makes of a value of others and of one that nobody has, and fails where the answers
+// differ or have a secret.
 func (w *walker) ask(h http.Handler, what string, with func(map[string]string) *http.Request) {
 	w.t.Helper()
 	same := make(map[string]string)
@@ -297,8 +297,8 @@ func (w *walker) sample(name string, schema map[string]any, all map[string]map[s
 	return "keyword-of-victim"
 }
 
-// TestWalk: acme asks every route of the API, the web page and the REST API for what belongs to others. No answer has a byte of it, nor
-// differs from the answer about what nobody has. A new route is walked without being added here.
+// TestWalk: acme asks every route of the API, the web page and the REST API for what belongs to others. No answer has
+// a byte of it, nor differs from the answer about what nobody has. A new route is walked without being added here.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	w := newWalker(t)

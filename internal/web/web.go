@@ -166,8 +166,8 @@ const maxForm = 1 << 20
 const (
 	// pageTimeout is how long a page may take.
 	pageTimeout = 30 * time.Second
-	// fetchTimeout is how long a page may take that fetches another: that waits for its turn at its host, and is then fetched
-	// within the timeout of fetches. The API has the same.
+	// fetchTimeout is how long a page may take that fetches another: that waits for its turn at its host, and is then
+	// fetched within the timeout of fetches. The API has the same.
 	fetchTimeout = 5 * time.Minute
 	// sendTimeout is how long a user may read nothing of a page.
 	sendTimeout = 10 * time.Second

@@ -14,8 +14,8 @@ const OriginFollow = "follow"
 type Links struct {
 	// At is the URL of the page after redirects.
 	At string `json:"at"`
-	// URLs are the canonical URLs of the linked pages, http or https, or file if the page is a file, each once, in the order of the
-	// document. They are at most MaxLinks, of MaxLinksSize bytes in all, and those of a sitemap at most
+	// URLs are the canonical URLs of the linked pages, http or https, or file if the page is a file, each once, in the
+	// order of the document. They are at most MaxLinks, of MaxLinksSize bytes in all, and those of a sitemap at most
 	// MaxSitemapLinks, of MaxSitemapLinksSize bytes in all.
 	URLs []string `json:"urls,omitempty"`
 	// Modified says when the pages of URLs were last modified, as a sitemap says it (lastmod): seconds

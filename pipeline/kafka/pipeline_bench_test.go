@@ -36,10 +36,9 @@ const (
 
 // BenchmarkChanges counts the changes that other programs read, read committed, while
 // changed pages of about benchBody bytes are pushed through topic ingest: through the whole
-// pipeline with one and with three processes. Beside it a bare handler of watermill-kafka consumes and publishes the same
-// pages over as many partitions. The processes are Routers in one program that share
-// nothing: each has connections, a consumer and a copy of the state of its own, but they
-// share the processors that one has.
+// pipeline with one and with three processes. Beside it a bare handler of watermill-kafka consumes and publishes the
+// same pages over as many partitions. The processes are Routers in one program that share nothing: each has
+// connections, a consumer and a copy of the state of its own, but they share the processors that one has.
 func BenchmarkChanges(b *testing.B) {
 	bs := benchBrokers(b)
 	var bare float64

@@ -125,8 +125,8 @@ func (t *Transport) watchBrokers() {
 	}
 }
 
-// checkTopics stops the Transport if a topic got more partitions, so that keys are in other lanes than their state, or was deleted and
-// created again: its positions are invalid then.
+// checkTopics stops the Transport if a topic got more partitions, so that keys are in other lanes than their state,
+// or was deleted and created again: its positions are invalid then.
 func (t *Transport) checkTopics() {
 	c := t.cfg.adminConfig()
 	specs := c.Specs(t.declaredTopics())

@@ -54,8 +54,8 @@ func (ls *commitQueue) admit(key string) <-chan struct{} {
 	return nil
 }
 
-// add appends l, and calls onDone when it is done. The first one is waited for by a goroutine, which goes on to the ones behind it
-// and ends with the last.
+// add appends l, and calls onDone when it is done. The first one is waited for by a goroutine, which goes on to the
+// ones behind it and ends with the last.
 func (ls *commitQueue) add(l *pendingCommit, onDone func()) {
 	l.done = make(chan struct{})
 	ls.mu.Lock()

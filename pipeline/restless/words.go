@@ -271,7 +271,8 @@ func (c *comparison) editOf(s stretch) (head, tail int, e [4]int) {
 	return head, tail, e
 }
 
-// word is a word, a sign or a number of a block, which has the bytes [start, end). All numbers of a kind have the same text.
+// word is a word, a sign or a number of a block, which has the bytes [start, end). All numbers of a kind have the
+// same text.
 type word struct {
 	text       string
 	start, end int
@@ -385,7 +386,8 @@ type Turning struct {
 	Head, Tail string
 	// Label shows the place.
 	Label string
-	// Changes are how many of its last changes are known, and InARow how many of them came at the check behind the one before.
+	// Changes are how many of its last changes are known, and InARow how many of them came at the check behind the one
+	// before.
 	Changes, InARow int
 	// Muted says that subscriptions which ask for it are not told of the place.
 	Muted bool

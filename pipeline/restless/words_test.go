@@ -30,8 +30,8 @@ func rotating(n int, page func(i int, ad string) string) (texts []string) {
 	return texts
 }
 
-// TestRotatingWords: what rotates is muted after five changes in a row, whole blocks and words of a block, and what is news
-// beside it is not.
+// TestRotatingWords: what rotates is muted after five changes in a row, whole blocks and words of a block, and what
+// is news beside it is not.
 func TestRotatingWords(t *testing.T) {
 	names := strings.Fields("hera zeus argus")
 	texts := rotating(20, func(i int, ad string) string {

@@ -72,7 +72,8 @@ func overwriteAt(part float64) func([]byte) []byte {
 }
 
 // TestDamage: the error of Open, or of the first read, names what is damaged and says what to do. Nothing is
-// written over the damage. A start writes the log into a new table only if the damage is within a table, which loses nothing.
+// written over the damage. A start writes the log into a new table only if the damage is within a table, which loses
+// nothing.
 func TestDamage(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string

@@ -99,9 +99,9 @@ const (
 // 64 KiB, up to 1,000 characters. A script that only one language uses decides from 4 letters
 // on: Greek, Thai, Hangul, Han, kana, Tamil and others. Short texts in Hebrew letters are Hebrew, and those in
 // Cyrillic, Arabic or Devanagari are Russian, Arabic or Hindi unless their letters or words say otherwise. Other
-// languages that share a script are told apart from 40 letters on: by their stop words, and where these are not clear by the
-// frequencies of three letters. In Latin letters only a sure result counts, since the fallback
-// is likely to be one of these languages.
+// languages that share a script are told apart from 40 letters on: by their stop words, and where these are not clear
+// by the frequencies of three letters. In Latin letters only a sure result counts, since the fallback is likely to be
+// one of these languages.
 func Detect(content string) string {
 	s := longestLines(content)
 	if code, decided := detectByScript(s); decided {

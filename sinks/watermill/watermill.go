@@ -2,10 +2,9 @@
 // AMQP, NATS, SQL, Redis and whatever else has one. It is for programs that embed a Router;
 // a configuration file has no way to name a publisher.
 //
-// The payload of a message is the documented JSON, or the change record that it carries, its UUID is the ID of the notification,
-// which is the same on every attempt, and its metadata are those of a CloudEvent
-// (https://cloudevents.io): ce_id, ce_type, ce_source, ce_subject, ce_time, ce_specversion and
-// content-type.
+// The payload of a message is the documented JSON, or the change record that it carries, its UUID is the ID of the
+// notification, which is the same on every attempt, and its metadata are those of a CloudEvent
+// (https://cloudevents.io): ce_id, ce_type, ce_source, ce_subject, ce_time, ce_specversion and content-type.
 package watermill
 
 import (

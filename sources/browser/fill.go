@@ -13,8 +13,9 @@ import (
 )
 
 // typeIn types value into the field this, in one turn of the page, and returns "". Where the page is not of the origin
-// of one of the URLs pages, it types nothing and returns the origin. It works in a world of its own, whose objects the page cannot
-// replace. The keyboard would type into whatever has the focus, which may be a frame of another website by then.
+// of one of the URLs pages, it types nothing and returns the origin. It works in a world of its own, whose objects
+// the page cannot replace. The keyboard would type into whatever has the focus, which may be a frame of another
+// website by then.
 const typeIn = `function(value, pages) {
 	if (this.ownerDocument !== document || location.origin === "null" || !pages.some(p => new URL(p).origin === location.origin)) {
 		return location.origin === "null" ? location.href : location.origin
@@ -31,8 +32,8 @@ const typeIn = `function(value, pages) {
 	return ""
 }`
 
-// fill types the value of f into its field, if the page is still one of the origin that the subscription names: the value
-// may be a secret, and a page can lead anywhere.
+// fill types the value of f into its field, if the page is still one of the origin that the subscription names: the
+// value may be a secret, and a page can lead anywhere.
 func (t *tab) fill(f *Fill) error {
 	nodes, err := chromedp.Run(t.ctx, chromedp.QueryNodeIDs(chromedp.CSS(f.Select), chromedp.NodeVisible))
 	if err != nil {
@@ -58,8 +59,8 @@ func (t *tab) fill(f *Fill) error {
 	return nil
 }
 
-// ownOrigins are URLs of the origins that secrets are for: that of the page, and where this is http on port 80, the one that
-// websites lead to over https.
+// ownOrigins are URLs of the origins that secrets are for: that of the page, and where this is http on port 80, the
+// one that websites lead to over https.
 func (t *tab) ownOrigins() []string {
 	own := []string{t.request.URL}
 	if u, err := url.Parse(t.request.URL); err == nil && u.Scheme == "http" && (u.Port() == "" || u.Port() == "80") {

@@ -84,7 +84,8 @@ func TestFillStaysAtHome(t *testing.T) {
 	}
 }
 
-// TestErrorPages: what a browser or a server shows in place of a page is a failed check, also where a script has led there.
+// TestErrorPages: what a browser or a server shows in place of a page is a failed check, also where a script has led
+// there.
 func TestErrorPages(t *testing.T) {
 	t.Parallel()
 	closed := httptest.NewServer(http.NotFoundHandler())

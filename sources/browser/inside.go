@@ -78,8 +78,8 @@ func (p *proxy) leadsInside(ctx context.Context, host string) bool {
 	return inside
 }
 
-// routeTo returns the way to host, and check, which the address of a connection must pass. It may lead to the internet only where
-// no page was at host that lies inside.
+// routeTo returns the way to host, and check, which the address of a connection must pass. It may lead to the
+// internet only where no page was at host that lies inside.
 func (p *proxy) routeTo(host string) (r route, check func(net.Conn) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,8 @@ func (p *proxy) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c, nil
 }
 
-// explain returns errOutside where err says that an address is refused which a page inside may reach, and otherwise err.
+// explain returns errOutside where err says that an address is refused which a page inside may reach, and otherwise
+// err.
 func (p *proxy) explain(err error) error {
 	if refused, ok := errors.AsType[*outbound.AddressError](err); ok && outbound.Check(refused.Addr, p.allow) == nil {
 		return errOutside

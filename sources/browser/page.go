@@ -186,8 +186,8 @@ func (t *tab) read(steps []Step) (*renderedPage, error) {
 // maxReads is how often a page is read that leads elsewhere meanwhile.
 const maxReads = 5
 
-// readHTML returns the document of the page as it is now. It fails where that is an error page, of the browser or of a server: a script
-// of the page may have led there.
+// readHTML returns the document of the page as it is now. It fails where that is an error page, of the browser or of
+// a server: a script of the page may have led there.
 func (t *tab) readHTML() (string, error) {
 	for range maxReads {
 		before, err := t.currentDocument()

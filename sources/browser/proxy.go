@@ -28,7 +28,8 @@ const (
 const proxyUser = "vokter"
 
 // proxy is what one page reaches the network through: a proxy on loopback that connects to public addresses, and to
-// those of allow for a page within them. It bounds the connections and the bytes. It serves only who knows the password.
+// those of allow for a page within them. It bounds the connections and the bytes. It serves only who knows the
+// password.
 type proxy struct {
 	server           *http.Server
 	addr, password   string
@@ -43,8 +44,8 @@ type proxy struct {
 	tunnels map[net.Conn]bool
 	closed  bool
 	errs    map[string]error // of connections, by host
-	// pageHost is where the page itself is. It was at each of insideHosts, which lie in networks of allow, and outside says that it
-	// was also at another one.
+	// pageHost is where the page itself is. It was at each of insideHosts, which lie in networks of allow, and outside
+	// says that it was also at another one.
 	pageHost    string
 	insideHosts map[string]bool
 	outside     bool

@@ -32,7 +32,8 @@ type Access struct {
 	Hosts []string `yaml:"hosts"`
 	// Pages are the URLs of pages that are fetched in this way. They come before Hosts.
 	Pages []string `yaml:"pages"`
-	// Clients are the clients whose tokens may watch and try these pages. Whoever may act for all clients may do so anyway.
+	// Clients are the clients whose tokens may watch and try these pages. Whoever may act for all clients may do so
+	// anyway.
 	Clients []string `yaml:"clients"`
 	// Headers are sent with each request, by their names. They replace those of the fetcher, such as
 	// User-Agent.

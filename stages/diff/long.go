@@ -40,7 +40,8 @@ func itemAround(d *text.Doc, units []int) (it text.Unit, ok bool) {
 	return it, true
 }
 
-// mostlyNew is the part, in quarters, of a long item's tokens that only one text must have for the item to be new or gone.
+// mostlyNew is the part, in quarters, of a long item's tokens that only one text must have for the item to be new or
+// gone.
 const mostlyNew = 3
 
 // longParts says what became of the long items in which units without a pair are. A unit is known by its number among

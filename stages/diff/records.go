@@ -28,7 +28,8 @@ type grid struct{ first, period, n int }
 // at returns its i-th unit.
 func (g grid) at(i int) int { return g.first + i*g.period }
 
-// plainRun is a run of units that are no items nor parts of one. Its grids are those of the words that stand in short blocks.
+// plainRun is a run of units that are no items nor parts of one. Its grids are those of the words that stand in short
+// blocks.
 type plainRun struct {
 	doc        *text.Doc
 	start, end int
@@ -209,7 +210,8 @@ func (r *plainRun) holds(records grid) bool {
 	return records.first >= r.start && records.at(records.n) <= r.end
 }
 
-// mayBeRecords reports whether most of the records are short enough for a unit, and whether they are many, or much of r.
+// mayBeRecords reports whether most of the records are short enough for a unit, and whether they are many, or much of
+// r.
 func (r *plainRun) mayBeRecords(records grid) bool {
 	short := 0
 	for i := range records.n {

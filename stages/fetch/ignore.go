@@ -53,8 +53,8 @@ func blankIgnored(ctx context.Context, content string, keys []pipeline.Key, res 
 	return blanked, b.Keys(), nil
 }
 
-// Ignored returns content, a text of a document, with what matches one of the regular expressions blanked, as View.Ignore
-// does.
+// Ignored returns content, a text of a document, with what matches one of the regular expressions blanked, as
+// View.Ignore does.
 func Ignored(ctx context.Context, content string, patterns ...string) (string, error) {
 	res, err := compileIgnore(patterns)
 	if err != nil {

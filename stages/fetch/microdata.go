@@ -103,8 +103,8 @@ func (m *microdata) addElement(item map[string]any, n *html.Node, depth int) {
 	}
 }
 
-// propertyValue returns the value of a microdata property that is no item. A struck price is marked as such. An attribute
-// whose point may stand between groups, and that is a copy of what is shown, is read as that is.
+// propertyValue returns the value of a microdata property that is no item. A struck price is marked as such. An
+// attribute whose point may stand between groups, and that is a copy of what is shown, is read as that is.
 func propertyValue(n *html.Node) any {
 	for _, name := range []string{"content", "href", "value"} {
 		if v := strings.TrimSpace(attributeOf(n, name)); v != "" {

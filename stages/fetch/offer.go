@@ -102,7 +102,8 @@ func isOffer(kind string) bool {
 	return false
 }
 
-// localName returns the name of a term of schema.org, which may be written as an address, with or without a slash behind it.
+// localName returns the name of a term of schema.org, which may be written as an address, with or without a slash
+// behind it.
 func localName(term string) string {
 	term = strings.TrimRight(term, "/#")
 	if i := strings.LastIndex(term, "schema.org/"); i >= 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
-// TestSilentHosts: far more hosts than there are requests at once, which never answer or answer slowly, take at most one
-// check in twenty from the others, also if their names are new each time.
+// TestSilentHosts: far more hosts than there are requests at once, which never answer or answer slowly, take at most
+// one check in twenty from the others, also if their names are new each time.
 func TestSilentHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		names  func(second, i int) string

@@ -197,8 +197,8 @@ const memoryPerByte = 32
 // minLargeRead is the size from which the reading of a page waits for memory, in bytes.
 const minLargeRead = 1 << 20
 
-// readCarefully calls read, which reads p, once there is memory for it. If processes died while they read the page as it is now,
-// the check fails instead.
+// readCarefully calls read, which reads p, once there is memory for it. If processes died while they read the page as
+// it is now, the check fails instead.
 func (s *Stage) readCarefully(ctx context.Context, base flow.Outcome, req flow.Request, p Page, read func(context.Context) []flow.Outcome) (outcomes []flow.Outcome) {
 	if n := int64(len(p.Body)); n >= minLargeRead {
 		free, err := s.cfg.Memory.Take(ctx, n*memoryPerByte)
@@ -218,8 +218,8 @@ func (s *Stage) readCarefully(ctx context.Context, base flow.Outcome, req flow.R
 	return outcomes
 }
 
-// fetchPage fetches the page of req with its body. A body that is not small takes large first. If firstByte is not 0, it bounds
-// the wait for the answer of a page that is not read in the browser.
+// fetchPage fetches the page of req with its body. A body that is not small takes large first. If firstByte is not 0,
+// it bounds the wait for the answer of a page that is not read in the browser.
 func (s *Stage) fetchPage(ctx context.Context, req flow.Request, large *bodySlot, firstByte time.Duration) (p Page, err error) {
 	scheme, _, _ := strings.Cut(req.Page, ":")
 	f := s.fetchers[scheme]

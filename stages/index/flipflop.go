@@ -24,8 +24,8 @@ func (a *applier) flipsBack(d *Document, o flow.Outcome) bool {
 	return true
 }
 
-// noteChange notes the current version among the changes; hash is that by which its text is compared. If it is a baseline, because previous is
-// 0, nobody was told its text and none of the earlier texts counts any more.
+// noteChange notes the current version among the changes; hash is that by which its text is compared. If it is a
+// baseline, because previous is 0, nobody was told its text and none of the earlier texts counts any more.
 func (d *Document) noteChange(previous uint64, hash string) {
 	switch k := d.View.FlipFlop; {
 	case previous == 0 || k == 0:

@@ -195,9 +195,9 @@ func (p *Page) onlyFollowed() bool {
 	return p.Followed > 0 && p.Followed == n && len(p.Keep) == 0
 }
 
-// isDeadLink reports whether p has no version, or is a file that is missing, and is watched only because other pages link to it. That
-// is a mistake of these pages, and no news. A sitemap that cannot be read hides pages, so it is news. A file
-// that was removed from a folder is no news either: its watch ends when the folder is read again.
+// isDeadLink reports whether p has no version, or is a file that is missing, and is watched only because other pages
+// link to it. That is a mistake of these pages, and no news. A sitemap that cannot be read hides pages, so it is
+// news. A file that was removed from a folder is no news either: its watch ends when the folder is read again.
 func (p *Page) isDeadLink() bool {
 	return p.onlyFollowed() && (p.Trouble == pipeline.FailMissing || !slices.ContainsFunc(p.Documents, func(d Document) bool { return d.TextHash != "" || d.View.Sitemap }))
 }

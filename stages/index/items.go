@@ -83,9 +83,9 @@ type feedUpdate struct {
 	seen []byte
 }
 
-// compare compares content, whose items have these identities, with f. keys are those of all items, see pipeline.Text. Where other rules extracted the
-// text, items are not compared with their earlier texts: only unknown items are news. It returns
-// false if ids are not those of content.
+// compare compares content, whose items have these identities, with f. keys are those of all items, see
+// pipeline.Text. Where other rules extracted the text, items are not compared with their earlier texts: only unknown
+// items are news. It returns false if ids are not those of content.
 func (f feed) compare(content string, keys []pipeline.Key, ids []string, otherRules bool) (feedUpdate, bool) {
 	items := splitItems(content, keys)
 	if len(items) != len(ids) {

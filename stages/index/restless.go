@@ -228,8 +228,8 @@ func LoadRestless(st flow.State, document string) (t restless.Table, places rest
 	return t, places, t.Asked && len(places) > 0, err
 }
 
-// LastTexts returns the text of d, a document of the page whose state st is, at the last check that read it, and the one
-// before it as far as that is stored. Either may be empty.
+// LastTexts returns the text of d, a document of the page whose state st is, at the last check that read it, and the
+// one before it as far as that is stored. Either may be empty.
 func LastTexts(st flow.State, d Document) (last, before string, err error) {
 	v, ok, err := LoadVersion(st, d.ID, d.N)
 	if err != nil || !ok {

@@ -288,8 +288,8 @@ func (a *applier) keepPage(origin string) {
 	}
 }
 
-// beginDocument returns the document of v as Page.addDocument does. One that rested before this event is read as soon as
-// possible.
+// beginDocument returns the document of v as Page.addDocument does. One that rested before this event is read as soon
+// as possible.
 func (a *applier) beginDocument(v pipeline.View) *Document {
 	d := a.p.addDocument(v)
 	if slices.Contains(a.resting, d.ID) {

@@ -117,12 +117,12 @@ func (m *mailbox) Deliver(_ context.Context, n pipeline.Notification) error {
 	return nil
 }
 
-// pastedAt is the check before which the proposals of the moment are pasted into subscriptions of their own. They are asked
-// for again before the last check.
+// pastedAt is the check before which the proposals of the moment are pasted into subscriptions of their own. They are
+// asked for again before the last check.
 const pastedAt = 55
 
-// watchSite takes the site through all checks, with the subscriptions to each page. It returns what the clients were told,
-// and the proposals by page.
+// watchSite takes the site through all checks, with the subscriptions to each page. It returns what the clients were
+// told, and the proposals by page.
 func watchSite(t *testing.T, seed uint64, subs ...pipeline.Subscription) (w *web, told []pipeline.Notification, proposals map[string][]inspect.Proposal) {
 	t.Helper()
 	w, m := newWeb(seed), &mailbox{}
@@ -236,9 +236,9 @@ func (w *web) figures(told []pipeline.Notification, host, client string, from in
 	return f
 }
 
-// bounds say at how many checks without a true change something may be told of a page, with and without restless: mute, and
-// with what is proposed; and of how many checks with a true change a client with restless: mute may miss a text. Of the
-// other pages nothing is told without a true change from the fifth check on.
+// bounds say at how many checks without a true change something may be told of a page, with and without restless:
+// mute, and with what is proposed; and of how many checks with a true change a client with restless: mute may miss a
+// text. Of the other pages nothing is told without a true change from the fifth check on.
 var bounds = map[string]struct {
 	plain, mute, pasted, missed int
 	why                         string
@@ -263,8 +263,8 @@ var proposed = map[string][]string{
 	"abtest": {"flip_flop: 2"}, "banner": {"flip_flop: 2", "remove: ['div.banner']"}, "jobs": {"restless: mute"},
 }
 
-// TestSite: on each page numbers are silent from the fifth check on, and every true change is told. What rotates on it is
-// proposed to be left out, and with that option nothing else is left out.
+// TestSite: on each page numbers are silent from the fifth check on, and every true change is told. What rotates on
+// it is proposed to be left out, and with that option nothing else is left out.
 func TestSite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds of a processor")

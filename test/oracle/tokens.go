@@ -96,7 +96,8 @@ var withoutMarks = strings.NewReplacer(
 // fold drops case and marks.
 func fold(s string) string { return strings.ToLower(withoutMarks.Replace(plain(s))) }
 
-// plain returns a word as differences compare it: with one apostrophe, one minus, and signs without what chooses their look.
+// plain returns a word as differences compare it: with one apostrophe, one minus, and signs without what chooses
+// their look.
 func plain(s string) string { return sameLook.Replace(s) }
 
 var sameLook = strings.NewReplacer("\u2019", "'", "\u2212", "-", "\u2013", "-", "\ufe0e", "", "\ufe0f", "")

@@ -59,8 +59,8 @@ func itemsOf(p Page, tokens [][]token) items {
 	return it
 }
 
-// isRow reports whether an item is a mere row of others: it is nothing but two or more items of several blocks, or has no
-// key and holds several with one.
+// isRow reports whether an item is a mere row of others: it is nothing but two or more items of several blocks, or
+// has no key and holds several with one.
 func (it items) isRow(item int) bool {
 	return it.parts[item] > 1 && it.inParts[item] == it.blocks[item] || it.keyed[item] > 1 && it.keys[item] == (Key{})
 }
@@ -136,8 +136,8 @@ func isTitle(p Page, title string) bool {
 	})
 }
 
-// name returns what names u: what is labelled "title" or "name", the first block that does not begin with a digit, if it has a label such as "id: ",
-// behind that.
+// name returns what names u: what is labelled "title" or "name", the first block that does not begin with a digit, if
+// it has a label such as "id: ", behind that.
 func (u unit) name(p Page) string {
 	bs := blockIndexes(u.tokens)
 	for _, b := range bs {

@@ -76,9 +76,9 @@ func (d renderedText) itemKeys() (keys []string) {
 	return keys
 }
 
-// comparedWith returns what text, a feed, is compared with after the versions of l: its articles as they were, without those
-// that are new. One that left and came back is no change where it is as it was when it left, and is all new where it is not.
-// news says that text is a version: an article was not there before, or is not as it was.
+// comparedWith returns what text, a feed, is compared with after the versions of l: its articles as they were,
+// without those that are new. One that left and came back is no change where it is as it was when it left, and is all
+// new where it is not. news says that text is a version: an article was not there before, or is not as it was.
 func (l *documentLife) comparedWith(text renderedText) (with renderedText, news bool) {
 	var kept []article
 	for _, a := range text.feed {

@@ -12,8 +12,8 @@ import (
 )
 
 // Sinks that subscriptions name. steady always takes what it is offered; flaky fails now
-// and then, also after it took it, or puts off what it is offered; down is away for hours; picky refuses some; leaver says
-// now and then that it does not exist any more.
+// and then, also after it took it, or puts off what it is offered; down is away for hours; picky refuses some; leaver
+// says now and then that it does not exist any more.
 var sinkNames = []string{"steady", "flaky", "down", pickySink, "leaver"}
 
 const pickySink = "picky"

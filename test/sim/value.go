@@ -46,7 +46,8 @@ var (
 	wordConditions   = []pipeline.Condition{{}, {}, {Becomes: "fine"}, {Becomes: "★★"}}
 )
 
-// setCondition gives s, a subscription to a value, a random condition, and removes the options that a value does not allow.
+// setCondition gives s, a subscription to a value, a random condition, and removes the options that a value does not
+// allow.
 func setCondition(r *rand.Rand, s *pipeline.Subscription) {
 	s.Keywords, s.Events, s.MinChange = nil, nil, pipeline.MinChange{}
 	s.Condition = pick(r, numberConditions)

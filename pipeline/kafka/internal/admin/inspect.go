@@ -65,8 +65,8 @@ func (c Config) partitionProblems(specs []Spec, have map[string]Standing, lanes 
 	return problems
 }
 
-// Compare returns what is wrong with the topics of specs as they are now, for a process that knows them from before: which
-// got other partitions than the others, or were made again.
+// Compare returns what is wrong with the topics of specs as they are now, for a process that knows them from before:
+// which got other partitions than the others, or were made again.
 func (c Config) Compare(known Info, specs []Spec, have map[string]Standing) error {
 	lanes := c.laneCount(specs, have)
 	return errors.Join(append(c.partitionProblems(specs, have, lanes), CheckKnown(known, InfoOf(have, lanes)))...)

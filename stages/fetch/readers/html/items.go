@@ -24,8 +24,8 @@ const (
 
 // itemFinder finds the items of a page and their keys. It is told of the elements that end blocks, and of the links,
 // in document order. Items are list items, table rows, articles, and cards: at least minSiblings children of one parent
-// that look alike, and what begins with one child that is a link, again and again: see record. Names, classes and targets are kept as hashes: a page has many, and only whether they are equal
-// matters.
+// that look alike, and what begins with one child that is a link, again and again: see record. Names, classes and
+// targets are kept as hashes: a page has many, and only whether they are equal matters.
 type itemFinder struct {
 	root     openBox // the body
 	open     []openBox

@@ -117,8 +117,8 @@ func leadLook(of []child) uint32 {
 }
 
 // chooseRecords chooses the records among the children of an element. At least half of them must have more than the
-// lead, or none. A record ends before a child that holds items. The last one ends before a child that no other record has, and
-// is no longer than the longest of the others.
+// lead, or none. A record ends before a child that holds items. The last one ends before a child that no other record
+// has, and is no longer than the longest of the others.
 func (f *itemFinder) chooseRecords(of []child, parent uint32) {
 	look := leadLook(of)
 	if look == 0 {

@@ -13,9 +13,9 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
-// mend returns raw, which is not valid, as what it was meant to be: without the lines of a sequence that are no JSON, as a
-// sequence where each line is a document, or else as Clean has it. It notes what it passes over, and reports whether the
-// result is valid.
+// mend returns raw, which is not valid, as what it was meant to be: without the lines of a sequence that are no JSON,
+// as a sequence where each line is a document, or else as Clean has it. It notes what it passes over, and reports
+// whether the result is valid.
 func mend(raw pipeline.Raw, passed *blocks.Passed) (pipeline.Raw, bool) {
 	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
 	e, odd := errors.AsType[*json.SyntaxError](json.Unmarshal(body, new(json.RawMessage)))
@@ -53,12 +53,12 @@ func validLines(body []byte) (valid []byte, bad []int) {
 	return valid, bad
 }
 
-// wrappings are what stands around JSON in a script for parsers of old, or before it so that it is no script. A line that begins with slashes is a comment,
-// but not where they only hide one of these.
+// wrappings are what stands around JSON in a script for parsers of old, or before it so that it is no script. A line
+// that begins with slashes is a comment, but not where they only hide one of these.
 var wrappings = []string{"<![CDATA[", "<!]]>", "]]>", "<!--", "-->", ")]}'"}
 
-// Clean returns s without comments, CDATA, commas too many and what stands between values, and with escapes for the line
-// breaks, tabs and quotes that stand raw in texts. It completes nothing: what is cut off stays an error.
+// Clean returns s without comments, CDATA, commas too many and what stands between values, and with escapes for the
+// line breaks, tabs and quotes that stand raw in texts. It completes nothing: what is cut off stays an error.
 func Clean(s string) string {
 	var b strings.Builder
 	depth, comma := 0, false // a comma is written when a value follows
