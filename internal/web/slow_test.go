@@ -86,6 +86,35 @@ func TestSlowPages(t *testing.T) {
 	})
 }
 
+// TestSlowAnswerWithoutBody: an answer that has no body arrives, however long it took.
+func TestSlowAnswerWithoutBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := &pipes{make(chan net.Conn), make(chan struct{})}
+		server := &http.Server{ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+			w := manage.NewDeadlineWriter(rw, 10*time.Second)
+			if err := w.EndReadTimeout(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+			w.WriteHeader(http.StatusNoContent)
+		})}
+		go func() { _ = server.Serve(on) }()
+		defer server.Close()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := (&http.Client{Transport: &http.Transport{DialContext: on.dial, DisableKeepAlives: true}}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusNoContent {
+			t.Errorf("got %s", resp.Status)
+		}
+	})
+}
+
 // TestUserWhoReadsNothing: the connection of a user who reads nothing of a page ends.
 func TestUserWhoReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
