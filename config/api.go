@@ -48,11 +48,11 @@ type Token struct {
 	Sinks []string
 	// Rate is how many requests a second are answered, on average. 0 means no limit.
 	Rate float64
-	// Quota bounds what it may have and do at once.
+	// Quota limits how much the token may have, and what it may do at the same time.
 	Quota Quota
 }
 
-// Quota bounds what a token takes of a process. 0 means no bound.
+// Quota limits what a token takes of a process. 0 means no limit.
 type Quota struct {
 	// Subscriptions, Pages and Hosts are how many the subscriptions of the token's clients may be, and of how
 	// many pages and hosts, whoever made them. Linked pages count with the most that may be followed.

@@ -181,7 +181,7 @@ func (t *tryout) ignore(ctx context.Context, place restless.Turning) string {
 	if len(at) != 1 || at[0][0] > len(place.Head) || at[0][1] < len(block)-len(place.Tail) {
 		return ""
 	}
-	// In both texts it blanks one block and nothing else, and what is left of that is the same.
+	// The pattern must blank one block of each text, and leave the same rest of both.
 	var left [2]string
 	for i, content := range []string{t.last, t.before} {
 		blanked, err := fetch.Ignored(ctx, content, pattern)

@@ -167,7 +167,7 @@ func TestTrialOfHistory(t *testing.T) {
 	expectExit(t, 1, "has no subscription to https://example.com/other", "test", "https://example.com/other", "-c", s.config)
 	expectExit(t, 0, "4 notifications", "test", "-c", s.config, "--client", "legal")
 	expectExit(t, 1, `has no subscription to any page for client "nobody"`, "test", "-c", s.config, "--client", "nobody")
-	expectExit(t, 0, "4 notifications with 14 differences", "test", s.page.URL, "-c", s.config, "--match-case") // every change, but for the number that is muted
+	expectExit(t, 0, "4 notifications with 14 differences", "test", s.page.URL, "-c", s.config, "--match-case") // every change but that of a muted number
 	expectExit(t, 0, "--restless tell  2 more", "test", s.page.URL, "-c", s.config, "--match-case")
 	expectExit(t, 2, "--below: ", "test", s.page.URL, "-c", s.config, "--below", "3")
 	expectExit(t, 2, "name a page and keywords", "test", "-c", s.config, "--stem")

@@ -94,7 +94,7 @@ func (a *app) importFile(name, from string) error {
 	if len(w.access) > 0 {
 		fmt.Fprintln(a.stderr, "The result has headers or cookies in access, which may be secrets: let only the user of the process read the file (chmod 600).")
 	}
-	fmt.Fprintf(a.stderr, "The result keeps what it reads in the directory %s: change data if it is to be elsewhere.\n", importedData)
+	fmt.Fprintf(a.stderr, "The result names %s as the directory for what it stores. To use another directory, change data.\n", importedData)
 	fmt.Fprintf(a.stderr, "%s imported from %s; %s\n", countNoun(w.count, "subscription"), name, lostSummary(len(lost)))
 	_, err = io.WriteString(a.stdout, text)
 	return err
@@ -197,7 +197,7 @@ type importer struct {
 	configWriter
 	plugins *registry.Registry
 	lost    []migrate.Lost // what a configuration cannot have
-	err     error          // what is wrong with the configuration
+	err     error          // why the configuration is not valid
 
 	names   map[[sha256.Size]byte]string // of the entries, by their subscriptions
 	clients map[string]int               // of a document
