@@ -245,7 +245,7 @@ func expectCaught(t *testing.T, want string, config func(seed uint64) Config) {
 		t.Skip("deliberate faults take many seeds: -sim.seeds=100")
 	}
 	var other error
-	for seed := uint64(1); seed <= 200; seed++ {
+	for seed := uint64(1); seed <= 1000; seed++ {
 		_, err := Run(config(seed))
 		switch {
 		case err == nil:
