@@ -25,6 +25,7 @@ type pageConfig struct {
 	language      string // of the page, if it is kept
 	keepVersions  int    // of its documents, if it is kept
 	keepFor       time.Duration
+	expire        pipeline.Expire
 	subscriptions []pipeline.Subscription
 }
 
@@ -57,6 +58,7 @@ func pageConfigs(cfg *Config) []*pageConfig {
 		w.keepOnly = len(cfg.Only) > 0
 		w.keep = w.keep || d.Keep
 		w.keepInterval, w.language = d.Interval, d.Language
+		w.expire = d.Expire
 		w.keepVersions, w.keepFor = d.KeepVersions, d.KeepFor
 	}
 	return all
@@ -66,6 +68,7 @@ func pageConfigs(cfg *Config) []*pageConfig {
 func (w *pageConfig) applyCommand(cfg *Config) flow.ApplyCommand {
 	return flow.ApplyCommand{
 		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, Language: w.language, KeepOnly: w.keepOnly,
+		Expire:       w.expire,
 		KeepVersions: w.keepVersions, KeepFor: pipeline.Duration(w.keepFor),
 		Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
 	}

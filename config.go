@@ -95,7 +95,7 @@ type Config struct {
 	Browser browser.Config
 	// Delivery says how notifications are delivered.
 	Delivery DeliveryConfig
-	// Expire says when the subscriptions of a failing page end.
+	// Expire says when the clients of a failing page are told, and when its subscriptions end.
 	Expire ExpireConfig
 	// Health names the sinks, among Sinks, that get health events.
 	Health []string
@@ -170,6 +170,9 @@ type Document struct {
 	// means those of Config.
 	KeepVersions int
 	KeepFor      time.Duration
+	// Expire says what becomes of the page where checks of it fail, for its subscriptions too where they do not say
+	// it. Zero fields mean those of Config.Expire.
+	Expire pipeline.Expire
 	// Language is the language of the page, a BCP 47 tag, if what the page declares is missing or
 	// wrong. The Language of a subscription comes before it.
 	Language string
@@ -229,12 +232,10 @@ type DeliveryConfig struct {
 	Receivers map[string]pipeline.Receiving
 }
 
-// ExpireConfig says when a page expires: its subscriptions end, and each of its clients gets one
-// timeout notification.
+// ExpireConfig says what becomes of a page of which check after check fails, where neither its Document nor a
+// subscription says it. The defaults are those of pipeline.DefaultExpire.
 type ExpireConfig struct {
-	// After is the number of failed checks in a row after which a page expires. Default 10;
-	// negative: never.
-	After int
+	pipeline.Expire
 	// SelectorGone makes checks that find no text count as failed: a selector without a match,
 	// an empty page, or one that looks replaced (pipeline.View.Replaced). Default: they do not count.
 	SelectorGone bool
@@ -284,9 +285,7 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Expire.After == 0 {
-		c.Expire.After = 10
-	}
+	c.Expire.Expire = c.Expire.Or(pipeline.DefaultExpire)
 	if c.Origin == "" {
 		c.Origin = "go"
 	}
@@ -324,8 +323,8 @@ type Listener struct {
 	// OnNotification is called with the matches of one change. Where the subscription has a
 	// digest, n.Items has those of several changes.
 	OnNotification func(ctx context.Context, n pipeline.Notification) error
-	// OnTimeout is called once for each client of a page that expired because it failed too
-	// often.
+	// OnTimeout is called once for each client of a page that fails for too long, and once more when it answers again
+	// or expires: n.Status is pipeline.StatusTimeout, StatusRecovered or StatusExpired.
 	OnTimeout func(ctx context.Context, n pipeline.Notification) error
 	// OnHealth is called with health events, where the sink is among Config.Health.
 	OnHealth func(ctx context.Context, n pipeline.Notification) error
@@ -339,7 +338,7 @@ func (l Listener) Deliver(ctx context.Context, n pipeline.Notification) error {
 	switch {
 	case n.Type == pipeline.NotificationTypeHealth:
 		f = l.OnHealth
-	case n.Status == pipeline.StatusTimeout:
+	case n.TellsOutage():
 		f = l.OnTimeout
 	}
 	if f == nil {

@@ -56,7 +56,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.deliveryPolicy())
 	r.readers.Replace(cfg.Readers...)
 	r.stages.browserFetcher.SetPages(cfg.Browser.Pages)
-	r.stages.index.SetExpiry(cfg.Expire.After, cfg.Expire.SelectorGone)
+	r.stages.index.SetExpiry(cfg.Expire.Expire, cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)
 	refused := r.stages.index.TakeRefused()
 	changes, err := r.describeSubscriptionChanges(old, &cfg, refused)

@@ -68,9 +68,9 @@ func (r *Router) buildStages() (*stages, error) {
 		}
 	}
 	log, note := r.cfg.Logger, flow.Observer(r.recordObservation)
-	expireAfter, versions, age := r.cfg.Expire.After, r.cfg.KeepVersions, r.cfg.KeepFor
+	expire, versions, age := r.cfg.Expire.Expire, r.cfg.KeepVersions, r.cfg.KeepFor
 	if r.cfg.Mode == ModeCommands {
-		expireAfter, versions, age = -1, math.MaxInt, 0 // commands expire no page and delete no version
+		expire.After, versions, age = -1, math.MaxInt, 0 // commands expire no page and delete no version
 	}
 	pages := httpsource.New(httpsource.Config{
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,
@@ -106,7 +106,7 @@ func (r *Router) buildStages() (*stages, error) {
 		fileFetcher:    files,
 		fetch:          fetching,
 		index: index.New(index.Config{
-			Now: r.cfg.Now, ExpireAfter: expireAfter, SelectorGone: r.cfg.Expire.SelectorGone,
+			Now: r.cfg.Now, Expire: expire, SelectorGone: r.cfg.Expire.SelectorGone,
 			MinInterval: r.cfg.Fetch.MinInterval, Every: r.cfg.Every, Checks: r.cfg.Checks, Only: r.pageFilter(), Language: r.cfg.Language,
 			Keep: versions, KeepFor: age, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
 			Logger: log, Observe: note, Memory: budget, Acceptable: r.checkSubscription, Decided: r.decisions.resolve, Owned: r.transport.Owns, Epoch: r.transport.Epoch,

@@ -238,7 +238,13 @@ func (c Config) validatePlugins() error {
 		}
 	}
 	errs = append(errs, c.validateChanges("changes", c.Changes))
+	if err := c.Expire.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("expire: %w", err))
+	}
 	for i, d := range c.Documents {
+		if err := d.Expire.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("document %d (%s): expire: %w", i+1, d.URL, err))
+		}
 		errs = append(errs, c.validateChanges(fmt.Sprintf("document %d (%s): changes", i+1, d.URL), d.Changes))
 	}
 	if slices.Contains(c.Fetchers, nil) || slices.Contains(c.Readers, nil) || slices.Contains(c.Stemmers, nil) {

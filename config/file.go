@@ -76,7 +76,18 @@ type deliverySection struct {
 
 type expireSection struct {
 	After        failureLimit `yaml:"after"`
+	Retry        retryLimit   `yaml:"retry"`
 	SelectorGone bool         `yaml:"selector_gone"`
+}
+
+// expireEntry is the part of expire that documents and subscriptions can say, too.
+type expireEntry struct {
+	After failureLimit `yaml:"after"`
+	Retry retryLimit   `yaml:"retry"`
+}
+
+func (e expireEntry) toPipeline() pipeline.Expire {
+	return pipeline.Expire{After: int(e.After), Retry: time.Duration(e.Retry)}
 }
 
 type documentEntry struct {
@@ -88,6 +99,7 @@ type documentEntry struct {
 	KeepVersions *int          `yaml:"keep_versions"`
 	KeepFor      time.Duration `yaml:"keep_for"`
 	Changes      []string      `yaml:"changes"`
+	Expire       expireEntry   `yaml:"expire"`
 	// Fetch and Steps say how the page is fetched.
 	Fetch browser.Mode   `yaml:"fetch"`
 	Steps []browser.Step `yaml:"steps"`
@@ -117,6 +129,7 @@ type subscriptionEntry struct {
 	Sinks            []string       `yaml:"sinks"`
 	Digest           *digestValue   `yaml:"digest"`
 	Quiet            pipeline.Quiet `yaml:"quiet"`
+	Expire           expireEntry    `yaml:"expire"`
 	Severity         string         `yaml:"severity"`
 	Channel          string         `yaml:"channel"`
 	Follow           *followSection `yaml:"follow"`
@@ -174,7 +187,7 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 		Access:   f.Access,
 		Browser:  d.convertBrowser(f),
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
-		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), SelectorGone: f.Expire.SelectorGone},
+		Expire:   vokter.ExpireConfig{Expire: expireEntry{f.Expire.After, f.Expire.Retry}.toPipeline(), SelectorGone: f.Expire.SelectorGone},
 		Health:   f.Health, Changes: f.Changes,
 	}
 	for i, path := range f.Allow.Files {
@@ -291,7 +304,7 @@ func (d *decoder) convertDocuments(f *yamlFile) []vokter.Document {
 			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
 		}
 		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: doc.Interval.toPipeline(),
-			KeepVersions: d.checkKeepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor, Changes: doc.Changes})
+			KeepVersions: d.checkKeepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor, Expire: doc.Expire.toPipeline(), Changes: doc.Changes})
 	}
 	return docs
 }
@@ -299,7 +312,7 @@ func (d *decoder) convertDocuments(f *yamlFile) []vokter.Document {
 // whyKeepIsNeeded returns why the entry of documents at path needs keep: true, by the settings that it has.
 func (d *decoder) whyKeepIsNeeded(path string) string {
 	var given []string
-	for _, name := range []string{"keep_versions", "keep_for", "changes", "language", "interval", "fetch", "steps"} {
+	for _, name := range []string{"keep_versions", "keep_for", "expire", "changes", "language", "interval", "fetch", "steps"} {
 		if _, ok := d.positions.get(joinPath(path, name)); ok {
 			given = append(given, name)
 		}

@@ -20,7 +20,7 @@ import (
 // ParseDuration reads a duration such as 90s, 10m or 1h30m that is not negative. Its
 // errors say what to write instead.
 func ParseDuration(s string) (time.Duration, error) {
-	d, err := time.ParseDuration(s)
+	d, err := pipeline.ParseDuration(s)
 	switch {
 	case err == nil && d < 0:
 		return 0, fmt.Errorf("%q is negative; write a duration such as 10s, 5m or 1h", s)
@@ -29,11 +29,6 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
 		return 0, fmt.Errorf("%q has no unit; write %ss, %sm or %sh", s, s, s, s)
-	}
-	if n, ok := strings.CutSuffix(s, "d"); ok {
-		if days, err := strconv.Atoi(n); err == nil && days >= 0 && days < 100_000 {
-			return 0, fmt.Errorf("%q: days are not a unit here; write %dh", s, days*24)
-		}
 	}
 	zeros := strings.Map(func(r rune) rune {
 		if '1' <= r && r <= '9' {
@@ -191,6 +186,22 @@ func (t *failureLimit) decodeYAML(d *decoder, n ast.Node, path string) {
 	}
 }
 
+// retryLimit is a duration, or "never", which is negative.
+type retryLimit time.Duration
+
+func (t *retryLimit) decodeYAML(d *decoder, n ast.Node, path string) {
+	s, ok := d.expandedValue(n)
+	if !ok {
+		return
+	}
+	parsed, err := pipeline.ParseRetry(s)
+	if err != nil {
+		d.failNode(n, "%s: %v", path, err)
+		return
+	}
+	*t = retryLimit(parsed)
+}
+
 // digestValue is written as a duration or a cron line, or as a mapping of that, every, and max.
 type digestValue pipeline.Digest
 
@@ -281,6 +292,7 @@ var (
 	_ yamlDecoder = (*intervalValue)(nil)
 	_ yamlDecoder = (*onlyNever)(nil)
 	_ yamlDecoder = (*failureLimit)(nil)
+	_ yamlDecoder = (*retryLimit)(nil)
 	_ yamlDecoder = (*digestValue)(nil)
 	_ yamlDecoder = (*digestTime)(nil)
 )

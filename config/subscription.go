@@ -58,7 +58,7 @@ func (d *decoder) convertSubscriptions(f *yamlFile) []pipeline.Subscription {
 // toPipeline returns y as package pipeline has it.
 func (y subscriptionEntry) toPipeline() pipeline.Subscription {
 	s := pipeline.Subscription{
-		URL: cmp.Or(y.Sitemap, y.URL), Client: y.Client, Title: y.Title, Paused: y.Paused, Keywords: y.Keywords, Interval: pipeline.Interval(y.Interval), Quiet: y.Quiet,
+		URL: cmp.Or(y.Sitemap, y.URL), Client: y.Client, Title: y.Title, Paused: y.Paused, Keywords: y.Keywords, Interval: pipeline.Interval(y.Interval), Quiet: y.Quiet, Expire: y.Expire.toPipeline(),
 		Stem: y.Stem, FilterStopwords: y.FilterStopwords, MatchCase: y.MatchCase, IgnoreDiacritics: y.IgnoreDiacritics,
 		Match: y.Match, Near: y.Near, NewItems: y.NewItems, Moved: y.Moved, MinChange: pipeline.MinChange(y.MinChange), Restless: y.Restless,
 		Language: y.Language, SnippetOffset: y.SnippetOffset, Sinks: y.Sinks,

@@ -130,12 +130,12 @@ func changesOf(s Store, page Page, records []match.ChangeRecord, f ExplainFilter
 // changeOf returns a change with the notifications that f selects and their deliveries.
 func changeOf(s Store, rec match.ChangeRecord, f ExplainFilter) (Change, error) {
 	c := Change{
-		ID: rec.ID, Document: rec.Document, Version: rec.Version, Check: rec.Check, Time: rec.Time, Expired: rec.Expired,
+		ID: rec.ID, Document: rec.Document, Version: rec.Version, Check: rec.Check, Time: rec.Time, Status: rec.Status, Reason: rec.Reason,
 		Matches: []Match{}, Omitted: rec.Omitted,
 	}
 	for _, m := range rec.Matches {
 		if f.Client != "" && m.Client != f.Client || f.Clients != nil && !slices.Contains(f.Clients, m.Client) ||
-			f.Keyword != "" && rec.Expired == "" && !slices.Contains(m.Keywords, f.Keyword) {
+			f.Keyword != "" && rec.Status == "" && !slices.Contains(m.Keywords, f.Keyword) {
 			continue
 		}
 		info := Match{

@@ -58,6 +58,7 @@ func (e *ownedElsewhereError) Is(target error) bool { return target == ErrElsewh
 const (
 	StateActive       = "active"
 	StateFailing      = "failing"
+	StateDormant      = "dormant"
 	StateLimited      = "limited"
 	StateExpired      = "expired"
 	StateSelectorGone = "selector_gone"
@@ -102,8 +103,9 @@ type Listing struct {
 type Page struct {
 	URL string `json:"url"`
 	// State is StateActive, StateFailing where the last check failed or did not find a document that
-	// somebody watches, StatePaused where all subscriptions are paused, or StateExpired where all others
-	// have expired. Reason says why it is not active, and Since is when that began.
+	// somebody watches, StateDormant where so many failed that it is checked ever more rarely, StatePaused where all
+	// subscriptions are paused, or StateExpired where all others have expired. Reason says why it is not active, and
+	// Since is when that began.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
@@ -123,7 +125,9 @@ type Page struct {
 	NextCheck time.Time `json:"next_check,omitzero"`
 	// Failures is how many checks in a row failed. Failures that do not count towards expiry are
 	// left out.
-	Failures      int            `json:"failures"`
+	Failures int `json:"failures"`
+	// GiveUp is when the first subscription to a dormant page expires, unless the page answers.
+	GiveUp        time.Time      `json:"give_up,omitzero"`
 	Documents     []Document     `json:"documents"`
 	Subscriptions []Subscription `json:"subscriptions"`
 }
@@ -294,17 +298,18 @@ type Check struct {
 	Passed []string `json:"passed,omitempty"`
 }
 
-// Change is one change of a document, or the expiry of its page, with the notifications that it
-// caused.
+// Change is one change of a document, or what clients were told of an outage of its page, with the notifications that
+// it caused.
 type Change struct {
 	ID       string    `json:"id"`
 	Document string    `json:"document"`
 	Version  uint64    `json:"version"`
 	Check    uint64    `json:"check"`
 	Time     time.Time `json:"time"`
-	// Expired is why the page expired, where this is an expiry. ID, Document, Version and Check are
-	// zero then.
-	Expired string `json:"expired,omitempty"`
+	// Status is what clients were told of an outage of the page: timeout, recovered or expired. Reason is why. ID,
+	// Document, Version and Check are zero then. Both are empty where this is a change.
+	Status string `json:"status,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Matches are the notifications. Omitted is how many more there were that are no longer kept.
 	Matches []Match `json:"matches"`
 	Omitted int     `json:"omitted,omitempty"`

@@ -154,7 +154,9 @@ func (p *Page) hasSubscriptionTo(document string) bool {
 func mayBeInState(p index.Page, state string) bool {
 	switch state {
 	case StateFailing:
-		return p.Incarnation != "" && !p.Rests() && isFailing(p)
+		return p.Incarnation != "" && !p.Rests() && isFailing(p) && p.DormantSince.IsZero()
+	case StateDormant:
+		return !p.DormantSince.IsZero()
 	case StateActive:
 		return p.Incarnation != "" && !p.Rests() && !isFailing(p)
 	}
@@ -245,7 +247,10 @@ func (p *Page) addFailures(page index.Page, st flow.State) error {
 	if !isFailing(page) {
 		return nil
 	}
-	p.State, p.Since = StateFailing, page.FailedSince
+	p.State, p.Since, p.GiveUp = StateFailing, page.FailedSince, page.GiveUpAt
+	if !page.DormantSince.IsZero() {
+		p.State = StateDormant
+	}
 	for _, c := range checks {
 		if c.Result != flow.OutcomeFailed {
 			break

@@ -244,7 +244,7 @@ func (r *Recent) load(ctx context.Context, s Store, asked time.Time) error {
 			return err
 		}
 		for _, c := range records {
-			if c.Expired == "" {
+			if c.Status == "" {
 				found = append(found, recentChange{page, c.Document, c.ID, c.Version, c.Time})
 			}
 		}

@@ -49,6 +49,10 @@ type DocumentSummary struct {
 	Counts
 	// LastError is why the last check failed or was not made; empty if it succeeded.
 	LastError string `json:"last_error,omitempty"`
+	// StillFailing says that all failed checks of this run followed failed ones, so that LastError is no news.
+	// Recovered says that a check succeeded after one that failed.
+	StillFailing bool `json:"still_failing,omitempty"`
+	Recovered    bool `json:"recovered,omitempty"`
 }
 
 // Tally counts the observations of the stages. It is safe for concurrent use.
@@ -63,6 +67,7 @@ type pageTally struct {
 	// The checks are the page's, whatever documents it has.
 	checks, unchanged, failed, pushed uint32
 	lastError                         string
+	began, recovered                  bool // a failure began, or ended
 	documents                         []documentTally
 }
 
@@ -100,11 +105,13 @@ func (t *Tally) Note(o flow.Observation) {
 	switch o.Kind {
 	case flow.KindCheck:
 		p.lastError = ""
+		p.recovered = p.recovered || o.N > 0
 		p.checks++
 	case flow.KindUnchanged:
 		p.unchanged++
 	case flow.KindFailed:
 		p.lastError = o.Text
+		p.began = p.began || o.N == 0
 		p.failed++
 	case flow.KindPushed:
 		p.pushed++
@@ -165,7 +172,7 @@ func (t *Tally) Summary() Summary {
 			p.forDocument(flow.DocumentID(url, pipeline.View{}))
 		}
 		for _, d := range p.documents {
-			ds := DocumentSummary{URL: url, Document: d.id, Counts: toCounts(d.counts), LastError: p.lastError}
+			ds := DocumentSummary{URL: url, Document: d.id, Counts: toCounts(d.counts), LastError: p.lastError, StillFailing: p.lastError != "" && p.failed > 0 && !p.began, Recovered: p.recovered}
 			ds.Checks, ds.Unchanged, ds.Failed, ds.Pushed = int(p.checks), int(p.unchanged), int(p.failed), int(p.pushed)
 			s.Documents = append(s.Documents, ds)
 		}

@@ -8,8 +8,12 @@ import (
 
 // Values of Notification.Status. The status of a health notification is the name of its event.
 const (
-	StatusOK      = "ok"
-	StatusTimeout = "timeout" // checks of the page failed too often: it is not checked any more
+	StatusOK = "ok"
+	// StatusTimeout: so many checks of the page failed that it is dormant, or where Expire.Retry is negative that
+	// the subscription ends.
+	StatusTimeout   = "timeout"
+	StatusRecovered = "recovered" // the page of a timeout notification answers again
+	StatusExpired   = "expired"   // it did not answer in time: the subscription ends
 )
 
 // Values of Notification.Type.
@@ -54,6 +58,8 @@ type Notification struct {
 	Omitted   int  `json:"omitted,omitempty"`
 	// Muting names places of the page of which the subscription is not told from the next notification on.
 	Muting *Muting `json:"muting,omitempty"`
+	// Since is when the page began to fail, where Status is StatusTimeout, StatusRecovered or StatusExpired.
+	Since time.Time `json:"since,omitzero"`
 	// Reason says why Status is not StatusOK, in words for the user.
 	Reason string `json:"reason,omitempty"`
 	// Health is set if Type is NotificationTypeHealth.
@@ -139,6 +145,11 @@ func (s Subscription) Receivers() []Receiver {
 	return all
 }
 
+// TellsOutage reports whether n tells what became of a page that fails, rather than a change of it.
+func (n Notification) TellsOutage() bool {
+	return n.Type != NotificationTypeHealth && (n.Status == StatusTimeout || n.Status == StatusRecovered || n.Status == StatusExpired)
+}
+
 // HealthEvent is a change in the health of a page, a document, a receiver or the process.
 type HealthEvent string
 
@@ -152,6 +163,7 @@ const (
 	HealthOnline            HealthEvent = "online"        // the process: a host answers again
 	HealthSelectorGone      HealthEvent = "selector_gone" // a document: its selector matches nothing, or its text is empty
 	HealthPageReplaced      HealthEvent = "page_replaced" // a document: an error page, a login wall, a challenge or an empty shell took its place; see View.Replaced
+	HealthDormant           HealthEvent = "dormant"       // a page: it is checked ever more rarely, and its clients were notified
 	HealthExpired           HealthEvent = "expired"       // a page: it is not checked any more, and its clients were notified
 	HealthOverdue           HealthEvent = "overdue"       // the process: checks are late
 	HealthReceiverFailing   HealthEvent = "receiver_failing"
@@ -187,8 +199,9 @@ type Health struct {
 	Expired bool `json:"expired,omitempty"`
 	// URLs are some of the pages of an event about the process.
 	URLs []string `json:"urls,omitempty"`
-	// Sinks, with HealthExpired, are the names of the sinks that get a timeout notification for the
-	// page. They do not get the health event as well.
+	// Sinks are the names of the sinks that get a notification of what the event says of the page: its
+	// subscribers are told with HealthDormant, HealthExpired, and HealthRecovered after the former. They do not get
+	// the health event as well.
 	Sinks []string `json:"sinks,omitempty"`
 	// With HealthRefused, Command is the ID of the refused message, Code is why it was refused (a
 	// Code constant of package flow), and Client is the client that the command names, if any. With

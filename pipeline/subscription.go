@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -121,6 +123,8 @@ type Subscription struct {
 	// them are collected and delivered as one when they end, and so is a digest that would end in
 	// them. As with a digest, a timeout notification is delivered at once.
 	Quiet Quiet `json:"quiet,omitzero"`
+	// Expire says when the client is told that the page fails, and for how long the page is checked after that.
+	Expire Expire `json:"expire,omitzero"`
 	// Severity is SeverityInfo, SeverityWarning or SeverityCritical. Sinks that know priorities use
 	// it, and routes can depend on it. Empty means that it is not stated.
 	Severity string `json:"severity,omitempty"`
@@ -221,6 +225,9 @@ func (s Subscription) Validate() error {
 	}
 	if err := s.Quiet.Validate(); err != nil {
 		bad("quiet", "%v", err)
+	}
+	if err := s.Expire.Validate(); err != nil {
+		bad("expire", "%v", err)
 	}
 	if s.Digest != nil && !s.Digest.Quiet.IsZero() {
 		bad("digest", "quiet hours are those of the subscription; set quiet there")
@@ -428,10 +435,24 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText reads what String returns.
 func (d *Duration) UnmarshalText(b []byte) error {
 	s := strings.TrimSpace(string(b))
-	v, err := time.ParseDuration(s)
+	v, err := ParseDuration(s)
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration; write one such as 30s, 10m or 24h", s)
+		return fmt.Errorf("%q is not a duration; write one such as 30s, 10m, 24h or 30d", s)
 	}
 	*d = Duration(v)
 	return nil
+}
+
+// ParseDuration is time.ParseDuration, except that s may begin with a number of days of 24 hours, such as 30d or
+// 1d12h.
+func ParseDuration(s string) (time.Duration, error) {
+	days, rest, ok := strings.Cut(s, "d")
+	if n, err := strconv.ParseUint(days, 10, 16); ok && err == nil {
+		d, err := time.ParseDuration(cmp.Or(rest, "0s"))
+		if err != nil || d < 0 || strings.HasPrefix(rest, "+") {
+			return 0, fmt.Errorf("%q is not a duration", s)
+		}
+		return d + time.Duration(n)*24*time.Hour, nil
+	}
+	return time.ParseDuration(s)
 }

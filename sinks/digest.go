@@ -348,7 +348,7 @@ func (w *unitOfWork) flushBefore(a flow.Addressed) error {
 		return nil
 	}
 	open := make(map[string]window)
-	if a.Notification.Status == pipeline.StatusTimeout {
+	if a.Notification.TellsOutage() {
 		var err error
 		if open, err = w.st.windows(); err != nil {
 			return err

@@ -71,7 +71,7 @@ type Deliveries struct {
 }
 
 // Delivery is one notification with its delivery. Change is the ID of the change of the page URL,
-// which made Version of Document at Time; it is empty where the page expired.
+// which made Version of Document at Time; it is empty where it tells of an outage of the page.
 type Delivery struct {
 	URL      string    `json:"url"`
 	Change   string    `json:"change,omitempty"`

@@ -138,6 +138,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 		fmt.Fprintln(a.stderr, mistakes)
 		return exitUsage
 	}
+	if errors.Is(err, errStillFailing) {
+		return exitFailed
+	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		if !strings.HasPrefix(line, " ") { // an indented line continues the one above
 			line = "vokter-stream: " + line

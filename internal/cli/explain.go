@@ -192,8 +192,9 @@ func (r *results) printChange(c inspect.Change, several bool, v pipeline.View) {
 	if len(c.Matches) > 0 {
 		notified = "notified"
 	}
-	if c.Version == 0 { // the page expired
-		r.printLine("Expired at %s (%s), %s", formatTime(c.Time, r.now), c.Expired, notified)
+	if c.Status != "" {
+		what := map[string]string{pipeline.StatusTimeout: "Timeout", pipeline.StatusRecovered: "Recovered", pipeline.StatusExpired: "Expired"}[c.Status]
+		r.printLine("%s at %s (%s), %s", what, formatTime(c.Time, r.now), c.Reason, notified)
 	} else {
 		r.printLine("%s, found by %s at %s, %s", version, checkName(c.Check), formatTime(c.Time, r.now), notified)
 	}

@@ -300,6 +300,14 @@ func settingsText(s inspect.Subscription) string {
 			set = append(set, c[0]+": "+c[1])
 		}
 	}
+	if e := newExpireEntry(s.Expire); e != nil {
+		if e.After != nil {
+			set = append(set, fmt.Sprint("expire.after: ", e.After))
+		}
+		if e.Retry != "" {
+			set = append(set, "expire.retry: "+e.Retry)
+		}
+	}
 	if s.Confirm > 1 {
 		set = append(set, fmt.Sprintf("confirm: %d", s.Confirm))
 	}
@@ -323,7 +331,11 @@ func settingsText(s inspect.Subscription) string {
 
 // sinceText says since when p is not active, and why.
 func (r *results) sinceText(p inspect.Page) string {
-	return strings.TrimSuffix(fmt.Sprintf("since %s%s: %s", formatTime(p.Since, r.now), r.untilText(p.PausedUntil), r.failureText(p)), ": ")
+	until := r.untilText(p.PausedUntil)
+	if !p.GiveUp.IsZero() && p.State == inspect.StateDormant {
+		until = ", given up at " + formatTime(p.GiveUp, r.now) + " unless it answers"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("since %s%s: %s", formatTime(p.Since, r.now), until, r.failureText(p)), ": ")
 }
 
 // untilText says when a pause ends, if it does by itself.

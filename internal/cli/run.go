@@ -122,7 +122,7 @@ func (a *app) runFile(cmd *cobra.Command, limits *limitFlags) error {
 	if err != nil || limits.checks == 0 {
 		return err
 	}
-	return summaryError(sum)
+	return a.reportChecks(sum)
 }
 
 // logWarnings logs the warnings about c.
@@ -345,6 +345,22 @@ func temporaryPattern(path string) string { return "." + filepath.Base(path) + "
 // maxNamedFailures is how many failed pages an error names.
 const maxNamedFailures = 10
 
+// errStillFailing is the error of a run with --checks in which nothing is new: checks failed as they did in the run
+// before, which said so. A line in a crontab then sends no mail.
+var errStillFailing = errors.New("")
+
+// reportChecks prints which pages answer again after a run with --checks, and returns summaryError.
+func (a *app) reportChecks(sum inspect.Summary) error {
+	said := make(map[string]bool)
+	for _, d := range sum.Documents {
+		if d.Recovered && d.LastError == "" && !said[d.URL] {
+			said[d.URL] = true
+			fmt.Fprintf(a.stderr, "vokter-stream: %s answers again\n", d.URL)
+		}
+	}
+	return summaryError(sum)
+}
+
 // summaryError returns an error with one line for each page that failed in a run with --checks, or
 // nil.
 func summaryError(sum inspect.Summary) error {
@@ -356,6 +372,9 @@ func summaryError(sum inspect.Summary) error {
 			continue
 		}
 		seen[d.URL] = true
+		if d.StillFailing {
+			continue
+		}
 		if failed++; failed <= maxNamedFailures {
 			lines = append(lines, fmt.Sprintf("the last check of %s failed: %s", d.URL, d.LastError))
 		}
@@ -372,8 +391,11 @@ func summaryError(sum inspect.Summary) error {
 	if sum.Unhandled > 0 {
 		lines = append(lines, fmt.Sprintf("%s could not be handled: replay --dry-run says why", countNoun(sum.Unhandled, "message")))
 	}
-	if len(lines) == 0 {
+	switch {
+	case len(lines) == 0 && len(seen) == 0:
 		return nil
+	case len(lines) == 0:
+		return errStillFailing
 	}
 	return fmt.Errorf("%s", strings.Join(lines, "\n"))
 }

@@ -31,6 +31,7 @@ type subscriptionEntry struct {
 	Sinks            []string         `yaml:"sinks,flow"`
 	Digest           any              `yaml:"digest,omitempty"`
 	Quiet            string           `yaml:"quiet,omitempty"`
+	Expire           *expireEntry     `yaml:"expire,omitempty"`
 	Severity         string           `yaml:"severity,omitempty"`
 	Channel          string           `yaml:"channel,omitempty"`
 	Select           []any            `yaml:"select,omitempty"`
@@ -61,6 +62,33 @@ type valueEntry struct {
 	Offer   string `yaml:"offer,omitempty"`
 	Pattern string `yaml:"pattern,omitempty"`
 	Word    bool   `yaml:"word,omitempty"`
+}
+
+// expireEntry is the expire of an entry.
+type expireEntry struct {
+	After any    `yaml:"after,omitempty"`
+	Retry string `yaml:"retry,omitempty"`
+}
+
+// newExpireEntry returns e as it stands in a configuration; nil if it says nothing.
+func newExpireEntry(e pipeline.Expire) *expireEntry {
+	if e.IsZero() {
+		return nil
+	}
+	x := new(expireEntry)
+	switch {
+	case e.After < 0:
+		x.After = "never"
+	case e.After > 0:
+		x.After = e.After
+	}
+	switch {
+	case e.Retry < 0:
+		x.Retry = "never"
+	case e.Retry > 0:
+		x.Retry = e.Retry.String()
+	}
+	return x
 }
 
 // stepEntry is a step of an entry.
@@ -113,7 +141,7 @@ func newSubscriptionEntry(s pipeline.Subscription) subscriptionEntry {
 		Select: selectorEntries(s.Select), Remove: selectorEntries(s.Remove), Ignore: s.Ignore, FlipFlop: s.FlipFlop,
 		Replaced: s.Replaced, Expect: s.Expect, Items: s.Items, Severity: s.Severity, Channel: s.Channel,
 	}
-	e.Tags = s.Tags
+	e.Tags, e.Expire = s.Tags, newExpireEntry(s.Expire)
 	e.Below, e.Above, e.ChangesBy, e.Becomes = string(s.Below), string(s.Above), string(s.ChangesBy), s.Becomes
 	if v := s.Value; v != nil {
 		e.Value, e.Select = &valueEntry{e.Select, v.Offer, v.Pattern, v.Word}, nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 // subscriptionFlags are the flags for the fields of a subscription.
 type subscriptionFlags struct {
 	client, title, language, match, near, sitemap, severity, channel    string
+	expireAfter, expireRetry                                            string
 	events, selects, removes, ignores                                   []string
 	interval                                                            pipeline.Interval
 	quiet                                                               pipeline.Quiet
@@ -52,6 +54,8 @@ func (f *subscriptionFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.language, "language", "", "the `TAG` of the page's language, such as en (default detected)")
 	fs.IntVar(&f.snippetOffset, "snippet-offset", pipeline.DefaultSnippetOffset, "`N` characters of context on each side")
 	fs.StringVar(&f.digest, "digest", "", "collect notifications and print them as one at each `TIME`: a duration, or a cron line with a time zone")
+	fs.StringVar(&f.expireAfter, "expire-after", "", "tell a timeout after `N` failed checks in a row, from when on the page is checked ever more rarely, or never (default 10)")
+	fs.StringVar(&f.expireRetry, "expire-retry", "", "give the page up when it does not answer for `TIME` after that, such as 12h or 30d, or never to give it up at once (default 30d)")
 	fs.StringArrayVar(&f.selects, "select", nil, "the `SELECTOR` of what to watch: CSS, xpath://h1, jq:.items[].title, /json/pointer, lines:10-20, re:REGEXP, or a range {from: CSS, to: CSS} (repeatable)")
 	fs.StringArrayVar(&f.removes, "remove", nil, "the `SELECTOR` of what to leave out (repeatable)")
 	fs.StringArrayVar(&f.ignores, "ignore", nil, "a regular expression `RE` whose matches are blanked (repeatable)")
@@ -106,6 +110,8 @@ func (f *subscriptionFlags) toSubscription(cmd *cobra.Command, url string, keywo
 			wrong = append(wrong, &pipeline.FieldError{Field: "min_change", Reason: err.Error()})
 		}
 	}
+	expire, mistakes := f.toExpire()
+	s.Expire, wrong = expire, append(wrong, mistakes...)
 	follow, err := f.toFollow(cmd)
 	if s.Follow = follow; err != nil {
 		wrong = append(wrong, err)
@@ -203,4 +209,26 @@ func flagMessage(fe *pipeline.FieldError) string {
 // flagName returns the flag of a field.
 func flagName(field string) string {
 	return "--" + strings.NewReplacer("_", "-", ".", "-").Replace(field)
+}
+
+// toExpire returns the Expire of the flags, or the mistakes in them.
+func (f *subscriptionFlags) toExpire() (e pipeline.Expire, wrong []*pipeline.FieldError) {
+	if f.expireAfter != "" {
+		n, err := strconv.Atoi(f.expireAfter)
+		switch {
+		case f.expireAfter == "never":
+			e.After = -1
+		case err != nil || n < 1:
+			wrong = append(wrong, &pipeline.FieldError{Field: "expire_after", Reason: fmt.Sprintf("%q is neither a number of failed checks, at least 1, nor never", f.expireAfter)})
+		default:
+			e.After = n
+		}
+	}
+	if f.expireRetry != "" {
+		var err error
+		if e.Retry, err = pipeline.ParseRetry(f.expireRetry); err != nil {
+			wrong = append(wrong, &pipeline.FieldError{Field: "expire_retry", Reason: err.Error()})
+		}
+	}
+	return e, wrong
 }

@@ -126,7 +126,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	out := mandatorySink{printed, cancel}
 	cfg := vokter.Config{
 		Dir: a.flags.data, MinFree: int64(how.minFree), Origin: "watch", Only: []string{s.URL}, ResumeExpired: true,
-		Sinks:         map[string]pipeline.Sink{printerSinkName: watchSink{out, s.URL, cancel}},
+		Sinks:         map[string]pipeline.Sink{printerSinkName: watchSink{out, s.URL, s.Expire, cancel}},
 		Subscriptions: []pipeline.Subscription{s},
 		Language:      how.fallbackLanguage,
 		Fetch:         vokter.FetchConfig{Allow: a.flags.allow, Files: a.flags.allowFiles, PDF: how.pdf},
@@ -162,7 +162,7 @@ func (a *app) watchPage(cmd *cobra.Command, args []string, flags *subscriptionFl
 	if err = causeOrError(ctx, err); err != nil {
 		return err
 	}
-	return summaryError(sum)
+	return a.reportChecks(sum)
 }
 
 // watchLevel returns the default log level of watch. A run with --checks is quiet, so that cron
@@ -177,11 +177,12 @@ func watchLevel(checks int) slog.Level {
 	return slog.LevelWarn
 }
 
-// watchSink is the sink of watch. It ends the run when the page of url expires.
+// watchSink is the sink of watch. It ends the run when the page of url, which has that Expire, expires.
 type watchSink struct {
 	mandatorySink
-	url string
-	end context.CancelCauseFunc
+	url    string
+	expire pipeline.Expire
+	end    context.CancelCauseFunc
 }
 
 var _ pipeline.Sink = watchSink{}
@@ -189,7 +190,8 @@ var _ pipeline.Sink = watchSink{}
 // Deliver prints n.
 func (w watchSink) Deliver(ctx context.Context, n pipeline.Notification) error {
 	err := w.mandatorySink.Deliver(ctx, n)
-	if err == nil && n.Status == pipeline.StatusTimeout && n.URL == w.url {
+	ends := n.Status == pipeline.StatusExpired || n.Status == pipeline.StatusTimeout && w.expire.Retry < 0
+	if err == nil && ends && n.URL == w.url {
 		w.end(errPageExpired)
 	}
 	return err

@@ -61,7 +61,7 @@ func (a *api) addPages() {
 		Client   string `query:"client" doc:"Only subscriptions of this client, and pages that have one."`
 		Tag      string `query:"tag" doc:"Only subscriptions with this tag, and pages that have one."`
 		Contains string `query:"contains" maxLength:"4096" doc:"Only pages whose URL contains this text. Case does not count."`
-		State    string `query:"state" enum:"active,failing,paused,expired" doc:"Only pages in this state."`
+		State    string `query:"state" enum:"active,failing,dormant,paused,expired" doc:"Only pages in this state."`
 		Sketches bool   `query:"sketches" doc:"Adds a sketch of each document, by which similar texts are found."`
 		Tree     bool   `query:"tree" doc:"Adds the linked pages of subscriptions that follow links."`
 	}

@@ -86,6 +86,28 @@ func (durationSchema) Schema(huma.Registry) *huma.Schema {
 
 const durationPattern = `([0-9]{1,5}([.][0-9]{1,9})?(h|ms|m|s|µs|ns))+`
 
+// expireSchema is the schema of pipeline.Expire.
+type expireSchema struct{}
+
+// Schema implements huma.SchemaProvider.
+func (expireSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: "What becomes of a page of which check after check fails.",
+		Type:        huma.TypeObject, AdditionalProperties: false,
+		Properties: map[string]*huma.Schema{
+			"after": {
+				Description: "After how many failed checks in a row the client gets a timeout notification, from when on the page is checked ever more rarely. Absent: 10.",
+				OneOf:       []*huma.Schema{{Type: huma.TypeInteger, Minimum: floatPointer(1)}, {Type: huma.TypeString, Enum: []any{"never"}}},
+			},
+			"retry": {
+				Description: "After what time without an answer the page then expires, or never, where it does so at once. Absent: 30 days.",
+				Type:        huma.TypeString, Pattern: "^(never|([0-9]{1,4}d)?(" + durationPattern + ")?)$", Examples: []any{"720h0m0s"},
+				PatternDescription: "a duration such as 12h or 30d, or never",
+			},
+		},
+	}
+}
+
 // intervalSchema is the schema of pipeline.Interval.
 type intervalSchema struct{}
 

@@ -185,6 +185,8 @@ func samples() []sample {
 	}
 	timeout := change
 	timeout.Status, timeout.Reason, timeout.Diffs, timeout.Title, timeout.Version = pipeline.StatusTimeout, "answered 404 Not Found", nil, "", 0
+	recovered := timeout
+	recovered.Status, recovered.Reason, recovered.Since = pipeline.StatusRecovered, "it answers again after 2h10m; 23 checks in a row had failed", change.Time.Add(-130*time.Minute)
 	digest := change
 	digest.Type = pipeline.NotificationTypeDigest
 	for i := range 2 {
@@ -203,7 +205,8 @@ func samples() []sample {
 	}
 	return []sample{
 		{"an ordinary notification", change},
-		{"a page that was given up, which has no diffs", timeout},
+		{"a page that cannot be read, which has no diffs", timeout},
+		{"a page that answers again, which has no diffs", recovered},
 		{"a digest", digest},
 		{"a health event, which has no diffs", health},
 		{"a page that tries to break it", hostileSample(digest)},

@@ -18,6 +18,7 @@ var eventMeanings = map[pipeline.HealthEvent]string{
 	pipeline.HealthOnline:            "a host answers again",
 	pipeline.HealthSelectorGone:      "the selector matches nothing, or the text is empty; what was read before stands",
 	pipeline.HealthPageReplaced:      "an error page, a login wall or an empty page stands in its place; the last version stays current",
+	pipeline.HealthDormant:           "it failed so often that it is checked ever more rarely",
 	pipeline.HealthExpired:           "it failed too often and is not watched any more",
 	pipeline.HealthOverdue:           "checks are not made in time",
 	pipeline.HealthReceiverFailing:   "the receiver takes nothing at the moment; what is for it waits",

@@ -137,12 +137,10 @@ func pageMessage(n pipeline.Notification, b Budget) Message {
 	if m.Title == "" {
 		m.Title = Short(Page(n.URL), maxTitle)
 	}
-	if n.Status == pipeline.StatusTimeout {
-		m.Reason = "this page is not watched any more: "
+	if n.TellsOutage() {
+		m.Reason, m.Good = outageMeanings[n.Status], n.Status == pipeline.StatusRecovered
 		if why := Short(Clean(n.Reason), maxReason); why != "" {
-			m.Reason += why
-		} else {
-			m.Reason += "its checks failed too often"
+			m.Reason += ": " + why
 		}
 	}
 	if n.Muting != nil {
@@ -261,13 +259,24 @@ func headline(n pipeline.Notification) string {
 		s = much + "; " + s
 	}
 	switch {
-	case n.Status == pipeline.StatusTimeout:
-		s = "not watched any more"
+	case n.TellsOutage():
+		s = outageHeadlines[n.Status]
 	case s == "":
 		s = "nothing changed"
 	}
 	return s
 }
+
+// outageHeadlines and outageMeanings say what became of a page that fails, by the status of the notification.
+var (
+	outageHeadlines = map[string]string{
+		pipeline.StatusTimeout: "cannot be read", pipeline.StatusRecovered: "answers again", pipeline.StatusExpired: "not watched any more",
+	}
+	outageMeanings = map[string]string{
+		pipeline.StatusTimeout: "this page cannot be read", pipeline.StatusRecovered: "this page is read again",
+		pipeline.StatusExpired: "this page is not watched any more",
+	}
+)
 
 // Page returns a name of a page: its URL without scheme and user information.
 func Page(raw string) string {

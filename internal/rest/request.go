@@ -80,7 +80,10 @@ func (f fields) toSubscription() (pipeline.Subscription, *answer) {
 	if client == nil {
 		client = receiver
 	}
-	s := pipeline.Subscription{Interval: pipeline.Every(time.Duration(interval) * time.Second)}
+	s := pipeline.Subscription{
+		Interval: pipeline.Every(time.Duration(interval) * time.Second),
+		Expire:   pipeline.Expire{Retry: -1}, // a timeout ends the subscription, as its clients expect
+	}
 	if s.Keywords, err = validKeywords(keywords); err != nil {
 		s.Keywords = nil
 	}

@@ -32,7 +32,7 @@ func (v pagesView) Full() bool { return len(v.Pages.Pages) >= entriesPerList }
 func showPages(r *request) (any, error) {
 	v := pagesView{
 		Search: strings.TrimSpace(r.form.Get("q")), State: r.form.Get("state"), Client: strings.TrimSpace(r.form.Get("client")), Tag: strings.TrimSpace(r.form.Get("tag")),
-		States: []string{inspect.StateActive, inspect.StateFailing, inspect.StatePaused, inspect.StateExpired},
+		States: []string{inspect.StateActive, inspect.StateFailing, inspect.StateDormant, inspect.StatePaused, inspect.StateExpired},
 		First:  r.form.Get("cursor") == "",
 	}
 	f := inspect.ListFilter{Contains: v.Search, State: v.State, Client: v.Client, Tag: v.Tag, After: r.form.Get("cursor"), Limit: entriesPerList}

@@ -301,10 +301,10 @@ func ChangeID(document, incarnation, lineage string, n uint64) string {
 	return DeriveID("change", document, incarnation, lineage, strconv.FormatUint(n, 10))
 }
 
-// TimeoutID returns the ID of the timeout notification of a page for one subscription and
-// receiver. An incarnation of a page has one timeout at most.
-func TimeoutID(page, incarnation, lineage, subscriptionIncarnation, receiver string) string {
-	return DeriveID("timeout", page, incarnation, lineage, subscriptionIncarnation, receiver)
+// OutageID returns the ID of the notification that tells the client of o at a receiver, in the name of one of its
+// subscriptions. Status is that of the notification.
+func OutageID(status string, o Outage, subscriptionIncarnation, receiver string) string {
+	return DeriveID(status, o.Page, o.Incarnation, o.Lineage, strconv.FormatUint(o.Stamp, 10), subscriptionIncarnation, receiver)
 }
 
 // Lineage returns the store of a Message.Position.

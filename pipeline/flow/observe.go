@@ -6,10 +6,11 @@ import (
 
 // Kinds of observations.
 const (
-	KindCheck        = "check"        // a check of a page was requested
+	KindCheck        = "check"        // a check of a page was made; N is 1 if it succeeded after one that failed
 	KindUnchanged    = "unchanged"    // a check found nothing new
-	KindFailed       = "failed"       // a check failed; Text is the reason
+	KindFailed       = "failed"       // a check failed; Text is the reason, N is 1 if the check before it failed, too
 	KindHeld         = "held"         // a run with --checks will not check a page again; Text is the reason
+	KindDormant      = "dormant"      // a page became dormant; Class and Text say why its last check failed
 	KindEnded        = "ended"        // the last subscription of a page ended; Text is the reason if the page expired
 	KindPushed       = "pushed"       // a page that was pushed was read
 	KindUnwatched    = "unwatched"    // a pushed page is not watched and was dropped; only URL is set

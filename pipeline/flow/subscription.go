@@ -43,6 +43,8 @@ type ApplyCommand struct {
 	// kept; 0 means what the process that owns the page is configured for.
 	KeepVersions int               `json:"keep_versions,omitempty"`
 	KeepFor      pipeline.Duration `json:"keep_for,omitempty"`
+	// Expire says, where Keep is set, what becomes of the page where checks of it fail.
+	Expire pipeline.Expire `json:"expire,omitzero"`
 	// KeepOnly changes no subscription; Subscriptions is empty then.
 	KeepOnly      bool                    `json:"keep_only,omitempty"`
 	Subscriptions []pipeline.Subscription `json:"subscriptions"`
@@ -158,6 +160,11 @@ type Stamped struct {
 	// End says why the subscription ended: one of the End constants. It is empty if another record of
 	// the subscription replaced this one.
 	End string `json:"end,omitempty"`
+	// Dormant is when the client got a timeout notification of a page that has not answered since; zero otherwise.
+	Dormant time.Time `json:"dormant,omitzero"`
+	// Tell is the status of a notification that the client gets with this record: pipeline.StatusTimeout,
+	// StatusRecovered or StatusExpired. An Outage says the rest. Most records have none.
+	Tell string `json:"tell,omitempty"`
 }
 
 // Forever is Stamped.Until of a subscription that has not ended. A float64 holds it exactly, as
@@ -173,7 +180,7 @@ type Former struct {
 // Values of Stamped.End: why a subscription ended.
 const (
 	EndCancelled = "cancelled" // its waiting notifications are dropped
-	EndExpired   = "expired"   // its page expired: its client gets a timeout notification
+	EndExpired   = "expired"   // its page expired, of which its client is told
 	EndReceiver  = "receiver"  // all its receivers expired
 	EndPaused    = "paused"    // a PauseCommand ended it
 )
@@ -185,22 +192,26 @@ type Ended struct {
 	// Stamp is the last stamp of the incarnation, 0 if it is not known. A consumer applies all stamps
 	// up to it before it drops the subscriptions of the incarnation.
 	Stamp uint64 `json:"stamp,omitempty"`
-	// Expiry is set if the page expired.
-	Expiry *Expiry `json:"expiry,omitempty"`
 	// Listed says that subscriptions of the page are still listed as expired. Otherwise nothing of the
 	// page is stored any more; Incarnation is then empty if the page had ended before.
 	Listed bool `json:"listed,omitempty"`
 }
 
-// Expiry says why a page expired. Each of its clients gets one timeout notification.
-type Expiry struct {
-	Time time.Time `json:"time"` // of the last check
-	// Class and Reason are those of the last failure, Failures the number of failures in a row.
-	Class    string `json:"class"`
-	Reason   string `json:"reason"`
-	Failures int    `json:"failures"`
-	// Lineage is the store that it happened in.
-	Lineage string `json:"lineage,omitempty"`
+// Outage says that a check of Page failed, or that one succeeded again, of which clients are to be told: those of the
+// records with the stamps First to Stamp that have a Tell. Each is told once at each of its receivers.
+type Outage struct {
+	Page        string `json:"page"`
+	Incarnation string `json:"incarnation"`
+	First       uint64 `json:"first"`
+	Stamp       uint64 `json:"stamp"`
+	// Time is that of the check, Since that of the first failed one. Failures is how many failed in a row, Class and
+	// Reason are those of the last of them.
+	Time     time.Time `json:"time"`
+	Since    time.Time `json:"since"`
+	Failures int       `json:"failures"`
+	Class    string    `json:"class,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Lineage  string    `json:"lineage,omitempty"` // the store that it happened in
 }
 
 // Sweep reports to the pages of every lane that Receiver expired or recovered. It is published with

@@ -63,6 +63,9 @@ const (
 
 	// On TopicSnapshots.
 	TypeSnapshot = "vokter.snapshot.v1" // see Snapshot.Message
+	// TypeOutage says that clients are to be told of a page that fails, or that answers again. It passes through
+	// TopicSnapshots and TopicChanges, in its place among the changes of the page.
+	TypeOutage = "vokter.outage.v1" // body: Outage
 	// TypeEnded says that an incarnation of a page ended. It passes through TopicSnapshots and
 	// TopicChanges, after the last change of the page.
 	TypeEnded = "vokter.ended.v1" // body: Ended

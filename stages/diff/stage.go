@@ -77,8 +77,8 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	switch m.Type {
 	case flow.TypeSnapshot:
 		return p.handleSnapshot(ctx, tx, m)
-	case flow.TypeEnded:
-		return forwardEnded(tx, m)
+	case flow.TypeOutage, flow.TypeEnded:
+		return forward(tx, m)
 	}
 	return m.UnknownType(flow.GroupDiff)
 }
@@ -149,16 +149,13 @@ func analyzeBoth(s flow.Snapshot) (old, new *text.Doc) {
 	return text.AnalyzePacked(s.Old, s.OldKeys, s.OldTokens), new
 }
 
-// forwardEnded forwards m, which says that a page ended, to flow.TopicChanges.
-func forwardEnded(tx flow.Tx, m flow.Message) error {
-	var e flow.Ended
-	if err := json.Unmarshal(m.Body, &e); err != nil {
-		return failure.Permanent(fmt.Errorf("diff: message %s: %w", m.ID, err))
+// forward forwards m, which is about a page and no version of it, to flow.TopicChanges.
+func forward(tx flow.Tx, m flow.Message) error {
+	if !json.Valid(m.Body) {
+		return failure.Permanent(fmt.Errorf("diff: message %s is no JSON", m.ID))
 	}
-	out := m
-	out.ID = flow.DeriveID("ended", flow.TopicChanges, e.Page, e.Incarnation)
-	out.Topic, out.Position = flow.TopicChanges, ""
-	out.Header = maps.Clone(m.Header)
-	tx.Emit(out)
+	m.ID, m.Topic, m.Position = flow.DeriveID("forwarded", flow.TopicChanges, m.ID), flow.TopicChanges, ""
+	m.Header = maps.Clone(m.Header)
+	tx.Emit(m)
 	return nil
 }

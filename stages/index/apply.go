@@ -43,9 +43,9 @@ type rules struct {
 	FetchTimeout time.Duration
 	// Keep says which versions of a document are stored: at least 1.
 	Keep retention
-	// ExpireAfter is how many checks in a row must fail before the page expires; 0 and less
-	// mean never.
-	ExpireAfter int
+	// Expire holds for pages and subscriptions that do not say it. Its After is negative in a run that gives up no
+	// page.
+	Expire pipeline.Expire
 	// SelectorGone says that a check counts as failed where the selectors of all its
 	// documents match nothing, or their texts are empty.
 	SelectorGone bool
@@ -75,7 +75,9 @@ type replace struct {
 	// Language is the language of the page, if Origin keeps it and knows its language.
 	Language string
 	// Retention says which versions are kept, if Origin keeps the page and says it.
-	Retention     retention
+	Retention retention
+	// Expire is that of the page, if Origin keeps the page and says it.
+	Expire        pipeline.Expire
 	Subscriptions []pipeline.Subscription
 	// Resume also restarts expired subscriptions that are listed unchanged.
 	Resume bool
@@ -131,7 +133,7 @@ type checkNow struct{ After time.Time }
 // outcome is the result of a check, or one part of it.
 type outcome struct {
 	flow.Outcome
-	// Existing are the subscriptions of the page; they are needed only if Page.mayExpire.
+	// Existing are the subscriptions of the page; they are needed only if Page.tellsClients.
 	Existing []flow.Stamped
 	// Replacements say why a text looks replaced, by document.
 	Replacements map[string]string
@@ -238,8 +240,14 @@ type dropVersion struct {
 type dropDocument struct{ Document string }
 
 // stamp stores the subscription, or deletes it if its Until is not Forever, and publishes the
-// record.
-type stamp struct{ flow.Stamped }
+// record. Repeats says that the record differs from the one before only in what its client is told.
+type stamp struct {
+	flow.Stamped
+	Repeats bool
+}
+
+// outage tells the clients of records that were stamped before of an outage.
+type outage struct{ flow.Outage }
 
 // withdraw tells the delivery stage that a subscription was cancelled.
 type withdraw struct{ flow.Withdraw }
@@ -288,8 +296,14 @@ type checkDone struct {
 type pageEnded struct {
 	Incarnation string
 	Stamp       uint64
-	Expiry      *flow.Expiry
+	Expiry      *Expiry
 	Listed      bool
+}
+
+// pageDormant says that the page became dormant because of the check open.
+type pageDormant struct {
+	Failures      int
+	Class, Reason string
 }
 
 // deleteState deletes what the store holds of the page, except its expired subscriptions and its
@@ -309,6 +323,8 @@ func (dropScreenshot) output() {}
 func (dropVersion) output()    {}
 func (dropDocument) output()   {}
 func (stamp) output()          {}
+func (outage) output()         {}
+func (pageDormant) output()    {}
 func (withdraw) output()       {}
 func (storeExpired) output()   {}
 func (deleteExpired) output()  {}
@@ -394,7 +410,7 @@ type applier struct {
 	feedUpdate feedUpdate
 	// lessons are those of the event.
 	lessons map[string]lesson
-	// existing are the page's subscriptions, if this outcome may end them.
+	// existing are the page's subscriptions, if this outcome may be told to their clients.
 	existing []flow.Stamped
 	// replacements are those of the outcome or of the pushed page.
 	replacements map[string]string

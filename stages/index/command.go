@@ -104,7 +104,7 @@ func applyCommand(st flow.State, p *Page, page string, c flow.ApplyCommand) (act
 	if r := checkURL(page, c.URL); r != nil {
 		return nil, r, nil
 	}
-	do := replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Language: c.Language, Retention: retention{c.KeepVersions, time.Duration(c.KeepFor)}, Resume: c.Resume}
+	do := replace{Origin: c.Origin, Client: c.Client, Keep: c.Keep, KeepInterval: c.KeepInterval, Language: c.Language, Expire: c.Expire, Retention: retention{c.KeepVersions, time.Duration(c.KeepFor)}, Resume: c.Resume}
 	if c.KeepOnly { // with none at hand, none is replaced
 		return do, nil, nil
 	}

@@ -55,10 +55,10 @@ func (b *bench) failing(cs ...checks) []string {
 	return events
 }
 
-// watched returns a bench whose page has a baseline, for the clients a and b.
+// watched returns a bench whose page has a baseline, for the clients a and b, and is never dormant.
 func watched(t *testing.T) *bench {
 	b := newBench(t)
-	b.rules.ExpireAfter = 10
+	b.rules.Expire = pipeline.Expire{After: 10, Retry: -1}
 	b.replace("yaml", false, sub("a", pipeline.View{}), sub("b", pipeline.View{}))
 	b.read("A")
 	return b
@@ -93,7 +93,7 @@ func TestWhenChecksFail(t *testing.T) {
 		"the selector is gone":          {checks: []checks{{n: 30, class: gone}}, events: []string{"selector_gone"}},
 		"the text is empty":             {checks: []checks{{n: 30, class: empty}}, events: []string{"selector_gone"}},
 		"it counts where it shall":      {checks: []checks{{n: 10, class: gone}}, selectorGone: true, failures: -1, events: []string{"selector_gone", "failing", "expired"}},
-		"it takes failures back":        {checks: []checks{{n: 9, class: status}, {n: 1, class: gone}}, events: []string{"failing", "selector_gone", "recovered"}},
+		"it takes failures back":        {checks: []checks{{n: 9, class: status}, {n: 1, class: gone}}, events: []string{"failing", "recovered", "selector_gone"}},
 		"offline":                       {checks: []checks{{n: 50, class: pipeline.FailDNS, offline: true}}},
 		"offline takes nothing back":    {checks: []checks{{n: 9, class: status}, {n: 50, class: status, offline: true}}, failures: 9, events: []string{"failing"}},
 		"nor hides the tenth":           {checks: []checks{{n: 9, class: status}, {n: 50, class: status, offline: true}, {n: 1, class: status}}, failures: -1, events: []string{"failing", "expired"}},
@@ -101,7 +101,7 @@ func TestWhenChecksFail(t *testing.T) {
 	} {
 		b := watched(t)
 		if c.after != 0 {
-			b.rules.ExpireAfter = c.after
+			b.rules.Expire.After = c.after
 		}
 		b.rules.SelectorGone = c.selectorGone
 		if got := b.failing(c.checks...); !slices.Equal(got, c.events) {
@@ -167,13 +167,18 @@ func TestAPageExpires(t *testing.T) {
 	}
 	wantStamps(b, "a yaml 4/1 (0,1] S/1/0", "b yaml 5/2 (0,1] S/1/1", "c api 6/3 (0,0] S/3")
 	for _, s := range all[stamp](b.out) {
-		if s.End != flow.EndExpired {
+		if s.End != flow.EndExpired || s.Tell != pipeline.StatusTimeout {
 			t.Errorf("got %+v, want it ended by expiry", s)
 		}
 	}
-	want := flow.Expiry{Time: at, Class: pipeline.FailTimeout, Reason: "why", Failures: 10, Lineage: "S"}
-	if e := one[pageEnded](b); e.Incarnation != life || e.Stamp != 6 || e.Expiry == nil || *e.Expiry != want {
-		t.Errorf("got %+v, %+v; want %+v", e, e.Expiry, want)
+	want := flow.Outage{
+		Page: page, Incarnation: life, First: 4, Stamp: 6, Time: at, Since: since, Class: pipeline.FailTimeout, Reason: "why", Failures: 10, Lineage: "S",
+	}
+	if got := one[outage](b).Outage; got != want {
+		t.Errorf("got %+v; want %+v", got, want)
+	}
+	if e := one[pageEnded](b); e.Incarnation != life || e.Stamp != 6 || e.Expiry == nil || e.Expiry.Failures != 10 {
+		t.Errorf("got %+v", e)
 	}
 	health := pipeline.Health{
 		ID: flow.HealthID("expired", life, check), Event: "expired", Time: at, URL: page,
@@ -330,7 +335,7 @@ func TestAKeptPageExpires(t *testing.T) {
 		"a receiver that recovers":    {func(b *bench) { b.resume("", "s") }, false, true},
 	} {
 		b := newBench(t)
-		b.rules.ExpireAfter = 10
+		b.rules.Expire = pipeline.Expire{After: 10, Retry: -1}
 		b.replace("yaml", true)
 		b.failing(checks{n: 10, class: pipeline.FailStatus})
 		if b.p.Expiry == nil || !slices.Equal(b.p.Expiry.Keep, []string{"yaml"}) || b.p.Incarnation != "" {
@@ -369,16 +374,16 @@ func TestAPageExpiresAgain(t *testing.T) {
 
 func TestExpiryFollowsItsRuleAtOnce(t *testing.T) {
 	b := watched(t)
-	b.rules.ExpireAfter = -1
+	b.rules.Expire.After = -1
 	b.failing(checks{n: 30, class: pipeline.FailStatus})
-	b.rules.ExpireAfter = 10
+	b.rules.Expire.After = 10
 	for range 3 {
 		b.due()
 		b.unchanged()
 	}
-	b.rules.ExpireAfter = -1
+	b.rules.Expire.After = -1
 	b.failing(checks{n: 30, class: pipeline.FailStatus})
-	b.rules.ExpireAfter = 10
+	b.rules.Expire.After = 10
 	b.failing(checks{n: 1, class: pipeline.FailStatus})
 	if b.p.Incarnation != "" || b.p.Expiry.Failures != 31 {
 		t.Errorf("got %+v, want it expired", b.p)

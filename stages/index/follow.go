@@ -109,8 +109,7 @@ func (a *applier) follow(f follow) bool {
 		x.Followed = &f.Followed
 		a.emit(storeExpired{*x})
 	case e != nil:
-		a.endSubscription(*e, "")
-		a.addSubscription(f.Subscription, flow.OriginFollow, e.Incarnation, formerReceivers(*e, f.Subscription, e.Incarnation), &f.Followed)
+		a.changeSubscription(*e, f.Subscription, flow.OriginFollow, &f.Followed)
 		a.removeUnwatched()
 	default:
 		var former []flow.Former

@@ -43,7 +43,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	return &bench{
 		T: t, now: t0, subs: make(map[string]flow.Stamped), gone: make(map[string]ExpiredSubscription),
-		rules: rules{MinInterval: 10 * time.Second, FetchTimeout: 30 * time.Second, Keep: retention{Versions: 3}},
+		rules: rules{Expire: pipeline.Expire{Retry: -1}, MinInterval: 10 * time.Second, FetchTimeout: 30 * time.Second, Keep: retention{Versions: 3}},
 	}
 }
 
@@ -256,7 +256,7 @@ func (b *bench) replace(origin string, keep bool, list ...pipeline.Subscription)
 func (b *bench) found(o flow.Outcome) []output {
 	b.Helper()
 	do := outcome{Outcome: o, Replacements: b.replacements}
-	if b.p.mayExpire(o, b.rules) {
+	if b.p.tellsClients(o, b.rules) {
 		do.Existing = b.standing("")
 	}
 	return b.do(do)

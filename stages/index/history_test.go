@@ -126,7 +126,7 @@ func TestHistoryBesideCommits(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	d := newDesk(t, Config{ExpireAfter: 50})
+	d := newDesk(t, Config{Expire: pipeline.Expire{After: 50, Retry: -1}})
 	d.subscribe("c")
 	for range 49 {
 		d.fail(pipeline.FailDNS)
@@ -164,7 +164,7 @@ func (d *desk) checks() (numbers []uint64) {
 // The clock is set back a day, and then the page begins another life: what was done last
 // stays first.
 func TestHistoryGoesByWhatWasDone(t *testing.T) {
-	d := newDesk(t, Config{ExpireAfter: 3})
+	d := newDesk(t, Config{Expire: pipeline.Expire{After: 3, Retry: -1}})
 	d.subscribe("c")
 	d.answer(english)
 	d.wake()

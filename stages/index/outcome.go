@@ -36,7 +36,15 @@ func (a *applier) handleOutcome(o flow.Outcome) bool {
 		// contains all of the texts.
 		open.Mixed, open.Partial = true, true
 	}
+	before := len(a.out)
 	a.handlePart(o)
+	if open.Reached {
+		// Clients hear that the page is back, then what changed meanwhile.
+		made := slices.Clone(a.out[before:])
+		a.out = a.out[:before]
+		a.noteAnswer(o, open)
+		a.out = append(a.out, made...)
+	}
 	a.noteLinks(o)
 	if open.allArrived() {
 		a.finishParts(o)

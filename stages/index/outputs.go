@@ -59,7 +59,14 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 			}
 		}
 	case stamp:
-		return s.storeStamp(tx, st, m, o.Stamped)
+		return s.storeStamp(tx, st, m, o)
+	case outage:
+		return emitJSON(tx, flow.Message{
+			ID:    flow.DeriveID("outage", m.Key, o.Incarnation, strconv.FormatUint(o.Stamp, 10)),
+			Topic: flow.TopicSnapshots, Key: m.Key, Type: flow.TypeOutage, Subject: m.Key, Time: s.cfg.Now(),
+		}, o.Outage)
+	case pageDormant:
+		tx.OnCommit(func() { s.reportDormant(key, o) })
 	case withdraw:
 		tx.Emit(o.Message(s.cfg.Now()))
 	case storeExpired:
@@ -97,7 +104,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		return emitJSON(tx, flow.Message{
 			ID:    flow.DeriveID("ended", m.Key, o.Incarnation),
 			Topic: flow.TopicSnapshots, Key: m.Key, Type: flow.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
-		}, flow.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Expiry: o.Expiry, Listed: o.Listed})
+		}, flow.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Listed: o.Listed})
 	case deleteState:
 		if o.All {
 			return clearNames(st, "")
@@ -125,7 +132,8 @@ func (s *Stage) publishRequest(tx flow.Tx, st flow.State, o requestCheck) (err e
 }
 
 // storeStamp stores a record of a subscription and publishes it.
-func (s *Stage) storeStamp(tx flow.Tx, st flow.State, m flow.Message, r flow.Stamped) error {
+func (s *Stage) storeStamp(tx flow.Tx, st flow.State, m flow.Message, o stamp) error {
+	r := o.Stamped
 	name := subscriptionsName + subscriptionKey(r)
 	if r.Until == flow.Forever {
 		if err := setJSON(st, name, r); err != nil {
@@ -134,7 +142,7 @@ func (s *Stage) storeStamp(tx flow.Tx, st flow.State, m flow.Message, r flow.Sta
 	} else if err := st.Delete(name); err != nil {
 		return err
 	}
-	if r.Followed == nil && (r.Until == flow.Forever || r.End != "") { // not if another record replaces this one
+	if !o.Repeats && r.Followed == nil && (r.Until == flow.Forever || r.End != "") { // not if another record replaces this one
 		if err := s.updateTree(tx, st, m, r); err != nil {
 			return err
 		}
@@ -309,10 +317,17 @@ var noWake time.Time
 func (s *Stage) reportCheck(page, document string, c checkDone) {
 	s.run.checkDone(page)
 	ob := flow.Observation{Kind: flow.KindCheck, Page: page, Document: document, URL: page, Time: c.Time}
+	if c.Class == "" && c.Before != "" {
+		ob.N = 1
+	}
 	s.cfg.Observe.Note(ob)
+	ob.N = 0
 	switch {
 	case c.DeadLink: // this is no failure of the run
 	case c.Class != "":
+		if c.Before != "" {
+			ob.N = 1
+		}
 		ob.Kind, ob.Class, ob.Text = flow.KindFailed, c.Class, cmp.Or(c.Reason, c.Class)
 		s.cfg.Observe.Note(ob)
 	case c.Unchanged:
@@ -322,16 +337,18 @@ func (s *Stage) reportCheck(page, document string, c checkDone) {
 	if len(c.Passed) > 0 { // explain says it of every check
 		s.cfg.Logger.Warn("parts of a page were passed over", "page", page, "reason", strings.Join(c.Passed, "; "))
 	}
-	// A failure that repeats is logged once.
 	switch {
-	case c.Class == c.Before:
-	case c.DeadLink:
+	case !c.DeadLink:
+		s.hosts.checked(page, c)
+	case c.Class != c.Before:
 		s.cfg.Logger.Info("a linked page cannot be read", "page", page, "class", c.Class, "reason", c.Reason)
-	case c.Class == "":
-		s.cfg.Logger.Info("check succeeded again", "page", page)
-	default:
-		s.cfg.Logger.Warn("check failed", "page", page, "class", c.Class, "reason", c.Reason)
 	}
+}
+
+// reportDormant logs and reports that page is dormant.
+func (s *Stage) reportDormant(page string, d pageDormant) {
+	s.hosts.dormantNow(page, d)
+	s.cfg.Observe.Note(flow.Observation{Kind: flow.KindDormant, Page: page, URL: page, Time: s.cfg.Now(), Class: d.Class, Text: cmp.Or(d.Reason, d.Class)})
 }
 
 // reportEnd logs and reports that page ended.
@@ -339,8 +356,8 @@ func (s *Stage) reportEnd(page string, e pageEnded) {
 	ob := flow.Observation{Kind: flow.KindEnded, Page: page, URL: page, Time: s.cfg.Now()}
 	if e.Expiry != nil {
 		ob.Time, ob.Text = e.Expiry.Time, "expired: "+e.Expiry.Class
-		s.cfg.Logger.Warn("page expired", "page", page, "failures", e.Expiry.Failures, "class", e.Expiry.Class, "reason", e.Expiry.Reason)
 	}
+	s.hosts.ended(page, e.Expiry)
 	s.cfg.Observe.Note(ob)
 }
 

@@ -87,7 +87,7 @@ func TestOverdue(t *testing.T) {
 }
 
 func TestAnUnfinishedPartIsOverdue(t *testing.T) {
-	d := newDesk(t, Config{ExpireAfter: 1})
+	d := newDesk(t, Config{Expire: pipeline.Expire{After: 1, Retry: -1}})
 	d.subscribe("c")
 	d.fail(pipeline.FailDNS)
 	if got := d.overdue(d.now.Add(time.Hour)); len(got) != 0 {

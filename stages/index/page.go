@@ -45,6 +45,11 @@ type Page struct {
 	// Access is Response.Access of that body.
 	Access string `cbor:"42,keyasint,omitempty"`
 
+	// LeastAfter is the least pipeline.Expire.After, above 0, of the subscriptions of this incarnation; 0 if none has
+	// one. Expires are the pipeline.Expire of the page, by the origins that keep the page and say it.
+	LeastAfter int                        `cbor:"48,keyasint,omitempty"`
+	Expires    map[string]pipeline.Expire `cbor:"49,keyasint,omitempty"`
+
 	// Expired is how many expired subscriptions are stored. Unreachable lists the names of the
 	// expired receivers, sorted. Expiry describes how the last incarnation expired. It is
 	// removed when another begins, unless it has a Keep.
@@ -125,6 +130,16 @@ type Progress struct {
 	Busy        int
 	FailedSince time.Time
 	Failing     bool
+
+	// Dormant is how many subscriptions were told of a timeout since the page last answered. DormantSince is when
+	// the page became dormant: when all of them had been told; zero if it is not. DormantChecks counts the failed
+	// checks since then, Silent the last checks in a row in which the host said nothing before the time was over.
+	// GiveUpAt is when the first of those that wait for the page gives it up.
+	Dormant       int
+	DormantSince  time.Time
+	DormantChecks int
+	Silent        int
+	GiveUpAt      time.Time
 
 	// Wake is the last wake that the page asked for.
 	Wake wakeAt
@@ -303,6 +318,7 @@ func (p *Page) sameRest(o *Page) bool {
 		p.Expired == o.Expired && slices.Equal(p.Unreachable, o.Unreachable) && reflect.DeepEqual(p.Expiry, o.Expiry) &&
 		p.PauseEnd.Equal(o.PauseEnd) && p.Body == o.Body && p.Rebase == o.Rebase && p.BodyAt.Equal(o.BodyAt) &&
 		slices.Equal(p.Unasked, o.Unasked) && maps.Equal(p.Languages, o.Languages) && maps.Equal(p.Retentions, o.Retentions) &&
+		p.LeastAfter == o.LeastAfter && maps.Equal(p.Expires, o.Expires) &&
 		p.Pushes == o.Pushes && bytes.Equal(p.Seen, o.Seen) &&
 		p.Followed == o.Followed && p.Linking == o.Linking && p.LinksHash == o.LinksHash
 }

@@ -39,6 +39,12 @@ type storedProgress struct {
 	Deadline    int64         `cbor:"21,keyasint,omitempty"` // of Open
 	Quiet       *storedRecord `cbor:"22,keyasint,omitempty"`
 	Reads       uint64        `cbor:"23,keyasint,omitempty"`
+
+	Dormant       int   `cbor:"24,keyasint,omitempty"`
+	DormantSince  int64 `cbor:"25,keyasint,omitempty"`
+	DormantChecks int   `cbor:"26,keyasint,omitempty"`
+	Silent        int   `cbor:"27,keyasint,omitempty"`
+	GiveUpAt      int64 `cbor:"28,keyasint,omitempty"`
 }
 
 func (p Progress) stored(sum uint64) storedProgress {
@@ -56,6 +62,7 @@ func (p Progress) stored(sum uint64) storedProgress {
 		Sum: sum, Check: p.Check, Asked: nanos(p.Asked), Open: p.Open, Due: nanos(p.Due), Paced: p.Paced, Phased: p.Phased,
 		Delayed: nanos(p.Delayed), NotBefore: nanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: nanos(p.Cron), Pace: p.Pace,
 		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: nanos(p.FailedSince), Failing: p.Failing, Records: p.Records, Reads: p.Reads,
+		Dormant: p.Dormant, DormantSince: nanos(p.DormantSince), DormantChecks: p.DormantChecks, Silent: p.Silent, GiveUpAt: nanos(p.GiveUpAt),
 	}
 }
 
@@ -73,6 +80,7 @@ func (p storedProgress) progress() Progress {
 		Check: p.Check, Asked: fromNanos(p.Asked), Open: p.Open, Due: fromNanos(p.Due), Paced: p.Paced, Phased: p.Phased,
 		Delayed: fromNanos(p.Delayed), NotBefore: fromNanos(p.NotBefore), Wish: p.Wish, Soon: p.Soon, Bare: p.Bare, Cron: fromNanos(p.Cron), Pace: p.Pace,
 		Failures: p.Failures, Trouble: p.Trouble, Busy: p.Busy, FailedSince: fromNanos(p.FailedSince), Failing: p.Failing, Records: p.Records, Reads: p.Reads,
+		Dormant: p.Dormant, DormantSince: fromNanos(p.DormantSince), DormantChecks: p.DormantChecks, Silent: p.Silent, GiveUpAt: fromNanos(p.GiveUpAt),
 	}
 }
 

@@ -168,7 +168,7 @@ func TestIntervalNeverAndOthers(t *testing.T) {
 	b.do(replace{Origin: "yaml", Keep: true})
 	one[requestCheck](b)
 	// It is given up and asked for again, with another interval: that is another entry.
-	b.rules.ExpireAfter = 1
+	b.rules.Expire.After = 1
 	b.failed(pipeline.FailDNS)
 	if b.p.Incarnation != "" {
 		t.Fatalf("got %+v, want it expired", b.p)
@@ -289,7 +289,7 @@ func TestNothingIsOverdueThatIsOnlyPushed(t *testing.T) {
 
 func TestWhoAsksForNoChecksIsRemembered(t *testing.T) {
 	b := newBench(t)
-	b.rules.ExpireAfter = 1
+	b.rules.Expire.After = 1
 	b.do(replace{Origin: "yaml", Keep: true, KeepInterval: pipeline.Never})
 	b.subscribe("c", pipeline.View{})
 	o := b.outcome(flow.OutcomeFailed)

@@ -357,7 +357,7 @@ func TestAnUpgradeWhileATextWaits(t *testing.T) {
 // The body goes with the page, and with the last text that is in it.
 func TestTheBodyGoes(t *testing.T) {
 	kept := func(s *site) bool { return slices.Contains(s.store.Names(page), bodyName) }
-	s := newSite(t, Config{ExpireAfter: 1})
+	s := newSite(t, Config{Expire: pipeline.Expire{After: 1, Retry: -1}})
 	s.look("stock 5", narrow)
 	if !kept(s) {
 		t.Fatal("no body is kept")

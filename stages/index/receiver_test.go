@@ -144,7 +144,7 @@ func TestASubscriptionMayNameAnExpiredReceiver(t *testing.T) {
 
 func TestARecoveryBringsNoExpiredPageBack(t *testing.T) {
 	b := newBench(t)
-	b.rules.ExpireAfter = 10
+	b.rules.Expire.After = 10
 	b.replace("yaml", false, to("one", "a"), to("two", "a", "b"))
 	b.expire("a")
 	b.read("A")
@@ -240,7 +240,7 @@ func TestACancelTakesBackWhatEarlierLivesAreTold(t *testing.T) {
 		"changed":   func(b *bench) { b.replace("yaml", false, sub("c", pipeline.View{}), to("d", "s")) },
 	} {
 		b := newBench(t)
-		b.rules.ExpireAfter = 1
+		b.rules.Expire.After = 1
 		b.subscribe("c", pipeline.View{})
 		first := b.standing("c")[0].Incarnation
 		b.failed(pipeline.FailDNS)
@@ -257,7 +257,7 @@ func TestACancelTakesBackWhatEarlierLivesAreTold(t *testing.T) {
 
 func TestATimeoutForTwoIsNotTakenBackForOne(t *testing.T) {
 	b := newBench(t)
-	b.rules.ExpireAfter = 1
+	b.rules.Expire.After = 1
 	main := sub("c", pipeline.View{Select: []pipeline.Selector{{CSS: "main"}}})
 	b.replace("yaml", false, sub("c", pipeline.View{}), main)
 	b.failed(pipeline.FailDNS)

@@ -65,7 +65,7 @@ func TestReplacedPage(t *testing.T) {
 	view := pipeline.View{Replaced: true}
 	id := flow.DocumentID(page, view)
 	b := newBench(t)
-	b.rules.ExpireAfter = 3 // such checks do not count
+	b.rules.Expire.After = 3 // such checks do not count
 	b.subscribe("c", view)
 	b.look(id, "A", "")
 	for i := range replacedAfter - 1 {

@@ -140,7 +140,7 @@ func TestARolledBackCheckIsNotCounted(t *testing.T) {
 }
 
 func TestAnExpiredPageIsFinished(t *testing.T) {
-	d := newDesk(t, Config{Checks: 12, ExpireAfter: 3})
+	d := newDesk(t, Config{Checks: 12, Expire: pipeline.Expire{After: 3, Retry: -1}})
 	d.stage.Expect(page)
 	d.apply(sub("c", pipeline.View{}))
 	for i := range 3 {

@@ -37,6 +37,9 @@ func (a *applier) nextCheck() time.Time {
 	}
 	a.setCron(interval)
 	at := p.NextDue()
+	if p.GiveUpAt.After(p.Asked) {
+		at = earliest(at, p.GiveUpAt) // that takes a check, for it may answer
+	}
 	switch {
 	case p.Soon || a.AtOnce && !a.checkCompleted:
 		at = a.Now
@@ -50,8 +53,12 @@ func (a *applier) nextCheck() time.Time {
 	return latest(at, p.NotBefore)
 }
 
-// interval is the shortest interval of the subscriptions, or maxInterval if they have cron lines only.
-func (a *applier) interval() time.Duration {
+// interval is the shortest interval of the subscriptions, or maxInterval if they have cron lines only. It is longer
+// while the page is dormant or its host says nothing.
+func (a *applier) interval() time.Duration { return a.p.slowed(a.wantedInterval()) }
+
+// wantedInterval is interval while the page answers.
+func (a *applier) wantedInterval() time.Duration {
 	if a.Rules.Every != nil {
 		return min(max(*a.Rules.Every, 0), maxInterval)
 	}
@@ -104,6 +111,9 @@ func (a *applier) setCron(interval time.Duration) {
 			continue
 		}
 		at := i.Cron.Next(p.Asked)
+		if gap := i.Cron.Next(at).Sub(at); gap > 0 {
+			at = i.Cron.Next(p.Asked.Add(p.slowed(gap) - gap))
+		}
 		if at.IsZero() {
 			at = p.Asked.Add(unknownCron)
 		}

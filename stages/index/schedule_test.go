@@ -293,7 +293,7 @@ func TestAnAnswerAfterTheClockWasSetBackCounts(t *testing.T) {
 
 func TestAClockSetForward(t *testing.T) {
 	b := newBench(t)
-	b.rules.ExpireAfter = 1
+	b.rules.Expire.After = 1
 	b.subscribe("c", pipeline.View{})
 	b.read("A")
 	b.due()

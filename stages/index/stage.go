@@ -48,10 +48,9 @@ type Config struct {
 	// is stored after the next one took its place. Default: as long as Keep allows.
 	Keep    int
 	KeepFor time.Duration
-	// ExpireAfter is how many checks in a row must fail before a page expires. Default 10;
-	// negative means never. With SelectorGone a check also fails if it finds none of the page's
-	// documents. SetExpiry changes both.
-	ExpireAfter  int
+	// Expire says what becomes of a page of which check after check fails, where neither the page nor a subscription
+	// does. With SelectorGone a check also fails if it finds none of the page's documents. SetExpiry changes both.
+	Expire       pipeline.Expire
 	SelectorGone bool
 	// Language is the language of texts whose language nothing tells, as a BCP 47 tag. Default
 	// text.DefaultLanguage. SetLanguage changes it.
@@ -86,11 +85,12 @@ type Stage struct {
 	expiry expiryRules
 
 	refusals refusals
+	hosts    hostLog
 }
 
 // expiryRules are the rules that change while the stage runs.
 type expiryRules struct {
-	after        int
+	expire       pipeline.Expire
 	selectorGone bool
 }
 
@@ -136,8 +136,9 @@ func New(cfg Config) *Stage {
 		rules: rules{MinInterval: cfg.MinInterval, Every: cfg.Every, FetchTimeout: cfg.FetchTimeout, Keep: retention{cfg.Keep, cfg.KeepFor}},
 		run:   newRun(cfg.Checks),
 		cache: newCache(),
+		hosts: hostLog{log: cfg.Logger},
 	}
-	s.SetExpiry(cfg.ExpireAfter, cfg.SelectorGone)
+	s.SetExpiry(cfg.Expire, cfg.SelectorGone)
 	return s
 }
 
@@ -156,15 +157,12 @@ func (s *Stage) fallbackLanguage() string {
 	return s.cfg.Language
 }
 
-// SetExpiry changes Config.ExpireAfter and Config.SelectorGone for checks that complete from
+// SetExpiry changes Config.Expire and Config.SelectorGone for checks that complete from
 // now on. It is safe for concurrent use.
-func (s *Stage) SetExpiry(after int, selectorGone bool) {
-	if after == 0 {
-		after = 10
-	}
+func (s *Stage) SetExpiry(expire pipeline.Expire, selectorGone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expiry = expiryRules{after, selectorGone}
+	s.expiry = expiryRules{expire.Or(pipeline.DefaultExpire), selectorGone}
 }
 
 // rulesNow returns the rules that hold now.
@@ -172,7 +170,7 @@ func (s *Stage) rulesNow() rules {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	r := s.rules
-	r.ExpireAfter, r.SelectorGone = s.expiry.after, s.expiry.selectorGone
+	r.Expire, r.SelectorGone = s.expiry.expire, s.expiry.selectorGone
 	return r
 }
 
@@ -285,7 +283,7 @@ func (s *Stage) loadAction(ctx context.Context, tx flow.Tx, p *Page, m flow.Mess
 		if do.Replacements, err = s.replacements(ctx, st, p, o); err != nil {
 			return nil, nil, err
 		}
-		if p.mayExpire(o, rules) {
+		if p.tellsClients(o, rules) {
 			do.Existing, err = Subscriptions(st)
 		}
 		if err == nil {

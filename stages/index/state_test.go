@@ -84,7 +84,7 @@ func (d *desk) expiry() (*Expiry, error) {
 }
 
 func TestAPageExpiresThroughRestarts(t *testing.T) {
-	d := newDesk(t, Config{})
+	d := newDesk(t, Config{Expire: pipeline.Expire{Retry: -1}})
 	d.apply(sub("a", pipeline.View{}))
 	d.subscribe("b")
 	d.answer(english)
@@ -93,9 +93,9 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 	}
 	var events []string
 	for i := range 10 {
-		d.restart(Config{})
+		d.restart(Config{Expire: pipeline.Expire{Retry: -1}})
 		d.wake()
-		d.restart(Config{})
+		d.restart(Config{Expire: pipeline.Expire{Retry: -1}})
 		d.fail(pipeline.FailStatus)
 		for _, m := range d.out {
 			if m.Type == flow.TypeHealth {
@@ -110,12 +110,12 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 	if want := []string{"failing", "expired"}; !slices.Equal(events, want) {
 		t.Errorf("got events %v, want %v", events, want)
 	}
-	if want := []string{flow.TypeHealth, flow.TypeStamp, flow.TypeStamp, flow.TypeEnded}; !slices.Equal(d.types(), want) {
+	if want := []string{flow.TypeStamp, flow.TypeStamp, flow.TypeOutage, flow.TypeHealth, flow.TypeEnded}; !slices.Equal(d.types(), want) {
 		t.Errorf("got %v, want %v", d.types(), want)
 	}
-	e := body[flow.Ended](d, d.out[3])
-	if e.Stamp != 4 || e.Expiry == nil || e.Expiry.Failures != 10 || e.Expiry.Lineage != "S" || d.out[3].Topic != flow.TopicSnapshots {
-		t.Errorf("got %+v", e)
+	o, e := body[flow.Outage](d, d.out[2]), body[flow.Ended](d, d.out[4])
+	if o.First != 3 || o.Stamp != 4 || e.Stamp != 4 || o.Failures != 10 || o.Lineage != "S" || d.out[2].Topic != flow.TopicSnapshots || d.out[4].Topic != flow.TopicSnapshots {
+		t.Errorf("got %+v, %+v", o, e)
 	}
 	got := slices.DeleteFunc(d.store.Names(page), func(name string) bool { return strings.HasPrefix(name, historyName) })
 	if want := []string{progressName, pageName, "exp/" + whole + "/a", "exp/" + whole + "/b"}; !slices.Equal(got, want) {
@@ -127,17 +127,17 @@ func TestAPageExpiresThroughRestarts(t *testing.T) {
 
 	xs, err := Expired(d.state())
 	if err != nil || len(xs) != 2 || xs[0].Subscription.Client != "a" || xs[0].Origin != "yaml" || xs[0].End != flow.EndExpired ||
-		xs[0].Reason != "why" || xs[0].Class != pipeline.FailStatus || !xs[0].Time.Equal(e.Expiry.Time) {
+		xs[0].Reason != "why" || xs[0].Class != pipeline.FailStatus || !xs[0].Time.Equal(o.Time) {
 		t.Errorf("got %+v (%v)", xs, err)
 	}
-	if x, err := d.expiry(); err != nil || x == nil || x.Failures != 10 || !x.Time.Equal(e.Expiry.Time) {
+	if x, err := d.expiry(); err != nil || x == nil || x.Failures != 10 || !x.Time.Equal(o.Time) {
 		t.Errorf("got %+v (%v)", x, err)
 	}
 	if got, err := Origins(d.state()); err != nil || !slices.Equal(got, []string{"api", "yaml"}) {
 		t.Errorf("got origins %v (%v)", got, err)
 	}
 
-	d.restart(Config{})
+	d.restart(Config{Expire: pipeline.Expire{Retry: -1}})
 	d.apply(sub("a", pipeline.View{}))
 	if len(d.out) != 0 {
 		t.Errorf("got %v of the list it had", d.types())
@@ -206,8 +206,8 @@ func TestSetExpiry(t *testing.T) {
 	for name, c := range map[string]struct {
 		after, want int // 0: never
 	}{"default": {0, 10}, "never": {-1, 0}, "two": {2, 2}} {
-		d := newDesk(t, Config{ExpireAfter: 5})
-		d.stage.SetExpiry(c.after, false)
+		d := newDesk(t, Config{Expire: pipeline.Expire{After: 5, Retry: -1}})
+		d.stage.SetExpiry(pipeline.Expire{After: c.after, Retry: -1}, false)
 		d.subscribe("a")
 		got := 0
 		for i := range 15 {
@@ -226,10 +226,10 @@ func TestSetExpiry(t *testing.T) {
 	}
 	d := newDesk(t, Config{})
 	var wg sync.WaitGroup
-	wg.Go(func() { d.stage.SetExpiry(7, true) })
+	wg.Go(func() { d.stage.SetExpiry(pipeline.Expire{After: 7}, true) })
 	d.subscribe("a")
 	wg.Wait()
-	if r := d.stage.rulesNow(); r.ExpireAfter != 7 || !r.SelectorGone {
+	if r := d.stage.rulesNow(); r.Expire != (pipeline.Expire{After: 7, Retry: pipeline.DefaultExpire.Retry}) || !r.SelectorGone {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -269,7 +269,7 @@ func TestAStoreThatCannotBeReadIsBroken(t *testing.T) {
 		"sub/":       {Type: flow.TypeExpire, Body: []byte(`{"url":"` + page + `","receiver":"s"}`)},
 		"exp/":       {Type: flow.TypeResume, Body: []byte(`{"url":"` + page + `"}`)},
 	} {
-		d := newDesk(t, Config{ExpireAfter: 1})
+		d := newDesk(t, Config{Expire: pipeline.Expire{After: 1, Retry: -1}})
 		d.subscribe("a")
 		d.fail(pipeline.FailDNS)
 		d.subscribe("b")

@@ -67,8 +67,12 @@ func (a *applier) replace(r replace) {
 			}
 		case stands && e.Origin == r.Origin && equalSubscriptions(e.Subscription, s):
 		case stands:
-			a.endSubscription(e, "")
-			a.beginSubscription(s, r.Origin, e.Incarnation, formerReceivers(e, s, e.Incarnation))
+			if s.Paused {
+				a.endSubscription(e, "")
+				a.beginSubscription(s, r.Origin, e.Incarnation, formerReceivers(e, s, e.Incarnation))
+			} else {
+				a.changeSubscription(e, s, r.Origin, nil)
+			}
 		case listed && !r.Resume && x.Origin == r.Origin && equalSubscriptions(x.Subscription, s):
 			// It stays expired until it is changed or resumed.
 		case listed && !r.Resume && x.Origin == r.Origin && x.End == flow.EndPaused && (s.Paused || !x.Subscription.Paused):
@@ -164,20 +168,39 @@ func (a *applier) pauseSubscription(e flow.Stamped, until time.Time) {
 // receivers to which earlier records of the same document and client may still deliver. followed is
 // set if s is part of a tree.
 func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) flow.Stamped {
+	return a.beginRecord(flow.Stamped{Incarnation: incarnation, Origin: origin, Subscription: s, Former: former, Followed: followed})
+}
+
+// changeSubscription puts a record for s in place of the record e of the same subscription.
+func (a *applier) changeSubscription(e flow.Stamped, s pipeline.Subscription, origin string, followed *flow.Followed) {
+	a.endSubscription(e, "")
+	a.beginRecord(flow.Stamped{
+		Incarnation: e.Incarnation, Origin: origin, Subscription: s, Former: formerReceivers(e, s, e.Incarnation), Followed: followed,
+		Dormant: e.Dormant,
+	})
+}
+
+// beginRecord begins the record r, of which it fills in the page, the document and the numbers.
+func (a *applier) beginRecord(r flow.Stamped) flow.Stamped {
 	a.beginIncarnation()
-	p := a.p
+	p, s := a.p, r.Subscription
 	d := a.beginDocument(s.View)
 	d.Subscriptions++
 	d.countLoud(s, 1)
 	p.countInterval(s.Interval, 1)
-	p.countOrigin(origin, 1)
-	p.Stamp++
-	r := flow.Stamped{
-		Page: p.URL, PageIncarnation: p.Incarnation, Document: d.ID, Incarnation: incarnation,
-		Stamp: p.Stamp, Since: p.Stamp, From: d.N, Until: flow.Forever,
-		Origin: origin, Subscription: s, Former: former, Followed: followed,
+	p.countOrigin(r.Origin, 1)
+	if after := s.Expire.After; after > 0 && (p.LeastAfter == 0 || after < p.LeastAfter) {
+		p.LeastAfter = after
 	}
-	a.emit(stamp{r})
+	if !r.Dormant.IsZero() {
+		p.Dormant++
+	} else if !p.DormantSince.IsZero() {
+		p.DormantSince, p.Soon = time.Time{}, true // it waits for nothing yet
+	}
+	p.Stamp++
+	r.Page, r.PageIncarnation, r.Document = p.URL, p.Incarnation, d.ID
+	r.Stamp, r.Since, r.From, r.Until = p.Stamp, p.Stamp, d.N, flow.Forever
+	a.emit(stamp{Stamped: r})
 	a.countFollow(r, 1)
 	return r
 }
@@ -185,15 +208,23 @@ func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation s
 // endSubscription ends the record e. why is one of the flow.End constants, or empty if another record of
 // the same subscription follows. It returns the ended record.
 func (a *applier) endSubscription(e flow.Stamped, why string) flow.Stamped {
+	return a.endTelling(e, why, "")
+}
+
+// endTelling is endSubscription, and its client is told of the outage with the status tell unless that is empty.
+func (a *applier) endTelling(e flow.Stamped, why, tell string) flow.Stamped {
 	p := a.p
 	d := p.Document(e.Document)
 	d.Subscriptions--
 	d.countLoud(e.Subscription, -1)
 	p.countInterval(e.Subscription.Interval, -1)
 	p.countOrigin(e.Origin, -1)
+	if !e.Dormant.IsZero() {
+		p.Dormant--
+	}
 	p.Stamp++
-	e.Stamp, e.Until, e.End = p.Stamp, d.N, why
-	a.emit(stamp{e})
+	e.Stamp, e.Until, e.End, e.Tell = p.Stamp, d.N, why, tell
+	a.emit(stamp{Stamped: e})
 	a.countFollow(e, -1)
 	if why == flow.EndCancelled {
 		a.withdrawNotifications(e, nil)
@@ -255,11 +286,13 @@ func (a *applier) replaceKeep(r replace) {
 		a.p.setAsked(r.Origin, r.KeepInterval)
 		a.p.setLanguage(r.Origin, r.Language)
 		a.p.setRetention(r.Origin, r.Retention)
+		a.p.setExpire(r.Origin, r.Expire)
 	case r.Client == "":
 		a.p.Keep = slices.DeleteFunc(a.p.Keep, func(o string) bool { return o == r.Origin })
 		a.p.setAsked(r.Origin, pipeline.Interval{})
 		a.p.setLanguage(r.Origin, "")
 		a.p.setRetention(r.Origin, retention{})
+		a.p.setExpire(r.Origin, pipeline.Expire{})
 		a.forgetKept(r.Origin)
 	}
 }
@@ -306,7 +339,7 @@ func (a *applier) beginIncarnation() {
 	}
 	*a.p = Page{
 		URL: a.URL, Incarnation: a.Position, Progress: Progress{Due: a.Now, Records: a.p.Records, Quiet: a.p.Quiet},
-		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions,
+		Expired: a.p.Expired, Unreachable: a.p.Unreachable, Expiry: a.p.Expiry, Unasked: a.p.Unasked, Languages: a.p.Languages, Retentions: a.p.Retentions, Expires: a.p.Expires,
 		PauseEnd: a.p.PauseEnd, Origins: a.p.Origins,
 	}
 	if a.p.Expiry != nil && len(a.p.Expiry.Keep) == 0 {
@@ -357,7 +390,7 @@ func (a *applier) clearPage(e *Expiry) {
 	}
 	*a.p = Page{
 		URL: p.URL, Expired: p.Expired, Unreachable: p.Unreachable, Expiry: e, Progress: Progress{Records: p.Records, Quiet: p.Quiet},
-		Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions, PauseEnd: p.PauseEnd,
+		Unasked: p.Unasked, Languages: p.Languages, Retentions: p.Retentions, Expires: p.Expires, PauseEnd: p.PauseEnd,
 		Origins: p.Origins,
 	}
 	a.emit(deleteState{})

@@ -381,7 +381,7 @@ func TestTheMostImpatientDecides(t *testing.T) {
 }
 
 func TestOriginsAreOfAllThatIsThere(t *testing.T) {
-	d := newDesk(t, Config{ExpireAfter: 1})
+	d := newDesk(t, Config{Expire: pipeline.Expire{After: 1, Retry: -1}})
 	origins := func(want ...string) {
 		t.Helper()
 		if got, err := Origins(d.state()); err != nil || !slices.Equal(got, want) {
@@ -408,7 +408,7 @@ func TestOriginsAreOfAllThatIsThere(t *testing.T) {
 }
 
 func TestSubscribingToAnExpiredPairListsItNoMore(t *testing.T) {
-	d := newDesk(t, Config{ExpireAfter: 1})
+	d := newDesk(t, Config{Expire: pipeline.Expire{After: 1, Retry: -1}})
 	d.subscribe("a")
 	d.subscribe("b")
 	d.fail(pipeline.FailDNS)

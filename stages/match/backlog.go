@@ -161,14 +161,19 @@ func (p *Processor) resumeBacklog(tx flow.Tx, key string) error {
 // wakeNow wakes key at once.
 func wakeNow(tx flow.Tx, key string) { tx.WakeAt(key, time.Unix(1, 0)) }
 
-// work is what a message of a page asks for: one of both.
+// work is what a message of a page asks for: one of the three.
 type work struct {
 	change *flow.Change
+	outage *flow.Outage
 	ended  *flow.Ended
 }
 
 func (p *Processor) decode(m flow.Message) (w work, err error) {
-	if m.Type == flow.TypeEnded {
+	switch m.Type {
+	case flow.TypeOutage:
+		w.outage, err = decodeBody[flow.Outage](m)
+		return w, err
+	case flow.TypeEnded:
 		w.ended, err = decodeBody[flow.Ended](m)
 		return w, err
 	}
@@ -186,19 +191,26 @@ func (p *Processor) decode(m flow.Message) (w work, err error) {
 
 // checkStamp returns an error of class NotYet if the stamp that w names has not arrived yet.
 func (w work) checkStamp(st flow.State) error {
-	if w.ended != nil {
-		_, err := requireStamp(st, w.ended.Incarnation, w.ended.Stamp)
-		return err
+	var err error
+	switch {
+	case w.outage != nil:
+		_, err = requireStamp(st, w.outage.Incarnation, w.outage.Stamp)
+	case w.ended != nil:
+		_, err = requireStamp(st, w.ended.Incarnation, w.ended.Stamp)
+	default:
+		_, err = requireStamp(st, w.change.Incarnation, w.change.Stamp)
 	}
-	_, err := requireStamp(st, w.change.Incarnation, w.change.Stamp)
 	return err
 }
 
 // continueWork continues w from at. It returns false if w is not done yet. at then is where to go
 // on.
 func (p *Processor) continueWork(tx flow.Tx, key string, w work, at *progress) (done bool, err error) {
-	if w.ended != nil {
-		return p.handleEnded(tx, key, w.ended, at)
+	switch {
+	case w.outage != nil:
+		return p.handleOutage(tx, key, w.outage, at)
+	case w.ended != nil:
+		return true, p.handleEnded(tx, key, w.ended)
 	}
 	return p.handleChange(tx, key, w.change, at)
 }

@@ -17,13 +17,11 @@
 package match
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/vokter/vokter/internal/bounded"
 	"github.com/vokter/vokter/pipeline"
@@ -98,11 +96,10 @@ func New(cfg Config) *Processor {
 const memoryPerByte = 16
 
 // Process handles one message. A stamped subscription is stored in the page's table. A change
-// emits a notification for each subscription that it matches and each of its receivers. The end
-// of a page clears its table; if the page expired, it emits a timeout notification for each
-// client. A change or an end that names a stamp which has not arrived yet is an error of
-// failure.ClassNotYet. A body that cannot be decoded is a permanent error, state that cannot be
-// decoded one of failure.ClassBroken, and an unknown type that of flow.Message.UnknownType.
+// emits a notification for each subscription that it matches and each of its receivers, an outage
+// one for each client that is to be told of it. The end of a page clears its table. Each of these that names a stamp
+// which has not arrived yet is an error of failure.ClassNotYet. A body that cannot be decoded is a permanent error,
+// state that cannot be decoded one of failure.ClassBroken, and an unknown type that of flow.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	free, err := p.cfg.Memory.Take(ctx, memoryPerByte*int64(len(m.Body)))
 	if err != nil {
@@ -115,7 +112,7 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 		if s, err = decodeBody[flow.Stamped](m); err == nil {
 			err = applyStamp(tx.State(m.Key), s)
 		}
-	case flow.TypeChange, flow.TypeEnded:
+	case flow.TypeChange, flow.TypeOutage, flow.TypeEnded:
 		err = p.handleInOrder(tx, m)
 	case flow.TypeWake:
 		err = p.resumeBacklog(tx, m.Key)
@@ -192,31 +189,22 @@ func (p *Processor) emitRecords(tx flow.Tx, c *flow.Change) error {
 	return nil
 }
 
-// handleEnded notifies the clients of a page that expired, and deletes the state of the page's
-// incarnation. It deletes the history too, unless the page is listed as expired. It returns false
-// if more clients are to be notified before.
-func (p *Processor) handleEnded(tx flow.Tx, key string, e *flow.Ended, at *progress) (done bool, err error) {
+// handleEnded deletes the state of an incarnation that ended. It deletes the history too, unless the page is listed as
+// expired.
+func (p *Processor) handleEnded(tx flow.Tx, key string, e *flow.Ended) error {
 	st := tx.State(key)
-	if e.Expiry != nil {
-		if done, err := p.emitTimeouts(tx, st, e, at); err != nil || !done {
-			return false, err
-		}
-		if err := addToHistory(st, at.Record); err != nil {
-			return false, err
-		}
-	}
 	if !e.Listed {
 		if err := clearHistory(st); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if err := deleteIncarnation(st, e.Incarnation); err != nil {
-		return false, err
+		return err
 	}
 	tx.OnCommit(func() {
 		p.cache.Delete(func(k tableKey) bool { return k.incarnation == e.Incarnation })
 	})
-	return true, nil
+	return nil
 }
 
 // emitNotifications emits notifications of c for the subscriptions of t, from at on. It returns false if it
@@ -255,72 +243,6 @@ func (p *Processor) emitNotifications(tx flow.Tx, st flow.State, c *flow.Change,
 		}
 	}
 	return true, nil
-}
-
-// emitTimeouts emits timeout notifications, from at on: one for each client and receiver of an
-// expired page. Its ID names the smallest incarnation of the client's subscriptions that ended with the
-// page and name that receiver, so that cancelling that subscription withdraws it. It returns false
-// if there are more.
-func (p *Processor) emitTimeouts(tx flow.Tx, st flow.State, e *flow.Ended, at *progress) (done bool, err error) {
-	all, err := expiredRecords(st, e.Incarnation)
-	if err != nil {
-		return false, err
-	}
-	reason := fmt.Sprintf("given up after %d failed checks in a row; the last one: %s", e.Expiry.Failures, cmp.Or(e.Expiry.Reason, e.Expiry.Class))
-	if at.After == "" {
-		at.Record = ChangeRecord{Time: e.Expiry.Time, Expired: reason}
-	}
-	b := batch{p: p, tx: tx, record: &at.Record}
-	var client string
-	told := map[pipeline.Receiver]bool{}
-	for _, next := range candidatesAfter(all, at.After) {
-		if next.client != client {
-			if b.full() {
-				return false, nil
-			}
-			client = next.client
-			clear(told)
-		}
-		s, err := readRecord(st, next.recordName)
-		if err != nil {
-			return false, err
-		}
-		at.After = next.sortKey
-		n := pipeline.Notification{
-			Status: pipeline.StatusTimeout, URL: s.Subscription.URL, Diffs: []pipeline.Diff{}, Type: pipeline.NotificationType,
-			Time: e.Expiry.Time, Client: client, Title: s.Subscription.Title, Tags: s.Subscription.Tags, Reason: reason, Severity: s.Subscription.Severity, Channel: s.Subscription.Channel,
-		}
-		for _, to := range s.Subscription.Receivers() {
-			if told[to] {
-				continue
-			}
-			told[to] = true
-			n.ID = flow.TimeoutID(e.Page, e.Incarnation, e.Expiry.Lineage, s.Incarnation, to.Sink)
-			if err := b.send(s, to, n, nil); err != nil {
-				return false, err
-			}
-		}
-	}
-	return true, nil
-}
-
-// expiredRecords returns the subscriptions that ended because the page expired, by client and then
-// by incarnation.
-func expiredRecords(st flow.State, incarnation string) ([]candidate, error) {
-	var all []candidate
-	for n, v := range st.Scan(stateName(kindExpired, incarnation, "")) {
-		if v.Err != nil {
-			return nil, v.Err
-		}
-		var s flow.Stamped
-		if err := decodeValue(v.Bytes, &s); err != nil {
-			return nil, err
-		}
-		client := s.Subscription.WithDefaults().Client
-		all = append(all, candidate{sortKey: stateName(client, s.Incarnation), client: client, recordName: n})
-	}
-	slices.SortFunc(all, candidate.compare)
-	return all, nil
 }
 
 // batch emits the notifications of one transaction.

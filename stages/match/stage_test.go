@@ -257,7 +257,7 @@ func TestWhatCannotBeHandled(t *testing.T) {
 }
 
 func TestDamagedState(t *testing.T) {
-	expire := flow.Ended{Page: page, Incarnation: "inc", Expiry: &flow.Expiry{}}
+	expire := outageAt(1)
 	for _, c := range []struct {
 		at string
 		m  flow.Message
@@ -265,7 +265,7 @@ func TestDamagedState(t *testing.T) {
 		{stateName(kindApplied, "inc"), newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
 		{stateName(kindRecord, "inc", "doc", "sub9"), newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
 		{historyName, newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
-		{stateName(kindExpired, "inc", "sub1"), newMessage(flow.TypeEnded, expire)},
+		{tellName("inc", 1), newMessage(flow.TypeOutage, expire)},
 	} {
 		for what, value := range map[string][]byte{"another format": {9, 9}, "cut off": {stateFormat, '{'}, "empty": {}} {
 			h := newStageTest(t, Config{})

@@ -16,8 +16,8 @@ import (
 // The state of a page holds, for each incarnation of it,
 //
 //	record INC DOC SUB SINCE   a stamped subscription (written with the stamps)
-//	expired INC SUB            the last record of a subscription that ended because its page
-//	                           expired, until its client is notified (written with the stamps)
+//	tell INC STAMP             a record whose client is to be told of an outage, until it is (written with the
+//	                           stamps)
 //	applied INC                the last stamp applied (written with the stamps)
 //	filter INC DOC             the filter of a large table (written with the changes)
 //	log INC SLOT               the last stamps (written with the stamps)
@@ -28,7 +28,7 @@ const (
 	stateFormat = 2
 	nul         = "\x00"
 	kindRecord  = "record"
-	kindExpired = "expired"
+	kindTell    = "tell"
 	kindApplied = "applied"
 )
 
@@ -44,8 +44,8 @@ func applyStamp(st flow.State, s *flow.Stamped) error {
 	} else {
 		err = storeValue(st, at, s)
 	}
-	if neverRead := s.Followed != nil && s.Until == 0; err == nil && s.End == flow.EndExpired && !neverRead {
-		err = storeValue(st, stateName(kindExpired, s.PageIncarnation, s.Incarnation), s)
+	if err == nil && s.Tell != "" {
+		err = storeValue(st, tellName(s.PageIncarnation, s.Stamp), s)
 	}
 	if err != nil {
 		return err
@@ -60,6 +60,11 @@ func applyStamp(st flow.State, s *flow.Stamped) error {
 		}
 	}
 	return storeValue(st, stateName(kindApplied, s.PageIncarnation), s.Stamp)
+}
+
+// tellName is the name of the record with that stamp whose client is to be told of an outage.
+func tellName(incarnation string, stamp uint64) string {
+	return stateName(kindTell, incarnation, fmt.Sprintf("%016x", stamp))
 }
 
 // appliedStamp returns the last stamp that was applied, 0 if there was none.
@@ -131,7 +136,7 @@ func readLogEntry(st flow.State, incarnation string, stamp uint64) (*logEntry, e
 // deleteIncarnation deletes the state of an incarnation.
 func deleteIncarnation(st flow.State, incarnation string) error {
 	names := []string{stateName(kindApplied, incarnation)}
-	for _, kind := range []string{kindRecord, kindExpired, kindFilter, kindLog} {
+	for _, kind := range []string{kindRecord, kindTell, kindFilter, kindLog} {
 		for n, v := range st.Scan(stateName(kind, incarnation, "")) {
 			if v.Err != nil {
 				return v.Err
@@ -183,18 +188,21 @@ const (
 	maxMatchKeywords = 20 // keywords of one notification
 )
 
-// ChangeRecord is one change of a page, or its expiry, with the notifications that it caused.
+// ChangeRecord is one change of a page, or what its clients were told of an outage, with the notifications that it
+// caused.
 type ChangeRecord struct {
 	// N is how many records of the page came before this one.
 	N int `json:"n"`
-	// ID is that of the change; empty for an expiry.
+	// ID is that of the change; empty for an outage.
 	ID       string    `json:"id,omitempty"`
 	Document string    `json:"document,omitempty"`
 	Version  uint64    `json:"version,omitempty"`
 	Check    uint64    `json:"check,omitempty"`
 	Time     time.Time `json:"time"` // of the check
-	// Expired says why the page expired; empty for a change.
-	Expired string `json:"expired,omitempty"`
+	// Status is that of what was told of an outage, pipeline.StatusTimeout, StatusRecovered or StatusExpired, and
+	// Reason says why; empty for a change.
+	Status string `json:"status,omitempty"`
+	Reason string `json:"reason,omitempty"`
 	// Matches are its notifications, at most maxRecordMatches. Omitted is how many more there were.
 	Matches []Notified `json:"matches,omitempty"`
 	Omitted int        `json:"omitted,omitempty"`

@@ -143,7 +143,7 @@ func TestHistoryOutlivesAnExpiryOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := h.history()
-	if len(got) != 2 || got[1].Version != 1 || got[0].Expired != as[0].Notification.Reason || len(got[0].Matches) != 2 ||
+	if len(got) != 2 || got[1].Version != 1 || got[0].Reason != as[0].Notification.Reason || len(got[0].Matches) != 2 ||
 		got[0].Matches[0].Notification != as[0].Notification.ID || !got[0].Time.Equal(as[0].Notification.Time) {
 		t.Errorf("after the expiry it holds %+v", got)
 	}

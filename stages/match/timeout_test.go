@@ -18,15 +18,19 @@ import (
 func endStampedBecause(s flow.Stamped, stamp int, until uint64, why string) flow.Stamped {
 	s = endStamped(s, stamp, until)
 	s.End = why
+	if why == flow.EndExpired {
+		s.Tell = pipeline.StatusTimeout
+	}
 	return s
 }
 
 // expirePage ends the page's life "inc", and returns what its clients are told.
 func (h stageTest) expirePage(stamp uint64) ([]flow.Addressed, error) {
-	e := flow.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Listed: true, Expiry: &flow.Expiry{
-		Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC), Class: "status", Reason: "the server answered 500", Failures: 10, Lineage: "store1",
-	}}
-	err := h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, e))
+	o := outageAt(stamp)
+	err := h.Handle(context.Background(), h.p, newMessage(flow.TypeOutage, o))
+	if err == nil {
+		err = h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Listed: true}))
+	}
 	var out []flow.Addressed
 	for _, m := range h.Take() {
 		var a flow.Addressed
@@ -36,6 +40,15 @@ func (h stageTest) expirePage(stamp uint64) ([]flow.Addressed, error) {
 		out = append(out, a)
 	}
 	return out, err
+}
+
+// outageAt is the outage of the records up to stamp.
+func outageAt(stamp uint64) flow.Outage {
+	at := time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC)
+	return flow.Outage{
+		Page: page, Incarnation: "inc", First: 1, Stamp: stamp, Lineage: "store1",
+		Time: at, Since: at.Add(-2 * time.Hour), Class: "status", Reason: "the server answered 500", Failures: 10,
+	}
 }
 
 // recipientsOf returns who is told: "client/sink".
@@ -59,7 +72,8 @@ func TestTimeout(t *testing.T) {
 		Receiver: pipeline.Receiver{Sink: "hook"}, Document: "doc", Subscription: "sub1",
 		Notification: pipeline.Notification{
 			Status: "timeout", URL: "HTTPS://example.com", Diffs: []pipeline.Diff{}, Type: "notification", Client: "c1",
-			ID: flow.TimeoutID(page, "inc", "store1", "sub1", "hook"), Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
+			ID: flow.OutageID("timeout", outageAt(2), "sub1", "hook"), Time: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC),
+			Since:  time.Date(2026, 1, 2, 22, 0, 0, 0, time.UTC),
 			Reason: "given up after 10 failed checks in a row; the last one: the server answered 500",
 		},
 	}
@@ -72,7 +86,7 @@ func TestTimeout(t *testing.T) {
 	if len(seen) != 2 || seen[0].Kind != flow.KindNotification || seen[0].ID != want.Notification.ID || seen[0].N != 0 {
 		t.Errorf("observed %+v", seen)
 	}
-	if names := slices.Concat(h.stateNames(kindRecord), h.stateNames(kindExpired), h.stateNames(kindApplied), h.stateNames(kindFilter)); len(names) != 0 {
+	if names := slices.Concat(h.stateNames(kindRecord), h.stateNames(kindTell), h.stateNames(kindApplied), h.stateNames(kindFilter)); len(names) != 0 {
 		t.Errorf("%q is left", names)
 	}
 	// The end of the same life again tells nobody: it is forgotten.
@@ -121,7 +135,7 @@ func TestOneTimeoutForAClient(t *testing.T) {
 	}
 	for i, a := range as {
 		if a.Subscription != want[i].subscription || a.Document != want[i].document || a.Notification.URL != want[i].url ||
-			a.Notification.ID != flow.TimeoutID(page, "inc", "store1", want[i].subscription, a.Receiver.Sink) {
+			a.Notification.ID != flow.OutageID("timeout", outageAt(6), want[i].subscription, a.Receiver.Sink) {
 			t.Errorf("got %+v, want it named by %+v", a, want[i])
 		}
 	}
@@ -138,7 +152,7 @@ func TestATimeoutOfAnotherLife(t *testing.T) {
 	if as, err := h.expirePage(2); err != nil || !slices.Equal(recipientsOf(as), []string{"c1/hook", "c1/log"}) {
 		t.Errorf("told to %q, %v", recipientsOf(as), err)
 	}
-	if got := h.stateNames(kindExpired); len(got) != 1 {
+	if got := h.stateNames(kindTell); len(got) != 1 {
 		t.Errorf("%q is kept, want the next life's", got)
 	}
 }
@@ -150,7 +164,7 @@ func TestNothingOfATimeoutThatFailedCounts(t *testing.T) {
 	var first []flow.Message
 	for range 2 { // a crash before the commit, and again
 		tx := h.Begin()
-		m := newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2, Expiry: &flow.Expiry{Lineage: "store1"}})
+		m := newMessage(flow.TypeOutage, outageAt(2))
 		if err := h.p.Process(context.Background(), tx, m); err != nil {
 			t.Fatal(err)
 		}

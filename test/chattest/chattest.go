@@ -60,6 +60,10 @@ func Samples() map[string]pipeline.Notification {
 			Status: pipeline.StatusTimeout, URL: "https://shop.example/", ID: "T", Type: pipeline.NotificationType, Time: at, Client: "default",
 			Reason: "looking up shop.example: no such host",
 		},
+		"recovered": {
+			Status: pipeline.StatusRecovered, URL: "https://shop.example/", ID: "R", Type: pipeline.NotificationType, Time: at, Client: "default",
+			Since: at.Add(-130 * time.Minute), Reason: "it answers again after 2h10m; 13 checks in a row had failed",
+		},
 		"health": {
 			Status: string(pipeline.HealthOffline), ID: "H", Type: pipeline.NotificationTypeHealth, Time: at, Health: &pipeline.Health{
 				ID: "H", Event: pipeline.HealthOffline, Time: at, Count: 3, Since: at, URLs: []string{"https://a.example/x_y", "https://b.example/"},

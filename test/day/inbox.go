@@ -26,7 +26,8 @@ type inbox struct {
 	versions    int              // of all pages
 	refused     int
 	repeats     int
-	timeouts    int            // notifications that a page expired
+	timeouts    int            // notifications that a page cannot be read
+	recovered   int            // notifications that it answers again
 	events      map[string]int // health events
 	wrong       []string
 }
@@ -126,6 +127,9 @@ func (b *inbox) recordNotification(to string, body []byte) {
 	case m.Status == "timeout":
 		b.timeouts++
 		return
+	case m.Status == "recovered":
+		b.recovered++
+		return
 	}
 	page, from, version := 0, 0, 0
 	for _, d := range m.Diffs {
@@ -180,16 +184,16 @@ func changeCount(last []int) (n int) {
 
 // receiverVerdict is what the receivers took.
 type receiverVerdict struct {
-	due, told, repeats, refused, timeouts int
-	events                                map[string]int
-	missing, wrong                        []string
+	due, told, repeats, refused, timeouts, recovered int
+	events                                           map[string]int
+	missing, wrong                                   []string
 }
 
 func (b *inbox) verdict(last []int) receiverVerdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v := receiverVerdict{
-		due: changeCount(last), told: b.versions, repeats: b.repeats, refused: b.refused, timeouts: b.timeouts,
+		due: changeCount(last), told: b.versions, repeats: b.repeats, refused: b.refused, timeouts: b.timeouts, recovered: b.recovered,
 		events: b.events, wrong: b.wrong,
 	}
 	for n, most := range last {

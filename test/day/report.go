@@ -93,7 +93,7 @@ func (r *report) String() string {
 		r.pages.overdue, r.maxOverdueMetric(), r.pages.longest.Round(time.Minute))
 	fmt.Fprintf(&s, "changes: %d told of %d due; %d attempts refused or stalled, %d repeated, %d wrong, %.0f dead letters\n",
 		r.receivers.told, r.receivers.due, r.receivers.refused, r.receivers.repeats, len(r.receivers.wrong), r.dead)
-	fmt.Fprintf(&s, "expired: %d notifications; health events: %s\n", r.receivers.timeouts, formatCounts(r.receivers.events))
+	fmt.Fprintf(&s, "dormant: %d notifications, recovered: %d; health events: %s\n", r.receivers.timeouts, r.receivers.recovered, formatCounts(r.receivers.events))
 	fmt.Fprintf(&s, "heap: %s MB by hour, slope %.2f MB an hour after the second; resident slope %.2f MB an hour, %.0f MB in the end\n",
 		formatMB(hs, heapOf), slope(afterWarmUp(hs, heapOf))/mb, slope(afterWarmUp(hs, residentOf))/mb, hs[len(hs)-1].resident/mb)
 	second, later, n := r.passSummaries()

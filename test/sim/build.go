@@ -41,7 +41,7 @@ func (w *world) buildStages(p *process) {
 	}
 	matcher := match.New(match.Config{Batch: batch})
 	p.processors = map[consumer]flow.Processor{
-		consumers[0]:     index.New(index.Config{Now: clock, ExpireAfter: expireAfter, Epoch: p.tenureOf}),
+		consumers[0]:     index.New(index.Config{Now: clock, Expire: pipeline.Expire{After: expireAfter, Retry: w.expireRetry}, Epoch: p.tenureOf}),
 		consumers[1]:     w.fetchProcessor(p),
 		consumers[2]:     diff.New(diff.Config{}),
 		consumers[3]:     matcher,

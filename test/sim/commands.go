@@ -167,6 +167,9 @@ func (w *world) randomSubscription(s *site) pipeline.Subscription {
 		Interval: pick(r, intervals),
 		Stem:     once(4), FilterStopwords: once(4), MatchCase: once(2), IgnoreDiacritics: once(4), Moved: once(4),
 	}
+	if once(6) {
+		sub.Expire = pick(r, []pipeline.Expire{{After: 3}, {Retry: -1}, {After: 7, Retry: time.Hour}, {After: -1}})
+	}
 	n := 1 + r.IntN(5)
 	if once(10) {
 		n = 40

@@ -39,7 +39,7 @@ func (w *world) verifyDeliveries(byID map[string]*publishedNotification) error {
 	ds := digests{make(map[string]*digest), make(map[string]string)}
 	taken := make(map[string]int)
 	latest := make(map[orderKey]uint64)
-	over := make(map[orderKey]bool) // the page was given up, by page, client and sink
+	over := make(map[orderKey]bool) // the page was given up, by page, client, sink and subscription
 	for _, g := range r.receptions {
 		id := g.notification.ID
 		items, replayed := []*publishedNotification{byID[id]}, 0
@@ -70,9 +70,9 @@ func (w *world) verifyDeliveries(byID map[string]*publishedNotification) error {
 			if n.replays > 0 {
 				continue // and was collected again, in quiet hours
 			}
-			end := orderKey{n.Notification.Client, w.incarnationOf(n), g.sink, ""}
-			if n.Notification.Status == pipeline.StatusTimeout {
-				over[end] = true
+			end := orderKey{n.Notification.Client, w.incarnationOf(n), g.sink, n.Subscription}
+			if n.Notification.TellsOutage() {
+				over[end] = n.Notification.Status == pipeline.StatusExpired
 				continue
 			}
 			if over[end] {

@@ -20,6 +20,7 @@ type indexEntry struct {
 	requests     []flow.Request
 	snapshots    []flow.Snapshot
 	ended        []flow.Ended
+	outages      int
 	withdrawn    []flow.Withdraw
 	health       []pipeline.Health
 	follows      map[string]string // tree and page: what the page was told
@@ -64,6 +65,8 @@ func (w *world) recordIndex(h workItem, x *tx, out []flow.Message) error {
 		switch m.Type {
 		case flow.TypeRequest:
 			err = appendBody(m, &e.requests)
+		case flow.TypeOutage:
+			e.outages++
 		case flow.TypeEnded:
 			err = appendBody(m, &e.ended)
 		case flow.TypeWithdraw:

@@ -35,16 +35,19 @@ type pageModel struct {
 	requestedAt    time.Time     // when it was made, or an earlier time that a clock was set back to
 	deadline       time.Time
 	answeredParts  map[int]bool
-	foundReplaced  bool   // a part of the outcome found the page replaced
-	lastCheck      uint64 // the last number
-	mustOmitHashes bool   // the next request may not carry a hash
-	failureRun     int    // failed checks in a row that count
-	busyRun        int    // checks in a row that found a busy host and do not count
-	toldFailing    bool   // was told
+	foundReplaced  bool      // a part of the outcome found the page replaced
+	lastCheck      uint64    // the last number
+	mustOmitHashes bool      // the next request may not carry a hash
+	failureRun     int       // failed checks in a row that count
+	busyRun        int       // checks in a row that found a busy host and do not count
+	toldFailing    bool      // was told
+	firstFailure   time.Time // of failureRun
+	// dormantSince is when all that wait for the page had been told that it fails; zero if it is not so.
+	dormantSince time.Time
 
-	lives    []*documentLife
-	spans    []*subscriptionSpan
-	timeouts []*timeoutNotice
+	lives   []*documentLife
+	spans   []*subscriptionSpan
+	outages []*outageNotice
 
 	// trees are the pages that subscriptions with follow watch, by the pair of the subscription.
 	// linksKnown says that the links of the page are known to somebody.
@@ -91,6 +94,8 @@ type subscriptionSpan struct {
 	followed    *flow.Followed // of a page that is linked to
 	// predecessor is the span of the same name that it follows, if any.
 	predecessor *subscriptionSpan
+	// told is when its client was told that the page fails, zero if it was not or the page answered since.
+	told time.Time
 	// cancelled says that what was not told before may stay untold.
 	cancelled bool
 	// expiredByReceivers says that it expired with its receivers, not with its page.
@@ -105,19 +110,20 @@ func (r *subscriptionSpan) pauseIsOver(now time.Time) bool {
 	return r.paused && !r.pausedUntil.IsZero() && !r.pausedUntil.After(now)
 }
 
-// timeoutNotice is what a client must be told at some receivers: a page was given up.
-type timeoutNotice struct {
+// outageNotice is what a client must be told at some receivers: a page fails, answers again, or was given up.
+type outageNotice struct {
+	status              string
 	incarnation, client string                       // page: its incarnation
 	sinks               map[string]*subscriptionSpan // by sink, the one that names it there
-	at                  time.Time
+	at, since           time.Time
 }
 
 // expectedEffects are the effects that one message must have had, besides the content of versions.
 type expectedEffects struct {
 	versions  int
-	withdrawn map[string]bool // subscription and receiver
-	health    []string        // event, document and sinks
-	expired   bool
+	withdrawn map[string]bool   // subscription and receiver
+	health    []string          // event, document and sinks
+	outages   int               // of which clients are told
 	ended     int               // lives of the page
 	follows   map[string]string // tree and page: the command
 }
@@ -146,7 +152,7 @@ func (w *world) modelOf(url string) (*pageModel, error) {
 // endIncarnation clears all of this incarnation: nobody watches the page any more.
 func (t *pageModel) endIncarnation() {
 	t.incarnation, t.openRequest, t.lastCheck, t.mustOmitHashes, t.linksKnown = "", nil, 0, false, false
-	t.failureRun, t.busyRun, t.toldFailing = 0, 0, false
+	t.failureRun, t.busyRun, t.toldFailing, t.firstFailure, t.dormantSince = 0, 0, false, time.Time{}, time.Time{}
 	t.keep, t.documents, t.resting = make(map[string]bool), make(map[string]*documentLife), make(map[string]*documentLife)
 	t.subscriptions, t.lastVersions = make(map[string]*subscriptionSpan), make(map[string]uint64)
 	if len(t.expired)+len(t.expiredKeep) == 0 {
@@ -228,10 +234,8 @@ func (d *expectedEffects) compare(e indexEntry) error {
 	if len(e.ended) != d.ended {
 		return fmt.Errorf("%d lives of the page ended, want %d", len(e.ended), d.ended)
 	}
-	for _, x := range e.ended {
-		if (x.Expiry != nil) != d.expired {
-			return fmt.Errorf("the page was given up: %v, want %v", x.Expiry != nil, d.expired)
-		}
+	if e.outages != d.outages {
+		return fmt.Errorf("clients are told of %d outages, want %d", e.outages, d.outages)
 	}
 	for _, w := range e.withdrawn {
 		name := w.Subscription + " " + w.Receiver.Sink

@@ -48,7 +48,7 @@ func (t *pageModel) applyOutcome(e indexEntry, d *expectedEffects) error {
 				}
 			}
 			t.applyUnchanged(seen)
-			t.noteReached(d)
+			t.noteReached(o.Time, d)
 			return nil
 		}
 		t.applyFailure(o, d)
@@ -59,13 +59,11 @@ func (t *pageModel) applyOutcome(e indexEntry, d *expectedEffects) error {
 	if complete {
 		t.openRequest = nil
 	}
+	t.noteReached(o.Time, d) // where no selector matches, too
 	if err := t.applyPart(o, seen, e, d); err != nil {
 		return err
 	}
 	t.linksKnown = t.linksKnown || o.Links != nil && t.wantsLinks(true) && !t.foundReplaced
-	if complete {
-		t.noteReached(d) // where no selector matches, too
-	}
 	return nil
 }
 
@@ -130,12 +128,22 @@ func (t *pageModel) applyUnchanged(seen observation) {
 	}
 }
 
-// noteReached records a check that got to the page.
-func (t *pageModel) noteReached(d *expectedEffects) {
-	if t.toldFailing {
-		t.expectHealth(d, pipeline.HealthRecovered, "")
+// noteReached records a check that got to the page: who was told that it fails is told that it answers again.
+func (t *pageModel) noteReached(now time.Time, d *expectedEffects) {
+	n := t.newNotices(now)
+	for _, r := range t.subscriptions {
+		if !r.told.IsZero() {
+			n.add(r, pipeline.StatusRecovered)
+			r.told = time.Time{}
+		}
 	}
-	t.failureRun, t.busyRun, t.toldFailing = 0, 0, false
+	if len(n.sinks) > 0 {
+		d.outages = 1
+	}
+	if t.toldFailing || !t.dormantSince.IsZero() {
+		t.expectHealth(d, pipeline.HealthRecovered, "", slices.Sorted(maps.Keys(n.sinks))...)
+	}
+	t.failureRun, t.busyRun, t.toldFailing, t.dormantSince = 0, 0, false, time.Time{}
 }
 
 // expectHealth says that a health event of the page must be published, unless the page is only linked to and
@@ -157,51 +165,103 @@ func (t *pageModel) applyFailure(o flow.Outcome, d *expectedEffects) {
 		t.busyRun++
 		return
 	}
-	t.failureRun++
-	switch {
-	case t.world.expireAfter > 0 && t.failureRun >= t.world.expireAfter:
-		named := make(map[string]bool)
-		for _, r := range t.subscriptions {
-			for _, sink := range r.sub.Sinks {
-				named[sink] = true
-			}
+	if t.failureRun++; t.failureRun == 1 {
+		t.firstFailure = o.Time
+	}
+	if !t.giveUp(o.Time, d) && t.failureRun >= failingAfter && !t.toldFailing && !t.hidesFailures() {
+		if t.toldFailing = true; t.dormantSince.IsZero() {
+			d.expectHealth(pipeline.HealthFailing, "")
 		}
-		t.expectHealth(d, pipeline.HealthExpired, "", slices.Sorted(maps.Keys(named))...)
-		d.expired = true
-		t.expirePage(o.Time)
-	case t.failureRun >= failingAfter && !t.toldFailing && !t.hidesFailures():
-		t.toldFailing = true
-		d.expectHealth(pipeline.HealthFailing, "")
 	}
 }
 
-// expirePage gives the page up: each client is told once at each of its receivers, in the name
-// of the first of its subscriptions that name that receiver.
-func (t *pageModel) expirePage(at time.Time) {
-	t.world.stats.ExpiredPages++
-	clients := make(map[string]*timeoutNotice)
+// giveUp tells each client whose subscription waited long enough for the page: that it fails, or that it is given up.
+// It reports whether the page ended. All of it is documented under expire in docs/configuration.md.
+func (t *pageModel) giveUp(now time.Time, d *expectedEffects) (ended bool) {
+	n := t.newNotices(now)
+	patient := len(t.keep) > 0 && (t.world.expireAfter < 0 || t.failureRun < t.world.expireAfter)
 	for pair, r := range t.subscriptions {
-		t.stopSpan(pair)
-		t.expired[pair] = r
-		if r.followed != nil && r.until == 0 {
-			continue // it was never read, which is no news
+		after, retry := t.world.expireAfter, t.world.expireRetry
+		if r.sub.Expire.After != 0 {
+			after = r.sub.Expire.After
 		}
-		o := clients[r.sub.Client]
-		if o == nil {
-			o = &timeoutNotice{incarnation: t.incarnation, client: r.sub.Client, at: at, sinks: make(map[string]*subscriptionSpan)}
-			clients[r.sub.Client] = o
-			t.timeouts = append(t.timeouts, o)
+		if r.sub.Expire.Retry != 0 {
+			retry = r.sub.Expire.Retry
 		}
-		for _, sink := range r.sub.Sinks {
-			if first := o.sinks[sink]; first == nil || r.incarnation < first.incarnation {
-				o.sinks[sink] = r
-			}
+		switch {
+		case after < 0 || t.failureRun < after && r.told.IsZero():
+			patient = true
+		case r.told.IsZero() && retry < 0:
+			n.end(pair, pipeline.StatusTimeout)
+		case r.told.IsZero():
+			t.world.stats.DormantSubscriptions++
+			r.told = now
+			n.add(r, pipeline.StatusTimeout)
+		case now.Sub(r.told) >= retry:
+			n.end(pair, pipeline.StatusExpired)
 		}
 	}
-	for origin := range t.keep {
-		t.expiredKeep[origin] = true
+	fellAsleep := !patient && t.dormantSince.IsZero()
+	if fellAsleep {
+		t.dormantSince = now
 	}
-	t.endIncarnation()
+	kept := len(t.keep) > 0 && (patient || t.world.expireRetry > 0 && now.Sub(t.dormantSince) < t.world.expireRetry)
+	if len(n.sinks) > 0 {
+		d.outages = 1
+	}
+	if len(t.subscriptions) == 0 && !kept {
+		t.expectHealth(d, pipeline.HealthExpired, "", slices.Sorted(maps.Keys(n.sinks))...)
+		t.world.stats.ExpiredPages++
+		for origin := range t.keep {
+			t.expiredKeep[origin] = true
+		}
+		t.endIncarnation()
+		return true
+	}
+	if fellAsleep {
+		t.expectHealth(d, pipeline.HealthDormant, "", slices.Sorted(maps.Keys(n.sinks))...)
+	}
+	t.dropUnwatched()
+	return false
+}
+
+// notices collects what clients are told of one check.
+type notices struct {
+	t     *pageModel
+	now   time.Time
+	by    map[[2]string]*outageNotice // status and client
+	sinks map[string]bool
+}
+
+func (t *pageModel) newNotices(now time.Time) *notices {
+	return &notices{t, now, make(map[[2]string]*outageNotice), make(map[string]bool)}
+}
+
+// add tells the client of r, once at each of its receivers, in the name of the first of its subscriptions that name
+// that receiver.
+func (n *notices) add(r *subscriptionSpan, status string) {
+	if r.followed != nil && r.life.version == 0 {
+		return // it was never read, which is no news
+	}
+	o := n.by[[2]string{status, r.sub.Client}]
+	if o == nil {
+		o = &outageNotice{status: status, incarnation: n.t.incarnation, client: r.sub.Client, at: n.now, since: n.t.firstFailure, sinks: make(map[string]*subscriptionSpan)}
+		n.by[[2]string{status, r.sub.Client}] = o
+		n.t.outages = append(n.t.outages, o)
+	}
+	for _, sink := range r.sub.Sinks {
+		n.sinks[sink] = true
+		if first := o.sinks[sink]; first == nil || r.incarnation < first.incarnation {
+			o.sinks[sink] = r
+		}
+	}
+}
+
+// end ends a subscription, of which its client is told.
+func (n *notices) end(pair, status string) {
+	r := n.t.stopSpan(pair)
+	n.t.expired[pair] = r
+	n.add(r, status)
 }
 
 // verifyRequests checks the requests that index made: one at a time, with rising numbers.

@@ -52,6 +52,12 @@ func (t *pageModel) addSpan(s pipeline.Subscription, origin, incarnation, positi
 	l := t.watchDocument(s.WithDefaults().View, position)
 	r := &subscriptionSpan{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.version, until: flow.Forever,
 		predecessor: before, followed: f}
+	if before != nil && before.incarnation == incarnation {
+		r.told = before.told // only its settings changed
+	}
+	if r.told.IsZero() {
+		t.dormantSince = time.Time{} // somebody waits for the page as ever
+	}
 	t.world.incarnations[incarnation] = t.incarnation
 	t.subscriptions[pair] = r
 	t.spans = append(t.spans, r)

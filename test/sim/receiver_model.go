@@ -139,7 +139,7 @@ func (b *receiverModel) updateQuietHolds(w *world, m flow.Message) error {
 		if a.Digest == nil { // delivery sends it at once, and sends the digests that were collected before it first
 			maps.DeleteFunc(b.quietHolds, func(_ string, x quietHold) bool {
 				return x.addressed.Subscription == a.Subscription ||
-					a.Notification.Status == pipeline.StatusTimeout && x.addressed.Notification.Client == a.Notification.Client
+					a.Notification.TellsOutage() && x.addressed.Notification.Client == a.Notification.Client
 			})
 			return
 		}

@@ -34,29 +34,29 @@ type Config struct {
 
 // Stats counts what happened in a run.
 type Stats struct {
-	Steps, Crashes, PowerCuts, Nacks, Waits                   int
-	Checks, Failures, Duplicates                              int
-	Commands, Pages                                           int
-	Versions, Changes, DoubtfulChanges                        int
-	ExpectedNotifications, Expectations, DoubtfulExpectations int
-	Notifications, Diffs, DeadLetters, Repeats                int
-	ExpiredPages, Timeouts, WithdrawnNotifications, Replays   int
-	ReceiverEvents, OfflineChecks, ClockJumps                 int
-	LaneMoves, Freezes, WipedDisks, RebuiltCopies             int // of lanes, processes and their disks
-	RestoredRecords, Compactions, Outages                     int
-	Transactions, FencedCommits, UnknownCommits               int
-	LazyMessages, LostMessages, LaneRoundTrips                int // messages that waited for a transaction, and that were lost
-	RefusedCommands                                           int // commands
-	RevertedPages, StaleDeliveries                            int // pages that are again as they were, after moves; deliveries by earlier owners
-	BatchedNotifications                                      int // notifications that were delivered behind others in one attempt
-	Digests, MergedDigests                                    int // digests, and those with several items
-	QuietNotifications                                        int // notifications that came in quiet hours
-	FollowTrees, LinkedPages, LinkedPagesAtEnd                int // subscriptions with follow, pages that began for them, and those watched in the end
-	Challenges, ReplacedPages                                 int // checks that found a challenge, and those where it was taken for no text
-	PausedSubscriptions, ResumedSubscriptions                 int // of subscriptions
-	ValueChanges                                              int // changes of values that were told
-	FeedChanges, ReturnedArticles                             int // changes of feeds that were told, and articles that came back as they were
-	SuppressedRepeats                                         int // notifications that another one of the same change made superfluous
+	Steps, Crashes, PowerCuts, Nacks, Waits                                                             int
+	Checks, Failures, Duplicates                                                                        int
+	Commands, Pages                                                                                     int
+	Versions, Changes, DoubtfulChanges                                                                  int
+	ExpectedNotifications, Expectations, DoubtfulExpectations                                           int
+	Notifications, Diffs, DeadLetters, Repeats                                                          int
+	ExpiredPages, DormantSubscriptions, Timeouts, Recoveries, Expiries, WithdrawnNotifications, Replays int
+	ReceiverEvents, OfflineChecks, ClockJumps                                                           int
+	LaneMoves, Freezes, WipedDisks, RebuiltCopies                                                       int // of lanes, processes and their disks
+	RestoredRecords, Compactions, Outages                                                               int
+	Transactions, FencedCommits, UnknownCommits                                                         int
+	LazyMessages, LostMessages, LaneRoundTrips                                                          int // messages that waited for a transaction, and that were lost
+	RefusedCommands                                                                                     int // commands
+	RevertedPages, StaleDeliveries                                                                      int // pages that are again as they were, after moves; deliveries by earlier owners
+	BatchedNotifications                                                                                int // notifications that were delivered behind others in one attempt
+	Digests, MergedDigests                                                                              int // digests, and those with several items
+	QuietNotifications                                                                                  int // notifications that came in quiet hours
+	FollowTrees, LinkedPages, LinkedPagesAtEnd                                                          int // subscriptions with follow, pages that began for them, and those watched in the end
+	Challenges, ReplacedPages                                                                           int // checks that found a challenge, and those where it was taken for no text
+	PausedSubscriptions, ResumedSubscriptions                                                           int // of subscriptions
+	ValueChanges                                                                                        int // changes of values that were told
+	FeedChanges, ReturnedArticles                                                                       int // changes of feeds that were told, and articles that came back as they were
+	SuppressedRepeats                                                                                   int // notifications that another one of the same change made superfluous
 }
 
 // Add adds o to s.

@@ -68,7 +68,7 @@ func TestSeeds(t *testing.T) {
 	for name, n := range map[string]int{
 		"crashes": total.Crashes, "power cuts": total.PowerCuts, "nacks": total.Nacks, "failures": total.Failures,
 		"duplicates": total.Duplicates, "notifications": total.Notifications, "dead letters": total.DeadLetters, "repeats": total.Repeats,
-		"expired pages": total.ExpiredPages, "timeouts": total.Timeouts, "withdrawn notifications": total.WithdrawnNotifications,
+		"expired pages": total.ExpiredPages, "timeouts": total.Timeouts, "dormant subscriptions": total.DormantSubscriptions, "recoveries": total.Recoveries, "expiries": total.Expiries, "withdrawn notifications": total.WithdrawnNotifications,
 		"replays":                    total.Replays,
 		"health events of receivers": total.ReceiverEvents, "checks offline": total.OfflineChecks, "jumps of the clock": total.ClockJumps,
 		"paused subscriptions": total.PausedSubscriptions, "ends of pauses": total.ResumedSubscriptions, "moved lanes": total.LaneMoves, "frozen processes": total.Freezes, "wiped disks": total.WipedDisks, "copies made anew": total.RebuiltCopies,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -52,7 +53,7 @@ func (w *world) verify() error {
 		if err := w.compareNotifications(t, all); err != nil {
 			return fmt.Errorf("%s: %w", t.url, err)
 		}
-		if err := w.compareTimeouts(t, all); err != nil {
+		if err := w.compareOutages(t, all); err != nil {
 			return fmt.Errorf("%s: %w", t.url, err)
 		}
 	}
@@ -82,8 +83,8 @@ func (w *world) readNotifications() (map[notificationKey]*publishedNotification,
 			}
 			n := a.Notification
 			k := notificationKey{a.Document, a.Subscription, n.Client, a.Receiver.Sink, n.Version}
-			if n.Status == pipeline.StatusTimeout {
-				k = notificationKey{pipeline.StatusTimeout, w.incarnations[a.Subscription], n.Client, a.Receiver.Sink, 0}
+			if n.TellsOutage() {
+				k = outageKey(n.Status, w.incarnations[a.Subscription], n.Client, a.Receiver.Sink, n.Time)
 			}
 			if m.Header[flow.HeaderReplay] == "1" && n.Type == pipeline.NotificationTypeDigest {
 				w.digestReplays[n.ID]++
@@ -147,21 +148,33 @@ func (w *world) compareNotifications(t *pageModel, all map[notificationKey]*publ
 	return nil
 }
 
-// compareTimeouts holds what clients were told of the page having been given up against
+// outageKey is the key of what a client was told of an outage because of the check at that time.
+func outageKey(status, incarnation, client, sink string, at time.Time) notificationKey {
+	return notificationKey{status, incarnation, client, sink, uint64(at.UnixNano())}
+}
+
+// compareOutages holds what clients were told of a page that fails, answers again or was given up against
 // what they must be told: once at each receiver.
-func (w *world) compareTimeouts(t *pageModel, all map[notificationKey]*publishedNotification) error {
-	for _, o := range t.timeouts {
+func (w *world) compareOutages(t *pageModel, all map[notificationKey]*publishedNotification) error {
+	for _, o := range t.outages {
 		for sink, by := range o.sinks {
-			n := all[notificationKey{pipeline.StatusTimeout, o.incarnation, o.client, sink, 0}]
+			n := all[outageKey(o.status, o.incarnation, o.client, sink, o.at)]
 			if n == nil {
-				return fmt.Errorf("missed: client %s was not told at %s that the page was given up", o.client, sink)
+				return fmt.Errorf("missed: client %s was not told at %s: %s of the page at %v", o.client, sink, o.status, o.at)
 			}
 			n.matched = true
-			w.stats.Timeouts++
+			switch o.status {
+			case pipeline.StatusTimeout:
+				w.stats.Timeouts++
+			case pipeline.StatusRecovered:
+				w.stats.Recoveries++
+			default:
+				w.stats.Expiries++
+			}
 			x := n.Notification
-			if n.Subscription != by.incarnation || x.URL != by.sub.URL || !x.Time.Equal(o.at) || x.Diffs == nil || len(x.Diffs) > 0 || x.Reason == "" {
-				return fmt.Errorf("wrong: client %s was told at %s of the end of the page as %+v of subscription %s, want %+v of %s at %v",
-					o.client, sink, x, n.Subscription, by.sub, by.incarnation, o.at)
+			if n.Subscription != by.incarnation || x.URL != by.sub.URL || !x.Since.Equal(o.since) || x.Diffs == nil || len(x.Diffs) > 0 || x.Reason == "" {
+				return fmt.Errorf("wrong: client %s was told at %s: %s as %+v of subscription %s, want %+v of %s, failing since %v",
+					o.client, sink, o.status, x, n.Subscription, by.sub, by.incarnation, o.since)
 			}
 		}
 	}

@@ -30,7 +30,8 @@ type world struct {
 	stats      Stats
 	trace      []string
 
-	expireAfter int // failed checks; less than 1 is never
+	expireAfter int           // failed checks; less than 1 is never
+	expireRetry time.Duration // for which a dormant page is checked; negative is not at all
 	policy      receiverPolicy
 	offline     bool // nothing can be reached
 
@@ -86,6 +87,7 @@ func newWorld(cfg Config) *world {
 		droppedPages: make(map[string]bool),
 	}
 	w.expireAfter = pick(w.rng, []int{10, 10, 5, -1})
+	w.expireRetry = pick(w.rng, []time.Duration{-1, 30 * 24 * time.Hour, 30 * 24 * time.Hour, 2 * time.Hour})
 	w.policy = pick(w.rng, []receiverPolicy{{72 * time.Hour, 5 * 24 * time.Hour}, {20 * time.Minute, time.Hour}})
 	w.transport = newTransport(1 + w.rng.IntN(3))
 	n := 1 + w.rng.IntN(3)
