@@ -22,9 +22,8 @@ type pageConfig struct {
 	keep          bool
 	keepOnly      bool // only keep changes, not the subscriptions
 	keepInterval  pipeline.Interval
-	language      string // of the page, if it is kept
-	keepVersions  int    // of its documents, if it is kept
-	keepFor       time.Duration
+	language      string    // of the page, if it is kept
+	retention     Retention // of its documents, if it is kept
 	expire        pipeline.Expire
 	subscriptions []pipeline.Subscription
 }
@@ -59,7 +58,7 @@ func pageConfigs(cfg *Config) []*pageConfig {
 		w.keep = w.keep || d.Keep
 		w.keepInterval, w.language = d.Interval, d.Language
 		w.expire = d.Expire
-		w.keepVersions, w.keepFor = d.KeepVersions, d.KeepFor
+		w.retention = d.Retention
 	}
 	return all
 }
@@ -69,7 +68,7 @@ func (w *pageConfig) applyCommand(cfg *Config) flow.ApplyCommand {
 	return flow.ApplyCommand{
 		URL: w.url, Origin: cfg.Origin, Client: w.client, Keep: w.keep, KeepInterval: w.keepInterval, Language: w.language, KeepOnly: w.keepOnly,
 		Expire:       w.expire,
-		KeepVersions: w.keepVersions, KeepFor: pipeline.Duration(w.keepFor),
+		KeepVersions: w.retention.Versions, KeepFor: pipeline.Duration(w.retention.Age),
 		Subscriptions: w.subscriptions, Resume: cfg.ResumeExpired,
 	}
 }

@@ -1,6 +1,7 @@
 package vokter
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -104,13 +105,8 @@ type Config struct {
 	Changes []string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// KeepVersions is how many versions of each document are kept at most, up to MaxKeepVersions.
-	// Default 10.
-	KeepVersions int
-	// KeepFor is how long a version is kept after the next one has taken its place. The current
-	// version is always kept. Versions are dropped at the checks of their page. Default: as long as
-	// KeepVersions allows.
-	KeepFor time.Duration
+	// Retention says which versions of documents are kept.
+	Retention Retention
 	// Checks makes Run end after that many checks of every page, once the notifications that
 	// follow are delivered. 0: Run goes on until its context is done.
 	Checks int
@@ -166,10 +162,9 @@ type Document struct {
 	// Interval is pipeline.Never for a page that is only pushed: it is fetched only where a
 	// subscription asks for that. Otherwise it is the zero Interval.
 	Interval pipeline.Interval
-	// KeepVersions and KeepFor take the place of those of Config for the documents of this page. 0
-	// means those of Config.
-	KeepVersions int
-	KeepFor      time.Duration
+	// Retention takes the place of that of Config for the documents of this page. Zero fields mean those of Config. Its
+	// Disk is 0: the bound holds for all pages together.
+	Retention Retention
 	// Expire says what becomes of the page where checks of it fail, for its subscriptions too where they do not say
 	// it. Zero fields mean those of Config.Expire.
 	Expire pipeline.Expire
@@ -181,8 +176,20 @@ type Document struct {
 	Changes []string
 }
 
-// MaxKeepVersions is the largest number of versions of a document that are kept.
-const MaxKeepVersions = index.MaxKeep
+// Retention says which versions of a document are kept. The current one always is, and what a notification of the last
+// 30 days links to. Versions are dropped at the checks of their page.
+type Retention struct {
+	// Age is how long a version is kept after the next one has taken its place. Default 90 days.
+	Age time.Duration
+	// Versions is how many are kept at most, 2 to MaxVersions. Default 1000.
+	Versions int
+	// Disk is the share of the disk that the data directory may take, above 0 to 1, before the oldest versions of all
+	// documents are dropped early, those last that notifications link to. Default 0.5.
+	Disk float64
+}
+
+// MaxVersions is the largest Retention.Versions.
+const MaxVersions = index.MaxKeep
 
 // FetchConfig says how pages are fetched.
 type FetchConfig struct {
@@ -233,12 +240,21 @@ type DeliveryConfig struct {
 }
 
 // ExpireConfig says what becomes of a page of which check after check fails, where neither its Document nor a
-// subscription says it. The defaults are those of pipeline.DefaultExpire.
+// subscription says it.
 type ExpireConfig struct {
-	pipeline.Expire
+	// After is after how many failed checks in a row a client gets its timeout notification and the page is dormant.
+	// Default 10; negative: never.
+	After int
+	// Retry is how long a dormant page is checked, ever more rarely, before it expires. Default 30 days; negative: the
+	// subscription ends with the timeout notification.
+	Retry time.Duration
 	// SelectorGone makes checks that find no text count as failed: a selector without a match,
 	// an empty page, or one that looks replaced (pipeline.View.Replaced). Default: they do not count.
 	SelectorGone bool
+}
+
+func (c ExpireConfig) toPipeline() pipeline.Expire {
+	return pipeline.Expire{After: c.After, Retry: c.Retry}
 }
 
 // Mode says which part of its work a Router does.
@@ -285,7 +301,8 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	c.Expire.Expire = c.Expire.Or(pipeline.DefaultExpire)
+	e := c.Expire.toPipeline().Or(pipeline.DefaultExpire)
+	c.Expire.After, c.Expire.Retry = e.After, e.Retry
 	if c.Origin == "" {
 		c.Origin = "go"
 	}
@@ -301,9 +318,9 @@ func (c Config) withDefaults() Config {
 	if c.Fetch.Rate == 0 {
 		c.Fetch.Rate = 1
 	}
-	if c.KeepVersions == 0 {
-		c.KeepVersions = 10
-	}
+	c.Retention.Age = cmp.Or(c.Retention.Age, index.DefaultKeepFor)
+	c.Retention.Versions = cmp.Or(c.Retention.Versions, index.DefaultKeep)
+	c.Retention.Disk = cmp.Or(c.Retention.Disk, 0.5)
 	if c.Drain == 0 {
 		c.Drain = 10 * time.Second
 	}

@@ -39,6 +39,7 @@ func TestAPageThatFailsExpires(t *testing.T) {
 	s, box, ops, dir := newSite(t, "no"), newMailbox(), newMailbox(), t.TempDir()
 	s.answer(http.StatusInternalServerError)
 	cfg := twoClients(s, box, ops, dir)
+	cfg.Expire.Retry = -1
 	for _, checks := range []int{4, 8, 2} { // the count survives restarts
 		cfg.Checks = checks
 		runToEnd(t, cfg)

@@ -215,7 +215,7 @@ func TestExplainWhatExpired(t *testing.T) {
 	s.set("<p>out</p>")
 	runToEnd(t, cfg)
 	s.answer(http.StatusInternalServerError)
-	cfg.Checks = 12
+	cfg.Checks, cfg.Expire.Retry = 12, -1
 	runToEnd(t, cfg)
 	sent := box.take()
 	if len(sent) != 2 || sent[1].Status != pipeline.StatusTimeout {
@@ -232,7 +232,7 @@ func TestExplainWhatExpired(t *testing.T) {
 	if len(e.Checks) != 12 || len(e.Changes) != 2 {
 		t.Fatalf("%d checks, changes %+v", len(e.Checks), e.Changes)
 	}
-	if c := e.Changes[0]; c.Expired != sent[1].Reason || c.Version != 0 || c.Matches[0].Notification != sent[1].ID || c.Matches[0].Delivery != inspect.DeliveryDelivered {
+	if c := e.Changes[0]; c.Status != pipeline.StatusTimeout || c.Reason != sent[1].Reason || c.Version != 0 || c.Matches[0].Notification != sent[1].ID || c.Matches[0].Delivery != inspect.DeliveryDelivered {
 		t.Errorf("the expiry is %+v", c)
 	}
 	if got := keywordReasons(e); len(got) != 1 || !strings.HasPrefix(got[0], "out: the subscription expired: ") {

@@ -232,7 +232,7 @@ func TestALinkedPageThatWasNeverReadDoesNotRecover(t *testing.T) {
 func TestALinkedPageThatIsGoneExpiresAlone(t *testing.T) {
 	w, box, dir := newLinkedSite(t), newMailbox(), t.TempDir()
 	cfg := followConfig(w, box, dir, pipeline.Follow{Depth: 1})
-	cfg.Expire.After = 2
+	cfg.Expire.After, cfg.Expire.Retry = 2, -1
 	runToEnd(t, cfg)
 	w.update(func() { w.gone["/p/2"] = struct{}{} })
 	runToEnd(t, cfg)

@@ -66,7 +66,7 @@ func TestExpiryIsSentOnce(t *testing.T) {
 	site, box, ops := newSite(t, "argus"), newMailbox(), newMailbox()
 	cfg := twoClients(site, box, ops, t.TempDir())
 	cfg.Health = append(cfg.Health, cfg.Subscriptions[0].Sinks...)
-	cfg.Expire.After, cfg.Checks = 2, 2
+	cfg.Expire.After, cfg.Expire.Retry, cfg.Checks = 2, -1, 2
 	site.answer(http.StatusNotFound)
 	runToEnd(t, cfg)
 	if got := eventsSentTo(ops, pipeline.HealthExpired); len(got) != 1 {

@@ -33,6 +33,7 @@ func (r *Router) Gauges() []flow.Gauge {
 		stuck, _ := r.readers.Stuck()
 		all = append(all,
 			flow.Gauge{Name: "vokter_stuck_reads", Help: "Readings of pages that go on after their time.", Value: float64(stuck)},
+			flow.Gauge{Name: "vokter_versions_shed_total", Help: "Versions that were dropped early because the data directory takes more of the disk than retention.disk allows.", Value: float64(r.stages.index.Shedded())},
 			flow.Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},
 			flow.Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)},
 			flow.Gauge{Name: "vokter_oldest_pending_seconds", Help: "Time since the first attempt to deliver the notification that is tried for longest, in seconds; 0 if none is.", Value: r.stages.delivery.Oldest().Seconds()})

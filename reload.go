@@ -26,7 +26,7 @@ import (
 //
 // Reload returns one line for each subscription, sink and setting that changed. Some settings take
 // effect with the next start only, and their lines say so: Name, Dir, MinFree, Memory, Fetch, Browser,
-// KeepVersions, KeepFor, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
+// Retention, Checks, Every, Drain, and Sources as far as they can be compared. Other plugins and
 // functions stay those of New, without a line. Checks that begin later use the new Readers, which
 // have no line either, since they have no names; nor has PublicURL. Where cfg is invalid or cannot be
 // stored, Reload returns the reason; it may be called again.
@@ -56,7 +56,7 @@ func (r *Router) Reload(ctx context.Context, cfg Config) ([]string, error) {
 	r.stages.delivery.Reconfigure(cfg.Sinks, cfg.deliveryPolicy())
 	r.readers.Replace(cfg.Readers...)
 	r.stages.browserFetcher.SetPages(cfg.Browser.Pages)
-	r.stages.index.SetExpiry(cfg.Expire.Expire, cfg.Expire.SelectorGone)
+	r.stages.index.SetExpiry(cfg.Expire.toPipeline(), cfg.Expire.SelectorGone)
 	r.stages.index.SetLanguage(cfg.Language)
 	refused := r.stages.index.TakeRefused()
 	changes, err := r.describeSubscriptionChanges(old, &cfg, refused)
@@ -240,8 +240,7 @@ func describeChangesAtRestart(old, cfg *Config) []string {
 	later("memory", old.Memory == cfg.Memory)
 	later("fetch", reflect.DeepEqual(old.Fetch, cfg.Fetch))
 	later("browser", old.Browser.SameProcess(cfg.Browser))
-	later("keep_versions", old.KeepVersions == cfg.KeepVersions)
-	later("keep_for", old.KeepFor == cfg.KeepFor)
+	later("retention", old.Retention == cfg.Retention)
 	later("checks", old.Checks == cfg.Checks)
 	later("every", reflect.DeepEqual(old.Every, cfg.Every))
 	later("drain", old.Drain == cfg.Drain)

@@ -49,6 +49,7 @@ func (r *Router) runStages(ctx context.Context, s *stages) error {
 	}
 	if r.cfg.Mode == ModeAll {
 		start("fetch", func() error { return s.fetch.Run(fetching) })
+		start("versions", func() error { return r.boundVersions(fetching, s) })
 		start("watchdog", func() error { return r.watchOverdue(fetching, s) })
 		if s.fileFetcher != nil {
 			start("files", func() error { return s.fileFetcher.Notify(fetching, r.fileChanged) })

@@ -68,9 +68,9 @@ func (r *Router) buildStages() (*stages, error) {
 		}
 	}
 	log, note := r.cfg.Logger, flow.Observer(r.recordObservation)
-	expire, versions, age := r.cfg.Expire.Expire, r.cfg.KeepVersions, r.cfg.KeepFor
+	expire, versions, age := r.cfg.Expire.toPipeline(), r.cfg.Retention.Versions, r.cfg.Retention.Age
 	if r.cfg.Mode == ModeCommands {
-		expire.After, versions, age = -1, math.MaxInt, 0 // commands expire no page and delete no version
+		expire.After, versions, age = -1, math.MaxInt, math.MaxInt64 // commands expire no page and delete no version
 	}
 	pages := httpsource.New(httpsource.Config{
 		Allow: r.cfg.Fetch.Allow, UserAgent: r.cfg.Fetch.UserAgent, Version: Version(), MaxBody: r.cfg.Fetch.MaxBody,

@@ -165,7 +165,7 @@ func TestChecksOfNothingEnd(t *testing.T) {
 	s := newSite(t, "")
 	s.answer(http.StatusNotFound)
 	cfg := watchConfig(s, newMailbox(), t.TempDir(), "argus")
-	cfg.Expire.After = 1
+	cfg.Expire.After, cfg.Expire.Retry = 1, -1
 	runToEnd(t, cfg)
 	if err := runAndStop(t, cfg, 5*time.Second, nil); err != nil {
 		t.Error(err)

@@ -194,8 +194,10 @@ func (c Config) validatePages() error {
 			errs = append(errs, fmt.Errorf("document %d: %w", i+1, err))
 		case dup:
 			errs = append(errs, fmt.Errorf("document %d (%s): it is document %d already; remove one", i+1, d.URL, j+1))
-		case d.KeepVersions < 0 || d.KeepFor < 0 || d.KeepVersions > MaxKeepVersions:
-			errs = append(errs, fmt.Errorf("document %d (%s): KeepVersions must be between 0 and %d, and KeepFor not negative", i+1, d.URL, MaxKeepVersions))
+		case d.Retention.validate() != nil:
+			errs = append(errs, fmt.Errorf("document %d (%s): %w", i+1, d.URL, d.Retention.validate()))
+		case d.Retention.Disk != 0:
+			errs = append(errs, fmt.Errorf("document %d (%s): retention.disk holds for all pages together; set it in Config", i+1, d.URL))
 		case !d.Keep:
 			errs = append(errs, fmt.Errorf("document %d (%s): without Keep it would do nothing; set Keep to true, or remove it", i+1, d.URL))
 		default:
@@ -238,7 +240,7 @@ func (c Config) validatePlugins() error {
 		}
 	}
 	errs = append(errs, c.validateChanges("changes", c.Changes))
-	if err := c.Expire.Validate(); err != nil {
+	if err := c.Expire.toPipeline().Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("expire: %w", err))
 	}
 	for i, d := range c.Documents {
@@ -349,11 +351,7 @@ func (c Config) validateNumbers() error {
 	notNegative("min free", c.MinFree < 0)
 	notNegative("memory", c.Memory < 0)
 	notNegative("every", c.Every != nil && *c.Every < 0)
-	notNegative("keep_versions", c.KeepVersions < 0)
-	notNegative("keep_for", c.KeepFor < 0)
-	if c.KeepVersions > MaxKeepVersions {
-		errs = append(errs, fmt.Errorf("keep_versions: %d is too much; at most %d", c.KeepVersions, MaxKeepVersions))
-	}
+	errs = append(errs, c.Retention.validate())
 	notNegative("drain", c.Drain < 0)
 	notNegative("a number of fetch", c.Fetch.Timeout < 0 || c.Fetch.MinInterval < 0 || c.Fetch.Concurrency < 0 || c.Fetch.Rate < 0 || c.Fetch.MaxBody < 0)
 	notNegative("a delay of delivery", c.Delivery.DeadAfter < 0 || c.Delivery.ExpireAfter < 0 || slices.ContainsFunc(c.Delivery.Retry, func(d time.Duration) bool { return d < 0 }))
@@ -373,4 +371,17 @@ func (c Config) validateSources() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validate returns why r cannot be used, or nil.
+func (r Retention) validate() error {
+	switch {
+	case r.Age < 0:
+		return fmt.Errorf("retention.age: %v is negative", r.Age)
+	case r.Versions != 0 && (r.Versions < 2 || r.Versions > MaxVersions):
+		return fmt.Errorf("retention.versions: %d is not between 2, which a difference takes, and %d", r.Versions, MaxVersions)
+	case r.Disk < 0 || r.Disk > 1:
+		return fmt.Errorf("retention.disk: %v is not a share between 0 and 1", r.Disk)
+	}
+	return nil
 }

@@ -10,7 +10,7 @@ import (
 // much changed and the notifications that followed; see [inspect.Versions] for the errors. The
 // filter f chooses one of several documents of the page. Versions waits until the Router runs, and
 // fails once Run has ended. A Router of ModeCommands answers for a data directory that no other
-// process runs. Config.KeepVersions and KeepFor say which versions are kept.
+// process runs. Config.Retention says which versions are kept.
 func (r *Router) Versions(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.History, error) {
 	if err := r.waitReadable(ctx); err != nil {
 		return inspect.History{Versions: []inspect.Version{}}, err

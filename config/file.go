@@ -32,8 +32,7 @@ type yamlFile struct {
 	Web           webSection                   `yaml:"web"`
 	Rest          restSection                  `yaml:"rest"`
 	Language      string                       `yaml:"language"`
-	KeepVersions  *int                         `yaml:"keep_versions"`
-	KeepFor       time.Duration                `yaml:"keep_for"`
+	Retention     retentionSection             `yaml:"retention"`
 	Transport     transportEntry               `yaml:"transport"`
 	Allow         allowSection                 `yaml:"allow"`
 	Fetch         fetchSection                 `yaml:"fetch"`
@@ -90,16 +89,27 @@ func (e expireEntry) toPipeline() pipeline.Expire {
 	return pipeline.Expire{After: int(e.After), Retry: time.Duration(e.Retry)}
 }
 
+type retentionSection struct {
+	Age      time.Duration `yaml:"age"`
+	Versions *int          `yaml:"versions"`
+	Disk     share         `yaml:"disk"`
+}
+
+// retentionEntry is the part of retention that a document can say, too.
+type retentionEntry struct {
+	Age      time.Duration `yaml:"age"`
+	Versions *int          `yaml:"versions"`
+}
+
 type documentEntry struct {
 	URL      string    `yaml:"url"`
 	Keep     bool      `yaml:"keep"`
 	Interval onlyNever `yaml:"interval"`
 	Language string    `yaml:"language"`
-	// KeepVersions and KeepFor take the place of those of the file.
-	KeepVersions *int          `yaml:"keep_versions"`
-	KeepFor      time.Duration `yaml:"keep_for"`
-	Changes      []string      `yaml:"changes"`
-	Expire       expireEntry   `yaml:"expire"`
+	// Retention takes the place of that of the file.
+	Retention retentionEntry `yaml:"retention"`
+	Changes   []string       `yaml:"changes"`
+	Expire    expireEntry    `yaml:"expire"`
 	// Fetch and Steps say how the page is fetched.
 	Fetch browser.Mode   `yaml:"fetch"`
 	Steps []browser.Step `yaml:"steps"`
@@ -179,7 +189,6 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 		Memory:   int64(f.Memory),
 		Origin:   Origin,
 		Language: f.Language,
-		KeepFor:  f.KeepFor,
 		Fetch: vokter.FetchConfig{
 			Timeout: f.Fetch.Timeout, UserAgent: f.Fetch.UserAgent, MinInterval: f.Fetch.MinInterval, PDF: f.Fetch.PDF, Robots: f.Fetch.Robots,
 			Rate: float64(f.Fetch.PerHost.Rate), Allow: f.Allow.Fetch, Files: f.Allow.Files,
@@ -187,7 +196,7 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 		Access:   f.Access,
 		Browser:  d.convertBrowser(f),
 		Delivery: vokter.DeliveryConfig{Retry: f.Delivery.Retry, DeadAfter: f.Delivery.DeadAfter, ExpireAfter: f.Delivery.ExpireAfter},
-		Expire:   vokter.ExpireConfig{Expire: expireEntry{f.Expire.After, f.Expire.Retry}.toPipeline(), SelectorGone: f.Expire.SelectorGone},
+		Expire:   vokter.ExpireConfig{After: int(f.Expire.After), Retry: time.Duration(f.Expire.Retry), SelectorGone: f.Expire.SelectorGone},
 		Health:   f.Health, Changes: f.Changes,
 	}
 	for i, path := range f.Allow.Files {
@@ -203,7 +212,8 @@ func (d *decoder) convertFile(f *yamlFile) *Config {
 		d.failPath("language", "language: %v", err)
 	}
 	d.checkSinkNames("health", f.Health, slices.Collect(maps.Keys(f.Sinks)))
-	c.KeepVersions = d.checkKeepVersions("", f.KeepVersions)
+	c.Retention = d.convertRetention("retention", retentionEntry{f.Retention.Age, f.Retention.Versions})
+	c.Retention.Disk = float64(f.Retention.Disk)
 	if n := f.Fetch.PerHost.Concurrency; n != nil {
 		if c.Fetch.Concurrency = *n; *n < 1 {
 			d.failPath("fetch.per_host.concurrency", "fetch.per_host.concurrency: must be at least 1, not %d", *n)
@@ -252,16 +262,15 @@ func isHostName(s string) bool {
 		strings.Trim(last, "0123456789") != ""
 }
 
-// checkKeepVersions returns n, the setting keep_versions at path, or 0 if it was not given.
-func (d *decoder) checkKeepVersions(path string, n *int) int {
-	if n == nil {
-		return 0
+// convertRetention checks and converts e, which stands at path.
+func (d *decoder) convertRetention(path string, e retentionEntry) vokter.Retention {
+	r := vokter.Retention{Age: e.Age}
+	if n := e.Versions; n != nil {
+		if r.Versions = *n; *n < 2 || *n > vokter.MaxVersions {
+			d.failPath(path+".versions", "%s.versions: %d is not between 2, which a difference takes, and %d", path, *n, vokter.MaxVersions)
+		}
 	}
-	if *n < 1 || *n > vokter.MaxKeepVersions {
-		path = joinPath(path, "keep_versions")
-		d.failPath(path, "%s: %d is not between 1 and %d", path, *n, vokter.MaxKeepVersions)
-	}
-	return *n
+	return r
 }
 
 // convertDocuments checks and converts the documents of f.
@@ -304,7 +313,7 @@ func (d *decoder) convertDocuments(f *yamlFile) []vokter.Document {
 			d.failEach(path, &pipeline.FieldError{Field: "language", Reason: err.Error()})
 		}
 		docs = append(docs, vokter.Document{URL: doc.URL, Keep: doc.Keep, Language: doc.Language, Interval: doc.Interval.toPipeline(),
-			KeepVersions: d.checkKeepVersions(path, doc.KeepVersions), KeepFor: doc.KeepFor, Expire: doc.Expire.toPipeline(), Changes: doc.Changes})
+			Retention: d.convertRetention(path+".retention", doc.Retention), Expire: doc.Expire.toPipeline(), Changes: doc.Changes})
 	}
 	return docs
 }
@@ -312,7 +321,7 @@ func (d *decoder) convertDocuments(f *yamlFile) []vokter.Document {
 // whyKeepIsNeeded returns why the entry of documents at path needs keep: true, by the settings that it has.
 func (d *decoder) whyKeepIsNeeded(path string) string {
 	var given []string
-	for _, name := range []string{"keep_versions", "keep_for", "expire", "changes", "language", "interval", "fetch", "steps"} {
+	for _, name := range []string{"retention", "expire", "changes", "language", "interval", "fetch", "steps"} {
 		if _, ok := d.positions.get(joinPath(path, name)); ok {
 			given = append(given, name)
 		}

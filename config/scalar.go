@@ -273,6 +273,23 @@ func (m *minChangeValue) decodeYAML(d *decoder, n ast.Node, path string) {
 	*m = minChangeValue(parsed)
 }
 
+// share is a part of a whole, written in per cent.
+type share float64
+
+func (p *share) decodeYAML(d *decoder, n ast.Node, path string) {
+	s, ok := d.expandedValue(n)
+	if !ok {
+		return
+	}
+	number, percent := strings.CutSuffix(s, "%")
+	f, err := strconv.ParseFloat(number, 64)
+	if !percent || err != nil || !(f > 0 && f <= 100) {
+		d.failNode(n, "%s: %q is not a share; write a number above 0, up to 100, and %%, such as 50%%", path, s)
+		return
+	}
+	*p = share(f / 100)
+}
+
 // amount is a number, or a share such as 5%. The subscription checks which.
 type amount string
 
@@ -288,6 +305,7 @@ func (a *amount) decodeYAML(d *decoder, n ast.Node, path string) {
 
 var (
 	_ yamlDecoder = (*amount)(nil)
+	_ yamlDecoder = (*share)(nil)
 	_ yamlDecoder = (*minChangeValue)(nil)
 	_ yamlDecoder = (*intervalValue)(nil)
 	_ yamlDecoder = (*onlyNever)(nil)

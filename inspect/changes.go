@@ -33,7 +33,11 @@ func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f Doc
 		return h, err
 	}
 	h.URL, h.Document = d.page.URL, d.ID
-	for n := range d.versionNumbers() {
+	numbers, err := index.KeptVersions(d.state, d.ID)
+	if err != nil {
+		return h, err
+	}
+	for _, n := range numbers {
 		v, ok, err := index.LoadVersion(d.state, d.ID, n)
 		if err != nil {
 			return h, err

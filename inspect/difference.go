@@ -7,6 +7,7 @@ import (
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/diff"
+	"github.com/vokter/vokter/stages/index"
 )
 
 // DiffFilter says which versions Diff compares, and how much of their texts it returns.
@@ -76,7 +77,10 @@ func Diff(ctx context.Context, s Store, memory flow.Memory, url string, f DiffFi
 		return out, err
 	}
 	if f.From == 0 {
-		if f.From = cmp.Or(to.Previous, f.To-1); f.From < d.Oldest || f.From == 0 {
+		f.From = cmp.Or(to.Previous, f.To-1)
+		if _, kept, err := index.LoadVersion(d.state, d.ID, f.From); err != nil {
+			return out, err
+		} else if !kept {
 			return out, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version before version %d to compare it with", d.page.URL, f.To)}
 		}
 	}

@@ -107,7 +107,7 @@ func TestPageThatExpired(t *testing.T) {
 		t.Errorf("got page %+v, want it expired after 10 checks", p)
 	}
 	e := s.explain(page, inspect.ExplainFilter{})
-	if len(e.Changes) != 1 || !strings.Contains(e.Changes[0].Expired, "404") || len(e.Changes[0].Matches) != 1 || e.Changes[0].Matches[0].Delivery != inspect.DeliveryDelivered {
+	if len(e.Changes) != 1 || !strings.Contains(e.Changes[0].Reason, "404") || len(e.Changes[0].Matches) != 1 || e.Changes[0].Matches[0].Delivery != inspect.DeliveryDelivered {
 		t.Errorf("got changes %+v, want the end of the page, which was delivered", e.Changes)
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
+	"github.com/vokter/vokter/stages/index"
 	"github.com/vokter/vokter/stages/match"
 )
 
@@ -86,7 +86,10 @@ func FindOccurrences(ctx context.Context, s Store, memory flow.Memory, languages
 		return out, err
 	}
 	out.URL, out.Document = d.page.URL, d.ID
-	numbers := slices.Collect(d.versionNumbers())
+	numbers, err := index.KeptVersions(d.state, d.ID)
+	if err != nil {
+		return out, err
+	}
 	if f.Version > 0 {
 		numbers = []uint64{f.Version}
 	}

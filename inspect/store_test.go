@@ -51,7 +51,7 @@ func newStore(t *testing.T) *store {
 	now := func() time.Time { return s.now }
 	changes := match.New(match.Config{Observe: s.tally.Note})
 	s.stages = map[string]flow.Processor{
-		flow.TopicDocuments:     index.New(index.Config{Now: now, Steady: now, Observe: s.tally.Note}),
+		flow.TopicDocuments:     index.New(index.Config{Expire: pipeline.Expire{Retry: -1}, Now: now, Steady: now, Observe: s.tally.Note}),
 		flow.TopicSnapshots:     diff.New(diff.Config{Observe: s.tally.Note}),
 		flow.TopicSubscriptions: changes,
 		flow.TopicChanges:       changes,

@@ -105,7 +105,11 @@ func Versions(ctx context.Context, s Store, url string, f DocumentFilter) (Histo
 		return h, err
 	}
 	room := int64(maxComparedBytes)
-	for n := range d.versionNumbers() {
+	numbers, err := index.KeptVersions(d.state, d.ID)
+	if err != nil {
+		return h, err
+	}
+	for _, n := range numbers {
 		if ctx.Err() != nil {
 			return h, context.Cause(ctx)
 		}
@@ -405,17 +409,6 @@ func describeDocuments(documents []index.Document, subs []flow.Stamped) string {
 	return strings.Join(parts, ", ")
 }
 
-// versionNumbers returns the numbers of the stored versions, the newest first.
-func (d storedDocument) versionNumbers() func(yield func(uint64) bool) {
-	return func(yield func(uint64) bool) {
-		if d.TextHash == "" {
-			return
-		}
-		for n := d.N; n >= max(d.Oldest, 1) && yield(n); n-- {
-		}
-	}
-}
-
 // loadVersion returns version n. It fails where n is not stored.
 func (d storedDocument) loadVersion(n uint64) (textVersion, error) {
 	v, ok, err := loadText(d.state, d.ID, n)
@@ -427,7 +420,14 @@ func (d storedDocument) loadVersion(n uint64) (textVersion, error) {
 	case d.TextHash == "":
 		return v, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version yet", d.page.URL)}
 	}
-	return v, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version %d; versions %d to %d are kept", d.page.URL, n, d.Oldest, d.N)}
+	numbers, err := index.KeptVersions(d.state, d.ID)
+	if err != nil {
+		return v, err
+	}
+	if len(numbers) == 0 { // dropped meanwhile
+		numbers = []uint64{d.N}
+	}
+	return v, &flow.Refusal{Code: flow.CodeNotFound, Message: fmt.Sprintf("%s has no version %d; %d versions from %d to %d are kept", d.page.URL, n, len(numbers), numbers[len(numbers)-1], d.N)}
 }
 
 // unpackText returns the text of v, version n of a document.

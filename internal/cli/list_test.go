@@ -259,7 +259,7 @@ func TestExplainText(t *testing.T) {
 				{Check: 6, Time: at, Result: flow.OutcomeRead},
 			},
 			Changes: []inspect.Change{
-				{Version: 0, Expired: "timeout: too slow", Time: at, Matches: []inspect.Match{match("a", inspect.DeliveryPending, 2, "answered 503")}},
+				{Version: 0, Status: pipeline.StatusExpired, Reason: "timeout: too slow", Time: at, Matches: []inspect.Match{match("a", inspect.DeliveryPending, 2, "answered 503")}},
 				{Version: 2, Check: 7, Time: at, Omitted: 3, Matches: []inspect.Match{
 					match("a", inspect.DeliveryDelivered, 1, ""), match("bb", inspect.DeliveryDead, 9, "answered 500"), match("c", inspect.DeliveryDropped, 0, ""), match("d", inspect.DeliveryForgotten, 0, ""),
 				}},

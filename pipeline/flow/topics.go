@@ -60,6 +60,7 @@ const (
 	TypePushed    = "vokter.pushed.v1"    // see TakenMessage
 	TypeFollow    = "vokter.follow.v1"    // body: FollowCommand
 	TypeLinks     = "vokter.links.v1"     // body: LinksFound
+	TypeTold      = "vokter.told.v1"      // body: Told
 
 	// On TopicSnapshots.
 	TypeSnapshot = "vokter.snapshot.v1" // see Snapshot.Message

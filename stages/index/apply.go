@@ -130,6 +130,9 @@ type expire struct {
 // a Budget ignores it.
 type checkNow struct{ After time.Time }
 
+// told says that clients are notified of a version.
+type told struct{ flow.Told }
+
 // outcome is the result of a check, or one part of it.
 type outcome struct {
 	flow.Outcome
@@ -153,6 +156,7 @@ func (pause) action()     {}
 func (resume) action()    {}
 func (expire) action()    {}
 func (checkNow) action()  {}
+func (told) action()      {}
 func (outcome) action()   {}
 func (wake) action()      {}
 
@@ -224,16 +228,17 @@ type record struct {
 	N uint64
 }
 
-// dropScreenshot deletes the picture of version N of a document, if there is one.
-type dropScreenshot struct {
+// prune drops the versions of a document that Keep does not keep any more.
+type prune struct {
 	Document string
-	N        uint64
+	Keep     retention
 }
 
-// dropVersion deletes version N of a document.
-type dropVersion struct {
+// keepTold notes that clients were notified of version N of a document.
+type keepTold struct {
 	Document string
 	N        uint64
+	At       time.Time
 }
 
 // dropDocument deletes all versions and tokens of a document.
@@ -310,31 +315,31 @@ type pageDormant struct {
 // history; with All, these too.
 type deleteState struct{ All bool }
 
-func (requestCheck) output()   {}
-func (newVersion) output()     {}
-func (rebase) output()         {}
-func (keepBody) output()       {}
-func (dropBody) output()       {}
-func (storeTable) output()     {}
-func (keepUnmade) output()     {}
-func (dropUnmade) output()     {}
-func (record) output()         {}
-func (dropScreenshot) output() {}
-func (dropVersion) output()    {}
-func (dropDocument) output()   {}
-func (stamp) output()          {}
-func (outage) output()         {}
-func (pageDormant) output()    {}
-func (withdraw) output()       {}
-func (storeExpired) output()   {}
-func (deleteExpired) output()  {}
-func (healthEvent) output()    {}
-func (decide) output()         {}
-func (resumeDue) output()      {}
-func (wakeAt) output()         {}
-func (checkDone) output()      {}
-func (pageEnded) output()      {}
-func (deleteState) output()    {}
+func (requestCheck) output()  {}
+func (newVersion) output()    {}
+func (rebase) output()        {}
+func (keepBody) output()      {}
+func (dropBody) output()      {}
+func (storeTable) output()    {}
+func (keepUnmade) output()    {}
+func (dropUnmade) output()    {}
+func (record) output()        {}
+func (prune) output()         {}
+func (keepTold) output()      {}
+func (dropDocument) output()  {}
+func (stamp) output()         {}
+func (outage) output()        {}
+func (pageDormant) output()   {}
+func (withdraw) output()      {}
+func (storeExpired) output()  {}
+func (deleteExpired) output() {}
+func (healthEvent) output()   {}
+func (decide) output()        {}
+func (resumeDue) output()     {}
+func (wakeAt) output()        {}
+func (checkDone) output()     {}
+func (pageEnded) output()     {}
+func (deleteState) output()   {}
 
 // apply returns the page after ev and the outputs to carry out, in order. It is a pure
 // function: it changes neither p nor what ev holds. If the page ended, the returned Page has no
@@ -369,6 +374,11 @@ func apply(p *Page, ev event) (*Page, []output) {
 		if !a.follow(do) {
 			return p, nil
 		}
+	case told:
+		if p.Incarnation != do.Incarnation || p.Document(do.Document) == nil {
+			return p, nil
+		}
+		return p, []output{keepTold{do.Document, do.Version, do.Time}}
 	case checkNow:
 		if !a.exists() {
 			return p, nil

@@ -23,7 +23,7 @@ func benchPage() Page {
 			Open: &Open{Deadline: t0.Add(3 * time.Minute), Parts: 1},
 		},
 		ETag: `"5e8b-60c1d2f3a4b5c"`, BodyHash: text.Hash("body"),
-		Documents: []Document{{ID: whole, N: 17, Oldest: 8, TextHash: text.Hash("text"), Subscriptions: 3}},
+		Documents: []Document{{ID: whole, N: 17, TextHash: text.Hash("text"), Subscriptions: 3}},
 	}
 }
 

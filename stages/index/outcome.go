@@ -199,7 +199,7 @@ func (a *applier) handleText(d *Document, o flow.Outcome) {
 	}
 	previous := d.N
 	if d.TextHash == "" {
-		previous, d.Oldest, d.Kept = 0, d.N+1, nil
+		previous = 0
 	}
 	a.makeVersion(d, o, previous)
 }
@@ -210,7 +210,6 @@ func (a *applier) makeVersion(d *Document, o flow.Outcome, previous uint64) {
 	d.N++
 	d.TextHash, d.Body = o.TextHash, 0
 	d.Replaced = 0
-	d.Screenshots = d.Screenshots || len(o.Screenshot) > 0
 	d.noteChange(previous, a.comparedHash(d, o))
 	a.textStands(d, o)
 	if a.p.Open.Made == nil {
@@ -232,11 +231,8 @@ func (a *applier) makeVersion(d *Document, o flow.Outcome, previous uint64) {
 	}
 	v.Replaces = a.sayRestless(d, &v.Snapshot)
 	a.emit(v)
-	d.Kept = append(d.Kept, keptVersion{N: d.N, At: o.Time.Unix()})
-	if v.Replaces {
-		a.dropKept(d, len(d.Kept)-2)
-	}
-	a.dropOldVersions(d)
+	d.Pruned = a.Now.Unix()
+	a.emit(prune{d.ID, a.p.retention(a.Rules.Keep)})
 }
 
 // finishParts ends a check of which all parts arrived; o was the last.
@@ -263,7 +259,7 @@ func (a *applier) closeCheck(o flow.Outcome) {
 		p.Reads++
 	}
 	for i := range p.Documents {
-		a.dropOldVersions(&p.Documents[i])
+		a.pruneSometimes(&p.Documents[i])
 	}
 	a.recordCheck(o, open)
 	before := p.Trouble

@@ -42,10 +42,10 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		return st.Delete(bodyName)
 	case record:
 		return storeRecord(st, o)
-	case dropVersion:
-		return st.Delete(versionName(o.Document, o.N))
-	case dropScreenshot:
-		return st.Delete(screenshotName(o.Document, o.N))
+	case prune:
+		return s.pruneVersions(tx, st, o)
+	case keepTold:
+		return noteTold(st, o)
 	case dropDocument:
 		if err := clearNames(st, versionsName+o.Document+"/"); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		if err := clearNames(st, screenshotsName+o.Document+"/"); err != nil {
 			return err
 		}
-		for _, name := range []string{itemsName, tokensName, sketchName, restlessName, unmadeName} {
+		for _, name := range []string{keptName, itemsName, tokensName, sketchName, restlessName, unmadeName} {
 			if err := st.Delete(name + o.Document); err != nil {
 				return err
 			}
@@ -250,6 +250,10 @@ func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v n
 		if err := st.Set(screenshotName(snap.Document, snap.N), v.Screenshot); err != nil {
 			return err
 		}
+	}
+	kept := keptVersion{N: snap.N, At: snap.Time.Unix(), Picture: stored.Screenshot}
+	if err := addKept(st, snap.Document, kept, v.Replaces); err != nil {
+		return err
 	}
 	tx.Emit(snap.Message())
 	tx.OnCommit(func() {

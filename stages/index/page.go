@@ -179,10 +179,8 @@ type Document struct {
 	// Since is the last check that was requested before the document began, or before it was
 	// last pushed. Outcomes of this and earlier checks do not count for the document.
 	Since uint64 `cbor:"3,keyasint,omitempty"`
-	// N is the number of the current version, Oldest that of the oldest stored one, and
-	// TextHash the hash of the current version's text; empty if there is no version.
+	// N is the number of the current version, and TextHash the hash of its text; empty if there is no version.
 	N        uint64 `cbor:"4,keyasint,omitempty"`
-	Oldest   uint64 `cbor:"5,keyasint,omitempty"`
 	TextHash string `cbor:"6,keyasint,omitempty"`
 	// Candidate is the hash of a new text, without what is restless in it, that was found in Stood checks in a
 	// row and is not confirmed as a version yet.
@@ -210,10 +208,8 @@ type Document struct {
 	Changes []madeVersion `cbor:"13,keyasint,omitempty"`
 	// Replaced counts the checks in a row that found the page replaced.
 	Replaced int `cbor:"15,keyasint,omitempty"`
-	// Kept are the stored versions, the oldest first.
-	Kept []keptVersion `cbor:"16,keyasint,omitempty"`
-	// Screenshots says that stored versions may have pictures of the page.
-	Screenshots bool `cbor:"17,keyasint,omitempty"`
+	// Pruned is when old versions were last dropped at a check, in seconds since 1970.
+	Pruned int64 `cbor:"24,keyasint,omitempty"`
 	// Restless is how many places of the document were restless when its text last changed, and Loud how many
 	// subscriptions may be told of a difference in them.
 	Restless int `cbor:"20,keyasint,omitempty"`
@@ -223,13 +219,6 @@ type Document struct {
 	Quiet bool `cbor:"22,keyasint,omitempty"`
 	// Unmade says that the last text that was read is stored and is no version.
 	Unmade bool `cbor:"23,keyasint,omitempty"`
-}
-
-// keptVersion is the number of a stored version, and when it was found, in seconds since 1970.
-type keptVersion struct {
-	_  struct{} `cbor:",toarray"`
-	N  uint64
-	At int64
 }
 
 // madeVersion is the number of a version and the hash of its text, without what is restless in it.
@@ -289,7 +278,6 @@ func (p *Page) clone() *Page {
 	c.Documents = slices.Clone(c.Documents)
 	for i := range c.Documents {
 		c.Documents[i].Changes = slices.Clone(c.Documents[i].Changes)
-		c.Documents[i].Kept = slices.Clone(c.Documents[i].Kept)
 	}
 	c.Gone = maps.Clone(c.Gone)
 	c.Unreachable = slices.Clone(c.Unreachable)
@@ -325,10 +313,10 @@ func (p *Page) sameRest(o *Page) bool {
 
 // same reports whether d and o are equal. The ID names the View.
 func (d Document) same(o Document) bool {
-	return d.ID == o.ID && d.Since == o.Since && d.N == o.N && d.Oldest == o.Oldest && d.TextHash == o.TextHash &&
+	return d.ID == o.ID && d.Since == o.Since && d.N == o.N && d.TextHash == o.TextHash &&
 		d.Candidate == o.Candidate && d.Stood == o.Stood && d.Subscriptions == o.Subscriptions && d.Paused == o.Paused && d.Rested == o.Rested &&
 		d.GoneSince.Equal(o.GoneSince) && d.GoneClass == o.GoneClass && d.Extractor == o.Extractor && d.Body == o.Body &&
-		slices.Equal(d.Changes, o.Changes) && d.Replaced == o.Replaced && slices.Equal(d.Kept, o.Kept) && d.Screenshots == o.Screenshots &&
+		slices.Equal(d.Changes, o.Changes) && d.Replaced == o.Replaced && d.Pruned == o.Pruned &&
 		d.Restless == o.Restless && d.Loud == o.Loud && d.Quiet == o.Quiet && d.Unmade == o.Unmade
 }
 

@@ -179,7 +179,7 @@ func (a *applier) sayRestless(d *Document, s *flow.Snapshot) (replaces bool) {
 		a.emit(storeTable{d.ID, l.Table})
 	}
 	d.Quiet = l.Quiet && !l.Whole && d.Loud == 0
-	return was && d.Quiet && len(d.Kept) > 0
+	return was && d.Quiet && d.TextHash != ""
 }
 
 // keepUnmade keeps the text of o, which is no version: the text of the next check is compared with it.

@@ -3,13 +3,26 @@ package index
 import (
 	"cmp"
 	"maps"
-	"slices"
 	"time"
 )
 
-// MaxKeep is the largest number of versions of a document that are stored. Their numbers and times are in the
-// state of the page, which every check reads.
-const MaxKeep = 1000
+// Which versions are stored where nothing else is said.
+const (
+	DefaultKeep    = 1000
+	DefaultKeepFor = 90 * 24 * time.Hour
+	// MaxKeep is the largest number of versions of a document that are kept for their own sake.
+	MaxKeep = 1000
+)
+
+const (
+	// linkedFor is how long a version is stored that a notification links to, and the one before it.
+	linkedFor = 30 * 24 * time.Hour
+	// maxLinked bounds the stored versions of a document, those that notifications link to among them. Their list
+	// is read and written with every new version.
+	maxLinked = 10_000
+	// maxPruneGap is how long old versions may stay at a page that does not change.
+	maxPruneGap = 24 * time.Hour
+)
 
 // setRetention notes which versions origin, which keeps the page, wants to be stored; the zero value if
 // it does not say.
@@ -53,24 +66,17 @@ func (p *Page) keptRetentions() []retention {
 	return all
 }
 
-// dropOldVersions drops the versions of d that are no longer to be stored. The current one stays.
-func (a *applier) dropOldVersions(d *Document) {
-	if d.TextHash == "" {
+// pruneSometimes drops the old versions of d at a check that makes none. To look at each check would cost more than it
+// gives back.
+func (a *applier) pruneSometimes(d *Document) {
+	r := a.p.retention(a.Rules.Keep)
+	gap := maxPruneGap
+	if r.For > 0 {
+		gap = min(r.For/24, maxPruneGap)
+	}
+	if last := a.Now.Sub(time.Unix(d.Pruned, 0)); d.TextHash == "" || last >= 0 && last < gap {
 		return
 	}
-	r := a.p.retention(a.Rules.Keep)
-	for len(d.Kept) > 1 && (len(d.Kept) > max(r.Versions, 1) || r.For > 0 && a.Now.Sub(time.Unix(d.Kept[1].At, 0)) >= r.For) {
-		a.dropKept(d, 0)
-	}
-}
-
-// dropKept drops d.Kept[i], which is not the current version.
-func (a *applier) dropKept(d *Document, i int) {
-	n := d.Kept[i].N
-	a.emit(dropVersion{d.ID, n})
-	if d.Screenshots {
-		a.emit(dropScreenshot{d.ID, n})
-	}
-	d.Kept = slices.Delete(d.Kept, i, i+1)
-	d.Oldest = d.Kept[0].N
+	d.Pruned = a.Now.Unix()
+	a.emit(prune{d.ID, r})
 }

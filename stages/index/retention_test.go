@@ -19,7 +19,7 @@ func (d *desk) stored() []uint64 {
 		d.Fatal(err)
 	}
 	var all []uint64
-	for n := uint64(1); n <= 100; n++ {
+	for n := uint64(1); n <= 700; n++ {
 		_, ok, err := LoadVersion(d.state(), whole, n)
 		if err != nil {
 			d.Fatal(err)
@@ -28,9 +28,12 @@ func (d *desk) stored() []uint64 {
 			all = append(all, n)
 		}
 	}
-	doc := p.Document(whole)
-	if len(all) == 0 || doc.Oldest != all[0] || doc.N != all[len(all)-1] || len(doc.Kept) != len(all) {
-		d.Errorf("stored are %v, but the page says %d to %d, with %d kept", all, doc.Oldest, doc.N, len(doc.Kept))
+	numbers, err := KeptVersions(d.state(), whole)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if slices.Reverse(numbers); len(all) == 0 || p.Document(whole).N != all[len(all)-1] || !slices.Equal(numbers, all) {
+		d.Errorf("stored are %v, but %v are listed", all, numbers)
 	}
 	return all
 }
@@ -138,6 +141,93 @@ func TestRetentionOfSeveralOrigins(t *testing.T) {
 		p := Page{Keep: []string{"a", "b"}, Retentions: c.of}
 		if got := p.retention(c.standard); got != c.want {
 			t.Errorf("%v: got %v, want %v", c.of, got, c.want)
+		}
+	}
+}
+
+// TestLinkedVersionsStay has a notification link to a version, then 500 more versions, then a month.
+func TestLinkedVersionsStay(t *testing.T) {
+	d := newDesk(t, Config{Keep: 4})
+	d.subscribe("c")
+	n := 0
+	check := func(later time.Duration) {
+		if d.now = d.now.Add(later); n > 0 {
+			d.wake()
+		}
+		n++
+		d.answer(fmt.Sprintf("%sNumber %s.\n", english, strings.Repeat("x", n)))
+	}
+	for range 5 {
+		check(time.Minute)
+	}
+	p, err := Load(d.state())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := flow.Told{Page: page, Incarnation: p.Incarnation, Document: whole, Version: 5, Time: d.now}.Message()
+	d.handle(m)
+	d.handle(m) // again, as after a crash
+	other := flow.Told{Page: page, Incarnation: "another", Document: whole, Version: 2, Time: d.now}
+	d.handle(other.Message())
+	for range 500 {
+		check(time.Minute)
+	}
+	if got, want := d.stored(), []uint64{4, 5, 502, 503, 504, 505}; !slices.Equal(got, want) {
+		t.Errorf("stored are %v, want %v", got, want)
+	}
+	check(31 * 24 * time.Hour)
+	if got, want := d.stored(), []uint64{503, 504, 505, 506}; !slices.Equal(got, want) {
+		t.Errorf("stored are %v a month later, want %v", got, want)
+	}
+}
+
+func TestPrunedVersions(t *testing.T) {
+	day := int64(24 * 60 * 60)
+	now := time.Unix(100*day, 0)
+	var all []keptVersion // one a day, the last one today
+	for n := range int64(50) {
+		all = append(all, keptVersion{N: uint64(n + 1), At: (51 + n) * day})
+	}
+	all[2].Linked, all[9].Linked = 99*day, 20*day // 3 and 10, the latter long ago
+	r := retention{Versions: 20, For: 90 * 24 * time.Hour}
+	for name, c := range map[string]struct {
+		r           retention
+		shed        time.Duration
+		want, short int
+	}{
+		"by number":                {r, 0, 21, 0},
+		"by age":                   {retention{1000, 10 * 24 * time.Hour}, 0, 12, 0},
+		"for lack of room":         {r, 5 * 24 * time.Hour, 7, 14},
+		"linked ones go last":      {r, minShed, 2, 19},
+		"there is room for more":   {r, 80 * 24 * time.Hour, 21, 0},
+		"the current one stays":    {retention{1, time.Nanosecond}, time.Nanosecond, 1, 1},
+		"as many as are there":     {retention{1000, 0}, 0, 50, 0},
+		"and what they link to":    {retention{2, 0}, 0, 3, 0},
+		"a link of long ago is no": {retention{1, 0}, 0, 2, 0},
+	} {
+		kept, short := prunedVersions(all, c.r, c.shed, now)
+		if len(kept) != c.want || short != c.short || kept[len(kept)-1].N != 50 {
+			t.Errorf("%s: %d are kept, %d dropped for lack of room, want %d and %d", name, len(kept), short, c.want, c.short)
+		}
+	}
+}
+
+func TestKeptVersionsAreStored(t *testing.T) {
+	d := newDesk(t, Config{})
+	all := []keptVersion{{N: 3, At: 1 << 31}, {N: 4, At: 1<<31 - 5, Linked: 1<<31 + 7, Picture: true}, {N: 900, At: 1 << 32, Picture: true}}
+	st := d.state()
+	if err := storeKept(st, whole, all); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := loadKept(st, whole); err != nil || !slices.Equal(got, all) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, b := range [][]byte{{}, {9}, {format, 2}, {format, 0x80}} {
+		if err := st.Set(keptName+whole, b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := loadKept(st, whole); err == nil {
+			t.Errorf("%v is read", b)
 		}
 	}
 }

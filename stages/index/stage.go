@@ -44,8 +44,8 @@ type Config struct {
 	// requests of earlier epochs may be lost. Nil means that it owns all pages from the start.
 	// It must not block.
 	Epoch func(page string) uint64
-	// Keep is how many versions of a document are stored. Default 10. KeepFor is how long a version
-	// is stored after the next one took its place. Default: as long as Keep allows.
+	// Keep is how many versions of a document are stored, KeepFor how long one is stored after the next one took its
+	// place, besides those that notifications link to. Defaults: DefaultKeep, DefaultKeepFor.
 	Keep    int
 	KeepFor time.Duration
 	// Expire says what becomes of a page of which check after check fails, where neither the page nor a subscription
@@ -86,6 +86,7 @@ type Stage struct {
 
 	refusals refusals
 	hosts    hostLog
+	shedding shedding
 }
 
 // expiryRules are the rules that change while the stage runs.
@@ -111,7 +112,10 @@ func New(cfg Config) *Stage {
 		cfg.Every = new(time.Duration)
 	}
 	if cfg.Keep <= 0 {
-		cfg.Keep = 10
+		cfg.Keep = DefaultKeep
+	}
+	if cfg.KeepFor <= 0 {
+		cfg.KeepFor = DefaultKeepFor
 	}
 	if cfg.FetchTimeout == 0 {
 		cfg.FetchTimeout = 30 * time.Second
@@ -217,7 +221,7 @@ func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		return err
 	}
 	switch m.Type {
-	case flow.TypeOutcome, flow.TypePushed:
+	case flow.TypeOutcome, flow.TypePushed, flow.TypeTold:
 	case flow.TypeWake:
 		if s.run.tooEarly(m.Key) {
 			budget = new(int)
@@ -298,6 +302,9 @@ func (s *Stage) loadAction(ctx context.Context, tx flow.Tx, p *Page, m flow.Mess
 	case flow.TypePushed:
 		do, err := s.loadPush(ctx, tx, p, m)
 		return do, nil, err
+	case flow.TypeTold:
+		t, err := flow.ToldFrom(m)
+		return told{t}, nil, err
 	case flow.TypeWake:
 		return wake{}, nil, nil
 	case flow.TypeCheckNow:

@@ -225,7 +225,7 @@ func TestAPageFromSubscribeToEnd(t *testing.T) {
 		}
 	}
 	want := []string{
-		progressName, historyName + "01", historyName + "02", historyName + "03", pageName, restlessName + whole, "sub/" + whole + "/c", "tok/" + whole,
+		progressName, historyName + "01", historyName + "02", historyName + "03", pageName, "kept/" + whole, restlessName + whole, "sub/" + whole + "/c", "tok/" + whole,
 		"v/" + whole + "/00000000000000000002", "v/" + whole + "/00000000000000000003",
 	}
 	if got := d.store.Names(page); !slices.Equal(got, want) {

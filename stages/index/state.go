@@ -22,6 +22,7 @@ const (
 	subscriptionsName = "sub/"              // sub/<document>/<client>, or see subscriptionKey
 	versionsName      = "v/"                // v/<document>/<n, 20 digits>
 	screenshotsName   = "pic/"              // pic/<document>/<n, 20 digits>: the picture of the page with a version
+	keptName          = "kept/"             // kept/<document>: its stored versions, see keptVersion
 	tokensName        = "tok/"              // tok/<document>: the tokens of the current version
 	sketchName        = "sim/"              // sim/<document>: the text.Sketch of the current version, unless it is short
 	itemsName         = "itm/"              // itm/<document>: feed.Seen
@@ -61,7 +62,7 @@ func screenshotName(document string, n uint64) string {
 }
 
 // format is the first byte of every stored value.
-const format = 2
+const format = 3
 
 func encode(v any) ([]byte, error) {
 	b, err := stored.Encode(format, v)

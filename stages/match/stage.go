@@ -159,6 +159,7 @@ func (p *Processor) handleChange(tx flow.Tx, key string, c *flow.Change, at *pro
 		return false, err
 	}
 	if matched := at.Matched; matched > 0 {
+		tx.Emit(flow.Told{Page: key, Incarnation: c.Incarnation, Document: c.Document, Version: c.Version, Time: c.Time}.Message())
 		tx.OnCommit(func() {
 			p.cfg.Logger.Debug("keywords matched", "url", c.URL, "version", c.Version, "subscriptions", matched, "change", c.ID)
 		})
