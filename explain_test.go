@@ -198,7 +198,7 @@ func TestExplainAfterFailures(t *testing.T) {
 func TestExplainWithoutTheOldVersion(t *testing.T) {
 	s, box := newSite(t, "<p>in stock</p>"), newMailbox()
 	cfg := watchConfig(s, box, t.TempDir(), "out", "argus")
-	cfg.KeepVersions = 1
+	cfg.Retention.Age = time.Nanosecond
 	runToEnd(t, cfg)
 	s.set("<p>out</p>")
 	runToEnd(t, cfg)

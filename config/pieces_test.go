@@ -10,7 +10,7 @@ import (
 // TestPieces reads each file twice: whole, and in the smallest pieces. Both must give the same configuration
 // and the same mistakes at the same positions.
 func TestPieces(t *testing.T) {
-	const head = "keep_versions: 3 # of each\nsubscriptions: # all of them\n"
+	const head = "retention: {versions: 3} # of each\nsubscriptions: # all of them\n"
 	item := func(n int) string {
 		return fmt.Sprintf("  - url: https://example.com/%d\n    client: c\n    keywords: [a, b]\n    sinks: [out]\n", n)
 	}
@@ -27,7 +27,7 @@ func TestPieces(t *testing.T) {
 		"not indented":      {head + strings.ReplaceAll(items, "\n  ", "\n")[2:] + tail, 3},
 		"a mistake":         {head + item(0) + item(1) + strings.Replace(item(2), "client", "clint", 1) + item(3) + tail, 3},
 		"twice":             {head + item(0) + item(1) + item(0) + tail, 2},
-		"a key twice":       {head + items + tail + "keep_versions: 4\n", 3},
+		"a key twice":       {head + items + tail + "retention: {versions: 4}\n", 3},
 		"two lists":         {head + items + tail + head + items, 3},
 		"not YAML":          {head + item(0) + item(1) + "  - {url: [\n" + item(3) + tail, 3},
 		"in a text":         {head + item(0) + item(1) + strings.Replace(item(2), "[a, b]", "[\"a\n  - b\"]", 1) + item(3) + tail, 4},
@@ -36,7 +36,7 @@ func TestPieces(t *testing.T) {
 		"an anchor ahead":   {head + item(0) + strings.Replace(item(1), "[a, b]", "*words", 1) + strings.Replace(item(2), "[a, b]", "&words [a, b]", 1) + tail, 2},
 		"an anchor, again":  {head + strings.Replace(item(0), "[a, b]", "&words [a, b]", 1) + strings.Replace(item(1), "[a, b]", "*words", 1) + strings.Replace(item(2), "[a, b]", "&words [c]", 1) + tail, 2},
 		"two documents":     {head + items + "---\n" + tail, 0},
-		"two, later":        {head + items + tail + "---\nkeep_versions: 4\n", 3},
+		"two, later":        {head + items + tail + "---\nretention: {versions: 4}\n", 3},
 		"the end":           {tail + head + items + "...\n", 0},
 		"in one line":       {strings.TrimSuffix(head, " # all of them\n") + " [{url: https://example.com/1, sinks: [out]}]\n" + tail, 0},
 		"one":               {head + item(0) + tail, 0},
@@ -64,7 +64,7 @@ func TestPieces(t *testing.T) {
 			if !reflect.DeepEqual(pieces.Router.Subscriptions, whole.Router.Subscriptions) || !reflect.DeepEqual(pieces.Router.Documents, whole.Router.Documents) {
 				t.Errorf("in pieces: %+v\nas a whole: %+v", pieces.Router, whole.Router)
 			}
-			if fmt.Sprint(pieces.Warnings) != fmt.Sprint(whole.Warnings) || pieces.Router.KeepVersions != 3 || len(pieces.Router.Sinks) != 1 {
+			if fmt.Sprint(pieces.Warnings) != fmt.Sprint(whole.Warnings) || pieces.Router.Retention.Versions != 3 || len(pieces.Router.Sinks) != 1 {
 				t.Errorf("in pieces: %+v\nas a whole: %+v", pieces, whole)
 			}
 		})
