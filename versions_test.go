@@ -26,10 +26,10 @@ func TestVersions(t *testing.T) {
 	}
 	withIdleRouter(t, cfg, func(r *Router) {
 		h, err := r.Versions(t.Context(), url, inspect.DocumentFilter{})
-		if err != nil || len(h.Versions) != 10 || h.Versions[0].N != 11 || h.Versions[9].N != 2 {
+		if err != nil || len(h.Versions) != 11 || h.Versions[0].N != 11 || !h.Versions[10].Baseline {
 			t.Fatalf("got %+v, %v", h, err)
 		}
-		for i, v := range h.Versions {
+		for i, v := range h.Versions[:10] {
 			want := flow.Size{Removed: 1, Added: 3, Old: 8, New: 10}
 			if v.N%2 == 1 {
 				want = flow.Size{Removed: 3, Added: 1, Old: 10, New: 8}
@@ -50,8 +50,8 @@ func TestVersions(t *testing.T) {
 				}
 			}
 		}
-		_, err = r.Text(t.Context(), url, 1, inspect.DocumentFilter{})
-		if refused, ok := errors.AsType[*flow.Refusal](err); !ok || refused.Code != flow.CodeNotFound || !strings.Contains(err.Error(), "versions 2 to 11 are kept") {
+		_, err = r.Text(t.Context(), url, 12, inspect.DocumentFilter{})
+		if refused, ok := errors.AsType[*flow.Refusal](err); !ok || refused.Code != flow.CodeNotFound || !strings.Contains(err.Error(), "11 versions from 1 to 11 are kept") {
 			t.Errorf("a dropped version: %v", err)
 		}
 		d, err := r.Diff(t.Context(), url, inspect.DiffFilter{})

@@ -116,7 +116,7 @@ func TestBodyRefusals(t *testing.T) {
 		`{"a": "{{json .title}}", "key": "` + secret + `"}`:            "the body is no JSON",
 		`{"a": {{json .title}}`:                                        "the body is no JSON",
 		`{{json .title}} {{json .title}}`:                              "the body is no JSON",
-		`{"a": {{(index .diffs 0).text | json}}}`:                      "fails for a page that was given up, which has no diffs",
+		`{"a": {{(index .diffs 0).text | json}}}`:                      "fails for a page that cannot be read, which has no diffs",
 		`{"a": {{if eq .type "health"}}{{.title}}{{else}}1{{end}}}`:    "fails for a health event",
 		`{"a": {{if eq .type "digest"}}{{.snippet}}{{else}}1{{end}}}`:  "fails for a digest",
 		`{"a": {{json .titel}}}`:                                       "line 1: ",

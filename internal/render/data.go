@@ -206,12 +206,12 @@ func samples() []sample {
 	return []sample{
 		{"an ordinary notification", change},
 		{"a page that cannot be read, which has no diffs", timeout},
-		{"a page that answers again, which has no diffs", recovered},
 		{"a digest", digest},
 		{"a health event, which has no diffs", health},
 		{"a page that tries to break it", hostileSample(digest)},
 		{"the message of a test", test},
 		{"a subscription without keywords", every},
+		{"a page that answers again, which has no diffs", recovered},
 	}
 }
 

@@ -297,7 +297,7 @@ func TestTry(t *testing.T) {
 	for source, want := range map[string]string{
 		`{{.headline}} {{.title}} {{.url}} {{.reason}}`: "",
 		`{{.titel}}`:                                                                               "fails for an ordinary notification: line 1: ",
-		`{{(index .diffs 0).text}}`:                                                                "fails for a page that was given up, which has no diffs: ",
+		`{{(index .diffs 0).text}}`:                                                                "fails for a page that cannot be read, which has no diffs: ",
 		`{{if eq .type "digest"}}{{.x}}{{end}}a`:                                                   "fails for a digest: ",
 		`{{if eq .type "health"}}{{.x}}{{end}}a`:                                                   "fails for a health event, ",
 		`{{if eq .type "test"}}{{.x}}{{end}}a`:                                                     "fails for the message of a test: ",

@@ -33,6 +33,9 @@ func (h stageTest) expirePage(stamp uint64) ([]flow.Addressed, error) {
 	}
 	var out []flow.Addressed
 	for _, m := range h.Take() {
+		if m.Type == flow.TypeTold {
+			continue
+		}
 		var a flow.Addressed
 		if jerr := json.Unmarshal(m.Body, &a); jerr != nil || m.Topic != flow.TopicNotifications || m.ID != a.Notification.ID || m.Key != a.Receiver.Sink {
 			h.t.Fatalf("emitted %+v: %v", m, jerr)
@@ -198,6 +201,35 @@ func TestHowItEnded(t *testing.T) {
 		}
 		if got := h.recipients(newChange(3, 2, "argus")); got != "" {
 			t.Errorf("ended by %q: version 3 is told to %q", c.why, got)
+		}
+	}
+}
+
+// TestIndexIsToldOfWhatNotificationsLinkTo: of a version of which somebody is notified, and of no other.
+func TestIndexIsToldOfWhatNotificationsLinkTo(t *testing.T) {
+	h := newStageTest(t, Config{})
+	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
+	for _, c := range []struct {
+		word string
+		want int
+	}{{"argus", 1}, {"hera", 0}} {
+		change := newChange(3, 1, c.word)
+		if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeChange, change)); err != nil {
+			t.Fatal(err)
+		}
+		var told []flow.Told
+		for _, m := range h.Take() {
+			if m.Type != flow.TypeTold {
+				continue
+			}
+			got, err := flow.ToldFrom(m)
+			if err != nil || m.Topic != flow.TopicDocuments || m.Key != page {
+				t.Errorf("got %+v, %v", m, err)
+			}
+			told = append(told, got)
+		}
+		if len(told) != c.want || c.want > 0 && (told[0].Version != 3 || told[0].Document != change.Document || told[0].Incarnation != "inc") {
+			t.Errorf("%s: index is told %+v", c.word, told)
 		}
 	}
 }
