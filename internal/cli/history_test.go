@@ -63,7 +63,7 @@ func TestHistoryVerbs(t *testing.T) {
 	expectExit(t, 2, "versions are numbered from 1", "show", s.page.URL, "--version", "0", "-c", s.config)
 	expectExit(t, 1, `"zeus" is not in the one version`, "grep", s.page.URL, "zeus", "--match-case", "--version", "3", "-c", s.config)
 	expectExit(t, 2, `--version: "abc" is not a whole number of at least 0`, "show", s.page.URL, "--version", "abc", "-c", s.config)
-	expectExit(t, 1, "has no version 11; versions 1 to 10 are kept", "show", s.page.URL, "--version", "11", "-c", s.config)
+	expectExit(t, 1, "has no version 11; 10 versions from 1 to 10 are kept", "show", s.page.URL, "--version", "11", "-c", s.config)
 	expectExit(t, 1, "no version before version 1", "diff", s.page.URL, "--to", "1", "-c", s.config)
 	expectExit(t, 1, "is not watched", "history", s.page.URL+"/other", "-c", s.config)
 	expectExit(t, 1, `no document that is watched by the client "x"`, "history", s.page.URL, "--client", "x", "-c", s.config)

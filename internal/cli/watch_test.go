@@ -287,13 +287,19 @@ func TestCrontab(t *testing.T) {
 		t.Errorf("a change: got %+v", r)
 	}
 	p.set(http.StatusNotFound, "gone")
-	for range 2 {
-		if r := watch(); r != (result{1, "", "vokter-stream: the last check of " + p.URL + "/ failed: HTTP status 404 Not Found\n"}) {
-			t.Errorf("a page that is gone: got %+v", r)
+	if r := watch(); r != (result{1, "", "vokter-stream: the last check of " + p.URL + "/ failed: HTTP status 404 Not Found\n"}) {
+		t.Errorf("a page that is gone: got %+v", r)
+	}
+	for run := 2; run <= 12; run++ {
+		switch r := watch(); {
+		case run == 10 && (r.code != 1 || r.stderr != "" || !strings.Contains(r.stdout, "this page cannot be read: 10 checks in a row failed")):
+			t.Errorf("the timeout: got %+v", r)
+		case run != 10 && r != (result{code: 1}):
+			t.Errorf("run %d of a page that is still gone: got %+v", run, r)
 		}
 	}
 	p.set(http.StatusOK, shop)
-	if r := watch("--format", "json"); r.code != 0 || r.stderr != "" || len(notifications(t, r.stdout)) != 1 {
+	if r := watch("--format", "json"); r.code != 0 || r.stderr != "vokter-stream: "+p.URL+"/ answers again\n" || len(notifications(t, r.stdout)) != 2 {
 		t.Errorf("JSON: got %+v", r)
 	}
 }

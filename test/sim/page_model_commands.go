@@ -224,6 +224,8 @@ func equalSubscriptions(a, b pipeline.Subscription) bool {
 func (t *pageModel) isNoOp(m flow.Message, now time.Time) bool {
 	idle := false
 	switch m.Type {
+	case flow.TypeTold: // it says only which versions stay
+		idle = true
 	case flow.TypeFollow:
 		_ = decodeBody(m, func(c flow.FollowCommand) { idle = t.isFollowApplied(c) }) // applyCommand reads it again
 	case flow.TypeResume:
