@@ -360,20 +360,27 @@ func withoutSpace(s string) string {
 	}, s)
 }
 
-// minTurnsTaken is how many versions flip_flop must have kept silent to be proposed.
-const minTurnsTaken = 3
+// minTurnsTaken is how many of the last maxTurnsRead versions flip_flop must have kept silent to be proposed.
+const (
+	minTurnsTaken = 3
+	maxTurnsRead  = 20
+)
 
-// alternates reports whether most of the stored versions of d have a text of the versions before them, so that
+// alternates reports whether most of the last stored versions of d have a text of the versions before them, so that
 // flip_flop would have kept them silent. What is restless in their numbers does not count.
 func alternates(st flow.State, d index.Document, table restless.Table, check uint64) (bool, error) {
 	if d.View.FlipFlop > 0 {
 		return false, nil
 	}
+	kept, err := index.KeptVersions(st, d.ID)
+	if err != nil {
+		return false, err
+	}
 	places := table.Restless(check)
 	var made []string
 	silent, all := 0, 0
-	for _, kept := range d.Kept {
-		v, ok, err := loadText(st, d.ID, kept.N)
+	for _, n := range slices.Backward(kept[:min(len(kept), maxTurnsRead)]) { // the oldest first
+		v, ok, err := loadText(st, d.ID, n)
 		if err != nil {
 			return false, err
 		}

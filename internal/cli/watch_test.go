@@ -319,11 +319,11 @@ func TestWatchTakesTurns(t *testing.T) {
 	}
 }
 
-// TestWatchEndsWithItsPage checks that nothing goes on once there is nothing to watch.
+// TestWatchEndsWithItsPage: a page that nobody wants to be tried again ends the run that watches it.
 func TestWatchEndsWithItsPage(t *testing.T) {
 	p := newPage(t, "")
 	p.set(http.StatusNotFound, "gone")
-	r := runCLI(t, "watch", "--allow", loopback, "--every", "0s", p.URL, "x")
+	r := runCLI(t, "watch", "--allow", loopback, "--every", "0s", "--expire-retry", "never", p.URL, "x")
 	if r.code != 1 || !strings.Contains(r.stdout, "given up after 10 failed checks in a row; the last one: HTTP status 404 Not Found\n") ||
 		!strings.HasSuffix(r.stderr, "vokter-stream: "+errPageExpired.Error()+"\n") {
 		t.Errorf("got %+v", r)
