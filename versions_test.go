@@ -63,7 +63,7 @@ func TestVersions(t *testing.T) {
 			t.Errorf("the difference of versions 3 and 9 is %+v, %v", d, err)
 		}
 		o, err := r.Occurrences(t.Context(), url, "a LANTERN", inspect.OccurrenceFilter{})
-		if err != nil || len(o.Versions) != 10 || len(o.Occurrences) != 11 {
+		if err != nil || len(o.Versions) != 11 || len(o.Occurrences) != 12 {
 			t.Errorf("got %+v, %v", o, err)
 		}
 		for _, found := range o.Occurrences {

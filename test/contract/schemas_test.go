@@ -22,6 +22,7 @@ const schemaDir = "../../docs/schemas"
 var bodies = map[string]any{
 	flow.TypeChange:       flow.Change{},
 	flow.TypeEnded:        flow.Ended{},
+	flow.TypeOutage:       flow.Outage{},
 	flow.TypeNotification: flow.Addressed{},
 	flow.TypeWithdraw:     flow.Withdraw{},
 	flow.TypeHealth:       pipeline.Health{},

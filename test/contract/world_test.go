@@ -112,7 +112,7 @@ func newWorldOn(t *testing.T, transport flow.Transport, topics []string) *world 
 		Fetch: vokter.FetchConfig{
 			Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, MinInterval: time.Millisecond, Concurrency: 8, Rate: 1000,
 		},
-		Expire: vokter.ExpireConfig{After: 4},
+		Expire: vokter.ExpireConfig{After: 4, Retry: -1},
 	})
 	if err != nil {
 		t.Fatal(err)
