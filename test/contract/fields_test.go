@@ -88,6 +88,12 @@ func (w *walker) check(path, file string, node map[string]any, typ reflect.Type)
 		want = "boolean"
 	case typ.Kind() == reflect.Map:
 		want = "object"
+	case typ == reflect.TypeFor[pipeline.Expire](): // it writes its fields itself
+		want = "object"
+		w.fields(path, file, node, reflect.TypeFor[struct {
+			After int    `json:"after,omitempty"`
+			Retry string `json:"retry,omitempty"`
+		}]())
 	case typ.Kind() == reflect.Struct:
 		want = "object"
 		w.fields(path, file, node, typ)

@@ -78,7 +78,7 @@ func keyOf(t *testing.T, m flow.Message) string {
 		t.Fatal(err)
 	}
 	switch m.Type {
-	case flow.TypeChange, flow.TypeEnded:
+	case flow.TypeChange, flow.TypeOutage, flow.TypeEnded:
 		return body.Page
 	case flow.TypeDeadLetter:
 		if body.Addressed == nil {
