@@ -122,12 +122,18 @@ func TestCatches(t *testing.T) {
 		}), ""},
 		{"checks counted while nothing can be reached", flow.GroupIndex, alterOutcome(func(o *flow.Outcome) { o.Offline = false }), ""},
 		{"failures not counted", flow.GroupIndex, alterOutcome(func(o *flow.Outcome) { o.Offline = true }), ""},
-		{"a timeout told twice", flow.GroupMatch, alterOutput(onlyTimeouts(repeatUnderNewID)), "told twice"},
-		{"a timeout not told", flow.GroupMatch, alterOutput(onlyTimeouts(dropMessage)), "missed"},
-		{"a timeout for a cancelled client", flow.GroupMatch, stamp(func(s *flow.Stamped) {
-			if s.End == flow.EndCancelled {
-				s.End = flow.EndExpired
-			}
+		{"a timeout told twice", flow.GroupMatch, alterOutput(onlyStatus(pipeline.StatusTimeout, repeatUnderNewID)), "told twice"},
+		{"a timeout not told", flow.GroupMatch, alterOutput(onlyStatus(pipeline.StatusTimeout, dropMessage)), "missed"},
+		{"a recovery told twice", flow.GroupMatch, alterOutput(onlyStatus(pipeline.StatusRecovered, repeatUnderNewID)), "told twice"},
+		{"a recovery not told", flow.GroupMatch, alterOutput(onlyStatus(pipeline.StatusRecovered, dropMessage)), "missed"},
+		{"the end of a dormant page not told", flow.GroupMatch, alterOutput(onlyStatus(pipeline.StatusExpired, dropMessage)), "missed"},
+		{"an outage told to clients that left", flow.GroupMatch, alterInput(func(m *flow.Message) {
+			alterBody(flow.TypeOutage, func(o *flow.Outage) { o.First = 1 })(m)
+			alterBody(flow.TypeStamp, func(s *flow.Stamped) {
+				if s.End == flow.EndCancelled {
+					s.Tell = pipeline.StatusTimeout
+				}
+			})(m)
 		}), ""},
 		{"a cancel that delivery does not hear of", flow.GroupIndex, alterOutput(nthOfType(2, flow.TypeWithdraw, dropMessage)), "not withdrawn"},
 		{"a withdrawal too many", flow.GroupIndex, alterOutput(nthOfType(2, flow.TypeWithdraw, duplicate)), "but not cancelled"},

@@ -160,13 +160,13 @@ func alterOutcome(f func(o *flow.Outcome)) mutation {
 	})
 }
 
-// onlyTimeouts applies f only to notifications that say that a page was given up.
-func onlyTimeouts(f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
+// onlyStatus applies f only to notifications with that status.
+func onlyStatus(status string, f func(m flow.Message) []flow.Message) func() func(flow.Message) []flow.Message {
 	return func() func(flow.Message) []flow.Message {
 		return func(m flow.Message) []flow.Message {
-			timeout := false
-			alterBody(flow.TypeNotification, func(a *flow.Addressed) { timeout = a.Notification.Status == pipeline.StatusTimeout })(&m)
-			if timeout {
+			found := false
+			alterBody(flow.TypeNotification, func(a *flow.Addressed) { found = a.Notification.Status == status })(&m)
+			if found {
 				return f(m)
 			}
 			return []flow.Message{m}

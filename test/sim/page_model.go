@@ -112,10 +112,9 @@ func (r *subscriptionSpan) pauseIsOver(now time.Time) bool {
 
 // outageNotice is what a client must be told at some receivers: a page fails, answers again, or was given up.
 type outageNotice struct {
-	status              string
-	incarnation, client string                       // page: its incarnation
-	sinks               map[string]*subscriptionSpan // by sink, the one that names it there
-	at, since           time.Time
+	status, client string
+	sinks          map[string]*subscriptionSpan // by sink, the one that names it there
+	at, since      time.Time
 }
 
 // expectedEffects are the effects that one message must have had, besides the content of versions.

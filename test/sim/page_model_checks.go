@@ -48,7 +48,7 @@ func (t *pageModel) applyOutcome(e indexEntry, d *expectedEffects) error {
 				}
 			}
 			t.applyUnchanged(seen)
-			t.noteReached(o.Time, d)
+			t.noteReached(o.Time, d)()
 			return nil
 		}
 		t.applyFailure(o, d)
@@ -59,10 +59,11 @@ func (t *pageModel) applyOutcome(e indexEntry, d *expectedEffects) error {
 	if complete {
 		t.openRequest = nil
 	}
-	t.noteReached(o.Time, d) // where no selector matches, too
+	sayReached := t.noteReached(o.Time, d) // where no selector matches, too
 	if err := t.applyPart(o, seen, e, d); err != nil {
 		return err
 	}
+	sayReached()
 	t.linksKnown = t.linksKnown || o.Links != nil && t.wantsLinks(true) && !t.foundReplaced
 	return nil
 }
@@ -128,8 +129,9 @@ func (t *pageModel) applyUnchanged(seen observation) {
 	}
 }
 
-// noteReached records a check that got to the page: who was told that it fails is told that it answers again.
-func (t *pageModel) noteReached(now time.Time, d *expectedEffects) {
+// noteReached records a check that got to the page: who was told that it fails is told that it answers again. The
+// health event is expected before all others once what it returns is called, after what was read has been applied.
+func (t *pageModel) noteReached(now time.Time, d *expectedEffects) (sayReached func()) {
 	n := t.newNotices(now)
 	for _, r := range t.subscriptions {
 		if !r.told.IsZero() {
@@ -140,10 +142,16 @@ func (t *pageModel) noteReached(now time.Time, d *expectedEffects) {
 	if len(n.sinks) > 0 {
 		d.outages = 1
 	}
-	if t.toldFailing || !t.dormantSince.IsZero() {
-		t.expectHealth(d, pipeline.HealthRecovered, "", slices.Sorted(maps.Keys(n.sinks))...)
-	}
+	wasSaid := t.toldFailing || !t.dormantSince.IsZero()
 	t.failureRun, t.busyRun, t.toldFailing, t.dormantSince = 0, 0, false, time.Time{}
+	return func() {
+		later := d.health
+		d.health = nil
+		if wasSaid {
+			t.expectHealth(d, pipeline.HealthRecovered, "", slices.Sorted(maps.Keys(n.sinks))...)
+		}
+		d.health = append(d.health, later...)
+	}
 }
 
 // expectHealth says that a health event of the page must be published, unless the page is only linked to and
@@ -197,7 +205,7 @@ func (t *pageModel) giveUp(now time.Time, d *expectedEffects) (ended bool) {
 			t.world.stats.DormantSubscriptions++
 			r.told = now
 			n.add(r, pipeline.StatusTimeout)
-		case now.Sub(r.told) >= retry:
+		case retry < 0 || now.Sub(r.told) >= retry:
 			n.end(pair, pipeline.StatusExpired)
 		}
 	}
@@ -245,7 +253,7 @@ func (n *notices) add(r *subscriptionSpan, status string) {
 	}
 	o := n.by[[2]string{status, r.sub.Client}]
 	if o == nil {
-		o = &outageNotice{status: status, incarnation: n.t.incarnation, client: r.sub.Client, at: n.now, since: n.t.firstFailure, sinks: make(map[string]*subscriptionSpan)}
+		o = &outageNotice{status: status, client: r.sub.Client, at: n.now, since: n.t.firstFailure, sinks: make(map[string]*subscriptionSpan)}
 		n.by[[2]string{status, r.sub.Client}] = o
 		n.t.outages = append(n.t.outages, o)
 	}

@@ -84,7 +84,7 @@ func (w *world) readNotifications() (map[notificationKey]*publishedNotification,
 			n := a.Notification
 			k := notificationKey{a.Document, a.Subscription, n.Client, a.Receiver.Sink, n.Version}
 			if n.TellsOutage() {
-				k = outageKey(n.Status, w.incarnations[a.Subscription], n.Client, a.Receiver.Sink, n.Time)
+				k = outageKey(n.Status, a.Subscription, n.Client, a.Receiver.Sink, n.Time)
 			}
 			if m.Header[flow.HeaderReplay] == "1" && n.Type == pipeline.NotificationTypeDigest {
 				w.digestReplays[n.ID]++
@@ -148,9 +148,10 @@ func (w *world) compareNotifications(t *pageModel, all map[notificationKey]*publ
 	return nil
 }
 
-// outageKey is the key of what a client was told of an outage because of the check at that time.
-func outageKey(status, incarnation, client, sink string, at time.Time) notificationKey {
-	return notificationKey{status, incarnation, client, sink, uint64(at.UnixNano())}
+// outageKey is the key of what a client was told of an outage because of the check at that time, in the name of that
+// subscription: another one of the client may be told because of another check at the same time.
+func outageKey(status, subscription, client, sink string, at time.Time) notificationKey {
+	return notificationKey{status, subscription, client, sink, uint64(at.UnixNano())}
 }
 
 // compareOutages holds what clients were told of a page that fails, answers again or was given up against
@@ -158,7 +159,7 @@ func outageKey(status, incarnation, client, sink string, at time.Time) notificat
 func (w *world) compareOutages(t *pageModel, all map[notificationKey]*publishedNotification) error {
 	for _, o := range t.outages {
 		for sink, by := range o.sinks {
-			n := all[outageKey(o.status, o.incarnation, o.client, sink, o.at)]
+			n := all[outageKey(o.status, by.incarnation, o.client, sink, o.at)]
 			if n == nil {
 				return fmt.Errorf("missed: client %s was not told at %s: %s of the page at %v", o.client, sink, o.status, o.at)
 			}
