@@ -231,6 +231,7 @@ func TestCommands(t *testing.T) {
 	for text, want := range map[string]string{
 		"cancel " + page: "cancel " + page + " slack-C2147483705", "pause " + page: "pause " + page + " slack-C2147483705",
 		"pause " + page + " 3h": "pause " + page + " slack-C2147483705 until 2027-01-15T11:00:00Z",
+		"pause " + page + " 7d": "pause " + page + " slack-C2147483705 until 2027-01-22T08:00:00Z",
 	} {
 		r := newFixture()
 		r.send("/slack/chat", commandBody(text))
@@ -247,7 +248,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	for length, want := range map[string]string{
-		"tomorrow": `"tomorrow" is not a duration; write `, "7d": "days are not a unit here; write 168h", "9999999h": "is too long; the longest duration is 2562047h",
+		"tomorrow": `"tomorrow" is not a duration; write `, "9999999h": "is too long; the longest duration is 2562047h",
 	} {
 		r := newFixture()
 		r.send("/slack/chat", commandBody("pause "+page+" "+length))
