@@ -14,14 +14,15 @@ const maxTable = 1 << 14
 
 // stretches aligns the blocks of both texts. What differs in numbers alone counts as equal.
 func (c *comparison) stretches() []stretch {
-	shapes := func(content string, blocks []span) []uint64 {
-		all := make([]uint64, len(blocks))
-		for i, at := range blocks {
-			all[i] = readBlock(content, at).Shape
+	shapes := func(n int, block func(int) *Block) []uint64 {
+		all := make([]uint64, n)
+		for i := range all {
+			all[i] = block(i).Shape
 		}
 		return all
 	}
-	return align(nil, shapes(c.old, c.changedOlds), shapes(c.new, c.changedNews), c.first, c.first, alignDepth)
+	olds, news := shapes(len(c.changedOlds), c.oldBlock), shapes(len(c.changedNews), c.newBlock)
+	return align(nil, olds, news, c.first, c.first, alignDepth)
 }
 
 // align appends the stretches in which a, the shapes from block i on, and b, those from block k on, differ.

@@ -138,16 +138,38 @@ func mayHoldNumber(s string) bool {
 			}
 		}
 	}
-	for _, word := range agoSigns {
-		if strings.Contains(s, word) {
+	for from := 0; ; {
+		n := strings.IndexByte(s[from:], ' ')
+		if n < 0 {
+			return false
+		}
+		if endsWithAgo(s[:from+n]) || beginsWithAgo(s[from+n+1:]) {
+			return true
+		}
+		from += n + 1
+	}
+}
+
+// endsWithAgo reports whether s ends with a word that stands before a time without a digit that articleAt reads, such
+// as "vor einer Stunde" and "il y a une heure".
+func endsWithAgo(s string) bool {
+	for _, word := range [...]string{"vor", "Vor", "ace", "y a", "há", "Há"} {
+		if strings.HasSuffix(s, word) {
 			return true
 		}
 	}
 	return false
 }
 
-// agoSigns are in every time without a digit that articleAt reads.
-var agoSigns = []string{" ago", "vor ", "Vor ", " fa", "y a ", "ace ", "há ", "Há ", " geleden", " atrás", " sedan", " siden"}
+// beginsWithAgo reports whether s begins with a word that stands behind such a time, as in "an hour ago".
+func beginsWithAgo(s string) bool {
+	for _, word := range [...]string{"ago", "fa", "geleden", "atrás", "sedan", "siden"} {
+		if strings.HasPrefix(s, word) {
+			return true
+		}
+	}
+	return false
+}
 
 // FNV-1a, which is the same in every process: shapes are stored.
 const (

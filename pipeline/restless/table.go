@@ -219,8 +219,10 @@ type comparison struct {
 	// to those at the end that are.
 	first                    int
 	changedOlds, changedNews []span
+	// oldBlocks and newBlocks are those of changedOlds and changedNews that were read.
+	oldBlocks, newBlocks []Block
 	// pairs are the changed blocks of both that have the same shape.
-	pairs [][2]Block
+	pairs [][2]*Block
 	// other says that something changed that is not in pairs. inOrder says that each block of new stands
 	// where the old one stood that it equals or is paired with.
 	other, inOrder bool
@@ -242,51 +244,65 @@ func compare(old, new string) comparison {
 		olds, news = olds[:n-1], news[:m-1]
 	}
 	c.changedOlds, c.changedNews = olds, news
+	c.oldBlocks, c.newBlocks = make([]Block, len(olds)), make([]Block, len(news))
 	if c.inOrder = len(olds) == len(news); c.inOrder {
-		c.pairByPosition(olds, news)
+		c.pairByPosition()
 	}
 	if !c.inOrder {
-		c.pairByShape(olds, news)
+		c.pairByShape()
 	}
 	return c
 }
 
+// oldBlock reads block i of changedOlds, once.
+func (c *comparison) oldBlock(i int) *Block { return readOnce(c.oldBlocks, i, c.old, c.changedOlds) }
+
+// newBlock reads block i of changedNews, once.
+func (c *comparison) newBlock(i int) *Block { return readOnce(c.newBlocks, i, c.new, c.changedNews) }
+
+func readOnce(blocks []Block, i int, content string, spans []span) *Block {
+	if blocks[i].Text == "" {
+		blocks[i] = readBlock(content, spans[i])
+	}
+	return &blocks[i]
+}
+
 // pairByPosition pairs blocks in the same positions. If one has no partner of its shape there, it sets inOrder
 // to false, and has no other effect.
-func (c *comparison) pairByPosition(olds, news []span) {
-	for i := range olds {
-		if c.old[olds[i].start:olds[i].end] == c.new[news[i].start:news[i].end] {
+func (c *comparison) pairByPosition() {
+	for i, at := range c.changedOlds {
+		if now := c.changedNews[i]; c.old[at.start:at.end] == c.new[now.start:now.end] {
 			continue
 		}
-		x, y := readBlock(c.old, olds[i]), readBlock(c.new, news[i])
+		x, y := c.oldBlock(i), c.newBlock(i)
 		if x.Shape != y.Shape || len(x.numbers) != len(y.numbers) || len(x.numbers) == 0 {
 			c.pairs, c.inOrder = nil, false
 			return
 		}
-		c.pairs = append(c.pairs, [2]Block{x, y})
+		c.pairs = append(c.pairs, [2]*Block{x, y})
 	}
 }
 
 // pairByShape pairs the first block of a shape with the first one, the second with the second.
-func (c *comparison) pairByShape(olds, news []span) {
-	left := make(map[string]int, len(olds))
-	for _, s := range olds {
+func (c *comparison) pairByShape() {
+	left := make(map[string]int, len(c.changedOlds))
+	for _, s := range c.changedOlds {
 		left[c.old[s.start:s.end]]++
 	}
-	var changed []span
-	for _, s := range news {
+	var changed []int // of changedNews
+	for i, s := range c.changedNews {
 		if t := c.new[s.start:s.end]; left[t] > 0 {
 			left[t]--
 		} else {
-			changed = append(changed, s)
+			changed = append(changed, i)
 		}
 	}
-	byShape := make(map[uint64][]Block)
-	for i := len(olds) - 1; i >= 0; i-- { // of equal ones the first are unchanged
-		s := olds[i]
+	byShape := make(map[uint64][]*Block)
+	for i := len(c.changedOlds) - 1; i >= 0; i-- { // of equal ones the first are unchanged
+		s := c.changedOlds[i]
 		if t := c.old[s.start:s.end]; left[t] > 0 {
 			left[t]--
-			b := readBlock(c.old, s)
+			b := c.oldBlock(i)
 			byShape[b.Shape] = append(byShape[b.Shape], b)
 		}
 	}
@@ -294,8 +310,8 @@ func (c *comparison) pairByShape(olds, news []span) {
 	for _, bs := range byShape {
 		unpaired += len(bs)
 	}
-	for _, s := range changed {
-		y := readBlock(c.new, s)
+	for _, i := range changed {
+		y := c.newBlock(i)
 		bs := byShape[y.Shape]
 		if len(bs) == 0 || len(y.numbers) == 0 {
 			c.other = true
@@ -305,7 +321,7 @@ func (c *comparison) pairByShape(olds, news []span) {
 		byShape[y.Shape] = bs[:len(bs)-1]
 		unpaired--
 		if len(x.numbers) == len(y.numbers) {
-			c.pairs = append(c.pairs, [2]Block{x, y})
+			c.pairs = append(c.pairs, [2]*Block{x, y})
 		} else {
 			c.other = true
 		}

@@ -176,11 +176,20 @@ const (
 const maxTimeWord = 10
 
 func timeWordOf(s string) timeWord {
-	if len(s) > maxTimeWord {
+	if s == "" || len(s) > maxTimeWord || !timeWordBegins[s[0]][len(s)] {
 		return 0
 	}
 	return timeWords[strings.ToLower(s)]
 }
+
+// timeWordBegins holds the first bytes and the lengths of timeWords: most words are none of them.
+var timeWordBegins = func() (is [256][maxTimeWord + 1]bool) {
+	for w := range timeWords {
+		is[w[0]][len(w)] = true
+		is[strings.ToUpper(w)[0]][len(w)] = true
+	}
+	return is
+}()
 
 func timeWordsOf(lists map[timeWord]string) map[string]timeWord {
 	all := make(map[string]timeWord)

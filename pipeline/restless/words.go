@@ -142,11 +142,11 @@ func (r *Rotation) change(c *comparison, was Extent, all []stretch, check uint64
 	for _, s := range all {
 		removed, added = removed+s.b-s.a, added+s.d-s.c
 		beyond = beyond || s.a < was.From || s.b > was.To
-		for _, at := range c.olds[s.a:s.b] {
-			money = money || hasMoney(c.old, at)
+		for i := s.a; i < s.b; i++ {
+			money = money || c.oldBlock(i-c.first).hasMoney()
 		}
-		for _, at := range c.blocks[s.c:s.d] {
-			money = money || hasMoney(c.new, at)
+		for i, at := range c.blocks[s.c:s.d] {
+			money = money || c.newBlock(s.c+i-c.first).hasMoney()
 			words += strings.Count(c.new[at.start:at.end], " ") + 1
 			h := hashString(offset64, c.new[at.start:at.end])
 			if k := slices.Index(r.Seen, h); k >= 0 {
@@ -223,8 +223,7 @@ func freshLately(fresh uint8) bool { return bits.OnesCount8(fresh&15) >= 3 }
 // inARow returns how many of the known changes came at the check behind the one before.
 func (r *Rotation) inARow() int { return bits.OnesCount16(r.Gaps) }
 
-func hasMoney(content string, at span) bool {
-	b := readBlock(content, at)
+func (b *Block) hasMoney() bool {
 	return slices.ContainsFunc(b.numbers, func(n number) bool { return n.kind == kindMoney })
 }
 
@@ -241,8 +240,8 @@ func bytesOf(blocks []span, from, to, length int) [2]int {
 
 // editOf returns what changed in a stretch of one block: how many words before and behind it stayed, and where it is.
 func (c *comparison) editOf(s stretch) (head, tail int, e [4]int) {
-	x, y := c.olds[s.a], c.blocks[s.c]
-	a, b := readBlock(c.old, x).words(), readBlock(c.new, y).words()
+	x, y := c.oldBlock(s.a-c.first), c.newBlock(s.c-c.first)
+	a, b := x.words(), y.words()
 	for head < len(a) && head < len(b) && a[head].text == b[head].text {
 		head++
 	}
@@ -266,8 +265,8 @@ func (c *comparison) editOf(s stretch) (head, tail int, e [4]int) {
 		}
 		return start + from, start + max(from, to)
 	}
-	e[0], e[1] = at(x.start, a)
-	e[2], e[3] = at(y.start, b)
+	e[0], e[1] = at(x.Start, a)
+	e[2], e[3] = at(y.Start, b)
 	return head, tail, e
 }
 
@@ -279,7 +278,7 @@ type word struct {
 	letters    bool
 }
 
-func (b Block) words() []word {
+func (b *Block) words() []word {
 	var all []word
 	from := 0
 	plain := func(to int) {
