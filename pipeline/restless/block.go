@@ -127,46 +127,52 @@ func hashLabel(h uint64, content string, start int) uint64 {
 	return h
 }
 
-// mayHoldNumber reports whether s has a digit, or a time such as "an hour ago".
+// mayHoldNumber reports whether s has a digit, or perhaps a time such as "an hour ago".
 func mayHoldNumber(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; isDigit(c) {
+		switch c := s[i]; {
+		case isDigit(c), c == ' ' && (endsWithAgo(s[:i]) || beginsWithAgo(s[i+1:])):
 			return true
-		} else if c >= utf8.RuneSelf && utf8.RuneStart(c) {
+		case c >= utf8.RuneSelf && utf8.RuneStart(c):
 			if r, _ := utf8.DecodeRuneInString(s[i:]); unicode.IsNumber(r) {
 				return true
 			}
 		}
 	}
-	for from := 0; ; {
-		n := strings.IndexByte(s[from:], ' ')
-		if n < 0 {
-			return false
-		}
-		if endsWithAgo(s[:from+n]) || beginsWithAgo(s[from+n+1:]) {
-			return true
-		}
-		from += n + 1
-	}
+	return false
 }
 
 // endsWithAgo reports whether s ends with a word that stands before a time without a digit that articleAt reads, such
 // as "vor einer Stunde" and "il y a une heure".
 func endsWithAgo(s string) bool {
-	for _, word := range [...]string{"vor", "Vor", "ace", "y a", "há", "Há"} {
-		if strings.HasSuffix(s, word) {
-			return true
-		}
+	if s == "" {
+		return false
 	}
-	return false
+	switch s[len(s)-1] {
+	case 'r':
+		return strings.HasSuffix(s, "vor") || strings.HasSuffix(s, "Vor")
+	case 'e':
+		return strings.HasSuffix(s, "ace")
+	case 'a':
+		return strings.HasSuffix(s, "y a")
+	}
+	return strings.HasSuffix(s, "há") || strings.HasSuffix(s, "Há")
 }
 
 // beginsWithAgo reports whether s begins with a word that stands behind such a time, as in "an hour ago".
 func beginsWithAgo(s string) bool {
-	for _, word := range [...]string{"ago", "fa", "geleden", "atrás", "sedan", "siden"} {
-		if strings.HasPrefix(s, word) {
-			return true
-		}
+	if s == "" {
+		return false
+	}
+	switch s[0] {
+	case 'a':
+		return strings.HasPrefix(s, "ago") || strings.HasPrefix(s, "atrás")
+	case 'f':
+		return strings.HasPrefix(s, "fa")
+	case 'g':
+		return strings.HasPrefix(s, "geleden")
+	case 's':
+		return strings.HasPrefix(s, "sedan") || strings.HasPrefix(s, "siden")
 	}
 	return false
 }
