@@ -184,49 +184,59 @@ func unpacked(text string) string {
 // changes matches what differs between two answers to the same request.
 var changes = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|\d\d:\d\d(:\d\d)?|[A-Za-z0-9_-]{300,}`)
 
-// ask sends the request that with makes of a value of others and of one that nobody has, and fails where the answers
-// differ or have a secret.
+// ask sends the request that with makes of a value of others and of one that nobody has, and fails where an answer has
+// a secret, or where the answers always differ: a list of pages that takes too long on a busy machine is cut off.
 func (w *walker) ask(h http.Handler, what string, with func(map[string]string) *http.Request) {
 	w.t.Helper()
 	same := make(map[string]string)
 	for value := range w.foreign {
 		same[value] = value
 	}
-	var answers [2]string
-	for i, of := range []map[string]string{same, w.foreign} {
-		r := with(of)
-		w.asked++
-		asked := ""
-		if r.Body != nil {
-			b, _ := io.ReadAll(r.Body)
-			asked = string(b)
-			r.Body = io.NopCloser(strings.NewReader(asked))
+	var foreign, nobodys string
+	for range 5 {
+		if foreign, nobodys = w.answer(h, what, with(same)), w.answer(h, what, with(w.foreign)); foreign == nobodys {
+			return
 		}
-		asked += " " + r.URL.String()
-		ctx, cancel := context.WithCancel(r.Context())
-		got := &firstPart{ResponseRecorder: httptest.NewRecorder(), end: cancel}
-		h.ServeHTTP(got, r.WithContext(ctx))
-		cancel()
-		header := got.Header().Clone()
-		header.Del("Retry-After")
-		text := fmt.Sprint(got.Code, " ", header, " ", got.Body)
-		plain := unpacked(text)
-		for _, secret := range secretsOfOthers {
-			if strings.Contains(plain, secret) && !strings.Contains(asked, secret) {
-				w.t.Errorf("%s: the answer to acme has %q: %.600s", what, secret, plain)
-			}
-		}
-		text = strings.NewReplacer("victim", "X", "nobody", "X").Replace(text)
-		for one, another := range w.foreign {
-			if !strings.Contains(one, "victim") { // the ID of a document
-				text = strings.NewReplacer(one, "ID", another, "ID").Replace(text)
-			}
-		}
-		answers[i] = changes.ReplaceAllString(text, "TIME")
 	}
-	if answers[0] != answers[1] {
-		w.t.Errorf("%s: acme learns that there is something:\n%.700s\n%.700s", what, answers[0], answers[1])
+	at := 0
+	for at < min(len(foreign), len(nobodys)) && foreign[at] == nobodys[at] {
+		at++
 	}
+	at = max(at-100, 0)
+	w.t.Errorf("%s: acme learns that there is something:\n%.700s\n%.700s", what, foreign[at:], nobodys[at:])
+}
+
+// answer returns what h answers to r, without what differs between two answers to the same request.
+func (w *walker) answer(h http.Handler, what string, r *http.Request) string {
+	w.t.Helper()
+	w.asked++
+	asked := ""
+	if r.Body != nil {
+		b, _ := io.ReadAll(r.Body)
+		asked = string(b)
+		r.Body = io.NopCloser(strings.NewReader(asked))
+	}
+	asked += " " + r.URL.String()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	got := &firstPart{ResponseRecorder: httptest.NewRecorder(), end: cancel}
+	h.ServeHTTP(got, r.WithContext(ctx))
+	header := got.Header().Clone()
+	header.Del("Retry-After")
+	text := fmt.Sprint(got.Code, " ", header, " ", got.Body)
+	plain := unpacked(text)
+	for _, secret := range secretsOfOthers {
+		if strings.Contains(plain, secret) && !strings.Contains(asked, secret) {
+			w.t.Errorf("%s: the answer to acme has %q: %.600s", what, secret, plain)
+		}
+	}
+	text = strings.NewReplacer("victim", "X", "nobody", "X").Replace(text)
+	for one, another := range w.foreign {
+		if !strings.Contains(one, "victim") { // the ID of a document
+			text = strings.NewReplacer(one, "ID", another, "ID").Replace(text)
+		}
+	}
+	return changes.ReplaceAllString(text, "TIME")
 }
 
 // firstPart records an answer. A stream ends after its first part.

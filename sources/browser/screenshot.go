@@ -14,7 +14,7 @@ const (
 	// maxScreenshotHeight is how many pixels of the height of a page a screenshot shows.
 	maxScreenshotHeight = 4096
 	// screenshotTimeout is how long a screenshot may take.
-	screenshotTimeout = 5 * time.Second
+	screenshotTimeout = 15 * time.Second
 )
 
 // screenshot returns a picture of the page from its top, in the best of three qualities with which it is
