@@ -105,18 +105,29 @@ func Proposals(ctx context.Context, st flow.State) ([]Proposal, error) {
 	return all, nil
 }
 
-// wantedProposals returns the proposals for d, if one of subs wants them.
+// wantedProposals returns the proposals for d that help one of subs.
 func wantedProposals(ctx context.Context, st flow.State, p index.Page, d index.Document, subs []flow.Stamped) ([]Proposal, error) {
-	for _, s := range subs {
-		if s.Document == d.ID && WantsProposals(s.Subscription) {
-			return proposalsFor(ctx, st, p, d)
-		}
+	subs = slices.DeleteFunc(slices.Clone(subs), func(s flow.Stamped) bool { return s.Document != d.ID || !hearsOfProposals(s.Subscription) })
+	if len(subs) == 0 {
+		return nil, nil
 	}
-	return nil, nil
+	all, err := proposalsFor(ctx, st, p, d)
+	return slices.DeleteFunc(all, func(p Proposal) bool {
+		return !slices.ContainsFunc(subs, func(s flow.Stamped) bool { return p.Helps(s.Subscription) })
+	}), err
 }
 
-// WantsProposals reports whether s is told of words that change often, and did not ask for it.
-func WantsProposals(s pipeline.Subscription) bool {
+// Helps reports whether p may help s: s is told of words that change often and did not ask for it, or they keep a text
+// from standing (confirm) or from coming again (flip_flop).
+func (p Proposal) Helps(s pipeline.Subscription) bool {
+	return hearsOfProposals(s) && (p.Option != optionRestless || isToldOfWords(s))
+}
+
+func hearsOfProposals(s pipeline.Subscription) bool {
+	return isToldOfWords(s) || s.Confirm > 1 || s.FlipFlop > 0
+}
+
+func isToldOfWords(s pipeline.Subscription) bool {
 	return len(s.Keywords) == 0 && (s.Restless == "" || s.Restless == pipeline.RestlessMuteNumbers)
 }
 

@@ -294,11 +294,9 @@ func (t *trialRun) tryOnChanges(ctx context.Context, h inspect.ChangeHistory, s 
 			}
 		}
 	}
-	if inspect.WantsProposals(s) {
-		for _, p := range h.Proposals {
-			if !slices.Contains(t.proposals, p) {
-				t.proposals = append(t.proposals, p)
-			}
+	for _, p := range h.Proposals {
+		if p.Helps(s) && !slices.Contains(t.proposals, p) {
+			t.proposals = append(t.proposals, p)
 		}
 	}
 	trial := inspect.Try(h.Changes, s, t.languages)

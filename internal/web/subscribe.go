@@ -117,8 +117,10 @@ func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	}
 	h.Changes = h.Changes[max(0, len(h.Changes)-maxTriedChanges):]
 	v := &trialView{Trial: inspect.Try(h.Changes, s, text.NewLanguages()), Changes: len(h.Changes)}
-	if inspect.WantsProposals(s) {
-		v.Proposals = h.Proposals
+	for _, p := range h.Proposals {
+		if p.Helps(s) {
+			v.Proposals = append(v.Proposals, p)
+		}
 	}
 	slices.Reverse(v.Notifications)
 	return v

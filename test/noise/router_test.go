@@ -255,7 +255,7 @@ var bounds = map[string]struct {
 	"latest40%": {missed: 40, why: "each change is true and looks like an advertisement"},
 	"auction":   {plain: 8, mute: 8, why: "watchers, and bids, of which one in three checks has one"},
 	"releases":  {plain: 8, mute: 8, why: "the number of stars does not change at each check"},
-	"wiki":      {plain: 8, mute: 8, why: "the number of readers does not change at each check"},
+	"wiki":      {plain: 8, mute: 8, why: "the number of views does not change at each check"},
 }
 
 // proposed are the pages of which a place must be proposed, each with the options that leave it out.
