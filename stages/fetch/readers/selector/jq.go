@@ -60,7 +60,7 @@ func compileQueries(field string, list []pipeline.Selector) ([]*jqQuery, error) 
 			out = append(out, q)
 		case s.Path != "":
 			// Where it is an XPath, it is for pages in HTML and XML.
-			if at := badEscape.FindStringIndex(s.Path); at != nil && !isXPath(s.Path) {
+			if at := badEscape.FindStringIndex(s.Path); at != nil && !isWholeXPath(s.Path) {
 				errs = append(errs, &pipeline.FieldError{Field: field, Reason: fmt.Sprintf("%q is not a JSON pointer: column %d: a ~ is written ~0 in it, and a / in a name ~1", s.Path, utf8.RuneCountInString(s.Path[:at[0]])+1)})
 				continue
 			}

@@ -26,14 +26,14 @@ func TestValidate(t *testing.T) {
 	}
 	for bad, want := range map[string]string{
 		"p[":                                     `"p[" is not a CSS selector: column 3: it ends where identifier is expected`,
-		"//h1[":                                  `"//h1[" is not an XPath: column 5: the [ is not closed`,
+		"//h1[":                                  `"//h1[" is not an XPath: column 5: "[" cannot be read: something is missing in it`,
 		"xpath:":                                 "either one expression or a range",
 		"xpath:count(//p)":                       "it computes a value",
 		"xpath:1 + 1":                            "it computes a value",
 		"xpath://p[matches(., 'a')]":             "matches() is not supported",
 		"xpath://p[foo(.)]":                      "column 5: the function foo() is not supported",
 		"xpath://p[contains(1)]":                 "too few arguments",
-		"xpath:$x":                               "column 1: variables are not supported",
+		"xpath:$x":                               `column 1: "$x" cannot be read: undeclared variable`,
 		"jq:.a[":                                 `".a[" is not a jq expression: column 4: it ends where`,
 		"jq:#":                                   "there is no expression",
 		"jq:env":                                 "env is not supported",
@@ -60,16 +60,16 @@ func TestValidate(t *testing.T) {
 		"lines:-":                                "write it as 10-20",
 		"lines:a":                                `"a" is not the number of a line; write it as 10-20`,
 		"lines:1-x":                              `"x" is not the number of a line`,
-		"xpath://a/b]":                           "column 6: there is ] where an operator or the end",
-		"xpath://a b":                            "column 5: there is b where",
-		"xpath://a[@x='y]":                       "column 8: the text that ' begins has no end",
-		"xpath://é[@]":                           "column 6: there is ] where the name",
-		"xpath://a==b":                           "column 5: there is = where an expression",
-		"xpath://":                               "column 3: it ends where the name",
-		"xpath:(//a":                             "column 1: the ( is not closed",
-		"xpath://a{b}":                           "column 4: '{' means nothing",
-		"xpath:a::b":                             "column 1: there is no axis a; there are ancestor,",
-		"xpath://p[]":                            "column 5: there is ] where a condition",
+		"xpath://a/b]":                           `column 6: "]" cannot be read: it means nothing there`,
+		"xpath://a b":                            `column 5: "b" cannot be read: it means nothing there`,
+		"xpath://a[@x='y]":                       `column 4: "[@x='y]" cannot be read: scanString got unclosed string`,
+		"xpath://é[@]":                           `column 4: "[@]" cannot be read: something is missing`,
+		"xpath://a==b":                           `column 4: "==b" cannot be read: something is missing`,
+		"xpath://":                               `column 2: "/" cannot be read: something is missing`,
+		"xpath:(//a":                             `column 1: "(//a" cannot be read: an invalid token`,
+		"xpath://a{b}":                           `column 4: "{b}" cannot be read: an invalid token`,
+		"xpath:a::b":                             `column 2: "::b" cannot be read: unknown axe type: a`,
+		"xpath://p[]":                            `column 4: "[]" cannot be read: something is missing`,
 		"jq:.a b":                                "column 4: there is b where",
 		"jq:.é":                                  "column 2: there is é where",
 		"jq:.a | \"x":                            "column 6: the text that \" begins has no end",
@@ -179,8 +179,8 @@ func TestXPathIsLinearInLast(t *testing.T) {
 		if want == "" {
 			want = text
 		}
-		if got, err := checkXPath(text); err != nil || got != want {
-			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
+		if got := lastQuickly(text); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
 }
@@ -258,19 +258,6 @@ func TestJQEnds(t *testing.T) {
 	cancel()
 	if _, err := q.run(&jqBudget{Context: ctx}, doc); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestTheGrammarOfXPath has expressions that checkXPath must admit.
-func TestTheGrammarOfXPath(t *testing.T) {
-	for _, text := range []string{
-		"/", "//*", ".", "..", "@id", "//a/@*", "a:*", "a:b", "child::a:b/self::*", "ancestor-or-self::node()", "//processing-instruction('x')",
-		"- 1 - -a", "a-b - c.d", "div div div", "or or and", "1.5 * .5", "(//a)[1]/b", "(//a | //b)//c", "id('x')/a", "//a[b][@c='it\"s']['x' = \"y\"]",
-		"//p/text()", "//p[position() mod 2 = 1 and not(@x)]", "concat('a', b, 1)", " // a [ 1 ] ", "//ns:p[last()]", "//été", "//a[. >= 1 or .. != 2]",
-	} {
-		if _, err := checkXPath(text); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }
 
