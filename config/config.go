@@ -56,9 +56,6 @@ type Config struct {
 type Options struct {
 	// Registry holds the plugins that the file may name; nil: none.
 	Registry *registry.Registry
-	// TryTemplate executes the valid template of a sink on sample notifications, and returns the
-	// first failure. Default: templates are not executed.
-	TryTemplate func(source string) error
 	// Allow are networks that fetch and sinks may reach besides those in the file.
 	Allow []netip.Prefix
 	// Named is called with each file that the configuration names, such as a token_file. Default:

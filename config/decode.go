@@ -35,7 +35,6 @@ type decoder struct {
 	counts          tokenCounts
 	rootKeys        map[string]position // of the file itself
 	lookupEnv       func(string) (string, bool)
-	tryTemplate     func(template string) error // nil: templates are not executed
 	anchors         map[string]ast.Node
 	anchorRedefined bool // an anchor is defined again
 	positions       positionTable

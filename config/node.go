@@ -108,11 +108,7 @@ func (d *decoder) decodeSecret(n ast.Node, v *registry.Secret, path string) {
 // decodeTemplate fills v from source, which stands at n.
 func (d *decoder) decodeTemplate(n ast.Node, v *registry.Template, path, source string) {
 	*v = registry.Template(source)
-	err := render.NewTemplate(source).Validate()
-	if err == nil && d.tryTemplate != nil {
-		err = d.tryTemplate(source)
-	}
-	if err != nil {
+	if err := render.TryTemplate(source); err != nil {
 		d.failNode(n, "%s: %v", path, err)
 	}
 }

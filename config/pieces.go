@@ -19,7 +19,7 @@ const pieceSize = 64 << 10
 func decodeFile(name string, data []byte, o Options, size int) (*decoder, *yamlFile) {
 	begin := func() (*decoder, *yamlFile) {
 		d := newDecoder(name, o.LookupEnv)
-		d.tryTemplate, d.onFile = o.TryTemplate, o.Named
+		d.onFile = o.Named
 		return d, new(yamlFile)
 	}
 	d, f := begin()

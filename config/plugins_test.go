@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/kafka/cluster"
@@ -93,13 +91,13 @@ type templated struct {
 }
 
 // parseTemplate reads a file with one sink, whose options are options, and returns them.
-func parseTemplate(options string, try func(string) error) (templated, error) {
+func parseTemplate(options string) (templated, error) {
 	var got templated
 	var r registry.Registry
 	r.Sink("people", func(decode registry.Decode, _ registry.Env) (pipeline.Sink, error) {
 		return pipeline.SinkFunc(nil), decode(&got)
 	})
-	_, err := Parse("c.yaml", []byte("sinks:\n  a:\n    people:\n      "+options), Options{Registry: &r, TryTemplate: try})
+	_, err := Parse("c.yaml", []byte("sinks:\n  a:\n    people:\n      "+options), Options{Registry: &r})
 	return got, err
 }
 
@@ -117,6 +115,7 @@ func TestTemplates(t *testing.T) {
 		{"template: |\n        {{.title}}\n        {{.url}}", "{{.title}}\n{{.url}}", ""},
 		{"template_file: " + file("good", "{{.title}} ${HOME}\n"), "{{.title}} ${HOME}", ""},
 		{"template: '{{.title'", "", "c.yaml:4:17: sinks.a.people.template: line 1: unclosed action"},
+		{"template: '{{.titel}}'", "", `c.yaml:4:17: sinks.a.people.template: fails for an ordinary notification: line 1: there is no field "titel"`},
 		{"template: '{{range 9}}{{end}}'", "", "c.yaml:4:17: sinks.a.people.template: line 1: range goes over a field"},
 		{"template_file: " + file("bad", "\n{{env}}"), "", `c.yaml:4:22: sinks.a.people.template_file: line 2: there is no function "env"`},
 		{"template_file: " + filepath.Join(dir, "none"), "", "does not exist"},
@@ -125,7 +124,7 @@ func TestTemplates(t *testing.T) {
 		{"template: 7", "", "must be a string"},
 		{"templat: x", "", `did you mean "template"`},
 	} {
-		got, err := parseTemplate(tt.options, render.TryTemplate)
+		got, err := parseTemplate(tt.options)
 		switch {
 		case tt.mistake != "":
 			if err == nil || !strings.Contains(err.Error(), tt.mistake) {
@@ -134,27 +133,5 @@ func TestTemplates(t *testing.T) {
 		case err != nil || strings.TrimSpace(string(got.Template)) != tt.source:
 			t.Errorf("%s: got %q, %v", tt.options, string(got.Template), err)
 		}
-	}
-}
-
-// A template that was found valid is tried, if there is a way to, and only then.
-func TestTemplatesAreTried(t *testing.T) {
-	var tried []string
-	try := func(source string) error {
-		tried = append(tried, source)
-		return errors.New("fails for a digest")
-	}
-	_, err := parseTemplate("template: '{{.titel}}'", try)
-	if err == nil || !strings.Contains(err.Error(), "c.yaml:4:17: sinks.a.people.template: fails for a digest") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := parseTemplate("template: '{{'", try); err == nil {
-		t.Error("what is no template was taken")
-	}
-	if len(tried) != 1 || tried[0] != "{{.titel}}" {
-		t.Errorf("tried %q, want one", tried)
-	}
-	if _, err := parseTemplate("template: '{{.titel}}'", nil); err != nil {
-		t.Errorf("got %v without a way to try it", err)
 	}
 }

@@ -60,7 +60,6 @@ func Main(alter func(*vokter.Config)) int {
 // verb run reads its configuration again; the other verbs end.
 func newApp(hangups chan os.Signal, stdin io.Reader, stdout, stderr io.Writer) *app {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, demoInterval: time.Second}
-	a.executable, _ = os.Executable() // without it templates are tried in this process
 	return a
 }
 
@@ -73,8 +72,6 @@ type app struct {
 	alter func(*vokter.Config)
 	// onFile is called with each file that a configuration names. It may be nil.
 	onFile func(path string)
-	// executable is the path of this program, empty if it is not known.
-	executable string
 	// demoInterval is the time between two changes of the demo's page.
 	demoInterval time.Duration
 	// configTicks has a value when the configuration is to be checked for changes. Nil means every
@@ -192,7 +189,7 @@ func (a *app) newRootCommand() *cobra.Command {
 	root.AddCommand(a.demoVerb(), a.watchVerb(), a.runVerb(), a.lintVerb(), a.versionVerb(),
 		a.listVerb(), a.explainVerb(), a.testVerb(), a.historyVerb(), a.showVerb(), a.diffVerb(), a.grepVerb(), a.tokensVerb(), a.importVerb(), a.exportVerb(), a.tokenVerb(),
 		a.subscribeVerb(), a.cancelVerb(), a.pauseVerb(), a.resumeVerb(), a.checkVerb(),
-		a.healthVerb(), a.replayVerb(), a.skipVerb(), a.retryVerb(), a.backupVerb(), a.stateVerb(), a.sinkVerb(), a.manVerb(), a.tryTemplateVerb())
+		a.healthVerb(), a.replayVerb(), a.skipVerb(), a.retryVerb(), a.backupVerb(), a.stateVerb(), a.sinkVerb(), a.manVerb())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -1,24 +1,18 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os/exec"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vokter/vokter"
 	"github.com/vokter/vokter/config"
 	"github.com/vokter/vokter/internal/outbound"
-	"github.com/vokter/vokter/internal/render"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/kafka"
 	"github.com/vokter/vokter/pipeline/pageurl"
@@ -212,60 +206,4 @@ func countNoun(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// tryTemplateName is the hidden verb that tries a template.
-const tryTemplateName = "try-template"
-
-// tryTemplateTimeout is how long trying one template may take.
-const tryTemplateTimeout = 5 * time.Second
-
-// tryTemplate executes source on sample notifications in a child process. A template that needs
-// too much time or memory despite all checks harms only that process.
-func (a *app) tryTemplate(source string) error {
-	if a.executable == "" {
-		return render.TryTemplate(source)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), tryTemplateTimeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, a.executable, tryTemplateName)
-	cmd.Stdin = strings.NewReader(source)
-	var verdict bytes.Buffer
-	cmd.Stdout = &verdict
-	err := cmd.Start()
-	if err != nil { // the program file was replaced: the other checks must do
-		return render.TryTemplate(source)
-	}
-	err = cmd.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("it took more than %v on a sample", tryTemplateTimeout)
-	case err != nil:
-		return fmt.Errorf("it ended the process that tried it: %w", err)
-	case verdict.Len() > 0:
-		return errors.New(verdict.String())
-	}
-	return nil
-}
-
-// tryTemplateVerb reads a template and writes what is wrong with it. It writes nothing if the template
-// is good.
-func (a *app) tryTemplateVerb() *cobra.Command {
-	return &cobra.Command{
-		Use:    tryTemplateName,
-		Short:  "Tries the template on standard input",
-		Hidden: true,
-		Args:   noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			source, err := io.ReadAll(a.stdin)
-			if err != nil {
-				return err
-			}
-			if err := render.TryTemplate(string(source)); err != nil {
-				_, err := fmt.Fprint(a.stdout, err)
-				return err
-			}
-			return nil
-		},
-	}
 }

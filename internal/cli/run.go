@@ -140,7 +140,7 @@ func (a *app) load(cmd *cobra.Command) (*config.Config, error) {
 	}
 	log := a.flags.logger(a.stderr, slog.LevelInfo)
 	c, err := config.Load(a.flags.config, config.Options{
-		Registry: a.plugins(), TryTemplate: a.tryTemplate, Named: a.onFile, Allow: a.flags.allow, Files: a.flags.allowFiles, Logger: log,
+		Registry: a.plugins(), Named: a.onFile, Allow: a.flags.allow, Files: a.flags.allowFiles, Logger: log,
 	})
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func TestExamplesOfSinks(t *testing.T) {
 // parseExample reads a configuration whose variables have some value of their sort.
 func parseExample(a *app, name, example string) (*config.Config, error) {
 	return config.Parse(name, []byte(example), config.Options{
-		Registry: a.plugins(), TryTemplate: a.tryTemplate,
+		Registry: a.plugins(),
 		LookupEnv: func(name string) (string, bool) {
 			if v, ok := exampleValues[name]; ok {
 				return v, true
@@ -93,7 +93,7 @@ func TestExamplesOfReadme(t *testing.T) {
 			if strings.HasPrefix(example, "sources:") { // its sinks stand in another one
 				example = "sinks: {ops: {stdout: {}}}\n" + example
 			}
-			if _, err := config.Parse(path, []byte(example), config.Options{Registry: a.plugins(), TryTemplate: a.tryTemplate}); err != nil {
+			if _, err := config.Parse(path, []byte(example), config.Options{Registry: a.plugins()}); err != nil {
 				t.Errorf("got %v of\n%s", err, example)
 			}
 		}

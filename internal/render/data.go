@@ -147,8 +147,7 @@ func formatBool(b bool) string {
 func cleanText(s string) string { return Cut(Clean(s), maxText, Bytes) }
 
 // TryTemplate executes source on one notification of each sort and on one of a hostile page,
-// and returns the first error. It has the limits of Render. To protect the process completely,
-// call it in a child process.
+// and returns the first error. It has the limits of Render.
 func TryTemplate(source string) error {
 	t := NewTemplate(source)
 	if err := t.Validate(); err != nil {
