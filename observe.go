@@ -5,8 +5,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/vokter/vokter/pipeline/flow"
+	"github.com/vokter/vokter/sources/browser"
 )
 
 // Observe calls o with what the stages of this process do, after the commit, until the returned
@@ -48,4 +50,58 @@ func (s *observers) update(f func()) {
 	f()
 	all := slices.Collect(maps.Values(s.byKey))
 	s.all.Store(&all)
+}
+
+// sinkNames returns the names of the configured sinks in order.
+func (r *Router) sinkNames() []string { return slices.Sorted(maps.Keys(r.liveConfig.Load().Sinks)) }
+
+// Gauges returns the metrics of the Router and its transport, which docs/metrics.md describes. It
+// returns at once, also before and after Run. A metric whose value is not known yet is left out.
+func (r *Router) Gauges() []flow.Gauge {
+	ready := 0.0
+	if r.Ready() == nil {
+		ready = 1
+	}
+	all := append([]flow.Gauge{
+		{Name: "vokter_ready", Help: "1 while the pipeline is at work, and otherwise 0; /readyz says why.", Value: ready},
+	}, r.tally.Counts().Gauges()...)
+	all = append(all, r.meter.Gauges()...)
+	if took := r.startTook.Load(); took > 0 {
+		all = append(all, flow.Gauge{Name: "vokter_start_seconds", Help: "How long the process took from its start until the pipeline was at work, in seconds.", Value: time.Duration(took).Seconds()})
+	}
+	select {
+	case <-r.running:
+		all = append(all, browserGauges(r.stages.browserFetcher.Stats())...)
+		due, parked := r.stages.delivery.Backlog(0)
+		stuck, _ := r.readers.Stuck()
+		all = append(all,
+			flow.Gauge{Name: "vokter_stuck_reads", Help: "Readings of pages that go on after their time.", Value: float64(stuck)},
+			flow.Gauge{Name: "vokter_versions_shed_total", Help: "Versions that were dropped early because the data directory takes more of the disk than retention.disk allows.", Value: float64(r.stages.index.Shedded())},
+			flow.Gauge{Name: "vokter_overdue_pages", Help: "Pages that are checked too late, or were in the last minute.", Value: float64(r.stages.index.Late())},
+			flow.Gauge{Name: "vokter_pending_notifications", Help: "Notifications that are still to be delivered.", Value: float64(due + parked)},
+			flow.Gauge{Name: "vokter_oldest_pending_seconds", Help: "Time since the first attempt to deliver the notification that is tried for longest, in seconds; 0 if none is.", Value: r.stages.delivery.Oldest().Seconds()})
+		return append(all, r.transport.Gauges()...)
+	default:
+		if given := r.cfg.Transport; given != nil { // the embedded transport is opened by Run and may not exist yet
+			all = append(all, given.Gauges()...)
+		}
+		return all
+	}
+}
+
+// browserGauges returns the metrics of the browser.
+func browserGauges(s browser.Stats) []flow.Gauge {
+	all := []flow.Gauge{
+		{Name: "vokter_browser_open_pages", Help: "Pages that are open in the browser.", Value: float64(s.Open)},
+		{Name: "vokter_browser_waiting_pages", Help: "Pages that wait for a tab of the browser.", Value: float64(s.Waiting)},
+		{Name: "vokter_browser_memory_bytes", Help: "Memory of the browsers of all open pages, in bytes; 0 except on Linux.", Value: float64(s.Memory)},
+		{Name: "vokter_browser_opened_total", Help: "Pages that were opened in the browser.", Value: float64(s.Opened)},
+	}
+	for _, l := range browser.Limits {
+		all = append(all, flow.Gauge{
+			Name: "vokter_browser_ended_total", Help: "Pages in the browser that a limit ended.",
+			Labels: map[string]string{"limit": string(l)}, Value: float64(s.Ended[l]),
+		})
+	}
+	return all
 }

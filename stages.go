@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/url"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -206,4 +209,74 @@ func (r *Router) newHandler(group string, p flow.Processor) message.NoPublishHan
 		<-done
 		return err
 	}
+}
+
+// changeSinks says which sinks get the change records of which pages.
+type changeSinks struct {
+	config *Config
+	// pages are those with sinks of their own besides the ones of all pages, by canonical URL. Each
+	// sink is listed once.
+	pages map[string][]string
+}
+
+// newChangeSinks returns the changeSinks of c, which is valid. A page that several documents list has the sinks of
+// the first of them that names any.
+func newChangeSinks(c *Config) *changeSinks {
+	s := &changeSinks{config: c, pages: make(map[string][]string)}
+	for _, d := range c.Documents {
+		if len(d.Changes) == 0 {
+			continue
+		}
+		page, err := pageurl.Canonical(d.URL)
+		if err != nil || s.pages[page] != nil {
+			continue
+		}
+		all := slices.Concat(c.Changes, d.Changes)
+		slices.Sort(all)
+		s.pages[page] = slices.Compact(all)
+	}
+	return s
+}
+
+// changeSinks returns the sinks that get the change records of a page, each once. It is called for each
+// change, so it reads the configuration only once.
+func (r *Router) changeSinks(page string) []string {
+	c := r.liveConfig.Load()
+	s := r.cachedChangeSinks.Load()
+	if s == nil || s.config != c {
+		s = newChangeSinks(c)
+		r.cachedChangeSinks.Store(s)
+	}
+	if sinks := s.pages[page]; sinks != nil {
+		return sinks
+	}
+	return c.Changes
+}
+
+// notificationLink returns the address of the web page about a notification of a document, or "" where there is
+// none.
+func (r *Router) notificationLink(document string, n pipeline.Notification) string {
+	base := r.liveConfig.Load().PublicURL
+	to := func(path string, pairs ...string) string {
+		q := make(url.Values)
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i+1] != "" {
+				q.Set(pairs[i], pairs[i+1])
+			}
+		}
+		return base + path + "?" + q.Encode()
+	}
+	switch {
+	case base == "" || n.Type == pipeline.NotificationTypeTest || n.Type == pipeline.NotificationTypeChange:
+		return ""
+	case n.Health != nil && n.Health.URL == "":
+		return ""
+	case n.Health != nil:
+		return to("/page", "url", n.Health.URL)
+	case n.URL == "": // of several pages
+		return base + "/changes"
+	case n.Type == pipeline.NotificationTypeDigest || n.Version == 0:
+		return to("/page", "url", n.URL, "document", document)
+	}
+	return to("/diff", "url", n.URL, "document", document, "to", strconv.FormatUint(n.Version, 10))
 }
