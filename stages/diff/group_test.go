@@ -45,6 +45,12 @@ func TestLonelyBlocks(t *testing.T) {
 			[]string{"p r x1 x2 = ", "s t q y1 = q t s r p z"}},
 		{"of equals the first", []string{"p r x1", "s t x2", "k k k"}, []string{"k k k", "t s r p"},
 			[]string{"p r x1 + s t x2 = t s r p"}},
+		{"lines of a list", []string{"cook", "p e", "d a", "go developer fintech"}, []string{"senior go developer", "cook", "p e", "d a"},
+			[]string{" = senior go developer", "go developer fintech = "}},
+		{"lines of a list, almost the same", []string{"cook", "p e", "d a", "go developer 10"}, []string{"go developer 11", "cook", "p e", "d a"},
+			[]string{"go developer 10 = go developer 11"}},
+		{"too few for a list", []string{"cook", "p e", "go developer fintech"}, []string{"senior go developer", "cook", "p e"},
+			[]string{"go developer fintech = senior go developer"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,7 +13,7 @@ const (
 	nearWeight = 20 // and of its weight
 	nearItems  = 75 // of the smaller one's weight, for items in one gap
 	farBlocks  = 50 // of the larger one's weight, for blocks that moved
-	farItems   = 90 // and for items
+	farItems   = 90 // and for items and lines
 	otherKeys  = 90 // of the larger one's weight, for items known by different keys
 	sameKeys   = 33 // of the smaller one's weight, for items known by one key
 	sameItem   = 65 // of the larger one's weight, for items that tell whether keys can be trusted
@@ -42,6 +42,7 @@ type candidate struct {
 	gap    int     // how many units that stayed in order are before it
 	bag    []int32 // its sorted symbols
 	weight int64
+	line   bool // see findLines
 }
 
 // relate joins in groups the units of p without a pair that belong together.
@@ -60,11 +61,37 @@ func (c *comparison) relate(p unitPairs, groups *unionFind) {
 // candidates returns the given units of d.
 func (c *comparison) candidates(d *text.Doc, units []int) []candidate {
 	bags := tokenBags(c.symbols.newSequence(d, units, foldedForm), len(units))
+	lines := findLines(d)
 	out := make([]candidate, len(units))
 	for i, u := range units {
-		out[i] = candidate{Unit: d.Units[u], index: u, bag: bags[i]}
+		out[i] = candidate{Unit: d.Units[u], index: u, bag: bags[i], line: lines[u]}
 	}
 	return out
+}
+
+// Bounds of what is read as lines.
+const (
+	minLines = 4                // one after the other
+	maxLine  = text.MaxItem / 2 // tokens of a line; prose has more
+)
+
+// findLines finds the units of d that are lines of a list that no element holds, such as a paragraph for each job: at
+// least minLines short blocks one after the other that are no items.
+func findLines(d *text.Doc) []bool {
+	lines := make([]bool, len(d.Units))
+	first := 0
+	for i, u := range d.Units {
+		if b := d.Blocks[u.FirstBlock]; u.Item || u.Key != 0 || b.Last-b.First > maxLine {
+			first = i + 1
+			continue
+		}
+		if i+1-first >= minLines {
+			for k := i; k >= first && !lines[k]; k-- {
+				lines[k] = true
+			}
+		}
+	}
+	return lines
 }
 
 // findGaps finds the gaps in which the candidates are.
@@ -359,6 +386,8 @@ func (r *relation) joinAcrossGaps() {
 // shareAcross returns the share of the larger one's weight that joins a and b whatever lies between them.
 func shareAcross(a, b *candidate) int64 {
 	switch {
+	case a.line && b.line && a.gap != b.gap:
+		return farItems
 	case !areItems(a, b):
 		return farBlocks
 	case a.gap == b.gap:

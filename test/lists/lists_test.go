@@ -37,6 +37,9 @@ var templates = map[string]struct{ list, item, part string }{
 	"list":       {"<ul>%s</ul>", "<li>%s</li>", "<span>%s</span> "},
 	"table":      {"<table>%s</table>", "<tr>%s</tr>", "<td>%s</td>"},
 	"paragraphs": {"%s", "%s", "<p>%s</p>"},
+	"lines":      {"%s", "<p>%s</p>", "%s, "},
+	"divs":       {"<div>%s</div>", "<div>%s</div>", "%s, "},
+	"breaks":     {"<p>%s</p>", "%s<br>", "%s, "},
 }
 
 func page(template string, all []item, links bool) []byte {

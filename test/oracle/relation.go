@@ -10,6 +10,9 @@ const (
 	farBlocks  = 50
 	farItems   = 90
 	valueSize  = 3
+	// fewestLines is how many short blocks one after the other are lines of a list, and longestLine how long they are.
+	fewestLines = 4
+	longestLine = 20
 	// propertySize is how many tokens a property and its value have at most.
 	propertySize = 8
 )
@@ -116,7 +119,7 @@ func (c *Change) relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 			alone = append(alone, unitPair{olds[0], news[0]})
 		}
 	}
-	moved, ok := pairMovedUnits(old, new, free, ws, vs)
+	moved, ok := pairMovedUnits(old, new, free, [2][]bool{findLines(us[oldSide]), findLines(us[newSide])}, ws, vs)
 	if !ok {
 		return nil, false
 	}
@@ -202,7 +205,7 @@ func flattenUnits(us []unit, chosen []int) (words []string, at []int) {
 
 // pairMovedUnits pairs the units that were moved and edited: those free of both sides that have a token for
 // themselves and enough of the larger one's weight in common.
-func pairMovedUnits(old, new []unit, free [2][]bool, ws weights, vs verdicts) (es []unitPair, ok bool) {
+func pairMovedUnits(old, new []unit, free, lines [2][]bool, ws weights, vs verdicts) (es []unitPair, ok bool) {
 	in := make(map[string][2]int) // in how many free units of each side a token is
 	note := func(us []unit, s side) {
 		for i, u := range us {
@@ -234,6 +237,7 @@ func pairMovedUnits(old, new []unit, free [2][]bool, ws weights, vs verdicts) (e
 			}
 			share := farItems
 			switch {
+			case lines[oldSide][u.index] && lines[newSide][v.index] && u.gap != v.gap:
 			case !areItems(u, v):
 				share = farBlocks
 			case u.gap == v.gap:
@@ -259,6 +263,21 @@ func pairMovedUnits(old, new []unit, free [2][]bool, ws weights, vs verdicts) (e
 		}
 	}
 	return es, true
+}
+
+// findLines finds the units that are short blocks in a row of such ones.
+func findLines(us []unit) []bool {
+	lines := make([]bool, len(us))
+	for from := range us {
+		to := from
+		for to < len(us) && !us[to].isItem && us[to].key == (Key{}) && us[to].length <= longestLine {
+			to++
+		}
+		for i := from; i < to && to-from >= fewestLines; i++ {
+			lines[i] = true
+		}
+	}
+	return lines
 }
 
 // commonTokens returns the tokens that two units have in common, with repeats.
