@@ -29,6 +29,12 @@ var (
 	// inlineBoxes are elements within a line that separate the words beside them.
 	inlineBoxes = wordSet("button input img image embed iframe svg math object canvas textarea audio video meter progress applet")
 
+	// apartTags are the tags between words that may be set apart, apartLinks those of two links; apartWords are the ends
+	// of words that are.
+	apartTags  = regexp.MustCompile(`</.*<[^/]`)
+	apartLinks = regexp.MustCompile(`</a>.*<a>`)
+	apartWords = regexp.MustCompile(`\d\|\p{Lu}\p{L}|\p{L}\p{L}\|\d|\p{L}\p{L}\|\p{Lu}\p{Ll}|\p{L}\p{Ll}\|\p{Lu}\p{L}`)
+
 	hiddenStyle = regexp.MustCompile(`(?i)(^|;)\s*(display\s*:\s*none|visibility\s*:\s*hidden)\s*(!important\s*)?(;|$)`)
 )
 
@@ -114,7 +120,8 @@ type walker struct {
 	selected, removed map[*html.Node]bool
 	// A range is open from its first node to the first end behind it.
 	rangeStarted, rangeEnded bool
-	preDepth                 int // how many pre elements are open
+	preDepth                 int    // how many pre elements are open
+	tags                     string // of inline elements since the last text: "</a><a>"
 }
 
 // walkSelected walks the chosen parts, each once, whatever they stand in.
@@ -222,6 +229,9 @@ func (w *walker) enter(n *html.Node) {
 	if n.Data == "pre" {
 		w.preDepth++
 	}
+	if isInline(n) && n.Data != "sub" && n.Data != "sup" {
+		w.tags += "<" + n.Data + ">"
+	}
 	if n.Data == "input" {
 		w.text(buttonLabel(n))
 	}
@@ -240,9 +250,35 @@ func (w *walker) leave(n *html.Node) {
 	if n.Data == "pre" {
 		w.preDepth--
 	}
+	if isInline(n) {
+		w.tags += "</" + n.Data + ">"
+	}
+}
+
+// isInline reports whether n is an element that stands in a line as a part of its text.
+func isInline(n *html.Node) bool {
+	return !blockElements[n.Data] && !inlineBoxes[n.Data] && n.Data != "wbr" && n.Data != "link" && n.Data != "meta"
+}
+
+// areApart reports whether what is written and s, in another element, are words of their own.
+func (w *walker) areApart(s string) bool {
+	before, behind := []rune(w.line.String()), []rune(s)
+	if len(before) == 0 || !apartTags.MatchString(w.tags) {
+		return false
+	}
+	if apartLinks.MatchString(w.tags) {
+		return true
+	}
+	return apartWords.MatchString(string(before[max(0, len(before)-2):]) + "|" + string(behind[:min(2, len(behind))]))
 }
 
 func (w *walker) text(s string) {
+	if w.areApart(s) {
+		w.line.WriteByte(' ')
+	}
+	if s != "" {
+		w.tags = ""
+	}
 	for _, r := range s {
 		switch {
 		case r == '\n' && w.preDepth > 0:
@@ -278,6 +314,7 @@ func buttonLabel(n *html.Node) string {
 func (w *walker) endBlock() {
 	text := strings.Join(strings.FieldsFunc(w.line.String(), func(r rune) bool { return r == ' ' }), " ")
 	w.line.Reset()
+	w.tags = ""
 	if text != "" {
 		w.blocks = append(w.blocks, text)
 	}

@@ -30,7 +30,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "html/2" }
+func (Reader) Extractor() string { return "html/3" }
 
 // Read returns the text of view. It returns ctx's error if that is done first.
 func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
@@ -74,6 +74,7 @@ type emitter struct {
 	amount      bool // the text is read as a number
 	raised      bool // within <sup> or <small>
 	items       itemFinder
+	neighbours  neighbours
 	linkAddress string // the address that Cloudflare's placeholder stands for in the open link
 	isSilent    bool   // text here is not shown
 	wasSilent   []bool // isSilent around each open element that is silent or audible
@@ -161,6 +162,15 @@ func (e *emitter) noteLink(el *element) {
 	e.items.link(el.target, e.body.Len(), !e.body.InBlock())
 }
 
+// beginInline and endInline note the beginning and the end of an element that ends no block.
+func (e *emitter) beginInline(a atom.Atom) { e.neighbours.begin(a, e.body.Len()) }
+
+func (e *emitter) endInline(a atom.Atom) {
+	if e.body.InBlock() {
+		e.neighbours.end(a, e.body.Len())
+	}
+}
+
 func (e *emitter) endLink() { e.items.endLink(e.body.Len(), e.body.InBlock()) }
 
 func (e *emitter) addText(s []byte) {
@@ -173,6 +183,9 @@ func (e *emitter) addText(s []byte) {
 	case e.preDepth > 0:
 		e.body.Lines(s)
 	default:
+		if e.neighbours.areApart(e.body.Memory(), s) {
+			e.body.Space()
+		}
 		if e.raised {
 			if mark := RaisedMark(e.body.Memory(), s); mark == " " {
 				e.body.Space()

@@ -29,7 +29,7 @@ func (g *generator) flip() bool                 { return g.r.IntN(2) == 0 }
 
 func (g *generator) words() {
 	for range g.r.IntN(4) {
-		g.WriteString(g.pick("word", " ", "zwei ", "&nbsp;", "&amp;", "é", "\n", "&#8203;", "1&shy;2", "<!-- c -->", " x.", "\t"))
+		g.WriteString(g.pick("word", "Two", "7", " ", "zwei ", "&nbsp;", "&amp;", "é", "\n", "&#8203;", "1&shy;2", "<!-- c -->", " x.", "\t"))
 	}
 }
 
@@ -66,7 +66,7 @@ func (g *generator) inline(depth int) {
 		case 2:
 			g.WriteString(`<a href="/cdn-cgi/l/email-protection#5c35323a331c39243d312c3039723f3331">` + g.pick("[email&#160;protected]", "mail") + "</a>")
 		case 3:
-			g.WriteString(`<a href="` + g.pick("/a", "/b?id=1&amp;sid=2", "/c#top", "mailto:x@example.com", "https://example.com/d") + `">` + g.pick("one", "two", " ") + "</a>")
+			g.WriteString(`<a href="` + g.pick("/a", "/b?id=1&amp;sid=2", "/c#top", "mailto:x@example.com", "https://example.com/d") + `">` + g.pick("one", "Two", " ") + "</a>")
 		default:
 			end := g.open(g.pick("span", "em", "q", "label", "x-y", "cite"), false)
 			g.inline(depth - 1)

@@ -181,6 +181,9 @@ func (s *scanner) handleStartTag(z *html.Tokenizer, selfClosing bool) {
 	if el.target != 0 && s.isVisible() {
 		s.noteLink(&el)
 	}
+	if el.kind == 0 && !el.hidden && s.isVisible() {
+		s.beginInline(el.atom)
+	}
 	switch {
 	case el.kind&void != 0:
 		if s.isVisible() && el.kind&block != 0 && !el.hidden {
@@ -410,6 +413,9 @@ func (s *scanner) handleEndTag(a atom.Atom, name []byte) {
 		s.endLink()
 	}
 	k := elementKinds[a]
+	if k == 0 && s.isVisible() {
+		s.endInline(a)
+	}
 	named := func(o *openElement) bool { return o.atom == a && (a != 0 || o.name == string(name)) && !o.closed }
 	if s.inForeign() {
 		if i := s.find(named, isHTML); i >= 0 {

@@ -133,6 +133,9 @@ func (w *walker) enterNode(n *html.Node) pathNode {
 		if wanted && v.el.target != 0 && !v.el.hidden {
 			w.noteLink(&v.el)
 		}
+		if v.el.kind == 0 && !v.el.hidden {
+			w.beginInline(v.el.atom)
+		}
 		v.visible = w.beginElement(&v.el)
 	}
 	if v.visible && wanted {
@@ -152,6 +155,9 @@ func (w *walker) enterNode(n *html.Node) pathNode {
 
 func (w *walker) exitNode(v pathNode) {
 	if v.visible {
+		if v.el.kind == 0 {
+			w.endInline(v.el.atom)
+		}
 		w.endElement(v.el.atom, v.el.kind)
 	} else {
 		w.hidden--

@@ -32,7 +32,7 @@ func New() Reader {
 func (Reader) ContentTypes() []string { return []string{"text/markdown", "text/x-markdown"} }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "markdown/1" }
+func (Reader) Extractor() string { return "markdown/2" }
 
 // Read returns the text of view, whose CSS selectors and XPath expressions count.
 func (r Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
