@@ -182,8 +182,15 @@ func TestItems(t *testing.T) {
 	release := func(v string) []byte {
 		return []byte(`<p>News</p><ul class="latest"><li><a href="/releases/` + v + `">Release ` + v + ` is out now for everybody</a></li></ul>`)
 	}
-	nested := func(first string) []byte {
-		return []byte(`<ul><li>Fruit of the season<ul><li>` + first + `</li><li>pears from the lake</li></ul></li><li>Vegetables of the field</li></ul>`)
+	nested := func(fruit, vegetables string) []byte {
+		return []byte(`<ul><li>Food<ol><li>Fruit<ul>` + fruit + `</ul></li><li>Vegetables<ul>` + vegetables + `</ul> of the field</li></ol></li></ul>`)
+	}
+	li, linkedLi := "<li>%s from the hill</li>", `<li><a href="/%[1]s">%[1]s from the hill</a></li>`
+	leaves := func(item string, names ...string) (s string) {
+		for _, n := range names {
+			s += fmt.Sprintf(item, n)
+		}
+		return s
 	}
 	numberedClasses := func(from int) []byte {
 		var b strings.Builder
@@ -236,7 +243,16 @@ func TestItems(t *testing.T) {
 			[]string{"new Senior Go Developer", "changed Platform Engineer, payments", "gone subject0 verb0 object0"}},
 		{"a list of one", "text/html", release("1.2.3"), release("1.2.4"),
 			[]string{"gone Release 1.2.3 is out now for everybody", "new Release 1.2.4 is out now for everybody"}},
-		{"a nested list", "text/html", nested("apples from the hill"), nested("cherries from the hill"), []string{"changed Fruit of the season"}},
+		{"a nested list: one comes, one goes", "text/html", nested(leaves(li, "apples", "pears"), leaves(li, "leek", "cabbage")),
+			nested(leaves(li, "apples", "quinces", "pears"), leaves(li, "leek")), []string{"new quinces from the hill", "gone cabbage from the hill"}},
+		{"a nested list: an edit", "text/html", nested(leaves(li, "apples", "pears"), leaves(li, "leek")),
+			nested(leaves(li, "apples", "pears"), leaves(li, "leek and leaves")), []string{"changed leek and leaves from the hill"}},
+		{"a nested list: one moves", "text/html", nested(leaves(linkedLi, "apples", "pears"), leaves(linkedLi, "leek")),
+			nested(leaves(linkedLi, "apples"), leaves(linkedLi, "leek", "pears")), []string{}},
+		{"a nested list with links", "text/html", nested(leaves(linkedLi, "apples", "pears"), leaves(linkedLi, "leek")),
+			nested(leaves(linkedLi, "apples"), leaves(linkedLi, "leek", "cabbage")), []string{"gone pears from the hill", "new cabbage from the hill"}},
+		{"parts of an item with a link", "text/html", []byte(`<ul><li><a href="/a">Clerk</a><ul><li>Oslo</li><li>Full time</li></ul></li><li><a href="/b">Cook</a><ul><li>Oslo</li></ul></li></ul>`),
+			[]byte(`<ul><li><a href="/a">Clerk</a><ul><li>Moss</li><li>Full time</li></ul></li><li><a href="/b">Cook</a><ul><li>Oslo</li></ul></li></ul>`), []string{"changed Clerk"}},
 		{"a paragraph each", "text/html", linked("p", "Data Engineer", "Product Manager", "Clerk", "Go Developer, fintech"),
 			linked("p", "Senior Go Developer", "Data Engineer", "Product Manager", "Clerk"),
 			[]string{"new Senior Go Developer, Oslo, Full time", "gone Go Developer, fintech, Oslo, Full time"}},

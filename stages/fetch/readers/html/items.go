@@ -54,6 +54,7 @@ type openBox struct {
 	cards    int32
 	child    int32 // in children, or none
 	within   int32 // where its own children begin there
+	outer    int32 // of a list: the list item in which it stands, or none
 }
 
 // box is an element that may be an item.
@@ -64,10 +65,19 @@ type box struct {
 	looks      [maxClasses]uint32
 	id         uint32 // of its attribute
 	identities uint8
+	kind       atom.Atom
 	isItem     bool
 	bare       bool  // a card without a class
 	term       int32 // of a term and its descriptions: the number of the element in which they stand
+	outer      int32 // the list item in whose list it stands, or none
+	listAt     int32 // where the first list in a list item begins, or none
+	// inner and keyed count the items of the lists in a list item, and those of them that have a key.
+	inner, keyed int32
 }
+
+// isSplit reports whether the item ends where the first list in it begins, so that its items are items of their own. If
+// it alone has a key, they are parts of it.
+func (b *box) isSplit(key pipeline.Key) bool { return b.inner > 0 && (key == 0 || b.keyed > 0) }
 
 const none = -1
 
@@ -77,7 +87,7 @@ type link struct {
 	inHeading bool
 }
 
-// event is the start or the end of a box, or a link.
+// event is the start or the end of a box, the start of the first list in it, or a link.
 type event struct {
 	at, of int32 // of is an index of boxes or links
 	kind   uint8
@@ -87,6 +97,7 @@ const (
 	eventStart = iota
 	eventEnd
 	eventLink
+	eventList
 )
 
 // mayBeCard are the elements that are items where several siblings look alike.
@@ -104,14 +115,20 @@ func (f *itemFinder) begin(el *element, at int) {
 		f.headings++
 	}
 	f.count++
-	o := openBox{box: none, id: f.count, look: el.look(), child: f.beginChild(el, at)}
+	o := openBox{box: none, id: f.count, look: el.look(), child: f.beginChild(el, at), outer: none}
+	if el.atom == atom.Ul || el.atom == atom.Ol {
+		o.outer = f.beginList(at)
+	}
 	o.within = int32(len(f.children))
 	if el.kind&tablePart != 0 && el.atom != atom.Table {
 		o.look = f.parentBox().look // a table may have a tbody, or not
 	}
 	card := mayBeCard(el.atom)
 	if named := el.kind&item != 0 || el.atom == atom.Article; (named || card) && len(f.events) < maxEvents {
-		b := box{start: int32(at), end: int32(at), isItem: named, list: uint32(el.atom), looks: el.looks(), id: el.dataID, bare: card && el.classes[0] == 0}
+		b := box{start: int32(at), end: int32(at), kind: el.atom, isItem: named, list: uint32(el.atom), looks: el.looks(), id: el.dataID, bare: card && el.classes[0] == 0, outer: none, listAt: none}
+		if el.atom == atom.Li && len(f.open) > 0 {
+			b.outer = f.parentBox().outer
+		}
 		if b.id == 0 && named {
 			b.id = el.id
 		}
@@ -128,6 +145,19 @@ func (f *itemFinder) begin(el *element, at int) {
 		}
 	}
 	f.open = append(f.open, o)
+}
+
+// beginList notes that a list begins, and returns the list item in which it stands, or none.
+func (f *itemFinder) beginList(at int) int32 {
+	i := f.parentBox().box
+	if len(f.open) == 0 || i == none || f.boxes[i].kind != atom.Li {
+		return none
+	}
+	if b := &f.boxes[i]; b.listAt == none {
+		b.listAt = int32(at)
+		f.events = append(f.events, event{int32(at), i, eventList})
+	}
+	return i
 }
 
 // reopenTerm returns the box of the term that el describes, if it ended just before: both are one item. Otherwise it
@@ -234,7 +264,7 @@ func (f *itemFinder) beginLink(el *element, at int) {
 	if f.inLink = len(f.events) < maxEvents; f.inLink {
 		f.linked, f.parent = int32(len(f.boxes)), f.parentBox().id
 		f.events = append(f.events, event{int32(at), f.linked, eventStart})
-		f.addBox(box{start: int32(at), end: int32(at), list: uint32(el.atom), looks: el.looks()}, true)
+		f.addBox(box{start: int32(at), end: int32(at), list: uint32(el.atom), looks: el.looks(), outer: none, listAt: none}, true)
 	}
 }
 
@@ -304,7 +334,7 @@ func (f *itemFinder) identities() (all []identity) {
 	var open []int32
 	pending := none // the event of the last link, which may stand around an item
 	for i, e := range f.events {
-		if e.kind != eventLink && !f.boxes[e.of].isItem {
+		if e.kind == eventList || e.kind != eventLink && !f.boxes[e.of].isItem {
 			continue
 		}
 		if pending != none {
@@ -354,11 +384,22 @@ func (f *itemFinder) mark(before string, content []byte) (string, []pipeline.Key
 		return before + string(content), nil
 	}
 	byBox := f.keys()
+	for i := range f.boxes {
+		if b := &f.boxes[i]; b.isItem && b.outer != none {
+			outer := &f.boxes[b.outer]
+			if outer.inner++; byBox[i] != 0 {
+				outer.keyed++
+			}
+		}
+	}
 	count := 0
 	for i := range f.boxes {
 		b := &f.boxes[i]
 		if b.isItem && b.bare && byBox[i] == 0 && bytes.IndexByte(content[b.start:b.end-1], pipeline.BlockEnd) < 0 {
 			b.isItem = false // a paragraph
+		}
+		if b.start == b.listAt && b.isSplit(byBox[i]) {
+			b.isItem = false // it has no words of its own
 		}
 		if b.isItem {
 			count++
@@ -373,9 +414,12 @@ func (f *itemFinder) mark(before string, content []byte) (string, []pipeline.Key
 		if e.kind == eventLink || !f.boxes[e.of].isItem {
 			continue
 		}
+		if split := f.boxes[e.of].isSplit(byBox[e.of]); split && e.kind == eventEnd || !split && e.kind == eventList {
+			continue
+		}
 		out.Write(content[at:e.at])
 		at = e.at
-		if e.kind == eventEnd {
+		if e.kind != eventStart {
 			out.WriteByte(pipeline.ItemEnd)
 			continue
 		}

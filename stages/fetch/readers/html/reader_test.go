@@ -68,7 +68,7 @@ func TestRead(t *testing.T) {
 		{"hole dd", "<dl><dt hidden>a<dd>b<dt>c<dd hidden>d</dl>e", "<b|><c|>e|"},
 		{"hole option", "<select><option hidden>a<option>b</select>c", "b|c|"},
 		{"hole th", "<table><tr><th hidden>a<th>b</table>", "<b|>"},
-		{"list", "<ul><li>a<li>b<ul><li>c</ul>d<li></li></ul>e", "<a|><b|<c|>d|>e|"},
+		{"list", "<ul><li>a<li>b<ul><li>c</ul>d<li></li></ul>e", "<a|><b|><c|>d|e|"},
 		{"item with blocks", "<li><p>a</p><div>b<br>c</div></li>d", "<a|b|c|>d|"},
 		{"item in a div", "<ul><li><div>a<li>b</ul>", "<a|><b|>"},
 		{"table", "<table><caption>t</caption><thead><tr><th>a<th>b<tbody><tr><td>c</td><td>d</td></tr></table>", "t|<a|b|><c|d|>"},

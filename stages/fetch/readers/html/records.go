@@ -195,7 +195,7 @@ func (f *itemFinder) addRecords() {
 		for ; len(left) > 0 && left[0].first == i; left = left[1:] {
 			r := left[0]
 			r.box = int32(len(f.boxes))
-			f.boxes = append(f.boxes, box{start: r.start, end: r.end, list: r.list, isItem: true})
+			f.boxes = append(f.boxes, box{start: r.start, end: r.end, list: r.list, isItem: true, outer: none, listAt: none})
 			events = append(events, event{r.start, r.box, eventStart})
 			open = append(open, r)
 		}
