@@ -19,14 +19,16 @@ type countedLine struct {
 
 // editLine returns the line for the edit at the beginning of diffs, which have no keyword. All texts of an
 // item that is new or gone are one line. If removed text and the added text in its place both fit into a
-// line, it is the whole edit, else the first diff of it.
+// line, it is the whole edit, and those that follow in the same row; else it is the first diff of it.
 func editLine(diffs []pipeline.Diff, b Budget) countedLine {
 	if n := countItemDiffs(diffs); n > 0 {
 		return countedLine{itemLine(diffs[:n], b), n}
 	}
 	if beginsReplacement(diffs) {
-		if spans := replacementSpans(diffs[0], diffs[1], b); spans != nil {
-			return countedLine{Line{Spans: spans, Item: diffs[1].Item}, 2}
+		for n := countReplacements(diffs); n > 0; n-- {
+			if spans := replacementSpans(diffs[:2*n], b); spans != nil {
+				return countedLine{Line{Spans: spans, Item: diffs[1].Item}, 2 * n}
+			}
 		}
 	}
 	d := difference{Diff: diffs[0], title: titlePrefix(diffs[0])}
@@ -89,13 +91,61 @@ func splitSnippet(d pipeline.Diff) (snippet string, from, to int) {
 	return snippet, from, from + len(changed)
 }
 
-// replacementSpans returns the spans of one line: the title of the item, the removed text, the added text and the text
-// around it. It returns nil if both texts are too long for one line.
-func replacementSpans(removed, added pipeline.Diff, b Budget) []Span {
-	snippet, from, to := splitSnippet(added)
-	before, after := snippet[:from], snippet[to:]
-	changed := compareWords(strings.Fields(Clean(removed.Text)), strings.Fields(snippet[from:to]))
-	title := titlePrefix(added)
+// maxReplacements is how many replaced texts one line shows.
+const maxReplacements = 6
+
+// countReplacements returns how many replaced texts, from that at the beginning of diffs on, stand one behind the other
+// in one text, such as the cells of a row.
+func countReplacements(diffs []pipeline.Diff) int {
+	n, last := 1, diffs[1]
+	snippet, from, to := splitSnippet(last)
+	if last.Item == "" || snippet != Clean(last.Snippet) {
+		return 1
+	}
+	for rest := diffs[2:]; n < maxReplacements && beginsReplacement(rest); rest = rest[2:] {
+		d := rest[1]
+		if d.Snippet != last.Snippet || d.Title != last.Title {
+			break
+		}
+		if from, to = findNext(snippet, from, to, last, d); from < 0 {
+			break
+		}
+		n, last = n+1, d
+	}
+	return n
+}
+
+// findNext returns the range of the text of next in the snippet that it shares with last, whose range is given, or -1.
+// In the page one character is where the snippet has a border.
+func findNext(snippet string, from, to int, last, next pipeline.Diff) (int, int) {
+	text := Clean(next.Text)
+	for at := to; ; at++ {
+		i := strings.Index(snippet[at:], text)
+		if i < 0 {
+			return -1, -1
+		}
+		at += i
+		borders := strings.Count(snippet[from:at], itemBorder)
+		if at-from == next.Offset-last.Offset+borders*(len(itemBorder)-1) {
+			return at, at + len(text)
+		}
+	}
+}
+
+// replacementSpans returns the spans of one line: the title of the item, and of each replacement of diffs the removed
+// text and the added text, with the text around them. It returns nil if these are too long for one line.
+func replacementSpans(diffs []pipeline.Diff, b Budget) []Span {
+	snippet, from, to := splitSnippet(diffs[1])
+	before := snippet[:from]
+	var changed []Span
+	for i := 0; i < len(diffs); i += 2 {
+		if end := to; i > 0 {
+			from, to = findNext(snippet, from, to, diffs[i-1], diffs[i+1])
+			changed = append(changed, Span{Text: snippet[end:from]})
+		}
+		changed = append(changed, compareWords(strings.Fields(Clean(diffs[i].Text)), strings.Fields(snippet[from:to]))...)
+	}
+	title, after := titlePrefix(diffs[1]), snippet[to:]
 	room := b.Line - b.Length(title)
 	for _, s := range changed {
 		room -= b.Length(s.Text)

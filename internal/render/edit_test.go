@@ -26,6 +26,10 @@ func TestEdits(t *testing.T) {
 		d.Item, d.Title = item, title
 		return d
 	}
+	at := func(offset int, d pipeline.Diff) pipeline.Diff {
+		d.Offset = offset
+		return d
+	}
 	for _, tt := range []struct {
 		name  string
 		diffs []pipeline.Diff
@@ -35,6 +39,14 @@ func TestEdits(t *testing.T) {
 			in("changed", "Lamp", removedDiff(1, "4", "Lamp · 4 left")), in("changed", "Lamp", addedDiff(1, "7", "Lamp · 7 left")),
 			in("changed", "Lantern", addedDiff(2, "new", "... new ..."))},
 			"Lamp · 4 → 7; added: Lantern · new|~ Lamp · [-4-] {+7+} left|+ Lantern · ... {+new+} ..."},
+		{"two cells of a row", []pipeline.Diff{
+			in("changed", "Lamp", at(5, removedDiff(1, "4", "Lamp · 4 · yes"))), in("changed", "Lamp", at(5, addedDiff(1, "7", "Lamp · 7 · no"))),
+			in("changed", "Lamp", at(7, removedDiff(2, "yes", "Lamp · 4 · yes"))), in("changed", "Lamp", at(7, addedDiff(2, "no", "Lamp · 7 · no")))},
+			"Lamp · 4 → 7; Lamp · yes → no|~ Lamp · [-4-] {+7+} · [-yes-] {+no+}"},
+		{"rows with the same words", []pipeline.Diff{
+			in("changed", "Lamp", at(5, removedDiff(1, "4", "Lamp · 4 · 7"))), in("changed", "Lamp", at(5, addedDiff(1, "7", "Lamp · 7 · 7"))),
+			in("changed", "Lamp", at(15, removedDiff(2, "5", "Lamp · 5 · 7"))), in("changed", "Lamp", at(15, addedDiff(2, "7", "Lamp · 7 · 7")))},
+			"Lamp · 4 → 7; Lamp · 5 → 7|~ Lamp · [-4-] {+7+} · 7|~ Lamp · [-5-] {+7+} · 7"},
 		{"the words of the title", []pipeline.Diff{in("changed", "Lamp 7", removedDiff(1, "4", "Lamp 7 · 4 left")), in("changed", "Lamp 7", addedDiff(1, "7", "Lamp 7 · 7 left"))},
 			"4 → 7|~ Lamp 7 · [-4-] {+7+} left"},
 		{"an item of one block", []pipeline.Diff{in("changed", "Lamp 7 left", removedDiff(1, "4", "Lamp 4 left")), in("changed", "Lamp 7 left", addedDiff(1, "7", "Lamp 7 left"))},

@@ -7,12 +7,14 @@
 package text
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -91,7 +93,7 @@ func (d *Doc) Text(i int) string { return d.Content[d.Tokens[i].Start:d.Tokens[i
 func (d *Doc) blockText(b int) string { return d.Content[d.Blocks[b].Start:d.Blocks[b].End] }
 
 // Title returns what names unit: what is labelled so, such as "title: Lamp" of JSON, its first block that is no
-// number, such as "3." or "id: 3", or its first one.
+// number, such as "3." or "id: 3", and no code before a block of several words, or its first one.
 func (d *Doc) Title(unit Unit) string {
 	for b := unit.FirstBlock; b < unit.LastBlock; b++ {
 		switch label, value, _ := strings.Cut(d.blockText(b), ": "); label {
@@ -101,17 +103,39 @@ func (d *Doc) Title(unit Unit) string {
 			}
 		}
 	}
+	code := ""
 	for b := unit.FirstBlock; b < unit.LastBlock; b++ {
 		block := d.blockText(b)
 		value := d.Text(d.Blocks[b].First)
 		if _, v, labelled := strings.Cut(block, ": "); labelled && v != "" {
 			value = v
+		} else if code == "" && isCode(block) {
+			code = block
+			continue
 		}
 		if value[0] < '0' || value[0] > '9' {
+			if code != "" && d.Blocks[b].Last-d.Blocks[b].First == 1 {
+				return code
+			}
 			return block
 		}
 	}
-	return d.blockText(unit.FirstBlock)
+	return cmp.Or(code, d.blockText(unit.FirstBlock))
+}
+
+// isCode reports whether s is what a thing is known by in place of a name, such as the SKU L1: it begins with a letter
+// and has digits, no blank nor point, and no three small letters in a row, as in iPhone15.
+func isCode(s string) bool {
+	small := 0
+	for _, r := range s {
+		if small++; !unicode.IsLower(r) {
+			small = 0
+		}
+		if small == 3 || r == ' ' || r == '.' {
+			return false
+		}
+	}
+	return (s[0] < '0' || s[0] > '9') && strings.ContainsAny(s, "0123456789")
 }
 
 // Analyze reads content, a pipeline.Text's Content: blocks end with pipeline.BlockEnd, and items stand between

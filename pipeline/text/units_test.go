@@ -32,3 +32,16 @@ func TestKeysOfLongItems(t *testing.T) {
 		t.Errorf("an item that stands alone: %v", alone.LongItems)
 	}
 }
+
+// TestTitle: what names an item is no number and no code, if there is a name.
+func TestTitle(t *testing.T) {
+	for blocks, want := range map[string]string{
+		"17|Lamp of brass|5": "Lamp of brass", "L1|Lamp of brass|5": "Lamp of brass", "L1|Lamp|5": "L1", "AB-17|5|yes": "AB-17",
+		"iPhone15|very cheap": "iPhone15", "Lamp|made of brass": "Lamp", "5|6": "5", "id: 7|name: Lamp": "Lamp", "v1.2|many bugs": "v1.2",
+	} {
+		d := Analyze(strings.ReplaceAll(blocks, "|", "\n") + "\n")
+		if got := d.Title(Unit{LastBlock: len(d.Blocks)}); got != want {
+			t.Errorf("%s: got %q, want %q", blocks, got, want)
+		}
+	}
+}

@@ -279,7 +279,7 @@ func TestItems(t *testing.T) {
 			[]byte(`[{"id":3,"name":"Lamp of glass","price":5},{"id":1,"name":"Lamp of brass","price":6}]`),
 			[]string{"new Lamp of glass", "changed Lamp of brass", "gone Lamp of steel"}},
 		{"a table of values", "text/csv", []byte("sku,name,price\nL1,Lamp of brass,5\nL2,Lamp of steel,5\n"),
-			[]byte("sku,name,price\nL3,Lamp of glass,5\nL1,Lamp of brass,6\n"), []string{"new L3", "changed L1", "gone L2"}},
+			[]byte("sku,name,price\nL3,Lamp of glass,5\nL1,Lamp of brass,6\n"), []string{"new Lamp of glass", "changed Lamp of brass", "gone Lamp of steel"}},
 		{"a JSON feed", "application/feed+json",
 			[]byte(`{"version":"https://jsonfeed.org/version/1.1","title":"Feed","items":[{"id":"1","url":"https://example.com/1","title":"Storm","date_published":"2026-01-01"}]}`),
 			[]byte(`{"version":"https://jsonfeed.org/version/1.1","title":"Feed","items":[{"id":"1","url":"https://example.com/one","title":"Storm","date_published":"2026-01-02","tags":["x"]}]}`),
