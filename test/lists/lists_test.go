@@ -225,6 +225,13 @@ func TestItems(t *testing.T) {
 		}
 		return []byte(`<h1>Jobs</h1><div>` + b.String() + `</div>`)
 	}
+	calendar := func(entries ...string) []byte {
+		var b strings.Builder
+		for _, i := range items(entries...) {
+			fmt.Fprintf(&b, "BEGIN:VEVENT\nUID:%s\nSUMMARY:%s\nDTSTART:%s\nEND:VEVENT\n", i.address, i.parts[0], i.parts[1])
+		}
+		return []byte("BEGIN:VCALENDAR\n" + b.String() + "END:VCALENDAR\n")
+	}
 	feed := func(entries ...string) []byte {
 		var b strings.Builder
 		for _, e := range entries {
@@ -275,6 +282,8 @@ func TestItems(t *testing.T) {
 			`<h4><a href="/v">Vegetables</a></h4><ul><li>leek</li></ul><h4><a href="/n">Nuts</a></h4><ul><li>almonds</li></ul>`), []string{"new quinces"}},
 		{"a feed", "application/rss+xml", feed("a: Storm over the coast", "b: Calm at the lake"), feed("c: Storm over the lake", "a: Storm over the coast"),
 			[]string{"new Storm over the lake", "gone Calm at the lake"}},
+		{"a calendar: another time, another name", "text/calendar", calendar("1: Choir | 20260101T180000Z", "2: Dance | 20260102T180000Z", "3: Yoga for all | 20260103T180000Z"),
+			calendar("2: Dance | 20260102T180000Z", "3: Yoga | 20260103T180000Z", "1: Choir | 20260107T190000Z"), []string{"changed Yoga", "changed Choir"}},
 		{"an array", "application/json", []byte(`[{"id":1,"name":"Lamp of brass","price":5},{"id":2,"name":"Lamp of steel","price":5}]`),
 			[]byte(`[{"id":3,"name":"Lamp of glass","price":5},{"id":1,"name":"Lamp of brass","price":6}]`),
 			[]string{"new Lamp of glass", "changed Lamp of brass", "gone Lamp of steel"}},

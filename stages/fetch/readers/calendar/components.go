@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
@@ -19,11 +20,13 @@ var (
 
 // components are the open components of a calendar. Lines that are not valid are noted.
 type components struct {
-	open   []string
-	found  bool // of a calendar
-	body   []byte
-	at     int // the offset of the present line
-	passed *blocks.Passed
+	open  []string
+	found bool // of a calendar
+	// uid and recurrence are what identifies the present entry: several of a series have one UID.
+	uid, recurrence string
+	body            []byte
+	at              int // the offset of the present line
+	passed          *blocks.Passed
 }
 
 func (c *components) note(one, many string) { c.passed.Note(one, many, c.body, c.at) }
@@ -38,7 +41,20 @@ func (c *components) begin(b *blocks.Builder, name string) {
 		}
 	}
 	c.open = append(c.open, name)
+	c.uid, c.recurrence = "", ""
 	b.ItemStart()
+}
+
+// identify notes a property that identifies the innermost component.
+func (c *components) identify(b *blocks.Builder, property, value string) {
+	if property == "UID" {
+		c.uid = strings.TrimSpace(value)
+	} else {
+		c.recurrence = strings.TrimSpace(value)
+	}
+	if c.uid != "" {
+		b.SetKey(pipeline.NewKey(c.open[len(c.open)-1], c.uid+" "+c.recurrence))
+	}
 }
 
 // end closes the component name, and those within it. A name that nobody knows ends the innermost one, and one that is

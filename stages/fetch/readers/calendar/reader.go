@@ -34,7 +34,7 @@ func New() Reader { return Reader{} }
 func (Reader) ContentTypes() []string { return []string{"text/calendar"} }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "calendar/2" }
+func (Reader) Extractor() string { return "calendar/3" }
 
 // propertyLabels are the properties that count, and what stands before their values.
 var propertyLabels = map[string]string{
@@ -85,6 +85,9 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			continue
 		case slices.Contains(c.open, "VTIMEZONE") || slices.Contains(c.open, "VALARM"):
 			continue
+		case name == "UID" || name == "RECURRENCE-ID":
+			c.identify(&b, name, value)
+			continue
 		}
 		label, ok := propertyLabels[name]
 		if !ok {
@@ -118,6 +121,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		return pipeline.Text{}, err
 	}
 	t.Content, t.Passed = b.Content(), c.passed.Sentences()
+	t.Keys = b.Keys()
 	t.Empty = blocks.Blank(t.Content)
 	return t, nil
 }
