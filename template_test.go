@@ -40,21 +40,23 @@ func TestFailingTemplateCostsNoAlert(t *testing.T) {
 		site := shop("text/html", "<p>Zeus. In stock.</p>", "<p>Zeus {{range 9}}{{.nope}}. Out of stock.</p>")
 		defer site.Close()
 
-		var kinds registry.Registry
-		mattermost.Register(&kinds)
-		source, err := json.Marshal(tt.template)
+		sink, err := mattermost.New(mattermost.Config{
+			WebhookURL: registry.NewSecret(team.URL + "/hooks/abcdefgh"), Template: registry.Template(tt.template),
+			Connection: registry.Connection{Client: http.DefaultClient},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c, err := config.Parse("c.yaml", []byte(`
 fetch: {per_host: {rate: 1000/s}}
-allow: {fetch: [127.0.0.0/8], sinks: [127.0.0.0/8]}
-sinks: {team: {mattermost: {webhook_url: "`+team.URL+`/hooks/abcdefgh", template: `+string(source)+`}}}
-subscriptions: [{url: "`+site.URL+`", keywords: [out of stock], sinks: [team]}]
-`), config.Options{Registry: &kinds})
+allow: {fetch: [127.0.0.0/8]}
+sinks: {}
+`), config.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.Router.Sinks = map[string]pipeline.Sink{"team": sink}
+		c.Router.Subscriptions = []pipeline.Subscription{{URL: site.URL, Keywords: []string{"out of stock"}, Sinks: []string{"team"}}}
 		c.Router.Sinks["ops"] = pipeline.SinkFunc(func(_ context.Context, n pipeline.Notification) error {
 			events <- *n.Health
 			return nil
