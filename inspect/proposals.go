@@ -304,7 +304,7 @@ func (t *tryout) remove(ctx context.Context, st flow.State, p index.Page, d inde
 	if err != nil {
 		return "", err
 	}
-	root, err := htmltree.Parse(ctx, raw.Body)
+	root, _, err := htmltree.Parse(ctx, raw.Body)
 	if err != nil {
 		return "", nil
 	}

@@ -22,13 +22,15 @@ const (
 // ErrTooLarge says that the tree of a page would be out of all proportion to its size.
 var ErrTooLarge = errors.New("the page has too many elements")
 
-// Parse returns the tree of an HTML page. Its errors are ErrTooLarge, that of ctx, and that of
-// html.Parse, which refuses more than 512 elements within each other.
-func Parse(ctx context.Context, body []byte) (*html.Node, error) {
-	if err := checkNodeCount(ctx, body); err != nil {
-		return nil, err
+// Parse returns the tree of an HTML page, and how the page ends. Its errors are ErrTooLarge, that of ctx, and that
+// of html.Parse, which refuses more than 512 elements within each other.
+func Parse(ctx context.Context, body []byte) (*html.Node, Ending, error) {
+	ending, err := checkNodeCount(ctx, body)
+	if err != nil {
+		return nil, ending, err
 	}
-	return html.Parse(bytes.NewReader(body))
+	root, err := html.Parse(bytes.NewReader(body))
+	return root, ending, err
 }
 
 // formattingElements are the elements that the parser opens anew in every paragraph until they
@@ -38,31 +40,35 @@ var formattingElements = map[atom.Atom]bool{
 	atom.S: true, atom.Small: true, atom.Strike: true, atom.Strong: true, atom.Tt: true, atom.U: true,
 }
 
-// checkNodeCount refuses a page that would become larger than maxNodes, before it is parsed. It counts
+// checkNodeCount finds out how a page ends, and refuses a page that would become larger than maxNodes, before it is parsed. It counts
 // from above: every open formatting element at every token, but of equal ones without attributes at
 // most three, as the parser does.
-func checkNodeCount(ctx context.Context, body []byte) error {
+func checkNodeCount(ctx context.Context, body []byte) (ending Ending, err error) {
 	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxToken)
 	open := map[atom.Atom]int{}
 	plain := map[atom.Atom]int{}
 	active, nodes := 0, 0
+	started := atom.Atom(0) // by the last tag
 	for n := 1; ; n++ {
 		if n%tokensPerCheck == 0 && ctx.Err() != nil {
-			return ctx.Err()
+			return ending, ctx.Err()
 		}
 		if nodes > maxNodes {
-			return ErrTooLarge
+			return ending, ErrTooLarge
 		}
-		switch z.Next() {
+		token := z.Next()
+		ending.Note(token, z.Raw(), started)
+		switch token {
 		case html.ErrorToken:
-			return nil
+			return ending, nil
 		case html.TextToken:
 			nodes += 1 + active
 		case html.StartTagToken, html.SelfClosingTagToken:
 			nodes += 1 + active
 			name, attrs := z.TagName()
 			a := atom.Lookup(name)
+			started = a
 			if !formattingElements[a] {
 				continue
 			}
@@ -75,6 +81,7 @@ func checkNodeCount(ctx context.Context, body []byte) error {
 			open[a]++
 			active++
 		case html.EndTagToken:
+			started = 0
 			name, _ := z.TagName()
 			if a := atom.Lookup(name); open[a] > 0 {
 				open[a]--

@@ -17,15 +17,15 @@ func TestParse(t *testing.T) {
 		fmt.Fprintf(&bomb, "<font a=%d>", i)
 	}
 	bomb.WriteString(strings.Repeat("<p>x", 2000))
-	if _, err := Parse(t.Context(), []byte(bomb.String())); !errors.Is(err, ErrTooLarge) {
+	if _, _, err := Parse(t.Context(), []byte(bomb.String())); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("got %v, want %v", err, ErrTooLarge)
 	}
-	if root, err := Parse(t.Context(), []byte("<p>x<p>y")); err != nil || root == nil {
+	if root, _, err := Parse(t.Context(), []byte("<p>x<p>y")); err != nil || root == nil {
 		t.Errorf("a small page: got %v, %v", root, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Parse(ctx, []byte(strings.Repeat("<p>x", tokensPerCheck))); !errors.Is(err, context.Canceled) {
+	if _, _, err := Parse(ctx, []byte(strings.Repeat("<p>x", tokensPerCheck))); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: got %v", err)
 	}
 }

@@ -164,7 +164,7 @@ func TestBackupInParts(t *testing.T) {
 		"1/watch.json", `{"url":"https://example.com/lamp","title":"The lamp","date_created":1,"tags":["t1"],"processor":"restock_diff","paused":true}`,
 		"1/restock_diff.json", `{"restock_diff":{"in_stock_processing":"all_changes","price_change_min":20,"price_change_max":"100.50"}}`,
 		"2/watch.json", `{"url":"https://example.com/terms","title":" Terms\nof use ","date_created":2,"trigger_text":["/Sold Out/"],"browser_steps":[
-			{"operation":"Click element","selector":"#ok"},{"operation":"Click element","selector":"//button"},{"operation":"Enter text in field","selector":"#q","optional_value":"lamp"}]}`,
+			{"operation":"Click element","selector":"#ok"},{"operation":"Click element","selector":"//button"},{"operation":"Wait for seconds","optional_value":"5"},{"operation":"Enter text in field","selector":"#q","optional_value":"lamp"}]}`,
 	), "")
 	if err != nil || len(r.Entries) != 3 {
 		t.Fatalf("%+v, %v", r, err)
@@ -178,7 +178,7 @@ func TestBackupInParts(t *testing.T) {
 	compare(t, "title on one line", terms.Subscription.Title, "Terms of use")
 	compare(t, "trigger with case", fmt.Sprint(terms.Subscription.Keywords, terms.Subscription.MatchCase), "[Sold Out] true")
 	compare(t, "steps", fmt.Sprint(len(terms.Steps), terms.Steps[0].Click, terms.Steps[1].Fill.Select, terms.Steps[1].Fill.Value.Reveal()), "2#ok#qlamp")
-	compare(t, "a step by XPath", lostLines(r), []string{"Terms\nof use: browser_steps"})
+	compare(t, "a step by XPath, and a wait", lostLines(r), []string{"Terms\nof use: browser_steps", "Terms\nof use: browser_steps"})
 }
 
 func TestOPML(t *testing.T) {

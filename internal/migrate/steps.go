@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline/registry"
@@ -19,8 +20,10 @@ func (r *Result) readSteps(e *Entry, w watch) {
 		selector := strings.TrimSpace(s.Selector)
 		isCSS := selector != "" && !strings.HasPrefix(selector, "/") && !strings.HasPrefix(selector, "xpath=")
 		switch {
-		case s.Operation == "" || s.Operation == "Choose one" || s.Operation == "Goto site" || s.Operation == "Wait for seconds":
-			// Each step waits until the page has loaded.
+		case s.Operation == "" || s.Operation == "Choose one" || s.Operation == "Goto site":
+			// The page is open before the first step.
+		case s.Operation == "Wait for seconds":
+			r.addLost(e.Name, "browser_steps", "the wait of %s seconds is left out; each step waits until the page has loaded, and wait_for waits for an element", shorten(cmp.Or(strings.TrimSpace(s.Value), "some")))
 		case s.Operation == "Click element" && isCSS:
 			e.Steps = append(e.Steps, browser.Step{Click: selector})
 		case s.Operation == "Enter text in field" && isCSS:

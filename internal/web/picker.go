@@ -223,7 +223,7 @@ type frameWriter struct {
 
 // parsePage returns the tree of an HTML page, or an error that says why the picker does not show the page.
 func parsePage(ctx context.Context, source string) (*html.Node, error) {
-	root, err := htmltree.Parse(ctx, []byte(source))
+	root, _, err := htmltree.Parse(ctx, []byte(source))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoSource, err)
 	}

@@ -164,7 +164,7 @@ func (s *session) hasEnded(ctx context.Context, resp *pipeline.Response, err err
 	if err != nil {
 		return false
 	}
-	doc, err := htmltree.Parse(ctx, start)
+	doc, _, err := htmltree.Parse(ctx, start)
 	return err == nil && cascadia.Query(doc, s.check) == nil
 }
 
@@ -321,7 +321,7 @@ func (f *Fetcher) parseStart(ctx context.Context, resp *http.Response) (*html.No
 	if err != nil {
 		return nil, err
 	}
-	doc, err := htmltree.Parse(ctx, text)
+	doc, _, err := htmltree.Parse(ctx, text)
 	if err != nil {
 		return nil, nil
 	}

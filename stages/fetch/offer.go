@@ -34,7 +34,7 @@ func findOffer(ctx context.Context, raw pipeline.Raw) (offer, error) {
 	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType != "text/html" && mediaType != "application/xhtml+xml" {
 		return offer{}, noValueError("only HTML declares offers, and the page is " + mediaType)
 	}
-	root, err := htmltree.Parse(ctx, raw.Body)
+	root, _, err := htmltree.Parse(ctx, raw.Body)
 	switch {
 	case ctx.Err() != nil:
 		return offer{}, ctx.Err()

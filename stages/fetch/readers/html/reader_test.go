@@ -147,9 +147,11 @@ func TestEndsWithin(t *testing.T) {
 		"<!-->a<!--->b <":               "",
 		"<xmp>a":                        "",
 	} {
-		text, err := New().Read(t.Context(), pipeline.Raw{ContentType: "text/html", Body: []byte(body)}, pipeline.View{})
-		if got := strings.Join(text.Passed, "; "); err != nil || got != want {
-			t.Errorf("%q: got %q, %v, want %q", body, got, err, want)
+		for path, view := range map[string]pipeline.View{"scanned": {}, "parsed": parsingView} {
+			text, err := New().Read(t.Context(), pipeline.Raw{ContentType: "text/html", Body: []byte(body)}, view)
+			if got := strings.Join(text.Passed, "; "); err != nil || got != want {
+				t.Errorf("%s, %q: got %q, %v, want %q", path, body, got, err, want)
+			}
 		}
 	}
 }

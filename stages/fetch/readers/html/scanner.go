@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/vokter/vokter/internal/htmltree"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
@@ -79,37 +80,36 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 	}()
 	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxToken)
-	lost := "" // what the page ends in, if that hides text
+	var ending htmltree.Ending
 	for n := 1; ; n++ {
 		if n%tokensPerCheck == 0 && ctx.Err() != nil {
 			return pipeline.Text{}, ctx.Err()
 		}
 		z.AllowCDATA(s.inForeign())
-		switch z.Next() {
+		switch token := z.Next(); token {
 		case html.ErrorToken:
 			if !errors.Is(z.Err(), io.EOF) {
 				return pipeline.Text{}, tooLargeError("a single element of the page is too large")
 			}
-			if len(z.Raw()) > 0 {
-				lost = "a tag"
-			}
-			return s.end(body, lost), s.checkSize()
+			ending.Note(token, z.Raw(), 0)
+			s.closeFrom(0)
+			t := s.result(true)
+			t.Language, t.Passed = s.lang, passedAt(body, ending)
+			return t, s.checkSize()
 		case html.CommentToken:
-			if raw := z.Raw(); bytes.HasPrefix(raw, []byte("<!--")) && !bytes.HasSuffix(raw, []byte(">")) {
-				lost = "a comment"
-			}
+			ending.Note(token, z.Raw(), 0)
 		case html.TextToken:
 			if s.isVisible() {
 				s.addText(z.Text())
-			} else if o := s.stack[len(s.stack)-1]; o.kind&unseen == unseen && len(bytes.TrimSpace(z.Raw())) > 0 {
-				lost = "<" + o.atom.String() + ">"
+			} else {
+				ending.Note(token, z.Raw(), s.stack[len(s.stack)-1].atom)
 			}
 		case html.StartTagToken:
 			s.handleStartTag(z, false)
 		case html.SelfClosingTagToken:
 			s.handleStartTag(z, true)
 		case html.EndTagToken:
-			lost = ""
+			ending = ""
 			name, _ := z.TagName()
 			s.handleEndTag(atom.Lookup(name), name)
 		}
@@ -119,20 +119,14 @@ func scanPage(ctx context.Context, body []byte) (pipeline.Text, error) {
 	}
 }
 
-// unseen are elements whose texts are one token and not shown.
-const unseen = skip | rawText
-
-// end returns the text of the page body, which ends in what lost says.
-func (s *scanner) end(body []byte, lost string) pipeline.Text {
-	s.closeFrom(0)
-	t := s.result(true)
-	t.Language = s.lang
-	if lost != "" {
-		var passed blocks.Passed
-		passed.Note("the page ends within "+lost+", whose text is not shown", "", body, len(body))
-		t.Passed = passed.Sentences()
+// passedAt returns what is said of a page body with this ending.
+func passedAt(body []byte, ending htmltree.Ending) []string {
+	if ending == "" {
+		return nil
 	}
-	return t
+	var passed blocks.Passed
+	passed.Note("the page ends within "+string(ending)+", whose text is not shown", "", body, len(body))
+	return passed.Sentences()
 }
 
 func (e *emitter) checkSize() error {

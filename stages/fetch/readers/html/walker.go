@@ -28,7 +28,7 @@ func walkPage(ctx context.Context, body []byte, view pipeline.View) (pipeline.Te
 	if err != nil {
 		return pipeline.Text{}, selector.Unreadable(err)
 	}
-	root, err := htmltree.Parse(ctx, body)
+	root, ending, err := htmltree.Parse(ctx, body)
 	switch {
 	case ctx.Err() != nil:
 		return pipeline.Text{}, ctx.Err()
@@ -47,7 +47,7 @@ func walkPage(ctx context.Context, body []byte, view pipeline.View) (pipeline.Te
 		return pipeline.Text{}, err
 	}
 	t := w.result(!w.scope.Scoped())
-	t.Language = w.lang
+	t.Language, t.Passed = w.lang, passedAt(body, ending)
 	return t, w.checkSize()
 }
 

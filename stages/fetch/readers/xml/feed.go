@@ -80,7 +80,7 @@ func roleOf(n *html.Node) int {
 		return titleRole
 	case "link":
 		return linkRole
-	case "description", "summary", "content", "encoded", "abstract":
+	case "description", "summary", "content", "encoded", "body", "fullitem", "abstract":
 		return textRole
 	case "subtitle":
 		return subtitleRole
@@ -88,6 +88,12 @@ func roleOf(n *html.Node) int {
 		return offerRole
 	}
 	return noRole
+}
+
+// isFullText reports whether n has the whole text of an item of RSS, by an extension: content:encoded, xhtml:body, or
+// fullitem of older feeds.
+func isFullText(n *html.Node) bool {
+	return n.Data == "encoded" || n.Data == "body" || n.Data == "fullitem"
 }
 
 // countExtensions notes which elements within holder, an item or the head of a feed, count though they belong to
@@ -100,7 +106,7 @@ func (w *writer) countExtensions(holder *html.Node, prefix string) {
 			continue
 		}
 		r, own := roleOf(c), prefixOf(c) == prefix
-		if own || c.Data == "encoded" {
+		if own || isFullText(c) {
 			said[r] = said[r] || hasText(c) || r == linkRole && attribute(c, "href") != ""
 		}
 		plain = plain && own && r != offerRole

@@ -117,3 +117,51 @@ func TestScriptsInFeeds(t *testing.T) {
 		t.Errorf("got %q, %v", text, err)
 	}
 }
+
+// The text of an item counts in whichever element of whichever extension it stands.
+func TestFullTexts(t *testing.T) {
+	for item, want := range map[string]string{
+		`<title>a</title><xhtml:body xmlns:xhtml="http://www.w3.org/1999/xhtml"><p>one <b>two</b></p><script>x</script></xhtml:body>`: "a|one two|",
+		`<title>a</title><description>one</description><body xmlns="http://www.w3.org/1999/xhtml"><p>one</p><p>two</p></body>`:        "a|one|two|",
+		`<title>a</title><body>&lt;p&gt;one&lt;/p&gt;two</body>`:                                                                      "a|one|two|",
+		`<title>a</title><description>one</description><fullitem>one two</fullitem>`:                                                  "a|one two|",
+		`<title>a</title><description>one</description><content:encoded> </content:encoded>`:                                          "a|one|",
+		`<title>a</title><description>one</description><body/>`:                                                                       "a|one|",
+	} {
+		got, err := New().Read(t.Context(), newRaw("<rss><channel><item>"+item+"</item></channel></rss>"), pipeline.View{})
+		if text := readertest.Marked(got.Content); err != nil || text != "<"+want+">" {
+			t.Errorf("%s: got %q, %v", item, text, err)
+		}
+	}
+}
+
+// Text that a feed does not call HTML, and that does not look like it, stays as it is.
+func TestTextsWithSigns(t *testing.T) {
+	for entry, want := range map[string]string{
+		`<summary type="text">use &lt;p&gt;x&lt;/p&gt; &amp;amp;</summary>`: "use <p>x</p> &amp;|",
+		`<summary type="text/plain">use &lt;p&gt;x&lt;/p&gt;</summary>`:     "use <p>x</p>|",
+		`<summary type="html">use &lt;tag&gt; &lt;b&gt;x</summary>`:         "use x|",
+		`<summary type="text/html">use &lt;tag&gt; &lt;b&gt;x</summary>`:    "use x|",
+		`<summary>a List&lt;String&gt; &amp;amp; more</summary>`:            "a List<String> & more|",
+		`<summary>the tag &lt;b&gt;, and &lt;tag&gt;</summary>`:             "the tag <b>, and <tag>|",
+		`<summary>if a &lt;b and c&gt; d</summary>`:                         "if a <b and c> d|",
+		`<summary>one&lt;br&gt;two</summary>`:                               "one|two|",
+		`<summary>see &lt;a href="x"&gt;this</summary>`:                     "see this|",
+		`<summary>see &lt;i&gt;this&lt;/i&gt;</summary>`:                    "see this|",
+		`<title>&lt;script&gt; is a tag</title>`:                            "<script> is a tag|",
+	} {
+		got, err := New().Read(t.Context(), newRaw(`<feed xmlns="http://www.w3.org/2005/Atom"><entry>`+entry+`</entry></feed>`), pipeline.View{})
+		if text := readertest.Marked(got.Content); err != nil || text != "<"+want+">" {
+			t.Errorf("%s: got %q, %v", entry, text, err)
+		}
+	}
+}
+
+// An outline of OPML may have a title in place of its text.
+func TestOutlines(t *testing.T) {
+	const body = `<opml><body><outline title="A" xmlUrl="http://a.example/f"/><outline text="b" title="B"/><outline text=" " title="C"/></body></opml>`
+	got, err := New().Read(t.Context(), newRaw(body), pipeline.View{})
+	if text := readertest.Marked(got.Content); err != nil || text != "<A, xmlUrl: http://a.example/f|><b|><C|>" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}

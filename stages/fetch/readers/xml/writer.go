@@ -1,12 +1,14 @@
 package xml
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
@@ -37,7 +39,7 @@ func rulesOf(root *html.Node) rules {
 	case "svg":
 		return rules{textElements: []string{"title", "desc", "text", "tspan", "textpath", "a"}, items: noNames, attributes: noNames}
 	case "opml":
-		return rules{textElements: []string{"title"}, items: []string{"outline"}, attributes: []string{"text", "description", "xmlurl", "htmlurl", "url"}}
+		return rules{textElements: []string{"title"}, items: []string{"outline"}, attributes: []string{"text", "title", "description", "xmlurl", "htmlurl", "url"}}
 	case "article", "book", "chapter", "section", "set", "refentry", "part", "appendix", "preface":
 		return rules{attributes: noNames, items: []string{"listitem", "varlistentry", "row", "step", "member"}} // DocBook
 	}
@@ -45,7 +47,7 @@ func rulesOf(root *html.Node) rules {
 }
 
 var feedRules = rules{
-	textElements: []string{"title", "subtitle", "tagline", "description", "summary", "content", "encoded", "link"},
+	textElements: []string{"title", "subtitle", "tagline", "description", "summary", "content", "encoded", "body", "fullitem", "link"},
 	items:        []string{"item", "entry"}, attributes: noNames, isFeed: true,
 }
 
@@ -86,8 +88,8 @@ func siblingsIn(n *html.Node, prefix string) siblings {
 		switch {
 		case c.Type == html.TextNode:
 			f.hasText = f.hasText || strings.TrimSpace(c.Data) != ""
-		case c.Data == "encoded", c.Data == "content" && prefixOf(c) == prefix:
-			f.hasFullText = true
+		case isFullText(c), c.Data == "content" && prefixOf(c) == prefix:
+			f.hasFullText = f.hasFullText || hasText(c)
 		}
 	}
 	return f
@@ -205,7 +207,7 @@ func (w *writer) hasCountedText(n *html.Node, f siblings) bool {
 	if w.counted[n] {
 		return true
 	}
-	if w.isFeed && n.Data != "encoded" && prefixOf(n) != f.prefix {
+	if w.isFeed && !isFullText(n) && prefixOf(n) != f.prefix {
 		return false
 	}
 	return w.textElements == nil || slices.Contains(w.textElements, n.Data)
@@ -249,7 +251,7 @@ func (w *writer) attributesOf(n *html.Node) string {
 		switch prefix, _, _ := strings.Cut(a.Key, ":"); {
 		case strings.TrimSpace(a.Val) == "":
 			continue
-		case w.attributes != nil && !slices.Contains(w.attributes, a.Key):
+		case w.attributes != nil && !slices.Contains(w.attributes, a.Key), w.attributes != nil && a.Key == "title" && strings.TrimSpace(attribute(n, "text")) != "":
 			continue
 		case w.attributes == nil && (prefix == "xmlns" || prefix == "xml" || prefix == "xsi"):
 			continue
@@ -258,7 +260,7 @@ func (w *writer) attributesOf(n *html.Node) string {
 			b.WriteString(", ")
 		}
 		name := strings.TrimPrefix(a.Namespace, selector.OriginalName)
-		if w.attributes == nil || a.Key != "text" {
+		if w.attributes == nil || a.Key != "text" && a.Key != "title" {
 			b.WriteString(name[strings.LastIndexByte(name, ':')+1:] + ": ")
 		}
 		b.WriteString(a.Val)
@@ -282,8 +284,15 @@ func (w *writer) writeFeedElement(n *html.Node, f siblings, chosen bool) (done b
 		return false, nil
 	}
 	source := textOf(n)
-	if childNamed(n, "") != nil || attribute(n, "type") == "text" || !strings.ContainsAny(source, "<&") {
+	if childNamed(n, "") != nil || !strings.ContainsAny(source, "<&") {
 		return false, nil
+	}
+	switch kind := strings.ToLower(strings.TrimSpace(attribute(n, "type"))); {
+	case kind == "text" || kind == "text/plain":
+		return false, nil
+	case !strings.HasSuffix(kind, "html") && !looksLikeHTML(source):
+		w.body.Text([]byte(html.UnescapeString(source)))
+		return true, nil
 	}
 	t, err := htmlreader.New().Read(w.ctx, pipeline.Raw{Body: []byte(source)}, pipeline.View{})
 	if err != nil {
@@ -292,3 +301,31 @@ func (w *writer) writeFeedElement(n *html.Node, f siblings, chosen bool) (done b
 	w.body.Append(t.Content)
 	return true, nil
 }
+
+// looksLikeHTML reports whether source, whose type is not declared, has markup of HTML. A text such as "List<String>"
+// or "the tag <b>" has none: it has no element of HTML that ends, that needs no end or has an attribute with a value.
+func looksLikeHTML(source string) bool {
+	z := html.NewTokenizer(strings.NewReader(source))
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return false
+		case html.CommentToken, html.SelfClosingTagToken:
+			return true
+		case html.StartTagToken:
+			hasValue := bytes.IndexByte(z.Raw(), '=') > 0
+			name, _ := z.TagName()
+			if a := atom.Lookup(name); a != 0 && hasValue || slices.Contains(withoutEnd, a) {
+				return true
+			}
+			z.NextIsNotRawText()
+		case html.EndTagToken:
+			if name, _ := z.TagName(); atom.Lookup(name) != 0 {
+				return true
+			}
+		}
+	}
+}
+
+// withoutEnd are the elements of HTML in texts that need no end tag.
+var withoutEnd = []atom.Atom{atom.Br, atom.Hr, atom.Img, atom.Wbr, atom.P, atom.Li, atom.Dt, atom.Dd, atom.Tr, atom.Td, atom.Th}
