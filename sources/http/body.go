@@ -3,10 +3,12 @@ package httpsource
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -103,17 +105,21 @@ const acceptEncoding = "gzip, zstd, br"
 // otherCodings are codings that exist and are not read.
 var otherCodings = []string{"aes128gcm", "bzip2", "compress", "dcb", "dcz", "deflate", "exi", "lz4", "lzma", "pack200-gzip", "snappy", "xz"}
 
-// contentCoding returns the coding of a body, or "" if it has none. A coding that does not exist, such as
-// "none", "UTF-8" or "aws-chunked", is none. Several stand as in the header.
-func contentCoding(header http.Header) string {
-	var all []string
+// maxCodings is how many codings of one body are undone.
+const maxCodings = 4
+
+// contentCodings returns the codings of a body, in the order in which they were applied, and one that is not known,
+// such as "none", "UTF-8" or "aws-chunked".
+func contentCodings(header http.Header) (known []string, unknown string) {
 	for c := range strings.SplitSeq(strings.Join(header.Values("Content-Encoding"), ","), ",") {
-		c = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(c)), "x-")
-		if decompressors[c] != nil || slices.Contains(otherCodings, c) {
-			all = append(all, c)
+		c = strings.ToLower(strings.TrimSpace(c))
+		if plain := strings.TrimPrefix(c, "x-"); decompressors[plain] != nil || slices.Contains(otherCodings, plain) {
+			known = append(known, plain)
+		} else if c != "identity" {
+			unknown = cmp.Or(unknown, c)
 		}
 	}
-	return strings.Join(all, ", ")
+	return known, unknown
 }
 
 // newBody wraps the body of resp. If it fails it does not close the body.
@@ -122,22 +128,48 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 	if resp.StatusCode == http.StatusNotModified {
 		return b, nil
 	}
-	enc := contentCoding(resp.Header)
-	if enc == "" && b.isGzip() {
-		enc = "gzip"
+	codings, unknown := contentCodings(resp.Header)
+	if len(codings) == 0 && b.isGzip() {
+		codings = []string{"gzip"}
 	}
-	if enc == "" {
+	if len(codings) == 0 {
+		if unknown != "" && b.isBinary(resp.Header.Get("Content-Type")) {
+			return nil, codingError(unknown, "is not known")
+		}
 		if resp.ContentLength > maxBytes {
 			return nil, b.tooLargeError()
 		}
 		return b, nil
 	}
-	pool, ok := decompressors[enc]
-	if !ok {
-		return nil, &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("the page is encoded as %.40q, which was not asked for", enc)}
+	for _, c := range codings {
+		if decompressors[c] == nil || len(codings) > maxCodings {
+			return nil, codingError(strings.Join(codings, ", "), "was not asked for")
+		}
 	}
+	for i, c := range slices.Backward(codings) {
+		if i < len(codings)-1 {
+			b = &body{ctx: ctx, host: host, responseBody: b, source: b, bytesLeft: maxBytes, maxBytes: maxBytes}
+			if c == "gzip" && !b.isGzip() {
+				continue // servers say twice what they did once
+			}
+		}
+		if err := b.decompress(decompressors[c]); err != nil {
+			b.releaseAll()
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// codingError returns the error of a body in a coding that is not read.
+func codingError(coding, why string) error {
+	return &pipeline.FetchError{Class: pipeline.FailUnreadable, Reason: fmt.Sprintf("the page is encoded as %.40q, which %s", coding, why)}
+}
+
+// decompress makes b what a decompressor of pool makes of its source.
+func (b *body) decompress(pool *sync.Pool) error {
 	// A stream of empty parts inflates to nothing, so the input is limited too.
-	b.limitedInput = &limitedReader{r: b.source, left: maxBytes + 64<<10, limitError: b.tooLargeError()}
+	b.limitedInput = &limitedReader{r: b.source, left: b.maxBytes + 64<<10, limitError: b.tooLargeError()}
 	b.decompressor, b.pool = pool.Get().(decompressor), pool
 	err := b.decompressor.Reset(b.limitedInput)
 	b.source = b.decompressor
@@ -145,10 +177,17 @@ func newBody(ctx context.Context, resp *http.Response, maxBytes int64, host stri
 		b.releaseDecompressor()
 		b.source = http.NoBody
 	} else if err != nil {
-		b.releaseDecompressor()
-		return nil, b.classifyError(err)
+		return b.classifyError(err)
 	}
-	return b, nil
+	return nil
+}
+
+// releaseAll gives back the decompressors of b and of the bodies that it reads.
+func (b *body) releaseAll() {
+	for b != nil {
+		b.releaseDecompressor()
+		b, _ = b.responseBody.(*body)
+	}
 }
 
 // gzipMagic is how a stream of gzip begins.
@@ -156,11 +195,22 @@ var gzipMagic = []byte{0x1f, 0x8b, 8}
 
 // isGzip reports whether the body is compressed though its header does not say so: servers hand out compressed
 // files as they are.
-func (b *body) isGzip() bool {
-	start := make([]byte, len(gzipMagic))
-	n, _ := io.ReadFull(b.responseBody, start) // an error comes again with the next read
-	b.source = io.MultiReader(bytes.NewReader(start[:n]), b.responseBody)
-	return bytes.Equal(start, gzipMagic)
+func (b *body) isGzip() bool { return bytes.Equal(b.peek(len(gzipMagic)), gzipMagic) }
+
+// isBinary reports whether the body is no text, though it has the type of text, or none. A coding of which nothing is known counts then;
+// most of them are no codings.
+func (b *body) isBinary(contentType string) bool {
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	isText := mediaType == "" || strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "xml") || strings.HasSuffix(mediaType, "json")
+	return isText && http.DetectContentType(b.peek(512)) == "application/octet-stream"
+}
+
+// peek returns the first n bytes of a body of which nothing was read.
+func (b *body) peek(n int) []byte {
+	start := make([]byte, n)
+	n, _ = io.ReadFull(b.source, start) // an error comes again with the next read
+	b.source = io.MultiReader(bytes.NewReader(start[:n]), b.source)
+	return start[:n]
 }
 
 func (b *body) Read(p []byte) (int, error) {

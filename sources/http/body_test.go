@@ -191,13 +191,17 @@ func compress(t *testing.T, enc string, b []byte) []byte {
 	return buf.Bytes()
 }
 
-// TestCodingsThatAreNone reads pages whose header names a coding that does not exist, or none beside one.
-func TestCodingsThatAreNone(t *testing.T) {
+// TestCodings reads pages whose header names several codings, one that does not exist, or none beside one.
+func TestCodings(t *testing.T) {
 	page := []byte("<p>vokter watches</p>")
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		w.Header()["Content-Encoding"] = q["name"]
-		w.Write(compress(t, q.Get("in"), page))
+		body := page
+		for enc := range strings.SplitSeq(q.Get("in"), ",") {
+			body = compress(t, enc, body)
+		}
+		w.Write(body)
 	})
 	f := New(Config{Allow: loopback})
 	defer f.Close()
@@ -205,7 +209,12 @@ func TestCodingsThatAreNone(t *testing.T) {
 		"name=none": true, "name=UTF-8": true, "name=aws-chunked": true, "name=identity": true, "name=Identity,none": true, "name=": true,
 		"name=binary": true, "name=text/html": true, "name=gzip,aws-chunked&in=gzip": true, "name=none&name=br&in=br": true,
 		"in=gzip": true, "name=none&in=gzip": true, // compressed all the same
-		"name=deflate": false, "name=compress": false, "name=gzip": false, "name=br,gzip&in=br": false, "name=xz": false,
+		"name=deflate": false, "name=compress": false, "name=gzip": false, "name=xz": false,
+		"name=gzip,gzip&in=gzip,gzip": true, "name=gzip&name=br&in=gzip,br": true, "name=zstd,gzip&in=zstd,gzip": true,
+		"name=gzip,gzip&in=gzip": true, // said twice, done once
+		"name=br,br&in=br":       false, "name=gzip,deflate&in=gzip": false, "name=gzip,br&in=br,gzip": false,
+		"name=rot13&in=br": false, "name=none&in=zstd": false, // text in a coding that nobody knows
+		"name=gzip,gzip,gzip,gzip,gzip&in=gzip,gzip,gzip,gzip,gzip": false,
 	} {
 		_, body, err := fetch(t.Context(), f, pipeline.FetchRequest{URL: srv.URL + "/?" + query})
 		e, _ := errors.AsType[*pipeline.FetchError](err)

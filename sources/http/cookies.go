@@ -65,7 +65,7 @@ func (c *cookieStore) SetCookies(u *url.URL, list []*http.Cookie) {
 
 // accepts reports whether the store takes k, which u set. c.mu is held.
 func (c *cookieStore) accepts(u *url.URL, k *http.Cookie) bool {
-	if len(k.Name)+len(k.Value) > maxCookie || len(k.Domain) > maxCookieAttribute || len(k.Path) > maxCookieAttribute {
+	if len(k.Name)+len(decodeCookie(k.Value)) > maxCookie || len(k.Domain) > maxCookieAttribute || len(k.Path) > maxCookieAttribute {
 		return false
 	}
 	id := cookieID{originOf(u), k.Domain, k.Path, k.Name}

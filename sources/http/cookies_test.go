@@ -78,6 +78,29 @@ func TestCookieWall(t *testing.T) {
 	}
 }
 
+// TestCookieValues sends cookies back with the value that the website wrote, whatever is in it, as browsers do.
+func TestCookieValues(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"a":1,"b":"x y"}`: `{"a":1,"b":"x y"}`, `say"so`: `say"so`, `"`: `"`, `"quoted"`: `"quoted"`, `"a b"`: `"a b"`, `a\b`: `a\b`, "a, b c": "a, b c",
+		"żółw=1": "żółw=1", "plain": "plain", " spaced\t": "spaced", storedAsHex + "00": storedAsHex + "00", "": "",
+		strings.Repeat(`"x`, 2000): strings.Repeat(`"x`, 2000),
+	} {
+		site := newCookieLog(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/page" {
+				w.Header().Add("Set-Cookie", "a="+value+"; Path=/; HttpOnly")
+				w.Header().Add("Set-Cookie", "b="+value)
+				http.Redirect(w, r, "/next", http.StatusFound)
+			}
+		})
+		if _, _, err := fetch(t.Context(), New(Config{Allow: loopback}), pipeline.FetchRequest{URL: site.URL + "/page"}); err != nil {
+			t.Errorf("%q: %v", value, err)
+		}
+		if got := site.take(); !slices.Equal(got, []string{"/page ", "/next a=" + want + "; b=" + want}) {
+			t.Errorf("%q: got %q", value, got)
+		}
+	}
+}
+
 // TestCookiesStayWithTheirHost leads to another host and back: neither gets the cookies of the other, and the
 // cookies of the access go to its host only.
 func TestCookiesStayWithTheirHost(t *testing.T) {

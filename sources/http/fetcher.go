@@ -107,7 +107,7 @@ func (f *Fetcher) newClient(c outbound.Config) *http.Client {
 		c.RootCAs = f.config.RootCAs
 	}
 	client := outbound.NewClient(c)
-	client.Transport = &locationTransport{client.Transport}
+	client.Transport = &locationTransport{&cookieTransport{client.Transport}}
 	return client
 }
 
