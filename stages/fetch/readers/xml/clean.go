@@ -64,7 +64,7 @@ func cleanCharacters(body []byte, passed *blocks.Passed) []byte {
 			noteCharacter(passed, body, i)
 			c.replace(i, i+1, "")
 		} else if b == "\u0080"[0] {
-			if i+1 < len(body) && body[i+1] < 0xa0 && body[i+1] != 0x85 { // U+0085 is the end of a line of EBCDIC
+			if i+1 < len(body) && body[i+1] >= 0x80 && body[i+1] < 0xa0 && body[i+1] != 0x85 { // U+0085 is the end of a line of EBCDIC
 				c.replace(i, i+2, string(charmap.Windows1252.DecodeByte(body[i+1])))
 			}
 		} else if s := body[i:]; bytes.HasPrefix(s, []byte("\ufffe")) || bytes.HasPrefix(s, []byte("\uffff")) {

@@ -89,6 +89,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(rates), "//Cube/@rate", "b")
 	f.Add([]byte(news), "item; //title[1]", "pubDate")
 	f.Add([]byte(`<feed xmlns="a"><entry><title type="html">&lt;b</title><content><p>x</p></content></entry></feed>`), "", "//entry[last()]")
+	f.Add([]byte("<a>half a letter \xc2\x1e</a>"), "a", "")
 	f.Add([]byte("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;<![CDATA[d]]></a>"), "a", "")
 	f.Fuzz(func(t *testing.T, body []byte, sel, rem string) {
 		raw := pipeline.Raw{Body: body}
