@@ -148,11 +148,33 @@ func TestTextsWithSigns(t *testing.T) {
 		`<summary>one&lt;br&gt;two</summary>`:                               "one|two|",
 		`<summary>see &lt;a href="x"&gt;this</summary>`:                     "see this|",
 		`<summary>see &lt;i&gt;this&lt;/i&gt;</summary>`:                    "see this|",
-		`<title>&lt;script&gt; is a tag</title>`:                            "<script> is a tag|",
+		`<title mode="base64">dGhlIGxhbXA=</title>`:                         "the lamp|",
+		`<content type="application/octet-stream">dGhlIDxiPmxhbXA8L2I+IAIBPHA+
+			YQ==</content>`: "the lamp|a|",
+		`<title type="application/x-own">lamp</title>`:                       "lamp|",
+		`<title>a</title><content type="image/png">iVBORw0KGgo=</content>`:   "a|",
+		`<title>a</title><content type="application/json">{"b":1}</content>`: `a|{"b":1}|`,
+		`<title>a &amp;#2; b &lt;x&gt;</title>`:                              "a b <x>|",
+		`<title>&lt;script&gt; is a tag</title>`:                             "<script> is a tag|",
 	} {
 		got, err := New().Read(t.Context(), newRaw(`<feed xmlns="http://www.w3.org/2005/Atom"><entry>`+entry+`</entry></feed>`), pipeline.View{})
 		if text := readertest.Marked(got.Content); err != nil || text != "<"+want+">" {
 			t.Errorf("%s: got %q, %v", entry, text, err)
+		}
+	}
+}
+
+// The title of a feed is read as those of its items.
+func TestFeedTitles(t *testing.T) {
+	for title, want := range map[string]string{
+		`<title type="html">News of &lt;b&gt;Hera&lt;/b&gt;</title>`:                                      "News of Hera",
+		`<title>List&lt;String&gt; &amp;amp; more</title>`:                                                "List<String> & more",
+		`<title mode="base64">dGhlIGxhbXA=</title>`:                                                       "the lamp",
+		`<title type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">News of <b>Hera</b></div></title>`: "News of Hera",
+	} {
+		got, err := New().Read(t.Context(), newRaw(`<feed xmlns="http://www.w3.org/2005/Atom">`+title+`</feed>`), pipeline.View{})
+		if text := readertest.Marked(got.Content); err != nil || text != want+"|" || got.Title != want {
+			t.Errorf("%s: got %q, %q, %v", title, got.Title, text, err)
 		}
 	}
 }

@@ -67,7 +67,13 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		return pipeline.Text{}, err
 	}
 	w := &writer{ctx: ctx, scope: scope, rules: rules, title: titleOf(root)}
-	title := blocks.Line(textOf(w.title))
+	title := textOf(w.title)
+	if content, ok, err := feedText(ctx, w.title); err != nil {
+		return pipeline.Text{}, err
+	} else if ok && w.isFeed {
+		title = content
+	}
+	title = blocks.Line(title)
 	if !scope.Scoped() && w.title != nil {
 		w.body.Text([]byte(title))
 		w.body.Break()

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -283,23 +285,40 @@ func (w *writer) writeFeedElement(n *html.Node, f siblings, chosen bool) (done b
 	case !w.hasCountedText(n, f):
 		return false, nil
 	}
-	source := textOf(n)
-	if childNamed(n, "") != nil || !strings.ContainsAny(source, "<&") {
-		return false, nil
+	content, ok, err := feedText(w.ctx, n)
+	if ok && err == nil {
+		w.body.Append(content)
 	}
-	switch kind := strings.ToLower(strings.TrimSpace(attribute(n, "type"))); {
-	case kind == "text" || kind == "text/plain":
-		return false, nil
+	return ok, err
+}
+
+// feedText returns the text of n, an element of a feed, where it is HTML, escaped twice or encoded. Where it is not,
+// ok is false.
+func feedText(ctx context.Context, n *html.Node) (content string, ok bool, err error) {
+	if n == nil || childNamed(n, "") != nil {
+		return "", false, nil
+	}
+	source, kind := textOf(n), strings.ToLower(strings.TrimSpace(attribute(n, "type")))
+	if attribute(n, "mode") == "base64" || n.Data == "content" && isBinary(kind) {
+		if data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(source), "")); err == nil {
+			if source, ok = string(data), true; !utf8.Valid(data) {
+				return "", true, nil // such as a picture
+			}
+		}
+	}
+	switch {
+	case !strings.ContainsAny(source, "<&") || kind == "text" || kind == "text/plain":
+		return blocks.Line(source) + "\n", ok, nil
 	case !strings.HasSuffix(kind, "html") && !looksLikeHTML(source):
-		w.body.Text([]byte(html.UnescapeString(source)))
-		return true, nil
+		return blocks.Line(html.UnescapeString(source)) + "\n", true, nil
 	}
-	t, err := htmlreader.New().Read(w.ctx, pipeline.Raw{Body: []byte(source)}, pipeline.View{})
-	if err != nil {
-		return true, err
-	}
-	w.body.Append(t.Content)
-	return true, nil
+	t, err := htmlreader.New().Read(ctx, pipeline.Raw{Body: []byte(source)}, pipeline.View{})
+	return t.Content, true, err
+}
+
+// isBinary reports whether Atom has content of a type, which is not that of text or XML, in Base64.
+func isBinary(kind string) bool {
+	return strings.Contains(kind, "/") && !strings.HasPrefix(kind, "text/") && !strings.HasSuffix(kind, "xml")
 }
 
 // looksLikeHTML reports whether source, whose type is not declared, has markup of HTML. A text such as "List<String>"
