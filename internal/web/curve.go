@@ -23,15 +23,21 @@ const (
 // maxDots is how many values a curve has at most for each of them to be marked with a dot.
 const maxDots = 150
 
-// curve is the drawing of a value that is a number, over time.
+// maxWords is how many different words a curve has at most.
+const maxWords = 6
+
+// curve is the drawing of a value over time: a number, or one of a few words.
 type curve struct {
 	Width, Height int
+	// Axis says what is drawn where, from the top to the bottom, at equal distances: the words, or the numbers at
+	// both ends.
+	Axis []string
 	// Line is the path of the curve. Dots are the values on it, unless there are too many.
 	Line string
 	Dots []dot
 	// Levels are the conditions of subscriptions that can be drawn as a line.
 	Levels []level
-	// High and Low are the largest and the smallest value, and From and To when the curve begins and ends.
+	// High and Low are the largest and the smallest number, and From and To when the curve begins and ends.
 	High, Low string
 	From, To  time.Time
 	// Unit is that of all values. Other is how many values have another unit, and are not drawn.
@@ -49,47 +55,45 @@ type dot struct {
 type level struct{ At, Says string }
 
 // drawCurve draws the values of h until now, with the conditions of the subscriptions to its document. It
-// returns nil where there are not two numbers to draw.
+// returns nil where there are not two of them to draw.
 func drawCurve(h inspect.History, subscriptions []inspect.Subscription, now time.Time) *curve {
-	if h.View.Value == nil || h.View.Value.Text() {
+	if h.View.Value == nil {
 		return nil
 	}
-	c := &curve{Width: curveWidth, Height: curveHeight}
-	var numbers []float64
-	var versions []inspect.Version // the oldest first
-	for _, v := range h.Versions {
-		text, unit, _ := strings.Cut(v.Value, " ")
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !pipeline.IsNumber(text) {
-			continue
-		}
-		if len(numbers) == 0 {
-			c.Unit = unit // of the newest
-		}
-		if unit != c.Unit {
-			c.Other++
-			continue
-		}
-		numbers, versions = append(numbers, n), append(versions, v)
+	c := &curve{Width: curveWidth, Height: curveHeight, To: now}
+	read := c.readNumbers
+	if h.View.Value.Text() {
+		read = c.readWords
 	}
+	numbers, versions := read(h)
 	if len(numbers) < 2 {
 		return nil
 	}
 	slices.Reverse(numbers)
-	slices.Reverse(versions)
+	slices.Reverse(versions) // the oldest first
+	c.From = versions[0].Time
 	low, high := slices.Min(numbers), slices.Max(numbers)
-	c.Low, c.High = versions[slices.Index(numbers, low)].Value, versions[slices.Index(numbers, high)].Value
-	c.From, c.To = versions[0].Time, now
-	span := high - low
-	if span == 0 {
-		span = max(math.Abs(high)/10, 1e-9)
-	}
-	levels := levelsOf(subscriptions, h.Document, low-span, high+span)
-	for n := range levels {
-		low, high = min(low, n), max(high, n)
-	}
-	if low == high {
-		low, high = low-span, high+span
+	var levels map[float64]string
+	if c.Axis == nil {
+		c.Low, c.High = versions[slices.Index(numbers, low)].Value, versions[slices.Index(numbers, high)].Value
+		span := high - low
+		if span == 0 {
+			span = max(math.Abs(high)/10, 1e-9)
+		}
+		top, bottom := c.High, c.Low
+		levels = levelsOf(subscriptions, h.Document, low-span, high+span)
+		for n := range levels {
+			if amount := strings.TrimSpace(strconv.FormatFloat(n, 'f', -1, 64) + " " + c.Unit); n > high {
+				high, top = n, amount
+			} else if n < low {
+				low, bottom = n, amount
+			}
+		}
+		if low == high {
+			low, high = low-span, high+span
+		} else {
+			c.Axis = []string{top, bottom}
+		}
 	}
 	took := max(c.To.Sub(c.From).Seconds(), 1)
 	x := func(t time.Time) float64 {
@@ -117,6 +121,45 @@ func drawCurve(h inspect.History, subscriptions []inspect.Subscription, now time
 	}
 	slices.SortFunc(c.Levels, func(a, b level) int { return strings.Compare(a.Says, b.Says) })
 	return c
+}
+
+// readNumbers returns the values of h that are numbers, with their versions, the newest first.
+func (c *curve) readNumbers(h inspect.History) (numbers []float64, versions []inspect.Version) {
+	for _, v := range h.Versions {
+		text, unit, _ := strings.Cut(v.Value, " ")
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !pipeline.IsNumber(text) {
+			continue
+		}
+		if len(numbers) == 0 {
+			c.Unit = unit // of the newest
+		}
+		if unit != c.Unit {
+			c.Other++
+			continue
+		}
+		numbers, versions = append(numbers, n), append(versions, v)
+	}
+	return numbers, versions
+}
+
+// readWords returns the places on the axis of the words of h, with their versions, the newest first. It returns none
+// where there is one word, or too many.
+func (c *curve) readWords(h inspect.History) (places []float64, versions []inspect.Version) {
+	for _, v := range h.Versions {
+		if v.Value != "" {
+			versions, c.Axis = append(versions, v), append(c.Axis, v.Value)
+		}
+	}
+	slices.Sort(c.Axis)
+	c.Axis = slices.Compact(c.Axis)
+	if len(c.Axis) < 2 || len(c.Axis) > maxWords {
+		return nil, nil
+	}
+	for _, v := range versions {
+		places = append(places, float64(len(c.Axis)-1-slices.Index(c.Axis, v.Value)))
+	}
+	return places, versions
 }
 
 // levelsOf returns the bounds (such as "below 100") of the subscriptions to a document that lie between low

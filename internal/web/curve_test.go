@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,11 +37,21 @@ func TestCurve(t *testing.T) {
 	if len(c.Levels) != 1 || c.Levels[0] != (level{"M0 98.4H1000", "below 100"}) {
 		t.Errorf("got %+v", c.Levels)
 	}
+	if !slices.Equal(c.Axis, []string{"120.00 EUR", "70.00 EUR"}) {
+		t.Errorf("the axis has %q", c.Axis)
+	}
+	if c := drawCurve(valueHistory(price, "95.00 EUR", "120.00 EUR"), []inspect.Subscription{below("80.5", "d1")}, someTime); !slices.Equal(c.Axis, []string{"120.00 EUR", "80.5 EUR"}) {
+		t.Errorf("with a condition below all values the axis has %q", c.Axis)
+	}
+	stock := drawCurve(valueHistory(pipeline.Value{Offer: pipeline.OfferAvailability}, "InStock", "", "OutOfStock", "PreOrder"), nil, someTime.Add(4*time.Hour))
+	if want := "M12.0 12.0H500.0V120.0H744.0V228.0H988"; stock == nil || stock.Line != want || !slices.Equal(stock.Axis, []string{"InStock", "OutOfStock", "PreOrder"}) || stock.High != "" {
+		t.Errorf("of words: got %+v, want %s", stock, want)
+	}
 	if c := drawCurve(valueHistory(price, "5.00", "5.0"), nil, someTime); c == nil || !strings.Contains(c.Line, "120.0") || strings.ContainsAny(c.Line, "NI") {
 		t.Errorf("a value that stays: got %+v", c)
 	}
 	for name, h := range map[string]inspect.History{
-		"one value": valueHistory(price, "5.00 EUR"), "no number": valueHistory(price, "", "x"), "words": valueHistory(pipeline.Value{Word: true}, "1", "2"),
+		"one value": valueHistory(price, "5.00 EUR"), "no number": valueHistory(price, "", "x"), "one word": valueHistory(pipeline.Value{Word: true}, "a", "a"), "many words": valueHistory(pipeline.Value{Word: true}, "a", "b", "c", "d", "e", "f", "g"),
 		"a text": {Versions: []inspect.Version{{N: 1}, {N: 2}}}, "not finite": valueHistory(price, strings.Repeat("9", 400), "NaN", "1"),
 	} {
 		if c := drawCurve(h, nil, someTime); c != nil {
