@@ -55,7 +55,7 @@ type pageView struct {
 	// History has the versions of the document. It is nil where there is none, for the reason NoHistory.
 	History   *inspect.History
 	NoHistory string
-	// Curve draws the values of History, if they are numbers.
+	// Curve draws the values of History, if they are numbers or a few words.
 	Curve *curve
 }
 
@@ -68,7 +68,7 @@ func showPage(r *request) (any, error) {
 	document := r.form.Get("document")
 	if document == "" && len(p.Documents) > 0 {
 		first := max(0, slices.IndexFunc(p.Documents, func(d inspect.Document) bool { return d.View.Value != nil && !d.View.Value.Text() }))
-		document = p.Documents[first].ID // one with a curve, if there is one
+		document = p.Documents[first].ID // one of numbers, if there is one
 	}
 	if document == "" {
 		v.NoHistory = "No version is stored."
