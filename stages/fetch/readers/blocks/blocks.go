@@ -256,15 +256,18 @@ func Position(body []byte, offset int) string {
 // LineFeeds returns body with line feeds in place of carriage returns that end lines on their own.
 func LineFeeds(body []byte) []byte {
 	copied := false
-	for i, c := range body {
-		if c == '\r' && (i+1 == len(body) || body[i+1] != '\n') {
+	for i := 0; ; i++ {
+		next := bytes.IndexByte(body[i:], '\r')
+		if next < 0 {
+			return body
+		}
+		if i += next; i+1 == len(body) || body[i+1] != '\n' {
 			if !copied {
 				body, copied = bytes.Clone(body), true
 			}
 			body[i] = '\n'
 		}
 	}
-	return body
 }
 
 // TooLarge is the failed check of a page whose text is larger than any may be.

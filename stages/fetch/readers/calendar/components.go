@@ -1,7 +1,6 @@
 package calendar
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -30,6 +29,11 @@ type components struct {
 }
 
 func (c *components) note(one, many string) { c.passed.Note(one, many, c.body, c.at) }
+
+// isSilent reports whether the present line is of a time zone or an alarm, which say nothing.
+func (c *components) isSilent() bool {
+	return slices.Contains(c.open, "VTIMEZONE") || slices.Contains(c.open, "VALARM")
+}
 
 // begin opens the component name. An entry ends one that has no end.
 func (c *components) begin(b *blocks.Builder, name string) {
@@ -88,49 +92,60 @@ func (c *components) endFrom(b *blocks.Builder, i int) {
 // unfoldLine returns the property that begins on line n, and the number of the line behind it. A line that begins
 // with white space goes on with the one before. So does, as a line of its own, what is no property behind one that
 // has text.
-func (c *components) unfoldLine(body []byte, n int) (line string, rest []byte, next int) {
-	var b strings.Builder
-	for {
-		part, after, _ := bytes.Cut(body, []byte{'\n'})
-		b.Write(bytes.TrimSuffix(part, []byte{'\r'}))
-		body = after
+func (c *components) unfoldLine(text string, n int) (line, rest string, next int) {
+	var b strings.Builder // holds line once it has more than one part
+	goOn := func(between string) {
+		if b.Len() == 0 {
+			b.WriteString(line)
+		}
+		b.WriteString(between)
+	}
+	for first := true; ; first = false {
+		part, after, _ := strings.Cut(text, "\n")
+		if line = strings.TrimSuffix(part, "\r"); !first {
+			b.WriteString(line)
+			line = b.String()
+		}
+		text = after
 		n++
 		switch {
-		case len(body) == 0:
-			return b.String(), body, n
-		case body[0] == ' ' || body[0] == '\t':
-			body = body[1:]
-		case (body[0] == '\n' || body[0] == '\r') && isLoose(body) && b.Len() > 0 && nameLength(b.String()) == b.Len(): // the value comes behind it
-			c.passed.Note("a blank line within a property was passed over", "blank lines within properties were passed over", c.body, len(c.body)-len(body))
-			_, body, _ = bytes.Cut(body, []byte{'\n'})
-			body = body[1:]
+		case len(text) == 0:
+			return line, text, n
+		case text[0] == ' ' || text[0] == '\t':
+			text = text[1:]
+			goOn("")
+		case (text[0] == '\n' || text[0] == '\r') && isLoose(text) && line != "" && nameLength(line) == len(line): // the value comes behind it
+			c.passed.Note("a blank line within a property was passed over", "blank lines within properties were passed over", c.body, len(c.body)-len(text))
+			_, text, _ = strings.Cut(text, "\n")
+			text = text[1:]
 			n++
-		case len(c.open) > 1 && isLoose(body) && hasLines(b.String()):
-			c.passed.Note("a line that is not folded was joined with the one before", "lines that are not folded were joined with those before", c.body, len(c.body)-len(body))
-			b.WriteString(`\n`)
-			if isBlank(body) {
-				_, body, _ = bytes.Cut(body, []byte{'\n'})
+			goOn("")
+		case len(c.open) > 1 && isLoose(text) && hasLines(line):
+			c.passed.Note("a line that is not folded was joined with the one before", "lines that are not folded were joined with those before", c.body, len(c.body)-len(text))
+			goOn(`\n`)
+			if isBlank(text) {
+				_, text, _ = strings.Cut(text, "\n")
 				n++
 			}
 		default:
-			return b.String(), body, n
+			return line, text, n
 		}
 	}
 }
 
-// isLoose reports whether the first line of body is no property but text, or blank before a folded one.
-func isLoose(body []byte) bool {
-	if n := nameLength(body); n > 0 && n < len(body) && (body[n] == ':' || body[n] == ';') {
+// isLoose reports whether the first line of s is no property but text, or blank before a folded one.
+func isLoose(s string) bool {
+	if n := nameLength(s); n > 0 && n < len(s) && (s[n] == ':' || s[n] == ';') {
 		return false
 	}
-	line, rest, _ := bytes.Cut(body, []byte{'\n'})
-	return !isBlank(line) || len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t')
+	_, rest, _ := strings.Cut(s, "\n")
+	return !isBlank(s) || len(rest) > 0 && (rest[0] == ' ' || rest[0] == '\t')
 }
 
 // isBlank reports whether the first line of s is blank.
-func isBlank(s []byte) bool {
-	line, _, _ := bytes.Cut(s, []byte{'\n'})
-	return len(bytes.TrimSpace(line)) == 0
+func isBlank(s string) bool {
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.TrimSpace(line) == ""
 }
 
 // hasLines reports whether the value of a property may have several lines.

@@ -4,7 +4,6 @@ package calendar
 import (
 	"bytes"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/vokter/vokter/pipeline"
@@ -55,7 +54,7 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 	var b blocks.Builder
 	body := blocks.LineFeeds(bytes.TrimPrefix(raw.Body, []byte("\ufeff")))
 	c := components{passed: &blocks.Passed{}, body: body}
-	rest := body
+	rest := string(body)
 	for n, next := 1, 0; len(rest) > 0; n = next {
 		if n%linesPerCheck == 0 && ctx.Err() != nil {
 			return pipeline.Text{}, ctx.Err()
@@ -83,14 +82,14 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		case name == "END":
 			c.end(&b, strings.ToUpper(strings.TrimSpace(value)))
 			continue
-		case slices.Contains(c.open, "VTIMEZONE") || slices.Contains(c.open, "VALARM"):
-			continue
 		case name == "UID" || name == "RECURRENCE-ID":
-			c.identify(&b, name, value)
+			if !c.isSilent() {
+				c.identify(&b, name, value)
+			}
 			continue
 		}
 		label, ok := propertyLabels[name]
-		if !ok {
+		if !ok || c.isSilent() {
 			continue
 		}
 		if strings.HasSuffix(name, "NAME") && t.Title == "" && len(c.open) == 1 {
@@ -129,8 +128,8 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 // splitProperty splits "NAME;PARAMETERS:VALUE". A quoted parameter may hold a colon.
 func splitProperty(line string) (name, parameters, value string, ok bool) {
 	quoted := false
-	for i, c := range line {
-		switch {
+	for i := range len(line) {
+		switch c := line[i]; {
 		case c == '"':
 			quoted = !quoted
 		case c == ':' && !quoted:
@@ -142,7 +141,7 @@ func splitProperty(line string) (name, parameters, value string, ok bool) {
 }
 
 // nameLength returns how long the name is with which s begins.
-func nameLength[T string | []byte](s T) int {
+func nameLength(s string) int {
 	for i := range len(s) {
 		if c := s[i]; c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
 			return i
@@ -207,4 +206,12 @@ func parameterValue(parameters, name string) string {
 	return ""
 }
 
-var unescapeText = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`).Replace
+// unescapeText returns the text that value is the escape of. Most have none.
+func unescapeText(value string) string {
+	if strings.IndexByte(value, '\\') < 0 {
+		return value
+	}
+	return escapes.Replace(value)
+}
+
+var escapes = strings.NewReplacer(`\n`, "\n", `\N`, "\n", `\,`, ",", `\;`, ";", `\\`, `\`)

@@ -97,7 +97,7 @@ func BenchmarkBare(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c := components{body: body}
-		for rest, n := body, 1; len(rest) > 0; {
+		for rest, n := string(body), 1; len(rest) > 0; {
 			_, rest, n = c.unfoldLine(rest, n)
 		}
 	}
