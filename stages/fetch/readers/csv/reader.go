@@ -55,6 +55,9 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 		next = tabSeparated(body)
 	}
 	var b blocks.Builder
+	if wanted.All() {
+		b.Reuse(make([]byte, 0, min(len(body)+len(body)/8, pipeline.MaxText))) // the text is about as long
+	}
 	keyColumn, named := 0, false
 	firsts := make(map[uint64]struct{}, min(bytes.Count(body, []byte{'\n'}), recordsPerCheck)) // hashes of the values of the first column
 	unique := true
@@ -82,11 +85,14 @@ func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (p
 			}
 		}
 		for _, field := range record {
-			parts := []string{field}
-			if !wanted.All() {
-				if parts, err = wanted.Line(ctx, line, field); err != nil {
-					return pipeline.Text{}, err
-				}
+			if wanted.All() {
+				b.Text([]byte(field))
+				b.Break()
+				continue
+			}
+			parts, err := wanted.Line(ctx, line, field)
+			if err != nil {
+				return pipeline.Text{}, err
 			}
 			for _, part := range parts {
 				b.Text([]byte(part))
