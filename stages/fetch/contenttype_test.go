@@ -40,6 +40,7 @@ func TestContentType(t *testing.T) {
 		{"", "<?xml version='1.0'?><a>", "text/xml"},
 		{"", "\ufeffa b", text},
 		{"", "", text},
+		{"\xff\xff\xffȺ/\xff; CharSet=koi8-r", "<p>a", "text/html; charset=koi8-r"},
 	} {
 		h := http.Header{}
 		if tc.header != "" {

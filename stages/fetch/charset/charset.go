@@ -269,16 +269,19 @@ func charsetOfMeta(z *html.Tokenizer, more bool) (string, encoding.Encoding) {
 	return lookupCharset(declared)
 }
 
+// charsetWord finds the word in any case. To lower the case of what strangers wrote may change its length.
+var charsetWord = regexp.MustCompile(`(?i)charset`)
+
 // In returns the charset that s names as HTML finds it in the content of a meta element: with or without a
 // semicolon before "charset=" and quotes behind it. It is empty if there is none.
 func In(s string) string {
 	const space = " \t\n\f\r"
 	for {
-		i := strings.Index(strings.ToLower(s), "charset")
-		if i < 0 {
+		word := charsetWord.FindStringIndex(s)
+		if word == nil {
 			return ""
 		}
-		s = s[i+len("charset"):]
+		s = s[word[1]:]
 		value, ok := strings.CutPrefix(strings.TrimLeft(s, space), "=")
 		if !ok {
 			continue

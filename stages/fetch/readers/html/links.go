@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -164,11 +165,14 @@ var binaryExtensions = func() map[string]bool {
 	return m
 }()
 
+// sessionInPath finds a session ID in any case. To lower the case of what strangers wrote may change its length.
+var sessionInPath = regexp.MustCompile(`(?i);jsessionid=`)
+
 // dropSessionID removes what is known to hold a session ID from u: such a URL changes with every
 // visit, though the page is the same.
 func dropSessionID(u *url.URL) {
-	if i := strings.Index(strings.ToLower(u.Path), ";jsessionid="); i >= 0 {
-		u.Path, u.RawPath = u.Path[:i], ""
+	if at := sessionInPath.FindStringIndex(u.Path); at != nil {
+		u.Path, u.RawPath = u.Path[:at[0]], ""
 	}
 	if u.RawQuery == "" {
 		return

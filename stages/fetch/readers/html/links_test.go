@@ -30,6 +30,7 @@ func TestLinks(t *testing.T) {
 			`<a href="http://user:pw@example.com/"></a><a href="http://[::1"></a><a href="/photo.JPG"></a><a href="/a.b/c"></a>`, "http://example.com/a.b/c"},
 		{"session IDs", `<a href="/x;jsessionid=1F?a=1"></a><a href="/y?PHPSESSID=abc&b=2&sid=3"></a><a href="/z?sid=9"></a><a href="/side?sidebar=1"></a>`,
 			"http://example.com/x?a=1 http://example.com/y?b=2 http://example.com/z http://example.com/side?sidebar=1"},
+		{"session IDs behind letters that are longer in the other case", `<a href="/%FFȺ%FF;JSessionID="></a>`, "http://example.com/%FF%C8%BA%FF"},
 		{"no links in scripts and comments", `<script>"<a href='/s'>"</script><!-- <a href="/c"> --><a href="/ok">`, "http://example.com/ok"},
 	} {
 		if got := strings.Join(linksIn(t, c.body).URLs, " "); got != c.want {
