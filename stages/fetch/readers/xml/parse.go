@@ -248,6 +248,9 @@ func textOf(n *html.Node) string {
 	if n == nil {
 		return ""
 	}
+	if c := n.FirstChild; c != nil && c == n.LastChild && c.Type == html.TextNode {
+		return c.Data
+	}
 	var b strings.Builder
 	for d := range n.Descendants() {
 		if d.Type == html.TextNode {

@@ -308,7 +308,10 @@ func feedText(ctx context.Context, n *html.Node) (content string, ok bool, err e
 	}
 	switch {
 	case !strings.ContainsAny(source, "<&") || kind == "text" || kind == "text/plain":
-		return blocks.Line(source) + "\n", ok, nil
+		if ok {
+			content = blocks.Line(source) + "\n"
+		}
+		return content, ok, nil
 	case !strings.HasSuffix(kind, "html") && !looksLikeHTML(source):
 		return blocks.Line(html.UnescapeString(source)) + "\n", true, nil
 	}
