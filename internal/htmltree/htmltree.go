@@ -40,7 +40,8 @@ var formattingElements = map[atom.Atom]bool{
 	atom.S: true, atom.Small: true, atom.Strike: true, atom.Strong: true, atom.Tt: true, atom.U: true,
 }
 
-// checkNodeCount finds out how a page ends, and refuses a page that would become larger than maxNodes, before it is parsed. It counts
+// checkNodeCount finds out how a page ends, and refuses one that would become larger than maxNodes, before it is
+// parsed. It counts
 // from above: every open formatting element at every token, but of equal ones without attributes at
 // most three, as the parser does.
 func checkNodeCount(ctx context.Context, body []byte) (ending Ending, err error) {
