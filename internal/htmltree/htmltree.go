@@ -41,9 +41,8 @@ var formattingElements = map[atom.Atom]bool{
 }
 
 // checkNodeCount finds out how a page ends, and refuses one that would become larger than maxNodes, before it is
-// parsed. It counts
-// from above: every open formatting element at every token, but of equal ones without attributes at
-// most three, as the parser does.
+// parsed. It counts from above: every open formatting element at every token, but of equal ones without attributes
+// at most three, as the parser does.
 func checkNodeCount(ctx context.Context, body []byte) (ending Ending, err error) {
 	z := html.NewTokenizer(bytes.NewReader(body))
 	z.SetMaxBuf(maxToken)
