@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -58,22 +59,30 @@ type expireJSON struct {
 
 const never = "never"
 
-// MarshalJSON returns e as {"after": 10, "retry": "720h0m0s"}, where each may be "never".
-func (e Expire) MarshalJSON() ([]byte, error) {
-	var j expireJSON
+// Texts returns the fields of e as ParseAfter and ParseRetry read them, empty where e says nothing.
+func (e Expire) Texts() (after, retry string) {
 	switch {
 	case e.After < 0:
-		j.After = []byte(`"` + never + `"`)
+		after = never
 	case e.After > 0:
-		j.After = fmt.Append(nil, e.After)
+		after = strconv.Itoa(e.After)
 	}
 	switch {
 	case e.Retry < 0:
-		j.Retry = never
+		retry = never
 	case e.Retry > 0:
-		j.Retry = e.Retry.String()
+		retry = e.Retry.String()
 	}
-	return json.Marshal(j)
+	return after, retry
+}
+
+// MarshalJSON returns e as {"after": 10, "retry": "720h0m0s"}, where each may be "never".
+func (e Expire) MarshalJSON() ([]byte, error) {
+	after, retry := e.Texts()
+	if after == never {
+		after = strconv.Quote(after)
+	}
+	return json.Marshal(expireJSON{After: json.RawMessage(after), Retry: retry})
 }
 
 // UnmarshalJSON reads what MarshalJSON returns.
@@ -101,6 +110,18 @@ func (e *Expire) UnmarshalJSON(b []byte) error {
 	}
 	*e = parsed
 	return nil
+}
+
+// ParseAfter reads an Expire.After: a number of failed checks, or never.
+func ParseAfter(s string) (int, error) {
+	if s == never {
+		return -1, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is neither a number of failed checks, at least 1, nor never", s)
+	}
+	return n, nil
 }
 
 // ParseRetry reads an Expire.Retry: a duration such as 12h or 30d, or never.

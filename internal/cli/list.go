@@ -300,13 +300,12 @@ func settingsText(s inspect.Subscription) string {
 			set = append(set, c[0]+": "+c[1])
 		}
 	}
-	if e := newExpireEntry(s.Expire); e != nil {
-		if e.After != nil {
-			set = append(set, fmt.Sprint("expire.after: ", e.After))
-		}
-		if e.Retry != "" {
-			set = append(set, "expire.retry: "+e.Retry)
-		}
+	after, retry := s.Expire.Texts()
+	if after != "" {
+		set = append(set, "expire.after: "+after)
+	}
+	if retry != "" {
+		set = append(set, "expire.retry: "+retry)
 	}
 	if s.Confirm > 1 {
 		set = append(set, fmt.Sprintf("confirm: %d", s.Confirm))

@@ -75,18 +75,13 @@ func newExpireEntry(e pipeline.Expire) *expireEntry {
 	if e.IsZero() {
 		return nil
 	}
-	x := new(expireEntry)
+	after, retry := e.Texts()
+	x := &expireEntry{Retry: retry}
 	switch {
-	case e.After < 0:
-		x.After = "never"
 	case e.After > 0:
 		x.After = e.After
-	}
-	switch {
-	case e.Retry < 0:
-		x.Retry = "never"
-	case e.Retry > 0:
-		x.Retry = e.Retry.String()
+	case e.After < 0:
+		x.After = after
 	}
 	return x
 }

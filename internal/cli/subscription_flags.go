@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -214,14 +213,9 @@ func flagName(field string) string {
 // toExpire returns the Expire of the flags, or the mistakes in them.
 func (f *subscriptionFlags) toExpire() (e pipeline.Expire, wrong []*pipeline.FieldError) {
 	if f.expireAfter != "" {
-		n, err := strconv.Atoi(f.expireAfter)
-		switch {
-		case f.expireAfter == "never":
-			e.After = -1
-		case err != nil || n < 1:
-			wrong = append(wrong, &pipeline.FieldError{Field: "expire_after", Reason: fmt.Sprintf("%q is neither a number of failed checks, at least 1, nor never", f.expireAfter)})
-		default:
-			e.After = n
+		var err error
+		if e.After, err = pipeline.ParseAfter(f.expireAfter); err != nil {
+			wrong = append(wrong, &pipeline.FieldError{Field: "expire_after", Reason: err.Error()})
 		}
 	}
 	if f.expireRetry != "" {

@@ -222,6 +222,18 @@ func (v subscribeView) Least() string {
 	return v.Sub.MinChange.String()
 }
 
+// ExpireAfter and ExpireRetry return when a page that fails is dormant and when it is given up, as the form has them.
+func (v subscribeView) ExpireAfter() string {
+	after, _ := v.Sub.Expire.Texts()
+	return after
+}
+
+// ExpireRetry returns for how long a dormant page is checked.
+func (v subscribeView) ExpireRetry() string {
+	_, retry := v.Sub.Expire.Texts()
+	return shortInterval(retry)
+}
+
 // SinkList returns the sinks, separated by commas.
 func (v subscribeView) SinkList() string { return strings.Join(v.Sub.Sinks, ", ") }
 
@@ -304,6 +316,17 @@ func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 	var err error
 	if s.MinChange, err = pipeline.ParseMinChange(cmp.Or(strings.TrimSpace(r.form.Get("min_change")), "0")); err != nil {
 		return s, &pipeline.FieldError{Field: "min_change", Reason: err.Error()}
+	}
+	s.Expire = pipeline.Expire{}
+	if after := strings.TrimSpace(r.form.Get("expire_after")); after != "" {
+		if s.Expire.After, err = pipeline.ParseAfter(after); err != nil {
+			return s, &pipeline.FieldError{Field: "expire_after", Reason: err.Error()}
+		}
+	}
+	if retry := strings.TrimSpace(r.form.Get("expire_retry")); retry != "" {
+		if s.Expire.Retry, err = pipeline.ParseRetry(retry); err != nil {
+			return s, &pipeline.FieldError{Field: "expire_retry", Reason: err.Error()}
+		}
 	}
 	s.Interval = pipeline.Interval{}
 	if every := strings.TrimSpace(r.form.Get("interval")); every != "" {

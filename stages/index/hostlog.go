@@ -117,7 +117,7 @@ func (l *hostLog) ended(page string, e *Expiry) {
 		l.log.Warn("page expired", "page", pageurl.Redacted(page), "failures", e.Failures, "class", e.Class, "reason", cmp.Or(e.Reason, e.Class))
 	case !h.expired:
 		h.expired = true
-		l.log.Warn("the pages of a host expire", "host", host, "page", pageurl.Redacted(page), "failures", e.Failures, "class", e.Class, "reason", cmp.Or(e.Reason, e.Class))
+		l.log.Warn("a page of a host expired; those that expire from now on are not named one by one", "host", host, "page", pageurl.Redacted(page), "failures", e.Failures, "class", e.Class, "reason", cmp.Or(e.Reason, e.Class))
 	}
 	l.forget(page, host)
 }

@@ -181,6 +181,47 @@ func TestLinkedVersionsStay(t *testing.T) {
 	}
 }
 
+// TestVersionsAreShed has no room for old versions, then less, then enough.
+func TestVersionsAreShed(t *testing.T) {
+	d := newDesk(t, Config{Keep: 100, KeepFor: 90 * 24 * time.Hour})
+	d.subscribe("c")
+	n := 0
+	check := func(later time.Duration, new bool) {
+		d.now = d.now.Add(later)
+		if n > 0 {
+			d.wake()
+		}
+		if new {
+			n++
+		}
+		d.answer(fmt.Sprintf("%sNumber %s.\n", english, strings.Repeat("x", n)))
+	}
+	for range 10 {
+		check(time.Hour, true)
+	}
+	p, err := Load(d.state())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.handle(flow.Told{Page: page, Incarnation: p.Incarnation, Document: whole, Version: 3, Time: d.now}.Message())
+	d.stage.Shed(150 * time.Minute)
+	check(time.Hour, true)
+	if got, want := d.stored(), []uint64{2, 3, 8, 9, 10, 11}; !slices.Equal(got, want) || d.stage.Shedded() != 5 {
+		t.Errorf("stored are %v, want %v, what a notification links to among them; %d were shed", got, want, d.stage.Shedded())
+	}
+	d.stage.Shed(minShed)
+	check(25*time.Hour, false) // a page that does not change drops them, too
+	if got, want := d.stored(), []uint64{11}; !slices.Equal(got, want) || d.stage.Shedded() != 10 {
+		t.Errorf("with hardly any room %v are stored, want %v; %d were shed", got, want, d.stage.Shedded())
+	}
+	d.stage.Shed(0)
+	check(time.Hour, true)
+	check(200*time.Hour, true)
+	if got, want := d.stored(), []uint64{11, 12, 13}; !slices.Equal(got, want) || d.stage.Shedded() != 10 {
+		t.Errorf("with room again %v are stored, want %v; %d were shed", got, want, d.stage.Shedded())
+	}
+}
+
 func TestPrunedVersions(t *testing.T) {
 	day := int64(24 * 60 * 60)
 	now := time.Unix(100*day, 0)
