@@ -72,8 +72,8 @@ func (r *Router) Occurrences(ctx context.Context, url, term string, f inspect.Oc
 }
 
 // Changes compares the stored versions of a document of the page of url again and returns the
-// changes between them, the oldest first; see [inspect.Changes]. It fails like Versions.
-func (r *Router) Changes(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.ChangeHistory, error) {
+// changes between them, the oldest first, or the last so many of them; see [inspect.Changes]. It fails like Versions.
+func (r *Router) Changes(ctx context.Context, url string, f inspect.DocumentFilter, last int) (inspect.ChangeHistory, error) {
 	if err := r.waitReadable(ctx); err != nil {
 		return inspect.ChangeHistory{}, err
 	}
@@ -81,6 +81,6 @@ func (r *Router) Changes(ctx context.Context, url string, f inspect.DocumentFilt
 		return inspect.ChangeHistory{}, err
 	}
 	defer r.compareSlots.release()
-	h, err := inspect.Changes(ctx, r.transport, r.stages.memory, url, f)
+	h, err := inspect.Changes(ctx, r.transport, r.stages.memory, url, f, last)
 	return h, r.stoppedIfClosing(err)
 }

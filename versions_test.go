@@ -219,7 +219,7 @@ func TestChangesAreThoseThatWerePublished(t *testing.T) {
 			}
 		}
 		withIdleRouter(t, cfg, func(r *Router) {
-			h, err := r.Changes(t.Context(), cfg.Subscriptions[0].URL, inspect.DocumentFilter{})
+			h, err := r.Changes(t.Context(), cfg.Subscriptions[0].URL, inspect.DocumentFilter{}, 0)
 			if err != nil || len(h.Changes) != len(published) || len(published) == 0 {
 				t.Fatalf("%s: got %+v, %v, published were %+v", name, h, err, published)
 			}
@@ -229,6 +229,10 @@ func TestChangesAreThoseThatWerePublished(t *testing.T) {
 					!got.Time.Equal(want.Time) || got.Title != want.Title || got.Language != want.Language || got.Check != want.Check {
 					t.Errorf("%s: got %+v, published was %+v", name, got, want)
 				}
+			}
+			latest, err := r.Changes(t.Context(), cfg.Subscriptions[0].URL, inspect.DocumentFilter{}, 1)
+			if err != nil || latest.Versions != h.Versions || !reflect.DeepEqual(latest.Changes, h.Changes[len(h.Changes)-1:]) {
+				t.Errorf("%s: the last change is %+v, %v, want that of %+v", name, latest, err, h)
 			}
 			d, err := r.Diff(t.Context(), cfg.Subscriptions[0].URL, inspect.DiffFilter{})
 			last := published[len(published)-1]
@@ -255,7 +259,7 @@ func TestComparisonsTakeTurns(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(late)
 	_, diff := r.Diff(ctx, pushedURL, inspect.DiffFilter{})
-	_, changes := r.Changes(ctx, pushedURL, inspect.DocumentFilter{})
+	_, changes := r.Changes(ctx, pushedURL, inspect.DocumentFilter{}, 0)
 	_, occurrences := r.Occurrences(ctx, pushedURL, "a", inspect.OccurrenceFilter{})
 	for name, err := range map[string]error{"Diff": diff, "Changes": changes, "Occurrences": occurrences} {
 		if !errors.Is(err, late) {

@@ -24,9 +24,9 @@ type ChangeHistory struct {
 }
 
 // Changes compares the stored versions of a document of the page of url again and returns the
-// changes, as the pipeline published them. Incarnation and Stamp are left out. Memory bounds the
-// memory for large texts; nil means no bound. Changes fails like [Versions].
-func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f DocumentFilter) (ChangeHistory, error) {
+// changes, as the pipeline published them, or the last so many of them; with 0 all. Incarnation and Stamp are left out.
+// Memory bounds the memory for large texts; nil means no bound. Changes fails like [Versions].
+func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f DocumentFilter, last int) (ChangeHistory, error) {
 	h := ChangeHistory{Changes: []flow.Change{}}
 	d, err := openDocument(s, url, f)
 	if err != nil {
@@ -37,15 +37,19 @@ func Changes(ctx context.Context, s Store, memory flow.Memory, url string, f Doc
 	if err != nil {
 		return h, err
 	}
+	h.Versions = len(numbers)
 	for _, n := range numbers {
+		if last > 0 && len(h.Changes) == last {
+			break
+		}
 		v, ok, err := index.LoadVersion(d.state, d.ID, n)
 		if err != nil {
 			return h, err
 		}
 		if !ok {
-			continue // dropped meanwhile
+			h.Versions-- // dropped meanwhile
+			continue
 		}
-		h.Versions++
 		c, ok, err := d.compareWithPrevious(ctx, memory, n, v)
 		if err != nil {
 			return h, err

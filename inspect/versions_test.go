@@ -56,7 +56,7 @@ func TestHistoryElsewhere(t *testing.T) {
 		"text":     func() error { _, err := inspect.VersionText(s, page, 0, inspect.DocumentFilter{}); return err },
 		"diff":     func() error { _, err := inspect.Diff(t.Context(), s, nil, page, inspect.DiffFilter{}); return err },
 		"changes": func() error {
-			_, err := inspect.Changes(t.Context(), s, nil, page, inspect.DocumentFilter{})
+			_, err := inspect.Changes(t.Context(), s, nil, page, inspect.DocumentFilter{}, 0)
 			return err
 		},
 		"occurrences": func() error {

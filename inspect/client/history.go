@@ -37,9 +37,9 @@ func (c *Client) Diff(ctx context.Context, url string, f inspect.DiffFilter) (d 
 }
 
 // Changes returns the changes between the stored versions of a document of the page of url, the
-// oldest first.
-func (c *Client) Changes(ctx context.Context, url string, f inspect.DocumentFilter) (h inspect.ChangeHistory, err error) {
-	return h, c.get(ctx, "/changes", documentValues(url, f), &h)
+// oldest first, or the last so many of them.
+func (c *Client) Changes(ctx context.Context, url string, f inspect.DocumentFilter, last int) (h inspect.ChangeHistory, err error) {
+	return h, c.get(ctx, "/changes", documentValues(url, f, "last", formatNonZero(uint64(last))), &h)
 }
 
 // Occurrences returns where the versions of a document of the page of url contain term.

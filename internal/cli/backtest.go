@@ -262,9 +262,9 @@ func (t *trialRun) tryOnStoredVersions(ctx context.Context, m manage.Manager, s 
 	}
 	key := [2]string{page, f.Document + " " + f.Client}
 	if t.lastHistoryKey != key {
-		h, err := m.Changes(ctx, s.URL, f)
+		h, err := m.Changes(ctx, s.URL, f, 0)
 		if isNotFound(err) && s.IsZero() && !byClient { // perhaps the page has one document with other settings
-			if other, second := m.Changes(ctx, s.URL, inspect.DocumentFilter{}); second == nil || !isNotFound(second) {
+			if other, second := m.Changes(ctx, s.URL, inspect.DocumentFilter{}, 0); second == nil || !isNotFound(second) {
 				h, err = other, second
 			}
 		}

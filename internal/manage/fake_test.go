@@ -223,7 +223,7 @@ func (f *fake) Occurrences(_ context.Context, url, term string, of inspect.Occur
 	return inspect.Occurrences{URL: url, Term: term}, f.err
 }
 
-func (f *fake) Changes(_ context.Context, url string, df inspect.DocumentFilter) (inspect.ChangeHistory, error) {
-	f.asked = append(f.asked, url, df)
+func (f *fake) Changes(_ context.Context, url string, df inspect.DocumentFilter, last int) (inspect.ChangeHistory, error) {
+	f.asked = append(f.asked, url, df, last)
 	return inspect.ChangeHistory{URL: url, Changes: []flow.Change{{Version: 2, Groups: []flow.Group{}}}}, f.err
 }

@@ -17,8 +17,8 @@ type Historian interface {
 	Text(ctx context.Context, url string, n uint64, f inspect.DocumentFilter) (inspect.Text, error)
 	// Diff compares two versions of a document of the page of url.
 	Diff(ctx context.Context, url string, f inspect.DiffFilter) (inspect.Difference, error)
-	// Changes returns the changes between the stored versions of a document of the page of url.
-	Changes(ctx context.Context, url string, f inspect.DocumentFilter) (inspect.ChangeHistory, error)
+	// Changes returns the changes between the stored versions of a document of the page of url, or the last so many.
+	Changes(ctx context.Context, url string, f inspect.DocumentFilter, last int) (inspect.ChangeHistory, error)
 	// Occurrences returns where the versions of a document of the page of url contain term.
 	Occurrences(ctx context.Context, url, term string, f inspect.OccurrenceFilter) (inspect.Occurrences, error)
 }
@@ -49,16 +49,20 @@ func (a *api) addHistory() {
 		return a.service.Versions(ctx, in.URL, f)
 	})
 
+	type changesInput struct {
+		DocumentInput
+		Last int `query:"last" minimum:"0" doc:"Only the last so many changes. 0 means all."`
+	}
 	add(a, route{
 		method: http.MethodGet, path: "/changes", id: "list-changes", scope: config.ScopeRead,
 		summary:     "Returns the changes between the stored versions of a document, the oldest first",
 		description: "The versions are compared again. A version that is a baseline, or in which no word changed, is no change.",
-	}, func(ctx context.Context, in *DocumentInput) (inspect.ChangeHistory, error) {
+	}, func(ctx context.Context, in *changesInput) (inspect.ChangeHistory, error) {
 		f, err := in.filter(ctx)
 		if err != nil {
 			return inspect.ChangeHistory{}, err
 		}
-		return a.service.Changes(ctx, in.URL, f)
+		return a.service.Changes(ctx, in.URL, f, in.Last)
 	})
 
 	type recentInput struct {

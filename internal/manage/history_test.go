@@ -41,10 +41,10 @@ func TestHistoryRoundTrip(t *testing.T) {
 	if _, err := c.Diff(t.Context(), page, inspect.DiffFilter{}); err != nil {
 		t.Errorf("the last difference: %v", err)
 	}
-	if h, err := c.Changes(t.Context(), page, document); err != nil || len(h.Changes) != 1 || h.Changes[0].Version != 2 {
+	if h, err := c.Changes(t.Context(), page, document, 5); err != nil || len(h.Changes) != 1 || h.Changes[0].Version != 2 {
 		t.Errorf("changes: %+v, %v", h, err)
 	}
-	want := []any{page, document, page, uint64(4), document, page, uint64(4), document, page, different, page, "a & b", found, page, inspect.DiffFilter{}, page, document}
+	want := []any{page, document, page, uint64(4), document, page, uint64(4), document, page, different, page, "a & b", found, page, inspect.DiffFilter{}, page, document, 5}
 	if !reflect.DeepEqual(f.asked, want) {
 		t.Errorf("asked for %+v, want %+v", f.asked, want)
 	}

@@ -155,7 +155,7 @@ func (f *fake) Preview(ctx context.Context, s pipeline.Subscription, _ bool) (in
 	return inspect.Preview{URL: s.URL, Title: hostile, Text: "green tea " + hostile, Places: []inspect.Place{{Start: 6, End: 9}}, ContentType: "text/html", Source: f.source}, f.err
 }
 
-func (f *fake) Changes(context.Context, string, inspect.DocumentFilter) (inspect.ChangeHistory, error) {
+func (f *fake) Changes(context.Context, string, inspect.DocumentFilter, int) (inspect.ChangeHistory, error) {
 	return inspect.ChangeHistory{URL: pageURL, Changes: []flow.Change{{ID: "change-1", Version: 2, Time: someTime, Language: "en", Groups: []flow.Group{{
 		Coarse: true, Differences: []flow.Difference{{Event: pipeline.Added, Text: "green tea " + hostile}},
 	}}}}}, f.err

@@ -108,14 +108,13 @@ func trySubscription(r *request, s pipeline.Subscription) *trialView {
 	if err != nil || len(p.Pages) == 0 {
 		return nil
 	}
-	h, err := r.api.Changes(r.Context(), s.URL, inspect.DocumentFilter{Document: flow.DocumentOf(p.Pages[0].URL, s)})
+	h, err := r.api.Changes(r.Context(), s.URL, inspect.DocumentFilter{Document: flow.DocumentOf(p.Pages[0].URL, s)}, maxTriedChanges)
 	if refused, ok := errors.AsType[*flow.Refusal](err); ok && refused.Code == flow.CodeNotFound && s.IsZero() {
-		h, err = r.api.Changes(r.Context(), s.URL, inspect.DocumentFilter{})
+		h, err = r.api.Changes(r.Context(), s.URL, inspect.DocumentFilter{}, maxTriedChanges)
 	}
 	if err != nil {
 		return &trialView{Problem: userMessage(err)}
 	}
-	h.Changes = h.Changes[max(0, len(h.Changes)-maxTriedChanges):]
 	v := &trialView{Trial: inspect.Try(h.Changes, s, text.NewLanguages()), Changes: len(h.Changes)}
 	for _, p := range h.Proposals {
 		if p.Helps(s) {
