@@ -197,8 +197,8 @@ var gzipMagic = []byte{0x1f, 0x8b, 8}
 // files as they are.
 func (b *body) isGzip() bool { return bytes.Equal(b.peek(len(gzipMagic)), gzipMagic) }
 
-// isBinary reports whether the body is no text, though it has the type of text, or none. A coding of which nothing is known counts then;
-// most of them are no codings.
+// isBinary reports whether the body is no text, though it has the type of text, or none. A coding of which nothing is
+// known counts then; most of them are no codings.
 func (b *body) isBinary(contentType string) bool {
 	mediaType, _, _ := mime.ParseMediaType(contentType)
 	isText := mediaType == "" || strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "xml") || strings.HasSuffix(mediaType, "json")
