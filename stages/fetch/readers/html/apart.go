@@ -50,7 +50,7 @@ func (n *neighbours) areApart(before, behind []byte) bool {
 	next, _ := utf8.DecodeRune(behind[size:])
 	switch {
 	case unicode.IsUpper(first) && unicode.IsLetter(next):
-		return unicode.IsDigit(last) || unicode.IsLetter(last) && unicode.IsLetter(previous) && !(unicode.IsUpper(last) && unicode.IsUpper(next))
+		return unicode.IsDigit(last) || unicode.IsLetter(last) && unicode.IsLetter(previous) && (!unicode.IsUpper(last) || !unicode.IsUpper(next))
 	case unicode.IsDigit(first):
 		return unicode.IsLetter(last) && unicode.IsLetter(previous)
 	}

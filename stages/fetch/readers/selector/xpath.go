@@ -82,7 +82,7 @@ func isWholeXPath(text string) bool {
 // xpathMistake says where text is no XPath: behind the longest part of it that is one. why is what the library says.
 func xpathMistake(text string, why error) error {
 	end := len(text)
-	for end > 0 && !(utf8.RuneStart((text + " ")[end]) && isWholeXPath(text[:end])) {
+	for end > 0 && (!utf8.RuneStart((text + " ")[end]) || !isWholeXPath(text[:end])) {
 		end--
 	}
 	said := "it means nothing there"
