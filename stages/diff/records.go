@@ -190,7 +190,8 @@ func findRecords(a, b *plainRun) (found gridPair, ok bool) {
 		marking := 0
 		for q, n := range words {
 			at := q.old.first - p.old.first
-			if q.countRecords() == p.countRecords() && q.old.n == p.old.n && at >= 0 && at < p.old.period && q.new.first-p.new.first == at {
+			same := q.old.period == p.old.period && q.old.n == p.old.n && q.new.n == p.new.n
+			if same && at >= 0 && at < p.old.period && q.new.first-p.new.first == at {
 				marking += n
 			}
 		}

@@ -50,3 +50,21 @@ func TestRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordsOfAnotherPeriod: words that come again at every third block say nothing of records of two blocks.
+func TestRecordsOfAnotherPeriod(t *testing.T) {
+	page := func(fourth string) *text.Doc {
+		return text.Analyze(strings.Join([]string{
+			"улицы с. книга. домов большая большими и большая и улицы цены не Дома домов", "12. улицы цены дом ₽ Цены",
+			"Дома ★. моя. поёт большой Книгу", fourth, "дом поёт Дома цены Не. на мой Книгу новый книгами мой",
+			"★ книга Книгу и Книгу книги. улица большой 12% 12 ₽ большая на новый",
+			"Не большими Цены дом ≥ края. улицы цена зелёный. петь книга не",
+		}, "\n") + "\n")
+	}
+	old, new := page("₽ зелёный 365 петь не. лес"), page("₽ ★ 365 петь не. лес")
+	for _, g := range Diff(old, new) {
+		if g.Item != "" {
+			t.Errorf("%s: a block is taken for an item", g.Title)
+		}
+	}
+}
