@@ -123,7 +123,7 @@ func findNumber(s, tag, declared string) (n, unit string, err error) {
 	if i >= 0 {
 		whole, fraction = found[:i], found[i+1:]
 	}
-	if !isGrouped(whole) {
+	if !isGrouped(whole) || strings.Trim(fraction, "0123456789") != "" {
 		return "", "", errNoNumber
 	}
 	whole = strings.TrimLeft(strings.NewReplacer(".", "", ",", "", "'", "", " ", "").Replace(whole), "0")

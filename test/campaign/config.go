@@ -20,7 +20,8 @@ func writeConfig(path string, p *pageServer, b *inbox, w wantedClients, clients 
 	s.WriteString("listen: 127.0.0.1:0\n")
 	s.WriteString("allow: {fetch: [127.0.0.1/32], sinks: [127.0.0.1/32]}\n")
 	s.WriteString("fetch: {timeout: 5s, per_host: {concurrency: 16, rate: 1000/s}}\n")
-	// Clocks jump by days, and in this campaign no receiver is given up.
+	// Clocks jump by days: a page that is given up is given up at once, and no receiver is.
+	s.WriteString("expire: {retry: never}\n")
 	s.WriteString("delivery: {retry: [50ms], dead_after: 9000h, expire_after: 9000h}\nsinks:\n")
 	for _, c := range append([]string{ownerClient}, clients...) {
 		fmt.Fprintf(&s, "  hook-%s: {webhook: {url: %q}}\n", c, b.url(c))
