@@ -109,7 +109,7 @@ func (f *subscriptionFlags) toSubscription(cmd *cobra.Command, url string, keywo
 			wrong = append(wrong, &pipeline.FieldError{Field: "min_change", Reason: err.Error()})
 		}
 	}
-	expire, mistakes := f.toExpire()
+	expire, mistakes := pipeline.ParseExpire(f.expireAfter, f.expireRetry)
 	s.Expire, wrong = expire, append(wrong, mistakes...)
 	follow, err := f.toFollow(cmd)
 	if s.Follow = follow; err != nil {
@@ -208,21 +208,4 @@ func flagMessage(fe *pipeline.FieldError) string {
 // flagName returns the flag of a field.
 func flagName(field string) string {
 	return "--" + strings.NewReplacer("_", "-", ".", "-").Replace(field)
-}
-
-// toExpire returns the Expire of the flags, or the mistakes in them.
-func (f *subscriptionFlags) toExpire() (e pipeline.Expire, wrong []*pipeline.FieldError) {
-	if f.expireAfter != "" {
-		var err error
-		if e.After, err = pipeline.ParseAfter(f.expireAfter); err != nil {
-			wrong = append(wrong, &pipeline.FieldError{Field: "expire_after", Reason: err.Error()})
-		}
-	}
-	if f.expireRetry != "" {
-		var err error
-		if e.Retry, err = pipeline.ParseRetry(f.expireRetry); err != nil {
-			wrong = append(wrong, &pipeline.FieldError{Field: "expire_retry", Reason: err.Error()})
-		}
-	}
-	return e, wrong
 }

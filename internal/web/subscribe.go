@@ -316,16 +316,9 @@ func subscriptionFromForm(r *request) (pipeline.Subscription, error) {
 	if s.MinChange, err = pipeline.ParseMinChange(cmp.Or(strings.TrimSpace(r.form.Get("min_change")), "0")); err != nil {
 		return s, &pipeline.FieldError{Field: "min_change", Reason: err.Error()}
 	}
-	s.Expire = pipeline.Expire{}
-	if after := strings.TrimSpace(r.form.Get("expire_after")); after != "" {
-		if s.Expire.After, err = pipeline.ParseAfter(after); err != nil {
-			return s, &pipeline.FieldError{Field: "expire_after", Reason: err.Error()}
-		}
-	}
-	if retry := strings.TrimSpace(r.form.Get("expire_retry")); retry != "" {
-		if s.Expire.Retry, err = pipeline.ParseRetry(retry); err != nil {
-			return s, &pipeline.FieldError{Field: "expire_retry", Reason: err.Error()}
-		}
+	expire, mistakes := pipeline.ParseExpire(strings.TrimSpace(r.form.Get("expire_after")), strings.TrimSpace(r.form.Get("expire_retry")))
+	if s.Expire = expire; len(mistakes) > 0 {
+		return s, mistakes[0]
 	}
 	s.Interval = pipeline.Interval{}
 	if every := strings.TrimSpace(r.form.Get("interval")); every != "" {
