@@ -315,6 +315,15 @@ type Change struct {
 	Omitted int     `json:"omitted,omitempty"`
 }
 
+// Outage names what clients were told of an outage, for people: Timeout, Recovered or Expired. It is empty where this
+// is a change.
+func (c Change) Outage() string {
+	if c.Status == "" {
+		return ""
+	}
+	return strings.ToUpper(c.Status[:1]) + c.Status[1:]
+}
+
 // Match is one notification and its delivery.
 type Match struct {
 	Notification string   `json:"notification"` // its ID

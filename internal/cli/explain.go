@@ -193,8 +193,7 @@ func (r *results) printChange(c inspect.Change, several bool, v pipeline.View) {
 		notified = "notified"
 	}
 	if c.Status != "" {
-		what := map[string]string{pipeline.StatusTimeout: "Timeout", pipeline.StatusRecovered: "Recovered", pipeline.StatusExpired: "Expired"}[c.Status]
-		r.printLine("%s at %s (%s), %s", what, formatTime(c.Time, r.now), c.Reason, notified)
+		r.printLine("%s at %s (%s), %s", c.Outage(), formatTime(c.Time, r.now), c.Reason, notified)
 	} else {
 		r.printLine("%s, found by %s at %s, %s", version, checkName(c.Check), formatTime(c.Time, r.now), notified)
 	}

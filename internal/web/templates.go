@@ -52,7 +52,6 @@ var templateFuncs = template.FuncMap{
 	"short":    shortID,
 	"outside":  isWebURL,
 	"rests":    isNotChecked,
-	"outage":   outageName,
 	"first":    func(all []pipeline.Diff) []pipeline.Diff { return all[:min(len(all), 5)] },
 	"every":    func(i pipeline.Interval) string { return shortInterval(i.String()) },
 	"words":    func(s string) string { return strings.ReplaceAll(s, "_", " ") },
@@ -176,17 +175,6 @@ func shortInterval(interval string) string {
 // isNotChecked reports whether a page in this state is not checked.
 func isNotChecked(state string) bool {
 	return state == inspect.StatePaused || state == inspect.StateExpired
-}
-
-// outageName names what was told of an outage.
-func outageName(status string) string {
-	switch status {
-	case pipeline.StatusTimeout:
-		return "Timeout"
-	case pipeline.StatusRecovered:
-		return "Recovered"
-	}
-	return "Expired"
 }
 
 // shortID returns the beginning of an ID.
