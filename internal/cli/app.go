@@ -59,8 +59,7 @@ func Main(alter func(*vokter.Config)) int {
 // newApp returns a run of the program. Results go to stdout, everything else to stderr. On a hangup the
 // verb run reads its configuration again; the other verbs end.
 func newApp(hangups chan os.Signal, stdin io.Reader, stdout, stderr io.Writer) *app {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, demoInterval: time.Second}
-	return a
+	return &app{stdin: stdin, stdout: stdout, stderr: stderr, hangups: hangups, demoInterval: time.Second}
 }
 
 // app is one run of the program.

@@ -90,6 +90,14 @@ func (c *counter) wall() *opened {
 	return nil
 }
 
+// countAttributes returns how many attributes the tag has whose name was just read.
+func countAttributes(z *html.Tokenizer, more bool) (n int) {
+	for ; more; n++ {
+		_, _, more = z.TagAttr()
+	}
+	return n
+}
+
 // start counts a start tag, and returns its name. Only elements of SVG and MathML close themselves.
 func (c *counter) start(z *html.Tokenizer, closed bool) atom.Atom {
 	name, more := z.TagName()
@@ -102,10 +110,7 @@ func (c *counter) start(z *html.Tokenizer, closed bool) atom.Atom {
 	if htmlWithin[string(name)] && !closed {
 		c.within = string(name)
 	}
-	attrs := 0
-	for ; more; attrs++ {
-		_, _, more = z.TagAttr()
-	}
+	attrs := countAttributes(z, more)
 	size := 1 + attrs/attrsPerNode
 	if c.nodes += size + c.active; attrs > maxAttrs {
 		c.nodes += maxNodes
@@ -162,11 +167,7 @@ func (c *counter) hidden(text []byte, w *opened) {
 		}
 		name, more := z.TagName()
 		z.NextIsNotRawText()
-		attrs := 0
-		for ; more; attrs++ {
-			_, _, more = z.TagAttr()
-		}
-		size := 1 + attrs/attrsPerNode
+		size := 1 + countAttributes(z, more)/attrsPerNode
 		c.nodes += size + c.active
 		if formattingElements[atom.Lookup(name)] {
 			c.active += size

@@ -43,3 +43,29 @@ var formattingElements = map[atom.Atom]bool{
 	atom.A: true, atom.B: true, atom.Big: true, atom.Code: true, atom.Em: true, atom.Font: true, atom.I: true, atom.Nobr: true,
 	atom.S: true, atom.Small: true, atom.Strike: true, atom.Strong: true, atom.Tt: true, atom.U: true,
 }
+
+// Ending is what a page ends within, if that hides text: "a comment", "a tag" or "<script>". It is empty elsewhere.
+type Ending string
+
+// Note sees the next token of the page, whose source is raw. Open is the innermost element that is open before it.
+func (e *Ending) Note(token html.TokenType, raw []byte, open atom.Atom) {
+	switch token {
+	case html.ErrorToken:
+		if len(raw) > 0 {
+			*e = "a tag"
+		}
+	case html.CommentToken:
+		if bytes.HasPrefix(raw, []byte("<!--")) && !bytes.HasSuffix(raw, []byte(">")) {
+			*e = "a comment"
+		}
+	case html.TextToken:
+		switch open {
+		case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Noembed, atom.Noframes, atom.Textarea:
+			if len(bytes.TrimSpace(raw)) > 0 {
+				*e = Ending("<" + open.String() + ">")
+			}
+		}
+	case html.EndTagToken:
+		*e = ""
+	}
+}

@@ -82,8 +82,9 @@ func isWholeXPath(text string) bool {
 // xpathMistake says where text is no XPath: behind the longest part of it that is one. why is what the library says.
 func xpathMistake(text string, why error) error {
 	end := len(text)
-	for end > 0 && (!utf8.RuneStart((text + " ")[end]) || !isWholeXPath(text[:end])) {
-		end--
+	for end > 0 && !isWholeXPath(text[:end]) {
+		_, size := utf8.DecodeLastRuneInString(text[:end])
+		end -= size
 	}
 	said := "it means nothing there"
 	if why != nil {
