@@ -20,11 +20,14 @@ type site struct {
 	body string
 	code int
 	gets int
+	// steps are met by other sites, too: an answer waits until all were asked.
+	steps []*sync.WaitGroup
 }
 
 func newSite(t *testing.T, body string) *site {
 	s := &site{body: body, code: http.StatusOK}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.awaitStep()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.gets++
@@ -34,6 +37,32 @@ func newSite(t *testing.T, body string) *site {
 	}))
 	t.Cleanup(s.Close)
 	return s
+}
+
+// keepInStep makes each of the next n answers of a site wait until all sites were asked as often.
+func keepInStep(sites []*site, n int) {
+	for range n {
+		step := new(sync.WaitGroup)
+		step.Add(len(sites))
+		for _, s := range sites {
+			s.mu.Lock()
+			s.steps = append(s.steps, step)
+			s.mu.Unlock()
+		}
+	}
+}
+
+func (s *site) awaitStep() {
+	s.mu.Lock()
+	var step *sync.WaitGroup
+	if len(s.steps) > 0 {
+		step, s.steps = s.steps[0], s.steps[1:]
+	}
+	s.mu.Unlock()
+	if step != nil {
+		step.Done()
+		step.Wait()
+	}
 }
 
 func (s *site) set(body string) {
