@@ -1,9 +1,11 @@
 package vokter
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -267,6 +269,21 @@ func TestRoutersShareAStore(t *testing.T) {
 	}
 	if got := len(boxes["second"].take()); got != 1 {
 		t.Errorf("the second got %d notifications, want 1", got)
+	}
+}
+
+func TestRetentionBoundsAStoreToo(t *testing.T) {
+	store, err := OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	var log bytes.Buffer
+	cfg := watchConfig(newSite(t, "<p>in stock</p>"), newMailbox(), "", "stock")
+	cfg.Store, cfg.Retention.Disk, cfg.Logger = store, 1e-9, slog.New(slog.NewTextHandler(&log, nil))
+	runToEnd(t, cfg)
+	if !strings.Contains(log.String(), "retention.disk allows") {
+		t.Errorf("a store larger than retention.disk allows keeps all versions; the log: %s", &log)
 	}
 }
 

@@ -50,15 +50,19 @@ func (s *shedder) next(used, allowed int64, now time.Time) time.Duration {
 // boundVersions drops versions early while the data directory takes more of its disk than Retention.Disk says, until
 // ctx is done.
 func (r *Router) boundVersions(ctx context.Context, st *stages) error {
-	if r.cfg.Dir == "" {
+	dir := r.cfg.Dir
+	if r.cfg.Store != nil {
+		dir = r.cfg.Store.db.Dir()
+	}
+	if dir == "" {
 		return nil
 	}
 	s := shedder{age: r.cfg.Retention.Age}
 	tick := time.NewTicker(shedInterval)
 	defer tick.Stop()
 	for {
-		disk, err := vfs.Default.GetDiskUsage(r.cfg.Dir)
-		used := directorySize(r.cfg.Dir)
+		disk, err := vfs.Default.GetDiskUsage(dir)
+		used := directorySize(dir)
 		allowed := int64(r.cfg.Retention.Disk * float64(disk.TotalBytes))
 		if before := s.keepFor; err == nil && allowed > 0 {
 			switch keepFor := s.next(used, allowed, r.cfg.Now()); {
