@@ -56,7 +56,11 @@ func (m *member) own(lanes ...int) {
 
 func testLane(key string) int { return int(xxhash.Sum64String(key) % testLanes) }
 
-func (m *member) Owns(key string) bool    { return m.owned[testLane(key)].Load() }
+// Owns is true for receivers: whoever is given their messages has their lane.
+func (m *member) Owns(key string) bool {
+	return !strings.Contains(key, "://") || m.owned[testLane(key)].Load()
+}
+
 func (m *member) Gained() <-chan struct{} { return m.gained }
 func (m *member) String() string          { return "shared by " + m.name }
 func (m *member) Close() error            { return nil }

@@ -39,9 +39,8 @@ type Config struct {
 	// Owned reports whether this process owns a receiver, given by its sink; nil means all. It
 	// must not block.
 	Owned func(receiver string) bool
-	// Epoch returns a number that changes each time that this process gets a receiver. A result
-	// that was posted in an earlier epoch is posted again. nil means that the process keeps all
-	// receivers. It must not block.
+	// Epoch returns a number that changes each time that this process gets a receiver. An attempt of an
+	// earlier epoch counts as not made. nil means that the process keeps all receivers. It must not block.
 	Epoch func(receiver string) uint64
 	// Policy says when attempts are repeated and when notifications are given up.
 	Policy Policy
@@ -173,7 +172,7 @@ func (d *Delivery) Reconfigure(sinks map[string]pipeline.Sink, policy Policy) {
 func (d *Delivery) Run(ctx context.Context) error { return d.pool.run(ctx) }
 
 // Settled reports whether no result is on its way that an attempt of this process posted.
-func (d *Delivery) Settled() bool { return !d.pool.hasPostedResults(d.cfg.Owned, d.cfg.Now()) }
+func (d *Delivery) Settled() bool { return !d.pool.hasPostedResults(d.cfg.Owned) }
 
 // Try calls the sink called name with n once, beside the notifications that wait for it, and returns its
 // error. known is false where there is no such sink.
@@ -188,13 +187,6 @@ func (d *Delivery) Try(ctx context.Context, name string, n pipeline.Notification
 	defer cancel()
 	a := Attempt{Receiver: pipeline.Receiver{Sink: name}, Notifications: []pipeline.Notification{n}, contexts: make([]attemptContext, 1)}
 	return true, d.pool.deliver(ctx, sink, a, 0).err
-}
-
-// Posted notes that the result of an attempt, made by Config.Hand, was posted. Unless Process
-// gets that result within a minute, a wake repeats the attempt.
-func (d *Delivery) Posted(a Attempt) {
-	id := a.Receiver.Sink
-	d.pool.attempts.HandOn(id, a.Number, d.cfg.Epoch(id), d.cfg.Now())
 }
 
 // Idle reports whether no attempt runs, waits to begin, or has a result that was not posted
@@ -428,7 +420,7 @@ func (d *Delivery) handleWake(tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	missing := w.q.InFlight && !d.pool.isResultExpected(m.Key, w.q.Attempt, d.cfg.Epoch(m.Key), w.now)
+	missing := w.q.InFlight && !d.pool.isResultExpected(m.Key, w.q.Attempt, w.epoch)
 	flush := w.flushDue
 	if d.endingDigests.Load() {
 		flush = w.flushAll

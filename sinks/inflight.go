@@ -7,7 +7,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/vokter/vokter/internal/lease"
-	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // phase is how far an attempt has come. Its order is that of the constants, and an attempt never goes back.
@@ -18,23 +17,20 @@ const (
 	phaseRateWait              // waits until the rate of its sink lets it begin
 	phaseQueued                // waits for a slot
 	phaseRunning               // calls its sink, or its result is being posted
+	phasePosted                // its result was posted
+	phaseEnded                 // it has no result
 )
 
 // inFlightAttempt is one attempt in this process, from the transaction that begins it to the one that
-// applies its result.
+// applies its result. If the process loses the receiver before that, the attempt counts as not made, and
+// whoever has the receiver then sends the same notifications again.
 type inFlightAttempt struct {
 	Attempt
 	phase phase
 	// needsSlowSlot says that the last attempt failed, so that this one needs a slow slot.
 	needsSlowSlot bool
-	// wasOwned says that the process owned the receiver when the pool took the attempt over.
-	wasOwned bool
 	// cancelled says that one of its subscriptions was cancelled before the sink was called.
 	cancelled bool
-	// began is Queue.AttemptBegan of the attempt.
-	began time.Time
-	// result is the result, once the sink has returned. Its ID is empty before that.
-	result flow.Message
 	// readyAt is when the rate of the sink lets the attempt begin; zero in phaseBegun.
 	readyAt time.Time
 	// timer ends phaseRateWait. reservation is the attempt's share of the rate.
@@ -58,9 +54,7 @@ type receiverInfo struct {
 //
 // An attempt calls its sink only if its lease is committed when its slot is free.
 type attemptTracker struct {
-	// attempts are those that this process makes, by receiver and number. An attempt is handed on
-	// when its result is posted. The result is kept until it is committed: if the epoch ends before
-	// that, it is posted again.
+	// attempts are those that this process makes, by receiver and number.
 	attempts lease.Table[uint64, *inFlightAttempt]
 
 	mu        sync.Mutex
@@ -72,9 +66,6 @@ type attemptTracker struct {
 	openAttempts map[*inFlightAttempt]struct{}
 }
 
-// resultTimeout is how long a posted result may take to be handled. After that it counts as lost.
-const resultTimeout = time.Minute
-
 // recordCommit notes the Queue of a receiver after its commit. One commit may cover several messages:
 // recordCommit is called for each.
 func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
@@ -82,7 +73,7 @@ func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
 	defer fs.mu.Unlock()
 	before, _ := fs.attempts.Committed(receiver)
 	if q.InFlight {
-		fs.attempts.Commit(receiver, q.Attempt)
+		fs.attempts.Commit(receiver, q.Attempt, q.AttemptBegan)
 	} else {
 		fs.attempts.End(receiver)
 	}
@@ -100,9 +91,8 @@ func (fs *attemptTracker) recordCommit(receiver string, q Queue) {
 	fs.receivers[receiver] = receiverInfo{pending: q.Pending(), triedSince: q.TriedSince, nextDue: q.Due, collected: q.Windows.Items, digestsDue: q.Windows.Due}
 }
 
-// forgetEvery is how often receivers of other processes are forgotten. Until then, the result of an
-// attempt waits for its receiver to come back: nobody else can tell that it was delivered.
-const forgetEvery = 24 * time.Hour
+// forgetEvery is how often receivers of other processes are forgotten.
+const forgetEvery = time.Hour
 
 // forget forgets the receivers that this process does not own now and did not own at the call before.
 func (fs *attemptTracker) forget(owned func(receiver string) bool) {
@@ -136,24 +126,26 @@ func (fs *attemptTracker) removeLocked(f *inFlightAttempt) {
 	if f.phase == phaseRateWait {
 		f.timer.Stop()
 	}
+	if f.phase != phasePosted {
+		f.phase = phaseEnded
+	}
 	delete(fs.openAttempts, f)
 }
 
-// isResultExpected reports whether the result of an attempt is still to come at now.
-func (fs *attemptTracker) isResultExpected(receiver string, number, epoch uint64, now time.Time) bool {
+// isResultExpected reports whether the result of an attempt is still to come.
+func (fs *attemptTracker) isResultExpected(receiver string, number, epoch uint64) bool {
 	l, ok := fs.attempts.Find(receiver, number, epoch)
-	return ok && (!l.HandedOn() || isResultOnItsWay(l, now))
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return ok && l.Value.phase < phasePosted
 }
 
-// isResultOnItsWay reports whether the result of the attempt l was posted and does not count as lost at now.
-func isResultOnItsWay(l lease.Lease[uint64, *inFlightAttempt], now time.Time) bool {
-	return l.HandedOn() && now.Sub(l.Since) < resultTimeout
-}
-
-// hasPostedResults reports whether the result of an attempt for an owned receiver is on its way at now.
-func (fs *attemptTracker) hasPostedResults(owned func(receiver string) bool, now time.Time) (found bool) {
+// hasPostedResults reports whether the result of an attempt for an owned receiver was posted and is not committed.
+func (fs *attemptTracker) hasPostedResults(owned func(receiver string) bool) (found bool) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
 	fs.attempts.Each(func(receiver string, l lease.Lease[uint64, *inFlightAttempt]) {
-		found = found || isResultOnItsWay(l, now) && owned(receiver)
+		found = found || l.Value.phase == phasePosted && owned(receiver)
 	})
 	return found
 }
@@ -167,22 +159,6 @@ func (fs *attemptTracker) findAttempt(receiver string, number, epoch uint64) Att
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	return l.Value.Attempt
-}
-
-// freeNotifications frees the memory of the notifications of f, whose result waits until its receiver
-// comes back.
-func (fs *attemptTracker) freeNotifications(f *inFlightAttempt) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	f.Notifications, f.contexts = nil, nil
-}
-
-// markLost notes that nobody gets the result of f. The next wake repeats the attempt. fs.mu is
-// held.
-func (fs *attemptTracker) markLost(f *inFlightAttempt) {
-	if fs.isCurrent(f) {
-		fs.attempts.End(f.Receiver.Sink)
-	}
 }
 
 // receiversWithDigests returns the receivers for which digests are collected.

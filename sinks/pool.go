@@ -3,7 +3,6 @@ package sinks
 import (
 	"context"
 	"errors"
-	"math"
 	"sync"
 	"time"
 
@@ -77,7 +76,6 @@ func (p *pool) accept(f *inFlightAttempt) {
 		return
 	}
 	p.openAttempts[f] = struct{}{}
-	f.wasOwned = p.cfg.Owned(f.Receiver.Sink)
 	p.waitForRate(f)
 }
 
@@ -202,7 +200,7 @@ func (p *pool) runAttempt(f *inFlightAttempt, s slot) {
 	ctx, cut := context.WithCancelCause(p.ctx)
 	defer cut(nil)
 	h := &heldSlot{pool: p, slot: s}
-	if !p.checkStillWanted(f) {
+	if !p.isStillWanted(f) {
 		h.release()
 		return
 	}
@@ -247,17 +245,10 @@ func (p *pool) runAttempt(f *inFlightAttempt, s slot) {
 	}
 }
 
-// checkStillWanted reports whether f, which may have waited for long, must still be made: not if its
-// receiver belongs to another process, or did in between. Then it marks the result as lost.
-func (p *pool) checkStillWanted(f *inFlightAttempt) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	id := f.Receiver.Sink
-	if p.isCurrent(f) && (!f.wasOwned || p.cfg.Owned(id)) {
-		return true
-	}
-	p.markLost(f)
-	return false
+// isStillWanted reports whether f counts: not if its receiver belongs to another process, or did since f began.
+func (p *pool) isStillWanted(f *inFlightAttempt) bool {
+	l, ok := p.attempts.Committed(f.Receiver.Sink)
+	return ok && l.Value == f && l.Epoch == p.cfg.Epoch(f.Receiver.Sink) && p.cfg.Owned(f.Receiver.Sink)
 }
 
 func (p *pool) remove(f *inFlightAttempt) {
@@ -266,59 +257,22 @@ func (p *pool) remove(f *inFlightAttempt) {
 	p.removeLocked(f)
 }
 
-// postResult keeps the result of f and posts it.
+// postResult posts the result of f to its lane while f counts. A lost result means a second delivery, so a Post
+// that waits for room may go on for postGrace after the pool was stopped.
 func (p *pool) postResult(f *inFlightAttempt, ends []deliveryResult) {
-	p.mu.Lock()
-	f.result = f.newResult(ends, f.readyAt)
-	p.mu.Unlock()
-	p.postWithRetry(f)
-}
-
-// repostResult posts the result of the attempt in flight of q again, if this process has it and it was
-// posted in an earlier epoch or refused. Where another process had the receiver since, q has another
-// attempt.
-func (p *pool) repostResult(receiver string, q Queue) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	l, ok := p.attempts.Committed(receiver)
-	f := l.Value
-	if !ok || p.stopped || l.ID != q.Attempt || !f.began.Equal(q.AttemptBegan) || f.result.ID == "" {
-		return false
-	}
-	p.attempts.TakeBack(receiver, q.Attempt)
-	p.openAttempts[f] = struct{}{}
-	p.wg.Add(1)
-	p.workers.Go(func() {
-		defer p.wg.Done()
-		defer p.remove(f)
-		p.postWithRetry(f)
-	})
-	return true
-}
-
-// noEpoch is the epoch of results that were refused.
-const noEpoch = math.MaxUint64
-
-// postWithRetry posts the result of f to its lane. A lost result means a second delivery, so a Post that waits
-// for room may go on for postGrace after the pool was stopped.
-func (p *pool) postWithRetry(f *inFlightAttempt) {
-	m := f.result
-	for p.posting.Err() == nil {
-		epoch := p.cfg.Epoch(m.Key) // before Post: the epoch may end right after it
+	m := f.newResult(ends, f.readyAt)
+	for p.posting.Err() == nil && p.isStillWanted(f) {
 		err := p.cfg.Poster.Post(p.posting, m)
 		switch {
 		case err == nil:
-			p.attempts.HandOn(m.Key, f.Number, epoch, p.cfg.Now())
+			p.mu.Lock()
+			f.phase = phasePosted
+			p.mu.Unlock()
 			return
 		case errors.Is(err, flow.ErrMoved):
-			p.attempts.HandOn(m.Key, f.Number, noEpoch, p.cfg.Now()) // repostResult posts it when the receiver comes back
-			if !p.cfg.Owned(m.Key) {
-				p.freeNotifications(f)
-				return
-			}
-		default:
-			p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", f.Receiver.Sink, "err", err)
+			return
 		}
+		p.cfg.Logger.Error("the result of a delivery could not be handed on", "sink", f.Receiver.Sink, "err", err)
 		select {
 		case <-time.After(postRetryPause):
 		case <-p.ctx.Done():

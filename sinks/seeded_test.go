@@ -150,7 +150,6 @@ func (w *simulation) replay(key string) {
 func (w *simulation) moveClock(by time.Duration) {
 	w.now = w.now.Add(by)
 	w.latest = later(w.latest, w.now)
-	w.handleLateResults()
 	due := w.now
 	if by < -time.Minute {
 		due = w.now.Add(1000 * time.Hour) // transports wake everything once
@@ -257,7 +256,6 @@ func (w *simulation) finishAttempt(err error) {
 		delivered := w.r.IntN(len(a.Notifications))
 		m := a.Result(append(make([]error, delivered), err)...)
 		w.posted[key] = append(w.posted[key], m)
-		w.d.Posted(a)
 		return
 	}
 }
@@ -270,21 +268,4 @@ func (w *simulation) handleResults() {
 			w.handle(m)
 		}
 	}
-}
-
-// handleLateResults handles the results that count as lost by now.
-func (w *simulation) handleLateResults() {
-	for _, key := range slices.Sorted(maps.Keys(w.posted)) {
-		for len(w.posted[key]) > 0 && !w.isResultExpected(key) {
-			m := w.posted[key][0]
-			w.posted[key] = w.posted[key][1:]
-			w.handle(m)
-		}
-	}
-}
-
-// isResultExpected reports whether Delivery waits for the result of an attempt for key.
-func (w *simulation) isResultExpected(key string) bool {
-	l, ok := w.d.pool.attempts.Committed(key)
-	return ok && w.d.pool.isResultExpected(key, l.ID, 0, w.now)
 }

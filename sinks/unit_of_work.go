@@ -56,8 +56,8 @@ func (d *Delivery) openReceiver(tx flow.Tx, key string) (*unitOfWork, error) {
 	}
 	w.hasMarkers = w.q.WithdrawnMarkers > 0
 	if w.q.InFlight {
-		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, w.epoch); !ok && !d.pool.repostResult(key, w.q) {
-			w.q.undoAttempt() // it went down with an earlier process
+		if _, ok := d.pool.attempts.Find(key, w.q.Attempt, w.epoch); !ok {
+			w.q.undoAttempt() // it went down with its process, or the receiver was another's since
 		}
 	}
 	w.queueBefore = w.q
@@ -200,7 +200,7 @@ func (w *unitOfWork) startAttempt(s startAttempt) error {
 	if err := w.fillAttempt(&a, s.Seq+1, s.BatchLimit); err != nil {
 		return err
 	}
-	f := &inFlightAttempt{Attempt: a, needsSlowSlot: s.AfterFailure, began: w.q.AttemptBegan}
+	f := &inFlightAttempt{Attempt: a, needsSlowSlot: s.AfterFailure}
 	w.d.pool.attempts.Begin(w.key, s.Number, w.d.cfg.Epoch(w.key), f)
 	w.tx.OnCommit(func() { w.d.handOver(f) })
 	return nil

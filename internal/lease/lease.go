@@ -13,15 +13,11 @@ type Lease[ID comparable, V any] struct {
 	// ID distinguishes the work from earlier and later work for the same key.
 	ID    ID
 	Value V
-	// Since is when the work was handed on; zero before. A lease that replaces one which did
-	// not end keeps its time.
+	// Since is when the work was committed. A lease that replaces one which did not end keeps its time.
 	Since time.Time
-	// epoch is the one in which the work began or, after that, was handed on.
-	epoch uint64
+	// Epoch is that of the key when the work began.
+	Epoch uint64
 }
-
-// HandedOn reports whether others have the work, or its result, and not this process.
-func (l Lease[ID, V]) HandedOn() bool { return !l.Since.IsZero() }
 
 // Table holds the leases of one process, in memory. The stored state of a key says which work is
 // under way, and Table whether this process began it, so that its result will come. After a
@@ -35,9 +31,7 @@ func (l Lease[ID, V]) HandedOn() bool { return !l.Since.IsZero() }
 //   - One commit may cover several messages of a key. Each of them finds what the messages before
 //     it have begun, and Commit or End is called for each of them, in order.
 //   - The epoch of a key changes when this process gets the key again, after another process had
-//     it. Work that others have is void in another epoch: the message about it went to the process
-//     that had the key. Committed work that this process does itself goes on, and its result
-//     counts.
+//     it. Work of another epoch is void: what this process heard of it is lost.
 //
 // The zero Table is empty. It is safe for concurrent use.
 type Table[ID comparable, V any] struct {
@@ -58,36 +52,21 @@ func (t *Table[ID, V]) Begin(key string, id ID, epoch uint64, v V) {
 		t.keys = make(map[string]keyLeases[ID, V])
 	}
 	ls := t.keys[key]
-	ls.begun = &Lease[ID, V]{ID: id, Value: v, epoch: epoch}
+	ls.begun = &Lease[ID, V]{ID: id, Value: v, Epoch: epoch}
 	t.keys[key] = ls
 }
 
-// Commit notes that by the committed state of key the work id is under way, in this process or
+// Commit notes that by the committed state of key the work id is under way since a time, in this process or
 // another. It changes nothing if that was so before.
-func (t *Table[ID, V]) Commit(key string, id ID) {
+func (t *Table[ID, V]) Commit(key string, id ID, since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.commit(key, id)
-}
-
-// CommitHandedOn is Commit for work that others do from the start. They have it since a time, or
-// since the time of the lease that it replaces.
-func (t *Table[ID, V]) CommitHandedOn(key string, id ID, since time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if old := t.keys[key].committed; old != nil && old.HandedOn() {
-		since = old.Since
-	}
-	t.commit(key, id)
-	if l := t.keys[key].committed; l != nil {
-		l.Since = since
-	}
-}
-
-// commit is Commit. t.mu is held.
-func (t *Table[ID, V]) commit(key string, id ID) {
 	ls := t.keys[key]
 	if ls.begun != nil && ls.begun.ID == id {
+		ls.begun.Since = since
+		if ls.committed != nil {
+			ls.begun.Since = ls.committed.Since
+		}
 		ls = keyLeases[ID, V]{committed: ls.begun}
 	}
 	if ls.committed != nil && ls.committed.ID != id {
@@ -114,31 +93,15 @@ func (t *Table[ID, V]) setLeases(key string, ls keyLeases[ID, V]) {
 	t.keys[key] = ls
 }
 
-// HandOn notes that others have the result of the committed work id since a time, in epoch.
-func (t *Table[ID, V]) HandOn(key string, id ID, epoch uint64, since time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if l := t.keys[key].committed; l != nil && l.ID == id {
-		l.Since, l.epoch = since, epoch
-	}
-}
-
-// TakeBack notes that others have lost the result of the committed work id, and that this process
-// hands it on again.
-func (t *Table[ID, V]) TakeBack(key string, id ID) {
-	t.HandOn(key, id, 0, time.Time{})
-}
-
-// Find returns the work id if this process has begun it and its result may still come. ok is
-// false otherwise.
+// Find returns the work id if this process has begun it in epoch. ok is false otherwise.
 func (t *Table[ID, V]) Find(key string, id ID, epoch uint64) (l Lease[ID, V], ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	ls := t.keys[key]
 	switch c, b := ls.committed, ls.begun; {
-	case c != nil && c.ID == id && (!c.HandedOn() || c.epoch == epoch):
+	case c != nil && c.ID == id && c.Epoch == epoch:
 		return *c, true
-	case b != nil && b.ID == id && b.epoch == epoch:
+	case b != nil && b.ID == id && b.Epoch == epoch:
 		return *b, true
 	}
 	return l, false

@@ -29,12 +29,12 @@ func TestBegunWorkIsFoundBeforeItsCommit(t *testing.T) {
 	if l, ok := table.Committed("k"); ok {
 		t.Errorf("before the commit the table has %+v", l)
 	}
-	table.Commit("k", 1)
-	if l, ok := table.Committed("k"); !ok || l.ID != 1 || l.Value != "one" || l.HandedOn() {
+	table.Commit("k", 1, t0)
+	if l, ok := table.Committed("k"); !ok || l.ID != 1 || l.Value != "one" {
 		t.Errorf("after the commit the table has %+v, %v", l, ok)
 	}
 	wantFound(t, &table, 0, 1)
-	table.Commit("k", 1) // a message that does not touch the work
+	table.Commit("k", 1, t0) // a message that does not touch the work
 	wantFound(t, &table, 0, 1)
 	table.End("k")
 	wantFound(t, &table, 0)
@@ -46,12 +46,12 @@ func TestBegunWorkIsFoundBeforeItsCommit(t *testing.T) {
 func TestAnUndoneTransactionLeavesTheCommittedLease(t *testing.T) {
 	var table Table[int, string]
 	table.Begin("k", 1, 0, "one")
-	table.Commit("k", 1)
+	table.Commit("k", 1, t0)
 	table.Begin("k", 2, 0, "undone")
-	table.Commit("k", 1)
+	table.Commit("k", 1, t0)
 	wantFound(t, &table, 0, 1, 2)
 	table.Begin("k", 2, 0, "two")
-	table.Commit("k", 2)
+	table.Commit("k", 2, t0)
 	wantFound(t, &table, 0, 2)
 	if l, _ := table.Committed("k"); l.Value != "two" {
 		t.Errorf("committed is %+v, want what the repeated transaction began", l)
@@ -61,7 +61,7 @@ func TestAnUndoneTransactionLeavesTheCommittedLease(t *testing.T) {
 func TestOneCommitCoversSeveralMessages(t *testing.T) {
 	var table Table[int, string]
 	table.Begin("k", 1, 0, "one")
-	table.Commit("k", 1)
+	table.Commit("k", 1, t0)
 	// The first message ends work 1 and begins 2, the second replaces 2 by 3.
 	table.Begin("k", 2, 0, "two")
 	wantFound(t, &table, 0, 1, 2)
@@ -69,37 +69,21 @@ func TestOneCommitCoversSeveralMessages(t *testing.T) {
 	wantFound(t, &table, 0, 1, 3)
 	table.End("k")
 	wantFound(t, &table, 0, 3)
-	table.Commit("k", 2)
+	table.Commit("k", 2, t0)
 	wantFound(t, &table, 0, 3)
-	table.Commit("k", 3)
+	table.Commit("k", 3, t0)
 	wantFound(t, &table, 0, 3)
 	if l, _ := table.Committed("k"); l.Value != "three" {
 		t.Errorf("committed is %+v, want 3", l)
 	}
 }
 
-func TestWorkOfThisProcessOutlivesItsEpoch(t *testing.T) {
-	var table Table[int, string]
-	table.Begin("k", 1, 7, "one")
-	wantFound(t, &table, 8) // undone: another process had the key since
-	table.Commit("k", 1)
-	wantFound(t, &table, 8, 1)
-	table.HandOn("k", 2, 8, t0) // of an attempt that is over
-	wantFound(t, &table, 9, 1)
-	table.HandOn("k", 1, 8, t0)
-	wantFound(t, &table, 7)
-	wantFound(t, &table, 8, 1)
-	wantFound(t, &table, 9)
-	if l, _ := table.Committed("k"); !l.Since.Equal(t0) {
-		t.Errorf("handed on at %v, want %v", l.Since, t0)
-	}
-}
-
-func TestWorkOfOthersIsVoidInAnotherEpoch(t *testing.T) {
+func TestWorkIsVoidInAnotherEpoch(t *testing.T) {
 	var table Table[int, string]
 	table.Begin("k", 1, 7, "one")
 	wantFound(t, &table, 7, 1)
-	table.CommitHandedOn("k", 1, t0)
+	wantFound(t, &table, 8) // undone: another process had the key since
+	table.Commit("k", 1, t0)
 	wantFound(t, &table, 7, 1)
 	wantFound(t, &table, 8)
 	since := func(want time.Time) {
@@ -109,22 +93,22 @@ func TestWorkOfOthersIsVoidInAnotherEpoch(t *testing.T) {
 		}
 	}
 	table.Begin("k", 2, 8, "two")
-	table.CommitHandedOn("k", 2, t0.Add(time.Hour))
+	table.Commit("k", 2, t0.Add(time.Hour))
 	since(t0) // nobody has answered 1
 	table.End("k")
 	table.Begin("k", 3, 8, "three")
-	table.CommitHandedOn("k", 3, t0.Add(2*time.Hour))
+	table.Commit("k", 3, t0.Add(2*time.Hour))
 	since(t0.Add(2 * time.Hour))
 }
 
 func TestKeysOfOtherProcessesAreForgotten(t *testing.T) {
 	var table Table[int, string]
-	table.Commit("elsewhere", 1) // begun by another process
+	table.Commit("elsewhere", 1, t0) // begun by another process
 	for _, key := range []string{"k", "other", "undone"} {
 		table.Begin(key, 1, 0, key)
 	}
-	table.Commit("k", 1)
-	table.Commit("other", 1)
+	table.Commit("k", 1, t0)
+	table.Commit("other", 1, t0)
 	keys := func() (keys int) {
 		table.Each(func(key string, l Lease[int, string]) {
 			if keys++; l.Value != key {

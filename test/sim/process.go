@@ -95,7 +95,6 @@ func (p *process) readyWork() []workItem {
 // dropResult drops the result of an attempt: nobody will hear how it ended.
 func (p *process) dropResult(x attemptResult) {
 	p.world.receivers.allowRepeats(x)
-	p.delivery.Posted(x.attempt)
 }
 
 // terminate ends the process. What was in memory is lost.

@@ -100,8 +100,8 @@ func (w *world) isCrowded() bool { return w.cfg.Seed%4 == crowdedRemainder }
 // receiversStall reports whether the receivers let attempts wait for now.
 func (w *world) receiversStall() bool { return w.isCrowded() && !w.faultsOver && w.rng.IntN(4) > 0 }
 
-// stepAttempt ends one attempt of delivery's pool in p. Where the lane of its receiver is
-// not that of p any more, nobody takes note of it.
+// stepAttempt ends one attempt of delivery's pool in p. Where p has lost the lane of its receiver since it
+// began, nobody takes note of it.
 func (w *world) stepAttempt(p *process) {
 	i := w.rng.IntN(len(p.attempts))
 	a := p.attempts[i]
@@ -117,7 +117,7 @@ func (w *world) stepAttempt(p *process) {
 	}
 	w.stats.BatchedNotifications += len(errs) - 1
 	x.message = a.Result(errs...)
-	if p.lanes[w.transport.laneOf(a.Receiver.Sink)] == nil {
+	if a.stale || p.lanes[w.transport.laneOf(a.Receiver.Sink)] == nil {
 		p.dropResult(x)
 		return
 	}
