@@ -112,9 +112,13 @@ func (t *Table) Learn(old, new string, check uint64, between time.Duration) Less
 		}
 	}
 	c.countShapes(changed)
+	entries := make(map[Place]int, len(t.Entries))
+	for i, e := range t.Entries {
+		entries[Place{e.Shape, e.Nth}] = i
+	}
 	for place, n := range changed {
 		if n*minShare >= c.count[place.Shape] {
-			t.mark(place, check)
+			t.mark(place, check, entries)
 		} else if !muted[place] {
 			c.other = true
 		}
@@ -128,10 +132,10 @@ func (t *Table) Learn(old, new string, check uint64, between time.Duration) Less
 	return l
 }
 
-// mark notes a change of a place.
-func (t *Table) mark(p Place, check uint64) {
-	i := slices.IndexFunc(t.Entries, func(e Entry) bool { return e.Shape == p.Shape && e.Nth == p.Nth })
-	if i < 0 {
+// mark notes a change of a place. entries are the indexes of t.Entries.
+func (t *Table) mark(p Place, check uint64, entries map[Place]int) {
+	i, ok := entries[p]
+	if !ok {
 		i = len(t.Entries)
 		t.Entries = append(t.Entries, Entry{Shape: p.Shape, Nth: p.Nth})
 	}
