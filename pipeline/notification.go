@@ -105,8 +105,9 @@ type Diff struct {
 	Keyword string `json:"keyword"`
 	// Text is the exact text that was added or removed, with the keyword.
 	Text string `json:"text"`
-	// Snippet is Text in its context, with "..." where it is cut.
-	Snippet string `json:"snippet"`
+	// Snippet is Text in its context, with "..." where it is cut. SnippetAt is where Text begins in it, in bytes.
+	Snippet   string `json:"snippet"`
+	SnippetAt int    `json:"snippet_at,omitempty"`
 	// Item says what became of the list item, table row, card or entry in which Text stands: "new", "gone" or
 	// "changed". Title is the heading or the first block of it, up to 100 bytes, and "…" if that is longer. Both
 	// are empty outside of items, and Title alone is set in an item that only moved.

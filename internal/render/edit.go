@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/vokter/vokter/pipeline"
 )
@@ -58,17 +59,29 @@ func itemLine(diffs []pipeline.Diff, b Budget) Line {
 		texts = append(texts, Clean(d.Text))
 	}
 	title := titleOf(diffs[0])
-	named := slices.IndexFunc(texts, func(t string) bool { return t == title || strings.HasSuffix(t, ": "+title) })
-	if named > 0 {
-		texts = slices.Delete(texts, named, named+1) // it stands in front
+	cut := strings.TrimSuffix(title, "…")
+	named := false
+	for i, t := range texts {
+		if before, ok := strings.CutSuffix(t, trimMarks(title)); ok && trimMarks(title) != "" && (before == "" || strings.HasSuffix(before, ": ")) {
+			named, texts[i] = true, before+title // with the marks at its ends, which are no part of the change
+			break
+		}
+		if named = len(cut) < len(title) && strings.HasPrefix(t, cut); named {
+			break
+		}
 	}
 	d := difference{Diff: diffs[0], snippet: strings.Join(texts, itemBorder)}
-	if named != 0 && !strings.HasPrefix(d.snippet, strings.TrimSuffix(title, "…")) {
+	if title != "" && !named && !strings.HasPrefix(d.snippet, cut) {
 		d.title = title + itemBorder
 	}
 	d.changeEnd = len(d.snippet)
 	d.fitExcerpt(b)
 	return d.line()
+}
+
+// trimMarks returns s without what is neither a letter nor a digit at its ends.
+func trimMarks(s string) string {
+	return strings.TrimFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // beginsReplacement reports whether diffs begin with a removed text and the added text in its place.
@@ -80,15 +93,22 @@ func beginsReplacement(diffs []pipeline.Diff) bool {
 // splitSnippet returns the snippet of d, and the range of it that changed.
 func splitSnippet(d pipeline.Diff) (snippet string, from, to int) {
 	snippet, changed := Clean(d.Snippet), Clean(d.Text)
-	at := 0
-	if title := titleOf(d) + itemBorder; strings.HasPrefix(snippet, title) && strings.Contains(snippet[len(title):], changed) {
-		at = len(title) // the title may have the same words
-	}
-	if from = strings.Index(snippet[at:], changed); from < 0 {
+	if from = findChanged(d, snippet, changed); from < 0 {
 		return changed, 0, len(changed)
 	}
-	from += at
 	return snippet, from, from + len(changed)
+}
+
+// findChanged returns where the text changed of d begins in its snippet, both clean, or -1 if it does not stand there.
+func findChanged(d pipeline.Diff, snippet, changed string) int {
+	if d.SnippetAt > 0 && d.SnippetAt < len(d.Snippet) {
+		const mark = "x" // keeps the blank in front of the text
+		at := len(Clean(d.Snippet[:d.SnippetAt]+mark)) - len(mark)
+		if at < len(snippet) && strings.HasPrefix(snippet[at:], changed) {
+			return at
+		}
+	}
+	return strings.Index(snippet, changed)
 }
 
 // maxReplacements is how many replaced texts one line shows.
@@ -98,38 +118,19 @@ const maxReplacements = 6
 // in one text, such as the cells of a row.
 func countReplacements(diffs []pipeline.Diff) int {
 	n, last := 1, diffs[1]
-	snippet, from, to := splitSnippet(last)
+	snippet, _, end := splitSnippet(last)
 	if last.Item == "" || snippet != Clean(last.Snippet) {
 		return 1
 	}
 	for rest := diffs[2:]; n < maxReplacements && beginsReplacement(rest); rest = rest[2:] {
 		d := rest[1]
-		if d.Snippet != last.Snippet || d.Title != last.Title {
+		_, from, to := splitSnippet(d)
+		if d.Snippet != last.Snippet || d.Title != last.Title || from < end {
 			break
 		}
-		if from, to = findNext(snippet, from, to, last, d); from < 0 {
-			break
-		}
-		n, last = n+1, d
+		n, end = n+1, to
 	}
 	return n
-}
-
-// findNext returns the range of the text of next in the snippet that it shares with last, whose range is given, or -1.
-// In the page one character is where the snippet has a border.
-func findNext(snippet string, from, to int, last, next pipeline.Diff) (int, int) {
-	text := Clean(next.Text)
-	for at := to; ; at++ {
-		i := strings.Index(snippet[at:], text)
-		if i < 0 {
-			return -1, -1
-		}
-		at += i
-		borders := strings.Count(snippet[from:at], itemBorder)
-		if at-from == next.Offset-last.Offset+borders*(len(itemBorder)-1) {
-			return at, at + len(text)
-		}
-	}
 }
 
 // replacementSpans returns the spans of one line: the title of the item, and of each replacement of diffs the removed
@@ -140,7 +141,7 @@ func replacementSpans(diffs []pipeline.Diff, b Budget) []Span {
 	var changed []Span
 	for i := 0; i < len(diffs); i += 2 {
 		if end := to; i > 0 {
-			from, to = findNext(snippet, from, to, diffs[i-1], diffs[i+1])
+			_, from, to = splitSnippet(diffs[i+1])
 			changed = append(changed, Span{Text: snippet[end:from]})
 		}
 		changed = append(changed, compareWords(strings.Fields(Clean(diffs[i].Text)), strings.Fields(snippet[from:to]))...)

@@ -30,6 +30,10 @@ func TestEdits(t *testing.T) {
 		d.Offset = offset
 		return d
 	}
+	inSnippet := func(at int, d pipeline.Diff) pipeline.Diff {
+		d.SnippetAt = at
+		return d
+	}
 	for _, tt := range []struct {
 		name  string
 		diffs []pipeline.Diff
@@ -47,14 +51,18 @@ func TestEdits(t *testing.T) {
 			in("changed", "Lamp", at(5, removedDiff(1, "4", "Lamp · 4 · 7"))), in("changed", "Lamp", at(5, addedDiff(1, "7", "Lamp · 7 · 7"))),
 			in("changed", "Lamp", at(15, removedDiff(2, "5", "Lamp · 5 · 7"))), in("changed", "Lamp", at(15, addedDiff(2, "7", "Lamp · 7 · 7")))},
 			"Lamp · 4 → 7; Lamp · 5 → 7|~ Lamp · [-4-] {+7+} · 7|~ Lamp · [-5-] {+7+} · 7"},
-		{"the words of the title", []pipeline.Diff{in("changed", "Lamp 7", removedDiff(1, "4", "Lamp 7 · 4 left")), in("changed", "Lamp 7", addedDiff(1, "7", "Lamp 7 · 7 left"))},
+		{"the words of the title", []pipeline.Diff{in("changed", "Lamp 7", removedDiff(1, "4", "Lamp 7 · 4 left")), in("changed", "Lamp 7", inSnippet(10, addedDiff(1, "7", "Lamp 7 · 7 left")))},
 			"4 → 7|~ Lamp 7 · [-4-] {+7+} left"},
 		{"an item of one block", []pipeline.Diff{in("changed", "Lamp 7 left", removedDiff(1, "4", "Lamp 4 left")), in("changed", "Lamp 7 left", addedDiff(1, "7", "Lamp 7 left"))},
 			"4 → 7|~ Lamp [-4-] {+7+} left"},
 		{"a new item", []pipeline.Diff{in("new", "Lamp", addedDiff(1, "Lamp", "Lamp")), in("new", "Lamp", addedDiff(1, "7", "7 left")), in("gone", "Torch", removedDiff(2, "Torch", "Torch"))},
 			"new: Lamp; gone: Torch|+ new: {+Lamp · 7+}|- gone: [-Torch-]"},
 		{"a new item with its title behind a number", []pipeline.Diff{in("new", "Lamp", addedDiff(1, "3.", "3.")), in("new", "Lamp", addedDiff(1, "Lamp", "Lamp")), in("new", "Lamp", addedDiff(1, "7", "7"))},
-			"new: Lamp|+ new: Lamp · {+3. · 7+}"},
+			"new: Lamp|+ new: {+3. · Lamp · 7+}"},
+		{"a title with marks at its ends", []pipeline.Diff{in("new", "Is the lamp (new)?", addedDiff(1, "Is the lamp (new", "Is the lamp (new)?")), in("new", "Is the lamp (new)?", addedDiff(1, "7", "7 left"))},
+			"new: Is the lamp (new)?|+ new: {+Is the lamp (new)? · 7+}"},
+		{"a character that stands further in front as well", []pipeline.Diff{inSnippet(16, removedDiff(1, "01", "Updated 2026-01-01")), inSnippet(16, addedDiff(1, "02", "Updated 2026-02-02"))},
+			"01 → 02|~ Updated 2026-02-[-01-] {+02+}"},
 		{"a new item of JSON", []pipeline.Diff{in("new", "Lamp", addedDiff(1, "name: Lamp", "name: Lamp")), in("new", "Lamp", addedDiff(1, "price: 7", "price: 7"))},
 			"new: Lamp|+ new: {+name: Lamp · price: 7+}"},
 		{"two changes beside one keyword", []pipeline.Diff{{Event: pipeline.Added, Keyword: "lamp", Text: "5", Snippet: "Lamp · 5 left · €8", Offset: 5, Item: "changed", Title: "Lamp"},

@@ -71,7 +71,7 @@ func joinDifferences(diffs []pipeline.Diff, b Budget) []difference {
 			read, words = snippet, text.Tokens(snippet)
 		}
 		keyword, changed := Clean(d.Keyword), Clean(d.Text)
-		start := strings.Index(snippet, changed)
+		start := findChanged(d, snippet, changed)
 		from, to := findKeyword(snippet, words, keyword, max(start, 0))
 		p := place{d.Event, d.Offset, d.Text, d.Snippet, d.Title}
 		// What changed beside a keyword is all in one excerpt.

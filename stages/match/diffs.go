@@ -84,7 +84,7 @@ func maxDiffBytes(s pipeline.Subscription, title string) int {
 
 // diffSize is how many bytes d takes at most in JSON.
 func diffSize(d pipeline.Diff) int {
-	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + jsonSize(d.Title) + len(`{"event":"removed","keyword":"","text":"","snippet":"","item":"changed","title":"","offset":1000000,"edit":1000},`)
+	return jsonSize(d.Keyword) + jsonSize(d.Text) + jsonSize(d.Snippet) + jsonSize(d.Title) + len(`{"event":"removed","keyword":"","text":"","snippet":"","snippet_at":10000,"item":"changed","title":"","offset":1000000,"edit":1000},`)
 }
 
 // wantedHits returns the hits of events that s wants, in the order of the text and without those
@@ -135,10 +135,9 @@ func wantedHits(s pipeline.Subscription, found []finding) (reports []keywordHit,
 }
 
 func (r keywordHit) diff(s pipeline.Subscription) pipeline.Diff {
-	return pipeline.Diff{
-		Event: eventOfSide[r.side], Keyword: s.Keywords[r.keyword], Text: r.text, Snippet: r.snippet(*s.SnippetOffset), Item: r.of.Item, Title: r.of.Title,
-		Offset: r.w.Offset + r.from,
-	}
+	d := r.hit.diff(*s.SnippetOffset)
+	d.Keyword = s.Keywords[r.keyword]
+	return d
 }
 
 // jsonSize is how many bytes s takes at most in JSON, without its quotes.
@@ -170,7 +169,7 @@ type hit struct {
 	// and hashes, which are keyed by the offset of the snippet.
 	text     string
 	from, to int
-	snippets map[int]string
+	snippets map[int]snippet
 	hashes   map[int]uint64
 	// lineBlocks are what line returned.
 	lineBlocks []window
@@ -225,21 +224,36 @@ func (h *hit) joinWords() string {
 	return strings.Join(words, " "+ellipsis+" ")
 }
 
+// diff returns h as a diff without its keyword, with a snippet of offset characters of context on each side.
+func (h *hit) diff(offset int) pipeline.Diff {
+	s := h.snippet(offset)
+	return pipeline.Diff{
+		Event: eventOfSide[h.side], Text: h.text, Snippet: s.text, SnippetAt: s.at, Item: h.of.Item, Title: h.of.Title, Offset: h.w.Offset + h.from,
+	}
+}
+
+// snippet is a text in its context. The text begins at at.
+type snippet struct {
+	text string
+	at   int
+}
+
 // snippet returns the text with offset characters of context on each side, extended to whole
 // words.
-func (h *hit) snippet(offset int) string {
+func (h *hit) snippet(offset int) snippet {
 	h.computeText()
 	if s, ok := h.snippets[offset]; ok {
 		return s
 	}
 	if h.snippets == nil {
-		h.snippets = map[int]string{}
+		h.snippets = map[int]snippet{}
 	}
-	var s string
+	var s snippet
 	if blocks := h.line(); blocks != nil {
 		s = h.lineSnippet(blocks, offset)
 	} else {
-		s = h.contextBefore(offset) + h.text + h.contextAfter(offset)
+		before := h.contextBefore(offset)
+		s = snippet{before + h.text + h.contextAfter(offset), len(before)}
 	}
 	h.snippets[offset] = s
 	return s
@@ -258,7 +272,7 @@ func (h *hit) contentHash(offset int) uint64 {
 	sum.SetSeed(hashSeed)
 	parts := []string{h.of.Item, h.of.Title, "\x00", h.text, "\x00"}
 	if h.line() != nil {
-		parts = append(parts, h.snippet(offset))
+		parts = append(parts, h.snippet(offset).text)
 	} else {
 		parts = append(parts, h.contextBefore(offset), h.text, h.contextAfter(offset))
 	}

@@ -153,7 +153,7 @@ func (all *edits) excerptFor(s pipeline.Subscription, by mutes) excerpt {
 		var sides []*hit
 		for _, h := range e.hits {
 			if wanted[h.side] && (!of.newItems || h.of.Item == flow.ItemNew) {
-				look += fmt.Sprint(h.side, " ", h.contentHash(of.offset), " ")
+				look += fmt.Sprint(h.side, " ", h.contentHash(of.offset), " ", h.snippet(of.offset).at, " ")
 				sides = append(sides, h)
 			}
 		}
@@ -168,8 +168,9 @@ func (all *edits) excerptFor(s pipeline.Subscription, by mutes) excerpt {
 		}
 		var diffs []pipeline.Diff
 		for _, h := range sides {
-			text := h.snippet(of.offset)
-			diffs = append(diffs, pipeline.Diff{Event: eventOfSide[h.side], Text: h.text, Snippet: text, Item: h.of.Item, Title: h.of.Title, Offset: h.w.Offset + h.from, Edit: len(x.edits) + 1})
+			d := h.diff(of.offset)
+			d.Edit = len(x.edits) + 1
+			diffs = append(diffs, d)
 		}
 		x.edits = append(x.edits, diffs)
 	}

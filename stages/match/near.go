@@ -225,7 +225,7 @@ func (h *hit) line() []window {
 
 // lineSnippet returns the text, and the keyword if that stands beside it, each in its context of about
 // offset characters on each side, as one line of blocks.
-func (h *hit) lineSnippet(blocks []window, offset int) string {
+func (h *hit) lineSnippet(blocks []window, offset int) snippet {
 	h.computeText()
 	var line strings.Builder
 	var changed, keyword flow.Span // in line
@@ -261,6 +261,7 @@ func (h *hit) lineSnippet(blocks []window, offset int) string {
 	}
 	first, last := blocks[0].Window, blocks[len(blocks)-1].Window
 	var b strings.Builder
+	at := 0
 	if parts[0][0] > 0 || first.CutLeft {
 		b.WriteString(ellipsis + " ")
 	}
@@ -268,12 +269,17 @@ func (h *hit) lineSnippet(blocks []window, offset int) string {
 		if i > 0 {
 			b.WriteString(" " + ellipsis + " ")
 		}
-		b.WriteString(strings.Trim(all[p[0]:p[1]], " ·")) // no border stands beside an ellipsis
+		const border = " ·" // none stands beside an ellipsis
+		part := strings.TrimLeft(all[p[0]:p[1]], border)
+		if p[0] <= changed[0] && changed[0] < p[1] {
+			at = b.Len() + changed[0] - (p[1] - len(part))
+		}
+		b.WriteString(strings.TrimRight(part, border))
 	}
 	if parts[len(parts)-1][1] < len(all) || last.CutRight {
 		b.WriteString(" " + ellipsis)
 	}
-	return b.String()
+	return snippet{b.String(), at}
 }
 
 // widen returns s, extended by offset characters of line on each side and to the blanks there. It reaches

@@ -44,7 +44,7 @@ func Occurrences(content, language, keyword string, s pipeline.Subscription, lan
 			}
 			found := flow.Span{tokens[0], tokens[len(tokens)-1] + 1}
 			h := &hit{of: &flow.Group{}, w: w.Window, place: place{full: found, core: found}}
-			snippet := h.snippet(*s.SnippetOffset)
+			snippet := h.snippet(*s.SnippetOffset).text
 			if !f(Occurrence{position + found[0], w.Offset + h.from, w.Offset + h.to, h.text, snippet}) {
 				return false
 			}

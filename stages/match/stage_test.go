@@ -132,7 +132,7 @@ func TestNotification(t *testing.T) {
 		Notification: pipeline.Notification{
 			Status: "ok", URL: "HTTPS://example.com", ID: id, Type: "notification", Time: c.Time, Client: "c1", Version: 1,
 			Title: "A title", Language: "en", Change: "change1",
-			Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "argus sees", Snippet: "old argus sees", Offset: 4}},
+			Diffs: []pipeline.Diff{{Event: pipeline.Added, Keyword: "argus", Text: "argus sees", Snippet: "old argus sees", SnippetAt: 4, Offset: 4}},
 		},
 	}
 	if !reflect.DeepEqual(as[0], want) {
