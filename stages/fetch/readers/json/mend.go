@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -13,13 +14,13 @@ import (
 	"github.com/vokter/vokter/stages/fetch/readers/blocks"
 )
 
-// mend returns raw, which is not valid, as what it was meant to be: without the lines of a sequence that are no JSON,
-// as a sequence where each line is a document, or else as Clean has it. It notes what it passes over, and reports
-// whether the result is valid.
+// mend returns raw, which is not valid, as what it was meant to be: with the lines of a sequence as Clean has them, and
+// without those that are no JSON then, as a sequence where each line is a document, or else as Clean has it. It notes
+// what it passes over, and reports whether the result is valid.
 func mend(raw pipeline.Raw, passed *blocks.Passed) (pipeline.Raw, bool) {
 	body := bytes.TrimPrefix(raw.Body, []byte("\ufeff"))
 	e, odd := errors.AsType[*json.SyntaxError](json.Unmarshal(body, new(json.RawMessage)))
-	switch lines, bad := validLines(body); {
+	switch lines, bad := validLines(body, isSequence(raw), passed); {
 	case !odd:
 		return raw, false
 	case isSequence(raw) && len(lines) > 0:
@@ -32,19 +33,34 @@ func mend(raw pipeline.Raw, passed *blocks.Passed) (pipeline.Raw, bool) {
 		_, parameters, _ := mime.ParseMediaType(raw.ContentType)
 		raw.ContentType, raw.Body = mime.FormatMediaType(sequenceTypes[0], parameters), lines
 	default:
-		passed.Note("what is no JSON, such as a comment or a comma too many, was passed over", "", body, int(e.Offset))
+		noteMended(passed, body, int(e.Offset))
 		raw.Body = []byte(Clean(string(body)))
 		return raw, json.Valid(raw.Body)
 	}
 	return raw, true
 }
 
-// validLines returns the lines of body that are JSON, and where those begin that are not.
-func validLines(body []byte) (valid []byte, bad []int) {
+// noteMended notes what Clean did to body, whose first mistake ends at end.
+func noteMended(passed *blocks.Passed, body []byte, end int) {
+	// In "-Infinity" the mistake is behind the minus.
+	if at := max(end-1, 0); literalLength(string(body[at:])) > 0 {
+		passed.Note("a number that JSON does not have, such as NaN, was read as text", "", body, at)
+		return
+	}
+	passed.Note("what is no JSON, such as a comment or a comma too many, was passed over", "", body, end)
+}
+
+// validLines returns the lines of body that are JSON, or as Clean has them where clean is set, which it notes. It
+// returns where the other lines begin, too.
+func validLines(body []byte, clean bool, passed *blocks.Passed) (valid []byte, bad []int) {
 	at := 0
 	for line := range bytes.Lines(bytes.ReplaceAll(body, []byte{0x1e}, []byte{' '})) {
 		if json.Valid(line) {
 			valid = append(valid, line...)
+		} else if cleaned := []byte(Clean(string(line)) + "\n"); clean && json.Valid(cleaned) {
+			e, _ := errors.AsType[*json.SyntaxError](json.Unmarshal(line, new(json.RawMessage)))
+			noteMended(passed, body, at+int(e.Offset))
+			valid = append(valid, cleaned...)
 		} else if len(bytes.TrimSpace(line)) > 0 {
 			bad = append(bad, at)
 		}
@@ -57,10 +73,17 @@ func validLines(body []byte) (valid []byte, bad []int) {
 // that begins with slashes is a comment, but not where they only hide one of these.
 var wrappings = []string{"<![CDATA[", "<!]]>", "]]>", "<!--", "-->", ")]}'"}
 
-// Clean returns s without comments, CDATA, commas too many and what stands between values, and with escapes for the
-// line breaks, tabs and quotes that stand raw in texts. It completes nothing: what is cut off stays an error.
+// assignment is what stands before JSON that a script gives to a variable.
+var assignment = regexp.MustCompile(`^\s*(?:(?:var|let|const)\s+)?[\pL_$][\pL\pN_$.]*\s*=\s*[{\[]`)
+
+// Clean returns s without comments, CDATA, commas too many, an assignment and what stands between values, and with
+// escapes for the line breaks, tabs and quotes that stand raw in texts. NaN and Infinity become texts, and "20." becomes
+// 20. It completes nothing: what is cut off stays an error.
 func Clean(s string) string {
 	var b strings.Builder
+	if n := len(assignment.FindString(s)); n > 0 {
+		s = s[n-1:]
+	}
 	depth, comma := 0, false // a comma is written when a value follows
 	last := byte('[')        // the mark before it
 	for i := 0; i < len(s); {
@@ -78,7 +101,18 @@ func Clean(s string) string {
 		if comma && depth > 0 && c != '}' && c != ']' && last != '{' && last != '[' {
 			b.WriteByte(',')
 		}
+		if n := literalLength(s[i:]); n > 0 && (i == 0 || !inWord(s[i-1])) {
+			b.WriteString(`"` + s[i:i+n] + `"`)
+			comma, last = false, '"'
+			i += n
+			continue
+		}
+		isEmptyFraction := c == '.' && i > 0 && isDigit(s[i-1]) && (i+1 == len(s) || strings.IndexByte(" \t\r\n,}]", s[i+1]) >= 0)
 		comma, last = false, c
+		if isEmptyFraction {
+			i++
+			continue
+		}
 		switch c {
 		case '{', '[':
 			depth++
@@ -96,6 +130,26 @@ func Clean(s string) string {
 	}
 	return b.String()
 }
+
+// literals are the numbers that JSON does not have and programs write.
+var literals = []string{"NaN", "-NaN", "Infinity", "-Infinity"}
+
+// literalLength returns the length of the number at the beginning of s that JSON does not have, or 0.
+func literalLength(s string) int {
+	for _, l := range literals {
+		if strings.HasPrefix(s, l) && (len(s) == len(l) || !inWord(s[len(l)])) {
+			return len(l)
+		}
+	}
+	return 0
+}
+
+// inWord reports whether c may be a part of a word or number.
+func inWord(c byte) bool {
+	return isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80 || c == '.' || c == '_' || c == '-'
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // passOver returns the length of what is no JSON at the beginning of s.
 func passOver(s string) int {

@@ -45,7 +45,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "json/3" }
+func (Reader) Extractor() string { return "json/4" }
 
 // Read returns the text of view, whose jq expressions and JSON pointers count. To them a page
 // that is a sequence of documents is an array. What is no JSON in a page that is JSON otherwise is passed over and

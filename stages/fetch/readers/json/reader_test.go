@@ -23,7 +23,7 @@ func TestContract(t *testing.T) {
 		Golden:  "testdata", Types: map[string]string{".json": "application/json", ".ndjson": "application/x-ndjson"},
 		Broken: []pipeline.Raw{
 			newRaw(""), newRaw(`[1,2`), newRaw("{\"a\": 1,\n \"b\" 2}"), newRaw("{\"a\": 1}\nx"), newRaw("{}{}"), newRaw(`{"a": tru}`), newRaw(`{"a": 01}`),
-			newRaw(`{"a",}`), newRaw(`{a: 1}`), newRaw("<html>"), newRaw(`{"a": 1,50}`), newRaw("{\"a\": 1}\n{\"b\""),
+			newRaw(`{"a",}`), newRaw(`{a: 1}`), newRaw("<html>"), newRaw(`{"a": 1,50}`), newRaw("{\"a\": 1}\n{\"b\""), newRaw(`[NaNs, 1]`), newRaw(`[1NaN]`), newRaw(`[1..]`),
 			{ContentType: "application/x-ndjson", Body: []byte("no\nline is one\n")},
 		},
 		Large: func(n int) pipeline.Raw { return newRaw("[" + strings.Repeat("{},", n/3) + "0]") },
@@ -34,12 +34,19 @@ func TestContract(t *testing.T) {
 // TestOdd: what is no JSON costs nothing else, and is said.
 func TestOdd(t *testing.T) {
 	const odd = "what is no JSON, such as a comment or a comma too many, was passed over, in line "
+	const number = "a number that JSON does not have, such as NaN, was read as text, in line "
 	for _, tc := range []struct{ contentType, body, want, passed string }{
 		{"application/json", "{\n// of lamps\n\"a\": \"b\", /* c */ \"d\": [1, 2,],}", "a: b|d|1|2|", odd + "2"},
 		{"application/json", "{\"a\": \"b\tc\nd\", \"e\": \"\\'f\"}", "a: b c|d|e: 'f|", odd + "1"},
 		{"application/json", ")]}',\n{\"a\": 1}", "a: 1|", odd + "1"},
 		{"text/json; charset=utf-8", "{\"a\": 1}\n\n{\"a\": 2}\n", "<a: 1|><a: 2|>", "more documents follow the first, and were read, in line 3"},
 		{"application/x-ndjson", "{\"a\": 1}\nno\n{\"a\": 2}\n{\"a\": 3", "<a: 1|><a: 2|>", "2 lines that are no JSON were passed over, the first in line 2"},
+		{"application/json", "{\"a\": NaN,\n\"b\": [-Infinity, Infinity, 1], \"NaN\": \"NaN\"}", "a: NaN|b|-Infinity|Infinity|1|NaN: NaN|", number + "1"},
+		{"application/json", "[1,\n-Infinity]", "1|-Infinity|", number + "2"},
+		{"application/json", "NaN", "NaN|", number + "1"},
+		{"application/json", "{\"a\": 20., \"b\": [3.]}", "a: 20|b|3|", odd + "1"},
+		{"application/json", "var page = {\"a\": 1};", "a: 1|", odd + "1"},
+		{"application/x-ndjson", "{\"a\": 1}\n{\"a\": NaN}\nno\n", "<a: 1|><a: NaN|>", number + "2; a line that is no JSON was passed over, in line 3"},
 		{"application/x-ndjson", "{\"a\":\n1}\n{\"a\": 2}\n", "<a: 1|><a: 2|>", ""},
 	} {
 		text, err := New().Read(t.Context(), pipeline.Raw{ContentType: tc.contentType, Body: []byte(tc.body)}, pipeline.View{})
