@@ -12,8 +12,8 @@ import (
 )
 
 // Canonical returns the one spelling of the URL raw that all keys use: scheme and host in lower
-// case, default port and fragment dropped, empty path "/", path and query encoded by Encode. The path of
-// a file URL has no ".", ".." and doubled slashes, and its host "localhost" is dropped. It fails where raw
+// case, default port and fragment dropped, empty path "/", path and query encoded by Encode. In http and https
+// the path has no segments "." and "..", in file URLs no doubled slashes either, and their host "localhost" is dropped. It fails where raw
 // is not an absolute URL with a host, or a file URL; the error is written for the user.
 func Canonical(raw string) (string, error) {
 	u, err := url.Parse(Encode(raw))
@@ -39,6 +39,9 @@ func Canonical(raw string) (string, error) {
 	if u.Path == "" {
 		u.Path = "/"
 	}
+	if defaultPort(u.Scheme) != "" {
+		u = resolved(u)
+	}
 	if u.Scheme == "file" {
 		if u.Host == "localhost" {
 			u.Host = ""
@@ -46,6 +49,21 @@ func Canonical(raw string) (string, error) {
 		u = cleaned(u)
 	}
 	return u.String(), nil
+}
+
+// resolved returns u without the segments "." and ".." of its path, which the URL standard knows percent-encoded, too.
+// Empty segments stay.
+func resolved(u *url.URL) *url.URL {
+	segments := strings.Split(u.EscapedPath(), "/")
+	for i, s := range segments {
+		if dots := strings.NewReplacer("%2e", ".", "%2E", ".").Replace(s); dots == "." || dots == ".." {
+			segments[i] = dots
+		}
+	}
+	v := *u
+	v.RawPath = strings.Join(segments, "/")
+	v.Path, _ = url.PathUnescape(v.RawPath) // EscapedPath is valid, and dots are.
+	return v.ResolveReference(&v)
 }
 
 // cleaned returns u with a clean path. A slash at its end stays: it stands for a folder.

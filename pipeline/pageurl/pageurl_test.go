@@ -16,7 +16,14 @@ func TestCanonical(t *testing.T) {
 		"http://[2001:DB8::1]:80/x":                "http://[2001:db8::1]/x",
 		"http://[::1]:8080":                        "http://[::1]:8080/",
 		"http://user:secret@example.com/?q=%41":    "http://user:secret@example.com/?q=%41",
-		"http://example.com/%7Euser/../a":          "http://example.com/%7Euser/../a",
+		"http://example.com/%7Euser/../a":          "http://example.com/a",
+		"http://example.com/..":                    "http://example.com/",
+		"http://example.com/a/b/..":                "http://example.com/a/",
+		"http://example.com/a/b/.":                 "http://example.com/a/b/",
+		"http://example.com/a%2Fb/%2E./c/%2e?d=..": "http://example.com/c/?d=..",
+		"http://example.com/a//../b//./c":          "http://example.com/a/b//c",
+		"http://example.com//a/..b/...?":           "http://example.com//a/..b/...?",
+		"https://example.com/x/../a%2F..%2Fb":      "https://example.com/a%2F..%2Fb",
 		"file:///srv/page.html":                    "file:///srv/page.html",
 		"FILE://LocalHost/srv//a/./../b c.md#part": "file:///srv/b%20c.md",
 		"file:///srv/%61%2Fdocs/":                  "file:///srv/a/docs/",
@@ -114,7 +121,7 @@ func TestEncode(t *testing.T) {
 
 // FuzzCanonical holds that a canonical URL stays as it is, and is the one that net/url sends.
 func FuzzCanonical(f *testing.F) {
-	for _, raw := range []string{"http://example.com/a%2Fb c?d=e f%", "https://[::1]:443/\xff|%", `https:\\a\b`, "file:///a/../%", "x://y/?'"} {
+	for _, raw := range []string{"http://example.com/a%2Fb c?d=e f%", "https://[::1]:443/\xff|%", `https:\\a\b`, "file:///a/../%", "x://y/?'", "http://a//../..//%2E%2f"} {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
