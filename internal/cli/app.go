@@ -247,7 +247,11 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	var known []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
-	return newUsageError(cmd, "unknown flag %s; %s", name, nearest.Hint(name, known))
+	hint := nearest.Hint(name, known)
+	if unknown.GetSpecifiedShortnames() != "" && strings.Contains(cmd.Use, "KEYWORD") {
+		hint += "; write -- before keywords that begin with a dash, as in -- " + name
+	}
+	return newUsageError(cmd, "unknown flag %s; %s", name, hint)
 }
 
 // build describes the source and the toolchain of this program.

@@ -36,6 +36,7 @@ func TestUsage(t *testing.T) {
 		{"watch " + anyURL + " a --transport kafka --brokers=", "--brokers: at least one broker is required"},
 		{"watch " + anyURL + " a --transport kafka --brokers x:1,y:z --topic-prefix a/", "\nvokter-stream: --topic-prefix: "},
 		{"watch " + anyURL + " a -x", "unknown flag -x"},
+		{"watch " + anyURL + " -5", "write -- before keywords that begin with a dash, as in -- -5"},
 		{"watch " + anyURL + " a --checks 0", "--checks: must be at least 1, not 0"},
 		{"watch " + anyURL + " a --checks many", `--checks: "many" is not a whole number`},
 		{"watch " + anyURL + " a --stem=maybe", `--stem: "maybe" is not true or false`},
