@@ -50,7 +50,7 @@ func (p Proposal) YAML() string {
 
 // Why says in one line what p is about.
 func (p Proposal) Why() string {
-	return fmt.Sprintf("%s changes often: %d of its last %d changes came at the next check", p.Place, p.InARow, p.Changes)
+	return fmt.Sprintf("a place changes often: %s; %d of its last %d changes came at the next check", p.Place, p.InARow, p.Changes)
 }
 
 // Effect says in a few words what the option does.

@@ -173,14 +173,15 @@ func mutingNotice(m pipeline.Muting) string {
 	if more := m.Count - len(named); more > 0 && len(named) > 0 {
 		named = append(named, fmt.Sprintf("and %d more", more))
 	}
-	places := "1 place changes at nearly every check"
+	places, them := "1 place changes at nearly every check", "it"
 	if m.Count != 1 {
+		them = "them"
 		places = fmt.Sprintf("%d places change at nearly every check", m.Count)
 	}
 	if places += ": " + strings.Join(named, "; "); m.Whole {
-		return places + ". Nothing else of this page does. \"restless: mute numbers\" in the subscription leaves them out, and \"restless: tell\" keeps them"
+		return places + ". Nothing else of this page does. \"restless: mute numbers\" in the subscription leaves " + them + " out, and \"restless: tell\" keeps " + them
 	}
-	return places + ". From now on you are not told of them; \"restless: tell\" in the subscription undoes that"
+	return places + ". From now on you are not told of " + them + "; \"restless: tell\" in the subscription undoes that"
 }
 
 // messageLines returns the lines of n, one for each difference. The change of a value is the headline of a

@@ -337,3 +337,16 @@ https://shop.example.com/lamp
 		t.Errorf("a group: got\n%s", got)
 	}
 }
+
+// TestMutingNotice agrees in number with the places that it names.
+func TestMutingNotice(t *testing.T) {
+	for m, want := range map[*pipeline.Muting]string{
+		{Places: []string{"[6] left"}, Count: 1}:              "1 place changes at nearly every check: [6] left. From now on you are not told of it;",
+		{Places: []string{"[6] left"}, Count: 1, Whole: true}: "leaves it out, and \"restless: tell\" keeps it",
+		{Places: []string{"[6] left", "[7]"}, Count: 2}:       "2 places change at nearly every check: [6] left; [7]. From now on you are not told of them;",
+	} {
+		if got := mutingNotice(*m); !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
