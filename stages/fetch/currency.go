@@ -14,8 +14,10 @@ import (
 // foundCurrency is a currency beside a number. Its code is empty where several countries write the same sign, such
 // as kr, and the language of the page names none of them.
 type foundCurrency struct {
-	found bool
-	code  string
+	found   bool
+	code    string
+	isWord  bool // and may be another word, such as lei
+	inFront bool // of its number
 }
 
 // symbols are the signs of currencies that are no letters, without those of dollars, pounds and yen.
@@ -90,12 +92,12 @@ func signOf(tag language.Tag) (sign, code string) {
 func findSign(sign, tag string) foundCurrency {
 	if t, err := language.Parse(tag); err == nil {
 		if s, code := signOf(t); s != "" && s == sign {
-			return foundCurrency{true, code}
+			return foundCurrency{found: true, code: code}
 		}
 	}
 	for _, known := range []string{sign, strings.ToLower(sign)} {
 		if code, ok := signs[known]; ok && (known == sign || utf8.RuneCountInString(sign) > 2) {
-			return foundCurrency{true, code}
+			return foundCurrency{found: true, code: code}
 		}
 	}
 	for _, r := range sign {
@@ -107,11 +109,30 @@ func findSign(sign, tag string) foundCurrency {
 			}
 		}
 		if ok {
-			return foundCurrency{true, code}
+			return foundCurrency{found: true, code: code}
 		}
 	}
 	code, ok := localSigns()[sign]
-	return foundCurrency{ok, code}
+	return foundCurrency{found: ok, code: code}
+}
+
+// isWord reports whether a sign in letters, which findSign knows, may be another word: "lei" and "ID", but not "kr",
+// "zł", "euro" and the sign of the language's own country.
+func isWord(sign, tag string) bool {
+	if t, err := language.Parse(tag); err == nil {
+		if s, _ := signOf(t); s == sign {
+			return false
+		}
+	}
+	switch n := utf8.RuneCountInString(sign); {
+	case sign == "kr" || sign == "Kr" || n > 3 || n == 3 && isCode(strings.ToUpper(sign)):
+		return false
+	case n == len(sign): // ASCII
+		return true
+	default:
+		r, _ := utf8.DecodeRuneInString(sign)
+		return n == 1 && !unicode.Is(unicode.Han, r) && !unicode.Is(unicode.Hangul, r)
+	}
 }
 
 // isCode reports whether s is the code of a currency in use that is no word. "TOP 10" and "ALL 20" are labels.
@@ -122,7 +143,7 @@ type currencyToken struct {
 	foundCurrency
 	from, to int  // in bytes
 	isCode   bool // and no sign
-	isWord   bool // and no symbol: it counts only directly beside its number
+	beside   bool // it is no symbol, and counts only directly beside its number
 }
 
 // findCurrencies returns the currencies in s, a text without digits.
@@ -138,17 +159,18 @@ func findCurrencies(s, tag string) (tokens []currencyToken) {
 		// "EUR.Then" is a currency before the next sentence, and so is "only.EUR".
 		for _, part := range []string{s[i:end], s[i : i+strings.IndexByte(s[i:end]+".", '.')], s[i+strings.LastIndexByte(s[i:end], '.')+1 : end]} {
 			if isCode(part) {
-				t.foundCurrency, t.isCode = foundCurrency{true, part}, true
+				t.foundCurrency, t.isCode = foundCurrency{found: true, code: part}, true
 			} else {
 				t.foundCurrency = findSign(part, tag)
-				t.isWord = !strings.ContainsFunc(part, func(r rune) bool { return unicode.Is(unicode.Sc, r) })
+				t.beside = !strings.ContainsFunc(part, func(r rune) bool { return unicode.Is(unicode.Sc, r) })
+				t.isWord = t.beside && isWord(part, tag)
 			}
 			if t.found {
 				break
 			}
 		}
 		// "US $12" is as good as "US$12".
-		if k := len(tokens); t.found && !t.isWord && !t.isCode && strings.HasPrefix(s[i:], "$") && i >= 3 && s[i-1] == ' ' {
+		if k := len(tokens); t.found && !t.beside && !t.isCode && strings.HasPrefix(s[i:], "$") && i >= 3 && s[i-1] == ' ' {
 			from := strings.LastIndexByte(s[:i-1], ' ') + 1
 			if code := prefixes['$'][s[from:i-1]]; code != "" && i-1-from >= 2 && (k == 0 || tokens[k-1].to <= from) {
 				t.from, t.code = from, code
@@ -207,7 +229,7 @@ func currencyBefore(before, tag string) (n nearest) {
 	}
 	before = before[strings.LastIndexAny(before, "0123456789")+1:]
 	for _, t := range findCurrencies(before, tag) {
-		if gap := before[t.to:]; !t.isWord || isBeside(gap) {
+		if gap := before[t.to:]; !t.beside || isBeside(gap) {
 			n = refine(n, nearest{t, len(gap)})
 		}
 	}
@@ -230,7 +252,7 @@ func currencyBehind(behind, tag string, taken bool) (n nearest) {
 		if toNext := next - t.to; next >= 0 && (toNext < t.from || toNext == t.from && taken) {
 			continue
 		}
-		if gap := behind[:t.from]; !t.isWord || isBeside(gap) {
+		if gap := behind[:t.from]; !t.beside || isBeside(gap) {
 			n = refine(n, nearest{t, len(gap)})
 		}
 	}
@@ -261,17 +283,19 @@ func findCurrency(before, number, behind, tag string) foundCurrency {
 		if b.isCode {
 			return b.foundCurrency
 		}
+		a.inFront = true
 		return a.foundCurrency
 	case a.found && (!b.found || a.gap <= b.gap):
+		a.inFront = true
 		return a.foundCurrency
 	case b.found:
 		return b.foundCurrency
 	}
 	if m := wordBehind.FindStringSubmatch(behind); m != nil {
-		return foundCurrency{true, m[1]}
+		return foundCurrency{found: true, code: m[1], isWord: true}
 	}
 	if m := wordBefore.FindStringSubmatch(before); m != nil && strings.ContainsAny(number, ".,' ") {
-		return foundCurrency{true, m[1]}
+		return foundCurrency{found: true, code: m[1], isWord: true}
 	}
 	return foundCurrency{}
 }

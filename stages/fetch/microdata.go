@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -20,24 +19,38 @@ type microdata struct {
 	nodesLeft int
 }
 
-// offers returns the items of the page that are offers and parts of no other offer, in the order of the page.
-func (m *microdata) offers(n *html.Node, depth int) (found []map[string]any) {
+// offers adds the items within n that are offers and parts of no other offer to groups, in the order of the page. Those
+// in one item, such as a product, are a group.
+func (m *microdata) offers(groups []offerGroup, n, owner *html.Node, depth int) []offerGroup {
 	if depth > maxTreeDepth {
-		return nil
+		return groups
 	}
 	for c := range n.ChildNodes() {
 		if c.Type != html.ElementNode || isOtherProduct(attributeOf(c, "itemprop")) {
 			continue
 		}
-		kind := attributeOf(c, "itemtype")
-		inOffers := hasAttribute(c, "itemscope") && containsWord(attributeOf(c, "itemprop"), "offers")
-		if isOffer(kind) || inOffers {
-			found = append(found, m.item(c, 0))
+		isItem := hasAttribute(c, "itemscope")
+		if isOffer(attributeOf(c, "itemtype")) || isItem && containsWord(attributeOf(c, "itemprop"), "offers") {
+			if k := len(groups) - 1; owner != nil && k >= 0 && groups[k].owner == owner {
+				groups[k].offers = append(groups[k].offers, m.item(c, 0))
+			} else {
+				groups = append(groups, offerGroup{owner, []any{m.item(c, 0)}})
+			}
 			continue
 		}
-		found = append(found, m.offers(c, depth+1)...)
+		within := owner
+		if isItem {
+			within = c
+		}
+		groups = m.offers(groups, c, within, depth+1)
 	}
-	return found
+	return groups
+}
+
+// offerGroup is the offers of one item.
+type offerGroup struct {
+	owner  *html.Node // nil if they are in none
+	offers []any
 }
 
 // maxTreeDepth is how deep a parsed page can be, and more.
@@ -103,24 +116,15 @@ func (m *microdata) addElement(item map[string]any, n *html.Node, depth int) {
 	}
 }
 
-// propertyValue returns the value of a microdata property that is no item. A struck price is marked as such. An
-// attribute whose point may stand between groups, and that is a copy of what is shown, is read as that is.
+// propertyValue returns the value of a microdata property that is no item. A struck price is marked as such.
 func propertyValue(n *html.Node) any {
 	for _, name := range []string{"content", "href", "value"} {
 		if v := strings.TrimSpace(attributeOf(n, name)); v != "" {
-			if grouped.MatchString(v) {
-				if shown := shownText(n); strings.Contains(shown, v) {
-					return struckOr(n, written(shown))
-				}
-			}
 			return struckOr(n, v)
 		}
 	}
 	return struckOr(n, written(shownText(n)))
 }
-
-// grouped matches numbers that have a point, and three digits behind it.
-var grouped = regexp.MustCompile(`^[1-9]\d{0,2}\.\d{3}$`)
 
 func shownText(n *html.Node) string {
 	var b bytes.Buffer
@@ -128,14 +132,17 @@ func shownText(n *html.Node) string {
 	return strings.TrimSpace(b.String())
 }
 
-// writeShown writes the text of n as a visitor reads it: without what is struck through, and with a point before raised
-// cents.
+// writeShown writes the text of n as a visitor reads it: without what is struck through, with a point before raised
+// cents, and with reader.Split before others.
 func writeShown(b *bytes.Buffer, n *html.Node, depth int) {
 	for c := range n.ChildNodes() {
 		switch {
 		case b.Len() >= maxOfferText || depth > maxTreeDepth:
 			return
 		case c.Type == html.TextNode:
+			if (c.PrevSibling == nil || c.PrevSibling.Type == html.ElementNode) && reader.IsSplit(b.Bytes(), []byte(c.Data)) {
+				b.WriteString(reader.Split)
+			}
 			b.WriteString(c.Data)
 			continue
 		case c.Type != html.ElementNode || isStruck(c) || c.Data == "script" || c.Data == "style":
@@ -162,7 +169,9 @@ func struckOr[T string | written](n *html.Node, v T) any {
 }
 
 // isStruck reports whether what is in n is struck through.
-func isStruck(n *html.Node) bool { return n.Data == "del" || n.Data == "s" || n.Data == "strike" }
+func isStruck(n *html.Node) bool {
+	return n.Data == "del" || n.Data == "s" || n.Data == "strike" || strings.Contains(attributeOf(n, "style"), "line-through")
+}
 
 func hasAttribute(n *html.Node, name string) bool {
 	for _, a := range n.Attr {

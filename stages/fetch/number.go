@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"cmp"
 	"errors"
 	"math/big"
 	"regexp"
@@ -48,10 +47,10 @@ var (
 	barePointPattern = regexp.MustCompile(`(^ *|[^\pL\pN.,' ] *|\pL\.? +)([.,][0-9])`)
 	pointsPattern    = regexp.MustCompile(`(\p{Sc} ?)[.,]{2}([0-9])`)
 
-	// looseDecimals are decimals whose point has blanks around it, as in "119. 95".
-	looseDecimals = regexp.MustCompile(`^(?: ([.,]) ?|([.,]) )([0-9]{2,3})(?:[^0-9%]|$)`)
-	// signAsPoint is a currency in the place of the decimal point, as in "35€99".
-	signAsPoint = regexp.MustCompile(`^( ?)(\p{Sc}|zł|kr|лв)( ?)([0-9]{2})(?:[^\pL\pN.,'%]|$)`)
+	// rangePattern is what stands between the two ends of a range, and the sign of a currency before the second.
+	rangePattern = regexp.MustCompile(`^ ?(?:[-–—~〜～]|to|bis|à|до|tot|till?|al) ?(?:\p{Sc}|[A-Z]{3})? ?-?$|^-$`)
+	// exponent is that of a number as programs write it, which is read as none.
+	exponent = regexp.MustCompile(`^[eE][+-]?[0-9]+`)
 	// percentBehind is a percent sign behind a number.
 	percentBehind = regexp.MustCompile(`^ ?[%٪]`)
 	// scalePattern is what makes a number larger or smaller. shortScales do so with a currency alone: "5 M" may be a size.
@@ -72,35 +71,99 @@ var (
 	errNoNumber  = errors.New("the value is not a number")
 	errUndecided = errors.New("the value may be a thousand times as large: neither a currency nor the language of the page says whether its mark is a decimal point; " +
 		"give the subscription a language, select its currency too, or another place that has it")
+	errSplit = errors.New("the value may be a hundred times as large: the last two of its digits stand in an element of their own, as cents do, " +
+		"and there is no currency beside them; select its currency too, or another place that has it")
 )
 
-// findNumber finds the first number in s and returns it with a decimal point and without marks between its
-// digits, such as "1299.00". unit is the code of its currency: declared, or if that is empty the one that stands
-// beside the number, if there is one. tag is the language of the page, which may decide whether "1.299" is a
-// little more than one. The error is errNoNumber if there is no number or one that cannot be read, and
-// errUndecided if it can be read in two ways.
+// foundNumber is a number in a text.
+type foundNumber struct {
+	number    string // as findNumber returns it
+	money     foundCurrency
+	isPercent bool
+	from, end int // where it stands
+	err       error
+}
+
+// maxNumbers and maxNumberText are how many numbers, and bytes, are read to find one with a currency.
+const (
+	maxNumbers    = 50
+	maxNumberText = 2000
+	beforeText    = 64 // what is read before a number
+)
+
+// findNumber finds a number in s and returns it with a decimal point and without marks between its digits, such as
+// "1299.00": the first one with a currency beside it, or else the first one. Of a range that is its beginning. unit is
+// the code of the currency: declared, which makes the first number count, or if that is empty the one beside the number.
+// tag is the language of the page, which may decide whether "1.299" is a little more than one. The error is errNoNumber
+// if there is no number or one that cannot be read, and errUndecided or errSplit if it can be read in two ways.
 func findNumber(s, tag, declared string) (n, unit string, err error) {
-	s = pointsPattern.ReplaceAllString(plainDigits(s), "${1}0.${2}")
-	s = barePointPattern.ReplaceAllString(s, "${1}0$2")
-	at := numberPattern.FindStringIndex(s)
-	if at == nil {
-		return "", "", errNoNumber
-	}
-	found := strings.TrimRightFunc(s[at[0]:at[1]], func(r rune) bool { return r < '0' || r > '9' })
-	before, behind := s[:at[0]], s[at[0]+len(found):]
-	if percentBehind.MatchString(behind) { // of a price that is lower by this share
-		if n, unit, err = findNumber(truncate(behind, maxOfferText), tag, ""); err == nil && unit != "" {
-			return n, cmp.Or(declared, unit), nil
+	s = prepared(s, tag, declared)
+	first := readNumber(s, 0, tag, declared)
+	chosen, previous := first, first
+	for i := 1; i < maxNumbers && !chosen.money.found && previous.end > 0 && previous.end < maxNumberText; i++ {
+		next := readNumber(s, previous.end, tag, "")
+		if next.end == 0 {
+			break
 		}
+		if next.money.found && (first.isPercent || !next.money.isWord) && !next.isPercent {
+			if chosen = next; isRange(s[previous.end : next.from+1]) {
+				chosen = previous
+			}
+			break
+		}
+		previous = next
 	}
-	found, behind, split := joinDecimals(before, found, behind, tag)
-	money := findCurrency(before, found, behind, tag)
-	if split.found {
-		money = split
+	if chosen.err != nil {
+		return "", "", chosen.err
+	}
+	return chosen.number, chosen.money.code, nil
+}
+
+// prepared returns s with ASCII digits, a digit before each point, and one number where several signs or elements make one.
+func prepared(s, tag, declared string) string {
+	s = joinMyriads(plainDigits(s))
+	s = pointsPattern.ReplaceAllString(s, "${1}0.${2}")
+	s = barePointPattern.ReplaceAllString(s, "${1}0$2")
+	return joinSplit(s, tag, declared)
+}
+
+// isRange reports whether what stands between two numbers, and the first byte of the second, make them a range.
+func isRange(between string) bool {
+	return rangePattern.MatchString(strings.TrimRight(between, "0123456789"))
+}
+
+// readNumber reads the first number of s behind from. Its end is 0 if there is none.
+func readNumber(s string, from int, tag, declared string) (f foundNumber) {
+	at := numberPattern.FindStringIndex(s[from:])
+	if at == nil {
+		return foundNumber{err: errNoNumber}
+	}
+	f.from = from + at[0]
+	found := strings.TrimRightFunc(s[f.from:from+at[1]], func(r rune) bool { return r < '0' || r > '9' })
+	before, behind := s[max(f.from-beforeText, 0):f.from], s[f.from+len(found):]
+	if e := exponent.FindString(behind); e != "" {
+		f.end, f.err = f.from+len(found)+len(e), errNoNumber
+		return f
+	}
+	f.isPercent = percentBehind.MatchString(behind)
+	found, behind, joined := joinDecimals(before, found, behind, tag)
+	f.end = len(s) - len(behind)
+	if f.money = findCurrency(before, found, behind, tag); joined.found {
+		f.money = joined
 	}
 	if declared != "" {
-		money = foundCurrency{found: true, code: declared}
+		f.money = foundCurrency{found: true, code: declared}
 	}
+	if strings.HasPrefix(behind, split) || strings.HasSuffix(before, split) {
+		f.err = errSplit
+		return f
+	}
+	f.number, f.err = plainNumber(before, found, behind, f.money, tag)
+	return f
+}
+
+// plainNumber returns found, a number between two texts, with a decimal point and without other marks.
+func plainNumber(before, found, behind string, money foundCurrency, tag string) (n string, err error) {
 	sign := ""
 	if rest, negative := strings.CutPrefix(found, "-"); negative {
 		found = rest
@@ -118,13 +181,13 @@ func findNumber(s, tag, declared string) (n, unit string, err error) {
 	}
 	i, decided := decimalPoint(found, money, tag)
 	if !decided {
-		return "", "", errUndecided
+		return "", errUndecided
 	}
 	if i >= 0 {
 		whole, fraction = found[:i], found[i+1:]
 	}
 	if !isGrouped(whole) || strings.Trim(fraction, "0123456789") != "" {
-		return "", "", errNoNumber
+		return "", errNoNumber
 	}
 	whole = strings.TrimLeft(strings.NewReplacer(".", "", ",", "", "'", "", " ", "").Replace(whole), "0")
 	if whole == "" {
@@ -134,10 +197,10 @@ func findNumber(s, tag, declared string) (n, unit string, err error) {
 		fraction = "." + fraction
 	}
 	if len(whole) > 30 || len(fraction) > 31 {
-		return "", "", errNoNumber
+		return "", errNoNumber
 	}
 	whole, fraction = scaled(whole, fraction, behind, money.found)
-	return sign + whole + fraction, money.code, nil
+	return sign + whole + fraction, nil
 }
 
 // scaled moves the point of a number as the word behind it says, such as a million.
@@ -161,48 +224,6 @@ func scaled(whole, fraction, behind string, isMoney bool) (string, string) {
 
 func pow10(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
 
-// joinDecimals adds the decimals in behind to found where something stands between them: blanks around the point, or a
-// currency in its place, which it returns. "10, 20 or 30 pieces" stays ten: what joins has to look like an amount.
-func joinDecimals(before, found, behind, tag string) (number, rest string, sign foundCurrency) {
-	inFront := currencyBefore(before, tag)
-	if m := signAsPoint.FindStringSubmatch(behind); m != nil && !strings.ContainsAny(decimalTail(found), ".,") {
-		blankBefore, mark, blankBehind := m[1] != "", m[2], m[3] != ""
-		rest := behind[len(m[1])+len(mark)+len(m[3])+2:]
-		// "20 $15" are two amounts, and so are "$20$15" and "5€ 10€".
-		another := currencyBehind(rest, tag, false)
-		joined := !inFront.found && (!another.found || another.gap > 1) && (!blankBefore || blankBehind) && (!blankBehind || endsAmount(rest))
-		if money := findSign(mark, tag); joined && decimals(money.code) == 2 {
-			return found + "." + m[4], rest, money
-		}
-	}
-	if m := looseDecimals.FindStringSubmatch(behind); m != nil {
-		mark := m[1] + m[2]
-		rest := behind[strings.Index(behind, m[3])+len(m[3]):]
-		next := currencyBehind(rest, tag, inFront.found)
-		money := next.found && next.gap <= 2 || inFront.found && inFront.gap <= 2 && endsAmount(rest)
-		alone := strings.TrimSpace(before+rest) == ""
-		if (money || alone) && !strings.Contains(found, mark) {
-			return found + mark + m[3], rest, foundCurrency{}
-		}
-	}
-	return found, behind, foundCurrency{}
-}
-
-// decimalTail returns what stands behind the last group of three digits of a number.
-func decimalTail(found string) string {
-	i := strings.LastIndexAny(found, ".,")
-	if i < 0 || len(found)-i-1 == 3 {
-		return ""
-	}
-	return found[i:]
-}
-
-// endsAmount reports whether nothing that goes on with a sentence or a list stands at the beginning of s.
-func endsAmount(s string) bool {
-	s = strings.TrimLeft(s, " ")
-	return s == "" || strings.ContainsRune("\n)]*/|", rune(s[0]))
-}
-
 // decimalPoint returns where the decimal point of s is, or -1 if it has none. decided is false if it may be read
 // in two ways.
 func decimalPoint(s string, money foundCurrency, tag string) (at int, decided bool) {
@@ -218,7 +239,7 @@ func decimalPoint(s string, money foundCurrency, tag string) (at int, decided bo
 	case strings.ContainsAny(s[:last], ".,' "), digits != 3, last > 3, s[:last] == "0":
 		return last, true
 	case money.found && decimals(money.code) != 3:
-		return pointOfAmount(last, mark, money.code, tag)
+		return pointOfAmount(last, mark, money, tag)
 	case tag == "" && !money.found:
 		return 0, false
 	case mark == decimalMark(tag):
@@ -229,12 +250,13 @@ func decimalPoint(s string, money foundCurrency, tag string) (at int, decided bo
 
 // pointOfAmount is decimalPoint for an amount with one mark and three digits behind it. Prices have no three decimal
 // places, so that the mark stands between groups, unless those who write the language and those who use the currency
-// both take it for the decimal point, as in "$3.499" for a gallon.
-func pointOfAmount(last int, mark, code, tag string) (at int, decided bool) {
-	switch home := homeMark(code); {
-	case home != mark || decimals(code) == 0 || tag != "" && decimalMark(tag) != mark:
+// both take it for the decimal point, as in "$3.499" for a gallon. A sign where the language does not put it, as in
+// "€1,299" in French, says that the amount is written in another one.
+func pointOfAmount(last int, mark string, money foundCurrency, tag string) (at int, decided bool) {
+	switch home := homeMark(money.code); {
+	case home != mark || decimals(money.code) == 0 || tag != "" && decimalMark(tag) != mark:
 		return -1, true
-	case tag == "":
+	case tag == "" || money.inFront && !signInFront(money.code, tag):
 		return 0, false
 	}
 	return last, true
@@ -266,16 +288,23 @@ func decimals(code string) int {
 
 // decimalMark returns the decimal mark of a language, "." or ",".
 func decimalMark(tag string) string {
-	one, err := currency.NewAmount("1.5", "USD")
-	if err != nil {
-		return "."
-	}
 	// In "1,50 $" it is what stands behind the first digit.
-	text := plainDigits(currency.NewFormatter(currency.NewLocale(tag)).Format(one))
-	if _, rest, _ := strings.Cut(text, "1"); strings.HasPrefix(rest, ",") {
+	if _, rest, _ := strings.Cut(sample("USD", tag), "1"); strings.HasPrefix(rest, ",") {
 		return ","
 	}
 	return "."
+}
+
+// signInFront reports whether a language puts the sign of a currency before the number.
+func signInFront(code, tag string) bool { return !strings.HasPrefix(sample(code, tag), "1") }
+
+// sample returns one and a half of a currency as a language writes it.
+func sample(code, tag string) string {
+	amount, err := currency.NewAmount("1.5", code)
+	if err != nil {
+		return ""
+	}
+	return plainDigits(currency.NewFormatter(currency.NewLocale(tag)).Format(amount))
 }
 
 // isGrouped reports whether the marks in whole stand between groups of three digits, or as in India of two

@@ -79,7 +79,7 @@ func TestNumber(t *testing.T) {
 		{"2350€60 TTC", "fr", "2350.60", "EUR"},
 		{"35zł49", "pl", "35.49", "PLN"},
 		{"5€ 10€", "de", "5", "EUR"},
-		{"20 $15", "en", "20", ""},
+		{"20 $15", "en", "15", "USD"},
 		{"$20$15", "en", "20", "USD"},
 		{"¥120¥50", "ja", "120", "JPY"},
 		{"$.65", "en", "0.65", "USD"},
@@ -154,20 +154,60 @@ func TestNumber(t *testing.T) {
 		{"523,924 DT", "fr-TN", "523.924", "TND"},
 		{"95 per kr", "en", "95", ""}, // a word counts beside the number only
 		{"8 €/kg", "de", "8", "EUR"},
+		{"Only 2 left! €45", "en", "45", "EUR"}, // an amount counts before other numbers
+		{"3 for $8", "en", "8", "USD"},
+		{"6 x 4,50 €", "de", "4.50", "EUR"},
+		{"Pixel 12: $700", "en", "700", "USD"},
+		{"1.299 Bewertungen, 45 €", "", "45", "EUR"},
+		{"2 stk. 95 kr", "da", "95", "DKK"},
+		{"Was $150, now $95", "en", "150", "USD"},
+		{"4 of 5 stars: was $150, now $95", "en", "150", "USD"},
+		{"8-10 €", "de", "8", ""}, // a range
+		{"8 – 10 €", "de", "8", ""},
+		{"from 8 to 10 USD", "en", "8", ""},
+		{"2 × 8–10 €", "de", "8", ""},
+		{"8 people, ID 5, room 3 lei", "en", "8", ""}, // words that may be currencies are none here
+		{"3万4500円", "ja", "34500", "JPY"},
+		{"2億3,000万円", "ja", "230000000", "JPY"},
+		{"1억 2000만 원", "ko", "120000000", "KRW"},
+		{"17:95 kr", "sv", "17.95", "SEK"}, // a colon as the point
+		{"1 299:50 kr", "sv", "1299.50", "SEK"},
+		{"€ 12:50", "de", "12.50", "EUR"},
+		{"18:30 Uhr, 12 €", "de", "12", "EUR"},
+		{"18:30 $20", "en", "20", "USD"},
+		{"25 руб. 5 коп.", "ru", "25.05", "RUB"}, // hundredths by their name
+		{"1 299 руб 50 копеек", "ru", "1299.50", "RUB"},
+		{"5 € und 20 Cent", "de", "5.20", "EUR"},
+		{"£5 50p", "en", "5.50", "GBP"},
+		{"12 zł 99 gr", "pl", "12.99", "PLN"},
+		{"$5, 50 pieces", "en", "5", "USD"},
+		{"€ 17 95", "de", "17.95", "EUR"}, // a blank as the point
+		{"17 95 zł", "pl", "17.95", "PLN"},
+		{"size 42 95 €", "de", "95", "EUR"},
+		{"17 95", "de", "17", ""},
+		{"17\u206395 €", "de", "17.95", "EUR"}, // elements of their own
+		{"€1.299\u206395", "de", "1299.95", "EUR"},
+		{"17\u206395円", "ja", "1795", "JPY"},
 	} {
 		n, unit, err := findNumber(tt.in, tt.tag, "")
 		if err != nil || n != tt.want || unit != tt.unit {
 			t.Errorf("%q in %q: got %q %q (%v), want %q %q", tt.in, tt.tag, n, unit, err, tt.want, tt.unit)
 		}
 	}
-	for _, in := range []string{"", "sold out", "1,2,3", "1.29.9,00", "12,34.5678,9"} {
+	for _, in := range []string{"", "sold out", "1,2,3", "1.29.9,00", "12,34.5678,9", "1e3 $"} {
 		if n, _, err := findNumber(in, "en", ""); err == nil {
 			t.Errorf("%q: got %q", in, n)
 		}
 	}
 	// Nobody knows whether it is a thousand times as large.
-	for _, in := range []string{"1.299", "12,345", "$1.299", "1,799 €"} {
-		if n, _, err := findNumber(in, "", ""); !errors.Is(err, errUndecided) {
+	for in, tag := range map[string]string{"1.299": "", "12,345": "", "$1.299": "", "1,799 €": "", "€1,299": "fr", "kr 1,299": "sv"} {
+		if n, _, err := findNumber(in, tag, ""); !errors.Is(err, errUndecided) {
+			t.Errorf("%q: got %q, %v", in, n, err)
+		}
+	}
+	// Nor whether it is a hundred times as large.
+	for _, in := range []string{"17\u206395", "17\u206395 visitors", "17\u206395 KWD", "$17\u206395h", "17\u206395 of 20\u206300, $5\u206300 KD"} {
+		if n, _, err := findNumber(in, "en", ""); !errors.Is(err, errSplit) {
 			t.Errorf("%q: got %q, %v", in, n, err)
 		}
 	}
@@ -187,16 +227,10 @@ func FuzzNumber(f *testing.F) {
 		if !pipeline.IsNumber(n) || unit != "" && !currency.IsValid(unit) {
 			t.Fatalf("%q: got %q %q", s, n, unit)
 		}
-		if again, _, err := findNumber(n, "en", "USD"); err != nil || !sameNumber(again, n) && !strings.Contains(n, ".") {
+		if again, _, err := findNumber(n, "en", "USD"); err != nil || !sameAmount(again, n) && !strings.Contains(n, ".") {
 			t.Errorf("%q: %q is read as %q (%v)", s, n, again, err)
 		}
 	})
-}
-
-func sameNumber(a, b string) bool {
-	x, ok := pipeline.Amount(a).Number()
-	y, ok2 := pipeline.Amount(b).Number()
-	return ok && ok2 && x.Cmp(y) == 0
 }
 
 // FuzzOffer holds that no page makes a price that is no number.

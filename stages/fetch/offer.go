@@ -2,13 +2,12 @@ package fetch
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"mime"
-	"strconv"
+	"slices"
 	"strings"
+	"time"
 
-	"github.com/bojanz/currency"
 	"golang.org/x/net/html"
 
 	"github.com/vokter/vokter/internal/htmltree"
@@ -18,7 +17,10 @@ import (
 // offer is a schema.org Offer.
 type offer struct {
 	price, currency, availability string
-	written                       bool // the price is text for people, which may have a decimal comma
+	written                       bool   // the price is text for people, which may have a decimal comma
+	number                        string // is the price with a decimal point
+	err                           error  // why there is no number
+	rank                          int    // how little it counts among others, see rankOfOffer
 }
 
 // Bounds of what is read of an offer.
@@ -28,9 +30,10 @@ const (
 	maxOfferText  = 200
 )
 
-// findOffer returns the first offer with a price that the page declares as JSON-LD, or else as microdata. If
-// none has a price, it returns the first one.
-func findOffer(ctx context.Context, raw pipeline.Raw) (offer, error) {
+// findOffer returns the first offer with a price that the page, whose language is tag, declares as JSON-LD, or else as
+// microdata. Of the offers of one product, those count first that hold and can be bought. If none has a price, it
+// returns the first one.
+func findOffer(ctx context.Context, raw pipeline.Raw, tag string) (offer, error) {
 	if mediaType, _, _ := mime.ParseMediaType(raw.ContentType); mediaType != "text/html" && mediaType != "application/xhtml+xml" {
 		return offer{}, noValueError("only HTML declares offers, and the page is " + mediaType)
 	}
@@ -54,14 +57,14 @@ func findOffer(ctx context.Context, raw pipeline.Raw) (offer, error) {
 			}
 		}
 	}
-	w := offerFinder{nodesLeft: maxOfferNodes}
+	w := offerFinder{nodesLeft: maxOfferNodes, page: shownPage{ctx: ctx, raw: raw, tag: tag}, now: time.Now()}
 	w.index(values, 0)
 	w.nodesLeft = maxOfferNodes
 	w.find(values, false, 0)
 	if w.found == nil || w.found.price == "" && w.err == nil {
 		m := microdata{root: root, nodesLeft: maxOfferNodes}
-		for _, item := range m.offers(root, 0) {
-			w.find(item, true, 0)
+		for _, group := range m.offers(nil, root, nil, 0) {
+			w.find(group.offers, true, 0)
 		}
 	}
 	switch {
@@ -118,6 +121,8 @@ type offerFinder struct {
 	err       error // why the first offer with prices has none that is certain
 	byID      map[string]map[string]any
 	nodesLeft int // how many nodes are still read
+	page      shownPage
+	now       time.Time
 }
 
 // index finds what has an @id, by which other nodes may name it.
@@ -161,16 +166,6 @@ func (w *offerFinder) nodes(v any) (all []map[string]any) {
 	return all
 }
 
-// property returns a property of a node, whose name may be written in full, or with a capital letter.
-func property(v map[string]any, name string) any {
-	for _, prefix := range []string{"", "schema:", "http://schema.org/", "https://schema.org/"} {
-		if x, ok := v[prefix+name]; ok {
-			return x
-		}
-	}
-	return v[strings.ToUpper(name[:1])+name[1:]]
-}
-
 // find looks for offers in v. isOne says that v itself is an offer, whatever its type.
 func (w *offerFinder) find(v any, isOne bool, depth int) {
 	if w.nodesLeft--; w.nodesLeft < 0 || depth > maxOfferDepth || w.found != nil && w.found.price != "" || w.err != nil {
@@ -178,6 +173,9 @@ func (w *offerFinder) find(v any, isOne bool, depth int) {
 	}
 	switch v := v.(type) {
 	case []any:
+		if isOne || !slices.ContainsFunc(v, func(x any) bool { n, ok := x.(map[string]any); return !ok || !isOffer(typeOf(n)) }) {
+			w.choose(v, depth)
+		}
 		for _, x := range v {
 			w.find(x, isOne, depth+1)
 		}
@@ -199,30 +197,38 @@ func (w *offerFinder) find(v any, isOne bool, depth int) {
 	}
 }
 
-func typeOf(v map[string]any) string {
-	switch t := v["@type"].(type) {
-	case string:
-		return t
-	case []any:
-		var all []string
-		for _, x := range t {
-			if s, ok := x.(string); ok {
-				all = append(all, s)
-			}
+// choose takes the offer of a list that counts most and has a price, if there is one.
+func (w *offerFinder) choose(list []any, depth int) {
+	var best *offer
+	for _, n := range w.nodes(list) {
+		if w.nodesLeft--; w.nodesLeft < 0 {
+			break
 		}
-		return strings.Join(all, " ")
+		o, err := w.read(n, depth)
+		if err != nil && best == nil {
+			return // find says so
+		}
+		if err == nil && o.price != "" && (best == nil || o.rank < best.rank) {
+			best = &o
+		}
 	}
-	return ""
+	if best != nil {
+		w.found = best
+	}
 }
 
-// hasType reports whether a node is of a type of schema.org.
-func hasType(v map[string]any, name string) bool {
-	for t := range strings.FieldsSeq(typeOf(v)) {
-		if localName(t) == name {
-			return true
-		}
+// rankOfOffer returns how little an offer counts: one whose price is long no more valid less than one that cannot be
+// bought, and that less than others.
+func (w *offerFinder) rankOfOffer(v map[string]any, availability string) (rank int) {
+	until, _ := scalarText(property(v, "priceValidUntil"))
+	if day, err := time.Parse(time.DateOnly, until[:min(len(until), len(time.DateOnly))]); err == nil && w.now.Sub(day) > 48*time.Hour {
+		rank += 2
 	}
-	return false
+	switch availability {
+	case "OutOfStock", "SoldOut", "Discontinued":
+		rank++
+	}
+	return rank
 }
 
 // Ranks of the prices of an offer: the lowest counts.
@@ -262,20 +268,20 @@ func (w *offerFinder) read(v map[string]any, depth int) (o offer, err error) {
 	if best == plainPrice {
 		best = offerPrice
 	}
-	if o, err = priceOf(v, keys); err != nil {
+	if o, err = w.priceOf(v, keys); err != nil {
 		return o, err
 	}
 	for _, spec := range w.nodes(property(v, "priceSpecification")) {
 		if hasType(spec, "DeliveryChargeSpecification") || hasType(spec, "PaymentChargeSpecification") {
 			continue
 		}
-		other, err := priceOf(spec, []string{"price", "minPrice"})
+		other, err := w.priceOf(spec, []string{"price", "minPrice"})
 		if err != nil {
 			return o, err
 		}
 		if rank := rankOf(spec); other.price != "" && (o.price == "" || rank < best) {
 			best = rank
-			o.price, o.written = other.price, other.written
+			o.price, o.written, o.number, o.err = other.price, other.written, other.number, other.err
 			if other.currency != "" {
 				o.currency = other.currency
 			}
@@ -286,13 +292,15 @@ func (w *offerFinder) read(v map[string]any, depth int) (o offer, err error) {
 	}
 	text, _ := scalarText(property(v, "availability"))
 	o.availability = availabilityOf(text)
+	o.rank = w.rankOfOffer(v, o.availability)
 	if depth < maxOfferDepth && (o.price == "" || o.availability == "" || o.currency == "") {
 		return o, w.fillFromOffers(&o, v, depth)
 	}
 	return o, nil
 }
 
-// fillFromOffers takes what o does not say from the offers within it: the one with the lowest price.
+// fillFromOffers takes what o does not say from the offers within it: of those that count most, the one with the lowest
+// price.
 func (w *offerFinder) fillFromOffers(o *offer, v map[string]any, depth int) error {
 	var lowest *offer
 	for _, n := range w.nodes(property(v, "offers")) {
@@ -311,7 +319,7 @@ func (w *offerFinder) fillFromOffers(o *offer, v map[string]any, depth int) erro
 		return nil
 	}
 	if o.price == "" {
-		o.price, o.written = lowest.price, lowest.written
+		o.price, o.written, o.number, o.err = lowest.price, lowest.written, lowest.number, lowest.err
 	}
 	if o.currency == "" {
 		o.currency = lowest.currency
@@ -322,108 +330,12 @@ func (w *offerFinder) fillFromOffers(o *offer, v map[string]any, depth int) erro
 	return nil
 }
 
-// less reports whether a has a lower price than b, or b has none.
+// less reports whether a counts more than b, or has a lower price, or b has none.
 func less(a, b offer) bool {
-	x, ok := pipeline.Amount(a.price).Number()
-	y, ok2 := pipeline.Amount(b.price).Number()
+	x, ok := pipeline.Amount(a.number).Number()
+	y, ok2 := pipeline.Amount(b.number).Number()
+	if ok && ok2 && a.rank != b.rank {
+		return a.rank < b.rank
+	}
 	return ok && (!ok2 && b.price == "" || ok2 && x.Cmp(y) < 0)
-}
-
-// priceOf returns the price that a node itself has, by the first of keys that it has, and its currency.
-func priceOf(v map[string]any, keys []string) (o offer, err error) {
-	o.currency = currencyOf(property(v, "priceCurrency"))
-	for _, key := range keys {
-		list, ok := property(v, key).([]any)
-		if !ok {
-			list = []any{property(v, key)}
-		}
-		first := ""
-		for _, x := range list {
-			text, isWritten := scalarText(x)
-			if text == "" {
-				continue
-			}
-			n := text
-			if isWritten || !pipeline.IsNumber(text) {
-				if n, _, err = findNumber(text, "en", o.currency); err != nil {
-					n = text
-				}
-			}
-			number, isNumber := pipeline.Amount(n).Number()
-			before, wasNumber := pipeline.Amount(first).Number()
-			switch {
-			case first == "":
-				first, o.price, o.written = n, text, isWritten
-			case n != first && (!isNumber || !wasNumber || number.Cmp(before) != 0):
-				return offer{}, noValueError("the offer (schema.org) has several prices, " + first + " and " + n + ", and does not say which one counts; read it with select")
-			}
-		}
-		if first != "" {
-			break
-		}
-	}
-	return o, nil
-}
-
-// currencyOf returns the code of a declared currency, or "" if it is none that is in use.
-func currencyOf(v any) string {
-	text, _ := scalarText(v)
-	if code := strings.ToUpper(localName(text)); currency.IsValid(code) {
-		return code
-	}
-	return findSign(text, "").code
-}
-
-// scalarText returns a text, or a number as it is written but without an exponent. Of a list it is the first one.
-// isWritten says that people write it.
-func scalarText(v any) (text string, isWritten bool) {
-	switch v := v.(type) {
-	case string:
-		return truncate(strings.TrimSpace(v), maxOfferText), false
-	case written:
-		return truncate(string(v), maxOfferText), true
-	case json.Number:
-		if !strings.ContainsAny(v.String(), "eE") {
-			return truncate(v.String(), maxOfferText), false
-		}
-		if x, err := v.Float64(); err == nil {
-			return strconv.FormatFloat(x, 'f', -1, 64), false
-		}
-	case []any:
-		for _, x := range v {
-			if _, nested := x.([]any); nested {
-				continue
-			}
-			if text, isWritten = scalarText(x); text != "" {
-				return text, isWritten
-			}
-		}
-	case map[string]any:
-		for _, key := range []string{"@value", "@id", "name"} {
-			if s, ok := v[key].(string); ok && s != "" {
-				return truncate(strings.TrimSpace(s), maxOfferText), false
-			}
-			if n, ok := v[key].(json.Number); ok {
-				return scalarText(n)
-			}
-		}
-	}
-	return "", false
-}
-
-// availabilities are those of schema.org, by their small letters.
-var availabilities = map[string]string{
-	"backorder": "BackOrder", "discontinued": "Discontinued", "instock": "InStock", "instoreonly": "InStoreOnly", "limitedavailability": "LimitedAvailability",
-	"madetoorder": "MadeToOrder", "onlineonly": "OnlineOnly", "outofstock": "OutOfStock", "preorder": "PreOrder", "presale": "PreSale", "reserved": "Reserved",
-	"soldout": "SoldOut",
-}
-
-// availabilityOf returns the name of an availability as schema.org writes it, or the text if it is none.
-func availabilityOf(text string) string {
-	name := localName(text)
-	last := name[strings.LastIndexByte(name, '/')+1:]
-	if known := availabilities[strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(last))]; known != "" {
-		return known
-	}
-	return name
 }

@@ -291,7 +291,7 @@ var noText = &pipeline.FetchError{Class: pipeline.FailEmpty, Reason: "there is n
 func readPresent(ctx context.Context, raw pipeline.Raw, reader pipeline.Reader, view pipeline.View) (t pipeline.Text, by string, err error) {
 	if v := view.Value; v != nil && v.Offer == "" && !v.Text() && strikesOut(raw) {
 		valid := view
-		valid.Remove = append(slices.Clip(view.Remove), pipeline.Selector{CSS: "del, s, strike"})
+		valid.Remove = append(slices.Clip(view.Remove), pipeline.Selector{CSS: struckOut})
 		if t, by, err = readView(ctx, raw, reader, valid); err == nil {
 			return t, by, nil
 		}

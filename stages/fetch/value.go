@@ -15,14 +15,20 @@ import (
 // extractValue returns the text of a document that is a value: t is the text that its view selects.
 func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pipeline.Text) (string, error) {
 	content, unit, byProgram := strings.TrimSpace(t.Content), "", isJSON(raw)
+	tag := cmp.Or(v.Language, t.Language)
 	if v.Offer != "" {
-		found, err := findOffer(ctx, raw)
+		found, err := findOffer(ctx, raw, tag)
 		if err != nil {
 			return "", err
 		}
 		switch v.Offer {
 		case pipeline.OfferPrice:
-			content, unit, byProgram = found.price, found.currency, !found.written
+			if content, unit, byProgram = found.price, found.currency, !found.written; content != "" && v.Pattern == "" {
+				if found.err != nil {
+					return "", notNumber(found.err, content)
+				}
+				content, byProgram = found.number, true
+			}
 		case pipeline.OfferCurrency:
 			content = found.currency
 		case pipeline.OfferAvailability:
@@ -37,11 +43,15 @@ func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pip
 		return "", err
 	}
 	if pattern != nil {
-		found := pattern.FindStringSubmatch(content)
-		if found == nil {
+		content = joinSplit(content, tag, unit)
+		at := pattern.FindStringSubmatchIndex(content)
+		if at == nil || at[2] < 0 {
 			return "", noValueError("the pattern of the value matches nothing")
 		}
-		content = found[1]
+		if !v.Text() && (strings.HasSuffix(content[:at[2]], split) || strings.HasPrefix(content[at[3]:], split)) {
+			return "", notNumber(errSplit, content)
+		}
+		content = content[at[2]:at[3]]
 	}
 	if v.Text() {
 		word := strings.Join(strings.Fields(strings.Map(dropUnprintable, content)), " ")
@@ -52,11 +62,17 @@ func extractValue(ctx context.Context, v pipeline.Value, raw pipeline.Raw, t pip
 	}
 	n := content
 	if !byProgram || !pipeline.IsNumber(content) {
-		if n, unit, err = findNumber(content, cmp.Or(v.Language, t.Language), unit); err != nil {
-			return "", noValueError(err.Error() + ": " + truncate(strings.Join(strings.Fields(content), " "), 60))
+		if n, unit, err = findNumber(content, tag, unit); err != nil {
+			return "", notNumber(err, content)
 		}
 	}
 	return strings.TrimSpace(n+" "+unit) + "\n", nil
+}
+
+// notNumber is the error of a value that is not a number, or not a certain one.
+func notNumber(err error, content string) error {
+	content = strings.ReplaceAll(content, split, "|")
+	return noValueError(err.Error() + ": " + truncate(strings.Join(strings.Fields(content), " "), 60))
 }
 
 // isJSON reports whether raw is JSON, whose numbers have a decimal point, in any language.
@@ -65,8 +81,11 @@ func isJSON(raw pipeline.Raw) bool {
 	return mediaType == "application/json" || baseType(mediaType) == "application/json"
 }
 
-// struckPattern is the beginning of an element of HTML whose text is struck out.
-var struckPattern = regexp.MustCompile(`(?i)<(?:del|s|strike)[\s>]`)
+// struckOut selects what HTML strikes out.
+const struckOut = "del, s, strike, [style*=line-through]"
+
+// struckPattern is the beginning of an element of HTML whose text is struck out, or its style.
+var struckPattern = regexp.MustCompile(`(?i)<(?:del|s|strike)[\s>]|line-through`)
 
 // strikesOut reports whether raw is HTML in which text is struck out.
 func strikesOut(raw pipeline.Raw) bool {

@@ -65,6 +65,10 @@ func TestUndecidedOffers(t *testing.T) {
 		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>150</b><b itemprop=price>95</b>`:      "several prices, 150 and 95",
 		`<p itemscope itemtype="http://schema.org/Offer"><a itemprop=offers itemscope><b itemprop=x>150</b></a>`: "without price",
 		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1.299</b>`:                            "may be a thousand times as large",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price><i>17</i><i>95</i></b>`:               "may be a hundred times as large",
+		ld(`{"@type":"Offer","price":"1.299","priceCurrency":"EUR"}`):                                            "may be a thousand times as large",
+		ld(`{"@type":"Offer","price":"1,299","priceCurrency":"EUR"}`) + `<p>1299`:                                "may be a thousand times as large",
+		ld(`{"@type":"Offer","price":1.299,"priceCurrency":"EUR"}`) + `<p>1.299 €/t, 1,2990 €/kg`:                "may be a thousand times as large",
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
 		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); err == nil || !strings.Contains(err.Error(), want) {
@@ -76,10 +80,18 @@ func TestUndecidedOffers(t *testing.T) {
 // TestWrittenPrice: what people write has the marks of their language, and what programs write has a decimal point.
 func TestWrittenPrice(t *testing.T) {
 	for body, want := range map[string]string{
-		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1.299</b><i itemprop=priceCurrency content=EUR></i>`:                       "1299 EUR",
-		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299"></b><i itemprop=priceCurrency content=EUR></i>`:            "1.299 EUR",
-		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299">nur 1.299 €</b><i itemprop=priceCurrency content=EUR></i>`: "1299 EUR",
-		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299">1,299 €</b><i itemprop=priceCurrency content=EUR></i>`:     "1.299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1.299</b><i itemprop=priceCurrency content=EUR></i>`:                          "1299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><meta itemprop=price content="1.299"><b>1.299 €</b>`:                                            "1299 EUR",
+		`<script type="application/ld+json">{"@type":"Offer","price":"1.299","priceCurrency":"EUR"}</script><p>4.5 of 5 <p>now € <b>1.299,00</b>`:        "1299 EUR",
+		`<script type="application/ld+json">{"@type":"Offer","price":1.299,"priceCurrency":"EUR"}</script><p>No. 1299<p>1.299 € <s>1,299 €</s>`:          "1299 EUR",
+		`<script type="application/ld+json">{"@type":"Offer","price":"1,299","priceCurrency":"EUR"}</script><p>1.299 €`:                                  "1299 EUR",
+		`<script type="application/ld+json">{"@type":"Offer","price":"1.299","priceCurrency":"KWD"}</script>`:                                            "1.299 KWD",
+		`<script type="application/ld+json">{"@type":"Offer","price":"1.299 €"}</script>`:                                                                "1299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price><i>17</i><i class=cents>95</i></b><i itemprop=priceCurrency content=EUR></i>`: "17.95 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>€<i>1.299</i><sub>95</sub></b>`:                                               "1299.95 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price>1<i>299</i> €</b>`:                                                            "1299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299">nur 1.299 €</b><i itemprop=priceCurrency content=EUR></i>`:    "1299 EUR",
+		`<p itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="1.299">1,299 €</b><i itemprop=priceCurrency content=EUR></i>`:        "1.299 EUR",
 	} {
 		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
 		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); strings.TrimSpace(got) != want {
@@ -89,6 +101,32 @@ func TestWrittenPrice(t *testing.T) {
 	raw := pipeline.Raw{ContentType: "application/json"}
 	if got, err := extractValue(t.Context(), pipeline.Value{}, raw, pipeline.Text{Content: "1.085\n"}); got != "1.085\n" {
 		t.Errorf("JSON: got %q, %v", got, err)
+	}
+}
+
+// TestBestOffer: of the offers of a product, one that holds and can be bought counts first.
+func TestBestOffer(t *testing.T) {
+	ld := func(json string) string { return `<script type="application/ld+json">` + json + `</script>` }
+	item := func(price, stock string) string {
+		return `<div itemprop=offers itemscope itemtype="http://schema.org/Offer"><b itemprop=price content="` + price + `"></b><link itemprop=availability href="` + stock + `"></div>`
+	}
+	for body, want := range map[string]string{
+		ld(`{"@type":"Product","offers":[{"price":5,"priceValidUntil":"2001-01-01"},{"price":7,"priceValidUntil":"2999-01-01T00:00:00Z"}]}`):          "7",
+		ld(`{"@type":"Product","offers":[{"price":5,"availability":"OutOfStock"},{"price":7,"availability":"InStock"}]}`):                             "7",
+		ld(`{"@type":"Product","offers":[{"price":5,"availability":"SoldOut","priceValidUntil":"2001-01-01"},{"price":7,"availability":"SoldOut"}]}`): "7",
+		ld(`{"@type":"Product","offers":[{"price":5,"priceValidUntil":"2001-01-01"}]}`):                                                               "5",
+		ld(`{"@type":"Product","offers":[{"price":5},{"price":3,"availability":"InStock"}]}`):                                                         "5",
+		ld(`{"@type":"AggregateOffer","offers":[{"price":5,"availability":"SoldOut"},{"price":8},{"price":7,"availability":"InStock"}]}`):             "7",
+		ld(`[{"@type":"Product","offers":{"price":5,"availability":"SoldOut"}},{"@type":"Product","offers":{"price":7,"availability":"InStock"}}]`):   "5", // another product
+		`<div itemscope itemtype="http://schema.org/Product">` + item("5", "SoldOut") + item("7", "InStock") + `</div>`:                               "7",
+		`<div itemscope>` + item("5", "SoldOut") + `</div><div itemscope>` + item("7", "InStock") + `</div>`:                                          "5",
+		ld(`{"@type":"Product","weight":NaN,"offers":{"price":7.}}`):                                                                                  "7",
+		ld(`window.product = {"@type":"Product","offers":{"price":7}};`):                                                                              "7",
+	} {
+		raw := pipeline.Raw{ContentType: "text/html", Body: []byte(body)}
+		if got, err := extractValue(t.Context(), pipeline.Value{Offer: pipeline.OfferPrice}, raw, pipeline.Text{}); strings.TrimSpace(got) != want {
+			t.Errorf("%s: got %q, %v, want %s", body, got, err, want)
+		}
 	}
 }
 
@@ -152,12 +190,19 @@ func TestValueOf(t *testing.T) {
 	}
 }
 
-// TestStruckOutPrice: what a page strikes out is no value, unless it is chosen or there is no other.
+// TestStruckOutPrice: what a page strikes out is no value, unless it is chosen or there is no other. Cents in an element
+// of their own are cents.
 func TestStruckOutPrice(t *testing.T) {
 	const offer = `<html lang=de><p class=offer>statt <del>1.500,00 €</del>, jetzt <b>950,00 €</b> und <s class=old>1.100 €</s>`
 	for _, tt := range []struct{ body, css, want string }{
 		{offer, ".offer", "950.00 EUR\n"},
 		{offer, ".old", "1100 EUR\n"},
+		{`<html lang=en><p class=offer><span style="text-decoration: line-through">$150</span> $95`, ".offer", "95 USD\n"},
+		{`<html lang=en><p class=offer>€<b>17</b><span class=cents>95</span>`, ".offer", "17.95 EUR\n"},
+		{`<html lang=de><p class=offer><b>17</b><i>95</i> €<sup>1</sup>`, ".offer", "17.95 EUR\n"},
+		{`<html lang=de><p class=offer>17<sub>95</sub> €`, ".offer", "17.95 EUR\n"},
+		{`<html lang=de><p class=offer>1<b>795</b> €`, ".offer", "1795 EUR\n"},
+		{`<html lang=en><p class=offer><i>1</i><i>7</i><i>9</i><i>5</i> visitors`, ".offer", "1795\n"},
 		{`<html lang=en><p class=offer><strike>$12</strike> sold out`, ".offer", "12 USD\n"},
 	} {
 		view := pipeline.View{Select: []pipeline.Selector{{CSS: tt.css}}, Value: &pipeline.Value{}}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"mime"
+	"regexp"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -30,7 +31,7 @@ func (Reader) ContentTypes() []string {
 }
 
 // Extractor names the rules by which the text is made; it changes with them.
-func (Reader) Extractor() string { return "html/3" }
+func (Reader) Extractor() string { return "html/4" }
 
 // Read returns the text of view. It returns ctx's error if that is done first.
 func (Reader) Read(ctx context.Context, raw pipeline.Raw, view pipeline.View) (pipeline.Text, error) {
@@ -73,6 +74,7 @@ type emitter struct {
 	preDepth    int
 	amount      bool // the text is read as a number
 	raised      bool // within <sup> or <small>
+	cut         int  // the length of the text where an inline element last began or ended
 	items       itemFinder
 	neighbours  neighbours
 	linkAddress string // the address that Cloudflare's placeholder stands for in the open link
@@ -163,9 +165,13 @@ func (e *emitter) noteLink(el *element) {
 }
 
 // beginInline and endInline note the beginning and the end of an element that ends no block.
-func (e *emitter) beginInline(a atom.Atom) { e.neighbours.begin(a, e.body.Len()) }
+func (e *emitter) beginInline(a atom.Atom) {
+	e.cut = e.body.Len()
+	e.neighbours.begin(a, e.body.Len())
+}
 
 func (e *emitter) endInline(a atom.Atom) {
+	e.cut = e.body.Len()
 	if e.body.InBlock() {
 		e.neighbours.end(a, e.body.Len())
 	}
@@ -192,27 +198,61 @@ func (e *emitter) addText(s []byte) {
 			} else {
 				e.body.Text([]byte(mark))
 			}
+		} else if e.amount && e.cut == e.body.Len() && IsSplit(e.body.Memory(), s) {
+			e.body.Text([]byte(Split))
 		}
 		e.body.Text(s)
 	}
 }
 
+// noted matches an amount, with its currency behind it. A raised digit there is the number of a note.
+var noted = regexp.MustCompile(`[0-9] ?\p{Sc}$`)
+
 // RaisedMark returns what stands between the text before and the raised text behind it, where both have digits there: a
-// decimal mark before cents, which is a comma where the number has points, and a blank before other digits.
+// decimal mark before cents, which is a comma where the number has points, and a blank before other digits, also where a
+// currency stands before.
 func RaisedMark(before, raised []byte) string {
 	const digits = "0123456789"
 	raised = bytes.TrimSpace(raised)
+	if noted.Match(before) && len(raised) == 1 && strings.Contains(digits, string(raised)) {
+		return " "
+	}
 	if len(raised) == 0 || len(before) == 0 || !strings.Contains(digits, string(raised[0])) || !strings.Contains(digits, string(before[len(before)-1])) {
 		return ""
 	}
 	if n := len(raised); n != 2 && n != 3 || len(bytes.Trim(raised, digits)) > 0 {
 		return " "
 	}
-	number := before[len(bytes.TrimRight(before, digits+".,' ")):]
+	return DecimalMark(before)
+}
+
+// DecimalMark returns the decimal mark for the number at the end of before: a comma where it has points, else a point.
+func DecimalMark(before []byte) string {
+	number := before[len(bytes.TrimRight(before, "0123456789.,' ")):]
 	if bytes.IndexByte(number, '.') >= 0 && bytes.IndexByte(number, ',') < 0 {
 		return ","
 	}
 	return "."
+}
+
+// Split stands in the text for an amount between digits and two more in an element of their own, which may be cents.
+const Split = "\u2063"
+
+// IsSplit reports whether the text behind, which another element than that before holds, may be the cents of the number
+// before: two digits.
+func IsSplit(before, behind []byte) bool {
+	const digits = "0123456789"
+	whole := bytes.TrimRight(before, digits)
+	if n := len(behind) - len(bytes.TrimLeft(behind, digits)); n != 2 || len(whole) == len(before) {
+		return false
+	}
+	if rest := behind[2:]; len(rest) > 1 && strings.IndexByte(".,':", rest[0]) >= 0 && strings.IndexByte(digits, rest[1]) >= 0 {
+		return false // the number goes on
+	}
+	if len(whole) == 0 || strings.IndexByte(".,", whole[len(whole)-1]) < 0 {
+		return true
+	}
+	return len(before)-len(whole) == 3 || len(whole) == 1 // "1.299", but not "1.9"
 }
 
 // isAmount reports whether the text of view is read as a number.
