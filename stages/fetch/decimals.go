@@ -105,35 +105,38 @@ func isBare(s, tag string) bool {
 	return s == "" || len(tokens) == 1 && tokens[0].from == 0 && strings.Trim(s[tokens[0].to:], ". ") == ""
 }
 
+// splitCents is what a reader of HTML writes for two digits that may be cents. The second split is there if their
+// element holds nothing else.
+var splitCents = regexp.MustCompile(split + `([0-9]{2})(` + split + `)?`)
+
 // joinSplit puts a decimal mark in the place of each split of s that is one: where a currency with hundredths is
-// declared or stands beside the number. Where a currency without any does, the split goes.
+// declared or stands beside the number. Where a currency without any does, the split goes. Where letters follow that
+// are no currency, as in "$20" and "24 reviews", both numbers may be whole, unless the cents have an element to themselves.
 func joinSplit(s, tag, declared string) string {
-	for i := strings.Index(s, split); i >= 0; {
-		rest := s[i+len(split):]
-		behind := strings.TrimLeft(rest, "0123456789")
-		start := len(strings.TrimRight(s[:i], "0123456789.,' "))
-		money := besideOf(s[max(start-beforeText, 0):start], behind, tag).foundCurrency
+	var out []byte
+	done := 0
+	for _, at := range splitCents.FindAllStringSubmatchIndex(s, -1) {
+		out = append(out, s[done:at[0]]...)
+		before, behind := string(out[max(len(out)-beforeText, 0):]), s[at[1]:]
+		start := len(strings.TrimRight(before, "0123456789.,' "))
+		money := besideOf(before[:start], behind, tag).foundCurrency
 		if declared != "" {
 			money = foundCurrency{found: true, code: declared}
 		}
+		first, _ := utf8.DecodeRuneInString(strings.TrimLeft(behind, " "))
 		mark := split
-		// Of "$20" and "24h" both may be whole.
-		if first, _ := utf8.DecodeRuneInString(behind); money.found && (!unicode.IsLetter(first) || currencyBehind(behind, tag, false).found) {
+		if money.found && (at[4] >= 0 || !unicode.IsLetter(first) || currencyBehind(behind, tag, false).found) {
 			switch decimals(money.code) {
 			case 0:
 				mark = ""
 			case 2:
-				mark = reader.DecimalMark([]byte(strings.TrimLeft(s[start:i], ".,' ")))
+				mark = reader.DecimalMark([]byte(strings.TrimLeft(before[start:], ".,' ")))
 			}
 		}
-		s = s[:i] + mark + rest
-		next := strings.Index(s[i+len(mark):], split)
-		if next < 0 {
-			break
-		}
-		i += len(mark) + next
+		out = append(append(out, mark...), s[at[2]:at[3]]...)
+		done = at[1]
 	}
-	return s
+	return string(out) + s[done:]
 }
 
 // joinMyriads writes numbers of ten thousands and the rest as one, such as "1万2800" as "12800".

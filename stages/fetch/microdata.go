@@ -133,17 +133,18 @@ func shownText(n *html.Node) string {
 }
 
 // writeShown writes the text of n as a visitor reads it: without what is struck through, with a point before raised
-// cents, and with reader.Split before others.
+// cents, and with reader.Split at others.
 func writeShown(b *bytes.Buffer, n *html.Node, depth int) {
 	for c := range n.ChildNodes() {
 		switch {
 		case b.Len() >= maxOfferText || depth > maxTreeDepth:
 			return
 		case c.Type == html.TextNode:
-			if (c.PrevSibling == nil || c.PrevSibling.Type == html.ElementNode) && reader.IsSplit(b.Bytes(), []byte(c.Data)) {
-				b.WriteString(reader.Split)
+			if c.PrevSibling == nil || c.PrevSibling.Type == html.ElementNode {
+				b.Write(reader.SplitCents(b.Bytes(), []byte(c.Data)))
+			} else {
+				b.WriteString(c.Data)
 			}
-			b.WriteString(c.Data)
 			continue
 		case c.Type != html.ElementNode || isStruck(c) || c.Data == "script" || c.Data == "style":
 			continue

@@ -49,8 +49,9 @@ var (
 
 	// rangePattern is what stands between the two ends of a range, and the sign of a currency before the second.
 	rangePattern = regexp.MustCompile(`^ ?(?:[-–—~〜～]|to|bis|à|до|tot|till?|al) ?(?:\p{Sc}|[A-Z]{3})? ?-?$|^-$`)
-	// exponent is that of a number as programs write it, which is read as none.
+	// exponent is that of a number as programs write it, which is read as none. minutes are those of a time.
 	exponent = regexp.MustCompile(`^[eE][+-]?[0-9]+`)
+	minutes  = regexp.MustCompile(`^(?::[0-9]{2})+`)
 	// percentBehind is a percent sign behind a number.
 	percentBehind = regexp.MustCompile(`^ ?[%٪]`)
 	// scalePattern is what makes a number larger or smaller. shortScales do so with a currency alone: "5 M" may be a size.
@@ -147,7 +148,7 @@ func readNumber(s string, from int, tag, declared string) (f foundNumber) {
 	}
 	f.isPercent = percentBehind.MatchString(behind)
 	found, behind, joined := joinDecimals(before, found, behind, tag)
-	f.end = len(s) - len(behind)
+	f.end = len(s) - len(behind) + len(minutes.FindString(behind))
 	if f.money = findCurrency(before, found, behind, tag); joined.found {
 		f.money = joined
 	}

@@ -173,6 +173,7 @@ func TestNumber(t *testing.T) {
 		{"17:95 kr", "sv", "17.95", "SEK"}, // a colon as the point
 		{"1 299:50 kr", "sv", "1299.50", "SEK"},
 		{"€ 12:50", "de", "12.50", "EUR"},
+		{"kl 17:50, 95 kr", "sv", "95", "SEK"},
 		{"18:30 Uhr, 12 €", "de", "12", "EUR"},
 		{"18:30 $20", "en", "20", "USD"},
 		{"25 руб. 5 коп.", "ru", "25.05", "RUB"}, // hundredths by their name
@@ -187,6 +188,8 @@ func TestNumber(t *testing.T) {
 		{"17 95", "de", "17", ""},
 		{"17\u206395 €", "de", "17.95", "EUR"}, // elements of their own
 		{"€1.299\u206395", "de", "1299.95", "EUR"},
+		{"€17\u206395\u2063 inkl. MwSt.", "de", "17.95", "EUR"},
+		{"17\u206395 Kč", "cs", "17.95", "CZK"},
 		{"17\u206395円", "ja", "1795", "JPY"},
 	} {
 		n, unit, err := findNumber(tt.in, tt.tag, "")
@@ -206,7 +209,7 @@ func TestNumber(t *testing.T) {
 		}
 	}
 	// Nor whether it is a hundred times as large.
-	for _, in := range []string{"17\u206395", "17\u206395 visitors", "17\u206395 KWD", "$17\u206395h", "17\u206395 of 20\u206300, $5\u206300 KD"} {
+	for _, in := range []string{"17\u206395", "17\u206395 visitors", "17\u206395 KWD", "$17\u206395h", "$17\u206395 left", "17\u206395 of 20\u206300, $5\u206300 KD"} {
 		if n, _, err := findNumber(in, "en", ""); !errors.Is(err, errSplit) {
 			t.Errorf("%q: got %q, %v", in, n, err)
 		}

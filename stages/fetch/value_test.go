@@ -202,6 +202,7 @@ func TestStruckOutPrice(t *testing.T) {
 		{`<html lang=de><p class=offer><b>17</b><i>95</i> €<sup>1</sup>`, ".offer", "17.95 EUR\n"},
 		{`<html lang=de><p class=offer>17<sub>95</sub> €`, ".offer", "17.95 EUR\n"},
 		{`<html lang=de><p class=offer>1<b>795</b> €`, ".offer", "1795 EUR\n"},
+		{`<html lang=de><p class=offer>Nr. 42 <b>95 €</b>`, ".offer", "95 EUR\n"},
 		{`<html lang=en><p class=offer><i>1</i><i>7</i><i>9</i><i>5</i> visitors`, ".offer", "1795\n"},
 		{`<html lang=en><p class=offer><strike>$12</strike> sold out`, ".offer", "12 USD\n"},
 	} {

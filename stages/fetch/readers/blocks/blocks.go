@@ -90,6 +90,9 @@ func (b *Builder) writeDueSpace() {
 // Space separates what comes from what stands before in the block.
 func (b *Builder) Space() { b.pendingSpace = true }
 
+// IsSpaced reports whether white space came since the last character.
+func (b *Builder) IsSpaced() bool { return b.pendingSpace }
+
 // Lines appends s, each of whose lines ends a block except the last.
 func (b *Builder) Lines(s []byte) {
 	for {

@@ -198,15 +198,15 @@ func (e *emitter) addText(s []byte) {
 			} else {
 				e.body.Text([]byte(mark))
 			}
-		} else if e.amount && e.cut == e.body.Len() && IsSplit(e.body.Memory(), s) {
-			e.body.Text([]byte(Split))
+		} else if e.amount && e.cut == e.body.Len() && !e.body.IsSpaced() {
+			s = SplitCents(e.body.Memory(), s)
 		}
 		e.body.Text(s)
 	}
 }
 
 // noted matches an amount, with its currency behind it. A raised digit there is the number of a note.
-var noted = regexp.MustCompile(`[0-9] ?\p{Sc}$`)
+var noted = regexp.MustCompile(`[0-9]\x{2063}? ?\p{Sc}$`)
 
 // RaisedMark returns what stands between the text before and the raised text behind it, where both have digits there: a
 // decimal mark before cents, which is a comma where the number has points, and a blank before other digits, also where a
@@ -214,7 +214,7 @@ var noted = regexp.MustCompile(`[0-9] ?\p{Sc}$`)
 func RaisedMark(before, raised []byte) string {
 	const digits = "0123456789"
 	raised = bytes.TrimSpace(raised)
-	if noted.Match(before) && len(raised) == 1 && strings.Contains(digits, string(raised)) {
+	if noted.Match(before[max(len(before)-8, 0):]) && len(raised) == 1 && strings.Contains(digits, string(raised)) {
 		return " "
 	}
 	if len(raised) == 0 || len(before) == 0 || !strings.Contains(digits, string(raised[0])) || !strings.Contains(digits, string(before[len(before)-1])) {
@@ -235,24 +235,28 @@ func DecimalMark(before []byte) string {
 	return "."
 }
 
-// Split stands in the text for an amount between digits and two more in an element of their own, which may be cents.
+// Split stands in the text for an amount between digits and two more in another element, which may be cents. It stands
+// behind those as well if their element holds nothing else.
 const Split = "\u2063"
 
-// IsSplit reports whether the text behind, which another element than that before holds, may be the cents of the number
-// before: two digits.
-func IsSplit(before, behind []byte) bool {
+// SplitCents returns text, which another element holds than the text before it, with Split where the two digits at its
+// beginning may be the cents of the number before.
+func SplitCents(before, text []byte) []byte {
 	const digits = "0123456789"
 	whole := bytes.TrimRight(before, digits)
-	if n := len(behind) - len(bytes.TrimLeft(behind, digits)); n != 2 || len(whole) == len(before) {
-		return false
+	if n := len(text) - len(bytes.TrimLeft(text, digits)); n != 2 || len(whole) == len(before) {
+		return text
 	}
-	if rest := behind[2:]; len(rest) > 1 && strings.IndexByte(".,':", rest[0]) >= 0 && strings.IndexByte(digits, rest[1]) >= 0 {
-		return false // the number goes on
+	if rest := text[2:]; len(rest) > 1 && strings.IndexByte(".,':", rest[0]) >= 0 && strings.IndexByte(digits, rest[1]) >= 0 {
+		return text // the number goes on
 	}
-	if len(whole) == 0 || strings.IndexByte(".,", whole[len(whole)-1]) < 0 {
-		return true
+	if n := len(whole); n > 1 && strings.IndexByte(".,", whole[n-1]) >= 0 && len(before)-n != 3 {
+		return text // "1.9" has decimals, and "1.299" has none
 	}
-	return len(before)-len(whole) == 3 || len(whole) == 1 // "1.299", but not "1.9"
+	if len(text) == 2 {
+		return []byte(Split + string(text) + Split)
+	}
+	return append([]byte(Split), text...)
 }
 
 // isAmount reports whether the text of view is read as a number.
