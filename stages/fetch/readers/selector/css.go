@@ -178,7 +178,7 @@ func skipToken(css string, i int) int {
 }
 
 // skipEscape skips a backslash and the character that it escapes, which may be written as
-// up to six hexadecimal digits and one white space.
+// up to six hexadecimal digits and one white space, which a carriage return and a line feed are together.
 func skipEscape(css string, i int) int {
 	j := i + 1
 	for j < len(css) && j <= i+6 && strings.IndexByte("0123456789abcdefABCDEF", css[j]) >= 0 {
@@ -187,6 +187,8 @@ func skipEscape(css string, i int) int {
 	switch {
 	case j == i+1:
 		return min(i+2, len(css))
+	case strings.HasPrefix(css[j:], "\r\n"):
+		j += 2
 	case j < len(css) && strings.IndexByte(" \t\r\n\f", css[j]) >= 0:
 		j++
 	}

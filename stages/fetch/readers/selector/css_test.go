@@ -111,6 +111,7 @@ func FuzzMatcher(f *testing.F) {
 	f.Add(`\31 a :not(p , q) :has(> b)`)
 	f.Add("div:not(p > b, :has(i)):not(.x)::has(b:not(i ~ p)) :haschild(a)")
 	f.Add("div:has(p:has(b)), [a#=x], :matches(x), [a\\=#=x], :H\\61s(b)")
+	f.Add("\\0\r\n0")
 	f.Add("/*/*/p") // a comment that holds a slash
 	f.Add("*|* > p, *|*.x ")
 	root := must(html.Parse(strings.NewReader(sample)))
