@@ -43,6 +43,7 @@ type candidate struct {
 	bag    []int32 // its sorted symbols
 	weight int64
 	line   bool // see findLines
+	titled bool // it belongs to the item with the same title, and to no other
 }
 
 // relate joins in groups the units of p without a pair that belong together.
@@ -53,6 +54,7 @@ func (c *comparison) relate(p unitPairs, groups *unionFind) {
 	r.weigh(p)
 	r.findTrust(p)
 	r.joinSameKeys()
+	r.joinSameTitles(p)
 	r.joinWithinGaps()
 	r.joinAcrossGaps()
 	r.joinReplaced()
@@ -305,33 +307,13 @@ func (r *relation) belongTogether(a, b *candidate, kept keptTokens) bool {
 	}
 	weight := min(a.weight, b.weight)
 	if areItems(a, b) {
-		if 100*kept.weight < nearItems*weight && !r.haveOneTitle(a, b) {
+		if 100*kept.weight < nearItems*weight {
 			return false
 		}
 	} else if 100*kept.n < nearTokens*small || 100*kept.weight < nearWeight*weight {
 		return false
 	}
 	return r.mayJoin(a, b)
-}
-
-// maxProperty is how many tokens a property and its value have. Longer items may have the title of another one.
-const maxProperty = 8
-
-// haveOneTitle reports whether two items are a property and its value, of which the first is the same and has a word
-// that no other unit has.
-func (r *relation) haveOneTitle(a, b *candidate) bool {
-	x, y := r.titleOf(r.comparison.old, a), r.titleOf(r.comparison.new, b)
-	return slices.Equal(x, y) && slices.ContainsFunc(x, func(token int32) bool { return r.weights[token] == fullWeight })
-}
-
-// titleOf returns the symbols of the first of the two blocks of c, which is in d, if c is short.
-func (r *relation) titleOf(d *text.Doc, c *candidate) (symbols []int32) {
-	if c.LastBlock-c.FirstBlock == 2 && len(c.bag) <= maxProperty {
-		for t := d.Blocks[c.FirstBlock].First; t < d.Blocks[c.FirstBlock].Last; t++ {
-			symbols = append(symbols, r.symbols.tokenNumber(d.Text(t), foldedForm))
-		}
-	}
-	return symbols
 }
 
 // maxValue is how many tokens a block has that is one value, such as a price.

@@ -121,8 +121,11 @@ func samplesOf(all []candidate, list uint8) (out []*candidate) {
 	return out
 }
 
-// mayJoin reports whether the keys of a and b, which are much alike, allow that they belong together.
+// mayJoin reports whether the titles and the keys of a and b, which are much alike, allow that they belong together.
 func (r *relation) mayJoin(a, b *candidate) bool {
+	if a.titled || b.titled {
+		return false
+	}
 	if !haveOneList(a.Unit, b.Unit) || a.Key == b.Key {
 		return true
 	}
