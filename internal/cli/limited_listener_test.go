@@ -96,6 +96,76 @@ func TestSlowBodiesKeepNobodyOut(t *testing.T) {
 	}
 }
 
+// TestUnreadAnswersKeepNobodyOut fills a server with clients that do not read their answers.
+func TestUnreadAnswersKeepNobodyOut(t *testing.T) {
+	const limit = 4
+	addr := serveLimited(t, limit, 0, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			fmt.Fprint(w, "ok")
+			return
+		}
+		for part := make([]byte, 1<<20); r.Context().Err() == nil; {
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	})
+	for range 3 * limit {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		client := &http.Client{Transport: new(http.Transport), Timeout: 20 * time.Second}
+		if status, body := askWith(t, client, "http://"+addr+"/healthz"); status != http.StatusOK || body != "ok" {
+			t.Errorf("got %d %q", status, body)
+		}
+	}
+}
+
+// TestBusyClientsKeepNobodyOut fills a server with clients that ask again and again and read their answers.
+func TestBusyClientsKeepNobodyOut(t *testing.T) {
+	const limit = 4
+	addr := serveLimited(t, limit, time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ended := make(chan struct{})
+	defer close(ended)
+	var asking sync.WaitGroup
+	for range limit {
+		asking.Add(1)
+		wg.Go(func() {
+			client := &http.Client{Transport: new(http.Transport)}
+			defer client.CloseIdleConnections()
+			for first := true; ; first = false {
+				askWith(t, client, "http://"+addr)
+				if first {
+					asking.Done()
+				}
+				select {
+				case <-ended:
+					return
+				default:
+				}
+			}
+		})
+	}
+	asking.Wait()
+	client := &http.Client{Transport: new(http.Transport), Timeout: 20 * time.Second}
+	defer client.CloseIdleConnections()
+	if status, body := askWith(t, client, "http://"+addr+"/healthz"); status != http.StatusOK || body != "ok" {
+		t.Errorf("got %d %q", status, body)
+	}
+}
+
 // TestRequestsAreNotCutOff has more requests at once than connections.
 func TestRequestsAreNotCutOff(t *testing.T) {
 	const limit = 4
