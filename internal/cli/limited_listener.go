@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,35 +24,25 @@ const (
 // limitedListener is a listener that limits the open connections of an HTTP server. Where there are too many, it closes
 // the one that has been silent for longest: that waits for a whole request, body included, or whose client does not
 // read the answer. If none is silent, the next one waits until a request has ended, since connections are not kept
-// for another one then. So neither silent nor busy clients keep others out.
+// for another one while many are open. So neither silent nor busy clients keep others out.
 type limitedListener struct {
 	net.Listener
 	limit    int
 	patience time.Duration
 
+	began time.Time
+	// crowded says that more than half of the connections are taken.
+	crowded atomic.Bool
 	mu      sync.Mutex
-	changed sync.Cond
+	changed sync.Cond // a connection was closed, or the listener
 	closed  bool
-	open    map[*limitedConn]*silence
-}
-
-// silence says since when a connection waits; its times are zero while it does not.
-type silence struct {
-	request, write time.Time
-}
-
-// since returns since when the connection has been silent; zero says that it is not.
-func (s *silence) since() time.Time {
-	if s.request.IsZero() || !s.write.IsZero() && s.write.Before(s.request) {
-		return s.write
-	}
-	return s.request
+	open    map[*limitedConn]bool
 }
 
 // limitConnections limits the connections that server accepts from on. A silent one is closed only after it has
 // waited for as long as patience says. The caller serves the listener that it returns.
 func limitConnections(server *http.Server, on net.Listener, limit int, patient time.Duration) net.Listener {
-	c := &limitedListener{Listener: on, limit: limit, patience: patient, open: make(map[*limitedConn]*silence)}
+	c := &limitedListener{Listener: on, limit: limit, patience: patient, open: make(map[*limitedConn]bool), began: time.Now()}
 	c.changed.L = &c.mu
 	server.ConnState = c.connStateChanged
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
@@ -61,18 +52,32 @@ func limitConnections(server *http.Server, on net.Listener, limit int, patient t
 	return c
 }
 
-// limitedConn is a connection whose writes count as waiting.
+// limitedConn is a connection that knows since when it is silent.
 type limitedConn struct {
 	net.Conn
 	listener *limitedListener
+	// awaits and writes are since when it waits for a request, and for its client to read; 0 says that it does not.
+	// They count from listener.began. They have no lock, which busy connections would wait for.
+	awaits, writes atomic.Int64
+}
+
+// silent returns for how long the connection has been silent.
+func (c *limitedConn) silent() time.Duration {
+	since := c.awaits.Load()
+	if w := c.writes.Load(); since == 0 || w != 0 && w < since {
+		since = w
+	}
+	if since == 0 {
+		return 0
+	}
+	return c.listener.clock() - time.Duration(since)
 }
 
 func (c *limitedConn) Write(p []byte) (n int, err error) {
-	defer c.listener.note(c, func(s *silence) { s.write = time.Time{} })
+	defer c.writes.Store(0)
 	for {
-		c.listener.note(c, func(s *silence) { s.write = time.Now() })
-		part := p[n:min(len(p), n+writtenAtOnce)]
-		written, err := c.Conn.Write(part)
+		c.writes.Store(int64(c.listener.clock()))
+		written, err := c.Conn.Write(p[n:min(len(p), n+writtenAtOnce)])
 		if n += written; err != nil || n == len(p) {
 			return n, err
 		}
@@ -95,14 +100,11 @@ func (c *limitedConn) abort() {
 	_ = c.Close()
 }
 
-// shareConnections returns a handler that calls h. A connection ends with its request while all are taken, so that
+// shareConnections returns a handler that calls h. A connection ends with its request while more than half are taken, so that
 // clients that ask without a pause keep nobody out.
 func (c *limitedListener) shareConnections(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.mu.Lock()
-		full := len(c.open) >= c.limit
-		c.mu.Unlock()
-		if full {
+		if c.crowded.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		h.ServeHTTP(w, r)
@@ -117,8 +119,8 @@ type connKey struct{}
 func (c *limitedListener) awaitBodies(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(connKey{}).(*limitedConn); ok && r.ContentLength != 0 {
-			c.setWaiting(conn, time.Now())
-			r.Body = &awaitedBody{r.Body, func() { c.setWaiting(conn, time.Time{}) }}
+			conn.awaits.Store(int64(c.clock()))
+			r.Body = &awaitedBody{r.Body, func() { conn.awaits.Store(0) }}
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -138,20 +140,8 @@ func (b *awaitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// note notes with set what an open connection waits for.
-func (c *limitedListener) note(conn *limitedConn, set func(*silence)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s := c.open[conn]; s != nil { // otherwise makeRoom has closed it
-		set(s)
-		c.changed.Broadcast()
-	}
-}
-
-// setWaiting notes since when an open connection waits for a request; zero says that it has one.
-func (c *limitedListener) setWaiting(conn *limitedConn, since time.Time) {
-	c.note(conn, func(s *silence) { s.request = since })
-}
+// clock returns the time since the listener began, which is never 0.
+func (c *limitedListener) clock() time.Duration { return time.Since(c.began) + 1 }
 
 func (c *limitedListener) Accept() (net.Conn, error) {
 	accepted, err := c.Listener.Accept()
@@ -163,31 +153,38 @@ func (c *limitedListener) Accept() (net.Conn, error) {
 	for len(c.open) >= c.limit && !c.closed {
 		c.makeRoom()
 	}
-	conn := &limitedConn{accepted, c}
-	c.open[conn] = &silence{request: time.Now()}
+	conn := &limitedConn{Conn: accepted, listener: c}
+	conn.awaits.Store(int64(c.clock()))
+	c.open[conn] = true
+	c.crowded.Store(len(c.open) > c.limit/2)
 	return conn, nil
 }
 
-// makeRoom closes the connection that has been silent for longest, or waits until something has changed. c.mu is
-// held.
+// makeRoom closes the connection that has been silent for longest, or waits until one may have been silent for long
+// enough, or was closed. c.mu is held.
 func (c *limitedListener) makeRoom() {
 	var oldest *limitedConn
-	var silent time.Time
-	for conn, s := range c.open {
-		if since := s.since(); !since.IsZero() && (oldest == nil || since.Before(silent)) {
-			oldest, silent = conn, since
+	var silent time.Duration
+	for conn := range c.open {
+		if d := conn.silent(); d > silent {
+			oldest, silent = conn, d
 		}
 	}
-	if oldest != nil {
-		left := c.patience - time.Since(silent)
-		if left <= 0 {
-			delete(c.open, oldest)
-			oldest.abort()
-			return
-		}
-		defer time.AfterFunc(left, c.changed.Broadcast).Stop()
+	left := c.patience - silent
+	if oldest != nil && left <= 0 {
+		delete(c.open, oldest)
+		oldest.abort()
+		return
 	}
+	defer time.AfterFunc(max(left, time.Millisecond), c.wake).Stop()
 	c.changed.Wait()
+}
+
+// wake wakes makeRoom. It takes the lock, so that makeRoom waits already.
+func (c *limitedListener) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changed.Broadcast()
 }
 
 // connStateChanged is called when the state of a connection changes. It becomes active with a whole request.
@@ -198,13 +195,14 @@ func (c *limitedListener) connStateChanged(of net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateActive:
-		c.setWaiting(conn, time.Time{})
+		conn.awaits.Store(0)
 	case http.StateIdle:
-		c.setWaiting(conn, time.Now())
+		conn.awaits.Store(int64(c.clock()))
 	case http.StateClosed, http.StateHijacked:
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.open, conn)
+		c.crowded.Store(len(c.open) > c.limit/2)
 		c.changed.Broadcast()
 	}
 }
