@@ -66,6 +66,7 @@ func (r *Router) Gauges() []flow.Gauge {
 		{Name: "vokter_ready", Help: "1 while the pipeline is at work, and otherwise 0; /readyz says why.", Value: ready},
 	}, r.tally.Counts().Gauges()...)
 	all = append(all, r.meter.Gauges()...)
+	all = append(all, flow.Gauge{Name: "vokter_rejected_messages", Help: "Messages that a Watermill middleware rejects again and again, so that what follows them waits.", Value: float64(r.rejected.count())})
 	if took := r.startTook.Load(); took > 0 {
 		all = append(all, flow.Gauge{Name: "vokter_start_seconds", Help: "How long the process took from its start until the pipeline was at work, in seconds.", Value: time.Duration(took).Seconds()})
 	}

@@ -86,6 +86,8 @@ type Router struct {
 	poison *poisonMessages
 	// stopTimedOut says that something did not stop in time.
 	stopTimedOut bool
+	// rejected are the messages that a Watermill middleware rejects again and again.
+	rejected rejectedMessages
 }
 
 // consumer is a consumer group of a topic with its processor.
@@ -136,11 +138,14 @@ func (r *Router) Running() <-chan struct{} { return r.running }
 
 // Ready returns nil while the Router works. Otherwise it returns the reason: it is starting, it
 // has ended, the disk of Config.Dir has less than Config.MinFree, as many pages as are read at once take
-// endlessly to read, or an error of Config.Transport. It returns at once. The reason names no page, URL or receiver,
+// endlessly to read, a Watermill middleware rejects a message again and again, or an error of Config.Transport. It returns at once. The reason names no page, URL or receiver,
 // so that it can be shown to everybody. Only ErrStopped is followed by the error of Run, which may name them.
 func (r *Router) Ready() error {
 	if err := r.notReady.Load(); err != nil {
 		return *err
+	}
+	if err := r.rejected.err(); err != nil {
+		return err
 	}
 	select {
 	case <-r.running:

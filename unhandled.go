@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/bits"
+	"sync"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -59,4 +61,60 @@ func (r *Router) processorOf(group, topic string) flow.Processor {
 		}
 	}
 	return nil // there is no other consumer
+}
+
+// manyRejections is how often in a row a Watermill middleware may reject a message before that counts as a fault. It
+// may have a reason to do so for a moment.
+const manyRejections = 8
+
+// rejectedMessages are the messages that a Watermill middleware has rejected at least manyRejections times in a row.
+// They keep what follows them waiting.
+type rejectedMessages struct {
+	mu sync.Mutex
+	// all has their handlers and IDs.
+	all map[rejectedMessage]bool
+}
+
+type rejectedMessage struct{ handler, id string }
+
+func (m *rejectedMessages) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.all)
+}
+
+// err returns an error that names a handler whose message is rejected again and again.
+func (m *rejectedMessages) err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for x := range m.all {
+		return fmt.Errorf("a Watermill middleware rejects a message of the handler %s again and again (messages: %d): %s", x.handler, len(m.all), rejectionAdvice)
+	}
+	return nil
+}
+
+const rejectionAdvice = "it must call the handler with the message's own context, and return neither messages nor an error of its own"
+
+// noteRejected notes that a Watermill middleware rejected a message, for the given time in a row; 0 says that the
+// message does not come again. It logs that ever more rarely.
+func (r *Router) noteRejected(u flow.Unhandled, id string, times int) {
+	name := r.handlerName(consumer{group: u.Group, topic: u.Topic})
+	key := rejectedMessage{name, id}
+	m := &r.rejected
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case times == 0:
+		delete(m.all, key)
+		return
+	case times < manyRejections:
+		return
+	case m.all == nil:
+		m.all = make(map[rejectedMessage]bool)
+	}
+	m.all[key] = true
+	if bits.OnesCount(uint(times)) == 1 {
+		r.cfg.Logger.Error("a Watermill middleware rejects a message again and again; what follows waits: "+rejectionAdvice,
+			"handler", name, "id", clippedForLog(id), "times", times)
+	}
 }

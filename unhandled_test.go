@@ -156,3 +156,54 @@ func TestMiddlewareKeepsFromStage(t *testing.T) {
 		})
 	}
 }
+
+// TestRejectedAgainAndAgain puts middleware on the router of the program that lets no message through: an error and
+// Ready name a handler.
+func TestRejectedAgainAndAgain(t *testing.T) {
+	for name, around := range map[string]message.HandlerMiddleware{
+		"a copy without the context": func(next message.HandlerFunc) message.HandlerFunc {
+			return func(msg *message.Message) ([]*message.Message, error) { return next(msg.Copy()) }
+		},
+		"another context": func(next message.HandlerFunc) message.HandlerFunc {
+			return func(msg *message.Message) ([]*message.Message, error) {
+				msg.SetContext(context.Background())
+				return next(msg)
+			}
+		},
+		"messages": func(next message.HandlerFunc) message.HandlerFunc {
+			return func(msg *message.Message) ([]*message.Message, error) {
+				_, err := next(msg)
+				return []*message.Message{message.NewMessage("a", nil)}, err
+			}
+		},
+		"an error": func(message.HandlerFunc) message.HandlerFunc {
+			return func(*message.Message) ([]*message.Message, error) { return nil, errors.New("refused") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mills, _, _ := startSharedRouter(t)
+			var off atomic.Bool
+			mills.AddMiddleware(func(next message.HandlerFunc) message.HandlerFunc {
+				bad := around(next)
+				return func(msg *message.Message) ([]*message.Message, error) {
+					if off.Load() {
+						return next(msg)
+					}
+					return bad(msg)
+				}
+			})
+			go mills.Run(t.Context())
+			s, box, log := newSite(t, "<p>Zeus is in stock</p>"), newMailbox(), new(lockedBuffer)
+			cfg := changingConfig(s, watchConfig(s, box, "", "out of stock"))
+			cfg.Watermill, cfg.Checks, cfg.Logger = mills, 0, slog.New(slog.NewTextHandler(log, nil))
+			r, stop := startRouter(t, cfg)
+			waitFor(t, "Ready", func() bool { return r.Ready() != nil && strings.Contains(r.Ready().Error(), "rejects a message of the handler vokter.") })
+			if !strings.Contains(log.String(), "level=ERROR") || !strings.Contains(log.String(), "handler=vokter.") {
+				t.Errorf("no error names the handler: %s", log.String())
+			}
+			off.Store(true)
+			waitFor(t, "the end of the rejections", func() bool { return r.Ready() == nil })
+			stop()
+		})
+	}
+}

@@ -54,6 +54,13 @@ func (x *Tx[O]) endHandling(result handling) {
 	}
 }
 
+// failed reports whether the last call of the handler failed.
+func (x *Tx[O]) failed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.handling == handlingFailed
+}
+
 // settle returns how the handling of an acknowledged message ended. If its handler runs, wait is closed when to ask
 // again. If it did not run, the transaction is over, so that it cannot begin later.
 func (x *Tx[O]) settle() (result handling, wait <-chan struct{}) {

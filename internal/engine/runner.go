@@ -58,6 +58,8 @@ type Runner[O any] struct {
 	Bare bool
 	// Unhandled is that of flow.Wiring.
 	Unhandled func(flow.Tx, flow.Unhandled) error
+	// Rejected is that of flow.Wiring.
+	Rejected func(u flow.Unhandled, id string, times int)
 	// MaxPause is the longest pause before a message is delivered again.
 	MaxPause time.Duration
 	// Closing is closed when the transport begins to close. Cutting is done when handlers must
@@ -73,6 +75,7 @@ type Runner[O any] struct {
 	ctx            context.Context
 	busy           atomic.Bool
 	turn           int
+	rejections     int // of the message that is delivered
 }
 
 // Busy reports whether a message is being handled.
@@ -179,6 +182,7 @@ func (r *Runner[O]) deliver(w Work) bool {
 			return false
 		}
 	}
+	defer r.endRejections(w)
 	for pause := firstPause; ; {
 		x := NewTx(r.Reader, r.Outputs, r.Group, r.Topic, w)
 		done, over := r.deliverOnce(x)
@@ -208,6 +212,10 @@ func (r *Runner[O]) deliverOnce(x *Tx[O]) (done, over bool) {
 	select {
 	case <-msg.Acked():
 	case <-msg.Nacked():
+		if r.Rejected != nil && ctx.Err() == nil && !x.failed() {
+			r.rejections++
+			r.Rejected(r.unhandled(x.Work), x.Work.id(), r.rejections)
+		}
 		return false, false
 	case <-r.Sub.abandoned:
 		return false, true
@@ -243,11 +251,23 @@ func (r *Runner[O]) commitHandled(ctx context.Context, x *Tx[O]) (done, over boo
 		}
 		own := NewTx(r.Reader, r.Outputs, r.Group, r.Topic, x.Work)
 		defer own.Close()
-		if err := r.Unhandled(own, flow.Unhandled{Group: r.Group, Topic: r.Topic, Published: x.Work.Kind == FromLog}); err != nil {
+		if err := r.Unhandled(own, r.unhandled(x.Work)); err != nil {
 			return false, false
 		}
 		return r.Lane.Commit(ctx, own, r.stopping)
 	}
+}
+
+// endRejections says that w is not delivered again, if it was rejected.
+func (r *Runner[O]) endRejections(w Work) {
+	if r.rejections > 0 {
+		r.rejections = 0
+		r.Rejected(r.unhandled(w), w.id(), 0)
+	}
+}
+
+func (r *Runner[O]) unhandled(w Work) flow.Unhandled {
+	return flow.Unhandled{Group: r.Group, Topic: r.Topic, Published: w.Kind == FromLog}
 }
 
 // backOff waits for *pause and doubles it. It returns false if the runner must stop.

@@ -37,6 +37,13 @@ type Work struct {
 	Wake Wake
 }
 
+func (w Work) id() string {
+	if w.Message != nil {
+		return w.Message.ID
+	}
+	return w.ID
+}
+
 // Key returns the key of the message.
 func (w Work) Key() string {
 	if w.Message != nil {

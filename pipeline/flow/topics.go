@@ -149,6 +149,10 @@ type Wiring struct {
 	// committed in place of that of the handler. After an error the message comes again. nil: an
 	// acknowledgement is enough for a commit.
 	Unhandled func(Tx, Unhandled) error
+	// Rejected is called each time that a message was rejected though its handler had not failed: something between
+	// transport and handler rejected it, or lost its context. Times counts that for the message with that ID, and is 0
+	// when it does not come again from this process. Nil: nobody asks.
+	Rejected func(u Unhandled, id string, times int)
 	// Now is the clock.
 	Now func() time.Time
 	// Logger gets messages for operators.

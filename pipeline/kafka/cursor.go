@@ -62,7 +62,7 @@ func (c *cursor) newRunner() *engine.Runner[output] {
 	return &engine.Runner[output]{
 		Group: c.consumer.Group, Topic: c.consumer.Topic, Lane: c, Reader: n, Outputs: outputs{t},
 		Wakes: c.wakes, Inbox: t.inbox(c.consumer, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare,
-		Unhandled: t.wiring.Unhandled, MaxPause: t.cfg.MaxPause,
+		Unhandled: t.wiring.Unhandled, Rejected: t.wiring.Rejected, MaxPause: t.cfg.MaxPause,
 		Closing: t.ctx.Done(), Cutting: n.handlerCtx, Abandoned: n.abandoned, Signal: make(chan struct{}, 1),
 	}
 }

@@ -58,7 +58,7 @@ func (c *cursor) newRunner() *engine.Runner[output] {
 	return &engine.Runner[output]{
 		Group: c.consumer.group, Topic: c.consumer.topic.name, Lane: c,
 		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox,
-		Now: t.clock.CheckedNow, Bare: w.Bare, Unhandled: w.Unhandled, MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
+		Now: t.clock.CheckedNow, Bare: w.Bare, Unhandled: w.Unhandled, Rejected: w.Rejected, MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
 	}
 }
 

@@ -81,7 +81,7 @@ func Open(c Config) (*Transport, error) {
 	return t, nil
 }
 
-// Start uses only w.Bare and w.Unhandled. Everything else is in Config and was done by Open.
+// Start uses only w.Bare, w.Unhandled and w.Rejected. Everything else is in Config and was done by Open.
 func (t *Transport) Start(_ context.Context, w flow.Wiring) error {
 	t.wiring.Store(&w)
 	return nil
