@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxConnections limits the open connections of a server, so that file descriptors remain for fetching.
-	maxConnections = 256
+	maxConnections = 1024
 	// silenceLimit is how long a connection may take for a request with its body, and for reading writtenAtOnce bytes
 	// of its answer, before it can be closed in favor of others.
 	silenceLimit = 100 * time.Millisecond
@@ -27,23 +27,23 @@ const (
 // for another one while many are open. So neither silent nor busy clients keep others out.
 type limitedListener struct {
 	net.Listener
-	limit    int
 	patience time.Duration
+	began    time.Time
+	// places has an element for each open connection.
+	places chan struct{}
+	closed chan struct{}
+	close  sync.Once
 
-	began time.Time
-	// crowded says that more than half of the connections are taken.
-	crowded atomic.Bool
-	mu      sync.Mutex
-	changed sync.Cond // a connection was closed, or the listener
-	closed  bool
-	open    map[*limitedConn]bool
+	mu   sync.Mutex
+	open map[*limitedConn]bool
 }
 
 // limitConnections limits the connections that server accepts from on. A silent one is closed only after it has
 // waited for as long as patience says. The caller serves the listener that it returns.
 func limitConnections(server *http.Server, on net.Listener, limit int, patient time.Duration) net.Listener {
-	c := &limitedListener{Listener: on, limit: limit, patience: patient, open: make(map[*limitedConn]bool), began: time.Now()}
-	c.changed.L = &c.mu
+	c := &limitedListener{
+		Listener: on, patience: patient, began: time.Now(), places: make(chan struct{}, limit), open: make(map[*limitedConn]bool), closed: make(chan struct{}),
+	}
 	server.ConnState = c.connStateChanged
 	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, conn)
@@ -104,7 +104,7 @@ func (c *limitedConn) abort() {
 // clients that ask without a pause keep nobody out.
 func (c *limitedListener) shareConnections(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c.crowded.Load() {
+		if len(c.places) > cap(c.places)/2 {
 			w.Header().Set("Connection", "close")
 		}
 		h.ServeHTTP(w, r)
@@ -148,43 +148,67 @@ func (c *limitedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(c.open) >= c.limit && !c.closed {
-		c.makeRoom()
+	if !c.takePlace() {
+		_ = accepted.Close()
+		return nil, net.ErrClosed
 	}
 	conn := &limitedConn{Conn: accepted, listener: c}
 	conn.awaits.Store(int64(c.clock()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.open[conn] = true
-	c.crowded.Store(len(c.open) > c.limit/2)
 	return conn, nil
 }
 
-// makeRoom closes the connection that has been silent for longest, or waits until one may have been silent for long
-// enough, or was closed. c.mu is held.
-func (c *limitedListener) makeRoom() {
-	var oldest *limitedConn
-	var silent time.Duration
+// takePlace takes a place for a connection. If there is none, it waits until one is free, or until a connection has
+// been silent for long enough. It returns false if the listener was closed.
+func (c *limitedListener) takePlace() bool {
+	for {
+		select {
+		case c.places <- struct{}{}:
+			return true
+		default:
+		}
+		oldest, silent := c.mostSilent()
+		left := c.patience - silent
+		if oldest != nil && left <= 0 {
+			oldest.abort()
+			c.drop(oldest)
+			continue
+		}
+		timer := time.NewTimer(max(left, time.Millisecond))
+		select {
+		case c.places <- struct{}{}:
+			timer.Stop()
+			return true
+		case <-timer.C:
+		case <-c.closed:
+			timer.Stop()
+			return false
+		}
+	}
+}
+
+// mostSilent returns the connection that has been silent for longest, or nil if none is silent.
+func (c *limitedListener) mostSilent() (oldest *limitedConn, silent time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for conn := range c.open {
 		if d := conn.silent(); d > silent {
 			oldest, silent = conn, d
 		}
 	}
-	left := c.patience - silent
-	if oldest != nil && left <= 0 {
-		delete(c.open, oldest)
-		oldest.abort()
-		return
-	}
-	defer time.AfterFunc(max(left, time.Millisecond), c.wake).Stop()
-	c.changed.Wait()
+	return oldest, silent
 }
 
-// wake wakes makeRoom. It takes the lock, so that makeRoom waits already.
-func (c *limitedListener) wake() {
+// drop gives the place of a connection free, unless that was done before.
+func (c *limitedListener) drop(conn *limitedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.changed.Broadcast()
+	if c.open[conn] {
+		delete(c.open, conn)
+		<-c.places
+	}
 }
 
 // connStateChanged is called when the state of a connection changes. It becomes active with a whole request.
@@ -199,19 +223,12 @@ func (c *limitedListener) connStateChanged(of net.Conn, state http.ConnState) {
 	case http.StateIdle:
 		conn.awaits.Store(int64(c.clock()))
 	case http.StateClosed, http.StateHijacked:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.open, conn)
-		c.crowded.Store(len(c.open) > c.limit/2)
-		c.changed.Broadcast()
+		c.drop(conn)
 	}
 }
 
 // Close closes the listener.
 func (c *limitedListener) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.changed.Broadcast()
+	c.close.Do(func() { close(c.closed) })
 	return c.Listener.Close()
 }
