@@ -109,9 +109,9 @@ type againPage struct {
 // requireUser returns who sends r, or sends the login page and returns nil. With effect, the page of r does something
 // in the name of the user, so that a link on another site must not lead there by itself.
 func (s *Site) requireUser(w http.ResponseWriter, r *http.Request, effect bool) *manage.Bearer {
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Method == http.MethodGet {
+	if site := r.Header.Get("Sec-Fetch-Site"); (site == "cross-site" || effect && site == "same-site") && r.Method == http.MethodGet {
 		// The browser keeps the cookie from a request that follows a link in a mail or a chat. It
-		// sends the cookie once this page asks for itself.
+		// sends the cookie once this page asks for itself. It sends the cookie to a sibling of a site in any case.
 		s.render(w, r, http.StatusOK, "again", view{Path: r.URL.Path, Data: againPage{r.URL.RequestURI(), effect}})
 		return nil
 	}

@@ -110,9 +110,11 @@ func TestLinksFromOutside(t *testing.T) {
 func TestLinksFromOutsideDoNothing(t *testing.T) {
 	b := logIn(t, new(fake), "")
 	for _, path := range []string{"/pick?url=http://a.example/", "/pick/frame?url=http://a.example/", "/subscribe?url=http://a.example/"} {
-		r, body := b.send(t, http.MethodGet, path, nil, map[string]string{"Sec-Fetch-Site": "cross-site"})
-		if r.StatusCode != http.StatusOK || strings.Contains(body, "http-equiv") || !strings.Contains(body, `class="button" href="`+path+`"`) {
-			t.Errorf("%s: got %s %s", path, r.Status, body)
+		for _, site := range []string{"cross-site", "same-site"} {
+			r, body := b.send(t, http.MethodGet, path, nil, map[string]string{"Sec-Fetch-Site": site})
+			if r.StatusCode != http.StatusOK || strings.Contains(body, "http-equiv") || !strings.Contains(body, `class="button" href="`+path+`"`) {
+				t.Errorf("%s from %s: got %s %s", path, site, r.Status, body)
+			}
 		}
 	}
 }
