@@ -100,11 +100,11 @@ func (c *limitedConn) abort() {
 	_ = c.Close()
 }
 
-// shareConnections returns a handler that calls h. A connection ends with its request while more than half are taken, so that
+// shareConnections returns a handler that calls h. A connection ends with its request while more than an eighth are taken, so that
 // clients that ask without a pause keep nobody out.
 func (c *limitedListener) shareConnections(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(c.places) > cap(c.places)/2 {
+		if len(c.places) > cap(c.places)/8 {
 			w.Header().Set("Connection", "close")
 		}
 		h.ServeHTTP(w, r)
