@@ -206,12 +206,16 @@ func (p *Page) noteGiveUp(at time.Time) {
 // for it.
 func (a *applier) noteAnswer(o flow.Outcome, open *Open) {
 	p := a.p
-	if p.Failures+p.Busy == 0 {
+	if p.Failures+p.Busy+p.Dormant == 0 {
 		return
 	}
 	t := telling{a: a, first: p.Stamp + 1, made: open.Made}
+	answers := p.FailedSince.IsZero() // it has answered while clients paused, who count from their timeout
 	for _, s := range a.existing {
 		if !s.Dormant.IsZero() {
+			if answers && (p.FailedSince.IsZero() || s.Dormant.Before(p.FailedSince)) {
+				p.FailedSince = s.Dormant
+			}
 			t.repeat(s, pipeline.StatusRecovered, time.Time{})
 		}
 	}

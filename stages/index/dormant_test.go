@@ -215,3 +215,55 @@ func TestDoubled(t *testing.T) {
 		}
 	}
 }
+
+// TestPauseWhileDormant: a client that was told of the timeout and pauses is told once, after the pause, that the page
+// answers.
+func TestPauseWhileDormant(t *testing.T) {
+	for name, test := range map[string]struct {
+		paused []string
+		back   bool // the page answers during the pause
+	}{
+		"a page that answers during the pause": {[]string{"a"}, true},
+		"a page that answers later":            {[]string{"a"}, false},
+		"a page of which all clients pause":    {[]string{"a", "b"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := dormantBench(t, pipeline.Expire{After: 2, Retry: 30 * 24 * time.Hour})
+			b.failOnce(pipeline.FailStatus)
+			b.failOnce(pipeline.FailStatus)
+			if len(b.told()) != 2 {
+				t.Fatalf("told %v", b.told())
+			}
+			var want []string
+			for _, c := range test.paused {
+				b.pause(c)
+				want = append(want, c+" recovered")
+			}
+			if test.back {
+				b.due()
+				b.read("A")
+				if got := b.told(); !slices.Equal(got, []string{"b recovered"}) {
+					t.Errorf("during the pause: told %v", got)
+				}
+			} else if len(want) == 1 {
+				want = append(want, "b recovered")
+			}
+			for _, c := range test.paused {
+				b.resume(c, "")
+			}
+			b.due()
+			b.read("A")
+			if got := b.told(); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+				t.Errorf("after the pause: told %v, want %v", got, want)
+			}
+			if o := one[outage](b).Outage; o.Since.IsZero() {
+				t.Error("it does not say since when")
+			}
+			b.due()
+			b.read("A")
+			if len(b.told()) > 0 || b.p.Dormant != 0 {
+				t.Errorf("told again: %v", b.told())
+			}
+		})
+	}
+}

@@ -115,7 +115,8 @@ func (a *applier) resume(r resume) bool {
 		}
 		a.removeExpired(x)
 		incarnation := fmt.Sprintf("%s/%d", a.Position, i)
-		a.addSubscription(x.Subscription, x.Origin, incarnation, formerReceivers(x.Stamped, x.Subscription, incarnation), x.Followed)
+		a.addSubscription(x.Subscription, x.Origin, incarnation, formerReceivers(x.Stamped, x.Subscription, incarnation), x.Followed, x.dormant())
+		p.Soon = p.Soon || !x.dormant().IsZero()
 		resumed = true
 	}
 	if r.Client == "" && r.Receiver == "" && !r.Due && p.Expiry != nil {
@@ -133,6 +134,15 @@ func (a *applier) resume(r resume) bool {
 		a.emit(decide{&flow.Refusal{Code: flow.CodeNotFound, Message: "no subscription to this page is expired or paused"}})
 	}
 	return resumed || r.Receiver == ""
+}
+
+// dormant returns when the client of x, which pauses, was told of a timeout that no recovery has followed; the zero
+// value if it was not. After the pause the client is told of the next answer.
+func (x *ExpiredSubscription) dormant() time.Time {
+	if x.End != flow.EndPaused {
+		return time.Time{}
+	}
+	return x.Stamped.Dormant
 }
 
 // pauseOver reports whether the pause of x ended: it was paused until now, or until an earlier time.

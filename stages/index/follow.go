@@ -117,7 +117,7 @@ func (a *applier) follow(f follow) bool {
 			a.removeExpired(*x)
 			former = formerReceivers(x.Stamped, f.Subscription, a.Position)
 		}
-		a.addSubscription(f.Subscription, flow.OriginFollow, a.Position, former, &f.Followed)
+		a.addSubscription(f.Subscription, flow.OriginFollow, a.Position, former, &f.Followed, time.Time{})
 	}
 	return true
 }

@@ -26,7 +26,7 @@ func (a *applier) subscribe(s subscribe) {
 		a.removeExpired(*s.Expired)
 		former = formerReceivers(s.Expired.Stamped, s.Subscription, a.Position)
 	}
-	a.beginSubscription(s.Subscription, s.Origin, a.Position, former)
+	a.beginSubscription(s.Subscription, s.Origin, a.Position, former, time.Time{})
 	a.removeUnwatched()
 	a.emit(decide{})
 }
@@ -69,7 +69,7 @@ func (a *applier) replace(r replace) {
 		case stands:
 			if s.Paused {
 				a.endSubscription(e, "")
-				a.beginSubscription(s, r.Origin, e.Incarnation, formerReceivers(e, s, e.Incarnation))
+				a.beginSubscription(s, r.Origin, e.Incarnation, formerReceivers(e, s, e.Incarnation), e.Dormant)
 			} else {
 				a.changeSubscription(e, s, r.Origin, nil)
 			}
@@ -84,12 +84,13 @@ func (a *applier) replace(r replace) {
 			// The position of the command is not unique: it may list several subscriptions.
 			incarnation := fmt.Sprintf("%s/%d", a.Position, i)
 			var former []flow.Former
+			var dormant time.Time
 			if listed {
 				a.removeExpired(x)
 				delete(expired, name)
-				former = formerReceivers(x.Stamped, s, incarnation)
+				former, dormant = formerReceivers(x.Stamped, s, incarnation), x.dormant()
 			}
-			a.beginSubscription(s, r.Origin, incarnation, former)
+			a.beginSubscription(s, r.Origin, incarnation, former, dormant)
 		}
 	}
 	a.replaceKeep(r)
@@ -151,8 +152,8 @@ func (a *applier) cancel(c cancel) {
 }
 
 // beginSubscription adds s, and pauses it where it is to begin so.
-func (a *applier) beginSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former) {
-	r := a.addSubscription(s, origin, incarnation, former, nil)
+func (a *applier) beginSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former, dormant time.Time) {
+	r := a.addSubscription(s, origin, incarnation, former, nil, dormant)
 	if s.Paused {
 		a.pauseSubscription(r, time.Time{})
 	}
@@ -166,9 +167,11 @@ func (a *applier) pauseSubscription(e flow.Stamped, until time.Time) {
 
 // addSubscription begins a record for s, and an incarnation of the page if there is none. former are the
 // receivers to which earlier records of the same document and client may still deliver. followed is
-// set if s is part of a tree.
-func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed) flow.Stamped {
-	return a.beginRecord(flow.Stamped{Incarnation: incarnation, Origin: origin, Subscription: s, Former: former, Followed: followed})
+// set if s is part of a tree, and dormant if the client was told of a timeout before a pause.
+func (a *applier) addSubscription(s pipeline.Subscription, origin, incarnation string, former []flow.Former, followed *flow.Followed, dormant time.Time) flow.Stamped {
+	return a.beginRecord(flow.Stamped{
+		Incarnation: incarnation, Origin: origin, Subscription: s, Former: former, Followed: followed, Dormant: dormant,
+	})
 }
 
 // changeSubscription puts a record for s in place of the record e of the same subscription.

@@ -96,6 +96,8 @@ func toldRecords(st flow.State, o *flow.Outage) ([]candidate, error) {
 func outageReason(s *flow.Stamped, o *flow.Outage) string {
 	last := cmp.Or(o.Reason, o.Class)
 	switch {
+	case s.Tell == pipeline.StatusRecovered && o.Failures == 0: // others were told during a pause of this client
+		return fmt.Sprintf("it answers again; you were told %s ago that it does not", awayFor(o.Time.Sub(o.Since)))
 	case s.Tell == pipeline.StatusRecovered:
 		return fmt.Sprintf("it answers again after %s; %d checks in a row had failed", awayFor(o.Time.Sub(o.Since)), o.Failures)
 	case s.Tell == pipeline.StatusExpired:
