@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -301,7 +302,7 @@ func (t *treeBuilder) add(name string, value any) {
 
 func (t *treeBuilder) checkSize() error {
 	if t.count > maxValues {
-		return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: "the page has too many values for selectors"}
+		return &pipeline.FetchError{Class: pipeline.FailTooLarge, Reason: fmt.Sprintf("the page has too many values for selectors (more than %d)", maxValues)}
 	}
 	return nil
 }

@@ -171,7 +171,7 @@ func checkDocument(text string, doc any) error {
 	case d.digits > maxDigits:
 		return Unreadable(fmt.Errorf("the page has a number of %d characters, and a jq expression such as %q takes at most %d", d.digits, text, maxDigits))
 	case d.bytes > maxDeepSize:
-		return Unreadable(fmt.Errorf("the page is nested too deeply for a jq expression such as %q; a JSON pointer can name the values", text))
+		return Unreadable(fmt.Errorf("the page is nested too deeply for a jq expression such as %q (its parts at all levels take more than %d bytes); a JSON pointer can name the values", text, maxDeepSize))
 	}
 	return nil
 }
