@@ -132,6 +132,14 @@ func (t *pageModel) applyUnchanged(seen observation) {
 // noteReached records a check that got to the page: who was told that it fails is told that it answers again. The
 // health event is expected before all others once what it returns is called, after what was read has been applied.
 func (t *pageModel) noteReached(now time.Time, d *expectedEffects) (sayReached func()) {
+	if t.failureRun == 0 { // it answered while clients paused, who count from when they were told
+		t.firstFailure = time.Time{}
+		for _, r := range t.subscriptions {
+			if !r.told.IsZero() && (t.firstFailure.IsZero() || r.told.Before(t.firstFailure)) {
+				t.firstFailure = r.told
+			}
+		}
+	}
 	n := t.newNotices(now)
 	for _, r := range t.subscriptions {
 		if !r.told.IsZero() {

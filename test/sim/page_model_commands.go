@@ -52,8 +52,8 @@ func (t *pageModel) addSpan(s pipeline.Subscription, origin, incarnation, positi
 	l := t.watchDocument(s.WithDefaults().View, position)
 	r := &subscriptionSpan{life: l, incarnation: incarnation, origin: origin, sub: s, from: l.version, until: flow.Forever,
 		predecessor: before, followed: f}
-	if before != nil && before.incarnation == incarnation {
-		r.told = before.told // only its settings changed
+	if before != nil && (before.incarnation == incarnation || before.paused) {
+		r.told = before.told // only its settings changed, or it paused
 	}
 	if r.told.IsZero() {
 		t.dormantSince = time.Time{} // somebody waits for the page as ever
