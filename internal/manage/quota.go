@@ -195,10 +195,10 @@ func checkQuota(who *caller, s pipeline.Subscription, before, next []claim) erro
 		return refused("may have %d subscriptions, and has %d; cancel one, or ask the operator to raise quota.subscriptions", q.Subscriptions, len(before))
 	case q.Pages > 0 && pages > q.Pages && pages > hadPages:
 		linked := ""
-		if s.Follow != nil {
-			linked = fmt.Sprintf(", and would have %d, since linked pages count with follow.max_pages", pages)
+		if pages > len(next) {
+			linked = ", since linked pages count with follow.max_pages"
 		}
-		return refused("may watch %d pages, and has %d%s; cancel a subscription, or ask the operator to raise quota.pages", q.Pages, hadPages, linked)
+		return refused("may watch %d pages, has %d, and would have %d%s; cancel a subscription, or ask the operator to raise quota.pages", q.Pages, hadPages, pages, linked)
 	case q.Hosts > 0 && hosts > q.Hosts && hosts > hadHosts:
 		return refused("may watch pages of %d hosts, and has %d; cancel a subscription, or ask the operator to raise quota.hosts", q.Hosts, hadHosts)
 	case q.Hosts > 0 && s.Follow != nil && s.Follow.SameHost != nil && !*s.Follow.SameHost:
