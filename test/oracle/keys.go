@@ -184,6 +184,9 @@ func compareSamples(olds, news []unit, ws weights) (e evidence) {
 
 // mayJoin reports whether the keys of u and v allow that they belong together; sure is false where that is open.
 func (vs verdicts) mayJoin(u, v unit, ws weights) (may, sure bool) {
+	if u.titled || v.titled {
+		return false, true
+	}
 	if !u.key.isComparable(v.key) || u.key == v.key {
 		return true, true
 	}

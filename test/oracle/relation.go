@@ -1,7 +1,5 @@
 package oracle
 
-import "slices"
-
 // Shares in percent, as the documentation names them.
 const (
 	nearTokens = 50
@@ -13,8 +11,8 @@ const (
 	// fewestLines is how many short blocks one after the other are lines of a list, and longestLine how long they are.
 	fewestLines = 4
 	longestLine = 20
-	// propertySize is how many tokens a property and its value have at most.
-	propertySize = 8
+	// titledSize is how many tokens a unit has at most that is known by its title.
+	titledSize = 12
 )
 
 // weights says what tokens weigh.
@@ -59,12 +57,6 @@ func (ws weights) areAlike(u, v unit, share int) bool {
 	return 100*ws.common(u, v) >= share*max(u.weight, v.weight)
 }
 
-// haveOneTitle reports whether two units are values of one property, whose name has a word that stands in no other.
-func (ws weights) haveOneTitle(u, v unit) bool {
-	a, b := u.title(), v.title()
-	return slices.Equal(a, b) && slices.ContainsFunc(a, func(w string) bool { return ws[w] == 1<<16 })
-}
-
 // unitPair says that an old and a new unit belong together.
 type unitPair struct{ old, new int }
 
@@ -100,6 +92,14 @@ func (c *Change) relateUnits(us, rest [2][]unit) (es []unitPair, ok bool) {
 		return nil, false
 	}
 	join(known)
+	titled, ok := c.pairTitles(us, rest, free, ws, vs)
+	if !ok {
+		return nil, false
+	}
+	for _, e := range titled {
+		old[e.old].titled, new[e.new].titled = true, true
+	}
+	join(titled)
 	var alone []unitPair
 	for i, last := 0, -1; i < len(old); i++ {
 		if old[i].gap == last {
@@ -161,7 +161,7 @@ func pairNeighbours(old, new []unit, olds, news []int, ws weights, vs verdicts) 
 					return false
 				}
 				if areItems(u, v) {
-					return 100*weight >= nearItems*min(u.weight, v.weight) || weight > 0 && ws.haveOneTitle(u, v)
+					return 100*weight >= nearItems*min(u.weight, v.weight)
 				}
 				return 100*kept >= nearTokens*small && 100*weight >= nearWeight*min(u.weight, v.weight)
 			}

@@ -19,6 +19,7 @@ type unit struct {
 	index  int // among the units of its page
 	gap    int // how many units that stayed in order are before it
 	weight int
+	titled bool // it has a pair by its title
 }
 
 // items is what is known of the items of a page, by their numbers.
@@ -157,14 +158,6 @@ func (u unit) name(p Page) string {
 		}
 	}
 	return strings.TrimSpace(p[bs[0]].Text)
-}
-
-// title returns the folded words of the first block of u, if it is a property with its value.
-func (u unit) title() []string {
-	if u.length > propertySize || len(blockIndexes(u.tokens)) != 2 {
-		return nil
-	}
-	return foldedWords(u.tokens[:slices.IndexFunc(u.tokens, token.isBorder)])
 }
 
 func joinTokens(ts []token, f func(string) string) string {
