@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -138,7 +139,7 @@ func isTitle(p Page, title string) bool {
 }
 
 // name returns what names u: what is labelled "title" or "name", the first block that does not begin with a digit, if
-// it has a label such as "id: ", behind that.
+// it has a label such as "id: ", behind that; and no code in front of a block of several words.
 func (u unit) name(p Page) string {
 	bs := blockIndexes(u.tokens)
 	for _, b := range bs {
@@ -147,18 +148,36 @@ func (u unit) name(p Page) string {
 			return v
 		}
 	}
+	code := ""
 	for _, b := range bs {
 		text := strings.TrimSpace(p[b].Text)
-		value := text[tokenize(text)[0].start:]
+		words := tokenize(text)
+		value := text[words[0].start:]
 		if _, v, ok := strings.Cut(text, ": "); ok && v != "" {
 			value = v
+		} else if code == "" && codePattern.MatchString(text) && !smallLetters.MatchString(text) {
+			code = text
+			continue
 		}
-		if value[0] < '0' || value[0] > '9' {
+		switch {
+		case value[0] >= '0' && value[0] <= '9':
+		case code != "" && len(words) == 1:
+			return code
+		default:
 			return text
 		}
 	}
+	if code != "" {
+		return code
+	}
 	return strings.TrimSpace(p[bs[0]].Text)
 }
+
+// A code has digits, begins with none, and has no blank, point or three small letters one after the other.
+var (
+	codePattern  = regexp.MustCompile(`^[^ .0-9][^ .]*[0-9][^ .]*$`)
+	smallLetters = regexp.MustCompile(`\p{Ll}{3}`)
+)
 
 func joinTokens(ts []token, f func(string) string) string {
 	var b strings.Builder
