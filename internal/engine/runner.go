@@ -29,8 +29,8 @@ type Lane[O any] interface {
 	// Peek returns the next message, and the same one again until it is committed. Ok is false if
 	// there is none yet.
 	Peek() (w Work, ok bool, err error)
-	// Late reports whether wakes must still wait for messages of the log.
-	Late() bool
+	// Late reports whether the wakes of group must still wait for messages of the log.
+	Late(group string) bool
 	// Admit returns nil if w may be handled now, and otherwise a channel that is closed when to ask
 	// again.
 	Admit(w Work) (wait <-chan struct{})
@@ -43,15 +43,17 @@ type Lane[O any] interface {
 }
 
 // Runner delivers the messages of a group in a lane to a subscription, one at a time: those of the
-// log, those that were posted, and wakes.
+// log, those that were posted, and wakes. What a handler emits to the chain it delivers to the subscription of that
+// link before it commits.
 type Runner[O any] struct {
 	Group, Topic string
-	Sub          *Subscription
 	Lane         Lane[O]
 	Reader       Reader
 	Outputs      Outputs[O]
 	Wakes        *Wakes
 	Inbox        *Inbox
+	// Links are those of the chain behind the consumer, if it is the head of one.
+	Links []*Link
 	// Now returns the time, and notices that the clock was set back.
 	Now func() time.Time
 	// Bare says that Watermill's messages need no metadata.
@@ -70,21 +72,27 @@ type Runner[O any] struct {
 	// Signal has room for one token, which says that there may be something to do.
 	Signal chan struct{}
 
+	subs           []*Subscription // of the consumer, and of the links in their order
 	previousDone   <-chan struct{} // closed when the previous runner has ended
 	done, stopping chan struct{}
 	ctx            context.Context
 	busy           atomic.Bool
 	turn           int
-	rejections     int // of the message that is delivered
+	rejected       *Tx[O] // the last message that was rejected and is delivered again, nil if there is none
+	rejections     int    // how often
 }
 
 // Busy reports whether a message is being handled.
 func (r *Runner[O]) Busy() bool { return r.busy.Load() }
 
 func (r *Runner[O]) run() {
-	defer r.Sub.runners.Done()
+	defer func() {
+		for _, sub := range r.subs {
+			sub.runners.Done()
+		}
+	}()
 	defer close(r.done)
-	ctx, cancel := context.WithCancel(r.Sub.ctx)
+	ctx, cancel := context.WithCancel(r.subs[0].ctx)
 	defer cancel()
 	r.ctx = ctx
 	if r.Cutting != nil {
@@ -138,8 +146,8 @@ func (r *Runner[O]) run() {
 }
 
 // nextWork returns the next message to handle. If there is none, sleep is how long to wait for the next
-// wake, 0 if there is no wake. The log, posted messages and wakes take turns, so that none starves
-// the others. A wake that is due waits for the posted messages of its key: one of them may be the
+// wake, 0 if there is no wake. The log, posted messages and wakes take turns, and so do the wakes of the consumer and of
+// its links, so that none starves the others. A wake that is due waits for the posted messages of its key: one of them may be the
 // result that the wake would take for lost.
 func (r *Runner[O]) nextWork() (w Work, ok bool, sleep time.Duration, err error) {
 	now := r.Now()
@@ -155,21 +163,38 @@ func (r *Runner[O]) nextWork() (w Work, ok bool, sleep time.Duration, err error)
 				return Work{Kind: FromPost, Message: p}, true, 0, nil
 			}
 		case 2:
-			wake, due, until := r.Wakes.Next(now)
-			switch {
-			case !due && until.IsZero():
-			case r.Lane.Late():
-				sleep = maxSleep
-			case due && r.Inbox.hasKey(wake.Key):
-				return Work{Kind: FromPost, Message: r.Inbox.peek()}, true, 0, nil
-			case due:
-				return Work{Kind: FromWake, Wake: wake, Message: flow.WakeMessage(r.Group, r.Topic, wake.Key, wake.At)}, true, 0, nil
-			default:
-				sleep = min(until.Sub(now), maxSleep)
+			if w, ok, sleep = r.nextWake(now); ok {
+				return w, ok, 0, nil
 			}
 		}
 	}
 	return Work{}, false, sleep, nil
+}
+
+// nextWake returns the next wake that is due. If there is none, sleep is as for nextWork.
+func (r *Runner[O]) nextWake(now time.Time) (w Work, ok bool, sleep time.Duration) {
+	for i := range 1 + len(r.Links) {
+		link, wakes, group, topic := (*Link)(nil), r.Wakes, r.Group, r.Topic
+		if at := (r.turn/3 + i) % (1 + len(r.Links)); at > 0 {
+			link = r.Links[at-1]
+			wakes, group, topic = link.Wakes, link.Group, link.Topic
+		}
+		wake, due, until := wakes.Next(now)
+		wait := min(until.Sub(now), maxSleep)
+		if r.Lane.Late(group) {
+			due, wait = false, maxSleep
+		}
+		switch {
+		case !due && (wake.At.IsZero() || sleep > 0 && sleep <= wait):
+		case !due:
+			sleep = wait
+		case link == nil && r.Inbox.hasKey(wake.Key):
+			return Work{Kind: FromPost, Message: r.Inbox.peek()}, true, 0
+		default:
+			return Work{Kind: FromWake, Wake: wake, Link: link, Message: flow.WakeMessage(group, topic, wake.Key, wake.At)}, true, 0
+		}
+	}
+	return w, false, sleep
 }
 
 // deliver delivers w, again and again if it is rejected, until it is committed. It returns false if
@@ -182,9 +207,9 @@ func (r *Runner[O]) deliver(w Work) bool {
 			return false
 		}
 	}
-	defer r.endRejections(w)
+	defer r.endRejections()
 	for pause := firstPause; ; {
-		x := NewTx(r.Reader, r.Outputs, r.Group, r.Topic, w)
+		x := r.begin(w)
 		done, over := r.deliverOnce(x)
 		x.Close()
 		if done && w.Kind == FromPost {
@@ -199,38 +224,98 @@ func (r *Runner[O]) deliver(w Work) bool {
 	}
 }
 
-// deliverOnce delivers the message of x once, waits for its acknowledgement and commits.
+// begin returns a transaction for an attempt to handle w.
+func (r *Runner[O]) begin(w Work) *Tx[O] {
+	if w.Link != nil {
+		return NewTx(r.Reader, r.Outputs, w.Link.Group, w.Link.Topic, w, r.Links)
+	}
+	return NewTx(r.Reader, r.Outputs, r.Group, r.Topic, w, r.Links)
+}
+
+// deliverOnce delivers the message of x once, and what follows from it within the chain, and commits.
 func (r *Runner[O]) deliverOnce(x *Tx[O]) (done, over bool) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
+	result, over := r.handle(ctx, x, r.stopping)
+	if result == nil {
+		return false, over
+	}
+	defer result.Close()
+	return r.Lane.Commit(ctx, result, r.stopping)
+}
+
+// handle delivers the message of x, waits for its acknowledgement and hands on what it emitted to the chain. It returns
+// the transaction with the result: x, or one in which Unhandled got the message. It is nil if the message must come
+// again; over says that the runner has to stop before that. Until its handler has the message, handle ends with stopping.
+func (r *Runner[O]) handle(ctx context.Context, x *Tx[O], stopping <-chan struct{}) (result *Tx[O], over bool) {
+	sub := r.subs[0]
+	for i, link := range r.Links {
+		if link == x.Work.Link {
+			sub = r.subs[i+1]
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(sub.ctx, cancel)()
 	msg := r.message(ctx, x)
 	select {
-	case r.Sub.Out <- msg:
-	case <-r.stopping:
-		return false, true
+	case sub.Out <- msg:
+	case <-stopping:
+		return nil, true
+	case <-sub.abandoned:
+		return nil, true
+	case <-r.Abandoned:
+		return nil, true
 	}
 	select {
 	case <-msg.Acked():
 	case <-msg.Nacked():
 		if r.Rejected != nil && ctx.Err() == nil && !x.failed() {
-			r.rejections++
-			r.Rejected(r.unhandled(x.Work), x.Work.id(), r.rejections)
+			r.reject(x)
 		}
-		return false, false
-	case <-r.Sub.abandoned:
-		return false, true
+		return nil, false
+	case <-sub.abandoned:
+		return nil, true
 	case <-r.Abandoned:
-		return false, true
+		return nil, true
 	}
-	if r.Unhandled == nil {
-		return r.Lane.Commit(ctx, x, r.stopping)
+	if r.Unhandled != nil {
+		if x, over = r.handled(ctx, x, sub); x == nil {
+			return nil, over
+		}
 	}
-	return r.commitHandled(ctx, x)
+	if r.rejected != nil && r.rejected.Work.id() == x.Work.id() {
+		r.endRejections()
+	}
+	return r.handOn(ctx, x)
 }
 
-// commitHandled commits x, whose message was acknowledged, if its handler ran. Otherwise Unhandled gets the message. A
-// failure that was acknowledged, and an acknowledgement at the end, do not count: the message comes again.
-func (r *Runner[O]) commitHandled(ctx context.Context, x *Tx[O]) (done, over bool) {
+// reject reports that the message of x was rejected.
+func (r *Runner[O]) reject(x *Tx[O]) {
+	if r.rejected != nil && r.rejected.Work.id() != x.Work.id() {
+		r.endRejections()
+	}
+	r.rejected = x
+	r.rejections++
+	r.Rejected(x.unhandled(), x.Work.id(), r.rejections)
+}
+
+// endRejections says that the message that was rejected last is not delivered again.
+func (r *Runner[O]) endRejections() {
+	if x := r.rejected; x != nil {
+		r.rejected, r.rejections = nil, 0
+		r.Rejected(x.unhandled(), x.Work.id(), 0)
+	}
+}
+
+// unhandled describes the message of x, which its group did not handle.
+func (x *Tx[O]) unhandled() flow.Unhandled {
+	return flow.Unhandled{Group: x.Group, Topic: x.Topic, Published: x.Work.Kind == FromLog || x.Work.Kind == FromChain}
+}
+
+// handled returns x, whose message was acknowledged, if its handler ran. Otherwise Unhandled gets the message in another
+// transaction. A failure that was acknowledged, and an acknowledgement at the end, do not count: the message comes again.
+func (r *Runner[O]) handled(ctx context.Context, x *Tx[O], sub *Subscription) (result *Tx[O], over bool) {
 	for {
 		result, wait := x.settle()
 		switch {
@@ -238,36 +323,45 @@ func (r *Runner[O]) commitHandled(ctx context.Context, x *Tx[O]) (done, over boo
 			select {
 			case <-wait:
 				continue
-			case <-r.Sub.abandoned:
+			case <-sub.abandoned:
 			case <-r.Abandoned:
 			}
-			return false, true
+			return nil, true
 		case result == handled:
-			return r.Lane.Commit(ctx, x, r.stopping)
+			return x, false
 		case ctx.Err() != nil:
-			return false, true
+			return nil, true
 		case result == handlingFailed:
-			return false, false
+			return nil, false
 		}
-		own := NewTx(r.Reader, r.Outputs, r.Group, r.Topic, x.Work)
-		defer own.Close()
-		if err := r.Unhandled(own, r.unhandled(x.Work)); err != nil {
-			return false, false
+		own := x.Again()
+		if err := r.Unhandled(own, x.unhandled()); err != nil {
+			own.Close()
+			return nil, false
 		}
-		return r.Lane.Commit(ctx, own, r.stopping)
+		return own, false
 	}
 }
 
-// endRejections says that w is not delivered again, if it was rejected.
-func (r *Runner[O]) endRejections(w Work) {
-	if r.rejections > 0 {
-		r.rejections = 0
-		r.Rejected(r.unhandled(w), w.id(), 0)
+// handOn hands on what x emitted to the chain, each message again and again until it is handled. It returns x; nil, true
+// if the runner must stop before that.
+func (r *Runner[O]) handOn(ctx context.Context, x *Tx[O]) (result *Tx[O], over bool) {
+	done := x.HandOn(func(inner *Tx[O]) *Tx[O] {
+		for pause := firstPause; ; inner = inner.Again() {
+			result, over := r.handle(ctx, inner, nil)
+			if result != nil {
+				return result
+			}
+			inner.Close()
+			if over || !r.backOff(&pause) {
+				return nil
+			}
+		}
+	})
+	if !done {
+		return nil, true
 	}
-}
-
-func (r *Runner[O]) unhandled(w Work) flow.Unhandled {
-	return flow.Unhandled{Group: r.Group, Topic: r.Topic, Published: w.Kind == FromLog}
+	return x, false
 }
 
 // backOff waits for *pause and doubles it. It returns false if the runner must stop.

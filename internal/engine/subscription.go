@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -29,25 +30,27 @@ type Seat[O any] struct {
 	lastDone <-chan struct{} // closed when the last runner has ended
 }
 
-// Give makes sub serve the lane from now on, by the runner that start returns; a nil sub leaves the
-// lane without one. The runner of another subscription is stopped, and its successor begins when it
-// has ended.
-func (s *Seat[O]) Give(sub *Subscription, start func() *Runner[O]) {
+// Give makes subs serve the lane from now on, by the runner that start returns: that of its consumer, and those of the
+// links of its chain in their order. Without any the lane has no runner. The runner of other subscriptions is stopped,
+// and its successor begins when it has ended.
+func (s *Seat[O]) Give(subs []*Subscription, start func() *Runner[O]) {
 	old := s.Runner
-	if old == nil && sub == nil || old != nil && old.Sub == sub {
+	if old == nil && len(subs) == 0 || old != nil && slices.Equal(old.subs, subs) {
 		return
 	}
 	if old != nil {
 		close(old.stopping)
 		s.Runner = nil
 	}
-	if sub == nil {
+	if len(subs) == 0 {
 		return
 	}
 	r := start()
-	r.Sub, r.previousDone, r.done, r.stopping = sub, s.lastDone, make(chan struct{}), make(chan struct{})
+	r.subs, r.previousDone, r.done, r.stopping = subs, s.lastDone, make(chan struct{}), make(chan struct{})
 	s.Runner, s.lastDone = r, r.done
-	sub.runners.Add(1)
+	for _, sub := range subs {
+		sub.runners.Add(1)
+	}
 	go r.run()
 }
 

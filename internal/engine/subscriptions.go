@@ -18,8 +18,8 @@ type Consumer struct{ Group, Topic string }
 type Subscriptions struct {
 	// Open prepares the transport for a consumer.
 	Open func(ctx context.Context, c Consumer) error
-	// Assign makes the subscription that Of returns serve a lane, for all lanes of the transport. It is
-	// called when the subscriptions of c have changed.
+	// Assign makes the subscriptions that Of returns serve a lane, for all lanes of the transport. It is
+	// called when the subscriptions of c have changed, which may be one of a chain.
 	Assign func(c Consumer)
 	// Grace is how long handlers may go on when a subscription is closed, until their contexts are
 	// cancelled, and After how long they may take then.
@@ -147,15 +147,23 @@ func (s *Subscriptions) releaseLanes(c Consumer, sub *Subscription) {
 	s.Assign(c)
 }
 
-// Of returns the subscription that is to serve a lane for c; nil if there is none.
-func (s *Subscriptions) Of(c Consumer, lane int) *Subscription {
+// Of returns the subscriptions that are to serve a lane for c: its own, and one for each consumer behind it. It returns
+// none if one of them has none.
+func (s *Subscriptions) Of(c Consumer, behind []Consumer, lane int) []*Subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	subs := s.serving[c]
-	if len(subs) == 0 {
-		return nil
+	var all []*Subscription
+	for i := range 1 + len(behind) {
+		if i > 0 {
+			c = behind[i-1]
+		}
+		subs := s.serving[c]
+		if len(subs) == 0 {
+			return nil
+		}
+		all = append(all, subs[lane%len(subs)])
 	}
-	return subs[lane%len(subs)]
+	return all
 }
 
 // Consumers returns the consumers that have subscriptions.

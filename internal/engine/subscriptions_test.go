@@ -38,12 +38,20 @@ func TestSubscriptionsShareTheLanes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a, b := s.Of(c, 0), s.Of(c, 1)
-	if a == nil || b == nil || a == b || s.Of(c, 2) != a || s.Of(c, 3) != b {
-		t.Errorf("the lanes go to %p, %p, %p and %p", a, b, s.Of(c, 2), s.Of(c, 3))
+	of := func(lane int, behind ...Consumer) (one *Subscription) {
+		for _, one = range s.Of(c, behind, lane) {
+		}
+		return one
 	}
-	if got := s.Of(Consumer{"g", "other"}, 0); got != nil {
-		t.Error("a lane of another topic is served")
+	a, b := of(0), of(1)
+	if a == nil || b == nil || a == b || of(2) != a || of(3) != b {
+		t.Errorf("the lanes go to %p, %p, %p and %p", a, b, of(2), of(3))
+	}
+	if got := of(0, Consumer{"h", "in"}); got == nil || got == a {
+		t.Error("a chain is not served by the subscriptions of its consumers")
+	}
+	if of(0, Consumer{"g", "other"}) != nil {
+		t.Error("a chain is served though a consumer of it has no subscription")
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -51,7 +59,7 @@ func TestSubscriptionsShareTheLanes(t *testing.T) {
 	if _, open := <-a.Out; open {
 		t.Error("the channel of a closed subscription is open")
 	}
-	if s.Of(c, 0) != b || s.Of(c, 1) != b {
+	if of(0) != b || of(1) != b {
 		t.Error("the lanes of a closed subscription did not go to the other one")
 	}
 	if want := []Consumer{c, c, {"h", "in"}, c}; !slices.Equal(assigned, want) {
@@ -61,7 +69,7 @@ func TestSubscriptionsShareTheLanes(t *testing.T) {
 		t.Errorf("after Close: got %v, want %v", err, errClosed)
 	}
 	s.Close()
-	if left := s.Consumers(); len(left) > 0 || s.Of(c, 0) != nil {
+	if left := s.Consumers(); len(left) > 0 || of(0) != nil {
 		t.Errorf("after Close %v have subscriptions", left)
 	}
 }

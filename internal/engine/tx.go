@@ -19,6 +19,7 @@ const (
 	FromLog Kind = iota
 	FromPost
 	FromWake
+	FromChain
 )
 
 // Work is one message to handle.
@@ -35,6 +36,8 @@ type Work struct {
 	Body    []byte
 	// Wake is set only FromWake.
 	Wake Wake
+	// Link is the link of a chain that handles the message; nil for the head.
+	Link *Link
 }
 
 func (w Work) id() string {
@@ -57,9 +60,11 @@ type Effects[O any] struct {
 	Writes *Writes
 	Out    []O
 	// Wakes has at most one wake for each key. A zero At removes the wake.
-	Wakes    []Wake
-	OnCommit []func()
-	Sync     bool
+	Wakes []Wake
+	// LinkWakes are those of the links of the chain, at most one for each link and key.
+	LinkWakes []LinkWake
+	OnCommit  []func()
+	Sync      bool
 }
 
 // Outputs makes outputs of messages. It is comparable: two are equal if they belong to the same
@@ -71,6 +76,8 @@ type Outputs[O any] interface {
 	Output(m flow.Message) O
 	// OutputTo returns m as an output to a lane.
 	OutputTo(m flow.Message, lane int) O
+	// Logged reports whether somebody may read a chained topic outside of the chain.
+	Logged(topic string) bool
 	// Fits returns nil, or why a transaction with these effects can never be committed.
 	Fits(e *Effects[O]) error
 }
@@ -86,14 +93,19 @@ type Tx[O any] struct {
 	overlay
 	ownState state // of the key that Work is for, which most handlers use alone
 	effects  Effects[O]
+	// links are those of the chain; chained is what was emitted to it and not handed on yet.
+	links    []*Link
+	chained  []chainedMessage
+	misfit   error // why the transaction cannot be committed
 	handling handling
 	// handlingEnds is closed when the handler has ended; nil while nobody waits for that.
 	handlingEnds chan struct{}
 }
 
-// NewTx returns a transaction of group, which handles w of topic.
-func NewTx[O any](r Reader, outputs Outputs[O], group, topic string, w Work) *Tx[O] {
-	x := &Tx[O]{Group: group, Topic: topic, Work: w, reader: r, outputs: outputs}
+// NewTx returns a transaction of group, which handles w of topic. What it emits to the topics of links is collected for
+// HandOn.
+func NewTx[O any](r Reader, outputs Outputs[O], group, topic string, w Work, links []*Link) *Tx[O] {
+	x := &Tx[O]{Group: group, Topic: topic, Work: w, reader: r, outputs: outputs, links: links}
 	x.ownState = state{r, &x.overlay, Place{group, w.Key()}}
 	return x
 }
@@ -135,14 +147,30 @@ func (x *Tx[O]) State(key string) flow.State {
 	return &state{reader: x.reader, overlay: &x.overlay, place: Place{x.Group, key}}
 }
 
+// StateOf returns the state of another group for key, as it is within the transaction.
+func (x *Tx[O]) StateOf(group, key string) flow.State {
+	return View(within[O]{x}, Place{group, key})
+}
+
 // Neighbours yields the keys for which group keeps state in the lane, each with its committed
 // state.
 func (x *Tx[O]) Neighbours(group string) iter.Seq2[string, flow.State] {
 	return Views(group, x.reader.Keys(group, ""), x.reader)
 }
 
-// Emit collects m.
-func (x *Tx[O]) Emit(m flow.Message) { x.Collect(x.outputs.Output(m)) }
+// Emit collects m, for HandOn if its topic is one of the chain.
+func (x *Tx[O]) Emit(m flow.Message) {
+	link := linkOf(x.links, m.Topic)
+	if link == nil {
+		x.Collect(x.outputs.Output(m))
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.ended {
+		x.chain(link, m)
+	}
+}
 
 // EmitAll collects a copy of m for each lane.
 func (x *Tx[O]) EmitAll(m flow.Message) {
@@ -214,6 +242,9 @@ func (x *Tx[O]) Sync() {
 func (x *Tx[O]) Fits() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.misfit != nil {
+		return x.misfit
+	}
 	return x.outputs.Fits(x.collected())
 }
 
@@ -232,7 +263,9 @@ func (x *Tx[O]) Close() {
 	x.discard()
 }
 
-func (x *Tx[O]) discard() { x.writes, x.effects = Writes{}, Effects[O]{} }
+func (x *Tx[O]) discard() {
+	x.writes, x.effects, x.chained, x.misfit = Writes{}, Effects[O]{}, nil, nil
+}
 
 // collected returns what the transaction has collected. The caller holds x.mu.
 func (x *Tx[O]) collected() *Effects[O] {
@@ -258,6 +291,12 @@ func (x *Tx[O]) Commit(commit func(*Effects[O]) error) error {
 	}
 	if w := x.Work.Wake; x.Work.Kind == FromWake && x.effects.wakeIndex(w.Key) < 0 {
 		x.setWake(Wake{Key: w.Key})
+	}
+	if link := x.Work.Link; link != nil {
+		for _, w := range x.effects.Wakes {
+			x.effects.setLinkWake(LinkWake{link, w})
+		}
+		x.effects.Wakes = nil
 	}
 	if err := commit(x.collected()); err != nil {
 		return err

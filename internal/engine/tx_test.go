@@ -23,10 +23,11 @@ type output struct {
 func (twoLanes) Lanes() int                            { return 2 }
 func (twoLanes) Output(m flow.Message) output          { return output{m.ID, 0} }
 func (twoLanes) OutputTo(_ flow.Message, l int) output { return output{"copy", l} }
+func (twoLanes) Logged(string) bool                    { return true }
 func (twoLanes) Fits(*engine.Effects[output]) error    { return nil }
 
 func newTx(m txtest.Memory, w engine.Work) *engine.Tx[output] {
-	return engine.NewTx(m, twoLanes{}, "g", "in", w)
+	return engine.NewTx(m, twoLanes{}, "g", "in", w, nil)
 }
 
 // scannedValues lists what st has under a prefix, as name=value.

@@ -149,6 +149,12 @@ func (q *Wakes) Next(now time.Time) (w Wake, ok bool, until time.Time) {
 	return first, !first.At.After(now), first.At
 }
 
+// Pending reports whether a key is to be woken now.
+func (q *Wakes) Pending(now time.Time) bool {
+	_, due, _ := q.Next(now)
+	return due || q.Waking()
+}
+
 // Waking reports whether keys are still to be woken regardless of the time.
 func (q *Wakes) Waking() bool {
 	q.mu.Lock()

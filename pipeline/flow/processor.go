@@ -38,7 +38,14 @@ type Tx interface {
 	Message() (Message, error)
 	// State returns the state of this consumer group for key, which must be the key of the message.
 	State(key string) State
-	// Emit publishes m to m.Topic at the commit, in the order of the calls.
+	// StateOf returns the state of another group for key, which must be the key of the message. It can only be read.
+	// In a chain it has what the other messages of the transaction wrote so far.
+	StateOf(group, key string) State
+	// Emit publishes m to m.Topic at the commit, in the order of the calls. If that topic is one of the chain that the
+	// handler is in, the Chained group of the topic handles m before the commit: once this handler has returned, and
+	// in the order of the calls, each message with all that follows from it. m must have the key of the message then.
+	// Its handler works in a transaction within this one: what fails there leaves no trace here, and what succeeds is
+	// committed with it.
 	Emit(m Message)
 	// EmitAll publishes m, which has no key, to every lane of its topic at the commit. The ID of each
 	// copy is derived from that of m. See Transport for lanes.

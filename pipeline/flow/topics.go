@@ -118,6 +118,14 @@ type Topic struct {
 	// group keeps any value has this one, so the transport need not look for keys elsewhere. The group
 	// must not ask for wakes on another topic.
 	Timed []string
+	// Head is the one of Groups with whose messages a chain begins, or empty. One topic at most has a Head. In a
+	// chain, what a handler emits to a topic with a Chained group is handled before the transaction ends; see Tx.Emit.
+	Head string
+	// Chained is the one of Groups, if any, that gets what handlers of the chain emit to this topic, and nothing else.
+	// The other groups read the log of the topic.
+	Chained string
+	// Private says that only the Chained group gets the messages, so that the topic has no log.
+	Private bool
 	// Feedback says that a handler may publish to this topic what an earlier handler of the same
 	// cycle consumes. So that a cycle cannot deadlock, handlers never wait for room in it.
 	Feedback bool
@@ -170,6 +178,12 @@ type Unhandled struct {
 	// Published says that it was published. Otherwise it is a wake, or a Poster posted it.
 	Published bool
 }
+
+// HasLog reports whether messages of the topic can be read outside of the transactions that emit them.
+func (t Topic) HasLog() bool { return !t.Private }
+
+// ReadBy reports whether group reads the log of the topic: it is not Chained.
+func (t Topic) ReadBy(group string) bool { return group != t.Chained }
 
 // KeyName returns the name of a value that each key has for which group keeps state, and "" if there is
 // no such name.

@@ -137,6 +137,9 @@ func (n *lease) merge(c *cursor, w engine.Work, e *engine.Effects[output], moves
 			b.writes.Set(engine.Place{Group: engine.WakeGroup(who.Group, who.Topic), Key: wake.Key}, flow.WakeName, wake.Value())
 		}
 	}
+	for _, wake := range e.LinkWakes {
+		b.writes.Set(engine.Place{Group: engine.WakeGroup(wake.Group, wake.Topic), Key: wake.Key}, flow.WakeName, wake.Value())
+	}
 	if w.Kind == engine.FromLog {
 		n.setPosition(who, w.Offset+1)
 	}
@@ -154,6 +157,9 @@ func (n *lease) merge(c *cursor, w engine.Work, e *engine.Effects[output], moves
 	n.mu.Unlock()
 	for _, wake := range e.Wakes {
 		c.wakes.Set(wake)
+	}
+	for _, wake := range e.LinkWakes {
+		wake.Wakes.Set(wake.Wake)
 	}
 	engine.Notify(n.signal)
 	if now {

@@ -23,6 +23,9 @@ type cursor struct {
 	lease    *lease
 	consumer consumer
 	wakes    *engine.Wakes
+	// links are those of the chain behind the consumer. Each has a cursor of its own, without a runner, which has its
+	// wakes.
+	links []*engine.Link
 	// timed says that the group keeps its wakes in its state; see flow.Topic.
 	timed bool
 	// seat is guarded by lease.runMu.
@@ -38,11 +41,19 @@ var _ engine.Lane[output] = (*cursor)(nil)
 func (n *lease) cursor(who consumer) *cursor {
 	n.cursorMu.Lock()
 	defer n.cursorMu.Unlock()
+	return n.cursorLocked(who)
+}
+
+// cursorLocked is cursor while n.cursorMu is held.
+func (n *lease) cursorLocked(who consumer) *cursor {
 	c := n.cursors[who]
 	if c == nil {
 		c = &cursor{
 			lease: n, consumer: who, wakes: engine.NewWakes(),
 			timed: slices.Contains(n.transport.declaredTopic(who.Topic).Timed, who.Group),
+		}
+		for _, behind := range n.transport.chain.Behind(who) {
+			c.links = append(c.links, &engine.Link{Consumer: behind, Wakes: n.cursorLocked(behind).wakes})
 		}
 		n.cursors[who] = c
 	}
@@ -61,7 +72,7 @@ func (c *cursor) newRunner() *engine.Runner[output] {
 	n, t := c.lease, c.lease.transport
 	return &engine.Runner[output]{
 		Group: c.consumer.Group, Topic: c.consumer.Topic, Lane: c, Reader: n, Outputs: outputs{t},
-		Wakes: c.wakes, Inbox: t.inbox(c.consumer, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare,
+		Wakes: c.wakes, Links: c.links, Inbox: t.inbox(c.consumer, n.lane), Now: t.clock.CheckedNow, Bare: t.wiring.Bare,
 		Unhandled: t.wiring.Unhandled, Rejected: t.wiring.Rejected, MaxPause: t.cfg.MaxPause,
 		Closing: t.ctx.Done(), Cutting: n.handlerCtx, Abandoned: n.abandoned, Signal: make(chan struct{}, 1),
 	}
@@ -113,7 +124,7 @@ func (c *cursor) workOf(m *sarama.ConsumerMessage) engine.Work {
 
 // Late reports whether the wakes still wait for the messages in front of the marker. The marker
 // itself may have been deleted since.
-func (c *cursor) Late() bool {
+func (c *cursor) Late(string) bool {
 	at := c.lease.position(c.consumer)
 	c.lease.cursorMu.Lock()
 	defer c.lease.cursorMu.Unlock()
@@ -201,10 +212,10 @@ func (c *cursor) movedOutput(w engine.Work) output {
 // is held.
 func (c *cursor) isIdle(now time.Time) bool {
 	r, src := c.seat.Runner, c.currentSource()
-	if r.Busy() || c.Late() || src == nil || !r.Inbox.Empty() {
+	if r.Busy() || c.Late(c.consumer.Group) || src == nil || !r.Inbox.Empty() {
 		return false
 	}
-	if _, due, _ := c.wakes.Next(now); due || c.wakes.Waking() {
+	if c.wakes.Pending(now) || slices.ContainsFunc(c.links, func(l *engine.Link) bool { return l.Wakes.Pending(now) }) {
 		return false
 	}
 	return src.isAtEnd() && !c.isBehind()

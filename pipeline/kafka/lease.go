@@ -136,9 +136,10 @@ func (n *lease) startRunner(who consumer) {
 	if !n.running {
 		return
 	}
-	sub := n.transport.subs.Of(who, n.lane) // under the lock: a closed one must not be used
+	who = n.transport.chain.HeadOf(who)
+	subs := n.transport.subs.Of(who, n.transport.chain.Behind(who), n.lane) // under the lock: a closed one must not be used
 	c := n.cursor(who)
-	c.seat.Give(sub, c.newRunner)
+	c.seat.Give(subs, c.newRunner)
 }
 
 // stopRunners stops all runners and waits for their handlers for a limited time. That includes
@@ -201,10 +202,11 @@ func (n *lease) writeMarkers() {
 	var ms []*sarama.ProducerMessage
 	var topics []string
 	for who, c := range n.cursors {
-		if _, marked := n.markerOffsets[who.Topic]; c.wakes.Waking() && !marked {
-			n.markerOffsets[who.Topic] = math.MaxInt64
-			topics = append(topics, who.Topic)
-			ms = append(ms, newMarker(n.transport.cfg.Prefix+who.Topic, n.lane, n.nonce))
+		topic := n.transport.chain.HeadOf(who).Topic
+		if _, marked := n.markerOffsets[topic]; c.wakes.Waking() && !marked {
+			n.markerOffsets[topic] = math.MaxInt64
+			topics = append(topics, topic)
+			ms = append(ms, newMarker(n.transport.cfg.Prefix+topic, n.lane, n.nonce))
 		}
 	}
 	n.cursorMu.Unlock()

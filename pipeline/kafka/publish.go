@@ -25,6 +25,9 @@ func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 	}
 	out := make([]output, len(ms))
 	for i, m := range ms {
+		if !t.declaredTopic(m.Topic).HasLog() {
+			return fmt.Errorf("kafka: messages of topic %s are emitted by handlers alone", m.Topic)
+		}
 		out[i] = outputOf(m, t.lanes)
 	}
 	return t.publish(ctx, out)

@@ -64,6 +64,9 @@ func (p outputs) OutputTo(m flow.Message, lane int) output {
 	return o
 }
 
+// Logged reports whether topic has a log: other programs may read it.
+func (p outputs) Logged(topic string) bool { return p.t.declaredTopic(topic).HasLog() }
+
 // Fits returns a permanent error if an output or a value is larger than a record may be: it would
 // make every transaction of the lane fail.
 func (outputs) Fits(e *engine.Effects[output]) error {

@@ -123,7 +123,7 @@ func (n *lease) isIdle() bool {
 	}
 	for name, topic := range n.transport.declaredTopics() {
 		for _, group := range topic.Groups {
-			if c := n.cursor(consumer{Group: group, Topic: name}); c.seat.Runner == nil && c.isBehind() {
+			if c := n.cursor(consumer{Group: group, Topic: name}); topic.ReadBy(group) && c.seat.Runner == nil && c.isBehind() {
 				return false
 			}
 		}

@@ -22,7 +22,7 @@ func (t *Transport) openConsumer(ctx context.Context, c consumer) error {
 	if t.ctx.Err() != nil {
 		return ErrClosed
 	}
-	return t.ensureTopic(ctx, c.Topic)
+	return t.ensureTopic(ctx, t.chain.HeadOf(c).Topic)
 }
 
 // reassign spreads the lanes over the subscriptions of the consumer who.

@@ -42,6 +42,7 @@ type Transport struct {
 
 	// The following fields are set by Start, before ready.
 	wiring       flow.Wiring
+	chain        *engine.Chain // the one that the topics declare, or nil
 	lanes        int
 	lineage      string
 	stateCopy    *store.DB
@@ -164,6 +165,7 @@ func (t *Transport) applyWiring(w flow.Wiring) {
 	}
 	t.clock.Wall, t.clock.WakeAll, t.clock.Log = t.cfg.Now, t.wakeAll, t.log
 	maps.Copy(t.topics, w.Topics)
+	t.chain = engine.ChainOf(w.Topics)
 }
 
 // connect waits for brokers, creates missing topics and checks all of them.

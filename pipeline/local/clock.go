@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline/store"
 )
 
@@ -25,7 +26,9 @@ func (t *Transport) restoreClock() error {
 // wakeAll delivers every wake once.
 func (t *Transport) wakeAll() {
 	for _, cur := range t.allCursors() {
-		cur.wakes.WakeAll()
+		for _, wakes := range cur.allWakes() {
+			wakes.WakeAll()
+		}
 		cur.notify()
 	}
 }
@@ -57,5 +60,7 @@ func (t *Transport) storeClock() error {
 // hasForcedWakes reports whether wakes are delivered whatever the time is, because the clock was set back.
 // Until they are delivered the store keeps that fact, so that a crash does not delay them.
 func (t *Transport) hasForcedWakes() bool {
-	return slices.ContainsFunc(t.allCursors(), func(c *cursor) bool { return c.wakes.Waking() })
+	return slices.ContainsFunc(t.allCursors(), func(c *cursor) bool {
+		return slices.ContainsFunc(c.allWakes(), (*engine.Wakes).Waking)
+	})
 }

@@ -65,13 +65,16 @@ func (c *cursor) applyEffects(w engine.Work, e *engine.Effects[output], stopping
 	if c.consumer.timed {
 		stored = nil
 	}
-	if moves || len(stored) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.isStored) {
+	if moves || len(stored)+len(e.LinkWakes) > 0 || !e.Writes.Empty() || slices.ContainsFunc(e.Out, output.isStored) {
 		wait, err = t.writeOutputs(e.Sync, e.Out, func(b *store.Batch) {
 			for w := range e.Writes.All() {
 				setState(b, w.Place.Group, t.laneOf(w.Place.Key), w.Place.Key, w.Name, w.Value)
 			}
 			for _, w := range stored {
 				setState(b, c.consumer.wakeGroup(), own.index, w.Key, flow.WakeName, w.Value())
+			}
+			for _, w := range e.LinkWakes {
+				setState(b, engine.WakeGroup(w.Group, w.Topic), own.index, w.Key, flow.WakeName, w.Value())
 			}
 			t.saveClock(b, false)
 			if moves {
@@ -85,6 +88,9 @@ func (c *cursor) applyEffects(w engine.Work, e *engine.Effects[output], stopping
 	t.pushOutputs(e.Out)
 	for _, w := range e.Wakes {
 		c.wakes.Set(w)
+	}
+	for _, w := range e.LinkWakes {
+		w.Wakes.Set(w.Wake)
 	}
 	return wait, nil
 }

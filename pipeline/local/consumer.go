@@ -19,9 +19,8 @@ type consumer struct {
 	group     string
 	topic     *topic
 	cursors   []*cursor
-	// asleep says that wakes are not delivered, inactive that this Transport does not consume for
-	// the group.
-	asleep, inactive bool
+	// inactive says that this Transport does not consume for the group.
+	inactive bool
 	// timed says that the group keeps its wakes in its state; see flow.Topic.
 	timed bool
 
@@ -31,10 +30,13 @@ type consumer struct {
 func newConsumer(t *Transport, group string, tp *topic) *consumer {
 	c := &consumer{
 		transport: t, group: group, topic: tp,
-		asleep: slices.Contains(t.cfg.Asleep, group), timed: slices.Contains(tp.declared.Timed, group),
+		timed: slices.Contains(tp.declared.Timed, group),
 	}
 	for _, l := range tp.lanes {
 		cur := &cursor{consumer: c, lane: l, signal: make(chan struct{}, 1), wakes: engine.NewWakes()}
+		for _, behind := range t.chain.Behind(engine.Consumer{Group: group, Topic: tp.name}) {
+			cur.links = append(cur.links, &engine.Link{Consumer: behind, Wakes: engine.NewWakes()})
+		}
 		if !tp.volatile || t.volatile {
 			cur.positionPrefix = fmt.Sprintf("%s/%s/%d/", t.db.ID(), tp.name, l.index)
 		}
@@ -57,7 +59,7 @@ func (c *cursor) newRunner() *engine.Runner[output] {
 	w := t.wiring.Load()
 	return &engine.Runner[output]{
 		Group: c.consumer.group, Topic: c.consumer.topic.name, Lane: c,
-		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox,
+		Reader: reader{t, c.lane.index}, Outputs: outputs{t}, Wakes: c.wakes, Inbox: &c.inbox, Links: c.links,
 		Now: t.clock.CheckedNow, Bare: w.Bare, Unhandled: w.Unhandled, Rejected: w.Rejected, MaxPause: t.cfg.MaxPause, Closing: t.ctx.Done(), Signal: c.signal,
 	}
 }
@@ -87,6 +89,8 @@ type cursor struct {
 
 	inbox engine.Inbox
 	wakes *engine.Wakes
+	// links are those of the chain behind the consumer.
+	links []*engine.Link
 	// pendingCommits are the commits that wait for the disk.
 	pendingCommits commitQueue
 
@@ -109,13 +113,38 @@ var _ engine.Lane[output] = (*cursor)(nil)
 // Begin makes the wakes that are also delivered at start be delivered, if the group's first
 // subscription starts to serve the lane. End waits until all commits are durable.
 func (c *cursor) Begin(chan struct{}) (end func()) {
-	if !c.consumer.asleep && c.startWakesPending.Swap(false) {
+	if c.startWakesPending.Swap(false) {
 		c.lane.mu.Lock()
 		c.backlogEnd = c.lane.head
 		c.lane.mu.Unlock()
-		c.wakes.Start()
+		for _, wakes := range c.deliveredWakes() {
+			wakes.Start()
+		}
 	}
 	return c.pendingCommits.awaitEmpty
+}
+
+// allWakes lists the wakes of c and of its links.
+func (c *cursor) allWakes() []*engine.Wakes {
+	all := []*engine.Wakes{c.wakes}
+	for _, l := range c.links {
+		all = append(all, l.Wakes)
+	}
+	return all
+}
+
+// deliveredWakes lists the wakes of those that are not asleep.
+func (c *cursor) deliveredWakes() (awake []*engine.Wakes) {
+	asleep := c.consumer.transport.cfg.Asleep
+	if !slices.Contains(asleep, c.consumer.group) {
+		awake = append(awake, c.wakes)
+	}
+	for _, l := range c.links {
+		if !slices.Contains(asleep, l.Group) {
+			awake = append(awake, l.Wakes)
+		}
+	}
+	return awake
 }
 
 // joinLane makes the lane keep its messages for c, which begins at the oldest one.
@@ -165,8 +194,8 @@ func (c *cursor) workOf(e store.Entry) engine.Work {
 
 // Late reports whether messages that were in the log at start are still unhandled. Wakes wait
 // for them, because the result of work that seems lost may be among them.
-func (c *cursor) Late() bool {
-	if c.consumer.asleep {
+func (c *cursor) Late(group string) bool {
+	if slices.Contains(c.consumer.transport.cfg.Asleep, group) {
 		return true
 	}
 	c.lane.mu.Lock()
@@ -224,9 +253,5 @@ func (c *cursor) isIdle(now time.Time) bool {
 	if behind || !c.inbox.Empty() || c.pendingCommits.oldestDone() != nil {
 		return false
 	}
-	if c.consumer.asleep {
-		return true
-	}
-	_, due, _ := c.wakes.Next(now)
-	return !due && !c.wakes.Waking()
+	return !slices.ContainsFunc(c.deliveredWakes(), func(wakes *engine.Wakes) bool { return wakes.Pending(now) })
 }

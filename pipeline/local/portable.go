@@ -73,6 +73,9 @@ func describeUnhandled(db *store.DB, topics map[string]Topic) ([]string, error) 
 			continue // their senders send them again
 		}
 		for _, group := range topics[name].Groups {
+			if !topics[name].ReadBy(group) {
+				continue
+			}
 			var n uint64
 			for lane := range db.Lanes() {
 				begin, end, err := db.Bounds(name, lane)

@@ -48,11 +48,15 @@ func (p outputs) OutputTo(m flow.Message, lane int) output {
 	m.Header = maps.Clone(m.Header)
 	m.Time = m.Time.Round(0).UTC() // as a message that is read back from the log has it
 	r := store.Record{ID: m.ID, Message: &m, Payload: m.Body}
-	if !p.t.topic(m.Topic).volatile {
-		r.Payload = m.Encoded()
+	if !p.t.topic(m.Topic).declared.Ephemeral {
+		m.Body = m.Encoded()
+		r.Payload = m.Body
 	}
 	return p.newOutput(m.Topic, lane, r)
 }
+
+// Logged reports whether a group reads the log of topic.
+func (p outputs) Logged(topic string) bool { return p.t.topic(topic).isRead() }
 
 // Fits returns nil: the store takes values of any size.
 func (outputs) Fits(*engine.Effects[output]) error { return nil }
@@ -74,6 +78,9 @@ func (t *Transport) Publish(ctx context.Context, ms ...flow.Message) error {
 func (t *Transport) publish(ctx context.Context, sync bool, ms []flow.Message) error {
 	out := make([]output, len(ms))
 	for i, m := range ms {
+		if !t.topic(m.Topic).declared.HasLog() {
+			return fmt.Errorf("local: messages of topic %s are emitted by handlers alone", m.Topic)
+		}
 		out[i] = outputs{t}.Output(m)
 	}
 	return t.joinOrPublish(ctx, sync, out)

@@ -43,6 +43,9 @@ func (t *Transport) restore() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.cfg.Topics)) {
 		for _, g := range t.cfg.Topics[name].Groups {
+			if !t.cfg.Topics[name].ReadBy(g) {
+				continue
+			}
 			if _, err := t.consumer(g, t.topic(name)); err != nil {
 				return err
 			}
@@ -71,7 +74,7 @@ func (t *Transport) dropUndeclared(positions []store.Position) ([]store.Position
 	dropped := map[engine.Consumer]bool{}
 	err := t.db.Write(true, func(b *store.Batch) error {
 		positions = slices.DeleteFunc(positions, func(p store.Position) bool {
-			if slices.Contains(t.cfg.Topics[p.Topic].Groups, p.Group) {
+			if tp := t.cfg.Topics[p.Topic]; slices.Contains(tp.Groups, p.Group) && tp.ReadBy(p.Group) {
 				return false
 			}
 			if who := (engine.Consumer{Group: p.Group, Topic: p.Topic}); !dropped[who] {
@@ -122,6 +125,11 @@ func (t *Transport) restoreTopic(tp *topic) error {
 		for _, cur := range l.cursors {
 			if err := cur.wakes.Restore(t.db.Hot(cur.consumer.wakeGroup(), l.index, flow.WakeName)); err != nil {
 				return err
+			}
+			for _, link := range cur.links {
+				if err := link.Wakes.Restore(t.db.Hot(engine.WakeGroup(link.Group, link.Topic), l.index, flow.WakeName)); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -28,6 +28,13 @@ type topic struct {
 	groups map[string]*consumer
 }
 
+// isRead reports whether a group reads the log.
+func (tp *topic) isRead() bool {
+	tp.mu.Lock()
+	defer tp.mu.Unlock()
+	return len(tp.groups) > 0
+}
+
 // topic returns the topic called name, and creates it if there is none.
 func (t *Transport) topic(name string) *topic {
 	t.mu.RLock()
@@ -110,12 +117,14 @@ func (t *Transport) Subscriber(group string) message.Subscriber { return t.subs.
 
 // openConsumer makes sure that c exists.
 func (t *Transport) openConsumer(_ context.Context, c engine.Consumer) error {
+	c = t.chain.HeadOf(c)
 	_, err := t.consumer(c.Group, t.topic(c.Topic))
 	return err
 }
 
-// assign divides the lanes of a topic among the subscriptions of a group.
+// assign divides the lanes of a topic among the subscriptions of a group, those of a chain together.
 func (t *Transport) assign(to engine.Consumer) {
+	to = t.chain.HeadOf(to)
 	c, err := t.consumer(to.Group, t.topic(to.Topic))
 	if err != nil {
 		return // it exists since openConsumer
@@ -127,6 +136,6 @@ func (t *Transport) assign(to engine.Consumer) {
 		if first {
 			cur.startWakesPending.Store(true)
 		}
-		cur.seat.Give(t.subs.Of(to, i), cur.newRunner)
+		cur.seat.Give(t.subs.Of(to, t.chain.Behind(to), i), cur.newRunner)
 	}
 }

@@ -38,6 +38,8 @@ type Transport struct {
 	savedClock atomic.Int64
 	// room is nil where the disk is not watched.
 	room *store.Room
+	// chain is the one that the topics declare, or nil.
+	chain *engine.Chain
 
 	// ctx is done when Close begins.
 	ctx    context.Context
@@ -60,7 +62,7 @@ func Open(c Config) (*Transport, error) {
 	t := &Transport{
 		cfg: c, log: c.Logger, db: c.Store,
 		volatile: c.Store == nil && c.Dir == "",
-		topics:   map[string]*topic{},
+		topics:   map[string]*topic{}, chain: engine.ChainOf(c.Topics),
 	}
 	t.wiring.Store(new(flow.Wiring))
 	t.clock.Wall, t.clock.WakeAll, t.clock.Log = c.Now, t.wakeAll, c.Logger

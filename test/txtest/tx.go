@@ -44,4 +44,6 @@ func (oneLane) Output(m flow.Message) flow.Message { return m }
 
 func (oneLane) OutputTo(m flow.Message, _ int) flow.Message { return m }
 
+func (oneLane) Logged(string) bool { return true }
+
 func (oneLane) Fits(*engine.Effects[flow.Message]) error { return nil }

@@ -47,7 +47,7 @@ func (s *Store) Handle(ctx context.Context, p flow.Processor, m flow.Message) er
 func (s *Store) Begin() *Tx { return s.begin("", engine.Work{Kind: engine.FromPost}) }
 
 func (s *Store) begin(topic string, w engine.Work) *Tx {
-	return &Tx{engine.NewTx(s.state, oneLane{}, "", topic, w), s}
+	return &Tx{engine.NewTx(s.state, oneLane{}, "", topic, w, nil), s}
 }
 
 // apply makes e visible.

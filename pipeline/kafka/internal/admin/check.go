@@ -139,8 +139,11 @@ func (c Config) missingTopicRights(client sarama.Client, topics map[string]flow.
 	read := []string{c.Prefix + TopicState, c.Prefix + TopicLanes}
 	write := []string{c.Prefix + TopicState}
 	for name, topic := range topics {
+		if !topic.HasLog() {
+			continue
+		}
 		write = append(write, c.Prefix+name)
-		if len(topic.Groups) > 0 {
+		if slices.ContainsFunc(topic.Groups, topic.ReadBy) {
 			read = append(read, c.Prefix+name)
 		}
 	}

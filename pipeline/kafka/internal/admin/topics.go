@@ -75,6 +75,9 @@ func (c Config) Specs(topics map[string]flow.Topic) []Spec {
 		{Name: c.Prefix + TopicLanes, Empty: true, Settings: map[string]string{cleanupPolicy: policyDelete}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(topics)) {
+		if !topics[name].HasLog() {
+			continue
+		}
 		keep := defaultRetention
 		switch {
 		case topics[name].Ephemeral:

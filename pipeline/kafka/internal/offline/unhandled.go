@@ -36,6 +36,9 @@ func (s *session) describeUnhandled(ctx context.Context, owns []changelog.Own, t
 			continue
 		}
 		for _, group := range s.Topics[name].Groups {
+			if !s.Topics[name].ReadBy(group) {
+				continue
+			}
 			lanes := 0
 			for lane := range stands.Partitions {
 				var from int64
