@@ -34,7 +34,7 @@ func TestWhoOnlyLooksKeepsTheGroupsOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Handle("audit", flow.TopicSnapshots, flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
+		r.Handle("audit", flow.TopicSubscriptions, flow.ProcessorFunc(func(_ context.Context, tx flow.Tx, m flow.Message) error {
 			return tx.State(m.Key).Set(m.ID, nil)
 		}))
 		if err := r.openTransport(t.Context()); err != nil {

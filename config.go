@@ -277,7 +277,7 @@ func (m Mode) groupsWithoutWakes() []string {
 	case ModeDeliver:
 		return []string{flow.GroupIndex}
 	case ModeCommands:
-		return []string{flow.GroupIndex, flow.GroupDelivery}
+		return []string{flow.GroupIndex, flow.GroupMatch, flow.GroupDelivery}
 	}
 	return nil
 }

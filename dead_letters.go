@@ -55,8 +55,9 @@ func receiverID(d flow.DeadLetter) string {
 	return d.Addressed.Receiver.Sink
 }
 
-// Replay queues the notifications among the dead letters that f selects for delivery again, and
-// returns how many there are. They keep their IDs. A receiver may get an ID that it already has,
+// Replay brings back the dead letters that f selects, and returns how many there are: notifications are queued for
+// delivery again, and versions that could not be compared or matched are compared again if they are still stored. They
+// keep their IDs. A receiver may get an ID that it already has,
 // because a replay ignores the record of delivered IDs. When Replay returns, its commands are
 // durable. An expired receiver is active again after its first successful delivery.
 func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
@@ -66,7 +67,7 @@ func (r *Router) Replay(ctx context.Context, f flow.DeadFilter) (int, error) {
 	if err := r.transport.Ready(); err != nil {
 		return 0, err
 	}
-	f.Messages = false // they are not notifications
+	f.Messages = false // others cannot be brought back
 	body, err := json.Marshal(flow.ReplayCommand{Filter: f})
 	if err != nil {
 		return 0, err

@@ -328,7 +328,7 @@ func TestDigestInMemoryIsSentAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestDigestInMemoryWaitsForWhatIsUnderWay holds a change until the Router drains: the digest
+// TestDigestInMemoryWaitsForWhatIsUnderWay holds a notification until the Router drains: the digest
 // ends with it, not before.
 func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
 	s, box := newSite(t, "<p>Zeus is here</p>"), newMailbox()
@@ -338,13 +338,13 @@ func TestDigestInMemoryWaitsForWhatIsUnderWay(t *testing.T) {
 	cfg.Fetchers = []pipeline.Fetcher{&changingPages{}}
 	var r *Router
 	var handled atomic.Int64
-	cfg.Middleware = map[string][]flow.Middleware{flow.GroupDiff: {func(next flow.Processor) flow.Processor {
+	cfg.Middleware = map[string][]flow.Middleware{flow.GroupDelivery: {func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			if handled.Add(1) == 3 {
+			if m.Type == flow.TypeNotification && handled.Add(1) == 2 {
 				waitFor(t, "the router to finish its work", func() bool { return errors.Is(r.Ready(), errDraining) })
 				select {
 				case <-box.arrived:
-					t.Error("the digest ended while a change was under way")
+					t.Error("the digest ended while a notification was under way")
 				case <-time.After(100 * time.Millisecond):
 				}
 			}

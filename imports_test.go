@@ -16,14 +16,14 @@ var direction = []struct {
 	may       []string
 	watermill bool // may import Watermill
 }{
-	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/browser", "sources/file", "sources/http", "internal/bounded", "internal/inflight", "internal/memory", "internal/nearest", "internal/span", "internal/warm"}, watermill: true},
+	{pkg: "", may: []string{"inspect", "pipeline/flow", "pipeline", "pipeline/local", "pipeline/registry", "pipeline/store", "pipeline/text", "stages", "sinks", "sources/browser", "sources/file", "sources/http", "internal/inflight", "internal/memory", "internal/nearest", "internal/span", "internal/warm"}, watermill: true},
 	{pkg: "inspect", may: []string{"internal/htmltree", "pipeline", "pipeline/flow", "pipeline/restless", "pipeline/text", "stages", "stages/fetch", "sinks"}},
 	{pkg: "inspect/client", may: []string{"", "inspect", "pipeline", "pipeline/flow"}},
 	{pkg: "inspect/metrics", may: []string{"pipeline/flow"}},
 	{pkg: "pipeline", may: []string{"pipeline/pageurl"}},
 	{pkg: "pipeline/failure", may: nil},
 	{pkg: "pipeline/pageurl", may: nil},
-	{pkg: "pipeline/flow", may: []string{"pipeline"}, watermill: true},
+	{pkg: "pipeline/flow", may: []string{"pipeline", "internal/stored"}, watermill: true},
 	{pkg: "pipeline/text", may: []string{"pipeline"}},
 	{pkg: "pipeline/restless", may: []string{"pipeline"}},
 	{pkg: "pipeline/schedule", may: []string{"pipeline"}},

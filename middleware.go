@@ -22,13 +22,6 @@ import (
 // than four seconds, because the rest of the lane waits too.
 var retryDelays = []time.Duration{10 * time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond, time.Second, 2 * time.Second}
 
-// waitPauses are the pauses between the attempts of a handler that waits for another message to be handled. The last
-// one repeats.
-var waitPauses = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}
-
-// logWaitAfter is the number of these pauses, about ten seconds, after which the wait is logged.
-const logWaitAfter = 500
-
 // maxTraceBytes is the size of the largest trace that is passed on, in bytes. W3C's has 55; later
 // versions may have more.
 const maxTraceBytes = 512
@@ -53,6 +46,7 @@ func withMiddleware(stage flow.Processor, around []flow.Middleware) flow.Process
 	}
 	return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
 		reached := false
+		m.Body = m.Encoded()
 		err := p.Process(context.WithValue(ctx, reachedKey{}, &reached), tx, m)
 		if err == nil && !reached {
 			err = failure.Permanent(errors.New("a middleware of Config.Middleware returned nil without calling the stage"))
@@ -123,12 +117,11 @@ type exhaustedError struct {
 func (e *exhaustedError) Unwrap() error { return e.error }
 
 // retryFailures calls next again where the class of its error asks for it, each time with an empty
-// transaction. It gives up after the last of retryDelays. A wait for another message has no
-// such limit; it ends with ctx.
+// transaction. It gives up after the last of retryDelays.
 func retryFailures(log *slog.Logger, sleep func(context.Context, time.Duration) error) flow.Middleware {
 	return func(next flow.Processor) flow.Processor {
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			failures, waited := 0, 0
+			failures := 0
 			for {
 				err := next.Process(ctx, tx, m)
 				if err == nil {
@@ -139,11 +132,6 @@ func retryFailures(log *slog.Logger, sleep func(context.Context, time.Duration) 
 				switch {
 				case ctx.Err() != nil:
 					return context.Cause(ctx)
-				case class == failure.ClassNotYet:
-					pause = waitPauses[min(waited, len(waitPauses)-1)]
-					if waited++; waited == logWaitAfter {
-						log.Warn("handling a message waits for another one", "topic", m.Topic, "id", clippedForLog(m.ID), "err", err)
-					}
 				case class == failure.ClassRetry && failures < len(retryDelays):
 					pause = min(max(retryDelays[failures], after), retryDelays[len(retryDelays)-1])
 					failures++

@@ -71,8 +71,6 @@ func TestRetries(t *testing.T) {
 		{name: "later permanent", errs: []error{oops, failure.Permanent(oops)}, pauses: retryDelays[:1], dead: "oops"},
 		{name: "a wish", errs: []error{failure.RetryAfter(oops, 300*time.Millisecond)}, pauses: []time.Duration{300 * time.Millisecond}},
 		{name: "a wish that would hold the lane", errs: []error{failure.RetryAfter(oops, time.Hour)}, pauses: []time.Duration{2 * time.Second}},
-		{name: "not yet", errs: []error{failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops), failure.NotYet(oops)},
-			pauses: []time.Duration{1e6, 2e6, 5e6, 20e6, 20e6, 20e6, 20e6}},
 	} {
 		a := &failingProcessor{errs: c.errs}
 		out, pauses, err := handle(t.Context(), a)
@@ -105,7 +103,7 @@ func TestBrokenOffWorkIsNoFailure(t *testing.T) {
 	cancel()
 	for name, err := range map[string]error{
 		"canceled": context.Canceled, "wrapped": fmt.Errorf("reading: %w", context.Canceled),
-		"any error once the context is done": errors.New("oops"), "not yet": failure.NotYet(errors.New("x")),
+		"any error once the context is done": errors.New("oops"),
 	} {
 		out, _, got := handle(ctx, &failingProcessor{errs: []error{err}})
 		if got == nil || len(out) != 0 {

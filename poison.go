@@ -27,7 +27,7 @@ const maxCrashes = 3
 // stopped. Reason says why. A large body is left out.
 type Stopped struct {
 	flow.DeadLetter
-	// Position is the position of the message in its topic. It is empty for a wake.
+	// Position is the position of the message in its topic. It is empty for a wake, and for a message of a chain.
 	Position string `json:"position,omitempty"`
 	// Skip says that the next start moves the message to the dead letters.
 	Skip bool `json:"skip,omitempty"`
@@ -36,7 +36,7 @@ type Stopped struct {
 // inflightKey returns the key under which the record of poison messages has the message.
 func (s Stopped) inflightKey() inflight.Key {
 	return inflightKey(s.Group, flow.Message{
-		Topic: s.Topic, Position: s.Position, Key: s.Headers[flow.HeaderKey], Type: s.Type(),
+		ID: s.Headers["ce_id"], Topic: s.Topic, Position: s.Position, Key: s.Headers[flow.HeaderKey], Type: s.Type(),
 	})
 }
 
@@ -48,9 +48,20 @@ func inflightKey(group string, m flow.Message) inflight.Key {
 		return inflight.KeyOf(group, m.Position)
 	case m.Type == flow.TypeWake:
 		return inflight.KeyOf(group, m.Topic, m.Key, m.Type)
+	case chainedTopics[m.Topic]:
+		return inflight.KeyOf(group, m.Topic, m.ID)
 	}
 	return inflight.Key{}
 }
+
+// chainedTopics are those whose messages come again with the one that they follow from.
+var chainedTopics = func() map[string]bool {
+	chained := make(map[string]bool)
+	for name, t := range Topology() {
+		chained[name] = t.Chained != ""
+	}
+	return chained
+}()
 
 // StoppedBy returns the message that made a Router with the data directory dir stop, or nil. Name
 // is the Router's Config.Name where several share a Store. It works while a Router runs.

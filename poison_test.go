@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
@@ -150,12 +151,27 @@ func TestCrashingMessageBecomesADeadLetter(t *testing.T) {
 		t.Errorf("got %+v, want what changed on the other page", got)
 	}
 	cfg.Middleware, cfg.Checks = nil, 0
+	hour := time.Hour
+	cfg.Every = &hour
 	r, end := startRouter(t, cfg)
 	defer end()
 	letters, err := r.DeadLetters(t.Context(), flow.DeadFilter{URL: page, Messages: true})
 	if err != nil || len(letters) != 1 || !strings.Contains(letters[0].Reason, "the process died 3 times while diff handled this message") {
-		t.Errorf("got %+v, %v", letters, err)
+		t.Fatalf("got %+v, %v", letters, err)
 	}
+	// Index went on, so the version is stored, and a replay compares it again.
+	if n, err := r.Replay(t.Context(), flow.DeadFilter{URL: page}); n != 1 || err != nil {
+		t.Fatalf("%d letters were brought back, %v", n, err)
+	}
+	var got []pipeline.Notification
+	waitFor(t, "the change", func() bool { got = append(got, m.take()...); return len(got) > 0 })
+	if len(got) != 1 || got[0].URL != page || got[0].Version != 2 {
+		t.Errorf("got %+v, want the change of the version that was given up", got)
+	}
+	waitFor(t, "the letter to go", func() bool {
+		letters, err := r.DeadLetters(t.Context(), flow.DeadFilter{URL: page, Messages: true})
+		return err == nil && len(letters) == 0
+	})
 }
 
 // TestTwoCrashesLoseNoMessage: a message that is handled at last is told, and what is known of it
@@ -205,7 +221,7 @@ func TestSkip(t *testing.T) {
 	}
 	stopped, err := StoppedBy(dir, "")
 	if err != nil || stopped == nil || stopped.Skip || stopped.URL() != page || stopped.Reason != "it is newer" || stopped.Group != flow.GroupMatch ||
-		stopped.Type() != flow.TypeChange || stopped.Position == "" || !strings.Contains(string(stopped.Body), "Argus") {
+		stopped.Type() != flow.TypeChange || stopped.Position != "" || !strings.Contains(string(stopped.Body), "Argus") {
 		t.Fatalf("got %+v, %v", stopped, err)
 	}
 	if err := SkipStopped(dir, "", stopped); err != nil {

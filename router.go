@@ -257,6 +257,9 @@ func (r *Router) checkGroups() error {
 			flow.GroupDead, flow.GroupHealth:
 			return fmt.Errorf("vokter: Handle: %q is not a free group name", b.group)
 		}
+		if b.topic == flow.TopicSnapshots {
+			return fmt.Errorf("vokter: Handle: snapshots have no queue of their own; consume %q, or set Config.Middleware of %q", flow.TopicChanges, flow.GroupDiff)
+		}
 		key := consumer{group: b.group, topic: b.topic}
 		if seen[key] {
 			return fmt.Errorf("vokter: Handle: group %q consumes %q twice", b.group, b.topic)

@@ -101,7 +101,6 @@ func (r *Router) buildStages() (*stages, error) {
 		UserAgent: r.cfg.Fetch.UserAgent, Robots: r.cfg.Fetch.Robots, OfflineSince: offline,
 		Room: r.transport.Room, Now: r.cfg.Now, Tracer: r.tracer, Memory: budget, Reading: r.poison.readPage, MayLead: pages.MayLead,
 	})
-	made := newChangeCache()
 	return &stages{
 		memory:         budget,
 		httpFetcher:    pages,
@@ -114,10 +113,10 @@ func (r *Router) buildStages() (*stages, error) {
 			Keep: versions, KeepFor: age, FetchTimeout: r.cfg.Fetch.Timeout, Read: fetching.ReadPushed,
 			Logger: log, Observe: note, Memory: budget, Acceptable: r.checkSubscription, Decided: r.decisions.resolve, Owned: r.transport.Owns, Epoch: r.transport.Epoch,
 		}),
-		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget, Made: made.add}),
+		diff: diff.New(diff.Config{Logger: log, Observe: note, Memory: budget}),
 		match: match.New(match.Config{
-			Languages: r.languages, Logger: log, Observe: note, Memory: budget, Made: made.take,
-			Records: r.changeSinks,
+			Languages: r.languages, Logger: log, Observe: note, Memory: budget, Epoch: r.transport.Epoch,
+			Records: r.changeSinks, Later: r.cfg.Mode == ModeCommands,
 		}),
 		delivery: sinks.NewDelivery(sinks.Config{
 			Sinks:  r.cfg.Sinks,

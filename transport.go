@@ -104,10 +104,14 @@ func topology(extra []consumer) map[string]local.Topic {
 		// reads the results. A handler that waited for room in them could wait for itself.
 		// Requests are kept in memory only, because index sends them again after every start.
 		flow.TopicRequests:  {Feedback: true, Ephemeral: true},
-		flow.TopicDocuments: {Feedback: true, Timed: []string{flow.GroupIndex}},
-		flow.TopicDead:      {Feedback: true},
-		flow.TopicHealth:    {Feedback: true},
-		flow.TopicSweeps:    {Feedback: true},
+		flow.TopicDocuments: {Feedback: true, Timed: []string{flow.GroupIndex}, Head: flow.GroupIndex},
+		// What index makes of a message, diff and match handle in the same transaction.
+		flow.TopicSnapshots:     {Chained: flow.GroupDiff, Private: true},
+		flow.TopicSubscriptions: {Chained: flow.GroupMatch},
+		flow.TopicChanges:       {Chained: flow.GroupMatch},
+		flow.TopicDead:          {Feedback: true},
+		flow.TopicHealth:        {Feedback: true},
+		flow.TopicSweeps:        {Feedback: true},
 		// Decisions are kept in memory only, because commands wait for one for a few seconds.
 		flow.TopicDecisions: {Feedback: true, Ephemeral: true},
 	}

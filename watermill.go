@@ -55,8 +55,10 @@ func (r *Router) watermillHandlers(s *stages) (*handlers, error) {
 	}
 	consumers := append(s.consumers(), r.extraConsumers...)
 	if r.cfg.Mode == ModeCommands {
-		// The other stages need a configuration, which this Router may not have.
-		consumers = slices.DeleteFunc(consumers, func(c consumer) bool { return c.group != flow.GroupIndex })
+		// The other stages need a configuration, which this Router may not have. Match leaves to others what needs one.
+		consumers = slices.DeleteFunc(consumers, func(c consumer) bool {
+			return c.group != flow.GroupIndex && c.group != flow.GroupDiff && c.group != flow.GroupMatch
+		})
 	}
 	for _, b := range consumers {
 		w.handlers = append(w.handlers, handler{

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/stages/diff"
@@ -74,22 +73,10 @@ func (d storedDocument) compareWithPrevious(ctx context.Context, memory flow.Mem
 		return c, false, err
 	}
 	defer free()
-	old, oldKeys, ok, err := v.OldText(d.state, d.ID)
+	snapshot, ok, err := index.SnapshotOf(d.state, &d.page, &d.Document, n)
 	if err != nil || !ok {
 		return c, false, err
 	}
-	content, err := unpackText(v, n)
-	if err != nil {
-		return c, false, err
-	}
-	var elapsed time.Duration
-	if before, ok, err := index.LoadVersion(d.state, d.ID, v.Previous); err == nil && ok {
-		elapsed = v.Time.Sub(before.Time)
-	}
-	c, ok = diff.ChangeOf(flow.Snapshot{
-		Page: d.page.URL, Document: d.ID, N: n, Previous: v.Previous, Check: v.Check, Time: v.Time,
-		Language: v.Language, Title: v.Title, ContentType: v.ContentType, Value: d.View.Value != nil, Old: old, New: content,
-		OldKeys: oldKeys, NewKeys: flow.UnpackKeys(v.Packed), Restless: v.Restless, Words: v.Words, Whole: v.Whole, Elapsed: elapsed,
-	})
+	c, ok = diff.ChangeOf(snapshot)
 	return c, ok, context.Cause(ctx)
 }

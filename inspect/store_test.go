@@ -116,10 +116,13 @@ func (s *store) handle(m flow.Message) {
 	s.n++
 	m.Position = fmt.Sprintf("S/%s/0/%d", m.Topic, s.n)
 	group := s.groups[groupOf[m.Topic]]
+	if groupOf[m.Topic] == flow.GroupMatch {
+		group.Beside(flow.GroupIndex, s.groups[flow.GroupIndex])
+	}
 	if err := group.Handle(s.t.Context(), stage, m); err != nil {
 		s.t.Fatalf("%s: %v", m.Type, err)
 	}
-	s.queue = append(s.queue, group.Take()...)
+	s.queue = append(group.Take(), s.queue...) // what follows from m comes before what came with it
 }
 
 // subscribe has client watch a page for keywords.

@@ -133,12 +133,13 @@ func (d *DeadLetters) continueReplay(tx flow.Tx, s *letterStore, key string) err
 		return err
 	}
 	for _, l := range chosen {
-		m, err := l.Addressed.Message()
+		m, ok, err := l.Again()
 		if err != nil {
 			return err
 		}
-		m.Header[flow.HeaderReplay] = "1"
-		tx.Emit(m)
+		if ok {
+			tx.Emit(m)
+		}
 	}
 	if len(chosen) > 0 {
 		d.log(tx, key, "dead letters are delivered again", len(chosen))

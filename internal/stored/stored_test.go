@@ -1,10 +1,11 @@
-package stored
+package stored_test
 
 import (
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -22,20 +23,20 @@ func TestValues(t *testing.T) {
 		},
 		Digest: &pipeline.Digest{Every: pipeline.Duration(time.Hour), Cron: "0 9 * * 1-5 Europe/Berlin", Quiet: pipeline.Quiet{From: 1, To: 2, Zone: "Europe/Berlin"}},
 	}
-	b, err := Encode(7, want)
+	b, err := stored.Encode(7, want)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got flow.Addressed
-	if err := Decode(b, 7, &got); err != nil || !reflect.DeepEqual(got, want) {
+	if err := stored.Decode(b, 7, &got); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	for name, b := range map[string][]byte{"empty": nil, "another format": append([]byte{8}, b[1:]...), "cut": b[:len(b)-1]} {
-		if class, _ := failure.ClassOf(Decode(b, 7, &got)); class != failure.ClassBroken {
+		if class, _ := failure.ClassOf(stored.Decode(b, 7, &got)); class != failure.ClassBroken {
 			t.Errorf("%s: the class of the error is %v", name, class)
 		}
 	}
-	_, err = Encode(7, make(chan int))
+	_, err = stored.Encode(7, make(chan int))
 	if class, _ := failure.ClassOf(err); err == nil || class != failure.ClassPermanent {
 		t.Errorf("a channel: %v", err)
 	}

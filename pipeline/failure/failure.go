@@ -20,8 +20,6 @@ const (
 	ClassPermanent
 	// ClassGone means that the receiver does not exist any more.
 	ClassGone
-	// ClassNotYet means that another message must be handled first. It is retried without an end.
-	ClassNotYet
 	// ClassCanceled means that the work was cancelled. It counts as if it had not begun.
 	ClassCanceled
 	// ClassRefused means that the receiver refused this one notification. It is retried a few
@@ -44,8 +42,6 @@ func (c Class) String() string {
 		return "permanent"
 	case ClassGone:
 		return "gone"
-	case ClassNotYet:
-		return "not_yet"
 	case ClassCanceled:
 		return "canceled"
 	case ClassRefused:
@@ -78,9 +74,6 @@ func Limited(err error, d time.Duration) error { return classify(err, ClassLimit
 
 // Gone marks err as one that says that the receiver does not exist any more. Gone(nil) is nil.
 func Gone(err error) error { return classify(err, ClassGone, 0) }
-
-// NotYet marks err as a wait for another message. NotYet(nil) is nil.
-func NotYet(err error) error { return classify(err, ClassNotYet, 0) }
 
 // Refused marks err as a receiver's refusal of one notification, not of all. The delay of
 // a RetryAfter in err stays. Refused(nil) is nil.

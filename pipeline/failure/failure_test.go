@@ -20,7 +20,6 @@ func TestClasses(t *testing.T) {
 		{fmt.Errorf("wrapped: %w", Gone(base)), ClassGone, 0},
 		{RetryAfter(base, time.Minute), ClassRetry, time.Minute},
 		{RetryAfter(base, -1), ClassRetry, 0},
-		{NotYet(base), ClassNotYet, 0},
 		{fmt.Errorf("%w", context.Canceled), ClassCanceled, 0},
 		{context.DeadlineExceeded, ClassRetry, 0},
 		{Refused(base), ClassRefused, 0},
@@ -33,7 +32,7 @@ func TestClasses(t *testing.T) {
 			t.Errorf("%v hides its cause", c.err)
 		}
 	}
-	if Permanent(nil) != nil || RetryAfter(nil, 1) != nil || Gone(nil) != nil || NotYet(nil) != nil {
+	if Permanent(nil) != nil || RetryAfter(nil, 1) != nil || Gone(nil) != nil {
 		t.Error("nil must stay nil")
 	}
 }

@@ -22,8 +22,7 @@ type Change struct {
 	Check       uint64    `json:"check,omitempty"` // the number of the check that found it
 	Version     uint64    `json:"version"`
 	Previous    uint64    `json:"previous"`
-	Time        time.Time `json:"time"` // of the check
-	Stamp       uint64    `json:"stamp"`
+	Time        time.Time `json:"time"`               // of the check
 	Language    string    `json:"language,omitempty"` // of the new version, a BCP 47 tag
 	Title       string    `json:"title,omitempty"`
 	ContentType string    `json:"contentType,omitempty"` // of the page, a media type
@@ -83,20 +82,20 @@ func (s Size) Told(words bool) Size {
 // Length returns the tokens of the longer version.
 func (s Size) Length() int { return max(s.Old, s.New) }
 
-// Message returns c as a message on TopicChanges.
-func (c Change) Message() (Message, error) {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return Message{}, failure.Permanent(fmt.Errorf("change %s: %w", c.ID, err))
-	}
+// Message returns c as a message on TopicChanges. Its body is made by Encoded.
+func (c Change) Message() Message {
 	return Message{ID: c.ID, Topic: TopicChanges, Key: c.Page, Type: TypeChange, Subject: c.Page, Time: c.Time,
-		Header: map[string]string{headerContent: "application/json"}, Body: b}, nil
+		Header: map[string]string{headerContent: "application/json"}, decoded: c}
 }
 
-// ChangeFrom returns the change that m, a message of TypeChange, carries. Its error is permanent.
+// ChangeFrom returns the change that m, a message of TypeChange, carries. It may share memory with others, and nobody may
+// modify it. Its error is permanent.
 func ChangeFrom(m Message) (c Change, err error) {
 	if m.Type != TypeChange {
 		return c, failure.Permanent(fmt.Errorf("message %s is a %s, and not a change", m.ID, m.Type))
+	}
+	if c, made := m.decoded.(Change); made && m.Body == nil {
+		return c, nil
 	}
 	if err := json.Unmarshal(m.Body, &c); err != nil {
 		return c, failure.Permanent(fmt.Errorf("change %s: %w", m.ID, err))

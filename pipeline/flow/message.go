@@ -57,12 +57,24 @@ type Message struct {
 	decoded any
 }
 
-// Encoded returns the payload of m. It makes that of a Request.Message, which has no Body.
+// Encoded returns the payload of m. It makes that of a Request.Message and of a Change.Message, which have no Body.
 func (m Message) Encoded() []byte {
-	if r, ok := m.decoded.(Request); ok && m.Body == nil {
-		return encode(r)
+	if m.Body == nil {
+		switch m.decoded.(type) {
+		case Request, Change:
+			return encode(m.decoded)
+		}
 	}
 	return m.Body
+}
+
+// WithBody returns m with its payload as Body, as it is for those outside of the process.
+func (m Message) WithBody() Message {
+	m.Body = m.Encoded()
+	if _, ok := m.decoded.(Change); ok {
+		m.decoded = nil
+	}
+	return m
 }
 
 // headerEncoder is a decoded message that is encoded into a header when the message leaves the process. Where

@@ -142,6 +142,35 @@ func (d DeadLetter) Listed() DeadLetter {
 	return d
 }
 
+// Again returns the message that brings back what d is about: the notification, or for a snapshot or a change the
+// command to make the snapshot again. Other messages cannot be brought back: then ok is false.
+func (d DeadLetter) Again() (m Message, ok bool, err error) {
+	if d.Addressed != nil {
+		if m, err = d.Addressed.Message(); err == nil {
+			m.Header[HeaderReplay] = "1"
+		}
+		return m, true, err
+	}
+	name, ok := d.compared()
+	if !ok {
+		return m, false, nil
+	}
+	return name.compareMessage(d.Time), true, nil
+}
+
+// compared returns the version that d, a snapshot or a change, is about.
+func (d DeadLetter) compared() (n SnapshotName, ok bool) {
+	b := d.Body
+	switch d.Type() {
+	case TypeSnapshot:
+		b = []byte(d.Headers[headerSnapshot])
+	case TypeChange:
+	default:
+		return n, false
+	}
+	return n, json.Unmarshal(b, &n) == nil
+}
+
 // Limits of a dead letter, in bytes. A dead letter that is too large to be published would
 // block its topic.
 const (
@@ -187,14 +216,14 @@ func (d DeadLetter) Message(id, key, subject string) Message {
 		Subject: subject, Time: d.Time, Header: map[string]string{headerContent: "application/json"}, Body: b}
 }
 
-// DeadFilter selects dead letters. Empty fields select all notifications.
+// DeadFilter selects dead letters. Empty fields select all notifications, snapshots and changes.
 type DeadFilter struct {
 	Sink   string    `json:"sink,omitempty"`
 	Client string    `json:"client,omitempty"`
 	URL    string    `json:"url,omitempty"`  // its page
 	Since  time.Time `json:"since,omitzero"` // dead since then or later
-	// Messages also selects messages that are not notifications, such as pushed pages, if Sink and
-	// Client are empty. They can be listed, but not replayed.
+	// Messages also selects messages that cannot be brought back, such as pushed pages, if Sink and
+	// Client are empty.
 	Messages bool `json:"-"`
 }
 
@@ -204,7 +233,8 @@ func (f DeadFilter) Selects(d DeadLetter) bool {
 		return false
 	}
 	if d.Addressed == nil {
-		return f.Messages && f.Sink == "" && f.Client == ""
+		_, again := d.compared()
+		return (f.Messages || again) && f.Sink == "" && f.Client == ""
 	}
 	return (f.Sink == "" || f.Sink == d.Addressed.Receiver.Sink) &&
 		(f.Client == "" || f.Client == d.Addressed.Notification.Client)

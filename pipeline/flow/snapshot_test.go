@@ -1,47 +1,46 @@
 package flow
 
 import (
-	"reflect"
 	"testing"
 	"time"
 )
 
-type analysis struct{ words int }
-
-func (a *analysis) Bytes() int { return 16 * a.words }
-
-// TestSnapshotTravels compares what a receiver in the same process gets with what one gets behind a wire:
-// only the first gets what the maker knows of the new text, as long as the message has that text.
-func TestSnapshotTravels(t *testing.T) {
+// TestSnapshot: a snapshot stays in its process, and its headers name it.
+func TestSnapshot(t *testing.T) {
 	made := Snapshot{
 		Page: "p", Incarnation: "i", Document: "d", N: 2, Previous: 1, Check: 3, Time: time.Now(), TextHash: "h",
-		New: "new\n", OldTokens: []byte{1}, NewTokens: []byte{2}, OldPacked: PackText("old\n"), NewPacked: PackText("new\n"), Analysis: &analysis{2},
+		New: "new\n", OldTokens: []byte{1}, OldPacked: PackText("old\n"), Analysis: new(int),
 	}
 	m := made.Message()
-	if got, want := m.Held(), len("new\n")+32; got != want {
-		t.Errorf("the message holds %d bytes, want %d", got, want)
+	got, err := SnapshotFrom(m)
+	if err != nil || got.Analysis != made.Analysis || got.Size() == 0 {
+		t.Errorf("got %+v, %v", got, err)
 	}
-	want := made
-	want.Time, want.Old, want.OldPacked, want.NewPacked = made.Time.Round(0).UTC(), "old\n", nil, nil
-	if got, err := SnapshotFrom(m); err != nil || !reflect.DeepEqual(got, want) || got.Analysis != made.Analysis {
-		t.Errorf("in the process: got %+v, %v, want %+v", got, err, want)
+	if err := got.Unpack(); err != nil || got.Old != "old\n" {
+		t.Errorf("the old text is %q, %v", got.Old, err)
 	}
-	want.Analysis = nil
-	wire, err := FromMetadata(m.Metadata(), m.Body)
+	wire, err := FromMetadata(m.Metadata(), m.Encoded())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := SnapshotFrom(wire); err != nil || !reflect.DeepEqual(got, want) || wire.Held() != 0 {
-		t.Errorf("behind the wire: got %+v, %v, want %+v", got, err, want)
+	if _, err := SnapshotFrom(wire); err == nil {
+		t.Error("a snapshot was read in another process")
 	}
-	other := Snapshot{Old: "older\n", New: "newer\n"}.Message()
-	m.Body = other.Body
-	if got, err := SnapshotFrom(m); err != nil || got.Old != "older\n" || got.New != "newer\n" || got.Analysis != nil || got.Page != "p" {
-		t.Errorf("with another body: got %+v, %v", got, err)
+	dead := DeadLetter{Headers: m.Metadata(), Time: time.Unix(7, 0)}
+	command, ok, err := dead.Again()
+	if err != nil || !ok || command.Topic != TopicDocuments || command.Key != "p" || !(DeadFilter{URL: ""}).Selects(dead) {
+		t.Fatalf("it is brought back by %+v, %v, %v", command, ok, err)
 	}
-	m.Header = map[string]string{headerSnapshot: `{"page":"q"}`}
-	if got, err := SnapshotFrom(m); err != nil || got.Page != "q" || got.New != "newer\n" {
-		t.Errorf("with another header: got %+v, %v", got, err)
+	if name, err := SnapshotNameFrom(command); err != nil || name != (SnapshotName{"p", "i", "d", 2}) {
+		t.Errorf("the command names %+v, %v", name, err)
+	}
+	change := Change{Page: "p", Incarnation: "i", Document: "d", Version: 2}.Message()
+	other, ok, err := DeadLetter{Headers: change.Metadata(), Body: change.Encoded(), Time: time.Unix(7, 0)}.Again()
+	if err != nil || !ok || other.ID != command.ID {
+		t.Errorf("its change is brought back by %+v, %v, %v", other, ok, err)
+	}
+	if _, ok, err := (DeadLetter{Headers: map[string]string{headerType: TypePushed}}).Again(); ok || err != nil {
+		t.Errorf("a pushed page is brought back: %v, %v", ok, err)
 	}
 }
 

@@ -3,6 +3,7 @@ package flow
 import (
 	"time"
 
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 )
 
@@ -143,9 +144,6 @@ type Stamped struct {
 	Incarnation string `json:"incarnation"`
 	// Stamp numbers the records of one incarnation of a page in their order: 1, 2, 3 ...
 	Stamp uint64 `json:"stamp"`
-	// Since is the stamp of the record that this one ends or repeats. Incarnation and Since identify
-	// a record.
-	Since uint64 `json:"since"`
 	From  uint64 `json:"from"`
 	Until uint64 `json:"until"` // Forever while it is active
 	// Origin says how it was made: yaml, watch, api or go.
@@ -165,6 +163,28 @@ type Stamped struct {
 	// Tell is the status of a notification that the client gets with this record: pipeline.StatusTimeout,
 	// StatusRecovered or StatusExpired. An Outage says the rest. Most records have none.
 	Tell string `json:"tell,omitempty"`
+}
+
+// KeptSubscriptions begins the names under which index keeps the current subscriptions of a page; see Stamped.Name and
+// StampedFrom.
+const KeptSubscriptions = "sub/"
+
+// Name returns the name under which index keeps s, behind KeptSubscriptions: it begins with the document. A document and
+// a client have one subscription, and one more for each tree.
+func (s *Stamped) Name() string {
+	if s.Followed != nil {
+		return s.Document + "+" + s.Followed.ID + "/" + s.Subscription.Client
+	}
+	return s.Document + "/" + s.Subscription.Client
+}
+
+// KeptFormat is the first byte of the values that index keeps.
+const KeptFormat = 4
+
+// StampedFrom returns the subscription that index keeps as b. Its error is broken.
+func StampedFrom(b []byte) (*Stamped, error) {
+	s := new(Stamped)
+	return s, stored.Decode(b, KeptFormat, s)
 }
 
 // Forever is Stamped.Until of a subscription that has not ended. A float64 holds it exactly, as
@@ -189,9 +209,6 @@ const (
 type Ended struct {
 	Page        string `json:"page"`
 	Incarnation string `json:"incarnation"`
-	// Stamp is the last stamp of the incarnation, 0 if it is not known. A consumer applies all stamps
-	// up to it before it drops the subscriptions of the incarnation.
-	Stamp uint64 `json:"stamp,omitempty"`
 	// Listed says that subscriptions of the page are still listed as expired. Otherwise nothing of the
 	// page is stored any more; Incarnation is then empty if the page had ended before.
 	Listed bool `json:"listed,omitempty"`

@@ -12,7 +12,7 @@ const (
 	TopicRequests      = "requests"      // key: host. Index asks fetch to check a page.
 	TopicIngest        = "ingest"        // key: any. Pages and texts that other programs push.
 	TopicDocuments     = "documents"     // key: page. Commands, outcomes of checks and pushed pages, in one order for each page.
-	TopicSnapshots     = "snapshots"     // key: page. A new version of a document, with the text before it.
+	TopicSnapshots     = "snapshots"     // key: page. A new version of a document, with the text before it. It has no log.
 	TopicChanges       = "changes"       // key: page. The differences between two versions.
 	TopicSubscriptions = "subscriptions" // key: page. Subscriptions, with the version from which on they are notified.
 	TopicNotifications = "notifications" // key: receiver. Notifications to deliver.
@@ -61,18 +61,18 @@ const (
 	TypeFollow    = "vokter.follow.v1"    // body: FollowCommand
 	TypeLinks     = "vokter.links.v1"     // body: LinksFound
 	TypeTold      = "vokter.told.v1"      // body: Told
+	TypeCompare   = "vokter.compare.v1"   // body: SnapshotName
 
 	// On TopicSnapshots.
 	TypeSnapshot = "vokter.snapshot.v1" // see Snapshot.Message
-	// TypeOutage says that clients are to be told of a page that fails, or that answers again. It passes through
-	// TopicSnapshots and TopicChanges, in its place among the changes of the page.
-	TypeOutage = "vokter.outage.v1" // body: Outage
-	// TypeEnded says that an incarnation of a page ended. It passes through TopicSnapshots and
-	// TopicChanges, after the last change of the page.
-	TypeEnded = "vokter.ended.v1" // body: Ended
 
 	// On TopicChanges.
 	TypeChange = "vokter.change.v1" // body: Change
+	// TypeOutage says that clients are to be told of a page that fails, or that answers again. It is in its place among
+	// the changes of the page.
+	TypeOutage = "vokter.outage.v1" // body: Outage
+	// TypeEnded says that an incarnation of a page ended. It is after the last change of the page.
+	TypeEnded = "vokter.ended.v1" // body: Ended
 
 	// On TopicSubscriptions.
 	TypeStamp = "vokter.subscription.v1" // body: Stamped

@@ -47,11 +47,12 @@ func (p outputs) Output(m flow.Message) output {
 func (p outputs) OutputTo(m flow.Message, lane int) output {
 	m.Header = maps.Clone(m.Header)
 	m.Time = m.Time.Round(0).UTC() // as a message that is read back from the log has it
-	r := store.Record{ID: m.ID, Message: &m, Payload: m.Body}
+	r := store.Record{ID: m.ID, Payload: m.Body}
 	if !p.t.topic(m.Topic).declared.Ephemeral {
-		m.Body = m.Encoded()
+		m = m.WithBody()
 		r.Payload = m.Body
 	}
+	r.Message = &m
 	return p.newOutput(m.Topic, lane, r)
 }
 

@@ -28,12 +28,9 @@ package diff
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 
-	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
 )
@@ -46,10 +43,6 @@ type Config struct {
 	Observe flow.Observer
 	// Memory bounds the memory for comparing large texts. Default: no bound.
 	Memory flow.Memory
-	// Made gets each change and the message that carries it, before the message is emitted, and about
-	// how many bytes of memory the change keeps in use. The change is not modified afterwards.
-	// Default: none.
-	Made func(c *flow.Change, m flow.Message, bytes int64)
 }
 
 // Processor is the stage: it turns the snapshots of flow.TopicSnapshots into changes on
@@ -63,50 +56,32 @@ func New(cfg Config) *Processor {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Made == nil {
-		cfg.Made = func(*flow.Change, flow.Message, int64) {}
-	}
 	return &Processor{cfg}
 }
 
-// Process handles one message. A snapshot emits its change, unless it is a first version, or no
-// token differs and no block moved. The end of a page is forwarded unchanged, after its last
-// change. A body that cannot be decoded is a permanent error, an unknown type that of
-// flow.Message.UnknownType.
+// Process handles a snapshot, and emits its change, unless it is a first version, or no token differs and no block
+// moved. Another type is an error of flow.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
-	switch m.Type {
-	case flow.TypeSnapshot:
-		return p.handleSnapshot(ctx, tx, m)
-	case flow.TypeOutage, flow.TypeEnded:
-		return forward(tx, m)
+	if m.Type != flow.TypeSnapshot {
+		return m.UnknownType(flow.GroupDiff)
 	}
-	return m.UnknownType(flow.GroupDiff)
-}
-
-// memoryPerByte is how many bytes of memory it takes to compare two texts, for each of their bytes.
-// Texts with lines of one short word take about as many, most texts far fewer.
-const memoryPerByte = 128
-
-func (p *Processor) handleSnapshot(ctx context.Context, tx flow.Tx, m flow.Message) error {
-	free, err := p.cfg.Memory.Take(ctx, memoryPerByte*flow.SnapshotSize(m.Body))
+	s, err := flow.SnapshotFrom(m)
+	if err != nil {
+		return fmt.Errorf("diff: %w", err)
+	}
+	free, err := p.cfg.Memory.Take(ctx, memoryPerByte*s.Size())
 	if err != nil {
 		return err
 	}
 	defer free()
-	s, err := flow.SnapshotFrom(m)
-	if err != nil {
+	if err := s.Unpack(); err != nil {
 		return fmt.Errorf("diff: %w", err)
 	}
 	c, ok := ChangeOf(s)
 	if !ok {
 		return nil
 	}
-	out, err := c.Message()
-	if err != nil {
-		return fmt.Errorf("diff: %w", err)
-	}
-	p.cfg.Made(&c, out, int64(len(s.Old)+len(s.New)+2*len(out.Body)))
-	tx.Emit(out)
+	tx.Emit(c.Message())
 	tx.OnCommit(func() {
 		p.cfg.Logger.Debug("change", "url", c.URL, "version", c.Version, "groups", len(c.Groups), "id", c.ID)
 		p.cfg.Observe.Note(flow.Observation{Kind: flow.KindChange, Page: c.Page, Document: c.Document,
@@ -114,6 +89,10 @@ func (p *Processor) handleSnapshot(ctx context.Context, tx flow.Tx, m flow.Messa
 	})
 	return nil
 }
+
+// memoryPerByte is how many bytes of memory it takes to compare two texts, for each of their bytes.
+// Texts with lines of one short word take about as many, most texts far fewer.
+const memoryPerByte = 128
 
 // ChangeOf returns the change between the two versions in s, and whether there is one. There is
 // none for a first version, which is a baseline, or if no token differs and no block moved.
@@ -127,7 +106,7 @@ func ChangeOf(s flow.Snapshot) (flow.Change, bool) {
 	c := flow.Change{
 		ID:  flow.ChangeID(s.Document, s.Incarnation, s.Lineage, s.N),
 		URL: s.Page, Page: s.Page, Document: s.Document, Incarnation: s.Incarnation,
-		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time, Stamp: s.Stamp,
+		Check: s.Check, Version: s.N, Previous: s.Previous, Time: s.Time,
 		Language: s.Language, Title: s.Title, ContentType: s.ContentType, Groups: groups, Size: changeSize(old, new, groups),
 		Muting: s.Muting, Whole: s.Whole, MutingWords: s.MutingWords,
 	}
@@ -144,18 +123,7 @@ func analyzeBoth(s flow.Snapshot) (old, new *text.Doc) {
 	}
 	new, ok := s.Analysis.(*text.Doc)
 	if !ok || new.Content != s.New {
-		new = text.AnalyzePacked(s.New, s.NewKeys, s.NewTokens)
+		new = text.AnalyzePacked(s.New, s.NewKeys, nil)
 	}
 	return text.AnalyzePacked(s.Old, s.OldKeys, s.OldTokens), new
-}
-
-// forward forwards m, which is about a page and no version of it, to flow.TopicChanges.
-func forward(tx flow.Tx, m flow.Message) error {
-	if !json.Valid(m.Body) {
-		return failure.Permanent(fmt.Errorf("diff: message %s is no JSON", m.ID))
-	}
-	m.ID, m.Topic, m.Position = flow.DeriveID("forwarded", flow.TopicChanges, m.ID), flow.TopicChanges, ""
-	m.Header = maps.Clone(m.Header)
-	tx.Emit(m)
-	return nil
 }

@@ -39,11 +39,11 @@ func (t *fakeTx) commit() {
 func snapshot(old, new string) flow.Snapshot {
 	return flow.Snapshot{
 		Page: "https://example.com/a", Incarnation: "life", Document: "doc", N: 7, Previous: 6, Check: 12,
-		Time: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Stamp: 3, Language: "en", Title: "Zeus", Old: old, New: new,
+		Time: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Language: "en", Title: "Zeus", Old: old, New: new,
 	}
 }
 
-// TestTokensOfTheIndex compares texts by the tokens in the snapshot, and finds them where they
+// TestTokensOfTheIndex compares the old text by the tokens in the snapshot, and finds them where they
 // are missing or made by another program.
 func TestTokensOfTheIndex(t *testing.T) {
 	s := snapshot("a b\n", "a c\n")
@@ -52,20 +52,19 @@ func TestTokensOfTheIndex(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		old  []byte
-		new  []byte
 		want []flow.Difference
 	}{
-		{"read", one, one, []flow.Difference{{Event: pipeline.Removed, Text: "a b", Edit: 1}, {Event: pipeline.Added, Text: "a c", Edit: 1}}},
-		{"missing", nil, nil, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2, Edit: 1}, {Event: pipeline.Added, Text: "c", Offset: 2, Edit: 1}}},
-		{"foreign", foreign, foreign, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2, Edit: 1}, {Event: pipeline.Added, Text: "c", Offset: 2, Edit: 1}}},
+		{"read", one, []flow.Difference{{Event: pipeline.Removed, Text: "a b", Edit: 1}, {Event: pipeline.Added, Text: "a c", Edit: 1}}},
+		{"missing", nil, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2, Edit: 1}, {Event: pipeline.Added, Text: "c", Offset: 2, Edit: 1}}},
+		{"foreign", foreign, []flow.Difference{{Event: pipeline.Removed, Text: "b", Offset: 2, Edit: 1}, {Event: pipeline.Added, Text: "c", Offset: 2, Edit: 1}}},
 	} {
-		s.OldTokens, s.NewTokens = tc.old, tc.new
+		s.OldTokens = tc.old
 		tx := &fakeTx{}
 		if err := New(Config{}).Process(context.Background(), tx, s.Message()); err != nil || len(tx.emitted) != 1 {
 			t.Fatalf("%s: %d messages, %v", tc.name, len(tx.emitted), err)
 		}
 		var got flow.Change
-		if err := json.Unmarshal(tx.emitted[0].Body, &got); err != nil {
+		if err := json.Unmarshal(tx.emitted[0].Encoded(), &got); err != nil {
 			t.Fatal(err)
 		}
 		var differences []flow.Difference
@@ -101,12 +100,12 @@ func TestProcessSnapshot(t *testing.T) {
 		t.Errorf("message %+v", m)
 	}
 	var got flow.Change
-	if err := json.Unmarshal(m.Body, &got); err != nil {
+	if err := json.Unmarshal(m.Encoded(), &got); err != nil {
 		t.Fatal(err)
 	}
 	want := flow.Change{
 		ID: id, URL: s.Page, Page: s.Page, Document: "doc", Incarnation: "life", Check: s.Check, Version: 7, Previous: 6,
-		Time: s.Time, Stamp: 3, Language: "en", Title: "Zeus",
+		Time: s.Time, Language: "en", Title: "Zeus",
 		Groups: []flow.Group{{
 			Old: []flow.Window{{Text: "Zeus is in stock", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 10}, {11, 16}}, Edits: []flow.Span{{2, 3}}}},
 			New: []flow.Window{{Text: "Zeus is out of stock", Tokens: []flow.Span{{0, 4}, {5, 7}, {8, 11}, {12, 14}, {15, 20}}, Edits: []flow.Span{{2, 4}}}},
@@ -161,50 +160,23 @@ func TestProcessOnlyMoved(t *testing.T) {
 	if err := New(Config{}).Process(context.Background(), tx, s.Message()); err != nil || len(tx.emitted) != 1 {
 		t.Fatalf("%v, %d messages, want 1", err, len(tx.emitted))
 	}
-	if body := string(tx.emitted[0].Body); !strings.Contains(body, `"moved":true`) {
+	if body := string(tx.emitted[0].Encoded()); !strings.Contains(body, `"moved":true`) {
 		t.Errorf("body %s", body)
 	}
 }
 
-func TestProcessEnded(t *testing.T) {
-	body, err := json.Marshal(flow.Ended{Page: "https://example.com/a", Incarnation: "life", Stamp: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := flow.Message{ID: "x", Topic: flow.TopicSnapshots, Key: "https://example.com/a", Type: flow.TypeEnded,
-		Subject: "https://example.com/a", Time: time.Unix(1, 0).UTC(), Header: map[string]string{"h": "v"}, Body: body, Position: "here"}
-	tx := &fakeTx{}
-	if err := New(Config{}).Process(context.Background(), tx, in); err != nil || len(tx.emitted) != 1 {
-		t.Fatalf("%v, %d messages, want 1", err, len(tx.emitted))
-	}
-	got := tx.emitted[0]
-	if got.ID == in.ID || got.ID == "" {
-		t.Errorf("id %q", got.ID)
-	}
-	want := in
-	want.ID, want.Topic, want.Position = got.ID, flow.TopicChanges, ""
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got, want)
-	}
-}
-
 func TestProcessRefuses(t *testing.T) {
-	broken := snapshot("a", "b").Message()
-	broken.Body = []byte("no zstd")
 	damaged := snapshot("", "b")
 	damaged.OldPacked = []byte("no zstd")
 	for name, c := range map[string]struct {
 		m    flow.Message
 		want failure.Class
 	}{
-		"unknown type":    {flow.Message{ID: "1", Type: "vokter.snapshot.v9"}, failure.ClassBroken},
-		"one of others":   {flow.Message{ID: "1", Type: "com.example.snapshot", Source: "/crm"}, failure.ClassPermanent},
-		"a wake":          {flow.Message{Type: flow.TypeWake}, failure.ClassBroken},
-		"no header":       {flow.Message{ID: "2", Type: flow.TypeSnapshot}, failure.ClassPermanent},
-		"broken texts":    {broken, failure.ClassPermanent},
-		"a stored text":   {damaged.Message(), failure.ClassBroken},
-		"ended, no JSON":  {flow.Message{ID: "3", Type: flow.TypeEnded, Body: []byte("{")}, failure.ClassPermanent},
-		"ended, no body.": {flow.Message{ID: "4", Type: flow.TypeEnded}, failure.ClassPermanent},
+		"unknown type":  {flow.Message{ID: "1", Type: "vokter.snapshot.v9"}, failure.ClassBroken},
+		"one of others": {flow.Message{ID: "1", Type: "com.example.snapshot", Source: "/crm"}, failure.ClassPermanent},
+		"a wake":        {flow.Message{Type: flow.TypeWake}, failure.ClassBroken},
+		"none of ours":  {flow.Message{ID: "2", Type: flow.TypeSnapshot}, failure.ClassPermanent},
+		"a stored text": {damaged.Message(), failure.ClassBroken},
 	} {
 		tx := &fakeTx{}
 		err := New(Config{}).Process(context.Background(), tx, c.m)
@@ -242,38 +214,33 @@ func TestMemoryIsAskedFor(t *testing.T) {
 	}
 }
 
-// A change that is handed on in memory is the one that its message carries.
-func TestMadeChangesAreThoseOfTheirMessages(t *testing.T) {
-	var made []*flow.Change
-	p := New(Config{Made: func(c *flow.Change, m flow.Message, bytes int64) {
-		if made = append(made, c); bytes < int64(len(m.Body)) {
-			t.Errorf("%d bytes for a change whose message has %d", bytes, len(m.Body))
-		}
-	}})
+// A change that is handed on in memory is the one that others read in its message.
+func TestChangesAreThoseOfTheirMessages(t *testing.T) {
 	tx := &fakeTx{}
 	for seed := range uint64(200) {
 		old, new := randomPair(rand.New(rand.NewPCG(seed, 4)))
-		if err := p.Process(context.Background(), tx, snapshot(textOf(old...), textOf(new...)).Message()); err != nil {
+		if err := New(Config{}).Process(context.Background(), tx, snapshot(textOf(old...), textOf(new...)).Message()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(made) == 0 || len(made) != len(tx.emitted) {
-		t.Fatalf("%d changes and %d messages", len(made), len(tx.emitted))
-	}
-	for i, m := range tx.emitted {
-		got, err := flow.ChangeFrom(m)
+	for _, m := range tx.emitted {
+		made, err := flow.ChangeFrom(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, g := range made[i].Groups { // absent in JSON, and no different to those who read them
+		got, err := flow.ChangeFrom(m.WithBody())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range made.Groups { // absent in JSON, and no different to those who read them
 			for _, w := range slices.Concat(g.Old, g.New) {
 				if len(w.Tokens) == 0 || len(w.Edits) == 0 {
 					t.Fatalf("a window without tokens or edits: %+v", w)
 				}
 			}
 		}
-		if !reflect.DeepEqual(got, *made[i]) {
-			t.Errorf("got  %+v\nwant %+v", got, *made[i])
+		if !reflect.DeepEqual(got, made) {
+			t.Errorf("got  %+v\nwant %+v", got, made)
 		}
 	}
 }

@@ -174,11 +174,13 @@ type requestCheck struct {
 	Rebase bool
 }
 
-// newVersion stores a version and publishes its snapshot.
+// newVersion stores a version and emits its snapshot.
 type newVersion struct {
 	// Snapshot is complete except for the language, the text before it and the tokens. Its New is
 	// missing where another process read the text.
 	Snapshot flow.Snapshot
+	// Packed is the text as flow.PackText packs it.
+	Packed []byte
 	// Extractor names what extracted the text.
 	Extractor string
 	// Screenshot is a picture of the page, or nil.
@@ -260,7 +262,7 @@ type withdraw struct{ flow.Withdraw }
 // storeExpired stores an expired subscription until it is restarted or cancelled.
 type storeExpired struct{ ExpiredSubscription }
 
-// deleteExpired deletes the expired subscription with the name of subscriptionKey.
+// deleteExpired deletes the expired subscription with the name of flow.Stamped.Name.
 type deleteExpired struct{ Name string }
 
 // healthEvent publishes a health event.
@@ -295,12 +297,10 @@ type checkDone struct {
 	Passed []string
 }
 
-// pageEnded tells later stages that this incarnation of the page is over. Stamp is its last stamp,
-// and Expiry says why it was given up, if it was. Listed says that the page is still listed as
+// pageEnded tells later stages that this incarnation of the page is over. Expiry says why it was given up, if it was. Listed says that the page is still listed as
 // expired.
 type pageEnded struct {
 	Incarnation string
-	Stamp       uint64
 	Expiry      *Expiry
 	Listed      bool
 }

@@ -304,6 +304,6 @@ func (a *applier) expirePage(at time.Time, open *Open) {
 		e.Keep = append(e.Keep, p.Expiry.Keep...)
 		slices.Sort(e.Keep)
 	}
-	a.emit(pageEnded{p.Incarnation, p.Stamp, e, p.leavesState(e)})
+	a.emit(pageEnded{p.Incarnation, e, p.leavesState(e)})
 	a.clearPage(e)
 }

@@ -181,7 +181,7 @@ func (a *applier) removeExpired(x ExpiredSubscription) {
 	a.p.Expired--
 	a.p.countOrigin(x.Origin, -1)
 	a.countPaused(x, -1)
-	a.emit(deleteExpired{subscriptionKey(x.Stamped)})
+	a.emit(deleteExpired{x.Stamped.Name()})
 }
 
 // countPaused adds n (1 or -1) to the paused subscriptions of the document of x, unless x is not paused
@@ -195,12 +195,12 @@ func (a *applier) countPaused(x ExpiredSubscription, n int) {
 // Expired returns the expired subscriptions of the page whose state st is, sorted by document
 // and client.
 func Expired(st flow.State) ([]ExpiredSubscription, error) {
-	return scanJSON[ExpiredSubscription](st, expiredNames)
+	return scanValues[ExpiredSubscription](st, expiredNames)
 }
 
 // expiredSubscription returns the expired subscription of a document and client, or nil.
 func expiredSubscription(st flow.State, document, client string) (*ExpiredSubscription, error) {
-	return getJSON[ExpiredSubscription](st, expiredName(document, client))
+	return getValue[ExpiredSubscription](st, expiredName(document, client))
 }
 
 // Origins returns the origins, sorted, that subscribe to the page whose state st is or keep it;

@@ -206,7 +206,7 @@ func (s *Stage) storeLinks(tx flow.Tx, st flow.State, m flow.Message, l *flow.Li
 	if l == nil {
 		return st.Delete(linksName)
 	}
-	if err := setJSON(st, linksName, l); err != nil {
+	if err := setValue(st, linksName, l); err != nil {
 		return err
 	}
 	all, err := Subscriptions(st)
@@ -227,7 +227,7 @@ func (s *Stage) storeLinks(tx flow.Tx, st flow.State, m flow.Message, l *flow.Li
 
 // reportStoredLinks reports the stored links of a page to one root.
 func (s *Stage) reportStoredLinks(tx flow.Tx, st flow.State, m flow.Message, root string) error {
-	l, err := getJSON[flow.Links](st, linksName)
+	l, err := getValue[flow.Links](st, linksName)
 	if err != nil || l == nil {
 		return err
 	}
@@ -371,7 +371,7 @@ func (s *Stage) growTree(tx flow.Tx, st flow.State, m flow.Message, id string, t
 			s.cfg.Logger.Warn("not all linked pages are watched", "page", t.root, "client", t.Subscription.Client, "reason", t.Bounded)
 		})
 	}
-	return setJSON(st, treesName+id, t.treeState)
+	return setValue(st, treesName+id, t.treeState)
 }
 
 // emitFollow tells a page of t that it is watched, and how.
@@ -450,7 +450,7 @@ func Tree(st flow.State, s flow.Stamped) (pages []LinkedPage, bounded string, er
 
 // loadTree returns the tree with the given ID of the page root, or nil.
 func loadTree(st flow.State, root, id string) (*tree, error) {
-	state, err := getJSON[treeState](st, treesName+id)
+	state, err := getValue[treeState](st, treesName+id)
 	if err != nil || state == nil {
 		return nil, err
 	}

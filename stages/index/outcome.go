@@ -219,10 +219,10 @@ func (a *applier) makeVersion(d *Document, o flow.Outcome, previous uint64) {
 	v := newVersion{
 		Snapshot: flow.Snapshot{
 			Page: a.p.URL, Incarnation: a.p.Incarnation, Lineage: flow.Lineage(a.Position), Document: d.ID, N: d.N, Previous: previous,
-			Check: o.Check, Time: o.Time, Stamp: a.p.Stamp, Title: o.Title, ContentType: o.ContentType, TextHash: o.TextHash,
-			Value: d.View.Value != nil, New: o.Text, NewPacked: o.Packed,
+			Check: o.Check, Time: o.Time, Title: o.Title, ContentType: o.ContentType, TextHash: o.TextHash,
+			Value: d.View.Value != nil, New: o.Text,
 		},
-		Extractor: o.Extractor, Screenshot: o.Screenshot,
+		Packed: o.Packed, Extractor: o.Extractor, Screenshot: o.Screenshot,
 		Language: text.LanguageChoice{Document: a.p.language(), Page: o.Language, Text: o.PageLanguage},
 	}
 	if d.View.Items {

@@ -25,7 +25,7 @@ func TestTheFirstVersionIsTheBaseline(t *testing.T) {
 	}
 	b.read("A")
 	v := one[newVersion](b)
-	if s := v.Snapshot; s.N != 1 || s.Previous != 0 || s.Stamp != 1 || s.Document != whole || s.Check != 1 || s.TextHash != "text:A" {
+	if s := v.Snapshot; s.N != 1 || s.Previous != 0 || s.Document != whole || s.Check != 1 || s.TextHash != "text:A" {
 		t.Errorf("got snapshot %+v, want version 1 without a previous one", s)
 	}
 	if c := one[checkDone](b); c.Unchanged || c.Class != "" {

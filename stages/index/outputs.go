@@ -63,14 +63,14 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 	case outage:
 		return emitJSON(tx, flow.Message{
 			ID:    flow.DeriveID("outage", m.Key, o.Incarnation, strconv.FormatUint(o.Stamp, 10)),
-			Topic: flow.TopicSnapshots, Key: m.Key, Type: flow.TypeOutage, Subject: m.Key, Time: s.cfg.Now(),
+			Topic: flow.TopicChanges, Key: m.Key, Type: flow.TypeOutage, Subject: m.Key, Time: s.cfg.Now(),
 		}, o.Outage)
 	case pageDormant:
 		tx.OnCommit(func() { s.reportDormant(key, o) })
 	case withdraw:
 		tx.Emit(o.Message(s.cfg.Now()))
 	case storeExpired:
-		return setJSON(st, expiredNames+subscriptionKey(o.Stamped), o.ExpiredSubscription)
+		return setValue(st, expiredNames+o.Stamped.Name(), o.ExpiredSubscription)
 	case deleteExpired:
 		return st.Delete(expiredNames + o.Name)
 	case keepLinks:
@@ -103,8 +103,8 @@ func (s *Stage) execute(ctx context.Context, tx flow.Tx, m flow.Message, p *Page
 		tx.OnCommit(func() { s.reportEnd(key, o) })
 		return emitJSON(tx, flow.Message{
 			ID:    flow.DeriveID("ended", m.Key, o.Incarnation),
-			Topic: flow.TopicSnapshots, Key: m.Key, Type: flow.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
-		}, flow.Ended{Page: m.Key, Incarnation: o.Incarnation, Stamp: o.Stamp, Listed: o.Listed})
+			Topic: flow.TopicChanges, Key: m.Key, Type: flow.TypeEnded, Subject: m.Key, Time: s.cfg.Now(),
+		}, flow.Ended{Page: m.Key, Incarnation: o.Incarnation, Listed: o.Listed})
 	case deleteState:
 		if o.All {
 			return clearNames(st, "")
@@ -134,9 +134,9 @@ func (s *Stage) publishRequest(tx flow.Tx, st flow.State, o requestCheck) (err e
 // storeStamp stores a record of a subscription and publishes it.
 func (s *Stage) storeStamp(tx flow.Tx, st flow.State, m flow.Message, o stamp) error {
 	r := o.Stamped
-	name := subscriptionsName + subscriptionKey(r)
+	name := subscriptionsName + r.Name()
 	if r.Until == flow.Forever {
-		if err := setJSON(st, name, r); err != nil {
+		if err := setValue(st, name, r); err != nil {
 			return err
 		}
 	} else if err := st.Delete(name); err != nil {
@@ -188,16 +188,16 @@ func (s *Stage) decide(tx flow.Tx, m flow.Message, r *flow.Refusal) {
 // memoryFor is how many bytes of memory it takes to store a version, for each byte of its text.
 const memoryFor = 64
 
-// storeVersion stores a version with its tokens and sketch, and publishes its snapshot.
+// storeVersion stores a version with its tokens and sketch, and emits its snapshot.
 func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v newVersion) error {
 	snap := v.Snapshot
-	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(snap.NewPacked))
+	free, err := s.cfg.Memory.Take(ctx, memoryFor*flow.UnpackedSize(v.Packed))
 	if err != nil {
 		return err
 	}
 	defer free()
 	if snap.New == "" {
-		if snap.New, err = flow.UnpackText(snap.NewPacked); err != nil {
+		if snap.New, err = flow.UnpackText(v.Packed); err != nil {
 			return failure.Permanent(fmt.Errorf("check %d of %s: %w", snap.Check, snap.Page, err))
 		}
 	}
@@ -220,8 +220,9 @@ func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v n
 			return err
 		}
 	}
-	analysis := text.AnalyzePacked(snap.New, flow.UnpackKeys(snap.NewPacked), nil)
-	if snap.NewTokens, err = storeAnalysis(st, snap.Document, analysis); err != nil {
+	snap.OldKeys, snap.NewKeys = flow.UnpackKeys(snap.OldPacked), flow.UnpackKeys(v.Packed)
+	analysis := text.AnalyzePacked(snap.New, snap.NewKeys, nil)
+	if err := storeAnalysis(st, snap.Document, analysis); err != nil {
 		return err
 	}
 	snap.Analysis = analysis
@@ -229,7 +230,7 @@ func (s *Stage) storeVersion(ctx context.Context, tx flow.Tx, st flow.State, v n
 	snap.Language = language
 	stored := StoredVersion{
 		Time: snap.Time.UTC(), Check: snap.Check, TextHash: snap.TextHash, Title: snap.Title, ContentType: snap.ContentType,
-		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: snap.NewPacked, Previous: snap.Previous,
+		Language: language, LanguageFrom: from, Extractor: v.Extractor, Packed: v.Packed, Previous: snap.Previous,
 		Screenshot: len(v.Screenshot) > 0, Restless: snap.Restless, Words: snap.Words, Whole: snap.Whole,
 	}
 	if v.Feed != nil && snap.Previous > 0 {

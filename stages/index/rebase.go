@@ -165,6 +165,5 @@ func storeRebased(st flow.State, r rebase) error {
 	if err := st.Set(versionName(r.Document, r.N), b); err != nil {
 		return err
 	}
-	_, err = storeAnalysis(st, r.Document, text.AnalyzePacked(content, flow.UnpackKeys(r.Text.Packed), nil))
-	return err
+	return storeAnalysis(st, r.Document, text.AnalyzePacked(content, flow.UnpackKeys(r.Text.Packed), nil))
 }

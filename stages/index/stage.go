@@ -195,8 +195,11 @@ func (s *Stage) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 }
 
 func (s *Stage) process(ctx context.Context, tx flow.Tx, m flow.Message) error {
-	if m.Type == flow.TypeLinks {
+	switch m.Type {
+	case flow.TypeLinks:
 		return s.handleLinks(tx, m)
+	case flow.TypeCompare:
+		return s.compareAgain(tx, m)
 	}
 	epoch := s.cfg.Epoch(m.Key)
 	was, err := s.cache.load(tx, m.Key, epoch)

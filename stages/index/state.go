@@ -2,7 +2,6 @@ package index
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,23 +16,23 @@ import (
 
 // Names in the state of a page.
 const (
-	pageName          = flow.Small + "page" // the Page without its Progress
-	progressName      = flow.WakeName       // the page's wake and its storedProgress
-	subscriptionsName = "sub/"              // sub/<document>/<client>, or see subscriptionKey
-	versionsName      = "v/"                // v/<document>/<n, 20 digits>
-	screenshotsName   = "pic/"              // pic/<document>/<n, 20 digits>: the picture of the page with a version
-	keptName          = "kept/"             // kept/<document>: its stored versions, see keptVersion
-	tokensName        = "tok/"              // tok/<document>: the tokens of the current version
-	sketchName        = "sim/"              // sim/<document>: the text.Sketch of the current version, unless it is short
-	itemsName         = "itm/"              // itm/<document>: feed.Seen
-	restlessName      = "rst/"              // rst/<document>: restless.Table
-	unmadeName        = "txt/"              // txt/<document>: the last text that was read, if it is no version
-	expiredNames      = "exp/"              // exp/<document>/<client>, or see subscriptionKey
-	historyName       = flow.Small + "h/"   // h/<number of the record mod historySize, 2 digits>
-	bodyName          = "body"              // the last body that contains current texts
-	linksName         = "links"             // the links of the page, if somebody follows them
-	treesName         = "tree/"             // tree/<ID of a subscription that follows links>
-	treePagesName     = "link/"             // link/<ID of a subscription that follows links>/<page>
+	pageName          = flow.Small + "page"    // the Page without its Progress
+	progressName      = flow.WakeName          // the page's wake and its storedProgress
+	subscriptionsName = flow.KeptSubscriptions // see flow.Stamped.Name
+	versionsName      = "v/"                   // v/<document>/<n, 20 digits>
+	screenshotsName   = "pic/"                 // pic/<document>/<n, 20 digits>: the picture of the page with a version
+	keptName          = "kept/"                // kept/<document>: its stored versions, see keptVersion
+	tokensName        = "tok/"                 // tok/<document>: the tokens of the current version
+	sketchName        = "sim/"                 // sim/<document>: the text.Sketch of the current version, unless it is short
+	itemsName         = "itm/"                 // itm/<document>: feed.Seen
+	restlessName      = "rst/"                 // rst/<document>: restless.Table
+	unmadeName        = "txt/"                 // txt/<document>: the last text that was read, if it is no version
+	expiredNames      = "exp/"                 // exp/<document>/<client>, or see flow.Stamped.Name
+	historyName       = flow.Small + "h/"      // h/<number of the record mod historySize, 2 digits>
+	bodyName          = "body"                 // the last body that contains current texts
+	linksName         = "links"                // the links of the page, if somebody follows them
+	treesName         = "tree/"                // tree/<ID of a subscription that follows links>
+	treePagesName     = "link/"                // link/<ID of a subscription that follows links>/<page>
 )
 
 func subscriptionName(document, client string) string {
@@ -41,15 +40,6 @@ func subscriptionName(document, client string) string {
 }
 
 func expiredName(document, client string) string { return expiredNames + document + "/" + client }
-
-// subscriptionKey returns the name of a current subscription behind subscriptionsName, and of an expired one
-// behind expiredNames. A document and a client have one subscription, and one more for each tree.
-func subscriptionKey(s flow.Stamped) string {
-	if s.Followed != nil {
-		return s.Document + "+" + s.Followed.ID + "/" + s.Subscription.Client
-	}
-	return s.Document + "/" + s.Subscription.Client
-}
 
 func treePageName(id, page string) string { return treePagesName + id + "/" + page }
 
@@ -62,7 +52,7 @@ func screenshotName(document string, n uint64) string {
 }
 
 // format is the first byte of every stored value.
-const format = 3
+const format = flow.KeptFormat
 
 func encode(v any) ([]byte, error) {
 	b, err := stored.Encode(format, v)
@@ -156,43 +146,41 @@ func LoadSketch(st flow.State, document string) (s text.Sketch, ok bool, err err
 	return s, ok, nil
 }
 
-// storeAnalysis stores the tokens of doc, the current version of a document, and its sketch. It
-// returns the packed tokens.
-func storeAnalysis(st flow.State, document string, doc *text.Doc) ([]byte, error) {
-	tokens := text.PackTokens(doc)
-	if err := st.Set(tokensName+document, tokens); err != nil {
-		return nil, err
+// storeAnalysis stores the tokens of doc, the current version of a document, and its sketch.
+func storeAnalysis(st flow.State, document string, doc *text.Doc) error {
+	if err := st.Set(tokensName+document, text.PackTokens(doc)); err != nil {
+		return err
 	}
 	if s, ok := text.NewSketch(doc); ok {
-		return tokens, st.Set(sketchName+document, s.Pack())
+		return st.Set(sketchName+document, s.Pack())
 	}
 	_, stored, err := st.Get(sketchName + document)
 	if err != nil || !stored {
-		return tokens, err
+		return err
 	}
-	return tokens, st.Delete(sketchName + document)
+	return st.Delete(sketchName + document)
 }
 
 // Subscriptions returns the current subscriptions of the page whose state st is, sorted by
 // document and client.
 func Subscriptions(st flow.State) ([]flow.Stamped, error) {
-	return scanJSON[flow.Stamped](st, subscriptionsName)
+	return scanValues[flow.Stamped](st, subscriptionsName)
 }
 
 // subscription returns the current subscription of a document and client, or nil.
 func subscription(st flow.State, document, client string) (*flow.Stamped, error) {
-	return getJSON[flow.Stamped](st, subscriptionName(document, client))
+	return getValue[flow.Stamped](st, subscriptionName(document, client))
 }
 
-// scanJSON returns what is stored under the names that begin with prefix, in order.
-func scanJSON[T any](st flow.State, prefix string) ([]T, error) {
+// scanValues returns what is stored under the names that begin with prefix, in order.
+func scanValues[T any](st flow.State, prefix string) ([]T, error) {
 	var all []T
 	for name, v := range st.Scan(prefix) {
 		if v.Err != nil {
 			return nil, v.Err
 		}
-		t, err := decodeJSON[T](v.Bytes)
-		if err != nil {
+		var t T
+		if err := decode(v.Bytes, &t); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		all = append(all, t)
@@ -200,32 +188,22 @@ func scanJSON[T any](st flow.State, prefix string) ([]T, error) {
 	return all, nil
 }
 
-// getJSON returns what is stored under name, or nil.
-func getJSON[T any](st flow.State, name string) (*T, error) {
+// getValue returns what is stored under name, or nil.
+func getValue[T any](st flow.State, name string) (*T, error) {
 	b, ok, err := st.Get(name)
 	if err != nil || !ok {
 		return nil, err
 	}
-	t, err := decodeJSON[T](b)
-	return &t, err
+	t := new(T)
+	return t, decode(b, t)
 }
 
-func setJSON(st flow.State, name string, v any) error {
-	b, err := json.Marshal(v)
+func setValue(st flow.State, name string, v any) error {
+	b, err := encode(v)
 	if err != nil {
-		return failure.Permanent(fmt.Errorf("index: storing %s: %w", name, err))
+		return err
 	}
-	return st.Set(name, append([]byte{format}, b...))
-}
-
-func decodeJSON[T any](b []byte) (v T, err error) {
-	if len(b) == 0 || b[0] != format {
-		return v, failure.Broken(fmt.Errorf("index: a subscription has a format that this program does not know"))
-	}
-	if err := json.Unmarshal(b[1:], &v); err != nil {
-		return v, failure.Broken(fmt.Errorf("index: a stored subscription is damaged: %w", err))
-	}
-	return v, nil
+	return st.Set(name, b)
 }
 
 // historySize is how many records are in the history of a page.

@@ -35,11 +35,11 @@ func (a *applier) subscribe(s subscribe) {
 func (a *applier) replace(r replace) {
 	existing := make(map[string]flow.Stamped, len(r.Existing))
 	for _, e := range r.Existing {
-		existing[subscriptionsName+subscriptionKey(e)] = e
+		existing[subscriptionsName+e.Name()] = e
 	}
 	expired := make(map[string]ExpiredSubscription, len(r.Expired))
 	for _, x := range r.Expired {
-		expired[subscriptionsName+subscriptionKey(x.Stamped)] = x
+		expired[subscriptionsName+x.Stamped.Name()] = x
 	}
 	wanted := make(map[string]bool, len(r.Subscriptions))
 	for _, s := range r.Subscriptions {
@@ -95,13 +95,13 @@ func (a *applier) replace(r replace) {
 	}
 	a.replaceKeep(r)
 	for _, e := range r.Existing {
-		if e.Origin == r.Origin && !wanted[subscriptionsName+subscriptionKey(e)] {
+		if e.Origin == r.Origin && !wanted[subscriptionsName+e.Name()] {
 			a.endSubscription(e, flow.EndCancelled)
 		}
 	}
 	var missing []ExpiredSubscription
 	for _, x := range r.Expired {
-		name := subscriptionsName + subscriptionKey(x.Stamped)
+		name := subscriptionsName + x.Stamped.Name()
 		if x.Origin == r.Origin && !wanted[name] {
 			missing = append(missing, x)
 			delete(expired, name)
@@ -202,7 +202,7 @@ func (a *applier) beginRecord(r flow.Stamped) flow.Stamped {
 	}
 	p.Stamp++
 	r.Page, r.PageIncarnation, r.Document = p.URL, p.Incarnation, d.ID
-	r.Stamp, r.Since, r.From, r.Until = p.Stamp, p.Stamp, d.N, flow.Forever
+	r.Stamp, r.From, r.Until = p.Stamp, d.N, flow.Forever
 	a.emit(stamp{Stamped: r})
 	a.countFollow(r, 1)
 	return r
@@ -374,7 +374,7 @@ func (a *applier) removeUnwatched() {
 		}
 	}
 	if len(p.Documents) == 0 {
-		a.emit(pageEnded{p.Incarnation, p.Stamp, nil, p.leavesState(p.Expiry)})
+		a.emit(pageEnded{p.Incarnation, nil, p.leavesState(p.Expiry)})
 		a.clearPage(p.Expiry)
 	}
 }

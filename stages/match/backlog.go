@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vokter/vokter/pipeline/failure"
@@ -15,7 +16,8 @@ import (
 // A change that matches very many subscriptions is not handled in one transaction: the
 // transaction would be large, and other pages of the lane would wait for it. Each transaction
 // emits one batch of notifications and wakes the page for the next one. Messages of the page
-// that arrive meanwhile wait in its backlog, behind the change.
+// that arrive meanwhile wait in its backlog, behind the change. Subscriptions that end meanwhile are kept
+// until it is empty.
 //
 //	backlog        the numbers of the messages in it, and how far the first one is
 //	backlog NUMBER a message
@@ -63,7 +65,7 @@ func (b *backlog) empty() bool { return b.First == b.Next }
 
 // push adds m.
 func (b *backlog) push(st flow.State, m flow.Message) error {
-	if err := storeValue(st, backlogMessageName(b.Next), backlogMessage{m.ID, m.Type, m.Body}); err != nil {
+	if err := storeValue(st, backlogMessageName(b.Next), backlogMessage{m.ID, m.Type, m.Encoded()}); err != nil {
 		return err
 	}
 	b.Next++
@@ -77,15 +79,13 @@ func (b *backlog) pop(st flow.State) error {
 	}
 	b.First++
 	b.Progress = progress{}
-	return b.store(st)
-}
-
-func (b *backlog) store(st flow.State) error {
 	if b.empty() {
 		return st.Delete(backlogName)
 	}
-	return storeValue(st, backlogName, b)
+	return b.store(st)
 }
+
+func (b *backlog) store(st flow.State) error { return storeValue(st, backlogName, b) }
 
 // first returns the first message.
 func (b *backlog) first(st flow.State, key string) (flow.Message, error) {
@@ -114,15 +114,14 @@ func (p *Processor) handleInOrder(tx flow.Tx, m flow.Message) error {
 	if err != nil {
 		return err
 	}
-	if err := work.checkStamp(st); err != nil {
-		return err
-	}
 	if !b.empty() {
 		return b.push(st, m)
 	}
-	done, err := p.continueWork(tx, m.Key, work, &b.Progress)
-	if err != nil || done {
-		return err
+	if !p.cfg.Later || work.change == nil {
+		done, err := p.continueWork(tx, m.Key, work, &b.Progress)
+		if err != nil || done {
+			return err
+		}
 	}
 	wakeNow(tx, m.Key)
 	return b.push(st, m)
@@ -152,9 +151,25 @@ func (p *Processor) resumeBacklog(tx flow.Tx, key string) error {
 	default:
 		err = b.store(st)
 	}
-	if !b.empty() {
+	switch {
+	case err != nil:
+		return err
+	case !b.empty():
 		wakeNow(tx, key)
+		return nil
 	}
+	return p.forgetEnded(tx, st)
+}
+
+// forgetEnded deletes the ended subscriptions, since nothing is due to them any more.
+func (p *Processor) forgetEnded(tx flow.Tx, st flow.State) error {
+	names, err := deleteUnder(st, stateName(kindEnded, ""))
+	tx.OnCommit(func() {
+		for _, n := range names {
+			parts := strings.SplitN(n, nul, 4)
+			p.noteEdits(tableKey{parts[1], parts[2]}, parts[3:])
+		}
+	})
 	return err
 }
 
@@ -177,30 +192,17 @@ func (p *Processor) decode(m flow.Message) (w work, err error) {
 		w.ended, err = decodeBody[flow.Ended](m)
 		return w, err
 	}
-	if w.change = p.cfg.Made(m); w.change != nil {
-		return w, nil
-	}
-	if w.change, err = decodeBody[flow.Change](m); err != nil {
+	c, err := flow.ChangeFrom(m)
+	if err != nil {
 		return w, err
 	}
-	if err := checkWindows(w.change); err != nil {
-		return w, failure.Permanent(err)
+	if m.Body != nil { // middleware and other programs may have written it
+		if err := checkWindows(&c); err != nil {
+			return w, failure.Permanent(err)
+		}
 	}
+	w.change = &c
 	return w, nil
-}
-
-// checkStamp returns an error of class NotYet if the stamp that w names has not arrived yet.
-func (w work) checkStamp(st flow.State) error {
-	var err error
-	switch {
-	case w.outage != nil:
-		_, err = requireStamp(st, w.outage.Incarnation, w.outage.Stamp)
-	case w.ended != nil:
-		_, err = requireStamp(st, w.ended.Incarnation, w.ended.Stamp)
-	default:
-		_, err = requireStamp(st, w.change.Incarnation, w.change.Stamp)
-	}
-	return err
 }
 
 // continueWork continues w from at. It returns false if w is not done yet. at then is where to go
@@ -215,8 +217,8 @@ func (p *Processor) continueWork(tx flow.Tx, key string, w work, at *progress) (
 	return p.handleChange(tx, key, w.change, at)
 }
 
-// candidate is a subscription that a change matches, or that ended with its page. The candidates
-// are handled in the order of their sort keys.
+// candidate is a subscription that a change matches, or whose client is told of an outage. The candidates
+// are handled in the order of their sort keys. Of those with one sort key at most one is due.
 type candidate struct {
 	sortKey    string
 	client     string // only where it decides about repeats
@@ -228,24 +230,27 @@ func (c candidate) compare(d candidate) int { return cmp.Compare(c.sortKey, d.so
 
 // candidatesAfter returns the candidates whose sort key is after the given one.
 func candidatesAfter(all []candidate, after string) []candidate {
-	i, found := slices.BinarySearchFunc(all, after, func(c candidate, after string) int { return cmp.Compare(c.sortKey, after) })
-	if found {
-		i++
-	}
+	i, _ := slices.BinarySearchFunc(all, after, func(c candidate, after string) int {
+		if c.sortKey > after {
+			return 1
+		}
+		return -1
+	})
 	return all[i:]
 }
 
 // candidates returns the subscriptions of t that are in found, in the order in which they are
-// notified: by name. Where some are there because other pages link to this one, the order is by
-// client, and the subscriptions that a client made come before these. It decides between the two
-// orders if nothing was done before at, and then stores in at which one it is.
-func (t *table) candidates(st flow.State, found map[int32][]finding, at *progress) ([]candidate, error) {
+// notified: by name, so that one that ends between two batches keeps its place. Where some are there because other pages
+// link to this one, the order is by client, and the subscriptions that a client made come before these. It decides
+// between the two orders if nothing was done before at, and then stores in at which one it is.
+func (t *table) candidates(r records, found map[int32][]finding, at *progress) ([]candidate, error) {
 	all := make([]candidate, 0, len(found))
 	followed := false
 	for _, e := range slices.Sorted(maps.Keys(found)) { // so that most names are in order
 		n := t.index.names[e]
-		all = append(all, candidate{sortKey: n, entry: e})
 		followed = followed || t.followed[n]
+		n, _, _ = strings.Cut(n, nul)
+		all = append(all, candidate{sortKey: n, entry: e})
 	}
 	if at.After == "" {
 		at.ByClient = followed
@@ -255,7 +260,7 @@ func (t *table) candidates(st flow.State, found map[int32][]finding, at *progres
 			break
 		}
 		c := &all[i]
-		s, err := t.readEntry(st, c.entry)
+		s, err := r.read(t.index.names[c.entry])
 		if err != nil {
 			return nil, err
 		}

@@ -385,7 +385,7 @@ func TestAgainstBruteForce(t *testing.T) {
 				t.Fatalf("seed %d, %+v\n%s\n got %q\nwant %q", seed, s, formatGroups(sides), g, w)
 			}
 		}
-		if !m.index(c.Language).buildFilter("", 0).mayMatch(c, langs) {
+		if !m.index(c.Language).buildFilter("").mayMatch(c, langs) {
 			closed++
 			if len(got) > 0 {
 				t.Fatalf("seed %d: the filter says that nothing is touched, but %d are", seed, len(got))

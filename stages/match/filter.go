@@ -28,7 +28,6 @@ const falsePositiveRate = 1e-4
 type filter struct {
 	// Analysis names the rules by which words became keys; see Processor.analysisID.
 	Analysis string             `json:"analysis"`
-	Stamp    uint64             `json:"stamp"`
 	Language string             `json:"language"` // of the changes that it is for
 	Parts    []filterPart       `json:"parts"`
 	Bits     *bloom.BloomFilter `json:"bits"`
@@ -49,9 +48,9 @@ type filterClass struct {
 	Near           string    `json:"near"`
 }
 
-// buildFilter returns the filter over x, which has the subscriptions as of stamp.
-func (x *index) buildFilter(analysis string, stamp uint64) *filter {
-	f := &filter{Analysis: analysis, Stamp: stamp, Language: x.language}
+// buildFilter returns the filter over x.
+func (x *index) buildFilter(analysis string) *filter {
+	f := &filter{Analysis: analysis, Language: x.language}
 	var keys []string
 	for k, x := range x.parts {
 		p := filterPart{Language: x.norm.Language(), Reach: x.reach(), Moved: x.wantsMoved}
@@ -90,10 +89,9 @@ func (p *Processor) analysisID(generation uint64) string {
 	return text.Version
 }
 
-// isFilteredOut reports whether the filter stored under the name at says that c matches no keyword
-// as of the stamp applied. It returns false where there is no filter, or one of another stamp,
-// language or analysis.
-func (p *Processor) isFilteredOut(st flow.State, at, analysis string, c *flow.Change, applied uint64) (bool, error) {
+// isFilteredOut reports whether the filter stored under the name at says that c matches no keyword.
+// It returns false where there is no filter, or one of another language or analysis.
+func (p *Processor) isFilteredOut(st flow.State, at, analysis string, c *flow.Change) (bool, error) {
 	v, ok, err := st.Get(at)
 	if err != nil || !ok {
 		return false, err
@@ -102,17 +100,25 @@ func (p *Processor) isFilteredOut(st flow.State, at, analysis string, c *flow.Ch
 	if err := decodeValue(v, &f); err != nil {
 		return false, err
 	}
-	return f.Bits != nil && f.Analysis == analysis && f.Stamp == applied && f.Language == c.Language &&
+	return f.Bits != nil && f.Analysis == analysis && f.Language == c.Language &&
 		!f.mayMatch(c, p.cfg.Languages), nil
 }
 
-// storeFilter stores the filter of t, if t is large and every subscription has keywords. One of an
-// earlier stamp stays in place; it is not used any more.
+// dropFilter deletes the filter of a document whose subscriptions change.
+func dropFilter(st flow.State, k tableKey) error {
+	_, stored, err := st.Get(k.filterName())
+	if err != nil || !stored {
+		return err
+	}
+	return st.Delete(k.filterName())
+}
+
+// storeFilter stores the filter of t, if t is large and every subscription has keywords.
 func (t *table) storeFilter(st flow.State, at, analysis string) error {
 	if t.index.len() < minFilteredTable || len(t.index.withoutKeywords) > 0 {
 		return nil
 	}
-	return storeValue(st, at, t.index.buildFilter(analysis, t.stamp))
+	return storeValue(st, at, t.index.buildFilter(analysis))
 }
 
 // mayMatch reports whether c may match a keyword. False means that it does not.

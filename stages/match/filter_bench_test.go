@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/store"
 	"github.com/vokter/vokter/pipeline/text"
@@ -37,8 +38,8 @@ func BenchmarkFilter(b *testing.B) {
 				})
 			}
 			measure("table", func(st flow.State, c *flow.Change) {
-				t := newTable(tableKey{"inc", "doc", "en"}, 1, 0, langs)
-				if err := t.load(st); err != nil || t.index.len() != bench.subscriptions {
+				t := newTestTable(langs)
+				if err := (records{tableKey{"inc", "doc"}, st, st}).all(t.add); err != nil || t.index.len() != bench.subscriptions {
 					b.Fatalf("%d records, %v", t.index.len(), err)
 				}
 				t.index.findMatches(c)
@@ -93,7 +94,7 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 	for i := range documents {
 		err := db.Write(false, func(batch *store.Batch) (err error) {
 			st := benchState{db, batch, benchPage(i)}
-			t := newTable(tableKey{"inc", "doc", "en"}, 1, 0, langs)
+			t := newTestTable(langs)
 			for k := range subscriptions {
 				s := newStamped(k, k+1, 0, flow.Forever)
 				s.Subscription.URL, s.Subscription.Stem = st.key, r.IntN(2) == 0
@@ -101,11 +102,11 @@ func filledStore(b *testing.B, documents, subscriptions int) *store.DB {
 					s.Subscription.Keywords = append(s.Subscription.Keywords, benchWords(r, 1+r.IntN(2)))
 				}
 				s.Subscription = s.Subscription.WithDefaults()
-				at := stateName(kindRecord, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
-				err = errors.Join(err, storeValue(st, at, s))
-				t.add(strings.TrimPrefix(at, t.recordPrefix), &s)
+				value, encodeErr := stored.Encode(flow.KeptFormat, s)
+				err = errors.Join(err, encodeErr, st.Set(flow.KeptSubscriptions+s.Name(), value))
+				t.add(strings.TrimPrefix(s.Name(), s.Document), &s)
 			}
-			return errors.Join(err, storeValue(st, stateName(kindFilter, "inc", "doc"), t.index.buildFilter(text.Version, 1)))
+			return errors.Join(err, storeValue(st, stateName(kindFilter, "inc", "doc"), t.index.buildFilter(text.Version)))
 		})
 		if err != nil {
 			b.Fatal(err)

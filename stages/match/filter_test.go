@@ -24,11 +24,11 @@ func TestEveryChangeHasNoFilter(t *testing.T) {
 	for i := range minFilteredTable {
 		h.applyStamps(newStamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i)))
 	}
-	h.recipients(newChange(1, minFilteredTable, "nothing of it"))
+	h.recipients(newChange(1, "nothing of it"))
 	h.applyStamps(newStamped(last, last, 0, flow.Forever))
 	for n := 2; n < 5; n++ {
 		h.evictTables()
-		c := newChange(n, last, "nothing of it")
+		c := newChange(n, "nothing of it")
 		c.Groups[0].Differences = []flow.Difference{{Event: pipeline.Added, Text: "nothing of it", Offset: len("old "), Edit: 1}}
 		if got := h.recipients(c); !strings.Contains(got, fmt.Sprint("c", last)) {
 			t.Errorf("change %d notified %q, want the subscription without keywords", n, got)
@@ -43,52 +43,48 @@ func TestFilterSparesTheTable(t *testing.T) {
 	for i := range last {
 		h.applyStamps(newStamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "out of stock"))
 	}
-	h.recipients(newChange(1, last, "nothing of it"))
-	reads := func(p *Processor, c *flow.Change, stamp uint64) bool {
+	h.recipients(newChange(1, "nothing of it"))
+	reads := func(p *Processor, c *flow.Change) bool {
 		t.Helper()
 		tx := h.Begin()
-		tab, err := p.tableFor(tx.State(page), c, stamp)
+		tab, err := p.tableFor(tx, page, c, recordsOf(tx, page, tableKey{c.Incarnation, c.Document}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return tab != nil
 	}
-	if !reads(h.p, newChange(2, last, "none"), last) {
+	if !reads(h.p, newChange(2, "none")) {
 		t.Error("the table in memory is not used")
 	}
 	h.evictTables()
-	if reads(h.p, newChange(2, last, "none of it in stock out"), last) {
+	if reads(h.p, newChange(2, "none of it in stock out")) {
 		t.Error("the table is read for a change that touches no keyword")
 	}
-	if reads(New(Config{}), newChange(2, last, "none"), last) {
+	if reads(New(Config{}), newChange(2, "none")) {
 		t.Error("after a restart, the table is read for the first change, which touches no keyword")
 	}
-	german := newChange(2, last, "none")
+	german := newChange(2, "none")
 	german.Language = "de"
 	for name, c := range map[string]*flow.Change{
-		"a word": newChange(2, last, "a word17"), "a phrase": newChange(2, last, "out of stock"), "another language": german,
+		"a word": newChange(2, "a word17"), "a phrase": newChange(2, "out of stock"), "another language": german,
 	} {
 		h.evictTables()
-		if !reads(h.p, c, last) {
+		if !reads(h.p, c) {
 			t.Errorf("%s: the table is not read", name)
 		}
 	}
 	h.evictTables()
-	if !reads(h.p, newChange(2, last, "none"), last+1) {
-		t.Error("the filter of an earlier stamp is used")
-	}
-	h.evictTables()
 	langs.Unregister("en")
-	if !reads(h.p, newChange(2, last, "none"), last) {
+	if !reads(h.p, newChange(2, "none")) {
 		t.Error("the filter of other languages is used")
 	}
 	h.evictTables()
-	h.recipients(newChange(2, last, "none"))
+	h.recipients(newChange(2, "none"))
 	h.evictTables()
-	if reads(h.p, newChange(3, last, "none"), last) {
+	if reads(h.p, newChange(3, "none")) {
 		t.Error("the filter of registered languages is not used in this process")
 	}
-	if !reads(New(Config{Languages: langs}), newChange(3, last, "none"), last) {
+	if !reads(New(Config{Languages: langs}), newChange(3, "none")) {
 		t.Error("the filter of registered languages is used in another process")
 	}
 	size, _ := h.Value(page, stateName(kindFilter, "inc", "doc"))
@@ -102,7 +98,7 @@ func TestSmallTablesHaveNoFilter(t *testing.T) {
 	for i := range minFilteredTable - 1 {
 		h.applyStamps(newStamped(i, i+1, 0, flow.Forever, "argus"))
 	}
-	h.recipients(newChange(1, minFilteredTable-1, "zeus"))
+	h.recipients(newChange(1, "zeus"))
 	if got := h.stateNames(kindFilter); len(got) != 0 {
 		t.Errorf("stored are %q", got)
 	}
@@ -140,7 +136,7 @@ func TestFilterChangesNoNotification(t *testing.T) {
 				subscribe(1)
 			}
 			c, _ := changeOf(12, groupTexts{old: some(r.IntN(3)), new: some(1 + r.IntN(6))})
-			c.ID, c.Version, c.Stamp = fmt.Sprint("change", n), uint64(n), uint64(stamp)
+			c.ID, c.Version = fmt.Sprint("change", n), uint64(n)
 			with.p = New(Config{Observe: func(o flow.Observation) {
 				if o.Kind == flow.KindFiltered {
 					filtered++

@@ -210,7 +210,7 @@ func TestCoarseFilter(t *testing.T) {
 	langs := text.NewLanguages()
 	for keyword, want := range map[string]bool{"needle": true, "absent": false} {
 		m := NewMatcher([]Entry{{"s", keywords(keyword)}}, langs)
-		f := m.index("").buildFilter("test", 1)
+		f := m.index("").buildFilter("test")
 		if got := f.mayMatch(&flow.Change{Groups: []flow.Group{g}}, langs); got != want {
 			t.Errorf("%q: may touch %v, want %v", keyword, got, want)
 		}

@@ -15,20 +15,12 @@ import (
 )
 
 // subscribers returns the state of a page with n subscriptions, each with a keyword of its own and
-// one of a thousand others, and the last stamp.
+// one of a thousand others.
 func subscribers(b *testing.B, n int) *txtest.Store {
 	b.Helper()
 	st := txtest.New()
-	for at := 0; at < n; {
-		tx := st.Begin()
-		for range min(n-at, 10_000) {
-			at++
-			s := subscriber(at)
-			if err := applyStamp(tx.State(page), &s); err != nil {
-				b.Fatal(err)
-			}
-		}
-		tx.Commit()
+	for i := range n {
+		keepSubscription(st, subscriber(i+1))
 	}
 	return st
 }
@@ -57,7 +49,7 @@ func BenchmarkSubscribers(b *testing.B) {
 			m := changes[version%len(changes)]
 			if m.Body == nil {
 				c := unrelatedChange(r)
-				c.Version, c.Stamp = 1, 1
+				c.Version = 1
 				m = newMessage(flow.TypeChange, c)
 				changes[version%len(changes)] = m
 			}
@@ -78,6 +70,7 @@ func BenchmarkSubscribers(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/another", n), func(b *testing.B) {
 			for b.Loop() {
 				stamp++
+				keepSubscription(st, subscriber(stamp))
 				if err := st.Handle(ctx, p, newMessage(flow.TypeStamp, subscriber(stamp))); err != nil {
 					b.Fatal(err)
 				}
@@ -89,8 +82,8 @@ func BenchmarkSubscribers(b *testing.B) {
 			for b.Loop() {
 				p.cache = bounded.New[tableKey, *table](0)
 				before := heapSize()
-				t := newTable(tableKey{"inc", "doc", "en"}, 1, 0, p.cfg.Languages)
-				if err := t.load(st.Begin().State(page)); err != nil || t.index.len() < n {
+				t := newTestTable(p.cfg.Languages)
+				if err := recordsOf(st.Begin(), page, tableKey{"inc", "doc"}).all(t.add); err != nil || t.index.len() < n {
 					b.Fatal(errors.Join(err, fmt.Errorf("%d subscriptions", t.index.len())))
 				}
 				size = float64(heapSize()-before) / float64(n)

@@ -47,18 +47,18 @@ type Config struct {
 	Batch int
 	// Memory bounds the memory for reading large changes. Default: no bound.
 	Memory flow.Memory
-	// Made returns the change that a message carries, if it is still in memory because this process
-	// made it, and otherwise nil. The stage does not modify the change. Default: none.
-	Made func(m flow.Message) *flow.Change
+	// Epoch is a number that changes each time this process becomes the owner of a page: what is in memory of
+	// earlier epochs may be old. Default: always 0.
+	Epoch func(page string) uint64
+	// Later leaves the changes in the backlogs of their pages, for a process that has the configuration.
+	Later bool
 	// Records returns the names of the sinks that get the change records of a page. It must be safe
 	// for concurrent use. Default: none.
 	Records func(page string) []string
 }
 
-// Processor is the stage. It stores the stamped subscriptions of each page in the page's state.
-// Messages of its two topics may be handled at the same time: a change deletes only what no
-// stamp writes again, which are ended records, and all records of an incarnation after its last
-// stamp.
+// Processor is the stage. It reads the subscriptions of a page in the state of index, in whose transactions it gets its
+// messages.
 type Processor struct {
 	cfg   Config
 	cache *bounded.Cache[tableKey, *table]
@@ -82,8 +82,8 @@ func New(cfg Config) *Processor {
 	if cfg.Batch <= 0 {
 		cfg.Batch = 1000
 	}
-	if cfg.Made == nil {
-		cfg.Made = func(flow.Message) *flow.Change { return nil }
+	if cfg.Epoch == nil {
+		cfg.Epoch = func(string) uint64 { return 0 }
 	}
 	if cfg.Records == nil {
 		cfg.Records = func(string) []string { return nil }
@@ -95,11 +95,10 @@ func New(cfg Config) *Processor {
 // body.
 const memoryPerByte = 16
 
-// Process handles one message. A stamped subscription is stored in the page's table. A change
-// emits a notification for each subscription that it matches and each of its receivers, an outage
-// one for each client that is to be told of it. The end of a page clears its table. Each of these that names a stamp
-// which has not arrived yet is an error of failure.ClassNotYet. A body that cannot be decoded is a permanent error,
-// state that cannot be decoded one of failure.ClassBroken, and an unknown type that of flow.Message.UnknownType.
+// Process handles one message. A change emits a notification for each subscription that it matches and each of its
+// receivers, an outage one for each client that is to be told of it. The end of a page clears its state. That a
+// subscription began or ended is noted. A body that cannot be decoded is a permanent error, state that cannot be decoded
+// one of failure.ClassBroken, and an unknown type that of flow.Message.UnknownType.
 func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) error {
 	free, err := p.cfg.Memory.Take(ctx, memoryPerByte*int64(len(m.Body)))
 	if err != nil {
@@ -110,7 +109,7 @@ func (p *Processor) Process(ctx context.Context, tx flow.Tx, m flow.Message) err
 	case flow.TypeStamp:
 		var s *flow.Stamped
 		if s, err = decodeBody[flow.Stamped](m); err == nil {
-			err = applyStamp(tx.State(m.Key), s)
+			err = p.handleSubscription(tx, m.Key, s)
 		}
 	case flow.TypeChange, flow.TypeOutage, flow.TypeEnded:
 		err = p.handleInOrder(tx, m)
@@ -136,12 +135,8 @@ func decodeBody[T any](m flow.Message) (*T, error) {
 
 // handleChange emits a batch of the notifications of c. It returns false if there are more.
 func (p *Processor) handleChange(tx flow.Tx, key string, c *flow.Change, at *progress) (done bool, err error) {
-	st := tx.State(key)
-	applied, err := requireStamp(st, c.Incarnation, c.Stamp)
-	if err != nil {
-		return false, err
-	}
-	t, err := p.tableFor(st, c, applied)
+	st, r := tx.State(key), recordsOf(tx, key, tableKey{c.Incarnation, c.Document})
+	t, err := p.tableFor(tx, key, c, r)
 	if err != nil {
 		return false, err
 	}
@@ -155,7 +150,7 @@ func (p *Processor) handleChange(tx flow.Tx, key string, c *flow.Change, at *pro
 		tx.OnCommit(func() {
 			p.cfg.Observe.Note(flow.Observation{Kind: flow.KindFiltered, Page: c.Page, Document: c.Document, URL: c.URL, ID: c.ID, Time: c.Time})
 		})
-	} else if done, err := p.emitNotifications(tx, st, c, t, at); err != nil || !done {
+	} else if done, err := p.emitNotifications(tx, r, c, t, at); err != nil || !done {
 		return false, err
 	}
 	if matched := at.Matched; matched > 0 {
@@ -211,9 +206,9 @@ func (p *Processor) handleEnded(tx flow.Tx, key string, e *flow.Ended) error {
 // emitNotifications emits notifications of c for the subscriptions of t, from at on. It returns false if it
 // stopped because they are enough for one transaction; all of a client are in one where pages
 // that link to this one are among them.
-func (p *Processor) emitNotifications(tx flow.Tx, st flow.State, c *flow.Change, t *table, at *progress) (done bool, err error) {
+func (p *Processor) emitNotifications(tx flow.Tx, r records, c *flow.Change, t *table, at *progress) (done bool, err error) {
 	found, edits := t.index.findMatches(c), newEdits(c)
-	all, err := t.candidates(st, found, at)
+	all, err := t.candidates(r, found, at)
 	if err != nil {
 		return false, err
 	}
@@ -226,14 +221,14 @@ func (p *Processor) emitNotifications(tx flow.Tx, st flow.State, c *flow.Change,
 		if b.full() && (next.client == "" || next.client != all[i-1].client) {
 			return false, nil
 		}
-		s, err := t.readEntry(st, next.entry)
+		s, err := r.read(t.index.names[next.entry])
 		if err != nil {
 			return false, err
 		}
-		at.After = next.sortKey
 		if s == nil || c.Version <= s.From || c.Version > s.Until {
 			continue
 		}
+		at.After = next.sortKey
 		diffs, omitted := diffsFor(c, edits, s.Subscription, found[next.entry])
 		if len(diffs) == 0 {
 			continue

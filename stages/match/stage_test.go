@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
@@ -46,7 +47,7 @@ func newMessage(typ string, v any) flow.Message {
 // newStamped is subscription i of document "doc", at stamp.
 func newStamped(i, stamp, from int, until uint64, words ...string) flow.Stamped {
 	return flow.Stamped{
-		Page: page, PageIncarnation: "inc", Document: "doc", Incarnation: fmt.Sprint("sub", i), Stamp: uint64(stamp), Since: uint64(stamp),
+		Page: page, PageIncarnation: "inc", Document: "doc", Incarnation: fmt.Sprint("sub", i), Stamp: uint64(stamp),
 		From: uint64(from), Until: until, Origin: "go",
 		Subscription: pipeline.Subscription{URL: "HTTPS://example.com", Client: fmt.Sprint("c", i), Keywords: words, Sinks: []string{"hook", "log", "hook"}},
 	}
@@ -58,19 +59,32 @@ func endStamped(s flow.Stamped, stamp int, until uint64) flow.Stamped {
 	return s
 }
 
+// keepSubscription does what index does with s.
+func keepSubscription(st *txtest.Store, s flow.Stamped) {
+	var b []byte
+	if s.Until == flow.Forever {
+		var err error
+		if b, err = stored.Encode(flow.KeptFormat, s); err != nil {
+			panic(err)
+		}
+	}
+	st.SetBeside(flow.GroupIndex, s.Page, flow.KeptSubscriptions+s.Name(), b)
+}
+
 func (h stageTest) applyStamps(ss ...flow.Stamped) {
 	h.t.Helper()
 	for _, s := range ss {
+		keepSubscription(h.Store, s)
 		if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeStamp, s)); err != nil {
 			h.t.Fatal(err)
 		}
 	}
 }
 
-// newChange is version n, made at a stamp, which added words.
-func newChange(n, stamp int, words string) *flow.Change {
+// newChange is version n, which added words.
+func newChange(n int, words string) *flow.Change {
 	c, _ := changeOf(64, groupTexts{old: "old", new: "old " + words})
-	c.ID, c.Version, c.Previous, c.Stamp = fmt.Sprint("change", n), uint64(n), uint64(n-1), uint64(stamp)
+	c.ID, c.Version, c.Previous = fmt.Sprint("change", n), uint64(n), uint64(n-1)
 	c.Time, c.Title = time.Date(2026, 1, 2, 3, 4, n, 0, time.UTC), "A title"
 	return c
 }
@@ -111,7 +125,7 @@ func TestTitleOfASubscription(t *testing.T) {
 	named := newStamped(1, 1, 0, flow.Forever, "argus")
 	named.Subscription.Title = "My page"
 	h.applyStamps(named)
-	as, err := h.handleChange(newChange(1, 1, "argus sees"))
+	as, err := h.handleChange(newChange(1, "argus sees"))
 	if err != nil || len(as) != 2 || as[0].Notification.Title != "My page" {
 		t.Errorf("got %+v, %v", as, err)
 	}
@@ -121,7 +135,7 @@ func TestNotification(t *testing.T) {
 	var seen []flow.Observation
 	h := newStageTest(t, Config{Observe: func(o flow.Observation) { seen = append(seen, o) }})
 	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
-	c := newChange(1, 1, "argus sees")
+	c := newChange(1, "argus sees")
 	as, err := h.handleChange(c)
 	if err != nil || len(as) != 2 {
 		t.Fatalf("%d notifications, %v", len(as), err)
@@ -150,64 +164,81 @@ func TestWhoHearsWhat(t *testing.T) {
 	h := newStageTest(t, Config{})
 	first, second := newStamped(1, 1, 0, flow.Forever, "argus"), newStamped(2, 2, 1, flow.Forever, "argus")
 	h.applyStamps(first, second)
-	if got := h.recipients(newChange(1, 1, "argus")); got != "c1/hook c1/log" {
+	if got := h.recipients(newChange(1, "argus")); got != "c1/hook c1/log" {
 		t.Errorf("version 1 is told to %q", got)
 	}
-	if got := h.recipients(newChange(2, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+	if got := h.recipients(newChange(2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
 		t.Errorf("version 2 is told to %q", got)
 	}
-	// The first is cancelled while version 3 stands, which match hears only now.
-	h.applyStamps(endStamped(first, 3, 3))
-	if got := h.recipients(newChange(3, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+	h.applyStamps(endStamped(first, 3, 2))
+	if got := h.recipients(newChange(3, "argus")); got != "c2/hook c2/log" {
 		t.Errorf("version 3 is told to %q", got)
 	}
-	if got := h.recipients(newChange(4, 3, "argus")); got != "c2/hook c2/log" {
+	// The second asks for another keyword from version 3 on.
+	h.applyStamps(endStamped(second, 4, 3), newStamped(2, 5, 3, flow.Forever, "zeus"))
+	if got := h.recipients(newChange(4, "argus zeus")); got != "c2/hook c2/log" {
 		t.Errorf("version 4 is told to %q", got)
 	}
-	// The second asks for another keyword from version 4 on.
-	again := newStamped(2, 5, 4, flow.Forever, "zeus")
-	h.applyStamps(endStamped(second, 4, 4), again)
-	if got := h.recipients(newChange(5, 5, "argus zeus")); got != "c2/hook c2/log" {
+	if got := h.recipients(newChange(5, "argus")); got != "" {
 		t.Errorf("version 5 is told to %q", got)
 	}
-	if got := h.recipients(newChange(6, 5, "argus")); got != "" {
-		t.Errorf("version 6 is told to %q", got)
-	}
-	// Only what can still be heard is kept: one record.
-	if got := h.stateNames(kindRecord); len(got) != 1 {
+	// Nothing of a subscription is kept here.
+	if got := h.stateNames(kindEnded); len(got) != 0 {
 		t.Errorf("the state holds %q", got)
 	}
 	// Another document of the page is none of theirs.
-	c := newChange(6, 5, "zeus")
+	c := newChange(6, "zeus")
 	c.Document = "other"
 	if got := h.recipients(c); got != "" {
 		t.Errorf("another document is told to %q", got)
 	}
 }
 
-func TestASubscriptionThatHeardNothingIsNotKept(t *testing.T) {
+// TestATableSeesItsTransaction: a subscription and a change in one transaction, whichever comes first.
+func TestATableSeesItsTransaction(t *testing.T) {
 	h := newStageTest(t, Config{})
-	s := newStamped(1, 1, 4, flow.Forever, "argus")
-	h.applyStamps(s, endStamped(s, 2, 4))
-	if n := h.Names(page); len(n) != 1 { // the stamp
-		t.Errorf("the state holds %q", n)
+	h.recipients(newChange(1, "nothing")) // so that a table is in memory
+	both := func(commit bool, ms ...flow.Message) (told int) {
+		t.Helper()
+		tx := h.Begin()
+		for _, m := range ms {
+			if err := h.p.Process(t.Context(), tx, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, m := range tx.Emitted() {
+			if m.Type == flow.TypeNotification {
+				told++
+			}
+		}
+		if commit {
+			tx.Commit()
+		}
+		h.Take()
+		return told
+	}
+	one, two := newStamped(1, 1, 1, flow.Forever, "argus"), newStamped(2, 2, 2, flow.Forever, "argus")
+	keepSubscription(h.Store, one)
+	for _, commit := range []bool{false, true} { // a failed attempt, and another one
+		if got := both(commit, newMessage(flow.TypeStamp, one), newMessage(flow.TypeChange, newChange(2, "argus"))); got != 2 {
+			t.Errorf("%d notifications of a change behind a subscription, want 2", got)
+		}
+	}
+	both(true, newMessage(flow.TypeChange, newChange(3, "hera")), newMessage(flow.TypeStamp, two))
+	keepSubscription(h.Store, two)
+	if got := h.recipients(newChange(4, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+		t.Errorf("told to %q", got)
 	}
 }
 
-func TestNotYet(t *testing.T) {
-	h := newStageTest(t, Config{})
-	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
-	_, err := h.handleChange(newChange(1, 2, "argus"))
-	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet {
-		t.Fatalf("error %v of class %d", err, class)
-	}
-	err = h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2}))
-	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet {
-		t.Fatalf("error %v of class %d", err, class)
-	}
-	h.applyStamps(newStamped(2, 2, 0, flow.Forever, "argus"))
-	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus")) // again: what was applied stays applied
-	if got := h.recipients(newChange(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
+// TestATableOfAnEarlierEpochIsOld: another process may have owned the page meanwhile.
+func TestATableOfAnEarlierEpochIsOld(t *testing.T) {
+	epoch := uint64(1)
+	h := newStageTest(t, Config{Epoch: func(string) uint64 { return epoch }})
+	h.recipients(newChange(1, "argus"))
+	keepSubscription(h.Store, newStamped(1, 1, 0, flow.Forever, "argus")) // by the other process
+	epoch++
+	if got := h.recipients(newChange(2, "argus")); got != "c1/hook c1/log" {
 		t.Errorf("told to %q", got)
 	}
 }
@@ -215,23 +246,25 @@ func TestNotYet(t *testing.T) {
 func TestEnded(t *testing.T) {
 	h := newStageTest(t, Config{})
 	s := newStamped(1, 1, 0, flow.Forever, "argus")
-	next := newStamped(1, 1, 0, flow.Forever, "argus")
-	next.PageIncarnation = "inc2"
-	h.applyStamps(s, next)
-	h.recipients(newChange(1, 1, "argus"))
-	h.applyStamps(endStamped(s, 2, 1))
-	if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2})); err != nil {
+	h.applyStamps(s)
+	h.recipients(newChange(1, "argus"))
+	h.applyStamps(endStampedBecause(s, 2, 1, flow.EndExpired)) // its client is not told, so a record is left
+	if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc"})); err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range h.Names(page) {
-		if !strings.Contains(n, "inc2") {
-			t.Errorf("%q is left", n)
-		}
+	if left := h.Names(page); len(left) > 0 {
+		t.Errorf("%q is left", left)
 	}
 	if n := h.p.cache.Bytes(); n != 0 {
 		t.Errorf("tables of %d bytes are left in memory", n)
 	}
-	c := newChange(1, 1, "argus")
+	next := newStamped(1, 1, 0, flow.Forever, "argus")
+	next.PageIncarnation = "inc2"
+	h.applyStamps(next)
+	if got := h.recipients(newChange(1, "argus")); got != "" {
+		t.Errorf("a change of the life that ended is told to %q", got)
+	}
+	c := newChange(1, "argus")
 	c.Incarnation = "inc2"
 	if got := h.recipients(c); got != "c1/hook c1/log" {
 		t.Errorf("the next life is told to %q", got)
@@ -240,7 +273,7 @@ func TestEnded(t *testing.T) {
 
 func TestWhatCannotBeHandled(t *testing.T) {
 	h := newStageTest(t, Config{})
-	bad := newChange(1, 0, "argus")
+	bad := newChange(1, "argus")
 	bad.Groups[0].New[0].Edits = []flow.Span{{0, 99}}
 	for name, c := range map[string]struct {
 		flow.Message
@@ -265,9 +298,9 @@ func TestDamagedState(t *testing.T) {
 		at string
 		m  flow.Message
 	}{
-		{stateName(kindApplied, "inc"), newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
-		{stateName(kindRecord, "inc", "doc", "sub9"), newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
-		{historyName, newMessage(flow.TypeChange, newChange(1, 1, "argus"))},
+		{backlogName, newMessage(flow.TypeChange, newChange(1, "argus"))},
+		{stateName(kindEnded, "inc", "doc", "/c9", "0"), newMessage(flow.TypeChange, newChange(1, "argus"))},
+		{historyName, newMessage(flow.TypeChange, newChange(1, "argus"))},
 		{tellName("inc", 1), newMessage(flow.TypeOutage, expire)},
 	} {
 		for what, value := range map[string][]byte{"another format": {9, 9}, "cut off": {stateFormat, '{'}, "empty": {}} {
@@ -289,7 +322,7 @@ func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 	var seen int
 	h := newStageTest(t, Config{Observe: func(flow.Observation) { seen++ }})
 	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
-	c := newChange(1, 1, "argus")
+	c := newChange(1, "argus")
 	for range 3 {
 		tx := h.Begin()
 		if err := h.p.Process(context.Background(), tx, newMessage(flow.TypeChange, c)); err != nil {
@@ -311,7 +344,7 @@ func TestNothingOfAFailedAttemptCounts(t *testing.T) {
 func TestSizeOfATable(t *testing.T) {
 	const n = 20_000
 	before := heapSize()
-	table := newTable(tableKey{"inc", "doc", "en"}, 1, 0, text.NewLanguages())
+	table := newTestTable(text.NewLanguages())
 	for i := range n {
 		s := newStamped(i, i+1, 0, flow.Forever, fmt.Sprint("word", i), "and one of all")
 		table.add(fmt.Sprintf("%08d/client", i), &s)
@@ -336,7 +369,7 @@ func TestMemoryIsAskedFor(t *testing.T) {
 		return func() { held -= bytes }, nil
 	}})
 	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus"))
-	c := newChange(2, 1, "argus")
+	c := newChange(2, "argus")
 	if told, err := h.handleChange(c); err != nil || len(told) == 0 {
 		t.Fatalf("told %v, %v", told, err)
 	}
@@ -344,21 +377,21 @@ func TestMemoryIsAskedFor(t *testing.T) {
 		t.Errorf("asked for %d bytes, want %d; %d were not given back", asked, want, held)
 	}
 	refusal = errors.New("stopping")
-	if _, err := h.handleChange(newChange(3, 1, "argus")); !errors.Is(err, refusal) {
+	if _, err := h.handleChange(newChange(3, "argus")); !errors.Is(err, refusal) {
 		t.Errorf("got %v, want the refusal", err)
 	}
 }
 
-// A change that is still in memory is not decoded.
+// newTestTable returns a table without subscriptions.
+func newTestTable(langs *text.Languages) *table {
+	return &table{language: "en", index: newIndex("en", langs), followed: map[string]bool{}}
+}
+
+// A change that another stage handed on in memory is not decoded.
 func TestMadeChange(t *testing.T) {
-	var made *flow.Change
-	h := newStageTest(t, Config{Made: func(flow.Message) *flow.Change { return made }})
+	h := newStageTest(t, Config{})
 	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "late"))
-	if got := h.recipients(newChange(2, 1, "soon")); got != "" {
-		t.Errorf("got %q for a word that nobody asked for", got)
-	}
-	made = newChange(3, 1, "late")
-	if got := h.recipients(newChange(3, 1, "soon")); got == "" {
-		t.Error("the change in memory was not used")
+	if got := h.handle(newChange(2, "late").Message()); len(got) != 2 {
+		t.Errorf("got %q", got)
 	}
 }

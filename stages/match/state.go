@@ -9,82 +9,62 @@ import (
 
 	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
 // The state of a page holds, for each incarnation of it,
 //
-//	record INC DOC SUB SINCE   a stamped subscription (written with the stamps)
-//	tell INC STAMP             a record whose client is to be told of an outage, until it is (written with the
-//	                           stamps)
-//	applied INC                the last stamp applied (written with the stamps)
-//	filter INC DOC             the filter of a large table (written with the changes)
-//	log INC SLOT               the last stamps (written with the stamps)
+//	ended INC DOC NAME STAMP  a subscription that ended while a backlog was open; see flow.Stamped.Name
+//	tell INC STAMP            a record whose client is to be told of an outage, until it is
+//	filter INC DOC            the filter of a large table, until a subscription of the document changes
 //
-// with NUL between the parts, and beside them its history and its backlog. A value is a format byte
-// and CBOR, which is decoded twice as fast as JSON.
+// with NUL between the parts, and beside them its history and its backlog. A value is a format byte and CBOR. The
+// subscriptions that stand are in the state of index.
 const (
-	stateFormat = 2
+	stateFormat = 3
 	nul         = "\x00"
-	kindRecord  = "record"
+	kindEnded   = "ended"
 	kindTell    = "tell"
-	kindApplied = "applied"
 )
 
 func stateName(parts ...string) string { return strings.Join(parts, nul) }
 
-// applyStamp stores s in the table. A stamp that ends a subscription sets the Until of its
-// record, so that earlier versions still match; a cancelled record is deleted.
-func applyStamp(st flow.State, s *flow.Stamped) error {
-	at := stateName(kindRecord, s.PageIncarnation, s.Document, s.Incarnation, fmt.Sprintf("%016x", s.Since))
-	var err error
-	if s.From >= s.Until || s.End == flow.EndCancelled {
-		err = st.Delete(at)
-	} else {
-		err = storeValue(st, at, s)
-	}
-	if err == nil && s.Tell != "" {
-		err = storeValue(st, tellName(s.PageIncarnation, s.Stamp), s)
-	}
-	if err != nil {
-		return err
-	}
-	last, err := appliedStamp(st, s.PageIncarnation)
-	if err != nil || last >= s.Stamp {
-		return err
-	}
-	if s.Stamp > minStampsForLog {
-		if err := storeValue(st, logSlotName(s.PageIncarnation, s.Stamp), logEntry{s.Stamp, at}); err != nil {
-			return err
+// handleSubscription notes that s began or ended. What was due before stays due: while a backlog is open, an ended
+// subscription is kept for the changes up to its Until, unless it was cancelled.
+func (p *Processor) handleSubscription(tx flow.Tx, key string, s *flow.Stamped) error {
+	st := tx.State(key)
+	if s.Tell != "" {
+		if err := storeValue(st, tellName(s.PageIncarnation, s.Stamp), s); err != nil || s.Until == flow.Forever {
+			return err // it stands as before
 		}
 	}
-	return storeValue(st, stateName(kindApplied, s.PageIncarnation), s.Stamp)
+	k, names := tableKey{s.PageIncarnation, s.Document}, []string{strings.TrimPrefix(s.Name(), s.Document)}
+	if s.Until < flow.Forever && s.From < s.Until && s.End != flow.EndCancelled {
+		b, err := readBacklog(st)
+		if err != nil {
+			return err
+		}
+		if !b.empty() {
+			names = append(names, endedName(names[0], s.Stamp))
+			if err := storeValue(st, k.endedPrefix()+names[1], s); err != nil {
+				return err
+			}
+		}
+	}
+	if err := dropFilter(st, k); err != nil {
+		return err
+	}
+	p.noteEdits(k, names)
+	tx.OnCommit(func() { p.noteEdits(k, names) }) // the table may be in use until then
+	return nil
 }
+
+// endedName returns the name in a table of a subscription with that name that ended with that stamp.
+func endedName(name string, stamp uint64) string { return stateName(name, fmt.Sprintf("%016x", stamp)) }
 
 // tellName is the name of the record with that stamp whose client is to be told of an outage.
 func tellName(incarnation string, stamp uint64) string {
 	return stateName(kindTell, incarnation, fmt.Sprintf("%016x", stamp))
-}
-
-// appliedStamp returns the last stamp that was applied, 0 if there was none.
-func appliedStamp(st flow.State, incarnation string) (uint64, error) {
-	var n uint64
-	v, ok, err := st.Get(stateName(kindApplied, incarnation))
-	if err != nil || !ok {
-		return 0, err
-	}
-	return n, decodeValue(v, &n)
-}
-
-// requireStamp returns the last stamp that was applied, and an error of class NotYet if that is
-// less than stamp.
-func requireStamp(st flow.State, incarnation string, stamp uint64) (uint64, error) {
-	n, err := appliedStamp(st, incarnation)
-	if err == nil && n < stamp {
-		err = failure.NotYet(fmt.Errorf("waiting for stamp %d; the last one applied is %d", stamp, n))
-	}
-	return n, err
 }
 
 // readRecord returns the record with that name, or nil if there is none.
@@ -97,54 +77,25 @@ func readRecord(st flow.State, name string) (*flow.Stamped, error) {
 	return s, decodeValue(v, s)
 }
 
-// The log of an incarnation is a ring of its last stamps. A table in memory reads from it what
-// changed since its own stamp. A page has none until it has more than minStampsForLog stamps: to
-// read all of its records is cheap.
-//
-//	log INC SLOT   stamp n, in slot n modulo logSize
-const kindLog = "log"
-
-// Bounds of the log.
-const (
-	minStampsForLog = 64
-	logSize         = 1024
-)
-
-// logEntry says which record a stamp wrote or deleted.
-type logEntry struct {
-	Stamp  uint64 `json:"stamp"`
-	Record string `json:"record"`
-}
-
-func logSlotName(incarnation string, stamp uint64) string {
-	return stateName(kindLog, incarnation, strconv.FormatUint(stamp%logSize, 10))
-}
-
-// readLogEntry returns the entry of a stamp, or nil if the log has it no longer.
-func readLogEntry(st flow.State, incarnation string, stamp uint64) (*logEntry, error) {
-	v, ok, err := st.Get(logSlotName(incarnation, stamp))
-	if err != nil || !ok {
-		return nil, err
-	}
-	e := new(logEntry)
-	if err := decodeValue(v, e); err != nil || e.Stamp != stamp {
-		return nil, err
-	}
-	return e, nil
-}
-
 // deleteIncarnation deletes the state of an incarnation.
 func deleteIncarnation(st flow.State, incarnation string) error {
-	names := []string{stateName(kindApplied, incarnation)}
-	for _, kind := range []string{kindRecord, kindTell, kindFilter, kindLog} {
-		for n, v := range st.Scan(stateName(kind, incarnation, "")) {
-			if v.Err != nil {
-				return v.Err
-			}
-			names = append(names, n)
+	for _, kind := range []string{kindEnded, kindTell, kindFilter} {
+		if _, err := deleteUnder(st, stateName(kind, incarnation, "")); err != nil {
+			return err
 		}
 	}
-	return deleteAll(st, names)
+	return nil
+}
+
+// deleteUnder deletes what has names that begin with prefix, and returns these names.
+func deleteUnder(st flow.State, prefix string) (names []string, err error) {
+	for n, v := range st.Scan(prefix) {
+		if v.Err != nil {
+			return nil, v.Err
+		}
+		names = append(names, n)
+	}
+	return names, deleteAll(st, names)
 }
 
 func deleteAll(st flow.State, names []string) error {

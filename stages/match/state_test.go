@@ -34,7 +34,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("at first it holds %+v", got)
 	}
 	h.applyStamps(newStamped(1, 1, 0, flow.Forever, "argus", "sees"))
-	quiet, loud := newChange(1, 1, "nothing"), newChange(2, 1, "argus sees, argus")
+	quiet, loud := newChange(1, "nothing"), newChange(2, "argus sees, argus")
 	quiet.Check, loud.Check = 6, 7
 	h.recipients(quiet)
 	h.recipients(loud)
@@ -63,9 +63,9 @@ func TestHistoryWhereTheFilterIsClosed(t *testing.T) {
 	for i := range minFilteredTable {
 		h.applyStamps(newStamped(i, i+1, 0, flow.Forever, "argus"))
 	}
-	h.recipients(newChange(1, minFilteredTable, "zeus"))
+	h.recipients(newChange(1, "zeus"))
 	h.evictTables()
-	h.recipients(newChange(2, minFilteredTable, "hera"))
+	h.recipients(newChange(2, "hera"))
 	if filtered != 1 {
 		t.Errorf("%d changes were filtered, want 1", filtered)
 	}
@@ -77,7 +77,7 @@ func TestHistoryWhereTheFilterIsClosed(t *testing.T) {
 func TestHistoryIsARing(t *testing.T) {
 	h := newStageTest(t, Config{})
 	for n := 1; n <= 2*MaxHistory+3; n++ {
-		h.recipients(newChange(n, 0, "word"))
+		h.recipients(newChange(n, "word"))
 		var want []int
 		for v := n; v > max(n-MaxHistory, 0); v-- {
 			want = append(want, v)
@@ -103,7 +103,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	for i := range subs {
 		h.applyStamps(newStamped(i, i+1, 0, flow.Forever, words...))
 	}
-	h.recipients(newChange(1, subs, text))
+	h.recipients(newChange(1, text))
 	r := h.history()[0]
 	if len(r.Matches) != maxRecordMatches || r.Omitted != 6 || len(r.Matches[0].Keywords) != maxMatchKeywords {
 		t.Errorf("%d notifications and %d more, of %d keywords", len(r.Matches), r.Omitted, len(r.Matches[0].Keywords))
@@ -115,7 +115,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestHistoryWhileItIsWritten(t *testing.T) {
 	h := newStageTest(t, Config{})
 	for n := 1; n <= MaxHistory; n++ {
-		h.recipients(newChange(n, 0, "word"))
+		h.recipients(newChange(n, "word"))
 	}
 	tx := h.Begin()
 	if err := storeValue(tx.State(page), historySlotName(0), ChangeRecord{N: MaxHistory, Version: MaxHistory + 1}); err != nil {
@@ -136,7 +136,7 @@ func TestHistoryOutlivesAnExpiryOnly(t *testing.T) {
 	h := newStageTest(t, Config{})
 	s := newStamped(1, 1, 0, flow.Forever, "argus")
 	h.applyStamps(s)
-	h.recipients(newChange(1, 1, "argus"))
+	h.recipients(newChange(1, "argus"))
 	h.applyStamps(endStampedBecause(s, 2, 1, flow.EndExpired))
 	as, err := h.expirePage(2)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestHistoryOutlivesAnExpiryOnly(t *testing.T) {
 		t.Errorf("after the expiry it holds %+v", got)
 	}
 	// It goes on in the next life, and goes with the last subscription.
-	c := newChange(2, 0, "argus")
+	c := newChange(2, "argus")
 	c.Incarnation = "inc2"
 	h.recipients(c)
 	if got := versions(h.history()); !slices.Equal(got, []int{2, 0, 1}) {
@@ -168,13 +168,13 @@ func TestHistoryOfWhatIsStillListed(t *testing.T) {
 	h := newStageTest(t, Config{})
 	end := func(listed bool) {
 		t.Helper()
-		if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: 2, Listed: listed})); err != nil {
+		if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Listed: listed})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s := newStamped(1, 1, 0, flow.Forever, "argus")
 	h.applyStamps(s)
-	h.recipients(newChange(1, 1, "argus"))
+	h.recipients(newChange(1, "argus"))
 	h.applyStamps(endStampedBecause(s, 2, 1, flow.EndReceiver))
 	end(true)
 	if got := versions(h.history()); !slices.Equal(got, []int{1}) {

@@ -4,55 +4,78 @@ import (
 	"strings"
 
 	"github.com/vokter/vokter/pipeline/flow"
-	"github.com/vokter/vokter/pipeline/text"
 )
 
-// table is the indexed subscriptions of one document as of one stamp, for changes in one
-// language. It holds their keywords; the rest of a subscription is read from the state when a
-// keyword is found. Changes of one page are handled one at a time, so a table needs no lock.
+// table is the indexed subscriptions of one document, for changes in one language: those that stand, and those that
+// ended and are still due for changes of the backlog. It holds their keywords; the rest of a subscription is read from
+// the state when a keyword is found. What happens to one page is handled one at a time, so a table needs no lock.
 type table struct {
-	recordPrefix string // of the names of the document's records; the names in a table are without it
-	stamp        uint64
-	generation   uint64 // of the languages
-	index        *index
-	// lastVersions are the records of subscriptions that ended, by name, with the last version that
-	// they match.
-	lastVersions map[string]uint64
-	// followed are the names of records that are there because other pages link to this one.
+	language   string
+	generation uint64 // of the languages
+	epoch      uint64 // of the page
+	index      *index
+	// followed are the names of subscriptions that are there because other pages link to this one.
 	followed map[string]bool
+	// edited are the names of subscriptions that changed since they were read.
+	edited []string
 }
 
-func newTable(k tableKey, stamp, generation uint64, langs *text.Languages) *table {
-	prefix := stateName(kindRecord, k.incarnation, k.document, "")
-	return &table{recordPrefix: prefix, stamp: stamp, generation: generation, index: newIndex(k.language, langs), lastVersions: map[string]uint64{}, followed: map[string]bool{}}
+// maxEdited is how many changes a table catches up on; after more it is made again.
+const maxEdited = 1024
+
+// tableKey is the key of a table in the cache.
+type tableKey struct{ incarnation, document string }
+
+// endedPrefix begins the names of the ended subscriptions in the state of match.
+func (k tableKey) endedPrefix() string { return stateName(kindEnded, k.incarnation, k.document, "") }
+
+func (k tableKey) filterName() string { return stateName(kindFilter, k.incarnation, k.document) }
+
+// records are the subscriptions of a document in the state. Their names are those in a table: behind the document where
+// they stand, with a stamp where they ended.
+type records struct {
+	tableKey
+	standing flow.State // of index
+	ended    flow.State // of match
 }
 
-// add adds the record of the document with that name, in place of its earlier state.
-func (t *table) add(name string, s *flow.Stamped) {
-	t.remove(name)
-	t.index.add(name, s.Subscription)
-	if s.Until < flow.Forever {
-		t.lastVersions[name] = s.Until
+func recordsOf(tx flow.Tx, key string, k tableKey) records {
+	return records{k, tx.StateOf(flow.GroupIndex, key), tx.State(key)}
+}
+
+// read returns the subscription with that name, or nil if there is none.
+func (r records) read(name string) (*flow.Stamped, error) {
+	if strings.Contains(name, nul) {
+		return readRecord(r.ended, r.endedPrefix()+name)
 	}
-	if s.Followed != nil {
-		t.followed[name] = true
+	v, ok, err := r.standing.Get(flow.KeptSubscriptions + r.document + name)
+	if err != nil || !ok {
+		return nil, err
 	}
+	s, err := flow.StampedFrom(v)
+	if err != nil || s.PageIncarnation != r.incarnation {
+		return nil, err
+	}
+	return s, nil
 }
 
-func (t *table) remove(name string) {
-	t.index.remove(name)
-	delete(t.lastVersions, name)
-	delete(t.followed, name)
-}
-
-// readEntry returns the record of an entry, or nil if it was deleted.
-func (t *table) readEntry(st flow.State, entry int32) (*flow.Stamped, error) {
-	return readRecord(st, t.recordPrefix+t.index.names[entry])
-}
-
-// load adds all records of the document, and returns an error if one of them cannot be read.
-func (t *table) load(st flow.State) error {
-	for n, v := range st.Scan(t.recordPrefix) {
+// all calls add with each subscription.
+func (r records) all(add func(name string, s *flow.Stamped)) error {
+	prefix := flow.KeptSubscriptions + r.document
+	for n, v := range r.standing.Scan(prefix) {
+		if v.Err != nil {
+			return v.Err
+		}
+		s, err := flow.StampedFrom(v.Bytes)
+		if err != nil {
+			return err
+		}
+		if s.PageIncarnation == r.incarnation {
+			add(n[len(prefix):], s)
+		}
+	}
+	prefix = r.endedPrefix()
+	for n, v := range r.ended.Scan(prefix) {
 		if v.Err != nil {
 			return v.Err
 		}
@@ -60,58 +83,42 @@ func (t *table) load(st flow.State) error {
 		if err := decodeValue(v.Bytes, s); err != nil {
 			return err
 		}
-		t.add(strings.Clone(n[len(t.recordPrefix):]), s) // a substring would keep the whole
+		add(n[len(prefix):], s)
 	}
 	return nil
 }
 
-// catchUp adds what the stamps after that of t up to stamp did to the document. It returns false
-// if it cannot, because the last of them are too many or t is of a later stamp: t must be made
-// again then.
-func (t *table) catchUp(st flow.State, incarnation string, stamp uint64) (bool, error) {
-	if t.stamp > stamp || stamp-t.stamp > logSize {
-		return false, nil
+// add adds the subscription with that name, in place of its earlier state.
+func (t *table) add(name string, s *flow.Stamped) {
+	t.remove(name)
+	name = strings.Clone(name) // a substring would keep the whole
+	t.index.add(name, s.Subscription)
+	if s.Followed != nil {
+		t.followed[name] = true
 	}
-	for ; t.stamp < stamp; t.stamp++ {
-		e, err := readLogEntry(st, incarnation, t.stamp+1)
-		if err != nil || e == nil {
-			return false, err
-		}
-		n, ok := strings.CutPrefix(e.Record, t.recordPrefix)
-		if !ok {
-			continue // it is of another document
-		}
-		s, err := readRecord(st, e.Record)
+}
+
+func (t *table) remove(name string) {
+	t.index.remove(name)
+	delete(t.followed, name)
+}
+
+// catchUp reads the subscriptions again that changed. It returns false if t must be made again.
+func (t *table) catchUp(r records) (bool, error) {
+	for _, name := range t.edited {
+		s, err := r.read(name)
 		switch {
 		case err != nil:
 			return false, err
 		case s == nil:
-			t.remove(n)
+			t.remove(name)
 		default:
-			t.add(strings.Clone(n), s)
+			t.add(name, s)
 		}
 	}
+	t.edited = nil
 	return !t.index.needsRebuild(), nil
 }
-
-// removeEnded removes the subscriptions that ended before version, from t and from the state: no
-// version for them will come.
-func (t *table) removeEnded(st flow.State, version uint64) error {
-	for n, until := range t.lastVersions {
-		if until >= version {
-			continue
-		}
-		if err := st.Delete(t.recordPrefix + n); err != nil {
-			return err
-		}
-		t.remove(n)
-	}
-	return nil
-}
-
-// tableKey is the key of a table in the cache. The records as of a stamp are the same at each
-// attempt, so a table that a transaction which failed has made or advanced does no harm.
-type tableKey struct{ incarnation, document, language string }
 
 // size is about how many bytes t takes.
 func (t *table) size() int64 {
@@ -122,35 +129,43 @@ func (t *table) size() int64 {
 	return int64(n)
 }
 
-// tableFor returns the subscriptions of c's document as of the stamp applied. It returns nil where
-// the stored filter says that c matches none of their keywords.
-func (p *Processor) tableFor(st flow.State, c *flow.Change, applied uint64) (*table, error) {
-	generation := p.cfg.Languages.Generation()
-	k := tableKey{c.Incarnation, c.Document, c.Language}
-	t, ok := p.cache.Take(k) // nobody else gets it while it is changed
-	if ok = ok && t.generation == generation; ok {
+// noteEdits makes the table of k, if it is in memory, read these subscriptions again.
+func (p *Processor) noteEdits(k tableKey, names []string) {
+	t, ok := p.cache.Get(k)
+	if !ok {
+		return
+	}
+	if t.edited = append(t.edited, names...); len(t.edited) > maxEdited {
+		p.cache.Take(k)
+	}
+}
+
+// tableFor returns the subscriptions of c's document. It returns nil where the stored filter says that c matches none of
+// their keywords.
+func (p *Processor) tableFor(tx flow.Tx, key string, c *flow.Change, r records) (*table, error) {
+	generation, epoch := p.cfg.Languages.Generation(), p.cfg.Epoch(key)
+	// Until the commit nobody else gets it, and never if there is none: it may have caught up on what does not stand.
+	t, ok := p.cache.Take(r.tableKey)
+	if ok = ok && t.language == c.Language && t.generation == generation && t.epoch == epoch; ok {
 		var err error
-		if ok, err = t.catchUp(st, c.Incarnation, applied); err != nil {
+		if ok, err = t.catchUp(r); err != nil {
 			return nil, err
 		}
 	}
 	if !ok {
-		at, analysis := stateName(kindFilter, c.Incarnation, c.Document), p.analysisID(generation)
-		closed, err := p.isFilteredOut(st, at, analysis, c, applied)
+		at, analysis := r.filterName(), p.analysisID(generation)
+		closed, err := p.isFilteredOut(r.ended, at, analysis, c)
 		if err != nil || closed {
 			return nil, err
 		}
-		t = newTable(k, applied, generation, p.cfg.Languages)
-		if err := t.load(st); err != nil {
+		t = &table{language: c.Language, generation: generation, epoch: epoch, index: newIndex(c.Language, p.cfg.Languages), followed: map[string]bool{}}
+		if err := r.all(t.add); err != nil {
 			return nil, err
 		}
-		if err := t.storeFilter(st, at, analysis); err != nil {
+		if err := t.storeFilter(r.ended, at, analysis); err != nil {
 			return nil, err
 		}
 	}
-	if err := t.removeEnded(st, c.Version); err != nil {
-		return nil, err
-	}
-	p.cache.Put(k, t, t.size())
+	tx.OnCommit(func() { p.cache.Put(r.tableKey, t, t.size()) })
 	return t, nil
 }

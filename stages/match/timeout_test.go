@@ -3,6 +3,7 @@ package match
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"time"
 
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -29,7 +29,7 @@ func (h stageTest) expirePage(stamp uint64) ([]flow.Addressed, error) {
 	o := outageAt(stamp)
 	err := h.Handle(context.Background(), h.p, newMessage(flow.TypeOutage, o))
 	if err == nil {
-		err = h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Stamp: stamp, Listed: true}))
+		err = h.Handle(context.Background(), h.p, newMessage(flow.TypeEnded, flow.Ended{Page: page, Incarnation: "inc", Listed: true}))
 	}
 	var out []flow.Addressed
 	for _, m := range h.Take() {
@@ -89,30 +89,12 @@ func TestTimeout(t *testing.T) {
 	if len(seen) != 2 || seen[0].Kind != flow.KindNotification || seen[0].ID != want.Notification.ID || seen[0].N != 0 {
 		t.Errorf("observed %+v", seen)
 	}
-	if names := slices.Concat(h.stateNames(kindRecord), h.stateNames(kindTell), h.stateNames(kindApplied), h.stateNames(kindFilter)); len(names) != 0 {
+	if names := slices.Concat(h.stateNames(kindEnded), h.stateNames(kindTell), h.stateNames(kindFilter)); len(names) != 0 {
 		t.Errorf("%q is left", names)
 	}
 	// The end of the same life again tells nobody: it is forgotten.
 	if as, err := h.expirePage(0); err != nil || len(as) != 0 {
 		t.Errorf("again: told to %q, %v", recipientsOf(as), err)
-	}
-}
-
-func TestATimeoutWaitsForTheLastStamp(t *testing.T) {
-	h := newStageTest(t, Config{})
-	first, second := newStamped(1, 1, 0, flow.Forever, "argus"), newStamped(2, 2, 0, flow.Forever, "argus")
-	h.applyStamps(first, second, endStampedBecause(first, 3, 1, flow.EndExpired))
-	as, err := h.expirePage(4)
-	if class, _ := failure.ClassOf(err); class != failure.ClassNotYet || len(as) != 0 {
-		t.Fatalf("told to %q, error %v of class %d", recipientsOf(as), err, class)
-	}
-	h.applyStamps(endStampedBecause(second, 4, 1, flow.EndExpired))
-	// Changes from before come first.
-	if got := h.recipients(newChange(1, 2, "argus")); got != "c1/hook c1/log c2/hook c2/log" {
-		t.Errorf("version 1 is told to %q", got)
-	}
-	if as, err = h.expirePage(4); err != nil || !slices.Equal(recipientsOf(as), []string{"c1/hook", "c1/log", "c2/hook", "c2/log"}) {
-		t.Errorf("told to %q, %v", recipientsOf(as), err)
 	}
 }
 
@@ -183,23 +165,38 @@ func TestNothingOfATimeoutThatFailedCounts(t *testing.T) {
 	}
 }
 
-// TestHowItEnded has a change on its way when a subscription ends.
+// TestHowItEnded has a change in the backlog when a subscription ends.
 func TestHowItEnded(t *testing.T) {
 	for _, c := range []struct{ why, want string }{
-		{"", "c1/hook c1/log"}, // another record took its place, which hears what comes later
-		{flow.EndCancelled, ""},
-		{flow.EndReceiver, "c1/hook c1/log"}, // which becomes dead letters, and can be replayed
-		{flow.EndExpired, "c1/hook c1/log"},
+		{"", "[change1/c0 change1/c1 change2/c0 change2/c1]"}, // another record took its place, which hears what comes later
+		{flow.EndCancelled, "[change1/c0 change2/c0]"},
+		{flow.EndReceiver, "[change1/c0 change1/c1 change2/c0 change2/c1]"}, // which becomes dead letters, and can be replayed
+		{flow.EndExpired, "[change1/c0 change1/c1 change2/c0 change2/c1]"},
 	} {
-		h := newStageTest(t, Config{})
-		s := newStamped(1, 1, 0, flow.Forever, "argus")
-		h.applyStamps(s)
-		h.recipients(newChange(1, 1, "argus")) // so that a table is in memory
-		h.applyStamps(endStampedBecause(s, 2, 2, c.why))
-		if got := h.recipients(newChange(2, 1, "argus")); got != c.want {
-			t.Errorf("ended by %q: version 2 is told to %q, want %q", c.why, got, c.want)
+		h := newStageTest(t, Config{Batch: 1})
+		var ss []flow.Stamped
+		for i := range 2 {
+			s := newStamped(i, i+1, 0, flow.Forever, "argus")
+			s.Subscription.Sinks = []string{"hook"}
+			ss = append(ss, s)
 		}
-		if got := h.recipients(newChange(3, 2, "argus")); got != "" {
+		h.applyStamps(ss...)
+		got := h.handle(newMessage(flow.TypeChange, newChange(1, "argus")))
+		got = append(got, h.handle(newMessage(flow.TypeChange, newChange(2, "argus")))...)
+		h.applyStamps(endStampedBecause(ss[1], 3, 2, c.why))
+		again := newStamped(1, 4, 2, flow.Forever, "argus")
+		again.Subscription.Sinks = []string{"hook"}
+		h.applyStamps(again) // the client subscribes again, and hears of later versions
+		for len(h.stateNames(backlogName)) > 0 {
+			got = append(got, h.handle(flow.Message{ID: "w", Key: page, Type: flow.TypeWake})...)
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("ended by %q: told %v, want %v", c.why, got, c.want)
+		}
+		if left := h.stateNames(kindEnded); len(left) != 0 {
+			t.Errorf("ended by %q: %q is left", c.why, left)
+		}
+		if got := h.handle(newMessage(flow.TypeChange, newChange(3, "zeus"))); len(got) != 0 {
 			t.Errorf("ended by %q: version 3 is told to %q", c.why, got)
 		}
 	}
@@ -213,7 +210,7 @@ func TestIndexIsToldOfWhatNotificationsLinkTo(t *testing.T) {
 		word string
 		want int
 	}{{"argus", 1}, {"hera", 0}} {
-		change := newChange(3, 1, c.word)
+		change := newChange(3, c.word)
 		if err := h.Handle(context.Background(), h.p, newMessage(flow.TypeChange, change)); err != nil {
 			t.Fatal(err)
 		}

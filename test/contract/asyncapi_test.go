@@ -20,7 +20,7 @@ import (
 // internal are the types that only this module's own stages read: they change as they like.
 var internal = []string{
 	flow.TypeRequest, flow.TypeApply, flow.TypeExpire, flow.TypeOutcome, flow.TypePushed, flow.TypeFollow, flow.TypeLinks,
-	flow.TypeRetry, flow.TypeSnapshot, flow.TypeStamp, flow.TypeDecision, flow.TypeSweep, flow.TypeTold, flow.TypeWake,
+	flow.TypeRetry, flow.TypeSnapshot, flow.TypeCompare, flow.TypeStamp, flow.TypeDecision, flow.TypeSweep, flow.TypeTold, flow.TypeWake,
 }
 
 // constants returns the string constants of a file below pipeline whose names begin with

@@ -34,7 +34,7 @@ func (w *world) live() {
 	w.set("/a", shelf(true))
 	w.send("s0", page, flow.TypeSubscribe, fmt.Sprintf(
 		`{"subscription":{"url":%q,"client":"shop","keywords":["stock","harbour"],"moved":true,"sinks":["box","picky","gone"]}}`, page))
-	w.awaitCount(flow.TypeSnapshot, page, 1)
+	w.awaitCount(flow.TypeOutcome, page, 1)
 	w.set("/a", shelf(false))
 	w.send("check", page, flow.TypeCheckNow, "")
 	w.awaitCount(flow.TypeChange, page, 1)
@@ -91,7 +91,7 @@ func TestChangesSayWhatMovedAndWhatWasCut(t *testing.T) {
 	w.set("/a", shelf(true))
 	page := w.url("/a")
 	w.send("s", page, flow.TypeSubscribe, fmt.Sprintf(`{"subscription":{"url":%q,"keywords":["stock"],"sinks":["box"]}}`, page))
-	w.awaitCount(flow.TypeSnapshot, page, 1)
+	w.awaitCount(flow.TypeOutcome, page, 1)
 	w.set("/a", shelf(false))
 	w.send("c", page, flow.TypeCheckNow, "")
 	m := w.await("the change", func(m flow.Message) bool { return m.Type == flow.TypeChange })

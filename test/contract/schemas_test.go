@@ -93,7 +93,7 @@ func object(t *testing.T, path string) map[string]any {
 func TestSchemasRefuseWhatIsWrong(t *testing.T) {
 	all := schemas(t)
 	for name, c := range map[string]struct{ typ, body string }{
-		"a change without groups":       {flow.TypeChange, `{"id":"i","url":"u","page":"u","document":"d","incarnation":"i","version":2,"previous":1,"time":"2026-11-21T10:00:00Z","stamp":1}`},
+		"a change without groups":       {flow.TypeChange, `{"id":"i","url":"u","page":"u","document":"d","incarnation":"i","version":2,"previous":1,"time":"2026-11-21T10:00:00Z"}`},
 		"a time that is none":           {flow.TypeHealth, `{"id":"i","event":"failing","time":"yesterday"}`},
 		"a receiver without a sink":     {flow.TypeWithdraw, `{"receiver":{},"subscription":"s","page":"p"}`},
 		"diffs that are null":           {flow.TypeNotification, `{"receiver":{"sink":"s"},"document":"","subscription":"","notification":{"status":"ok","url":"","diffs":null,"id":"i","type":"notification","timestamp":"2026-11-21T10:00:00Z","client":""}}`},

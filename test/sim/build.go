@@ -36,19 +36,19 @@ func (w *world) buildStages(p *process) {
 		expireAfter += w.cfg.ExpireDelay
 	}
 	batch := 0 // the default, which no change of a simulated page exceeds
-	if w.cfg.Seed%3 == 0 {
+	if w.cfg.Seed%3 == batchRemainder {
 		batch = 2
 	}
-	matcher := match.New(match.Config{Batch: batch})
+	matcher := match.New(match.Config{Batch: batch, Epoch: p.tenureOf})
 	p.processors = map[consumer]flow.Processor{
 		consumers[0]:     index.New(index.Config{Now: clock, Expire: pipeline.Expire{After: expireAfter, Retry: w.expireRetry}, Epoch: p.tenureOf}),
 		consumers[1]:     w.fetchProcessor(p),
-		consumers[2]:     diff.New(diff.Config{}),
-		consumers[3]:     matcher,
-		consumers[4]:     matcher,
 		deliveryConsumer: p.delivery,
-		consumers[6]:     sinks.NewDeadLetters(sinks.DeadConfig{Now: clock}),
-		consumers[7]:     w.healthProcessor(),
+		consumers[3]:     sinks.NewDeadLetters(sinks.DeadConfig{Now: clock}),
+		consumers[4]:     w.healthProcessor(),
+		{Group: flow.GroupDiff, Topic: flow.TopicSnapshots}:      diff.New(diff.Config{}),
+		{Group: flow.GroupMatch, Topic: flow.TopicSubscriptions}: matcher,
+		{Group: flow.GroupMatch, Topic: flow.TopicChanges}:       matcher,
 	}
 	if w.cfg.WrapProcessor != nil {
 		for c, stage := range p.processors {
@@ -56,6 +56,9 @@ func (w *world) buildStages(p *process) {
 		}
 	}
 }
+
+// batchRemainder is what remains of the seeds, divided by 3, in whose runs changes are told in small batches.
+const batchRemainder = 0
 
 // languageOf returns what the oracle knows of a language; nil is no language.
 func languageOf(tag string) *oracle.Language {

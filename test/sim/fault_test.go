@@ -22,6 +22,9 @@ func TestFaults(t *testing.T) {
 		"a position ahead of state that waits":                     PositionAheadOfLazyState,
 		"a transaction without the state of what waited before it": LazyStateLeftBehind,
 		"a batch that is acknowledged before it is written":        AckBeforeWrite,
+		"a message of a chain that fails after it emitted":         FailedOutputsKept,
+		"a savepoint that is not undone":                           SavepointNotUndone,
+		"a batch of a backlog that runs beside an edit":            BatchBesideEdit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -30,22 +30,27 @@ type indexEntry struct {
 	droppedBefore bool
 }
 
-// recordHandled remembers what a group did, until that is taken back.
+// recordHandled remembers what the groups did, until that is taken back.
 func (w *world) recordHandled(h workItem, x *tx) error {
-	out := x.emittedMessages()
-	switch h.c.Group {
-	case flow.GroupIndex:
-		return w.recordIndex(h, x, out)
-	case flow.GroupMatch:
-		return w.recordMatch(out)
-	case flow.GroupDelivery:
-		return w.recordDelivery(h, x, out)
+	for _, x := range x.all() {
+		var err error
+		switch x.consumer.Group {
+		case flow.GroupIndex:
+			err = w.recordIndex(h, x)
+		case flow.GroupMatch:
+			err = w.recordMatch(x.emitted)
+		case flow.GroupDelivery:
+			err = w.recordDelivery(h, x, x.emitted)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // recordIndex remembers what index did.
-func (w *world) recordIndex(h workItem, x *tx, out []flow.Message) error {
+func (w *world) recordIndex(h workItem, x *tx) error {
 	if err := w.verifyWake(h, x); err != nil {
 		return err
 	}
@@ -60,7 +65,7 @@ func (w *world) recordIndex(h workItem, x *tx, out []flow.Message) error {
 			e.openCheck = p.Check
 		}
 	}
-	for _, m := range out {
+	for _, m := range x.emitted {
 		var err error
 		switch m.Type {
 		case flow.TypeRequest:
@@ -77,7 +82,9 @@ func (w *world) recordIndex(h workItem, x *tx, out []flow.Message) error {
 			err = e.collectFollow(m)
 		case flow.TypeSnapshot:
 			var s flow.Snapshot
-			s, err = flow.SnapshotFrom(m)
+			if s, err = flow.SnapshotFrom(m); err == nil {
+				err = s.Unpack()
+			}
 			e.snapshots = append(e.snapshots, s)
 		}
 		if err != nil {
@@ -116,7 +123,7 @@ func (w *world) verifyWake(h workItem, x *tx) error {
 			return fmt.Errorf("index asked for a wake of %s at %v, and its state has one at %v", x.key, a.At, kept.At)
 		}
 	}
-	if _, wrote := x.writtenValues()[flow.WakeName]; wrote && len(x.effects.Wakes) == 0 && !kept.At.IsZero() {
+	if _, wrote := x.effects.Writes.Get(x.place(), flow.WakeName); wrote && len(x.effects.Wakes) == 0 && !kept.At.IsZero() {
 		return fmt.Errorf("index wrote a wake of %s at %v and did not ask for it", x.key, kept.At)
 	}
 	return nil

@@ -20,6 +20,9 @@ const (
 	NoPositions                                // positions are not part of the transaction
 	PositionAheadOfLazyState                   // the position of what waits moves, its state does not
 	LazyStateLeftBehind                        // a transaction has the position of what waits, not its state
+	FailedOutputsKept                          // a message of a chain fails after it emitted, and that goes out
+	SavepointNotUndone                         // what a failed attempt at a message of a chain wrote stays
+	BatchBesideEdit                            // a batch of a backlog runs beside an edit of its page
 	AckBeforeWrite                             // messages are acknowledged before the batch of what they caused is written
 )
 

@@ -127,11 +127,17 @@ func (l *lane) apply(h workItem, x *tx, lazy bool) []stateRecord {
 	for w := range x.effects.Writes.All() {
 		set(w.Place, w.Name, w.Value)
 	}
-	for _, w := range x.effects.Wakes {
-		l.wakes[x.consumer].Set(w)
-		if x.consumer != stateWakesConsumer {
-			set(engine.Place{Group: wakeGroup(x.consumer), Key: w.Key}, flow.WakeName, w.Value())
+	setWake := func(c consumer, w engine.Wake) {
+		l.wakes[c].Set(w)
+		if c != stateWakesConsumer {
+			set(engine.Place{Group: wakeGroup(c), Key: w.Key}, flow.WakeName, w.Value())
 		}
+	}
+	for _, w := range x.effects.Wakes {
+		setWake(x.consumer, w)
+	}
+	for _, w := range x.effects.LinkWakes {
+		setWake(w.Consumer, w.Wake)
 	}
 	if h.kind == engine.FromLog {
 		p := positionRecord(x.consumer, h.offset+1)
@@ -155,7 +161,7 @@ func (l *lane) stateKeys(group string) []string {
 
 // startWakes restores the wakes from the state, and makes those come that come at the start.
 func (l *lane) startWakes() {
-	for _, c := range consumers {
+	for _, c := range wakers {
 		kept := func(yield func(string, flow.Value) bool) {
 			for _, key := range l.stateKeys(wakeGroup(c)) {
 				v, ok, _ := l.state.Value(engine.Place{Group: wakeGroup(c), Key: key}, flow.WakeName)
@@ -172,10 +178,18 @@ func (l *lane) startWakes() {
 	}
 }
 
+// links returns the links of the chain.
+func (l *lane) links() (links []*engine.Link) {
+	for _, c := range chain.Behind(chain.Head) {
+		links = append(links, &engine.Link{Consumer: c, Wakes: l.wakes[c]})
+	}
+	return links
+}
+
 // pendingWakes yields the wakes that are set.
 func (l *lane) pendingWakes() iter.Seq2[consumer, engine.Wake] {
 	return func(yield func(consumer, engine.Wake) bool) {
-		for _, c := range consumers {
+		for _, c := range wakers {
 			for _, key := range l.stateKeys(wakeGroup(c)) {
 				if wk := l.wakes[c].Get(key); !wk.At.IsZero() && !yield(c, wk) {
 					return

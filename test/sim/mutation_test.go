@@ -3,9 +3,11 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"strings"
 	"time"
 
+	"github.com/vokter/vokter/internal/stored"
 	"github.com/vokter/vokter/pipeline"
 	"github.com/vokter/vokter/pipeline/flow"
 	"github.com/vokter/vokter/pipeline/text"
@@ -20,6 +22,8 @@ type brokenTx struct {
 	dropsWakes    bool                                // no wake is set
 	skipsDeletes  bool                                // state is not deleted
 	droppedPrefix string                              // what has such a name is not stored
+	keptPrefix    string                              // what has such a name is not deleted
+	alterKept     func(s *flow.Stamped)               // alters the subscriptions that index keeps
 }
 
 func (t brokenTx) Emit(m flow.Message) {
@@ -50,16 +54,83 @@ func (t brokenTx) State(key string) flow.State {
 	case t.dropsWrites:
 		return readOnlyState{st}
 	case t.skipsDeletes:
-		return undeletableState{st}
+		return undeletableState{st, ""}
+	case t.keptPrefix != "":
+		return undeletableState{st, t.keptPrefix}
 	case t.droppedPrefix != "":
 		return prefixDroppingState{st, t.droppedPrefix}
 	}
 	return st
 }
 
-type undeletableState struct{ flow.State }
+func (t brokenTx) StateOf(group, key string) flow.State {
+	st := t.Tx.StateOf(group, key)
+	if t.alterKept == nil {
+		return st
+	}
+	return alteredState{st, t.alterKept}
+}
 
-func (undeletableState) Delete(string) error { return nil }
+// alteredState is the state of index with other subscriptions.
+type alteredState struct {
+	flow.State
+	alter func(s *flow.Stamped)
+}
+
+func (a alteredState) altered(b []byte) []byte {
+	s, err := flow.StampedFrom(b)
+	if err != nil {
+		panic(err)
+	}
+	a.alter(s)
+	if b, err = stored.Encode(flow.KeptFormat, s); err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (a alteredState) Get(name string) ([]byte, bool, error) {
+	b, ok, err := a.State.Get(name)
+	if ok && strings.HasPrefix(name, flow.KeptSubscriptions) {
+		b = a.altered(b)
+	}
+	return b, ok, err
+}
+
+func (a alteredState) Scan(prefix string) iter.Seq2[string, flow.Value] {
+	return func(yield func(string, flow.Value) bool) {
+		for name, v := range a.State.Scan(prefix) {
+			if v.Err == nil && strings.HasPrefix(name, flow.KeptSubscriptions) {
+				v.Bytes = a.altered(v.Bytes)
+			}
+			if !yield(name, v) {
+				return
+			}
+		}
+	}
+}
+
+// stamp returns a mutation of match that alters the subscriptions that it reads, and those that it hears of.
+func stamp(f func(s *flow.Stamped)) mutation {
+	return func() func(flow.Processor) flow.Processor {
+		hears := alterInput(alterBody(flow.TypeStamp, f))()
+		reads := breakTx(brokenTx{alterKept: f}, everyMessage)()
+		return func(p flow.Processor) flow.Processor { return hears(reads(p)) }
+	}
+}
+
+// undeletableState keeps what has a name with a prefix.
+type undeletableState struct {
+	flow.State
+	prefix string
+}
+
+func (u undeletableState) Delete(name string) error {
+	if strings.HasPrefix(name, u.prefix) {
+		return nil
+	}
+	return u.State.Delete(name)
+}
 
 type prefixDroppingState struct {
 	flow.State
@@ -180,7 +251,7 @@ func duplicate(m flow.Message) []flow.Message { return []flow.Message{m, m} }
 func baselineAsLater() func(flow.Message) []flow.Message {
 	return func(m flow.Message) []flow.Message {
 		if s, err := flow.SnapshotFrom(m); m.Type == flow.TypeSnapshot && err == nil && s.Previous == 0 && s.Check > 1 {
-			s.Previous, s.Old = s.N, s.New
+			s.Previous, s.Old, s.OldPacked = s.N, s.New, nil
 			m = s.Message()
 		}
 		return []flow.Message{m}
@@ -275,10 +346,10 @@ func rememberBeforeCommit() func(flow.Processor) flow.Processor {
 	return func(p flow.Processor) flow.Processor {
 		seen := make(map[string]bool)
 		return flow.ProcessorFunc(func(ctx context.Context, tx flow.Tx, m flow.Message) error {
-			if m.Position != "" && seen[m.Position] {
+			if seen[m.ID] {
 				return nil
 			}
-			seen[m.Position] = true
+			seen[m.ID] = true
 			return p.Process(ctx, tx, m)
 		})
 	}

@@ -79,7 +79,10 @@ func (p *process) readyWork() []workItem {
 			if m, at, ok := p.world.transport.nextMessage(c, l); ok && !p.world.outage {
 				hs = append(hs, workItem{p: p, l: l, c: c, offset: at, message: m, kind: engine.FromLog})
 			}
-			if wk, due, _ := l.wakes[c].Next(p.world.now); due && p.world.transport.position(c, l) >= l.backlog[c] {
+		}
+		for _, c := range wakers {
+			head := chain.HeadOf(c)
+			if wk, due, _ := l.wakes[c].Next(p.world.now); due && p.world.transport.position(head, l) >= l.backlog[head] {
 				hs = append(hs, workItem{p: p, l: l, c: c, message: *flow.WakeMessage(c.Group, c.Topic, wk.Key, wk.At), kind: engine.FromWake})
 			}
 		}

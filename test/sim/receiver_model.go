@@ -95,7 +95,7 @@ func (w *world) recordDelivery(h workItem, x *tx, out []flow.Message) error {
 		if err := decodeBody(h.message, func(x flow.Withdraw) { b.withdrawnAt[x.Subscription] = w.actionCount }); err != nil {
 			return err
 		}
-	case h.kind == engine.FromPost && b.maybeGivenUp && len(x.writtenValues()) == 0:
+	case h.kind == engine.FromPost && b.maybeGivenUp && len(x.effects.Writes.Under(x.place(), "", nil)) == 0:
 		// The result of an attempt that was given up counts for nothing.
 	case h.kind == engine.FromPost:
 		want = b.attemptEnded(h.p.inbox[h.inboxIndex], w.now, w.policy, slices.Contains(told, pipeline.HealthReceiverExpired))

@@ -211,9 +211,6 @@ func (w *world) jumpClock() error {
 // has the page's last text in the end, also where it must be seen several times.
 const finalCheckCount = 4
 
-// maxWaitsInARow is after how many attempts in a row that only wait nothing is expected any more.
-const maxWaitsInARow = 1000
-
 // replayRounds is how many times dead letters are replayed in the end.
 const replayRounds = 3
 
@@ -232,9 +229,6 @@ func (w *world) drain() error {
 			w.assignLanes()
 		}
 		if !w.isIdle() {
-			if w.waitsInARow > maxWaitsInARow {
-				return fmt.Errorf("stuck: %s", w.describePending())
-			}
 			if err := w.doWork(); err != nil {
 				return err
 			}

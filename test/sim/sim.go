@@ -34,7 +34,7 @@ type Config struct {
 
 // Stats counts what happened in a run.
 type Stats struct {
-	Steps, Crashes, PowerCuts, Nacks, Waits                                                             int
+	Steps, Crashes, PowerCuts, Nacks, InnerRetries                                                      int
 	Checks, Failures, Duplicates                                                                        int
 	Commands, Pages                                                                                     int
 	Versions, Changes, DoubtfulChanges                                                                  int

@@ -10,7 +10,6 @@ import (
 
 	"github.com/vokter/vokter/internal/engine"
 	"github.com/vokter/vokter/pipeline"
-	"github.com/vokter/vokter/pipeline/failure"
 	"github.com/vokter/vokter/pipeline/flow"
 )
 
@@ -44,9 +43,6 @@ type world struct {
 	unpublished []flow.Message
 	roundTrip   *laneRoundTrip
 
-	// uncommittedWrites is what a handler wrote that has not committed yet, while another runs.
-	uncommittedWrites map[string][]byte
-
 	// actionCount counts the messages that were handled. followedAction and handledAt are the number and the
 	// time of the one whose commit is followed up now.
 	actionCount, followedAction int
@@ -63,7 +59,6 @@ type world struct {
 	receivers        *receivers
 	observations     []observation // what fetches saw, by the number in the outcome's header
 	commandCount     int
-	waitsInARow      int // how often in a row something was not ready for its message
 
 	// incarnations holds the incarnation of the page of each subscription, by that of the subscription.
 	incarnations map[string]string
@@ -149,13 +144,23 @@ func (w *world) chance(n int) bool { return !w.faultsOver && w.rng.IntN(n) == 0 
 var consumers = []consumer{
 	{Group: flow.GroupIndex, Topic: flow.TopicDocuments},
 	{Group: flow.GroupFetch, Topic: flow.TopicRequests},
-	{Group: flow.GroupDiff, Topic: flow.TopicSnapshots},
-	{Group: flow.GroupMatch, Topic: flow.TopicSubscriptions},
-	{Group: flow.GroupMatch, Topic: flow.TopicChanges},
 	deliveryConsumer,
 	{Group: flow.GroupDead, Topic: flow.TopicDead},
 	{Group: flow.GroupHealth, Topic: flow.TopicHealth},
 }
+
+// topics declares the chain of the stages, as the Router does.
+var topics = map[string]flow.Topic{
+	flow.TopicDocuments:     {Head: flow.GroupIndex},
+	flow.TopicSnapshots:     {Chained: flow.GroupDiff, Private: true},
+	flow.TopicSubscriptions: {Chained: flow.GroupMatch},
+	flow.TopicChanges:       {Chained: flow.GroupMatch},
+}
+
+var chain = engine.ChainOf(topics)
+
+// wakers lists who may have wakes, in a fixed order.
+var wakers = slices.Concat(consumers, chain.Behind(chain.Head))
 
 var deliveryConsumer = consumer{Group: flow.GroupDelivery, Topic: flow.TopicNotifications}
 
@@ -179,28 +184,19 @@ func (w *world) readyWork() []workItem {
 	return hs
 }
 
-// handle lets a consumer handle one message: all that follows from it is committed, or
-// nothing is.
+// handle lets a consumer handle one message, and the chain what follows from it: all that is committed, or nothing is.
 func (w *world) handle(h workItem) error {
-	x := w.transport.beginTx(h)
-	err := w.callProcessor(h, x)
-	if class, _ := failure.ClassOf(err); err != nil && class == failure.ClassNotYet {
-		w.stats.Waits++
-		w.waitsInARow++
-		w.tracef("%v waits: %v", h.c, err)
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("%v: %s of %s: %w", h.c, h.message.Type, h.message.Key, err)
-	}
-	wrote := x.writtenValues()
-	for name := range w.uncommittedWrites {
-		if _, both := wrote[name]; both {
-			return fmt.Errorf("%v: %s of %s writes %q, as another handler does at the same time", h.c, h.message.Type, h.message.Key, name)
+	beside := -1
+	if w.cfg.Fault == BatchBesideEdit && h.c.Group == flow.GroupMatch {
+		ready := h.p.readyWork()
+		beside = slices.IndexFunc(ready, func(o workItem) bool { return o.l == h.l && o.c == chain.Head && o.message.Key == h.message.Key })
+		if beside < 0 && w.chance(2) {
+			return nil // a batch that is so slow that an edit comes
 		}
 	}
-	if x.touchedOtherKey {
-		return fmt.Errorf("%v: %s of %s touched the state of another key", h.c, h.message.Type, h.message.Key)
+	x, err := w.handleChain(h, w.transport.beginTx(h))
+	if err != nil {
+		return err
 	}
 	if w.chance(30) {
 		w.stats.Nacks++
@@ -210,20 +206,74 @@ func (w *world) handle(h workItem) error {
 		w.tracef("%v %s of %s is dropped after it was handled", h.c, h.message.Type, h.message.Key)
 		return nil
 	}
-	if w.uncommittedWrites == nil && w.chance(4) {
-		if alive, err := w.interleave(h, x); !alive || err != nil {
+	if beside >= 0 {
+		if err := w.handle(h.p.readyWork()[beside]); err != nil || h.p.lanes[h.l.id] != h.l {
 			return err
 		}
 	}
 	if err := x.collectEffects(); err != nil {
 		return err
 	}
-	w.waitsInARow = 0
-	w.tracef("%d: %v %s %s%s", h.p.id, h.c, h.message.Type, h.message.Key, describeOutputs(x.emittedMessages()))
 	if w.usesKafka() {
 		return errors.Join(w.addToBatch(h, x), w.deferredErr)
 	}
 	return w.commitLocal(h, x)
+}
+
+// handleChain lets the processor of x handle its message, and those of the chain what that emitted. Now and then an
+// attempt of these fails after it wrote and emitted, and another one is made.
+func (w *world) handleChain(h workItem, x *tx) (*tx, error) {
+	m, err := x.Message()
+	if err == nil {
+		err = w.callProcessor(h.p, x, m)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%v: %s of %s: %w", x.consumer, m.Type, m.Key, err)
+	}
+	if x.touchedOtherKey {
+		return nil, fmt.Errorf("%v: %s of %s touched the state of another key", x.consumer, m.Type, m.Key)
+	}
+	w.tracef("%d: %v %s %s%s", h.p.id, x.consumer, m.Type, m.Key, describeOutputs(x.emitted))
+	x.HandOn(func(inner *engine.Tx[routedMessage]) *engine.Tx[routedMessage] {
+		var done *tx
+		for {
+			if done, err = w.handleChain(h, w.transport.wrapTx(inner)); err != nil {
+				return nil
+			}
+			if !w.chance(20) {
+				break
+			}
+			w.stats.InnerRetries++
+			w.tracef("%v %s of %s fails after it was handled", done.consumer, done.Topic, done.key)
+			inner = w.keepOfFailed(done)
+		}
+		x.inner = append(x.inner, done)
+		return done.Tx
+	})
+	return x, err
+}
+
+// keepOfFailed returns the transaction for another attempt at the message of x, which failed. It has nothing of that
+// attempt, but for what a fault keeps.
+func (w *world) keepOfFailed(x *tx) *engine.Tx[routedMessage] {
+	again, e := x.Again(), x.Effects()
+	switch w.cfg.Fault {
+	case FailedOutputsKept:
+		again.Collect(e.Out...)
+	case SavepointNotUndone:
+		for wr := range e.Writes.All() {
+			if wr.Place == x.place() {
+				st := again.State(x.key)
+				if wr.Value == nil {
+					_ = st.Delete(wr.Name)
+				} else {
+					_ = st.Set(wr.Name, wr.Value)
+				}
+			}
+		}
+	}
+	x.Close()
+	return again
 }
 
 // commitLocal makes all of x stand, in a power cut maybe not.
@@ -257,31 +307,14 @@ func (w *world) commitLocal(h workItem, x *tx) error {
 	return w.deferredErr
 }
 
-// callProcessor calls the processor of h; a panic of it is an error.
-func (w *world) callProcessor(h workItem, x *tx) (err error) {
+// callProcessor calls the processor of x; a panic of it is an error.
+func (w *world) callProcessor(p *process, x *tx, m flow.Message) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	return h.p.processors[h.c].Process(flow.WithTx(context.Background(), x), x, h.message)
-}
-
-// interleave lets a consumer of the same group handle a message of the same key on another
-// topic, between the handling of h and its commit, as lanes may. alive is false where the
-// process did not survive that.
-func (w *world) interleave(h workItem, x *tx) (alive bool, err error) {
-	tenure := h.l.tenure
-	for _, other := range h.p.readyWork() {
-		if other.l != h.l || other.c.Group != h.c.Group || other.c.Topic == h.c.Topic || other.message.Key != h.message.Key {
-			continue
-		}
-		w.uncommittedWrites = x.writtenValues()
-		err := w.handle(other)
-		w.uncommittedWrites = nil
-		return h.p.lanes[h.l.id] == h.l && h.l.tenure == tenure, err
-	}
-	return true, nil
+	return p.processors[x.consumer].Process(flow.WithTx(context.Background(), x), x, m)
 }
 
 func describeOutputs(out []flow.Message) string {

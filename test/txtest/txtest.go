@@ -28,9 +28,15 @@ func New() *Store {
 // Beside makes what other keeps now that of the group of that name in the same lane, for transactions
 // that look there.
 func (s *Store) Beside(group string, other *Store) {
+	maps.DeleteFunc(s.state, func(p engine.Place, _ map[string][]byte) bool { return p.Group == group })
 	for p, values := range other.state {
 		s.state[engine.Place{Group: group, Key: p.Key}] = maps.Clone(values)
 	}
+}
+
+// SetBeside stores value under name as state of another group for key; a nil value deletes.
+func (s *Store) SetBeside(group, key, name string, value []byte) {
+	s.state.Set(engine.Place{Group: group, Key: key}, name, value)
 }
 
 // Handle gives m to p in a transaction of its own, which it commits where p returns nil.

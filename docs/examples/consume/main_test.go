@@ -46,16 +46,13 @@ func TestConsume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer producer.Close()
-	change, err := (flow.Change{
+	change := (flow.Change{
 		ID: "C1", URL: "https://example.com/", Page: "https://example.com/", Version: 2,
 		Groups: []flow.Group{
 			{Differences: []flow.Difference{{Event: pipeline.Removed, Text: "in"}, {Event: pipeline.Added, Text: "out of"}}},
 			{Moved: true, New: []flow.Window{{Text: "Opening hours"}}},
 		},
-	}).Message()
-	if err != nil {
-		t.Fatal(err)
-	}
+	}).Message().WithBody()
 	ended, err := json.Marshal(flow.Ended{Page: change.Key})
 	if err != nil {
 		t.Fatal(err)
