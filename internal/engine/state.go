@@ -138,6 +138,7 @@ type Writes struct {
 	list    []Write                     // all of them, up to maxListWrites
 	byPlace map[Place]map[string][]byte // all of them, if there are more
 	bytes   int
+	count   int
 }
 
 // maxListWrites is up to how many writes are in a list, which takes less than maps do.
@@ -153,6 +154,7 @@ func (w *Writes) Set(p Place, name string, value []byte) {
 		}
 		if len(w.list) < maxListWrites {
 			w.bytes += len(value)
+			w.count++
 			w.list = append(w.list, Write{p, name, value})
 			return
 		}
@@ -162,7 +164,11 @@ func (w *Writes) Set(p Place, name string, value []byte) {
 		}
 		w.list = nil
 	}
-	w.bytes += len(value) - len(w.byPlace[p][name])
+	old, replaced := w.byPlace[p][name]
+	w.bytes += len(value) - len(old)
+	if !replaced {
+		w.count++
+	}
 	w.putInMaps(Write{p, name, value})
 }
 
@@ -218,7 +224,10 @@ func (w *Writes) All() iter.Seq[Write] {
 }
 
 // Empty reports whether nothing was written.
-func (w *Writes) Empty() bool { return len(w.list)+len(w.byPlace) == 0 }
+func (w *Writes) Empty() bool { return w.count == 0 }
+
+// Len returns how many values were written.
+func (w *Writes) Len() int { return w.count }
 
 // Bytes is the size of the values.
 func (w *Writes) Bytes() int { return w.bytes }

@@ -21,9 +21,9 @@ const (
 	// linger is how long a transaction waits for more messages: one transaction per message
 	// would halve the throughput of a lane.
 	linger = 5 * time.Millisecond
-	// A batch of maxBatchMessages or maxBatchBytes does not wait.
-	maxBatchMessages = 20
-	maxBatchBytes    = 4 << 20
+	// A batch of maxBatchRecords or maxBatchBytes does not wait. A change that is told writes some 15 records.
+	maxBatchRecords = 256
+	maxBatchBytes   = 4 << 20
 	// maxWaitingBytes is how much may wait in memory for the running transaction to end.
 	maxWaitingBytes = 4 * maxBatchBytes
 	// maxLazyDelay is how long writes that are not urgent wait for a transaction.
@@ -41,7 +41,6 @@ type batch struct {
 	onCommit         []func()
 	// urgent makes the batch commit soon, because somebody waits for it.
 	urgent       bool
-	messages     int
 	bytes        int
 	startedAt    time.Time
 	txnStartedAt time.Time // when the transaction began
@@ -60,7 +59,7 @@ func (b *batch) isEmpty() bool {
 
 // isFull reports whether b should be committed without waiting for more messages.
 func (b *batch) isFull() bool {
-	return b.messages >= maxBatchMessages && b.urgent || b.bytes+b.writes.Bytes() >= maxBatchBytes
+	return len(b.out)+b.writes.Len() >= maxBatchRecords && b.urgent || b.bytes+b.writes.Bytes() >= maxBatchBytes
 }
 
 // records returns the state records of b by key; a nil value is a tombstone.
@@ -143,7 +142,6 @@ func (n *lease) merge(c *cursor, w engine.Work, e *engine.Effects[output], moves
 	if w.Kind == engine.FromLog {
 		n.setPosition(who, w.Offset+1)
 	}
-	b.messages++
 	b.urgent = b.urgent || e.Sync || len(logged) > 0
 	now := false
 	switch at := (engine.Place{Group: who.Group, Key: w.Key()}); {

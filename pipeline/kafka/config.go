@@ -28,7 +28,7 @@ type Config struct {
 	Prefix string `yaml:"topic_prefix"`
 	// Lanes is the number of partitions of a topic that is created, and thus how many messages of
 	// a topic are handled at the same time by all processes together. Existing topics keep their
-	// number. 0 is 32.
+	// number. 0 is 64.
 	Lanes int `yaml:"partitions"`
 	// Replication is the number of replicas of a topic that is created. 0 is three, or the number
 	// of brokers if there are fewer.
@@ -66,7 +66,7 @@ const DefaultPrefix = "vokter."
 
 // Defaults and bounds of a Config.
 const (
-	defaultLanes         = 32
+	defaultLanes         = 64
 	maxLanes             = 10_000
 	maxReplication       = 1<<15 - 1
 	staticSessionTimeout = 45 * time.Second // with an InstanceID

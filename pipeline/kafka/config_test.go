@@ -47,7 +47,7 @@ func TestValidateFindsAllMistakes(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	c := Config{}.withDefaults()
-	if c.Prefix != "vokter." || c.Group != "vokter" || c.Lanes != 32 || c.SessionTimeout != 10*time.Second || c.Now == nil || c.Logger == nil {
+	if c.Prefix != "vokter." || c.Group != "vokter" || c.Lanes != 64 || c.SessionTimeout != 10*time.Second || c.Now == nil || c.Logger == nil {
 		t.Errorf("got %+v", c)
 	}
 	c = Config{Prefix: "shop.", InstanceID: "a"}.withDefaults()

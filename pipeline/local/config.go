@@ -30,7 +30,7 @@ type Config struct {
 	// namespaces are separate. The empty name is a namespace, too.
 	Namespace string
 	// Lanes is the number of lanes of a new data directory, and so how many messages of a topic
-	// are handled at the same time. An existing directory keeps its number. 0 means 16.
+	// are handled at the same time. An existing directory keeps its number. 0 means 64.
 	Lanes int
 	// Memory is about how many bytes the store in Dir may hold in memory. 0 means 64 MiB; see
 	// store.Options.

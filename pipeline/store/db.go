@@ -27,7 +27,7 @@ var ErrClosed = errors.New("store: closed")
 
 // Limits of Options.Lanes.
 const (
-	DefaultLanes = 16
+	DefaultLanes = 64
 	MaxLanes     = 1 << 12
 )
 
