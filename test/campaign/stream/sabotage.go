@@ -92,8 +92,9 @@ type splitTx struct {
 }
 
 func (h *splitTx) Emit(m flow.Message) {
-	if m.Topic == flow.TopicSubscriptions {
-		h.Tx.Emit(m) // without a stamp match would wait for ever, and nobody could count what is lost
+	switch m.Topic {
+	case flow.TopicSnapshots, flow.TopicChanges, flow.TopicSubscriptions:
+		h.Tx.Emit(m) // the chain hands them on; nobody publishes them
 		return
 	}
 	if h.delayed = append(h.delayed, m); len(h.delayed) == 1 {
