@@ -53,10 +53,10 @@ func FuzzKeys(f *testing.F) {
 
 // TestMemoryOfRecord: a record takes the memory that its message holds, too, so that a lane keeps few large ones.
 func TestMemoryOfRecord(t *testing.T) {
-	m := flow.Snapshot{Page: "p", Old: strings.Repeat("old ", 10_000), New: strings.Repeat("word ", 10_000)}.Message()
+	m := flow.Outcome{Page: "https://example.com/", Text: strings.Repeat("word ", 10_000)}.Message()
 	r := Record{Message: &m, Payload: m.Body}
 	if got, least := r.Memory(), len(m.Body)+50_000; got < least || got > least+1000 {
-		t.Errorf("a record with a new text of 50,000 bytes takes %d", got)
+		t.Errorf("a record with a text of 50,000 bytes beside its body takes %d", got)
 	}
 	if got, least := r.Size(), len(m.Body); got < least || got > least+1000 {
 		t.Errorf("in a log of %d bytes it takes %d", len(m.Body), got)
